@@ -1,0 +1,39 @@
+# A thin front for meson and ninja: each target sets up what it needs by itself.
+BUILD ?= build
+
+.PHONY: all demo test bench soak format install setup clean
+.DEFAULT_GOAL := all
+
+setup:
+	@scripts/setup build
+
+$(BUILD)/build.ninja: | setup
+	@meson setup $(BUILD) --buildtype=release >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) --quiet
+
+demo: all
+	@scripts/demo $(BUILD)
+
+test:
+	@scripts/setup test
+	@scripts/run-tests
+
+bench: all
+	@scripts/setup test
+	@scripts/bench $(BUILD)
+
+soak:
+	@scripts/setup test
+	@scripts/soak
+
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+install: all
+	@meson install -C $(BUILD) --no-rebuild
+
+clean:
+	rm -rf build build-*

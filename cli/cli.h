@@ -1,0 +1,75 @@
+/* What the subcommands share: tables of commands and options, and the one way to report an error.
+ *
+ * A subcommand is a `struct cli_command` with a table of options. The parser, --help and the shell
+ * completion all read that table, so an option is described in one place. */
+#ifndef OPENSPIN_CLI_H
+#define OPENSPIN_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "openspin.h"
+
+#define CLI_FAILED 1 /* the work could not be done */
+#define CLI_USAGE  2 /* the command line is wrong */
+
+enum cli_kind {
+    CLI_FLAG,   /* bool */
+    CLI_STRING, /* const char * */
+    CLI_NUMBER, /* uint64_t within [min, max] */
+    CLI_SIZE,   /* uint64_t of bytes with a unit, within [min, max] */
+    CLI_LIST,   /* struct cli_list: the option may be repeated */
+    CLI_PASS,   /* struct cli_list: -DNAME, -D NAME: kept whole, for another program */
+};
+
+struct cli_option {
+    const char *name; /* without the dashes; NULL ends the table */
+    char letter;      /* short form, or 0 */
+    enum cli_kind kind;
+    const char *arg; /* how the help names the value */
+    const char *help;
+    size_t offset; /* where in the command's struct of options the value goes */
+    uint64_t min, max;
+};
+
+struct cli_list {
+    const char **items;
+    int count;
+};
+
+struct cli_command {
+    const char *name;
+    const char *args;                   /* "IMAGE [options]" */
+    const char *summary;                /* one line for the list of commands */
+    const char *about;                  /* a paragraph for --help, or NULL */
+    const struct cli_option *options;   /* ended by a row without a name, or NULL */
+    const struct cli_command *const *commands; /* subcommands, ended by NULL, or NULL */
+    int (*run)(const struct cli_command *command, int argc, char **argv);
+};
+
+/* Parses argv (without the command's name) into `into`, a struct that the options' offsets refer
+ * to, and gathers the operands. Returns 0, or the exit status after having printed the one line of
+ * error. --help and --version are handled before `run` is called. Lists are freed by cli_free. */
+int cli_parse(const struct cli_command *command, int argc, char **argv, void *into,
+              struct cli_list *operands);
+void cli_free(const struct cli_command *command, void *into, struct cli_list *operands);
+
+/* Runs the subcommand that argv[1] names; prints help and errors. */
+int cli_dispatch(const struct cli_command *group, int argc, char **argv);
+
+/* "openspin COMMAND: text" on standard error; returns `status`. */
+int cli_error(const struct cli_command *command, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same for an error of the library; wrong arguments are usage, anything else a failure. */
+int cli_report(const struct cli_command *command, const struct spin_error *err);
+
+/* "goal run" is called as "run" within its group. */
+const char *cli_last_word(const struct cli_command *command);
+
+/* The whole tree, for the completion. */
+extern const struct cli_command cli_root;
+
+extern const struct cli_command cli_cc, cli_image, cli_exec, cli_budget, cli_completion;
+
+#endif

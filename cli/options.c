@@ -1,0 +1,244 @@
+#include "cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+
+static void print_error(const struct cli_command *command, const char *format, va_list args) {
+    const char *name = command->name;
+    if (strcmp(name, "openspin") == 0)
+        fputs("openspin: ", stderr);
+    else
+        fprintf(stderr, "openspin %s: ", name);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+}
+
+int cli_error(const struct cli_command *command, int status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    print_error(command, format, args);
+    va_end(args);
+    return status;
+}
+
+int cli_report(const struct cli_command *command, const struct spin_error *err) {
+    return cli_error(command, err->code == SPIN_EARG ? CLI_USAGE : CLI_FAILED, "%s", err->text);
+}
+
+static bool list_add(struct cli_list *list, const char *item) {
+    const char **larger = realloc(list->items, sizeof *larger * (size_t)(list->count + 1));
+    if (!larger)
+        return false;
+    list->items = larger;
+    list->items[list->count++] = item;
+    return true;
+}
+
+static const struct cli_option *find_long(const struct cli_command *command, const char *text) {
+    size_t length = strcspn(text, "=");
+    for (const struct cli_option *o = command->options; o && o->name; o++)
+        if (strlen(o->name) == length && memcmp(o->name, text, length) == 0)
+            return o;
+    return NULL;
+}
+
+static const struct cli_option *find_short(const struct cli_command *command, char letter) {
+    for (const struct cli_option *o = command->options; o && o->name; o++)
+        if (o->letter == letter)
+            return o;
+    return NULL;
+}
+
+/* `shown` is the option as the user wrote it, for messages. */
+static int store(const struct cli_command *command, const struct cli_option *o, const char *shown,
+                 const char *value, void *into) {
+    void *at = (char *)into + o->offset;
+    uint64_t number;
+    switch (o->kind) {
+    case CLI_FLAG:
+        *(bool *)at = true;
+        return 0;
+    case CLI_STRING:
+        *(const char **)at = value;
+        return 0;
+    case CLI_LIST:
+    case CLI_PASS:
+        if (!list_add(at, value))
+            return cli_error(command, CLI_FAILED, "out of memory");
+        return 0;
+    case CLI_NUMBER:
+    case CLI_SIZE:
+        if (!(o->kind == CLI_NUMBER ? units_u64(value, &number) : units_size(value, &number)))
+            return cli_error(command, CLI_USAGE, "%s: '%s' is not a %s", shown, value,
+                             o->kind == CLI_NUMBER ? "number" : "size (such as 4096 or 32KiB)");
+        if (number < o->min || number > o->max)
+            return cli_error(command, CLI_USAGE, "%s: %s is outside %llu to %llu", shown, value,
+                             (unsigned long long)o->min, (unsigned long long)o->max);
+        *(uint64_t *)at = number;
+        return 0;
+    }
+    return 0;
+}
+
+static int parse_long(const struct cli_command *command, int argc, char **argv, int *i,
+                      void *into) {
+    const char *text = argv[*i] + 2;
+    const struct cli_option *o = find_long(command, text);
+    if (!o)
+        return cli_error(command, CLI_USAGE, "unknown option '%s'; see 'openspin %s --help'",
+                         argv[*i], command->name);
+    char shown[64];
+    snprintf(shown, sizeof shown, "--%s", o->name);
+    const char *value = strchr(text, '=');
+    if (o->kind == CLI_FLAG) {
+        if (value)
+            return cli_error(command, CLI_USAGE, "%s takes no value", shown);
+        return store(command, o, shown, NULL, into);
+    }
+    if (value)
+        value++;
+    else if (*i + 1 < argc)
+        value = argv[++*i];
+    else
+        return cli_error(command, CLI_USAGE, "%s needs a value: %s %s", shown, shown, o->arg);
+    return store(command, o, shown, value, into);
+}
+
+static int parse_short(const struct cli_command *command, int argc, char **argv, int *i,
+                       void *into) {
+    const char *text = argv[*i];
+    const struct cli_option *o = find_short(command, text[1]);
+    if (!o || (o->kind == CLI_FLAG && text[2]))
+        return cli_error(command, CLI_USAGE, "unknown option '%s'; see 'openspin %s --help'", text,
+                         command->name);
+    char shown[] = {'-', o->letter, 0};
+    if (o->kind == CLI_FLAG)
+        return store(command, o, shown, NULL, into);
+    if (o->kind == CLI_PASS) {
+        /* "-O2" is one word and "-D NAME" two: pass on what was written. A bare -g or -O is whole,
+         * the others need their value. */
+        int code = store(command, o, shown, text, into);
+        bool lone = o->letter == 'g' || o->letter == 'O';
+        if (code || text[2] || lone)
+            return code;
+    }
+    const char *value = text[2] ? text + 2 : NULL;
+    if (!value && *i + 1 < argc)
+        value = argv[++*i];
+    if (!value)
+        return cli_error(command, CLI_USAGE, "%s needs a value: %s %s", shown, shown, o->arg);
+    return store(command, o, shown, value, into);
+}
+
+int cli_parse(const struct cli_command *command, int argc, char **argv, void *into,
+              struct cli_list *operands) {
+    *operands = (struct cli_list){0};
+    bool only_operands = false;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        int code = 0;
+        if (only_operands || word[0] != '-' || !word[1]) {
+            if (!list_add(operands, word))
+                code = cli_error(command, CLI_FAILED, "out of memory");
+        } else if (strcmp(word, "--") == 0) {
+            only_operands = true;
+        } else if (word[1] == '-') {
+            code = parse_long(command, argc, argv, &i, into);
+        } else {
+            code = parse_short(command, argc, argv, &i, into);
+        }
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+void cli_free(const struct cli_command *command, void *into, struct cli_list *operands) {
+    for (const struct cli_option *o = command->options; o && o->name; o++)
+        if (o->kind == CLI_LIST || o->kind == CLI_PASS) {
+            /* Several letters may share one list (-O -D -I of cc): free it once. */
+            struct cli_list *list = (struct cli_list *)(void *)((char *)into + o->offset);
+            free(list->items);
+            *list = (struct cli_list){0};
+        }
+    free(operands->items);
+    *operands = (struct cli_list){0};
+}
+
+const char *cli_last_word(const struct cli_command *command) {
+    const char *blank = strrchr(command->name, ' ');
+    return blank ? blank + 1 : command->name;
+}
+
+static void print_help(const struct cli_command *command) {
+    bool root = command == &cli_root;
+    printf("usage: openspin%s%s %s\n\n%s\n", root ? "" : " ", root ? "" : command->name,
+           command->args, command->about ? command->about : command->summary);
+    if (command->commands) {
+        printf("\nCommands:\n");
+        for (const struct cli_command *const *c = command->commands; *c; c++)
+            printf("  %-12s %s\n", cli_last_word(*c), (*c)->summary);
+    }
+    printf("\nOptions:\n");
+    for (const struct cli_option *o = command->options; o && o->name; o++) {
+        char left[64];
+        if (o->kind == CLI_PASS)
+            snprintf(left, sizeof left, "-%c%s", o->letter, o->arg ? o->arg : "");
+        else if (o->letter)
+            snprintf(left, sizeof left, "-%c, --%s%s%s", o->letter, o->name, o->arg ? " " : "",
+                     o->arg ? o->arg : "");
+        else
+            snprintf(left, sizeof left, "--%s%s%s", o->name, o->arg ? " " : "",
+                     o->arg ? o->arg : "");
+        printf("  %-24s %s\n", left, o->help);
+    }
+    printf("  %-24s %s\n  %-24s %s\n", "--help", "show this text", "--version",
+           "show the version");
+}
+
+static bool is_asked(int argc, char **argv, const char *option) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], option) == 0)
+            return true;
+    return false;
+}
+
+static const struct cli_command *find_command(const struct cli_command *group, const char *word) {
+    for (const struct cli_command *const *c = group->commands; *c; c++)
+        if (strcmp(cli_last_word(*c), word) == 0)
+            return *c;
+    return NULL;
+}
+
+int cli_dispatch(const struct cli_command *group, int argc, char **argv) {
+    const struct cli_command *command = group;
+    if (group->commands && argc > 1 && argv[1][0] != '-') {
+        command = find_command(group, argv[1]);
+        if (!command)
+            return cli_error(group, CLI_USAGE, "unknown command '%s'; see 'openspin%s%s --help'",
+                             argv[1], group == &cli_root ? "" : " ",
+                             group == &cli_root ? "" : group->name);
+        if (command->commands)
+            return cli_dispatch(command, argc - 1, argv + 1);
+        argc--;
+        argv++;
+    }
+    if (is_asked(argc, argv, "--help")) {
+        print_help(command);
+        return 0;
+    }
+    if (is_asked(argc, argv, "--version")) {
+        printf("openspin %s\n", spin_version());
+        return 0;
+    }
+    if (command->run)
+        return command->run(command, argc, argv);
+    if (argc > 1)
+        return cli_error(command, CLI_USAGE, "unknown option '%s'; see '--help'", argv[1]);
+    return cli_error(command, CLI_USAGE, "which command? see 'openspin%s%s --help'",
+                     command == &cli_root ? "" : " ", command == &cli_root ? "" : command->name);
+}

@@ -1,0 +1,116 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+static int read_all(int fd, const char *path, const char *what, size_t limit, uint8_t **data,
+                    size_t *length, struct spin_error *err) {
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return spin_fail(err, SPIN_EFILE, "%s: cannot read %s: %s", path, what, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return spin_fail(err, SPIN_EFILE, "%s: is a directory, expected a %s file", path, what);
+    if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > limit)
+        return spin_fail(err, SPIN_ELIMIT, "%s: %s of %lld bytes is over the limit of %zu bytes",
+                         path, what, (long long)st.st_size, limit);
+    size_t used = 0, room = S_ISREG(st.st_mode) ? (size_t)st.st_size + 1 : 4096;
+    uint8_t *bytes = malloc(room);
+    while (bytes) {
+        ssize_t got = read(fd, bytes + used, room - used);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            free(bytes);
+            return spin_fail(err, SPIN_EFILE, "%s: cannot read %s: %s", path, what,
+                             strerror(errno));
+        }
+        if (got == 0)
+            break;
+        used += (size_t)got;
+        if (used > limit) {
+            free(bytes);
+            return spin_fail(err, SPIN_ELIMIT, "%s: %s is over the limit of %zu bytes", path, what,
+                             limit);
+        }
+        if (used == room) {
+            uint8_t *larger = realloc(bytes, room *= 2);
+            if (!larger)
+                free(bytes);
+            bytes = larger;
+        }
+    }
+    if (!bytes)
+        return spin_fail(err, SPIN_ENOMEM, "%s: out of memory reading %s", path, what);
+    if (used == 0) {
+        free(bytes);
+        return spin_fail(err, SPIN_EFILE, "%s: %s file is empty", path, what);
+    }
+    *data = bytes;
+    *length = used;
+    return SPIN_OK;
+}
+
+int file_read(const char *path, const char *what, size_t limit, uint8_t **data, size_t *length,
+              struct spin_error *err) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return spin_fail(err, SPIN_EFILE, "%s: cannot open %s: %s", path, what, strerror(errno));
+    int code = read_all(fd, path, what, limit, data, length, err);
+    close(fd);
+    return code;
+}
+
+int file_out_open(struct file_out *out, const char *path, struct spin_error *err) {
+    *out = (struct file_out){0};
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return spin_fail(err, SPIN_EFILE, "%s: is a directory, expected a file to write", path);
+    out->path = strdup(path);
+    if (!out->path || asprintf(&out->part, "%s.part-%ld", path, (long)getpid()) < 0) {
+        out->part = NULL;
+        file_out_abandon(out);
+        return spin_fail(err, SPIN_ENOMEM, "%s: out of memory", path);
+    }
+    out->stream = fopen(out->part, "we");
+    if (!out->stream) {
+        int why = errno;
+        file_out_abandon(out);
+        return spin_fail(err, SPIN_EFILE, "%s: cannot write: %s", path, strerror(why));
+    }
+    return SPIN_OK;
+}
+
+int file_out_commit(struct file_out *out, struct spin_error *err) {
+    FILE *stream = out->stream;
+    out->stream = NULL;
+    int why = 0;
+    if (ferror(stream) || fflush(stream) != 0)
+        why = errno ? errno : EIO;
+    if (fclose(stream) != 0 && !why)
+        why = errno;
+    if (!why && rename(out->part, out->path) != 0)
+        why = errno;
+    int code = SPIN_OK;
+    if (why)
+        code = spin_fail(err, SPIN_EFILE, "%s: cannot write: %s", out->path, strerror(why));
+    else
+        out->part[0] = 0; /* renamed: nothing to remove */
+    file_out_abandon(out);
+    return code;
+}
+
+void file_out_abandon(struct file_out *out) {
+    if (out->stream)
+        fclose(out->stream);
+    if (out->part && out->part[0])
+        unlink(out->part);
+    free(out->part);
+    free(out->path);
+    *out = (struct file_out){0};
+}

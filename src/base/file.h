@@ -1,0 +1,27 @@
+/* Whole files in and out. */
+#ifndef SPIN_BASE_FILE_H
+#define SPIN_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "openspin.h"
+
+/* Reads a regular file of at most `limit` bytes into a new buffer that the caller frees. An empty
+ * file is an error: nothing that we read may be empty. `what` names the thing in the message
+ * ("image", "packet"). */
+int file_read(const char *path, const char *what, size_t limit, uint8_t **data, size_t *length,
+              struct spin_error *err);
+
+/* A file that appears under its final name only when it is complete. */
+struct file_out {
+    FILE *stream;
+    char *path, *part;
+};
+int file_out_open(struct file_out *out, const char *path, struct spin_error *err);
+/* Flushes, checks and renames; on an error the part is removed and the old file stays. */
+int file_out_commit(struct file_out *out, struct spin_error *err);
+void file_out_abandon(struct file_out *out);
+
+#endif

@@ -1,0 +1,30 @@
+/* Seeded random numbers, the same on every machine: one generator an object, never a global. */
+#ifndef SPIN_BASE_RNG_H
+#define SPIN_BASE_RNG_H
+
+#include <stdint.h>
+
+struct rng {
+    uint64_t state;
+};
+
+static inline struct rng rng_seeded(uint64_t seed) {
+    return (struct rng){seed * 0x9e3779b97f4a7c15ull + 0x2545f4914f6cdd1dull};
+}
+
+/* splitmix64: one addition and a finaliser, passes the usual test batteries, and any seed is good. */
+static inline uint64_t rng_u64(struct rng *r) {
+    uint64_t z = r->state += 0x9e3779b97f4a7c15ull;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+static inline uint32_t rng_u32(struct rng *r) { return (uint32_t)(rng_u64(r) >> 32); }
+
+/* Uniform in [0, bound); bound must not be 0. */
+static inline uint32_t rng_below(struct rng *r, uint32_t bound) {
+    return (uint32_t)(((rng_u64(r) >> 32) * bound) >> 32);
+}
+
+#endif

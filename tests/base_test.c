@@ -1,0 +1,111 @@
+#include "lib/test.h"
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/rng.h"
+#include "base/units.h"
+
+TEST(sizes_take_units) {
+    uint64_t v = 0;
+    CHECK(units_size("4096", &v) && v == 4096);
+    CHECK(units_size("0x20", &v) && v == 32);
+    CHECK(units_size("32KiB", &v) && v == 32768);
+    CHECK(units_size("32K", &v) && v == 32768);
+    CHECK(units_size("2 MB", &v) && v == 2000000);
+    CHECK(!units_size("", &v));
+    CHECK(!units_size("-1", &v));
+    CHECK(!units_size("12x", &v));
+    CHECK(!units_size("99999999999GiB", &v));
+    CHECK(!units_u64("0x", &v));
+    CHECK(!units_u64("18446744073709551616", &v));
+}
+
+TEST(hex_takes_pairs) {
+    uint8_t b[4] = {0};
+    CHECK_EQ(units_hex("de:ad be_ef", b, 4), 4);
+    CHECK(b[0] == 0xde && b[3] == 0xef);
+    CHECK_EQ(units_hex("abc", NULL, 0), -1);
+    CHECK_EQ(units_hex("zz", NULL, 0), -1);
+    CHECK_EQ(units_hex("", NULL, 0), 0);
+}
+
+TEST(files_that_cannot_be_read_say_why) {
+    struct spin_error err;
+    uint8_t *data;
+    size_t length;
+    CHECK_EQ(file_read("/nonexistent/x", "image", 100, &data, &length, &err), SPIN_EFILE);
+    CHECK_HAS(err.text, "/nonexistent/x");
+    CHECK_EQ(file_read("/tmp", "image", 100, &data, &length, &err), SPIN_EFILE);
+    CHECK_HAS(err.text, "directory");
+    CHECK_EQ(file_read("/dev/null", "image", 100, &data, &length, &err), SPIN_EFILE);
+    CHECK_HAS(err.text, "empty");
+    CHECK_EQ(file_read("/proc/self/exe", "image", 100, &data, &length, &err), SPIN_ELIMIT);
+    CHECK_HAS(err.text, "limit of 100");
+}
+
+TEST(a_file_appears_only_when_complete) {
+    struct spin_error err;
+    struct file_out out;
+    char path[] = "/tmp/openspin-test-XXXXXX";
+    int fd = mkstemp(path);
+    CHECK(fd >= 0);
+    CHECK_EQ(write(fd, "old", 3), 3);
+    close(fd);
+    CHECK_EQ(file_out_open(&out, path, &err), 0);
+    fputs("half", out.stream);
+    file_out_abandon(&out);
+    uint8_t *data;
+    size_t length;
+    CHECK_EQ(file_read(path, "x", 100, &data, &length, &err), 0);
+    CHECK(length == 3 && memcmp(data, "old", 3) == 0);
+    free(data);
+    CHECK_EQ(file_out_open(&out, path, &err), 0);
+    fputs("whole", out.stream);
+    CHECK_EQ(file_out_commit(&out, &err), 0);
+    CHECK_EQ(file_read(path, "x", 100, &data, &length, &err), 0);
+    CHECK(length == 5 && memcmp(data, "whole", 5) == 0);
+    free(data);
+    unlink(path);
+}
+
+TEST(codes_have_names_and_texts) {
+    CHECK_STR(spin_code_name(SPIN_ELIMIT), "SPIN_ELIMIT");
+    CHECK_STR(spin_code_text(SPIN_OK), "success");
+    CHECK_STR(spin_code_name(-999), "unknown code");
+}
+
+TEST(json_is_well_formed) {
+    char *text;
+    size_t length;
+    struct json j = {.out = open_memstream(&text, &length)};
+    json_object(&j, NULL);
+    json_string(&j, "s", "a\"b\\\n");
+    json_array(&j, "list");
+    json_u64(&j, NULL, 1);
+    json_i64(&j, NULL, -2);
+    json_end_array(&j);
+    json_array(&j, "none");
+    json_end_array(&j);
+    json_real(&j, "r", 0.5, 2);
+    json_bool(&j, "b", true);
+    json_hex(&j, "h", (const uint8_t *)"\x01\xff", 2);
+    json_end_object(&j);
+    fclose(j.out);
+    CHECK_STR(text, "{\n  \"s\": \"a\\\"b\\\\\\u000a\",\n  \"list\": [\n    1,\n    -2\n  ],\n"
+                    "  \"none\": [],\n  \"r\": 0.50,\n  \"b\": true,\n  \"h\": \"01ff\"\n}\n");
+    free(text);
+}
+
+TEST(random_numbers_repeat_by_seed) {
+    struct rng a = rng_seeded(7), b = rng_seeded(7), c = rng_seeded(8);
+    uint64_t first = rng_u64(&a);
+    CHECK(first == rng_u64(&b));
+    CHECK(first != rng_u64(&c));
+    for (int i = 0; i < 1000; i++)
+        CHECK(rng_below(&a, 7) < 7);
+}
+
+TEST_MAIN
