@@ -1,0 +1,292 @@
+/* openspin cc: clang for RV32 and lld, with our header, runtime and linker script. */
+#include "cli.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "config.h"
+
+extern char **environ;
+
+struct options {
+    const char *output;
+    struct cli_list pass;
+    bool with_float, verbose;
+    uint64_t program_bytes;
+};
+
+#define AT(field) offsetof(struct options, field)
+static const struct cli_option options[] = {
+    {"output", 'o', CLI_STRING, "FILE", "the image to write (default: first source with .spin)",
+     AT(output), 0, 0},
+    {"optimise", 'O', CLI_PASS, "LEVEL", "optimisation, passed to clang (default -O2)", AT(pass), 0,
+     0},
+    {"define", 'D', CLI_PASS, "NAME[=VALUE]", "macro, passed to clang", AT(pass), 0, 0},
+    {"undefine", 'U', CLI_PASS, "NAME", "no such macro, passed to clang", AT(pass), 0, 0},
+    {"include", 'I', CLI_PASS, "DIR", "where to look for headers, passed to clang", AT(pass), 0, 0},
+    {"debug", 'g', CLI_PASS, "[LEVEL]", "debug information, passed to clang (default -g)", AT(pass),
+     0, 0},
+    {"warning", 'W', CLI_PASS, "NAME", "warnings, passed to clang (default -Wall -Wextra)",
+     AT(pass), 0, 0},
+    {"feature", 'f', CLI_PASS, "NAME", "code generation, passed to clang", AT(pass), 0, 0},
+    {"float", 0, CLI_FLAG, NULL, "for a card with F: floats in hardware", AT(with_float), 0, 0},
+    {"program-memory", 0, CLI_SIZE, "SIZE", "the card's program memory (default 32KiB)",
+     AT(program_bytes), 2, 4 << 20},
+    {"verbose", 'v', CLI_FLAG, NULL, "show the commands that are run", AT(verbose), 0, 0},
+    {0}};
+
+/* What is given to a program, built word by word. */
+struct words {
+    const char *word[512];
+    int count;
+    bool full;
+};
+
+static void add(struct words *w, const char *word) {
+    if (w->count + 1 < (int)(sizeof w->word / sizeof w->word[0]))
+        w->word[w->count++] = word;
+    else
+        w->full = true;
+}
+
+/* Runs a program to its end. 0, or the exit status for main after the one line of error. */
+static int run_program(const struct cli_command *command, struct words *w, bool verbose) {
+    if (w->full)
+        return cli_error(command, CLI_FAILED, "too many arguments for %s (limit 511)", w->word[0]);
+    w->word[w->count] = NULL;
+    if (verbose) {
+        for (int i = 0; i < w->count; i++)
+            fprintf(stderr, "%s%s", i ? " " : "", w->word[i]);
+        fputc('\n', stderr);
+    }
+    pid_t child;
+    int why = posix_spawnp(&child, w->word[0], NULL, NULL, (char **)(uintptr_t)w->word, environ);
+    if (why)
+        return cli_error(command, CLI_FAILED,
+                         "cannot run %s: %s; install Debian's packages clang and lld", w->word[0],
+                         strerror(why));
+    int status;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return cli_error(command, CLI_FAILED, "cannot wait for %s: %s", w->word[0],
+                             strerror(errno));
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : CLI_FAILED;
+}
+
+/* The folder with headers, runtime and linker script: beside the program in a build tree, or in
+ * share/ of the prefix it is installed in. */
+static bool find_share(char *share, size_t room) {
+    static const char *const places[] = {"share/openspin", "../share/openspin"};
+    char self[PATH_MAX], script[PATH_MAX + 64];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length < 0)
+        return false;
+    self[length] = 0;
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = 0;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (snprintf(share, room, "%s/%s", self, places[i]) >= (int)room)
+            continue;
+        snprintf(script, sizeof script, "%s/spin.ld", share);
+        if (access(script, R_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_cplusplus(const char *source) {
+    const char *dot = strrchr(source, '.');
+    return dot && (strcmp(dot, ".cc") == 0 || strcmp(dot, ".cpp") == 0 ||
+                   strcmp(dot, ".cxx") == 0 || strcmp(dot, ".C") == 0);
+}
+
+static bool has_letter(const struct cli_list *pass, char letter) {
+    for (int i = 0; i < pass->count; i++)
+        if (pass->items[i][0] == '-' && pass->items[i][1] == letter)
+            return true;
+    return false;
+}
+
+static int compile(const struct cli_command *command, const struct options *o, const char *share,
+                   const char *source, const char *object) {
+    struct words w = {0};
+    char include[PATH_MAX + 64];
+    snprintf(include, sizeof include, "-I%s/include", share);
+    add(&w, "clang");
+    add(&w, "--target=riscv32-unknown-elf");
+    add(&w, o->with_float ? "-march=rv32imafc" : "-march=rv32imac");
+    /* Freestanding, for there is no C library; but calls like memcpy mean what they say. */
+    const char *const fixed[] = {"-mabi=ilp32", "-ffreestanding",    "-fbuiltin",   "-nostdinc++",
+                                 "-mno-relax",  "-fno-pic",          "-fno-common", "-Wall",
+                                 "-Wextra",     "-ffp-contract=off", NULL};
+    for (const char *const *f = fixed; *f; f++)
+        add(&w, *f);
+    if (!has_letter(&o->pass, 'O'))
+        add(&w, "-O2");
+    if (!has_letter(&o->pass, 'g'))
+        add(&w, "-g");
+    if (is_cplusplus(source)) {
+        add(&w, "-fno-exceptions");
+        add(&w, "-fno-rtti");
+        add(&w, "-fno-threadsafe-statics");
+    }
+    for (int i = 0; i < o->pass.count; i++)
+        add(&w, o->pass.items[i]);
+    add(&w, include);
+    add(&w, "-c");
+    add(&w, source);
+    add(&w, "-o");
+    add(&w, object);
+    int status = run_program(command, &w, o->verbose);
+    return status ? cli_error(command, CLI_FAILED, "%s: does not compile", source) : 0;
+}
+
+static int link_image(const struct cli_command *command, const struct options *o, const char *share,
+                      char (*object)[PATH_MAX], int objects, const char *output) {
+    static const char *const runtime[] = {"memcpy", "memmove", "memset", "memcmp"};
+    struct words w = {0};
+    char script[PATH_MAX + 64], member[4][PATH_MAX + 64];
+    snprintf(script, sizeof script, "%s/spin.ld", share);
+    add(&w, "ld.lld");
+    add(&w, "-T");
+    add(&w, script);
+    add(&w, "--no-relax");
+    add(&w, "--build-id=none");
+    add(&w, "--entry=0");
+    add(&w, "--discard-locals");
+    add(&w, "-z");
+    add(&w, "separate-loadable-segments");
+    add(&w, "-o");
+    add(&w, output);
+    for (int i = 0; i < objects; i++)
+        add(&w, object[i]);
+    /* Taken in only when something calls them, as members of a library are. */
+    add(&w, "--start-lib");
+    for (int i = 0; i < 4; i++) {
+        snprintf(member[i], sizeof member[i], "%s/runtime/%s.o", share, runtime[i]);
+        add(&w, member[i]);
+    }
+    add(&w, "--end-lib");
+    if (OPENSPIN_LIBGCC[0] && access(OPENSPIN_LIBGCC, R_OK) == 0)
+        add(&w, OPENSPIN_LIBGCC);
+    return run_program(command, &w, o->verbose)
+               ? cli_error(command, CLI_FAILED, "%s: does not link", o->output)
+               : 0;
+}
+
+/* The image is checked as a card would, so that what is written can be loaded. */
+static int check_image(const struct cli_command *command, const struct options *o,
+                       const char *part) {
+    struct spin_limits limits;
+    spin_limits_default(&limits);
+    limits.with_float = o->with_float;
+    if (o->program_bytes)
+        limits.program_bytes = (uint32_t)o->program_bytes;
+    limits.hpus = 1; /* how many the card has is known when it is loaded */
+    struct spin_image *image;
+    struct spin_error err;
+    int code = spin_image_load(&image, part, &limits, &err);
+    spin_image_free(image);
+    if (!code)
+        return 0;
+    /* The message names the part; the user knows the output. */
+    const char *rest = strncmp(err.text, part, strlen(part)) == 0 ? err.text + strlen(part) : "";
+    return *rest ? cli_error(command, CLI_FAILED, "%s%s", o->output, rest)
+                 : cli_report(command, &err);
+}
+
+static int build(const struct cli_command *command, struct options *o,
+                 const struct cli_list *sources, const char *folder) {
+    char share[PATH_MAX], part[PATH_MAX];
+    if (!find_share(share, sizeof share))
+        return cli_error(command, CLI_FAILED,
+                         "spin.ld and the headers are not where openspin is installed "
+                         "(share/openspin); install it again");
+    char(*object)[PATH_MAX] = calloc((size_t)sources->count, sizeof *object);
+    if (!object)
+        return cli_error(command, CLI_FAILED, "out of memory");
+    int status = 0;
+    for (int i = 0; i < sources->count && !status; i++) {
+        snprintf(object[i], sizeof object[i], "%s/%d.o", folder, i);
+        status = compile(command, o, share, sources->items[i], object[i]);
+    }
+    if ((size_t)snprintf(part, sizeof part, "%s.part-%ld", o->output, (long)getpid()) >=
+        sizeof part)
+        status = cli_error(command, CLI_USAGE, "%s: name is too long", o->output);
+    if (!status)
+        status = link_image(command, o, share, object, sources->count, part);
+    if (!status)
+        status = check_image(command, o, part);
+    if (!status && rename(part, o->output) != 0)
+        status = cli_error(command, CLI_FAILED, "%s: cannot write: %s", o->output, strerror(errno));
+    if (status)
+        unlink(part);
+    for (int i = 0; i < sources->count; i++)
+        unlink(object[i]);
+    free(object);
+    return status;
+}
+
+static int check_source(const struct cli_command *command, const char *source) {
+    struct stat st;
+    if (stat(source, &st) != 0 || access(source, R_OK) != 0)
+        return cli_error(command, CLI_FAILED, "%s: cannot open source: %s", source,
+                         strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return cli_error(command, CLI_FAILED, "%s: is a directory, expected a source file", source);
+    if (st.st_size == 0 && S_ISREG(st.st_mode))
+        return cli_error(command, CLI_FAILED, "%s: source file is empty", source);
+    return 0;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv) {
+    struct options o = {0};
+    struct cli_list sources;
+    char output[PATH_MAX], folder[] = "/tmp/openspin-cc-XXXXXX";
+    int status = cli_parse(command, argc, argv, &o, &sources);
+    if (!status && sources.count == 0)
+        status = cli_error(command, CLI_USAGE, "no source file; see 'openspin cc --help'");
+    for (int i = 0; i < sources.count && !status; i++)
+        status = check_source(command, sources.items[i]);
+    if (!status && !o.output) {
+        const char *slash = strrchr(sources.items[0], '/');
+        snprintf(output, sizeof output - 5, "%s", slash ? slash + 1 : sources.items[0]);
+        char *dot = strrchr(output, '.');
+        if (dot && dot != output)
+            *dot = 0;
+        strcat(output, ".spin");
+        o.output = output;
+    }
+    struct stat st;
+    if (!status && stat(o.output, &st) == 0 && S_ISDIR(st.st_mode))
+        status = cli_error(command, CLI_FAILED, "%s: is a directory, expected a file to write",
+                           o.output);
+    if (!status && !mkdtemp(folder))
+        status =
+            cli_error(command, CLI_FAILED, "cannot make a folder in /tmp: %s", strerror(errno));
+    else if (!status) {
+        status = build(command, &o, &sources, folder);
+        rmdir(folder);
+    }
+    cli_free(command, &o, &sources);
+    return status;
+}
+
+const struct cli_command cli_cc = {
+    .name = "cc",
+    .args = "SOURCE... [-o IMAGE] [options]",
+    .summary = "compile handlers to an image",
+    .about =
+        "Compiles handlers in C or C++ (without exceptions) to an RV32 image that any card loads.\n"
+        "The image keeps symbols and debug information. Handlers include \"spin/handler.h\".",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,54 @@
+/* The registers of the HPU driver: how a handler gives commands to its card. Included by handlers
+ * (through handler.h) and by the card. A command is: write the words, write its number to ISSUE,
+ * read RESULT. */
+#ifndef SPIN_DRIVER_H
+#define SPIN_DRIVER_H
+
+#define SPIN_DRIVER_BASE 0x1b205000u
+
+/* Task registers, as on PsPIN: read-only. */
+#define SPIN_REG_HANDLER_ADDRESS 0x00
+#define SPIN_REG_HANDLER_SIZE    0x04
+#define SPIN_REG_MEMORY_ADDRESS  0x08
+#define SPIN_REG_MEMORY_SIZE     0x0c
+#define SPIN_REG_PACKET_ADDRESS  0x10
+#define SPIN_REG_PACKET_SIZE     0x14
+
+/* Commands. */
+#define SPIN_REG_ISSUE  0x80 /* W: the command's number; starts it */
+#define SPIN_REG_WAIT   0x84 /* W: a handle; goes on when that command is complete */
+#define SPIN_REG_TEST   0x88 /* W: a handle; then RESULT is 1 if complete, else 0 */
+#define SPIN_REG_RESULT 0x8c /* R: a handle, a value, or what TEST found */
+#define SPIN_REG_WORD   0x90 /* W: word 0; word i is at 0x90 + 4 i */
+#define SPIN_WORDS      12
+
+/* Scratch memory of the running handler: write a size, read an address (0: no more). Given back
+ * when the handler ends. */
+#define SPIN_REG_ALLOCATE 0xf0
+
+/* number, name, number of words */
+#define SPIN_COMMANDS(X)                                                                           \
+    X(1, DMA_TO_HOST, 4)      /* local, offset, length, space */                                   \
+    X(2, DMA_FROM_HOST, 4)    /* offset, local, length, space */                                   \
+    X(3, DMA_CAS, 5)          /* offset, &compare, swap low, swap high, space */                   \
+    X(4, DMA_FETCH_ADD, 5)    /* offset, increment, &result, type, space */                        \
+    X(5, PUT_FROM_HOST, 11)   /* offset, length, ct, ack, target, match lo, hi, remote, user, hdr  \
+                                 lo,   hi */                                                                                           \
+    X(6, PUT_FROM_DEVICE, 11) /* local, then as above */                                           \
+    X(7, GET_TO_HOST, 11)                                                                          \
+    X(8, GET_TO_DEVICE, 11)                                                                        \
+    X(9, ATOMIC_FROM_HOST, 12) /* as a put, and word 11: operation | type << 8 */                  \
+    X(10, ATOMIC_FROM_DEVICE, 12)                                                                  \
+    X(11, CT_INC, 2) /* success, failure */                                                        \
+    X(12, CT_GET, 1) /* &event */                                                                  \
+    X(13, CT_SET, 2)                                                                               \
+    X(14, CAS, 5)       /* address, compare low, high, swap low, high; RESULT: 1 if swapped */     \
+    X(15, FETCH_ADD, 4) /* address, &before, increment low, high */
+
+enum spin_command_number {
+#define SPIN_COMMAND_ROW(number, name, words) SPIN_COMMAND_##name = number,
+    SPIN_COMMANDS(SPIN_COMMAND_ROW)
+#undef SPIN_COMMAND_ROW
+};
+
+#endif

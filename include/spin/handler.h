@@ -1,0 +1,392 @@
+/* spin/handler.h: what a handler includes. Types, return codes and calls of the P4sPIN interface
+ * (Hoefler et al., SC'17, appendix B), for handlers compiled by `openspin cc`.
+ *
+ *   int my_header_handler(const ptl_header_t h, void *state);
+ *   int my_payload_handler(const ptl_payload_t p, void *state);
+ *   int my_completion_handler(int dropped_bytes, bool flow_control_triggered, void *state);
+ *
+ * On the card ptl_size_t has 32 bits: 64-bit counters would double the instructions of every hot
+ * loop, and no message is longer than 4 GiB. */
+#ifndef SPIN_HANDLER_H
+#define SPIN_HANDLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "spin/driver.h"
+
+#ifdef __cplusplus
+extern "C" {
+#define SPIN_EXTERN extern "C"
+#else
+#define SPIN_EXTERN
+#endif
+
+/* Marks a handler, as in the paper; every function with external linkage can be one. */
+#define __handler SPIN_EXTERN __attribute__((used))
+
+typedef uint32_t ptl_size_t;
+typedef uint32_t ptl_process_t; /* a rank; physical: nid << 16 | pid */
+typedef uint64_t ptl_match_bits_t;
+typedef uint64_t ptl_hdr_data_t;
+typedef uint32_t ptl_dma_h;
+typedef uint32_t ptl_req_ct_t;
+typedef uint32_t ptl_ack_req_t;
+typedef uint8_t ptl_op_t;
+typedef uint8_t ptl_type_t;
+typedef uint8_t ptl_datatype_t;
+
+typedef enum { PTL_REQUEST_PUT, PTL_REQUEST_GET, PTL_REQUEST_ATOMIC } ptl_request_type_t;
+
+typedef struct {
+    ptl_size_t success;
+    ptl_size_t failure;
+} ptl_ct_event_t;
+
+/* The first bytes of the payload as a struct of the user's. A handler file that has one defines the
+ * type ptl_user_header_t and the macro PTL_USER_HEADER before it includes this file. */
+#ifndef PTL_USER_HEADER
+typedef struct {
+    uint8_t bytes[0];
+} ptl_user_header_t;
+#endif
+
+/* Argument of a header handler. Read-only: it may be in registers. */
+typedef struct {
+    ptl_request_type_t type;
+    ptl_size_t length; /* of the payload */
+    ptl_process_t target_id;
+    ptl_process_t source_id;
+    ptl_match_bits_t match_bits;
+    ptl_hdr_data_t hdr_data;
+    ptl_size_t offset; /* in the ME */
+    uint32_t reserved;
+    ptl_user_header_t user_hdr;
+} ptl_header_t;
+
+/* Argument of a payload handler. It stands directly before the packet's data, so p.base is the
+ * packet itself. */
+typedef struct {
+    ptl_size_t length; /* of the data */
+    ptl_size_t offset; /* of the data in the message */
+    uint32_t reserved[2];
+    uint8_t base[0];
+} ptl_payload_t;
+
+/* Return codes. PENDING: as the code before it, but the ME is not completed. */
+enum {
+    SUCCESS = 0,
+    SUCCESS_PENDING = 1,
+    PROCESS_DATA = 2,
+    PROCESS_DATA_PENDING = 3,
+    PROCEED = 4,
+    PROCEED_PENDING = 5,
+    DROP = 6,
+    DROP_PENDING = 7,
+    FAIL = 8,
+    SEGV = 9,
+};
+
+enum { PTL_OK = 0, PTL_ARG_INVALID = 1, PTL_FAIL = 5, PTL_SEGV = 16 };
+
+/* Which host memory a DMA means. */
+#define PTL_ME_HOST_MEM      0u
+#define PTL_HANDLER_HOST_MEM 1u
+
+/* Which counter a put counts on. */
+#define PTL_NO_CT       0u
+#define PTL_LOCAL_ME_CT 1u
+
+/* Most HPUs that any card this image is loaded on may have; `openspin cc -DPTL_NUM_HPUS=n` for
+ * another number. The image carries it, and a larger card refuses the image. */
+#ifndef PTL_NUM_HPUS
+#define PTL_NUM_HPUS 64
+#endif
+
+static inline uint32_t spin_my_hpu(void) {
+    uint32_t id;
+    __asm__ volatile("csrr %0, mhartid" : "=r"(id));
+    return id;
+}
+#define PTL_MY_HPU spin_my_hpu()
+
+static inline uint32_t spin_cycles(void) {
+    uint32_t now;
+    __asm__ volatile("csrr %0, cycle" : "=r"(now));
+    return now;
+}
+
+/* Every image says what it was compiled for: an ELF note with this interface's version. */
+#define SPIN_ABI 1
+typedef struct {
+    uint32_t name_size, data_size, type;
+    char name[8];
+    uint32_t abi, hpus;
+} spin_image_note_t;
+extern const spin_image_note_t spin_image_note;
+__attribute__((section(".note.spin"), used, aligned(4), weak))
+const spin_image_note_t spin_image_note = {
+    8, 8, 1, {'o', 'p', 'e', 'n', 's', 'p', 'n', 0}, SPIN_ABI, PTL_NUM_HPUS};
+
+/* The card's registers. */
+#define SPIN_REGISTER(offset) (*(volatile uint32_t *)(SPIN_DRIVER_BASE + (offset)))
+#define SPIN_WORD(i)          SPIN_REGISTER(SPIN_REG_WORD + 4 * (i))
+#define SPIN_LOW(v)           ((uint32_t)(v))
+#define SPIN_HIGH(v)          ((uint32_t)((uint64_t)(v) >> 32))
+#define SPIN_POINTER(p)       ((uint32_t)(uintptr_t)(p))
+
+static inline uint32_t spin_issue(uint32_t command) {
+    SPIN_REGISTER(SPIN_REG_ISSUE) = command;
+    return SPIN_REGISTER(SPIN_REG_RESULT);
+}
+
+/* DMA to and from host memory. NB: returns at once with a handle; B: blocks until done. */
+
+static inline int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len,
+                                        unsigned int options, ptl_dma_h *h) {
+    SPIN_WORD(0) = SPIN_POINTER(local);
+    SPIN_WORD(1) = offset;
+    SPIN_WORD(2) = len;
+    SPIN_WORD(3) = options;
+    *h = spin_issue(SPIN_COMMAND_DMA_TO_HOST);
+    return PTL_OK;
+}
+
+static inline int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len,
+                                          unsigned int options, ptl_dma_h *h) {
+    SPIN_WORD(0) = offset;
+    SPIN_WORD(1) = SPIN_POINTER(local);
+    SPIN_WORD(2) = len;
+    SPIN_WORD(3) = options;
+    *h = spin_issue(SPIN_COMMAND_DMA_FROM_HOST);
+    return PTL_OK;
+}
+
+static inline int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval,
+                                     unsigned int options, ptl_dma_h *h) {
+    SPIN_WORD(0) = offset;
+    SPIN_WORD(1) = SPIN_POINTER(cmpval);
+    SPIN_WORD(2) = SPIN_LOW(swapval);
+    SPIN_WORD(3) = SPIN_HIGH(swapval);
+    SPIN_WORD(4) = options;
+    *h = spin_issue(SPIN_COMMAND_DMA_CAS);
+    return PTL_OK;
+}
+
+static inline int PtlHandlerDMAFetchAddNB(ptl_size_t offset, ptl_size_t inc, ptl_size_t *res,
+                                          ptl_type_t t, unsigned int options, ptl_dma_h *h) {
+    SPIN_WORD(0) = offset;
+    SPIN_WORD(1) = inc;
+    SPIN_WORD(2) = SPIN_POINTER(res);
+    SPIN_WORD(3) = t;
+    SPIN_WORD(4) = options;
+    *h = spin_issue(SPIN_COMMAND_DMA_FETCH_ADD);
+    return PTL_OK;
+}
+
+/* True when the transfer is finished. */
+static inline int PtlHandlerDMATest(ptl_dma_h handle) {
+    SPIN_REGISTER(SPIN_REG_TEST) = handle;
+    return (int)SPIN_REGISTER(SPIN_REG_RESULT);
+}
+
+static inline int PtlHandlerDMAWait(ptl_dma_h handle) {
+    SPIN_REGISTER(SPIN_REG_WAIT) = handle;
+    __asm__ volatile("" ::: "memory"); /* the card may have written HPU memory */
+    return PTL_OK;
+}
+
+static inline int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl_size_t len,
+                                       unsigned int options) {
+    ptl_dma_h h;
+    PtlHandlerDMAToHostNB(local, offset, len, options, &h);
+    return PtlHandlerDMAWait(h);
+}
+
+static inline int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_size_t len,
+                                         unsigned int options) {
+    ptl_dma_h h;
+    PtlHandlerDMAFromHostNB(offset, local, len, options, &h);
+    return PtlHandlerDMAWait(h);
+}
+
+static inline int PtlHandlerDMACASB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval,
+                                    unsigned int options) {
+    ptl_dma_h h;
+    PtlHandlerDMACASNB(offset, cmpval, swapval, options, &h);
+    return PtlHandlerDMAWait(h);
+}
+
+static inline int PtlHandlerDMAFetchAddB(ptl_size_t offset, ptl_size_t inc, ptl_size_t *res,
+                                         ptl_type_t t, unsigned int options) {
+    ptl_dma_h h;
+    PtlHandlerDMAFetchAddNB(offset, inc, res, t, options, &h);
+    return PtlHandlerDMAWait(h);
+}
+
+/* Atomics on 64-bit values in HPU memory, naturally aligned. */
+
+static inline int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval) {
+    __asm__ volatile("" ::: "memory");
+    SPIN_WORD(0) = SPIN_POINTER(value);
+    SPIN_WORD(1) = SPIN_LOW(cmpval);
+    SPIN_WORD(2) = SPIN_HIGH(cmpval);
+    SPIN_WORD(3) = SPIN_LOW(swapval);
+    SPIN_WORD(4) = SPIN_HIGH(swapval);
+    int swapped = (int)spin_issue(SPIN_COMMAND_CAS);
+    __asm__ volatile("" ::: "memory");
+    return swapped;
+}
+
+static inline int PtlHandlerFAdd(uint64_t *val, uint64_t *before, uint64_t inc) {
+    __asm__ volatile("" ::: "memory");
+    SPIN_WORD(0) = SPIN_POINTER(val);
+    SPIN_WORD(1) = SPIN_POINTER(before);
+    SPIN_WORD(2) = SPIN_LOW(inc);
+    SPIN_WORD(3) = SPIN_HIGH(inc);
+    spin_issue(SPIN_COMMAND_FETCH_ADD);
+    __asm__ volatile("" ::: "memory");
+    return PTL_OK;
+}
+
+/* A hint that another handler may run now. */
+static inline void PtlHandlerYield(void) {
+    __asm__ volatile("nop");
+}
+
+/* Messages. The words that all of them share. */
+static inline void spin_message(uint32_t from, ptl_size_t len, ptl_req_ct_t ct,
+                                ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                void *user_ptr, ptl_hdr_data_t hdr_data) {
+    __asm__ volatile("" ::: "memory");
+    SPIN_WORD(0) = from;
+    SPIN_WORD(1) = len;
+    SPIN_WORD(2) = ct;
+    SPIN_WORD(3) = ack_req;
+    SPIN_WORD(4) = target_id;
+    SPIN_WORD(5) = SPIN_LOW(match_bits);
+    SPIN_WORD(6) = SPIN_HIGH(match_bits);
+    SPIN_WORD(7) = remote_offset;
+    SPIN_WORD(8) = SPIN_POINTER(user_ptr);
+    SPIN_WORD(9) = SPIN_LOW(hdr_data);
+    SPIN_WORD(10) = SPIN_HIGH(hdr_data);
+}
+
+/* From the ME's host memory: enqueues and returns. */
+static inline int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
+                                        ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                        ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                        void *user_ptr, ptl_hdr_data_t hdr_data) {
+    spin_message(offset, len, ct, ack_req, target_id, match_bits, remote_offset, user_ptr,
+                 hdr_data);
+    spin_issue(SPIN_COMMAND_PUT_FROM_HOST);
+    return PTL_OK;
+}
+
+/* From HPU memory or the packet, at most one packet. */
+static inline int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct,
+                                          ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                          ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                          void *user_ptr, ptl_hdr_data_t hdr_data) {
+    spin_message(SPIN_POINTER(local), len, ct, ack_req, target_id, match_bits, remote_offset,
+                 user_ptr, hdr_data);
+    spin_issue(SPIN_COMMAND_PUT_FROM_DEVICE);
+    return PTL_OK;
+}
+
+static inline int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
+                                      ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                      ptl_size_t remote_offset, void *user_ptr) {
+    spin_message(offset, len, ct, 0, target_id, match_bits, remote_offset, user_ptr, 0);
+    spin_issue(SPIN_COMMAND_GET_TO_HOST);
+    return PTL_OK;
+}
+
+static inline int PtlHandlerGetToDevice(void *local, ptl_size_t len, ptl_req_ct_t ct,
+                                        ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                        ptl_size_t remote_offset, void *user_ptr) {
+    spin_message(SPIN_POINTER(local), len, ct, 0, target_id, match_bits, remote_offset, user_ptr,
+                 0);
+    spin_issue(SPIN_COMMAND_GET_TO_DEVICE);
+    return PTL_OK;
+}
+
+static inline int PtlHandlerAtomicFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
+                                           ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                           ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                           void *user_ptr, ptl_hdr_data_t hdr_data,
+                                           ptl_op_t operation, ptl_datatype_t datatype) {
+    spin_message(offset, len, ct, ack_req, target_id, match_bits, remote_offset, user_ptr,
+                 hdr_data);
+    SPIN_WORD(11) = operation | (uint32_t)datatype << 8;
+    spin_issue(SPIN_COMMAND_ATOMIC_FROM_HOST);
+    return PTL_OK;
+}
+
+static inline int PtlHandlerAtomicFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct,
+                                             ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                             ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                             void *user_ptr, ptl_hdr_data_t hdr_data,
+                                             ptl_op_t operation, ptl_datatype_t datatype) {
+    spin_message(SPIN_POINTER(local), len, ct, ack_req, target_id, match_bits, remote_offset,
+                 user_ptr, hdr_data);
+    SPIN_WORD(11) = operation | (uint32_t)datatype << 8;
+    spin_issue(SPIN_COMMAND_ATOMIC_FROM_DEVICE);
+    return PTL_OK;
+}
+
+/* The ME's counter. */
+static inline int PtlHandlerCTInc(ptl_ct_event_t increment) {
+    SPIN_WORD(0) = increment.success;
+    SPIN_WORD(1) = increment.failure;
+    spin_issue(SPIN_COMMAND_CT_INC);
+    return PTL_OK;
+}
+
+static inline int PtlHandlerCTGet(ptl_ct_event_t *event) {
+    SPIN_WORD(0) = SPIN_POINTER(event);
+    spin_issue(SPIN_COMMAND_CT_GET);
+    __asm__ volatile("" ::: "memory");
+    return PTL_OK;
+}
+
+static inline int PtlHandlerCTSet(ptl_ct_event_t new_ct) {
+    SPIN_WORD(0) = new_ct.success;
+    SPIN_WORD(1) = new_ct.failure;
+    spin_issue(SPIN_COMMAND_CT_SET);
+    return PTL_OK;
+}
+
+/* Scratch memory that lasts as long as the handler runs; NULL when the card has no more. */
+static inline void *malloc(size_t size) {
+    SPIN_REGISTER(SPIN_REG_ALLOCATE) = size;
+    return (void *)(uintptr_t)SPIN_REGISTER(SPIN_REG_ALLOCATE);
+}
+static inline void free(void *memory) {
+    (void)memory;
+}
+
+/* From the runtime library. */
+void *memcpy(void *to, const void *from, size_t size);
+void *memmove(void *to, const void *from, size_t size);
+void *memset(void *to, int value, size_t size);
+int memcmp(const void *a, const void *b, size_t size);
+
+/* Ends the handler with "failed check". */
+static inline __attribute__((noreturn)) void abort(void) {
+    __asm__ volatile("ebreak");
+    __builtin_unreachable();
+}
+#ifdef NDEBUG
+#define assert(condition) ((void)0)
+#else
+#define assert(condition) ((condition) ? (void)0 : abort())
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

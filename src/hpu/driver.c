@@ -1,0 +1,241 @@
+/* The HPU driver of the rig: records each command, and does what can be done without a network: DMA
+ * to the rig's host memory, atomics, the counter. Everything is complete when ISSUE returns. */
+#include <string.h>
+
+#include "hpu/rig.h"
+#include "spin/driver.h"
+
+static const struct {
+    const char *name;
+    uint8_t words;
+} commands[] = {
+#define ROW(number, name, words) [number] = {#name, words},
+    SPIN_COMMANDS(ROW)
+#undef ROW
+};
+
+const char *spin_command_name(unsigned number, unsigned *words) {
+    if (number >= sizeof commands / sizeof commands[0] || !commands[number].name)
+        return NULL;
+    *words = commands[number].words;
+    return commands[number].name;
+}
+
+static enum hpu_access bad_command(struct hpu *h) {
+    h->fault = HPU_FAULT_COMMAND;
+    return HPU_ACCESS_FAULT;
+}
+
+/* `space` of a command: the ME's host memory or the handler's. NULL: not all of it is there. */
+static uint8_t *host_memory(struct spin_rig *rig, uint32_t space, uint32_t offset, uint32_t bytes) {
+    uint8_t *base = space == 0 ? rig->me_host : space == 1 ? rig->handler_host : NULL;
+    if (!base || offset > rig->host_bytes || bytes > rig->host_bytes - offset)
+        return NULL;
+    return base + offset;
+}
+
+static uint64_t pair(const uint32_t *word) {
+    return word[0] | (uint64_t)word[1] << 32;
+}
+
+static enum hpu_access do_dma(struct spin_rig *rig, const uint32_t *w, bool to_host) {
+    uint8_t *host = host_memory(rig, w[3], to_host ? w[1] : w[0], w[2]);
+    if (!host)
+        return bad_command(&rig->hpu);
+    uint8_t *local = hpu_reach(&rig->hpu, to_host ? w[0] : w[1], w[2], !to_host);
+    if (!local)
+        return HPU_ACCESS_FAULT;
+    if (to_host)
+        memcpy(host, local, w[2]);
+    else
+        memcpy(local, host, w[2]);
+    return HPU_ACCESS_OK;
+}
+
+static enum hpu_access do_dma_cas(struct spin_rig *rig, const uint32_t *w) {
+    uint8_t *host = host_memory(rig, w[4], w[0], 8), *compare = hpu_reach(&rig->hpu, w[1], 8, true);
+    if (!host || w[0] % 8)
+        return bad_command(&rig->hpu);
+    if (!compare)
+        return HPU_ACCESS_FAULT;
+    uint64_t swap = pair(&w[2]);
+    if (memcmp(host, compare, 8) == 0)
+        memcpy(host, &swap, 8);
+    else
+        memcpy(compare, host, 8);
+    return HPU_ACCESS_OK;
+}
+
+/* Types by the numbers of Portals: 32-bit integers are 4 and 5, 64-bit ones 7 and 8. */
+static enum hpu_access do_dma_fetch_add(struct spin_rig *rig, const uint32_t *w) {
+    uint32_t bytes = w[3] == 4 || w[3] == 5 ? 4 : w[3] == 7 || w[3] == 8 ? 8 : 0;
+    uint8_t *host = bytes ? host_memory(rig, w[4], w[0], bytes) : NULL;
+    uint8_t *result = hpu_reach(&rig->hpu, w[2], 4, true);
+    if (!host || w[0] % bytes)
+        return bad_command(&rig->hpu);
+    if (!result)
+        return HPU_ACCESS_FAULT;
+    uint64_t value = 0;
+    memcpy(&value, host, bytes);
+    memcpy(result, &value, 4);
+    value += w[1];
+    memcpy(host, &value, bytes);
+    return HPU_ACCESS_OK;
+}
+
+static uint64_t *hpu_word64(struct hpu *h, uint32_t address) {
+    return address % 8 ? NULL : (uint64_t *)(void *)hpu_reach(h, address, 8, true);
+}
+
+static enum hpu_access do_cas(struct spin_rig *rig, const uint32_t *w) {
+    uint64_t *value = hpu_word64(&rig->hpu, w[0]), expected = pair(&w[1]);
+    if (!value)
+        return HPU_ACCESS_FAULT;
+    rig->result = __atomic_compare_exchange_n(value, &expected, pair(&w[3]), false,
+                                              __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return HPU_ACCESS_OK;
+}
+
+static enum hpu_access do_fetch_add(struct spin_rig *rig, const uint32_t *w) {
+    uint64_t *value = hpu_word64(&rig->hpu, w[0]);
+    uint8_t *before = hpu_reach(&rig->hpu, w[1], 8, true);
+    if (!value || !before)
+        return HPU_ACCESS_FAULT;
+    uint64_t old = __atomic_fetch_add(value, pair(&w[2]), __ATOMIC_SEQ_CST);
+    memcpy(before, &old, 8);
+    return HPU_ACCESS_OK;
+}
+
+/* A message's data must be the handler's to send. */
+static enum hpu_access do_message(struct spin_rig *rig, const uint32_t *w, bool device, bool get) {
+    if (device)
+        return hpu_reach(&rig->hpu, w[0], w[1], get) ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
+    return host_memory(rig, 0, w[0], w[1]) ? HPU_ACCESS_OK : bad_command(&rig->hpu);
+}
+
+static enum hpu_access do_counter(struct spin_rig *rig, const uint32_t *w, uint32_t number) {
+    uint8_t *event;
+    switch (number) {
+    case SPIN_COMMAND_CT_INC:
+        rig->counter[0] += w[0];
+        rig->counter[1] += w[1];
+        return HPU_ACCESS_OK;
+    case SPIN_COMMAND_CT_SET:
+        rig->counter[0] = w[0];
+        rig->counter[1] = w[1];
+        return HPU_ACCESS_OK;
+    }
+    event = hpu_reach(&rig->hpu, w[0], 8, true);
+    if (!event)
+        return HPU_ACCESS_FAULT;
+    memcpy(event, &rig->counter[0], 4);
+    memcpy(event + 4, &rig->counter[1], 4);
+    return HPU_ACCESS_OK;
+}
+
+static enum hpu_access execute(struct spin_rig *rig, uint32_t number) {
+    const uint32_t *w = rig->word;
+    switch (number) {
+    case SPIN_COMMAND_DMA_TO_HOST:
+    case SPIN_COMMAND_DMA_FROM_HOST:
+        return do_dma(rig, w, number == SPIN_COMMAND_DMA_TO_HOST);
+    case SPIN_COMMAND_DMA_CAS:
+        return do_dma_cas(rig, w);
+    case SPIN_COMMAND_DMA_FETCH_ADD:
+        return do_dma_fetch_add(rig, w);
+    case SPIN_COMMAND_PUT_FROM_HOST:
+    case SPIN_COMMAND_ATOMIC_FROM_HOST:
+    case SPIN_COMMAND_GET_TO_HOST:
+        return do_message(rig, w, false, false);
+    case SPIN_COMMAND_PUT_FROM_DEVICE:
+    case SPIN_COMMAND_ATOMIC_FROM_DEVICE:
+        return do_message(rig, w, true, false);
+    case SPIN_COMMAND_GET_TO_DEVICE:
+        return do_message(rig, w, true, true);
+    case SPIN_COMMAND_CT_INC:
+    case SPIN_COMMAND_CT_GET:
+    case SPIN_COMMAND_CT_SET:
+        return do_counter(rig, w, number);
+    case SPIN_COMMAND_CAS:
+        return do_cas(rig, w);
+    case SPIN_COMMAND_FETCH_ADD:
+        return do_fetch_add(rig, w);
+    }
+    return bad_command(&rig->hpu);
+}
+
+static enum hpu_access issue(struct spin_rig *rig, uint32_t number) {
+    rig->result = ++rig->handles;
+    enum hpu_access done = execute(rig, number);
+    if (done != HPU_ACCESS_OK)
+        return done;
+    if (rig->commands == RIG_COMMANDS) {
+        rig->commands_lost++;
+        return done;
+    }
+    struct spin_command *c = &rig->command[rig->commands++];
+    c->number = (uint8_t)number;
+    c->cycle = rig->hpu.cycles - rig->start_cycle;
+    memcpy(c->word, rig->word, sizeof c->word);
+    return done;
+}
+
+static enum hpu_access allocate(struct spin_rig *rig, uint32_t bytes) {
+    uint32_t rounded = (bytes + 7) & ~7u, left = RIG_HEAP - rig->heap_used;
+    rig->result = 0;
+    if (bytes <= left && rounded <= left) {
+        rig->result = rig->heap_address + rig->heap_used;
+        rig->heap_used += rounded;
+    }
+    return HPU_ACCESS_OK;
+}
+
+static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint32_t value) {
+    struct spin_rig *rig = (struct spin_rig *)h;
+    if (size != 4)
+        return HPU_ACCESS_FAULT;
+    if (offset >= SPIN_REG_WORD && offset < SPIN_REG_WORD + 4 * SPIN_WORDS) {
+        rig->word[(offset - SPIN_REG_WORD) / 4] = value;
+        return HPU_ACCESS_OK;
+    }
+    switch (offset) {
+    case SPIN_REG_ISSUE:
+        return issue(rig, value);
+    case SPIN_REG_WAIT:
+    case SPIN_REG_TEST:
+        if (value == 0 || value > rig->handles)
+            return bad_command(h); /* nothing of that handle was ever started */
+        rig->result = 1;
+        return HPU_ACCESS_OK;
+    case SPIN_REG_ALLOCATE:
+        return allocate(rig, value);
+    }
+    return HPU_ACCESS_FAULT;
+}
+
+static enum hpu_access load(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value) {
+    const struct spin_rig *rig = (const struct spin_rig *)h;
+    if (size != 4)
+        return HPU_ACCESS_FAULT;
+    switch (offset) {
+    case SPIN_REG_MEMORY_ADDRESS:
+        *value = rig->state_address;
+        return HPU_ACCESS_OK;
+    case SPIN_REG_MEMORY_SIZE:
+        *value = rig->state_bytes;
+        return HPU_ACCESS_OK;
+    case SPIN_REG_PACKET_ADDRESS:
+        *value = rig->packet_address;
+        return HPU_ACCESS_OK;
+    case SPIN_REG_PACKET_SIZE:
+        *value = rig->packet_bytes;
+        return HPU_ACCESS_OK;
+    case SPIN_REG_RESULT:
+    case SPIN_REG_ALLOCATE:
+        *value = rig->result;
+        return HPU_ACCESS_OK;
+    }
+    return HPU_ACCESS_FAULT;
+}
+
+const struct hpu_device rig_device = {.load = load, .store = store};

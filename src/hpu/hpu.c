@@ -1,0 +1,211 @@
+#include "hpu/hpu.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hpu/interp.h"
+
+const char *hpu_fault_name(unsigned fault) {
+    static const char *const names[] = {
+#define ROW(name, text) text,
+        HPU_FAULTS(ROW)
+#undef ROW
+    };
+    return fault < sizeof names / sizeof names[0] ? names[fault] : "unknown";
+}
+
+void hpu_init(struct hpu *h, const struct hpu_code *code, uint32_t id) {
+    memset(h, 0, sizeof *h);
+    h->code = code;
+    h->id = id;
+}
+
+int hpu_add_window(struct hpu *h, uint32_t base, uint64_t size, uint8_t *host, bool writable,
+                   enum hpu_region region) {
+    if (h->windows == HPU_WINDOWS)
+        return -1;
+    /* Atomics need the host's alignment to be the handler's. */
+    assert(((uintptr_t)host - base) % 8 == 0);
+    const struct hpu_timing *t = h->code->timing;
+    h->window[h->windows] = (struct hpu_window){
+        .base = base,
+        .region = (uint8_t)region,
+        .load_extra = t->load_extra[region],
+        .store_extra = t->store_extra[region],
+        .amo_extra = t->amo_extra[region],
+        .read_size = size,
+        .write_size = writable ? size : 0,
+        .host = host,
+    };
+    return (int)h->windows++;
+}
+
+void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top, uint64_t budget_cycles) {
+    memset(h->x, 0, sizeof h->x);
+    if (h->code->with_float) {
+        memset(h->f, 0, sizeof h->f);
+        h->fcsr = 0;
+    }
+    h->x[1] = MAP_RETURN;
+    h->x[2] = stack_top;
+    h->pc = entry;
+    h->mid_block = false;
+    h->reserved = false;
+    h->fault = HPU_FAULT_NONE;
+    h->fault_address = 0;
+    if (__builtin_add_overflow(h->cycles, budget_cycles, &h->budget_end))
+        h->budget_end = UINT64_MAX;
+}
+
+int hpu_find_window(const struct hpu *h, uint32_t address, uint32_t size, bool write) {
+    for (uint32_t i = 0; i < h->windows; i++) {
+        const struct hpu_window *w = &h->window[i];
+        uint64_t offset = address - w->base;
+        if (offset + size <= (write ? w->write_size : w->read_size))
+            return (int)i;
+    }
+    return -1;
+}
+
+uint8_t *hpu_reach(struct hpu *h, uint32_t address, uint64_t size, bool write) {
+    if (size > UINT32_MAX)
+        return NULL;
+    int i = hpu_find_window(h, address, (uint32_t)size, write);
+    return i < 0 ? NULL : h->window[i].host + (address - h->window[i].base);
+}
+
+static bool csr_read(const struct hpu *h, unsigned csr, uint32_t *value) {
+    switch (csr) {
+    case 0x001:
+        *value = h->fcsr & 0x1f;
+        return h->code->with_float;
+    case 0x002:
+        *value = h->fcsr >> 5;
+        return h->code->with_float;
+    case 0x003:
+        *value = h->fcsr;
+        return h->code->with_float;
+    case 0xc00:
+        *value = (uint32_t)h->cycles;
+        return true;
+    case 0xc80:
+        *value = (uint32_t)(h->cycles >> 32);
+        return true;
+    case 0xc02:
+        *value = (uint32_t)h->instret;
+        return true;
+    case 0xc82:
+        *value = (uint32_t)(h->instret >> 32);
+        return true;
+    case 0xf14:
+        *value = h->id;
+        return true;
+    }
+    return false;
+}
+
+static bool csr_write(struct hpu *h, unsigned csr, uint32_t value) {
+    switch (csr) { /* existence was checked by the read */
+    case 0x001:
+        h->fcsr = (h->fcsr & 0xe0) | (value & 0x1f);
+        return true;
+    case 0x002:
+        h->fcsr = (h->fcsr & 0x1f) | (value & 7) << 5;
+        return true;
+    case 0x003:
+        h->fcsr = value & 0xff;
+        return true;
+    }
+    return false; /* the counters and the id are read-only */
+}
+
+bool hpu_csr(struct hpu *h, const struct hpu_insn *in) {
+    unsigned csr = (unsigned)in->imm;
+    bool constant = in->id == HPU_CSRRWI || in->id == HPU_CSRRSI || in->id == HPU_CSRRCI;
+    uint32_t operand = constant ? in->rs1 : h->x[in->rs1], old;
+    if (!csr_read(h, csr, &old))
+        return false;
+    bool swap = in->id == HPU_CSRRW || in->id == HPU_CSRRWI;
+    if (swap || in->rs1 != 0) { /* set and clear with x0 or 0 only read */
+        bool set = in->id == HPU_CSRRS || in->id == HPU_CSRRSI;
+        if (!csr_write(h, csr, swap ? operand : set ? old | operand : old & ~operand))
+            return false;
+    }
+    if (in->rd)
+        h->x[in->rd] = old;
+    return true;
+}
+
+/* First in, first out within a set: a hit changes nothing, which is what lets a block that was seen
+ * whole in this generation pass without a look. */
+struct hpu_icache *hpu_icache_new(const struct hpu_code *code) {
+    const struct hpu_timing *t = code->timing;
+    struct hpu_icache *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->timing = t;
+    c->sets = t->icache_bytes / t->icache_line / t->icache_ways;
+    c->tag = calloc((size_t)c->sets * t->icache_ways, sizeof *c->tag);
+    c->next = calloc(c->sets, sizeof *c->next);
+    c->seen = calloc(code->slots + 1, sizeof *c->seen);
+    c->generation = 1;
+    if (!c->tag || !c->next || !c->seen) {
+        hpu_icache_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void hpu_icache_free(struct hpu_icache *c) {
+    if (!c)
+        return;
+    free(c->tag);
+    free(c->next);
+    free(c->seen);
+    free(c);
+}
+
+void hpu_icache_clear(struct hpu_icache *c) {
+    memset(c->tag, 0, (size_t)c->sets * c->timing->icache_ways * sizeof *c->tag);
+    memset(c->next, 0, c->sets);
+    c->generation++;
+    c->misses = 0;
+}
+
+uint64_t hpu_icache_misses(const struct hpu_icache *c) {
+    return c->misses;
+}
+
+static bool fetch_line(struct hpu_icache *c, uint32_t line) {
+    uint32_t set = line % c->sets, ways = c->timing->icache_ways;
+    uint32_t *tag = &c->tag[set * ways];
+    for (uint32_t i = 0; i < ways; i++)
+        if (tag[i] == line + 1)
+            return true;
+    if (tag[c->next[set]])
+        c->generation++; /* an eviction: blocks seen before may have lost a line */
+    tag[c->next[set]] = line + 1;
+    c->next[set] = (uint8_t)((c->next[set] + 1) % ways);
+    c->misses++;
+    return false;
+}
+
+uint32_t hpu_icache_slow(struct hpu_icache *c, const struct hpu_code *code, uint32_t slot,
+                         bool whole) {
+    uint32_t first = code->base + 2 * code->halfword_of[slot], end = first, s = slot, lost = 0;
+    do {
+        const struct hpu_insn *in = &code->insn[s];
+        end += in->length;
+        if (!whole || hpu_insn_ends_block(in))
+            break;
+        s = end - code->base < code->bytes ? code->slot_at[(end - code->base) / 2] : UINT32_MAX;
+    } while (s != UINT32_MAX);
+    uint32_t before = c->generation, line = c->timing->icache_line;
+    for (uint32_t l = first / line; l <= (end - 1) / line; l++)
+        if (!fetch_line(c, l))
+            lost += c->timing->icache_miss;
+    if (whole && (c->generation == before || lost == 0))
+        c->seen[slot] = c->generation;
+    return lost;
+}

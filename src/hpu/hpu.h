@@ -1,0 +1,118 @@
+/* One handler processor: registers, the windows of memory that the running handler was given, and
+ * what became of it. No clock of its own: `cycles` is the core's local time, which the owner sets
+ * and reads. */
+#ifndef SPIN_HPU_HPU_H
+#define SPIN_HPU_HPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hpu/code.h"
+#include "hpu/map.h"
+#include "hpu/timing.h"
+
+#define HPU_WINDOWS 12
+
+/* A range of handler addresses and the host memory behind it. Sizes say the rights: an unreadable
+ * window has read_size 0. Windows may stand anywhere; no access crosses from one into another. */
+struct hpu_window {
+    uint32_t base;
+    uint8_t region;                             /* enum hpu_region: latency and statistics */
+    uint8_t load_extra, store_extra, amo_extra; /* cycles, from the timing table */
+    uint64_t read_size, write_size;
+    uint8_t *host;
+    uint64_t loads, stores; /* counted in the timed mode */
+};
+
+#define HPU_FAULTS(X)                                                                              \
+    X(NONE, "none")                                                                                \
+    X(SEGV, "SEGV")                             /* access outside what was given */                \
+    X(ILLEGAL, "illegal instruction")           /* or one that this card does not have */          \
+    X(CHECK, "failed check")                    /* ebreak, ecall: assert and abort end here */     \
+    X(MISALIGNED, "misaligned atomic")          /* LR, SC and AMO need alignment */                \
+    X(BUDGET, "cycle budget exceeded")          /* the watchdog */                                 \
+    X(COMMAND, "malformed command to the card") /* the HPU driver refused it */
+
+enum hpu_fault {
+#define ROW(name, text) HPU_FAULT_##name,
+    HPU_FAULTS(ROW)
+#undef ROW
+};
+
+const char *hpu_fault_name(unsigned fault);
+
+enum hpu_stop {
+    HPU_DONE,    /* the handler returned; its value is in x[10] */
+    HPU_FAULTED, /* see fault, fault_address; pc is the instruction's */
+    HPU_PAUSED,  /* `until` was reached; run again to go on */
+    HPU_WAITING, /* the device asked to try the instruction at pc again later */
+};
+
+/* What a device says to an access. */
+enum hpu_access { HPU_ACCESS_OK, HPU_ACCESS_FAULT, HPU_ACCESS_WAIT };
+
+struct hpu;
+
+/* Memory-mapped registers at MAP_DRIVER. h->cycles is the exact local time of the access. A device
+ * may fault the handler (h->fault says as what; SEGV if unset) or have the instruction repeated. */
+struct hpu_device {
+    enum hpu_access (*load)(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value);
+    enum hpu_access (*store)(struct hpu *h, uint32_t offset, uint32_t size, uint32_t value);
+};
+
+struct hpu_icache;
+
+struct hpu {
+    uint32_t x[33]; /* x[32] takes what is written to x0 */
+    uint32_t pc;
+    bool mid_block; /* pc is inside a block whose limits were checked */
+    uint64_t cycles, instret;
+    const struct hpu_code *code;
+    struct hpu_window window[HPU_WINDOWS];
+    uint32_t windows;
+    /* LR/SC: by value, so a store of the same value in between goes unseen, as in other emulators
+     */
+    bool reserved;
+    uint32_t reserved_address, reserved_value;
+    uint32_t f[32];
+    uint32_t fcsr;
+    uint32_t id; /* mhartid */
+    uint8_t fault;
+    uint32_t fault_address;
+    uint64_t budget_end; /* local time at which the watchdog bites */
+    struct hpu_icache *icache;
+    const struct hpu_device *device;
+    void *device_context;
+    uint64_t device_loads, device_stores;
+};
+
+void hpu_init(struct hpu *h, const struct hpu_code *code, uint32_t id);
+
+/* Gives the handler a range of memory. Returns the window's number, or -1 when there are no more.
+ */
+int hpu_add_window(struct hpu *h, uint32_t base, uint64_t size, uint8_t *host, bool writable,
+                   enum hpu_region region);
+
+/* Readies a call: zeroed registers, sp, ra to MAP_RETURN, pc, and the watchdog. Arguments go into
+ * x[10]... afterwards. Nothing of an earlier handler remains. */
+void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top, uint64_t budget_cycles);
+
+/* Runs until the handler ends, faults, waits, or local time reaches `until` (checked where blocks
+ * begin; UINT64_MAX: no limit). */
+enum hpu_stop hpu_run(struct hpu *h, uint64_t until);
+
+/* Exactly one instruction: HPU_PAUSED when there is a next one. Same results and same cycles as
+ * hpu_run. */
+enum hpu_stop hpu_step(struct hpu *h);
+
+/* Host memory behind `size` bytes at a handler address, or NULL if the handler has no right to all
+ * of them. For devices and debuggers. */
+uint8_t *hpu_reach(struct hpu *h, uint32_t address, uint64_t size, bool write);
+
+/* The instruction cache of a cluster: which lines are in it, and so what a fetch costs. */
+struct hpu_icache *hpu_icache_new(const struct hpu_code *code);
+void hpu_icache_free(struct hpu_icache *cache);
+void hpu_icache_clear(struct hpu_icache *cache);
+uint64_t hpu_icache_misses(const struct hpu_icache *cache);
+
+#endif

@@ -1,0 +1,507 @@
+/* Loads an image: an RV32 ELF from anywhere, trusted in nothing. Every offset is checked before it
+ * is followed; what is refused is refused with file, place, limit and value. */
+#include "hpu/image.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "hpu/isa.h"
+#include "hpu/map.h"
+
+#define IMAGE_MOST_BYTES (64u << 20) /* with debug information */
+#define IMAGE_ABI        1
+#define MOST_FUNCTIONS   65536
+
+#ifndef EF_RISCV_RVE
+#define EF_RISCV_RVE 8
+#endif
+
+/* Checks that keep reading: `file`, and the ELF header copied out (nothing need be aligned). */
+struct reader {
+    struct spin_image *image;
+    struct spin_error *err;
+    Elf32_Ehdr header;
+};
+
+#define REFUSE(r, code, ...) spin_fail((r)->err, code, __VA_ARGS__)
+
+void spin_limits_default(struct spin_limits *limits) {
+    *limits = (struct spin_limits){.program_bytes = MAP_PROGRAM_SIZE,
+                                   .handler_bytes = MAP_L2_HANDLER_SIZE,
+                                   .state_bytes = MAP_L1_SCRATCH_SIZE,
+                                   .hpus = MAP_CLUSTERS * MAP_CLUSTER_HPUS};
+}
+
+static const void *at(const struct reader *r, uint64_t offset, uint64_t bytes) {
+    if (offset > r->image->file_bytes || bytes > r->image->file_bytes - offset)
+        return NULL;
+    return r->image->file + offset;
+}
+
+static int check_header(struct reader *r) {
+    const char *path = r->image->path;
+    const void *start = at(r, 0, sizeof r->header);
+    if (!start || memcmp(start, ELFMAG, SELFMAG) != 0)
+        return REFUSE(r, SPIN_EFORMAT, "%s: not an ELF file; make one with 'openspin cc'", path);
+    memcpy(&r->header, start, sizeof r->header);
+    const Elf32_Ehdr *h = &r->header;
+    if (h->e_ident[EI_CLASS] != ELFCLASS32)
+        return REFUSE(r, SPIN_EFORMAT, "%s: ELF class is %d bit, a handler image is 32 bit", path,
+                      h->e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 0);
+    if (h->e_ident[EI_DATA] != ELFDATA2LSB)
+        return REFUSE(r, SPIN_EFORMAT, "%s: ELF is not little-endian", path);
+    if (h->e_machine != EM_RISCV)
+        return REFUSE(r, SPIN_EFORMAT, "%s: ELF machine is %u, expected %u (RISC-V)", path,
+                      h->e_machine, EM_RISCV);
+    if (h->e_type == ET_REL)
+        return REFUSE(r, SPIN_EFORMAT, "%s: is not linked (an object file); use 'openspin cc'",
+                      path);
+    if (h->e_type != ET_EXEC)
+        return REFUSE(r, SPIN_EFORMAT, "%s: ELF type is %u, expected %u (executable)", path,
+                      h->e_type, ET_EXEC);
+    if (h->e_flags & EF_RISCV_RVE)
+        return REFUSE(r, SPIN_EFORMAT, "%s: compiled for RV32E, the card is RV32I", path);
+    unsigned abi = h->e_flags & EF_RISCV_FLOAT_ABI;
+    if (abi != EF_RISCV_FLOAT_ABI_SOFT && abi != EF_RISCV_FLOAT_ABI_SINGLE)
+        return REFUSE(r, SPIN_EFORMAT, "%s: flags 0x%x: double or quad floats in registers", path,
+                      h->e_flags);
+    if (abi == EF_RISCV_FLOAT_ABI_SINGLE && !r->image->limits.with_float)
+        return REFUSE(r, SPIN_EFORMAT,
+                      "%s: passes floats in registers, this card has no F; compile without --float",
+                      path);
+    if (h->e_phnum && h->e_phentsize != sizeof(Elf32_Phdr))
+        return REFUSE(r, SPIN_EFORMAT, "%s: program headers of %u bytes, expected %zu", path,
+                      h->e_phentsize, sizeof(Elf32_Phdr));
+    if (h->e_shnum && h->e_shentsize != sizeof(Elf32_Shdr))
+        return REFUSE(r, SPIN_EFORMAT, "%s: section headers of %u bytes, expected %zu", path,
+                      h->e_shentsize, sizeof(Elf32_Shdr));
+    if (!at(r, h->e_phoff, (uint64_t)h->e_phnum * sizeof(Elf32_Phdr)) ||
+        !at(r, h->e_shoff, (uint64_t)h->e_shnum * sizeof(Elf32_Shdr)))
+        return REFUSE(r, SPIN_EFORMAT, "%s: truncated: header tables past the end of the file",
+                      path);
+    return SPIN_OK;
+}
+
+static bool within(uint32_t address, uint32_t bytes, uint32_t base, uint32_t room) {
+    return address >= base && address - base <= room && bytes <= room - (address - base);
+}
+
+static int take_segment(struct reader *r, const Elf32_Phdr *p, struct image_segment *to,
+                        const char *what, uint32_t base, uint32_t room, const char *memory) {
+    const char *path = r->image->path;
+    if (to->bytes)
+        return REFUSE(r, SPIN_EFORMAT, "%s: a second %s segment at 0x%x; one is the limit", path,
+                      what, p->p_vaddr);
+    if (p->p_filesz > p->p_memsz || !at(r, p->p_offset, p->p_filesz))
+        return REFUSE(r, SPIN_EFORMAT, "%s: truncated: %s segment at 0x%x is not in the file", path,
+                      what, p->p_vaddr);
+    if (p->p_vaddr < base || p->p_vaddr - base >= 0x00400000)
+        return REFUSE(r, SPIN_EFORMAT, "%s: %s segment at 0x%x is not in %s (at 0x%x)", path, what,
+                      p->p_vaddr, memory, base);
+    if (!within(p->p_vaddr, p->p_memsz, base, room))
+        return REFUSE(r, SPIN_ELIMIT, "%s: %s ends at %u bytes, the card's %s has %u bytes", path,
+                      what, p->p_vaddr - base + p->p_memsz, memory, room);
+    *to = (struct image_segment){.address = p->p_vaddr,
+                                 .bytes = p->p_memsz,
+                                 .filled = p->p_filesz,
+                                 .content = at(r, p->p_offset, p->p_filesz)};
+    return SPIN_OK;
+}
+
+static int load_segments(struct reader *r) {
+    struct spin_image *im = r->image;
+    for (unsigned i = 0; i < r->header.e_phnum; i++) {
+        Elf32_Phdr p;
+        memcpy(&p, at(r, r->header.e_phoff + i * sizeof p, sizeof p), sizeof p);
+        if (p.p_type != PT_LOAD || p.p_memsz == 0)
+            continue;
+        int code;
+        if ((p.p_flags & PF_X) && (p.p_flags & PF_W))
+            code = REFUSE(r, SPIN_EFORMAT, "%s: segment at 0x%x is writable and executable",
+                          im->path, p.p_vaddr);
+        else if (p.p_flags & PF_X)
+            code = take_segment(r, &p, &im->code, "code", MAP_PROGRAM, im->limits.program_bytes,
+                                "program memory");
+        else
+            code = take_segment(r, &p, p.p_flags & PF_W ? &im->data : &im->constants,
+                                p.p_flags & PF_W ? "data" : "constants", MAP_L2_HANDLER,
+                                im->limits.handler_bytes, "L2 handler memory");
+        if (code)
+            return code;
+    }
+    if (!im->code.bytes)
+        return REFUSE(r, SPIN_EFORMAT, "%s: no code in it", im->path);
+    if (im->code.bytes != im->code.filled || (im->code.address | im->code.bytes) & 1)
+        return REFUSE(r, SPIN_EFORMAT, "%s: code segment at 0x%x has an odd size or a hole",
+                      im->path, im->code.address);
+    const struct image_segment *c = &im->constants, *d = &im->data;
+    if (c->bytes && d->bytes && c->address < d->address + d->bytes &&
+        d->address < c->address + c->bytes)
+        return REFUSE(r, SPIN_EFORMAT, "%s: segments at 0x%x and 0x%x overlap", im->path,
+                      c->address, d->address);
+    return SPIN_OK;
+}
+
+static bool ends_with(const char *name, const char *ending) {
+    size_t n = strlen(name), e = strlen(ending);
+    return n >= e && strcmp(name + n - e, ending) == 0;
+}
+
+static enum spin_handler_kind kind_by_name(const char *name) {
+    static const struct {
+        const char *ending;
+        enum spin_handler_kind kind;
+    } endings[] = {
+        {"header_handler", SPIN_HEADER_HANDLER},
+        {"_hh", SPIN_HEADER_HANDLER},
+        {"payload_handler", SPIN_PAYLOAD_HANDLER},
+        {"_ph", SPIN_PAYLOAD_HANDLER},
+        {"completion_handler", SPIN_COMPLETION_HANDLER},
+        {"_ch", SPIN_COMPLETION_HANDLER},
+        {"_th", SPIN_COMPLETION_HANDLER},
+    };
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+        if (ends_with(name, endings[i].ending))
+            return endings[i].kind;
+    return SPIN_OTHER_FUNCTION;
+}
+
+/* A string of the table that `strings` describes, NULL if it is not wholly inside. */
+static const char *string_at(const struct reader *r, const Elf32_Shdr *strings, uint32_t offset) {
+    const char *table = at(r, strings->sh_offset, strings->sh_size);
+    if (!table || offset >= strings->sh_size ||
+        !memchr(table + offset, 0, strings->sh_size - offset))
+        return NULL;
+    return table + offset;
+}
+
+static Elf32_Shdr section(const struct reader *r, unsigned index) {
+    Elf32_Shdr s = {0};
+    if (index < r->header.e_shnum)
+        memcpy(&s, at(r, r->header.e_shoff + index * sizeof s, sizeof s), sizeof s);
+    return s;
+}
+
+static int take_symbol(struct reader *r, const Elf32_Sym *s, const char *name) {
+    struct spin_image *im = r->image;
+    unsigned type = ELF32_ST_TYPE(s->st_info), bind = ELF32_ST_BIND(s->st_info);
+    if (s->st_shndx == SHN_UNDEF) {
+        if (name[0] && bind != STB_WEAK)
+            return REFUSE(r, SPIN_EFORMAT, "%s: undefined symbol '%s'", im->path, name);
+        return SPIN_OK;
+    }
+    if (type != STT_FUNC || !within(s->st_value, s->st_size, im->code.address, im->code.bytes) ||
+        s->st_value & 1)
+        return SPIN_OK;
+    if (im->info.functions == MOST_FUNCTIONS)
+        return REFUSE(r, SPIN_ELIMIT, "%s: more than %d functions", im->path, MOST_FUNCTIONS);
+    im->functions[im->info.functions++] = (struct spin_function){
+        .name = name,
+        .address = s->st_value,
+        .bytes = s->st_size,
+        .kind = kind_by_name(name),
+        .is_global = bind != STB_LOCAL && ELF32_ST_VISIBILITY(s->st_other) == STV_DEFAULT,
+    };
+    return SPIN_OK;
+}
+
+static int by_address(const void *a, const void *b) {
+    const struct spin_function *p = a, *q = b;
+    if (p->address != q->address)
+        return p->address < q->address ? -1 : 1;
+    return strcmp(p->name, q->name);
+}
+
+static int load_symbols(struct reader *r) {
+    struct spin_image *im = r->image;
+    Elf32_Shdr table = {0}, strings = {0}, names = section(r, r->header.e_shstrndx);
+    for (unsigned i = 0; i < r->header.e_shnum; i++) {
+        Elf32_Shdr s = section(r, i);
+        const char *name = string_at(r, &names, s.sh_name);
+        if (s.sh_type == SHT_SYMTAB) {
+            table = s;
+            strings = section(r, s.sh_link);
+        }
+        if (s.sh_type == SHT_INIT_ARRAY && s.sh_size)
+            return REFUSE(r, SPIN_EFORMAT,
+                          "%s: has static constructors (%u bytes of .init_array), which do not run "
+                          "on a card",
+                          im->path, s.sh_size);
+        if (name && strncmp(name, ".debug_line", 11) == 0)
+            im->info.has_lines = true;
+    }
+    uint32_t count = table.sh_size / sizeof(Elf32_Sym);
+    const uint8_t *symbols = at(r, table.sh_offset, table.sh_size);
+    if (!table.sh_type || !symbols || table.sh_entsize != sizeof(Elf32_Sym))
+        return REFUSE(r, SPIN_EFORMAT, "%s: no symbol table, so no handler can be named", im->path);
+    im->functions =
+        calloc((count < MOST_FUNCTIONS ? count : MOST_FUNCTIONS) + 1, sizeof *im->functions);
+    if (!im->functions)
+        return REFUSE(r, SPIN_ENOMEM, "%s: out of memory", im->path);
+    for (uint32_t i = 0; i < count; i++) {
+        Elf32_Sym s;
+        memcpy(&s, symbols + i * sizeof s, sizeof s);
+        const char *name = string_at(r, &strings, s.st_name);
+        if (!name)
+            return REFUSE(r, SPIN_EFORMAT, "%s: symbol %u has no name in the string table",
+                          im->path, i);
+        int code = take_symbol(r, &s, name);
+        if (code)
+            return code;
+    }
+    qsort(im->functions, im->info.functions, sizeof *im->functions, by_address);
+    im->info.function = im->functions;
+    return SPIN_OK;
+}
+
+static enum spin_insn_class class_of(const struct hpu_insn_info *info, unsigned id) {
+    if (info->extension == HPU_EXT_F)
+        return SPIN_INSN_FLOAT;
+    switch (info->timing) {
+    case HPU_TIME_MUL:
+    case HPU_TIME_MULH:
+        return SPIN_INSN_MULTIPLY;
+    case HPU_TIME_DIV:
+    case HPU_TIME_DIVU:
+        return SPIN_INSN_DIVIDE;
+    case HPU_TIME_LOAD:
+        return SPIN_INSN_LOAD;
+    case HPU_TIME_STORE:
+        return SPIN_INSN_STORE;
+    case HPU_TIME_BRANCH:
+        return SPIN_INSN_BRANCH;
+    case HPU_TIME_JUMP:
+        return SPIN_INSN_JUMP;
+    case HPU_TIME_AMO:
+        return SPIN_INSN_ATOMIC;
+    case HPU_TIME_CSR:
+        return SPIN_INSN_SYSTEM;
+    }
+    bool system = info->operands == OPERANDS_N || id == HPU_ILLEGAL;
+    return system ? SPIN_INSN_SYSTEM : SPIN_INSN_ALU;
+}
+
+const char *spin_insn_class_name(enum spin_insn_class c) {
+    static const char *const names[] = {"alu",    "multiply", "divide", "load",  "store",
+                                        "branch", "jump",     "atomic", "float", "system"};
+    return names[c];
+}
+
+static uint32_t word_at(const struct image_segment *code, uint32_t offset) {
+    const uint8_t *p = code->content + offset;
+    uint32_t word = p[0] | (uint32_t)p[1] << 8;
+    if (offset + 4 <= code->bytes)
+        word |= (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    return word;
+}
+
+/* `unimp`: what compilers put where control must not come; it is meant to be illegal. */
+static bool is_deliberate_trap(uint32_t word) {
+    return (word & 0xffff) == 0 || word == 0xc0001073;
+}
+
+static int check_function(struct reader *r, const struct spin_function *f) {
+    struct spin_image *im = r->image;
+    uint32_t offset = f->address - im->code.address, end = offset + f->bytes;
+    while (offset < end) {
+        uint32_t word = word_at(&im->code, offset);
+        struct hpu_insn in = hpu_decode(word, true);
+        uint32_t pc = im->code.address + offset;
+        if (offset + in.length > end)
+            return REFUSE(r, SPIN_EFORMAT, "%s: instruction at 0x%x runs past the end of '%s'",
+                          im->path, pc, f->name);
+        const struct hpu_insn_info *info = hpu_insn_info(in.id);
+        if (in.id == HPU_ILLEGAL && !is_deliberate_trap(word))
+            return REFUSE(r, SPIN_EFORMAT,
+                          "%s: 0x%0*x at 0x%x in '%s' is no instruction of the card (RV32IMAC%s)",
+                          im->path, in.length * 2, in.length == 2 ? word & 0xffff : word, pc,
+                          f->name, im->limits.with_float ? "F" : "");
+        if (info->extension == HPU_EXT_F) {
+            im->info.uses_float = true;
+            if (!im->limits.with_float)
+                return REFUSE(r, SPIN_EFORMAT,
+                              "%s: %s at 0x%x in '%s': this card has no F; compile without --float "
+                              "or give the card one",
+                              im->path, info->name, pc, f->name);
+        }
+        im->info.instructions[class_of(info, in.id)]++;
+        im->info.compressed += in.length == 2;
+        offset += in.length;
+    }
+    return SPIN_OK;
+}
+
+static int check_code(struct reader *r) {
+    uint32_t done = 0; /* aliases name the same code twice: count it once */
+    for (uint32_t i = 0; i < r->image->info.functions; i++) {
+        const struct spin_function *f = &r->image->functions[i];
+        if (f->address < done)
+            continue;
+        int code = check_function(r, f);
+        if (code)
+            return code;
+        done = f->address + f->bytes;
+    }
+    return SPIN_OK;
+}
+
+/* The note that spin/handler.h leaves: the interface's version and PTL_NUM_HPUS. */
+static int check_note(struct reader *r) {
+    struct spin_image *im = r->image;
+    struct {
+        Elf32_Nhdr head;
+        char name[8];
+        uint32_t abi, hpus;
+    } note;
+    for (unsigned i = 0; i < r->header.e_phnum; i++) {
+        Elf32_Phdr p;
+        memcpy(&p, at(r, r->header.e_phoff + i * sizeof p, sizeof p), sizeof p);
+        const void *content = at(r, p.p_offset, sizeof note);
+        if (p.p_type != PT_NOTE || p.p_filesz < sizeof note || !content)
+            continue;
+        memcpy(&note, content, sizeof note);
+        if (note.head.n_namesz != 8 || memcmp(note.name, "openspn", 8) != 0)
+            continue;
+        if (note.abi != IMAGE_ABI)
+            return REFUSE(r, SPIN_EFORMAT,
+                          "%s: compiled for version %u of the handler interface, this card has %d; "
+                          "compile it again",
+                          im->path, note.abi, IMAGE_ABI);
+        im->info.hpus = note.hpus;
+        if (note.hpus < im->limits.hpus)
+            return REFUSE(r, SPIN_ELIMIT,
+                          "%s: compiled for %u HPUs (PTL_NUM_HPUS), the card has %u; compile with "
+                          "-DPTL_NUM_HPUS=%u",
+                          im->path, note.hpus, im->limits.hpus, im->limits.hpus);
+    }
+    return SPIN_OK;
+}
+
+static int load(struct spin_image *im, struct spin_error *err) {
+    struct reader r = {.image = im, .err = err};
+    int code = check_header(&r);
+    if (!code)
+        code = load_segments(&r);
+    if (!code)
+        code = load_symbols(&r);
+    if (!code)
+        code = check_code(&r);
+    if (!code)
+        code = check_note(&r);
+    im->info.code_bytes = im->code.bytes;
+    im->info.constant_bytes = im->constants.bytes;
+    im->info.data_bytes = im->data.filled;
+    im->info.zero_bytes = im->data.bytes - im->data.filled;
+    return code;
+}
+
+/* Takes over `file`. */
+static int adopt(struct spin_image **out, const char *name, uint8_t *file, size_t length,
+                 const struct spin_limits *limits, struct spin_error *err) {
+    *out = NULL;
+    struct spin_image *im = calloc(1, sizeof *im);
+    if (im)
+        im->path = strdup(name);
+    if (!im || !im->path) {
+        free(file);
+        free(im);
+        return spin_fail(err, SPIN_ENOMEM, "%s: out of memory", name);
+    }
+    im->info.path = im->path;
+    im->file = file;
+    im->file_bytes = length;
+    if (limits)
+        im->limits = *limits;
+    else
+        spin_limits_default(&im->limits);
+    int code = load(im, err);
+    if (code)
+        spin_image_free(im);
+    else
+        *out = im;
+    return code;
+}
+
+int spin_image_load(struct spin_image **out, const char *path, const struct spin_limits *limits,
+                    struct spin_error *err) {
+    uint8_t *file;
+    size_t length;
+    *out = NULL;
+    int code = file_read(path, "image", IMAGE_MOST_BYTES, &file, &length, err);
+    return code ? code : adopt(out, path, file, length, limits, err);
+}
+
+int spin_image_parse(struct spin_image **out, const char *name, const void *bytes, size_t length,
+                     const struct spin_limits *limits, struct spin_error *err) {
+    *out = NULL;
+    uint8_t *copy = malloc(length ? length : 1);
+    if (!copy)
+        return spin_fail(err, SPIN_ENOMEM, "%s: out of memory", name);
+    memcpy(copy, bytes, length);
+    return adopt(out, name, copy, length, limits, err);
+}
+
+void spin_image_free(struct spin_image *im) {
+    if (!im)
+        return;
+    image_lines_free(im->lines);
+    free(im->functions);
+    free(im->file);
+    free(im->path);
+    free(im);
+}
+
+const struct spin_image_info *spin_image_info(const struct spin_image *im) {
+    return &im->info;
+}
+
+int spin_image_find(const struct spin_image *im, const char *name,
+                    const struct spin_function **function, struct spin_error *err) {
+    char list[300] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < im->info.functions; i++) {
+        const struct spin_function *f = &im->functions[i];
+        if (!f->is_global)
+            continue;
+        if (strcmp(f->name, name) == 0) {
+            *function = f;
+            return SPIN_OK;
+        }
+        int n = snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", f->name);
+        if (used + (size_t)n < sizeof list)
+            used += (size_t)n;
+        else
+            list[used] = 0; /* as many as fit whole */
+    }
+    *function = NULL;
+    if (!used)
+        return spin_fail(err, SPIN_EARG, "%s: no handler '%s'; it has no global function at all",
+                         im->path, name);
+    return spin_fail(err, SPIN_EARG, "%s: no handler '%s'; it has: %s", im->path, name, list);
+}
+
+const struct spin_function *spin_image_at(const struct spin_image *im, uint32_t address) {
+    const struct spin_function *best = NULL; /* few functions: a walk will do */
+    for (uint32_t i = 0; i < im->info.functions && im->functions[i].address <= address; i++)
+        if (address - im->functions[i].address < im->functions[i].bytes)
+            best = &im->functions[i];
+    return best;
+}
+
+int spin_image_disassemble(const struct spin_image *im, uint32_t address, char *text, size_t room) {
+    uint32_t offset = address - im->code.address;
+    if (offset >= im->code.bytes || offset & 1)
+        return 0;
+    struct hpu_insn in = hpu_decode(word_at(&im->code, offset), true);
+    hpu_disassemble(&in, address, text, room);
+    return in.length;
+}
+
+bool spin_image_line(const struct spin_image *im, uint32_t address, const char **file, int *line) {
+    /* The table is made on first use; the image is otherwise unchanged. */
+    return image_lines_find((struct spin_image *)(uintptr_t)im, address, file, line);
+}

@@ -1,0 +1,427 @@
+/* The interpreter: threaded code over the slots of code.h, in three modes of one body (interp.inc).
+ *
+ * Design notes. Each instruction is a label; a slot holds its label's address, and every label ends
+ * by jumping through the next slot, so the host's branch predictor sees one indirect jump for each
+ * instruction and learns the handler's paths. Loads and stores try the one window that hit last at
+ * this place of the program, which is nearly always right: the instruction that reads the packet
+ * reads the packet the next time. Everything rare leaves through a function. */
+#include "hpu/interp.h"
+
+#include <string.h>
+
+/* What the table says, as functions: the compiler puts them where they are used. */
+#define VALUE(id, body)                                                                            \
+    static inline __attribute__((always_inline)) uint32_t value_##id(uint32_t a, uint32_t b) {     \
+        (void)a, (void)b;                                                                          \
+        return (uint32_t)(body);                                                                   \
+    }
+#define GIVE_RR(id, body)  VALUE(id, body)
+#define GIVE_RI(id, body)  VALUE(id, body)
+#define GIVE_DIV(id, body) VALUE(id, body)
+#define GIVE_BRANCH(id, body)                                                                      \
+    static inline __attribute__((always_inline)) bool taken_##id(uint32_t a, uint32_t b) {         \
+        return body;                                                                               \
+    }
+#define GIVE_AMO(id, body)                                                                         \
+    static inline __attribute__((always_inline)) uint32_t stored_##id(uint32_t old, uint32_t b) {  \
+        (void)old;                                                                                 \
+        return body;                                                                               \
+    }
+#define GIVE_LOAD(id, body)  typedef body type_##id;
+#define GIVE_STORE(id, body) typedef body type_##id;
+#define GIVE_CONST(id, body)
+#define GIVE_JAL(id, body)
+#define GIVE_JALR(id, body)
+#define GIVE_FENCE(id, body)
+#define GIVE_TRAP(id, body)
+#define GIVE_CSR(id, body)
+#define GIVE_LR(id, body)
+#define GIVE_SC(id, body)
+#define GIVE_FLOAD(id, body)
+#define GIVE_FSTORE(id, body)
+#define GIVE_FP(id, body)
+#define INSN(id, name, operands, match, mask, ext, timing, shape, body) GIVE_##shape(id, body)
+#include "hpu/isa.def"
+#undef INSN
+
+/* For the branch whose target is outside the program: it may still not be taken. */
+static bool branch_taken(unsigned id, uint32_t a, uint32_t b) {
+    switch (id) {
+#define TAKEN_BRANCH(id)                                                                           \
+    case HPU_##id:                                                                                 \
+        return taken_##id(a, b);
+#define TAKEN(id) TAKEN_BRANCH(id)
+        TAKEN(BEQ) TAKEN(BNE) TAKEN(BLT) TAKEN(BGE) TAKEN(BLTU) TAKEN(BGEU)
+    }
+    return false;
+}
+
+/* A load or store that the guessed window does not hold. */
+struct slow_access {
+    _Atomic uint8_t *guess;
+    uint64_t now; /* exact local time of the access */
+    uint32_t address, size, pc;
+    uint32_t value;
+    uint32_t extra; /* out: cycles */
+    bool timed;
+};
+
+static _Atomic uint8_t *window_guess(const struct hpu_operand *o) {
+    return (_Atomic uint8_t *)&((struct hpu_operand *)(uintptr_t)o)->window;
+}
+
+static enum hpu_access refused(struct hpu *h, const struct slow_access *s, enum hpu_access how) {
+    if (how == HPU_ACCESS_FAULT) {
+        if (h->fault == HPU_FAULT_NONE)
+            h->fault = HPU_FAULT_SEGV;
+        h->fault_address = s->address;
+    }
+    return how;
+}
+
+/* The device sees the exact local time and may let some pass. */
+static enum hpu_access at_device(struct hpu *h, struct slow_access *s, bool write) {
+    uint32_t offset = s->address - MAP_DRIVER;
+    if (!h->device || offset >= MAP_DRIVER_SIZE || offset % s->size != 0)
+        return HPU_ACCESS_FAULT;
+    h->cycles = s->now;
+    h->pc = s->pc;
+    enum hpu_access done = write ? h->device->store(h, offset, s->size, s->value)
+                                 : h->device->load(h, offset, s->size, &s->value);
+    s->extra = (uint32_t)(h->cycles - s->now);
+    if (done == HPU_ACCESS_OK)
+        *(write ? &h->device_stores : &h->device_loads) += 1;
+    return done;
+}
+
+static __attribute__((noinline, cold)) enum hpu_access slow_load(struct hpu *h,
+                                                                 struct slow_access *s) {
+    int index = hpu_find_window(h, s->address, s->size, false);
+    if (index < 0)
+        return refused(h, s, at_device(h, s, false));
+    struct hpu_window *w = &h->window[index];
+    atomic_store_explicit(s->guess, (uint8_t)index, memory_order_relaxed);
+    memcpy(&s->value, w->host + (s->address - w->base), s->size); /* little-endian hosts only */
+    s->extra = w->load_extra;
+    w->loads += s->timed;
+    return HPU_ACCESS_OK;
+}
+
+static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
+                                                                  struct slow_access *s) {
+    int index = hpu_find_window(h, s->address, s->size, true);
+    if (index < 0)
+        return refused(h, s, at_device(h, s, true));
+    struct hpu_window *w = &h->window[index];
+    atomic_store_explicit(s->guess, (uint8_t)index, memory_order_relaxed);
+    memcpy(w->host + (s->address - w->base), &s->value, s->size);
+    s->extra = w->store_extra;
+    w->stores += s->timed;
+    return HPU_ACCESS_OK;
+}
+
+#define DISPATCH()                                                                                 \
+    do {                                                                                           \
+        if (STEP)                                                                                  \
+            goto *labels[code->insn[op - code->slot].id];                                          \
+        goto * op->run;                                                                            \
+    } while (0)
+#define ADD_CYCLES(n)                                                                              \
+    do {                                                                                           \
+        if (TIMED)                                                                                 \
+            cycles += (n);                                                                         \
+    } while (0)
+/* In the functional mode cycles are instructions, and one counter serves for both. */
+#define SYNC_INSTRET(minus) (h->instret = (TIMED ? instret : instret_offset + cycles) - (minus))
+
+#define COUNT_BLOCK()                                                                              \
+    do {                                                                                           \
+        if (!TIMED)                                                                                \
+            break;                                                                                 \
+        instret += op->count;                                                                      \
+        if (icache && (STEP || icache->seen[op - code->slot] != icache->generation))               \
+            cycles += hpu_icache_slow(icache, code, (uint32_t)(op - code->slot), !STEP);           \
+    } while (0)
+
+/* Begins a block at op: the only place where the limits are looked at. */
+#define CHARGE()                                                                                   \
+    do {                                                                                           \
+        cycles += op->cycles;                                                                      \
+        COUNT_BLOCK();                                                                             \
+        DISPATCH();                                                                                \
+    } while (0)
+#define BEGIN()                                                                                    \
+    do {                                                                                           \
+        if (__builtin_expect(cycles >= limit, 0))                                                  \
+            goto at_limit;                                                                         \
+        CHARGE();                                                                                  \
+    } while (0)
+
+/* Goes on at op, which begins a block; or n slots further within the block. */
+#define ENTER()                                                                                    \
+    do {                                                                                           \
+        if (STEP)                                                                                  \
+            goto stepped_to_block;                                                                 \
+        BEGIN();                                                                                   \
+    } while (0)
+#define NEXT(n)                                                                                    \
+    do {                                                                                           \
+        op += (n);                                                                                 \
+        if (STEP)                                                                                  \
+            goto stepped_within_block;                                                             \
+        DISPATCH();                                                                                \
+    } while (0)
+
+/* Ends the run at the instruction in slot `self`, which has not been executed. */
+#define STOP_AT(self, why)                                                                         \
+    do {                                                                                           \
+        op = (self);                                                                               \
+        stop = (why);                                                                              \
+        goto stopped;                                                                              \
+    } while (0)
+#define FAULT_AT(self, kind, where)                                                                \
+    do {                                                                                           \
+        h->fault = (kind);                                                                         \
+        h->fault_address = (where);                                                                \
+        STOP_AT(self, HPU_FAULTED);                                                                \
+    } while (0)
+#define PC_OF(self) hpu_slot_pc(code, (self))
+
+/* The shapes. `o` is the operand, `self` the instruction's slot. */
+#define DO_RR(id, o, self)    x[(o)->rd] = value_##id(x[(o)->rs1], x[(o)->rs2])
+#define DO_RI(id, o, self)    x[(o)->rd] = value_##id(x[(o)->rs1], (uint32_t)(o)->imm)
+#define DO_CONST(id, o, self) x[(o)->rd] = (uint32_t)(o)->imm
+
+#define WINDOW(o)                   (&windows[atomic_load_explicit(&(o)->window, memory_order_relaxed)])
+#define CROSSES_WORD(type, address) (sizeof(type) > 1 && ((address)&3) + sizeof(type) > 4)
+
+#define DO_LOAD(id, o, self) LOAD_VALUE(type_##id, o, self, x[(o)->rd])
+#define LOAD_VALUE(type, o, self, into)                                                            \
+    do {                                                                                           \
+        const uint32_t address_ = x[(o)->rs1] + (uint32_t)(o)->imm;                                \
+        struct hpu_window *w_ = WINDOW(o);                                                         \
+        const uint64_t offset_ = address_ - w_->base;                                              \
+        type loaded_;                                                                              \
+        if (__builtin_expect(offset_ + sizeof loaded_ <= w_->read_size, 1)) {                      \
+            memcpy(&loaded_, w_->host + offset_, sizeof loaded_);                                  \
+            if (TIMED) {                                                                           \
+                w_->loads++;                                                                       \
+                ADD_CYCLES(w_->load_extra);                                                        \
+            }                                                                                      \
+        } else {                                                                                   \
+            struct slow_access s_ = {.guess = window_guess(o),                                     \
+                                     .address = address_,                                          \
+                                     .size = sizeof loaded_,                                       \
+                                     .now = cycles - (self)->cycles,                               \
+                                     .pc = PC_OF(self),                                            \
+                                     .timed = TIMED};                                              \
+            enum hpu_access done_ = slow_load(h, &s_);                                             \
+            if (__builtin_expect(done_ != HPU_ACCESS_OK, 0))                                       \
+                STOP_AT(self, done_ == HPU_ACCESS_WAIT ? HPU_WAITING : HPU_FAULTED);               \
+            loaded_ = (type)s_.value;                                                              \
+            ADD_CYCLES(s_.extra);                                                                  \
+        }                                                                                          \
+        if (TIMED && CROSSES_WORD(type, address_))                                                 \
+            ADD_CYCLES(timing->misaligned);                                                        \
+        (into) = (uint32_t)(int32_t)loaded_;                                                       \
+    } while (0)
+
+#define DO_STORE(id, o, self) STORE_VALUE(type_##id, o, self, (type_##id)x[(o)->rs2])
+#define STORE_VALUE(type, o, self, what)                                                           \
+    do {                                                                                           \
+        const uint32_t address_ = x[(o)->rs1] + (uint32_t)(o)->imm;                                \
+        const type stored_ = (what);                                                               \
+        struct hpu_window *w_ = WINDOW(o);                                                         \
+        const uint64_t offset_ = address_ - w_->base;                                              \
+        if (__builtin_expect(offset_ + sizeof stored_ <= w_->write_size, 1)) {                     \
+            memcpy(w_->host + offset_, &stored_, sizeof stored_);                                  \
+            if (TIMED) {                                                                           \
+                w_->stores++;                                                                      \
+                ADD_CYCLES(w_->store_extra);                                                       \
+            }                                                                                      \
+        } else {                                                                                   \
+            struct slow_access s_ = {.guess = window_guess(o),                                     \
+                                     .address = address_,                                          \
+                                     .size = sizeof stored_,                                       \
+                                     .value = stored_,                                             \
+                                     .now = cycles - (self)->cycles,                               \
+                                     .pc = PC_OF(self),                                            \
+                                     .timed = TIMED};                                              \
+            enum hpu_access done_ = slow_store(h, &s_);                                            \
+            if (__builtin_expect(done_ != HPU_ACCESS_OK, 0))                                       \
+                STOP_AT(self, done_ == HPU_ACCESS_WAIT ? HPU_WAITING : HPU_FAULTED);               \
+            ADD_CYCLES(s_.extra);                                                                  \
+        }                                                                                          \
+        if (TIMED && CROSSES_WORD(type, address_))                                                 \
+            ADD_CYCLES(timing->misaligned);                                                        \
+    } while (0)
+
+#define JUMP_BY(bytes)                                                                             \
+    do {                                                                                           \
+        op = (const struct hpu_slot *)((const char *)op + (bytes));                                \
+        ENTER();                                                                                   \
+    } while (0)
+
+/* `n`: slots to the instruction after the branch. */
+#define DO_BRANCH(id, o, n)                                                                        \
+    do {                                                                                           \
+        if (taken_##id(x[(o)->rs1], x[(o)->rs2])) {                                                \
+            ADD_CYCLES(timing->taken);                                                             \
+            JUMP_BY((o)->imm);                                                                     \
+        }                                                                                          \
+        op += (n);                                                                                 \
+        ENTER();                                                                                   \
+    } while (0)
+
+/* The memory of an atomic, or a fault. */
+#define ATOMIC_WORD(p, o, self)                                                                    \
+    uint32_t *p;                                                                                   \
+    do {                                                                                           \
+        const uint32_t address_ = x[(o)->rs1];                                                     \
+        if (address_ & 3)                                                                          \
+            FAULT_AT(self, HPU_FAULT_MISALIGNED, address_);                                        \
+        int index_ = hpu_find_window(h, address_, 4, true);                                        \
+        if (index_ < 0)                                                                            \
+            FAULT_AT(self, HPU_FAULT_SEGV, address_);                                              \
+        struct hpu_window *w_ = &windows[index_];                                                  \
+        p = (uint32_t *)(void *)(w_->host + (address_ - w_->base));                                \
+        if (TIMED) {                                                                               \
+            w_->loads++;                                                                           \
+            w_->stores++;                                                                          \
+            ADD_CYCLES(w_->amo_extra);                                                             \
+        }                                                                                          \
+    } while (0)
+
+/* One label an instruction, by shape. */
+#define LABEL_RR(id)                                                                               \
+    do_##id : DO_RR(id, &op->a, op);                                                               \
+    NEXT(1);
+#define LABEL_RI(id)                                                                               \
+    do_##id : DO_RI(id, &op->a, op);                                                               \
+    NEXT(1);
+#define LABEL_CONST(id)                                                                            \
+    do_##id : DO_CONST(id, &op->a, op);                                                            \
+    NEXT(1);
+#define LABEL_LOAD(id)                                                                             \
+    do_##id : DO_LOAD(id, &op->a, op);                                                             \
+    NEXT(1);
+#define LABEL_STORE(id)                                                                            \
+    do_##id : DO_STORE(id, &op->a, op);                                                            \
+    NEXT(1);
+#define LABEL_BRANCH(id) do_##id : DO_BRANCH(id, &op->a, 1);
+#define LABEL_DIV(id)                                                                              \
+    do_##id : ADD_CYCLES(hpu_division_extra(timing, x[op->a.rs2],                                  \
+                                            HPU_##id == HPU_DIV || HPU_##id == HPU_REM));          \
+    DO_RR(id, &op->a, op);                                                                         \
+    NEXT(1);
+#define LABEL_FENCE(id)                                                                            \
+    do_##id : atomic_thread_fence(memory_order_seq_cst);                                           \
+    NEXT(1);
+#define LABEL_TRAP(id) do_##id : FAULT_AT(op, HPU_FAULT_CHECK, PC_OF(op));
+#define LABEL_AMO(id)                                                                              \
+    do_##id : {                                                                                    \
+        ATOMIC_WORD(p, &op->a, op);                                                                \
+        const uint32_t b = x[op->a.rs2];                                                           \
+        uint32_t old = __atomic_load_n(p, __ATOMIC_RELAXED);                                       \
+        while (!__atomic_compare_exchange_n(p, &old, stored_##id(old, b), true, __ATOMIC_SEQ_CST,  \
+                                            __ATOMIC_RELAXED))                                     \
+            ;                                                                                      \
+        x[op->a.rd] = old;                                                                         \
+        NEXT(1);                                                                                   \
+    }
+#define LABEL_LR(id)                                                                               \
+    do_##id : {                                                                                    \
+        ATOMIC_WORD(p, &op->a, op);                                                                \
+        h->reserved = true;                                                                        \
+        h->reserved_address = x[op->a.rs1];                                                        \
+        h->reserved_value = __atomic_load_n(p, __ATOMIC_SEQ_CST);                                  \
+        x[op->a.rd] = h->reserved_value;                                                           \
+        NEXT(1);                                                                                   \
+    }
+#define LABEL_SC(id)                                                                               \
+    do_##id : {                                                                                    \
+        ATOMIC_WORD(p, &op->a, op);                                                                \
+        uint32_t expected = h->reserved_value;                                                     \
+        bool stored = h->reserved && h->reserved_address == x[op->a.rs1] &&                        \
+                      __atomic_compare_exchange_n(p, &expected, x[op->a.rs2], false,               \
+                                                  __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);             \
+        h->reserved = false;                                                                       \
+        x[op->a.rd] = !stored;                                                                     \
+        NEXT(1);                                                                                   \
+    }
+#define LABEL_JAL(id)                                                                              \
+    do_##id : x[op->a.rd] = (uint32_t)op->b.imm;                                                   \
+    JUMP_BY(op->a.imm);
+#define LABEL_JALR(id)                                                                             \
+    do_##id : jump_to = (x[op->a.rs1] + (uint32_t)op->a.imm) & ~1u;                                \
+    x[op->a.rd] = (uint32_t)op->b.imm;                                                             \
+    {                                                                                              \
+        const uint32_t offset_ = jump_to - code->base;                                             \
+        if (__builtin_expect(offset_ >= code->bytes, 0))                                           \
+            goto jumped_out;                                                                       \
+        op = &code->slot[code->slot_at[offset_ / 2]];                                              \
+        ENTER();                                                                                   \
+    }
+#define LABEL_CSR(id)                                                                              \
+    do_##id : h->cycles = cycles - op->cycles;                                                     \
+    SYNC_INSTRET(op->count);                                                                       \
+    if (!hpu_csr(h, &code->insn[op - code->slot]))                                                 \
+        FAULT_AT(op, HPU_FAULT_ILLEGAL, PC_OF(op));                                                \
+    op++;                                                                                          \
+    ENTER();
+#define LABEL_FP(id)                                                                               \
+    do_##id : if (!hpu_float(h, &code->insn[op - code->slot]))                                     \
+                  FAULT_AT(op, HPU_FAULT_ILLEGAL, PC_OF(op));                                      \
+    NEXT(1);
+#define LABEL_FLOAD(id)                                                                            \
+    do_##id : LOAD_VALUE(uint32_t, &op->a, op, h->f[op->a.rd]);                                    \
+    NEXT(1);
+#define LABEL_FSTORE(id)                                                                           \
+    do_##id : STORE_VALUE(uint32_t, &op->a, op, h->f[op->a.rs2]);                                  \
+    NEXT(1);
+
+/* The second half of a fused pair, and how it goes on. */
+#define SECOND_RR(id)                                                                              \
+    DO_RR(id, &op->b, op + 1);                                                                     \
+    NEXT(2)
+#define SECOND_RI(id)                                                                              \
+    DO_RI(id, &op->b, op + 1);                                                                     \
+    NEXT(2)
+#define SECOND_LOAD(id)                                                                            \
+    DO_LOAD(id, &op->b, op + 1);                                                                   \
+    NEXT(2)
+#define SECOND_STORE(id)                                                                           \
+    DO_STORE(id, &op->b, op + 1);                                                                  \
+    NEXT(2)
+#define SECOND_BRANCH(id) DO_BRANCH(id, &op->b, 2)
+#define SECOND_JAL(id)    JUMP_BY(op->b.imm)
+
+#define RUN   run_functional
+#define TIMED 0
+#define STEP  0
+#include "hpu/interp.inc"
+
+#define RUN   run_timed
+#define TIMED 1
+#define STEP  0
+#include "hpu/interp.inc"
+
+/* Serves both modes: functional code has a timing table of ones. */
+#define RUN   run_step
+#define TIMED 1
+#define STEP  1
+#include "hpu/interp.inc"
+
+const void *hpu_label(enum hpu_mode mode, unsigned label) {
+    const void *const *labels;
+    (mode == HPU_TIMED ? run_timed : run_functional)(NULL, 0, &labels);
+    return labels[label];
+}
+
+enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
+    return h->code->mode == HPU_TIMED ? run_timed(h, until, NULL) : run_functional(h, until, NULL);
+}
+
+enum hpu_stop hpu_step(struct hpu *h) {
+    return run_step(h, UINT64_MAX, NULL);
+}

@@ -1,0 +1,58 @@
+/* Between the interpreter and those who prepare code for it. */
+#ifndef SPIN_HPU_INTERP_H
+#define SPIN_HPU_INTERP_H
+
+#include "hpu/fuse.def"
+#include "hpu/hpu.h"
+
+enum {
+#define ROW(id, shape, dummy) HPU_FUSE_FIRST_##id,
+    FUSE_FIRST(ROW, 0)
+#undef ROW
+        HPU_FUSE_FIRSTS
+};
+enum {
+#define ROW(id, shape, dummy) HPU_FUSE_SECOND_##id,
+    FUSE_SECOND(ROW, 0)
+#undef ROW
+        HPU_FUSE_SECONDS
+};
+
+/* Numbers of the places in the interpreter: instructions by their id, then these, then the pairs.
+ */
+enum {
+    HPU_LABEL_OFF_END = HPU_INSN_COUNT, /* ran past the program's end */
+    HPU_LABEL_LINK,                     /* goes on elsewhere, costs nothing */
+    HPU_LABEL_JAL_OUT,                  /* a jump or branch whose target is outside the program */
+    HPU_LABEL_BRANCH_OUT,
+    HPU_LABEL_FUSED,
+    HPU_LABEL_COUNT = HPU_LABEL_FUSED + HPU_FUSE_FIRSTS * HPU_FUSE_SECONDS
+};
+
+/* The address of such a place, for a slot's `run`. */
+const void *hpu_label(enum hpu_mode mode, unsigned label);
+
+/* The slow parts, shared by all modes. */
+
+/* The window that holds the access, or -1. */
+int hpu_find_window(const struct hpu *h, uint32_t address, uint32_t size, bool write);
+/* False: no such register, or no right to write it. */
+bool hpu_csr(struct hpu *h, const struct hpu_insn *in);
+/* False: a reserved rounding mode. */
+bool hpu_float(struct hpu *h, const struct hpu_insn *in);
+/* Cycles lost to instruction fetch when the block at `slot` is entered (`whole`), or for one
+ * instruction. */
+uint32_t hpu_icache_slow(struct hpu_icache *cache, const struct hpu_code *code, uint32_t slot,
+                         bool whole);
+
+struct hpu_icache {
+    const struct hpu_timing *timing;
+    uint32_t generation; /* changes when a line is evicted */
+    uint32_t sets;
+    uint32_t *tag;  /* [set][way]: line address / line size + 1, 0 for empty */
+    uint8_t *next;  /* [set]: way to replace */
+    uint32_t *seen; /* [slot]: generation in which the whole block was in the cache */
+    uint64_t misses;
+};
+
+#endif

@@ -1,0 +1,113 @@
+/* Source lines of addresses, from the image's DWARF, through elfutils. */
+#include <elfutils/libdw.h>
+#include <libelf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hpu/image.h"
+
+struct line_row {
+    uint32_t address;
+    int line; /* 0: from here on nothing is known */
+    const char *file;
+};
+
+/* One sorted table, so that a look-up is a binary search and outlives nothing but the image. */
+struct image_lines {
+    Elf *elf;
+    Dwarf *dwarf; /* keeps the file names */
+    struct line_row *row;
+    size_t count;
+};
+
+static int by_address(const void *a, const void *b) {
+    const struct line_row *p = a, *q = b;
+    if (p->address != q->address)
+        return p->address < q->address ? -1 : 1;
+    return (q->line == 0) -
+           (p->line == 0); /* the end of one sequence before the start of another */
+}
+
+static bool add_unit(struct image_lines *t, Dwarf_Die *unit, size_t *room) {
+    Dwarf_Lines *lines;
+    size_t count;
+    if (dwarf_getsrclines(unit, &lines, &count) != 0)
+        return true; /* a unit without lines */
+    for (size_t i = 0; i < count; i++) {
+        Dwarf_Line *l = dwarf_onesrcline(lines, i);
+        Dwarf_Addr address;
+        bool end;
+        int number;
+        if (!l || dwarf_lineaddr(l, &address) != 0 || dwarf_lineendsequence(l, &end) != 0 ||
+            dwarf_lineno(l, &number) != 0)
+            continue;
+        if (t->count == *room) {
+            size_t larger = *room ? *room * 2 : 256;
+            struct line_row *rows = realloc(t->row, larger * sizeof *rows);
+            if (!rows)
+                return false;
+            t->row = rows;
+            *room = larger;
+        }
+        t->row[t->count++] = (struct line_row){.address = (uint32_t)address,
+                                               .line = end ? 0 : number,
+                                               .file = dwarf_linesrc(l, NULL, NULL)};
+    }
+    return true;
+}
+
+static struct image_lines *make(const struct spin_image *im) {
+    struct image_lines *t = calloc(1, sizeof *t);
+    if (!t || elf_version(EV_CURRENT) == EV_NONE)
+        return t;
+    t->elf = elf_memory((char *)im->file, im->file_bytes);
+    t->dwarf = t->elf ? dwarf_begin_elf(t->elf, DWARF_C_READ, NULL) : NULL;
+    if (!t->dwarf)
+        return t;
+    size_t room = 0, header;
+    for (Dwarf_Off at = 0, next; dwarf_nextcu(t->dwarf, at, &next, &header, NULL, NULL, NULL) == 0;
+         at = next) {
+        Dwarf_Die unit;
+        if (dwarf_offdie(t->dwarf, at + header, &unit) && !add_unit(t, &unit, &room))
+            break;
+        if (next <= at)
+            break;
+    }
+    if (t->count)
+        qsort(t->row, t->count, sizeof *t->row, by_address);
+    return t;
+}
+
+bool image_lines_find(struct spin_image *im, uint32_t address, const char **file, int *line) {
+    if (!im->lines_tried) {
+        im->lines_tried = true;
+        im->lines = im->info.has_lines ? make(im) : NULL;
+    }
+    const struct image_lines *t = im->lines;
+    if (!t || !t->count || address < t->row[0].address)
+        return false;
+    size_t low = 0, high = t->count; /* the last row at or before the address */
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (t->row[middle].address <= address)
+            low = middle;
+        else
+            high = middle;
+    }
+    if (t->row[low].line == 0 || !t->row[low].file)
+        return false;
+    *file = t->row[low].file;
+    *line = t->row[low].line;
+    return true;
+}
+
+void image_lines_free(struct image_lines *t) {
+    if (!t)
+        return;
+    if (t->dwarf)
+        dwarf_end(t->dwarf);
+    if (t->elf)
+        elf_end(t->elf);
+    free(t->row);
+    free(t);
+}

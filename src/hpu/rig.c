@@ -1,0 +1,303 @@
+#include "hpu/rig.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "spin/driver.h"
+
+/* Before the packet's first byte: room for the largest descriptor, and the packet on a line. */
+#define HEADROOM       64u
+#define HEADER_BYTES   40u /* ptl_header_t without the user header */
+#define PAYLOAD_BYTES  16u /* ptl_payload_t */
+#define DEFAULT_BUDGET 1000000u
+
+const char *spin_region_name(enum spin_region region) {
+    return hpu_region_name(region);
+}
+
+const char *spin_ending_name(enum spin_ending ending) {
+    return ending == SPIN_RETURNED ? "returned" : hpu_fault_name(ending);
+}
+
+const char *spin_return_code_name(int32_t code) {
+    static const char *const names[] = {"SUCCESS",      "SUCCESS_PENDING",
+                                        "PROCESS_DATA", "PROCESS_DATA_PENDING",
+                                        "PROCEED",      "PROCEED_PENDING",
+                                        "DROP",         "DROP_PENDING",
+                                        "FAIL",         "SEGV"};
+    return code >= 0 && code < 10 ? names[code] : NULL;
+}
+
+static uint32_t l1_address(const struct spin_rig *rig, uint32_t offset) {
+    return MAP_L1_BASE + rig->hpu.id / MAP_CLUSTER_HPUS * MAP_L1_STRIDE + offset;
+}
+
+static void copy_segment(struct spin_rig *rig, const struct image_segment *s, bool writable) {
+    if (!s->bytes)
+        return;
+    uint8_t *host = rig->l2 + (s->address - MAP_L2_HANDLER);
+    if (s->filled)
+        memcpy(host, s->content, s->filled);
+    hpu_add_window(&rig->hpu, s->address, s->bytes, host, writable, HPU_REGION_L2_HANDLER);
+}
+
+/* Gives the handler its memory: packet, stack, state, heap, constants, data; and nothing else. */
+static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
+                       struct spin_error *err) {
+    struct hpu *h = &rig->hpu;
+    const struct spin_image *im = rig->image;
+    uint32_t core = h->id % MAP_CLUSTER_HPUS, stack = MAP_L1_RUNTIME + core * MAP_STACK_SIZE;
+    uint32_t l2_used = 0;
+    if (im->constants.bytes)
+        l2_used = im->constants.address + im->constants.bytes - MAP_L2_HANDLER;
+    if (im->data.bytes && im->data.address + im->data.bytes - MAP_L2_HANDLER > l2_used)
+        l2_used = im->data.address + im->data.bytes - MAP_L2_HANDLER;
+    l2_used = (l2_used + 63) & ~63u;
+    uint32_t room = o->state_in_l2 ? im->limits.handler_bytes - (l2_used < im->limits.handler_bytes
+                                                                     ? l2_used
+                                                                     : im->limits.handler_bytes)
+                                   : im->limits.state_bytes - RIG_HEAP;
+    if (rig->state_bytes > room)
+        return spin_fail(err, SPIN_ELIMIT, "%s: state of %u bytes, the card has %u bytes of %s",
+                         im->path, rig->state_bytes, room,
+                         o->state_in_l2 ? "L2 handler memory left" : "L1 scratchpad");
+
+    rig->packet_address = l1_address(rig, MAP_L1_PACKETS + HEADROOM);
+    rig->packet = rig->l1 + MAP_L1_PACKETS + HEADROOM;
+    rig->packet_window = (uint32_t)hpu_add_window(h, rig->packet_address - HEADROOM, 0,
+                                                  rig->packet - HEADROOM, true, HPU_REGION_L1);
+    hpu_add_window(h, MAP_L1_ALIAS + stack, MAP_STACK_SIZE, rig->l1 + stack, true, HPU_REGION_L1);
+    if (o->state_in_l2) {
+        rig->state_address = MAP_L2_HANDLER + l2_used;
+        rig->state = rig->l2 + l2_used;
+    } else {
+        rig->state_address = l1_address(rig, MAP_L1_SCRATCH + RIG_HEAP);
+        rig->state = rig->l1 + MAP_L1_SCRATCH + RIG_HEAP;
+    }
+    hpu_add_window(h, rig->state_address, rig->state_bytes, rig->state, true,
+                   o->state_in_l2 ? HPU_REGION_L2_HANDLER : HPU_REGION_L1);
+    rig->heap_address = l1_address(rig, MAP_L1_SCRATCH);
+    hpu_add_window(h, rig->heap_address, RIG_HEAP, rig->l1 + MAP_L1_SCRATCH, true, HPU_REGION_L1);
+    copy_segment(rig, &im->constants, false);
+    copy_segment(rig, &im->data, true);
+    return SPIN_OK;
+}
+
+int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
+                 const struct spin_rig_options *options, struct spin_error *err) {
+    static const struct spin_rig_options defaults;
+    const struct spin_rig_options *o = options ? options : &defaults;
+    *out = NULL;
+    const char *core = o->core ? o->core : "ri5cy";
+    const struct hpu_timing *timing = hpu_timing_find(core);
+    if (!timing)
+        return spin_fail(err, SPIN_EARG, "no core model '%s'; there are: ri5cy, unit", core);
+    if (o->hpu >= im->limits.hpus)
+        return spin_fail(err, SPIN_EARG, "HPU %u: the card has HPUs 0 to %u", o->hpu,
+                         im->limits.hpus - 1);
+    struct spin_rig *rig = calloc(1, sizeof *rig);
+    if (!rig)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    rig->image = im;
+    rig->state_bytes = o->state_bytes ? o->state_bytes : 4096;
+    rig->host_bytes = o->host_bytes ? o->host_bytes : 64u << 10;
+    rig->budget = o->budget ? o->budget : DEFAULT_BUDGET;
+    rig->l1 = calloc(1, MAP_L1_SIZE);
+    rig->l2 = calloc(1, im->limits.handler_bytes);
+    rig->me_host = calloc(1, rig->host_bytes);
+    rig->handler_host = calloc(1, rig->host_bytes);
+    rig->code =
+        hpu_code_new(im->code.content, im->code.address, im->code.bytes,
+                     o->functional ? HPU_FUNCTIONAL : HPU_TIMED, timing, im->limits.with_float);
+    int code = SPIN_OK;
+    if (!rig->l1 || !rig->l2 || !rig->me_host || !rig->handler_host || !rig->code)
+        code = spin_fail(err, SPIN_ENOMEM, "out of memory");
+    if (!code) {
+        hpu_init(&rig->hpu, rig->code, o->hpu);
+        rig->hpu.device = &rig_device;
+        if (rig->code->timing->icache_bytes) {
+            rig->hpu.icache = hpu_icache_new(rig->code);
+            if (!rig->hpu.icache)
+                code = spin_fail(err, SPIN_ENOMEM, "out of memory");
+        }
+    }
+    if (!code)
+        code = give_memory(rig, o, err);
+    if (code)
+        spin_rig_free(rig);
+    else
+        *out = rig;
+    return code;
+}
+
+void spin_rig_free(struct spin_rig *rig) {
+    if (!rig)
+        return;
+    hpu_icache_free(rig->hpu.icache);
+    hpu_code_free(rig->code);
+    free(rig->l1);
+    free(rig->l2);
+    free(rig->me_host);
+    free(rig->handler_host);
+    free(rig);
+}
+
+uint8_t *spin_rig_memory(struct spin_rig *rig, enum spin_space space, uint32_t *bytes,
+                         uint32_t *address) {
+    const struct image_segment *data = &rig->image->data;
+    struct {
+        uint8_t *host;
+        uint32_t bytes, address;
+    } m = {0};
+    switch (space) {
+    case SPIN_STATE:
+        m.host = rig->state, m.bytes = rig->state_bytes, m.address = rig->state_address;
+        break;
+    case SPIN_PACKET:
+        m.host = rig->packet, m.bytes = rig->packet_bytes, m.address = rig->packet_address;
+        break;
+    case SPIN_DATA:
+        m.bytes = data->bytes, m.address = data->address;
+        m.host = data->bytes ? rig->l2 + (data->address - MAP_L2_HANDLER) : NULL;
+        break;
+    case SPIN_ME_HOST:
+        m.host = rig->me_host, m.bytes = rig->host_bytes;
+        break;
+    case SPIN_HANDLER_HOST:
+        m.host = rig->handler_host, m.bytes = rig->host_bytes;
+        break;
+    }
+    *bytes = m.bytes;
+    *address = m.address;
+    return m.host;
+}
+
+static void put32(uint8_t *at, uint32_t value) {
+    memcpy(at, &value, 4);
+}
+static void put64(uint8_t *at, uint64_t value) {
+    memcpy(at, &value, 8);
+}
+
+/* The descriptors of spin/handler.h, directly before the data they describe. */
+static void lay_header(struct spin_rig *rig, const struct spin_call *c) {
+    uint8_t *d = rig->packet - HEADER_BYTES;
+    put32(d, 0); /* a put */
+    put32(d + 4, c->message_bytes ? c->message_bytes : c->packet_bytes);
+    put32(d + 8, c->target);
+    put32(d + 12, c->source);
+    put64(d + 16, c->match_bits);
+    put64(d + 24, c->hdr_data);
+    put32(d + 32, c->me_offset);
+    put32(d + 36, 0);
+    rig->hpu.x[10] = rig->packet_address - HEADER_BYTES;
+    rig->hpu.x[11] = rig->state_address;
+}
+
+static void lay_payload(struct spin_rig *rig, const struct spin_call *c) {
+    uint8_t *d = rig->packet + c->user_hdr_bytes - PAYLOAD_BYTES;
+    put32(d, c->packet_bytes - c->user_hdr_bytes);
+    put32(d + 4, c->packet_offset);
+    put64(d + 8, 0);
+    rig->hpu.x[10] = rig->packet_address + c->user_hdr_bytes - PAYLOAD_BYTES;
+    rig->hpu.x[11] = rig->state_address;
+}
+
+int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error *err) {
+    struct hpu *h = &rig->hpu;
+    uint32_t most = MAP_L1_PACKETS_SIZE - HEADROOM;
+    if (c->packet_bytes > most)
+        return spin_fail(err, SPIN_ELIMIT, "packet of %u bytes, the packet buffer in L1 takes %u",
+                         c->packet_bytes, most);
+    if (c->user_hdr_bytes > c->packet_bytes)
+        return spin_fail(err, SPIN_EARG, "user header of %u bytes in a packet of %u bytes",
+                         c->user_hdr_bytes, c->packet_bytes);
+    if (c->packet_bytes)
+        memmove(rig->packet, c->packet, c->packet_bytes);
+    rig->packet_bytes = c->packet_bytes;
+    struct hpu_window *w = &h->window[rig->packet_window];
+    w->read_size = w->write_size = HEADROOM + c->packet_bytes;
+    for (uint32_t i = 0; i < h->windows; i++)
+        h->window[i].loads = h->window[i].stores = 0;
+    h->device_loads = h->device_stores = 0;
+    rig->commands = rig->commands_lost = rig->heap_used = 0;
+    rig->start_cycle = h->cycles = 0;
+    h->instret = 0;
+    uint32_t core = h->id % MAP_CLUSTER_HPUS;
+    hpu_start(h, c->entry, MAP_L1_ALIAS + MAP_L1_RUNTIME + (core + 1) * MAP_STACK_SIZE,
+              rig->budget);
+    switch (c->kind) {
+    case SPIN_HEADER_HANDLER:
+        lay_header(rig, c);
+        break;
+    case SPIN_PAYLOAD_HANDLER:
+        lay_payload(rig, c);
+        break;
+    case SPIN_COMPLETION_HANDLER:
+        h->x[10] = c->dropped_bytes;
+        h->x[11] = c->flow_control;
+        h->x[12] = rig->state_address;
+        break;
+    case SPIN_OTHER_FUNCTION:
+        memcpy(&h->x[10], c->argument, sizeof c->argument);
+        break;
+    }
+    return SPIN_OK;
+}
+
+void rig_end(struct spin_rig *rig, enum hpu_stop stop, struct spin_outcome *o) {
+    const struct hpu *h = &rig->hpu;
+    *o = (struct spin_outcome){
+        .ending = stop == HPU_FAULTED ? (enum spin_ending)h->fault : SPIN_RETURNED,
+        .value = (int32_t)h->x[10],
+        .pc = h->pc,
+        .bad_address = h->fault_address,
+        .instructions = h->instret,
+        .cycles = h->cycles - rig->start_cycle,
+        .command = rig->command,
+        .commands = rig->commands,
+        .commands_lost = rig->commands_lost,
+    };
+    for (uint32_t i = 0; i < h->windows; i++) {
+        o->loads[h->window[i].region] += h->window[i].loads;
+        o->stores[h->window[i].region] += h->window[i].stores;
+    }
+    o->loads[SPIN_REGION_DRIVER] = h->device_loads;
+    o->stores[SPIN_REGION_DRIVER] = h->device_stores;
+}
+
+void spin_rig_trace(struct spin_rig *rig, void (*each)(void *context, const struct spin_step *step),
+                    void *context) {
+    rig->trace = each;
+    rig->trace_context = context;
+}
+
+static enum hpu_stop run_traced(struct spin_rig *rig) {
+    struct hpu *h = &rig->hpu;
+    enum hpu_stop stop;
+    do {
+        struct spin_step step = {.pc = h->pc, .cycle = h->cycles - rig->start_cycle, .x = h->x};
+        uint64_t before = h->cycles;
+        stop = hpu_step(h);
+        if (stop == HPU_FAULTED)
+            break; /* it did not execute */
+        step.cycles = (uint32_t)(h->cycles - before);
+        step.next_pc = h->pc;
+        rig->trace(rig->trace_context, &step);
+    } while (stop == HPU_PAUSED);
+    return stop;
+}
+
+int spin_rig_call(struct spin_rig *rig, const struct spin_call *call, struct spin_outcome *outcome,
+                  struct spin_error *err) {
+    int code = rig_begin(rig, call, err);
+    if (code)
+        return code;
+    uint64_t misses = rig->hpu.icache ? hpu_icache_misses(rig->hpu.icache) : 0;
+    enum hpu_stop stop = rig->trace ? run_traced(rig) : hpu_run(&rig->hpu, UINT64_MAX);
+    rig_end(rig, stop, outcome);
+    if (rig->hpu.icache)
+        outcome->icache_misses = hpu_icache_misses(rig->hpu.icache) - misses;
+    return SPIN_OK;
+}

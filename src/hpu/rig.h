@@ -1,0 +1,40 @@
+/* A rig: one HPU with the memories of the PsPIN card and a stand-in for the card around it. */
+#ifndef SPIN_HPU_RIG_H
+#define SPIN_HPU_RIG_H
+
+#include "hpu/hpu.h"
+#include "hpu/image.h"
+
+#define RIG_COMMANDS 256
+#define RIG_HEAP     (16u << 10)
+
+struct spin_rig {
+    struct hpu hpu; /* first: the device finds its rig through it */
+    const struct spin_image *image;
+    struct hpu_code *code;
+    uint8_t *l1, *l2; /* of the own cluster; L2 handler memory */
+    uint8_t *me_host, *handler_host;
+    uint32_t host_bytes, state_bytes;
+    uint32_t state_address, heap_address, packet_address; /* packet: of its first byte */
+    uint32_t packet_bytes;
+    uint8_t *state, *packet;
+    uint32_t packet_window;
+    uint64_t budget;
+    /* HPU driver */
+    uint32_t word[12], result, heap_used;
+    uint64_t counter[2]; /* the ME's: success, failure */
+    struct spin_command command[RIG_COMMANDS];
+    uint32_t commands, commands_lost, handles;
+    uint64_t start_cycle;
+    void (*trace)(void *context, const struct spin_step *step);
+    void *trace_context;
+};
+
+/* driver.c: the registers and commands of the HPU driver, done at once. */
+extern const struct hpu_device rig_device;
+
+/* Readies a call and tells how it ended; between them the HPU runs. */
+int rig_begin(struct spin_rig *rig, const struct spin_call *call, struct spin_error *err);
+void rig_end(struct spin_rig *rig, enum hpu_stop stop, struct spin_outcome *outcome);
+
+#endif

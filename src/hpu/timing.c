@@ -1,0 +1,88 @@
+#include "hpu/timing.h"
+
+#include <string.h>
+
+const char *hpu_region_name(unsigned region) {
+    static const char *const names[] = {
+#define ROW(name, text) text,
+        HPU_REGIONS(ROW)
+#undef ROW
+    };
+    return names[region];
+}
+
+/* RI5CY, the core of PsPIN: 4 stages, in order, single issue, 1 GHz in 22 nm (ISCA'21 section III).
+ *
+ * - ALU, multiply, high multiply, division, jumps, branches, load-use stall, misaligned access: the
+ *   user manual of the core (RI5CY, later CV32E40P), table "Cycle counts per instruction type": 1,
+ *   1, 5, 3 to 35 by the leading zeros of the divisor, 2, 1 or 3, +1, +1. CSR access 1.
+ * - F: the same manual, FPU without pipeline registers: 1; division and square root 6.
+ * - L1 of the cluster: single cycle (ISCA'21 section III-C, B2).
+ * - Atomics: 2 cycles in L1. Calibrated on the RTL: its reduce handler (5 instructions a word:
+ * load, amoadd, two additions, taken branch) takes 8.1 cycles a word; 1 + 1 + 1 + 3 leaves 2 for
+ * the amoadd and 0.1 for bank conflicts, which the card adds and the core does not know.
+ * - Remote L1 and L2 by load and store: copying 4 KiB word by word takes about 23 K cycles (ISCA'21
+ *   figure 4, B9), 22.5 a word. The copy loop itself takes 2.5 a word in local L1 (same figure), so
+ *   a remote word costs 20 cycles more. A remote store is posted: 1 cycle in the core.
+ * - HPU driver: a register of the cluster's peripheral bus, on the demultiplexer in front of the L1
+ *   interconnect: as L1.
+ * - Instruction cache: 4 KiB, 4 ways, shared by the cluster (B3). Line 32 B and 16 cycles a miss
+ * are calibrated on the RTL: the first, cold run of the empty, copy and ping-pong handlers (1, 2
+ * and 3 lines of 32 B) takes 16, 31 and 50 cycles more than the median. */
+const struct hpu_timing hpu_timing_ri5cy = {
+    .name = "ri5cy",
+    .clock_hz = 1000000000,
+    .cycles =
+        {
+            [HPU_TIME_ALU] = 1,
+            [HPU_TIME_MUL] = 1,
+            [HPU_TIME_MULH] = 5,
+            [HPU_TIME_DIV] = 3,
+            [HPU_TIME_DIVU] = 3,
+            [HPU_TIME_LOAD] = 1,
+            [HPU_TIME_STORE] = 1,
+            [HPU_TIME_BRANCH] = 1,
+            [HPU_TIME_JUMP] = 2,
+            [HPU_TIME_AMO] = 2,
+            [HPU_TIME_CSR] = 1,
+            [HPU_TIME_FADD] = 1,
+            [HPU_TIME_FMA] = 1,
+            [HPU_TIME_FDIV] = 6,
+            [HPU_TIME_FMOVE] = 1,
+        },
+    .taken = 2,
+    .load_use = 1,
+    .misaligned = 1,
+    .division_by_bits = 1,
+    .load_extra = {[HPU_REGION_REMOTE_L1] = 20,
+                   [HPU_REGION_L2_HANDLER] = 20,
+                   [HPU_REGION_L2_PACKETS] = 20,
+                   [HPU_REGION_PROGRAM] = 20},
+    .amo_extra =
+        {[HPU_REGION_REMOTE_L1] = 20, [HPU_REGION_L2_HANDLER] = 20, [HPU_REGION_L2_PACKETS] = 20},
+    .icache_bytes = 4096,
+    .icache_ways = 4,
+    .icache_line = 32,
+    .icache_miss = 16,
+};
+
+/* One cycle an instruction and no stall: what counts is instructions. At 1 GHz, so that a cycle
+ * reads as a nanosecond. */
+const struct hpu_timing hpu_timing_unit = {
+    .name = "unit",
+    .clock_hz = 1000000000,
+    .cycles = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+};
+
+static const struct hpu_timing *const cores[] = {&hpu_timing_ri5cy, &hpu_timing_unit};
+
+const struct hpu_timing *hpu_timing_find(const char *name) {
+    for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++)
+        if (strcmp(cores[i]->name, name) == 0)
+            return cores[i];
+    return NULL;
+}
+
+const char *hpu_timing_name(unsigned index) {
+    return index < sizeof cores / sizeof cores[0] ? cores[index]->name : NULL;
+}
