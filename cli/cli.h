@@ -40,10 +40,10 @@ struct cli_list {
 
 struct cli_command {
     const char *name;
-    const char *args;                   /* "IMAGE [options]" */
-    const char *summary;                /* one line for the list of commands */
-    const char *about;                  /* a paragraph for --help, or NULL */
-    const struct cli_option *options;   /* ended by a row without a name, or NULL */
+    const char *args;                          /* "IMAGE [options]" */
+    const char *summary;                       /* one line for the list of commands */
+    const char *about;                         /* a paragraph for --help, or NULL */
+    const struct cli_option *options;          /* ended by a row without a name, or NULL */
     const struct cli_command *const *commands; /* subcommands, ended by NULL, or NULL */
     int (*run)(const struct cli_command *command, int argc, char **argv);
 };

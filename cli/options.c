@@ -196,8 +196,7 @@ static void print_help(const struct cli_command *command) {
                      o->arg ? o->arg : "");
         printf("  %-24s %s\n", left, o->help);
     }
-    printf("  %-24s %s\n  %-24s %s\n", "--help", "show this text", "--version",
-           "show the version");
+    printf("  %-24s %s\n  %-24s %s\n", "--help", "show this text", "--version", "show the version");
 }
 
 static bool is_asked(int argc, char **argv, const char *option) {

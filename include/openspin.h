@@ -205,9 +205,9 @@ int spin_rig_call(struct spin_rig *rig, const struct spin_call *call, struct spi
  * cost. NULL ends it. */
 struct spin_step {
     uint32_t pc, next_pc;
-    uint64_t cycle;  /* before it, since the handler's start */
-    uint32_t cycles; /* its own */
-    const uint32_t *x;
+    uint64_t cycle;                 /* before it, since the handler's start */
+    uint32_t cycles;                /* its own */
+    const uint32_t *before, *after; /* registers x0 to x31 */
 };
 void spin_rig_trace(struct spin_rig *rig, void (*each)(void *context, const struct spin_step *step),
                     void *context);

@@ -95,7 +95,7 @@ static void fill_slot(struct hpu_code *code, uint32_t s) {
             label = in->id == HPU_JAL ? HPU_LABEL_JAL_OUT : HPU_LABEL_BRANCH_OUT;
     }
     if (hpu_insn_info(in->id)->timing == HPU_TIME_JUMP)
-        slot->b.imm = (int32_t)(code->base + 2 * code->halfword_of[s] + in->length);
+        slot->link = code->base + 2 * code->halfword_of[s] + in->length;
     slot->run = hpu_label(code->mode, label);
 }
 
@@ -117,22 +117,101 @@ static void fill_sums(struct hpu_code *code, uint32_t s) {
         slot->cycles += t->load_use;
 }
 
-static void fuse(struct hpu_code *code, uint32_t s) {
-    struct hpu_slot *slot = &code->slot[s];
-    const struct hpu_insn *in = &code->insn[s], *after = &code->insn[s + 1];
-    /* Only what runs by its plain label: no link, no end, no jump that leads outside. */
-    if (!fuse_first[in->id] || slot->run != hpu_label(code->mode, in->id) ||
-        !fuse_second[after->id] || slot[1].run != hpu_label(code->mode, after->id))
-        return;
-    if (after->id == HPU_JAL && after->rd != 0)
-        return; /* the slot has no room for its return address */
-    fill_operand(code, s + 1, &slot->b);
-    uint32_t target;
-    if (is_static_jump(after) && resolve_target(code, s + 1, &target))
-        slot->b.imm = distance(code, s, target);
-    slot->run =
-        hpu_label(code->mode, HPU_LABEL_FUSED + (fuse_first[in->id] - 1u) * HPU_FUSE_SECONDS +
-                                  (fuse_second[after->id] - 1u));
+static bool commutes(unsigned id) {
+    return id == HPU_ADD || id == HPU_XOR || id == HPU_OR || id == HPU_AND || id == HPU_MUL ||
+           id == HPU_BEQ || id == HPU_BNE;
+}
+
+/* Puts the register that the instruction before writes first, where that makes no difference. */
+static void turn_operands(const struct hpu_code *code, uint32_t s) {
+    const struct hpu_insn *in = &code->insn[s];
+    unsigned written = s ? hpu_insn_writes(&code->insn[s - 1]) : 0;
+    struct hpu_operand *o = &code->slot[s].a;
+    if (written && commutes(in->id) && in->rs1 != written && in->rs2 == written) {
+        o->rs1 = in->rs2;
+        o->rs2 = in->rs1;
+    }
+}
+
+/* Whether the instruction at s runs by its plain label: no link, no end, no jump that leads out. */
+static bool is_plain(const struct hpu_code *code, uint32_t s) {
+    return s < code->slots && code->slot[s].run == hpu_label(code->mode, code->insn[s].id);
+}
+
+/* Whether the instruction at s finds in rs1 what the one before has just written. */
+static bool is_carried(const struct hpu_code *code, uint32_t s) {
+    unsigned written = hpu_insn_writes(&code->insn[s - 1]);
+    return written && hpu_insn_reads(&code->insn[s], written) && code->slot[s].a.rs1 == written;
+}
+
+/* The label that runs the pair or triple at s, 0 if there is none. */
+static unsigned pair_label(const struct hpu_code *code, uint32_t s) {
+    const struct hpu_insn *in = &code->insn[s];
+    unsigned first = fuse_first[in[0].id], second = fuse_second[in[1].id];
+    if (!first || !second || (in[1].id == HPU_JAL && in[1].rd != 0))
+        return 0; /* a group does not write return addresses */
+    return HPU_LABEL_OF_PAIR(first - 1, second - 1, is_carried(code, s + 1));
+}
+
+static unsigned triple_label(const struct hpu_code *code, uint32_t s) {
+    static const struct {
+        uint8_t id[3];
+        bool carried[2];
+    } triples[] = {
+#define LEFT                             0
+#define CARRIED                          1
+#define ROW(a, sa, ca, b, sb, cb, c, sc) {{HPU_##a, HPU_##b, HPU_##c}, {ca, cb}},
+        FUSE_TRIPLES(ROW)
+#undef ROW
+#undef LEFT
+#undef CARRIED
+    };
+    const struct hpu_insn *in = &code->insn[s];
+    bool first = is_carried(code, s + 1), second = is_carried(code, s + 2);
+    for (unsigned i = 0; i < sizeof triples / sizeof triples[0]; i++)
+        if (in[0].id == triples[i].id[0] && in[1].id == triples[i].id[1] &&
+            in[2].id == triples[i].id[2] && (first || !triples[i].carried[0]) &&
+            (second || !triples[i].carried[1]))
+            return HPU_LABEL_TRIPLES + i;
+    return 0;
+}
+
+/* Chooses the groups: from every slot on, the way to the block's end that costs the host least. A
+ * dispatch counts 5, an instruction 2; a value that is carried saves 2. */
+static bool fuse_all(struct hpu_code *code) {
+    uint32_t *cost = calloc(code->slots + 4, sizeof *cost);
+    const void **run = calloc(code->slots + 1, sizeof *run);
+    if (cost && run) {
+        for (uint32_t s = code->slots; s-- > 0;) {
+            const struct hpu_insn *in = &code->insn[s];
+            bool pair = is_plain(code, s) && is_plain(code, s + 1) && !hpu_insn_ends_block(in);
+            bool triple = pair && is_plain(code, s + 2) && !hpu_insn_ends_block(in + 1);
+            unsigned label[3] = {0, pair ? pair_label(code, s) : 0,
+                                 triple ? triple_label(code, s) : 0};
+            run[s] = code->slot[s].run;
+            cost[s] = UINT32_MAX;
+            for (uint32_t n = 0; n < 3; n++) { /* groups of n + 1 */
+                if (n && !label[n])
+                    continue;
+                uint32_t all = 5 + 2 * (n + 1);
+                for (uint32_t i = 1; i <= n; i++)
+                    all -= is_carried(code, s + i) ? 2 : 0;
+                if (!hpu_insn_ends_block(&code->insn[s + n]))
+                    all += cost[s + n + 1];
+                if (all < cost[s]) {
+                    cost[s] = all;
+                    if (n)
+                        run[s] = hpu_label(code->mode, label[n]);
+                }
+            }
+        }
+        for (uint32_t s = 0; s < code->slots; s++)
+            code->slot[s].run = run[s];
+    }
+    bool done = cost && run;
+    free(cost);
+    free(run);
+    return done;
 }
 
 /* Chains are finished in the order in which they were found: a link leads to an earlier one. */
@@ -153,11 +232,11 @@ static void finish(struct hpu_code *code, const uint32_t *chain_end, uint32_t ch
         for (uint32_t s = last; s-- > first;) {
             if (!code->slot[s].run)
                 fill_slot(code, s);
+            if (s > first)
+                turn_operands(code, s);
             fill_sums(code, s);
         }
     }
-    for (uint32_t s = 0; s + 1 < code->slots; s++) /* pairs see their second as it is alone */
-        fuse(code, s);
 }
 
 struct hpu_code *hpu_code_new(const uint8_t *program, uint32_t base, uint32_t bytes,
@@ -193,6 +272,10 @@ struct hpu_code *hpu_code_new(const uint8_t *program, uint32_t base, uint32_t by
         }
     finish(code, chain_end, chains);
     free(chain_end);
+    if (!fuse_all(code)) {
+        hpu_code_free(code);
+        return NULL;
+    }
     return code;
 }
 

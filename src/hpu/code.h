@@ -2,8 +2,9 @@
  *
  * Design notes. Every instruction becomes a slot: the address of the interpreter's code for it,
  * register numbers, immediate. Slots of consecutive instructions are neighbours, so going on costs
- * no look-up. Where an instruction and the one after it are a frequent pair, the slot's code does
- * both ("fused"); the second keeps a slot of its own for jumps that enter there.
+ * no look-up. Where an instruction and the one or two after it are a frequent group, the slot's
+ * code does them all ("fused"), each with the operands of its own slot, which stays for jumps that
+ * enter there.
  *
  * Every halfword of the program has a slot that starts there, so any jump lands on a decoded
  * instruction, also one into the middle of another: such a chain of slots is followed until it
@@ -33,10 +34,11 @@ struct hpu_operand {
 };
 
 struct hpu_slot {
-    const void *run;         /* where the interpreter continues */
-    struct hpu_operand a, b; /* b: of the second of a fused pair; b.imm of a jump: return address */
-    uint32_t count;          /* instructions from here to the end of the block */
-    uint32_t cycles;         /* static cycles from here to the end of the block */
+    const void *run; /* where the interpreter continues */
+    struct hpu_operand a;
+    uint32_t link;   /* of a jump: the address after it */
+    uint32_t count;  /* instructions from here to the end of the block */
+    uint32_t cycles; /* static cycles from here to the end of the block */
 };
 
 enum hpu_mode {

@@ -19,9 +19,10 @@ void hpu_init(struct hpu *h, const struct hpu_code *code, uint32_t id) {
     memset(h, 0, sizeof *h);
     h->code = code;
     h->id = id;
+    h->return_pc = 1; /* no address: none returns there */
 }
 
-int hpu_add_window(struct hpu *h, uint32_t base, uint64_t size, uint8_t *host, bool writable,
+int hpu_add_window(struct hpu *h, uint32_t base, uint32_t size, uint8_t *host, bool writable,
                    enum hpu_region region) {
     if (h->windows == HPU_WINDOWS)
         return -1;
@@ -34,11 +35,17 @@ int hpu_add_window(struct hpu *h, uint32_t base, uint64_t size, uint8_t *host, b
         .load_extra = t->load_extra[region],
         .store_extra = t->store_extra[region],
         .amo_extra = t->amo_extra[region],
-        .read_size = size,
-        .write_size = writable ? size : 0,
         .host = host,
     };
+    hpu_size_window(&h->window[h->windows], size, writable);
     return (int)h->windows++;
+}
+
+void hpu_size_window(struct hpu_window *w, uint32_t size, bool writable) {
+    for (uint32_t n = 1; n <= 4; n++) {
+        w->read_room[n - 1] = size >= n ? size - n + 1 : 0;
+        w->write_room[n - 1] = writable ? w->read_room[n - 1] : 0;
+    }
 }
 
 void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top, uint64_t budget_cycles) {
@@ -61,8 +68,9 @@ void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top, uint64_t budge
 int hpu_find_window(const struct hpu *h, uint32_t address, uint32_t size, bool write) {
     for (uint32_t i = 0; i < h->windows; i++) {
         const struct hpu_window *w = &h->window[i];
-        uint64_t offset = address - w->base;
-        if (offset + size <= (write ? w->write_size : w->read_size))
+        /* room[0] is the window's size */
+        uint32_t offset = address - w->base, room = write ? w->write_room[0] : w->read_room[0];
+        if (offset <= room && size <= room - offset)
             return (int)i;
     }
     return -1;

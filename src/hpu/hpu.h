@@ -13,16 +13,21 @@
 
 #define HPU_WINDOWS 12
 
-/* A range of handler addresses and the host memory behind it. Sizes say the rights: an unreadable
- * window has read_size 0. Windows may stand anywhere; no access crosses from one into another. */
+/* A range of handler addresses and the host memory behind it. Windows may stand anywhere; no access
+ * crosses from one into another. */
 struct hpu_window {
     uint32_t base;
+    /* How many offsets an access of 1, 2 and 4 bytes may start at, which says the rights too: an
+     * unreadable window has none. [1 byte, 2 bytes, unused, 4 bytes]: indexed by size - 1. */
+    uint32_t read_room[4], write_room[4];
     uint8_t region;                             /* enum hpu_region: latency and statistics */
     uint8_t load_extra, store_extra, amo_extra; /* cycles, from the timing table */
-    uint64_t read_size, write_size;
     uint8_t *host;
-    uint64_t loads, stores; /* counted in the timed mode */
-};
+    uint32_t loads, stores; /* counted in the timed mode, since hpu_start */
+} __attribute__((aligned(64)));
+
+/* A slot's guess of its window is a byte: the window's distance from the first in units of 8. */
+#define HPU_WINDOW_STEP (sizeof(struct hpu_window) / 8)
 
 #define HPU_FAULTS(X)                                                                              \
     X(NONE, "none")                                                                                \
@@ -65,6 +70,8 @@ struct hpu_icache;
 struct hpu {
     uint32_t x[33]; /* x[32] takes what is written to x0 */
     uint32_t pc;
+    uint32_t return_pc; /* of the last call, and its slot: where most returns lead */
+    const struct hpu_slot *return_slot;
     bool mid_block; /* pc is inside a block whose limits were checked */
     uint64_t cycles, instret;
     const struct hpu_code *code;
@@ -90,8 +97,11 @@ void hpu_init(struct hpu *h, const struct hpu_code *code, uint32_t id);
 
 /* Gives the handler a range of memory. Returns the window's number, or -1 when there are no more.
  */
-int hpu_add_window(struct hpu *h, uint32_t base, uint64_t size, uint8_t *host, bool writable,
+int hpu_add_window(struct hpu *h, uint32_t base, uint32_t size, uint8_t *host, bool writable,
                    enum hpu_region region);
+
+/* Changes a window's size: for the next packet. */
+void hpu_size_window(struct hpu_window *window, uint32_t size, bool writable);
 
 /* Readies a call: zeroed registers, sp, ra to MAP_RETURN, pc, and the watchdog. Arguments go into
  * x[10]... afterwards. Nothing of an earlier handler remains. */

@@ -100,7 +100,8 @@ static __attribute__((noinline, cold)) enum hpu_access slow_load(struct hpu *h,
     if (index < 0)
         return refused(h, s, at_device(h, s, false));
     struct hpu_window *w = &h->window[index];
-    atomic_store_explicit(s->guess, (uint8_t)index, memory_order_relaxed);
+    atomic_store_explicit(s->guess, (uint8_t)((size_t)index * HPU_WINDOW_STEP),
+                          memory_order_relaxed);
     memcpy(&s->value, w->host + (s->address - w->base), s->size); /* little-endian hosts only */
     s->extra = w->load_extra;
     w->loads += s->timed;
@@ -113,7 +114,8 @@ static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
     if (index < 0)
         return refused(h, s, at_device(h, s, true));
     struct hpu_window *w = &h->window[index];
-    atomic_store_explicit(s->guess, (uint8_t)index, memory_order_relaxed);
+    atomic_store_explicit(s->guess, (uint8_t)((size_t)index * HPU_WINDOW_STEP),
+                          memory_order_relaxed);
     memcpy(w->host + (s->address - w->base), &s->value, s->size);
     s->extra = w->store_extra;
     w->stores += s->timed;
@@ -187,22 +189,27 @@ static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
     } while (0)
 #define PC_OF(self) hpu_slot_pc(code, (self))
 
-/* The shapes. `o` is the operand, `self` the instruction's slot. */
-#define DO_RR(id, o, self)    x[(o)->rd] = value_##id(x[(o)->rs1], x[(o)->rs2])
-#define DO_RI(id, o, self)    x[(o)->rd] = value_##id(x[(o)->rs1], (uint32_t)(o)->imm)
-#define DO_CONST(id, o, self) x[(o)->rd] = (uint32_t)(o)->imm
+/* The shapes. `o` is the operand, `self` the instruction's slot, `left` the value of rs1. What an
+ * instruction writes is `carried` too: where the second of a pair takes it from the first, it need
+ * not wait for the register file in memory. */
+#define LEFT(o)                     x[(o)->rs1]
+#define DO_RR(id, o, self, left)    x[(o)->rd] = carried = value_##id(left, x[(o)->rs2])
+#define DO_RI(id, o, self, left)    x[(o)->rd] = carried = value_##id(left, (uint32_t)(o)->imm)
+#define DO_CONST(id, o, self, left) x[(o)->rd] = carried = (uint32_t)(o)->imm
 
-#define WINDOW(o)                   (&windows[atomic_load_explicit(&(o)->window, memory_order_relaxed)])
+#define WINDOW(o)                                                                                  \
+    ((struct hpu_window *)(void *)((char *)windows + 8 * (size_t)atomic_load_explicit(             \
+                                                             &(o)->window, memory_order_relaxed)))
 #define CROSSES_WORD(type, address) (sizeof(type) > 1 && ((address)&3) + sizeof(type) > 4)
 
-#define DO_LOAD(id, o, self) LOAD_VALUE(type_##id, o, self, x[(o)->rd])
-#define LOAD_VALUE(type, o, self, into)                                                            \
+#define DO_LOAD(id, o, self, left) LOAD_VALUE(type_##id, o, self, left, x[(o)->rd])
+#define LOAD_VALUE(type, o, self, left, into)                                                      \
     do {                                                                                           \
-        const uint32_t address_ = x[(o)->rs1] + (uint32_t)(o)->imm;                                \
+        const uint32_t address_ = (left) + (uint32_t)(o)->imm;                                     \
         struct hpu_window *w_ = WINDOW(o);                                                         \
-        const uint64_t offset_ = address_ - w_->base;                                              \
+        const uint32_t offset_ = address_ - w_->base;                                              \
         type loaded_;                                                                              \
-        if (__builtin_expect(offset_ + sizeof loaded_ <= w_->read_size, 1)) {                      \
+        if (__builtin_expect(offset_ < w_->read_room[sizeof loaded_ - 1], 1)) {                    \
             memcpy(&loaded_, w_->host + offset_, sizeof loaded_);                                  \
             if (TIMED) {                                                                           \
                 w_->loads++;                                                                       \
@@ -223,17 +230,17 @@ static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
         }                                                                                          \
         if (TIMED && CROSSES_WORD(type, address_))                                                 \
             ADD_CYCLES(timing->misaligned);                                                        \
-        (into) = (uint32_t)(int32_t)loaded_;                                                       \
+        (into) = carried = (uint32_t)(int32_t)loaded_;                                             \
     } while (0)
 
-#define DO_STORE(id, o, self) STORE_VALUE(type_##id, o, self, (type_##id)x[(o)->rs2])
-#define STORE_VALUE(type, o, self, what)                                                           \
+#define DO_STORE(id, o, self, left) STORE_VALUE(type_##id, o, self, left, (type_##id)x[(o)->rs2])
+#define STORE_VALUE(type, o, self, left, what)                                                     \
     do {                                                                                           \
-        const uint32_t address_ = x[(o)->rs1] + (uint32_t)(o)->imm;                                \
+        const uint32_t address_ = (left) + (uint32_t)(o)->imm;                                     \
         const type stored_ = (what);                                                               \
         struct hpu_window *w_ = WINDOW(o);                                                         \
-        const uint64_t offset_ = address_ - w_->base;                                              \
-        if (__builtin_expect(offset_ + sizeof stored_ <= w_->write_size, 1)) {                     \
+        const uint32_t offset_ = address_ - w_->base;                                              \
+        if (__builtin_expect(offset_ < w_->write_room[sizeof stored_ - 1], 1)) {                   \
             memcpy(w_->host + offset_, &stored_, sizeof stored_);                                  \
             if (TIMED) {                                                                           \
                 w_->stores++;                                                                      \
@@ -262,17 +269,6 @@ static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
         ENTER();                                                                                   \
     } while (0)
 
-/* `n`: slots to the instruction after the branch. */
-#define DO_BRANCH(id, o, n)                                                                        \
-    do {                                                                                           \
-        if (taken_##id(x[(o)->rs1], x[(o)->rs2])) {                                                \
-            ADD_CYCLES(timing->taken);                                                             \
-            JUMP_BY((o)->imm);                                                                     \
-        }                                                                                          \
-        op += (n);                                                                                 \
-        ENTER();                                                                                   \
-    } while (0)
-
 /* The memory of an atomic, or a fault. */
 #define ATOMIC_WORD(p, o, self)                                                                    \
     uint32_t *p;                                                                                   \
@@ -294,25 +290,25 @@ static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
 
 /* One label an instruction, by shape. */
 #define LABEL_RR(id)                                                                               \
-    do_##id : DO_RR(id, &op->a, op);                                                               \
+    do_##id : DO_RR(id, &op->a, op, LEFT(&op->a));                                                 \
     NEXT(1);
 #define LABEL_RI(id)                                                                               \
-    do_##id : DO_RI(id, &op->a, op);                                                               \
+    do_##id : DO_RI(id, &op->a, op, LEFT(&op->a));                                                 \
     NEXT(1);
 #define LABEL_CONST(id)                                                                            \
-    do_##id : DO_CONST(id, &op->a, op);                                                            \
+    do_##id : DO_CONST(id, &op->a, op, LEFT(&op->a));                                              \
     NEXT(1);
 #define LABEL_LOAD(id)                                                                             \
-    do_##id : DO_LOAD(id, &op->a, op);                                                             \
+    do_##id : DO_LOAD(id, &op->a, op, LEFT(&op->a));                                               \
     NEXT(1);
 #define LABEL_STORE(id)                                                                            \
-    do_##id : DO_STORE(id, &op->a, op);                                                            \
+    do_##id : DO_STORE(id, &op->a, op, LEFT(&op->a));                                              \
     NEXT(1);
-#define LABEL_BRANCH(id) do_##id : DO_BRANCH(id, &op->a, 1);
+#define LABEL_BRANCH(id) do_##id : LAST_BRANCH(id, 0, LEFT(&op->a));
 #define LABEL_DIV(id)                                                                              \
     do_##id : ADD_CYCLES(hpu_division_extra(timing, x[op->a.rs2],                                  \
                                             HPU_##id == HPU_DIV || HPU_##id == HPU_REM));          \
-    DO_RR(id, &op->a, op);                                                                         \
+    DO_RR(id, &op->a, op, LEFT(&op->a));                                                           \
     NEXT(1);
 #define LABEL_FENCE(id)                                                                            \
     do_##id : atomic_thread_fence(memory_order_seq_cst);                                           \
@@ -350,12 +346,17 @@ static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
         NEXT(1);                                                                                   \
     }
 #define LABEL_JAL(id)                                                                              \
-    do_##id : x[op->a.rd] = (uint32_t)op->b.imm;                                                   \
+    do_##id : x[op->a.rd] = h->return_pc = op->link;                                               \
+    h->return_slot = op + 1;                                                                       \
     JUMP_BY(op->a.imm);
 #define LABEL_JALR(id)                                                                             \
     do_##id : jump_to = (x[op->a.rs1] + (uint32_t)op->a.imm) & ~1u;                                \
-    x[op->a.rd] = (uint32_t)op->b.imm;                                                             \
+    x[op->a.rd] = op->link;                                                                        \
     {                                                                                              \
+        if (__builtin_expect(jump_to == h->return_pc, 1)) { /* back to the last call */            \
+            op = h->return_slot;                                                                   \
+            ENTER();                                                                               \
+        }                                                                                          \
         const uint32_t offset_ = jump_to - code->base;                                             \
         if (__builtin_expect(offset_ >= code->bytes, 0))                                           \
             goto jumped_out;                                                                       \
@@ -374,27 +375,39 @@ static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
                   FAULT_AT(op, HPU_FAULT_ILLEGAL, PC_OF(op));                                      \
     NEXT(1);
 #define LABEL_FLOAD(id)                                                                            \
-    do_##id : LOAD_VALUE(uint32_t, &op->a, op, h->f[op->a.rd]);                                    \
+    do_##id : LOAD_VALUE(uint32_t, &op->a, op, LEFT(&op->a), h->f[op->a.rd]);                      \
     NEXT(1);
 #define LABEL_FSTORE(id)                                                                           \
-    do_##id : STORE_VALUE(uint32_t, &op->a, op, h->f[op->a.rs2]);                                  \
+    do_##id : STORE_VALUE(uint32_t, &op->a, op, LEFT(&op->a), h->f[op->a.rs2]);                    \
     NEXT(1);
 
-/* The second half of a fused pair, and how it goes on. */
-#define SECOND_RR(id)                                                                              \
-    DO_RR(id, &op->b, op + 1);                                                                     \
-    NEXT(2)
-#define SECOND_RI(id)                                                                              \
-    DO_RI(id, &op->b, op + 1);                                                                     \
-    NEXT(2)
-#define SECOND_LOAD(id)                                                                            \
-    DO_LOAD(id, &op->b, op + 1);                                                                   \
-    NEXT(2)
-#define SECOND_STORE(id)                                                                           \
-    DO_STORE(id, &op->b, op + 1);                                                                  \
-    NEXT(2)
-#define SECOND_BRANCH(id) DO_BRANCH(id, &op->b, 2)
-#define SECOND_JAL(id)    JUMP_BY(op->b.imm)
+/* The last of a fused group, n slots on, and how it goes on. */
+#define LAST_RR(id, n, left)                                                                       \
+    DO_RR(id, &op[n].a, op + n, left);                                                             \
+    NEXT(n + 1)
+#define LAST_RI(id, n, left)                                                                       \
+    DO_RI(id, &op[n].a, op + n, left);                                                             \
+    NEXT(n + 1)
+#define LAST_LOAD(id, n, left)                                                                     \
+    DO_LOAD(id, &op[n].a, op + n, left);                                                           \
+    NEXT(n + 1)
+#define LAST_STORE(id, n, left)                                                                    \
+    DO_STORE(id, &op[n].a, op + n, left);                                                          \
+    NEXT(n + 1)
+#define LAST_BRANCH(id, n, left)                                                                   \
+    do {                                                                                           \
+        if (taken_##id(left, x[op[n].a.rs2])) {                                                    \
+            ADD_CYCLES(timing->taken);                                                             \
+            op += n;                                                                               \
+            JUMP_BY(op->a.imm);                                                                    \
+        }                                                                                          \
+        op += n + 1;                                                                               \
+        ENTER();                                                                                   \
+    } while (0)
+#define LAST_JAL(id, n, left)                                                                      \
+    op += n;                                                                                       \
+    JUMP_BY(op->a.imm)
+#define CARRIED(o) carried
 
 #define RUN   run_functional
 #define TIMED 0

@@ -18,6 +18,13 @@ enum {
         HPU_FUSE_SECONDS
 };
 
+enum {
+#define ROW(a, sa, ca, b, sb, cb, c, sc) HPU_FUSE_##a##_##ca##_##b##_##cb##_##c,
+    FUSE_TRIPLES(ROW)
+#undef ROW
+        HPU_FUSE_TRIPLES
+};
+
 /* Numbers of the places in the interpreter: instructions by their id, then these, then the pairs.
  */
 enum {
@@ -26,8 +33,15 @@ enum {
     HPU_LABEL_JAL_OUT,                  /* a jump or branch whose target is outside the program */
     HPU_LABEL_BRANCH_OUT,
     HPU_LABEL_FUSED,
-    HPU_LABEL_COUNT = HPU_LABEL_FUSED + HPU_FUSE_FIRSTS * HPU_FUSE_SECONDS
+    HPU_LABEL_TRIPLES = HPU_LABEL_FUSED + 2 * HPU_FUSE_FIRSTS * HPU_FUSE_SECONDS,
+    HPU_LABEL_COUNT = HPU_LABEL_TRIPLES + HPU_FUSE_TRIPLES
 };
+
+/* A pair by places in the lists; `carries`: the second's rs1 is what the first writes. */
+#define HPU_LABEL_OF_PAIR(first, second, carries)                                                  \
+    (HPU_LABEL_FUSED + 2 * ((first)*HPU_FUSE_SECONDS + (second)) + (carries))
+#define HPU_LABEL_PAIR(first, second, carries)                                                     \
+    HPU_LABEL_OF_PAIR(HPU_FUSE_FIRST_##first, HPU_FUSE_SECOND_##second, carries)
 
 /* The address of such a place, for a slot's `run`. */
 const void *hpu_label(enum hpu_mode mode, unsigned label);

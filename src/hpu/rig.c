@@ -96,9 +96,10 @@ int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
     if (o->hpu >= im->limits.hpus)
         return spin_fail(err, SPIN_EARG, "HPU %u: the card has HPUs 0 to %u", o->hpu,
                          im->limits.hpus - 1);
-    struct spin_rig *rig = calloc(1, sizeof *rig);
+    struct spin_rig *rig = aligned_alloc(_Alignof(struct spin_rig), sizeof *rig);
     if (!rig)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    memset(rig, 0, sizeof *rig);
     rig->image = im;
     rig->state_bytes = o->state_bytes ? o->state_bytes : 4096;
     rig->host_bytes = o->host_bytes ? o->host_bytes : 64u << 10;
@@ -216,8 +217,7 @@ int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error
     if (c->packet_bytes)
         memmove(rig->packet, c->packet, c->packet_bytes);
     rig->packet_bytes = c->packet_bytes;
-    struct hpu_window *w = &h->window[rig->packet_window];
-    w->read_size = w->write_size = HEADROOM + c->packet_bytes;
+    hpu_size_window(&h->window[rig->packet_window], HEADROOM + c->packet_bytes, true);
     for (uint32_t i = 0; i < h->windows; i++)
         h->window[i].loads = h->window[i].stores = 0;
     h->device_loads = h->device_stores = 0;
@@ -277,7 +277,10 @@ static enum hpu_stop run_traced(struct spin_rig *rig) {
     struct hpu *h = &rig->hpu;
     enum hpu_stop stop;
     do {
-        struct spin_step step = {.pc = h->pc, .cycle = h->cycles - rig->start_cycle, .x = h->x};
+        uint32_t registers[32];
+        memcpy(registers, h->x, sizeof registers);
+        struct spin_step step = {
+            .pc = h->pc, .cycle = h->cycles - rig->start_cycle, .before = registers, .after = h->x};
         uint64_t before = h->cycles;
         stop = hpu_step(h);
         if (stop == HPU_FAULTED)

@@ -1,0 +1,19 @@
+/* Traces and profiles of one invocation. */
+#ifndef OPENSPIN_CLI_PROFILE_H
+#define OPENSPIN_CLI_PROFILE_H
+
+#include "openspin.h"
+
+struct profile;
+
+struct profile *profile_new(const struct spin_image *image); /* NULL: out of memory */
+void profile_free(struct profile *p);
+
+/* For spin_rig_trace: count each instruction; or print it as well. */
+void profile_count(void *profile, const struct spin_step *step);
+void profile_trace(void *profile, const struct spin_step *step);
+
+/* Source lines, hottest first, each with its instructions. */
+void profile_print(const struct profile *p, const struct spin_outcome *outcome);
+
+#endif
