@@ -63,7 +63,7 @@ int rsp_accept(struct rsp *r, int listener, struct spin_error *err) {
     r->fd = s;
     setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     /* Who asks and does not read the answers is as good as gone. */
-    struct timeval patience = {.tv_sec = 10};
+    struct timeval patience = {.tv_sec = 5};
     setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     return SPIN_OK;
 }
