@@ -175,6 +175,7 @@ enum spin_ending {
     SPIN_ENDED_MISALIGNED,
     SPIN_ENDED_BUDGET,
     SPIN_ENDED_COMMAND,
+    SPIN_ENDED_KILLED, /* by gdb, which had stopped it at `pc` */
 };
 const char *spin_ending_name(enum spin_ending ending);
 const char *spin_return_code_name(int32_t code); /* "PROCESS_DATA"; NULL for no such code */
@@ -214,7 +215,8 @@ void spin_rig_trace(struct spin_rig *rig, void (*each)(void *context, const stru
 
 /* Like spin_rig_call, under the control of a gdb that connects to 127.0.0.1:port (0: any free
  * port). `listening` is told the port once it is open. Returns when the handler has ended or gdb
- * has killed it or gone away (then the handler runs to its end). */
+ * has killed it (SPIN_ENDED_KILLED) or gone away (then the handler runs to its end). Unless gdb
+ * changes registers or memory, the outcome is that of spin_rig_call. */
 int spin_rig_debug(struct spin_rig *rig, const struct spin_call *call, uint16_t port,
                    void (*listening)(void *context, uint16_t port), void *context,
                    struct spin_outcome *outcome, struct spin_error *err);

@@ -36,7 +36,8 @@ struct hpu_window {
     X(CHECK, "failed check")                    /* ebreak, ecall: assert and abort end here */     \
     X(MISALIGNED, "misaligned atomic")          /* LR, SC and AMO need alignment */                \
     X(BUDGET, "cycle budget exceeded")          /* the watchdog */                                 \
-    X(COMMAND, "malformed command to the card") /* the HPU driver refused it */
+    X(COMMAND, "malformed command to the card") /* the HPU driver refused it */                    \
+    X(KILLED, "killed by the debugger")         /* it did nothing wrong itself */
 
 enum hpu_fault {
 #define ROW(name, text) HPU_FAULT_##name,

@@ -223,6 +223,7 @@ int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error
     h->device_loads = h->device_stores = 0;
     rig->commands = rig->commands_lost = rig->heap_used = 0;
     rig->start_cycle = h->cycles = 0;
+    rig->start_misses = h->icache ? hpu_icache_misses(h->icache) : 0;
     h->instret = 0;
     uint32_t core = h->id % MAP_CLUSTER_HPUS;
     hpu_start(h, c->entry, MAP_L1_ALIAS + MAP_L1_RUNTIME + (core + 1) * MAP_STACK_SIZE,
@@ -255,11 +256,13 @@ void rig_end(struct spin_rig *rig, enum hpu_stop stop, struct spin_outcome *o) {
         .bad_address = h->fault_address,
         .instructions = h->instret,
         .cycles = h->cycles - rig->start_cycle,
+        .icache_misses = h->icache ? hpu_icache_misses(h->icache) - rig->start_misses : 0,
         .command = rig->command,
         .commands = rig->commands,
         .commands_lost = rig->commands_lost,
     };
-    for (uint32_t i = 0; i < h->windows; i++) {
+    bool timed = h->code->mode == HPU_TIMED; /* stepping counts accesses in any mode */
+    for (uint32_t i = 0; i < h->windows && timed; i++) {
         o->loads[h->window[i].region] += h->window[i].loads;
         o->stores[h->window[i].region] += h->window[i].stores;
     }
@@ -273,34 +276,36 @@ void spin_rig_trace(struct spin_rig *rig, void (*each)(void *context, const stru
     rig->trace_context = context;
 }
 
-static enum hpu_stop run_traced(struct spin_rig *rig) {
+enum hpu_stop rig_step(struct spin_rig *rig) {
     struct hpu *h = &rig->hpu;
+    uint32_t registers[32];
+    memcpy(registers, h->x, sizeof registers);
+    struct spin_step step = {
+        .pc = h->pc, .cycle = h->cycles - rig->start_cycle, .before = registers, .after = h->x};
+    uint64_t before = h->cycles;
+    enum hpu_stop stop = hpu_step(h);
+    if (!rig->trace || stop == HPU_FAULTED) /* then it did not execute */
+        return stop;
+    step.cycles = (uint32_t)(h->cycles - before);
+    step.next_pc = h->pc;
+    rig->trace(rig->trace_context, &step);
+    return stop;
+}
+
+enum hpu_stop rig_run(struct spin_rig *rig) {
+    if (!rig->trace)
+        return hpu_run(&rig->hpu, UINT64_MAX);
     enum hpu_stop stop;
-    do {
-        uint32_t registers[32];
-        memcpy(registers, h->x, sizeof registers);
-        struct spin_step step = {
-            .pc = h->pc, .cycle = h->cycles - rig->start_cycle, .before = registers, .after = h->x};
-        uint64_t before = h->cycles;
-        stop = hpu_step(h);
-        if (stop == HPU_FAULTED)
-            break; /* it did not execute */
-        step.cycles = (uint32_t)(h->cycles - before);
-        step.next_pc = h->pc;
-        rig->trace(rig->trace_context, &step);
-    } while (stop == HPU_PAUSED);
+    do
+        stop = rig_step(rig);
+    while (stop == HPU_PAUSED);
     return stop;
 }
 
 int spin_rig_call(struct spin_rig *rig, const struct spin_call *call, struct spin_outcome *outcome,
                   struct spin_error *err) {
     int code = rig_begin(rig, call, err);
-    if (code)
-        return code;
-    uint64_t misses = rig->hpu.icache ? hpu_icache_misses(rig->hpu.icache) : 0;
-    enum hpu_stop stop = rig->trace ? run_traced(rig) : hpu_run(&rig->hpu, UINT64_MAX);
-    rig_end(rig, stop, outcome);
-    if (rig->hpu.icache)
-        outcome->icache_misses = hpu_icache_misses(rig->hpu.icache) - misses;
-    return SPIN_OK;
+    if (!code)
+        rig_end(rig, rig_run(rig), outcome);
+    return code;
 }

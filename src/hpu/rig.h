@@ -25,7 +25,7 @@ struct spin_rig {
     uint64_t counter[2]; /* the ME's: success, failure */
     struct spin_command command[RIG_COMMANDS];
     uint32_t commands, commands_lost, handles;
-    uint64_t start_cycle;
+    uint64_t start_cycle, start_misses;
     void (*trace)(void *context, const struct spin_step *step);
     void *trace_context;
 };
@@ -33,8 +33,11 @@ struct spin_rig {
 /* driver.c: the registers and commands of the HPU driver, done at once. */
 extern const struct hpu_device rig_device;
 
-/* Readies a call and tells how it ended; between them the HPU runs. */
+/* Readies a call and tells how it ended; between them the HPU runs: to its end, or an instruction.
+ * Both feed the trace. */
 int rig_begin(struct spin_rig *rig, const struct spin_call *call, struct spin_error *err);
+enum hpu_stop rig_run(struct spin_rig *rig);
+enum hpu_stop rig_step(struct spin_rig *rig);
 void rig_end(struct spin_rig *rig, enum hpu_stop stop, struct spin_outcome *outcome);
 
 #endif
