@@ -120,10 +120,22 @@ static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
     return HPU_ACCESS_OK;
 }
 
+/* Stepping does not follow `run`, which may do two at once, but must heed what it says of a slot
+ * that leads outside the program. */
+static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *op) {
+    static const unsigned outside[] = {HPU_LABEL_OFF_END, HPU_LABEL_JAL_OUT, HPU_LABEL_BRANCH_OUT};
+    const struct hpu_insn *in = &code->insn[op - code->slot];
+    if (hpu_insn_ends_block(in))
+        for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++)
+            if (op->run == hpu_label(code->mode, outside[i]))
+                return outside[i];
+    return in->id;
+}
+
 #define DISPATCH()                                                                                 \
     do {                                                                                           \
         if (STEP)                                                                                  \
-            goto *labels[code->insn[op - code->slot].id];                                          \
+            goto *labels[plain_label(code, op)];                                                   \
         goto * op->run;                                                                            \
     } while (0)
 #define ADD_CYCLES(n)                                                                              \
