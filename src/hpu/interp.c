@@ -146,20 +146,21 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
 /* In the functional mode cycles are instructions, and one counter serves for both. */
 #define SYNC_INSTRET(minus) (h->instret = (TIMED ? instret : instret_offset + cycles) - (minus))
 
-#define COUNT_BLOCK()                                                                              \
-    do {                                                                                           \
-        if (!TIMED)                                                                                \
-            break;                                                                                 \
-        instret += op->count;                                                                      \
-        if (icache && (STEP || icache->seen[op - code->slot] != icache->generation))               \
-            cycles += hpu_icache_slow(icache, code, (uint32_t)(op - code->slot), !STEP);           \
-    } while (0)
+/* Whether a timed block may run in one go: every line of it is in the instruction cache. */
+#define WARM()                                                                                     \
+    (!icache || icache->seen[op - code->slot] == icache->generation ||                             \
+     hpu_icache_holds(icache, code, (uint32_t)(op - code->slot)))
 
 /* Begins a block at op: the only place where the limits are looked at. */
 #define CHARGE()                                                                                   \
     do {                                                                                           \
+        if (TIMED && !STEP && __builtin_expect(!WARM(), 0))                                        \
+            goto cold;                                                                             \
         cycles += op->cycles;                                                                      \
-        COUNT_BLOCK();                                                                             \
+        if (TIMED)                                                                                 \
+            instret += op->count;                                                                  \
+        if (STEP && icache)                                                                        \
+            cycles += hpu_icache_fetch(icache, code, (uint32_t)(op - code->slot));                 \
         DISPATCH();                                                                                \
     } while (0)
 #define BEGIN()                                                                                    \
@@ -407,6 +408,8 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
     NEXT(2)
 #define SECOND_BRANCH(id) DO_BRANCH(id, &op->b, 2)
 #define SECOND_JAL(id)    JUMP_BY(op->b.imm)
+
+static enum hpu_stop run_step(struct hpu *h, uint64_t until, const void *const **labels_out);
 
 #define RUN   run_functional
 #define TIMED 0
