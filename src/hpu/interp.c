@@ -146,21 +146,16 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
 /* In the functional mode cycles are instructions, and one counter serves for both. */
 #define SYNC_INSTRET(minus) (h->instret = (TIMED ? instret : instret_offset + cycles) - (minus))
 
-/* Whether a timed block may run in one go: every line of it is in the instruction cache. */
-#define WARM()                                                                                     \
-    (!icache || icache->seen[op - code->slot] == icache->generation ||                             \
-     hpu_icache_holds(icache, code, (uint32_t)(op - code->slot)))
-
 /* Begins a block at op: the only place where the limits are looked at. */
 #define CHARGE()                                                                                   \
     do {                                                                                           \
-        if (TIMED && !STEP && __builtin_expect(!WARM(), 0))                                        \
-            goto cold;                                                                             \
         cycles += op->cycles;                                                                      \
         if (TIMED)                                                                                 \
             instret += op->count;                                                                  \
         if (STEP && icache)                                                                        \
             cycles += hpu_icache_fetch(icache, code, (uint32_t)(op - code->slot));                 \
+        else if (TIMED && icache && icache->seen[op - code->slot] != icache->generation)           \
+            goto unseen;                                                                           \
         DISPATCH();                                                                                \
     } while (0)
 #define BEGIN()                                                                                    \
