@@ -79,7 +79,7 @@ static enum hpu_access refused(struct hpu *h, const struct slow_access *s, enum 
     return how;
 }
 
-/* The device sees the exact local time and may let some pass. */
+/* The device sees the exact local time and may let some pass, which counts in the timed mode. */
 static enum hpu_access at_device(struct hpu *h, struct slow_access *s, bool write) {
     uint32_t offset = s->address - MAP_DRIVER;
     if (!h->device || offset >= MAP_DRIVER_SIZE || offset % s->size != 0)
@@ -88,7 +88,7 @@ static enum hpu_access at_device(struct hpu *h, struct slow_access *s, bool writ
     h->pc = s->pc;
     enum hpu_access done = write ? h->device->store(h, offset, s->size, s->value)
                                  : h->device->load(h, offset, s->size, &s->value);
-    s->extra = (uint32_t)(h->cycles - s->now);
+    s->extra = h->code->mode == HPU_TIMED ? (uint32_t)(h->cycles - s->now) : 0;
     if (done == HPU_ACCESS_OK)
         *(write ? &h->device_stores : &h->device_loads) += 1;
     return done;
