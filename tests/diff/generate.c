@@ -60,13 +60,16 @@ static uint32_t some_float(struct generator *g) {
         0x4effffff, 0x4f000000, 0x4f7fffff, 0x4f800000, 0x7f7fffff, 0x7f000000, 0x7f800000,
         0x7fc00000, 0x7f800001, 0x7fffffff, 0x33800000, 0x34000000, 0x3fc00000, 0x40200000};
     uint32_t sign = below(g, 2) << 31;
-    switch (below(g, 4)) {
+    switch (below(g, 6)) {
     case 0:
-        return corners[below(g, sizeof corners / sizeof corners[0])] | sign;
     case 1:
+        return corners[below(g, sizeof corners / sizeof corners[0])] | sign;
+    case 2:
         return (120 + below(g, 20)) << 23 | (rng_u32(&g->rng) & 0x7fffff) | sign;
-    case 2: /* few mantissa bits: exact results and ties */
-        return (100 + below(g, 60)) << 23 | (rng_u32(&g->rng) & 0x700001) | sign;
+    case 3: /* few mantissa bits: exact results and ties */
+        return (115 + below(g, 30)) << 23 | (rng_u32(&g->rng) & 0x700003) | sign;
+    case 4: /* products at the lower end of the normal numbers */
+        return (62 + below(g, 4)) << 23 | (0x7fffff & ~(rng_u32(&g->rng) & 0x400003)) | sign;
     }
     return rng_u32(&g->rng);
 }
@@ -110,7 +113,7 @@ static void load_or_store(struct generator *g) {
     if (below(g, 2)) {
         computed_address(g, 255);
         base = 5;
-        offset = (int32_t)below(g, 512) - 256;
+        offset = (int32_t)below(g, 508) - 256;
     }
     if (below(g, 2))
         emit(g, loads[below(g, 5)](to(g), base, offset));
@@ -209,10 +212,16 @@ static void compressed(struct generator *g) {
     }
 }
 
+/* f0 to f15 hold operands, the others results, which would soon be NaNs all. */
+static uint32_t operand(struct generator *g) {
+    return below(g, 6) ? below(g, 16) : below(g, 32);
+}
+
 static void float_operation(struct generator *g) {
     static const uint8_t modes[] = {RNE, RTZ, RDN, RUP, RMM, DYN, DYN, RNE};
     uint32_t rm = modes[below(g, sizeof modes)];
-    uint32_t fd = below(g, 16), a = below(g, 16), b = below(g, 16), c = below(g, 16), rd = to(g);
+    uint32_t fd = 16 + below(g, 16), a = operand(g), b = operand(g), c = operand(g), rd = to(g);
+    b = below(g, 8) ? b : a; /* x - x and the like */
     int32_t offset = 4 * (int32_t)below(g, 256) - BASE_OFFSET;
     switch (below(g, 32)) {
     case 0:
@@ -292,13 +301,13 @@ static void float_operation(struct generator *g) {
         emit(g, rv_fmv_w_x(fd, from(g)));
         break;
     case 28:
-        emit(g, below(g, 2) ? rv_flw(fd, BASE, offset) : c_flw(8 + fd % 8, BASE, 64));
+        emit(g, below(g, 2) ? rv_flw(a, BASE, offset) : c_flw(8 + a % 8, BASE, 64));
         break;
     case 29:
         emit(g, below(g, 2) ? rv_fsw(a, BASE, offset) : c_fsw(8 + a % 8, BASE, 64));
         break;
     case 30:
-        emit(g, below(g, 2) ? c_flwsp(fd, 4 * below(g, 64)) : c_fswsp(a, 4 * below(g, 64)));
+        emit(g, below(g, 2) ? c_flwsp(a, 4 * below(g, 64)) : c_fswsp(a, 4 * below(g, 64)));
         break;
     case 31:
         switch (below(g, 4)) {
@@ -319,11 +328,20 @@ static void float_operation(struct generator *g) {
     }
 }
 
+/* On operands fresh from memory, and then a look at the flags. */
+static void fresh_float_operation(struct generator *g) {
+    for (uint32_t i = below(g, 4); i > 0; i--)
+        emit(g, rv_flw(below(g, 16), BASE, 4 * (int32_t)below(g, 256) - BASE_OFFSET));
+    float_operation(g);
+    if (below(g, 2))
+        emit(g, rv_csrrwi(to(g), 1, 0));
+}
+
 /* One of those that go on with the next. */
 static void straight(struct generator *g) {
     uint32_t kind = below(g, g->with_float ? 40 : 24);
     if (kind >= 24)
-        float_operation(g);
+        fresh_float_operation(g);
     else if (kind < 6)
         register_operation(g);
     else if (kind < 10)
@@ -378,6 +396,8 @@ static void forward(struct generator *g) {
     for (uint32_t i = 1 + below(g, 5); i > 0; i--)
         straight(g);
     int32_t distance = (int32_t)(g->p->bytes - at);
+    if (form == 4 && distance > 254) /* too far for the short branch: straight on */
+        return;
     switch (form) {
     case 0:
     case 1:
