@@ -185,35 +185,49 @@ uint64_t hpu_icache_misses(const struct hpu_icache *c) {
     return c->misses;
 }
 
-static bool fetch_line(struct hpu_icache *c, uint32_t line) {
-    uint32_t set = line % c->sets, ways = c->timing->icache_ways;
-    uint32_t *tag = &c->tag[set * ways];
+static bool holds_line(const struct hpu_icache *c, uint32_t line) {
+    uint32_t ways = c->timing->icache_ways;
+    const uint32_t *tag = &c->tag[line % c->sets * ways];
     for (uint32_t i = 0; i < ways; i++)
         if (tag[i] == line + 1)
             return true;
-    if (tag[c->next[set]])
-        c->generation++; /* an eviction: blocks seen before may have lost a line */
-    tag[c->next[set]] = line + 1;
-    c->next[set] = (uint8_t)((c->next[set] + 1) % ways);
-    c->misses++;
     return false;
 }
 
-uint32_t hpu_icache_slow(struct hpu_icache *c, const struct hpu_code *code, uint32_t slot,
-                         bool whole) {
-    uint32_t first = code->base + 2 * code->halfword_of[slot], end = first, s = slot, lost = 0;
-    do {
-        const struct hpu_insn *in = &code->insn[s];
-        end += in->length;
-        if (!whole || hpu_insn_ends_block(in))
-            break;
-        s = end - code->base < code->bytes ? code->slot_at[(end - code->base) / 2] : UINT32_MAX;
-    } while (s != UINT32_MAX);
-    uint32_t before = c->generation, line = c->timing->icache_line;
-    for (uint32_t l = first / line; l <= (end - 1) / line; l++)
-        if (!fetch_line(c, l))
+static void fetch_line(struct hpu_icache *c, uint32_t line) {
+    uint32_t set = line % c->sets, ways = c->timing->icache_ways;
+    uint32_t *tag = &c->tag[set * ways + c->next[set]];
+    if (*tag)
+        c->generation++; /* an eviction: blocks seen before may have lost a line */
+    *tag = line + 1;
+    c->next[set] = (uint8_t)((c->next[set] + 1) % ways);
+    c->misses++;
+}
+
+uint32_t hpu_icache_fetch(struct hpu_icache *c, const struct hpu_code *code, uint32_t slot) {
+    uint32_t first = code->base + 2 * code->halfword_of[slot], lost = 0;
+    uint32_t last = first + code->insn[slot].length - 1, line = c->timing->icache_line;
+    for (uint32_t l = first / line; l <= last / line; l++)
+        if (!holds_line(c, l)) {
+            fetch_line(c, l);
             lost += c->timing->icache_miss;
-    if (whole && (c->generation == before || lost == 0))
-        c->seen[slot] = c->generation;
+        }
     return lost;
+}
+
+bool hpu_icache_holds(struct hpu_icache *c, const struct hpu_code *code, uint32_t slot) {
+    uint32_t at = 2 * code->halfword_of[slot], line = c->timing->icache_line;
+    uint32_t first = (code->base + at) / line;
+    const struct hpu_insn *in;
+    while (at < code->bytes) { /* by address, so that links between slots do not matter */
+        in = &code->insn[code->slot_at[at / 2]];
+        at += in->length;
+        if (hpu_insn_ends_block(in))
+            break;
+    }
+    for (uint32_t l = first; l * line < code->base + at; l++)
+        if (!holds_line(c, l))
+            return false;
+    c->seen[slot] = c->generation;
+    return true;
 }

@@ -79,7 +79,7 @@ static enum hpu_access refused(struct hpu *h, const struct slow_access *s, enum 
     return how;
 }
 
-/* The device sees the exact local time and may let some pass. */
+/* The device sees the exact local time and may let some pass, which counts in the timed mode. */
 static enum hpu_access at_device(struct hpu *h, struct slow_access *s, bool write) {
     uint32_t offset = s->address - MAP_DRIVER;
     if (!h->device || offset >= MAP_DRIVER_SIZE || offset % s->size != 0)
@@ -88,7 +88,7 @@ static enum hpu_access at_device(struct hpu *h, struct slow_access *s, bool writ
     h->pc = s->pc;
     enum hpu_access done = write ? h->device->store(h, offset, s->size, s->value)
                                  : h->device->load(h, offset, s->size, &s->value);
-    s->extra = (uint32_t)(h->cycles - s->now);
+    s->extra = h->code->mode == HPU_TIMED ? (uint32_t)(h->cycles - s->now) : 0;
     if (done == HPU_ACCESS_OK)
         *(write ? &h->device_stores : &h->device_loads) += 1;
     return done;
@@ -122,10 +122,22 @@ static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
     return HPU_ACCESS_OK;
 }
 
+/* Stepping does not follow `run`, which may do two at once, but must heed what it says of a slot
+ * that leads outside the program. */
+static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *op) {
+    static const unsigned outside[] = {HPU_LABEL_OFF_END, HPU_LABEL_JAL_OUT, HPU_LABEL_BRANCH_OUT};
+    const struct hpu_insn *in = &code->insn[op - code->slot];
+    if (hpu_insn_ends_block(in))
+        for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++)
+            if (op->run == hpu_label(code->mode, outside[i]))
+                return outside[i];
+    return in->id;
+}
+
 #define DISPATCH()                                                                                 \
     do {                                                                                           \
         if (STEP)                                                                                  \
-            goto *labels[code->insn[op - code->slot].id];                                          \
+            goto *labels[plain_label(code, op)];                                                   \
         goto * op->run;                                                                            \
     } while (0)
 #define ADD_CYCLES(n)                                                                              \
@@ -136,20 +148,16 @@ static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
 /* In the functional mode cycles are instructions, and one counter serves for both. */
 #define SYNC_INSTRET(minus) (h->instret = (TIMED ? instret : instret_offset + cycles) - (minus))
 
-#define COUNT_BLOCK()                                                                              \
-    do {                                                                                           \
-        if (!TIMED)                                                                                \
-            break;                                                                                 \
-        instret += op->count;                                                                      \
-        if (icache && (STEP || icache->seen[op - code->slot] != icache->generation))               \
-            cycles += hpu_icache_slow(icache, code, (uint32_t)(op - code->slot), !STEP);           \
-    } while (0)
-
 /* Begins a block at op: the only place where the limits are looked at. */
 #define CHARGE()                                                                                   \
     do {                                                                                           \
         cycles += op->cycles;                                                                      \
-        COUNT_BLOCK();                                                                             \
+        if (TIMED)                                                                                 \
+            instret += op->count;                                                                  \
+        if (STEP && icache)                                                                        \
+            cycles += hpu_icache_fetch(icache, code, (uint32_t)(op - code->slot));                 \
+        else if (TIMED && icache && icache->seen[op - code->slot] != icache->generation)           \
+            goto unseen;                                                                           \
         DISPATCH();                                                                                \
     } while (0)
 #define BEGIN()                                                                                    \
@@ -408,6 +416,8 @@ static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
     op += n;                                                                                       \
     JUMP_BY(op->a.imm)
 #define CARRIED(o) carried
+
+static enum hpu_stop run_step(struct hpu *h, uint64_t until, const void *const **labels_out);
 
 #define RUN   run_functional
 #define TIMED 0

@@ -54,10 +54,10 @@ int hpu_find_window(const struct hpu *h, uint32_t address, uint32_t size, bool w
 bool hpu_csr(struct hpu *h, const struct hpu_insn *in);
 /* False: a reserved rounding mode. */
 bool hpu_float(struct hpu *h, const struct hpu_insn *in);
-/* Cycles lost to instruction fetch when the block at `slot` is entered (`whole`), or for one
- * instruction. */
-uint32_t hpu_icache_slow(struct hpu_icache *cache, const struct hpu_code *code, uint32_t slot,
-                         bool whole);
+/* Fetches one instruction: the cycles lost to lines that were not there. */
+uint32_t hpu_icache_fetch(struct hpu_icache *cache, const struct hpu_code *code, uint32_t slot);
+/* Whether the block at `slot` is in the cache whole; if so, it is noted in `seen`. */
+bool hpu_icache_holds(struct hpu_icache *cache, const struct hpu_code *code, uint32_t slot);
 
 struct hpu_icache {
     const struct hpu_timing *timing;

@@ -1,5 +1,5 @@
-/* A test program: TEST(name) { ... CHECK(...) ... } and TEST_MAIN at the end. Prints TAP, one line a
- * test; the first failed check of a test ends it, with file, line and values. */
+/* A test program: TEST(name) { ... CHECK(...) ... } and TEST_MAIN at the end. Prints TAP, one line
+ * a test; the first failed check of a test ends it, with file, line and values. */
 #ifndef TESTS_TEST_H
 #define TESTS_TEST_H
 
@@ -106,6 +106,8 @@ static int test_main(int argc, char **argv) {
 }
 
 #define TEST_MAIN                                                                                  \
-    int main(int argc, char **argv) { return test_main(argc, argv); }
+    int main(int argc, char **argv) {                                                              \
+        return test_main(argc, argv);                                                              \
+    }
 
 #endif

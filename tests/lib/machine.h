@@ -1,0 +1,202 @@
+/* Runs a program in every mode of the interpreter and demands that they agree: functional and
+ * timed, each at once and instruction by instruction. The memory of the handler stands between
+ * canaries. */
+#ifndef TESTS_MACHINE_H
+#define TESTS_MACHINE_H
+
+#include "asm.h"
+#include "hpu/hpu.h"
+#include "hpu/interp.h"
+#include "test.h"
+
+#define CODE_BASE  MAP_PROGRAM
+#define DATA_BASE  0x10010000u /* L1, read and write */
+#define DATA_BYTES 1024u
+#define FIXED_BASE 0x1c000000u /* L2, read only */
+#define L2_BASE    0x1c001000u /* L2, read and write */
+#define SIDE_BYTES 256u        /* of each of the two */
+#define CANARY     64u
+
+enum { RUN_FUNCTIONAL, STEP_FUNCTIONAL, RUN_TIMED, STEP_TIMED, WAYS };
+static const char *const way_name[WAYS] = {"functional run", "functional step", "timed run",
+                                           "timed step"};
+
+/* What a program finds, and how it is run. */
+struct start {
+    uint32_t entry; /* offset in the program */
+    uint32_t x[32]; /* 0 for ra and sp: as hpu_start sets them */
+    uint32_t f[32];
+    uint32_t fcsr;
+    bool with_float;
+    bool counts_cycles; /* the program reads `cycle`: modes differ in what they see */
+    uint64_t budget;    /* 0: 100,000 */
+    uint8_t data[DATA_BYTES];
+};
+
+struct result {
+    enum hpu_stop stop;
+    enum hpu_fault fault;
+    uint32_t fault_address, pc;
+    uint32_t x[32], f[32], fcsr;
+    uint64_t cycles, instret;
+    uint8_t data[DATA_BYTES], l2[SIDE_BYTES];
+};
+
+/* A window's host memory with canaries around it. */
+struct fenced {
+    _Alignas(16) uint8_t before[CANARY];
+    uint8_t bytes[DATA_BYTES];
+    uint8_t after[CANARY];
+};
+
+struct machine {
+    struct hpu hpu;
+    struct hpu_code *code;
+    struct hpu_icache *icache;
+    struct fenced data, fixed, l2;
+};
+
+/* Which rows of isa.def some test has executed. */
+__attribute__((unused)) static bool machine_ran[HPU_INSN_COUNT];
+
+static uint8_t fixed_byte(uint32_t i) {
+    return (uint8_t)(i * 7 + 0x81);
+}
+
+__attribute__((unused)) static void machine_open(struct machine *m, const struct program *p,
+                                                 enum hpu_mode mode, bool with_float) {
+    memset(m, 0, sizeof *m);
+    struct fenced *all[] = {&m->data, &m->fixed, &m->l2};
+    for (int i = 0; i < 3; i++)
+        memset(all[i], 0xc5, sizeof *all[i]);
+    memset(m->data.bytes, 0, DATA_BYTES);
+    memset(m->l2.bytes, 0, SIDE_BYTES);
+    for (uint32_t i = 0; i < SIDE_BYTES; i++)
+        m->fixed.bytes[i] = fixed_byte(i);
+    m->code = hpu_code_new(p->byte, CODE_BASE, p->bytes, mode, &hpu_timing_ri5cy, with_float);
+    CHECK(m->code);
+    hpu_init(&m->hpu, m->code, 3);
+    if (mode == HPU_TIMED) {
+        m->icache = hpu_icache_new(m->code);
+        CHECK(m->icache);
+        m->hpu.icache = m->icache;
+    }
+    hpu_add_window(&m->hpu, DATA_BASE, DATA_BYTES, m->data.bytes, true, HPU_REGION_L1);
+    hpu_add_window(&m->hpu, FIXED_BASE, SIDE_BYTES, m->fixed.bytes, false, HPU_REGION_L2_HANDLER);
+    hpu_add_window(&m->hpu, L2_BASE, SIDE_BYTES, m->l2.bytes, true, HPU_REGION_L2_HANDLER);
+}
+
+__attribute__((unused)) static void machine_close(struct machine *m) {
+    hpu_icache_free(m->icache);
+    hpu_code_free(m->code);
+}
+
+static bool canaries_live(const struct machine *m) {
+    const struct fenced *all[] = {&m->data, &m->fixed, &m->l2};
+    for (int i = 0; i < 3; i++)
+        for (uint32_t k = 0; k < CANARY; k++)
+            if (all[i]->before[k] != 0xc5 || all[i]->after[k] != 0xc5)
+                return false;
+    for (uint32_t i = 0; i < SIDE_BYTES; i++)
+        if (m->fixed.bytes[i] != fixed_byte(i))
+            return false;
+    for (uint32_t i = SIDE_BYTES; i < DATA_BYTES; i++)
+        if (m->l2.bytes[i] != 0xc5)
+            return false;
+    return true;
+}
+
+__attribute__((unused)) static void machine_begin(struct machine *m, const struct start *s) {
+    struct hpu *h = &m->hpu;
+    h->cycles = h->instret = 0;
+    hpu_start(h, CODE_BASE + s->entry, DATA_BASE + DATA_BYTES, s->budget ? s->budget : 100000);
+    for (int i = 1; i < 32; i++)
+        if (s->x[i] || i > 2)
+            h->x[i] = s->x[i];
+    memcpy(h->f, s->f, sizeof h->f);
+    h->fcsr = s->fcsr;
+    memcpy(m->data.bytes, s->data, DATA_BYTES);
+    memset(m->l2.bytes, 0, SIDE_BYTES);
+}
+
+__attribute__((unused)) static void machine_result(const struct machine *m, enum hpu_stop stop,
+                                                   struct result *r) {
+    const struct hpu *h = &m->hpu;
+    memset(r, 0, sizeof *r);
+    r->stop = stop;
+    r->fault = h->fault;
+    r->fault_address = h->fault_address;
+    r->pc = h->pc;
+    memcpy(r->x, h->x, sizeof r->x);
+    memcpy(r->f, h->f, sizeof r->f);
+    r->fcsr = h->fcsr;
+    r->cycles = h->cycles;
+    r->instret = h->instret;
+    memcpy(r->data, m->data.bytes, DATA_BYTES);
+    memcpy(r->l2, m->l2.bytes, SIDE_BYTES);
+}
+
+__attribute__((unused)) static enum hpu_stop machine_step(struct machine *m) {
+    enum hpu_stop stop;
+    do {
+        const struct hpu_slot *slot = hpu_code_find(m->code, m->hpu.pc);
+        uint64_t before = m->hpu.instret;
+        stop = hpu_step(&m->hpu);
+        if (slot && (stop == HPU_PAUSED || stop == HPU_DONE))
+            CHECK_EQ(m->hpu.instret, before + 1);
+        if (slot)
+            machine_ran[m->code->insn[slot - m->code->slot].id] = true;
+    } while (stop == HPU_PAUSED);
+    return stop;
+}
+
+static void demand_same(const struct result *a, const struct result *b, int way) {
+#define SAME(field)                                                                                \
+    if (a->field != b->field)                                                                      \
+    TEST_FAIL("%s: " #field " is 0x%llx, in the %s 0x%llx (pc 0x%x)", way_name[0],                 \
+              (unsigned long long)a->field, way_name[way], (unsigned long long)b->field, b->pc)
+    SAME(stop);
+    SAME(fault);
+    SAME(fault_address);
+    SAME(pc);
+    SAME(instret);
+    SAME(fcsr);
+    for (int i = 0; i < 32; i++) {
+        SAME(x[i]);
+        SAME(f[i]);
+    }
+    for (uint32_t i = 0; i < DATA_BYTES; i++)
+        SAME(data[i]);
+    for (uint32_t i = 0; i < SIDE_BYTES; i++)
+        SAME(l2[i]);
+#undef SAME
+}
+
+/* Runs it in all four ways from cold; returns what the timed run gave. */
+__attribute__((unused)) static struct result run_program(const struct program *p,
+                                                         const struct start *s) {
+    static struct machine m;
+    static struct result r[WAYS];
+    for (int way = 0; way < WAYS; way++) {
+        machine_open(&m, p, way >= RUN_TIMED ? HPU_TIMED : HPU_FUNCTIONAL, s->with_float);
+        machine_begin(&m, s);
+        enum hpu_stop stop =
+            way == STEP_FUNCTIONAL || way == STEP_TIMED ? machine_step(&m) : hpu_run(&m.hpu, ~0ull);
+        machine_result(&m, stop, &r[way]);
+        CHECK(canaries_live(&m));
+        CHECK_EQ(m.hpu.x[0], 0);
+        machine_close(&m);
+    }
+    CHECK_EQ(r[RUN_FUNCTIONAL].cycles, r[RUN_FUNCTIONAL].instret);
+    CHECK_EQ(r[STEP_FUNCTIONAL].cycles, r[RUN_FUNCTIONAL].cycles);
+    CHECK_EQ(r[STEP_TIMED].cycles, r[RUN_TIMED].cycles);
+    demand_same(&r[0], &r[STEP_FUNCTIONAL], STEP_FUNCTIONAL);
+    demand_same(&r[RUN_TIMED], &r[STEP_TIMED], STEP_TIMED);
+    /* The budget is in cycles, so it ends a timed handler elsewhere. */
+    if (!s->counts_cycles && r[0].fault != HPU_FAULT_BUDGET &&
+        r[RUN_TIMED].fault != HPU_FAULT_BUDGET)
+        demand_same(&r[0], &r[RUN_TIMED], RUN_TIMED);
+    return r[RUN_TIMED];
+}
+
+#endif
