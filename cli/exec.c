@@ -142,10 +142,14 @@ static void print_commands(const struct spin_outcome *r) {
     for (uint32_t i = 0; i < r->commands; i++) {
         const struct spin_command *c = &r->command[i];
         unsigned words;
+        const char *label;
         printf("%-13s cycle %llu: %s", i ? "" : "commands", (unsigned long long)c->cycle,
-               spin_command_name(c->number, &words));
-        for (unsigned w = 0; w < words; w++)
-            printf(" 0x%x", c->word[w]);
+               spin_command_name(c->number, &words, &label));
+        for (unsigned w = 0; w < words; w++) {
+            int length = (int)strcspn(label, " ");
+            printf(" %.*s=0x%x", length, label, c->word[w]);
+            label += length + (label[length] == ' ');
+        }
         printf("\n");
     }
     if (r->commands_lost)
@@ -224,13 +228,17 @@ static void print_json(struct invocation *inv, const struct spin_outcome *r,
     json_array(&j, "commands");
     for (uint32_t i = 0; i < r->commands; i++) {
         unsigned words;
+        const char *label;
         json_object(&j, NULL);
-        json_string(&j, "command", spin_command_name(r->command[i].number, &words));
+        json_string(&j, "command", spin_command_name(r->command[i].number, &words, &label));
         json_u64(&j, "cycle", r->command[i].cycle);
-        json_array(&j, "words");
-        for (unsigned w = 0; w < words; w++)
-            json_u64(&j, NULL, r->command[i].word[w]);
-        json_end_array(&j);
+        for (unsigned w = 0; w < words; w++) {
+            char key[32];
+            int length = (int)strcspn(label, " ");
+            snprintf(key, sizeof key, "%.*s", length, label);
+            json_u64(&j, key, r->command[i].word[w]);
+            label += length + (label[length] == ' ');
+        }
         json_end_object(&j);
     }
     json_end_array(&j);

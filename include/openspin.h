@@ -185,7 +185,8 @@ struct spin_command {
     uint32_t word[12];
     uint64_t cycle; /* since the handler's start */
 };
-const char *spin_command_name(unsigned number, unsigned *words);
+/* Name, number of words, and what they are, parted by blanks. NULL: no such command. */
+const char *spin_command_name(unsigned number, unsigned *words, const char **labels);
 
 struct spin_outcome {
     enum spin_ending ending;

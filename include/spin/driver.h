@@ -26,27 +26,29 @@
  * when the handler ends. */
 #define SPIN_REG_ALLOCATE 0xf0
 
-/* number, name, number of words */
+/* number, name, number of words, what the words are. `compare`, `result`, `event` and `before` are
+ * addresses that the card reads or writes; RESULT of CAS is 1 if it swapped. */
+#define SPIN_MESSAGE_WORDS                                                                         \
+    "length ct ack target match_low match_high remote_offset user hdr_low hdr_high"
 #define SPIN_COMMANDS(X)                                                                           \
-    X(1, DMA_TO_HOST, 4)      /* local, offset, length, space */                                   \
-    X(2, DMA_FROM_HOST, 4)    /* offset, local, length, space */                                   \
-    X(3, DMA_CAS, 5)          /* offset, &compare, swap low, swap high, space */                   \
-    X(4, DMA_FETCH_ADD, 5)    /* offset, increment, &result, type, space */                        \
-    X(5, PUT_FROM_HOST, 11)   /* offset, length, ct, ack, target, match lo, hi, remote, user, hdr  \
-                                 lo,   hi */                                                                                           \
-    X(6, PUT_FROM_DEVICE, 11) /* local, then as above */                                           \
-    X(7, GET_TO_HOST, 11)                                                                          \
-    X(8, GET_TO_DEVICE, 11)                                                                        \
-    X(9, ATOMIC_FROM_HOST, 12) /* as a put, and word 11: operation | type << 8 */                  \
-    X(10, ATOMIC_FROM_DEVICE, 12)                                                                  \
-    X(11, CT_INC, 2) /* success, failure */                                                        \
-    X(12, CT_GET, 1) /* &event */                                                                  \
-    X(13, CT_SET, 2)                                                                               \
-    X(14, CAS, 5)       /* address, compare low, high, swap low, high; RESULT: 1 if swapped */     \
-    X(15, FETCH_ADD, 4) /* address, &before, increment low, high */
+    X(1, DMA_TO_HOST, 4, "local offset length space")                                              \
+    X(2, DMA_FROM_HOST, 4, "offset local length space")                                            \
+    X(3, DMA_CAS, 5, "offset compare swap_low swap_high space")                                    \
+    X(4, DMA_FETCH_ADD, 5, "offset increment result type space")                                   \
+    X(5, PUT_FROM_HOST, 11, "offset " SPIN_MESSAGE_WORDS)                                          \
+    X(6, PUT_FROM_DEVICE, 11, "local " SPIN_MESSAGE_WORDS)                                         \
+    X(7, GET_TO_HOST, 11, "offset " SPIN_MESSAGE_WORDS)                                            \
+    X(8, GET_TO_DEVICE, 11, "local " SPIN_MESSAGE_WORDS)                                           \
+    X(9, ATOMIC_FROM_HOST, 12, "offset " SPIN_MESSAGE_WORDS " operation_and_type")                 \
+    X(10, ATOMIC_FROM_DEVICE, 12, "local " SPIN_MESSAGE_WORDS " operation_and_type")               \
+    X(11, CT_INC, 2, "success failure")                                                            \
+    X(12, CT_GET, 1, "event")                                                                      \
+    X(13, CT_SET, 2, "success failure")                                                            \
+    X(14, CAS, 5, "address compare_low compare_high swap_low swap_high")                           \
+    X(15, FETCH_ADD, 4, "address before increment_low increment_high")
 
 enum spin_command_number {
-#define SPIN_COMMAND_ROW(number, name, words) SPIN_COMMAND_##name = number,
+#define SPIN_COMMAND_ROW(number, name, words, labels) SPIN_COMMAND_##name = number,
     SPIN_COMMANDS(SPIN_COMMAND_ROW)
 #undef SPIN_COMMAND_ROW
 };

@@ -6,18 +6,19 @@
 #include "spin/driver.h"
 
 static const struct {
-    const char *name;
+    const char *name, *labels;
     uint8_t words;
 } commands[] = {
-#define ROW(number, name, words) [number] = {#name, words},
+#define ROW(number, name, words, labels) [number] = {#name, labels, words},
     SPIN_COMMANDS(ROW)
 #undef ROW
 };
 
-const char *spin_command_name(unsigned number, unsigned *words) {
+const char *spin_command_name(unsigned number, unsigned *words, const char **labels) {
     if (number >= sizeof commands / sizeof commands[0] || !commands[number].name)
         return NULL;
     *words = commands[number].words;
+    *labels = commands[number].labels;
     return commands[number].name;
 }
 

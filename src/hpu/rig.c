@@ -11,6 +11,7 @@
 #define HEADER_BYTES   40u /* ptl_header_t without the user header */
 #define PAYLOAD_BYTES  16u /* ptl_payload_t */
 #define DEFAULT_BUDGET 1000000u
+#define GUARD          64u /* between heap and state: what is next to each is nobody's */
 
 const char *spin_region_name(enum spin_region region) {
     return hpu_region_name(region);
@@ -57,7 +58,7 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
     uint32_t room = o->state_in_l2 ? im->limits.handler_bytes - (l2_used < im->limits.handler_bytes
                                                                      ? l2_used
                                                                      : im->limits.handler_bytes)
-                                   : im->limits.state_bytes - RIG_HEAP;
+                                   : im->limits.state_bytes - RIG_HEAP - GUARD;
     if (rig->state_bytes > room)
         return spin_fail(err, SPIN_ELIMIT, "%s: state of %u bytes, the card has %u bytes of %s",
                          im->path, rig->state_bytes, room,
@@ -72,8 +73,8 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
         rig->state_address = MAP_L2_HANDLER + l2_used;
         rig->state = rig->l2 + l2_used;
     } else {
-        rig->state_address = l1_address(rig, MAP_L1_SCRATCH + RIG_HEAP);
-        rig->state = rig->l1 + MAP_L1_SCRATCH + RIG_HEAP;
+        rig->state_address = l1_address(rig, MAP_L1_SCRATCH + RIG_HEAP + GUARD);
+        rig->state = rig->l1 + MAP_L1_SCRATCH + RIG_HEAP + GUARD;
     }
     hpu_add_window(h, rig->state_address, rig->state_bytes, rig->state, true,
                    o->state_in_l2 ? HPU_REGION_L2_HANDLER : HPU_REGION_L1);
