@@ -130,7 +130,7 @@ static void print_ending(const struct invocation *inv, const struct spin_outcome
     if (f)
         printf(" (%s+0x%x)", f->name, r->pc - f->address);
     if (spin_image_line(inv->image, r->pc, &file, &line))
-        printf(", %s:%d", file, line);
+        printf(", %s:%d", profile_base_name(file), line);
     if (r->ending == SPIN_ENDED_SEGV || r->ending == SPIN_ENDED_MISALIGNED)
         printf(", address 0x%08x", r->bad_address);
     printf("\n");

@@ -56,7 +56,7 @@ void profile_count(void *profile, const struct spin_step *step) {
     }
 }
 
-static const char *base_name(const char *path) {
+const char *profile_base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
@@ -86,7 +86,7 @@ void profile_trace(void *profile, const struct spin_step *step) {
     if (spin_image_line(p->image, step->pc, &file, &line) && (file != p->file || line != p->line)) {
         p->file = file;
         p->line = line;
-        printf("%s:%d", base_name(file), line);
+        printf("%s:%d", profile_base_name(file), line);
         if (source_line(file, line, text, sizeof text))
             printf("  %s", text);
         printf("\n");
@@ -174,7 +174,7 @@ void profile_print(const struct profile *p, const struct spin_outcome *outcome) 
         char text[256];
         printf("%10llu %5.1f%% %9llu x  %s", (unsigned long long)costs[i].cycles,
                100 * (double)costs[i].cycles / total, (unsigned long long)costs[i].times,
-               base_name(costs[i].file));
+               profile_base_name(costs[i].file));
         if (costs[i].line)
             printf(":%d", costs[i].line);
         else

@@ -13,6 +13,9 @@ void profile_free(struct profile *p);
 void profile_count(void *profile, const struct spin_step *step);
 void profile_trace(void *profile, const struct spin_step *step);
 
+/* The file without its folder. */
+const char *profile_base_name(const char *path);
+
 /* Source lines, hottest first, each with its instructions. */
 void profile_print(const struct profile *p, const struct spin_outcome *outcome);
 
