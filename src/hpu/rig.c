@@ -278,10 +278,10 @@ static enum hpu_stop run_traced(struct spin_rig *rig) {
     enum hpu_stop stop;
     do {
         struct spin_step step = {.pc = h->pc, .cycle = h->cycles - rig->start_cycle, .x = h->x};
-        uint64_t before = h->cycles;
+        uint64_t before = h->cycles, executed = h->instret;
         stop = hpu_step(h);
-        if (stop == HPU_FAULTED)
-            break; /* it did not execute */
+        if (h->instret == executed)
+            break; /* it faulted; a jump to nowhere has executed, its target has not */
         step.cycles = (uint32_t)(h->cycles - before);
         step.next_pc = h->pc;
         rig->trace(rig->trace_context, &step);
