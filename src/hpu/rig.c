@@ -283,10 +283,10 @@ enum hpu_stop rig_step(struct spin_rig *rig) {
     memcpy(registers, h->x, sizeof registers);
     struct spin_step step = {
         .pc = h->pc, .cycle = h->cycles - rig->start_cycle, .before = registers, .after = h->x};
-    uint64_t before = h->cycles;
+    uint64_t before = h->cycles, executed = h->instret;
     enum hpu_stop stop = hpu_step(h);
-    if (!rig->trace || stop == HPU_FAULTED) /* then it did not execute */
-        return stop;
+    if (!rig->trace || h->instret == executed)
+        return stop; /* it faulted; a jump to nowhere has executed, its target has not */
     step.cycles = (uint32_t)(h->cycles - before);
     step.next_pc = h->pc;
     rig->trace(rig->trace_context, &step);

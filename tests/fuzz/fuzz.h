@@ -1,0 +1,21 @@
+/* For fuzzers: a check that ends the process loudly, in release builds too. */
+#ifndef TESTS_FUZZ_H
+#define TESTS_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
+
+#define FUZZ_CHECK(condition)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition);               \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#endif
