@@ -73,8 +73,7 @@ static void put_turn(struct program *p, uint32_t top) {
 
 #define IN_BOTH_MODES(mode) for (int mode = HPU_FUNCTIONAL; mode <= HPU_TIMED; mode++)
 
-TEST(atomic_additions)
-{
+TEST(atomic_additions) {
     static struct shared shared;
     static struct worker workers[THREADS];
     struct program p = {0};
@@ -90,8 +89,7 @@ TEST(atomic_additions)
     }
 }
 
-TEST(every_atomic_operation)
-{
+TEST(every_atomic_operation) {
     static struct shared shared;
     static struct worker workers[THREADS];
     struct program p = {0};
@@ -121,8 +119,7 @@ TEST(every_atomic_operation)
     }
 }
 
-TEST(reservations)
-{
+TEST(reservations) {
     static struct shared shared;
     static struct worker workers[THREADS];
     struct program p = {0};
@@ -140,8 +137,7 @@ TEST(reservations)
 }
 
 /* A lock made of amoswap protects plain loads and stores. */
-TEST(lock_around_plain_memory)
-{
+TEST(lock_around_plain_memory) {
     static struct shared shared;
     static struct worker workers[THREADS];
     struct program p = {0};
