@@ -5,7 +5,8 @@
  *   switch NAME...
  *   link A B [rate=100Gbit/s] [latency=1us]         both directions; parallel links are allowed
  *
- * Names are looked up in a hash table, but every number handed out follows the order of the file. */
+ * Names are looked up in a hash table, but every number handed out follows the order of the file.
+ */
 #include "sim/topology.h"
 
 #include <stdio.h>
@@ -60,7 +61,9 @@ static int no_memory(struct parser *p) {
     return spin_fail(p->err, SPIN_ENOMEM, "%s: out of memory", p->file);
 }
 
-static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r';
+}
 
 /* The next word of this line; length 0 at its end. */
 static struct word next_word(struct parser *p) {
@@ -139,8 +142,7 @@ static int add_nodes(struct parser *p, bool host) {
         return fail_at(p, w.at, "expected a name", (struct word){0});
     for (; w.length; w = next_word(p)) {
         if (!good_name(w))
-            return fail_at(p, w.at,
-                           "a name has 1 to 23 letters, digits, '_' and '.'; this is", w);
+            return fail_at(p, w.at, "a name has 1 to 23 letters, digits, '_' and '.'; this is", w);
         if (p->count == MAX_NODES)
             return fail_at(p, w.at, "over the limit of 1048576 hosts and switches at", w);
         if (p->count == p->room && !grow_names(p))
@@ -193,7 +195,8 @@ static int read_attribute(struct parser *p, struct word w, struct topo_kind *kin
 
 static int kind_index(struct parser *p, struct topo_kind kind, const char *where, uint16_t *index) {
     for (uint32_t i = 0; i < p->kind_count; i++)
-        if (p->kinds[i].fs_per_byte == kind.fs_per_byte && p->kinds[i].latency_ps == kind.latency_ps) {
+        if (p->kinds[i].fs_per_byte == kind.fs_per_byte &&
+            p->kinds[i].latency_ps == kind.latency_ps) {
             *index = (uint16_t)i;
             return SPIN_OK;
         }
@@ -216,8 +219,8 @@ static int add_link(struct parser *p) {
     if (wire.a == wire.b)
         return fail_at(p, where, "a link from a node to itself:", p->names[wire.a]);
     if (p->is_host[wire.a] && p->is_host[wire.b])
-        return fail_at(p, where, "a host is linked to a switch, not to another host:",
-                       p->names[wire.b]);
+        return fail_at(p, where,
+                       "a host is linked to a switch, not to another host:", p->names[wire.b]);
     struct topo_kind kind = {0};
     for (struct word w = next_word(p); w.length && !code; w = next_word(p))
         code = read_attribute(p, w, &kind);
@@ -329,7 +332,8 @@ static int assemble(struct parser *p, struct topology *t) {
 
 static int check_hosts(struct parser *p, const struct topology *t) {
     if (t->hosts == 0)
-        return spin_fail(p->err, SPIN_EFORMAT, "%s: no host; a network needs at least one", p->file);
+        return spin_fail(p->err, SPIN_EFORMAT, "%s: no host; a network needs at least one",
+                         p->file);
     for (uint32_t i = 0, host = 0; i < p->count; i++) {
         if (!p->is_host[i])
             continue;
@@ -352,8 +356,12 @@ int topology_parse_graph(struct topology **out, const char *text, size_t length,
     if (!p || !t) {
         code = spin_fail(err, SPIN_ENOMEM, "%s: out of memory", name);
     } else {
-        *p = (struct parser){.file = name, .at = text, .end = text + length, .line_start = text,
-                             .kind_count = 1, .err = err};
+        *p = (struct parser){.file = name,
+                             .at = text,
+                             .end = text + length,
+                             .line_start = text,
+                             .kind_count = 1,
+                             .err = err};
         t->family = &topo_graph_family;
         code = read_lines(p);
     }

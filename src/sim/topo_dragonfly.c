@@ -126,14 +126,15 @@ static uint32_t hops(const struct topology *t, uint32_t src, uint32_t dst) {
     for (uint32_t copy = 0; copy < f->copies; copy++) {
         uint32_t leave = copy * (f->groups - 1) + offset;
         uint32_t enter = copy * (f->groups - 1) + f->groups - 2 - offset;
-        uint32_t cost = (leave / f->globals != a % f->routers) + (enter / f->globals != b % f->routers);
+        uint32_t cost =
+            (leave / f->globals != a % f->routers) + (enter / f->globals != b % f->routers);
         extra = cost < extra ? cost : extra;
     }
     return 3 + extra;
 }
 
-const struct topo_family topo_dragonfly_family = {"dragonfly", next, ports, port, source, hops,
-                                                  NULL};
+const struct topo_family topo_dragonfly_family = {"dragonfly", next, ports, port,
+                                                  source,      hops, NULL};
 
 int topo_build_dragonfly(struct topology *t, uint32_t p, uint32_t a, uint32_t h, uint32_t groups,
                          struct spin_error *err) {
@@ -149,11 +150,12 @@ int topo_build_dragonfly(struct topology *t, uint32_t p, uint32_t a, uint32_t h,
     uint64_t switches = (uint64_t)a * groups, hosts = switches * p;
     uint64_t channels = 2 * hosts + switches * (a - 1) + switches * h;
     if (hosts > TOPO_MAX_HOSTS || channels >= UINT32_MAX)
-        return spin_fail(err, SPIN_ELIMIT,
-                         "dragonfly:%u,%u,%u with %u groups has %llu hosts and %llu ports, over the "
-                         "limit of %u hosts and 2^32 ports",
-                         p, a, h, groups, (unsigned long long)hosts, (unsigned long long)channels,
-                         TOPO_MAX_HOSTS);
+        return spin_fail(
+            err, SPIN_ELIMIT,
+            "dragonfly:%u,%u,%u with %u groups has %llu hosts and %llu ports, over the "
+            "limit of %u hosts and 2^32 ports",
+            p, a, h, groups, (unsigned long long)hosts, (unsigned long long)channels,
+            TOPO_MAX_HOSTS);
     f->per_router = p;
     f->routers = a;
     f->globals = h;

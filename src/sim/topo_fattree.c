@@ -25,8 +25,8 @@ static uint32_t level_of(const struct topo_fattree *f, uint32_t node) {
 static struct topo_hop up_from(const struct topo_fattree *f, uint32_t level, uint32_t index,
                                uint32_t digit) {
     uint32_t pod = index / f->width[level], place = index % f->width[level];
-    uint32_t parent = pod / f->children[level + 1] * f->width[level + 1] + place +
-                      f->width[level] * digit;
+    uint32_t parent =
+        pod / f->children[level + 1] * f->width[level + 1] + place + f->width[level] * digit;
     return (struct topo_hop){.channel = f->up[level] + index * f->parents[level] + digit,
                              .node = f->first[level + 1] + parent};
 }

@@ -118,11 +118,12 @@ static int check_reached(struct topology *t, const char *name, const uint16_t *r
         if (g->table_of[s] == TOPO_NONE)
             continue;
         if (row[s] == FAR)
-            return spin_fail(err, SPIN_EFORMAT,
-                             "%s: no path (or one of more than %u switches) between switch '%s' and "
-                             "switch '%s', which both have hosts; add a link",
-                             name, FAR - 1, g->names + g->name_at[t->hosts + from],
-                             g->names + g->name_at[t->hosts + s]);
+            return spin_fail(
+                err, SPIN_EFORMAT,
+                "%s: no path (or one of more than %u switches) between switch '%s' and "
+                "switch '%s', which both have hosts; add a link",
+                name, FAR - 1, g->names + g->name_at[t->hosts + from],
+                g->names + g->name_at[t->hosts + s]);
         if (row[s] > g->diameter)
             g->diameter = row[s];
     }
@@ -142,11 +143,11 @@ int topo_build_graph(struct topology *t, const char *name, struct spin_error *er
     }
     uint64_t bytes = (uint64_t)g->rows * t->switches * sizeof *g->distance;
     if (bytes > TABLE_LIMIT)
-        return spin_fail(err, SPIN_ELIMIT,
-                         "%s: %u switches, %u of them with hosts, need %llu MiB of routes, over the "
-                         "limit of %u MiB; use fewer switches or a topology that is computed",
-                         name, t->switches, g->rows, (unsigned long long)(bytes >> 20),
-                         TABLE_LIMIT >> 20);
+        return spin_fail(
+            err, SPIN_ELIMIT,
+            "%s: %u switches, %u of them with hosts, need %llu MiB of routes, over the "
+            "limit of %u MiB; use fewer switches or a topology that is computed",
+            name, t->switches, g->rows, (unsigned long long)(bytes >> 20), TABLE_LIMIT >> 20);
     g->distance = malloc(bytes);
     uint32_t *queue = malloc(sizeof *queue * t->switches);
     int code = SPIN_OK;

@@ -31,9 +31,8 @@ static uint32_t link_hops(const struct topology *t, uint32_t src, uint32_t dst) 
     (void)t;
     return src != dst;
 }
-const struct topo_family topo_link_family = {"link",    link_next,   link_ports,
-                                             link_port, link_source, link_hops,
-                                             NULL};
+const struct topo_family topo_link_family = {"link",      link_next, link_ports, link_port,
+                                             link_source, link_hops, NULL};
 
 /* The arguments of a spec: numbers in order, then key=value. */
 struct arguments {
@@ -109,8 +108,9 @@ static int create_torus(struct topology *t, const char *spec, const struct argum
                          spec);
     for (uint32_t i = 0; i < a->numbers; i++)
         if (a->number[i] > 1u << 20)
-            return spin_fail(err, SPIN_ELIMIT, "topology '%s': a side of %u is over the limit of %u",
-                             spec, a->number[i], 1u << 20);
+            return spin_fail(err, SPIN_ELIMIT,
+                             "topology '%s': a side of %u is over the limit of %u", spec,
+                             a->number[i], 1u << 20);
     t->family = &topo_torus_family;
     return topo_build_torus(t, a->numbers, a->number, a->hosts ? a->hosts : 1, err);
 }
@@ -124,7 +124,8 @@ static int create_fattree(struct topology *t, const char *spec, const struct arg
     uint32_t taper = a->taper ? a->taper : 1;
     if (a->number[0] < 4 || a->number[0] > 65536 || taper >= a->number[0])
         return spin_fail(err, SPIN_EARG,
-                         "topology '%s': the radix must be 4 to 65536 and the taper below it", spec);
+                         "topology '%s': the radix must be 4 to 65536 and the taper below it",
+                         spec);
     t->family = &topo_fattree_family;
     return topo_build_fattree(t, a->number[0], a->levels, a->hosts ? a->hosts : hosts, taper, err);
 }
@@ -181,10 +182,11 @@ static int create_structured(struct topology *t, const char *spec, uint32_t host
     if (IS("dragonfly"))
         return create_dragonfly(t, spec, &a, err);
 #undef IS
-    return spin_fail(err, SPIN_EARG,
-                     "unknown topology '%s'; known are link, switch:N, fattree:RADIX, torus:XxY[xZ], "
-                     "dragonfly:P,A,H and file:PATH",
-                     spec);
+    return spin_fail(
+        err, SPIN_EARG,
+        "unknown topology '%s'; known are link, switch:N, fattree:RADIX, torus:XxY[xZ], "
+        "dragonfly:P,A,H and file:PATH",
+        spec);
 }
 
 static int create_from_file(struct topology **out, const char *path, struct spin_error *err) {
@@ -241,9 +243,10 @@ void topology_destroy(struct topology *t) {
     free(t);
 }
 
-uint32_t topology_selector(uint32_t src, uint32_t dst, uint32_t flow, bool hashed, uint64_t seed) {
-    if (!hashed)
-        return dst;
+uint32_t topology_selector(const struct topology *t, uint32_t src, uint32_t dst, uint32_t flow,
+                           bool hashed, uint64_t seed) {
+    if (!hashed) /* a torus keeps to one order of dimensions: that is what its two channels allow */
+        return t->family == &topo_torus_family ? 0 : dst;
     struct rng r = rng_seeded(seed ^ ((uint64_t)src << 32 | dst));
     r.state ^= rng_u64(&r) + flow;
     return rng_u32(&r);

@@ -19,9 +19,9 @@
 
 #include "openspin.h"
 
-#define TOPO_NONE      UINT32_MAX  /* no channel, no node */
-#define TOPO_MAX_HOSTS (1u << 26)  /* 64 M: what 32-bit channel numbers allow for six levels */
-#define TOPO_MAX_NAME  48          /* room for a channel's name */
+#define TOPO_NONE      UINT32_MAX /* no channel, no node */
+#define TOPO_MAX_HOSTS (1u << 26) /* 64 M: what 32-bit channel numbers allow for six levels */
+#define TOPO_MAX_NAME  48         /* room for a channel's name */
 
 /* One step of a way. */
 struct topo_hop {
@@ -54,11 +54,11 @@ struct topo_family {
 
 struct topo_fattree {
     uint32_t levels;
-    /* Indexed by level, 0 being the hosts: children and parents of a node of that level (children[0]
-     * is unused), hosts below a pod, nodes in a pod, pods. */
+    /* Indexed by level, 0 being the hosts: children and parents of a node of that level
+     * (children[0] is unused), hosts below a pod, nodes in a pod, pods. */
     uint32_t children[16], parents[16];
     uint32_t span[16], width[16], pods[16];
-    uint32_t first[17]; /* node number of a level's first node */
+    uint32_t first[17];        /* node number of a level's first node */
     uint32_t up[16], down[16]; /* first channel upwards, downwards of a level */
 };
 
@@ -91,8 +91,8 @@ struct topology {
     const struct topo_family *family;
     char text[80]; /* "fattree:36, 3 levels": for reports */
     uint32_t hosts, switches, channels, links;
-    uint32_t vcs;        /* virtual channels that deterministic routing needs */
-    uint32_t vcs_hashed; /* and multipath routing */
+    uint32_t vcs;            /* virtual channels that deterministic routing needs */
+    uint32_t vcs_hashed;     /* and multipath routing */
     struct topo_kind *kinds; /* never empty; kind 0 takes all values from the network */
     uint32_t n_kinds;
     union {
@@ -118,7 +118,8 @@ int topology_parse_graph(struct topology **out, const char *text, size_t length,
                          struct spin_error *err);
 
 /* The number that picks a flow's path. */
-uint32_t topology_selector(uint32_t src, uint32_t dst, uint32_t flow, bool hashed, uint64_t seed);
+uint32_t topology_selector(const struct topology *t, uint32_t src, uint32_t dst, uint32_t flow,
+                           bool hashed, uint64_t seed);
 
 static inline struct topo_hop topology_next(const struct topology *t, uint32_t node, uint32_t dst,
                                             uint32_t selector) {
