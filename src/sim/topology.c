@@ -266,6 +266,31 @@ struct topo_hop topology_channel(const struct topology *t, uint32_t channel) {
     return (struct topo_hop){.channel = TOPO_NONE, .node = TOPO_NONE};
 }
 
+uint32_t topology_reverse(const struct topology *t, uint32_t channel) {
+    if (t->family == &topo_graph_family)
+        return channel ^ 1;
+    uint32_t from = t->family->source(t, channel), to = topology_channel(t, channel).node;
+    if (to == TOPO_NONE)
+        return TOPO_NONE;
+    /* Parallel links: the k-th of one side is the k-th of the other, except that the two of a torus
+     * ring of two switches cross (forward here is backward there). */
+    uint32_t rank = 0, found[2] = {TOPO_NONE, TOPO_NONE}, count = 0;
+    for (uint32_t port = 0; t->family->port(t, from, port).channel != channel; port++)
+        rank += t->family->port(t, from, port).node == to;
+    bool crossed = t->family == &topo_torus_family && from >= t->hosts && to >= t->hosts;
+    for (uint32_t port = 0; port < t->family->ports(t, to); port++) {
+        struct topo_hop hop = t->family->port(t, to, port);
+        if (hop.node != from || hop.channel == TOPO_NONE)
+            continue;
+        if (crossed && count < 2)
+            found[count] = hop.channel;
+        else if (!crossed && count == rank)
+            return hop.channel;
+        count++;
+    }
+    return crossed && count == 2 ? found[1 - rank] : found[0];
+}
+
 void topology_node_name(const struct topology *t, uint32_t node, char name[TOPO_MAX_NAME / 2]) {
     if (t->family == &topo_graph_family)
         snprintf(name, TOPO_MAX_NAME / 2, "%s", t->graph.names + t->graph.name_at[node]);

@@ -133,6 +133,8 @@ void topology_name(const struct topology *t, uint32_t channel, char name[TOPO_MA
 void topology_node_name(const struct topology *t, uint32_t node, char name[TOPO_MAX_NAME / 2]);
 /* The node of that name, or TOPO_NONE. */
 uint32_t topology_find_node(const struct topology *t, const char *name, size_t length);
+/* The other direction of a link. */
+uint32_t topology_reverse(const struct topology *t, uint32_t channel);
 /* Where a channel ends. */
 struct topo_hop topology_channel(const struct topology *t, uint32_t channel);
 

@@ -1,0 +1,245 @@
+/* Design notes: credits, at one event a hop.
+ *
+ * A packet may go onto a link when the buffer at the far end has room for all of it; room is
+ * promised when the packet is put in line for the wire, and comes back one link latency after its
+ * last byte has left that buffer. A plain way to simulate that is an event for every credit that
+ * comes back. Here the time at which room comes back is put into a small heap of the buffer as soon
+ * as it is known, which is when the packet in it gets its own time of departure; the heap is looked
+ * at only when room is short.
+ *
+ * When room is short, the head of the queue can still be given its departure at once if no room can
+ * come back earlier than what the heap knows: either all packets in the buffer have their times
+ * (`unknown` is 0), or the heap's first is within one link latency of now, which is sooner than any
+ * packet that has yet to be settled could give room. Otherwise the head waits, and settling one of
+ * those packets is what tries it again. Only where the heap's first is later than that and a packet
+ * in the buffer is unsettled is a wake-up scheduled.
+ *
+ * With several virtual channels on a link such a departure in the future would keep the wire from
+ * the other channels, so there the head waits until the room is really back, by a wake-up.
+ *
+ * Settling one packet gives room upstream, where that may settle another, and so on along the
+ * chain of waiting packets; the routes have no cycle of virtual channels, so the chain ends. */
+#include "sim/network_private.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+int net_credit_create(struct network *net, struct spin_error *err) {
+    const struct topology *t = net->topology;
+    bool any_order = net->config.multipath || net->config.failure_count;
+    net->base_vcs = any_order ? t->vcs_hashed : t->vcs;
+    uint64_t vcs = (uint64_t)net->base_vcs + (net->config.failure_count ? NET_DETOUR_VCS : 0);
+    if (vcs > 255)
+        return spin_fail(err, SPIN_ELIMIT,
+                         "network: credits need %llu virtual channels on this topology, over the "
+                         "limit of 255; use unlimited or drop-tail queues",
+                         (unsigned long long)vcs);
+    if (vcs * t->channels >= NET_NONE)
+        return spin_fail(err, SPIN_ELIMIT,
+                         "network: %u ports with %llu virtual channels are over "
+                         "the limit of 2^32 buffers",
+                         t->channels, (unsigned long long)vcs);
+    net->vcs = (uint32_t)vcs;
+    net->event_wake = sim_engine_kind(net->engine, net_credit_wake, net);
+    net->slots = calloc((size_t)t->channels * vcs, sizeof *net->slots);
+    if (!net->slots)
+        return spin_fail(err, SPIN_ENOMEM, "network: out of memory for the buffers of %u ports",
+                         t->channels);
+    return SPIN_OK;
+}
+
+void net_credit_destroy(struct network *net) {
+    free(net->slots);
+    free(net->releases);
+}
+
+/* ---- a pairing heap of releases, by time; indices + 1, 0 is empty ---- */
+
+static uint32_t meld(struct release *all, uint32_t a, uint32_t b) {
+    if (!a || !b)
+        return a ? a : b;
+    if (all[b - 1].at_ps < all[a - 1].at_ps) {
+        uint32_t t = a;
+        a = b;
+        b = t;
+    }
+    all[b - 1].sibling = all[a - 1].child;
+    all[a - 1].child = b;
+    return a;
+}
+
+static void push(struct network *net, struct slot *s, uint64_t at_ps, uint32_t bytes) {
+    uint32_t r = net->release_free;
+    if (r) {
+        net->release_free = net->releases[r - 1].sibling;
+    } else {
+        if (net->releases_used == net->release_room) {
+            uint32_t room = net->release_room ? 2 * net->release_room : 1024;
+            struct release *larger =
+                room < NET_NONE / 2 ? realloc(net->releases, sizeof *larger * room) : NULL;
+            if (!larger) {
+                net_no_memory(net);
+                return;
+            }
+            net->releases = larger;
+            net->release_room = room;
+        }
+        r = ++net->releases_used;
+    }
+    net->releases[r - 1] = (struct release){.at_ps = at_ps, .bytes = bytes};
+    s->releases = meld(net->releases, s->releases, r);
+}
+
+/* Takes the first release: its bytes are free. */
+static void take_first(struct network *net, struct slot *s) {
+    struct release *all = net->releases;
+    uint32_t first = s->releases, pairs = 0, rest = all[first - 1].child;
+    while (rest) { /* melds pairs from the left, stacking them up */
+        uint32_t a = rest, b = all[a - 1].sibling;
+        rest = b ? all[b - 1].sibling : 0;
+        all[a - 1].sibling = 0;
+        if (b)
+            all[b - 1].sibling = 0;
+        uint32_t pair = meld(all, a, b);
+        all[pair - 1].sibling = pairs;
+        pairs = pair;
+    }
+    uint32_t root = 0;
+    while (pairs) { /* and melds the stack from the right */
+        uint32_t next = all[pairs - 1].sibling;
+        all[pairs - 1].sibling = 0;
+        root = meld(all, root, pairs);
+        pairs = next;
+    }
+    s->releases = root;
+    s->used -= all[first - 1].bytes;
+    if (all[first - 1].at_ps > s->credit_ps)
+        s->credit_ps = all[first - 1].at_ps;
+    all[first - 1].sibling = net->release_free;
+    net->release_free = first;
+}
+
+/* ---- the queue for a buffer ---- */
+
+static void wake_at(struct network *net, uint32_t slot, uint64_t at_ps) {
+    struct slot *s = &net->slots[slot];
+    if (s->wake_ps && s->wake_ps <= at_ps + 1)
+        return;
+    s->wake_ps = at_ps + 1;
+    net->counts.wakes++;
+    sim_schedule(net->engine, at_ps, net->event_wake, (union sim_payload){.u32 = {slot}});
+}
+
+/* Frees `bytes` of the buffer if it is certain when; true when they are free as of credit_ps. */
+static bool make_room(struct network *net, uint32_t slot, uint32_t bytes, uint64_t now_ps) {
+    struct slot *s = &net->slots[slot];
+    uint64_t latency = net->kinds[s->kind].latency_ps;
+    while (s->used + (uint64_t)bytes > net->config.buffer_bytes) {
+        if (!s->releases)
+            return false; /* settling a packet in the buffer tries again */
+        uint64_t at = net->releases[s->releases - 1].at_ps;
+        if (net->vcs > 1) {
+            if (at > now_ps) {
+                wake_at(net, slot, at);
+                return false;
+            }
+        } else if (s->unknown && at > now_ps + latency) {
+            wake_at(net, slot, at - latency);
+            return false;
+        }
+        take_first(net, s);
+    }
+    return true;
+}
+
+/* Settles packets from the head of the queue as long as there is room. */
+static void advance(struct network *net, uint32_t slot, uint64_t now_ps) {
+    struct slot *s = &net->slots[slot]; /* slots never move */
+    if (s->active)
+        return;
+    s->active = true;
+    while (s->head) {
+        uint32_t index = s->head - 1;
+        uint32_t bytes = net->packets[index].bytes;
+        if (!make_room(net, slot, bytes, now_ps))
+            break;
+        s->head = net->packets[index].next;
+        if (!s->head)
+            s->tail = 0;
+        s->used += bytes;
+        uint64_t ready = net->packets[index].ready_ps;
+        struct topo_hop hop = {.channel = slot / net->vcs,
+                               .vc = (uint8_t)(slot % net->vcs),
+                               .node = s->node,
+                               .kind = s->kind};
+        bool to_host = s->node < net->topology->hosts;
+        s->unknown += !to_host;
+        uint64_t waited = s->credit_ps > ready ? s->credit_ps - ready : 0;
+        net->counts.queued_ps += waited;
+        net->channels[hop.channel].queued_ps += waited;
+        net->packets[index].queued_ps += waited;
+        uint64_t end = net_transmit(net, index, hop, now_ps, ready + waited);
+        if (to_host) /* a host takes what arrives: room is back after both ways */
+            push(net, s, end + 2 * net->kinds[s->kind].latency_ps, bytes);
+    }
+    s->active = false;
+}
+
+void net_credit_send(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
+                     uint64_t ready_ps) {
+    uint32_t slot = hop.channel * net->vcs + hop.vc;
+    struct slot *s = &net->slots[slot];
+    struct packet *p = &net->packets[index];
+    s->node = hop.node;
+    s->kind = hop.kind;
+    p->ready_ps = ready_ps;
+    p->next = 0;
+    if (s->tail)
+        net->packets[s->tail - 1].next = index + 1;
+    else
+        s->head = index + 1;
+    s->tail = index + 1;
+    if (s->head == index + 1)
+        advance(net, slot, now_ps);
+}
+
+void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, uint64_t at_ps) {
+    const struct packet *p = &net->packets[index];
+    uint32_t slot = p->slot;
+    bool from_host = p->hops == 1;
+    struct slot *s = &net->slots[slot];
+    s->unknown--;
+    push(net, s, at_ps, p->bytes);
+    if (s->head) {
+        advance(net, slot, now_ps);
+    } else if (!from_host) {
+        /* Keeps the heap to what is still to come. Not for a host's own link: the next packet of a
+         * message may be given a departure before now, and then needs to know what was free when.
+         */
+        while (s->releases && net->releases[s->releases - 1].at_ps <= now_ps)
+            take_first(net, s);
+    }
+}
+
+void net_credit_wake(void *context, const struct sim_event *event) {
+    struct network *net = context;
+    uint32_t slot = event->with.u32[0];
+    struct slot *s = &net->slots[slot];
+    if (s->wake_ps == event->at_ps + 1)
+        s->wake_ps = 0;
+    advance(net, slot, event->at_ps);
+}
+
+void net_credit_flush(struct network *net, uint32_t channel, uint64_t now_ps) {
+    for (uint32_t vc = 0; vc < net->vcs; vc++) {
+        struct slot *s = &net->slots[channel * net->vcs + vc];
+        uint32_t at = s->head;
+        s->head = s->tail = 0;
+        while (at) {
+            uint32_t index = at - 1;
+            at = net->packets[index].next;
+            net_finish(net, index, now_ps, NET_LOST);
+        }
+    }
+}
