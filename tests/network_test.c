@@ -1,10 +1,10 @@
 #include "lib/networld.h"
 
-#include "sim/quantity.h"
+#include "sim/transfer.h"
 
 /* h links, h - 1 switches: the formula of network.h. */
 static uint64_t formula(const struct net_config *c, uint32_t links, uint32_t bytes) {
-    uint64_t takes = quantity_transfer_ps(bytes + c->header_bytes, c->fs_per_byte);
+    uint64_t takes = transfer_ps(bytes + c->header_bytes, c->fs_per_byte);
     return links * c->latency_ps + (links - 1) * c->switch_ps +
            takes * (c->store_and_forward ? links : 1);
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "sim/quantity.h"
+#include "base/units.h"
 
 #define MAX_NODES (1u << 20)
 #define MAX_LINKS (1u << 22)
@@ -182,10 +182,12 @@ static int read_attribute(struct parser *p, struct word w, struct topo_kind *kin
     value[length] = 0;
     struct word name = {w.at, key};
     if (is(name, "rate") && !kind->fs_per_byte) {
-        if (!quantity_rate(value, &kind->fs_per_byte))
+        if (!units_per_byte_fs(value, &kind->fs_per_byte) || !kind->fs_per_byte ||
+            kind->fs_per_byte > TOPO_SLOWEST_FS)
             return fail_at(p, equals + 1, "not a rate (such as 100Gbit/s or 20ps/B):", w);
     } else if (is(name, "latency") && !kind->latency_ps) {
-        if (!quantity_time(value, &kind->latency_ps) || !kind->latency_ps)
+        if (!units_time_ps(value, &kind->latency_ps) || !kind->latency_ps ||
+            kind->latency_ps > TOPO_MAX_LATENCY_PS)
             return fail_at(p, equals + 1, "not a latency above 0 (such as 33.4ns or 1us):", w);
     } else {
         return fail_at(p, w.at, "expected one rate=VALUE and one latency=VALUE, not", w);

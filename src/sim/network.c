@@ -80,7 +80,7 @@ uint64_t net_transmit(struct network *net, uint32_t index, struct topo_hop hop, 
     struct packet *p = &net->packets[index];
     struct channel *c = &net->channels[hop.channel];
     const struct link_kind *kind = &net->kinds[hop.kind];
-    uint64_t takes = quantity_transfer_ps(p->bytes, kind->fs_per_byte);
+    uint64_t takes = transfer_ps(p->bytes, kind->fs_per_byte);
     uint64_t start = c->free_ps > ready_ps ? c->free_ps : ready_ps;
     uint64_t end = start + takes;
     struct net_draw draw = {0};
@@ -135,7 +135,7 @@ void net_forward(struct network *net, uint32_t index, struct topo_hop hop, uint6
     const struct link_kind *kind = &net->kinds[hop.kind];
     if (!net->one_rate && p->hops && !net->config.store_and_forward) {
         /* A fast link must not run ahead of the slow one that feeds it. */
-        uint64_t takes = quantity_transfer_ps(p->bytes, kind->fs_per_byte);
+        uint64_t takes = transfer_ps(p->bytes, kind->fs_per_byte);
         uint64_t all_in = p->tail_ps + net->config.switch_ps;
         if (all_in > takes && all_in - takes > ready_ps)
             ready_ps = all_in - takes;
@@ -282,16 +282,16 @@ static void go_on(void *context, const struct sim_event *event) {
 /* ---- set-up and figures ---- */
 
 static int check_config(const struct net_config *c, struct spin_error *err) {
-    if (c->fs_per_byte == 0 || c->fs_per_byte > 1000000000000000ull)
-        return spin_fail(err, SPIN_EARG, "network: a rate of %llu fs/B is outside 1 to 10^15",
+    if (c->fs_per_byte == 0 || c->fs_per_byte > TOPO_SLOWEST_FS)
+        return spin_fail(err, SPIN_EARG, "network: a rate of %llu fs/B is outside 1 to 10^12",
                          (unsigned long long)c->fs_per_byte);
     if (c->mtu_bytes == 0 || c->mtu_bytes > 1u << 20 || c->header_bytes > 65536)
         return spin_fail(err, SPIN_EARG,
                          "network: an MTU of %u and a header of %u bytes; the limits are 1 to "
                          "1048576 and 0 to 65536",
                          c->mtu_bytes, c->header_bytes);
-    if (c->latency_ps > 1ull << 50 || c->switch_ps > 1ull << 50 ||
-        c->global_latency_ps > 1ull << 50)
+    if (c->latency_ps > TOPO_MAX_LATENCY_PS || c->switch_ps > TOPO_MAX_LATENCY_PS ||
+        c->global_latency_ps > TOPO_MAX_LATENCY_PS)
         return spin_fail(err, SPIN_EARG,
                          "network: a latency is over the limit of 2^50 ps (18 min)");
     uint64_t most = (uint64_t)c->mtu_bytes + c->header_bytes;

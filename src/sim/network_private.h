@@ -4,7 +4,7 @@
 #define SPIN_SIM_NETWORK_PRIVATE_H
 
 #include "sim/network.h"
-#include "sim/quantity.h"
+#include "sim/transfer.h"
 
 #define NET_NONE       UINT32_MAX
 #define NET_MAX_HOPS   250 /* a packet that failures send round longer than this is lost */
@@ -111,7 +111,7 @@ struct network {
 };
 
 static inline uint64_t net_transfer_ps(const struct network *net, uint32_t bytes, uint16_t kind) {
-    return quantity_transfer_ps(bytes, net->kinds[kind].fs_per_byte);
+    return transfer_ps(bytes, net->kinds[kind].fs_per_byte);
 }
 
 static inline bool net_is_broken(const struct network *net, uint32_t channel) {

@@ -19,9 +19,11 @@
 
 #include "openspin.h"
 
-#define TOPO_NONE      UINT32_MAX /* no channel, no node */
-#define TOPO_MAX_HOSTS (1u << 26) /* 64 M: what 32-bit channel numbers allow for six levels */
-#define TOPO_MAX_NAME  48         /* room for a channel's name */
+#define TOPO_NONE           UINT32_MAX /* no channel, no node */
+#define TOPO_MAX_HOSTS      (1u << 26) /* 64 M: what 32-bit channel numbers allow for six levels */
+#define TOPO_SLOWEST_FS     1000000000000ull /* a byte: 8 kbit/s, so that an MTU fits in 64 bits */
+#define TOPO_MAX_LATENCY_PS (1ull << 50)     /* 18 minutes */
+#define TOPO_MAX_NAME       48               /* room for a channel's name */
 
 /* One step of a way. */
 struct topo_hop {
