@@ -149,13 +149,14 @@ int main(int argc, char **argv) {
         {65536, "incast", NET_UNLIMITED, 8, false},
         {1048576, "permutation", NET_UNLIMITED, 3, false},
     };
+    const char *only = getenv("BENCH_ONLY"); /* the number of one job */
     print_machine();
     printf("    hosts  pattern     queues    path   packet-hops      time      speed  "
            "events  in flight   memory\n%75s\n",
            "a hop       most");
     fflush(stdout);
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
-        if (quick && jobs[i].hosts > 1024)
+        if ((quick && jobs[i].hosts > 1024) || (only && (size_t)atoi(only) != i))
             continue;
         /* A process each, so that the memory shown is the job's own. */
         pid_t child = fork();

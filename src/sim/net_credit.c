@@ -24,6 +24,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/pages.h"
 
 int net_credit_create(struct network *net, struct spin_error *err) {
     const struct topology *t = net->topology;
@@ -42,7 +43,7 @@ int net_credit_create(struct network *net, struct spin_error *err) {
                          t->channels, (unsigned long long)vcs);
     net->vcs = (uint32_t)vcs;
     net->event_wake = sim_engine_kind(net->engine, net_credit_wake, net);
-    net->slots = calloc((size_t)t->channels * vcs, sizeof *net->slots);
+    net->slots = pages_new(sizeof *net->slots * t->channels * vcs);
     if (!net->slots)
         return spin_fail(err, SPIN_ENOMEM, "network: out of memory for the buffers of %u ports",
                          t->channels);
@@ -50,8 +51,8 @@ int net_credit_create(struct network *net, struct spin_error *err) {
 }
 
 void net_credit_destroy(struct network *net) {
-    free(net->slots);
-    free(net->releases);
+    pages_free(net->slots, sizeof *net->slots * net->topology->channels * net->vcs);
+    pages_free(net->releases, sizeof *net->releases * net->release_room);
 }
 
 /* ---- a pairing heap of releases, by time; indices + 1, 0 is empty ---- */
@@ -77,7 +78,9 @@ static void push(struct network *net, struct slot *s, uint64_t at_ps, uint32_t b
         if (net->releases_used == net->release_room) {
             uint32_t room = net->release_room ? 2 * net->release_room : 1024;
             struct release *larger =
-                room < NET_NONE / 2 ? realloc(net->releases, sizeof *larger * room) : NULL;
+                room < NET_NONE / 2 ? pages_grow(net->releases, sizeof *larger * net->release_room,
+                                                 sizeof *larger * room)
+                                    : NULL;
             if (!larger) {
                 net_no_memory(net);
                 return;

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/pages.h"
 
 struct net_config net_config_default(void) {
     return (struct net_config){
@@ -47,26 +48,34 @@ int network_check(const struct network *net, struct spin_error *err) {
 
 /* ---- the pool ---- */
 
+static bool more_packets(struct network *net) {
+    uint32_t room = net->packet_room ? 2 * net->packet_room : 1024;
+    if (room > NET_NONE / 2)
+        return false;
+    struct packet_end *ends =
+        pages_grow(net->ends, sizeof *ends * net->end_room, sizeof *ends * room);
+    if (!ends)
+        return false;
+    net->ends = ends;
+    net->end_room = room;
+    struct packet *packets =
+        pages_grow(net->packets, sizeof *packets * net->packet_room, sizeof *packets * room);
+    if (!packets)
+        return false;
+    net->packets = packets;
+    net->packet_room = room;
+    return true;
+}
+
 uint32_t net_new_packet(struct network *net) {
     uint32_t index = net->packet_free;
     if (index) {
         net->packet_free = net->packets[--index].next;
-    } else {
-        if (net->packets_used == net->packet_room) {
-            uint32_t room = net->packet_room ? 2 * net->packet_room : 1024;
-            struct packet *packets =
-                room < NET_NONE / 2 ? realloc(net->packets, sizeof *packets * room) : NULL;
-            if (packets)
-                net->packets = packets;
-            struct packet_end *ends = packets ? realloc(net->ends, sizeof *ends * room) : NULL;
-            if (!ends) {
-                net_no_memory(net);
-                return NET_NONE;
-            }
-            net->ends = ends;
-            net->packet_room = room;
-        }
+    } else if (net->packets_used < net->packet_room || more_packets(net)) {
         index = net->packets_used++;
+    } else {
+        net_no_memory(net);
+        return NET_NONE;
     }
     if (++net->counts.in_flight > net->counts.most_in_flight)
         net->counts.most_in_flight = net->counts.in_flight;
@@ -123,7 +132,7 @@ uint64_t net_transmit(struct network *net, uint32_t index, struct topo_hop hop, 
         net->on.transmit(net->on.context, hop.channel, start, end, net->ends[index].src, p->dst,
                          p->bytes);
     sim_schedule(net->engine, arrival + draw.held_ps, net->event_arrive,
-                 (union sim_payload){.u32 = {index, hop.node}});
+                 (union sim_payload){.u32 = {index, hop.node, p->dst, p->selector}});
     if (draw.duplicate)
         net_fault_duplicate(net, index, hop, now_ps);
     return end;
@@ -156,18 +165,22 @@ void net_forward(struct network *net, uint32_t index, struct topo_hop hop, uint6
         net_transmit(net, index, hop, now_ps, ready_ps);
 }
 
-static struct topo_hop choose(struct network *net, uint32_t index, uint32_t node) {
-    const struct packet *p = &net->packets[index];
-    if (net->broken_count || (p->flags & PACKET_DETOUR))
-        return net_detour(net, index, node);
-    return topology_next(net->topology, node, p->dst, p->selector);
-}
-
 static void arrive(void *context, const struct sim_event *event) {
     struct network *net = context;
     uint32_t index = event->with.u32[0], node = event->with.u32[1];
     uint64_t now_ps = event->at_ps;
     struct packet *p = &net->packets[index];
+    struct topo_hop hop = {.channel = TOPO_NONE};
+    /* Packet and port are rarely in the cache: the event holds what the route needs, so both are on
+     * their way at once. */
+    __builtin_prefetch(p, 1);
+    bool at_switch = node >= net->topology->hosts;
+    if (at_switch) {
+        hop = topology_next(net->topology, node, event->with.u32[2], event->with.u32[3]);
+        __builtin_prefetch(&net->channels[hop.channel], 1);
+        if (net->slots)
+            __builtin_prefetch(&net->slots[hop.channel * net->vcs + hop.vc], 1);
+    }
     if (p->flags & PACKET_LEADS) {
         p->flags &= (uint8_t)~PACKET_LEADS;
         net_message_continue(net, net->ends[index].src, now_ps);
@@ -178,11 +191,12 @@ static void arrive(void *context, const struct sim_event *event) {
         net_finish(net, index, now_ps, NET_LOST);
         return;
     }
-    if (node < net->topology->hosts) {
+    if (!at_switch) {
         net_finish(net, index, now_ps, p->flags & PACKET_CORRUPT ? NET_CORRUPTED : NET_DELIVERED);
         return;
     }
-    struct topo_hop hop = choose(net, index, node);
+    if (net->broken_count || (p->flags & PACKET_DETOUR))
+        hop = net_detour(net, index, node);
     if (hop.channel == TOPO_NONE)
         net_finish(net, index, now_ps, NET_NO_ROUTE);
     else
@@ -212,7 +226,9 @@ void net_place(struct network *net, uint64_t now_ps, uint64_t ready_ps,
     net->counts.injected++;
     struct topo_hop hop = {.channel = TOPO_NONE};
     if (origin->src != origin->dst)
-        hop = choose(net, index, origin->src);
+        hop = net->broken_count
+                  ? net_detour(net, index, origin->src)
+                  : topology_next(net->topology, origin->src, origin->dst, p->selector);
     if (hop.channel == TOPO_NONE) /* to itself, or no way: by an event, so that no callback runs
                                    * inside the call that injects */
         sim_schedule(net->engine, now_ps, net->event_end, (union sim_payload){.u32 = {index}});
@@ -337,7 +353,7 @@ int network_create(struct network **out, struct sim_engine *engine, const struct
     net->on = *callbacks;
     net->vcs = 1;
     /* Zeroed memory that is not touched costs nothing: a port that never sends takes no room. */
-    net->channels = calloc(topology->channels, sizeof *net->channels);
+    net->channels = pages_new(sizeof *net->channels * topology->channels);
     if (!net->channels)
         code =
             spin_fail(err, SPIN_ENOMEM, "network: out of memory for %u ports", topology->channels);
@@ -367,9 +383,9 @@ void network_destroy(struct network *net) {
     net_fault_destroy(net);
     net_credit_destroy(net);
     free(net->kinds);
-    free(net->channels);
-    free(net->packets);
-    free(net->ends);
+    pages_free(net->channels, sizeof *net->channels * net->topology->channels);
+    pages_free(net->packets, sizeof *net->packets * net->packet_room);
+    pages_free(net->ends, sizeof *net->ends * net->end_room);
     free(net);
 }
 

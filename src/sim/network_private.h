@@ -45,8 +45,9 @@ struct channel {
     uint64_t free_ps; /* busy until then */
     uint64_t bytes, busy_ps, queued_ps, most_ps;
     uint64_t broken_ps; /* 1 + when it last broke; 0: never */
-    uint32_t packets, drops;
-};
+    uint64_t packets;
+    uint32_t drops;
+} __attribute__((aligned(64)));
 
 /* Buffer of a virtual channel at the far end of a link, and who waits for room in it. */
 struct slot {
@@ -94,7 +95,7 @@ struct network {
 
     struct packet *packets;
     struct packet_end *ends;
-    uint32_t packet_room, packet_free, packets_used;
+    uint32_t packet_room, end_room, packet_free, packets_used;
     struct release *releases;
     uint32_t release_room, release_free, releases_used;
     struct message *messages;
