@@ -24,8 +24,9 @@ void *pages_new(size_t bytes) {
     size_t size = rounded(bytes);
     if (!size)
         return NULL;
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    return advised(mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0), size);
+    return advised(mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+                   size);
 }
 
 void *pages_grow(void *at, size_t old, size_t bytes) {

@@ -409,10 +409,10 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
                          "out of memory for %u ranks of %u cpus and %u nics and %u operations",
                          goal->num_ranks, goal->max_cpu + 1u, goal->max_nic + 1u, goal->op_count);
     }
-    for (int i = 0; i < KINDS; i++)
+    for (int i = 0; i < KINDS; i++) {
         l->kinds[i] = sim_engine_kind(l->engine, handlers[i], l);
-    if (!l->transport)
-        sim_engine_ahead(l->engine, ahead, l);
+        sim_engine_ahead(l->engine, l->kinds[i], ahead);
+    }
     if (l->trace)
         name_rows(l);
     schedule_roots(l);

@@ -8,14 +8,14 @@
  * at only when room is short.
  *
  * When room is short, the head of the queue can still be given its departure at once if no room can
- * come back earlier than what the heap knows: either all packets in the buffer have their times
- * (`unknown` is 0), or the heap's first is within one link latency of now, which is sooner than any
- * packet that has yet to be settled could give room. Otherwise the head waits, and settling one of
- * those packets is what tries it again. Only where the heap's first is later than that and a packet
- * in the buffer is unsettled is a wake-up scheduled.
+ * come back earlier than what is known: either all packets in the buffer have their times
+ * (`unknown` is 0), or the first known release is sooner than any packet that has yet to be settled
+ * could give room, which takes its own time on the wire and one link latency. Otherwise the head
+ * waits, and a packet that arrives at the far end or is settled there is what tries it again. Only
+ * when that may be too late is a wake-up scheduled.
  *
- * With several virtual channels on a link such a departure in the future would keep the wire from
- * the other channels, so there the head waits until the room is really back, by a wake-up.
+ * A departure settled for later leaves the wire idle until then. With several virtual channels on a
+ * link, packets of the others may use that gap if they fit into it whole; one gap a link is kept.
  *
  * Settling one packet gives room upstream, where that may settle another, and so on along the
  * chain of waiting packets; the routes have no cycle of virtual channels, so the chain ends. */
@@ -70,7 +70,7 @@ static uint32_t meld(struct release *all, uint32_t a, uint32_t b) {
     return a;
 }
 
-static void push(struct network *net, struct slot *s, uint64_t at_ps, uint32_t bytes) {
+static void heap_push(struct network *net, struct slot *s, uint64_t at_ps, uint32_t bytes) {
     uint32_t r = net->release_free;
     if (r) {
         net->release_free = net->releases[r - 1].sibling;
@@ -91,13 +91,12 @@ static void push(struct network *net, struct slot *s, uint64_t at_ps, uint32_t b
         r = ++net->releases_used;
     }
     net->releases[r - 1] = (struct release){.at_ps = at_ps, .bytes = bytes};
-    s->releases = meld(net->releases, s->releases, r);
+    s->heap = meld(net->releases, s->heap, r);
 }
 
-/* Takes the first release: its bytes are free. */
-static void take_first(struct network *net, struct slot *s) {
+static void heap_pop(struct network *net, struct slot *s) {
     struct release *all = net->releases;
-    uint32_t first = s->releases, pairs = 0, rest = all[first - 1].child;
+    uint32_t first = s->heap, pairs = 0, rest = all[first - 1].child;
     while (rest) { /* melds pairs from the left, stacking them up */
         uint32_t a = rest, b = all[a - 1].sibling;
         rest = b ? all[b - 1].sibling : 0;
@@ -115,12 +114,50 @@ static void take_first(struct network *net, struct slot *s) {
         root = meld(all, root, pairs);
         pairs = next;
     }
-    s->releases = root;
-    s->used -= all[first - 1].bytes;
-    if (all[first - 1].at_ps > s->credit_ps)
-        s->credit_ps = all[first - 1].at_ps;
+    s->heap = root;
     all[first - 1].sibling = net->release_free;
     net->release_free = first;
+}
+
+/* ---- releases: a few in the slot itself, which is all that a quiet link ever has ---- */
+
+static void push(struct network *net, struct slot *s, uint64_t at_ps, uint32_t bytes) {
+    if (s->count == NET_INLINE_RELEASES) {
+        heap_push(net, s, at_ps, bytes);
+        return;
+    }
+    uint32_t i = s->count++;
+    for (; i > 0 && s->release_ps[i - 1] > at_ps; i--) {
+        s->release_ps[i] = s->release_ps[i - 1];
+        s->release_bytes[i] = s->release_bytes[i - 1];
+    }
+    s->release_ps[i] = at_ps;
+    s->release_bytes[i] = bytes;
+}
+
+/* SIM_FOREVER when there is none. */
+static uint64_t first_release(const struct network *net, const struct slot *s) {
+    uint64_t own = s->count ? s->release_ps[0] : SIM_FOREVER;
+    uint64_t other = s->heap ? net->releases[s->heap - 1].at_ps : SIM_FOREVER;
+    return own < other ? own : other;
+}
+
+/* The bytes of the first release are free as of its time. */
+static void take_first(struct network *net, struct slot *s) {
+    uint64_t at = first_release(net, s);
+    if (s->count && s->release_ps[0] == at) {
+        s->used -= s->release_bytes[0];
+        s->count--;
+        for (uint32_t i = 0; i < s->count; i++) {
+            s->release_ps[i] = s->release_ps[i + 1];
+            s->release_bytes[i] = s->release_bytes[i + 1];
+        }
+    } else {
+        s->used -= net->releases[s->heap - 1].bytes;
+        heap_pop(net, s);
+    }
+    if (at > s->credit_ps)
+        s->credit_ps = at;
 }
 
 /* ---- the queue for a buffer ---- */
@@ -134,26 +171,67 @@ static void wake_at(struct network *net, uint32_t slot, uint64_t at_ps) {
     sim_schedule(net->engine, at_ps, net->event_wake, (union sim_payload){.u32 = {slot}});
 }
 
+/* No packet in the buffer that is not settled can give room before this. */
+static uint64_t soonest_release(const struct network *net, const struct slot *s, uint64_t now_ps) {
+    uint64_t takes = transfer_ps(s->least_bytes, net->fastest_fs) + net->kinds[s->kind].latency_ps;
+    uint64_t soonest = SIM_FOREVER;
+    if (s->landed) {
+        uint64_t from = now_ps;
+        if (s->landed_for != NET_NONE && net->vcs == 1) { /* all behind one another */
+            uint64_t free_ps = net->channels[s->landed_for].free_ps;
+            from = free_ps > from ? free_ps : from;
+        }
+        soonest = from + takes;
+    }
+    if (s->flight) {
+        const struct packet *p = &net->packets[s->flight - 1];
+        uint64_t on_wire = transfer_ps(p->bytes, net->kinds[s->kind].fs_per_byte);
+        uint64_t arrival = net->config.store_and_forward ? p->tail_ps : p->tail_ps - on_wire;
+        if (net->config.faults.reordering || arrival < now_ps)
+            arrival = now_ps;
+        uint64_t lands = arrival + net->config.switch_ps + takes;
+        soonest = lands < soonest ? lands : soonest;
+    }
+    return soonest;
+}
+
 /* Frees `bytes` of the buffer if it is certain when; true when they are free as of credit_ps. */
 static bool make_room(struct network *net, uint32_t slot, uint32_t bytes, uint64_t now_ps) {
     struct slot *s = &net->slots[slot];
-    uint64_t latency = net->kinds[s->kind].latency_ps;
     while (s->used + (uint64_t)bytes > net->config.buffer_bytes) {
-        if (!s->releases)
+        uint64_t at = first_release(net, s);
+        if (at == SIM_FOREVER)
             return false; /* settling a packet in the buffer tries again */
-        uint64_t at = net->releases[s->releases - 1].at_ps;
-        if (net->vcs > 1) {
-            if (at > now_ps) {
-                wake_at(net, slot, at);
-                return false;
-            }
-        } else if (s->unknown && at > now_ps + latency) {
-            wake_at(net, slot, at - latency);
+        if (at > now_ps && at > soonest_release(net, s, now_ps)) {
+            /* What is on the link tries again when it lands. What has landed may stay there. */
+            uint64_t takes = net->kinds[s->kind].latency_ps;
+            if (s->landed || net->config.faults.reordering)
+                wake_at(net, slot, at > now_ps + takes ? at - takes : now_ps);
             return false;
         }
         take_first(net, s);
     }
     return true;
+}
+
+uint64_t net_credit_start(struct network *net, struct topo_hop hop, uint64_t ready_ps,
+                          uint64_t takes_ps) {
+    struct slot *own = &net->slots[hop.channel * net->vcs + hop.vc];
+    struct slot *first = &net->slots[hop.channel * net->vcs];
+    uint64_t free_ps = net->channels[hop.channel].free_ps;
+    uint64_t start = ready_ps > own->last_ps ? ready_ps : own->last_ps;
+    uint64_t in_gap = start > first->gap_ps ? start : first->gap_ps;
+    if (in_gap + takes_ps <= first->gap_end_ps) {
+        start = in_gap;
+        first->gap_ps = start + takes_ps;
+    } else if (start > free_ps) {
+        first->gap_ps = free_ps;
+        first->gap_end_ps = start;
+    } else {
+        start = free_ps;
+    }
+    own->last_ps = start + takes_ps;
+    return start;
 }
 
 /* Settles packets from the head of the queue as long as there is room. */
@@ -177,16 +255,45 @@ static void advance(struct network *net, uint32_t slot, uint64_t now_ps) {
                                .node = s->node,
                                .kind = s->kind};
         bool to_host = s->node < net->topology->hosts;
-        s->unknown += !to_host;
+        if (!to_host) {
+            s->unknown++;
+            if (!s->least_bytes || bytes < s->least_bytes)
+                s->least_bytes = bytes;
+        }
         uint64_t waited = s->credit_ps > ready ? s->credit_ps - ready : 0;
         net->counts.queued_ps += waited;
         net->channels[hop.channel].queued_ps += waited;
         net->packets[index].queued_ps += waited;
         uint64_t end = net_transmit(net, index, hop, now_ps, ready + waited);
-        if (to_host) /* a host takes what arrives: room is back after both ways */
+        if (to_host) { /* a host takes what arrives: room is back after both ways */
             push(net, s, end + 2 * net->kinds[s->kind].latency_ps, bytes);
+            continue;
+        }
+        net->packets[index].next = 0;
+        if (s->flight)
+            net->packets[s->flight_last - 1].next = index + 1;
+        else
+            s->flight = index + 1;
+        s->flight_last = index + 1;
     }
     s->active = false;
+}
+
+void net_credit_landed(struct network *net, uint32_t index) {
+    struct packet *p = &net->packets[index];
+    struct slot *s = &net->slots[p->slot];
+    uint32_t before = 0, at = s->flight;
+    while (at != index + 1) { /* the first, unless a fault held others back */
+        before = at;
+        at = net->packets[at - 1].next;
+    }
+    if (before)
+        net->packets[before - 1].next = p->next;
+    else
+        s->flight = p->next;
+    if (s->flight_last == index + 1)
+        s->flight_last = before;
+    s->landed++;
 }
 
 void net_credit_send(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
@@ -196,6 +303,13 @@ void net_credit_send(struct network *net, uint32_t index, struct topo_hop hop, u
     struct packet *p = &net->packets[index];
     s->node = hop.node;
     s->kind = hop.kind;
+    if (p->slot != NET_NONE) {
+        struct slot *in = &net->slots[p->slot];
+        if (in->landed == 1)
+            in->landed_for = slot;
+        else if (in->landed_for != slot)
+            in->landed_for = NET_NONE;
+    }
     p->ready_ps = ready_ps;
     p->next = 0;
     if (s->tail)
@@ -205,6 +319,9 @@ void net_credit_send(struct network *net, uint32_t index, struct topo_hop hop, u
     s->tail = index + 1;
     if (s->head == index + 1)
         advance(net, slot, now_ps);
+    uint32_t came_by = net->packets[index].slot;
+    if (s->tail == index + 1 && came_by != NET_NONE && net->slots[came_by].head)
+        advance(net, came_by, now_ps); /* it has arrived, but nobody knows when it leaves */
 }
 
 void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, uint64_t at_ps) {
@@ -212,7 +329,9 @@ void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, ui
     uint32_t slot = p->slot;
     bool from_host = p->hops == 1;
     struct slot *s = &net->slots[slot];
-    s->unknown--;
+    s->landed--;
+    if (--s->unknown == 0)
+        s->least_bytes = 0;
     push(net, s, at_ps, p->bytes);
     if (s->head) {
         advance(net, slot, now_ps);
@@ -220,7 +339,7 @@ void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, ui
         /* Keeps the heap to what is still to come. Not for a host's own link: the next packet of a
          * message may be given a departure before now, and then needs to know what was free when.
          */
-        while (s->releases && net->releases[s->releases - 1].at_ps <= now_ps)
+        while (first_release(net, s) <= now_ps)
             take_first(net, s);
     }
 }

@@ -91,12 +91,15 @@ uint64_t net_transmit(struct network *net, uint32_t index, struct topo_hop hop, 
     const struct link_kind *kind = &net->kinds[hop.kind];
     uint64_t takes = transfer_ps(p->bytes, kind->fs_per_byte);
     uint64_t start = c->free_ps > ready_ps ? c->free_ps : ready_ps;
+    if (net->vcs > 1)
+        start = net_credit_start(net, hop, ready_ps, takes);
     uint64_t end = start + takes;
     struct net_draw draw = {0};
     if (net->faulty)
         draw = net_fault_draw(net, hop.channel);
 
-    c->free_ps = end;
+    if (end > c->free_ps)
+        c->free_ps = end;
     c->bytes += p->bytes;
     c->busy_ps += takes;
     c->queued_ps += start - ready_ps;
@@ -171,16 +174,11 @@ static void arrive(void *context, const struct sim_event *event) {
     uint64_t now_ps = event->at_ps;
     struct packet *p = &net->packets[index];
     struct topo_hop hop = {.channel = TOPO_NONE};
-    /* Packet and port are rarely in the cache: the event holds what the route needs, so both are on
-     * their way at once. */
-    __builtin_prefetch(p, 1);
     bool at_switch = node >= net->topology->hosts;
-    if (at_switch) {
+    if (at_switch) /* by what the event holds: the packet may still be on its way to the cache */
         hop = topology_next(net->topology, node, event->with.u32[2], event->with.u32[3]);
-        __builtin_prefetch(&net->channels[hop.channel], 1);
-        if (net->slots)
-            __builtin_prefetch(&net->slots[hop.channel * net->vcs + hop.vc], 1);
-    }
+    if (net->slots && at_switch)
+        net_credit_landed(net, index);
     if (p->flags & PACKET_LEADS) {
         p->flags &= (uint8_t)~PACKET_LEADS;
         net_message_continue(net, net->ends[index].src, now_ps);
@@ -201,6 +199,22 @@ static void arrive(void *context, const struct sim_event *event) {
         net_finish(net, index, now_ps, NET_NO_ROUTE);
     else
         net_forward(net, index, hop, now_ps, now_ps + net->config.switch_ps);
+}
+
+/* What `arrive` will touch. The message layer's own needs are left out: the first hop only. */
+static void look_ahead(void *context, const struct sim_event *event) {
+    const struct network *net = context;
+    uint32_t node = event->with.u32[1];
+    __builtin_prefetch(&net->packets[event->with.u32[0]], 1);
+    if (node < net->topology->hosts) {
+        __builtin_prefetch(&net->ends[event->with.u32[0]]);
+        return;
+    }
+    struct topo_hop hop =
+        topology_next(net->topology, node, event->with.u32[2], event->with.u32[3]);
+    __builtin_prefetch(&net->channels[hop.channel], 1);
+    if (net->slots)
+        __builtin_prefetch(&net->slots[hop.channel * net->vcs + hop.vc], 1);
 }
 
 /* ---- the ends of the way ---- */
@@ -333,6 +347,8 @@ static int fill_kinds(struct network *net, struct spin_error *err) {
         net->kinds[i].fs_per_byte = k.fs_per_byte ? k.fs_per_byte : net->config.fs_per_byte;
         net->kinds[i].latency_ps = latency ? latency : net->config.latency_ps;
         net->one_rate &= net->kinds[i].fs_per_byte == net->config.fs_per_byte;
+        if (i == 0 || net->kinds[i].fs_per_byte < net->fastest_fs)
+            net->fastest_fs = net->kinds[i].fs_per_byte;
     }
     return SPIN_OK;
 }
@@ -358,6 +374,7 @@ int network_create(struct network **out, struct sim_engine *engine, const struct
         code =
             spin_fail(err, SPIN_ENOMEM, "network: out of memory for %u ports", topology->channels);
     net->event_arrive = sim_engine_kind(engine, arrive, net);
+    sim_engine_ahead(engine, net->event_arrive, look_ahead);
     net->event_end = sim_engine_kind(engine, end_at_source, net);
     net->event_continue = sim_engine_kind(engine, go_on, net);
     if (!code)

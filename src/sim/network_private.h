@@ -6,9 +6,10 @@
 #include "sim/network.h"
 #include "sim/transfer.h"
 
-#define NET_NONE       UINT32_MAX
-#define NET_MAX_HOPS   250 /* a packet that failures send round longer than this is lost */
-#define NET_DETOUR_VCS 16  /* virtual channels for packets on a detour, by distance to go */
+#define NET_NONE            UINT32_MAX
+#define NET_MAX_HOPS        250 /* a packet that failures send round longer than this is lost */
+#define NET_INLINE_RELEASES 5   /* fill two cache lines */
+#define NET_DETOUR_VCS      16  /* virtual channels for packets on a detour, by distance to go */
 
 enum {
     PACKET_DUPLICATE = 1,
@@ -49,18 +50,28 @@ struct channel {
     uint32_t drops;
 } __attribute__((aligned(64)));
 
-/* Buffer of a virtual channel at the far end of a link, and who waits for room in it. */
+/* Buffer of a virtual channel at the far end of a link, and who waits for room in it. Two cache
+ * lines. Packets in it of which it is not known when they leave are on the link (`flight`, first
+ * to arrive first) or have landed. */
 struct slot {
-    uint32_t used;       /* bytes promised */
-    uint32_t unknown;    /* packets in it of which it is not known when they leave */
-    uint32_t head, tail; /* waiting packets, index + 1 */
-    uint32_t releases;   /* heap of room that will be free again, index + 1 */
-    uint32_t node;       /* where the link ends */
-    uint64_t credit_ps;  /* `used` holds as of this time */
-    uint64_t wake_ps;    /* 1 + the time of the wake-up that is due, or 0 */
-    uint16_t kind;
-    bool active; /* being worked on further up the stack */
-};
+    uint32_t used;                /* bytes promised */
+    uint32_t head, tail;          /* packets waiting for room, index + 1 */
+    uint32_t unknown, landed;     /* packets that are not settled; those of them that have landed */
+    uint32_t flight, flight_last; /* index + 1 */
+    uint32_t landed_for;          /* the slot that all that have landed wait for, or NET_NONE */
+    uint32_t least_bytes;         /* none that is not settled is smaller; 0: there is none */
+    uint32_t node;                /* where the link ends */
+    uint32_t heap;                /* releases beyond the first few: a heap, index + 1 */
+    uint16_t kind;                /* of the link */
+    bool active;                  /* being worked on further up the stack */
+    uint8_t count;                /* of the releases kept here, earliest first */
+    uint32_t release_bytes[NET_INLINE_RELEASES];
+    uint64_t release_ps[NET_INLINE_RELEASES];
+    uint64_t credit_ps;          /* `used` holds as of this time */
+    uint64_t wake_ps;            /* 1 + the time of the wake-up that is due, or 0 */
+    uint64_t last_ps;            /* the last packet's end on the wire: the next follows it */
+    uint64_t gap_ps, gap_end_ps; /* in the first slot of a channel: the wire is idle in between */
+} __attribute__((aligned(128)));
 
 struct release {
     uint64_t at_ps;
@@ -87,6 +98,7 @@ struct network {
     unsigned event_arrive, event_wake, event_break, event_start, event_retry, event_end,
         event_continue;
     struct link_kind *kinds;
+    uint64_t fastest_fs; /* a byte, of all links */
     bool one_rate, faulty;
     uint32_t vcs, base_vcs; /* those above base_vcs are for detours */
 
@@ -145,6 +157,11 @@ int net_credit_create(struct network *net, struct spin_error *err);
 void net_credit_destroy(struct network *net);
 void net_credit_send(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
                      uint64_t ready_ps);
+/* When a packet that is ready at ready_ps can start: it may use a gap before what is settled. */
+uint64_t net_credit_start(struct network *net, struct topo_hop hop, uint64_t ready_ps,
+                          uint64_t takes_ps);
+/* The packet has reached the switch at the end of its link. */
+void net_credit_landed(struct network *net, uint32_t index);
 /* Room in the packet's buffer is free from `at_ps` on. */
 void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, uint64_t at_ps);
 void net_credit_wake(void *context, const struct sim_event *event);
