@@ -327,7 +327,6 @@ void net_credit_send(struct network *net, uint32_t index, struct topo_hop hop, u
 void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, uint64_t at_ps) {
     const struct packet *p = &net->packets[index];
     uint32_t slot = p->slot;
-    bool from_host = p->hops == 1;
     struct slot *s = &net->slots[slot];
     s->landed--;
     if (--s->unknown == 0)
@@ -335,13 +334,17 @@ void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, ui
     push(net, s, at_ps, p->bytes);
     if (s->head) {
         advance(net, slot, now_ps);
-    } else if (!from_host) {
-        /* Keeps the heap to what is still to come. Not for a host's own link: the next packet of a
-         * message may be given a departure before now, and then needs to know what was free when.
-         */
-        while (first_release(net, s) <= now_ps)
-            take_first(net, s);
+        return;
     }
+    /* Keeps the releases to those that can still matter. A host's next packet may be given a
+     * departure before now, but not before its last one ended. */
+    uint64_t past = now_ps;
+    if (p->hops == 1) {
+        uint64_t last = net->vcs > 1 ? s->last_ps : net->channels[slot].free_ps;
+        past = last < past ? last : past;
+    }
+    while (first_release(net, s) <= past)
+        take_first(net, s);
 }
 
 void net_credit_wake(void *context, const struct sim_event *event) {

@@ -175,6 +175,11 @@ static void arrive(void *context, const struct sim_event *event) {
     struct packet *p = &net->packets[index];
     struct topo_hop hop = {.channel = TOPO_NONE};
     bool at_switch = node >= net->topology->hosts;
+    if (net->slots && at_switch) {
+        const char *slot = (const char *)&net->slots[p->slot];
+        __builtin_prefetch(slot, 1);
+        __builtin_prefetch(slot + 64, 1);
+    }
     if (at_switch) /* by what the event holds: the packet may still be on its way to the cache */
         hop = topology_next(net->topology, node, event->with.u32[2], event->with.u32[3]);
     if (net->slots && at_switch)
@@ -213,8 +218,11 @@ static void look_ahead(void *context, const struct sim_event *event) {
     struct topo_hop hop =
         topology_next(net->topology, node, event->with.u32[2], event->with.u32[3]);
     __builtin_prefetch(&net->channels[hop.channel], 1);
-    if (net->slots)
-        __builtin_prefetch(&net->slots[hop.channel * net->vcs + hop.vc], 1);
+    if (net->slots) {
+        const char *slot = (const char *)&net->slots[hop.channel * net->vcs + hop.vc];
+        __builtin_prefetch(slot, 1);
+        __builtin_prefetch(slot + 64, 1);
+    }
 }
 
 /* ---- the ends of the way ---- */
