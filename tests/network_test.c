@@ -1,6 +1,7 @@
 #include "lib/networld.h"
 
 #include "sim/transfer.h"
+#include "slow_network.h"
 
 /* h links, h - 1 switches: the formula of network.h. */
 static uint64_t formula(const struct net_config *c, uint32_t links, uint32_t bytes) {
@@ -248,6 +249,71 @@ TEST(credits_pace_a_stream_by_the_round_trip)
         CHECK_EQ(w->last_ps, last_start + formula(&c, 2, 4096));
         world_free(w);
     }
+}
+
+enum { COMPARED = 400 };
+struct comparison {
+    struct slow_packet packets[COMPARED];
+    uint64_t times[COMPARED];
+};
+
+static void note_time(struct world *w, const struct net_arrival *a) {
+    ((struct comparison *)w->more)->times[a->cookie] = a->at_ps;
+}
+
+static void enter(void *context, const struct sim_event *event) {
+    struct world *w = context;
+    const struct slow_packet *p = &((struct comparison *)w->more)->packets[event->with.u32[0]];
+    network_inject(w->net, event->at_ps, p->src, p->dst, p->bytes, 0, event->with.u32[0]);
+}
+
+/* Every packet of random traffic arrives when the plain implementation says, to the picosecond. */
+static bool agrees_with_slow(uint64_t seed) {
+    static const char *const specs[] = {"switch:6", "fattree:4", "fattree:4,levels=2",
+                                        "fattree:6,hosts=20,taper=2"};
+    struct rng r = rng_seeded(seed);
+    struct net_config c = net_config_default();
+    c.fs_per_byte = 20011;
+    c.latency_ps = 1 + rng_below(&r, 300000);
+    c.switch_ps = rng_below(&r, 100000);
+    c.flow_control = seed % 4 ? NET_CREDIT : NET_UNLIMITED;
+    c.buffer_bytes = 4096 + rng_below(&r, 20000);
+    c.store_and_forward = rng_below(&r, 3) == 0;
+    c.multipath = rng_below(&r, 2);
+    struct world *w = world_new(specs[seed % 4], &c);
+    struct comparison both = {0};
+    uint32_t spread = 1000 + rng_below(&r, 40000000), few = 2 + rng_below(&r, 4);
+    bool small = rng_below(&r, 2);
+    unsigned kind = sim_engine_kind(w->engine, enter, w);
+    for (uint32_t i = 0; i < COMPARED; i++) {
+        uint32_t hosts = w->topology->hosts, src = rng_below(&r, hosts);
+        uint32_t dst = rng_below(&r, seed % 3 ? hosts : few);
+        both.packets[i] = (struct slow_packet){.src = src,
+                                               .dst = dst == src ? (dst + 1) % hosts : dst,
+                                               .bytes = small ? 1 + rng_below(&r, 4096) : 4096,
+                                               .at_ps = rng_below(&r, spread)};
+        sim_schedule(w->engine, both.packets[i].at_ps, kind, (union sim_payload){.u32 = {i}});
+    }
+    w->more = &both;
+    w->packet = note_time;
+    struct spin_error err;
+    CHECK_EQ(sim_run(w->engine, SIM_FOREVER, UINT64_MAX, &err), 0);
+    bool clear = slow_network(w->topology, &c, both.packets, COMPARED);
+    for (uint32_t i = 0; clear && i < COMPARED; i++)
+        if (both.times[i] != both.packets[i].delivered_ps)
+            TEST_FAIL("seed %llu, packet %u: %llu ps, the plain implementation has %llu ps",
+                      (unsigned long long)seed, i, (unsigned long long)both.times[i],
+                      (unsigned long long)both.packets[i].delivered_ps);
+    world_free(w);
+    return clear;
+}
+
+TEST(random_traffic_agrees_with_a_plain_implementation)
+{
+    uint32_t compared = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++)
+        compared += agrees_with_slow(seed * 1000003);
+    CHECK(compared > 200);
 }
 
 TEST(drop_tail_counts_what_it_drops)
