@@ -313,7 +313,8 @@ const char *spin_goal_pattern_name(int i, const char **about) {
 /* Operations of the iteration that nothing waits for are gathered in a calc of no time, on which
  * the next iteration waits. Returns it. */
 static uint32_t gather_ends(struct gen *g, uint32_t from, uint32_t first_link, bool *has_next) {
-    memset(has_next + from, 0, g->made - from);
+    for (uint32_t i = from; i < g->made; i++)
+        has_next[i] = false;
     goal_mark_linked(g->goal, first_link, has_next);
     uint32_t begin = g->begin, count = g->made;
     g->begin = NONE;
