@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct cli_command *const commands[] = {&cli_completion, NULL};
+static const struct cli_command *const commands[] = {&cli_goal, &cli_completion, NULL};
 
 const struct cli_command cli_root = {
     .name = "openspin",

@@ -65,6 +65,27 @@ struct spin_goal_info {
 };
 struct spin_goal_info spin_goal_info(const struct spin_goal *goal);
 
+/* The usual communication patterns, for any number of ranks. */
+struct spin_goal_pattern {
+    const char *name;
+    uint32_t ranks;
+    uint64_t bytes;      /* of a message; of the whole vector for an allreduce */
+    uint64_t calc_ns;    /* computation: of a reduction step, or of a halo iteration */
+    uint32_t root;       /* of a tree */
+    uint32_t iterations; /* of the whole pattern, one after the other */
+    uint32_t dims[4];    /* of a halo exchange; all 0: as near to a cube as the ranks allow */
+};
+/* Row i of the patterns, NULL after the last. */
+const char *spin_goal_pattern_name(int i, const char **about);
+int spin_goal_generate(const struct spin_goal_pattern *pattern, struct spin_goal **goal,
+                       struct spin_error *err);
+
+/* Several jobs side by side as one schedule: rank r of job j runs on node placement[k], where k
+ * counts the ranks of all jobs in order. Every node takes one rank at most; nodes without one do
+ * nothing. */
+int spin_goal_join(const struct spin_goal *const *jobs, int count, const uint32_t *placement,
+                   uint32_t nodes, struct spin_goal **goal, struct spin_error *err);
+
 /* The parameters of the model, as exact integers. */
 struct spin_loggops {
     uint64_t L_ps;    /* latency */

@@ -90,6 +90,11 @@ bool goal_link(struct spin_goal *goal, uint32_t after, uint32_t before, bool on_
     return true;
 }
 
+void goal_mark_linked(const struct spin_goal *goal, uint32_t first_link, bool *marked) {
+    for (uint32_t i = first_link; i < goal->link_count; i++)
+        marked[goal->links[i].before] = true;
+}
+
 bool goal_add_portals(struct spin_goal *goal, struct goal_portals portals) {
     if (!ROOM(goal->portals, goal->portals_room, goal->portals_count))
         return false;

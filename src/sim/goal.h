@@ -92,6 +92,9 @@ void goal_free(struct spin_goal *goal);
 uint32_t goal_add(struct spin_goal *goal, struct goal_op op);
 /* `after` may run once `before` is done, or (on_start) has started. */
 bool goal_link(struct spin_goal *goal, uint32_t after, uint32_t before, bool on_start);
+/* Sets marked[i] for every operation i of the open rank that one of the links from `first_link` on
+ * makes another one wait for. */
+void goal_mark_linked(const struct spin_goal *goal, uint32_t first_link, bool *marked);
 /* Attaches the Portals part to the operation added last. */
 bool goal_add_portals(struct spin_goal *goal, struct goal_portals portals);
 /* Closes the rank. SPIN_EFORMAT when its operations wait for each other in a circle; *circle then

@@ -90,9 +90,7 @@ int scan_bytes(struct scan *s, uint64_t *bytes);
 /* A rank below num_ranks. */
 int scan_rank(struct scan *s, const char *what, uint32_t *rank);
 
-/* goal_text_portals.c: an operation of the Portals dialect whose word was just read. SPIN_EARG when
- * `w` is no such word. */
-int scan_portals_op(struct scan *s, struct word w, struct goal_op *op,
-                    struct goal_portals *portals);
+/* goal_text_portals.c: the rest of an operation of the Portals dialect; op->type is set. */
+int scan_portals_op(struct scan *s, struct goal_op *op, struct goal_portals *portals);
 
 #endif

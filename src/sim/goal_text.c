@@ -98,55 +98,58 @@ static int attributes(struct scan *s, struct goal_op *op, bool message) {
     }
 }
 
-/* The operation whose word was read. */
-static int operation(struct scan *s, struct word w, uint32_t *index) {
-    struct goal_op op = {0};
-    struct goal_portals portals = {0};
-    int code;
-    if (WORD_IS(w, "send")) {
-        op.type = GOAL_SEND;
-        if ((code = scan_bytes(s, &op.size)) || (code = scan_keyword(s, "to")) ||
-            (code = scan_rank(s, "a rank", &op.peer)) || (code = attributes(s, &op, true)))
-            return code;
-    } else if (WORD_IS(w, "recv")) {
-        op.type = GOAL_RECV;
-        if ((code = scan_bytes(s, &op.size)) || (code = scan_keyword(s, "from")))
-            return code;
-        if (!scan_blanks(s))
-            return SPIN_EFORMAT;
-        code = *s->at == '-' ? scan_number_or_any(s, "a rank, or -1 for any", 0, &op.peer)
-                             : scan_rank(s, "a rank, or -1 for any", &op.peer);
-        if (code || (code = attributes(s, &op, true)))
-            return code;
-    } else if (WORD_IS(w, "calc")) {
-        op.type = GOAL_CALC;
-        if ((code = scan_number(s, "a time", UINT64_MAX, &op.size)) ||
-            (code = attributes(s, &op, false)))
-            return code;
-    } else if ((code = scan_portals_op(s, w, &op, &portals)) != 0) {
-        return code;
+/* The type that a word names, 0 for none. */
+static unsigned type_of(struct word w) {
+    if (WORD_IS(w, "send"))
+        return GOAL_SEND;
+    if (WORD_IS(w, "recv"))
+        return GOAL_RECV;
+    if (WORD_IS(w, "calc"))
+        return GOAL_CALC;
+    for (unsigned type = GOAL_PUT; type <= GOAL_GEM5CALC; type++) {
+        const char *word = goal_type_word(type);
+        if (word_is(w, word, (uint32_t)strlen(word)))
+            return type;
     }
+    return 0;
+}
+
+static int send_or_receive(struct scan *s, struct goal_op *op) {
+    int code = scan_bytes(s, &op->size);
+    if (code || (code = scan_keyword(s, op->type == GOAL_SEND ? "to" : "from")))
+        return code;
+    if (!scan_blanks(s))
+        return SPIN_EFORMAT;
+    if (op->type == GOAL_SEND)
+        code = scan_rank(s, "a rank", &op->peer);
+    else if (*s->at == '-')
+        code = scan_number_or_any(s, "a rank, or -1 for any", 0, &op->peer);
+    else
+        code = scan_rank(s, "a rank, or -1 for any", &op->peer);
+    return code ? code : attributes(s, op, true);
+}
+
+/* The operation whose word was read. */
+static int operation(struct scan *s, unsigned type, uint32_t *index) {
+    struct goal_op op = {.type = (uint8_t)type};
+    struct goal_portals portals;
+    int code;
+    if (type < GOAL_CALC)
+        code = send_or_receive(s, &op);
+    else if (type > GOAL_CALC)
+        code = scan_portals_op(s, &op, &portals);
+    else if ((code = scan_number(s, "a time", UINT64_MAX, &op.size)) == 0)
+        code = attributes(s, &op, false);
+    if (code)
+        return code;
     *index = goal_add(s->goal, op);
-    if (*index == GOAL_ANY || (op.type > GOAL_CALC && !goal_add_portals(s->goal, portals)))
+    if (*index == GOAL_ANY || (type > GOAL_CALC && !goal_add_portals(s->goal, portals)))
         return no_memory(s);
     return 0;
 }
 
-static bool is_operation(struct word w) {
-    for (unsigned type = GOAL_SEND; type <= GOAL_GEM5CALC; type++) {
-        const char *word = goal_type_word(type);
-        if (word_is(w, word, (uint32_t)strlen(word)))
-            return true;
-    }
-    return false;
-}
-
 static int dependency(struct scan *s, const struct labels *t, struct word after) {
-    const char *from = s->at;
-    struct word verb = scan_word(s);
-    bool on_start = WORD_IS(verb, "irequires");
-    if (!on_start && !WORD_IS(verb, "requires"))
-        return scan_expected(s, from, "':', 'requires' or 'irequires' after a label");
+    bool on_start = WORD_IS(scan_word(s), "irequires");
     if (!scan_blanks(s))
         return SPIN_EFORMAT;
     struct word before = scan_word(s);
@@ -159,6 +162,14 @@ static int dependency(struct scan *s, const struct labels *t, struct word after)
     return goal_link(s->goal, a, b, on_start) ? 0 : no_memory(s);
 }
 
+/* Whether the next word makes the one before it a label, whatever it is. */
+static bool verb_follows(struct scan *s) {
+    const char *from = s->at;
+    struct word w = scan_word(s);
+    s->at = from;
+    return WORD_IS(w, "requires") || WORD_IS(w, "irequires");
+}
+
 /* [LABEL ":"] op | LABEL ("requires"|"irequires") LABEL */
 static int statement(struct scan *s, struct labels *t) {
     struct word first = scan_word(s);
@@ -167,21 +178,21 @@ static int statement(struct scan *s, struct labels *t) {
     if (!scan_blanks(s))
         return SPIN_EFORMAT;
     uint32_t index;
+    unsigned type;
     if (*s->at == ':') {
         s->at++;
         if (!scan_blanks(s))
             return SPIN_EFORMAT;
         const char *from = s->at;
-        struct word word = scan_word(s);
-        if (!is_operation(word))
+        if (!(type = type_of(scan_word(s))))
             return scan_expected(s, from, "'send', 'recv' or 'calc'");
-        int code = operation(s, word, &index);
+        int code = operation(s, type, &index);
         return code ? code : define(s, t, first, index);
     }
-    if (scan_is_letter(*s->at) && !is_operation(first))
+    if (scan_is_letter(*s->at) && verb_follows(s))
         return dependency(s, t, first);
-    if (is_operation(first))
-        return operation(s, first, &index);
+    if ((type = type_of(first)) != 0)
+        return operation(s, type, &index);
     return scan_expected(s, s->at, "':', 'requires' or 'irequires' after a label");
 }
 

@@ -87,13 +87,8 @@ static int part(struct scan *s, struct word w, const char *from, struct goal_op 
     return scan_expected(s, from, "an attribute of this operation, or the line's end");
 }
 
-int scan_portals_op(struct scan *s, struct word w, struct goal_op *op,
-                    struct goal_portals *portals) {
-    for (unsigned type = GOAL_PUT; type <= GOAL_GEM5CALC; type++) {
-        const char *word = goal_type_word(type);
-        if (word_is(w, word, (uint32_t)strlen(word)))
-            op->type = (uint8_t)type;
-    }
+int scan_portals_op(struct scan *s, struct goal_op *op, struct goal_portals *portals) {
+    *portals = (struct goal_portals){0};
     int code;
     if (op->type == GOAL_CTWAIT) {
         if ((code = number32(s, "a counter", &portals->ct)) || (code = scan_keyword(s, "for")))
