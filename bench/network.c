@@ -54,7 +54,7 @@ static void start(struct bench *b, const struct job *job) {
     b->packet_bytes = 4096;
     b->r = malloc(sizeof *b->r * job->hosts);
     for (uint32_t h = 0; h < job->hosts; h++)
-        b->r[h] = rng_seeded(h);
+        b->r[h] = rng_seeded(h * 1000003ull); /* streams far apart */
     if (strcmp(job->pattern, "uniform") == 0) {
         b->left = malloc(sizeof *b->left * job->hosts);
         for (uint32_t h = 0; h < job->hosts; h++) {
