@@ -11,19 +11,25 @@
 #include "base/units.h"
 
 struct run_options {
-    const char *model, *preset, *trace, *noise, *noise_file;
-    struct cli_list set;
+    const char *model, *preset, *trace, *noise, *noise_file, *topology, *links;
+    struct cli_list set, fail;
     uint64_t seed;
     bool json, csv, digest, noise_together, presets;
 };
 
 #define AT(member) offsetof(struct run_options, member)
 static const struct cli_option table[] = {
-    {"model", 'm', CLI_STRING, "MODEL", "loggops (the default)", AT(model), 0, 0},
-    {"preset", 'p', CLI_STRING, "NAME", "a set of parameters (loggopsim); see --presets",
-     AT(preset), 0, 0},
-    {"set", 's', CLI_LIST, "NAME=VALUE", "one parameter: L=2500, o=65ns, G=20ps/B, S=64KiB",
-     AT(set), 0, 0},
+    {"model", 'm', CLI_STRING, "MODEL", "loggops (the default) or packet", AT(model), 0, 0},
+    {"preset", 'p', CLI_STRING, "NAME",
+     "a set of parameters (loggopsim; sc17-int for packets); see --presets", AT(preset), 0, 0},
+    {"set", 's', CLI_LIST, "NAME=VALUE",
+     "one parameter: L=2500, o=65ns, G=20ps/B, S=64KiB, link_latency=33.4ns", AT(set), 0, 0},
+    {"topology", 'T', CLI_STRING, "SPEC",
+     "packet model: link, switch, fattree:36, torus:8x8, dragonfly:P,A,H, file:PATH", AT(topology),
+     0, 0},
+    {"fail", 0, CLI_LIST, "A-B@TIME[:TIME]", "packet model: a link that breaks (and heals)",
+     AT(fail), 0, 0},
+    {"links", 0, CLI_STRING, "FILE", "packet model: write a row a link as CSV", AT(links), 0, 0},
     {"noise", 0, CLI_STRING, "PERIOD,LENGTH", "the system takes LENGTH every PERIOD (1ms,25us)",
      AT(noise), 0, 0},
     {"noise-file", 0, CLI_STRING, "FILE",
@@ -96,7 +102,10 @@ static int list_presets(void) {
 static void print_text(const struct spin_goal_options *o, const char *preset,
                        const struct spin_goal_result *r) {
     enum { SHOWN = 32 };
-    print_parameters(&o->loggops, preset);
+    if (o->packet)
+        goal_print_packet_parameters(o, preset);
+    else
+        print_parameters(&o->loggops, preset);
     print_ns("makespan", r->makespan_ps);
     printf("%-24s %" PRIu64 "\n", "messages", r->messages);
     printf("%-24s %" PRIu64 "\n", "bytes", r->bytes);
@@ -105,6 +114,8 @@ static void print_text(const struct spin_goal_options *o, const char *preset,
     print_ns("waited for cpu and nic", r->queue_ps);
     if (r->unreceived)
         printf("%-24s %" PRIu64 "\n", "messages never received", r->unreceived);
+    if (o->packet)
+        goal_print_packet(r);
     if (r->digest)
         printf("%-24s %016" PRIx64 "\n", "digest", r->digest);
     for (uint32_t rank = 0; rank < r->ranks && rank < SHOWN; rank++) {
@@ -121,10 +132,12 @@ static void print_json(const struct spin_goal_options *o, const char *preset,
     struct json j = {.out = stdout};
     struct spin_parameter row;
     json_object(&j, NULL);
-    json_string(&j, "model", "loggops");
+    json_string(&j, "model", o->packet ? "packet" : "loggops");
     json_string(&j, "preset", preset);
     json_object(&j, "parameters");
     for (int i = 0; spin_loggops_parameter(&o->loggops, preset, i, &row); i++)
+        json_string(&j, row.name, row.value);
+    for (int i = 0; o->packet && spin_packet_parameter(o->packet, preset, i, &row); i++)
         json_string(&j, row.name, row.value);
     json_end_object(&j);
     json_u64(&j, "makespan_ps", r->makespan_ps);
@@ -142,6 +155,8 @@ static void print_json(const struct spin_goal_options *o, const char *preset,
         snprintf(digest, sizeof digest, "%016" PRIx64, r->digest);
         json_string(&j, "digest", digest);
     }
+    if (o->packet)
+        goal_json_packet(&j, r);
     json_array(&j, "ranks");
     for (uint32_t rank = 0; rank < r->ranks; rank++) {
         json_object(&j, NULL);
@@ -185,21 +200,38 @@ static int parse_noise(const struct cli_command *command, const struct run_optio
 
 static int simulate(const struct cli_command *command, const struct run_options *o,
                     const char *path) {
-    const char *preset = o->preset ? o->preset : "loggopsim";
     struct spin_goal_options options = {.digest = o->digest, .trace = o->trace};
     struct spin_goal_result result;
     struct spin_error err;
     struct spin_goal *goal;
+    struct spin_packet packet;
     struct progress progress = {0};
-    if (o->model && strcmp(o->model, "loggops") != 0)
-        return cli_error(command, CLI_USAGE, "unknown model '%s'; there is loggops", o->model);
+    bool packets = o->model && strcmp(o->model, "packet") == 0;
+    if (o->model && !packets && strcmp(o->model, "loggops") != 0)
+        return cli_error(command, CLI_USAGE, "unknown model '%s'; there are loggops and packet",
+                         o->model);
+    if (!packets && (o->topology || o->fail.count || o->links))
+        return cli_error(
+            command, CLI_USAGE,
+            "--topology, --fail and --links need --model packet: the LogGOPS model has "
+            "no links");
     if (o->json && o->csv)
         return cli_error(command, CLI_USAGE, "--json and --csv: choose one");
-    if (spin_loggops_preset(preset, &options.loggops, &err) != SPIN_OK)
+    const char *preset = o->preset ? o->preset : packets ? "sc17-int" : "loggopsim";
+    if (spin_loggops_preset(preset, &options.loggops, &err) != SPIN_OK ||
+        (packets && spin_packet_preset(preset, &packet, &err) != SPIN_OK))
         return cli_report(command, &err);
     for (int i = 0; i < o->set.count; i++)
-        if (spin_loggops_set(&options.loggops, o->set.items[i], &err) != SPIN_OK)
+        if ((packets ? goal_set_packet(&options.loggops, &packet, o->set.items[i], &err)
+                     : spin_loggops_set(&options.loggops, o->set.items[i], &err)) != SPIN_OK)
             return cli_report(command, &err);
+    if (packets) {
+        packet.topology = o->topology ? o->topology : packet.topology;
+        packet.failures = o->fail.items;
+        packet.failure_count = o->fail.count;
+        packet.link_report = o->links;
+        options.packet = &packet;
+    }
     int status = parse_noise(command, o, &options.noise);
     if (status)
         return status;

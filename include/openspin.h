@@ -120,8 +120,37 @@ struct spin_noise {
     bool together; /* all ranks begin at the same place of the record */
 };
 
+/* The packet model: messages travel as packets over links and switches (docs/network.md). */
+enum { SPIN_QUEUE_UNLIMITED, SPIN_QUEUE_DROPTAIL, SPIN_QUEUE_CREDIT };
+enum { SPIN_SWITCH_CUT_THROUGH, SPIN_SWITCH_STORE };
+enum { SPIN_ROUTE_SINGLE, SPIN_ROUTE_HASH };
+enum { SPIN_DMA_NONE, SPIN_DMA_RECEIVE, SPIN_DMA_BOTH };
+enum { SPIN_PLACE_LINEAR, SPIN_PLACE_RANDOM };
+struct spin_packet {
+    const char *topology; /* "fattree:36"; see spin_packet_set for the rest */
+    uint64_t link_fs, link_latency_ps, global_latency_ps, switch_ps;
+    uint64_t mtu_bytes, header_bytes, buffer_bytes;
+    uint64_t queue, switching, routing, placement; /* of the enumerations above */
+    uint64_t seed;
+    uint64_t loss, corruption, duplication, reordering; /* fractions of 2^32, a packet and link */
+    uint64_t reorder_ps;
+    uint64_t retry_ps, retries;
+    uint64_t fail_links, fail_at_ps, fail_until_ps; /* so many links, drawn from the seed */
+    uint64_t dma, dma_latency_ps, dma_fs, memory_fs;
+    const char *const *failures; /* "s0-s3@1us" or "h4-s1@1us:5us" */
+    int failure_count;
+    const char *link_report; /* a CSV file with a row a link, or NULL */
+};
+/* The packet network that goes with a LogGOPS preset. */
+int spin_packet_preset(const char *name, struct spin_packet *to, struct spin_error *err);
+/* "link_rate=400Gbit/s", "link_latency=33.4ns", "queue=credit", "loss=1e-6". */
+int spin_packet_set(struct spin_packet *to, const char *assignment, struct spin_error *err);
+bool spin_packet_parameter(const struct spin_packet *of, const char *preset, int i,
+                           struct spin_parameter *row);
+
 struct spin_goal_options {
     struct spin_loggops loggops;
+    const struct spin_packet *packet; /* NULL: the LogGOPS model */
     struct spin_noise noise;
     bool digest;       /* of the event log */
     const char *trace; /* a Perfetto trace, or NULL */
@@ -130,7 +159,25 @@ struct spin_goal_options {
     void *progress_context;
 };
 
+/* What the packet model adds to a result. */
+struct spin_link_use {
+    char name[48]; /* "h0>s3" */
+    uint64_t packets, bytes, busy_ps, queued_ps, queue_max_bytes, drops;
+};
+struct spin_packet_result {
+    char topology[80];
+    uint32_t hosts, switches, links;
+    uint64_t packets, hops;                      /* sent; times links */
+    uint64_t lost, dropped, corrupted, no_route; /* packets that ended so */
+    uint64_t duplicated, retransmitted, rerouted, lost_messages;
+    uint64_t queued_ps; /* time lost in queues, all packets */
+    uint64_t dma_queued_ps;
+    uint64_t busy_links, mean_use_ppm, most_use_ppm; /* of links that sent anything */
+    struct spin_link_use busiest[8];                 /* busy_links of them at most */
+};
+
 struct spin_goal_result {
+    struct spin_packet_result packet; /* all 0 in the LogGOPS model */
     uint64_t makespan_ps;
     uint64_t events; /* operations and messages, as LogGOPSim counts them */
     uint64_t messages, bytes;

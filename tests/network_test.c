@@ -94,6 +94,7 @@ TEST(a_message_is_a_pipeline_of_packets)
             CHECK_EQ(w->last_ps, 5000 + formula(&c, links, 4096) + 999 * 81920);
             struct net_counts counts = network_counts(w->net);
             CHECK_EQ(counts.injected, 1000);
+            CHECK_EQ(counts.queued_ps, 0); /* its own packets do not queue behind each other */
             /* Memory follows what is in flight, not what is to be sent. */
             CHECK(counts.most_in_flight < 60);
             world_free(w);

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,6 +172,17 @@ bool units_probability(const char *text, uint64_t *of_2_32) {
         value /= 10;
     *of_2_32 = (uint64_t)value;
     return value <= 1ull << 32;
+}
+
+void units_thousandths(char *text, size_t room, uint64_t value, const char *unit) {
+    unsigned fraction = (unsigned)(value % 1000), digits = 3;
+    for (; digits > 0 && fraction % 10 == 0; digits--)
+        fraction /= 10;
+    if (digits)
+        snprintf(text, room, "%llu.%0*u %s", (unsigned long long)(value / 1000), (int)digits,
+                 fraction, unit);
+    else
+        snprintf(text, room, "%llu %s", (unsigned long long)(value / 1000), unit);
 }
 
 static int hex_digit(char c) {

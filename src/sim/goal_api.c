@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "sim/goal.h"
 #include "sim/loggops.h"
+#include "sim/packet_model.h"
 
 /* More would not fit into memory once it is read. */
 #define LARGEST_FILE ((size_t)1 << 36)
@@ -89,21 +90,22 @@ struct spin_goal_info spin_goal_info(const struct spin_goal *goal) {
 }
 
 static int run_engine(struct sim_engine *engine, const struct loggops *replay,
-                      const struct spin_goal *goal, const struct spin_goal_options *options,
-                      struct spin_error *err) {
+                      const struct packet_model *network, const struct spin_goal *goal,
+                      const struct spin_goal_options *options, struct spin_error *err) {
     int code;
     do {
         code = sim_run(engine, SIM_FOREVER, SLICE, err);
         if (options->progress)
             options->progress(options->progress_context, loggops_counts(replay).done,
                               goal->op_count);
-    } while (!code && sim_engine_counts(engine).pending && !loggops_stopped(replay));
+    } while (!code && sim_engine_counts(engine).pending && !loggops_stopped(replay) &&
+             !(network && packet_model_stopped(network)));
     return code;
 }
 
 static int gather(const struct loggops *replay, const struct sim_engine *engine,
-                  const struct spin_goal *goal, struct spin_goal_result *result,
-                  struct spin_error *err) {
+                  const struct packet_model *network, const struct spin_goal *goal,
+                  struct spin_goal_result *result, struct spin_error *err) {
     struct loggops_counts counts = loggops_counts(replay);
     struct sim_counts engine_counts = sim_engine_counts(engine);
     *result = (struct spin_goal_result){
@@ -128,7 +130,16 @@ static int gather(const struct loggops *replay, const struct sim_engine *engine,
         if (result->finish_ps[rank] > result->makespan_ps)
             result->makespan_ps = result->finish_ps[rank];
     }
-    return SPIN_OK;
+    if (!network)
+        return SPIN_OK;
+    result->memory_bytes += packet_model_bytes(network);
+    /* The last packet may be in after the last rank is done: use is of the longer time. */
+    uint64_t until =
+        engine_counts.now_ps > result->makespan_ps ? engine_counts.now_ps : result->makespan_ps;
+    int code = packet_model_result(network, until, &result->packet, err);
+    if (code)
+        spin_goal_result_free(result);
+    return code;
 }
 
 int spin_goal_run(const struct spin_goal *goal, const struct spin_goal_options *options,
@@ -136,6 +147,7 @@ int spin_goal_run(const struct spin_goal *goal, const struct spin_goal_options *
     *result = (struct spin_goal_result){0};
     struct noise *noise = NULL;
     struct loggops *replay = NULL;
+    struct packet_model *network = NULL;
     struct trace trace = {0};
     struct sim_engine *engine = sim_engine_new(err);
     if (!engine)
@@ -145,23 +157,32 @@ int spin_goal_run(const struct spin_goal *goal, const struct spin_goal_options *
     int code = noise_new(&options->noise, &noise, err);
     if (!code && options->trace)
         code = trace_open(&trace, options->trace, err);
+    if (!code && options->packet)
+        code = packet_model_new(&network, engine, options->packet, goal->num_ranks,
+                                options->trace ? &trace : NULL, err);
     if (!code) {
         struct loggops_setup setup = {.engine = engine,
                                       .goal = goal,
                                       .parameters = options->loggops,
+                                      .transport = network ? packet_model_transport(network) : NULL,
                                       .noise = noise,
                                       .trace = options->trace ? &trace : NULL};
         code = loggops_new(&setup, &replay, err);
     }
+    if (!code && network)
+        packet_model_attach(network, replay);
     if (!code)
-        code = run_engine(engine, replay, goal, options, err);
+        code = run_engine(engine, replay, network, goal, options, err);
     if (!code)
         code = loggops_verdict(replay, err);
+    if (network && (!code || code == SPIN_EDEADLOCK))
+        code = packet_model_verdict(network, code, err);
     if (!code)
-        code = gather(replay, engine, goal, result, err);
+        code = gather(replay, engine, network, goal, result, err);
     /* The trace of a deadlock is what one wants to look at; of a run that failed otherwise, not. */
     int closed = trace_close(&trace, code == SPIN_OK || code == SPIN_EDEADLOCK, code ? NULL : err);
     loggops_free(replay);
+    packet_model_free(network);
     sim_engine_free(engine);
     noise_free(noise);
     if (!code && closed) {

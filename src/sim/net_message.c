@@ -35,11 +35,12 @@ static void finish(struct network *net, uint32_t index, uint64_t now_ps) {
     struct message *m = &net->messages[index];
     uint64_t cookie = m->cookie;
     bool lost = m->lost;
+    uint64_t at_ps = m->stored_ps > now_ps ? m->stored_ps : now_ps;
     net->counts.messages_lost += lost;
     m->next = net->message_free;
     net->message_free = index + 1;
     if (net->on.message)
-        net->on.message(net->on.context, cookie, now_ps, lost);
+        net->on.message(net->on.context, cookie, at_ps, lost);
 }
 
 bool net_message_leave(struct network *net, uint32_t host) {
@@ -61,7 +62,17 @@ void net_message_continue(struct network *net, uint32_t host, uint64_t now_ps) {
     uint32_t bytes = left < net->config.mtu_bytes ? (uint32_t)left : net->config.mtu_bytes;
     m->sent += bytes;
     m->cut = m->sent == m->bytes;
-    net_place(net, now_ps, m->at_ps,
+    uint64_t ready_ps = m->at_ps;
+    if (m->begun) {
+        /* It was not waiting while its predecessor was sent: queues are what others make. */
+        uint32_t port = topology_next(net->topology, host, m->dst, 0).channel;
+        uint64_t free_ps = net->channels[port].free_ps;
+        ready_ps = free_ps > ready_ps ? free_ps : ready_ps;
+    }
+    m->begun = true;
+    if (net->on.fetch)
+        ready_ps = net->on.fetch(net->on.context, host, ready_ps, bytes);
+    net_place(net, now_ps, ready_ps,
               &(struct net_origin){.src = host,
                                    .dst = m->dst,
                                    .bytes = bytes,
@@ -125,6 +136,9 @@ void net_message_packet(struct network *net, const struct net_arrival *arrival, 
             return;
         }
         m->lost = true;
+    } else if (net->on.store) {
+        uint64_t in = net->on.store(net->on.context, arrival->dst, arrival->at_ps, arrival->bytes);
+        m->stored_ps = in > m->stored_ps ? in : m->stored_ps;
     }
     if (--m->packets_left == 0)
         finish(net, index, arrival->at_ps);

@@ -39,6 +39,10 @@ void net_no_memory(struct network *net) {
     sim_stop(net->engine);
 }
 
+uint64_t network_latest_ps(const struct network *net) {
+    return net->latest_ps;
+}
+
 int network_check(const struct network *net, struct spin_error *err) {
     if (!net->out_of_memory)
         return SPIN_OK;
@@ -174,6 +178,8 @@ static void arrive(void *context, const struct sim_event *event) {
     uint64_t now_ps = event->at_ps;
     struct packet *p = &net->packets[index];
     struct topo_hop hop = {.channel = TOPO_NONE};
+    if (now_ps > net->latest_ps)
+        net->latest_ps = now_ps;
     bool at_switch = node >= net->topology->hosts;
     if (net->slots && at_switch) {
         const char *slot = (const char *)&net->slots[p->slot];
@@ -428,6 +434,8 @@ struct net_counts network_counts(const struct network *net) {
 
 struct net_link network_link(const struct network *net, uint32_t channel) {
     const struct channel *c = &net->channels[channel];
+    if (!c->packets && !c->drops)
+        return (struct net_link){0};
     struct topo_hop hop = topology_channel(net->topology, channel);
     uint64_t rate = net->kinds[hop.channel == TOPO_NONE ? 0 : hop.kind].fs_per_byte;
     unsigned __int128 most = (unsigned __int128)c->most_ps * 1000 / rate;

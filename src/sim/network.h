@@ -87,8 +87,14 @@ struct net_arrival {
 struct net_callbacks {
     void *context;
     void (*packet)(void *context, const struct net_arrival *arrival);
-    /* The last byte of a message is in (or, when `lost`, never will be). */
+    /* The last byte of a message is in (or, when `lost`, never will be), as of at_ps: now, or later
+     * by what `store` said. */
     void (*message)(void *context, uint64_t cookie, uint64_t at_ps, bool lost);
+    /* Between the card and the host's memory, packets of messages only; NULL for no cost. `store`
+     * is called when a packet is in and says when it is in memory; `fetch` when one is to be sent
+     * from at_ps on, and says when the card has it. */
+    uint64_t (*store)(void *context, uint32_t host, uint64_t at_ps, uint32_t bytes);
+    uint64_t (*fetch)(void *context, uint32_t host, uint64_t at_ps, uint32_t bytes);
     /* For traces: a packet occupies a channel from start to end. NULL for none. */
     void (*transmit)(void *context, uint32_t channel, uint64_t start_ps, uint64_t end_ps,
                      uint32_t src, uint32_t dst, uint32_t bytes);
@@ -111,6 +117,8 @@ void network_inject(struct network *net, uint64_t now_ps, uint32_t src, uint32_t
 void network_send(struct network *net, uint64_t now_ps, uint64_t at_ps, uint32_t src, uint32_t dst,
                   uint64_t bytes, uint32_t flow, uint64_t cookie);
 int network_check(const struct network *net, struct spin_error *err);
+/* The latest time at which anything has happened in it. */
+uint64_t network_latest_ps(const struct network *net);
 
 struct net_counts {
     uint64_t injected, duplicated; /* packets */

@@ -80,10 +80,11 @@ struct release {
 
 struct message {
     uint64_t cookie, bytes, sent, at_ps;
+    uint64_t stored_ps; /* its packets that are in are in memory by then */
     uint64_t packets_left;
     uint32_t src, dst, flow;
-    uint32_t next;  /* in the host's queue or the free list, index + 1 */
-    bool lost, cut; /* cut: its last packet is on the way */
+    uint32_t next;         /* in the host's queue or the free list, index + 1 */
+    bool lost, begun, cut; /* cut: its last packet is on the way */
 };
 
 struct link_kind {
@@ -114,6 +115,7 @@ struct network {
     uint32_t message_room, message_free, messages_used;
     uint32_t *host_first, *host_last; /* messages to send, index + 1; first one is being sent */
     bool out_of_memory;
+    uint64_t latest_ps;
 
     struct net_failure *failures;
     uint8_t *broken; /* a bit a channel; NULL when no failure is planned */

@@ -109,18 +109,6 @@ int spin_loggops_set(struct spin_loggops *to, const char *assignment, struct spi
                      (int)(length < 60 ? length : 60), assignment);
 }
 
-/* A number of 1/1000 as a decimal without trailing zeros. */
-static void thousandths(char *text, size_t room, uint64_t value, const char *unit) {
-    unsigned fraction = (unsigned)(value % 1000), digits = 3;
-    for (; digits > 0 && fraction % 10 == 0; digits--)
-        fraction /= 10;
-    if (digits)
-        snprintf(text, room, "%llu.%0*u %s", (unsigned long long)(value / 1000), (int)digits,
-                 fraction, unit);
-    else
-        snprintf(text, room, "%llu %s", (unsigned long long)(value / 1000), unit);
-}
-
 bool spin_loggops_parameter(const struct spin_loggops *of, const char *preset, int i,
                             struct spin_parameter *row) {
     if (i < 0 || i >= PARAMETERS)
@@ -134,6 +122,6 @@ bool spin_loggops_parameter(const struct spin_loggops *of, const char *preset, i
     if (p->unit == BYTES)
         snprintf(row->value, sizeof row->value, "%llu B", (unsigned long long)value);
     else
-        thousandths(row->value, sizeof row->value, value, p->unit == TIME ? "ns" : "ps/B");
+        units_thousandths(row->value, sizeof row->value, value, p->unit == TIME ? "ns" : "ps/B");
     return true;
 }
