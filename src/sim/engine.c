@@ -56,7 +56,7 @@ struct slab {
 };
 
 struct kind {
-    sim_handler *run;
+    sim_handler *run, *ahead;
     void *context;
 };
 
@@ -78,8 +78,6 @@ struct sim_engine {
 
     bool digesting;
     uint64_t digest;
-    sim_handler *ahead;
-    void *ahead_context;
     unsigned kinds_count;
     struct kind kinds[256];
 };
@@ -104,13 +102,18 @@ void sim_engine_free(struct sim_engine *engine) {
 
 unsigned sim_engine_kind(struct sim_engine *engine, sim_handler *run, void *context) {
     assert(engine->kinds_count < 256);
-    engine->kinds[engine->kinds_count] = (struct kind){run, context};
+    engine->kinds[engine->kinds_count] = (struct kind){.run = run, .context = context};
     return engine->kinds_count++;
 }
 
-void sim_engine_ahead(struct sim_engine *engine, sim_handler *ahead, void *context) {
-    engine->ahead = ahead;
-    engine->ahead_context = context;
+void sim_engine_ahead(struct sim_engine *engine, unsigned kind, sim_handler *ahead) {
+    engine->kinds[kind].ahead = ahead;
+}
+
+static inline void look_ahead(const struct sim_engine *engine, const struct sim_event *event) {
+    const struct kind *kind = &engine->kinds[event->order & 255];
+    if (kind->ahead)
+        kind->ahead(kind->context, event);
 }
 
 void sim_engine_digest(struct sim_engine *engine) {
@@ -294,8 +297,11 @@ static bool advance(struct sim_engine *engine) {
     }
     engine->ready = (struct list){0};
     for (struct chunk *c = opened.head, *next; c; c = next) {
-        for (uint32_t i = 0; i < c->count; i++)
+        for (uint32_t i = 0; i < c->count; i++) {
+            if (level == 1) /* due within 64 ps: what they touch is best fetched now */
+                look_ahead(engine, &c->events[i]);
             insert(engine, &c->events[i]);
+        }
         next = c->next;
         release_chunk(engine, c);
     }
@@ -318,8 +324,11 @@ static inline bool take(struct sim_engine *engine, uint64_t until_ps, struct sim
     if (first->at_ps > until_ps)
         return false;
     *event = *first;
-    if (engine->ahead && head->first + AHEAD < head->count)
-        engine->ahead(engine->ahead_context, first + AHEAD);
+    uint32_t further = head->first + AHEAD;
+    if (further < head->count)
+        look_ahead(engine, first + AHEAD);
+    else if (head->next && further - head->count < head->next->count)
+        look_ahead(engine, &head->next->events[further - head->count]);
     if (++head->first == head->count) {
         engine->ready.head = head->next;
         if (!head->next)
