@@ -31,6 +31,7 @@ struct world {
     struct waiting *posted, *unexpected;
     size_t posted_count, unexpected_count;
     uint64_t next_number;
+    wide waited;
 };
 
 static wide *O(struct world *w, uint32_t rank, int cpu) {
@@ -65,6 +66,13 @@ static wide not_negative(wide t) {
 
 static void push(struct world *w, struct event e) {
     w->queue[w->queued++] = e;
+}
+
+/* Back into the queue with its number. */
+static void push_again(struct world *w, struct event e, wide free_at) {
+    w->waited += free_at - e.time;
+    e.time = free_at;
+    push(w, e);
 }
 
 static struct event pop(struct world *w) {
@@ -138,8 +146,7 @@ static void do_op(struct world *w, struct event e) {
     wide t = e.time;
     if (o->type == GOAL_CALC) {
         if (*O(w, e.rank, o->cpu) > t) {
-            e.time = *O(w, e.rank, o->cpu);
-            push(w, e);
+            push_again(w, e, *O(w, e.rank, o->cpu));
             return;
         }
         *O(w, e.rank, o->cpu) = t + (wide)o->size * 1000;
@@ -148,8 +155,7 @@ static void do_op(struct world *w, struct event e) {
     } else if (o->type == GOAL_SEND) {
         wide free_at = larger(*O(w, e.rank, o->cpu), *S(w, e.rank, o->nic));
         if (free_at > t) {
-            e.time = free_at;
-            push(w, e);
+            push_again(w, e, free_at);
             return;
         }
         *O(w, e.rank, o->cpu) = not_negative(t + w->p->o_ps + per_byte(o->size, w->p->O_fs));
@@ -176,8 +182,7 @@ static void do_message(struct world *w, struct event e) {
     wide t = e.time, free_at = larger(*O(w, to, o->cpu), *R(w, to, o->nic));
     struct waiting found;
     if (free_at > t) {
-        e.time = free_at;
-        push(w, e);
+        push_again(w, e, free_at);
         return;
     }
     *O(w, to, o->cpu) =
@@ -192,14 +197,15 @@ static void do_message(struct world *w, struct event e) {
     }
 }
 
-uint32_t slow_loggops(const struct spin_goal *goal, const struct spin_loggops *p,
-                      uint64_t *finish) {
+uint32_t slow_loggops(const struct spin_goal *goal, const struct spin_loggops *p, uint64_t *finish,
+                      uint64_t *queue_ps) {
     uint32_t ops = goal->op_count, ranks = goal->num_ranks, left = 0;
     struct world w = {.goal = goal, .p = p, .cpus = goal->max_cpu + 1u, .nics = goal->max_nic + 1u};
     w.nexto = calloc(ranks * w.cpus, sizeof(wide));
     w.nextgs = calloc(ranks * w.nics, sizeof(wide));
     w.nextgr = calloc(ranks * w.nics, sizeof(wide));
-    w.waits = goal_dependencies(goal);
+    w.waits = calloc(ops + 1, sizeof *w.waits);
+    goal_dependencies(goal, w.waits);
     w.released = calloc(ops + 1, sizeof(bool));
     w.done = calloc(ops + 1, sizeof(bool));
     w.queue = calloc(2 * ops + 1, sizeof *w.queue);
@@ -214,6 +220,7 @@ uint32_t slow_loggops(const struct spin_goal *goal, const struct spin_loggops *p
             do_message(&w, e);
         release(&w, false);
     }
+    *queue_ps = (uint64_t)w.waited;
     for (uint32_t i = 0; i < ops; i++)
         left += !w.done[i];
     for (uint32_t rank = 0; rank < ranks; rank++) {

@@ -8,7 +8,9 @@
 
 #include "sim/goal.h"
 
-/* finish[ranks] in picoseconds. Returns how many operations are not done at the end. */
-uint32_t slow_loggops(const struct spin_goal *goal, const struct spin_loggops *p, uint64_t *finish);
+/* finish[ranks] in picoseconds, and all the time that events went back for. Returns how many
+ * operations are not done at the end. */
+uint32_t slow_loggops(const struct spin_goal *goal, const struct spin_loggops *p, uint64_t *finish,
+                      uint64_t *queue_ps);
 
 #endif

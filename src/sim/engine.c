@@ -324,8 +324,11 @@ static inline bool take(struct sim_engine *engine, uint64_t until_ps, struct sim
     if (first->at_ps > until_ps)
         return false;
     *event = *first;
-    if (head->first + AHEAD < head->count)
+    uint32_t further = head->first + AHEAD;
+    if (further < head->count)
         look_ahead(engine, first + AHEAD);
+    else if (head->next && further - head->count < head->next->count)
+        look_ahead(engine, &head->next->events[further - head->count]);
     if (++head->first == head->count) {
         engine->ready.head = head->next;
         if (!head->next)

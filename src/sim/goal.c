@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/pages.h"
 
 struct goal_link {
     uint32_t before, after; /* `after` with GOAL_ON_START */
@@ -18,19 +19,18 @@ const char *goal_type_word(unsigned type) {
     return type >= 1 && type < sizeof words / sizeof words[0] ? words[type] : "unknown";
 }
 
-/* Doubles an array when it is full. Large blocks are moved by remapping, so the unused half costs
- * address space, not memory. */
+/* Doubles an array when it is full. The unused half costs address space, not memory. */
 static bool room_for(void **array, uint32_t *room, uint32_t count, size_t item) {
     if (count < *room)
         return true;
     if (count == UINT32_MAX)
         return false;
-    uint64_t larger = *room ? 2ull * *room : 64;
+    uint64_t larger = *room ? 2ull * *room : 4096 / item;
     if (larger <= count)
         larger = (uint64_t)count + 1;
     if (larger > UINT32_MAX)
         larger = UINT32_MAX;
-    void *moved = realloc(*array, larger * item);
+    void *moved = pages_grow(*array, *room * item, larger * item);
     if (!moved)
         return false;
     *array = moved;
@@ -38,6 +38,7 @@ static bool room_for(void **array, uint32_t *room, uint32_t count, size_t item) 
     return true;
 }
 #define ROOM(array, room, count) room_for((void **)&(array), &(room), count, sizeof *(array))
+#define FREE(array, room)        pages_free(array, (size_t)(room) * sizeof *(array))
 
 struct spin_goal *goal_new(uint32_t num_ranks, struct spin_error *err) {
     struct spin_goal *goal = calloc(1, sizeof *goal);
@@ -58,11 +59,11 @@ void goal_free(struct spin_goal *goal) {
     if (!goal)
         return;
     free(goal->first_op);
-    free(goal->ops);
-    free(goal->edges);
-    free(goal->portals);
-    free(goal->links);
-    free(goal->scratch);
+    FREE(goal->ops, goal->op_room);
+    FREE(goal->edges, goal->edge_room);
+    FREE(goal->portals, goal->portals_room);
+    FREE(goal->links, goal->link_room);
+    FREE(goal->scratch, goal->scratch_room);
     free(goal);
 }
 
@@ -254,13 +255,11 @@ char *goal_describe(const struct spin_goal *goal, uint32_t op, char *text, size_
     return text;
 }
 
-uint32_t *goal_dependencies(const struct spin_goal *goal) {
-    uint32_t *waits = calloc((size_t)goal->op_count + 1, sizeof *waits);
-    for (uint32_t rank = 0; waits && rank < goal->num_ranks; rank++) {
+void goal_dependencies(const struct spin_goal *goal, uint32_t *waits) {
+    for (uint32_t rank = 0; rank < goal->num_ranks; rank++) {
         uint32_t first = goal->first_op[rank];
         uint32_t end = goal->ops[goal->first_op[rank + 1]].successors;
         for (uint32_t e = goal->ops[first].successors; e < end; e++)
             waits[first + (goal->edges[e] & ~GOAL_ON_START)]++;
     }
-    return waits;
 }

@@ -107,8 +107,8 @@ static inline uint32_t goal_rank_ops(const struct spin_goal *goal, uint32_t rank
 const struct goal_portals *goal_portals_of(const struct spin_goal *goal, uint32_t op);
 /* "recv 8b from 2 tag 5", for messages. Returns `text`. */
 char *goal_describe(const struct spin_goal *goal, uint32_t op, char *text, size_t room);
-/* How many operations each operation of the schedule waits for: [op_count], to be freed. */
-uint32_t *goal_dependencies(const struct spin_goal *goal);
+/* Adds to waits[op_count] how many operations each operation of the schedule waits for. */
+void goal_dependencies(const struct spin_goal *goal, uint32_t *waits);
 
 /* ---- files ---- */
 

@@ -318,9 +318,10 @@ static void write_rank(const struct spin_goal *goal, uint32_t rank, const uint32
 int goal_write_binary(const struct spin_goal *goal, bool portals, FILE *out,
                       struct spin_error *err) {
     unsigned node = portals || goal->portals_count ? PORTALS_NODE : PLAIN_NODE;
-    uint32_t *waits = goal_dependencies(goal);
+    uint32_t *waits = calloc((size_t)goal->op_count + 1, sizeof *waits);
     if (!waits)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    goal_dependencies(goal, waits);
     uint8_t head[BASE + HEADER];
     put_u64(head, MAGIC);
     put_u32(head + 8, goal->num_ranks);

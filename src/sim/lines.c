@@ -2,7 +2,11 @@
 
 #include <stdlib.h>
 
-#define NO_GUARD UINT64_MAX
+#include "base/pages.h"
+
+/* Up to so many lines are an array by key: zero pages that nobody touches cost nothing. Beyond, as
+ * with 256 cpus and 256 nics on every rank, those in use are found by hashing. */
+#define MOST_BY_KEY (1ull << 26)
 
 struct waiter {
     struct sim_event event;
@@ -10,28 +14,41 @@ struct waiter {
 };
 
 struct line {
-    uint64_t key;   /* 0: empty slot */
-    uint64_t guard; /* sequence number of the one in the queue */
-    uint32_t first; /* root of the heap, 0 when nobody stands in line */
+    uint64_t guard;  /* 1 + sequence number of the one in the queue, 0 for none */
+    uint64_t due_ps; /* its time there */
+    uint32_t first;  /* root of the heap, 0 when nobody stands in line */
+};
+
+struct slot {
+    uint64_t key; /* + 1; 0: empty */
+    uint32_t line;
 };
 
 struct lines {
-    struct line *slots; /* open addressing; a line stays once it has been used */
-    uint64_t mask, used;
+    struct line *lines; /* by key; or, with slots, [1...] in order of first use */
+    uint64_t line_room, line_count;
+    struct slot *slots;
+    uint64_t mask;
     struct waiter *waiters; /* [1...]; 0 is none */
-    uint32_t count, room, free_waiters;
+    uint64_t count, room;
+    uint32_t free_waiters;
     bool out_of_memory;
 };
 
-struct lines *lines_new(void) {
+struct lines *lines_new(uint64_t keys) {
     struct lines *l = calloc(1, sizeof *l);
     if (!l)
         return NULL;
-    l->mask = 255;
     l->count = 1;
-    l->slots = calloc(l->mask + 1, sizeof *l->slots);
-    if (!l->slots) {
-        free(l);
+    l->line_count = 1;
+    l->line_room = keys <= MOST_BY_KEY ? keys : 256;
+    l->lines = pages_new(l->line_room * sizeof *l->lines);
+    if (keys > MOST_BY_KEY) {
+        l->mask = 2 * l->line_room - 1;
+        l->slots = pages_new((l->mask + 1) * sizeof *l->slots);
+    }
+    if (!l->lines || (l->mask && !l->slots)) {
+        lines_free(l);
         return NULL;
     }
     return l;
@@ -40,8 +57,9 @@ struct lines *lines_new(void) {
 void lines_free(struct lines *l) {
     if (!l)
         return;
-    free(l->slots);
-    free(l->waiters);
+    pages_free(l->lines, l->line_room * sizeof *l->lines);
+    pages_free(l->slots, (l->mask + 1) * sizeof *l->slots);
+    pages_free(l->waiters, l->room * sizeof *l->waiters);
     free(l);
 }
 
@@ -50,38 +68,63 @@ bool lines_out_of_memory(const struct lines *l) {
 }
 
 uint64_t lines_bytes(const struct lines *l) {
-    return (l->mask + 1) * sizeof *l->slots + (uint64_t)l->room * sizeof *l->waiters;
+    if (l->count == 1)
+        return 0; /* nobody ever stood in line: at most some guards' pages are touched */
+    return (l->slots ? (l->mask + 1) * sizeof *l->slots : 0) + l->line_room * sizeof *l->lines +
+           l->room * sizeof *l->waiters;
 }
 
-static struct line *find(const struct lines *l, uint64_t key) {
-    uint64_t h = key * 0x9e3779b97f4a7c15ull;
+static struct slot *find_slot(struct slot *slots, uint64_t mask, uint64_t key) {
+    uint64_t h = (key + 1) * 0x9e3779b97f4a7c15ull;
     for (uint64_t i = h ^ h >> 32;; i++) {
-        struct line *line = &l->slots[i & l->mask];
-        if (line->key == key || !line->key)
-            return line;
+        struct slot *slot = &slots[i & mask];
+        if (slot->key == key + 1 || !slot->key)
+            return slot;
     }
 }
 
-static struct line *find_or_add(struct lines *l, uint64_t key) {
-    struct line *line = find(l, key);
-    if (line->key)
-        return line;
-    if (2 * l->used >= l->mask) {
-        struct lines larger = {.mask = 2 * l->mask + 1};
-        larger.slots = calloc(larger.mask + 1, sizeof *larger.slots);
-        if (!larger.slots)
-            return NULL;
-        for (uint64_t i = 0; i <= l->mask; i++)
-            if (l->slots[i].key)
-                *find(&larger, l->slots[i].key) = l->slots[i];
-        free(l->slots);
-        l->slots = larger.slots;
-        l->mask = larger.mask;
-        line = find(l, key);
+/* Twice the lines and slots. */
+static bool grow_lines(struct lines *l) {
+    uint64_t mask = 2 * l->mask + 1;
+    struct slot *slots = pages_new((mask + 1) * sizeof *slots);
+    struct line *lines =
+        pages_grow(l->lines, l->line_room * sizeof *lines, 2 * l->line_room * sizeof *lines);
+    if (lines) {
+        l->lines = lines;
+        l->line_room *= 2;
     }
-    *line = (struct line){key, NO_GUARD, 0};
-    l->used++;
-    return line;
+    if (!slots || !lines) {
+        pages_free(slots, (mask + 1) * sizeof *slots);
+        return false;
+    }
+    for (uint64_t i = 0; i <= l->mask; i++)
+        if (l->slots[i].key)
+            *find_slot(slots, mask, l->slots[i].key - 1) = l->slots[i];
+    pages_free(l->slots, (l->mask + 1) * sizeof *l->slots);
+    l->slots = slots;
+    l->mask = mask;
+    return true;
+}
+
+/* The line of the key; made if need be, NULL when there is no memory for it. */
+static struct line *find(struct lines *l, uint64_t key) {
+    if (!l->slots)
+        return &l->lines[key];
+    struct slot *slot = find_slot(l->slots, l->mask, key);
+    if (!slot->key) {
+        if (l->line_count == l->line_room) {
+            if (!grow_lines(l))
+                return NULL;
+            slot = find_slot(l->slots, l->mask, key);
+        }
+        *slot = (struct slot){key + 1, (uint32_t)l->line_count++};
+    }
+    return &l->lines[slot->line];
+}
+
+void lines_prefetch(const struct lines *l, uint64_t key) {
+    if (!l->slots)
+        __builtin_prefetch(&l->lines[key]);
 }
 
 static uint32_t new_waiter(struct lines *l) {
@@ -91,15 +134,16 @@ static uint32_t new_waiter(struct lines *l) {
         return w;
     }
     if (l->count >= l->room) {
-        uint64_t room = l->room ? 2ull * l->room : 1024;
-        struct waiter *larger =
-            room > UINT32_MAX ? NULL : realloc(l->waiters, room * sizeof *larger);
+        uint64_t room = l->room ? 2 * l->room : 1024;
+        struct waiter *larger = room > UINT32_MAX ? NULL
+                                                  : pages_grow(l->waiters, l->room * sizeof *larger,
+                                                               room * sizeof *larger);
         if (!larger)
             return 0;
         l->waiters = larger;
-        l->room = (uint32_t)room;
+        l->room = room;
     }
-    return l->count++;
+    return (uint32_t)l->count++;
 }
 
 /* The root of two heaps: the later one goes behind the earlier. */
@@ -140,17 +184,20 @@ static uint32_t without_root(struct lines *l, uint32_t root) {
     return heap;
 }
 
-bool lines_wait(struct lines *l, uint64_t key, const struct sim_event *event) {
-    struct line *line = find_or_add(l, key);
-    uint64_t sequence = sim_order_sequence(event->order);
+bool lines_wait(struct lines *l, uint64_t key, const struct sim_event *event, uint64_t free_ps) {
+    struct line *line = find(l, key);
+    uint64_t me = sim_order_sequence(event->order) + 1;
     if (!line) {
         l->out_of_memory = true;
         return true;
     }
-    if (sequence <= line->guard) {
+    if (line->guard && free_ps < line->due_ps)
+        return true;
+    if (!line->guard || me <= line->guard) {
         /* A guard that is passed over stays in the queue, and joins the line when its turn comes.
          */
-        line->guard = sequence;
+        line->guard = me;
+        line->due_ps = free_ps;
         return true;
     }
     uint32_t w = new_waiter(l);
@@ -163,18 +210,19 @@ bool lines_wait(struct lines *l, uint64_t key, const struct sim_event *event) {
     return false;
 }
 
-bool lines_ran(struct lines *l, uint64_t key, const struct sim_event *event,
+bool lines_ran(struct lines *l, uint64_t key, const struct sim_event *event, uint64_t free_ps,
                struct sim_event *next) {
     struct line *line = find(l, key);
-    if (!line->key || line->guard != sim_order_sequence(event->order))
+    if (!line || line->guard != sim_order_sequence(event->order) + 1)
         return false;
     uint32_t first = line->first;
     if (!first) {
-        line->guard = NO_GUARD;
+        line->guard = 0;
         return false;
     }
     *next = l->waiters[first].event;
-    line->guard = sim_order_sequence(next->order);
+    line->guard = sim_order_sequence(next->order) + 1;
+    line->due_ps = free_ps;
     line->first = without_root(l, first);
     l->waiters[first].next = l->free_waiters;
     l->free_waiters = first;

@@ -26,16 +26,19 @@
 
 struct lines;
 
-struct lines *lines_new(void);
+/* Keys are 0 to keys - 1. */
+struct lines *lines_new(uint64_t keys);
 void lines_free(struct lines *l);
 
-/* The event found the resources of line `key` (not 0) busy. True: it is (or has become) the guard
- * and must be put back into the queue. False: it stands in line, since event->at_ps. */
-bool lines_wait(struct lines *l, uint64_t key, const struct sim_event *event);
+/* The event found the resources of line `key` busy until `free_ps`. True: it must be put back into
+ * the queue at that time. False: it stands in line, since event->at_ps. */
+bool lines_wait(struct lines *l, uint64_t key, const struct sim_event *event, uint64_t free_ps);
 /* The event, which had waited, has run. True: *next becomes the guard and must be put back into the
- * queue; its at_ps is when it joined the line. */
-bool lines_ran(struct lines *l, uint64_t key, const struct sim_event *event,
+ * queue at `free_ps`; its at_ps is when it joined the line. */
+bool lines_ran(struct lines *l, uint64_t key, const struct sim_event *event, uint64_t free_ps,
                struct sim_event *next);
+/* Brings the line near before it is looked at. */
+void lines_prefetch(const struct lines *l, uint64_t key);
 bool lines_out_of_memory(const struct lines *l);
 uint64_t lines_bytes(const struct lines *l);
 

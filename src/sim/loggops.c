@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/pages.h"
 #include "sim/lines.h"
 #include "sim/match.h"
 
@@ -93,7 +94,7 @@ static inline void schedule_op(struct loggops *l, uint32_t rank, uint32_t index)
     if (op->type == GOAL_SEND)
         at = later(at, *nextgs(l, rank, op->nic));
     sim_schedule(l->engine, at, l->kinds[op->type - GOAL_SEND],
-                 (union sim_payload){.u32 = {index, rank}});
+                 (union sim_payload){.u32 = {index, rank, op->peer, op->tag}});
     l->counts.events++;
 }
 
@@ -176,8 +177,14 @@ static void complete_both(struct loggops *l, uint32_t rank, uint32_t receive, un
 
 /* ---- waiting for a busy cpu or nic ---- */
 
-static inline uint64_t line_key(enum kind kind, uint32_t rank, unsigned cpu, unsigned nic) {
-    return (uint64_t)rank << 20 | (uint64_t)cpu << 12 | (uint64_t)nic << 4 | (kind + 1u);
+/* A rank's lines: one a cpu for calcs, then one a pair of cpu and nic for sends, then for messages.
+ */
+static inline uint64_t line_key(const struct loggops *l, enum kind kind, uint32_t rank,
+                                const struct goal_op *op) {
+    uint64_t pairs = (uint64_t)l->cpus * l->nics, key = rank * (l->cpus + 2 * pairs);
+    if (kind == CALC)
+        return key + op->cpu;
+    return key + l->cpus + (kind == MESSAGE ? pairs : 0) + (uint64_t)op->cpu * l->nics + op->nic;
 }
 
 static void wait_until(struct loggops *l, const struct sim_event *event, enum kind kind,
@@ -185,7 +192,7 @@ static void wait_until(struct loggops *l, const struct sim_event *event, enum ki
                        uint64_t free_ps) {
     struct sim_event again = *event;
     again.order = (event->order & ~255ull) | l->kinds[waited];
-    if (lines_wait(l->lines, line_key(kind, rank, op->cpu, kind == CALC ? 0 : op->nic), &again)) {
+    if (lines_wait(l->lines, line_key(l, kind, rank, op), &again, free_ps)) {
         l->counts.queue_ps += free_ps - event->at_ps;
         sim_reinsert(l->engine, &again, free_ps, l->kinds[waited]);
     }
@@ -196,11 +203,10 @@ static void next_in_line(struct loggops *l, const struct sim_event *event, enum 
                          enum kind waited, uint32_t rank, const struct goal_op *op,
                          uint64_t free_ps) {
     struct sim_event next;
-    if (sim_order_kind(event->order) != l->kinds[waited] ||
-        !lines_ran(l->lines, line_key(kind, rank, op->cpu, kind == CALC ? 0 : op->nic), event,
-                   &next))
-        return;
     free_ps = later(free_ps, event->at_ps);
+    if (sim_order_kind(event->order) != l->kinds[waited] ||
+        !lines_ran(l->lines, line_key(l, kind, rank, op), event, free_ps, &next))
+        return;
     l->counts.queue_ps += free_ps - next.at_ps;
     sim_reinsert(l->engine, &next, free_ps, l->kinds[waited]);
 }
@@ -226,7 +232,7 @@ static void on_calc(void *context, const struct sim_event *event) {
 
 static void send_out(struct loggops *l, uint32_t index, uint32_t rank, const struct goal_op *op,
                      uint64_t t) {
-    union sim_payload handle = {.u32 = {index, rank, op->peer}};
+    union sim_payload handle = {.u32 = {index, rank, op->peer, op->tag}};
     l->counts.messages++;
     l->counts.bytes += op->size;
     if (!l->transport) {
@@ -269,9 +275,9 @@ static void on_send(void *context, const struct sim_event *event) {
 static void on_receive(void *context, const struct sim_event *event) {
     struct loggops *l = context;
     uint32_t index = event->with.u32[0], rank = event->with.u32[1];
-    const struct goal_op *op = &l->goal->ops[index];
+    uint32_t source = event->with.u32[2], tag = event->with.u32[3];
     struct match_found found;
-    if (match_receive(l->match, rank, op->peer, op->tag, index, &found))
+    if (match_receive(l->match, rank, source, tag, index, &found))
         complete_both(l, rank, index, STARTED | DONE, found.source, found.op, event->at_ps);
     else
         complete(l, rank, index, STARTED);
@@ -299,17 +305,24 @@ static void on_message(void *context, const struct sim_event *event) {
     }
     next_in_line(l, event, MESSAGE, MESSAGE_WAITED, rank, op, later(*cpu, *nic));
     struct match_found found;
-    if (match_message(l->match, rank, from, op->tag, send, &found))
+    if (match_message(l->match, rank, from, event->with.u32[3], send, &found))
         complete_both(l, rank, found.op, DONE, from, send, t);
 }
 
-/* What the handler of an event will touch. */
+/* What the handlers will touch. */
 static void ahead(void *context, const struct sim_event *event) {
     const struct loggops *l = context;
-    const struct goal_op *op = &l->goal->ops[event->with.u32[0]];
-    bool message = sim_order_kind(event->order) == l->kinds[MESSAGE];
-    __builtin_prefetch(op);
-    __builtin_prefetch(&l->times[(uint64_t)event->with.u32[message ? 2 : 1] * l->stride]);
+    const uint32_t *with = event->with.u32;
+    unsigned kind = sim_order_kind(event->order);
+    __builtin_prefetch(&l->goal->ops[with[0]]);
+    if (kind == l->kinds[MESSAGE] || kind == l->kinds[MESSAGE_WAITED]) {
+        __builtin_prefetch(&l->times[(uint64_t)with[2] * l->stride]);
+        match_prefetch(l->match, with[2], with[1], with[3], true);
+    } else {
+        __builtin_prefetch(&l->times[(uint64_t)with[1] * l->stride]);
+        if (kind == l->kinds[RECEIVE])
+            match_prefetch(l->match, with[1], with[2], with[3], false);
+    }
 }
 
 /* ---- beginning and end ---- */
@@ -399,16 +412,17 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
     l->stride = l->cpus + 2 * l->nics;
     if (l->stride == 3)
         l->stride = 4; /* half a cache line, never across two */
-    l->times = calloc((size_t)goal->num_ranks * l->stride, sizeof *l->times);
-    l->waits = goal_dependencies(goal);
+    l->times = pages_new((size_t)goal->num_ranks * l->stride * sizeof *l->times);
+    l->waits = pages_new((size_t)goal->op_count * sizeof *l->waits);
     l->match = match_new(goal->wildcards);
-    l->lines = lines_new();
+    l->lines = lines_new((uint64_t)goal->num_ranks * (l->cpus + 2ull * l->cpus * l->nics));
     if (!l->times || !l->waits || !l->match || !l->lines) {
         loggops_free(l);
         return spin_fail(err, SPIN_ENOMEM,
                          "out of memory for %u ranks of %u cpus and %u nics and %u operations",
                          goal->num_ranks, goal->max_cpu + 1u, goal->max_nic + 1u, goal->op_count);
     }
+    goal_dependencies(goal, l->waits);
     for (int i = 0; i < KINDS; i++) {
         l->kinds[i] = sim_engine_kind(l->engine, handlers[i], l);
         sim_engine_ahead(l->engine, l->kinds[i], ahead);
@@ -423,8 +437,8 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
 void loggops_free(struct loggops *l) {
     if (!l)
         return;
-    free(l->times);
-    free(l->waits);
+    pages_free(l->times, (size_t)l->goal->num_ranks * l->stride * sizeof *l->times);
+    pages_free(l->waits, (size_t)l->goal->op_count * sizeof *l->waits);
     free(l->freed);
     match_free(l->match);
     lines_free(l->lines);

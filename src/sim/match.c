@@ -15,17 +15,21 @@
  *
  * and takes the oldest. So at most four look-ups, whatever waits. The node leaves all its lists at
  * once, for which lists are doubly linked; an empty list leaves the table, which stays as small as
- * what waits. Without wildcards in the schedule only the (s, t) lists exist.
+ * what waits.
+ *
+ * Without wildcards it is simpler still: of one (s, t) either receives wait or messages, never
+ * both, so they share one list and every arrival is one look-up.
  *
  * The table probes linearly and closes gaps on removal, so it needs no tombstones and no clean-up.
  */
 #include "sim/match.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "base/pages.h"
 
 enum list_kind {
-    POSTED,
+    POSTED, /* without wildcards: whatever waits */
     POSTED_BY_SOURCE,
     UNEXPECTED,
     UNEXPECTED_BY_SOURCE,
@@ -33,14 +37,15 @@ enum list_kind {
     UNEXPECTED_ALL,
 };
 
+struct link {
+    uint32_t next, prev; /* the first's prev is the last; the last's next is 0 */
+};
+
 struct node {
     uint64_t age; /* lower is older */
     uint32_t op, source, tag;
-    uint32_t next_free;
-};
-
-struct link {
-    uint32_t next, prev; /* the first's prev is the last; the last's next is 0 */
+    uint32_t message;  /* 1 for a message, 0 for a receive */
+    struct link first; /* in list 0; while it is free, `next` is the next free one */
 };
 
 struct key {
@@ -57,15 +62,15 @@ struct match_table {
     uint32_t shift; /* 64 - log2 of the slots */
     uint64_t mask, used;
     struct node *nodes; /* [1...]; 0 is none */
-    struct link *links; /* [node * lists + list] */
-    uint32_t lists;     /* 1, or 4 with wildcards */
+    struct link *links; /* in lists 1 to 3, with wildcards: [node * 3 + list - 1] */
+    bool wildcards;
     uint32_t node_count, node_room, free_nodes;
     uint64_t next_age, unexpected;
     bool out_of_memory;
 };
 
 static bool set_slots(struct match_table *m, uint32_t bits) {
-    m->slots = calloc((size_t)1 << bits, sizeof *m->slots);
+    m->slots = pages_new(sizeof *m->slots << bits);
     m->shift = 64 - bits;
     m->mask = ((uint64_t)1 << bits) - 1;
     return m->slots != NULL;
@@ -75,7 +80,7 @@ struct match_table *match_new(bool wildcards) {
     struct match_table *m = calloc(1, sizeof *m);
     if (!m)
         return NULL;
-    m->lists = wildcards ? 4 : 1;
+    m->wildcards = wildcards;
     m->node_count = 1;
     if (!set_slots(m, 10)) {
         match_free(m);
@@ -87,9 +92,9 @@ struct match_table *match_new(bool wildcards) {
 void match_free(struct match_table *m) {
     if (!m)
         return;
-    free(m->slots);
-    free(m->nodes);
-    free(m->links);
+    pages_free(m->slots, (m->mask + 1) * sizeof *m->slots);
+    pages_free(m->nodes, (size_t)m->node_room * sizeof *m->nodes);
+    pages_free(m->links, (size_t)m->node_room * 3 * sizeof *m->links);
     free(m);
 }
 
@@ -102,7 +107,7 @@ uint64_t match_unexpected(const struct match_table *m) {
 
 uint64_t match_bytes(const struct match_table *m) {
     return (m->mask + 1) * sizeof *m->slots +
-           (uint64_t)m->node_room * (sizeof *m->nodes + m->lists * sizeof *m->links);
+           (uint64_t)m->node_room * (sizeof *m->nodes + (m->wildcards ? 3 * sizeof *m->links : 0));
 }
 
 static inline struct key key_of(uint32_t rank, enum list_kind kind, uint32_t source, uint32_t tag) {
@@ -146,7 +151,7 @@ static bool grow_slots(struct match_table *m) {
     for (uint64_t i = 0; i < count; i++)
         if (old[i].head)
             *find(m, old[i].key) = old[i];
-    free(old);
+    pages_free(old, count * sizeof *old);
     return true;
 }
 
@@ -165,11 +170,12 @@ static void remove_slot(struct match_table *m, struct slot *slot) {
 }
 
 static inline struct link *link_of(const struct match_table *m, uint32_t node, uint32_t list) {
-    return &m->links[(uint64_t)node * m->lists + list];
+    return list == 0 ? &m->nodes[node].first : &m->links[(uint64_t)node * 3 + list - 1];
 }
 
-static void list_append(struct match_table *m, struct key key, uint32_t node, uint32_t list) {
-    struct slot *slot = find(m, key);
+/* `slot` is where the key is, or would go. */
+static void list_append(struct match_table *m, struct slot *slot, struct key key, uint32_t node,
+                        uint32_t list) {
     struct link *mine = link_of(m, node, list);
     mine->next = 0;
     if (!slot->head) {
@@ -201,37 +207,78 @@ static void list_remove(struct match_table *m, struct slot *slot, uint32_t node,
 
 /* ---- nodes ---- */
 
-static uint32_t new_node(struct match_table *m, uint32_t source, uint32_t tag, uint32_t op) {
-    uint32_t node = m->free_nodes;
-    if (node) {
-        m->free_nodes = m->nodes[node].next_free;
-    } else {
-        if (m->node_count >= m->node_room) {
-            uint64_t room = m->node_room ? 2ull * m->node_room : 1024;
-            if (room > UINT32_MAX)
-                return 0;
-            struct node *nodes = realloc(m->nodes, room * sizeof *nodes);
-            if (nodes)
-                m->nodes = nodes;
-            struct link *links = realloc(m->links, room * m->lists * sizeof *links);
-            if (links)
-                m->links = links;
-            if (!nodes || !links)
-                return 0;
-            m->node_room = (uint32_t)room;
-        }
-        node = m->node_count++;
+static bool grow_nodes(struct match_table *m) {
+    uint64_t room = m->node_room ? 2ull * m->node_room : 1024;
+    if (room > UINT32_MAX)
+        return false;
+    if (m->wildcards) {
+        struct link *links = pages_grow(m->links, (size_t)m->node_room * 3 * sizeof *links,
+                                        room * 3 * sizeof *links);
+        if (!links)
+            return false;
+        m->links = links;
     }
-    m->nodes[node] = (struct node){m->next_age++, op, source, tag, 0};
+    struct node *nodes =
+        pages_grow(m->nodes, (size_t)m->node_room * sizeof *nodes, room * sizeof *nodes);
+    if (!nodes)
+        return false; /* the links are larger than node_room says; nothing is used beyond it */
+    m->nodes = nodes;
+    m->node_room = (uint32_t)room;
+    return true;
+}
+
+static inline uint32_t new_node(struct match_table *m, bool message, uint32_t source, uint32_t tag,
+                                uint32_t op) {
+    uint32_t node = m->free_nodes;
+    if (node)
+        m->free_nodes = m->nodes[node].first.next;
+    else if (m->node_count < m->node_room || grow_nodes(m))
+        node = m->node_count++;
+    else
+        return 0;
+    m->nodes[node] = (struct node){m->next_age++, op, source, tag, message, {0, 0}};
     return node;
 }
 
+static inline void free_node(struct match_table *m, uint32_t node) {
+    m->nodes[node].first.next = m->free_nodes;
+    m->free_nodes = node;
+}
+
+/* ---- without wildcards ---- */
+
+static bool match_exact(struct match_table *m, uint32_t rank, bool message, uint32_t source,
+                        uint32_t tag, uint32_t op, struct match_found *found) {
+    if (2 * (m->used + 1) > m->mask && !grow_slots(m)) {
+        m->out_of_memory = true;
+        return false;
+    }
+    struct key key = key_of(rank, POSTED, source, tag);
+    struct slot *slot = find(m, key);
+    uint32_t head = slot->head;
+    if (head && m->nodes[head].message != message) {
+        *found = (struct match_found){m->nodes[head].op, source};
+        list_remove(m, slot, head, 0);
+        free_node(m, head);
+        m->unexpected -= !message;
+        return true;
+    }
+    uint32_t node = new_node(m, message, source, tag, op);
+    if (!node) {
+        m->out_of_memory = true;
+        return false;
+    }
+    list_append(m, slot, key, node, 0);
+    m->unexpected += message;
+    return false;
+}
+
+/* ---- with wildcards ---- */
+
 /* The lists that a waiting receive or message of rank is in; returns how many. */
-static inline uint32_t keys_of(const struct match_table *m, uint32_t rank, bool message,
-                               uint32_t source, uint32_t tag, struct key keys[4]) {
+static inline uint32_t keys_of(uint32_t rank, bool message, uint32_t source, uint32_t tag,
+                               struct key keys[4]) {
     keys[0] = key_of(rank, message ? UNEXPECTED : POSTED, source, tag);
-    if (m->lists == 1)
-        return 1;
     keys[1] = key_of(rank, message ? UNEXPECTED_BY_SOURCE : POSTED_BY_SOURCE, source, 0);
     if (!message)
         return 2;
@@ -243,14 +290,14 @@ static inline uint32_t keys_of(const struct match_table *m, uint32_t rank, bool 
 static void wait_in_lists(struct match_table *m, uint32_t rank, bool message, uint32_t source,
                           uint32_t tag, uint32_t op) {
     struct key keys[4];
-    uint32_t node = new_node(m, source, tag, op);
+    uint32_t node = new_node(m, message, source, tag, op);
     if (!node || (2 * (m->used + 4) > m->mask && !grow_slots(m))) {
         m->out_of_memory = true;
         return;
     }
-    uint32_t count = keys_of(m, rank, message, source, tag, keys);
+    uint32_t count = keys_of(rank, message, source, tag, keys);
     for (uint32_t i = 0; i < count; i++)
-        list_append(m, keys[i], node, i);
+        list_append(m, find(m, keys[i]), keys[i], node, i);
     m->unexpected += message;
 }
 
@@ -259,11 +306,10 @@ static void leave_lists(struct match_table *m, uint32_t rank, bool message, uint
     struct key keys[4];
     struct node *n = &m->nodes[node];
     *found = (struct match_found){n->op, n->source};
-    uint32_t count = keys_of(m, rank, message, n->source, n->tag, keys);
+    uint32_t count = keys_of(rank, message, n->source, n->tag, keys);
     for (uint32_t i = 0; i < count; i++)
         list_remove(m, find(m, keys[i]), node, i);
-    n->next_free = m->free_nodes;
-    m->free_nodes = node;
+    free_node(m, node);
     m->unexpected -= message;
 }
 
@@ -278,10 +324,9 @@ static inline uint32_t older(const struct match_table *m, uint32_t best, struct 
 bool match_receive(struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag, uint32_t op,
                    struct match_found *found) {
     uint32_t best = 0;
-    if (m->lists == 1) {
-        struct slot *slot = find(m, key_of(rank, UNEXPECTED, source, tag));
-        best = slot->head;
-    } else if (source != MATCH_ANY && tag != MATCH_ANY) {
+    if (!m->wildcards)
+        return match_exact(m, rank, false, source, tag, op, found);
+    if (source != MATCH_ANY && tag != MATCH_ANY) {
         best = older(m, best, key_of(rank, UNEXPECTED, source, tag));
         best = older(m, best, key_of(rank, UNEXPECTED, source, MATCH_ANY));
     } else if (source != MATCH_ANY) {
@@ -303,9 +348,9 @@ bool match_receive(struct match_table *m, uint32_t rank, uint32_t source, uint32
 bool match_message(struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag, uint32_t op,
                    struct match_found *found) {
     uint32_t best = 0;
-    if (m->lists == 1) {
-        best = find(m, key_of(rank, POSTED, source, tag))->head;
-    } else if (tag != MATCH_ANY) {
+    if (!m->wildcards)
+        return match_exact(m, rank, true, source, tag, op, found);
+    if (tag != MATCH_ANY) {
         best = older(m, best, key_of(rank, POSTED, source, tag));
         best = older(m, best, key_of(rank, POSTED, source, MATCH_ANY));
         best = older(m, best, key_of(rank, POSTED, MATCH_ANY, tag));

@@ -34,7 +34,7 @@ P
 if [ $? = 0 ]; then pass "the 69 finish times of LogGOPSim, exactly"; else fail "the 69 finish times of LogGOPSim, exactly" "$(cat vectors.txt)"; fi
 
 same "run prints parameters and results" "$vectors/run.txt" "$OPENSPIN" goal run "$vectors/v06_anysource_anytag.goal" --set L=2.5us --set G=400Gbit/s
-same "run prints JSON" "$vectors/run.json" "$OPENSPIN" goal run "$vectors/v02_eager_unexpected.goal" --preset sc17-int --json
+same "run prints JSON" "$vectors/run.json" bash -c 'goal run "$0" --preset sc17-int --json | grep -v memory_bytes' "$vectors/v02_eager_unexpected.goal"
 same "presets with their sources" "$vectors/presets.txt" "$OPENSPIN" goal run --presets
 check "units: 2500 is 2.5us" 0 '11084.000 ns' "$OPENSPIN" goal run "$vectors/v01_eager_pingpong.goal" --set L=2.5us --set o=1.5us --set g=1000 --set G=6ns/B --set S=64KiB
 check "parameters below a nanosecond count" 0 'makespan +141.048 ns' "$OPENSPIN" goal run "$vectors/v01_eager_pingpong.goal" --set L=0.425ns --set o=35ns --set g=0 --set G=14.285ps/B
