@@ -143,6 +143,40 @@ TEST(large_networks_are_computed_not_stored)
     topology_destroy(t);
 }
 
+/* The formulas against a search over the wiring: fat trees and tori route along shortest paths. */
+TEST(formulas_are_the_shortest_paths)
+{
+    static const char *const specs[] = {"fattree:4,levels=4", "fattree:6,hosts=50,taper=2",
+                                        "torus:5x6",          "torus:3x4x5,hosts=2",
+                                        "dragonfly:2,4,1",    "switch:9"};
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        struct topology *t = make(specs[i], 0);
+        uint32_t nodes = t->hosts + t->switches, *queue = malloc(nodes * sizeof *queue);
+        uint32_t *far = malloc(nodes * sizeof *far);
+        for (uint32_t src = 0; src < t->hosts; src++) {
+            uint32_t head = 0, tail = 0;
+            memset(far, 0xff, nodes * sizeof *far);
+            far[src] = 0;
+            queue[tail++] = src;
+            while (head < tail) {
+                uint32_t node = queue[head++];
+                for (uint32_t p = 0; p < t->family->ports(t, node); p++) {
+                    uint32_t next = t->family->port(t, node, p).node;
+                    if (next != TOPO_NONE && far[next] == UINT32_MAX) {
+                        far[next] = far[node] + 1;
+                        queue[tail++] = next;
+                    }
+                }
+            }
+            for (uint32_t dst = 0; dst < t->hosts; dst++)
+                CHECK_EQ(topology_hops(t, src, dst), far[dst]);
+        }
+        free(queue);
+        free(far);
+        topology_destroy(t);
+    }
+}
+
 /* A shift by one leaf: d-mod-k must put each flow on an up link of its own. */
 TEST(deterministic_fat_tree_has_no_conflict_on_shifts)
 {
@@ -319,7 +353,8 @@ TEST(bad_specs_are_refused)
     }
 }
 
-TEST(transfer_times_round_up) {
+TEST(transfer_times_round_up)
+{
     CHECK_EQ(transfer_ps(4096, 20000), 81920);
     CHECK_EQ(transfer_ps(1, 15600), 16);
     CHECK_EQ(transfer_ps(0, 15600), 0);
