@@ -1,18 +1,15 @@
 /* Packet-hops a second of the packet network: permutation, uniform and incast traffic on fat trees
- * of 36-port switches. Usage: bench-network [QUICK]; prints the machine beside the figures. */
+ * of 36-port switches, a torus and a dragonfly. Usage: bench-network [quick]; quick leaves out the
+ * large ones, BENCH_ONLY=n runs row n alone. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "machine.h"
 
 #include "base/rng.h"
 #include "sim/network.h"
 
 struct job {
+    const char *topology;
     uint32_t hosts;
     const char *pattern;
     enum net_flow_control flow_control;
@@ -26,12 +23,6 @@ struct bench {
     uint32_t hosts, *left, packet_bytes;
     uint64_t done;
 };
-
-static double seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static uint32_t other(struct bench *b, uint32_t host) {
     uint32_t dst = rng_below(&b->r[host], b->hosts - 1);
@@ -80,7 +71,8 @@ static void start(struct bench *b, const struct job *job) {
     }
 }
 
-static int run(const struct job *job) {
+static void run(const void *argument, double *result) {
+    const struct job *job = argument;
     struct spin_error err;
     struct topology *t;
     struct bench b = {0};
@@ -89,85 +81,70 @@ static int run(const struct job *job) {
     c.multipath = job->multipath;
     struct sim_engine *engine = sim_engine_new(&err);
     struct net_callbacks on = {.context = &b, .message = on_message};
-    if (!engine || topology_create(&t, "fattree:36", job->hosts, &err) ||
+    if (!engine || topology_create(&t, job->topology, job->hosts, &err) ||
         network_create(&b.net, engine, t, &c, &on, &err)) {
         fprintf(stderr, "bench: %s\n", err.text);
-        return 1;
+        _exit(1);
     }
-    double begin = seconds();
+    double begin = bench_cpu_seconds();
     start(&b, job);
     if (sim_run(engine, SIM_FOREVER, UINT64_MAX, &err) || network_check(b.net, &err)) {
         fprintf(stderr, "bench: %s\n", err.text);
-        return 1;
+        _exit(1);
     }
-    double took = seconds() - begin;
     struct net_counts n = network_counts(b.net);
-    struct sim_counts e = sim_engine_counts(engine);
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    static const char *const modes[] = {"unlimited", "drop-tail", "credit"};
-    printf("%9u  %-11s %-9s %-6s %11" PRIu64 "  %6.2f s  %6.2f M/s  %5.3f  %9" PRIu64 "  %5ld MB\n",
-           job->hosts, job->pattern, modes[job->flow_control], job->multipath ? "hash" : "single",
-           n.hops, took, (double)n.hops / took / 1e6, (double)e.handled / (double)n.hops,
-           n.most_in_flight, usage.ru_maxrss / 1024);
+    result[0] = bench_cpu_seconds() - begin;
+    result[1] = (double)n.hops;
+    result[2] = (double)sim_engine_counts(engine).handled;
+    result[3] = (double)n.most_in_flight;
     network_destroy(b.net);
     topology_destroy(t);
     sim_engine_free(engine);
     free(b.r);
     free(b.left);
-    return 0;
-}
-
-static void print_machine(void) {
-    char line[256], model[200] = "unknown processor";
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "model name : %199[^\n]", model) == 1)
-            break;
-    if (f)
-        fclose(f);
-    printf("machine: %s, %ld processors; compiler %s; CPU seconds, one thread\n", model,
-           sysconf(_SC_NPROCESSORS_ONLN), __VERSION__);
 }
 
 int main(int argc, char **argv) {
     (void)argv;
     bool quick = argc > 1;
     static const struct job jobs[] = {
-        {1024, "permutation", NET_UNLIMITED, 2000, false},
-        {1024, "permutation", NET_UNLIMITED, 2000, true},
-        {1024, "permutation", NET_DROP_TAIL, 2000, false},
-        {1024, "permutation", NET_CREDIT, 2000, false},
-        {1024, "uniform", NET_UNLIMITED, 2000, true},
-        {1024, "uniform", NET_CREDIT, 2000, true},
-        {1024, "incast", NET_UNLIMITED, 500, false},
-        {1024, "incast", NET_CREDIT, 500, false},
-        {65536, "permutation", NET_UNLIMITED, 40, false},
-        {65536, "permutation", NET_CREDIT, 40, false},
-        {65536, "uniform", NET_UNLIMITED, 40, true},
-        {65536, "uniform", NET_CREDIT, 40, true},
-        {65536, "incast", NET_UNLIMITED, 8, false},
-        {1048576, "permutation", NET_UNLIMITED, 3, false},
+        {"fattree:36", 1024, "permutation", NET_UNLIMITED, 2000, false},
+        {"fattree:36", 1024, "permutation", NET_UNLIMITED, 2000, true},
+        {"fattree:36", 1024, "permutation", NET_DROP_TAIL, 2000, false},
+        {"fattree:36", 1024, "permutation", NET_CREDIT, 2000, false},
+        {"fattree:36", 1024, "uniform", NET_UNLIMITED, 2000, true},
+        {"fattree:36", 1024, "uniform", NET_CREDIT, 2000, true},
+        {"fattree:36", 1024, "incast", NET_UNLIMITED, 500, false},
+        {"fattree:36", 1024, "incast", NET_CREDIT, 500, false},
+        {"torus:10x10x10", 1000, "uniform", NET_UNLIMITED, 1000, true},
+        {"torus:10x10x10", 1000, "uniform", NET_CREDIT, 1000, true},
+        {"torus:10x10x10", 1000, "permutation", NET_CREDIT, 1000, false},
+        {"dragonfly:4,8,4", 1056, "uniform", NET_UNLIMITED, 1000, true},
+        {"dragonfly:4,8,4", 1056, "permutation", NET_CREDIT, 1000, true},
+        {"fattree:36", 65536, "permutation", NET_UNLIMITED, 40, false},
+        {"fattree:36", 65536, "permutation", NET_CREDIT, 40, false},
+        {"fattree:36", 65536, "uniform", NET_UNLIMITED, 40, true},
+        {"fattree:36", 65536, "uniform", NET_CREDIT, 40, true},
+        {"fattree:36", 65536, "incast", NET_UNLIMITED, 8, false},
+        {"fattree:36", 1048576, "permutation", NET_UNLIMITED, 3, false},
     };
     const char *only = getenv("BENCH_ONLY"); /* the number of one job */
-    print_machine();
-    printf("    hosts  pattern     queues    path   packet-hops      time      speed  "
-           "events  in flight   memory\n%75s\n",
-           "a hop       most");
-    fflush(stdout);
+    bench_machine();
+    puts("  hosts   topology        pattern      queues     path    packet-hops    time     speed  "
+         "events/hop  in flight   memory");
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
-        if ((quick && jobs[i].hosts > 1024) || (only && (size_t)atoi(only) != i))
+        static const char *const modes[] = {"unlimited", "drop-tail", "credit"};
+        const struct job *job = &jobs[i];
+        if ((quick && job->hosts > 2000) || (only && (size_t)atoi(only) != i))
             continue;
-        /* A process each, so that the memory shown is the job's own. */
-        pid_t child = fork();
-        if (child == 0) {
-            int code = run(&jobs[i]);
-            fflush(stdout);
-            _exit(code);
-        }
-        int status = 1;
-        if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0)
+        double r[4];
+        double memory = bench_apart(run, job, r, 4);
+        if (memory < 0)
             return 1;
+        printf("%7u   %-15s %-12s %-10s %-6s %12.0f %5.2f s %5.2f M/s  %9.3f  %9.0f  %5.0f MB\n",
+               job->hosts, job->topology, job->pattern, modes[job->flow_control],
+               job->multipath ? "hash" : "single", r[1], r[0], r[1] / r[0] / 1e6, r[2] / r[1], r[3],
+               memory);
     }
     return 0;
 }

@@ -44,7 +44,9 @@ int net_credit_create(struct network *net, struct spin_error *err) {
     net->vcs = (uint32_t)vcs;
     net->event_wake = sim_engine_kind(net->engine, net_credit_wake, net);
     net->slots = pages_new(sizeof *net->slots * t->channels * vcs);
-    if (!net->slots)
+    if (vcs > 1)
+        net->gaps = pages_new(sizeof *net->gaps * t->channels);
+    if (!net->slots || (vcs > 1 && !net->gaps))
         return spin_fail(err, SPIN_ENOMEM, "network: out of memory for the buffers of %u ports",
                          t->channels);
     return SPIN_OK;
@@ -52,6 +54,7 @@ int net_credit_create(struct network *net, struct spin_error *err) {
 
 void net_credit_destroy(struct network *net) {
     pages_free(net->slots, sizeof *net->slots * net->topology->channels * net->vcs);
+    pages_free(net->gaps, sizeof *net->gaps * net->topology->channels);
     pages_free(net->releases, sizeof *net->releases * net->release_room);
 }
 
@@ -177,9 +180,10 @@ static uint64_t soonest_release(const struct network *net, const struct slot *s,
     uint64_t soonest = SIM_FOREVER;
     if (s->landed) {
         uint64_t from = now_ps;
-        if (s->landed_for != NET_NONE && net->vcs == 1) { /* all behind one another */
-            uint64_t free_ps = net->channels[s->landed_for].free_ps;
-            from = free_ps > from ? free_ps : from;
+        if (s->landed_for != NET_NONE) { /* all behind one another, and behind what is settled */
+            uint64_t last = net->vcs > 1 ? net->slots[s->landed_for].last_ps
+                                         : net->channels[s->landed_for].free_ps;
+            from = last > from ? last : from;
         }
         soonest = from + takes;
     }
@@ -217,16 +221,15 @@ static bool make_room(struct network *net, uint32_t slot, uint32_t bytes, uint64
 uint64_t net_credit_start(struct network *net, struct topo_hop hop, uint64_t ready_ps,
                           uint64_t takes_ps) {
     struct slot *own = &net->slots[hop.channel * net->vcs + hop.vc];
-    struct slot *first = &net->slots[hop.channel * net->vcs];
+    struct gap *gap = &net->gaps[hop.channel];
     uint64_t free_ps = net->channels[hop.channel].free_ps;
     uint64_t start = ready_ps > own->last_ps ? ready_ps : own->last_ps;
-    uint64_t in_gap = start > first->gap_ps ? start : first->gap_ps;
-    if (in_gap + takes_ps <= first->gap_end_ps) {
+    uint64_t in_gap = start > gap->from_ps ? start : gap->from_ps;
+    if (in_gap + takes_ps <= gap->to_ps) {
         start = in_gap;
-        first->gap_ps = start + takes_ps;
+        gap->from_ps = start + takes_ps;
     } else if (start > free_ps) {
-        first->gap_ps = free_ps;
-        first->gap_end_ps = start;
+        *gap = (struct gap){free_ps, start};
     } else {
         start = free_ps;
     }
@@ -368,3 +371,6 @@ void net_credit_flush(struct network *net, uint32_t channel, uint64_t now_ps) {
         }
     }
 }
+
+_Static_assert(sizeof(struct slot) == 128, "a slot is two cache lines");
+_Static_assert(sizeof(struct packet) == 64, "a packet is a cache line");

@@ -67,11 +67,16 @@ struct slot {
     uint8_t count;                /* of the releases kept here, earliest first */
     uint32_t release_bytes[NET_INLINE_RELEASES];
     uint64_t release_ps[NET_INLINE_RELEASES];
-    uint64_t credit_ps;          /* `used` holds as of this time */
-    uint64_t wake_ps;            /* 1 + the time of the wake-up that is due, or 0 */
-    uint64_t last_ps;            /* the last packet's end on the wire: the next follows it */
-    uint64_t gap_ps, gap_end_ps; /* in the first slot of a channel: the wire is idle in between */
+    uint64_t credit_ps; /* `used` holds as of this time */
+    uint64_t wake_ps;   /* 1 + the time of the wake-up that is due, or 0 */
+    uint64_t last_ps;   /* the last packet's end on the wire: the next follows it */
 } __attribute__((aligned(128)));
+
+/* Where a wire is idle although departures after that are settled; several virtual channels only.
+ */
+struct gap {
+    uint64_t from_ps, to_ps;
+};
 
 struct release {
     uint64_t at_ps;
@@ -105,6 +110,7 @@ struct network {
 
     struct channel *channels;
     struct slot *slots; /* credits only */
+    struct gap *gaps;   /* a channel; several virtual channels only */
 
     struct packet *packets;
     struct packet_end *ends;
