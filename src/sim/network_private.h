@@ -8,7 +8,7 @@
 
 #define NET_NONE            UINT32_MAX
 #define NET_MAX_HOPS        250 /* a packet that failures send round longer than this is lost */
-#define NET_INLINE_RELEASES 5   /* fill two cache lines */
+#define NET_INLINE_RELEASES 4   /* a slot fills two cache lines */
 #define NET_DETOUR_VCS      16  /* virtual channels for packets on a detour, by distance to go */
 
 enum {
