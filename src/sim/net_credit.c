@@ -268,6 +268,8 @@ static void advance(struct network *net, uint32_t slot, uint64_t now_ps) {
         net->channels[hop.channel].queued_ps += waited;
         net->packets[index].queued_ps += waited;
         uint64_t end = net_transmit(net, index, hop, now_ps, ready + waited);
+        if (end - ready > net->channels[hop.channel].most_ps)
+            net->channels[hop.channel].most_ps = end - ready;
         if (to_host) { /* a host takes what arrives: room is back after both ways */
             push(net, s, end + 2 * net->kinds[s->kind].latency_ps, bytes);
             continue;
