@@ -67,9 +67,11 @@ static void show_progress(void *context, uint64_t done, uint64_t of) {
     double seconds = seconds_since(&p->start);
     if (seconds < 2 || done == 0)
         return;
+    double part = (double)done / (double)of;
     p->shown = true;
-    fprintf(stderr, "\r%3.0f %% of %" PRIu64 " operations, %.0f s left ",
-            100.0 * (double)done / (double)of, of, seconds * (double)(of - done) / (double)done);
+    fprintf(stderr, "\r%3.0f %% of %" PRIu64 " operations", 100 * part, of);
+    if (part > 0.02) /* before that an estimate would be a guess */
+        fprintf(stderr, ", %.0f s left ", seconds * (1 - part) / part);
 }
 
 /* ---- output ---- */

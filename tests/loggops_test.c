@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "sim/goal.h"
 #include "sim/lines.h"
+#include "sim/loggops.h"
 #include "slow_loggops.h"
 
 TEST(vectors_of_loggopsim_are_exact)
@@ -223,6 +224,51 @@ TEST(crowds_agree_with_the_slow_rules)
         }
         struct spin_loggops p = random_parameters(&rng);
         compare(goal, &p, seed);
+        goal_free(goal);
+    }
+}
+
+/* ---- a network in the place of L ---- */
+
+struct wire {
+    struct loggops *replay;
+    uint64_t latency_ps, messages, bytes;
+};
+
+static void wire_carries(void *context, const struct sim_message *message) {
+    struct wire *w = context;
+    w->messages++;
+    w->bytes += message->bytes;
+    loggops_arrive(w->replay, message->at_ps + w->latency_ps, message->handle);
+}
+
+/* A wire of latency L that loses nothing is the LogGOPS network without gaps per byte. */
+TEST(a_network_takes_the_place_of_the_latency)
+{
+    const char *name;
+    for (int i = 0; (name = spin_goal_pattern_name(i, NULL)) != NULL; i++) {
+        struct spin_goal_pattern pattern = {
+            .name = name, .ranks = 13, .bytes = 70000, .calc_ns = 30, .iterations = 2};
+        struct spin_goal_options options = {.loggops = {2500000, 1500000, 1000000, 0, 3000, 65535}};
+        struct spin_goal_result plain;
+        struct spin_goal *goal;
+        CHECK_EQ(spin_goal_generate(&pattern, &goal, NULL), SPIN_OK);
+        CHECK_EQ(spin_goal_run(goal, &options, &plain, NULL), SPIN_OK);
+        struct sim_engine *engine = sim_engine_new(NULL);
+        struct wire wire = {.latency_ps = 2500000};
+        struct sim_transport transport = {&wire, wire_carries};
+        struct loggops_setup setup = {
+            .engine = engine, .goal = goal, .parameters = options.loggops, .transport = &transport};
+        CHECK_EQ(loggops_new(&setup, &wire.replay, NULL), SPIN_OK);
+        CHECK_EQ(sim_run(engine, SIM_FOREVER, UINT64_MAX, NULL), SPIN_OK);
+        CHECK_EQ(loggops_verdict(wire.replay, NULL), SPIN_OK);
+        CHECK_EQ(wire.messages, plain.messages);
+        CHECK_EQ(wire.bytes, plain.bytes);
+        for (uint32_t rank = 0; rank < 13; rank++)
+            CHECK_EQ(loggops_finish_ps(wire.replay, rank), plain.finish_ps[rank]);
+        loggops_free(wire.replay);
+        sim_engine_free(engine);
+        spin_goal_result_free(&plain);
         goal_free(goal);
     }
 }

@@ -358,6 +358,14 @@ static int check_parameters(const struct spin_loggops *p, struct spin_error *err
     return SPIN_OK;
 }
 
+/* Receives that are posted at the beginning. */
+static uint64_t receives_at_once(const struct loggops *l) {
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < l->goal->op_count; i++)
+        count += l->goal->ops[i].type == GOAL_RECV && l->waits[i] == 0;
+    return count;
+}
+
 /* Roots at time 0: rank after rank, sends before receives before calcs. */
 static void schedule_roots(struct loggops *l) {
     const struct spin_goal *goal = l->goal;
@@ -414,15 +422,17 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
         l->stride = 4; /* half a cache line, never across two */
     l->times = pages_new((size_t)goal->num_ranks * l->stride * sizeof *l->times);
     l->waits = pages_new((size_t)goal->op_count * sizeof *l->waits);
-    l->match = match_new(goal->wildcards);
     l->lines = lines_new((uint64_t)goal->num_ranks * (l->cpus + 2ull * l->cpus * l->nics));
+    if (l->waits) {
+        goal_dependencies(goal, l->waits);
+        l->match = match_new(goal->wildcards, receives_at_once(l));
+    }
     if (!l->times || !l->waits || !l->match || !l->lines) {
         loggops_free(l);
         return spin_fail(err, SPIN_ENOMEM,
                          "out of memory for %u ranks of %u cpus and %u nics and %u operations",
                          goal->num_ranks, goal->max_cpu + 1u, goal->max_nic + 1u, goal->op_count);
     }
-    goal_dependencies(goal, l->waits);
     for (int i = 0; i < KINDS; i++) {
         l->kinds[i] = sim_engine_kind(l->engine, handlers[i], l);
         sim_engine_ahead(l->engine, l->kinds[i], ahead);

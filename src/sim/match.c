@@ -76,13 +76,16 @@ static bool set_slots(struct match_table *m, uint32_t bits) {
     return m->slots != NULL;
 }
 
-struct match_table *match_new(bool wildcards) {
+struct match_table *match_new(bool wildcards, uint64_t expected) {
     struct match_table *m = calloc(1, sizeof *m);
     if (!m)
         return NULL;
     m->wildcards = wildcards;
     m->node_count = 1;
-    if (!set_slots(m, 10)) {
+    uint32_t bits = 10;
+    while (bits < 40 && expected >= 1ull << (bits - 1))
+        bits++;
+    if (!set_slots(m, bits)) {
         match_free(m);
         return NULL;
     }

@@ -15,8 +15,9 @@ struct match_found {
     uint32_t op, source;
 };
 
-/* `wildcards`: some source or tag may be MATCH_ANY; without, three of four lists are not kept. */
-struct match_table *match_new(bool wildcards);
+/* `wildcards`: some source or tag may be MATCH_ANY; without, matching is one look-up. About
+ * `expected` will wait at once; more may. */
+struct match_table *match_new(bool wildcards, uint64_t expected);
 void match_free(struct match_table *m);
 
 /* A receive is posted at `rank`: true and the oldest unexpected message that fits, which is taken

@@ -328,14 +328,19 @@ int packet_model_verdict(const struct packet_model *m, int code, struct spin_err
         return network;
     if (!m->lost || code != SPIN_EDEADLOCK)
         return code;
-    char why[sizeof err->text];
-    snprintf(why, sizeof why, "%s", err->text);
-    return spin_fail(
-        err, SPIN_EDEADLOCK,
-        "the network lost %" PRIu64 " message%s for good, the first of %" PRIu64
-        " bytes from rank %u to rank %u at %" PRIu64 ".%03" PRIu64 " ns, after %u retries; %.300s",
-        m->lost, m->lost > 1 ? "s" : "", m->first_lost.bytes, m->first_lost.from, m->first_lost.to,
-        m->first_lost_ps / 1000, m->first_lost_ps % 1000, (unsigned)m->options.retries, why);
+    char why[280];
+    snprintf(why, sizeof why, "%.279s", err->text);
+    char *last = strrchr(why, ','); /* a list that is cut ends with a whole item */
+    bool cut = strlen(err->text) >= sizeof why && last;
+    if (cut)
+        *last = 0;
+    return spin_fail(err, SPIN_EDEADLOCK,
+                     "the network lost %" PRIu64 " message%s for good, the first of %" PRIu64
+                     " bytes from rank %u to rank %u at %" PRIu64 ".%03" PRIu64
+                     " ns, after %u retries; %s%s",
+                     m->lost, m->lost > 1 ? "s" : "", m->first_lost.bytes, m->first_lost.from,
+                     m->first_lost.to, m->first_lost_ps / 1000, m->first_lost_ps % 1000,
+                     (unsigned)m->options.retries, why, cut ? ", ..." : "");
 }
 
 static void write_row(const struct packet_model *m, FILE *out, uint32_t channel,

@@ -1,24 +1,7 @@
-# Every command in docs/network.md prints what the page says.
-. "$SOURCE/tests/lib/tap.sh"
-
-PATH=$(dirname "$OPENSPIN"):$PATH
-command="" expected=""
-compare() {
-    [ -n "$command" ] || return 0
-    actual=$(bash -c "$command" 2>&1 </dev/null)
-    if [ "$actual" = "${expected%$'\n'}" ]; then
-        pass "$command"
-    else
-        fail "$command" "$(diff <(printf '%s\n' "${expected%$'\n'}") <(printf '%s\n' "$actual"))"
-    fi
-    command="" expected=""
-}
-while IFS= read -r line; do
-    case $line in
-    '    $ '*) compare; command=${line#'    $ '} ;;
-    '    '*) [ -z "$command" ] || expected+=${line#'    '}$'\n' ;;
-    *) compare ;;
-    esac
-done <"$SOURCE/docs/network.md"
-compare
-finish
+# docs/network.md says what the commands print.
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+mkdir bin
+ln -s "$OPENSPIN" bin/openspin
+PATH=$PWD/bin:$PATH python3 "$SOURCE/tests/lib/doc_commands.py" "$SOURCE/docs/network.md" ${UPDATE:+--update}
