@@ -88,7 +88,7 @@ static void print_parameters(const struct spin_loggops *p, const char *preset) {
         printf("  %s = %-14s %s (%s)\n", row.name, row.value, row.what, row.source);
 }
 
-static int list_presets(void) {
+static int list_presets(bool packets) {
     const char *name, *about;
     for (int i = 0; (name = spin_loggops_preset_name(i, &about)) != NULL; i++) {
         struct spin_loggops values;
@@ -97,6 +97,12 @@ static int list_presets(void) {
         printf("%s: %s\n", name, about);
         for (int k = 0; spin_loggops_parameter(&values, name, k, &row); k++)
             printf("  %s = %-14s %s (%s)\n", row.name, row.value, row.what, row.source);
+        struct spin_packet packet;
+        if (!packets || spin_packet_preset(name, &packet, NULL) != SPIN_OK)
+            continue;
+        printf("  topology %s\n", packet.topology);
+        for (int k = 0; spin_packet_parameter(&packet, name, k, &row); k++)
+            printf("  %s = %s, %s (%s)\n", row.name, row.value, row.what, row.source);
     }
     return 0;
 }
@@ -267,7 +273,7 @@ static int run(const struct cli_command *command, int argc, char **argv) {
     struct cli_list operands;
     int status = cli_parse(command, argc, argv, &options, &operands);
     if (!status && options.presets)
-        status = list_presets();
+        status = list_presets(options.model && strcmp(options.model, "packet") == 0);
     else if (!status && !(status = goal_one_file(command, &operands)))
         status = simulate(command, &options, operands.items[0]);
     cli_free(command, &options, &operands);

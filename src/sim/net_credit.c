@@ -362,10 +362,14 @@ void net_credit_wake(void *context, const struct sim_event *event) {
 }
 
 void net_credit_flush(struct network *net, uint32_t channel, uint64_t now_ps) {
+    if (net->gaps)
+        net->gaps[channel] = (struct gap){0};
     for (uint32_t vc = 0; vc < net->vcs; vc++) {
         struct slot *s = &net->slots[channel * net->vcs + vc];
         uint32_t at = s->head;
         s->head = s->tail = 0;
+        if (s->last_ps > now_ps) /* what was settled for later is not sent */
+            s->last_ps = now_ps;
         while (at) {
             uint32_t index = at - 1;
             at = net->packets[index].next;

@@ -13,6 +13,7 @@
  * are taken anew after such calls. */
 #include "sim/network_private.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -273,6 +274,8 @@ static void end_at_source(void *context, const struct sim_event *event) {
 
 void network_inject(struct network *net, uint64_t now_ps, uint32_t src, uint32_t dst,
                     uint32_t bytes, uint32_t flow, uint64_t cookie) {
+    assert(bytes <= net->config.mtu_bytes); /* a larger one might never fit into a buffer */
+    assert(src < net->topology->hosts && dst < net->topology->hosts);
     net_place(net, now_ps, now_ps,
               &(struct net_origin){
                   .src = src, .dst = dst, .bytes = bytes, .flow = flow, .cookie = cookie});

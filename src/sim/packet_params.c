@@ -61,8 +61,8 @@ static const struct parameter parameters[] = {
         0),
     ROW("dma", "between card and memory, for each packet", "ours", CHOICE, dma, 0, 2, "none",
         "receive", "both"),
-    ROW("dma_latency", "of a DMA (L)", "SC'17 sec. 4.2", TIME, dma_latency_ps, 0, MOST_TIME, 0),
-    ROW("dma_rate", "of DMA (G)", "SC'17 sec. 4.2", RATE, dma_fs, 1, 1000000000, 0),
+    ROW("dma_latency", "of a DMA (L)", "SC'17 sec. 4.3", TIME, dma_latency_ps, 0, MOST_TIME, 0),
+    ROW("dma_rate", "of DMA (G)", "SC'17 sec. 4.3", RATE, dma_fs, 1, 1000000000, 0),
     ROW("memory_rate", "of a host's memory", "SC'17 sec. 4.2: 150 GiB/s", RATE, memory_fs, 1,
         1000000000, 0),
 };

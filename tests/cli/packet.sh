@@ -73,6 +73,8 @@ check "random placement changes the paths" 0 '^makespan' $run_packet -s placemen
 
 refuse "a lost message is named" 1 'lost 1 message for good, the first of 8 bytes from rank 0 to rank 1 at .* after 3 retries; deadlock: 1 of 2 operations are not done; waiting: rank 1 operation 1 \(recv' \
     $run_packet -T switch -s loss=1 -s retries=3 two.goal
+check "presets of the packet model with their sources" 0 "^  dma_latency = 250 ns, of a DMA \(L\) \(SC.17" \
+    "$OPENSPIN" goal run --model packet --presets
 refuse "unknown topology" 2 "unknown topology 'mesh'" $run_packet -T mesh two.goal
 refuse "a topology that is too small" 1 'holds 4 hosts, 64 are needed' $run_packet -T fattree:4,levels=1 all.goal
 refuse "a missing graph" 1 'nowhere.txt: cannot open' $run_packet -T file:nowhere.txt two.goal
