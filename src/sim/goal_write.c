@@ -3,92 +3,132 @@
 #include "sim/goal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 
-static void write_tag(FILE *out, uint32_t tag) {
+/* Text goes through a buffer of its own: a schedule is millions of short lines, and formatted
+ * output takes several times as long as reading them. */
+struct sink {
+    FILE *out;
+    size_t used;
+    char bytes[1 << 16];
+};
+
+static void flush(struct sink *out) {
+    fwrite(out->bytes, 1, out->used, out->out);
+    out->used = 0;
+}
+
+static void put(struct sink *out, const char *text) {
+    size_t length = strlen(text); /* a word or two, never near the size of the buffer */
+    if (out->used + length > sizeof out->bytes)
+        flush(out);
+    memcpy(out->bytes + out->used, text, length);
+    out->used += length;
+}
+
+/* `before`, then the number. */
+static void put_number(struct sink *out, const char *before, uint64_t number) {
+    char digits[21];
+    size_t at = sizeof digits - 1;
+    digits[at] = 0;
+    do
+        digits[--at] = (char)('0' + number % 10);
+    while (number /= 10);
+    put(out, before);
+    put(out, digits + at);
+}
+
+static void write_tag(struct sink *out, uint32_t tag) {
     if (tag == GOAL_ANY)
-        fputs(" tag -1", out);
+        put(out, " tag -1");
     else
-        fprintf(out, " tag %u", tag);
+        put_number(out, " tag ", tag);
 }
 
-static void write_rank_or_any(FILE *out, uint32_t rank) {
+static void write_rank_or_any(struct sink *out, uint32_t rank) {
     if (rank == GOAL_ANY)
-        fputs("-1", out);
+        put(out, "-1");
     else
-        fprintf(out, "%u", rank);
+        put_number(out, "", rank);
 }
 
-static void write_args(const struct goal_portals *x, FILE *out) {
+static void write_args(const struct goal_portals *x, struct sink *out) {
     for (int i = 0; i < 4; i++)
-        if (x->arg[i])
-            fprintf(out, " arg%d %llu", i + 1, (unsigned long long)x->arg[i]);
+        if (x->arg[i]) {
+            put_number(out, " arg", (uint64_t)i + 1);
+            put_number(out, " ", x->arg[i]);
+        }
 }
 
-static void write_append(const struct goal_op *o, const struct goal_portals *x, FILE *out) {
-    fprintf(out, " to %s_list", x->options & GOAL_OPTION_OVERFLOW ? "overflow" : "priority");
+static void write_append(const struct goal_op *o, const struct goal_portals *x, struct sink *out) {
+    put(out, x->options & GOAL_OPTION_OVERFLOW ? " to overflow_list" : " to priority_list");
     const struct {
         const char *word;
         uint32_t value;
-    } handlers[] = {{"hh", x->hh}, {"ph", x->ph}, {"ch", x->ch}};
+    } handlers[] = {{" hh ", x->hh}, {" ph ", x->ph}, {" ch ", x->ch}};
     for (size_t i = 0; i < 3; i++)
         if (handlers[i].value)
-            fprintf(out, " %s %u", handlers[i].word, handlers[i].value);
+            put_number(out, handlers[i].word, handlers[i].value);
     write_args(x, out);
     if (x->mem)
-        fprintf(out, " mem %u", x->mem);
-    fputs(" allowed ", out);
+        put_number(out, " mem ", x->mem);
+    put(out, " allowed ");
     write_rank_or_any(out, o->peer);
-    fprintf(out, " ct %u%s", x->oct, x->options & GOAL_OPTION_USE_ONCE ? " use_once" : "");
+    put_number(out, " ct ", x->oct);
+    if (x->options & GOAL_OPTION_USE_ONCE)
+        put(out, " use_once");
 }
 
-static void write_portals(const struct goal_op *o, const struct goal_portals *x, FILE *out) {
-    const char *word = goal_type_word(o->type);
+static void write_portals(const struct goal_op *o, const struct goal_portals *x, struct sink *out) {
+    put(out, goal_type_word(o->type));
     if (o->type == GOAL_CTWAIT) {
-        fprintf(out, "%s %u for %llu", word, x->ct, (unsigned long long)x->threshold);
+        put_number(out, " ", x->ct);
+        put_number(out, " for ", x->threshold);
         return;
     }
-    if (o->type == GOAL_GEM5CALC) {
-        fprintf(out, "%s %llu", word, (unsigned long long)o->size);
+    put_number(out, " ", o->size);
+    if (o->type == GOAL_GEM5CALC)
         return;
-    }
-    fprintf(out, "%s %llub", word, (unsigned long long)o->size);
+    put(out, "b");
     if (o->type == GOAL_APPEND || o->type == GOAL_TAPPEND) {
         write_append(o, x, out);
     } else {
         write_args(x, out);
-        fprintf(out, " to %u", o->peer);
-        if (x->ct || x->threshold)
-            fprintf(out, " when %u reaches %llu", x->ct, (unsigned long long)x->threshold);
+        put_number(out, " to ", o->peer);
+        if (x->ct || x->threshold) {
+            put_number(out, " when ", x->ct);
+            put_number(out, " reaches ", x->threshold);
+        }
         if (x->oct)
-            fprintf(out, " ct %u", x->oct);
+            put_number(out, " ct ", x->oct);
     }
     write_tag(out, o->tag);
 }
 
-static void write_op(const struct spin_goal *goal, uint32_t op, FILE *out) {
+static void write_op(const struct spin_goal *goal, uint32_t op, struct sink *out) {
     const struct goal_op *o = &goal->ops[op];
     if (o->type == GOAL_CALC) {
-        fprintf(out, "calc %llu", (unsigned long long)o->size);
+        put_number(out, "calc ", o->size);
     } else if (o->type > GOAL_CALC) {
         const struct goal_portals none = {0}, *x = goal_portals_of(goal, op);
         write_portals(o, x ? x : &none, out);
     } else {
         bool send = o->type == GOAL_SEND;
-        fprintf(out, "%s %llub %s ", send ? "send" : "recv", (unsigned long long)o->size,
-                send ? "to" : "from");
+        put_number(out, send ? "send " : "recv ", o->size);
+        put(out, send ? "b to " : "b from ");
         write_rank_or_any(out, o->peer);
         if (o->tag)
             write_tag(out, o->tag);
     }
     if (o->type != GOAL_CTWAIT && o->type != GOAL_GEM5CALC) {
         if (o->cpu)
-            fprintf(out, " cpu %u", o->cpu);
+            put_number(out, " cpu ", o->cpu);
         if (o->nic)
-            fprintf(out, " nic %u", o->nic);
+            put_number(out, " nic ", o->nic);
     }
-    fputc('\n', out);
+    put(out, "\n");
 }
 
 /* The edges of a rank turned round: for each operation, those it waits for. */
@@ -116,40 +156,53 @@ static bool turn_round(const struct spin_goal *goal, uint32_t rank, struct waits
     return true;
 }
 
-static void write_wait(FILE *out, uint32_t after, uint32_t before) {
-    fprintf(out, "l%u %s l%u\n", after + 1, before & GOAL_ON_START ? "irequires" : "requires",
-            (before & ~GOAL_ON_START) + 1);
+static void write_wait(struct sink *out, uint32_t after, uint32_t before) {
+    put_number(out, "l", after + 1);
+    put_number(out, before & GOAL_ON_START ? " irequires l" : " requires l",
+               (before & ~GOAL_ON_START) + 1);
+    put(out, "\n");
+}
+
+static bool write_rank(const struct spin_goal *goal, uint32_t rank, struct sink *out) {
+    uint32_t first = goal->first_op[rank], count = goal_rank_ops(goal, rank);
+    struct waits w = {0};
+    bool forward = false, good = turn_round(goal, rank, &w);
+    put_number(out, "\nrank ", rank);
+    put(out, " {\n");
+    for (uint32_t i = 0; good && i < count; i++) {
+        put_number(out, "l", i + 1);
+        put(out, ": ");
+        write_op(goal, first + i, out);
+        for (uint32_t k = w.first[i]; k < w.first[i + 1]; k++) {
+            if ((w.before[k] & ~GOAL_ON_START) < i)
+                write_wait(out, i, w.before[k]);
+            else
+                forward = true; /* on an operation that comes later: at the end */
+        }
+    }
+    for (uint32_t i = 0; forward && i < count; i++)
+        for (uint32_t k = w.first[i]; k < w.first[i + 1]; k++)
+            if ((w.before[k] & ~GOAL_ON_START) > i)
+                write_wait(out, i, w.before[k]);
+    put(out, "}\n");
+    free(w.first);
+    free(w.before);
+    return good;
 }
 
 int goal_write_text(const struct spin_goal *goal, FILE *out, struct spin_error *err) {
-    fprintf(out, "num_ranks %u\n", goal->num_ranks);
-    for (uint32_t rank = 0; rank < goal->num_ranks; rank++) {
-        uint32_t first = goal->first_op[rank], count = goal_rank_ops(goal, rank);
-        struct waits w = {0};
-        if (!turn_round(goal, rank, &w)) {
-            free(w.first);
-            free(w.before);
-            return spin_fail(err, SPIN_ENOMEM, "out of memory");
-        }
-        fprintf(out, "\nrank %u {\n", rank);
-        bool forward = false;
-        for (uint32_t i = 0; i < count; i++) {
-            fprintf(out, "l%u: ", i + 1);
-            write_op(goal, first + i, out);
-            for (uint32_t k = w.first[i]; k < w.first[i + 1]; k++) {
-                if ((w.before[k] & ~GOAL_ON_START) < i)
-                    write_wait(out, i, w.before[k]);
-                else
-                    forward = true; /* on an operation that comes later: at the end */
-            }
-        }
-        for (uint32_t i = 0; forward && i < count; i++)
-            for (uint32_t k = w.first[i]; k < w.first[i + 1]; k++)
-                if ((w.before[k] & ~GOAL_ON_START) > i)
-                    write_wait(out, i, w.before[k]);
-        fputs("}\n", out);
-        free(w.first);
-        free(w.before);
+    struct sink *sink = malloc(sizeof *sink);
+    bool good = sink != NULL;
+    if (good) {
+        sink->out = out;
+        sink->used = 0;
+        put_number(sink, "num_ranks ", goal->num_ranks);
+        put(sink, "\n");
     }
-    return SPIN_OK;
+    for (uint32_t rank = 0; good && rank < goal->num_ranks; rank++)
+        good = write_rank(goal, rank, sink);
+    if (good)
+        flush(sink);
+    free(sink);
+    return good ? SPIN_OK : spin_fail(err, SPIN_ENOMEM, "out of memory");
 }

@@ -13,8 +13,8 @@ static const struct {
     const char *name;
     struct host_config config;
 } presets[] = {
-    /* SC'17 sections 4.2 and 4.3: 8 cores at 2.5 GHz, DRAM 51 ns and 150 GiB/s = 6.2 ps/B (A6), o = 65 ns
-     * (A1). DMA of the integrated card: 50 ns, 6.7 ps/B as printed (A8). */
+    /* SC'17 sections 4.2 and 4.3: 8 cores at 2.5 GHz, DRAM 51 ns and 150 GiB/s = 6.2 ps/B (A6), o =
+     * 65 ns (A1). DMA of the integrated card: 50 ns, 6.7 ps/B as printed (A8). */
     {"sc17-int", {8, 400, 65000, 51000, 6209, 50000, 6700, 0, 0}},
     /* The discrete card: 250 ns, 15.6 ps/B (A7). */
     {"sc17-dis", {8, 400, 65000, 51000, 6209, 250000, 15600, 0, 0}},

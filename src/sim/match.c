@@ -83,7 +83,7 @@ struct match_table *match_new(bool wildcards, uint64_t expected) {
     m->wildcards = wildcards;
     m->node_count = 1;
     uint32_t bits = 10;
-    while (bits < 40 && expected >= 1ull << (bits - 1))
+    while (bits < 40 && 8 * expected > 5ull << bits)
         bits++;
     if (!set_slots(m, bits)) {
         match_free(m);
@@ -140,6 +140,11 @@ void match_prefetch(const struct match_table *m, uint32_t rank, uint32_t source,
                     bool message) {
     __builtin_prefetch(
         &m->slots[home(m, key_of(rank, message ? POSTED : UNEXPECTED, source, tag)) & m->mask]);
+}
+
+/* Five eighths: linear probing then looks at less than two slots on average. */
+static inline bool is_full(const struct match_table *m, uint64_t used) {
+    return 8 * used > 5 * m->mask;
 }
 
 static bool grow_slots(struct match_table *m) {
@@ -252,7 +257,7 @@ static inline void free_node(struct match_table *m, uint32_t node) {
 
 static bool match_exact(struct match_table *m, uint32_t rank, bool message, uint32_t source,
                         uint32_t tag, uint32_t op, struct match_found *found) {
-    if (2 * (m->used + 1) > m->mask && !grow_slots(m)) {
+    if (is_full(m, m->used + 1) && !grow_slots(m)) {
         m->out_of_memory = true;
         return false;
     }
@@ -294,7 +299,7 @@ static void wait_in_lists(struct match_table *m, uint32_t rank, bool message, ui
                           uint32_t tag, uint32_t op) {
     struct key keys[4];
     uint32_t node = new_node(m, message, source, tag, op);
-    if (!node || (2 * (m->used + 4) > m->mask && !grow_slots(m))) {
+    if (!node || (is_full(m, m->used + 4) && !grow_slots(m))) {
         m->out_of_memory = true;
         return;
     }

@@ -1,7 +1,7 @@
 /* libFuzzer target: whatever bytes come, the graph reader gives a topology or an error of one line;
  * on a topology every walk ends after the hops that it says, and packets between its hosts are all
- * accounted for, under each kind of queue. Built without libFuzzer (-DREPLAY), it runs the files that
- * it is given. */
+ * accounted for, under each kind of queue. Built without libFuzzer (-DREPLAY), it runs the files
+ * that it is given. */
 #include "fuzz.h"
 
 #include "sim/network.h"
