@@ -237,6 +237,19 @@ uint64_t net_credit_start(struct network *net, struct topo_hop hop, uint64_t rea
     return start;
 }
 
+/* Keeps the releases to those that can still matter. A host's next packet may be given a departure
+ * before now, but not before its last one ended. */
+static void forget(struct network *net, uint32_t slot, uint64_t now_ps, bool from_host) {
+    struct slot *s = &net->slots[slot];
+    uint64_t past = now_ps;
+    if (from_host) {
+        uint64_t last = net->vcs > 1 ? s->last_ps : net->channels[slot].free_ps;
+        past = last < past ? last : past;
+    }
+    while (first_release(net, s) <= past)
+        take_first(net, s);
+}
+
 /* Settles packets from the head of the queue as long as there is room. */
 static void advance(struct network *net, uint32_t slot, uint64_t now_ps) {
     struct slot *s = &net->slots[slot]; /* slots never move */
@@ -271,6 +284,7 @@ static void advance(struct network *net, uint32_t slot, uint64_t now_ps) {
         if (end - ready > net->channels[hop.channel].most_ps)
             net->channels[hop.channel].most_ps = end - ready;
         if (to_host) { /* a host takes what arrives: room is back after both ways */
+            forget(net, slot, now_ps, net->packets[index].hops == 1);
             push(net, s, end + 2 * net->kinds[s->kind].latency_ps, bytes);
             continue;
         }
@@ -341,15 +355,7 @@ void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, ui
         advance(net, slot, now_ps);
         return;
     }
-    /* Keeps the releases to those that can still matter. A host's next packet may be given a
-     * departure before now, but not before its last one ended. */
-    uint64_t past = now_ps;
-    if (p->hops == 1) {
-        uint64_t last = net->vcs > 1 ? s->last_ps : net->channels[slot].free_ps;
-        past = last < past ? last : past;
-    }
-    while (first_release(net, s) <= past)
-        take_first(net, s);
+    forget(net, slot, now_ps, p->hops == 1);
 }
 
 void net_credit_wake(void *context, const struct sim_event *event) {
