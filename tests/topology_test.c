@@ -43,6 +43,9 @@ static void check_wiring(const struct topology *t) {
             seen[hop.channel] = true;
             wired++;
             CHECK_EQ(t->family->source(t, hop.channel), node);
+            CHECK_EQ(t->family->number(t, hop.channel), port);
+            CHECK_EQ(topology_channel(t, topology_reverse(t, hop.channel)).node, node);
+            CHECK_EQ(topology_reverse(t, topology_reverse(t, hop.channel)), hop.channel);
             bool back = false;
             for (uint32_t i = 0; i < t->family->ports(t, hop.node) && !back; i++)
                 back = t->family->port(t, hop.node, i).node == node;
@@ -341,6 +344,7 @@ TEST(bad_specs_are_refused)
         {"dragonfly:1,2", 0, "expected dragonfly:P,A,H"},
         {"dragonfly:1,2,1,groups=4", 0, "at most 3"},
         {"dragonfly:4096,4096,4096", 0, "over the limit"},
+        {"dragonfly:1,128,128,groups=2", 0, "16384 links between each two"},
         {"link:3", 0, "takes no numbers"},
         {"link", 3, "has 2 hosts, 3 are needed"},
         {"file:/nonexistent", 0, "cannot open"},

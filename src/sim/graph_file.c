@@ -16,10 +16,11 @@
 #include "base/error.h"
 #include "base/units.h"
 
-#define MAX_NODES (1u << 20)
-#define MAX_LINKS (1u << 22)
-#define MAX_KINDS 4096
-#define NAME_ROOM (TOPO_MAX_NAME / 2)
+#define MAX_NODES  (1u << 20)
+#define MAX_LINKS  (1u << 22)
+#define MAX_KINDS  4096
+#define KIND_SLOTS 16384
+#define NAME_ROOM  (TOPO_MAX_NAME / 2)
 
 struct word {
     const char *at;
@@ -43,6 +44,7 @@ struct parser {
     uint32_t wire_count, wire_room;
     struct topo_kind kinds[MAX_KINDS];
     uint32_t kind_count;
+    uint16_t kind_slots[KIND_SLOTS]; /* index + 1, or 0 */
     struct spin_error *err;
 };
 
@@ -196,17 +198,21 @@ static int read_attribute(struct parser *p, struct word w, struct topo_kind *kin
 }
 
 static int kind_index(struct parser *p, struct topo_kind kind, const char *where, uint16_t *index) {
-    for (uint32_t i = 0; i < p->kind_count; i++)
-        if (p->kinds[i].fs_per_byte == kind.fs_per_byte &&
-            p->kinds[i].latency_ps == kind.latency_ps) {
-            *index = (uint16_t)i;
+    uint64_t mixed = (kind.fs_per_byte * 0x9e3779b97f4a7c15ull) ^ kind.latency_ps;
+    uint32_t slot = (uint32_t)((mixed * 0x9e3779b97f4a7c15ull) >> 32) % KIND_SLOTS;
+    for (; p->kind_slots[slot]; slot = (slot + 1) % KIND_SLOTS) {
+        const struct topo_kind *other = &p->kinds[p->kind_slots[slot] - 1];
+        if (other->fs_per_byte == kind.fs_per_byte && other->latency_ps == kind.latency_ps) {
+            *index = (uint16_t)(p->kind_slots[slot] - 1);
             return SPIN_OK;
         }
+    }
     if (p->kind_count == MAX_KINDS)
         return fail_at(p, where, "over the limit of 4096 different pairs of rate and latency",
                        (struct word){0});
     *index = (uint16_t)p->kind_count;
     p->kinds[p->kind_count++] = kind;
+    p->kind_slots[slot] = (uint16_t)p->kind_count;
     return SPIN_OK;
 }
 
@@ -296,11 +302,13 @@ static int assemble(struct parser *p, struct topology *t) {
     t->links = p->wire_count;
     g->edges = malloc(sizeof *g->edges * (channels + 1));
     g->source = malloc(sizeof *g->source * (channels + 1));
+    g->edge_of = malloc(sizeof *g->edge_of * (channels + 1));
     g->start = calloc((size_t)nodes + 2, sizeof *g->start);
     g->names = malloc(text + 1);
     g->name_at = malloc(sizeof *g->name_at * (nodes + 1));
     t->kinds = malloc(sizeof *t->kinds * p->kind_count);
-    if (!number || !g->edges || !g->source || !g->start || !g->names || !g->name_at || !t->kinds) {
+    if (!number || !g->edges || !g->source || !g->edge_of || !g->start || !g->names ||
+        !g->name_at || !t->kinds) {
         free(number);
         return no_memory(p);
     }
@@ -324,6 +332,7 @@ static int assemble(struct parser *p, struct topology *t) {
         for (uint32_t side = 0; side < 2; side++) {
             uint32_t from = number[side ? p->wires[i].b : p->wires[i].a];
             uint32_t to = number[side ? p->wires[i].a : p->wires[i].b];
+            g->edge_of[2 * i + side] = g->start[from + 1];
             g->edges[g->start[from + 1]++] =
                 (struct topo_edge){.channel = 2 * i + side, .node = to, .kind = p->wires[i].kind};
             g->source[2 * i + side] = from;

@@ -146,23 +146,24 @@ static int read_failure(const struct topology *t, const char *text, struct net_f
     return SPIN_OK;
 }
 
-/* Links between switches where there are any: a host that is cut off is a different experiment. */
-static void draw_failures(const struct spin_packet *o, const struct topology *t,
+/* Links between switches where there are any: a host that is cut off is a different experiment. A
+ * link that is drawn again is drawn anew, up to a number of times; `taken` has a bit a channel. */
+static void draw_failures(const struct spin_packet *o, const struct topology *t, uint8_t *taken,
                           struct net_failure *failures, uint32_t count) {
     struct rng r = rng_seeded(o->seed ^ 0x6661696cu);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t channel = 0;
         for (int tries = 0; tries < 1000; tries++) {
-            channel = (uint32_t)(((rng_u64(&r) >> 32) * t->channels) >> 32);
+            channel = rng_below(&r, t->channels);
             struct topo_hop hop = topology_channel(t, channel);
-            bool taken = hop.channel == TOPO_NONE;
-            for (uint32_t k = 0; k < i; k++)
-                taken |= failures[k].channel == channel ||
-                         failures[k].channel == topology_reverse(t, channel);
             bool inner = hop.node >= t->hosts && t->family->source(t, channel) >= t->hosts;
-            if (!taken && (inner || tries > 500))
+            if (hop.channel != TOPO_NONE && !(taken[channel / 8] >> channel % 8 & 1) &&
+                (inner || tries > 500))
                 break;
         }
+        uint32_t back = topology_reverse(t, channel);
+        taken[channel / 8] |= (uint8_t)(1u << channel % 8);
+        taken[back / 8] |= (uint8_t)(1u << back % 8);
         failures[i] = (struct net_failure){channel, o->fail_at_ps,
                                            o->fail_until_ps ? o->fail_until_ps : SIM_FOREVER};
     }
@@ -184,7 +185,11 @@ static int make_failures(struct packet_model *m, struct spin_error *err) {
         if (code)
             return code;
     }
-    draw_failures(o, m->topology, m->failures + named, drawn);
+    uint8_t *taken = calloc(m->topology->channels / 8 + 1, 1);
+    if (!taken)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory for %u failures", drawn);
+    draw_failures(o, m->topology, taken, m->failures + named, drawn);
+    free(taken);
     m->failure_count = drawn + named;
     return SPIN_OK;
 }

@@ -14,6 +14,8 @@
 
 #include "base/error.h"
 
+#define MOST_COPIES 4096 /* they are looked at one by one for each packet */
+
 static struct topo_hop local_to(const struct topology *t, uint32_t sw, uint32_t router) {
     const struct topo_dragonfly *f = &t->dragonfly;
     uint32_t own = sw % f->routers;
@@ -114,6 +116,17 @@ static uint32_t source(const struct topology *t, uint32_t channel) {
     return t->hosts + (channel - f->global_first) / f->globals;
 }
 
+static uint32_t number(const struct topology *t, uint32_t channel) {
+    const struct topo_dragonfly *f = &t->dragonfly;
+    if (channel < t->hosts)
+        return 0;
+    if (channel < f->local_first)
+        return (channel - t->hosts) % f->per_router;
+    if (channel < f->global_first)
+        return f->per_router + (channel - f->local_first) % (f->routers - 1);
+    return f->per_router + f->routers - 1 + (channel - f->global_first) % f->globals;
+}
+
 static uint32_t hops(const struct topology *t, uint32_t src, uint32_t dst) {
     const struct topo_dragonfly *f = &t->dragonfly;
     uint32_t a = src / f->per_router, b = dst / f->per_router;
@@ -133,8 +146,8 @@ static uint32_t hops(const struct topology *t, uint32_t src, uint32_t dst) {
     return 3 + extra;
 }
 
-const struct topo_family topo_dragonfly_family = {"dragonfly", next, ports, port,
-                                                  source,      hops, NULL};
+const struct topo_family topo_dragonfly_family = {"dragonfly", next,   ports, port,
+                                                  source,      number, hops,  NULL};
 
 int topo_build_dragonfly(struct topology *t, uint32_t p, uint32_t a, uint32_t h, uint32_t groups,
                          struct spin_error *err) {
@@ -156,6 +169,12 @@ int topo_build_dragonfly(struct topology *t, uint32_t p, uint32_t a, uint32_t h,
             "limit of %u hosts and 2^32 ports",
             p, a, h, groups, (unsigned long long)hosts, (unsigned long long)channels,
             TOPO_MAX_HOSTS);
+    if (groups > 1 && (uint64_t)a * h / (groups - 1) > MOST_COPIES)
+        return spin_fail(
+            err, SPIN_ELIMIT,
+            "dragonfly:%u,%u,%u with %u groups has %llu links between each two, over the "
+            "limit of %u; use more groups",
+            p, a, h, groups, (unsigned long long)((uint64_t)a * h / (groups - 1)), MOST_COPIES);
     f->per_router = p;
     f->routers = a;
     f->globals = h;

@@ -83,6 +83,17 @@ static uint32_t source(const struct topology *t, uint32_t channel) {
     return TOPO_NONE;
 }
 
+static uint32_t number(const struct topology *t, uint32_t channel) {
+    const struct topo_fattree *f = &t->fattree;
+    for (uint32_t level = f->levels; level > 0; level--) {
+        if (channel >= f->down[level])
+            return (channel - f->down[level]) % f->children[level];
+        if (channel >= f->up[level - 1]) /* upward ports come after the downward ones */
+            return (channel - f->up[level - 1]) % f->parents[level - 1] + f->children[level - 1];
+    }
+    return 0;
+}
+
 static uint32_t hops(const struct topology *t, uint32_t src, uint32_t dst) {
     uint32_t level = 0;
     while (src / t->fattree.span[level] != dst / t->fattree.span[level])
@@ -90,7 +101,8 @@ static uint32_t hops(const struct topology *t, uint32_t src, uint32_t dst) {
     return 2 * level;
 }
 
-const struct topo_family topo_fattree_family = {"fattree", next, ports, port, source, hops, NULL};
+const struct topo_family topo_fattree_family = {"fattree", next,   ports, port,
+                                                source,    number, hops,  NULL};
 
 /* Levels needed for `hosts`, or 0 when 15 are not enough. */
 static uint32_t levels_for(uint32_t radix, uint32_t below, uint32_t inner, uint64_t hosts) {

@@ -15,7 +15,8 @@
 
 #include "base/error.h"
 
-#define TABLE_LIMIT (512u << 20) /* bytes of distances */
+#define TABLE_LIMIT (512u << 20)  /* bytes of distances */
+#define STEP_LIMIT  4000000000ull /* some ten seconds */
 #define FAR         UINT16_MAX
 
 static const uint16_t *row_of(const struct topology *t, uint32_t host) {
@@ -70,6 +71,10 @@ static uint32_t source(const struct topology *t, uint32_t channel) {
     return t->graph.source[channel];
 }
 
+static uint32_t number(const struct topology *t, uint32_t channel) {
+    return t->graph.edge_of[channel] - t->graph.start[t->graph.source[channel]];
+}
+
 static uint32_t hops(const struct topology *t, uint32_t src, uint32_t dst) {
     const struct topo_graph *g = &t->graph;
     return 2 + row_of(t, dst)[g->edges[g->start[src]].node - t->hosts];
@@ -80,13 +85,15 @@ static void destroy(struct topology *t) {
     free(g->edges);
     free(g->start);
     free(g->source);
+    free(g->edge_of);
     free(g->table_of);
     free(g->distance);
     free(g->names);
     free(g->name_at);
 }
 
-const struct topo_family topo_graph_family = {"graph", next, ports, port, source, hops, destroy};
+const struct topo_family topo_graph_family = {"graph", next,   ports, port,
+                                              source,  number, hops,  destroy};
 
 /* Breadth first from one switch, hosts left out: no packet passes through a host. */
 static void fill_row(struct topology *t, uint32_t from, uint16_t *distance, uint32_t *queue) {
@@ -148,6 +155,13 @@ int topo_build_graph(struct topology *t, const char *name, struct spin_error *er
             "%s: %u switches, %u of them with hosts, need %llu MiB of routes, over the "
             "limit of %u MiB; use fewer switches or a topology that is computed",
             name, t->switches, g->rows, (unsigned long long)(bytes >> 20), TABLE_LIMIT >> 20);
+    uint64_t steps = (uint64_t)g->rows * ((uint64_t)t->switches + t->channels);
+    if (steps > STEP_LIMIT)
+        return spin_fail(
+            err, SPIN_ELIMIT,
+            "%s: %u switches with hosts and %u links need %llu steps to find the routes, "
+            "over the limit of %llu; use fewer or a topology that is computed",
+            name, g->rows, t->links, (unsigned long long)steps, STEP_LIMIT);
     g->distance = malloc(bytes);
     uint32_t *queue = malloc(sizeof *queue * t->switches);
     int code = SPIN_OK;

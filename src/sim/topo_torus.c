@@ -84,6 +84,14 @@ static uint32_t source(const struct topology *t, uint32_t channel) {
     return t->hosts + (channel - 2 * t->hosts) / (2 * t->torus.dims);
 }
 
+static uint32_t number(const struct topology *t, uint32_t channel) {
+    if (channel < t->hosts)
+        return 0;
+    if (channel < 2 * t->hosts)
+        return (channel - t->hosts) % t->torus.per_switch;
+    return t->torus.per_switch + (channel - 2 * t->hosts) % (2 * t->torus.dims);
+}
+
 static uint32_t hops(const struct topology *t, uint32_t src, uint32_t dst) {
     const struct topo_torus *f = &t->torus;
     uint32_t a = src / f->per_switch, b = dst / f->per_switch, links = 2;
@@ -95,7 +103,8 @@ static uint32_t hops(const struct topology *t, uint32_t src, uint32_t dst) {
     return links;
 }
 
-const struct topo_family topo_torus_family = {"torus", next, ports, port, source, hops, NULL};
+const struct topo_family topo_torus_family = {"torus", next,   ports, port,
+                                              source,  number, hops,  NULL};
 
 int topo_build_torus(struct topology *t, uint32_t dims, const uint32_t *size, uint32_t per_switch,
                      struct spin_error *err) {

@@ -31,8 +31,12 @@ static uint32_t link_hops(const struct topology *t, uint32_t src, uint32_t dst) 
     (void)t;
     return src != dst;
 }
-const struct topo_family topo_link_family = {"link",      link_next, link_ports, link_port,
-                                             link_source, link_hops, NULL};
+static uint32_t link_number(const struct topology *t, uint32_t channel) {
+    (void)t, (void)channel;
+    return 0;
+}
+const struct topo_family topo_link_family = {"link",      link_next,   link_ports, link_port,
+                                             link_source, link_number, link_hops,  NULL};
 
 /* The arguments of a spec: numbers in order, then key=value. */
 struct arguments {
@@ -257,13 +261,7 @@ uint32_t topology_hops(const struct topology *t, uint32_t src, uint32_t dst) {
 }
 
 struct topo_hop topology_channel(const struct topology *t, uint32_t channel) {
-    uint32_t from = t->family->source(t, channel);
-    for (uint32_t port = 0; port < t->family->ports(t, from); port++) {
-        struct topo_hop hop = t->family->port(t, from, port);
-        if (hop.channel == channel)
-            return hop;
-    }
-    return (struct topo_hop){.channel = TOPO_NONE, .node = TOPO_NONE};
+    return t->family->port(t, t->family->source(t, channel), t->family->number(t, channel));
 }
 
 uint32_t topology_reverse(const struct topology *t, uint32_t channel) {

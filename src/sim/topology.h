@@ -50,6 +50,7 @@ struct topo_family {
     /* The channel out of a port; channel TOPO_NONE for a port with nothing on it. */
     struct topo_hop (*port)(const struct topology *t, uint32_t node, uint32_t port);
     uint32_t (*source)(const struct topology *t, uint32_t channel); /* the node it leaves */
+    uint32_t (*number)(const struct topology *t, uint32_t channel); /* its port there */
     uint32_t (*hops)(const struct topology *t, uint32_t src, uint32_t dst);
     void (*destroy)(struct topology *t);
 };
@@ -82,6 +83,7 @@ struct topo_edge {
 struct topo_graph {
     struct topo_edge *edges; /* sorted by node: the edges of node n are start[n] .. start[n+1]-1 */
     uint32_t *start, *source;
+    uint32_t *edge_of;  /* channel -> its edge */
     uint32_t *table_of; /* switch -> its row of distances, or TOPO_NONE when it has no host */
     uint16_t *distance; /* [row][switch] */
     uint32_t rows, diameter;
