@@ -41,6 +41,23 @@ TEST(text_is_read_with_its_freedoms)
     goal_free(g);
 }
 
+TEST(blanks_within_a_statement_are_optional)
+{
+    struct spin_goal *g;
+    struct spin_error err;
+    const char *text = "num_ranks 2\nrank 0{\na:send8bto1tag7cpu2nic1\nb:recv16bfrom-1tag-1\n"
+                       "c:calc5cpu3\nb requiresa\nc irequiresb\n}\nrank 1{\n}\n";
+    if (read_text(text, &g, &err) != SPIN_OK)
+        TEST_FAIL("%s", err.text);
+    CHECK(g->ops[0].size == 8 && g->ops[0].peer == 1 && g->ops[0].tag == 7 && g->ops[0].cpu == 2 &&
+          g->ops[0].nic == 1);
+    CHECK(g->ops[1].size == 16 && g->ops[1].peer == GOAL_ANY && g->ops[1].tag == GOAL_ANY);
+    CHECK(g->ops[2].size == 5 && g->ops[2].cpu == 3);
+    CHECK_EQ(g->edges[g->ops[0].successors], 1);
+    CHECK_EQ(g->edges[g->ops[1].successors], 2 | GOAL_ON_START);
+    goal_free(g);
+}
+
 /* text, and what the one line of error must hold */
 static const struct {
     const char *text, *error;
@@ -203,10 +220,13 @@ static struct spin_goal *random_goal(uint64_t seed, bool portals) {
             }
             goal_add_portals(g, x);
         }
-        for (uint32_t i = 1; i < ops; i++) /* half of the edges point to an earlier operation */
-            if (rng_below(&rng, 2))
-                goal_link(g, seed % 2 ? i : i - 1, seed % 2 ? rng_below(&rng, i) : i,
+        /* By seed: to earlier operations, to later ones; stated in order or in reverse. */
+        for (uint32_t k = 1; k < ops; k++) {
+            uint32_t i = seed % 4 < 2 ? k : ops - k;
+            for (uint32_t edges = rng_below(&rng, 3); edges > 0; edges--)
+                goal_link(g, seed % 2 ? i : rng_below(&rng, i), seed % 2 ? rng_below(&rng, i) : i,
                           rng_below(&rng, 2));
+        }
         CHECK_EQ(goal_end_rank(g, &circle), SPIN_OK);
     }
     return g;

@@ -107,7 +107,9 @@ static struct spin_goal *random_goal(struct rng *rng, const struct shape *s) {
                 goal_add(goal, drafts[i].op);
                 mine++;
             }
-        for (uint32_t i = 1; i < mine; i++) {
+        bool backwards = rng_below(rng, 2); /* the order in which dependencies are stated counts */
+        for (uint32_t k = 1; k < mine; k++) {
+            uint32_t i = backwards ? mine - k : k;
             uint32_t edges = s->big_fan ? rng_below(rng, 20) == 0 : rng_below(rng, 3);
             for (; edges > 0; edges--)
                 goal_link(goal, i, rng_below(rng, i), rng_below(rng, 3) == 0);
@@ -200,6 +202,36 @@ TEST(random_wide_schedules_agree_with_the_slow_rules)
 {
     compare_many(2000001, 600, false, true);
     compare_many(3000001, 600, true, true);
+}
+
+static void finishes(const char *text, const char *what, uint64_t expected_ps) {
+    struct spin_goal *goal;
+    struct spin_error err;
+    if (goal_read_text(what, text, strlen(text), &goal, &err) != SPIN_OK)
+        TEST_FAIL("%s", err.text);
+    struct spin_goal_options options = {.loggops = {2000, 1000, 1000, 0, 0, 65535}};
+    struct spin_goal_result result;
+    CHECK_EQ(spin_goal_run(goal, &options, &result, NULL), SPIN_OK);
+    if (result.finish_ps[1] != expected_ps)
+        TEST_FAIL("%s: rank 1 finishes at %llu ps, expected %llu ps", what,
+                  (unsigned long long)result.finish_ps[1], (unsigned long long)expected_ps);
+    spin_goal_result_free(&result);
+    goal_free(goal);
+}
+
+/* By hand: o = g = 1 ns, L = 2 ns. Two sends of rank 0 become free together, b to rank 1 and c to
+ * rank
+ * 2. If b goes first it leaves at 0, is due at 3 and received at 4 ns; else a nanosecond later. */
+TEST(what_becomes_free_together_is_taken_as_stated)
+{
+#define OPERATIONS "num_ranks 3\nrank 0 {\na: calc 0\nb: send 8b to 1\nc: send 8b to 2\n"
+#define RECEIVERS  "}\nrank 1 {\nrecv 8b from 0\n}\nrank 2 {\nrecv 8b from 0\n}\n"
+    finishes(OPERATIONS "b requires a\nc requires a\n" RECEIVERS, "in order", 4000);
+    finishes(OPERATIONS "c requires a\nb requires a\n" RECEIVERS, "stated in reverse", 5000);
+    finishes(OPERATIONS "b requires a\nc irequires a\n" RECEIVERS, "free at the start", 5000);
+    finishes(OPERATIONS "b irequires a\nc irequires a\n" RECEIVERS, "both at the start", 4000);
+#undef OPERATIONS
+#undef RECEIVERS
 }
 
 /* A rank in the middle of everybody: lines of waiting messages and sends on both sides. */

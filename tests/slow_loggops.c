@@ -25,7 +25,11 @@ struct world {
     uint32_t cpus, nics;
     wide *nexto, *nextgs, *nextgr;
     uint32_t *waits;
-    bool *released, *done;
+    bool *done;
+    struct fresh {
+        uint32_t rank, op;
+    } * fresh; /* what became free in this step, in that order */
+    size_t fresh_count;
     struct event *queue;
     size_t queued;
     struct waiting *posted, *unexpected;
@@ -86,32 +90,38 @@ static struct event pop(struct world *w) {
     return e;
 }
 
+static void is_free(struct world *w, uint32_t rank, uint32_t op) {
+    w->fresh[w->fresh_count++] = (struct fresh){rank, op};
+}
+
 /* One dependency of every successor of that kind is met. */
 static void mark(struct world *w, uint32_t rank, uint32_t op, bool started) {
     const struct goal_op *o = &w->goal->ops[op];
     for (uint32_t e = o[0].successors; e < o[1].successors; e++) {
         uint32_t edge = w->goal->edges[e];
-        if (((edge & GOAL_ON_START) != 0) == started)
-            w->waits[w->goal->first_op[rank] + (edge & ~GOAL_ON_START)]--;
+        uint32_t next = w->goal->first_op[rank] + (edge & ~GOAL_ON_START);
+        if (((edge & GOAL_ON_START) != 0) == started && --w->waits[next] == 0)
+            is_free(w, rank, next);
     }
     if (!started)
         w->done[op] = true;
 }
 
-/* All hosts ascending, sends first, then receives, then calcs, then program order. */
+/* All hosts ascending, sends first, then receives, then calcs, then as they became free. */
 static void release(struct world *w, bool roots) {
     for (uint32_t rank = 0; rank < w->goal->num_ranks; rank++)
         for (int type = GOAL_SEND; type <= GOAL_CALC; type++)
-            for (uint32_t i = w->goal->first_op[rank]; i < w->goal->first_op[rank + 1]; i++) {
-                const struct goal_op *o = &w->goal->ops[i];
-                if (w->released[i] || w->waits[i] > 0 || o->type != type)
+            for (size_t i = 0; i < w->fresh_count; i++) {
+                const struct goal_op *o = &w->goal->ops[w->fresh[i].op];
+                if (w->fresh[i].rank != rank || o->type != type)
                     continue;
-                w->released[i] = true;
                 wide time = *O(w, rank, o->cpu);
                 if (type == GOAL_SEND)
                     time = larger(time, *S(w, rank, o->nic));
-                push(w, (struct event){roots ? 0 : time, w->next_number++, AN_OP, i, rank});
+                push(w, (struct event){roots ? 0 : time, w->next_number++, AN_OP, w->fresh[i].op,
+                                       rank});
             }
+    w->fresh_count = 0;
 }
 
 static bool fits(uint32_t source, uint32_t tag, const struct waiting *other) {
@@ -131,9 +141,10 @@ static bool match(struct waiting *list, size_t *count, uint32_t rank, uint32_t s
     return false;
 }
 
-static void sender_released(struct world *w, uint32_t sender, uint32_t send, wide t) {
-    const struct goal_op *o = &w->goal->ops[send];
-    if (o->size <= w->p->S_bytes)
+/* `o` names the cpu and nic: the send in do_message, the receive in do_op. */
+static void sender_released(struct world *w, uint32_t sender, uint32_t send,
+                            const struct goal_op *o, wide t) {
+    if (w->goal->ops[send].size <= w->p->S_bytes)
         return;
     *O(w, sender, o->cpu) = larger(*O(w, sender, o->cpu), t);
     *S(w, sender, o->nic) = larger(*S(w, sender, o->nic), t);
@@ -168,7 +179,7 @@ static void do_op(struct world *w, struct event e) {
     } else {
         mark(w, e.rank, e.op, true);
         if (match(w->unexpected, &w->unexpected_count, e.rank, o->peer, o->tag, &found)) {
-            sender_released(w, found.source, found.op, t);
+            sender_released(w, found.source, found.op, o, t);
             mark(w, e.rank, e.op, false);
         } else {
             w->posted[w->posted_count++] = (struct waiting){o->peer, o->tag, e.op, e.rank};
@@ -190,7 +201,7 @@ static void do_message(struct world *w, struct event e) {
                      unsigned_larger(per_byte(o->size, w->p->O_fs), per_byte(o->size, w->p->G_fs)));
     *R(w, to, o->nic) = not_negative(t + w->p->g_ps + per_byte(o->size, w->p->G_fs));
     if (match(w->posted, &w->posted_count, to, e.rank, o->tag, &found)) {
-        sender_released(w, e.rank, e.op, t);
+        sender_released(w, e.rank, e.op, o, t);
         mark(w, to, found.op, false);
     } else {
         w->unexpected[w->unexpected_count++] = (struct waiting){e.rank, o->tag, e.op, to};
@@ -206,11 +217,15 @@ uint32_t slow_loggops(const struct spin_goal *goal, const struct spin_loggops *p
     w.nextgr = calloc(ranks * w.nics, sizeof(wide));
     w.waits = calloc(ops + 1, sizeof *w.waits);
     goal_dependencies(goal, w.waits);
-    w.released = calloc(ops + 1, sizeof(bool));
+    w.fresh = calloc(ops + 1, sizeof *w.fresh);
     w.done = calloc(ops + 1, sizeof(bool));
     w.queue = calloc(2 * ops + 1, sizeof *w.queue);
     w.posted = calloc(ops + 1, sizeof *w.posted);
     w.unexpected = calloc(ops + 1, sizeof *w.unexpected);
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        for (uint32_t i = goal->first_op[rank]; i < goal->first_op[rank + 1]; i++)
+            if (w.waits[i] == 0)
+                is_free(&w, rank, i);
     release(&w, true);
     while (w.queued) {
         struct event e = pop(&w);
@@ -229,7 +244,7 @@ uint32_t slow_loggops(const struct spin_goal *goal, const struct spin_loggops *p
             latest = larger(latest, *O(&w, rank, (int)cpu));
         finish[rank] = (uint64_t)latest;
     }
-    void *all[] = {w.nexto, w.nextgs, w.nextgr, w.waits,     w.released,
+    void *all[] = {w.nexto, w.nextgs, w.nextgr, w.waits,     w.fresh,
                    w.done,  w.queue,  w.posted, w.unexpected};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);

@@ -144,50 +144,34 @@ static int find_circle(struct spin_goal *goal, uint32_t first, uint32_t count, u
     return found < count ? SPIN_EFORMAT : SPIN_OK;
 }
 
-/* Sorts the successors of one operation by (type, program order). Nearly always one, two, or
- * already in order; a long list out of order is sorted by the library. */
-static inline uint64_t taken_before(const struct goal_op *ops, uint32_t edge) {
-    uint32_t index = edge & ~GOAL_ON_START;
-    return (uint64_t)ops[index].type << 32 | index;
-}
-
-struct keyed {
-    uint64_t key;
-    uint32_t edge;
-};
-
-static int by_key(const void *a, const void *b) {
-    const struct keyed *x = a, *y = b;
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    return x->edge < y->edge ? -1 : x->edge > y->edge;
+/* Sorts the successors of one operation by type, those on its start before those on its end, and
+ * otherwise leaves them as they were stated. Nearly always they are one, two, or in order. */
+static inline unsigned taken_before(const struct goal_op *ops, uint32_t edge) {
+    return ops[edge & ~GOAL_ON_START].type * 2u + (edge & GOAL_ON_START ? 0 : 1);
 }
 
 static bool sort_successors(const struct goal_op *ops, uint32_t *edges, uint32_t count) {
-    uint32_t sorted = 1;
+    enum { CLASSES = 2 * (GOAL_GEM5CALC + 1) };
+    uint32_t sorted = 1, next[CLASSES] = {0};
     while (sorted < count &&
            taken_before(ops, edges[sorted - 1]) <= taken_before(ops, edges[sorted]))
         sorted++;
     if (sorted >= count)
         return true;
-    if (count <= 16) {
-        for (uint32_t i = sorted; i < count; i++) {
-            uint32_t edge = edges[i], at = i;
-            for (; at > 0 && taken_before(ops, edges[at - 1]) > taken_before(ops, edge); at--)
-                edges[at] = edges[at - 1];
-            edges[at] = edge;
-        }
-        return true;
-    }
-    struct keyed *rows = malloc(count * sizeof *rows);
-    if (!rows)
+    uint32_t *copy = malloc(count * sizeof *copy);
+    if (!copy)
         return false;
+    memcpy(copy, edges, count * sizeof *copy);
     for (uint32_t i = 0; i < count; i++)
-        rows[i] = (struct keyed){taken_before(ops, edges[i]), edges[i]};
-    qsort(rows, count, sizeof *rows, by_key);
+        next[taken_before(ops, copy[i])]++;
+    for (uint32_t c = 0, at = 0; c < CLASSES; c++) {
+        uint32_t mine = next[c];
+        next[c] = at;
+        at += mine;
+    }
     for (uint32_t i = 0; i < count; i++)
-        edges[i] = rows[i].edge;
-    free(rows);
+        edges[next[taken_before(ops, copy[i])]++] = copy[i];
+    free(copy);
     return true;
 }
 

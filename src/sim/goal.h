@@ -2,9 +2,9 @@
  *
  * Operations of all ranks lie in one array, rank after rank, in program order; 24 bytes each, since
  * a schedule of 65,536 ranks has millions. The successors of operation i are
- * edges[ops[i].successors] to edges[ops[i + 1].successors], as indices within the rank, sorted by
- * (type, program order): the order in which the timing rules take operations that become free
- * together. */
+ * edges[ops[i].successors] to edges[ops[i + 1].successors], as indices within the rank, in the
+ * order in which the timing rules take those that become free together: by type, then those that
+ * wait for its start before those that wait for its end, then as the schedule states them. */
 #ifndef SPIN_SIM_GOAL_H
 #define SPIN_SIM_GOAL_H
 

@@ -95,13 +95,11 @@ int scan_number_or_any(struct scan *s, const char *what, uint64_t most, uint32_t
 int scan_keyword(struct scan *s, const char *word) {
     if (!scan_blanks(s))
         return SPIN_EFORMAT;
-    const char *from = s->at;
-    struct word w = scan_word(s);
-    if (word_is(w, word, (uint32_t)strlen(word)))
+    if (scan_prefix(s, word, strlen(word)))
         return 0;
     char what[40];
     snprintf(what, sizeof what, "'%s'", word);
-    return scan_expected(s, from, what);
+    return scan_expected(s, s->at, what);
 }
 
 int scan_bytes(struct scan *s, uint64_t *bytes) {

@@ -79,6 +79,15 @@ static inline bool word_is(struct word w, const char *text, uint32_t length) {
 }
 #define WORD_IS(w, literal) word_is(w, "" literal, sizeof(literal) - 1)
 
+/* Within a statement blanks are optional, also behind a keyword: "8bto 1tag5". */
+static inline bool scan_prefix(struct scan *s, const char *word, size_t length) {
+    if (strncmp(s->at, word, length) != 0)
+        return false;
+    s->at += length;
+    return true;
+}
+#define SCAN_PREFIX(s, literal) scan_prefix(s, "" literal, sizeof(literal) - 1)
+
 /* An unsigned number of at most `most`; `what` names it in the message. */
 int scan_number(struct scan *s, const char *what, uint64_t most, uint64_t *value);
 /* The same, or -1 for GOAL_ANY. */

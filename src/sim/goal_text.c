@@ -77,9 +77,11 @@ static int attributes(struct scan *s, struct goal_op *op, bool message) {
         const char *from = s->at;
         if (!scan_is_letter(*from))
             return 0;
-        struct word w = scan_word(s);
         uint64_t number;
-        int code, which = WORD_IS(w, "tag") ? 0 : WORD_IS(w, "cpu") ? 1 : WORD_IS(w, "nic") ? 2 : 3;
+        int code, which = SCAN_PREFIX(s, "tag")   ? 0
+                          : SCAN_PREFIX(s, "cpu") ? 1
+                          : SCAN_PREFIX(s, "nic") ? 2
+                                                  : 3;
         if (which == 3 || which < place || (which == 2 && !message))
             return scan_expected(s, from,
                                  message ? "'tag', 'cpu' or 'nic' in this order, or the line's end"
@@ -112,6 +114,17 @@ static unsigned type_of(struct word w) {
             return type;
     }
     return 0;
+}
+
+/* The type that follows a label and its colon; there the word cannot be another label. */
+static unsigned type_after_label(struct scan *s) {
+    if (SCAN_PREFIX(s, "send"))
+        return GOAL_SEND;
+    if (SCAN_PREFIX(s, "recv"))
+        return GOAL_RECV;
+    if (SCAN_PREFIX(s, "calc"))
+        return GOAL_CALC;
+    return type_of(scan_word(s));
 }
 
 static int send_or_receive(struct scan *s, struct goal_op *op) {
@@ -149,7 +162,9 @@ static int operation(struct scan *s, unsigned type, uint32_t *index) {
 }
 
 static int dependency(struct scan *s, const struct labels *t, struct word after) {
-    bool on_start = WORD_IS(scan_word(s), "irequires");
+    bool on_start = SCAN_PREFIX(s, "irequires");
+    if (!on_start)
+        s->at += sizeof "requires" - 1; /* verb_follows has seen it */
     if (!scan_blanks(s))
         return SPIN_EFORMAT;
     struct word before = scan_word(s);
@@ -165,9 +180,9 @@ static int dependency(struct scan *s, const struct labels *t, struct word after)
 /* Whether the next word makes the one before it a label, whatever it is. */
 static bool verb_follows(struct scan *s) {
     const char *from = s->at;
-    struct word w = scan_word(s);
+    bool follows = SCAN_PREFIX(s, "requires") || SCAN_PREFIX(s, "irequires");
     s->at = from;
-    return WORD_IS(w, "requires") || WORD_IS(w, "irequires");
+    return follows;
 }
 
 /* [LABEL ":"] op | LABEL ("requires"|"irequires") LABEL */
@@ -184,7 +199,7 @@ static int statement(struct scan *s, struct labels *t) {
         if (!scan_blanks(s))
             return SPIN_EFORMAT;
         const char *from = s->at;
-        if (!(type = type_of(scan_word(s))))
+        if (!(type = type_after_label(s)))
             return scan_expected(s, from, "'send', 'recv' or 'calc'");
         int code = operation(s, type, &index);
         return code ? code : define(s, t, first, index);
@@ -198,10 +213,13 @@ static int statement(struct scan *s, struct labels *t) {
 
 static int rank_block(struct scan *s, struct labels *t) {
     uint32_t expected = s->goal->ranks_done, rank;
-    int code = scan_keyword(s, "rank");
-    if (code || !scan_blanks(s))
-        return SPIN_EFORMAT;
     const char *from = s->at;
+    int code;
+    if (!WORD_IS(scan_word(s), "rank"))
+        return scan_expected(s, from, "'rank'");
+    if (!scan_blanks(s))
+        return SPIN_EFORMAT;
+    from = s->at;
     if ((code = scan_rank(s, "a rank", &rank)) != 0)
         return code;
     if (rank != expected)
@@ -248,12 +266,13 @@ static int whole_file(struct scan *s, struct labels *t) {
         return no_memory(s);
     if (!scan_lines(s))
         return SPIN_EFORMAT;
-    int code = scan_keyword(s, "num_ranks");
-    if (code)
-        return code;
+    const char *from = s->at;
+    int code;
+    if (!WORD_IS(scan_word(s), "num_ranks"))
+        return scan_expected(s, from, "'num_ranks'");
     if (!scan_blanks(s))
         return SPIN_EFORMAT;
-    const char *from = s->at;
+    from = s->at;
     if ((code = scan_number(s, "a number of ranks", GOAL_MAX_RANKS, &ranks)) != 0)
         return code;
     if (ranks == 0)

@@ -1,5 +1,6 @@
-/* Writes GOAL text. Labels are l1, l2, ... in program order within a rank, and the dependencies of
- * an operation follow it as soon as both are defined. */
+/* Writes GOAL text. Labels are l1, l2, ... in program order within a rank. What an operation waits
+ * for follows it, if that keeps for every operation the order of those that wait for it, which the
+ * timing rules look at; the others are stated at the end of the rank. */
 #include "sim/goal.h"
 
 #include <stdlib.h>
@@ -134,7 +135,27 @@ static void write_op(const struct spin_goal *goal, uint32_t op, struct sink *out
 /* The edges of a rank turned round: for each operation, those it waits for. */
 struct waits {
     uint32_t *first, *before; /* [count + 1], [edges] */
+    bool *late;               /* [count]: who waits for it is stated at the end */
+    bool any_late;
 };
+
+/* Whether stating the successors of operation i one by one, as they come, would keep their order.
+ */
+static bool keeps_order(const struct spin_goal *goal, const struct goal_op *ops, uint32_t i) {
+    for (uint32_t e = ops[i].successors; e < ops[i + 1].successors; e++) {
+        uint32_t after = goal->edges[e] & ~GOAL_ON_START;
+        if (after < i)
+            return false; /* not defined before it */
+        if (e > ops[i].successors) {
+            uint32_t last = goal->edges[e - 1] & ~GOAL_ON_START;
+            bool alike = ops[last].type == ops[after].type &&
+                         ((goal->edges[e - 1] ^ goal->edges[e]) & GOAL_ON_START) == 0;
+            if (alike && last > after)
+                return false;
+        }
+    }
+    return true;
+}
 
 static bool turn_round(const struct spin_goal *goal, uint32_t rank, struct waits *w) {
     uint32_t first = goal->first_op[rank], count = goal_rank_ops(goal, rank);
@@ -142,20 +163,25 @@ static bool turn_round(const struct spin_goal *goal, uint32_t rank, struct waits
     uint32_t from = ops[0].successors, to = ops[count].successors;
     w->first = calloc((size_t)count + 2, sizeof *w->first);
     w->before = malloc(((size_t)(to - from) + 1) * sizeof *w->before);
-    if (!w->first || !w->before)
+    w->late = calloc((size_t)count + 1, sizeof *w->late);
+    if (!w->first || !w->before || !w->late)
         return false;
     for (uint32_t e = from; e < to; e++)
         w->first[(goal->edges[e] & ~GOAL_ON_START) + 2]++;
     for (uint32_t i = 2; i <= count + 1; i++)
         w->first[i] += w->first[i - 1];
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        w->late[i] = !keeps_order(goal, ops, i);
+        w->any_late |= w->late[i];
         for (uint32_t e = ops[i].successors; e < ops[i + 1].successors; e++) {
             uint32_t after = goal->edges[e] & ~GOAL_ON_START;
             w->before[w->first[after + 1]++] = i | (goal->edges[e] & GOAL_ON_START);
         }
+    }
     return true;
 }
 
+/* `before` with the bit that says whether it is waited for to start. */
 static void write_wait(struct sink *out, uint32_t after, uint32_t before) {
     put_number(out, "l", after + 1);
     put_number(out, before & GOAL_ON_START ? " irequires l" : " requires l",
@@ -165,28 +191,26 @@ static void write_wait(struct sink *out, uint32_t after, uint32_t before) {
 
 static bool write_rank(const struct spin_goal *goal, uint32_t rank, struct sink *out) {
     uint32_t first = goal->first_op[rank], count = goal_rank_ops(goal, rank);
+    const struct goal_op *ops = &goal->ops[first];
     struct waits w = {0};
-    bool forward = false, good = turn_round(goal, rank, &w);
+    bool good = turn_round(goal, rank, &w);
     put_number(out, "\nrank ", rank);
     put(out, " {\n");
     for (uint32_t i = 0; good && i < count; i++) {
         put_number(out, "l", i + 1);
         put(out, ": ");
         write_op(goal, first + i, out);
-        for (uint32_t k = w.first[i]; k < w.first[i + 1]; k++) {
-            if ((w.before[k] & ~GOAL_ON_START) < i)
-                write_wait(out, i, w.before[k]);
-            else
-                forward = true; /* on an operation that comes later: at the end */
-        }
-    }
-    for (uint32_t i = 0; forward && i < count; i++)
         for (uint32_t k = w.first[i]; k < w.first[i + 1]; k++)
-            if ((w.before[k] & ~GOAL_ON_START) > i)
+            if (!w.late[w.before[k] & ~GOAL_ON_START])
                 write_wait(out, i, w.before[k]);
+    }
+    for (uint32_t i = 0; good && w.any_late && i < count; i++)
+        for (uint32_t e = ops[i].successors; w.late[i] && e < ops[i + 1].successors; e++)
+            write_wait(out, goal->edges[e] & ~GOAL_ON_START, i | (goal->edges[e] & GOAL_ON_START));
     put(out, "}\n");
     free(w.first);
     free(w.before);
+    free(w.late);
     return good;
 }
 

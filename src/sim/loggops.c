@@ -3,8 +3,12 @@
  * Times of a rank: `nexto` per cpu, `nextgs` and `nextgr` per nic, side by side in one array, so
  * that a rank with one of each is half a cache line. Kinds of events: an operation whose time has
  * come (send, recv, calc) and a message at its receiver; and the same three that can wait once they
- * have waited (lines.h). Operations that become free get their sequence numbers in the order of the
- * rules: rank ascending, then send, recv, calc, then program order. */
+ * have waited (lines.h). Every event carries operation, rank, the other rank and tag.
+ *
+ * Operations that become free get their sequence numbers rank by rank, ascending, then send, recv,
+ * calc. Among those of one type LogGOPSim takes them as they became free: those that waited for the
+ * start of an operation before those that waited for its end, and as the schedule states who waits.
+ * Where a schedule states that in the order of its operations, this is program order. */
 #include "sim/loggops.h"
 
 #include <stdlib.h>
@@ -135,25 +139,19 @@ static inline void complete(struct loggops *l, uint32_t rank, uint32_t index, un
     }
 }
 
-static int by_rule(const void *a, const void *b, void *context) {
-    const struct goal_op *ops = ((const struct loggops *)context)->goal->ops;
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    if (ops[x].type != ops[y].type)
-        return ops[x].type < ops[y].type ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
-
-/* A receive has matched (`what` also says whether it started just now), and with it, if it is a
- * rendezvous, the send is done. Ranks in ascending order; a rank that sent to itself has both sets
- * ordered as one. */
+/* A receive has matched (`what` also says whether it started just now). If it is a rendezvous, the
+ * send is done with it, and the cpu and nic of its rank that `clocks` names wait until now: the
+ * send's when the message finds the receive, the receive's when the receive finds the message, as
+ * LogGOPSim has it. Ranks in ascending order; of a rank that sent to itself, all that became free
+ * is ordered as one. */
 static void complete_both(struct loggops *l, uint32_t rank, uint32_t receive, unsigned what,
-                          uint32_t from, uint32_t send, uint64_t at_ps) {
-    const struct goal_op *op = &l->goal->ops[send];
-    if (op->size <= l->p.S_bytes) {
+                          uint32_t from, uint32_t send, const struct goal_op *clocks,
+                          uint64_t at_ps) {
+    if (l->goal->ops[send].size <= l->p.S_bytes) {
         complete(l, rank, receive, what);
         return;
     }
-    uint64_t *cpu = nexto(l, from, op->cpu), *nic = nextgs(l, from, op->nic);
+    uint64_t *cpu = nexto(l, from, clocks->cpu), *nic = nextgs(l, from, clocks->nic);
     *cpu = later(*cpu, at_ps);
     *nic = later(*nic, at_ps);
     if (from < rank)
@@ -165,13 +163,15 @@ static void complete_both(struct loggops *l, uint32_t rank, uint32_t receive, un
     if (from != rank)
         return;
     l->collect = true;
-    complete(l, rank, receive, what);
+    if (what & STARTED)
+        complete(l, rank, receive, STARTED);
     complete(l, rank, send, DONE);
+    complete(l, rank, receive, DONE);
     l->collect = false;
-    if (l->freed_count > 1)
-        qsort_r(l->freed, l->freed_count, sizeof *l->freed, by_rule, l);
-    for (uint32_t i = 0; i < l->freed_count; i++)
-        schedule_op(l, rank, l->freed[i]);
+    for (unsigned type = GOAL_SEND; type <= GOAL_CALC; type++)
+        for (uint32_t i = 0; i < l->freed_count; i++)
+            if (l->goal->ops[l->freed[i]].type == type)
+                schedule_op(l, rank, l->freed[i]);
     l->freed_count = 0;
 }
 
@@ -278,7 +278,8 @@ static void on_receive(void *context, const struct sim_event *event) {
     uint32_t source = event->with.u32[2], tag = event->with.u32[3];
     struct match_found found;
     if (match_receive(l->match, rank, source, tag, index, &found))
-        complete_both(l, rank, index, STARTED | DONE, found.source, found.op, event->at_ps);
+        complete_both(l, rank, index, STARTED | DONE, found.source, found.op, &l->goal->ops[index],
+                      event->at_ps);
     else
         complete(l, rank, index, STARTED);
 }
@@ -306,7 +307,7 @@ static void on_message(void *context, const struct sim_event *event) {
     next_in_line(l, event, MESSAGE, MESSAGE_WAITED, rank, op, later(*cpu, *nic));
     struct match_found found;
     if (match_message(l->match, rank, from, event->with.u32[3], send, &found))
-        complete_both(l, rank, found.op, DONE, from, send, t);
+        complete_both(l, rank, found.op, DONE, from, send, op, t);
 }
 
 /* What the handlers will touch. */
