@@ -8,7 +8,8 @@
 #include "base/rng.h"
 #include "base/units.h"
 
-TEST(sizes_take_units) {
+TEST(sizes_take_units)
+{
     uint64_t v = 0;
     CHECK(units_size("4096", &v) && v == 4096);
     CHECK(units_size("0x20", &v) && v == 32);
@@ -23,7 +24,50 @@ TEST(sizes_take_units) {
     CHECK(!units_u64("18446744073709551616", &v));
 }
 
-TEST(hex_takes_pairs) {
+TEST(times_are_exact)
+{
+    uint64_t v = 0;
+    CHECK(units_time_ps("65ns", &v) && v == 65000);
+    CHECK(units_time_ps("6.7ns", &v) && v == 6700);
+    CHECK(units_time_ps("2500", &v) && v == 2500000);
+    CHECK(units_time_ps("2.5us", &v) && v == 2500000);
+    CHECK(units_time_ps("0.001", &v) && v == 1);
+    CHECK(units_time_ps("1500 fs", &v) == false);
+    CHECK(units_time_ps("2000fs", &v) && v == 2);
+    CHECK(units_time_ps("3s", &v) && v == 3000000000000);
+    CHECK(!units_time_ps("0.0001", &v));
+    CHECK(!units_time_ps("", &v));
+    CHECK(!units_time_ps("5.", &v));
+    CHECK(!units_time_ps(".", &v));
+    CHECK(!units_time_ps("-5ns", &v));
+    CHECK(!units_time_ps("5m", &v));
+    CHECK(!units_time_ps("5ns/B", &v));
+    CHECK(!units_time_ps("99999999999999999s", &v));
+    CHECK(units_per_byte_fs("20ps/B", &v) && v == 20000);
+    CHECK(units_per_byte_fs("6.7ps/B", &v) && v == 6700);
+    CHECK(units_per_byte_fs("6", &v) && v == 6000000);
+    CHECK(units_per_byte_fs("400Gbit/s", &v) && v == 20000);
+    CHECK(units_per_byte_fs("64GiB/s", &v) && v == 14552);
+    CHECK(!units_per_byte_fs("20ps/b", &v));
+    CHECK(units_rate("400Gbit/s", &v) && v == 400000000000);
+    CHECK(units_rate("1.5GB/s", &v) && v == 12000000000);
+    CHECK(!units_rate("400", &v));
+    CHECK(!units_rate("0Gbit/s", &v));
+}
+
+TEST(probabilities_are_fractions) {
+    uint64_t v = 0;
+    CHECK(units_probability("0.5", &v) && v == 1ull << 31);
+    CHECK(units_probability("50%", &v) && v == 1ull << 31);
+    CHECK(units_probability("25e-2", &v) && v == 1ull << 30);
+    CHECK(units_probability("1", &v) && v == 1ull << 32);
+    CHECK(units_probability("0", &v) && v == 0);
+    CHECK(!units_probability("1.1", &v) && !units_probability("x", &v));
+    CHECK(!units_probability("0.1x", &v) && !units_probability("1e5", &v));
+}
+
+TEST(hex_takes_pairs)
+{
     uint8_t b[4] = {0};
     CHECK_EQ(units_hex("de:ad be_ef", b, 4), 4);
     CHECK(b[0] == 0xde && b[3] == 0xef);
@@ -32,7 +76,8 @@ TEST(hex_takes_pairs) {
     CHECK_EQ(units_hex("", NULL, 0), 0);
 }
 
-TEST(files_that_cannot_be_read_say_why) {
+TEST(files_that_cannot_be_read_say_why)
+{
     struct spin_error err;
     uint8_t *data;
     size_t length;
@@ -46,7 +91,8 @@ TEST(files_that_cannot_be_read_say_why) {
     CHECK_HAS(err.text, "limit of 100");
 }
 
-TEST(a_file_appears_only_when_complete) {
+TEST(a_file_appears_only_when_complete)
+{
     struct spin_error err;
     struct file_out out;
     char path[] = "/tmp/openspin-test-XXXXXX";
@@ -71,13 +117,15 @@ TEST(a_file_appears_only_when_complete) {
     unlink(path);
 }
 
-TEST(codes_have_names_and_texts) {
+TEST(codes_have_names_and_texts)
+{
     CHECK_STR(spin_code_name(SPIN_ELIMIT), "SPIN_ELIMIT");
     CHECK_STR(spin_code_text(SPIN_OK), "success");
     CHECK_STR(spin_code_name(-999), "unknown code");
 }
 
-TEST(json_is_well_formed) {
+TEST(json_is_well_formed)
+{
     char *text;
     size_t length;
     struct json j = {.out = open_memstream(&text, &length)};
@@ -99,7 +147,8 @@ TEST(json_is_well_formed) {
     free(text);
 }
 
-TEST(random_numbers_repeat_by_seed) {
+TEST(random_numbers_repeat_by_seed)
+{
     struct rng a = rng_seeded(7), b = rng_seeded(7), c = rng_seeded(8);
     uint64_t first = rng_u64(&a);
     CHECK(first == rng_u64(&b));

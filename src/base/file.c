@@ -51,6 +51,7 @@ static int read_all(int fd, const char *path, const char *what, size_t limit, ui
         free(bytes);
         return spin_fail(err, SPIN_EFILE, "%s: %s file is empty", path, what);
     }
+    bytes[used] = 0;
     *data = bytes;
     *length = used;
     return SPIN_OK;

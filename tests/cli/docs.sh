@@ -3,7 +3,7 @@
 mkdir bin
 ln -s "$OPENSPIN" bin/openspin
 export PATH=$PWD/bin:$PATH
-for page in README.md docs/first-handler.md docs/debug-a-handler.md; do
+for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md docs/network.md; do
     name=$(basename "$page" .md)
     mkdir "$name"
     [ ! -d "$SOURCE/examples" ] || ln -s "$SOURCE/examples" "$name/examples"
@@ -17,19 +17,24 @@ for page in README.md docs/first-handler.md docs/debug-a-handler.md; do
     grep -q '^1\.\.[1-9]' tap.txt || fail "$page has commands"
 done
 
-# The manual is clean and has every option.
-if command -v mandoc >/dev/null; then
-    lint=$(mandoc -Tlint -Wwarning "$SOURCE/man/openspin.1")
-    [ -z "$lint" ] && pass "openspin(1) is clean" || fail "openspin(1) is clean" "$lint"
-else
-    skip "openspin(1) is clean" "no mandoc here"
-fi
-for command in cc image exec budget; do
-    missing=
-    for option in $("$OPENSPIN" $command --help | grep -oE -- '--[a-z0-9-]+' | sort -u); do
-        case $option in --help | --version) continue ;; esac
-        grep -qE -- "Fl (. , )?-${option#--}( |\$)| , -${option#--}( |\$)" "$SOURCE/man/openspin.1" || missing="$missing $option"
-    done
-    [ -z "$missing" ] && pass "the manual has every option of $command" || fail "the manual has every option of $command" "$missing"
+# The manuals are clean and have every option.
+for manual in openspin openspin-goal; do
+    if command -v mandoc >/dev/null; then
+        lint=$(mandoc -Tlint -Wwarning "$SOURCE/man/$manual.1")
+        [ -z "$lint" ] && pass "$manual(1) is clean" || fail "$manual(1) is clean" "$lint"
+    else
+        skip "$manual(1) is clean" "no mandoc here"
+    fi
 done
+has_options() { # MANUAL COMMAND...
+    local manual=$SOURCE/man/$1.1 missing=
+    shift
+    for option in $("$OPENSPIN" "$@" --help | grep -oE -- '--[a-z0-9-]+' | sort -u); do
+        case $option in --help | --version) continue ;; esac
+        grep -qE -- "(Fl (. , )?| , )-${option#--}( |\$)" "$manual" || missing="$missing $option"
+    done
+    [ -z "$missing" ] && pass "the manual has every option of $*" || fail "the manual has every option of $*" "$missing"
+}
+for command in cc image exec budget; do has_options openspin $command; done
+for command in convert gen info join run; do has_options openspin-goal goal $command; done
 finish

@@ -10,10 +10,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
-#define FUZZ_CHECK(condition)                                                                      \
+#define FUZZ_CHECK(condition) FUZZ_HOLDS(condition, #condition)
+/* With words for what is checked. */
+#define FUZZ_HOLDS(condition, what)                                                                \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition);               \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, what);               \
             abort();                                                                               \
         }                                                                                          \
     } while (0)

@@ -1,0 +1,68 @@
+/* What every figure needs beside it: the machine, the compiler, the time and memory of a piece of
+ * work in a process of its own. */
+#ifndef BENCH_MACHINE_H
+#define BENCH_MACHINE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static inline double bench_cpu_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static inline void bench_machine(void) {
+    char line[256], model[200] = "unknown processor";
+    FILE *info = fopen("/proc/cpuinfo", "r");
+    while (info && fgets(line, sizeof line, info))
+        if (strncmp(line, "model name", 10) == 0) {
+            char *colon = strchr(line, ':');
+            snprintf(model, sizeof model, "%.190s", colon ? colon + 2 : line);
+            model[strcspn(model, "\n")] = 0;
+            break;
+        }
+    if (info)
+        fclose(info);
+    printf("machine: %s, %ld cpus, %.1f GiB; compiler %s; CPU seconds\n", model,
+           sysconf(_SC_NPROCESSORS_ONLN),
+           (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / (1 << 30),
+#ifdef __clang__
+           "clang " __clang_version__
+#else
+           "gcc " __VERSION__
+#endif
+    );
+}
+
+/* Runs work(argument, result) in a child and returns the most memory it held, in MB; results come
+ * back through a pipe. Negative when the child failed. */
+static inline double bench_apart(void (*work)(const void *argument, double *result),
+                                 const void *argument, double *result, size_t results) {
+    int ends[2];
+    fflush(stdout);
+    if (pipe(ends) != 0)
+        return -1;
+    pid_t child = fork();
+    if (child == 0) {
+        work(argument, result);
+        ssize_t wrote = write(ends[1], result, results * sizeof *result);
+        _exit(wrote == (ssize_t)(results * sizeof *result) ? 0 : 1);
+    }
+    close(ends[1]);
+    ssize_t got = read(ends[0], result, results * sizeof *result);
+    close(ends[0]);
+    int status = 1;
+    struct rusage usage;
+    if (child < 0 || wait4(child, &status, 0, &usage) < 0 || status != 0 ||
+        got != (ssize_t)(results * sizeof *result))
+        return -1;
+    return (double)usage.ru_maxrss * 1024 / 1e6;
+}
+
+#endif

@@ -1,0 +1,291 @@
+/* `openspin goal run`: simulate a schedule. */
+#include "goal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/units.h"
+
+struct run_options {
+    const char *model, *preset, *trace, *noise, *noise_file, *topology, *links;
+    struct cli_list set, fail;
+    uint64_t seed;
+    bool json, csv, digest, noise_together, presets;
+};
+
+#define AT(member) offsetof(struct run_options, member)
+static const struct cli_option table[] = {
+    {"model", 'm', CLI_STRING, "MODEL", "loggops (the default) or packet", AT(model), 0, 0},
+    {"preset", 'p', CLI_STRING, "NAME",
+     "a set of parameters (loggopsim; sc17-int for packets); see --presets", AT(preset), 0, 0},
+    {"set", 's', CLI_LIST, "NAME=VALUE",
+     "one parameter: L=2500, o=65ns, G=20ps/B, S=64KiB, link_latency=33.4ns", AT(set), 0, 0},
+    {"topology", 'T', CLI_STRING, "SPEC",
+     "packet model: link, switch, fattree:36, torus:8x8, dragonfly:P,A,H, file:PATH", AT(topology),
+     0, 0},
+    {"fail", 0, CLI_LIST, "A-B@TIME[:TIME]", "packet model: a link that breaks (and heals)",
+     AT(fail), 0, 0},
+    {"links", 0, CLI_STRING, "FILE", "packet model: write a row a link as CSV", AT(links), 0, 0},
+    {"noise", 0, CLI_STRING, "PERIOD,LENGTH", "the system takes LENGTH every PERIOD (1ms,25us)",
+     AT(noise), 0, 0},
+    {"noise-file", 0, CLI_STRING, "FILE",
+     "the system takes what was recorded: lines 'start length'", AT(noise_file), 0, 0},
+    {"noise-together", 0, CLI_FLAG, NULL, "all ranks begin at the same place of the noise",
+     AT(noise_together), 0, 0},
+    {"seed", 0, CLI_NUMBER, "N", "where each rank begins in the noise (1)", AT(seed), 0,
+     UINT64_MAX},
+    {"json", 'j', CLI_FLAG, NULL, "print JSON", AT(json), 0, 0},
+    {"csv", 'c', CLI_FLAG, NULL, "print rank,finish_ps as CSV", AT(csv), 0, 0},
+    {"trace", 't', CLI_STRING, "FILE", "write a trace for Perfetto or chrome://tracing", AT(trace),
+     0, 0},
+    {"digest", 0, CLI_FLAG, NULL, "print a digest of the event log", AT(digest), 0, 0},
+    {"presets", 0, CLI_FLAG, NULL, "list the presets with the source of each constant", AT(presets),
+     0, 0},
+    {0},
+};
+#undef AT
+
+/* ---- progress ---- */
+
+struct progress {
+    struct timespec start;
+    bool shown;
+};
+
+static double seconds_since(const struct timespec *start) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
+}
+
+static void show_progress(void *context, uint64_t done, uint64_t of) {
+    struct progress *p = context;
+    double seconds = seconds_since(&p->start);
+    if (seconds < 2 || done == 0)
+        return;
+    double part = (double)done / (double)of;
+    p->shown = true;
+    fprintf(stderr, "\r%3.0f %% of %" PRIu64 " operations", 100 * part, of);
+    if (part > 0.02) /* before that an estimate would be a guess */
+        fprintf(stderr, ", %.0f s left ", seconds * (1 - part) / part);
+}
+
+/* ---- output ---- */
+
+/* Nanoseconds with the picoseconds as decimals. */
+static void print_ns(const char *what, uint64_t ps) {
+    printf("%-24s %" PRIu64 ".%03" PRIu64 " ns\n", what, ps / 1000, ps % 1000);
+}
+
+static void print_parameters(const struct spin_loggops *p, const char *preset) {
+    struct spin_parameter row;
+    printf("model loggops, preset %s\n", preset);
+    for (int i = 0; spin_loggops_parameter(p, preset, i, &row); i++)
+        printf("  %s = %-14s %s (%s)\n", row.name, row.value, row.what, row.source);
+}
+
+static int list_presets(bool packets) {
+    const char *name, *about;
+    for (int i = 0; (name = spin_loggops_preset_name(i, &about)) != NULL; i++) {
+        struct spin_loggops values;
+        struct spin_parameter row;
+        spin_loggops_preset(name, &values, NULL);
+        printf("%s: %s\n", name, about);
+        for (int k = 0; spin_loggops_parameter(&values, name, k, &row); k++)
+            printf("  %s = %-14s %s (%s)\n", row.name, row.value, row.what, row.source);
+        struct spin_packet packet;
+        if (!packets || spin_packet_preset(name, &packet, NULL) != SPIN_OK)
+            continue;
+        printf("  topology %s\n", packet.topology);
+        for (int k = 0; spin_packet_parameter(&packet, name, k, &row); k++)
+            printf("  %s = %s, %s (%s)\n", row.name, row.value, row.what, row.source);
+    }
+    return 0;
+}
+
+static void print_text(const struct spin_goal_options *o, const char *preset,
+                       const struct spin_goal_result *r) {
+    enum { SHOWN = 32 };
+    if (o->packet)
+        goal_print_packet_parameters(o, preset);
+    else
+        print_parameters(&o->loggops, preset);
+    print_ns("makespan", r->makespan_ps);
+    printf("%-24s %" PRIu64 "\n", "messages", r->messages);
+    printf("%-24s %" PRIu64 "\n", "bytes", r->bytes);
+    printf("%-24s %" PRIu64 "\n", "events", r->events);
+    print_ns("lost in noise", r->noise_ps);
+    print_ns("waited for cpu and nic", r->queue_ps);
+    if (r->unreceived)
+        printf("%-24s %" PRIu64 "\n", "messages never received", r->unreceived);
+    if (o->packet)
+        goal_print_packet(r);
+    if (r->digest)
+        printf("%-24s %016" PRIx64 "\n", "digest", r->digest);
+    for (uint32_t rank = 0; rank < r->ranks && rank < SHOWN; rank++) {
+        char what[32];
+        snprintf(what, sizeof what, "rank %u finishes at", rank);
+        print_ns(what, r->finish_ps[rank]);
+    }
+    if (r->ranks > SHOWN)
+        printf("and %u more ranks: --csv and --json print all\n", r->ranks - SHOWN);
+}
+
+static void print_json(const struct spin_goal_options *o, const char *preset,
+                       const struct spin_goal_result *r) {
+    struct json j = {.out = stdout};
+    struct spin_parameter row;
+    json_object(&j, NULL);
+    json_string(&j, "model", o->packet ? "packet" : "loggops");
+    json_string(&j, "preset", preset);
+    json_object(&j, "parameters");
+    for (int i = 0; spin_loggops_parameter(&o->loggops, preset, i, &row); i++)
+        json_string(&j, row.name, row.value);
+    for (int i = 0; o->packet && spin_packet_parameter(o->packet, preset, i, &row); i++)
+        json_string(&j, row.name, row.value);
+    json_end_object(&j);
+    json_u64(&j, "makespan_ps", r->makespan_ps);
+    json_u64(&j, "events", r->events);
+    json_u64(&j, "messages", r->messages);
+    json_u64(&j, "bytes", r->bytes);
+    json_u64(&j, "noise_ps", r->noise_ps);
+    json_u64(&j, "queue_ps", r->queue_ps);
+    json_u64(&j, "unreceived", r->unreceived);
+    json_u64(&j, "engine_events", r->engine_events);
+    json_u64(&j, "most_pending", r->most_pending);
+    json_u64(&j, "memory_bytes", r->memory_bytes);
+    if (r->digest) {
+        char digest[20];
+        snprintf(digest, sizeof digest, "%016" PRIx64, r->digest);
+        json_string(&j, "digest", digest);
+    }
+    if (o->packet)
+        goal_json_packet(&j, r);
+    json_array(&j, "ranks");
+    for (uint32_t rank = 0; rank < r->ranks; rank++) {
+        json_object(&j, NULL);
+        json_u64(&j, "rank", rank);
+        json_u64(&j, "finish_ps", r->finish_ps[rank]);
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    json_end_object(&j);
+}
+
+static void print_csv(const struct spin_goal_result *r) {
+    puts("rank,finish_ps");
+    for (uint32_t rank = 0; rank < r->ranks; rank++)
+        printf("%u,%" PRIu64 "\n", rank, r->finish_ps[rank]);
+}
+
+/* ---- the command ---- */
+
+static int parse_noise(const struct cli_command *command, const struct run_options *o,
+                       struct spin_noise *noise) {
+    *noise = (struct spin_noise){
+        .record = o->noise_file, .seed = o->seed, .together = o->noise_together};
+    if (o->noise && o->noise_file)
+        return cli_error(command, CLI_USAGE, "--noise and --noise-file: choose one");
+    if (!o->noise)
+        return 0;
+    char period[64];
+    const char *comma = strchr(o->noise, ',');
+    size_t length = comma ? (size_t)(comma - o->noise) : 0;
+    if (comma && length < sizeof period) {
+        memcpy(period, o->noise, length);
+        period[length] = 0;
+        if (units_time_ps(period, &noise->period_ps) && noise->period_ps > 0 &&
+            units_time_ps(comma + 1, &noise->length_ps))
+            return 0;
+    }
+    return cli_error(command, CLI_USAGE, "--noise: '%s' is not PERIOD,LENGTH (such as 1ms,25us)",
+                     o->noise);
+}
+
+static int simulate(const struct cli_command *command, const struct run_options *o,
+                    const char *path) {
+    struct spin_goal_options options = {.digest = o->digest, .trace = o->trace};
+    struct spin_goal_result result;
+    struct spin_error err;
+    struct spin_goal *goal;
+    struct spin_packet packet;
+    struct progress progress = {0};
+    bool packets = o->model && strcmp(o->model, "packet") == 0;
+    if (o->model && !packets && strcmp(o->model, "loggops") != 0)
+        return cli_error(command, CLI_USAGE, "unknown model '%s'; there are loggops and packet",
+                         o->model);
+    if (!packets && (o->topology || o->fail.count || o->links))
+        return cli_error(
+            command, CLI_USAGE,
+            "--topology, --fail and --links need --model packet: the LogGOPS model has "
+            "no links");
+    if (o->json && o->csv)
+        return cli_error(command, CLI_USAGE, "--json and --csv: choose one");
+    const char *preset = o->preset ? o->preset : packets ? "sc17-int" : "loggopsim";
+    if (spin_loggops_preset(preset, &options.loggops, &err) != SPIN_OK ||
+        (packets && spin_packet_preset(preset, &packet, &err) != SPIN_OK))
+        return cli_report(command, &err);
+    for (int i = 0; i < o->set.count; i++)
+        if ((packets ? goal_set_packet(&options.loggops, &packet, o->set.items[i], &err)
+                     : spin_loggops_set(&options.loggops, o->set.items[i], &err)) != SPIN_OK)
+            return cli_report(command, &err);
+    if (packets) {
+        packet.topology = o->topology ? o->topology : packet.topology;
+        packet.failures = o->fail.items;
+        packet.failure_count = o->fail.count;
+        packet.link_report = o->links;
+        options.packet = &packet;
+    }
+    int status = parse_noise(command, o, &options.noise);
+    if (status)
+        return status;
+    if (spin_goal_read(path, &goal, &err) != SPIN_OK)
+        return cli_report(command, &err);
+    clock_gettime(CLOCK_MONOTONIC, &progress.start);
+    if (isatty(STDERR_FILENO)) {
+        options.progress = show_progress;
+        options.progress_context = &progress;
+    }
+    int code = spin_goal_run(goal, &options, &result, &err);
+    if (progress.shown)
+        fputs("\r\033[K", stderr);
+    if (code == SPIN_EDEADLOCK || code == SPIN_ELIMIT || code == SPIN_ENOMEM)
+        status = cli_error(command, CLI_FAILED, "%s: %s", path, err.text);
+    else if (code != SPIN_OK)
+        status = cli_report(command, &err);
+    else if (o->json)
+        print_json(&options, preset, &result);
+    else if (o->csv)
+        print_csv(&result);
+    else
+        print_text(&options, preset, &result);
+    spin_goal_result_free(&result);
+    spin_goal_free(goal);
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv) {
+    struct run_options options = {.seed = 1};
+    struct cli_list operands;
+    int status = cli_parse(command, argc, argv, &options, &operands);
+    if (!status && options.presets)
+        status = list_presets(options.model && strcmp(options.model, "packet") == 0);
+    else if (!status && !(status = goal_one_file(command, &operands)))
+        status = simulate(command, &options, operands.items[0]);
+    cli_free(command, &options, &operands);
+    return status;
+}
+
+const struct cli_command cli_goal_run = {
+    .name = "goal run",
+    .args = "FILE [options]",
+    .summary = "simulate a schedule and print when each rank finishes",
+    .about = "Simulates a GOAL schedule. A number without a unit is nanoseconds, bytes for S.\n"
+             "Exit status 1 and the operations that wait when the schedule cannot finish.",
+    .options = table,
+    .run = run,
+};

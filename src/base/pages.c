@@ -1,0 +1,44 @@
+#include "base/pages.h"
+
+#include <stdint.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+static size_t rounded(size_t bytes) {
+    if (bytes > SIZE_MAX - HUGE_PAGE)
+        return 0;
+    size_t unit = bytes >= HUGE_PAGE ? HUGE_PAGE : 4096;
+    return bytes ? (bytes + unit - 1) / unit * unit : 4096;
+}
+
+static void *advised(void *at, size_t size) {
+    if (at == MAP_FAILED)
+        return NULL;
+    if (size >= HUGE_PAGE)
+        (void)madvise(at, size, MADV_HUGEPAGE); /* a wish: without huge pages it is only slower */
+    return at;
+}
+
+void *pages_new(size_t bytes) {
+    size_t size = rounded(bytes);
+    if (!size)
+        return NULL;
+    return advised(mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+                   size);
+}
+
+void *pages_grow(void *at, size_t old, size_t bytes) {
+    if (!at)
+        return pages_new(bytes);
+    size_t size = rounded(bytes);
+    if (!size)
+        return NULL;
+    return advised(mremap(at, rounded(old), size, MREMAP_MAYMOVE), size);
+}
+
+void pages_free(void *at, size_t bytes) {
+    if (at)
+        munmap(at, rounded(bytes));
+}

@@ -1,0 +1,16 @@
+/* Large arrays of zeroes: page-aligned, in huge pages where the system has them (random access to
+ * hundreds of megabytes otherwise misses the translation cache every time), and resident only where
+ * touched. They grow in place or by moving pages, never by copying. */
+#ifndef SPIN_BASE_PAGES_H
+#define SPIN_BASE_PAGES_H
+
+#include <stddef.h>
+
+/* NULL when there is no memory. `bytes` may be 0. */
+void *pages_new(size_t bytes);
+/* From `old` to `bytes`; what is new is zero. On failure NULL, and the old array stays. `at` may be
+ * NULL when `old` is 0. */
+void *pages_grow(void *at, size_t old, size_t bytes);
+void pages_free(void *at, size_t bytes);
+
+#endif

@@ -1,0 +1,126 @@
+/* A GOAL schedule in memory: per rank, operations and who waits for whom.
+ *
+ * Operations of all ranks lie in one array, rank after rank, in program order; 24 bytes each, since
+ * a schedule of 65,536 ranks has millions. The successors of operation i are
+ * edges[ops[i].successors] to edges[ops[i + 1].successors], as indices within the rank, in the
+ * order in which the timing rules take those that become free together: by type, then those that
+ * wait for its start before those that wait for its end, then as the schedule states them. */
+#ifndef SPIN_SIM_GOAL_H
+#define SPIN_SIM_GOAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "openspin.h"
+
+#define GOAL_ANY         UINT32_MAX /* source or tag -1 */
+#define GOAL_MAX_RANKS   (1u << 28) /* the matching keys keep four bits for themselves */
+#define GOAL_MAX_OPS     (UINT32_MAX - 1)
+#define GOAL_ON_START    0x80000000u /* in an edge: released when the operation has started */
+#define GOAL_MAX_OF_RANK (GOAL_ON_START - 1)
+
+/* The numbers are those of the binary format, and ascending in the order of the rules: send before
+ * recv before calc. From GOAL_PUT on: the Portals dialect. */
+#define GOAL_TYPES(X)                                                                              \
+    X(GOAL_SEND, 1, "send")                                                                        \
+    X(GOAL_RECV, 2, "recv")                                                                        \
+    X(GOAL_CALC, 3, "calc")                                                                        \
+    X(GOAL_PUT, 4, "put")                                                                          \
+    X(GOAL_GET, 5, "get")                                                                          \
+    X(GOAL_APPEND, 6, "append")                                                                    \
+    X(GOAL_CTWAIT, 7, "test")                                                                      \
+    X(GOAL_TPUT, 8, "tput")                                                                        \
+    X(GOAL_TGET, 9, "tget")                                                                        \
+    X(GOAL_TAPPEND, 10, "tappend")                                                                 \
+    X(GOAL_GEM5CALC, 11, "gem5calc")
+
+enum goal_type {
+#define GOAL_ROW(name, number, word) name = number,
+    GOAL_TYPES(GOAL_ROW)
+#undef GOAL_ROW
+};
+const char *goal_type_word(unsigned type); /* "send" */
+
+struct goal_op {
+    uint64_t size; /* bytes; of a calc, time units (nanoseconds) */
+    uint32_t peer; /* destination or source; GOAL_ANY */
+    uint32_t tag;  /* GOAL_ANY */
+    uint32_t successors;
+    uint8_t type, cpu, nic;
+};
+
+/* Bits of goal_portals.options. */
+enum {
+    GOAL_OPTION_OVERFLOW = 1, /* append to the overflow list, not the priority list */
+    GOAL_OPTION_USE_ONCE = 2,
+};
+
+/* What the 104-byte nodes carry beyond the 39; only operations of the Portals dialect have one. */
+struct goal_portals {
+    uint32_t op; /* index in goal.ops */
+    uint8_t options;
+    uint32_t ct, oct, hh, ph, ch, mem;
+    uint64_t threshold, arg[4];
+};
+
+struct spin_goal {
+    uint32_t num_ranks;
+    uint32_t *first_op;  /* [num_ranks + 1] */
+    struct goal_op *ops; /* [op_count + 1]: the last one only ends the edges */
+    uint32_t *edges;
+    uint32_t op_count, edge_count;
+    uint8_t max_cpu, max_nic;
+    bool wildcards; /* some source or tag is ANY */
+    struct goal_portals *portals;
+    uint32_t portals_count;
+
+    /* While it is built: the rank that is open, and its edges in the order they came. */
+    uint32_t ranks_done;
+    struct goal_link *links;
+    uint32_t link_count, link_room, op_room, edge_room, portals_room;
+    uint32_t *scratch;
+    uint32_t scratch_room;
+};
+
+/* ---- building: new, then per rank op..., link..., end_rank; in order of ranks ---- */
+
+struct spin_goal *goal_new(uint32_t num_ranks, struct spin_error *err);
+void goal_free(struct spin_goal *goal);
+/* Adds an operation to the open rank. Returns its index in the rank, or GOAL_ANY when there is no
+ * room (over the limit or out of memory). `successors` is ignored. */
+uint32_t goal_add(struct spin_goal *goal, struct goal_op op);
+/* `after` may run once `before` is done, or (on_start) has started. */
+bool goal_link(struct spin_goal *goal, uint32_t after, uint32_t before, bool on_start);
+/* Sets marked[i] for every operation i of the open rank that one of the links from `first_link` on
+ * makes another one wait for. */
+void goal_mark_linked(const struct spin_goal *goal, uint32_t first_link, bool *marked);
+/* Attaches the Portals part to the operation added last. */
+bool goal_add_portals(struct spin_goal *goal, struct goal_portals portals);
+/* Closes the rank. SPIN_EFORMAT when its operations wait for each other in a circle; *circle then
+ * holds an operation on it. */
+int goal_end_rank(struct spin_goal *goal, uint32_t *circle);
+
+static inline uint32_t goal_rank_ops(const struct spin_goal *goal, uint32_t rank) {
+    return goal->first_op[rank + 1] - goal->first_op[rank];
+}
+const struct goal_portals *goal_portals_of(const struct spin_goal *goal, uint32_t op);
+/* "recv 8b from 2 tag 5", for messages. Returns `text`. */
+char *goal_describe(const struct spin_goal *goal, uint32_t op, char *text, size_t room);
+/* Adds to waits[op_count] how many operations each operation of the schedule waits for. */
+void goal_dependencies(const struct spin_goal *goal, uint32_t *waits);
+
+/* ---- files ---- */
+
+/* `name` is for messages. The text reader wants a 0 behind the last byte. */
+int goal_read_text(const char *name, const char *text, size_t length, struct spin_goal **goal,
+                   struct spin_error *err);
+int goal_read_binary(const char *name, const uint8_t *bytes, size_t length, struct spin_goal **goal,
+                     struct spin_error *err);
+bool goal_is_binary(const uint8_t *bytes, size_t length);
+int goal_write_text(const struct spin_goal *goal, FILE *out, struct spin_error *err);
+/* `portals`: nodes of 104 bytes. A schedule with Portals operations is always written so. */
+int goal_write_binary(const struct spin_goal *goal, bool portals, FILE *out,
+                      struct spin_error *err);
+
+#endif

@@ -1,0 +1,198 @@
+/* The public calls on GOAL schedules: files in and out, and a run from beginning to end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "sim/goal.h"
+#include "sim/loggops.h"
+#include "sim/packet_model.h"
+
+/* More would not fit into memory once it is read. */
+#define LARGEST_FILE ((size_t)1 << 36)
+/* Events between two reports of progress: a tenth of a second or so. */
+#define SLICE 1000000
+
+int spin_goal_read(const char *path, struct spin_goal **goal, struct spin_error *err) {
+    uint8_t *data;
+    size_t length;
+    int code = file_read(path, "GOAL schedule", LARGEST_FILE, &data, &length, err);
+    if (code)
+        return code;
+    code = goal_is_binary(data, length)
+               ? goal_read_binary(path, data, length, goal, err)
+               : goal_read_text(path, (const char *)data, length, goal, err);
+    free(data);
+    return code;
+}
+
+void spin_goal_free(struct spin_goal *goal) {
+    goal_free(goal);
+}
+
+static int write_to(const struct spin_goal *goal, FILE *out, enum spin_goal_format format,
+                    struct spin_error *err) {
+    if (format == SPIN_GOAL_TEXT)
+        return goal_write_text(goal, out, err);
+    return goal_write_binary(goal, format == SPIN_GOAL_BINARY_PORTALS, out, err);
+}
+
+int spin_goal_write(const struct spin_goal *goal, const char *path, enum spin_goal_format format,
+                    struct spin_error *err) {
+    if (strcmp(path, "-") == 0)
+        return write_to(goal, stdout, format, err);
+    struct file_out out;
+    int code = file_out_open(&out, path, err);
+    if (code)
+        return code;
+    code = write_to(goal, out.stream, format, err);
+    if (code) {
+        file_out_abandon(&out);
+        return code;
+    }
+    return file_out_commit(&out, err);
+}
+
+struct spin_goal_info spin_goal_info(const struct spin_goal *goal) {
+    struct spin_goal_info info = {
+        .ranks = goal->num_ranks,
+        .cpus = goal->max_cpu + 1u,
+        .nics = goal->max_nic + 1u,
+        .operations = goal->op_count,
+        .dependencies = goal->edge_count,
+        .memory_bytes = (uint64_t)goal->op_count * sizeof *goal->ops +
+                        (uint64_t)goal->edge_count * sizeof *goal->edges +
+                        (uint64_t)goal->num_ranks * sizeof *goal->first_op,
+    };
+    for (uint32_t i = 0; i < goal->op_count; i++) {
+        const struct goal_op *op = &goal->ops[i];
+        if (op->type == GOAL_SEND) {
+            info.sends++;
+            info.bytes_sent += op->size;
+            if (op->size > info.largest_message)
+                info.largest_message = op->size;
+        } else if (op->type == GOAL_RECV) {
+            info.receives++;
+            info.wildcard_receives += op->peer == GOAL_ANY || op->tag == GOAL_ANY;
+        } else if (op->type == GOAL_CALC) {
+            info.calcs++;
+            info.calc_ns += op->size;
+        } else {
+            info.portals++;
+        }
+    }
+    for (uint32_t e = 0; e < goal->edge_count; e++)
+        info.start_dependencies += (goal->edges[e] & GOAL_ON_START) != 0;
+    for (uint32_t rank = 0; rank < goal->num_ranks; rank++)
+        if (goal_rank_ops(goal, rank) > info.most_of_a_rank)
+            info.most_of_a_rank = goal_rank_ops(goal, rank);
+    return info;
+}
+
+static int run_engine(struct sim_engine *engine, const struct loggops *replay,
+                      const struct packet_model *network, const struct spin_goal *goal,
+                      const struct spin_goal_options *options, struct spin_error *err) {
+    int code;
+    do {
+        code = sim_run(engine, SIM_FOREVER, SLICE, err);
+        if (options->progress)
+            options->progress(options->progress_context, loggops_counts(replay).done,
+                              goal->op_count);
+    } while (!code && sim_engine_counts(engine).pending && !loggops_stopped(replay) &&
+             !(network && packet_model_stopped(network)));
+    return code;
+}
+
+static int gather(const struct loggops *replay, const struct sim_engine *engine,
+                  const struct packet_model *network, const struct spin_goal *goal,
+                  struct spin_goal_result *result, struct spin_error *err) {
+    struct loggops_counts counts = loggops_counts(replay);
+    struct sim_counts engine_counts = sim_engine_counts(engine);
+    *result = (struct spin_goal_result){
+        .events = counts.events,
+        .messages = counts.messages,
+        .bytes = counts.bytes,
+        .noise_ps = counts.noise_ps,
+        .queue_ps = counts.queue_ps,
+        .unreceived = counts.unreceived,
+        .engine_events = engine_counts.handled,
+        .most_pending = engine_counts.most_pending,
+        .memory_bytes =
+            counts.memory_bytes + engine_counts.bytes + spin_goal_info(goal).memory_bytes,
+        .digest = engine_counts.digest,
+        .ranks = goal->num_ranks,
+        .finish_ps = malloc((size_t)goal->num_ranks * sizeof *result->finish_ps),
+    };
+    if (!result->finish_ps)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    for (uint32_t rank = 0; rank < goal->num_ranks; rank++) {
+        result->finish_ps[rank] = loggops_finish_ps(replay, rank);
+        if (result->finish_ps[rank] > result->makespan_ps)
+            result->makespan_ps = result->finish_ps[rank];
+    }
+    if (!network)
+        return SPIN_OK;
+    result->memory_bytes += packet_model_bytes(network);
+    /* The last packet may be in after the last rank is done: use is of the longer time. */
+    uint64_t until =
+        engine_counts.now_ps > result->makespan_ps ? engine_counts.now_ps : result->makespan_ps;
+    int code = packet_model_result(network, until, &result->packet, err);
+    if (code)
+        spin_goal_result_free(result);
+    return code;
+}
+
+int spin_goal_run(const struct spin_goal *goal, const struct spin_goal_options *options,
+                  struct spin_goal_result *result, struct spin_error *err) {
+    *result = (struct spin_goal_result){0};
+    struct noise *noise = NULL;
+    struct loggops *replay = NULL;
+    struct packet_model *network = NULL;
+    struct trace trace = {0};
+    struct sim_engine *engine = sim_engine_new(err);
+    if (!engine)
+        return SPIN_ENOMEM;
+    if (options->digest)
+        sim_engine_digest(engine);
+    int code = noise_new(&options->noise, &noise, err);
+    if (!code && options->trace)
+        code = trace_open(&trace, options->trace, err);
+    if (!code && options->packet)
+        code = packet_model_new(&network, engine, options->packet, goal->num_ranks,
+                                options->trace ? &trace : NULL, err);
+    if (!code) {
+        struct loggops_setup setup = {.engine = engine,
+                                      .goal = goal,
+                                      .parameters = options->loggops,
+                                      .transport = network ? packet_model_transport(network) : NULL,
+                                      .noise = noise,
+                                      .trace = options->trace ? &trace : NULL};
+        code = loggops_new(&setup, &replay, err);
+    }
+    if (!code && network)
+        packet_model_attach(network, replay);
+    if (!code)
+        code = run_engine(engine, replay, network, goal, options, err);
+    if (!code)
+        code = loggops_verdict(replay, err);
+    if (network && (!code || code == SPIN_EDEADLOCK))
+        code = packet_model_verdict(network, code, err);
+    if (!code)
+        code = gather(replay, engine, network, goal, result, err);
+    /* The trace of a deadlock is what one wants to look at; of a run that failed otherwise, not. */
+    int closed = trace_close(&trace, code == SPIN_OK || code == SPIN_EDEADLOCK, code ? NULL : err);
+    loggops_free(replay);
+    packet_model_free(network);
+    sim_engine_free(engine);
+    noise_free(noise);
+    if (!code && closed) {
+        spin_goal_result_free(result);
+        code = closed;
+    }
+    return code;
+}
+
+void spin_goal_result_free(struct spin_goal_result *result) {
+    free(result->finish_ps);
+    result->finish_ps = NULL;
+}

@@ -1,0 +1,348 @@
+/* The GOAL binary formats.
+ *
+ *   u64 magic; then, offsets counted from byte 8:
+ *   u32 num_ranks; u8 max_cpu; u8 max_nic; (u64 start, u64 end)[num_ranks]
+ *   a rank: u32 n_nodes; u32 n_roots; u32 roots[]; nodes of 39 or 104 bytes; u32 appendix[]
+ *
+ * Nothing says which of the two node sizes a file has, so a reading with each is checked in full:
+ * every offset inside its block, every type known, every count of dependencies equal to the edges
+ * that arrive, and the roots those operations that wait for nothing. A file that reads well with
+ * nodes of 39 bytes and with nodes of 104 has no node at all. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "sim/goal.h"
+
+enum { MAGIC = 4223, BASE = 8, HEADER = 6, PLAIN_NODE = 39, PORTALS_NODE = 104 };
+
+static uint32_t u32_at(const uint8_t *p) {
+    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static uint64_t u64_at(const uint8_t *p) {
+    return u32_at(p) | (uint64_t)u32_at(p + 4) << 32;
+}
+
+bool goal_is_binary(const uint8_t *bytes, size_t length) {
+    return length >= 8 && u64_at(bytes) == MAGIC;
+}
+
+struct input {
+    const char *name;
+    const uint8_t *bytes; /* from byte 8 */
+    uint64_t length;
+    unsigned node;
+    struct spin_goal *goal;
+    struct spin_error *err;
+    uint32_t *waits; /* of the rank that is read */
+    uint32_t waits_room;
+};
+
+static int bad(struct input *in, uint32_t rank, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int bad(struct input *in, uint32_t rank, const char *format, ...) {
+    char text[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return spin_fail(in->err, SPIN_EFORMAT, "%s: rank %u: %s", in->name, rank, text);
+}
+
+static struct goal_portals portals_at(const uint8_t *p) {
+    struct goal_portals x = {.options = p[0],
+                             .ct = u32_at(p + 1),
+                             .threshold = u64_at(p + 5),
+                             .oct = u32_at(p + 13),
+                             .hh = u32_at(p + 17),
+                             .ph = u32_at(p + 21),
+                             .ch = u32_at(p + 25),
+                             .mem = u32_at(p + 29)};
+    for (int i = 0; i < 4; i++)
+        x.arg[i] = u64_at(p + 33 + 8 * i);
+    return x;
+}
+
+static bool peer_is_good(const struct input *in, const struct goal_op *op) {
+    switch (op->type) {
+    case GOAL_CALC:
+    case GOAL_CTWAIT:
+    case GOAL_GEM5CALC:
+        return true; /* has none */
+    case GOAL_RECV:
+    case GOAL_APPEND:
+    case GOAL_TAPPEND:
+        return op->peer == GOAL_ANY || op->peer < in->goal->num_ranks;
+    }
+    return op->peer < in->goal->num_ranks;
+}
+
+static int read_node(struct input *in, uint32_t rank, uint32_t index, const uint8_t *p) {
+    struct goal_op op = {.type = p[4],
+                         .peer = u32_at(p + 5),
+                         .size = u64_at(p + 9),
+                         .tag = u32_at(p + 17),
+                         .cpu = p[21],
+                         .nic = p[22]};
+    unsigned last = in->node == PORTALS_NODE ? GOAL_GEM5CALC : GOAL_CALC;
+    if (op.type < GOAL_SEND || op.type > last)
+        return bad(in, rank, "operation %u has the unknown type %u", index + 1, op.type);
+    if (!peer_is_good(in, &op))
+        return bad(in, rank, "operation %u: rank %u does not exist, num_ranks is %u", index + 1,
+                   op.peer, in->goal->num_ranks);
+    if (op.type == GOAL_CALC)
+        op.peer = op.tag = op.nic = 0;
+    if (goal_add(in->goal, op) == GOAL_ANY ||
+        (op.type > GOAL_CALC && !goal_add_portals(in->goal, portals_at(p + PLAIN_NODE))))
+        return spin_fail(in->err, SPIN_ENOMEM, "%s: out of memory", in->name);
+    return 0;
+}
+
+/* `count` successors at `offset` of the appendix, which holds `room` indices. */
+static int read_edges(struct input *in, uint32_t rank, uint32_t index, uint32_t nodes,
+                      const uint8_t *appendix, uint64_t room, uint32_t count, uint32_t offset,
+                      bool on_start) {
+    if (count == 0)
+        return 0;
+    if ((uint64_t)offset + count > room)
+        return bad(in, rank, "operation %u: successors %u to %llu lie outside the rank's %llu",
+                   index + 1, offset, (unsigned long long)offset + count - 1,
+                   (unsigned long long)room);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t after = u32_at(appendix + 4 * ((uint64_t)offset + i));
+        if (after >= nodes)
+            return bad(in, rank, "operation %u: successor %u does not exist, the rank has %u",
+                       index + 1, after, nodes);
+        if (!goal_link(in->goal, after, index, on_start))
+            return spin_fail(in->err, SPIN_ENOMEM, "%s: out of memory", in->name);
+        in->waits[after]++;
+    }
+    return 0;
+}
+
+static int check_roots(struct input *in, uint32_t rank, const uint8_t *roots, uint32_t count,
+                       uint32_t nodes, const uint8_t *first_node) {
+    uint32_t free_ops = 0;
+    for (uint32_t i = 0; i < nodes; i++) {
+        uint32_t stated = u32_at(first_node + (uint64_t)i * in->node);
+        if (stated != in->waits[i])
+            return bad(in, rank, "operation %u waits for %u others but states %u", i + 1,
+                       in->waits[i], stated);
+        free_ops += stated == 0;
+    }
+    if (count != free_ops)
+        return bad(in, rank, "%u roots are listed, %u operations wait for nothing", count,
+                   free_ops);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t root = u32_at(roots + 4 * (uint64_t)i);
+        if (root >= nodes || in->waits[root] != 0)
+            return bad(in, rank, "operation %u is listed as a root but %s", root + 1,
+                       root >= nodes ? "does not exist" : "waits for others, or is listed twice");
+        in->waits[root] = UINT32_MAX; /* seen */
+    }
+    return 0;
+}
+
+static int read_rank(struct input *in, uint32_t rank) {
+    const uint8_t *entry = in->bytes + HEADER + 16 * (uint64_t)rank;
+    uint64_t start = u64_at(entry), end = u64_at(entry + 8);
+    /* Some writers give the last byte, some the one behind it. */
+    uint64_t limit = end < in->length ? end + 1 : in->length;
+    if (start > end || end > in->length || start > limit || limit - start < 8)
+        return bad(in, rank, "bytes %llu to %llu lie outside the file of %llu bytes",
+                   (unsigned long long)start, (unsigned long long)end,
+                   (unsigned long long)in->length + BASE);
+    const uint8_t *block = in->bytes + start;
+    uint64_t room = limit - start - 8;
+    uint32_t nodes = u32_at(block), roots = u32_at(block + 4);
+    uint64_t needed = 4 * (uint64_t)roots + (uint64_t)nodes * in->node;
+    if (roots > nodes || needed > room)
+        return bad(in, rank, "%u operations and %u roots do not fit into its %llu bytes", nodes,
+                   roots, (unsigned long long)room + 8);
+    const uint8_t *first_node = block + 8 + 4 * (uint64_t)roots;
+    const uint8_t *appendix = first_node + (uint64_t)nodes * in->node;
+    if (nodes > in->waits_room) {
+        uint32_t *larger = realloc(in->waits, (size_t)nodes * sizeof *larger);
+        if (!larger)
+            return spin_fail(in->err, SPIN_ENOMEM, "%s: out of memory", in->name);
+        in->waits = larger;
+        in->waits_room = nodes;
+    }
+    if (nodes)
+        memset(in->waits, 0, (size_t)nodes * sizeof *in->waits);
+    int code = 0;
+    for (uint32_t i = 0; !code && i < nodes; i++) {
+        const uint8_t *p = first_node + (uint64_t)i * in->node;
+        if ((code = read_node(in, rank, i, p)) != 0)
+            return code;
+        uint64_t indices = (room - needed) / 4;
+        code = read_edges(in, rank, i, nodes, appendix, indices, u32_at(p + 23), u32_at(p + 27),
+                          false);
+        if (!code)
+            code = read_edges(in, rank, i, nodes, appendix, indices, u32_at(p + 31), u32_at(p + 35),
+                              true);
+    }
+    if (!code)
+        code = check_roots(in, rank, block + 8, roots, nodes, first_node);
+    uint32_t circle;
+    if (!code && (code = goal_end_rank(in->goal, &circle)) == SPIN_EFORMAT)
+        return bad(in, rank, "operations wait for each other in a circle, among them operation %u",
+                   circle + 1);
+    return code;
+}
+
+static int read_as(struct input *in, unsigned node, struct spin_goal **goal) {
+    uint32_t ranks = u32_at(in->bytes);
+    in->node = node;
+    in->goal = goal_new(ranks, in->err);
+    if (!in->goal)
+        return SPIN_ENOMEM;
+    int code = 0;
+    for (uint32_t rank = 0; !code && rank < ranks; rank++)
+        code = read_rank(in, rank);
+    if (code)
+        goal_free(in->goal);
+    else
+        *goal = in->goal;
+    return code;
+}
+
+int goal_read_binary(const char *name, const uint8_t *bytes, size_t length, struct spin_goal **goal,
+                     struct spin_error *err) {
+    if (!goal_is_binary(bytes, length) || length < BASE + HEADER)
+        return spin_fail(err, SPIN_EFORMAT, "%s: cut off in its header, or not binary GOAL", name);
+    struct input in = {.name = name, .bytes = bytes + BASE, .length = length - BASE, .err = err};
+    uint32_t ranks = u32_at(in.bytes);
+    if (ranks == 0 || ranks > GOAL_MAX_RANKS || (in.length - HEADER) / 16 < ranks)
+        return spin_fail(err, SPIN_EFORMAT,
+                         "%s: %u ranks in the header, but the file of %zu bytes has room for %llu "
+                         "offsets (limit %u)",
+                         name, ranks, length, (unsigned long long)(in.length - HEADER) / 16,
+                         GOAL_MAX_RANKS);
+    struct spin_error plain = {0}, portals = {0};
+    in.err = &plain;
+    int code = read_as(&in, PLAIN_NODE, goal);
+    if (code == SPIN_EFORMAT) {
+        in.err = &portals;
+        int second = read_as(&in, PORTALS_NODE, goal);
+        if (second == 0)
+            code = 0;
+    }
+    free(in.waits);
+    if (code && err)
+        *err = plain;
+    return code;
+}
+
+/* ---- writing ---- */
+
+static void put_u32(uint8_t *p, uint32_t v) {
+    for (int i = 0; i < 4; i++)
+        p[i] = (uint8_t)(v >> 8 * i);
+}
+
+static void put_u64(uint8_t *p, uint64_t v) {
+    put_u32(p, (uint32_t)v);
+    put_u32(p + 4, (uint32_t)(v >> 32));
+}
+
+static void put_node(uint8_t *p, const struct spin_goal *goal, uint32_t op, uint32_t waits,
+                     uint32_t done, uint32_t done_at, uint32_t started, uint32_t started_at) {
+    const struct goal_op *o = &goal->ops[op];
+    put_u32(p, waits);
+    p[4] = o->type;
+    put_u32(p + 5, o->peer);
+    put_u64(p + 9, o->size);
+    put_u32(p + 17, o->tag);
+    p[21] = o->cpu;
+    p[22] = o->nic;
+    put_u32(p + 23, done);
+    put_u32(p + 27, done_at);
+    put_u32(p + 31, started);
+    put_u32(p + 35, started_at);
+    const struct goal_portals *x = goal_portals_of(goal, op);
+    if (!x)
+        return;
+    p += PLAIN_NODE;
+    p[0] = x->options;
+    put_u32(p + 1, x->ct);
+    put_u64(p + 5, x->threshold);
+    put_u32(p + 13, x->oct);
+    put_u32(p + 17, x->hh);
+    put_u32(p + 21, x->ph);
+    put_u32(p + 25, x->ch);
+    put_u32(p + 29, x->mem);
+    for (int i = 0; i < 4; i++)
+        put_u64(p + 33 + 8 * i, x->arg[i]);
+}
+
+static void write_u32(FILE *out, uint32_t v) {
+    uint8_t bytes[4];
+    put_u32(bytes, v);
+    fwrite(bytes, 1, 4, out);
+}
+
+/* Per operation, its done-successors and then its start-successors follow each other in the
+ * appendix. */
+static void write_rank(const struct spin_goal *goal, uint32_t rank, const uint32_t *waits,
+                       unsigned node, FILE *out) {
+    uint32_t first = goal->first_op[rank], last = goal->first_op[rank + 1], roots = 0;
+    for (uint32_t i = first; i < last; i++)
+        roots += waits[i] == 0;
+    write_u32(out, last - first);
+    write_u32(out, roots);
+    for (uint32_t i = first; i < last; i++)
+        if (waits[i] == 0)
+            write_u32(out, i - first);
+    uint32_t offset = 0;
+    for (uint32_t i = first; i < last; i++) {
+        uint8_t bytes[PORTALS_NODE] = {0};
+        uint32_t from = goal->ops[i].successors, to = goal->ops[i + 1].successors, started = 0;
+        for (uint32_t e = from; e < to; e++)
+            started += (goal->edges[e] & GOAL_ON_START) != 0;
+        uint32_t done = to - from - started;
+        put_node(bytes, goal, i, waits[i], done, offset, started, offset + done);
+        offset += to - from;
+        fwrite(bytes, 1, node, out);
+    }
+    for (uint32_t i = first; i < last; i++)
+        for (int pass = 0; pass < 2; pass++)
+            for (uint32_t e = goal->ops[i].successors; e < goal->ops[i + 1].successors; e++)
+                if (((goal->edges[e] & GOAL_ON_START) != 0) == pass)
+                    write_u32(out, goal->edges[e] & ~GOAL_ON_START);
+}
+
+int goal_write_binary(const struct spin_goal *goal, bool portals, FILE *out,
+                      struct spin_error *err) {
+    unsigned node = portals || goal->portals_count ? PORTALS_NODE : PLAIN_NODE;
+    uint32_t *waits = calloc((size_t)goal->op_count + 1, sizeof *waits);
+    if (!waits)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    goal_dependencies(goal, waits);
+    uint8_t head[BASE + HEADER];
+    put_u64(head, MAGIC);
+    put_u32(head + 8, goal->num_ranks);
+    head[12] = goal->max_cpu;
+    head[13] = goal->max_nic;
+    fwrite(head, 1, sizeof head, out);
+    uint64_t at = HEADER + 16 * (uint64_t)goal->num_ranks;
+    for (uint32_t rank = 0; rank < goal->num_ranks; rank++) {
+        uint32_t first = goal->first_op[rank], last = goal->first_op[rank + 1], roots = 0;
+        for (uint32_t i = first; i < last; i++)
+            roots += waits[i] == 0;
+        uint64_t edges = goal->ops[last].successors - goal->ops[first].successors;
+        uint64_t end = at + 8 + 4 * (uint64_t)roots + (uint64_t)(last - first) * node + 4 * edges;
+        uint8_t entry[16];
+        put_u64(entry, at);
+        put_u64(entry + 8, end);
+        fwrite(entry, 1, sizeof entry, out);
+        at = end;
+    }
+    for (uint32_t rank = 0; rank < goal->num_ranks; rank++)
+        write_rank(goal, rank, waits, node, out);
+    free(waits);
+    return SPIN_OK; /* a failed write shows when the file is closed */
+}

@@ -1,0 +1,232 @@
+/* Writes GOAL text. Labels are l1, l2, ... in program order within a rank. What an operation waits
+ * for follows it, if that keeps for every operation the order of those that wait for it, which the
+ * timing rules look at; the others are stated at the end of the rank. */
+#include "sim/goal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* Text goes through a buffer of its own: a schedule is millions of short lines, and formatted
+ * output takes several times as long as reading them. */
+struct sink {
+    FILE *out;
+    size_t used;
+    char bytes[1 << 16];
+};
+
+static void flush(struct sink *out) {
+    fwrite(out->bytes, 1, out->used, out->out);
+    out->used = 0;
+}
+
+static void put(struct sink *out, const char *text) {
+    size_t length = strlen(text); /* a word or two, never near the size of the buffer */
+    if (out->used + length > sizeof out->bytes)
+        flush(out);
+    memcpy(out->bytes + out->used, text, length);
+    out->used += length;
+}
+
+/* `before`, then the number. */
+static void put_number(struct sink *out, const char *before, uint64_t number) {
+    char digits[21];
+    size_t at = sizeof digits - 1;
+    digits[at] = 0;
+    do
+        digits[--at] = (char)('0' + number % 10);
+    while (number /= 10);
+    put(out, before);
+    put(out, digits + at);
+}
+
+static void write_tag(struct sink *out, uint32_t tag) {
+    if (tag == GOAL_ANY)
+        put(out, " tag -1");
+    else
+        put_number(out, " tag ", tag);
+}
+
+static void write_rank_or_any(struct sink *out, uint32_t rank) {
+    if (rank == GOAL_ANY)
+        put(out, "-1");
+    else
+        put_number(out, "", rank);
+}
+
+static void write_args(const struct goal_portals *x, struct sink *out) {
+    for (int i = 0; i < 4; i++)
+        if (x->arg[i]) {
+            put_number(out, " arg", (uint64_t)i + 1);
+            put_number(out, " ", x->arg[i]);
+        }
+}
+
+static void write_append(const struct goal_op *o, const struct goal_portals *x, struct sink *out) {
+    put(out, x->options & GOAL_OPTION_OVERFLOW ? " to overflow_list" : " to priority_list");
+    const struct {
+        const char *word;
+        uint32_t value;
+    } handlers[] = {{" hh ", x->hh}, {" ph ", x->ph}, {" ch ", x->ch}};
+    for (size_t i = 0; i < 3; i++)
+        if (handlers[i].value)
+            put_number(out, handlers[i].word, handlers[i].value);
+    write_args(x, out);
+    if (x->mem)
+        put_number(out, " mem ", x->mem);
+    put(out, " allowed ");
+    write_rank_or_any(out, o->peer);
+    put_number(out, " ct ", x->oct);
+    if (x->options & GOAL_OPTION_USE_ONCE)
+        put(out, " use_once");
+}
+
+static void write_portals(const struct goal_op *o, const struct goal_portals *x, struct sink *out) {
+    put(out, goal_type_word(o->type));
+    if (o->type == GOAL_CTWAIT) {
+        put_number(out, " ", x->ct);
+        put_number(out, " for ", x->threshold);
+        return;
+    }
+    put_number(out, " ", o->size);
+    if (o->type == GOAL_GEM5CALC)
+        return;
+    put(out, "b");
+    if (o->type == GOAL_APPEND || o->type == GOAL_TAPPEND) {
+        write_append(o, x, out);
+    } else {
+        write_args(x, out);
+        put_number(out, " to ", o->peer);
+        if (x->ct || x->threshold) {
+            put_number(out, " when ", x->ct);
+            put_number(out, " reaches ", x->threshold);
+        }
+        if (x->oct)
+            put_number(out, " ct ", x->oct);
+    }
+    write_tag(out, o->tag);
+}
+
+static void write_op(const struct spin_goal *goal, uint32_t op, struct sink *out) {
+    const struct goal_op *o = &goal->ops[op];
+    if (o->type == GOAL_CALC) {
+        put_number(out, "calc ", o->size);
+    } else if (o->type > GOAL_CALC) {
+        const struct goal_portals none = {0}, *x = goal_portals_of(goal, op);
+        write_portals(o, x ? x : &none, out);
+    } else {
+        bool send = o->type == GOAL_SEND;
+        put_number(out, send ? "send " : "recv ", o->size);
+        put(out, send ? "b to " : "b from ");
+        write_rank_or_any(out, o->peer);
+        if (o->tag)
+            write_tag(out, o->tag);
+    }
+    if (o->type != GOAL_CTWAIT && o->type != GOAL_GEM5CALC) {
+        if (o->cpu)
+            put_number(out, " cpu ", o->cpu);
+        if (o->nic)
+            put_number(out, " nic ", o->nic);
+    }
+    put(out, "\n");
+}
+
+/* The edges of a rank turned round: for each operation, those it waits for. */
+struct waits {
+    uint32_t *first, *before; /* [count + 1], [edges] */
+    bool *late;               /* [count]: who waits for it is stated at the end */
+    bool any_late;
+};
+
+/* Whether stating the successors of operation i one by one, as they come, would keep their order.
+ */
+static bool keeps_order(const struct spin_goal *goal, const struct goal_op *ops, uint32_t i) {
+    for (uint32_t e = ops[i].successors; e < ops[i + 1].successors; e++) {
+        uint32_t after = goal->edges[e] & ~GOAL_ON_START;
+        if (after < i)
+            return false; /* not defined before it */
+        if (e > ops[i].successors) {
+            uint32_t last = goal->edges[e - 1] & ~GOAL_ON_START;
+            bool alike = ops[last].type == ops[after].type &&
+                         ((goal->edges[e - 1] ^ goal->edges[e]) & GOAL_ON_START) == 0;
+            if (alike && last > after)
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool turn_round(const struct spin_goal *goal, uint32_t rank, struct waits *w) {
+    uint32_t first = goal->first_op[rank], count = goal_rank_ops(goal, rank);
+    const struct goal_op *ops = &goal->ops[first];
+    uint32_t from = ops[0].successors, to = ops[count].successors;
+    w->first = calloc((size_t)count + 2, sizeof *w->first);
+    w->before = malloc(((size_t)(to - from) + 1) * sizeof *w->before);
+    w->late = calloc((size_t)count + 1, sizeof *w->late);
+    if (!w->first || !w->before || !w->late)
+        return false;
+    for (uint32_t e = from; e < to; e++)
+        w->first[(goal->edges[e] & ~GOAL_ON_START) + 2]++;
+    for (uint32_t i = 2; i <= count + 1; i++)
+        w->first[i] += w->first[i - 1];
+    for (uint32_t i = 0; i < count; i++) {
+        w->late[i] = !keeps_order(goal, ops, i);
+        w->any_late |= w->late[i];
+        for (uint32_t e = ops[i].successors; e < ops[i + 1].successors; e++) {
+            uint32_t after = goal->edges[e] & ~GOAL_ON_START;
+            w->before[w->first[after + 1]++] = i | (goal->edges[e] & GOAL_ON_START);
+        }
+    }
+    return true;
+}
+
+/* `before` with the bit that says whether it is waited for to start. */
+static void write_wait(struct sink *out, uint32_t after, uint32_t before) {
+    put_number(out, "l", after + 1);
+    put_number(out, before & GOAL_ON_START ? " irequires l" : " requires l",
+               (before & ~GOAL_ON_START) + 1);
+    put(out, "\n");
+}
+
+static bool write_rank(const struct spin_goal *goal, uint32_t rank, struct sink *out) {
+    uint32_t first = goal->first_op[rank], count = goal_rank_ops(goal, rank);
+    const struct goal_op *ops = &goal->ops[first];
+    struct waits w = {0};
+    bool good = turn_round(goal, rank, &w);
+    put_number(out, "\nrank ", rank);
+    put(out, " {\n");
+    for (uint32_t i = 0; good && i < count; i++) {
+        put_number(out, "l", i + 1);
+        put(out, ": ");
+        write_op(goal, first + i, out);
+        for (uint32_t k = w.first[i]; k < w.first[i + 1]; k++)
+            if (!w.late[w.before[k] & ~GOAL_ON_START])
+                write_wait(out, i, w.before[k]);
+    }
+    for (uint32_t i = 0; good && w.any_late && i < count; i++)
+        for (uint32_t e = ops[i].successors; w.late[i] && e < ops[i + 1].successors; e++)
+            write_wait(out, goal->edges[e] & ~GOAL_ON_START, i | (goal->edges[e] & GOAL_ON_START));
+    put(out, "}\n");
+    free(w.first);
+    free(w.before);
+    free(w.late);
+    return good;
+}
+
+int goal_write_text(const struct spin_goal *goal, FILE *out, struct spin_error *err) {
+    struct sink *sink = malloc(sizeof *sink);
+    bool good = sink != NULL;
+    if (good) {
+        sink->out = out;
+        sink->used = 0;
+        put_number(sink, "num_ranks ", goal->num_ranks);
+        put(sink, "\n");
+    }
+    for (uint32_t rank = 0; good && rank < goal->num_ranks; rank++)
+        good = write_rank(goal, rank, sink);
+    if (good)
+        flush(sink);
+    free(sink);
+    return good ? SPIN_OK : spin_fail(err, SPIN_ENOMEM, "out of memory");
+}

@@ -1,0 +1,230 @@
+#include "sim/lines.h"
+
+#include <stdlib.h>
+
+#include "base/pages.h"
+
+/* Up to so many lines are an array by key: zero pages that nobody touches cost nothing. Beyond, as
+ * with 256 cpus and 256 nics on every rank, those in use are found by hashing. */
+#define MOST_BY_KEY (1ull << 26)
+
+struct waiter {
+    struct sim_event event;
+    uint32_t child, next; /* first of those behind it, next of those beside it */
+};
+
+struct line {
+    uint64_t guard;  /* 1 + sequence number of the one in the queue, 0 for none */
+    uint64_t due_ps; /* its time there */
+    uint32_t first;  /* root of the heap, 0 when nobody stands in line */
+};
+
+struct slot {
+    uint64_t key; /* + 1; 0: empty */
+    uint32_t line;
+};
+
+struct lines {
+    struct line *lines; /* by key; or, with slots, [1...] in order of first use */
+    uint64_t line_room, line_count;
+    struct slot *slots;
+    uint64_t mask;
+    struct waiter *waiters; /* [1...]; 0 is none */
+    uint64_t count, room;
+    uint32_t free_waiters;
+    bool out_of_memory;
+};
+
+struct lines *lines_new(uint64_t keys) {
+    struct lines *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    l->count = 1;
+    l->line_count = 1;
+    l->line_room = keys <= MOST_BY_KEY ? keys : 256;
+    l->lines = pages_new(l->line_room * sizeof *l->lines);
+    if (keys > MOST_BY_KEY) {
+        l->mask = 2 * l->line_room - 1;
+        l->slots = pages_new((l->mask + 1) * sizeof *l->slots);
+    }
+    if (!l->lines || (l->mask && !l->slots)) {
+        lines_free(l);
+        return NULL;
+    }
+    return l;
+}
+
+void lines_free(struct lines *l) {
+    if (!l)
+        return;
+    pages_free(l->lines, l->line_room * sizeof *l->lines);
+    pages_free(l->slots, (l->mask + 1) * sizeof *l->slots);
+    pages_free(l->waiters, l->room * sizeof *l->waiters);
+    free(l);
+}
+
+bool lines_out_of_memory(const struct lines *l) {
+    return l->out_of_memory;
+}
+
+uint64_t lines_bytes(const struct lines *l) {
+    if (l->count == 1)
+        return 0; /* nobody ever stood in line: at most some guards' pages are touched */
+    return (l->slots ? (l->mask + 1) * sizeof *l->slots : 0) + l->line_room * sizeof *l->lines +
+           l->room * sizeof *l->waiters;
+}
+
+static struct slot *find_slot(struct slot *slots, uint64_t mask, uint64_t key) {
+    uint64_t h = (key + 1) * 0x9e3779b97f4a7c15ull;
+    for (uint64_t i = h ^ h >> 32;; i++) {
+        struct slot *slot = &slots[i & mask];
+        if (slot->key == key + 1 || !slot->key)
+            return slot;
+    }
+}
+
+/* Twice the lines and slots. */
+static bool grow_lines(struct lines *l) {
+    uint64_t mask = 2 * l->mask + 1;
+    struct slot *slots = pages_new((mask + 1) * sizeof *slots);
+    struct line *lines =
+        pages_grow(l->lines, l->line_room * sizeof *lines, 2 * l->line_room * sizeof *lines);
+    if (lines) {
+        l->lines = lines;
+        l->line_room *= 2;
+    }
+    if (!slots || !lines) {
+        pages_free(slots, (mask + 1) * sizeof *slots);
+        return false;
+    }
+    for (uint64_t i = 0; i <= l->mask; i++)
+        if (l->slots[i].key)
+            *find_slot(slots, mask, l->slots[i].key - 1) = l->slots[i];
+    pages_free(l->slots, (l->mask + 1) * sizeof *l->slots);
+    l->slots = slots;
+    l->mask = mask;
+    return true;
+}
+
+/* The line of the key; made if need be, NULL when there is no memory for it. */
+static struct line *find(struct lines *l, uint64_t key) {
+    if (!l->slots)
+        return &l->lines[key];
+    struct slot *slot = find_slot(l->slots, l->mask, key);
+    if (!slot->key) {
+        if (l->line_count == l->line_room) {
+            if (!grow_lines(l))
+                return NULL;
+            slot = find_slot(l->slots, l->mask, key);
+        }
+        *slot = (struct slot){key + 1, (uint32_t)l->line_count++};
+    }
+    return &l->lines[slot->line];
+}
+
+void lines_prefetch(const struct lines *l, uint64_t key) {
+    if (!l->slots)
+        __builtin_prefetch(&l->lines[key]);
+}
+
+static uint32_t new_waiter(struct lines *l) {
+    uint32_t w = l->free_waiters;
+    if (w) {
+        l->free_waiters = l->waiters[w].next;
+        return w;
+    }
+    if (l->count >= l->room) {
+        uint64_t room = l->room ? 2 * l->room : 1024;
+        struct waiter *larger = room > UINT32_MAX ? NULL
+                                                  : pages_grow(l->waiters, l->room * sizeof *larger,
+                                                               room * sizeof *larger);
+        if (!larger)
+            return 0;
+        l->waiters = larger;
+        l->room = room;
+    }
+    return (uint32_t)l->count++;
+}
+
+/* The root of two heaps: the later one goes behind the earlier. */
+static uint32_t meld(struct lines *l, uint32_t a, uint32_t b) {
+    if (!a || !b)
+        return a ? a : b;
+    if (l->waiters[b].event.order < l->waiters[a].event.order) {
+        uint32_t swap = a;
+        a = b;
+        b = swap;
+    }
+    l->waiters[b].next = l->waiters[a].child;
+    l->waiters[a].child = b;
+    return a;
+}
+
+/* What is left when the root leaves: its children melded in pairs, then the pairs from the right.
+ * Without recursion, since a line may be as long as memory allows. */
+static uint32_t without_root(struct lines *l, uint32_t root) {
+    uint32_t pairs = 0;
+    for (uint32_t a = l->waiters[root].child; a;) {
+        uint32_t b = l->waiters[a].next, rest = b ? l->waiters[b].next : 0;
+        l->waiters[a].next = 0;
+        if (b)
+            l->waiters[b].next = 0;
+        uint32_t pair = meld(l, a, b);
+        l->waiters[pair].next = pairs;
+        pairs = pair;
+        a = rest;
+    }
+    uint32_t heap = 0;
+    while (pairs) {
+        uint32_t next = l->waiters[pairs].next;
+        l->waiters[pairs].next = 0;
+        heap = meld(l, heap, pairs);
+        pairs = next;
+    }
+    return heap;
+}
+
+bool lines_wait(struct lines *l, uint64_t key, const struct sim_event *event, uint64_t free_ps) {
+    struct line *line = find(l, key);
+    uint64_t me = sim_order_sequence(event->order) + 1;
+    if (!line) {
+        l->out_of_memory = true;
+        return true;
+    }
+    if (line->guard && free_ps < line->due_ps)
+        return true;
+    if (!line->guard || me <= line->guard) {
+        /* A guard that is passed over stays in the queue, and joins the line when its turn comes.
+         */
+        line->guard = me;
+        line->due_ps = free_ps;
+        return true;
+    }
+    uint32_t w = new_waiter(l);
+    if (!w) {
+        l->out_of_memory = true;
+        return true;
+    }
+    l->waiters[w] = (struct waiter){*event, 0, 0};
+    line->first = meld(l, line->first, w);
+    return false;
+}
+
+bool lines_ran(struct lines *l, uint64_t key, const struct sim_event *event, uint64_t free_ps,
+               struct sim_event *next) {
+    struct line *line = find(l, key);
+    if (!line || line->guard != sim_order_sequence(event->order) + 1)
+        return false;
+    uint32_t first = line->first;
+    if (!first) {
+        line->guard = 0;
+        return false;
+    }
+    *next = l->waiters[first].event;
+    line->guard = sim_order_sequence(next->order) + 1;
+    line->due_ps = free_ps;
+    line->first = without_root(l, first);
+    l->waiters[first].next = l->free_waiters;
+    l->free_waiters = first;
+    return true;
+}

@@ -1,0 +1,519 @@
+/* The timing rules of LogGOPSim, event for event.
+ *
+ * Times of a rank: `nexto` per cpu, `nextgs` and `nextgr` per nic, side by side in one array, so
+ * that a rank with one of each is half a cache line. Kinds of events: an operation whose time has
+ * come (send, recv, calc) and a message at its receiver; and the same three that can wait once they
+ * have waited (lines.h). Every event carries operation, rank, the other rank and tag.
+ *
+ * Operations that become free get their sequence numbers rank by rank, ascending, then send, recv,
+ * calc. Among those of one type LogGOPSim takes them as they became free: those that waited for the
+ * start of an operation before those that waited for its end, and as the schedule states who waits.
+ * Where a schedule states that in the order of its operations, this is program order. */
+#include "sim/loggops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/pages.h"
+#include "sim/lines.h"
+#include "sim/match.h"
+
+enum kind { SEND, RECEIVE, CALC, MESSAGE, SEND_WAITED, CALC_WAITED, MESSAGE_WAITED, KINDS };
+enum { STARTED = 1, DONE = 2 };
+#define IS_DONE UINT32_MAX /* in `waits` */
+
+struct loggops {
+    struct sim_engine *engine;
+    const struct spin_goal *goal;
+    struct spin_loggops p;
+    const struct sim_transport *transport;
+    const struct noise *noise;
+    struct trace *trace;
+
+    uint64_t *times; /* per rank: nexto[cpus], nextgs[nics], nextgr[nics] */
+    uint32_t cpus, nics, stride;
+    uint32_t *waits; /* per operation: dependencies not yet met */
+    struct match_table *match;
+    struct lines *lines;
+    unsigned kinds[KINDS];
+    bool too_late;
+
+    uint32_t *freed; /* operations that two completions of one rank set free, to be ordered */
+    uint32_t freed_count, freed_room;
+    bool collect, out_of_memory;
+    struct loggops_counts counts;
+};
+
+static inline uint64_t later(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+static inline uint64_t *nexto(const struct loggops *l, uint32_t rank, unsigned cpu) {
+    return &l->times[(uint64_t)rank * l->stride + cpu];
+}
+static inline uint64_t *nextgs(const struct loggops *l, uint32_t rank, unsigned nic) {
+    return &l->times[(uint64_t)rank * l->stride + l->cpus + nic];
+}
+static inline uint64_t *nextgr(const struct loggops *l, uint32_t rank, unsigned nic) {
+    return &l->times[(uint64_t)rank * l->stride + l->cpus + l->nics + nic];
+}
+
+/* (s-1) times a cost per byte, in picoseconds, rounded down. For s = 0 the factor wraps, as it does
+ * in LogGOPSim: the cost is subtracted once, modulo 2^64. */
+static inline uint64_t for_bytes(uint64_t size, uint64_t cost_fs) {
+    if (size == 0)
+        return 0 - cost_fs / 1000;
+    unsigned __int128 fs = (unsigned __int128)(size - 1) * cost_fs;
+    return fs >> 64 ? (uint64_t)(fs / 1000) : (uint64_t)fs / 1000;
+}
+
+/* t plus a cost that may be a wrapped negative; a free time cannot lie before the beginning. */
+static inline uint64_t plus(uint64_t t, uint64_t cost) {
+    uint64_t sum = t + cost;
+    return (int64_t)cost < 0 && sum > t ? 0 : sum;
+}
+
+static inline uint64_t noisy(struct loggops *l, uint32_t rank, uint64_t start, uint64_t end) {
+    if (!l->noise || end <= start)
+        return end;
+    uint64_t delay = noise_delay(l->noise, rank, start, end - start);
+    l->counts.noise_ps += delay;
+    return end + delay;
+}
+
+/* The engine would end the run at the next event anyway; a rank's last operation has none. */
+static inline void check_time(struct loggops *l, uint64_t time) {
+    if (time >= SIM_LATEST_PS) {
+        l->too_late = true;
+        sim_stop(l->engine);
+    }
+}
+
+/* ---- operations that become free ---- */
+
+static inline void schedule_op(struct loggops *l, uint32_t rank, uint32_t index) {
+    const struct goal_op *op = &l->goal->ops[index];
+    uint64_t at = *nexto(l, rank, op->cpu);
+    if (op->type == GOAL_SEND)
+        at = later(at, *nextgs(l, rank, op->nic));
+    sim_schedule(l->engine, at, l->kinds[op->type - GOAL_SEND],
+                 (union sim_payload){.u32 = {index, rank, op->peer, op->tag}});
+    l->counts.events++;
+}
+
+static void collect(struct loggops *l, uint32_t index) {
+    if (l->freed_count == l->freed_room) {
+        uint32_t room = l->freed_room ? 2 * l->freed_room : 64;
+        uint32_t *larger = realloc(l->freed, room * sizeof *larger);
+        if (!larger) {
+            l->out_of_memory = true;
+            sim_stop(l->engine);
+            return;
+        }
+        l->freed = larger;
+        l->freed_room = room;
+    }
+    l->freed[l->freed_count++] = index;
+}
+
+/* The successors of an operation that has started, is done, or both. They are stored in the order
+ * in which the rules take them. */
+static inline void complete(struct loggops *l, uint32_t rank, uint32_t index, unsigned what) {
+    const struct spin_goal *goal = l->goal;
+    const struct goal_op *op = &goal->ops[index];
+    uint32_t first = goal->first_op[rank];
+    if (what & DONE) {
+        l->counts.done++;
+        l->waits[index] = IS_DONE;
+    }
+    for (uint32_t e = op[0].successors, end = op[1].successors; e < end; e++) {
+        uint32_t edge = goal->edges[e];
+        uint32_t next = first + (edge & ~GOAL_ON_START);
+        if (!(what & (edge & GOAL_ON_START ? STARTED : DONE)) || --l->waits[next] > 0)
+            continue;
+        if (l->collect)
+            collect(l, next);
+        else
+            schedule_op(l, rank, next);
+    }
+}
+
+/* A receive has matched (`what` also says whether it started just now). If it is a rendezvous, the
+ * send is done with it, and the cpu and nic of its rank that `clocks` names wait until now: the
+ * send's when the message finds the receive, the receive's when the receive finds the message, as
+ * LogGOPSim has it. Ranks in ascending order; of a rank that sent to itself, all that became free
+ * is ordered as one. */
+static void complete_both(struct loggops *l, uint32_t rank, uint32_t receive, unsigned what,
+                          uint32_t from, uint32_t send, const struct goal_op *clocks,
+                          uint64_t at_ps) {
+    if (l->goal->ops[send].size <= l->p.S_bytes) {
+        complete(l, rank, receive, what);
+        return;
+    }
+    uint64_t *cpu = nexto(l, from, clocks->cpu), *nic = nextgs(l, from, clocks->nic);
+    *cpu = later(*cpu, at_ps);
+    *nic = later(*nic, at_ps);
+    if (from < rank)
+        complete(l, from, send, DONE);
+    if (from != rank)
+        complete(l, rank, receive, what);
+    if (from > rank)
+        complete(l, from, send, DONE);
+    if (from != rank)
+        return;
+    l->collect = true;
+    if (what & STARTED)
+        complete(l, rank, receive, STARTED);
+    complete(l, rank, send, DONE);
+    complete(l, rank, receive, DONE);
+    l->collect = false;
+    for (unsigned type = GOAL_SEND; type <= GOAL_CALC; type++)
+        for (uint32_t i = 0; i < l->freed_count; i++)
+            if (l->goal->ops[l->freed[i]].type == type)
+                schedule_op(l, rank, l->freed[i]);
+    l->freed_count = 0;
+}
+
+/* ---- waiting for a busy cpu or nic ---- */
+
+/* A rank's lines: one a cpu for calcs, then one a pair of cpu and nic for sends, then for messages.
+ */
+static inline uint64_t line_key(const struct loggops *l, enum kind kind, uint32_t rank,
+                                const struct goal_op *op) {
+    uint64_t pairs = (uint64_t)l->cpus * l->nics, key = rank * (l->cpus + 2 * pairs);
+    if (kind == CALC)
+        return key + op->cpu;
+    return key + l->cpus + (kind == MESSAGE ? pairs : 0) + (uint64_t)op->cpu * l->nics + op->nic;
+}
+
+static void wait_until(struct loggops *l, const struct sim_event *event, enum kind kind,
+                       enum kind waited, uint32_t rank, const struct goal_op *op,
+                       uint64_t free_ps) {
+    struct sim_event again = *event;
+    again.order = (event->order & ~255ull) | l->kinds[waited];
+    if (lines_wait(l->lines, line_key(l, kind, rank, op), &again, free_ps)) {
+        l->counts.queue_ps += free_ps - event->at_ps;
+        sim_reinsert(l->engine, &again, free_ps, l->kinds[waited]);
+    }
+}
+
+/* After an event that had waited has run: who is next? `free_ps` is when its line can go on. */
+static void next_in_line(struct loggops *l, const struct sim_event *event, enum kind kind,
+                         enum kind waited, uint32_t rank, const struct goal_op *op,
+                         uint64_t free_ps) {
+    struct sim_event next;
+    free_ps = later(free_ps, event->at_ps);
+    if (sim_order_kind(event->order) != l->kinds[waited] ||
+        !lines_ran(l->lines, line_key(l, kind, rank, op), event, free_ps, &next))
+        return;
+    l->counts.queue_ps += free_ps - next.at_ps;
+    sim_reinsert(l->engine, &next, free_ps, l->kinds[waited]);
+}
+
+/* ---- the four kinds of events ---- */
+
+static void on_calc(void *context, const struct sim_event *event) {
+    struct loggops *l = context;
+    uint32_t index = event->with.u32[0], rank = event->with.u32[1];
+    const struct goal_op *op = &l->goal->ops[index];
+    uint64_t *cpu = nexto(l, rank, op->cpu), t = event->at_ps;
+    if (*cpu > t) {
+        wait_until(l, event, CALC, CALC_WAITED, rank, op, *cpu);
+        return;
+    }
+    *cpu = noisy(l, rank, t, t + op->size * 1000);
+    check_time(l, *cpu);
+    if (l->trace)
+        trace_box(l->trace, rank, TRACE_CPU + op->cpu, "calc", t, *cpu - t, op->size, -1);
+    next_in_line(l, event, CALC, CALC_WAITED, rank, op, *cpu);
+    complete(l, rank, index, STARTED | DONE);
+}
+
+static void send_out(struct loggops *l, uint32_t index, uint32_t rank, const struct goal_op *op,
+                     uint64_t t) {
+    union sim_payload handle = {.u32 = {index, rank, op->peer, op->tag}};
+    l->counts.messages++;
+    l->counts.bytes += op->size;
+    if (!l->transport) {
+        sim_schedule(l->engine, t + l->p.o_ps + l->p.L_ps, l->kinds[MESSAGE], handle);
+        return;
+    }
+    struct sim_message message = {rank, op->peer, op->nic, op->size, t + l->p.o_ps, handle};
+    l->transport->send(l->transport->context, &message);
+}
+
+void loggops_arrive(struct loggops *l, uint64_t at_ps, union sim_payload handle) {
+    sim_schedule(l->engine, at_ps, l->kinds[MESSAGE], handle);
+}
+
+static void on_send(void *context, const struct sim_event *event) {
+    struct loggops *l = context;
+    uint32_t index = event->with.u32[0], rank = event->with.u32[1];
+    const struct goal_op *op = &l->goal->ops[index];
+    uint64_t *cpu = nexto(l, rank, op->cpu), *nic = nextgs(l, rank, op->nic), t = event->at_ps;
+    uint64_t free_ps = later(*cpu, *nic);
+    if (free_ps > t) {
+        wait_until(l, event, SEND, SEND_WAITED, rank, op, free_ps);
+        return;
+    }
+    *cpu = noisy(l, rank, t, plus(t + l->p.o_ps, for_bytes(op->size, l->p.O_fs)));
+    *nic = plus(t + l->p.g_ps, l->transport ? 0 : for_bytes(op->size, l->p.G_fs));
+    check_time(l, later(*cpu, *nic));
+    if (l->trace) {
+        trace_box(l->trace, rank, TRACE_CPU + op->cpu, "send", t, *cpu > t ? *cpu - t : 0, op->size,
+                  op->peer);
+        trace_box(l->trace, rank, TRACE_NIC_SEND + op->nic, "send", t, *nic > t ? *nic - t : 0,
+                  op->size, op->peer);
+    }
+    send_out(l, index, rank, op, t);
+    l->counts.events++; /* the message */
+    next_in_line(l, event, SEND, SEND_WAITED, rank, op, later(*cpu, *nic));
+    complete(l, rank, index, op->size <= l->p.S_bytes ? STARTED | DONE : STARTED);
+}
+
+static void on_receive(void *context, const struct sim_event *event) {
+    struct loggops *l = context;
+    uint32_t index = event->with.u32[0], rank = event->with.u32[1];
+    uint32_t source = event->with.u32[2], tag = event->with.u32[3];
+    struct match_found found;
+    if (match_receive(l->match, rank, source, tag, index, &found))
+        complete_both(l, rank, index, STARTED | DONE, found.source, found.op, &l->goal->ops[index],
+                      event->at_ps);
+    else
+        complete(l, rank, index, STARTED);
+}
+
+static void on_message(void *context, const struct sim_event *event) {
+    struct loggops *l = context;
+    uint32_t send = event->with.u32[0], from = event->with.u32[1], rank = event->with.u32[2];
+    const struct goal_op *op = &l->goal->ops[send];
+    uint64_t *cpu = nexto(l, rank, op->cpu), *nic = nextgr(l, rank, op->nic), t = event->at_ps;
+    uint64_t free_ps = later(*cpu, *nic);
+    if (free_ps > t) {
+        wait_until(l, event, MESSAGE, MESSAGE_WAITED, rank, op, free_ps);
+        return;
+    }
+    uint64_t gap = l->transport ? 0 : for_bytes(op->size, l->p.G_fs);
+    *cpu = noisy(l, rank, t, plus(t + l->p.o_ps, later(for_bytes(op->size, l->p.O_fs), gap)));
+    *nic = plus(t + l->p.g_ps, gap);
+    check_time(l, later(*cpu, *nic));
+    if (l->trace) {
+        trace_box(l->trace, rank, TRACE_CPU + op->cpu, "receive", t, *cpu > t ? *cpu - t : 0,
+                  op->size, from);
+        trace_box(l->trace, rank, TRACE_NIC_RECEIVE + op->nic, "receive", t,
+                  *nic > t ? *nic - t : 0, op->size, from);
+    }
+    next_in_line(l, event, MESSAGE, MESSAGE_WAITED, rank, op, later(*cpu, *nic));
+    struct match_found found;
+    if (match_message(l->match, rank, from, event->with.u32[3], send, &found))
+        complete_both(l, rank, found.op, DONE, from, send, op, t);
+}
+
+/* What the handlers will touch. */
+static void ahead(void *context, const struct sim_event *event) {
+    const struct loggops *l = context;
+    const uint32_t *with = event->with.u32;
+    unsigned kind = sim_order_kind(event->order);
+    __builtin_prefetch(&l->goal->ops[with[0]]);
+    if (kind == l->kinds[MESSAGE] || kind == l->kinds[MESSAGE_WAITED]) {
+        __builtin_prefetch(&l->times[(uint64_t)with[2] * l->stride]);
+        match_prefetch(l->match, with[2], with[1], with[3], true);
+    } else {
+        __builtin_prefetch(&l->times[(uint64_t)with[1] * l->stride]);
+        if (kind == l->kinds[RECEIVE])
+            match_prefetch(l->match, with[1], with[2], with[3], false);
+    }
+}
+
+/* ---- beginning and end ---- */
+
+static int check_op(const struct spin_goal *goal, const struct spin_loggops *p, uint32_t rank,
+                    uint32_t index, struct spin_error *err) {
+    const struct goal_op *op = &goal->ops[index];
+    char text[100];
+    uint64_t most = op->type == GOAL_CALC ? UINT64_MAX : later(p->G_fs, p->O_fs);
+    if (op->type > GOAL_CALC)
+        return spin_fail(err, SPIN_EARG,
+                         "rank %u, operation %u (%s): the LogGOPS model runs send, recv and calc; "
+                         "Portals operations need a card",
+                         rank, index - goal->first_op[rank] + 1,
+                         goal_describe(goal, index, text, sizeof text));
+    bool over = op->type == GOAL_CALC ? op->size > SIM_LATEST_PS / 1000
+                                      : most && op->size / 1000 > SIM_LATEST_PS / most;
+    if (over)
+        return spin_fail(err, SPIN_ELIMIT,
+                         "rank %u, operation %u (%s): takes longer than the limit of simulated "
+                         "time, %llu ps (53 days)",
+                         rank, index - goal->first_op[rank] + 1,
+                         goal_describe(goal, index, text, sizeof text), SIM_LATEST_PS);
+    return SPIN_OK;
+}
+
+static int check_parameters(const struct spin_loggops *p, struct spin_error *err) {
+    const uint64_t limit = 1ull << 60;
+    if (p->L_ps > limit || p->o_ps > limit || p->g_ps > limit || p->G_fs > limit || p->O_fs > limit)
+        return spin_fail(err, SPIN_ELIMIT,
+                         "a parameter is over the limit of %llu (ps, or fs per byte)",
+                         (unsigned long long)limit);
+    return SPIN_OK;
+}
+
+/* Receives that are posted at the beginning. */
+static uint64_t receives_at_once(const struct loggops *l) {
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < l->goal->op_count; i++)
+        count += l->goal->ops[i].type == GOAL_RECV && l->waits[i] == 0;
+    return count;
+}
+
+/* Roots at time 0: rank after rank, sends before receives before calcs. */
+static void schedule_roots(struct loggops *l) {
+    const struct spin_goal *goal = l->goal;
+    for (uint32_t rank = 0; rank < goal->num_ranks; rank++)
+        for (unsigned type = GOAL_SEND; type <= GOAL_CALC; type++)
+            for (uint32_t i = goal->first_op[rank]; i < goal->first_op[rank + 1]; i++)
+                if (goal->ops[i].type == type && l->waits[i] == 0)
+                    schedule_op(l, rank, i);
+}
+
+static void name_rows(struct loggops *l) {
+    for (uint32_t rank = 0; rank < l->goal->num_ranks; rank++) {
+        trace_process(l->trace, rank, "rank");
+        for (unsigned c = 0; c < l->cpus; c++)
+            trace_row(l->trace, rank, TRACE_CPU + c, "cpu", c);
+        for (unsigned n = 0; n < l->nics; n++) {
+            trace_row(l->trace, rank, TRACE_NIC_SEND + n, "nic send", n);
+            trace_row(l->trace, rank, TRACE_NIC_RECEIVE + n, "nic receive", n);
+        }
+    }
+}
+
+int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
+                struct spin_error *err) {
+    static sim_handler *const handlers[KINDS] = {
+        [SEND] = on_send,
+        [RECEIVE] = on_receive,
+        [CALC] = on_calc,
+        [MESSAGE] = on_message,
+        [SEND_WAITED] = on_send,
+        [CALC_WAITED] = on_calc,
+        [MESSAGE_WAITED] = on_message,
+    };
+    const struct spin_goal *goal = setup->goal;
+    int code = check_parameters(&setup->parameters, err);
+    for (uint32_t rank = 0; !code && rank < goal->num_ranks; rank++)
+        for (uint32_t i = goal->first_op[rank]; !code && i < goal->first_op[rank + 1]; i++)
+            code = check_op(goal, &setup->parameters, rank, i, err);
+    if (code)
+        return code;
+    struct loggops *l = calloc(1, sizeof *l);
+    if (!l)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    l->engine = setup->engine;
+    l->goal = goal;
+    l->p = setup->parameters;
+    l->transport = setup->transport;
+    l->noise = setup->noise;
+    l->trace = setup->trace;
+    l->cpus = goal->max_cpu + 1u;
+    l->nics = goal->max_nic + 1u;
+    l->stride = l->cpus + 2 * l->nics;
+    if (l->stride == 3)
+        l->stride = 4; /* half a cache line, never across two */
+    l->times = pages_new((size_t)goal->num_ranks * l->stride * sizeof *l->times);
+    l->waits = pages_new((size_t)goal->op_count * sizeof *l->waits);
+    l->lines = lines_new((uint64_t)goal->num_ranks * (l->cpus + 2ull * l->cpus * l->nics));
+    if (l->waits) {
+        goal_dependencies(goal, l->waits);
+        l->match = match_new(goal->wildcards, receives_at_once(l));
+    }
+    if (!l->times || !l->waits || !l->match || !l->lines) {
+        loggops_free(l);
+        return spin_fail(err, SPIN_ENOMEM,
+                         "out of memory for %u ranks of %u cpus and %u nics and %u operations",
+                         goal->num_ranks, goal->max_cpu + 1u, goal->max_nic + 1u, goal->op_count);
+    }
+    for (int i = 0; i < KINDS; i++) {
+        l->kinds[i] = sim_engine_kind(l->engine, handlers[i], l);
+        sim_engine_ahead(l->engine, l->kinds[i], ahead);
+    }
+    if (l->trace)
+        name_rows(l);
+    schedule_roots(l);
+    *replay = l;
+    return SPIN_OK;
+}
+
+void loggops_free(struct loggops *l) {
+    if (!l)
+        return;
+    pages_free(l->times, (size_t)l->goal->num_ranks * l->stride * sizeof *l->times);
+    pages_free(l->waits, (size_t)l->goal->op_count * sizeof *l->waits);
+    free(l->freed);
+    match_free(l->match);
+    lines_free(l->lines);
+    free(l);
+}
+
+struct loggops_counts loggops_counts(const struct loggops *l) {
+    struct loggops_counts counts = l->counts;
+    counts.unreceived = match_unexpected(l->match);
+    counts.memory_bytes = (uint64_t)l->goal->num_ranks * l->stride * sizeof *l->times +
+                          (uint64_t)l->goal->op_count * sizeof *l->waits + match_bytes(l->match) +
+                          lines_bytes(l->lines);
+    return counts;
+}
+
+uint64_t loggops_finish_ps(const struct loggops *l, uint32_t rank) {
+    uint64_t finish = 0;
+    for (unsigned cpu = 0; cpu < l->cpus; cpu++)
+        finish = later(finish, *nexto(l, rank, cpu));
+    return finish;
+}
+
+/* The operations that were free to run and are not done: receives without a message and large sends
+ * without a receive. All others that are not done wait for these. */
+static int report_waiting(const struct loggops *l, struct spin_error *err) {
+    const struct spin_goal *goal = l->goal;
+    char list[340] = "", text[80];
+    size_t used = 0;
+    uint64_t waiting = 0, named = 0;
+    for (uint32_t rank = 0; rank < goal->num_ranks; rank++)
+        for (uint32_t i = goal->first_op[rank]; i < goal->first_op[rank + 1]; i++) {
+            if (l->waits[i] != 0)
+                continue;
+            waiting++;
+            int more = snprintf(list + used, sizeof list - used, "%srank %u operation %u (%s)",
+                                used ? ", " : "", rank, i - goal->first_op[rank] + 1,
+                                goal_describe(goal, i, text, sizeof text));
+            if (more > 0 && used + (size_t)more < sizeof list) {
+                used += (size_t)more;
+                named++;
+            } else {
+                list[used] = 0;
+            }
+        }
+    char rest[40] = "";
+    if (named < waiting)
+        snprintf(rest, sizeof rest, " and %llu more", (unsigned long long)(waiting - named));
+    return spin_fail(
+        err, SPIN_EDEADLOCK, "deadlock: %llu of %u operations are not done; waiting: %s%s",
+        (unsigned long long)(goal->op_count - l->counts.done), goal->op_count, list, rest);
+}
+
+bool loggops_stopped(const struct loggops *l) {
+    return l->out_of_memory || l->too_late || match_out_of_memory(l->match) ||
+           lines_out_of_memory(l->lines);
+}
+
+int loggops_verdict(const struct loggops *l, struct spin_error *err) {
+    if (loggops_stopped(l) && !l->too_late)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory for what waits to be matched or served");
+    if (l->too_late)
+        return spin_fail(err, SPIN_ELIMIT,
+                         "simulated time goes beyond the limit of %llu ps (53 days); shorten the "
+                         "computation or the messages",
+                         SIM_LATEST_PS);
+    return l->counts.done < l->goal->op_count ? report_waiting(l, err) : SPIN_OK;
+}

@@ -1,0 +1,35 @@
+/* Replays a GOAL schedule under the LogGOPS model, or on a network that a transport stands for. */
+#ifndef SPIN_SIM_LOGGOPS_H
+#define SPIN_SIM_LOGGOPS_H
+
+#include "sim/engine.h"
+#include "sim/goal.h"
+#include "sim/noise.h"
+#include "sim/trace.h"
+#include "sim/transport.h"
+
+struct loggops_setup {
+    struct sim_engine *engine;
+    const struct spin_goal *goal;
+    struct spin_loggops parameters;
+    const struct sim_transport *transport; /* NULL: latency L */
+    const struct noise *noise;             /* or NULL */
+    struct trace *trace;                   /* or NULL */
+};
+
+/* Checks that the schedule can be run at all and puts the first operations into the queue. */
+int loggops_new(const struct loggops_setup *setup, struct loggops **replay, struct spin_error *err);
+void loggops_free(struct loggops *l);
+
+struct loggops_counts {
+    uint64_t events, done, messages, bytes, noise_ps, queue_ps, unreceived, memory_bytes;
+};
+struct loggops_counts loggops_counts(const struct loggops *l);
+bool loggops_stopped(const struct loggops *l); /* it cannot go on: see the verdict */
+uint64_t loggops_finish_ps(const struct loggops *l, uint32_t rank);
+
+/* After the engine has run dry: SPIN_OK if everything was done; SPIN_EDEADLOCK with the ranks and
+ * operations that wait; or what stopped the replay (memory, time). */
+int loggops_verdict(const struct loggops *l, struct spin_error *err);
+
+#endif

@@ -1,0 +1,376 @@
+/* Design notes: matching in constant time.
+ *
+ * Whatever waits is a node in one or more first-in-first-out lists; a hash table finds a list by
+ * its key (rank, kind of list, source, tag). A posted receive may hold ANY as its source or tag,
+ * and is filed under ANY as if that were a value. An unexpected message has a known source; its tag
+ * may be ANY, which fits every receive.
+ *
+ *   what arrives                  looks at the first of
+ *   message (s, t)                posted (s, t), (s, ANY), (ANY, t), (ANY, ANY)
+ *   message (s, ANY)              posted by source s, by source ANY (any tag)
+ *   receive (s, t)                unexpected (s, t), (s, ANY)
+ *   receive (s, ANY)              unexpected by source s
+ *   receive (ANY, t)              unexpected by tag t, by tag ANY
+ *   receive (ANY, ANY)            all unexpected of the rank
+ *
+ * and takes the oldest. So at most four look-ups, whatever waits. The node leaves all its lists at
+ * once, for which lists are doubly linked; an empty list leaves the table, which stays as small as
+ * what waits.
+ *
+ * Without wildcards it is simpler still: of one (s, t) either receives wait or messages, never
+ * both, so they share one list and every arrival is one look-up.
+ *
+ * The table probes linearly and closes gaps on removal, so it needs no tombstones and no clean-up.
+ */
+#include "sim/match.h"
+
+#include <stdlib.h>
+
+#include "base/pages.h"
+
+enum list_kind {
+    POSTED, /* without wildcards: whatever waits */
+    POSTED_BY_SOURCE,
+    UNEXPECTED,
+    UNEXPECTED_BY_SOURCE,
+    UNEXPECTED_BY_TAG,
+    UNEXPECTED_ALL,
+};
+
+struct link {
+    uint32_t next, prev; /* the first's prev is the last; the last's next is 0 */
+};
+
+struct node {
+    uint64_t age; /* lower is older */
+    uint32_t op, source, tag;
+    uint32_t message;  /* 1 for a message, 0 for a receive */
+    struct link first; /* in list 0; while it is free, `next` is the next free one */
+};
+
+struct key {
+    uint32_t rank_kind, source, tag;
+};
+
+struct slot {
+    struct key key;
+    uint32_t head; /* 0: empty */
+};
+
+struct match_table {
+    struct slot *slots;
+    uint32_t shift; /* 64 - log2 of the slots */
+    uint64_t mask, used;
+    struct node *nodes; /* [1...]; 0 is none */
+    struct link *links; /* in lists 1 to 3, with wildcards: [node * 3 + list - 1] */
+    bool wildcards;
+    uint32_t node_count, node_room, free_nodes;
+    uint64_t next_age, unexpected;
+    bool out_of_memory;
+};
+
+static bool set_slots(struct match_table *m, uint32_t bits) {
+    m->slots = pages_new(sizeof *m->slots << bits);
+    m->shift = 64 - bits;
+    m->mask = ((uint64_t)1 << bits) - 1;
+    return m->slots != NULL;
+}
+
+struct match_table *match_new(bool wildcards, uint64_t expected) {
+    struct match_table *m = calloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->wildcards = wildcards;
+    m->node_count = 1;
+    uint32_t bits = 10;
+    while (bits < 40 && 8 * expected > 5ull << bits)
+        bits++;
+    if (!set_slots(m, bits)) {
+        match_free(m);
+        return NULL;
+    }
+    return m;
+}
+
+void match_free(struct match_table *m) {
+    if (!m)
+        return;
+    pages_free(m->slots, (m->mask + 1) * sizeof *m->slots);
+    pages_free(m->nodes, (size_t)m->node_room * sizeof *m->nodes);
+    pages_free(m->links, (size_t)m->node_room * 3 * sizeof *m->links);
+    free(m);
+}
+
+bool match_out_of_memory(const struct match_table *m) {
+    return m->out_of_memory;
+}
+uint64_t match_unexpected(const struct match_table *m) {
+    return m->unexpected;
+}
+
+uint64_t match_bytes(const struct match_table *m) {
+    return (m->mask + 1) * sizeof *m->slots +
+           (uint64_t)m->node_room * (sizeof *m->nodes + (m->wildcards ? 3 * sizeof *m->links : 0));
+}
+
+static inline struct key key_of(uint32_t rank, enum list_kind kind, uint32_t source, uint32_t tag) {
+    return (struct key){rank << 3 | kind, source, tag};
+}
+
+static inline bool same_key(struct key a, struct key b) {
+    return a.rank_kind == b.rank_kind && a.source == b.source && a.tag == b.tag;
+}
+
+static inline uint64_t home(const struct match_table *m, struct key key) {
+    uint64_t h = ((uint64_t)key.rank_kind << 32 | key.source) * 0x9e3779b97f4a7c15ull;
+    h = (h ^ h >> 32 ^ key.tag) * 0xd6e8feb86659fd93ull;
+    return (h ^ h << 29) >> m->shift;
+}
+
+/* The slot of the key, or the empty one where it would go. */
+static inline struct slot *find(const struct match_table *m, struct key key) {
+    for (uint64_t i = home(m, key);; i++) {
+        struct slot *slot = &m->slots[i & m->mask];
+        if (!slot->head || same_key(slot->key, key))
+            return slot;
+    }
+}
+
+void match_prefetch(const struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag,
+                    bool message) {
+    __builtin_prefetch(
+        &m->slots[home(m, key_of(rank, message ? POSTED : UNEXPECTED, source, tag)) & m->mask]);
+}
+
+/* Five eighths: linear probing then looks at less than two slots on average. */
+static inline bool is_full(const struct match_table *m, uint64_t used) {
+    return 8 * used > 5 * m->mask;
+}
+
+static bool grow_slots(struct match_table *m) {
+    struct slot *old = m->slots;
+    uint64_t count = m->mask + 1;
+    if (!set_slots(m, 64 - m->shift + 1)) {
+        m->slots = old;
+        m->shift++;
+        m->mask = count - 1;
+        return false;
+    }
+    for (uint64_t i = 0; i < count; i++)
+        if (old[i].head)
+            *find(m, old[i].key) = old[i];
+    pages_free(old, count * sizeof *old);
+    return true;
+}
+
+/* Empties a slot and moves up those behind it that had been displaced by it. */
+static void remove_slot(struct match_table *m, struct slot *slot) {
+    uint64_t gap = (uint64_t)(slot - m->slots);
+    for (uint64_t i = (gap + 1) & m->mask; m->slots[i].head; i = (i + 1) & m->mask) {
+        uint64_t want = home(m, m->slots[i].key) & m->mask;
+        if (((i - want) & m->mask) >= ((i - gap) & m->mask)) {
+            m->slots[gap] = m->slots[i];
+            gap = i;
+        }
+    }
+    m->slots[gap].head = 0;
+    m->used--;
+}
+
+static inline struct link *link_of(const struct match_table *m, uint32_t node, uint32_t list) {
+    return list == 0 ? &m->nodes[node].first : &m->links[(uint64_t)node * 3 + list - 1];
+}
+
+/* `slot` is where the key is, or would go. */
+static void list_append(struct match_table *m, struct slot *slot, struct key key, uint32_t node,
+                        uint32_t list) {
+    struct link *mine = link_of(m, node, list);
+    mine->next = 0;
+    if (!slot->head) {
+        *slot = (struct slot){key, node};
+        mine->prev = node;
+        m->used++;
+        return;
+    }
+    struct link *first = link_of(m, slot->head, list);
+    mine->prev = first->prev;
+    link_of(m, first->prev, list)->next = node;
+    first->prev = node;
+}
+
+static void list_remove(struct match_table *m, struct slot *slot, uint32_t node, uint32_t list) {
+    struct link mine = *link_of(m, node, list);
+    if (slot->head == node) {
+        if (!mine.next) {
+            remove_slot(m, slot);
+            return;
+        }
+        slot->head = mine.next;
+        link_of(m, mine.next, list)->prev = mine.prev;
+        return;
+    }
+    link_of(m, mine.prev, list)->next = mine.next;
+    link_of(m, mine.next ? mine.next : slot->head, list)->prev = mine.prev;
+}
+
+/* ---- nodes ---- */
+
+static bool grow_nodes(struct match_table *m) {
+    uint64_t room = m->node_room ? 2ull * m->node_room : 1024;
+    if (room > UINT32_MAX)
+        return false;
+    if (m->wildcards) {
+        struct link *links = pages_grow(m->links, (size_t)m->node_room * 3 * sizeof *links,
+                                        room * 3 * sizeof *links);
+        if (!links)
+            return false;
+        m->links = links;
+    }
+    struct node *nodes =
+        pages_grow(m->nodes, (size_t)m->node_room * sizeof *nodes, room * sizeof *nodes);
+    if (!nodes)
+        return false; /* the links are larger than node_room says; nothing is used beyond it */
+    m->nodes = nodes;
+    m->node_room = (uint32_t)room;
+    return true;
+}
+
+static inline uint32_t new_node(struct match_table *m, bool message, uint32_t source, uint32_t tag,
+                                uint32_t op) {
+    uint32_t node = m->free_nodes;
+    if (node)
+        m->free_nodes = m->nodes[node].first.next;
+    else if (m->node_count < m->node_room || grow_nodes(m))
+        node = m->node_count++;
+    else
+        return 0;
+    m->nodes[node] = (struct node){m->next_age++, op, source, tag, message, {0, 0}};
+    return node;
+}
+
+static inline void free_node(struct match_table *m, uint32_t node) {
+    m->nodes[node].first.next = m->free_nodes;
+    m->free_nodes = node;
+}
+
+/* ---- without wildcards ---- */
+
+static bool match_exact(struct match_table *m, uint32_t rank, bool message, uint32_t source,
+                        uint32_t tag, uint32_t op, struct match_found *found) {
+    if (is_full(m, m->used + 1) && !grow_slots(m)) {
+        m->out_of_memory = true;
+        return false;
+    }
+    struct key key = key_of(rank, POSTED, source, tag);
+    struct slot *slot = find(m, key);
+    uint32_t head = slot->head;
+    if (head && m->nodes[head].message != message) {
+        *found = (struct match_found){m->nodes[head].op, source};
+        list_remove(m, slot, head, 0);
+        free_node(m, head);
+        m->unexpected -= !message;
+        return true;
+    }
+    uint32_t node = new_node(m, message, source, tag, op);
+    if (!node) {
+        m->out_of_memory = true;
+        return false;
+    }
+    list_append(m, slot, key, node, 0);
+    m->unexpected += message;
+    return false;
+}
+
+/* ---- with wildcards ---- */
+
+/* The lists that a waiting receive or message of rank is in; returns how many. */
+static inline uint32_t keys_of(uint32_t rank, bool message, uint32_t source, uint32_t tag,
+                               struct key keys[4]) {
+    keys[0] = key_of(rank, message ? UNEXPECTED : POSTED, source, tag);
+    keys[1] = key_of(rank, message ? UNEXPECTED_BY_SOURCE : POSTED_BY_SOURCE, source, 0);
+    if (!message)
+        return 2;
+    keys[2] = key_of(rank, UNEXPECTED_BY_TAG, 0, tag);
+    keys[3] = key_of(rank, UNEXPECTED_ALL, 0, 0);
+    return 4;
+}
+
+static void wait_in_lists(struct match_table *m, uint32_t rank, bool message, uint32_t source,
+                          uint32_t tag, uint32_t op) {
+    struct key keys[4];
+    uint32_t node = new_node(m, message, source, tag, op);
+    if (!node || (is_full(m, m->used + 4) && !grow_slots(m))) {
+        m->out_of_memory = true;
+        return;
+    }
+    uint32_t count = keys_of(rank, message, source, tag, keys);
+    for (uint32_t i = 0; i < count; i++)
+        list_append(m, find(m, keys[i]), keys[i], node, i);
+    m->unexpected += message;
+}
+
+static void leave_lists(struct match_table *m, uint32_t rank, bool message, uint32_t node,
+                        struct match_found *found) {
+    struct key keys[4];
+    struct node *n = &m->nodes[node];
+    *found = (struct match_found){n->op, n->source};
+    uint32_t count = keys_of(rank, message, n->source, n->tag, keys);
+    for (uint32_t i = 0; i < count; i++)
+        list_remove(m, find(m, keys[i]), node, i);
+    free_node(m, node);
+    m->unexpected -= message;
+}
+
+/* The older of `best` and the first in the key's list. */
+static inline uint32_t older(const struct match_table *m, uint32_t best, struct key key) {
+    uint32_t head = find(m, key)->head;
+    if (!head || (best && m->nodes[best].age < m->nodes[head].age))
+        return best;
+    return head;
+}
+
+bool match_receive(struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag, uint32_t op,
+                   struct match_found *found) {
+    uint32_t best = 0;
+    if (!m->wildcards)
+        return match_exact(m, rank, false, source, tag, op, found);
+    if (source != MATCH_ANY && tag != MATCH_ANY) {
+        best = older(m, best, key_of(rank, UNEXPECTED, source, tag));
+        best = older(m, best, key_of(rank, UNEXPECTED, source, MATCH_ANY));
+    } else if (source != MATCH_ANY) {
+        best = older(m, best, key_of(rank, UNEXPECTED_BY_SOURCE, source, 0));
+    } else if (tag != MATCH_ANY) {
+        best = older(m, best, key_of(rank, UNEXPECTED_BY_TAG, 0, tag));
+        best = older(m, best, key_of(rank, UNEXPECTED_BY_TAG, 0, MATCH_ANY));
+    } else {
+        best = older(m, best, key_of(rank, UNEXPECTED_ALL, 0, 0));
+    }
+    if (!best) {
+        wait_in_lists(m, rank, false, source, tag, op);
+        return false;
+    }
+    leave_lists(m, rank, true, best, found);
+    return true;
+}
+
+bool match_message(struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag, uint32_t op,
+                   struct match_found *found) {
+    uint32_t best = 0;
+    if (!m->wildcards)
+        return match_exact(m, rank, true, source, tag, op, found);
+    if (tag != MATCH_ANY) {
+        best = older(m, best, key_of(rank, POSTED, source, tag));
+        best = older(m, best, key_of(rank, POSTED, source, MATCH_ANY));
+        best = older(m, best, key_of(rank, POSTED, MATCH_ANY, tag));
+        best = older(m, best, key_of(rank, POSTED, MATCH_ANY, MATCH_ANY));
+    } else {
+        best = older(m, best, key_of(rank, POSTED_BY_SOURCE, source, 0));
+        best = older(m, best, key_of(rank, POSTED_BY_SOURCE, MATCH_ANY, 0));
+    }
+    if (!best) {
+        wait_in_lists(m, rank, true, source, tag, op);
+        return false;
+    }
+    leave_lists(m, rank, false, best, found);
+    return true;
+}

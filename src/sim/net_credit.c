@@ -1,0 +1,388 @@
+/* Design notes: credits, at one event a hop.
+ *
+ * A packet may go onto a link when the buffer at the far end has room for all of it; room is
+ * promised when the packet is put in line for the wire, and comes back one link latency after its
+ * last byte has left that buffer. A plain way to simulate that is an event for every credit that
+ * comes back. Here the time at which room comes back is put into a small heap of the buffer as soon
+ * as it is known, which is when the packet in it gets its own time of departure; the heap is looked
+ * at only when room is short.
+ *
+ * When room is short, the head of the queue can still be given its departure at once if no room can
+ * come back earlier than what is known: either all packets in the buffer have their times
+ * (`unknown` is 0), or the first known release is sooner than any packet that has yet to be settled
+ * could give room, which takes its own time on the wire and one link latency. Otherwise the head
+ * waits, and a packet that arrives at the far end or is settled there is what tries it again. Only
+ * when that may be too late is a wake-up scheduled.
+ *
+ * A departure settled for later leaves the wire idle until then. With several virtual channels on a
+ * link, packets of the others may use that gap if they fit into it whole; one gap a link is kept.
+ *
+ * Settling one packet gives room upstream, where that may settle another, and so on along the
+ * chain of waiting packets; the routes have no cycle of virtual channels, so the chain ends. */
+#include "sim/network_private.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/pages.h"
+
+int net_credit_create(struct network *net, struct spin_error *err) {
+    const struct topology *t = net->topology;
+    bool any_order = net->config.multipath || net->config.failure_count;
+    net->base_vcs = any_order ? t->vcs_hashed : t->vcs;
+    uint64_t vcs = (uint64_t)net->base_vcs + (net->config.failure_count ? NET_DETOUR_VCS : 0);
+    if (vcs > 255)
+        return spin_fail(err, SPIN_ELIMIT,
+                         "network: credits need %llu virtual channels on this topology, over the "
+                         "limit of 255; use unlimited or drop-tail queues",
+                         (unsigned long long)vcs);
+    if (vcs * t->channels >= NET_NONE)
+        return spin_fail(err, SPIN_ELIMIT,
+                         "network: %u ports with %llu virtual channels are over "
+                         "the limit of 2^32 buffers",
+                         t->channels, (unsigned long long)vcs);
+    net->vcs = (uint32_t)vcs;
+    net->event_wake = sim_engine_kind(net->engine, net_credit_wake, net);
+    net->slots = pages_new(sizeof *net->slots * t->channels * vcs);
+    if (vcs > 1)
+        net->gaps = pages_new(sizeof *net->gaps * t->channels);
+    if (!net->slots || (vcs > 1 && !net->gaps))
+        return spin_fail(err, SPIN_ENOMEM, "network: out of memory for the buffers of %u ports",
+                         t->channels);
+    return SPIN_OK;
+}
+
+void net_credit_destroy(struct network *net) {
+    pages_free(net->slots, sizeof *net->slots * net->topology->channels * net->vcs);
+    pages_free(net->gaps, sizeof *net->gaps * net->topology->channels);
+    pages_free(net->releases, sizeof *net->releases * net->release_room);
+}
+
+/* ---- a pairing heap of releases, by time; indices + 1, 0 is empty ---- */
+
+static uint32_t meld(struct release *all, uint32_t a, uint32_t b) {
+    if (!a || !b)
+        return a ? a : b;
+    if (all[b - 1].at_ps < all[a - 1].at_ps) {
+        uint32_t t = a;
+        a = b;
+        b = t;
+    }
+    all[b - 1].sibling = all[a - 1].child;
+    all[a - 1].child = b;
+    return a;
+}
+
+static void heap_push(struct network *net, struct slot *s, uint64_t at_ps, uint32_t bytes) {
+    uint32_t r = net->release_free;
+    if (r) {
+        net->release_free = net->releases[r - 1].sibling;
+    } else {
+        if (net->releases_used == net->release_room) {
+            uint32_t room = net->release_room ? 2 * net->release_room : 1024;
+            struct release *larger =
+                room < NET_NONE / 2 ? pages_grow(net->releases, sizeof *larger * net->release_room,
+                                                 sizeof *larger * room)
+                                    : NULL;
+            if (!larger) {
+                net_no_memory(net);
+                return;
+            }
+            net->releases = larger;
+            net->release_room = room;
+        }
+        r = ++net->releases_used;
+    }
+    net->releases[r - 1] = (struct release){.at_ps = at_ps, .bytes = bytes};
+    s->heap = meld(net->releases, s->heap, r);
+}
+
+static void heap_pop(struct network *net, struct slot *s) {
+    struct release *all = net->releases;
+    uint32_t first = s->heap, pairs = 0, rest = all[first - 1].child;
+    while (rest) { /* melds pairs from the left, stacking them up */
+        uint32_t a = rest, b = all[a - 1].sibling;
+        rest = b ? all[b - 1].sibling : 0;
+        all[a - 1].sibling = 0;
+        if (b)
+            all[b - 1].sibling = 0;
+        uint32_t pair = meld(all, a, b);
+        all[pair - 1].sibling = pairs;
+        pairs = pair;
+    }
+    uint32_t root = 0;
+    while (pairs) { /* and melds the stack from the right */
+        uint32_t next = all[pairs - 1].sibling;
+        all[pairs - 1].sibling = 0;
+        root = meld(all, root, pairs);
+        pairs = next;
+    }
+    s->heap = root;
+    all[first - 1].sibling = net->release_free;
+    net->release_free = first;
+}
+
+/* ---- releases: a few in the slot itself, which is all that a quiet link ever has ---- */
+
+static void push(struct network *net, struct slot *s, uint64_t at_ps, uint32_t bytes) {
+    if (s->count == NET_INLINE_RELEASES) {
+        heap_push(net, s, at_ps, bytes);
+        return;
+    }
+    uint32_t i = s->count++;
+    for (; i > 0 && s->release_ps[i - 1] > at_ps; i--) {
+        s->release_ps[i] = s->release_ps[i - 1];
+        s->release_bytes[i] = s->release_bytes[i - 1];
+    }
+    s->release_ps[i] = at_ps;
+    s->release_bytes[i] = bytes;
+}
+
+/* SIM_FOREVER when there is none. */
+static uint64_t first_release(const struct network *net, const struct slot *s) {
+    uint64_t own = s->count ? s->release_ps[0] : SIM_FOREVER;
+    uint64_t other = s->heap ? net->releases[s->heap - 1].at_ps : SIM_FOREVER;
+    return own < other ? own : other;
+}
+
+/* The bytes of the first release are free as of its time. */
+static void take_first(struct network *net, struct slot *s) {
+    uint64_t at = first_release(net, s);
+    if (s->count && s->release_ps[0] == at) {
+        s->used -= s->release_bytes[0];
+        s->count--;
+        for (uint32_t i = 0; i < s->count; i++) {
+            s->release_ps[i] = s->release_ps[i + 1];
+            s->release_bytes[i] = s->release_bytes[i + 1];
+        }
+    } else {
+        s->used -= net->releases[s->heap - 1].bytes;
+        heap_pop(net, s);
+    }
+    if (at > s->credit_ps)
+        s->credit_ps = at;
+}
+
+/* ---- the queue for a buffer ---- */
+
+static void wake_at(struct network *net, uint32_t slot, uint64_t at_ps) {
+    struct slot *s = &net->slots[slot];
+    if (s->wake_ps && s->wake_ps <= at_ps + 1)
+        return;
+    s->wake_ps = at_ps + 1;
+    net->counts.wakes++;
+    sim_schedule(net->engine, at_ps, net->event_wake, (union sim_payload){.u32 = {slot}});
+}
+
+/* No packet in the buffer that is not settled can give room before this. */
+static uint64_t soonest_release(const struct network *net, const struct slot *s, uint64_t now_ps) {
+    uint64_t takes = transfer_ps(s->least_bytes, net->fastest_fs) + net->kinds[s->kind].latency_ps;
+    uint64_t soonest = SIM_FOREVER;
+    if (s->landed) {
+        uint64_t from = now_ps;
+        if (s->landed_for != NET_NONE) { /* all behind one another, and behind what is settled */
+            uint64_t last = net->vcs > 1 ? net->slots[s->landed_for].last_ps
+                                         : net->channels[s->landed_for].free_ps;
+            from = last > from ? last : from;
+        }
+        soonest = from + takes;
+    }
+    if (s->flight) {
+        const struct packet *p = &net->packets[s->flight - 1];
+        uint64_t on_wire = transfer_ps(p->bytes, net->kinds[s->kind].fs_per_byte);
+        uint64_t arrival = net->config.store_and_forward ? p->tail_ps : p->tail_ps - on_wire;
+        if (net->config.faults.reordering || arrival < now_ps)
+            arrival = now_ps;
+        uint64_t lands = arrival + net->config.switch_ps + takes;
+        soonest = lands < soonest ? lands : soonest;
+    }
+    return soonest;
+}
+
+/* Frees `bytes` of the buffer if it is certain when; true when they are free as of credit_ps. */
+static bool make_room(struct network *net, uint32_t slot, uint32_t bytes, uint64_t now_ps) {
+    struct slot *s = &net->slots[slot];
+    while (s->used + (uint64_t)bytes > net->config.buffer_bytes) {
+        uint64_t at = first_release(net, s);
+        if (at == SIM_FOREVER)
+            return false; /* settling a packet in the buffer tries again */
+        if (at > now_ps && at > soonest_release(net, s, now_ps)) {
+            /* What is on the link tries again when it lands. What has landed may stay there. */
+            uint64_t takes = net->kinds[s->kind].latency_ps;
+            if (s->landed || net->config.faults.reordering)
+                wake_at(net, slot, at > now_ps + takes ? at - takes : now_ps);
+            return false;
+        }
+        take_first(net, s);
+    }
+    return true;
+}
+
+uint64_t net_credit_start(struct network *net, struct topo_hop hop, uint64_t ready_ps,
+                          uint64_t takes_ps) {
+    struct slot *own = &net->slots[hop.channel * net->vcs + hop.vc];
+    struct gap *gap = &net->gaps[hop.channel];
+    uint64_t free_ps = net->channels[hop.channel].free_ps;
+    uint64_t start = ready_ps > own->last_ps ? ready_ps : own->last_ps;
+    uint64_t in_gap = start > gap->from_ps ? start : gap->from_ps;
+    if (in_gap + takes_ps <= gap->to_ps) {
+        start = in_gap;
+        gap->from_ps = start + takes_ps;
+    } else if (start > free_ps) {
+        *gap = (struct gap){free_ps, start};
+    } else {
+        start = free_ps;
+    }
+    own->last_ps = start + takes_ps;
+    return start;
+}
+
+/* Keeps the releases to those that can still matter. A host's next packet may be given a departure
+ * before now, but not before its last one ended. */
+static void forget(struct network *net, uint32_t slot, uint64_t now_ps, bool from_host) {
+    struct slot *s = &net->slots[slot];
+    uint64_t past = now_ps;
+    if (from_host) {
+        uint64_t last = net->vcs > 1 ? s->last_ps : net->channels[slot].free_ps;
+        past = last < past ? last : past;
+    }
+    while (first_release(net, s) <= past)
+        take_first(net, s);
+}
+
+/* Settles packets from the head of the queue as long as there is room. */
+static void advance(struct network *net, uint32_t slot, uint64_t now_ps) {
+    struct slot *s = &net->slots[slot]; /* slots never move */
+    if (s->active)
+        return;
+    s->active = true;
+    while (s->head) {
+        uint32_t index = s->head - 1;
+        uint32_t bytes = net->packets[index].bytes;
+        if (!make_room(net, slot, bytes, now_ps))
+            break;
+        s->head = net->packets[index].next;
+        if (!s->head)
+            s->tail = 0;
+        s->used += bytes;
+        uint64_t ready = net->packets[index].ready_ps;
+        struct topo_hop hop = {.channel = slot / net->vcs,
+                               .vc = (uint8_t)(slot % net->vcs),
+                               .node = s->node,
+                               .kind = s->kind};
+        bool to_host = s->node < net->topology->hosts;
+        if (!to_host) {
+            s->unknown++;
+            if (!s->least_bytes || bytes < s->least_bytes)
+                s->least_bytes = bytes;
+        }
+        uint64_t waited = s->credit_ps > ready ? s->credit_ps - ready : 0;
+        net->counts.queued_ps += waited;
+        net->channels[hop.channel].queued_ps += waited;
+        net->packets[index].queued_ps += waited;
+        uint64_t end = net_transmit(net, index, hop, now_ps, ready + waited);
+        if (end - ready > net->channels[hop.channel].most_ps)
+            net->channels[hop.channel].most_ps = end - ready;
+        if (to_host) { /* a host takes what arrives: room is back after both ways */
+            forget(net, slot, now_ps, net->packets[index].hops == 1);
+            push(net, s, end + 2 * net->kinds[s->kind].latency_ps, bytes);
+            continue;
+        }
+        net->packets[index].next = 0;
+        if (s->flight)
+            net->packets[s->flight_last - 1].next = index + 1;
+        else
+            s->flight = index + 1;
+        s->flight_last = index + 1;
+    }
+    s->active = false;
+}
+
+void net_credit_landed(struct network *net, uint32_t index) {
+    struct packet *p = &net->packets[index];
+    struct slot *s = &net->slots[p->slot];
+    uint32_t before = 0, at = s->flight;
+    while (at != index + 1) { /* the first, unless a fault held others back */
+        before = at;
+        at = net->packets[at - 1].next;
+    }
+    if (before)
+        net->packets[before - 1].next = p->next;
+    else
+        s->flight = p->next;
+    if (s->flight_last == index + 1)
+        s->flight_last = before;
+    s->landed++;
+}
+
+void net_credit_send(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
+                     uint64_t ready_ps) {
+    uint32_t slot = hop.channel * net->vcs + hop.vc;
+    struct slot *s = &net->slots[slot];
+    struct packet *p = &net->packets[index];
+    s->node = hop.node;
+    s->kind = hop.kind;
+    if (p->slot != NET_NONE) {
+        struct slot *in = &net->slots[p->slot];
+        if (in->landed == 1)
+            in->landed_for = slot;
+        else if (in->landed_for != slot)
+            in->landed_for = NET_NONE;
+    }
+    p->ready_ps = ready_ps;
+    p->next = 0;
+    if (s->tail)
+        net->packets[s->tail - 1].next = index + 1;
+    else
+        s->head = index + 1;
+    s->tail = index + 1;
+    if (s->head == index + 1)
+        advance(net, slot, now_ps);
+    uint32_t came_by = net->packets[index].slot;
+    if (s->tail == index + 1 && came_by != NET_NONE && net->slots[came_by].head)
+        advance(net, came_by, now_ps); /* it has arrived, but nobody knows when it leaves */
+}
+
+void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, uint64_t at_ps) {
+    const struct packet *p = &net->packets[index];
+    uint32_t slot = p->slot;
+    struct slot *s = &net->slots[slot];
+    s->landed--;
+    if (--s->unknown == 0)
+        s->least_bytes = 0;
+    push(net, s, at_ps, p->bytes);
+    if (s->head) {
+        advance(net, slot, now_ps);
+        return;
+    }
+    forget(net, slot, now_ps, p->hops == 1);
+}
+
+void net_credit_wake(void *context, const struct sim_event *event) {
+    struct network *net = context;
+    uint32_t slot = event->with.u32[0];
+    struct slot *s = &net->slots[slot];
+    if (s->wake_ps == event->at_ps + 1)
+        s->wake_ps = 0;
+    advance(net, slot, event->at_ps);
+}
+
+void net_credit_flush(struct network *net, uint32_t channel, uint64_t now_ps) {
+    if (net->gaps)
+        net->gaps[channel] = (struct gap){0};
+    for (uint32_t vc = 0; vc < net->vcs; vc++) {
+        struct slot *s = &net->slots[channel * net->vcs + vc];
+        uint32_t at = s->head;
+        s->head = s->tail = 0;
+        if (s->last_ps > now_ps) /* what was settled for later is not sent */
+            s->last_ps = now_ps;
+        while (at) {
+            uint32_t index = at - 1;
+            at = net->packets[index].next;
+            net_finish(net, index, now_ps, NET_LOST);
+        }
+    }
+}
+
+_Static_assert(sizeof(struct slot) == 128, "a slot is two cache lines");
+_Static_assert(sizeof(struct packet) == 64, "a packet is a cache line");

@@ -1,0 +1,451 @@
+/* Design notes.
+ *
+ * A packet is a record in a pool; the event that moves it holds its index. On arrival at a switch
+ * the next channel is chosen, the time of departure is settled from the channel's free_ps, and the
+ * arrival at the far end is scheduled: one event a hop.
+ *
+ * A host's messages are cut into packets one at a time: when a packet reaches the first switch its
+ * successor is placed, with a time that may lie before `now`, namely when the host's port became
+ * free. It still arrives later than its predecessor, so nothing happens in the past; and a message
+ * of any length has only as many packets in memory as are on the way.
+ *
+ * Records move when a pool grows, which any call that places a packet may cause: pointers to them
+ * are taken anew after such calls. */
+#include "sim/network_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/pages.h"
+
+struct net_config net_config_default(void) {
+    return (struct net_config){
+        .fs_per_byte = 20000, /* 400 Gbit/s, A2 */
+        .latency_ps = 33400,  /* a wire of 10 m, A3 */
+        .switch_ps = 50000,   /* A3 */
+        .mtu_bytes = 4096,    /* A3 */
+        .buffer_bytes =
+            65536, /* ours: 16 packets, above the 2 x 33.4 ns of a credit's round trip */
+        .seed = 1,
+        .retry_ps = 100000000, /* ours: 100 us */
+        .retries = 7,
+        .faults = {.reorder_ps = 1000000}, /* ours: 1 us */
+    };
+}
+
+void net_no_memory(struct network *net) {
+    net->out_of_memory = true;
+    sim_stop(net->engine);
+}
+
+uint64_t network_latest_ps(const struct network *net) {
+    return net->latest_ps;
+}
+
+int network_check(const struct network *net, struct spin_error *err) {
+    if (!net->out_of_memory)
+        return SPIN_OK;
+    return spin_fail(err, SPIN_ENOMEM, "out of memory with %llu packets in flight",
+                     (unsigned long long)net->counts.in_flight);
+}
+
+/* ---- the pool ---- */
+
+static bool more_packets(struct network *net) {
+    uint32_t room = net->packet_room ? 2 * net->packet_room : 1024;
+    if (room > NET_NONE / 2)
+        return false;
+    struct packet_end *ends =
+        pages_grow(net->ends, sizeof *ends * net->end_room, sizeof *ends * room);
+    if (!ends)
+        return false;
+    net->ends = ends;
+    net->end_room = room;
+    struct packet *packets =
+        pages_grow(net->packets, sizeof *packets * net->packet_room, sizeof *packets * room);
+    if (!packets)
+        return false;
+    net->packets = packets;
+    net->packet_room = room;
+    return true;
+}
+
+uint32_t net_new_packet(struct network *net) {
+    uint32_t index = net->packet_free;
+    if (index) {
+        net->packet_free = net->packets[--index].next;
+    } else if (net->packets_used < net->packet_room || more_packets(net)) {
+        index = net->packets_used++;
+    } else {
+        net_no_memory(net);
+        return NET_NONE;
+    }
+    if (++net->counts.in_flight > net->counts.most_in_flight)
+        net->counts.most_in_flight = net->counts.in_flight;
+    return index;
+}
+
+/* ---- on the way ---- */
+
+uint64_t net_transmit(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
+                      uint64_t ready_ps) {
+    struct packet *p = &net->packets[index];
+    struct channel *c = &net->channels[hop.channel];
+    const struct link_kind *kind = &net->kinds[hop.kind];
+    uint64_t takes = transfer_ps(p->bytes, kind->fs_per_byte);
+    uint64_t start = c->free_ps > ready_ps ? c->free_ps : ready_ps;
+    if (net->vcs > 1)
+        start = net_credit_start(net, hop, ready_ps, takes);
+    uint64_t end = start + takes;
+    struct net_draw draw = {0};
+    if (net->faulty)
+        draw = net_fault_draw(net, hop.channel);
+
+    if (end > c->free_ps)
+        c->free_ps = end;
+    c->bytes += p->bytes;
+    c->busy_ps += takes;
+    c->queued_ps += start - ready_ps;
+    if (end - ready_ps > c->most_ps)
+        c->most_ps = end - ready_ps;
+    c->packets++;
+    net->counts.hops++;
+    net->counts.queued_ps += start - ready_ps;
+
+    bool held_room = net->slots && p->slot != NET_NONE;
+    uint64_t room_at = end + (held_room ? net->kinds[p->kind].latency_ps : 0);
+    if (held_room) /* before the record forgets where it was */
+        net_credit_release(net, index, now_ps, room_at);
+    p = &net->packets[index];
+
+    bool to_host = hop.node < net->topology->hosts;
+    uint64_t tail = end + kind->latency_ps;
+    uint64_t arrival = to_host || net->config.store_and_forward ? tail : start + kind->latency_ps;
+    p->queued_ps += start - ready_ps;
+    p->ready_ps = now_ps;
+    p->tail_ps = tail + draw.held_ps;
+    p->node = hop.node;
+    p->kind = hop.kind;
+    p->slot = hop.channel * net->vcs + (net->slots ? hop.vc : 0);
+    p->hops++;
+    p->flags |= (draw.lost ? PACKET_LOST : 0) | (draw.corrupt ? PACKET_CORRUPT : 0);
+    if (draw.held_ps && (p->flags & PACKET_LEADS)) { /* its successor does not wait for it */
+        p->flags &= (uint8_t)~PACKET_LEADS;
+        sim_schedule(net->engine, arrival, net->event_continue,
+                     (union sim_payload){.u32 = {net->ends[index].src}});
+    }
+    if (net->on.transmit)
+        net->on.transmit(net->on.context, hop.channel, start, end, net->ends[index].src, p->dst,
+                         p->bytes);
+    sim_schedule(net->engine, arrival + draw.held_ps, net->event_arrive,
+                 (union sim_payload){.u32 = {index, hop.node, p->dst, p->selector}});
+    if (draw.duplicate)
+        net_fault_duplicate(net, index, hop, now_ps);
+    return end;
+}
+
+void net_forward(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
+                 uint64_t ready_ps) {
+    struct packet *p = &net->packets[index];
+    const struct link_kind *kind = &net->kinds[hop.kind];
+    if (!net->one_rate && p->hops && !net->config.store_and_forward) {
+        /* A fast link must not run ahead of the slow one that feeds it. */
+        uint64_t takes = transfer_ps(p->bytes, kind->fs_per_byte);
+        uint64_t all_in = p->tail_ps + net->config.switch_ps;
+        if (all_in > takes && all_in - takes > ready_ps)
+            ready_ps = all_in - takes;
+    }
+    if (net->config.flow_control == NET_DROP_TAIL && p->hops) {
+        const struct channel *c = &net->channels[hop.channel];
+        uint64_t backlog = c->free_ps > ready_ps ? c->free_ps - ready_ps : 0;
+        uint64_t queued = backlog * 1000 / kind->fs_per_byte;
+        if (queued + p->bytes > net->config.buffer_bytes) {
+            net->channels[hop.channel].drops++;
+            net_finish(net, index, now_ps, NET_DROPPED);
+            return;
+        }
+    }
+    if (net->slots)
+        net_credit_send(net, index, hop, now_ps, ready_ps);
+    else
+        net_transmit(net, index, hop, now_ps, ready_ps);
+}
+
+static void arrive(void *context, const struct sim_event *event) {
+    struct network *net = context;
+    uint32_t index = event->with.u32[0], node = event->with.u32[1];
+    uint64_t now_ps = event->at_ps;
+    struct packet *p = &net->packets[index];
+    struct topo_hop hop = {.channel = TOPO_NONE};
+    if (now_ps > net->latest_ps)
+        net->latest_ps = now_ps;
+    bool at_switch = node >= net->topology->hosts;
+    if (net->slots && at_switch) {
+        const char *slot = (const char *)&net->slots[p->slot];
+        __builtin_prefetch(slot, 1);
+        __builtin_prefetch(slot + 64, 1);
+    }
+    if (at_switch) /* by what the event holds: the packet may still be on its way to the cache */
+        hop = topology_next(net->topology, node, event->with.u32[2], event->with.u32[3]);
+    if (net->slots && at_switch)
+        net_credit_landed(net, index);
+    if (p->flags & PACKET_LEADS) {
+        p->flags &= (uint8_t)~PACKET_LEADS;
+        net_message_continue(net, net->ends[index].src, now_ps);
+        p = &net->packets[index];
+    }
+    uint64_t broken_ps = net->broken ? net->channels[p->slot / net->vcs].broken_ps : 0;
+    if ((p->flags & PACKET_LOST) || broken_ps > p->ready_ps) {
+        net_finish(net, index, now_ps, NET_LOST);
+        return;
+    }
+    if (!at_switch) {
+        net_finish(net, index, now_ps, p->flags & PACKET_CORRUPT ? NET_CORRUPTED : NET_DELIVERED);
+        return;
+    }
+    if (net->broken_count || (p->flags & PACKET_DETOUR))
+        hop = net_detour(net, index, node);
+    if (hop.channel == TOPO_NONE)
+        net_finish(net, index, now_ps, NET_NO_ROUTE);
+    else
+        net_forward(net, index, hop, now_ps, now_ps + net->config.switch_ps);
+}
+
+/* What `arrive` will touch. The message layer's own needs are left out: the first hop only. */
+static void look_ahead(void *context, const struct sim_event *event) {
+    const struct network *net = context;
+    uint32_t node = event->with.u32[1];
+    __builtin_prefetch(&net->packets[event->with.u32[0]], 1);
+    if (node < net->topology->hosts) {
+        __builtin_prefetch(&net->ends[event->with.u32[0]]);
+        return;
+    }
+    struct topo_hop hop =
+        topology_next(net->topology, node, event->with.u32[2], event->with.u32[3]);
+    __builtin_prefetch(&net->channels[hop.channel], 1);
+    if (net->slots) {
+        const char *slot = (const char *)&net->slots[hop.channel * net->vcs + hop.vc];
+        __builtin_prefetch(slot, 1);
+        __builtin_prefetch(slot + 64, 1);
+    }
+}
+
+/* ---- the ends of the way ---- */
+
+void net_place(struct network *net, uint64_t now_ps, uint64_t ready_ps,
+               const struct net_origin *origin) {
+    uint32_t index = net_new_packet(net);
+    if (index == NET_NONE)
+        return;
+    struct packet *p = &net->packets[index];
+    *p = (struct packet){
+        .cookie = origin->cookie,
+        .dst = origin->dst,
+        .bytes = origin->bytes + net->config.header_bytes,
+        .selector = topology_selector(net->topology, origin->src, origin->dst, origin->flow,
+                                      net->config.multipath, net->config.seed),
+        .node = origin->src,
+        .slot = NET_NONE,
+        .flags = origin->flags,
+    };
+    net->ends[index] = (struct packet_end){
+        .src = origin->src, .flow = origin->flow, .twin = NET_NONE, .attempt = origin->attempt};
+    net->counts.injected++;
+    struct topo_hop hop = {.channel = TOPO_NONE};
+    if (origin->src != origin->dst)
+        hop = net->broken_count
+                  ? net_detour(net, index, origin->src)
+                  : topology_next(net->topology, origin->src, origin->dst, p->selector);
+    if (hop.channel == TOPO_NONE) /* to itself, or no way: by an event, so that no callback runs
+                                   * inside the call that injects */
+        sim_schedule(net->engine, now_ps, net->event_end, (union sim_payload){.u32 = {index}});
+    else
+        net_forward(net, index, hop, now_ps, ready_ps);
+}
+
+static void end_at_source(void *context, const struct sim_event *event) {
+    struct network *net = context;
+    uint32_t index = event->with.u32[0];
+    bool to_itself = net->packets[index].dst == net->ends[index].src;
+    net_finish(net, index, event->at_ps, to_itself ? NET_DELIVERED : NET_NO_ROUTE);
+}
+
+void network_inject(struct network *net, uint64_t now_ps, uint32_t src, uint32_t dst,
+                    uint32_t bytes, uint32_t flow, uint64_t cookie) {
+    assert(bytes <= net->config.mtu_bytes); /* a larger one might never fit into a buffer */
+    assert(src < net->topology->hosts && dst < net->topology->hosts);
+    net_place(net, now_ps, now_ps,
+              &(struct net_origin){
+                  .src = src, .dst = dst, .bytes = bytes, .flow = flow, .cookie = cookie});
+}
+
+void net_finish(struct network *net, uint32_t index, uint64_t now_ps, enum net_fate fate) {
+    struct packet *p = &net->packets[index];
+    if (net->slots && p->slot != NET_NONE && p->node >= net->topology->hosts) {
+        net_credit_release(net, index, now_ps, now_ps + net->kinds[p->kind].latency_ps);
+        p = &net->packets[index];
+    }
+    struct packet_end end = net->ends[index];
+    struct net_arrival arrival = {
+        .at_ps = now_ps,
+        .cookie = p->cookie,
+        .src = end.src,
+        .dst = p->dst,
+        .bytes = p->bytes - net->config.header_bytes,
+        .flow = end.flow,
+        .fate = fate,
+        .duplicate = p->flags & PACKET_DUPLICATE,
+        .queued_ps = p->queued_ps,
+    };
+    uint8_t flags = p->flags;
+    if (end.twin != NET_NONE) {
+        net->ends[end.twin].twin = NET_NONE;
+        if (fate == NET_DELIVERED)
+            net->packets[end.twin].flags |= PACKET_REDUNDANT;
+    }
+    net->counts.fate[fate]++;
+    net->counts.in_flight--;
+    p->next = net->packet_free;
+    net->packet_free = index + 1;
+    if ((flags & PACKET_LEADS) && net_message_leave(net, end.src)) /* it never left its host */
+        sim_schedule(net->engine, now_ps, net->event_continue,
+                     (union sim_payload){.u32 = {end.src}});
+    if (!(flags & PACKET_MESSAGE)) {
+        if (net->on.packet)
+            net->on.packet(net->on.context, &arrival);
+        return;
+    }
+    bool other_alive = fate != NET_DELIVERED && end.twin != NET_NONE;
+    if (!(flags & PACKET_REDUNDANT) && !other_alive)
+        net_message_packet(net, &arrival, end.attempt);
+}
+
+static void go_on(void *context, const struct sim_event *event) {
+    net_message_continue(context, event->with.u32[0], event->at_ps);
+}
+
+/* ---- set-up and figures ---- */
+
+static int check_config(const struct net_config *c, struct spin_error *err) {
+    if (c->fs_per_byte == 0 || c->fs_per_byte > TOPO_SLOWEST_FS)
+        return spin_fail(err, SPIN_EARG, "network: a rate of %llu fs/B is outside 1 to 10^12",
+                         (unsigned long long)c->fs_per_byte);
+    if (c->mtu_bytes == 0 || c->mtu_bytes > 1u << 20 || c->header_bytes > 65536)
+        return spin_fail(err, SPIN_EARG,
+                         "network: an MTU of %u and a header of %u bytes; the limits are 1 to "
+                         "1048576 and 0 to 65536",
+                         c->mtu_bytes, c->header_bytes);
+    if (c->latency_ps > TOPO_MAX_LATENCY_PS || c->switch_ps > TOPO_MAX_LATENCY_PS ||
+        c->global_latency_ps > TOPO_MAX_LATENCY_PS)
+        return spin_fail(err, SPIN_EARG,
+                         "network: a latency is over the limit of 2^50 ps (18 min)");
+    uint64_t most = (uint64_t)c->mtu_bytes + c->header_bytes;
+    if (c->flow_control != NET_UNLIMITED && (c->buffer_bytes < most || c->buffer_bytes > 1u << 31))
+        return spin_fail(err, SPIN_EARG,
+                         "network: a buffer of %llu bytes; it must hold a packet of %llu bytes and "
+                         "be at most 2 GiB",
+                         (unsigned long long)c->buffer_bytes, (unsigned long long)most);
+    return SPIN_OK;
+}
+
+static int fill_kinds(struct network *net, struct spin_error *err) {
+    const struct topology *t = net->topology;
+    net->kinds = calloc(t->n_kinds, sizeof *net->kinds);
+    if (!net->kinds)
+        return spin_fail(err, SPIN_ENOMEM, "network: out of memory");
+    net->one_rate = true;
+    for (uint32_t i = 0; i < t->n_kinds; i++) {
+        struct topo_kind k = t->kinds[i];
+        uint64_t latency = i == 1 && t->family == &topo_dragonfly_family
+                               ? net->config.global_latency_ps
+                               : k.latency_ps;
+        net->kinds[i].fs_per_byte = k.fs_per_byte ? k.fs_per_byte : net->config.fs_per_byte;
+        net->kinds[i].latency_ps = latency ? latency : net->config.latency_ps;
+        net->one_rate &= net->kinds[i].fs_per_byte == net->config.fs_per_byte;
+        if (i == 0 || net->kinds[i].fs_per_byte < net->fastest_fs)
+            net->fastest_fs = net->kinds[i].fs_per_byte;
+    }
+    return SPIN_OK;
+}
+
+int network_create(struct network **out, struct sim_engine *engine, const struct topology *topology,
+                   const struct net_config *config, const struct net_callbacks *callbacks,
+                   struct spin_error *err) {
+    *out = NULL;
+    int code = check_config(config, err);
+    if (code)
+        return code;
+    struct network *net = calloc(1, sizeof *net);
+    if (!net)
+        return spin_fail(err, SPIN_ENOMEM, "network: out of memory");
+    net->engine = engine;
+    net->topology = topology;
+    net->config = *config;
+    net->on = *callbacks;
+    net->vcs = 1;
+    /* Zeroed memory that is not touched costs nothing: a port that never sends takes no room. */
+    net->channels = pages_new(sizeof *net->channels * topology->channels);
+    if (!net->channels)
+        code =
+            spin_fail(err, SPIN_ENOMEM, "network: out of memory for %u ports", topology->channels);
+    net->event_arrive = sim_engine_kind(engine, arrive, net);
+    sim_engine_ahead(engine, net->event_arrive, look_ahead);
+    net->event_end = sim_engine_kind(engine, end_at_source, net);
+    net->event_continue = sim_engine_kind(engine, go_on, net);
+    if (!code)
+        code = fill_kinds(net, err);
+    if (!code)
+        code = net_message_create(net, err);
+    if (!code)
+        code = net_fault_create(net, err);
+    if (!code && config->flow_control == NET_CREDIT)
+        code = net_credit_create(net, err);
+    if (code) {
+        network_destroy(net);
+        return code;
+    }
+    *out = net;
+    return SPIN_OK;
+}
+
+void network_destroy(struct network *net) {
+    if (!net)
+        return;
+    net_message_destroy(net);
+    net_fault_destroy(net);
+    net_credit_destroy(net);
+    free(net->kinds);
+    pages_free(net->channels, sizeof *net->channels * net->topology->channels);
+    pages_free(net->packets, sizeof *net->packets * net->packet_room);
+    pages_free(net->ends, sizeof *net->ends * net->end_room);
+    free(net);
+}
+
+struct net_counts network_counts(const struct network *net) {
+    struct net_counts counts = net->counts;
+    const struct topology *t = net->topology;
+    counts.bytes_held = (uint64_t)net->packet_room * (sizeof *net->packets + sizeof *net->ends) +
+                        (uint64_t)net->release_room * sizeof *net->releases +
+                        (uint64_t)net->message_room * sizeof *net->messages +
+                        (uint64_t)t->channels * sizeof *net->channels;
+    if (net->slots)
+        counts.bytes_held += (uint64_t)t->channels * net->vcs * sizeof *net->slots;
+    return counts;
+}
+
+struct net_link network_link(const struct network *net, uint32_t channel) {
+    const struct channel *c = &net->channels[channel];
+    if (!c->packets && !c->drops)
+        return (struct net_link){0};
+    struct topo_hop hop = topology_channel(net->topology, channel);
+    uint64_t rate = net->kinds[hop.channel == TOPO_NONE ? 0 : hop.kind].fs_per_byte;
+    unsigned __int128 most = (unsigned __int128)c->most_ps * 1000 / rate;
+    return (struct net_link){.packets = c->packets,
+                             .bytes = c->bytes,
+                             .busy_ps = c->busy_ps,
+                             .queued_ps = c->queued_ps,
+                             .drops = c->drops,
+                             .queue_max_bytes = (uint64_t)most};
+}

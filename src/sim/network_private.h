@@ -1,0 +1,203 @@
+/* What the files of the packet network share. Everything is found by index: records move when their
+ * pool grows, so no pointer to one is kept across an allocation. */
+#ifndef SPIN_SIM_NETWORK_PRIVATE_H
+#define SPIN_SIM_NETWORK_PRIVATE_H
+
+#include "sim/network.h"
+#include "sim/transfer.h"
+
+#define NET_NONE            UINT32_MAX
+#define NET_MAX_HOPS        250 /* a packet that failures send round longer than this is lost */
+#define NET_INLINE_RELEASES 4   /* a slot fills two cache lines */
+#define NET_DETOUR_VCS      16  /* virtual channels for packets on a detour, by distance to go */
+
+enum {
+    PACKET_DUPLICATE = 1,
+    PACKET_CORRUPT = 2,
+    PACKET_LOST = 4,      /* ends when it reaches the next node */
+    PACKET_DETOUR = 8,    /* follows the distances of the links that are left */
+    PACKET_MESSAGE = 16,  /* belongs to the message that its cookie names */
+    PACKET_LEADS = 32,    /* the next packet of its message follows it out of the host */
+    PACKET_REDUNDANT = 64 /* its twin is in already */
+};
+
+/* One cache line. */
+struct packet {
+    uint64_t cookie;
+    uint64_t tail_ps;   /* when its last byte is at the node it goes to */
+    uint64_t ready_ps;  /* when it may leave; once that is settled, when it was settled */
+    uint64_t queued_ps; /* in queues so far */
+    uint32_t dst, bytes, selector; /* bytes on the wire */
+    uint32_t node;                 /* where it goes, or is */
+    uint32_t slot;                 /* the link it came by: channel * vcs + vc; NET_NONE at first */
+    uint32_t next;                 /* in a queue or the free list, index + 1 */
+    uint16_t kind;                 /* of that link */
+    uint16_t hops;
+    uint8_t flags;
+};
+
+/* What is needed only at the end of the way, apart from the line above. */
+struct packet_end {
+    uint32_t src, flow, twin;
+    uint8_t attempt;
+};
+
+struct channel {
+    uint64_t free_ps; /* busy until then */
+    uint64_t bytes, busy_ps, queued_ps, most_ps;
+    uint64_t broken_ps; /* 1 + when it last broke; 0: never */
+    uint64_t packets;
+    uint32_t drops;
+} __attribute__((aligned(64)));
+
+/* Buffer of a virtual channel at the far end of a link, and who waits for room in it. Two cache
+ * lines. Packets in it of which it is not known when they leave are on the link (`flight`, first
+ * to arrive first) or have landed. */
+struct slot {
+    uint32_t used;                /* bytes promised */
+    uint32_t head, tail;          /* packets waiting for room, index + 1 */
+    uint32_t unknown, landed;     /* packets that are not settled; those of them that have landed */
+    uint32_t flight, flight_last; /* index + 1 */
+    uint32_t landed_for;          /* the slot that all that have landed wait for, or NET_NONE */
+    uint32_t least_bytes;         /* none that is not settled is smaller; 0: there is none */
+    uint32_t node;                /* where the link ends */
+    uint32_t heap;                /* releases beyond the first few: a heap, index + 1 */
+    uint16_t kind;                /* of the link */
+    bool active;                  /* being worked on further up the stack */
+    uint8_t count;                /* of the releases kept here, earliest first */
+    uint32_t release_bytes[NET_INLINE_RELEASES];
+    uint64_t release_ps[NET_INLINE_RELEASES];
+    uint64_t credit_ps; /* `used` holds as of this time */
+    uint64_t wake_ps;   /* 1 + the time of the wake-up that is due, or 0 */
+    uint64_t last_ps;   /* the last packet's end on the wire: the next follows it */
+} __attribute__((aligned(128)));
+
+/* Where a wire is idle although departures after that are settled; several virtual channels only.
+ */
+struct gap {
+    uint64_t from_ps, to_ps;
+};
+
+struct release {
+    uint64_t at_ps;
+    uint32_t bytes, child, sibling; /* index + 1; sibling also links the free list */
+};
+
+struct message {
+    uint64_t cookie, bytes, sent, at_ps;
+    uint64_t stored_ps; /* its packets that are in are in memory by then */
+    uint64_t packets_left;
+    uint32_t src, dst, flow;
+    uint32_t next;         /* in the host's queue or the free list, index + 1 */
+    bool lost, begun, cut; /* cut: its last packet is on the way */
+};
+
+struct link_kind {
+    uint64_t fs_per_byte, latency_ps;
+};
+
+struct network {
+    struct sim_engine *engine;
+    const struct topology *topology;
+    struct net_config config;
+    struct net_callbacks on;
+    unsigned event_arrive, event_wake, event_break, event_start, event_retry, event_end,
+        event_continue;
+    struct link_kind *kinds;
+    uint64_t fastest_fs; /* a byte, of all links */
+    bool one_rate, faulty;
+    uint32_t vcs, base_vcs; /* those above base_vcs are for detours */
+
+    struct channel *channels;
+    struct slot *slots; /* credits only */
+    struct gap *gaps;   /* a channel; several virtual channels only */
+
+    struct packet *packets;
+    struct packet_end *ends;
+    uint32_t packet_room, end_room, packet_free, packets_used;
+    struct release *releases;
+    uint32_t release_room, release_free, releases_used;
+    struct message *messages;
+    uint32_t message_room, message_free, messages_used;
+    uint32_t *host_first, *host_last; /* messages to send, index + 1; first one is being sent */
+    bool out_of_memory;
+    uint64_t latest_ps;
+
+    struct net_failure *failures;
+    uint8_t *broken; /* a bit a channel; NULL when no failure is planned */
+    uint32_t broken_count, epoch;
+    struct detours *detours;
+
+    struct net_counts counts;
+};
+
+static inline uint64_t net_transfer_ps(const struct network *net, uint32_t bytes, uint16_t kind) {
+    return transfer_ps(bytes, net->kinds[kind].fs_per_byte);
+}
+
+static inline bool net_is_broken(const struct network *net, uint32_t channel) {
+    return net->broken_count && (net->broken[channel / 8] >> channel % 8 & 1);
+}
+
+/* network.c */
+uint32_t net_new_packet(struct network *net); /* NET_NONE when memory ran out */
+/* A new packet from its host's port; bytes are payload. */
+struct net_origin {
+    uint32_t src, dst, bytes, flow;
+    uint64_t cookie;
+    uint8_t flags, attempt;
+};
+void net_place(struct network *net, uint64_t now_ps, uint64_t ready_ps,
+               const struct net_origin *origin);
+/* Puts the packet in line for a channel, under whatever flow control there is. */
+void net_forward(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
+                 uint64_t ready_ps);
+/* Settles when the packet is sent, at ready_ps or as soon after as the channel is free; returns
+ * when its last byte leaves. */
+uint64_t net_transmit(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
+                      uint64_t ready_ps);
+/* The packet's way ends: gives its buffer back, calls back, frees it. */
+void net_finish(struct network *net, uint32_t index, uint64_t now_ps, enum net_fate fate);
+void net_no_memory(struct network *net);
+
+/* net_credit.c */
+int net_credit_create(struct network *net, struct spin_error *err);
+void net_credit_destroy(struct network *net);
+void net_credit_send(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
+                     uint64_t ready_ps);
+/* When a packet that is ready at ready_ps can start: it may use a gap before what is settled. */
+uint64_t net_credit_start(struct network *net, struct topo_hop hop, uint64_t ready_ps,
+                          uint64_t takes_ps);
+/* The packet has reached the switch at the end of its link. */
+void net_credit_landed(struct network *net, uint32_t index);
+/* Room in the packet's buffer is free from `at_ps` on. */
+void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, uint64_t at_ps);
+void net_credit_wake(void *context, const struct sim_event *event);
+/* Everything that waits for a channel that broke is lost. */
+void net_credit_flush(struct network *net, uint32_t channel, uint64_t now_ps);
+
+/* net_fault.c */
+int net_fault_create(struct network *net, struct spin_error *err);
+void net_fault_destroy(struct network *net);
+struct net_draw {
+    bool lost, corrupt, duplicate;
+    uint64_t held_ps;
+};
+/* What happens to the next packet on a channel. */
+struct net_draw net_fault_draw(const struct network *net, uint32_t channel);
+/* A copy of the packet follows it over the same link. */
+void net_fault_duplicate(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps);
+/* The hop that a packet takes while links are broken; channel TOPO_NONE when there is none. */
+struct topo_hop net_detour(struct network *net, uint32_t index, uint32_t node);
+
+/* net_message.c */
+int net_message_create(struct network *net, struct spin_error *err);
+void net_message_destroy(struct network *net);
+/* The packet in the lead has left the host, or never will: a message whose last packet it was
+ * leaves the queue. True when there is more to send. */
+bool net_message_leave(struct network *net, uint32_t host);
+/* That, and then the next packet. */
+void net_message_continue(struct network *net, uint32_t host, uint64_t now_ps);
+void net_message_packet(struct network *net, const struct net_arrival *arrival, uint8_t attempt);
+
+#endif

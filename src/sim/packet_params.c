@@ -1,0 +1,203 @@
+/* Every parameter of the packet model: name, unit, default, source; and how they are set. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+enum unit { TIME, RATE, BYTES, NUMBER, PROBABILITY, CHOICE };
+
+#define WORDS 3
+struct parameter {
+    const char *name, *what, *source;
+    enum unit unit;
+    size_t offset;
+    uint64_t min, max;
+    const char *words[WORDS]; /* of a choice, in the order of its enumeration */
+};
+
+#define ROW(name, what, source, unit, member, min, max, ...)                                       \
+    {                                                                                              \
+        name, what, source, unit, offsetof(struct spin_packet, member), min, max, {                \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define MOST_TIME (1ull << 50) /* 18 minutes */
+static const struct parameter parameters[] = {
+    ROW("link_rate", "rate of a link", "SC'17 sec. 4.2: 400 Gbit/s", RATE, link_fs, 1,
+        1000000000000, 0),
+    ROW("link_latency", "latency of a link", "SC'17 sec. 4.2: 10 m of wire", TIME, link_latency_ps,
+        0, MOST_TIME, 0),
+    ROW("global_latency", "of a dragonfly's global links; 0: as the others", "ours", TIME,
+        global_latency_ps, 0, MOST_TIME, 0),
+    ROW("switch_time", "traversal of a switch", "SC'17 sec. 4.2", TIME, switch_ps, 0, MOST_TIME, 0),
+    ROW("mtu", "payload of a packet", "SC'17 sec. 4.2", BYTES, mtu_bytes, 1, 1 << 20, 0),
+    ROW("header", "sent with every packet", "not published: none", BYTES, header_bytes, 0, 65536,
+        0),
+    ROW("queue", "what a full queue does", "ours", CHOICE, queue, 0, 2, "unlimited", "droptail",
+        "credit"),
+    ROW("buffer", "of a port (droptail), of a link and channel (credit)", "ours: 16 packets", BYTES,
+        buffer_bytes, 1, 1ull << 31, 0),
+    ROW("switching", "cut-through or store and forward", "ours", CHOICE, switching, 0, 1, "cut",
+        "store"),
+    ROW("routing", "one path a pair, or by hash of the flow", "ours", CHOICE, routing, 0, 1,
+        "single", "hash"),
+    ROW("placement", "of ranks on hosts", "ours", CHOICE, placement, 0, 1, "linear", "random"),
+    ROW("seed", "of paths, placement and faults", "ours", NUMBER, seed, 0, UINT64_MAX, 0),
+    ROW("loss", "of packets, on each link", "none", PROBABILITY, loss, 0, 0, 0),
+    ROW("corruption", "of packets, on each link", "none", PROBABILITY, corruption, 0, 0, 0),
+    ROW("duplication", "of packets, on each link", "none", PROBABILITY, duplication, 0, 0, 0),
+    ROW("reordering", "of packets, on each link", "none", PROBABILITY, reordering, 0, 0, 0),
+    ROW("reorder_delay", "a reordered packet is late by up to this", "none", TIME, reorder_ps, 1,
+        MOST_TIME, 0),
+    ROW("retry_timeout", "until a lost packet is sent again; 0: never", "ours", TIME, retry_ps, 0,
+        MOST_TIME, 0),
+    ROW("retries", "of a packet, then its message is lost", "ours", NUMBER, retries, 0, 254, 0),
+    ROW("fail_links", "links that break, drawn from the seed", "none", NUMBER, fail_links, 0, 10000,
+        0),
+    ROW("fail_at", "when they break", "none", TIME, fail_at_ps, 0, MOST_TIME, 0),
+    ROW("fail_until", "when they work again; 0: never", "none", TIME, fail_until_ps, 0, MOST_TIME,
+        0),
+    ROW("dma", "between card and memory, for each packet", "ours", CHOICE, dma, 0, 2, "none",
+        "receive", "both"),
+    ROW("dma_latency", "of a DMA (L)", "SC'17 sec. 4.3", TIME, dma_latency_ps, 0, MOST_TIME, 0),
+    ROW("dma_rate", "of DMA (G)", "SC'17 sec. 4.3", RATE, dma_fs, 1, 1000000000, 0),
+    ROW("memory_rate", "of a host's memory", "SC'17 sec. 4.2: 150 GiB/s", RATE, memory_fs, 1,
+        1000000000, 0),
+};
+#undef ROW
+enum { PARAMETERS = sizeof parameters / sizeof parameters[0] };
+
+static const struct spin_packet sc17 = {
+    .topology = "fattree:36",
+    .link_fs = 20000,
+    .link_latency_ps = 33400,
+    .switch_ps = 50000,
+    .mtu_bytes = 4096,
+    .buffer_bytes = 65536,
+    .seed = 1,
+    .reorder_ps = 1000000,
+    .retry_ps = 100000000,
+    .retries = 7,
+    .dma = SPIN_DMA_RECEIVE,
+    .dma_latency_ps = 50000,
+    .dma_fs = 6700,
+    .memory_fs = 6209,
+};
+
+int spin_packet_preset(const char *name, struct spin_packet *to, struct spin_error *err) {
+    *to = sc17;
+    if (strcmp(name, "sc17-int") == 0)
+        return SPIN_OK;
+    if (strcmp(name, "sc17-dis") == 0) {
+        to->dma_latency_ps = 250000;
+        to->dma_fs = 15600;
+        return SPIN_OK;
+    }
+    if (strcmp(name, "loggopsim") == 0) { /* its cpus, on the same network; it has no DMA */
+        to->dma = SPIN_DMA_NONE;
+        return SPIN_OK;
+    }
+    return spin_fail(err, SPIN_EARG, "preset '%.60s' has no packet network", name);
+}
+
+static const char *const expected[] = {
+    [TIME] = "a time of whole picoseconds (such as 33.4ns)",
+    [RATE] = "a rate (such as 400Gbit/s or 20ps/B)",
+    [BYTES] = "a number of bytes (such as 4096 or 64KiB)",
+    [NUMBER] = "a number",
+    [PROBABILITY] = "a probability (such as 0.001 or 1e-6)",
+};
+
+static int set_choice(const struct parameter *p, const char *text, uint64_t *value,
+                      struct spin_error *err) {
+    for (uint64_t i = 0; i <= p->max; i++)
+        if (strcmp(text, p->words[i]) == 0) {
+            *value = i;
+            return SPIN_OK;
+        }
+    return spin_fail(err, SPIN_EARG, "%s: '%.60s' is not known; there are %s, %s%s%s", p->name,
+                     text, p->words[0], p->words[1], p->max > 1 ? " and " : "",
+                     p->max > 1 ? p->words[2] : "");
+}
+
+int spin_packet_set(struct spin_packet *to, const char *assignment, struct spin_error *err) {
+    const char *equals = strchr(assignment, '=');
+    if (!equals)
+        return spin_fail(err, SPIN_EARG,
+                         "'%.60s': expected NAME=VALUE, such as link_latency=33.4ns", assignment);
+    size_t length = (size_t)(equals - assignment);
+    for (int i = 0; i < PARAMETERS; i++) {
+        const struct parameter *p = &parameters[i];
+        if (strlen(p->name) != length || memcmp(p->name, assignment, length) != 0)
+            continue;
+        uint64_t *value = (uint64_t *)(void *)((char *)to + p->offset), parsed = 0;
+        const char *text = equals + 1;
+        if (p->unit == CHOICE)
+            return set_choice(p, text, value, err);
+        bool good = p->unit == TIME     ? units_time_ps(text, &parsed)
+                    : p->unit == RATE   ? units_per_byte_fs(text, &parsed)
+                    : p->unit == BYTES  ? units_size(text, &parsed)
+                    : p->unit == NUMBER ? units_u64(text, &parsed)
+                                        : units_probability(text, &parsed);
+        if (!good)
+            return spin_fail(err, SPIN_EARG, "%s: '%.60s' is not %s", p->name, text,
+                             expected[p->unit]);
+        if (p->unit != PROBABILITY && (parsed < p->min || parsed > p->max))
+            return spin_fail(err, SPIN_EARG, "%s: '%.60s' is outside the limits, %llu to %llu %s",
+                             p->name, text, (unsigned long long)p->min, (unsigned long long)p->max,
+                             p->unit == TIME    ? "ps"
+                             : p->unit == RATE  ? "fs/B"
+                             : p->unit == BYTES ? "bytes"
+                                                : "");
+        *value = parsed;
+        return SPIN_OK;
+    }
+    char known[400] = "";
+    size_t used = 0;
+    for (int i = 0; i < PARAMETERS && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                                 parameters[i].name);
+    return spin_fail(err, SPIN_EARG,
+                     "unknown parameter '%.*s'; the packet model has o, g, O, S, %s",
+                     (int)(length < 40 ? length : 40), assignment, known);
+}
+
+static void print_value(const struct parameter *p, uint64_t value, char *text, size_t room) {
+    switch (p->unit) {
+    case TIME:
+        units_thousandths(text, room, value, "ns");
+        break;
+    case RATE:
+        units_thousandths(text, room, value, "ps/B");
+        break;
+    case BYTES:
+        snprintf(text, room, "%llu B", (unsigned long long)value);
+        break;
+    case NUMBER:
+        snprintf(text, room, "%llu", (unsigned long long)value);
+        break;
+    case PROBABILITY: /* for the eye only: what is used is the fraction of 2^32 */
+        snprintf(text, room, "%.3g", (double)value / 4294967296.0);
+        break;
+    case CHOICE:
+        snprintf(text, room, "%s", p->words[value]);
+        break;
+    }
+}
+
+bool spin_packet_parameter(const struct spin_packet *of, const char *preset, int i,
+                           struct spin_parameter *row) {
+    if (i < 0 || i >= PARAMETERS)
+        return false;
+    const struct parameter *p = &parameters[i];
+    struct spin_packet from;
+    uint64_t value = *(const uint64_t *)(const void *)((const char *)of + p->offset);
+    *row = (struct spin_parameter){.name = p->name, .what = p->what, .source = "set by the user"};
+    if (preset && spin_packet_preset(preset, &from, NULL) == SPIN_OK &&
+        *(const uint64_t *)(const void *)((const char *)&from + p->offset) == value)
+        row->source = p->source;
+    print_value(p, value, row->value, sizeof row->value);
+    return true;
+}

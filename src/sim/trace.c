@@ -1,0 +1,54 @@
+#include "sim/trace.h"
+
+#include <inttypes.h>
+
+int trace_open(struct trace *t, const char *path, struct spin_error *err) {
+    *t = (struct trace){0};
+    int code = file_out_open(&t->file, path, err);
+    if (!code)
+        fputs("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [", t->file.stream);
+    return code;
+}
+
+static FILE *begin(struct trace *t) {
+    fputs(t->any ? ",\n" : "\n", t->file.stream);
+    t->any = true;
+    return t->file.stream;
+}
+
+void trace_process(struct trace *t, uint32_t rank, const char *name) {
+    fprintf(begin(t),
+            "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,\"args\":{\"name\":\"%s %u\"}}",
+            rank, name, rank);
+}
+
+void trace_row(struct trace *t, uint32_t rank, uint32_t row, const char *name, unsigned index) {
+    fprintf(begin(t),
+            "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,"
+            "\"args\":{\"name\":\"%s %u\"}}",
+            rank, row, name, index);
+}
+
+void trace_box(struct trace *t, uint32_t rank, uint32_t row, const char *name, uint64_t start_ps,
+               uint64_t length_ps, uint64_t bytes, int64_t peer) {
+    FILE *out = begin(t);
+    fprintf(out,
+            "{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%" PRIu64 ".%06" PRIu64
+            ",\"dur\":%" PRIu64 ".%06" PRIu64 ",\"args\":{\"size\":%" PRIu64,
+            name, rank, row, start_ps / 1000000, start_ps % 1000000, length_ps / 1000000,
+            length_ps % 1000000, bytes);
+    if (peer >= 0)
+        fprintf(out, ",\"peer\":%" PRId64, peer);
+    fputs("}}", out);
+}
+
+int trace_close(struct trace *t, bool keep, struct spin_error *err) {
+    if (!t->file.stream)
+        return SPIN_OK;
+    if (!keep) {
+        file_out_abandon(&t->file);
+        return SPIN_OK;
+    }
+    fputs("\n]}\n", t->file.stream);
+    return file_out_commit(&t->file, err);
+}

@@ -1,0 +1,27 @@
+/* A trace that Perfetto and chrome://tracing open: one process a rank, one row a cpu and a nic
+ * (and, in the packet model, a link). Times in microseconds with the picoseconds as decimals. */
+#ifndef SPIN_SIM_TRACE_H
+#define SPIN_SIM_TRACE_H
+
+#include <stdbool.h>
+
+#include "base/file.h"
+
+struct trace {
+    struct file_out file;
+    bool any;
+};
+
+enum { TRACE_CPU = 1, TRACE_NIC_SEND = 1000, TRACE_NIC_RECEIVE = 2000, TRACE_LINK = 3000 };
+
+int trace_open(struct trace *t, const char *path, struct spin_error *err);
+/* Names process `rank` and row `row` ("cpu 0") in it. */
+void trace_process(struct trace *t, uint32_t rank, const char *name);
+void trace_row(struct trace *t, uint32_t rank, uint32_t row, const char *name, unsigned index);
+/* A box on a row. `bytes` and `peer` (if not negative) are shown with it. */
+void trace_box(struct trace *t, uint32_t rank, uint32_t row, const char *name, uint64_t start_ps,
+               uint64_t length_ps, uint64_t bytes, int64_t peer);
+/* Completes the file, or removes what was written of it. */
+int trace_close(struct trace *t, bool keep, struct spin_error *err);
+
+#endif

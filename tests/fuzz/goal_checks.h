@@ -1,0 +1,48 @@
+/* What the GOAL fuzzers share: checks on a schedule that was read. */
+#ifndef TESTS_FUZZ_GOAL_H
+#define TESTS_FUZZ_GOAL_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "sim/goal.h"
+
+static inline void fuzz_same(const struct spin_goal *a, const struct spin_goal *b) {
+    FUZZ_HOLDS(a->num_ranks == b->num_ranks && a->op_count == b->op_count &&
+                   a->edge_count == b->edge_count && a->portals_count == b->portals_count,
+               "a schedule is the same after writing and reading");
+    for (uint32_t i = 0; i < a->op_count; i++)
+        FUZZ_HOLDS(a->ops[i].type == b->ops[i].type && a->ops[i].size == b->ops[i].size &&
+                       a->ops[i].successors == b->ops[i].successors,
+                   "an operation is the same after writing and reading");
+}
+
+static inline void fuzz_schedule(const struct spin_goal *goal) {
+    struct spin_error err;
+    struct spin_goal *again;
+    char *bytes;
+    size_t length;
+    FILE *out = open_memstream(&bytes, &length);
+    goal_write_binary(goal, false, out, NULL);
+    fclose(out);
+    FUZZ_HOLDS(goal_read_binary("again", (const uint8_t *)bytes, length, &again, &err) == SPIN_OK,
+               "what we write as binary we read");
+    fuzz_same(goal, again);
+    goal_free(again);
+    free(bytes);
+    out = open_memstream(&bytes, &length);
+    goal_write_text(goal, out, NULL);
+    fclose(out);
+    FUZZ_HOLDS(goal_read_text("again", bytes, length, &again, &err) == SPIN_OK,
+               "what we write as text we read");
+    goal_free(again);
+    free(bytes);
+    struct spin_goal_options options = {.loggops = {1000, 500, 2000, 2000, 1000, 255}};
+    struct spin_goal_result result;
+    if (spin_goal_run(goal, &options, &result, &err) == SPIN_OK)
+        spin_goal_result_free(&result);
+}
+
+#endif
