@@ -8,8 +8,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 
-TEST(sizes_take_units)
-{
+TEST(sizes_take_units) {
     uint64_t v = 0;
     CHECK(units_size("4096", &v) && v == 4096);
     CHECK(units_size("0x20", &v) && v == 32);
@@ -24,8 +23,7 @@ TEST(sizes_take_units)
     CHECK(!units_u64("18446744073709551616", &v));
 }
 
-TEST(times_are_exact)
-{
+TEST(times_are_exact) {
     uint64_t v = 0;
     CHECK(units_time_ps("65ns", &v) && v == 65000);
     CHECK(units_time_ps("6.7ns", &v) && v == 6700);
@@ -66,8 +64,7 @@ TEST(probabilities_are_fractions) {
     CHECK(!units_probability("0.1x", &v) && !units_probability("1e5", &v));
 }
 
-TEST(hex_takes_pairs)
-{
+TEST(hex_takes_pairs) {
     uint8_t b[4] = {0};
     CHECK_EQ(units_hex("de:ad be_ef", b, 4), 4);
     CHECK(b[0] == 0xde && b[3] == 0xef);
@@ -76,8 +73,7 @@ TEST(hex_takes_pairs)
     CHECK_EQ(units_hex("", NULL, 0), 0);
 }
 
-TEST(files_that_cannot_be_read_say_why)
-{
+TEST(files_that_cannot_be_read_say_why) {
     struct spin_error err;
     uint8_t *data;
     size_t length;
@@ -91,8 +87,7 @@ TEST(files_that_cannot_be_read_say_why)
     CHECK_HAS(err.text, "limit of 100");
 }
 
-TEST(a_file_appears_only_when_complete)
-{
+TEST(a_file_appears_only_when_complete) {
     struct spin_error err;
     struct file_out out;
     char path[] = "/tmp/openspin-test-XXXXXX";
@@ -117,15 +112,13 @@ TEST(a_file_appears_only_when_complete)
     unlink(path);
 }
 
-TEST(codes_have_names_and_texts)
-{
+TEST(codes_have_names_and_texts) {
     CHECK_STR(spin_code_name(SPIN_ELIMIT), "SPIN_ELIMIT");
     CHECK_STR(spin_code_text(SPIN_OK), "success");
     CHECK_STR(spin_code_name(-999), "unknown code");
 }
 
-TEST(json_is_well_formed)
-{
+TEST(json_is_well_formed) {
     char *text;
     size_t length;
     struct json j = {.out = open_memstream(&text, &length)};
@@ -147,8 +140,7 @@ TEST(json_is_well_formed)
     free(text);
 }
 
-TEST(random_numbers_repeat_by_seed)
-{
+TEST(random_numbers_repeat_by_seed) {
     struct rng a = rng_seeded(7), b = rng_seeded(7), c = rng_seeded(8);
     uint64_t first = rng_u64(&a);
     CHECK(first == rng_u64(&b));

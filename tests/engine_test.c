@@ -28,8 +28,7 @@ static int by_order(const void *a, const void *b) {
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
-TEST(events_come_out_by_time_then_sequence)
-{
+TEST(events_come_out_by_time_then_sequence) {
     enum { COUNT = 20000 };
     for (uint64_t seed = 1; seed <= 8; seed++) {
         struct rng rng = rng_seeded(seed);
@@ -113,8 +112,7 @@ static void churn_step(void *context, const struct sim_event *event) {
     }
 }
 
-TEST(put_back_and_past_events_keep_the_order)
-{
+TEST(put_back_and_past_events_keep_the_order) {
     for (uint64_t seed = 1; seed <= 30; seed++) {
         struct churn *c = calloc(1, sizeof *c);
         c->engine = sim_engine_new(NULL);
@@ -135,8 +133,7 @@ TEST(put_back_and_past_events_keep_the_order)
     }
 }
 
-TEST(a_run_stops_at_its_limits)
-{
+TEST(a_run_stops_at_its_limits) {
     struct log_row rows[4];
     struct recorder r = {sim_engine_new(NULL), rows, 0};
     unsigned kind = sim_engine_kind(r.engine, record, &r);
@@ -171,8 +168,7 @@ static uint64_t digest_of(uint64_t seed, int change) {
     return digest;
 }
 
-TEST(the_digest_covers_time_and_payload)
-{
+TEST(the_digest_covers_time_and_payload) {
     CHECK(digest_of(1, 0) == digest_of(1, 0));
     CHECK(digest_of(1, 0) != digest_of(2, 0));
     CHECK(digest_of(1, 0) != digest_of(1, 1));
@@ -188,8 +184,7 @@ static void reschedule(void *context, const struct sim_event *event) {
     }
 }
 
-TEST(the_pool_does_not_grow_with_the_length_of_a_run)
-{
+TEST(the_pool_does_not_grow_with_the_length_of_a_run) {
     struct churn *c = calloc(1, sizeof *c);
     c->engine = sim_engine_new(NULL);
     c->rng = rng_seeded(3);

@@ -37,12 +37,12 @@ typedef uint32_t (*encoder)(uint32_t rm);
     static uint32_t e_##name(uint32_t rm) {                                                        \
         return rv_##name(10, 1, rm);                                                               \
     }
-E3(fmadd_s)
-E3(fmsub_s)
-E3(fnmsub_s)
-E3(fnmadd_s)
-E2(fadd_s) E2(fsub_s) E2(fmul_s) E2(fdiv_s) E1(fsqrt_s) E1(fcvt_w_s) E1(fcvt_wu_s) static uint32_t
-    e_fcvt_s_w(uint32_t rm) {
+/* clang-format off */
+E3(fmadd_s) E3(fmsub_s) E3(fnmsub_s) E3(fnmadd_s)
+E2(fadd_s) E2(fsub_s) E2(fmul_s) E2(fdiv_s)
+E1(fsqrt_s) E1(fcvt_w_s) E1(fcvt_wu_s)
+    /* clang-format on */
+    static uint32_t e_fcvt_s_w(uint32_t rm) {
     return rv_fcvt_s_w(10, 11, rm);
 }
 static uint32_t e_fcvt_s_wu(uint32_t rm) {

@@ -11,8 +11,7 @@ static int read_text(const char *text, struct spin_goal **goal, struct spin_erro
     return goal_read_text("t.goal", text, strlen(text), goal, err);
 }
 
-TEST(text_is_read_with_its_freedoms)
-{
+TEST(text_is_read_with_its_freedoms) {
     struct spin_goal *g;
     struct spin_error err;
     const char *text = "/* a schedule\n of two */ num_ranks 2\n"
@@ -41,8 +40,7 @@ TEST(text_is_read_with_its_freedoms)
     goal_free(g);
 }
 
-TEST(blanks_within_a_statement_are_optional)
-{
+TEST(blanks_within_a_statement_are_optional) {
     struct spin_goal *g;
     struct spin_error err;
     const char *text = "num_ranks 2\nrank 0{\na:send8bto1tag7cpu2nic1\nb:recv16bfrom-1tag-1\n"
@@ -97,8 +95,7 @@ static const struct {
     {"num_ranks 1\nrank 0 {\nput 8b to 0 hh 1\n}", "expected an attribute"},
 };
 
-TEST(bad_text_says_what_and_where)
-{
+TEST(bad_text_says_what_and_where) {
     for (size_t i = 0; i < sizeof bad_texts / sizeof bad_texts[0]; i++) {
         struct spin_goal *g = NULL;
         struct spin_error err = {0};
@@ -232,8 +229,7 @@ static struct spin_goal *random_goal(uint64_t seed, bool portals) {
     return g;
 }
 
-TEST(schedules_survive_every_format)
-{
+TEST(schedules_survive_every_format) {
     for (uint64_t seed = 1; seed <= 400; seed++) {
         char what[40];
         snprintf(what, sizeof what, "seed %d", (int)seed);
@@ -243,8 +239,7 @@ TEST(schedules_survive_every_format)
     }
 }
 
-TEST(both_binary_dialects_have_their_sizes)
-{
+TEST(both_binary_dialects_have_their_sizes) {
     struct spin_goal *g;
     CHECK_EQ(read_text("num_ranks 1\nrank 0 {\na: calc 5\nb: calc 6\nb requires a\n}", &g, NULL),
              0);
@@ -258,8 +253,7 @@ TEST(both_binary_dialects_have_their_sizes)
 }
 
 /* Layout by hand, not by our writer: offsets from byte 8, an end that names the last byte. */
-TEST(a_binary_file_made_by_hand_is_read)
-{
+TEST(a_binary_file_made_by_hand_is_read) {
     uint8_t file[8 + 6 + 16 + 8 + 4 + 2 * 39 + 4] = {0x7f, 0x10};
     file[8] = 1;
     file[14] = 22;
@@ -285,8 +279,7 @@ TEST(a_binary_file_made_by_hand_is_read)
     goal_free(g);
 }
 
-TEST(damaged_binary_files_are_refused)
-{
+TEST(damaged_binary_files_are_refused) {
     struct spin_error err;
     struct spin_goal *g = random_goal(7, false), *again;
     size_t length;
@@ -325,8 +318,7 @@ struct expectation {
     uint64_t sends, bytes;
 };
 
-TEST(patterns_send_what_they_should)
-{
+TEST(patterns_send_what_they_should) {
     static const struct expectation rows[] = {
         {"binomial-bcast", 1, 0, 0},
         {"binomial-bcast", 7, 6, 60},
@@ -379,8 +371,7 @@ static uint64_t makespan(const struct spin_goal *g, struct spin_goal_result *kee
 
 /* All patterns finish on any number of ranks, also when repeated and with other roots, and nothing
  * is left unreceived. */
-TEST(patterns_run_on_any_number_of_ranks)
-{
+TEST(patterns_run_on_any_number_of_ranks) {
     const char *name;
     for (int i = 0; (name = spin_goal_pattern_name(i, NULL)) != NULL; i++)
         for (uint32_t ranks = 1; ranks <= 40; ranks += ranks < 20 ? 1 : 5)
@@ -405,8 +396,7 @@ TEST(patterns_run_on_any_number_of_ranks)
 
 /* Analytic: a binomial broadcast of small messages on 2^k ranks takes k steps of L + 2o on its
  * longest path when g <= o, since the first child is reached first and has the deepest tree. */
-TEST(a_binomial_broadcast_takes_its_known_time)
-{
+TEST(a_binomial_broadcast_takes_its_known_time) {
     for (uint32_t k = 1; k <= 10; k++) {
         struct spin_goal_pattern p = {
             .name = "binomial-bcast", .ranks = 1u << k, .bytes = 1, .iterations = 1};
@@ -417,8 +407,7 @@ TEST(a_binomial_broadcast_takes_its_known_time)
     }
 }
 
-TEST(repeated_patterns_follow_each_other)
-{
+TEST(repeated_patterns_follow_each_other) {
     struct spin_goal_pattern p = {.name = "dissemination", .ranks = 8, .bytes = 1, .iterations = 1};
     struct spin_goal *g;
     CHECK_EQ(spin_goal_generate(&p, &g, NULL), SPIN_OK);
@@ -430,8 +419,7 @@ TEST(repeated_patterns_follow_each_other)
     goal_free(g);
 }
 
-TEST(wrong_patterns_are_refused)
-{
+TEST(wrong_patterns_are_refused) {
     struct spin_goal *g;
     struct spin_error err;
     struct spin_goal_pattern p = {.name = "nonsense", .ranks = 4, .iterations = 1};
@@ -448,8 +436,7 @@ TEST(wrong_patterns_are_refused)
 
 /* ---- join ---- */
 
-TEST(joined_jobs_run_as_if_alone)
-{
+TEST(joined_jobs_run_as_if_alone) {
     struct spin_goal *jobs[2], *both;
     struct spin_error err;
     struct spin_goal_pattern
@@ -500,8 +487,7 @@ static uint64_t slow_delay(const uint64_t (*detours)[2], int count, uint64_t per
     return now - start - busy;
 }
 
-TEST(noise_delays_as_a_walk_through_time_does)
-{
+TEST(noise_delays_as_a_walk_through_time_does) {
     static const uint64_t record[][2] = {{3, 2}, {10, 1}, {11, 4}, {30, 10}};
     char path[] = "/tmp/openspin-noise-XXXXXX";
     int fd = mkstemp(path);
@@ -528,8 +514,7 @@ TEST(noise_delays_as_a_walk_through_time_does)
     unlink(path);
 }
 
-TEST(noise_slows_a_run_and_is_counted)
-{
+TEST(noise_slows_a_run_and_is_counted) {
     struct spin_goal_pattern p = {
         .name = "halo-2d", .ranks = 16, .bytes = 8, .calc_ns = 1000000, .iterations = 3};
     struct spin_goal *g;

@@ -11,8 +11,7 @@ static struct hosts *make(const char *preset, const struct noise *noise, struct 
     return h;
 }
 
-TEST(dma_follows_loggp)
-{
+TEST(dma_follows_loggp) {
     struct host_config c;
     struct hosts *h = make("sc17-dis", NULL, &c);
     CHECK_EQ(host_dma(h, 0, 1000, 4096), 1000 + 250000 + 63898); /* 4096 x 15.6 ps, rounded up */
@@ -27,8 +26,7 @@ TEST(dma_follows_loggp)
 }
 
 /* Many DMAs reach the printed 64 GiB/s to within the rounding of 15.6 ps, and not more. */
-TEST(dma_streams_at_its_rate)
-{
+TEST(dma_streams_at_its_rate) {
     struct host_config c;
     struct hosts *h = make("sc17-dis", NULL, &c);
     uint64_t end = 0;
@@ -38,8 +36,7 @@ TEST(dma_streams_at_its_rate)
     hosts_free(h);
 }
 
-TEST(gap_and_overhead_of_dma_count)
-{
+TEST(gap_and_overhead_of_dma_count) {
     struct host_config c;
     struct spin_error err;
     struct hosts *h;
@@ -53,8 +50,7 @@ TEST(gap_and_overhead_of_dma_count)
 }
 
 /* A copy pays the latency once and two bytes of bandwidth a byte; DMA and copy share the memory. */
-TEST(copies_and_dma_share_the_memory)
-{
+TEST(copies_and_dma_share_the_memory) {
     struct host_config c;
     struct hosts *h = make("sc17-int", NULL, &c);
     uint64_t copy = host_copy(h, 0, 0, 0, 1000000);
@@ -69,8 +65,7 @@ TEST(copies_and_dma_share_the_memory)
     hosts_free(h);
 }
 
-TEST(cpus_have_overhead_and_noise)
-{
+TEST(cpus_have_overhead_and_noise) {
     struct host_config c;
     struct spin_error err;
     struct noise *noise;
@@ -87,8 +82,7 @@ TEST(cpus_have_overhead_and_noise)
     noise_free(noise);
 }
 
-TEST(wrong_hosts_are_refused)
-{
+TEST(wrong_hosts_are_refused) {
     struct host_config c;
     struct spin_error err;
     struct hosts *h;

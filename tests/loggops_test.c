@@ -7,8 +7,7 @@
 #include "sim/loggops.h"
 #include "slow_loggops.h"
 
-TEST(vectors_of_loggopsim_are_exact)
-{
+TEST(vectors_of_loggopsim_are_exact) {
     FILE *table = fopen(SOURCE_ROOT "/tests/goal/expected.tsv", "r");
     CHECK(table != NULL);
     char line[300], last_schedule[100] = "", last_set[100] = "";
@@ -194,12 +193,13 @@ static void compare_many(uint64_t base, uint64_t count, bool wild, bool big_fan)
     }
 }
 
-TEST(random_schedules_agree_with_the_slow_rules)
-{ compare_many(8001, 2000, false, false); }
-TEST(random_wildcards_agree_with_the_slow_rules)
-{ compare_many(1005001, 2000, true, false); }
-TEST(random_wide_schedules_agree_with_the_slow_rules)
-{
+TEST(random_schedules_agree_with_the_slow_rules) {
+    compare_many(8001, 2000, false, false);
+}
+TEST(random_wildcards_agree_with_the_slow_rules) {
+    compare_many(1005001, 2000, true, false);
+}
+TEST(random_wide_schedules_agree_with_the_slow_rules) {
     compare_many(2000001, 600, false, true);
     compare_many(3000001, 600, true, true);
 }
@@ -222,8 +222,7 @@ static void finishes(const char *text, const char *what, uint64_t expected_ps) {
 /* By hand: o = g = 1 ns, L = 2 ns. Two sends of rank 0 become free together, b to rank 1 and c to
  * rank
  * 2. If b goes first it leaves at 0, is due at 3 and received at 4 ns; else a nanosecond later. */
-TEST(what_becomes_free_together_is_taken_as_stated)
-{
+TEST(what_becomes_free_together_is_taken_as_stated) {
 #define OPERATIONS "num_ranks 3\nrank 0 {\na: calc 0\nb: send 8b to 1\nc: send 8b to 2\n"
 #define RECEIVERS  "}\nrank 1 {\nrecv 8b from 0\n}\nrank 2 {\nrecv 8b from 0\n}\n"
     finishes(OPERATIONS "b requires a\nc requires a\n" RECEIVERS, "in order", 4000);
@@ -235,8 +234,7 @@ TEST(what_becomes_free_together_is_taken_as_stated)
 }
 
 /* A rank in the middle of everybody: lines of waiting messages and sends on both sides. */
-TEST(crowds_agree_with_the_slow_rules)
-{
+TEST(crowds_agree_with_the_slow_rules) {
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct rng rng = rng_seeded(seed);
         uint32_t ranks = 2 + rng_below(&rng, 20);
@@ -275,8 +273,7 @@ static void wire_carries(void *context, const struct sim_message *message) {
 }
 
 /* A wire of latency L that loses nothing is the LogGOPS network without gaps per byte. */
-TEST(a_network_takes_the_place_of_the_latency)
-{
+TEST(a_network_takes_the_place_of_the_latency) {
     const char *name;
     for (int i = 0; (name = spin_goal_pattern_name(i, NULL)) != NULL; i++) {
         struct spin_goal_pattern pattern = {
@@ -306,8 +303,7 @@ TEST(a_network_takes_the_place_of_the_latency)
 }
 
 /* The array by key and the hash table are two ways to the same lines. */
-TEST(lines_by_key_and_by_hash_agree)
-{
+TEST(lines_by_key_and_by_hash_agree) {
     enum { KEYS = 3000 };
     struct lines *small = lines_new(KEYS), *large = lines_new(1ull << 40);
     struct rng rng = rng_seeded(11);

@@ -14,8 +14,7 @@ static struct world *faulty_run(const char *spec, const struct net_config *c, ui
     return w;
 }
 
-TEST(faults_happen_at_their_rate_and_repeat_by_seed)
-{
+TEST(faults_happen_at_their_rate_and_repeat_by_seed) {
     for (int mode = 0; mode < 3; mode++) {
         struct net_config c = net_config_default();
         c.flow_control = (enum net_flow_control)mode;
@@ -44,8 +43,7 @@ TEST(faults_happen_at_their_rate_and_repeat_by_seed)
     }
 }
 
-TEST(reordering_breaks_the_order_and_nothing_else)
-{
+TEST(reordering_breaks_the_order_and_nothing_else) {
     struct net_config c = net_config_default();
     c.faults.reordering = probability(0.1);
     c.faults.reorder_ps = 5000000;
@@ -59,8 +57,7 @@ TEST(reordering_breaks_the_order_and_nothing_else)
     world_free(w);
 }
 
-TEST(messages_get_through_every_fault)
-{
+TEST(messages_get_through_every_fault) {
     for (int mode = 0; mode < 3; mode++)
         for (uint64_t seed = 1; seed < 6; seed++) {
             struct net_config c = net_config_default();
@@ -122,8 +119,7 @@ static void check_reroute(const char *spec, uint32_t broken, enum net_flow_contr
     topology_destroy(t);
 }
 
-TEST(broken_links_are_avoided_where_a_path_exists)
-{
+TEST(broken_links_are_avoided_where_a_path_exists) {
     for (int mode = 0; mode < 3; mode += 2)
         for (int multipath = 0; multipath < 2; multipath++) {
             check_reroute("fattree:8", 20, (enum net_flow_control)mode, multipath);
@@ -133,8 +129,7 @@ TEST(broken_links_are_avoided_where_a_path_exists)
         }
 }
 
-TEST(a_host_cut_off_is_counted_and_its_messages_reported)
-{
+TEST(a_host_cut_off_is_counted_and_its_messages_reported) {
     struct net_failure failure = {.channel = 3, .down_ps = 0, .up_ps = SIM_FOREVER};
     struct net_config c = net_config_default();
     c.failures = &failure;
@@ -157,8 +152,7 @@ TEST(a_host_cut_off_is_counted_and_its_messages_reported)
 }
 
 /* A link breaks under a stream and heals: what was in it is lost, sent again, and all arrives. */
-TEST(a_link_that_heals_carries_traffic_again)
-{
+TEST(a_link_that_heals_carries_traffic_again) {
     for (int mode = 0; mode < 3; mode++) {
         struct net_failure failure = {.channel = 0, .down_ps = 3000000, .up_ps = 9000000};
         struct net_config c = net_config_default();
@@ -182,8 +176,7 @@ TEST(a_link_that_heals_carries_traffic_again)
 
 /* Links of a torus break and heal over and over under load: all packets are accounted for, and what
  * is sent after the last one has healed arrives. */
-TEST(links_that_come_and_go_lose_no_count)
-{
+TEST(links_that_come_and_go_lose_no_count) {
     for (int mode = 0; mode < 3; mode++)
         for (uint64_t seed = 1; seed < 6; seed++) {
             struct net_failure failures[40];
@@ -237,8 +230,7 @@ static void check_md1(uint32_t percent, uint32_t packets) {
     world_free(w);
 }
 
-TEST(a_port_is_an_m_d_1_queue)
-{
+TEST(a_port_is_an_m_d_1_queue) {
     check_md1(30, 1000000);
     check_md1(50, 1000000);
     check_md1(70, 3000000);
@@ -246,8 +238,7 @@ TEST(a_port_is_an_m_d_1_queue)
 
 /* The same at a switch: 200 hosts on fast links make a stream that is Poisson to within the time of
  * a packet on a fast link, the output is slow. */
-TEST(a_switch_port_is_an_m_d_1_queue)
-{
+TEST(a_switch_port_is_an_m_d_1_queue) {
     char *text = malloc(1 << 16);
     int used = sprintf(text, "openspin-graph 1\nswitch s\nhost sink\nlink sink s rate=1Gbit/s\n");
     for (int i = 0; i < 200; i++)

@@ -19,8 +19,7 @@ static const char *const all_topologies[] = {"link",
                                              "dragonfly:2,4,2",
                                              "dragonfly:2,4,2,groups=4"};
 
-TEST(an_empty_network_takes_the_formula)
-{
+TEST(an_empty_network_takes_the_formula) {
     for (int way = 0; way < 12; way++) {
         struct net_config c = net_config_default();
         c.store_and_forward = way & 1;
@@ -56,8 +55,7 @@ static const char two_rates[] = "openspin-graph 1\nhost a b\nswitch s t\n"
                                 "link a s rate=100Gbit/s\nlink s t rate=400Gbit/s latency=1us\n"
                                 "link t b rate=200Gbit/s\n";
 
-TEST(cut_through_never_outruns_a_slow_link)
-{
+TEST(cut_through_never_outruns_a_slow_link) {
     struct world w = {.config = net_config_default()};
     struct spin_error err;
     w.engine = sim_engine_new(&err);
@@ -79,8 +77,7 @@ TEST(cut_through_never_outruns_a_slow_link)
 }
 
 /* n packets of one message over h links, pipelined: the first takes its way, the others follow. */
-TEST(a_message_is_a_pipeline_of_packets)
-{
+TEST(a_message_is_a_pipeline_of_packets) {
     for (int way = 0; way < 6; way++) {
         struct net_config c = net_config_default();
         c.store_and_forward = way & 1;
@@ -102,8 +99,7 @@ TEST(a_message_is_a_pipeline_of_packets)
     }
 }
 
-TEST(messages_of_a_host_follow_each_other)
-{
+TEST(messages_of_a_host_follow_each_other) {
     struct world *w = world_new("switch:4", NULL);
     network_send(w->net, 0, 0, 0, 1, 10000, 0, 1);
     network_send(w->net, 0, 0, 0, 2, 0, 0, 2); /* an empty message is one packet of no bytes */
@@ -117,8 +113,7 @@ TEST(messages_of_a_host_follow_each_other)
 }
 
 /* n - 1 hosts send one packet to host 0 at once: they leave the switch one after the other. */
-TEST(incast_is_as_long_as_its_last_link)
-{
+TEST(incast_is_as_long_as_its_last_link) {
     for (int mode = 0; mode < 3; mode++)
         for (uint32_t n = 2; n < 200; n += 37) {
             struct net_config c = net_config_default();
@@ -150,8 +145,7 @@ static void forward(struct world *w, const struct net_arrival *a) {
         network_inject(w->net, a->at_ps, a->dst, a->dst + bit, 4096, 0, bit);
 }
 
-TEST(a_broadcast_tree_meets_its_critical_path)
-{
+TEST(a_broadcast_tree_meets_its_critical_path) {
     struct net_config c = net_config_default();
     struct broadcast b = {0};
     struct world *w = world_new("fattree:8,hosts=128", &c);
@@ -189,8 +183,7 @@ static void pass_on(struct world *w, const struct net_arrival *a) {
         network_inject(w->net, a->at_ps, a->dst, a->dst + 1, a->bytes, 0, a->cookie);
 }
 
-TEST(a_pipelined_broadcast_takes_hops_plus_packets)
-{
+TEST(a_pipelined_broadcast_takes_hops_plus_packets) {
     for (uint32_t hosts = 2; hosts < 40; hosts += 9) {
         char spec[20];
         snprintf(spec, sizeof spec, "switch:%u", hosts);
@@ -206,8 +199,7 @@ TEST(a_pipelined_broadcast_takes_hops_plus_packets)
     }
 }
 
-TEST(single_routes_keep_the_order_of_a_flow)
-{
+TEST(single_routes_keep_the_order_of_a_flow) {
     for (int way = 0; way < 24; way++) {
         struct net_config c = net_config_default();
         c.store_and_forward = way & 1;
@@ -226,8 +218,7 @@ TEST(single_routes_keep_the_order_of_a_flow)
 }
 
 /* Long overload with buffers of one or two packets: everything arrives, nothing stands still. */
-TEST(credits_never_drop_and_never_deadlock)
-{
+TEST(credits_never_drop_and_never_deadlock) {
     static const char *const specs[] = {"switch:16",
                                         "fattree:4",
                                         "fattree:8,hosts=100,taper=3",
@@ -254,8 +245,7 @@ TEST(credits_never_drop_and_never_deadlock)
 }
 
 /* With room for the round trip, credits must not slow a stream; with half of it, they halve it. */
-TEST(credits_pace_a_stream_by_the_round_trip)
-{
+TEST(credits_pace_a_stream_by_the_round_trip) {
     struct net_config c = net_config_default();
     c.flow_control = NET_CREDIT;
     c.latency_ps = 1000000;
@@ -333,16 +323,14 @@ static bool agrees_with_slow(uint64_t seed) {
     return clear;
 }
 
-TEST(random_traffic_agrees_with_a_plain_implementation)
-{
+TEST(random_traffic_agrees_with_a_plain_implementation) {
     uint32_t compared = 0;
     for (uint64_t seed = 1; seed <= 250; seed++)
         compared += agrees_with_slow(seed * 1000003);
     CHECK(compared > 120);
 }
 
-TEST(drop_tail_counts_what_it_drops)
-{
+TEST(drop_tail_counts_what_it_drops) {
     struct net_config c = net_config_default();
     c.flow_control = NET_DROP_TAIL;
     c.buffer_bytes = 4096 * 5;
@@ -359,8 +347,7 @@ TEST(drop_tail_counts_what_it_drops)
     world_free(w);
 }
 
-TEST(messages_survive_drops_by_sending_again)
-{
+TEST(messages_survive_drops_by_sending_again) {
     struct net_config c = net_config_default();
     c.flow_control = NET_DROP_TAIL;
     c.buffer_bytes = 4096 * 2;
@@ -387,8 +374,7 @@ TEST(messages_survive_drops_by_sending_again)
     world_free(w);
 }
 
-TEST(one_event_a_hop)
-{
+TEST(one_event_a_hop) {
     struct net_config c = net_config_default();
     for (int mode = 0; mode < 3; mode++) {
         c.flow_control = (enum net_flow_control)mode;
@@ -406,8 +392,7 @@ TEST(one_event_a_hop)
     }
 }
 
-TEST(wrong_configurations_are_refused)
-{
+TEST(wrong_configurations_are_refused) {
     struct spin_error err;
     struct topology *t;
     struct network *net;

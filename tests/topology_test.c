@@ -63,8 +63,7 @@ static void check_pairs(const struct topology *t, struct rng *r, uint32_t pairs)
     }
 }
 
-TEST(all_pairs_of_small_networks_connect)
-{
+TEST(all_pairs_of_small_networks_connect) {
     static const char *specs[] = {"link",
                                   "switch:5",
                                   "switch:1",
@@ -95,8 +94,7 @@ TEST(all_pairs_of_small_networks_connect)
     }
 }
 
-TEST(random_sizes_connect_by_the_formula)
-{
+TEST(random_sizes_connect_by_the_formula) {
     struct rng r = rng_seeded(11);
     char spec[80];
     for (int i = 0; i < 150; i++) {
@@ -122,8 +120,7 @@ TEST(random_sizes_connect_by_the_formula)
     }
 }
 
-TEST(large_networks_are_computed_not_stored)
-{
+TEST(large_networks_are_computed_not_stored) {
     struct rng r = rng_seeded(3);
     struct topology *t = make("fattree:36", 1048576);
     CHECK_EQ(t->hosts, 1048576);
@@ -147,8 +144,7 @@ TEST(large_networks_are_computed_not_stored)
 }
 
 /* The formulas against a search over the wiring: fat trees and tori route along shortest paths. */
-TEST(formulas_are_the_shortest_paths)
-{
+TEST(formulas_are_the_shortest_paths) {
     static const char *const specs[] = {"fattree:4,levels=4", "fattree:6,hosts=50,taper=2",
                                         "torus:5x6",          "torus:3x4x5,hosts=2",
                                         "dragonfly:2,4,1",    "switch:9"};
@@ -181,8 +177,7 @@ TEST(formulas_are_the_shortest_paths)
 }
 
 /* A shift by one leaf: d-mod-k must put each flow on an up link of its own. */
-TEST(deterministic_fat_tree_has_no_conflict_on_shifts)
-{
+TEST(deterministic_fat_tree_has_no_conflict_on_shifts) {
     struct topology *t = make("fattree:8,levels=3", 0);
     for (uint32_t shift = 1; shift < t->hosts; shift += 5) {
         uint32_t *load = calloc(t->channels, sizeof *load);
@@ -201,8 +196,7 @@ TEST(deterministic_fat_tree_has_no_conflict_on_shifts)
 }
 
 /* Flows of one pair over the ports of the leaf: each port within 10 % of its share. */
-TEST(multipath_is_balanced)
-{
+TEST(multipath_is_balanced) {
     struct topology *t = make("fattree:36", 11664);
     uint32_t count[18] = {0};
     for (uint32_t flow = 0; flow < 180000; flow++) {
@@ -240,8 +234,7 @@ static const char ring[] = "openspin-graph 1\n"
                            "link s0 s2 rate=100Gbit/s latency=1us # chord\n"
                            "link s1 s2\n";
 
-TEST(graphs_route_by_distance)
-{
+TEST(graphs_route_by_distance) {
     struct topology *t;
     struct spin_error err;
     if (topology_parse_graph(&t, ring, strlen(ring), "ring", &err))
@@ -268,8 +261,7 @@ TEST(graphs_route_by_distance)
     topology_destroy(t);
 }
 
-TEST(bad_graphs_are_refused_with_line_and_column)
-{
+TEST(bad_graphs_are_refused_with_line_and_column) {
     static const struct {
         const char *text, *why;
     } cases[] = {
@@ -303,8 +295,7 @@ TEST(bad_graphs_are_refused_with_line_and_column)
     }
 }
 
-TEST(route_tables_have_a_limit)
-{
+TEST(route_tables_have_a_limit) {
     size_t room = 64u << 20, used = 0;
     char *text = malloc(room);
     used += (size_t)sprintf(text, "openspin-graph 1\n");
@@ -319,8 +310,7 @@ TEST(route_tables_have_a_limit)
     free(text);
 }
 
-TEST(bad_specs_are_refused)
-{
+TEST(bad_specs_are_refused) {
     static const struct {
         const char *spec;
         uint32_t hosts;
@@ -357,8 +347,7 @@ TEST(bad_specs_are_refused)
     }
 }
 
-TEST(transfer_times_round_up)
-{
+TEST(transfer_times_round_up) {
     CHECK_EQ(transfer_ps(4096, 20000), 81920);
     CHECK_EQ(transfer_ps(1, 15600), 16);
     CHECK_EQ(transfer_ps(0, 15600), 0);
