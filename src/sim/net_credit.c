@@ -174,29 +174,36 @@ static void wake_at(struct network *net, uint32_t slot, uint64_t at_ps) {
     sim_schedule(net->engine, at_ps, net->event_wake, (union sim_payload){.u32 = {slot}});
 }
 
-/* No packet in the buffer that is not settled can give room before this. */
-static uint64_t soonest_release(const struct network *net, const struct slot *s, uint64_t now_ps) {
-    uint64_t takes = transfer_ps(s->least_bytes, net->fastest_fs) + net->kinds[s->kind].latency_ps;
-    uint64_t soonest = SIM_FOREVER;
-    if (s->landed) {
-        uint64_t from = now_ps;
-        if (s->landed_for != NET_NONE) { /* all behind one another, and behind what is settled */
-            uint64_t last = net->vcs > 1 ? net->slots[s->landed_for].last_ps
-                                         : net->channels[s->landed_for].free_ps;
-            from = last > from ? last : from;
-        }
-        soonest = from + takes;
+/* What is needed after a packet may leave until its room is back, at least. */
+static uint64_t least_stay(const struct network *net, const struct slot *s) {
+    return transfer_ps(s->least_bytes, net->fastest_fs) + net->kinds[s->kind].latency_ps;
+}
+
+/* No packet that has landed and is not settled can give room before this. */
+static uint64_t soonest_of_landed(const struct network *net, const struct slot *s,
+                                  uint64_t now_ps) {
+    if (!s->landed)
+        return SIM_FOREVER;
+    uint64_t from = now_ps;
+    if (s->landed_for != NET_NONE) { /* all behind one another, and behind what is settled */
+        uint64_t last =
+            net->vcs > 1 ? net->slots[s->landed_for].last_ps : net->channels[s->landed_for].free_ps;
+        from = last > from ? last : from;
     }
-    if (s->flight) {
-        const struct packet *p = &net->packets[s->flight - 1];
-        uint64_t on_wire = transfer_ps(p->bytes, net->kinds[s->kind].fs_per_byte);
-        uint64_t arrival = net->config.store_and_forward ? p->tail_ps : p->tail_ps - on_wire;
-        if (net->config.faults.reordering || arrival < now_ps)
-            arrival = now_ps;
-        uint64_t lands = arrival + net->config.switch_ps + takes;
-        soonest = lands < soonest ? lands : soonest;
-    }
-    return soonest;
+    return from + least_stay(net, s);
+}
+
+/* Nor one that is on the link. */
+static uint64_t soonest_of_flight(const struct network *net, const struct slot *s,
+                                  uint64_t now_ps) {
+    if (!s->flight)
+        return SIM_FOREVER;
+    const struct packet *p = &net->packets[s->flight - 1];
+    uint64_t on_wire = transfer_ps(p->bytes, net->kinds[s->kind].fs_per_byte);
+    uint64_t arrival = net->config.store_and_forward ? p->tail_ps : p->tail_ps - on_wire;
+    if (net->config.faults.reordering || arrival < now_ps)
+        arrival = now_ps;
+    return arrival + net->config.switch_ps + least_stay(net, s);
 }
 
 /* Frees `bytes` of the buffer if it is certain when; true when they are free as of credit_ps. */
@@ -206,12 +213,16 @@ static bool make_room(struct network *net, uint32_t slot, uint32_t bytes, uint64
         uint64_t at = first_release(net, s);
         if (at == SIM_FOREVER)
             return false; /* settling a packet in the buffer tries again */
-        if (at > now_ps && at > soonest_release(net, s, now_ps)) {
-            /* What is on the link tries again when it lands. What has landed may stay there. */
-            uint64_t takes = net->kinds[s->kind].latency_ps;
-            if (s->landed || net->config.faults.reordering)
-                wake_at(net, slot, at > now_ps + takes ? at - takes : now_ps);
-            return false;
+        if (at > now_ps) {
+            bool landed_may = at > soonest_of_landed(net, s, now_ps);
+            bool flight_may = at > soonest_of_flight(net, s, now_ps);
+            /* What is on the link tries again when it lands, unless a fault changes the order. What
+             * has landed may stay there. */
+            uint64_t latency = net->kinds[s->kind].latency_ps;
+            if (landed_may || (flight_may && net->config.faults.reordering))
+                wake_at(net, slot, at > now_ps + latency ? at - latency : now_ps);
+            if (landed_may || flight_may)
+                return false;
         }
         take_first(net, s);
     }
