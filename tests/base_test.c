@@ -145,6 +145,12 @@ TEST(random_numbers_repeat_by_seed) {
     uint64_t first = rng_u64(&a);
     CHECK(first == rng_u64(&b));
     CHECK(first != rng_u64(&c));
+    CHECK(rng_u64(&b) != first);
+    for (uint64_t seed = 0; seed < 100; seed++) { /* the next seed is not the same a step further */
+        struct rng here = rng_seeded(seed), next = rng_seeded(seed + 1);
+        rng_u64(&here);
+        CHECK(rng_u64(&here) != rng_u64(&next));
+    }
     for (int i = 0; i < 1000; i++)
         CHECK(rng_below(&a, 7) < 7);
 }

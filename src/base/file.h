@@ -9,7 +9,8 @@
 #include "openspin.h"
 
 /* Reads a regular file of at most `limit` bytes into a new buffer that the caller frees. An empty
- * file is an error: nothing that we read may be empty. A 0 follows the last byte. `what` names the thing in the message
+ * file is an error: nothing that we read may be empty. A 0 follows the last byte. `what` names the
+ * thing in the message
  * ("image", "packet"). */
 int file_read(const char *path, const char *what, size_t limit, uint8_t **data, size_t *length,
               struct spin_error *err);

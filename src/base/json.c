@@ -42,10 +42,18 @@ static void close_with(struct json *j, char bracket) {
     j->first = false;
 }
 
-void json_object(struct json *j, const char *key) { open_with(j, key, '{'); }
-void json_array(struct json *j, const char *key) { open_with(j, key, '['); }
-void json_end_object(struct json *j) { close_with(j, '}'); }
-void json_end_array(struct json *j) { close_with(j, ']'); }
+void json_object(struct json *j, const char *key) {
+    open_with(j, key, '{');
+}
+void json_array(struct json *j, const char *key) {
+    open_with(j, key, '[');
+}
+void json_end_object(struct json *j) {
+    close_with(j, '}');
+}
+void json_end_array(struct json *j) {
+    close_with(j, ']');
+}
 
 void json_string(struct json *j, const char *key, const char *value) {
     member(j, key);

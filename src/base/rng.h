@@ -8,17 +8,20 @@ struct rng {
     uint64_t state;
 };
 
-static inline struct rng rng_seeded(uint64_t seed) {
-    return (struct rng){seed * 0x9e3779b97f4a7c15ull + 0x2545f4914f6cdd1dull};
-}
-
-/* splitmix64: one addition and a finaliser, passes the usual test batteries, and any seed is good.
- */
-static inline uint64_t rng_u64(struct rng *r) {
-    uint64_t z = r->state += 0x9e3779b97f4a7c15ull;
+/* splitmix64: one addition and a finaliser, passes the usual test batteries. */
+static inline uint64_t rng_mix(uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
+}
+
+/* The seed is mixed, so that neighbouring seeds begin far apart in the one long sequence. */
+static inline struct rng rng_seeded(uint64_t seed) {
+    return (struct rng){rng_mix(seed + 0x2545f4914f6cdd1dull)};
+}
+
+static inline uint64_t rng_u64(struct rng *r) {
+    return rng_mix(r->state += 0x9e3779b97f4a7c15ull);
 }
 
 static inline uint32_t rng_u32(struct rng *r) {

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "4096", "0x1000", with an optional unit of bytes: B, K, KiB, kB, M, MiB, MB, G, GiB, GB. A bare K,
- * M or G is binary, as memory sizes are. */
+/* "4096", "0x1000", with an optional unit of bytes: B, K, KiB, kB, M, MiB, MB, G, GiB, GB. A bare
+ * K, M or G is binary, as memory sizes are. */
 bool units_size(const char *text, uint64_t *bytes);
 /* Decimal or 0x hexadecimal, no unit. */
 bool units_u64(const char *text, uint64_t *value);
@@ -18,7 +18,8 @@ bool units_time_ps(const char *text, uint64_t *ps);
  * cards go down to 6.7 ps a byte, so picoseconds would not do. A bare number is nanoseconds. A rate
  * that is no whole number of femtoseconds a byte is rounded to the nearest. */
 bool units_per_byte_fs(const char *text, uint64_t *fs);
-/* "400Gbit/s", "64GiB/s", "100Mbit/s", in bits a second. A bare number is refused: bits or bytes? */
+/* "400Gbit/s", "64GiB/s", "100Mbit/s", in bits a second. A bare number is refused: bits or bytes?
+ */
 bool units_rate(const char *text, uint64_t *bits_per_s);
 /* A probability, "0.001" or "1e-3" or "0.1%", as a fraction of 2^32, rounded down; at most 1. */
 bool units_probability(const char *text, uint64_t *of_2_32);

@@ -2,4 +2,6 @@
 
 #include "config.h"
 
-const char *spin_version(void) { return OPENSPIN_VERSION; }
+const char *spin_version(void) {
+    return OPENSPIN_VERSION;
+}

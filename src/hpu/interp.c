@@ -278,20 +278,20 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
     } while (0)
 
 /* The memory of an atomic, or a fault. */
-#define ATOMIC_WORD(p, o, self)                                                                    \
+#define ATOMIC_WORD(p, o, self, write)                                                             \
     uint32_t *p;                                                                                   \
     do {                                                                                           \
         const uint32_t address_ = x[(o)->rs1];                                                     \
         if (address_ & 3)                                                                          \
             FAULT_AT(self, HPU_FAULT_MISALIGNED, address_);                                        \
-        int index_ = hpu_find_window(h, address_, 4, true);                                        \
+        int index_ = hpu_find_window(h, address_, 4, write);                                       \
         if (index_ < 0)                                                                            \
             FAULT_AT(self, HPU_FAULT_SEGV, address_);                                              \
         struct hpu_window *w_ = &windows[index_];                                                  \
         p = (uint32_t *)(void *)(w_->host + (address_ - w_->base));                                \
         if (TIMED) {                                                                               \
             w_->loads++;                                                                           \
-            w_->stores++;                                                                          \
+            w_->stores += write;                                                                   \
             ADD_CYCLES(w_->amo_extra);                                                             \
         }                                                                                          \
     } while (0)
@@ -324,7 +324,7 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
 #define LABEL_TRAP(id) do_##id : FAULT_AT(op, HPU_FAULT_CHECK, PC_OF(op));
 #define LABEL_AMO(id)                                                                              \
     do_##id : {                                                                                    \
-        ATOMIC_WORD(p, &op->a, op);                                                                \
+        ATOMIC_WORD(p, &op->a, op, true);                                                          \
         const uint32_t b = x[op->a.rs2];                                                           \
         uint32_t old = __atomic_load_n(p, __ATOMIC_RELAXED);                                       \
         while (!__atomic_compare_exchange_n(p, &old, stored_##id(old, b), true, __ATOMIC_SEQ_CST,  \
@@ -335,7 +335,7 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
     }
 #define LABEL_LR(id)                                                                               \
     do_##id : {                                                                                    \
-        ATOMIC_WORD(p, &op->a, op);                                                                \
+        ATOMIC_WORD(p, &op->a, op, false);                                                         \
         h->reserved = true;                                                                        \
         h->reserved_address = x[op->a.rs1];                                                        \
         h->reserved_value = __atomic_load_n(p, __ATOMIC_SEQ_CST);                                  \
@@ -344,7 +344,7 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
     }
 #define LABEL_SC(id)                                                                               \
     do_##id : {                                                                                    \
-        ATOMIC_WORD(p, &op->a, op);                                                                \
+        ATOMIC_WORD(p, &op->a, op, true);                                                          \
         uint32_t expected = h->reserved_value;                                                     \
         bool stored = h->reserved && h->reserved_address == x[op->a.rs1] &&                        \
                       __atomic_compare_exchange_n(p, &expected, x[op->a.rs2], false,               \
