@@ -6,6 +6,10 @@
 
 #define SPIN_DRIVER_BASE 0x1b205000u
 
+/* Handler interfaces, as the note of an image names them. */
+#define SPIN_NOTE_P4SPIN 1 /* spin/handler.h */
+#define SPIN_NOTE_PSPIN  2 /* spin/pspin/handler.h */
+
 /* Task registers, as on PsPIN: read-only. */
 #define SPIN_REG_HANDLER_ADDRESS 0x00
 #define SPIN_REG_HANDLER_SIZE    0x04
