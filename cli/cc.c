@@ -145,6 +145,7 @@ static int compile(const struct cli_command *command, const struct options *o, c
         add(&w, pspin); /* first: a handler.h of the user's card must not be found before ours */
         /* Without it clang copies the pointer of a loop once a turn; gcc, which PsPIN's handlers
          * are usually compiled and were measured with, does not. */
+        add(&w, "-Wno-error=int-conversion"); /* they pass pointers as nic_addr; gcc only warns */
         add(&w, "-mllvm");
         add(&w, "-terminal-rule=true");
     }

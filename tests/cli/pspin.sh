@@ -83,6 +83,44 @@ patch_note -4 2
 check "the note decides" 0 '^handler +f \(pspin\)' "$OPENSPIN" exec patched.spin --entry f
 check "a card of another shape" 0 '' "$OPENSPIN" cc --pspin "$SOURCE/tests/handlers/pspin_calls.c" -o small.spin -DNB_CLUSTERS=1
 refuse "is carried by the image" 1 'small.spin: compiled for 8 HPUs' "$OPENSPIN" image small.spin
+cat >habits.c <<'C'
+/* What handlers of that card do: pointers as addresses, printf, a table of handlers. */
+#ifndef HOST
+#include <handler.h>
+#else
+#include <handler_profiler.h>
+#endif
+#include <packets.h>
+#include <spin_conf.h>
+#include <spin_dma.h>
+__handler__ void habit_ph(handler_args_t *args)
+{
+    task_t* task = args->task;
+    spin_cmd_t cpy;
+    uint64_t host_address = task->host_mem_high;
+    host_address = (host_address << 32) | (task->host_mem_low);
+    printf("HPU %d: %p\n", args->hpu_id, task->pkt_mem);
+    *((uint32_t *) task->l2_pkt_mem) = 0x11223344;
+    spin_dma_to_host(host_address, task->l2_pkt_mem, task->pkt_mem_size, 0, &cpy);
+}
+__handler__ void habit_th(handler_args_t *args)
+{
+    task_t* task = args->task;
+    uint64_t host_address = task->host_mem_high;
+    host_address = (host_address << 32) | (task->host_mem_low);
+    spin_host_write(host_address, (uint64_t) 1, false);
+}
+void init_handlers(handler_fn * hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr)
+{
+    volatile handler_fn handlers[] = {NULL, habit_ph, habit_th};
+    *hh = handlers[0];
+    *ph = handlers[1];
+    *th = handlers[2];
+}
+C
+check "habits of such handlers compile" 0 '' "$OPENSPIN" cc --pspin habits.c -o habits.spin
+check "the packet in L2 goes to the host" 0 'ME host memory\+0x0, 16 bytes: .* -> 44332211 55667788 99aabbcc ddeeff01' "$OPENSPIN" exec habits.spin --entry habit_ph --hex 112233445566778899aabbccddeeff01
+check "the completion handler tells the host" 0 'ME host memory\+0x0, 1 byte: 00 -> 01' "$OPENSPIN" exec habits.spin --entry habit_th
 check "C++ handlers" 0 '' bash -c "printf '#include <handler.h>\n__handler__ void x_ph(handler_args_t *a) { spin_cmd_t c; spin_send_packet(a->task->pkt_mem, a->task->pkt_mem_size, &c); }\n' >x.cpp; '$OPENSPIN' cc --pspin x.cpp -o x.spin"
 check "run" 0 'NIC_SEND' "$OPENSPIN" exec x.spin --entry x_ph
 finish

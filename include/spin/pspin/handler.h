@@ -289,6 +289,12 @@ static inline int spin_dma_test(spin_dma_t xfer, uint32_t *completed) {
     return SPIN_OK;
 }
 
+/* The card has no console: output is dropped, and what it would show is not computed. */
+static inline int spin_no_console(void) {
+    return 0;
+}
+#define printf(...) spin_no_console()
+
 #ifdef __cplusplus
 }
 #endif
