@@ -619,6 +619,110 @@ TEST(no_queue_left) {
     world_free(w);
 }
 
+/* ---- Everything at once ---------------------------------------------------------------------- */
+
+/* A sender that injects from the callbacks: each completion brings the next packet of its window,
+ * while the card is small, handlers fail at random, and ends of messages get lost. */
+struct storm {
+    struct world *w;
+    uint32_t next, stuck;
+};
+
+static void storm_send(struct storm *s) {
+    struct world *w = s->w;
+    enum card_taken taken = CARD_TAKEN;
+    while (s->next < w->packets && taken == CARD_TAKEN) {
+        struct card_packet *p = &w->packet[s->next];
+        p->arrival_ps = sim_engine_counts(w->engine).now_ps;
+        uint32_t mine = s->next++; /* before the call: it may come back here */
+        GOOD(card_inject(w->card, p, &taken, &err));
+        if (taken == CARD_FULL) {
+            s->next = mine;
+            s->stuck++;
+        }
+    }
+}
+
+static void storm_feedback(void *user, const struct card_feedback *f) {
+    struct storm *s = user;
+    on_feedback(s->w, f);
+    if (s->w->feedbacks % 3 == 0)
+        storm_send(s);
+}
+static void storm_fault(void *user, const struct card_fault *f, uint64_t at_ps) {
+    struct storm *s = user;
+    on_fault(s->w, f, at_ps);
+}
+static void storm_ready(void *user) {
+    storm_send(user);
+}
+
+static void storm(uint64_t seed) {
+    static const char *const settings[] = {"queues=3",
+                                           "queues=20",
+                                           "cells=2",
+                                           "cells=10",
+                                           "cluster_tasks=2",
+                                           "quantum=1",
+                                           "quantum=40",
+                                           "clusters=2",
+                                           "cluster_hpus=3",
+                                           "hpu_commands=1",
+                                           "policy=drop",
+                                           "policy=kill",
+                                           "policy=mark",
+                                           "clusters=1",
+                                           "outbound_commands=1",
+                                           "l1_packet_bytes=2048",
+                                           "l2_packet_bytes=4096"};
+    static const char *const kinds[] = {NULL, "bad_ph", "pingpong_ph", "host_ph", "locked_ph"};
+    struct world *w = world_new();
+    struct storm s = {.w = w};
+    w->rng = rng_seeded(seed);
+    for (int i = 0; i < 4; i++)
+        set(w, settings[rng_below(&w->rng, 17)]);
+    w->context.watchdog_cycles = 2000;
+    w->context.queue_timeout_ps = 10000000;
+    w->context.memory_bytes = 1 << 20;
+    handlers(w, kinds[rng_below(&w->rng, 5)], kinds[rng_below(&w->rng, 5)],
+             kinds[rng_below(&w->rng, 5)]);
+    struct card_callbacks callbacks = {
+        .user = &s, .feedback = storm_feedback, .fault = storm_fault, .ready = storm_ready};
+    GOOD(card_new(&w->card, w->engine, &w->config, &callbacks, &err));
+    GOOD(card_add_context(w->card, &w->context, &w->number, &err));
+    for (uint32_t i = 0; i < 400; i++) {
+        struct card_packet *p = add(w, rng_below(&w->rng, 30), 64 + rng_below(&w->rng, 900),
+                                    rng_below(&w->rng, 4) == 0, 0);
+        uint32_t what = rng_below(&w->rng, 30);
+        put_head(p, (struct head){0, 0, what < 10 ? what : 0});
+    }
+    storm_send(&s);
+    do { /* a sender whose packets were all dropped tries again */
+        GOOD(sim_run(w->engine, SIM_FOREVER, UINT64_MAX, &err));
+        uint32_t before = s.next;
+        storm_send(&s);
+        if (s.next == before && s.next < w->packets) {
+            card_stats(w->card, &w->stats);
+            TEST_FAIL("seed %llu: stuck with %llu packets in flight, %llu of %llu messages over",
+                      (unsigned long long)seed, (unsigned long long)w->stats.in_flight,
+                      (unsigned long long)(w->stats.messages_completed + w->stats.messages_failed),
+                      (unsigned long long)w->stats.messages_begun);
+        }
+    } while (s.next < w->packets);
+    GOOD(sim_run(w->engine, SIM_FOREVER, UINT64_MAX, &err));
+    card_stats(w->card, &w->stats);
+    CHECK_EQ(w->stats.in_flight, 0);
+    conserve(w);
+    CHECK(w->stats.messages_begun == w->stats.messages_completed + w->stats.messages_failed);
+    GOOD(card_idle(w->card, &err));
+    world_free(w);
+}
+
+TEST(storms) {
+    for (uint64_t seed = 1; seed <= 300; seed++)
+        storm(seed);
+}
+
 /* ---- Full buffers ---------------------------------------------------------------------------- */
 
 static struct world *flood(const char *policy) {
