@@ -152,9 +152,13 @@ static void ready(struct card *c, uint32_t packet, enum spin_handler_kind kind) 
     card_kick_dispatcher(c);
 }
 
-/* All packets done? Then the completion handler, or the end. */
+/* All packets done? Then the completion handler, or the end. A callback that was told of the last
+ * packet may have injected others, and the queue may be another message's by now, or free: then
+ * there is nothing to do. */
 static void settle(struct card *c, uint32_t i) {
     struct queue *q = &c->queue[i];
+    if (q->state == QUEUE_FREE)
+        return;
     if (q->failed) {
         if (q->last != NONE) {
             card_release_packet(c, q->last, true);
@@ -174,11 +178,18 @@ static void settle(struct card *c, uint32_t i) {
     ready(c, q->last, SPIN_COMPLETION_HANDLER);
 }
 
+static void give_cell(struct card *c, uint32_t packet) {
+    if (c->packet[packet].has_cell)
+        c->cells_free++;
+    c->packet[packet].has_cell = false;
+}
+
 static void packet_over(struct card *c, uint32_t packet, bool dropped) {
     struct packet *p = &c->packet[packet];
     uint32_t i = p->queue;
     struct queue *q = &c->queue[i];
     q->pending--;
+    give_cell(c, packet); /* one that no handler was to see still has it */
     if (dropped)
         q->dropped_bytes += p->length;
     if (p->eom && !q->failed && c->context[q->context].set.entry[SPIN_COMPLETION_HANDLER])
@@ -213,6 +224,7 @@ void card_on_deliver(void *context, const struct sim_event *event) {
     c->stats.host_writes += fits;
     c->stats.host_write_bytes += fits ? p->length : 0;
     packet_over(c, event->with.u32[0], !fits);
+    card_admit(c);
     card_offer_room(c);
 }
 
@@ -240,12 +252,6 @@ static void open_payloads(struct card *c, uint32_t queue, uint32_t first) {
         LIST_POP(c->packet, &waiting);
         payload(c, packet);
     }
-}
-
-static void give_cell(struct card *c, uint32_t packet) {
-    if (c->packet[packet].has_cell)
-        c->cells_free++;
-    c->packet[packet].has_cell = false;
 }
 
 /* The message is lost: what waits is dropped, what runs runs to its end. */
@@ -406,14 +412,14 @@ void card_task_done(struct card *c, const struct task *t) {
     struct queue *q = &c->queue[t->queue];
     bool p4 = c->context[t->context].set.abi == CARD_P4SPIN;
     if (t->faulted || (p4 && t->value >= FAIL)) {
-        if (t->kind == SPIN_COMPLETION_HANDLER)
-            q->pending++, q->last = NONE;
+        if (t->kind == SPIN_COMPLETION_HANDLER) {
+            q->last = NONE;
+            q->pending++; /* as the other kinds: what is in work keeps the queue */
+        }
+        card_queue_fail(c, t->queue);
         q->pending--;
-        uint32_t packet = t->packet, queue = t->queue;
-        card_release_packet(c, packet, true);
-        card_queue_fail(c, queue);
-        if (q->state != QUEUE_FREE)
-            settle(c, queue);
+        card_release_packet(c, t->packet, true);
+        settle(c, t->queue);
         return;
     }
     switch (t->kind) {
