@@ -227,6 +227,22 @@ TEST(callbacks_and_statistics) {
     end();
 }
 
+/* The RTL: one message of 32 reduce packets of 1,024 B. A handler takes 1,267 instructions and
+ * 2,020 cycles, 3 of each in the runtime's call. */
+TEST(reduce_costs_what_it_costs_in_the_rtl) {
+    static const char *const settings[] = {"packets=32", "words=249", NULL};
+    double instructions = 0, cycles = 0;
+    drive("reduce", settings, 1, false);
+    end();
+    const char *line = strstr(statistics, "payload handlers: 32, mean ");
+    CHECK(line && sscanf(line, "payload handlers: 32, mean %lf instructions, %lf cycles",
+                         &instructions, &cycles) == 2);
+    printf("# reduce on 32 HPUs: %.1f instructions (RTL 1267), %.1f cycles (RTL 2020)\n",
+           instructions + 3, cycles + 3);
+    CHECK(instructions + 3 > 0.98 * 1267 && instructions + 3 < 1.02 * 1267);
+    CHECK(cycles + 3 > 0.9 * 2020 && cycles + 3 < 1.1 * 2020);
+}
+
 /* Completions of the host's own transfers come with their pointers, in time. */
 TEST(memory_of_the_card) {
     uint32_t value = 0x12345678, back = 0;
