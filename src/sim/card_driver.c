@@ -28,12 +28,12 @@ static bool reach_host(struct card_hpu *h, struct command *m, uint64_t address, 
     const struct card_context *set = &h->card->context[h->context].set;
     m->host_address = address;
     m->length = length;
-    if (!set->host)
-        return !set->host_bytes;
+    if (!set->host && !set->host_bytes)
+        return true; /* the callbacks stand for it, at any address */
     uint64_t offset = address - set->host_address;
     if (offset > set->host_bytes || length > set->host_bytes - offset)
         return false;
-    m->host = set->host + offset;
+    m->host = set->host ? set->host + offset : NULL; /* NULL: the callbacks, within bounds */
     return true;
 }
 

@@ -1,0 +1,66 @@
+/* The one card of a program that uses PsPIN's driver interface. */
+#ifndef SPIN_PSPIN_WORLD_H
+#define SPIN_PSPIN_WORLD_H
+
+#include "openspin.h"
+#include "pspin/pspinsim.h"
+#include "sim/card.h"
+#include "sim/engine.h"
+
+#define PSPIN_IMAGES   16
+#define PSPIN_CONTEXTS 64 /* the card's own limit */
+#define PSPIN_MESSAGES (1u << C_MSGID_WIDTH)
+
+struct pspin_packet {
+    uint8_t *data;
+    uint32_t bytes, context, message;
+    bool eom;
+    uint64_t wait_cycles, user;
+};
+
+/* A context of the card, made when a packet first names it. */
+struct pspin_context {
+    spin_ec_t ec;
+    uint32_t l1_bytes; /* UINT32_MAX: the whole packet */
+};
+
+struct pspin_world {
+    struct sim_engine *engine;
+    struct card *card;
+    struct card_config config;
+    struct spin_image *image[PSPIN_IMAGES];
+    uint32_t images;
+    struct pspin_context context[PSPIN_CONTEXTS];
+    uint32_t contexts;
+    /* What the host wrote before there was a context: L2 handler memory, then each L1. */
+    uint8_t *shadow;
+    /* Packets that the card has not drawn yet. */
+    struct pspin_packet *packet;
+    size_t first, packets, room;
+    uint8_t *drawn; /* bytes of the one that it drew last */
+    uint64_t next_arrival_ps, tick_ps;
+    bool eos, feeding;
+    uint32_t open_context[PSPIN_MESSAGES]; /* + 1, of messages that have begun */
+    uint64_t faults;
+    struct spin_error first_fault;
+    unsigned write_done, read_done; /* kinds of event */
+    pkt_out_cb_t pkt_out;
+    pcie_slv_write_cb_t slv_write;
+    pcie_slv_read_cb_t slv_read;
+    pcie_mst_write_cb_t mst_write;
+    pcie_mst_read_cb_t mst_read;
+    pkt_feedback_cb_t feedback;
+};
+
+extern struct pspin_world pspin;
+
+/* Prints the line and returns SPIN_ERR. */
+int pspin_fail(const struct spin_error *err);
+int pspin_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* memory.c */
+int pspin_load(const char *path, struct spin_image **image);
+int pspin_find_context(const spin_ec_t *ec, uint32_t l1_bytes, uint32_t *number);
+void pspin_memory_free(void);
+
+#endif

@@ -1,0 +1,363 @@
+/* Programs for PsPIN's RTL model on libpspin: every workload driven through pspinsim.h on the whole
+ * card, the callbacks, packet traces, ticks, and what is refused. */
+#include "lib/test.h"
+
+#include <pspinsim.h>
+#include <unistd.h>
+
+#include "workload.h"
+
+#define HANDLER_MEMORY (L2_HND_BUFF_START + 0x1000) /* a driver's choice */
+
+static uint8_t *host; /* what the driver offers to the card */
+static size_t host_bytes;
+static struct workload_run *run;
+static uint64_t feedbacks, feedback_sum_ps, out_packets, out_of_host, written, completed[2];
+static uint64_t last_feedback[3];
+
+static void on_out(uint8_t *data, size_t len) {
+    out_packets++;
+    if (run)
+        workload_sent(run, 0, data, (uint32_t)len);
+}
+static void on_write(uint64_t addr, uint8_t *data, size_t len) {
+    written++;
+    if (addr - PCIE_START_ADDR > host_bytes || len > host_bytes - (addr - PCIE_START_ADDR))
+        out_of_host++;
+    else
+        memcpy(host + (addr - PCIE_START_ADDR), data, len);
+}
+static void on_read(uint64_t addr, uint8_t *data, size_t len) {
+    if (addr - PCIE_START_ADDR > host_bytes || len > host_bytes - (addr - PCIE_START_ADDR))
+        out_of_host++;
+    else
+        memcpy(data, host + (addr - PCIE_START_ADDR), len);
+}
+static void on_feedback(uint64_t user_ptr, uint64_t nic, uint64_t arrival, uint64_t feedback) {
+    feedbacks++;
+    feedback_sum_ps += feedback - nic;
+    last_feedback[0] = user_ptr;
+    last_feedback[1] = arrival - nic;
+    last_feedback[2] = feedback - nic;
+}
+static void on_mst_write(void *user) {
+    completed[0] += (uintptr_t)user;
+}
+static void on_mst_read(void *user) {
+    completed[1] += (uintptr_t)user;
+}
+
+/* Standard output belongs to TAP: what pspinsim_fini prints goes to the file `statistics`. */
+static char statistics[400];
+static int fini(void) {
+    FILE *out = tmpfile();
+    fflush(stdout);
+    int old = dup(1);
+    dup2(fileno(out), 1);
+    int code = pspinsim_fini();
+    fflush(stdout);
+    dup2(old, 1);
+    close(old);
+    rewind(out);
+    size_t length = fread(statistics, 1, sizeof statistics - 1, out);
+    statistics[length] = 0;
+    fclose(out);
+    return code;
+}
+
+static void init(void) {
+    pspin_conf_t conf;
+    feedbacks = feedback_sum_ps = out_packets = out_of_host = written = 0;
+    completed[0] = completed[1] = 0;
+    pspinsim_default_conf(&conf);
+    conf.slm_files_path = "build/slm_files"; /* is not there; the RTL would need it */
+    CHECK_EQ(pspinsim_init(0, NULL, &conf), SPIN_SUCCESS);
+    pspinsim_cb_set_pkt_out(on_out);
+    pspinsim_cb_set_pcie_slv_write(on_write);
+    pspinsim_cb_set_pcie_slv_read(on_read);
+    pspinsim_cb_set_pcie_mst_write_completion(on_mst_write);
+    pspinsim_cb_set_pcie_mst_read_completion(on_mst_read);
+    pspinsim_cb_set_pkt_feedback(on_feedback);
+}
+
+static void find(const char *image, const char *name, mem_addr_t *addr, mem_size_t *size) {
+    char path[4096];
+    spin_nic_addr_t at;
+    size_t bytes;
+    snprintf(path, sizeof path, IMAGES "/%s.spin", image);
+    if (!name)
+        return;
+    CHECK_EQ(spin_find_handler_by_name(path, name, &at, &bytes), SPIN_SUCCESS);
+    *addr = at;
+    *size = (mem_size_t)bytes;
+}
+
+static spin_ec_t context(const struct workload_context *c) {
+    mem_addr_t at[3] = {0};
+    mem_size_t size[3] = {0};
+    find(c->image, c->header, &at[0], &size[0]);
+    find(c->image, c->payload, &at[1], &size[1]);
+    find(c->image, c->completion, &at[2], &size[2]);
+    spin_ec_t ec = {.handler_mem_addr = HANDLER_MEMORY,
+                    .handler_mem_size = c->handler_bytes,
+                    .host_mem_addr = PCIE_START_ADDR,
+                    .host_mem_size = c->host_bytes,
+                    .hh_addr = at[0],
+                    .hh_size = size[0],
+                    .ph_addr = at[1],
+                    .ph_size = size[1],
+                    .th_addr = at[2],
+                    .th_size = size[2]};
+    for (uint32_t i = 0; i < NUM_CLUSTERS; i++) {
+        ec.scratchpad_addr[i] = L1_CLUSTER_BASE(i) + L1_SCRATCHPAD_OFFSET;
+        ec.scratchpad_size[i] = c->scratchpad_bytes;
+    }
+    return ec;
+}
+
+static uint8_t *fetch(uint32_t address, uint32_t bytes) {
+    uint8_t *copy = calloc(1, bytes + 1);
+    if (bytes)
+        CHECK_EQ(spin_nicmem_read(address, copy, bytes, (void *)1), SPIN_SUCCESS);
+    return copy;
+}
+
+static void drive(const char *name, const char *const *settings, uint64_t seed, bool by_ticks) {
+    struct spin_error err;
+    struct workload_packet p;
+    int count = 0;
+    while (settings && settings[count])
+        count++;
+    if (workload_open(&run, name, settings, count, seed, &err))
+        TEST_FAIL("%.300s", err.text);
+    const struct workload_context *c = workload_context(run);
+    init();
+    host_bytes = c->host_bytes;
+    host = calloc(1, host_bytes);
+    if (c->host_memory)
+        memcpy(host, c->host_memory, host_bytes);
+    spin_ec_t ec = context(c);
+    if (c->handler_memory)
+        spin_nicmem_write(HANDLER_MEMORY, (void *)(uintptr_t)c->handler_memory, c->handler_bytes,
+                          (void *)1);
+    for (int i = 0; c->scratchpad && i < NUM_CLUSTERS; i++)
+        spin_nicmem_write(ec.scratchpad_addr[i], (void *)(uintptr_t)c->scratchpad,
+                          c->scratchpad_bytes, (void *)1);
+    uint64_t packets = 0;
+    while (workload_next(run, &p)) {
+        packets++;
+        CHECK_EQ(pspinsim_packet_add(&ec, p.message % 1024, (uint8_t *)(uintptr_t)p.data, p.bytes,
+                                     p.bytes, p.last, 0, packets),
+                 SPIN_SUCCESS);
+    }
+    pspinsim_packet_eos();
+    if (by_ticks) {
+        uint8_t done = 0;
+        for (uint64_t tick = 0; !done && tick < 10000000; tick++)
+            CHECK_EQ(pspinsim_run_tick(&done), SPIN_SUCCESS);
+        CHECK(done);
+    } else {
+        CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+    }
+    CHECK_EQ(feedbacks, packets);
+    CHECK_EQ(out_of_host, 0);
+    struct workload_results results = {.host_memory = host,
+                                       .handler_memory = fetch(HANDLER_MEMORY, c->handler_bytes)};
+    for (int i = 0; i < NUM_CLUSTERS; i++)
+        results.scratchpad[i] = fetch(ec.scratchpad_addr[i], c->scratchpad_bytes);
+    if (workload_check(run, &results, &err))
+        TEST_FAIL("%.400s", err.text);
+    free((void *)(uintptr_t)results.handler_memory);
+    for (int i = 0; i < NUM_CLUSTERS; i++)
+        free((void *)(uintptr_t)results.scratchpad[i]);
+    free(host);
+    workload_close(run);
+    run = NULL;
+}
+
+static void end(void) {
+    CHECK_EQ(fini(), SPIN_SUCCESS);
+}
+
+/* A quarter of the paper's sizes, on 32 HPUs, back to back. */
+TEST(every_workload_on_the_whole_card) {
+    static const struct {
+        const char *name, *settings[3];
+    } cases[] = {
+        {"aggregate", {"bytes=256KiB", NULL}},
+        {"copy_from_host", {"packets=128", NULL}},
+        {"copy_to_host", {"packets=128", NULL}},
+        {"copy_to_host", {"packets=128", "apart=0", NULL}},
+        {"empty", {"packets=128", "messages=9", NULL}},
+        {"filtering", {"messages=128", NULL}},
+        {"histogram", {"messages=128", NULL}},
+        {"host_direct", {"packets=128", NULL}},
+        {"kvstore", {"requests=300", NULL}},
+        {"ping_pong", {"packets=128", NULL}},
+        {"reduce", {"packets=128", NULL}},
+        {"strided_ddt", {"bytes=256KiB", NULL}},
+        {"synthetic", {"packets=128", "instructions=333", NULL}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (uint64_t seed = 1; seed <= 2; seed++) {
+            drive(cases[i].name, cases[i].settings, seed, false);
+            end();
+        }
+}
+
+TEST(ticks_do_the_same) {
+    static const char *const settings[] = {"packets=40", NULL};
+    drive("reduce", settings, 3, true);
+    end();
+    drive("ping_pong", settings, 3, true);
+    end();
+}
+
+TEST(callbacks_and_statistics) {
+    static const char *const settings[] = {"packets=40", NULL};
+    drive("ping_pong", settings, 1, false);
+    CHECK_EQ(out_packets, 40);
+    CHECK_EQ(last_feedback[0], 40);
+    CHECK(last_feedback[1] > 0 && last_feedback[1] < last_feedback[2]);
+    end();
+    CHECK_HAS(statistics, "packets: 40 in, 40 completed, 0 dropped, 40 out\n");
+    CHECK_HAS(statistics, "payload handlers: 40, mean 25.0 instructions");
+    drive("host_direct", settings, 1, false);
+    CHECK_EQ(written, 40);
+    end();
+}
+
+/* The RTL: one message of 32 reduce packets of 1,024 B. A handler takes 1,267 instructions and
+ * 2,020 cycles, 3 of each in the runtime's call. */
+TEST(reduce_costs_what_it_costs_in_the_rtl) {
+    static const char *const settings[] = {"packets=32", "words=249", NULL};
+    double instructions = 0, cycles = 0;
+    drive("reduce", settings, 1, false);
+    end();
+    const char *line = strstr(statistics, "payload handlers: 32, mean ");
+    CHECK(line && sscanf(line, "payload handlers: 32, mean %lf instructions, %lf cycles",
+                         &instructions, &cycles) == 2);
+    printf("# reduce on 32 HPUs: %.1f instructions (RTL 1267), %.1f cycles (RTL 2020)\n",
+           instructions + 3, cycles + 3);
+    CHECK(instructions + 3 > 0.98 * 1267 && instructions + 3 < 1.02 * 1267);
+    CHECK(cycles + 3 > 0.9 * 2020 && cycles + 3 < 1.1 * 2020);
+}
+
+/* Completions of the host's own transfers come with their pointers, in time. */
+TEST(memory_of_the_card) {
+    uint32_t value = 0x12345678, back = 0;
+    uint8_t done;
+    init();
+    CHECK_EQ(spin_nicmem_write(L2_HND_BUFF_START + 64, &value, 4, (void *)5), SPIN_SUCCESS);
+    CHECK_EQ(spin_nicmem_write(L1_CLUSTER_BASE(3) + L1_SCRATCHPAD_OFFSET, &value, 4, (void *)6),
+             SPIN_SUCCESS);
+    CHECK_EQ(completed[0], 0);
+    CHECK_EQ(pspinsim_run_tick(&done), SPIN_SUCCESS);
+    CHECK_EQ(completed[0], 0); /* PCIe takes longer than a cycle */
+    CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+    CHECK_EQ(completed[0], 11);
+    CHECK_EQ(spin_nicmem_read(L1_CLUSTER_BASE(3) + L1_SCRATCHPAD_OFFSET, &back, 4, (void *)7),
+             SPIN_SUCCESS);
+    CHECK_EQ(back, value);
+    CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+    CHECK_EQ(completed[1], 7);
+    end();
+}
+
+/* The RTL: an empty handler, one packet of 1,024 B every 200 ns: 62 ns from NIC arrival, 32 ns at
+ * 64 B. */
+TEST(latency_of_an_unloaded_card) {
+    static const struct { uint32_t bytes, ns; } cases[] = {{64, 32}, {1024, 62}};
+    for (size_t i = 0; i < 2; i++) {
+        struct workload_context c = {.image = "empty", .payload = "empty_ph", .host_bytes = 64};
+        uint8_t data[1024] = {0};
+        init();
+        spin_ec_t ec = context(&c);
+        for (int n = 0; n < 20; n++)
+            CHECK_EQ(pspinsim_packet_add(&ec, 1, data, cases[i].bytes, cases[i].bytes, n == 19, 200,
+                                         (uint64_t)n),
+                     SPIN_SUCCESS);
+        pspinsim_packet_eos();
+        CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+        CHECK_EQ(feedbacks, 20);
+        CHECK(llabs((long long)last_feedback[2] / 1000 - (long long)cases[i].ns) <= 3);
+        end();
+    }
+}
+
+static void write_file(const char *path, const void *bytes, size_t length) {
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(bytes, 1, length, f) == length);
+    fclose(f);
+}
+
+TEST(packet_traces) {
+    char csv[600], path[] = "/tmp/pspin-trace-XXXXXX", bytes_path[40];
+    uint8_t bytes[300];
+    spin_ec_t ec;
+    struct workload_context c = {.image = "empty", .payload = "empty_ph", .host_bytes = 64};
+    close(mkstemp(path));
+    snprintf(bytes_path, sizeof bytes_path, "%s.bin", path);
+    memset(bytes, 7, sizeof bytes);
+    init();
+    ec = context(&c);
+    int length =
+        snprintf(csv, sizeof csv,
+                 "msgid,hh_addr,hh_size,ph_addr,ph_size,th_addr,th_size,hmem_addr,"
+                 "hmem_size,pkt_size,pkt_xfer_size,eom,wait_cycles\n"
+                 "3,0,0,%u,%u,0,0,%u,64,100,100,0,0\n3,0,0,0x%x,%u,0,0,%u,64,200,64,1,9\n",
+                 ec.ph_addr, ec.ph_size, HANDLER_MEMORY, ec.ph_addr, ec.ph_size, HANDLER_MEMORY);
+    write_file(path, csv, (size_t)length);
+    write_file(bytes_path, bytes, sizeof bytes);
+    CHECK_EQ(pspinsim_packet_trace_read(path, bytes_path), SPIN_SUCCESS);
+    pspinsim_packet_eos();
+    CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+    CHECK_EQ(feedbacks, 2);
+    /* Bytes that are not there, and rows that are none. */
+    write_file(bytes_path, bytes, 299);
+    CHECK_EQ(pspinsim_packet_trace_read(path, bytes_path), SPIN_ERR);
+    write_file(path, "1,2,3\n", 6);
+    CHECK_EQ(pspinsim_packet_trace_read(path, bytes_path), SPIN_ERR);
+    CHECK_EQ(pspinsim_packet_trace_read("/nowhere", bytes_path), SPIN_ERR);
+    unlink(path);
+    unlink(bytes_path);
+    end();
+}
+
+TEST(what_is_refused) {
+    uint8_t data[64] = {0}, done;
+    spin_nic_addr_t at;
+    size_t size;
+    spin_ec_t ec = {.ph_addr = 0x1d000000, .ph_size = 4};
+    CHECK_EQ(pspinsim_run(), SPIN_ERR);
+    CHECK_EQ(pspinsim_run_tick(&done), SPIN_ERR);
+    CHECK_EQ(pspinsim_packet_add(&ec, 1, data, 64, 64, 1, 0, 0), SPIN_ERR);
+    CHECK_EQ(spin_nicmem_write(L2_HND_BUFF_START, data, 64, NULL), SPIN_ERR);
+    CHECK_EQ(pspinsim_fini(), SPIN_ERR);
+    init();
+    CHECK_EQ(pspinsim_init(0, NULL, NULL), SPIN_ERR);                       /* there is one */
+    CHECK_EQ(pspinsim_packet_add(&ec, 1, data, 64, 64, 1, 0, 0), SPIN_ERR); /* no image */
+    CHECK_EQ(spin_find_handler_by_name(IMAGES "/none.spin", "x_ph", &at, &size), SPIN_ERR);
+    CHECK_EQ(spin_find_handler_by_name(IMAGES "/empty.spin", "x_ph", &at, &size), SPIN_ERR);
+    CHECK_EQ(spin_nicmem_write(L2_HND_BUFF_START + L2_HND_BUFF_SIZE - 4, data, 8, NULL), SPIN_ERR);
+    struct workload_context c = {.image = "empty", .payload = "empty_ph", .host_bytes = 64};
+    ec = context(&c);
+    CHECK_EQ(pspinsim_packet_add(&ec, 1024, data, 64, 64, 1, 0, 0), SPIN_ERR);
+    CHECK_EQ(pspinsim_packet_add(&ec, 1, data, 0, 0, 1, 0, 0), SPIN_ERR);
+    end();
+}
+
+TEST(a_fault_is_told) {
+    /* reduce without scratchpads stores where it has nothing. */
+    struct workload_context c = {.image = "reduce", .payload = "reduce_ph", .host_bytes = 64};
+    uint8_t data[64] = {0x54, 0, 64, 0};
+    init();
+    spin_ec_t ec = context(&c);
+    CHECK_EQ(pspinsim_packet_add(&ec, 1, data, 64, 64, 1, 0, 0), SPIN_SUCCESS);
+    pspinsim_packet_eos();
+    CHECK_EQ(pspinsim_run(), SPIN_ERR);
+    end();
+    CHECK_HAS(statistics, "faults: 1");
+}
+
+TEST_MAIN
