@@ -286,6 +286,29 @@ TEST(cycles_of_the_RTL) {
     world_free(w);
 }
 
+/* Three handlers on each packet: three copies, which share the second port of the packet buffer. */
+TEST(copies_share_the_port) {
+    struct world *w = world_new();
+    handlers(w, "empty_hh", "empty_ph", "empty_th");
+    build(w);
+    for (uint32_t i = 0; i < 1000; i++)
+        add(w, i, 1024, true, 0);
+    run(w);
+    double gbit = (double)w->stats.throughput_mbit / 1e3;
+    CHECK(gbit < 512.0 / 3 + 1 && gbit > 160);
+    world_free(w);
+}
+
+/* 32 HPUs that load from L2 all the time: its port lets one access pass in a cycle. */
+TEST(remote_loads_share_the_port) {
+    struct world *w = steady("l2_ph", 64, 1000, 64, 0);
+    uint64_t cycles = w->stats.elapsed_ps / 1000;
+    CHECK_EQ(w->stats.remote_accesses, 256000);
+    CHECK(w->stats.remote_wait_cycles > 0);
+    CHECK(cycles >= 256000 && cycles < 256000 * 11 / 10);
+    world_free(w);
+}
+
 /* A command is issued at its own time, however far the HPU has run ahead. */
 TEST(commands_are_exact_at_any_quantum) {
     static const char *const quanta[] = {"quantum=1", "quantum=5", "quantum=1000"};
