@@ -123,7 +123,9 @@ struct card_out { /* a packet or message that a handler sends */
 struct card_fault {
     uint32_t context, message, hpu;
     enum spin_handler_kind kind;
-    enum spin_ending ending; /* SPIN_RETURNED: the message queue's timeout, or killed by policy */
+    /* SPIN_RETURNED: the handler returned `value`, which means failure (P4sPIN); or, with hpu
+     * UINT32_MAX, the message queue's timeout or the policy `kill`. */
+    enum spin_ending ending;
     uint32_t pc, address;
     int32_t value; /* that the handler returned */
 };
@@ -240,7 +242,7 @@ struct card_stats {
 void card_stats(const struct card *card, struct card_stats *stats);
 /* The part of elapsed time that an HPU was at work, in ps. */
 uint64_t card_hpu_busy_ps(const struct card *card, uint32_t hpu);
-/* The cycle of an engine time, and of the last completion. */
+/* Cycles of the card's clock until now. */
 uint64_t card_cycles(const struct card *card);
 /* 0 when no packet is in flight and none waits: what a run should end with; else the error says
  * what is stuck. */

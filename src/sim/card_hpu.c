@@ -21,6 +21,7 @@
 #define HEADER_BYTES  40u /* ptl_header_t without the user header */
 #define PAYLOAD_BYTES 16u /* ptl_payload_t */
 #define ARGS_BYTES    16u /* handler_args_t */
+#define RETURNED_FAIL 8   /* FAIL and SEGV of spin/handler.h */
 
 int card_hpus_new(struct card *c, struct spin_error *err) {
     c->hpu = aligned_alloc(_Alignof(struct card_hpu), c->hpus * sizeof *c->hpu);
@@ -250,13 +251,15 @@ static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
     struct card_handler_stats *s = &c->stats.handler[t->kind];
     t->end_ps = u->cycles * c->cycle;
     t->value = (int32_t)u->x[10];
-    if (stop == HPU_FAULTED) {
+    bool p4 = c->context[t->context].set.abi == CARD_P4SPIN;
+    if (stop == HPU_FAULTED || (p4 && t->value >= RETURNED_FAIL)) {
         t->faulted = true;
         t->fault = (struct card_fault){.context = t->context,
                                        .message = c->packet[t->packet].message,
                                        .hpu = h->index,
                                        .kind = (enum spin_handler_kind)t->kind,
                                        .ending = (enum spin_ending)u->fault,
+                                       .value = t->value,
                                        .pc = u->pc,
                                        .address = u->fault_address};
     }

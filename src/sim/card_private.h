@@ -82,7 +82,6 @@ struct task {
     uint32_t l1_unit, l1_bytes, headroom; /* bytes of the packet in L1, and before it */
     uint32_t commands;                    /* in flight */
     uint64_t ready_ps, cluster_ps, copied_ps, assigned_ps, start_ps, end_ps;
-    uint64_t start_instret;
     struct card_fault fault;
 };
 

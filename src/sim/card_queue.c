@@ -406,12 +406,12 @@ void card_on_dispatch(void *context, const struct sim_event *event) {
 /* ---- What a handler's end means for its message ---------------------------------------------- */
 
 /* Codes of spin/handler.h: what the header handler of P4sPIN wants done with the payload. */
-enum { PROCEED = 4, DROP = 6, FAIL = 8 };
+enum { PROCEED = 4, DROP = 6 };
 
 void card_task_done(struct card *c, const struct task *t) {
     struct queue *q = &c->queue[t->queue];
     bool p4 = c->context[t->context].set.abi == CARD_P4SPIN;
-    if (t->faulted || (p4 && t->value >= FAIL)) {
+    if (t->faulted) {
         if (t->kind == SPIN_COMPLETION_HANDLER) {
             q->last = NONE;
             q->pending++; /* as the other kinds: what is in work keeps the queue */

@@ -24,6 +24,13 @@ __handler__ void empty_ph(handler_args_t *args) {
     (void)args;
 }
 
+__handler__ void empty_hh(handler_args_t *args) {
+    (void)args;
+}
+__handler__ void empty_th(handler_args_t *args) {
+    (void)args;
+}
+
 __handler__ void order_hh(handler_args_t *args) {
     struct record *r = record_of(args);
     rt_time_wait_cycles(200); /* time for a payload handler to come too early */
@@ -81,6 +88,14 @@ __handler__ void reduce_local_ph(handler_args_t *args) {
                      : "+r"(from), "+r"(to), "=&r"(word)
                      : "r"(end)
                      : "memory");
+}
+
+/* 256 loads from L2 handler memory, as fast as they go. */
+__handler__ void l2_ph(handler_args_t *args) {
+    volatile uint32_t *memory = (volatile uint32_t *)args->task->handler_mem;
+    for (uint32_t i = 0; i < 256; i += 8)
+        (void)memory[i], (void)memory[i + 1], (void)memory[i + 2], (void)memory[i + 3],
+            (void)memory[i + 4], (void)memory[i + 5], (void)memory[i + 6], (void)memory[i + 7];
 }
 
 /* Four words under a lock, with plain loads and stores in L2. */

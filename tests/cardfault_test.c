@@ -1,0 +1,426 @@
+/* The simulated card when things go wrong: faults one by one, everything at once, full buffers,
+ * contexts and configuration. */
+#include "lib/cardworld.h"
+
+/* ---- Faults ---------------------------------------------------------------------------------- */
+
+static void one_fault(uint32_t what, enum spin_ending ending) {
+    struct world *w = world_new();
+    w->context.watchdog_cycles = 5000;
+    handlers(w, NULL, "bad_ph", NULL);
+    build(w);
+    /* Ten messages of 20 packets; the third packet of message 4 is the bad one. */
+    for (uint32_t i = 0; i < 200; i++) {
+        uint32_t m = i % 10, k = i / 10;
+        struct card_packet *p = add(w, m, 128, k == 19, i * 1000ull * 100);
+        put_head(p, (struct head){k, 20, m == 4 && k == 2 ? what : 0, 0});
+    }
+    run(w);
+    CHECK_EQ(w->faults, 1);
+    CHECK_EQ(w->fault[0].ending, ending);
+    CHECK_EQ(w->fault[0].message, 4);
+    CHECK_EQ(w->fault[0].kind, SPIN_PAYLOAD_HANDLER);
+    CHECK_EQ(w->stats.faults, 1);
+    CHECK_EQ(w->stats.messages_failed, 1);
+    CHECK_EQ(w->stats.messages_completed, 9);
+    for (uint32_t m = 0; m < 10; m++)
+        if (m != 4)
+            CHECK_EQ(record(w, m)->payloads, 20);
+    CHECK(record(w, 4)->payloads < 20);
+    CHECK_EQ(w->stats.completed, 180 + record(w, 4)->payloads);
+    CHECK_EQ(w->stats.dropped + w->stats.refused, 20 - record(w, 4)->payloads);
+    world_free(w);
+}
+
+TEST(a_handler_that_loops) {
+    one_fault(1, SPIN_ENDED_BUDGET);
+}
+TEST(a_handler_that_stores_outside) {
+    one_fault(2, SPIN_ENDED_SEGV);
+}
+TEST(a_handler_that_executes_garbage) {
+    one_fault(3, SPIN_ENDED_ILLEGAL);
+}
+TEST(a_command_that_is_none) {
+    one_fault(4, SPIN_ENDED_COMMAND);
+}
+TEST(a_failed_check) {
+    one_fault(5, SPIN_ENDED_CHECK);
+}
+TEST(a_misaligned_atomic) {
+    one_fault(6, SPIN_ENDED_MISALIGNED);
+}
+TEST(a_command_to_foreign_host_memory) {
+    one_fault(7, SPIN_ENDED_COMMAND);
+}
+TEST(a_packet_that_lies_about_its_length) {
+    one_fault(8, SPIN_ENDED_SEGV);
+}
+TEST(a_jump_to_nowhere) {
+    one_fault(9, SPIN_ENDED_SEGV);
+}
+
+/* Every message fails, in its header or its completion handler, with packets everywhere on the way:
+ * nothing stays behind. */
+TEST(everything_fails) {
+    static const char *const small[][2] = {{"cells=128"}, {"cells=2"}, {"l1_packet_bytes=2048"}};
+    for (int i = 0; i < 6; i++) {
+        struct world *w = world_new();
+        set(w, small[i % 3][0]);
+        handlers(w, i < 3 ? "bad_ph" : NULL, "order_ph", i < 3 ? NULL : "bad_ph");
+        build(w);
+        for (uint32_t k = 0; k < 2000; k++) {
+            struct card_packet *p = add(w, k % 50, 64 + k % 700, k >= 1950, k * 1280ull);
+            put_head(p, (struct head){k / 50, 40, i < 3 || p->eom ? 1 + k % 7 : 0, 0});
+        }
+        run(w);
+        CHECK_EQ(w->faults, 50);
+        CHECK_EQ(w->stats.messages_failed, 50);
+        if (i < 3)
+            CHECK_EQ(w->stats.completed, 0);
+        world_free(w);
+    }
+}
+
+TEST(a_message_that_never_ends) {
+    struct world *w = world_new();
+    uint32_t sum[MESSAGES], count[MESSAGES];
+    w->context.queue_timeout_ps = 50000000;
+    handlers(w, "order_hh", "order_ph", "order_th");
+    build(w);
+    random_traffic(w, 600, 20000, sum, count);
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i < w->packets; i++) /* messages 3 and 9 lose their end */
+        if ((w->packet[i].message == 3 || w->packet[i].message == 9) && w->packet[i].eom)
+            w->packet[i].eom = false, lost++;
+    CHECK_EQ(lost, 2);
+    run(w);
+    CHECK_EQ(w->stats.queue_timeouts, 2);
+    CHECK_EQ(w->faults, 2);
+    CHECK_EQ(w->stats.messages_failed, 2);
+    CHECK_EQ(w->stats.messages_completed, MESSAGES - 2);
+    for (uint32_t m = 0; m < MESSAGES; m++) {
+        CHECK_EQ(record(w, m)->completions, m != 3 && m != 9);
+        CHECK_EQ((uint32_t)record(w, m)->sum, sum[m]);
+        CHECK_EQ(record(w, m)->wrong, 0);
+    }
+    world_free(w);
+}
+
+/* More messages than queues, none of which ends: the timeout is what frees them. */
+TEST(no_queue_left) {
+    struct world *w = world_new();
+    set(w, "queues=4");
+    w->context.queue_timeout_ps = 1000000;
+    handlers(w, NULL, "empty_ph", NULL);
+    build(w);
+    for (uint32_t i = 0; i < 40; i++)
+        add(w, i, 64, false, 0);
+    run(w);
+    CHECK_EQ(w->stats.completed, 40);
+    CHECK_EQ(w->stats.queue_timeouts, 40);
+    world_free(w);
+}
+
+/* ---- Everything at once ---------------------------------------------------------------------- */
+
+/* A sender that injects from the callbacks: each completion brings the next packet of its window,
+ * while the card is small, handlers fail at random, and ends of messages get lost. */
+struct storm {
+    struct world *w;
+    uint32_t next, stuck;
+};
+
+static void storm_send(struct storm *s) {
+    struct world *w = s->w;
+    enum card_taken taken = CARD_TAKEN;
+    while (s->next < w->packets && taken == CARD_TAKEN) {
+        struct card_packet *p = &w->packet[s->next];
+        p->arrival_ps = sim_engine_counts(w->engine).now_ps;
+        uint32_t mine = s->next++; /* before the call: it may come back here */
+        GOOD(card_inject(w->card, p, &taken, &err));
+        if (taken == CARD_FULL) {
+            s->next = mine;
+            s->stuck++;
+        }
+    }
+}
+
+static void storm_feedback(void *user, const struct card_feedback *f) {
+    struct storm *s = user;
+    on_feedback(s->w, f);
+    if (s->w->feedbacks % 3 == 0)
+        storm_send(s);
+}
+static void storm_fault(void *user, const struct card_fault *f, uint64_t at_ps) {
+    struct storm *s = user;
+    on_fault(s->w, f, at_ps);
+}
+static void storm_ready(void *user) {
+    storm_send(user);
+}
+
+static void storm(uint64_t seed) {
+    static const char *const settings[] = {"queues=3",
+                                           "queues=20",
+                                           "cells=2",
+                                           "cells=10",
+                                           "cluster_tasks=2",
+                                           "quantum=1",
+                                           "quantum=40",
+                                           "clusters=2",
+                                           "cluster_hpus=3",
+                                           "hpu_commands=1",
+                                           "policy=drop",
+                                           "policy=kill",
+                                           "policy=mark",
+                                           "clusters=1",
+                                           "outbound_commands=1",
+                                           "l1_packet_bytes=2048",
+                                           "l2_packet_bytes=4096"};
+    static const char *const kinds[] = {NULL, "bad_ph", "pingpong_ph", "host_ph", "locked_ph"};
+    struct world *w = world_new();
+    struct storm s = {.w = w};
+    w->rng = rng_seeded(seed);
+    for (int i = 0; i < 4; i++)
+        set(w, settings[rng_below(&w->rng, 17)]);
+    w->context.watchdog_cycles = 2000;
+    w->context.queue_timeout_ps = 10000000;
+    w->context.memory_bytes = 1 << 20;
+    handlers(w, kinds[rng_below(&w->rng, 5)], kinds[rng_below(&w->rng, 5)],
+             kinds[rng_below(&w->rng, 5)]);
+    struct card_callbacks callbacks = {
+        .user = &s, .feedback = storm_feedback, .fault = storm_fault, .ready = storm_ready};
+    GOOD(card_new(&w->card, w->engine, &w->config, &callbacks, &err));
+    GOOD(card_add_context(w->card, &w->context, &w->number, &err));
+    for (uint32_t i = 0; i < 400; i++) {
+        struct card_packet *p = add(w, rng_below(&w->rng, 30), 64 + rng_below(&w->rng, 900),
+                                    rng_below(&w->rng, 4) == 0, 0);
+        uint32_t what = rng_below(&w->rng, 30);
+        put_head(p, (struct head){0, 0, what < 10 ? what : 0, 0});
+    }
+    storm_send(&s);
+    do { /* a sender whose packets were all dropped tries again */
+        GOOD(sim_run(w->engine, SIM_FOREVER, UINT64_MAX, &err));
+        uint32_t before = s.next;
+        storm_send(&s);
+        if (s.next == before && s.next < w->packets) {
+            card_stats(w->card, &w->stats);
+            TEST_FAIL("seed %llu: stuck with %llu packets in flight, %llu of %llu messages over",
+                      (unsigned long long)seed, (unsigned long long)w->stats.in_flight,
+                      (unsigned long long)(w->stats.messages_completed + w->stats.messages_failed),
+                      (unsigned long long)w->stats.messages_begun);
+        }
+    } while (s.next < w->packets);
+    GOOD(sim_run(w->engine, SIM_FOREVER, UINT64_MAX, &err));
+    card_stats(w->card, &w->stats);
+    CHECK_EQ(w->stats.in_flight, 0);
+    conserve(w);
+    CHECK(w->stats.messages_begun == w->stats.messages_completed + w->stats.messages_failed);
+    GOOD(card_idle(w->card, &err));
+    world_free(w);
+}
+
+TEST(storms) {
+    for (uint64_t seed = 1; seed <= 300; seed++)
+        storm(seed);
+}
+
+/* ---- Full buffers ---------------------------------------------------------------------------- */
+
+static struct world *flood(const char *policy) {
+    struct world *w = world_new();
+    set(w, policy);
+    set(w, "l2_packet_bytes=16384");
+    handlers(w, NULL, "reduce_ph", NULL);
+    w->context.queue_timeout_ps = 1000000000;
+    build(w);
+    for (uint32_t i = 0; i < 1000; i++)
+        add(w, i % 8, 1024, i >= 992, (uint64_t)i * 20480);
+    run(w);
+    CHECK_EQ(w->stats.most_l2_bytes, 16384);
+    return w;
+}
+
+TEST(backpressure_loses_nothing) {
+    struct world *w = flood("policy=backpressure");
+    CHECK_EQ(w->stats.completed, 1000);
+    CHECK_EQ(w->stats.refused + w->stats.dropped, 0);
+    CHECK(w->stats.full > 0);
+    world_free(w);
+}
+TEST(marks_when_nearly_full) {
+    struct world *w = flood("policy=mark");
+    CHECK_EQ(w->stats.completed, 1000);
+    CHECK(w->marked > 100 && w->marked == w->stats.marked);
+    world_free(w);
+}
+TEST(drops_are_counted) {
+    struct world *w = flood("policy=drop");
+    CHECK(w->stats.refused > 100);
+    CHECK_EQ(w->stats.completed + w->stats.refused, 1000);
+    world_free(w);
+}
+TEST(kills_the_message_that_finds_no_room) {
+    struct world *w = flood("policy=kill");
+    CHECK(w->stats.kills > 0 && w->stats.kills <= 8);
+    CHECK_EQ(w->faults, w->stats.kills + w->stats.queue_timeouts);
+    CHECK(w->stats.messages_failed >= w->stats.kills);
+    world_free(w);
+}
+
+TEST(commands_wait_for_room) {
+    struct world *w = world_new();
+    set(w, "outbound_commands=1");
+    set(w, "hpu_commands=1");
+    handlers(w, NULL, "pingpong_ph", NULL);
+    build(w);
+    for (uint32_t i = 0; i < 1000; i++)
+        add(w, i % 8, 64, i >= 992, i * 1000ull);
+    run(w);
+    CHECK_EQ(w->outs, 1000);
+    world_free(w);
+}
+
+/* ---- Contexts and configuration -------------------------------------------------------------- */
+
+TEST(contexts_are_accounted_for) {
+    struct world *w = world_new();
+    uint32_t number;
+    handlers(w, NULL, "empty_ph", NULL);
+    set(w, "contexts=3");
+    build(w);
+    struct card_context more = w->context;
+    more.memory_bytes = 4u << 20;
+    CHECK_EQ(card_add_context(w->card, &more, &number, &err), SPIN_ELIMIT);
+    CHECK_HAS(err.text, "bytes of L2 handler memory left");
+    more.memory_bytes = 0;
+    more.scratch_bytes = 1u << 20;
+    CHECK_EQ(card_add_context(w->card, &more, &number, &err), SPIN_ELIMIT);
+    CHECK_HAS(err.text, "scratchpad of 1048576 bytes");
+    more.scratch_bytes = 0;
+    more.entry[0] = 0x1d007000;
+    CHECK_EQ(card_add_context(w->card, &more, &number, &err), SPIN_EARG);
+    CHECK_HAS(err.text, "no code at 0x1d007000");
+    more.entry[0] = 0;
+    GOOD(card_add_context(w->card, &more, &number, &err));
+    GOOD(card_add_context(w->card, &more, &number, &err));
+    CHECK_EQ(card_add_context(w->card, &more, &number, &err), SPIN_ELIMIT);
+    CHECK(!card_reach(w->card, 2, card_address(w->card, 0, UINT32_MAX, &number), 4));
+    world_free(w);
+
+    w = world_new();
+    handlers(w, NULL, "empty_ph", NULL);
+    set(w, "program_bytes=1024");
+    GOOD(card_new(&w->card, w->engine, &w->config, NULL, &err));
+    CHECK_EQ(card_add_context(w->card, &w->context, &number, &err), SPIN_ELIMIT);
+    CHECK_HAS(err.text, "program memory left");
+    world_free(w);
+}
+
+/* Two images at the same addresses: each context runs its own. */
+TEST(contexts_of_two_images) {
+    struct world *w = world_new();
+    struct spin_image *other;
+    const struct spin_function *f;
+    uint32_t number;
+    handlers(w, "order_hh", "order_ph", "order_th");
+    build(w);
+    GOOD(spin_image_load(&other, getenv("CARD_IMAGE"), NULL, &err));
+    struct card_context second = w->context;
+    second.image = other;
+    GOOD(spin_image_find(other, "pingpong_ph", &f, &err));
+    second.entry[0] = second.entry[2] = 0;
+    second.entry[1] = f->address;
+    GOOD(card_add_context(w->card, &second, &number, &err));
+    for (uint32_t i = 0; i < 100; i++) {
+        struct card_packet *p = add(w, 1, 64, i >= 98, i * 5000ull);
+        p->context = i % 2 ? number : w->number;
+        put_head(p, (struct head){i / 2, 50, 0, 0});
+    }
+    run(w);
+    CHECK_EQ(w->outs, 50);
+    CHECK_EQ(record(w, 1)->payloads, 50);
+    CHECK_EQ(record(w, 1)->wrong, 0);
+    card_free(w->card);
+    w->card = NULL;
+    spin_image_free(other);
+    world_free(w);
+}
+
+/* Memory of another context, of another packet, of another core, and of nobody. */
+TEST(nothing_foreign_can_be_reached) {
+    for (uint32_t write = 0; write < 2; write++)
+        for (uint32_t which = 0; which < 10; which++) {
+            struct world *w = world_new();
+            uint32_t number, bytes;
+            handlers(w, NULL, "bad_ph", NULL);
+            build(w);
+            GOOD(card_add_context(w->card, &w->context, &number, &err));
+            const uint32_t at[] = {card_address(w->card, number, UINT32_MAX, &bytes),
+                                   card_address(w->card, number, 0, &bytes),
+                                   card_address(w->card, number, 3, &bytes),
+                                   MAP_L2_PACKETS + 65536,
+                                   MAP_L1_ALIAS + MAP_L1_RUNTIME + 3 * MAP_STACK_SIZE,
+                                   MAP_L1_BASE + MAP_L1_PACKETS + 8192,
+                                   MAP_L1_BASE + MAP_L1_STRIDE + MAP_L1_RUNTIME,
+                                   MAP_DRIVER + MAP_DRIVER_SIZE,
+                                   0,
+                                   MAP_PROGRAM};
+            for (uint32_t i = 0; i < 3; i++) {
+                struct card_packet *p = add(w, 0, 64, i == 2, i * 1000000ull);
+                put_head(p, (struct head){i, 3, i == 1 ? 10 + write : 0, at[which]});
+            }
+            run(w);
+            CHECK_EQ(w->faults, 1);
+            CHECK_EQ(w->fault[0].ending, SPIN_ENDED_SEGV);
+            CHECK_EQ(w->fault[0].address, at[which]);
+            world_free(w);
+        }
+}
+
+TEST(bad_packets_are_refused) {
+    struct world *w = world_new();
+    enum card_taken taken;
+    handlers(w, NULL, "empty_ph", NULL);
+    build(w);
+    struct card_packet p = {.context = 1, .bytes = w->bytes, .length = 64};
+    CHECK_EQ(card_inject(w->card, &p, &taken, &err), SPIN_EARG);
+    CHECK_HAS(err.text, "the card has 1");
+    p.context = 0;
+    p.length = 0;
+    CHECK_EQ(card_inject(w->card, &p, &taken, &err), SPIN_EARG);
+    p.length = 40000;
+    CHECK_EQ(card_inject(w->card, &p, &taken, &err), SPIN_EARG);
+    CHECK_HAS(err.text, "take 1 to 32704");
+    world_free(w);
+}
+
+TEST(parameters_by_name) {
+    struct card_config config;
+    struct spin_parameter row;
+    GOOD(card_config_preset(&config, "pspin", &err));
+    CHECK_EQ(card_config_preset(&config, "other", &err), SPIN_EARG);
+    CHECK_EQ(card_config_set(&config, "clusters", &err), SPIN_EARG);
+    CHECK_EQ(card_config_set(&config, "cluster=1", &err), SPIN_EARG);
+    CHECK_EQ(card_config_set(&config, "clusters=17", &err), SPIN_EARG);
+    CHECK_HAS(err.text, "outside the limits, 1 to 16");
+    CHECK_EQ(card_config_set(&config, "policy=pray", &err), SPIN_EARG);
+    GOOD(card_config_set(&config, "policy=kill", &err));
+    GOOD(card_config_set(&config, "cycle=0.5ns", &err));
+    CHECK_EQ(config.cycle, 500);
+    int rows = 0;
+    for (; card_config_row(&config, rows, &row); rows++) {
+        CHECK(*row.name && *row.what && *row.source && *row.value);
+        if (strcmp(row.name, "cycle") == 0)
+            CHECK_STR(row.source, "set by the user");
+    }
+    CHECK(rows > 30);
+    config.quantum = 0;
+    struct card *card;
+    struct sim_engine *engine = sim_engine_new(&err);
+    CHECK_EQ(card_new(&card, engine, &config, NULL, &err), SPIN_EARG);
+    sim_engine_free(engine);
+}
+
+TEST_MAIN
