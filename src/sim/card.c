@@ -12,40 +12,67 @@
 /* ---- Packet buffers -------------------------------------------------------------------------- */
 
 bool card_space_init(struct card_space *s, uint32_t units) {
-    *s = (struct card_space){.length = calloc(units, sizeof *s->length), .units = units};
-    return s->length != NULL;
+    *s = (struct card_space){.length = calloc(units, sizeof *s->length),
+                             .taken = calloc(units / 64 + 1, sizeof *s->taken),
+                             .units = units};
+    return s->length && s->taken;
 }
 
-/* Going from allocation to allocation: a position is never inside one. */
+void card_space_free(struct card_space *s) {
+    free(s->length);
+    free(s->taken);
+}
+
+/* The first unit from `at` on that is taken (or free), or `end`. */
+static uint32_t find_unit(const struct card_space *s, uint32_t at, uint32_t end, bool taken) {
+    while (at < end) {
+        uint64_t word = (taken ? s->taken[at / 64] : ~s->taken[at / 64]) >> at % 64;
+        if (word) {
+            at += (uint32_t)__builtin_ctzll(word);
+            return at < end ? at : end;
+        }
+        at = (at | 63) + 1;
+    }
+    return end;
+}
+
+/* A run of free units that begins in [at, end), or NONE. */
+static uint32_t find_run(const struct card_space *s, uint32_t at, uint32_t end, uint32_t units) {
+    while ((at = find_unit(s, at, end, false)) < end) {
+        if (at + units > s->units)
+            return NONE;
+        uint32_t next = find_unit(s, at, at + units, true);
+        if (next == at + units)
+            return at;
+        at = next;
+    }
+    return NONE;
+}
+
+static void set_units(struct card_space *s, uint32_t at, uint32_t units) {
+    for (uint32_t i = at; i < at + units; i++)
+        s->taken[i / 64] ^= 1ull << i % 64;
+}
+
 uint32_t card_space_take(struct card_space *s, uint32_t units) {
     if (units > s->units - s->used)
         return NONE;
-    uint32_t at = s->cursor, wraps = 0;
-    for (;;) {
-        if (at + units > s->units) {
-            if (wraps++)
-                return NONE;
-            at = 0;
-        }
-        uint32_t k = 0;
-        while (k < units && !s->length[at + k])
-            k++;
-        if (k == units)
-            break;
-        at += k + s->length[at + k];
-        if (wraps && at > s->cursor) /* been here */
-            return NONE;
-    }
+    uint32_t at = find_run(s, s->cursor, s->units, units);
+    if (at == NONE)
+        at = find_run(s, 0, s->cursor, units);
+    if (at == NONE)
+        return NONE;
+    set_units(s, at, units);
     s->length[at] = (uint16_t)units;
     s->used += units;
     s->most = s->used > s->most ? s->used : s->most;
-    s->cursor = at + units;
+    s->cursor = at + units < s->units ? at + units : 0;
     return at;
 }
 
 void card_space_give(struct card_space *s, uint32_t start) {
+    set_units(s, start, s->length[start]);
     s->used -= s->length[start];
-    s->length[start] = 0;
 }
 
 /* ---- In -------------------------------------------------------------------------------------- */
@@ -340,7 +367,7 @@ void card_free(struct card *c) {
     card_contexts_free(c);
     for (uint32_t i = 0; i < c->clusters; i++) {
         free(c->cluster[i].l1);
-        free(c->cluster[i].packets.length);
+        card_space_free(&c->cluster[i].packets);
     }
     free(c->hpu);
     free(c->packet);
@@ -352,6 +379,6 @@ void card_free(struct card *c) {
     free(c->program);
     free(c->l2_packets);
     free(c->l2_handler);
-    free(c->l2.length);
+    card_space_free(&c->l2);
     free(c);
 }

@@ -187,6 +187,7 @@ void card_on_complete(void *context, const struct sim_event *event) {
     if (t.faulted)
         tell_fault(c, &t);
     card_task_done(c, &t);
+    card_admit(c);
     card_kick_dispatcher(c);
     card_offer_room(c);
 }

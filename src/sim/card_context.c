@@ -67,7 +67,8 @@ static int give_memory(struct card *c, struct context *x, struct spin_error *err
     uint32_t image_bytes = round64(im->constants.bytes) + round64(im->data.bytes);
     uint32_t left = c->handler_high - c->handler_low, bytes = round64(x->set.memory_bytes);
     bool fixed = x->set.memory_address != 0;
-    if (image_bytes > left || (!fixed && (bytes < x->set.memory_bytes || bytes > left - image_bytes)))
+    if (image_bytes > left ||
+        (!fixed && (bytes < x->set.memory_bytes || bytes > left - image_bytes)))
         return spin_fail(err, SPIN_ELIMIT,
                          "%s: %u bytes of constants and data and %u bytes of handler memory, the "
                          "card has %u bytes of L2 handler memory left",
@@ -134,8 +135,8 @@ int card_add_context(struct card *c, const struct card_context *set, uint32_t *n
         x->set.watchdog_cycles = DEFAULT_WATCHDOG;
     if (!x->set.name)
         x->set.name = set->image->path;
-    if ((code = find_program(c, set->image, &x->program, err)) ||
-        (code = give_memory(c, x, err)) || (code = give_scratch(c, x, err)))
+    if ((code = find_program(c, set->image, &x->program, err)) || (code = give_memory(c, x, err)) ||
+        (code = give_scratch(c, x, err)))
         return code;
     x->constants = copy_segment(&set->image->constants);
     x->data = copy_segment(&set->image->data);

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "sim/card_private.h"
+#include "spin/driver.h"
 
 #define HEADER_BYTES  40u /* ptl_header_t without the user header */
 #define PAYLOAD_BYTES 16u /* ptl_payload_t */
@@ -108,7 +109,7 @@ static void put64(uint8_t *at, uint64_t value) {
 static void pspin_arguments(struct card *c, struct card_hpu *h) {
     uint32_t top = MAP_L1_RUNTIME + (core_of(h) + 1) * MAP_STACK_SIZE - ARGS_BYTES;
     uint8_t *args = c->cluster[h->cluster].l1 + top;
-    put32(args, MAP_DRIVER);
+    put32(args, MAP_DRIVER + SPIN_REG_MEMORY_ADDRESS); /* a task_t begins there */
     put32(args + 4, h->index);
     put32(args + 8, h->cluster);
     put32(args + 12, core_of(h));

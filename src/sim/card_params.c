@@ -47,8 +47,8 @@ static int no_such(const char *name, size_t length, struct spin_error *err) {
     char known[420] = "";
     size_t used = 0;
     for (int i = 0; i < ROWS && used < sizeof known; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? " " : "",
-                                 rows[i].name);
+        used +=
+            (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? " " : "", rows[i].name);
     return spin_fail(err, SPIN_EARG, "the card has no '%.*s'; it has: %s",
                      (int)(length < 40 ? length : 40), name, known);
 }
@@ -73,9 +73,9 @@ static bool parse(const struct row *r, const char *text, uint64_t *value) {
 }
 
 static const char *unit_name(const struct row *r) {
-    static const char *const names[] = {[CARD_TIME] = "ps", [CARD_RATE] = "fs/B",
-                                        [CARD_BYTES] = "B", [CARD_NUMBER] = "",
-                                        [CARD_CYCLES] = "cycles", [CARD_CHOICE] = ""};
+    static const char *const names[] = {
+        [CARD_TIME] = "ps", [CARD_RATE] = "fs/B",     [CARD_BYTES] = "B",
+        [CARD_NUMBER] = "", [CARD_CYCLES] = "cycles", [CARD_CHOICE] = ""};
     return names[r->unit];
 }
 

@@ -29,10 +29,12 @@
 
 /* A buffer of 64-byte units: next fit, so that what was freed last is used last. */
 struct card_space {
-    uint16_t *length; /* [unit]: of the allocation that begins there, else 0 */
+    uint16_t *length; /* [unit]: of the allocation that begins there */
+    uint64_t *taken;  /* a bit a unit */
     uint32_t units, cursor, used, most;
 };
 bool card_space_init(struct card_space *space, uint32_t units);
+void card_space_free(struct card_space *space);
 uint32_t card_space_take(struct card_space *space, uint32_t units); /* NONE: no room */
 void card_space_give(struct card_space *space, uint32_t start);
 
@@ -78,7 +80,7 @@ struct task {
     int32_t value;
     uint32_t cluster, hpu;
     uint32_t l1_unit, l1_bytes, headroom; /* bytes of the packet in L1, and before it */
-    uint32_t commands;          /* in flight */
+    uint32_t commands;                    /* in flight */
     uint64_t ready_ps, cluster_ps, copied_ps, assigned_ps, start_ps, end_ps;
     uint64_t start_instret;
     struct card_fault fault;
@@ -267,6 +269,7 @@ uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message); /*
 void card_queue_took(struct card *c, uint32_t queue, bool eom);
 void card_queue_fail(struct card *c, uint32_t queue);
 void card_task_done(struct card *c, const struct task *t);
+void card_admit(struct card *c);
 void card_kick_dispatcher(struct card *c);
 void card_on_request(void *context, const struct sim_event *event);
 void card_on_dispatch(void *context, const struct sim_event *event);

@@ -203,8 +203,8 @@ void card_on_deliver(void *context, const struct sim_event *event) {
     c->now_ps = event->at_ps;
     const struct packet *p = &c->packet[event->with.u32[0]];
     const struct card_context *set = &c->context[p->context].set;
-    bool fits = !set->host || (p->offset <= set->host_bytes &&
-                               p->length <= set->host_bytes - p->offset);
+    bool fits =
+        !set->host || (p->offset <= set->host_bytes && p->length <= set->host_bytes - p->offset);
     if (set->host && fits)
         memcpy(set->host + p->offset, card_packet_bytes(c, p), p->length);
     if (fits && c->callbacks.host_write)
@@ -290,6 +290,7 @@ void card_on_timeout(void *context, const struct sim_event *event) {
             unname(c, i);
             card_queue_fail(c, i);
         }
+        card_admit(c);
         card_offer_room(c);
     }
     arm_timeout(c);
@@ -326,7 +327,8 @@ static void admit(struct card *c, uint32_t packet) {
     }
 }
 
-static void admit_requests(struct card *c) {
+/* Those that wait for a cell: called wherever one may have become free. */
+void card_admit(struct card *c) {
     while (c->requests.head != NONE && c->cells_free) {
         uint32_t packet = c->requests.head;
         LIST_POP(c->packet, &c->requests);
@@ -338,7 +340,7 @@ void card_on_request(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
     LIST_PUSH(c->packet, &c->requests, event->with.u32[0]);
-    admit_requests(c);
+    card_admit(c);
     card_offer_room(c); /* packets without a handler, or of a failed message, are gone already */
 }
 
@@ -361,8 +363,7 @@ static bool place(struct card *c, uint32_t packet) {
     for (uint32_t n = 1; n < c->clusters; n++) {
         uint32_t best = NONE;
         for (uint32_t i = 0; i < c->clusters; i++)
-            if (!(tried >> i & 1) &&
-                (best == NONE || c->cluster[i].tasks < c->cluster[best].tasks))
+            if (!(tried >> i & 1) && (best == NONE || c->cluster[i].tasks < c->cluster[best].tasks))
                 best = i;
         tried |= 1u << best;
         if (card_cluster_take(c, best, packet))
@@ -392,7 +393,7 @@ void card_on_dispatch(void *context, const struct sim_event *event) {
         c->dispatch_free_ps = c->now_ps + c->cycle;
         card_kick_dispatcher(c);
     } /* else: a completion kicks it */
-    admit_requests(c);
+    card_admit(c);
     card_offer_room(c);
 }
 

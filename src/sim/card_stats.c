@@ -104,12 +104,12 @@ int card_idle(const struct card *c, struct spin_error *err) {
     struct card_stats s;
     card_stats(c, &s);
     if (c->feed_blocked)
-        return spin_fail(err, SPIN_EDEADLOCK,
-                         "the card is full and nothing runs: %llu packets in flight in %llu "
-                         "messages that do not end; set a message queue timeout",
-                         (unsigned long long)s.in_flight,
-                         (unsigned long long)(s.messages_begun - s.messages_completed -
-                                              s.messages_failed));
+        return spin_fail(
+            err, SPIN_EDEADLOCK,
+            "the card is full and nothing runs: %llu packets in flight in %llu "
+            "messages that do not end; set a message queue timeout",
+            (unsigned long long)s.in_flight,
+            (unsigned long long)(s.messages_begun - s.messages_completed - s.messages_failed));
     if (s.in_flight)
         return spin_fail(err, SPIN_EDEADLOCK, "%llu packets are in flight",
                          (unsigned long long)s.in_flight);
