@@ -30,7 +30,9 @@ struct world {
     uint8_t host[HOST_BYTES];
     struct card_packet packet[MAX_PACKETS];
     uint8_t *bytes;
-    uint32_t packets, drawn, room;
+    uint32_t packets, drawn, room, used;
+    uint64_t steps, step_cycles;
+    bool steps_wanted;
     uint32_t feedbacks, dropped, marked, faults, outs, out_bytes;
     uint64_t last_feedback_ps, fed[MAX_PACKETS];
     struct card_fault fault[64];
@@ -79,6 +81,14 @@ static void on_out(void *user, const struct card_out *out, uint64_t at_ps) {
     w->out_bytes += out->length;
 }
 
+static void on_step(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint32_t cycles) {
+    struct world *w = user;
+    (void)context, (void)hpu;
+    CHECK(pc >= MAP_PROGRAM && pc < MAP_PROGRAM + MAP_PROGRAM_SIZE);
+    w->steps++;
+    w->step_cycles += cycles;
+}
+
 static struct world *world_new(void) {
     struct world *w = calloc(1, sizeof *w);
     CHECK(w);
@@ -115,8 +125,11 @@ static void set(struct world *w, const char *assignment) {
 }
 
 static void build(struct world *w) {
-    struct card_callbacks callbacks = {
-        .user = w, .packet_out = on_out, .feedback = on_feedback, .fault = on_fault};
+    struct card_callbacks callbacks = {.user = w,
+                                       .packet_out = on_out,
+                                       .feedback = on_feedback,
+                                       .fault = on_fault,
+                                       .step = w->steps_wanted ? on_step : NULL};
     GOOD(card_new(&w->card, w->engine, &w->config, &callbacks, &err));
     GOOD(card_add_context(w->card, &w->context, &w->number, &err));
 }
@@ -125,18 +138,15 @@ static void build(struct world *w) {
 static struct card_packet *add(struct world *w, uint32_t message, uint32_t length, bool eom,
                                uint64_t at_ps) {
     CHECK(w->packets < MAX_PACKETS);
-    static uint32_t used;
-    if (!w->packets)
-        used = 0;
-    CHECK(used + length <= w->room);
+    CHECK(w->used + length <= w->room);
     struct card_packet *p = &w->packet[w->packets];
     *p = (struct card_packet){.message = message,
-                              .bytes = w->bytes + used,
+                              .bytes = w->bytes + w->used,
                               .length = length,
                               .eom = eom,
                               .arrival_ps = at_ps,
                               .user = w->packets};
-    used += (length + 63) & ~63u;
+    w->used += (length + 63) & ~63u;
     w->packets++;
     return p;
 }
@@ -342,6 +352,96 @@ TEST(reduce_and_lock_at_any_quantum_and_HPUs) {
         CHECK(memcmp(card_reach(w->card, number, at + 4, 16), locked, 16) == 0);
         world_free(w);
     }
+}
+
+/* A profile changes nothing: same digest, and its sums are the handlers'. */
+TEST(told_of_each_instruction) {
+    static const char *const quanta[] = {"quantum=1", "quantum=10", "quantum=128"};
+    for (int i = 0; i < 3; i++) {
+        uint64_t digest[2];
+        for (int steps = 0; steps < 2; steps++) {
+            struct world *w = world_new();
+            uint32_t sum[MESSAGES], count[MESSAGES];
+            w->steps_wanted = steps;
+            set(w, quanta[i]);
+            handlers(w, "order_hh", "order_ph", "order_th");
+            build(w);
+            random_traffic(w, 300, 20000, sum, count);
+            run(w);
+            digest[steps] = w->stats.digest;
+            uint64_t instructions = 0;
+            for (int k = 0; k < 3; k++)
+                instructions += w->stats.handler[k].instructions;
+            CHECK_EQ(w->steps, steps ? instructions : 0);
+            world_free(w);
+        }
+        CHECK(digest[0] == digest[1]);
+    }
+}
+
+/* ---- P4sPIN ---------------------------------------------------------------------------------- */
+
+struct row {
+    uint32_t headers, sum, packets, dropped;
+};
+
+/* What the header handler returns decides over the payload. */
+TEST(p4spin_return_codes) {
+    enum { PROCESS = 2, PROCEED = 4, DROP = 6, FAIL = 8, N = 20, EACH = 5, LENGTH = 96 };
+    static const uint32_t code[] = {PROCESS, PROCEED, DROP, FAIL};
+    struct world *w = world_new();
+    spin_image_free(w->image);
+    GOOD(spin_image_load(&w->image, getenv("CARD_P4_IMAGE"), NULL, &err));
+    w->context.image = w->image;
+    w->context.abi = CARD_P4SPIN;
+    w->context.scratch_bytes = 0; /* the state is in handler memory, for all messages */
+    handlers(w, "card_header_handler", "card_payload_handler", "card_completion_handler");
+    build(w);
+    for (uint32_t i = 0; i < N * EACH; i++) {
+        uint32_t m = i % N;
+        struct card_packet *p = add(w, m, LENGTH, i >= N * (EACH - 1), i * 2000ull);
+        uint32_t *word = (uint32_t *)(uintptr_t)p->bytes;
+        for (uint32_t k = 0; k < LENGTH / 4; k++)
+            word[k] = k ? i + k : m;
+        p->source = m;
+        p->hdr_data = code[m % 4];
+        p->offset = 8192 + i * LENGTH;
+        p->message_bytes = EACH * LENGTH;
+    }
+    run(w);
+    uint32_t ran = 0, dropped = 0;
+    const struct row *row = (const struct row *)(const void *)record(w, 0);
+    for (uint32_t m = 0; m < N; m++) {
+        bool process = code[m % 4] == PROCESS;
+        CHECK_EQ(row[m].headers, 1);
+        CHECK_EQ(row[m].packets, process ? EACH : 0);
+        ran += row[m].packets;
+        dropped += row[m].dropped;
+        for (uint32_t i = m; i < N * EACH; i += N) {
+            uint32_t sum = 0, got;
+            for (uint32_t k = 1; k < LENGTH / 4; k++)
+                sum += i + k;
+            memcpy(&got, &w->host[8192 + i * LENGTH], 4);
+            CHECK_EQ(got, process ? sum : code[m % 4] == PROCEED ? m : 0);
+        }
+    }
+    CHECK_EQ(ran, N / 4 * EACH);
+    CHECK_EQ(dropped, N / 4 * EACH * LENGTH);
+    uint32_t counter;
+    memcpy(&counter, &w->host[4096], 4);
+    CHECK_EQ(counter, ran);
+    CHECK_EQ(w->stats.messages_failed, N / 4);
+    CHECK_EQ(w->stats.messages_completed, N - N / 4);
+    world_free(w);
+}
+
+TEST(an_image_of_the_other_interface) {
+    struct world *w = world_new();
+    w->context.abi = CARD_P4SPIN;
+    GOOD(card_new(&w->card, w->engine, &w->config, NULL, &err));
+    CHECK_EQ(card_add_context(w->card, &w->context, &w->number, &err), SPIN_EARG);
+    CHECK_HAS(err.text, "of the other interface");
+    world_free(w);
 }
 
 /* ---- Commands -------------------------------------------------------------------------------- */

@@ -128,7 +128,8 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
     c->stats.bytes_taken += from->length;
     card_queue_took(c, queue, from->eom);
 
-    uint64_t start = card_max(card_edge(c, c->now_ps), c->inbound_free_ps);
+    uint64_t start =
+        card_max(card_edge(c, card_max(c->now_ps, from->arrival_ps)), c->inbound_free_ps);
     uint64_t busy = card_beats(c, from->length) * beat_ps(c);
     c->inbound_free_ps = start + busy;
     c->stats.unit_busy_ps[CARD_UNIT_INBOUND] += busy;

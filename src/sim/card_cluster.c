@@ -131,8 +131,12 @@ void card_on_doorbell(void *context, const struct sim_event *event) {
     t->ended = true;
     h->busy_ps += c->now_ps - h->begun_ps;
     c->hpus_busy--;
-    card_span(c, CARD_ROW_HPU, h->index, c->context[t->context].set.name, h->begun_ps, c->now_ps,
-              t->l1_bytes);
+    if (c->callbacks.span) {
+        const struct card_context *set = &c->context[t->context].set;
+        const struct spin_function *f = spin_image_at(set->image, set->entry[t->kind]);
+        card_span(c, CARD_ROW_HPU, h->index, f ? f->name : set->name, h->begun_ps, c->now_ps,
+                  c->packet[t->packet].length);
+    }
     if (!t->commands) {
         notify(c, h->task);
         next_task(c, h);

@@ -52,6 +52,12 @@ static int check(const struct card *c, const struct card_context *set, struct sp
         return spin_fail(err, SPIN_ELIMIT, "the card has room for %u contexts", c->contexts);
     if (!im)
         return spin_fail(err, SPIN_EARG, "an execution context needs an image");
+    if (im->info.hpus && c->hpus > im->info.hpus)
+        return spin_fail(err, SPIN_ELIMIT, "%s: made for up to %u HPUs, the card has %u", im->path,
+                         im->info.hpus, c->hpus);
+    if (im->info.is_pspin != (set->abi == CARD_PSPIN))
+        return spin_fail(err, SPIN_EARG, "%s: %s handlers in a context of the other interface",
+                         im->path, im->info.is_pspin ? "PsPIN" : "P4sPIN");
     for (int i = 0; i < 3; i++)
         if (set->entry[i] && (set->entry[i] < im->code.address ||
                               set->entry[i] - im->code.address >= im->code.bytes))

@@ -271,6 +271,28 @@ static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
     card_event(c, t->end_ps + c->config.doorbell_cycles * c->cycle, c->kind_doorbell, h->index, 0);
 }
 
+/* Told of each instruction, it does the same as at once: slices end where blocks begin. */
+static enum hpu_stop run_steps(struct card *c, struct card_hpu *h, uint64_t until) {
+    struct hpu *u = &h->hpu;
+    enum hpu_stop stop;
+    do {
+        uint32_t pc = u->pc;
+        uint64_t before = u->cycles, executed = u->instret;
+        stop = hpu_step(u);
+        if (u->instret != executed)
+            c->callbacks.step(c->callbacks.user, h->context, h->index, pc,
+                              (uint32_t)(u->cycles - before));
+    } while (stop == HPU_PAUSED && c->config.quantum > 1 && (u->cycles < until || u->mid_block));
+    return stop;
+}
+
+static enum hpu_stop run_slice(struct card *c, struct card_hpu *h) {
+    uint64_t until = h->hpu.cycles + c->config.quantum;
+    if (c->callbacks.step)
+        return run_steps(c, h, until);
+    return c->config.quantum == 1 ? hpu_step(&h->hpu) : hpu_run(&h->hpu, until);
+}
+
 void card_on_run(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
@@ -279,11 +301,10 @@ void card_on_run(void *context, const struct sim_event *event) {
     if (h->state == CORE_INVOKED)
         begin(c, h);
     h->state = CORE_RUNNING;
-    u->cycles = c->now_ps / c->cycle; /* it may have waited */
+    u->cycles = card_max(u->cycles, c->now_ps / c->cycle); /* it may have waited */
     h->sync = false;
     uint64_t from = u->cycles;
-    enum hpu_stop stop =
-        c->config.quantum == 1 ? hpu_step(u) : hpu_run(u, from + c->config.quantum);
+    enum hpu_stop stop = run_slice(c, h);
     contend(c, h, from);
     if (stop == HPU_DONE || stop == HPU_FAULTED)
         end_task(c, h, stop);

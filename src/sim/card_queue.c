@@ -152,9 +152,13 @@ static void ready(struct card *c, uint32_t packet, enum spin_handler_kind kind) 
     card_kick_dispatcher(c);
 }
 
-/* All packets done? Then the completion handler, or the end. */
+/* All packets done? Then the completion handler, or the end. A callback that was told of the last
+ * packet may have injected others, and the queue may be another message's by now, or free: then
+ * there is nothing to do. */
 static void settle(struct card *c, uint32_t i) {
     struct queue *q = &c->queue[i];
+    if (q->state == QUEUE_FREE)
+        return;
     if (q->failed) {
         if (q->last != NONE) {
             card_release_packet(c, q->last, true);
@@ -406,14 +410,14 @@ void card_task_done(struct card *c, const struct task *t) {
     struct queue *q = &c->queue[t->queue];
     bool p4 = c->context[t->context].set.abi == CARD_P4SPIN;
     if (t->faulted || (p4 && t->value >= FAIL)) {
-        if (t->kind == SPIN_COMPLETION_HANDLER)
-            q->pending++, q->last = NONE;
+        if (t->kind == SPIN_COMPLETION_HANDLER) {
+            q->last = NONE;
+            q->pending++; /* as the other kinds: what is in work keeps the queue */
+        }
+        card_queue_fail(c, t->queue);
         q->pending--;
-        uint32_t packet = t->packet, queue = t->queue;
-        card_release_packet(c, packet, true);
-        card_queue_fail(c, queue);
-        if (q->state != QUEUE_FREE)
-            settle(c, queue);
+        card_release_packet(c, t->packet, true);
+        settle(c, t->queue);
         return;
     }
     switch (t->kind) {
