@@ -188,6 +188,8 @@ TEST(bad_generators_are_refused) {
     refused("gen:arrivals=late", SPIN_EARG, "'late' is not constant or poisson");
     refused("gen:payload=x", SPIN_EARG, "'x' is not random, zero or count");
     refused("gen:link=x", SPIN_EARG, "'x' is not ip or eth");
+    refused("gen:headers=x", SPIN_EARG, "'x' is not internet or pspin");
+    refused("gen:headers=pspin,link=eth", SPIN_EARG, "headers=pspin goes with link=ip only");
     refused("gen:port=70000", SPIN_EARG, "70000 is outside 0 to 65535");
     refused("tcpdump:x", SPIN_EARG, "unknown traffic 'tcpdump'; there are gen:");
     refused("", SPIN_EARG, "unknown traffic ''");
@@ -215,8 +217,9 @@ TEST(text_traces) {
     CHECK_EQ(p.length, 64);
     CHECK_EQ(p.message, 5);
     CHECK_EQ(p.end_of_message, false);
-    CHECK_EQ(headers_number(p.bytes + 16, 4), 7);
-    CHECK_EQ(headers_find(NIC_LINK_IP, p.bytes, p.length).payload_bytes, 36);
+    CHECK(memcmp(p.bytes, "\x54\0\x40\0", 4) == 0); /* PsPIN's own form: little-endian */
+    CHECK(memcmp(p.bytes + 16, "\7\0\0\0", 4) == 0);
+    CHECK(memcmp(p.bytes + 24, "\x2c\0", 2) == 0);
     CHECK(next(t, &p));
     CHECK_EQ(p.arrival_ps, 10000);
     CHECK_EQ(p.flow, 1);
@@ -228,8 +231,11 @@ TEST(text_traces) {
     CHECK(!next(t, &p));
     traffic_close(t);
     /* At 100 Gbit/s the 1,024 bytes take 81.92 ns. */
-    t = open_or_fail(spec("trace:%s,rate=100Gbit/s,cycle=2ns", "t"));
-    CHECK(next(t, &p) && next(t, &p));
+    t = open_or_fail(spec("trace:%s,rate=100Gbit/s,cycle=2ns,headers=internet", "t"));
+    CHECK(next(t, &p));
+    CHECK_EQ(headers_number(p.bytes + 16, 4), 7);
+    CHECK_EQ(headers_find(NIC_LINK_IP, p.bytes, p.length).payload_bytes, 36);
+    CHECK(next(t, &p));
     CHECK_EQ(p.arrival_ps, 20000);
     CHECK(next(t, &p));
     CHECK_EQ(p.arrival_ps, 20000 + 81920 + 200000);
@@ -265,6 +271,7 @@ TEST(bad_text_traces_are_refused_with_the_line) {
     }
     refused("trace:/nowhere/t", SPIN_EFILE, "/nowhere/t: cannot open packet trace");
     write_file("t", "1 1 64\n0 0 64 0 0 1\n", 20);
+    refused(spec("trace:%s,headers=x", "t"), SPIN_EARG, "'x' is not pspin or internet");
     refused(spec("trace:%s,speed=1", "t"), SPIN_EARG, "unknown option 'speed'");
 }
 

@@ -176,3 +176,27 @@ void headers_write_udp(enum nic_link link, uint8_t *bytes, uint32_t length,
     uint16_t sum = headers_checksum(pseudo, u, udp_bytes);
     put16(u + 6, sum ? sum : 0xffff); /* 0 would say: no checksum */
 }
+
+static void little16(uint8_t *at, uint32_t value) {
+    at[0] = (uint8_t)value;
+    at[1] = (uint8_t)(value >> 8);
+}
+
+static void little32(uint8_t *at, uint32_t value) {
+    little16(at, value);
+    little16(at + 2, value >> 16);
+}
+
+void headers_write_pspin(uint8_t *bytes, uint32_t length, const struct headers_udp *udp) {
+    memset(bytes, 0, HEADERS_IPV4 + HEADERS_UDP);
+    bytes[0] = 0x54; /* version in the low half, 5 words of header in the high one */
+    little16(bytes + 2, length);
+    little16(bytes + 4, udp->identification);
+    bytes[8] = 64;
+    bytes[9] = IP_UDP;
+    little32(bytes + 12, udp->source);
+    little32(bytes + 16, udp->destination);
+    little16(bytes + 20, udp->source_port);
+    little16(bytes + 22, udp->destination_port);
+    little16(bytes + 24, length - HEADERS_IPV4);
+}

@@ -85,6 +85,11 @@ static inline uint32_t headers_udp_bytes(enum nic_link link) {
 void headers_write_udp(enum nic_link link, uint8_t *bytes, uint32_t length,
                        const struct headers_udp *udp);
 
+/* The same headers as PsPIN's example programs write and its handlers read them, through structs in
+ * the machine's order: little-endian, the first byte 0x54, no checksums. No network has them, and
+ * headers_find calls them malformed. They begin with IPv4. */
+void headers_write_pspin(uint8_t *bytes, uint32_t length, const struct headers_udp *udp);
+
 /* The Internet checksum (RFC 1071) of the bytes, as it stands in a header: 0 when the bytes hold
  * their own right checksum. `before` is the sum of
  * 16-bit words that come before them, or 0. */

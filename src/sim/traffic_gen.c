@@ -1,4 +1,5 @@
-/* Made traffic: UDP datagrams with right lengths and checksums, from a seed.
+/* Made traffic: UDP datagrams with right lengths and checksums, or as PsPIN's examples have them,
+ * from a seed.
  *
  * Messages are numbered in the order in which they begin; message m belongs to flow m modulo flows.
  * `interleave` of them are under way at once and take turns, packet by packet. */
@@ -33,7 +34,7 @@ struct gen {
     enum sizes sizes;
     enum payload payload;
     uint32_t size_low, size_high;
-    bool poisson;
+    bool poisson, pspin; /* headers as PsPIN's examples have them */
     /* state */
     struct rng random;
     struct traffic_clock clock;
@@ -111,12 +112,15 @@ static int next(struct traffic *t, struct traffic_packet *p, struct spin_error *
     uint32_t length = draw_size(g);
     uint32_t flow = (uint32_t)(message % g->flows);
     fill_payload(g, headers_udp_bytes(t->link), length);
-    headers_write_udp(t->link, g->bytes, length,
-                      &(struct headers_udp){.source = 0x0a000001 + flow,
-                                            .destination = 0x0aff0001,
-                                            .source_port = (uint16_t)(0xc000 + flow % 0x4000),
-                                            .destination_port = (uint16_t)g->port,
-                                            .identification = (uint16_t)g->sent});
+    struct headers_udp udp = {.source = 0x0a000001 + flow,
+                              .destination = 0x0aff0001,
+                              .source_port = (uint16_t)(0xc000 + flow % 0x4000),
+                              .destination_port = (uint16_t)g->port,
+                              .identification = (uint16_t)g->sent};
+    if (g->pspin)
+        headers_write_pspin(g->bytes, length, &udp);
+    else
+        headers_write_udp(t->link, g->bytes, length, &udp);
     *p = (struct traffic_packet){.arrival_ps = g->clock.ps,
                                  .bytes = g->bytes,
                                  .length = length,
@@ -173,7 +177,12 @@ static int parse_sizes(struct gen *g, const char *text, struct spin_error *err) 
 }
 
 static int parse_words(struct gen *g, const char *size, const char *arrivals, const char *payload,
-                       struct spin_error *err) {
+                       const char *headers, struct spin_error *err) {
+    g->pspin = strcmp(headers, "pspin") == 0;
+    if (!g->pspin && strcmp(headers, "internet") != 0)
+        return spin_fail(err, SPIN_EARG, "gen: headers: '%.60s' is not internet or pspin", headers);
+    if (g->pspin && g->base.link != NIC_LINK_IP)
+        return spin_fail(err, SPIN_EARG, "gen: headers=pspin goes with link=ip only");
     g->poisson = strcmp(arrivals, "poisson") == 0;
     if (!g->poisson && strcmp(arrivals, "constant") != 0)
         return spin_fail(err, SPIN_EARG, "gen: arrivals: '%.60s' is not constant or poisson",
@@ -188,7 +197,7 @@ static int parse_words(struct gen *g, const char *size, const char *arrivals, co
 }
 
 static int parse(struct gen *g, char *options, struct spin_error *err) {
-    const char *size = "1024", *arrivals = "constant", *payload = "random";
+    const char *size = "1024", *arrivals = "constant", *payload = "random", *headers = "internet";
     const uint64_t year = 1ull << 61;
     struct traffic_option table[] = {
         {"messages", TRAFFIC_COUNT, &g->messages, 1, 1u << 31},
@@ -202,6 +211,7 @@ static int parse(struct gen *g, char *options, struct spin_error *err) {
         {"start", TRAFFIC_TIME, &g->start_ps, 0, year},
         {"arrivals", TRAFFIC_TEXT, &arrivals, 0, 0},
         {"payload", TRAFFIC_TEXT, &payload, 0, 0},
+        {"headers", TRAFFIC_TEXT, &headers, 0, 0},
         {"port", TRAFFIC_COUNT, &g->port, 0, 65535},
         {"seed", TRAFFIC_COUNT, &g->seed, 0, UINT64_MAX},
         {"link", TRAFFIC_LINK, &g->base.link, 0, 0},
@@ -217,7 +227,7 @@ static int parse(struct gen *g, char *options, struct spin_error *err) {
         g->interleave = g->messages;
     if (__builtin_mul_overflow(g->messages, g->per_message, &g->base.packets))
         return spin_fail(err, SPIN_EARG, "gen: messages times packets is over the limit of 2^64");
-    return parse_words(g, size, arrivals, payload, err);
+    return parse_words(g, size, arrivals, payload, headers, err);
 }
 
 int traffic_gen_open(struct traffic **out, char *options, struct spin_error *err) {

@@ -30,6 +30,7 @@ struct trace_in {
     uint64_t cycle_ps, fs_byte, seed, given;
     struct traffic_clock clock;
     struct rng random;
+    bool internet; /* headers of the Internet, not PsPIN's */
     uint8_t bytes[HEADERS_MOST_IPV4];
 };
 
@@ -119,14 +120,15 @@ static void make_bytes(struct trace_in *t, const struct row *r) {
     uint32_t i = r->bytes >= headers ? headers : 0;
     for (; i < r->bytes; i++)
         t->bytes[i] = (uint8_t)rng_u32(&t->random);
-    if (r->bytes >= headers)
-        headers_write_udp(
-            NIC_LINK_IP, t->bytes, r->bytes,
-            &(struct headers_udp){.source = r->source,
-                                  .destination = r->destination,
-                                  .source_port = (uint16_t)(0xc000 + r->source % 0x4000),
-                                  .destination_port = 4791,
-                                  .identification = (uint16_t)t->given});
+    struct headers_udp udp = {.source = r->source,
+                              .destination = r->destination,
+                              .source_port = (uint16_t)(0xc000 + r->source % 0x4000),
+                              .destination_port = 4791,
+                              .identification = (uint16_t)t->given};
+    if (r->bytes >= headers && t->internet)
+        headers_write_udp(NIC_LINK_IP, t->bytes, r->bytes, &udp);
+    else if (r->bytes >= headers)
+        headers_write_pspin(t->bytes, r->bytes, &udp);
 }
 
 static int next(struct traffic *base, struct traffic_packet *p, struct spin_error *err) {
@@ -174,13 +176,19 @@ int traffic_trace_parse(struct traffic **out, const char *name, const uint8_t *b
     t->length = length;
     t->cycle_ps = 1000;
     t->seed = 1;
+    const char *headers = "pspin";
     struct traffic_option table[] = {
+        {"headers", TRAFFIC_TEXT, &headers, 0, 0},
         {"cycle", TRAFFIC_TIME, &t->cycle_ps, 1, 1000000000},
         {"rate", TRAFFIC_RATE, &t->fs_byte, 0, 0},
         {"seed", TRAFFIC_COUNT, &t->seed, 0, UINT64_MAX},
         {0},
     };
     int code = traffic_options("trace", options, table, err);
+    t->internet = strcmp(headers, "internet") == 0;
+    if (!code && !t->internet && strcmp(headers, "pspin") != 0)
+        code =
+            spin_fail(err, SPIN_EARG, "trace: headers: '%.60s' is not pspin or internet", headers);
     if (!code)
         code = check(t, err);
     t->random = rng_seeded(t->seed);
