@@ -178,11 +178,18 @@ static void settle(struct card *c, uint32_t i) {
     ready(c, q->last, SPIN_COMPLETION_HANDLER);
 }
 
+static void give_cell(struct card *c, uint32_t packet) {
+    if (c->packet[packet].has_cell)
+        c->cells_free++;
+    c->packet[packet].has_cell = false;
+}
+
 static void packet_over(struct card *c, uint32_t packet, bool dropped) {
     struct packet *p = &c->packet[packet];
     uint32_t i = p->queue;
     struct queue *q = &c->queue[i];
     q->pending--;
+    give_cell(c, packet); /* one that no handler was to see still has it */
     if (dropped)
         q->dropped_bytes += p->length;
     if (p->eom && !q->failed && c->context[q->context].set.entry[SPIN_COMPLETION_HANDLER])
@@ -217,6 +224,7 @@ void card_on_deliver(void *context, const struct sim_event *event) {
     c->stats.host_writes += fits;
     c->stats.host_write_bytes += fits ? p->length : 0;
     packet_over(c, event->with.u32[0], !fits);
+    card_admit(c);
     card_offer_room(c);
 }
 
@@ -244,12 +252,6 @@ static void open_payloads(struct card *c, uint32_t queue, uint32_t first) {
         LIST_POP(c->packet, &waiting);
         payload(c, packet);
     }
-}
-
-static void give_cell(struct card *c, uint32_t packet) {
-    if (c->packet[packet].has_cell)
-        c->cells_free++;
-    c->packet[packet].has_cell = false;
 }
 
 /* The message is lost: what waits is dropped, what runs runs to its end. */

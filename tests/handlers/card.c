@@ -6,6 +6,7 @@
 struct head {
     uint32_t sequence, packets; /* of this packet; in the message */
     uint32_t what;              /* for bad_ph: which mistake */
+    uint32_t address;           /* which it makes there */
 };
 
 /* What the handlers of a message leave in handler memory. */
@@ -175,6 +176,12 @@ __handler__ void bad_ph(handler_args_t *args) {
     }
     case 8: /* the packet claims to be longer than it is */
         r->sum = ((volatile int32_t *)args->task->pkt_mem)[args->task->pkt_mem_size / 4 + 16];
+        break;
+    case 10:
+        r->sum = *(volatile int32_t *)head->address;
+        break;
+    case 11:
+        *(volatile uint8_t *)head->address = 1;
         break;
     case 9: /* jumps into nowhere */
         ((void (*)(void))0x1c000000)();
