@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "card.h"
+#include "profile.h"
 #include "sim/traffic.h"
 
 struct run_options {
@@ -16,7 +17,7 @@ struct run_options {
     const char *entry[3];
     struct cli_list handler, set;
     uint64_t memory, scratch, copy, host, watchdog;
-    bool json, csv, parameters, fields;
+    bool json, csv, profile, parameters, fields;
 };
 
 #define MOST_HOST (1ull << 32)
@@ -52,6 +53,8 @@ static const struct cli_option table[] = {
     {"packets", 0, CLI_STRING, "FILE", "write a row a packet as CSV", AT(packets), 0, 0},
     {"trace", 't', CLI_STRING, "FILE", "write a trace for Perfetto or chrome://tracing", AT(trace),
      0, 0},
+    {"profile", 0, CLI_FLAG, NULL, "print source and disassembly with cycles, hottest first",
+     AT(profile), 0, 0},
     {"json", 'j', CLI_FLAG, NULL, "print JSON", AT(json), 0, 0},
     {"csv", 'c', CLI_FLAG, NULL, "print name,value,unit as CSV", AT(csv), 0, 0},
     {"parameters", 0, CLI_FLAG, NULL, "list the card's parameters with the source of each",
@@ -189,6 +192,31 @@ static int make_context(const struct cli_command *command, const struct run_opti
     return 0;
 }
 
+/* ---- profiles: over all runs of a context's handlers ---- */
+
+static void count_step(void *contexts, uint32_t number, uint32_t pc, uint32_t cycles) {
+    struct run_context *c = (struct run_context *)contexts + number;
+    c->profiled_cycles += cycles;
+    profile_count(c->profile, &(struct spin_step){.pc = pc, .cycles = cycles});
+}
+
+static bool begin_profiles(struct card_run_options *run, struct run_context *context) {
+    for (uint32_t i = 0; i < run->contexts; i++)
+        if (!(context[i].profile = profile_new(context[i].image)))
+            return false;
+    run->step = count_step;
+    run->step_context = context;
+    return true;
+}
+
+static void print_profiles(const struct card_run_options *run, const struct run_context *context) {
+    for (uint32_t i = 0; run->step && i < run->contexts; i++) {
+        printf("profile of ctx%u\n", i);
+        profile_print(context[i].profile,
+                      &(struct spin_outcome){.cycles = context[i].profiled_cycles});
+    }
+}
+
 /* ---- the command ---- */
 
 static int read_match(const struct cli_command *command, const struct run_options *o,
@@ -220,6 +248,10 @@ static int simulate(const struct cli_command *command, const struct run_options 
         run->progress = show_progress;
         run->progress_context = &progress;
     }
+    if (o->profile && !begin_profiles(run, context)) {
+        free(result);
+        return cli_error(command, CLI_FAILED, "out of memory");
+    }
     int code = card_run(run, result, &err), status = 0;
     if (progress.shown)
         fputs("\r\033[K", stderr);
@@ -230,8 +262,10 @@ static int simulate(const struct cli_command *command, const struct run_options 
         card_print_json(&report);
     else if (o->csv)
         card_print_csv(&report);
-    else
+    else {
+        print_profiles(run, context);
         card_print_text(&report);
+    }
     if (!code && result->stats.faults)
         status = CLI_FAILED;
     free(result);
@@ -262,6 +296,7 @@ static int with_contexts(const struct cli_command *command, const struct run_opt
     }
     for (size_t i = 0; context && i < count; i++) {
         spin_image_free(context[i].image);
+        profile_free(context[i].profile);
         free(context[i].spec);
         free(context[i].host);
         free(context[i].handler_host);
@@ -281,6 +316,8 @@ static int checked(const struct cli_command *command, const struct run_options *
                          operands->items[0]);
     if (o->json && o->csv)
         return cli_error(command, CLI_USAGE, "--json and --csv: choose one");
+    if (o->profile && (o->json || o->csv))
+        return cli_error(command, CLI_USAGE, "--profile goes without --json and --csv");
     if (card_config_preset(&config, o->preset, &err) != SPIN_OK)
         return cli_report(command, &err);
     for (int i = 0; i < o->set.count; i++)

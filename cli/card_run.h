@@ -13,6 +13,8 @@ struct run_context {
     char *spec; /* the words that names point into */
     const struct spin_function *entry[3];
     uint8_t *host, *handler_host;
+    struct profile *profile;  /* NULL unless one was asked for */
+    uint64_t profiled_cycles; /* that the profile shares out */
 };
 
 struct run_report {

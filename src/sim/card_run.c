@@ -66,17 +66,30 @@ static bool grow(struct messages *m) {
     return true;
 }
 
-/* The message of a packet, which may be its first. NULL: no memory. An ended message stays in the
- * table with begun UINT64_MAX until its id comes again. */
+/* Takes an ended message out, and moves those behind it up that would no longer be found. */
+static void forget(struct messages *m, struct message *at) {
+    uint64_t mask = m->slots - 1, hole = (uint64_t)(at - m->slot);
+    for (uint64_t i = (hole + 1) & mask; m->slot[i].key; i = (i + 1) & mask) {
+        uint64_t home = (m->slot[i].key * 0x9e3779b97f4a7c15ull >> 32) & mask;
+        if (((i - home) & mask) >= ((i - hole) & mask)) {
+            m->slot[hole] = m->slot[i];
+            hole = i;
+        }
+    }
+    m->slot[hole].key = 0;
+    m->used--;
+}
+
+/* The message of a packet, which may be its first. NULL: no memory. */
 static struct message *message_of(struct messages *m, uint32_t context, uint32_t id) {
     if (2 * m->used >= m->slots && !grow(m))
         return NULL;
     uint64_t key = ((uint64_t)context << 32 | id) + 1;
     struct message *at = find_slot(m->slot, m->slots, key);
-    if (!at->key)
+    if (!at->key) {
         m->used++;
-    if (!at->key || at->begun == UINT64_MAX)
         *at = (struct message){key, m->begun++, 0};
+    }
     return at;
 }
 
@@ -153,7 +166,7 @@ static int measure_messages(struct run *run) {
             break;
         }
         if (at && p.end_of_message)
-            at->begun = UINT64_MAX;
+            forget(m, at);
     }
     traffic_close(t);
     free(m->slot);
@@ -193,7 +206,7 @@ static bool next_packet(void *user, struct card_packet *packet) {
         packet->offset = at->offset;
         at->offset += p.length;
         if (p.end_of_message)
-            at->begun = UINT64_MAX;
+            forget(&run->messages, at);
     }
     return true;
 }
@@ -236,6 +249,12 @@ static void on_span(void *user, enum card_row row, uint32_t index, const char *n
                                      [CARD_ROW_HOST] = ROW_HOST};
     struct run *run = user;
     trace_box(&run->trace, 0, first[row] + index, name, start_ps, end_ps - start_ps, bytes, -1);
+}
+
+static void on_step(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint32_t cycles) {
+    struct run *run = user;
+    (void)hpu;
+    run->o->step(run->o->step_context, context, pc, cycles);
 }
 
 static void name_rows(struct run *run) {
@@ -286,6 +305,7 @@ static int build(struct run *run) {
                                              .packet_out = on_packet_out,
                                              .feedback = on_feedback,
                                              .fault = on_fault,
+                                             .step = o->step ? on_step : NULL,
                                              .span = o->trace ? on_span : NULL};
     run->engine = sim_engine_new(run->err);
     if (!run->engine)

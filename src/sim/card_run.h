@@ -20,6 +20,9 @@ struct card_run_options {
     /* Called now and then with the packets that have arrived and that will; NULL for never. */
     void (*progress)(void *context, uint64_t done, uint64_t of);
     void *progress_context;
+    /* Called with each instruction of each handler and its cycles: for profiles. NULL for never. */
+    void (*step)(void *context, uint32_t number, uint32_t pc, uint32_t cycles);
+    void *step_context;
 };
 
 struct card_run_fault {

@@ -5,7 +5,7 @@
  *         ...
  *     traffic_close(t);
  *
- * Sources, with options behind commas (docs/card.md has them all):
+ * Sources, with options behind commas (docs/card-run.md has them all):
  *
  *     gen:messages=4,packets=32,size=64-1500     made here, from a seed
  *     pcap:FILE                                  pcap or pcapng; messages from flows

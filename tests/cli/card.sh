@@ -52,6 +52,20 @@ digest() { card -H echo.spin -T "gen:messages=9,packets=9,size=imix,arrivals=poi
 [ "$(digest 5)" = "$(digest 5)" ] && pass "the same seed, the same digest" || fail "the same seed, the same digest"
 [ "$(digest 5)" != "$(digest 6)" ] && pass "another seed, another digest" || fail "another seed, another digest"
 
+card -H echo.spin -T gen:packets=50,size=100 --profile >profile.txt
+python3 - >checks.txt 2>&1 <<'P'
+import re
+text = open("profile.txt").read()
+rows = re.findall(r"^ *(\d+) +[\d.]+% +(\d+) x    0x", text, re.M)
+runs = re.search(r"^payload +handler (\d+) runs, ([\d.]+) instructions, ([\d.]+) cycles", text, re.M)
+more = re.search(r"^completion handler (\d+) runs, ([\d.]+) instructions, ([\d.]+) cycles", text, re.M)
+want = [sum(int(m[1]) * float(m[k]) for m in (runs, more)) for k in (2, 3)]
+times, cycles = sum(int(r[1]) for r in rows), sum(int(r[0]) for r in rows)
+assert runs[1] == "50" and abs(times - want[0]) < 3, (times, want)
+assert abs(cycles - want[1]) <= 0.02 * want[1] + 50, (cycles, want)
+P
+if [ $? = 0 ]; then pass "a profile over all runs adds up to the handlers' figures"; else fail "a profile over all runs adds up to the handlers' figures" "$(cat checks.txt; tail -n 60 profile.txt)"; fi
+
 # --- captures in and out, against a reader and writer of the test's own ---
 pcap make in.pcap 3 40 200 eth
 for out in out.pcap out.pcapng; do
@@ -84,6 +98,7 @@ __handler int l_completion_handler(int dropped, bool flow_control, void *state) 
 C
 "$OPENSPIN" cc -O2 lengths.c -o lengths.spin || exit 1
 check "P4sPIN handlers see the message's length and offsets" 0 '^messages +1 begun, 1 completed, 0 failed' card -H lengths.spin -T gen:packets=25,size=404
+check "also when hundreds of messages take turns" 0 '^messages +3000 begun, 3000 completed, 0 failed' card -H lengths.spin,th=none -T gen:messages=3000,packets=25,size=404,interleave=200
 check "and would see a wrong one" 1 'failed check at l_header_handler' card -H lengths.spin -T gen:packets=24,size=404
 
 # --- traces of PsPIN ---
@@ -138,6 +153,7 @@ printf 'any -> host\nany -> ctx4\n' >rules.txt
 refuse "a bad rule in a file" 1 'rules.txt:2:8: ctx4 does not exist: there is 1 context' card -H echo.spin -T gen: --match-file rules.txt
 refuse "two tables" 2 'choose one' card -H echo.spin -T gen: --match 'any -> ctx0' --match-file rules.txt
 refuse "two formats" 2 'choose one' card -H echo.spin -T gen: --json --csv
+refuse "a profile as JSON" 2 'goes without --json and --csv' card -H echo.spin -T gen: --profile --json
 refuse "an operand" 2 "'x' is too many" card -H echo.spin -T gen: x
 refuse "no capture" 1 'echo.spin: no pcap or pcapng capture' card -H echo.spin -T pcap:echo.spin
 head -c 100 in.pcap >cut.pcap
