@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const struct cli_command *const commands[] = {
-    &cli_cc, &cli_image, &cli_exec, &cli_budget, &cli_goal, &cli_completion, NULL};
+    &cli_cc, &cli_image, &cli_exec, &cli_budget, &cli_goal, &cli_card, &cli_completion, NULL};
 
 const struct cli_command cli_root = {
     .name = "openspin",

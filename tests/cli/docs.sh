@@ -3,7 +3,8 @@
 mkdir bin
 ln -s "$OPENSPIN" bin/openspin
 export PATH=$PWD/bin:$PATH
-for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md docs/network.md docs/pspin-handlers.md; do
+for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md docs/network.md docs/pspin-handlers.md \
+    docs/card-run.md; do
     name=$(basename "$page" .md)
     mkdir "$name"
     [ ! -d "$SOURCE/examples" ] || ln -s "$SOURCE/examples" "$name/examples"
@@ -18,7 +19,7 @@ for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md
 done
 
 # The manuals are clean and have every option.
-for manual in openspin openspin-goal; do
+for manual in openspin openspin-card openspin-goal; do
     if command -v mandoc >/dev/null; then
         lint=$(mandoc -Tlint -Wwarning "$SOURCE/man/$manual.1")
         [ -z "$lint" ] && pass "$manual(1) is clean" || fail "$manual(1) is clean" "$lint"
@@ -36,5 +37,6 @@ has_options() { # MANUAL COMMAND...
     [ -z "$missing" ] && pass "the manual has every option of $*" || fail "the manual has every option of $*" "$missing"
 }
 for command in cc image exec budget; do has_options openspin $command; done
+has_options openspin-card card run
 for command in convert gen info join run; do has_options openspin-goal goal $command; done
 finish

@@ -18,7 +18,7 @@ struct test_case {
 
 static struct test_case *test_first, **test_last = &test_first;
 static jmp_buf test_exit;
-static char test_why[600];
+static char test_why[1200];
 static bool test_skipped;
 
 #define TEST(name)                                                                                 \

@@ -1,0 +1,373 @@
+/* `openspin card run`: traffic through the simulated card. */
+#include "card_run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "card.h"
+#include "profile.h"
+#include "sim/traffic.h"
+
+struct run_options {
+    const char *preset, *traffic, *match, *match_file, *out, *trace, *packets;
+    const char *entry[3];
+    struct cli_list handler, set;
+    uint64_t memory, scratch, copy, host, watchdog;
+    bool json, csv, profile, parameters, fields;
+};
+
+#define MOST_HOST (1ull << 32)
+#define NOT_SAID  UINT64_MAX
+
+#define AT(member) offsetof(struct run_options, member)
+static const struct cli_option table[] = {
+    {"handler", 'H', CLI_LIST, "IMAGE[,NAME=VALUE...]",
+     "an execution context, ctx0, ctx1, ...; its options: hh, ph, th, memory, scratch, copy, host, "
+     "watchdog, timeout",
+     AT(handler), 0, 0},
+    {"traffic", 'T', CLI_STRING, "SPEC", "gen:OPTIONS, pcap:FILE, trace:FILE or csv:FILE,DATA",
+     AT(traffic), 0, 0},
+    {"preset", 'p', CLI_STRING, "NAME", "the card (pspin)", AT(preset), 0, 0},
+    {"set", 's', CLI_LIST, "NAME=VALUE", "one parameter of the card: clusters=2, cycle=0.5ns",
+     AT(set), 0, 0},
+    {"hh", 0, CLI_STRING, "NAME", "header handler (by its name in the image), or none",
+     AT(entry[0]), 0, 0},
+    {"ph", 0, CLI_STRING, "NAME", "payload handler, or none", AT(entry[1]), 0, 0},
+    {"th", 0, CLI_STRING, "NAME", "completion handler, or none", AT(entry[2]), 0, 0},
+    {"state", 0, CLI_SIZE, "SIZE", "L2 handler memory of a context (4KiB)", AT(memory), 0, 4 << 20},
+    {"scratch", 0, CLI_SIZE, "SIZE", "scratchpad in the L1 of each cluster (4KiB)", AT(scratch), 0,
+     1 << 20},
+    {"copy", 0, CLI_SIZE, "SIZE", "bytes of each packet to copy to L1 (all)", AT(copy), 0, 1 << 20},
+    {"host", 0, CLI_SIZE, "SIZE", "host memory of a context (1MiB)", AT(host), 0, MOST_HOST},
+    {"watchdog", 0, CLI_NUMBER, "CYCLES", "a handler may run so long (1000000)", AT(watchdog), 1,
+     UINT64_MAX / 2},
+    {"match", 'm', CLI_STRING, "RULES", "which packets go where: 'udp.dport=4791 -> ctx0; ...'",
+     AT(match), 0, 0},
+    {"match-file", 0, CLI_STRING, "FILE", "the same from a file", AT(match_file), 0, 0},
+    {"out", 'o', CLI_STRING, "FILE", "write the packets that the card sends as pcap or pcapng",
+     AT(out), 0, 0},
+    {"packets", 0, CLI_STRING, "FILE", "write a row a packet as CSV", AT(packets), 0, 0},
+    {"trace", 't', CLI_STRING, "FILE", "write a trace for Perfetto or chrome://tracing", AT(trace),
+     0, 0},
+    {"profile", 0, CLI_FLAG, NULL, "print source and disassembly with cycles, hottest first",
+     AT(profile), 0, 0},
+    {"json", 'j', CLI_FLAG, NULL, "print JSON", AT(json), 0, 0},
+    {"csv", 'c', CLI_FLAG, NULL, "print name,value,unit as CSV", AT(csv), 0, 0},
+    {"parameters", 0, CLI_FLAG, NULL, "list the card's parameters with the source of each",
+     AT(parameters), 0, 0},
+    {"fields", 0, CLI_FLAG, NULL, "list the fields that rules can match", AT(fields), 0, 0},
+    {0},
+};
+#undef AT
+
+/* ---- progress ---- */
+
+struct progress {
+    struct timespec start;
+    bool shown;
+};
+
+static void show_progress(void *context, uint64_t done, uint64_t of) {
+    struct progress *p = context;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double seconds =
+        (double)(now.tv_sec - p->start.tv_sec) + 1e-9 * (double)(now.tv_nsec - p->start.tv_nsec);
+    if (seconds < 2 || done == 0)
+        return;
+    double part = (double)done / (double)of;
+    p->shown = true;
+    fprintf(stderr, "\r%3.0f %% of %" PRIu64 " packets", 100 * part, of);
+    if (part > 0.02) /* before that an estimate would be a guess */
+        fprintf(stderr, ", %.0f s left ", seconds * (1 - part) / part);
+}
+
+/* ---- execution contexts ---- */
+
+static const char *const letters[] = {"hh", "ph", "th"};
+
+/* The only global function of that kind, or none; two are a question to the user. */
+static int entry_by_kind(const struct cli_command *command, const struct spin_image *image,
+                         unsigned kind, const struct spin_function **entry) {
+    const struct spin_image_info *info = spin_image_info(image);
+    *entry = NULL;
+    for (uint32_t f = 0; f < info->functions; f++) {
+        const struct spin_function *function = &info->function[f];
+        if (!function->is_global || function->kind != (enum spin_handler_kind)kind)
+            continue;
+        if (*entry)
+            return cli_error(command, CLI_USAGE,
+                             "%s: which %s handler, %s or %s? say --%s NAME, or --%s none",
+                             info->path, card_kind_name(function->kind), (*entry)->name,
+                             function->name, letters[kind], letters[kind]);
+        *entry = function;
+    }
+    return 0;
+}
+
+static int find_entries(const struct cli_command *command, const char *const *names,
+                        struct run_context *c) {
+    struct spin_error err;
+    bool any = false;
+    for (unsigned k = 0; k < 3; k++) {
+        int status = 0;
+        c->entry[k] = NULL;
+        if (!names[k])
+            status = entry_by_kind(command, c->image, k, &c->entry[k]);
+        else if (strcmp(names[k], "none") != 0 &&
+                 spin_image_find(c->image, names[k], &c->entry[k], &err) != SPIN_OK)
+            status = cli_report(command, &err);
+        if (status)
+            return status;
+        any |= c->entry[k] != NULL;
+    }
+    if (!any)
+        return cli_error(command, CLI_USAGE,
+                         "%s: no handler by name (..._hh, ..._ph, ..._th); say --ph NAME",
+                         spin_image_info(c->image)->path);
+    return 0;
+}
+
+static int make_context(const struct cli_command *command, const struct run_options *o,
+                        const struct card_config *config, const char *handler,
+                        struct run_context *c, struct card_context *to) {
+    struct spin_error err;
+    struct spin_limits limits;
+    const char *names[3] = {o->entry[0], o->entry[1], o->entry[2]};
+    uint64_t memory = o->memory, scratch = o->scratch, copy = o->copy, host = o->host;
+    uint64_t watchdog = o->watchdog, timeout = 0;
+    const struct traffic_option rows[] = {
+        {"hh", TRAFFIC_TEXT, &names[0], 0, 0},
+        {"ph", TRAFFIC_TEXT, &names[1], 0, 0},
+        {"th", TRAFFIC_TEXT, &names[2], 0, 0},
+        {"memory", TRAFFIC_BYTES, &memory, 0, 4 << 20},
+        {"scratch", TRAFFIC_BYTES, &scratch, 0, 1 << 20},
+        {"copy", TRAFFIC_BYTES, &copy, 0, 1 << 20},
+        {"host", TRAFFIC_BYTES, &host, 0, MOST_HOST},
+        {"watchdog", TRAFFIC_COUNT, &watchdog, 1, UINT64_MAX / 2},
+        {"timeout", TRAFFIC_TIME, &timeout, 0, SIM_LATEST_PS},
+        {0},
+    };
+    c->spec = strdup(handler);
+    if (!c->spec)
+        return cli_error(command, CLI_FAILED, "out of memory");
+    char *comma = strchr(c->spec, ',');
+    if (comma)
+        *comma++ = 0;
+    if (traffic_options("--handler", comma, rows, &err) != SPIN_OK)
+        return cli_report(command, &err);
+    spin_limits_default(&limits);
+    limits.program_bytes = (uint32_t)config->program_bytes;
+    limits.handler_bytes = (uint32_t)config->handler_bytes;
+    limits.hpus = (uint32_t)(config->clusters * config->cluster_hpus);
+    if (spin_image_load(&c->image, c->spec, &limits, &err) != SPIN_OK)
+        return cli_report(command, &err);
+    int status = find_entries(command, names, c);
+    if (status)
+        return status;
+    c->host = calloc(1, host ? host : 1);
+    c->handler_host = calloc(1, host ? host : 1);
+    if (!c->host || !c->handler_host)
+        return cli_error(command, CLI_FAILED, "out of memory for %" PRIu64 " bytes of host memory",
+                         host);
+    *to =
+        (struct card_context){.abi = spin_image_info(c->image)->is_pspin ? CARD_PSPIN : CARD_P4SPIN,
+                              .image = c->image,
+                              .memory_bytes = (uint32_t)memory,
+                              .scratch_bytes = (uint32_t)scratch,
+                              .partial_copy = copy != NOT_SAID,
+                              .l1_bytes = copy != NOT_SAID ? (uint32_t)copy : 0,
+                              .host = c->host,
+                              .host_bytes = host,
+                              .handler_host = c->handler_host,
+                              .handler_host_bytes = host,
+                              .watchdog_cycles = watchdog,
+                              .queue_timeout_ps = timeout};
+    for (unsigned k = 0; k < 3; k++)
+        to->entry[k] = c->entry[k] ? c->entry[k]->address : 0;
+    return 0;
+}
+
+/* ---- profiles: over all runs of a context's handlers ---- */
+
+static void count_step(void *contexts, uint32_t number, uint32_t pc, uint32_t cycles) {
+    struct run_context *c = (struct run_context *)contexts + number;
+    c->profiled_cycles += cycles;
+    profile_count(c->profile, &(struct spin_step){.pc = pc, .cycles = cycles});
+}
+
+static bool begin_profiles(struct card_run_options *run, struct run_context *context) {
+    for (uint32_t i = 0; i < run->contexts; i++)
+        if (!(context[i].profile = profile_new(context[i].image)))
+            return false;
+    run->step = count_step;
+    run->step_context = context;
+    return true;
+}
+
+static void print_profiles(const struct card_run_options *run, const struct run_context *context) {
+    for (uint32_t i = 0; run->step && i < run->contexts; i++) {
+        printf("profile of ctx%u\n", i);
+        profile_print(context[i].profile,
+                      &(struct spin_outcome){.cycles = context[i].profiled_cycles});
+    }
+}
+
+/* ---- the command ---- */
+
+static int read_match(const struct cli_command *command, const struct run_options *o,
+                      struct nic_match **match) {
+    struct spin_error err;
+    uint32_t contexts = (uint32_t)o->handler.count;
+    if (o->match && o->match_file)
+        return cli_error(command, CLI_USAGE, "--match and --match-file: choose one");
+    if (o->match && nic_match_parse(match, "--match", o->match, strlen(o->match), contexts, &err))
+        return cli_error(command, CLI_USAGE, "%s", err.text);
+    if (o->match_file && nic_match_read(match, o->match_file, contexts, &err))
+        return cli_report(command, &err);
+    if (!o->match && !o->match_file && contexts > 1)
+        return cli_error(command, CLI_USAGE,
+                         "%u contexts: which packets go where? say --match 'RULE -> ctx0; ...'",
+                         contexts);
+    return 0;
+}
+
+static int simulate(const struct cli_command *command, const struct run_options *o,
+                    struct card_run_options *run, struct run_context *context) {
+    struct spin_error err = {0};
+    struct progress progress = {0};
+    struct card_run_result *result = calloc(1, sizeof *result);
+    if (!result)
+        return cli_error(command, CLI_FAILED, "out of memory");
+    clock_gettime(CLOCK_MONOTONIC, &progress.start);
+    if (isatty(STDERR_FILENO)) {
+        run->progress = show_progress;
+        run->progress_context = &progress;
+    }
+    if (o->profile && !begin_profiles(run, context)) {
+        free(result);
+        return cli_error(command, CLI_FAILED, "out of memory");
+    }
+    int code = card_run(run, result, &err), status = 0;
+    if (progress.shown)
+        fputs("\r\033[K", stderr);
+    struct run_report report = {run, result, context, o->preset, o->match_file};
+    if (code)
+        status = cli_report(command, &err);
+    else if (o->json)
+        card_print_json(&report);
+    else if (o->csv)
+        card_print_csv(&report);
+    else {
+        print_profiles(run, context);
+        card_print_text(&report);
+    }
+    if (!code && result->stats.faults)
+        status = CLI_FAILED;
+    free(result);
+    return status;
+}
+
+static int with_contexts(const struct cli_command *command, const struct run_options *o,
+                         const struct card_config *config) {
+    size_t count = (size_t)o->handler.count;
+    struct run_context *context = calloc(count, sizeof *context);
+    struct card_context *made = calloc(count, sizeof *made);
+    struct nic_match *match = NULL;
+    int status = context && made ? 0 : cli_error(command, CLI_FAILED, "out of memory");
+    for (size_t i = 0; i < count && !status; i++)
+        status = make_context(command, o, config, o->handler.items[i], &context[i], &made[i]);
+    if (!status)
+        status = read_match(command, o, &match);
+    if (!status) {
+        struct card_run_options run = {.config = *config,
+                                       .context = made,
+                                       .contexts = (uint32_t)count,
+                                       .traffic = o->traffic,
+                                       .match = match,
+                                       .out = o->out,
+                                       .trace = o->trace,
+                                       .packets = o->packets};
+        status = simulate(command, o, &run, context);
+    }
+    for (size_t i = 0; context && i < count; i++) {
+        spin_image_free(context[i].image);
+        profile_free(context[i].profile);
+        free(context[i].spec);
+        free(context[i].host);
+        free(context[i].handler_host);
+    }
+    nic_match_free(match);
+    free(context);
+    free(made);
+    return status;
+}
+
+static int checked(const struct cli_command *command, const struct run_options *o,
+                   const struct cli_list *operands) {
+    struct spin_error err;
+    struct card_config config;
+    if (operands->count)
+        return cli_error(command, CLI_USAGE, "'%s' is too many; an image goes with --handler",
+                         operands->items[0]);
+    if (o->json && o->csv)
+        return cli_error(command, CLI_USAGE, "--json and --csv: choose one");
+    if (o->profile && (o->json || o->csv))
+        return cli_error(command, CLI_USAGE, "--profile goes without --json and --csv");
+    if (card_config_preset(&config, o->preset, &err) != SPIN_OK)
+        return cli_report(command, &err);
+    for (int i = 0; i < o->set.count; i++)
+        if (card_config_set(&config, o->set.items[i], &err) != SPIN_OK)
+            return cli_report(command, &err);
+    if (o->parameters) {
+        card_print_parameters(&config);
+        return 0;
+    }
+    if (!o->handler.count)
+        return cli_error(command, CLI_USAGE,
+                         "which handlers? say --handler IMAGE, made by 'openspin cc'");
+    if (!o->traffic)
+        return cli_error(command, CLI_USAGE,
+                         "which traffic? say --traffic gen:messages=1,packets=32,size=1024 or "
+                         "--traffic pcap:FILE");
+    return with_contexts(command, o, &config);
+}
+
+static int list_fields(void) {
+    const char *name, *what;
+    for (uint32_t i = 0; nic_match_field(i, &name, &what); i++)
+        printf("%-12s %s\n", name, what);
+    printf("%-12s %s\n", "raw[O:N]", "N bytes (1 to 8) at offset O of the packet; also ipv4[O:N],");
+    printf("%-12s %s\n", "", "udp[O:N] and payload[O:N]");
+    return 0;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv) {
+    struct run_options options = {.preset = "pspin",
+                                  .memory = 4096,
+                                  .scratch = 4096,
+                                  .host = 1 << 20,
+                                  .watchdog = 1000000,
+                                  .copy = NOT_SAID};
+    struct cli_list operands;
+    int status = cli_parse(command, argc, argv, &options, &operands);
+    if (!status)
+        status = options.fields ? list_fields() : checked(command, &options, &operands);
+    cli_free(command, &options, &operands);
+    return status;
+}
+
+const struct cli_command cli_card_run = {
+    .name = "card run",
+    .args = "--handler IMAGE --traffic SPEC [options]",
+    .summary = "simulate traffic through the card",
+    .about = "Simulates a PsPIN card: packets arrive, are matched, handlers run on its HPUs, and\n"
+             "packets leave. Prints the parameters in effect, throughput, latency and its parts,\n"
+             "and what was in use. The exit status is 1 when a handler was ended by a fault.",
+    .options = table,
+    .run = run,
+};

@@ -1,0 +1,114 @@
+/* Traffic: packets that arrive at a card, one after the other, from a generator or a file.
+ *
+ *     code = traffic_open(&t, "gen:messages=4,packets=32,size=1024,rate=400Gbit/s", &err);
+ *     while ((code = traffic_next(t, &packet, &err)) > 0)
+ *         ...
+ *     traffic_close(t);
+ *
+ * Sources, with options behind commas (docs/card-run.md has them all):
+ *
+ *     gen:messages=4,packets=32,size=64-1500     made here, from a seed
+ *     pcap:FILE                                  pcap or pcapng; messages from flows
+ *     trace:FILE                                 PsPIN's text trace
+ *     csv:FILE,DATA                              the trace of pspinsim_packet_trace_read
+ *
+ * Files are checked whole when they are opened, so that a malformed one fails before the run.
+ * Nothing is allocated for a packet. */
+#ifndef SPIN_SIM_TRAFFIC_H
+#define SPIN_SIM_TRAFFIC_H
+
+#include "nic/headers.h"
+#include "openspin.h"
+
+/* The longest packet of any source: an IPv4 datagram in an Ethernet frame with two tags. */
+#define TRAFFIC_MOST_BYTES (HEADERS_MOST_IPV4 + HEADERS_ETHERNET + 2 * HEADERS_VLAN)
+
+/* Handlers and handler memory that a trace names by address; see csv. */
+struct traffic_handlers {
+    uint32_t header_address, header_bytes;
+    uint32_t payload_address, payload_bytes;
+    uint32_t completion_address, completion_bytes;
+    uint32_t memory_address, memory_bytes;
+};
+
+struct traffic_packet {
+    uint64_t arrival_ps;  /* of the first byte; never before that of the packet before */
+    const uint8_t *bytes; /* until the next call */
+    uint32_t length;
+    uint32_t copy_bytes; /* of them to L1; the length unless the source says otherwise */
+    uint32_t flow;
+    uint32_t message; /* packets of one message have one id */
+    bool end_of_message;
+    const struct traffic_handlers *handlers; /* NULL unless the source names them */
+};
+
+struct traffic;
+
+int traffic_open(struct traffic **out, const char *spec, struct spin_error *err);
+/* 1: *packet is the next one; 0: there are no more; negative: an error. */
+int traffic_next(struct traffic *t, struct traffic_packet *packet, struct spin_error *err);
+void traffic_close(struct traffic *t);
+
+/* What its packets begin with, and how many there are. */
+enum nic_link traffic_link(const struct traffic *t);
+uint64_t traffic_packets(const struct traffic *t);
+/* Packets that a capture holds only the beginning of; they arrive as short as they are. */
+uint64_t traffic_cut_packets(const struct traffic *t);
+
+/* ---- for the sources, and for tests that have the bytes in memory ---- */
+
+struct traffic_source {
+    int (*next)(struct traffic *t, struct traffic_packet *packet, struct spin_error *err);
+    void (*close)(struct traffic *t);
+};
+
+/* Each source's struct begins with this. */
+struct traffic {
+    const struct traffic_source *source;
+    enum nic_link link;
+    uint64_t packets, cut_packets;
+};
+
+/* Options "name=value,name=value" of a source, by a table of what it has. */
+enum traffic_kind {
+    TRAFFIC_COUNT, /* uint64_t */
+    TRAFFIC_TIME,  /* uint64_t, ps */
+    TRAFFIC_RATE,  /* uint64_t, fs a byte; 0: "none", as fast as it comes */
+    TRAFFIC_BYTES, /* uint64_t */
+    TRAFFIC_TEXT,  /* const char *: the source looks at it itself */
+    TRAFFIC_LINK,  /* enum nic_link: ip or eth */
+};
+struct traffic_option {
+    const char *name; /* NULL ends the table */
+    enum traffic_kind kind;
+    void *value;
+    uint64_t min, max;
+};
+/* `text` is changed and must stay as long as text values are used. */
+int traffic_options(const char *source, char *text, const struct traffic_option *options,
+                    struct spin_error *err);
+
+/* `options` is the spec behind the name of the source. */
+int traffic_gen_open(struct traffic **out, char *options, struct spin_error *err);
+int traffic_pcap_open(struct traffic **out, const char *path, char *options,
+                      struct spin_error *err);
+int traffic_trace_open(struct traffic **out, const char *path, char *options,
+                       struct spin_error *err);
+int traffic_csv_open(struct traffic **out, const char *path, char *options, struct spin_error *err);
+/* The same from memory, which must stay until the traffic is closed; `name` is for messages. */
+int traffic_pcap_parse(struct traffic **out, const char *name, const uint8_t *bytes, size_t length,
+                       char *options, struct spin_error *err);
+int traffic_trace_parse(struct traffic **out, const char *name, const uint8_t *bytes, size_t length,
+                        char *options, struct spin_error *err);
+int traffic_csv_parse(struct traffic **out, const char *name, const uint8_t *bytes, size_t length,
+                      const char *data_name, const uint8_t *data, size_t data_length, char *options,
+                      struct spin_error *err);
+
+/* The time that bytes take at a rate is no whole number of picoseconds: what is left is kept. */
+struct traffic_clock {
+    uint64_t ps, fs; /* fs below 1000 */
+};
+/* False when the time would go beyond what the engine can (SIM_LATEST_PS). */
+bool traffic_clock_add(struct traffic_clock *clock, uint64_t ps, uint64_t bytes, uint64_t fs_byte);
+
+#endif

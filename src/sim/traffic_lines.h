@@ -1,0 +1,21 @@
+/* Lines of numbers in memory, for the readers of traces: no copy, no allocation. */
+#ifndef SPIN_SIM_TRAFFIC_LINES_H
+#define SPIN_SIM_TRAFFIC_LINES_H
+
+#include <stddef.h>
+
+#include "openspin.h"
+
+struct number_lines {
+    const char *name;
+    const char *at, *end;
+    uint64_t line; /* of the last one read, from 1 */
+};
+
+/* Reads `count` unsigned decimal numbers of at most 32 bits from the next line that is not empty,
+ * with exactly one `separator` between them, or with blanks if it is ' '. `what` lists them for
+ * messages. 1; 0 at the end of the text; or an error. */
+int number_lines_next(struct number_lines *l, char separator, const char *what, uint32_t *numbers,
+                      unsigned count, struct spin_error *err);
+
+#endif

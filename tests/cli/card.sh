@@ -1,0 +1,170 @@
+# openspin card run: what a user does with it, and what goes wrong.
+. "$SOURCE/tests/lib/tap.sh"
+golden=$SOURCE/tests/golden
+pcap() { python3 "$SOURCE/tests/lib/pcap_tool.py" "$@"; }
+card() { "$OPENSPIN" card run "$@"; }
+export -f card pcap
+export OPENSPIN SOURCE
+"$OPENSPIN" cc --pspin -O2 "$SOURCE/examples/echo.c" -o echo.spin || exit 1
+"$OPENSPIN" cc -O2 "$SOURCE/examples/word_sum.c" -o sum.spin || exit 1
+
+# --- a small run; the parameters have a test of their own ---
+same "a small run" "$golden/card_run.txt" bash -c "card -H echo.spin -T gen:messages=4,packets=8,size=256,rate=100Gbit/s | grep -v '^  [a-z0-9_]* = '"
+check "parameters with unit and source" 0 "^  cycle = 1 ns, clock period \(ISCA'21" card -H echo.spin -T gen:packets=1
+check "a parameter that was set" 0 "^  clusters = 2, .*\(set by the user" card -H echo.spin -T gen:packets=1 --set clusters=2
+check "the list of parameters" 0 '^  cluster_hpus = 8, ' card --parameters
+check "the list of fields" 0 '^udp.dport ' card --fields
+check "CSV" 0 '^latency_p99,[1-9][0-9]*,ps$' card -H echo.spin -T gen:packets=9 --csv
+check "CSV has bank conflicts" 0 '^conflict_cycles,[0-9]+,cycles$' card -H echo.spin -T gen:packets=9 --csv
+
+# --- figures that must agree with each other ---
+card -H echo.spin -T gen:messages=16,packets=20,size=64-1500,interleave=4,seed=3 --json --trace t.json --packets p.csv -o out.pcap >run.json 2>err.txt
+python3 - >checks.txt 2>&1 <<'P'
+import csv, json
+r = json.load(open("run.json"))
+assert r["packets"] == r["taken"] == r["completed"] == 320 and r["refused"] == r["dropped"] == 0
+assert r["messages_completed"] == 16 and r["packets_out"] == 320 and r["bytes_out"] == r["bytes"]
+assert r["handlers"]["payload"]["runs"] == 320 and r["handlers"]["completion"]["runs"] == 16 and r["handlers"]["header"]["runs"] == 0
+l = r["latency_ps"]
+assert l["latency"]["min"] <= l["latency"]["p50"] <= l["latency"]["p99"] <= l["latency"]["max"]
+assert l["latency"]["count"] == l["latency_from_nic"]["count"] == 320
+assert abs(l["latency"]["mean"] + l["write_to_l2"]["mean"] - l["latency_from_nic"]["mean"]) < 1
+rows = list(csv.DictReader(open("p.csv")))
+assert len(rows) == 320 and {int(x["packet"]) for x in rows} == set(range(320))
+assert sum(int(x["bytes"]) for x in rows) == r["bytes"] and all(x["outcome"] == "done" for x in rows)
+waits = [int(x["completion_ps"]) - int(x["request_ps"]) for x in rows]
+assert max(waits) == l["latency"]["max"] and abs(sum(waits) / 320 - l["latency"]["mean"]) < 1
+assert max(int(x["completion_ps"]) for x in rows) - min(int(x["arrival_ps"]) for x in rows) == r["elapsed_ps"]
+events = json.load(open("t.json"))["traceEvents"]
+names = {(e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+assert {"HPU 0", "HPU 31", "cluster DMA 3", "inbound link 0", "outbound link 0"} <= set(names.values()), names
+boxes = [e for e in events if e["ph"] == "X"]
+assert all(e["tid"] in names for e in boxes), "every box is on a row with a name"
+hpu = [e for e in boxes if names[e["tid"]].startswith("HPU")]
+assert len(hpu) == 336, len(hpu)
+for row in set(e["tid"] for e in hpu):  # an HPU does one thing at a time
+    mine = sorted((e["ts"], e["ts"] + e["dur"]) for e in hpu if e["tid"] == row)
+    assert all(a[1] <= b[0] + 1e-9 for a, b in zip(mine, mine[1:])), (row, mine)
+assert len([e for e in boxes if names[e["tid"]] == "inbound link 0"]) == 320
+P
+if [ $? = 0 ]; then pass "JSON, trace and table of packets agree"; else fail "JSON, trace and table of packets agree" "$(cat checks.txt err.txt)"; fi
+digest() { card -H echo.spin -T "gen:messages=9,packets=9,size=imix,arrivals=poisson,seed=$1" --json | grep digest; }
+[ "$(digest 5)" = "$(digest 5)" ] && pass "the same seed, the same digest" || fail "the same seed, the same digest"
+[ "$(digest 5)" != "$(digest 6)" ] && pass "another seed, another digest" || fail "another seed, another digest"
+
+card -H echo.spin -T gen:packets=50,size=100 --profile >profile.txt
+python3 - >checks.txt 2>&1 <<'P'
+import re
+text = open("profile.txt").read()
+rows = re.findall(r"^ *(\d+) +[\d.]+% +(\d+) x    0x", text, re.M)
+runs = re.search(r"^payload +handler (\d+) runs, ([\d.]+) instructions, ([\d.]+) cycles", text, re.M)
+more = re.search(r"^completion handler (\d+) runs, ([\d.]+) instructions, ([\d.]+) cycles", text, re.M)
+want = [sum(int(m[1]) * float(m[k]) for m in (runs, more)) for k in (2, 3)]
+times, cycles = sum(int(r[1]) for r in rows), sum(int(r[0]) for r in rows)
+assert runs[1] == "50" and abs(times - want[0]) < 3, (times, want)
+assert abs(cycles - want[1]) <= 0.02 * want[1] + 50, (cycles, want)
+P
+if [ $? = 0 ]; then pass "a profile over all runs adds up to the handlers' figures"; else fail "a profile over all runs adds up to the handlers' figures" "$(cat checks.txt; tail -n 60 profile.txt)"; fi
+
+# --- captures in and out, against a reader and writer of the test's own ---
+pcap make in.pcap 3 40 200 eth
+for out in out.pcap out.pcapng; do
+    card -H echo.spin -T pcap:in.pcap,link=ip -o $out >/dev/null
+    check "every packet of a capture comes back ($out)" 0 '^holds$' pcap check-echo in.pcap $out
+done
+check "one message a flow" 0 '^messages +3 begun, 3 completed' card -H echo.spin -T pcap:in.pcap,link=ip
+check "messages of 5 packets" 0 '^messages +24 begun, 24 completed' card -H echo.spin -T pcap:in.pcap,link=ip,messages=5
+pcap make ip.pcap 4 25 404 ip
+card -H sum.spin -T pcap:ip.pcap,messages=flow -o sums.pcap >/dev/null
+check "a P4sPIN handler's sums are right" 0 '^holds$' pcap check-sums ip.pcap sums.pcap
+cat >lengths.c <<'C'
+#include <spin/handler.h>
+__handler int l_header_handler(const ptl_header_t h, void *state) {
+    (void)state;
+    assert(h.length == 25 * 404);
+    return PROCESS_DATA;
+}
+__handler int l_payload_handler(const ptl_payload_t p, void *state) {
+    assert(p.length == 404 && p.offset % 404 == 0 && p.offset < 25 * 404);
+    __atomic_fetch_add((uint32_t *)state, p.offset / 404, __ATOMIC_RELAXED);
+    return SUCCESS;
+}
+__handler int l_completion_handler(int dropped, bool flow_control, void *state) {
+    (void)dropped, (void)flow_control;
+    uint32_t *offsets = state;
+    assert(*offsets % (24 * 25 / 2) == 0);
+    return SUCCESS;
+}
+C
+"$OPENSPIN" cc -O2 lengths.c -o lengths.spin || exit 1
+check "P4sPIN handlers see the message's length and offsets" 0 '^messages +1 begun, 1 completed, 0 failed' card -H lengths.spin -T gen:packets=25,size=404
+check "also when hundreds of messages take turns" 0 '^messages +3000 begun, 3000 completed, 0 failed' card -H lengths.spin,th=none -T gen:messages=3000,packets=25,size=404,interleave=200
+check "and would see a wrong one" 1 'failed check at l_header_handler' card -H lengths.spin -T gen:packets=24,size=404
+
+# --- traces of PsPIN ---
+printf '1 3 128\n0 1 128 20 9 0\n0 1 64 20 9 0\n0 1 0 500 0 0\n0 1 64 20 9 1\n' >t.trace
+check "a text trace" 0 '^packets +3, 256 bytes' card -H echo.spin -T trace:t.trace
+printf '7,0,0,0,0,0,0,0,0,64,64,0,30\n7,0,0,0,0,0,0,0,0,40,40,1,0\n' >t.csv
+head -c 104 /dev/zero >t.bin
+check "a CSV trace with its bytes" 0 '^packets +2, 104 bytes' card -H echo.spin -T csv:t.csv,t.bin
+
+# --- contexts and matching ---
+check "two contexts by rules" 0 '^  ipv4.src=10.0.0.2 -> ctx1 +40 packets$' card -H echo.spin -H sum.spin -T pcap:in.pcap --match 'ipv4.src=10.0.0.1 -> ctx0; ipv4.src=10.0.0.2 -> ctx1'
+check "what no rule takes goes to the host" 0 '^to the host +40, 8000 bytes' card -H echo.spin -T pcap:in.pcap --match 'ipv4.src=10.0.0.0/31 -> ctx0; ipv4.src=10.0.0.2 -> ctx0'
+check "dropped by a rule" 0 '^drops +0 refused, 0 of failed messages, 120 by rule$' card -H echo.spin -T pcap:in.pcap --match 'any -> drop'
+printf '# comment\nudp.dport=4791 -> ctx0\n' >rules.txt
+check "rules from a file" 0 '^  udp.dport=4791 -> ctx0 +120 packets$' card -H echo.spin -T pcap:in.pcap --match-file rules.txt
+check "malformed packets are told by kind, and go to the host" 0 '^  malformed: the IP version is neither 4 nor 6 +3 packets' card -H echo.spin -T trace:t.trace --match 'udp.dport=4791 -> ctx0'
+
+# --- faults ---
+cat >faulty.c <<'C'
+#include <handler.h>
+__handler__ void store_ph(handler_args_t *args) {
+    if (args->task->flow_id == 1)
+        *(volatile int *)0x100 = 5;
+}
+__handler__ void loop_ph(handler_args_t *args) {
+    while (args->task->flow_id == 1)
+        ;
+}
+C
+"$OPENSPIN" cc --pspin -O2 -g faulty.c -o faulty.spin || exit 1
+check "a fault costs its message only" 1 '^messages +3 begun, 2 completed, 1 failed' card -H faulty.spin --ph store_ph -T gen:messages=3,packets=2,size=64
+check "and is told with its line" 1 'ctx0, message 1, HPU [0-9]+, payload handler: SEGV at store_ph.*, faulty.c:4, address 0x00000100' card -H faulty.spin --ph store_ph -T gen:messages=3,packets=2,size=64
+check "the watchdog ends a loop" 1 '^faults +[12] of handlers \([12] by the watchdog\)' card -H faulty.spin,ph=loop_ph,watchdog=500 -T gen:messages=3,packets=2,size=64
+check "a packet over the buffer is refused" 0 '^drops +2 refused' card -H echo.spin -T gen:packets=2,size=65535
+check "a full buffer, dropping" 0 '^drops +[1-9][0-9]* refused' card -H sum.spin -T gen:messages=300,packets=4,size=1024 --set policy=drop --set l2_packet_bytes=16KiB
+
+# --- bad input: one line, what and where ---
+refuse "no handler" 2 "which handlers\? say --handler IMAGE" card -T gen:
+refuse "no traffic" 2 'which traffic\? say --traffic gen:' card -H echo.spin
+refuse "no such image" 1 'nope.spin: cannot open image' card -H nope.spin -T gen:
+refuse "no such function" 2 "no handler 'nothing'; it has: echo_ph, echo_th" card -H echo.spin --ph nothing -T gen:
+refuse "two payload handlers" 2 'which payload handler, (loop|store)_ph or (loop|store)_ph\? say --ph NAME' card -H faulty.spin -T gen:
+refuse "no handler at all" 2 'no handler by name' card -H echo.spin,ph=none,th=none -T gen:
+refuse "unknown option of a context" 2 "unknown option 'foo'; there are hh, ph" card -H echo.spin,foo=1 -T gen:
+refuse "unknown parameter" 2 "the card has no 'x'" card -H echo.spin -T gen: --set x=1
+refuse "unknown preset" 2 "no preset 'y'" card -H echo.spin -T gen: --preset y
+refuse "unknown traffic" 2 "unknown traffic 'wire'; there are gen:OPTIONS" card -H echo.spin -T wire:
+refuse "a size that is none" 2 "gen: size: 'big' is not a size" card -H echo.spin -T gen:size=big
+refuse "contexts without rules" 2 '2 contexts: which packets go where' card -H echo.spin -H echo.spin -T gen:
+refuse "a bad rule, with its column" 2 "^openspin card run: --match:1:11: expected a number, found 'x'" card -H echo.spin -T gen: -m 'udp.dport=x -> ctx0'
+printf 'any -> host\nany -> ctx4\n' >rules.txt
+refuse "a bad rule in a file" 1 'rules.txt:2:8: ctx4 does not exist: there is 1 context' card -H echo.spin -T gen: --match-file rules.txt
+refuse "two tables" 2 'choose one' card -H echo.spin -T gen: --match 'any -> ctx0' --match-file rules.txt
+refuse "two formats" 2 'choose one' card -H echo.spin -T gen: --json --csv
+refuse "a profile as JSON" 2 'goes without --json and --csv' card -H echo.spin -T gen: --profile --json
+refuse "an operand" 2 "'x' is too many" card -H echo.spin -T gen: x
+refuse "no capture" 1 'echo.spin: no pcap or pcapng capture' card -H echo.spin -T pcap:echo.spin
+head -c 100 in.pcap >cut.pcap
+refuse "a capture that is cut off" 1 'cut.pcap: packet 1: truncated' card -H echo.spin -T pcap:cut.pcap
+printf '1 1 64\n0 0 65 0 0 1\n' >bad.trace
+refuse "a bad trace" 1 'bad.trace:2: pkt_size 65 is over max_pkt_size 64' card -H echo.spin -T trace:bad.trace
+refuse "a state over the card's" 1 'L2 handler memory' card -H echo.spin --state 4MiB -T gen:
+mkfifo pipe
+refuse "a capture from a pipe" 1 'pipe: is no regular file' card -H echo.spin -T pcap:pipe
+cp out.pcap kept.pcap
+refuse "into nowhere" 1 'nowhere/x.pcap: cannot write' card -H echo.spin -T gen: -o nowhere/x.pcap
+refuse "a file that was there stays when the run fails" 1 'nowhere/t.json: cannot write' card -H echo.spin -T gen: -o out.pcap --trace nowhere/t.json
+cmp -s out.pcap kept.pcap && [ -z "$(ls ./*.part-* 2>/dev/null)" ] && pass "and no part is left" || fail "and no part is left" "$(ls)"
+finish
