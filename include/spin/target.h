@@ -50,6 +50,7 @@ static inline uint32_t spin_cycles(void) {
 #define SPIN_POINTER(p)       ((uint32_t)(uintptr_t)(p))
 
 static inline uint32_t spin_issue(uint32_t command) {
+    __asm__ volatile("" ::: "memory"); /* what the command reads must be in memory by now */
     SPIN_REGISTER(SPIN_REG_ISSUE) = command;
     return SPIN_REGISTER(SPIN_REG_RESULT);
 }
