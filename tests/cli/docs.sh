@@ -3,7 +3,7 @@
 mkdir bin
 ln -s "$OPENSPIN" bin/openspin
 export PATH=$PWD/bin:$PATH
-for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md docs/network.md; do
+for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md docs/network.md docs/experiments.md; do
     name=$(basename "$page" .md)
     mkdir "$name"
     [ ! -d "$SOURCE/examples" ] || ln -s "$SOURCE/examples" "$name/examples"
@@ -18,7 +18,7 @@ for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md
 done
 
 # The manuals are clean and have every option.
-for manual in openspin openspin-goal; do
+for manual in openspin openspin-goal openspin-experiment; do
     if command -v mandoc >/dev/null; then
         lint=$(mandoc -Tlint -Wwarning "$SOURCE/man/$manual.1")
         [ -z "$lint" ] && pass "$manual(1) is clean" || fail "$manual(1) is clean" "$lint"
@@ -36,5 +36,7 @@ has_options() { # MANUAL COMMAND...
     [ -z "$missing" ] && pass "the manual has every option of $*" || fail "the manual has every option of $*" "$missing"
 }
 for command in cc image exec budget; do has_options openspin $command; done
+has_options openspin-experiment experiment
+has_options openspin-experiment card area
 for command in convert gen info join run; do has_options openspin-goal goal $command; done
 finish
