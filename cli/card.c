@@ -28,6 +28,6 @@ int card_load_image(const struct cli_command *command, const struct card_options
 }
 
 const char *card_kind_name(enum spin_handler_kind kind) {
-    static const char *const names[] = {"header", "payload", "completion", "function"};
+    static const char *const names[] = {"header", "payload", "completion", "function", "pspin"};
     return names[kind];
 }

@@ -18,7 +18,7 @@ extern char **environ;
 struct options {
     const char *output;
     struct cli_list pass;
-    bool with_float, verbose;
+    bool with_float, with_pspin, verbose;
     uint64_t program_bytes;
 };
 
@@ -36,6 +36,8 @@ static const struct cli_option options[] = {
     {"warning", 'W', CLI_PASS, "NAME", "warnings, passed to clang (default -Wall -Wextra)",
      AT(pass), 0, 0},
     {"feature", 'f', CLI_PASS, "NAME", "code generation, passed to clang", AT(pass), 0, 0},
+    {"pspin", 0, CLI_FLAG, NULL,
+     "handlers written for PsPIN: its handler.h, packets.h, spin_conf.h", AT(with_pspin), 0, 0},
     {"float", 0, CLI_FLAG, NULL, "for a card with F: floats in hardware", AT(with_float), 0, 0},
     {"program-memory", 0, CLI_SIZE, "SIZE", "the card's program memory (default 32KiB)",
      AT(program_bytes), 2, 4 << 20},
@@ -118,8 +120,9 @@ static bool has_letter(const struct cli_list *pass, char letter) {
 static int compile(const struct cli_command *command, const struct options *o, const char *share,
                    const char *source, const char *object) {
     struct words w = {0};
-    char include[PATH_MAX + 64];
+    char include[PATH_MAX + 64], pspin[PATH_MAX + 64];
     snprintf(include, sizeof include, "-I%s/include", share);
+    snprintf(pspin, sizeof pspin, "-I%s/include/spin/pspin", share);
     add(&w, "clang");
     add(&w, "--target=riscv32-unknown-elf");
     add(&w, o->with_float ? "-march=rv32imafc" : "-march=rv32imac");
@@ -138,6 +141,8 @@ static int compile(const struct cli_command *command, const struct options *o, c
         add(&w, "-fno-rtti");
         add(&w, "-fno-threadsafe-statics");
     }
+    if (o->with_pspin)
+        add(&w, pspin); /* first: a handler.h of the user's card must not be found before ours */
     for (int i = 0; i < o->pass.count; i++)
         add(&w, o->pass.items[i]);
     add(&w, include);

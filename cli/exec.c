@@ -34,7 +34,11 @@ static const struct {
               {SPIN_PACKET, "packet"},
               {SPIN_DATA, "data"},
               {SPIN_ME_HOST, "ME host memory"},
-              {SPIN_HANDLER_HOST, "handler host memory"}};
+              {SPIN_HANDLER_HOST, "handler host memory"},
+              {SPIN_SCRATCHPAD, "scratchpad 0"},
+              {SPIN_SCRATCHPAD + 1, "scratchpad 1"},
+              {SPIN_SCRATCHPAD + 2, "scratchpad 2"},
+              {SPIN_SCRATCHPAD + 3, "scratchpad 3"}};
 #define SPACES       (sizeof spaces / sizeof spaces[0])
 #define MOST_CHANGES 8  /* runs of bytes shown a memory */
 #define SHOWN_BYTES  16 /* of a run */
@@ -119,7 +123,9 @@ static void print_ending(const struct invocation *inv, const struct spin_outcome
     const char *name = spin_return_code_name(r->value), *file;
     int line;
     if (r->ending == SPIN_RETURNED) {
-        if (name && inv->call.kind != SPIN_OTHER_FUNCTION)
+        if (inv->call.kind == SPIN_PSPIN_HANDLER) /* it is void */
+            printf("%-13s returned\n", "result");
+        else if (name && inv->call.kind != SPIN_OTHER_FUNCTION)
             printf("%-13s %s (%d)\n", "result", name, r->value);
         else
             printf("%-13s %d (0x%x)\n", "result", r->value, (uint32_t)r->value);
@@ -203,7 +209,9 @@ static void print_json(struct invocation *inv, const struct spin_outcome *r,
     json_string(&j, "kind", card_kind_name(inv->call.kind));
     json_u64(&j, "packet_bytes", inv->call.packet_bytes);
     json_string(&j, "ending", spin_ending_name(r->ending));
-    if (r->ending == SPIN_RETURNED) {
+    if (r->ending == SPIN_RETURNED && inv->call.kind == SPIN_PSPIN_HANDLER) {
+        /* no value: it is void */
+    } else if (r->ending == SPIN_RETURNED) {
         json_i64(&j, "value", r->value);
         if (name)
             json_string(&j, "code", name);

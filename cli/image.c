@@ -29,7 +29,8 @@ static void print_use(const char *what, uint32_t used, uint32_t limit, const cha
 
 static void print_text(const struct spin_image_info *info, const struct spin_limits *limits,
                        bool all) {
-    printf("%s: handler image, RV32IMAC%s, %s\n", info->path, info->uses_float ? "F" : "",
+    printf("%s: %shandler image, RV32IMAC%s, %s\n", info->path, info->is_pspin ? "PsPIN " : "",
+           info->uses_float ? "F" : "",
            info->has_lines ? "with source lines" : "without source lines");
     print_use("code", info->code_bytes, limits->program_bytes, "program memory");
     uint32_t data = info->constant_bytes + info->data_bytes + info->zero_bytes;
@@ -57,6 +58,7 @@ static void print_json(const struct spin_image_info *info, const struct spin_lim
     struct json j = {.out = stdout};
     json_object(&j, NULL);
     json_string(&j, "image", info->path);
+    json_bool(&j, "pspin", info->is_pspin);
     json_bool(&j, "float", info->uses_float);
     json_bool(&j, "lines", info->has_lines);
     json_u64(&j, "code_bytes", info->code_bytes);

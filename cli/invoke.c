@@ -60,16 +60,18 @@ static int make_packet(const struct cli_command *command, const struct invoke_op
 
 static int pick_kind(const struct cli_command *command, const struct invoke_options *o,
                      struct invocation *inv) {
-    inv->call.kind = inv->function->kind;
+    inv->call.kind =
+        spin_image_info(inv->image)->is_pspin ? SPIN_PSPIN_HANDLER : inv->function->kind;
     if (!o->kind)
         return 0;
-    for (int k = SPIN_HEADER_HANDLER; k <= SPIN_OTHER_FUNCTION; k++)
+    for (int k = SPIN_HEADER_HANDLER; k <= SPIN_PSPIN_HANDLER; k++)
         if (strcmp(o->kind, card_kind_name((enum spin_handler_kind)k)) == 0) {
             inv->call.kind = (enum spin_handler_kind)k;
             return 0;
         }
     return cli_error(command, CLI_USAGE,
-                     "--kind: '%s' is none of header, payload, completion, function", o->kind);
+                     "--kind: '%s' is none of header, payload, completion, function, pspin",
+                     o->kind);
 }
 
 /* The arguments of a function that is no handler: as given, or packet, length and state. */
@@ -110,7 +112,11 @@ static int make_rig(const struct cli_command *command, const struct invoke_optio
         .state_bytes = (uint32_t)(o->state_bytes ? o->state_bytes : state_length),
         .host_bytes = (uint32_t)(o->host_bytes ? o->host_bytes : host_length),
     };
-    if (o->state_in && strcmp(o->state_in, "l2") == 0)
+    bool is_pspin = inv->call.kind == SPIN_PSPIN_HANDLER;
+    options.scratchpad_bytes = is_pspin ? (uint32_t)o->scratchpad_bytes : 0;
+    if (!is_pspin && o->scratchpad_bytes)
+        return cli_error(command, CLI_USAGE, "--scratchpad-size: only PsPIN handlers have them");
+    if ((o->state_in && strcmp(o->state_in, "l2") == 0) || (!o->state_in && is_pspin))
         options.state_in_l2 = true;
     else if (o->state_in && strcmp(o->state_in, "l1") != 0)
         return cli_error(command, CLI_USAGE, "--state-in: '%s' is neither l1 nor l2", o->state_in);
@@ -172,6 +178,8 @@ int invoke_begin(const struct cli_command *command, const struct invoke_options 
         c->hdr_data = o->hdr_data;
         c->dropped_bytes = (uint32_t)o->dropped;
         c->flow_control = o->flow_control;
+        c->home_cluster = (uint32_t)o->home_cluster;
+        c->flow = (uint32_t)o->flow;
         status = set_arguments(command, o, inv);
     }
     free(state);

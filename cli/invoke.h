@@ -9,7 +9,7 @@ struct invoke_options {
     const char *entry, *kind, *packet, *hex, *state, *state_hex, *host, *state_in, *core;
     uint64_t packet_bytes, state_bytes, host_bytes, budget, hpu, seed;
     uint64_t source, target, match_bits, hdr_data, me_offset, message_bytes, offset, user_hdr;
-    uint64_t dropped;
+    uint64_t dropped, scratchpad_bytes, home_cluster, flow;
     bool flow_control, functional;
     struct cli_list arguments;
 };
@@ -19,7 +19,7 @@ struct invoke_options {
 #define INVOKE_OPTIONS(type, field)                                                                \
     INVOKE_ROW(type, field, "entry", CLI_STRING, "NAME", "the handler to run", entry, 0, 0),       \
         INVOKE_ROW(type, field, "kind", CLI_STRING, "KIND",                                        \
-                   "header, payload, completion or function (default: by name)", kind, 0, 0),      \
+                   "header, payload, completion, function or pspin (default: by name and image)", kind, 0, 0),      \
         INVOKE_ROW(type, field, "packet", CLI_STRING, "FILE", "the packet's bytes", packet, 0, 0), \
         INVOKE_ROW(type, field, "hex", CLI_STRING, "DIGITS", "the packet's bytes in hexadecimal",  \
                    hex, 0, 0),                                                                     \
@@ -32,8 +32,15 @@ struct invoke_options {
                    state_hex, 0, 0),                                                               \
         INVOKE_ROW(type, field, "state-size", CLI_SIZE, "SIZE",                                    \
                    "size of the state (default 4KiB, or what is given)", state_bytes, 1, 4 << 20), \
-        INVOKE_ROW(type, field, "state-in", CLI_STRING, "MEMORY", "l1 (default) or l2", state_in,  \
-                   0, 0),                                                                          \
+        INVOKE_ROW(type, field, "state-in", CLI_STRING, "MEMORY",                                  \
+                   "l1 (default) or l2 (default of pspin)", state_in, 0, 0),                       \
+        INVOKE_ROW(type, field, "scratchpad-size", CLI_SIZE, "SIZE",                               \
+                   "of a PsPIN handler, in each cluster (default none)", scratchpad_bytes, 4,      \
+                   1 << 20),                                                                       \
+        INVOKE_ROW(type, field, "home-cluster", CLI_NUMBER, "N",                                   \
+                   "of the PsPIN task (default 0)", home_cluster, 0, 3),                           \
+        INVOKE_ROW(type, field, "flow", CLI_NUMBER, "N", "of the PsPIN task (default 0)", flow, 0, \
+                   UINT32_MAX),                                                                    \
         INVOKE_ROW(type, field, "host", CLI_STRING, "FILE", "initial host memory of the ME", host, \
                    0, 0),                                                                          \
         INVOKE_ROW(type, field, "host-size", CLI_SIZE, "SIZE",                                     \

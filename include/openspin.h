@@ -57,6 +57,7 @@ enum spin_handler_kind {
     SPIN_PAYLOAD_HANDLER,
     SPIN_COMPLETION_HANDLER,
     SPIN_OTHER_FUNCTION, /* the name says nothing */
+    SPIN_PSPIN_HANDLER,  /* of an invocation only: void h(handler_args_t *), whenever it runs */
 };
 
 struct spin_function {
@@ -86,6 +87,7 @@ struct spin_image_info {
     const char *path;
     uint32_t code_bytes, constant_bytes, data_bytes, zero_bytes;
     uint32_t hpus; /* PTL_NUM_HPUS it was compiled for; 0: not said */
+    bool is_pspin; /* its handlers are PsPIN's: invoke them as SPIN_PSPIN_HANDLER */
     bool uses_float, has_lines;
     uint32_t functions; /* local ones too */
     const struct spin_function *function;
@@ -122,21 +124,31 @@ int spin_image_disassemble(const struct spin_image *image, uint32_t address, cha
 struct spin_rig;
 
 struct spin_rig_options {
-    const char *core;     /* timing table: "ri5cy" (default), "unit" */
-    bool functional;      /* no timing: every instruction is a cycle */
-    bool state_in_l2;     /* the state in L2 handler memory instead of the L1 scratchpad */
-    uint64_t budget;      /* watchdog in cycles; 0: 1,000,000 */
-    uint32_t hpu;         /* which HPU: PTL_MY_HPU */
-    uint32_t state_bytes; /* size of the state; 0: 4096 */
-    uint32_t host_bytes;  /* size of each host memory space; 0: 64 KiB */
+    const char *core;          /* timing table: "ri5cy" (default), "unit" */
+    bool functional;           /* no timing: every instruction is a cycle */
+    bool state_in_l2;          /* the state in L2 handler memory instead of the L1 scratchpad */
+    uint64_t budget;           /* watchdog in cycles; 0: 1,000,000 */
+    uint32_t hpu;              /* which HPU: PTL_MY_HPU */
+    uint32_t state_bytes;      /* size of the state; 0: 4096 */
+    uint32_t host_bytes;       /* size of each host memory space; 0: 64 KiB */
+    uint32_t scratchpad_bytes; /* of a PsPIN handler, in the L1 of each of 4 clusters; 0: none */
 };
 
 int spin_rig_new(struct spin_rig **out, const struct spin_image *image,
                  const struct spin_rig_options *options, struct spin_error *err);
 void spin_rig_free(struct spin_rig *rig);
 
-/* Memory that handlers share and the caller may read and write between calls. */
-enum spin_space { SPIN_STATE, SPIN_PACKET, SPIN_DATA, SPIN_ME_HOST, SPIN_HANDLER_HOST };
+/* Memory that handlers share and the caller may read and write between calls. The state is the
+ * handler memory of a PsPIN handler, the ME's host memory its host memory. */
+enum spin_space {
+    SPIN_STATE,
+    SPIN_PACKET,
+    SPIN_DATA,
+    SPIN_ME_HOST,
+    SPIN_HANDLER_HOST,
+    SPIN_SCRATCHPAD, /* of cluster 0; + i: of cluster i, up to 3 */
+    SPIN_SPACES = SPIN_SCRATCHPAD + 4
+};
 uint8_t *spin_rig_memory(struct spin_rig *rig, enum spin_space space, uint32_t *bytes,
                          uint32_t *address);
 
@@ -153,6 +165,7 @@ struct spin_call {
     uint64_t match_bits, hdr_data;
     uint32_t dropped_bytes;
     bool flow_control;
+    uint32_t home_cluster, flow; /* of a PsPIN task */
     uint32_t argument[8];
 };
 
@@ -202,6 +215,13 @@ struct spin_outcome {
 /* Runs a handler from start to end. */
 int spin_rig_call(struct spin_rig *rig, const struct spin_call *call, struct spin_outcome *outcome,
                   struct spin_error *err);
+
+/* Called with each packet that a handler sends (spin_send_packet, spin_rdma_put), while it runs;
+ * `dest` is 0 for a packet that carries its own headers. NULL ends it. */
+void spin_rig_outbound(struct spin_rig *rig,
+                       void (*each)(void *context, uint32_t dest, const uint8_t *data,
+                                    uint32_t bytes),
+                       void *context);
 
 /* For traces and profiles: called after each instruction of the calls that follow, with what it
  * cost. NULL ends it. */

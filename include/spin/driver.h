@@ -6,6 +6,10 @@
 
 #define SPIN_DRIVER_BASE 0x1b205000u
 
+/* Handler interfaces, as the note of an image names them. */
+#define SPIN_NOTE_P4SPIN 1 /* spin/handler.h */
+#define SPIN_NOTE_PSPIN  2 /* spin/pspin/handler.h */
+
 /* Task registers, as on PsPIN: read-only. */
 #define SPIN_REG_HANDLER_ADDRESS 0x00
 #define SPIN_REG_HANDLER_SIZE    0x04
@@ -13,6 +17,14 @@
 #define SPIN_REG_MEMORY_SIZE     0x0c
 #define SPIN_REG_PACKET_ADDRESS  0x10
 #define SPIN_REG_PACKET_SIZE     0x14
+#define SPIN_REG_SCRATCH_ADDRESS 0x18 /* of cluster 0; of cluster i at + 4 i, four of them */
+#define SPIN_REG_SCRATCH_SIZE    0x28 /* likewise */
+#define SPIN_REG_HOST_HIGH       0x38 /* address of the context's host memory */
+#define SPIN_REG_HOST_LOW        0x3c
+#define SPIN_REG_HOST_SIZE       0x40
+#define SPIN_REG_L2_PACKET       0x44 /* the whole packet, in L2 */
+#define SPIN_REG_HOME_CLUSTER    0x48
+#define SPIN_REG_FLOW            0x4c
 
 /* Commands. */
 #define SPIN_REG_ISSUE  0x80 /* W: the command's number; starts it */
@@ -27,7 +39,10 @@
 #define SPIN_REG_ALLOCATE 0xf0
 
 /* number, name, number of words, what the words are. `compare`, `result`, `event` and `before` are
- * addresses that the card reads or writes; RESULT of CAS is 1 if it swapped. */
+ * addresses that the card reads or writes; RESULT of CAS is 1 if it swapped. From 16 on: what the
+ * calls of PsPIN need. There `high` and `low` are a host address from SPIN_REG_HOST_HIGH and LOW
+ * upward, `event` asks for an event at the host, `direction` 0 copies source to dest, 1 dest to
+ * source. */
 #define SPIN_MESSAGE_WORDS                                                                         \
     "length ct ack target match_low match_high remote_offset user hdr_low hdr_high"
 #define SPIN_COMMANDS(X)                                                                           \
@@ -45,7 +60,13 @@
     X(12, CT_GET, 1, "event")                                                                      \
     X(13, CT_SET, 2, "success failure")                                                            \
     X(14, CAS, 5, "address compare_low compare_high swap_low swap_high")                           \
-    X(15, FETCH_ADD, 4, "address before increment_low increment_high")
+    X(15, FETCH_ADD, 4, "address before increment_low increment_high")                             \
+    X(16, NIC_SEND, 2, "local length")                                                             \
+    X(17, RDMA_PUT, 3, "dest local length")                                                        \
+    X(18, HOST_DMA_TO, 5, "high low local length event")                                           \
+    X(19, HOST_DMA_FROM, 5, "high low local length event")                                         \
+    X(20, HOST_WRITE, 4, "high low data_low data_high")                                            \
+    X(21, LOCAL_DMA, 4, "source dest length direction")
 
 enum spin_command_number {
 #define SPIN_COMMAND_ROW(number, name, words, labels) SPIN_COMMAND_##name = number,

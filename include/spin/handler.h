@@ -10,17 +10,10 @@
 #ifndef SPIN_HANDLER_H
 #define SPIN_HANDLER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "spin/driver.h"
+#include "spin/target.h"
 
 #ifdef __cplusplus
 extern "C" {
-#define SPIN_EXTERN extern "C"
-#else
-#define SPIN_EXTERN
 #endif
 
 /* Marks a handler, as in the paper; every function with external linkage can be one. */
@@ -104,42 +97,9 @@ enum { PTL_OK = 0, PTL_ARG_INVALID = 1, PTL_FAIL = 5, PTL_SEGV = 16 };
 #define PTL_NUM_HPUS 64
 #endif
 
-static inline uint32_t spin_my_hpu(void) {
-    uint32_t id;
-    __asm__ volatile("csrr %0, mhartid" : "=r"(id));
-    return id;
-}
 #define PTL_MY_HPU spin_my_hpu()
 
-static inline uint32_t spin_cycles(void) {
-    uint32_t now;
-    __asm__ volatile("csrr %0, cycle" : "=r"(now));
-    return now;
-}
-
-/* Every image says what it was compiled for: an ELF note with this interface's version. */
-#define SPIN_ABI 1
-typedef struct {
-    uint32_t name_size, data_size, type;
-    char name[8];
-    uint32_t abi, hpus;
-} spin_image_note_t;
-extern const spin_image_note_t spin_image_note;
-__attribute__((section(".note.spin"), used, aligned(4), weak))
-const spin_image_note_t spin_image_note = {
-    8, 8, 1, {'o', 'p', 'e', 'n', 's', 'p', 'n', 0}, SPIN_ABI, PTL_NUM_HPUS};
-
-/* The card's registers. */
-#define SPIN_REGISTER(offset) (*(volatile uint32_t *)(SPIN_DRIVER_BASE + (offset)))
-#define SPIN_WORD(i)          SPIN_REGISTER(SPIN_REG_WORD + 4 * (i))
-#define SPIN_LOW(v)           ((uint32_t)(v))
-#define SPIN_HIGH(v)          ((uint32_t)((uint64_t)(v) >> 32))
-#define SPIN_POINTER(p)       ((uint32_t)(uintptr_t)(p))
-
-static inline uint32_t spin_issue(uint32_t command) {
-    SPIN_REGISTER(SPIN_REG_ISSUE) = command;
-    return SPIN_REGISTER(SPIN_REG_RESULT);
-}
+SPIN_IMAGE_NOTE(SPIN_NOTE_P4SPIN, PTL_NUM_HPUS);
 
 /* DMA to and from host memory. NB: returns at once with a handle; B: blocks until done. */
 
@@ -367,23 +327,6 @@ static inline void *malloc(size_t size) {
 static inline void free(void *memory) {
     (void)memory;
 }
-
-/* From the runtime library. */
-void *memcpy(void *to, const void *from, size_t size);
-void *memmove(void *to, const void *from, size_t size);
-void *memset(void *to, int value, size_t size);
-int memcmp(const void *a, const void *b, size_t size);
-
-/* Ends the handler with "failed check". */
-static inline __attribute__((noreturn)) void abort(void) {
-    __asm__ volatile("ebreak");
-    __builtin_unreachable();
-}
-#ifdef NDEBUG
-#define assert(condition) ((void)0)
-#else
-#define assert(condition) ((condition) ? (void)0 : abort())
-#endif
 
 #ifdef __cplusplus
 }

@@ -35,6 +35,12 @@ static uint8_t *host_memory(struct spin_rig *rig, uint32_t space, uint32_t offse
     return base + offset;
 }
 
+/* A host address of PsPIN's commands, in two words. Its host memory is the ME's. */
+static uint8_t *host_at(struct spin_rig *rig, const uint32_t *high_low, uint32_t bytes) {
+    uint64_t offset = ((uint64_t)high_low[0] << 32 | high_low[1]) - RIG_HOST_BASE;
+    return offset > UINT32_MAX ? NULL : host_memory(rig, 0, (uint32_t)offset, bytes);
+}
+
 static uint64_t pair(const uint32_t *word) {
     return word[0] | (uint64_t)word[1] << 32;
 }
@@ -134,6 +140,46 @@ static enum hpu_access do_counter(struct spin_rig *rig, const uint32_t *w, uint3
     return HPU_ACCESS_OK;
 }
 
+static enum hpu_access do_outbound(struct spin_rig *rig, uint32_t dest, uint32_t local,
+                                   uint32_t length) {
+    const uint8_t *data = hpu_reach(&rig->hpu, local, length, false);
+    if (!data)
+        return HPU_ACCESS_FAULT;
+    if (rig->outbound)
+        rig->outbound(rig->outbound_context, dest, data, length);
+    return HPU_ACCESS_OK;
+}
+
+static enum hpu_access do_host_dma(struct spin_rig *rig, const uint32_t *w, bool to_host) {
+    uint8_t *host = host_at(rig, w, w[3]);
+    if (!host)
+        return bad_command(&rig->hpu);
+    uint8_t *local = hpu_reach(&rig->hpu, w[2], w[3], !to_host);
+    if (!local)
+        return HPU_ACCESS_FAULT;
+    memcpy(to_host ? host : local, to_host ? local : host, w[3]);
+    return HPU_ACCESS_OK;
+}
+
+static enum hpu_access do_host_write(struct spin_rig *rig, const uint32_t *w) {
+    uint8_t *host = host_at(rig, w, 8);
+    if (!host)
+        return bad_command(&rig->hpu);
+    memcpy(host, &w[2], 8);
+    return HPU_ACCESS_OK;
+}
+
+static enum hpu_access do_local_dma(struct spin_rig *rig, const uint32_t *w) {
+    if (w[3] > 1)
+        return bad_command(&rig->hpu);
+    const uint8_t *from = hpu_reach(&rig->hpu, w[w[3]], w[2], false);
+    uint8_t *to = hpu_reach(&rig->hpu, w[!w[3]], w[2], true);
+    if (!from || !to)
+        return HPU_ACCESS_FAULT;
+    memmove(to, from, w[2]);
+    return HPU_ACCESS_OK;
+}
+
 static enum hpu_access execute(struct spin_rig *rig, uint32_t number) {
     const uint32_t *w = rig->word;
     switch (number) {
@@ -161,6 +207,17 @@ static enum hpu_access execute(struct spin_rig *rig, uint32_t number) {
         return do_cas(rig, w);
     case SPIN_COMMAND_FETCH_ADD:
         return do_fetch_add(rig, w);
+    case SPIN_COMMAND_NIC_SEND:
+        return do_outbound(rig, 0, w[0], w[1]);
+    case SPIN_COMMAND_RDMA_PUT:
+        return do_outbound(rig, w[0], w[1], w[2]);
+    case SPIN_COMMAND_HOST_DMA_TO:
+    case SPIN_COMMAND_HOST_DMA_FROM:
+        return do_host_dma(rig, w, number == SPIN_COMMAND_HOST_DMA_TO);
+    case SPIN_COMMAND_HOST_WRITE:
+        return do_host_write(rig, w);
+    case SPIN_COMMAND_LOCAL_DMA:
+        return do_local_dma(rig, w);
     }
     return bad_command(&rig->hpu);
 }
@@ -214,29 +271,66 @@ static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint
     return HPU_ACCESS_FAULT;
 }
 
-static enum hpu_access load(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value) {
-    const struct spin_rig *rig = (const struct spin_rig *)h;
-    if (size != 4)
-        return HPU_ACCESS_FAULT;
+/* The task's registers, in the order of PsPIN. False: no such register. */
+static bool task_register(const struct spin_rig *rig, uint32_t offset, uint32_t *value) {
     switch (offset) {
+    case SPIN_REG_HANDLER_ADDRESS:
+        *value = rig->entry;
+        return true;
+    case SPIN_REG_HANDLER_SIZE: {
+        const struct spin_function *f = spin_image_at(rig->image, rig->entry);
+        *value = f ? f->bytes : 0;
+        return true;
+    }
     case SPIN_REG_MEMORY_ADDRESS:
         *value = rig->state_address;
-        return HPU_ACCESS_OK;
+        return true;
     case SPIN_REG_MEMORY_SIZE:
         *value = rig->state_bytes;
-        return HPU_ACCESS_OK;
+        return true;
     case SPIN_REG_PACKET_ADDRESS:
         *value = rig->packet_address;
-        return HPU_ACCESS_OK;
+        return true;
     case SPIN_REG_PACKET_SIZE:
         *value = rig->packet_bytes;
-        return HPU_ACCESS_OK;
-    case SPIN_REG_RESULT:
-    case SPIN_REG_ALLOCATE:
-        *value = rig->result;
-        return HPU_ACCESS_OK;
+        return true;
+    case SPIN_REG_HOST_HIGH:
+        *value = (uint32_t)(RIG_HOST_BASE >> 32);
+        return true;
+    case SPIN_REG_HOST_LOW:
+        *value = (uint32_t)RIG_HOST_BASE;
+        return true;
+    case SPIN_REG_HOST_SIZE:
+        *value = rig->host_bytes;
+        return true;
+    case SPIN_REG_L2_PACKET:
+        *value = MAP_L2_PACKETS;
+        return true;
+    case SPIN_REG_HOME_CLUSTER:
+        *value = rig->home_cluster;
+        return true;
+    case SPIN_REG_FLOW:
+        *value = rig->flow;
+        return true;
     }
-    return HPU_ACCESS_FAULT;
+    if (offset >= SPIN_REG_SCRATCH_ADDRESS && offset < SPIN_REG_SCRATCH_SIZE)
+        *value = rig->scratchpad_address[(offset - SPIN_REG_SCRATCH_ADDRESS) / 4];
+    else if (offset >= SPIN_REG_SCRATCH_SIZE && offset < SPIN_REG_HOST_HIGH)
+        *value = rig->scratchpad_bytes;
+    else
+        return false;
+    return true;
+}
+
+static enum hpu_access load(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value) {
+    const struct spin_rig *rig = (const struct spin_rig *)h;
+    if (size != 4 || offset % 4)
+        return HPU_ACCESS_FAULT;
+    if (offset == SPIN_REG_RESULT || offset == SPIN_REG_ALLOCATE)
+        *value = rig->result;
+    else if (!task_register(rig, offset, value))
+        return HPU_ACCESS_FAULT;
+    return HPU_ACCESS_OK;
 }
 
 const struct hpu_device rig_device = {.load = load, .store = store};

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "hpu/isa.h"
 #include "hpu/map.h"
+#include "spin/driver.h"
 
 #define IMAGE_MOST_BYTES (64u << 20) /* with debug information */
 #define IMAGE_ABI        1
@@ -349,7 +350,7 @@ static int check_code(struct reader *r) {
     return SPIN_OK;
 }
 
-/* The note that spin/handler.h leaves: the interface's version and PTL_NUM_HPUS. */
+/* The note that every handler.h leaves: the interface, its version and PTL_NUM_HPUS. */
 static int check_note(struct reader *r) {
     struct spin_image *im = r->image;
     struct {
@@ -366,11 +367,17 @@ static int check_note(struct reader *r) {
         memcpy(&note, content, sizeof note);
         if (note.head.n_namesz != 8 || memcmp(note.name, "openspn", 8) != 0)
             continue;
+        if (note.head.n_type != SPIN_NOTE_P4SPIN && note.head.n_type != SPIN_NOTE_PSPIN)
+            return REFUSE(r, SPIN_EFORMAT,
+                          "%s: compiled for handler interface %u, this card has %d (P4sPIN) and %d "
+                          "(PsPIN)",
+                          im->path, note.head.n_type, SPIN_NOTE_P4SPIN, SPIN_NOTE_PSPIN);
         if (note.abi != IMAGE_ABI)
             return REFUSE(r, SPIN_EFORMAT,
                           "%s: compiled for version %u of the handler interface, this card has %d; "
                           "compile it again",
                           im->path, note.abi, IMAGE_ABI);
+        im->info.is_pspin = note.head.n_type == SPIN_NOTE_PSPIN;
         im->info.hpus = note.hpus;
         if (note.hpus < im->limits.hpus)
             return REFUSE(r, SPIN_ELIMIT,

@@ -12,6 +12,7 @@
 #define PAYLOAD_BYTES  16u /* ptl_payload_t */
 #define DEFAULT_BUDGET 1000000u
 #define GUARD          64u /* between heap and state: what is next to each is nobody's */
+#define PSPIN_ARGS     16u /* handler_args_t, on top of the stack */
 
 const char *spin_region_name(enum spin_region region) {
     return hpu_region_name(region);
@@ -43,6 +44,28 @@ static void copy_segment(struct spin_rig *rig, const struct image_segment *s, bo
     hpu_add_window(&rig->hpu, s->address, s->bytes, host, writable, HPU_REGION_L2_HANDLER);
 }
 
+/* The scratchpads of a PsPIN context: at the end of each cluster's L1. That of the own cluster is
+ * L1, the others are memory that the rig makes up. */
+static int give_scratchpads(struct spin_rig *rig, const struct spin_rig_options *o,
+                            struct spin_error *err) {
+    uint32_t own = rig->hpu.id / MAP_CLUSTER_HPUS, bytes = (o->scratchpad_bytes + 7) & ~7u;
+    uint32_t before = RIG_HEAP + 2 * GUARD + (o->state_in_l2 ? 0 : rig->state_bytes);
+    if (bytes > MAP_L1_SCRATCH_SIZE - before)
+        return spin_fail(err, SPIN_ELIMIT, "scratchpad of %u bytes, the L1 of a cluster has %u",
+                         o->scratchpad_bytes, MAP_L1_SCRATCH_SIZE - before);
+    rig->scratchpad_bytes = o->scratchpad_bytes;
+    for (uint32_t i = 0; i < MAP_CLUSTERS; i++) {
+        uint8_t *remote = i == own ? NULL : calloc(1, bytes);
+        if (i != own && !remote)
+            return spin_fail(err, SPIN_ENOMEM, "out of memory");
+        rig->scratchpad[i] = i == own ? rig->l1 + MAP_L1_SIZE - bytes : remote;
+        rig->scratchpad_address[i] = MAP_L1_BASE + i * MAP_L1_STRIDE + MAP_L1_SIZE - bytes;
+        hpu_add_window(&rig->hpu, rig->scratchpad_address[i], o->scratchpad_bytes,
+                       rig->scratchpad[i], true, i == own ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1);
+    }
+    return SPIN_OK;
+}
+
 /* Gives the handler its memory: packet, stack, state, heap, constants, data; and nothing else. */
 static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
                        struct spin_error *err) {
@@ -68,6 +91,8 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
     rig->packet = rig->l1 + MAP_L1_PACKETS + HEADROOM;
     rig->packet_window = (uint32_t)hpu_add_window(h, rig->packet_address - HEADROOM, 0,
                                                   rig->packet - HEADROOM, true, HPU_REGION_L1);
+    rig->l2_packet_window =
+        (uint32_t)hpu_add_window(h, MAP_L2_PACKETS, 0, rig->l2_packet, true, HPU_REGION_L2_PACKETS);
     hpu_add_window(h, MAP_L1_ALIAS + stack, MAP_STACK_SIZE, rig->l1 + stack, true, HPU_REGION_L1);
     if (o->state_in_l2) {
         rig->state_address = MAP_L2_HANDLER + l2_used;
@@ -82,7 +107,7 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
     hpu_add_window(h, rig->heap_address, RIG_HEAP, rig->l1 + MAP_L1_SCRATCH, true, HPU_REGION_L1);
     copy_segment(rig, &im->constants, false);
     copy_segment(rig, &im->data, true);
-    return SPIN_OK;
+    return o->scratchpad_bytes ? give_scratchpads(rig, o, err) : SPIN_OK;
 }
 
 int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
@@ -109,11 +134,13 @@ int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
     rig->l2 = calloc(1, im->limits.handler_bytes);
     rig->me_host = calloc(1, rig->host_bytes);
     rig->handler_host = calloc(1, rig->host_bytes);
+    rig->l2_packet = calloc(1, MAP_L1_PACKETS_SIZE);
     rig->code =
         hpu_code_new(im->code.content, im->code.address, im->code.bytes,
                      o->functional ? HPU_FUNCTIONAL : HPU_TIMED, timing, im->limits.with_float);
     int code = SPIN_OK;
-    if (!rig->l1 || !rig->l2 || !rig->me_host || !rig->handler_host || !rig->code)
+    if (!rig->l1 || !rig->l2 || !rig->me_host || !rig->handler_host || !rig->l2_packet ||
+        !rig->code)
         code = spin_fail(err, SPIN_ENOMEM, "out of memory");
     if (!code) {
         hpu_init(&rig->hpu, rig->code, o->hpu);
@@ -142,6 +169,10 @@ void spin_rig_free(struct spin_rig *rig) {
     free(rig->l2);
     free(rig->me_host);
     free(rig->handler_host);
+    free(rig->l2_packet);
+    for (uint32_t i = 0; i < MAP_CLUSTERS; i++)
+        if (i != rig->hpu.id / MAP_CLUSTER_HPUS) /* that one is in l1 */
+            free(rig->scratchpad[i]);
     free(rig);
 }
 
@@ -169,6 +200,12 @@ uint8_t *spin_rig_memory(struct spin_rig *rig, enum spin_space space, uint32_t *
     case SPIN_HANDLER_HOST:
         m.host = rig->handler_host, m.bytes = rig->host_bytes;
         break;
+    default: {
+        unsigned i = (unsigned)space - SPIN_SCRATCHPAD;
+        if (i < MAP_CLUSTERS)
+            m.host = rig->scratchpad[i], m.bytes = rig->scratchpad_bytes,
+            m.address = rig->scratchpad_address[i];
+    }
     }
     *bytes = m.bytes;
     *address = m.address;
@@ -206,6 +243,25 @@ static void lay_payload(struct spin_rig *rig, const struct spin_call *c) {
     rig->hpu.x[11] = rig->state_address;
 }
 
+/* The argument of a PsPIN handler, where the card's runtime has it: on its stack. The packet is in
+ * L2 as well. */
+static void lay_task(struct spin_rig *rig, const struct spin_call *c) {
+    struct hpu *h = &rig->hpu;
+    uint32_t core = h->id % MAP_CLUSTER_HPUS;
+    h->x[2] -= PSPIN_ARGS;
+    uint8_t *args = rig->l1 + MAP_L1_RUNTIME + (core + 1) * MAP_STACK_SIZE - PSPIN_ARGS;
+    put32(args, MAP_DRIVER + SPIN_REG_MEMORY_ADDRESS);
+    put32(args + 4, h->id);
+    put32(args + 8, h->id / MAP_CLUSTER_HPUS);
+    put32(args + 12, core);
+    h->x[10] = h->x[2];
+    rig->home_cluster = c->home_cluster;
+    rig->flow = c->flow;
+    if (c->packet_bytes)
+        memcpy(rig->l2_packet, rig->packet, c->packet_bytes);
+    hpu_size_window(&h->window[rig->l2_packet_window], c->packet_bytes, true);
+}
+
 int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error *err) {
     struct hpu *h = &rig->hpu;
     uint32_t most = MAP_L1_PACKETS_SIZE - HEADROOM;
@@ -226,6 +282,8 @@ int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error
     rig->start_cycle = h->cycles = 0;
     rig->start_misses = h->icache ? hpu_icache_misses(h->icache) : 0;
     h->instret = 0;
+    rig->entry = c->entry;
+    hpu_size_window(&h->window[rig->l2_packet_window], 0, false); /* of no other kind */
     uint32_t core = h->id % MAP_CLUSTER_HPUS;
     hpu_start(h, c->entry, MAP_L1_ALIAS + MAP_L1_RUNTIME + (core + 1) * MAP_STACK_SIZE,
               rig->budget);
@@ -240,6 +298,9 @@ int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error
         h->x[10] = c->dropped_bytes;
         h->x[11] = c->flow_control;
         h->x[12] = rig->state_address;
+        break;
+    case SPIN_PSPIN_HANDLER:
+        lay_task(rig, c);
         break;
     case SPIN_OTHER_FUNCTION:
         memcpy(&h->x[10], c->argument, sizeof c->argument);
@@ -269,6 +330,14 @@ void rig_end(struct spin_rig *rig, enum hpu_stop stop, struct spin_outcome *o) {
     }
     o->loads[SPIN_REGION_DRIVER] = h->device_loads;
     o->stores[SPIN_REGION_DRIVER] = h->device_stores;
+}
+
+void spin_rig_outbound(struct spin_rig *rig,
+                       void (*each)(void *context, uint32_t dest, const uint8_t *data,
+                                    uint32_t bytes),
+                       void *context) {
+    rig->outbound = each;
+    rig->outbound_context = context;
 }
 
 void spin_rig_trace(struct spin_rig *rig, void (*each)(void *context, const struct spin_step *step),

@@ -7,6 +7,8 @@
 
 #define RIG_COMMANDS 256
 #define RIG_HEAP     (16u << 10)
+/* Where host memory begins for PsPIN handlers: where the card's PCIe window does. */
+#define RIG_HOST_BASE 0x1000000000000000ull
 
 struct spin_rig {
     struct hpu hpu; /* first: the device finds its rig through it */
@@ -19,6 +21,10 @@ struct spin_rig {
     uint32_t packet_bytes;
     uint8_t *state, *packet;
     uint32_t packet_window;
+    /* Of a PsPIN task: scratchpads, the packet in L2, and who runs it. */
+    uint8_t *scratchpad[MAP_CLUSTERS], *l2_packet;
+    uint32_t scratchpad_address[MAP_CLUSTERS], scratchpad_bytes;
+    uint32_t l2_packet_window, entry, home_cluster, flow;
     uint64_t budget;
     /* HPU driver */
     uint32_t word[12], result, heap_used;
@@ -26,6 +32,8 @@ struct spin_rig {
     struct spin_command command[RIG_COMMANDS];
     uint32_t commands, commands_lost, handles;
     uint64_t start_cycle, start_misses;
+    void (*outbound)(void *context, uint32_t dest, const uint8_t *data, uint32_t bytes);
+    void *outbound_context;
     void (*trace)(void *context, const struct spin_step *step);
     void *trace_context;
 };

@@ -1,0 +1,88 @@
+# Handlers of PsPIN: cc --pspin, exec of them, what every call does, and what is refused.
+. "$SOURCE/tests/lib/tap.sh"
+
+run "$OPENSPIN" cc --pspin "$SOURCE/tests/handlers/pspin_calls.c" -o calls.spin
+[ "$status$out$err" = 0 ] && pass "cc --pspin, without a warning" || fail "cc --pspin, without a warning" "$out" "$err"
+check "the image says so" 0 'calls.spin: PsPIN handler image' "$OPENSPIN" image calls.spin
+check "in JSON too" 0 '"pspin": *true' "$OPENSPIN" image calls.spin --json
+"$OPENSPIN" cc "$SOURCE/examples/word_sum.c" -o sum.spin
+check "another image does not" 0 '"pspin": *false' "$OPENSPIN" image sum.spin --json
+
+calls() { "$OPENSPIN" exec calls.spin --entry "$@"; }
+check "the kind comes from the image" 0 '^handler +task_ph \(pspin\), 512 bytes' calls task_ph --scratchpad-size 64
+check "a handler is void" 0 '^result +returned$' calls task_ph --scratchpad-size 64
+
+# Registers of the task: packet of 8 bytes on HPU 13, cluster 1.
+run calls task_ph --hex 1122334455667788 --hpu 13 --state-size 128 --scratchpad-size 256 --host-size 4KiB --home-cluster 2 --flow 77 --json
+printf '%s' "$out" | python3 -c '
+import json, struct, sys
+d = json.load(sys.stdin)
+assert d["kind"] == "pspin" and d["ending"] == "returned" and "value" not in d, d
+memory = bytearray(128)
+for c in d["changed"]:
+    if c["memory"] == "state":
+        memory[c["offset"]:c["offset"] + len(c["now"]) // 2] = bytes.fromhex(c["now"])
+w = struct.unpack("<32I", memory)
+assert w[0] >> 22 == 0x1c000000 >> 22 and w[1] == 128, w
+assert w[2] == 0x10400000 + 0x4440 and w[3] == 8, w                     # L1 of cluster 1
+assert [a >> 22 for a in w[4:8]] == [(0x10000000 >> 22) + i for i in range(4)], w
+assert w[8:12] == (256,) * 4, w
+assert w[12:15] == (0x10000000, 0, 4096), w
+assert w[15:18] == (0x1c400000, 2, 77), w
+assert w[18:22] == (13, 1, 5, 1 << 16 | 5), w
+assert w[22] == 0x44332211, w
+pads = {c["memory"]: c["now"] for c in d["changed"] if c["memory"].startswith("scratchpad")}
+assert pads == {f"scratchpad {i}": f"0{i + 1}" for i in range(4)}, pads
+regions = {r["region"]: (r["loads"], r["stores"]) for r in d["accesses"]}
+assert regions["remote L1"] == (0, 3) and regions["HPU driver"][0] >= 18, regions
+' && pass "the task's registers" || fail "the task's registers" "$out" "$err"
+
+check "every atomic" 0 'state\+0x0, 5 bytes: 00000000 00 -> 07000000 0e' calls atomics_ph
+check "locks and reader-writer locks" 0 'state\+0xc, 1 byte: 00 -> 07' calls locks_ph
+check "a writer waits for the readers" 1 'ended: cycle budget exceeded' calls stuck_ph
+check "waiting by cycles" 0 'state\+0x0, 1 byte: 00 -> 01' calls wait_ph
+
+# 28 bytes of headers as PsPIN writes them, and 8 of payload.
+packet=5400240000000000ff110000010203040506070811112222100000000102030405060708
+check "DMA to the host" 0 'ME host memory\+0x10, 8 bytes: .* -> 01020304 05060708' calls commands_ph --hex $packet
+check "HostDirect" 0 'ME host memory\+0x40, 9 bytes: .* -> 88776655 44332211 08' calls commands_ph --hex $packet
+check "DMA from the host, test, and between L2 and L1" 0 'state\+0x0, 11 bytes: .* -> 03040506 01000000 540024' calls commands_ph --hex $packet
+check "a send carries address and length" 0 'NIC_SEND local=0x10004440 length=0x24' calls commands_ph --hex $packet
+check "a put carries its destination" 0 'RDMA_PUT dest=0x3 local=0x1000445c length=0x8' calls commands_ph --hex $packet
+check "an event is asked for" 0 'HOST_DMA_TO high=0x10000000 low=0x10 local=0x1000445c length=0x8 event=0x1' calls commands_ph --hex $packet
+check "functional mode does the same" 0 'ME host memory\+0x40, 9 bytes: .* -> 88776655 44332211 08' calls commands_ph --hex $packet --functional
+
+check "DMA past the host's memory" 1 'ended: malformed command to the card' calls outside_ph
+check "a write below it" 1 'ended: malformed command to the card' calls below_ph
+check "a send of more than the packet" 1 'ended: SEGV' calls send_ph
+check "the task cannot be written" 1 'ended: SEGV .*address 0x1b20504c' calls write_task_ph
+check "without a scratchpad there is none" 1 'ended: SEGV' calls task_ph
+refuse "a scratchpad over the limit" 1 'scratchpad of 1048576 bytes, the L1 of a cluster has' calls task_ph --scratchpad-size 1MiB
+refuse "scratchpads of another interface" 2 'scratchpad-size: only PsPIN handlers have them' "$OPENSPIN" exec sum.spin --entry sum_payload_handler --scratchpad-size 64
+check "--kind pspin on any image" 1 'sum_payload_handler \(pspin\)' "$OPENSPIN" exec sum.spin --entry sum_payload_handler --kind pspin
+check "--kind function on a PsPIN image" 0 '^handler +init_handlers \(function\)' calls init_handlers --kind function --arg state --arg state --arg state --arg state
+check "budget of a PsPIN handler" 0 '^HPUs needed' "$OPENSPIN" budget calls.spin --entry atomics_ph
+
+# The note is read strictly: interface 9, and a version that is not ours.
+printf '#include <spin/handler.h>\nint f(void) { return 0; }\n' >plain.c
+"$OPENSPIN" cc plain.c -o plain.spin
+patch_note() { # OFFSET VALUE: of a word of the note
+    python3 - "$1" "$2" <<'P'
+import sys
+b = bytearray(open("plain.spin", "rb").read())
+at = b.index(b"openspn\0") + int(sys.argv[1])
+b[at] = int(sys.argv[2])
+open("patched.spin", "wb").write(b)
+P
+}
+patch_note -4 9
+refuse "an interface that does not exist" 1 'patched.spin: compiled for handler interface 9, this card has 1 \(P4sPIN\) and 2 \(PsPIN\)' "$OPENSPIN" image patched.spin
+patch_note 8 7
+refuse "a version that does not exist" 1 'compiled for version 7' "$OPENSPIN" image patched.spin
+patch_note -4 2
+check "the note decides" 0 '^handler +f \(pspin\)' "$OPENSPIN" exec patched.spin --entry f
+check "a card of another shape" 0 '' "$OPENSPIN" cc --pspin "$SOURCE/tests/handlers/pspin_calls.c" -o small.spin -DNB_CLUSTERS=1
+refuse "is carried by the image" 1 'small.spin: compiled for 8 HPUs' "$OPENSPIN" image small.spin
+check "C++ handlers" 0 '' bash -c "printf '#include <handler.h>\n__handler__ void x_ph(handler_args_t *a) { spin_cmd_t c; spin_send_packet(a->task->pkt_mem, a->task->pkt_mem_size, &c); }\n' >x.cpp; '$OPENSPIN' cc --pspin x.cpp -o x.spin"
+check "run" 0 'NIC_SEND' "$OPENSPIN" exec x.spin --entry x_ph
+finish
