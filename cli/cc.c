@@ -141,8 +141,13 @@ static int compile(const struct cli_command *command, const struct options *o, c
         add(&w, "-fno-rtti");
         add(&w, "-fno-threadsafe-statics");
     }
-    if (o->with_pspin)
+    if (o->with_pspin) {
         add(&w, pspin); /* first: a handler.h of the user's card must not be found before ours */
+        /* Without it clang copies the pointer of a loop once a turn; gcc, which PsPIN's handlers
+         * are usually compiled and were measured with, does not. */
+        add(&w, "-mllvm");
+        add(&w, "-terminal-rule=true");
+    }
     for (int i = 0; i < o->pass.count; i++)
         add(&w, o->pass.items[i]);
     add(&w, include);
