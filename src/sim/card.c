@@ -1,0 +1,384 @@
+/* The card's inbound side: packets come in, find a message queue and room in the L2 packet buffer,
+ * and leave it when they are done. */
+#include "sim/card.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "sim/card_private.h"
+
+/* ---- Packet buffers -------------------------------------------------------------------------- */
+
+bool card_space_init(struct card_space *s, uint32_t units) {
+    *s = (struct card_space){.length = calloc(units, sizeof *s->length),
+                             .taken = calloc(units / 64 + 1, sizeof *s->taken),
+                             .units = units};
+    return s->length && s->taken;
+}
+
+void card_space_free(struct card_space *s) {
+    free(s->length);
+    free(s->taken);
+}
+
+/* The first unit from `at` on that is taken (or free), or `end`. */
+static uint32_t find_unit(const struct card_space *s, uint32_t at, uint32_t end, bool taken) {
+    while (at < end) {
+        uint64_t word = (taken ? s->taken[at / 64] : ~s->taken[at / 64]) >> at % 64;
+        if (word) {
+            at += (uint32_t)__builtin_ctzll(word);
+            return at < end ? at : end;
+        }
+        at = (at | 63) + 1;
+    }
+    return end;
+}
+
+/* A run of free units that begins in [at, end), or NONE. */
+static uint32_t find_run(const struct card_space *s, uint32_t at, uint32_t end, uint32_t units) {
+    while ((at = find_unit(s, at, end, false)) < end) {
+        if (at + units > s->units)
+            return NONE;
+        uint32_t next = find_unit(s, at, at + units, true);
+        if (next == at + units)
+            return at;
+        at = next;
+    }
+    return NONE;
+}
+
+static void set_units(struct card_space *s, uint32_t at, uint32_t units) {
+    for (uint32_t i = at; i < at + units; i++)
+        s->taken[i / 64] ^= 1ull << i % 64;
+}
+
+uint32_t card_space_take(struct card_space *s, uint32_t units) {
+    if (units > s->units - s->used)
+        return NONE;
+    uint32_t at = find_run(s, s->cursor, s->units, units);
+    if (at == NONE)
+        at = find_run(s, 0, s->cursor, units);
+    if (at == NONE)
+        return NONE;
+    set_units(s, at, units);
+    s->length[at] = (uint16_t)units;
+    s->used += units;
+    s->most = s->used > s->most ? s->used : s->most;
+    s->cursor = at + units < s->units ? at + units : 0;
+    return at;
+}
+
+void card_space_give(struct card_space *s, uint32_t start) {
+    set_units(s, start, s->length[start]);
+    s->used -= s->length[start];
+}
+
+/* ---- In -------------------------------------------------------------------------------------- */
+
+static int check_packet(const struct card *c, const struct card_packet *p, struct spin_error *err) {
+    if (p->context >= c->contexts)
+        return spin_fail(err, SPIN_EARG, "packet for context %u, the card has %u", p->context,
+                         c->contexts);
+    uint64_t most = c->config.l1_packet_bytes - HEADROOM;
+    if (c->config.l2_packet_bytes < most)
+        most = c->config.l2_packet_bytes;
+    if (!p->length || p->length > most)
+        return spin_fail(err, SPIN_EARG, "packet of %u bytes, the packet buffers take 1 to %llu",
+                         p->length, (unsigned long long)most);
+    if (p->user_hdr_bytes > p->length)
+        return spin_fail(err, SPIN_EARG, "user header of %u bytes in a packet of %u bytes",
+                         p->user_hdr_bytes, p->length);
+    return SPIN_OK;
+}
+
+static uint64_t beat_ps(const struct card *c) {
+    /* As in the RTL: whole cycles for each 64 B, 1 at 400 Gbit/s and 2 at 200 Gbit/s. */
+    uint64_t cycles = c->config.network_rate * c->config.wide_bytes / 1000 / c->cycle;
+    return (cycles ? cycles : 1) * c->cycle;
+}
+
+/* Writes the packet to L2; the execution request follows when it is there. */
+static void take(struct card *c, const struct card_packet *from, uint32_t queue, uint32_t unit) {
+    uint32_t i = c->free_packet;
+    struct packet *p = &c->packet[i];
+    c->free_packet = p->next;
+    *p = (struct packet){.context = from->context,
+                         .message = from->message,
+                         .queue = queue,
+                         .length = from->length,
+                         .l2_unit = unit,
+                         .eom = from->eom,
+                         .arrival_ps = from->arrival_ps,
+                         .user = from->user,
+                         .message_bytes = from->message_bytes,
+                         .offset = from->offset,
+                         .user_hdr_bytes = from->user_hdr_bytes,
+                         .source = from->source,
+                         .target = from->target,
+                         .match_bits = from->match_bits,
+                         .hdr_data = from->hdr_data};
+    memcpy(card_packet_bytes(c, p), from->bytes, from->length);
+    p->marked = c->config.policy == CARD_MARK &&
+                (uint64_t)c->l2.used * 100 >= c->config.mark_percent * c->l2.units;
+    c->stats.marked += p->marked;
+    if (!c->stats.taken++)
+        c->stats.first_arrival_ps = from->arrival_ps;
+    c->stats.bytes_taken += from->length;
+    card_queue_took(c, queue, from->eom);
+
+    uint64_t start = card_max(card_edge(c, c->now_ps), c->inbound_free_ps);
+    uint64_t busy = card_beats(c, from->length) * beat_ps(c);
+    c->inbound_free_ps = start + busy;
+    c->stats.unit_busy_ps[CARD_UNIT_INBOUND] += busy;
+    p->request_ps = start + busy + c->config.write_latency * c->cycle;
+    card_span(c, CARD_ROW_INBOUND, 0, "write to L2", start, start + busy, from->length);
+    card_event(c, p->request_ps, c->kind_request, i, 0);
+}
+
+static enum card_taken refuse(struct card *c, uint32_t queue) {
+    if (c->config.policy == CARD_BACKPRESSURE || c->config.policy == CARD_MARK) {
+        c->stats.full++;
+        c->wants_ready = true;
+        return CARD_FULL;
+    }
+    if (c->config.policy == CARD_KILL && queue != NONE && !c->queue[queue].failed) {
+        c->stats.kills++;
+        if (c->callbacks.fault)
+            c->callbacks.fault(c->callbacks.user,
+                               &(struct card_fault){.context = c->queue[queue].context,
+                                                    .message = c->queue[queue].message,
+                                                    .hpu = NONE,
+                                                    .kind = SPIN_OTHER_FUNCTION},
+                               c->now_ps);
+        card_queue_fail(c, queue);
+    }
+    c->stats.refused++;
+    return CARD_DROPPED;
+}
+
+int card_inject(struct card *c, const struct card_packet *p, enum card_taken *taken,
+                struct spin_error *err) {
+    int code = check_packet(c, p, err);
+    if (code)
+        return code;
+    c->now_ps = sim_engine_counts(c->engine).now_ps;
+    uint32_t queue = card_queue_find(c, p->context, p->message);
+    if (queue != NONE && c->queue[queue].failed) { /* what is left of a failed message */
+        c->stats.refused++;
+        if (p->eom)
+            card_queue_took(c, queue, true);
+        *taken = CARD_DROPPED;
+        return SPIN_OK;
+    }
+    uint32_t unit = card_space_take(&c->l2, (p->length + UNIT_BYTES - 1) / UNIT_BYTES);
+    if (unit == NONE) {
+        *taken = refuse(c, queue);
+        return SPIN_OK;
+    }
+    if (queue == NONE)
+        queue = card_queue_open(c, p->context, p->message);
+    if (queue == NONE) {
+        card_space_give(&c->l2, unit);
+        *taken = refuse(c, NONE);
+        return SPIN_OK;
+    }
+    take(c, p, queue, unit);
+    *taken = CARD_TAKEN;
+    return SPIN_OK;
+}
+
+/* ---- The source ------------------------------------------------------------------------------ */
+
+/* The inbound engine draws when it is free, so that packets wait at the source and not in L2. */
+static void draw(struct card *c) {
+    if (!c->feed(c->feed_user, &c->fed)) {
+        c->feed = NULL;
+        return;
+    }
+    c->feed_armed = true;
+    card_event(c, card_max(card_max(c->fed.arrival_ps, c->inbound_free_ps), c->now_ps),
+               c->kind_feed, 0, 0);
+}
+
+static void offer(struct card *c) {
+    enum card_taken taken = CARD_DROPPED;
+    struct spin_error err;
+    /* One that cannot be is the network's garbage: counted as refused. */
+    if (card_inject(c, &c->fed, &taken, &err))
+        c->stats.refused++;
+    c->feed_blocked = taken == CARD_FULL;
+    if (!c->feed_blocked)
+        draw(c);
+}
+
+static void on_feed(void *context, const struct sim_event *event) {
+    struct card *c = context;
+    c->now_ps = event->at_ps;
+    c->feed_armed = false;
+    offer(c);
+}
+
+void card_feed(struct card *c, card_source *next, void *user) {
+    c->feed = next;
+    c->feed_user = user;
+    c->now_ps = sim_engine_counts(c->engine).now_ps;
+    if (!c->feed_armed && !c->feed_blocked)
+        draw(c);
+}
+
+/* Room has come: first for the packet that waits at the source. */
+void card_offer_room(struct card *c) {
+    if (!c->wants_ready)
+        return;
+    c->wants_ready = false;
+    if (c->feed_blocked)
+        offer(c);
+    if (c->callbacks.ready)
+        c->callbacks.ready(c->callbacks.user);
+}
+
+/* ---- Out ------------------------------------------------------------------------------------- */
+
+void card_digest(struct card *c, uint64_t a, uint64_t b) {
+    c->stats.digest = rng_mix(rng_mix(c->stats.digest ^ a) + b);
+}
+
+void card_release_packet(struct card *c, uint32_t index, bool dropped) {
+    struct packet *p = &c->packet[index];
+    struct card_stats *s = &c->stats;
+    if (dropped) {
+        s->dropped++;
+    } else {
+        if (!s->completed++)
+            s->first_completion_ps = c->now_ps;
+        else
+            s->throughput_mbit += p->length; /* bytes here; a rate in the report */
+        s->bytes_completed += p->length;
+        s->last_completion_ps = c->now_ps;
+        spread_add(&c->part[CARD_PART_WRITE], (p->request_ps - p->arrival_ps) / c->cycle);
+        spread_add(&c->part[CARD_PART_LATENCY], (c->now_ps - p->request_ps) / c->cycle);
+        spread_add(&c->part[CARD_PART_TOTAL], (c->now_ps - p->arrival_ps) / c->cycle);
+    }
+    card_digest(c, c->now_ps, p->user << 1 | dropped);
+    card_space_give(&c->l2, p->l2_unit);
+    struct card_feedback feedback = {.user = p->user,
+                                     .context = p->context,
+                                     .message = p->message,
+                                     .nic_arrival_ps = p->arrival_ps,
+                                     .pspin_arrival_ps = p->request_ps,
+                                     .completion_ps = c->now_ps,
+                                     .dropped = dropped,
+                                     .marked = p->marked};
+    p->next = c->free_packet;
+    c->free_packet = index;
+    if (c->callbacks.feedback)
+        c->callbacks.feedback(c->callbacks.user, &feedback);
+}
+
+/* ---- Set-up ---------------------------------------------------------------------------------- */
+
+static void register_kinds(struct card *c) {
+    struct sim_engine *e = c->engine;
+    c->kind_request = sim_engine_kind(e, card_on_request, c);
+    c->kind_dispatch = sim_engine_kind(e, card_on_dispatch, c);
+    c->kind_ready = sim_engine_kind(e, card_on_ready, c);
+    c->kind_run = sim_engine_kind(e, card_on_run, c);
+    c->kind_doorbell = sim_engine_kind(e, card_on_doorbell, c);
+    c->kind_complete = sim_engine_kind(e, card_on_complete, c);
+    c->kind_command = sim_engine_kind(e, card_on_command, c);
+    c->kind_response = sim_engine_kind(e, card_on_response, c);
+    c->kind_feed = sim_engine_kind(e, on_feed, c);
+    c->kind_timeout = sim_engine_kind(e, card_on_timeout, c);
+    c->kind_deliver = sim_engine_kind(e, card_on_deliver, c);
+}
+
+static bool make_pools(struct card *c) {
+    const struct card_config *g = &c->config;
+    uint32_t packets = (uint32_t)(g->l2_packet_bytes / UNIT_BYTES);
+    uint32_t tasks = (uint32_t)(g->clusters * g->cluster_tasks), buckets = 1;
+    while (buckets < 2 * g->queues)
+        buckets *= 2;
+    c->bucket_mask = buckets - 1;
+    c->packet = calloc(packets, sizeof *c->packet);
+    c->queue = calloc(g->queues, sizeof *c->queue);
+    c->bucket = malloc(buckets * sizeof *c->bucket);
+    c->task = calloc(tasks, sizeof *c->task);
+    c->command = calloc(g->clusters * g->cluster_hpus * g->hpu_commands, sizeof *c->command);
+    c->context = calloc(g->contexts, sizeof *c->context);
+    c->program = calloc(g->contexts, sizeof *c->program);
+    c->l2_packets = aligned_alloc(64, packets * UNIT_BYTES);
+    c->l2_handler = calloc(1, g->handler_bytes);
+    if (!c->packet || !c->queue || !c->bucket || !c->task || !c->command || !c->context ||
+        !c->program || !c->l2_packets || !c->l2_handler || !card_space_init(&c->l2, packets))
+        return false;
+    memset(c->l2_packets, 0, packets * UNIT_BYTES);
+    memset(c->bucket, 0xff, buckets * sizeof *c->bucket);
+    for (uint32_t i = 0; i < packets; i++)
+        c->packet[i].next = i + 1 < packets ? i + 1 : NONE;
+    for (uint32_t i = 0; i < g->queues; i++)
+        c->queue[i].chain = i + 1 < g->queues ? i + 1 : NONE;
+    for (uint32_t i = 0; i < tasks; i++)
+        c->task[i].next = i + 1 < tasks ? i + 1 : NONE;
+    return true;
+}
+
+int card_new(struct card **out, struct sim_engine *engine, const struct card_config *config,
+             const struct card_callbacks *callbacks, struct spin_error *err) {
+    *out = NULL;
+    int code = card_config_check(config, err);
+    if (code)
+        return code;
+    struct card *c = calloc(1, sizeof *c);
+    if (!c)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    c->engine = engine;
+    c->config = *config;
+    if (callbacks)
+        c->callbacks = *callbacks;
+    c->cycle = config->cycle;
+    c->clusters = (uint32_t)config->clusters;
+    c->hpus = (uint32_t)(config->clusters * config->cluster_hpus);
+    c->cells_free = (uint32_t)config->cells;
+    c->handler_high = (uint32_t)config->handler_bytes;
+    c->lru = c->requests = c->ready = LIST_EMPTY;
+    c->target[TARGET_OUTBOUND] =
+        (struct target_state){(uint32_t)config->outbound_commands, LIST_EMPTY};
+    c->target[TARGET_DMA] = (struct target_state){(uint32_t)config->dma_commands, LIST_EMPTY};
+    c->target[TARGET_DIRECT] = (struct target_state){(uint32_t)config->direct_commands, LIST_EMPTY};
+    c->target[TARGET_CLUSTER] = (struct target_state){NONE, LIST_EMPTY};
+    if (!make_pools(c))
+        code = spin_fail(err, SPIN_ENOMEM, "out of memory");
+    if (!code)
+        code = card_hpus_new(c, err);
+    if (code) {
+        card_free(c);
+        return code;
+    }
+    register_kinds(c);
+    *out = c;
+    return SPIN_OK;
+}
+
+void card_free(struct card *c) {
+    if (!c)
+        return;
+    card_contexts_free(c);
+    for (uint32_t i = 0; i < c->clusters; i++) {
+        free(c->cluster[i].l1);
+        card_space_free(&c->cluster[i].packets);
+    }
+    free(c->hpu);
+    free(c->packet);
+    free(c->queue);
+    free(c->bucket);
+    free(c->task);
+    free(c->command);
+    free(c->context);
+    free(c->program);
+    free(c->l2_packets);
+    free(c->l2_handler);
+    card_space_free(&c->l2);
+    free(c);
+}

@@ -1,0 +1,247 @@
+/* The simulated PsPIN card (ISCA'21): packets in, handlers run on its HPUs, packets, host writes
+ * and completions out, in virtual time.
+ *
+ *     struct card_config config;
+ *     card_config_preset(&config, "pspin", &err);
+ *     card_config_set(&config, "clusters=2", &err);
+ *     card_new(&card, engine, &config, &callbacks, &err);
+ *     card_add_context(card, &context, &number, &err);
+ *     card_feed(card, next_packet, user);         -- or card_inject, packet by packet
+ *     sim_run(engine, SIM_FOREVER, UINT64_MAX, &err);
+ *     card_stats(card, &stats);
+ *
+ * A message is what (context, message id) names, from its first packet to the one with `eom`. The
+ * header handler runs on its first packet before anything else of the message; the payload handler
+ * on every packet, also the first and the last; the completion handler after all of them, with the
+ * last packet. A handler that the context does not have is left out. */
+#ifndef SPIN_SIM_CARD_H
+#define SPIN_SIM_CARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "openspin.h"
+#include "sim/engine.h"
+
+/* ---- Configuration ---------------------------------------------------------------------------
+ * The parameters are the rows of card_params.def. */
+
+enum { CARD_BACKPRESSURE, CARD_DROP, CARD_MARK, CARD_KILL };
+
+struct card_config {
+#define CARD_PARAMETER(member, value, unit, min, max, what, source) uint64_t member;
+#include "sim/card_params.def"
+#undef CARD_PARAMETER
+};
+
+/* "pspin" is the only preset. */
+int card_config_preset(struct card_config *to, const char *preset, struct spin_error *err);
+/* "quantum=1", "cycle=0.5ns", "policy=drop" (backpressure, drop, mark, kill), ... */
+int card_config_set(struct card_config *to, const char *assignment, struct spin_error *err);
+/* Row i for a report; false after the last. */
+bool card_config_row(const struct card_config *of, int i, struct spin_parameter *row);
+
+/* ---- Execution contexts ---------------------------------------------------------------------- */
+
+enum card_abi {
+    CARD_PSPIN,  /* void handler(handler_args_t *args) */
+    CARD_P4SPIN, /* the signatures of spin/handler.h */
+};
+
+/* Zero means: not there, or the default. Images must outlive the card. */
+struct card_context {
+    const char *name; /* for messages; NULL: the image's path */
+    enum card_abi abi;
+    const struct spin_image *image;
+    uint32_t entry[3]; /* address by enum spin_handler_kind: header, payload, completion; 0: none */
+    uint32_t memory_bytes;   /* of L2 handler memory */
+    uint32_t memory_address; /* where; 0: the card chooses. Contexts may share it */
+    uint32_t scratch_bytes;  /* in the L1 of each cluster */
+    bool partial_copy;       /* only l1_bytes of each packet go to L1 (0: none) */
+    uint32_t l1_bytes;
+    uint8_t *host; /* host memory that the context may use; NULL: see callbacks */
+    uint64_t host_address, host_bytes;
+    uint8_t *handler_host; /* P4sPIN: the handlers' own host memory (space 1) */
+    uint64_t handler_host_bytes;
+    uint64_t watchdog_cycles;  /* 0: 1,000,000 */
+    uint64_t queue_timeout_ps; /* a message without packets for so long is given up; 0: never */
+};
+
+/* Copies what it needs. On success *number is the context's, counted from 0. */
+struct card;
+int card_add_context(struct card *card, const struct card_context *context, uint32_t *number,
+                     struct spin_error *err);
+
+/* Memory that a context's handlers see at an address: handler memory, its image's constants and
+ * data, scratchpads, L2 packets. NULL if not all of it is the context's. */
+uint8_t *card_reach(struct card *card, uint32_t context, uint32_t address, uint32_t bytes);
+/* Where it stands: cluster UINT32_MAX for handler memory, else the cluster's scratchpad. */
+uint32_t card_address(const struct card *card, uint32_t context, uint32_t cluster, uint32_t *bytes);
+
+/* ---- Packets in ------------------------------------------------------------------------------ */
+
+struct card_packet {
+    uint32_t context, message;
+    const uint8_t *bytes; /* copied */
+    uint32_t length;
+    bool eom;            /* the message's last */
+    uint64_t arrival_ps; /* at the NIC */
+    uint64_t user;       /* for feedback */
+    /* P4sPIN only: what the descriptors say. */
+    uint32_t message_bytes, offset, user_hdr_bytes, source, target;
+    uint64_t match_bits, hdr_data;
+};
+
+enum card_taken {
+    CARD_TAKEN,
+    CARD_FULL,    /* not taken: offer it again after `ready` */
+    CARD_DROPPED, /* by the policy, or because its message has failed; counted */
+};
+
+/* Offers a packet at the engine's time, which is at least arrival_ps. SPIN_EARG for one that cannot
+ * be: no such context, no bytes or more than the packet buffer in L1 can take. */
+int card_inject(struct card *card, const struct card_packet *packet, enum card_taken *taken,
+                struct spin_error *err);
+
+/* Draws packets from a source: `next` fills in the next one, in order of arrival, or returns false
+ * when there is none (card_feed may then be called again). Its bytes must stay until the next call.
+ * A packet that the card cannot take waits, and those behind it: that is the backpressure. */
+typedef bool card_source(void *user, struct card_packet *packet);
+void card_feed(struct card *card, card_source *next, void *user);
+
+/* ---- What comes out -------------------------------------------------------------------------- */
+
+struct card_out { /* a packet or message that a handler sends */
+    uint32_t context, message;
+    uint32_t command;     /* its number in spin/driver.h */
+    const uint32_t *word; /* the command's words */
+    const uint8_t *bytes; /* valid during the call */
+    uint32_t length;
+};
+
+struct card_fault {
+    uint32_t context, message, hpu;
+    enum spin_handler_kind kind;
+    enum spin_ending ending; /* SPIN_RETURNED: the message queue's timeout, or killed by policy */
+    uint32_t pc, address;
+    int32_t value; /* that the handler returned */
+};
+
+struct card_feedback {
+    uint64_t user;
+    uint32_t context, message;
+    uint64_t nic_arrival_ps, pspin_arrival_ps, completion_ps;
+    bool dropped, marked;
+};
+
+/* Rows of a trace. */
+enum card_row {
+    CARD_ROW_INBOUND,
+    CARD_ROW_HPU,
+    CARD_ROW_CLUSTER_DMA,
+    CARD_ROW_OUTBOUND,
+    CARD_ROW_HOST
+};
+
+/* Each may be NULL. They are called at their time, in the engine's order, and may call
+ * card_inject. */
+struct card_callbacks {
+    void *user;
+    void (*packet_out)(void *user, const struct card_out *out, uint64_t at_ps);
+    /* Host memory is written, or about to be read. Where the context has no `host`, these stand for
+     * it, at any address. */
+    void (*host_write)(void *user, uint32_t context, uint64_t address, const uint8_t *bytes,
+                       uint32_t length, uint64_t at_ps);
+    void (*host_read)(void *user, uint32_t context, uint64_t address, uint8_t *bytes,
+                      uint32_t length, uint64_t at_ps);
+    void (*feedback)(void *user, const struct card_feedback *feedback);
+    void (*fault)(void *user, const struct card_fault *fault, uint64_t at_ps);
+    void (*ready)(void *user); /* after CARD_FULL: there may be room again */
+    void (*span)(void *user, enum card_row row, uint32_t index, const char *name, uint64_t start_ps,
+                 uint64_t end_ps, uint32_t bytes);
+};
+
+int card_new(struct card **out, struct sim_engine *engine, const struct card_config *config,
+             const struct card_callbacks *callbacks, struct spin_error *err);
+void card_free(struct card *card);
+
+/* ---- Statistics ------------------------------------------------------------------------------ */
+
+/* A distribution: exact below 128 of its units, within 1 % above. */
+struct card_spread {
+    uint64_t count, sum, least, most, p50, p99;
+};
+
+/* A packet's way, in ps. Those of tasks count each handler run; the last two each packet. */
+#define CARD_PARTS(X)                                                                              \
+    X(WRITE, "write to L2", "arrival at the NIC to execution request")                             \
+    X(QUEUE, "scheduling", "request (or header done, or all payloads done) to cluster scheduler")  \
+    X(COPY, "copy to L1", "cluster scheduler to packet in L1")                                     \
+    X(ASSIGN, "HPU assignment", "packet in L1 to HPU driver, with the wait for an idle HPU")       \
+    X(INVOKE, "invocation", "HPU driver to first instruction")                                     \
+    X(HANDLER, "handler", "first instruction to return")                                           \
+    X(FINISH, "completion", "return to notification: doorbell, commands in flight, arbiters")      \
+    X(LATENCY, "latency", "execution request to completion notification, as in the paper")         \
+    X(TOTAL, "latency from NIC", "arrival at the NIC to completion notification")
+enum card_part {
+#define CARD_PART_ROW(name, text, what) CARD_PART_##name,
+    CARD_PARTS(CARD_PART_ROW)
+#undef CARD_PART_ROW
+        CARD_PART_COUNT
+};
+const char *card_part_name(unsigned part);
+
+struct card_handler_stats {
+    uint64_t runs, faults, instructions, cycles, commands;
+    struct card_spread spread; /* cycles of a run */
+};
+
+/* How long a unit was in use, and how long until now: their ratio is the utilisation. */
+#define CARD_UNITS(X)                                                                              \
+    X(INBOUND, "inbound engine")                                                                   \
+    X(L2_READ, "L2 packet buffer, port to the clusters")                                           \
+    X(NIC_HOST, "NIC-host interconnect, reads")                                                    \
+    X(PE, "PE interconnect")                                                                       \
+    X(OUTBOUND, "outbound engine")                                                                 \
+    X(TO_HOST, "host interface, to the host")                                                      \
+    X(FROM_HOST, "host interface, from the host")
+enum card_unit {
+#define CARD_UNIT_ROW(name, text) CARD_UNIT_##name,
+    CARD_UNITS(CARD_UNIT_ROW)
+#undef CARD_UNIT_ROW
+        CARD_UNIT_COUNT
+};
+const char *card_unit_name(unsigned unit);
+
+struct card_stats {
+    /* Every packet taken is completed, dropped (its message failed) or in flight. `refused` were
+     * dropped before they were taken. */
+    uint64_t taken, completed, dropped, in_flight, refused, marked, full;
+    uint64_t bytes_taken, bytes_completed;
+    uint64_t messages_begun, messages_completed, messages_failed;
+    uint64_t faults, watchdog_faults, queue_timeouts, kills;
+    uint64_t packets_out, bytes_out, host_writes, host_write_bytes, host_reads, host_read_bytes;
+    uint64_t first_arrival_ps, first_completion_ps, last_completion_ps;
+    /* Bytes completed after the first completion, over the time since: the rate of the completion
+     * notifications, as the paper measures it (figure 8). In Mbit/s. */
+    uint64_t throughput_mbit;
+    struct card_spread part[CARD_PART_COUNT];
+    struct card_handler_stats handler[3]; /* by enum spin_handler_kind */
+    uint64_t unit_busy_ps[CARD_UNIT_COUNT], cluster_dma_busy_ps, hpu_busy_ps; /* sums */
+    uint64_t elapsed_ps;                /* first arrival to the last completion */
+    uint32_t hpus_used, most_hpus_busy; /* that ran anything; at one time */
+    uint64_t most_l2_bytes;             /* of the packet buffer in use at one time */
+    uint64_t l1_accesses, conflict_cycles, remote_accesses, remote_wait_cycles, icache_misses;
+    uint64_t digest; /* of completions, outputs and faults, with their times */
+};
+void card_stats(const struct card *card, struct card_stats *stats);
+/* The part of elapsed time that an HPU was at work, in ps. */
+uint64_t card_hpu_busy_ps(const struct card *card, uint32_t hpu);
+/* The cycle of an engine time, and of the last completion. */
+uint64_t card_cycles(const struct card *card);
+/* 0 when no packet is in flight and none waits: what a run should end with; else the error says
+ * what is stuck. */
+int card_idle(const struct card *card, struct spin_error *err);
+
+#endif

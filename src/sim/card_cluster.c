@@ -1,0 +1,193 @@
+/* Cluster scheduler (ISCA'21 section III-B2): takes tasks while there is room in L1, has their
+ * packets copied, gives them to idle HPUs, and sends completions through the two arbiters. */
+#include <string.h>
+
+#include "sim/card_private.h"
+
+/* How much of the packet goes to L1. */
+static uint32_t copied_bytes(const struct card *c, const struct packet *p) {
+    const struct card_context *set = &c->context[p->context].set;
+    return set->partial_copy && set->l1_bytes < p->length ? set->l1_bytes : p->length;
+}
+
+/* From the L2 packet buffer through its second port, which the clusters share, by the cluster's
+ * DMA engine. Both are busy for the data's cycles; the latency is longer. */
+static void copy_to_l1(struct card *c, struct task *t, const struct packet *p) {
+    struct cluster *cl = &c->cluster[t->cluster];
+    if (!t->l1_bytes) {
+        t->copied_ps = t->cluster_ps;
+        return;
+    }
+    uint64_t beats = card_beats(c, t->l1_bytes), busy = beats * c->cycle;
+    uint64_t start = card_max(t->cluster_ps, card_max(cl->dma_free_ps, c->l2_read_free_ps));
+    cl->dma_free_ps = c->l2_read_free_ps = start + busy;
+    cl->dma_busy_ps += busy;
+    c->stats.unit_busy_ps[CARD_UNIT_L2_READ] += busy;
+    t->copied_ps =
+        start + card_max(c->config.copy_least, c->config.copy_latency + beats) * c->cycle;
+    memcpy(cl->l1 + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom, card_packet_bytes(c, p),
+           t->l1_bytes);
+    card_span(c, CARD_ROW_CLUSTER_DMA, t->cluster, "packet to L1", start, start + busy,
+              t->l1_bytes);
+}
+
+bool card_cluster_take(struct card *c, uint32_t cluster, uint32_t packet) {
+    struct cluster *cl = &c->cluster[cluster];
+    const struct packet *p = &c->packet[packet];
+    if (cl->tasks == c->config.cluster_tasks)
+        return false;
+    uint32_t bytes = copied_bytes(c, p);
+    /* P4sPIN's descriptors stand in a unit before the packet. */
+    uint32_t headroom = c->context[p->context].set.abi == CARD_P4SPIN ? HEADROOM : 0;
+    uint32_t units = (headroom + bytes + UNIT_BYTES - 1) / UNIT_BYTES;
+    uint32_t unit = card_space_take(&cl->packets, units ? units : 1);
+    if (unit == NONE)
+        return false;
+    uint32_t i = c->free_task;
+    struct task *t = &c->task[i];
+    c->free_task = t->next;
+    *t = (struct task){.packet = packet,
+                       .queue = p->queue,
+                       .context = p->context,
+                       .kind = p->kind,
+                       .cluster = cluster,
+                       .l1_unit = unit,
+                       .headroom = headroom,
+                       .l1_bytes = bytes,
+                       .ready_ps = p->ready_ps,
+                       .cluster_ps = c->now_ps + (c->config.request_latency - 1) * c->cycle};
+    cl->tasks++;
+    copy_to_l1(c, t, p);
+    card_event(c, t->copied_ps, c->kind_ready, i, 0);
+    return true;
+}
+
+void card_on_ready(void *context, const struct sim_event *event) {
+    struct card *c = context;
+    c->now_ps = event->at_ps;
+    uint32_t cluster = c->task[event->with.u32[0]].cluster;
+    LIST_PUSH(c->task, &c->cluster[cluster].ready, event->with.u32[0]);
+    card_assign(c, cluster);
+}
+
+static void invoke(struct card *c, struct card_hpu *h, uint32_t task, uint64_t assigned_ps) {
+    struct task *t = &c->task[task];
+    t->hpu = h->index;
+    t->assigned_ps = assigned_ps;
+    t->start_ps = assigned_ps + c->config.invoke_cycles * c->cycle;
+    h->task = task;
+    h->state = CORE_INVOKED;
+    h->begun_ps = assigned_ps;
+    if (!h->used)
+        c->stats.hpus_used++;
+    h->used = true;
+    if (++c->hpus_busy > c->stats.most_hpus_busy)
+        c->stats.most_hpus_busy = c->hpus_busy;
+    card_event(c, t->start_ps, c->kind_run, h->index, 0);
+}
+
+/* The idle HPU with the lowest number, one a cycle. */
+void card_assign(struct card *c, uint32_t cluster) {
+    struct cluster *cl = &c->cluster[cluster];
+    uint32_t n = (uint32_t)c->config.cluster_hpus;
+    struct card_hpu *first = &c->hpu[cluster * n];
+    for (uint32_t i = 0; i < n && cl->ready.head != NONE; i++) {
+        if (first[i].state != CORE_IDLE)
+            continue;
+        uint32_t task = cl->ready.head;
+        LIST_POP(c->task, &cl->ready);
+        uint64_t at = card_max(c->now_ps, cl->assign_free_ps) + c->config.assign_cycles * c->cycle;
+        cl->assign_free_ps = at;
+        invoke(c, &first[i], task, at);
+    }
+}
+
+/* Through the cluster's arbiter and the card's: each lets one pass in a cycle. */
+static void notify(struct card *c, uint32_t task) {
+    struct cluster *cl = &c->cluster[c->task[task].cluster];
+    uint64_t at = card_max(c->now_ps, cl->notify_free_ps);
+    cl->notify_free_ps = at + c->cycle;
+    at = card_max(at, c->notify_free_ps);
+    c->notify_free_ps = at + c->cycle;
+    card_event(c, at + c->config.notify_latency * c->cycle, c->kind_complete, task, 0);
+}
+
+/* The HPU goes on to the next task, for which the driver need not wake it. */
+static void next_task(struct card *c, struct card_hpu *h) {
+    struct cluster *cl = &c->cluster[h->cluster];
+    h->state = CORE_IDLE;
+    if (cl->ready.head == NONE)
+        return;
+    uint32_t task = cl->ready.head;
+    LIST_POP(c->task, &cl->ready);
+    invoke(c, h, task, c->now_ps);
+}
+
+void card_on_doorbell(void *context, const struct sim_event *event) {
+    struct card *c = context;
+    c->now_ps = event->at_ps;
+    struct card_hpu *h = &c->hpu[event->with.u32[0]];
+    struct task *t = &c->task[h->task];
+    t->ended = true;
+    h->busy_ps += c->now_ps - h->begun_ps;
+    c->hpus_busy--;
+    card_span(c, CARD_ROW_HPU, h->index, c->context[t->context].set.name, h->begun_ps, c->now_ps,
+              t->l1_bytes);
+    if (!t->commands) {
+        notify(c, h->task);
+        next_task(c, h);
+    } else if (h->finishing++ < c->config.hpu_completions) {
+        next_task(c, h);
+    } else {
+        h->state = CORE_STALLED; /* the driver can buffer no more */
+    }
+}
+
+/* The last command of a task has its response; if the handler has ended, so has the task. */
+void card_command_over(struct card *c, uint32_t task) {
+    struct task *t = &c->task[task];
+    if (--t->commands || !t->ended)
+        return;
+    notify(c, task);
+    struct card_hpu *h = &c->hpu[t->hpu];
+    h->finishing--;
+    if (h->state == CORE_STALLED)
+        next_task(c, h);
+}
+
+static void record(struct card *c, const struct task *t) {
+    uint64_t cycle = c->cycle;
+    spread_add(&c->part[CARD_PART_QUEUE], (t->cluster_ps - t->ready_ps) / cycle);
+    spread_add(&c->part[CARD_PART_COPY], (t->copied_ps - t->cluster_ps) / cycle);
+    spread_add(&c->part[CARD_PART_ASSIGN], (t->assigned_ps - t->copied_ps) / cycle);
+    spread_add(&c->part[CARD_PART_INVOKE], (t->start_ps - t->assigned_ps) / cycle);
+    spread_add(&c->part[CARD_PART_HANDLER], (t->end_ps - t->start_ps) / cycle);
+    spread_add(&c->part[CARD_PART_FINISH], (c->now_ps - t->end_ps) / cycle);
+}
+
+static void tell_fault(struct card *c, const struct task *t) {
+    c->stats.faults++;
+    c->stats.handler[t->kind].faults++;
+    c->stats.watchdog_faults += t->fault.ending == SPIN_ENDED_BUDGET;
+    card_digest(c, c->now_ps, (uint64_t)t->fault.pc << 32 | t->fault.ending);
+    if (c->callbacks.fault)
+        c->callbacks.fault(c->callbacks.user, &t->fault, c->now_ps);
+}
+
+void card_on_complete(void *context, const struct sim_event *event) {
+    struct card *c = context;
+    c->now_ps = event->at_ps;
+    uint32_t i = event->with.u32[0];
+    struct task t = c->task[i];
+    record(c, &t);
+    card_space_give(&c->cluster[t.cluster].packets, t.l1_unit);
+    c->cluster[t.cluster].tasks--;
+    c->task[i].next = c->free_task;
+    c->free_task = i;
+    if (t.faulted)
+        tell_fault(c, &t);
+    card_task_done(c, &t);
+    card_admit(c);
+    card_kick_dispatcher(c);
+    card_offer_room(c);
+}

@@ -1,0 +1,201 @@
+/* Execution contexts: an image's program and data, memory, and what the host gave. Images are all
+ * linked at the same addresses; each context has its own copy of constants and data, and the card
+ * accounts for their sum. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "sim/card_private.h"
+
+#define DEFAULT_WATCHDOG 1000000u
+
+static uint32_t round64(uint32_t n) {
+    return (n + 63) & ~63u;
+}
+
+static int find_program(struct card *c, const struct spin_image *image, uint32_t *number,
+                        struct spin_error *err) {
+    for (uint32_t i = 0; i < c->programs; i++)
+        if (c->program[i].image == image) {
+            *number = i;
+            return SPIN_OK;
+        }
+    uint32_t bytes = image->code.bytes;
+    if (bytes > c->config.program_bytes - c->program_used)
+        return spin_fail(err, SPIN_ELIMIT,
+                         "%s: %u bytes of code, the card has %llu of %llu bytes of program memory "
+                         "left",
+                         image->path, bytes,
+                         (unsigned long long)(c->config.program_bytes - c->program_used),
+                         (unsigned long long)c->config.program_bytes);
+    struct program *p = &c->program[c->programs];
+    *p = (struct program){.image = image};
+    p->code = hpu_code_new(image->code.content, image->code.address, bytes, HPU_TIMED,
+                           &hpu_timing_ri5cy, image->limits.with_float);
+    bool good = p->code != NULL;
+    for (uint32_t i = 0; i < c->clusters && good; i++)
+        good = (p->icache[i] = hpu_icache_new(p->code)) != NULL;
+    if (!good) {
+        for (uint32_t i = 0; i < c->clusters; i++)
+            hpu_icache_free(p->icache[i]);
+        hpu_code_free(p->code);
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    }
+    c->program_used += bytes;
+    *number = c->programs++;
+    return SPIN_OK;
+}
+
+static int check(const struct card *c, const struct card_context *set, struct spin_error *err) {
+    const struct spin_image *im = set->image;
+    if (c->contexts == c->config.contexts)
+        return spin_fail(err, SPIN_ELIMIT, "the card has room for %u contexts", c->contexts);
+    if (!im)
+        return spin_fail(err, SPIN_EARG, "an execution context needs an image");
+    for (int i = 0; i < 3; i++)
+        if (set->entry[i] && (set->entry[i] < im->code.address ||
+                              set->entry[i] - im->code.address >= im->code.bytes))
+            return spin_fail(err, SPIN_EARG, "%s: no code at 0x%x", im->path, set->entry[i]);
+    if (set->host && set->host_address + set->host_bytes < set->host_address)
+        return spin_fail(err, SPIN_EARG, "%s: the host memory wraps around", im->path);
+    return SPIN_OK;
+}
+
+/* From the top of L2 handler memory down; images' data stand at the bottom. */
+static int give_memory(struct card *c, struct context *x, struct spin_error *err) {
+    const struct spin_image *im = x->set.image;
+    uint32_t image_bytes = round64(im->constants.bytes) + round64(im->data.bytes);
+    uint32_t left = c->handler_high - c->handler_low, bytes = round64(x->set.memory_bytes);
+    bool fixed = x->set.memory_address != 0;
+    if (image_bytes > left ||
+        (!fixed && (bytes < x->set.memory_bytes || bytes > left - image_bytes)))
+        return spin_fail(err, SPIN_ELIMIT,
+                         "%s: %u bytes of constants and data and %u bytes of handler memory, the "
+                         "card has %u bytes of L2 handler memory left",
+                         im->path, image_bytes, x->set.memory_bytes, left);
+    x->memory_address = MAP_L2_HANDLER + c->handler_high - bytes;
+    if (fixed) {
+        uint64_t at = x->set.memory_address;
+        if (at < MAP_L2_HANDLER || at % 8 ||
+            at + x->set.memory_bytes > MAP_L2_HANDLER + c->config.handler_bytes)
+            return spin_fail(err, SPIN_EARG,
+                             "%s: %u bytes of handler memory at 0x%x are not in L2 handler memory, "
+                             "or not at a multiple of 8",
+                             im->path, x->set.memory_bytes, x->set.memory_address);
+        x->memory_address = x->set.memory_address;
+    } else {
+        c->handler_high -= bytes;
+    }
+    c->handler_low += image_bytes;
+    return SPIN_OK;
+}
+
+static int give_scratch(struct card *c, struct context *x, struct spin_error *err) {
+    uint32_t start = MAP_L1_PACKETS + (uint32_t)c->config.l1_packet_bytes;
+    uint32_t heaps = x->set.abi == CARD_P4SPIN ? MAP_CLUSTER_HPUS * HEAP_BYTES : 0;
+    if (heaps > c->heap_bytes)
+        c->heap_bytes = heaps;
+    uint32_t room = MAP_L1_SIZE - start - c->heap_bytes, bytes = round64(x->set.scratch_bytes);
+    uint32_t used = c->cluster[0].scratch_used, left = used < room ? room - used : 0;
+    if (used > room || bytes > left || bytes < x->set.scratch_bytes)
+        return spin_fail(err, SPIN_ELIMIT,
+                         "%s: scratchpad of %u bytes, each L1 has %u of %u bytes left",
+                         x->set.image->path, x->set.scratch_bytes, left, room);
+    x->scratch_offset = start + used;
+    for (uint32_t i = 0; i < c->clusters; i++)
+        c->cluster[i].scratch_used += bytes;
+    return SPIN_OK;
+}
+
+/* A copy whose place modulo 64 is the handler's: atomics and the window table need it. */
+static uint8_t *copy_segment(const struct image_segment *s) {
+    uint32_t skew = s->address & 63;
+    uint8_t *block = aligned_alloc(64, round64(s->bytes + skew) + 64u);
+    if (!block)
+        return NULL;
+    memset(block, 0, round64(s->bytes + skew) + 64u);
+    if (s->filled)
+        memcpy(block + skew, s->content, s->filled);
+    return block + skew;
+}
+
+static void free_segment(uint8_t *copy, const struct image_segment *s) {
+    if (copy)
+        free(copy - (s->address & 63));
+}
+
+int card_add_context(struct card *c, const struct card_context *set, uint32_t *number,
+                     struct spin_error *err) {
+    int code = check(c, set, err);
+    struct context *x = &c->context[c->contexts];
+    if (code)
+        return code;
+    *x = (struct context){.set = *set};
+    if (!x->set.watchdog_cycles)
+        x->set.watchdog_cycles = DEFAULT_WATCHDOG;
+    if (!x->set.name)
+        x->set.name = set->image->path;
+    if ((code = find_program(c, set->image, &x->program, err)) || (code = give_memory(c, x, err)) ||
+        (code = give_scratch(c, x, err)))
+        return code;
+    x->constants = copy_segment(&set->image->constants);
+    x->data = copy_segment(&set->image->data);
+    if (!x->constants || !x->data) {
+        free_segment(x->constants, &set->image->constants);
+        free_segment(x->data, &set->image->data);
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    }
+    *number = c->contexts++;
+    return SPIN_OK;
+}
+
+void card_contexts_free(struct card *c) {
+    for (uint32_t i = 0; i < c->contexts; i++) {
+        free_segment(c->context[i].constants, &c->context[i].set.image->constants);
+        free_segment(c->context[i].data, &c->context[i].set.image->data);
+    }
+    for (uint32_t i = 0; i < c->programs; i++) {
+        for (uint32_t k = 0; k < c->clusters; k++)
+            hpu_icache_free(c->program[i].icache[k]);
+        hpu_code_free(c->program[i].code);
+    }
+}
+
+uint32_t card_scratch_address(const struct card *c, uint32_t context, uint32_t cluster) {
+    return MAP_L1_BASE + cluster * MAP_L1_STRIDE + c->context[context].scratch_offset;
+}
+
+uint32_t card_address(const struct card *c, uint32_t context, uint32_t cluster, uint32_t *bytes) {
+    const struct context *x = &c->context[context];
+    if (cluster == UINT32_MAX) {
+        *bytes = x->set.memory_bytes;
+        return x->memory_address;
+    }
+    *bytes = cluster < c->clusters ? x->set.scratch_bytes : 0;
+    return card_scratch_address(c, context, cluster);
+}
+
+static bool within(uint32_t base, uint32_t size, uint32_t address, uint32_t bytes) {
+    return address - base <= size && bytes <= size - (address - base);
+}
+
+uint8_t *card_reach(struct card *c, uint32_t context, uint32_t address, uint32_t bytes) {
+    if (context >= c->contexts)
+        return NULL;
+    const struct context *x = &c->context[context];
+    const struct spin_image *im = x->set.image;
+    if (within(im->constants.address, im->constants.bytes, address, bytes))
+        return x->constants + (address - im->constants.address);
+    if (within(im->data.address, im->data.bytes, address, bytes))
+        return x->data + (address - im->data.address);
+    if (within(x->memory_address, x->set.memory_bytes, address, bytes))
+        return c->l2_handler + (address - MAP_L2_HANDLER);
+    for (uint32_t i = 0; i < c->clusters; i++) {
+        uint32_t base = card_scratch_address(c, context, i);
+        if (within(base, x->set.scratch_bytes, address, bytes))
+            return c->cluster[i].l1 + x->scratch_offset + (address - base);
+    }
+    if (within(MAP_L2_PACKETS, (uint32_t)c->config.l2_packet_bytes, address, bytes))
+        return c->l2_packets + (address - MAP_L2_PACKETS);
+    return NULL;
+}

@@ -1,0 +1,322 @@
+/* The HPU driver's registers (spin/driver.h). What the rest of the card must see in order (ISSUE,
+ * WAIT, TEST) is done when the engine has come to the HPU's local time: until then the access is
+ * refused, and repeated at that time. */
+#include <string.h>
+
+#include "sim/card_private.h"
+#include "spin/driver.h"
+
+static enum hpu_access bad_command(struct card_hpu *h) {
+    h->hpu.fault = HPU_FAULT_COMMAND;
+    return HPU_ACCESS_FAULT;
+}
+
+/* True when the engine is at the HPU's local time. */
+static bool in_step(struct card_hpu *h) {
+    h->sync = h->hpu.cycles * h->card->cycle > h->card->now_ps;
+    return !h->sync;
+}
+
+/* ---- Checking commands ----------------------------------------------------------------------- */
+
+static struct command *slots_of(const struct card_hpu *h) {
+    return &h->card->command[h->index * h->card->config.hpu_commands];
+}
+
+/* Host memory of the context, by address. Without any, the callbacks stand for it. */
+static bool reach_host(struct card_hpu *h, struct command *m, uint64_t address, uint32_t length) {
+    const struct card_context *set = &h->card->context[h->context].set;
+    m->host_address = address;
+    m->length = length;
+    if (!set->host)
+        return !set->host_bytes;
+    uint64_t offset = address - set->host_address;
+    if (offset > set->host_bytes || length > set->host_bytes - offset)
+        return false;
+    m->host = set->host + offset;
+    return true;
+}
+
+/* P4sPIN: by offset in space 0, the match entry's memory, or 1, the handlers'. */
+static bool reach_space(struct card_hpu *h, struct command *m, uint32_t space, uint32_t offset,
+                        uint32_t length) {
+    const struct card_context *set = &h->card->context[h->context].set;
+    if (space == 0)
+        return reach_host(h, m, set->host_address + offset, length);
+    m->host_address = offset;
+    m->length = length;
+    if (space != 1 || !set->handler_host || offset > set->handler_host_bytes ||
+        length > set->handler_host_bytes - offset)
+        return false;
+    m->host = set->handler_host + offset;
+    return true;
+}
+
+static enum hpu_access local(struct card_hpu *h, uint8_t **to, uint32_t address, uint32_t length,
+                             bool write) {
+    *to = hpu_reach(&h->hpu, address, length, write);
+    return *to ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
+}
+
+static enum hpu_access check_host_atomic(struct card_hpu *h, struct command *m) {
+    const uint32_t *w = m->word;
+    bool add = m->number == SPIN_COMMAND_DMA_FETCH_ADD;
+    /* Types by the numbers of Portals: 32-bit integers are 4 and 5, 64-bit ones 7 and 8. */
+    uint32_t bytes = !add || w[3] == 7 || w[3] == 8 ? 8 : w[3] == 4 || w[3] == 5 ? 4 : 0;
+    if (!bytes || w[0] % bytes || !reach_space(h, m, w[4], w[0], bytes) || !m->host)
+        return bad_command(h);
+    return local(h, &m->local, add ? w[2] : w[1], add ? 4 : 8, true);
+}
+
+/* Fills in where the command's bytes are, or says why not. */
+static enum hpu_access check(struct card_hpu *h, struct command *m) {
+    const uint32_t *w = m->word;
+    uint64_t address = (uint64_t)w[0] << 32 | w[1];
+    switch (m->number) {
+    case SPIN_COMMAND_DMA_TO_HOST:
+    case SPIN_COMMAND_DMA_FROM_HOST:
+        m->target = TARGET_DMA;
+        m->to_host = m->number == SPIN_COMMAND_DMA_TO_HOST;
+        if (!reach_space(h, m, w[3], m->to_host ? w[1] : w[0], w[2]))
+            return bad_command(h);
+        return local(h, &m->local, m->to_host ? w[0] : w[1], w[2], !m->to_host);
+    case SPIN_COMMAND_HOST_DMA_TO:
+    case SPIN_COMMAND_HOST_DMA_FROM:
+        m->target = TARGET_DMA;
+        m->to_host = m->number == SPIN_COMMAND_HOST_DMA_TO;
+        if (!reach_host(h, m, address, w[3]))
+            return bad_command(h);
+        return local(h, &m->local, w[2], w[3], !m->to_host);
+    case SPIN_COMMAND_HOST_WRITE:
+        m->target = TARGET_DIRECT;
+        return reach_host(h, m, address, 8) ? HPU_ACCESS_OK : bad_command(h);
+    case SPIN_COMMAND_DMA_CAS:
+    case SPIN_COMMAND_DMA_FETCH_ADD:
+        m->target = TARGET_DMA;
+        return check_host_atomic(h, m);
+    case SPIN_COMMAND_LOCAL_DMA:
+        m->target = TARGET_CLUSTER;
+        m->length = w[2];
+        if (w[3] > 1)
+            return bad_command(h);
+        if (local(h, &m->local, w[w[3]], w[2], false) != HPU_ACCESS_OK)
+            return HPU_ACCESS_FAULT;
+        return local(h, &m->other, w[!w[3]], w[2], true);
+    case SPIN_COMMAND_NIC_SEND:
+        m->length = w[1];
+        return local(h, &m->local, w[0], w[1], false);
+    case SPIN_COMMAND_RDMA_PUT:
+        m->length = w[2];
+        return local(h, &m->local, w[1], w[2], false);
+    case SPIN_COMMAND_PUT_FROM_DEVICE:
+    case SPIN_COMMAND_ATOMIC_FROM_DEVICE:
+        m->length = w[1];
+        return local(h, &m->local, w[0], w[1], false);
+    case SPIN_COMMAND_PUT_FROM_HOST:
+    case SPIN_COMMAND_ATOMIC_FROM_HOST:
+        return reach_space(h, m, 0, w[0], w[1]) ? HPU_ACCESS_OK : bad_command(h);
+    case SPIN_COMMAND_GET_TO_HOST: /* a request: no data with it */
+        return reach_space(h, m, 0, w[0], w[1]) ? (m->length = 0, m->host = NULL, HPU_ACCESS_OK)
+                                                : bad_command(h);
+    case SPIN_COMMAND_GET_TO_DEVICE:
+        return hpu_reach(&h->hpu, w[0], w[1], true) ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
+    }
+    return bad_command(h);
+}
+
+/* ---- Commands that the driver does by itself: the context's counter, atomics in the card ------
+ */
+
+static uint64_t pair(const uint32_t *word) {
+    return word[0] | (uint64_t)word[1] << 32;
+}
+
+static enum hpu_access do_atomic(struct card_hpu *h, uint32_t number) {
+    const uint32_t *w = h->word;
+    uint64_t value, expected = pair(&w[1]), swap = pair(&w[3]);
+    uint8_t *at = w[0] % 8 ? NULL : hpu_reach(&h->hpu, w[0], 8, true);
+    if (!at)
+        return HPU_ACCESS_FAULT;
+    memcpy(&value, at, 8);
+    if (number == SPIN_COMMAND_CAS) {
+        h->result = value == expected;
+        if (h->result)
+            memcpy(at, &swap, 8);
+        return HPU_ACCESS_OK;
+    }
+    uint8_t *before = hpu_reach(&h->hpu, w[1], 8, true);
+    if (!before)
+        return HPU_ACCESS_FAULT;
+    uint64_t sum = value + pair(&w[2]);
+    memcpy(at, &sum, 8);
+    memcpy(before, &value, 8);
+    return HPU_ACCESS_OK;
+}
+
+static enum hpu_access do_counter(struct card_hpu *h, uint32_t number) {
+    uint64_t *counter = h->card->context[h->context].counter;
+    for (int i = 0; i < 2 && number != SPIN_COMMAND_CT_GET; i++)
+        counter[i] = (number == SPIN_COMMAND_CT_INC ? counter[i] : 0) + h->word[i];
+    if (number != SPIN_COMMAND_CT_GET)
+        return HPU_ACCESS_OK;
+    uint8_t *event = hpu_reach(&h->hpu, h->word[0], 8, true);
+    if (!event)
+        return HPU_ACCESS_FAULT;
+    for (int i = 0; i < 2; i++) {
+        uint32_t value = (uint32_t)counter[i];
+        memcpy(event + 4 * i, &value, 4);
+    }
+    return HPU_ACCESS_OK;
+}
+
+/* ---- Registers ------------------------------------------------------------------------------- */
+
+static enum hpu_access issue(struct card_hpu *h, uint32_t number) {
+    struct card *c = h->card;
+    if (!in_step(h))
+        return HPU_ACCESS_WAIT;
+    if (number >= SPIN_COMMAND_CT_INC && number <= SPIN_COMMAND_FETCH_ADD) {
+        h->result = ++h->issued;
+        return number >= SPIN_COMMAND_CAS ? do_atomic(h, number) : do_counter(h, number);
+    }
+    struct command m = {.in_use = true,
+                        .target = TARGET_OUTBOUND,
+                        .number = (uint8_t)number,
+                        .hpu = h->index,
+                        .task = h->task};
+    memcpy(m.word, h->word, sizeof m.word);
+    enum hpu_access good = number < 256 ? check(h, &m) : bad_command(h);
+    if (good != HPU_ACCESS_OK)
+        return good;
+    if (h->in_flight == c->config.hpu_commands) {
+        h->waits_for = NONE;
+        return HPU_ACCESS_WAIT;
+    }
+    if (!card_command_room(c, m.target)) {
+        h->waits_for = 0;
+        LIST_PUSH(c->hpu, &c->target[m.target].blocked, h->index);
+        return HPU_ACCESS_WAIT;
+    }
+    m.handle = h->result = ++h->issued;
+    struct command *slot = slots_of(h);
+    while (slot->in_use)
+        slot++;
+    *slot = m;
+    h->in_flight++;
+    c->task[h->task].commands++;
+    card_command_start(c, slot);
+    return HPU_ACCESS_OK;
+}
+
+static bool is_complete(const struct card_hpu *h, uint32_t handle) {
+    const struct command *slot = slots_of(h);
+    for (uint32_t i = 0; i < h->card->config.hpu_commands; i++)
+        if (slot[i].in_use && slot[i].handle == handle && slot[i].task == h->task)
+            return false;
+    return true;
+}
+
+static enum hpu_access wait_or_test(struct card_hpu *h, uint32_t handle, bool wait) {
+    if (handle == 0 || handle > h->issued)
+        return bad_command(h); /* nothing of that handle was ever started */
+    if (!in_step(h))
+        return HPU_ACCESS_WAIT;
+    bool complete = is_complete(h, handle);
+    if (wait && !complete) {
+        h->waits_for = handle;
+        return HPU_ACCESS_WAIT;
+    }
+    h->result = complete;
+    return HPU_ACCESS_OK;
+}
+
+static enum hpu_access allocate(struct card_hpu *h, uint32_t bytes) {
+    uint32_t left = HEAP_BYTES - h->heap_used, rounded = (bytes + 7) & ~7u;
+    bool p4 = h->card->context[h->context].set.abi == CARD_P4SPIN;
+    h->result = 0;
+    if (p4 && bytes <= left && rounded <= left) {
+        h->result = h->heap_address + h->heap_used;
+        h->heap_used += rounded;
+    }
+    return HPU_ACCESS_OK;
+}
+
+static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t size, uint32_t value) {
+    struct card_hpu *h = (struct card_hpu *)hpu;
+    if (size != 4)
+        return HPU_ACCESS_FAULT;
+    if (offset >= SPIN_REG_WORD && offset < SPIN_REG_WORD + 4 * SPIN_WORDS) {
+        h->word[(offset - SPIN_REG_WORD) / 4] = value;
+        return HPU_ACCESS_OK;
+    }
+    switch (offset) {
+    case SPIN_REG_ISSUE:
+        return issue(h, value);
+    case SPIN_REG_WAIT:
+        return wait_or_test(h, value, true);
+    case SPIN_REG_TEST:
+        return wait_or_test(h, value, false);
+    case SPIN_REG_ALLOCATE:
+        return allocate(h, value);
+    }
+    return HPU_ACCESS_FAULT;
+}
+
+/* The task's registers from 0x00 to 0x4c, in the order of pspin.md's task_t. */
+static uint32_t task_register(const struct card_hpu *h, uint32_t offset) {
+    const struct card *c = h->card;
+    const struct task *t = &c->task[h->task];
+    const struct packet *p = &c->packet[t->packet];
+    const struct context *x = &c->context[t->context];
+    uint32_t l2 = MAP_L2_PACKETS + p->l2_unit * UNIT_BYTES;
+    if (offset >= 0x18 && offset < 0x38) {
+        uint32_t i = (offset - 0x18) / 4 % SCRATCHPADS;
+        if (i >= c->clusters || !x->set.scratch_bytes)
+            return 0;
+        return offset < 0x28 ? card_scratch_address(c, t->context, i) : x->set.scratch_bytes;
+    }
+    switch (offset) {
+    case 0x00:
+        return x->set.entry[t->kind];
+    case 0x08:
+        return x->memory_address;
+    case 0x0c:
+        return x->set.memory_bytes;
+    case 0x10: /* where nothing is copied, the packet is where it lies */
+        return t->l1_bytes ? MAP_L1_BASE + t->cluster * MAP_L1_STRIDE + MAP_L1_PACKETS +
+                                 t->l1_unit * UNIT_BYTES + t->headroom
+                           : l2;
+    case 0x14:
+        return p->length;
+    case 0x38:
+        return (uint32_t)(x->set.host_address >> 32);
+    case 0x3c:
+        return (uint32_t)x->set.host_address;
+    case 0x40:
+        return x->set.host_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)x->set.host_bytes;
+    case 0x44:
+        return l2;
+    case 0x48:
+        return c->queue[t->queue].home;
+    case 0x4c:
+        return p->message;
+    }
+    return 0;
+}
+
+static enum hpu_access load(struct hpu *hpu, uint32_t offset, uint32_t size, uint32_t *value) {
+    const struct card_hpu *h = (const struct card_hpu *)hpu;
+    if (size != 4)
+        return HPU_ACCESS_FAULT;
+    if (offset < 0x50) {
+        *value = task_register(h, offset);
+        return HPU_ACCESS_OK;
+    }
+    if (offset == SPIN_REG_RESULT || offset == SPIN_REG_ALLOCATE) {
+        *value = h->result;
+        return HPU_ACCESS_OK;
+    }
+    return HPU_ACCESS_FAULT;
+}
+
+const struct hpu_device card_device = {.load = load, .store = store};

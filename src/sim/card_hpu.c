@@ -1,0 +1,294 @@
+/* The HPUs: what a handler is given, and its execution in slices.
+ *
+ * Design notes. An HPU runs ahead of the engine for up to a quantum, until it does something that
+ * the card must see in order: then the driver has the access repeated when the engine has come to
+ * that time (card_driver.c). What others see of its stores is early by less than a quantum, which
+ * only handlers that race can tell.
+ *
+ * Contention is charged after each slice, from the accesses that it made. L1: statistical. An
+ * access meets one of another HPU of the cluster in its bank with the probability of that HPU's
+ * accesses a cycle over the banks, and loses every second time. Expected cycles add up in fixed
+ * point, so they are exact in the long run and the same on every machine. Remote memory: each port
+ * lets one access pass in a cycle; a slice reserves as many cycles as it made accesses, and an HPU
+ * that is ahead of its reservations waits. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "sim/card_private.h"
+#include "spin/driver.h"
+
+#define HEADER_BYTES  40u /* ptl_header_t without the user header */
+#define PAYLOAD_BYTES 16u /* ptl_payload_t */
+#define ARGS_BYTES    16u /* handler_args_t */
+
+int card_hpus_new(struct card *c, struct spin_error *err) {
+    c->hpu = aligned_alloc(_Alignof(struct card_hpu), c->hpus * sizeof *c->hpu);
+    if (!c->hpu)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    memset(c->hpu, 0, c->hpus * sizeof *c->hpu);
+    for (uint32_t i = 0; i < c->hpus; i++) {
+        struct card_hpu *h = &c->hpu[i];
+        h->card = c;
+        h->index = i;
+        h->cluster = i / (uint32_t)c->config.cluster_hpus;
+        h->context = NONE;
+    }
+    for (uint32_t i = 0; i < c->clusters; i++) {
+        struct cluster *cl = &c->cluster[i];
+        cl->ready = LIST_EMPTY;
+        cl->l1 = aligned_alloc(64, MAP_L1_SIZE);
+        if (!cl->l1 ||
+            !card_space_init(&cl->packets, (uint32_t)(c->config.l1_packet_bytes / UNIT_BYTES)))
+            return spin_fail(err, SPIN_ENOMEM, "out of memory");
+        memset(cl->l1, 0, MAP_L1_SIZE);
+    }
+    return SPIN_OK;
+}
+
+/* ---- What the handler is given --------------------------------------------------------------- */
+
+static uint32_t core_of(const struct card_hpu *h) {
+    return h->index % (uint32_t)h->card->config.cluster_hpus;
+}
+
+/* The windows of a context: the same order on every HPU, so that the guesses in the code hold. */
+static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) {
+    struct context *x = &c->context[number];
+    struct hpu *u = &h->hpu;
+    struct program *program = &c->program[x->program];
+    const struct spin_image *im = program->image;
+    struct cluster *cl = &c->cluster[h->cluster];
+    uint32_t stack = MAP_L1_RUNTIME + core_of(h) * MAP_STACK_SIZE;
+    h->context = number;
+    hpu_init(u, program->code, h->index);
+    u->icache = program->icache[h->cluster];
+    u->device = &card_device;
+    h->packet_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L1);
+    hpu_add_window(u, MAP_L1_ALIAS + stack, MAP_STACK_SIZE, cl->l1 + stack, true, HPU_REGION_L1);
+    if (im->constants.bytes)
+        hpu_add_window(u, im->constants.address, im->constants.bytes, x->constants, false,
+                       HPU_REGION_L2_HANDLER);
+    if (im->data.bytes)
+        hpu_add_window(u, im->data.address, im->data.bytes, x->data, true, HPU_REGION_L2_HANDLER);
+    if (x->set.memory_bytes)
+        hpu_add_window(u, x->memory_address, x->set.memory_bytes,
+                       c->l2_handler + (x->memory_address - MAP_L2_HANDLER), true,
+                       HPU_REGION_L2_HANDLER);
+    for (uint32_t i = 0; i < c->clusters && i < SCRATCHPADS && x->set.scratch_bytes; i++)
+        hpu_add_window(u, card_scratch_address(c, number, i), x->set.scratch_bytes,
+                       c->cluster[i].l1 + x->scratch_offset, true,
+                       i == h->cluster ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1);
+    h->l2_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L2_PACKETS);
+    if (x->set.abi == CARD_P4SPIN) {
+        uint32_t heap = MAP_L1_SIZE - (core_of(h) + 1) * HEAP_BYTES;
+        h->heap_address = MAP_L1_BASE + h->cluster * MAP_L1_STRIDE + heap;
+        hpu_add_window(u, h->heap_address, HEAP_BYTES, cl->l1 + heap, true, HPU_REGION_L1);
+    }
+}
+
+static void move_window(struct hpu_window *w, uint32_t base, uint8_t *host, uint32_t bytes) {
+    w->base = base;
+    w->host = host;
+    hpu_size_window(w, bytes, true);
+}
+
+static uint32_t packet_address(const struct task *t) {
+    return MAP_L1_BASE + t->cluster * MAP_L1_STRIDE + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES +
+           t->headroom;
+}
+
+static void put32(uint8_t *at, uint32_t value) {
+    memcpy(at, &value, 4);
+}
+static void put64(uint8_t *at, uint64_t value) {
+    memcpy(at, &value, 8);
+}
+
+/* void handler(handler_args_t *args): the arguments on the stack, the task in the HPU driver. */
+static void pspin_arguments(struct card *c, struct card_hpu *h) {
+    uint32_t top = MAP_L1_RUNTIME + (core_of(h) + 1) * MAP_STACK_SIZE - ARGS_BYTES;
+    uint8_t *args = c->cluster[h->cluster].l1 + top;
+    put32(args, MAP_DRIVER + SPIN_REG_MEMORY_ADDRESS); /* a task_t begins there */
+    put32(args + 4, h->index);
+    put32(args + 8, h->cluster);
+    put32(args + 12, core_of(h));
+    h->hpu.x[2] = h->hpu.x[10] = MAP_L1_ALIAS + top;
+}
+
+/* The descriptors of spin/handler.h, directly before the data they describe; as the rig does. */
+static void p4spin_arguments(struct card *c, struct card_hpu *h, const struct task *t) {
+    const struct packet *p = &c->packet[t->packet];
+    const struct context *x = &c->context[t->context];
+    const struct queue *q = &c->queue[t->queue];
+    struct hpu *u = &h->hpu;
+    uint32_t address = packet_address(t), before = p->user_hdr_bytes;
+    uint8_t *packet =
+        c->cluster[t->cluster].l1 + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
+    uint32_t state = x->set.scratch_bytes
+                         ? card_scratch_address(c, t->context, q->home % SCRATCHPADS)
+                         : x->memory_address;
+    if (t->kind == SPIN_HEADER_HANDLER) {
+        uint8_t *d = packet - HEADER_BYTES;
+        put32(d, 0); /* a put */
+        put32(d + 4, p->message_bytes ? p->message_bytes : p->length);
+        put32(d + 8, p->target);
+        put32(d + 12, p->source);
+        put64(d + 16, p->match_bits);
+        put64(d + 24, p->hdr_data);
+        put64(d + 32, 0);
+        u->x[10] = address - HEADER_BYTES;
+        u->x[11] = state;
+    } else if (t->kind == SPIN_PAYLOAD_HANDLER) {
+        before = before < t->l1_bytes ? before : t->l1_bytes;
+        uint8_t *d = packet + before - PAYLOAD_BYTES;
+        put32(d, p->length - before);
+        put32(d + 4, p->offset);
+        put64(d + 8, 0);
+        u->x[10] = address + before - PAYLOAD_BYTES;
+        u->x[11] = state;
+    } else {
+        u->x[10] = q->dropped_bytes;
+        u->x[11] = 0;
+        u->x[12] = state;
+    }
+}
+
+static void begin(struct card *c, struct card_hpu *h) {
+    struct task *t = &c->task[h->task];
+    const struct packet *p = &c->packet[t->packet];
+    struct hpu *u = &h->hpu;
+    if (h->context != t->context)
+        switch_context(c, h, t->context);
+    const struct context *x = &c->context[t->context];
+    move_window(&u->window[h->packet_window], packet_address(t) - t->headroom,
+                c->cluster[t->cluster].l1 + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES,
+                t->headroom + t->l1_bytes);
+    move_window(&u->window[h->l2_window], MAP_L2_PACKETS + p->l2_unit * UNIT_BYTES,
+                card_packet_bytes(c, p), p->length);
+    u->cycles = c->now_ps / c->cycle;
+    u->instret = 0;
+    uint32_t stack_top = MAP_L1_ALIAS + MAP_L1_RUNTIME + (core_of(h) + 1) * MAP_STACK_SIZE;
+    hpu_start(u, x->set.entry[t->kind], stack_top, x->set.watchdog_cycles);
+    if (x->set.abi == CARD_P4SPIN)
+        p4spin_arguments(c, h, t);
+    else
+        pspin_arguments(c, h);
+    h->issued = h->result = h->heap_used = 0;
+    memset(h->word, 0, sizeof h->word);
+}
+
+/* ---- Contention ------------------------------------------------------------------------------ */
+
+struct accesses {
+    uint64_t l1, remote, port[2];
+};
+
+static struct accesses count_accesses(struct hpu *u) {
+    struct accesses a = {0};
+    for (uint32_t i = 0; i < u->windows; i++) {
+        struct hpu_window *w = &u->window[i];
+        uint64_t n = (uint64_t)w->loads + w->stores;
+        w->loads = w->stores = 0;
+        if (w->region == HPU_REGION_L1) {
+            a.l1 += n;
+            continue;
+        }
+        a.remote += n;
+        if (w->region != HPU_REGION_REMOTE_L1)
+            a.port[w->region == HPU_REGION_L2_PACKETS] += n;
+    }
+    return a;
+}
+
+static void set_rate(struct card *c, struct card_hpu *h, uint64_t rate) {
+    struct cluster *cl = &c->cluster[h->cluster];
+    cl->rate_sum += (uint32_t)rate - h->rate;
+    h->rate = (uint32_t)rate;
+}
+
+static uint64_t l1_conflicts(struct card *c, struct card_hpu *h, uint64_t n, uint64_t cycles) {
+    uint64_t others = c->cluster[h->cluster].rate_sum - h->rate;
+    h->conflict += n * others / (2 * c->config.l1_banks);
+    set_rate(c, h, cycles ? (n << 16) / cycles : 0);
+    uint64_t stall = h->conflict >> 16;
+    h->conflict &= 0xffff;
+    c->stats.l1_accesses += n;
+    c->stats.conflict_cycles += stall;
+    return stall;
+}
+
+/* Reserves n accesses from `start` on; how much later than `end` the last one is. */
+static uint64_t reserve(struct card *c, uint64_t *free_ps, uint64_t n, uint64_t start,
+                        uint64_t end) {
+    *free_ps = card_max(*free_ps, start) + n * c->cycle / c->config.pe_accesses;
+    return n && *free_ps > end ? *free_ps - end : 0;
+}
+
+static void contend(struct card *c, struct card_hpu *h, uint64_t from) {
+    struct hpu *u = &h->hpu;
+    struct accesses a = count_accesses(u);
+    uint64_t cycles = u->cycles - from, stall = l1_conflicts(c, h, a.l1, cycles);
+    if (a.remote) {
+        uint64_t start = from * c->cycle, end = u->cycles * c->cycle;
+        uint64_t late = reserve(c, &c->cluster[h->cluster].pe_free_ps, a.remote, start, end);
+        for (int i = 0; i < 2; i++)
+            late = card_max(late, reserve(c, &c->pe_free_ps[i], a.port[i], start, end));
+        stall += late / c->cycle;
+        c->stats.remote_accesses += a.remote;
+        c->stats.remote_wait_cycles += late / c->cycle;
+        c->stats.unit_busy_ps[CARD_UNIT_PE] += a.remote * c->cycle / c->config.pe_accesses;
+    }
+    u->cycles += stall;
+}
+
+/* ---- Slices ---------------------------------------------------------------------------------- */
+
+static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
+    struct task *t = &c->task[h->task];
+    struct hpu *u = &h->hpu;
+    struct card_handler_stats *s = &c->stats.handler[t->kind];
+    t->end_ps = u->cycles * c->cycle;
+    t->value = (int32_t)u->x[10];
+    if (stop == HPU_FAULTED) {
+        t->faulted = true;
+        t->fault = (struct card_fault){.context = t->context,
+                                       .message = c->packet[t->packet].message,
+                                       .hpu = h->index,
+                                       .kind = (enum spin_handler_kind)t->kind,
+                                       .ending = (enum spin_ending)u->fault,
+                                       .pc = u->pc,
+                                       .address = u->fault_address};
+    }
+    uint64_t cycles = (t->end_ps - t->start_ps) / c->cycle;
+    s->runs++;
+    s->instructions += u->instret;
+    s->cycles += cycles;
+    s->commands += h->issued;
+    spread_add(&c->handler_cycles[t->kind], cycles);
+    set_rate(c, h, 0);
+    h->state = CORE_ENDED;
+    card_event(c, t->end_ps + c->config.doorbell_cycles * c->cycle, c->kind_doorbell, h->index, 0);
+}
+
+void card_on_run(void *context, const struct sim_event *event) {
+    struct card *c = context;
+    c->now_ps = event->at_ps;
+    struct card_hpu *h = &c->hpu[event->with.u32[0]];
+    struct hpu *u = &h->hpu;
+    if (h->state == CORE_INVOKED)
+        begin(c, h);
+    h->state = CORE_RUNNING;
+    u->cycles = c->now_ps / c->cycle; /* it may have waited */
+    h->sync = false;
+    uint64_t from = u->cycles;
+    enum hpu_stop stop =
+        c->config.quantum == 1 ? hpu_step(u) : hpu_run(u, from + c->config.quantum);
+    contend(c, h, from);
+    if (stop == HPU_DONE || stop == HPU_FAULTED)
+        end_task(c, h, stop);
+    else if (stop == HPU_WAITING && !h->sync)
+        h->state = CORE_BLOCKED; /* a response or a free place wakes it */
+    else
+        card_event(c, u->cycles * c->cycle, c->kind_run, h->index, 0);
+}

@@ -1,0 +1,304 @@
+/* Inside the simulated card. The files follow the packet:
+ *   card.c          inbound engine: injection, the L2 packet buffer, release
+ *   card_queue.c    message queues and task dispatcher
+ *   card_cluster.c  cluster scheduler: copy to L1, assignment, completion
+ *   card_hpu.c      HPUs: windows, arguments, slices of execution, contention
+ *   card_driver.c   the HPU driver's registers and the commands
+ *   card_command.c  the command unit: outbound engine, DMA, HostDirect
+ *   card_context.c  execution contexts
+ *   card_stats.c, card_params.c
+ *
+ * Design notes. Everything lives in pools made by card_new; links between entries are indices, so
+ * no address enters the order of events. Units that serve one thing at a time (ports, engines,
+ * arbiters) are the time at which they are free again: who comes reserves from there on, in the
+ * engine's order. Times inside the card are whole cycles, held in picoseconds. */
+#ifndef SPIN_SIM_CARD_PRIVATE_H
+#define SPIN_SIM_CARD_PRIVATE_H
+
+#include "hpu/hpu.h"
+#include "hpu/image.h"
+#include "sim/card.h"
+
+#define NONE          UINT32_MAX
+#define UNIT_BYTES    64u /* of the packet buffers */
+#define HEADROOM      64u /* before a packet in L1: P4sPIN's descriptors */
+#define MAX_CLUSTERS  16u
+#define SCRATCHPADS   4u /* that a task can name */
+#define HEAP_BYTES    4096u
+#define COMMAND_WORDS 12u
+
+/* A buffer of 64-byte units: next fit, so that what was freed last is used last. */
+struct card_space {
+    uint16_t *length; /* [unit]: of the allocation that begins there */
+    uint64_t *taken;  /* a bit a unit */
+    uint32_t units, cursor, used, most;
+};
+bool card_space_init(struct card_space *space, uint32_t units);
+void card_space_free(struct card_space *space);
+uint32_t card_space_take(struct card_space *space, uint32_t units); /* NONE: no room */
+void card_space_give(struct card_space *space, uint32_t start);
+
+struct list {
+    uint32_t head, tail;
+};
+
+struct packet {
+    uint32_t next; /* in whichever list it is */
+    uint32_t context, message, queue;
+    uint32_t length, l2_unit;
+    uint8_t kind; /* of the task that it waits for */
+    bool eom, marked, has_cell;
+    uint64_t arrival_ps, request_ps, ready_ps, user;
+    /* P4sPIN */
+    uint32_t message_bytes, offset, user_hdr_bytes, source, target;
+    uint64_t match_bits, hdr_data;
+};
+
+enum queue_state { QUEUE_FREE, QUEUE_NEW, QUEUE_HEADER, QUEUE_OPEN, QUEUE_COMPLETION };
+
+enum payload_action { PAYLOAD_HANDLE, PAYLOAD_DELIVER, PAYLOAD_DROP };
+
+struct queue {
+    enum queue_state state;
+    bool failed, eom_taken, eom_here, aged; /* aged: in the list of least recent use */
+    enum payload_action payload;            /* by the header handler's return code */
+    uint32_t context, message, home;
+    uint32_t writing, pending; /* packets: on their way to L2; requested and not finished */
+    uint32_t last;             /* the packet that the completion handler gets */
+    uint32_t dropped_bytes;
+    struct list waiting; /* packets that wait for the header handler */
+    uint32_t chain;      /* next in the hash bucket, or next free */
+    uint32_t older, younger;
+    uint64_t touched_ps;
+};
+
+struct task {
+    uint32_t next;
+    uint32_t packet, queue, context;
+    uint8_t kind;
+    bool faulted, ended;
+    int32_t value;
+    uint32_t cluster, hpu;
+    uint32_t l1_unit, l1_bytes, headroom; /* bytes of the packet in L1, and before it */
+    uint32_t commands;                    /* in flight */
+    uint64_t ready_ps, cluster_ps, copied_ps, assigned_ps, start_ps, end_ps;
+    uint64_t start_instret;
+    struct card_fault fault;
+};
+
+struct cluster {
+    uint8_t *l1;
+    struct card_space packets;
+    uint32_t tasks;
+    struct list ready; /* packet in L1, no HPU yet */
+    uint64_t dma_free_ps, assign_free_ps, command_free_ps, notify_free_ps;
+    uint64_t dma_busy_ps;
+    uint32_t rate_sum; /* L1 accesses a cycle of the running HPUs, in 1/65536 */
+    uint64_t pe_free_ps;
+    uint32_t scratch_used;
+};
+
+enum target { TARGET_OUTBOUND, TARGET_DMA, TARGET_DIRECT, TARGET_CLUSTER, TARGETS };
+
+struct command {
+    bool in_use;
+    uint8_t target, number;
+    uint32_t handle, hpu, task;
+    uint32_t word[COMMAND_WORDS];
+    uint8_t *local;
+    uint8_t *other; /* of a local DMA: the destination */
+    uint8_t *host;  /* NULL: the callbacks' */
+    uint64_t host_address;
+    uint32_t length;
+    bool to_host;
+};
+
+enum core_state { CORE_IDLE, CORE_INVOKED, CORE_RUNNING, CORE_BLOCKED, CORE_ENDED, CORE_STALLED };
+
+struct card_hpu {
+    struct hpu hpu; /* first: the device finds its card through it */
+    struct card *card;
+    enum core_state state;
+    uint32_t index, cluster, task;
+    uint32_t context; /* whose windows are set */
+    uint32_t packet_window, l2_window;
+    uint32_t finishing; /* completed tasks with commands in flight */
+    /* HPU driver */
+    uint32_t word[COMMAND_WORDS], result, issued, in_flight;
+    uint32_t waits_for; /* handle, or 0; UINT32_MAX: any */
+    uint32_t next;      /* in the list of a target that is full */
+    bool sync;          /* the access is to be repeated when the engine has come there */
+    uint32_t heap_used;
+    uint32_t heap_address;
+    /* contention */
+    uint32_t rate;     /* L1 accesses a cycle of the last slice, in 1/65536 */
+    uint64_t conflict; /* owed, in 1/65536 cycles */
+    uint64_t begun_ps, busy_ps;
+    bool used;
+};
+
+struct program {
+    const struct spin_image *image;
+    struct hpu_code *code;
+    struct hpu_icache *icache[MAX_CLUSTERS];
+};
+
+struct context {
+    struct card_context set;
+    uint32_t program;
+    uint8_t *constants, *data; /* the image's, of this context */
+    uint32_t memory_address;
+    uint32_t scratch_offset; /* in each L1 */
+    uint64_t counter[2];
+};
+
+#define SPREAD_BUCKETS (128 + 64 * 34)
+struct spread {
+    uint64_t count, sum, least, most;
+    uint32_t bucket[SPREAD_BUCKETS];
+};
+void spread_add(struct spread *s, uint64_t value);
+void spread_report(const struct spread *s, uint64_t scale, struct card_spread *out);
+
+struct target_state {
+    uint32_t room;
+    struct list blocked; /* HPUs, first come first served */
+};
+
+struct card {
+    struct sim_engine *engine;
+    struct card_config config;
+    struct card_callbacks callbacks;
+    uint64_t now_ps, cycle; /* of the event being handled; ps of a cycle */
+
+    struct card_space l2;
+    uint8_t *l2_packets, *l2_handler;
+    uint32_t handler_low, handler_high; /* what is left of L2 handler memory for contexts */
+    uint32_t program_used, heap_bytes;
+
+    uint32_t clusters, hpus, contexts, programs;
+    struct cluster cluster[MAX_CLUSTERS];
+    struct card_hpu *hpu;
+    struct context *context;
+    struct program *program;
+
+    struct packet *packet;
+    uint32_t free_packet;
+    struct queue *queue;
+    uint32_t free_queue, bucket_mask, *bucket;
+    struct list lru; /* active queues with a timeout, least recently used first */
+    bool lru_armed;
+    struct list requests, ready; /* packets: without a cell; with a task to dispatch */
+    uint32_t cells_free;
+    bool dispatch_armed;
+    struct task *task;
+    uint32_t free_task;
+    struct command *command; /* [hpu][slot] */
+    struct target_state target[TARGETS];
+
+    uint64_t inbound_free_ps, dispatch_free_ps, notify_free_ps;
+    uint64_t pe_free_ps[2]; /* ports of L2 handler memory and L2 packet buffer */
+    uint64_t l2_read_free_ps, nic_host_free_ps, outbound_free_ps;
+    uint64_t to_host_free_ps, from_host_free_ps;
+
+    card_source *feed;
+    void *feed_user;
+    struct card_packet fed;
+    bool feed_armed, feed_blocked, wants_ready;
+
+    unsigned kind_request, kind_dispatch, kind_ready, kind_run, kind_doorbell, kind_complete;
+    unsigned kind_command, kind_response, kind_feed, kind_timeout, kind_deliver;
+
+    struct card_stats stats;
+    uint32_t hpus_busy;
+    struct spread part[CARD_PART_COUNT], handler_cycles[3];
+};
+
+static inline uint64_t card_max(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+/* Up to a whole cycle. */
+static inline uint64_t card_edge(const struct card *c, uint64_t ps) {
+    return (ps + c->cycle - 1) / c->cycle * c->cycle;
+}
+static inline uint32_t card_beats(const struct card *c, uint32_t bytes) {
+    return (uint32_t)((bytes + c->config.wide_bytes - 1) / c->config.wide_bytes);
+}
+static inline uint8_t *card_packet_bytes(const struct card *c, const struct packet *p) {
+    return c->l2_packets + (size_t)p->l2_unit * UNIT_BYTES;
+}
+static inline void card_event(struct card *c, uint64_t at_ps, unsigned kind, uint32_t index,
+                              uint32_t with) {
+    sim_schedule(c->engine, at_ps, kind, (union sim_payload){.u32 = {index, with}});
+}
+static inline void card_span(struct card *c, enum card_row row, uint32_t index, const char *name,
+                             uint64_t start_ps, uint64_t end_ps, uint32_t bytes) {
+    if (c->callbacks.span)
+        c->callbacks.span(c->callbacks.user, row, index, name, start_ps, end_ps, bytes);
+}
+void card_digest(struct card *c, uint64_t a, uint64_t b);
+
+/* Lists of packets, tasks and HPUs, all with a member `next`. */
+#define LIST_EMPTY ((struct list){NONE, NONE})
+#define LIST_PUSH(pool, list, i)                                                                   \
+    do {                                                                                           \
+        (pool)[i].next = NONE;                                                                     \
+        if ((list)->tail == NONE)                                                                  \
+            (list)->head = (i);                                                                    \
+        else                                                                                       \
+            (pool)[(list)->tail].next = (i);                                                       \
+        (list)->tail = (i);                                                                        \
+    } while (0)
+#define LIST_POP(pool, list)                                                                       \
+    do {                                                                                           \
+        (list)->head = (pool)[(list)->head].next;                                                  \
+        if ((list)->head == NONE)                                                                  \
+            (list)->tail = NONE;                                                                   \
+    } while (0)
+
+/* card_params.c */
+int card_config_check(const struct card_config *of, struct spin_error *err);
+
+/* card.c */
+void card_release_packet(struct card *c, uint32_t packet, bool dropped);
+void card_offer_room(struct card *c);
+
+/* card_queue.c */
+uint32_t card_queue_find(const struct card *c, uint32_t context, uint32_t message);
+uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message); /* NONE: none free */
+void card_queue_took(struct card *c, uint32_t queue, bool eom);
+void card_queue_fail(struct card *c, uint32_t queue);
+void card_task_done(struct card *c, const struct task *t);
+void card_admit(struct card *c);
+void card_kick_dispatcher(struct card *c);
+void card_on_request(void *context, const struct sim_event *event);
+void card_on_dispatch(void *context, const struct sim_event *event);
+void card_on_timeout(void *context, const struct sim_event *event);
+void card_on_deliver(void *context, const struct sim_event *event);
+
+/* card_cluster.c */
+bool card_cluster_take(struct card *c, uint32_t cluster, uint32_t packet);
+void card_assign(struct card *c, uint32_t cluster);
+void card_command_over(struct card *c, uint32_t task);
+void card_on_ready(void *context, const struct sim_event *event);
+void card_on_doorbell(void *context, const struct sim_event *event);
+void card_on_complete(void *context, const struct sim_event *event);
+
+/* card_hpu.c */
+int card_hpus_new(struct card *c, struct spin_error *err);
+void card_on_run(void *context, const struct sim_event *event);
+
+/* card_driver.c */
+extern const struct hpu_device card_device;
+
+/* card_command.c: takes what the driver has checked; false when the target has no room. */
+bool card_command_room(const struct card *c, enum target target);
+void card_command_start(struct card *c, struct command *command);
+void card_on_command(void *context, const struct sim_event *event);
+void card_on_response(void *context, const struct sim_event *event);
+
+/* card_context.c */
+uint32_t card_scratch_address(const struct card *c, uint32_t context, uint32_t cluster);
+void card_contexts_free(struct card *c);
+
+#endif

@@ -1,0 +1,436 @@
+/* Message queues and task dispatcher (ISCA'21 section III-B1).
+ *
+ * Design notes. A queue belongs to a message from its first packet's injection until everything of
+ * it is done. Its packets keep their order: the first one's header handler runs alone, those behind
+ * it wait in the queue, then all are ready in the order in which they came. The dispatcher takes
+ * ready tasks first come first served, one a cycle, and stops at one that no cluster can take.
+ *
+ * A failed queue swallows the rest of its message. When its end-of-message never comes, the queue
+ * is taken for another message as soon as there is no other one. */
+#include <string.h>
+
+#include "base/rng.h"
+#include "sim/card_private.h"
+
+/* ---- Which queue ----------------------------------------------------------------------------- */
+
+static uint32_t *bucket_of(const struct card *c, uint32_t context, uint32_t message) {
+    return &c->bucket[rng_mix((uint64_t)context << 32 | message) & c->bucket_mask];
+}
+
+uint32_t card_queue_find(const struct card *c, uint32_t context, uint32_t message) {
+    uint32_t i = *bucket_of(c, context, message);
+    while (i != NONE && (c->queue[i].message != message || c->queue[i].context != context))
+        i = c->queue[i].chain;
+    return i;
+}
+
+/* From then on a packet of that name begins another message. */
+static void unname(struct card *c, uint32_t queue) {
+    uint32_t *at = bucket_of(c, c->queue[queue].context, c->queue[queue].message);
+    while (*at != queue)
+        at = &c->queue[*at].chain;
+    *at = c->queue[queue].chain;
+}
+
+/* ---- Least recent use ------------------------------------------------------------------------ */
+
+static void age_remove(struct card *c, uint32_t i) {
+    struct queue *q = &c->queue[i];
+    if (!q->aged)
+        return;
+    q->aged = false;
+    *(q->older == NONE ? &c->lru.head : &c->queue[q->older].younger) = q->younger;
+    *(q->younger == NONE ? &c->lru.tail : &c->queue[q->younger].older) = q->older;
+}
+
+static uint64_t expires(const struct card *c, uint32_t i) {
+    return c->queue[i].touched_ps + c->context[c->queue[i].context].set.queue_timeout_ps;
+}
+
+static void arm_timeout(struct card *c) {
+    if (c->lru_armed || c->lru.head == NONE)
+        return;
+    c->lru_armed = true;
+    card_event(c, card_max(expires(c, c->lru.head), c->now_ps), c->kind_timeout, 0, 0);
+}
+
+static void age_touch(struct card *c, uint32_t i) {
+    struct queue *q = &c->queue[i];
+    q->touched_ps = c->now_ps;
+    if (!c->context[q->context].set.queue_timeout_ps)
+        return;
+    age_remove(c, i);
+    q->aged = true;
+    q->older = c->lru.tail;
+    q->younger = NONE;
+    *(c->lru.tail == NONE ? &c->lru.head : &c->queue[c->lru.tail].younger) = i;
+    c->lru.tail = i;
+    arm_timeout(c);
+}
+
+/* ---- Life of a queue ------------------------------------------------------------------------- */
+
+static void close_queue(struct card *c, uint32_t i) {
+    struct queue *q = &c->queue[i];
+    age_remove(c, i);
+    if (!q->eom_taken)
+        unname(c, i);
+    if (q->failed)
+        c->stats.messages_failed++;
+    else
+        c->stats.messages_completed++;
+    q->state = QUEUE_FREE;
+    q->chain = c->free_queue;
+    c->free_queue = i;
+    card_offer_room(c);
+}
+
+static bool has_work(const struct queue *q) {
+    return q->writing || q->pending;
+}
+
+/* A failed queue whose message has not ended: the one that has been silent for longest. */
+static uint32_t reclaim(struct card *c) {
+    uint32_t best = NONE;
+    for (uint32_t i = 0; i < c->config.queues; i++) {
+        const struct queue *q = &c->queue[i];
+        if (q->failed && !has_work(q) &&
+            (best == NONE || q->touched_ps < c->queue[best].touched_ps))
+            best = i;
+    }
+    if (best != NONE) {
+        bool wants = c->wants_ready;
+        c->wants_ready = false; /* who asks now gets it */
+        close_queue(c, best);
+        c->wants_ready = wants;
+    }
+    return c->free_queue;
+}
+
+uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message) {
+    uint32_t i = c->free_queue != NONE ? c->free_queue : reclaim(c);
+    if (i == NONE)
+        return NONE;
+    struct queue *q = &c->queue[i];
+    c->free_queue = q->chain;
+    uint32_t *bucket = bucket_of(c, context, message);
+    *q = (struct queue){.state = QUEUE_NEW,
+                        .context = context,
+                        .message = message,
+                        .home = message % c->clusters,
+                        .last = NONE,
+                        .waiting = LIST_EMPTY,
+                        .chain = *bucket,
+                        .older = NONE,
+                        .younger = NONE};
+    *bucket = i;
+    c->stats.messages_begun++;
+    return i;
+}
+
+/* A packet was taken in; or, of a failed message, the last one was seen. */
+void card_queue_took(struct card *c, uint32_t i, bool eom) {
+    struct queue *q = &c->queue[i];
+    age_touch(c, i);
+    if (eom) {
+        q->eom_taken = true;
+        unname(c, i);
+        age_remove(c, i); /* nothing more is to come */
+    }
+    if (!q->failed)
+        q->writing++;
+    else if (eom && !has_work(q))
+        close_queue(c, i);
+}
+
+static void ready(struct card *c, uint32_t packet, enum spin_handler_kind kind) {
+    struct packet *p = &c->packet[packet];
+    p->kind = (uint8_t)kind;
+    p->ready_ps = c->now_ps;
+    LIST_PUSH(c->packet, &c->ready, packet);
+    card_kick_dispatcher(c);
+}
+
+/* All packets done? Then the completion handler, or the end. */
+static void settle(struct card *c, uint32_t i) {
+    struct queue *q = &c->queue[i];
+    if (q->failed) {
+        if (q->last != NONE) {
+            card_release_packet(c, q->last, true);
+            q->last = NONE;
+        }
+        if (q->eom_taken && !has_work(q))
+            close_queue(c, i);
+        return;
+    }
+    if (!q->eom_here || has_work(q) || q->state != QUEUE_OPEN)
+        return;
+    if (q->last == NONE) {
+        close_queue(c, i);
+        return;
+    }
+    q->state = QUEUE_COMPLETION;
+    ready(c, q->last, SPIN_COMPLETION_HANDLER);
+}
+
+static void packet_over(struct card *c, uint32_t packet, bool dropped) {
+    struct packet *p = &c->packet[packet];
+    uint32_t i = p->queue;
+    struct queue *q = &c->queue[i];
+    q->pending--;
+    if (dropped)
+        q->dropped_bytes += p->length;
+    if (p->eom && !q->failed && c->context[q->context].set.entry[SPIN_COMPLETION_HANDLER])
+        q->last = packet;
+    else
+        card_release_packet(c, packet, dropped);
+    settle(c, i);
+}
+
+/* P4sPIN: the header handler left the payload to the card, which writes it to the host. */
+static void deliver(struct card *c, uint32_t packet) {
+    const struct packet *p = &c->packet[packet];
+    uint64_t start = card_max(c->now_ps, c->to_host_free_ps);
+    uint64_t busy = p->length * c->config.pcie_rate / 1000;
+    c->to_host_free_ps = start + busy;
+    c->stats.unit_busy_ps[CARD_UNIT_TO_HOST] += busy;
+    card_event(c, card_edge(c, start + busy + c->config.pcie_latency), c->kind_deliver, packet, 0);
+}
+
+void card_on_deliver(void *context, const struct sim_event *event) {
+    struct card *c = context;
+    c->now_ps = event->at_ps;
+    const struct packet *p = &c->packet[event->with.u32[0]];
+    const struct card_context *set = &c->context[p->context].set;
+    bool fits =
+        !set->host || (p->offset <= set->host_bytes && p->length <= set->host_bytes - p->offset);
+    if (set->host && fits)
+        memcpy(set->host + p->offset, card_packet_bytes(c, p), p->length);
+    if (fits && c->callbacks.host_write)
+        c->callbacks.host_write(c->callbacks.user, p->context, set->host_address + p->offset,
+                                card_packet_bytes(c, p), p->length, c->now_ps);
+    c->stats.host_writes += fits;
+    c->stats.host_write_bytes += fits ? p->length : 0;
+    packet_over(c, event->with.u32[0], !fits);
+    card_offer_room(c);
+}
+
+static void payload(struct card *c, uint32_t packet) {
+    struct packet *p = &c->packet[packet];
+    const struct queue *q = &c->queue[p->queue];
+    if (q->payload == PAYLOAD_DELIVER)
+        deliver(c, packet);
+    else if (q->payload == PAYLOAD_DROP)
+        packet_over(c, packet, true);
+    else if (c->context[p->context].set.entry[SPIN_PAYLOAD_HANDLER])
+        ready(c, packet, SPIN_PAYLOAD_HANDLER);
+    else
+        packet_over(c, packet, false);
+}
+
+static void open_payloads(struct card *c, uint32_t queue, uint32_t first) {
+    struct queue *q = &c->queue[queue];
+    struct list waiting = q->waiting;
+    q->waiting = LIST_EMPTY;
+    q->state = QUEUE_OPEN;
+    payload(c, first);
+    while (waiting.head != NONE) {
+        uint32_t packet = waiting.head;
+        LIST_POP(c->packet, &waiting);
+        payload(c, packet);
+    }
+}
+
+static void give_cell(struct card *c, uint32_t packet) {
+    if (c->packet[packet].has_cell)
+        c->cells_free++;
+    c->packet[packet].has_cell = false;
+}
+
+/* The message is lost: what waits is dropped, what runs runs to its end. */
+void card_queue_fail(struct card *c, uint32_t i) {
+    struct queue *q = &c->queue[i];
+    if (q->failed)
+        return;
+    q->failed = true;
+    while (q->waiting.head != NONE) {
+        uint32_t packet = q->waiting.head;
+        LIST_POP(c->packet, &q->waiting);
+        give_cell(c, packet);
+        q->pending--;
+        card_release_packet(c, packet, true);
+    }
+    settle(c, i);
+}
+
+void card_on_timeout(void *context, const struct sim_event *event) {
+    struct card *c = context;
+    c->now_ps = event->at_ps;
+    c->lru_armed = false;
+    uint32_t i = c->lru.head;
+    if (i != NONE && expires(c, i) <= c->now_ps) {
+        struct queue *q = &c->queue[i];
+        age_remove(c, i);
+        if (q->failed) { /* its faults were told */
+            q->eom_taken = true;
+            unname(c, i);
+            settle(c, i);
+        } else {
+            c->stats.queue_timeouts++;
+            if (c->callbacks.fault)
+                c->callbacks.fault(c->callbacks.user,
+                                   &(struct card_fault){.context = q->context,
+                                                        .message = q->message,
+                                                        .hpu = NONE,
+                                                        .kind = SPIN_OTHER_FUNCTION},
+                                   c->now_ps);
+            card_digest(c, c->now_ps, q->message);
+            q->eom_taken = true; /* the queue is reset: what still comes is another message */
+            unname(c, i);
+            card_queue_fail(c, i);
+        }
+        card_admit(c);
+        card_offer_room(c);
+    }
+    arm_timeout(c);
+}
+
+/* ---- Execution requests ---------------------------------------------------------------------- */
+
+static void admit(struct card *c, uint32_t packet) {
+    struct packet *p = &c->packet[packet];
+    struct queue *q = &c->queue[p->queue];
+    q->writing--;
+    q->pending++;
+    if (q->failed) {
+        q->pending--;
+        uint32_t queue = p->queue;
+        card_release_packet(c, packet, true);
+        settle(c, queue);
+        return;
+    }
+    p->has_cell = true;
+    c->cells_free--;
+    q->eom_here |= p->eom;
+    if (q->state == QUEUE_NEW) {
+        if (c->context[q->context].set.entry[SPIN_HEADER_HANDLER]) {
+            q->state = QUEUE_HEADER;
+            ready(c, packet, SPIN_HEADER_HANDLER);
+        } else {
+            open_payloads(c, p->queue, packet);
+        }
+    } else if (q->state == QUEUE_HEADER) {
+        LIST_PUSH(c->packet, &q->waiting, packet);
+    } else {
+        payload(c, packet);
+    }
+}
+
+/* Those that wait for a cell: called wherever one may have become free. */
+void card_admit(struct card *c) {
+    while (c->requests.head != NONE && c->cells_free) {
+        uint32_t packet = c->requests.head;
+        LIST_POP(c->packet, &c->requests);
+        admit(c, packet);
+    }
+}
+
+void card_on_request(void *context, const struct sim_event *event) {
+    struct card *c = context;
+    c->now_ps = event->at_ps;
+    LIST_PUSH(c->packet, &c->requests, event->with.u32[0]);
+    card_admit(c);
+    card_offer_room(c); /* packets without a handler, or of a failed message, are gone already */
+}
+
+/* ---- Dispatcher ------------------------------------------------------------------------------ */
+
+void card_kick_dispatcher(struct card *c) {
+    if (c->dispatch_armed || c->ready.head == NONE)
+        return;
+    c->dispatch_armed = true;
+    uint64_t earliest = c->packet[c->ready.head].ready_ps + c->cycle;
+    card_event(c, card_max(card_max(earliest, c->dispatch_free_ps), c->now_ps), c->kind_dispatch, 0,
+               0);
+}
+
+/* The home cluster, else the least loaded that can take it. */
+static bool place(struct card *c, uint32_t packet) {
+    uint32_t home = c->queue[c->packet[packet].queue].home, tried = 1u << home;
+    if (card_cluster_take(c, home, packet))
+        return true;
+    for (uint32_t n = 1; n < c->clusters; n++) {
+        uint32_t best = NONE;
+        for (uint32_t i = 0; i < c->clusters; i++)
+            if (!(tried >> i & 1) && (best == NONE || c->cluster[i].tasks < c->cluster[best].tasks))
+                best = i;
+        tried |= 1u << best;
+        if (card_cluster_take(c, best, packet))
+            return true;
+    }
+    return false;
+}
+
+void card_on_dispatch(void *context, const struct sim_event *event) {
+    struct card *c = context;
+    c->now_ps = event->at_ps;
+    c->dispatch_armed = false;
+    while (c->ready.head != NONE) { /* those of failed messages cost no cycle */
+        uint32_t packet = c->ready.head, queue = c->packet[packet].queue;
+        if (!c->queue[queue].failed)
+            break;
+        LIST_POP(c->packet, &c->ready);
+        give_cell(c, packet);
+        c->queue[queue].pending--;
+        card_release_packet(c, packet, true);
+        settle(c, queue);
+    }
+    if (c->ready.head != NONE && place(c, c->ready.head)) {
+        uint32_t packet = c->ready.head;
+        LIST_POP(c->packet, &c->ready);
+        give_cell(c, packet);
+        c->dispatch_free_ps = c->now_ps + c->cycle;
+        card_kick_dispatcher(c);
+    } /* else: a completion kicks it */
+    card_admit(c);
+    card_offer_room(c);
+}
+
+/* ---- What a handler's end means for its message ---------------------------------------------- */
+
+/* Codes of spin/handler.h: what the header handler of P4sPIN wants done with the payload. */
+enum { PROCEED = 4, DROP = 6, FAIL = 8 };
+
+void card_task_done(struct card *c, const struct task *t) {
+    struct queue *q = &c->queue[t->queue];
+    bool p4 = c->context[t->context].set.abi == CARD_P4SPIN;
+    if (t->faulted || (p4 && t->value >= FAIL)) {
+        if (t->kind == SPIN_COMPLETION_HANDLER)
+            q->pending++, q->last = NONE;
+        q->pending--;
+        uint32_t packet = t->packet, queue = t->queue;
+        card_release_packet(c, packet, true);
+        card_queue_fail(c, queue);
+        if (q->state != QUEUE_FREE)
+            settle(c, queue);
+        return;
+    }
+    switch (t->kind) {
+    case SPIN_HEADER_HANDLER:
+        if (q->failed) {
+            packet_over(c, t->packet, true);
+            return;
+        }
+        if (p4 && t->value >= PROCEED)
+            q->payload = t->value >= DROP ? PAYLOAD_DROP : PAYLOAD_DELIVER;
+        open_payloads(c, t->queue, t->packet);
+        return;
+    case SPIN_PAYLOAD_HANDLER:
+        packet_over(c, t->packet, p4 && t->value >= DROP);
+        return;
+    }
+    q->last = NONE;
+    card_release_packet(c, t->packet, false);
+    close_queue(c, t->queue);
+}
