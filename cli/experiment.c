@@ -1,7 +1,6 @@
 /* openspin experiment: the figures of the papers, run again, ours beside what was published. */
 #include "cli.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -85,7 +84,7 @@ static int run_one(const struct cli_command *command, const struct experiment *e
 static int run(const struct cli_command *command, int argc, char **argv) {
     struct options o = {0};
     struct cli_list names;
-    char images[PATH_MAX];
+    struct images_folders folders;
     int status = cli_parse(command, argc, argv, &o, &names);
     if (!status && o.csv && o.json)
         status = cli_error(command, CLI_USAGE, "--csv or --json, not both");
@@ -98,8 +97,7 @@ static int run(const struct cli_command *command, int argc, char **argv) {
         else
             list();
     }
-    struct experiment_context context = {.images =
-                                             images_find(images, sizeof images) ? images : NULL};
+    struct experiment_context context = images_find(&folders);
     bool first = true;
     for (const struct experiment *e = experiments; e->id && !status; e++)
         for (int i = 0; i < names.count; i++)

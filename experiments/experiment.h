@@ -70,7 +70,9 @@ struct sheet {
 
 /* What an experiment may need from its caller. */
 struct experiment_context {
-    const char *images; /* folder of the handler images that are built with openspin; or NULL */
+    /* Folders of the handler images that are built with openspin, or NULL: the experiments' own and
+     * those of the workloads. */
+    const char *images, *workloads;
 };
 
 struct experiment {

@@ -10,8 +10,13 @@
 EXPERIMENT_RUN(dfs22_fig16);
 EXPERIMENT_RUN(pspin_fig4);
 EXPERIMENT_RUN(pspin_fig6);
+EXPERIMENT_RUN(pspin_fig8);
+EXPERIMENT_RUN(pspin_fig9);
+EXPERIMENT_RUN(pspin_fig10);
 EXPERIMENT_RUN(pspin_fig11);
+EXPERIMENT_RUN(pspin_fig12);
 EXPERIMENT_RUN(pspin_fig13);
+EXPERIMENT_RUN(pspin_latency);
 EXPERIMENT_RUN(pspin_table3);
 EXPERIMENT_RUN(sc17_fig4);
 

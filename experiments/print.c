@@ -90,9 +90,10 @@ void sheet_print(const struct experiment *experiment, const struct sheet *sheet,
     fprintf(out, "%s: %s (%s)\n\n", experiment->id, experiment->title, experiment->source);
     for (int i = 0; i < sheet->panels; i++)
         print_panel(&sheet->panel[i], out);
-    print_claims(sheet, out);
+    if (sheet->claims)
+        print_claims(sheet, out);
     for (int i = 0; i < sheet->notes; i++)
-        fprintf(out, "%s%s\n", i ? "" : "\n", sheet->note[i]);
+        fprintf(out, "%s%s\n", i || !sheet->claims ? "" : "\n", sheet->note[i]);
     sheet_verdict(sheet, line, sizeof line);
     fprintf(out, "\nverdict: %s\n", line);
 }

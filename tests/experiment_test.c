@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "experiment.h"
+#include "pspin/six.h"
 #include "rate.h"
-#include "pspin/workbench.h"
 
 static bool close_to(double a, double b) {
     return fabs(a - b) < 1e-9 * (1 + fabs(b));
@@ -151,7 +151,9 @@ TEST(no_images_is_an_error_of_one_line) {
     for (const struct experiment *e = experiments; e->id; e++) {
         struct sheet s;
         struct spin_error err = {0};
-        int code = experiment_run(e, &(struct experiment_context){.images = "/nowhere"}, &s, &err);
+        int code = experiment_run(
+            e, &(struct experiment_context){.images = "/nowhere", .workloads = "/nowhere"}, &s,
+            &err);
         if (!code) {
             sheet_free(&s);
             continue;
@@ -227,125 +229,21 @@ TEST(parts_grow_as_the_model_says) {
     CHECK_EQ(spin_area_estimate(&d, &b, &err), SPIN_EARG);
 }
 
-/* ---- kernels: against a plain computation of the same result ---- */
+/* ---- the native handlers ---- */
 
-static uint8_t *packets;
-static union kernel_state *before, *after;
-static uint8_t host[BENCH_HOST_BYTES];
-
-static const struct bench_work *prepare(const char *name) {
-    packets = realloc(packets, (size_t)BENCH_PACKETS * BENCH_PACKET_BYTES);
-    before = realloc(before, sizeof *before);
-    after = realloc(after, sizeof *after);
-    if (!packets || !before || !after)
-        TEST_FAIL("out of memory");
-    for (int k = 0; k < BENCH_KERNELS; k++)
-        if (strcmp(bench_works[k].name, name) == 0) {
-            bench_prepare(&bench_works[k], packets, before);
-            memcpy(after, before, bench_works[k].state_bytes);
-            return &bench_works[k];
+/* They compute what the workloads expect; with one worker or two they take some time. */
+TEST(six_handlers_run_natively) {
+    for (int k = 0; k < SIX; k++)
+        for (int threads = 1; threads <= 2; threads++) {
+            struct spin_error err;
+            double ns = 0;
+            if (six_on_machine(k, 512, threads, &ns, &err))
+                TEST_FAIL("%s: %s", six_names[k], err.text);
+            CHECK(ns > 0);
         }
-    TEST_FAIL("no kernel %s", name);
-}
-
-static uint8_t *packet(int i) {
-    return packets + (size_t)i * BENCH_PACKET_BYTES;
-}
-static uint32_t word_of(int i, int w) {
-    uint32_t word;
-    memcpy(&word, packet(i) + 4 * w, 4);
-    return word;
-}
-static void run_all(const struct bench_work *work) {
-    for (int i = 0; i < BENCH_PACKETS; i++)
-        work->native(packet(i), BENCH_PACKET_BYTES, after, host);
-}
-
-TEST(sums_and_counts) {
-    const struct bench_work *work = prepare("aggregate");
-    uint32_t sum = 0, vector[KERNEL_WORDS] = {0}, bin[KERNEL_BINS] = {0};
-    for (int i = 0; i < BENCH_PACKETS; i++)
-        for (int w = 0; w < BENCH_PACKET_BYTES / 4; w++)
-            sum += word_of(i, w);
-    run_all(work);
-    CHECK_EQ(after->sum, sum);
-    work = prepare("reduce");
-    for (int i = 0; i < BENCH_PACKETS; i++)
-        for (int w = 0; w < BENCH_PACKET_BYTES / 4; w++)
-            vector[w] += word_of(i, w);
-    run_all(work);
-    CHECK(memcmp(after->vector, vector, sizeof vector) == 0);
-    work = prepare("histogram");
-    uint32_t largest = 0;
-    for (int i = 0; i < BENCH_PACKETS; i++)
-        for (int w = 0; w < BENCH_PACKET_BYTES / 4; w++) {
-            CHECK(word_of(i, w) < KERNEL_BINS);
-            bin[word_of(i, w)]++;
-            largest = word_of(i, w) > largest ? word_of(i, w) : largest;
-        }
-    run_all(work);
-    CHECK(memcmp(after->bin, bin, sizeof bin) == 0);
-    CHECK_EQ(largest, 1024);
-}
-
-TEST(filtering_rewrites_known_sources_only) {
-    const struct bench_work *work = prepare("filtering");
-    int hits = 0;
-    for (int i = 0; i < BENCH_PACKETS; i++) {
-        uint8_t expected[BENCH_PACKET_BYTES];
-        uint32_t source;
-        memcpy(expected, packet(i), sizeof expected);
-        memcpy(&source, expected + KERNEL_IP_SRC, 4);
-        for (uint32_t r = 0; r < KERNEL_RULES; r++) /* not by hash: every rule is looked at */
-            if (before->rule[r].address == source && source) {
-                uint16_t port = (uint16_t)before->rule[r].port;
-                memcpy(expected + KERNEL_UDP_DST, &port, 2);
-                hits++;
-                break;
-            }
-        work->native(packet(i), BENCH_PACKET_BYTES, after, host);
-        CHECK(memcmp(packet(i), expected, sizeof expected) == 0);
-    }
-    CHECK(hits >= BENCH_PACKETS / 2 && hits < BENCH_PACKETS);
-    CHECK(memcmp(after, before, work->state_bytes) == 0);
-}
-
-/* What a read finds is what was written last, or nothing when it was evicted. */
-TEST(kvstore_returns_what_was_written) {
-    const struct bench_work *work = prepare("kvstore");
-    uint32_t last[1001] = {0}, reads_hit = 0;
-    for (int i = 0; i < BENCH_PACKETS; i++) {
-        struct kernel_request r;
-        memcpy(&r, packet(i), sizeof r);
-        CHECK(r.key >= 1 && r.key <= 1000 && r.write <= 1);
-        uint32_t hits = after->cache.hits;
-        work->native(packet(i), BENCH_PACKET_BYTES, after, host);
-        struct kernel_request answer;
-        memcpy(&answer, packet(i), sizeof answer);
-        if (r.write) {
-            last[r.key] = r.value;
-        } else if (after->cache.hits > hits) {
-            CHECK_EQ(answer.value, last[r.key]);
-            reads_hit++;
-        }
-    }
-    CHECK(reads_hit > 100);
-}
-
-TEST(strided_ddt_spreads_blocks) {
-    const struct bench_work *work = prepare("strided_ddt");
-    memset(host, 0, sizeof host);
-    work->native(packet(3), BENCH_PACKET_BYTES, after, host);
-    for (uint32_t i = 0; i < sizeof host; i++) {
-        uint32_t block = i / 512, within = i % 512;
-        bool filled = within < 256 && block < BENCH_PACKET_BYTES / 256;
-        CHECK_EQ(host[i], filled ? packet(3)[block * 256 + within] : 0);
-    }
-    free(packets);
-    free(before);
-    free(after);
-    packets = NULL;
-    before = after = NULL;
+    struct spin_error err;
+    double ns;
+    CHECK_EQ(six_on_machine(0, 512, 1000000, &ns, &err), SPIN_EARG);
 }
 
 TEST_MAIN

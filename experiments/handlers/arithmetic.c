@@ -11,7 +11,7 @@
                          ".endr\n"                                                                 \
                          "ret\n");                                                                 \
     }
-/* The loop's own three instructions are of the count: li or nothing, addi, bnez. */
+/* The loop's own two instructions are of the count; the one before it is not. */
 #define LOOP(count, turns)                                                                         \
     __attribute__((naked))                                                                         \
     __handler__ void arithmetic_##count##_ph(__attribute__((unused)) handler_args_t *args) {       \
@@ -24,6 +24,7 @@
                          "ret\n");                                                                 \
     }
 STRAIGHT(0)
+STRAIGHT(3)
 STRAIGHT(8)
 STRAIGHT(16)
 STRAIGHT(32)

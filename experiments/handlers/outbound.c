@@ -4,8 +4,7 @@
 #include <handler.h>
 #include <packets.h>
 
-/* Reads the headers in L1, where the packet was copied to, and writes them where it is sent from.
- */
+/* Reads the headers in L1, where the packet was copied to. */
 static inline __attribute__((always_inline)) void turn_round(const pkt_hdr_t *from, pkt_hdr_t *to) {
     uint32_t source = from->ip_hdr.source_id, dest = from->ip_hdr.dest_id;
     uint16_t source_port = from->udp_hdr.src_port, dest_port = from->udp_hdr.dst_port;
@@ -22,7 +21,16 @@ __handler__ void network_l1_ph(handler_args_t *args) {
     spin_send_packet(task->pkt_mem, task->pkt_mem_size, &sending);
 }
 
+/* The same work, but what is sent is the packet in L2, as it came. */
 __handler__ void network_l2_ph(handler_args_t *args) {
+    task_t *task = args->task;
+    spin_cmd_t sending;
+    turn_round(task->pkt_mem, task->pkt_mem);
+    spin_send_packet(task->l2_pkt_mem, task->pkt_mem_size, &sending);
+}
+
+/* Swapped in L2: a ping-pong whose packets are right. */
+__handler__ void network_written_ph(handler_args_t *args) {
     task_t *task = args->task;
     spin_cmd_t sending;
     turn_round(task->pkt_mem, task->l2_pkt_mem);

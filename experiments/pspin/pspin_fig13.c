@@ -46,6 +46,6 @@ int pspin_fig13(const struct experiment_context *context, struct sheet *s, struc
                 "the 4 MiB packet buffer is more than enough");
     sheet_shape(s, "B17", same, "critical times do not move when cores grow with the rate");
     sheet_note(s, "The paper's horizontal lines, the least, mean and longest handler of its figure "
-                  "12, are not drawn; pspin/fig11 has the times of our handlers.");
+                  "12, are not drawn; pspin/fig12 has the times of our handlers.");
     return SPIN_OK;
 }

@@ -15,8 +15,9 @@ static const struct {
 } flows[] = {{"network_l1_ph", "to network, from L1"},
              {"network_l2_ph", "to network, from L2"},
              {"host_l1_ph", "to host, from L1"},
-             {"host_l2_ph", "to host, from L2"}};
-enum { FLOWS = 4 };
+             {"host_l2_ph", "to host, from L2"},
+             {"network_written_ph", "to network, from L2, swapped there"}};
+enum { FLOWS = 5, PUBLISHED = 4 };
 
 /* An IPv4 header without options and a UDP header, so that there is something to swap. */
 static void headers(void *user, uint32_t i, uint8_t *packet) {
@@ -69,18 +70,27 @@ int pspin_fig9(const struct experiment_context *context, struct sheet *s, struct
         for (int f = 0; f < FLOWS; f++)
             row->value[1 + f] = gbit[f][z];
     }
-    for (int f = 0; f < FLOWS; f++) {
-        bool l1 = f % 2 == 0;
-        struct sheet_claim *c =
-            sheet_claim(s, "B12", "Gbit/s", gbit[f][0], l1 ? 200 : 400, "%s, 64 B", flows[f].title);
-        if (l1)
-            sheet_calibrated(c, "the cycles of a command that reads L1 were fitted to this");
+    for (int f = 0; f < PUBLISHED; f++) {
+        if (f % 2) {
+            sheet_bound(s, "B12", "Gbit/s", gbit[f][0], 400, false, "%s, 64 B, at least",
+                        flows[f].title);
+            continue;
+        }
+        sheet_calibrated(
+            sheet_claim(s, "B12", "Gbit/s", gbit[f][0], 200, "%s, 64 B", flows[f].title),
+            "the cycles of a command that reads L1 were fitted to this");
     }
-    for (int f = 0; f < FLOWS; f++)
+    for (int f = 0; f < PUBLISHED; f++)
         sheet_bound(s, "B12", "Gbit/s", gbit[f][3], 400, false, "%s, 512 B, at least",
                     flows[f].title);
     struct sheet_claim *c =
         sheet_claim(s, "B12", "", instructions[0], 27, "instructions of the ping-pong handler");
-    sheet_because(c, "20 to swap and 7 to send in the paper; ours with its return");
+    sheet_because(c,
+                  "20 to swap and 7 to send in the paper; another compiler, and headers that are "
+                  "read by the word");
+    sheet_note(s,
+               "From L2 the packet goes out as it came, while the handler swaps in L1. Swapped in "
+               "L2 it costs four stores through a port that takes one access a cycle: the last "
+               "column.");
     return SPIN_OK;
 }

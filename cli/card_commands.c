@@ -1,0 +1,12 @@
+/* `openspin card`: the commands on the simulated card. */
+#include "card.h"
+
+static const struct cli_command *const commands[] = {&cli_card_area, NULL};
+
+const struct cli_command cli_card = {
+    .name = "card",
+    .args = "COMMAND ...",
+    .summary = "the simulated PsPIN card",
+    .about = "The card of the ISCA'21 paper.",
+    .commands = commands,
+};
