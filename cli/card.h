@@ -39,6 +39,8 @@ struct card_options {
         "float", 0, CLI_FLAG, NULL, "the card has F", offsetof(type, field.with_float), 0, 0       \
     }
 
+extern const struct cli_command cli_card_area;
+
 struct spin_limits card_limits(const struct card_options *card);
 
 /* Loads the one operand as an image. 0, or the exit status after the line of error. */

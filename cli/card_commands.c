@@ -1,7 +1,8 @@
 /* `openspin card`: the commands on the simulated card. */
+#include "card.h"
 #include "card_run.h"
 
-static const struct cli_command *const commands[] = {&cli_card_run, NULL};
+static const struct cli_command *const commands[] = {&cli_card_run, &cli_card_area, NULL};
 
 const struct cli_command cli_card = {
     .name = "card",

@@ -19,7 +19,8 @@ struct invoke_options {
 #define INVOKE_OPTIONS(type, field)                                                                \
     INVOKE_ROW(type, field, "entry", CLI_STRING, "NAME", "the handler to run", entry, 0, 0),       \
         INVOKE_ROW(type, field, "kind", CLI_STRING, "KIND",                                        \
-                   "header, payload, completion, function or pspin (default: by name and image)", kind, 0, 0),      \
+                   "header, payload, completion, function or pspin (default: by name and image)",  \
+                   kind, 0, 0),                                                                    \
         INVOKE_ROW(type, field, "packet", CLI_STRING, "FILE", "the packet's bytes", packet, 0, 0), \
         INVOKE_ROW(type, field, "hex", CLI_STRING, "DIGITS", "the packet's bytes in hexadecimal",  \
                    hex, 0, 0),                                                                     \
@@ -37,8 +38,8 @@ struct invoke_options {
         INVOKE_ROW(type, field, "scratchpad-size", CLI_SIZE, "SIZE",                               \
                    "of a PsPIN handler, in each cluster (default none)", scratchpad_bytes, 4,      \
                    1 << 20),                                                                       \
-        INVOKE_ROW(type, field, "home-cluster", CLI_NUMBER, "N",                                   \
-                   "of the PsPIN task (default 0)", home_cluster, 0, 3),                           \
+        INVOKE_ROW(type, field, "home-cluster", CLI_NUMBER, "N", "of the PsPIN task (default 0)",  \
+                   home_cluster, 0, 3),                                                            \
         INVOKE_ROW(type, field, "flow", CLI_NUMBER, "N", "of the PsPIN task (default 0)", flow, 0, \
                    UINT32_MAX),                                                                    \
         INVOKE_ROW(type, field, "host", CLI_STRING, "FILE", "initial host memory of the ME", host, \

@@ -1,0 +1,125 @@
+/* openspin experiment: the figures of the papers, run again, ours beside what was published. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "experiment.h"
+#include "images.h"
+
+struct options {
+    const char *out;
+    bool csv, json;
+};
+
+static const struct cli_option options[] = {
+    {"out", 'o', CLI_STRING, "DIR", "write CSV, gnuplot scripts, SVG and PNG into this folder",
+     offsetof(struct options, out), 0, 0},
+    {"csv", 0, CLI_FLAG, NULL, "print CSV: each table, then the published values",
+     offsetof(struct options, csv), 0, 0},
+    {"json", 0, CLI_FLAG, NULL, "print JSON, an object for each experiment",
+     offsetof(struct options, json), 0, 0},
+    {0}};
+
+static void list(void) {
+    for (const struct experiment *e = experiments; e->id; e++)
+        printf("%-18s %s (%s)%s\n", e->id, e->title, e->source,
+               e->measured ? "; times this machine" : "");
+}
+
+/* "pspin/fig6" is itself, "pspin" all of that paper, "all" every one. */
+static bool is_meant(const struct experiment *e, const char *word) {
+    size_t length = strlen(word);
+    return strcmp(word, "all") == 0 || strcmp(word, e->id) == 0 ||
+           (strncmp(word, e->id, length) == 0 && e->id[length] == '/');
+}
+
+static int check_names(const struct cli_command *command, const struct cli_list *names) {
+    for (int i = 0; i < names->count; i++) {
+        bool known = false;
+        for (const struct experiment *e = experiments; e->id; e++)
+            known = known || is_meant(e, names->items[i]);
+        if (!known)
+            return cli_error(command, CLI_USAGE,
+                             "no experiment '%s'; 'openspin experiment' lists them",
+                             names->items[i]);
+    }
+    return 0;
+}
+
+static void print_csv(const struct experiment *e, const struct sheet *sheet) {
+    for (int i = 0; i < sheet->panels; i++) {
+        printf("# %s %s: %s\n", e->id, sheet->panel[i].name, sheet->panel[i].title);
+        sheet_print_csv(&sheet->panel[i], stdout);
+        putchar('\n');
+    }
+    printf("# %s published\n", e->id);
+    sheet_print_claims_csv(sheet, stdout);
+}
+
+static int run_one(const struct cli_command *command, const struct experiment *e,
+                   const struct experiment_context *context, const struct options *o) {
+    struct sheet sheet;
+    struct spin_error err;
+    bool plotted = true;
+    if (experiment_run(e, context, &sheet, &err))
+        return cli_report(command, &err);
+    int status = 0;
+    /* Files first: when they cannot be written, that is the one thing to say. */
+    if (o->out && sheet_write(e, &sheet, o->out, &plotted, &err))
+        status = cli_report(command, &err);
+    if (!status && o->json)
+        sheet_print_json(e, &sheet, stdout);
+    else if (!status && o->csv)
+        print_csv(e, &sheet);
+    else if (!status)
+        sheet_print(e, &sheet, stdout);
+    if (!status && o->out && !plotted)
+        fprintf(stderr, "no plots: there is no gnuplot (Debian: gnuplot-nox); %s has CSV and .gp\n",
+                o->out);
+    sheet_free(&sheet);
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv) {
+    struct options o = {0};
+    struct cli_list names;
+    struct images_folders folders;
+    int status = cli_parse(command, argc, argv, &o, &names);
+    if (!status && o.csv && o.json)
+        status = cli_error(command, CLI_USAGE, "--csv or --json, not both");
+    if (!status)
+        status = check_names(command, &names);
+    if (!status && names.count == 0) {
+        if (o.out || o.csv || o.json)
+            status =
+                cli_error(command, CLI_USAGE, "which experiment? 'openspin experiment' lists them");
+        else
+            list();
+    }
+    struct experiment_context context = images_find(&folders);
+    bool first = true;
+    for (const struct experiment *e = experiments; e->id && !status; e++)
+        for (int i = 0; i < names.count; i++)
+            if (is_meant(e, names.items[i])) {
+                if (!first && !o.json)
+                    putchar('\n');
+                first = false;
+                status = run_one(command, e, &context, &o);
+                break;
+            }
+    cli_free(command, &o, &names);
+    return status;
+}
+
+const struct cli_command cli_experiment = {
+    .name = "experiment",
+    .args = "[ID...] [--out DIR] [--csv | --json]",
+    .summary = "run the papers' figures again, ours beside published",
+    .about =
+        "Without an ID, lists the experiments. An ID is a figure (pspin/fig6), a paper (pspin)\n"
+        "or 'all'. Each prints its tables, what was published beside ours with the ratio, and\n"
+        "a verdict in one line.",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,139 @@
+/* Experiments: a figure or table of a paper, run again. Each is a row of the table in list.c.
+ *
+ * A run fills a sheet: panels (tables of numbers, each with a plot), claims (what was published,
+ * beside what we get) and notes. Printing, CSV, JSON and plots are made from the sheet alone.
+ *
+ * A published value enters a sheet only through sheet_claim and sheet_shape, which stand after the
+ * result is made: nothing that is computed reads one. */
+#ifndef OPENSPIN_EXPERIMENT_H
+#define OPENSPIN_EXPERIMENT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "openspin.h"
+
+#define SHEET_COLUMNS 12
+#define SHEET_PANELS  4
+#define SHEET_CLAIMS  32
+#define SHEET_NOTES   12
+
+struct sheet_column {
+    char name[40];
+    const char *unit;
+    int decimals;
+};
+
+struct sheet_row {
+    char label[32]; /* for panels whose first column is a name */
+    double value[SHEET_COLUMNS];
+};
+
+/* A table. Its first column is the x axis of the plot, the others are curves (or bars). */
+struct sheet_panel {
+    char name[24]; /* of its files */
+    char title[100];
+    bool log_x, log_y, by_name; /* by_name: the first column is the rows' labels, drawn as bars */
+    int every;                  /* text shows each n-th row; files have all */
+    struct sheet_column column[SHEET_COLUMNS];
+    int columns, rows, room;
+    bool too_many; /* columns */
+    struct sheet_row *row;
+};
+
+enum sheet_verdict {
+    SHEET_AGREES,
+    SHEET_DIFFERS,
+    SHEET_CALIBRATED, /* our constant was fitted to this very value: agreement proves nothing */
+    SHEET_MISSING,    /* we have no value yet */
+};
+
+/* Something published and what we get. */
+struct sheet_claim {
+    const char *id; /* in the table of published values */
+    char what[80];
+    const char *unit;
+    double ours, published; /* of a shape: 1 or 0, and 1 */
+    double tolerance;       /* largest |ratio - 1| that agrees */
+    bool is_shape;          /* a statement that holds or does not */
+    enum sheet_verdict verdict;
+    char note[240];
+};
+
+struct sheet {
+    struct sheet_panel panel[SHEET_PANELS];
+    struct sheet_claim claim[SHEET_CLAIMS];
+    char note[SHEET_NOTES][240];
+    int panels, claims, notes;
+    bool overflow, no_memory; /* asked for once, after the run */
+};
+
+/* What an experiment may need from its caller. */
+struct experiment_context {
+    /* Folders of the handler images that are built with openspin, or NULL: the experiments' own and
+     * those of the workloads. */
+    const char *images, *workloads;
+};
+
+struct experiment {
+    const char *id;     /* "pspin/fig6" */
+    const char *title;  /* one line */
+    const char *source; /* "ISCA'21 figure 6" */
+    bool measured;      /* times this machine: no two runs are the same */
+    int (*run)(const struct experiment_context *context, struct sheet *sheet,
+               struct spin_error *err);
+};
+
+/* Ended by a row without an id. */
+extern const struct experiment experiments[];
+
+/* Runs one. On an error the sheet is empty; otherwise sheet_free it. */
+int experiment_run(const struct experiment *experiment, const struct experiment_context *context,
+                   struct sheet *sheet, struct spin_error *err);
+void sheet_free(struct sheet *sheet);
+
+/* ---- filling a sheet; what does not fit is reported by experiment_run ---- */
+
+/* Within this of the published value a result agrees, unless the claim says otherwise: published
+ * numbers are rounded, and read off figures. */
+#define SHEET_WITHIN 0.10
+
+struct sheet_panel *sheet_panel(struct sheet *sheet, const char *name, const char *title);
+void sheet_column(struct sheet_panel *panel, const char *unit, int decimals, const char *format,
+                  ...) __attribute__((format(printf, 4, 5)));
+/* A new row, all its values NAN: no value. Never NULL; valid until the next row. */
+struct sheet_row *sheet_row(struct sheet *sheet, struct sheet_panel *panel, const char *label);
+/* Ours NAN: not there yet. Returns the claim, whose note says why it differs. */
+struct sheet_claim *sheet_claim(struct sheet *sheet, const char *id, const char *unit, double ours,
+                                double published, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+/* A bound: ours may be more, or (with `most`) less. Short of it by the tolerance still agrees. */
+struct sheet_claim *sheet_bound(struct sheet *sheet, const char *id, const char *unit, double ours,
+                                double published, bool most, const char *format, ...)
+    __attribute__((format(printf, 7, 8)));
+struct sheet_claim *sheet_shape(struct sheet *sheet, const char *id, bool holds, const char *format,
+                                ...) __attribute__((format(printf, 4, 5)));
+/* The claim's note; the second form also says that our model was fitted to the value. */
+void sheet_because(struct sheet_claim *claim, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void sheet_calibrated(struct sheet_claim *claim, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void sheet_note(struct sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- showing a sheet ---- */
+
+double sheet_ratio(const struct sheet_claim *claim); /* NAN when there is none */
+const char *sheet_verdict_name(enum sheet_verdict verdict);
+/* One line: how many agree, what differs, what is not there. */
+void sheet_verdict(const struct sheet *sheet, char *line, size_t room);
+void sheet_print(const struct experiment *experiment, const struct sheet *sheet, FILE *out);
+void sheet_print_csv(const struct sheet_panel *panel, FILE *out);
+void sheet_print_claims_csv(const struct sheet *sheet, FILE *out);
+void sheet_print_json(const struct experiment *experiment, const struct sheet *sheet, FILE *out);
+
+/* Writes <id>-<panel>.csv, .gp, .svg and .png for each panel and <id>-published.csv into a folder
+ * that is made if need be. Without gnuplot there is no plot, and *plotted is false. */
+int sheet_write(const struct experiment *experiment, const struct sheet *sheet, const char *folder,
+                bool *plotted, struct spin_error *err);
+
+#endif

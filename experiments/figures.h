@@ -1,0 +1,23 @@
+/* Every figure's run, for the table in list.c. */
+#ifndef OPENSPIN_EXPERIMENTS_FIGURES_H
+#define OPENSPIN_EXPERIMENTS_FIGURES_H
+
+#include "experiment.h"
+
+#define EXPERIMENT_RUN(name)                                                                       \
+    int name(const struct experiment_context *context, struct sheet *sheet, struct spin_error *err)
+
+EXPERIMENT_RUN(dfs22_fig16);
+EXPERIMENT_RUN(pspin_fig4);
+EXPERIMENT_RUN(pspin_fig6);
+EXPERIMENT_RUN(pspin_fig8);
+EXPERIMENT_RUN(pspin_fig9);
+EXPERIMENT_RUN(pspin_fig10);
+EXPERIMENT_RUN(pspin_fig11);
+EXPERIMENT_RUN(pspin_fig12);
+EXPERIMENT_RUN(pspin_fig13);
+EXPERIMENT_RUN(pspin_latency);
+EXPERIMENT_RUN(pspin_table3);
+EXPERIMENT_RUN(sc17_fig4);
+
+#endif

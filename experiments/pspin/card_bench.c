@@ -1,0 +1,120 @@
+#include "pspin/card_bench.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "images.h"
+
+static void on_out(void *user, const struct card_out *out, uint64_t at_ps) {
+    struct card_bench *b = user;
+    if (!b->packets_out)
+        b->first_out_ps = at_ps;
+    b->packets_out++;
+    b->bytes_out += out->length;
+    b->last_out_ps = at_ps;
+}
+
+static void on_fault(void *user, const struct card_fault *fault, uint64_t at_ps) {
+    struct card_bench *b = user;
+    if (!b->faults++)
+        snprintf(b->fault, sizeof b->fault, "%s at pc 0x%x, address 0x%x, after %" PRIu64 " ps",
+                 spin_ending_name(fault->ending), fault->pc, fault->address, at_ps);
+}
+
+static bool next_packet(void *user, struct card_packet *packet) {
+    struct card_bench *b = user;
+    const struct card_bench_traffic *t = &b->traffic;
+    if (b->given == t->packets)
+        return false;
+    uint32_t i = b->given++, messages = t->messages ? t->messages : 1;
+    memset(b->packet, 0, t->bytes);
+    if (t->fill)
+        t->fill(t->user, i, b->packet);
+    *packet = (struct card_packet){.context = b->context,
+                                   .message = i % messages,
+                                   .bytes = b->packet,
+                                   .length = t->bytes,
+                                   .eom = i + messages >= t->packets,
+                                   .arrival_ps = i * t->interval_ps};
+    return true;
+}
+
+static int make_card(struct card_bench *b, const struct card_bench_setup *setup,
+                     struct spin_error *err) {
+    struct card_config config;
+    struct card_callbacks callbacks = {.user = b, .packet_out = on_out, .fault = on_fault};
+    const struct spin_function *function = NULL;
+    int code = card_config_preset(&config, "pspin", err);
+    if (!code && setup->config)
+        code = card_config_set(&config, setup->config, err);
+    if (!code)
+        code = spin_image_find(b->image, setup->entry, &function, err);
+    if (code)
+        return code;
+    b->engine = sim_engine_new(err);
+    if (!b->engine)
+        return SPIN_ENOMEM;
+    code = card_new(&b->card, b->engine, &config, &callbacks, err);
+    if (code)
+        return code;
+    struct card_context context = {.abi = CARD_PSPIN,
+                                   .image = b->image,
+                                   .memory_bytes = setup->memory_bytes,
+                                   .scratch_bytes = setup->scratch_bytes,
+                                   .host = b->host,
+                                   .host_bytes = setup->host_bytes};
+    context.entry[SPIN_PAYLOAD_HANDLER] = function->address;
+    return card_add_context(b->card, &context, &b->context, err);
+}
+
+int card_bench_open(struct card_bench *b, const struct experiment_context *context,
+                    const struct card_bench_setup *setup, struct spin_error *err) {
+    *b = (struct card_bench){0};
+    int code = images_load(context, setup->image, &b->image, err);
+    if (!code && setup->host_bytes) {
+        b->host = calloc(1, setup->host_bytes);
+        if (!b->host)
+            code = spin_fail(err, SPIN_ENOMEM, "out of memory");
+    }
+    if (!code)
+        code = make_card(b, setup, err);
+    if (code)
+        card_bench_close(b);
+    return code;
+}
+
+int card_bench_run(struct card_bench *b, const struct card_bench_traffic *traffic,
+                   struct card_stats *stats, struct spin_error *err) {
+    free(b->packet);
+    b->packet = malloc(traffic->bytes ? traffic->bytes : 1);
+    if (!b->packet)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    b->traffic = *traffic;
+    b->given = 0;
+    card_feed(b->card, next_packet, b);
+    int code = sim_run(b->engine, SIM_FOREVER, UINT64_MAX, err);
+    if (!code && b->faults)
+        code = spin_fail(err, SPIN_EFORMAT, "%" PRIu64 " handlers were ended, the first: %s",
+                         b->faults, b->fault);
+    if (!code)
+        code = card_idle(b->card, err);
+    if (code)
+        return code;
+    card_stats(b->card, stats);
+    if (stats->completed != traffic->packets)
+        return spin_fail(err, SPIN_EFORMAT,
+                         "%" PRIu64 " packets of %u completed, %" PRIu64 " dropped",
+                         stats->completed, traffic->packets, stats->dropped + stats->refused);
+    return SPIN_OK;
+}
+
+void card_bench_close(struct card_bench *b) {
+    card_free(b->card);
+    sim_engine_free(b->engine);
+    spin_image_free(b->image);
+    free(b->host);
+    free(b->packet);
+    *b = (struct card_bench){0};
+}

@@ -1,0 +1,48 @@
+/* One simulated card with one execution context and a stream of packets: what the figures that need
+ * a card have in common. Deterministic. */
+#ifndef OPENSPIN_EXPERIMENTS_CARD_BENCH_H
+#define OPENSPIN_EXPERIMENTS_CARD_BENCH_H
+
+#include "experiment.h"
+#include "sim/card.h"
+
+struct card_bench_setup {
+    const char *image;  /* of the experiments' folder */
+    const char *entry;  /* payload handler */
+    const char *config; /* "quantum=1" or NULL */
+    uint32_t memory_bytes, scratch_bytes;
+    uint64_t host_bytes;
+};
+
+struct card_bench_traffic {
+    uint32_t packets, bytes;
+    uint32_t messages;    /* packets are dealt out to so many, one after the other */
+    uint64_t interval_ps; /* 0: as fast as the card takes them */
+    /* Fills in packet i, which is zero; NULL: leave it. */
+    void (*fill)(void *user, uint32_t i, uint8_t *bytes);
+    void *user;
+};
+
+struct card_bench {
+    struct sim_engine *engine;
+    struct card *card;
+    struct spin_image *image;
+    uint32_t context;
+    uint8_t *host;
+    uint64_t packets_out, bytes_out, last_out_ps, first_out_ps;
+    uint64_t faults;
+    char fault[200];
+    /* of the running stream */
+    struct card_bench_traffic traffic;
+    uint32_t given;
+    uint8_t *packet;
+};
+
+int card_bench_open(struct card_bench *b, const struct experiment_context *context,
+                    const struct card_bench_setup *setup, struct spin_error *err);
+/* Runs until the card is idle. An error when a handler was ended or a packet is stuck or lost. */
+int card_bench_run(struct card_bench *b, const struct card_bench_traffic *traffic,
+                   struct card_stats *stats, struct spin_error *err);
+void card_bench_close(struct card_bench *b);
+
+#endif

@@ -1,0 +1,138 @@
+# experiment and card area as a user drives them.
+. "$SOURCE/tests/lib/tap.sh"
+golden=$SOURCE/tests/golden
+
+check "experiment lists them" 0 '^pspin/fig6 +.*ISCA.21 figure 6' "$OPENSPIN" experiment
+listed=$("$OPENSPIN" experiment | grep -v 'times this machine' | cut -d' ' -f1)
+[ "$(printf '%s\n' "$listed" | wc -l)" -ge 6 ] && pass "several are deterministic" || fail "several are deterministic" "$listed"
+for id in $listed; do
+    same "$id prints what it did" "$golden/experiment_${id//\//_}.txt" "$OPENSPIN" experiment "$id"
+    lines=$(printf '%s\n' "$out" | grep -cE '^verdict: ([0-9]+ of [0-9]+ agree|nothing published to compare with)')
+    [ "$lines" = 1 ] && pass "$id: one line of verdict" || fail "$id: one line of verdict" "$out"
+done
+
+# --- formats
+run "$OPENSPIN" experiment pspin/fig6 --json
+printf '%s' "$out" | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+assert d["experiment"] == "pspin/fig6" and len(d["panels"]) == 2, d
+budget = d["panels"][0]
+assert [c["unit"] for c in budget["columns"]] == ["B", "ns", "ns"], budget
+assert budget["rows"][0] == [64, 81.92, 40.96], budget
+for p in d["published"]:
+    assert abs(p["ratio"] - p["ours"] / p["published"]) < 1e-3, p
+    assert (abs(p["ratio"] - 1) <= 0.1) == (p["verdict"] == "agrees"), p' && pass "--json" || fail "--json" "$out"
+run "$OPENSPIN" experiment pspin/fig4 --json
+printf '%s' "$out" | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+for row in d["panels"][0]["rows"]:
+    assert row[2] > row[1] > 0, row
+verdicts = {p["verdict"] for p in d["published"]}
+assert "calibrated" in verdicts, verdicts' && pass "what was fitted is called so" || fail "what was fitted is called so" "$out"
+check "--csv has every row" 0 '^2000,200' bash -c "'$OPENSPIN' experiment pspin/fig6 --csv | sed 's/^2000,8.2,65.5,131.1/2000,200/'"
+check "a paper's name runs all of it" 0 '^sc17/fig4:' "$OPENSPIN" experiment sc17
+run "$OPENSPIN" experiment sc17 dfs22
+[ "$(printf '%s\n' "$out" | grep -c '^verdict:')" = 2 ] && pass "two at once" || fail "two at once" "$out"
+
+# --- files
+check "--out writes" 0 '' "$OPENSPIN" experiment pspin/fig6 --out made
+"$OPENSPIN" experiment pspin/fig6 --csv | sed -n '2,7p' | head -6 >head.csv
+diff -q <(head -6 made/pspin-fig6-budget.csv) head.csv >/dev/null && pass "the CSV is the printed one" || fail "the CSV is the printed one" "$(cat made/*.csv)"
+grep -q '^B10,' made/pspin-fig6-published.csv && pass "published values as CSV" || fail "published values as CSV"
+if command -v gnuplot >/dev/null; then
+    for file in budget throughput; do
+        [ "$(head -c 8 made/pspin-fig6-$file.png | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] && pass "$file.png is a PNG" || fail "$file.png is a PNG"
+        tail -n 2 made/pspin-fig6-$file.svg | grep -q '</svg>' && pass "$file.svg is whole" || fail "$file.svg is whole"
+    done
+    # A plot that gnuplot warns about has lost something: every script runs silently.
+    "$OPENSPIN" experiment sc17 dfs22 pspin/fig4 pspin/fig8 pspin/fig9 pspin/fig10 pspin/fig12 pspin/fig13 pspin/latency pspin/table3 --out made >/dev/null
+    noise=$(cd made && for script in *.gp; do gnuplot "$script" 2>&1; done)
+    [ -z "$noise" ] && pass "gnuplot has nothing to say" || fail "gnuplot has nothing to say" "$noise"
+    mkdir odd
+    printf '#!/bin/sh\nexit 3\n' >odd/gnuplot
+    chmod +x odd/gnuplot
+    refuse "a gnuplot that fails" 1 'gnuplot cannot plot it' env PATH="$PWD/odd:$PATH" "$OPENSPIN" experiment sc17 --out bad
+    ls bad | grep -qE 'svg|png' && fail "and leaves no picture" "$(ls bad)" || pass "and leaves no picture"
+else
+    skip "plots" "no gnuplot here"
+fi
+run env PATH=/nowhere "$OPENSPIN" experiment pspin/fig13 --out without
+[ "$status" = 0 ] && [ -s without/pspin-fig13-buffer.csv ] && [ -s without/pspin-fig13-buffer.gp ] && [ ! -e without/pspin-fig13-buffer.png ] &&
+    [ "$(printf '%s\n' "$err" | wc -l)" = 1 ] && printf '%s' "$err" | grep -q 'no gnuplot' && pass "without gnuplot: CSV, script and one line" || fail "without gnuplot: CSV, script and one line" "$status" "$err" "$(ls without)"
+ls made/*part* without/*part* >/dev/null 2>&1 && fail "no part is left behind" "$(ls made without)" || pass "no part is left behind"
+
+# --- bad input
+refuse "an unknown experiment" 2 "no experiment 'pspin/fig99'" "$OPENSPIN" experiment pspin/fig99
+refuse "part of a name" 2 "no experiment 'psp'" "$OPENSPIN" experiment psp
+refuse "one known, one not" 2 "no experiment 'x'" "$OPENSPIN" experiment sc17 x
+refuse "two formats" 2 'not both' "$OPENSPIN" experiment sc17 --csv --json
+refuse "a folder and no experiment" 2 'which experiment' "$OPENSPIN" experiment --out here
+refuse "an unknown option" 2 "unknown option '--plot'" "$OPENSPIN" experiment sc17 --plot
+: >file
+refuse "a file for a folder" 1 'file: is not a folder' "$OPENSPIN" experiment sc17 --out file
+refuse "a folder in no folder" 1 'no/where: cannot make the folder: No such file' "$OPENSPIN" experiment sc17 --out no/where
+mkdir -p taken/sc17-fig4-hpus.csv
+refuse "a folder in the file's place" 1 'sc17-fig4-hpus.csv: is a directory' "$OPENSPIN" experiment sc17 --out taken
+refuse "a folder that takes no file" 1 'cannot (write|make the folder)' "$OPENSPIN" experiment sc17 --out /proc/self
+
+# --- the card: what must hold whatever the constants
+run "$OPENSPIN" experiment pspin/fig8 --json
+printf '%s' "$out" | python3 -c '
+import json, sys
+throughput, hpus = (p["rows"] for p in json.load(sys.stdin)["panels"])
+for rows, sign in ((throughput, -1), (hpus, 1)):
+    for a, b in zip(rows, rows[1:]):
+        for x, y in zip(a[1:], b[1:]):
+            assert sign * (y - x) >= -0.01 * abs(x), (a, b)   # longer handlers: no faster, no fewer HPUs
+for row in throughput:
+    for measured, bound in ((row[1], row[3]), (row[4], row[6]), (row[7], row[9])):
+        assert measured <= bound * 1.04, row                  # nor above what 32 HPUs and the interconnect can do
+assert all(1 <= n <= 32 for row in hpus for n in row[1:]), hpus' && pass "fig8 is bounded and monotone" || fail "fig8 is bounded and monotone" "$err"
+run "$OPENSPIN" experiment pspin/fig9 --json
+printf '%s' "$out" | python3 -c '
+import json, sys
+rows = json.load(sys.stdin)["panels"][0]["rows"]
+for row in rows:
+    assert row[2] >= row[1] and row[4] >= row[3], row         # L2 is no slower than L1
+    assert all(v <= 513 for v in row[1:]), row' && pass "fig9: L2 is no slower than L1" || fail "fig9: L2 is no slower than L1" "$err"
+run "$OPENSPIN" experiment pspin/fig10 --json
+printf '%s' "$out" | python3 -c '
+import json, sys
+panels = [p["rows"] for p in json.load(sys.stdin)["panels"]]
+for throughput, cycles in (panels[0:2], panels[2:4]):
+    for gbit, taken in zip(throughput, cycles):
+        for size, rate, held in zip((64, 512, 1024), gbit[1:], taken[1:]):
+            assert 0 < rate <= min(513, 32 * 8 * size / (held + 8)) * 1.01, (gbit, taken)' && pass "fig10 is within what 32 HPUs can do" || fail "fig10 is within what 32 HPUs can do" "$err"
+run "$OPENSPIN" experiment pspin/latency --json
+printf '%s' "$out" | python3 -c '
+import json, sys
+for row in json.load(sys.stdin)["panels"][0]["rows"]:
+    assert abs(sum(row[1:-1]) - row[-1]) < 0.01, row' && pass "the parts are the latency" || fail "the parts are the latency" "$err"
+
+# --- this machine: it runs, the HPU's results are those of this machine, and the machine is named
+run "$OPENSPIN" experiment pspin/fig11 --json
+printf '%s' "$out" | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+names = [r[0] for r in d["panels"][0]["rows"]]
+assert names == ["aggregate", "filtering", "histogram", "kvstore", "reduce", "strided_ddt"], names
+assert all(v > 0 for r in d["panels"][0]["rows"] for v in r[1:]), d
+assert "this machine: " in d["notes"][0], d' && pass "fig11 runs here" || fail "fig11 runs here" "$out" "$err"
+
+# --- area and power
+same "card area" "$golden/card_area.txt" "$OPENSPIN" card area
+same "card area of a larger card" "$golden/card_area_large.txt" "$OPENSPIN" card area --clusters 16 --hpus-per-cluster 16 --l1 512KiB --l1-banks 128 --packet-buffer 8MiB
+run "$OPENSPIN" card area --json
+printf '%s' "$out" | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+assert abs(d["area_mm2"] - 18.47) < 1e-6 and abs(d["power_w"] - 6.08) < 1e-6, d
+outer = [c for c in d["components"][1:] if not c["in_cluster"]]
+assert abs(sum(c["count"] * c["mm2_each"] for c in outer) - d["area_mm2"]) < 1e-4, outer
+assert abs(sum(c["count"] * c["w_each"] for c in outer) - d["power_w"]) < 1e-4, outer' && pass "card area --json" || fail "card area --json" "$out"
+refuse "no clusters" 2 '--clusters: 0 is outside 1 to 4096' "$OPENSPIN" card area --clusters 0
+refuse "no size" 2 "--l1: 'big' is not a size" "$OPENSPIN" card area --l1 big
+refuse "an operand" 2 "unexpected 'x'" "$OPENSPIN" card area x
+finish
