@@ -2,25 +2,14 @@
  * same kernels in one run; and what a call costs. */
 #include <math.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include "hpu/rig.h"
+#include "machine.h"
 
 extern char **environ;
 
 static const char *const kernels[] = {"crc32", "gf256", "sum32", "copy", "hash", "handler"};
 #define KERNELS (sizeof kernels / sizeof kernels[0])
-
-static double cpu_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void die(const char *what) {
     fprintf(stderr, "bench: %s\n", what);
@@ -88,9 +77,9 @@ static double mips(struct machine *m, const struct spin_image *image, const char
                    uint64_t repeat, uint64_t *instructions, int *result) {
     double best = 0;
     for (int i = 0; i < 3; i++) {
-        double start = cpu_seconds();
+        double start = bench_cpu_seconds();
         struct spin_outcome r = call(m, image, name, repeat);
-        double rate = (double)r.instructions / (cpu_seconds() - start) / 1e6;
+        double rate = (double)r.instructions / (bench_cpu_seconds() - start) / 1e6;
         *instructions = r.instructions;
         *result = r.value & 127;
         if (rate > best)
@@ -108,7 +97,7 @@ static void per_call(const struct spin_image *image, const char *name, bool func
     double best = 1e9;
     const int times = 1000000;
     for (int round = 0; round < 5; round++) {
-        double start = cpu_seconds();
+        double start = bench_cpu_seconds();
         for (int i = 0; i < times; i++) {
             hpu_size_window(&h->window[m.rig->packet_window], 64 + ((uint32_t)i & 1023), true);
             hpu_start(h, m.call.entry, MAP_L1_ALIAS + MAP_L1_RUNTIME + MAP_STACK_SIZE, 1000000);
@@ -117,26 +106,13 @@ static void per_call(const struct spin_image *image, const char *name, bool func
             if (hpu_run(h, UINT64_MAX) != HPU_DONE)
                 die("a call was ended");
         }
-        double ns = (cpu_seconds() - start) / times * 1e9;
+        double ns = (bench_cpu_seconds() - start) / times * 1e9;
         if (ns < best)
             best = ns;
     }
     printf("%-12s %-10s %4llu instructions %8.1f ns a call\n", name,
            functional ? "functional" : "timed", (unsigned long long)r.instructions, best);
     spin_rig_free(m.rig);
-}
-
-static void print_machine(void) {
-    char line[256] = "", *name = NULL;
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, "model name", 10) == 0) {
-            name = strchr(line, ':');
-            break;
-        }
-    if (f)
-        fclose(f);
-    printf("machine: %s", name ? name + 2 : "unknown\n");
 }
 
 int main(int argc, char **argv) {
@@ -146,8 +122,8 @@ int main(int argc, char **argv) {
     struct spin_error err;
     if (spin_image_load(&image, argv[1], NULL, &err))
         die(err.text);
-    print_machine();
-    printf("million instructions per CPU second, best of 3\n\n");
+    bench_machine();
+    printf("million instructions a second, best of 3\n\n");
     printf("%-10s %12s %12s %12s %12s %10s %10s\n", "kernel", "per repeat", "functional", "timed",
            "qemu", "func/qemu", "timed/func");
     struct machine f = make(image, true), t = make(image, false);
