@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,15 @@ static void add(struct words *w, const char *word) {
         w->full = true;
 }
 
+/* The child's status; that of a failure if it cannot be had. */
+static int wait_for(pid_t child) {
+    int status;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return status;
+}
+
 /* Runs a program to its end. 0, or the exit status for main after the one line of error. */
 static int run_program(const struct cli_command *command, struct words *w, bool verbose) {
     if (w->full)
@@ -68,17 +78,26 @@ static int run_program(const struct cli_command *command, struct words *w, bool 
             fprintf(stderr, "%s%s", i ? " " : "", w->word[i]);
         fputc('\n', stderr);
     }
+    /* As system() does: an interrupt ends the program that runs, and we clean up after it. */
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    posix_spawnattr_t attributes;
+    sigset_t restored;
+    sigemptyset(&restored);
+    sigaddset(&restored, SIGINT);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigdefault(&attributes, &restored);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    sigaction(SIGINT, &ignore, &before);
     pid_t child;
-    int why = posix_spawnp(&child, w->word[0], NULL, NULL, (char **)(uintptr_t)w->word, environ);
+    int why =
+        posix_spawnp(&child, w->word[0], NULL, &attributes, (char **)(uintptr_t)w->word, environ);
+    posix_spawnattr_destroy(&attributes);
+    int status = why ? 0 : wait_for(child);
+    sigaction(SIGINT, &before, NULL);
     if (why)
         return cli_error(command, CLI_FAILED,
                          "cannot run %s: %s; install Debian's packages clang and lld", w->word[0],
                          strerror(why));
-    int status;
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            return cli_error(command, CLI_FAILED, "cannot wait for %s: %s", w->word[0],
-                             strerror(errno));
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : CLI_FAILED;
 }
 

@@ -77,12 +77,15 @@ clang --target=riscv32 -c two.c -o two.o
 refuse "an object file" 1 'two.o: is not linked' "$OPENSPIN" image two.o
 head -c 3000 sum.spin >cut.spin
 refuse "a truncated image" 1 'cut.spin: truncated' "$OPENSPIN" image cut.spin
+# Root may read everything, so then another user tries, with a copy of the command that he can reach.
+cp sum.spin secret.spin && chmod 0 secret.spin
+as_user=()
 if [ "$(id -u)" = 0 ]; then
-    skip "an unreadable image" "root may read everything"
-else
-    cp sum.spin secret.spin && chmod 0 secret.spin
-    refuse "an unreadable image" 1 'secret.spin: cannot open image: Permission denied' "$OPENSPIN" image secret.spin
+    cp "$OPENSPIN" command && chmod 755 . command
+    as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+    OPENSPIN_HERE=./command
 fi
+refuse "an unreadable image" 1 'secret.spin: cannot open image: Permission denied' "${as_user[@]}" "${OPENSPIN_HERE:-$OPENSPIN}" image secret.spin
 check "image lists handlers" 0 '^sum_payload_handler +payload +0x1d[0-9a-f]{6}' "$OPENSPIN" image sum.spin
 run "$OPENSPIN" image sum.spin --json
 printf '%s' "$out" | python3 -c '
