@@ -58,7 +58,7 @@ struct slab {
 };
 
 struct kind {
-    sim_handler *run, *ahead;
+    sim_handler *run, *ahead, *closer;
     void *context;
 };
 
@@ -108,14 +108,22 @@ unsigned sim_engine_kind(struct sim_engine *engine, sim_handler *run, void *cont
     return engine->kinds_count++;
 }
 
-void sim_engine_ahead(struct sim_engine *engine, unsigned kind, sim_handler *ahead) {
+void sim_engine_ahead(struct sim_engine *engine, unsigned kind, sim_handler *ahead,
+                      sim_handler *closer) {
     engine->kinds[kind].ahead = ahead;
+    engine->kinds[kind].closer = closer;
 }
 
 static inline void look_ahead(const struct sim_engine *engine, const struct sim_event *event) {
     const struct kind *kind = &engine->kinds[event->order & 255];
     if (kind->ahead)
         kind->ahead(kind->context, event);
+}
+
+static inline void look_closer(const struct sim_engine *engine, const struct sim_event *event) {
+    const struct kind *kind = &engine->kinds[event->order & 255];
+    if (kind->closer)
+        kind->closer(kind->context, event);
 }
 
 void sim_engine_digest(struct sim_engine *engine) {
@@ -273,6 +281,16 @@ void sim_reinsert(struct sim_engine *engine, const struct sim_event *event, uint
     put(engine, &again);
 }
 
+/* The events that come after those of the slot that is being opened, a few at most. */
+static void look_at_next(const struct sim_engine *engine) {
+    if (!engine->used[0])
+        return;
+    const struct list *next = &engine->slots[0][__builtin_ctzll(engine->used[0])];
+    uint32_t count = next->head->count < AHEAD ? next->head->count : AHEAD;
+    for (uint32_t i = 0; i < count; i++)
+        look_closer(engine, &next->head->events[i]);
+}
+
 /* Opens the first slot; false when there is none. The ready list is empty before. */
 static bool advance(struct sim_engine *engine) {
     if (!engine->levels)
@@ -284,24 +302,33 @@ static bool advance(struct sim_engine *engine) {
     engine->used[level] &= ~(1ull << slot);
     if (!engine->used[level])
         engine->levels &= ~(1u << level);
+    if (level == 0)
+        look_at_next(engine);
 
-    uint64_t least = UINT64_MAX, most = 0;
-    for (struct chunk *c = opened.head; c; c = c->next)
+    uint64_t least = UINT64_MAX, most = 0, count = 0;
+    for (struct chunk *c = opened.head; c; c = c->next) {
+        count += c->count;
         for (uint32_t i = 0; i < c->count; i++) {
             uint64_t at = c->events[i].at_ps;
             least = at < least ? at : least;
             most = at > most ? at : most;
         }
+    }
     engine->base_ps = least;
     if (least == most && !opened.disordered) {
         engine->ready = opened; /* no copy */
         return true;
     }
     engine->ready = (struct list){0};
+    /* A list at one level is spread over up to 64 below, so these limits are met once, if at all,
+     * and again on a list that was met above. */
+    bool ahead = count > AHEAD && count <= SLOTS * AHEAD, closer = count <= AHEAD;
     for (struct chunk *c = opened.head, *next; c; c = next) {
         for (uint32_t i = 0; i < c->count; i++) {
-            if (level == 1) /* due within 64 ps: what they touch is best fetched now */
+            if (ahead)
                 look_ahead(engine, &c->events[i]);
+            else if (closer)
+                look_closer(engine, &c->events[i]);
             insert(engine, &c->events[i]);
         }
         next = c->next;
@@ -311,6 +338,16 @@ static bool advance(struct sim_engine *engine) {
 }
 
 /* ---- running ---- */
+
+/* The event so many places behind the first of a list; NULL when that is too far. */
+static inline const struct sim_event *further(const struct chunk *head, uint32_t places) {
+    uint32_t at = head->first + places;
+    if (at < head->count)
+        return &head->events[at];
+    if (head->next && at - head->count < head->next->count)
+        return &head->next->events[at - head->count];
+    return NULL;
+}
 
 static inline bool take(struct sim_engine *engine, uint64_t until_ps, struct sim_event *event) {
     if (!engine->ready.head && !engine->heap_count && !advance(engine))
@@ -326,11 +363,11 @@ static inline bool take(struct sim_engine *engine, uint64_t until_ps, struct sim
     if (first->at_ps > until_ps)
         return false;
     *event = *first;
-    uint32_t further = head->first + AHEAD;
-    if (further < head->count)
-        look_ahead(engine, first + AHEAD);
-    else if (head->next && further - head->count < head->next->count)
-        look_ahead(engine, &head->next->events[further - head->count]);
+    const struct sim_event *close = further(head, AHEAD), *far = further(head, 2 * AHEAD);
+    if (close)
+        look_closer(engine, close);
+    if (far)
+        look_ahead(engine, far);
     if (++head->first == head->count) {
         engine->ready.head = head->next;
         if (!head->next)

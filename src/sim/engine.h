@@ -50,9 +50,11 @@ void sim_engine_free(struct sim_engine *engine);
 unsigned sim_engine_kind(struct sim_engine *engine, sim_handler *run, void *context);
 
 /* Called with each event of the kind some places before its turn, where the engine happens to know
- * it: a chance to prefetch what its handler will touch. It gets the kind's context and must change
- * nothing. NULL for none. */
-void sim_engine_ahead(struct sim_engine *engine, unsigned kind, sim_handler *ahead);
+ * it: a chance to prefetch what its handler will touch. `closer` is called nearer to its turn, when
+ * what `ahead` asked for should be there. They get the kind's context and must change nothing. NULL
+ * for none. */
+void sim_engine_ahead(struct sim_engine *engine, unsigned kind, sim_handler *ahead,
+                      sim_handler *closer);
 
 /* Puts an event of `kind` at `at_ps`, after everything scheduled before it for that time. A time
  * before `now` is allowed (the LogGOPS rules need it): the event is then taken next, with its own

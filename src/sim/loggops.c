@@ -436,7 +436,7 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
     }
     for (int i = 0; i < KINDS; i++) {
         l->kinds[i] = sim_engine_kind(l->engine, handlers[i], l);
-        sim_engine_ahead(l->engine, l->kinds[i], ahead);
+        sim_engine_ahead(l->engine, l->kinds[i], ahead, NULL);
     }
     if (l->trace)
         name_rows(l);

@@ -229,11 +229,11 @@ static bool make_room(struct network *net, uint32_t slot, uint32_t bytes, uint64
     return true;
 }
 
-uint64_t net_credit_start(struct network *net, struct topo_hop hop, uint64_t ready_ps,
+uint64_t net_credit_start(struct network *net, const struct topo_hop *hop, uint64_t ready_ps,
                           uint64_t takes_ps) {
-    struct slot *own = &net->slots[hop.channel * net->vcs + hop.vc];
-    struct gap *gap = &net->gaps[hop.channel];
-    uint64_t free_ps = net->channels[hop.channel].free_ps;
+    struct slot *own = &net->slots[net_slot(net, hop)];
+    struct gap *gap = &net->gaps[hop->channel];
+    uint64_t free_ps = net->channels[hop->channel].free_ps;
     uint64_t start = ready_ps > own->last_ps ? ready_ps : own->last_ps;
     uint64_t in_gap = start > gap->from_ps ? start : gap->from_ps;
     if (in_gap + takes_ps <= gap->to_ps) {
@@ -273,14 +273,14 @@ static void advance(struct network *net, uint32_t slot, uint64_t now_ps) {
         if (!make_room(net, slot, bytes, now_ps))
             break;
         s->head = net->packets[index].next;
-        if (!s->head)
+        if (s->head)
+            __builtin_prefetch(&net->packets[s->head - 1], 1);
+        else
             s->tail = 0;
         s->used += bytes;
         uint64_t ready = net->packets[index].ready_ps;
-        struct topo_hop hop = {.channel = slot / net->vcs,
-                               .vc = (uint8_t)(slot % net->vcs),
-                               .node = s->node,
-                               .kind = s->kind};
+        struct topo_hop hop = {.channel = net_channel(net, slot), .node = s->node, .kind = s->kind};
+        hop.vc = slot - hop.channel * net->vcs;
         bool to_host = s->node < net->topology->hosts;
         if (!to_host) {
             s->unknown++;
@@ -291,11 +291,12 @@ static void advance(struct network *net, uint32_t slot, uint64_t now_ps) {
         net->counts.queued_ps += waited;
         net->channels[hop.channel].queued_ps += waited;
         net->packets[index].queued_ps += waited;
-        uint64_t end = net_transmit(net, index, hop, now_ps, ready + waited);
+        bool from_host = net->packets[index].hops == 0;
+        uint64_t end = net_transmit(net, index, &hop, now_ps, ready + waited);
         if (end - ready > net->channels[hop.channel].most_ps)
             net->channels[hop.channel].most_ps = end - ready;
         if (to_host) { /* a host takes what arrives: room is back after both ways */
-            forget(net, slot, now_ps, net->packets[index].hops == 1);
+            forget(net, slot, now_ps, from_host);
             push(net, s, end + 2 * net->kinds[s->kind].latency_ps, bytes);
             continue;
         }
@@ -326,13 +327,13 @@ void net_credit_landed(struct network *net, uint32_t index) {
     s->landed++;
 }
 
-void net_credit_send(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
-                     uint64_t ready_ps) {
-    uint32_t slot = hop.channel * net->vcs + hop.vc;
+void net_credit_send(struct network *net, uint32_t index, const struct topo_hop *hop,
+                     uint64_t now_ps, uint64_t ready_ps) {
+    uint32_t slot = net_slot(net, hop);
     struct slot *s = &net->slots[slot];
     struct packet *p = &net->packets[index];
-    s->node = hop.node;
-    s->kind = hop.kind;
+    s->node = hop->node;
+    s->kind = (uint16_t)hop->kind;
     if (p->slot != NET_NONE) {
         struct slot *in = &net->slots[p->slot];
         if (in->landed == 1)

@@ -49,7 +49,7 @@ struct net_draw net_fault_draw(const struct network *net, uint32_t channel) {
     return draw;
 }
 
-void net_fault_duplicate(struct network *net, uint32_t index, struct topo_hop hop,
+void net_fault_duplicate(struct network *net, uint32_t index, const struct topo_hop *hop,
                          uint64_t now_ps) {
     if (net->ends[index].twin != NET_NONE || (net->packets[index].flags & PACKET_DUPLICATE))
         return; /* at most one living copy, and no copy of a copy */

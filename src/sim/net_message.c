@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/pages.h"
 
 static uint32_t new_message(struct network *net) {
     uint32_t m = net->message_free;
@@ -19,8 +20,10 @@ static uint32_t new_message(struct network *net) {
     }
     if (net->messages_used == net->message_room) {
         uint32_t room = net->message_room ? 2 * net->message_room : 256;
-        struct message *larger =
-            room < NET_NONE / 2 ? realloc(net->messages, sizeof *larger * room) : NULL;
+        struct message *larger = room < NET_NONE / 2
+                                     ? pages_grow(net->messages, sizeof *larger * net->message_room,
+                                                  sizeof *larger * room)
+                                     : NULL;
         if (!larger) {
             net_no_memory(net);
             return NET_NONE;
@@ -44,19 +47,19 @@ static void finish(struct network *net, uint32_t index, uint64_t now_ps) {
 }
 
 bool net_message_leave(struct network *net, uint32_t host) {
-    uint32_t first = net->host_first[host];
-    if (first && net->messages[first - 1].cut) {
-        net->host_first[host] = first = net->messages[first - 1].next;
-        if (!first)
-            net->host_last[host] = 0;
+    struct outbox *out = &net->outboxes[host];
+    if (out->first && net->messages[out->first - 1].cut) {
+        out->first = net->messages[out->first - 1].next;
+        if (!out->first)
+            out->last = 0;
     }
-    return first != 0;
+    return out->first != 0;
 }
 
 void net_message_continue(struct network *net, uint32_t host, uint64_t now_ps) {
     if (!net_message_leave(net, host))
         return;
-    uint32_t first = net->host_first[host];
+    uint32_t first = net->outboxes[host].first;
     struct message *m = &net->messages[first - 1];
     uint64_t left = m->bytes - m->sent;
     uint32_t bytes = left < net->config.mtu_bytes ? (uint32_t)left : net->config.mtu_bytes;
@@ -84,13 +87,14 @@ void net_message_continue(struct network *net, uint32_t host, uint64_t now_ps) {
 static void enqueue(struct network *net, uint32_t index, uint64_t now_ps) {
     struct message *m = &net->messages[index];
     uint32_t host = m->src;
+    struct outbox *out = &net->outboxes[host];
     m->next = 0;
-    if (net->host_last[host])
-        net->messages[net->host_last[host] - 1].next = index + 1;
+    if (out->last)
+        net->messages[out->last - 1].next = index + 1;
     else
-        net->host_first[host] = index + 1;
-    net->host_last[host] = index + 1;
-    if (net->host_first[host] == index + 1)
+        out->first = index + 1;
+    out->last = index + 1;
+    if (out->first == index + 1)
         net_message_continue(net, host, now_ps);
 }
 
@@ -106,6 +110,7 @@ static void start(void *context, const struct sim_event *event) {
 
 void network_send(struct network *net, uint64_t now_ps, uint64_t at_ps, uint32_t src, uint32_t dst,
                   uint64_t bytes, uint32_t flow, uint64_t cookie) {
+    net_prefetch_host(net, src);
     uint32_t index = new_message(net);
     if (index == NET_NONE)
         return;
@@ -144,6 +149,19 @@ void net_message_packet(struct network *net, const struct net_arrival *arrival, 
         finish(net, index, arrival->at_ps);
 }
 
+void net_message_due(struct network *net, uint32_t message, uint64_t at_ps) {
+    struct message *m = &net->messages[message];
+    if (at_ps > m->stored_ps)
+        m->stored_ps = at_ps;
+    if (--m->packets_left == 0)
+        sim_schedule(net->engine, m->stored_ps, net->event_whole,
+                     (union sim_payload){.u32 = {message}});
+}
+
+static void whole(void *context, const struct sim_event *event) {
+    finish(context, event->with.u32[0], event->at_ps);
+}
+
 static void retry(void *context, const struct sim_event *event) {
     struct network *net = context;
     const struct message *m = &net->messages[event->with.u32[0]];
@@ -160,20 +178,21 @@ static void retry(void *context, const struct sim_event *event) {
 
 int net_message_create(struct network *net, struct spin_error *err) {
     uint32_t hosts = net->topology->hosts;
-    net->host_first = calloc(hosts, sizeof *net->host_first);
-    net->host_last = calloc(hosts, sizeof *net->host_last);
-    if (!net->host_first || !net->host_last)
+    net->outboxes = pages_new(sizeof *net->outboxes * hosts);
+    if (!net->outboxes)
         return spin_fail(err, SPIN_ENOMEM, "network: out of memory for %u hosts", hosts);
     if (net->config.retries > 254)
         return spin_fail(err, SPIN_EARG, "network: %u retries are over the limit of 254",
                          net->config.retries);
     net->event_start = sim_engine_kind(net->engine, start, net);
     net->event_retry = sim_engine_kind(net->engine, retry, net);
+    net->event_whole = sim_engine_kind(net->engine, whole, net);
     return SPIN_OK;
 }
 
 void net_message_destroy(struct network *net) {
-    free(net->host_first);
-    free(net->host_last);
-    free(net->messages);
+    pages_free(net->outboxes, sizeof *net->outboxes * net->topology->hosts);
+    pages_free(net->messages, sizeof *net->messages * net->message_room);
 }
+
+_Static_assert(sizeof(struct message) == 64, "a message is a cache line");

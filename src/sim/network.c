@@ -87,13 +87,27 @@ uint32_t net_new_packet(struct network *net) {
     return index;
 }
 
+static void retire(struct network *net, uint32_t index, enum net_fate fate) {
+    net->counts.fate[fate]++;
+    net->counts.in_flight--;
+    net->packets[index].next = net->packet_free;
+    net->packet_free = index + 1;
+}
+
 /* ---- on the way ---- */
 
-uint64_t net_transmit(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
-                      uint64_t ready_ps) {
+/* Is all that can still happen to a packet on the link to its host known? Then its arrival needs no
+ * event of its own; the message has one, at its end. */
+static bool certain(const struct network *net, const struct packet *p) {
+    return (p->flags & (PACKET_MESSAGE | PACKET_LEADS)) == PACKET_MESSAGE && !net->faulty &&
+           !net->broken && !net->on.store;
+}
+
+uint64_t net_transmit(struct network *net, uint32_t index, const struct topo_hop *hop,
+                      uint64_t now_ps, uint64_t ready_ps) {
     struct packet *p = &net->packets[index];
-    struct channel *c = &net->channels[hop.channel];
-    const struct link_kind *kind = &net->kinds[hop.kind];
+    struct channel *c = &net->channels[hop->channel];
+    const struct link_kind *kind = &net->kinds[hop->kind];
     uint64_t takes = transfer_ps(p->bytes, kind->fs_per_byte);
     uint64_t start = c->free_ps > ready_ps ? c->free_ps : ready_ps;
     if (net->vcs > 1)
@@ -101,7 +115,7 @@ uint64_t net_transmit(struct network *net, uint32_t index, struct topo_hop hop, 
     uint64_t end = start + takes;
     struct net_draw draw = {0};
     if (net->faulty)
-        draw = net_fault_draw(net, hop.channel);
+        draw = net_fault_draw(net, hop->channel);
 
     if (end > c->free_ps)
         c->free_ps = end;
@@ -120,15 +134,15 @@ uint64_t net_transmit(struct network *net, uint32_t index, struct topo_hop hop, 
         net_credit_release(net, index, now_ps, room_at);
     p = &net->packets[index];
 
-    bool to_host = hop.node < net->topology->hosts;
+    bool to_host = hop->node < net->topology->hosts;
     uint64_t tail = end + kind->latency_ps;
     uint64_t arrival = to_host || net->config.store_and_forward ? tail : start + kind->latency_ps;
     p->queued_ps += start - ready_ps;
     p->ready_ps = now_ps;
     p->tail_ps = tail + draw.held_ps;
-    p->node = hop.node;
-    p->kind = hop.kind;
-    p->slot = hop.channel * net->vcs + (net->slots ? hop.vc : 0);
+    p->node = hop->node;
+    p->kind = hop->kind;
+    p->slot = net_slot(net, hop);
     p->hops++;
     p->flags |= (draw.lost ? PACKET_LOST : 0) | (draw.corrupt ? PACKET_CORRUPT : 0);
     if (draw.held_ps && (p->flags & PACKET_LEADS)) { /* its successor does not wait for it */
@@ -137,19 +151,32 @@ uint64_t net_transmit(struct network *net, uint32_t index, struct topo_hop hop, 
                      (union sim_payload){.u32 = {net->ends[index].src}});
     }
     if (net->on.transmit)
-        net->on.transmit(net->on.context, hop.channel, start, end, net->ends[index].src, p->dst,
+        net->on.transmit(net->on.context, hop->channel, start, end, net->ends[index].src, p->dst,
                          p->bytes);
+    if (to_host && certain(net, p)) {
+        uint32_t message = (uint32_t)p->cookie;
+        retire(net, index, NET_DELIVERED);
+        if (tail > net->latest_ps)
+            net->latest_ps = tail;
+        net_message_due(net, message, tail);
+        return end;
+    }
+    struct topo_hop next = {.channel = TOPO_NONE};
+    if (!to_host)
+        next = topology_next(net->topology, hop->node, p->dst, p->selector);
+    p->next_kind = (uint16_t)next.kind;
+    uint32_t by = next.channel == TOPO_NONE ? NET_NONE : net_slot(net, &next);
     sim_schedule(net->engine, arrival + draw.held_ps, net->event_arrive,
-                 (union sim_payload){.u32 = {index, hop.node, p->dst, p->selector}});
+                 (union sim_payload){.u32 = {index, p->slot, by, next.node}});
     if (draw.duplicate)
         net_fault_duplicate(net, index, hop, now_ps);
     return end;
 }
 
-void net_forward(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
+void net_forward(struct network *net, uint32_t index, const struct topo_hop *hop, uint64_t now_ps,
                  uint64_t ready_ps) {
     struct packet *p = &net->packets[index];
-    const struct link_kind *kind = &net->kinds[hop.kind];
+    const struct link_kind *kind = &net->kinds[hop->kind];
     if (!net->one_rate && p->hops && !net->config.store_and_forward) {
         /* A fast link must not run ahead of the slow one that feeds it. */
         uint64_t takes = transfer_ps(p->bytes, kind->fs_per_byte);
@@ -158,11 +185,11 @@ void net_forward(struct network *net, uint32_t index, struct topo_hop hop, uint6
             ready_ps = all_in - takes;
     }
     if (net->config.flow_control == NET_DROP_TAIL && p->hops) {
-        const struct channel *c = &net->channels[hop.channel];
+        const struct channel *c = &net->channels[hop->channel];
         uint64_t backlog = c->free_ps > ready_ps ? c->free_ps - ready_ps : 0;
         uint64_t queued = backlog * 1000 / kind->fs_per_byte;
         if (queued + p->bytes > net->config.buffer_bytes) {
-            net->channels[hop.channel].drops++;
+            net->channels[hop->channel].drops++;
             net_finish(net, index, now_ps, NET_DROPPED);
             return;
         }
@@ -173,22 +200,16 @@ void net_forward(struct network *net, uint32_t index, struct topo_hop hop, uint6
         net_transmit(net, index, hop, now_ps, ready_ps);
 }
 
+/* The event says all that is needed to find what it will touch: the packet, the link it came by,
+ * and the one it leaves by, which was looked up when the packet was sent here. */
 static void arrive(void *context, const struct sim_event *event) {
     struct network *net = context;
-    uint32_t index = event->with.u32[0], node = event->with.u32[1];
+    uint32_t index = event->with.u32[0];
     uint64_t now_ps = event->at_ps;
     struct packet *p = &net->packets[index];
-    struct topo_hop hop = {.channel = TOPO_NONE};
     if (now_ps > net->latest_ps)
         net->latest_ps = now_ps;
-    bool at_switch = node >= net->topology->hosts;
-    if (net->slots && at_switch) {
-        const char *slot = (const char *)&net->slots[p->slot];
-        __builtin_prefetch(slot, 1);
-        __builtin_prefetch(slot + 64, 1);
-    }
-    if (at_switch) /* by what the event holds: the packet may still be on its way to the cache */
-        hop = topology_next(net->topology, node, event->with.u32[2], event->with.u32[3]);
+    bool at_switch = p->node >= net->topology->hosts;
     if (net->slots && at_switch)
         net_credit_landed(net, index);
     if (p->flags & PACKET_LEADS) {
@@ -196,7 +217,7 @@ static void arrive(void *context, const struct sim_event *event) {
         net_message_continue(net, net->ends[index].src, now_ps);
         p = &net->packets[index];
     }
-    uint64_t broken_ps = net->broken ? net->channels[p->slot / net->vcs].broken_ps : 0;
+    uint64_t broken_ps = net->broken ? net->channels[net_channel(net, p->slot)].broken_ps : 0;
     if ((p->flags & PACKET_LOST) || broken_ps > p->ready_ps) {
         net_finish(net, index, now_ps, NET_LOST);
         return;
@@ -205,31 +226,50 @@ static void arrive(void *context, const struct sim_event *event) {
         net_finish(net, index, now_ps, p->flags & PACKET_CORRUPT ? NET_CORRUPTED : NET_DELIVERED);
         return;
     }
+    uint32_t by = event->with.u32[2];
+    struct topo_hop hop = {.channel = by == NET_NONE ? TOPO_NONE : net_channel(net, by),
+                           .node = event->with.u32[3],
+                           .kind = p->next_kind};
+    hop.vc = by - hop.channel * net->vcs;
     if (net->broken_count || (p->flags & PACKET_DETOUR))
-        hop = net_detour(net, index, node);
+        hop = net_detour(net, index, p->node);
     if (hop.channel == TOPO_NONE)
         net_finish(net, index, now_ps, NET_NO_ROUTE);
     else
-        net_forward(net, index, hop, now_ps, now_ps + net->config.switch_ps);
+        net_forward(net, index, &hop, now_ps, now_ps + net->config.switch_ps);
 }
 
-/* What `arrive` will touch. The message layer's own needs are left out: the first hop only. */
+/* What `arrive` will touch. When a packet has come by its host's own link, the next of its message
+ * follows. */
 static void look_ahead(void *context, const struct sim_event *event) {
     const struct network *net = context;
-    uint32_t node = event->with.u32[1];
-    __builtin_prefetch(&net->packets[event->with.u32[0]], 1);
-    if (node < net->topology->hosts) {
-        __builtin_prefetch(&net->ends[event->with.u32[0]]);
+    uint32_t index = event->with.u32[0], in = event->with.u32[1], by = event->with.u32[2];
+    __builtin_prefetch(&net->packets[index], 1);
+    if (by == NET_NONE) {
+        __builtin_prefetch(&net->ends[index]);
         return;
     }
-    struct topo_hop hop =
-        topology_next(net->topology, node, event->with.u32[2], event->with.u32[3]);
-    __builtin_prefetch(&net->channels[hop.channel], 1);
+    __builtin_prefetch(&net->channels[net_channel(net, by)], 1);
     if (net->slots) {
-        const char *slot = (const char *)&net->slots[hop.channel * net->vcs + hop.vc];
-        __builtin_prefetch(slot, 1);
-        __builtin_prefetch(slot + 64, 1);
+        net_credit_prefetch(net, in);
+        net_credit_prefetch(net, by);
     }
+    uint32_t host = net_channel(net, in);
+    if (host < net->topology->hosts) {
+        __builtin_prefetch(&net->ends[index]);
+        net_prefetch_host(net, host);
+    }
+}
+
+/* And what is found through that. */
+static void look_closer(void *context, const struct sim_event *event) {
+    const struct network *net = context;
+    const struct packet *p = &net->packets[event->with.u32[0]];
+    bool at_end = event->with.u32[2] == NET_NONE;
+    if ((p->flags & PACKET_MESSAGE) && (at_end || (p->flags & PACKET_LEADS)))
+        __builtin_prefetch(&net->messages[p->cookie], 1);
+    if (net->slots && !at_end)
+        net_credit_look_closer(net, event->with.u32[1], p->next);
 }
 
 /* ---- the ends of the way ---- */
@@ -262,7 +302,7 @@ void net_place(struct network *net, uint64_t now_ps, uint64_t ready_ps,
                                    * inside the call that injects */
         sim_schedule(net->engine, now_ps, net->event_end, (union sim_payload){.u32 = {index}});
     else
-        net_forward(net, index, hop, now_ps, ready_ps);
+        net_forward(net, index, &hop, now_ps, ready_ps);
 }
 
 static void end_at_source(void *context, const struct sim_event *event) {
@@ -305,10 +345,7 @@ void net_finish(struct network *net, uint32_t index, uint64_t now_ps, enum net_f
         if (fate == NET_DELIVERED)
             net->packets[end.twin].flags |= PACKET_REDUNDANT;
     }
-    net->counts.fate[fate]++;
-    net->counts.in_flight--;
-    p->next = net->packet_free;
-    net->packet_free = index + 1;
+    retire(net, index, fate);
     if ((flags & PACKET_LEADS) && net_message_leave(net, end.src)) /* it never left its host */
         sim_schedule(net->engine, now_ps, net->event_continue,
                      (union sim_payload){.u32 = {end.src}});
@@ -391,7 +428,7 @@ int network_create(struct network **out, struct sim_engine *engine, const struct
         code =
             spin_fail(err, SPIN_ENOMEM, "network: out of memory for %u ports", topology->channels);
     net->event_arrive = sim_engine_kind(engine, arrive, net);
-    sim_engine_ahead(engine, net->event_arrive, look_ahead);
+    sim_engine_ahead(engine, net->event_arrive, look_ahead, look_closer);
     net->event_end = sim_engine_kind(engine, end_at_source, net);
     net->event_continue = sim_engine_kind(engine, go_on, net);
     if (!code)

@@ -32,6 +32,7 @@ struct packet {
     uint32_t slot;                 /* the link it came by: channel * vcs + vc; NET_NONE at first */
     uint32_t next;                 /* in a queue or the free list, index + 1 */
     uint16_t kind;                 /* of that link */
+    uint16_t next_kind;            /* of the link it leaves `node` by; the event holds the rest */
     uint16_t hops;
     uint8_t flags;
 };
@@ -83,13 +84,19 @@ struct release {
     uint32_t bytes, child, sibling; /* index + 1; sibling also links the free list */
 };
 
+/* One cache line. */
 struct message {
     uint64_t cookie, bytes, sent, at_ps;
-    uint64_t stored_ps; /* its packets that are in are in memory by then */
-    uint64_t packets_left;
+    uint64_t stored_ps; /* its packets that are in, or are sure to be, are in memory by then */
+    uint64_t packets_left : 61;
+    bool lost : 1, begun : 1, cut : 1; /* cut: its last packet is on the way */
     uint32_t src, dst, flow;
-    uint32_t next;         /* in the host's queue or the free list, index + 1 */
-    bool lost, begun, cut; /* cut: its last packet is on the way */
+    uint32_t next; /* in the host's queue or the free list, index + 1 */
+};
+
+/* Messages that a host has to send, index + 1; the first is being sent. */
+struct outbox {
+    uint32_t first, last;
 };
 
 struct link_kind {
@@ -102,7 +109,7 @@ struct network {
     struct net_config config;
     struct net_callbacks on;
     unsigned event_arrive, event_wake, event_break, event_start, event_retry, event_end,
-        event_continue;
+        event_continue, event_whole;
     struct link_kind *kinds;
     uint64_t fastest_fs; /* a byte, of all links */
     bool one_rate, faulty;
@@ -119,7 +126,7 @@ struct network {
     uint32_t release_room, release_free, releases_used;
     struct message *messages;
     uint32_t message_room, message_free, messages_used;
-    uint32_t *host_first, *host_last; /* messages to send, index + 1; first one is being sent */
+    struct outbox *outboxes; /* a host */
     bool out_of_memory;
     uint64_t latest_ps;
 
@@ -139,6 +146,29 @@ static inline bool net_is_broken(const struct network *net, uint32_t channel) {
     return net->broken_count && (net->broken[channel / 8] >> channel % 8 & 1);
 }
 
+/* A virtual channel of a link by one number, and back. */
+static inline uint32_t net_slot(const struct network *net, const struct topo_hop *hop) {
+    return net->vcs == 1 ? hop->channel : hop->channel * net->vcs + hop->vc;
+}
+static inline uint32_t net_channel(const struct network *net, uint32_t slot) {
+    return net->vcs == 1 ? slot : slot / net->vcs;
+}
+
+static inline void net_credit_prefetch(const struct network *net, uint32_t slot) {
+    const char *lines = (const char *)&net->slots[slot];
+    __builtin_prefetch(lines, 1);
+    __builtin_prefetch(lines + 64, 1);
+}
+
+/* What a host that sends will touch. Most topologies have channel h leave host h; where one does
+ * not, the hint is wasted. */
+static inline void net_prefetch_host(const struct network *net, uint32_t host) {
+    __builtin_prefetch(&net->outboxes[host], 1);
+    __builtin_prefetch(&net->channels[host], 1);
+    if (net->slots)
+        net_credit_prefetch(net, host * net->vcs);
+}
+
 /* network.c */
 uint32_t net_new_packet(struct network *net); /* NET_NONE when memory ran out */
 /* A new packet from its host's port; bytes are payload. */
@@ -150,12 +180,12 @@ struct net_origin {
 void net_place(struct network *net, uint64_t now_ps, uint64_t ready_ps,
                const struct net_origin *origin);
 /* Puts the packet in line for a channel, under whatever flow control there is. */
-void net_forward(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
+void net_forward(struct network *net, uint32_t index, const struct topo_hop *hop, uint64_t now_ps,
                  uint64_t ready_ps);
 /* Settles when the packet is sent, at ready_ps or as soon after as the channel is free; returns
  * when its last byte leaves. */
-uint64_t net_transmit(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
-                      uint64_t ready_ps);
+uint64_t net_transmit(struct network *net, uint32_t index, const struct topo_hop *hop,
+                      uint64_t now_ps, uint64_t ready_ps);
 /* The packet's way ends: gives its buffer back, calls back, frees it. */
 void net_finish(struct network *net, uint32_t index, uint64_t now_ps, enum net_fate fate);
 void net_no_memory(struct network *net);
@@ -163,11 +193,22 @@ void net_no_memory(struct network *net);
 /* net_credit.c */
 int net_credit_create(struct network *net, struct spin_error *err);
 void net_credit_destroy(struct network *net);
-void net_credit_send(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps,
-                     uint64_t ready_ps);
+void net_credit_send(struct network *net, uint32_t index, const struct topo_hop *hop,
+                     uint64_t now_ps, uint64_t ready_ps);
 /* When a packet that is ready at ready_ps can start: it may use a gap before what is settled. */
-uint64_t net_credit_start(struct network *net, struct topo_hop hop, uint64_t ready_ps,
+uint64_t net_credit_start(struct network *net, const struct topo_hop *hop, uint64_t ready_ps,
                           uint64_t takes_ps);
+/* What a packet that came by slot `in` may set moving; `follower` is behind it on the same link. */
+static inline void net_credit_look_closer(const struct network *net, uint32_t in,
+                                          uint32_t follower) {
+    const struct slot *s = &net->slots[in];
+    if (follower)
+        __builtin_prefetch(&net->packets[follower - 1], 1);
+    if (s->head)
+        __builtin_prefetch(&net->packets[s->head - 1], 1);
+    if (s->heap)
+        __builtin_prefetch(&net->releases[s->heap - 1], 1);
+}
 /* The packet has reached the switch at the end of its link. */
 void net_credit_landed(struct network *net, uint32_t index);
 /* Room in the packet's buffer is free from `at_ps` on. */
@@ -186,7 +227,8 @@ struct net_draw {
 /* What happens to the next packet on a channel. */
 struct net_draw net_fault_draw(const struct network *net, uint32_t channel);
 /* A copy of the packet follows it over the same link. */
-void net_fault_duplicate(struct network *net, uint32_t index, struct topo_hop hop, uint64_t now_ps);
+void net_fault_duplicate(struct network *net, uint32_t index, const struct topo_hop *hop,
+                         uint64_t now_ps);
 /* The hop that a packet takes while links are broken; channel TOPO_NONE when there is none. */
 struct topo_hop net_detour(struct network *net, uint32_t index, uint32_t node);
 
@@ -199,5 +241,7 @@ bool net_message_leave(struct network *net, uint32_t host);
 /* That, and then the next packet. */
 void net_message_continue(struct network *net, uint32_t host, uint64_t now_ps);
 void net_message_packet(struct network *net, const struct net_arrival *arrival, uint8_t attempt);
+/* A packet of it will be in at `at_ps`, whatever happens. */
+void net_message_due(struct network *net, uint32_t message, uint64_t at_ps);
 
 #endif

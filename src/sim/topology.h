@@ -29,8 +29,8 @@
 struct topo_hop {
     uint32_t channel;
     uint32_t node; /* where the channel ends */
-    uint16_t kind; /* index into the link kinds */
-    uint8_t vc;    /* virtual channel that keeps credit networks free of cycles */
+    uint32_t kind; /* index into the link kinds */
+    uint32_t vc;   /* virtual channel that keeps credit networks free of cycles */
 };
 
 /* Rate and latency of a kind of link; 0 stands for the network's own value. */
