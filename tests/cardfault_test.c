@@ -318,6 +318,56 @@ TEST(contexts_are_accounted_for) {
     world_free(w);
 }
 
+/* A context that the card has no room for takes none, whichever memory it is that is short. */
+TEST(a_refused_context_takes_nothing) {
+    struct world *w = world_new();
+    uint32_t number;
+    handlers(w, NULL, "empty_ph", NULL);
+    build(w);
+    struct card_context greedy = w->context;
+    for (int i = 0; i < 100; i++) { /* as much as there is in one memory, too much of the other */
+        greedy.memory_bytes = 3u << 20;
+        greedy.scratch_bytes = 1u << 20;
+        CHECK_EQ(card_add_context(w->card, &greedy, &number, &err), SPIN_ELIMIT);
+        greedy.memory_bytes = 4u << 20;
+        greedy.scratch_bytes = 900u << 10;
+        CHECK_EQ(card_add_context(w->card, &greedy, &number, &err), SPIN_ELIMIT);
+    }
+    greedy.memory_bytes = 3u << 20;
+    greedy.scratch_bytes = 900u << 10;
+    GOOD(card_add_context(w->card, &greedy, &number, &err));
+    CHECK_EQ(number, 1);
+    world_free(w);
+
+    /* Nor does its image, of which there is room for two in program memory. */
+    w = world_new();
+    struct spin_image *image[2];
+    handlers(w, NULL, "empty_ph", NULL);
+    char setting[40];
+    snprintf(setting, sizeof setting, "program_bytes=%u",
+             2 * spin_image_info(w->image)->code_bytes);
+    set(w, setting);
+    build(w);
+    greedy = w->context;
+    greedy.scratch_bytes = 1u << 20;
+    for (int i = 0; i < 2; i++) {
+        GOOD(spin_image_load(&image[i], getenv("CARD_IMAGE"), NULL, &err));
+        greedy.image = image[i];
+        CHECK_EQ(card_add_context(w->card, &greedy, &number, &err), SPIN_ELIMIT);
+        CHECK_HAS(err.text, "scratchpad of");
+    }
+    greedy.scratch_bytes = 64;
+    GOOD(card_add_context(w->card, &greedy, &number, &err));
+    greedy.image = image[0];
+    CHECK_EQ(card_add_context(w->card, &greedy, &number, &err), SPIN_ELIMIT);
+    CHECK_HAS(err.text, "program memory left");
+    card_free(w->card);
+    w->card = NULL;
+    spin_image_free(image[0]);
+    spin_image_free(image[1]);
+    world_free(w);
+}
+
 /* Two images at the same addresses: each context runs its own. */
 TEST(contexts_of_two_images) {
     struct world *w = world_new();

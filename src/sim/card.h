@@ -68,7 +68,8 @@ struct card_context {
     uint64_t queue_timeout_ps; /* a message without packets for so long is given up; 0: never */
 };
 
-/* Copies what it needs. On success *number is the context's, counted from 0. */
+/* Copies what it needs. On success *number is the context's, counted from 0; on an error the card
+ * has as much room as before. */
 struct card;
 int card_add_context(struct card *card, const struct card_context *context, uint32_t *number,
                      struct spin_error *err);
