@@ -122,6 +122,53 @@ TEST(no_queue_left) {
     world_free(w);
 }
 
+/* The clock names another victim than the list of least recent use: after the packets below the
+ * hand has gone once round and stops at message 2, though message 0 has been silent for longer. So
+ * 0 waits until 2 is given up, and goes with it. True least recent use would give up 0 at 14 us. */
+static uint64_t given_up_ps[3];
+static void on_given_up(void *user, const struct card_fault *f, uint64_t at_ps) {
+    struct world *w = user;
+    on_fault(user, f, at_ps);
+    given_up_ps[w->faults - 1] = at_ps;
+}
+
+TEST(the_victim_is_pseudo_least_recent) {
+    static const uint32_t order[] = {0, 1, 2, 0, 0, 2, 1}, victims[] = {2, 0, 1};
+    static const uint64_t expected_us[] = {15, 15, 16};
+    struct world *w = world_new();
+    struct card_callbacks callbacks = {.user = w, .feedback = on_feedback, .fault = on_given_up};
+    w->context.queue_timeout_ps = 10000000;
+    handlers(w, NULL, "empty_ph", NULL);
+    GOOD(card_new(&w->card, w->engine, &w->config, &callbacks, &err));
+    GOOD(card_add_context(w->card, &w->context, &w->number, &err));
+    for (uint32_t us = 0; us < 7; us++)
+        add(w, order[us], 64, false, us * 1000000ull);
+    run(w);
+    CHECK_EQ(w->faults, 3);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(w->fault[i].message, victims[i]);
+        CHECK_EQ(given_up_ps[i], expected_us[i] * 1000000);
+    }
+    world_free(w);
+}
+
+/* Three messages with packets in turn, a fourth that is silent: a tree of bits would not find it.
+ */
+TEST(a_silent_message_is_found_among_busy_ones) {
+    struct world *w = world_new();
+    w->context.queue_timeout_ps = 10000000;
+    handlers(w, NULL, "empty_ph", NULL);
+    build(w);
+    for (uint32_t i = 0; i < 1000; i++)
+        add(w, i < 4 ? i : 1 + i % 3, 64, i >= 997, i * 1000000ull);
+    run(w);
+    CHECK_EQ(w->stats.queue_timeouts, 1);
+    CHECK_EQ(w->fault[0].message, 0);
+    CHECK_EQ(w->stats.messages_completed, 3);
+    CHECK_EQ(w->stats.completed, 1000);
+    world_free(w);
+}
+
 /* ---- Everything at once ---------------------------------------------------------------------- */
 
 /* A sender that injects from the callbacks: each completion brings the next packet of its window,

@@ -305,14 +305,17 @@ static bool make_pools(struct card *c) {
     c->packet = calloc(packets, sizeof *c->packet);
     c->queue = calloc(g->queues, sizeof *c->queue);
     c->bucket = malloc(buckets * sizeof *c->bucket);
+    c->clock.active = calloc(c->clock.words, sizeof *c->clock.active);
+    c->clock.recent = calloc(c->clock.words, sizeof *c->clock.recent);
     c->task = calloc(tasks, sizeof *c->task);
     c->command = calloc(g->clusters * g->cluster_hpus * g->hpu_commands, sizeof *c->command);
     c->context = calloc(g->contexts, sizeof *c->context);
     c->program = calloc(g->contexts, sizeof *c->program);
     c->l2_packets = aligned_alloc(64, packets * UNIT_BYTES);
     c->l2_handler = calloc(1, g->handler_bytes);
-    if (!c->packet || !c->queue || !c->bucket || !c->task || !c->command || !c->context ||
-        !c->program || !c->l2_packets || !c->l2_handler || !card_space_init(&c->l2, packets))
+    if (!c->packet || !c->queue || !c->bucket || !c->clock.active || !c->clock.recent || !c->task ||
+        !c->command || !c->context || !c->program || !c->l2_packets || !c->l2_handler ||
+        !card_space_init(&c->l2, packets))
         return false;
     memset(c->l2_packets, 0, packets * UNIT_BYTES);
     memset(c->bucket, 0xff, buckets * sizeof *c->bucket);
@@ -343,7 +346,9 @@ int card_new(struct card **out, struct sim_engine *engine, const struct card_con
     c->hpus = (uint32_t)(config->clusters * config->cluster_hpus);
     c->cells_free = (uint32_t)config->cells;
     c->handler_high = (uint32_t)config->handler_bytes;
-    c->lru = c->requests = c->ready = LIST_EMPTY;
+    c->requests = c->ready = LIST_EMPTY;
+    c->clock = (struct queue_clock){
+        .words = (uint32_t)(config->queues + 63) / 64, .candidate = NONE, .armed_ps = UINT64_MAX};
     c->target[TARGET_OUTBOUND] =
         (struct target_state){(uint32_t)config->outbound_commands, LIST_EMPTY};
     c->target[TARGET_DMA] = (struct target_state){(uint32_t)config->dma_commands, LIST_EMPTY};
@@ -374,6 +379,8 @@ void card_free(struct card *c) {
     free(c->packet);
     free(c->queue);
     free(c->bucket);
+    free(c->clock.active);
+    free(c->clock.recent);
     free(c->task);
     free(c->command);
     free(c->context);
