@@ -267,7 +267,7 @@ int pspinsim_run_tick(uint8_t *done_flag) {
 static void print_statistics(void) {
     struct card_stats s;
     card_stats(pspin.card, &s);
-    const struct card_spread *latency = &s.part[CARD_PART_TOTAL];
+    const struct spin_spread *latency = &s.part[CARD_PART_TOTAL];
     printf("packets: %llu in, %llu completed, %llu dropped, %llu out\n",
            (unsigned long long)s.taken, (unsigned long long)s.completed,
            (unsigned long long)(s.dropped + s.refused), (unsigned long long)s.packets_out);

@@ -99,6 +99,13 @@ static uint64_t beat_ps(const struct card *c) {
     return (cycles ? cycles : 1) * c->cycle;
 }
 
+/* How much of the packet goes to L1. */
+static uint32_t bytes_to_l1(const struct card *c, const struct card_packet *p) {
+    const struct card_context *set = &c->context[p->context].set;
+    uint32_t bytes = set->partial_copy ? set->l1_bytes : p->partial_copy ? p->l1_bytes : p->length;
+    return bytes < p->length ? bytes : p->length;
+}
+
 /* Writes the packet to L2; the execution request follows when it is there. */
 static void take(struct card *c, const struct card_packet *from, uint32_t queue, uint32_t unit) {
     uint32_t i = c->free_packet;
@@ -109,6 +116,7 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
                          .queue = queue,
                          .length = from->length,
                          .l2_unit = unit,
+                         .l1_bytes = bytes_to_l1(c, from),
                          .eom = from->eom,
                          .arrival_ps = from->arrival_ps,
                          .user = from->user,
@@ -267,6 +275,7 @@ void card_release_packet(struct card *c, uint32_t index, bool dropped) {
     struct card_feedback feedback = {.user = p->user,
                                      .context = p->context,
                                      .message = p->message,
+                                     .length = p->length,
                                      .nic_arrival_ps = p->arrival_ps,
                                      .pspin_arrival_ps = p->request_ps,
                                      .completion_ps = c->now_ps,
@@ -365,6 +374,10 @@ int card_new(struct card **out, struct sim_engine *engine, const struct card_con
     register_kinds(c);
     *out = c;
     return SPIN_OK;
+}
+
+void card_set_callbacks(struct card *c, const struct card_callbacks *callbacks) {
+    c->callbacks = *callbacks;
 }
 
 void card_free(struct card *c) {

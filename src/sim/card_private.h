@@ -45,8 +45,8 @@ struct list {
 struct packet {
     uint32_t next; /* in whichever list it is */
     uint32_t context, message, queue;
-    uint32_t length, l2_unit;
-    uint8_t kind; /* of the task that it waits for */
+    uint32_t length, l2_unit, l1_bytes; /* l1_bytes: of it to L1 */
+    uint8_t kind;                       /* of the task that it waits for */
     bool eom, marked, has_cell;
     uint64_t arrival_ps, request_ps, ready_ps, user;
     /* P4sPIN */
@@ -156,7 +156,7 @@ struct spread {
     uint32_t bucket[SPREAD_BUCKETS];
 };
 void spread_add(struct spread *s, uint64_t value);
-void spread_report(const struct spread *s, uint64_t scale, struct card_spread *out);
+void spread_report(const struct spread *s, uint64_t scale, struct spin_spread *out);
 
 /* Which queue is given up next: card_queue.c. A bit a queue: has a timeout and waits for packets;
  * got one since the hand last passed. */

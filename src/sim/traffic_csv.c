@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/settings.h"
 #include "sim/traffic_lines.h"
 
 #define MOST_FILE (1ull << 30)
@@ -159,13 +160,13 @@ int traffic_csv_parse(struct traffic **out, const char *name, const uint8_t *byt
                          .data = data,
                          .data_length = data_length,
                          .cycle_ps = 1000};
-    struct traffic_option table[] = {
-        {"cycle", TRAFFIC_TIME, &c->cycle_ps, 1, 1000000000},
-        {"rate", TRAFFIC_RATE, &c->fs_byte, 0, 0},
-        {"link", TRAFFIC_LINK, &c->base.link, 0, 0},
+    const struct setting table[] = {
+        {"cycle", SETTING_TIME, &c->cycle_ps, 1, 1000000000, NULL},
+        {"rate", SETTING_RATE, &c->fs_byte, 0, 0, NULL},
+        {"link", SETTING_WORD, &c->base.link, 0, 0, traffic_links},
         {0},
     };
-    int code = traffic_options("csv", options, table, err);
+    int code = settings_read("csv", options, table, err);
     if (!code && (!c->name || !c->data_name))
         code = spin_fail(err, SPIN_ENOMEM, "%.200s: out of memory", name);
     if (!code)
