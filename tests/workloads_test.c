@@ -2,6 +2,7 @@
  * computes, for several seeds, in every mode, in any order of packets. And what handlers cost
  * beside what the card's RTL was measured at. */
 #include "lib/test.h"
+#include "lib/workloads.h"
 
 #include <math.h>
 
@@ -25,28 +26,6 @@ static struct on_rig_tally run_once(const char *name, const char *const *setting
         TEST_FAIL("%.400s", err.text);
     return tally;
 }
-
-/* Smaller than the paper's, and odd where the code could mind. NULL: the defaults. */
-static const struct {
-    const char *name, *settings[5];
-} small[] = {
-    {"aggregate", {"bytes=10004", "payload=1000", NULL}},
-    {"aggregate", {"bytes=4", NULL}},
-    {"copy_from_host", {"packets=30", "bytes=333", NULL}},
-    {"copy_to_host", {"packets=30", "bytes=333", NULL}},
-    {"copy_to_host", {"packets=30", "apart=0", NULL}},
-    {"empty", {"packets=30", "messages=7", NULL}},
-    {"filtering", {"messages=60", "bytes=100", NULL}},
-    {"histogram", {"messages=20", "words=33", NULL}},
-    {"host_direct", {"packets=30", NULL}},
-    {"kvstore", {"requests=600", "keys=900", "theta=70", NULL}},
-    {"ping_pong", {"packets=30", "bytes=29", NULL}},
-    {"reduce", {"packets=20", "words=100", "messages=3", NULL}},
-    {"strided_ddt", {"bytes=10001", "payload=1000", NULL}},
-    {"strided_ddt", {"bytes=5000", "payload=100", "block=7", "stride=9", NULL}},
-    {"synthetic", {"packets=5", "instructions=77", NULL}},
-};
-#define SMALL (sizeof small / sizeof small[0])
 
 static void all_small(struct on_rig_options options) {
     for (size_t i = 0; i < SMALL; i++)
