@@ -58,7 +58,8 @@ int main(int argc, char **argv) {
         return fail();
     spin_card_result(card, &result);
     memcpy(counts, spin_card_memory(card, number, SPIN_STATE, &bytes), sizeof counts);
-    printf("%llu HPUs: %llu packets in, %llu out, latency %.1f ns; counted %u packets of %u messages\n",
+    printf("%llu HPUs: %llu packets in, %llu out, latency %.1f ns; counted %u packets of %u "
+           "messages\n",
            (unsigned long long)result.hpus, (unsigned long long)result.completed,
            (unsigned long long)result.packets_out,
            (double)result.part[SPIN_CARD_PART_LATENCY].p50 / 1000, counts[0], counts[2]);

@@ -164,7 +164,8 @@ static void sent(void *user, const struct spin_card_sent *packet) {
 static int no_fault(struct driver *d, const struct spin_card_result *r, struct spin_error *err) {
     const struct spin_card_fault *f = &r->fault[0];
     if (r->faults_told)
-        return spin_fail(err, SPIN_EFORMAT, "%s, message %u: handler was ended: %s at pc 0x%08x, 0x%08x",
+        return spin_fail(err, SPIN_EFORMAT,
+                         "%s, message %u: handler was ended: %s at pc 0x%08x, 0x%08x",
                          workload_context(d->run)->image, f->message, spin_ending_name(f->ending),
                          f->pc, f->address);
     if (r->completed != d->count)

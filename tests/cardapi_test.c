@@ -156,8 +156,8 @@ TEST(traffic_of_its_own_and_memories) {
             CHECK_EQ(got, times * want);
         }
         uint64_t bytes, told;
-        memcpy(&told, spin_card_memory(w.card, w.number, SPIN_ME_HOST, &bytes) + 8 * (4 * times - 1),
-               8);
+        memcpy(&told,
+               spin_card_memory(w.card, w.number, SPIN_ME_HOST, &bytes) + 8 * (4 * times - 1), 8);
         CHECK_EQ(told, 4 * times);
         CHECK_EQ(bytes, 64);
     }
@@ -206,8 +206,7 @@ TEST(faults_are_told) {
     CHECK_EQ(w.result.faults, w.faults);
     CHECK_EQ(w.result.messages_failed, 4);
     CHECK_EQ(w.result.faults_told, w.faults < SPIN_CARD_FAULTS ? w.faults : SPIN_CARD_FAULTS);
-    CHECK(spin_image_at(w.image, w.result.fault[0].pc) ==
-          w.context.handler[SPIN_PAYLOAD_HANDLER]);
+    CHECK(spin_image_at(w.image, w.result.fault[0].pc) == w.context.handler[SPIN_PAYLOAD_HANDLER]);
     unload(&w);
 }
 

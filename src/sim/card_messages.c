@@ -63,7 +63,8 @@ static bool room_for(struct messages *m) {
     return true;
 }
 
-bool messages_measure(struct messages *m, uint32_t context, uint32_t id, uint32_t length, bool last) {
+bool messages_measure(struct messages *m, uint32_t context, uint32_t id, uint32_t length,
+                      bool last) {
     struct message *at = messages_find(m, context, id);
     if (!at || !room_for(m))
         return false;

@@ -1,6 +1,6 @@
-/* Messages under way, by context and id: what P4sPIN's headers say of each packet. A first pass over
- * the traffic measures every message; the second, after messages_rewind, finds them again in the
- * same order. */
+/* Messages under way, by context and id: what P4sPIN's headers say of each packet. A first pass
+ * over the traffic measures every message; the second, after messages_rewind, finds them again in
+ * the same order. */
 #ifndef SPIN_SIM_CARD_MESSAGES_H
 #define SPIN_SIM_CARD_MESSAGES_H
 

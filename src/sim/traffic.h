@@ -79,6 +79,9 @@ int traffic_pcap_open(struct traffic **out, const char *path, char *options,
 int traffic_trace_open(struct traffic **out, const char *path, char *options,
                        struct spin_error *err);
 int traffic_csv_open(struct traffic **out, const char *path, char *options, struct spin_error *err);
+/* The same with the second file's name apart. */
+int traffic_csv_read(struct traffic **out, const char *path, const char *data_path, char *options,
+                     struct spin_error *err);
 /* The same from memory, which must stay until the traffic is closed; `name` is for messages. */
 int traffic_pcap_parse(struct traffic **out, const char *name, const uint8_t *bytes, size_t length,
                        char *options, struct spin_error *err);
