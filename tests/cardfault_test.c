@@ -4,32 +4,81 @@
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
 
-static void one_fault(uint32_t what, enum spin_ending ending) {
+/* What a message's handlers leave that does not depend on the order in which they ran. */
+static bool same_record(const struct record *a, const struct record *b) {
+    return memcmp(a, b, offsetof(struct record, next)) == 0;
+}
+
+/* Two contexts with ten messages of 20 packets each, taking turns; the third packet of message 4 of
+ * the first context makes the mistake. */
+enum { CONTEXTS = 2, EACH = 10, LONG = 20, BAD = 4 };
+
+struct left {
+    struct record record[CONTEXTS][EACH];
+    struct card_stats stats;
+    uint32_t faults;
+    struct card_fault fault;
+};
+
+static struct left with_mistake(uint32_t what) {
     struct world *w = world_new();
+    struct left left = {0};
+    uint32_t bytes, number[CONTEXTS] = {0};
     w->context.watchdog_cycles = 5000;
-    handlers(w, NULL, "bad_ph", NULL);
+    handlers(w, "order_hh", "bad_ph", "order_th");
     build(w);
-    /* Ten messages of 20 packets; the third packet of message 4 is the bad one. */
-    for (uint32_t i = 0; i < 200; i++) {
-        uint32_t m = i % 10, k = i / 10;
-        struct card_packet *p = add(w, m, 128, k == 19, i * 1000ull * 100);
-        put_head(p, (struct head){k, 20, m == 4 && k == 2 ? what : 0, 0});
+    GOOD(card_add_context(w->card, &w->context, &number[1], &err));
+    for (uint32_t i = 0; i < CONTEXTS * EACH * LONG; i++) {
+        uint32_t m = i / CONTEXTS % EACH, k = i / CONTEXTS / EACH;
+        struct card_packet *p = add(w, m, 128, k == LONG - 1, i * 30000ull);
+        p->context = number[i % CONTEXTS];
+        for (uint32_t word = 4; word < 32; word++)
+            memcpy((uint8_t *)(uintptr_t)p->bytes + 4 * word, &(uint32_t){i * word}, 4);
+        bool bad = i % CONTEXTS == 0 && m == BAD && k == 2;
+        put_head(p, (struct head){k, LONG, bad ? what : 0, 4096});
     }
     run(w);
-    CHECK_EQ(w->faults, 1);
-    CHECK_EQ(w->fault[0].ending, ending);
-    CHECK_EQ(w->fault[0].message, 4);
-    CHECK_EQ(w->fault[0].kind, SPIN_PAYLOAD_HANDLER);
-    CHECK_EQ(w->stats.faults, 1);
-    CHECK_EQ(w->stats.messages_failed, 1);
-    CHECK_EQ(w->stats.messages_completed, 9);
-    for (uint32_t m = 0; m < 10; m++)
-        if (m != 4)
-            CHECK_EQ(record(w, m)->payloads, 20);
-    CHECK(record(w, 4)->payloads < 20);
-    CHECK_EQ(w->stats.completed, 180 + record(w, 4)->payloads);
-    CHECK_EQ(w->stats.dropped + w->stats.refused, 20 - record(w, 4)->payloads);
+    for (uint32_t c = 0; c < CONTEXTS; c++) {
+        uint32_t at = card_address(w->card, number[c], UINT32_MAX, &bytes);
+        memcpy(left.record[c], card_reach(w->card, number[c], at, sizeof left.record[c]),
+               sizeof left.record[c]);
+    }
+    left.stats = w->stats;
+    left.faults = w->faults;
+    left.fault = w->fault[0];
     world_free(w);
+    return left;
+}
+
+/* Every other message, of both contexts, leaves what it leaves in a run without the fault. */
+static void one_fault(uint32_t what, enum spin_ending ending) {
+    struct left good = with_mistake(0), bad = with_mistake(what);
+    CHECK_EQ(good.faults, 0);
+    CHECK_EQ(good.stats.messages_completed, CONTEXTS * EACH);
+    for (uint32_t c = 0; c < CONTEXTS; c++)
+        for (uint32_t m = 0; m < EACH; m++) {
+            const struct record *r = &good.record[c][m];
+            uint32_t sum = 0; /* in plain C */
+            for (uint32_t k = 0; k < LONG; k++)
+                for (uint32_t word = 4; word < 32; word++)
+                    sum += ((k * EACH + m) * CONTEXTS + c) * word;
+            CHECK_EQ((uint32_t)r->sum, sum);
+            CHECK(r->payloads == LONG && r->headers == 1 && r->completions == 1 && !r->wrong);
+            if (c != 0 || m != BAD)
+                CHECK(same_record(r, &bad.record[c][m]));
+        }
+    const struct record *hit = &bad.record[0][BAD];
+    CHECK_EQ(bad.faults, 1);
+    CHECK_EQ(bad.fault.ending, ending);
+    CHECK_EQ(bad.fault.context, 0);
+    CHECK_EQ(bad.fault.message, BAD);
+    CHECK_EQ(bad.fault.kind, SPIN_PAYLOAD_HANDLER);
+    CHECK_EQ(bad.stats.faults, 1);
+    CHECK_EQ(bad.stats.messages_failed, 1);
+    CHECK_EQ(bad.stats.messages_completed, CONTEXTS * EACH - 1);
+    CHECK(hit->payloads < LONG && hit->completions == 0);
+    CHECK_EQ(bad.stats.completed, (CONTEXTS * EACH - 1) * LONG + (uint32_t)hit->payloads);
+    CHECK_EQ(bad.stats.dropped + bad.stats.refused, LONG - (uint32_t)hit->payloads);
 }
 
 TEST(a_handler_that_loops) {
@@ -82,9 +131,23 @@ TEST(everything_fails) {
     }
 }
 
+static void random_records(struct record *to) {
+    struct world *w = world_new();
+    uint32_t sum[MESSAGES], count[MESSAGES];
+    handlers(w, "order_hh", "order_ph", "order_th");
+    build(w);
+    random_traffic(w, 600, 20000, sum, count);
+    run(w);
+    CHECK_EQ(w->stats.messages_completed, MESSAGES);
+    memcpy(to, record(w, 0), MESSAGES * sizeof *to);
+    world_free(w);
+}
+
 TEST(a_message_that_never_ends) {
     struct world *w = world_new();
     uint32_t sum[MESSAGES], count[MESSAGES];
+    struct record good[MESSAGES];
+    random_records(good);
     w->context.queue_timeout_ps = 50000000;
     handlers(w, "order_hh", "order_ph", "order_th");
     build(w);
@@ -103,8 +166,44 @@ TEST(a_message_that_never_ends) {
         CHECK_EQ(record(w, m)->completions, m != 3 && m != 9);
         CHECK_EQ((uint32_t)record(w, m)->sum, sum[m]);
         CHECK_EQ(record(w, m)->wrong, 0);
+        if (m != 3 && m != 9)
+            CHECK(same_record(record(w, m), &good[m]));
     }
     world_free(w);
+}
+
+/* A buffer of a few packets, with every policy: messages that lost none leave what they leave on a
+ * card with room; with backpressure and marks that is all of them. */
+TEST(a_full_buffer_harms_no_other_message) {
+    static const char *const policies[] = {"policy=backpressure", "policy=mark", "policy=drop",
+                                           "policy=kill"};
+    struct record good[MESSAGES];
+    random_records(good);
+    for (int i = 0; i < 4; i++) {
+        struct world *w = world_new();
+        uint32_t sum[MESSAGES], count[MESSAGES], whole = 0, packets[MESSAGES] = {0};
+        set(w, policies[i]);
+        set(w, "l2_packet_bytes=6144");
+        w->context.queue_timeout_ps = 1000000000; /* for those whose end is dropped */
+        handlers(w, "order_hh", "order_ph", "order_th");
+        build(w);
+        random_traffic(w, 600, 20000, sum, count);
+        run(w);
+        for (uint32_t p = 0; p < w->packets; p++) /* that were taken and not dropped */
+            packets[w->packet[p].message] += w->fed[p] != 0 && !w->lost[p];
+        for (uint32_t m = 0; m < MESSAGES; m++) {
+            if (packets[m] != count[m])
+                continue;
+            CHECK(same_record(record(w, m), &good[m]));
+            whole++;
+        }
+        CHECK(w->stats.full + w->stats.refused > 0); /* it was full */
+        if (i < 2)
+            CHECK_EQ(whole, MESSAGES);
+        else
+            CHECK(whole > 0 && whole < MESSAGES);
+        world_free(w);
+    }
 }
 
 /* More messages than queues, none of which ends: the timeout is what frees them. */
