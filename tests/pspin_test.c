@@ -197,6 +197,7 @@ TEST(every_workload_on_the_whole_card) {
         {"kvstore", {"requests=300", NULL}},
         {"ping_pong", {"packets=128", NULL}},
         {"reduce", {"packets=128", NULL}},
+        {"remote_write", {"messages=40", NULL}},
         {"strided_ddt", {"bytes=256KiB", NULL}},
         {"synthetic", {"packets=128", "instructions=333", NULL}},
     };

@@ -20,6 +20,8 @@ static const struct {
     {"kvstore", {"requests=600", "keys=900", "theta=70", NULL}},
     {"ping_pong", {"packets=30", "bytes=29", NULL}},
     {"reduce", {"packets=20", "words=100", "messages=3", NULL}},
+    {"remote_write", {"messages=9", "bytes=3000", "payload=333", "refused=0", NULL}},
+    {"remote_write", {"messages=40", "bytes=900", "payload=100", "refused=40", NULL}},
     {"strided_ddt", {"bytes=10001", "payload=1000", NULL}},
     {"strided_ddt", {"bytes=5000", "payload=100", "block=7", "stride=9", NULL}},
     {"synthetic", {"packets=5", "instructions=77", NULL}},
