@@ -53,7 +53,6 @@ __handler__ void remote_write_th(handler_args_t *args) {
     const remote_write_message_t *message = message_of(task);
     uint64_t over = (uint64_t)message->granted << 32 | (uint32_t)message->arrived;
     spin_cmd_t telling;
-    spin_write_to_host(host_of(task) + state->window +
-                           8 * (task->flow_id % REMOTE_WRITE_MESSAGES),
+    spin_write_to_host(host_of(task) + state->window + 8 * (task->flow_id % REMOTE_WRITE_MESSAGES),
                        over, &telling);
 }

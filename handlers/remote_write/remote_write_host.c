@@ -27,9 +27,8 @@ struct run {
 static void begin_message(struct run *r) {
     struct rng *rng = &r->base.rng;
     uint32_t most = (uint32_t)r->base.value[BYTES];
-    r->head = (remote_write_head_t){.key = r->state->key,
-                                    .place = r->message * most,
-                                    .bytes = 1 + rng_below(rng, most)};
+    r->head = (remote_write_head_t){
+        .key = r->state->key, .place = r->message * most, .bytes = 1 + rng_below(rng, most)};
     r->refused = rng_below(rng, 100) < r->base.value[REFUSED];
     if (!r->refused)
         return;
