@@ -231,15 +231,20 @@ static void on_given_up(void *user, const struct card_fault *f, uint64_t at_ps) 
     given_up_ps[w->faults - 1] = at_ps;
 }
 
-TEST(the_victim_is_pseudo_least_recent) {
-    static const uint32_t order[] = {0, 1, 2, 0, 0, 2, 1}, victims[] = {2, 0, 1};
-    static const uint64_t expected_us[] = {15, 15, 16};
-    struct world *w = world_new();
+/* As build, with timeouts that are told with their times. */
+static void build_with_timeouts(struct world *w) {
     struct card_callbacks callbacks = {.user = w, .feedback = on_feedback, .fault = on_given_up};
     w->context.queue_timeout_ps = 10000000;
     handlers(w, NULL, "empty_ph", NULL);
     GOOD(card_new(&w->card, w->engine, &w->config, &callbacks, &err));
     GOOD(card_add_context(w->card, &w->context, &w->number, &err));
+}
+
+TEST(the_victim_is_pseudo_least_recent) {
+    static const uint32_t order[] = {0, 1, 2, 0, 0, 2, 1}, victims[] = {2, 0, 1};
+    static const uint64_t expected_us[] = {15, 15, 16};
+    struct world *w = world_new();
+    build_with_timeouts(w);
     for (uint32_t us = 0; us < 7; us++)
         add(w, order[us], 64, false, us * 1000000ull);
     run(w);
@@ -251,20 +256,22 @@ TEST(the_victim_is_pseudo_least_recent) {
     world_free(w);
 }
 
-/* Three messages with packets in turn, a fourth that is silent: a tree of bits would not find it.
- */
+/* Messages 2, 1 and 4 get packets in turn, 3 is over, 0 is silent. A tree of bits would name 2 and
+ * 4 for ever: 1, beside 0, is always younger than 2 when their half has its turn. */
 TEST(a_silent_message_is_found_among_busy_ones) {
+    static const uint32_t turn[] = {2, 1, 4};
     struct world *w = world_new();
-    w->context.queue_timeout_ps = 10000000;
-    handlers(w, NULL, "empty_ph", NULL);
-    build(w);
-    for (uint32_t i = 0; i < 1000; i++)
-        add(w, i < 4 ? i : 1 + i % 3, 64, i >= 997, i * 1000000ull);
+    build_with_timeouts(w);
+    for (uint32_t i = 0; i < 5; i++)
+        add(w, i, 64, i == 3, i * 100000ull);
+    for (uint32_t i = 0; i < 999; i++)
+        add(w, turn[i % 3], 64, i >= 996, (i + 5) * 100000ull);
     run(w);
     CHECK_EQ(w->stats.queue_timeouts, 1);
     CHECK_EQ(w->fault[0].message, 0);
-    CHECK_EQ(w->stats.messages_completed, 3);
-    CHECK_EQ(w->stats.completed, 1000);
+    CHECK(given_up_ps[0] >= 10000000 && given_up_ps[0] < 11000000); /* the others go on to 100 us */
+    CHECK_EQ(w->stats.messages_completed, 4);
+    CHECK_EQ(w->stats.completed, 1004);
     world_free(w);
 }
 
