@@ -198,6 +198,36 @@ TEST(packets_for_the_host) {
     unlink(path);
 }
 
+static bool strange(void *user, struct spin_card_packet *p) {
+    struct world *world = user;
+    if (!next(user, p))
+        return false;
+    if (world->drawn == 3)
+        p->context = UINT32_MAX;
+    if (world->drawn == 5)
+        p->length = 0;
+    if (world->drawn == 7)
+        p->arrival_ps = 0;
+    if (world->drawn == 9 && world->faults)
+        p->arrival_ps = UINT64_MAX;
+    return true;
+}
+
+/* Packets that cannot be are refused and counted; a time that cannot be ends the run. */
+TEST(a_strange_source) {
+    load(&w, "empty", "empty_ph", NULL);
+    GOOD(spin_card_add_context(w.card, &w.context, &w.number, &err));
+    GOOD(run(&w, (struct spin_card_options){.next = strange}));
+    CHECK_EQ(w.result.packets, PACKETS);
+    CHECK_EQ(w.result.refused, 2);
+    CHECK_EQ(w.result.completed, PACKETS - 2);
+    w.drawn = 0;
+    w.faults = 1;
+    CHECK_EQ(run(&w, (struct spin_card_options){.next = strange}), SPIN_ELIMIT);
+    CHECK_HAS(err.text, "53 days");
+    unload(&w);
+}
+
 TEST(faults_are_told) {
     load(&w, "reduce", "reduce_ph", NULL); /* without a scratchpad it stores into nothing */
     GOOD(spin_card_add_context(w.card, &w.context, &w.number, &err));

@@ -48,8 +48,10 @@ static int draw(struct run *run, struct spin_card_packet *p, struct traffic_pack
 }
 
 static struct nic_verdict judge(const struct run *run, const struct spin_card_packet *p) {
+    uint32_t none = run->s->contexts; /* the card refuses a packet for it */
     if (!run->s->match)
-        return (struct nic_verdict){.target = (int32_t)p->context, .rule = -1};
+        return (struct nic_verdict){.target = (int32_t)(p->context < none ? p->context : none),
+                                    .rule = -1};
     return nic_match_packet(run->s->match, run->link, p->bytes, p->length);
 }
 
@@ -143,6 +145,12 @@ static bool next_packet(void *user, struct card_packet *packet) {
         if (run->code <= 0)
             return false;
         run->code = SPIN_OK;
+        if (p.arrival_ps >= SIM_LATEST_PS - run->start_ps) {
+            run->code = spin_fail(run->err, SPIN_ELIMIT,
+                                  "packet %llu arrives beyond the limit of simulated time, 53 days",
+                                  (unsigned long long)run->s->so_far.packets);
+            return false;
+        }
         p.arrival_ps += run->start_ps;
         to = receive(run, &p);
     }
