@@ -481,7 +481,7 @@ struct spin_card_sent { /* by a handler */
 };
 
 struct spin_card_done { /* a packet that was taken is through */
-    uint64_t user;      /* of its source; with options.traffic: its number, from 0 */
+    uint64_t user;      /* of its source; with options.traffic: its number, from 0, in all runs */
     uint32_t context, message, length;
     uint64_t arrival_ps, request_ps, completion_ps; /* at the NIC; in L2; done */
     bool dropped, marked;
@@ -506,11 +506,11 @@ struct spin_card_options {
     /* Files to write: what handlers send and what goes to the host, as pcap or pcapng by the name;
      * a Perfetto trace; a row a packet as CSV. They appear when the run is through. */
     const char *out, *host_out, *trace, *packets;
-    /* Called at their simulated time, in order; to_host earlier, when the packet is drawn. */
+    /* Called at their simulated time, in order; to_host, with each packet that no rule takes or
+     * that one sends there, when the packet is drawn, which may be earlier. */
     void *user;
     void (*sent)(void *user, const struct spin_card_sent *packet);
-    void (*to_host)(void *user,
-                    const struct spin_card_packet *packet); /* no rule, or one says so */
+    void (*to_host)(void *user, const struct spin_card_packet *packet);
     void (*done)(void *user, const struct spin_card_done *packet);
     void (*fault)(void *user, const struct spin_card_fault *fault);
     /* Each instruction and its cycles: for profiles. Slower, the same results. */
@@ -518,10 +518,11 @@ struct spin_card_options {
     /* Now and then, with the packets that have arrived and that will (0: not known). */
     void (*progress)(void *user, uint64_t done, uint64_t of);
 };
-/* Until everything is through. Faults of handlers are part of the result; an error is a run that
- * could not be done, or that ended with packets that nothing moves: then no file appears, and the
- * card can only be freed. A card may run again: its time goes on (arrivals count from the run's
- * beginning), and so do memories and results. */
+/* Until everything is through. Faults of handlers are part of the result. After an error no file
+ * appears; if the run had not begun (a bad spec, a file that cannot be opened), the card is as it
+ * was, else (packets that nothing moves, SPIN_EDEADLOCK) it can only be freed. A card may run
+ * again: its time goes on (arrivals count from the run's beginning), and so do memories and
+ * results. */
 int spin_card_run(struct spin_card *card, const struct spin_card_options *options,
                   struct spin_error *err);
 

@@ -23,6 +23,9 @@ static const struct shape {
 /* Lock step, the default, and more than any of these handlers runs without a command. */
 static const char *const quanta[] = {"quantum=1", "quantum=128", "quantum=100000"};
 
+/* Some HPUs busy, as fast as the card takes them, one packet after the other. */
+static const uint64_t interval_ps[] = {5000, 0, 300000};
+
 static uint64_t run_once(size_t which, const struct shape *shape, const char *quantum,
                          uint64_t order, uint64_t seed) {
     struct workload_run *run;
@@ -31,7 +34,7 @@ static uint64_t run_once(size_t which, const struct shape *shape, const char *qu
     struct on_card_options options = {.images = shape->images,
                                       .settings = {shape->clusters, shape->hpus, quantum},
                                       .order = order,
-                                      .interval_ps = 5000};
+                                      .interval_ps = interval_ps[order % 3]};
     int count = 0;
     while (small[which].settings[count])
         count++;
