@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/machine.h"
+
 static inline double bench_cpu_seconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -18,26 +20,9 @@ static inline double bench_cpu_seconds(void) {
 }
 
 static inline void bench_machine(void) {
-    char line[256], model[200] = "unknown processor";
-    FILE *info = fopen("/proc/cpuinfo", "r");
-    while (info && fgets(line, sizeof line, info))
-        if (strncmp(line, "model name", 10) == 0) {
-            char *colon = strchr(line, ':');
-            snprintf(model, sizeof model, "%.190s", colon ? colon + 2 : line);
-            model[strcspn(model, "\n")] = 0;
-            break;
-        }
-    if (info)
-        fclose(info);
-    printf("machine: %s, %ld cpus, %.1f GiB; compiler %s; CPU seconds\n", model,
-           sysconf(_SC_NPROCESSORS_ONLN),
-           (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / (1 << 30),
-#ifdef __clang__
-           "clang " __clang_version__
-#else
-           "gcc " __VERSION__
-#endif
-    );
+    char machine[300];
+    machine_name(machine, sizeof machine);
+    printf("machine: %s; CPU seconds\n", machine);
 }
 
 /* Runs work(argument, result) in a child and returns the most memory it held, in MB; results come

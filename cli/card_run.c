@@ -8,20 +8,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/settings.h"
 #include "card.h"
 #include "profile.h"
-#include "sim/traffic.h"
 
 struct run_options {
-    const char *preset, *traffic, *match, *match_file, *out, *trace, *packets;
+    const char *preset, *traffic, *match, *match_file, *out, *host_out, *trace, *packets;
     const char *entry[3];
     struct cli_list handler, set;
     uint64_t memory, scratch, copy, host, watchdog;
     bool json, csv, profile, parameters, fields;
 };
 
-#define MOST_HOST (1ull << 32)
-#define NOT_SAID  UINT64_MAX
+#define MOST_HOST    (1ull << 32)
+#define MOST_TIMEOUT (1ull << 62) /* ps: 53 days, as far as simulated time goes */
+#define NOT_SAID     UINT64_MAX
 
 #define AT(member) offsetof(struct run_options, member)
 static const struct cli_option table[] = {
@@ -50,6 +51,8 @@ static const struct cli_option table[] = {
     {"match-file", 0, CLI_STRING, "FILE", "the same from a file", AT(match_file), 0, 0},
     {"out", 'o', CLI_STRING, "FILE", "write the packets that the card sends as pcap or pcapng",
      AT(out), 0, 0},
+    {"host-out", 0, CLI_STRING, "FILE", "write the packets that go to the host, likewise",
+     AT(host_out), 0, 0},
     {"packets", 0, CLI_STRING, "FILE", "write a row a packet as CSV", AT(packets), 0, 0},
     {"trace", 't', CLI_STRING, "FILE", "write a trace for Perfetto or chrome://tracing", AT(trace),
      0, 0},
@@ -71,8 +74,7 @@ struct progress {
     bool shown;
 };
 
-static void show_progress(void *context, uint64_t done, uint64_t of) {
-    struct progress *p = context;
+static void show_progress(struct progress *p, uint64_t done, uint64_t of) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     double seconds =
@@ -115,15 +117,16 @@ static int find_entries(const struct cli_command *command, const char *const *na
     bool any = false;
     for (unsigned k = 0; k < 3; k++) {
         int status = 0;
-        c->entry[k] = NULL;
+        const struct spin_function **handler = &c->made.handler[k];
+        *handler = NULL;
         if (!names[k])
-            status = entry_by_kind(command, c->image, k, &c->entry[k]);
+            status = entry_by_kind(command, c->image, k, handler);
         else if (strcmp(names[k], "none") != 0 &&
-                 spin_image_find(c->image, names[k], &c->entry[k], &err) != SPIN_OK)
+                 spin_image_find(c->image, names[k], handler, &err) != SPIN_OK)
             status = cli_report(command, &err);
         if (status)
             return status;
-        any |= c->entry[k] != NULL;
+        any |= *handler != NULL;
     }
     if (!any)
         return cli_error(command, CLI_USAGE,
@@ -133,23 +136,23 @@ static int find_entries(const struct cli_command *command, const char *const *na
 }
 
 static int make_context(const struct cli_command *command, const struct run_options *o,
-                        const struct card_config *config, const char *handler,
-                        struct run_context *c, struct card_context *to) {
+                        struct spin_card *card, const char *handler, struct run_context *c) {
     struct spin_error err;
     struct spin_limits limits;
+    uint32_t number;
     const char *names[3] = {o->entry[0], o->entry[1], o->entry[2]};
     uint64_t memory = o->memory, scratch = o->scratch, copy = o->copy, host = o->host;
     uint64_t watchdog = o->watchdog, timeout = 0;
-    const struct traffic_option rows[] = {
-        {"hh", TRAFFIC_TEXT, &names[0], 0, 0},
-        {"ph", TRAFFIC_TEXT, &names[1], 0, 0},
-        {"th", TRAFFIC_TEXT, &names[2], 0, 0},
-        {"memory", TRAFFIC_BYTES, &memory, 0, 4 << 20},
-        {"scratch", TRAFFIC_BYTES, &scratch, 0, 1 << 20},
-        {"copy", TRAFFIC_BYTES, &copy, 0, 1 << 20},
-        {"host", TRAFFIC_BYTES, &host, 0, MOST_HOST},
-        {"watchdog", TRAFFIC_COUNT, &watchdog, 1, UINT64_MAX / 2},
-        {"timeout", TRAFFIC_TIME, &timeout, 0, SIM_LATEST_PS},
+    const struct setting rows[] = {
+        {"hh", SETTING_TEXT, &names[0], 0, 0, NULL},
+        {"ph", SETTING_TEXT, &names[1], 0, 0, NULL},
+        {"th", SETTING_TEXT, &names[2], 0, 0, NULL},
+        {"memory", SETTING_BYTES, &memory, 0, 4 << 20, NULL},
+        {"scratch", SETTING_BYTES, &scratch, 0, 1 << 20, NULL},
+        {"copy", SETTING_BYTES, &copy, 0, 1 << 20, NULL},
+        {"host", SETTING_BYTES, &host, 0, MOST_HOST, NULL},
+        {"watchdog", SETTING_COUNT, &watchdog, 1, UINT64_MAX / 2, NULL},
+        {"timeout", SETTING_TIME, &timeout, 0, MOST_TIMEOUT, NULL},
         {0},
     };
     c->spec = strdup(handler);
@@ -158,159 +161,139 @@ static int make_context(const struct cli_command *command, const struct run_opti
     char *comma = strchr(c->spec, ',');
     if (comma)
         *comma++ = 0;
-    if (traffic_options("--handler", comma, rows, &err) != SPIN_OK)
-        return cli_report(command, &err);
-    spin_limits_default(&limits);
-    limits.program_bytes = (uint32_t)config->program_bytes;
-    limits.handler_bytes = (uint32_t)config->handler_bytes;
-    limits.hpus = (uint32_t)(config->clusters * config->cluster_hpus);
-    if (spin_image_load(&c->image, c->spec, &limits, &err) != SPIN_OK)
+    spin_card_limits(card, &limits);
+    if (settings_read("--handler", comma, rows, &err) != SPIN_OK ||
+        spin_image_load(&c->image, c->spec, &limits, &err) != SPIN_OK)
         return cli_report(command, &err);
     int status = find_entries(command, names, c);
     if (status)
         return status;
-    c->host = calloc(1, host ? host : 1);
-    c->handler_host = calloc(1, host ? host : 1);
-    if (!c->host || !c->handler_host)
-        return cli_error(command, CLI_FAILED, "out of memory for %" PRIu64 " bytes of host memory",
-                         host);
-    *to =
-        (struct card_context){.abi = spin_image_info(c->image)->is_pspin ? CARD_PSPIN : CARD_P4SPIN,
-                              .image = c->image,
-                              .memory_bytes = (uint32_t)memory,
-                              .scratch_bytes = (uint32_t)scratch,
-                              .partial_copy = copy != NOT_SAID,
-                              .l1_bytes = copy != NOT_SAID ? (uint32_t)copy : 0,
-                              .host = c->host,
-                              .host_bytes = host,
-                              .handler_host = c->handler_host,
-                              .handler_host_bytes = host,
-                              .watchdog_cycles = watchdog,
-                              .queue_timeout_ps = timeout};
-    for (unsigned k = 0; k < 3; k++)
-        to->entry[k] = c->entry[k] ? c->entry[k]->address : 0;
-    return 0;
+    c->made.image = c->image;
+    c->made.memory_bytes = (uint32_t)memory;
+    c->made.scratch_bytes = (uint32_t)scratch;
+    c->made.partial_copy = copy != NOT_SAID;
+    c->made.copy_bytes = c->made.partial_copy ? (uint32_t)copy : 0;
+    c->made.host_bytes = host;
+    c->made.watchdog_cycles = watchdog;
+    c->made.timeout_ps = timeout;
+    return spin_card_add_context(card, &c->made, &number, &err) ? cli_report(command, &err) : 0;
 }
 
 /* ---- profiles: over all runs of a context's handlers ---- */
 
-static void count_step(void *contexts, uint32_t number, uint32_t pc, uint32_t cycles) {
-    struct run_context *c = (struct run_context *)contexts + number;
-    c->profiled_cycles += cycles;
-    profile_count(c->profile, &(struct spin_step){.pc = pc, .cycles = cycles});
-}
-
-static bool begin_profiles(struct card_run_options *run, struct run_context *context) {
-    for (uint32_t i = 0; i < run->contexts; i++)
+static bool begin_profiles(struct run_context *context, uint32_t contexts) {
+    for (uint32_t i = 0; i < contexts; i++)
         if (!(context[i].profile = profile_new(context[i].image)))
             return false;
-    run->step = count_step;
-    run->step_context = context;
     return true;
 }
 
-static void print_profiles(const struct card_run_options *run, const struct run_context *context) {
-    for (uint32_t i = 0; run->step && i < run->contexts; i++) {
+static void print_profiles(const struct run_context *context, uint32_t contexts) {
+    for (uint32_t i = 0; i < contexts; i++) {
         printf("profile of ctx%u\n", i);
         profile_print(context[i].profile,
                       &(struct spin_outcome){.cycles = context[i].profiled_cycles});
     }
 }
 
+/* ---- while it runs ---- */
+
+struct watch {
+    struct progress progress;
+    struct run_context *context;
+};
+
+static void on_progress(void *user, uint64_t done, uint64_t of) {
+    show_progress(&((struct watch *)user)->progress, done, of);
+}
+
+static void on_step(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint32_t cycles) {
+    struct run_context *c = ((struct watch *)user)->context + context;
+    (void)hpu;
+    c->profiled_cycles += cycles;
+    profile_count(c->profile, &(struct spin_step){.pc = pc, .cycles = cycles});
+}
+
 /* ---- the command ---- */
 
 static int read_match(const struct cli_command *command, const struct run_options *o,
-                      struct nic_match **match) {
+                      struct spin_card *card) {
     struct spin_error err;
-    uint32_t contexts = (uint32_t)o->handler.count;
     if (o->match && o->match_file)
         return cli_error(command, CLI_USAGE, "--match and --match-file: choose one");
-    if (o->match && nic_match_parse(match, "--match", o->match, strlen(o->match), contexts, &err))
+    if (o->match && spin_card_match(card, "--match", o->match, &err))
         return cli_error(command, CLI_USAGE, "%s", err.text);
-    if (o->match_file && nic_match_read(match, o->match_file, contexts, &err))
+    if (o->match_file && spin_card_match_file(card, o->match_file, &err))
         return cli_report(command, &err);
-    if (!o->match && !o->match_file && contexts > 1)
+    if (!o->match && !o->match_file && o->handler.count > 1)
         return cli_error(command, CLI_USAGE,
                          "%u contexts: which packets go where? say --match 'RULE -> ctx0; ...'",
-                         contexts);
+                         o->handler.count);
     return 0;
 }
 
-static int simulate(const struct cli_command *command, const struct run_options *o,
-                    struct card_run_options *run, struct run_context *context) {
-    struct spin_error err = {0};
-    struct progress progress = {0};
-    struct card_run_result *result = calloc(1, sizeof *result);
-    if (!result)
-        return cli_error(command, CLI_FAILED, "out of memory");
-    clock_gettime(CLOCK_MONOTONIC, &progress.start);
-    if (isatty(STDERR_FILENO)) {
-        run->progress = show_progress;
-        run->progress_context = &progress;
-    }
-    if (o->profile && !begin_profiles(run, context)) {
-        free(result);
-        return cli_error(command, CLI_FAILED, "out of memory");
-    }
-    int code = card_run(run, result, &err), status = 0;
-    if (progress.shown)
-        fputs("\r\033[K", stderr);
-    struct run_report report = {run, result, context, o->preset, o->match_file};
-    if (code)
-        status = cli_report(command, &err);
-    else if (o->json)
-        card_print_json(&report);
+static void report(const struct run_options *o, const struct run_report *r) {
+    if (o->json)
+        card_print_json(r);
     else if (o->csv)
-        card_print_csv(&report);
+        card_print_csv(r);
     else {
-        print_profiles(run, context);
-        card_print_text(&report);
+        if (o->profile)
+            print_profiles(r->context, r->contexts);
+        card_print_text(r);
     }
-    if (!code && result->stats.faults)
-        status = CLI_FAILED;
-    free(result);
-    return status;
+}
+
+static int simulate(const struct cli_command *command, const struct run_options *o,
+                    struct spin_card *card, struct run_context *context) {
+    struct spin_error err = {0};
+    struct spin_card_result result;
+    struct watch watch = {.context = context};
+    uint32_t contexts = (uint32_t)o->handler.count;
+    struct spin_card_options run = {.traffic = o->traffic,
+                                    .out = o->out,
+                                    .host_out = o->host_out,
+                                    .trace = o->trace,
+                                    .packets = o->packets,
+                                    .user = &watch,
+                                    .step = o->profile ? on_step : NULL,
+                                    .progress = isatty(STDERR_FILENO) ? on_progress : NULL};
+    clock_gettime(CLOCK_MONOTONIC, &watch.progress.start);
+    if (o->profile && !begin_profiles(context, contexts))
+        return cli_error(command, CLI_FAILED, "out of memory");
+    int code = spin_card_run(card, &run, &err);
+    if (watch.progress.shown)
+        fputs("\r\033[K", stderr);
+    if (code)
+        return cli_report(command, &err);
+    spin_card_result(card, &result);
+    report(o, &(struct run_report){card, &result, context, contexts, o->preset, o->traffic});
+    return result.faults ? CLI_FAILED : 0;
 }
 
 static int with_contexts(const struct cli_command *command, const struct run_options *o,
-                         const struct card_config *config) {
+                         struct spin_card *card) {
     size_t count = (size_t)o->handler.count;
     struct run_context *context = calloc(count, sizeof *context);
-    struct card_context *made = calloc(count, sizeof *made);
-    struct nic_match *match = NULL;
-    int status = context && made ? 0 : cli_error(command, CLI_FAILED, "out of memory");
+    int status = context ? 0 : cli_error(command, CLI_FAILED, "out of memory");
     for (size_t i = 0; i < count && !status; i++)
-        status = make_context(command, o, config, o->handler.items[i], &context[i], &made[i]);
+        status = make_context(command, o, card, o->handler.items[i], &context[i]);
     if (!status)
-        status = read_match(command, o, &match);
-    if (!status) {
-        struct card_run_options run = {.config = *config,
-                                       .context = made,
-                                       .contexts = (uint32_t)count,
-                                       .traffic = o->traffic,
-                                       .match = match,
-                                       .out = o->out,
-                                       .trace = o->trace,
-                                       .packets = o->packets};
-        status = simulate(command, o, &run, context);
-    }
+        status = read_match(command, o, card);
+    if (!status)
+        status = simulate(command, o, card, context);
+    spin_card_free(card); /* before its images */
     for (size_t i = 0; context && i < count; i++) {
         spin_image_free(context[i].image);
         profile_free(context[i].profile);
         free(context[i].spec);
-        free(context[i].host);
-        free(context[i].handler_host);
     }
-    nic_match_free(match);
     free(context);
-    free(made);
     return status;
 }
 
-static int checked(const struct cli_command *command, const struct run_options *o,
-                   const struct cli_list *operands) {
-    struct spin_error err;
-    struct card_config config;
+static int check(const struct cli_command *command, const struct run_options *o,
+                 const struct cli_list *operands) {
     if (operands->count)
         return cli_error(command, CLI_USAGE, "'%s' is too many; an image goes with --handler",
                          operands->items[0]);
@@ -318,15 +301,8 @@ static int checked(const struct cli_command *command, const struct run_options *
         return cli_error(command, CLI_USAGE, "--json and --csv: choose one");
     if (o->profile && (o->json || o->csv))
         return cli_error(command, CLI_USAGE, "--profile goes without --json and --csv");
-    if (card_config_preset(&config, o->preset, &err) != SPIN_OK)
-        return cli_report(command, &err);
-    for (int i = 0; i < o->set.count; i++)
-        if (card_config_set(&config, o->set.items[i], &err) != SPIN_OK)
-            return cli_report(command, &err);
-    if (o->parameters) {
-        card_print_parameters(&config);
+    if (o->parameters)
         return 0;
-    }
     if (!o->handler.count)
         return cli_error(command, CLI_USAGE,
                          "which handlers? say --handler IMAGE, made by 'openspin cc'");
@@ -334,12 +310,30 @@ static int checked(const struct cli_command *command, const struct run_options *
         return cli_error(command, CLI_USAGE,
                          "which traffic? say --traffic gen:messages=1,packets=32,size=1024 or "
                          "--traffic pcap:FILE");
-    return with_contexts(command, o, &config);
+    return 0;
+}
+
+static int checked(const struct cli_command *command, const struct run_options *o,
+                   const struct cli_list *operands) {
+    struct spin_error err;
+    struct spin_card *card = NULL;
+    int status = check(command, o, operands);
+    if (status)
+        return status;
+    int code = spin_card_new(&card, o->preset, &err);
+    for (int i = 0; i < o->set.count && !code; i++)
+        code = spin_card_set(card, o->set.items[i], &err);
+    if (!code && !o->parameters)
+        return with_contexts(command, o, card);
+    if (!code)
+        card_print_parameters(card);
+    spin_card_free(card);
+    return code ? cli_report(command, &err) : 0;
 }
 
 static int list_fields(void) {
     const char *name, *what;
-    for (uint32_t i = 0; nic_match_field(i, &name, &what); i++)
+    for (uint32_t i = 0; (name = spin_card_field(i, &what)); i++)
         printf("%-12s %s\n", name, what);
     printf("%-12s %s\n", "raw[O:N]", "N bytes (1 to 8) at offset O of the packet; also ipv4[O:N],");
     printf("%-12s %s\n", "", "udp[O:N] and payload[O:N]");

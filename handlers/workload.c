@@ -19,6 +19,7 @@
     X(kvstore)                                                                                     \
     X(ping_pong)                                                                                   \
     X(reduce)                                                                                      \
+    X(remote_write)                                                                                \
     X(strided_ddt)                                                                                 \
     X(synthetic)
 

@@ -12,7 +12,7 @@ static void unloaded(uint32_t length, const uint64_t *expected_ns) {
         add(w, 0, length, i == 99, (uint64_t)i * 200000);
     run(w);
     for (int i = 0; i < CARD_PART_COUNT; i++) {
-        const struct card_spread *s = &w->stats.part[i];
+        const struct spin_spread *s = &w->stats.part[i];
         printf("# %4u B %-16s p50 %3llu ns, least %llu, most %llu\n", length, card_part_name(i),
                (unsigned long long)s->p50 / 1000, (unsigned long long)s->least / 1000,
                (unsigned long long)s->most / 1000);

@@ -4,32 +4,81 @@
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
 
-static void one_fault(uint32_t what, enum spin_ending ending) {
+/* What a message's handlers leave that does not depend on the order in which they ran. */
+static bool same_record(const struct record *a, const struct record *b) {
+    return memcmp(a, b, offsetof(struct record, next)) == 0;
+}
+
+/* Two contexts with ten messages of 20 packets each, taking turns; the third packet of message 4 of
+ * the first context makes the mistake. */
+enum { CONTEXTS = 2, EACH = 10, LONG = 20, BAD = 4 };
+
+struct left {
+    struct record record[CONTEXTS][EACH];
+    struct card_stats stats;
+    uint32_t faults;
+    struct card_fault fault;
+};
+
+static struct left with_mistake(uint32_t what) {
     struct world *w = world_new();
+    struct left left = {0};
+    uint32_t bytes, number[CONTEXTS] = {0};
     w->context.watchdog_cycles = 5000;
-    handlers(w, NULL, "bad_ph", NULL);
+    handlers(w, "order_hh", "bad_ph", "order_th");
     build(w);
-    /* Ten messages of 20 packets; the third packet of message 4 is the bad one. */
-    for (uint32_t i = 0; i < 200; i++) {
-        uint32_t m = i % 10, k = i / 10;
-        struct card_packet *p = add(w, m, 128, k == 19, i * 1000ull * 100);
-        put_head(p, (struct head){k, 20, m == 4 && k == 2 ? what : 0, 0});
+    GOOD(card_add_context(w->card, &w->context, &number[1], &err));
+    for (uint32_t i = 0; i < CONTEXTS * EACH * LONG; i++) {
+        uint32_t m = i / CONTEXTS % EACH, k = i / CONTEXTS / EACH;
+        struct card_packet *p = add(w, m, 128, k == LONG - 1, i * 30000ull);
+        p->context = number[i % CONTEXTS];
+        for (uint32_t word = 4; word < 32; word++)
+            memcpy((uint8_t *)(uintptr_t)p->bytes + 4 * word, &(uint32_t){i * word}, 4);
+        bool bad = i % CONTEXTS == 0 && m == BAD && k == 2;
+        put_head(p, (struct head){k, LONG, bad ? what : 0, 4096});
     }
     run(w);
-    CHECK_EQ(w->faults, 1);
-    CHECK_EQ(w->fault[0].ending, ending);
-    CHECK_EQ(w->fault[0].message, 4);
-    CHECK_EQ(w->fault[0].kind, SPIN_PAYLOAD_HANDLER);
-    CHECK_EQ(w->stats.faults, 1);
-    CHECK_EQ(w->stats.messages_failed, 1);
-    CHECK_EQ(w->stats.messages_completed, 9);
-    for (uint32_t m = 0; m < 10; m++)
-        if (m != 4)
-            CHECK_EQ(record(w, m)->payloads, 20);
-    CHECK(record(w, 4)->payloads < 20);
-    CHECK_EQ(w->stats.completed, 180 + record(w, 4)->payloads);
-    CHECK_EQ(w->stats.dropped + w->stats.refused, 20 - record(w, 4)->payloads);
+    for (uint32_t c = 0; c < CONTEXTS; c++) {
+        uint32_t at = card_address(w->card, number[c], UINT32_MAX, &bytes);
+        memcpy(left.record[c], card_reach(w->card, number[c], at, sizeof left.record[c]),
+               sizeof left.record[c]);
+    }
+    left.stats = w->stats;
+    left.faults = w->faults;
+    left.fault = w->fault[0];
     world_free(w);
+    return left;
+}
+
+/* Every other message, of both contexts, leaves what it leaves in a run without the fault. */
+static void one_fault(uint32_t what, enum spin_ending ending) {
+    struct left good = with_mistake(0), bad = with_mistake(what);
+    CHECK_EQ(good.faults, 0);
+    CHECK_EQ(good.stats.messages_completed, CONTEXTS * EACH);
+    for (uint32_t c = 0; c < CONTEXTS; c++)
+        for (uint32_t m = 0; m < EACH; m++) {
+            const struct record *r = &good.record[c][m];
+            uint32_t sum = 0; /* in plain C */
+            for (uint32_t k = 0; k < LONG; k++)
+                for (uint32_t word = 4; word < 32; word++)
+                    sum += ((k * EACH + m) * CONTEXTS + c) * word;
+            CHECK_EQ((uint32_t)r->sum, sum);
+            CHECK(r->payloads == LONG && r->headers == 1 && r->completions == 1 && !r->wrong);
+            if (c != 0 || m != BAD)
+                CHECK(same_record(r, &bad.record[c][m]));
+        }
+    const struct record *hit = &bad.record[0][BAD];
+    CHECK_EQ(bad.faults, 1);
+    CHECK_EQ(bad.fault.ending, ending);
+    CHECK_EQ(bad.fault.context, 0);
+    CHECK_EQ(bad.fault.message, BAD);
+    CHECK_EQ(bad.fault.kind, SPIN_PAYLOAD_HANDLER);
+    CHECK_EQ(bad.stats.faults, 1);
+    CHECK_EQ(bad.stats.messages_failed, 1);
+    CHECK_EQ(bad.stats.messages_completed, CONTEXTS * EACH - 1);
+    CHECK(hit->payloads < LONG && hit->completions == 0);
+    CHECK_EQ(bad.stats.completed, (CONTEXTS * EACH - 1) * LONG + (uint32_t)hit->payloads);
+    CHECK_EQ(bad.stats.dropped + bad.stats.refused, LONG - (uint32_t)hit->payloads);
 }
 
 TEST(a_handler_that_loops) {
@@ -82,9 +131,23 @@ TEST(everything_fails) {
     }
 }
 
+static void random_records(struct record *to) {
+    struct world *w = world_new();
+    uint32_t sum[MESSAGES], count[MESSAGES];
+    handlers(w, "order_hh", "order_ph", "order_th");
+    build(w);
+    random_traffic(w, 600, 20000, sum, count);
+    run(w);
+    CHECK_EQ(w->stats.messages_completed, MESSAGES);
+    memcpy(to, record(w, 0), MESSAGES * sizeof *to);
+    world_free(w);
+}
+
 TEST(a_message_that_never_ends) {
     struct world *w = world_new();
     uint32_t sum[MESSAGES], count[MESSAGES];
+    struct record good[MESSAGES];
+    random_records(good);
     w->context.queue_timeout_ps = 50000000;
     handlers(w, "order_hh", "order_ph", "order_th");
     build(w);
@@ -103,8 +166,44 @@ TEST(a_message_that_never_ends) {
         CHECK_EQ(record(w, m)->completions, m != 3 && m != 9);
         CHECK_EQ((uint32_t)record(w, m)->sum, sum[m]);
         CHECK_EQ(record(w, m)->wrong, 0);
+        if (m != 3 && m != 9)
+            CHECK(same_record(record(w, m), &good[m]));
     }
     world_free(w);
+}
+
+/* A buffer of a few packets, with every policy: messages that lost none leave what they leave on a
+ * card with room; with backpressure and marks that is all of them. */
+TEST(a_full_buffer_harms_no_other_message) {
+    static const char *const policies[] = {"policy=backpressure", "policy=mark", "policy=drop",
+                                           "policy=kill"};
+    struct record good[MESSAGES];
+    random_records(good);
+    for (int i = 0; i < 4; i++) {
+        struct world *w = world_new();
+        uint32_t sum[MESSAGES], count[MESSAGES], whole = 0, packets[MESSAGES] = {0};
+        set(w, policies[i]);
+        set(w, "l2_packet_bytes=6144");
+        w->context.queue_timeout_ps = 1000000000; /* for those whose end is dropped */
+        handlers(w, "order_hh", "order_ph", "order_th");
+        build(w);
+        random_traffic(w, 600, 20000, sum, count);
+        run(w);
+        for (uint32_t p = 0; p < w->packets; p++) /* that were taken and not dropped */
+            packets[w->packet[p].message] += w->fed[p] != 0 && !w->lost[p];
+        for (uint32_t m = 0; m < MESSAGES; m++) {
+            if (packets[m] != count[m])
+                continue;
+            CHECK(same_record(record(w, m), &good[m]));
+            whole++;
+        }
+        CHECK(w->stats.full + w->stats.refused > 0); /* it was full */
+        if (i < 2)
+            CHECK_EQ(whole, MESSAGES);
+        else
+            CHECK(whole > 0 && whole < MESSAGES);
+        world_free(w);
+    }
 }
 
 /* More messages than queues, none of which ends: the timeout is what frees them. */
@@ -119,6 +218,60 @@ TEST(no_queue_left) {
     run(w);
     CHECK_EQ(w->stats.completed, 40);
     CHECK_EQ(w->stats.queue_timeouts, 40);
+    world_free(w);
+}
+
+/* The clock names another victim than the list of least recent use: after the packets below the
+ * hand has gone once round and stops at message 2, though message 0 has been silent for longer. So
+ * 0 waits until 2 is given up, and goes with it. True least recent use would give up 0 at 14 us. */
+static uint64_t given_up_ps[3];
+static void on_given_up(void *user, const struct card_fault *f, uint64_t at_ps) {
+    struct world *w = user;
+    on_fault(user, f, at_ps);
+    given_up_ps[w->faults - 1] = at_ps;
+}
+
+/* As build, with timeouts that are told with their times. */
+static void build_with_timeouts(struct world *w) {
+    struct card_callbacks callbacks = {.user = w, .feedback = on_feedback, .fault = on_given_up};
+    w->context.queue_timeout_ps = 10000000;
+    handlers(w, NULL, "empty_ph", NULL);
+    GOOD(card_new(&w->card, w->engine, &w->config, &callbacks, &err));
+    GOOD(card_add_context(w->card, &w->context, &w->number, &err));
+}
+
+TEST(the_victim_is_pseudo_least_recent) {
+    static const uint32_t order[] = {0, 1, 2, 0, 0, 2, 1}, victims[] = {2, 0, 1};
+    static const uint64_t expected_us[] = {15, 15, 16};
+    struct world *w = world_new();
+    build_with_timeouts(w);
+    for (uint32_t us = 0; us < 7; us++)
+        add(w, order[us], 64, false, us * 1000000ull);
+    run(w);
+    CHECK_EQ(w->faults, 3);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(w->fault[i].message, victims[i]);
+        CHECK_EQ(given_up_ps[i], expected_us[i] * 1000000);
+    }
+    world_free(w);
+}
+
+/* Messages 2, 1 and 4 get packets in turn, 3 is over, 0 is silent. A tree of bits would name 2 and
+ * 4 for ever: 1, beside 0, is always younger than 2 when their half has its turn. */
+TEST(a_silent_message_is_found_among_busy_ones) {
+    static const uint32_t turn[] = {2, 1, 4};
+    struct world *w = world_new();
+    build_with_timeouts(w);
+    for (uint32_t i = 0; i < 5; i++)
+        add(w, i, 64, i == 3, i * 100000ull);
+    for (uint32_t i = 0; i < 999; i++)
+        add(w, turn[i % 3], 64, i >= 996, (i + 5) * 100000ull);
+    run(w);
+    CHECK_EQ(w->stats.queue_timeouts, 1);
+    CHECK_EQ(w->fault[0].message, 0);
+    CHECK(given_up_ps[0] >= 10000000 && given_up_ps[0] < 11000000); /* the others go on to 100 us */
+    CHECK_EQ(w->stats.messages_completed, 4);
+    CHECK_EQ(w->stats.completed, 1004);
     world_free(w);
 }
 
@@ -315,6 +468,56 @@ TEST(contexts_are_accounted_for) {
     GOOD(card_new(&w->card, w->engine, &w->config, NULL, &err));
     CHECK_EQ(card_add_context(w->card, &w->context, &number, &err), SPIN_ELIMIT);
     CHECK_HAS(err.text, "program memory left");
+    world_free(w);
+}
+
+/* A context that the card has no room for takes none, whichever memory it is that is short. */
+TEST(a_refused_context_takes_nothing) {
+    struct world *w = world_new();
+    uint32_t number;
+    handlers(w, NULL, "empty_ph", NULL);
+    build(w);
+    struct card_context greedy = w->context;
+    for (int i = 0; i < 100; i++) { /* as much as there is in one memory, too much of the other */
+        greedy.memory_bytes = 3u << 20;
+        greedy.scratch_bytes = 1u << 20;
+        CHECK_EQ(card_add_context(w->card, &greedy, &number, &err), SPIN_ELIMIT);
+        greedy.memory_bytes = 4u << 20;
+        greedy.scratch_bytes = 900u << 10;
+        CHECK_EQ(card_add_context(w->card, &greedy, &number, &err), SPIN_ELIMIT);
+    }
+    greedy.memory_bytes = 3u << 20;
+    greedy.scratch_bytes = 900u << 10;
+    GOOD(card_add_context(w->card, &greedy, &number, &err));
+    CHECK_EQ(number, 1);
+    world_free(w);
+
+    /* Nor does its image, of which there is room for two in program memory. */
+    w = world_new();
+    struct spin_image *image[2];
+    handlers(w, NULL, "empty_ph", NULL);
+    char setting[40];
+    snprintf(setting, sizeof setting, "program_bytes=%u",
+             2 * spin_image_info(w->image)->code_bytes);
+    set(w, setting);
+    build(w);
+    greedy = w->context;
+    greedy.scratch_bytes = 1u << 20;
+    for (int i = 0; i < 2; i++) {
+        GOOD(spin_image_load(&image[i], getenv("CARD_IMAGE"), NULL, &err));
+        greedy.image = image[i];
+        CHECK_EQ(card_add_context(w->card, &greedy, &number, &err), SPIN_ELIMIT);
+        CHECK_HAS(err.text, "scratchpad of");
+    }
+    greedy.scratch_bytes = 64;
+    GOOD(card_add_context(w->card, &greedy, &number, &err));
+    greedy.image = image[0];
+    CHECK_EQ(card_add_context(w->card, &greedy, &number, &err), SPIN_ELIMIT);
+    CHECK_HAS(err.text, "program memory left");
+    card_free(w->card);
+    w->card = NULL;
+    spin_image_free(image[0]);
+    spin_image_free(image[1]);
     world_free(w);
 }
 

@@ -13,7 +13,7 @@ static uint8_t *host; /* what the driver offers to the card */
 static size_t host_bytes;
 static struct workload_run *run;
 static uint64_t feedbacks, feedback_sum_ps, out_packets, out_of_host, written, completed[2];
-static uint64_t last_feedback[3];
+static uint64_t last_feedback[3], first_nic_ps, last_nic_ps;
 
 static void on_out(uint8_t *data, size_t len) {
     out_packets++;
@@ -34,7 +34,9 @@ static void on_read(uint64_t addr, uint8_t *data, size_t len) {
         memcpy(data, host + (addr - PCIE_START_ADDR), len);
 }
 static void on_feedback(uint64_t user_ptr, uint64_t nic, uint64_t arrival, uint64_t feedback) {
-    feedbacks++;
+    if (!feedbacks++)
+        first_nic_ps = nic;
+    last_nic_ps = nic;
     feedback_sum_ps += feedback - nic;
     last_feedback[0] = user_ptr;
     last_feedback[1] = arrival - nic;
@@ -195,6 +197,7 @@ TEST(every_workload_on_the_whole_card) {
         {"kvstore", {"requests=300", NULL}},
         {"ping_pong", {"packets=128", NULL}},
         {"reduce", {"packets=128", NULL}},
+        {"remote_write", {"messages=40", NULL}},
         {"strided_ddt", {"bytes=256KiB", NULL}},
         {"synthetic", {"packets=128", "instructions=333", NULL}},
     };
@@ -305,7 +308,7 @@ TEST(packet_traces) {
         snprintf(csv, sizeof csv,
                  "msgid,hh_addr,hh_size,ph_addr,ph_size,th_addr,th_size,hmem_addr,"
                  "hmem_size,pkt_size,pkt_xfer_size,eom,wait_cycles\n"
-                 "3,0,0,%u,%u,0,0,%u,64,100,100,0,0\n3,0,0,0x%x,%u,0,0,%u,64,200,64,1,9\n",
+                 "3,0,0,%u,%u,0,0,%u,64,100,100,0,500\n3,0,0,%u,%u,0,0,%u,64,200,64,1,9\n",
                  ec.ph_addr, ec.ph_size, HANDLER_MEMORY, ec.ph_addr, ec.ph_size, HANDLER_MEMORY);
     write_file(path, csv, (size_t)length);
     write_file(bytes_path, bytes, sizeof bytes);
@@ -313,6 +316,7 @@ TEST(packet_traces) {
     pspinsim_packet_eos();
     CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
     CHECK_EQ(feedbacks, 2);
+    CHECK_EQ(last_nic_ps - first_nic_ps, 500000); /* from arrival to arrival, as in the RTL */
     /* Bytes that are not there, and rows that are none. */
     write_file(bytes_path, bytes, 299);
     CHECK_EQ(pspinsim_packet_trace_read(path, bytes_path), SPIN_ERR);
@@ -332,6 +336,7 @@ TEST(what_is_refused) {
     CHECK_EQ(pspinsim_run(), SPIN_ERR);
     CHECK_EQ(pspinsim_run_tick(&done), SPIN_ERR);
     CHECK_EQ(pspinsim_packet_add(&ec, 1, data, 64, 64, 1, 0, 0), SPIN_ERR);
+    CHECK_EQ(pspinsim_packet_trace_read("a", "b"), SPIN_ERR);
     CHECK_EQ(spin_nicmem_write(L2_HND_BUFF_START, data, 64, NULL), SPIN_ERR);
     CHECK_EQ(pspinsim_fini(), SPIN_ERR);
     init();

@@ -298,7 +298,19 @@ TEST(csv_traces) {
     CHECK(p.end_of_message);
     CHECK(!next(t, &p));
     traffic_close(t);
+    char named[400]; /* with the names of the columns */
+    snprintf(named, sizeof named,
+             "msgid,hh_addr,hh_size,ph_addr,ph_size,th_addr,th_size,hmem_addr,hmem_size,pkt_size,"
+             "pkt_xfer_size,eom,wait_cycles\n%s",
+             rows);
+    write_file("c", named, strlen(named));
+    t = open_or_fail(both);
+    CHECK_EQ(traffic_packets(t), 2);
+    CHECK(next(t, &p) && p.length == 5 && next(t, &p) && p.length == 3 && !next(t, &p));
+    traffic_close(t);
     write_file("d", "abcdefg", 7);
+    refused(both, SPIN_EFORMAT, "c:3: the packet's 3 bytes are not in");
+    write_file("c", rows, strlen(rows));
     refused(both, SPIN_EFORMAT, "c:2: the packet's 3 bytes are not in");
     write_file("d", "abcdefghi", 9);
     refused(both, SPIN_EFORMAT, "do they belong together?");

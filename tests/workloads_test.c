@@ -2,6 +2,7 @@
  * computes, for several seeds, in every mode, in any order of packets. And what handlers cost
  * beside what the card's RTL was measured at. */
 #include "lib/test.h"
+#include "lib/workloads.h"
 
 #include <math.h>
 
@@ -26,27 +27,12 @@ static struct on_rig_tally run_once(const char *name, const char *const *setting
     return tally;
 }
 
-/* Smaller than the paper's, and odd where the code could mind. NULL: the defaults. */
-static const struct {
-    const char *name, *settings[5];
-} small[] = {
-    {"aggregate", {"bytes=10004", "payload=1000", NULL}},
-    {"aggregate", {"bytes=4", NULL}},
-    {"copy_from_host", {"packets=30", "bytes=333", NULL}},
-    {"copy_to_host", {"packets=30", "bytes=333", NULL}},
-    {"copy_to_host", {"packets=30", "apart=0", NULL}},
-    {"empty", {"packets=30", "messages=7", NULL}},
-    {"filtering", {"messages=60", "bytes=100", NULL}},
-    {"histogram", {"messages=20", "words=33", NULL}},
-    {"host_direct", {"packets=30", NULL}},
-    {"kvstore", {"requests=600", "keys=900", "theta=70", NULL}},
-    {"ping_pong", {"packets=30", "bytes=29", NULL}},
-    {"reduce", {"packets=20", "words=100", "messages=3", NULL}},
-    {"strided_ddt", {"bytes=10001", "payload=1000", NULL}},
-    {"strided_ddt", {"bytes=5000", "payload=100", "block=7", "stride=9", NULL}},
-    {"synthetic", {"packets=5", "instructions=77", NULL}},
-};
-#define SMALL (sizeof small / sizeof small[0])
+static int count_settings(size_t which) {
+    int count = 0;
+    while (small[which].settings[count])
+        count++;
+    return count;
+}
 
 static void all_small(struct on_rig_options options) {
     for (size_t i = 0; i < SMALL; i++)
@@ -61,6 +47,31 @@ TEST(every_workload_is_tried) {
             tried |= strcmp(small[i].name, workload_at(w)->name) == 0;
         if (!tried)
             TEST_FAIL("%s is in no test", workload_at(w)->name);
+    }
+}
+
+/* The table of parameters in handlers/NAME/README.md is that of the code. */
+TEST(readmes_have_the_parameters) {
+    for (unsigned w = 0; workload_at(w); w++) {
+        char path[300], text[4000], row[300];
+        snprintf(path, sizeof path, SOURCE_ROOT "/handlers/%s/README.md", workload_at(w)->name);
+        FILE *file = fopen(path, "r");
+        CHECK(file);
+        text[fread(text, 1, sizeof text - 1, file)] = 0;
+        fclose(file);
+        size_t rows = 0, expected = 0;
+        for (const char *at = text; (at = strstr(at, "\n| `")); at++)
+            rows++;
+        const struct workload_parameter *p = workload_at(w)->parameters;
+        for (; p->name; p++, expected++) {
+            bool mebi = p->value >= 1 << 20 && p->value % (1 << 20) == 0;
+            snprintf(row, sizeof row, "\n| `%s` | %llu%s | %s |", p->name,
+                     (unsigned long long)(mebi ? p->value >> 20 : p->value), mebi ? " MiB" : "",
+                     p->about);
+            if (!strstr(text, row))
+                TEST_FAIL("%s has no row%s", path, row);
+        }
+        CHECK_EQ(rows, expected);
     }
 }
 
@@ -98,9 +109,7 @@ TEST(checks_notice_a_missing_packet) {
             struct workload_run *run;
             struct spin_error err = {0};
             struct on_rig_tally tally;
-            int count = 0;
-            while (small[i].settings[count])
-                count++;
+            int count = count_settings(i);
             CHECK_EQ(workload_open(&run, small[i].name, small[i].settings, count, seed, &err), 0);
             bool one = strcmp(small[i].name, "aggregate") == 0 && count == 1;
             bool same = strcmp(small[i].name, "copy_to_host") == 0 && count == 2 &&
@@ -118,7 +127,9 @@ TEST(checks_notice_a_missing_packet) {
             if (code)
                 CHECK_HAS(err.text, small[i].name);
         }
-        bool some = strcmp(small[i].name, "filtering") == 0; /* half of its packets are dropped */
+        /* Of these, packets are dropped or refused. */
+        bool some = strcmp(small[i].name, "filtering") == 0 ||
+                    strcmp(small[i].settings[count_settings(i) - 1], "refused=40") == 0;
         if (noticed < (some ? 2 : tried))
             TEST_FAIL("%s: %d of %d missing packets noticed", small[i].name, noticed, tried);
     }

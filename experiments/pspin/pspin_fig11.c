@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "pspin/six.h"
 
 #define MOST_COUNTS 8
@@ -82,8 +83,8 @@ int pspin_fig11(const struct experiment_context *context, struct sheet *s, struc
         sheet_because(sheet_claim(s, "B14", "x", factor[k], published_factor(six_names[k]),
                                   "%s: HPU over a core here", six_names[k]),
                       "published against the better of a Xeon 6154 and a Cortex-A53");
-    char machine[160];
-    six_machine(machine, sizeof machine);
+    char machine[300];
+    machine_name(machine, sizeof machine);
     sheet_note(s, "this machine: %s; timed, so no two runs are the same", machine);
     sheet_note(s,
                "Handlers are those of handlers/, the same source for both; results were checked on "

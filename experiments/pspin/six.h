@@ -32,7 +32,5 @@ int six_on_card(const struct experiment_context *context, const struct six_load 
 /* Median time in ns of a payload handler natively, packets preloaded and dealt out to `threads`
  * workers that share the state. */
 int six_on_machine(int which, uint32_t bytes, int threads, double *ns, struct spin_error *err);
-/* "Intel(R) Xeon(R), 2 cpus, gcc 12.2.0" */
-void six_machine(char *text, size_t room);
 
 #endif

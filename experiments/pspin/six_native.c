@@ -261,24 +261,3 @@ int six_on_machine(int which, uint32_t bytes, int threads, double *ns, struct sp
     native_close(&n);
     return code;
 }
-
-void six_machine(char *text, size_t room) {
-    char line[256], model[128] = "unknown processor";
-    FILE *info = fopen("/proc/cpuinfo", "r");
-    while (info && fgets(line, sizeof line, info))
-        if (strncmp(line, "model name", 10) == 0) {
-            char *colon = strchr(line, ':');
-            snprintf(model, sizeof model, "%.120s", colon ? colon + 2 : line);
-            model[strcspn(model, "\n")] = 0;
-            break;
-        }
-    if (info)
-        fclose(info);
-    snprintf(text, room, "%s, %ld cpus, %s", model, sysconf(_SC_NPROCESSORS_ONLN),
-#ifdef __clang__
-             "clang " __clang_version__
-#else
-             "gcc " __VERSION__
-#endif
-    );
-}

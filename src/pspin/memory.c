@@ -73,7 +73,7 @@ static uint8_t *shadow_at(uint32_t address, size_t bytes) {
 
 /* Range i of a context as its driver placed it: handler memory, then scratchpads. */
 static void range(uint32_t number, uint32_t i, uint32_t *address, uint32_t *bytes, uint8_t **here) {
-    const spin_ec_t *ec = &pspin.context[number].ec;
+    const spin_ec_t *ec = &pspin.context[number];
     uint32_t room, at = card_address(pspin.card, number, i ? i - 1 : UINT32_MAX, &room);
     *address = i ? ec->scratchpad_addr[i - 1] : ec->handler_mem_addr;
     *bytes = i ? ec->scratchpad_size[i - 1] : ec->handler_mem_size;
@@ -128,14 +128,12 @@ int spin_nicmem_read(spin_nic_addr_t addr, void *data, size_t size, void *user_p
     return transfer(addr, data, size, user_ptr, false);
 }
 
-static int make_context(const spin_ec_t *ec, uint32_t l1_bytes, uint32_t *number) {
+static int make_context(const spin_ec_t *ec, uint32_t *number) {
     struct spin_error err;
     struct card_context x = {.abi = CARD_PSPIN,
                              .image = image_of(ec),
                              .entry = {ec->hh_addr, ec->ph_addr, ec->th_addr},
                              .memory_bytes = ec->handler_mem_size,
-                             .partial_copy = l1_bytes != UINT32_MAX,
-                             .l1_bytes = l1_bytes != UINT32_MAX ? l1_bytes : 0,
                              .host_address = ec->host_mem_addr,
                              .host_bytes = ec->host_mem_size};
     if (!x.image)
@@ -145,8 +143,8 @@ static int make_context(const spin_ec_t *ec, uint32_t l1_bytes, uint32_t *number
         if (ec->scratchpad_size[i] > x.scratch_bytes)
             x.scratch_bytes = ec->scratchpad_size[i];
     for (uint32_t c = 0; c < pspin.contexts; c++)
-        if (ec->handler_mem_size && pspin.context[c].ec.handler_mem_addr == ec->handler_mem_addr &&
-            pspin.context[c].ec.handler_mem_size >= ec->handler_mem_size) {
+        if (ec->handler_mem_size && pspin.context[c].handler_mem_addr == ec->handler_mem_addr &&
+            pspin.context[c].handler_mem_size >= ec->handler_mem_size) {
             uint32_t room;
             x.memory_address = card_address(pspin.card, c, UINT32_MAX, &room);
             break;
@@ -159,7 +157,7 @@ static int make_context(const spin_ec_t *ec, uint32_t l1_bytes, uint32_t *number
         copy(ec->handler_mem_addr, ec->handler_mem_size, false);
     if (card_add_context(pspin.card, &x, number, &err))
         return pspin_fail(&err);
-    pspin.context[pspin.contexts++] = (struct pspin_context){.ec = *ec, .l1_bytes = l1_bytes};
+    pspin.context[pspin.contexts++] = *ec;
     for (uint32_t i = 0; i <= NUM_CLUSTERS; i++) {
         uint32_t base, bytes;
         uint8_t *here;
@@ -175,14 +173,13 @@ static int make_context(const spin_ec_t *ec, uint32_t l1_bytes, uint32_t *number
     return SPIN_SUCCESS;
 }
 
-int pspin_find_context(const spin_ec_t *ec, uint32_t l1_bytes, uint32_t *number) {
+int pspin_find_context(const spin_ec_t *ec, uint32_t *number) {
     for (uint32_t i = 0; i < pspin.contexts; i++)
-        if (pspin.context[i].l1_bytes == l1_bytes &&
-            memcmp(&pspin.context[i].ec, ec, sizeof *ec) == 0) {
+        if (memcmp(&pspin.context[i], ec, sizeof *ec) == 0) {
             *number = i;
             return SPIN_SUCCESS;
         }
-    return make_context(ec, l1_bytes, number);
+    return make_context(ec, number);
 }
 
 void pspin_memory_free(void) {

@@ -176,53 +176,54 @@ static bool draw(void *user, struct card_packet *p) {
                               .length = q->bytes,
                               .eom = q->eom,
                               .arrival_ps = pspin.next_arrival_ps,
+                              .partial_copy = true,
+                              .l1_bytes = q->l1_bytes,
                               .user = q->user};
-    pspin.next_arrival_ps += beats(q->bytes) * pspin.config.cycle;
+    pspin.next_arrival_ps += q->busy_cycles * pspin.config.cycle;
     return true;
 }
 
-/* The context of a message is that of its first packet. */
-static int context_of(const spin_ec_t *ec, uint32_t msgid, size_t len, size_t l1_len, bool eom,
-                      uint32_t *context) {
-    uint32_t *open = &pspin.open_context[msgid];
-    if (*open && memcmp(&pspin.context[*open - 1].ec, ec, sizeof *ec) == 0)
-        *context = *open - 1;
-    else if (pspin_find_context(ec, l1_len < len ? (uint32_t)l1_len : UINT32_MAX, context))
+static bool make_room(void) {
+    if (pspin.packets < pspin.room)
+        return true;
+    size_t room = pspin.room ? 2 * pspin.room : 1024;
+    struct pspin_packet *more = realloc(pspin.packet, room * sizeof *more);
+    if (!more)
+        return false;
+    pspin.packet = more;
+    pspin.room = room;
+    return true;
+}
+
+int pspin_add(const spin_ec_t *ec, struct pspin_packet p, const uint8_t *bytes) {
+    if (p.message >= PSPIN_MESSAGES)
+        return pspin_say("message %u: ids have %d bits", p.message, C_MSGID_WIDTH);
+    if (!p.bytes || p.bytes > MOST_PACKET)
+        return pspin_say("packet of %u bytes, expected 1 to %u", p.bytes, MOST_PACKET);
+    if (pspin_find_context(ec, &p.context))
         return SPIN_ERR;
-    *open = eom ? 0 : *context + 1;
+    p.data = make_room() ? malloc(p.bytes) : NULL;
+    if (!p.data)
+        return pspin_say("out of memory");
+    memcpy(p.data, bytes, p.bytes);
+    pspin.packet[pspin.packets++] = p;
+    pspin.eos = false;
     return SPIN_SUCCESS;
 }
 
 int pspinsim_packet_add(spin_ec_t *ec, uint32_t msgid, uint8_t *data, size_t len, size_t l1_len,
                         uint8_t eom, uint32_t wait_cycles, uint64_t user_ptr) {
+    uint32_t bytes = len > MOST_PACKET ? UINT32_MAX : (uint32_t)len;
     if (!pspin.card)
         return pspin_say("no card: call pspinsim_init first");
-    if (msgid >= PSPIN_MESSAGES)
-        return pspin_say("message %u: ids have %d bits", msgid, C_MSGID_WIDTH);
-    if (!len || len > MOST_PACKET)
-        return pspin_say("packet of %zu bytes, expected 1 to %u", len, MOST_PACKET);
-    struct pspin_packet p = {.bytes = (uint32_t)len,
+    struct pspin_packet p = {.bytes = bytes,
+                             .l1_bytes = l1_len < len ? (uint32_t)l1_len : bytes,
                              .message = msgid,
                              .eom = eom != 0,
                              .wait_cycles = wait_cycles,
+                             .busy_cycles = beats(bytes),
                              .user = user_ptr};
-    if (context_of(ec, msgid, len, l1_len, p.eom, &p.context))
-        return SPIN_ERR;
-    if (pspin.packets == pspin.room) {
-        size_t room = pspin.room ? 2 * pspin.room : 1024;
-        struct pspin_packet *more = realloc(pspin.packet, room * sizeof *more);
-        if (!more)
-            return pspin_say("out of memory");
-        pspin.packet = more;
-        pspin.room = room;
-    }
-    p.data = malloc(len);
-    if (!p.data)
-        return pspin_say("out of memory");
-    memcpy(p.data, data, len);
-    pspin.packet[pspin.packets++] = p;
-    pspin.eos = false;
-    return SPIN_SUCCESS;
+    return pspin_add(ec, p, data);
 }
 
 int pspinsim_packet_eos(void) {
@@ -267,7 +268,7 @@ int pspinsim_run_tick(uint8_t *done_flag) {
 static void print_statistics(void) {
     struct card_stats s;
     card_stats(pspin.card, &s);
-    const struct card_spread *latency = &s.part[CARD_PART_TOTAL];
+    const struct spin_spread *latency = &s.part[CARD_PART_TOTAL];
     printf("packets: %llu in, %llu completed, %llu dropped, %llu out\n",
            (unsigned long long)s.taken, (unsigned long long)s.completed,
            (unsigned long long)(s.dropped + s.refused), (unsigned long long)s.packets_out);

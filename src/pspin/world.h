@@ -13,15 +13,10 @@
 
 struct pspin_packet {
     uint8_t *data;
-    uint32_t bytes, context, message;
+    uint32_t bytes, l1_bytes, context, message;
     bool eom;
-    uint64_t wait_cycles, user;
-};
-
-/* A context of the card, made when a packet first names it. */
-struct pspin_context {
-    spin_ec_t ec;
-    uint32_t l1_bytes; /* UINT32_MAX: the whole packet */
+    uint64_t wait_cycles, busy_cycles; /* of the network: before it, and with it */
+    uint64_t user;
 };
 
 struct pspin_world {
@@ -30,7 +25,7 @@ struct pspin_world {
     struct card_config config;
     struct spin_image *image[PSPIN_IMAGES];
     uint32_t images;
-    struct pspin_context context[PSPIN_CONTEXTS];
+    spin_ec_t context[PSPIN_CONTEXTS]; /* of the card, made when a packet first names them */
     uint32_t contexts;
     /* What the host wrote before there was a context: L2 handler memory, then each L1. */
     uint8_t *shadow;
@@ -40,7 +35,6 @@ struct pspin_world {
     uint8_t *drawn; /* bytes of the one that it drew last */
     uint64_t next_arrival_ps, tick_ps;
     bool eos, feeding;
-    uint32_t open_context[PSPIN_MESSAGES]; /* + 1, of messages that have begun */
     uint64_t faults;
     struct spin_error first_fault;
     unsigned write_done, read_done; /* kinds of event */
@@ -58,9 +52,12 @@ extern struct pspin_world pspin;
 int pspin_fail(const struct spin_error *err);
 int pspin_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* pspinsim.c: queues a packet; `p` but for its context and the copy of its bytes. */
+int pspin_add(const spin_ec_t *ec, struct pspin_packet p, const uint8_t *bytes);
+
 /* memory.c */
 int pspin_load(const char *path, struct spin_image **image);
-int pspin_find_context(const spin_ec_t *ec, uint32_t l1_bytes, uint32_t *number);
+int pspin_find_context(const spin_ec_t *ec, uint32_t *number);
 void pspin_memory_free(void);
 
 #endif

@@ -99,6 +99,13 @@ static uint64_t beat_ps(const struct card *c) {
     return (cycles ? cycles : 1) * c->cycle;
 }
 
+/* How much of the packet goes to L1. */
+static uint32_t bytes_to_l1(const struct card *c, const struct card_packet *p) {
+    const struct card_context *set = &c->context[p->context].set;
+    uint32_t bytes = set->partial_copy ? set->l1_bytes : p->partial_copy ? p->l1_bytes : p->length;
+    return bytes < p->length ? bytes : p->length;
+}
+
 /* Writes the packet to L2; the execution request follows when it is there. */
 static void take(struct card *c, const struct card_packet *from, uint32_t queue, uint32_t unit) {
     uint32_t i = c->free_packet;
@@ -109,6 +116,7 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
                          .queue = queue,
                          .length = from->length,
                          .l2_unit = unit,
+                         .l1_bytes = bytes_to_l1(c, from),
                          .eom = from->eom,
                          .arrival_ps = from->arrival_ps,
                          .user = from->user,
@@ -267,6 +275,7 @@ void card_release_packet(struct card *c, uint32_t index, bool dropped) {
     struct card_feedback feedback = {.user = p->user,
                                      .context = p->context,
                                      .message = p->message,
+                                     .length = p->length,
                                      .nic_arrival_ps = p->arrival_ps,
                                      .pspin_arrival_ps = p->request_ps,
                                      .completion_ps = c->now_ps,
@@ -305,14 +314,17 @@ static bool make_pools(struct card *c) {
     c->packet = calloc(packets, sizeof *c->packet);
     c->queue = calloc(g->queues, sizeof *c->queue);
     c->bucket = malloc(buckets * sizeof *c->bucket);
+    c->clock.active = calloc(c->clock.words, sizeof *c->clock.active);
+    c->clock.recent = calloc(c->clock.words, sizeof *c->clock.recent);
     c->task = calloc(tasks, sizeof *c->task);
     c->command = calloc(g->clusters * g->cluster_hpus * g->hpu_commands, sizeof *c->command);
     c->context = calloc(g->contexts, sizeof *c->context);
     c->program = calloc(g->contexts, sizeof *c->program);
     c->l2_packets = aligned_alloc(64, packets * UNIT_BYTES);
     c->l2_handler = calloc(1, g->handler_bytes);
-    if (!c->packet || !c->queue || !c->bucket || !c->task || !c->command || !c->context ||
-        !c->program || !c->l2_packets || !c->l2_handler || !card_space_init(&c->l2, packets))
+    if (!c->packet || !c->queue || !c->bucket || !c->clock.active || !c->clock.recent || !c->task ||
+        !c->command || !c->context || !c->program || !c->l2_packets || !c->l2_handler ||
+        !card_space_init(&c->l2, packets))
         return false;
     memset(c->l2_packets, 0, packets * UNIT_BYTES);
     memset(c->bucket, 0xff, buckets * sizeof *c->bucket);
@@ -343,7 +355,9 @@ int card_new(struct card **out, struct sim_engine *engine, const struct card_con
     c->hpus = (uint32_t)(config->clusters * config->cluster_hpus);
     c->cells_free = (uint32_t)config->cells;
     c->handler_high = (uint32_t)config->handler_bytes;
-    c->lru = c->requests = c->ready = LIST_EMPTY;
+    c->requests = c->ready = LIST_EMPTY;
+    c->clock = (struct queue_clock){
+        .words = (uint32_t)(config->queues + 63) / 64, .candidate = NONE, .armed_ps = UINT64_MAX};
     c->target[TARGET_OUTBOUND] =
         (struct target_state){(uint32_t)config->outbound_commands, LIST_EMPTY};
     c->target[TARGET_DMA] = (struct target_state){(uint32_t)config->dma_commands, LIST_EMPTY};
@@ -362,6 +376,10 @@ int card_new(struct card **out, struct sim_engine *engine, const struct card_con
     return SPIN_OK;
 }
 
+void card_set_callbacks(struct card *c, const struct card_callbacks *callbacks) {
+    c->callbacks = *callbacks;
+}
+
 void card_free(struct card *c) {
     if (!c)
         return;
@@ -374,6 +392,8 @@ void card_free(struct card *c) {
     free(c->packet);
     free(c->queue);
     free(c->bucket);
+    free(c->clock.active);
+    free(c->clock.recent);
     free(c->task);
     free(c->command);
     free(c->context);

@@ -68,7 +68,8 @@ struct card_context {
     uint64_t queue_timeout_ps; /* a message without packets for so long is given up; 0: never */
 };
 
-/* Copies what it needs. On success *number is the context's, counted from 0. */
+/* Copies what it needs. On success *number is the context's, counted from 0; on an error the card
+ * has as much room as before. */
 struct card;
 int card_add_context(struct card *card, const struct card_context *context, uint32_t *number,
                      struct spin_error *err);
@@ -88,6 +89,8 @@ struct card_packet {
     bool eom;            /* the message's last */
     uint64_t arrival_ps; /* at the NIC */
     uint64_t user;       /* for feedback */
+    bool partial_copy;   /* only l1_bytes of it go to L1, unless its context says how many */
+    uint32_t l1_bytes;
     /* P4sPIN only: what the descriptors say. */
     uint32_t message_bytes, offset, user_hdr_bytes, source, target;
     uint64_t match_bits, hdr_data;
@@ -132,7 +135,7 @@ struct card_fault {
 
 struct card_feedback {
     uint64_t user;
-    uint32_t context, message;
+    uint32_t context, message, length;
     uint64_t nic_arrival_ps, pspin_arrival_ps, completion_ps;
     bool dropped, marked;
 };
@@ -169,28 +172,15 @@ struct card_callbacks {
 int card_new(struct card **out, struct sim_engine *engine, const struct card_config *config,
              const struct card_callbacks *callbacks, struct spin_error *err);
 void card_free(struct card *card);
+/* Others from now on, between two runs of the engine. */
+void card_set_callbacks(struct card *card, const struct card_callbacks *callbacks);
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
 
-/* A distribution: exact below 128 of its units, within 1 % above. */
-struct card_spread {
-    uint64_t count, sum, least, most, p50, p99;
-};
-
-/* A packet's way, in ps. Those of tasks count each handler run; the last two each packet. */
-#define CARD_PARTS(X)                                                                              \
-    X(WRITE, "write to L2", "arrival at the NIC to execution request")                             \
-    X(QUEUE, "scheduling", "request (or header done, or all payloads done) to cluster scheduler")  \
-    X(COPY, "copy to L1", "cluster scheduler to packet in L1")                                     \
-    X(ASSIGN, "HPU assignment", "packet in L1 to HPU driver, with the wait for an idle HPU")       \
-    X(INVOKE, "invocation", "HPU driver to first instruction")                                     \
-    X(HANDLER, "handler", "first instruction to return")                                           \
-    X(FINISH, "completion", "return to notification: doorbell, commands in flight, arbiters")      \
-    X(LATENCY, "latency", "execution request to completion notification, as in the paper")         \
-    X(TOTAL, "latency from NIC", "arrival at the NIC to completion notification")
+/* The parts and units of openspin.h, by names of this folder. */
 enum card_part {
 #define CARD_PART_ROW(name, text, what) CARD_PART_##name,
-    CARD_PARTS(CARD_PART_ROW)
+    SPIN_CARD_PARTS(CARD_PART_ROW)
 #undef CARD_PART_ROW
         CARD_PART_COUNT
 };
@@ -198,21 +188,12 @@ const char *card_part_name(unsigned part);
 
 struct card_handler_stats {
     uint64_t runs, faults, instructions, cycles, commands;
-    struct card_spread spread; /* cycles of a run */
+    struct spin_spread spread; /* cycles of a run */
 };
 
-/* How long a unit was in use, and how long until now: their ratio is the utilisation. */
-#define CARD_UNITS(X)                                                                              \
-    X(INBOUND, "inbound engine")                                                                   \
-    X(L2_READ, "L2 packet buffer, port to the clusters")                                           \
-    X(NIC_HOST, "NIC-host interconnect, reads")                                                    \
-    X(PE, "PE interconnect")                                                                       \
-    X(OUTBOUND, "outbound engine")                                                                 \
-    X(TO_HOST, "host interface, to the host")                                                      \
-    X(FROM_HOST, "host interface, from the host")
 enum card_unit {
 #define CARD_UNIT_ROW(name, text) CARD_UNIT_##name,
-    CARD_UNITS(CARD_UNIT_ROW)
+    SPIN_CARD_UNITS(CARD_UNIT_ROW)
 #undef CARD_UNIT_ROW
         CARD_UNIT_COUNT
 };
@@ -230,7 +211,7 @@ struct card_stats {
     /* Bytes completed after the first completion, over the time since: the rate of the completion
      * notifications, as the paper measures it (figure 8). In Mbit/s. */
     uint64_t throughput_mbit;
-    struct card_spread part[CARD_PART_COUNT];
+    struct spin_spread part[CARD_PART_COUNT];
     struct card_handler_stats handler[3]; /* by enum spin_handler_kind */
     uint64_t unit_busy_ps[CARD_UNIT_COUNT], cluster_dma_busy_ps, hpu_busy_ps; /* sums */
     uint64_t elapsed_ps;                /* first arrival to the last completion */

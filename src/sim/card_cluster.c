@@ -4,12 +4,6 @@
 
 #include "sim/card_private.h"
 
-/* How much of the packet goes to L1. */
-static uint32_t copied_bytes(const struct card *c, const struct packet *p) {
-    const struct card_context *set = &c->context[p->context].set;
-    return set->partial_copy && set->l1_bytes < p->length ? set->l1_bytes : p->length;
-}
-
 /* From the L2 packet buffer through its second port, which the clusters share, by the cluster's
  * DMA engine. Both are busy for the data's cycles; the latency is longer. */
 static void copy_to_l1(struct card *c, struct task *t, const struct packet *p) {
@@ -36,7 +30,7 @@ bool card_cluster_take(struct card *c, uint32_t cluster, uint32_t packet) {
     const struct packet *p = &c->packet[packet];
     if (cl->tasks == c->config.cluster_tasks)
         return false;
-    uint32_t bytes = copied_bytes(c, p);
+    uint32_t bytes = p->l1_bytes;
     /* P4sPIN's descriptors stand in a unit before the packet. */
     uint32_t headroom = c->context[p->context].set.abi == CARD_P4SPIN ? HEADROOM : 0;
     uint32_t units = (headroom + bytes + UNIT_BYTES - 1) / UNIT_BYTES;

@@ -67,50 +67,61 @@ static int check(const struct card *c, const struct card_context *set, struct sp
     return SPIN_OK;
 }
 
+static uint32_t image_bytes(const struct spin_image *im) {
+    return round64(im->constants.bytes) + round64(im->data.bytes);
+}
+
 /* From the top of L2 handler memory down; images' data stand at the bottom. */
-static int give_memory(struct card *c, struct context *x, struct spin_error *err) {
+static int place_memory(const struct card *c, struct context *x, struct spin_error *err) {
     const struct spin_image *im = x->set.image;
-    uint32_t image_bytes = round64(im->constants.bytes) + round64(im->data.bytes);
     uint32_t left = c->handler_high - c->handler_low, bytes = round64(x->set.memory_bytes);
     bool fixed = x->set.memory_address != 0;
-    if (image_bytes > left ||
-        (!fixed && (bytes < x->set.memory_bytes || bytes > left - image_bytes)))
+    if (image_bytes(im) > left ||
+        (!fixed && (bytes < x->set.memory_bytes || bytes > left - image_bytes(im))))
         return spin_fail(err, SPIN_ELIMIT,
                          "%s: %u bytes of constants and data and %u bytes of handler memory, the "
                          "card has %u bytes of L2 handler memory left",
-                         im->path, image_bytes, x->set.memory_bytes, left);
+                         im->path, image_bytes(im), x->set.memory_bytes, left);
     x->memory_address = MAP_L2_HANDLER + c->handler_high - bytes;
-    if (fixed) {
-        uint64_t at = x->set.memory_address;
-        if (at < MAP_L2_HANDLER || at % 8 ||
-            at + x->set.memory_bytes > MAP_L2_HANDLER + c->config.handler_bytes)
-            return spin_fail(err, SPIN_EARG,
-                             "%s: %u bytes of handler memory at 0x%x are not in L2 handler memory, "
-                             "or not at a multiple of 8",
-                             im->path, x->set.memory_bytes, x->set.memory_address);
-        x->memory_address = x->set.memory_address;
-    } else {
-        c->handler_high -= bytes;
-    }
-    c->handler_low += image_bytes;
+    if (!fixed)
+        return SPIN_OK;
+    uint64_t at = x->set.memory_address;
+    if (at < MAP_L2_HANDLER || at % 8 ||
+        at + x->set.memory_bytes > MAP_L2_HANDLER + c->config.handler_bytes)
+        return spin_fail(err, SPIN_EARG,
+                         "%s: %u bytes of handler memory at 0x%x are not in L2 handler memory, "
+                         "or not at a multiple of 8",
+                         im->path, x->set.memory_bytes, x->set.memory_address);
+    x->memory_address = x->set.memory_address;
     return SPIN_OK;
 }
 
-static int give_scratch(struct card *c, struct context *x, struct spin_error *err) {
-    uint32_t start = MAP_L1_PACKETS + (uint32_t)c->config.l1_packet_bytes;
+/* Heaps of P4sPIN handlers stand at the end of each L1. */
+static uint32_t heaps_with(const struct card *c, const struct context *x) {
     uint32_t heaps = x->set.abi == CARD_P4SPIN ? MAP_CLUSTER_HPUS * HEAP_BYTES : 0;
-    if (heaps > c->heap_bytes)
-        c->heap_bytes = heaps;
-    uint32_t room = MAP_L1_SIZE - start - c->heap_bytes, bytes = round64(x->set.scratch_bytes);
+    return heaps > c->heap_bytes ? heaps : c->heap_bytes;
+}
+
+static int place_scratch(const struct card *c, struct context *x, struct spin_error *err) {
+    uint32_t start = MAP_L1_PACKETS + (uint32_t)c->config.l1_packet_bytes;
+    uint32_t room = MAP_L1_SIZE - start - heaps_with(c, x), bytes = round64(x->set.scratch_bytes);
     uint32_t used = c->cluster[0].scratch_used, left = used < room ? room - used : 0;
     if (used > room || bytes > left || bytes < x->set.scratch_bytes)
         return spin_fail(err, SPIN_ELIMIT,
                          "%s: scratchpad of %u bytes, each L1 has %u of %u bytes left",
                          x->set.image->path, x->set.scratch_bytes, left, room);
     x->scratch_offset = start + used;
-    for (uint32_t i = 0; i < c->clusters; i++)
-        c->cluster[i].scratch_used += bytes;
     return SPIN_OK;
+}
+
+/* Nothing can fail any more: the card has that much less from now on. */
+static void take_room(struct card *c, const struct context *x) {
+    if (!x->set.memory_address)
+        c->handler_high -= round64(x->set.memory_bytes);
+    c->handler_low += image_bytes(x->set.image);
+    c->heap_bytes = heaps_with(c, x);
+    for (uint32_t i = 0; i < c->clusters; i++)
+        c->cluster[i].scratch_used += round64(x->set.scratch_bytes);
 }
 
 /* A copy whose place modulo 64 is the handler's: atomics and the window table need it. */
@@ -141,16 +152,18 @@ int card_add_context(struct card *c, const struct card_context *set, uint32_t *n
         x->set.watchdog_cycles = DEFAULT_WATCHDOG;
     if (!x->set.name)
         x->set.name = set->image->path;
-    if ((code = find_program(c, set->image, &x->program, err)) || (code = give_memory(c, x, err)) ||
-        (code = give_scratch(c, x, err)))
+    if ((code = place_memory(c, x, err)) || (code = place_scratch(c, x, err)))
         return code;
     x->constants = copy_segment(&set->image->constants);
     x->data = copy_segment(&set->image->data);
-    if (!x->constants || !x->data) {
+    code = x->constants && x->data ? find_program(c, set->image, &x->program, err)
+                                   : spin_fail(err, SPIN_ENOMEM, "out of memory");
+    if (code) {
         free_segment(x->constants, &set->image->constants);
         free_segment(x->data, &set->image->data);
-        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+        return code;
     }
+    take_room(c, x);
     *number = c->contexts++;
     return SPIN_OK;
 }

@@ -45,8 +45,8 @@ struct list {
 struct packet {
     uint32_t next; /* in whichever list it is */
     uint32_t context, message, queue;
-    uint32_t length, l2_unit;
-    uint8_t kind; /* of the task that it waits for */
+    uint32_t length, l2_unit, l1_bytes; /* l1_bytes: of it to L1 */
+    uint8_t kind;                       /* of the task that it waits for */
     bool eom, marked, has_cell;
     uint64_t arrival_ps, request_ps, ready_ps, user;
     /* P4sPIN */
@@ -60,15 +60,14 @@ enum payload_action { PAYLOAD_HANDLE, PAYLOAD_DELIVER, PAYLOAD_DROP };
 
 struct queue {
     enum queue_state state;
-    bool failed, eom_taken, eom_here, aged; /* aged: in the list of least recent use */
-    enum payload_action payload;            /* by the header handler's return code */
+    bool failed, eom_taken, eom_here;
+    enum payload_action payload; /* by the header handler's return code */
     uint32_t context, message, home;
     uint32_t writing, pending; /* packets: on their way to L2; requested and not finished */
     uint32_t last;             /* the packet that the completion handler gets */
     uint32_t dropped_bytes;
     struct list waiting; /* packets that wait for the header handler */
     uint32_t chain;      /* next in the hash bucket, or next free */
-    uint32_t older, younger;
     uint64_t touched_ps;
 };
 
@@ -157,7 +156,15 @@ struct spread {
     uint32_t bucket[SPREAD_BUCKETS];
 };
 void spread_add(struct spread *s, uint64_t value);
-void spread_report(const struct spread *s, uint64_t scale, struct card_spread *out);
+void spread_report(const struct spread *s, uint64_t scale, struct spin_spread *out);
+
+/* Which queue is given up next: card_queue.c. A bit a queue: has a timeout and waits for packets;
+ * got one since the hand last passed. */
+struct queue_clock {
+    uint64_t *active, *recent;
+    uint32_t words, candidate;
+    uint64_t armed_ps; /* the next look at the candidate; UINT64_MAX: none */
+};
 
 struct target_state {
     uint32_t room;
@@ -185,8 +192,7 @@ struct card {
     uint32_t free_packet;
     struct queue *queue;
     uint32_t free_queue, bucket_mask, *bucket;
-    struct list lru; /* active queues with a timeout, least recently used first */
-    bool lru_armed;
+    struct queue_clock clock;
     struct list requests, ready; /* packets: without a cell; with a task to dispatch */
     uint32_t cells_free;
     bool dispatch_armed;

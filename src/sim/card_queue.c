@@ -33,39 +33,82 @@ static void unname(struct card *c, uint32_t queue) {
     *at = c->queue[queue].chain;
 }
 
-/* ---- Least recent use ------------------------------------------------------------------------ */
+/* ---- Which message is given up ---------------------------------------------------------------
+ * A clock over the active queues stands for the paper's pseudo-LRU: a packet sets its queue's bit,
+ * a hand goes round over queues whose bit is set, clears it, and stops at the first without: the
+ * candidate victim, the only one whose timeout is looked at. It moves on when the candidate gets a
+ * packet, ends or is given up, so every silent queue has its turn. A tree of bits costs as little,
+ * but three queues that get packets in turn can keep it from ever naming a fourth. */
 
-static void age_remove(struct card *c, uint32_t i) {
-    struct queue *q = &c->queue[i];
-    if (!q->aged)
+static uint64_t clock_bit(uint32_t i) {
+    return 1ull << i % 64;
+}
+
+/* The first active queue from `from` on, round the clock; with `silent`, one whose bit is clear. */
+static uint32_t clock_find(const struct card *c, uint32_t from, bool silent) {
+    uint32_t words = c->clock.words;
+    for (uint32_t n = 0; n <= words; n++) {
+        uint32_t w = (from / 64 + n) % words;
+        uint64_t found = c->clock.active[w] & (silent ? ~c->clock.recent[w] : UINT64_MAX);
+        if (n == 0)
+            found &= UINT64_MAX << from % 64;
+        if (n == words)
+            found &= ~(UINT64_MAX << from % 64);
+        if (found)
+            return 64 * w + (uint32_t)__builtin_ctzll(found);
+    }
+    return NONE;
+}
+
+/* The hand leaves its place and stops at the next candidate. */
+static void clock_move(struct card *c) {
+    struct queue_clock *k = &c->clock;
+    uint32_t from = k->candidate == NONE ? 0 : (k->candidate + 1) % (64 * k->words);
+    uint32_t to = clock_find(c, from, true);
+    if (to == NONE) { /* once round: all bits are clear now */
+        memset(k->recent, 0, k->words * sizeof *k->recent);
+        k->candidate = clock_find(c, from, false);
         return;
-    q->aged = false;
-    *(q->older == NONE ? &c->lru.head : &c->queue[q->older].younger) = q->younger;
-    *(q->younger == NONE ? &c->lru.tail : &c->queue[q->younger].older) = q->older;
+    }
+    for (uint32_t i = clock_find(c, from, false); i != to; i = clock_find(c, i, false)) {
+        k->recent[i / 64] &= ~clock_bit(i);
+        i = (i + 1) % (64 * k->words);
+    }
+    k->candidate = to;
 }
 
 static uint64_t expires(const struct card *c, uint32_t i) {
     return c->queue[i].touched_ps + c->context[c->queue[i].context].set.queue_timeout_ps;
 }
 
+/* An event is there that comes no later than the candidate's timeout. */
 static void arm_timeout(struct card *c) {
-    if (c->lru_armed || c->lru.head == NONE)
+    if (c->clock.candidate == NONE)
         return;
-    c->lru_armed = true;
-    card_event(c, card_max(expires(c, c->lru.head), c->now_ps), c->kind_timeout, 0, 0);
+    uint64_t at = card_max(expires(c, c->clock.candidate), c->now_ps);
+    if (c->clock.armed_ps <= at)
+        return;
+    c->clock.armed_ps = at;
+    card_event(c, at, c->kind_timeout, 0, 0);
 }
 
-static void age_touch(struct card *c, uint32_t i) {
-    struct queue *q = &c->queue[i];
-    q->touched_ps = c->now_ps;
-    if (!c->context[q->context].set.queue_timeout_ps)
+static void clock_remove(struct card *c, uint32_t i) {
+    c->clock.active[i / 64] &= ~clock_bit(i);
+    if (c->clock.candidate != i)
         return;
-    age_remove(c, i);
-    q->aged = true;
-    q->older = c->lru.tail;
-    q->younger = NONE;
-    *(c->lru.tail == NONE ? &c->lru.head : &c->queue[c->lru.tail].younger) = i;
-    c->lru.tail = i;
+    clock_move(c);
+    arm_timeout(c);
+}
+
+static void clock_touch(struct card *c, uint32_t i) {
+    struct queue_clock *k = &c->clock;
+    c->queue[i].touched_ps = c->now_ps;
+    if (!c->context[c->queue[i].context].set.queue_timeout_ps)
+        return;
+    k->active[i / 64] |= clock_bit(i);
+    k->recent[i / 64] |= clock_bit(i);
+    if (k->candidate == NONE || k->candidate == i)
+        clock_move(c);
     arm_timeout(c);
 }
 
@@ -73,7 +116,7 @@ static void age_touch(struct card *c, uint32_t i) {
 
 static void close_queue(struct card *c, uint32_t i) {
     struct queue *q = &c->queue[i];
-    age_remove(c, i);
+    clock_remove(c, i);
     if (!q->eom_taken)
         unname(c, i);
     if (q->failed)
@@ -121,9 +164,7 @@ uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message) {
                         .home = message % c->clusters,
                         .last = NONE,
                         .waiting = LIST_EMPTY,
-                        .chain = *bucket,
-                        .older = NONE,
-                        .younger = NONE};
+                        .chain = *bucket};
     *bucket = i;
     c->stats.messages_begun++;
     return i;
@@ -132,11 +173,11 @@ uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message) {
 /* A packet was taken in; or, of a failed message, the last one was seen. */
 void card_queue_took(struct card *c, uint32_t i, bool eom) {
     struct queue *q = &c->queue[i];
-    age_touch(c, i);
+    clock_touch(c, i);
     if (eom) {
         q->eom_taken = true;
         unname(c, i);
-        age_remove(c, i); /* nothing more is to come */
+        clock_remove(c, i); /* nothing more is to come */
     }
     if (!q->failed)
         q->writing++;
@@ -273,11 +314,13 @@ void card_queue_fail(struct card *c, uint32_t i) {
 void card_on_timeout(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
-    c->lru_armed = false;
-    uint32_t i = c->lru.head;
+    if (event->at_ps != c->clock.armed_ps)
+        return; /* another came before it */
+    c->clock.armed_ps = UINT64_MAX;
+    uint32_t i = c->clock.candidate;
     if (i != NONE && expires(c, i) <= c->now_ps) {
         struct queue *q = &c->queue[i];
-        age_remove(c, i);
+        clock_remove(c, i);
         if (q->failed) { /* its faults were told */
             q->eom_taken = true;
             unname(c, i);

@@ -1,11 +1,11 @@
+/* A run of the card of openspin.h: traffic in, matching, handlers, and files of what came of it. */
 #include "sim/card_run.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "sim/capture.h"
+#include "sim/card_messages.h"
 #include "sim/trace.h"
 #include "sim/traffic.h"
 
@@ -14,27 +14,13 @@
 /* Rows of the trace. */
 enum { ROW_INBOUND = 1, ROW_HPU = 10, ROW_DMA = 2000, ROW_OUTBOUND = 3000, ROW_HOST = 3010 };
 
-/* Messages under way, by context and id: what P4sPIN's descriptors say of each packet. */
-struct message {
-    uint64_t key; /* context << 32 | id, + 1; 0: empty */
-    uint64_t begun;
-    uint32_t offset;
-};
-
-struct messages {
-    struct message *slot;
-    uint64_t slots, used, begun;
-    uint32_t *bytes; /* of the n-th message that begins */
-    uint64_t room;
-};
-
 struct run {
-    const struct card_run_options *o;
-    struct card_run_result *r;
-    struct sim_engine *engine;
-    struct card *card;
-    struct traffic *traffic;
-    struct capture out;
+    const struct spin_card_options *o;
+    struct spin_card *s;
+    struct traffic *traffic; /* NULL: packets come from o->next */
+    enum nic_link link;
+    uint64_t start_ps; /* arrivals count from there */
+    struct capture out, host_out;
     struct trace trace;
     struct file_out packets;
     struct messages messages;
@@ -43,171 +29,149 @@ struct run {
     struct spin_error *err;
 };
 
-/* ---- messages ---- */
-
-static struct message *find_slot(struct message *slot, uint64_t slots, uint64_t key) {
-    uint64_t h = key * 0x9e3779b97f4a7c15ull;
-    for (uint64_t i = h >> 32;; i++)
-        if (slot[i & (slots - 1)].key == key || !slot[i & (slots - 1)].key)
-            return &slot[i & (slots - 1)];
-}
-
-static bool grow(struct messages *m) {
-    uint64_t slots = m->slots ? 2 * m->slots : 256;
-    struct message *slot = calloc(slots, sizeof *slot);
-    if (!slot)
-        return false;
-    for (uint64_t i = 0; i < m->slots; i++)
-        if (m->slot[i].key)
-            *find_slot(slot, slots, m->slot[i].key) = m->slot[i];
-    free(m->slot);
-    m->slot = slot;
-    m->slots = slots;
-    return true;
-}
-
-/* Takes an ended message out, and moves those behind it up that would no longer be found. */
-static void forget(struct messages *m, struct message *at) {
-    uint64_t mask = m->slots - 1, hole = (uint64_t)(at - m->slot);
-    for (uint64_t i = (hole + 1) & mask; m->slot[i].key; i = (i + 1) & mask) {
-        uint64_t home = (m->slot[i].key * 0x9e3779b97f4a7c15ull >> 32) & mask;
-        if (((i - home) & mask) >= ((i - hole) & mask)) {
-            m->slot[hole] = m->slot[i];
-            hole = i;
-        }
-    }
-    m->slot[hole].key = 0;
-    m->used--;
-}
-
-/* The message of a packet, which may be its first. NULL: no memory. */
-static struct message *message_of(struct messages *m, uint32_t context, uint32_t id) {
-    if (2 * m->used >= m->slots && !grow(m))
-        return NULL;
-    uint64_t key = ((uint64_t)context << 32 | id) + 1;
-    struct message *at = find_slot(m->slot, m->slots, key);
-    if (!at->key) {
-        m->used++;
-        *at = (struct message){key, m->begun++, 0};
-    }
-    return at;
-}
-
-static bool room_for(struct messages *m) {
-    if (m->begun <= m->room)
-        return true;
-    uint64_t room = m->room ? 2 * m->room : 1024;
-    uint32_t *bytes = realloc(m->bytes, room * sizeof *bytes);
-    if (!bytes)
-        return false;
-    memset(bytes + m->room, 0, (room - m->room) * sizeof *bytes);
-    m->bytes = bytes;
-    m->room = room;
-    return true;
-}
-
 /* ---- packets in ---- */
 
-/* Where a packet goes: a context, or below 0. */
-static int32_t judge(struct run *run, const struct traffic_packet *p) {
-    const struct card_run_options *o = run->o;
-    if (!o->match)
-        return 0;
-    return nic_match_packet(o->match, run->r->link, p->bytes, p->length).target;
+/* The next packet, from wherever they come: 1, 0 after the last one, or an error. */
+static int draw(struct run *run, struct spin_card_packet *p, struct traffic_packet *from) {
+    *p = (struct spin_card_packet){0};
+    *from = (struct traffic_packet){0};
+    if (!run->traffic)
+        return run->o->next(run->o->user, p);
+    int code = traffic_next(run->traffic, from, run->err);
+    *p = (struct spin_card_packet){.arrival_ps = from->arrival_ps,
+                                   .bytes = from->bytes,
+                                   .length = from->length,
+                                   .message = from->message,
+                                   .end_of_message = from->end_of_message,
+                                   .source = from->flow};
+    return code;
 }
 
-/* Judges a packet that arrives, and counts what was found. */
-static int32_t judge_and_count(struct run *run, const struct traffic_packet *p) {
-    struct card_run_result *r = run->r;
+static struct nic_verdict judge(const struct run *run, const struct spin_card_packet *p) {
+    uint32_t none = run->s->contexts; /* the card refuses a packet for it */
+    if (!run->s->match)
+        return (struct nic_verdict){.target = (int32_t)(p->context < none ? p->context : none),
+                                    .rule = -1};
+    return nic_match_packet(run->s->match, run->link, p->bytes, p->length);
+}
+
+static void to_host(struct run *run, const struct spin_card_packet *p) {
+    run->s->so_far.to_host++;
+    run->s->so_far.to_host_bytes += p->length;
+    if (run->host_out.file.stream)
+        capture_write(&run->host_out, p->arrival_ps, p->bytes, p->length);
+    if (run->o->to_host)
+        run->o->to_host(run->o->user, p);
+}
+
+/* A trace may name handlers by address; --handler decides, but who reads the result shall know. */
+static bool names_others(const struct run *run, uint32_t context,
+                         const struct traffic_handlers *named) {
+    if (!named || context >= run->s->contexts)
+        return false;
+    const uint32_t *entry = run->s->context[context].entry;
+    return named->header_address != entry[SPIN_HEADER_HANDLER] ||
+           named->payload_address != entry[SPIN_PAYLOAD_HANDLER] ||
+           named->completion_address != entry[SPIN_COMPLETION_HANDLER];
+}
+
+/* Judges a packet that arrives, and counts what was found. Returns its context, or below 0. */
+static int32_t receive(struct run *run, const struct spin_card_packet *p) {
+    struct spin_card_result *r = &run->s->so_far;
     if (r->packets++ == 0)
         r->first_ps = p->arrival_ps;
     r->last_ps = p->arrival_ps;
     r->last_bytes = p->length;
     r->bytes += p->length;
-    if (!run->o->match)
-        return 0;
-    struct nic_verdict v = nic_match_packet(run->o->match, r->link, p->bytes, p->length);
+    struct nic_verdict v = judge(run, p);
+    if (!run->s->match)
+        return v.target;
     if (v.fault != HEADERS_NONE) {
-        r->malformed[v.fault]++;
-        r->malformed_packets++;
+        run->s->malformed[v.fault]++;
+        r->malformed++;
     }
     if (v.rule >= 0)
-        r->by_rule[v.rule]++;
+        run->s->by_rule[v.rule]++;
     else
-        r->by_no_rule++;
-    if (v.target == NIC_TO_HOST) {
-        r->to_host++;
-        r->to_host_bytes += p->length;
-    } else if (v.target == NIC_TO_DROP) {
-        r->matched_drop++;
-    }
+        r->no_rule++;
+    if (v.target == NIC_TO_HOST)
+        to_host(run, p);
+    else if (v.target == NIC_TO_DROP)
+        r->dropped_by_rule++;
     return v.target;
 }
 
 /* Once over the traffic: how long every message is. */
 static int measure_messages(struct run *run) {
-    struct messages *m = &run->messages;
-    struct traffic *t;
-    struct traffic_packet p;
-    int code = traffic_open(&t, run->o->traffic, run->err);
-    if (code)
-        return code;
-    run->r->link = traffic_link(t);
-    while ((code = traffic_next(t, &p, run->err)) > 0) {
-        int32_t to = judge(run, &p);
-        struct message *at = to < 0 ? NULL : message_of(m, (uint32_t)to, p.message);
-        if (to >= 0 && (!at || !room_for(m))) {
-            code = spin_fail(run->err, SPIN_ENOMEM, "out of memory for messages");
-            break;
-        }
-        if (at && __builtin_add_overflow(m->bytes[at->begun], p.length, &m->bytes[at->begun])) {
-            code = spin_fail(run->err, SPIN_ELIMIT,
-                             "message %u is over the limit of 4 GiB of a P4sPIN header", p.message);
-            break;
-        }
-        if (at && p.end_of_message)
-            forget(m, at);
+    struct traffic *t = run->traffic;
+    struct traffic_packet from;
+    struct spin_card_packet p;
+    int code = traffic_open(&run->traffic, run->o->traffic, run->err);
+    while (!code && (code = draw(run, &p, &from)) > 0) {
+        int32_t to = judge(run, &p).target;
+        bool good = to < 0 || messages_measure(&run->messages, (uint32_t)to, p.message, p.length,
+                                               p.end_of_message);
+        code = good ? SPIN_OK : spin_fail(run->err, SPIN_ENOMEM, "out of memory for messages");
     }
-    traffic_close(t);
-    free(m->slot);
-    m->slot = NULL;
-    m->slots = m->used = m->begun = 0;
+    traffic_close(run->traffic);
+    run->traffic = t;
+    messages_rewind(&run->messages);
     return code;
+}
+
+/* What the P4sPIN header of a packet from a file says. */
+static int describe(struct run *run, uint32_t context, struct spin_card_packet *p) {
+    struct message *at = messages_find(&run->messages, context, p->message);
+    if (!at)
+        return spin_fail(run->err, SPIN_ENOMEM, "out of memory for messages");
+    if (run->messages.bytes[at->begun] > UINT32_MAX)
+        return spin_fail(run->err, SPIN_ELIMIT,
+                         "message %u is over the limit of 4 GiB of a P4sPIN header", p->message);
+    p->message_bytes = (uint32_t)run->messages.bytes[at->begun];
+    p->offset = at->offset;
+    at->offset += p->length;
+    if (p->end_of_message)
+        messages_forget(&run->messages, at);
+    return SPIN_OK;
 }
 
 static bool next_packet(void *user, struct card_packet *packet) {
     struct run *run = user;
-    struct traffic_packet p;
+    struct traffic_packet from;
+    struct spin_card_packet p;
     int32_t to = NIC_TO_HOST;
     while (to < 0) {
-        run->code = traffic_next(run->traffic, &p, run->err);
+        run->code = draw(run, &p, &from);
         if (run->code <= 0)
             return false;
         run->code = SPIN_OK;
-        to = judge_and_count(run, &p);
-    }
-    *packet = (struct card_packet){.context = (uint32_t)to,
-                                   .message = p.message,
-                                   .bytes = p.bytes,
-                                   .length = p.length,
-                                   .eom = p.end_of_message,
-                                   .arrival_ps = p.arrival_ps,
-                                   /* the packet's number and length come back with the feedback */
-                                   .user = (run->r->packets - 1) << 17 | p.length,
-                                   .message_bytes = p.length,
-                                   .source = p.flow};
-    if (run->need_messages) {
-        struct message *at = message_of(&run->messages, (uint32_t)to, p.message);
-        if (!at) {
-            run->code = spin_fail(run->err, SPIN_ENOMEM, "out of memory for messages");
+        if (p.arrival_ps >= SIM_LATEST_PS - run->start_ps) {
+            run->code = spin_fail(run->err, SPIN_ELIMIT,
+                                  "packet %llu arrives beyond the limit of simulated time, 53 days",
+                                  (unsigned long long)run->s->so_far.packets);
             return false;
         }
-        packet->message_bytes = run->messages.bytes[at->begun];
-        packet->offset = at->offset;
-        at->offset += p.length;
-        if (p.end_of_message)
-            forget(&run->messages, at);
+        p.arrival_ps += run->start_ps;
+        to = receive(run, &p);
     }
+    run->s->so_far.other_handlers += names_others(run, (uint32_t)to, from.handlers);
+    if (run->need_messages && (run->code = describe(run, (uint32_t)to, &p)))
+        return false;
+    *packet = (struct card_packet){
+        .context = (uint32_t)to,
+        .message = p.message,
+        .bytes = p.bytes,
+        .length = p.length,
+        .eom = p.end_of_message,
+        .arrival_ps = p.arrival_ps,
+        /* the number of a packet from a file, and for the digest its
+         * length, come back with the feedback */
+        .user = run->traffic ? (run->s->so_far.packets - 1) << 17 | p.length : p.user,
+        .partial_copy = run->traffic && from.copy_bytes < p.length,
+        .l1_bytes = from.copy_bytes,
+        .message_bytes = p.message_bytes ? p.message_bytes : p.length,
+        .offset = p.offset,
+        .source = p.source};
     return true;
 }
 
@@ -217,27 +181,54 @@ static void on_packet_out(void *user, const struct card_out *out, uint64_t at_ps
     struct run *run = user;
     if (run->out.file.stream && out->length)
         capture_write(&run->out, at_ps, out->bytes, out->length);
+    if (run->o->sent)
+        run->o->sent(run->o->user, &(struct spin_card_sent){.at_ps = at_ps,
+                                                            .context = out->context,
+                                                            .message = out->message,
+                                                            .command = out->command,
+                                                            .bytes = out->bytes,
+                                                            .length = out->length});
 }
 
 static void on_feedback(void *user, const struct card_feedback *f) {
     struct run *run = user;
+    struct spin_card_done done = {.user = run->traffic ? f->user >> 17 : f->user,
+                                  .context = f->context,
+                                  .message = f->message,
+                                  .length = f->length,
+                                  .arrival_ps = f->nic_arrival_ps,
+                                  .request_ps = f->pspin_arrival_ps,
+                                  .completion_ps = f->completion_ps,
+                                  .dropped = f->dropped,
+                                  .marked = f->marked};
     if (run->packets.stream)
         fprintf(run->packets.stream,
-                "%" PRIu64 ",%u,%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s\n",
-                f->user >> 17, f->context, f->message, f->user & 0x1ffff, f->nic_arrival_ps,
-                f->pspin_arrival_ps, f->completion_ps,
-                f->dropped  ? "dropped"
-                : f->marked ? "marked"
-                            : "done");
+                "%" PRIu64 ",%u,%u,%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s\n", done.user,
+                done.context, done.message, done.length, done.arrival_ps, done.request_ps,
+                done.completion_ps,
+                done.dropped  ? "dropped"
+                : done.marked ? "marked"
+                              : "done");
+    if (run->o->done)
+        run->o->done(run->o->user, &done);
 }
 
-static void on_fault(void *user, const struct card_fault *fault, uint64_t at_ps) {
+static void on_fault(void *user, const struct card_fault *f, uint64_t at_ps) {
     struct run *run = user;
-    for (int i = 0; i < CARD_RUN_FAULTS; i++)
-        if (!run->r->fault[i].at_ps) { /* no fault is at time 0: a packet arrives first */
-            run->r->fault[i] = (struct card_run_fault){*fault, at_ps};
-            return;
-        }
+    struct spin_card_result *r = &run->s->so_far;
+    struct spin_card_fault fault = {.at_ps = at_ps,
+                                    .context = f->context,
+                                    .message = f->message,
+                                    .hpu = f->hpu,
+                                    .kind = f->kind,
+                                    .ending = f->ending,
+                                    .pc = f->pc,
+                                    .address = f->address,
+                                    .value = f->value};
+    if (r->faults_told < SPIN_CARD_FAULTS)
+        r->fault[r->faults_told++] = fault;
+    if (run->o->fault)
+        run->o->fault(run->o->user, &fault);
 }
 
 static void on_span(void *user, enum card_row row, uint32_t index, const char *name,
@@ -253,13 +244,12 @@ static void on_span(void *user, enum card_row row, uint32_t index, const char *n
 
 static void on_step(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint32_t cycles) {
     struct run *run = user;
-    (void)hpu;
-    run->o->step(run->o->step_context, context, pc, cycles);
+    run->o->step(run->o->user, context, hpu, pc, cycles);
 }
 
 static void name_rows(struct run *run) {
     struct trace *t = &run->trace;
-    const struct card_config *c = &run->o->config;
+    const struct card_config *c = &run->s->config;
     trace_process(t, 0, "card");
     trace_row(t, 0, ROW_INBOUND, "inbound link", 0);
     for (uint32_t i = 0; i < c->clusters * c->cluster_hpus; i++)
@@ -274,10 +264,12 @@ static void name_rows(struct run *run) {
 /* ---- the run ---- */
 
 static int open_files(struct run *run) {
-    const struct card_run_options *o = run->o;
+    const struct spin_card_options *o = run->o;
     int code = SPIN_OK;
     if (o->out)
-        code = capture_open(&run->out, o->out, run->r->link, run->err);
+        code = capture_open(&run->out, o->out, run->link, run->err);
+    if (!code && o->host_out)
+        code = capture_open(&run->host_out, o->host_out, run->link, run->err);
     if (!code && o->packets && !(code = file_out_open(&run->packets, o->packets, run->err)))
         fputs("packet,context,message,bytes,arrival_ps,request_ps,completion_ps,outcome\n",
               run->packets.stream);
@@ -290,6 +282,8 @@ static int open_files(struct run *run) {
 static int close_files(struct run *run, int code) {
     int closed = capture_close(&run->out, !code, run->err);
     code = code ? code : closed;
+    closed = capture_close(&run->host_out, !code, run->err);
+    code = code ? code : closed;
     closed = trace_close(&run->trace, !code, run->err);
     code = code ? code : closed;
     if (run->packets.stream && !code)
@@ -299,80 +293,67 @@ static int close_files(struct run *run, int code) {
     return code;
 }
 
-static int build(struct run *run) {
-    const struct card_run_options *o = run->o;
+static int simulate(struct run *run) {
+    struct spin_card *s = run->s;
+    uint64_t handled = UINT64_MAX, of = run->traffic ? traffic_packets(run->traffic) : 0;
+    int code = SPIN_OK;
     const struct card_callbacks callbacks = {.user = run,
                                              .packet_out = on_packet_out,
                                              .feedback = on_feedback,
                                              .fault = on_fault,
-                                             .step = o->step ? on_step : NULL,
-                                             .span = o->trace ? on_span : NULL};
-    run->engine = sim_engine_new(run->err);
-    if (!run->engine)
-        return SPIN_ENOMEM;
-    int code = card_new(&run->card, run->engine, &o->config, &callbacks, run->err);
-    for (uint32_t i = 0; i < o->contexts && !code; i++) {
-        uint32_t number;
-        code = card_add_context(run->card, &o->context[i], &number, run->err);
-        run->need_messages |= o->context[i].abi == CARD_P4SPIN;
+                                             .step = run->o->step ? on_step : NULL,
+                                             .span = run->o->trace ? on_span : NULL};
+    card_set_callbacks(s->card, &callbacks);
+    card_feed(s->card, next_packet, run);
+    while (!code && !run->code && sim_engine_counts(s->engine).handled != handled) {
+        handled = sim_engine_counts(s->engine).handled;
+        code = sim_run(s->engine, SIM_FOREVER, SLICE, run->err);
+        if (run->o->progress)
+            run->o->progress(run->o->user, s->so_far.packets, of);
     }
-    return code;
-}
-
-static int simulate(struct run *run) {
-    const struct card_run_options *o = run->o;
-    uint64_t handled = UINT64_MAX;
-    int code = SPIN_OK;
-    card_feed(run->card, next_packet, run);
-    while (!code && !run->code && sim_engine_counts(run->engine).handled != handled) {
-        handled = sim_engine_counts(run->engine).handled;
-        code = sim_run(run->engine, SIM_FOREVER, SLICE, run->err);
-        if (o->progress)
-            o->progress(o->progress_context, run->r->packets, traffic_packets(run->traffic));
-    }
+    card_set_callbacks(s->card, &(struct card_callbacks){0});
     if (run->code < 0)
         return run->code;
-    return code ? code : card_idle(run->card, run->err);
+    return code ? code : card_idle(s->card, run->err);
 }
 
-static void conclude(struct run *run) {
-    struct card_run_result *r = run->r;
-    card_stats(run->card, &r->stats);
-    r->cut_packets = traffic_cut_packets(run->traffic);
-    r->events = sim_engine_counts(run->engine).handled;
-    r->cycles = card_cycles(run->card);
-    r->captured = run->out.packets;
-    r->hpus = run->o->config.clusters * run->o->config.cluster_hpus;
-    r->hpu_least_ps = UINT64_MAX;
-    for (uint32_t i = 0; i < r->hpus; i++) {
-        uint64_t busy = card_hpu_busy_ps(run->card, i);
-        r->hpu_least_ps = busy < r->hpu_least_ps ? busy : r->hpu_least_ps;
-        r->hpu_most_ps = busy > r->hpu_most_ps ? busy : r->hpu_most_ps;
-    }
+static int check(const struct spin_card *s, const struct spin_card_options *o,
+                 struct spin_error *err) {
+    if (!s->contexts)
+        return spin_fail(err, SPIN_EARG, "the card has no execution context");
+    if (s->stopped)
+        return spin_fail(err, SPIN_EARG, "the card was stopped by an error; make another");
+    if (!o->traffic == !o->next)
+        return spin_fail(err, SPIN_EARG, "a run needs a traffic spec or a source, one of them");
+    return SPIN_OK;
 }
 
-int card_run(const struct card_run_options *options, struct card_run_result *result,
-             struct spin_error *err) {
-    *result = (struct card_run_result){0};
-    struct run run = {.o = options, .r = result, .err = err};
-    int code = traffic_open(&run.traffic, options->traffic, err);
-    if (!code) {
-        result->link = traffic_link(run.traffic);
-        code = build(&run);
-    }
+int spin_card_run(struct spin_card *s, const struct spin_card_options *options,
+                  struct spin_error *err) {
+    int code = check(s, options, err);
+    if (code)
+        return code;
+    struct run run = {.o = options,
+                      .s = s,
+                      .link = options->ethernet ? NIC_LINK_ETHERNET : NIC_LINK_IP,
+                      .start_ps = sim_engine_counts(s->engine).now_ps,
+                      .err = err};
+    if (options->traffic && !(code = traffic_open(&run.traffic, options->traffic, err)))
+        run.link = traffic_link(run.traffic);
+    for (uint32_t i = 0; i < s->contexts; i++)
+        run.need_messages |= run.traffic && s->context[i].abi == CARD_P4SPIN;
     if (!code && run.need_messages)
         code = measure_messages(&run);
     if (!code)
         code = open_files(&run);
-    if (!code)
+    if (!code) {
         code = simulate(&run);
-    if (!code)
-        conclude(&run);
+        s->stopped = code != SPIN_OK;
+    }
+    if (!code && run.traffic)
+        s->so_far.cut_in_capture += traffic_cut_packets(run.traffic);
     code = close_files(&run, code);
-    card_free(run.card);
-    sim_engine_free(run.engine);
     traffic_close(run.traffic);
-    free(run.messages.slot);
-    free(run.messages.bytes);
+    messages_free(&run.messages);
     return code;
 }

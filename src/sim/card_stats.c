@@ -8,7 +8,7 @@
 const char *card_part_name(unsigned part) {
     static const char *const names[] = {
 #define ROW(name, text, what) text,
-        CARD_PARTS(ROW)
+        SPIN_CARD_PARTS(ROW)
 #undef ROW
     };
     return part < CARD_PART_COUNT ? names[part] : "?";
@@ -17,7 +17,7 @@ const char *card_part_name(unsigned part) {
 const char *card_unit_name(unsigned unit) {
     static const char *const names[] = {
 #define ROW(name, text) text,
-        CARD_UNITS(ROW)
+        SPIN_CARD_UNITS(ROW)
 #undef ROW
     };
     return unit < CARD_UNIT_COUNT ? names[unit] : "?";
@@ -56,8 +56,8 @@ static uint64_t percentile(const struct spread *s, unsigned percent) {
     return 0;
 }
 
-void spread_report(const struct spread *s, uint64_t scale, struct card_spread *out) {
-    *out = (struct card_spread){.count = s->count,
+void spread_report(const struct spread *s, uint64_t scale, struct spin_spread *out) {
+    *out = (struct spin_spread){.count = s->count,
                                 .sum = s->sum * scale,
                                 .least = s->least * scale,
                                 .most = s->most * scale,

@@ -69,24 +69,8 @@ struct traffic {
     uint64_t packets, cut_packets;
 };
 
-/* Options "name=value,name=value" of a source, by a table of what it has. */
-enum traffic_kind {
-    TRAFFIC_COUNT, /* uint64_t */
-    TRAFFIC_TIME,  /* uint64_t, ps */
-    TRAFFIC_RATE,  /* uint64_t, fs a byte; 0: "none", as fast as it comes */
-    TRAFFIC_BYTES, /* uint64_t */
-    TRAFFIC_TEXT,  /* const char *: the source looks at it itself */
-    TRAFFIC_LINK,  /* enum nic_link: ip or eth */
-};
-struct traffic_option {
-    const char *name; /* NULL ends the table */
-    enum traffic_kind kind;
-    void *value;
-    uint64_t min, max;
-};
-/* `text` is changed and must stay as long as text values are used. */
-int traffic_options(const char *source, char *text, const struct traffic_option *options,
-                    struct spin_error *err);
+/* Words of an option `link`, by enum nic_link. */
+extern const char *const traffic_links[];
 
 /* `options` is the spec behind the name of the source. */
 int traffic_gen_open(struct traffic **out, char *options, struct spin_error *err);
@@ -95,6 +79,9 @@ int traffic_pcap_open(struct traffic **out, const char *path, char *options,
 int traffic_trace_open(struct traffic **out, const char *path, char *options,
                        struct spin_error *err);
 int traffic_csv_open(struct traffic **out, const char *path, char *options, struct spin_error *err);
+/* The same with the second file's name apart. */
+int traffic_csv_read(struct traffic **out, const char *path, const char *data_path, char *options,
+                     struct spin_error *err);
 /* The same from memory, which must stay until the traffic is closed; `name` is for messages. */
 int traffic_pcap_parse(struct traffic **out, const char *name, const uint8_t *bytes, size_t length,
                        char *options, struct spin_error *err);

@@ -2,7 +2,8 @@
  * second file, the packets' bytes one after the other.
  *
  * wait_cycles counts cycles (1 ns unless cycle= says otherwise) from this packet's first byte to
- * the next one's and is at least one, as in the RTL model. */
+ * the next one's and is at least one, as in the RTL model. The names of the columns may stand in
+ * the first line. */
 #include "sim/traffic.h"
 
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/settings.h"
 #include "sim/traffic_lines.h"
 
 #define MOST_FILE (1ull << 30)
@@ -84,7 +86,10 @@ static bool pass_time(struct csv_in *c, const uint32_t *n) {
 }
 
 static void rewind_rows(struct csv_in *c) {
+    size_t names = sizeof COLUMNS - 1;
     c->lines = (struct number_lines){.name = c->name, .at = c->text, .end = c->text + c->length};
+    if (c->length >= names && memcmp(c->text, COLUMNS, names) == 0)
+        number_lines_skip(&c->lines);
     c->used = 0;
     c->clock = (struct traffic_clock){0};
 }
@@ -159,13 +164,13 @@ int traffic_csv_parse(struct traffic **out, const char *name, const uint8_t *byt
                          .data = data,
                          .data_length = data_length,
                          .cycle_ps = 1000};
-    struct traffic_option table[] = {
-        {"cycle", TRAFFIC_TIME, &c->cycle_ps, 1, 1000000000},
-        {"rate", TRAFFIC_RATE, &c->fs_byte, 0, 0},
-        {"link", TRAFFIC_LINK, &c->base.link, 0, 0},
+    const struct setting table[] = {
+        {"cycle", SETTING_TIME, &c->cycle_ps, 1, 1000000000, NULL},
+        {"rate", SETTING_RATE, &c->fs_byte, 0, 0, NULL},
+        {"link", SETTING_WORD, &c->base.link, 0, 0, traffic_links},
         {0},
     };
-    int code = traffic_options("csv", options, table, err);
+    int code = settings_read("csv", options, table, err);
     if (!code && (!c->name || !c->data_name))
         code = spin_fail(err, SPIN_ENOMEM, "%.200s: out of memory", name);
     if (!code)
@@ -177,23 +182,17 @@ int traffic_csv_parse(struct traffic **out, const char *name, const uint8_t *byt
     return code;
 }
 
-int traffic_csv_open(struct traffic **out, const char *path, char *options,
+int traffic_csv_read(struct traffic **out, const char *path, const char *data_path, char *options,
                      struct spin_error *err) {
     uint8_t *bytes = NULL, *data = NULL;
     size_t length, data_length;
     *out = NULL;
-    if (!options || !options[0] || options[0] == ',')
-        return spin_fail(err, SPIN_EARG, "csv: where are the packets' bytes? write csv:%.200s,DATA",
-                         path);
-    char *data_path = options, *comma = strchr(options, ',');
-    if (comma)
-        *comma++ = 0;
     int code = file_read(path, "packet trace", MOST_FILE, &bytes, &length, err);
     if (!code)
         code = file_read(data_path, "packet data", 2 * MOST_FILE, &data, &data_length, err);
     if (!code)
         code =
-            traffic_csv_parse(out, path, bytes, length, data_path, data, data_length, comma, err);
+            traffic_csv_parse(out, path, bytes, length, data_path, data, data_length, options, err);
     if (code) {
         free(bytes);
         free(data);
@@ -203,4 +202,16 @@ int traffic_csv_open(struct traffic **out, const char *path, char *options,
         c->data_file = data;
     }
     return code;
+}
+
+int traffic_csv_open(struct traffic **out, const char *path, char *options,
+                     struct spin_error *err) {
+    *out = NULL;
+    if (!options || !options[0] || options[0] == ',')
+        return spin_fail(err, SPIN_EARG, "csv: where are the packets' bytes? write csv:%.200s,DATA",
+                         path);
+    char *comma = strchr(options, ',');
+    if (comma)
+        *comma++ = 0;
+    return traffic_csv_read(out, path, options, comma, err);
 }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "base/settings.h"
 #include "base/units.h"
 
 #define MOST_INTERLEAVED 65536
@@ -176,49 +177,33 @@ static int parse_sizes(struct gen *g, const char *text, struct spin_error *err) 
     return SPIN_OK;
 }
 
-static int parse_words(struct gen *g, const char *size, const char *arrivals, const char *payload,
-                       const char *headers, struct spin_error *err) {
-    g->pspin = strcmp(headers, "pspin") == 0;
-    if (!g->pspin && strcmp(headers, "internet") != 0)
-        return spin_fail(err, SPIN_EARG, "gen: headers: '%.60s' is not internet or pspin", headers);
-    if (g->pspin && g->base.link != NIC_LINK_IP)
-        return spin_fail(err, SPIN_EARG, "gen: headers=pspin goes with link=ip only");
-    g->poisson = strcmp(arrivals, "poisson") == 0;
-    if (!g->poisson && strcmp(arrivals, "constant") != 0)
-        return spin_fail(err, SPIN_EARG, "gen: arrivals: '%.60s' is not constant or poisson",
-                         arrivals);
-    g->payload = strcmp(payload, "zero") == 0    ? ZERO
-                 : strcmp(payload, "count") == 0 ? COUNT
-                                                 : RANDOM;
-    if (g->payload == RANDOM && strcmp(payload, "random") != 0)
-        return spin_fail(err, SPIN_EARG, "gen: payload: '%.60s' is not random, zero or count",
-                         payload);
-    return parse_sizes(g, size, err);
-}
-
 static int parse(struct gen *g, char *options, struct spin_error *err) {
-    const char *size = "1024", *arrivals = "constant", *payload = "random", *headers = "internet";
+    static const char *const arrivals[] = {"constant", "poisson", NULL};
+    static const char *const payloads[] = {"random", "zero", "count", NULL};
+    static const char *const headers[] = {"internet", "pspin", NULL};
+    const char *size = "1024";
+    unsigned poisson = 0, pspin = 0, payload = 0;
     const uint64_t year = 1ull << 61;
-    struct traffic_option table[] = {
-        {"messages", TRAFFIC_COUNT, &g->messages, 1, 1u << 31},
-        {"packets", TRAFFIC_COUNT, &g->per_message, 1, 1ull << 40},
-        {"size", TRAFFIC_TEXT, &size, 0, 0},
-        {"flows", TRAFFIC_COUNT, &g->flows, 1, 1 << 20},
-        {"interleave", TRAFFIC_COUNT, &g->interleave, 1, MOST_INTERLEAVED},
-        {"rate", TRAFFIC_RATE, &g->fs_byte, 0, 0},
-        {"gap", TRAFFIC_TIME, &g->gap_ps, 0, year},
-        {"message_gap", TRAFFIC_TIME, &g->message_gap_ps, 0, year},
-        {"start", TRAFFIC_TIME, &g->start_ps, 0, year},
-        {"arrivals", TRAFFIC_TEXT, &arrivals, 0, 0},
-        {"payload", TRAFFIC_TEXT, &payload, 0, 0},
-        {"headers", TRAFFIC_TEXT, &headers, 0, 0},
-        {"port", TRAFFIC_COUNT, &g->port, 0, 65535},
-        {"seed", TRAFFIC_COUNT, &g->seed, 0, UINT64_MAX},
-        {"link", TRAFFIC_LINK, &g->base.link, 0, 0},
+    const struct setting table[] = {
+        {"messages", SETTING_COUNT, &g->messages, 1, 1u << 31, NULL},
+        {"packets", SETTING_COUNT, &g->per_message, 1, 1ull << 40, NULL},
+        {"size", SETTING_TEXT, &size, 0, 0, NULL},
+        {"flows", SETTING_COUNT, &g->flows, 1, 1 << 20, NULL},
+        {"interleave", SETTING_COUNT, &g->interleave, 1, MOST_INTERLEAVED, NULL},
+        {"rate", SETTING_RATE, &g->fs_byte, 0, 0, NULL},
+        {"gap", SETTING_TIME, &g->gap_ps, 0, year, NULL},
+        {"message_gap", SETTING_TIME, &g->message_gap_ps, 0, year, NULL},
+        {"start", SETTING_TIME, &g->start_ps, 0, year, NULL},
+        {"arrivals", SETTING_WORD, &poisson, 0, 0, arrivals},
+        {"payload", SETTING_WORD, &payload, 0, 0, payloads},
+        {"headers", SETTING_WORD, &pspin, 0, 0, headers},
+        {"port", SETTING_COUNT, &g->port, 0, 65535, NULL},
+        {"seed", SETTING_COUNT, &g->seed, 0, UINT64_MAX, NULL},
+        {"link", SETTING_WORD, &g->base.link, 0, 0, traffic_links},
         {0},
     };
     g->message_gap_ps = UINT64_MAX; /* not said: the same as the gap */
-    int code = traffic_options("gen", options, table, err);
+    int code = settings_read("gen", options, table, err);
     if (code)
         return code;
     if (g->message_gap_ps == UINT64_MAX)
@@ -227,7 +212,12 @@ static int parse(struct gen *g, char *options, struct spin_error *err) {
         g->interleave = g->messages;
     if (__builtin_mul_overflow(g->messages, g->per_message, &g->base.packets))
         return spin_fail(err, SPIN_EARG, "gen: messages times packets is over the limit of 2^64");
-    return parse_words(g, size, arrivals, payload, headers, err);
+    g->poisson = poisson;
+    g->pspin = pspin;
+    g->payload = (enum payload)payload;
+    if (g->pspin && g->base.link != NIC_LINK_IP)
+        return spin_fail(err, SPIN_EARG, "gen: headers=pspin goes with link=ip only");
+    return parse_sizes(g, size, err);
 }
 
 int traffic_gen_open(struct traffic **out, char *options, struct spin_error *err) {

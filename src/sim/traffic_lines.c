@@ -1,6 +1,7 @@
 #include "sim/traffic_lines.h"
 
 #include <ctype.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -65,4 +66,10 @@ int number_lines_next(struct number_lines *l, char separator, const char *what, 
                          count, what);
     l->at += l->at < l->end;
     return 1;
+}
+
+void number_lines_skip(struct number_lines *l) {
+    const char *end = memchr(l->at, '\n', (size_t)(l->end - l->at));
+    l->at = end ? end + 1 : l->end;
+    l->line++;
 }

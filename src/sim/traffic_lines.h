@@ -17,5 +17,7 @@ struct number_lines {
  * messages. 1; 0 at the end of the text; or an error. */
 int number_lines_next(struct number_lines *l, char separator, const char *what, uint32_t *numbers,
                       unsigned count, struct spin_error *err);
+/* Leaves the next line out, whatever it holds. */
+void number_lines_skip(struct number_lines *l);
 
 #endif

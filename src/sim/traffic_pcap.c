@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/settings.h"
 #include "base/units.h"
 #include "sim/engine.h"
 
@@ -348,14 +349,14 @@ static int open_capture(struct traffic **out, const char *name, const uint8_t *b
     c->limit = UINT64_MAX;
     c->name = strdup(name);
     const char *messages = "flow";
-    struct traffic_option table[] = {
-        {"messages", TRAFFIC_TEXT, &messages, 0, 0},
-        {"rate", TRAFFIC_RATE, &c->fs_byte, 0, 0},
-        {"link", TRAFFIC_LINK, &c->base.link, 0, 0},
-        {"limit", TRAFFIC_COUNT, &c->limit, 1, UINT64_MAX},
+    const struct setting table[] = {
+        {"messages", SETTING_TEXT, &messages, 0, 0, NULL},
+        {"rate", SETTING_RATE, &c->fs_byte, 0, 0, NULL},
+        {"link", SETTING_WORD, &c->base.link, 0, 0, traffic_links},
+        {"limit", SETTING_COUNT, &c->limit, 1, UINT64_MAX, NULL},
         {0},
     };
-    int code = traffic_options("pcap", options, table, err);
+    int code = settings_read("pcap", options, table, err);
     if (!code && !c->name)
         code = spin_fail(err, SPIN_ENOMEM, "%.200s: out of memory", name);
     if (!code)

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "base/settings.h"
 #include "sim/traffic_lines.h"
 
 #define MOST_FILE (1ull << 30)
@@ -176,19 +177,17 @@ int traffic_trace_parse(struct traffic **out, const char *name, const uint8_t *b
     t->length = length;
     t->cycle_ps = 1000;
     t->seed = 1;
-    const char *headers = "pspin";
-    struct traffic_option table[] = {
-        {"headers", TRAFFIC_TEXT, &headers, 0, 0},
-        {"cycle", TRAFFIC_TIME, &t->cycle_ps, 1, 1000000000},
-        {"rate", TRAFFIC_RATE, &t->fs_byte, 0, 0},
-        {"seed", TRAFFIC_COUNT, &t->seed, 0, UINT64_MAX},
+    static const char *const headers[] = {"pspin", "internet", NULL};
+    unsigned internet = 0;
+    const struct setting table[] = {
+        {"headers", SETTING_WORD, &internet, 0, 0, headers},
+        {"cycle", SETTING_TIME, &t->cycle_ps, 1, 1000000000, NULL},
+        {"rate", SETTING_RATE, &t->fs_byte, 0, 0, NULL},
+        {"seed", SETTING_COUNT, &t->seed, 0, UINT64_MAX, NULL},
         {0},
     };
-    int code = traffic_options("trace", options, table, err);
-    t->internet = strcmp(headers, "internet") == 0;
-    if (!code && !t->internet && strcmp(headers, "pspin") != 0)
-        code =
-            spin_fail(err, SPIN_EARG, "trace: headers: '%.60s' is not pspin or internet", headers);
+    int code = settings_read("trace", options, table, err);
+    t->internet = internet;
     if (!code)
         code = check(t, err);
     t->random = rng_seeded(t->seed);

@@ -108,9 +108,27 @@ printf '7,0,0,0,0,0,0,0,0,64,64,0,30\n7,0,0,0,0,0,0,0,0,40,40,1,0\n' >t.csv
 head -c 104 /dev/zero >t.bin
 check "a CSV trace with its bytes" 0 '^packets +2, 104 bytes' card -H echo.spin -T csv:t.csv,t.bin
 
+check "the trace's handlers are other ones, which is said" 0 "^trace's handlers +2 packets name others" card -H echo.spin -T csv:t.csv,t.bin
+payload=$("$OPENSPIN" image echo.spin --json | python3 -c 'import json, sys; print(*[f["address"] for f in json.load(sys.stdin)["functions"] if f["name"] == "echo_ph"])')
+printf '7,0,0,%d,0,0,0,0,0,64,64,0,30\n7,0,0,%d,0,0,0,0,0,40,40,1,0\n' $payload $payload >same.csv
+card -H echo.spin,th=none -T csv:same.csv,t.bin | grep -q "trace's handlers" && fail "the same handlers are not" || pass "the same handlers are not"
+# 4096 B a packet, of which the trace wants 64, all, or what --handler says in L1: 1, 64 and 2 beats of cluster DMA.
+head -c 4096 /dev/zero >large.bin
+for row in 64:4096:1 4096:4096:64 64:128:2; do
+    IFS=: read -r xfer copy beats <<<"$row"
+    printf '7,0,0,0,0,0,0,0,0,4096,%d,1,0\n' "$xfer" >large.csv
+    said=echo.spin,th=none; [ "$copy" = 4096 ] || said=$said,copy=$copy
+    check "pkt_xfer_size $xfer, copy $copy" 0 "^cluster_dma_busy_ps,${beats}000,ps" card -H "$said,ph=none,hh=echo_th" -T csv:large.csv,large.bin --csv
+done
+
 # --- contexts and matching ---
 check "two contexts by rules" 0 '^  ipv4.src=10.0.0.2 -> ctx1 +40 packets$' card -H echo.spin -H sum.spin -T pcap:in.pcap --match 'ipv4.src=10.0.0.1 -> ctx0; ipv4.src=10.0.0.2 -> ctx1'
 check "what no rule takes goes to the host" 0 '^to the host +40, 8000 bytes' card -H echo.spin -T pcap:in.pcap --match 'ipv4.src=10.0.0.0/31 -> ctx0; ipv4.src=10.0.0.2 -> ctx0'
+check "and into a file" 0 '^to the host +40, 8000 bytes' card -H echo.spin -T pcap:in.pcap --match 'ipv4.src=10.0.0.0/31 -> ctx0; ipv4.src=10.0.0.2 -> ctx0' --host-out host.pcapng
+card -H echo.spin -T pcap:in.pcap --match 'any -> host' --host-out all.pcap >/dev/null
+check "byte for byte" 0 '^holds$' pcap check-same in.pcap all.pcap
+refuse "into nowhere, no other file either" 1 'nowhere/h.pcap: cannot write' card -H echo.spin -T pcap:in.pcap -o new.pcap --host-out nowhere/h.pcap
+[ ! -e new.pcap ] && pass "as it says" || fail "as it says"
 check "dropped by a rule" 0 '^drops +0 refused, 0 of failed messages, 120 by rule$' card -H echo.spin -T pcap:in.pcap --match 'any -> drop'
 printf '# comment\nudp.dport=4791 -> ctx0\n' >rules.txt
 check "rules from a file" 0 '^  udp.dport=4791 -> ctx0 +120 packets$' card -H echo.spin -T pcap:in.pcap --match-file rules.txt
@@ -167,4 +185,8 @@ cp out.pcap kept.pcap
 refuse "into nowhere" 1 'nowhere/x.pcap: cannot write' card -H echo.spin -T gen: -o nowhere/x.pcap
 refuse "a file that was there stays when the run fails" 1 'nowhere/t.json: cannot write' card -H echo.spin -T gen: -o out.pcap --trace nowhere/t.json
 cmp -s out.pcap kept.pcap && [ -z "$(ls ./*.part-* 2>/dev/null)" ] && pass "and no part is left" || fail "and no part is left" "$(ls)"
+
+# --- a program with a card in it, which has openspin.h alone ---
+check "a program with a card" 0 '^32 HPUs: 100 packets in, 100 out, latency [0-9.]+ ns; counted 100 packets of 10 messages$' "$BUILD/embed_card" echo.spin 4
+refuse "that cannot be" 1 'embed_card: clusters: .* outside the limits' "$BUILD/embed_card" echo.spin 99
 finish

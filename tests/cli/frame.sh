@@ -25,6 +25,10 @@ S
 check "completes commands" 0 '^completion$' bash complete.sh openspin comp
 check "completes options" 0 '^--help$' bash complete.sh openspin completion --he
 
+# docs/design.md: the command uses include/, src/base/ and experiments/ only
+below=$(grep -nE '#include "(hpu|nic|sim|pspin)/' "$SOURCE"/cli/*.[ch])
+[ -z "$below" ] && pass "the command uses no inner header" || fail "the command uses no inner header" "$below"
+
 if [ -e /dev/full ]; then
     "$OPENSPIN" --help >/dev/full 2>stderr.txt
     [ $? = 1 ] && grep -q 'cannot write' stderr.txt && pass "a full disk is an error" || fail "a full disk is an error"

@@ -162,6 +162,7 @@ __handler__ void dma_ph(handler_args_t *args) {
 __handler__ void bad_ph(handler_args_t *args) {
     const struct head *head = (const struct head *)args->task->pkt_mem;
     struct record *r = record_of(args);
+    int32_t sum = 0;
     switch (head->what) {
     case 1:
         for (;;)
@@ -189,8 +190,9 @@ __handler__ void bad_ph(handler_args_t *args) {
         spin_dma_to_host(1, (uint32_t)args->task->pkt_mem, 4, 0, &handle);
         break;
     }
-    case 8: /* the packet claims to be longer than it is */
-        r->sum = ((volatile int32_t *)args->task->pkt_mem)[args->task->pkt_mem_size / 4 + 16];
+    case 8: /* believes the length that the packet claims */
+        for (uint32_t i = 0; i < head->address / 4; i++)
+            sum += ((volatile int32_t *)args->task->pkt_mem)[i];
         break;
     case 10:
         r->sum = *(volatile int32_t *)head->address;
@@ -202,5 +204,8 @@ __handler__ void bad_ph(handler_args_t *args) {
         ((void (*)(void))0x1c000000)();
         break;
     }
+    for (uint32_t i = 4; i < args->task->pkt_mem_size / 4; i++)
+        sum += ((const int32_t *)args->task->pkt_mem)[i];
+    amo_add(&r->sum, sum);
     amo_add(&r->payloads, 1);
 }

@@ -38,6 +38,7 @@ struct world {
     bool steps_wanted;
     uint32_t feedbacks, dropped, marked, faults, outs, out_bytes;
     uint64_t last_feedback_ps, fed[MAX_PACKETS];
+    bool lost[MAX_PACKETS];
     struct card_fault fault[64];
     struct card_stats stats;
     struct rng rng;
@@ -67,6 +68,7 @@ TOOL void on_feedback(void *user, const struct card_feedback *f) {
     CHECK(f->completion_ps >= w->last_feedback_ps);
     CHECK(f->nic_arrival_ps <= f->pspin_arrival_ps && f->pspin_arrival_ps <= f->completion_ps);
     w->fed[f->user] = w->last_feedback_ps = f->completion_ps;
+    w->lost[f->user] = f->dropped;
 }
 
 TOOL void on_fault(void *user, const struct card_fault *f, uint64_t at_ps) {

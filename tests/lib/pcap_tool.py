@@ -2,6 +2,7 @@
 
 make FILE FLOWS PACKETS BYTES [eth|ip]   UDP packets of FLOWS flows in turn, 100 ns apart, content from a fixed seed
 check-echo IN OUT                        OUT is IN with addresses and ports exchanged, in any order, right checksums
+check-same IN OUT                        OUT has the packets of IN, as far apart
 check-sums IN OUT                        OUT has one 4-byte packet a flow of IN: the sum of its packets' words
 """
 import random
@@ -77,6 +78,12 @@ def check_echo(before, after):
     assert back == sorted(sent), "every packet once, exchanged"
 
 
+def check_same(before, after):
+    one, other = read(before), read(after)
+    assert [p for _, p in one] == [p for _, p in other]
+    assert [t - one[0][0] for t, _ in one] == [t - other[0][0] for t, _ in other]
+
+
 def check_sums(before, after):
     sums = {}
     for _, p in read(before):
@@ -92,5 +99,5 @@ if __name__ == "__main__":
     if what == "make":
         make(words[0], *map(int, words[1:4]), *words[4:])
     else:
-        {"check-echo": check_echo, "check-sums": check_sums}[what](*words)
+        {"check-echo": check_echo, "check-same": check_same, "check-sums": check_sums}[what](*words)
         print("holds")
