@@ -68,6 +68,7 @@ struct figure {
     X(hpus_used, s->hpus_used)                                                                     \
     X(most_hpus_busy, s->most_hpus_busy)                                                           \
     X(most_l2_bytes, s->most_l2_bytes)                                                             \
+    X(l2_conflict_cycles, s->l2_conflict_cycles)                                                   \
     X(l1_accesses, s->l1_accesses)                                                                 \
     X(conflict_cycles, s->conflict_cycles)                                                         \
     X(remote_accesses, s->remote_accesses)                                                         \
@@ -218,6 +219,8 @@ static void print_use(const struct run_report *p) {
            p->options->config.l2_packet_bytes);
     printf("%-18s %" PRIu64 " accesses, %" PRIu64 " cycles lost to bank conflicts\n", "L1",
            s->l1_accesses, s->conflict_cycles);
+    printf("%-18s %" PRIu64 " cycles lost to bank conflicts\n", "L2 packet buffer",
+           s->l2_conflict_cycles);
     printf("%-18s %" PRIu64 " accesses, %" PRIu64 " cycles waited\n", "other memories",
            s->remote_accesses, s->remote_wait_cycles);
     printf("%-18s %" PRIu64 " misses\n", "instruction cache", s->icache_misses);
