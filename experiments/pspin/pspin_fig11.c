@@ -47,7 +47,7 @@ static double published_factor(const char *name) {
 
 static int measure(const struct experiment_context *context, int which, const int *count,
                    int counts, double *hpu_ns, double *native_ns, struct spin_error *err) {
-    struct six_load load = {.which = which, .bytes = PACKET_BYTES, .unrolled = true};
+    struct six_load load = {.which = which, .bytes = PACKET_BYTES};
     struct six_result result;
     int code = six_on_card(context, &load, &result, err);
     if (!code)
