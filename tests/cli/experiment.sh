@@ -47,7 +47,7 @@ if command -v gnuplot >/dev/null; then
         tail -n 2 made/pspin-fig6-$file.svg | grep -q '</svg>' && pass "$file.svg is whole" || fail "$file.svg is whole"
     done
     # A plot that gnuplot warns about has lost something: every script runs silently.
-    "$OPENSPIN" experiment sc17 dfs22 pspin/fig4 pspin/fig8 pspin/fig9 pspin/fig10 pspin/fig12 pspin/fig13 pspin/latency pspin/table3 --out made >/dev/null
+    "$OPENSPIN" experiment sc17 dfs22 pspin/fig4 pspin/fig8 pspin/fig9 pspin/fig10 pspin/fig12 pspin/fig13 pspin/latency pspin/rtl pspin/table3 --out made >/dev/null
     noise=$(cd made && for script in *.gp; do gnuplot "$script" 2>&1; done)
     [ -z "$noise" ] && pass "gnuplot has nothing to say" || fail "gnuplot has nothing to say" "$noise"
     mkdir odd
