@@ -19,8 +19,8 @@ static struct world *stream(const char *ph, const char *setting, uint32_t packet
 }
 
 /* Packets of 64 B back to back are written to one bank after the other, and read behind. With one
- * bank every read meets a write, so half of the bandwidth is left; with 32 they are out of step after
- * the first meeting. */
+ * bank every read meets a write, so half of the bandwidth is left; with 32 they are out of step
+ * after the first meeting. */
 TEST(banks_of_the_L2_packet_buffer) {
     struct world *many = stream("empty_ph", "l2_banks=32", 2000, 64, 0);
     struct world *one = stream("empty_ph", "l2_banks=1", 2000, 64, 0);
@@ -42,7 +42,8 @@ TEST(lines_have_precedence_in_L1) {
     world_free(loaded);
 }
 
-/* With as many banks as a line takes, a line holds up all of them; with 16 times as many, a 16th. */
+/* With as many banks as a line takes, a line holds up all of them; with 16 times as many, a 16th.
+ */
 TEST(a_line_takes_its_share_of_the_banks) {
     static const char *const banks[] = {"l1_banks=16", "l1_banks=256"};
     uint64_t lost[2];
@@ -91,6 +92,49 @@ TEST(a_read_of_host_memory_does_not_pass_writes) {
         CHECK_EQ(seen, 0x1000 + i);
     }
     world_free(w);
+}
+
+/* What the HPUs see of memories and cache is the card's to say. */
+TEST(the_cores_surroundings_are_parameters) {
+    struct world *usual = stream("l2_ph", NULL, 4, 64, 100000000);
+    struct world *near = stream("l2_ph", "remote_cycles=5", 4, 64, 100000000);
+    struct world *slow = stream("empty_ph", "icache_miss=100", 1, 64, 0);
+    struct world *fast = stream("empty_ph", "icache_miss=0", 1, 64, 0);
+    CHECK_EQ(usual->stats.handler[SPIN_PAYLOAD_HANDLER].spread.least -
+                 near->stats.handler[SPIN_PAYLOAD_HANDLER].spread.least,
+             256 * 15);
+    CHECK_EQ(slow->stats.elapsed_ps - fast->stats.elapsed_ps, 100000);
+    world_free(usual);
+    world_free(near);
+    world_free(slow);
+    world_free(fast);
+}
+
+/* A cache of one line: a loop that is longer fetches its lines in every turn. */
+TEST(a_small_cache_misses_more) {
+    struct world *w = world_new();
+    set(w, "clusters=1");
+    set(w, "cluster_hpus=1");
+    set(w, "icache_ways=1");
+    set(w, "icache_bytes=32");
+    handlers(w, NULL, "l2_ph", NULL);
+    build(w);
+    for (uint32_t n = 0; n < 10; n++)
+        add(w, n, 64, true, 0);
+    run(w);
+    CHECK(w->stats.icache_misses > 10 * 32); /* 32 turns of two lines */
+    world_free(w);
+}
+
+TEST(a_cache_that_cannot_be) {
+    struct card_config config;
+    struct card *card;
+    struct sim_engine *engine = sim_engine_new(&err);
+    GOOD(card_config_preset(&config, "pspin", &err));
+    GOOD(card_config_set(&config, "icache_bytes=1000", &err));
+    CHECK_EQ(card_new(&card, engine, &config, NULL, &err), SPIN_EARG);
+    CHECK_HAS(err.text, "icache_bytes: 1000 is no multiple of icache_ways lines, 128 bytes");
+    sim_engine_free(engine);
 }
 
 TEST_MAIN

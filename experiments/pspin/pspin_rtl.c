@@ -1,5 +1,6 @@
 /* The card beside its public RTL (cycle counts there: stock gcc 12, rv32imac): four handlers on one
- * message of 32 packets of 1,024 B, one every 20 ns; an unloaded card; empty handlers back to back. */
+ * message of 32 packets of 1,024 B, one every 20 ns; an unloaded card; empty handlers back to back.
+ */
 #include "figures.h"
 
 #include <math.h>
@@ -90,7 +91,7 @@ static void handler_row(struct sheet *s, struct sheet_panel *p, int k,
 
 static int handlers(const struct experiment_context *context, struct sheet *s,
                     struct spin_error *err) {
-    static const char *const titles[] = {"instructions", "mean",  "least", "median",
+    static const char *const titles[] = {"instructions", "mean",  "least",  "median",
                                          "most",         "mean ", "least ", "most "};
     struct sheet_panel *p = sheet_panel(
         s, "handlers", "Handlers in cycles, and latency from the NIC in ns; 1,024 B every 20 ns");
@@ -158,8 +159,9 @@ int pspin_rtl(const struct experiment_context *context, struct sheet *s, struct 
     int code = handlers(context, s, err);
     if (!code)
         code = loads(context, s, err);
-    sheet_note(s, "Handlers of handlers/, compiled by clang, with %d instructions and cycles of the "
-                  "runtime's call, which the RTL's counts have in them.",
+    sheet_note(s,
+               "Handlers of handlers/, compiled by clang, with %d instructions and cycles of the "
+               "runtime's call, which the RTL's counts have in them.",
                HPU_CALL_CYCLES);
     return code;
 }

@@ -25,7 +25,22 @@
 #define ARGS_BYTES    16u /* handler_args_t */
 #define RETURNED_FAIL 8   /* FAIL and SEGV of spin/handler.h */
 
+/* The core, with this card's distances and instruction cache. */
+static void set_timing(struct card *c) {
+    static const enum hpu_region far[] = {HPU_REGION_REMOTE_L1, HPU_REGION_L2_HANDLER,
+                                          HPU_REGION_L2_PACKETS, HPU_REGION_PROGRAM};
+    const struct card_config *g = &c->config;
+    c->timing = hpu_timing_ri5cy;
+    for (size_t i = 0; i < sizeof far / sizeof far[0]; i++)
+        c->timing.load_extra[far[i]] = c->timing.amo_extra[far[i]] = (uint8_t)g->remote_cycles;
+    c->timing.icache_bytes = (uint32_t)g->icache_bytes;
+    c->timing.icache_ways = (uint32_t)g->icache_ways;
+    c->timing.icache_line = (uint32_t)g->icache_line;
+    c->timing.icache_miss = (uint32_t)g->icache_miss;
+}
+
 int card_hpus_new(struct card *c, struct spin_error *err) {
+    set_timing(c);
     c->hpu = aligned_alloc(_Alignof(struct card_hpu), c->hpus * sizeof *c->hpu);
     if (!c->hpu)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");

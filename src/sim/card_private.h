@@ -197,6 +197,7 @@ struct card {
     uint8_t *l2_packets, *l2_handler;
     uint32_t handler_low, handler_high; /* what is left of L2 handler memory for contexts */
     uint32_t program_used, heap_bytes;
+    struct hpu_timing timing; /* of the core, with this card's memories and cache */
 
     uint32_t clusters, hpus, contexts, programs;
     struct cluster cluster[MAX_CLUSTERS];
