@@ -4,7 +4,8 @@
  * spread over its banks, so a burst walks through them one a cycle, and two bursts meet in the same
  * bank either in every cycle that they share or never: when (bank - cycle) is the same for both,
  * their phase. Who reserves later then waits a cycle, and is out of step. So conflicts are exact
- * and cost a look at the last bursts of the other ports, not one at each line.
+ * and cost a look at the last bursts of the other ports, not one at each line. (An inbound engine
+ * of less than a line a cycle is taken as if it were in step.)
  *
  * In an L1 a line takes wide_bytes / 4 of the word banks at once, and has precedence over the HPUs.
  * Which of its accesses an HPU made in which cycle is not kept: it loses, on average, as many of
@@ -44,8 +45,8 @@ static uint32_t phase_of(const struct card *c, uint32_t offset, uint64_t start_p
     return (uint32_t)((line + banks - start_ps / c->cycle % banks) % banks);
 }
 
-/* When it begins, or would have to if it were not held up on its way, given another port's bursts.
- */
+/* When it begins, for one line; for more, when it would have to, to end as late as it does with the
+ * waits on its way past another port's bursts. */
 static uint64_t pass_bursts(const struct card *c, const struct bursts *log, uint32_t offset,
                             uint64_t busy_ps, uint64_t start_ps) {
     uint32_t n = 0;
@@ -88,5 +89,6 @@ uint64_t card_l1_lost(const struct card *c, uint32_t cluster, uint64_t accesses,
     if (!lines)
         return 0;
     banks = banks < c->config.l1_banks ? banks : c->config.l1_banks;
-    return (accesses << 16) * lines / (to_ps - from_ps) * banks / c->config.l1_banks;
+    unsigned __int128 lost = (unsigned __int128)(accesses << 16) * lines; /* at any quantum */
+    return (uint64_t)(lost / (to_ps - from_ps) * banks / c->config.l1_banks);
 }
