@@ -69,6 +69,7 @@ struct figure {
     X(hpus_used)                                                                                   \
     X(most_hpus_busy)                                                                              \
     X(most_l2_bytes)                                                                               \
+    X(l2_conflict_cycles)                                                                          \
     X(l1_accesses)                                                                                 \
     X(conflict_cycles)                                                                             \
     X(remote_accesses)                                                                             \
@@ -218,6 +219,8 @@ static void print_use(const struct run_report *p) {
            100 * ratio(r->most_l2_bytes, r->l2_packet_bytes), r->most_l2_bytes, r->l2_packet_bytes);
     printf("%-18s %" PRIu64 " accesses, %" PRIu64 " cycles lost to bank conflicts\n", "L1",
            r->l1_accesses, r->conflict_cycles);
+    printf("%-18s %" PRIu64 " cycles lost to bank conflicts\n", "L2 packet buffer",
+           r->l2_conflict_cycles);
     printf("%-18s %" PRIu64 " accesses, %" PRIu64 " cycles waited\n", "other memories",
            r->remote_accesses, r->remote_wait_cycles);
     printf("%-18s %" PRIu64 " misses\n", "instruction cache", r->icache_misses);

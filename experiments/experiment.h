@@ -113,6 +113,8 @@ struct sheet_claim *sheet_bound(struct sheet *sheet, const char *id, const char 
     __attribute__((format(printf, 7, 8)));
 struct sheet_claim *sheet_shape(struct sheet *sheet, const char *id, bool holds, const char *format,
                                 ...) __attribute__((format(printf, 4, 5)));
+/* A claim that agrees within so much, in its unit, and not within 10 %. Before it is calibrated. */
+void sheet_within(struct sheet_claim *claim, double difference);
 /* The claim's note; the second form also says that our model was fitted to the value. */
 void sheet_because(struct sheet_claim *claim, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -17,6 +17,7 @@ EXPERIMENT_RUN(pspin_fig11);
 EXPERIMENT_RUN(pspin_fig12);
 EXPERIMENT_RUN(pspin_fig13);
 EXPERIMENT_RUN(pspin_latency);
+EXPERIMENT_RUN(pspin_rtl);
 EXPERIMENT_RUN(pspin_table3);
 EXPERIMENT_RUN(sc17_fig4);
 

@@ -16,6 +16,8 @@ const struct experiment experiments[] = {
     {"pspin/fig13", "packet buffer by Little's law", "ISCA'21 figure 13", false, pspin_fig13},
     {"pspin/latency", "latency of an unloaded card, by parts", "ISCA'21 section IV-B1", false,
      pspin_latency},
+    {"pspin/rtl", "handlers and loads beside the card's RTL", "cycle counts of the public RTL",
+     false, pspin_rtl},
     {"pspin/table3", "area and power of the card", "ISCA'21 table III", false, pspin_table3},
     {"sc17/fig4", "HPUs needed for line rate", "SC'17 figure 4", false, sc17_fig4},
     {0},

@@ -108,6 +108,13 @@ struct sheet_claim *sheet_shape(struct sheet *sheet, const char *id, bool holds,
     return c;
 }
 
+void sheet_within(struct sheet_claim *claim, double difference) {
+    claim->tolerance = difference / claim->published;
+    if (claim->verdict != SHEET_MISSING)
+        claim->verdict =
+            fabs(sheet_ratio(claim) - 1) <= claim->tolerance + 1e-9 ? SHEET_AGREES : SHEET_DIFFERS;
+}
+
 void sheet_because(struct sheet_claim *claim, const char *format, ...) {
     va_list args;
     va_start(args, format);

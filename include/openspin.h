@@ -598,7 +598,8 @@ struct spin_card_result {
     uint64_t hpu_least_ps, hpu_most_ps; /* at work: the idlest and the busiest HPU */
     uint64_t hpus_used, most_hpus_busy; /* that ran anything; at one time */
     uint64_t most_l2_bytes;             /* of the packet buffer in use at one time */
-    uint64_t l1_accesses, conflict_cycles, remote_accesses, remote_wait_cycles, icache_misses;
+    uint64_t l2_conflict_cycles, l1_accesses, conflict_cycles, remote_accesses, remote_wait_cycles,
+        icache_misses;
     uint64_t cycles, events; /* of the card's clock; of the simulation */
     uint32_t faults_told;
     struct spin_card_fault fault[SPIN_CARD_FAULTS]; /* faults_told of them */

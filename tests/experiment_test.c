@@ -72,6 +72,19 @@ TEST(bounds_are_met_from_one_side) {
     sheet_free(&s);
 }
 
+TEST(within_so_much_of_its_unit) {
+    struct sheet s = {0};
+    struct sheet_claim *c = sheet_claim(&s, "X", "ns", 27, 26, "in whole ns");
+    sheet_within(c, 1);
+    CHECK(c->verdict == SHEET_AGREES);
+    sheet_within(c, 0.5);
+    CHECK(c->verdict == SHEET_DIFFERS);
+    c = sheet_claim(&s, "X", "ns", NAN, 26, "not there");
+    sheet_within(c, 1);
+    CHECK(c->verdict == SHEET_MISSING);
+    sheet_free(&s);
+}
+
 TEST(what_was_fitted_and_differs_still_differs) {
     struct sheet s = {0};
     struct sheet_claim *c = sheet_claim(&s, "X1", "", 100, 100, "fits");

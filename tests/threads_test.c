@@ -29,7 +29,7 @@ static void *work(void *argument) {
     struct hpu h;
     hpu_init(&h, w->shared->code, w->id);
     if (w->shared->code->mode == HPU_TIMED)
-        h.icache = hpu_icache_new(w->shared->code);
+        h.icache = hpu_icache_new(w->shared->code, NULL, 0);
     /* In another order for each, so that they overwrite each other's guesses all the time. */
     for (uint32_t i = 0; i < 2; i++)
         if ((i + w->id) % 2)

@@ -111,7 +111,9 @@ TEST(load_use_stall) {
     uint32_t pointer = DATA_BASE + 4;
     memcpy(s.data, &pointer, 4);
     CHECK_EQ(COST(&s, rv_lw(10, 8, 0), rv_lw(12, 10, 0)), 3);
-    CHECK_EQ(COST(&s, rv_lw(10, 8, 0), rv_amoadd_w(12, 11, 10)), 1 + 1 + 2);
+    CHECK_EQ(COST(&s, rv_lw(10, 8, 0), rv_amoadd_w(12, 11, 10)), 1 + 1 + 1);
+    CHECK_EQ(COST(&s, rv_amoadd_w(12, 11, 8), rv_add(13, 12, 12)), 1 + 1 + 1);
+    CHECK_EQ(COST(&s, rv_amoadd_w(0, 11, 8), rv_add(13, 12, 12)), 1 + 1);
 }
 
 TEST(memory_by_region_and_alignment) {
@@ -121,9 +123,9 @@ TEST(memory_by_region_and_alignment) {
     CHECK_EQ(COST(&s, rv_lw(10, 15, 0)), 21);
     CHECK_EQ(COST(&s, rv_lbu(10, 9, 3)), 21);
     CHECK_EQ(COST(&s, rv_sw(11, 9, 0)), 1); /* posted */
-    CHECK_EQ(COST(&s, rv_amoadd_w(10, 11, 8)), 2);
-    CHECK_EQ(COST(&s, rv_lr_w(10, 8), rv_sc_w(12, 11, 8)), 4);
-    CHECK_EQ(COST(&s, rv_amoadd_w(10, 11, 9)), 22);
+    CHECK_EQ(COST(&s, rv_amoadd_w(10, 11, 8)), 1);
+    CHECK_EQ(COST(&s, rv_lr_w(10, 8), rv_sc_w(12, 11, 8)), 2);
+    CHECK_EQ(COST(&s, rv_amoadd_w(10, 11, 9)), 21);
     CHECK_EQ(COST(&s, rv_lw(10, 8, 1)), 2);
     CHECK_EQ(COST(&s, rv_lw(10, 8, 2)), 2);
     CHECK_EQ(COST(&s, rv_lw(10, 8, 3)), 2);
@@ -236,7 +238,8 @@ TEST(cold_lines_behind_a_hidden_branch) {
     CHECK_EQ(c.cold, c.warm + 7 * 16);
 }
 
-/* Two HPUs of a cluster share the cache: the second finds what the first has fetched. */
+/* Two HPUs of a cluster share the cache: the second finds what the first has fetched, and waits for
+ * what is on its way. */
 TEST(instruction_cache_is_the_clusters) {
     static struct program p;
     static struct machine a;
@@ -252,9 +255,16 @@ TEST(instruction_cache_is_the_clusters) {
     CHECK_EQ(a.hpu.cycles, 22 + 3 * 16);
     hpu_init(&b, a.code, 4);
     b.icache = a.icache;
+    b.cycles =
+        4; /* the first line comes in cycle 16, the second 8 instructions and 16 cycles after */
     hpu_start(&b, CODE_BASE, DATA_BASE, 1000);
     CHECK_EQ(hpu_run(&b, ~0ull), HPU_DONE);
-    CHECK_EQ(b.cycles, 22);
+    CHECK_EQ(b.cycles, a.hpu.cycles);
+    CHECK_EQ(hpu_icache_misses(a.icache), 3);
+    b.cycles = a.hpu.cycles;
+    hpu_start(&b, CODE_BASE, DATA_BASE, 1000);
+    CHECK_EQ(hpu_run(&b, ~0ull), HPU_DONE);
+    CHECK_EQ(b.cycles, a.hpu.cycles + 22);
     hpu_icache_clear(a.icache);
     b.cycles = 0;
     hpu_start(&b, CODE_BASE, DATA_BASE, 1000);
@@ -262,6 +272,35 @@ TEST(instruction_cache_is_the_clusters) {
     CHECK_EQ(b.cycles, 22 + 3 * 16);
     CHECK_EQ(hpu_icache_misses(a.icache), 3);
     machine_close(&a);
+}
+
+/* Programs of a cluster share its cache: five whose only line is of the same set, and four ways. */
+TEST(programs_evict_each_other) {
+    static struct program p;
+    static struct machine m;
+    struct start s = {0};
+    struct hpu_icache *own, *view[5];
+    p.bytes = 0;
+    put(&p, RV_RET);
+    machine_open(&m, &p, HPU_TIMED, false);
+    own = m.icache;
+    for (uint32_t i = 0; i < 5; i++) {
+        view[i] = hpu_icache_new(m.code, own, i * 1024);
+        CHECK(view[i]);
+    }
+    static const uint8_t order[] = {0, 1, 2, 3, 0, 4, 0, 4};
+    static const uint8_t cycles[] = {18, 18, 18, 18, 2, 18, 18, 2};
+    for (uint32_t i = 0; i < sizeof order; i++) {
+        m.hpu.icache = view[order[i]];
+        machine_begin(&m, &s);
+        CHECK_EQ(hpu_run(&m.hpu, ~0ull), HPU_DONE);
+        CHECK_EQ(m.hpu.cycles, cycles[i]);
+    }
+    CHECK_EQ(hpu_icache_misses(own), 6);
+    for (uint32_t i = 0; i < 5; i++)
+        hpu_icache_free(view[i]);
+    m.hpu.icache = own;
+    machine_close(&m);
 }
 
 /* Measured on the RTL (pspin: cycle counts of the RTL): the empty handler, 4 instructions in 5
@@ -290,9 +329,9 @@ TEST(reduce_loop_of_the_rtl) {
     s.x[13] = DATA_BASE;                /* the sums, one a word on the card */
     CHECK(16 + 249 * 4 <= DATA_BYTES);
     p.bytes = 0;
-    put(&p, rv_lw(14, 10, 0));
-    put(&p, rv_addi(10, 10, 4));
+    put(&p, rv_lw(14, 10, 0)); /* as gcc orders them: the amoadd waits for its load */
     put(&p, rv_amoadd_w(0, 14, 13));
+    put(&p, rv_addi(10, 10, 4));
     put(&p, rv_addi(16, 16, 4));
     put(&p, rv_bne(10, 12, -16));
     put(&p, RV_RET);

@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "images.h"
 
+#define WARM_PS 1000000ull
+
 static void on_out(void *user, const struct card_out *out, uint64_t at_ps) {
     struct card_bench *b = user;
     if (!b->packets_out)
@@ -37,7 +39,9 @@ static bool next_packet(void *user, struct card_packet *packet) {
                                    .bytes = b->packet,
                                    .length = t->bytes,
                                    .eom = i + messages >= t->packets,
-                                   .arrival_ps = i * t->interval_ps};
+                                   .arrival_ps = i < t->warm ? i * WARM_PS
+                                                             : t->warm * WARM_PS +
+                                                                   (i - t->warm) * t->interval_ps};
     return true;
 }
 
@@ -72,7 +76,8 @@ static int make_card(struct card_bench *b, const struct card_bench_setup *setup,
 int card_bench_open(struct card_bench *b, const struct experiment_context *context,
                     const struct card_bench_setup *setup, struct spin_error *err) {
     *b = (struct card_bench){0};
-    int code = images_load(context, setup->image, &b->image, err);
+    int code = setup->of_workload ? images_load_workload(context, setup->image, &b->image, err)
+                                  : images_load(context, setup->image, &b->image, err);
     if (!code && setup->host_bytes) {
         b->host = calloc(1, setup->host_bytes);
         if (!b->host)

@@ -8,6 +8,7 @@
 
 struct card_bench_setup {
     const char *image;  /* of the experiments' folder */
+    bool of_workload;   /* no: of the workloads' */
     const char *entry;  /* payload handler */
     const char *config; /* "quantum=1" or NULL */
     uint32_t memory_bytes, scratch_bytes;
@@ -18,6 +19,7 @@ struct card_bench_traffic {
     uint32_t packets, bytes;
     uint32_t messages;    /* packets are dealt out to so many, one after the other */
     uint64_t interval_ps; /* 0: as fast as the card takes them */
+    uint32_t warm;        /* so many come before, 1 us apart: for the instruction caches */
     /* Fills in packet i, which is zero; NULL: leave it. */
     void (*fill)(void *user, uint32_t i, uint8_t *bytes);
     void *user;

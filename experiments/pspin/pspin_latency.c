@@ -54,7 +54,7 @@ int pspin_latency(const struct experiment_context *context, struct sheet *s,
             input);
         struct sheet_claim *c =
             sheet_claim(s, "B8", "ns", ns[z][PARTS - 1], total[k], "latency, %u B", 64u << z);
-        c->tolerance = 1 / total[k]; /* within 1 ns */
+        sheet_within(c, 1);
         sheet_calibrated(c, "its parts are the model's parameters (B5); that they add up is ours");
     }
     return SPIN_OK;

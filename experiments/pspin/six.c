@@ -8,25 +8,30 @@
 #include "images.h"
 #include "spin/driver.h"
 
-enum { AGGREGATE, FILTERING, HISTOGRAM, KVSTORE, REDUCE, STRIDED_DDT };
 const char *const six_names[SIX] = {"aggregate", "filtering", "histogram",
                                     "kvstore",   "reduce",    "strided_ddt"};
 
-int six_open(struct workload_run **run, int which, uint32_t bytes, struct spin_error *err) {
+int six_open(struct workload_run **run, int which, uint32_t bytes, const char *more,
+             struct spin_error *err) {
     /* The parameter that makes a packet so long: in bytes or words, with or without headers.
      * kvstore has none: its packets are short, and padded where they are fed. */
     static const struct {
         const char *parameter;
         uint32_t unit, headers;
-    } length[SIX] = {{"payload", 1, WORKLOAD_HEADERS}, {"bytes", 1, 0},
-                     {"words", 4, WORKLOAD_HEADERS},   {NULL, 1, 0},
-                     {"words", 4, WORKLOAD_HEADERS},   {"payload", 1, WORKLOAD_HEADERS}};
+    } length[SIX] = {{"payload", 1, WORKLOAD_HEADERS},      {"bytes", 1, 0},
+                     {"packet_words", 4, WORKLOAD_HEADERS}, {NULL, 1, 0},
+                     {"words", 4, WORKLOAD_HEADERS},        {"payload", 1, WORKLOAD_HEADERS}};
     char setting[40];
-    const char *settings[] = {setting};
-    if (length[which].parameter)
+    const char *settings[2];
+    int count = 0;
+    if (length[which].parameter) {
         snprintf(setting, sizeof setting, "%s=%u", length[which].parameter,
                  (bytes - length[which].headers) / length[which].unit);
-    return workload_open(run, six_names[which], settings, length[which].parameter ? 1 : 0, 1, err);
+        settings[count++] = setting;
+    }
+    if (more)
+        settings[count++] = more;
+    return workload_open(run, six_names[which], settings, count, 1, err);
 }
 
 /* ---- the card ---- */
@@ -147,15 +152,11 @@ static int make_card(struct on_card *c, const struct experiment_context *context
     struct card_config config;
     struct card_callbacks callbacks = {
         .user = c, .packet_out = on_out, .fault = on_fault, .feedback = on_feedback};
-    char unrolled[64];
-    snprintf(unrolled, sizeof unrolled, "unrolled_%s", w->image);
-    bool has_loop =
-        c->load.which == AGGREGATE || c->load.which == HISTOGRAM || c->load.which == REDUCE;
-    int code = c->load.unrolled && has_loop
-                   ? images_load(context, unrolled, &c->image, err)
-                   : images_load_workload(context, w->image, &c->image, err);
+    int code = images_load_workload(context, w->image, &c->image, err);
     if (!code)
         code = card_config_preset(&config, "pspin", err);
+    if (!code) /* an HPU that waits for a lock spins to the end of its quantum */
+        code = card_config_set(&config, "quantum=16", err);
     if (code)
         return code;
     c->host = calloc(1, w->host_bytes ? w->host_bytes : 1);
@@ -204,7 +205,7 @@ int six_on_card(const struct experiment_context *context, const struct six_load 
                    ? SPIN_OK
                    : spin_fail(err, SPIN_ENOMEM, "out of memory");
     if (!code)
-        code = six_open(&c->run, load->which, load->bytes, err);
+        code = six_open(&c->run, load->which, load->bytes, load->setting, err);
     if (!code)
         code = make_card(c, context, err);
     if (!code) {

@@ -10,14 +10,16 @@
 #define SIX 6
 extern const char *const six_names[SIX]; /* as the paper orders them */
 
-/* A run of workload `which` whose packets are `bytes` long, headers included. */
-int six_open(struct workload_run **run, int which, uint32_t bytes, struct spin_error *err);
+/* A run of workload `which` whose packets are `bytes` long, headers included; with one more setting
+ * of its, or NULL. */
+int six_open(struct workload_run **run, int which, uint32_t bytes, const char *more,
+             struct spin_error *err);
 
 struct six_load {
     int which;
     uint32_t bytes;       /* of a packet */
     uint64_t interval_ps; /* between packets; 0: as fast as the card takes them */
-    bool unrolled;        /* loops over words turn once for eight, where there are any */
+    const char *setting;  /* one more of the workload's, or NULL */
 };
 struct six_result {
     struct card_stats stats;

@@ -97,7 +97,7 @@ static int take_packets(struct native *n, struct spin_error *err) {
 }
 
 static int native_open(struct native *n, int which, uint32_t bytes, struct spin_error *err) {
-    int code = six_open(&n->run, which, bytes, err);
+    int code = six_open(&n->run, which, bytes, NULL, err);
     if (!code)
         code = low_open(&n->low, 64u << 20, err);
     if (code)

@@ -6,15 +6,21 @@
 
 #include "aggregate.h"
 
+/* Eight words a turn: turning costs 4 cycles and a word 2. */
 __handler__ void aggregate_ph(handler_args_t *args) {
     task_t *task = args->task;
     uint8_t *payload;
     uint32_t bytes;
     GET_IP_UDP_PLD(task->pkt_mem, payload, bytes);
-    const int32_t *word = (const int32_t *)payload, *end = word + bytes / 4;
+    const uint32_t *word = (const uint32_t *)payload, *end = word + bytes / 4;
     uint32_t sum = 0;
-    while (word < end)
-        sum += (uint32_t)*word++;
+    for (const uint32_t *last = word + bytes / 32 * 8; word != last; word += 8) {
+        uint32_t a = word[0] + word[1], b = word[2] + word[3];
+        uint32_t c = word[4] + word[5], d = word[6] + word[7];
+        sum += a + b + c + d;
+    }
+    while (word != end)
+        sum += *word++;
     aggregate_pad_t *pad = (aggregate_pad_t *)task->scratchpad[args->cluster_id];
     amo_add(&pad->sum, (int32_t)sum);
 }

@@ -32,7 +32,13 @@ struct run {
     uint8_t *answered;
     uint32_t *reply, *model_reply;
     uint64_t strange;
-    kvstore_state_t model;
+    kvstore_state_t state; /* of the cache, at first */
+    struct {
+        struct {
+            uint32_t key, value; /* key + 1; 0: empty */
+        } way[KVSTORE_WAYS];     /* the latest use first */
+    } model[KVSTORE_SETS];
+    uint32_t model_hits;
     uint64_t *model_store;
 };
 
@@ -109,7 +115,11 @@ static bool begin(struct workload_run *base) {
         return false;
     draw_requests(r);
     base->context.payload = "kvstore_ph";
-    base->context.handler_bytes = sizeof(kvstore_state_t);
+    for (uint32_t i = 0; i < KVSTORE_SETS; i++)
+        r->state.set[i].order = KVSTORE_ORDER;
+    base->context.handler_bytes = sizeof r->state;
+    base->context.handler_memory = &r->state;
+    base->context.scratchpad_bytes = sizeof(kvstore_pad_t);
     base->context.host_memory = r->store;
     base->context.host_bytes = (uint32_t)keys * 8;
     return true;
@@ -117,7 +127,7 @@ static bool begin(struct workload_run *base) {
 
 /* The cache in plain C: a list of what is in the set, the latest use first. */
 static void model(struct run *r, const kvstore_request_t *q) {
-    kvstore_set_t *set = &r->model.set[q->key % KVSTORE_SETS];
+    typeof(r->model[0]) *set = &r->model[q->key % KVSTORE_SETS];
     uint32_t at = 0;
     while (at < KVSTORE_WAYS - 1 && set->way[at].key != q->key + 1)
         at++;
@@ -130,8 +140,7 @@ static void model(struct run *r, const kvstore_request_t *q) {
     memmove(&set->way[1], &set->way[0], at * sizeof set->way[0]);
     set->way[0].key = q->key + 1;
     set->way[0].value = value;
-    r->model.hits += hit;
-    r->model.misses += !hit;
+    r->model_hits += hit;
 }
 
 static bool next(struct workload_run *base, struct workload_packet *p) {
@@ -191,21 +200,44 @@ static int check_replies(struct run *r, const struct workload_results *results,
     return SPIN_OK;
 }
 
+static int check_counts(struct run *r, const struct workload_results *results,
+                        struct spin_error *err) {
+    uint32_t hits = 0, misses = 0;
+    for (int i = 0; i < WORKLOAD_CLUSTERS; i++) {
+        kvstore_pad_t pad;
+        memcpy(&pad, results->scratchpad[i], sizeof pad);
+        hits += (uint32_t)pad.hits;
+        misses += (uint32_t)pad.misses;
+    }
+    if (hits + misses != r->base.given)
+        return workload_differs(&r->base, err, "hits and misses of requests", r->base.given,
+                                hits + misses, r->base.given);
+    if (results->in_order && hits != r->model_hits)
+        return workload_differs(&r->base, err, "hits of requests", r->base.given, hits,
+                                r->model_hits);
+    return SPIN_OK;
+}
+
+/* Every way once, whatever the order. */
+static bool is_order(uint32_t order) {
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < KVSTORE_WAYS; i++, order >>= 8)
+        seen |= 1u << (order & 31);
+    return seen == (1u << KVSTORE_WAYS) - 1;
+}
+
 static int check_cache(struct run *r, const struct workload_results *results,
                        struct spin_error *err) {
     kvstore_state_t state;
     memcpy(&state, results->handler_memory, sizeof state);
-    if (state.hits + state.misses != (int32_t)r->base.given)
-        return workload_differs(&r->base, err, "hits and misses of requests", r->base.given,
-                                (uint32_t)(state.hits + state.misses), r->base.given);
-    if (results->in_order && state.hits != r->model.hits)
-        return workload_differs(&r->base, err, "hits of requests", r->base.given,
-                                (uint32_t)state.hits, (uint32_t)r->model.hits);
     for (uint32_t s = 0; s < KVSTORE_SETS; s++) {
         if (state.set[s].lock)
             return workload_differs(&r->base, err, "lock of set", s, state.set[s].lock, 0);
+        if (!is_order(state.set[s].order))
+            return workload_differs(&r->base, err, "order of set", s, state.set[s].order,
+                                    KVSTORE_ORDER);
         for (uint32_t w = 0; w < KVSTORE_WAYS; w++) {
-            uint32_t key = state.set[s].way[w].key, stored;
+            uint32_t key = state.set[s].way[w].tag & KVSTORE_KEY, stored;
             if (!key)
                 continue;
             if (key > r->base.value[KEYS] || (key - 1) % KVSTORE_SETS != s)
@@ -216,7 +248,7 @@ static int check_cache(struct run *r, const struct workload_results *results,
                                         state.set[s].way[w].value, stored);
         }
     }
-    return SPIN_OK;
+    return check_counts(r, results, err);
 }
 
 static int check(struct workload_run *base, const struct workload_results *results,

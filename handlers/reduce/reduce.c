@@ -6,20 +6,46 @@
 
 #include "reduce.h"
 
-__handler__ void reduce_ph(handler_args_t *args) {
+/* What a packet brings, and where it is added. */
+struct vectors {
+    const int32_t *word, *end;
+    volatile int32_t *sum; /* HPUs of the cluster add at the same time, hence atomics */
+};
+
+static inline __attribute__((always_inline)) struct vectors vectors_of(handler_args_t *args) {
     task_t *task = args->task;
     uint8_t *payload;
     uint32_t bytes;
     GET_IP_UDP_PLD(task->pkt_mem, payload, bytes);
-    const int32_t *word = (const int32_t *)payload, *end = word + bytes / 4;
-    /* HPUs of the cluster add at the same time, hence atomics. */
-    volatile int32_t *sum = (volatile int32_t *)task->scratchpad[args->cluster_id];
-    while (word != end) {
-        int32_t value = *word++;
-        /* Moves the pointer while the load is on its way, and keeps clang from adding a counter to
-         * the two pointers: 5 instructions a word, 8 cycles. */
-        __asm__ volatile("" : "+r"(word));
-        amo_add(sum++, value);
+    const int32_t *word = (const int32_t *)payload;
+    return (struct vectors){word, word + bytes / 4,
+                            (volatile int32_t *)task->scratchpad[args->cluster_id]};
+}
+
+/* Eight words a turn: turning costs 4 cycles and a word 3. All loads before the first use, so
+ * that none is waited for. */
+__handler__ void reduce_ph(handler_args_t *args) {
+    struct vectors v = vectors_of(args);
+    for (const int32_t *last = v.word + (v.end - v.word) / 8 * 8; v.word != last; v.word += 8) {
+        int32_t value[8];
+        for (int i = 0; i < 8; i++)
+            value[i] = v.word[i];
+        for (int i = 0; i < 8; i++)
+            amo_add(v.sum++, value[i]);
+    }
+    while (v.word != v.end)
+        amo_add(v.sum++, *v.word++);
+}
+
+/* A word a turn, in the order in which gcc 12 compiled it for the card's RTL: load, amoadd (which
+ * waits for it), two additions, branch. For comparing cycles with that. */
+__handler__ void reduce_words_ph(handler_args_t *args) {
+    struct vectors v = vectors_of(args);
+    while (v.word != v.end) {
+        amo_add(v.sum++, *v.word);
+        v.word++;
+        /* Keeps clang from adding a counter to the two pointers. */
+        __asm__ volatile("" : "+r"(v.word));
     }
 }
 

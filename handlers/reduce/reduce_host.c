@@ -5,11 +5,12 @@
 #include "reduce.h"
 #include "workload.h"
 
-enum { PACKETS, WORDS, MESSAGES };
+enum { PACKETS, WORDS, MESSAGES, UNROLLED };
 static const struct workload_parameter parameters[] = {
     {"packets", "of a message", 512, 1, 65536},
     {"words", "of a packet", 512, 1, 8000},
     {"messages", "one after the other", 1, 1, 1024},
+    {"unrolled", "0: a word a turn of the loop, as on the card's RTL", 1, 0, 1},
     {0}};
 
 struct run {
@@ -23,7 +24,7 @@ static bool begin(struct workload_run *base) {
     uint32_t words = (uint32_t)base->value[WORDS];
     r->packet = workload_memory(base, WORKLOAD_HEADERS + 4 * words);
     r->sum = workload_memory(base, 4 * words);
-    base->context.payload = "reduce_ph";
+    base->context.payload = base->value[UNROLLED] ? "reduce_ph" : "reduce_words_ph";
     base->context.completion = "reduce_th";
     base->context.handler_bytes = sizeof(reduce_state_t);
     base->context.scratchpad_bytes = 4 * words;

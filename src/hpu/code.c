@@ -113,7 +113,8 @@ static void fill_sums(struct hpu_code *code, uint32_t s) {
     slot->cycles += slot[1].cycles;
     if (slot[1].run == hpu_label(code->mode, HPU_LABEL_LINK))
         after = &code->insn[code->slot_at[code->halfword_of[s + 1]]];
-    if (class == HPU_TIME_LOAD && hpu_insn_reads(after, hpu_insn_writes(in)))
+    if ((class == HPU_TIME_LOAD || class == HPU_TIME_AMO) &&
+        hpu_insn_reads(after, hpu_insn_writes(in)))
         slot->cycles += t->load_use;
 }
 

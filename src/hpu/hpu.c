@@ -147,18 +147,42 @@ bool hpu_csr(struct hpu *h, const struct hpu_insn *in) {
 
 /* First in, first out within a set: a hit changes nothing, which is what lets a block that was seen
  * whole in this generation pass without a look. */
-struct hpu_icache *hpu_icache_new(const struct hpu_code *code) {
-    const struct hpu_timing *t = code->timing;
+static void lines_free(struct hpu_icache_lines *l) {
+    if (!l)
+        return;
+    free(l->tag);
+    free(l->filled);
+    free(l->next);
+    free(l);
+}
+
+static struct hpu_icache_lines *lines_new(const struct hpu_timing *t) {
+    struct hpu_icache_lines *l = calloc(1, sizeof *l);
+    if (!l)
+        return NULL;
+    l->timing = t;
+    l->sets = t->icache_bytes / t->icache_line / t->icache_ways;
+    l->tag = calloc((size_t)l->sets * t->icache_ways, sizeof *l->tag);
+    l->filled = calloc((size_t)l->sets * t->icache_ways, sizeof *l->filled);
+    l->next = calloc(l->sets, sizeof *l->next);
+    l->generation = 1;
+    if (!l->tag || !l->filled || !l->next) {
+        lines_free(l);
+        return NULL;
+    }
+    return l;
+}
+
+struct hpu_icache *hpu_icache_new(const struct hpu_code *code, const struct hpu_icache *with,
+                                  uint32_t place) {
     struct hpu_icache *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
-    c->timing = t;
-    c->sets = t->icache_bytes / t->icache_line / t->icache_ways;
-    c->tag = calloc((size_t)c->sets * t->icache_ways, sizeof *c->tag);
-    c->next = calloc(c->sets, sizeof *c->next);
+    c->lines = with ? with->lines : lines_new(code->timing);
+    c->owns_lines = !with;
+    c->place = place;
     c->seen = calloc(code->slots + 1, sizeof *c->seen);
-    c->generation = 1;
-    if (!c->tag || !c->next || !c->seen) {
+    if (!c->lines || !c->seen) {
         hpu_icache_free(c);
         return NULL;
     }
@@ -168,56 +192,73 @@ struct hpu_icache *hpu_icache_new(const struct hpu_code *code) {
 void hpu_icache_free(struct hpu_icache *c) {
     if (!c)
         return;
-    free(c->tag);
-    free(c->next);
+    if (c->owns_lines)
+        lines_free(c->lines);
     free(c->seen);
     free(c);
 }
 
 void hpu_icache_clear(struct hpu_icache *c) {
-    memset(c->tag, 0, (size_t)c->sets * c->timing->icache_ways * sizeof *c->tag);
-    memset(c->next, 0, c->sets);
-    c->generation++;
-    c->misses = 0;
+    struct hpu_icache_lines *l = c->lines;
+    memset(l->tag, 0, (size_t)l->sets * l->timing->icache_ways * sizeof *l->tag);
+    memset(l->next, 0, l->sets);
+    l->generation++;
+    l->misses = 0;
 }
 
 uint64_t hpu_icache_misses(const struct hpu_icache *c) {
-    return c->misses;
+    return c->lines->misses;
 }
 
-static bool holds_line(const struct hpu_icache *c, uint32_t line) {
-    uint32_t ways = c->timing->icache_ways;
-    const uint32_t *tag = &c->tag[line % c->sets * ways];
+/* The clock begins anew: what was fetched is there. */
+void hpu_icache_rewind(struct hpu_icache *c) {
+    struct hpu_icache_lines *l = c->lines;
+    memset(l->filled, 0, (size_t)l->sets * l->timing->icache_ways * sizeof *l->filled);
+}
+
+/* The way that has the line or waits for it, as an index; -1: none. */
+static int way_of(const struct hpu_icache_lines *l, uint32_t line) {
+    uint32_t ways = l->timing->icache_ways, first = line % l->sets * ways;
     for (uint32_t i = 0; i < ways; i++)
-        if (tag[i] == line + 1)
-            return true;
-    return false;
+        if (l->tag[first + i] == line + 1)
+            return (int)(first + i);
+    return -1;
 }
 
-static void fetch_line(struct hpu_icache *c, uint32_t line) {
-    uint32_t set = line % c->sets, ways = c->timing->icache_ways;
-    uint32_t *tag = &c->tag[set * ways + c->next[set]];
-    if (*tag)
-        c->generation++; /* an eviction: blocks seen before may have lost a line */
-    *tag = line + 1;
-    c->next[set] = (uint8_t)((c->next[set] + 1) % ways);
-    c->misses++;
+static void fetch_line(struct hpu_icache_lines *l, uint32_t line, uint64_t now) {
+    uint32_t set = line % l->sets, ways = l->timing->icache_ways;
+    uint32_t way = set * ways + l->next[set];
+    if (l->tag[way])
+        l->generation++; /* an eviction: blocks seen before may have lost a line */
+    l->tag[way] = line + 1;
+    l->filled[way] = now + l->timing->icache_miss;
+    l->next[set] = (uint8_t)((l->next[set] + 1) % ways);
+    l->misses++;
 }
 
-uint32_t hpu_icache_fetch(struct hpu_icache *c, const struct hpu_code *code, uint32_t slot) {
-    uint32_t first = code->base + 2 * code->halfword_of[slot], lost = 0;
-    uint32_t last = first + code->insn[slot].length - 1, line = c->timing->icache_line;
-    for (uint32_t l = first / line; l <= last / line; l++)
-        if (!holds_line(c, l)) {
-            fetch_line(c, l);
-            lost += c->timing->icache_miss;
+uint32_t hpu_icache_fetch(struct hpu_icache *c, const struct hpu_code *code, uint32_t slot,
+                          uint64_t now) {
+    struct hpu_icache_lines *lines = c->lines;
+    uint32_t first = code->base + c->place + 2 * code->halfword_of[slot];
+    uint32_t last = first + code->insn[slot].length - 1, line = lines->timing->icache_line;
+    uint64_t at = now;
+    for (uint32_t l = first / line; l <= last / line; l++) {
+        int way = way_of(lines, l);
+        if (way < 0) {
+            fetch_line(lines, l, at);
+            at += lines->timing->icache_miss;
+        } else if (lines->filled[way] > at) {
+            at = lines->filled[way];
         }
-    return lost;
+    }
+    return (uint32_t)(at - now);
 }
 
-bool hpu_icache_holds(struct hpu_icache *c, const struct hpu_code *code, uint32_t slot) {
-    uint32_t at = 2 * code->halfword_of[slot], line = c->timing->icache_line;
-    uint32_t first = (code->base + at) / line;
+bool hpu_icache_holds(struct hpu_icache *c, const struct hpu_code *code, uint32_t slot,
+                      uint64_t now) {
+    const struct hpu_icache_lines *lines = c->lines;
+    uint32_t at = 2 * code->halfword_of[slot], line = lines->timing->icache_line;
+    uint32_t base = code->base + c->place, first = (base + at) / line;
     const struct hpu_insn *in;
     while (at < code->bytes) { /* by address, so that links between slots do not matter */
         in = &code->insn[code->slot_at[at / 2]];
@@ -225,9 +266,11 @@ bool hpu_icache_holds(struct hpu_icache *c, const struct hpu_code *code, uint32_
         if (hpu_insn_ends_block(in))
             break;
     }
-    for (uint32_t l = first; l * line < code->base + at; l++)
-        if (!holds_line(c, l))
+    for (uint32_t l = first; l * line < base + at; l++) {
+        int way = way_of(lines, l);
+        if (way < 0 || lines->filled[way] > now)
             return false;
-    c->seen[slot] = c->generation;
+    }
+    c->seen[slot] = lines->generation;
     return true;
 }

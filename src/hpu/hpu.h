@@ -120,10 +120,14 @@ enum hpu_stop hpu_step(struct hpu *h);
  * of them. For devices and debuggers. */
 uint8_t *hpu_reach(struct hpu *h, uint32_t address, uint64_t size, bool write);
 
-/* The instruction cache of a cluster: which lines are in it, and so what a fetch costs. */
-struct hpu_icache *hpu_icache_new(const struct hpu_code *code);
+/* The instruction cache of a cluster: which lines are in it, and so what a fetch costs. Programs of
+ * one cluster share its lines: `with` another's, which must live longer, or NULL. `place` is where
+ * the program lies in program memory, in bytes, a multiple of a line. */
+struct hpu_icache *hpu_icache_new(const struct hpu_code *code, const struct hpu_icache *with,
+                                  uint32_t place);
 void hpu_icache_free(struct hpu_icache *cache);
 void hpu_icache_clear(struct hpu_icache *cache);
+void hpu_icache_rewind(struct hpu_icache *cache);
 uint64_t hpu_icache_misses(const struct hpu_icache *cache);
 
 #endif

@@ -155,8 +155,8 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
         if (TIMED)                                                                                 \
             instret += op->count;                                                                  \
         if (STEP && icache)                                                                        \
-            cycles += hpu_icache_fetch(icache, code, (uint32_t)(op - code->slot));                 \
-        else if (TIMED && icache && icache->seen[op - code->slot] != icache->generation)           \
+            cycles += hpu_icache_fetch(icache, code, (uint32_t)(op - code->slot), cycles);         \
+        else if (TIMED && icache && icache->seen[op - code->slot] != icache->lines->generation)    \
             goto unseen;                                                                           \
         DISPATCH();                                                                                \
     } while (0)

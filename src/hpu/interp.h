@@ -54,19 +54,30 @@ int hpu_find_window(const struct hpu *h, uint32_t address, uint32_t size, bool w
 bool hpu_csr(struct hpu *h, const struct hpu_insn *in);
 /* False: a reserved rounding mode. */
 bool hpu_float(struct hpu *h, const struct hpu_insn *in);
-/* Fetches one instruction: the cycles lost to lines that were not there. */
-uint32_t hpu_icache_fetch(struct hpu_icache *cache, const struct hpu_code *code, uint32_t slot);
-/* Whether the block at `slot` is in the cache whole; if so, it is noted in `seen`. */
-bool hpu_icache_holds(struct hpu_icache *cache, const struct hpu_code *code, uint32_t slot);
+/* Fetches one instruction at cycle `now`: the cycles lost to lines that were not there, or that
+ * another core has asked for and are on their way. */
+uint32_t hpu_icache_fetch(struct hpu_icache *cache, const struct hpu_code *code, uint32_t slot,
+                          uint64_t now);
+/* Whether the block at `slot` is in the cache whole at `now`; if so, it is noted in `seen`. */
+bool hpu_icache_holds(struct hpu_icache *cache, const struct hpu_code *code, uint32_t slot,
+                      uint64_t now);
 
-struct hpu_icache {
+struct hpu_icache_lines {
     const struct hpu_timing *timing;
     uint32_t generation; /* changes when a line is evicted */
     uint32_t sets;
-    uint32_t *tag;  /* [set][way]: line address / line size + 1, 0 for empty */
-    uint8_t *next;  /* [set]: way to replace */
-    uint32_t *seen; /* [slot]: generation in which the whole block was in the cache */
+    uint32_t *tag;    /* [set][way]: line address / line size + 1, 0 for empty */
+    uint64_t *filled; /* [set][way]: the cycle in which the line is there */
+    uint8_t *next;    /* [set]: way to replace */
     uint64_t misses;
+};
+
+/* One program's view of a cluster's cache, which it may share with other programs. */
+struct hpu_icache {
+    struct hpu_icache_lines *lines;
+    bool owns_lines;
+    uint32_t place; /* of the program in program memory: added to its addresses */
+    uint32_t *seen; /* [slot]: generation in which the whole block was in the cache */
 };
 
 #endif

@@ -146,7 +146,7 @@ int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
         hpu_init(&rig->hpu, rig->code, o->hpu);
         rig->hpu.device = &rig_device;
         if (rig->code->timing->icache_bytes) {
-            rig->hpu.icache = hpu_icache_new(rig->code);
+            rig->hpu.icache = hpu_icache_new(rig->code, NULL, 0);
             if (!rig->hpu.icache)
                 code = spin_fail(err, SPIN_ENOMEM, "out of memory");
         }
@@ -281,6 +281,8 @@ int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error
     rig->commands = rig->commands_lost = rig->heap_used = 0;
     rig->start_cycle = h->cycles = 0;
     rig->start_misses = h->icache ? hpu_icache_misses(h->icache) : 0;
+    if (h->icache)
+        hpu_icache_rewind(h->icache);
     h->instret = 0;
     rig->entry = c->entry;
     hpu_size_window(&h->window[rig->l2_packet_window], 0, false); /* of no other kind */

@@ -18,9 +18,11 @@ const char *hpu_region_name(unsigned region) {
  *   1, 5, 3 to 35 by the leading zeros of the divisor, 2, 1 or 3, +1, +1. CSR access 1.
  * - F: the same manual, FPU without pipeline registers: 1; division and square root 6.
  * - L1 of the cluster: single cycle (ISCA'21 section III-C, B2).
- * - Atomics: 2 cycles in L1. Calibrated on the RTL: its reduce handler (5 instructions a word:
- * load, amoadd, two additions, taken branch) takes 8.1 cycles a word; 1 + 1 + 1 + 3 leaves 2 for
- * the amoadd and 0.1 for bank conflicts, which the card adds and the core does not know.
+ * - Atomics: as a load, 1 cycle in L1 ("single-cycle atomic operations", ISCA'21 section IV-C2),
+ * and a stall if the next instruction needs what was there. The bank is busy for two cycles, which
+ * is the card's to know. The RTL's reduce handler confirms it: 8.1 cycles a word for load, amoadd,
+ * two additions and a taken branch in this order, for gcc 12 leaves the amoadd right after its
+ * load: 1 + 1 (stall) + 1 + 1 + 1 + 3, and 0.1 of bank conflicts.
  * - Remote L1 and L2 by load and store: copying 4 KiB word by word takes about 23 K cycles (ISCA'21
  *   figure 4, B9), 22.5 a word. The copy loop itself takes 2.5 a word in local L1 (same figure), so
  *   a remote word costs 20 cycles more. A remote store is posted: 1 cycle in the core.
@@ -43,7 +45,7 @@ const struct hpu_timing hpu_timing_ri5cy = {
             [HPU_TIME_STORE] = 1,
             [HPU_TIME_BRANCH] = 1,
             [HPU_TIME_JUMP] = 2,
-            [HPU_TIME_AMO] = 2,
+            [HPU_TIME_AMO] = 1,
             [HPU_TIME_CSR] = 1,
             [HPU_TIME_FADD] = 1,
             [HPU_TIME_FMA] = 1,

@@ -138,7 +138,8 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
 
     uint64_t start =
         card_max(card_edge(c, card_max(c->now_ps, from->arrival_ps)), c->inbound_free_ps);
-    uint64_t busy = card_beats(c, from->length) * beat_ps(c);
+    uint64_t busy = card_beats(c, 0, from->length) * beat_ps(c);
+    start = card_l2_burst(c, L2_INBOUND, unit * UNIT_BYTES, busy, start);
     c->inbound_free_ps = start + busy;
     c->stats.unit_busy_ps[CARD_UNIT_INBOUND] += busy;
     p->request_ps = start + busy + c->config.write_latency * c->cycle;

@@ -217,6 +217,7 @@ struct card_stats {
     uint64_t elapsed_ps;                /* first arrival to the last completion */
     uint32_t hpus_used, most_hpus_busy; /* that ran anything; at one time */
     uint64_t most_l2_bytes;             /* of the packet buffer in use at one time */
+    uint64_t l2_conflict_cycles;        /* that bursts waited for a bank of the L2 packet buffer */
     uint64_t l1_accesses, conflict_cycles, remote_accesses, remote_wait_cycles, icache_misses;
     uint64_t digest; /* of completions, outputs and faults, with their times */
 };

@@ -215,6 +215,7 @@ static void add_stats(const struct card_stats *s, struct spin_card_result *r) {
     r->most_hpus_busy = s->most_hpus_busy;
     r->most_l2_bytes = s->most_l2_bytes;
     r->l1_accesses = s->l1_accesses;
+    r->l2_conflict_cycles = s->l2_conflict_cycles;
     r->conflict_cycles = s->conflict_cycles;
     r->remote_accesses = s->remote_accesses;
     r->remote_wait_cycles = s->remote_wait_cycles;

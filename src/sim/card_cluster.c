@@ -12,13 +12,15 @@ static void copy_to_l1(struct card *c, struct task *t, const struct packet *p) {
         t->copied_ps = t->cluster_ps;
         return;
     }
-    uint64_t beats = card_beats(c, t->l1_bytes), busy = beats * c->cycle;
+    uint64_t beats = card_beats(c, 0, t->l1_bytes), busy = beats * c->cycle;
     uint64_t start = card_max(t->cluster_ps, card_max(cl->dma_free_ps, c->l2_read_free_ps));
+    start = card_l2_burst(c, L2_CLUSTERS, p->l2_unit * UNIT_BYTES, busy, start);
     cl->dma_free_ps = c->l2_read_free_ps = start + busy;
     cl->dma_busy_ps += busy;
     c->stats.unit_busy_ps[CARD_UNIT_L2_READ] += busy;
     t->copied_ps =
         start + card_max(c->config.copy_least, c->config.copy_latency + beats) * c->cycle;
+    card_l1_burst(c, t->cluster, true, t->copied_ps - busy, t->copied_ps);
     memcpy(cl->l1 + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom, card_packet_bytes(c, p),
            t->l1_bytes);
     card_span(c, CARD_ROW_CLUSTER_DMA, t->cluster, "packet to L1", start, start + busy,

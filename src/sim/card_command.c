@@ -13,6 +13,16 @@ static bool in_l1(uint32_t address) {
     return address >= MAP_L1_BASE && address < MAP_L2_HANDLER;
 }
 
+static bool in_l2_packets(uint32_t address) {
+    return address >= MAP_L2_PACKETS && address < MAP_PROGRAM;
+}
+
+/* Whose L1 an address is of: of the own alias, the HPU's. */
+static uint32_t cluster_of(const struct card *c, const struct command *m, uint32_t address) {
+    uint32_t cluster = (address - MAP_L1_BASE) / MAP_L1_STRIDE;
+    return address < MAP_L1_ALIAS && cluster < c->clusters ? cluster : c->hpu[m->hpu].cluster;
+}
+
 static uint32_t local_address(const struct command *m) {
     static const uint8_t word[] = {
         [SPIN_COMMAND_DMA_TO_HOST] = 0, [SPIN_COMMAND_PUT_FROM_DEVICE] = 0,
@@ -24,10 +34,15 @@ static uint32_t local_address(const struct command *m) {
 
 /* Reading what is to leave the card, through the NIC-host interconnect. */
 static uint64_t read_out(struct card *c, const struct command *m, uint64_t at, uint64_t *start) {
-    uint64_t busy = card_beats(c, m->length) * c->cycle;
-    if (in_l1(local_address(m)))
-        busy += c->config.l1_read_time;
+    uint32_t address = local_address(m);
+    uint64_t busy = card_beats(c, address, m->length) * c->cycle;
     *start = card_max(at, c->nic_host_free_ps);
+    if (in_l1(address)) {
+        card_l1_burst(c, cluster_of(c, m, address), false, *start, *start + busy);
+        busy += c->config.l1_read_time;
+    } else if (in_l2_packets(address)) {
+        *start = card_l2_burst(c, L2_NIC_HOST, address - MAP_L2_PACKETS, busy, *start);
+    }
     c->nic_host_free_ps = *start + busy;
     c->stats.unit_busy_ps[CARD_UNIT_NIC_HOST] += busy;
     return c->nic_host_free_ps;
@@ -41,9 +56,11 @@ static uint64_t to_host(struct card *c, uint32_t bytes, uint64_t at) {
     return c->to_host_free_ps;
 }
 
+/* The request does not pass writes that were issued before: PCI Express's rule for its reads. */
 static uint64_t from_host(struct card *c, uint32_t bytes, uint64_t at) {
     uint64_t busy = bytes * c->config.pcie_rate / 1000;
-    uint64_t start = card_max(at + c->config.pcie_latency, c->from_host_free_ps);
+    uint64_t asked = card_max(at, c->to_host_free_ps) + c->config.pcie_latency;
+    uint64_t start = card_max(asked, c->from_host_free_ps);
     c->from_host_free_ps = start + busy;
     c->stats.unit_busy_ps[CARD_UNIT_FROM_HOST] += busy;
     card_span(c, CARD_ROW_HOST, 1, "from host", start, start + busy, bytes);
@@ -57,7 +74,7 @@ static uint64_t send(struct card *c, const struct command *m, uint64_t at) {
     else /* the data are the host's */
         start = read = from_host(c, m->length, at);
     uint64_t cycles = c->config.network_rate * c->config.wide_bytes / 1000 / c->cycle;
-    uint64_t busy = card_beats(c, m->length ? m->length : 1) * (cycles ? cycles : 1) * c->cycle;
+    uint64_t busy = card_beats(c, 0, m->length ? m->length : 1) * (cycles ? cycles : 1) * c->cycle;
     start = card_max(start, c->outbound_free_ps);
     c->outbound_free_ps = start + busy;
     c->stats.unit_busy_ps[CARD_UNIT_OUTBOUND] += busy;
@@ -67,13 +84,26 @@ static uint64_t send(struct card *c, const struct command *m, uint64_t at) {
 
 static uint64_t cluster_copy(struct card *c, const struct command *m) {
     struct cluster *cl = &c->cluster[c->hpu[m->hpu].cluster];
-    uint64_t beats = card_beats(c, m->length), busy = beats * c->cycle;
+    uint32_t from = m->word[m->word[3]], to = m->word[!m->word[3]];
+    uint64_t beats = card_max(card_beats(c, from, m->length), card_beats(c, to, m->length));
+    uint64_t busy = beats * c->cycle;
     uint64_t start = card_max(c->now_ps + c->config.dma_issue * c->cycle, cl->dma_free_ps);
+    if (in_l2_packets(from)) {
+        start = card_l2_burst(c, L2_CLUSTERS, from - MAP_L2_PACKETS, busy,
+                              card_max(start, c->l2_read_free_ps));
+        c->l2_read_free_ps = start + busy;
+    }
     cl->dma_free_ps = start + busy;
     cl->dma_busy_ps += busy;
     card_span(c, CARD_ROW_CLUSTER_DMA, c->hpu[m->hpu].cluster, "by handler", start, start + busy,
               m->length);
-    return start + card_max(c->config.copy_least, c->config.copy_latency + beats) * c->cycle;
+    uint64_t end =
+        start + card_max(c->config.copy_least, c->config.copy_latency + beats) * c->cycle;
+    if (in_l1(from))
+        card_l1_burst(c, cluster_of(c, m, from), false, start, start + busy);
+    if (in_l1(to))
+        card_l1_burst(c, cluster_of(c, m, to), true, end - busy, end);
+    return end;
 }
 
 bool card_command_room(const struct card *c, enum target target) {

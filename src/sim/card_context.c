@@ -30,11 +30,16 @@ static int find_program(struct card *c, const struct spin_image *image, uint32_t
                          (unsigned long long)c->config.program_bytes);
     struct program *p = &c->program[c->programs];
     *p = (struct program){.image = image};
-    p->code = hpu_code_new(image->code.content, image->code.address, bytes, HPU_TIMED,
-                           &hpu_timing_ri5cy, image->limits.with_float);
+    p->code = hpu_code_new(image->code.content, image->code.address, bytes, HPU_TIMED, &c->timing,
+                           image->limits.with_float);
     bool good = p->code != NULL;
-    for (uint32_t i = 0; i < c->clusters && good; i++)
-        good = (p->icache[i] = hpu_icache_new(p->code)) != NULL;
+    /* All programs share a cluster's cache, each at its place in program memory. */
+    uint32_t line = c->timing.icache_line;
+    for (uint32_t i = 0; i < c->clusters && good; i++) {
+        p->icache[i] = hpu_icache_new(p->code, c->programs ? c->program[0].icache[i] : NULL,
+                                      (c->program_used + line - 1) / line * line);
+        good = p->icache[i] != NULL;
+    }
     if (!good) {
         for (uint32_t i = 0; i < c->clusters; i++)
             hpu_icache_free(p->icache[i]);
@@ -173,7 +178,7 @@ void card_contexts_free(struct card *c) {
         free_segment(c->context[i].constants, &c->context[i].set.image->constants);
         free_segment(c->context[i].data, &c->context[i].set.image->data);
     }
-    for (uint32_t i = 0; i < c->programs; i++) {
+    for (uint32_t i = c->programs; i-- > 0;) { /* the first has the caches' lines */
         for (uint32_t k = 0; k < c->clusters; k++)
             hpu_icache_free(c->program[i].icache[k]);
         hpu_code_free(c->program[i].code);

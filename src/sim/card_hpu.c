@@ -5,11 +5,13 @@
  * that time (card_driver.c). What others see of its stores is early by less than a quantum, which
  * only handlers that race can tell.
  *
- * Contention is charged after each slice, from the accesses that it made. L1: statistical. An
- * access meets one of another HPU of the cluster in its bank with the probability of that HPU's
- * accesses a cycle over the banks, and loses every second time. Expected cycles add up in fixed
- * point, so they are exact in the long run and the same on every machine. Remote memory: each port
- * lets one access pass in a cycle; a slice reserves as many cycles as it made accesses, and an HPU
+ * Contention is charged when the engine has come to the end of a slice, from the accesses that it
+ * made: by then all that passed meanwhile is known. L1: statistical. An access meets one of another
+ * HPU of the cluster in its bank with the probability of that HPU's accesses a cycle over the
+ * banks, and loses every second time; an atomic holds its bank for two cycles and counts as two. To
+ * lines of the DMA engines it always loses (card_memory.c). Expected cycles add up in fixed point,
+ * so they are exact in the long run and the same on every machine. Remote memory: each port lets a
+ * read and a write pass in a cycle; a slice reserves as many cycles as it made accesses, and an HPU
  * that is ahead of its reservations waits. */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,22 @@
 #define ARGS_BYTES    16u /* handler_args_t */
 #define RETURNED_FAIL 8   /* FAIL and SEGV of spin/handler.h */
 
+/* The core, with this card's distances and instruction cache. */
+static void set_timing(struct card *c) {
+    static const enum hpu_region far[] = {HPU_REGION_REMOTE_L1, HPU_REGION_L2_HANDLER,
+                                          HPU_REGION_L2_PACKETS, HPU_REGION_PROGRAM};
+    const struct card_config *g = &c->config;
+    c->timing = hpu_timing_ri5cy;
+    for (size_t i = 0; i < sizeof far / sizeof far[0]; i++)
+        c->timing.load_extra[far[i]] = c->timing.amo_extra[far[i]] = (uint8_t)g->remote_cycles;
+    c->timing.icache_bytes = (uint32_t)g->icache_bytes;
+    c->timing.icache_ways = (uint32_t)g->icache_ways;
+    c->timing.icache_line = (uint32_t)g->icache_line;
+    c->timing.icache_miss = (uint32_t)g->icache_miss;
+}
+
 int card_hpus_new(struct card *c, struct spin_error *err) {
+    set_timing(c);
     c->hpu = aligned_alloc(_Alignof(struct card_hpu), c->hpus * sizeof *c->hpu);
     if (!c->hpu)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
@@ -181,23 +198,21 @@ static void begin(struct card *c, struct card_hpu *h) {
 
 /* ---- Contention ------------------------------------------------------------------------------ */
 
-struct accesses {
-    uint64_t l1, remote, port[2];
-};
-
 static struct accesses count_accesses(struct hpu *u) {
     struct accesses a = {0};
     for (uint32_t i = 0; i < u->windows; i++) {
         struct hpu_window *w = &u->window[i];
-        uint64_t n = (uint64_t)w->loads + w->stores;
+        uint32_t n[2] = {w->loads, w->stores};
         w->loads = w->stores = 0;
-        if (w->region == HPU_REGION_L1) {
-            a.l1 += n;
-            continue;
+        for (int way = 0; way < 2; way++) {
+            if (w->region == HPU_REGION_L1) {
+                a.l1 += n[way];
+                continue;
+            }
+            a.remote[way] += n[way];
+            if (w->region != HPU_REGION_REMOTE_L1)
+                a.port[w->region == HPU_REGION_L2_PACKETS][way] += n[way];
         }
-        a.remote += n;
-        if (w->region != HPU_REGION_REMOTE_L1)
-            a.port[w->region == HPU_REGION_L2_PACKETS] += n;
     }
     return a;
 }
@@ -208,9 +223,12 @@ static void set_rate(struct card *c, struct card_hpu *h, uint64_t rate) {
     h->rate = (uint32_t)rate;
 }
 
-static uint64_t l1_conflicts(struct card *c, struct card_hpu *h, uint64_t n, uint64_t cycles) {
+static uint64_t l1_conflicts(struct card *c, struct card_hpu *h, uint64_t n) {
+    uint64_t from = h->slice_from, cycles = h->hpu.cycles - from;
     uint64_t others = c->cluster[h->cluster].rate_sum - h->rate;
     h->conflict += n * others / (2 * c->config.l1_banks);
+    if (n)
+        h->conflict += card_l1_lost(c, h->cluster, n, from * c->cycle, h->hpu.cycles * c->cycle);
     set_rate(c, h, cycles ? (n << 16) / cycles : 0);
     uint64_t stall = h->conflict >> 16;
     h->conflict &= 0xffff;
@@ -226,21 +244,27 @@ static uint64_t reserve(struct card *c, uint64_t *free_ps, uint64_t n, uint64_t 
     return n && *free_ps > end ? *free_ps - end : 0;
 }
 
-static void contend(struct card *c, struct card_hpu *h, uint64_t from) {
-    struct hpu *u = &h->hpu;
-    struct accesses a = count_accesses(u);
-    uint64_t cycles = u->cycles - from, stall = l1_conflicts(c, h, a.l1, cycles);
-    if (a.remote) {
-        uint64_t start = from * c->cycle, end = u->cycles * c->cycle;
-        uint64_t late = reserve(c, &c->cluster[h->cluster].pe_free_ps, a.remote, start, end);
+static uint64_t remote_wait(struct card *c, const struct card_hpu *h, const struct accesses *a) {
+    uint64_t start = h->slice_from * c->cycle, end = h->hpu.cycles * c->cycle, late = 0;
+    for (int way = 0; way < 2; way++) {
+        uint64_t *port = &c->cluster[h->cluster].pe_free_ps[way];
+        late = card_max(late, reserve(c, port, a->remote[way], start, end));
         for (int i = 0; i < 2; i++)
-            late = card_max(late, reserve(c, &c->pe_free_ps[i], a.port[i], start, end));
-        stall += late / c->cycle;
-        c->stats.remote_accesses += a.remote;
-        c->stats.remote_wait_cycles += late / c->cycle;
-        c->stats.unit_busy_ps[CARD_UNIT_PE] += a.remote * c->cycle / c->config.pe_accesses;
+            late = card_max(late, reserve(c, &c->pe_free_ps[i][way], a->port[i][way], start, end));
     }
-    u->cycles += stall;
+    uint64_t n = a->remote[0] + a->remote[1];
+    c->stats.remote_accesses += n;
+    c->stats.remote_wait_cycles += late / c->cycle;
+    c->stats.unit_busy_ps[CARD_UNIT_PE] += n * c->cycle / c->config.pe_accesses;
+    return late / c->cycle;
+}
+
+/* The cycles that the last slice lost. */
+static uint64_t contend(struct card *c, struct card_hpu *h, const struct accesses *a) {
+    uint64_t stall = l1_conflicts(c, h, a->l1);
+    if (a->remote[0] || a->remote[1])
+        stall += remote_wait(c, h, a);
+    return stall;
 }
 
 /* ---- Slices ---------------------------------------------------------------------------------- */
@@ -296,6 +320,22 @@ static enum hpu_stop run_slice(struct card *c, struct card_hpu *h) {
     return c->config.quantum == 1 ? hpu_step(&h->hpu) : hpu_run(&h->hpu, until);
 }
 
+/* The engine is at the end of the HPU's last slice. False: that cost a quantum more or the handler
+ * has ended, so the HPU does not go on now. */
+static bool settle(struct card *c, struct card_hpu *h) {
+    uint64_t stall = contend(c, h, &h->accesses);
+    h->hpu.cycles += stall;
+    h->slice_from = h->hpu.cycles;
+    h->accesses = (struct accesses){0};
+    if (h->stop == HPU_DONE || h->stop == HPU_FAULTED)
+        end_task(c, h, h->stop);
+    else if (stall >= c->config.quantum)
+        card_event(c, h->hpu.cycles * c->cycle, c->kind_run, h->index, 0);
+    else
+        return true;
+    return false;
+}
+
 void card_on_run(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
@@ -303,15 +343,15 @@ void card_on_run(void *context, const struct sim_event *event) {
     struct hpu *u = &h->hpu;
     if (h->state == CORE_INVOKED)
         begin(c, h);
+    else if (!settle(c, h))
+        return;
     h->state = CORE_RUNNING;
     u->cycles = card_max(u->cycles, c->now_ps / c->cycle); /* it may have waited */
+    h->slice_from = u->cycles;
     h->sync = false;
-    uint64_t from = u->cycles;
-    enum hpu_stop stop = run_slice(c, h);
-    contend(c, h, from);
-    if (stop == HPU_DONE || stop == HPU_FAULTED)
-        end_task(c, h, stop);
-    else if (stop == HPU_WAITING && !h->sync)
+    h->stop = run_slice(c, h);
+    h->accesses = count_accesses(u);
+    if (h->stop == HPU_WAITING && !h->sync)
         h->state = CORE_BLOCKED; /* a response or a free place wakes it */
     else
         card_event(c, u->cycles * c->cycle, c->kind_run, h->index, 0);

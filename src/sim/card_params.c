@@ -116,6 +116,11 @@ int card_config_check(const struct card_config *of, struct spin_error *err) {
                              r->name, (unsigned long long)value, (unsigned long long)r->min,
                              (unsigned long long)r->max, unit_name(r));
     }
+    uint64_t set = of->icache_line * of->icache_ways;
+    if (of->icache_bytes < set || of->icache_bytes % set)
+        return spin_fail(err, SPIN_EARG,
+                         "icache_bytes: %llu is no multiple of icache_ways lines, %llu bytes",
+                         (unsigned long long)of->icache_bytes, (unsigned long long)set);
     return SPIN_OK;
 }
 

@@ -6,6 +6,7 @@
  *   card_driver.c   the HPU driver's registers and the commands
  *   card_command.c  the command unit: outbound engine, DMA, HostDirect
  *   card_context.c  execution contexts
+ *   card_memory.c   ports and banks of L2 and L1
  *   card_stats.c, card_params.c
  *
  * Design notes. Everything lives in pools made by card_new; links between entries are indices, so
@@ -84,6 +85,19 @@ struct task {
     struct card_fault fault;
 };
 
+/* The last bursts through a port, oldest overwritten; those that follow each other in step are one.
+ * 64: more than pass in a quantum, for back to back they are one. */
+#define BURSTS 64u
+struct burst {
+    uint64_t start_ps, end_ps;
+    uint32_t phase;
+};
+struct bursts {
+    struct burst burst[BURSTS];
+    uint32_t count;
+};
+enum l2_port { L2_INBOUND, L2_CLUSTERS, L2_NIC_HOST, L2_PORTS }; /* write, read, read */
+
 struct cluster {
     uint8_t *l1;
     struct card_space packets;
@@ -91,8 +105,9 @@ struct cluster {
     struct list ready; /* packet in L1, no HPU yet */
     uint64_t dma_free_ps, assign_free_ps, command_free_ps, notify_free_ps;
     uint64_t dma_busy_ps;
-    uint32_t rate_sum; /* L1 accesses a cycle of the running HPUs, in 1/65536 */
-    uint64_t pe_free_ps;
+    uint32_t rate_sum;      /* L1 accesses a cycle of the running HPUs, in 1/65536 */
+    uint64_t pe_free_ps[2]; /* reads, writes */
+    struct bursts wide[2];  /* through L1: reads, writes */
     uint32_t scratch_used;
 };
 
@@ -109,6 +124,11 @@ struct command {
     uint64_t host_address;
     uint32_t length;
     bool to_host;
+};
+
+/* Of an HPU's slice, an atomic in both ways. */
+struct accesses {
+    uint32_t l1, remote[2], port[2][2]; /* reads, writes; of L2 handler memory, L2 packet buffer */
 };
 
 enum core_state { CORE_IDLE, CORE_INVOKED, CORE_RUNNING, CORE_BLOCKED, CORE_ENDED, CORE_STALLED };
@@ -129,8 +149,11 @@ struct card_hpu {
     uint32_t heap_used;
     uint32_t heap_address;
     /* contention */
-    uint32_t rate;     /* L1 accesses a cycle of the last slice, in 1/65536 */
-    uint64_t conflict; /* owed, in 1/65536 cycles */
+    uint32_t rate;            /* L1 accesses a cycle of the last slice, in 1/65536 */
+    uint64_t conflict;        /* owed, in 1/65536 cycles */
+    uint64_t slice_from;      /* cycle in which the last slice began */
+    enum hpu_stop stop;       /* how it ended */
+    struct accesses accesses; /* that it made */
     uint64_t begun_ps, busy_ps;
     bool used;
 };
@@ -181,6 +204,7 @@ struct card {
     uint8_t *l2_packets, *l2_handler;
     uint32_t handler_low, handler_high; /* what is left of L2 handler memory for contexts */
     uint32_t program_used, heap_bytes;
+    struct hpu_timing timing; /* of the core, with this card's memories and cache */
 
     uint32_t clusters, hpus, contexts, programs;
     struct cluster cluster[MAX_CLUSTERS];
@@ -202,7 +226,8 @@ struct card {
     struct target_state target[TARGETS];
 
     uint64_t inbound_free_ps, dispatch_free_ps, notify_free_ps;
-    uint64_t pe_free_ps[2]; /* ports of L2 handler memory and L2 packet buffer */
+    uint64_t pe_free_ps[2][2]; /* ports of L2 handler memory and L2 packet buffer: reads, writes */
+    struct bursts l2_bursts[L2_PORTS];
     uint64_t l2_read_free_ps, nic_host_free_ps, outbound_free_ps;
     uint64_t to_host_free_ps, from_host_free_ps;
 
@@ -226,8 +251,10 @@ static inline uint64_t card_max(uint64_t a, uint64_t b) {
 static inline uint64_t card_edge(const struct card *c, uint64_t ps) {
     return (ps + c->cycle - 1) / c->cycle * c->cycle;
 }
-static inline uint32_t card_beats(const struct card *c, uint32_t bytes) {
-    return (uint32_t)((bytes + c->config.wide_bytes - 1) / c->config.wide_bytes);
+/* Lines that they touch, from an address on. */
+static inline uint32_t card_beats(const struct card *c, uint32_t address, uint32_t bytes) {
+    uint64_t wide = c->config.wide_bytes;
+    return (uint32_t)((address % wide + bytes + wide - 1) / wide);
 }
 static inline uint8_t *card_packet_bytes(const struct card *c, const struct packet *p) {
     return c->l2_packets + (size_t)p->l2_unit * UNIT_BYTES;
@@ -295,6 +322,15 @@ void card_on_run(void *context, const struct sim_event *event);
 
 /* card_driver.c */
 extern const struct hpu_device card_device;
+
+/* card_memory.c. When a burst of the L2 packet buffer from `offset` can begin, at `at_ps` or later;
+ * it is noted there. */
+uint64_t card_l2_burst(struct card *c, enum l2_port port, uint32_t offset, uint64_t busy_ps,
+                       uint64_t at_ps);
+void card_l1_burst(struct card *c, uint32_t cluster, bool write, uint64_t start_ps,
+                   uint64_t end_ps);
+uint64_t card_l1_lost(const struct card *c, uint32_t cluster, uint64_t accesses, uint64_t from_ps,
+                      uint64_t to_ps);
 
 /* card_command.c: takes what the driver has checked; false when the target has no room. */
 bool card_command_room(const struct card *c, enum target target);

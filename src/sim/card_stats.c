@@ -86,10 +86,8 @@ void card_stats(const struct card *c, struct card_stats *out) {
         out->cluster_dma_busy_ps += c->cluster[i].dma_busy_ps;
     for (uint32_t i = 0; i < c->hpus; i++)
         out->hpu_busy_ps += c->hpu[i].busy_ps;
-    for (uint32_t i = 0; i < c->programs; i++)
-        for (uint32_t k = 0; k < c->clusters; k++)
-            if (c->program[i].icache[k])
-                out->icache_misses += hpu_icache_misses(c->program[i].icache[k]);
+    for (uint32_t k = 0; k < c->clusters && c->programs; k++) /* of all: they share the lines */
+        out->icache_misses += hpu_icache_misses(c->program[0].icache[k]);
 }
 
 uint64_t card_hpu_busy_ps(const struct card *c, uint32_t hpu) {

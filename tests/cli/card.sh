@@ -52,7 +52,7 @@ digest() { card -H echo.spin -T "gen:messages=9,packets=9,size=imix,arrivals=poi
 [ "$(digest 5)" = "$(digest 5)" ] && pass "the same seed, the same digest" || fail "the same seed, the same digest"
 [ "$(digest 5)" != "$(digest 6)" ] && pass "another seed, another digest" || fail "another seed, another digest"
 
-card -H echo.spin -T gen:packets=50,size=100 --profile >profile.txt
+card -H echo.spin -T gen:packets=50,size=100,rate=100Gbit/s --profile >profile.txt
 python3 - >checks.txt 2>&1 <<'P'
 import re
 text = open("profile.txt").read()
@@ -60,9 +60,10 @@ rows = re.findall(r"^ *(\d+) +[\d.]+% +(\d+) x    0x", text, re.M)
 runs = re.search(r"^payload +handler (\d+) runs, ([\d.]+) instructions, ([\d.]+) cycles", text, re.M)
 more = re.search(r"^completion handler (\d+) runs, ([\d.]+) instructions, ([\d.]+) cycles", text, re.M)
 want = [sum(int(m[1]) * float(m[k]) for m in (runs, more)) for k in (2, 3)]
-times, cycles = sum(int(r[1]) for r in rows), sum(int(r[0]) for r in rows)
+lost = int(re.search(r"^L1 .* (\d+) cycles lost", text, re.M)[1]) + int(re.search(r"^other .* (\d+) cycles waited", text, re.M)[1])
+times, cycles = sum(int(r[1]) for r in rows), sum(int(r[0]) for r in rows) + lost
 assert runs[1] == "50" and abs(times - want[0]) < 3, (times, want)
-assert abs(cycles - want[1]) <= 0.02 * want[1] + 50, (cycles, want)
+assert abs(cycles - want[1]) <= 4, (cycles, want)  # means are printed with one decimal
 P
 if [ $? = 0 ]; then pass "a profile over all runs adds up to the handlers' figures"; else fail "a profile over all runs adds up to the handlers' figures" "$(cat checks.txt; tail -n 60 profile.txt)"; fi
 

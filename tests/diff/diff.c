@@ -54,7 +54,7 @@ static const char *run_ours(const struct batch *b, int i, const struct hpu_code 
     const struct diff_program *p = &b->programs[i];
     struct hpu h;
     hpu_init(&h, code, 0);
-    h.icache = way == TIMED || way == STEPPED_TIMED ? hpu_icache_new(code) : NULL;
+    h.icache = way == TIMED || way == STEPPED_TIMED ? hpu_icache_new(code, NULL, 0) : NULL;
     hpu_add_window(&h, DIFF_DATA, DIFF_DATA_BYTES, data, true, HPU_REGION_L1);
     memset(data, 0xa7, sizeof data);
     memcpy(data, p->data, DIFF_DATA_BYTES);

@@ -60,7 +60,7 @@ static void run(const struct input *in, struct hpu_code *code, enum way way, str
     memset(m.fixed, 3, sizeof m.fixed);
     memcpy(m.packet, in->packet, in->packet_bytes);
     hpu_init(&h, code, 5);
-    h.icache = code->mode == HPU_TIMED ? hpu_icache_new(code) : NULL;
+    h.icache = code->mode == HPU_TIMED ? hpu_icache_new(code, NULL, 0) : NULL;
     hpu_add_window(&h, STATE, STATE_BYTES, m.state, true, HPU_REGION_L1);
     hpu_add_window(&h, STACK, STACK_BYTES, m.stack, true, HPU_REGION_L1);
     hpu_add_window(&h, FIXED, FIXED_BYTES, m.fixed, false, HPU_REGION_L2_HANDLER);

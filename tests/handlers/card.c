@@ -74,15 +74,15 @@ __handler__ void reduce_ph(handler_args_t *args) {
     while (from != end);
 }
 
-/* Into the own cluster's, with the instructions of the RTL's example as gcc made them: load,
+/* Into the own cluster's, with the instructions of the RTL's example as gcc 12 makes them: load,
  * amoadd, two additions, taken branch. The first 28 bytes are the header. */
 __handler__ void reduce_local_ph(handler_args_t *args) {
     task_t *task = args->task;
     const int32_t *from = (const int32_t *)task->pkt_mem + 7, *end = from + 249;
     int32_t *to = (int32_t *)task->scratchpad[args->cluster_id], word;
     __asm__ volatile("1: lw %2, 0(%0)\n"
-                     "addi %0, %0, 4\n"
                      "amoadd.w zero, %2, (%1)\n"
+                     "addi %0, %0, 4\n"
                      "addi %1, %1, 4\n"
                      "bne %0, %3, 1b"
                      : "+r"(from), "+r"(to), "=&r"(word)
@@ -96,6 +96,15 @@ __handler__ void l2_ph(handler_args_t *args) {
     for (uint32_t i = 0; i < 256; i += 8)
         (void)memory[i], (void)memory[i + 1], (void)memory[i + 2], (void)memory[i + 3],
             (void)memory[i + 4], (void)memory[i + 5], (void)memory[i + 6], (void)memory[i + 7];
+}
+
+/* As many stores beside them. */
+__handler__ void l2_both_ph(handler_args_t *args) {
+    volatile uint32_t *memory = (volatile uint32_t *)args->task->handler_mem;
+    for (uint32_t i = 0; i < 256; i += 4) {
+        (void)memory[i], (void)memory[i + 1], (void)memory[i + 2], (void)memory[i + 3];
+        memory[256] = memory[257] = memory[258] = memory[259] = i;
+    }
 }
 
 /* Four words under a lock, with plain loads and stores in L2. */
@@ -130,6 +139,30 @@ __handler__ void to_host_ph(handler_args_t *args) {
     task_t *task = args->task;
     spin_cmd_t handle;
     spin_dma_to_host(host(task), (uint32_t)task->pkt_mem, task->pkt_mem_size, 1, &handle);
+}
+
+/* 64 B of L2 handler memory to the host, from the start of a line and from its middle. */
+__handler__ void line_ph(handler_args_t *args) {
+    spin_cmd_t handle;
+    spin_dma_to_host(host(args->task), (uint32_t)args->task->handler_mem, 64, 0, &handle);
+}
+__handler__ void lines_ph(handler_args_t *args) {
+    spin_cmd_t handle;
+    spin_dma_to_host(host(args->task), (uint32_t)args->task->handler_mem + 4, 64, 0, &handle);
+}
+
+/* Three writes that take long, the last of them of a word, and that word read again. */
+__handler__ void write_read_ph(handler_args_t *args) {
+    task_t *task = args->task;
+    const struct head *head = (const struct head *)task->pkt_mem;
+    uint32_t *word = (uint32_t *)task->pkt_mem + 8;
+    spin_cmd_t handle;
+    spin_dma_to_host(host(task), (uint32_t)task->pkt_mem, 2048, 0, &handle);
+    spin_dma_to_host(host(task) + 2048, (uint32_t)task->pkt_mem, 2048, 0, &handle);
+    spin_write_to_host(host(task) + 4096, 0x1000 + head->sequence, &handle);
+    spin_dma_from_host(host(task) + 4096, (uint32_t)word, 4, 0, &handle);
+    spin_cmd_wait(handle);
+    spin_dma_to_host(host(task) + 8192 + 4 * head->sequence, (uint32_t)word, 4, 0, &handle);
 }
 
 /* Six commands, more than there are places: reads a word, waits, writes its double. */

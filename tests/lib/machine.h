@@ -77,7 +77,7 @@ __attribute__((unused)) static void machine_open(struct machine *m, const struct
     CHECK(m->code);
     hpu_init(&m->hpu, m->code, 3);
     if (mode == HPU_TIMED) {
-        m->icache = hpu_icache_new(m->code);
+        m->icache = hpu_icache_new(m->code, NULL, 0);
         CHECK(m->icache);
         m->hpu.icache = m->icache;
     }
@@ -109,6 +109,8 @@ static bool canaries_live(const struct machine *m) {
 __attribute__((unused)) static void machine_begin(struct machine *m, const struct start *s) {
     struct hpu *h = &m->hpu;
     h->cycles = h->instret = 0;
+    if (h->icache)
+        hpu_icache_rewind(h->icache);
     hpu_start(h, CODE_BASE + s->entry, DATA_BASE + DATA_BYTES, s->budget ? s->budget : 100000);
     for (int i = 1; i < 32; i++)
         if (s->x[i] || i > 2)

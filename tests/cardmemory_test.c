@@ -1,0 +1,140 @@
+/* The memories of the simulated card: banks of the L2 packet buffer, wide accesses to L1, lines by
+ * address, ports, and the order of host memory. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/cardworld.h"
+
+static struct world *stream(const char *ph, const char *setting, uint32_t packets, uint32_t length,
+                            uint64_t gap_ps) {
+    struct world *w = world_new();
+    if (setting)
+        set(w, setting);
+    handlers(w, NULL, ph, NULL);
+    build(w);
+    for (uint32_t i = 0; i < packets; i++)
+        put_head(add(w, i, length, true, i * gap_ps), (struct head){.sequence = i});
+    run(w);
+    return w;
+}
+
+/* Packets of 64 B back to back are written to one bank after the other, and read behind. With one
+ * bank every read meets a write, so half of the bandwidth is left; with 32 they are out of step
+ * after the first meeting. */
+TEST(banks_of_the_L2_packet_buffer) {
+    struct world *many = stream("empty_ph", "l2_banks=32", 2000, 64, 0);
+    struct world *one = stream("empty_ph", "l2_banks=1", 2000, 64, 0);
+    CHECK(many->stats.throughput_mbit > 505000);
+    CHECK(many->stats.l2_conflict_cycles < 64);
+    CHECK(one->stats.l2_conflict_cycles > 1000);
+    CHECK(one->stats.throughput_mbit < 300000);
+    world_free(many);
+    world_free(one);
+}
+
+/* Alone a handler loses nothing; when packets pass through L1 meanwhile, it does. */
+TEST(lines_have_precedence_in_L1) {
+    struct world *alone = stream("reduce_local_ph", NULL, 20, 1024, 10000000);
+    struct world *loaded = stream("reduce_local_ph", "cluster_hpus=1", 40, 1024, 0);
+    CHECK_EQ(alone->stats.conflict_cycles, 0);
+    CHECK(loaded->stats.conflict_cycles > 0); /* no other HPU in the cluster: only DMA */
+    world_free(alone);
+    world_free(loaded);
+}
+
+/* With as many banks as a line takes, a line holds up all of them; with 16 times as many, a 16th.
+ */
+TEST(a_line_takes_its_share_of_the_banks) {
+    static const char *const banks[] = {"l1_banks=16", "l1_banks=256"};
+    uint64_t lost[2];
+    for (int i = 0; i < 2; i++) {
+        struct world *w = world_new();
+        set(w, "cluster_hpus=1");
+        set(w, banks[i]);
+        handlers(w, NULL, "reduce_local_ph", NULL);
+        build(w);
+        for (uint32_t n = 0; n < 200; n++)
+            add(w, n, 1024, true, 0);
+        run(w);
+        lost[i] = w->stats.conflict_cycles;
+        world_free(w);
+    }
+    CHECK(lost[0] > 14 * lost[1] && lost[0] < 18 * (lost[1] + 4));
+}
+
+/* Reads and writes pass a port apart: as many stores beside the loads cost no time. */
+TEST(reads_and_writes_pass_apart) {
+    struct world *loads = stream("l2_ph", NULL, 500, 64, 0);
+    struct world *both = stream("l2_both_ph", NULL, 500, 64, 0);
+    CHECK_EQ(loads->stats.remote_accesses, 500 * 256);
+    CHECK_EQ(both->stats.remote_accesses, 500 * 512);
+    CHECK(both->stats.elapsed_ps < loads->stats.elapsed_ps * 105 / 100);
+    world_free(loads);
+    world_free(both);
+}
+
+/* What begins in the middle of a line touches one line more. */
+TEST(lines_by_address) {
+    struct world *aligned = stream("line_ph", NULL, 100, 64, 1000000);
+    struct world *crossing = stream("lines_ph", NULL, 100, 64, 1000000);
+    CHECK_EQ(aligned->stats.unit_busy_ps[CARD_UNIT_NIC_HOST], 100 * 1000);
+    CHECK_EQ(crossing->stats.unit_busy_ps[CARD_UNIT_NIC_HOST], 100 * 2000);
+    world_free(aligned);
+    world_free(crossing);
+}
+
+/* Writes fill the way to the host; a read behind them finds what they wrote. */
+TEST(a_read_of_host_memory_does_not_pass_writes) {
+    struct world *w = stream("write_read_ph", "pcie_rate=1000", 20, 2048, 10000000);
+    uint32_t seen;
+    for (uint32_t i = 0; i < 20; i++) {
+        memcpy(&seen, w->host + 8192 + 4 * i, 4);
+        CHECK_EQ(seen, 0x1000 + i);
+    }
+    world_free(w);
+}
+
+/* What the HPUs see of memories and cache is the card's to say. */
+TEST(the_cores_surroundings_are_parameters) {
+    struct world *usual = stream("l2_ph", NULL, 4, 64, 100000000);
+    struct world *near = stream("l2_ph", "remote_cycles=5", 4, 64, 100000000);
+    struct world *slow = stream("empty_ph", "icache_miss=100", 1, 64, 0);
+    struct world *fast = stream("empty_ph", "icache_miss=0", 1, 64, 0);
+    CHECK_EQ(usual->stats.handler[SPIN_PAYLOAD_HANDLER].spread.least -
+                 near->stats.handler[SPIN_PAYLOAD_HANDLER].spread.least,
+             256 * 15);
+    CHECK_EQ(slow->stats.elapsed_ps - fast->stats.elapsed_ps, 100000);
+    world_free(usual);
+    world_free(near);
+    world_free(slow);
+    world_free(fast);
+}
+
+/* A cache of one line: a loop that is longer fetches its lines in every turn. */
+TEST(a_small_cache_misses_more) {
+    struct world *w = world_new();
+    set(w, "clusters=1");
+    set(w, "cluster_hpus=1");
+    set(w, "icache_ways=1");
+    set(w, "icache_bytes=32");
+    handlers(w, NULL, "l2_ph", NULL);
+    build(w);
+    for (uint32_t n = 0; n < 10; n++)
+        add(w, n, 64, true, 0);
+    run(w);
+    CHECK(w->stats.icache_misses > 10 * 32); /* 32 turns of two lines */
+    world_free(w);
+}
+
+TEST(a_cache_that_cannot_be) {
+    struct card_config config;
+    struct card *card;
+    struct sim_engine *engine = sim_engine_new(&err);
+    GOOD(card_config_preset(&config, "pspin", &err));
+    GOOD(card_config_set(&config, "icache_bytes=1000", &err));
+    CHECK_EQ(card_new(&card, engine, &config, NULL, &err), SPIN_EARG);
+    CHECK_HAS(err.text, "icache_bytes: 1000 is no multiple of icache_ways lines, 128 bytes");
+    sim_engine_free(engine);
+}
+
+TEST_MAIN
