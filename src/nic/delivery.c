@@ -155,9 +155,14 @@ struct delivery_peer *delivery_peer_at(const struct delivery *d, uint32_t i) {
 /* Timers. The heap holds a time not after the deadline: a deadline that moves away, as it does with
  * every packet, costs nothing until the old one is reached. */
 
+/* For something that it has to send. */
+static bool waiting_for(const struct delivery_peer *peer) {
+    return peer->expectations || peer->held;
+}
+
 static void set_timer(struct delivery *d, struct delivery_peer *peer, uint64_t now) {
     uint32_t doublings = peer->failures < BACKOFF_MAX ? peer->failures : BACKOFF_MAX;
-    bool waiting = peer->oldest != peer->next_sequence || peer->expectations;
+    bool waiting = peer->oldest != peer->next_sequence || waiting_for(peer);
     peer->deadline = waiting ? now + (d->config.retry_time << doublings) : UINT64_MAX;
     if (waiting && (!peer->timer.place || peer->deadline < peer->timer.time))
         timers_set(&d->timers, &peer->timer, peer->deadline);
@@ -519,12 +524,16 @@ void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t 
         return;
     }
     bool news = take_ack(d, peer, packet);
+    if (news)
+        d->owner.room(d->owner.context, peer);
     if (news || peer->oldest == peer->next_sequence)
         peer->failures = 0;
     if (news || peer->deadline != UINT64_MAX)
         set_timer(d, peer, now);
     if (packet->kind == NIC_DATA && note_arrival(d, peer, packet->sequence)) {
         hand_over(d, peer, packet);
+        if (peer->held && peer->deadline == UINT64_MAX)
+            set_timer(d, peer, now);
         return;
     }
     if (packet->kind == NIC_PROBE) {
@@ -537,7 +546,8 @@ void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t 
 /* Time passes. */
 
 static void timeout(struct delivery *d, struct delivery_peer *peer, uint64_t now) {
-    if (peer->left || (peer->expectations && peer->oldest == peer->next_sequence))
+    bool probe = waiting_for(peer) && peer->oldest == peer->next_sequence;
+    if (peer->left || probe)
         peer->failures++;
     if (peer->failures > d->config.retries) {
         lose(d, peer);
@@ -550,7 +560,7 @@ static void timeout(struct delivery *d, struct delivery_peer *peer, uint64_t now
                 mark_lost(peer, slot, s);
         }
         make_due(d, peer);
-    } else if (peer->expectations && peer->oldest == peer->next_sequence) {
+    } else if (probe) {
         peer->probe = true;
         make_due(d, peer);
     }

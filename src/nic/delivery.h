@@ -9,11 +9,11 @@
  * each time. After `retries` times the peer is given up: the owner is told, the stream ends, a new
  * one may begin. A peer that begins a new stream has forgotten the old one, so that is the same.
  *
- * Who waits for a peer without having sent it anything (an answer, the rest of a message) says so by
- * delivery_expect: then the peer is probed when it is silent, and given up when it stays so.
+ * Who waits for a peer without having sent it anything (an answer, the rest of a message) says so
+ * by delivery_expect: then the peer is probed when it is silent, and given up when it stays so.
  *
- * Where the network is reliable there are no copies, acknowledgements or timers; where it is ordered
- * too, nothing is ever held back. */
+ * Where the network is reliable there are no copies, acknowledgements or timers; where it is
+ * ordered too, nothing is ever held back. */
 #ifndef SPIN_NIC_DELIVERY_H
 #define SPIN_NIC_DELIVERY_H
 
@@ -58,6 +58,8 @@ struct delivery_owner {
     uint32_t peer_bytes; /* of the owner's struct for a peer */
     /* A packet of a message; its reference is the owner's. */
     void (*up)(void *context, struct delivery_peer *peer, struct nic_packet *packet);
+    /* Something that was sent has arrived: there is room for more. */
+    void (*room)(void *context, struct delivery_peer *peer);
     /* The peer is given up or has forgotten us: nothing of what was sent or begun is finished. */
     void (*lost)(void *context, struct delivery_peer *peer);
 };

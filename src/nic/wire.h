@@ -18,7 +18,7 @@
 #include "nic/nic.h"
 
 #define WIRE_VERSION      1
-#define WIRE_PACKET_BYTES 64 /* header of every packet */
+#define WIRE_PACKET_BYTES 64             /* header of every packet */
 #define WIRE_HEADER_BYTES (64 + 72 + 32) /* at most, before the data */
 
 /* Writes nic_packet_bytes(packet) bytes and returns their number. */
