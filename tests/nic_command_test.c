@@ -93,9 +93,8 @@ static ptl_me_t from_anyone(ptl_me_t me) {
 }
 
 static ptl_me_t entry(void) {
-    ptl_me_t me =
-        host_entry(me_memory, sizeof me_memory, 5, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
-    return me;
+    return from_anyone(
+        host_entry(me_memory, sizeof me_memory, 5, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE));
 }
 
 /* The handler must have ended well. */
