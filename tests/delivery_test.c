@@ -440,6 +440,32 @@ TEST(a_silent_peer_of_whom_something_is_expected_is_probed) {
     end_world(&world);
 }
 
+/* Both wait for each other: one for an answer, the other for the acknowledgement of that answer. */
+TEST(who_probes_us_does_not_put_off_what_we_repeat) {
+    world = (struct world){.delay = 10};
+    make_world(&world, 1, 64, 8);
+    CHECK(!exchange(&world, 2));
+    struct delivery_peer *peer = delivery_peer(world.end[0].delivery, world.end[1].address);
+    uint64_t start = world.now;
+    world.cut[1] = true;
+    CHECK(offer(&world, 1, make_packet(&world, 2, 1, 0)));
+    world.cut[1] = false;
+    while (world.now < start + 4000 && world.end[0].messages == 2) {
+        struct nic_packet *probe = nic_packet_new(world.pool);
+        probe->kind = NIC_PROBE;
+        probe->source = world.end[0].address;
+        probe->stream = peer->stream;
+        probe->ack = peer->expected;
+        delivery_packet_in(world.end[1].delivery, probe, world.now);
+        flush(&world, 1);
+        world.now += 100; /* often */
+        while (world.flying || delivery_deadline(world.end[1].delivery) <= world.now)
+            CHECK(step(&world));
+    }
+    CHECK_EQ(world.end[0].messages, 3);
+    end_world(&world);
+}
+
 TEST(forged_acknowledgements_change_nothing) {
     for (uint32_t seed = 0; seed < 300; seed++) {
         world = (struct world){.delay = 10, .spread = 100, .loss = 50};

@@ -255,12 +255,23 @@ int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, 
     return PTL_OK;
 }
 
+void p4_closing_progress(struct portals *p, const struct portals_ni *ni) {
+    if (ni && ni->closing)
+        p->owner.raised(p->owner.context);
+}
+
 int portals_ni_fini(struct portals *p, ptl_handle_ni_t handle) {
     struct portals_ni *ni = p4_ni_of(p, handle);
     if (!ni)
         return PTL_ARG_INVALID;
-    if (--ni->references == 0)
-        ni_free(ni);
+    if (ni->references > 1) {
+        ni->references--;
+        return PTL_OK;
+    }
+    ni->closing = true;
+    if (p4_delivery_moves(ni) || p4_operation_moves(ni))
+        return PTL_IN_USE;
+    ni_free(ni);
     return PTL_OK;
 }
 
