@@ -20,6 +20,7 @@ struct run {
     struct {
         ptl_handle_me_t handle;
         int slow;
+        uint64_t user; /* 0: none; the slow one's place may be another's by now */
     } entry[HANDLES];
     struct {
         bool used;
@@ -106,27 +107,22 @@ static void append(struct run *run) {
                   : portals_le_append(run->p, run->ni, run->pt, &le, list, (void *)user, &handle);
     CHECK_EQ(got, wanted);
     if (got == PTL_OK) {
-        /* a slow entry's place may be used again: only the newest handle stands for it */
-        for (int i = 0; i < HANDLES; i++)
-            if (run->entry[i].slow == slow)
-                run->entry[i].slow = -1;
         run->entry[slot].handle = handle;
         run->entry[slot].slow = slow;
+        run->entry[slot].user = user;
     }
 }
 
 static void unlink_one(struct run *run) {
     uint32_t slot = below(run, HANDLES);
-    if (!run->entry[slot].handle)
+    if (!run->entry[slot].user)
         return;
     int slow = run->entry[slot].slow;
-    int wanted = slow < 0 ? PTL_ARG_INVALID : slow_unlink(&run->slow, slow);
+    bool is_same = run->slow.entry[slow].user == run->entry[slot].user;
+    int wanted = is_same ? slow_unlink(&run->slow, slow) : PTL_ARG_INVALID;
     int got = run->slow.matching ? portals_me_unlink(run->p, run->entry[slot].handle)
                                  : portals_le_unlink(run->p, run->entry[slot].handle);
-    if (slow < 0) /* not known to the slow one any more: it was used up, or its number went on */
-        CHECK(got == PTL_ARG_INVALID || got == PTL_IN_USE);
-    else
-        CHECK_EQ(got, wanted);
+    CHECK_EQ(got, wanted);
 }
 
 static void search(struct run *run) {
@@ -350,8 +346,6 @@ static void set_up(struct run *run, uint64_t seed) {
     run->masks = one_in(run, 3) ? 16 : 2;
     int events = one_in(run, 2) ? 300 : 1 + (int)below(run, 12);
     s->capacity = events + s->flow_control;
-    for (int i = 0; i < HANDLES; i++)
-        run->entry[i].slow = -1;
     struct portals_config config;
     struct spin_error err;
     portals_config_default(&config, 4096);
