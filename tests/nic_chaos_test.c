@@ -204,8 +204,12 @@ static void chaos(uint32_t seed, bool good_network, bool deaths) {
         if (deaths && below(400) == 0)
             n->dead = true;
         closing[i] |= deaths && below(600) == 0;
-        if (closing[i] && !closed[i])
+        if (closing[i] && !closed[i] && seed % 2) {
+            portals_fini(n->portals); /* leaves without closing */
+            closed[i] = true;
+        } else if (closing[i] && !closed[i]) {
             closed[i] = portals_ni_fini(n->portals, n->ni) != PTL_IN_USE;
+        }
         world_actions(&world, n);
         world_step(&world);
     }

@@ -379,8 +379,9 @@ void portals_sent(struct portals *p, uint64_t initiator) {
         return;
     p4_trigger_hold(p);
     tell_send(p, o, PTL_NI_OK);
-    p4_closing_progress(p, o->ni);
-    if (!is_answered(o))
+    if (is_answered(o))
+        p4_closing_progress(p, o->ni);
+    else
         operation_end(p, o);
     p4_trigger_release(p);
 }

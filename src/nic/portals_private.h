@@ -185,7 +185,8 @@ struct bucket {
 struct portals_ni {
     struct portals *p;
     uint32_t number, options, references;
-    bool closing; /* takes nothing more, and waits for what is being moved */
+    bool closing;   /* takes nothing more, and waits for what is being moved, */
+    bool abandoned; /* by a program that does not wait with it */
     ptl_ni_limits_t limits;
     int status[PTL_SR_LAST];
     ptl_process_t *map;
@@ -339,7 +340,7 @@ bool p4_operation_moves(struct portals_ni *ni); /* data of one is being moved */
 void p4_delivery_forget(struct portals_ni *ni);
 bool p4_delivery_moves(struct portals_ni *ni);
 /* Tells PtlNIFini, which waits for it. */
-void p4_closing_progress(struct portals *p, const struct portals_ni *ni);
+void p4_closing_progress(struct portals *p, struct portals_ni *ni);
 
 /* portals_atomic.c */
 bool p4_atomic_is_valid(uint8_t operation, uint8_t datatype);
