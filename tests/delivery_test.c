@@ -317,6 +317,21 @@ TEST(the_timer_repeats_doubles_and_gives_up) {
     end_world(&world);
 }
 
+/* A timer that was set long ago for an answer is not one for a packet that leaves now. */
+TEST(a_packet_has_its_own_time) {
+    world = (struct world){.delay = 10};
+    make_world(&world, 1, 64, 3);
+    delivery_expect(world.end[0].delivery,
+                    delivery_peer(world.end[0].delivery, world.end[1].address), 0);
+    world.now = 990;
+    CHECK(offer(&world, 0, make_packet(&world, 0, 1, 0)));
+    while (world.now < 1990)
+        CHECK(step(&world));
+    CHECK_EQ(world.end[0].counts.retransmitted, 0);
+    CHECK_EQ(world.end[1].messages, 1);
+    end_world(&world);
+}
+
 TEST(after_it_was_given_up_a_peer_can_be_reached_again) {
     world = (struct world){.delay = 10};
     make_world(&world, 1, 64, 3);

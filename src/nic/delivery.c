@@ -333,8 +333,7 @@ void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequ
     if (slot->transmission != transmission || !slot->packet || slot->state != SLOT_QUEUED)
         return; /* acknowledged before the driver said that it had left, or given up */
     slot->state = SLOT_LEFT;
-    peer->left++;
-    if (peer->deadline == UINT64_MAX)
+    if (!peer->left++) /* the timer was for something else, if for anything */
         set_timer(d, peer, now);
 }
 
