@@ -201,12 +201,12 @@ TEST(atomics_and_their_events) {
 TEST(atomics_check_their_arguments) {
     struct wire *w = pair();
     ptl_process_t to = wire_rank(1);
-    int32_t operand = 0;
+    uint8_t operand[32] = {0};
 #define ATOMIC(op, type, bytes) PtlAtomic(source, 0, bytes, 0, to, pt, 5, 0, NULL, 0, op, type)
 #define FETCH(op, type, bytes)                                                                     \
     PtlFetchAtomic(source, 512, source, 0, bytes, to, pt, 5, 0, NULL, 0, op, type)
 #define SWAP(op, type, bytes)                                                                      \
-    PtlSwap(source, 512, source, 0, bytes, to, pt, 5, 0, NULL, 0, &operand, op, type)
+    PtlSwap(source, 512, source, 0, bytes, to, pt, 5, 0, NULL, 0, operand, op, type)
     wire_as(w, 0);
     CHECK_OK(ATOMIC(PTL_SUM, PTL_DOUBLE, 16));
     CHECK_EQ(ATOMIC(PTL_SUM, PTL_DOUBLE, 12), PTL_ARG_INVALID); /* not whole items */
