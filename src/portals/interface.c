@@ -26,7 +26,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
     PORTALS_CALL(PtlNIInit, 0, ni_init(p, iface, options, pid, desired, actual, ni_handle));
 }
 
-/* Waits while the card moves data of the interface's memory. */
+/* Returns when the card has done with the program's memory. */
 static int ni_fini(struct portals *p, ptl_handle_ni_t ni_handle) {
     const struct portals_host *host = &portals_current()->host;
     int code;
