@@ -555,8 +555,7 @@ TEST(auto_unlink_waits_for_every_message) {
     wire_free(w);
 }
 
-/* ---- Unexpected messages ----------------------------------------------------------------------
- */
+/* ---- Unexpected messages ---- */
 
 TEST(overflow_and_a_later_receive) {
     struct wire *w = pair();
@@ -895,8 +894,7 @@ TEST(non_matching_lists) {
     wire_free(w);
 }
 
-/* ---- Memory in pieces, volatile memory, loopback ----------------------------------------------
- */
+/* ---- Memory in pieces, volatile memory, loopback ---- */
 
 TEST(iovecs_on_both_sides) {
     struct wire *w = pair();

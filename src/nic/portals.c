@@ -44,8 +44,7 @@ struct nic_address portals_address(const struct portals *p) {
     return p->config.address;
 }
 
-/* ---- Handles ----------------------------------------------------------------------------------
- */
+/* ---- Handles ---- */
 
 /* Bits of a pool's index in a handle; the rest of the code is the generation. */
 static uint32_t index_bits(const struct portals_pool *pool) {
@@ -114,8 +113,7 @@ int portals_ni_handle(struct portals *p, ptl_handle_any_t handle, ptl_handle_ni_
     return PTL_OK;
 }
 
-/* ---- Interfaces -------------------------------------------------------------------------------
- */
+/* ---- Interfaces ---- */
 
 uint32_t p4_interface_number(unsigned options) {
     return (options & PTL_NI_NO_MATCHING ? 1 : 0) + (options & PTL_NI_PHYSICAL ? 2 : 0);
@@ -331,8 +329,7 @@ void portals_free(struct portals *p) {
     free(p);
 }
 
-/* ---- Status and identity ----------------------------------------------------------------------
- */
+/* ---- Status and identity ---- */
 
 int portals_ni_status(struct portals *p, ptl_handle_ni_t handle, ptl_sr_index_t index,
                       ptl_sr_value_t *status) {
