@@ -124,7 +124,7 @@ int spin_image_disassemble(const struct spin_image *image, uint32_t address, cha
 struct spin_rig;
 
 struct spin_rig_options {
-    const char *core;          /* timing table: "ri5cy" (default), "unit" */
+    const char *core;          /* timing table: "ri5cy" (default), "sc17", "unit" */
     bool functional;           /* no timing: every instruction is a cycle */
     bool state_in_l2;          /* the state in L2 handler memory instead of the L1 scratchpad */
     uint64_t budget;           /* watchdog in cycles; 0: 1,000,000 */
