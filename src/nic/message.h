@@ -1,14 +1,20 @@
 /* What a message says of itself: the fields that its first packet carries. Shared by the Portals
- * logic (portals.h), the card (nic.h) and the wire format. Integers have the values of portals4.h. */
+ * logic (portals.h), the card (nic.h) and the wire format. Integers have the values of portals4.h.
+ */
 #ifndef SPIN_NIC_MESSAGE_H
 #define SPIN_NIC_MESSAGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A process: the card it sits behind, and which one there. */
 struct nic_address {
     uint32_t nid, pid;
 };
+
+static inline bool nic_address_equal(struct nic_address a, struct nic_address b) {
+    return a.nid == b.nid && a.pid == b.pid;
+}
 
 enum nic_message_kind {
     NIC_PUT,

@@ -5,14 +5,19 @@
  *
  * At the target of a message:
  *     portals_header     permission, matching, offsets: what to do with it
- *     portals_segments   where in host memory its bytes go to or come from
+ *     portals_delivery_segments   where in host memory its bytes go to or come from
  *     portals_apply      one packet of an atomic, once the data of both sides is at hand
+ *     portals_reply      get, fetch: the reply's header is sent, its data follows
  *     portals_done       all data has moved: events, counters, unlinking, acknowledgement
  * At its initiator:
- *     portals_sent       the source buffer may be used again
- *     portals_segments   of a reply: where its bytes go
- *     portals_answered   an acknowledgement or a whole reply is in
- *     portals_undeliverable */
+ *     portals_source_segments   where the bytes to send are
+ *     portals_sent              the source buffer may be used again
+ *     portals_reply_segments    where the bytes of a reply go
+ *     portals_answered          an acknowledgement or a whole reply is in
+ *     portals_undeliverable     it will never be answered
+ *
+ * Memory is allocated by calls of the host. Messages take theirs from pools, which grow when more
+ * of them are in flight than ever before, and never shrink. */
 #ifndef SPIN_NIC_PORTALS_H
 #define SPIN_NIC_PORTALS_H
 
@@ -20,24 +25,50 @@
 #include <stdint.h>
 
 #include "nic/message.h"
+#include "openspin.h"
 #include "portals4.h"
 
 struct portals;
 
 struct portals_owner {
     void *context;
-    /* A message for the network. Its payload comes from portals_segments with its `initiator` (or,
-     * for a reply, its delivery) when the owner asks for it; nothing is copied here. */
+    /* A message for the network. Data of a put, atomic or fetch is asked for by
+     * portals_source_segments with its `initiator`; of a reply to a get by
+     * portals_delivery_segments; a reply to a fetch has what portals_apply gave as `before`.
+     * `delivery` is PORTALS_NONE but in a reply that has data. */
     void (*send)(void *context, const struct nic_message *message, uint32_t delivery);
     /* An event or a counter has changed: whoever waits looks again. */
     void (*raised)(void *context);
+    /* PtlNIInit asks for this pid: may the process have it from now on? NULL: its own alone. */
+    bool (*take_pid)(void *context, uint32_t pid);
 };
+
+struct portals_config {
+    struct nic_address address;
+    uint32_t uid;
+    unsigned features;         /* PTL_TOTAL_DATA_ORDERING and the like, that the card can give */
+    uint64_t hpu_memory_bytes; /* for all allocations together */
+    ptl_hpu_limits_t hpu_limits;
+    const struct spin_limits *image_limits; /* copied; NULL: the PsPIN card's */
+};
+/* What a card of that MTU gives when nobody says otherwise. */
+void portals_config_default(struct portals_config *config, uint32_t mtu_bytes);
+
+int portals_new(struct portals **out, const struct portals_config *config,
+                const struct portals_owner *owner, struct spin_error *err);
+void portals_free(struct portals *p);
+struct nic_address portals_address(const struct portals *p);
+
+/* ---- At the target -----------------------------------------------------------------------------
+ */
+
+#define PORTALS_NONE UINT32_MAX
 
 /* The handlers of a matching entry (P4sPIN), as the card needs them. */
 struct portals_handlers {
     const struct spin_image *image;
     uint32_t header, payload, completion; /* entry points; 0: none */
-    uint8_t *state;                       /* HPU memory */
+    uint8_t *state;                       /* HPU memory, aligned to 64 bytes */
     uint32_t state_bytes;
     uint64_t host_bytes; /* of the handler's host memory; pieces by portals_handler_segments */
     uint32_t user_hdr_bytes;
@@ -45,45 +76,220 @@ struct portals_handlers {
 
 /* A message at its target, from its header to portals_done. */
 struct portals_delivery {
-    uint8_t fail;     /* PTL_NI_OK, or why nothing of it is accepted */
-    uint64_t mlength; /* bytes of it that are */
+    uint8_t kind;     /* enum nic_message_kind */
+    uint8_t fail;     /* PTL_NI_OK, or why nothing of it is accepted: drop its data */
+    bool list;        /* overflow? */
+    uint64_t mlength; /* bytes of it that are accepted */
     uint64_t offset;  /* in the entry */
     const struct portals_handlers *handlers; /* NULL: none */
-    bool list;                               /* overflow? */
 };
 
-/* Number of the delivery; it lasts until portals_done. */
+/* Number of the delivery; it lasts until portals_done, which is due for refused ones too (at once,
+ * or when their data has been dropped). PORTALS_NONE: no memory; drop the message. */
 uint32_t portals_header(struct portals *p, const struct nic_message *message);
 const struct portals_delivery *portals_delivery(struct portals *p, uint32_t delivery);
 
-/* Pieces of host memory behind bytes [offset, offset + length) of a delivery's or an operation's
- * data; returns their number, at most `room`; call again from where they end. */
+/* Pieces of host memory behind bytes [offset, offset + length) of the message; returns their
+ * number, at most `room`; call again from where they end. None: outside of what is accepted, or the
+ * program has closed the interface meanwhile; drop the data. */
 uint32_t portals_delivery_segments(struct portals *p, uint32_t delivery, uint64_t offset,
                                    uint64_t length, struct nic_segment *segments, uint32_t room);
+/* The same behind any bytes of the whole entry, and of the handler's own host memory. */
+uint32_t portals_entry_segments(struct portals *p, uint32_t delivery, uint64_t offset,
+                                uint64_t length, struct nic_segment *segments, uint32_t room);
+uint32_t portals_handler_segments(struct portals *p, uint32_t delivery, uint64_t offset,
+                                  uint64_t length, struct nic_segment *segments, uint32_t room);
+uint64_t portals_entry_bytes(struct portals *p, uint32_t delivery);
+
+/* One packet of an atomic, of whole items: operates on host memory; `before` takes what was there,
+ * or is NULL. */
+void portals_apply(struct portals *p, uint32_t delivery, uint64_t offset, const uint8_t *data,
+                   uint64_t length, uint8_t *before);
+/* Of PTL_INT32_T and the like; 0: there is no such type. */
+uint32_t portals_item_bytes(uint8_t datatype);
+
+/* Get and fetch, when accepted: sends the reply's header (owner.send with this delivery). */
+void portals_reply(struct portals *p, uint32_t delivery);
+
+/* How a delivery ended, where handlers or the card changed what Portals alone would do. */
+struct portals_ending {
+    /* PTL_NI_OK. PTL_NI_SEGV and the like: the event and the acknowledgement say so.
+     * PTL_NI_DROPPED, PTL_NI_PT_DISABLED: as if it had never matched; nothing may have been moved.
+     */
+    uint8_t fail;
+    bool pending;     /* a handler said so: no event, and the entry stays where it was */
+    uint64_t dropped; /* bytes that were dropped: mlength is less by them */
+};
+/* Sends the acknowledgement, or a reply without data where none was sent. */
+void portals_done(struct portals *p, uint32_t delivery, struct portals_ending how);
+
+/* The card has no room for this message: flow control where the portal table entry has it. Returns
+ * what portals_done must be told as `fail`, unless handlers saw a part of the message already. */
+uint8_t portals_exhausted(struct portals *p, uint32_t delivery);
+
+/* ---- At the initiator --------------------------------------------------------------------------
+ */
+
 uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                  uint64_t length, struct nic_segment *segments, uint32_t room);
 uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                 uint64_t length, struct nic_segment *segments, uint32_t room);
-uint32_t portals_handler_segments(struct portals *p, uint32_t delivery, uint64_t offset,
-                                  uint64_t length, struct nic_segment *segments, uint32_t room);
-
-/* One packet of an atomic: operates on host memory; `before` takes what was there (fetch). */
-void portals_apply(struct portals *p, uint32_t delivery, uint64_t offset, const uint8_t *data,
-                   uint64_t length, uint8_t *before);
-
-/* How a delivery ended, where handlers or the card changed what Portals alone would do. */
-struct portals_ending {
-    uint8_t fail;     /* PTL_NI_OK; PTL_NI_SEGV and the like raise an error event */
-    bool pending;     /* a handler said so: the entry is not completed by this message */
-    uint64_t dropped; /* bytes that handlers dropped: mlength is less by them */
-};
-void portals_done(struct portals *p, uint32_t delivery, struct portals_ending how);
-
+/* The segments above are memory on the card: a handler's. */
+bool portals_on_card(struct portals *p, uint64_t initiator);
 void portals_sent(struct portals *p, uint64_t initiator);
+/* An answer is believed only from the process that was asked, once. */
 void portals_answered(struct portals *p, const struct nic_message *answer);
 void portals_undeliverable(struct portals *p, uint64_t initiator);
 
-/* Flow control, when the card has no room for what a portal table entry is sent. */
-void portals_exhausted(struct portals *p, uint32_t delivery);
+/* ---- Commands of handlers ----------------------------------------------------------------------
+ */
+
+/* A put, get or atomic "as if posted by the host": portal table index and event queue are those of
+ * the handler's entry. Successful sends raise no full event. `count`: the entry's counter counts
+ * its completion (acknowledgement if one is asked for, reply, else send). */
+struct portals_command {
+    uint8_t kind; /* NIC_PUT, NIC_GET, NIC_ATOMIC */
+    uint8_t ack_req;
+    uint8_t operation, datatype;
+    bool count;
+    uint8_t *card;   /* memory on the card, to last until sent (get: answered); NULL: host memory */
+    uint64_t offset; /* in the entry's host memory */
+    uint64_t length;
+    ptl_process_t target;
+    uint64_t match_bits, remote_offset, hdr_data;
+    void *user_ptr;
+};
+/* A code of enum ptl_retvals. `initiator` (may be NULL) takes the operation. */
+int portals_command(struct portals *p, uint32_t delivery, const struct portals_command *command,
+                    uint64_t *initiator);
+/* The counter of the handler's entry; PTL_ARG_INVALID: it has none. */
+int portals_command_ct_get(struct portals *p, uint32_t delivery, ptl_ct_event_t *event);
+int portals_command_ct_inc(struct portals *p, uint32_t delivery, ptl_ct_event_t increment);
+int portals_command_ct_set(struct portals *p, uint32_t delivery, ptl_ct_event_t value);
+
+/* ---- Calls of the host, one for each of portals4.h ---------------------------------------------
+ */
+/* They return what the call does, and never block. Pointers are not NULL where Portals says so. */
+
+/* Default limits: `look_up` finds environment variables (NULL: none); err (may be NULL) tells of
+ * those that are no number and were left out. */
+void portals_limits_default(ptl_ni_limits_t *limits, const char *(*look_up)(const char *name),
+                            struct spin_error *err);
+void portals_limits_clamp(ptl_ni_limits_t *limits);
+
+int portals_init(struct portals *p);
+void portals_fini(struct portals *p);
+bool portals_is_initialised(const struct portals *p);
+
+int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, ptl_pid_t pid,
+                    const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni);
+int portals_ni_fini(struct portals *p, ptl_handle_ni_t ni);
+int portals_ni_status(struct portals *p, ptl_handle_ni_t ni, ptl_sr_index_t index,
+                      ptl_sr_value_t *status);
+int portals_ni_handle(struct portals *p, ptl_handle_any_t handle, ptl_handle_ni_t *ni);
+int portals_set_map(struct portals *p, ptl_handle_ni_t ni, ptl_size_t size,
+                    const ptl_process_t *map);
+int portals_get_map(struct portals *p, ptl_handle_ni_t ni, ptl_size_t size, ptl_process_t *map,
+                    ptl_size_t *actual);
+int portals_get_uid(struct portals *p, ptl_handle_ni_t ni, ptl_uid_t *uid);
+int portals_get_id(struct portals *p, ptl_handle_ni_t ni, ptl_process_t *id);
+int portals_get_phys_id(struct portals *p, ptl_handle_ni_t ni, ptl_process_t *id);
+
+int portals_pt_alloc(struct portals *p, ptl_handle_ni_t ni, unsigned options, ptl_handle_eq_t eq,
+                     ptl_pt_index_t wanted, ptl_pt_index_t *index);
+int portals_pt_free(struct portals *p, ptl_handle_ni_t ni, ptl_pt_index_t index);
+/* PTL_IN_USE: disabled, but messages are still being delivered; call again when something was
+ * raised. */
+int portals_pt_disable(struct portals *p, ptl_handle_ni_t ni, ptl_pt_index_t index);
+int portals_pt_enable(struct portals *p, ptl_handle_ni_t ni, ptl_pt_index_t index);
+
+int portals_md_bind(struct portals *p, ptl_handle_ni_t ni, const ptl_md_t *md,
+                    ptl_handle_md_t *handle);
+int portals_md_release(struct portals *p, ptl_handle_md_t md);
+
+int portals_le_append(struct portals *p, ptl_handle_ni_t ni, ptl_pt_index_t index,
+                      const ptl_le_t *le, ptl_list_t list, void *user_ptr, ptl_handle_le_t *handle);
+int portals_le_unlink(struct portals *p, ptl_handle_le_t le);
+int portals_le_search(struct portals *p, ptl_handle_ni_t ni, ptl_pt_index_t index,
+                      const ptl_le_t *le, ptl_search_op_t operation, void *user_ptr);
+int portals_me_append(struct portals *p, ptl_handle_ni_t ni, ptl_pt_index_t index,
+                      const ptl_me_t *me, ptl_list_t list, void *user_ptr, ptl_handle_me_t *handle);
+int portals_me_unlink(struct portals *p, ptl_handle_me_t me);
+int portals_me_search(struct portals *p, ptl_handle_ni_t ni, ptl_pt_index_t index,
+                      const ptl_me_t *me, ptl_search_op_t operation, void *user_ptr);
+
+int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni, ptl_size_t count, ptl_handle_eq_t *eq);
+int portals_eq_free(struct portals *p, ptl_handle_eq_t eq);
+int portals_eq_get(struct portals *p, ptl_handle_eq_t eq, ptl_event_t *event);
+/* The first of them that has one, taking turns; PTL_EQ_EMPTY. */
+int portals_eq_poll(struct portals *p, const ptl_handle_eq_t *eqs, unsigned count,
+                    ptl_event_t *event, unsigned *which);
+
+int portals_ct_alloc(struct portals *p, ptl_handle_ni_t ni, ptl_handle_ct_t *ct);
+int portals_ct_free(struct portals *p, ptl_handle_ct_t ct);
+int portals_ct_cancel(struct portals *p, ptl_handle_ct_t ct);
+int portals_ct_get(struct portals *p, ptl_handle_ct_t ct, ptl_ct_event_t *event);
+int portals_ct_set(struct portals *p, ptl_handle_ct_t ct, ptl_ct_event_t value);
+int portals_ct_inc(struct portals *p, ptl_handle_ct_t ct, ptl_ct_event_t increment);
+/* The first of them that has reached its test or counts a failure, taking turns;
+ * PTL_CT_NONE_REACHED. */
+int portals_ct_poll(struct portals *p, const ptl_handle_ct_t *cts, const ptl_size_t *tests,
+                    unsigned count, ptl_ct_event_t *event, unsigned *which);
+
+/* What a program starts, or prepares to be started by a counter. */
+enum portals_request_kind {
+    PORTALS_PUT,
+    PORTALS_GET,
+    PORTALS_ATOMIC,
+    PORTALS_FETCH_ATOMIC,
+    PORTALS_SWAP,
+    PORTALS_CT_INC,
+    PORTALS_CT_SET,
+    PORTALS_ME_APPEND,
+    PORTALS_ME_UNLINK,
+};
+
+struct portals_request {
+    uint8_t kind;
+    ptl_ack_req_t ack_req;
+    ptl_op_t operation;
+    ptl_datatype_t datatype;
+    ptl_handle_md_t md; /* put, atomic, and what a fetch or swap sends */
+    ptl_size_t local_offset;
+    ptl_handle_md_t get_md; /* get, and where a fetch or swap puts what was there */
+    ptl_size_t get_offset;
+    ptl_size_t length;
+    ptl_process_t target;
+    ptl_pt_index_t pt_index;
+    ptl_match_bits_t match_bits;
+    ptl_size_t remote_offset;
+    void *user_ptr;
+    ptl_hdr_data_t hdr_data;
+    uint8_t operand[32];
+    ptl_handle_ct_t ct; /* CT_INC, CT_SET */
+    ptl_ct_event_t ct_value;
+    ptl_handle_any_t me; /* ME_UNLINK, ME_APPEND */
+};
+int portals_start(struct portals *p, const struct portals_request *request);
+int portals_trigger(struct portals *p, const struct portals_request *request, ptl_handle_ct_t ct,
+                    ptl_size_t threshold);
+int portals_trigger_me_append(struct portals *p, ptl_handle_ni_t ni, ptl_pt_index_t index,
+                              const ptl_me_t *me, ptl_list_t list, void *user_ptr,
+                              ptl_handle_me_t *handle, ptl_handle_ct_t ct, ptl_size_t threshold);
+int portals_bundle(struct portals *p, ptl_handle_ni_t ni, bool start);
+
+int portals_hpu_limits(struct portals *p, ptl_handle_ni_t ni, ptl_hpu_limits_t *limits);
+int portals_hpu_alloc(struct portals *p, ptl_handle_ni_t ni, ptl_size_t length, ptl_hpu_md_h *mem);
+int portals_hpu_free(struct portals *p, ptl_hpu_md_h mem);
+/* `bytes` NULL: from the file `name`. */
+int portals_image_load(struct portals *p, ptl_handle_ni_t ni, const char *name, const void *bytes,
+                       ptl_size_t length, ptl_image_h *image);
+int portals_image_find(struct portals *p, ptl_image_h image, const char *function,
+                       ptl_handler_t *handler);
+int portals_image_unload(struct portals *p, ptl_image_h image);
+const char *portals_image_error(const struct portals *p);
+
+/* Invariants of every list and pool, for tests: NULL, or what does not hold. */
+const char *portals_check(struct portals *p);
 
 #endif

@@ -1,0 +1,49 @@
+/* The process that a Portals call belongs to, and what it stands on: a simulated world or a live
+ * card. Portals names no process, so each thread has a current one; a world that runs many on one
+ * thread enters each when it switches to it. */
+#ifndef SPIN_PORTALS_PROCESS_H
+#define SPIN_PORTALS_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nic/portals.h"
+
+/* The calls, for cost models and for telling where a process waits. */
+enum portals_call {
+    PORTALS_NO_CALL,
+#define X(name) PORTALS_CALL_##name,
+#include "portals/calls.def"
+#undef X
+    PORTALS_CALL_COUNT
+};
+const char *portals_call_name(enum portals_call call); /* "PtlPut"; "no call" */
+
+/* Every function may be NULL but wait, where something is waited for. */
+struct portals_host {
+    void *context;
+    uint64_t (*now)(void *context);
+    uint64_t per_millisecond; /* of `now`'s unit */
+    /* Returns when something was raised since the call's last look, or at `deadline` (UINT64_MAX:
+     * none), or spuriously. Called with the lock held; gives it up while it waits, so that nothing
+     * is raised unseen. A world that sees that nothing will ever be raised does not return. */
+    void (*wait)(void *context, uint64_t deadline);
+    /* The processor's time that a call costs, `bytes` being those that it reads or writes itself.
+     * Called before the call acts, without the lock; may switch to other processes. A call that
+     * had to wait is charged once more when it has what it waited for. */
+    void (*charge)(void *context, enum portals_call call, uint64_t bytes);
+    void (*lock)(void *context);
+    void (*unlock)(void *context);
+};
+
+struct portals_process {
+    struct portals *portals; /* of its card */
+    struct portals_host host;
+    enum portals_call call; /* in which it is now */
+};
+
+/* Makes it the thread's current process (NULL: none); returns the one before. */
+struct portals_process *portals_enter(struct portals_process *process);
+struct portals_process *portals_current(void);
+
+#endif
