@@ -1,6 +1,6 @@
 /* The card's logic, with no clock, no thread and no socket in it: packets, reliable delivery,
- * messages, handlers and their commands, Portals (portals.h). It is given packets, the host's calls,
- * results and `now`; it gives back actions. Simulated and live cards are its two drivers.
+ * messages, handlers and their commands, Portals (portals.h). It is given packets, the host's
+ * calls, results and `now`; it gives back actions. Simulated and live cards are its two drivers.
  *
  *     nic_packet_in(nic, packet, now);            a packet has arrived and was looked up
  *     while (nic_next(nic, &action))              do what it says: at once, or in virtual time
@@ -106,9 +106,10 @@ struct nic_config {
     uint32_t window_packets; /* on the way to one peer, 1 to 4096; 0: 64 */
     uint32_t stream;         /* higher than in an earlier life of this process */
     uint32_t send_packets;   /* being fetched or waiting to leave; 0: 32 */
-    uint32_t contexts;       /* handlers queued or running; more triggers flow control; 0: no limit */
+    uint32_t contexts; /* handlers queued or running; more triggers flow control; 0: no limit */
     uint32_t handler_packets; /* of handlers, waiting to leave: more makes them wait; 0: no limit */
-    uint32_t hpu_memory_bytes;
+    /* Copied, but for the address; NULL: portals_config_default. */
+    const struct portals_config *portals;
 };
 
 struct nic;
@@ -117,7 +118,8 @@ int nic_new(struct nic **out, const struct nic_config *config, struct spin_error
 void nic_free(struct nic *nic);
 struct portals *nic_portals(struct nic *nic);
 
-void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now); /* takes a reference */
+void nic_packet_in(struct nic *nic, struct nic_packet *packet,
+                   uint64_t now); /* takes a reference */
 bool nic_next(struct nic *nic, struct nic_action *action);
 void nic_done(struct nic *nic, uint32_t token, uint64_t now);
 uint64_t nic_deadline(const struct nic *nic); /* UINT64_MAX: none */
@@ -125,11 +127,11 @@ void nic_tick(struct nic *nic, uint64_t now); /* at or after the deadline */
 
 /* What has happened so far. */
 struct nic_counts {
-    uint64_t sent, received;             /* data packets, without the next two lines */
-    uint64_t retransmitted, receipts;    /* sent */
-    uint64_t duplicates, out_of_window;  /* received, thrown away */
-    uint64_t malformed;                  /* likewise: contradict themselves or what came before */
-    uint64_t given_up;                   /* peers */
+    uint64_t sent, received;            /* data packets, without the next two lines */
+    uint64_t retransmitted, receipts;   /* sent */
+    uint64_t duplicates, out_of_window; /* received, thrown away */
+    uint64_t malformed;                 /* likewise: contradict themselves or what came before */
+    uint64_t given_up;                  /* peers */
     uint64_t messages_in, messages_out;
     uint64_t tasks, flow_control;
 };

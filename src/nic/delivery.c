@@ -1,0 +1,579 @@
+#include "nic/delivery.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "nic/no_memory.h"
+#include "nic/timers.h"
+
+#define REORDER     3 /* so many later packets have arrived: this one is lost, as in TCP */
+#define BACKOFF_MAX 6 /* doublings of retry_time */
+
+enum slot_state {
+    SLOT_NUMBERED, /* not given to the driver yet */
+    SLOT_QUEUED,   /* given to the driver */
+    SLOT_LEFT,
+    SLOT_LOST, /* to be sent again */
+};
+
+struct delivery {
+    struct nic_config config;
+    struct nic_counts *counts;
+    struct delivery_owner owner;
+    uint32_t ring; /* slots and bits of a window: a power of two */
+    struct delivery_peer **peer;
+    uint32_t peers, peers_room;
+    uint32_t *bucket; /* open addressing: 1 + the peer's number */
+    uint32_t buckets;
+    struct delivery_peer *due, **due_end;
+    struct timers timers;
+};
+
+static bool before(uint32_t a, uint32_t b) {
+    return (int32_t)(a - b) < 0;
+}
+
+int delivery_new(struct delivery **out, const struct nic_config *config, struct nic_counts *counts,
+                 const struct delivery_owner *owner, struct spin_error *err) {
+    struct delivery *d = calloc(1, sizeof *d);
+    if (!d)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    d->config = *config;
+    d->counts = counts;
+    d->owner = *owner;
+    d->due_end = &d->due;
+    for (d->ring = 64; d->ring < config->window_packets; d->ring *= 2)
+        ;
+    *out = d;
+    return 0;
+}
+
+static void release_all(struct nic_packet **list) {
+    while (*list) {
+        struct nic_packet *packet = *list;
+        *list = packet->next;
+        nic_packet_release(packet);
+    }
+}
+
+static void release_slots(struct delivery *d, struct delivery_peer *peer) {
+    for (; peer->oldest != peer->next_sequence; peer->oldest++) {
+        struct delivery_slot *slot = &peer->slot[peer->oldest & (d->ring - 1)];
+        if (slot->packet)
+            nic_packet_release(slot->packet);
+        *slot = (struct delivery_slot){0};
+    }
+}
+
+void delivery_free(struct delivery *d) {
+    for (uint32_t i = 0; d && i < d->peers; i++) {
+        struct delivery_peer *peer = d->peer[i];
+        if (peer->slot)
+            release_slots(d, peer);
+        release_all(&peer->held);
+        free(peer->slot);
+        free(peer->arrived);
+        free(peer);
+    }
+    if (d) {
+        free(d->peer);
+        free(d->bucket);
+        timers_free(&d->timers);
+    }
+    free(d);
+}
+
+/* Peers. */
+
+static uint32_t hash(struct nic_address a) {
+    uint64_t h = ((uint64_t)a.nid << 32 | a.pid) * 0x9e3779b97f4a7c15u;
+    return (uint32_t)(h >> 32);
+}
+
+static void place(struct delivery *d, uint32_t number) {
+    uint32_t at = hash(d->peer[number]->address) & (d->buckets - 1);
+    while (d->bucket[at])
+        at = (at + 1) & (d->buckets - 1);
+    d->bucket[at] = number + 1;
+}
+
+static void room_for_peer(struct delivery *d) {
+    if (d->peers < d->peers_room)
+        return;
+    d->peers_room = d->peers_room ? 2 * d->peers_room : 4;
+    d->peer = need(realloc(d->peer, d->peers_room * sizeof *d->peer));
+    free(d->bucket);
+    d->buckets = 2 * d->peers_room;
+    d->bucket = need(calloc(d->buckets, sizeof *d->bucket));
+    for (uint32_t i = 0; i < d->peers; i++)
+        place(d, i);
+}
+
+static bool same(struct nic_address a, struct nic_address b) {
+    return a.nid == b.nid && a.pid == b.pid;
+}
+
+static struct delivery_peer *peer_new(struct delivery *d, struct nic_address address) {
+    room_for_peer(d);
+    struct delivery_peer *peer = need(calloc(1, d->owner.peer_bytes));
+    peer->address = address;
+    peer->reliable = d->config.reliable || same(address, d->config.address);
+    peer->stream = d->config.stream;
+    peer->held_end = &peer->held;
+    peer->deadline = UINT64_MAX;
+    if (!peer->reliable) {
+        peer->slot = need(calloc(d->ring, sizeof *peer->slot));
+        peer->arrived = need(calloc(d->ring / 64, sizeof *peer->arrived));
+    }
+    d->peer[d->peers] = peer;
+    place(d, d->peers++);
+    return peer;
+}
+
+static struct delivery_peer *peer_find(const struct delivery *d, struct nic_address address) {
+    if (!d->buckets)
+        return NULL;
+    for (uint32_t at = hash(address); d->bucket[at & (d->buckets - 1)]; at++) {
+        struct delivery_peer *peer = d->peer[d->bucket[at & (d->buckets - 1)] - 1];
+        if (same(peer->address, address))
+            return peer;
+    }
+    return NULL;
+}
+
+struct delivery_peer *delivery_peer(struct delivery *d, struct nic_address address) {
+    struct delivery_peer *peer = peer_find(d, address);
+    return peer ? peer : peer_new(d, address);
+}
+
+struct delivery_peer *delivery_peer_at(const struct delivery *d, uint32_t i) {
+    return i < d->peers ? d->peer[i] : NULL;
+}
+
+/* Timers. The heap holds a time not after the deadline: a deadline that moves away, as it does with
+ * every packet, costs nothing until the old one is reached. */
+
+/* For something that it has to send. */
+static bool waiting_for(const struct delivery_peer *peer) {
+    return peer->expectations || peer->held;
+}
+
+static void set_timer(struct delivery *d, struct delivery_peer *peer, uint64_t now) {
+    uint32_t doublings = peer->failures < BACKOFF_MAX ? peer->failures : BACKOFF_MAX;
+    bool waiting = peer->oldest != peer->next_sequence || waiting_for(peer);
+    peer->deadline = waiting ? now + (d->config.retry_time << doublings) : UINT64_MAX;
+    if (waiting && (!peer->timer.place || peer->deadline < peer->timer.time))
+        timers_set(&d->timers, &peer->timer, peer->deadline);
+}
+
+void delivery_expect(struct delivery *d, struct delivery_peer *peer, uint64_t now) {
+    peer->expectations++;
+    if (!peer->reliable && peer->deadline == UINT64_MAX)
+        set_timer(d, peer, now);
+}
+
+void delivery_expect_less(struct delivery_peer *peer) {
+    peer->expectations--;
+}
+
+uint64_t delivery_deadline(const struct delivery *d) {
+    return timers_first(&d->timers);
+}
+
+/* What has to go out besides new packets. */
+
+static void make_due(struct delivery *d, struct delivery_peer *peer) {
+    if (peer->in_due)
+        return;
+    peer->in_due = true;
+    peer->next_due = NULL;
+    *d->due_end = peer;
+    d->due_end = &peer->next_due;
+}
+
+static struct delivery_peer *take_due(struct delivery *d) {
+    struct delivery_peer *peer = d->due;
+    if (!peer)
+        return NULL;
+    d->due = peer->next_due;
+    if (!d->due)
+        d->due_end = &d->due;
+    peer->in_due = false;
+    return peer;
+}
+
+static void mark_lost(struct delivery_peer *peer, struct delivery_slot *slot, uint32_t sequence) {
+    slot->state = SLOT_LOST;
+    peer->left--;
+    if (!peer->lost++ || before(sequence, peer->first_lost))
+        peer->first_lost = sequence;
+}
+
+/* Sends. */
+
+bool delivery_room(const struct delivery *d, const struct delivery_peer *peer) {
+    return peer->reliable || peer->next_sequence - peer->oldest < d->config.window_packets;
+}
+
+void delivery_number(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet) {
+    packet->kind = NIC_DATA;
+    packet->source = d->config.address;
+    packet->target = peer->address;
+    if (packet->first)
+        peer->next_message++;
+    packet->message_number = peer->next_message - 1;
+    if (peer->reliable)
+        return;
+    packet->stream = peer->stream;
+    packet->sequence = peer->next_sequence++;
+    nic_packet_keep(packet);
+    peer->slot[packet->sequence & (d->ring - 1)] = (struct delivery_slot){.packet = packet};
+}
+
+static uint64_t sack_bits(const struct delivery *d, const struct delivery_peer *peer) {
+    uint64_t sack = 0;
+    for (uint32_t i = 0; peer->ahead && i < 64 && i + 1 < d->ring; i++) {
+        uint32_t bit = (peer->expected + 1 + i) & (d->ring - 1);
+        sack |= (peer->arrived[bit / 64] >> bit % 64 & 1) << i;
+    }
+    return sack;
+}
+
+static void acknowledge(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet) {
+    packet->ack_stream = peer->in_stream;
+    packet->ack = peer->expected;
+    packet->sack = sack_bits(d, peer);
+    peer->receipt = false;
+}
+
+uint64_t delivery_departs(struct delivery *d, struct delivery_peer *peer,
+                          struct nic_packet *packet) {
+    d->counts->sent++;
+    if (peer->reliable)
+        return 0;
+    struct delivery_slot *slot = &peer->slot[packet->sequence & (d->ring - 1)];
+    slot->state = SLOT_QUEUED;
+    slot->transmission = ++peer->transmissions;
+    acknowledge(d, peer, packet);
+    return slot->transmission;
+}
+
+/* A packet that someone still holds must not change under him. */
+static void own(struct delivery_slot *slot) {
+    struct nic_packet *old = slot->packet;
+    if (old->references == 1)
+        return;
+    struct nic_packet *copy = need(nic_packet_new(old->pool));
+    uint8_t *data = copy->data;
+    *copy = *old;
+    copy->references = 1;
+    copy->data = data;
+    memcpy(data, old->data, old->bytes);
+    nic_packet_release(old);
+    slot->packet = copy;
+}
+
+static struct nic_packet *again(struct delivery *d, struct delivery_peer *peer,
+                                uint64_t *transmission) {
+    struct delivery_slot *slot = &peer->slot[peer->first_lost & (d->ring - 1)];
+    while (slot->state != SLOT_LOST || !slot->packet)
+        slot = &peer->slot[++peer->first_lost & (d->ring - 1)];
+    peer->first_lost++;
+    peer->lost--;
+    own(slot);
+    slot->state = SLOT_QUEUED;
+    *transmission = slot->transmission = ++peer->transmissions;
+    acknowledge(d, peer, slot->packet);
+    d->counts->retransmitted++;
+    nic_packet_keep(slot->packet);
+    return slot->packet;
+}
+
+static struct nic_packet *bare(struct delivery *d, struct delivery_peer *peer,
+                               enum nic_packet_kind kind) {
+    struct nic_packet *packet = need(nic_packet_new(d->config.pool));
+    packet->kind = (uint8_t)kind;
+    packet->source = d->config.address;
+    packet->target = peer->address;
+    packet->stream = peer->stream;
+    acknowledge(d, peer, packet);
+    d->counts->receipts++;
+    return packet;
+}
+
+struct nic_packet *delivery_next(struct delivery *d, struct delivery_peer **out,
+                                 uint64_t *transmission) {
+    for (struct delivery_peer *peer; (peer = take_due(d));) {
+        struct nic_packet *packet = NULL;
+        *out = peer;
+        *transmission = 0;
+        if (peer->lost) {
+            packet = again(d, peer, transmission);
+        } else if (peer->probe) {
+            peer->probe = false;
+            packet = bare(d, peer, NIC_PROBE);
+        } else if (peer->receipt) {
+            packet = bare(d, peer, NIC_RECEIPT);
+        }
+        if (peer->lost || peer->receipt)
+            make_due(d, peer); /* behind the others */
+        if (packet)
+            return packet;
+    }
+    return NULL;
+}
+
+void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequence,
+                   uint64_t transmission, uint64_t now) {
+    if (!transmission)
+        return;
+    struct delivery_slot *slot = &peer->slot[sequence & (d->ring - 1)];
+    if (slot->transmission != transmission || !slot->packet || slot->state != SLOT_QUEUED)
+        return; /* acknowledged before the driver said that it had left, or given up */
+    slot->state = SLOT_LEFT;
+    peer->left++;
+    if (peer->deadline == UINT64_MAX)
+        set_timer(d, peer, now);
+}
+
+/* Acknowledgements. */
+
+static void arrived(struct delivery_peer *peer, struct delivery_slot *slot) {
+    if (!slot->packet)
+        return;
+    peer->left -= slot->state == SLOT_LEFT;
+    peer->lost -= slot->state == SLOT_LOST;
+    if (slot->transmission > peer->newest_arrived)
+        peer->newest_arrived = slot->transmission;
+    nic_packet_release(slot->packet);
+    slot->packet = NULL;
+}
+
+/* Packets that others have overtaken. */
+static void find_lost(struct delivery *d, struct delivery_peer *peer) {
+    for (uint32_t s = peer->oldest; s != peer->next_sequence; s++) {
+        struct delivery_slot *slot = &peer->slot[s & (d->ring - 1)];
+        if (slot->packet && slot->state == SLOT_LEFT &&
+            slot->transmission + REORDER <= peer->newest_arrived)
+            mark_lost(peer, slot, s);
+    }
+    if (peer->lost)
+        make_due(d, peer);
+}
+
+/* True: something is newly acknowledged. What was never sent is not, whatever the packet says; and
+ * one that knows less than an earlier one is late, or from a peer that has forgotten us. */
+static bool take_ack(struct delivery *d, struct delivery_peer *peer, const struct nic_packet *p) {
+    if (p->ack_stream != peer->stream || p->ack - peer->oldest > peer->next_sequence - peer->oldest)
+        return false;
+    bool news = false;
+    for (; peer->oldest != p->ack; peer->oldest++) {
+        struct delivery_slot *slot = &peer->slot[peer->oldest & (d->ring - 1)];
+        if (slot->state == SLOT_NUMBERED)
+            return news;
+        arrived(peer, slot);
+        *slot = (struct delivery_slot){0};
+        news = true;
+    }
+    for (uint64_t bits = p->sack; bits; bits &= bits - 1) {
+        uint32_t sequence = p->ack + 1 + (uint32_t)__builtin_ctzll(bits);
+        struct delivery_slot *slot = &peer->slot[sequence & (d->ring - 1)];
+        if (sequence - peer->oldest >= peer->next_sequence - peer->oldest ||
+            slot->state == SLOT_NUMBERED || !slot->packet)
+            continue;
+        arrived(peer, slot);
+        news = true;
+    }
+    if (news && p->sack)
+        find_lost(d, peer);
+    return news;
+}
+
+/* Receives. */
+
+static void forget_in(struct delivery *d, struct delivery_peer *peer) {
+    release_all(&peer->held);
+    peer->held_end = &peer->held;
+    memset(peer->arrived, 0, d->ring / 8);
+    peer->expected = peer->in_message = peer->ahead = 0;
+    peer->receipt = false;
+}
+
+/* Both streams end. The other side will learn it from our next one. */
+static void lose(struct delivery *d, struct delivery_peer *peer) {
+    release_slots(d, peer);
+    peer->stream++;
+    peer->next_sequence = peer->oldest = peer->next_message = 0;
+    peer->lost = peer->left = peer->failures = 0;
+    peer->probe = false;
+    peer->deadline = UINT64_MAX;
+    forget_in(d, peer);
+    peer->closed = true;
+    d->counts->given_up++;
+    d->owner.lost(d->owner.context, peer);
+}
+
+/* False: of a stream that has ended. */
+static bool follow_stream(struct delivery *d, struct delivery_peer *peer, uint32_t stream) {
+    if (peer->heard && stream == peer->in_stream)
+        return !peer->closed;
+    if (peer->heard && before(stream, peer->in_stream))
+        return false;
+    if (peer->heard && !peer->closed)
+        lose(d, peer);
+    peer->heard = true;
+    peer->closed = false;
+    peer->in_stream = stream;
+    return true;
+}
+
+/* True: it is new. */
+static bool note_arrival(struct delivery *d, struct delivery_peer *peer, uint32_t sequence) {
+    uint32_t distance = sequence - peer->expected;
+    peer->receipt = true;
+    make_due(d, peer);
+    if (distance >= d->ring) {
+        if (before(sequence, peer->expected))
+            d->counts->duplicates++;
+        else
+            d->counts->out_of_window++;
+        return false;
+    }
+    uint32_t bit = sequence & (d->ring - 1);
+    if (peer->arrived[bit / 64] >> bit % 64 & 1) {
+        d->counts->duplicates++;
+        return false;
+    }
+    if (distance) {
+        peer->arrived[bit / 64] |= 1ull << bit % 64;
+        peer->ahead++;
+        return true;
+    }
+    for (peer->expected++; peer->ahead; peer->expected++, peer->ahead--) {
+        bit = peer->expected & (d->ring - 1);
+        if (!(peer->arrived[bit / 64] >> bit % 64 & 1))
+            break;
+        peer->arrived[bit / 64] &= ~(1ull << bit % 64);
+    }
+    return true;
+}
+
+static bool in_order(const struct delivery_peer *peer, const struct nic_packet *packet) {
+    return packet->first ? packet->message_number == peer->in_message
+                         : before(packet->message_number, peer->in_message);
+}
+
+static void up(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet) {
+    if (packet->first)
+        peer->in_message++;
+    packet->next = NULL;
+    d->counts->received++;
+    d->owner.up(d->owner.context, peer, packet);
+}
+
+static void hold(struct delivery_peer *peer, struct nic_packet *packet) {
+    packet->next = NULL;
+    *peer->held_end = packet;
+    peer->held_end = &packet->next;
+}
+
+/* Held packets whose turn has come. A first packet may free others that were passed already. */
+static void release_held(struct delivery *d, struct delivery_peer *peer) {
+    for (bool more = peer->held; more;) {
+        more = false;
+        for (struct nic_packet **at = &peer->held; *at;) {
+            struct nic_packet *packet = *at;
+            if (!in_order(peer, packet)) {
+                at = &packet->next;
+                continue;
+            }
+            *at = packet->next;
+            if (peer->held_end == &packet->next)
+                peer->held_end = at;
+            more |= packet->first;
+            up(d, peer, packet);
+        }
+    }
+}
+
+static void hand_over(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet) {
+    if (!in_order(peer, packet)) {
+        hold(peer, packet);
+        return;
+    }
+    bool first = packet->first;
+    up(d, peer, packet);
+    if (first)
+        release_held(d, peer);
+}
+
+void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t now) {
+    struct delivery_peer *peer = delivery_peer(d, packet->source);
+    if (peer->reliable) {
+        if (packet->kind == NIC_DATA)
+            hand_over(d, peer, packet);
+        else
+            nic_packet_release(packet);
+        return;
+    }
+    if (!follow_stream(d, peer, packet->stream)) {
+        d->counts->duplicates++;
+        nic_packet_release(packet);
+        return;
+    }
+    bool news = take_ack(d, peer, packet);
+    if (news)
+        d->owner.room(d->owner.context, peer);
+    if (news || peer->oldest == peer->next_sequence)
+        peer->failures = 0;
+    if (news || peer->deadline != UINT64_MAX)
+        set_timer(d, peer, now);
+    if (packet->kind == NIC_DATA && note_arrival(d, peer, packet->sequence)) {
+        hand_over(d, peer, packet);
+        if (peer->held && peer->deadline == UINT64_MAX)
+            set_timer(d, peer, now);
+        return;
+    }
+    if (packet->kind == NIC_PROBE) {
+        peer->receipt = true;
+        make_due(d, peer);
+    }
+    nic_packet_release(packet);
+}
+
+/* Time passes. */
+
+static void timeout(struct delivery *d, struct delivery_peer *peer, uint64_t now) {
+    bool probe = waiting_for(peer) && peer->oldest == peer->next_sequence;
+    if (peer->left || probe)
+        peer->failures++;
+    if (peer->failures > d->config.retries) {
+        lose(d, peer);
+        return;
+    }
+    if (peer->left) {
+        for (uint32_t s = peer->oldest; s != peer->next_sequence; s++) {
+            struct delivery_slot *slot = &peer->slot[s & (d->ring - 1)];
+            if (slot->packet && slot->state == SLOT_LEFT)
+                mark_lost(peer, slot, s);
+        }
+        make_due(d, peer);
+    } else if (probe) {
+        peer->probe = true;
+        make_due(d, peer);
+    }
+    set_timer(d, peer, now);
+}
+
+void delivery_tick(struct delivery *d, uint64_t now) {
+    for (struct timer *timer; (timer = timers_expired(&d->timers, now));) {
+        struct delivery_peer *peer =
+            (struct delivery_peer *)((char *)timer - offsetof(struct delivery_peer, timer));
+        if (peer->deadline <= now)
+            timeout(d, peer, now);
+        else if (peer->deadline != UINT64_MAX)
+            timers_set(&d->timers, timer, peer->deadline);
+    }
+}

@@ -1,0 +1,99 @@
+/* Reliable delivery between cards: packets go in at one side in order, come up at the other side
+ * once each, the first of a message before any other of it and messages in order; the other packets
+ * of a message in any order.
+ *
+ * Each direction between two cards is a stream of numbered packets. The receiver says what it has
+ * (everything below `ack`, and single ones by `sack`), with every packet that goes back or in a
+ * receipt. The sender keeps what is not acknowledged, at most a window; it repeats a packet when
+ * three that left later have arrived, and everything when nothing was heard for retry_time, doubled
+ * each time. After `retries` times the peer is given up: the owner is told, the stream ends, a new
+ * one may begin. A peer that begins a new stream has forgotten the old one, so that is the same.
+ *
+ * Who waits for a peer without having sent it anything (an answer, the rest of a message) says so
+ * by delivery_expect: then the peer is probed when it is silent, and given up when it stays so.
+ *
+ * Where the network is reliable there are no copies, acknowledgements or timers; where it is
+ * ordered too, nothing is ever held back. */
+#ifndef SPIN_NIC_DELIVERY_H
+#define SPIN_NIC_DELIVERY_H
+
+#include "nic/nic.h"
+#include "nic/timers.h"
+
+struct delivery_slot {
+    struct nic_packet *packet; /* NULL: acknowledged */
+    uint64_t transmission;     /* number of its last one, among all to this peer */
+    uint8_t state;
+};
+
+/* The owner's struct for a peer begins with it. */
+struct delivery_peer {
+    struct nic_address address;
+    bool reliable; /* the network, or ourselves */
+    /* Out. */
+    uint32_t stream, next_sequence, oldest; /* not acknowledged: [oldest, next_sequence) */
+    uint32_t next_message;
+    uint32_t lost, left, first_lost; /* slots in these states; none lost is older */
+    uint64_t transmissions, newest_arrived;
+    struct delivery_slot *slot; /* a window, by sequence */
+    /* In. */
+    bool heard, closed; /* a stream was seen; it is ignored until a newer one */
+    uint32_t in_stream, expected, in_message;
+    uint32_t ahead;    /* arrived, beyond one that has not */
+    uint64_t *arrived; /* bits, a window, by sequence */
+    struct nic_packet *held, **held_end;
+    /* Due: a receipt, a probe, or lost packets. */
+    bool receipt, probe, in_due;
+    struct delivery_peer *next_due;
+    /* Timers. */
+    uint32_t expectations, failures;
+    uint64_t deadline;  /* UINT64_MAX: none */
+    struct timer timer; /* not after it */
+};
+
+struct delivery;
+
+struct delivery_owner {
+    void *context;
+    uint32_t peer_bytes; /* of the owner's struct for a peer */
+    /* A packet of a message; its reference is the owner's. */
+    void (*up)(void *context, struct delivery_peer *peer, struct nic_packet *packet);
+    /* Something that was sent has arrived: there is room for more. */
+    void (*room)(void *context, struct delivery_peer *peer);
+    /* The peer is given up or has forgotten us: nothing of what was sent or begun is finished. */
+    void (*lost)(void *context, struct delivery_peer *peer);
+};
+
+int delivery_new(struct delivery **out, const struct nic_config *config, struct nic_counts *counts,
+                 const struct delivery_owner *owner, struct spin_error *err);
+void delivery_free(struct delivery *d);
+
+/* The peer with that address, made when it is asked for. It stays as long as the card. */
+struct delivery_peer *delivery_peer(struct delivery *d, struct nic_address address);
+/* The i-th peer in the order in which they were made; NULL past the last. */
+struct delivery_peer *delivery_peer_at(const struct delivery *d, uint32_t i);
+
+/* May another packet be sent? */
+bool delivery_room(const struct delivery *d, const struct delivery_peer *peer);
+/* Gives it source, target, stream, sequence and message number: in the order of sending. */
+void delivery_number(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet);
+/* It goes out now, in the same order. The caller's reference is for whoever sends it. Returns the
+ * number of the transmission, for delivery_left. */
+uint64_t delivery_departs(struct delivery *d, struct delivery_peer *peer,
+                          struct nic_packet *packet);
+/* What else has to go out: repeated packets, receipts, probes; NULL: nothing. */
+struct nic_packet *delivery_next(struct delivery *d, struct delivery_peer **peer,
+                                 uint64_t *transmission);
+/* A packet of either kind has left. */
+void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequence,
+                   uint64_t transmission, uint64_t now);
+
+void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t now);
+
+void delivery_expect(struct delivery *d, struct delivery_peer *peer, uint64_t now);
+void delivery_expect_less(struct delivery_peer *peer);
+
+uint64_t delivery_deadline(const struct delivery *d);
+void delivery_tick(struct delivery *d, uint64_t now);
+
+#endif

@@ -1,0 +1,229 @@
+/* The handlers of a message: header, then payload for each packet in any order, then completion. A
+ * message that matched an entry with handlers ends with its completion handler, whatever the others
+ * returned. docs/nic.md has the table of return codes. */
+#include <string.h>
+
+#include "nic/nic_private.h"
+
+/* As spin/handler.h numbers them; that file is for the card's compiler. */
+enum ending {
+    SUCCESS,
+    SUCCESS_PENDING,
+    PROCESS_DATA,
+    PROCESS_DATA_PENDING,
+    PROCEED,
+    PROCEED_PENDING,
+    DROP,
+    DROP_PENDING,
+    FAIL,
+    SEGV,
+};
+
+const struct portals_handlers *nic_handlers(struct nic *nic, const struct incoming *in) {
+    return in->delivery == PORTALS_NONE ? NULL
+                                        : portals_delivery(nic->portals, in->delivery)->handlers;
+}
+
+static void start(struct nic *nic, struct incoming *in, enum nic_handler_kind kind, uint32_t entry,
+                  struct nic_packet *packet, struct nic_task seen) {
+    const struct portals_delivery *d = portals_delivery(nic->portals, in->delivery);
+    struct task *task = need(records_take(&nic->tasks));
+    task->seen = seen;
+    task->seen.kind = (uint8_t)kind;
+    task->seen.entry = entry;
+    task->seen.message_id = in->record.index;
+    task->seen.handlers = d->handlers;
+    task->seen.message = &in->message;
+    task->seen.me_offset = d->offset;
+    task->message = in;
+    task->packet = packet;
+    in->pending++;
+    in->seen = true;
+    nic->running++;
+    nic->counts.tasks++;
+    nic_tell(nic, (struct nic_action){.kind = NIC_RUN, .task = &task->seen});
+}
+
+static bool context_left(const struct nic *nic) {
+    return !nic->config.contexts || nic->running < nic->config.contexts;
+}
+
+/* No context: the portal table entry takes nothing more. A message that no handler has seen is
+ * refused whole; of another one the rest is dropped. */
+static void exhausted(struct nic *nic, struct incoming *in) {
+    uint8_t fail = portals_exhausted(nic->portals, in->delivery);
+    nic->counts.flow_control++;
+    in->flow_control = true;
+    in->mode = MODE_DROP;
+    if (in->seen)
+        return;
+    in->refused = true;
+    in->fail = fail;
+}
+
+/* Bytes of [offset, offset + bytes) that the entry accepts. */
+static uint64_t accepted(const struct incoming *in, uint64_t offset, uint64_t bytes) {
+    uint64_t left = offset < in->mlength ? in->mlength - offset : 0;
+    return left < bytes ? left : bytes;
+}
+
+/* After the header handler, or where there is none. Gets and fetching atomics have an answer, which
+ * is the default action: payload handlers are not for them. */
+static void process_data(struct nic *nic, struct incoming *in) {
+    bool payload = in->message.kind == NIC_PUT || in->message.kind == NIC_ATOMIC;
+    in->mode = payload && nic_handlers(nic, in)->payload ? MODE_HANDLERS : MODE_DEFAULT;
+}
+
+void nic_handler_message(struct nic *nic, struct incoming *in, struct nic_packet *first) {
+    const struct portals_handlers *h = nic_handlers(nic, in);
+    if (!h->header) {
+        process_data(nic, in);
+        nic_receive_body(nic, in);
+        return;
+    }
+    if (!context_left(nic)) {
+        exhausted(nic, in);
+        nic_receive_body(nic, in);
+        return;
+    }
+    uint32_t user = h->user_hdr_bytes < first->bytes ? h->user_hdr_bytes : first->bytes;
+    struct nic_task seen = {.data = first->data, .bytes = user, .user_hdr_bytes = user};
+    nic_packet_keep(first);
+    start(nic, in, NIC_HEADER_HANDLER, h->header, first, seen);
+}
+
+void nic_handler_packet(struct nic *nic, struct incoming *in, struct nic_packet *packet) {
+    const struct portals_handlers *h = nic_handlers(nic, in);
+    uint64_t bytes = accepted(in, packet->offset, packet->bytes), skip = 0;
+    if (packet->offset < h->user_hdr_bytes)
+        skip = h->user_hdr_bytes - packet->offset;
+    if (bytes <= skip) {
+        nic_packet_release(packet);
+        return;
+    }
+    if (!context_left(nic)) {
+        exhausted(nic, in);
+        in->dropped += bytes;
+        nic_packet_release(packet);
+        return;
+    }
+    struct nic_task seen = {.data = packet->data + skip,
+                            .bytes = (uint32_t)(bytes - skip),
+                            .offset = packet->offset + skip};
+    start(nic, in, NIC_PAYLOAD_HANDLER, h->payload, packet, seen);
+}
+
+void nic_handler_completion(struct nic *nic, struct incoming *in) {
+    const struct portals_handlers *h = in->refused ? NULL : nic_handlers(nic, in);
+    if (!h || !h->completion) {
+        nic_receive_finish(nic, in);
+        return;
+    }
+    uint32_t dropped = in->dropped < INT32_MAX ? (uint32_t)in->dropped : INT32_MAX;
+    struct nic_task seen = {.dropped_bytes = dropped, .flow_control_triggered = in->flow_control};
+    start(nic, in, NIC_COMPLETION_HANDLER, h->completion, NULL, seen);
+}
+
+/* What a return code means. */
+
+static void failed(struct incoming *in, int32_t ending) {
+    if (!in->fail) /* the first error only */
+        in->fail = ending == SEGV ? PTL_NI_SEGV : PTL_NI_HANDLER_FAIL;
+}
+
+static void drop_message(struct incoming *in) {
+    in->mode = MODE_DROP;
+    in->dropped = in->mlength;
+}
+
+static void header_ended(struct nic *nic, struct incoming *in, int32_t ending) {
+    switch (ending) {
+    case PROCESS_DATA_PENDING:
+    case PROCEED_PENDING:
+    case DROP_PENDING:
+    case SUCCESS_PENDING:
+        in->pending_entry = true;
+    }
+    switch (ending) {
+    case SUCCESS: /* not among the paper's for this handler, but what it says */
+    case SUCCESS_PENDING:
+    case PROCESS_DATA:
+    case PROCESS_DATA_PENDING:
+        process_data(nic, in);
+        break;
+    case PROCEED:
+    case PROCEED_PENDING:
+        in->mode = MODE_DEFAULT;
+        break;
+    case DROP:
+    case DROP_PENDING:
+        drop_message(in);
+        break;
+    default:
+        failed(in, ending);
+        drop_message(in);
+    }
+    nic_receive_body(nic, in);
+}
+
+static void payload_ended(struct incoming *in, const struct task *task, int32_t ending) {
+    if (ending == DROP || ending == DROP_PENDING)
+        in->dropped += task->seen.bytes;
+    else if (ending != SUCCESS && ending != SUCCESS_PENDING)
+        failed(in, ending);
+}
+
+static void completion_ended(struct nic *nic, struct incoming *in, int32_t ending) {
+    in->pending_entry |= ending == SUCCESS_PENDING;
+    if (ending != SUCCESS && ending != SUCCESS_PENDING)
+        failed(in, ending);
+    nic_receive_finish(nic, in);
+}
+
+/* The handler has returned and none of its commands is under way. */
+void nic_handler_drained(struct nic *nic, struct task *task) {
+    struct incoming *in = task->message;
+    struct task ended = *task;
+    records_give(&nic->tasks, task);
+    in->pending--;
+    if (ended.seen.kind == NIC_PAYLOAD_HANDLER)
+        payload_ended(in, &ended, ended.ending);
+    if (ended.packet)
+        nic_packet_release(ended.packet);
+    if (ended.seen.kind == NIC_HEADER_HANDLER)
+        header_ended(nic, in, ended.ending);
+    else if (ended.seen.kind == NIC_COMPLETION_HANDLER)
+        completion_ended(nic, in, ended.ending);
+    else
+        nic_receive_check(nic, in);
+}
+
+static void leave_room_queue(struct nic *nic, struct task *task) {
+    struct task **at = &nic->room_queue;
+    while (*at && *at != task)
+        at = &(*at)->next_waiter;
+    if (*at)
+        *at = task->next_waiter;
+}
+
+void nic_handler_done(struct nic *nic, const struct nic_task *seen, int32_t ending, uint64_t now) {
+    struct task *task = nic_task_of(seen);
+    nic->now = now;
+    nic->running--;
+    task->ended = true;
+    task->blocked = false;
+    task->ending = ending;
+    if (task->in_room_queue)
+        leave_room_queue(nic, task);
+    if (task->get)
+        task->get->waiting = NULL; /* its data goes nowhere */
+    if (!task->commands)
+        nic_handler_drained(nic, task);
+}
+
+void nic_handler_resume(struct nic *nic, struct task *task) {
+    if (!task->blocked)
+        return;
+    task->blocked = false;
+    nic_tell(nic, (struct nic_action){.kind = NIC_RESUME, .task = &task->seen});
+}

@@ -1,0 +1,63 @@
+/* The pool of packets. A packet and its data are one allocation, made when more are in flight than
+ * ever before. */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "nic/nic.h"
+
+struct nic_pool {
+    uint32_t mtu_bytes;
+    uint64_t used;
+    struct nic_packet *free;
+};
+
+int nic_pool_new(struct nic_pool **out, uint32_t mtu_bytes, struct spin_error *err) {
+    struct nic_pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    pool->mtu_bytes = mtu_bytes;
+    *out = pool;
+    return 0;
+}
+
+void nic_pool_free(struct nic_pool *pool) {
+    while (pool && pool->free) {
+        struct nic_packet *packet = pool->free;
+        pool->free = packet->next;
+        free(packet);
+    }
+    free(pool);
+}
+
+uint64_t nic_pool_used(const struct nic_pool *pool) {
+    return pool->used;
+}
+
+uint32_t nic_pool_mtu(const struct nic_pool *pool) {
+    return pool->mtu_bytes;
+}
+
+struct nic_packet *nic_packet_new(struct nic_pool *pool) {
+    struct nic_packet *packet = pool->free;
+    if (packet)
+        pool->free = packet->next;
+    else if (!(packet = malloc(sizeof *packet + pool->mtu_bytes)))
+        return NULL;
+    pool->used++;
+    *packet = (struct nic_packet){
+        .references = 1, .data = (uint8_t *)(packet + 1), .pool = pool, .next = NULL};
+    return packet;
+}
+
+void nic_packet_keep(struct nic_packet *packet) {
+    packet->references++;
+}
+
+void nic_packet_release(struct nic_packet *packet) {
+    struct nic_pool *pool = packet->pool;
+    if (--packet->references)
+        return;
+    pool->used--;
+    packet->next = pool->free;
+    pool->free = packet;
+}
