@@ -1,0 +1,387 @@
+/* A process and its interfaces: handles, identity, limits, status. */
+#include "nic/portals_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define MOST_HPU_MEMORIES 4096
+
+void portals_config_default(struct portals_config *config, uint32_t mtu_bytes) {
+    struct spin_limits card;
+    spin_limits_default(&card);
+    *config = (struct portals_config){
+        .features = PTL_TARGET_BIND_INACCESSIBLE | PTL_COHERENT_ATOMICS,
+        .hpu_memory_bytes = card.handler_bytes,
+        .hpu_limits = {.max_user_hdr_size = 256,
+                       .max_payload_size = mtu_bytes,
+                       .max_handler_mem = card.state_bytes,
+                       .max_initial_state = card.state_bytes,
+                       .min_fragmentation_limit = 64},
+    };
+}
+
+int portals_new(struct portals **out, const struct portals_config *config,
+                const struct portals_owner *owner, struct spin_error *err) {
+    *out = NULL;
+    struct portals *p = calloc(1, sizeof *p);
+    if (!p)
+        return spin_fail(err, SPIN_ENOMEM, "no memory for a process of Portals");
+    p->config = *config;
+    p->owner = *owner;
+    if (config->image_limits)
+        p->image_limits = *config->image_limits;
+    else
+        spin_limits_default(&p->image_limits);
+    portals_pool_init(&p->deliveries, sizeof(struct delivery), UINT32_MAX);
+    portals_pool_init(&p->operations, sizeof(struct operation), UINT32_MAX);
+    *out = p;
+    return SPIN_OK;
+}
+
+struct nic_address portals_address(const struct portals *p) {
+    return p->config.address;
+}
+
+/* ---- Handles ----------------------------------------------------------------------------------
+ */
+
+/* Bits of a pool's index in a handle; the rest of the code is the generation. */
+static uint32_t index_bits(const struct portals_pool *pool) {
+    return pool->limit > 1 ? 32u - (uint32_t)__builtin_clz(pool->limit - 1) : 1;
+}
+
+/* What a handle says of the generation: never all ones, so that no handle is PTL_EQ_NONE. */
+static uint32_t short_generation(const struct portals_pool *pool, uint32_t generation) {
+    uint32_t most = HANDLE_CODE_MASK >> index_bits(pool);
+    return most ? generation % most : 0;
+}
+
+ptl_handle_any_t p4_handle_of(const struct portals_ni *ni, enum handle_kind kind,
+                              const struct portals_pool *pool, const void *object) {
+    const struct portals_slot *slot = object;
+    uint32_t code = slot->index | short_generation(pool, slot->generation) << index_bits(pool);
+    return (uint32_t)kind << 29 | ni->number << HANDLE_CODE_BITS | code;
+}
+
+static struct portals_pool *pool_of(struct portals_ni *ni, enum handle_kind kind) {
+    switch (kind) {
+    case HANDLE_EQ:
+        return &ni->eqs;
+    case HANDLE_CT:
+        return &ni->cts;
+    case HANDLE_MD:
+        return &ni->mds;
+    case HANDLE_LE:
+    case HANDLE_ME:
+        return &ni->entries;
+    case HANDLE_HPU:
+        return &ni->hpus;
+    default:
+        return NULL;
+    }
+}
+
+void *p4_object_of(struct portals *p, enum handle_kind kind, ptl_handle_any_t handle,
+                   struct portals_ni **ni_out) {
+    struct portals_ni *ni = p->ni[handle >> HANDLE_CODE_BITS & (PORTALS_INTERFACES - 1)];
+    if (handle >> 29 != (uint32_t)kind || !ni)
+        return NULL;
+    const struct portals_pool *pool = pool_of(ni, kind);
+    uint32_t code = handle & HANDLE_CODE_MASK, bits = index_bits(pool);
+    struct portals_slot *slot = portals_pool_find(pool, code & ((1u << bits) - 1));
+    if (!slot || short_generation(pool, slot->generation) != code >> bits)
+        return NULL;
+    if (ni_out)
+        *ni_out = ni;
+    return slot;
+}
+
+struct portals_ni *p4_ni_of(struct portals *p, ptl_handle_ni_t handle) {
+    uint32_t number = handle >> HANDLE_CODE_BITS;
+    return number < PORTALS_INTERFACES && !(handle & HANDLE_CODE_MASK) ? p->ni[number] : NULL;
+}
+
+int portals_ni_handle(struct portals *p, ptl_handle_any_t handle, ptl_handle_ni_t *out) {
+    struct portals_ni *ni = p4_ni_of(p, handle);
+    enum handle_kind kind = handle >> 29;
+    if (!ni && kind >= HANDLE_EQ && kind <= HANDLE_HPU && !p4_object_of(p, kind, handle, &ni))
+        ni = NULL;
+    if (!ni || !out)
+        return PTL_ARG_INVALID;
+    *out = ni->number << HANDLE_CODE_BITS;
+    return PTL_OK;
+}
+
+/* ---- Interfaces -------------------------------------------------------------------------------
+ */
+
+uint32_t p4_interface_number(unsigned options) {
+    return (options & PTL_NI_NO_MATCHING ? 1 : 0) + (options & PTL_NI_PHYSICAL ? 2 : 0);
+}
+
+static bool options_are_valid(unsigned options) {
+    unsigned matching = options & (PTL_NI_MATCHING | PTL_NI_NO_MATCHING);
+    unsigned addressing = options & (PTL_NI_LOGICAL | PTL_NI_PHYSICAL);
+    return !(options & ~(unsigned)PTL_NI_INIT_OPTIONS_MASK) &&
+           (matching == PTL_NI_MATCHING || matching == PTL_NI_NO_MATCHING) &&
+           (addressing == PTL_NI_LOGICAL || addressing == PTL_NI_PHYSICAL);
+}
+
+static struct portals_ni *ni_new(struct portals *p, unsigned options,
+                                 const ptl_ni_limits_t *desired) {
+    struct portals_ni *ni = calloc(1, sizeof *ni);
+    if (!ni)
+        return NULL;
+    ni->p = p;
+    ni->options = options;
+    ni->number = p4_interface_number(options);
+    ni->rank = PTL_RANK_ANY;
+    if (desired)
+        ni->limits = *desired;
+    else
+        portals_limits_default(&ni->limits, NULL, NULL);
+    portals_limits_clamp(&ni->limits);
+    ni->limits.features &= p->config.features;
+    const ptl_ni_limits_t *limits = &ni->limits;
+    portals_pool_init(&ni->eqs, sizeof(struct event_queue), (uint32_t)limits->max_eqs);
+    portals_pool_init(&ni->cts, sizeof(struct counter), (uint32_t)limits->max_cts);
+    portals_pool_init(&ni->mds, sizeof(struct descriptor), (uint32_t)limits->max_mds);
+    portals_pool_init(&ni->entries, sizeof(struct entry), (uint32_t)limits->max_entries);
+    portals_pool_init(&ni->headers, sizeof(struct header),
+                      (uint32_t)limits->max_unexpected_headers);
+    portals_pool_init(&ni->triggers, sizeof(struct trigger), (uint32_t)limits->max_triggered_ops);
+    portals_pool_init(&ni->hpus, sizeof(struct hpu_memory), MOST_HPU_MEMORIES);
+    ni->table = calloc((size_t)limits->max_pt_index + 1, sizeof(struct portals_pt *));
+    if (ni->table)
+        return ni;
+    free(ni);
+    return NULL;
+}
+
+/* Calls for each object in use. */
+static void each(struct portals_pool *pool, void (*with)(void *object)) {
+    for (uint32_t i = 0; i < pool->made; i++) {
+        struct portals_slot *slot = portals_pool_at(pool, i);
+        if (slot->used)
+            with(slot);
+    }
+}
+
+static void clear_eq(void *object) {
+    free(((struct event_queue *)object)->ring);
+}
+
+static void clear_md(void *object) {
+    p4_memory_clear(&((struct descriptor *)object)->memory);
+}
+
+static void clear_entry(void *object) {
+    struct entry *e = object;
+    p4_memory_clear(&e->memory);
+    p4_spin_entry_clear(e);
+}
+
+static void clear_ct(void *object) {
+    ((struct counter *)object)->ready = false;
+}
+
+/* Counters that are to be looked at, but belong to an interface that goes away. */
+static void forget_ready(struct portals *p, const struct portals_ni *ni) {
+    struct counter *next, *ct = p->ready_first;
+    p->ready_first = p->ready_last = NULL;
+    for (; ct; ct = next) {
+        next = ct->next_ready;
+        ct->next_ready = NULL;
+        if (ct->ni == ni)
+            continue;
+        if (p->ready_last)
+            p->ready_last->next_ready = ct;
+        else
+            p->ready_first = ct;
+        p->ready_last = ct;
+    }
+}
+
+static void ni_free(struct portals_ni *ni) {
+    struct portals *p = ni->p;
+    p4_delivery_forget(ni);
+    p4_operation_forget(ni);
+    forget_ready(p, ni);
+    each(&ni->entries, clear_entry);
+    each(&ni->eqs, clear_eq);
+    each(&ni->mds, clear_md);
+    each(&ni->cts, clear_ct);
+    p4_spin_ni_clear(ni);
+    struct portals_pool *pools[] = {&ni->eqs,     &ni->cts,      &ni->mds, &ni->entries,
+                                    &ni->headers, &ni->triggers, &ni->hpus};
+    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
+        portals_pool_clear(pools[i]);
+    for (int i = 0; i <= ni->limits.max_pt_index; i++)
+        free(ni->table[i]);
+    free(ni->table);
+    free(ni->entry_bucket);
+    free(ni->header_bucket);
+    free(ni->map);
+    p->ni[ni->number] = NULL;
+    free(ni);
+    p->owner.raised(p->owner.context);
+}
+
+int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, ptl_pid_t pid,
+                    const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual,
+                    ptl_handle_ni_t *handle) {
+    if ((iface != PTL_IFACE_DEFAULT && iface != 0) || !options_are_valid(options) || !handle ||
+        (pid != PTL_PID_ANY && pid >= PTL_PID_MAX))
+        return PTL_ARG_INVALID;
+    if (pid != PTL_PID_ANY && pid != p->config.address.pid) {
+        for (int i = 0; i < PORTALS_INTERFACES; i++)
+            if (p->ni[i]) /* messages know the process by the pid that it has */
+                return PTL_PID_IN_USE;
+        if (!p->owner.take_pid || !p->owner.take_pid(p->owner.context, pid))
+            return PTL_PID_IN_USE;
+        p->config.address.pid = pid;
+    }
+    struct portals_ni **ni = &p->ni[p4_interface_number(options)];
+    if (!*ni)
+        *ni = ni_new(p, options, desired);
+    if (!*ni)
+        return PTL_NO_SPACE;
+    (*ni)->references++;
+    if (actual)
+        *actual = (*ni)->limits;
+    *handle = (*ni)->number << HANDLE_CODE_BITS;
+    return PTL_OK;
+}
+
+int portals_ni_fini(struct portals *p, ptl_handle_ni_t handle) {
+    struct portals_ni *ni = p4_ni_of(p, handle);
+    if (!ni)
+        return PTL_ARG_INVALID;
+    if (--ni->references == 0)
+        ni_free(ni);
+    return PTL_OK;
+}
+
+int portals_init(struct portals *p) {
+    p->initialised++;
+    return PTL_OK;
+}
+
+static void close_all(struct portals *p) {
+    for (int i = 0; i < PORTALS_INTERFACES; i++)
+        if (p->ni[i])
+            ni_free(p->ni[i]);
+    while (p->images)
+        portals_image_unload(p, p->images);
+}
+
+void portals_fini(struct portals *p) {
+    if (p->initialised && --p->initialised == 0)
+        close_all(p);
+}
+
+bool portals_is_initialised(const struct portals *p) {
+    return p->initialised > 0;
+}
+
+void portals_free(struct portals *p) {
+    if (!p)
+        return;
+    close_all(p);
+    portals_pool_clear(&p->deliveries);
+    portals_pool_clear(&p->operations);
+    free(p);
+}
+
+/* ---- Status and identity ----------------------------------------------------------------------
+ */
+
+int portals_ni_status(struct portals *p, ptl_handle_ni_t handle, ptl_sr_index_t index,
+                      ptl_sr_value_t *status) {
+    const struct portals_ni *ni = p4_ni_of(p, handle);
+    if (!ni || !status || (unsigned)index >= PTL_SR_LAST)
+        return PTL_ARG_INVALID;
+    *status = ni->status[index];
+    return PTL_OK;
+}
+
+int portals_set_map(struct portals *p, ptl_handle_ni_t handle, ptl_size_t size,
+                    const ptl_process_t *map) {
+    struct portals_ni *ni = p4_ni_of(p, handle);
+    if (!ni || !(ni->options & PTL_NI_LOGICAL) || !size || !map || size >= PTL_RANK_ANY)
+        return PTL_ARG_INVALID;
+    if (ni->map)
+        return PTL_IGNORED;
+    ni->map = malloc(size * sizeof *map);
+    if (!ni->map)
+        return PTL_NO_SPACE;
+    memcpy(ni->map, map, size * sizeof *map);
+    ni->map_size = size;
+    for (uint64_t i = 0; i < size && ni->rank == PTL_RANK_ANY; i++)
+        if (map[i].phys.nid == p->config.address.nid && map[i].phys.pid == p->config.address.pid)
+            ni->rank = (uint32_t)i;
+    return PTL_OK;
+}
+
+int portals_get_map(struct portals *p, ptl_handle_ni_t handle, ptl_size_t size, ptl_process_t *map,
+                    ptl_size_t *actual) {
+    const struct portals_ni *ni = p4_ni_of(p, handle);
+    if (!ni || !(ni->options & PTL_NI_LOGICAL) || !ni->map || (size && !map) || (!size && !actual))
+        return PTL_ARG_INVALID;
+    if (size > ni->map_size)
+        size = ni->map_size;
+    if (size)
+        memcpy(map, ni->map, size * sizeof *map);
+    if (actual)
+        *actual = ni->map_size;
+    return PTL_OK;
+}
+
+int portals_get_uid(struct portals *p, ptl_handle_ni_t handle, ptl_uid_t *uid) {
+    if (!p4_ni_of(p, handle) || !uid)
+        return PTL_ARG_INVALID;
+    *uid = p->config.uid;
+    return PTL_OK;
+}
+
+int portals_get_phys_id(struct portals *p, ptl_handle_ni_t handle, ptl_process_t *id) {
+    if (!p4_ni_of(p, handle) || !id)
+        return PTL_ARG_INVALID;
+    id->phys.nid = p->config.address.nid;
+    id->phys.pid = p->config.address.pid;
+    return PTL_OK;
+}
+
+int portals_get_id(struct portals *p, ptl_handle_ni_t handle, ptl_process_t *id) {
+    const struct portals_ni *ni = p4_ni_of(p, handle);
+    if (!ni || !id)
+        return PTL_ARG_INVALID;
+    if (!(ni->options & PTL_NI_LOGICAL))
+        return portals_get_phys_id(p, handle, id);
+    if (ni->rank == PTL_RANK_ANY) /* no map yet, or one without this process */
+        return PTL_ARG_INVALID;
+    id->phys.pid = 0;
+    id->rank = ni->rank;
+    return PTL_OK;
+}
+
+int portals_bundle(struct portals *p, ptl_handle_ni_t handle, bool start) {
+    struct portals_ni *ni = p4_ni_of(p, handle);
+    if (!ni || (!start && !ni->bundles))
+        return PTL_ARG_INVALID;
+    ni->bundles += start ? 1 : -1;
+    return PTL_OK;
+}
+
+const char *portals_check(struct portals *p) {
+    for (int n = 0; n < PORTALS_INTERFACES; n++)
+        for (int i = 0; p->ni[n] && i <= p->ni[n]->limits.max_pt_index; i++) {
+            const char *what =
+                p->ni[n]->table[i] ? p4_match_check(p->ni[n], p->ni[n]->table[i]) : NULL;
+            if (what)
+                return what;
+        }
+    return NULL;
+}

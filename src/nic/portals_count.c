@@ -1,0 +1,94 @@
+/* Counting events. */
+#include "nic/portals_private.h"
+
+int portals_ct_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_handle_ct_t *out) {
+    struct portals_ni *ni = p4_ni_of(p, handle);
+    if (!ni || !out)
+        return PTL_ARG_INVALID;
+    struct counter *ct = portals_pool_take(&ni->cts);
+    if (!ct)
+        return PTL_NO_SPACE;
+    ct->ni = ni;
+    *out = p4_handle_of(ni, HANDLE_CT, &ni->cts, ct);
+    return PTL_OK;
+}
+
+int portals_ct_free(struct portals *p, ptl_handle_ct_t handle) {
+    struct portals_ni *ni;
+    struct counter *ct = p4_object_of(p, HANDLE_CT, handle, &ni);
+    if (!ct)
+        return PTL_ARG_INVALID;
+    p4_trigger_cancel_all(ni, ct);
+    portals_pool_give(&ni->cts, ct);
+    p->owner.raised(p->owner.context); /* whoever waits for it is interrupted */
+    return PTL_OK;
+}
+
+int portals_ct_cancel(struct portals *p, ptl_handle_ct_t handle) {
+    struct portals_ni *ni;
+    struct counter *ct = p4_object_of(p, HANDLE_CT, handle, &ni);
+    if (!ct)
+        return PTL_ARG_INVALID;
+    p4_trigger_cancel_all(ni, ct);
+    return PTL_OK;
+}
+
+int portals_ct_get(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t *event) {
+    const struct counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
+    if (!ct || !event)
+        return PTL_ARG_INVALID;
+    *event = ct->value;
+    return PTL_OK;
+}
+
+static void change(struct portals *p, struct counter *ct, ptl_ct_event_t value) {
+    ct->value = value;
+    p->owner.raised(p->owner.context);
+    p4_trigger_look(p, ct);
+}
+
+int portals_ct_set(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t value) {
+    struct counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
+    if (!ct)
+        return PTL_ARG_INVALID;
+    change(p, ct, value);
+    return PTL_OK;
+}
+
+int portals_ct_inc(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t increment) {
+    struct counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
+    if (!ct)
+        return PTL_ARG_INVALID;
+    change(p, ct,
+           (ptl_ct_event_t){ct->value.success + increment.success,
+                            ct->value.failure + increment.failure});
+    return PTL_OK;
+}
+
+void p4_count(struct portals *p, ptl_handle_ct_t handle, uint64_t success, uint64_t failure) {
+    if (handle != PTL_CT_NONE)
+        portals_ct_inc(p, handle, (ptl_ct_event_t){success, failure});
+}
+
+int portals_ct_poll(struct portals *p, const ptl_handle_ct_t *handles, const ptl_size_t *tests,
+                    unsigned size, ptl_ct_event_t *event, unsigned *which) {
+    struct portals_ni *first = NULL, *ni;
+    if (!handles || !tests || !size || !event || !which)
+        return PTL_ARG_INVALID;
+    for (unsigned i = 0; i < size; i++) {
+        if (!p4_object_of(p, HANDLE_CT, handles[i], &ni) || (first && ni != first))
+            return PTL_ARG_INVALID;
+        first = ni;
+    }
+    uint32_t start = first->turn++;
+    for (unsigned i = 0; i < size; i++) {
+        unsigned at = (start + i) % size;
+        const struct counter *ct = p4_object_of(p, HANDLE_CT, handles[at], NULL);
+        if (ct->value.success >= tests[at] || ct->value.failure) {
+            *event = ct->value;
+            *which = at;
+            return PTL_OK;
+        }
+    }
+    return PTL_CT_NONE_REACHED;
+}

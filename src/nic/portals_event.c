@@ -1,0 +1,137 @@
+/* Full events: rings. A queue that nobody empties loses its oldest events and says so
+ * (PTL_EQ_DROPPED), except where flow control has reserved places before it accepted a message. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "nic/portals_private.h"
+
+#define MOST_EVENTS (1u << 30)
+
+static bool resize(struct event_queue *q, uint32_t capacity) {
+    ptl_event_t *ring = calloc(capacity, sizeof *ring);
+    if (!ring)
+        return false;
+    for (uint32_t i = 0; i < q->used; i++)
+        ring[i] = q->ring[(q->first + i) % q->capacity];
+    free(q->ring);
+    q->ring = ring;
+    q->capacity = capacity;
+    q->first = 0;
+    return true;
+}
+
+int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t count,
+                     ptl_handle_eq_t *handle) {
+    struct portals_ni *ni = p4_ni_of(p, ni_handle);
+    if (!ni || !handle)
+        return PTL_ARG_INVALID;
+    if (count > MOST_EVENTS)
+        return PTL_NO_SPACE;
+    struct event_queue *q = portals_pool_take(&ni->eqs);
+    if (!q)
+        return PTL_NO_SPACE;
+    if (!resize(q, count ? (uint32_t)count : 1)) {
+        portals_pool_give(&ni->eqs, q);
+        return PTL_NO_SPACE;
+    }
+    *handle = p4_handle_of(ni, HANDLE_EQ, &ni->eqs, q);
+    return PTL_OK;
+}
+
+int portals_eq_free(struct portals *p, ptl_handle_eq_t handle) {
+    struct portals_ni *ni;
+    struct event_queue *q = p4_object_of(p, HANDLE_EQ, handle, &ni);
+    if (!q)
+        return PTL_ARG_INVALID;
+    free(q->ring);
+    portals_pool_give(&ni->eqs, q);
+    p->owner.raised(p->owner.context); /* whoever waits for it is interrupted */
+    return PTL_OK;
+}
+
+static int take(struct event_queue *q, ptl_event_t *event) {
+    if (!q->used)
+        return PTL_EQ_EMPTY;
+    *event = q->ring[q->first];
+    q->first = (q->first + 1) % q->capacity;
+    q->used--;
+    int code = q->dropped ? PTL_EQ_DROPPED : PTL_OK;
+    q->dropped = false;
+    return code;
+}
+
+int portals_eq_get(struct portals *p, ptl_handle_eq_t handle, ptl_event_t *event) {
+    struct event_queue *q = p4_object_of(p, HANDLE_EQ, handle, NULL);
+    return q && event ? take(q, event) : PTL_ARG_INVALID;
+}
+
+int portals_eq_poll(struct portals *p, const ptl_handle_eq_t *handles, unsigned count,
+                    ptl_event_t *event, unsigned *which) {
+    struct portals_ni *first = NULL, *ni;
+    if (!handles || !count || !event || !which)
+        return PTL_ARG_INVALID;
+    for (unsigned i = 0; i < count; i++) {
+        if (!p4_object_of(p, HANDLE_EQ, handles[i], &ni) || (first && ni != first))
+            return PTL_ARG_INVALID;
+        first = ni;
+    }
+    uint32_t start = first->turn++;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned at = (start + i) % count;
+        int code = take(p4_object_of(p, HANDLE_EQ, handles[at], NULL), event);
+        if (code != PTL_EQ_EMPTY) {
+            *which = at;
+            return code;
+        }
+    }
+    return PTL_EQ_EMPTY;
+}
+
+static void put(struct event_queue *q, const ptl_event_t *event) {
+    q->ring[(q->first + q->used) % q->capacity] = *event;
+    q->used++;
+}
+
+void p4_event_push(struct portals *p, ptl_handle_eq_t handle, const ptl_event_t *event) {
+    struct event_queue *q = p4_object_of(p, HANDLE_EQ, handle, NULL);
+    if (!q)
+        return;
+    if (q->used + q->reserved >= q->capacity) {
+        q->dropped = true;
+        if (!q->used) /* every place is reserved: the new one is lost */
+            return;
+        q->first = (q->first + 1) % q->capacity;
+        q->used--;
+    }
+    put(q, event);
+    p->owner.raised(p->owner.context);
+}
+
+void p4_event_push_reserved(struct portals *p, ptl_handle_eq_t handle, const ptl_event_t *event) {
+    p4_event_unreserve(p, handle, 1);
+    p4_event_push(p, handle, event);
+}
+
+bool p4_event_reserve(struct portals *p, ptl_handle_eq_t handle, uint32_t places) {
+    struct event_queue *q = p4_object_of(p, HANDLE_EQ, handle, NULL);
+    if (!q)
+        return true; /* freed by the program: nothing will be told */
+    if (q->capacity - q->used - q->reserved < places)
+        return false;
+    q->reserved += places;
+    return true;
+}
+
+bool p4_event_add_place(struct portals *p, ptl_handle_eq_t handle) {
+    struct event_queue *q = p4_object_of(p, HANDLE_EQ, handle, NULL);
+    if (!q || !resize(q, q->capacity + 1))
+        return false;
+    q->reserved++;
+    return true;
+}
+
+void p4_event_unreserve(struct portals *p, ptl_handle_eq_t handle, uint32_t places) {
+    struct event_queue *q = p4_object_of(p, HANDLE_EQ, handle, NULL);
+    if (q)
+        q->reserved -= q->reserved < places ? q->reserved : places;
+}

@@ -1,0 +1,343 @@
+/* Which entry a message meets, and which unexpected header an entry.
+ *
+ * A list is in order, and the first entry that matches takes the message. Entries that ignore the
+ * same match bits and the same parts of the source form a class; within a class an entry is found
+ * by a key made of all that it does not ignore. A message makes one look-up a class and takes the
+ * entry that came first: with programs using a handful of masks, a list of thousands costs as much
+ * as a short one. Entries beyond LIST_CLASSES classes stand in class LIST_CLASSES and are tried in
+ * order.
+ *
+ * Headers have no masks, so an entry without any is looked up by key, and any other walks them. */
+#include "nic/portals_private.h"
+
+#include <stdlib.h>
+
+#include "base/rng.h"
+
+/* Parts of the source that an entry ignores. */
+enum { IGNORE_NID = 1, IGNORE_PID = 2, IGNORE_ALL = 3 };
+
+static uint8_t ignored_id(const struct entry *e) {
+    if (e->ni->options & PTL_NI_LOGICAL)
+        return e->match_id.rank == PTL_RANK_ANY ? IGNORE_ALL : 0;
+    return (uint8_t)((e->match_id.phys.nid == PTL_NID_ANY ? IGNORE_NID : 0) |
+                     (e->match_id.phys.pid == PTL_PID_ANY ? IGNORE_PID : 0));
+}
+
+static bool same_source(const struct entry *e, struct nic_address source, uint32_t rank) {
+    if (e->ni->options & PTL_NI_LOGICAL)
+        return e->match_id.rank == PTL_RANK_ANY || e->match_id.rank == rank;
+    return (e->match_id.phys.nid == PTL_NID_ANY || e->match_id.phys.nid == source.nid) &&
+           (e->match_id.phys.pid == PTL_PID_ANY || e->match_id.phys.pid == source.pid);
+}
+
+uint64_t p4_entry_room(const struct entry *e, const struct nic_message *m, uint64_t *offset) {
+    *offset = e->options & PTL_ME_MANAGE_LOCAL ? e->local_offset : m->remote_offset;
+    return *offset < e->memory.length ? e->memory.length - *offset : 0;
+}
+
+static bool matches(const struct entry *e, const struct nic_message *m) {
+    uint64_t offset;
+    if (!e->is_matching)
+        return true;
+    return !((e->match_bits ^ m->match_bits) & ~e->ignore_bits) &&
+           same_source(e, m->source, m->source_rank) &&
+           (!(e->options & PTL_ME_NO_TRUNCATE) || p4_entry_room(e, m, &offset) >= m->length);
+}
+
+/* ---- The index --------------------------------------------------------------------------------
+ */
+
+static uint64_t mix(uint64_t a, uint64_t b) {
+    return rng_mix(a ^ rng_mix(b + 0x9e3779b97f4a7c15ull));
+}
+
+static uint64_t key_of(const struct portals_ni *ni, const struct portals_pt *pt, uint8_t list,
+                       const struct list_class *class, uint64_t bits, struct nic_address source,
+                       uint32_t rank) {
+    uint64_t key = mix((uint64_t)pt->index << 1 | list, bits & ~class->ignore_bits);
+    key = mix(key, class->ignore_bits + class->ignore_id);
+    if (ni->options & PTL_NI_LOGICAL)
+        return class->ignore_id ? key : mix(key, rank);
+    return mix(key, (uint64_t)(class->ignore_id & IGNORE_NID ? 0 : source.nid) << 32 |
+                        (class->ignore_id & IGNORE_PID ? 0 : source.pid));
+}
+
+/* Doubles a table and spreads its chains, which stay in order. False: no memory. */
+#define GROW(function, type)                                                                       \
+    static bool function(struct bucket **buckets, uint32_t *count) {                               \
+        uint32_t wider = *count ? *count * 2 : 16;                                                 \
+        struct bucket *table = calloc(wider, sizeof *table);                                       \
+        if (!table)                                                                                \
+            return false;                                                                          \
+        for (uint32_t i = 0; i < *count; i++)                                                      \
+            for (type *at = (*buckets)[i].first, *next; at; at = next) {                           \
+                next = at->chain_after;                                                            \
+                struct bucket *b = &table[at->key & (wider - 1)];                                  \
+                at->chain_before = b->last;                                                        \
+                at->chain_after = NULL;                                                            \
+                if (b->last)                                                                       \
+                    ((type *)b->last)->chain_after = at;                                           \
+                else                                                                               \
+                    b->first = at;                                                                 \
+                b->last = at;                                                                      \
+            }                                                                                      \
+        free(*buckets);                                                                            \
+        *buckets = table;                                                                          \
+        *count = wider;                                                                            \
+        return true;                                                                               \
+    }
+GROW(grow_entries, struct entry)
+GROW(grow_headers, struct header)
+
+/* ---- Entries ----------------------------------------------------------------------------------
+ */
+
+/* The class of an entry that joins the list. */
+static uint8_t join_class(struct list *list, const struct entry *e) {
+    uint8_t ignore_id = ignored_id(e), free_class = LIST_CLASSES;
+    for (uint8_t i = 0; i < LIST_CLASSES; i++) {
+        struct list_class *c = &list->class[i];
+        if (!c->entries) {
+            if (free_class == LIST_CLASSES)
+                free_class = i;
+        } else if (c->ignore_bits == e->ignore_bits && c->ignore_id == ignore_id) {
+            c->entries++;
+            return i;
+        }
+    }
+    if (free_class < LIST_CLASSES)
+        list->class[free_class] = (struct list_class){e->ignore_bits, ignore_id, 1};
+    else
+        list->others++;
+    return free_class;
+}
+
+/* Into its bucket, before all that came later. */
+static void index_entry(struct entry *e) {
+    struct portals_ni *ni = e->ni;
+    struct bucket *b = &ni->entry_bucket[e->key & (ni->entry_buckets - 1)];
+    struct entry *at = b->last;
+    while (at && at->order > e->order)
+        at = at->chain_before;
+    e->chain_before = at;
+    e->chain_after = at ? at->chain_after : b->first;
+    if (e->chain_after)
+        e->chain_after->chain_before = e;
+    else
+        b->last = e;
+    if (at)
+        at->chain_after = e;
+    else
+        b->first = e;
+}
+
+static void place(struct entry *e, struct entry *at) {
+    struct list *list = &e->pt->list[e->list];
+    e->before = at;
+    e->after = at ? at->after : list->first;
+    if (e->after)
+        e->after->before = e;
+    else
+        list->last = e;
+    if (at)
+        at->after = e;
+    else
+        list->first = e;
+    list->length++;
+    e->linked = true;
+    if (!e->is_matching)
+        return;
+    e->class = join_class(list, e);
+    if (e->class == LIST_CLASSES)
+        return;
+    struct nic_address source = {e->match_id.phys.nid, e->match_id.phys.pid};
+    e->key = key_of(e->ni, e->pt, e->list, &list->class[e->class], e -> match_bits, source,
+                    e -> match_id.rank);
+    index_entry(e);
+}
+
+bool p4_match_insert(struct entry *e) {
+    struct portals_ni *ni = e->ni;
+    if (e->is_matching && ni->entries.used > ni->entry_buckets &&
+        !grow_entries(&ni->entry_bucket, &ni->entry_buckets) && !ni->entry_buckets)
+        return false;
+    e->order = ni->next_order++;
+    place(e, e->pt->list[e->list].last);
+    return true;
+}
+
+void p4_match_reinsert(struct entry *e) {
+    struct entry *at = e->pt->list[e->list].last;
+    while (at && at->order > e->order)
+        at = at->before;
+    place(e, at);
+}
+
+static void unindex_entry(struct entry *e) {
+    struct bucket *b = &e->ni->entry_bucket[e->key & (e->ni->entry_buckets - 1)];
+    if (e->chain_before)
+        e->chain_before->chain_after = e->chain_after;
+    else
+        b->first = e->chain_after;
+    if (e->chain_after)
+        e->chain_after->chain_before = e->chain_before;
+    else
+        b->last = e->chain_before;
+}
+
+void p4_match_remove(struct entry *e) {
+    struct list *list = &e->pt->list[e->list];
+    if (e->before)
+        e->before->after = e->after;
+    else
+        list->first = e->after;
+    if (e->after)
+        e->after->before = e->before;
+    else
+        list->last = e->before;
+    list->length--;
+    e->linked = false;
+    if (!e->is_matching)
+        return;
+    if (e->class == LIST_CLASSES) {
+        list->others--;
+    } else {
+        list->class[e->class].entries--;
+        unindex_entry(e);
+    }
+}
+
+/* The first of a class. */
+static struct entry *match_class(const struct portals_ni *ni, const struct portals_pt *pt,
+                                 uint8_t list, uint8_t class, const struct nic_message *m) {
+    uint64_t key = key_of(ni, pt, list, &pt->list[list].class[class], m -> match_bits, m -> source,
+                          m -> source_rank);
+    struct entry *e = ni->entry_bucket[key & (ni->entry_buckets - 1)].first;
+    for (; e; e = e->chain_after)
+        if (e->key == key && e->pt == pt && e->list == list && e->class == class && matches(e, m))
+            return e;
+    return NULL;
+}
+
+struct entry *p4_match_message(struct portals_ni *ni, struct portals_pt *pt, uint8_t number,
+                               const struct nic_message *m) {
+    const struct list *list = &pt->list[number];
+    struct entry *best = NULL;
+    if (!(ni->options & PTL_NI_MATCHING))
+        return list->first;
+    for (uint8_t i = 0; i < LIST_CLASSES; i++) {
+        struct entry *e = list->class[i].entries ? match_class(ni, pt, number, i, m) : NULL;
+        if (e && (!best || e->order < best->order))
+            best = e;
+    }
+    if (list->others)
+        for (struct entry *e = list->first; e && e != best; e = e->after)
+            if (e->class == LIST_CLASSES && matches(e, m))
+                return e;
+    return best;
+}
+
+/* ---- Headers ----------------------------------------------------------------------------------
+ */
+
+static uint64_t header_key(const struct portals_pt *pt, uint64_t bits) {
+    return mix(pt->index, bits);
+}
+
+bool p4_header_insert(struct portals_ni *ni, struct portals_pt *pt, struct header *h) {
+    if (ni->headers.used > ni->header_buckets &&
+        !grow_headers(&ni->header_bucket, &ni->header_buckets) && !ni->header_buckets)
+        return false;
+    h->before = pt->last;
+    if (pt->last)
+        pt->last->after = h;
+    else
+        pt->first = h;
+    pt->last = h;
+    h->key = header_key(pt, h->event.match_bits);
+    struct bucket *b = &ni->header_bucket[h->key & (ni->header_buckets - 1)];
+    h->chain_before = b->last;
+    if (b->last)
+        ((struct header *)b->last)->chain_after = h;
+    else
+        b->first = h;
+    b->last = h;
+    h->listed = true;
+    return true;
+}
+
+void p4_header_remove(struct portals_ni *ni, struct portals_pt *pt, struct header *h) {
+    struct bucket *b = &ni->header_bucket[h->key & (ni->header_buckets - 1)];
+    if (h->before)
+        h->before->after = h->after;
+    else
+        pt->first = h->after;
+    if (h->after)
+        h->after->before = h->before;
+    else
+        pt->last = h->before;
+    if (h->chain_before)
+        h->chain_before->chain_after = h->chain_after;
+    else
+        b->first = h->chain_after;
+    if (h->chain_after)
+        h->chain_after->chain_before = h->chain_before;
+    else
+        b->last = h->chain_before;
+    h->listed = false;
+}
+
+static bool header_matches(const struct entry *e, const struct header *h) {
+    struct nic_message m = {.match_bits = h->event.match_bits,
+                            .source = h->source,
+                            .source_rank = h->source_rank,
+                            .length = h->length,
+                            .remote_offset = h->event.remote_offset};
+    return matches(e, &m);
+}
+
+struct header *p4_header_find(const struct entry *e, const struct header *after) {
+    const struct portals_ni *ni = e->ni;
+    struct header *h;
+    if (!e->is_matching || e->ignore_bits || !ni->header_buckets) {
+        for (h = after ? after->after : e->pt->first; h; h = h->after)
+            if (header_matches(e, h))
+                return h;
+        return NULL;
+    }
+    uint64_t key = header_key(e->pt, e->match_bits);
+    h = after ? after->chain_after : ni->header_bucket[key & (ni->header_buckets - 1)].first;
+    for (; h; h = h->chain_after)
+        if (h->key == key && h->event.pt_index == e->pt->index && header_matches(e, h))
+            return h;
+    return NULL;
+}
+
+const char *p4_match_check(const struct portals_ni *ni, const struct portals_pt *pt) {
+    for (uint8_t l = 0; l < 2; l++) {
+        const struct list *list = &pt->list[l];
+        uint32_t length = 0, others = 0, classed = 0;
+        const struct entry *before = NULL;
+        for (const struct entry *e = list->first; e; before = e, e = e->after) {
+            if (e->before != before || !e->linked || e->pt != pt || e->list != l)
+                return "an entry's links are wrong";
+            if (before && before->order >= e->order)
+                return "a list is out of order";
+            if (e->expired)
+                return "an expired entry is linked";
+            length++;
+            others += e->is_matching && e->class == LIST_CLASSES;
+        }
+        for (int i = 0; i < LIST_CLASSES; i++)
+            classed += list->class[i].entries;
+        if (length != list->length || others != list->others || list->last != before)
+            return "a list's length is wrong";
+        if (ni->options & PTL_NI_MATCHING && classed + others != length)
+            return "a list's classes do not add up";
+    }
+    for (const struct header *h = pt->first, *before = NULL; h; before = h, h = h->after)
+        if (h->before != before || !h->listed || h->entry->pt != pt || !h->entry->headers)
+            return "an unexpected header is wrong";
+    return NULL;
+}

@@ -1,0 +1,361 @@
+/* The parts of Portals, for portals_*.c alone.
+ *
+ * Ownership: a process has up to four interfaces; an interface owns its objects, each kind in a
+ * pool of the size of its limit. Objects name each other by handle where the program may free one
+ * of them at any time (event queues, counters), and by pointer where a count keeps them (an entry
+ * stays while deliveries, unexpected headers or operations need it). Deliveries and operations
+ * belong to the process, so that the card's numbers stay valid when an interface is closed under
+ * them.
+ *
+ * Functions that files here share begin with p4_.
+ *
+ * An entry's life: linked -> (a message takes it: expired) -> out of its list; when the last
+ * communication event is out: AUTO_UNLINK; overflow entries: when the last header is gone:
+ * AUTO_FREE. */
+#ifndef SPIN_NIC_PORTALS_PRIVATE_H
+#define SPIN_NIC_PORTALS_PRIVATE_H
+
+#include "nic/portals.h"
+#include "nic/portals_pool.h"
+
+#define PORTALS_INTERFACES 4
+
+/* A handle: 3 bits of kind, 2 of interface, 27 of index and generation. PTL_EQ_NONE, PTL_CT_NONE
+ * and PTL_INVALID_HANDLE have a kind and code that no object gets. */
+enum handle_kind {
+    HANDLE_NI = 0,
+    HANDLE_EQ = 1,
+    HANDLE_CT = 2,
+    HANDLE_MD = 3,
+    HANDLE_LE = 4,
+    HANDLE_ME = 5,
+    HANDLE_HPU = 6,
+};
+#define HANDLE_CODE_BITS 27
+#define HANDLE_CODE_MASK ((1u << HANDLE_CODE_BITS) - 1)
+
+/* Memory of a program: one piece, or several. */
+struct piece {
+    uint8_t *base;
+    uint64_t from; /* bytes before it */
+};
+struct memory {
+    uint8_t *start;
+    uint64_t length;
+    struct piece *piece; /* NULL: one */
+    uint32_t pieces;
+};
+
+struct event_queue {
+    struct portals_slot slot;
+    ptl_event_t *ring;
+    /* `reserved`: places kept for events that must not be lost; used + reserved <= capacity. */
+    uint32_t capacity, first, used, reserved;
+    bool dropped; /* since the last one that was taken */
+};
+
+struct trigger;
+struct counter {
+    struct portals_slot slot;
+    struct portals_ni *ni;
+    ptl_ct_event_t value;
+    struct trigger *first, *last; /* by threshold, then as they came */
+    bool ready;                   /* in the list of those to look at */
+    struct counter *next_ready;
+};
+
+struct descriptor {
+    struct portals_slot slot;
+    struct portals_ni *ni;
+    struct memory memory;
+    unsigned options;
+    ptl_handle_eq_t eq;
+    ptl_handle_ct_t ct;
+    uint32_t operations; /* in progress */
+};
+
+struct hpu_memory {
+    struct portals_slot slot;
+    struct portals_ni *ni;
+    uint8_t *bytes;
+    uint64_t length;
+    uint32_t entries; /* that name it */
+};
+
+struct ptl_handler {
+    struct ptl_image *image;
+    uint32_t entry;
+};
+struct ptl_image {
+    struct ptl_image *next;
+    struct portals *p;
+    struct spin_image *image;
+    uint32_t entries;            /* of lists, that name a handler of it */
+    struct ptl_handler *handler; /* one for each function of the image */
+};
+
+struct portals_pt;
+struct header;
+
+/* A list entry, matching or not. */
+struct entry {
+    struct portals_slot slot;
+    struct portals_ni *ni;
+    struct portals_pt *pt;
+    struct memory memory;
+    void *user_ptr;
+    ptl_handle_ct_t ct;
+    uint32_t uid;
+    unsigned options;
+    ptl_process_t match_id;
+    uint64_t match_bits, ignore_bits;
+    uint64_t min_free, local_offset;
+    uint8_t list;
+    bool is_matching;
+    bool linked;       /* in its list */
+    bool expired;      /* unlinked by a message */
+    bool told;         /* of which AUTO_UNLINK told */
+    bool silent;       /* unlinked by a trigger while busy: no events */
+    bool waiting;      /* for its trigger */
+    bool searches;     /* stands for a search that found a message still arriving */
+    uint32_t busy;     /* deliveries, operations and events to come that need it */
+    uint32_t headers;  /* unexpected, that lie in its memory */
+    uint32_t reserved; /* places in the queue for its last events */
+    /* Its place: in the list by order, and in a bucket of the index. */
+    uint64_t order;
+    struct entry *before, *after;
+    uint8_t class;
+    struct entry *chain_before, *chain_after;
+    uint64_t key;
+    /* P4sPIN. */
+    struct portals_handlers handlers;
+    struct memory handler_memory;
+    struct hpu_memory *hpu;
+    struct ptl_image *image;
+};
+
+/* Entries that ignore the same bits and the same parts of the source are a class: such a class
+ * needs one look-up for a message, however many entries it has. More classes than this are searched
+ * in order. */
+#define LIST_CLASSES 8
+struct list_class {
+    uint64_t ignore_bits;
+    uint8_t ignore_id;
+    uint32_t entries;
+};
+
+struct list {
+    struct entry *first, *last;
+    uint32_t length, others; /* others: in no class */
+    struct list_class class[LIST_CLASSES];
+};
+
+/* The header of a message in an overflow entry that nobody has asked for yet. */
+struct header {
+    struct portals_slot slot;
+    ptl_event_t event; /* as it will be told; type is that of the overflow event */
+    uint64_t length;
+    struct nic_address source;
+    uint32_t source_rank;
+    struct entry *entry;   /* in whose memory it lies */
+    struct entry *claimer; /* taken by, while it is still arriving */
+    bool arrived, listed;
+    struct header *before, *after;
+    struct header *chain_before, *chain_after;
+    uint64_t key;
+};
+
+struct portals_pt {
+    uint32_t index;
+    unsigned options;
+    ptl_handle_eq_t eq;
+    bool enabled;
+    bool reserves;       /* a place in the queue for PT_DISABLED */
+    uint32_t deliveries; /* in progress */
+    uint32_t entries;    /* alive */
+    struct list list[2]; /* PTL_PRIORITY_LIST, PTL_OVERFLOW_LIST */
+    struct header *first, *last;
+};
+
+/* An index by key; each bucket in the order of entry. */
+struct bucket {
+    void *first, *last;
+};
+
+struct portals_ni {
+    struct portals *p;
+    uint32_t number, options, references;
+    ptl_ni_limits_t limits;
+    int status[PTL_SR_LAST];
+    ptl_process_t *map;
+    uint64_t map_size;
+    uint32_t rank;
+    uint32_t bundles;
+    uint32_t turn; /* of polls */
+    struct portals_pool eqs, cts, mds, entries, headers, triggers, hpus;
+    struct portals_pt **table; /* limits.max_pt_index + 1 */
+    struct bucket *entry_bucket, *header_bucket;
+    uint32_t entry_buckets, header_buckets; /* powers of two, or 0 */
+    uint64_t next_order;
+};
+
+struct trigger {
+    struct portals_slot slot;
+    struct portals_request request;
+    struct entry *entry; /* to append */
+    uint64_t threshold;
+    struct trigger *before, *after;
+};
+
+struct delivery {
+    struct portals_slot slot;
+    struct portals_delivery told;
+    struct nic_message message;
+    struct portals_ni *ni; /* NULL: refused, or closed */
+    struct entry *entry;
+    struct header *header;
+    bool reserved; /* a place in the queue for its event */
+    bool expires;  /* it took its entry out of the list */
+    bool replied;
+};
+
+/* Where the events of an operation go. */
+struct sink {
+    ptl_handle_eq_t eq;
+    ptl_handle_ct_t ct;
+    unsigned options; /* PTL_MD_EVENT_* */
+};
+
+#define OPERATION_COPY_BYTES 64
+struct operation {
+    struct portals_slot slot;
+    struct portals_ni *ni; /* NULL: closed */
+    uint8_t kind;          /* enum nic_message_kind */
+    uint8_t ack_req;
+    bool sent;
+    struct descriptor *md, *get_md;
+    struct entry *entry; /* of the handler that gave the command */
+    uint8_t *card;       /* its memory on the card */
+    uint64_t source_offset, get_offset, length;
+    struct nic_address target;
+    void *user_ptr;
+    struct sink out, in; /* of send and acknowledgement; of reply */
+    uint8_t *copy;       /* of volatile data; NULL: none */
+    uint8_t small_copy[OPERATION_COPY_BYTES];
+};
+
+struct portals {
+    struct portals_config config;
+    struct spin_limits image_limits;
+    struct portals_owner owner;
+    uint32_t initialised;
+    struct portals_ni *ni[PORTALS_INTERFACES];
+    struct portals_pool deliveries, operations;
+    uint64_t hpu_used;
+    struct ptl_image *images;
+    struct spin_error image_error;
+    struct counter *ready_first, *ready_last; /* whose triggers may fire */
+    uint32_t held;                            /* they wait until a call has done its work */
+};
+
+/* portals.c */
+uint32_t p4_interface_number(unsigned options);
+ptl_handle_any_t p4_handle_of(const struct portals_ni *ni, enum handle_kind kind,
+                              const struct portals_pool *pool, const void *object);
+struct portals_ni *p4_ni_of(struct portals *p, ptl_handle_ni_t handle);
+/* The object of a handle, and its interface (may be NULL); NULL: there is none. */
+void *p4_object_of(struct portals *p, enum handle_kind kind, ptl_handle_any_t handle,
+                   struct portals_ni **ni);
+
+/* portals_memory.c */
+int p4_memory_set(struct memory *m, void *start, ptl_size_t length, bool is_iovec,
+                  const struct portals_ni *ni);
+void p4_memory_clear(struct memory *m);
+uint32_t p4_memory_segments(const struct memory *m, uint64_t offset, uint64_t length,
+                            struct nic_segment *segments, uint32_t room);
+void *p4_memory_address(const struct memory *m, uint64_t offset);
+
+/* portals_event.c */
+void p4_event_push(struct portals *p, ptl_handle_eq_t eq, const ptl_event_t *event);
+/* Into a place that was reserved. */
+void p4_event_push_reserved(struct portals *p, ptl_handle_eq_t eq, const ptl_event_t *event);
+bool p4_event_reserve(struct portals *p, ptl_handle_eq_t eq, uint32_t places);
+bool p4_event_add_place(struct portals *p, ptl_handle_eq_t eq); /* one more, reserved */
+void p4_event_unreserve(struct portals *p, ptl_handle_eq_t eq, uint32_t places);
+
+/* portals_count.c */
+void p4_count(struct portals *p, ptl_handle_ct_t ct, uint64_t success, uint64_t failure);
+
+/* portals_trigger.c: between hold and release counters may change, but nothing fires. */
+void p4_trigger_hold(struct portals *p);
+void p4_trigger_release(struct portals *p);
+void p4_trigger_look(struct portals *p, struct counter *ct);
+void p4_trigger_cancel_all(struct portals_ni *ni, struct counter *ct);
+int p4_trigger_append(struct portals *p, struct entry *e, ptl_handle_ct_t ct, ptl_size_t threshold);
+
+/* portals_table.c */
+struct portals_pt *p4_table_entry(const struct portals_ni *ni, ptl_pt_index_t index);
+/* Flow control, if the entry has it: no more messages, and PT_DISABLED unless `quiet`. Returns why
+ * the message is refused. */
+uint8_t p4_table_exhausted(struct portals_ni *ni, struct portals_pt *pt, bool quiet);
+
+/* portals_match.c */
+bool p4_match_insert(struct entry *e);   /* at the end of its list; false: no memory */
+void p4_match_reinsert(struct entry *e); /* where it was */
+void p4_match_remove(struct entry *e);
+struct entry *p4_match_message(struct portals_ni *ni, struct portals_pt *pt, uint8_t list,
+                               const struct nic_message *m);
+uint64_t p4_entry_room(const struct entry *e, const struct nic_message *m, uint64_t *offset);
+bool p4_header_insert(struct portals_ni *ni, struct portals_pt *pt, struct header *h);
+void p4_header_remove(struct portals_ni *ni, struct portals_pt *pt, struct header *h);
+/* The first after `after` (NULL: from the beginning) that the entry matches. */
+struct header *p4_header_find(const struct entry *e, const struct header *after);
+const char *p4_match_check(const struct portals_ni *ni, const struct portals_pt *pt);
+
+/* portals_list.c */
+void p4_entry_release(struct entry *e); /* one less is busy with it */
+void p4_entry_settle(struct entry *e);  /* events of its end, when they are due */
+void p4_entry_discard(struct entry *e); /* its memory and its place in the pool */
+/* Takes unexpected headers, then into its list. Not PTL_OK: it is as it was. */
+int p4_entry_link(struct entry *e);
+void p4_entry_link_failed(struct entry *e); /* where nobody can be told but by an event */
+int p4_entry_unlink(struct entry *e);
+void p4_entry_count(struct entry *e, unsigned option, uint64_t bytes, uint8_t fail);
+bool p4_entry_wants(const struct entry *e, unsigned disable, uint8_t fail);
+/* Its message is complete: tells whoever has claimed it. */
+void p4_header_arrived(struct header *h, uint64_t mlength, uint8_t fail);
+void p4_header_drop(struct header *h);
+
+/* portals_initiator.c */
+int p4_request_check(struct portals *p, const struct portals_request *request,
+                     struct portals_ni **ni);
+int p4_request_start(struct portals *p, const struct portals_request *request, bool by_trigger);
+void p4_operation_forget(struct portals_ni *ni);
+
+/* portals_target.c */
+void p4_delivery_forget(struct portals_ni *ni);
+
+/* portals_atomic.c */
+bool p4_atomic_is_valid(uint8_t operation, uint8_t datatype);
+/* target := target op data, item by item; swaps use `operand`. Nothing need be aligned. */
+void p4_atomic_apply(uint8_t operation, uint8_t datatype, uint8_t *target, const uint8_t *data,
+                     const uint8_t *operand, uint64_t bytes);
+
+/* portals_spin.c */
+int p4_spin_entry_set(struct entry *e, const ptl_me_t *me);
+void p4_spin_entry_clear(struct entry *e);
+void p4_spin_ni_clear(struct portals_ni *ni);
+
+static inline ptl_process_t p4_initiator_id(const struct portals_ni *ni, struct nic_address source,
+                                            uint32_t rank) {
+    ptl_process_t id;
+    id.phys.nid = source.nid;
+    id.phys.pid = source.pid;
+    if (ni->options & PTL_NI_LOGICAL) {
+        id.phys.pid = 0;
+        id.rank = rank;
+    }
+    return id;
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* The portal table: its entries, and flow control.
+ *
+ * An entry with flow control never loses an event or a message silently. What a message may raise
+ * is reserved in the queue before the message is accepted, and one more place is kept for
+ * PT_DISABLED itself; a message for which something is missing disables the entry and is refused,
+ * and so is every later one until the program enables it again. */
+#include "nic/portals_private.h"
+
+#include <stdlib.h>
+
+struct portals_pt *p4_table_entry(const struct portals_ni *ni, ptl_pt_index_t index) {
+    return index <= (uint32_t)ni->limits.max_pt_index ? ni->table[index] : NULL;
+}
+
+/* A free index as wanted, or why there is none. */
+static int choose(const struct portals_ni *ni, ptl_pt_index_t wanted, uint32_t *index) {
+    uint32_t last = (uint32_t)ni->limits.max_pt_index;
+    if (wanted != PTL_PT_ANY) {
+        *index = wanted;
+        return wanted > last ? PTL_ARG_INVALID : ni->table[wanted] ? PTL_PT_IN_USE : PTL_OK;
+    }
+    for (*index = 0; *index <= last; ++*index)
+        if (!ni->table[*index])
+            return PTL_OK;
+    return PTL_PT_FULL;
+}
+
+int portals_pt_alloc(struct portals *p, ptl_handle_ni_t handle, unsigned options,
+                     ptl_handle_eq_t eq, ptl_pt_index_t wanted, ptl_pt_index_t *out) {
+    struct portals_ni *ni = p4_ni_of(p, handle), *eq_ni = ni;
+    if (!ni || !out || options & ~(unsigned)PTL_PT_ALLOC_OPTIONS_MASK)
+        return PTL_ARG_INVALID;
+    if (eq == PTL_EQ_NONE && options & PTL_PT_FLOWCTRL)
+        return PTL_PT_EQ_NEEDED;
+    if (eq != PTL_EQ_NONE && (!p4_object_of(p, HANDLE_EQ, eq, &eq_ni) || eq_ni != ni))
+        return PTL_ARG_INVALID;
+    uint32_t index;
+    int code = choose(ni, wanted, &index);
+    if (code)
+        return code;
+    struct portals_pt *pt = calloc(1, sizeof *pt);
+    if (!pt)
+        return PTL_NO_SPACE;
+    pt->reserves = options & PTL_PT_FLOWCTRL;
+    if (pt->reserves && !p4_event_add_place(p, eq)) {
+        free(pt);
+        return PTL_NO_SPACE;
+    }
+    pt->index = index;
+    pt->options = options;
+    pt->eq = eq;
+    pt->enabled = true;
+    ni->table[index] = pt;
+    *out = index;
+    return PTL_OK;
+}
+
+int portals_pt_free(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t index) {
+    struct portals_ni *ni = p4_ni_of(p, handle);
+    struct portals_pt *pt = ni ? p4_table_entry(ni, index) : NULL;
+    if (!pt)
+        return PTL_ARG_INVALID;
+    if (pt->entries || pt->deliveries)
+        return PTL_IN_USE;
+    if (pt->reserves)
+        p4_event_unreserve(p, pt->eq, 1);
+    ni->table[index] = NULL;
+    free(pt);
+    return PTL_OK;
+}
+
+int portals_pt_disable(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t index) {
+    struct portals_ni *ni = p4_ni_of(p, handle);
+    struct portals_pt *pt = ni ? p4_table_entry(ni, index) : NULL;
+    if (!pt)
+        return PTL_ARG_INVALID;
+    pt->enabled = false;
+    return pt->deliveries ? PTL_IN_USE : PTL_OK;
+}
+
+int portals_pt_enable(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t index) {
+    struct portals_ni *ni = p4_ni_of(p, handle);
+    struct portals_pt *pt = ni ? p4_table_entry(ni, index) : NULL;
+    if (!pt)
+        return PTL_ARG_INVALID;
+    if (pt->options & PTL_PT_FLOWCTRL && !pt->reserves)
+        pt->reserves = p4_event_reserve(p, pt->eq, 1) || p4_event_add_place(p, pt->eq);
+    pt->enabled = true;
+    return PTL_OK;
+}
+
+uint8_t p4_table_exhausted(struct portals_ni *ni, struct portals_pt *pt, bool quiet) {
+    if (!(pt->options & PTL_PT_FLOWCTRL))
+        return PTL_NI_DROPPED;
+    pt->enabled = false;
+    if (!quiet && pt->reserves) {
+        ptl_event_t event = {.type = PTL_EVENT_PT_DISABLED,
+                             .pt_index = pt->index,
+                             .ni_fail_type = PTL_NI_PT_DISABLED};
+        pt->reserves = false;
+        p4_event_push_reserved(ni->p, pt->eq, &event);
+    }
+    return PTL_NI_PT_DISABLED;
+}

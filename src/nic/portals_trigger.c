@@ -1,0 +1,161 @@
+/* Triggered operations: a counter has those that wait for it, by threshold, then as they came. One
+ * that fires may change other counters, so counters whose turn it is stand in a list instead of
+ * calling each other: a chain of any length needs no stack. */
+#include "nic/portals_private.h"
+
+static void remove_trigger(struct portals_ni *ni, struct counter *ct, struct trigger *t) {
+    if (t->before)
+        t->before->after = t->after;
+    else
+        ct->first = t->after;
+    if (t->after)
+        t->after->before = t->before;
+    else
+        ct->last = t->before;
+    portals_pool_give(&ni->triggers, t);
+}
+
+/* Thresholds mostly come in rising order: from the end. */
+static void insert_trigger(struct counter *ct, struct trigger *t) {
+    struct trigger *at = ct->last;
+    while (at && at->threshold > t->threshold)
+        at = at->before;
+    t->before = at;
+    t->after = at ? at->after : ct->first;
+    if (t->after)
+        t->after->before = t;
+    else
+        ct->last = t;
+    if (at)
+        at->after = t;
+    else
+        ct->first = t;
+}
+
+static void fire(struct portals *p, const struct portals_request *request, struct entry *append) {
+    switch (request->kind) {
+    case PORTALS_CT_INC:
+        portals_ct_inc(p, request->ct, request->ct_value);
+        break;
+    case PORTALS_CT_SET:
+        portals_ct_set(p, request->ct, request->ct_value);
+        break;
+    case PORTALS_ME_UNLINK: {
+        struct entry *e = p4_object_of(p, HANDLE_ME, request->me, NULL);
+        if (e && p4_entry_unlink(e) == PTL_IN_USE && !e->expired && !e->waiting) {
+            /* nothing new may match; it goes when what is in progress has ended */
+            p4_match_remove(e);
+            e->expired = e->silent = true;
+            p4_entry_settle(e);
+        }
+        break;
+    }
+    case PORTALS_ME_APPEND:
+        append->waiting = false;
+        if (p4_entry_link(append))
+            p4_entry_link_failed(append);
+        break;
+    default:
+        p4_request_start(p, request, true); /* a descriptor released meanwhile: nothing is sent */
+    }
+}
+
+static struct counter *next_ready(struct portals *p) {
+    struct counter *ct = p->ready_first;
+    if (ct) {
+        p->ready_first = ct->next_ready;
+        if (!p->ready_first)
+            p->ready_last = NULL;
+        ct->next_ready = NULL;
+        ct->ready = false;
+    }
+    return ct;
+}
+
+static bool is_due(const struct counter *ct) {
+    return ct->first && ct->value.success >= ct->first->threshold;
+}
+
+static void stand_in_line(struct portals *p, struct counter *ct) {
+    ct->ready = true;
+    if (p->ready_last)
+        p->ready_last->next_ready = ct;
+    else
+        p->ready_first = ct;
+    p->ready_last = ct;
+}
+
+void p4_trigger_look(struct portals *p, struct counter *ct) {
+    if (is_due(ct) && !ct->ready)
+        stand_in_line(p, ct);
+    p4_trigger_hold(p);
+    p4_trigger_release(p);
+}
+
+void p4_trigger_hold(struct portals *p) {
+    p->held++;
+}
+
+void p4_trigger_release(struct portals *p) {
+    /* held while they fire: what they set off stands in line behind them */
+    for (struct counter *ct; p->held == 1 && (ct = next_ready(p));) {
+        struct portals_request request = ct->first->request;
+        struct entry *append = ct->first->entry;
+        remove_trigger(ct->ni, ct, ct->first);
+        if (is_due(ct)) /* one at a time, so that counters fire in the order they are reached */
+            stand_in_line(p, ct);
+        fire(p, &request, append);
+    }
+    p->held--;
+}
+
+void p4_trigger_cancel_all(struct portals_ni *ni, struct counter *ct) {
+    while (ct->first) {
+        struct entry *append = ct->first->entry;
+        remove_trigger(ni, ct, ct->first);
+        if (append)
+            p4_entry_discard(append);
+    }
+    struct portals *p = ni->p;
+    for (struct counter **at = &p->ready_first, *before = NULL; *at;
+         before = *at, at = &(*at)->next_ready)
+        if (*at == ct) {
+            *at = ct->next_ready;
+            if (p->ready_last == ct)
+                p->ready_last = before;
+            ct->next_ready = NULL;
+            ct->ready = false;
+            break;
+        }
+}
+
+static int add(struct portals *p, struct portals_ni *ni, ptl_handle_ct_t handle,
+               const struct portals_request *request, struct entry *append, ptl_size_t threshold) {
+    struct portals_ni *ct_ni;
+    struct counter *ct = p4_object_of(p, HANDLE_CT, handle, &ct_ni);
+    if (!ct || ct_ni != ni)
+        return PTL_ARG_INVALID;
+    struct trigger *t = portals_pool_take(&ni->triggers);
+    if (!t)
+        return PTL_NO_SPACE;
+    t->request = *request;
+    t->entry = append;
+    t->threshold = threshold;
+    insert_trigger(ct, t);
+    p4_trigger_look(p, ct);
+    return PTL_OK;
+}
+
+int portals_trigger(struct portals *p, const struct portals_request *request, ptl_handle_ct_t ct,
+                    ptl_size_t threshold) {
+    struct portals_ni *ni;
+    int code = p4_request_check(p, request, &ni);
+    return code ? code : add(p, ni, ct, request, NULL, threshold);
+}
+
+/* portals_list.c makes the entry. */
+int p4_trigger_append(struct portals *p, struct entry *e, ptl_handle_ct_t ct,
+                      ptl_size_t threshold) {
+    struct portals_request request = {.kind = PORTALS_ME_APPEND};
+    return add(p, e->ni, ct, &request, e, threshold);
+}

@@ -1,0 +1,18 @@
+/* What every call does around its work: find the process, charge, lock. */
+#ifndef SPIN_PORTALS_CALL_H
+#define SPIN_PORTALS_CALL_H
+
+#include "portals/process.h"
+
+/* The logic of the current process, locked; NULL: there is none, or PtlInit is missing. */
+struct portals *portals_call_begin(enum portals_call call, uint64_t bytes);
+/* Unlocks; returns the code. */
+int portals_call_end(int code);
+
+#define PORTALS_CALL(name, bytes, work)                                                            \
+    do {                                                                                           \
+        struct portals *p = portals_call_begin(PORTALS_CALL_##name, bytes);                        \
+        return p ? portals_call_end(work) : PTL_NO_INIT;                                           \
+    } while (0)
+
+#endif

@@ -1,0 +1,123 @@
+/* Full and counting events. A call that waits looks, waits until something was raised, and looks
+ * again; what it waits for may be freed meanwhile, by another thread: PTL_INTERRUPTED. */
+#include "portals/call.h"
+
+int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle) {
+    PORTALS_CALL(PtlEQAlloc, 0, portals_eq_alloc(p, ni_handle, count, eq_handle));
+}
+
+int PtlEQFree(ptl_handle_eq_t eq_handle) {
+    PORTALS_CALL(PtlEQFree, 0, portals_eq_free(p, eq_handle));
+}
+
+int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event) {
+    PORTALS_CALL(PtlEQGet, 0, portals_eq_get(p, eq_handle, event));
+}
+
+int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle) {
+    PORTALS_CALL(PtlCTAlloc, 0, portals_ct_alloc(p, ni_handle, ct_handle));
+}
+
+int PtlCTFree(ptl_handle_ct_t ct_handle) {
+    PORTALS_CALL(PtlCTFree, 0, portals_ct_free(p, ct_handle));
+}
+
+int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) {
+    PORTALS_CALL(PtlCTCancelTriggered, 0, portals_ct_cancel(p, ct_handle));
+}
+
+int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event) {
+    PORTALS_CALL(PtlCTGet, 0, portals_ct_get(p, ct_handle, event));
+}
+
+int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct) {
+    PORTALS_CALL(PtlCTSet, 0, portals_ct_set(p, ct_handle, new_ct));
+}
+
+int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment) {
+    PORTALS_CALL(PtlCTInc, 0, portals_ct_inc(p, ct_handle, increment));
+}
+
+/* ---- Waiting ----------------------------------------------------------------------------------
+ */
+
+/* What is waited for: one of some queues, or of some counters. */
+struct look {
+    const ptl_handle_any_t *handles;
+    const ptl_size_t *tests; /* NULL: queues */
+    unsigned size;
+    ptl_event_t *event;
+    ptl_ct_event_t *count;
+    unsigned *which;
+};
+
+static int look_once(struct portals *p, const struct look *l) {
+    return l->tests ? portals_ct_poll(p, l->handles, l->tests, l->size, l->count, l->which)
+                    : portals_eq_poll(p, l->handles, l->size, l->event, l->which);
+}
+
+static uint64_t deadline_of(const struct portals_host *host, ptl_time_t timeout) {
+    if (timeout == PTL_TIME_FOREVER || !host->now)
+        return UINT64_MAX;
+    return host->now(host->context) + timeout * host->per_millisecond;
+}
+
+static bool is_over(const struct portals_host *host, uint64_t deadline) {
+    return deadline != UINT64_MAX && host->now(host->context) >= deadline;
+}
+
+static int wait_for(enum portals_call call, const struct look *l, ptl_time_t timeout) {
+    struct portals *p = portals_call_begin(call, 0);
+    if (!p)
+        return PTL_NO_INIT;
+    const struct portals_host *host = &portals_current()->host;
+    int none = l->tests ? PTL_CT_NONE_REACHED : PTL_EQ_EMPTY, code = look_once(p, l);
+    if (code != none || timeout == 0 || !host->wait)
+        return portals_call_end(code);
+    uint64_t deadline = deadline_of(host, timeout);
+    do {
+        host->wait(host->context, deadline);
+        code = portals_is_initialised(p) ? look_once(p, l) : PTL_ARG_INVALID;
+    } while (code == none && !is_over(host, deadline));
+    portals_call_end(code);
+    if (host->charge && code != none)
+        host->charge(host->context, call, 0);
+    return code == PTL_ARG_INVALID ? PTL_INTERRUPTED : code;
+}
+
+int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event) {
+    unsigned which;
+    return wait_for(
+        PORTALS_CALL_PtlEQWait,
+        &(struct look){.handles = &eq_handle, .size = 1, .event = event, .which = &which},
+        PTL_TIME_FOREVER);
+}
+
+int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout,
+              ptl_event_t *event, unsigned int *which) {
+    return wait_for(
+        PORTALS_CALL_PtlEQPoll,
+        &(struct look){.handles = eq_handles, .size = size, .event = event, .which = which},
+        timeout);
+}
+
+int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event) {
+    unsigned which;
+    return wait_for(
+        PORTALS_CALL_PtlCTWait,
+        &(struct look){
+            .handles = &ct_handle, .tests = &test, .size = 1, .count = event, .which = &which},
+        PTL_TIME_FOREVER);
+}
+
+int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
+              ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which) {
+    static const ptl_size_t no_tests;
+    return wait_for(PORTALS_CALL_PtlCTPoll,
+                    &(struct look){.handles = ct_handles,
+                                   .tests = tests ? tests : &no_tests,
+                                   .size = tests ? size : 0,
+                                   .count = event,
+                                   .which = which},
+                    timeout);
+}

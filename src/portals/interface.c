@@ -1,0 +1,109 @@
+/* Interfaces, the portal table, identity, memory descriptors, handles. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "portals/call.h"
+
+static const char *look_up(const char *name) {
+    return getenv(name);
+}
+
+static int ni_init(struct portals *p, ptl_interface_t iface, unsigned options, ptl_pid_t pid,
+                   const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni) {
+    ptl_ni_limits_t usual;
+    if (!desired) {
+        struct spin_error err = {0};
+        portals_limits_default(&usual, look_up, &err);
+        if (err.code)
+            fprintf(stderr, "PtlNIInit: %s\n", err.text);
+        desired = &usual;
+    }
+    return portals_ni_init(p, iface, options, pid, desired, actual, ni);
+}
+
+int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
+              const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle) {
+    PORTALS_CALL(PtlNIInit, 0, ni_init(p, iface, options, pid, desired, actual, ni_handle));
+}
+
+int PtlNIFini(ptl_handle_ni_t ni_handle) {
+    PORTALS_CALL(PtlNIFini, 0, portals_ni_fini(p, ni_handle));
+}
+
+int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status) {
+    PORTALS_CALL(PtlNIStatus, 0, portals_ni_status(p, ni_handle, status_register, status));
+}
+
+int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle) {
+    PORTALS_CALL(PtlNIHandle, 0, portals_ni_handle(p, handle, ni_handle));
+}
+
+int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t *mapping) {
+    PORTALS_CALL(PtlSetMap, map_size * sizeof *mapping,
+                 portals_set_map(p, ni_handle, map_size, mapping));
+}
+
+int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *mapping,
+              ptl_size_t *actual_map_size) {
+    PORTALS_CALL(PtlGetMap, map_size * sizeof *mapping,
+                 portals_get_map(p, ni_handle, map_size, mapping, actual_map_size));
+}
+
+int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid) {
+    PORTALS_CALL(PtlGetUid, 0, portals_get_uid(p, ni_handle, uid));
+}
+
+int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id) {
+    PORTALS_CALL(PtlGetId, 0, portals_get_id(p, ni_handle, id));
+}
+
+int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id) {
+    PORTALS_CALL(PtlGetPhysId, 0, portals_get_phys_id(p, ni_handle, id));
+}
+
+int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t eq_handle,
+               ptl_pt_index_t pt_index_req, ptl_pt_index_t *pt_index) {
+    PORTALS_CALL(PtlPTAlloc, 0,
+                 portals_pt_alloc(p, ni_handle, options, eq_handle, pt_index_req, pt_index));
+}
+
+int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
+    PORTALS_CALL(PtlPTFree, 0, portals_pt_free(p, ni_handle, pt_index));
+}
+
+/* Returns when no message is being delivered there any more. */
+static int pt_disable(struct portals *p, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
+    const struct portals_host *host = &portals_current()->host;
+    int code;
+    while ((code = portals_pt_disable(p, ni_handle, pt_index)) == PTL_IN_USE && host->wait)
+        host->wait(host->context, UINT64_MAX);
+    return code;
+}
+
+int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
+    PORTALS_CALL(PtlPTDisable, 0, pt_disable(p, ni_handle, pt_index));
+}
+
+int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
+    PORTALS_CALL(PtlPTEnable, 0, portals_pt_enable(p, ni_handle, pt_index));
+}
+
+int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md_handle) {
+    PORTALS_CALL(PtlMDBind, 0, portals_md_bind(p, ni_handle, md, md_handle));
+}
+
+int PtlMDRelease(ptl_handle_md_t md_handle) {
+    PORTALS_CALL(PtlMDRelease, 0, portals_md_release(p, md_handle));
+}
+
+int PtlStartBundle(ptl_handle_ni_t ni_handle) {
+    PORTALS_CALL(PtlStartBundle, 0, portals_bundle(p, ni_handle, true));
+}
+
+int PtlEndBundle(ptl_handle_ni_t ni_handle) {
+    PORTALS_CALL(PtlEndBundle, 0, portals_bundle(p, ni_handle, false));
+}
+
+int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2) {
+    PORTALS_CALL(PtlHandleIsEqual, 0, ((void)p, handle1 == handle2 ? PTL_OK : PTL_FAIL));
+}

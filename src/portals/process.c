@@ -1,0 +1,68 @@
+/* Processes, and what surrounds every call. */
+#include "portals/process.h"
+
+#include "portals/call.h"
+
+static _Thread_local struct portals_process *current;
+
+struct portals_process *portals_enter(struct portals_process *process) {
+    struct portals_process *before = current;
+    current = process;
+    return before;
+}
+
+struct portals_process *portals_current(void) {
+    return current;
+}
+
+const char *portals_call_name(enum portals_call call) {
+    static const char *const name[] = {
+        "no call",
+#define X(name) #name,
+#include "portals/calls.def"
+#undef X
+    };
+    return (unsigned)call < PORTALS_CALL_COUNT ? name[call] : "no call";
+}
+
+struct portals *portals_call_begin(enum portals_call call, uint64_t bytes) {
+    struct portals_process *process = current;
+    if (!process || !portals_is_initialised(process->portals))
+        return NULL;
+    const struct portals_host *host = &process->host;
+    if (host->charge)
+        host->charge(host->context, call, bytes);
+    if (host->lock)
+        host->lock(host->context);
+    process->call = call;
+    return process->portals;
+}
+
+int portals_call_end(int code) {
+    struct portals_process *process = current;
+    process->call = PORTALS_NO_CALL;
+    if (process->host.unlock)
+        process->host.unlock(process->host.context);
+    return code;
+}
+
+/* Not like the others: there is nothing to begin with. */
+int PtlInit(void) {
+    struct portals_process *process = current;
+    if (!process)
+        return PTL_FAIL;
+    const struct portals_host *host = &process->host;
+    if (host->charge)
+        host->charge(host->context, PORTALS_CALL_PtlInit, 0);
+    if (host->lock)
+        host->lock(host->context);
+    return portals_call_end(portals_init(process->portals));
+}
+
+void PtlFini(void) {
+    struct portals *p = portals_call_begin(PORTALS_CALL_PtlFini, 0);
+    if (!p)
+        return;
+    portals_fini(p);
+    portals_call_end(PTL_OK);
+}
