@@ -187,7 +187,8 @@ struct portals_ni {
     uint32_t number, options, references;
     ptl_ni_limits_t limits;
     int status[PTL_SR_LAST];
-    ptl_process_t *map;
+    const ptl_process_t *map;
+    ptl_process_t *own_map; /* NULL: `map` is another's */
     uint64_t map_size;
     uint32_t rank;
     uint32_t bundles;

@@ -107,12 +107,16 @@ uint64_t host_overhead(struct hosts *h, uint32_t host, uint32_t cpu, uint64_t at
     return host_compute(h, host, cpu, at_ps, h->config.overhead_ps);
 }
 
+uint64_t host_work(struct hosts *h, uint32_t host, uint32_t cpu, uint64_t at_ps, uint64_t work_ps,
+                   uint64_t bytes) {
+    uint64_t start = later(h->cpus[(uint64_t)host * h->config.cpus + cpu], at_ps), end = start;
+    if (bytes)
+        end = through_memory(h, host, start + h->config.memory_latency_ps, bytes);
+    return host_compute(h, host, cpu, start, later(work_ps, end - start));
+}
+
 uint64_t host_copy(struct hosts *h, uint32_t host, uint32_t cpu, uint64_t at_ps, uint64_t bytes) {
-    uint64_t start = later(h->cpus[(uint64_t)host * h->config.cpus + cpu], at_ps);
-    if (!bytes)
-        return start;
-    uint64_t end = through_memory(h, host, start + h->config.memory_latency_ps, 2 * bytes);
-    return host_compute(h, host, cpu, start, end - start);
+    return host_work(h, host, cpu, at_ps, 0, 2 * bytes);
 }
 
 uint64_t host_dma(struct hosts *h, uint32_t host, uint64_t at_ps, uint64_t bytes) {

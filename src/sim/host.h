@@ -51,6 +51,9 @@ uint64_t host_compute(struct hosts *hosts, uint32_t host, uint32_t cpu, uint64_t
 uint64_t host_overhead(struct hosts *hosts, uint32_t host, uint32_t cpu, uint64_t at_ps);
 uint64_t host_copy(struct hosts *hosts, uint32_t host, uint32_t cpu, uint64_t at_ps,
                    uint64_t bytes);
+/* Work on a cpu while bytes go through the memory: until both are done. */
+uint64_t host_work(struct hosts *hosts, uint32_t host, uint32_t cpu, uint64_t at_ps,
+                   uint64_t work_ps, uint64_t bytes);
 /* Between card and memory, in either direction. */
 uint64_t host_dma(struct hosts *hosts, uint32_t host, uint64_t at_ps, uint64_t bytes);
 

@@ -45,6 +45,8 @@ static const struct parameter parameters[] = {
     ROW(hpu_memory, "of a card, for handlers' state", "ours", BYTES, 1 << 20, 64, 1 << 28),
     ROW(contexts, "messages with handlers in flight, then flow control", "ours", NUMBER, 1024, 1,
         1 << 20),
+    ROW(handler_packets, "packets that handlers have sent and are on the card, then they wait",
+        "ours", NUMBER, 64, 1, 1 << 20),
     ROW(window, "packets on the way to one peer, where the network loses some", "ours", NUMBER, 64,
         1, 4096),
     ROW(stack, "of a rank's program", "ours", BYTES, 256 << 10, 16 << 10, 1ull << 30),

@@ -1,0 +1,17 @@
+/* What the figures of the SC'17 microbenchmarks share: the use cases (handlers/p4.h) as functions of
+ * variant, preset and size, and the columns of their tables. */
+#ifndef OPENSPIN_EXPERIMENTS_MICROBENCH_H
+#define OPENSPIN_EXPERIMENTS_MICROBENCH_H
+
+#include "experiment.h"
+#include "p4.h"
+
+typedef int microbench_run(const struct p4_setup *setup, struct p4_outcome *outcome,
+                           struct spin_error *err);
+
+/* Microseconds. */
+int microbench(const struct experiment_context *context, microbench_run *run,
+               enum p4_variant variant, const char *preset, uint32_t ranks, uint32_t bytes,
+               double *us, struct spin_error *err);
+
+#endif
