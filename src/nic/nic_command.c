@@ -91,9 +91,11 @@ void nic_command_moved(struct nic *nic, struct command *c) {
 
 /* `space`: the entry's memory or the handler's. */
 static bool host_has(const struct issue *is, uint32_t space, uint64_t offset, uint64_t bytes) {
-    uint32_t delivery = is->task->message->delivery;
-    uint64_t size = space ? is->task->seen.handlers->host_bytes
-                          : portals_entry_bytes(is->nic->portals, delivery);
+    const struct portals_handlers *h = nic_handlers(is->nic, is->task->message);
+    uint64_t size = 0; /* the interface was closed meanwhile */
+    if (h)
+        size = space ? h->host_bytes
+                     : portals_entry_bytes(is->nic->portals, is->task->message->delivery);
     return offset <= size && bytes <= size - offset;
 }
 

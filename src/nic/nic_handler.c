@@ -19,6 +19,7 @@ enum ending {
     SEGV,
 };
 
+/* NULL as well when the program has closed the interface meanwhile. */
 const struct portals_handlers *nic_handlers(struct nic *nic, const struct incoming *in) {
     return in->delivery == PORTALS_NONE ? NULL
                                         : portals_delivery(nic->portals, in->delivery)->handlers;
@@ -70,8 +71,9 @@ static uint64_t accepted(const struct incoming *in, uint64_t offset, uint64_t by
 /* After the header handler, or where there is none. Gets and fetching atomics have an answer, which
  * is the default action: payload handlers are not for them. */
 static void process_data(struct nic *nic, struct incoming *in) {
+    const struct portals_handlers *h = nic_handlers(nic, in);
     bool payload = in->message.kind == NIC_PUT || in->message.kind == NIC_ATOMIC;
-    in->mode = payload && nic_handlers(nic, in)->payload ? MODE_HANDLERS : MODE_DEFAULT;
+    in->mode = payload && h && h->payload ? MODE_HANDLERS : MODE_DEFAULT;
 }
 
 void nic_handler_message(struct nic *nic, struct incoming *in, struct nic_packet *first) {
@@ -94,8 +96,8 @@ void nic_handler_message(struct nic *nic, struct incoming *in, struct nic_packet
 
 void nic_handler_packet(struct nic *nic, struct incoming *in, struct nic_packet *packet) {
     const struct portals_handlers *h = nic_handlers(nic, in);
-    uint64_t bytes = accepted(in, packet->offset, packet->bytes), skip = 0;
-    if (packet->offset < h->user_hdr_bytes)
+    uint64_t bytes = accepted(in, packet->offset, packet->bytes), skip = h ? 0 : bytes;
+    if (h && packet->offset < h->user_hdr_bytes)
         skip = h->user_hdr_bytes - packet->offset;
     if (bytes <= skip) {
         nic_packet_release(packet);

@@ -1,0 +1,300 @@
+/* Cards with their Portals in a small world: a network that may lose, double and delay, memory that
+ * may take its time, and handlers that are functions of the test. Everything happens at a virtual
+ * time; equal times in the order in which they were asked for. */
+#ifndef TESTS_NICWORLD_H
+#define TESTS_NICWORLD_H
+
+#include "base/rng.h"
+#include "lib/test.h"
+#include "nic/nic.h"
+#include "nic/portals.h"
+
+#define NODES     8
+#define PENDING   8192
+#define BLOCKED   (-1)    /* of a handler: call me again after NIC_RESUME */
+#define STATE_AT  0x1000u /* where a handler finds its memory */
+#define PACKET_AT 0x100000u
+#define STACK_AT  0x2000u
+
+struct nicworld;
+struct node;
+typedef int32_t handler_function(struct nicworld *w, struct node *n, const struct nic_task *task);
+
+struct node {
+    struct nic *nic;
+    struct portals *portals;
+    ptl_handle_ni_t ni;
+    ptl_handle_eq_t eq;
+    ptl_image_h image;
+    uint32_t index, raised;
+    /* Handlers by kind; 0 to 2. */
+    handler_function *handler[3];
+    uint32_t ran[3];
+    uint64_t stack[64];
+    bool dead; /* nothing reaches it and nothing comes from it */
+};
+
+enum pending_kind { PACKET, DONE, RUN, RESUME };
+
+struct pending {
+    uint64_t time, order;
+    enum pending_kind kind;
+    uint32_t node;
+    struct nic_packet *packet;
+    struct nic_action action;
+};
+
+struct nicworld {
+    struct nic_pool *pool;
+    struct node node[NODES];
+    uint32_t nodes;
+    struct pending pending[PENDING];
+    uint32_t count;
+    uint64_t order, now;
+    struct rng rng;
+    uint32_t loss, doubling; /* of 1000 */
+    uint32_t spread;         /* of a packet's way, */
+    uint32_t memory_spread;  /* of a transfer, */
+    uint32_t handler_spread; /* of a handler's start */
+    struct nic_config config;
+    uint64_t steps;
+    bool physical;
+};
+
+__attribute__((unused)) static void world_add(struct nicworld *w, uint64_t delay,
+                                              struct pending p) {
+    CHECK(w->count < PENDING);
+    p.time = w->now + delay;
+    p.order = w->order++;
+    w->pending[w->count++] = p;
+}
+
+__attribute__((unused)) static uint64_t world_spread(struct nicworld *w, uint32_t spread) {
+    return spread ? rng_below(&w->rng, spread) : 0;
+}
+
+__attribute__((unused)) static void world_fly(struct nicworld *w, struct nic_packet *packet) {
+    struct pending p = {.kind = PACKET, .node = packet->target.nid, .packet = packet};
+    world_add(w, 10 + world_spread(w, w->spread), p);
+}
+
+__attribute__((unused)) static void world_send(struct nicworld *w, struct node *n,
+                                               struct nic_packet *packet) {
+    if (n->dead || packet->target.nid >= w->nodes || w->node[packet->target.nid].dead ||
+        rng_below(&w->rng, 1000) < w->loss) {
+        nic_packet_release(packet);
+        return;
+    }
+    if (rng_below(&w->rng, 1000) < w->doubling) {
+        nic_packet_keep(packet);
+        world_fly(w, packet);
+    }
+    world_fly(w, packet);
+}
+
+__attribute__((unused)) static void world_actions(struct nicworld *w, struct node *n) {
+    struct nic_action a;
+    while (nic_next(n->nic, &a)) {
+        struct pending p = {.kind = DONE, .node = n->index, .action = a};
+        switch (a.kind) {
+        case NIC_SEND:
+            world_send(w, n, a.packet);
+            world_add(w, 1, p);
+            break;
+        case NIC_FETCH:
+        case NIC_STORE:
+        case NIC_AMO:
+            world_add(w, world_spread(w, w->memory_spread), p);
+            break;
+        case NIC_RUN:
+            p.kind = RUN;
+            world_add(w, world_spread(w, w->handler_spread), p);
+            break;
+        case NIC_RESUME:
+            p.kind = RESUME;
+            world_add(w, 0, p);
+            break;
+        case NIC_RAISED:
+            n->raised++;
+        }
+    }
+}
+
+__attribute__((unused)) static uint8_t *world_reach(void *context, uint32_t address, uint64_t bytes,
+                                                    bool write) {
+    struct node *n = ((void **)context)[0];
+    const struct nic_task *task = ((void **)context)[1];
+    if (address >= PACKET_AT)
+        return !write && address - PACKET_AT + bytes <= task->bytes
+                   ? (uint8_t *)(uintptr_t)task->data + (address - PACKET_AT)
+                   : NULL;
+    if (address >= STACK_AT)
+        return address - STACK_AT + bytes <= sizeof n->stack
+                   ? (uint8_t *)n->stack + (address - STACK_AT)
+                   : NULL;
+    return address >= STATE_AT && address - STATE_AT + bytes <= task->handlers->state_bytes
+               ? task->handlers->state + (address - STATE_AT)
+               : NULL;
+}
+
+/* A command of a handler. */
+__attribute__((unused)) static enum nic_command_result
+world_command(struct nicworld *w, struct node *n, const struct nic_task *task, uint32_t number,
+              const uint32_t *word, uint32_t *result) {
+    void *context[2] = {n, (void *)(uintptr_t)task};
+    return nic_command(n->nic, task, number, word, world_reach, context, result, w->now);
+}
+
+__attribute__((unused)) static void world_run(struct nicworld *w, struct node *n,
+                                              const struct nic_task *task, bool again) {
+    n->ran[task->kind] += !again;
+    CHECK(n->handler[task->kind] != NULL);
+    int32_t ending = n->handler[task->kind](w, n, task);
+    if (ending != BLOCKED)
+        nic_handler_done(n->nic, task, ending, w->now);
+}
+
+__attribute__((unused)) static void world_happen(struct nicworld *w, struct pending p) {
+    struct node *n = &w->node[p.node];
+    switch (p.kind) {
+    case PACKET:
+        if (n->dead)
+            nic_packet_release(p.packet);
+        else
+            nic_packet_in(n->nic, p.packet, w->now);
+        break;
+    case DONE:
+        if (p.action.kind == NIC_FETCH)
+            memcpy(p.action.local, p.action.host, p.action.bytes);
+        if (p.action.kind == NIC_STORE)
+            memcpy(p.action.host, p.action.local, p.action.bytes);
+        nic_done(n->nic, p.action.token, w->now);
+        break;
+    case RUN:
+    case RESUME:
+        world_run(w, n, p.action.task, p.kind == RESUME);
+    }
+    world_actions(w, n);
+}
+
+/* False: nothing will ever happen again. */
+__attribute__((unused)) static bool world_step(struct nicworld *w) {
+    uint32_t next = UINT32_MAX, tick = UINT32_MAX;
+    for (uint32_t i = 0; i < w->count; i++)
+        if (next == UINT32_MAX || w->pending[i].time < w->pending[next].time ||
+            (w->pending[i].time == w->pending[next].time &&
+             w->pending[i].order < w->pending[next].order))
+            next = i;
+    uint64_t time = next == UINT32_MAX ? UINT64_MAX : w->pending[next].time;
+    for (uint32_t i = 0; i < w->nodes; i++)
+        if (w->node[i].nic && !w->node[i].dead && nic_deadline(w->node[i].nic) < time) {
+            time = nic_deadline(w->node[i].nic);
+            tick = i;
+        }
+    if (time == UINT64_MAX)
+        return false;
+    w->now = time > w->now ? time : w->now;
+    w->steps++;
+    if (tick != UINT32_MAX) {
+        nic_tick(w->node[tick].nic, w->now);
+        world_actions(w, &w->node[tick]);
+        return true;
+    }
+    struct pending p = w->pending[next];
+    w->pending[next] = w->pending[--w->count];
+    world_happen(w, p);
+    return true;
+}
+
+/* Until nothing happens; the host's calls may have asked for something. */
+__attribute__((unused)) static void world_settle(struct nicworld *w) {
+    for (uint32_t i = 0; i < w->nodes; i++)
+        world_actions(w, &w->node[i]);
+    uint64_t end = w->steps + 2000000;
+    while (world_step(w))
+        CHECK(w->steps < end);
+}
+
+__attribute__((unused)) static void world_node(struct nicworld *w, uint32_t i) {
+    struct node *n = &w->node[i];
+    struct spin_error err = {0};
+    w->config.address = (struct nic_address){.nid = i, .pid = 1};
+    w->config.pool = w->pool;
+    n->index = i;
+    if (nic_new(&n->nic, &w->config, &err))
+        TEST_FAIL("nic_new: %s", err.text);
+    n->portals = nic_portals(n->nic);
+    CHECK_EQ(portals_init(n->portals), PTL_OK);
+}
+
+/* A matching interface, and portal table entry 0 with an event queue. */
+__attribute__((unused)) static void world_interface(struct node *n, unsigned addressing,
+                                                    unsigned pt_options) {
+    ptl_pt_index_t index;
+    CHECK_EQ(portals_ni_init(n->portals, PTL_IFACE_DEFAULT, PTL_NI_MATCHING | addressing, 1, NULL,
+                             NULL, &n->ni),
+             PTL_OK);
+    CHECK_EQ(portals_eq_alloc(n->portals, n->ni, 4096, &n->eq), PTL_OK);
+    CHECK_EQ(portals_pt_alloc(n->portals, n->ni, pt_options, n->eq, PTL_PT_ANY, &index), PTL_OK);
+    CHECK_EQ(index, 0);
+}
+
+/* Logical interfaces, rank i at node i. */
+__attribute__((unused)) static void world_ranks(struct nicworld *w, unsigned pt_options) {
+    ptl_process_t map[NODES];
+    for (uint32_t i = 0; i < w->nodes; i++)
+        map[i] = (ptl_process_t){.phys = {.nid = i, .pid = 1}};
+    for (uint32_t i = 0; i < w->nodes; i++) {
+        struct node *n = &w->node[i];
+        world_interface(n, PTL_NI_LOGICAL, pt_options);
+        CHECK_EQ(portals_set_map(n->portals, n->ni, w->nodes, map), PTL_OK);
+    }
+}
+
+__attribute__((unused)) static void world_physical(struct nicworld *w) {
+    w->physical = true;
+    for (uint32_t i = 0; i < w->nodes; i++)
+        world_interface(&w->node[i], PTL_NI_PHYSICAL, 0);
+}
+
+__attribute__((unused)) static void world_begin(struct nicworld *w, uint32_t nodes, uint64_t seed) {
+    w->rng = rng_seeded(seed);
+    w->nodes = nodes;
+    if (!w->config.mtu_bytes)
+        w->config.mtu_bytes = 256;
+    if (!w->config.retry_time)
+        w->config.retry_time = 5000;
+    if (!w->config.retries)
+        w->config.retries = 40;
+    CHECK_EQ(nic_pool_new(&w->pool, w->config.mtu_bytes, NULL), 0);
+    for (uint32_t i = 0; i < nodes; i++)
+        world_node(w, i);
+}
+
+__attribute__((unused)) static void world_end(struct nicworld *w) {
+    for (uint32_t i = 0; i < w->count; i++)
+        if (w->pending[i].kind == PACKET)
+            nic_packet_release(w->pending[i].packet);
+    for (uint32_t i = 0; i < w->nodes; i++)
+        nic_free(w->node[i].nic);
+    CHECK_EQ(nic_pool_used(w->pool), 0);
+    nic_pool_free(w->pool);
+}
+
+/* The next event; false: none. */
+__attribute__((unused)) static bool world_event(struct node *n, ptl_event_t *event) {
+    return portals_eq_get(n->portals, n->eq, event) == PTL_OK;
+}
+
+/* The next event must be of that kind and that fail type. */
+__attribute__((unused)) static ptl_event_t world_expect(struct node *n, int type, int fail) {
+    ptl_event_t event = {0};
+    if (!world_event(n, &event))
+        TEST_FAIL("no event at node %u, expected type %d", n->index, type);
+    if (event.type != type || event.ni_fail_type != fail)
+        TEST_FAIL("event at node %u of type %u with fail type %u, expected %d and %d", n->index,
+                  event.type, event.ni_fail_type, type, fail);
+    return event;
+}
+
+#endif
