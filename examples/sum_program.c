@@ -56,8 +56,10 @@ static int collect(const char *image_path) {
     return 0;
 }
 
+static uint32_t number; /* not on the stack: the card reads it after PtlPut has returned */
+
 static int contribute(void) {
-    uint32_t number = spin_rank();
+    number = spin_rank();
     ptl_handle_md_t md;
     ptl_md_t memory = {.start = &number,
                        .length = sizeof number,

@@ -30,12 +30,31 @@ static int measure(const struct experiment_context *context, struct sheet *s, in
     return SPIN_OK;
 }
 
-static double faster(const double us[P4_VARIANTS], enum p4_variant than) {
-    return 100 * (1 - us[P4_STREAM] / us[than]);
+/* sPIN's time over another's. */
+static double over(const double us[P4_VARIANTS], enum p4_variant other) {
+    return us[P4_STREAM] / us[other];
+}
+
+static void judge(struct sheet *s, const char *size, const double dis[P4_VARIANTS],
+                  const double integrated[P4_VARIANTS]) {
+    sheet_shape(s, "A12",
+                dis[P4_STREAM] < dis[P4_TRIGGERED] && dis[P4_TRIGGERED] < dis[P4_RDMA],
+                "%s, 1,024 ranks, dis: sPIN below Portals 4 below RDMA", size);
+    sheet_shape(s, "A12", over(dis, P4_RDMA) < over(integrated, P4_RDMA),
+                "%s: sPIN gains more over RDMA on dis than on int", size);
+    struct sheet_claim *c = sheet_claim(s, "A12", "", over(integrated, P4_RDMA), 0.93,
+                                        "%s, 1,024 ranks, int: sPIN's time over RDMA's", size);
+    if (c->verdict == SHEET_DIFFERS)
+        sheet_because(c, "a level of the tree costs RDMA a DMA write, a look, matching, o and a DMA "
+                         "read; the paper says neither which size its 7 %% are of nor what its "
+                         "CPU does");
+    c = sheet_claim(s, "A12", "", over(integrated, P4_TRIGGERED), 0.95,
+                    "%s, 1,024 ranks, int: sPIN's time over Portals 4's", size);
+    if (c->verdict == SHEET_DIFFERS)
+        sheet_because(c, "a stream goes on with the first packet, Portals 4 with the last");
 }
 
 int sc17_fig5a(const struct experiment_context *context, struct sheet *s, struct spin_error *err) {
-    static const char *const names[] = {"8 B", "64 KiB"};
     double dis[2][P4_VARIANTS], integrated[2][P4_VARIANTS];
     for (int z = 0; z < 2; z++) {
         int code = measure(context, s, z, dis[z], err);
@@ -45,26 +64,19 @@ int sc17_fig5a(const struct experiment_context *context, struct sheet *s, struct
         if (code)
             return code;
     }
-    for (int z = 0; z < 2; z++) {
-        sheet_shape(s, "A12",
-                    dis[z][P4_STREAM] < dis[z][P4_TRIGGERED] &&
-                        dis[z][P4_TRIGGERED] < dis[z][P4_RDMA],
-                    "%s, 1,024 ranks, dis: sPIN below Portals 4 below RDMA", names[z]);
-        sheet_shape(s, "A12", faster(dis[z], P4_RDMA) > faster(integrated[z], P4_RDMA),
-                    "%s: sPIN gains more on dis than on int", names[z]);
-        sheet_claim(s, "A12", "%", faster(integrated[z], P4_RDMA), 7,
-                    "%s, 1,024 ranks, int: sPIN faster than RDMA by", names[z]);
-        sheet_claim(s, "A12", "%", faster(integrated[z], P4_TRIGGERED), 5,
-                    "%s, 1,024 ranks, int: sPIN faster than Portals 4 by", names[z]);
-    }
+    judge(s, "8 B", dis[0], integrated[0]);
+    judge(s, "64 KiB", dis[1], integrated[1]);
     sheet_shape(s, "A12", dis[0][P4_STORE] / dis[0][P4_STREAM] < 1.05,
                 "store within 5 %% of stream for one packet");
-    sheet_shape(s, "A12",
-                dis[1][P4_STORE] / dis[1][P4_TRIGGERED] < 1.05 &&
-                    dis[1][P4_STORE] / dis[1][P4_TRIGGERED] > 0.95,
+    double store = dis[1][P4_STORE] / dis[1][P4_TRIGGERED];
+    sheet_shape(s, "A12", store > 0.95 && store < 1.05,
                 "store within 5 %% of Portals 4 for several");
     sheet_note(s, "From the root's first call until the last rank's program knows that the data is "
                   "in its memory; each packet of a stream is stored there as well as forwarded, which "
                   "the paper's listing leaves out.");
+    sheet_note(s, "The slides report 41 %% lower latency, not saying of what; ours is lower than "
+                  "RDMA's by %.0f %% (8 B) and %.0f %% (64 KiB) on int, %.0f %% and %.0f %% on dis.",
+               100 * (1 - over(integrated[0], P4_RDMA)), 100 * (1 - over(integrated[1], P4_RDMA)),
+               100 * (1 - over(dis[0], P4_RDMA)), 100 * (1 - over(dis[1], P4_RDMA)));
     return SPIN_OK;
 }

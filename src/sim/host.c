@@ -30,7 +30,7 @@ int host_preset(const char *name, struct host_config *config, struct spin_error 
 }
 
 struct host {
-    uint64_t memory_free_ps, dma_free_ps;
+    uint64_t memory_free_ps, dma_free_ps[2];
 };
 
 struct hosts {
@@ -119,9 +119,10 @@ uint64_t host_copy(struct hosts *h, uint32_t host, uint32_t cpu, uint64_t at_ps,
     return host_work(h, host, cpu, at_ps, 0, 2 * bytes);
 }
 
-uint64_t host_dma(struct hosts *h, uint32_t host, uint64_t at_ps, uint64_t bytes) {
+uint64_t host_dma(struct hosts *h, uint32_t host, enum host_direction direction, uint64_t at_ps,
+                  uint64_t bytes) {
     const struct host_config *c = &h->config;
-    uint64_t *free_ps = &h->hosts[host].dma_free_ps;
+    uint64_t *free_ps = &h->hosts[host].dma_free_ps[direction];
     uint64_t asked = at_ps + c->dma_o_ps, start = later(*free_ps, asked);
     uint64_t takes = transfer_ps(bytes, c->dma_fs_per_byte);
     *free_ps = start + later(takes, c->dma_gap_ps);

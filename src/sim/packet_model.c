@@ -90,8 +90,12 @@ static void arrived(void *context, uint64_t cookie, uint64_t at_ps, bool lost) {
     }
 }
 
-static uint64_t dma(void *context, uint32_t host, uint64_t at_ps, uint32_t bytes) {
-    return host_dma(((struct packet_model *)context)->hosts, host, at_ps, bytes);
+static uint64_t store(void *context, uint32_t host, uint64_t at_ps, uint32_t bytes) {
+    return host_dma(((struct packet_model *)context)->hosts, host, HOST_TO_MEMORY, at_ps, bytes);
+}
+
+static uint64_t fetch(void *context, uint32_t host, uint64_t at_ps, uint32_t bytes) {
+    return host_dma(((struct packet_model *)context)->hosts, host, HOST_FROM_MEMORY, at_ps, bytes);
 }
 
 static void trace_link(void *context, uint32_t channel, uint64_t start_ps, uint64_t end_ps,
@@ -284,8 +288,8 @@ int packet_model_new(struct packet_model **out, struct sim_engine *engine,
         struct net_callbacks on = {
             .context = m,
             .message = arrived,
-            .store = m->hosts ? dma : NULL,
-            .fetch = m->hosts && options->dma == SPIN_DMA_BOTH ? dma : NULL,
+            .store = m->hosts ? store : NULL,
+            .fetch = m->hosts && options->dma == SPIN_DMA_BOTH ? fetch : NULL,
             .transmit = trace ? trace_link : NULL,
         };
         code = network_create(&m->net, engine, m->topology, &config, &on, err);

@@ -138,7 +138,8 @@ static uint64_t transfer(struct world_rank *r, const struct nic_action *a) {
     struct spin_world *w = r->world;
     static const char *const names[] = {
         [NIC_FETCH] = "fetch", [NIC_STORE] = "store", [NIC_AMO] = "atomic"};
-    uint64_t landed_ps = host_dma(w->hosts, r->index, w->now_ps, a->bytes);
+    enum host_direction way = a->kind == NIC_STORE ? HOST_TO_MEMORY : HOST_FROM_MEMORY;
+    uint64_t landed_ps = host_dma(w->hosts, r->index, way, w->now_ps, a->bytes);
     uint64_t handed_ps = landed_ps - dma_latency(w);
     uint64_t done = a->kind == NIC_STORE
                         ? handed_ps

@@ -47,6 +47,8 @@ static const struct parameter parameters[] = {
         1 << 20),
     ROW(handler_packets, "packets that handlers have sent and are on the card, then they wait",
         "ours", NUMBER, 64, 1, 1 << 20),
+    ROW(turn_packets, "of a message, then the card sends to another peer",
+        "ours: one message after the other, as LogGP does", NUMBER, 1 << 20, 1, 1 << 20),
     ROW(window, "packets on the way to one peer, where the network loses some", "ours", NUMBER, 64,
         1, 4096),
     ROW(stack, "of a rank's program", "ours", BYTES, 256 << 10, 16 << 10, 1ull << 30),

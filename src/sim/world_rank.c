@@ -263,6 +263,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
         .retry_time = p->network.retry_ps,
         .retries = (uint32_t)p->network.retries,
         .window_packets = (uint32_t)p->window,
+        .turn_packets = (uint32_t)p->turn_packets,
         .contexts = (uint32_t)p->contexts,
         .handler_packets = (uint32_t)p->handler_packets,
         .portals = &portals,
