@@ -50,6 +50,7 @@ struct portals_config {
     uint64_t hpu_memory_bytes; /* for all allocations together */
     ptl_hpu_limits_t hpu_limits;
     const struct spin_limits *image_limits; /* copied; NULL: the PsPIN card's */
+    struct image_store *images; /* shared with other processes, to outlive them; NULL: its own */
 };
 /* What a card of that MTU gives when nobody says otherwise. */
 void portals_config_default(struct portals_config *config, uint32_t mtu_bytes);

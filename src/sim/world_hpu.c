@@ -31,8 +31,7 @@ static uint64_t local_ps(const struct world_executor *e) {
 
 /* ---- code ------------------------------------------------------------------------------------- */
 
-/* Images are loaded by each rank for itself; those of the same content share what is made of them.
- * The content is compared each time: an image may be unloaded and another be where it was. */
+/* The content is compared each time: an image may be unloaded and another be where it was. */
 static struct world_code *code_of(struct spin_world *w, const struct spin_image *im) {
     for (uint32_t i = 0; i < w->codes; i++) {
         struct world_code *c = &w->code[i];

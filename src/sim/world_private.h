@@ -23,6 +23,7 @@
 #include "hpu/call.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
+#include "hpu/image_store.h"
 #include "nic/nic.h"
 #include "openspin.h"
 #include "portals/process.h"
@@ -151,6 +152,7 @@ struct spin_world {
     struct hosts *hosts;
     struct noise *noise;
     struct nic_pool *packets;
+    struct image_store *images;
     struct fibres *fibres;
     struct world_rank *rank;
     uint32_t *rank_of; /* host -> rank */

@@ -254,6 +254,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
     portals.hpu_memory_bytes = p->hpu_memory;
     portals.hpu_limits.max_handler_mem = p->hpu_memory;
     portals.image_limits = &limits;
+    portals.images = w->images;
     const struct nic_config config = {
         .address = {.nid = i},
         .pool = w->packets,
@@ -288,7 +289,8 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
 
 int world_ranks_new(struct spin_world *w, struct spin_error *err) {
     w->map = calloc(w->ranks, sizeof *w->map);
-    if (!w->map)
+    w->images = image_store_new();
+    if (!w->map || !w->images)
         return spin_fail(err, SPIN_ENOMEM, "out of memory for %u ranks", w->ranks);
     for (uint32_t i = 0; i < w->ranks; i++)
         w->map[i].phys.nid = i;
@@ -311,6 +313,7 @@ void world_ranks_free(struct spin_world *w) {
             r->data = next;
         }
     }
+    image_store_free(w->images);
 }
 
 /* ---- what went wrong -------------------------------------------------------------------------- */

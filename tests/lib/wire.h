@@ -1,0 +1,317 @@
+/* A network of Portals processes without packets or time: messages wait in one queue and are
+ * carried when the test says so, whole or with their header first. */
+#ifndef TESTS_WIRE_H
+#define TESTS_WIRE_H
+
+#include "lib/test.h"
+
+#include "base/rng.h"
+#include "nic/portals.h"
+#include "portals/process.h"
+
+#define WIRE_PROCESSES 4
+#define WIRE_MESSAGES  4096
+
+struct wire;
+
+struct wire_process {
+    struct wire *wire;
+    struct portals *portals;
+    struct portals_process process;
+    uint32_t number;
+    uint64_t raised, charged;
+};
+
+/* A message under way. `data` is filled when it leaves. */
+struct wire_message {
+    struct nic_message message;
+    uint32_t from, delivery; /* delivery: of a reply that has data */
+    uint8_t *data;
+    bool has_data;
+};
+
+struct wire {
+    struct wire_process process[WIRE_PROCESSES];
+    struct wire_message queue[WIRE_MESSAGES];
+    uint32_t queued;
+    uint64_t carried, now;
+    uint8_t before[1024];            /* of the fetch that is being answered */
+    void (*on_wait)(struct wire *w); /* instead of carrying */
+};
+
+static inline void wire_send(void *context, const struct nic_message *m, uint32_t delivery) {
+    struct wire_process *from = context;
+    struct wire *w = from->wire;
+    if (w->queued == WIRE_MESSAGES)
+        TEST_FAIL("more than %d messages on the wire", WIRE_MESSAGES);
+    struct wire_message *to = &w->queue[w->queued++];
+    *to = (struct wire_message){*m, from->number, delivery, NULL, false};
+    CHECK(m->payload == 0 || m->kind != NIC_ACK);
+    CHECK((delivery != PORTALS_NONE) == (m->kind == NIC_REPLY && m->payload > 0));
+    to->data = malloc(m->payload + 1);
+    const struct portals_delivery *d =
+        delivery == PORTALS_NONE ? NULL : portals_delivery(from->portals, delivery);
+    if (d && d->kind == NIC_FETCH_ATOMIC) { /* before portals_done, so it must be kept now */
+        memcpy(to->data, w->before, m->payload);
+        to->has_data = true;
+    }
+}
+
+static inline void wire_raised(void *context) {
+    ((struct wire_process *)context)->raised++;
+}
+
+static inline uint64_t wire_now(void *context) {
+    return ((struct wire_process *)context)->wire->now;
+}
+
+static inline void wire_charge(void *context, enum portals_call call, uint64_t bytes) {
+    (void)call, (void)bytes;
+    ((struct wire_process *)context)->charged++;
+}
+
+/* ---- Carrying ---------------------------------------------------------------------------------
+ */
+
+static inline struct wire_process *wire_at(struct wire *w, struct nic_address address) {
+    for (int i = 0; i < WIRE_PROCESSES; i++)
+        if (nic_address_equal(portals_address(w->process[i].portals), address))
+            return &w->process[i];
+    return NULL;
+}
+
+typedef uint32_t wire_segments(struct portals *p, uint64_t number, uint64_t offset, uint64_t length,
+                               struct nic_segment *segments, uint32_t room);
+
+static inline uint32_t wire_delivery_segments(struct portals *p, uint64_t number, uint64_t offset,
+                                              uint64_t length, struct nic_segment *segments,
+                                              uint32_t room) {
+    return portals_delivery_segments(p, (uint32_t)number, offset, length, segments, room);
+}
+
+/* Copies between `data` and the memory that `find` tells of, a few pieces at a time. */
+static inline uint64_t wire_copy(struct portals *p, wire_segments *find, uint64_t number,
+                                 uint8_t *data, uint64_t length, bool to_host) {
+    struct nic_segment s[2];
+    uint64_t done = 0;
+    for (uint32_t count; (count = find(p, number, done, length - done, s, 2)) > 0;)
+        for (uint32_t i = 0; i < count; i++) {
+            memcpy(to_host ? s[i].host : data + done, to_host ? data + done : s[i].host,
+                   s[i].bytes);
+            done += s[i].bytes;
+        }
+    return done;
+}
+
+/* It leaves: its data is read, its source may be used again. */
+static inline void wire_leave(struct wire *w, struct wire_message *m) {
+    struct portals *p = w->process[m->from].portals;
+    uint64_t bytes = m->message.payload;
+    if (m->message.kind == NIC_REPLY) {
+        if (bytes && !m->has_data) {
+            CHECK_EQ(wire_copy(p, wire_delivery_segments, m->delivery, m->data, bytes, false),
+                     bytes);
+            portals_done(p, m->delivery, (struct portals_ending){0});
+        }
+    } else if (m->message.kind != NIC_ACK) {
+        if (bytes)
+            CHECK_EQ(
+                wire_copy(p, portals_source_segments, m->message.initiator, m->data, bytes, false),
+                bytes);
+        portals_sent(p, m->message.initiator);
+    }
+    m->has_data = true;
+}
+
+/* A request whose header has arrived. */
+struct wire_transit {
+    struct wire_message m;
+    struct wire_process *to;
+    uint32_t delivery;
+};
+
+static inline struct wire_message wire_take(struct wire *w, uint32_t i) {
+    CHECK(i < w->queued);
+    struct wire_message m = w->queue[i];
+    memmove(&w->queue[i], &w->queue[i + 1], (--w->queued - i) * sizeof m);
+    w->carried++;
+    return m;
+}
+
+/* Header first: the i-th of the queue, a request. */
+static inline struct wire_transit wire_begin(struct wire *w, uint32_t i) {
+    struct wire_transit t = {wire_take(w, i), NULL, PORTALS_NONE};
+    wire_leave(w, &t.m);
+    t.to = wire_at(w, t.m.message.target);
+    CHECK(t.to);
+    t.delivery = portals_header(t.to->portals, &t.m.message);
+    CHECK(t.delivery != PORTALS_NONE);
+    return t;
+}
+
+static inline void wire_end(struct wire *w, struct wire_transit *t, struct portals_ending how) {
+    struct portals *p = t->to->portals;
+    const struct portals_delivery *d = portals_delivery(p, t->delivery);
+    uint64_t bytes = t->m.message.payload;
+    bool later = false;
+    if (!d->fail && !how.fail) {
+        switch (d->kind) {
+        case NIC_PUT:
+            wire_copy(p, wire_delivery_segments, t->delivery, t->m.data, bytes, true);
+            break;
+        case NIC_GET: /* a reply with data ends when it has left */
+            later = d->mlength > 0;
+            portals_reply(p, t->delivery);
+            break;
+        case NIC_ATOMIC:
+            portals_apply(p, t->delivery, 0, t->m.data, bytes, NULL);
+            break;
+        case NIC_FETCH_ATOMIC:
+            portals_apply(p, t->delivery, 0, t->m.data, bytes, w->before);
+            portals_reply(p, t->delivery);
+            break;
+        }
+    }
+    if (!later)
+        portals_done(p, t->delivery, how);
+    free(t->m.data);
+}
+
+static inline void wire_answer(struct wire *w, uint32_t i) {
+    struct wire_message m = wire_take(w, i);
+    wire_leave(w, &m);
+    struct wire_process *to = wire_at(w, m.message.target);
+    CHECK(to);
+    if (m.message.payload)
+        wire_copy(to->portals, portals_reply_segments, m.message.initiator, m.data,
+                  m.message.payload, true);
+    portals_answered(to->portals, &m.message);
+    free(m.data);
+}
+
+static inline void wire_carry(struct wire *w, uint32_t i) {
+    CHECK(i < w->queued);
+    if (w->queue[i].message.kind >= NIC_ACK) {
+        wire_answer(w, i);
+        return;
+    }
+    if (!wire_at(w, w->queue[i].message.target)) { /* nobody is there */
+        struct wire_message m = wire_take(w, i);
+        portals_undeliverable(w->process[m.from].portals, m.message.initiator);
+        free(m.data);
+        return;
+    }
+    struct wire_transit t = wire_begin(w, i);
+    wire_end(w, &t, (struct portals_ending){0});
+}
+
+static inline void wire_run(struct wire *w) {
+    while (w->queued)
+        wire_carry(w, 0);
+    for (int i = 0; i < WIRE_PROCESSES; i++) {
+        const char *what = portals_check(w->process[i].portals);
+        if (what)
+            TEST_FAIL("process %d: %s", i, what);
+    }
+}
+
+/* In any order. */
+static inline void wire_run_shuffled(struct wire *w, struct rng *r) {
+    while (w->queued)
+        wire_carry(w, rng_below(r, w->queued));
+}
+
+static inline void wire_wait(void *context, uint64_t deadline) {
+    struct wire *w = ((struct wire_process *)context)->wire;
+    if (w->on_wait) {
+        void (*once)(struct wire *) = w->on_wait;
+        w->on_wait = NULL;
+        once(w);
+    } else if (w->queued) {
+        wire_carry(w, 0);
+    } else if (deadline != UINT64_MAX) {
+        w->now = deadline;
+    } else {
+        TEST_FAIL("%s waits forever",
+                  portals_call_name(((struct wire_process *)context)->process.call));
+    }
+}
+
+/* ---- Set up -----------------------------------------------------------------------------------
+ */
+
+static inline struct wire *wire_new(void) {
+    struct wire *w = calloc(1, sizeof *w);
+    for (uint32_t i = 0; i < WIRE_PROCESSES; i++) {
+        struct wire_process *own = &w->process[i];
+        struct portals_config config;
+        struct spin_error err;
+        portals_config_default(&config, 4096);
+        config.address = (struct nic_address){100 + i, 7};
+        config.uid = 500 + i;
+        config.features = 7;
+        *own = (struct wire_process){.wire = w, .number = i};
+        CHECK_EQ(portals_new(&own->portals, &config,
+                             &(struct portals_owner){own, wire_send, wire_raised, NULL}, &err),
+                 SPIN_OK);
+        own->process.portals = own->portals;
+        own->process.host = (struct portals_host){.context = own,
+                                                  .now = wire_now,
+                                                  .per_millisecond = 1000,
+                                                  .wait = wire_wait,
+                                                  .charge = wire_charge};
+    }
+    return w;
+}
+
+static inline void wire_free(struct wire *w) {
+    for (uint32_t i = 0; i < w->queued; i++)
+        free(w->queue[i].data);
+    for (int i = 0; i < WIRE_PROCESSES; i++)
+        portals_free(w->process[i].portals);
+    portals_enter(NULL);
+    free(w);
+}
+
+/* Calls are process i's from now on. */
+static inline void wire_as(struct wire *w, uint32_t i) {
+    portals_enter(&w->process[i].process);
+}
+
+#define CHECK_OK(call) CHECK_EQ(call, PTL_OK)
+
+/* All processes with one interface of these options; logical ones with the map 0, 1, 2, 3. */
+static inline struct wire *wire_with(unsigned options, const ptl_ni_limits_t *limits,
+                                     ptl_handle_ni_t *ni) {
+    struct wire *w = wire_new();
+    ptl_process_t map[WIRE_PROCESSES];
+    for (uint32_t i = 0; i < WIRE_PROCESSES; i++) {
+        map[i].phys.nid = 100 + i;
+        map[i].phys.pid = 7;
+    }
+    for (uint32_t i = 0; i < WIRE_PROCESSES; i++) {
+        wire_as(w, i);
+        CHECK_OK(PtlInit());
+        CHECK_OK(PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, limits, NULL, ni));
+        if (options & PTL_NI_LOGICAL)
+            CHECK_OK(PtlSetMap(*ni, WIRE_PROCESSES, map));
+    }
+    wire_as(w, 0);
+    return w;
+}
+
+static inline ptl_process_t wire_rank(uint32_t i) {
+    ptl_process_t to = {.rank = 0};
+    to.phys.pid = 0;
+    to.rank = i;
+    return to;
+}
+
+static inline ptl_process_t wire_phys(uint32_t i) {
+    ptl_process_t to;
+    to.phys.nid = 100 + i;
+    to.phys.pid = 7;
+    return to;
+}
+
+#endif
