@@ -152,7 +152,7 @@ static void register_kinds(struct spin_world *w) {
 
 static int make(struct spin_world *w, const struct spin_world_options *o, struct spin_error *err) {
     w->ranks = o->ranks;
-    w->current = w->issuing = WORLD_NONE;
+    w->current = w->issuing = w->moving = WORLD_NONE;
     w->catch_crashes = o->catch_crashes;
     w->until_ps = o->until_ps ? o->until_ps : SIM_FOREVER;
     w->timing = hpu_timing_find("sc17");

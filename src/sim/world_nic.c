@@ -169,11 +169,13 @@ void world_on_dma(void *context, const struct sim_event *event) {
     const struct nic_action *a = &dma.action;
     struct world_rank *r = &w->rank[dma.rank];
     world_give(&w->dmas, event->with.u32[0]);
+    w->moving = r->index; /* addresses are the program's word */
     if (a->kind == NIC_FETCH && a->bytes)
         memcpy(a->local, a->host, a->bytes);
     else if (a->kind == NIC_STORE && a->bytes)
         memcpy(a->host, a->local, a->bytes);
     nic_done(r->nic, a->token, w->now_ps);
+    w->moving = WORLD_NONE;
     if (dma.executor != WORLD_NONE)
         world_transferred(w, dma.executor);
     world_pump(r);

@@ -159,6 +159,7 @@ struct spin_world {
     ptl_process_t *map; /* of logical interfaces: rank -> process */
     uint64_t now_ps;
     uint32_t current; /* rank whose program runs, or WORLD_NONE */
+    uint32_t moving;  /* rank whose memory a card reads or writes, or WORLD_NONE */
     uint32_t ended, at_barrier;
     unsigned kind_rank, kind_depart, kind_left, kind_matched, kind_dma, kind_hpu, kind_end,
         kind_tick;

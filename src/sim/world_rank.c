@@ -318,12 +318,12 @@ void world_ranks_free(struct spin_world *w) {
 
 /* ---- what went wrong -------------------------------------------------------------------------- */
 
-/* "rank 3 in PtlEQWait since 120.5 ns" */
-static size_t describe(const struct world_rank *r, char *text, size_t room) {
+/* "rank 3 in PtlEQWait since 120.500 ns" */
+static size_t describe(const struct world_rank *r, const char *since, char *text, size_t room) {
     const char *where = r->state == RANK_AT_BARRIER ? "spin_barrier"
                         : r->process.call           ? portals_call_name(r->process.call)
                                                     : "its program";
-    int length = snprintf(text, room, "rank %u in %s since %llu.%03llu ns", r->index, where,
+    int length = snprintf(text, room, "rank %u in %s %s %llu.%03llu ns", r->index, where, since,
                           (unsigned long long)(r->clock_ps / 1000),
                           (unsigned long long)(r->clock_ps % 1000));
     return (size_t)length < room ? (size_t)length : room - 1;
@@ -340,7 +340,8 @@ int world_verdict(struct spin_world *w, struct spin_error *err) {
             continue;
         if (used && used + 2 < sizeof waiting)
             used += (size_t)snprintf(waiting + used, sizeof waiting - used, ", ");
-        used += describe(&w->rank[i], waiting + used, sizeof waiting - used);
+        used += describe(&w->rank[i], stopped ? "at" : "since", waiting + used,
+                         sizeof waiting - used);
     }
     if (!count)
         return SPIN_OK;
@@ -364,7 +365,7 @@ static void say(const char *text) {
 
 static void say_where(const struct world_rank *r) {
     char text[160];
-    size_t length = describe(r, text, sizeof text - 1);
+    size_t length = describe(r, "at", text, sizeof text - 1);
     text[length] = 0;
     say(text);
 }
@@ -372,6 +373,15 @@ static void say_where(const struct world_rank *r) {
 static void on_signal(int number, siginfo_t *info, void *context) {
     (void)context;
     struct spin_world *w = crashing;
+    if (w && w->moving != WORLD_NONE) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "openspin: rank %u: its card was told to read or write memory at %p, which the "
+                 "program does not have\n",
+                 w->moving, info->si_addr);
+        say(text);
+        _exit(1);
+    }
     if (!w || w->current == WORLD_NONE) {
         signal(number, SIG_DFL); /* ours, not a rank's: as ever */
         raise(number);
