@@ -1,6 +1,6 @@
-/* Simulated worlds: a broadcast with real handlers (sPIN stream), from a few ranks to 65,536. Ranks,
- * packets, handlers and events a CPU second, set-up and the check of every byte included. Usage:
- * bench-world IMAGES [quick]; quick leaves out the large ones. */
+/* Simulated worlds: a broadcast with real handlers (sPIN stream), from a few ranks to 65,536.
+ * Ranks, packets, handlers and events a CPU second, set-up and the check of every byte included.
+ * Usage: bench-world IMAGES [quick]; quick leaves out the large ones. */
 #include "machine.h"
 
 #include "p4.h"
@@ -33,16 +33,17 @@ static void run(const void *argument, double *result) {
 
 int main(int argc, char **argv) {
     static const struct job jobs[] = {
-        {NULL, 16, 65536},   {NULL, 128, 65536},  {NULL, 1024, 65536}, {NULL, 8192, 65536},
-        {NULL, 16, 4096},    {NULL, 128, 4096},   {NULL, 1024, 4096},  {NULL, 8192, 4096},
-        {NULL, 65536, 4096},
+        {NULL, 16, 65536},   {NULL, 128, 65536}, {NULL, 1024, 65536},
+        {NULL, 8192, 65536}, {NULL, 16, 4096},   {NULL, 128, 4096},
+        {NULL, 1024, 4096},  {NULL, 8192, 4096}, {NULL, 65536, 4096},
     };
     if (argc < 2) {
         fprintf(stderr, "usage: bench-world IMAGES [quick]\n");
         return 2;
     }
     bench_machine();
-    puts("  ranks    bytes    virtual     time    ranks/s  packets/s  handlers/s  events/s   memory");
+    puts("  ranks    bytes    virtual     time    ranks/s  packets/s  handlers/s  events/s   "
+         "memory");
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
         struct job job = jobs[i];
         double r[5];
@@ -52,9 +53,9 @@ int main(int argc, char **argv) {
         double memory = bench_apart(run, &job, r, 5);
         if (memory < 0)
             return 1;
-        printf("%7u  %7u  %7.2f us  %5.2f s  %7.0f/s %8.2f K  %8.2f K %7.2f M  %5.0f MB\n", job.ranks,
-               job.bytes, r[4], r[0], job.ranks / r[0], r[1] / r[0] / 1e3, r[2] / r[0] / 1e3,
-               r[3] / r[0] / 1e6, memory);
+        printf("%7u  %7u  %7.2f us  %5.2f s  %7.0f/s %8.2f K  %8.2f K %7.2f M  %5.0f MB\n",
+               job.ranks, job.bytes, r[4], r[0], job.ranks / r[0], r[1] / r[0] / 1e3,
+               r[2] / r[0] / 1e3, r[3] / r[0] / 1e6, memory);
     }
     return 0;
 }

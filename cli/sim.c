@@ -155,9 +155,10 @@ static int finish(const struct cli_command *command, const struct options *o, co
     fflush(stdout);
     if (!r.failed)
         return 0;
-    return cli_error(command, CLI_FAILED, "%s: %u of %u ranks failed, the first is rank %u: its "
-                     "main returned %d", program, r.failed, r.ranks, r.first_failed,
-                     r.first_status);
+    return cli_error(command, CLI_FAILED,
+                     "%s: %u of %u ranks failed, the first is rank %u: its "
+                     "main returned %d",
+                     program, r.failed, r.ranks, r.first_failed, r.first_status);
 }
 
 static int simulate(const struct cli_command *command, const struct options *o,
@@ -181,12 +182,13 @@ static int simulate(const struct cli_command *command, const struct options *o,
     if (spin_world_new(&world, &options, &err))
         return cli_report(command, &err);
     if (o->ranks > SPIN_PRIVATE_RANKS)
-        fprintf(stderr, "openspin sim run: %" PRIu64 " ranks share the globals of %s; up to %d each "
-                "have their own\n", o->ranks, program, SPIN_PRIVATE_RANKS);
+        fprintf(stderr,
+                "openspin sim run: %" PRIu64 " ranks share the globals of %s; up to %d each "
+                "have their own\n",
+                o->ranks, program, SPIN_PRIVATE_RANKS);
     if (o->parameters && !o->json)
         print_parameters(world);
-    int code =
-        spin_world_run_program(world, program, words->count - 1, words->items + 1, &err);
+    int code = spin_world_run_program(world, program, words->count - 1, words->items + 1, &err);
     fflush(stdout);
     if (code == SPIN_EDEADLOCK || code == SPIN_ELIMIT)
         status = cli_error(command, CLI_FAILED, "%s: %s", program, err.text);

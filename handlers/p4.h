@@ -1,6 +1,6 @@
 /* The use cases of the SC'17 paper on a simulated world: host programs against portals4.h, each in
- * the variants that the paper compares. A run makes a world, checks the data that came out, and says
- * how long it took in virtual time. */
+ * the variants that the paper compares. A run makes a world, checks the data that came out, and
+ * says how long it took in virtual time. */
 #ifndef OPENSPIN_P4_H
 #define OPENSPIN_P4_H
 
@@ -8,10 +8,10 @@
 #include "portals4.h"
 
 enum p4_variant {
-    P4_RDMA,     /* the card stores; the CPU sees the completion, matches and answers */
+    P4_RDMA,      /* the card stores; the CPU sees the completion, matches and answers */
     P4_TRIGGERED, /* Portals 4: operations set up in advance, started by a counter */
-    P4_STORE,    /* sPIN: one packet from the card, more than one from host memory */
-    P4_STREAM,   /* sPIN: every packet from the card */
+    P4_STORE,     /* sPIN: one packet from the card, more than one from host memory */
+    P4_STREAM,    /* sPIN: every packet from the card */
     P4_VARIANTS
 };
 const char *p4_variant_name(enum p4_variant variant); /* "RDMA", "Portals 4", "sPIN store", ... */
@@ -20,7 +20,7 @@ struct p4_setup {
     enum p4_variant variant;
     uint32_t ranks; /* of a broadcast, a power of two; the others have theirs */
     uint32_t bytes;
-    const char *images; /* folder of the handler images */
+    const char *images;              /* folder of the handler images */
     struct spin_world_options world; /* preset, settings, pictures; ranks are set here */
 };
 
@@ -41,7 +41,8 @@ int p4_strided(const struct p4_setup *setup, struct p4_outcome *outcome, struct 
 /* One write to a RAID-5 of a client, a data server and a parity server. */
 int p4_raid(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err);
 
-/* ---- For the use cases themselves ------------------------------------------------------------- */
+/* ---- For the use cases themselves -------------------------------------------------------------
+ */
 
 /* What a rank of any of them has: one matching, logical interface. */
 struct p4_rank {

@@ -4,9 +4,8 @@
 
 #include "p4.h"
 
-static struct spin_world_result run_world(const struct spin_world_options *o,
-                                                int (*rank)(void *), void *argument, int expected,
-                                                struct spin_error *err) {
+static struct spin_world_result run_world(const struct spin_world_options *o, int (*rank)(void *),
+                                          void *argument, int expected, struct spin_error *err) {
     struct spin_world *w;
     if (spin_world_new(&w, o, err))
         TEST_FAIL("%s", err->text);
@@ -19,7 +18,8 @@ static struct spin_world_result run_world(const struct spin_world_options *o,
     return r;
 }
 
-/* ---- programs --------------------------------------------------------------------------------- */
+/* ---- programs ---------------------------------------------------------------------------------
+ */
 
 static int compute(void *argument) {
     (void)argument;
@@ -74,8 +74,9 @@ static int wait_for_ever(void *argument) {
     ptl_handle_ct_t ct;
     ptl_ct_event_t event;
     (void)argument;
-    if (PtlInit() || PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY,
-                               NULL, NULL, &ni) ||
+    if (PtlInit() ||
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
+                  &ni) ||
         PtlCTAlloc(ni, &ct))
         return 1;
     if (spin_rank() == 0)
@@ -97,8 +98,9 @@ static int poll_for_ever(void *argument) {
     ptl_handle_eq_t eq;
     ptl_event_t event;
     (void)argument;
-    if (PtlInit() || PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY,
-                               NULL, NULL, &ni) ||
+    if (PtlInit() ||
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
+                  &ni) ||
         PtlEQAlloc(ni, 8, &eq))
         return 1;
     while (PtlEQGet(eq, &event) == PTL_EQ_EMPTY)
@@ -121,8 +123,9 @@ static int time_out(void *argument) {
     unsigned which;
     ptl_size_t test = 1;
     (void)argument;
-    if (PtlInit() || PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY,
-                               NULL, NULL, &ni) ||
+    if (PtlInit() ||
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
+                  &ni) ||
         PtlCTAlloc(ni, &ct))
         return 1;
     uint64_t start = spin_now_ps();
@@ -138,11 +141,15 @@ TEST(timeouts_are_in_virtual_time) {
     CHECK_EQ(run_world(&o, time_out, NULL, SPIN_OK, &err).failed, 0);
 }
 
-/* ---- time ------------------------------------------------------------------------------------- */
+/* ---- time -------------------------------------------------------------------------------------
+ */
 
 static struct p4_setup setup_of(enum p4_variant variant, const char *preset, uint32_t bytes) {
-    return (struct p4_setup){
-        .variant = variant, .ranks = 2, .bytes = bytes, .images = IMAGES, .world = {.preset = preset}};
+    return (struct p4_setup){.variant = variant,
+                             .ranks = 2,
+                             .bytes = bytes,
+                             .images = IMAGES,
+                             .world = {.preset = preset}};
 }
 
 static struct p4_outcome run_case(int (*run)(const struct p4_setup *, struct p4_outcome *,
@@ -219,7 +226,8 @@ TEST(noise_takes_time_from_programs) {
     CHECK(makespan > 1090000000 && makespan < 1120000000);
 }
 
-/* ---- the use cases: each checks its data ------------------------------------------------------ */
+/* ---- the use cases: each checks its data ------------------------------------------------------
+ */
 
 TEST(pingpong_returns_every_byte) {
     static const uint32_t sizes[] = {1, 8, 100, 4095, 4096, 4097, 8192, 70000};
@@ -239,8 +247,7 @@ TEST(accumulate_is_the_complex_product) {
         for (int i = 0; i < 5; i++) {
             struct p4_setup s = setup_of((enum p4_variant)v, "sc17-dis", sizes[i]);
             struct p4_outcome o = run_case(p4_accumulate, &s);
-            CHECK_EQ(o.world.counts.handlers,
-                     v == P4_STREAM ? (sizes[i] + 4095) / 4096 + 1 : 0);
+            CHECK_EQ(o.world.counts.handlers, v == P4_STREAM ? (sizes[i] + 4095) / 4096 + 1 : 0);
         }
 }
 
@@ -265,11 +272,12 @@ TEST(strided_and_raid) {
     CHECK_EQ(o.world.counts.handlers, 2 + 3 + 1);
 }
 
-/* ---- a network that loses, repeats and reorders ----------------------------------------------- */
+/* ---- a network that loses, repeats and reorders -----------------------------------------------
+ */
 
-static const char *const faulty[] = {"loss=0.1", "duplication=0.1", "reordering=0.1",
-                                     "reorder_delay=5us", "retry_timeout=20us", "retries=20",
-                                     "seed=7"};
+static const char *const faulty[] = {
+    "loss=0.1",           "duplication=0.1", "reordering=0.1", "reorder_delay=5us",
+    "retry_timeout=20us", "retries=20",      "seed=7"};
 
 TEST(faults_cost_time_and_no_byte) {
     for (int v = 0; v < P4_VARIANTS; v++) {
@@ -287,7 +295,8 @@ TEST(faults_cost_time_and_no_byte) {
     }
 }
 
-/* ---- determinism, and worlds beside and inside each other -------------------------------------- */
+/* ---- determinism, and worlds beside and inside each other --------------------------------------
+ */
 
 TEST(the_same_run_twice) {
     struct p4_setup s = setup_of(P4_STREAM, "sc17-dis", 65536);
@@ -337,7 +346,8 @@ TEST(two_worlds_side_by_side) {
     spin_world_free(b);
 }
 
-/* ---- parameters ------------------------------------------------------------------------------- */
+/* ---- parameters -------------------------------------------------------------------------------
+ */
 
 static void refuse(const char *setting, const char *why) {
     struct spin_error err = {0};

@@ -1,5 +1,5 @@
-/* What the figures of the SC'17 microbenchmarks share: the use cases (handlers/p4.h) as functions of
- * variant, preset and size, and the columns of their tables. */
+/* What the figures of the SC'17 microbenchmarks share: the use cases (handlers/p4.h) as functions
+ * of variant, preset and size, and the columns of their tables. */
 #ifndef OPENSPIN_EXPERIMENTS_MICROBENCH_H
 #define OPENSPIN_EXPERIMENTS_MICROBENCH_H
 

@@ -37,17 +37,17 @@ static double over(const double us[P4_VARIANTS], enum p4_variant other) {
 
 static void judge(struct sheet *s, const char *size, const double dis[P4_VARIANTS],
                   const double integrated[P4_VARIANTS]) {
-    sheet_shape(s, "A12",
-                dis[P4_STREAM] < dis[P4_TRIGGERED] && dis[P4_TRIGGERED] < dis[P4_RDMA],
+    sheet_shape(s, "A12", dis[P4_STREAM] < dis[P4_TRIGGERED] && dis[P4_TRIGGERED] < dis[P4_RDMA],
                 "%s, 1,024 ranks, dis: sPIN below Portals 4 below RDMA", size);
     sheet_shape(s, "A12", over(dis, P4_RDMA) < over(integrated, P4_RDMA),
                 "%s: sPIN gains more over RDMA on dis than on int", size);
     struct sheet_claim *c = sheet_claim(s, "A12", "", over(integrated, P4_RDMA), 0.93,
                                         "%s, 1,024 ranks, int: sPIN's time over RDMA's", size);
     if (c->verdict == SHEET_DIFFERS)
-        sheet_because(c, "a level of the tree costs RDMA a DMA write, a look, matching, o and a DMA "
-                         "read; the paper says neither which size its 7 %% are of nor what its "
-                         "CPU does");
+        sheet_because(c,
+                      "a level of the tree costs RDMA a DMA write, a look, matching, o and a DMA "
+                      "read; the paper says neither which size its 7 %% are of nor what its "
+                      "CPU does");
     c = sheet_claim(s, "A12", "", over(integrated, P4_TRIGGERED), 0.95,
                     "%s, 1,024 ranks, int: sPIN's time over Portals 4's", size);
     if (c->verdict == SHEET_DIFFERS)
@@ -71,11 +71,13 @@ int sc17_fig5a(const struct experiment_context *context, struct sheet *s, struct
     double store = dis[1][P4_STORE] / dis[1][P4_TRIGGERED];
     sheet_shape(s, "A12", store > 0.95 && store < 1.05,
                 "store within 5 %% of Portals 4 for several");
-    sheet_note(s, "From the root's first call until the last rank's program knows that the data is "
-                  "in its memory; each packet of a stream is stored there as well as forwarded, which "
-                  "the paper's listing leaves out.");
-    sheet_note(s, "The slides report 41 %% lower latency, not saying of what; ours is lower than "
-                  "RDMA's by %.0f %% (8 B) and %.0f %% (64 KiB) on int, %.0f %% and %.0f %% on dis.",
+    sheet_note(s,
+               "From the root's first call until the last rank's program knows that the data is "
+               "in its memory; each packet of a stream is stored there as well as forwarded, which "
+               "the paper's listing leaves out.");
+    sheet_note(s,
+               "The slides report 41 %% lower latency, not saying of what; ours is lower than "
+               "RDMA's by %.0f %% (8 B) and %.0f %% (64 KiB) on int, %.0f %% and %.0f %% on dis.",
                100 * (1 - over(integrated[0], P4_RDMA)), 100 * (1 - over(integrated[1], P4_RDMA)),
                100 * (1 - over(dis[0], P4_RDMA)), 100 * (1 - over(dis[1], P4_RDMA)));
     return SPIN_OK;

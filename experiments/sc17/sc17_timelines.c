@@ -75,19 +75,21 @@ int sc17_timelines(const struct experiment_context *context, struct sheet *s,
         row->value[5] = (double)c->memory_bytes;
     }
     /* Appendix C says so of its pictures. */
-    sheet_claim(s, "C.3", "", (double)o[2].world.counts.handlers, 2,
+    sheet_claim(s, "SC17", "", (double)o[2].world.counts.handlers, 2,
                 "pingpong-store: header and completion handler, no payload handler");
-    sheet_claim(s, "C.3", "", (double)o[3].world.counts.handlers, 4,
+    sheet_claim(s, "SC17", "", (double)o[3].world.counts.handlers, 4,
                 "pingpong-stream: two payload handlers, and header and completion");
     double sent = (double)runs[4].bytes; /* read by the sender's card, in either run */
-    sheet_claim(s, "A10", "", ((double)o[5].world.counts.memory_bytes - sent) /
-                                  ((double)o[4].world.counts.memory_bytes - sent),
+    sheet_claim(s, "A10", "",
+                ((double)o[5].world.counts.memory_bytes - sent) /
+                    ((double)o[4].world.counts.memory_bytes - sent),
                 0.5, "accumulation: host memory traffic of the target, sPIN over RDMA");
-    sheet_claim(s, "C.3", "", (double)o[9].world.counts.handlers, 64,
+    sheet_claim(s, "SC17", "", (double)o[9].world.counts.handlers, 64,
                 "strided: a payload handler for each of 64 packets");
-    sheet_note(s, context->out ? "Pictures are in the folder: sc17-timelines-RUN.svg, and .json for "
-                                 "Perfetto."
-                               : "--out DIR writes the pictures: sc17-timelines-RUN.svg, and .json "
-                                 "for Perfetto.");
+    sheet_note(s, context->out
+                      ? "Pictures are in the folder: sc17-timelines-RUN.svg, and .json for "
+                        "Perfetto."
+                      : "--out DIR writes the pictures: sc17-timelines-RUN.svg, and .json "
+                        "for Perfetto.");
     return SPIN_OK;
 }

@@ -1,6 +1,6 @@
 /* Accumulation (SC'17 appendix C.3.2): an array of complex numbers is multiplied into one in host
- * memory. Each packet's part is fetched, multiplied and stored. The product is the complex one; that
- * of the paper's listing has a wrong sign and uses its first result in the second. */
+ * memory. Each packet's part is fetched, multiplied and stored. The product is the complex one;
+ * that of the paper's listing has a wrong sign and uses its first result in the second. */
 #include "spin/handler.h"
 
 #include "p4_accumulate.h"

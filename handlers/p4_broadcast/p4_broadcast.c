@@ -1,5 +1,6 @@
-/* Broadcast on a binomial tree (SC'17 appendix C.3.3): each packet is forwarded to all children from
- * the card as it comes (stream), or the whole message from host memory once it is there (store). */
+/* Broadcast on a binomial tree (SC'17 appendix C.3.3): each packet is forwarded to all children
+ * from the card as it comes (stream), or the whole message from host memory once it is there
+ * (store). */
 #include "spin/handler.h"
 
 #include "p4_broadcast.h"
@@ -18,8 +19,8 @@ __handler int bcast_payload_handler(const ptl_payload_t p, void *state) {
     ptl_dma_h stored;
     for (uint32_t half = i->ranks / 2; half >= 1; half /= 2)
         if (i->my_rank % (half * 2) == 0)
-            PtlHandlerPutFromDevice(p.base, p.length, PTL_NO_CT, 0, i->my_rank + half, bits, 0, NULL,
-                                    0);
+            PtlHandlerPutFromDevice(p.base, p.length, PTL_NO_CT, 0, i->my_rank + half, bits, 0,
+                                    NULL, 0);
     PtlHandlerDMAToHostNB(p.base, p.offset, p.length, PTL_ME_HOST_MEM, &stored);
     return SUCCESS; /* the message is complete when that is done */
 }

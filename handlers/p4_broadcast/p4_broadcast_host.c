@@ -30,8 +30,9 @@ static bool send_now(struct p4_rank *r, uint32_t child) {
 }
 
 static bool send_when_here(struct p4_rank *r, uint32_t child) {
-    return PtlTriggeredPut(r->md, 0, r->setup->bytes, PTL_NO_ACK_REQ, (ptl_process_t){.rank = child},
-                           r->pt, P4_WHOLE, 0, NULL, 0, r->ct, r->setup->bytes) == PTL_OK;
+    return PtlTriggeredPut(r->md, 0, r->setup->bytes, PTL_NO_ACK_REQ,
+                           (ptl_process_t){.rank = child}, r->pt, P4_WHOLE, 0, NULL, 0, r->ct,
+                           r->setup->bytes) == PTL_OK;
 }
 
 static bool append_with_handlers(struct p4_rank *r, uint64_t offset, uint64_t length,
@@ -59,8 +60,8 @@ static bool prepare(struct p4_rank *r) {
     uint32_t n = r->setup->bytes;
     bool from_root = (spin_rank() & (spin_rank() - 1)) == 0;
     if (r->setup->variant < P4_STORE)
-        return p4_append(r, &(struct p4_entry){
-                                .length = n, .bits = P4_WHOLE, .counts_bytes = true}) &&
+        return p4_append(r,
+                         &(struct p4_entry){.length = n, .bits = P4_WHOLE, .counts_bytes = true}) &&
                (r->setup->variant == P4_RDMA || for_children(r, send_when_here));
     if (from_root || (r->setup->variant == P4_STORE && n > PACKET))
         return append_with_handlers(r, 0, n, P4_WHOLE);

@@ -19,8 +19,8 @@ static uint8_t pattern(uint32_t i) {
 static int initiator(struct p4_rank *r, struct shared *s) {
     uint32_t n = s->setup->bytes;
     /* The answer comes into the second half, in one message or in many. */
-    if (!p4_append(r, &(struct p4_entry){
-                          .start = n, .length = n, .bits = P4_PONG, .counts_bytes = true}))
+    if (!p4_append(
+            r, &(struct p4_entry){.start = n, .length = n, .bits = P4_PONG, .counts_bytes = true}))
         return 2;
     for (uint32_t i = 0; i < n; i++)
         r->buffer[i] = pattern(i);
@@ -59,7 +59,8 @@ static int target(struct p4_rank *r, const struct shared *s) {
     if (!prepare(r, s->setup))
         return 2;
     spin_barrier();
-    if (s->setup->variant == P4_RDMA && (!p4_receive(r) || !p4_put(r, 0, s->setup->bytes, 0, P4_PONG)))
+    if (s->setup->variant == P4_RDMA &&
+        (!p4_receive(r) || !p4_put(r, 0, s->setup->bytes, 0, P4_PONG)))
         return 3;
     spin_barrier();
     return 0;

@@ -1,5 +1,5 @@
-/* The data server of a RAID-5 (SC'17 appendix C.3.5): a write is applied to host memory, and what it
- * changed is sent to the parity server, packet by packet. */
+/* The data server of a RAID-5 (SC'17 appendix C.3.5): a write is applied to host memory, and what
+ * it changed is sent to the parity server, packet by packet. */
 #include "spin/handler.h"
 
 #include "p4_raid.h"

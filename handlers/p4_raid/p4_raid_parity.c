@@ -1,5 +1,5 @@
-/* The parity server of a RAID-5 (SC'17 appendix C.3.5): changes of data are applied to the parity in
- * host memory, and their sender is told. */
+/* The parity server of a RAID-5 (SC'17 appendix C.3.5): changes of data are applied to the parity
+ * in host memory, and their sender is told. */
 #include "spin/handler.h"
 
 #include "p4_raid.h"

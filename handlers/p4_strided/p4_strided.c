@@ -1,4 +1,5 @@
-/* A strided datatype (SC'17 appendix C.3.4): packed data is put where it belongs, block by block. */
+/* A strided datatype (SC'17 appendix C.3.4): packed data is put where it belongs, block by block.
+ */
 #include "spin/handler.h"
 
 #include "p4_strided.h"

@@ -40,7 +40,8 @@ static void scatter(uint8_t *to, const uint8_t *from, uint32_t bytes) {
 
 static bool is_right(const uint8_t *got, uint32_t bytes) {
     for (uint64_t i = 0; i < spread(bytes); i++) {
-        uint32_t in = (uint32_t)(i % (BLOCK + GAP)), at = (uint32_t)(i / (BLOCK + GAP)) * BLOCK + in;
+        uint32_t in = (uint32_t)(i % (BLOCK + GAP)),
+                 at = (uint32_t)(i / (BLOCK + GAP)) * BLOCK + in;
         if (got[i] != (in < BLOCK && at < bytes ? pattern(at) : 0))
             return false;
     }
@@ -51,9 +52,8 @@ static int target(struct p4_rank *r, struct shared *s) {
     uint32_t n = s->setup->bytes;
     bool on_cpu = s->setup->variant < P4_STORE;
     struct p4_strided state = {.block = BLOCK, .gap = GAP};
-    struct p4_entry entry = {.start = on_cpu ? spread(n) : 0,
-                             .length = on_cpu ? n : spread(n),
-                             .bits = 1};
+    struct p4_entry entry = {
+        .start = on_cpu ? spread(n) : 0, .length = on_cpu ? n : spread(n), .bits = 1};
     if (!on_cpu) {
         entry.payload = "ddtvec_payload_handler";
         entry.state = &state;

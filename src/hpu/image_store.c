@@ -32,8 +32,7 @@ void image_store_free(struct image_store *store) {
 
 static bool same_limits(const struct spin_limits *a, const struct spin_limits *b) {
     return a->program_bytes == b->program_bytes && a->handler_bytes == b->handler_bytes &&
-           a->state_bytes == b->state_bytes && a->hpus == b->hpus &&
-           a->with_float == b->with_float;
+           a->state_bytes == b->state_bytes && a->hpus == b->hpus && a->with_float == b->with_float;
 }
 
 static int take(struct image_store *store, const char *name, const void *bytes, size_t length,

@@ -1,4 +1,5 @@
-/* Images of the same content, loaded once: for a driver with many processes that each load theirs. */
+/* Images of the same content, loaded once: for a driver with many processes that each load theirs.
+ */
 #ifndef SPIN_HPU_IMAGE_STORE_H
 #define SPIN_HPU_IMAGE_STORE_H
 

@@ -41,7 +41,8 @@
 #define MADV_GUARD_INSTALL 102 /* Linux 6.13; older kernels refuse it */
 #endif
 
-/* ---- the switch ------------------------------------------------------------------------------- */
+/* ---- the switch -------------------------------------------------------------------------------
+ */
 
 /* What is not on the stack of someone who does not run. */
 struct side {
@@ -206,7 +207,8 @@ static void switched(struct side *to, struct side *from) {
     (void)to, (void)from;
 }
 
-/* ---- stacks ----------------------------------------------------------------------------------- */
+/* ---- stacks -----------------------------------------------------------------------------------
+ */
 
 #define MARK 0x6b636174735f6f6eull
 
@@ -287,7 +289,8 @@ bool fibre_in_guard(const struct fibres *f, uint32_t fibre, const void *address)
     return f->guarded && at >= guard && at < guard + f->guard_bytes;
 }
 
-/* ---- running ---------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------
+ */
 
 static void body(void *argument) {
     struct fibres *f = argument;

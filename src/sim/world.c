@@ -9,7 +9,8 @@
 #include "base/rng.h"
 #include "sim/world_private.h"
 
-/* ---- pools ------------------------------------------------------------------------------------ */
+/* ---- pools ------------------------------------------------------------------------------------
+ */
 
 void world_fail(struct spin_world *w, enum spin_code code, const char *format, ...) {
     if (w->failure)
@@ -46,7 +47,8 @@ void world_give(struct world_pool *pool, uint32_t index) {
     pool->free = index + 1;
 }
 
-/* ---- set-up ----------------------------------------------------------------------------------- */
+/* ---- set-up -----------------------------------------------------------------------------------
+ */
 
 static int set_params(struct spin_world *w, const struct spin_world_options *o,
                       struct spin_error *err) {
@@ -63,7 +65,8 @@ static int set_params(struct spin_world *w, const struct spin_world_options *o,
         return spin_fail(err, SPIN_EARG,
                          "fail_links: links of a world do not break; loss=0.01 loses packets");
     if (w->params.network.mtu_bytes % 64 || w->params.network.mtu_bytes > MAP_L1_PACKETS_SIZE / 2)
-        return spin_fail(err, SPIN_EARG, "mtu: %llu bytes; a card takes a multiple of 64, at most %u",
+        return spin_fail(err, SPIN_EARG,
+                         "mtu: %llu bytes; a card takes a multiple of 64, at most %u",
                          (unsigned long long)w->params.network.mtu_bytes, MAP_L1_PACKETS_SIZE / 2);
     return SPIN_OK;
 }
@@ -225,7 +228,8 @@ bool spin_world_parameter(const struct spin_world *w, int i, struct spin_paramet
     return world_params_row(&w->params, w->preset, i, row);
 }
 
-/* ---- the run ---------------------------------------------------------------------------------- */
+/* ---- the run ----------------------------------------------------------------------------------
+ */
 
 int world_run(struct spin_world *w, struct spin_error *err) {
     if (w->ran)

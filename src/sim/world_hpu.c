@@ -1,8 +1,8 @@
 /* HPUs: handlers as they are compiled, in slices of virtual time.
  *
  * A rank's card has a few HPUs and a queue of handlers that wait for one, first come, first served.
- * What an HPU needs while it runs (registers, stack, the packet) is an executor, taken from a pool of
- * the world, because of tens of thousands of cards few run a handler at any time.
+ * What an HPU needs while it runs (registers, stack, the packet) is an executor, taken from a pool
+ * of the world, because of tens of thousands of cards few run a handler at any time.
  *
  * An HPU runs ahead of the engine, at most a quantum, and stops at each access to the HPU driver
  * that others can see until the engine is there; then the access is repeated. So commands of all
@@ -29,7 +29,8 @@ static uint64_t local_ps(const struct world_executor *e) {
     return e->base_ps + e->hpu.cycles * e->world->params.hpu_cycle;
 }
 
-/* ---- code ------------------------------------------------------------------------------------- */
+/* ---- code -------------------------------------------------------------------------------------
+ */
 
 /* The content is compared each time: an image may be unloaded and another be where it was. */
 static struct world_code *code_of(struct spin_world *w, const struct spin_image *im) {
@@ -88,7 +89,8 @@ static uint8_t *data_of(struct world_rank *r, const struct spin_image *im) {
     return data;
 }
 
-/* ---- the HPU driver --------------------------------------------------------------------------- */
+/* ---- the HPU driver ---------------------------------------------------------------------------
+ */
 
 static enum hpu_access bad_command(struct world_executor *e) {
     e->hpu.fault = HPU_FAULT_COMMAND;
@@ -130,8 +132,8 @@ static enum hpu_access issue(struct world_executor *e, uint32_t number) {
 static enum hpu_access test(struct world_executor *e, uint32_t handle, bool wait) {
     if (!in_step(e))
         return HPU_ACCESS_WAIT;
-    return answer(e, nic_command_test(e->world->rank[e->rank].nic, e->task, handle, wait,
-                                      &e->result));
+    return answer(e,
+                  nic_command_test(e->world->rank[e->rank].nic, e->task, handle, wait, &e->result));
 }
 
 /* Scratch memory of the running handler. */
@@ -184,7 +186,8 @@ static enum hpu_access load(struct hpu *hpu, uint32_t offset, uint32_t size, uin
 
 static const struct hpu_device driver = {.load = load, .store = store};
 
-/* ---- executors -------------------------------------------------------------------------------- */
+/* ---- executors --------------------------------------------------------------------------------
+ */
 
 static struct world_executor *executor_new(struct spin_world *w) {
     if (w->executors == w->executor_room) {
@@ -247,7 +250,8 @@ void world_hpus_free(struct spin_world *w) {
     free(w->code);
 }
 
-/* ---- a handler's life ------------------------------------------------------------------------- */
+/* ---- a handler's life -------------------------------------------------------------------------
+ */
 
 /* Gives the handler its memory, always in the same order: guesses in the code then hold. */
 static bool give_memory(struct world_executor *e, const struct world_code *code) {
@@ -256,9 +260,9 @@ static bool give_memory(struct world_executor *e, const struct world_code *code)
     const struct spin_image *im = p->image;
     hpu_init(h, code->code, e->hpu_number);
     h->device = &driver;
-    e->packet_window = (uint32_t)hpu_add_window(h, PACKET_ADDRESS - CALL_HEADROOM,
-                                                CALL_HEADROOM + e->task->bytes, e->packet, true,
-                                                HPU_REGION_L1);
+    e->packet_window =
+        (uint32_t)hpu_add_window(h, PACKET_ADDRESS - CALL_HEADROOM, CALL_HEADROOM + e->task->bytes,
+                                 e->packet, true, HPU_REGION_L1);
     hpu_add_window(h, STACK_ADDRESS, MAP_STACK_SIZE, e->stack, true, HPU_REGION_L1);
     hpu_add_window(h, STATE_ADDRESS, p->state_bytes, p->state, true, HPU_REGION_L1);
     e->heap_window = (uint32_t)hpu_add_window(h, HEAP_ADDRESS, 0, NULL, true, HPU_REGION_L1);
@@ -393,9 +397,9 @@ static void note_fault(struct world_executor *e) {
     if (w->counts.faults++)
         return;
     snprintf(w->first_fault, sizeof w->first_fault,
-             "rank %u, HPU %u, %s: %s at pc 0x%x, address 0x%x, at %llu ns", e->rank,
-             e->hpu_number, f ? f->name : "a handler", hpu_fault_name(h->fault), h->pc,
-             h->fault_address, (unsigned long long)(local_ps(e) / 1000));
+             "rank %u, HPU %u, %s: %s at pc 0x%x, address 0x%x, at %llu ns", e->rank, e->hpu_number,
+             f ? f->name : "a handler", hpu_fault_name(h->fault), h->pc, h->fault_address,
+             (unsigned long long)(local_ps(e) / 1000));
 }
 
 void world_on_hpu(void *context, const struct sim_event *event) {

@@ -19,7 +19,8 @@ static uint64_t dma_latency(const struct spin_world *w) {
     return w->params.network.dma_latency_ps;
 }
 
-/* ---- out -------------------------------------------------------------------------------------- */
+/* ---- out --------------------------------------------------------------------------------------
+ */
 
 static void depart(struct spin_world *w, uint32_t index) {
     struct world_flight *f = world_at(&w->flights, index);
@@ -32,15 +33,15 @@ static void depart(struct spin_world *w, uint32_t index) {
         world_event(w, w->now_ps, w->kind_left, rank, token, 0);
         return;
     }
-    uint64_t takes = transfer_ps(p->bytes + w->params.network.header_bytes,
-                                 w->params.network.link_fs);
+    uint64_t takes =
+        transfer_ps(p->bytes + w->params.network.header_bytes, w->params.network.link_fs);
     uint64_t end = w->now_ps + world_later(takes, w->params.g);
     world_note(w, f->rank, ROW_NIC_OUT, p->kind == NIC_DATA ? "send" : "receipt", w->now_ps, end,
                p->bytes, p->target.nid);
     w->counts.bytes += p->bytes;
     world_event(w, w->now_ps + takes, w->kind_left, f->rank, f->token, 0);
-    network_inject(w->net, w->now_ps, r->host, w->rank[p->target.nid].host, p->bytes,
-                   p->source.nid, index);
+    network_inject(w->net, w->now_ps, r->host, w->rank[p->target.nid].host, p->bytes, p->source.nid,
+                   index);
 }
 
 static void send(struct world_rank *r, const struct nic_action *a) {
@@ -51,8 +52,8 @@ static void send(struct world_rank *r, const struct nic_action *a) {
     struct world_flight *f = world_at(&w->flights, index);
     *f = (struct world_flight){
         .packet = a->packet, .rank = r->index, .token = a->token, .references = 1};
-    uint64_t takes = transfer_ps(a->packet->bytes + w->params.network.header_bytes,
-                                 w->params.network.link_fs);
+    uint64_t takes =
+        transfer_ps(a->packet->bytes + w->params.network.header_bytes, w->params.network.link_fs);
     uint64_t at = world_later(w->now_ps, r->send_free_ps);
     r->send_free_ps = at + world_later(takes, w->params.g);
     if (at == w->now_ps)
@@ -75,7 +76,8 @@ void world_on_left(void *context, const struct sim_event *event) {
     world_pump(r);
 }
 
-/* ---- in --------------------------------------------------------------------------------------- */
+/* ---- in ---------------------------------------------------------------------------------------
+ */
 
 void world_on_copy(void *context, uint64_t cookie) {
     struct spin_world *w = context;
@@ -131,7 +133,8 @@ void world_on_matched(void *context, const struct sim_event *event) {
     world_pump(r);
 }
 
-/* ---- host memory ------------------------------------------------------------------------------ */
+/* ---- host memory ------------------------------------------------------------------------------
+ */
 
 /* When the card is done with it. */
 static uint64_t transfer(struct world_rank *r, const struct nic_action *a) {
@@ -141,9 +144,8 @@ static uint64_t transfer(struct world_rank *r, const struct nic_action *a) {
     enum host_direction way = a->kind == NIC_STORE ? HOST_TO_MEMORY : HOST_FROM_MEMORY;
     uint64_t landed_ps = host_dma(w->hosts, r->index, way, w->now_ps, a->bytes);
     uint64_t handed_ps = landed_ps - dma_latency(w);
-    uint64_t done = a->kind == NIC_STORE
-                        ? handed_ps
-                        : handed_ps + w->params.dma_reads * dma_latency(w);
+    uint64_t done =
+        a->kind == NIC_STORE ? handed_ps : handed_ps + w->params.dma_reads * dma_latency(w);
     world_note(w, r->index, ROW_DMA, names[a->kind], w->now_ps,
                a->kind == NIC_STORE ? landed_ps : done, a->bytes, -1);
     return done;
@@ -181,7 +183,8 @@ void world_on_dma(void *context, const struct sim_event *event) {
     world_pump(r);
 }
 
-/* ---- all of it -------------------------------------------------------------------------------- */
+/* ---- all of it --------------------------------------------------------------------------------
+ */
 
 static void do_action(struct world_rank *r, const struct nic_action *a) {
     switch ((enum nic_action_kind)a->kind) {

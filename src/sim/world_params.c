@@ -1,5 +1,5 @@
-/* Every constant of a simulated world beyond its network: name, unit, value in both presets, source;
- * and how they are set. The network's are in packet_params.c, and --set takes either. */
+/* Every constant of a simulated world beyond its network: name, unit, value in both presets,
+ * source; and how they are set. The network's are in packet_params.c, and --set takes either. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,8 +43,8 @@ static const struct parameter parameters[] = {
     ROW(hpu_quantum, "cycles that an HPU may run ahead of the rest", "ours", NUMBER, 1000, 1,
         1ull << 32),
     ROW(hpu_memory, "of a card, for handlers' state", "ours", BYTES, 1 << 20, 64, 1 << 28),
-    ROW(contexts, "messages with handlers in flight, then flow control", "ours", NUMBER, 1024, 1,
-        1 << 20),
+    ROW(contexts, "handlers queued or running on a card, then flow control", "ours", NUMBER, 1024,
+        1, 1 << 20),
     ROW(handler_packets, "packets that handlers have sent and are on the card, then they wait",
         "ours", NUMBER, 64, 1, 1 << 20),
     ROW(turn_packets, "of a message, then the card sends to another peer",

@@ -36,7 +36,8 @@
 #define WORLD_NONE       UINT32_MAX
 #define WORLD_MOST_RANKS 65536u
 
-/* ---- world_params.c --------------------------------------------------------------------------- */
+/* ---- world_params.c ---------------------------------------------------------------------------
+ */
 
 struct world_params {
     uint64_t o, g, match_header, match_packet, dma_reads, memory_latency, poll, call, cpu_cycle;
@@ -50,7 +51,8 @@ int world_params_set(struct world_params *to, const char *assignment, struct spi
 bool world_params_row(const struct world_params *of, const char *preset, int i,
                       struct spin_parameter *row);
 
-/* ---- pools ------------------------------------------------------------------------------------ */
+/* ---- pools ------------------------------------------------------------------------------------
+ */
 
 /* Entries of one size, by index; those that are free are chained through their first word. */
 struct world_pool {
@@ -70,7 +72,8 @@ struct world_dma {
     uint32_t executor; /* whose memory it uses, or WORLD_NONE */
 };
 
-/* ---- ranks ------------------------------------------------------------------------------------ */
+/* ---- ranks ------------------------------------------------------------------------------------
+ */
 
 enum rank_state { RANK_RUNNING, RANK_SLEEPING, RANK_WAITING, RANK_AT_BARRIER, RANK_ENDED };
 
@@ -92,14 +95,15 @@ struct world_rank {
     uint64_t wait_number;  /* of its waits: a wake-up for an older one is void */
     uint64_t send_free_ps; /* its card's port */
     uint64_t match_free_ps;
-    uint64_t tick_ps;      /* the earliest tick that is in the queue */
-    uint64_t hpus_busy;    /* bits */
+    uint64_t tick_ps;                 /* the earliest tick that is in the queue */
+    uint64_t hpus_busy;               /* bits */
     uint32_t queue_first, queue_last; /* tasks that wait for an HPU: pool entries */
     uint32_t running;                 /* list of executors */
     struct rank_data *data;
 };
 
-/* ---- HPUs ------------------------------------------------------------------------------------- */
+/* ---- HPUs -------------------------------------------------------------------------------------
+ */
 
 struct world_code { /* of an image; shared by all with the same content */
     struct hpu_code *code;
@@ -131,7 +135,8 @@ struct world_executor {
     uint8_t stack[MAP_STACK_SIZE];
 };
 
-/* ---- the world -------------------------------------------------------------------------------- */
+/* ---- the world --------------------------------------------------------------------------------
+ */
 
 struct world_box {
     uint64_t start_ps, length_ps, bytes;
@@ -155,7 +160,7 @@ struct spin_world {
     struct image_store *images;
     struct fibres *fibres;
     struct world_rank *rank;
-    uint32_t *rank_of; /* host -> rank */
+    uint32_t *rank_of;  /* host -> rank */
     ptl_process_t *map; /* of logical interfaces: rank -> process */
     uint64_t now_ps;
     uint32_t current; /* rank whose program runs, or WORLD_NONE */

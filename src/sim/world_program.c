@@ -63,9 +63,10 @@ static int open_object(struct world_program *p, uint32_t i, const char *file, co
         size_t length = strlen(file);
         if (why && strncmp(why, file, length) == 0)
             why += length + (why[length] == ':' ? 1 : 0);
-        return spin_fail(err, SPIN_EFORMAT, "%s: cannot load:%s%s; a program is a shared object "
-                         "(cc -shared -fPIC)", path, why && *why != ' ' ? " " : "",
-                         why ? why : " unknown reason");
+        return spin_fail(err, SPIN_EFORMAT,
+                         "%s: cannot load:%s%s; a program is a shared object "
+                         "(cc -shared -fPIC)",
+                         path, why && *why != ' ' ? " " : "", why ? why : " unknown reason");
     }
     void *symbol = dlsym(p->handle[i], "main");
     if (!symbol)

@@ -1,5 +1,5 @@
-/* Programs: each a fibre with its own clock. A call into Portals is done when the engine has come to
- * the program's time; a call that waits leaves the fibre until the card has raised something and
+/* Programs: each a fibre with its own clock. A call into Portals is done when the engine has come
+ * to the program's time; a call that waits leaves the fibre until the card has raised something and
  * that is in host memory. */
 #include <signal.h>
 #include <stdio.h>
@@ -10,7 +10,8 @@
 #include "base/error.h"
 #include "sim/world_private.h"
 
-/* ---- time ------------------------------------------------------------------------------------- */
+/* ---- time -------------------------------------------------------------------------------------
+ */
 
 /* Leaves the fibre until the engine is at the rank's clock. */
 static void catch_up(struct world_rank *r) {
@@ -96,7 +97,9 @@ static void charge(void *context, enum portals_call call, uint64_t bytes) {
     if (cost == COSTS_POLL && r->clock_ps < r->visible_ps)
         r->clock_ps = r->visible_ps;
     busy(r, portals_call_name(call),
-         cost == COSTS_O ? p->o : cost == COSTS_POLL ? p->poll : p->call);
+         cost == COSTS_O      ? p->o
+         : cost == COSTS_POLL ? p->poll
+                              : p->call);
     if (bytes)
         r->clock_ps = host_copy(w->hosts, r->index, 0, r->clock_ps, bytes);
     catch_up(r);
@@ -109,7 +112,8 @@ void world_raised(struct world_rank *r) {
         world_event(w, r->visible_ps, w->kind_rank, r->index, 0, r->wait_number);
 }
 
-/* ---- what a program may ask ------------------------------------------------------------------- */
+/* ---- what a program may ask -------------------------------------------------------------------
+ */
 
 static struct world_rank *current(void) {
     struct portals_process *process = portals_current();
@@ -177,7 +181,8 @@ int spin_map_ranks(uint32_t ni_handle) {
                              r->index);
 }
 
-/* ---- running ---------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------------
+ */
 
 /* Everybody who still runs is there: they go on at the time the last one came, which is now. */
 void world_open_barrier(struct spin_world *w) {
@@ -235,7 +240,8 @@ void world_start_ranks(struct spin_world *w) {
     }
 }
 
-/* ---- set-up ----------------------------------------------------------------------------------- */
+/* ---- set-up -----------------------------------------------------------------------------------
+ */
 
 static bool is_reliable(const struct spin_packet *p) {
     return !p->loss && !p->corruption && !p->duplication && p->queue != SPIN_QUEUE_DROPTAIL;
@@ -316,7 +322,8 @@ void world_ranks_free(struct spin_world *w) {
     image_store_free(w->images);
 }
 
-/* ---- what went wrong -------------------------------------------------------------------------- */
+/* ---- what went wrong --------------------------------------------------------------------------
+ */
 
 /* "rank 3 in PtlEQWait since 120.500 ns" */
 static size_t describe(const struct world_rank *r, const char *since, char *text, size_t room) {
@@ -340,8 +347,8 @@ int world_verdict(struct spin_world *w, struct spin_error *err) {
             continue;
         if (used && used + 2 < sizeof waiting)
             used += (size_t)snprintf(waiting + used, sizeof waiting - used, ", ");
-        used += describe(&w->rank[i], stopped ? "at" : "since", waiting + used,
-                         sizeof waiting - used);
+        used +=
+            describe(&w->rank[i], stopped ? "at" : "since", waiting + used, sizeof waiting - used);
     }
     if (!count)
         return SPIN_OK;

@@ -45,7 +45,8 @@ static void row_name(uint32_t row, char *name, size_t room) {
         snprintf(name, room, "HPU %u", row - ROW_HPU);
 }
 
-/* ---- Perfetto --------------------------------------------------------------------------------- */
+/* ---- Perfetto ---------------------------------------------------------------------------------
+ */
 
 static int write_trace(struct spin_world *w, struct spin_error *err) {
     struct trace t;
@@ -69,7 +70,8 @@ static int write_trace(struct spin_world *w, struct spin_error *err) {
     return trace_close(&t, true, err);
 }
 
-/* ---- SVG -------------------------------------------------------------------------------------- */
+/* ---- SVG --------------------------------------------------------------------------------------
+ */
 
 enum { LEFT = 110, WIDTH = 1100, ROW_HEIGHT = 15, RANK_GAP = 8, TOP = 30 };
 

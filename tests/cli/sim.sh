@@ -20,6 +20,23 @@ check "the handlers are counted" 0 '^handlers run +15$' sim -n 16 sum.so sum.spi
 run sim -q -n 4097 ring.so
 [ "$status" = 1 ] || [ "$status" = 0 ] && printf '%s' "$err" | grep -q '4097 ranks share the globals of ring.so; up to 4096 each have their own' && pass "above 4,096 ranks: told that globals are shared" || fail "above 4,096 ranks: told that globals are shared" "$status" "$err"
 
+# --- the handlers of SC'17 appendix C have the names and signatures that it prints
+for pair in pingpong:header,payload,completion accumulate:header,payload bcast:header,payload,completion ddtvec:payload \
+    primary_write:header,payload primary_send_acknowledgement:header parity_update:header,payload,completion; do
+    for kind in $(printf '%s' "${pair#*:}" | tr , ' '); do
+        case $kind in
+        header) arguments='const ptl_header_t h, void \*state' ;;
+        payload) arguments='const ptl_payload_t p, void \*state' ;;
+        completion) arguments='int dropped_bytes, bool flow_control_triggered,? *void \*state' ;;
+        esac
+        cat "$SOURCE"/handlers/p4_*/*.c | tr '\n' ' ' | grep -qE "int ${pair%:*}_${kind}_handler\($arguments" ||
+            missing="$missing ${pair%:*}_${kind}_handler"
+    done
+done
+[ -z "${missing:-}" ] && pass "every printed signature is there" || fail "every printed signature is there" "$missing"
+check "user headers compile as printed" 0 '' "$OPENSPIN" cc "$SOURCE/tests/handlers/user_header.c" -o user.spin
+check "and are header handlers" 0 '^primary_read_header_handler +header' "$OPENSPIN" image user.spin
+
 # --- what becomes of a rank is told by rank and call
 refuse "a crash" 1 '^openspin: rank 1 in its program at .* ns: crashed: segmentation fault$' sim -q -n 3 ring.so crash
 refuse "an abort" 1 '^openspin: rank 1 in its program .*: aborted$' sim -q -n 3 ring.so abort

@@ -1,5 +1,6 @@
 /* Every rank puts its number into its right neighbour and prints what it got. With an argument, one
- * rank misbehaves: crash, abort, overflow, exit, wait, return, wild; physical is another interface. */
+ * rank misbehaves: crash, abort, overflow, exit, wait, return, wild; physical is another interface.
+ */
 #include <openspin.h>
 #include <portals4.h>
 #include <stdio.h>
@@ -36,8 +37,8 @@ int main(int argc, char **argv) {
     unsigned right = (spin_rank() + 1) % spin_ranks(), mode = PTL_NI_LOGICAL;
     if (strcmp(how, "physical") == 0)
         mode = PTL_NI_PHYSICAL;
-    if (PtlInit() || PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | mode, PTL_PID_ANY, NULL, NULL,
-                               &ni))
+    if (PtlInit() ||
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | mode, PTL_PID_ANY, NULL, NULL, &ni))
         return 10;
     if (mode == PTL_NI_LOGICAL && spin_map_ranks(ni))
         return 11;
