@@ -19,6 +19,7 @@ struct test_case {
 static struct test_case *test_first, **test_last = &test_first;
 static jmp_buf test_exit;
 static char test_why[1200];
+static char test_context[200]; /* told with a failure: a seed, a step */
 static bool test_skipped;
 
 #define TEST(name)                                                                                 \
@@ -75,6 +76,7 @@ static bool test_skipped;
 /* True when every check held. In a function of its own: no local lives across the jump. */
 static bool test_run(const struct test_case *t) {
     test_skipped = false;
+    test_context[0] = 0;
     if (setjmp(test_exit) != 0)
         return false;
     t->run();
@@ -98,6 +100,8 @@ static int test_main(int argc, char **argv) {
         } else {
             failed++;
             printf("not ok %d - %s\n# %s\n", count, t->name, test_why);
+            if (test_context[0])
+                printf("# %s\n", test_context);
         }
         fflush(stdout);
     }

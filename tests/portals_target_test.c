@@ -1,0 +1,1090 @@
+/* Messages at their target: matching, offsets, permissions, events, counters, acknowledgements. */
+#include "lib/wire.h"
+
+#define LOGICAL (PTL_NI_MATCHING | PTL_NI_LOGICAL)
+
+static ptl_handle_ni_t ni;
+static ptl_handle_eq_t
+    eq; /* of process 1's portal table entry; process 0's descriptor has its own */
+static ptl_handle_ct_t ct;
+static ptl_handle_eq_t source_eq;
+static ptl_handle_ct_t source_ct;
+static ptl_handle_md_t source;
+static ptl_pt_index_t pt;
+static uint8_t target_bytes[4096], source_bytes[4096];
+
+/* Process 0 sends from source_bytes, process 1 has a portal table entry with a queue. */
+static struct wire *pair_with(unsigned ni_options, unsigned pt_options, unsigned events,
+                              const ptl_ni_limits_t *limits, unsigned md_options) {
+    struct wire *w = wire_with(ni_options, limits, &ni);
+    for (size_t i = 0; i < sizeof source_bytes; i++)
+        source_bytes[i] = (uint8_t)(i * 7 + 1);
+    memset(target_bytes, 0, sizeof target_bytes);
+    wire_as(w, 1);
+    CHECK_OK(PtlEQAlloc(ni, events, &eq));
+    CHECK_OK(PtlCTAlloc(ni, &ct));
+    CHECK_OK(PtlPTAlloc(ni, pt_options, eq, PTL_PT_ANY, &pt));
+    wire_as(w, 0);
+    CHECK_OK(PtlEQAlloc(ni, 64, &source_eq));
+    CHECK_OK(PtlCTAlloc(ni, &source_ct));
+    ptl_md_t md = {source_bytes, sizeof source_bytes, md_options, source_eq, source_ct};
+    CHECK_OK(PtlMDBind(ni, &md, &source));
+    return w;
+}
+
+static struct wire *pair(void) {
+    return pair_with(LOGICAL, 0, 64, NULL, 0);
+}
+
+static ptl_me_t entry(unsigned options, uint64_t bits, uint64_t ignore) {
+    ptl_me_t me = {.start = target_bytes,
+                   .length = sizeof target_bytes,
+                   .ct_handle = PTL_CT_NONE,
+                   .uid = PTL_UID_ANY,
+                   .options = options | PTL_ME_EVENT_LINK_DISABLE,
+                   .match_bits = bits,
+                   .ignore_bits = ignore};
+    me.match_id.rank = PTL_RANK_ANY;
+    return me;
+}
+
+/* Process 1 appends. */
+static ptl_handle_me_t append(struct wire *w, const ptl_me_t *me, ptl_list_t list, void *user_ptr) {
+    ptl_handle_me_t handle;
+    wire_as(w, 1);
+    CHECK_OK(PtlMEAppend(ni, pt, me, list, user_ptr, &handle));
+    return handle;
+}
+
+/* Process 0 puts. */
+static void put(struct wire *w, uint64_t bits, uint64_t length, uint64_t offset,
+                ptl_ack_req_t ack) {
+    wire_as(w, 0);
+    CHECK_OK(PtlPut(source, 0, length, ack, wire_rank(1), pt, bits, offset, (void *)0x77, 0xabc));
+}
+
+static ptl_event_t next(struct wire *w, uint32_t process, ptl_event_kind_t type) {
+    ptl_event_t ev;
+    wire_as(w, process);
+    int code = PtlEQGet(process ? eq : source_eq, &ev);
+    if (code != PTL_OK)
+        TEST_FAIL("no event of type %d but code %d", type, code);
+    CHECK_EQ(ev.type, type);
+    return ev;
+}
+
+static void none(struct wire *w, uint32_t process) {
+    ptl_event_t ev;
+    wire_as(w, process);
+    int code = PtlEQGet(process ? eq : source_eq, &ev);
+    if (code != PTL_EQ_EMPTY)
+        TEST_FAIL("an event of type %d that nobody asked for", ev.type);
+}
+
+static int status(struct wire *w, ptl_sr_index_t index) {
+    ptl_sr_value_t value;
+    wire_as(w, 1);
+    CHECK_OK(PtlNIStatus(ni, index, &value));
+    return value;
+}
+
+TEST(a_put_with_all_its_events) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT, 5, 0);
+    me.options &= ~(unsigned)PTL_ME_EVENT_LINK_DISABLE;
+    append(w, &me, PTL_PRIORITY_LIST, (void *)0x11);
+    ptl_event_t ev = next(w, 1, PTL_EVENT_LINK);
+    CHECK(ev.user_ptr == (void *)0x11);
+    CHECK_EQ(ev.pt_index, pt);
+    put(w, 5, 100, 8, PTL_ACK_REQ);
+    wire_run(w);
+    CHECK(memcmp(target_bytes + 8, source_bytes, 100) == 0);
+    ev = next(w, 1, PTL_EVENT_PUT);
+    CHECK(ev.start == target_bytes + 8);
+    CHECK(ev.user_ptr == (void *)0x11);
+    CHECK_EQ(ev.hdr_data, 0xabc);
+    CHECK_EQ(ev.match_bits, 5);
+    CHECK_EQ(ev.rlength, 100);
+    CHECK_EQ(ev.mlength, 100);
+    CHECK_EQ(ev.remote_offset, 8);
+    CHECK_EQ(ev.initiator.rank, 0);
+    CHECK_EQ(ev.uid, 500);
+    CHECK_EQ(ev.pt_index, pt);
+    CHECK_EQ(ev.ptl_list, PTL_PRIORITY_LIST);
+    CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
+    none(w, 1);
+    ev = next(w, 0, PTL_EVENT_SEND);
+    CHECK(ev.user_ptr == (void *)0x77);
+    ev = next(w, 0, PTL_EVENT_ACK);
+    CHECK(ev.user_ptr == (void *)0x77);
+    CHECK_EQ(ev.mlength, 100);
+    CHECK_EQ(ev.remote_offset, 8);
+    CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
+    none(w, 0);
+    wire_free(w);
+}
+
+TEST(a_get_and_its_events) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_GET, 5, 0);
+    me.length = 60;
+    append(w, &me, PTL_PRIORITY_LIST, (void *)0x11);
+    for (int i = 0; i < 60; i++)
+        target_bytes[i] = (uint8_t)(200 - i);
+    wire_as(w, 0);
+    CHECK_OK(PtlGet(source, 1000, 100, wire_rank(1), pt, 5, 20, (void *)0x55));
+    CHECK_EQ(PtlMDRelease(source), PTL_IN_USE);
+    wire_run(w);
+    ptl_event_t ev = next(w, 1, PTL_EVENT_GET);
+    CHECK_EQ(ev.rlength, 100);
+    CHECK_EQ(ev.mlength, 40);
+    CHECK(ev.start == target_bytes + 20);
+    none(w, 1);
+    ev = next(w, 0, PTL_EVENT_REPLY);
+    CHECK_EQ(ev.mlength, 40);
+    CHECK_EQ(ev.remote_offset, 20);
+    CHECK(ev.user_ptr == (void *)0x55);
+    none(w, 0);
+    CHECK(memcmp(source_bytes + 1000, target_bytes + 20, 40) == 0);
+    CHECK_EQ(source_bytes[1040], (uint8_t)(1040 * 7 + 1));
+    CHECK_OK(PtlMDRelease(source));
+    wire_free(w);
+}
+
+TEST(atomics_and_their_events) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_OP_GET, 5, 0);
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    int32_t *target = (int32_t *)target_bytes, *own = (int32_t *)source_bytes;
+    for (int i = 0; i < 4; i++) {
+        target[i] = 1000 + i;
+        own[i] = 5;
+    }
+    wire_as(w, 0);
+    CHECK_OK(PtlAtomic(source, 0, 16, PTL_ACK_REQ, wire_rank(1), pt, 5, 0, NULL, 3, PTL_SUM,
+                       PTL_INT32_T));
+    wire_run(w);
+    CHECK_EQ(target[3], 1008);
+    ptl_event_t ev = next(w, 1, PTL_EVENT_ATOMIC);
+    CHECK_EQ(ev.atomic_operation, PTL_SUM);
+    CHECK_EQ(ev.atomic_type, PTL_INT32_T);
+    CHECK_EQ(ev.hdr_data, 3);
+    next(w, 0, PTL_EVENT_SEND);
+    next(w, 0, PTL_EVENT_ACK);
+    CHECK_OK(PtlFetchAtomic(source, 512, source, 0, 8, wire_rank(1), pt, 5, 4, NULL, 0, PTL_MAX,
+                            PTL_INT32_T));
+    wire_run(w);
+    CHECK_EQ(own[128], 1006);
+    CHECK_EQ(own[129], 1007);
+    CHECK_EQ(target[1], 1006);
+    ev = next(w, 1, PTL_EVENT_FETCH_ATOMIC);
+    CHECK_EQ(ev.atomic_operation, PTL_MAX);
+    next(w, 0, PTL_EVENT_SEND);
+    ev = next(w, 0, PTL_EVENT_REPLY);
+    CHECK_EQ(ev.mlength, 8);
+    int32_t compare = 1006;
+    own[0] = 77;
+    CHECK_OK(PtlSwap(source, 512, source, 0, 4, wire_rank(1), pt, 5, 4, NULL, 0, &compare,
+                     PTL_CSWAP, PTL_INT32_T));
+    CHECK_OK(PtlSwap(source, 516, source, 0, 4, wire_rank(1), pt, 5, 8, NULL, 0, &compare,
+                     PTL_CSWAP, PTL_INT32_T));
+    wire_run(w);
+    CHECK_EQ(target[1], 77);
+    CHECK_EQ(target[2], 1007); /* not what it was compared with */
+    CHECK_EQ(own[128], 1006);
+    CHECK_EQ(own[129], 1007);
+    next(w, 1, PTL_EVENT_FETCH_ATOMIC);
+    next(w, 1, PTL_EVENT_FETCH_ATOMIC);
+    wire_free(w);
+}
+
+TEST(atomics_check_their_arguments) {
+    struct wire *w = pair();
+    ptl_process_t to = wire_rank(1);
+    int32_t operand = 0;
+#define ATOMIC(op, type, bytes) PtlAtomic(source, 0, bytes, 0, to, pt, 5, 0, NULL, 0, op, type)
+#define FETCH(op, type, bytes)                                                                     \
+    PtlFetchAtomic(source, 512, source, 0, bytes, to, pt, 5, 0, NULL, 0, op, type)
+#define SWAP(op, type, bytes)                                                                      \
+    PtlSwap(source, 512, source, 0, bytes, to, pt, 5, 0, NULL, 0, &operand, op, type)
+    wire_as(w, 0);
+    CHECK_OK(ATOMIC(PTL_SUM, PTL_DOUBLE, 16));
+    CHECK_EQ(ATOMIC(PTL_SUM, PTL_DOUBLE, 12), PTL_ARG_INVALID); /* not whole items */
+    CHECK_EQ(ATOMIC(PTL_SWAP, PTL_DOUBLE, 8), PTL_ARG_INVALID);
+    CHECK_EQ(ATOMIC(PTL_BOR, PTL_DOUBLE, 8), PTL_ARG_INVALID);
+    CHECK_EQ(ATOMIC(PTL_MIN, PTL_FLOAT_COMPLEX, 8), PTL_ARG_INVALID);
+    CHECK_EQ(ATOMIC(PTL_OP_LAST, PTL_INT8_T, 8), PTL_ARG_INVALID);
+    CHECK_EQ(ATOMIC(PTL_SUM, PTL_DATATYPE_LAST, 8), PTL_ARG_INVALID);
+    CHECK_EQ(FETCH(PTL_CSWAP, PTL_INT32_T, 4), PTL_ARG_INVALID);
+    CHECK_OK(FETCH(PTL_LXOR, PTL_INT32_T, 512));
+    CHECK_EQ(SWAP(PTL_SUM, PTL_INT32_T, 4), PTL_ARG_INVALID);
+    CHECK_EQ(SWAP(PTL_CSWAP, PTL_INT32_T, 8), PTL_ARG_INVALID); /* one item */
+    CHECK_EQ(SWAP(PTL_MSWAP, PTL_FLOAT, 4), PTL_ARG_INVALID);
+    CHECK_EQ(SWAP(PTL_CSWAP_GT, PTL_DOUBLE_COMPLEX, 16), PTL_ARG_INVALID);
+    CHECK_OK(SWAP(PTL_SWAP, PTL_LONG_DOUBLE_COMPLEX, 64));
+    CHECK_OK(SWAP(PTL_MSWAP, PTL_INT32_T, 4));
+    CHECK_EQ(
+        PtlSwap(source, 512, source, 0, 4, to, pt, 5, 0, NULL, 0, NULL, PTL_CSWAP, PTL_INT32_T),
+        PTL_ARG_INVALID);
+    CHECK_EQ(PtlFetchAtomic(source, 4094, source, 0, 8, to, pt, 5, 0, NULL, 0, PTL_SUM, PTL_INT8_T),
+             PTL_ARG_INVALID);
+#undef ATOMIC
+#undef FETCH
+#undef SWAP
+    wire_free(w);
+}
+
+TEST(acknowledgements) {
+    struct {
+        ptl_ack_req_t ack;
+        unsigned me_options, md_options;
+        bool full;
+        uint64_t count;
+    } cases[] = {
+        {PTL_NO_ACK_REQ, 0, PTL_MD_EVENT_CT_ACK, false, 0},
+        {PTL_ACK_REQ, 0, PTL_MD_EVENT_CT_ACK, true, 1},
+        {PTL_ACK_REQ, 0, 0, true, 0},
+        {PTL_CT_ACK_REQ, 0, PTL_MD_EVENT_CT_ACK, false, 1},
+        {PTL_OC_ACK_REQ, 0, PTL_MD_EVENT_CT_ACK, false, 1},
+        {PTL_CT_ACK_REQ, 0, PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_BYTES, false, 30},
+        {PTL_CT_ACK_REQ, 0, PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_SEND, false, 2},
+        {PTL_ACK_REQ, PTL_ME_ACK_DISABLE, PTL_MD_EVENT_CT_ACK, false, 0},
+        {PTL_ACK_REQ, 0, PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_CT_ACK, false, 1},
+        {PTL_ACK_REQ, 0, PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_BYTES, true, 40},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct wire *w =
+            pair_with(LOGICAL, 0, 64, NULL, cases[i].md_options | PTL_MD_EVENT_SEND_DISABLE);
+        ptl_me_t me = entry(PTL_ME_OP_PUT | cases[i].me_options, 5, 0);
+        me.length = 30; /* truncates 40 bytes: an acknowledgement tells */
+        append(w, &me, PTL_PRIORITY_LIST, NULL);
+        put(w, 5, 40, 0, cases[i].ack);
+        wire_run(w);
+        next(w, 1, PTL_EVENT_PUT);
+        if (cases[i].full)
+            CHECK_EQ(next(w, 0, PTL_EVENT_ACK).mlength, 30);
+        none(w, 0);
+        ptl_ct_event_t count;
+        CHECK_OK(PtlCTGet(source_ct, &count));
+        CHECK_EQ(count.success, cases[i].count);
+        CHECK_EQ(count.failure, 0);
+        CHECK_OK(PtlMDRelease(source)); /* nothing is left in progress */
+        wire_free(w);
+    }
+}
+
+TEST(refusals_reach_the_initiator) {
+    struct wire *w = pair_with(LOGICAL, 0, 64, NULL, PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY);
+    ptl_me_t me = entry(PTL_ME_OP_PUT, 5, 0);
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    me = entry(PTL_ME_OP_PUT, 6, 0);
+    me.uid = 501;
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    me = entry(PTL_ME_OP_GET, 7, 0);
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    ptl_event_t ev;
+    put(w, 99, 8, 0, PTL_ACK_REQ); /* nothing matches */
+    wire_run(w);
+    next(w, 0, PTL_EVENT_SEND);
+    ev = next(w, 0, PTL_EVENT_ACK);
+    CHECK_EQ(ev.ni_fail_type, PTL_NI_DROPPED);
+    CHECK_EQ(ev.mlength, 0);
+    CHECK_EQ(status(w, PTL_SR_DROP_COUNT), 1);
+    put(w, 6, 8, 0, PTL_ACK_REQ); /* another user's */
+    wire_run(w);
+    next(w, 0, PTL_EVENT_SEND);
+    CHECK_EQ(next(w, 0, PTL_EVENT_ACK).ni_fail_type, PTL_NI_PERM_VIOLATION);
+    CHECK_EQ(status(w, PTL_SR_PERMISSION_VIOLATIONS), 1);
+    put(w, 7, 8, 0, PTL_ACK_REQ); /* read only */
+    wire_run(w);
+    next(w, 0, PTL_EVENT_SEND);
+    CHECK_EQ(next(w, 0, PTL_EVENT_ACK).ni_fail_type, PTL_NI_OP_VIOLATION);
+    CHECK_OK(PtlGet(source, 0, 8, wire_rank(1), pt, 5, 0, NULL)); /* write only */
+    wire_run(w);
+    CHECK_EQ(next(w, 0, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_OP_VIOLATION);
+    CHECK_OK(PtlFetchAtomic(source, 512, source, 0, 8, wire_rank(1), pt, 5, 0, NULL, 0, PTL_SUM,
+                            PTL_INT8_T)); /* needs both */
+    wire_run(w);
+    next(w, 0, PTL_EVENT_SEND);
+    CHECK_EQ(next(w, 0, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_OP_VIOLATION);
+    CHECK_EQ(status(w, PTL_SR_OPERATION_VIOLATIONS), 3);
+    CHECK_EQ(status(w, PTL_SR_DROP_COUNT), 1);
+    wire_as(w, 0);
+    CHECK_OK(PtlPut(source, 0, 8, PTL_ACK_REQ, wire_rank(1), pt + 1, 5, 0, NULL, 0)); /* no entry */
+    CHECK_OK(PtlPut(source, 0, 8, PTL_ACK_REQ, wire_rank(1), 4000000, 5, 0, NULL, 0));
+    wire_run(w);
+    for (int i = 0; i < 2; i++)
+        next(w, 0, PTL_EVENT_SEND);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(next(w, 0, PTL_EVENT_ACK).ni_fail_type, PTL_NI_DROPPED);
+    none(w, 1); /* none of it is told to the target */
+    ptl_ct_event_t count;
+    wire_as(w, 0);
+    CHECK_OK(PtlCTGet(source_ct, &count));
+    CHECK_EQ(count.success, 0);
+    CHECK_EQ(count.failure, 7);
+    CHECK_EQ(target_bytes[0], 0);
+    wire_free(w);
+}
+
+TEST(to_an_interface_that_is_not_there) {
+    struct wire *w = pair();
+    wire_as(w, 1);
+    CHECK_OK(PtlNIFini(ni));
+    put(w, 5, 8, 0, PTL_ACK_REQ);
+    CHECK_OK(PtlGet(source, 0, 8, wire_rank(1), pt, 5, 0, NULL));
+    wire_run(w);
+    next(w, 0, PTL_EVENT_SEND);
+    CHECK_EQ(next(w, 0, PTL_EVENT_ACK).ni_fail_type, PTL_NI_DROPPED);
+    CHECK_EQ(next(w, 0, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_DROPPED);
+    wire_free(w);
+}
+
+TEST(undeliverable) {
+    struct wire *w = wire_with(PTL_NI_MATCHING | PTL_NI_PHYSICAL, NULL, &ni);
+    CHECK_OK(PtlEQAlloc(ni, 16, &source_eq));
+    CHECK_OK(PtlCTAlloc(ni, &source_ct));
+    ptl_md_t md = {source_bytes, sizeof source_bytes,
+                   PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_REPLY |
+                       PTL_MD_EVENT_SUCCESS_DISABLE,
+                   source_eq, source_ct};
+    CHECK_OK(PtlMDBind(ni, &md, &source));
+    ptl_process_t nobody = {.rank = 0};
+    nobody.phys.nid = 4444;
+    nobody.phys.pid = 4;
+    CHECK_OK(PtlPut(source, 0, 8, PTL_NO_ACK_REQ, nobody, 0, 0, 0, NULL, 0));
+    CHECK_OK(PtlPut(source, 0, 8, PTL_ACK_REQ, nobody, 0, 0, 0, NULL, 0));
+    CHECK_OK(PtlGet(source, 0, 8, nobody, 0, 0, 0, NULL));
+    wire_run(w);
+    CHECK_EQ(next(w, 0, PTL_EVENT_SEND).ni_fail_type, PTL_NI_UNDELIVERABLE);
+    CHECK_EQ(next(w, 0, PTL_EVENT_SEND).ni_fail_type, PTL_NI_UNDELIVERABLE);
+    CHECK_EQ(next(w, 0, PTL_EVENT_ACK).ni_fail_type, PTL_NI_UNDELIVERABLE);
+    CHECK_EQ(next(w, 0, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_UNDELIVERABLE);
+    none(w, 0);
+    ptl_ct_event_t count;
+    CHECK_OK(PtlCTGet(source_ct, &count));
+    CHECK_EQ(count.failure, 4);
+    CHECK_OK(PtlMDRelease(source));
+    wire_free(w);
+}
+
+TEST(the_first_entry_that_matches_takes_it) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT, 0x10, 0);
+    append(w, &me, PTL_PRIORITY_LIST, (void *)1);
+    me = entry(PTL_ME_OP_PUT, 0, 0xff);
+    append(w, &me, PTL_PRIORITY_LIST, (void *)2);
+    me = entry(PTL_ME_OP_PUT, 0x20, 0);
+    append(w, &me, PTL_PRIORITY_LIST, (void *)3);
+    me = entry(PTL_ME_OP_PUT, 0, ~0ull);
+    append(w, &me, PTL_OVERFLOW_LIST, (void *)4);
+    me = entry(PTL_ME_OP_PUT, 0x100, 0);
+    me.match_id.rank = 2; /* from another */
+    append(w, &me, PTL_PRIORITY_LIST, (void *)5);
+    uint64_t bits[] = {0x10, 0x20, 0x11, 0x100}, user[] = {1, 2, 2, 4};
+    for (int i = 0; i < 4; i++) {
+        put(w, bits[i], 4, 0, PTL_NO_ACK_REQ);
+        wire_run(w);
+        ptl_event_t ev = next(w, 1, PTL_EVENT_PUT);
+        CHECK_EQ((uintptr_t)ev.user_ptr, user[i]);
+        CHECK_EQ(ev.ptl_list, user[i] == 4 ? PTL_OVERFLOW_LIST : PTL_PRIORITY_LIST);
+    }
+    wire_free(w);
+}
+
+TEST(physical_sources_with_wildcards) {
+    struct wire *w = wire_with(PTL_NI_MATCHING | PTL_NI_PHYSICAL, NULL, &ni);
+    ptl_md_t md = {source_bytes, 64, 0, PTL_EQ_NONE, PTL_CT_NONE};
+    wire_as(w, 1);
+    CHECK_OK(PtlEQAlloc(ni, 64, &eq));
+    CHECK_OK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &pt));
+    struct {
+        uint32_t nid, pid;
+    } ids[] = {
+        {100, 8}, {101, 7}, {100, PTL_PID_ANY}, {PTL_NID_ANY, 7}, {PTL_NID_ANY, PTL_PID_ANY}};
+    for (uintptr_t i = 0; i < 5; i++) {
+        ptl_me_t me = entry(PTL_ME_OP_PUT, 1, 0);
+        me.match_id.phys.nid = ids[i].nid;
+        me.match_id.phys.pid = ids[i].pid;
+        append(w, &me, PTL_PRIORITY_LIST, (void *)i);
+    }
+    uint32_t from[] = {0, 1, 2}, takes[] = {2, 1, 3};
+    for (int i = 0; i < 3; i++) {
+        wire_as(w, from[i]);
+        CHECK_OK(PtlMDBind(ni, &md, &source));
+        CHECK_OK(PtlPut(source, 0, 4, 0, wire_phys(1), pt, 1, 0, NULL, 0));
+        wire_run(w);
+        ptl_event_t ev = next(w, 1, PTL_EVENT_PUT);
+        CHECK_EQ((uintptr_t)ev.user_ptr, takes[i]);
+        CHECK_EQ(ev.initiator.phys.nid, 100 + from[i]);
+        CHECK_EQ(ev.initiator.phys.pid, 7);
+    }
+    wire_free(w);
+}
+
+TEST(truncation) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_NO_TRUNCATE, 5, 0);
+    me.length = 50;
+    append(w, &me, PTL_PRIORITY_LIST, (void *)1);
+    me = entry(PTL_ME_OP_PUT, 5, 0);
+    me.length = 40;
+    append(w, &me, PTL_PRIORITY_LIST, (void *)2);
+    struct {
+        uint64_t length, offset, user, mlength;
+    } cases[] = {{50, 0, 1, 50}, {51, 0, 2, 40}, {10, 40, 1, 10}, {10, 41, 2, 0}, {0, 60, 1, 0}};
+    for (int i = 0; i < 5; i++) {
+        memset(target_bytes, 0, sizeof target_bytes);
+        put(w, 5, cases[i].length, cases[i].offset, PTL_ACK_REQ);
+        wire_run(w);
+        ptl_event_t ev = next(w, 1, PTL_EVENT_PUT);
+        CHECK_EQ((uintptr_t)ev.user_ptr, cases[i].user);
+        CHECK_EQ(ev.rlength, cases[i].length);
+        CHECK_EQ(ev.mlength, cases[i].mlength);
+        next(w, 0, PTL_EVENT_SEND);
+        CHECK_EQ(next(w, 0, PTL_EVENT_ACK).mlength, cases[i].mlength);
+        CHECK(memcmp(target_bytes + cases[i].offset, source_bytes, cases[i].mlength) == 0);
+        CHECK_EQ(target_bytes[cases[i].offset + cases[i].mlength], 0);
+    }
+    /* an atomic is cut to whole items */
+    wire_as(w, 0);
+    CHECK_OK(PtlAtomic(source, 0, 24, PTL_NO_ACK_REQ, wire_rank(1), pt, 5, 30, NULL, 0, PTL_SUM,
+                       PTL_INT64_T));
+    wire_run(w);
+    CHECK_EQ(next(w, 1, PTL_EVENT_ATOMIC).mlength, 8);
+    wire_free(w);
+}
+
+TEST(use_once_is_unlinked_after_its_event) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE, 5, 0);
+    ptl_handle_me_t handle = append(w, &me, PTL_PRIORITY_LIST, (void *)1);
+    put(w, 5, 8, 0, PTL_NO_ACK_REQ);
+    put(w, 5, 8, 0, PTL_ACK_REQ);
+    wire_run(w);
+    next(w, 1, PTL_EVENT_PUT);
+    CHECK(next(w, 1, PTL_EVENT_AUTO_UNLINK).user_ptr == (void *)1);
+    none(w, 1);
+    CHECK_EQ(PtlMEUnlink(handle), PTL_ARG_INVALID);
+    next(w, 0, PTL_EVENT_SEND);
+    next(w, 0, PTL_EVENT_SEND);
+    CHECK_EQ(next(w, 0, PTL_EVENT_ACK).ni_fail_type, PTL_NI_DROPPED);
+    wire_as(w, 1);
+    CHECK_OK(PtlPTFree(ni, pt));
+    wire_free(w);
+}
+
+TEST(local_offsets_and_min_free) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_MANAGE_LOCAL, 5, 0);
+    me.length = 100;
+    me.min_free = 30;
+    append(w, &me, PTL_PRIORITY_LIST, (void *)1);
+    for (int i = 0; i < 3; i++) {
+        put(w, 5, 20, 77, PTL_ACK_REQ); /* the offset is not the initiator's */
+        wire_run(w);
+        ptl_event_t ev = next(w, 1, PTL_EVENT_PUT);
+        CHECK(ev.start == target_bytes + 20 * i);
+        CHECK_EQ(ev.remote_offset, 77);
+        next(w, 0, PTL_EVENT_SEND);
+        CHECK_EQ(next(w, 0, PTL_EVENT_ACK).remote_offset, 20 * i); /* where it went */
+    }
+    none(w, 1); /* 40 bytes are free */
+    wire_as(w, 0);
+    CHECK_OK(PtlGet(source, 0, 11, wire_rank(1), pt, 5, 0, NULL)); /* one offset for all */
+    wire_run(w);
+    CHECK(next(w, 1, PTL_EVENT_GET).start == target_bytes + 60);
+    next(w, 1, PTL_EVENT_AUTO_UNLINK); /* 29 are not enough */
+    none(w, 1);
+    /* min_free 0: never, but messages are truncated */
+    me.min_free = 0;
+    ptl_handle_me_t handle = append(w, &me, PTL_PRIORITY_LIST, (void *)2);
+    uint64_t mlength[] = {80, 20, 0};
+    for (int i = 0; i < 3; i++) {
+        put(w, 5, 80, 0, PTL_NO_ACK_REQ);
+        wire_run(w);
+        CHECK_EQ(next(w, 1, PTL_EVENT_PUT).mlength, mlength[i]);
+    }
+    CHECK_OK(PtlMEUnlink(handle));
+    wire_free(w);
+}
+
+TEST(unlink_is_refused_while_a_message_arrives) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_OP_GET, 5, 0);
+    ptl_handle_me_t handle = append(w, &me, PTL_PRIORITY_LIST, (void *)1);
+    put(w, 5, 8, 0, PTL_NO_ACK_REQ);
+    struct wire_transit t = wire_begin(w, 0);
+    wire_as(w, 1);
+    CHECK_EQ(PtlMEUnlink(handle), PTL_IN_USE);
+    CHECK_EQ(PtlPTFree(ni, pt), PTL_IN_USE);
+    wire_end(w, &t, (struct portals_ending){0});
+    next(w, 1, PTL_EVENT_PUT);
+    CHECK_OK(PtlMEUnlink(handle)); /* right after the event */
+    /* the reply of a get is an operation too, until its data has left */
+    handle = append(w, &me, PTL_PRIORITY_LIST, (void *)1);
+    wire_as(w, 0);
+    CHECK_OK(PtlGet(source, 0, 8, wire_rank(1), pt, 5, 0, NULL));
+    wire_carry(w, 0);
+    wire_as(w, 1);
+    CHECK_EQ(PtlMEUnlink(handle), PTL_IN_USE);
+    wire_run(w);
+    wire_as(w, 1);
+    CHECK_OK(PtlMEUnlink(handle));
+    wire_free(w);
+}
+
+/* Two messages into one buffer that end in the other order: AUTO_UNLINK is last. */
+TEST(auto_unlink_waits_for_every_message) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL, 5, 0);
+    me.length = 40;
+    me.min_free = 20;
+    ptl_handle_me_t handle = append(w, &me, PTL_PRIORITY_LIST, (void *)1);
+    put(w, 5, 16, 0, PTL_NO_ACK_REQ);
+    put(w, 5, 16, 0, PTL_NO_ACK_REQ);
+    struct wire_transit first = wire_begin(w, 0), second = wire_begin(w, 0);
+    wire_end(w, &second, (struct portals_ending){0});
+    CHECK(next(w, 1, PTL_EVENT_PUT).start == target_bytes + 16);
+    none(w, 1);
+    CHECK_EQ(PtlMEUnlink(handle), PTL_IN_USE);
+    wire_end(w, &first, (struct portals_ending){0});
+    CHECK(next(w, 1, PTL_EVENT_PUT).start == target_bytes);
+    next(w, 1, PTL_EVENT_AUTO_UNLINK);
+    none(w, 1);
+    wire_free(w);
+}
+
+/* ---- Unexpected messages ----------------------------------------------------------------------
+ */
+
+TEST(overflow_and_a_later_receive) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_EVENT_COMM_DISABLE, 0, ~0ull);
+    me.length = 100;
+    me.min_free = 60;
+    ptl_handle_me_t buffer = append(w, &me, PTL_OVERFLOW_LIST, (void *)0xb);
+    put(w, 5, 24, 3, PTL_ACK_REQ);
+    put(w, 6, 24, 0, PTL_NO_ACK_REQ);
+    wire_run(w);
+    CHECK_EQ(next(w, 1, PTL_EVENT_AUTO_UNLINK).ptl_list, PTL_OVERFLOW_LIST);
+    none(w, 1);
+    CHECK_EQ(PtlMEUnlink(buffer), PTL_ARG_INVALID);
+    CHECK_EQ(PtlPTFree(ni, pt), PTL_IN_USE);
+    me = entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE, 6, 0);
+    me.options &= ~(unsigned)PTL_ME_EVENT_LINK_DISABLE;
+    me.start = target_bytes + 2000;
+    ptl_handle_me_t receive = append(w, &me, PTL_PRIORITY_LIST, (void *)6);
+    ptl_event_t ev = next(w, 1, PTL_EVENT_PUT_OVERFLOW); /* and no LINK: it was never linked */
+    CHECK(ev.start == target_bytes + 24);
+    CHECK(ev.user_ptr == (void *)6);
+    CHECK_EQ(ev.mlength, 24);
+    CHECK_EQ(ev.match_bits, 6);
+    CHECK_EQ(ev.ptl_list, PTL_OVERFLOW_LIST);
+    CHECK_EQ(ev.hdr_data, 0xabc);
+    CHECK_EQ(ev.initiator.rank, 0);
+    CHECK(next(w, 1, PTL_EVENT_AUTO_UNLINK).user_ptr == (void *)6);
+    none(w, 1);
+    CHECK_EQ(PtlMEUnlink(receive), PTL_ARG_INVALID);
+    me.match_bits = 5;
+    append(w, &me, PTL_PRIORITY_LIST, (void *)5);
+    ev = next(w, 1, PTL_EVENT_PUT_OVERFLOW);
+    CHECK(ev.start == target_bytes);
+    CHECK_EQ(ev.remote_offset, 3);
+    /* the buffer is free when its last message was taken */
+    CHECK(next(w, 1, PTL_EVENT_AUTO_FREE).user_ptr == (void *)0xb);
+    next(w, 1, PTL_EVENT_AUTO_UNLINK);
+    none(w, 1);
+    CHECK_OK(PtlPTFree(ni, pt));
+    wire_free(w);
+}
+
+TEST(a_persistent_entry_takes_all_that_match) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT, 0, ~0ull);
+    ptl_handle_me_t buffer = append(w, &me, PTL_OVERFLOW_LIST, (void *)0xb);
+    for (int i = 0; i < 6; i++)
+        put(w, (uint64_t)(i % 2), 10 + i, 0, PTL_NO_ACK_REQ);
+    wire_run(w);
+    for (int i = 0; i < 6; i++)
+        CHECK_EQ(next(w, 1, PTL_EVENT_PUT).ptl_list, PTL_OVERFLOW_LIST);
+    wire_as(w, 1);
+    CHECK_EQ(PtlMEUnlink(buffer), PTL_IN_USE); /* headers lie in it */
+    me = entry(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_OVERFLOW, 1, 0);
+    me.options &= ~(unsigned)PTL_ME_EVENT_LINK_DISABLE;
+    me.ct_handle = ct;
+    append(w, &me, PTL_PRIORITY_LIST, (void *)1);
+    for (int i = 1; i < 6; i += 2)
+        CHECK_EQ(next(w, 1, PTL_EVENT_PUT_OVERFLOW).rlength, 10 + i); /* in order */
+    next(w, 1, PTL_EVENT_LINK);
+    ptl_ct_event_t count;
+    CHECK_OK(PtlCTGet(ct, &count));
+    CHECK_EQ(count.success, 3);
+    me = entry(PTL_ME_OP_PUT, 0, ~0ull);
+    append(w, &me, PTL_PRIORITY_LIST, (void *)2);
+    for (int i = 0; i < 6; i += 2)
+        CHECK_EQ(next(w, 1, PTL_EVENT_PUT_OVERFLOW).rlength, 10 + i);
+    none(w, 1);
+    CHECK_OK(PtlMEUnlink(buffer));
+    wire_free(w);
+}
+
+TEST(counters_on_overflow_entries_count) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_CT_BYTES, 0, ~0ull);
+    me.ct_handle = ct;
+    append(w, &me, PTL_OVERFLOW_LIST, NULL);
+    put(w, 5, 24, 0, PTL_NO_ACK_REQ);
+    put(w, 6, 30, 0, PTL_NO_ACK_REQ);
+    wire_run(w);
+    ptl_ct_event_t count;
+    wire_as(w, 1);
+    CHECK_OK(PtlCTGet(ct, &count));
+    CHECK_EQ(count.success, 54);
+    me = entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_OVERFLOW | PTL_ME_EVENT_CT_BYTES,
+               6, 0);
+    me.ct_handle = ct;
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    CHECK_OK(PtlCTGet(ct, &count));
+    CHECK_EQ(count.success, 84);
+    wire_free(w);
+}
+
+TEST(a_receive_posted_while_the_message_arrives) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE, 0, ~0ull);
+    append(w, &me, PTL_OVERFLOW_LIST, (void *)0xb);
+    put(w, 5, 24, 0, PTL_NO_ACK_REQ);
+    struct wire_transit t = wire_begin(w, 0);
+    me = entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE, 5, 0);
+    ptl_handle_me_t receive = append(w, &me, PTL_PRIORITY_LIST, (void *)5);
+    none(w, 1); /* the data is not there yet */
+    CHECK_EQ(PtlMEUnlink(receive), PTL_IN_USE);
+    wire_end(w, &t, (struct portals_ending){0});
+    next(w, 1, PTL_EVENT_PUT);
+    CHECK(next(w, 1, PTL_EVENT_PUT_OVERFLOW).user_ptr == (void *)5);
+    CHECK(next(w, 1, PTL_EVENT_AUTO_UNLINK).user_ptr == (void *)5);
+    CHECK(next(w, 1, PTL_EVENT_AUTO_UNLINK).user_ptr == (void *)0xb);
+    CHECK(next(w, 1, PTL_EVENT_AUTO_FREE).user_ptr == (void *)0xb);
+    none(w, 1);
+    CHECK_OK(PtlPTFree(ni, pt));
+    wire_free(w);
+}
+
+TEST(unexpected_headers_can_be_disabled) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_UNEXPECTED_HDR_DISABLE, 0, ~0ull);
+    ptl_handle_me_t buffer = append(w, &me, PTL_OVERFLOW_LIST, NULL);
+    put(w, 5, 24, 0, PTL_NO_ACK_REQ);
+    wire_run(w);
+    next(w, 1, PTL_EVENT_PUT);
+    me = entry(PTL_ME_OP_PUT, 5, 0);
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    none(w, 1);
+    CHECK_OK(PtlMEUnlink(buffer));
+    wire_free(w);
+}
+
+TEST(every_kind_of_overflow_event) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_COMM_DISABLE, 0, ~0ull);
+    append(w, &me, PTL_OVERFLOW_LIST, NULL);
+    wire_as(w, 0);
+    CHECK_OK(PtlPut(source, 0, 8, 0, wire_rank(1), pt, 1, 0, NULL, 0));
+    CHECK_OK(PtlGet(source, 0, 8, wire_rank(1), pt, 1, 0, NULL));
+    CHECK_OK(PtlAtomic(source, 0, 8, 0, wire_rank(1), pt, 1, 0, NULL, 0, PTL_SUM, PTL_INT8_T));
+    CHECK_OK(PtlFetchAtomic(source, 512, source, 0, 8, wire_rank(1), pt, 1, 0, NULL, 0, PTL_BOR,
+                            PTL_INT8_T));
+    wire_run(w);
+    none(w, 1);
+    me = entry(PTL_ME_OP_PUT, 1, 0);
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    next(w, 1, PTL_EVENT_PUT_OVERFLOW);
+    next(w, 1, PTL_EVENT_GET_OVERFLOW);
+    CHECK_EQ(next(w, 1, PTL_EVENT_ATOMIC_OVERFLOW).atomic_operation, PTL_SUM);
+    CHECK_EQ(next(w, 1, PTL_EVENT_FETCH_ATOMIC_OVERFLOW).atomic_operation, PTL_BOR);
+    none(w, 1);
+    wire_free(w);
+}
+
+TEST(search_only_and_delete) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE, 0, ~0ull);
+    ptl_handle_me_t buffer = append(w, &me, PTL_OVERFLOW_LIST, NULL);
+    put(w, 5, 24, 0, PTL_NO_ACK_REQ);
+    put(w, 5, 25, 0, PTL_NO_ACK_REQ);
+    put(w, 6, 26, 0, PTL_NO_ACK_REQ);
+    wire_run(w);
+    wire_as(w, 1);
+    me = entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE, 5, 0);
+    me.length = 0;
+    CHECK_OK(PtlMESearch(ni, pt, &me, PTL_SEARCH_ONLY, (void *)9));
+    ptl_event_t ev = next(w, 1, PTL_EVENT_SEARCH);
+    CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
+    CHECK_EQ(ev.mlength, 24);
+    CHECK(ev.user_ptr == (void *)9);
+    none(w, 1);
+    me.options &= ~(unsigned)PTL_ME_USE_ONCE; /* persistent: every one */
+    CHECK_OK(PtlMESearch(ni, pt, &me, PTL_SEARCH_ONLY, (void *)9));
+    CHECK_EQ(next(w, 1, PTL_EVENT_SEARCH).mlength, 24);
+    CHECK_EQ(next(w, 1, PTL_EVENT_SEARCH).mlength, 25);
+    none(w, 1);
+    me.match_bits = 7;
+    for (int op = PTL_SEARCH_ONLY; op <= PTL_SEARCH_DELETE; op++) {
+        CHECK_OK(PtlMESearch(ni, pt, &me, (ptl_search_op_t)op, (void *)8));
+        ev = next(w, 1, PTL_EVENT_SEARCH);
+        CHECK_EQ(ev.ni_fail_type, PTL_NI_NO_MATCH);
+        CHECK(ev.user_ptr == (void *)8);
+        none(w, 1);
+    }
+    me.match_bits = 5;
+    me.options |= PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_OVERFLOW;
+    me.ct_handle = ct;
+    CHECK_OK(PtlMESearch(ni, pt, &me, PTL_SEARCH_DELETE, (void *)7));
+    ev = next(w, 1, PTL_EVENT_PUT_OVERFLOW);
+    CHECK_EQ(ev.mlength, 24);
+    CHECK(ev.start == target_bytes);
+    none(w, 1); /* a search is never linked or unlinked */
+    me.match_bits = 0;
+    me.ignore_bits = ~0ull;
+    me.options &= ~(unsigned)PTL_ME_USE_ONCE;
+    CHECK_EQ(PtlMEUnlink(buffer), PTL_IN_USE);
+    CHECK_OK(PtlMESearch(ni, pt, &me, PTL_SEARCH_DELETE, NULL));
+    CHECK_EQ(next(w, 1, PTL_EVENT_PUT_OVERFLOW).mlength, 25);
+    CHECK_EQ(next(w, 1, PTL_EVENT_PUT_OVERFLOW).mlength, 26);
+    ptl_ct_event_t count;
+    CHECK_OK(PtlCTGet(ct, &count));
+    CHECK_EQ(count.success, 3);
+    CHECK_OK(PtlMEUnlink(buffer));
+    for (int i = 0; i < PTL_SR_LAST; i++)
+        CHECK_EQ(status(w, (ptl_sr_index_t)i), 0);
+    wire_free(w);
+}
+
+TEST(a_search_takes_what_is_still_arriving) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE, 0, ~0ull);
+    ptl_handle_me_t buffer = append(w, &me, PTL_OVERFLOW_LIST, NULL);
+    put(w, 5, 24, 0, PTL_NO_ACK_REQ);
+    struct wire_transit t = wire_begin(w, 0);
+    me = entry(PTL_ME_USE_ONCE, 5, 0);
+    wire_as(w, 1);
+    CHECK_OK(PtlMESearch(ni, pt, &me, PTL_SEARCH_DELETE, (void *)7));
+    none(w, 1);
+    CHECK_OK(PtlMESearch(ni, pt, &me, PTL_SEARCH_DELETE, (void *)8)); /* it is gone */
+    CHECK_EQ(next(w, 1, PTL_EVENT_SEARCH).ni_fail_type, PTL_NI_NO_MATCH);
+    wire_end(w, &t, (struct portals_ending){0});
+    CHECK(next(w, 1, PTL_EVENT_PUT_OVERFLOW).user_ptr == (void *)7);
+    none(w, 1);
+    CHECK_OK(PtlMEUnlink(buffer));
+    CHECK_OK(PtlPTFree(ni, pt));
+    wire_free(w);
+}
+
+TEST(a_portal_table_entry_without_a_queue) {
+    struct wire *w = pair();
+    wire_as(w, 1);
+    CHECK_OK(PtlPTFree(ni, pt));
+    CHECK_OK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt));
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL, 0, ~0ull);
+    me.options &= ~(unsigned)PTL_ME_EVENT_LINK_DISABLE;
+    me.length = 60;
+    me.min_free = 20;
+    append(w, &me, PTL_OVERFLOW_LIST, NULL);
+    put(w, 5, 24, 0, PTL_NO_ACK_REQ);
+    put(w, 6, 24, 0, PTL_NO_ACK_REQ);
+    wire_run(w);
+    wire_as(w, 1);
+    me = entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE, 5, 0);
+    CHECK_OK(PtlMESearch(ni, pt, &me, PTL_SEARCH_ONLY, NULL));
+    CHECK_OK(PtlMESearch(ni, pt, &me, PTL_SEARCH_DELETE, NULL));
+    CHECK_OK(PtlMESearch(ni, pt, &me, PTL_SEARCH_DELETE, NULL));
+    me.match_bits = 6;
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    none(w, 1);
+    CHECK_OK(PtlPTFree(ni, pt)); /* all of it is gone */
+    wire_free(w);
+}
+
+TEST(events_can_be_disabled) {
+    struct {
+        unsigned options;
+        bool put, unlink;
+    } cases[] = {{0, true, true},
+                 {PTL_ME_EVENT_COMM_DISABLE, false, true},
+                 {PTL_ME_EVENT_SUCCESS_DISABLE, false, true},
+                 {PTL_ME_EVENT_UNLINK_DISABLE, true, false}};
+    for (int i = 0; i < 4; i++) {
+        struct wire *w = pair();
+        ptl_me_t me =
+            entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_CT_COMM | cases[i].options, 5, 0);
+        me.ct_handle = ct;
+        append(w, &me, PTL_PRIORITY_LIST, NULL);
+        put(w, 5, 8, 0, PTL_NO_ACK_REQ);
+        wire_run(w);
+        if (cases[i].put)
+            next(w, 1, PTL_EVENT_PUT);
+        if (cases[i].unlink)
+            next(w, 1, PTL_EVENT_AUTO_UNLINK);
+        none(w, 1);
+        ptl_ct_event_t count;
+        CHECK_OK(PtlCTGet(ct, &count)); /* counting is not disabled by it */
+        CHECK_EQ(count.success, 1);
+        wire_free(w);
+    }
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE, 0, ~0ull);
+    append(w, &me, PTL_OVERFLOW_LIST, NULL);
+    put(w, 5, 8, 0, PTL_NO_ACK_REQ);
+    wire_run(w);
+    me = entry(PTL_ME_OP_PUT | PTL_ME_EVENT_OVER_DISABLE, 5, 0);
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    none(w, 1);
+    wire_free(w);
+}
+
+TEST(a_queue_that_nobody_empties_says_so) {
+    struct wire *w = pair_with(LOGICAL, 0, 4, NULL, 0);
+    ptl_me_t me = entry(PTL_ME_OP_PUT, 5, 0);
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    for (uint64_t i = 1; i <= 7; i++)
+        put(w, 5, i, 0, PTL_NO_ACK_REQ);
+    wire_run(w);
+    ptl_event_t ev;
+    wire_as(w, 1);
+    CHECK_EQ(PtlEQGet(eq, &ev), PTL_EQ_DROPPED);
+    CHECK_EQ(ev.mlength, 4); /* the oldest that is left */
+    for (uint64_t i = 5; i <= 7; i++) {
+        CHECK_OK(PtlEQGet(eq, &ev));
+        CHECK_EQ(ev.mlength, i);
+    }
+    CHECK_EQ(PtlEQGet(eq, &ev), PTL_EQ_EMPTY);
+    wire_free(w);
+}
+
+TEST(non_matching_lists) {
+    struct wire *w = pair_with(PTL_NI_NO_MATCHING | PTL_NI_LOGICAL, 0, 64, NULL, 0);
+    ptl_le_t le = {target_bytes, 100, PTL_CT_NONE, PTL_UID_ANY,
+                   PTL_LE_OP_PUT | PTL_LE_USE_ONCE | PTL_LE_EVENT_LINK_DISABLE};
+    ptl_handle_le_t handle;
+    wire_as(w, 1);
+    CHECK_OK(PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, (void *)1, &handle));
+    le.options &= ~(unsigned)PTL_LE_USE_ONCE;
+    le.start = target_bytes + 1000;
+    CHECK_OK(PtlLEAppend(ni, pt, &le, PTL_OVERFLOW_LIST, (void *)2, &handle));
+    put(w, 123, 10, 5, PTL_NO_ACK_REQ); /* match bits mean nothing here */
+    put(w, 456, 11, 5, PTL_NO_ACK_REQ);
+    put(w, 789, 12, 5, PTL_NO_ACK_REQ);
+    wire_run(w);
+    CHECK(next(w, 1, PTL_EVENT_PUT).start == target_bytes + 5);
+    next(w, 1, PTL_EVENT_AUTO_UNLINK);
+    CHECK(next(w, 1, PTL_EVENT_PUT).start == target_bytes + 1005);
+    next(w, 1, PTL_EVENT_PUT);
+    CHECK_OK(PtlLESearch(ni, pt, &le, PTL_SEARCH_ONLY, NULL));
+    CHECK_EQ(next(w, 1, PTL_EVENT_SEARCH).mlength, 11);
+    CHECK_EQ(next(w, 1, PTL_EVENT_SEARCH).mlength, 12);
+    le.options |= PTL_LE_USE_ONCE;
+    ptl_handle_le_t receive;
+    CHECK_OK(PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, (void *)3, &receive));
+    CHECK_EQ(next(w, 1, PTL_EVENT_PUT_OVERFLOW).mlength, 11);
+    next(w, 1, PTL_EVENT_AUTO_UNLINK);
+    CHECK_OK(PtlLESearch(ni, pt, &le, PTL_SEARCH_DELETE, NULL));
+    CHECK_EQ(next(w, 1, PTL_EVENT_PUT_OVERFLOW).mlength, 12);
+    CHECK_OK(PtlLEUnlink(handle));
+    none(w, 1);
+    wire_free(w);
+}
+
+/* ---- Memory in pieces, volatile memory, loopback ----------------------------------------------
+ */
+
+TEST(iovecs_on_both_sides) {
+    struct wire *w = pair();
+    ptl_iovec_t from[4] = {{source_bytes, 3},
+                           {source_bytes + 100, 0},
+                           {source_bytes + 200, 50},
+                           {source_bytes + 300, 1000}};
+    ptl_iovec_t to[3] = {
+        {target_bytes + 10, 20}, {target_bytes + 500, 7}, {target_bytes + 600, 90}};
+    ptl_md_t md = {from, 4, PTL_IOVEC, source_eq, PTL_CT_NONE};
+    uint8_t flat[1100], expected[4096] = {0};
+    wire_as(w, 0);
+    CHECK_OK(PtlMDRelease(source));
+    CHECK_OK(PtlMDBind(ni, &md, &source));
+    memcpy(flat, source_bytes, 3);
+    memcpy(flat + 3, source_bytes + 200, 50);
+    memcpy(flat + 53, source_bytes + 300, 1000);
+    memset(from, 0xff, sizeof from); /* the array is the library's after the call */
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_IOVEC, 5, 0);
+    me.start = to;
+    me.length = 3;
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    memset(to, 0xff, sizeof to);
+    wire_as(w, 0);
+    CHECK_EQ(PtlPut(source, 0, 1054, 0, wire_rank(1), pt, 5, 0, NULL, 0), PTL_ARG_INVALID);
+    CHECK_OK(PtlPut(source, 1, 100, PTL_NO_ACK_REQ, wire_rank(1), pt, 5, 15, NULL, 0));
+    wire_run(w);
+    memcpy(expected + 25, flat + 1, 5);
+    memcpy(expected + 500, flat + 6, 7);
+    memcpy(expected + 600, flat + 13, 88);
+    ptl_event_t ev = next(w, 1, PTL_EVENT_PUT);
+    CHECK_EQ(ev.mlength, 100);
+    CHECK(ev.start == target_bytes + 25);
+    CHECK(memcmp(target_bytes, expected, sizeof expected) == 0);
+    /* items that straddle pieces */
+    uint64_t values[12], sum[12], got[12];
+    memset(&expected, 0, sizeof expected);
+    for (int i = 0; i < 12; i++)
+        values[i] = (uint64_t)i * 0x0123456789abcdull + 77;
+    memset(target_bytes, 0x5a, sizeof target_bytes);
+    memset(sum, 0x5a, sizeof sum);
+    md = (ptl_md_t){values, sizeof values, 0, PTL_EQ_NONE, PTL_CT_NONE};
+    ptl_handle_md_t plain, back;
+    wire_as(w, 0);
+    CHECK_OK(PtlMDBind(ni, &md, &plain));
+    md.start = got;
+    CHECK_OK(PtlMDBind(ni, &md, &back));
+    CHECK_OK(PtlFetchAtomic(back, 0, plain, 0, 96, wire_rank(1), pt, 5, 2, NULL, 0, PTL_SUM,
+                            PTL_UINT64_T));
+    CHECK_OK(PtlGet(back, 0, 96, wire_rank(1), pt, 5, 2, NULL));
+    wire_carry(w, 0);
+    wire_carry(w, 1);
+    for (int i = 0; i < 12; i++)
+        CHECK(got[i] == sum[i]); /* what was there */
+    wire_run(w);
+    for (int i = 0; i < 12; i++)
+        CHECK(got[i] == sum[i] + values[i]);
+    wire_free(w);
+}
+
+TEST(volatile_data_may_change_after_the_call) {
+    uint64_t sizes[] = {8, 40, 300, 301};
+    ptl_ni_limits_t limits;
+    portals_limits_default(&limits, NULL, NULL);
+    limits.max_volatile_size = 300;
+    for (int i = 0; i < 4; i++) {
+        struct wire *w = pair_with(LOGICAL, 0, 64, &limits, PTL_MD_VOLATILE);
+        ptl_me_t me = entry(PTL_ME_OP_PUT, 5, 0);
+        append(w, &me, PTL_PRIORITY_LIST, NULL);
+        put(w, 5, sizes[i], 0, PTL_NO_ACK_REQ);
+        memset(source_bytes, 0xee, sizeof source_bytes);
+        wire_run(w);
+        CHECK_EQ(target_bytes[1], i < 3 ? 8 : 0xee); /* not promised beyond the limit */
+        CHECK_EQ(target_bytes[sizes[i]], 0);
+        wire_free(w);
+    }
+}
+
+TEST(a_process_sends_to_itself) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_OP_GET, 5, 0);
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    ptl_md_t md = {source_bytes, 64, 0, eq, PTL_CT_NONE};
+    ptl_handle_md_t own;
+    CHECK_OK(PtlMDBind(ni, &md, &own));
+    CHECK_OK(PtlPut(own, 0, 64, PTL_ACK_REQ, wire_rank(1), pt, 5, 0, NULL, 0));
+    CHECK_OK(PtlGet(own, 0, 64, wire_rank(1), pt, 5, 0, NULL));
+    wire_run(w);
+    next(w, 1, PTL_EVENT_SEND);
+    next(w, 1, PTL_EVENT_PUT);
+    next(w, 1, PTL_EVENT_ACK);
+    next(w, 1, PTL_EVENT_GET);
+    next(w, 1, PTL_EVENT_REPLY);
+    wire_free(w);
+}
+
+TEST(answers_are_believed_once_and_from_the_target_only) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT, 5, 0);
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    put(w, 5, 8, 0, PTL_ACK_REQ);
+    wire_carry(w, 0);
+    next(w, 0, PTL_EVENT_SEND);
+    struct nic_message ack = w->queue[0].message, forged = ack;
+    struct portals *p = w->process[0].portals;
+    forged.source.nid = 103; /* another process */
+    portals_answered(p, &forged);
+    forged = ack;
+    forged.kind = NIC_REPLY;
+    portals_answered(p, &forged);
+    forged = ack;
+    forged.initiator += 1ull << 32;
+    portals_answered(p, &forged);
+    forged.initiator = UINT64_MAX;
+    portals_answered(p, &forged);
+    none(w, 0);
+    wire_run(w);
+    next(w, 0, PTL_EVENT_ACK);
+    portals_answered(p, &ack);
+    portals_sent(p, ack.initiator);
+    portals_undeliverable(p, ack.initiator);
+    none(w, 0);
+    wire_free(w);
+}
+
+TEST(malformed_headers_are_refused) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_OP_GET, 0, ~0ull);
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    struct portals *p = w->process[1].portals;
+    struct rng r = rng_seeded(1);
+    uint32_t accepted = 0;
+    for (int i = 0; i < 20000; i++) {
+        struct nic_message m = {.source = {100, 7}, .target = {101, 7}};
+        uint8_t *bytes = (uint8_t *)&m;
+        for (size_t k = 0; k < sizeof m; k++)
+            if (rng_below(&r, 4) == 0)
+                bytes[k] = (uint8_t)rng_u32(&r);
+        m.interface = rng_below(&r, 3) ? LOGICAL : m.interface;
+        m.pt_index = rng_below(&r, 3) ? pt : m.pt_index;
+        m.kind = rng_below(&r, 3) ? m.kind % 5 : m.kind;
+        uint32_t d = portals_header(p, &m);
+        const struct portals_delivery *told = portals_delivery(p, d);
+        accepted += told->fail == PTL_NI_OK;
+        struct nic_segment s;
+        if (portals_delivery_segments(p, d, 0, m.length, &s, 1))
+            CHECK(s.host >= target_bytes && s.host + s.bytes <= target_bytes + sizeof target_bytes);
+        portals_done(p, d, (struct portals_ending){0});
+        while (w->queued)
+            free(wire_take(w, 0).data);
+    }
+    CHECK(accepted > 1000 && accepted < 19000);
+    CHECK(!portals_check(p));
+    wire_free(w);
+}
+
+/* The interface is closed while messages are under way: nothing is touched, everything ends. */
+TEST(closing_under_messages) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_OP_GET, 5, 0);
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    put(w, 5, 100, 0, PTL_ACK_REQ);
+    wire_as(w, 0);
+    CHECK_OK(PtlGet(source, 0, 8, wire_rank(1), pt, 5, 0, NULL));
+    struct wire_transit first = wire_begin(w, 0), second = wire_begin(w, 0);
+    wire_as(w, 1);
+    CHECK_OK(PtlNIFini(ni));
+    wire_end(w, &first, (struct portals_ending){0});
+    portals_done(second.to->portals, second.delivery, (struct portals_ending){0});
+    free(second.m.data);
+    CHECK_EQ(target_bytes[0], 0);
+    wire_run(w);
+    next(w, 0, PTL_EVENT_SEND);
+    CHECK_EQ(next(w, 0, PTL_EVENT_ACK).ni_fail_type, PTL_NI_DROPPED);
+    CHECK_EQ(next(w, 0, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_DROPPED);
+    /* and at the initiator: the answer meets nobody */
+    put(w, 5, 100, 0, PTL_ACK_REQ);
+    wire_as(w, 0);
+    CHECK_OK(PtlNIFini(ni));
+    struct nic_segment s;
+    CHECK_EQ(portals_source_segments(w->process[0].portals, w->queue[0].message.initiator, 0, 100,
+                                     &s, 1),
+             0);
+    struct wire_message m = wire_take(w, 0);
+    portals_sent(w->process[0].portals, m.message.initiator);
+    portals_undeliverable(w->process[0].portals, m.message.initiator);
+    free(m.data);
+    wire_free(w);
+}
+
+TEST_MAIN
