@@ -12,12 +12,37 @@ const char *p4_variant_name(enum p4_variant variant) {
     return names[variant];
 }
 
-int p4_run(const struct p4_setup *setup, uint32_t ranks, int (*rank)(void *shared), void *shared,
-           struct p4_outcome *outcome, struct spin_error *err) {
+static void image_path(char path[PATH_MAX], const struct p4_setup *setup, const char *image) {
+    snprintf(path, PATH_MAX, "%s/%s.spin", setup->images, image);
+}
+
+/* An image that is not there is said once and clearly, not by a rank in the middle of its work. */
+static int check_images(const struct p4_setup *setup, const char *const *images,
+                        struct spin_error *err) {
+    struct spin_limits limits;
+    spin_limits_default(&limits);
+    limits.with_float = true;
+    int code = SPIN_OK;
+    for (; *images && !code; images++) {
+        char path[PATH_MAX];
+        struct spin_image *image;
+        image_path(path, setup, *images);
+        code = spin_image_load(&image, path, &limits, err);
+        spin_image_free(image);
+    }
+    return code;
+}
+
+int p4_run(const struct p4_setup *setup, uint32_t ranks, const char *const *images,
+           int (*rank)(void *shared), void *shared, struct p4_outcome *outcome,
+           struct spin_error *err) {
     struct spin_world_options options = setup->world;
     struct spin_world *world;
+    *outcome = (struct p4_outcome){0};
     options.ranks = ranks;
-    int code = spin_world_new(&world, &options, err);
+    int code = check_images(setup, images, err);
+    if (!code)
+        code = spin_world_new(&world, &options, err);
     if (code)
         return code;
     code = spin_world_run(world, rank, shared, err);
@@ -48,11 +73,8 @@ static bool open_interface(struct p4_rank *r, const char *image) {
         return false;
     if (!image)
         return true;
-    snprintf(path, sizeof path, "%s/%s.spin", r->setup->images, image);
-    if (PtlImageLoad(r->ni, path, &r->image) == PTL_OK)
-        return true;
-    fprintf(stderr, "%s\n", PtlImageError());
-    return false;
+    image_path(path, r->setup, image);
+    return PtlImageLoad(r->ni, path, &r->image) == PTL_OK;
 }
 
 bool p4_open(struct p4_rank *r, const struct p4_setup *setup, uint64_t bytes, const char *image) {

@@ -57,10 +57,11 @@ struct p4_rank {
     ptl_image_h image;
 };
 
-/* Runs the ranks of a use case; `shared` is what they and the caller know together. Each returns 0
- * or a number that the error will show. */
-int p4_run(const struct p4_setup *setup, uint32_t ranks, int (*rank)(void *shared), void *shared,
-           struct p4_outcome *outcome, struct spin_error *err);
+/* Runs the ranks of a use case, whose images (ended by NULL) are looked at first; `shared` is what
+ * they and the caller know together. Each returns 0 or a number that the error will show. */
+int p4_run(const struct p4_setup *setup, uint32_t ranks, const char *const *images,
+           int (*rank)(void *shared), void *shared, struct p4_outcome *outcome,
+           struct spin_error *err);
 
 /* True when all went well; otherwise the rank returns. `image` may be NULL. */
 bool p4_open(struct p4_rank *r, const struct p4_setup *setup, uint64_t bytes, const char *image);

@@ -113,8 +113,9 @@ static int rank(void *argument) {
 }
 
 int p4_broadcast(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err) {
+    static const char *const images[] = {"p4_broadcast", NULL};
     struct shared s = {.setup = setup};
-    int code = p4_run(setup, setup->ranks, rank, &s, outcome, err);
+    int code = p4_run(setup, setup->ranks, images, rank, &s, outcome, err);
     outcome->time_ps = s.end_ps - s.start_ps;
     return code;
 }

@@ -6,6 +6,7 @@
 #include "p4.h"
 
 enum { CLIENT, DATA, PARITY };
+static const char *const images[] = {"p4_raid_data", "p4_raid_parity", NULL};
 
 struct shared {
     const struct p4_setup *setup;
@@ -82,10 +83,10 @@ static int parity_server(struct p4_rank *r, const struct shared *s) {
 }
 
 static int rank(void *argument) {
-    static const char *const images[] = {NULL, "p4_raid_data", "p4_raid_parity"};
     struct shared *s = argument;
     struct p4_rank r;
-    if (!p4_open(&r, s->setup, s->setup->bytes + 1ull, images[spin_rank()]))
+    if (!p4_open(&r, s->setup, s->setup->bytes + 1ull,
+                 spin_rank() == CLIENT ? NULL : images[spin_rank() - 1]))
         return 1;
     int status = spin_rank() == CLIENT ? client(&r, s)
                  : spin_rank() == DATA ? data_server(&r, s)
@@ -96,7 +97,7 @@ static int rank(void *argument) {
 
 int p4_raid(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err) {
     struct shared s = {.setup = setup};
-    int code = p4_run(setup, 3, rank, &s, outcome, err);
+    int code = p4_run(setup, 3, images, rank, &s, outcome, err);
     outcome->time_ps = s.end_ps - s.start_ps;
     return code;
 }

@@ -84,8 +84,9 @@ static int rank(void *argument) {
 }
 
 int p4_strided(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err) {
+    static const char *const images[] = {"p4_strided", NULL};
     struct shared s = {.setup = setup};
-    int code = p4_run(setup, 2, rank, &s, outcome, err);
+    int code = p4_run(setup, 2, images, rank, &s, outcome, err);
     outcome->time_ps = s.end_ps - s.start_ps;
     return code;
 }
