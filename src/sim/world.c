@@ -211,11 +211,11 @@ void spin_world_free(struct spin_world *w) {
     topology_destroy(w->topology);
     hosts_free(w->hosts);
     noise_free(w->noise);
+    world_flights_free(w);
     nic_pool_free(w->packets);
     sim_engine_free(w->engine);
     pages_free(w->rank, sizeof *w->rank * w->ranks);
     free(w->rank_of);
-    free(w->flights.entries);
     free(w->dmas.entries);
     free(w->tasks.entries);
     free(w->trace_path);

@@ -10,6 +10,7 @@
  * way, so a program sees a completion a latency after it was raised, and never before the data. A
  * read asks first and pays the latency twice; it comes after all writes before it, as on PCIe. Data
  * is copied when the card is done, so that a read sees what an earlier write has brought. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/transfer.h"
@@ -17,6 +18,21 @@
 
 static uint64_t dma_latency(const struct spin_world *w) {
     return w->params.network.dma_latency_ps;
+}
+
+static void flight_ends(struct spin_world *w, uint32_t index) {
+    ((struct world_flight *)world_at(&w->flights, index))->packet = NULL;
+    world_give(&w->flights, index);
+}
+
+/* What is in flight when a run is stopped. */
+void world_flights_free(struct spin_world *w) {
+    for (uint32_t i = 0; i < w->flights.used; i++) {
+        struct world_flight *f = world_at(&w->flights, i);
+        if (f->packet)
+            nic_packet_release(f->packet);
+    }
+    free(w->flights.entries);
 }
 
 /* ---- out --------------------------------------------------------------------------------------
@@ -29,7 +45,7 @@ static void depart(struct spin_world *w, uint32_t index) {
     if (p->target.nid >= w->ranks) { /* nobody has that address: as if lost on the way */
         nic_packet_release(f->packet);
         uint32_t rank = f->rank, token = f->token;
-        world_give(&w->flights, index);
+        flight_ends(w, index);
         world_event(w, w->now_ps, w->kind_left, rank, token, 0);
         return;
     }
@@ -92,7 +108,7 @@ static struct nic_packet *landed(struct spin_world *w, uint32_t index, bool goes
     struct nic_packet *packet = f->packet;
     bool last = --f->references == 0;
     if (last)
-        world_give(&w->flights, index);
+        flight_ends(w, index);
     if (goes_on && !last)
         nic_packet_keep(packet);
     if (!goes_on && last)
@@ -128,7 +144,7 @@ void world_on_matched(void *context, const struct sim_event *event) {
     struct world_rank *r = &w->rank[event->with.u32[1]];
     w->now_ps = event->at_ps;
     struct nic_packet *packet = ((struct world_flight *)world_at(&w->flights, index))->packet;
-    world_give(&w->flights, index);
+    flight_ends(w, index);
     nic_packet_in(r->nic, packet, w->now_ps);
     world_pump(r);
 }

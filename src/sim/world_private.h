@@ -60,10 +60,11 @@ struct world_pool {
     uint32_t bytes, room, used, free; /* free: index + 1 */
 };
 
-struct world_flight { /* a packet on its way to the wire, over it, or being matched */
-    struct nic_packet *packet;
-    uint32_t rank, token; /* of its sender, until it has left */
-    uint32_t references;  /* copies that faults made */
+struct world_flight {          /* a packet on its way to the wire, over it, or being matched */
+    uint32_t pool;             /* the pool's, while it is free */
+    uint32_t rank, token;      /* of its sender, until it has left */
+    uint32_t references;       /* copies that faults made */
+    struct nic_packet *packet; /* NULL: free */
 };
 
 struct world_dma {
@@ -232,6 +233,7 @@ void world_crashes(struct spin_world *w, bool catch_them);
 void world_pump(struct world_rank *r);
 void world_on_packet(void *context, const struct net_arrival *arrival);
 void world_on_copy(void *context, uint64_t cookie);
+void world_flights_free(struct spin_world *w); /* before the packets' pool */
 void world_on_depart(void *context, const struct sim_event *event);
 void world_on_left(void *context, const struct sim_event *event);
 void world_on_matched(void *context, const struct sim_event *event);
