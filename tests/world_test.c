@@ -141,6 +141,21 @@ TEST(timeouts_are_in_virtual_time) {
     CHECK_EQ(run_world(&o, time_out, NULL, SPIN_OK, &err).failed, 0);
 }
 
+static int meet_all(void *argument) {
+    (void)argument;
+    spin_compute(spin_rank() % 100);
+    spin_barrier();
+    return spin_ranks() == 65536 && spin_now_ps() == 99000 ? 0 : 1;
+}
+
+TEST(sixty_five_thousand_ranks) {
+    struct spin_error err;
+    struct spin_world_options o = {.ranks = 65536};
+    struct spin_world_result r = run_world(&o, meet_all, NULL, SPIN_OK, &err);
+    CHECK_EQ(r.failed, 0);
+    CHECK_EQ(r.makespan_ps, 99000);
+}
+
 /* ---- time -------------------------------------------------------------------------------------
  */
 
