@@ -317,6 +317,21 @@ TEST(the_timer_repeats_doubles_and_gives_up) {
     end_world(&world);
 }
 
+/* A timer that was set long ago for an answer is not one for a packet that leaves now. */
+TEST(a_packet_has_its_own_time) {
+    world = (struct world){.delay = 10};
+    make_world(&world, 1, 64, 3);
+    delivery_expect(world.end[0].delivery,
+                    delivery_peer(world.end[0].delivery, world.end[1].address), 0);
+    world.now = 990;
+    CHECK(offer(&world, 0, make_packet(&world, 0, 1, 0)));
+    while (world.now < 1990)
+        CHECK(step(&world));
+    CHECK_EQ(world.end[0].counts.retransmitted, 0);
+    CHECK_EQ(world.end[1].messages, 1);
+    end_world(&world);
+}
+
 TEST(after_it_was_given_up_a_peer_can_be_reached_again) {
     world = (struct world){.delay = 10};
     make_world(&world, 1, 64, 3);
@@ -437,6 +452,32 @@ TEST(a_silent_peer_of_whom_something_is_expected_is_probed) {
     while (!world.end[0].lost)
         CHECK(step(&world));
     CHECK(!step(&world) || !step(&world) || !step(&world));
+    end_world(&world);
+}
+
+/* Both wait for each other: one for an answer, the other for the acknowledgement of that answer. */
+TEST(who_probes_us_does_not_put_off_what_we_repeat) {
+    world = (struct world){.delay = 10};
+    make_world(&world, 1, 64, 8);
+    CHECK(!exchange(&world, 2));
+    struct delivery_peer *peer = delivery_peer(world.end[0].delivery, world.end[1].address);
+    uint64_t start = world.now;
+    world.cut[1] = true;
+    CHECK(offer(&world, 1, make_packet(&world, 2, 1, 0)));
+    world.cut[1] = false;
+    while (world.now < start + 4000 && world.end[0].messages == 2) {
+        struct nic_packet *probe = nic_packet_new(world.pool);
+        probe->kind = NIC_PROBE;
+        probe->source = world.end[0].address;
+        probe->stream = peer->stream;
+        probe->ack = peer->expected;
+        delivery_packet_in(world.end[1].delivery, probe, world.now);
+        flush(&world, 1);
+        world.now += 100; /* often */
+        while (world.flying || delivery_deadline(world.end[1].delivery) <= world.now)
+            CHECK(step(&world));
+    }
+    CHECK_EQ(world.end[0].messages, 3);
     end_world(&world);
 }
 

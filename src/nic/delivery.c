@@ -333,8 +333,7 @@ void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequ
     if (slot->transmission != transmission || !slot->packet || slot->state != SLOT_QUEUED)
         return; /* acknowledged before the driver said that it had left, or given up */
     slot->state = SLOT_LEFT;
-    peer->left++;
-    if (peer->deadline == UINT64_MAX)
+    if (!peer->left++) /* the timer was for something else, if for anything */
         set_timer(d, peer, now);
 }
 
@@ -526,10 +525,11 @@ void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t 
     bool news = take_ack(d, peer, packet);
     if (news)
         d->owner.room(d->owner.context, peer);
-    if (news || peer->oldest == peer->next_sequence)
+    /* While we wait for acknowledgements only those count: who probes us must not put them off. */
+    if (news || peer->oldest == peer->next_sequence) {
         peer->failures = 0;
-    if (news || peer->deadline != UINT64_MAX)
         set_timer(d, peer, now);
+    }
     if (packet->kind == NIC_DATA && note_arrival(d, peer, packet->sequence)) {
         hand_over(d, peer, packet);
         if (peer->held && peer->deadline == UINT64_MAX)

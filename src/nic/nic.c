@@ -136,6 +136,12 @@ const struct nic_counts *nic_counts(const struct nic *nic) {
     return &nic->counts;
 }
 
+bool nic_quiet(const struct nic *nic) {
+    return !nic->ring_count && !nic->loop && !nic->outgoing.used && !nic->departures.used &&
+           !nic->incoming.used && !nic->tasks.used && !nic->commands.used && !nic->transfers.used &&
+           !nic->sending && !nic->running && !nic->handler_packets && !nic->room_queue;
+}
+
 /* The ring of actions. */
 
 static void grow_ring(struct nic *nic) {

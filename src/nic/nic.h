@@ -126,6 +126,9 @@ void nic_done(struct nic *nic, uint32_t token, uint64_t now);
 uint64_t nic_deadline(const struct nic *nic); /* UINT64_MAX: none */
 void nic_tick(struct nic *nic, uint64_t now); /* at or after the deadline */
 
+/* Nothing is under way: no message, no handler, no answer that is waited for. */
+bool nic_quiet(const struct nic *nic);
+
 /* What has happened so far. */
 struct nic_counts {
     uint64_t sent, received;            /* data packets, without the next two lines */

@@ -1,6 +1,8 @@
 /* The pool of packets. A packet and its data are one allocation, made when more are in flight than
  * ever before. */
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "nic/nic.h"
@@ -44,8 +46,11 @@ struct nic_packet *nic_packet_new(struct nic_pool *pool) {
     else if (!(packet = malloc(sizeof *packet + pool->mtu_bytes)))
         return NULL;
     pool->used++;
-    *packet = (struct nic_packet){
-        .references = 1, .data = (uint8_t *)(packet + 1), .pool = pool, .next = NULL};
+    memset(packet, 0, offsetof(struct nic_packet, message)); /* most have none */
+    packet->references = 1;
+    packet->data = (uint8_t *)(packet + 1);
+    packet->pool = pool;
+    packet->next = NULL;
     return packet;
 }
 

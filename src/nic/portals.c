@@ -244,6 +244,8 @@ int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, 
         p->config.address.pid = pid;
     }
     struct portals_ni **ni = &p->ni[p4_interface_number(options)];
+    if (*ni && (*ni)->closing)
+        return PTL_NO_SPACE; /* the old one is still in use */
     if (!*ni)
         *ni = ni_new(p, options, desired);
     if (!*ni)
@@ -255,12 +257,37 @@ int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, 
     return PTL_OK;
 }
 
+static bool ni_moves(struct portals_ni *ni) {
+    return p4_delivery_moves(ni) || p4_operation_moves(ni);
+}
+
+static void close_all(struct portals *p);
+
+void p4_closing_progress(struct portals *p, struct portals_ni *ni) {
+    if (!ni || !ni->closing)
+        return;
+    if (!ni->abandoned) {
+        p->owner.raised(p->owner.context);
+        return;
+    }
+    for (int i = 0; i < PORTALS_INTERFACES; i++)
+        if (p->ni[i] && ni_moves(p->ni[i]))
+            return;
+    close_all(p);
+}
+
 int portals_ni_fini(struct portals *p, ptl_handle_ni_t handle) {
     struct portals_ni *ni = p4_ni_of(p, handle);
     if (!ni)
         return PTL_ARG_INVALID;
-    if (--ni->references == 0)
-        ni_free(ni);
+    if (ni->references > 1) {
+        ni->references--;
+        return PTL_OK;
+    }
+    ni->closing = true;
+    if (ni_moves(ni))
+        return PTL_IN_USE;
+    ni_free(ni);
     return PTL_OK;
 }
 
@@ -277,8 +304,17 @@ static void close_all(struct portals *p) {
         portals_image_unload(p, p->images);
 }
 
+/* What the card still uses goes when it has done with it: p4_closing_progress. */
 void portals_fini(struct portals *p) {
-    if (p->initialised && --p->initialised == 0)
+    if (!p->initialised || --p->initialised)
+        return;
+    bool moving = false;
+    for (int i = 0; i < PORTALS_INTERFACES; i++)
+        if (p->ni[i]) {
+            p->ni[i]->closing = p->ni[i]->abandoned = true;
+            moving |= ni_moves(p->ni[i]);
+        }
+    if (!moving)
         close_all(p);
 }
 

@@ -184,6 +184,8 @@ bool portals_is_initialised(const struct portals *p);
 
 int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, ptl_pid_t pid,
                     const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni);
+/* PTL_IN_USE: nothing new is taken, but the card still moves data of its memory or runs its handlers;
+ * call again when something was raised. */
 int portals_ni_fini(struct portals *p, ptl_handle_ni_t ni);
 int portals_ni_status(struct portals *p, ptl_handle_ni_t ni, ptl_sr_index_t index,
                       ptl_sr_value_t *status);

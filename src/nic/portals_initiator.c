@@ -109,11 +109,13 @@ static void operation_end(struct portals *p, struct operation *o) {
     if (o->get_md)
         o->get_md->operations--;
     struct entry *e = o->entry;
+    struct portals_ni *ni = o->ni;
     if (o->copy != o->small_copy)
         free(o->copy);
     portals_pool_give(&p->operations, o);
     if (e)
         p4_entry_release(e);
+    p4_closing_progress(p, ni);
 }
 
 /* Volatile data is safe when the call returns. */
@@ -329,9 +331,10 @@ uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t
 
 uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                 uint64_t length, struct nic_segment *segments, uint32_t room) {
-    const struct operation *o = operation_at(p, initiator);
+    struct operation *o = operation_at(p, initiator);
     if (!o || (o->kind != NIC_GET && o->kind != NIC_FETCH_ATOMIC))
         return 0;
+    o->receiving = true;
     return operation_segments(o, o->get_md, NULL, o->get_offset, offset, length, segments, room);
 }
 
@@ -376,7 +379,9 @@ void portals_sent(struct portals *p, uint64_t initiator) {
         return;
     p4_trigger_hold(p);
     tell_send(p, o, PTL_NI_OK);
-    if (!is_answered(o))
+    if (is_answered(o))
+        p4_closing_progress(p, o->ni);
+    else
         operation_end(p, o);
     p4_trigger_release(p);
 }
@@ -418,6 +423,16 @@ void portals_undeliverable(struct portals *p, uint64_t initiator) {
         tell_answer(p, o, o->ack_req, (ptl_event_t){.ni_fail_type = PTL_NI_UNDELIVERABLE});
     operation_end(p, o);
     p4_trigger_release(p);
+}
+
+bool p4_operation_moves(struct portals_ni *ni) {
+    struct portals_pool *pool = &ni->p->operations;
+    for (uint32_t i = 0; i < pool->made; i++) {
+        const struct operation *o = portals_pool_find(pool, i);
+        if (o && o->ni == ni && ((!o->sent && o->kind != NIC_GET) || o->receiving))
+            return true;
+    }
+    return false;
 }
 
 void p4_operation_forget(struct portals_ni *ni) {

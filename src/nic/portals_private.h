@@ -185,6 +185,8 @@ struct bucket {
 struct portals_ni {
     struct portals *p;
     uint32_t number, options, references;
+    bool closing;   /* takes nothing more, and waits for what is being moved, */
+    bool abandoned; /* by a program that does not wait with it */
     ptl_ni_limits_t limits;
     int status[PTL_SR_LAST];
     const ptl_process_t *map;
@@ -234,6 +236,7 @@ struct operation {
     uint8_t kind;          /* enum nic_message_kind */
     uint8_t ack_req;
     bool sent;
+    bool receiving; /* its reply is being stored */
     struct descriptor *md, *get_md;
     struct entry *entry; /* of the handler that gave the command */
     uint8_t *card;       /* its memory on the card */
@@ -332,9 +335,13 @@ int p4_request_check(struct portals *p, const struct portals_request *request,
                      struct portals_ni **ni);
 int p4_request_start(struct portals *p, const struct portals_request *request, bool by_trigger);
 void p4_operation_forget(struct portals_ni *ni);
+bool p4_operation_moves(struct portals_ni *ni); /* data of one is being moved */
 
 /* portals_target.c */
 void p4_delivery_forget(struct portals_ni *ni);
+bool p4_delivery_moves(struct portals_ni *ni);
+/* Tells PtlNIFini, which waits for it. */
+void p4_closing_progress(struct portals *p, struct portals_ni *ni);
 
 /* portals_atomic.c */
 bool p4_atomic_is_valid(uint8_t operation, uint8_t datatype);

@@ -184,7 +184,7 @@ uint32_t portals_header(struct portals *p, const struct nic_message *message) {
     d->message = *message;
     d->told.kind = message->kind;
     struct portals_ni *ni = p->ni[p4_interface_number(message->interface)];
-    if (!ni || !is_sound(message)) {
+    if (!ni || ni->closing || !is_sound(message)) {
         d->told.fail = PTL_NI_DROPPED;
     } else {
         d->told.fail = receive(d, ni);
@@ -392,9 +392,11 @@ void portals_done(struct portals *p, uint32_t number, struct portals_ending how)
         fail = PTL_NI_DROPPED;
     p4_trigger_hold(p);
     answer_ending(p, d, fail, mlength);
-    if (d->ni)
+    struct portals_ni *ni = d->ni;
+    if (ni)
         end_entry(p, d, how, mlength);
     portals_pool_give(&p->deliveries, d);
+    p4_closing_progress(p, ni);
     p4_trigger_release(p);
 }
 
@@ -404,6 +406,16 @@ uint8_t portals_exhausted(struct portals *p, uint32_t number) {
         return PTL_NI_DROPPED;
     return p4_table_exhausted(d->ni, d->entry->pt,
                               d->entry->options & PTL_ME_EVENT_FLOWCTRL_DISABLE);
+}
+
+bool p4_delivery_moves(struct portals_ni *ni) {
+    struct portals_pool *pool = &ni->p->deliveries;
+    for (uint32_t i = 0; i < pool->made; i++) {
+        const struct delivery *d = portals_pool_find(pool, i);
+        if (d && d->ni == ni)
+            return true;
+    }
+    return false;
 }
 
 void p4_delivery_forget(struct portals_ni *ni) {

@@ -26,8 +26,17 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
     PORTALS_CALL(PtlNIInit, 0, ni_init(p, iface, options, pid, desired, actual, ni_handle));
 }
 
+/* Returns when the card has done with the program's memory. */
+static int ni_fini(struct portals *p, ptl_handle_ni_t ni_handle) {
+    const struct portals_host *host = &portals_current()->host;
+    int code;
+    while ((code = portals_ni_fini(p, ni_handle)) == PTL_IN_USE && host->wait)
+        host->wait(host->context, UINT64_MAX);
+    return code;
+}
+
 int PtlNIFini(ptl_handle_ni_t ni_handle) {
-    PORTALS_CALL(PtlNIFini, 0, portals_ni_fini(p, ni_handle));
+    PORTALS_CALL(PtlNIFini, 0, ni_fini(p, ni_handle));
 }
 
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status) {

@@ -25,6 +25,7 @@ struct node {
     struct portals *portals;
     ptl_handle_ni_t ni;
     ptl_handle_eq_t eq;
+    ptl_handle_md_t md;
     ptl_image_h image;
     uint32_t index, raised;
     /* Handlers by kind; 0 to 2. */
@@ -213,6 +214,8 @@ __attribute__((unused)) static void world_settle(struct nicworld *w) {
     uint64_t end = w->steps + 2000000;
     while (world_step(w))
         CHECK(w->steps < end);
+    for (uint32_t i = 0; i < w->nodes; i++)
+        CHECK(w->node[i].dead || nic_quiet(w->node[i].nic));
 }
 
 __attribute__((unused)) static void world_node(struct nicworld *w, uint32_t i) {
