@@ -473,8 +473,7 @@ int PtlEndBundle(ptl_handle_ni_t ni_handle);
 /* Handles. */
 int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
 
-/* ---- P4sPIN ------------------------------------------------------------------------------------
- */
+/* ---- P4sPIN ---- */
 
 /* Further options of matching list entries, outside of PTL_ME_APPEND_OPTIONS_MASK. */
 #define PTL_ME_HANDLERS      0x100000 /* the fields for handlers are set */

@@ -44,8 +44,7 @@ static void nothing(void *context) {
     (void)context;
 }
 
-/* ---- What is tried ----------------------------------------------------------------------------
- */
+/* ---- What is tried ---- */
 
 static uint32_t below(struct run *run, uint32_t bound) {
     return rng_below(&run->r, bound);
@@ -276,8 +275,7 @@ static void disable_or_enable(struct run *run) {
     }
 }
 
-/* ---- What is compared -------------------------------------------------------------------------
- */
+/* ---- What is compared ---- */
 
 static void compare_event(const struct run *run, const ptl_event_t *a, const ptl_event_t *b) {
     CHECK_EQ(a->type, b->type);
@@ -330,8 +328,7 @@ static void compare(struct run *run) {
         TEST_FAIL("%s", what);
 }
 
-/* ---- Runs -------------------------------------------------------------------------------------
- */
+/* ---- Runs ---- */
 
 static void set_up(struct run *run, uint64_t seed) {
     memset(run, 0, sizeof *run);

@@ -256,8 +256,7 @@ TEST(the_card_finds_handlers_state_and_host_memory) {
     wire_free(w);
 }
 
-/* ---- Endings ----------------------------------------------------------------------------------
- */
+/* ---- Endings ---- */
 
 TEST(pending_leaves_the_entry_where_it_was) {
     struct wire *w = pair();
@@ -348,8 +347,7 @@ TEST(a_card_without_room_takes_nothing) {
     }
 }
 
-/* ---- Commands ---------------------------------------------------------------------------------
- */
+/* ---- Commands ---- */
 
 /* Process 0 gets an entry that takes everything under the same index. */
 static uint8_t away[4096];

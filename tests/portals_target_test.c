@@ -201,12 +201,12 @@ TEST(atomics_and_their_events) {
 TEST(atomics_check_their_arguments) {
     struct wire *w = pair();
     ptl_process_t to = wire_rank(1);
-    int32_t operand = 0;
+    uint8_t operand[32] = {0};
 #define ATOMIC(op, type, bytes) PtlAtomic(source, 0, bytes, 0, to, pt, 5, 0, NULL, 0, op, type)
 #define FETCH(op, type, bytes)                                                                     \
     PtlFetchAtomic(source, 512, source, 0, bytes, to, pt, 5, 0, NULL, 0, op, type)
 #define SWAP(op, type, bytes)                                                                      \
-    PtlSwap(source, 512, source, 0, bytes, to, pt, 5, 0, NULL, 0, &operand, op, type)
+    PtlSwap(source, 512, source, 0, bytes, to, pt, 5, 0, NULL, 0, operand, op, type)
     wire_as(w, 0);
     CHECK_OK(ATOMIC(PTL_SUM, PTL_DOUBLE, 16));
     CHECK_EQ(ATOMIC(PTL_SUM, PTL_DOUBLE, 12), PTL_ARG_INVALID); /* not whole items */
@@ -555,8 +555,7 @@ TEST(auto_unlink_waits_for_every_message) {
     wire_free(w);
 }
 
-/* ---- Unexpected messages ----------------------------------------------------------------------
- */
+/* ---- Unexpected messages ---- */
 
 TEST(overflow_and_a_later_receive) {
     struct wire *w = pair();
@@ -895,8 +894,7 @@ TEST(non_matching_lists) {
     wire_free(w);
 }
 
-/* ---- Memory in pieces, volatile memory, loopback ----------------------------------------------
- */
+/* ---- Memory in pieces, volatile memory, loopback ---- */
 
 TEST(iovecs_on_both_sides) {
     struct wire *w = pair();

@@ -334,8 +334,7 @@ TEST(a_triggered_append_to_a_full_list_says_so) {
     wire_free(w);
 }
 
-/* ---- Flow control -----------------------------------------------------------------------------
- */
+/* ---- Flow control ---- */
 
 /* Three senders with acknowledgements; process 0 is the target. */
 struct sender {

@@ -2,8 +2,7 @@
 
 #include <string.h>
 
-/* ---- The queue --------------------------------------------------------------------------------
- */
+/* ---- The queue ---- */
 
 static int reserved(const struct slow_portals *s) {
     int places = s->flow_control && !s->disabled_told;
@@ -28,8 +27,7 @@ static bool has_room(const struct slow_portals *s, int places) {
     return s->capacity - s->queued - reserved(s) >= places;
 }
 
-/* ---- Entries ----------------------------------------------------------------------------------
- */
+/* ---- Entries ---- */
 
 static bool matches(const struct slow_portals *s, const struct slow_entry *e, uint64_t bits,
                     uint32_t rank, uint64_t length, uint64_t remote_offset) {
@@ -130,8 +128,7 @@ static bool wants(const struct slow_entry *e, unsigned disable, uint8_t fail) {
     return !(e->me.options & disable) && (fail || !(e->me.options & PTL_ME_EVENT_SUCCESS_DISABLE));
 }
 
-/* ---- Unexpected headers -----------------------------------------------------------------------
- */
+/* ---- Unexpected headers ---- */
 
 static void tell_header(struct slow_portals *s, const struct slow_entry *e,
                         const struct slow_header *h, bool as_search) {
@@ -193,8 +190,7 @@ static int claim(struct slow_portals *s, int index) {
     return taken;
 }
 
-/* ---- Calls ------------------------------------------------------------------------------------
- */
+/* ---- Calls ---- */
 
 int slow_append(struct slow_portals *s, const ptl_me_t *me, uint64_t at, uint8_t list,
                 uint64_t user, int *index) {
@@ -284,8 +280,7 @@ void slow_enable(struct slow_portals *s) {
     s->enabled = true;
 }
 
-/* ---- Messages ---------------------------------------------------------------------------------
- */
+/* ---- Messages ---- */
 
 static uint8_t exhausted(struct slow_portals *s, const struct slow_entry *e) {
     if (!s->flow_control)

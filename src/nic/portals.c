@@ -44,8 +44,7 @@ struct nic_address portals_address(const struct portals *p) {
     return p->config.address;
 }
 
-/* ---- Handles ----------------------------------------------------------------------------------
- */
+/* ---- Handles ---- */
 
 /* Bits of a pool's index in a handle; the rest of the code is the generation. */
 static uint32_t index_bits(const struct portals_pool *pool) {
@@ -114,8 +113,7 @@ int portals_ni_handle(struct portals *p, ptl_handle_any_t handle, ptl_handle_ni_
     return PTL_OK;
 }
 
-/* ---- Interfaces -------------------------------------------------------------------------------
- */
+/* ---- Interfaces ---- */
 
 uint32_t p4_interface_number(unsigned options) {
     return (options & PTL_NI_NO_MATCHING ? 1 : 0) + (options & PTL_NI_PHYSICAL ? 2 : 0);
@@ -261,19 +259,24 @@ static bool ni_moves(struct portals_ni *ni) {
     return p4_delivery_moves(ni) || p4_operation_moves(ni);
 }
 
-static void close_all(struct portals *p);
+/* Images outlive interfaces, but not the process's use of Portals. */
+static void unload_images(struct portals *p) {
+    for (int i = 0; i < PORTALS_INTERFACES; i++)
+        if (p->ni[i] || p->initialised)
+            return;
+    while (p->images)
+        portals_image_unload(p, p->images);
+}
 
 void p4_closing_progress(struct portals *p, struct portals_ni *ni) {
     if (!ni || !ni->closing)
         return;
     if (!ni->abandoned) {
         p->owner.raised(p->owner.context);
-        return;
+    } else if (!ni_moves(ni)) {
+        ni_free(ni);
+        unload_images(p);
     }
-    for (int i = 0; i < PORTALS_INTERFACES; i++)
-        if (p->ni[i] && ni_moves(p->ni[i]))
-            return;
-    close_all(p);
 }
 
 int portals_ni_fini(struct portals *p, ptl_handle_ni_t handle) {
@@ -296,26 +299,17 @@ int portals_init(struct portals *p) {
     return PTL_OK;
 }
 
-static void close_all(struct portals *p) {
-    for (int i = 0; i < PORTALS_INTERFACES; i++)
-        if (p->ni[i])
-            ni_free(p->ni[i]);
-    while (p->images)
-        portals_image_unload(p, p->images);
-}
-
 /* What the card still uses goes when it has done with it: p4_closing_progress. */
 void portals_fini(struct portals *p) {
     if (!p->initialised || --p->initialised)
         return;
-    bool moving = false;
     for (int i = 0; i < PORTALS_INTERFACES; i++)
         if (p->ni[i]) {
             p->ni[i]->closing = p->ni[i]->abandoned = true;
-            moving |= ni_moves(p->ni[i]);
+            p4_closing_progress(p, p->ni[i]);
         }
-    if (!moving)
-        close_all(p);
+    unload_images(p);
+    p->owner.raised(p->owner.context); /* whoever waits is interrupted */
 }
 
 bool portals_is_initialised(const struct portals *p) {
@@ -325,14 +319,17 @@ bool portals_is_initialised(const struct portals *p) {
 void portals_free(struct portals *p) {
     if (!p)
         return;
-    close_all(p);
+    for (int i = 0; i < PORTALS_INTERFACES; i++)
+        if (p->ni[i])
+            ni_free(p->ni[i]);
+    p->initialised = 0;
+    unload_images(p);
     portals_pool_clear(&p->deliveries);
     portals_pool_clear(&p->operations);
     free(p);
 }
 
-/* ---- Status and identity ----------------------------------------------------------------------
- */
+/* ---- Status and identity ---- */
 
 int portals_ni_status(struct portals *p, ptl_handle_ni_t handle, ptl_sr_index_t index,
                       ptl_sr_value_t *status) {

@@ -16,6 +16,8 @@
  *     portals_answered          an acknowledgement or a whole reply is in
  *     portals_undeliverable     it will never be answered
  *
+ * One thread at a time: whoever has several locks around every call here.
+ *
  * Memory is allocated by calls of the host. Messages take theirs from pools, which grow when more
  * of them are in flight than ever before, and never shrink. */
 #ifndef SPIN_NIC_PORTALS_H
@@ -60,8 +62,7 @@ int portals_new(struct portals **out, const struct portals_config *config,
 void portals_free(struct portals *p);
 struct nic_address portals_address(const struct portals *p);
 
-/* ---- At the target -----------------------------------------------------------------------------
- */
+/* ---- At the target ---- */
 
 #define PORTALS_NONE UINT32_MAX
 
@@ -128,8 +129,7 @@ void portals_done(struct portals *p, uint32_t delivery, struct portals_ending ho
  * what portals_done must be told as `fail`, unless handlers saw a part of the message already. */
 uint8_t portals_exhausted(struct portals *p, uint32_t delivery);
 
-/* ---- At the initiator --------------------------------------------------------------------------
- */
+/* ---- At the initiator ---- */
 
 uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                  uint64_t length, struct nic_segment *segments, uint32_t room);
@@ -142,8 +142,7 @@ void portals_sent(struct portals *p, uint64_t initiator);
 void portals_answered(struct portals *p, const struct nic_message *answer);
 void portals_undeliverable(struct portals *p, uint64_t initiator);
 
-/* ---- Commands of handlers ----------------------------------------------------------------------
- */
+/* ---- Commands of handlers ---- */
 
 /* A put, get or atomic "as if posted by the host": portal table index and event queue are those of
  * the handler's entry. Successful sends raise no full event. `count`: the entry's counter counts
@@ -168,8 +167,7 @@ int portals_command_ct_get(struct portals *p, uint32_t delivery, ptl_ct_event_t 
 int portals_command_ct_inc(struct portals *p, uint32_t delivery, ptl_ct_event_t increment);
 int portals_command_ct_set(struct portals *p, uint32_t delivery, ptl_ct_event_t value);
 
-/* ---- Calls of the host, one for each of portals4.h ---------------------------------------------
- */
+/* ---- Calls of the host, one for each of portals4.h ---- */
 /* They return what the call does, and never block. Pointers are not NULL where Portals says so. */
 
 /* Default limits: `look_up` finds environment variables (NULL: none); err (may be NULL) tells of
@@ -184,8 +182,8 @@ bool portals_is_initialised(const struct portals *p);
 
 int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, ptl_pid_t pid,
                     const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni);
-/* PTL_IN_USE: nothing new is taken, but the card still moves data of its memory or runs its handlers;
- * call again when something was raised. */
+/* PTL_IN_USE: nothing new is taken, but the card still moves data of its memory or runs its
+ * handlers; call again when something was raised. */
 int portals_ni_fini(struct portals *p, ptl_handle_ni_t ni);
 int portals_ni_status(struct portals *p, ptl_handle_ni_t ni, ptl_sr_index_t index,
                       ptl_sr_value_t *status);

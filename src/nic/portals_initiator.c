@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Checks -----------------------------------------------------------------------------------
- */
+/* ---- Checks ---- */
 
 static bool fits(const struct memory *m, uint64_t offset, uint64_t length) {
     return offset <= m->length && length <= m->length - offset;
@@ -87,8 +86,7 @@ int p4_request_check(struct portals *p, const struct portals_request *r, struct 
     }
 }
 
-/* ---- Operations -------------------------------------------------------------------------------
- */
+/* ---- Operations ---- */
 
 static uint64_t operation_number(const struct operation *o) {
     return (uint64_t)o->slot.generation << 32 | o->slot.index;
@@ -216,8 +214,7 @@ int portals_start(struct portals *p, const struct portals_request *request) {
     return p4_request_start(p, request, false);
 }
 
-/* ---- Commands of handlers ---------------------------------------------------------------------
- */
+/* ---- Commands of handlers ---- */
 
 static struct delivery *handler_delivery(struct portals *p, uint32_t number) {
     struct delivery *d = portals_pool_find(&p->deliveries, number);
@@ -292,8 +289,7 @@ int portals_command_ct_set(struct portals *p, uint32_t delivery, ptl_ct_event_t 
     return d ? portals_ct_set(p, d->entry->ct, value) : PTL_ARG_INVALID;
 }
 
-/* ---- Data and answers -------------------------------------------------------------------------
- */
+/* ---- Data and answers ---- */
 
 static uint32_t one_segment(uint8_t *memory, uint64_t offset, uint64_t length,
                             struct nic_segment *segments, uint32_t room) {

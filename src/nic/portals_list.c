@@ -34,8 +34,7 @@ static void tell(struct entry *e, ptl_event_kind_t type, uint8_t fail) {
     }
 }
 
-/* ---- The end of an entry ----------------------------------------------------------------------
- */
+/* ---- The end of an entry ---- */
 
 void p4_entry_discard(struct entry *e) {
     e->pt->entries--;
@@ -74,8 +73,7 @@ int p4_entry_unlink(struct entry *e) {
     return PTL_OK;
 }
 
-/* ---- Unexpected headers -----------------------------------------------------------------------
- */
+/* ---- Unexpected headers ---- */
 
 /* Out of the pool; the overflow entry has one less. */
 static void header_free(struct header *h) {
@@ -135,8 +133,7 @@ static bool claim_headers(struct entry *e) {
     return any;
 }
 
-/* ---- Appending --------------------------------------------------------------------------------
- */
+/* ---- Appending ---- */
 
 /* What lists and matching lists have in common: a list entry is a matching one that ignores all. */
 static ptl_me_t as_me(const ptl_le_t *le) {
@@ -302,8 +299,7 @@ int portals_le_unlink(struct portals *p, ptl_handle_le_t handle) {
     return e && !e->is_matching ? p4_entry_unlink(e) : PTL_ARG_INVALID;
 }
 
-/* ---- Searching --------------------------------------------------------------------------------
- */
+/* ---- Searching ---- */
 
 static void tell_search(struct entry *e, const struct header *h) {
     ptl_event_t event = {.pt_index = e->pt->index, .ni_fail_type = PTL_NI_NO_MATCH};

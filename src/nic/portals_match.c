@@ -45,8 +45,7 @@ static bool matches(const struct entry *e, const struct nic_message *m) {
            (!(e->options & PTL_ME_NO_TRUNCATE) || p4_entry_room(e, m, &offset) >= m->length);
 }
 
-/* ---- The index --------------------------------------------------------------------------------
- */
+/* ---- The index ---- */
 
 static uint64_t mix(uint64_t a, uint64_t b) {
     return rng_mix(a ^ rng_mix(b + 0x9e3779b97f4a7c15ull));
@@ -90,8 +89,7 @@ static uint64_t key_of(const struct portals_ni *ni, const struct portals_pt *pt,
 GROW(grow_entries, struct entry)
 GROW(grow_headers, struct header)
 
-/* ---- Entries ----------------------------------------------------------------------------------
- */
+/* ---- Entries ---- */
 
 /* The class of an entry that joins the list. */
 static uint8_t join_class(struct list *list, const struct entry *e) {
@@ -238,8 +236,7 @@ struct entry *p4_match_message(struct portals_ni *ni, struct portals_pt *pt, uin
     return best;
 }
 
-/* ---- Headers ----------------------------------------------------------------------------------
- */
+/* ---- Headers ---- */
 
 static uint64_t header_key(const struct portals_pt *pt, uint64_t bits) {
     return mix(pt->index, bits);

@@ -16,8 +16,7 @@ int portals_hpu_limits(struct portals *p, ptl_handle_ni_t handle, ptl_hpu_limits
     return PTL_OK;
 }
 
-/* ---- HPU memory -------------------------------------------------------------------------------
- */
+/* ---- HPU memory ---- */
 
 static uint64_t rounded(uint64_t length) {
     return (length + HPU_ALIGNMENT - 1) / HPU_ALIGNMENT * HPU_ALIGNMENT;
@@ -71,8 +70,7 @@ void p4_spin_ni_clear(struct portals_ni *ni) {
     }
 }
 
-/* ---- Images -----------------------------------------------------------------------------------
- */
+/* ---- Images ---- */
 
 static void image_free(struct ptl_image *image) {
     struct image_store *shared = image->p->config.images;
@@ -163,8 +161,7 @@ const char *portals_image_error(const struct portals *p) {
     return p->image_error.text;
 }
 
-/* ---- Entries ----------------------------------------------------------------------------------
- */
+/* ---- Entries ---- */
 
 /* The image of a handler that a program gave, or NULL. */
 static struct ptl_image *image_of(struct portals *p, ptl_handler_t handler) {

@@ -29,8 +29,7 @@ const struct portals_delivery *portals_delivery(struct portals *p, uint32_t numb
     return d ? &d->told : NULL;
 }
 
-/* ---- Acceptance -------------------------------------------------------------------------------
- */
+/* ---- Acceptance ---- */
 
 /* Counts it in a status register, and says what the initiator is told. */
 static uint8_t violation(struct portals_ni *ni, ptl_sr_index_t status, uint8_t fail) {
@@ -198,8 +197,7 @@ uint32_t portals_header(struct portals *p, const struct nic_message *message) {
     return d->slot.index;
 }
 
-/* ---- Data -------------------------------------------------------------------------------------
- */
+/* ---- Data ---- */
 
 uint32_t portals_delivery_segments(struct portals *p, uint32_t number, uint64_t offset,
                                    uint64_t length, struct nic_segment *segments, uint32_t room) {
@@ -271,8 +269,7 @@ void portals_apply(struct portals *p, uint32_t number, uint64_t offset, const ui
     }
 }
 
-/* ---- Answers ----------------------------------------------------------------------------------
- */
+/* ---- Answers ---- */
 
 static bool wants_reply(const struct delivery *d) {
     return d->message.kind == NIC_GET || d->message.kind == NIC_FETCH_ATOMIC;
@@ -324,8 +321,7 @@ static void answer_ending(struct portals *p, const struct delivery *d, uint8_t f
     }
 }
 
-/* ---- The end ----------------------------------------------------------------------------------
- */
+/* ---- The end ---- */
 
 /* Back into the list, where this message took it out. */
 static void relink(struct delivery *d) {

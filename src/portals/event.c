@@ -38,8 +38,7 @@ int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment) {
     PORTALS_CALL(PtlCTInc, 0, portals_ct_inc(p, ct_handle, increment));
 }
 
-/* ---- Waiting ----------------------------------------------------------------------------------
- */
+/* ---- Waiting ---- */
 
 /* What is waited for: one of some queues, or of some counters. */
 struct look {

@@ -25,17 +25,25 @@ const char *portals_call_name(enum portals_call call) {
     return (unsigned)call < PORTALS_CALL_COUNT ? name[call] : "no call";
 }
 
-struct portals *portals_call_begin(enum portals_call call, uint64_t bytes) {
-    struct portals_process *process = current;
-    if (!process || !portals_is_initialised(process->portals))
-        return NULL;
+/* Charges, then locks. */
+static void enter(struct portals_process *process, enum portals_call call, uint64_t bytes) {
     const struct portals_host *host = &process->host;
     if (host->charge)
         host->charge(host->context, call, bytes);
     if (host->lock)
         host->lock(host->context);
     process->call = call;
-    return process->portals;
+}
+
+struct portals *portals_call_begin(enum portals_call call, uint64_t bytes) {
+    struct portals_process *process = current;
+    if (!process)
+        return NULL;
+    enter(process, call, bytes);
+    if (portals_is_initialised(process->portals))
+        return process->portals;
+    portals_call_end(PTL_NO_INIT);
+    return NULL;
 }
 
 int portals_call_end(int code) {
@@ -51,11 +59,7 @@ int PtlInit(void) {
     struct portals_process *process = current;
     if (!process)
         return PTL_FAIL;
-    const struct portals_host *host = &process->host;
-    if (host->charge)
-        host->charge(host->context, PORTALS_CALL_PtlInit, 0);
-    if (host->lock)
-        host->lock(host->context);
+    enter(process, PORTALS_CALL_PtlInit, 0);
     return portals_call_end(portals_init(process->portals));
 }
 

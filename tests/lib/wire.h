@@ -70,8 +70,7 @@ static inline void wire_charge(void *context, enum portals_call call, uint64_t b
     ((struct wire_process *)context)->charged++;
 }
 
-/* ---- Carrying ---------------------------------------------------------------------------------
- */
+/* ---- Carrying ---- */
 
 static inline struct wire_process *wire_at(struct wire *w, struct nic_address address) {
     for (int i = 0; i < WIRE_PROCESSES; i++)
@@ -237,8 +236,7 @@ static inline void wire_wait(void *context, uint64_t deadline) {
     }
 }
 
-/* ---- Set up -----------------------------------------------------------------------------------
- */
+/* ---- Set up ---- */
 
 static inline struct wire *wire_new(void) {
     struct wire *w = calloc(1, sizeof *w);

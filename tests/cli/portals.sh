@@ -1,0 +1,44 @@
+# libportals as programs meet it: the header in C and C++, the library alone, what it exports.
+. "$SOURCE/tests/lib/tap.sh"
+library=$BUILD/src/portals/libportals.so
+
+cat >use.c <<'END'
+#include <portals4.h>
+#include <stdio.h>
+int main(void) {
+    ptl_handle_ni_t ni;
+    ptl_me_t *me = NULL;
+    (void)me;
+    int init = PtlInit();
+    printf("PtlInit %d, PtlNIInit %d\n", init,
+           PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
+    PtlFini();
+    return 0;
+}
+END
+strict="-Wall -Wextra -Wpedantic -Werror -I$SOURCE/include"
+check "the header is strict C99" 0 '' clang -std=c99 $strict -c use.c -o use.o
+check "and C++" 0 '' clang -xc++ -std=c++11 -fsyntax-only -Wall -Wextra -Werror "-I$SOURCE/include" use.c
+
+# A sanitized library needs a sanitized program.
+flags=
+nm -D "$library" | grep -q __asan_init && flags=-fsanitize=address,undefined
+check "a program links with -lportals alone" 0 '' clang $flags use.o "-L$BUILD/src/portals" -lportals -o use
+# without a world or a card there is no process: nothing crashes
+check "without a card it says so" 0 '^PtlInit 5, PtlNIInit 10$' env "LD_LIBRARY_PATH=$BUILD/src/portals" ./use
+
+nm -D --defined-only "$library" | awk '$2 == "T" { print $3 }' | sort >exported
+grep -o 'X([A-Za-z]*)' "$SOURCE/src/portals/calls.def" | sed 's/X(\(.*\))/\1/' | sort >calls
+if diff calls exported >difference; then
+    pass "it exports the calls and nothing else"
+else
+    fail "it exports the calls and nothing else" "$(cat difference)"
+fi
+grep -oE '\bPtl[A-Za-z]+\(' "$SOURCE/include/portals4.h" | tr -d '(' | sort -u >declared
+if diff calls declared >difference; then
+    pass "every declared call is there"
+else
+    fail "every declared call is there" "$(cat difference)"
+fi
+check "pkg-config" 0 '^Libs: .*-lportals' cat "$BUILD/meson-private/portals4.pc"
+finish
