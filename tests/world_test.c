@@ -90,7 +90,7 @@ TEST(a_deadlock_names_rank_and_call) {
     struct spin_world_options o = {.ranks = 2};
     run_world(&o, wait_for_ever, NULL, SPIN_EDEADLOCK, &err);
     CHECK_HAS(err.text, "1 of 2 ranks");
-    CHECK_HAS(err.text, "rank 1 in PtlCTWait since ");
+    CHECK_HAS(err.text, "rank 1 in PtlCTWait (counter 0 of 1) since ");
 }
 
 static int poll_for_ever(void *argument) {

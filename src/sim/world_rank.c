@@ -325,12 +325,15 @@ void world_ranks_free(struct spin_world *w) {
 /* ---- what went wrong --------------------------------------------------------------------------
  */
 
-/* "rank 3 in PtlEQWait since 120.500 ns" */
+/* "rank 3 in PtlCTWait (counter 2 of 4) since 120.500 ns" */
 static size_t describe(const struct world_rank *r, const char *since, char *text, size_t room) {
     const char *where = r->state == RANK_AT_BARRIER ? "spin_barrier"
                         : r->process.call           ? portals_call_name(r->process.call)
                                                     : "its program";
-    int length = snprintf(text, room, "rank %u in %s %s %llu.%03llu ns", r->index, where, since,
+    char what[64];
+    portals_waits_for(&r->process, what, sizeof what);
+    int length = snprintf(text, room, "rank %u in %s%s%s%s %s %llu.%03llu ns", r->index, where,
+                          *what ? " (" : "", what, *what ? ")" : "", since,
                           (unsigned long long)(r->clock_ps / 1000),
                           (unsigned long long)(r->clock_ps % 1000));
     return (size_t)length < room ? (size_t)length : room - 1;

@@ -43,7 +43,7 @@ refuse "an abort" 1 '^openspin: rank 1 in its program .*: aborted$' sim -q -n 3 
 refuse "a stack overflow" 1 'rank 1 in .*: stack overflow; set a larger one, such as stack=1MiB$' sim -q -n 3 ring.so overflow
 refuse "exit" 1 'rank 1 in its program .*: called exit\(\), which ends the whole world' sim -q -n 3 ring.so exit
 refuse "memory that is not there" 1 '^openspin: rank 1: its card was told to read or write memory at 0x10' sim -q -n 3 ring.so wild
-check "a deadlock" 1 'ring.so: deadlock: 3 of 3 ranks wait for what will not come: rank 0 in spin_barrier since .*, rank 2 in PtlCTWait since ' sim -n 3 ring.so wait
+check "a deadlock" 1 'ring.so: deadlock: 3 of 3 ranks wait for what will not come: rank 0 in spin_barrier since .*, rank 2 in PtlCTWait \(counter 0 of 1\) since ' sim -n 3 ring.so wait
 check "a status" 1 'ring.so: 1 of 3 ranks failed, the first is rank 1: its main returned 3$' sim -n 3 ring.so return
 check "a run that is stopped" 1 'stopped at 100 ns with 3 of 3 ranks not done: rank 0 in ' sim -n 3 --until 100ns ring.so
 
