@@ -241,6 +241,49 @@ TEST(noise_takes_time_from_programs) {
     CHECK(makespan > 1090000000 && makespan < 1120000000);
 }
 
+/* ---- a handler that fails ---------------------------------------------------------------------
+ */
+
+/* Its state is smaller than it believes: the header handler stores outside of it. */
+static int fail_on_card(void *argument) {
+    const struct p4_setup *setup = argument;
+    const uint32_t state = 0;
+    struct p4_rank r;
+    ptl_ct_event_t event = {0};
+    bool target = spin_rank() == 1;
+    if (!p4_open(&r, setup, 64, target ? "p4_pingpong" : NULL))
+        return 1;
+    if (target && !p4_append(&r, &(struct p4_entry){.length = 64,
+                                                    .bits = 1,
+                                                    .header = "pingpong_header_handler",
+                                                    .state = &state,
+                                                    .state_bytes = 4}))
+        return 2;
+    spin_barrier();
+    int status = 0;
+    if (!target)
+        status = p4_put(&r, 0, 64, 1, 1) ? 0 : 3;
+    else if (PtlCTWait(r.ct, 1, &event) != PTL_OK || event.failure != 1 || event.success != 0)
+        status = 4;
+    spin_barrier();
+    p4_close(&r);
+    return status;
+}
+
+TEST(a_handler_that_faults_costs_its_message) {
+    struct p4_setup setup = setup_of(P4_STREAM, "sc17-int", 64);
+    struct spin_world_options o = {.ranks = 2};
+    struct spin_error err;
+    struct spin_world *w;
+    CHECK_EQ(spin_world_new(&w, &o, &err), SPIN_OK);
+    CHECK_EQ(spin_world_run(w, fail_on_card, &setup, &err), SPIN_OK);
+    struct spin_world_result r = spin_world_result(w);
+    CHECK_EQ(r.failed ? r.first_status : 0, 0);
+    CHECK_EQ(r.counts.faults, 1);
+    CHECK_HAS(r.first_fault, "rank 1, HPU 0, pingpong_header_handler: SEGV at pc 0x1d0000");
+    spin_world_free(w);
+}
+
 /* ---- stopped runs -----------------------------------------------------------------------------
  */
 
