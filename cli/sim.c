@@ -128,21 +128,8 @@ static int parse_times(const struct cli_command *command, const struct options *
     if (o->until && (!units_time_ps(o->until, &w->until_ps) || !w->until_ps))
         return cli_error(command, CLI_USAGE, "--until: '%s' is not a time (such as 10us)",
                          o->until);
-    if (!o->noise)
-        return 0;
-    char period[64];
-    const char *comma = strchr(o->noise, ',');
-    size_t length = comma ? (size_t)(comma - o->noise) : sizeof period;
     w->noise.seed = o->seed;
-    if (length < sizeof period) {
-        memcpy(period, o->noise, length);
-        period[length] = 0;
-        if (units_time_ps(period, &w->noise.period_ps) && w->noise.period_ps > 0 &&
-            units_time_ps(comma + 1, &w->noise.length_ps))
-            return 0;
-    }
-    return cli_error(command, CLI_USAGE, "--noise: '%s' is not PERIOD,LENGTH (such as 1ms,25us)",
-                     o->noise);
+    return o->noise ? cli_noise(command, o->noise, &w->noise) : 0;
 }
 
 static int finish(const struct cli_command *command, const struct options *o, const char *program,

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/pages.h"
-#include "base/rng.h"
+#include "sim/packet_model.h"
 #include "sim/world_private.h"
 
 /* ---- pools ------------------------------------------------------------------------------------
@@ -79,20 +79,7 @@ static int make_network(struct spin_world *w, struct spin_error *err) {
     if (w->topology->hosts < w->ranks)
         return spin_fail(err, SPIN_EARG, "%s has %u hosts, fewer than %u ranks", p->topology,
                          w->topology->hosts, w->ranks);
-    const struct net_config config = {
-        .fs_per_byte = p->link_fs,
-        .latency_ps = p->link_latency_ps,
-        .global_latency_ps = p->global_latency_ps,
-        .switch_ps = p->switch_ps,
-        .mtu_bytes = (uint32_t)p->mtu_bytes,
-        .header_bytes = (uint32_t)p->header_bytes,
-        .flow_control = (enum net_flow_control)p->queue,
-        .buffer_bytes = p->buffer_bytes,
-        .store_and_forward = p->switching == SPIN_SWITCH_STORE,
-        .multipath = p->routing == SPIN_ROUTE_HASH,
-        .seed = p->seed,
-        .faults = {p->loss, p->corruption, p->duplication, p->reordering, p->reorder_ps},
-    };
+    const struct net_config config = packet_net_config(p);
     const struct net_callbacks callbacks = {
         .context = w, .packet = world_on_packet, .copied = world_on_copy};
     return network_create(&w->net, w->engine, w->topology, &config, &callbacks, err);
@@ -114,30 +101,19 @@ static int make_hosts(struct spin_world *w, const struct spin_noise *noise,
     return code ? code : hosts_new(&w->hosts, w->ranks, &config, w->noise, err);
 }
 
-/* Rank to host, as the replay of schedules does: in order, or drawn from the seed. */
 static int place(struct spin_world *w, struct spin_error *err) {
     uint32_t hosts = w->topology->hosts;
-    uint32_t *host = malloc(sizeof *host * hosts);
+    uint32_t *host_of = packet_place(&w->params.network, hosts, w->ranks);
     w->rank_of = malloc(sizeof *w->rank_of * hosts);
-    if (!host || !w->rank_of) {
-        free(host);
+    if (!host_of || !w->rank_of) {
+        free(host_of);
         return spin_fail(err, SPIN_ENOMEM, "out of memory for %u hosts", hosts);
     }
-    for (uint32_t i = 0; i < hosts; i++) {
-        host[i] = i;
-        w->rank_of[i] = WORLD_NONE;
-    }
-    struct rng rng = rng_seeded(w->params.network.seed ^ 0x706c6163u);
-    for (uint32_t i = hosts - 1; i > 0 && w->params.network.placement == SPIN_PLACE_RANDOM; i--) {
-        uint32_t k = rng_below(&rng, i + 1), t = host[i];
-        host[i] = host[k];
-        host[k] = t;
-    }
     for (uint32_t i = 0; i < w->ranks; i++) {
-        w->rank[i].host = host[i];
-        w->rank_of[host[i]] = i;
+        w->rank[i].host = host_of[i];
+        w->rank_of[host_of[i]] = i;
     }
-    free(host);
+    free(host_of);
     return SPIN_OK;
 }
 
