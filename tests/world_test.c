@@ -141,6 +141,44 @@ TEST(timeouts_are_in_virtual_time) {
     CHECK_EQ(run_world(&o, time_out, NULL, SPIN_OK, &err).failed, 0);
 }
 
+/* It is there as soon as it is sent: whoever waits must not miss it. */
+static int nothing_to_oneself(void *argument) {
+    ptl_handle_ni_t ni;
+    ptl_handle_ct_t ct;
+    ptl_handle_md_t md;
+    ptl_handle_le_t handle;
+    ptl_pt_index_t pt;
+    ptl_ct_event_t event;
+    (void)argument;
+    if (PtlInit() ||
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
+                  &ni) ||
+        PtlCTAlloc(ni, &ct) || PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt))
+        return 1;
+    ptl_le_t le = {
+        .ct_handle = ct, .uid = PTL_UID_ANY, .options = PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM};
+    ptl_md_t memory = {.eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+    ptl_process_t self;
+    if (PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, NULL, &handle) || PtlMDBind(ni, &memory, &md) ||
+        PtlGetPhysId(ni, &self) || self.phys.nid != spin_rank())
+        return 2;
+    for (uint64_t i = 1; i <= 3; i++) {
+        uint64_t start = spin_now_ps();
+        if (PtlPut(md, 0, 0, PTL_NO_ACK_REQ, self, pt, 0, 0, NULL, 0) || PtlCTWait(ct, i, &event))
+            return 3;
+        if (spin_now_ps() - start > 1000000)
+            return 4;
+    }
+    return 0;
+}
+
+TEST(an_empty_message_to_oneself) {
+    struct spin_error err;
+    struct spin_world_options o = {.ranks = 2};
+    struct spin_world_result r = run_world(&o, nothing_to_oneself, NULL, SPIN_OK, &err);
+    CHECK_EQ(r.failed ? r.first_status : 0, 0);
+}
+
 static int meet_all(void *argument) {
     (void)argument;
     spin_compute(spin_rank() % 100);

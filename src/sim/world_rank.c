@@ -39,9 +39,9 @@ static uint64_t now(void *context) {
 static void wait(void *context, uint64_t deadline) {
     struct world_rank *r = context;
     struct spin_world *w = r->world;
-    world_pump(r);
     r->state = RANK_WAITING;
     r->wait_number++;
+    world_pump(r); /* may raise what it waits for */
     if (deadline != UINT64_MAX)
         world_event(w, world_later(deadline, w->now_ps), w->kind_rank, r->index, 0, r->wait_number);
     fibre_leave(w->fibres);
@@ -92,10 +92,10 @@ static void charge(void *context, enum portals_call call, uint64_t bytes) {
     struct spin_world *w = r->world;
     const struct world_params *p = &w->params;
     enum cost cost = cost_of(call);
-    world_pump(r);
+    catch_up(r);
     /* What the card has raised is on its way to host memory: a look takes until it is there. */
-    if (cost == COSTS_POLL && r->clock_ps < r->visible_ps)
-        r->clock_ps = r->visible_ps;
+    if (cost == COSTS_POLL)
+        r->clock_ps = world_later(r->clock_ps, r->visible_ps);
     busy(r, portals_call_name(call),
          cost == COSTS_O      ? p->o
          : cost == COSTS_POLL ? p->poll
@@ -103,6 +103,10 @@ static void charge(void *context, enum portals_call call, uint64_t bytes) {
     if (bytes)
         r->clock_ps = host_copy(w->hosts, r->index, 0, r->clock_ps, bytes);
     catch_up(r);
+    if (cost == COSTS_POLL && r->clock_ps < r->visible_ps) { /* raised during the look */
+        r->clock_ps = r->visible_ps;
+        catch_up(r);
+    }
 }
 
 void world_raised(struct world_rank *r) {
