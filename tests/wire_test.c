@@ -12,6 +12,7 @@ static struct nic_packet *fresh(void) {
         CHECK_EQ(nic_pool_new(&pool, MTU, NULL), 0);
     struct nic_packet *packet = nic_packet_new(pool);
     CHECK(packet != NULL);
+    packet->message = (struct nic_message){0};
     return packet;
 }
 

@@ -55,7 +55,8 @@ void nic_pool_free(struct nic_pool *pool); /* after all cards */
 /* How many packets are in use: 0 when nothing is in flight. */
 uint64_t nic_pool_used(const struct nic_pool *pool);
 
-struct nic_packet *nic_packet_new(struct nic_pool *pool); /* one reference; NULL: no memory */
+/* Zeroed but for data and message; one reference. NULL: no memory. */
+struct nic_packet *nic_packet_new(struct nic_pool *pool);
 void nic_packet_keep(struct nic_packet *packet);
 void nic_packet_release(struct nic_packet *packet);
 

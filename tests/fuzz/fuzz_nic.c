@@ -73,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct nic *nic = card(pool, data[0] & 1);
     memset(memory, 0x5a, sizeof memory);
     open_memory(nic_portals(nic));
+    drive(nic, now);
     for (size_t at = 1; at + 2 <= size;) {
         size_t length = data[at] | (size_t)data[at + 1] << 8;
         at += 2;
