@@ -670,6 +670,33 @@ TEST(a_receive_posted_while_the_message_arrives) {
     wire_free(w);
 }
 
+/* The card gives a message up that a receive and a search had taken: they do not go with it. */
+TEST(a_receive_outlives_a_message_that_is_dropped) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE, 0, ~0ull);
+    append(w, &me, PTL_OVERFLOW_LIST, (void *)0xb);
+    put(w, 5, 24, 0, PTL_NO_ACK_REQ);
+    put(w, 6, 24, 0, PTL_NO_ACK_REQ);
+    struct wire_transit first = wire_begin(w, 0), second = wire_begin(w, 0);
+    me = entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE, 5, 0);
+    me.options &= ~(unsigned)PTL_ME_EVENT_LINK_DISABLE;
+    append(w, &me, PTL_PRIORITY_LIST, (void *)5);
+    me = entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE, 6, 0);
+    CHECK_OK(PtlMESearch(ni, pt, &me, PTL_SEARCH_DELETE, (void *)6));
+    none(w, 1);
+    wire_end(w, &first, (struct portals_ending){.fail = PTL_NI_DROPPED});
+    CHECK(next(w, 1, PTL_EVENT_LINK).user_ptr == (void *)5);
+    wire_end(w, &second, (struct portals_ending){.fail = PTL_NI_DROPPED});
+    CHECK_EQ(next(w, 1, PTL_EVENT_SEARCH).ni_fail_type, PTL_NI_NO_MATCH);
+    none(w, 1);
+    put(w, 5, 25, 0, PTL_NO_ACK_REQ);
+    wire_run(w);
+    CHECK_EQ(next(w, 1, PTL_EVENT_PUT).mlength, 25);
+    next(w, 1, PTL_EVENT_AUTO_UNLINK);
+    none(w, 1);
+    wire_free(w);
+}
+
 TEST(unexpected_headers_can_be_disabled) {
     struct wire *w = pair();
     ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_UNEXPECTED_HDR_DISABLE, 0, ~0ull);

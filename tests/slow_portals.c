@@ -144,6 +144,14 @@ static void tell_header(struct slow_portals *s, const struct slow_entry *e,
     count(s, e, PTL_ME_EVENT_CT_OVERFLOW, event.mlength, event.ni_fail_type);
 }
 
+static void tell_no_match(struct slow_portals *s, const struct slow_entry *e) {
+    if (wants(e, PTL_ME_EVENT_OVER_DISABLE, PTL_NI_NO_MATCH))
+        tell(s, (ptl_event_t){.type = PTL_EVENT_SEARCH,
+                              .user_ptr = (void *)e->user,
+                              .ni_fail_type = PTL_NI_NO_MATCH});
+    count(s, e, PTL_ME_EVENT_CT_OVERFLOW, 0, PTL_NI_NO_MATCH);
+}
+
 /* Position in the unexpected list of the first at or behind `from` that matches, or -1. */
 static int find_header(const struct slow_portals *s, const struct slow_entry *e, int from) {
     for (int i = from; i < s->unexpecteds; i++) {
@@ -252,13 +260,8 @@ int slow_search(struct slow_portals *s, const ptl_me_t *me, bool delete, uint64_
                 break;
         }
     }
-    if (!found) {
-        if (wants(e, PTL_ME_EVENT_OVER_DISABLE, PTL_NI_NO_MATCH))
-            tell(s, (ptl_event_t){.type = PTL_EVENT_SEARCH,
-                                  .user_ptr = (void *)user,
-                                  .ni_fail_type = PTL_NI_NO_MATCH});
-        count(s, e, PTL_ME_EVENT_CT_OVERFLOW, 0, PTL_NI_NO_MATCH);
-    }
+    if (!found)
+        tell_no_match(s, e);
     settle(s, index);
     return PTL_OK;
 }
@@ -441,13 +444,39 @@ static void relink(struct slow_portals *s, const struct slow_delivery *d) {
     put_in(s, d->entry);
 }
 
+/* Whoever took it waits for another message. */
+static void unclaim(struct slow_portals *s, int index) {
+    struct slow_entry *e = &s->entry[index];
+    if (e->search) {
+        tell_no_match(s, e);
+        settle(s, index);
+    } else if (!(e->me.options & PTL_ME_USE_ONCE)) {
+        settle(s, index);
+    } else if (find_header(s, e, 0) >= 0) {
+        claim(s, index);
+        settle(s, index);
+    } else {
+        e->expired = false;
+        bool too_long = s->length[PTL_PRIORITY_LIST] >= s->most_list;
+        if (!too_long)
+            put_in(s, index);
+        if (too_long || !(e->me.options & PTL_ME_EVENT_LINK_DISABLE))
+            tell_entry(s, e, PTL_EVENT_LINK);
+        if (too_long) {
+            if (s->queued)
+                s->queue[s->queued - 1].ni_fail_type = PTL_NI_DROPPED;
+            e->used = false;
+        }
+    }
+}
+
 static void drop_header(struct slow_portals *s, struct slow_delivery *d) {
     if (d->header < 0)
         return;
     int claimer = s->header[d->header].claimer;
     free_header(s, d->header);
     if (claimer >= 0)
-        settle(s, claimer);
+        unclaim(s, claimer);
 }
 
 void slow_done(struct slow_portals *s, int delivery, struct portals_ending how) {
@@ -486,8 +515,10 @@ void slow_done(struct slow_portals *s, int delivery, struct portals_ending how) 
             h->event.mlength = mlength;
             h->event.ni_fail_type = how.fail;
             if (h->claimer >= 0) {
-                tell_header(s, &s->entry[h->claimer], h, false);
-                drop_header(s, d);
+                int claimer = h->claimer;
+                tell_header(s, &s->entry[claimer], h, false);
+                free_header(s, d->header);
+                settle(s, claimer);
             }
         }
     }

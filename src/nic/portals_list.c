@@ -75,6 +75,22 @@ int p4_entry_unlink(struct entry *e) {
 
 /* ---- Unexpected headers ---- */
 
+static void tell_search(struct entry *e, const struct header *h);
+
+/* The message that it took does not come after all: a receive waits for another one. */
+static void unclaim(struct entry *e) {
+    e->busy--;
+    if (e->searches) {
+        tell_search(e, NULL);
+    } else if (e->options & PTL_ME_USE_ONCE) {
+        e->expired = false;
+        if (p4_entry_link(e))
+            p4_entry_link_failed(e);
+        return;
+    }
+    p4_entry_settle(e);
+}
+
 /* Out of the pool; the overflow entry has one less. */
 static void header_free(struct header *h) {
     struct entry *e = h->entry;
@@ -89,7 +105,7 @@ void p4_header_drop(struct header *h) {
         p4_header_remove(h->entry->ni, h->entry->pt, h);
     header_free(h);
     if (claimer)
-        p4_entry_release(claimer);
+        unclaim(claimer);
 }
 
 static void tell_overflow(struct entry *e, const struct header *h) {
@@ -104,10 +120,12 @@ void p4_header_arrived(struct header *h, uint64_t mlength, uint8_t fail) {
     h->arrived = true;
     h->event.mlength = mlength;
     h->event.ni_fail_type = fail;
-    if (!h->claimer)
+    struct entry *claimer = h->claimer;
+    if (!claimer)
         return;
-    tell_overflow(h->claimer, h);
-    p4_header_drop(h);
+    tell_overflow(claimer, h);
+    header_free(h);
+    p4_entry_release(claimer);
 }
 
 /* The entry takes a header: it is told now, or when the message has arrived. */
@@ -184,6 +202,7 @@ static int entry_new(struct portals *p, const struct place *place, const ptl_me_
     e->ni = ni;
     e->pt = place->pt;
     e->pt->entries++;
+    e->order = ni->next_order++;
     e->is_matching = place->is_matching;
     e->list = list;
     e->user_ptr = user_ptr;

@@ -160,16 +160,11 @@ bool p4_match_insert(struct entry *e) {
     if (e->is_matching && ni->entries.used > ni->entry_buckets &&
         !grow_entries(&ni->entry_bucket, &ni->entry_buckets) && !ni->entry_buckets)
         return false;
-    e->order = ni->next_order++;
-    place(e, e->pt->list[e->list].last);
-    return true;
-}
-
-void p4_match_reinsert(struct entry *e) {
     struct entry *at = e->pt->list[e->list].last;
     while (at && at->order > e->order)
         at = at->before;
     place(e, at);
+    return true;
 }
 
 static void unindex_entry(struct entry *e) {

@@ -304,8 +304,7 @@ struct portals_pt *p4_table_entry(const struct portals_ni *ni, ptl_pt_index_t in
 uint8_t p4_table_exhausted(struct portals_ni *ni, struct portals_pt *pt, bool quiet);
 
 /* portals_match.c */
-bool p4_match_insert(struct entry *e);   /* at the end of its list; false: no memory */
-void p4_match_reinsert(struct entry *e); /* where it was */
+bool p4_match_insert(struct entry *e); /* into its list, by order; false: no memory */
 void p4_match_remove(struct entry *e);
 struct entry *p4_match_message(struct portals_ni *ni, struct portals_pt *pt, uint8_t list,
                                const struct nic_message *m);

@@ -331,7 +331,7 @@ static void relink(struct delivery *d) {
     p4_event_unreserve(e->ni->p, e->pt->eq, e->reserved);
     e->reserved = 0;
     e->expired = false;
-    p4_match_reinsert(e);
+    p4_match_insert(e); /* needs no memory: it was there before */
 }
 
 /* As if it had never matched. */

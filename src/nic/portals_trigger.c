@@ -52,6 +52,7 @@ static void fire(struct portals *p, const struct portals_request *request, struc
     }
     case PORTALS_ME_APPEND:
         append->waiting = false;
+        append->order = append->ni->next_order++;
         if (p4_entry_link(append))
             p4_entry_link_failed(append);
         break;
