@@ -14,6 +14,7 @@ struct end {
     struct nic_address address;
     /* Received, by message. */
     uint32_t messages, packets, lost, rooms;
+    uint32_t first_number;        /* of the messages that it gets */
     uint32_t parts[4 * MESSAGES]; /* bit i: packet i of the message */
     bool wrong;
 };
@@ -49,7 +50,7 @@ static void up(void *context, struct delivery_peer *peer, struct nic_packet *pac
         end->wrong |= message != end->messages || packet->offset != 0;
         end->messages++;
     } else {
-        message = packet->message_number;
+        message = packet->message_number - end->first_number;
         end->wrong |= message >= end->messages; /* before its header */
     }
     end->wrong |= message >= 4 * MESSAGES || (end->parts[message] >> part & 1);
@@ -246,6 +247,27 @@ TEST(loss_doubling_and_reordering_change_nothing) {
         if (wrong)
             TEST_FAIL("seed %u: %s", seed, wrong);
         CHECK(world.end[0].counts.retransmitted + world.end[1].counts.retransmitted > 0);
+        end_world(&world);
+    }
+}
+
+/* Numbers that wrap around while packets are on the way. */
+TEST(numbers_go_round) {
+    for (uint32_t seed = 0; seed < 200; seed++) {
+        world = (struct world){.loss = 100, .doubling = 100, .delay = 50, .spread = 400};
+        make_world(&world, seed, 1 + seed % 100, 60);
+        for (uint32_t i = 0; i < 2; i++) {
+            struct delivery_peer *out = delivery_peer(world.end[i].delivery, world.end[!i].address);
+            struct delivery_peer *in = delivery_peer(world.end[!i].delivery, world.end[i].address);
+            out->next_sequence = out->oldest = in->expected = 0xffffffff - seed % 64;
+            out->next_message = in->in_message = 0xffffffff - seed % 7;
+            world.end[!i].first_number = in->in_message;
+        }
+        const char *wrong = exchange(&world, 32);
+        if (wrong)
+            TEST_FAIL("seed %u: %s", seed, wrong);
+        struct delivery_peer *out = delivery_peer(world.end[0].delivery, world.end[1].address);
+        CHECK(out->oldest < 1000 && out->next_message < 1000);
         end_world(&world);
     }
 }

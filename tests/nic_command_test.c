@@ -54,7 +54,8 @@ static int32_t run(struct nicworld *w, struct node *n, const struct nic_task *ta
 }
 
 static void begin(uint32_t seed, unsigned ni_options) {
-    world.config.mtu_bytes = 256;
+    if (!world.config.mtu_bytes)
+        world.config.mtu_bytes = 256;
     world_begin(&world, 2, seed);
     if (ni_options & PTL_NI_PHYSICAL)
         world_physical(&world);
@@ -499,6 +500,42 @@ TEST(a_reply_to_a_handler_that_is_gone_goes_nowhere) {
     go(get_and_die, entry());
     ended(PTL_NI_SEGV);
     CHECK_EQ(nic_pool_used(world.pool), 0);
+    world_end(&world);
+}
+
+static const struct nic_task *killed;
+
+static int32_t get_until_killed(const struct nic_task *task) {
+    const uint32_t words[SPIN_WORDS] = {STATE_AT, 256, 0, 0, 0, 9, 0, 16};
+    uint32_t result;
+    killed = task;
+    CHECK_EQ(issue(task, SPIN_COMMAND_GET_TO_DEVICE, words, &result), NIC_COMMAND_WAIT);
+    return BLOCKED;
+}
+
+/* In the middle of the reply: what comes later must not be written to memory that is not its own.
+ */
+TEST(a_handler_may_be_killed_while_its_reply_comes) {
+    world = (struct nicworld){.config = {.mtu_bytes = 64, .window_packets = 1}};
+    begin(1, 0);
+    post_other(9, 0);
+    for (uint32_t i = 0; i < 512; i++)
+        other_memory[i] = 70000 + i;
+    script.run = get_until_killed;
+    ptl_me_t me = host_handlers(&world.node[1], entry(), 1);
+    host_append(&world.node[1], &me);
+    struct portals_request put = host_put(host_md(&world.node[0], me_memory, 32), 0, 32, 1, 5);
+    CHECK_EQ(portals_start(world.node[0].portals, &put), PTL_OK);
+    world_actions(&world, &world.node[0]);
+    while (nic_counts(world.node[1].nic)->received < 3) /* the put, and half of the reply */
+        CHECK(world_step(&world));
+    const uint64_t *state = (const uint64_t *)(void *)killed->handlers->state;
+    CHECK_EQ(state[15], 70017);
+    CHECK_EQ(state[16], 0);
+    nic_handler_done(world.node[1].nic, killed, SEGV, world.now);
+    world_settle(&world);
+    CHECK_EQ(state[15], 70017);
+    CHECK_EQ(state[16], 0);
     world_end(&world);
 }
 

@@ -440,6 +440,34 @@ TEST(flow_control_before_a_message) {
     world_end(&world);
 }
 
+/* Without flow control a message that finds no context is dropped, and the next one has its chance.
+ */
+TEST(no_context_and_no_flow_control) {
+    world = (struct nicworld){.config = {.contexts = 1, .reliable = true}};
+    begin(1, 0);
+    post(HEADER | COMPLETION, 0, 0);
+    script.header = PROCEED;
+    world.handler_spread = 1000000; /* the first is not done when the second comes */
+    ptl_handle_md_t md = host_md(&world.node[0], source, sizeof source);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct portals_request put = host_put(md, 0, 10, 1, 5);
+        put.ack_req = PTL_ACK_REQ;
+        CHECK_EQ(portals_start(world.node[0].portals, &put), PTL_OK);
+    }
+    world_settle(&world);
+    CHECK_EQ(script.headers, 1);
+    world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK);
+    world_expect(&world.node[0], PTL_EVENT_SEND, PTL_NI_OK);
+    world_expect(&world.node[0], PTL_EVENT_SEND, PTL_NI_OK);
+    world_expect(&world.node[0], PTL_EVENT_ACK, PTL_NI_DROPPED);
+    world_expect(&world.node[0], PTL_EVENT_ACK, PTL_NI_OK);
+    no_more_events();
+    send(10);
+    ack(PTL_NI_OK);
+    CHECK_EQ(script.headers, 2);
+    world_end(&world);
+}
+
 /* In the middle of a message: the rest is dropped, the completion handler is told. */
 TEST(flow_control_within_a_message) {
     world = (struct nicworld){.config = {.contexts = 4, .reliable = true}};

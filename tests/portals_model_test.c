@@ -30,7 +30,7 @@ struct run {
     struct nic_message answer;
     bool answered;
     uint64_t users, messages;
-    uint32_t masks; /* kinds of masks in use: more than there are classes at times */
+    uint32_t masks; /* kinds of masks in use: more than there are groups at times */
 };
 
 static void take_answer(void *context, const struct nic_message *m, uint32_t delivery) {
@@ -425,7 +425,7 @@ TEST(random_sequences_agree_with_a_slow_implementation) {
            (unsigned long long)messages);
 }
 
-/* Long lists, where the classes and the index matter. */
+/* Long lists, where the groups and the index matter. */
 TEST(long_sequences_agree_too) {
     static struct run run;
     for (uint64_t seed = 1000001; seed <= 1000000 + seeds() / 300; seed++)

@@ -24,8 +24,21 @@ static uint64_t accepted(const struct incoming *in, const struct nic_packet *pac
     return left < packet->bytes ? left : packet->bytes;
 }
 
+/* A reply into HPU memory: on the card, so at once, and only while its handler waits for it. */
+static void store_on_card(struct nic *nic, const struct incoming *in,
+                          const struct nic_packet *packet) {
+    struct nic_segment piece[NIC_SEGMENTS];
+    uint64_t bytes = accepted(in, packet);
+    if (in->answered->waiting && pieces_at(nic, in, packet->offset, bytes, piece))
+        memcpy(piece[0].host, packet->data, piece[0].bytes); /* it is one piece */
+}
+
 static void store(struct nic *nic, struct incoming *in, struct nic_packet *packet) {
     uint64_t bytes = accepted(in, packet);
+    if (in->answered && in->answered->to_card) {
+        store_on_card(nic, in, packet);
+        bytes = 0;
+    }
     for (uint64_t done = 0; done < bytes;) {
         struct nic_segment piece[NIC_SEGMENTS];
         uint32_t pieces = pieces_at(nic, in, packet->offset + done, bytes - done, piece);
@@ -127,8 +140,7 @@ static void match_answer(struct nic *nic, struct incoming *in) {
     in->answered->answer = in;
     in->mlength = in->message.payload < in->answered->message.length ? in->message.payload
                                                                      : in->answered->message.length;
-    if (!in->answered->to_card || in->answered->waiting)
-        in->mode = MODE_DEFAULT;
+    in->mode = MODE_DEFAULT;
 }
 
 static void match_request(struct nic *nic, struct incoming *in) {

@@ -1,10 +1,10 @@
 /* Which entry a message meets, and which unexpected header an entry.
  *
  * A list is in order, and the first entry that matches takes the message. Entries that ignore the
- * same match bits and the same parts of the source form a class; within a class an entry is found
- * by a key made of all that it does not ignore. A message makes one look-up a class and takes the
+ * same match bits and the same parts of the source form a group; within a group an entry is found
+ * by a key made of all that it does not ignore. A message makes one look-up a group and takes the
  * entry that came first: with programs using a handful of masks, a list of thousands costs as much
- * as a short one. Entries beyond LIST_CLASSES classes stand in class LIST_CLASSES and are tried in
+ * as a short one. Entries beyond LIST_GROUPS groups stand in group LIST_GROUPS and are tried in
  * order.
  *
  * Headers have no masks, so an entry without any is looked up by key, and any other walks them. */
@@ -52,14 +52,14 @@ static uint64_t mix(uint64_t a, uint64_t b) {
 }
 
 static uint64_t key_of(const struct portals_ni *ni, const struct portals_pt *pt, uint8_t list,
-                       const struct list_class *class, uint64_t bits, struct nic_address source,
+                       const struct list_group *group, uint64_t bits, struct nic_address source,
                        uint32_t rank) {
-    uint64_t key = mix((uint64_t)pt->index << 1 | list, bits & ~class->ignore_bits);
-    key = mix(key, class->ignore_bits + class->ignore_id);
+    uint64_t key = mix((uint64_t)pt->index << 1 | list, bits & ~group->ignore_bits);
+    key = mix(key, group->ignore_bits + group->ignore_id);
     if (ni->options & PTL_NI_LOGICAL)
-        return class->ignore_id ? key : mix(key, rank);
-    return mix(key, (uint64_t)(class->ignore_id & IGNORE_NID ? 0 : source.nid) << 32 |
-                        (class->ignore_id & IGNORE_PID ? 0 : source.pid));
+        return group->ignore_id ? key : mix(key, rank);
+    return mix(key, (uint64_t)(group->ignore_id & IGNORE_NID ? 0 : source.nid) << 32 |
+                        (group->ignore_id & IGNORE_PID ? 0 : source.pid));
 }
 
 /* Doubles a table and spreads its chains, which stay in order. False: no memory. */
@@ -91,30 +91,34 @@ GROW(grow_headers, struct header)
 
 /* ---- Entries ---- */
 
-/* The class of an entry that joins the list. */
-static uint8_t join_class(struct list *list, const struct entry *e) {
-    uint8_t ignore_id = ignored_id(e), free_class = LIST_CLASSES;
-    for (uint8_t i = 0; i < LIST_CLASSES; i++) {
-        struct list_class *c = &list->class[i];
-        if (!c->entries) {
-            if (free_class == LIST_CLASSES)
-                free_class = i;
-        } else if (c->ignore_bits == e->ignore_bits && c->ignore_id == ignore_id) {
-            c->entries++;
+/* The group of an entry that joins the list. */
+static uint8_t join_group(struct list *list, const struct entry *e) {
+    uint8_t ignore_id = ignored_id(e), free_group = LIST_GROUPS;
+    for (uint8_t i = 0; i < LIST_GROUPS; i++) {
+        struct list_group *g = &list->group[i];
+        if (!g->entries) {
+            if (free_group == LIST_GROUPS)
+                free_group = i;
+        } else if (g->ignore_bits == e->ignore_bits && g->ignore_id == ignore_id) {
+            g->entries++;
             return i;
         }
     }
-    if (free_class < LIST_CLASSES)
-        list->class[free_class] = (struct list_class){e->ignore_bits, ignore_id, 1};
-    else
-        list->others++;
-    return free_class;
+    if (free_group < LIST_GROUPS)
+        list->group[free_group] = (struct list_group){e->ignore_bits, ignore_id, 1};
+    return free_group;
+}
+
+/* Where an entry is looked for: its bucket, or with the others of its list. */
+static struct bucket *bucket_of(const struct entry *e) {
+    if (e->group == LIST_GROUPS)
+        return &e->pt->list[e->list].others;
+    return &e->ni->entry_bucket[e->key & (e->ni->entry_buckets - 1)];
 }
 
 /* Into its bucket, before all that came later. */
 static void index_entry(struct entry *e) {
-    struct portals_ni *ni = e->ni;
-    struct bucket *b = &ni->entry_bucket[e->key & (ni->entry_buckets - 1)];
+    struct bucket *b = bucket_of(e);
     struct entry *at = b->last;
     while (at && at->order > e->order)
         at = at->chain_before;
@@ -146,12 +150,11 @@ static void place(struct entry *e, struct entry *at) {
     e->linked = true;
     if (!e->is_matching)
         return;
-    e->class = join_class(list, e);
-    if (e->class == LIST_CLASSES)
-        return;
+    e->group = join_group(list, e);
     struct nic_address source = {e->match_id.phys.nid, e->match_id.phys.pid};
-    e->key = key_of(e->ni, e->pt, e->list, &list->class[e->class], e -> match_bits, source,
-                    e -> match_id.rank);
+    if (e->group < LIST_GROUPS)
+        e->key = key_of(e->ni, e->pt, e->list, &list->group[e->group], e->match_bits, source,
+                        e->match_id.rank);
     index_entry(e);
 }
 
@@ -168,7 +171,7 @@ bool p4_match_insert(struct entry *e) {
 }
 
 static void unindex_entry(struct entry *e) {
-    struct bucket *b = &e->ni->entry_bucket[e->key & (e->ni->entry_buckets - 1)];
+    struct bucket *b = bucket_of(e);
     if (e->chain_before)
         e->chain_before->chain_after = e->chain_after;
     else
@@ -193,22 +196,19 @@ void p4_match_remove(struct entry *e) {
     e->linked = false;
     if (!e->is_matching)
         return;
-    if (e->class == LIST_CLASSES) {
-        list->others--;
-    } else {
-        list->class[e->class].entries--;
-        unindex_entry(e);
-    }
+    if (e->group < LIST_GROUPS)
+        list->group[e->group].entries--;
+    unindex_entry(e);
 }
 
-/* The first of a class. */
-static struct entry *match_class(const struct portals_ni *ni, const struct portals_pt *pt,
-                                 uint8_t list, uint8_t class, const struct nic_message *m) {
-    uint64_t key = key_of(ni, pt, list, &pt->list[list].class[class], m -> match_bits, m -> source,
-                          m -> source_rank);
+/* The first of a group. */
+static struct entry *match_group(const struct portals_ni *ni, const struct portals_pt *pt,
+                                 uint8_t list, uint8_t group, const struct nic_message *m) {
+    uint64_t key = key_of(ni, pt, list, &pt->list[list].group[group], m->match_bits, m->source,
+                          m->source_rank);
     struct entry *e = ni->entry_bucket[key & (ni->entry_buckets - 1)].first;
     for (; e; e = e->chain_after)
-        if (e->key == key && e->pt == pt && e->list == list && e->class == class && matches(e, m))
+        if (e->key == key && e->pt == pt && e->list == list && e->group == group && matches(e, m))
             return e;
     return NULL;
 }
@@ -219,15 +219,17 @@ struct entry *p4_match_message(struct portals_ni *ni, struct portals_pt *pt, uin
     struct entry *best = NULL;
     if (!(ni->options & PTL_NI_MATCHING))
         return list->first;
-    for (uint8_t i = 0; i < LIST_CLASSES; i++) {
-        struct entry *e = list->class[i].entries ? match_class(ni, pt, number, i, m) : NULL;
+    for (uint8_t i = 0; i < LIST_GROUPS; i++) {
+        struct entry *e = list->group[i].entries ? match_group(ni, pt, number, i, m) : NULL;
         if (e && (!best || e->order < best->order))
             best = e;
     }
-    if (list->others)
-        for (struct entry *e = list->first; e && e != best; e = e->after)
-            if (e->class == LIST_CLASSES && matches(e, m))
-                return e;
+    for (struct entry *e = list->others.first; e; e = e->chain_after) {
+        if (best && best->order < e->order)
+            break;
+        if (matches(e, m))
+            return e;
+    }
     return best;
 }
 
@@ -309,7 +311,7 @@ struct header *p4_header_find(const struct entry *e, const struct header *after)
 const char *p4_match_check(const struct portals_ni *ni, const struct portals_pt *pt) {
     for (uint8_t l = 0; l < 2; l++) {
         const struct list *list = &pt->list[l];
-        uint32_t length = 0, others = 0, classed = 0;
+        uint32_t length = 0, indexed = 0;
         const struct entry *before = NULL;
         for (const struct entry *e = list->first; e; before = e, e = e->after) {
             if (e->before != before || !e->linked || e->pt != pt || e->list != l)
@@ -319,14 +321,15 @@ const char *p4_match_check(const struct portals_ni *ni, const struct portals_pt 
             if (e->expired)
                 return "an expired entry is linked";
             length++;
-            others += e->is_matching && e->class == LIST_CLASSES;
         }
-        for (int i = 0; i < LIST_CLASSES; i++)
-            classed += list->class[i].entries;
-        if (length != list->length || others != list->others || list->last != before)
+        for (int i = 0; i < LIST_GROUPS; i++)
+            indexed += list->group[i].entries;
+        for (const struct entry *e = list->others.first; e; e = e->chain_after)
+            indexed++;
+        if (length != list->length || list->last != before)
             return "a list's length is wrong";
-        if (ni->options & PTL_NI_MATCHING && classed + others != length)
-            return "a list's classes do not add up";
+        if (ni->options & PTL_NI_MATCHING && indexed != length)
+            return "a list's groups do not add up";
     }
     for (const struct header *h = pt->first, *before = NULL; h; before = h, h = h->after)
         if (h->before != before || !h->listed || h->entry->pt != pt || !h->entry->headers)

@@ -124,7 +124,7 @@ struct entry {
     /* Its place: in the list by order, and in a bucket of the index. */
     uint64_t order;
     struct entry *before, *after;
-    uint8_t class;
+    uint8_t group;
     struct entry *chain_before, *chain_after;
     uint64_t key;
     /* P4sPIN. */
@@ -134,11 +134,16 @@ struct entry {
     struct ptl_image *image;
 };
 
-/* Entries that ignore the same bits and the same parts of the source are a class: such a class
- * needs one look-up for a message, however many entries it has. More classes than this are searched
+/* An index by key; each bucket in the order of entry. */
+struct bucket {
+    void *first, *last;
+};
+
+/* Entries that ignore the same bits and the same parts of the source are a group: such a group
+ * needs one look-up for a message, however many entries it has. More groups than this are searched
  * in order. */
-#define LIST_CLASSES 8
-struct list_class {
+#define LIST_GROUPS 8
+struct list_group {
     uint64_t ignore_bits;
     uint8_t ignore_id;
     uint32_t entries;
@@ -146,8 +151,9 @@ struct list_class {
 
 struct list {
     struct entry *first, *last;
-    uint32_t length, others; /* others: in no class */
-    struct list_class class[LIST_CLASSES];
+    uint32_t length;
+    struct list_group group[LIST_GROUPS];
+    struct bucket others; /* entries in no group */
 };
 
 /* The header of a message in an overflow entry that nobody has asked for yet. */
@@ -175,11 +181,6 @@ struct portals_pt {
     uint32_t entries;    /* alive */
     struct list list[2]; /* PTL_PRIORITY_LIST, PTL_OVERFLOW_LIST */
     struct header *first, *last;
-};
-
-/* An index by key; each bucket in the order of entry. */
-struct bucket {
-    void *first, *last;
 };
 
 struct portals_ni {
