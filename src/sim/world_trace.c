@@ -78,7 +78,7 @@ enum { LEFT = 110, WIDTH = 1100, ROW_HEIGHT = 15, RANK_GAP = 8, TOP = 30 };
 struct drawing {
     FILE *out;
     uint64_t end_ps;
-    uint32_t *y; /* [rank][row]: its top, or 0 for a row without a box */
+    uint32_t *y; /* [rank][row]: its top, or 0 for a row that is not drawn */
     uint32_t rows, bottom;
 };
 
@@ -86,7 +86,7 @@ static double x_of(const struct drawing *d, uint64_t ps) {
     return LEFT + (double)ps * WIDTH / (double)d->end_ps;
 }
 
-/* Rows in which anything happens, from the top: rank 0 first, as Perfetto has them. */
+/* From the top: rank 0 first, as Perfetto has them. HPUs that never run have no row. */
 static void lay_out(const struct spin_world *w, struct drawing *d) {
     for (uint64_t i = 0; i < w->boxes; i++) {
         const struct world_box *b = &w->box[i];
@@ -95,16 +95,14 @@ static void lay_out(const struct spin_world *w, struct drawing *d) {
     }
     d->bottom = TOP;
     for (uint32_t rank = 0; rank < w->ranks; rank++) {
-        bool any = false;
         for (uint32_t row = 0; row < d->rows; row++) {
             uint32_t *y = &d->y[rank * d->rows + row];
-            if (!*y)
+            if (!*y && row >= ROW_HPU)
                 continue;
             *y = d->bottom;
             d->bottom += ROW_HEIGHT;
-            any = true;
         }
-        d->bottom += any ? RANK_GAP : 0;
+        d->bottom += RANK_GAP;
     }
 }
 
