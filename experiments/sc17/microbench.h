@@ -9,9 +9,8 @@
 typedef int microbench_run(const struct p4_setup *setup, struct p4_outcome *outcome,
                            struct spin_error *err);
 
-/* Microseconds. */
-int microbench(const struct experiment_context *context, microbench_run *run,
-               enum p4_variant variant, const char *preset, uint32_t ranks, uint32_t bytes,
+/* Microseconds. The images are those that are built with openspin. */
+int microbench(const struct experiment_context *context, microbench_run *run, struct p4_setup setup,
                double *us, struct spin_error *err);
 
 #endif

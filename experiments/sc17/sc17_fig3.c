@@ -16,8 +16,9 @@ static int measure(const struct experiment_context *context, const char *preset,
                    double us[SIZES][P4_VARIANTS], struct spin_error *err) {
     for (int i = 0; i < SIZES; i++)
         for (int v = 0; v < P4_VARIANTS; v++) {
-            int code = microbench(context, p4_pingpong, (enum p4_variant)v, preset, 2, size_at(i),
-                                  &us[i][v], err);
+            const struct p4_setup setup = {
+                .variant = (enum p4_variant)v, .bytes = size_at(i), .world = {.preset = preset}};
+            int code = microbench(context, p4_pingpong, setup, &us[i][v], err);
             if (code)
                 return code;
         }
@@ -142,8 +143,9 @@ int sc17_fig3d(const struct experiment_context *context, struct sheet *s, struct
         row->value[0] = size_at(i);
         for (int c = 0; c < 2; c++)
             for (int v = 0; v < 2; v++) {
-                int code = microbench(context, p4_accumulate, variants[v], presets[c], 2,
-                                      size_at(i), &us[i][c][v], err);
+                const struct p4_setup setup = {
+                    .variant = variants[v], .bytes = size_at(i), .world = {.preset = presets[c]}};
+                int code = microbench(context, p4_accumulate, setup, &us[i][c][v], err);
                 if (code)
                     return code;
                 row->value[1 + 2 * c + v] = us[i][c][v];
