@@ -39,6 +39,7 @@ check "and are header handlers" 0 '^primary_read_header_handler +header' "$OPENS
 
 # --- what becomes of a rank is told by rank and call
 refuse "a crash" 1 '^openspin: rank 1 in its program at .* ns: crashed: segmentation fault$' sim -q -n 3 ring.so crash
+refuse "a crash in a call" 1 '^openspin: rank 1 in PtlMDBind at .* ns: crashed: segmentation fault$' sim -q -n 3 ring.so call
 refuse "an abort" 1 '^openspin: rank 1 in its program .*: aborted$' sim -q -n 3 ring.so abort
 refuse "a stack overflow" 1 'rank 1 in .*: stack overflow; set a larger one, such as stack=1MiB$' sim -q -n 3 ring.so overflow
 refuse "exit" 1 'rank 1 in its program .*: called exit\(\), which ends the whole world' sim -q -n 3 ring.so exit

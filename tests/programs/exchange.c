@@ -1,5 +1,6 @@
 /* Every rank puts its number into its right neighbour and prints what it got. With an argument, one
- * rank misbehaves: crash, abort, overflow, exit, wait, return, wild; physical is another interface.
+ * rank misbehaves: crash, call, abort, overflow, exit, wait, return, wild; physical is another
+ * interface.
  */
 #include <openspin.h>
 #include <portals4.h>
@@ -58,6 +59,8 @@ int main(int argc, char **argv) {
         if (PtlMDBind(ni, &memory, &md))
             return 16;
     }
+    if (spin_rank() == 1 && strcmp(how, "call") == 0)
+        return PtlMDBind(ni, (const ptl_md_t *)8, &md);
     own = 100 + spin_rank();
     spin_barrier();
     if (spin_rank() == 1)
