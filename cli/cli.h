@@ -64,6 +64,9 @@ int cli_error(const struct cli_command *command, int status, const char *format,
 /* The same for an error of the library; wrong arguments are usage, anything else a failure. */
 int cli_report(const struct cli_command *command, const struct spin_error *err);
 
+/* "1ms,25us": the operating system takes 25 us of every ms. 0, or the status after the error. */
+int cli_noise(const struct cli_command *command, const char *text, struct spin_noise *noise);
+
 /* "goal run" is called as "run" within its group. */
 const char *cli_last_word(const struct cli_command *command);
 
@@ -72,6 +75,6 @@ extern const struct cli_command cli_root;
 
 extern const struct cli_command cli_cc, cli_image, cli_exec, cli_budget, cli_completion;
 
-extern const struct cli_command cli_goal, cli_card, cli_experiment;
+extern const struct cli_command cli_goal, cli_card, cli_experiment, cli_sim;
 
 #endif

@@ -98,6 +98,10 @@ static int run(const struct cli_command *command, int argc, char **argv) {
             list();
     }
     struct experiment_context context = images_find(&folders);
+    struct spin_error err;
+    context.out = o.out;
+    if (!status && o.out && sheet_folder(o.out, &err))
+        status = cli_report(command, &err);
     bool first = true;
     for (const struct experiment *e = experiments; e->id && !status; e++)
         for (int i = 0; i < names.count; i++)

@@ -190,20 +190,7 @@ static int parse_noise(const struct cli_command *command, const struct run_optio
         .record = o->noise_file, .seed = o->seed, .together = o->noise_together};
     if (o->noise && o->noise_file)
         return cli_error(command, CLI_USAGE, "--noise and --noise-file: choose one");
-    if (!o->noise)
-        return 0;
-    char period[64];
-    const char *comma = strchr(o->noise, ',');
-    size_t length = comma ? (size_t)(comma - o->noise) : 0;
-    if (comma && length < sizeof period) {
-        memcpy(period, o->noise, length);
-        period[length] = 0;
-        if (units_time_ps(period, &noise->period_ps) && noise->period_ps > 0 &&
-            units_time_ps(comma + 1, &noise->length_ps))
-            return 0;
-    }
-    return cli_error(command, CLI_USAGE, "--noise: '%s' is not PERIOD,LENGTH (such as 1ms,25us)",
-                     o->noise);
+    return o->noise ? cli_noise(command, o->noise, noise) : 0;
 }
 
 static int simulate(const struct cli_command *command, const struct run_options *o,

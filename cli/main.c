@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct cli_command *const commands[] = {&cli_cc,         &cli_image,      &cli_exec,
-                                                     &cli_budget,     &cli_goal,       &cli_card,
-                                                     &cli_experiment, &cli_completion, NULL};
+static const struct cli_command *const commands[] = {
+    &cli_cc,   &cli_image, &cli_exec,       &cli_budget,     &cli_goal,
+    &cli_card, &cli_sim,   &cli_experiment, &cli_completion, NULL};
 
 const struct cli_command cli_root = {
     .name = "openspin",

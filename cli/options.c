@@ -169,6 +169,21 @@ void cli_free(const struct cli_command *command, void *into, struct cli_list *op
     *operands = (struct cli_list){0};
 }
 
+int cli_noise(const struct cli_command *command, const char *text, struct spin_noise *noise) {
+    char period[64];
+    const char *comma = strchr(text, ',');
+    size_t length = comma ? (size_t)(comma - text) : sizeof period;
+    if (length < sizeof period) {
+        memcpy(period, text, length);
+        period[length] = 0;
+        if (units_time_ps(period, &noise->period_ps) && noise->period_ps > 0 &&
+            units_time_ps(comma + 1, &noise->length_ps))
+            return 0;
+    }
+    return cli_error(command, CLI_USAGE, "--noise: '%s' is not PERIOD,LENGTH (such as 1ms,25us)",
+                     text);
+}
+
 const char *cli_last_word(const struct cli_command *command) {
     const char *blank = strrchr(command->name, ' ');
     return blank ? blank + 1 : command->name;

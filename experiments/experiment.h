@@ -73,6 +73,8 @@ struct experiment_context {
     /* Folders of the handler images that are built with openspin, or NULL: the experiments' own and
      * those of the workloads. */
     const char *images, *workloads;
+    /* A folder that exists, for files that are no table, or NULL for none. */
+    const char *out;
 };
 
 struct experiment {
@@ -133,8 +135,10 @@ void sheet_print_csv(const struct sheet_panel *panel, FILE *out);
 void sheet_print_claims_csv(const struct sheet *sheet, FILE *out);
 void sheet_print_json(const struct experiment *experiment, const struct sheet *sheet, FILE *out);
 
-/* Writes <id>-<panel>.csv, .gp, .svg and .png for each panel and <id>-published.csv into a folder
- * that is made if need be. Without gnuplot there is no plot, and *plotted is false. */
+/* Makes the folder if need be. */
+int sheet_folder(const char *folder, struct spin_error *err);
+/* Writes <id>-<panel>.csv, .gp, .svg and .png for each panel and <id>-published.csv into a folder.
+ * Without gnuplot there is no plot, and *plotted is false. */
 int sheet_write(const struct experiment *experiment, const struct sheet *sheet, const char *folder,
                 bool *plotted, struct spin_error *err);
 

@@ -19,6 +19,11 @@ EXPERIMENT_RUN(pspin_fig13);
 EXPERIMENT_RUN(pspin_latency);
 EXPERIMENT_RUN(pspin_rtl);
 EXPERIMENT_RUN(pspin_table3);
+EXPERIMENT_RUN(sc17_fig3b);
+EXPERIMENT_RUN(sc17_fig3c);
+EXPERIMENT_RUN(sc17_fig3d);
 EXPERIMENT_RUN(sc17_fig4);
+EXPERIMENT_RUN(sc17_fig5a);
+EXPERIMENT_RUN(sc17_timelines);
 
 #endif

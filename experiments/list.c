@@ -19,6 +19,12 @@ const struct experiment experiments[] = {
     {"pspin/rtl", "handlers and loads beside the card's RTL", "cycle counts of the public RTL",
      false, pspin_rtl},
     {"pspin/table3", "area and power of the card", "ISCA'21 table III", false, pspin_table3},
+    {"sc17/fig3b", "ping-pong, integrated card", "SC'17 figure 3b", false, sc17_fig3b},
+    {"sc17/fig3c", "ping-pong, discrete card", "SC'17 figure 3c", false, sc17_fig3c},
+    {"sc17/fig3d", "remote accumulation", "SC'17 figure 3d", false, sc17_fig3d},
     {"sc17/fig4", "HPUs needed for line rate", "SC'17 figure 4", false, sc17_fig4},
+    {"sc17/fig5a", "broadcast on 2 to 1,024 ranks", "SC'17 figure 5a", false, sc17_fig5a},
+    {"sc17/timelines", "what CPU, card, DMA and HPUs do, as pictures", "SC'17 appendix C", false,
+     sc17_timelines},
     {0},
 };

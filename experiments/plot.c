@@ -151,18 +151,22 @@ static int write_panel(const struct experiment *e, const struct sheet_panel *p, 
     return code ? code : settled;
 }
 
-int sheet_write(const struct experiment *experiment, const struct sheet *sheet, const char *folder,
-                bool *plotted, struct spin_error *err) {
-    char name[100];
-    struct file_out out;
+int sheet_folder(const char *folder, struct spin_error *err) {
     struct stat st;
-    *plotted = true;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return spin_fail(err, SPIN_EFILE, "%s: cannot make the folder: %s", folder,
                          strerror(errno));
     if (stat(folder, &st) == 0 && !S_ISDIR(st.st_mode))
         return spin_fail(err, SPIN_EFILE, "%s: is not a folder", folder);
-    int code = SPIN_OK;
+    return SPIN_OK;
+}
+
+int sheet_write(const struct experiment *experiment, const struct sheet *sheet, const char *folder,
+                bool *plotted, struct spin_error *err) {
+    char name[100];
+    struct file_out out;
+    *plotted = true;
+    int code = sheet_folder(folder, err);
     for (int i = 0; i < sheet->panels && !code; i++)
         code = write_panel(experiment, &sheet->panel[i], folder, plotted, err);
     if (code)

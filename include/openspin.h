@@ -124,7 +124,7 @@ int spin_image_disassemble(const struct spin_image *image, uint32_t address, cha
 struct spin_rig;
 
 struct spin_rig_options {
-    const char *core;          /* timing table: "ri5cy" (default), "unit" */
+    const char *core;          /* timing table: "ri5cy" (default), "sc17", "unit" */
     bool functional;           /* no timing: every instruction is a cycle */
     bool state_in_l2;          /* the state in L2 handler memory instead of the L1 scratchpad */
     uint64_t budget;           /* watchdog in cycles; 0: 1,000,000 */
@@ -609,6 +609,94 @@ struct spin_card_result {
 void spin_card_result(const struct spin_card *card, struct spin_card_result *result);
 /* Why packets were malformed: kind i and how many; NULL after the last. */
 const char *spin_card_malformed(const struct spin_card *card, uint32_t i, uint64_t *packets);
+
+/* ---- Simulated worlds ---------------------------------------------------------------------------
+ * Ranks that run programs written against portals4.h, each behind a card with handlers, on a packet
+ * network, in virtual time (docs/world.md). Worlds are independent of each other; one runs at a
+ * time on a thread.
+ *
+ *     struct spin_world_options o = {.ranks = 16, .preset = "sc17-dis"};
+ *     spin_world_new(&world, &o, &err);
+ *     spin_world_run(world, my_rank, &argument, &err);
+ *     result = spin_world_result(world);
+ *     spin_world_free(world); */
+
+struct spin_world;
+
+struct spin_world_options {
+    uint32_t ranks;         /* 1 to 65,536 */
+    const char *preset;     /* "sc17-int" (NULL) or "sc17-dis" */
+    const char *const *set; /* "hpus=8", "loss=0.01": see spin_world_parameter */
+    int set_count;
+    const char *topology;    /* NULL: "fattree:36" */
+    struct spin_noise noise; /* on the hosts' processors */
+    uint64_t until_ps;       /* the run ends there; 0: when every rank has returned */
+    const char *trace;       /* a Perfetto trace of the run, or NULL */
+    const char *picture;     /* the same as SVG, or NULL */
+    bool catch_crashes;      /* SIGSEGV and exit() of a rank end the process with a report */
+};
+
+int spin_world_new(struct spin_world **out, const struct spin_world_options *options,
+                   struct spin_error *err);
+void spin_world_free(struct spin_world *world);
+
+/* Parameter i of the world, with its source; false after the last. */
+bool spin_world_parameter(const struct spin_world *world, int i, struct spin_parameter *row);
+
+/* Every rank calls main(argument), once in the life of a world. SPIN_EDEADLOCK: ranks wait for what
+ * will not come; the error names some of them, the call and since when. SPIN_ELIMIT: until_ps was
+ * reached. Results can be asked for in any case. */
+int spin_world_run(struct spin_world *world, int (*main)(void *argument), void *argument,
+                   struct spin_error *err);
+
+/* The same with main(argc, argv) of a shared object. Up to SPIN_PRIVATE_RANKS ranks each get a copy
+ * of their own, globals included; above that all ranks share one set of globals. argv[0] of the program is the
+ * path; what is given here follows. */
+#define SPIN_PRIVATE_RANKS 4096
+int spin_world_run_program(struct spin_world *world, const char *path, int argc,
+                           const char *const *argv, struct spin_error *err);
+
+struct spin_world_counts {
+    uint64_t packets, bytes; /* injected */
+    uint64_t lost, retransmitted;
+    uint64_t handlers, instructions; /* that HPUs ran */
+    uint64_t handler_ps;             /* HPUs in use, waiting included */
+    uint64_t faults;                 /* handlers that ended by one */
+    uint64_t dma_bytes, memory_bytes;
+    uint64_t events;
+};
+struct spin_world_result {
+    uint32_t ranks;
+    uint64_t makespan_ps; /* when the last rank returned */
+    uint32_t failed;      /* ranks that returned something other than 0 */
+    uint32_t first_failed;
+    int first_status;
+    const char *first_fault; /* of a handler, in one line, or "" */
+    struct spin_world_counts counts;
+};
+struct spin_world_result spin_world_result(const struct spin_world *world);
+/* When a rank returned, and what. */
+uint64_t spin_world_finish_ps(const struct spin_world *world, uint32_t rank, int *status);
+
+/* From inside a rank (outside of one: 0, or nothing). Rank r is the process with nid r, pid 0. */
+uint32_t spin_rank(void);
+uint32_t spin_ranks(void);
+uint64_t spin_now_ps(void);             /* the rank's clock */
+void spin_compute_ps(uint64_t time_ps); /* its processor is busy for so long */
+static inline void spin_compute(uint64_t ns) {
+    spin_compute_ps(ns * 1000);
+}
+/* So many cycles of its processor, while so many bytes go through the host's memory: until both are
+ * done. */
+void spin_work(uint64_t cycles, uint64_t memory_bytes);
+/* memcpy that takes the time of one. */
+void spin_copy(void *to, const void *from, size_t bytes);
+/* All ranks that have not returned wait for each other, as in a launcher's barrier: no message, no
+ * time of its own. */
+void spin_barrier(void);
+/* PtlSetMap of a logical interface for all ranks of the world; a code of enum ptl_retvals. The map
+ * is one for the whole world, so this is the way for tens of thousands of ranks. */
+int spin_map_ranks(uint32_t ni_handle);
 
 /* ---- Area and power of a card -------------------------------------------------------------------
  * A parametric model: per-unit values from the synthesis that ISCA'21 publishes (table III, 22 nm,

@@ -13,7 +13,6 @@
 #include "hpu/map.h"
 #include "spin/driver.h"
 
-#define IMAGE_MOST_BYTES (64u << 20) /* with debug information */
 #define IMAGE_ABI        1
 #define MOST_FUNCTIONS   65536
 

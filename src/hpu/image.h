@@ -4,6 +4,8 @@
 
 #include "openspin.h"
 
+#define IMAGE_MOST_BYTES (64u << 20) /* with debug information */
+
 struct image_segment {
     uint32_t address, bytes; /* in memory; the part past `filled` is zero */
     uint32_t filled;

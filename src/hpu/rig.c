@@ -4,12 +4,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "hpu/call.h"
 #include "spin/driver.h"
 
-/* Before the packet's first byte: room for the largest descriptor, and the packet on a line. */
-#define HEADROOM       64u
-#define HEADER_BYTES   40u /* ptl_header_t without the user header */
-#define PAYLOAD_BYTES  16u /* ptl_payload_t */
 #define DEFAULT_BUDGET 1000000u
 #define GUARD          64u /* between heap and state: what is next to each is nobody's */
 #define PSPIN_ARGS     16u /* handler_args_t, on top of the stack */
@@ -87,10 +84,10 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
                          im->path, rig->state_bytes, room,
                          o->state_in_l2 ? "L2 handler memory left" : "L1 scratchpad");
 
-    rig->packet_address = l1_address(rig, MAP_L1_PACKETS + HEADROOM);
-    rig->packet = rig->l1 + MAP_L1_PACKETS + HEADROOM;
-    rig->packet_window = (uint32_t)hpu_add_window(h, rig->packet_address - HEADROOM, 0,
-                                                  rig->packet - HEADROOM, true, HPU_REGION_L1);
+    rig->packet_address = l1_address(rig, MAP_L1_PACKETS + CALL_HEADROOM);
+    rig->packet = rig->l1 + MAP_L1_PACKETS + CALL_HEADROOM;
+    rig->packet_window = (uint32_t)hpu_add_window(h, rig->packet_address - CALL_HEADROOM, 0,
+                                                  rig->packet - CALL_HEADROOM, true, HPU_REGION_L1);
     rig->l2_packet_window =
         (uint32_t)hpu_add_window(h, MAP_L2_PACKETS, 0, rig->l2_packet, true, HPU_REGION_L2_PACKETS);
     hpu_add_window(h, MAP_L1_ALIAS + stack, MAP_STACK_SIZE, rig->l1 + stack, true, HPU_REGION_L1);
@@ -118,7 +115,7 @@ int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
     const char *core = o->core ? o->core : "ri5cy";
     const struct hpu_timing *timing = hpu_timing_find(core);
     if (!timing)
-        return spin_fail(err, SPIN_EARG, "no core model '%s'; there are: ri5cy, unit", core);
+        return spin_fail(err, SPIN_EARG, "no core model '%s'; there are: ri5cy, sc17, unit", core);
     if (o->hpu >= im->limits.hpus)
         return spin_fail(err, SPIN_EARG, "HPU %u: the card has HPUs 0 to %u", o->hpu,
                          im->limits.hpus - 1);
@@ -212,34 +209,24 @@ uint8_t *spin_rig_memory(struct spin_rig *rig, enum spin_space space, uint32_t *
     return m.host;
 }
 
-static void put32(uint8_t *at, uint32_t value) {
-    memcpy(at, &value, 4);
-}
-static void put64(uint8_t *at, uint64_t value) {
-    memcpy(at, &value, 8);
-}
-
-/* The descriptors of spin/handler.h, directly before the data they describe. */
 static void lay_header(struct spin_rig *rig, const struct spin_call *c) {
-    uint8_t *d = rig->packet - HEADER_BYTES;
-    put32(d, 0); /* a put */
-    put32(d + 4, c->message_bytes ? c->message_bytes : c->packet_bytes);
-    put32(d + 8, c->target);
-    put32(d + 12, c->source);
-    put64(d + 16, c->match_bits);
-    put64(d + 24, c->hdr_data);
-    put32(d + 32, c->me_offset);
-    put32(d + 36, 0);
-    rig->hpu.x[10] = rig->packet_address - HEADER_BYTES;
+    const struct call_header header = {
+        .length = c->message_bytes ? c->message_bytes : c->packet_bytes,
+        .target = c->target,
+        .source = c->source,
+        .match_bits = c->match_bits,
+        .hdr_data = c->hdr_data,
+        .offset = c->me_offset,
+    };
+    call_put_header(rig->packet, &header);
+    rig->hpu.x[10] = rig->packet_address - CALL_HEADER_BYTES;
     rig->hpu.x[11] = rig->state_address;
 }
 
 static void lay_payload(struct spin_rig *rig, const struct spin_call *c) {
-    uint8_t *d = rig->packet + c->user_hdr_bytes - PAYLOAD_BYTES;
-    put32(d, c->packet_bytes - c->user_hdr_bytes);
-    put32(d + 4, c->packet_offset);
-    put64(d + 8, 0);
-    rig->hpu.x[10] = rig->packet_address + c->user_hdr_bytes - PAYLOAD_BYTES;
+    call_put_payload(rig->packet + c->user_hdr_bytes, c->packet_bytes - c->user_hdr_bytes,
+                     c->packet_offset);
+    rig->hpu.x[10] = rig->packet_address + c->user_hdr_bytes - CALL_PAYLOAD_BYTES;
     rig->hpu.x[11] = rig->state_address;
 }
 
@@ -250,10 +237,10 @@ static void lay_task(struct spin_rig *rig, const struct spin_call *c) {
     uint32_t core = h->id % MAP_CLUSTER_HPUS;
     h->x[2] -= PSPIN_ARGS;
     uint8_t *args = rig->l1 + MAP_L1_RUNTIME + (core + 1) * MAP_STACK_SIZE - PSPIN_ARGS;
-    put32(args, MAP_DRIVER + SPIN_REG_MEMORY_ADDRESS);
-    put32(args + 4, h->id);
-    put32(args + 8, h->id / MAP_CLUSTER_HPUS);
-    put32(args + 12, core);
+    call_put32(args, MAP_DRIVER + SPIN_REG_MEMORY_ADDRESS);
+    call_put32(args + 4, h->id);
+    call_put32(args + 8, h->id / MAP_CLUSTER_HPUS);
+    call_put32(args + 12, core);
     h->x[10] = h->x[2];
     rig->home_cluster = c->home_cluster;
     rig->flow = c->flow;
@@ -264,7 +251,7 @@ static void lay_task(struct spin_rig *rig, const struct spin_call *c) {
 
 int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error *err) {
     struct hpu *h = &rig->hpu;
-    uint32_t most = MAP_L1_PACKETS_SIZE - HEADROOM;
+    uint32_t most = MAP_L1_PACKETS_SIZE - CALL_HEADROOM;
     if (c->packet_bytes > most)
         return spin_fail(err, SPIN_ELIMIT, "packet of %u bytes, the packet buffer in L1 takes %u",
                          c->packet_bytes, most);
@@ -274,7 +261,7 @@ int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error
     if (c->packet_bytes)
         memmove(rig->packet, c->packet, c->packet_bytes);
     rig->packet_bytes = c->packet_bytes;
-    hpu_size_window(&h->window[rig->packet_window], HEADROOM + c->packet_bytes, true);
+    hpu_size_window(&h->window[rig->packet_window], CALL_HEADROOM + c->packet_bytes, true);
     for (uint32_t i = 0; i < h->windows; i++)
         h->window[i].loads = h->window[i].stores = 0;
     h->device_loads = h->device_stores = 0;

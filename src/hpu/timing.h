@@ -42,6 +42,7 @@ struct hpu_timing {
 };
 
 extern const struct hpu_timing hpu_timing_ri5cy;
+extern const struct hpu_timing hpu_timing_sc17;
 extern const struct hpu_timing hpu_timing_unit; /* 1 cycle for everything: the functional mode */
 
 /* By name, NULL if there is none; and the names, for help: NULL ends them. */

@@ -107,6 +107,7 @@ struct nic_config {
     uint32_t window_packets; /* on the way to one peer, 1 to 4096; 0: 64 */
     uint32_t stream;         /* higher than in an earlier life of this process */
     uint32_t send_packets;   /* being fetched or waiting to leave; 0: 32 */
+    uint32_t turn_packets;   /* of a message, then it is another peer's turn; 0: 1 */
     uint32_t contexts; /* handlers queued or running; more triggers flow control; 0: no limit */
     uint32_t handler_packets; /* of handlers, waiting to leave: more makes them wait; 0: no limit */
     /* Copied, but for the address; NULL: portals_config_default. */

@@ -24,6 +24,7 @@ struct nic_peer {
     struct outgoing *all;                           /* everything that is not over */
     struct incoming *open;                          /* of which packets are still to come */
     bool in_turn;
+    uint32_t turn_packets; /* sent in this turn */
     struct nic_peer *next_turn;
 };
 

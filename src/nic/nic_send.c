@@ -1,4 +1,6 @@
-/* Messages out. Each peer has a queue; peers take turns, a packet each. A packet's data is fetched
+/* Messages out. Each peer has a queue; peers take turns, of turn_packets of one message: few are fair,
+ * many are what a card with one send queue does, and what a program counts on that sends to its
+ * farthest child first. A packet's data is fetched
  * from host memory into the packet; packets of a peer depart in order, when their data is there. */
 #include <string.h>
 
@@ -13,6 +15,15 @@ static void take_turn(struct nic *nic, struct nic_peer *peer) {
     peer->next_turn = NULL;
     *nic->turn_end = peer;
     nic->turn_end = &peer->next_turn;
+}
+
+/* It goes on before all others. */
+static void keep_turn(struct nic *nic, struct nic_peer *peer) {
+    peer->in_turn = true;
+    peer->next_turn = nic->turn;
+    if (!nic->turn)
+        nic->turn_end = &peer->next_turn;
+    nic->turn = peer;
 }
 
 static struct nic_peer *next_turn(struct nic *nic) {
@@ -235,8 +246,14 @@ bool nic_send_more(struct nic *nic) {
     for (struct nic_peer *peer; (peer = next_turn(nic));) {
         if (!peer->queue || !delivery_room(nic->delivery, &peer->delivery))
             continue; /* nic_send_room brings it back */
+        const struct outgoing *o = peer->queue;
         pack(nic, peer);
-        if (peer->queue)
+        bool goes_on = peer->queue == o && ++peer->turn_packets < nic->config.turn_packets;
+        if (!goes_on)
+            peer->turn_packets = 0;
+        if (goes_on)
+            keep_turn(nic, peer);
+        else if (peer->queue)
             take_turn(nic, peer);
         return true;
     }

@@ -221,7 +221,7 @@ static void ni_free(struct portals_ni *ni) {
     free(ni->table);
     free(ni->entry_bucket);
     free(ni->header_bucket);
-    free(ni->map);
+    free(ni->own_map);
     p->ni[ni->number] = NULL;
     free(ni);
     p->owner.raised(p->owner.context);
@@ -340,22 +340,38 @@ int portals_ni_status(struct portals *p, ptl_handle_ni_t handle, ptl_sr_index_t 
     return PTL_OK;
 }
 
-int portals_set_map(struct portals *p, ptl_handle_ni_t handle, ptl_size_t size,
-                    const ptl_process_t *map) {
+int portals_share_map(struct portals *p, ptl_handle_ni_t handle, ptl_size_t size,
+                      const ptl_process_t *map, ptl_rank_t rank) {
     struct portals_ni *ni = p4_ni_of(p, handle);
     if (!ni || !(ni->options & PTL_NI_LOGICAL) || !size || !map || size >= PTL_RANK_ANY)
         return PTL_ARG_INVALID;
     if (ni->map)
         return PTL_IGNORED;
-    ni->map = malloc(size * sizeof *map);
-    if (!ni->map)
-        return PTL_NO_SPACE;
-    memcpy(ni->map, map, size * sizeof *map);
+    ni->map = map;
     ni->map_size = size;
-    for (uint64_t i = 0; i < size && ni->rank == PTL_RANK_ANY; i++)
-        if (map[i].phys.nid == p->config.address.nid && map[i].phys.pid == p->config.address.pid)
-            ni->rank = (uint32_t)i;
+    ni->rank = rank;
     return PTL_OK;
+}
+
+int portals_set_map(struct portals *p, ptl_handle_ni_t handle, ptl_size_t size,
+                    const ptl_process_t *map) {
+    struct portals_ni *ni = p4_ni_of(p, handle);
+    if (!ni || !size || !map || size >= PTL_RANK_ANY)
+        return PTL_ARG_INVALID;
+    ptl_process_t *copy = malloc(size * sizeof *map);
+    if (!copy)
+        return PTL_NO_SPACE;
+    memcpy(copy, map, size * sizeof *map);
+    ptl_rank_t rank = PTL_RANK_ANY;
+    for (uint64_t i = 0; i < size && rank == PTL_RANK_ANY; i++)
+        if (map[i].phys.nid == p->config.address.nid && map[i].phys.pid == p->config.address.pid)
+            rank = (uint32_t)i;
+    int code = portals_share_map(p, handle, size, copy, rank);
+    if (code == PTL_OK)
+        ni->own_map = copy;
+    else
+        free(copy);
+    return code;
 }
 
 int portals_get_map(struct portals *p, ptl_handle_ni_t handle, ptl_size_t size, ptl_process_t *map,

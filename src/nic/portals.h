@@ -52,6 +52,7 @@ struct portals_config {
     uint64_t hpu_memory_bytes; /* for all allocations together */
     ptl_hpu_limits_t hpu_limits;
     const struct spin_limits *image_limits; /* copied; NULL: the PsPIN card's */
+    struct image_store *images; /* shared with other processes, to outlive them; NULL: its own */
 };
 /* What a card of that MTU gives when nobody says otherwise. */
 void portals_config_default(struct portals_config *config, uint32_t mtu_bytes);
@@ -189,6 +190,10 @@ int portals_ni_status(struct portals *p, ptl_handle_ni_t ni, ptl_sr_index_t inde
 int portals_ni_handle(struct portals *p, ptl_handle_any_t handle, ptl_handle_ni_t *ni);
 int portals_set_map(struct portals *p, ptl_handle_ni_t ni, ptl_size_t size,
                     const ptl_process_t *map);
+/* The same with a map that the caller keeps as long as the interface, and this process's place in it:
+ * for drivers that have many processes. */
+int portals_share_map(struct portals *p, ptl_handle_ni_t ni, ptl_size_t size,
+                      const ptl_process_t *map, ptl_rank_t rank);
 int portals_get_map(struct portals *p, ptl_handle_ni_t ni, ptl_size_t size, ptl_process_t *map,
                     ptl_size_t *actual);
 int portals_get_uid(struct portals *p, ptl_handle_ni_t ni, ptl_uid_t *uid);

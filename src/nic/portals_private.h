@@ -190,7 +190,8 @@ struct portals_ni {
     bool abandoned; /* by a program that does not wait with it */
     ptl_ni_limits_t limits;
     int status[PTL_SR_LAST];
-    ptl_process_t *map;
+    const ptl_process_t *map;
+    ptl_process_t *own_map; /* NULL: `map` is another's */
     uint64_t map_size;
     uint32_t rank;
     uint32_t bundles;

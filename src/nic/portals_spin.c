@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "hpu/image_store.h"
 
 #define HPU_ALIGNMENT 64
 
@@ -72,7 +73,11 @@ void p4_spin_ni_clear(struct portals_ni *ni) {
 /* ---- Images ---- */
 
 static void image_free(struct ptl_image *image) {
-    spin_image_free(image->image);
+    struct image_store *shared = image->p->config.images;
+    if (shared && image->image)
+        image_store_release(shared, image->image);
+    else
+        spin_image_free(image->image);
     free(image->handler);
     free(image);
 }
@@ -104,8 +109,10 @@ int portals_image_load(struct portals *p, ptl_handle_ni_t handle, const char *na
     if (!image)
         return PTL_NO_SPACE;
     image->p = p;
-    int code = bytes ? spin_image_parse(&image->image, name, bytes, length, &p->image_limits, err)
-                     : spin_image_load(&image->image, name, &p->image_limits, err);
+    int code = p->config.images ? image_store_load(p->config.images, name, bytes, length,
+                                                   &p->image_limits, &image->image, err)
+               : bytes ? spin_image_parse(&image->image, name, bytes, length, &p->image_limits, err)
+                       : spin_image_load(&image->image, name, &p->image_limits, err);
     if (!code)
         code = image_handlers(image, err);
     if (code) {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK 32 /* records: small, because a world may have 65,536 cards */
+#define CHUNK 8 /* records: small, because a world may have 65,536 cards */
 
 static struct record *at(const struct records *r, uint32_t index) {
     return (struct record *)(void *)(r->chunk[index / CHUNK] + (size_t)(index % CHUNK) * r->bytes);

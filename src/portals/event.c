@@ -1,5 +1,7 @@
 /* Full and counting events. A call that waits looks, waits until something was raised, and looks
  * again; what it waits for may be freed meanwhile, by another thread: PTL_INTERRUPTED. */
+#include <stdio.h>
+
 #include "portals/call.h"
 
 int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle) {
@@ -41,7 +43,7 @@ int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment) {
 /* ---- Waiting ---- */
 
 /* What is waited for: one of some queues, or of some counters. */
-struct look {
+struct portals_look {
     const ptl_handle_any_t *handles;
     const ptl_size_t *tests; /* NULL: queues */
     unsigned size;
@@ -50,7 +52,7 @@ struct look {
     unsigned *which;
 };
 
-static int look_once(struct portals *p, const struct look *l) {
+static int look_once(struct portals *p, const struct portals_look *l) {
     return l->tests ? portals_ct_poll(p, l->handles, l->tests, l->size, l->count, l->which)
                     : portals_eq_poll(p, l->handles, l->size, l->event, l->which);
 }
@@ -65,7 +67,7 @@ static bool is_over(const struct portals_host *host, uint64_t deadline) {
     return deadline != UINT64_MAX && host->now(host->context) >= deadline;
 }
 
-static int wait_for(enum portals_call call, const struct look *l, ptl_time_t timeout) {
+static int wait_for(enum portals_call call, const struct portals_look *l, ptl_time_t timeout) {
     struct portals *p = portals_call_begin(call, 0);
     if (!p)
         return PTL_NO_INIT;
@@ -74,21 +76,37 @@ static int wait_for(enum portals_call call, const struct look *l, ptl_time_t tim
     if (code != none || timeout == 0 || !host->wait)
         return portals_call_end(code);
     uint64_t deadline = deadline_of(host, timeout);
+    portals_current()->look = l;
     do {
         host->wait(host->context, deadline);
         code = portals_is_initialised(p) ? look_once(p, l) : PTL_ARG_INVALID;
     } while (code == none && !is_over(host, deadline));
+    portals_current()->look = NULL;
     portals_call_end(code);
     if (host->charge && code != none)
         host->charge(host->context, call, 0);
     return code == PTL_ARG_INVALID ? PTL_INTERRUPTED : code;
 }
 
+void portals_waits_for(const struct portals_process *process, char *text, size_t room) {
+    const struct portals_look *l = process->look;
+    ptl_ct_event_t count;
+    if (!l)
+        snprintf(text, room, "%s", "");
+    else if (!l->tests)
+        snprintf(text, room, "%s", l->size > 1 ? "an event in one of several queues" : "an event");
+    else if (portals_ct_get(process->portals, l->handles[0], &count) == PTL_OK)
+        snprintf(text, room, "counter %llu of %llu%s", (unsigned long long)count.success,
+                 (unsigned long long)l->tests[0], l->size > 1 ? ", or others" : "");
+    else
+        snprintf(text, room, "a counter that is gone");
+}
+
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event) {
     unsigned which;
     return wait_for(
         PORTALS_CALL_PtlEQWait,
-        &(struct look){.handles = &eq_handle, .size = 1, .event = event, .which = &which},
+        &(struct portals_look){.handles = &eq_handle, .size = 1, .event = event, .which = &which},
         PTL_TIME_FOREVER);
 }
 
@@ -96,7 +114,7 @@ int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t t
               ptl_event_t *event, unsigned int *which) {
     return wait_for(
         PORTALS_CALL_PtlEQPoll,
-        &(struct look){.handles = eq_handles, .size = size, .event = event, .which = which},
+        &(struct portals_look){.handles = eq_handles, .size = size, .event = event, .which = which},
         timeout);
 }
 
@@ -104,7 +122,7 @@ int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event)
     unsigned which;
     return wait_for(
         PORTALS_CALL_PtlCTWait,
-        &(struct look){
+        &(struct portals_look){
             .handles = &ct_handle, .tests = &test, .size = 1, .count = event, .which = &which},
         PTL_TIME_FOREVER);
 }
@@ -113,10 +131,10 @@ int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsign
               ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which) {
     static const ptl_size_t no_tests;
     return wait_for(PORTALS_CALL_PtlCTPoll,
-                    &(struct look){.handles = ct_handles,
-                                   .tests = tests ? tests : &no_tests,
-                                   .size = tests ? size : 0,
-                                   .count = event,
-                                   .which = which},
+                    &(struct portals_look){.handles = ct_handles,
+                                           .tests = tests ? tests : &no_tests,
+                                           .size = tests ? size : 0,
+                                           .count = event,
+                                           .which = which},
                     timeout);
 }

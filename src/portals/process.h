@@ -5,6 +5,7 @@
 #define SPIN_PORTALS_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "nic/portals.h"
@@ -36,11 +37,17 @@ struct portals_host {
     void (*unlock)(void *context);
 };
 
+struct portals_look;
+
 struct portals_process {
     struct portals *portals; /* of its card */
     struct portals_host host;
-    enum portals_call call; /* in which it is now */
+    enum portals_call call;          /* in which it is now */
+    const struct portals_look *look; /* while it waits: for what */
 };
+
+/* What a process waits for: "counter 3 of 15", "an event"; "" if it does not wait. */
+void portals_waits_for(const struct portals_process *process, char *text, size_t room);
 
 /* Makes it the thread's current process (NULL: none); returns the one before. */
 struct portals_process *portals_enter(struct portals_process *process);

@@ -20,8 +20,6 @@
 #include "sim/card_private.h"
 #include "spin/driver.h"
 
-#define HEADER_BYTES  40u /* ptl_header_t without the user header */
-#define PAYLOAD_BYTES 16u /* ptl_payload_t */
 #define ARGS_BYTES    16u /* handler_args_t */
 #define RETURNED_FAIL 8   /* FAIL and SEGV of spin/handler.h */
 
@@ -116,25 +114,17 @@ static uint32_t packet_address(const struct task *t) {
            t->headroom;
 }
 
-static void put32(uint8_t *at, uint32_t value) {
-    memcpy(at, &value, 4);
-}
-static void put64(uint8_t *at, uint64_t value) {
-    memcpy(at, &value, 8);
-}
-
 /* void handler(handler_args_t *args): the arguments on the stack, the task in the HPU driver. */
 static void pspin_arguments(struct card *c, struct card_hpu *h) {
     uint32_t top = MAP_L1_RUNTIME + (core_of(h) + 1) * MAP_STACK_SIZE - ARGS_BYTES;
     uint8_t *args = c->cluster[h->cluster].l1 + top;
-    put32(args, MAP_DRIVER + SPIN_REG_MEMORY_ADDRESS); /* a task_t begins there */
-    put32(args + 4, h->index);
-    put32(args + 8, h->cluster);
-    put32(args + 12, core_of(h));
+    call_put32(args, MAP_DRIVER + SPIN_REG_MEMORY_ADDRESS); /* a task_t begins there */
+    call_put32(args + 4, h->index);
+    call_put32(args + 8, h->cluster);
+    call_put32(args + 12, core_of(h));
     h->hpu.x[2] = h->hpu.x[10] = MAP_L1_ALIAS + top;
 }
 
-/* The descriptors of spin/handler.h, directly before the data they describe; as the rig does. */
 static void p4spin_arguments(struct card *c, struct card_hpu *h, const struct task *t) {
     const struct packet *p = &c->packet[t->packet];
     const struct context *x = &c->context[t->context];
@@ -147,23 +137,20 @@ static void p4spin_arguments(struct card *c, struct card_hpu *h, const struct ta
                          ? card_scratch_address(c, t->context, q->home % SCRATCHPADS)
                          : x->memory_address;
     if (t->kind == SPIN_HEADER_HANDLER) {
-        uint8_t *d = packet - HEADER_BYTES;
-        put32(d, 0); /* a put */
-        put32(d + 4, p->message_bytes ? p->message_bytes : p->length);
-        put32(d + 8, p->target);
-        put32(d + 12, p->source);
-        put64(d + 16, p->match_bits);
-        put64(d + 24, p->hdr_data);
-        put64(d + 32, 0);
-        u->x[10] = address - HEADER_BYTES;
+        const struct call_header header = {
+            .length = p->message_bytes ? p->message_bytes : p->length,
+            .target = p->target,
+            .source = p->source,
+            .match_bits = p->match_bits,
+            .hdr_data = p->hdr_data,
+        };
+        call_put_header(packet, &header);
+        u->x[10] = address - CALL_HEADER_BYTES;
         u->x[11] = state;
     } else if (t->kind == SPIN_PAYLOAD_HANDLER) {
         before = before < t->l1_bytes ? before : t->l1_bytes;
-        uint8_t *d = packet + before - PAYLOAD_BYTES;
-        put32(d, p->length - before);
-        put32(d + 4, p->offset);
-        put64(d + 8, 0);
-        u->x[10] = address + before - PAYLOAD_BYTES;
+        call_put_payload(packet + before, p->length - before, p->offset);
+        u->x[10] = address + before - CALL_PAYLOAD_BYTES;
         u->x[11] = state;
     } else {
         u->x[10] = q->dropped_bytes;

@@ -16,13 +16,14 @@
 #ifndef SPIN_SIM_CARD_PRIVATE_H
 #define SPIN_SIM_CARD_PRIVATE_H
 
+#include "hpu/call.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
 #include "sim/card.h"
 
 #define NONE          UINT32_MAX
 #define UNIT_BYTES    64u /* of the packet buffers */
-#define HEADROOM      64u /* before a packet in L1: P4sPIN's descriptors */
+#define HEADROOM      CALL_HEADROOM /* before a packet in L1: P4sPIN's descriptors */
 #define MAX_CLUSTERS  16u
 #define SCRATCHPADS   4u /* that a task can name */
 #define HEAP_BYTES    4096u

@@ -30,7 +30,7 @@ int host_preset(const char *name, struct host_config *config, struct spin_error 
 }
 
 struct host {
-    uint64_t memory_free_ps, dma_free_ps;
+    uint64_t memory_free_ps, dma_free_ps[2];
 };
 
 struct hosts {
@@ -107,17 +107,22 @@ uint64_t host_overhead(struct hosts *h, uint32_t host, uint32_t cpu, uint64_t at
     return host_compute(h, host, cpu, at_ps, h->config.overhead_ps);
 }
 
-uint64_t host_copy(struct hosts *h, uint32_t host, uint32_t cpu, uint64_t at_ps, uint64_t bytes) {
-    uint64_t start = later(h->cpus[(uint64_t)host * h->config.cpus + cpu], at_ps);
-    if (!bytes)
-        return start;
-    uint64_t end = through_memory(h, host, start + h->config.memory_latency_ps, 2 * bytes);
-    return host_compute(h, host, cpu, start, end - start);
+uint64_t host_work(struct hosts *h, uint32_t host, uint32_t cpu, uint64_t at_ps, uint64_t work_ps,
+                   uint64_t bytes) {
+    uint64_t start = later(h->cpus[(uint64_t)host * h->config.cpus + cpu], at_ps), end = start;
+    if (bytes)
+        end = through_memory(h, host, start + h->config.memory_latency_ps, bytes);
+    return host_compute(h, host, cpu, start, later(work_ps, end - start));
 }
 
-uint64_t host_dma(struct hosts *h, uint32_t host, uint64_t at_ps, uint64_t bytes) {
+uint64_t host_copy(struct hosts *h, uint32_t host, uint32_t cpu, uint64_t at_ps, uint64_t bytes) {
+    return host_work(h, host, cpu, at_ps, 0, 2 * bytes);
+}
+
+uint64_t host_dma(struct hosts *h, uint32_t host, enum host_direction direction, uint64_t at_ps,
+                  uint64_t bytes) {
     const struct host_config *c = &h->config;
-    uint64_t *free_ps = &h->hosts[host].dma_free_ps;
+    uint64_t *free_ps = &h->hosts[host].dma_free_ps[direction];
     uint64_t asked = at_ps + c->dma_o_ps, start = later(*free_ps, asked);
     uint64_t takes = transfer_ps(bytes, c->dma_fs_per_byte);
     *free_ps = start + later(takes, c->dma_gap_ps);

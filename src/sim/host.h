@@ -7,7 +7,8 @@
  *
  * DMA follows LogGP as the SC'17 paper states it (published.md A7, A8): the engine is busy for
  * max(g, n G) after o, and the data is there L after its last byte; each transfer also takes its
- * share of the memory's bandwidth. A copy reads and writes: it takes the memory's latency once and
+ * share of the memory's bandwidth. There is an engine for each direction, as LogGOPSim keeps the
+ * gaps of sending and receiving apart, and as PCIe is full duplex: its rate is that of a direction. A copy reads and writes: it takes the memory's latency once and
  * two bytes of bandwidth for each byte copied, and keeps its cpu busy meanwhile. */
 #ifndef SPIN_SIM_HOST_H
 #define SPIN_SIM_HOST_H
@@ -51,8 +52,13 @@ uint64_t host_compute(struct hosts *hosts, uint32_t host, uint32_t cpu, uint64_t
 uint64_t host_overhead(struct hosts *hosts, uint32_t host, uint32_t cpu, uint64_t at_ps);
 uint64_t host_copy(struct hosts *hosts, uint32_t host, uint32_t cpu, uint64_t at_ps,
                    uint64_t bytes);
-/* Between card and memory, in either direction. */
-uint64_t host_dma(struct hosts *hosts, uint32_t host, uint64_t at_ps, uint64_t bytes);
+/* Work on a cpu while bytes go through the memory: until both are done. */
+uint64_t host_work(struct hosts *hosts, uint32_t host, uint32_t cpu, uint64_t at_ps,
+                   uint64_t work_ps, uint64_t bytes);
+/* Between card and memory. The two directions do not wait for each other, but for the memory. */
+enum host_direction { HOST_TO_MEMORY, HOST_FROM_MEMORY };
+uint64_t host_dma(struct hosts *hosts, uint32_t host, enum host_direction direction, uint64_t at_ps,
+                  uint64_t bytes);
 
 struct host_counts hosts_counts(const struct hosts *hosts); /* of all */
 

@@ -66,6 +66,8 @@ void net_fault_duplicate(struct network *net, uint32_t index, const struct topo_
     net->ends[copy].twin = index;
     net->ends[index].twin = copy;
     net->counts.duplicated++;
+    if (net->on.copied && !(p->flags & PACKET_MESSAGE))
+        net->on.copied(net->on.context, p->cookie);
     net_forward(net, copy, hop, now_ps, now_ps);
 }
 

@@ -88,6 +88,9 @@ struct net_arrival {
 struct net_callbacks {
     void *context;
     void (*packet)(void *context, const struct net_arrival *arrival);
+    /* A fault has made a copy of a packet: one more call of `packet` will come with this cookie.
+     * NULL for nobody who needs to know. */
+    void (*copied)(void *context, uint64_t cookie);
     /* The last byte of a message is in (or, when `lost`, never will be), as of at_ps: now, or later
      * by what `store` said. */
     void (*message)(void *context, uint64_t cookie, uint64_t at_ps, bool lost);

@@ -90,8 +90,12 @@ static void arrived(void *context, uint64_t cookie, uint64_t at_ps, bool lost) {
     }
 }
 
-static uint64_t dma(void *context, uint32_t host, uint64_t at_ps, uint32_t bytes) {
-    return host_dma(((struct packet_model *)context)->hosts, host, at_ps, bytes);
+static uint64_t store(void *context, uint32_t host, uint64_t at_ps, uint32_t bytes) {
+    return host_dma(((struct packet_model *)context)->hosts, host, HOST_TO_MEMORY, at_ps, bytes);
+}
+
+static uint64_t fetch(void *context, uint32_t host, uint64_t at_ps, uint32_t bytes) {
+    return host_dma(((struct packet_model *)context)->hosts, host, HOST_FROM_MEMORY, at_ps, bytes);
 }
 
 static void trace_link(void *context, uint32_t channel, uint64_t start_ps, uint64_t end_ps,
@@ -196,8 +200,7 @@ static int make_failures(struct packet_model *m, struct spin_error *err) {
 
 /* ---- set-up ---- */
 
-static struct net_config network_config(const struct packet_model *m) {
-    const struct spin_packet *o = &m->options;
+struct net_config packet_net_config(const struct spin_packet *o) {
     return (struct net_config){
         .fs_per_byte = o->link_fs,
         .latency_ps = o->link_latency_ps,
@@ -211,29 +214,39 @@ static struct net_config network_config(const struct packet_model *m) {
         .multipath = o->routing == SPIN_ROUTE_HASH,
         .seed = o->seed,
         .faults = {o->loss, o->corruption, o->duplication, o->reordering, o->reorder_ps},
-        .failures = m->failures,
-        .failure_count = m->failure_count,
-        .retry_ps = o->retry_ps,
-        .retries = (uint32_t)o->retries,
     };
+}
+
+static struct net_config network_config(const struct packet_model *m) {
+    struct net_config config = packet_net_config(&m->options);
+    config.failures = m->failures;
+    config.failure_count = m->failure_count;
+    config.retry_ps = m->options.retry_ps;
+    config.retries = (uint32_t)m->options.retries;
+    return config;
+}
+
+uint32_t *packet_place(const struct spin_packet *o, uint32_t hosts, uint32_t ranks) {
+    uint32_t *host_of = malloc(sizeof *host_of * hosts);
+    struct rng r = rng_seeded(o->seed ^ 0x706c6163u);
+    for (uint32_t h = 0; host_of && h < hosts; h++)
+        host_of[h] = h;
+    if (!host_of || o->placement != SPIN_PLACE_RANDOM)
+        return host_of;
+    for (uint32_t h = 0; h < ranks && h + 1 < hosts; h++) {
+        uint32_t k = h + rng_below(&r, hosts - h), t = host_of[h];
+        host_of[h] = host_of[k];
+        host_of[k] = t;
+    }
+    return host_of;
 }
 
 static int place_ranks(struct packet_model *m, uint32_t ranks, struct spin_error *err) {
     if (m->options.placement != SPIN_PLACE_RANDOM)
         return SPIN_OK;
-    uint32_t hosts = m->topology->hosts;
-    m->host_of = malloc(sizeof *m->host_of * hosts);
-    if (!m->host_of)
-        return spin_fail(err, SPIN_ENOMEM, "out of memory to place %u ranks", ranks);
-    struct rng r = rng_seeded(m->options.seed ^ 0x706c6163u);
-    for (uint32_t h = 0; h < hosts; h++)
-        m->host_of[h] = h;
-    for (uint32_t h = 0; h < ranks && h + 1 < hosts; h++) {
-        uint32_t k = h + rng_below(&r, hosts - h), t = m->host_of[h];
-        m->host_of[h] = m->host_of[k];
-        m->host_of[k] = t;
-    }
-    return SPIN_OK;
+    m->host_of = packet_place(&m->options, m->topology->hosts, ranks);
+    return m->host_of ? SPIN_OK
+                      : spin_fail(err, SPIN_ENOMEM, "out of memory to place %u ranks", ranks);
 }
 
 static int make_hosts(struct packet_model *m, struct spin_error *err) {
@@ -284,8 +297,8 @@ int packet_model_new(struct packet_model **out, struct sim_engine *engine,
         struct net_callbacks on = {
             .context = m,
             .message = arrived,
-            .store = m->hosts ? dma : NULL,
-            .fetch = m->hosts && options->dma == SPIN_DMA_BOTH ? dma : NULL,
+            .store = m->hosts ? store : NULL,
+            .fetch = m->hosts && options->dma == SPIN_DMA_BOTH ? fetch : NULL,
             .transmit = trace ? trace_link : NULL,
         };
         code = network_create(&m->net, engine, m->topology, &config, &on, err);

@@ -4,7 +4,14 @@
 #define SPIN_SIM_PACKET_MODEL_H
 
 #include "sim/loggops.h"
+#include "sim/network.h"
 #include "sim/trace.h"
+
+/* What the options say of links and switches; failures and retransmission are left out. */
+struct net_config packet_net_config(const struct spin_packet *options);
+/* The hosts of ranks 0, 1, ..: in order, or drawn from the seed. As many as there are hosts, of
+ * which the first `ranks` count; freed by the caller. NULL: no memory. */
+uint32_t *packet_place(const struct spin_packet *options, uint32_t hosts, uint32_t ranks);
 
 struct packet_model;
 

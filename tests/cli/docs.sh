@@ -2,9 +2,9 @@
 . "$SOURCE/tests/lib/tap.sh"
 mkdir bin
 ln -s "$OPENSPIN" bin/openspin
-export PATH=$PWD/bin:$PATH
+export PATH=$PWD/bin:$PATH C_INCLUDE_PATH=$SOURCE/include # as installed
 for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md docs/network.md docs/pspin-handlers.md \
-    docs/card-run.md docs/experiments.md; do
+    docs/card-run.md docs/experiments.md docs/first-world.md docs/world.md; do
     name=$(basename "$page" .md)
     mkdir "$name"
     [ ! -d "$SOURCE/examples" ] || ln -s "$SOURCE/examples" "$name/examples"
@@ -19,7 +19,7 @@ for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md
 done
 
 # The manuals are clean and have every option.
-for manual in openspin openspin-card openspin-experiment openspin-goal; do
+for manual in openspin openspin-card openspin-experiment openspin-goal openspin-sim; do
     if command -v mandoc >/dev/null; then
         lint=$(mandoc -Tlint -Wwarning "$SOURCE/man/$manual.1")
         [ -z "$lint" ] && pass "$manual(1) is clean" || fail "$manual(1) is clean" "$lint"
@@ -40,5 +40,6 @@ for command in cc image exec budget; do has_options openspin $command; done
 has_options openspin-card card run
 has_options openspin-experiment experiment
 has_options openspin-experiment card area
+has_options openspin-sim sim run
 for command in convert gen info join run; do has_options openspin-goal goal $command; done
 finish

@@ -9,6 +9,7 @@ for id in $listed; do
     same "$id prints what it did" "$golden/experiment_${id//\//_}.txt" "$OPENSPIN" experiment "$id"
     lines=$(printf '%s\n' "$out" | grep -cE '^verdict: ([0-9]+ of [0-9]+ agree|nothing published to compare with)')
     [ "$lines" = 1 ] && pass "$id: one line of verdict" || fail "$id: one line of verdict" "$out"
+    [ "$id" != sc17/fig5a ] || printf '%s\n' "$out" >fig5a.txt
 done
 
 # --- formats
@@ -32,8 +33,8 @@ for row in d["panels"][0]["rows"]:
 verdicts = {p["verdict"] for p in d["published"]}
 assert "calibrated" in verdicts, verdicts' && pass "what was fitted is called so" || fail "what was fitted is called so" "$out"
 check "--csv has every row" 0 '^2000,200' bash -c "'$OPENSPIN' experiment pspin/fig6 --csv | sed 's/^2000,8.2,65.5,131.1/2000,200/'"
-check "a paper's name runs all of it" 0 '^sc17/fig4:' "$OPENSPIN" experiment sc17
-run "$OPENSPIN" experiment sc17 dfs22
+check "a paper's name runs all of it" 0 '^dfs22/fig16-right:' "$OPENSPIN" experiment dfs22
+run "$OPENSPIN" experiment sc17/fig4 dfs22
 [ "$(printf '%s\n' "$out" | grep -c '^verdict:')" = 2 ] && pass "two at once" || fail "two at once" "$out"
 
 # --- files
@@ -47,13 +48,13 @@ if command -v gnuplot >/dev/null; then
         tail -n 2 made/pspin-fig6-$file.svg | grep -q '</svg>' && pass "$file.svg is whole" || fail "$file.svg is whole"
     done
     # A plot that gnuplot warns about has lost something: every script runs silently.
-    "$OPENSPIN" experiment sc17 dfs22 pspin/fig4 pspin/fig8 pspin/fig9 pspin/fig10 pspin/fig12 pspin/fig13 pspin/latency pspin/rtl pspin/table3 --out made >/dev/null
+    "$OPENSPIN" experiment sc17/fig3b sc17/fig3d sc17/fig4 sc17/timelines dfs22 pspin/fig4 pspin/fig8 pspin/fig9 pspin/fig10 pspin/fig12 pspin/fig13 pspin/latency pspin/rtl pspin/table3 --out made >/dev/null
     noise=$(cd made && for script in *.gp; do gnuplot "$script" 2>&1; done)
     [ -z "$noise" ] && pass "gnuplot has nothing to say" || fail "gnuplot has nothing to say" "$noise"
     mkdir odd
     printf '#!/bin/sh\nexit 3\n' >odd/gnuplot
     chmod +x odd/gnuplot
-    refuse "a gnuplot that fails" 1 'gnuplot cannot plot it' env PATH="$PWD/odd:$PATH" "$OPENSPIN" experiment sc17 --out bad
+    refuse "a gnuplot that fails" 1 'gnuplot cannot plot it' env PATH="$PWD/odd:$PATH" "$OPENSPIN" experiment sc17/fig4 --out bad
     ls bad | grep -qE 'svg|png' && fail "and leaves no picture" "$(ls bad)" || pass "and leaves no picture"
 else
     skip "plots" "no gnuplot here"
@@ -66,16 +67,16 @@ ls made/*part* without/*part* >/dev/null 2>&1 && fail "no part is left behind" "
 # --- bad input
 refuse "an unknown experiment" 2 "no experiment 'pspin/fig99'" "$OPENSPIN" experiment pspin/fig99
 refuse "part of a name" 2 "no experiment 'psp'" "$OPENSPIN" experiment psp
-refuse "one known, one not" 2 "no experiment 'x'" "$OPENSPIN" experiment sc17 x
-refuse "two formats" 2 'not both' "$OPENSPIN" experiment sc17 --csv --json
+refuse "one known, one not" 2 "no experiment 'x'" "$OPENSPIN" experiment sc17/fig4 x
+refuse "two formats" 2 'not both' "$OPENSPIN" experiment sc17/fig4 --csv --json
 refuse "a folder and no experiment" 2 'which experiment' "$OPENSPIN" experiment --out here
-refuse "an unknown option" 2 "unknown option '--plot'" "$OPENSPIN" experiment sc17 --plot
+refuse "an unknown option" 2 "unknown option '--plot'" "$OPENSPIN" experiment sc17/fig4 --plot
 : >file
-refuse "a file for a folder" 1 'file: is not a folder' "$OPENSPIN" experiment sc17 --out file
-refuse "a folder in no folder" 1 'no/where: cannot make the folder: No such file' "$OPENSPIN" experiment sc17 --out no/where
+refuse "a file for a folder" 1 'file: is not a folder' "$OPENSPIN" experiment sc17/fig4 --out file
+refuse "a folder in no folder" 1 'no/where: cannot make the folder: No such file' "$OPENSPIN" experiment sc17/fig4 --out no/where
 mkdir -p taken/sc17-fig4-hpus.csv
-refuse "a folder in the file's place" 1 'sc17-fig4-hpus.csv: is a directory' "$OPENSPIN" experiment sc17 --out taken
-refuse "a folder that takes no file" 1 'cannot (write|make the folder)' "$OPENSPIN" experiment sc17 --out /proc/self
+refuse "a folder in the file's place" 1 'sc17-fig4-hpus.csv: is a directory' "$OPENSPIN" experiment sc17/fig4 --out taken
+refuse "a folder that takes no file" 1 'cannot (write|make the folder)' "$OPENSPIN" experiment sc17/fig4 --out /proc/self
 
 # --- the card: what must hold whatever the constants
 run "$OPENSPIN" experiment pspin/fig8 --json
@@ -110,6 +111,47 @@ printf '%s' "$out" | python3 -c '
 import json, sys
 for row in json.load(sys.stdin)["panels"][0]["rows"]:
     assert abs(sum(row[1:-1]) - row[-1]) < 0.01, row' && pass "the parts are the latency" || fail "the parts are the latency" "$err"
+
+# --- the simulated world: what SC'17 says of its curves (A9, A10, A12), from the numbers
+run "$OPENSPIN" experiment sc17/fig3b sc17/fig3c sc17/fig3d --json
+printf '%s' "$out" | python3 -c '
+import json, sys
+text, figures = sys.stdin.read(), []
+while text.strip():
+    figure, end = json.JSONDecoder().raw_decode(text.lstrip())
+    figures.append(figure["panels"][0]["rows"])
+    text = text.lstrip()[end:]
+inside, outside, accumulate = figures
+for rows in (inside, outside):
+    assert [r[0] for r in rows] == [4 << i for i in range(17)], rows
+    for size, rdma, portals, store, stream in rows:
+        assert stream < portals < rdma and store < rdma, (size, rdma, portals, store, stream)
+        assert (stream < 0.99 * store) == (size > 4096), (size, store, stream)
+for a, b in zip(inside, outside):
+    assert b[1] - b[4] > a[1] - a[4], (a, b)                   # the gap is larger on the discrete card
+small, large = accumulate[0], accumulate[-1]
+assert small[0] == 8 and large[0] == 262144, accumulate
+assert small[2] > small[1] and small[4] > small[3] + 0.25, small # at least one DMA latency
+assert large[2] < large[1] and large[4] < large[3], large' && pass "sc17/fig3b to 3d have the published shapes" || fail "sc17/fig3b to 3d have the published shapes" "$err"
+python3 -c '
+import re
+rows = [list(map(float, line.split())) for line in open("fig5a.txt") if re.match(r"^ +[0-9]+( +[0-9.]+){4}$", line)]
+tiny, large = rows[:10], rows[10:]
+assert len(large) == 10 and [r[0] for r in tiny] == [2 << i for i in range(10)], rows
+for r in tiny[1:] + large[1:]:
+    assert r[4] < r[2] < r[1], r                                # sPIN below Portals 4 below RDMA, from 4 ranks on
+for r in tiny:
+    assert abs(r[3] / r[4] - 1) < 0.05, r                       # store is stream for one packet
+for r in large:
+    assert abs(r[3] / r[2] - 1) < 0.05, r                       # and Portals 4 for several' && pass "sc17/fig5a has the published shape" || fail "sc17/fig5a has the published shape" "$(cat fig5a.txt)"
+"$OPENSPIN" experiment sc17/timelines --out lines >/dev/null
+python3 -c '
+import glob, json, xml.dom.minidom
+pictures = sorted(glob.glob("lines/sc17-timelines-*-*.svg"))
+assert len(pictures) == 11, pictures
+for picture in pictures:
+    boxes = [e for e in json.load(open(picture[:-3] + "json"))["traceEvents"] if e["ph"] == "X"]
+    assert len(xml.dom.minidom.parse(picture).getElementsByTagName("title")) == len(boxes) > 5, picture' && pass "sc17/timelines draws what it traces" || fail "sc17/timelines draws what it traces" "$(ls lines)"
 
 # --- this machine: it runs, the HPU's results are those of this machine, and the machine is named
 run "$OPENSPIN" experiment pspin/fig11 --json

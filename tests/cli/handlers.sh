@@ -164,7 +164,7 @@ refuse "an empty packet file" 1 "empty.c: packet file is empty" exec_sum --packe
 head -c 40000 /dev/zero >large.bin
 refuse "a packet that is too large" 1 "packet of 40000 bytes, the packet buffer in L1 takes 32704" exec_sum --packet large.bin
 refuse "no such kind" 2 "'x' is none of header, payload" exec_sum --kind x
-refuse "no such core" 2 "no core model 'z80'; there are: ri5cy, unit" exec_sum --core z80
+refuse "no such core" 2 "no core model 'z80'; there are: ri5cy, sc17, unit" exec_sum --core z80
 refuse "no such HPU" 2 "HPU 99: the card has HPUs 0 to 31" exec_sum --hpu 99
 refuse "a budget of nothing" 2 "budget: 0 is outside 1 to" exec_sum --budget 0
 refuse "no number" 2 "'abc' is not a number" exec_sum --budget abc

@@ -1,0 +1,61 @@
+/* Simulated worlds: a broadcast with real handlers (sPIN stream), from a few ranks to 65,536.
+ * Ranks, packets, handlers and events a CPU second, set-up and the check of every byte included.
+ * Usage: bench-world IMAGES [quick]; quick leaves out the large ones. */
+#include "machine.h"
+
+#include "p4.h"
+
+struct job {
+    const char *images;
+    uint32_t ranks, bytes;
+};
+
+static void run(const void *argument, double *result) {
+    const struct job *job = argument;
+    struct spin_error err;
+    struct p4_outcome o;
+    const struct p4_setup setup = {.variant = P4_STREAM,
+                                   .ranks = job->ranks,
+                                   .bytes = job->bytes,
+                                   .images = job->images,
+                                   .world = {.preset = "sc17-dis"}};
+    double begin = bench_cpu_seconds();
+    if (p4_broadcast(&setup, &o, &err)) {
+        fprintf(stderr, "bench: %s\n", err.text);
+        _exit(1);
+    }
+    result[0] = bench_cpu_seconds() - begin;
+    result[1] = (double)o.world.counts.packets;
+    result[2] = (double)o.world.counts.handlers;
+    result[3] = (double)o.world.counts.events;
+    result[4] = (double)o.time_ps / 1e6;
+}
+
+int main(int argc, char **argv) {
+    static const struct job jobs[] = {
+        {NULL, 16, 65536},   {NULL, 128, 65536}, {NULL, 1024, 65536},
+        {NULL, 8192, 65536}, {NULL, 16, 4096},   {NULL, 128, 4096},
+        {NULL, 1024, 4096},  {NULL, 8192, 4096}, {NULL, 65536, 4096},
+    };
+    if (argc < 2) {
+        fprintf(stderr, "usage: bench-world IMAGES [quick]\n");
+        return 2;
+    }
+    bench_machine();
+    puts("  ranks    bytes    virtual     time    ranks/s  packets/s  handlers/s  events/s   "
+         "memory");
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        struct job job = jobs[i];
+        double r[5];
+        if (argc > 2 && job.ranks > 2000)
+            continue;
+        job.images = argv[1];
+        double memory = bench_apart(run, &job, r, 5);
+        if (memory < 0)
+            return 1;
+        printf("%7u  %7u  %7.2f us  %5.2f s  %7.0f/s %8.2f K  %8.2f K %7.2f M  %5.0f MB\n",
+               job.ranks, job.bytes, r[4], r[0], job.ranks / r[0], r[1] / r[0] / 1e3,
+               r[2] / r[0] / 1e3, r[3] / r[0] / 1e6, memory);
+    }
+    return 0;
+}

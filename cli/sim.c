@@ -1,0 +1,222 @@
+/* `openspin sim`: programs on a simulated world. */
+#include "cli.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/units.h"
+
+struct options {
+    const char *preset, *topology, *trace, *picture, *until, *noise;
+    struct cli_list set;
+    uint64_t ranks, seed;
+    bool json, parameters, quiet;
+};
+
+#define AT(member) offsetof(struct options, member)
+static const struct cli_option table[] = {
+    {"ranks", 'n', CLI_NUMBER, "N", "how many run the program (1)", AT(ranks), 1, 65536},
+    {"preset", 'p', CLI_STRING, "NAME", "sc17-int (the default) or sc17-dis", AT(preset), 0, 0},
+    {"set", 's', CLI_LIST, "NAME=VALUE", "one parameter: hpus=8, o=65ns, loss=0.01", AT(set), 0, 0},
+    {"topology", 'T', CLI_STRING, "SPEC",
+     "link, switch, fattree:36, torus:8x8, dragonfly:P,A,H, file:PATH", AT(topology), 0, 0},
+    {"until", 0, CLI_STRING, "TIME", "stop there, with status 1 if ranks are not done", AT(until),
+     0, 0},
+    {"noise", 0, CLI_STRING, "PERIOD,LENGTH", "the system takes LENGTH every PERIOD (1ms,25us)",
+     AT(noise), 0, 0},
+    {"seed", 0, CLI_NUMBER, "N", "where each rank begins in the noise (1)", AT(seed), 0,
+     UINT64_MAX},
+    {"trace", 't', CLI_STRING, "FILE", "write a trace for Perfetto or chrome://tracing", AT(trace),
+     0, 0},
+    {"picture", 0, CLI_STRING, "FILE", "write the same as SVG", AT(picture), 0, 0},
+    {"parameters", 0, CLI_FLAG, NULL, "print every parameter with its source", AT(parameters), 0,
+     0},
+    {"json", 'j', CLI_FLAG, NULL, "print JSON", AT(json), 0, 0},
+    {"quiet", 'q', CLI_FLAG, NULL, "print nothing but what the program prints", AT(quiet), 0, 0},
+    {0},
+};
+#undef AT
+
+static void print_ns(const char *what, uint64_t ps) {
+    printf("%-24s %" PRIu64 ".%03" PRIu64 " ns\n", what, ps / 1000, ps % 1000);
+}
+
+static void print_count(const char *what, uint64_t count) {
+    printf("%-24s %" PRIu64 "\n", what, count);
+}
+
+static void print_parameters(const struct spin_world *world) {
+    struct spin_parameter row;
+    for (int i = 0; spin_world_parameter(world, i, &row); i++)
+        if (strcmp(row.source, "none") != 0) /* faults that do not happen */
+            printf("  %s = %s, %s (%s)\n", row.name, row.value, row.what, row.source);
+}
+
+static void print_text(const struct spin_world *world) {
+    enum { SHOWN = 16 };
+    struct spin_world_result r = spin_world_result(world);
+    print_ns("last rank returns at", r.makespan_ps);
+    for (uint32_t i = 0; i < r.ranks && i < SHOWN; i++) {
+        char what[32];
+        int status;
+        uint64_t finish = spin_world_finish_ps(world, i, &status);
+        snprintf(what, sizeof what, "rank %u returns %d at", i, status);
+        print_ns(what, finish);
+    }
+    if (r.ranks > SHOWN)
+        printf("and %u more ranks: --json prints all\n", r.ranks - SHOWN);
+    print_count("packets", r.counts.packets);
+    if (r.counts.lost)
+        print_count("packets lost", r.counts.lost);
+    if (r.counts.retransmitted)
+        print_count("packets sent again", r.counts.retransmitted);
+    print_count("bytes", r.counts.bytes);
+    print_count("handlers run", r.counts.handlers);
+    if (r.counts.handlers) {
+        print_count("instructions of handlers", r.counts.instructions);
+        print_ns("HPUs in use for", r.counts.handler_ps);
+    }
+    if (r.counts.faults)
+        printf("%-24s %" PRIu64 ", the first: %s\n", "handlers ended by a fault", r.counts.faults,
+               r.first_fault);
+    print_count("bytes by DMA", r.counts.dma_bytes);
+    print_count("events", r.counts.events);
+}
+
+static void print_json(const struct spin_world *world, const char *preset) {
+    struct json j = {.out = stdout};
+    struct spin_world_result r = spin_world_result(world);
+    struct spin_parameter row;
+    json_object(&j, NULL);
+    json_string(&j, "preset", preset);
+    json_object(&j, "parameters");
+    for (int i = 0; spin_world_parameter(world, i, &row); i++)
+        json_string(&j, row.name, row.value);
+    json_end_object(&j);
+    json_u64(&j, "makespan_ps", r.makespan_ps);
+    json_u64(&j, "packets", r.counts.packets);
+    json_u64(&j, "packets_lost", r.counts.lost);
+    json_u64(&j, "packets_retransmitted", r.counts.retransmitted);
+    json_u64(&j, "bytes", r.counts.bytes);
+    json_u64(&j, "handlers", r.counts.handlers);
+    json_u64(&j, "handler_instructions", r.counts.instructions);
+    json_u64(&j, "handler_ps", r.counts.handler_ps);
+    json_u64(&j, "handler_faults", r.counts.faults);
+    json_string(&j, "first_fault", r.first_fault);
+    json_u64(&j, "dma_bytes", r.counts.dma_bytes);
+    json_u64(&j, "memory_bytes", r.counts.memory_bytes);
+    json_u64(&j, "events", r.counts.events);
+    json_array(&j, "ranks");
+    for (uint32_t i = 0; i < r.ranks; i++) {
+        int status;
+        uint64_t finish = spin_world_finish_ps(world, i, &status);
+        json_object(&j, NULL);
+        json_u64(&j, "rank", i);
+        json_u64(&j, "finish_ps", finish);
+        json_i64(&j, "status", status);
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    json_end_object(&j);
+}
+
+static int parse_times(const struct cli_command *command, const struct options *o,
+                       struct spin_world_options *w) {
+    if (o->until && (!units_time_ps(o->until, &w->until_ps) || !w->until_ps))
+        return cli_error(command, CLI_USAGE, "--until: '%s' is not a time (such as 10us)",
+                         o->until);
+    w->noise.seed = o->seed;
+    return o->noise ? cli_noise(command, o->noise, &w->noise) : 0;
+}
+
+static int finish(const struct cli_command *command, const struct options *o, const char *program,
+                  const struct spin_world *world) {
+    struct spin_world_result r = spin_world_result(world);
+    if (o->json)
+        print_json(world, o->preset ? o->preset : "sc17-int");
+    else if (!o->quiet)
+        print_text(world);
+    fflush(stdout);
+    if (!r.failed)
+        return 0;
+    return cli_error(command, CLI_FAILED,
+                     "%s: %u of %u ranks failed, the first is rank %u: its "
+                     "main returned %d",
+                     program, r.failed, r.ranks, r.first_failed, r.first_status);
+}
+
+static int simulate(const struct cli_command *command, const struct options *o,
+                    const struct cli_list *words) {
+    struct spin_world_options options = {
+        .ranks = (uint32_t)o->ranks,
+        .preset = o->preset,
+        .set = o->set.items,
+        .set_count = o->set.count,
+        .topology = o->topology,
+        .trace = o->trace,
+        .picture = o->picture,
+        .catch_crashes = true,
+    };
+    struct spin_error err;
+    struct spin_world *world;
+    const char *program = words->items[0];
+    int status = parse_times(command, o, &options);
+    if (status)
+        return status;
+    if (spin_world_new(&world, &options, &err))
+        return cli_report(command, &err);
+    if (o->ranks > SPIN_PRIVATE_RANKS)
+        fprintf(stderr,
+                "openspin sim run: %" PRIu64 " ranks share the globals of %s; up to %d each "
+                "have their own\n",
+                o->ranks, program, SPIN_PRIVATE_RANKS);
+    if (o->parameters && !o->json)
+        print_parameters(world);
+    int code = spin_world_run_program(world, program, words->count - 1, words->items + 1, &err);
+    fflush(stdout);
+    if (code == SPIN_EDEADLOCK || code == SPIN_ELIMIT)
+        status = cli_error(command, CLI_FAILED, "%s: %s", program, err.text);
+    else if (code)
+        status = cli_report(command, &err);
+    else
+        status = finish(command, o, program, world);
+    spin_world_free(world);
+    return status;
+}
+
+static int run(const struct cli_command *command, int argc, char **argv) {
+    struct options o = {.ranks = 1, .seed = 1};
+    struct cli_list words;
+    int status = cli_parse(command, argc, argv, &o, &words);
+    if (!status && words.count == 0)
+        status = cli_error(command, CLI_USAGE, "which program? usage: openspin %s %s",
+                           command->name, command->args);
+    if (!status)
+        status = simulate(command, &o, &words);
+    cli_free(command, &o, &words);
+    return status;
+}
+
+static const struct cli_command sim_run = {
+    .name = "sim run",
+    .args = "[options] PROGRAM.so [ARGUMENT...]",
+    .summary = "run a Portals program on simulated cards",
+    .about = "Runs main(argc, argv) of a shared object (cc -shared -fPIC) on every rank of a\n"
+             "simulated world, in virtual time. Arguments that begin with '-' come after '--'.\n"
+             "Exit status 1 when a rank returns something other than 0, crashes or waits for\n"
+             "what will not come.",
+    .options = table,
+    .run = run,
+};
+
+static const struct cli_command *const commands[] = {&sim_run, NULL};
+
+const struct cli_command cli_sim = {
+    .name = "sim",
+    .args = "COMMAND ...",
+    .summary = "run programs on simulated cards and a simulated network",
+    .commands = commands,
+};

@@ -1,0 +1,144 @@
+#include "p4.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+const char *p4_variant_name(enum p4_variant variant) {
+    static const char *const names[] = {"RDMA", "Portals 4", "sPIN store", "sPIN stream"};
+    return names[variant];
+}
+
+static void image_path(char path[PATH_MAX], const struct p4_setup *setup, const char *image) {
+    snprintf(path, PATH_MAX, "%s/%s.spin", setup->images, image);
+}
+
+/* An image that is not there is said once and clearly, not by a rank in the middle of its work. */
+static int check_images(const struct p4_setup *setup, const char *const *images,
+                        struct spin_error *err) {
+    struct spin_limits limits;
+    spin_limits_default(&limits);
+    limits.with_float = true;
+    int code = SPIN_OK;
+    for (; *images && !code; images++) {
+        char path[PATH_MAX];
+        struct spin_image *image;
+        image_path(path, setup, *images);
+        code = spin_image_load(&image, path, &limits, err);
+        spin_image_free(image);
+    }
+    return code;
+}
+
+int p4_run(const struct p4_setup *setup, uint32_t ranks, const char *const *images,
+           int (*rank)(void *shared), void *shared, struct p4_outcome *outcome,
+           struct spin_error *err) {
+    struct spin_world_options options = setup->world;
+    struct spin_world *world;
+    *outcome = (struct p4_outcome){0};
+    options.ranks = ranks;
+    int code = check_images(setup, images, err);
+    if (!code)
+        code = spin_world_new(&world, &options, err);
+    if (code)
+        return code;
+    code = spin_world_run(world, rank, shared, err);
+    outcome->world = spin_world_result(world);
+    outcome->world.first_fault = "";
+    const struct spin_world_result *r = &outcome->world;
+    if (!code && r->failed)
+        code = spin_fail(err, SPIN_EFORMAT, "%s: rank %u failed at check %d",
+                         p4_variant_name(setup->variant), r->first_failed, r->first_status);
+    else if (!code && r->counts.faults)
+        code = spin_fail(err, SPIN_EFORMAT, "%s: a handler failed: %s",
+                         p4_variant_name(setup->variant), spin_world_result(world).first_fault);
+    spin_world_free(world);
+    return code;
+}
+
+static bool open_interface(struct p4_rank *r, const char *image) {
+    char path[PATH_MAX];
+    ptl_md_t md = {.length = r->buffer_bytes, .ct_handle = PTL_CT_NONE, .eq_handle = PTL_EQ_NONE};
+    md.start = r->buffer;
+    if (PtlInit() != PTL_OK ||
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL,
+                  &r->ni) != PTL_OK ||
+        spin_map_ranks(r->ni) != 0 || PtlEQAlloc(r->ni, 64, &r->eq) != PTL_OK ||
+        PtlCTAlloc(r->ni, &r->ct) != PTL_OK ||
+        PtlPTAlloc(r->ni, 0, r->eq, PTL_PT_ANY, &r->pt) != PTL_OK ||
+        PtlMDBind(r->ni, &md, &r->md) != PTL_OK)
+        return false;
+    if (!image)
+        return true;
+    image_path(path, r->setup, image);
+    return PtlImageLoad(r->ni, path, &r->image) == PTL_OK;
+}
+
+bool p4_open(struct p4_rank *r, const struct p4_setup *setup, uint64_t bytes, const char *image) {
+    *r = (struct p4_rank){.setup = setup, .buffer_bytes = bytes};
+    r->buffer = calloc(1, bytes);
+    if (r->buffer && open_interface(r, image))
+        return true;
+    free(r->buffer);
+    return false;
+}
+
+void p4_close(struct p4_rank *r) {
+    PtlNIFini(r->ni);
+    PtlFini();
+    free(r->buffer);
+}
+
+static bool find(struct p4_rank *r, const char *name, ptl_handler_t *handler) {
+    *handler = NULL;
+    return !name || PtlImageFind(r->image, name, handler) == PTL_OK;
+}
+
+bool p4_append(struct p4_rank *r, const struct p4_entry *e) {
+    ptl_handle_me_t handle;
+    ptl_me_t me = {
+        .start = r->buffer + e->start,
+        .length = e->length,
+        .ct_handle = r->ct,
+        .uid = PTL_UID_ANY,
+        .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_CT_COMM |
+                   (e->counts_bytes ? PTL_ME_EVENT_CT_BYTES : 0u) |
+                   /* only RDMA looks at full events */
+                   (r->setup->variant == P4_RDMA ? 0u : PTL_ME_EVENT_SUCCESS_DISABLE),
+        .match_id = {.rank = PTL_RANK_ANY},
+        .match_bits = e->bits,
+    };
+    if (e->header || e->payload || e->completion) {
+        me.options |= PTL_ME_HANDLERS;
+        me.hpu_initial_state = (void *)(uintptr_t)e->state;
+        me.hpu_initial_state_length = e->state_bytes;
+        if (!find(r, e->header, &me.header_handler) || !find(r, e->payload, &me.payload_handler) ||
+            !find(r, e->completion, &me.completion_handler) ||
+            PtlHPUAllocMem(e->state_bytes, r->ni, &me.hpu_memory) != PTL_OK)
+            return false;
+    }
+    return PtlMEAppend(r->ni, r->pt, &me, PTL_PRIORITY_LIST, NULL, &handle) == PTL_OK;
+}
+
+bool p4_put(struct p4_rank *r, uint64_t offset, uint64_t length, uint32_t target,
+            ptl_match_bits_t bits) {
+    return PtlPut(r->md, offset, length, PTL_NO_ACK_REQ, (ptl_process_t){.rank = target}, r->pt,
+                  bits, 0, NULL, 0) == PTL_OK;
+}
+
+bool p4_wait(struct p4_rank *r, uint64_t n) {
+    ptl_ct_event_t event;
+    return PtlCTWait(r->ct, n, &event) == PTL_OK && event.failure == 0 && event.success >= n;
+}
+
+bool p4_receive(struct p4_rank *r) {
+    ptl_event_t event;
+    if (PtlEQWait(r->eq, &event) != PTL_OK || event.type != PTL_EVENT_PUT ||
+        event.ni_fail_type != PTL_NI_OK)
+        return false;
+    spin_work(0, 64); /* the header is read from memory and compared */
+    return true;
+}

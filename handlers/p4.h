@@ -1,0 +1,87 @@
+/* The use cases of the SC'17 paper on a simulated world: host programs against portals4.h, each in
+ * the variants that the paper compares. A run makes a world, checks the data that came out, and
+ * says how long it took in virtual time. */
+#ifndef OPENSPIN_P4_H
+#define OPENSPIN_P4_H
+
+#include "openspin.h"
+#include "portals4.h"
+
+enum p4_variant {
+    P4_RDMA,      /* the card stores; the CPU sees the completion, matches and answers */
+    P4_TRIGGERED, /* Portals 4: operations set up in advance, started by a counter */
+    P4_STORE,     /* sPIN: one packet from the card, more than one from host memory */
+    P4_STREAM,    /* sPIN: every packet from the card */
+    P4_VARIANTS
+};
+const char *p4_variant_name(enum p4_variant variant); /* "RDMA", "Portals 4", "sPIN store", ... */
+
+struct p4_setup {
+    enum p4_variant variant;
+    uint32_t ranks; /* of a broadcast, a power of two; the others have theirs */
+    uint32_t bytes;
+    const char *images;              /* folder of the handler images */
+    struct spin_world_options world; /* preset, settings, pictures; ranks are set here */
+};
+
+struct p4_outcome {
+    uint64_t time_ps;
+    struct spin_world_result world;
+};
+
+/* Half of the time there and back. */
+int p4_pingpong(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err);
+/* From the call that sends an array of complex numbers until the target's program knows that it was
+ * multiplied into its own. Variants: RDMA and sPIN stream. */
+int p4_accumulate(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err);
+/* From the root's first call until the last rank knows that it has the data. */
+int p4_broadcast(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err);
+/* A message that the handler scatters into blocks with gaps. */
+int p4_strided(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err);
+/* One write to a RAID-5 of a client, a data server and a parity server. */
+int p4_raid(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err);
+
+/* ---- For the use cases themselves -------------------------------------------------------------
+ */
+
+/* What a rank of any of them has: one matching, logical interface. */
+struct p4_rank {
+    const struct p4_setup *setup;
+    ptl_handle_ni_t ni;
+    ptl_handle_eq_t eq;
+    ptl_handle_ct_t ct;
+    ptl_pt_index_t pt;
+    ptl_handle_md_t md; /* of `buffer` */
+    uint8_t *buffer;
+    uint64_t buffer_bytes;
+    ptl_image_h image;
+};
+
+/* Runs the ranks of a use case, whose images (ended by NULL) are looked at first; `shared` is what
+ * they and the caller know together. Each returns 0 or a number that the error will show. */
+int p4_run(const struct p4_setup *setup, uint32_t ranks, const char *const *images,
+           int (*rank)(void *shared), void *shared, struct p4_outcome *outcome,
+           struct spin_error *err);
+
+/* True when all went well; otherwise the rank returns. `image` may be NULL. */
+bool p4_open(struct p4_rank *r, const struct p4_setup *setup, uint64_t bytes, const char *image);
+void p4_close(struct p4_rank *r);
+/* A matching entry on [start, start + length) of the buffer that counts, with or without handlers
+ * of the image (names, NULL for none) and their state. */
+struct p4_entry {
+    uint64_t start, length;
+    ptl_match_bits_t bits;
+    bool counts_bytes;
+    const char *header, *payload, *completion;
+    const void *state;
+    uint32_t state_bytes;
+};
+bool p4_append(struct p4_rank *r, const struct p4_entry *entry);
+bool p4_put(struct p4_rank *r, uint64_t offset, uint64_t length, uint32_t target,
+            ptl_match_bits_t bits);
+/* Until the counter has come to n. */
+bool p4_wait(struct p4_rank *r, uint64_t n);
+/* Until the next message is in the event queue; then matched by the CPU. */
+bool p4_receive(struct p4_rank *r);
+
+#endif

@@ -1,0 +1,121 @@
+/* A broadcast from rank 0 on a binomial tree. */
+#include "p4_broadcast/p4_broadcast.h"
+
+#include <string.h>
+
+#include "p4.h"
+
+#define PACKET 4096u
+
+struct shared {
+    const struct p4_setup *setup;
+    const uint8_t *data; /* the root's, until all have compared */
+    uint64_t start_ps, end_ps;
+};
+
+static uint8_t pattern(uint32_t i) {
+    return (uint8_t)(i * 31 + i / 253 + 5);
+}
+
+/* Calls `each` with every child, the one with most to do first. */
+static bool for_children(struct p4_rank *r, bool (*each)(struct p4_rank *r, uint32_t child)) {
+    for (uint32_t half = spin_ranks() / 2; half >= 1; half /= 2)
+        if (spin_rank() % (half * 2) == 0 && !each(r, spin_rank() + half))
+            return false;
+    return true;
+}
+
+static bool send_now(struct p4_rank *r, uint32_t child) {
+    return p4_put(r, 0, r->setup->bytes, child, P4_WHOLE);
+}
+
+static bool send_when_here(struct p4_rank *r, uint32_t child) {
+    return PtlTriggeredPut(r->md, 0, r->setup->bytes, PTL_NO_ACK_REQ,
+                           (ptl_process_t){.rank = child}, r->pt, P4_WHOLE, 0, NULL, 0, r->ct,
+                           r->setup->bytes) == PTL_OK;
+}
+
+static bool append_with_handlers(struct p4_rank *r, uint64_t offset, uint64_t length,
+                                 ptl_match_bits_t bits) {
+    struct p4_broadcast state = {
+        .my_rank = spin_rank(),
+        .ranks = spin_ranks(),
+        .most_streamed = r->setup->variant == P4_STREAM ? UINT32_MAX : PACKET,
+        .packet_bytes = PACKET,
+        .offset = (uint32_t)offset,
+    };
+    return p4_append(r, &(struct p4_entry){.start = offset,
+                                           .length = length,
+                                           .bits = bits,
+                                           .counts_bytes = true,
+                                           .header = "bcast_header_handler",
+                                           .payload = "bcast_payload_handler",
+                                           .completion = "bcast_completion_handler",
+                                           .state = &state,
+                                           .state_bytes = sizeof state});
+}
+
+/* Who is sent to by the root, or by a host, gets a whole message; others get packets. */
+static bool prepare(struct p4_rank *r) {
+    uint32_t n = r->setup->bytes;
+    bool from_root = (spin_rank() & (spin_rank() - 1)) == 0;
+    if (r->setup->variant < P4_STORE)
+        return p4_append(r,
+                         &(struct p4_entry){.length = n, .bits = P4_WHOLE, .counts_bytes = true}) &&
+               (r->setup->variant == P4_RDMA || for_children(r, send_when_here));
+    if (from_root || (r->setup->variant == P4_STORE && n > PACKET))
+        return append_with_handlers(r, 0, n, P4_WHOLE);
+    for (uint32_t at = 0; at < n; at += PACKET)
+        if (!append_with_handlers(r, at, n - at < PACKET ? n - at : PACKET, P4_PACKET(at / PACKET)))
+            return false;
+    return true;
+}
+
+static int root(struct p4_rank *r, struct shared *s) {
+    for (uint32_t i = 0; i < s->setup->bytes; i++)
+        r->buffer[i] = pattern(i);
+    s->data = r->buffer;
+    spin_barrier();
+    s->start_ps = spin_now_ps();
+    if (!for_children(r, send_now))
+        return 3;
+    spin_barrier();
+    return 0;
+}
+
+static int other(struct p4_rank *r, struct shared *s) {
+    uint32_t n = s->setup->bytes;
+    if (!prepare(r))
+        return 2;
+    spin_barrier();
+    if (s->setup->variant == P4_RDMA) {
+        if (!p4_receive(r) || !for_children(r, send_now))
+            return 3;
+    } else if (!p4_wait(r, n)) {
+        return 4;
+    }
+    if (spin_now_ps() > s->end_ps)
+        s->end_ps = spin_now_ps();
+    int status = memcmp(r->buffer, s->data, n) == 0 ? 0 : 5;
+    spin_barrier();
+    return status;
+}
+
+static int rank(void *argument) {
+    struct shared *s = argument;
+    struct p4_rank r;
+    bool handlers = s->setup->variant >= P4_STORE && spin_rank() != 0;
+    if (!p4_open(&r, s->setup, s->setup->bytes, handlers ? "p4_broadcast" : NULL))
+        return 1;
+    int status = spin_rank() == 0 ? root(&r, s) : other(&r, s);
+    p4_close(&r);
+    return status;
+}
+
+int p4_broadcast(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err) {
+    static const char *const images[] = {"p4_broadcast", NULL};
+    struct shared s = {.setup = setup};
+    int code = p4_run(setup, setup->ranks, images, rank, &s, outcome, err);
+    outcome->time_ps = s.end_ps - s.start_ps;
+    return code;
+}

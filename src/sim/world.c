@@ -1,0 +1,266 @@
+/* A simulated world: set-up, the run, and what is said of it. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/pages.h"
+#include "sim/packet_model.h"
+#include "sim/world_private.h"
+
+/* ---- pools ------------------------------------------------------------------------------------
+ */
+
+void world_fail(struct spin_world *w, enum spin_code code, const char *format, ...) {
+    if (w->failure)
+        return;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(w->why.text, sizeof w->why.text, format, list);
+    va_end(list);
+    w->why.code = w->failure = code;
+    sim_stop(w->engine);
+}
+
+uint32_t world_take(struct spin_world *w, struct world_pool *pool) {
+    uint32_t index = pool->free;
+    if (index--) {
+        memcpy(&pool->free, world_at(pool, index), sizeof pool->free);
+        return index;
+    }
+    if (pool->used == pool->room) {
+        uint32_t room = pool->room ? 2 * pool->room : 64;
+        uint8_t *larger = realloc(pool->entries, (size_t)room * pool->bytes);
+        if (!larger) {
+            world_fail(w, SPIN_ENOMEM, "out of memory for what is in flight");
+            return WORLD_NONE;
+        }
+        pool->entries = larger;
+        pool->room = room;
+    }
+    return pool->used++;
+}
+
+void world_give(struct world_pool *pool, uint32_t index) {
+    memcpy(world_at(pool, index), &pool->free, sizeof pool->free);
+    pool->free = index + 1;
+}
+
+/* ---- set-up -----------------------------------------------------------------------------------
+ */
+
+static int set_params(struct spin_world *w, const struct spin_world_options *o,
+                      struct spin_error *err) {
+    const char *preset = o->preset ? o->preset : "sc17-int";
+    int code = world_params_preset(&w->params, preset, err);
+    for (int i = 0; i < o->set_count && !code; i++)
+        code = world_params_set(&w->params, o->set[i], err);
+    if (code)
+        return code;
+    snprintf(w->preset, sizeof w->preset, "%s", preset);
+    if (o->topology)
+        w->params.network.topology = o->topology;
+    if (w->params.network.fail_links)
+        return spin_fail(err, SPIN_EARG,
+                         "fail_links: links of a world do not break; loss=0.01 loses packets");
+    if (w->params.network.mtu_bytes % 64 || w->params.network.mtu_bytes > MAP_L1_PACKETS_SIZE / 2)
+        return spin_fail(err, SPIN_EARG,
+                         "mtu: %llu bytes; a card takes a multiple of 64, at most %u",
+                         (unsigned long long)w->params.network.mtu_bytes, MAP_L1_PACKETS_SIZE / 2);
+    return SPIN_OK;
+}
+
+static int make_network(struct spin_world *w, struct spin_error *err) {
+    const struct spin_packet *p = &w->params.network;
+    int code = topology_create(&w->topology, p->topology, w->ranks, err);
+    if (code)
+        return code;
+    if (w->topology->hosts < w->ranks)
+        return spin_fail(err, SPIN_EARG, "%s has %u hosts, fewer than %u ranks", p->topology,
+                         w->topology->hosts, w->ranks);
+    const struct net_config config = packet_net_config(p);
+    const struct net_callbacks callbacks = {
+        .context = w, .packet = world_on_packet, .copied = world_on_copy};
+    return network_create(&w->net, w->engine, w->topology, &config, &callbacks, err);
+}
+
+static int make_hosts(struct spin_world *w, const struct spin_noise *noise,
+                      struct spin_error *err) {
+    const struct world_params *p = &w->params;
+    const struct host_config config = {
+        .cpus = 1, /* a rank is one thread */
+        .cycle_ps = p->cpu_cycle,
+        .overhead_ps = p->o,
+        .memory_latency_ps = p->memory_latency,
+        .memory_fs_per_byte = p->network.memory_fs,
+        .dma_latency_ps = p->network.dma_latency_ps,
+        .dma_fs_per_byte = p->network.dma_fs,
+    };
+    int code = noise_new(noise, &w->noise, err);
+    return code ? code : hosts_new(&w->hosts, w->ranks, &config, w->noise, err);
+}
+
+static int place(struct spin_world *w, struct spin_error *err) {
+    uint32_t hosts = w->topology->hosts;
+    uint32_t *host_of = packet_place(&w->params.network, hosts, w->ranks);
+    w->rank_of = malloc(sizeof *w->rank_of * hosts);
+    if (!host_of || !w->rank_of) {
+        free(host_of);
+        return spin_fail(err, SPIN_ENOMEM, "out of memory for %u hosts", hosts);
+    }
+    for (uint32_t i = 0; i < w->ranks; i++) {
+        w->rank[i].host = host_of[i];
+        w->rank_of[host_of[i]] = i;
+    }
+    free(host_of);
+    return SPIN_OK;
+}
+
+static void register_kinds(struct spin_world *w) {
+    struct sim_engine *e = w->engine;
+    w->kind_rank = sim_engine_kind(e, world_on_rank, w);
+    w->kind_depart = sim_engine_kind(e, world_on_depart, w);
+    w->kind_left = sim_engine_kind(e, world_on_left, w);
+    w->kind_matched = sim_engine_kind(e, world_on_matched, w);
+    w->kind_dma = sim_engine_kind(e, world_on_dma, w);
+    w->kind_hpu = sim_engine_kind(e, world_on_hpu, w);
+    w->kind_end = sim_engine_kind(e, world_on_end, w);
+    w->kind_tick = sim_engine_kind(e, world_on_tick, w);
+}
+
+static int make(struct spin_world *w, const struct spin_world_options *o, struct spin_error *err) {
+    w->ranks = o->ranks;
+    w->current = w->issuing = w->moving = WORLD_NONE;
+    w->catch_crashes = o->catch_crashes;
+    w->until_ps = o->until_ps ? o->until_ps : SIM_FOREVER;
+    w->timing = hpu_timing_find("sc17");
+    w->flights.bytes = sizeof(struct world_flight);
+    w->dmas.bytes = sizeof(struct world_dma);
+    w->tasks.bytes = sizeof(struct world_task);
+    int code = set_params(w, o, err);
+    if (code)
+        return code;
+    w->trace_path = o->trace ? strdup(o->trace) : NULL;
+    w->picture_path = o->picture ? strdup(o->picture) : NULL;
+    w->rank = pages_new(sizeof *w->rank * w->ranks);
+    if (!w->rank || (o->trace && !w->trace_path) || (o->picture && !w->picture_path))
+        return spin_fail(err, SPIN_ENOMEM, "out of memory for %u ranks", w->ranks);
+    w->engine = sim_engine_new(err);
+    if (!w->engine)
+        return SPIN_ENOMEM;
+    register_kinds(w);
+    code = make_network(w, err);
+    if (!code)
+        code = make_hosts(w, &o->noise, err);
+    if (!code)
+        code = place(w, err);
+    if (!code)
+        code = nic_pool_new(&w->packets, (uint32_t)w->params.network.mtu_bytes, err);
+    return code ? code : world_ranks_new(w, err);
+}
+
+int spin_world_new(struct spin_world **out, const struct spin_world_options *o,
+                   struct spin_error *err) {
+    *out = NULL;
+    if (o->ranks < 1 || o->ranks > WORLD_MOST_RANKS)
+        return spin_fail(err, SPIN_EARG, "a world of %u ranks; the limits are 1 and %u", o->ranks,
+                         WORLD_MOST_RANKS);
+    struct spin_world *w = calloc(1, sizeof *w);
+    if (!w)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    int code = make(w, o, err);
+    if (code)
+        spin_world_free(w);
+    else
+        *out = w;
+    return code;
+}
+
+void spin_world_free(struct spin_world *w) {
+    if (!w)
+        return;
+    world_ranks_free(w);
+    world_hpus_free(w);
+    world_program_free(w->program);
+    network_destroy(w->net);
+    topology_destroy(w->topology);
+    hosts_free(w->hosts);
+    noise_free(w->noise);
+    world_flights_free(w);
+    nic_pool_free(w->packets);
+    sim_engine_free(w->engine);
+    pages_free(w->rank, sizeof *w->rank * w->ranks);
+    free(w->rank_of);
+    free(w->dmas.entries);
+    free(w->tasks.entries);
+    free(w->trace_path);
+    free(w->picture_path);
+    free(w->box);
+    free(w);
+}
+
+bool spin_world_parameter(const struct spin_world *w, int i, struct spin_parameter *row) {
+    return world_params_row(&w->params, w->preset, i, row);
+}
+
+/* ---- the run ----------------------------------------------------------------------------------
+ */
+
+int world_run(struct spin_world *w, struct spin_error *err) {
+    if (w->ran)
+        return spin_fail(err, SPIN_EARG, "a world runs once; make another one");
+    w->ran = true;
+    world_crashes(w, w->catch_crashes);
+    world_start_ranks(w);
+    int code = sim_run(w->engine, w->until_ps, UINT64_MAX, err);
+    world_crashes(w, false);
+    if (!code && w->failure) {
+        if (err)
+            *err = w->why;
+        code = w->failure;
+    }
+    if (!code)
+        code = network_check(w->net, err);
+    if (!code)
+        code = world_verdict(w, err);
+    int drawn = world_draw(w, code ? NULL : err); /* the picture of a deadlock is worth having */
+    return code ? code : drawn;
+}
+
+int spin_world_run(struct spin_world *w, int (*main)(void *argument), void *argument,
+                   struct spin_error *err) {
+    w->main = main;
+    w->argument = argument;
+    return world_run(w, err);
+}
+
+struct spin_world_result spin_world_result(const struct spin_world *w) {
+    struct spin_world_result r = {
+        .ranks = w->ranks, .counts = w->counts, .first_fault = w->first_fault};
+    struct net_counts n = network_counts(w->net);
+    struct host_counts h = hosts_counts(w->hosts);
+    r.counts.packets = n.injected;
+    r.counts.lost = n.injected + n.duplicated - n.in_flight - n.fate[NET_DELIVERED];
+    r.counts.dma_bytes = h.dma_bytes;
+    r.counts.memory_bytes = h.memory_bytes;
+    r.counts.events = sim_engine_counts(w->engine).handled;
+    for (uint32_t i = 0; i < w->ranks; i++) {
+        const struct world_rank *rank = &w->rank[i];
+        r.counts.retransmitted += nic_counts(rank->nic)->retransmitted;
+        r.makespan_ps = world_later(r.makespan_ps, rank->clock_ps);
+        if (rank->state == RANK_ENDED && rank->status != 0 && r.failed++ == 0) {
+            r.first_failed = i;
+            r.first_status = rank->status;
+        }
+    }
+    return r;
+}
+
+uint64_t spin_world_finish_ps(const struct spin_world *w, uint32_t rank, int *status) {
+    if (rank >= w->ranks)
+        return 0;
+    if (status)
+        *status = w->rank[rank].status;
+    return w->rank[rank].clock_ps;
+}

@@ -1,0 +1,455 @@
+/* HPUs: handlers as they are compiled, in slices of virtual time.
+ *
+ * A rank's card has a few HPUs and a queue of handlers that wait for one, first come, first served.
+ * What an HPU needs while it runs (registers, stack, the packet) is an executor, taken from a pool
+ * of the world, because of tens of thousands of cards few run a handler at any time.
+ *
+ * An HPU runs ahead of the engine, at most a quantum, and stops at each access to the HPU driver
+ * that others can see until the engine is there; then the access is repeated. So commands of all
+ * HPUs and cards have one order. What handlers of one message store in the memory that they share
+ * is seen early by less than a quantum, which only those that race can tell. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "sim/world_private.h"
+#include "spin/driver.h"
+
+#define HEAP_BYTES    (16u << 10)
+#define GUARD_BYTES   64u
+#define RETURNED_SEGV 9 /* of spin/handler.h */
+
+#define PACKET_ADDRESS (MAP_L1_BASE + MAP_L1_PACKETS + CALL_HEADROOM)
+#define HEAP_ADDRESS   (MAP_L1_BASE + MAP_L1_SCRATCH)
+#define STATE_ADDRESS  (HEAP_ADDRESS + HEAP_BYTES + GUARD_BYTES)
+#define STACK_ADDRESS  (MAP_L1_ALIAS + MAP_L1_RUNTIME)
+
+static uint64_t local_ps(const struct world_executor *e) {
+    return e->base_ps + e->hpu.cycles * e->world->params.hpu_cycle;
+}
+
+/* ---- code -------------------------------------------------------------------------------------
+ */
+
+/* The content is compared each time: an image may be unloaded and another be where it was. */
+static struct world_code *code_of(struct spin_world *w, const struct spin_image *im) {
+    for (uint32_t i = 0; i < w->codes; i++) {
+        struct world_code *c = &w->code[i];
+        if (c->bytes == im->code.bytes && c->constant_bytes == im->constants.bytes &&
+            memcmp(c->content, im->code.content, c->bytes) == 0 &&
+            (!im->constants.filled ||
+             memcmp(c->constants, im->constants.content, im->constants.filled) == 0))
+            return c;
+    }
+    if (w->codes == w->code_room) {
+        uint32_t room = w->code_room ? 2 * w->code_room : 8;
+        struct world_code *larger = realloc(w->code, sizeof *larger * room);
+        if (!larger)
+            return NULL;
+        w->code = larger;
+        w->code_room = room;
+    }
+    struct world_code c = {.bytes = im->code.bytes, .constant_bytes = im->constants.bytes};
+    uint8_t *content = malloc(im->code.bytes ? im->code.bytes : 1);
+    c.constants = calloc(1, im->constants.bytes ? im->constants.bytes : 1);
+    if (content && im->code.bytes)
+        memcpy(content, im->code.content, im->code.bytes);
+    c.content = content;
+    if (c.constants && im->constants.filled)
+        memcpy(c.constants, im->constants.content, im->constants.filled);
+    if (content && c.constants)
+        c.code = hpu_code_new(content, im->code.address, im->code.bytes, HPU_TIMED, w->timing,
+                              im->limits.with_float);
+    if (!c.code) {
+        free(content);
+        free(c.constants);
+        return NULL;
+    }
+    w->code[w->codes] = c;
+    return &w->code[w->codes++];
+}
+
+/* The image's writable data: one copy a card. */
+static uint8_t *data_of(struct world_rank *r, const struct spin_image *im) {
+    for (struct rank_data *d = r->data; d; d = d->next)
+        if (d->image == im)
+            return d->data;
+    struct rank_data *d = malloc(sizeof *d);
+    uint8_t *data = calloc(1, im->data.bytes);
+    if (!d || !data) {
+        free(d);
+        free(data);
+        return NULL;
+    }
+    if (im->data.filled)
+        memcpy(data, im->data.content, im->data.filled);
+    *d = (struct rank_data){im, data, r->data};
+    r->data = d;
+    return data;
+}
+
+/* ---- the HPU driver ---------------------------------------------------------------------------
+ */
+
+static enum hpu_access bad_command(struct world_executor *e) {
+    e->hpu.fault = HPU_FAULT_COMMAND;
+    return HPU_ACCESS_FAULT;
+}
+
+/* True when the engine is at the HPU's local time. */
+static bool in_step(struct world_executor *e) {
+    e->sync = local_ps(e) > e->world->now_ps;
+    return !e->sync;
+}
+
+static uint8_t *reach(void *context, uint32_t address, uint64_t bytes, bool write) {
+    return hpu_reach(&((struct world_executor *)context)->hpu, address, bytes, write);
+}
+
+static enum hpu_access answer(struct world_executor *e, enum nic_command_result how) {
+    switch (how) {
+    case NIC_COMMAND_DONE:
+        return HPU_ACCESS_OK;
+    case NIC_COMMAND_WAIT:
+        return HPU_ACCESS_WAIT;
+    case NIC_COMMAND_SEGV:
+        return HPU_ACCESS_FAULT;
+    case NIC_COMMAND_FAULT:
+        break;
+    }
+    return bad_command(e);
+}
+
+static enum hpu_access issue(struct world_executor *e, uint32_t number) {
+    struct spin_world *w = e->world;
+    if (!in_step(e))
+        return HPU_ACCESS_WAIT;
+    return answer(e, nic_command(w->rank[e->rank].nic, e->task, number, e->word, reach, e,
+                                 &e->result, w->now_ps));
+}
+
+static enum hpu_access test(struct world_executor *e, uint32_t handle, bool wait) {
+    if (!in_step(e))
+        return HPU_ACCESS_WAIT;
+    return answer(e,
+                  nic_command_test(e->world->rank[e->rank].nic, e->task, handle, wait, &e->result));
+}
+
+/* Scratch memory of the running handler. */
+static enum hpu_access allocate(struct world_executor *e, uint32_t bytes) {
+    uint32_t rounded = (bytes + 7) & ~7u, left = HEAP_BYTES - e->heap_used;
+    e->result = 0;
+    if (!e->heap) {
+        e->heap = calloc(1, HEAP_BYTES);
+        if (!e->heap)
+            return HPU_ACCESS_OK;
+    }
+    struct hpu_window *window = &e->hpu.window[e->heap_window];
+    window->host = e->heap;
+    hpu_size_window(window, HEAP_BYTES, true);
+    if (bytes <= left && rounded <= left) {
+        e->result = HEAP_ADDRESS + e->heap_used;
+        e->heap_used += rounded;
+    }
+    return HPU_ACCESS_OK;
+}
+
+static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t size, uint32_t value) {
+    struct world_executor *e = (struct world_executor *)hpu;
+    if (size != 4)
+        return HPU_ACCESS_FAULT;
+    if (offset >= SPIN_REG_WORD && offset < SPIN_REG_WORD + 4 * SPIN_WORDS) {
+        e->word[(offset - SPIN_REG_WORD) / 4] = value;
+        return HPU_ACCESS_OK;
+    }
+    switch (offset) {
+    case SPIN_REG_ISSUE:
+        return issue(e, value);
+    case SPIN_REG_WAIT:
+        return test(e, value, true);
+    case SPIN_REG_TEST:
+        return test(e, value, false);
+    case SPIN_REG_ALLOCATE:
+        return allocate(e, value);
+    }
+    return HPU_ACCESS_FAULT;
+}
+
+static enum hpu_access load(struct hpu *hpu, uint32_t offset, uint32_t size, uint32_t *value) {
+    const struct world_executor *e = (const struct world_executor *)hpu;
+    if (size != 4 || (offset != SPIN_REG_RESULT && offset != SPIN_REG_ALLOCATE))
+        return HPU_ACCESS_FAULT;
+    *value = e->result;
+    return HPU_ACCESS_OK;
+}
+
+static const struct hpu_device driver = {.load = load, .store = store};
+
+/* ---- executors --------------------------------------------------------------------------------
+ */
+
+static struct world_executor *executor_new(struct spin_world *w) {
+    if (w->executors == w->executor_room) {
+        uint32_t room = w->executor_room ? 2 * w->executor_room : 64;
+        struct world_executor **larger = realloc(w->executor, sizeof *larger * room);
+        if (!larger)
+            return NULL;
+        w->executor = larger;
+        w->executor_room = room;
+    }
+    struct world_executor *e = aligned_alloc(_Alignof(struct world_executor), sizeof *e);
+    if (!e)
+        return NULL;
+    memset(e, 0, sizeof *e);
+    e->packet = malloc(CALL_HEADROOM + w->params.network.mtu_bytes);
+    if (!e->packet) {
+        free(e);
+        return NULL;
+    }
+    e->world = w;
+    e->index = w->executors;
+    w->executor[w->executors++] = e;
+    return e;
+}
+
+static struct world_executor *executor_take(struct spin_world *w) {
+    if (!w->executor_free)
+        return executor_new(w);
+    struct world_executor *e = w->executor[w->executor_free - 1];
+    w->executor_free = e->next;
+    return e;
+}
+
+static void executor_give(struct world_executor *e) {
+    if (e->transfers)
+        return; /* the last of them gives it */
+    e->next = e->world->executor_free;
+    e->world->executor_free = e->index + 1;
+}
+
+void world_transferred(struct spin_world *w, uint32_t executor) {
+    struct world_executor *e = w->executor[executor];
+    e->transfers--;
+    if (e->ended)
+        executor_give(e);
+}
+
+void world_hpus_free(struct spin_world *w) {
+    for (uint32_t i = 0; i < w->executors; i++) {
+        free(w->executor[i]->heap);
+        free(w->executor[i]->packet);
+        free(w->executor[i]);
+    }
+    free(w->executor);
+    for (uint32_t i = 0; i < w->codes; i++) {
+        hpu_code_free(w->code[i].code);
+        free((void *)(uintptr_t)w->code[i].content);
+        free(w->code[i].constants);
+    }
+    free(w->code);
+}
+
+/* ---- a handler's life -------------------------------------------------------------------------
+ */
+
+/* Gives the handler its memory, always in the same order: guesses in the code then hold. */
+static bool give_memory(struct world_executor *e, const struct world_code *code) {
+    struct hpu *h = &e->hpu;
+    const struct portals_handlers *p = e->task->handlers;
+    const struct spin_image *im = p->image;
+    hpu_init(h, code->code, e->hpu_number);
+    h->device = &driver;
+    e->packet_window =
+        (uint32_t)hpu_add_window(h, PACKET_ADDRESS - CALL_HEADROOM, CALL_HEADROOM + e->task->bytes,
+                                 e->packet, true, HPU_REGION_L1);
+    hpu_add_window(h, STACK_ADDRESS, MAP_STACK_SIZE, e->stack, true, HPU_REGION_L1);
+    hpu_add_window(h, STATE_ADDRESS, p->state_bytes, p->state, true, HPU_REGION_L1);
+    e->heap_window = (uint32_t)hpu_add_window(h, HEAP_ADDRESS, 0, NULL, true, HPU_REGION_L1);
+    if (im->constants.bytes)
+        hpu_add_window(h, im->constants.address, im->constants.bytes, code->constants, false,
+                       HPU_REGION_L2_HANDLER);
+    if (!im->data.bytes)
+        return true;
+    uint8_t *data = data_of(&e->world->rank[e->rank], im);
+    if (data)
+        hpu_add_window(h, im->data.address, im->data.bytes, data, true, HPU_REGION_L2_HANDLER);
+    return data != NULL;
+}
+
+static uint32_t process_word(const struct nic_message *m, bool source) {
+    uint32_t rank = source ? m->source_rank : m->target_rank;
+    const struct nic_address *a = source ? &m->source : &m->target;
+    return m->interface & PTL_NI_LOGICAL ? rank : a->nid << 16 | (a->pid & 0xffff);
+}
+
+static void lay_header(struct world_executor *e) {
+    static const uint8_t types[] = {
+        [NIC_PUT] = 0, [NIC_GET] = 1, [NIC_ATOMIC] = 2, [NIC_FETCH_ATOMIC] = 2};
+    const struct nic_task *t = e->task;
+    const struct nic_message *m = t->message;
+    const struct call_header header = {
+        .type = types[m->kind],
+        .length = (uint32_t)m->length,
+        .target = process_word(m, false),
+        .source = process_word(m, true),
+        .match_bits = m->match_bits,
+        .hdr_data = m->hdr_data,
+        .offset = (uint32_t)t->me_offset,
+    };
+    call_put_header(e->packet + CALL_HEADROOM, &header);
+    e->hpu.x[10] = PACKET_ADDRESS - CALL_HEADER_BYTES;
+    e->hpu.x[11] = STATE_ADDRESS;
+}
+
+static void lay_arguments(struct world_executor *e) {
+    const struct nic_task *t = e->task;
+    if (t->bytes)
+        memcpy(e->packet + CALL_HEADROOM, t->data, t->bytes);
+    if (t->kind == NIC_HEADER_HANDLER) {
+        lay_header(e);
+    } else if (t->kind == NIC_PAYLOAD_HANDLER) {
+        call_put_payload(e->packet + CALL_HEADROOM + t->user_hdr_bytes,
+                         t->bytes - t->user_hdr_bytes, (uint32_t)t->offset);
+        e->hpu.x[10] = PACKET_ADDRESS + t->user_hdr_bytes - CALL_PAYLOAD_BYTES;
+        e->hpu.x[11] = STATE_ADDRESS;
+    } else {
+        e->hpu.x[10] = t->dropped_bytes;
+        e->hpu.x[11] = t->flow_control_triggered;
+        e->hpu.x[12] = STATE_ADDRESS;
+    }
+}
+
+static void begin(struct world_rank *r, const struct nic_task *task) {
+    struct spin_world *w = r->world;
+    struct world_executor *e = executor_take(w);
+    const struct world_code *code = code_of(w, task->handlers->image);
+    if (!e || !code) {
+        world_fail(w, SPIN_ENOMEM, "out of memory for a handler of rank %u", r->index);
+        return;
+    }
+    e->task = task;
+    e->rank = r->index;
+    e->hpu_number = (uint32_t)__builtin_ctzll(~r->hpus_busy);
+    e->sync = e->blocked = e->ended = false;
+    e->result = e->heap_used = 0;
+    r->hpus_busy |= 1ull << e->hpu_number;
+    e->next = r->running;
+    r->running = e->index;
+    if (!give_memory(e, code)) {
+        world_fail(w, SPIN_ENOMEM, "out of memory for the data of a handler of rank %u", r->index);
+        return;
+    }
+    e->hpu.cycles = e->hpu.instret = 0;
+    hpu_start(&e->hpu, task->entry, STACK_ADDRESS + MAP_STACK_SIZE, w->params.hpu_budget);
+    lay_arguments(e);
+    e->start_ps = e->base_ps = w->now_ps + w->params.hpu_start;
+    world_event(w, e->base_ps, w->kind_hpu, e->index, 0, 0);
+}
+
+void world_run_task(struct world_rank *r, const struct nic_task *task) {
+    struct spin_world *w = r->world;
+    if ((uint32_t)__builtin_popcountll(r->hpus_busy) < w->params.hpus) {
+        begin(r, task);
+        return;
+    }
+    uint32_t index = world_take(w, &w->tasks);
+    if (index == WORLD_NONE)
+        return;
+    struct world_task *queued = world_at(&w->tasks, index);
+    *queued = (struct world_task){.task = task, .next = WORLD_NONE};
+    if (r->queue_first == WORLD_NONE)
+        r->queue_first = index;
+    else
+        ((struct world_task *)world_at(&w->tasks, r->queue_last))->next = index;
+    r->queue_last = index;
+}
+
+static void next_task(struct world_rank *r) {
+    struct spin_world *w = r->world;
+    uint32_t index = r->queue_first;
+    if (index == WORLD_NONE)
+        return;
+    const struct world_task queued = *(struct world_task *)world_at(&w->tasks, index);
+    r->queue_first = queued.next;
+    world_give(&w->tasks, index);
+    begin(r, queued.task);
+}
+
+void world_resume_task(struct world_rank *r, const struct nic_task *task) {
+    struct spin_world *w = r->world;
+    for (uint32_t i = r->running; i != WORLD_NONE; i = w->executor[i]->next) {
+        struct world_executor *e = w->executor[i];
+        if (e->task != task || !e->blocked)
+            continue;
+        e->blocked = false;
+        uint64_t late = w->now_ps - local_ps(e); /* it has waited until now */
+        e->base_ps += late;
+        world_event(w, w->now_ps, w->kind_hpu, e->index, 0, 0);
+        return;
+    }
+}
+
+static void note_fault(struct world_executor *e) {
+    struct spin_world *w = e->world;
+    const struct hpu *h = &e->hpu;
+    const struct spin_function *f = spin_image_at(e->task->handlers->image, e->task->entry);
+    if (w->counts.faults++)
+        return;
+    snprintf(w->first_fault, sizeof w->first_fault,
+             "rank %u, HPU %u, %s: %s at pc 0x%x, address 0x%x, at %llu ns", e->rank, e->hpu_number,
+             f ? f->name : "a handler", hpu_fault_name(h->fault), h->pc, h->fault_address,
+             (unsigned long long)(local_ps(e) / 1000));
+}
+
+void world_on_hpu(void *context, const struct sim_event *event) {
+    struct spin_world *w = context;
+    struct world_executor *e = w->executor[event->with.u32[0]];
+    w->now_ps = event->at_ps;
+    e->sync = false;
+    enum hpu_stop stop = hpu_run(&e->hpu, e->hpu.cycles + w->params.hpu_quantum);
+    if (stop == HPU_FAULTED)
+        note_fault(e);
+    if (stop == HPU_DONE || stop == HPU_FAULTED)
+        world_event(w, local_ps(e), w->kind_end, e->index, stop == HPU_FAULTED, 0);
+    else if (stop == HPU_WAITING && !e->sync)
+        e->blocked = true; /* NIC_RESUME wakes it */
+    else
+        world_event(w, local_ps(e), w->kind_hpu, e->index, 0, 0);
+    w->issuing = e->index;
+    world_pump(&w->rank[e->rank]);
+    w->issuing = WORLD_NONE;
+}
+
+static void unlink_running(struct world_rank *r, const struct world_executor *e) {
+    struct spin_world *w = r->world;
+    uint32_t *link = &r->running;
+    while (*link != e->index)
+        link = &w->executor[*link]->next;
+    *link = e->next;
+}
+
+void world_on_end(void *context, const struct sim_event *event) {
+    struct spin_world *w = context;
+    struct world_executor *e = w->executor[event->with.u32[0]];
+    struct world_rank *r = &w->rank[e->rank];
+    bool faulted = event->with.u32[1];
+    w->now_ps = event->at_ps;
+    w->counts.handlers++;
+    w->counts.instructions += e->hpu.instret;
+    w->counts.handler_ps += w->now_ps - e->start_ps;
+    if (w->trace_path || w->picture_path) {
+        const struct spin_function *f = spin_image_at(e->task->handlers->image, e->task->entry);
+        world_note(w, r->index, ROW_HPU + e->hpu_number, f ? f->name : "handler", e->start_ps,
+                   w->now_ps, e->task->bytes, -1);
+    }
+    const struct nic_task *task = e->task;
+    int32_t ending = faulted ? RETURNED_SEGV : (int32_t)e->hpu.x[10];
+    r->hpus_busy &= ~(1ull << e->hpu_number);
+    unlink_running(r, e);
+    nic_handler_done(r->nic, task, ending, w->now_ps);
+    e->ended = true;
+    executor_give(e);
+    next_task(r);
+    world_pump(r);
+}

@@ -1,0 +1,129 @@
+/* Every constant of a simulated world beyond its network: name, unit, value in both presets,
+ * source; and how they are set. The network's are in packet_params.c, and --set takes either. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "sim/world_private.h"
+
+enum unit { TIME, BYTES, NUMBER };
+
+struct parameter {
+    const char *name, *what, *source;
+    enum unit unit;
+    size_t offset;
+    uint64_t value, min, max;
+};
+
+#define ROW(name, what, source, unit, value, min, max)                                             \
+    { #name, what, source, unit, offsetof(struct world_params, name), value, min, max }
+#define MOST_TIME (1ull << 50) /* 18 minutes */
+static const struct parameter parameters[] = {
+    ROW(o, "cpu time to hand an operation to the card", "SC'17 sec. 4.2", TIME, 65000, 0,
+        MOST_TIME),
+    ROW(g, "gap between packets into and out of a card", "SC'17 sec. 4.2", TIME, 6700, 0,
+        MOST_TIME),
+    ROW(match_header, "matching of a header packet", "SC'17 sec. 4.2", TIME, 30000, 0, MOST_TIME),
+    ROW(match_packet, "look-up of a following packet", "SC'17 sec. 4.2", TIME, 2000, 0, MOST_TIME),
+    ROW(dma_reads, "latencies of a DMA from the host: request and data", "SC'17 app. C.3.2", NUMBER,
+        2, 1, 2),
+    ROW(memory_latency, "of the host's memory", "SC'17 sec. 4.2", TIME, 51000, 0, MOST_TIME),
+    ROW(poll, "cpu time to see a completion that has come", "ours: one access to memory", TIME,
+        51000, 0, MOST_TIME),
+    ROW(call, "cpu time of a call that hands nothing to the card", "ours: none", TIME, 0, 0,
+        MOST_TIME),
+    ROW(cpu_cycle, "of a host's core", "SC'17 sec. 4.2: 2.5 GHz", TIME, 400, 1, MOST_TIME),
+    ROW(hpus, "handler processors of a card", "SC'17 sec. 4.2", NUMBER, 4, 1, 64),
+    ROW(hpu_cycle, "of an HPU", "SC'17 sec. 4.2: 2.5 GHz", TIME, 400, 1, MOST_TIME),
+    ROW(hpu_start, "from a free HPU and a ready packet to the handler", "SC'17 sec. 2: a cycle",
+        TIME, 400, 0, MOST_TIME),
+    ROW(hpu_budget, "cycles that a handler may run", "ours", NUMBER, 1000000, 1, 1ull << 40),
+    ROW(hpu_quantum, "cycles that an HPU may run ahead of the rest", "ours", NUMBER, 1000, 1,
+        1ull << 32),
+    ROW(hpu_memory, "of a card, for handlers' state", "ours", BYTES, 1 << 20, 64, 1 << 28),
+    ROW(contexts, "handlers queued or running on a card, then flow control", "ours", NUMBER, 1024,
+        1, 1 << 20),
+    ROW(handler_packets, "packets that handlers have sent and are on the card, then they wait",
+        "ours", NUMBER, 64, 1, 1 << 20),
+    ROW(turn_packets, "of a message, then the card sends to another peer",
+        "ours: one message after the other, as LogGP does", NUMBER, 1 << 20, 1, 1 << 20),
+    ROW(window, "packets on the way to one peer, where the network loses some", "ours", NUMBER, 64,
+        1, 4096),
+    ROW(stack, "of a rank's program", "ours", BYTES, 256 << 10, 16 << 10, 1ull << 30),
+};
+#undef ROW
+enum { PARAMETERS = sizeof parameters / sizeof parameters[0] };
+
+static uint64_t *member(struct world_params *p, int i) {
+    return (uint64_t *)(void *)((char *)p + parameters[i].offset);
+}
+
+int world_params_preset(struct world_params *to, const char *preset, struct spin_error *err) {
+    if (strcmp(preset, "sc17-int") != 0 && strcmp(preset, "sc17-dis") != 0)
+        return spin_fail(err, SPIN_EARG,
+                         "unknown preset '%.60s'; a world has sc17-int and sc17-dis", preset);
+    for (int i = 0; i < PARAMETERS; i++)
+        *member(to, i) = parameters[i].value;
+    return spin_packet_preset(preset, &to->network, err);
+}
+
+static int out_of_range(const struct parameter *p, const char *text, struct spin_error *err) {
+    static const char *const units[] = {" ps", " bytes", ""};
+    return spin_fail(err, SPIN_EARG, "%s: '%.60s' is outside the limits, %llu to %llu%s", p->name,
+                     text, (unsigned long long)p->min, (unsigned long long)p->max, units[p->unit]);
+}
+
+int world_params_set(struct world_params *to, const char *assignment, struct spin_error *err) {
+    const char *equals = strchr(assignment, '=');
+    size_t length = equals ? (size_t)(equals - assignment) : 0;
+    for (int i = 0; equals && i < PARAMETERS; i++) {
+        const struct parameter *p = &parameters[i];
+        if (strlen(p->name) != length || memcmp(p->name, assignment, length) != 0)
+            continue;
+        const char *text = equals + 1;
+        uint64_t parsed = 0;
+        if (p->unit == TIME && !units_time_ps(text, &parsed))
+            return spin_fail(err, SPIN_EARG, "%s: '%.60s' is not a time (such as 65ns)", p->name,
+                             text);
+        if (p->unit == BYTES && !units_size(text, &parsed))
+            return spin_fail(err, SPIN_EARG, "%s: '%.60s' is not a size (such as 64KiB)", p->name,
+                             text);
+        if (p->unit == NUMBER && !units_u64(text, &parsed))
+            return spin_fail(err, SPIN_EARG, "%s: '%.60s' is not a number", p->name, text);
+        if (parsed < p->min || parsed > p->max)
+            return out_of_range(p, text, err);
+        *member(to, i) = parsed;
+        return SPIN_OK;
+    }
+    return spin_packet_set(&to->network, assignment, err);
+}
+
+/* The network's rows follow ours; what is no part of a world's network is left out. */
+static bool network_row(const struct world_params *of, const char *preset, int i,
+                        struct spin_parameter *row) {
+    for (int k = 0; spin_packet_parameter(&of->network, preset, k, row); k++)
+        if (strcmp(row->name, "dma") != 0 && i-- == 0)
+            return true;
+    return false;
+}
+
+bool world_params_row(const struct world_params *of, const char *preset, int i,
+                      struct spin_parameter *row) {
+    if (i < 0)
+        return false;
+    if (i >= PARAMETERS)
+        return network_row(of, preset, i - PARAMETERS, row);
+    const struct parameter *p = &parameters[i];
+    uint64_t value = *member((struct world_params *)(uintptr_t)of, i);
+    *row = (struct spin_parameter){.name = p->name,
+                                   .what = p->what,
+                                   .source = value == p->value ? p->source : "set by the user"};
+    if (p->unit == TIME)
+        units_thousandths(row->value, sizeof row->value, value, "ns");
+    else
+        snprintf(row->value, sizeof row->value, "%llu%s", (unsigned long long)value,
+                 p->unit == BYTES ? " B" : "");
+    return true;
+}

@@ -1,0 +1,261 @@
+/* Inside a simulated world: ranks that run programs, each behind a card of its own, on one network
+ * and one clock.
+ *   world.c          set-up, the run, and what is said of it
+ *   world_rank.c     programs: fibres, their time, what they wait for, crashes
+ *   world_nic.c      driver of the card's logic: packets, matching, DMA, retransmission
+ *   world_hpu.c      HPUs: handlers in slices, their commands
+ *   world_trace.c    what was busy when: Perfetto and SVG
+ *   world_params.c   constants
+ *   world_program.c  programs from shared objects
+ *
+ * Design notes. The card's logic (nic/nic.h) knows no time: it hands out actions, and this driver
+ * says when each is done. Everything with a duration is a resource that is free again at some time
+ * (sim/host.h does it so too), so an action costs one or two events. A program's clock may be ahead
+ * of the engine's while it computes; whatever others can see of it (a Portals call) is done when
+ * the engine has come to that time, so there is one total order. HPUs run ahead likewise and stop
+ * at each access to the HPU driver. Events hold indices, and pools grow but never shrink. */
+#ifndef SPIN_SIM_WORLD_PRIVATE_H
+#define SPIN_SIM_WORLD_PRIVATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hpu/call.h"
+#include "hpu/hpu.h"
+#include "hpu/image.h"
+#include "hpu/image_store.h"
+#include "nic/nic.h"
+#include "openspin.h"
+#include "portals/process.h"
+#include "sim/engine.h"
+#include "sim/fibre.h"
+#include "sim/host.h"
+#include "sim/network.h"
+#include "sim/noise.h"
+
+#define WORLD_NONE       UINT32_MAX
+#define WORLD_MOST_RANKS 65536u
+
+/* ---- world_params.c ---------------------------------------------------------------------------
+ */
+
+struct world_params {
+    uint64_t o, g, match_header, match_packet, dma_reads, memory_latency, poll, call, cpu_cycle;
+    uint64_t hpus, hpu_cycle, hpu_start, hpu_budget, hpu_quantum, hpu_memory, contexts, window;
+    uint64_t handler_packets, turn_packets;
+    uint64_t stack;
+    struct spin_packet network; /* with DMA and memory rates, and retransmission */
+};
+int world_params_preset(struct world_params *to, const char *preset, struct spin_error *err);
+int world_params_set(struct world_params *to, const char *assignment, struct spin_error *err);
+bool world_params_row(const struct world_params *of, const char *preset, int i,
+                      struct spin_parameter *row);
+
+/* ---- pools ------------------------------------------------------------------------------------
+ */
+
+/* Entries of one size, by index; those that are free are chained through their first word. */
+struct world_pool {
+    uint8_t *entries;
+    uint32_t bytes, room, used, free; /* free: index + 1 */
+};
+
+struct world_flight {          /* a packet on its way to the wire, over it, or being matched */
+    uint32_t pool;             /* the pool's, while it is free */
+    uint32_t rank, token;      /* of its sender, until it has left */
+    uint32_t references;       /* copies that faults made */
+    struct nic_packet *packet; /* NULL: free */
+};
+
+struct world_dma {
+    struct nic_action action;
+    uint32_t rank;
+    uint32_t executor; /* whose memory it uses, or WORLD_NONE */
+};
+
+/* ---- ranks ------------------------------------------------------------------------------------
+ */
+
+enum rank_state { RANK_RUNNING, RANK_SLEEPING, RANK_WAITING, RANK_AT_BARRIER, RANK_ENDED };
+
+struct rank_data { /* the writable data of an image, as this rank's card has it */
+    const struct spin_image *image;
+    uint8_t *data;
+    struct rank_data *next;
+};
+
+struct world_rank {
+    struct spin_world *world;
+    struct nic *nic;
+    struct portals_process process;
+    uint32_t index, host;
+    enum rank_state state;
+    int status;            /* what its program returned */
+    uint64_t clock_ps;     /* its program's */
+    uint64_t visible_ps;   /* what the card raised last is in host memory from then on */
+    uint64_t wait_number;  /* of its waits: a wake-up for an older one is void */
+    uint64_t send_free_ps; /* its card's port */
+    uint64_t match_free_ps;
+    uint64_t tick_ps;                 /* the earliest tick that is in the queue */
+    uint64_t hpus_busy;               /* bits */
+    uint32_t queue_first, queue_last; /* tasks that wait for an HPU: pool entries */
+    uint32_t running;                 /* list of executors */
+    struct rank_data *data;
+};
+
+/* ---- HPUs -------------------------------------------------------------------------------------
+ */
+
+struct world_code { /* of an image; shared by all with the same content */
+    struct hpu_code *code;
+    uint8_t *constants;
+    const uint8_t *content; /* owned copy of the code's bytes */
+    uint32_t bytes, constant_bytes;
+};
+
+struct world_task { /* waits for an HPU */
+    const struct nic_task *task;
+    uint32_t next;
+};
+
+struct world_executor {
+    struct hpu hpu; /* first: the device finds its executor through it */
+    struct spin_world *world;
+    const struct nic_task *task;
+    uint32_t index, rank, hpu_number, next; /* in the rank's list; free: in the world's */
+    uint64_t base_ps;                       /* local time is base_ps + cycles */
+    uint64_t start_ps;
+    uint32_t word[12], result;
+    bool sync, blocked;
+    bool ended;         /* but its memory is in use by */
+    uint32_t transfers; /* of its own that are under way */
+    uint32_t packet_window, heap_window, heap_used;
+    uint32_t state_address, packet_address;
+    uint8_t *heap; /* made when a handler first asks for memory */
+    uint8_t *packet;
+    uint8_t stack[MAP_STACK_SIZE];
+};
+
+/* ---- the world --------------------------------------------------------------------------------
+ */
+
+struct world_box {
+    uint64_t start_ps, length_ps, bytes;
+    int64_t peer;
+    uint32_t rank, row;
+    char name[32];
+};
+/* Rows of a rank in pictures; HPU i is ROW_HPU + i. */
+enum { ROW_CPU, ROW_NIC_OUT, ROW_NIC_IN, ROW_DMA, ROW_HPU };
+
+struct spin_world {
+    struct world_params params;
+    char preset[16];
+    uint32_t ranks;
+    struct sim_engine *engine;
+    struct topology *topology;
+    struct network *net;
+    struct hosts *hosts;
+    struct noise *noise;
+    struct nic_pool *packets;
+    struct image_store *images;
+    struct fibres *fibres;
+    struct world_rank *rank;
+    uint32_t *rank_of;  /* host -> rank */
+    ptl_process_t *map; /* of logical interfaces: rank -> process */
+    uint64_t now_ps;
+    uint32_t current; /* rank whose program runs, or WORLD_NONE */
+    uint32_t moving;  /* rank whose memory a card reads or writes, or WORLD_NONE */
+    uint32_t ended, at_barrier;
+    unsigned kind_rank, kind_depart, kind_left, kind_matched, kind_dma, kind_hpu, kind_end,
+        kind_tick;
+    struct world_pool flights, dmas, tasks;
+    /* HPUs */
+    const struct hpu_timing *timing;
+    struct world_executor **executor;
+    uint32_t executors, executor_room, executor_free;
+    uint32_t issuing; /* executor whose commands are being started, or WORLD_NONE */
+    struct world_code *code;
+    uint32_t codes, code_room;
+    struct spin_world_counts counts;
+    char first_fault[300];
+    /* What ended the run early. */
+    int failure;
+    struct spin_error why;
+    /* Programs */
+    int (*main)(void *argument);
+    void *argument;
+    struct world_program *program;
+    bool catch_crashes, ran;
+    uint64_t until_ps;
+    /* Pictures */
+    char *trace_path, *picture_path;
+    struct world_box *box;
+    uint64_t boxes, box_room;
+};
+
+/* Out of memory and the like: the run ends with it. */
+void world_fail(struct spin_world *w, enum spin_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* WORLD_NONE: no memory, and the run ends. */
+uint32_t world_take(struct spin_world *w, struct world_pool *pool);
+void world_give(struct world_pool *pool, uint32_t index);
+static inline void *world_at(const struct world_pool *pool, uint32_t index) {
+    return pool->entries + (size_t)index * pool->bytes;
+}
+static inline void world_event(struct spin_world *w, uint64_t at_ps, unsigned kind, uint32_t a,
+                               uint32_t b, uint64_t c) {
+    union sim_payload with;
+    with.u32[0] = a;
+    with.u32[1] = b;
+    with.u64[1] = c;
+    sim_schedule(w->engine, at_ps, kind, with);
+}
+static inline uint64_t world_later(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+/* world.c */
+int world_run(struct spin_world *w, struct spin_error *err);
+
+/* world_rank.c */
+int world_ranks_new(struct spin_world *w, struct spin_error *err);
+void world_ranks_free(struct spin_world *w);
+void world_start_ranks(struct spin_world *w);
+void world_on_rank(void *context, const struct sim_event *event);
+void world_raised(struct world_rank *r);
+void world_open_barrier(struct spin_world *w);
+/* After the engine has run dry. */
+int world_verdict(struct spin_world *w, struct spin_error *err);
+void world_crashes(struct spin_world *w, bool catch_them);
+
+/* world_nic.c */
+void world_pump(struct world_rank *r);
+void world_on_packet(void *context, const struct net_arrival *arrival);
+void world_on_copy(void *context, uint64_t cookie);
+void world_flights_free(struct spin_world *w); /* before the packets' pool */
+void world_on_depart(void *context, const struct sim_event *event);
+void world_on_left(void *context, const struct sim_event *event);
+void world_on_matched(void *context, const struct sim_event *event);
+void world_on_dma(void *context, const struct sim_event *event);
+void world_on_tick(void *context, const struct sim_event *event);
+
+/* world_hpu.c */
+void world_run_task(struct world_rank *r, const struct nic_task *task);
+void world_resume_task(struct world_rank *r, const struct nic_task *task);
+void world_on_hpu(void *context, const struct sim_event *event);
+void world_on_end(void *context, const struct sim_event *event);
+void world_transferred(struct spin_world *w, uint32_t executor);
+void world_hpus_free(struct spin_world *w);
+
+/* world_trace.c: nothing is noted unless a picture was asked for. */
+void world_note(struct spin_world *w, uint32_t rank, uint32_t row, const char *name,
+                uint64_t start_ps, uint64_t end_ps, uint64_t bytes, int64_t peer);
+int world_draw(struct spin_world *w, struct spin_error *err);
+
+/* world_program.c */
+struct world_program;
+int world_program_main(struct world_program *program, uint32_t rank);
+void world_program_free(struct world_program *program);
+
+#endif

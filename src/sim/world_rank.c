@@ -1,0 +1,447 @@
+/* Programs: each a fibre with its own clock. A call into Portals is done when the engine has come
+ * to the program's time; a call that waits leaves the fibre until the card has raised something and
+ * that is in host memory. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "sim/world_private.h"
+
+/* ---- time -------------------------------------------------------------------------------------
+ */
+
+/* Leaves the fibre until the engine is at the rank's clock. */
+static void catch_up(struct world_rank *r) {
+    struct spin_world *w = r->world;
+    world_pump(r); /* what the last call has started, before time passes */
+    if (r->clock_ps <= w->now_ps)
+        return;
+    r->state = RANK_SLEEPING;
+    world_event(w, r->clock_ps, w->kind_rank, r->index, 0, r->wait_number);
+    fibre_leave(w->fibres);
+}
+
+static void busy(struct world_rank *r, const char *what, uint64_t time_ps) {
+    if (!time_ps)
+        return;
+    uint64_t start = r->clock_ps;
+    r->clock_ps = host_compute(r->world->hosts, r->index, 0, start, time_ps);
+    world_note(r->world, r->index, ROW_CPU, what, start, r->clock_ps, 0, -1);
+}
+
+static uint64_t now(void *context) {
+    return ((struct world_rank *)context)->clock_ps;
+}
+
+static void wait(void *context, uint64_t deadline) {
+    struct world_rank *r = context;
+    struct spin_world *w = r->world;
+    r->state = RANK_WAITING;
+    r->wait_number++;
+    world_pump(r); /* may raise what it waits for */
+    if (deadline != UINT64_MAX)
+        world_event(w, world_later(deadline, w->now_ps), w->kind_rank, r->index, 0, r->wait_number);
+    fibre_leave(w->fibres);
+}
+
+enum cost { COSTS_CALL, COSTS_O, COSTS_POLL };
+
+/* Calls that hand something to the card cost o; those that look for completions, a look. */
+static enum cost cost_of(enum portals_call call) {
+    switch (call) {
+    case PORTALS_CALL_PtlPut:
+    case PORTALS_CALL_PtlGet:
+    case PORTALS_CALL_PtlAtomic:
+    case PORTALS_CALL_PtlFetchAtomic:
+    case PORTALS_CALL_PtlSwap:
+    case PORTALS_CALL_PtlTriggeredPut:
+    case PORTALS_CALL_PtlTriggeredGet:
+    case PORTALS_CALL_PtlTriggeredAtomic:
+    case PORTALS_CALL_PtlTriggeredFetchAtomic:
+    case PORTALS_CALL_PtlTriggeredSwap:
+    case PORTALS_CALL_PtlTriggeredCTInc:
+    case PORTALS_CALL_PtlTriggeredCTSet:
+    case PORTALS_CALL_PtlTriggeredMEAppend:
+    case PORTALS_CALL_PtlTriggeredMEUnlink:
+    case PORTALS_CALL_PtlMEAppend:
+    case PORTALS_CALL_PtlMEUnlink:
+    case PORTALS_CALL_PtlMESearch:
+    case PORTALS_CALL_PtlLEAppend:
+    case PORTALS_CALL_PtlLEUnlink:
+    case PORTALS_CALL_PtlLESearch:
+    case PORTALS_CALL_PtlCTSet:
+    case PORTALS_CALL_PtlCTInc:
+        return COSTS_O;
+    case PORTALS_CALL_PtlEQGet:
+    case PORTALS_CALL_PtlEQWait:
+    case PORTALS_CALL_PtlEQPoll:
+    case PORTALS_CALL_PtlCTGet:
+    case PORTALS_CALL_PtlCTWait:
+    case PORTALS_CALL_PtlCTPoll:
+        return COSTS_POLL;
+    default:
+        return COSTS_CALL;
+    }
+}
+
+static void charge(void *context, enum portals_call call, uint64_t bytes) {
+    struct world_rank *r = context;
+    struct spin_world *w = r->world;
+    const struct world_params *p = &w->params;
+    enum cost cost = cost_of(call);
+    catch_up(r);
+    /* What the card has raised is on its way to host memory: a look takes until it is there. */
+    if (cost == COSTS_POLL)
+        r->clock_ps = world_later(r->clock_ps, r->visible_ps);
+    busy(r, portals_call_name(call),
+         cost == COSTS_O      ? p->o
+         : cost == COSTS_POLL ? p->poll
+                              : p->call);
+    if (bytes)
+        r->clock_ps = host_copy(w->hosts, r->index, 0, r->clock_ps, bytes);
+    catch_up(r);
+    if (cost == COSTS_POLL && r->clock_ps < r->visible_ps) { /* raised during the look */
+        r->clock_ps = r->visible_ps;
+        catch_up(r);
+    }
+}
+
+void world_raised(struct world_rank *r) {
+    struct spin_world *w = r->world;
+    r->visible_ps = w->now_ps + w->params.network.dma_latency_ps;
+    if (r->state == RANK_WAITING)
+        world_event(w, r->visible_ps, w->kind_rank, r->index, 0, r->wait_number);
+}
+
+/* ---- what a program may ask -------------------------------------------------------------------
+ */
+
+static struct world_rank *current(void) {
+    struct portals_process *process = portals_current();
+    return process && process->host.now == now ? process->host.context : NULL;
+}
+
+uint32_t spin_rank(void) {
+    const struct world_rank *r = current();
+    return r ? r->index : 0;
+}
+
+uint32_t spin_ranks(void) {
+    const struct world_rank *r = current();
+    return r ? r->world->ranks : 0;
+}
+
+uint64_t spin_now_ps(void) {
+    const struct world_rank *r = current();
+    return r ? r->clock_ps : 0;
+}
+
+void spin_compute_ps(uint64_t time_ps) {
+    struct world_rank *r = current();
+    if (!r)
+        return;
+    world_pump(r);
+    busy(r, "compute", time_ps);
+}
+
+void spin_work(uint64_t cycles, uint64_t memory_bytes) {
+    struct world_rank *r = current();
+    if (!r)
+        return;
+    struct spin_world *w = r->world;
+    catch_up(r); /* others use that memory too */
+    uint64_t start = r->clock_ps;
+    r->clock_ps =
+        host_work(w->hosts, r->index, 0, start, cycles * w->params.cpu_cycle, memory_bytes);
+    world_note(w, r->index, ROW_CPU, "compute", start, r->clock_ps, memory_bytes, -1);
+}
+
+void spin_copy(void *to, const void *from, size_t bytes) {
+    memcpy(to, from, bytes);
+    spin_work(0, 2 * bytes); /* read and written */
+}
+
+void spin_barrier(void) {
+    struct world_rank *r = current();
+    if (!r)
+        return;
+    struct spin_world *w = r->world;
+    catch_up(r);
+    r->state = RANK_AT_BARRIER;
+    r->wait_number++;
+    w->at_barrier++;
+    world_open_barrier(w);
+    fibre_leave(w->fibres);
+}
+
+int spin_map_ranks(uint32_t ni_handle) {
+    struct world_rank *r = current();
+    if (!r)
+        return PTL_NO_INIT;
+    return portals_share_map(r->process.portals, ni_handle, r->world->ranks, r->world->map,
+                             r->index);
+}
+
+/* ---- running ----------------------------------------------------------------------------------
+ */
+
+/* Everybody who still runs is there: they go on at the time the last one came, which is now. */
+void world_open_barrier(struct spin_world *w) {
+    if (!w->at_barrier || w->at_barrier < w->ranks - w->ended)
+        return;
+    w->at_barrier = 0;
+    for (uint32_t i = 0; i < w->ranks; i++)
+        if (w->rank[i].state == RANK_AT_BARRIER) {
+            w->rank[i].state = RANK_SLEEPING;
+            world_event(w, w->now_ps, w->kind_rank, i, 0, w->rank[i].wait_number);
+        }
+}
+
+static void run_program(void *argument) {
+    struct world_rank *r = argument;
+    struct spin_world *w = r->world;
+    r->status = w->program ? world_program_main(w->program, r->index) : w->main(w->argument);
+    catch_up(r); /* it ends at its own time */
+}
+
+void world_on_rank(void *context, const struct sim_event *event) {
+    struct spin_world *w = context;
+    struct world_rank *r = &w->rank[event->with.u32[0]];
+    w->now_ps = event->at_ps;
+    if (r->state == RANK_ENDED || event->with.u64[1] != r->wait_number)
+        return; /* for a wait that is over */
+    if (r->state == RANK_WAITING)
+        r->wait_number++;
+    r->clock_ps = world_later(r->clock_ps, w->now_ps);
+    r->state = RANK_RUNNING;
+    struct portals_process *before = portals_enter(&r->process);
+    uint32_t outer = w->current;
+    w->current = r->index;
+    enum fibre_return how = fibre_enter(w->fibres, r->index);
+    w->current = outer;
+    portals_enter(before);
+    if (how == FIBRE_OVERFLOWED)
+        world_fail(w, SPIN_ELIMIT,
+                   "rank %u: its stack of %llu bytes is not enough; set a larger one, such as "
+                   "stack=1MiB",
+                   r->index, (unsigned long long)w->params.stack);
+    if (how != FIBRE_ENDED)
+        return;
+    r->state = RANK_ENDED;
+    r->wait_number++;
+    w->ended++;
+    world_open_barrier(w); /* nobody waits for one who has gone */
+}
+
+void world_start_ranks(struct spin_world *w) {
+    for (uint32_t i = 0; i < w->ranks; i++) {
+        fibre_start(w->fibres, i, run_program, &w->rank[i]);
+        w->rank[i].state = RANK_SLEEPING;
+        world_event(w, 0, w->kind_rank, i, 0, 0);
+    }
+}
+
+/* ---- set-up -----------------------------------------------------------------------------------
+ */
+
+static bool is_reliable(const struct spin_packet *p) {
+    return !p->loss && !p->corruption && !p->duplication && p->queue != SPIN_QUEUE_DROPTAIL;
+}
+
+static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
+    const struct world_params *p = &w->params;
+    struct world_rank *r = &w->rank[i];
+    struct spin_limits limits;
+    spin_limits_default(&limits);
+    limits.with_float = true; /* an A15 has it */
+    limits.hpus = (uint32_t)p->hpus;
+    limits.state_bytes = (uint32_t)p->hpu_memory;
+    struct portals_config portals;
+    portals_config_default(&portals, (uint32_t)p->network.mtu_bytes);
+    portals.hpu_memory_bytes = p->hpu_memory;
+    portals.hpu_limits.max_handler_mem = p->hpu_memory;
+    portals.image_limits = &limits;
+    portals.images = w->images;
+    const struct nic_config config = {
+        .address = {.nid = i},
+        .pool = w->packets,
+        .mtu_bytes = (uint32_t)p->network.mtu_bytes,
+        .reliable = is_reliable(&p->network),
+        .ordered = is_reliable(&p->network) && !p->network.reordering,
+        .retry_time = p->network.retry_ps,
+        .retries = (uint32_t)p->network.retries,
+        .window_packets = (uint32_t)p->window,
+        .turn_packets = (uint32_t)p->turn_packets,
+        .contexts = (uint32_t)p->contexts,
+        .handler_packets = (uint32_t)p->handler_packets,
+        .portals = &portals,
+    };
+    r->world = w;
+    r->index = i;
+    r->tick_ps = SIM_FOREVER;
+    r->queue_first = r->queue_last = r->running = WORLD_NONE;
+    int code = nic_new(&r->nic, &config, err);
+    if (code)
+        return code;
+    r->process = (struct portals_process){
+        .portals = nic_portals(r->nic),
+        .host = {.context = r,
+                 .now = now,
+                 .per_millisecond = 1000000000,
+                 .wait = wait,
+                 .charge = charge},
+    };
+    return SPIN_OK;
+}
+
+int world_ranks_new(struct spin_world *w, struct spin_error *err) {
+    w->map = calloc(w->ranks, sizeof *w->map);
+    w->images = image_store_new();
+    if (!w->map || !w->images)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory for %u ranks", w->ranks);
+    for (uint32_t i = 0; i < w->ranks; i++)
+        w->map[i].phys.nid = i;
+    int code = fibres_new(&w->fibres, w->ranks, w->params.stack, err);
+    for (uint32_t i = 0; i < w->ranks && !code; i++)
+        code = rank_new(w, i, err);
+    return code;
+}
+
+void world_ranks_free(struct spin_world *w) {
+    free(w->map);
+    fibres_free(w->fibres);
+    for (uint32_t i = 0; w->rank && i < w->ranks; i++) {
+        struct world_rank *r = &w->rank[i];
+        nic_free(r->nic);
+        while (r->data) {
+            struct rank_data *next = r->data->next;
+            free(r->data->data);
+            free(r->data);
+            r->data = next;
+        }
+    }
+    image_store_free(w->images);
+}
+
+/* ---- what went wrong --------------------------------------------------------------------------
+ */
+
+/* "rank 3 in PtlCTWait (counter 2 of 4) since 120.500 ns" */
+static size_t describe(const struct world_rank *r, const char *since, char *text, size_t room) {
+    const char *where = r->state == RANK_AT_BARRIER ? "spin_barrier"
+                        : r->process.call           ? portals_call_name(r->process.call)
+                                                    : "its program";
+    char what[64];
+    portals_waits_for(&r->process, what, sizeof what);
+    int length = snprintf(text, room, "rank %u in %s%s%s%s %s %llu.%03llu ns", r->index, where,
+                          *what ? " (" : "", what, *what ? ")" : "", since,
+                          (unsigned long long)(r->clock_ps / 1000),
+                          (unsigned long long)(r->clock_ps % 1000));
+    return (size_t)length < room ? (size_t)length : room - 1;
+}
+
+int world_verdict(struct spin_world *w, struct spin_error *err) {
+    enum { SHOWN = 4 };
+    char waiting[400] = "";
+    size_t used = 0;
+    uint32_t count = 0;
+    bool stopped = sim_engine_counts(w->engine).pending > 0; /* by until_ps */
+    for (uint32_t i = 0; i < w->ranks; i++) {
+        if (w->rank[i].state == RANK_ENDED || count++ >= SHOWN)
+            continue;
+        if (used && used + 2 < sizeof waiting)
+            used += (size_t)snprintf(waiting + used, sizeof waiting - used, ", ");
+        used +=
+            describe(&w->rank[i], stopped ? "at" : "since", waiting + used, sizeof waiting - used);
+    }
+    if (!count)
+        return SPIN_OK;
+    const char *rest = count > SHOWN ? ", ..." : "";
+    if (stopped)
+        return spin_fail(err, SPIN_ELIMIT, "stopped at %llu ns with %u of %u ranks not done: %s%s",
+                         (unsigned long long)(w->until_ps / 1000), count, w->ranks, waiting, rest);
+    return spin_fail(err, SPIN_EDEADLOCK,
+                     "deadlock: %u of %u ranks wait for what will not come: %s%s", count, w->ranks,
+                     waiting, rest);
+}
+
+/* A crash of a program is told by rank and call; there is no way on from there. One world at a time
+ * asks for it in a process: the handlers are the process's. */
+static struct spin_world *crashing;
+
+static void say(const char *text) {
+    ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+    (void)ignored;
+}
+
+static void say_where(const struct world_rank *r) {
+    char text[160];
+    size_t length = describe(r, "at", text, sizeof text - 1);
+    text[length] = 0;
+    say(text);
+}
+
+static void on_signal(int number, siginfo_t *info, void *context) {
+    (void)context;
+    struct spin_world *w = crashing;
+    if (w && w->moving != WORLD_NONE) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "openspin: rank %u: its card was told to read or write memory at %p, which the "
+                 "program does not have\n",
+                 w->moving, info->si_addr);
+        say(text);
+        _exit(1);
+    }
+    if (!w || w->current == WORLD_NONE) {
+        signal(number, SIG_DFL); /* ours, not a rank's: as ever */
+        raise(number);
+        return;
+    }
+    say("openspin: ");
+    say_where(&w->rank[w->current]);
+    if (fibre_in_guard(w->fibres, w->current, info->si_addr))
+        say(": stack overflow; set a larger one, such as stack=1MiB\n");
+    else
+        say(number == SIGSEGV  ? ": crashed: segmentation fault\n"
+            : number == SIGBUS ? ": crashed: bus error\n"
+            : number == SIGFPE ? ": crashed: arithmetic exception\n"
+            : number == SIGILL ? ": crashed: illegal instruction\n"
+                               : ": aborted\n");
+    _exit(1);
+}
+
+static void on_exit_of_rank(void) {
+    struct spin_world *w = crashing;
+    if (!w || w->current == WORLD_NONE)
+        return;
+    say("openspin: ");
+    say_where(&w->rank[w->current]);
+    say(": called exit(), which ends the whole world; return from main instead\n");
+    fflush(NULL);
+    _exit(1);
+}
+
+void world_crashes(struct spin_world *w, bool catch_them) {
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    static bool registered;
+    if (catch_them) {
+        static _Alignas(16) char stack[64 << 10];
+        const stack_t alternative = {.ss_sp = stack, .ss_size = sizeof stack};
+        struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+        sigaltstack(&alternative, NULL);
+        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+            sigaction(numbers[i], &action, NULL);
+        crashing = w;
+        if (!registered)
+            atexit(on_exit_of_rank);
+        registered = true;
+    } else if (crashing == w) {
+        for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+            signal(numbers[i], SIG_DFL);
+        crashing = NULL;
+    }
+}

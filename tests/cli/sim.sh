@@ -1,0 +1,101 @@
+# sim run as a user drives it: programs, what becomes of them, parameters, pictures.
+. "$SOURCE/tests/lib/tap.sh"
+compile() { cc -shared -fPIC -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" -o "$2"; }
+compile tests/programs/exchange.c ring.so && pass "a program compiles" || fail "a program compiles"
+compile examples/sum_program.c sum.so && pass "the example compiles" || fail "the example compiles"
+"$OPENSPIN" cc "$SOURCE/examples/sum_handler.c" -o sum.spin && pass "its handler compiles" || fail "its handler compiles"
+sim() { "$OPENSPIN" sim run "$@"; }
+
+# --- programs: each rank has its own globals and arguments, and what they print goes through
+run sim -q -n 5 ring.so ring "a word"
+sorted=$(printf '%s\n' "$out" | sort)
+expected=$(for r in 0 1 2 3 4; do echo "rank $r of 5: $((100 + (r + 4) % 5)) from the left, a word"; done)
+[ "$status" = 0 ] && [ "$sorted" = "$expected" ] && pass "five ranks exchange" || fail "five ranks exchange" "$status" "$out" "$err"
+check "physical addresses" 0 '^rank 0 of 3: 102 from the left' sim -q -n 3 ring.so physical
+check "arguments that look like options" 0 'from the left, --loud$' sim -q -n 2 ring.so -- x --loud
+check "one rank sends to itself" 0 '^rank 0 of 1: 100 from the left' sim -q -n 1 ring.so
+check "a hundred ranks" 0 '^rank 99 of 100: 198 from the left' sim -q -n 100 ring.so
+check "a handler on the card" 0 '^the sum of 1 to 15 is 120;' sim -n 16 sum.so sum.spin
+check "the handlers are counted" 0 '^handlers run +15$' sim -n 16 sum.so sum.spin
+run sim -q -n 4097 ring.so
+[ "$status" = 1 ] || [ "$status" = 0 ] && printf '%s' "$err" | grep -q '4097 ranks share the globals of ring.so; up to 4096 each have their own' && pass "above 4,096 ranks: told that globals are shared" || fail "above 4,096 ranks: told that globals are shared" "$status" "$err"
+
+# --- the handlers of SC'17 appendix C have the names and signatures that it prints
+for pair in pingpong:header,payload,completion accumulate:header,payload bcast:header,payload,completion ddtvec:payload \
+    primary_write:header,payload primary_send_acknowledgement:header parity_update:header,payload,completion; do
+    for kind in $(printf '%s' "${pair#*:}" | tr , ' '); do
+        case $kind in
+        header) arguments='const ptl_header_t h, void \*state' ;;
+        payload) arguments='const ptl_payload_t p, void \*state' ;;
+        completion) arguments='int dropped_bytes, bool flow_control_triggered,? *void \*state' ;;
+        esac
+        cat "$SOURCE"/handlers/p4_*/*.c | tr '\n' ' ' | grep -qE "int ${pair%:*}_${kind}_handler\($arguments" ||
+            missing="$missing ${pair%:*}_${kind}_handler"
+    done
+done
+[ -z "${missing:-}" ] && pass "every printed signature is there" || fail "every printed signature is there" "$missing"
+check "user headers compile as printed" 0 '' "$OPENSPIN" cc "$SOURCE/tests/handlers/user_header.c" -o user.spin
+check "and are header handlers" 0 '^primary_read_header_handler +header' "$OPENSPIN" image user.spin
+
+# --- what becomes of a rank is told by rank and call
+refuse "a crash" 1 '^openspin: rank 1 in its program at .* ns: crashed: segmentation fault$' sim -q -n 3 ring.so crash
+refuse "a crash in a call" 1 '^openspin: rank 1 in PtlMDBind at .* ns: crashed: segmentation fault$' sim -q -n 3 ring.so call
+refuse "an abort" 1 '^openspin: rank 1 in its program .*: aborted$' sim -q -n 3 ring.so abort
+refuse "a stack overflow" 1 'rank 1 in .*: stack overflow; set a larger one, such as stack=1MiB$' sim -q -n 3 ring.so overflow
+refuse "exit" 1 'rank 1 in its program .*: called exit\(\), which ends the whole world' sim -q -n 3 ring.so exit
+refuse "memory that is not there" 1 '^openspin: rank 1: its card was told to read or write memory at 0x10' sim -q -n 3 ring.so wild
+check "a deadlock" 1 'ring.so: deadlock: 3 of 3 ranks wait for what will not come: rank 0 in spin_barrier since .*, rank 2 in PtlCTWait \(counter 0 of 1\) since ' sim -n 3 ring.so wait
+check "a status" 1 'ring.so: 1 of 3 ranks failed, the first is rank 1: its main returned 3$' sim -n 3 ring.so return
+check "a run that is stopped" 1 'stopped at 100 ns with 3 of 3 ranks not done: rank 0 in ' sim -n 3 --until 100ns ring.so
+
+# --- parameters
+check "they are shown with their source" 0 "^  o = 65 ns, cpu time to hand an operation to the card \(SC'17 sec. 4.2\)$" sim --parameters ring.so
+check "and set" 0 '^  hpus = 8, handler processors of a card \(set by the user\)$' sim --parameters --set hpus=8 ring.so
+times() { sim "$@" --json sum.so sum.spin | grep -v '^the sum' | python3 -c 'import json, sys; print(json.load(sys.stdin)["makespan_ps"])'; }
+int=$(times -n 16) dis=$(times -n 16 -p sc17-dis) slow=$(times -n 16 --set link_rate=1Gbit/s) torus=$(times -n 16 -T torus:4x4)
+[ "$int" -gt 0 ] && [ "$dis" -gt "$int" ] && [ "$slow" -gt "$int" ] && [ "$torus" != "$int" ] && pass "presets, settings and topologies matter" || fail "presets, settings and topologies matter" "$int $dis $slow $torus"
+[ "$(times -n 16)" = "$int" ] && pass "the same run twice" || fail "the same run twice"
+run sim -n 16 --set loss=0.1 --set retry_timeout=20us --set retries=20 --set seed=3 --json sum.so sum.spin
+printf '%s\n' "$out" | grep -v '^the sum' | python3 -c '
+import json, sys
+d = json.load(sys.stdin)
+assert d["packets_lost"] > 0 and d["packets_retransmitted"] > 0, d
+assert len(d["ranks"]) == 16 and all(r["status"] == 0 for r in d["ranks"]), d
+assert d["parameters"]["loss"] == "0.1" and d["preset"] == "sc17-int", d' && printf '%s' "$out" | grep -q 'is 120;' && pass "loss costs packets, not the result" || fail "loss costs packets, not the result" "$out" "$err"
+noisy=$(times -n 16 --noise 200ns,100ns)
+[ "$noisy" -gt "$int" ] && pass "noise costs time" || fail "noise costs time" "$noisy $int"
+
+# --- pictures
+sim -q -n 4 --trace t.json --picture t.svg sum.so sum.spin >/dev/null
+python3 -c '
+import json, xml.dom.minidom
+events = json.load(open("t.json"))["traceEvents"]
+rows = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+assert {"CPU 0", "NIC out 0", "NIC in 0", "DMA 0", "HPU 0", "HPU 3"} <= set(rows.values()), rows
+boxes = [(rows[e["pid"], e["tid"]], e["name"]) for e in events if e["ph"] == "X"]
+assert ("HPU 0", "sum_payload_handler") in boxes and ("CPU 0", "PtlPut") in boxes, boxes
+assert ("NIC in 0", "match") in boxes and ("DMA 0", "fetch") in boxes, boxes
+svg = xml.dom.minidom.parse("t.svg")
+titles = [t.firstChild.data for t in svg.getElementsByTagName("title")]
+assert len(titles) == len(boxes) and any(t.startswith("sum_payload_handler, ") for t in titles), titles' && pass "a trace and a picture with every row" || fail "a trace and a picture with every row" "$(head -c 600 t.json)"
+
+# --- bad input
+refuse "no program" 2 'which program' sim -n 2
+refuse "no such program" 1 'no.so: cannot open program' sim -n 2 no.so
+echo text >text.so
+refuse "no shared object" 1 'text.so: cannot load: .*a program is a shared object' sim text.so
+printf 'int other(void);\nint other(void) { return 0; }\n' >other.c
+cc -shared -fPIC other.c -o other.so
+refuse "no main" 1 'other.so: has no main\(\)' sim other.so
+printf 'int missing(void);\nint main(void) { return missing(); }\n' >missing.c
+cc -shared -fPIC missing.c -o missing.so
+refuse "a symbol that nobody has" 1 'missing.so: cannot load: .*missing' sim missing.so
+refuse "too many ranks" 2 '-n: 65537 is outside 1 to 65536' sim -n 65537 ring.so
+refuse "an unknown preset" 2 "unknown preset 'fast'; a world has sc17-int and sc17-dis" sim -p fast ring.so
+refuse "an unknown parameter" 2 "unknown parameter 'x'" sim --set x=1 ring.so
+refuse "a bad time" 2 "--until: 'soon' is not a time" sim --until soon ring.so
+refuse "bad noise" 2 "--noise: '5' is not PERIOD,LENGTH" sim --noise 5 ring.so
+refuse "a network that is too small" 1 "topology 'link' has 2 hosts, 3 are needed" sim -n 3 -T link ring.so
+check "a picture in no folder" 1 'no/where.svg' sim -q -n 2 --picture no/where.svg ring.so
+check "an image that is none" 1 'cannot open image|ring.so' sim -q -n 2 sum.so ring.so
+finish
