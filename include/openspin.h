@@ -650,8 +650,8 @@ int spin_world_run(struct spin_world *world, int (*main)(void *argument), void *
                    struct spin_error *err);
 
 /* The same with main(argc, argv) of a shared object. Up to SPIN_PRIVATE_RANKS ranks each get a copy
- * of their own, globals included; above that all ranks share one set of globals. argv[0] of the program is the
- * path; what is given here follows. */
+ * of their own, globals included; above that all ranks share one set of globals. argv[0] of the
+ * program is the path; what is given here follows. */
 #define SPIN_PRIVATE_RANKS 4096
 int spin_world_run_program(struct spin_world *world, const char *path, int argc,
                            const char *const *argv, struct spin_error *err);

@@ -14,7 +14,8 @@ static struct hosts *make(const char *preset, const struct noise *noise, struct 
 TEST(dma_follows_loggp) {
     struct host_config c;
     struct hosts *h = make("sc17-dis", NULL, &c);
-    CHECK_EQ(host_dma(h, 0, HOST_TO_MEMORY, 1000, 4096), 1000 + 250000 + 63898); /* 4096 x 15.6 ps, rounded up */
+    CHECK_EQ(host_dma(h, 0, HOST_TO_MEMORY, 1000, 4096),
+             1000 + 250000 + 63898); /* 4096 x 15.6 ps, rounded up */
     CHECK_EQ(host_dma(h, 0, HOST_TO_MEMORY, 1000, 8), 1000 + 63898 + 250000 + 125);
     CHECK_EQ(host_dma(h, 1, HOST_TO_MEMORY, 1000, 8), 1000 + 250000 + 125); /* another host */
     CHECK_EQ(hosts_counts(h).dma_queued_ps, 63898);

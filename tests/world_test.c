@@ -179,6 +179,78 @@ TEST(an_empty_message_to_oneself) {
     CHECK_EQ(r.failed ? r.first_status : 0, 0);
 }
 
+/* What a process sends to one place is done there in the order it was sent in, also where a read
+ * takes longer than a write. */
+enum { ORDERED = 64 };
+
+static int in_order(void *argument) {
+    uint64_t *target = argument, got[ORDERED], operand[ORDERED];
+    ptl_handle_ni_t ni;
+    ptl_handle_ct_t replies, acks;
+    ptl_handle_md_t md;
+    ptl_handle_le_t handle;
+    ptl_pt_index_t pt;
+    ptl_ct_event_t event;
+    const ptl_process_t other = {.phys = {.nid = 1, .pid = 0}};
+    if (PtlInit() ||
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, 0, NULL, NULL, &ni) ||
+        PtlCTAlloc(ni, &replies) || PtlCTAlloc(ni, &acks) ||
+        PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt))
+        return 1;
+    ptl_le_t le = {.start = target,
+                   .length = 8,
+                   .ct_handle = PTL_CT_NONE,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_LE_OP_PUT | PTL_LE_OP_GET};
+    if (PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, NULL, &handle))
+        return 2;
+    spin_barrier();
+    if (spin_rank() == 0) {
+        ptl_md_t into = {.start = got,
+                         .length = sizeof got,
+                         .options = PTL_MD_EVENT_CT_REPLY,
+                         .eq_handle = PTL_EQ_NONE,
+                         .ct_handle = replies};
+        ptl_md_t from = {.start = operand,
+                         .length = sizeof operand,
+                         .options = PTL_MD_EVENT_CT_ACK,
+                         .eq_handle = PTL_EQ_NONE,
+                         .ct_handle = acks};
+        ptl_handle_md_t get_md;
+        if (PtlMDBind(ni, &into, &get_md) || PtlMDBind(ni, &from, &md))
+            return 3;
+        /* get, put, atomic, put, again and again: the get must bring what the last put left */
+        for (uint64_t i = 0; i < ORDERED; i++) {
+            operand[i] = 1000 + i;
+            if (PtlGet(get_md, 8 * i, 8, other, pt, 0, 0, NULL) ||
+                PtlAtomic(md, 8 * i, 8, PTL_ACK_REQ, other, pt, 0, 0, NULL, 0, PTL_SUM,
+                          PTL_UINT64_T) ||
+                PtlPut(md, 8 * i, 8, PTL_ACK_REQ, other, pt, 0, 0, NULL, 0))
+                return 4;
+        }
+        if (PtlCTWait(replies, ORDERED, &event) || PtlCTWait(acks, 2 * ORDERED, &event))
+            return 5;
+        for (uint64_t i = 0; i < ORDERED; i++)
+            if (got[i] != (i ? 1000 + i - 1 : 5))
+                return 6;
+    }
+    spin_barrier();
+    return *target == 1000 + ORDERED - 1 ? 0 : 7;
+}
+
+TEST(small_messages_are_ordered) {
+    struct spin_error err;
+    for (int lossy = 0; lossy < 2; lossy++) {
+        static const char *const set[] = {"loss=0.1", "duplication=0.1", "reordering=0.1"};
+        uint64_t target = 5;
+        struct spin_world_options o = {.ranks = 2, .preset = "sc17-dis"};
+        o.set = set;
+        o.set_count = lossy ? 3 : 0;
+        struct spin_world_result r = run_world(&o, in_order, &target, SPIN_OK, &err);
+        CHECK_EQ(r.failed ? r.first_status : 0, 0);
+    }
+}
+
 static int meet_all(void *argument) {
     (void)argument;
     spin_compute(spin_rank() % 100);

@@ -13,8 +13,8 @@
 #include "hpu/map.h"
 #include "spin/driver.h"
 
-#define IMAGE_ABI        1
-#define MOST_FUNCTIONS   65536
+#define IMAGE_ABI      1
+#define MOST_FUNCTIONS 65536
 
 #ifndef EF_RISCV_RVE
 #define EF_RISCV_RVE 8

@@ -108,7 +108,8 @@ const struct hpu_timing hpu_timing_sc17 = {
         },
 };
 
-static const struct hpu_timing *const cores[] = {&hpu_timing_ri5cy, &hpu_timing_sc17, &hpu_timing_unit};
+static const struct hpu_timing *const cores[] = {&hpu_timing_ri5cy, &hpu_timing_sc17,
+                                                 &hpu_timing_unit};
 
 const struct hpu_timing *hpu_timing_find(const char *name) {
     for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++)

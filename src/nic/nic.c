@@ -219,7 +219,7 @@ void nic_done(struct nic *nic, uint32_t token, uint64_t now) {
     case FETCH_DEPARTURE:
         nic_send_fetched(nic, t.departure);
         break;
-    case STORE_MESSAGE:
+    case MOVE_MESSAGE:
         nic_receive_stored(nic, &t);
         break;
     case APPLY_ATOMIC:

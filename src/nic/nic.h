@@ -77,6 +77,10 @@ struct nic_task {
     bool flow_control_triggered;
 };
 
+/* Reads, writes and atomics of host memory up to this size are done in the order of their actions
+ * where they overlap: what Portals promises by max_war_ordered_size and max_waw_ordered_size. */
+#define NIC_ORDERED_BYTES 64
+
 enum nic_action_kind {
     NIC_SEND,   /* `packet` onto the wire; the driver owns a reference. done: it has left */
     NIC_FETCH,  /* the driver copies from `host` memory to the card's `local`; done: it is there */

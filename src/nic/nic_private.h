@@ -75,7 +75,7 @@ struct incoming {
     uint64_t mlength, received, dropped;
     uint32_t pending;                          /* actions, handlers and replies that are not done */
     struct nic_packet *waiting, **waiting_end; /* for the header handler's end */
-    struct nic_packet *results;                /* of a fetching atomic, by offset */
+    struct nic_packet *results;                /* of a fetching atomic or small get, by offset */
     struct incoming *next_open;
 };
 
@@ -108,7 +108,7 @@ struct command {
 enum transfer_purpose {
     SEND_PACKET,
     FETCH_DEPARTURE,
-    STORE_MESSAGE,
+    MOVE_MESSAGE,
     APPLY_ATOMIC,
     MOVE_COMMAND,
     ATOMIC_COMMAND,

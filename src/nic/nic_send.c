@@ -1,7 +1,7 @@
-/* Messages out. Each peer has a queue; peers take turns, of turn_packets of one message: few are fair,
- * many are what a card with one send queue does, and what a program counts on that sends to its
- * farthest child first. A packet's data is fetched
- * from host memory into the packet; packets of a peer depart in order, when their data is there. */
+/* Messages out. Each peer has a queue; peers take turns, of turn_packets of one message: few are
+ * fair, many are what a card with one send queue does, and what a program counts on that sends to
+ * its farthest child first. A packet's data is fetched from host memory into the packet; packets of
+ * a peer depart in order, when their data is there. */
 #include <string.h>
 
 #include "nic/nic_private.h"

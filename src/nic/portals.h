@@ -190,8 +190,8 @@ int portals_ni_status(struct portals *p, ptl_handle_ni_t ni, ptl_sr_index_t inde
 int portals_ni_handle(struct portals *p, ptl_handle_any_t handle, ptl_handle_ni_t *ni);
 int portals_set_map(struct portals *p, ptl_handle_ni_t ni, ptl_size_t size,
                     const ptl_process_t *map);
-/* The same with a map that the caller keeps as long as the interface, and this process's place in it:
- * for drivers that have many processes. */
+/* The same with a map that the caller keeps as long as the interface, and this process's place in
+ * it: for drivers that have many processes. */
 int portals_share_map(struct portals *p, ptl_handle_ni_t ni, ptl_size_t size,
                       const ptl_process_t *map, ptl_rank_t rank);
 int portals_get_map(struct portals *p, ptl_handle_ni_t ni, ptl_size_t size, ptl_process_t *map,

@@ -22,7 +22,7 @@
 #include "sim/card.h"
 
 #define NONE          UINT32_MAX
-#define UNIT_BYTES    64u /* of the packet buffers */
+#define UNIT_BYTES    64u           /* of the packet buffers */
 #define HEADROOM      CALL_HEADROOM /* before a packet in L1: P4sPIN's descriptors */
 #define MAX_CLUSTERS  16u
 #define SCRATCHPADS   4u /* that a task can name */

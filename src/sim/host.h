@@ -8,8 +8,9 @@
  * DMA follows LogGP as the SC'17 paper states it (published.md A7, A8): the engine is busy for
  * max(g, n G) after o, and the data is there L after its last byte; each transfer also takes its
  * share of the memory's bandwidth. There is an engine for each direction, as LogGOPSim keeps the
- * gaps of sending and receiving apart, and as PCIe is full duplex: its rate is that of a direction. A copy reads and writes: it takes the memory's latency once and
- * two bytes of bandwidth for each byte copied, and keeps its cpu busy meanwhile. */
+ * gaps of sending and receiving apart, and as PCIe is full duplex: its rate is that of a direction.
+ * A copy reads and writes: it takes the memory's latency once and two bytes of bandwidth for each
+ * byte copied, and keeps its cpu busy meanwhile. */
 #ifndef SPIN_SIM_HOST_H
 #define SPIN_SIM_HOST_H
 

@@ -9,7 +9,8 @@
  * been handed over, and host memory has it a latency later. What the card raises follows the same
  * way, so a program sees a completion a latency after it was raised, and never before the data. A
  * read asks first and pays the latency twice; it comes after all writes before it, as on PCIe. Data
- * is copied when the card is done, so that a read sees what an earlier write has brought. */
+ * is copied when the card is done, so that a read sees what an earlier write has brought. A small
+ * write to what is being read, or operated on, waits for that. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,17 +168,52 @@ static uint64_t transfer(struct world_rank *r, const struct nic_action *a) {
     return done;
 }
 
+static bool is_small_read(const struct nic_action *a) {
+    return a->kind != NIC_STORE && a->bytes <= NIC_ORDERED_BYTES;
+}
+
+/* When the small reads of these bytes that are under way have ended; 0: there are none. */
+static uint64_t reads_end(const struct world_rank *r, const struct nic_action *a) {
+    const struct spin_world *w = r->world;
+    uint64_t end_ps = 0;
+    for (uint32_t i = r->reads_first; i != WORLD_NONE;) {
+        const struct world_dma *read = world_at(&w->dmas, i);
+        if (a->host < read->action.host + read->action.bytes &&
+            read->action.host < a->host + a->bytes)
+            end_ps = read->done_ps;
+        i = read->next;
+    }
+    return end_ps;
+}
+
+static void begin_read(struct world_rank *r, uint32_t index) {
+    struct spin_world *w = r->world;
+    if (r->reads_first == WORLD_NONE)
+        r->reads_first = index;
+    else
+        ((struct world_dma *)world_at(&w->dmas, r->reads_last))->next = index;
+    r->reads_last = index;
+}
+
 static void start_dma(struct world_rank *r, const struct nic_action *a) {
     struct spin_world *w = r->world;
     uint32_t index = world_take(w, &w->dmas);
     if (index == WORLD_NONE)
         return;
     uint32_t executor = a->from_handler ? w->issuing : WORLD_NONE;
-    *(struct world_dma *)world_at(&w->dmas, index) =
-        (struct world_dma){.action = *a, .rank = r->index, .executor = executor};
+    uint64_t done_ps = transfer(r, a);
+    if (a->kind == NIC_STORE && a->bytes <= NIC_ORDERED_BYTES)
+        done_ps = world_later(done_ps, reads_end(r, a));
+    *(struct world_dma *)world_at(&w->dmas, index) = (struct world_dma){.action = *a,
+                                                                        .rank = r->index,
+                                                                        .executor = executor,
+                                                                        .next = WORLD_NONE,
+                                                                        .done_ps = done_ps};
+    if (is_small_read(a))
+        begin_read(r, index);
     if (executor != WORLD_NONE)
         w->executor[executor]->transfers++;
-    world_event(w, transfer(r, a), w->kind_dma, index, 0, 0);
+    world_event(w, done_ps, w->kind_dma, index, 0, 0);
 }
 
 void world_on_dma(void *context, const struct sim_event *event) {
@@ -186,6 +222,8 @@ void world_on_dma(void *context, const struct sim_event *event) {
     const struct world_dma dma = *(struct world_dma *)world_at(&w->dmas, event->with.u32[0]);
     const struct nic_action *a = &dma.action;
     struct world_rank *r = &w->rank[dma.rank];
+    if (is_small_read(a))
+        r->reads_first = dma.next; /* it is the first of them */
     world_give(&w->dmas, event->with.u32[0]);
     w->moving = r->index; /* addresses are the program's word */
     if (a->kind == NIC_FETCH && a->bytes)

@@ -71,6 +71,8 @@ struct world_dma {
     struct nic_action action;
     uint32_t rank;
     uint32_t executor; /* whose memory it uses, or WORLD_NONE */
+    uint32_t next;     /* small read behind it */
+    uint64_t done_ps;
 };
 
 /* ---- ranks ------------------------------------------------------------------------------------
@@ -100,6 +102,8 @@ struct world_rank {
     uint64_t hpus_busy;               /* bits */
     uint32_t queue_first, queue_last; /* tasks that wait for an HPU: pool entries */
     uint32_t running;                 /* list of executors */
+    uint32_t reads_first,
+        reads_last; /* small reads under way, which end in this order: pool entries */
     struct rank_data *data;
 };
 

@@ -283,6 +283,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
     r->index = i;
     r->tick_ps = SIM_FOREVER;
     r->queue_first = r->queue_last = r->running = WORLD_NONE;
+    r->reads_first = r->reads_last = WORLD_NONE;
     int code = nic_new(&r->nic, &config, err);
     if (code)
         return code;
