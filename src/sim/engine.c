@@ -38,6 +38,7 @@ enum {
     CHUNK_EVENTS = 63,
     CHUNKS_AT_ONCE = 32,
     AHEAD = 8, /* events; enough to cover a miss to memory at 20 to 100 ns each */
+    FEW = 16,  /* events of a list; what 64 times as many touch still fits a cache */
 };
 
 struct chunk {
@@ -322,7 +323,7 @@ static bool advance(struct sim_engine *engine) {
     engine->ready = (struct list){0};
     /* A list at one level is spread over up to 64 below, so these limits are met once, if at all,
      * and again on a list that was met above. */
-    bool ahead = count > AHEAD && count <= SLOTS * AHEAD, closer = count <= AHEAD;
+    bool ahead = count > FEW && count <= SLOTS * FEW, closer = count <= FEW;
     for (struct chunk *c = opened.head, *next; c; c = next) {
         for (uint32_t i = 0; i < c->count; i++) {
             if (ahead)

@@ -44,17 +44,23 @@ int net_credit_create(struct network *net, struct spin_error *err) {
     net->vcs = (uint32_t)vcs;
     net->event_wake = sim_engine_kind(net->engine, net_credit_wake, net);
     net->slots = pages_new(sizeof *net->slots * t->channels * vcs);
-    if (vcs > 1)
+    net->wakes = pages_new(sizeof *net->wakes * t->channels * vcs);
+    if (vcs > 1) {
         net->gaps = pages_new(sizeof *net->gaps * t->channels);
-    if (!net->slots || (vcs > 1 && !net->gaps))
+        net->wire_ends = pages_new(sizeof *net->wire_ends * t->channels * vcs);
+    }
+    if (!net->slots || !net->wakes || (vcs > 1 && (!net->gaps || !net->wire_ends)))
         return spin_fail(err, SPIN_ENOMEM, "network: out of memory for the buffers of %u ports",
                          t->channels);
     return SPIN_OK;
 }
 
 void net_credit_destroy(struct network *net) {
-    pages_free(net->slots, sizeof *net->slots * net->topology->channels * net->vcs);
-    pages_free(net->gaps, sizeof *net->gaps * net->topology->channels);
+    uint64_t channels = net->topology->channels, slots = channels * net->vcs;
+    pages_free(net->slots, sizeof *net->slots * slots);
+    pages_free(net->wakes, sizeof *net->wakes * slots);
+    pages_free(net->gaps, sizeof *net->gaps * channels);
+    pages_free(net->wire_ends, sizeof *net->wire_ends * slots);
     pages_free(net->releases, sizeof *net->releases * net->release_room);
 }
 
@@ -166,10 +172,9 @@ static void take_first(struct network *net, struct slot *s) {
 /* ---- the queue for a buffer ---- */
 
 static void wake_at(struct network *net, uint32_t slot, uint64_t at_ps) {
-    struct slot *s = &net->slots[slot];
-    if (s->wake_ps && s->wake_ps <= at_ps + 1)
+    if (net->wakes[slot] && net->wakes[slot] <= at_ps + 1)
         return;
-    s->wake_ps = at_ps + 1;
+    net->wakes[slot] = at_ps + 1;
     net->counts.wakes++;
     sim_schedule(net->engine, at_ps, net->event_wake, (union sim_payload){.u32 = {slot}});
 }
@@ -187,7 +192,7 @@ static uint64_t soonest_of_landed(const struct network *net, const struct slot *
     uint64_t from = now_ps;
     if (s->landed_for != NET_NONE) { /* all behind one another, and behind what is settled */
         uint64_t last =
-            net->vcs > 1 ? net->slots[s->landed_for].last_ps : net->channels[s->landed_for].free_ps;
+            net->vcs > 1 ? net->wire_ends[s->landed_for] : net->channels[s->landed_for].free_ps;
         from = last > from ? last : from;
     }
     return from + least_stay(net, s);
@@ -231,10 +236,10 @@ static bool make_room(struct network *net, uint32_t slot, uint32_t bytes, uint64
 
 uint64_t net_credit_start(struct network *net, const struct topo_hop *hop, uint64_t ready_ps,
                           uint64_t takes_ps) {
-    struct slot *own = &net->slots[net_slot(net, hop)];
+    uint64_t *own_end = &net->wire_ends[net_slot(net, hop)];
     struct gap *gap = &net->gaps[hop->channel];
     uint64_t free_ps = net->channels[hop->channel].free_ps;
-    uint64_t start = ready_ps > own->last_ps ? ready_ps : own->last_ps;
+    uint64_t start = ready_ps > *own_end ? ready_ps : *own_end;
     uint64_t in_gap = start > gap->from_ps ? start : gap->from_ps;
     if (in_gap + takes_ps <= gap->to_ps) {
         start = in_gap;
@@ -244,7 +249,7 @@ uint64_t net_credit_start(struct network *net, const struct topo_hop *hop, uint6
     } else {
         start = free_ps;
     }
-    own->last_ps = start + takes_ps;
+    *own_end = start + takes_ps;
     return start;
 }
 
@@ -254,7 +259,7 @@ static void forget(struct network *net, uint32_t slot, uint64_t now_ps, bool fro
     struct slot *s = &net->slots[slot];
     uint64_t past = now_ps;
     if (from_host) {
-        uint64_t last = net->vcs > 1 ? s->last_ps : net->channels[slot].free_ps;
+        uint64_t last = net->vcs > 1 ? net->wire_ends[slot] : net->channels[slot].free_ps;
         past = last < past ? last : past;
     }
     while (first_release(net, s) <= past)
@@ -373,9 +378,8 @@ void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, ui
 void net_credit_wake(void *context, const struct sim_event *event) {
     struct network *net = context;
     uint32_t slot = event->with.u32[0];
-    struct slot *s = &net->slots[slot];
-    if (s->wake_ps == event->at_ps + 1)
-        s->wake_ps = 0;
+    if (net->wakes[slot] == event->at_ps + 1)
+        net->wakes[slot] = 0;
     advance(net, slot, event->at_ps);
 }
 
@@ -383,11 +387,12 @@ void net_credit_flush(struct network *net, uint32_t channel, uint64_t now_ps) {
     if (net->gaps)
         net->gaps[channel] = (struct gap){0};
     for (uint32_t vc = 0; vc < net->vcs; vc++) {
-        struct slot *s = &net->slots[channel * net->vcs + vc];
+        uint32_t slot = channel * net->vcs + vc;
+        struct slot *s = &net->slots[slot];
         uint32_t at = s->head;
         s->head = s->tail = 0;
-        if (s->last_ps > now_ps) /* what was settled for later is not sent */
-            s->last_ps = now_ps;
+        if (net->wire_ends && net->wire_ends[slot] > now_ps) /* settled for later: is not sent */
+            net->wire_ends[slot] = now_ps;
         while (at) {
             uint32_t index = at - 1;
             at = net->packets[index].next;

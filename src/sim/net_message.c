@@ -162,6 +162,11 @@ static void whole(void *context, const struct sim_event *event) {
     finish(context, event->with.u32[0], event->at_ps);
 }
 
+static void look_ahead(void *context, const struct sim_event *event) {
+    const struct network *net = context;
+    __builtin_prefetch(&net->messages[event->with.u32[0]], 1);
+}
+
 static void retry(void *context, const struct sim_event *event) {
     struct network *net = context;
     const struct message *m = &net->messages[event->with.u32[0]];
@@ -187,6 +192,7 @@ int net_message_create(struct network *net, struct spin_error *err) {
     net->event_start = sim_engine_kind(net->engine, start, net);
     net->event_retry = sim_engine_kind(net->engine, retry, net);
     net->event_whole = sim_engine_kind(net->engine, whole, net);
+    sim_engine_ahead(net->engine, net->event_whole, look_ahead, NULL);
     return SPIN_OK;
 }
 

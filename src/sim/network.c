@@ -76,6 +76,8 @@ uint32_t net_new_packet(struct network *net) {
     uint32_t index = net->packet_free;
     if (index) {
         net->packet_free = net->packets[--index].next;
+        if (net->packet_free) /* the next call's */
+            __builtin_prefetch(&net->packets[net->packet_free - 1], 1);
     } else if (net->packets_used < net->packet_room || more_packets(net)) {
         index = net->packets_used++;
     } else {
@@ -261,12 +263,14 @@ static void look_ahead(void *context, const struct sim_event *event) {
     }
 }
 
-/* And what is found through that. */
+/* And what is found through that. A message is touched when its packet leaves or reaches a host, or
+ * is sent on the last link. */
 static void look_closer(void *context, const struct sim_event *event) {
     const struct network *net = context;
     const struct packet *p = &net->packets[event->with.u32[0]];
     bool at_end = event->with.u32[2] == NET_NONE;
-    if ((p->flags & PACKET_MESSAGE) && (at_end || (p->flags & PACKET_LEADS)))
+    bool at_edge = at_end || (p->flags & PACKET_LEADS) || event->with.u32[3] < net->topology->hosts;
+    if (at_edge && (p->flags & PACKET_MESSAGE))
         __builtin_prefetch(&net->messages[p->cookie], 1);
     if (net->slots && !at_end)
         net_credit_look_closer(net, event->with.u32[1], p->next);

@@ -8,7 +8,7 @@
 
 #define NET_NONE            UINT32_MAX
 #define NET_MAX_HOPS        250 /* a packet that failures send round longer than this is lost */
-#define NET_INLINE_RELEASES 4   /* a slot fills two cache lines */
+#define NET_INLINE_RELEASES 6   /* a slot fills two cache lines */
 #define NET_DETOUR_VCS      16  /* virtual channels for packets on a detour, by distance to go */
 
 enum {
@@ -69,8 +69,6 @@ struct slot {
     uint32_t release_bytes[NET_INLINE_RELEASES];
     uint64_t release_ps[NET_INLINE_RELEASES];
     uint64_t credit_ps; /* `used` holds as of this time */
-    uint64_t wake_ps;   /* 1 + the time of the wake-up that is due, or 0 */
-    uint64_t last_ps;   /* the last packet's end on the wire: the next follows it */
 } __attribute__((aligned(128)));
 
 /* Where a wire is idle although departures after that are settled; several virtual channels only.
@@ -116,8 +114,10 @@ struct network {
     uint32_t vcs, base_vcs; /* those above base_vcs are for detours */
 
     struct channel *channels;
-    struct slot *slots; /* credits only */
-    struct gap *gaps;   /* a channel; several virtual channels only */
+    struct slot *slots;  /* credits only */
+    uint64_t *wakes;     /* a slot: 1 + the time of the wake-up that is due, or 0 */
+    struct gap *gaps;    /* a channel; several virtual channels only */
+    uint64_t *wire_ends; /* a slot, likewise: of its last packet; the next follows it */
 
     struct packet *packets;
     struct packet_end *ends;
@@ -158,6 +158,8 @@ static inline void net_credit_prefetch(const struct network *net, uint32_t slot)
     const char *lines = (const char *)&net->slots[slot];
     __builtin_prefetch(lines, 1);
     __builtin_prefetch(lines + 64, 1);
+    if (net->wire_ends)
+        __builtin_prefetch(&net->wire_ends[slot], 1);
 }
 
 /* What a host that sends will touch. Most topologies have channel h leave host h; where one does
