@@ -123,6 +123,13 @@ int spin_image_disassemble(const struct spin_image *image, uint32_t address, cha
 
 struct spin_rig;
 
+/* How handlers run. Results, cycles and faults are the same in every way. */
+enum spin_jit {
+    SPIN_JIT_OFF,   /* interpreted */
+    SPIN_JIT_ON,    /* compiled when they are hot, if there is an LLVM */
+    SPIN_JIT_FORCE, /* compiled at once; an error where there is no LLVM */
+};
+
 struct spin_rig_options {
     const char *core;          /* timing table: "ri5cy" (default), "unit" */
     bool functional;           /* no timing: every instruction is a cycle */
@@ -132,6 +139,7 @@ struct spin_rig_options {
     uint32_t state_bytes;      /* size of the state; 0: 4096 */
     uint32_t host_bytes;       /* size of each host memory space; 0: 64 KiB */
     uint32_t scratchpad_bytes; /* of a PsPIN handler, in the L1 of each of 4 clusters; 0: none */
+    enum spin_jit jit;
 };
 
 int spin_rig_new(struct spin_rig **out, const struct spin_image *image,
