@@ -13,7 +13,7 @@
 #include "sim/traffic.h"
 
 struct run_options {
-    const char *preset, *traffic, *match, *match_file, *out, *trace, *packets;
+    const char *preset, *traffic, *match, *match_file, *out, *trace, *packets, *jit;
     const char *entry[3];
     struct cli_list handler, set;
     uint64_t memory, scratch, copy, host, watchdog;
@@ -45,6 +45,7 @@ static const struct cli_option table[] = {
     {"host", 0, CLI_SIZE, "SIZE", "host memory of a context (1MiB)", AT(host), 0, MOST_HOST},
     {"watchdog", 0, CLI_NUMBER, "CYCLES", "a handler may run so long (1000000)", AT(watchdog), 1,
      UINT64_MAX / 2},
+    {"jit", 0, CLI_STRING, "HOW", CLI_JIT_HELP, AT(jit), 0, 0},
     {"match", 'm', CLI_STRING, "RULES", "which packets go where: 'udp.dport=4791 -> ctx0; ...'",
      AT(match), 0, 0},
     {"match-file", 0, CLI_STRING, "FILE", "the same from a file", AT(match_file), 0, 0},
@@ -320,6 +321,9 @@ static int checked(const struct cli_command *command, const struct run_options *
         return cli_error(command, CLI_USAGE, "--profile goes without --json and --csv");
     if (card_config_preset(&config, o->preset, &err) != SPIN_OK)
         return cli_report(command, &err);
+    int status = cli_jit(command, o->jit, &config.jit);
+    if (status)
+        return status;
     for (int i = 0; i < o->set.count; i++)
         if (card_config_set(&config, o->set.items[i], &err) != SPIN_OK)
             return cli_report(command, &err);

@@ -64,6 +64,10 @@ int cli_error(const struct cli_command *command, int status, const char *format,
 /* The same for an error of the library; wrong arguments are usage, anything else a failure. */
 int cli_report(const struct cli_command *command, const struct spin_error *err);
 
+/* --jit off, on (also without the option) or force. */
+#define CLI_JIT_HELP "off, on (default: compile handlers that are hot) or force (all)"
+int cli_jit(const struct cli_command *command, const char *text, enum spin_jit *mode);
+
 /* "goal run" is called as "run" within its group. */
 const char *cli_last_word(const struct cli_command *command);
 

@@ -8,13 +8,14 @@
 #include "images.h"
 
 struct options {
-    const char *out;
+    const char *out, *jit;
     bool csv, json;
 };
 
 static const struct cli_option options[] = {
     {"out", 'o', CLI_STRING, "DIR", "write CSV, gnuplot scripts, SVG and PNG into this folder",
      offsetof(struct options, out), 0, 0},
+    {"jit", 0, CLI_STRING, "HOW", CLI_JIT_HELP, offsetof(struct options, jit), 0, 0},
     {"csv", 0, CLI_FLAG, NULL, "print CSV: each table, then the published values",
      offsetof(struct options, csv), 0, 0},
     {"json", 0, CLI_FLAG, NULL, "print JSON, an object for each experiment",
@@ -98,6 +99,8 @@ static int run(const struct cli_command *command, int argc, char **argv) {
             list();
     }
     struct experiment_context context = images_find(&folders);
+    if (!status)
+        status = cli_jit(command, o.jit, &context.jit);
     bool first = true;
     for (const struct experiment *e = experiments; e->id && !status; e++)
         for (int i = 0; i < names.count; i++)

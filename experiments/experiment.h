@@ -73,6 +73,7 @@ struct experiment_context {
     /* Folders of the handler images that are built with openspin, or NULL: the experiments' own and
      * those of the workloads. */
     const char *images, *workloads;
+    enum spin_jit jit; /* how handlers run: changes no result */
 };
 
 struct experiment {

@@ -129,6 +129,8 @@ enum spin_jit {
     SPIN_JIT_ON,    /* compiled when they are hot, if there is an LLVM */
     SPIN_JIT_FORCE, /* compiled at once; an error where there is no LLVM */
 };
+/* "off", "on" or "force"; false for anything else. */
+bool spin_jit_parse(const char *text, enum spin_jit *mode);
 
 struct spin_rig_options {
     const char *core;          /* timing table: "ri5cy" (default), "unit" */

@@ -20,7 +20,7 @@
  * known by then; and how often that may be. */
 #define MOST_MISSES   8u
 #define MOST_ATTEMPTS 6u
-#define MOST_TURNS    3u /* of a guess, before the access becomes a call */
+#define MOST_TURNS    2u /* of a guess, before the access looks at it when it runs */
 /* Going on behind such a place becomes worth compiling after so many times. */
 #define HEAT_OF_EXIT (HOT_INSTRUCTIONS / 16)
 /* At once in generated code: accesses are counted in 32 bits. */
@@ -38,13 +38,24 @@ struct hpu_jit {
     enum spin_jit mode;
     struct root *root;      /* [halfword] */
     uint8_t *turns;         /* [slot]: how often the guess was wrong; relaxed atomics */
-    uint8_t *by_call;       /* [slot]: the access is a call in what is compiled from now on */
+    uint8_t *by_call;       /* [slot]: what the lifter is told about the access */
     uint32_t *nothing_seen; /* [slot], zeroes: for an HPU without an instruction cache */
     pthread_mutex_t compiling;
     struct jit_linker *linker;
     bool gave_up, unchecked;
     struct hpu_jit_stats stats;
 };
+
+bool spin_jit_parse(const char *text, enum spin_jit *mode) {
+    static const char *const names[] = {
+        [SPIN_JIT_OFF] = "off", [SPIN_JIT_ON] = "on", [SPIN_JIT_FORCE] = "force"};
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *mode = (enum spin_jit)i;
+            return true;
+        }
+    return false;
+}
 
 void hpu_jit_free(struct hpu_jit *jit) {
     if (!jit)
@@ -217,9 +228,21 @@ static uint32_t run_function(struct hpu *h, jit_function *run, uint64_t limit) {
                icache ? icache->generation : 0);
 }
 
+static void set_guess(const struct hpu_code *code, uint32_t slot, int window) {
+    atomic_store_explicit(&code->slot[slot].a.window, (uint8_t)((size_t)window * HPU_WINDOW_STEP),
+                          memory_order_relaxed);
+}
+
+static void guess_atomic(const struct hpu *h, uint32_t slot) {
+    const struct hpu_code *code = h->code;
+    int index = hpu_find_window(h, h->x[code->insn[slot].rs1], 4, false);
+    if (index >= 0)
+        set_guess(code, slot, index);
+}
+
 /* Goes through the rest of a block whose accesses were not where its function expects them, and
- * learns: a window's guess is corrected by the interpreter itself, what goes to the device, crosses
- * words or keeps changing windows becomes a call. */
+ * learns: a window's guess is corrected by the interpreter itself, what keeps changing windows will
+ * look at it, what goes to the device or crosses words becomes a call. */
 static enum hpu_stop learn(struct hpu *h) {
     const struct hpu_code *code = h->code;
     struct hpu_jit *jit = code->jit;
@@ -231,14 +254,20 @@ static enum hpu_stop learn(struct hpu *h) {
         uint32_t address = h->x[in->rs1] + (uint32_t)in->imm, bytes = hpu_access_bytes(in->id);
         uint8_t guess = atomic_load_explicit(&o->window, memory_order_relaxed);
         uint64_t device = h->device_loads + h->device_stores;
+        if (hpu_insn_info(in->id)->timing == HPU_TIME_AMO) /* these have no guess by themselves */
+            guess_atomic(h, slot);
         stop = hpu_step(h);
         bool turned = atomic_load_explicit(&o->window, memory_order_relaxed) != guess;
         uint8_t turns = __atomic_load_n(&jit->turns[slot], __ATOMIC_RELAXED);
-        if (turned && turns < MOST_TURNS)
-            __atomic_store_n(&jit->turns[slot], turns + 1, __ATOMIC_RELAXED);
-        if ((turned && turns + 1u >= MOST_TURNS) || device != h->device_loads + h->device_stores ||
+        if (turned && turns < MOST_TURNS) {
+            turns += guess ? 2 : 1; /* the first window is also what a new slot names */
+            __atomic_store_n(&jit->turns[slot], turns, __ATOMIC_RELAXED);
+        }
+        if (device != h->device_loads + h->device_stores ||
             (bytes > 1 && code->mode == HPU_TIMED && (address & 3) + bytes > 4))
-            __atomic_store_n(&jit->by_call[slot], 1, __ATOMIC_RELAXED);
+            __atomic_store_n(&jit->by_call[slot], JIT_BY_CALL, __ATOMIC_RELAXED);
+        else if (turned && turns >= MOST_TURNS)
+            __atomic_store_n(&jit->by_call[slot], JIT_BY_GUESS, __ATOMIC_RELAXED);
     } while (stop == HPU_PAUSED && h->mid_block);
     return stop;
 }
@@ -276,8 +305,12 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
                 return HPU_DONE;
             if (status == HPU_FAULTED || status == HPU_WAITING)
                 return (enum hpu_stop)status;
-            if (status == HPU_PAUSED || (status == JIT_JUMP && h->pc - code->base < code->bytes))
+            if (status == HPU_PAUSED)
                 continue;
+            if (status == JIT_JUMP && h->pc - code->base < code->bytes) {
+                add_heat(&jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
+                continue;
+            }
             if (status == JIT_JUMP)
                 return jumped(h);
             if (status == JIT_MISS)
@@ -360,8 +393,7 @@ uint64_t jit_atomic(struct hpu *h, uint32_t slot, uint32_t address, uint32_t val
         w->loads++;
         w->stores += write;
     }
-    atomic_store_explicit((_Atomic uint8_t *)&code->slot[slot].a.window,
-                          (uint8_t)((size_t)index * HPU_WINDOW_STEP), memory_order_relaxed);
+    set_guess(code, slot, index);
     uint32_t *word = (uint32_t *)(void *)(w->host + (address - w->base));
     return result(HPU_ACCESS_OK, hpu_atomic(h, id, word, address, value));
 }

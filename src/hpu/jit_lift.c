@@ -145,6 +145,20 @@ static bool is_jump(const struct hpu_insn *in) {
     return shape == SHAPE_BRANCH || shape == SHAPE_JAL;
 }
 
+/* Where the jump through a register at h leads when the instruction before it made the address
+ * (auipc or lui, then jalr: a call), NONE when it did not. `before`: that instruction, or NONE. */
+static uint32_t far_target_of(const struct lift *l, uint32_t h, uint32_t before) {
+    const struct hpu_insn *in = insn_at(l, h);
+    if (before == NONE || shape_of[in->id] != SHAPE_JALR)
+        return NONE;
+    const struct hpu_insn *made = insn_at(l, before);
+    if (shape_of[made->id] != SHAPE_CONST || made->rd != in->rs1 || !in->rs1)
+        return NONE;
+    uint32_t pc = ((uint32_t)slot_at(l, before)->a.imm + (uint32_t)in->imm) & ~1u;
+    uint32_t offset = pc - l->code->base;
+    return offset < l->code->bytes ? offset / 2 : NONE;
+}
+
 /* What the interpreter has to do: traps, what is no instruction, and what leads out of the program.
  */
 static bool is_left(const struct lift *l, uint32_t h) {
@@ -180,8 +194,8 @@ static void want_site(struct lift *l, uint32_t h) {
 
 /* Finds the block's end and where it leads. */
 static void scan_block(struct lift *l, struct block *block) {
-    uint32_t h = block->start;
-    for (;; h += insn_at(l, h)->length / 2) {
+    uint32_t h = block->start, before = NONE;
+    for (;; before = h, h += insn_at(l, h)->length / 2) {
         const struct hpu_insn *in = insn_at(l, h);
         block->count++;
         l->instructions++;
@@ -195,6 +209,8 @@ static void scan_block(struct lift *l, struct block *block) {
     uint32_t after = h + last->length / 2, target;
     bool is_call = shape_of[last->id] == SHAPE_JAL || shape_of[last->id] == SHAPE_JALR;
     if (is_jump(last) && (target = target_of(l, h)) != NONE)
+        want_block(l, target, h);
+    if ((target = far_target_of(l, h, before)) != NONE)
         want_block(l, target, h);
     if (is_call && last->rd)
         want_site(l, after);
@@ -218,13 +234,17 @@ static void spread_dirty(struct lift *l) {
         for (uint32_t i = 0; i < l->blocks; i++) {
             const struct block *block = &l->block[i];
             uint32_t dirty = (block->dirty | block->writes) & ~1u, h = block->start;
-            for (uint32_t n = 1; n < block->count; n++)
+            uint32_t before = NONE;
+            for (uint32_t n = 1; n < block->count; n++) {
+                before = h;
                 h += insn_at(l, h)->length / 2;
+            }
             const struct hpu_insn *last = insn_at(l, h);
             if (is_left(l, h))
                 continue;
             if (is_jump(last))
                 changed |= add_dirty(l, target_of(l, h), dirty);
+            changed |= add_dirty(l, far_target_of(l, h, before), dirty);
             if (shape_of[last->id] == SHAPE_JALR)
                 for (uint32_t k = 0; k < l->sites; k++)
                     changed |= add_dirty(l, l->site[k], dirty);
@@ -636,47 +656,79 @@ static LLVMValueRef outcome(struct lift *l, LLVMValueRef result, uint32_t h) {
     return narrow(l, result, l->i32);
 }
 
-static void called_access(struct lift *l, uint32_t h) {
-    const struct hpu_insn *in = insn_at(l, h);
-    unsigned shape = shape_of[in->id];
-    uint32_t slot = l->code->slot_at[h];
-    bool atomic = shape == SHAPE_AMO || shape == SHAPE_LR || shape == SHAPE_SC;
-    bool is_float = shape == SHAPE_FLOAD || shape == SHAPE_FSTORE;
-    LLVMValueRef address = read_x(l, in->rs1), result;
-    LLVMValueRef f =
-        is_float ? field(l, offsetof(struct hpu, f) + 4 * (shape == SHAPE_FLOAD ? in->rd : in->rs2),
-                         l->i32)
-                 : NULL;
-    if (!atomic)
-        address = add(l, address, c32(l, (uint32_t)in->imm));
-    LLVMValueRef a[5] = {l->h, c32(l, slot), address, NULL, NULL};
-    if (atomic) {
-        a[3] = read_x(l, in->rs2);
-        result = call(l, (const void *)jit_atomic, l->i64, a, 4);
-    } else {
-        a[3] = now_at(l, slot_at(l, h));
-        bool store = shape == SHAPE_STORE || shape == SHAPE_FSTORE;
-        if (store)
-            a[4] = is_float ? get(l, l->i32, f) : read_x(l, in->rs2);
-        result = call(l, store ? (const void *)jit_store : (const void *)jit_load, l->i64, a,
-                      store ? 5 : 4);
+/* ---- accesses ---- */
+
+/* One load or store, taken apart. */
+struct access {
+    const struct hpu_insn *in;
+    uint32_t h, bytes;
+    unsigned shape;
+    bool store, atomic;
+    LLVMTypeRef type;
+    LLVMValueRef f; /* the float register that it moves, or NULL */
+};
+
+static struct access access_at(struct lift *l, uint32_t h) {
+    struct access a = {.in = insn_at(l, h), .h = h};
+    a.shape = shape_of[a.in->id];
+    a.bytes = hpu_access_bytes(a.in->id);
+    a.store = a.shape == SHAPE_STORE || a.shape == SHAPE_FSTORE;
+    a.atomic = a.shape == SHAPE_AMO || a.shape == SHAPE_LR || a.shape == SHAPE_SC;
+    a.type = a.bytes == 1 ? l->i8 : a.bytes == 2 ? l->i16 : l->i32;
+    if (a.shape == SHAPE_FLOAD || a.shape == SHAPE_FSTORE) {
+        unsigned reg = a.shape == SHAPE_FLOAD ? a.in->rd : a.in->rs2;
+        a.f = field(l, offsetof(struct hpu, f) + 4 * reg, l->i32);
     }
-    LLVMValueRef value = outcome(l, result, h);
-    if (shape == SHAPE_FLOAD)
-        l->llvm->BuildStore(l->b, value, f);
-    else if (shape != SHAPE_STORE && shape != SHAPE_FSTORE)
-        write_x(l, in->rd, value);
+    return a;
 }
 
-/* The access was checked: it is in its window, and in the timed mode within a word. */
-static void count_access(struct lift *l, unsigned window, unsigned shape) {
-    struct window *w = use_window(l, window);
-    if (!l->timed)
-        return;
-    bool load = shape == SHAPE_LOAD || shape == SHAPE_FLOAD, atomic = shape == SHAPE_AMO;
-    uint64_t one = (load || atomic ? 1 : 0) | (load ? 0 : 1ull << 32);
-    set(l, w->counts, add(l, get(l, l->i64, w->counts), c64(l, one)));
-    charge(l, w->extra[load ? 0 : atomic ? 2 : 1]);
+static LLVMValueRef address_of(struct lift *l, const struct access *a) {
+    LLVMValueRef base = read_x(l, a->in->rs1);
+    return a->atomic ? base : add(l, base, c32(l, (uint32_t)a->in->imm));
+}
+
+static LLVMValueRef stored_value(struct lift *l, const struct access *a) {
+    return a->f ? get(l, l->i32, a->f) : read_x(l, a->in->rs2);
+}
+
+static void set_loaded(struct lift *l, const struct access *a, LLVMValueRef value) {
+    if (a->f)
+        l->llvm->BuildStore(l->b, value, a->f);
+    else
+        write_x(l, a->in->rd, value);
+}
+
+static void move(struct lift *l, const struct access *a, LLVMValueRef place) {
+    const struct llvm *v = l->llvm;
+    LLVMValueRef made;
+    if (a->store) {
+        LLVMValueRef value = stored_value(l, a);
+        made = v->BuildStore(l->b, a->bytes == 4 ? value : narrow(l, value, a->type), place);
+    } else {
+        LLVMValueRef value = made = v->BuildLoad2(l->b, a->type, place, "");
+        if (a->in->id == HPU_LB || a->in->id == HPU_LH)
+            value = v->BuildSExt(l->b, made, l->i32, "");
+        else if (a->bytes < 4)
+            value = v->BuildZExt(l->b, made, l->i32, "");
+        set_loaded(l, a, value);
+    }
+    v->SetAlignment(made, 1);
+}
+
+static void called_access(struct lift *l, const struct access *a) {
+    LLVMValueRef arguments[5] = {l->h, c32(l, l->code->slot_at[a->h]), address_of(l, a)}, result;
+    if (a->atomic) {
+        arguments[3] = read_x(l, a->in->rs2);
+        result = call(l, (const void *)jit_atomic, l->i64, arguments, 4);
+    } else {
+        arguments[3] = now_at(l, slot_at(l, a->h));
+        arguments[4] = a->store ? stored_value(l, a) : NULL;
+        result = call(l, a->store ? (const void *)jit_store : (const void *)jit_load, l->i64,
+                      arguments, a->store ? 5 : 4);
+    }
+    LLVMValueRef value = outcome(l, result, a->h);
+    if (!a->store)
+        set_loaded(l, a, value);
 }
 
 static void plain_atomic(struct lift *l, const struct hpu_insn *in, LLVMValueRef place) {
@@ -694,39 +746,98 @@ static void plain_atomic(struct lift *l, const struct hpu_insn *in, LLVMValueRef
                                     LLVMAtomicOrderingSequentiallyConsistent, 0));
 }
 
-static void plain_access(struct lift *l, uint32_t h, const struct group *g) {
+static LLVMValueRef in_window(struct lift *l, LLVMValueRef window, size_t offset,
+                              LLVMTypeRef type) {
+    return get(l, type, place_in(l, l->b, window, c64(l, offset), type));
+}
+
+static void count_in_window(struct lift *l, const struct access *a, LLVMValueRef window) {
+    static const size_t counter[2] = {offsetof(struct hpu_window, loads),
+                                      offsetof(struct hpu_window, stores)};
+    size_t extra = a->atomic  ? offsetof(struct hpu_window, amo_extra)
+                   : a->store ? offsetof(struct hpu_window, store_extra)
+                              : offsetof(struct hpu_window, load_extra);
+    bool counts[2] = {!a->store, a->store || a->atomic};
+    for (int i = 0; i < 2; i++)
+        if (counts[i]) {
+            LLVMValueRef place = place_in(l, l->b, window, c64(l, counter[i]), l->i32);
+            set(l, place, add(l, get(l, l->i32, place), c32(l, 1)));
+        }
+    charge(l, widen(l, in_window(l, window, extra, l->i8)));
+}
+
+/* Through the window that the slot names now, as the interpreter does it; else a call, which will
+ * change what the slot names. */
+static void guessed_access(struct lift *l, const struct access *a) {
     const struct llvm *v = l->llvm;
-    const struct hpu_insn *in = insn_at(l, h);
-    unsigned shape = shape_of[in->id];
-    uint32_t bytes = hpu_access_bytes(in->id);
-    LLVMTypeRef type = bytes == 1 ? l->i8 : bytes == 2 ? l->i16 : l->i32;
-    int32_t offset = shape == SHAPE_AMO ? 0 : in->imm;
-    LLVMValueRef place =
-        place_in(l, l->b, g->pointer, c64(l, (uint64_t)(int64_t)(offset - g->least)), type);
-    LLVMValueRef f =
-        field(l, offsetof(struct hpu, f) + 4 * (shape == SHAPE_FSTORE ? in->rs2 : in->rd), l->i32);
-    count_access(l, g->window, shape);
-    if (shape == SHAPE_AMO) {
-        plain_atomic(l, in, place);
+    const void *where = &slot_at(l, a->h)->a.window;
+    LLVMValueRef byte = v->ConstIntToPtr(c64(l, (uintptr_t)where), v->PointerType(l->i8, 0));
+    LLVMValueRef guess = v->BuildLoad2(l->b, l->i8, byte, "");
+    v->SetOrdering(guess, LLVMAtomicOrderingMonotonic); /* read once: others may write it */
+    v->SetAlignment(guess, 1);
+    LLVMValueRef distance = v->BuildShl(l->b, widen(l, guess), c64(l, 3), "");
+    LLVMValueRef first = place_in(l, l->b, l->h, c64(l, offsetof(struct hpu, window)), l->i8);
+    LLVMValueRef window = place_in(l, l->b, first, distance, l->i8);
+    LLVMValueRef address = address_of(l, a);
+    LLVMValueRef base = in_window(l, window, offsetof(struct hpu_window, base), l->i32);
+    LLVMValueRef offset = sub(l, address, base);
+    size_t rooms = a->store || a->atomic ? offsetof(struct hpu_window, write_room)
+                                         : offsetof(struct hpu_window, read_room);
+    LLVMValueRef room = in_window(l, window, rooms + 4 * (a->bytes - 1), l->i32);
+    LLVMValueRef good = compare(l, LLVMIntULT, offset, room);
+    if ((l->timed || a->atomic) && a->bytes > 1) {
+        LLVMValueRef low = v->BuildAnd(l->b, address, c32(l, a->bytes - 1), "");
+        good = v->BuildAnd(l->b, good, compare(l, LLVMIntEQ, low, c32(l, 0)), "");
+    }
+    LLVMBasicBlockRef plain = new_block(l), called = new_block(l), on = new_block(l);
+    branch_rarely(l, good, plain, called);
+    at(l, called);
+    called_access(l, a);
+    v->BuildBr(l->b, on);
+    at(l, plain);
+    LLVMValueRef host = in_window(l, window, offsetof(struct hpu_window, host), l->pointer);
+    if (l->timed)
+        count_in_window(l, a, window);
+    LLVMValueRef place = place_in(l, l->b, host, widen(l, offset), a->type);
+    if (a->atomic)
+        plain_atomic(l, a->in, place);
+    else
+        move(l, a, place);
+    v->BuildBr(l->b, on);
+    at(l, on);
+}
+
+/* The access was checked: it is in its window, and in the timed mode within a word. */
+static void count_access(struct lift *l, unsigned window, unsigned shape) {
+    struct window *w = use_window(l, window);
+    if (!l->timed)
         return;
-    }
-    LLVMValueRef made;
-    if (shape == SHAPE_STORE || shape == SHAPE_FSTORE) {
-        LLVMValueRef value = shape == SHAPE_FSTORE ? get(l, l->i32, f) : read_x(l, in->rs2);
-        made = v->BuildStore(l->b, bytes == 4 ? value : narrow(l, value, type), place);
-    } else {
-        made = v->BuildLoad2(l->b, type, place, "");
-        LLVMValueRef value = made;
-        if (in->id == HPU_LB || in->id == HPU_LH)
-            value = v->BuildSExt(l->b, made, l->i32, "");
-        else if (bytes < 4)
-            value = v->BuildZExt(l->b, made, l->i32, "");
-        if (shape == SHAPE_FLOAD)
-            v->BuildStore(l->b, value, f);
-        else
-            write_x(l, in->rd, value);
-    }
-    v->SetAlignment(made, 1);
+    bool load = shape == SHAPE_LOAD || shape == SHAPE_FLOAD, atomic = shape == SHAPE_AMO;
+    uint64_t one = (load || atomic ? 1 : 0) | (load ? 0 : 1ull << 32);
+    set(l, w->counts, add(l, get(l, l->i64, w->counts), c64(l, one)));
+    charge(l, w->extra[load ? 0 : atomic ? 2 : 1]);
+}
+
+static void plain_access(struct lift *l, const struct access *a, const struct group *g) {
+    int32_t offset = a->atomic ? 0 : a->in->imm;
+    LLVMValueRef place =
+        place_in(l, l->b, g->pointer, c64(l, (uint64_t)(int64_t)(offset - g->least)), a->type);
+    count_access(l, g->window, a->shape);
+    if (a->atomic)
+        plain_atomic(l, a->in, place);
+    else
+        move(l, a, place);
+}
+
+static void lift_access(struct lift *l, uint32_t h, const struct group *g) {
+    struct access a = access_at(l, h);
+    if (g)
+        plain_access(l, &a, g);
+    else if (a.shape == SHAPE_LR || a.shape == SHAPE_SC ||
+             l->region->by_call[l->code->slot_at[h]] == JIT_BY_CALL)
+        called_access(l, &a);
+    else
+        guessed_access(l, &a);
 }
 
 /* CSRs and F work on the HPU's own registers: what they read is put there and what they write
@@ -779,8 +890,14 @@ static void lift_branch(struct lift *l, uint32_t h) {
 }
 
 /* Returns lead to a call of the region, or end the handler. Of other jumps nothing is known. */
-static void lift_jump_register(struct lift *l, uint32_t h) {
+static void lift_jump_register(struct lift *l, uint32_t h, uint32_t before) {
     const struct hpu_insn *in = insn_at(l, h);
+    uint32_t target = far_target_of(l, h, before);
+    if (target != NONE) {
+        write_x(l, in->rd, c32(l, slot_at(l, h)->link));
+        go_to(l, target);
+        return;
+    }
     LLVMValueRef to = add(l, read_x(l, in->rs1), c32(l, (uint32_t)in->imm));
     to = l->llvm->BuildAnd(l->b, to, c32(l, ~1u), "");
     write_x(l, in->rd, c32(l, slot_at(l, h)->link));
@@ -799,7 +916,7 @@ static void lift_jump_register(struct lift *l, uint32_t h) {
 }
 
 /* True when it has ended the block. */
-static bool lift_insn(struct lift *l, uint32_t h, const struct group *g) {
+static bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct group *g) {
     const struct llvm *v = l->llvm;
     const struct hpu_insn *in = insn_at(l, h);
     switch ((enum shape)shape_of[in->id]) {
@@ -823,14 +940,9 @@ static bool lift_insn(struct lift *l, uint32_t h, const struct group *g) {
     case SHAPE_FLOAD:
     case SHAPE_FSTORE:
     case SHAPE_AMO:
-        if (g)
-            plain_access(l, h, g);
-        else
-            called_access(l, h);
-        return false;
     case SHAPE_LR:
     case SHAPE_SC:
-        called_access(l, h);
+        lift_access(l, h, g);
         return false;
     case SHAPE_FP:
         through_hpu(l, h);
@@ -847,7 +959,7 @@ static bool lift_insn(struct lift *l, uint32_t h, const struct group *g) {
         go_to(l, target_of(l, h));
         return true;
     case SHAPE_JALR:
-        lift_jump_register(l, h);
+        lift_jump_register(l, h, before);
         return true;
     case SHAPE_TRAP:
     case SHAPE_NONE:
@@ -882,7 +994,8 @@ static void lift_block(struct lift *l, const struct block *block) {
     charge(l, c64(l, slot->cycles));
     if (l->timed)
         set(l, l->count, add(l, get(l, l->i64, l->count), c64(l, slot->count)));
-    for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2) {
+    uint32_t before = NONE;
+    for (uint32_t i = 0; i < block->count; i++, before = h, h += insn_at(l, h)->length / 2) {
         if (i > 0)
             check_groups(l, i, block, h);
         if (is_left(l, h)) {
@@ -890,7 +1003,7 @@ static void lift_block(struct lift *l, const struct block *block) {
             return;
         }
         unsigned g = l->group_of[i];
-        if (lift_insn(l, h, g ? &l->group[g - 1] : NULL))
+        if (lift_insn(l, h, before, g ? &l->group[g - 1] : NULL))
             return;
     }
 }

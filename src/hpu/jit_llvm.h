@@ -102,6 +102,7 @@
     X(PrintModuleToFile)                                                                           \
     X(RunPasses)                                                                                   \
     X(SetAlignment)                                                                                \
+    X(SetOrdering)                                                                                 \
     X(SetMetadata)                                                                                 \
     X(SetModuleDataLayout)                                                                         \
     X(SetTarget)                                                                                   \

@@ -27,11 +27,13 @@ uint64_t jit_atomic(struct hpu *h, uint32_t slot, uint32_t address, uint32_t val
 bool jit_csr(struct hpu *h, uint32_t slot, uint64_t now, uint64_t instret);
 bool jit_float(struct hpu *h, uint32_t slot);
 
+enum { JIT_BY_WINDOW, JIT_BY_GUESS, JIT_BY_CALL };
+
 /* What the lifter is asked for, and what it says about it. */
 struct jit_region {
     const struct hpu_code *code;
     uint32_t root;          /* halfword */
-    const uint8_t *by_call; /* [slot]: there is no window to expect */
+    const uint8_t *by_call; /* [slot]: JIT_BY_GUESS or JIT_BY_CALL where no window is expected */
     bool unchecked;         /* without checks of accesses: to measure what they cost */
     uint32_t instructions;  /* out */
 };
