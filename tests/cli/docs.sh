@@ -4,7 +4,7 @@ mkdir bin
 ln -s "$OPENSPIN" bin/openspin
 export PATH=$PWD/bin:$PATH
 for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md docs/network.md docs/pspin-handlers.md \
-    docs/card-run.md docs/experiments.md; do
+    docs/card-run.md docs/experiments.md docs/jit.md; do
     name=$(basename "$page" .md)
     mkdir "$name"
     [ ! -d "$SOURCE/examples" ] || ln -s "$SOURCE/examples" "$name/examples"
