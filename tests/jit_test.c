@@ -4,6 +4,7 @@
  * fuzzer. */
 #include <signal.h>
 
+#include "base/rng.h"
 #include "hpu/jit_private.h"
 #include "lib/machine.h"
 
@@ -92,6 +93,108 @@ TEST(groups_at_the_edges) {
         }
         machine_close(&plain);
         machine_close(&jit);
+    }
+}
+
+/* One block that jumps to itself, through memory with two pointers and a masked index; the branch
+ * counts down, compares a pointer, or depends on what was loaded. */
+static void random_loop(struct rng *rng, struct program *p) {
+    static const int32_t strides[] = {4, 4, 4, 1, 2, 8, 12, -4, -1, 0, 3};
+    int32_t stride[2];
+    p->bytes = 0;
+    for (int i = 0; i < 2; i++)
+        stride[i] = strides[rng_below(rng, 11)];
+    for (uint32_t i = 0, n = 1 + rng_below(rng, 5); i < n; i++) {
+        uint32_t pointer = 11 + rng_below(rng, 2), value = 16 + rng_below(rng, 4);
+        int32_t offset = (int32_t)rng_below(rng, 5) * 4 - 8 + (rng_below(rng, 8) ? 0 : 1);
+        switch (rng_below(rng, 9)) {
+        case 0:
+        case 1:
+            put(p, rv_lw(value, pointer, offset));
+            break;
+        case 2:
+            put(p, rv_lbu(value, pointer, offset));
+            break;
+        case 3:
+            put(p, rv_sw(value, pointer, offset));
+            break;
+        case 4:
+            put(p,
+                rng_below(rng, 2) ? rv_sb(value, pointer, offset) : rv_sh(value, pointer, offset));
+            break;
+        case 5:
+            put(p, rv_add(20, 20, value));
+            break;
+        case 6:
+            put(p, rv_xor(value, value, 20));
+            break;
+        case 7: /* a table, by a masked index, of words or bytes */
+            put(p, rv_andi(21, value, 15));
+            if (rng_below(rng, 2))
+                put(p, rv_slli(21, 21, 2));
+            put(p, rv_add(21, 21, 13));
+            put(p, rng_below(rng, 2) ? rv_lw(22, 21, 0) : rv_lbu(22, 21, 64));
+            break;
+        case 8: /* by the sum of two registers */
+            put(p, rv_add(23, 13, 24));
+            put(p, rv_lw(value, 23, 0));
+            put(p, rv_addi(24, 24, 4));
+            break;
+        }
+    }
+    put(p, rv_addi(11, 11, stride[0]));
+    put(p, rv_addi(12, 12, stride[1]));
+    int32_t back = -(int32_t)p->bytes;
+    switch (rng_below(rng, 4)) {
+    case 0:
+        put(p, rv_bne(11, 15, back));
+        break;
+    case 1:
+        put(p, rv_bltu(11, 15, back));
+        break;
+    default:
+        put(p, rv_addi(9, 9, rng_below(rng, 4) ? -1 : -3));
+        put(p, rng_below(rng, 3) ? rv_bne(9, 0, back - 4) : rv_bne(0, 9, back - 4));
+    }
+    put(p, RV_RET);
+}
+
+static struct start random_start(struct rng *rng) {
+    static const uint32_t edges[] = {DATA_BASE, DATA_BASE + 512, DATA_BASE + DATA_BYTES - 64,
+                                     L2_BASE, FIXED_BASE + 128};
+    struct start s = {.budget = rng_below(rng, 3) ? 20000 : 1 + rng_below(rng, 1500)};
+    for (uint32_t r = 11; r < 14; r++)
+        s.x[r] = edges[rng_below(rng, 5)] + rng_below(rng, 16) * 4 + (rng_below(rng, 6) ? 0 : 1);
+    s.x[9] = 1 + rng_below(rng, 300);
+    s.x[15] = s.x[11] + 4 * rng_below(rng, 260);
+    for (uint32_t r = 16; r < 25; r++)
+        s.x[r] = r == 24 ? 0 : rng_u32(rng);
+    for (uint32_t i = 0; i < DATA_BYTES; i++)
+        s.data[i] = (uint8_t)rng_u32(rng);
+    return s;
+}
+
+TEST(tight_loops) {
+    static struct machine plain, jit;
+    static struct program p;
+    struct rng rng = rng_seeded(7);
+    for (int i = 0; i < 120; i++) {
+        random_loop(&rng, &p);
+        for (int mode = 0; mode < 2; mode++) {
+            machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+            machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+            struct start s = random_start(&rng);
+            demand_same_call(&plain, &jit, &s); /* both interpreted: which windows, and warm */
+            machine_force_jit(&jit);
+            for (int k = 0; k < 30; k++) {
+                struct start next = k % 3 ? s : random_start(&rng);
+                next.budget = k % 3 == 1 ? 1 + rng_below(&rng, 3000) : next.budget;
+                next.x[9] = k % 3 == 2 ? 1 + rng_below(&rng, 100) : next.x[9];
+                demand_same_call(&plain, &jit, &next);
+            }
+            machine_close(&plain);
+            machine_close(&jit);
+        }
     }
 }
 

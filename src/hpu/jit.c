@@ -323,7 +323,7 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
             stop = interpret(h, until, SLICE_CYCLES);
             add_heat(&jit->root[place], h->instret - before);
         }
-        if (stop != HPU_PAUSED || h->cycles >= limit)
+        if (stop != HPU_PAUSED)
             return stop;
     }
 }

@@ -16,7 +16,8 @@
 
 static const char passes[] =
     "function(sroa,early-cse,simplifycfg,instcombine,jump-threading,simplifycfg,reassociate,"
-    "loop-mssa(licm),gvn,instcombine,simplifycfg,slp-vectorizer,instcombine,dse,adce,simplifycfg)";
+    "loop-mssa(licm),gvn,instcombine,simplifycfg,loop-vectorize,slp-vectorizer,instcombine,dse,"
+    "adce,simplifycfg)";
 
 /* There is one LLVM in a process, whoever asks for it. */
 static struct llvm loaded;
