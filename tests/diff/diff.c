@@ -149,7 +149,7 @@ static int compare(const struct diff_outcome *ours, const struct diff_outcome *q
 static bool check_program(const struct batch *b, int i, struct hpu_code *const code[2]) {
     struct counts counts[WAYS];
     /* A root wherever a quantum ends is much to compile: some programs do. */
-    int ways = !code[0]->jit ? JIT_FUNCTIONAL : i % 25 ? QUANTA_FUNCTIONAL : WAYS;
+    int ways = !code[0]->jit ? JIT_FUNCTIONAL : i % 100 ? QUANTA_FUNCTIONAL : WAYS;
     for (int way = 0; way < ways; way++) {
         struct diff_outcome ours;
         const char *why = run_ours(b, i, code[way % 2], way, &ours, &counts[way]);
