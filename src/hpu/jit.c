@@ -42,7 +42,7 @@ struct hpu_jit {
     uint32_t *nothing_seen; /* [slot], zeroes: for an HPU without an instruction cache */
     pthread_mutex_t compiling;
     struct jit_linker *linker;
-    bool gave_up, unchecked;
+    bool gave_up;
     struct hpu_jit_stats stats;
 };
 
@@ -136,8 +136,7 @@ static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword) 
         jit->gave_up = true; /* no LLVM here: the interpreter it is */
         return NULL;
     }
-    struct jit_region region = {
-        .code = code, .root = halfword, .by_call = jit->by_call, .unchecked = jit->unchecked};
+    struct jit_region region = {.code = code, .root = halfword, .by_call = jit->by_call};
     uint64_t start = now_ns(), bytes = 0;
     jit_function *made = jit_link(jit->linker, &region, &bytes);
     uint64_t took = now_ns() - start;

@@ -87,7 +87,7 @@ void lift_group_accesses(struct lift *l, const struct block *block) {
         const struct hpu_insn *in = insn_at(l, h);
         l->group_of[i] = 0;
         bool atomic = lift_shape[in->id] == SHAPE_AMO;
-        if (lift_is_access(in) && !lift_is_left(l, h) && !l->region->by_call[l->code->slot_at[h]]) {
+        if (lift_is_access(in) && !lift_is_left(l, h) && lift_how(l, h) == JIT_BY_WINDOW) {
             uint32_t bytes = hpu_access_bytes(in->id);
             int32_t offset = atomic ? 0 : in->imm;
             add_access(l, i,
@@ -110,10 +110,8 @@ static void check_group(struct lift *l, struct group *g, const struct block *blo
     struct window *w = lift_use_window(l, g->window);
     LLVMValueRef address = add(l, read_x(l, g->reg), c32(l, (uint32_t)g->least));
     LLVMValueRef offset = sub(l, address, w->base);
-    if (!l->region->unchecked) {
-        LLVMValueRef bound = lift_bound(l, g->window, (uint32_t)(g->end - g->least), g->write);
-        lift_demand(l, compare(l, LLVMIntULT, offset, bound), JIT_MISS, block, h);
-    }
+    LLVMValueRef bound = lift_bound(l, g->window, (uint32_t)(g->end - g->least), g->write);
+    lift_demand(l, compare(l, LLVMIntULT, offset, bound), JIT_MISS, block, h);
     if (g->aligned) {
         LLVMValueRef low = l->llvm->BuildAnd(l->b, address, c32(l, g->aligned), "");
         lift_demand(l, compare(l, LLVMIntEQ, low, c32(l, 0)), JIT_MISS, block, h);
@@ -308,8 +306,7 @@ void lift_access(struct lift *l, uint32_t h, const struct group *g) {
     struct access a = lift_access_at(l, h);
     if (g)
         plain_access(l, &a, g);
-    else if (a.shape == SHAPE_LR || a.shape == SHAPE_SC ||
-             l->region->by_call[l->code->slot_at[h]] == JIT_BY_CALL)
+    else if (a.shape == SHAPE_LR || a.shape == SHAPE_SC || lift_how(l, h) == JIT_BY_CALL)
         called_access(l, &a);
     else
         guessed_access(l, &a);

@@ -116,6 +116,11 @@ static inline uint32_t pc_of(const struct lift *l, uint32_t h) {
     return l->code->base + 2 * h;
 }
 
+/* JIT_BY_WINDOW and so on; other threads may be learning. */
+static inline unsigned lift_how(const struct lift *l, uint32_t h) {
+    return __atomic_load_n(&l->region->by_call[l->code->slot_at[h]], __ATOMIC_RELAXED);
+}
+
 /* ---- short forms ---- */
 
 static inline LLVMValueRef c32(struct lift *l, uint32_t value) {

@@ -58,7 +58,6 @@
     X(CreateTargetDataLayout)                                                                      \
     X(CreateTargetMachine)                                                                         \
     X(DisposeBuilder)                                                                              \
-    X(DisposeErrorMessage)                                                                         \
     X(ConsumeError)                                                                                \
     X(DisposeMemoryBuffer)                                                                         \
     X(DisposeMessage)                                                                              \
@@ -70,7 +69,6 @@
     X(GetBufferSize)                                                                               \
     X(GetBufferStart)                                                                              \
     X(GetEnumAttributeKindForName)                                                                 \
-    X(GetErrorMessage)                                                                             \
     X(GetHostCPUFeatures)                                                                          \
     X(GetHostCPUName)                                                                              \
     X(GetIntrinsicDeclaration)                                                                     \
@@ -99,7 +97,6 @@
     X(OrcLLJITLookup)                                                                              \
     X(PointerType)                                                                                 \
     X(PositionBuilderAtEnd)                                                                        \
-    X(PrintModuleToFile)                                                                           \
     X(RunPasses)                                                                                   \
     X(SetAlignment)                                                                                \
     X(SetOrdering)                                                                                 \

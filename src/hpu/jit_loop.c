@@ -30,6 +30,7 @@ struct value {
 
 struct touch {
     uint32_t h;
+    uint8_t window;  /* read once: other threads change guesses */
     struct value at; /* the address */
     int32_t stride;  /* from turn to turn */
     /* code: the first byte of its range in the first turn, and where that is in the range */
@@ -135,7 +136,8 @@ static bool add_touch(const struct lift *l, struct loop *loop, uint32_t h) {
     uint32_t bytes = hpu_access_bytes(in->id);
     if (l->timed && (at.step < bytes || stride % (int32_t)bytes != 0))
         return false; /* some may cross words, and take longer */
-    loop->touch[loop->touches++] = (struct touch){.h = h, .at = at, .stride = stride};
+    loop->touch[loop->touches++] =
+        (struct touch){.h = h, .window = (uint8_t)lift_guess_at(l, h), .at = at, .stride = stride};
     return true;
 }
 
@@ -165,7 +167,7 @@ static bool is_simple(const struct lift *l, uint32_t h) {
         return !l->timed; /* its cycles depend on the divisor */
     case SHAPE_LOAD:
     case SHAPE_STORE:
-        return l->region->by_call[l->code->slot_at[h]] == JIT_BY_WINDOW;
+        return lift_how(l, h) == JIT_BY_WINDOW;
     default:
         return false;
     }
@@ -203,7 +205,7 @@ static LLVMValueRef turn_cycles(struct lift *l, const struct block *block,
     for (uint32_t i = 0; i < loop->touches && l->timed; i++) {
         uint32_t h = loop->touch[i].h;
         bool store = lift_shape[insn_at(l, h)->id] == SHAPE_STORE;
-        cycles = add(l, cycles, lift_use_window(l, lift_guess_at(l, h))->extra[store]);
+        cycles = add(l, cycles, lift_use_window(l, loop->touch[i].window)->extra[store]);
     }
     return cycles;
 }
@@ -235,9 +237,9 @@ static LLVMValueRef count_down(struct lift *l, const struct loop *loop, LLVMBasi
     return add(l, widen(l, turns), c64(l, 1));
 }
 
-static bool is_same_range(const struct lift *l, const struct touch *a, const struct touch *b) {
+static bool is_same_range(const struct touch *a, const struct touch *b) {
     return a->at.bases == b->at.bases && memcmp(a->at.base, b->at.base, a->at.bases) == 0 &&
-           lift_guess_at(l, a->h) == lift_guess_at(l, b->h);
+           a->window == b->window;
 }
 
 /* Goes on when the access is aligned in the first turn, and so in all. */
@@ -254,13 +256,13 @@ static void check_range(struct lift *l, struct loop *loop, uint32_t i, LLVMValue
                         LLVMBasicBlockRef usual) {
     const struct llvm *v = l->llvm;
     const struct touch *t = &loop->touch[i];
-    unsigned window = lift_guess_at(l, t->h);
+    unsigned window = t->window;
     int64_t first = t->at.least, end = t->at.most + 1;
     bool write = false;
     for (uint32_t k = i; k < loop->touches; k++) {
         const struct touch *other = &loop->touch[k];
         const struct hpu_insn *in = insn_at(l, other->h);
-        if (!is_same_range(l, t, other))
+        if (!is_same_range(t, other))
             continue;
         int64_t ends = other->at.most + hpu_access_bytes(in->id);
         first = other->at.least < first ? other->at.least : first;
@@ -282,7 +284,7 @@ static void check_range(struct lift *l, struct loop *loop, uint32_t i, LLVMValue
     if (t->stride < 0)
         pointer = place_in(l, l->b, pointer, way, l->i8);
     for (uint32_t k = i; k < loop->touches; k++)
-        if (is_same_range(l, &loop->touch[i], &loop->touch[k])) {
+        if (is_same_range(&loop->touch[i], &loop->touch[k])) {
             loop->touch[k].pointer = pointer;
             loop->touch[k].first_address = address;
             loop->touch[k].first = first;
@@ -318,7 +320,7 @@ static void count_turns(struct lift *l, const struct block *block, const struct 
     for (uint32_t i = 0; i < loop->touches; i++) {
         uint32_t h = loop->touch[i].h;
         bool store = lift_shape[insn_at(l, h)->id] == SHAPE_STORE;
-        struct window *w = lift_use_window(l, lift_guess_at(l, h));
+        struct window *w = lift_use_window(l, loop->touch[i].window);
         LLVMValueRef more = store ? l->llvm->BuildShl(l->b, turns, c64(l, 32), "") : turns;
         set(l, w->counts, add(l, get(l, l->i64, w->counts), more));
     }
@@ -351,7 +353,7 @@ static uint32_t last_of(const struct lift *l, const struct block *block) {
 
 void lift_tight_loop(struct lift *l, const struct block *block) {
     struct loop loop;
-    if (l->region->unchecked || !study(l, block, &loop))
+    if (!study(l, block, &loop))
         return;
     const struct llvm *v = l->llvm;
     LLVMBasicBlockRef usual = new_block(l), turn = new_block(l);

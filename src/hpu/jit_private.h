@@ -34,7 +34,6 @@ struct jit_region {
     const struct hpu_code *code;
     uint32_t root;          /* halfword */
     const uint8_t *by_call; /* [slot]: JIT_BY_GUESS or JIT_BY_CALL where no window is expected */
-    bool unchecked;         /* without checks of accesses: to measure what they cost */
     uint32_t instructions;  /* out */
 };
 
