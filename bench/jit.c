@@ -35,7 +35,7 @@ enum { NATIVE, JIT, TIMED_JIT, QEMU, INTERPRETER, TIMED_INTERPRETER, WAYS };
 static const char *const way_name[WAYS] = {"native",       "JIT",         "timed JIT",
                                            "qemu-riscv32", "interpreter", "timed interp."};
 
-static void die(const char *what) {
+static __attribute__((noreturn)) void die(const char *what) {
     fprintf(stderr, "bench-jit: %s\n", what);
     exit(1);
 }

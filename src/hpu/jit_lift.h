@@ -10,7 +10,7 @@
 
 #define NONE              UINT32_MAX
 #define MOST_BLOCKS       500u
-#define MOST_INSTRUCTIONS 4000u /* of a region; the rest is another's */
+#define MOST_INSTRUCTIONS 400u /* of a region; the rest is another's */
 #define MOST_GROUPS       64u
 #define MOST_BOUNDS       64u
 

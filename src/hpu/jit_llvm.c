@@ -15,9 +15,8 @@
 #include <string.h>
 
 static const char passes[] =
-    "function(sroa,early-cse,simplifycfg,instcombine,jump-threading,simplifycfg,reassociate,"
-    "loop-mssa(licm),gvn,instcombine,simplifycfg,loop-vectorize,slp-vectorizer,instcombine,dse,"
-    "adce,simplifycfg)";
+    "function(sroa,early-cse,simplifycfg,instcombine,reassociate,loop-mssa(licm),gvn,simplifycfg,"
+    "loop-vectorize,slp-vectorizer,instcombine,simplifycfg)";
 
 /* There is one LLVM in a process, whoever asks for it. */
 static struct llvm loaded;
