@@ -145,10 +145,10 @@ int main(int argc, char **argv) {
     }
     must(spin_image_load(&image, argv[1], NULL, &err));
     bench_machine();
-    speed(image, "reduce_local_ph", NULL, 20000, 1024);
+    speed(image, "reduce_local_ph", NULL, 200000, 1024);
     speed(image, "reduce_local_ph", "quantum=1", 1000, 1024);
-    speed(image, "reduce_local_ph", "quantum=16", 10000, 1024);
-    speed(image, "reduce_local_ph", "quantum=1000", 20000, 1024);
+    speed(image, "reduce_local_ph", "quantum=16", 100000, 1024);
+    speed(image, "reduce_local_ph", "quantum=1000", 200000, 1024);
     speed(image, "empty_ph", NULL, 200000, 64);
     speed(image, "pingpong_ph", NULL, 200000, 64);
     compare(image);

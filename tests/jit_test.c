@@ -293,6 +293,27 @@ TEST(the_program_itself) {
     }
 }
 
+/* An access that is not where it was expected, in a block that runs off the program's end. */
+TEST(a_miss_before_the_end) {
+    static struct machine plain, jit;
+    struct program p = {0};
+    put(&p, rv_lw(10, 11, 0));
+    put(&p, rv_addi(12, 10, 1));
+    put(&p, RV_NOP);
+    for (int mode = 0; mode < 2; mode++) {
+        machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_force_jit(&jit);
+        for (int i = 0; i < 60; i++) {
+            struct start s = {.x[11] = i % 3 ? DATA_BASE : i % 2 ? L2_BASE : FIXED_BASE};
+            demand_same_call(&plain, &jit, &s);
+            CHECK_EQ(jit.hpu.fault, HPU_FAULT_SEGV);
+        }
+        machine_close(&plain);
+        machine_close(&jit);
+    }
+}
+
 /* Generated code cannot fault on the host, so signals are left alone: what the application has set
  * stays, and its own faults reach it. */
 static sigjmp_buf back;

@@ -10,10 +10,9 @@
 #include "hpu/interp.h"
 #include "hpu/jit_private.h"
 
-/* Interpreted instructions at a root before it is compiled. The interpreter does a million in about
- * a millisecond, and compiling takes some; so the worst that can happen is that both take as long.
- */
-#define HOT_INSTRUCTIONS 3000000u
+/* Interpreted instructions at a root before it is compiled: what the interpreter does in 10 to 30
+ * ms, about as long as compiling takes; so the worst that can happen is that both take as long. */
+#define HOT_INSTRUCTIONS 10000000u
 #define SLICE_CYCLES     256u /* of the interpreter, between two looks for a root */
 #define MOST_FUNCTIONS   4096u
 /* A function that is left so often because of one of its accesses is compiled again, with what is
@@ -267,8 +266,8 @@ static enum hpu_stop learn(struct hpu *h) {
             __atomic_store_n(&jit->by_call[slot], JIT_BY_CALL, __ATOMIC_RELAXED);
         else if (turned && turns >= MOST_TURNS)
             __atomic_store_n(&jit->by_call[slot], JIT_BY_GUESS, __ATOMIC_RELAXED);
-    } while (stop == HPU_PAUSED && h->mid_block);
-    return stop;
+    } while (stop == HPU_PAUSED && h->mid_block && h->pc - code->base < code->bytes);
+    return stop; /* behind the program's end: the interpreter's fault */
 }
 
 /* A function that keeps missing is dropped, to be compiled again when it is next called. Another
