@@ -17,9 +17,10 @@
 #define MOST_FUNCTIONS   4096u
 /* A function that is left so often because of one of its accesses is compiled again, with what is
  * known by then; and how often that may be. */
-#define MOST_MISSES   8u
-#define MOST_ATTEMPTS 6u
-#define MOST_TURNS    2u /* of a guess, before the access looks at it when it runs */
+#define MOST_MISSES    8u
+#define BLOCKS_LEARNED 1000u /* after the first miss: most of what a call does */
+#define MOST_ATTEMPTS  6u
+#define MOST_TURNS     2u /* of a guess, before the access looks at it when it runs */
 /* Going on behind such a place becomes worth compiling after so many times. */
 #define HEAT_OF_EXIT (HOT_INSTRUCTIONS / 16)
 /* At once in generated code: accesses are counted in 32 bits. */
@@ -241,7 +242,7 @@ static void guess_atomic(const struct hpu *h, uint32_t slot) {
 /* Goes through the rest of a block whose accesses were not where its function expects them, and
  * learns: a window's guess is corrected by the interpreter itself, what keeps changing windows will
  * look at it, what goes to the device or crosses words becomes a call. */
-static enum hpu_stop learn(struct hpu *h) {
+static enum hpu_stop learn_block(struct hpu *h) {
     const struct hpu_code *code = h->code;
     struct hpu_jit *jit = code->jit;
     enum hpu_stop stop;
@@ -270,19 +271,31 @@ static enum hpu_stop learn(struct hpu *h) {
     return stop; /* behind the program's end: the interpreter's fault */
 }
 
-/* A function that keeps missing is dropped, to be compiled again when it is next called. Another
- * thread may be in it, so its memory stays. */
-static void count_miss(struct hpu_jit *jit, uint32_t halfword) {
+/* The same for some blocks more. */
+static enum hpu_stop learn(struct hpu *h, uint64_t limit, uint32_t blocks) {
+    enum hpu_stop stop;
+    do
+        stop = learn_block(h);
+    while (--blocks && stop == HPU_PAUSED && !h->mid_block && h->cycles < limit &&
+           h->pc - h->code->base < h->code->bytes);
+    return stop;
+}
+
+/* A function that keeps missing is dropped, to be compiled again when it is next called. The first
+ * one at a root has seen least, and goes with its first miss: true. Another thread may be in it, so
+ * its memory stays. */
+static bool count_miss(struct hpu_jit *jit, uint32_t halfword) {
     struct root *root = &jit->root[halfword];
     uint8_t n = atomic_load_explicit(&root->misses, memory_order_relaxed);
+    uint8_t attempts = atomic_load_explicit(&root->attempts, memory_order_relaxed);
     if (n > MOST_MISSES)
-        return;
+        return false;
     atomic_store_explicit(&root->misses, n + 1, memory_order_relaxed);
-    if (n == MOST_MISSES &&
-        atomic_load_explicit(&root->attempts, memory_order_relaxed) < MOST_ATTEMPTS) {
+    if (attempts == 1 || (n == MOST_MISSES && attempts < MOST_ATTEMPTS)) {
         atomic_store_explicit(&root->heat, HOT_INSTRUCTIONS, memory_order_relaxed);
         atomic_store_explicit(&root->run, NULL, memory_order_release);
     }
+    return attempts == 1;
 }
 
 enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
@@ -312,8 +325,9 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
             if (status == JIT_JUMP)
                 return jumped(h);
             if (status == JIT_MISS)
-                count_miss(jit, place);
-            stop = status == JIT_MISS ? learn(h) : interpret(h, until, 1);
+                stop = learn(h, limit, count_miss(jit, place) ? BLOCKS_LEARNED : 1);
+            else
+                stop = interpret(h, until, 1);
             if (stop == HPU_PAUSED && h->pc - code->base < code->bytes)
                 add_heat(&jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
         } else {
