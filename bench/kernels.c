@@ -1,6 +1,6 @@
 /* The kernels that emulators are compared on, as plain C. The same object for RV32 runs on our HPU
- * and under qemu-riscv32, another on the host: each kernel takes how often to repeat, a source and a destination of 2
- * KiB and 64 KiB of tables. */
+ * and under qemu-riscv32, another on the host: each kernel takes how often to repeat, a source and
+ * a destination of 2 KiB and 64 KiB of tables. */
 #include <stdint.h>
 
 #define BYTES       2048

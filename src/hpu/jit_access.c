@@ -55,16 +55,16 @@ unsigned lift_guess_at(const struct lift *l, uint32_t h) {
     return guess / HPU_WINDOW_STEP;
 }
 
-static bool joins(const struct lift *l, const struct group *g, const struct group *to) {
+static bool joins(const struct group *g, const struct group *to) {
     return !g->alone && !to->alone && g->reg == to->reg && g->version == to->version &&
            g->window == to->window && g->aligned == to->aligned &&
-           (!g->aligned || !((g->least - to->least) & (int32_t)g->aligned)) && l->groups;
+           !((uint32_t)(g->least - to->least) & g->aligned);
 }
 
 static void add_access(struct lift *l, uint32_t index, const struct group *g) {
     for (uint32_t i = 0; i < l->groups; i++) {
         struct group *to = &l->group[i];
-        if (!joins(l, g, to))
+        if (!joins(g, to))
             continue;
         to->least = g->least < to->least ? g->least : to->least;
         to->end = g->end > to->end ? g->end : to->end;

@@ -37,6 +37,7 @@ enum shape {
 };
 
 extern const uint8_t lift_shape[HPU_INSN_COUNT];
+
 struct block {
     uint32_t start;                /* halfword */
     uint32_t count;                /* instructions, of which the last may be one to leave at */
