@@ -6,7 +6,7 @@
  * same register are checked as one, before the first of them; LLVM then sees plain loads and stores
  * side by side. Where such a check fails, the function is left, and the interpreter finds out what
  * there is to be found: another window, the device, a fault. Accesses that were seen to go to the
- * device, or now to this window and now to that, are calls.
+ * device are calls; those that go now to this window and now to that look at the slot's guess.
  *
  * Leaving writes back the registers that may have changed, and takes back what was counted for the
  * part of the block that was not executed. Most ways out are where a block begins, and share one
