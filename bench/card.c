@@ -1,5 +1,6 @@
 /* The simulated card: cycles a CPU second with all 32 HPUs busy, and what the card does beside what
- * its RTL did (pspin.md). Usage: bench-card IMAGE, of tests/handlers/card.c. */
+ * its RTL did (pspin.md). Usage: bench-card IMAGE, of tests/handlers/card.c. With each speed: the
+ * same with generated code. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@ struct load {
 };
 
 static struct spin_error err;
+static enum spin_jit jit;
 
 static void must(int code) {
     if (code == SPIN_OK)
@@ -46,6 +48,7 @@ static double run(const struct spin_image *image, const char *handler, const cha
     must(card_config_preset(&config, "pspin", &err));
     if (setting)
         must(card_config_set(&config, setting, &err));
+    config.jit = jit;
     must(card_new(&card, engine, &config, NULL, &err));
     must(spin_image_find(image, handler, &f, &err));
     struct card_context context = {.image = image,
@@ -67,19 +70,28 @@ static double run(const struct spin_image *image, const char *handler, const cha
     return seconds;
 }
 
-static void speed(const struct spin_image *image, const char *handler, const char *setting,
-                  uint32_t packets, uint32_t length) {
+static void speed_of(const struct spin_image *image, const char *handler, const char *setting,
+                     uint32_t packets, uint32_t length) {
     struct card_stats s;
     uint64_t events;
     struct load load = {.packets = packets, .length = length, .messages = 64};
     double seconds = run(image, handler, setting, load, &s, &events);
     double cycles = (double)s.elapsed_ps / 1000;
     uint64_t instructions = s.handler[SPIN_PAYLOAD_HANDLER].instructions;
-    printf("  %-15s %5u B %-12s %6.2f M cycles/s, %5.1f HPUs busy, %6.1f M instructions/s, "
+    printf("  %-15s %5u B %-12s %-11s %6.2f M cycles/s, %5.1f HPUs busy, %6.1f M instructions/s, "
            "%5.2f M packets/s, %5.1f M events/s\n",
-           handler, length, setting ? setting : "", cycles / seconds / 1e6,
-           (double)s.hpu_busy_ps / (double)s.elapsed_ps, (double)instructions / seconds / 1e6,
-           packets / seconds / 1e6, (double)events / seconds / 1e6);
+           handler, length, setting ? setting : "", jit ? "JIT" : "interpreter",
+           cycles / seconds / 1e6, (double)s.hpu_busy_ps / (double)s.elapsed_ps,
+           (double)instructions / seconds / 1e6, packets / seconds / 1e6,
+           (double)events / seconds / 1e6);
+}
+
+/* Interpreted, and with what is hot compiled. */
+static void speed(const struct spin_image *image, const char *handler, const char *setting,
+                  uint32_t packets, uint32_t length) {
+    for (jit = SPIN_JIT_OFF; jit <= SPIN_JIT_ON; jit++)
+        speed_of(image, handler, setting, packets, length);
+    jit = SPIN_JIT_OFF;
 }
 
 static void beside(const char *what, double ours, double theirs, const char *unit) {
@@ -133,10 +145,10 @@ int main(int argc, char **argv) {
     }
     must(spin_image_load(&image, argv[1], NULL, &err));
     bench_machine();
-    speed(image, "reduce_local_ph", NULL, 20000, 1024);
+    speed(image, "reduce_local_ph", NULL, 200000, 1024);
     speed(image, "reduce_local_ph", "quantum=1", 1000, 1024);
-    speed(image, "reduce_local_ph", "quantum=16", 10000, 1024);
-    speed(image, "reduce_local_ph", "quantum=1000", 20000, 1024);
+    speed(image, "reduce_local_ph", "quantum=16", 100000, 1024);
+    speed(image, "reduce_local_ph", "quantum=1000", 200000, 1024);
     speed(image, "empty_ph", NULL, 200000, 64);
     speed(image, "pingpong_ph", NULL, 200000, 64);
     compare(image);

@@ -13,7 +13,7 @@
 #include "profile.h"
 
 struct run_options {
-    const char *preset, *traffic, *match, *match_file, *out, *host_out, *trace, *packets;
+    const char *preset, *traffic, *match, *match_file, *out, *host_out, *trace, *packets, *jit;
     const char *entry[3];
     struct cli_list handler, set;
     uint64_t memory, scratch, copy, host, watchdog;
@@ -46,6 +46,7 @@ static const struct cli_option table[] = {
     {"host", 0, CLI_SIZE, "SIZE", "host memory of a context (1MiB)", AT(host), 0, MOST_HOST},
     {"watchdog", 0, CLI_NUMBER, "CYCLES", "a handler may run so long (1000000)", AT(watchdog), 1,
      UINT64_MAX / 2},
+    {"jit", 0, CLI_STRING, "HOW", CLI_JIT_HELP, AT(jit), 0, 0},
     {"match", 'm', CLI_STRING, "RULES", "which packets go where: 'udp.dport=4791 -> ctx0; ...'",
      AT(match), 0, 0},
     {"match-file", 0, CLI_STRING, "FILE", "the same from a file", AT(match_file), 0, 0},
@@ -317,10 +318,15 @@ static int checked(const struct cli_command *command, const struct run_options *
                    const struct cli_list *operands) {
     struct spin_error err;
     struct spin_card *card = NULL;
+    enum spin_jit jit;
     int status = check(command, o, operands);
+    if (!status)
+        status = cli_jit(command, o->jit, &jit);
     if (status)
         return status;
     int code = spin_card_new(&card, o->preset, &err);
+    if (!code)
+        spin_card_jit(card, jit);
     for (int i = 0; i < o->set.count && !code; i++)
         code = spin_card_set(card, o->set.items[i], &err);
     if (!code && !o->parameters)

@@ -67,6 +67,10 @@ int cli_report(const struct cli_command *command, const struct spin_error *err);
 /* "1ms,25us": the operating system takes 25 us of every ms. 0, or the status after the error. */
 int cli_noise(const struct cli_command *command, const char *text, struct spin_noise *noise);
 
+/* --jit off, on (also without the option) or force. */
+#define CLI_JIT_HELP "off, on (default: compile handlers that are hot) or force (all)"
+int cli_jit(const struct cli_command *command, const char *text, enum spin_jit *mode);
+
 /* "goal run" is called as "run" within its group. */
 const char *cli_last_word(const struct cli_command *command);
 

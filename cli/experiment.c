@@ -8,13 +8,14 @@
 #include "images.h"
 
 struct options {
-    const char *out;
+    const char *out, *jit;
     bool csv, json;
 };
 
 static const struct cli_option options[] = {
     {"out", 'o', CLI_STRING, "DIR", "write CSV, gnuplot scripts, SVG and PNG into this folder",
      offsetof(struct options, out), 0, 0},
+    {"jit", 0, CLI_STRING, "HOW", CLI_JIT_HELP, offsetof(struct options, jit), 0, 0},
     {"csv", 0, CLI_FLAG, NULL, "print CSV: each table, then the published values",
      offsetof(struct options, csv), 0, 0},
     {"json", 0, CLI_FLAG, NULL, "print JSON, an object for each experiment",
@@ -102,6 +103,8 @@ static int run(const struct cli_command *command, int argc, char **argv) {
     context.out = o.out;
     if (!status && o.out && sheet_folder(o.out, &err))
         status = cli_report(command, &err);
+    if (!status)
+        status = cli_jit(command, o.jit, &context.jit);
     bool first = true;
     for (const struct experiment *e = experiments; e->id && !status; e++)
         for (int i = 0; i < names.count; i++)

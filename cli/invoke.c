@@ -120,6 +120,9 @@ static int make_rig(const struct cli_command *command, const struct invoke_optio
         options.state_in_l2 = true;
     else if (o->state_in && strcmp(o->state_in, "l1") != 0)
         return cli_error(command, CLI_USAGE, "--state-in: '%s' is neither l1 nor l2", o->state_in);
+    int status = cli_jit(command, o->jit, &options.jit);
+    if (status)
+        return status;
     struct spin_error err;
     return spin_rig_new(&inv->rig, inv->image, &options, &err) ? cli_report(command, &err) : 0;
 }

@@ -7,6 +7,7 @@
 struct invoke_options {
     struct card_options card;
     const char *entry, *kind, *packet, *hex, *state, *state_hex, *host, *state_in, *core;
+    const char *jit;
     uint64_t packet_bytes, state_bytes, host_bytes, budget, hpu, seed;
     uint64_t source, target, match_bits, hdr_data, me_offset, message_bytes, offset, user_hdr;
     uint64_t dropped, scratchpad_bytes, home_cluster, flow;
@@ -73,6 +74,7 @@ struct invoke_options {
                    core, 0, 0),                                                                    \
         INVOKE_ROW(type, field, "functional", CLI_FLAG, NULL,                                      \
                    "no timing: every instruction takes one cycle", functional, 0, 0),              \
+        INVOKE_ROW(type, field, "jit", CLI_STRING, "HOW", CLI_JIT_HELP, jit, 0, 0),                \
         INVOKE_ROW(type, field, "budget", CLI_NUMBER, "CYCLES",                                    \
                    "when the watchdog ends the handler (default 1000000)", budget, 1, UINT64_MAX), \
         INVOKE_ROW(type, field, "hpu", CLI_NUMBER, "N", "which HPU runs it (default 0)", hpu, 0,   \

@@ -184,6 +184,13 @@ int cli_noise(const struct cli_command *command, const char *text, struct spin_n
                      text);
 }
 
+int cli_jit(const struct cli_command *command, const char *text, enum spin_jit *mode) {
+    *mode = SPIN_JIT_ON;
+    if (text && !spin_jit_parse(text, mode))
+        return cli_error(command, CLI_USAGE, "--jit: '%s' is not off, on or force", text);
+    return 0;
+}
+
 const char *cli_last_word(const struct cli_command *command) {
     const char *blank = strrchr(command->name, ' ');
     return blank ? blank + 1 : command->name;

@@ -75,6 +75,7 @@ struct experiment_context {
     const char *images, *workloads;
     /* A folder that exists, for files that are no table, or NULL for none. */
     const char *out;
+    enum spin_jit jit; /* how handlers run: changes no result */
 };
 
 struct experiment {

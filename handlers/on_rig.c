@@ -52,6 +52,7 @@ static int begin(struct driver *d, struct spin_error *err) {
         return spin_fail(err, SPIN_EARG, "%s: name is too long", d->options->images);
     struct spin_rig_options o = {.functional = d->options->functional,
                                  .state_in_l2 = true,
+                                 .jit = d->options->jit,
                                  .budget = WATCHDOG,
                                  .hpu = d->options->hpu,
                                  .state_bytes = c->handler_bytes ? c->handler_bytes : 64,

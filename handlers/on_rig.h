@@ -7,6 +7,7 @@
 struct on_rig_options {
     const char *images; /* folder of the images */
     bool functional;
+    enum spin_jit jit;
     uint32_t hpu;
     uint64_t shuffle;   /* 0: packets in order; else a seed of the order of payloads in a message */
     uint64_t leave_out; /* number of a packet that no handler sees, from 1; 0: none. For tests */

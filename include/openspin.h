@@ -123,6 +123,15 @@ int spin_image_disassemble(const struct spin_image *image, uint32_t address, cha
 
 struct spin_rig;
 
+/* How handlers run. Results, cycles and faults are the same in every way. */
+enum spin_jit {
+    SPIN_JIT_OFF,   /* interpreted */
+    SPIN_JIT_ON,    /* compiled when they are hot, if there is an LLVM */
+    SPIN_JIT_FORCE, /* compiled at once; an error where there is no LLVM */
+};
+/* "off", "on" or "force"; false for anything else. */
+bool spin_jit_parse(const char *text, enum spin_jit *mode);
+
 struct spin_rig_options {
     const char *core;          /* timing table: "ri5cy" (default), "sc17", "unit" */
     bool functional;           /* no timing: every instruction is a cycle */
@@ -132,6 +141,7 @@ struct spin_rig_options {
     uint32_t state_bytes;      /* size of the state; 0: 4096 */
     uint32_t host_bytes;       /* size of each host memory space; 0: 64 KiB */
     uint32_t scratchpad_bytes; /* of a PsPIN handler, in the L1 of each of 4 clusters; 0: none */
+    enum spin_jit jit;
 };
 
 int spin_rig_new(struct spin_rig **out, const struct spin_image *image,
@@ -421,6 +431,8 @@ int spin_card_new(struct spin_card **out, const char *preset, struct spin_error 
 void spin_card_free(struct spin_card *card);
 /* One parameter: "clusters=2", "cycle=0.5ns", "policy=drop". Before the first context. */
 int spin_card_set(struct spin_card *card, const char *assignment, struct spin_error *err);
+/* How handlers run (at first: off). No result depends on it. Before the first context. */
+void spin_card_jit(struct spin_card *card, enum spin_jit mode);
 /* Row i of the parameters in effect, with the source of each; false after the last. */
 bool spin_card_parameter(const struct spin_card *card, int i, struct spin_parameter *row);
 /* What images of this card must fit in. */

@@ -133,10 +133,14 @@ TEST(window_at_the_top_of_the_address_space) {
             m.hpu.window[0].base = 0xffffff00;
             hpu_size_window(&m.hpu.window[0], 256, true);
             struct start s = {.x[11] = at};
-            machine_begin(&m, &s);
-            enum hpu_stop stop = hpu_run(&m.hpu, ~0ull);
-            CHECK_EQ(stop, at >= 0xfffffff0 && at <= 0xfffffffc ? HPU_DONE : HPU_FAULTED);
-            CHECK(canaries_live(&m));
+            for (int jit = 0; jit < 2; jit++) {
+                if (jit)
+                    machine_force_jit(&m);
+                machine_begin(&m, &s);
+                enum hpu_stop stop = hpu_run(&m.hpu, ~0ull);
+                CHECK_EQ(stop, at >= 0xfffffff0 && at <= 0xfffffffc ? HPU_DONE : HPU_FAULTED);
+                CHECK(canaries_live(&m));
+            }
             machine_close(&m);
         }
 }
@@ -151,8 +155,8 @@ TEST(another_contexts_memory) {
     put(&p, rv_lw(10, 11, 0));
     put(&p, rv_sw(12, 11, 0));
     put(&p, RV_RET);
-    for (int mode = 0; mode < 2; mode++) {
-        machine_open(&m, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+    for (int way = 0; way < 4; way++) {
+        machine_open(&m, &p, way % 2 ? HPU_TIMED : HPU_FUNCTIONAL, false);
         memset(&mine, 1, sizeof mine);
         memset(&other, 2, sizeof other);
         m.hpu.windows = 0;
@@ -163,6 +167,13 @@ TEST(another_contexts_memory) {
         machine_begin(&m, &s);
         CHECK_EQ(hpu_run(&m.hpu, ~0ull), HPU_DONE); /* its owner: the guess is window 1 now */
         CHECK_EQ(other.bytes[0], 0x33);
+        if (way >= 2) { /* compiled for that window */
+            machine_force_jit(&m);
+            memset(&other, 2, sizeof other);
+            machine_begin(&m, &s);
+            CHECK_EQ(hpu_run(&m.hpu, ~0ull), HPU_DONE);
+            CHECK_EQ(other.bytes[0], 0x33);
+        }
         m.hpu.windows = 1; /* another context, without that window */
         memset(&m.hpu.window[1], 0, sizeof m.hpu.window[1]);
         memset(&other, 2, sizeof other);
@@ -199,7 +210,7 @@ TEST(faults_leave_the_hpu_ready) {
         {0x1002252f, HPU_FAULT_SEGV},                                 /* patched: misaligned lr */
         {0x00050067, HPU_FAULT_SEGV},                                 /* jr a0 */
     };
-    for (int mode = 0; mode < 2; mode++)
+    for (int mode = 0; mode < 4; mode++) /* the last two: generated code */
         for (size_t k = 0; k < sizeof endings / sizeof endings[0]; k++) {
             bool misaligned = endings[k].fault == HPU_FAULT_MISALIGNED;
             p.bytes = bad_at;
@@ -210,7 +221,9 @@ TEST(faults_leave_the_hpu_ready) {
             if (misaligned)
                 put(&p, rv_addi(5, 5, 1));
             put(&p, misaligned ? rv_lr_w(6, 5) : endings[k].insn);
-            machine_open(&m, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, true);
+            machine_open(&m, &p, mode % 2 ? HPU_TIMED : HPU_FUNCTIONAL, true);
+            if (mode >= 2)
+                machine_force_jit(&m);
             struct start s = {.entry = bad_at, .with_float = true};
             memset(s.data, 0x77, sizeof s.data);
             machine_begin(&m, &s);
@@ -374,17 +387,28 @@ TEST(pauses_change_nothing) {
             machine_begin(&m, &s);
             machine_result(&m, hpu_run(&m.hpu, ~0ull), &whole[mode]);
             machine_close(&m);
-            for (int k = 0; k < 4; k++) { /* quanta of 1, random ones, and steps in between */
+            /* Quanta of 1, random ones, and steps in between; the last are generated code. */
+            for (int k = 0; k < (i % 100 ? 4 : 6); k++) {
                 machine_open(&m, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+                if (k >= 4) {
+                    machine_begin(&m, &s);
+                    hpu_run(&m.hpu, ~0ull);
+                    machine_force_jit(&m);
+                    if (m.icache)
+                        hpu_icache_clear(m.icache);
+                }
                 machine_begin(&m, &s);
                 enum hpu_stop stop;
                 uint64_t until = 0, last = 0;
                 do {
-                    if (k == 3 && rng_below(&rng, 2)) {
+                    if (k >= 4)
+                        hpu_jit_compile(m.code, m.hpu.pc);
+                    if ((k == 3 || k == 5) && rng_below(&rng, 2)) {
                         stop = hpu_step(&m.hpu);
                         continue;
                     }
-                    until = m.hpu.cycles + (k == 0 ? 1 : 1 + rng_below(&rng, k == 1 ? 20 : 500));
+                    until = m.hpu.cycles +
+                            (k == 0 ? 1 : 1 + rng_below(&rng, k == 1 || k > 3 ? 20 : 500));
                     stop = hpu_run(&m.hpu, until);
                     if (stop == HPU_PAUSED)
                         CHECK(m.hpu.cycles >= until);
@@ -447,6 +471,8 @@ TEST(devices) {
         machine_open(&m, &p, timed ? HPU_TIMED : HPU_FUNCTIONAL, false);
         m.hpu.device = &device;
         m.hpu.device_context = &toy;
+        if (way % RUN_TIMED >= NEW_FUNCTIONAL)
+            machine_force_jit(&m);
         struct start s = {.x[11] = MAP_DRIVER + 0x40};
         machine_begin(&m, &s);
         for (int i = 0; i < 3; i++) {

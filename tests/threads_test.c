@@ -49,11 +49,16 @@ static void *work(void *argument) {
     return NULL;
 }
 
-static void run_on_both(const struct program *p, enum hpu_mode mode, struct shared *shared,
+static void run_on_both(const struct program *p, int way, struct shared *shared,
                         struct worker workers[THREADS]) {
     memset(shared, 0, sizeof *shared);
-    shared->code = hpu_code_new(p->byte, CODE_BASE, p->bytes, mode, &hpu_timing_ri5cy, false);
+    shared->code = hpu_code_new(p->byte, CODE_BASE, p->bytes, way % 2 ? HPU_TIMED : HPU_FUNCTIONAL,
+                                &hpu_timing_ri5cy, false);
     CHECK(shared->code);
+#ifdef OPENSPIN_JIT
+    struct spin_error err;
+    CHECK_EQ(hpu_jit_enable(shared->code, way < 2 ? SPIN_JIT_OFF : SPIN_JIT_FORCE, &err), SPIN_OK);
+#endif
     CHECK_EQ(pthread_barrier_init(&shared->start, NULL, THREADS), 0);
     for (uint32_t i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.shared = shared, .id = i};
@@ -75,7 +80,8 @@ static void put_turn(struct program *p, uint32_t top) {
     put(p, RV_RET);
 }
 
-#define IN_BOTH_MODES(mode) for (int mode = HPU_FUNCTIONAL; mode <= HPU_TIMED; mode++)
+/* The last two are generated code. */
+#define IN_ALL_WAYS(way) for (int way = 0; way < 4; way++)
 
 TEST(atomic_additions) {
     static struct shared shared;
@@ -87,8 +93,8 @@ TEST(atomic_additions) {
     put(&p, rv_sw(10, 18, 4)); /* and own memory between */
     put(&p, rv_lw(12, 18, 4));
     put_turn(&p, top);
-    IN_BOTH_MODES(mode) {
-        run_on_both(&p, (enum hpu_mode)mode, &shared, workers);
+    IN_ALL_WAYS(way) {
+        run_on_both(&p, way, &shared, workers);
         CHECK_EQ(shared.word[0], 3 * TURNS * THREADS);
     }
 }
@@ -113,8 +119,8 @@ TEST(every_atomic_operation) {
     put(&p, rv_sub(6, 0, 9));
     put(&p, rv_amomin_w(0, 6, 5)); /* word 5: -TURNS */
     put_turn(&p, top);
-    IN_BOTH_MODES(mode) {
-        run_on_both(&p, (enum hpu_mode)mode, &shared, workers);
+    IN_ALL_WAYS(way) {
+        run_on_both(&p, way, &shared, workers);
         CHECK_EQ(shared.word[1], 3);
         CHECK_EQ(shared.word[2], 0);
         CHECK_EQ(shared.word[3], TURNS);
@@ -134,8 +140,8 @@ TEST(reservations) {
     put(&p, rv_add(10, 10, 12)); /* counts failures */
     put(&p, rv_bne(12, 0, -16));
     put_turn(&p, top);
-    IN_BOTH_MODES(mode) {
-        run_on_both(&p, (enum hpu_mode)mode, &shared, workers);
+    IN_ALL_WAYS(way) {
+        run_on_both(&p, way, &shared, workers);
         CHECK_EQ(shared.word[0], TURNS * THREADS);
     }
 }
@@ -158,8 +164,8 @@ TEST(lock_around_plain_memory) {
     put(&p, rv_sh(14, 8, 10));
     put(&p, rv_amoswap_w(0, 0, 8) | RV_AQRL);
     put_turn(&p, top);
-    IN_BOTH_MODES(mode) {
-        run_on_both(&p, (enum hpu_mode)mode, &shared, workers);
+    IN_ALL_WAYS(way) {
+        run_on_both(&p, way, &shared, workers);
         CHECK_EQ(shared.word[0], 0);
         CHECK_EQ(shared.word[1], TURNS / 4 * THREADS);
         CHECK_EQ(shared.word[2] >> 16, TURNS / 4 * THREADS & 0xffff); /* 16 bits */

@@ -83,6 +83,21 @@ TEST(right_when_functional) {
     all_small((struct on_rig_options){.functional = true});
 }
 
+/* Compiled, each packet costs what it did interpreted. */
+TEST(the_same_when_compiled) {
+#ifndef OPENSPIN_JIT
+    TEST_SKIP("built without LLVM");
+#endif
+    for (size_t i = 0; i < SMALL; i++)
+        for (int functional = 0; functional < 2; functional++) {
+            struct on_rig_options options = {.functional = functional};
+            struct on_rig_tally plain = run_once(small[i].name, small[i].settings, 1, options);
+            options.jit = SPIN_JIT_FORCE;
+            struct on_rig_tally compiled = run_once(small[i].name, small[i].settings, 1, options);
+            CHECK(memcmp(&plain, &compiled, sizeof plain) == 0);
+        }
+}
+
 TEST(right_on_another_cluster) {
     all_small((struct on_rig_options){.hpu = 29});
 }

@@ -45,7 +45,7 @@ static bool next_packet(void *user, struct card_packet *packet) {
     return true;
 }
 
-static int make_card(struct card_bench *b, const struct card_bench_setup *setup,
+static int make_card(struct card_bench *b, const struct card_bench_setup *setup, enum spin_jit jit,
                      struct spin_error *err) {
     struct card_config config;
     struct card_callbacks callbacks = {.user = b, .packet_out = on_out, .fault = on_fault};
@@ -57,6 +57,7 @@ static int make_card(struct card_bench *b, const struct card_bench_setup *setup,
         code = spin_image_find(b->image, setup->entry, &function, err);
     if (code)
         return code;
+    config.jit = jit;
     b->engine = sim_engine_new(err);
     if (!b->engine)
         return SPIN_ENOMEM;
@@ -84,7 +85,7 @@ int card_bench_open(struct card_bench *b, const struct experiment_context *conte
             code = spin_fail(err, SPIN_ENOMEM, "out of memory");
     }
     if (!code)
-        code = make_card(b, setup, err);
+        code = make_card(b, setup, context->jit, err);
     if (code)
         card_bench_close(b);
     return code;

@@ -26,7 +26,8 @@ struct copies {
 
 static int begin(const struct experiment_context *context, struct copies *c, bool in_l2,
                  struct spin_error *err) {
-    struct spin_rig_options options = {.state_bytes = LARGEST, .state_in_l2 = in_l2};
+    struct spin_rig_options options = {
+        .state_bytes = LARGEST, .state_in_l2 = in_l2, .jit = context->jit};
     int code = images_load(context, "copy", &c->image, err);
     if (!code)
         code = spin_rig_new(&c->rig, c->image, &options, err);

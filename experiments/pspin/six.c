@@ -159,6 +159,7 @@ static int make_card(struct on_card *c, const struct experiment_context *context
         code = card_config_set(&config, "quantum=16", err);
     if (code)
         return code;
+    config.jit = context->jit;
     c->host = calloc(1, w->host_bytes ? w->host_bytes : 1);
     if (!c->host)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");

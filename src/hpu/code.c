@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hpu/interp.h"
+#include "hpu/jit.h"
 
 /* Position in the fusion lists plus one, 0 for an instruction that is in none. */
 static const uint8_t fuse_first[HPU_INSN_COUNT] = {
@@ -283,6 +284,7 @@ struct hpu_code *hpu_code_new(const uint8_t *program, uint32_t base, uint32_t by
 void hpu_code_free(struct hpu_code *code) {
     if (!code)
         return;
+    hpu_jit_free(code->jit);
     free(code->slot);
     free(code->slot_at);
     free(code->halfword_of);

@@ -308,3 +308,18 @@ bool hpu_insn_reads(const struct hpu_insn *in, unsigned reg) {
     }
     return false;
 }
+
+uint32_t hpu_access_bytes(unsigned id) {
+    switch (id) {
+    case HPU_LB:
+    case HPU_LBU:
+    case HPU_SB:
+        return 1;
+    case HPU_LH:
+    case HPU_LHU:
+    case HPU_SH:
+        return 2;
+    }
+    unsigned timing = infos[id].timing;
+    return timing == HPU_TIME_LOAD || timing == HPU_TIME_STORE || timing == HPU_TIME_AMO ? 4 : 0;
+}

@@ -74,6 +74,7 @@ struct hpu {
     uint32_t return_pc; /* of the last call, and its slot: where most returns lead */
     const struct hpu_slot *return_slot;
     bool mid_block; /* pc is inside a block whose limits were checked */
+    bool is_fresh;  /* nothing has run since hpu_start */
     uint64_t cycles, instret;
     const struct hpu_code *code;
     struct hpu_window window[HPU_WINDOWS];
@@ -92,6 +93,7 @@ struct hpu {
     const struct hpu_device *device;
     void *device_context;
     uint64_t device_loads, device_stores;
+    uint32_t lapse; /* to generated code: cycles that its last slow access lost */
 };
 
 void hpu_init(struct hpu *h, const struct hpu_code *code, uint32_t id);

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "hpu/jit.h"
+
 /* What the table says, as functions: the compiler puts them where they are used. */
 #define VALUE(id, body)                                                                            \
     static inline __attribute__((always_inline)) uint32_t value_##id(uint32_t a, uint32_t b) {     \
@@ -56,21 +58,12 @@ static bool branch_taken(unsigned id, uint32_t a, uint32_t b) {
     return false;
 }
 
-/* A load or store that the guessed window does not hold. */
-struct slow_access {
-    _Atomic uint8_t *guess;
-    uint64_t now; /* exact local time of the access */
-    uint32_t address, size, pc;
-    uint32_t value;
-    uint32_t extra; /* out: cycles */
-    bool timed;
-};
-
 static _Atomic uint8_t *window_guess(const struct hpu_operand *o) {
     return (_Atomic uint8_t *)&((struct hpu_operand *)(uintptr_t)o)->window;
 }
 
-static enum hpu_access refused(struct hpu *h, const struct slow_access *s, enum hpu_access how) {
+static enum hpu_access refused(struct hpu *h, const struct hpu_slow_access *s,
+                               enum hpu_access how) {
     if (how == HPU_ACCESS_FAULT) {
         if (h->fault == HPU_FAULT_NONE)
             h->fault = HPU_FAULT_SEGV;
@@ -80,7 +73,7 @@ static enum hpu_access refused(struct hpu *h, const struct slow_access *s, enum 
 }
 
 /* The device sees the exact local time and may let some pass, which counts in the timed mode. */
-static enum hpu_access at_device(struct hpu *h, struct slow_access *s, bool write) {
+static enum hpu_access at_device(struct hpu *h, struct hpu_slow_access *s, bool write) {
     uint32_t offset = s->address - MAP_DRIVER;
     if (!h->device || offset >= MAP_DRIVER_SIZE || offset % s->size != 0)
         return HPU_ACCESS_FAULT;
@@ -94,8 +87,8 @@ static enum hpu_access at_device(struct hpu *h, struct slow_access *s, bool writ
     return done;
 }
 
-static __attribute__((noinline, cold)) enum hpu_access slow_load(struct hpu *h,
-                                                                 struct slow_access *s) {
+__attribute__((noinline, cold)) enum hpu_access hpu_slow_load(struct hpu *h,
+                                                              struct hpu_slow_access *s) {
     int index = hpu_find_window(h, s->address, s->size, false);
     if (index < 0)
         return refused(h, s, at_device(h, s, false));
@@ -108,8 +101,8 @@ static __attribute__((noinline, cold)) enum hpu_access slow_load(struct hpu *h,
     return HPU_ACCESS_OK;
 }
 
-static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
-                                                                  struct slow_access *s) {
+__attribute__((noinline, cold)) enum hpu_access hpu_slow_store(struct hpu *h,
+                                                               struct hpu_slow_access *s) {
     int index = hpu_find_window(h, s->address, s->size, true);
     if (index < 0)
         return refused(h, s, at_device(h, s, true));
@@ -120,6 +113,54 @@ static __attribute__((noinline, cold)) enum hpu_access slow_store(struct hpu *h,
     s->extra = w->store_extra;
     w->stores += s->timed;
     return HPU_ACCESS_OK;
+}
+
+static uint32_t load_reserved(struct hpu *h, const uint32_t *word, uint32_t address) {
+    h->reserved = true;
+    h->reserved_address = address;
+    h->reserved_value = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+    return h->reserved_value;
+}
+
+/* 0 when it has stored. */
+static uint32_t store_conditional(struct hpu *h, uint32_t *word, uint32_t address, uint32_t value) {
+    uint32_t expected = h->reserved_value;
+    bool stored = h->reserved && h->reserved_address == address &&
+                  __atomic_compare_exchange_n(word, &expected, value, false, __ATOMIC_SEQ_CST,
+                                              __ATOMIC_RELAXED);
+    h->reserved = false;
+    return !stored;
+}
+
+#define EXCHANGE(id, p, b)                                                                         \
+    ({                                                                                             \
+        uint32_t old_ = __atomic_load_n(p, __ATOMIC_RELAXED);                                      \
+        while (!__atomic_compare_exchange_n(p, &old_, stored_##id(old_, b), true,                  \
+                                            __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))                   \
+            ;                                                                                      \
+        old_;                                                                                      \
+    })
+
+uint32_t hpu_atomic(struct hpu *h, unsigned id, uint32_t *word, uint32_t address, uint32_t value) {
+    switch (id) {
+    case HPU_LR_W:
+        return load_reserved(h, word, address);
+    case HPU_SC_W:
+        return store_conditional(h, word, address, value);
+#define EXCHANGE_AMO(id)                                                                           \
+    case HPU_##id:                                                                                 \
+        return EXCHANGE(id, word, value);
+        EXCHANGE_AMO(AMOSWAP_W)
+        EXCHANGE_AMO(AMOADD_W)
+        EXCHANGE_AMO(AMOXOR_W)
+        EXCHANGE_AMO(AMOAND_W)
+        EXCHANGE_AMO(AMOOR_W)
+        EXCHANGE_AMO(AMOMIN_W)
+        EXCHANGE_AMO(AMOMAX_W)
+        EXCHANGE_AMO(AMOMINU_W)
+        EXCHANGE_AMO(AMOMAXU_W)
+    }
+    return 0;
 }
 
 /* Stepping does not follow `run`, which may do two at once, but must heed what it says of a slot
@@ -224,13 +265,13 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
                 ADD_CYCLES(w_->load_extra);                                                        \
             }                                                                                      \
         } else {                                                                                   \
-            struct slow_access s_ = {.guess = window_guess(o),                                     \
-                                     .address = address_,                                          \
-                                     .size = sizeof loaded_,                                       \
-                                     .now = cycles - (self)->cycles,                               \
-                                     .pc = PC_OF(self),                                            \
-                                     .timed = TIMED};                                              \
-            enum hpu_access done_ = slow_load(h, &s_);                                             \
+            struct hpu_slow_access s_ = {.guess = window_guess(o),                                 \
+                                         .address = address_,                                      \
+                                         .size = sizeof loaded_,                                   \
+                                         .now = cycles - (self)->cycles,                           \
+                                         .pc = PC_OF(self),                                        \
+                                         .timed = TIMED};                                          \
+            enum hpu_access done_ = hpu_slow_load(h, &s_);                                         \
             if (__builtin_expect(done_ != HPU_ACCESS_OK, 0))                                       \
                 STOP_AT(self, done_ == HPU_ACCESS_WAIT ? HPU_WAITING : HPU_FAULTED);               \
             loaded_ = (type)s_.value;                                                              \
@@ -255,14 +296,14 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
                 ADD_CYCLES(w_->store_extra);                                                       \
             }                                                                                      \
         } else {                                                                                   \
-            struct slow_access s_ = {.guess = window_guess(o),                                     \
-                                     .address = address_,                                          \
-                                     .size = sizeof stored_,                                       \
-                                     .value = stored_,                                             \
-                                     .now = cycles - (self)->cycles,                               \
-                                     .pc = PC_OF(self),                                            \
-                                     .timed = TIMED};                                              \
-            enum hpu_access done_ = slow_store(h, &s_);                                            \
+            struct hpu_slow_access s_ = {.guess = window_guess(o),                                 \
+                                         .address = address_,                                      \
+                                         .size = sizeof stored_,                                   \
+                                         .value = stored_,                                         \
+                                         .now = cycles - (self)->cycles,                           \
+                                         .pc = PC_OF(self),                                        \
+                                         .timed = TIMED};                                          \
+            enum hpu_access done_ = hpu_slow_store(h, &s_);                                        \
             if (__builtin_expect(done_ != HPU_ACCESS_OK, 0))                                       \
                 STOP_AT(self, done_ == HPU_ACCESS_WAIT ? HPU_WAITING : HPU_FAULTED);               \
             ADD_CYCLES(s_.extra);                                                                  \
@@ -325,32 +366,19 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
 #define LABEL_AMO(id)                                                                              \
     do_##id : {                                                                                    \
         ATOMIC_WORD(p, &op->a, op, true);                                                          \
-        const uint32_t b = x[op->a.rs2];                                                           \
-        uint32_t old = __atomic_load_n(p, __ATOMIC_RELAXED);                                       \
-        while (!__atomic_compare_exchange_n(p, &old, stored_##id(old, b), true, __ATOMIC_SEQ_CST,  \
-                                            __ATOMIC_RELAXED))                                     \
-            ;                                                                                      \
-        x[op->a.rd] = old;                                                                         \
+        x[op->a.rd] = EXCHANGE(id, p, x[op->a.rs2]);                                               \
         NEXT(1);                                                                                   \
     }
 #define LABEL_LR(id)                                                                               \
     do_##id : {                                                                                    \
         ATOMIC_WORD(p, &op->a, op, false);                                                         \
-        h->reserved = true;                                                                        \
-        h->reserved_address = x[op->a.rs1];                                                        \
-        h->reserved_value = __atomic_load_n(p, __ATOMIC_SEQ_CST);                                  \
-        x[op->a.rd] = h->reserved_value;                                                           \
+        x[op->a.rd] = load_reserved(h, p, x[op->a.rs1]);                                           \
         NEXT(1);                                                                                   \
     }
 #define LABEL_SC(id)                                                                               \
     do_##id : {                                                                                    \
         ATOMIC_WORD(p, &op->a, op, true);                                                          \
-        uint32_t expected = h->reserved_value;                                                     \
-        bool stored = h->reserved && h->reserved_address == x[op->a.rs1] &&                        \
-                      __atomic_compare_exchange_n(p, &expected, x[op->a.rs2], false,               \
-                                                  __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);             \
-        h->reserved = false;                                                                       \
-        x[op->a.rd] = !stored;                                                                     \
+        x[op->a.rd] = store_conditional(h, p, x[op->a.rs1], x[op->a.rs2]);                         \
         NEXT(1);                                                                                   \
     }
 #define LABEL_JAL(id)                                                                              \
@@ -441,8 +469,12 @@ const void *hpu_label(enum hpu_mode mode, unsigned label) {
     return labels[label];
 }
 
-enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
+enum hpu_stop hpu_interpret(struct hpu *h, uint64_t until) {
     return h->code->mode == HPU_TIMED ? run_timed(h, until, NULL) : run_functional(h, until, NULL);
+}
+
+enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
+    return h->code->jit ? hpu_jit_run(h, until) : hpu_interpret(h, until);
 }
 
 enum hpu_stop hpu_step(struct hpu *h) {

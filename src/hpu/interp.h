@@ -48,6 +48,23 @@ const void *hpu_label(enum hpu_mode mode, unsigned label);
 
 /* The slow parts, shared by all modes. */
 
+/* A load or store that the guessed window does not hold. */
+struct hpu_slow_access {
+    _Atomic uint8_t *guess;
+    uint64_t now; /* exact local time of the access */
+    uint32_t address, size, pc;
+    uint32_t value;
+    uint32_t extra; /* out: cycles */
+    bool timed;
+};
+enum hpu_access hpu_slow_load(struct hpu *h, struct hpu_slow_access *s);
+enum hpu_access hpu_slow_store(struct hpu *h, struct hpu_slow_access *s);
+/* Does an atomic on the word behind an address; what rd gets. */
+uint32_t hpu_atomic(struct hpu *h, unsigned id, uint32_t *word, uint32_t address, uint32_t value);
+
+/* hpu_run without generated code. */
+enum hpu_stop hpu_interpret(struct hpu *h, uint64_t until);
+
 /* The window that holds the access, or -1. */
 int hpu_find_window(const struct hpu *h, uint32_t address, uint32_t size, bool write);
 /* False: no such register, or no right to write it. */

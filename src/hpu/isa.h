@@ -92,6 +92,9 @@ bool hpu_insn_ends_block(const struct hpu_insn *insn);
 unsigned hpu_insn_writes(const struct hpu_insn *insn);
 bool hpu_insn_reads(const struct hpu_insn *insn, unsigned reg);
 
+/* How many bytes a load, store or atomic moves; 0 for any other. */
+uint32_t hpu_access_bytes(unsigned id);
+
 /* "addi a0, a0, 4" into `text`; branches print their absolute target. Returns text. */
 char *hpu_disassemble(const struct hpu_insn *insn, uint32_t pc, char *text, size_t room);
 const char *hpu_register_name(unsigned reg);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "hpu/call.h"
+#include "hpu/jit.h"
 #include "spin/driver.h"
 
 #define DEFAULT_BUDGET 1000000u
@@ -139,6 +140,8 @@ int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
     if (!rig->l1 || !rig->l2 || !rig->me_host || !rig->handler_host || !rig->l2_packet ||
         !rig->code)
         code = spin_fail(err, SPIN_ENOMEM, "out of memory");
+    if (!code)
+        code = hpu_jit_enable(rig->code, o->jit, err);
     if (!code) {
         hpu_init(&rig->hpu, rig->code, o->hpu);
         rig->hpu.device = &rig_device;

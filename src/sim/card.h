@@ -33,6 +33,7 @@ struct card_config {
 #define CARD_PARAMETER(member, value, unit, min, max, what, source) uint64_t member;
 #include "sim/card_params.def"
 #undef CARD_PARAMETER
+    enum spin_jit jit; /* how handlers run; no parameter of the card: it changes no result */
 };
 
 /* "pspin" is the only preset. */

@@ -43,6 +43,10 @@ int spin_card_set(struct spin_card *s, const char *assignment, struct spin_error
     return card_config_set(&s->config, assignment, err);
 }
 
+void spin_card_jit(struct spin_card *s, enum spin_jit mode) {
+    s->config.jit = mode;
+}
+
 bool spin_card_parameter(const struct spin_card *s, int i, struct spin_parameter *row) {
     return card_config_row(&s->config, i, row);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "hpu/jit.h"
 #include "sim/card_private.h"
 
 #define DEFAULT_WATCHDOG 1000000u
@@ -32,19 +33,21 @@ static int find_program(struct card *c, const struct spin_image *image, uint32_t
     *p = (struct program){.image = image};
     p->code = hpu_code_new(image->code.content, image->code.address, bytes, HPU_TIMED, &c->timing,
                            image->limits.with_float);
-    bool good = p->code != NULL;
+    int code = p->code ? hpu_jit_enable(p->code, c->config.jit, err)
+                       : spin_fail(err, SPIN_ENOMEM, "out of memory");
     /* All programs share a cluster's cache, each at its place in program memory. */
     uint32_t line = c->timing.icache_line;
-    for (uint32_t i = 0; i < c->clusters && good; i++) {
+    for (uint32_t i = 0; i < c->clusters && !code; i++) {
         p->icache[i] = hpu_icache_new(p->code, c->programs ? c->program[0].icache[i] : NULL,
                                       (c->program_used + line - 1) / line * line);
-        good = p->icache[i] != NULL;
+        if (!p->icache[i])
+            code = spin_fail(err, SPIN_ENOMEM, "out of memory");
     }
-    if (!good) {
+    if (code) {
         for (uint32_t i = 0; i < c->clusters; i++)
             hpu_icache_free(p->icache[i]);
         hpu_code_free(p->code);
-        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+        return code;
     }
     c->program_used += bytes;
     *number = c->programs++;

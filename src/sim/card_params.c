@@ -33,6 +33,7 @@ int card_config_preset(struct card_config *to, const char *preset, struct spin_e
         return spin_fail(err, SPIN_EARG, "no preset '%.60s' of the card; there is: pspin", preset);
     for (int i = 0; i < ROWS; i++)
         *value_of(to, &rows[i]) = rows[i].value;
+    to->jit = SPIN_JIT_OFF;
     return SPIN_OK;
 }
 

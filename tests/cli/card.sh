@@ -10,6 +10,13 @@ export OPENSPIN SOURCE
 
 # --- a small run; the parameters have a test of their own ---
 same "a small run" "$golden/card_run.txt" bash -c "card -H echo.spin -T gen:messages=4,packets=8,size=256,rate=100Gbit/s | grep -v '^  [a-z0-9_]* = '"
+card -H echo.spin -T gen:messages=64,packets=400,size=256 --jit=off >interpreted.txt
+card -H echo.spin -T gen:messages=64,packets=400,size=256 --jit=force >compiled.txt 2>err.txt
+if grep -q 'built without LLVM' err.txt; then
+    skip "the same when handlers are compiled" "built without LLVM"
+else
+    cmp -s interpreted.txt compiled.txt && pass "the same when handlers are compiled" || fail "the same when handlers are compiled" "$(diff interpreted.txt compiled.txt | head -5)"
+fi
 check "parameters with unit and source" 0 "^  cycle = 1 ns, clock period \(ISCA'21" card -H echo.spin -T gen:packets=1
 check "a parameter that was set" 0 "^  clusters = 2, .*\(set by the user" card -H echo.spin -T gen:packets=1 --set clusters=2
 check "the list of parameters" 0 '^  cluster_hpus = 8, ' card --parameters

@@ -4,7 +4,7 @@ mkdir bin
 ln -s "$OPENSPIN" bin/openspin
 export PATH=$PWD/bin:$PATH C_INCLUDE_PATH=$SOURCE/include # as installed
 for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md docs/network.md docs/pspin-handlers.md \
-    docs/card-run.md docs/experiments.md docs/first-world.md docs/world.md; do
+    docs/card-run.md docs/experiments.md docs/first-world.md docs/world.md docs/jit.md; do
     name=$(basename "$page" .md)
     mkdir "$name"
     [ ! -d "$SOURCE/examples" ] || ln -s "$SOURCE/examples" "$name/examples"

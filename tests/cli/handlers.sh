@@ -105,6 +105,14 @@ same "exec of a payload handler" "$golden/exec_payload.txt" "$OPENSPIN" exec wor
 same "exec of a completion handler" "$golden/exec_completion.txt" "$OPENSPIN" exec word_sum.spin --entry sum_completion_handler --state-hex 240000000100000005000000
 same "exec --trace" "$golden/exec_trace.txt" "$OPENSPIN" exec word_sum.spin --entry sum_payload_handler --hex "0100000002000000" --trace
 same "exec --profile" "$golden/exec_profile.txt" "$OPENSPIN" exec word_sum.spin --entry sum_payload_handler --packet-size 256 --profile
+for how in off on force; do
+    run "$OPENSPIN" exec word_sum.spin --entry sum_payload_handler --hex "$words" --jit=$how
+    case $status,$err in
+    *"built without LLVM"*) skip "exec --jit=$how gives the same" "built without LLVM" ;;
+    *) same "exec --jit=$how gives the same" "$golden/exec_payload.txt" "$OPENSPIN" exec word_sum.spin --entry sum_payload_handler --hex "$words" --jit=$how ;;
+    esac
+done
+check "--jit takes three words" 2 "^openspin exec: --jit: 'fast' is not off, on or force$" "$OPENSPIN" exec word_sum.spin --entry sum_payload_handler --jit=fast
 same "exec --json" "$golden/exec_json.txt" "$OPENSPIN" exec word_sum.spin --entry sum_completion_handler --state-hex 240000000100000005000000 --json
 python3 -c 'import json; json.load(open("stdout.txt"))' && pass "which is JSON" || fail "which is JSON"
 check "exec reads packet and state from files" 0 'state\+0x0, 5 bytes: .* -> c6c8cacc 01' bash -c "printf 'abcdefgh' >p.bin; printf '\0\0\0\0\0\0\0\0' >s.bin; '$OPENSPIN' exec word_sum.spin --entry sum_payload_handler --packet p.bin --state s.bin"

@@ -1,6 +1,7 @@
-/* Differential test: random programs in our interpreter (functional, timed, stepped) and in
- * qemu-riscv32, from the same registers and memory, at the same addresses. Everything that they
- * leave must be the same: registers, floats, flags, memory.
+/* Differential test: random programs here (functional and timed: interpreted, stepped, generated
+ * code) and in qemu-riscv32, from the same registers and memory, at the same addresses. Everything
+ * that they leave must be the same: registers, floats, flags, memory; and here also cycles and
+ * instructions.
  *
  * usage: test-diff [--programs N] [--batch N] [--seed N | --seed random] [--qemu FILE] [--list N]
  * Prints TAP, one line a batch. A program depends on its seed and its address, so a failure names
@@ -12,10 +13,29 @@
 #include <unistd.h>
 
 #include "diff/guest.h"
-#include "hpu/hpu.h"
+#include "hpu/interp.h"
+#include "hpu/jit.h"
 
-enum { FUNCTIONAL, TIMED, STEPPED_FUNCTIONAL, STEPPED_TIMED, WAYS };
-static const char *const way_name[WAYS] = {"functional", "timed", "stepped", "stepped, timed"};
+/* The interpreter's run comes first, so that generated code knows which windows to expect; QUANTA
+ * is generated code with a pause every few cycles. */
+enum {
+    FUNCTIONAL,
+    TIMED,
+    STEPPED_FUNCTIONAL,
+    STEPPED_TIMED,
+    JIT_FUNCTIONAL,
+    JIT_TIMED,
+    QUANTA_FUNCTIONAL,
+    QUANTA_TIMED,
+    WAYS
+};
+static const char *const way_name[WAYS] = {
+    "functional", "timed",     "stepped",       "stepped, timed",
+    "JIT",        "timed JIT", "JIT in quanta", "timed JIT in quanta"};
+
+struct counts {
+    uint64_t cycles, instret;
+};
 
 struct batch {
     int count;
@@ -46,31 +66,45 @@ static void list_program(const struct batch *b, int i) {
     printf("#   fcsr = 0x%x\n", p->fcsr);
 }
 
-/* One program in one way. Returns what is wrong, NULL if nothing is. */
-static const char *run_ours(const struct batch *b, int i, const struct hpu_code *code, int way,
-                            struct diff_outcome *out) {
-    static _Alignas(16) uint8_t data[DIFF_DATA_BYTES + 64];
-    static char why[120];
-    const struct diff_program *p = &b->programs[i];
-    struct hpu h;
-    hpu_init(&h, code, 0);
-    h.icache = way == TIMED || way == STEPPED_TIMED ? hpu_icache_new(code, NULL, 0) : NULL;
-    hpu_add_window(&h, DIFF_DATA, DIFF_DATA_BYTES, data, true, HPU_REGION_L1);
+static _Alignas(16) uint8_t data[DIFF_DATA_BYTES + 64];
+
+static void begin(const struct diff_program *p, struct hpu *h, uint32_t address) {
     memset(data, 0xa7, sizeof data);
     memcpy(data, p->data, DIFF_DATA_BYTES);
-    hpu_start(&h, b->address[i], 0, 10000000);
+    h->cycles = h->instret = 0;
+    if (h->icache)
+        hpu_icache_rewind(h->icache);
+    hpu_start(h, address, 0, 10000000);
     for (int r = 2; r < 32; r++)
         if (r != 3)
-            h.x[r] = p->x[r];
-    memcpy(h.f, p->f, sizeof h.f);
-    h.fcsr = p->fcsr;
+            h->x[r] = p->x[r];
+    memcpy(h->f, p->f, sizeof h->f);
+    h->fcsr = p->fcsr;
+}
+
+/* One program in one way. Returns what is wrong, NULL if nothing is. */
+static const char *run_ours(const struct batch *b, int i, const struct hpu_code *code, int way,
+                            struct diff_outcome *out, struct counts *counts) {
+    static char why[120];
+    struct hpu h;
+    hpu_init(&h, code, 0);
+    h.icache = way % 2 == TIMED ? hpu_icache_new(code, NULL, 0) : NULL;
+    hpu_add_window(&h, DIFF_DATA, DIFF_DATA_BYTES, data, true, HPU_REGION_L1);
+    begin(&b->programs[i], &h, b->address[i]);
+    if (h.icache && i % 4) { /* generated code runs what is in the instruction cache */
+        hpu_interpret(&h, UINT64_MAX);
+        begin(&b->programs[i], &h, b->address[i]);
+    }
     enum hpu_stop stop;
-    if (way >= STEPPED_FUNCTIONAL)
-        do
-            stop = hpu_step(&h);
-        while (stop == HPU_PAUSED);
-    else
-        stop = hpu_run(&h, UINT64_MAX);
+    do {
+        if (way >= QUANTA_FUNCTIONAL)
+            hpu_jit_compile(code, h.pc);
+        stop = way < STEPPED_FUNCTIONAL  ? hpu_interpret(&h, UINT64_MAX)
+               : way < JIT_FUNCTIONAL    ? hpu_step(&h)
+               : way < QUANTA_FUNCTIONAL ? hpu_run(&h, UINT64_MAX)
+                                         : hpu_run(&h, h.cycles + 20 + b->seed % 50);
+    } while (stop == HPU_PAUSED);
+    *counts = (struct counts){h.cycles, h.instret};
     hpu_icache_free(h.icache);
     memset(out, 0, sizeof *out);
     memcpy(out->x, h.x, sizeof out->x);
@@ -115,9 +149,14 @@ static int compare(const struct diff_outcome *ours, const struct diff_outcome *q
 }
 
 static bool check_program(const struct batch *b, int i, struct hpu_code *const code[2]) {
-    for (int way = 0; way < WAYS; way++) {
+    struct counts counts[WAYS];
+    /* A root wherever a quantum ends is much to compile: some programs do. */
+    int ways = !code[0]->jit ? JIT_FUNCTIONAL : i % 100 ? QUANTA_FUNCTIONAL : WAYS;
+    for (int way = 0; way < ways; way++) {
         struct diff_outcome ours;
-        const char *why = run_ours(b, i, code[way % 2], way, &ours);
+        const char *why = run_ours(b, i, code[way % 2], way, &ours, &counts[way]);
+        if (!why && memcmp(&counts[way], &counts[way % 2], sizeof counts[way]) != 0)
+            why = "not the cycles and instructions of the interpreter";
         int differences = 0;
         if (!why) {
             differences = memcmp(ours.data, b->expected[i].data, DIFF_DATA_BYTES) != 0;
@@ -163,6 +202,19 @@ static bool lay_out(struct batch *b) {
     return true;
 }
 
+static bool enable_jit(struct hpu_code *code) {
+#ifdef OPENSPIN_JIT
+    struct spin_error err;
+    if (hpu_jit_enable(code, SPIN_JIT_FORCE, &err) == SPIN_OK)
+        return true;
+    printf("# %s\n", err.text);
+    return false;
+#else
+    (void)code;
+    return true;
+#endif
+}
+
 /* False: something differs, or nothing could be run; it has been said. */
 static bool run_batch(struct batch *b, const char *qemu) {
     struct hpu_code *code[2] = {NULL, NULL};
@@ -186,10 +238,16 @@ static bool run_batch(struct batch *b, const char *qemu) {
     for (int mode = 0; good && mode < 2; mode++) {
         code[mode] = hpu_code_new(b->code, DIFF_CODE, (uint32_t)b->code_bytes,
                                   mode ? HPU_TIMED : HPU_FUNCTIONAL, &hpu_timing_ri5cy, true);
-        good = code[mode] != NULL;
+        good = code[mode] != NULL && enable_jit(code[mode]);
     }
     for (int i = 0; good && i < b->count; i++)
         good = check_program(b, i, code);
+    for (int mode = 0; good && mode < 2 && code[mode]->jit; mode++)
+        if (hpu_jit_stats(code[mode]).functions < (uint32_t)b->count) {
+            printf("# only %u of %d programs were compiled\n", hpu_jit_stats(code[mode]).functions,
+                   b->count);
+            good = false;
+        }
     hpu_code_free(code[0]);
     hpu_code_free(code[1]);
     free(b->programs);

@@ -1,11 +1,14 @@
 /* Any code on any packet. The input: a byte of choices, two bytes of entry, one of packet length,
  * one of quantum; then the packet, then up to 32 KiB of code.
  *
- * The code runs functional and timed, at once, in quanta and stepped, on an HPU whose memory stands
- * between canaries, and all must agree; then once more with a whole card around it, whose memory
- * outside what the handler was given must stay zero. */
+ * The code runs functional and timed, at once, in quanta, stepped and (when the choices say so:
+ * compiling is slow) as generated code, on an HPU whose memory stands between canaries, and all
+ * must agree; then once more with a whole card around it, whose memory outside what the handler was
+ * given must stay zero. */
 #include "fuzz/fuzz.h"
 #include "hpu/image.h"
+#include "hpu/interp.h"
+#include "hpu/jit.h"
 #include "hpu/rig.h"
 
 #define HEAD        5
@@ -27,7 +30,7 @@ struct memory {
 };
 
 struct input {
-    bool with_float;
+    bool with_float, compiled;
     uint32_t entry, packet_bytes, quantum, code_bytes;
     const uint8_t *packet, *code;
 };
@@ -40,7 +43,7 @@ struct outcome {
     struct memory memory;
 };
 
-enum way { WHOLE, QUANTA, STEPS };
+enum way { WHOLE, QUANTA, STEPS, WARM, JIT, JIT_QUANTA };
 
 static bool reads_cycles(const struct hpu_code *code, uint32_t pc) {
     const struct hpu_slot *slot = hpu_code_find(code, pc);
@@ -50,32 +53,44 @@ static bool reads_cycles(const struct hpu_code *code, uint32_t pc) {
     return hpu_insn_info(in->id)->timing == HPU_TIME_CSR && (in->imm == 0xc00 || in->imm == 0xc80);
 }
 
+static void begin(const struct input *in, struct hpu *h, struct memory *m) {
+    memset(m, CANARY_BYTE, sizeof *m);
+    memset(m->state, 1, sizeof m->state);
+    memset(m->stack, 2, sizeof m->stack);
+    memset(m->fixed, 3, sizeof m->fixed);
+    memcpy(m->packet, in->packet, in->packet_bytes);
+    h->cycles = h->instret = 0;
+    if (h->icache)
+        hpu_icache_rewind(h->icache);
+    hpu_start(h, MAP_PROGRAM + in->entry, STACK + STACK_BYTES, BUDGET);
+    h->x[10] = PACKET;
+    h->x[11] = STATE;
+    h->x[12] = FIXED;
+}
+
 static void run(const struct input *in, struct hpu_code *code, enum way way, struct outcome *out,
                 bool *cycles_were_read) {
     static _Alignas(16) struct memory m;
     struct hpu h;
-    memset(&m, CANARY_BYTE, sizeof m);
-    memset(m.state, 1, sizeof m.state);
-    memset(m.stack, 2, sizeof m.stack);
-    memset(m.fixed, 3, sizeof m.fixed);
-    memcpy(m.packet, in->packet, in->packet_bytes);
     hpu_init(&h, code, 5);
     h.icache = code->mode == HPU_TIMED ? hpu_icache_new(code, NULL, 0) : NULL;
     hpu_add_window(&h, STATE, STATE_BYTES, m.state, true, HPU_REGION_L1);
     hpu_add_window(&h, STACK, STACK_BYTES, m.stack, true, HPU_REGION_L1);
     hpu_add_window(&h, FIXED, FIXED_BYTES, m.fixed, false, HPU_REGION_L2_HANDLER);
     hpu_add_window(&h, PACKET, in->packet_bytes, m.packet, true, HPU_REGION_L1);
-    hpu_start(&h, MAP_PROGRAM + in->entry, STACK + STACK_BYTES, BUDGET);
-    h.x[10] = PACKET;
-    h.x[11] = STATE;
-    h.x[12] = FIXED;
+    begin(in, &h, &m);
+    if (way >= WARM) {
+        hpu_interpret(&h, UINT64_MAX);
+        begin(in, &h, &m);
+    }
     enum hpu_stop stop;
     do {
         if (way == STEPS)
             *cycles_were_read |= reads_cycles(code, h.pc);
-        stop = way == STEPS   ? hpu_step(&h)
-               : way == WHOLE ? hpu_run(&h, UINT64_MAX)
-                              : hpu_run(&h, h.cycles + in->quantum);
+        stop = way == STEPS                 ? hpu_step(&h)
+               : way == WARM                ? hpu_interpret(&h, UINT64_MAX)
+               : way == WHOLE || way == JIT ? hpu_run(&h, UINT64_MAX)
+                                            : hpu_run(&h, h.cycles + in->quantum);
     } while (stop == HPU_PAUSED);
     hpu_icache_free(h.icache);
     for (uint32_t i = 0; i < CANARY; i++)
@@ -103,6 +118,20 @@ static void run(const struct input *in, struct hpu_code *code, enum way way, str
     FUZZ_CHECK(h.cycles < BUDGET + 60ull * (in->code_bytes + 64));
 }
 
+/* From a warm instruction cache, so that generated code has something to do. */
+static void run_compiled(const struct input *in, struct hpu_code *code) {
+    static struct outcome warm, other;
+    struct spin_error err;
+    bool ignored;
+    if (hpu_jit_enable(code, SPIN_JIT_FORCE, &err) != SPIN_OK)
+        return; /* built without */
+    run(in, code, WARM, &warm, &ignored);
+    run(in, code, JIT, &other, &ignored);
+    FUZZ_CHECK(memcmp(&warm, &other, sizeof other) == 0);
+    run(in, code, JIT_QUANTA, &other, &ignored);
+    FUZZ_CHECK(memcmp(&warm, &other, sizeof other) == 0);
+}
+
 static void run_every_way(const struct input *in) {
     static struct outcome whole[2], other;
     bool cycles_were_read = false;
@@ -116,6 +145,8 @@ static void run_every_way(const struct input *in) {
         FUZZ_CHECK(memcmp(&whole[mode], &other, sizeof other) == 0);
         run(in, code, STEPS, &other, &cycles_were_read);
         FUZZ_CHECK(memcmp(&whole[mode], &other, sizeof other) == 0);
+        if (in->compiled)
+            run_compiled(in, code);
         hpu_code_free(code);
     }
     FUZZ_CHECK(whole[0].cycles == whole[0].instret);
@@ -188,6 +219,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
     if (length < HEAD)
         return 0;
     struct input in = {.with_float = bytes[0] & 1,
+                       .compiled = bytes[0] & 2,
                        .entry = bytes[1] | (uint32_t)bytes[2] << 8,
                        .packet_bytes = bytes[3],
                        .quantum = 1 + bytes[4]};

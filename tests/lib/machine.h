@@ -1,5 +1,5 @@
-/* Runs a program in every mode of the interpreter and demands that they agree: functional and
- * timed, each at once and instruction by instruction. The memory of the handler stands between
+/* Runs a program in every way and demands that they agree: functional and timed, each at once,
+ * instruction by instruction and as generated code. The memory of the handler stands between
  * canaries. */
 #ifndef TESTS_MACHINE_H
 #define TESTS_MACHINE_H
@@ -7,6 +7,7 @@
 #include "asm.h"
 #include "hpu/hpu.h"
 #include "hpu/interp.h"
+#include "hpu/jit.h"
 #include "test.h"
 
 #define CODE_BASE  MAP_PROGRAM
@@ -17,9 +18,22 @@
 #define SIDE_BYTES 256u        /* of each of the two */
 #define CANARY     64u
 
-enum { RUN_FUNCTIONAL, STEP_FUNCTIONAL, RUN_TIMED, STEP_TIMED, WAYS };
-static const char *const way_name[WAYS] = {"functional run", "functional step", "timed run",
-                                           "timed step"};
+/* Generated code twice: at first sight, when no access is where it is expected, and once the
+ * interpreter has been through the program. */
+enum {
+    RUN_FUNCTIONAL,
+    STEP_FUNCTIONAL,
+    NEW_FUNCTIONAL,
+    JIT_FUNCTIONAL,
+    RUN_TIMED,
+    STEP_TIMED,
+    NEW_TIMED,
+    JIT_TIMED,
+    WAYS
+};
+static const char *const way_name[WAYS] = {
+    "functional run", "functional step", "functional JIT, new", "functional JIT",
+    "timed run",      "timed step",      "timed JIT, new",      "timed JIT"};
 
 /* What a program finds, and how it is run. */
 struct start {
@@ -39,6 +53,7 @@ struct result {
     uint32_t fault_address, pc;
     uint32_t x[32], f[32], fcsr;
     uint64_t cycles, instret;
+    uint32_t loads[3], stores[3]; /* by window; counted when timed */
     uint8_t data[DATA_BYTES], l2[SIDE_BYTES];
 };
 
@@ -58,6 +73,11 @@ struct machine {
 
 /* Which rows of isa.def some test has executed. */
 __attribute__((unused)) static bool machine_ran[HPU_INSN_COUNT];
+
+/* And how often in a program that generated code has run: compiling takes so long that only the
+ * first programs with a row, and some of the others, are compiled. */
+__attribute__((unused)) static unsigned machine_compiled[HPU_INSN_COUNT];
+#define COMPILED_PROGRAMS 6u
 
 static uint8_t fixed_byte(uint32_t i) {
     return (uint8_t)(i * 7 + 0x81);
@@ -111,6 +131,8 @@ __attribute__((unused)) static void machine_begin(struct machine *m, const struc
     h->cycles = h->instret = 0;
     if (h->icache)
         hpu_icache_rewind(h->icache);
+    for (int i = 0; i < 3; i++)
+        h->window[i].loads = h->window[i].stores = 0;
     hpu_start(h, CODE_BASE + s->entry, DATA_BASE + DATA_BYTES, s->budget ? s->budget : 100000);
     for (int i = 1; i < 32; i++)
         if (s->x[i] || i > 2)
@@ -134,6 +156,10 @@ __attribute__((unused)) static void machine_result(const struct machine *m, enum
     r->fcsr = h->fcsr;
     r->cycles = h->cycles;
     r->instret = h->instret;
+    for (int i = 0; i < 3 && h->code->mode == HPU_TIMED; i++) {
+        r->loads[i] = h->window[i].loads;
+        r->stores[i] = h->window[i].stores;
+    }
     memcpy(r->data, m->data.bytes, DATA_BYTES);
     memcpy(r->l2, m->l2.bytes, SIDE_BYTES);
 }
@@ -174,31 +200,98 @@ static void demand_same(const struct result *a, const struct result *b, int way)
 #undef SAME
 }
 
-/* Runs it in all four ways from cold; returns what the timed run gave. */
-__attribute__((unused)) static struct result run_program(const struct program *p,
-                                                         const struct start *s) {
-    static struct machine m;
-    static struct result r[WAYS];
-    for (int way = 0; way < WAYS; way++) {
-        machine_open(&m, p, way >= RUN_TIMED ? HPU_TIMED : HPU_FUNCTIONAL, s->with_float);
-        machine_begin(&m, s);
-        enum hpu_stop stop =
-            way == STEP_FUNCTIONAL || way == STEP_TIMED ? machine_step(&m) : hpu_run(&m.hpu, ~0ull);
-        machine_result(&m, stop, &r[way]);
-        CHECK(canaries_live(&m));
-        CHECK_EQ(m.hpu.x[0], 0);
-        machine_close(&m);
+/* False where this build has no generated code. */
+__attribute__((unused)) static bool machine_force_jit(struct machine *m) {
+#ifdef OPENSPIN_JIT
+    struct spin_error err;
+    if (hpu_jit_enable(m->code, SPIN_JIT_FORCE, &err) != SPIN_OK)
+        TEST_FAIL("%s", err.text);
+    return true;
+#else
+    (void)m;
+    return false;
+#endif
+}
+
+/* Whether the program goes through generated code too. */
+static bool is_compiled(const struct program *p, bool with_float) {
+    static unsigned programs;
+    unsigned ids[64], n = 0;
+    bool wanted = programs++ % 16 == 0;
+    for (uint32_t at = 0; at + 2 <= p->bytes && n < 64; n++) {
+        uint32_t word = 0;
+        memcpy(&word, p->byte + at, at + 4 <= p->bytes ? 4 : 2);
+        struct hpu_insn in = hpu_decode(word, with_float);
+        ids[n] = in.id;
+        at += in.length;
     }
+    for (unsigned i = 0; i < n; i++)
+        wanted |= machine_compiled[ids[i]] < COMPILED_PROGRAMS;
+    for (unsigned i = 0; i < n && wanted; i++)
+        machine_compiled[ids[i]]++;
+    return wanted;
+}
+
+static enum hpu_stop run_way(struct machine *m, const struct start *s, int way) {
+    int kind = way % RUN_TIMED;
+    if (kind == JIT_FUNCTIONAL) {
+        hpu_run(&m->hpu, ~0ull);
+        if (m->icache)
+            hpu_icache_clear(m->icache);
+        machine_begin(m, s);
+    }
+    if (kind >= NEW_FUNCTIONAL)
+        machine_force_jit(m);
+    return kind == STEP_FUNCTIONAL ? machine_step(m) : hpu_run(&m->hpu, ~0ull);
+}
+
+static void demand_agreement(const struct result r[WAYS], const struct start *s) {
     CHECK_EQ(r[RUN_FUNCTIONAL].cycles, r[RUN_FUNCTIONAL].instret);
-    CHECK_EQ(r[STEP_FUNCTIONAL].cycles, r[RUN_FUNCTIONAL].cycles);
-    CHECK_EQ(r[STEP_TIMED].cycles, r[RUN_TIMED].cycles);
-    demand_same(&r[0], &r[STEP_FUNCTIONAL], STEP_FUNCTIONAL);
-    demand_same(&r[RUN_TIMED], &r[STEP_TIMED], STEP_TIMED);
+    for (int way = 1; way < WAYS; way++) {
+        const struct result *same = &r[way < RUN_TIMED ? RUN_FUNCTIONAL : RUN_TIMED];
+        if (way == RUN_TIMED)
+            continue;
+        demand_same(same, &r[way], way);
+        for (int i = 0; i < 3 && way > RUN_TIMED; i++) {
+            CHECK_EQ(r[way].loads[i], same->loads[i]);
+            CHECK_EQ(r[way].stores[i], same->stores[i]);
+        }
+        if (same->cycles != r[way].cycles)
+            TEST_FAIL("%s: %llu cycles instead of %llu", way_name[way],
+                      (unsigned long long)r[way].cycles, (unsigned long long)same->cycles);
+    }
     /* The budget is in cycles, so it ends a timed handler elsewhere. */
     if (!s->counts_cycles && r[0].fault != HPU_FAULT_BUDGET &&
         r[RUN_TIMED].fault != HPU_FAULT_BUDGET)
         demand_same(&r[0], &r[RUN_TIMED], RUN_TIMED);
-    return r[RUN_TIMED];
+}
+
+/* Runs it in all ways, from cold and once more; returns what the timed run gave when cold. */
+__attribute__((unused)) static struct result run_program(const struct program *p,
+                                                         const struct start *s) {
+    static struct machine m;
+    static struct result cold[WAYS], warm[WAYS];
+    bool compiled = is_compiled(p, s->with_float);
+    for (int way = 0; way < WAYS; way++) {
+        if (!compiled && way % RUN_TIMED >= NEW_FUNCTIONAL) {
+            cold[way] = cold[way < RUN_TIMED ? RUN_FUNCTIONAL : RUN_TIMED];
+            warm[way] = warm[way < RUN_TIMED ? RUN_FUNCTIONAL : RUN_TIMED];
+            continue;
+        }
+        machine_open(&m, p, way >= RUN_TIMED ? HPU_TIMED : HPU_FUNCTIONAL, s->with_float);
+        machine_begin(&m, s);
+        machine_result(&m, run_way(&m, s, way), &cold[way]);
+        CHECK(canaries_live(&m));
+        machine_begin(&m, s);
+        bool step = way == STEP_FUNCTIONAL || way == STEP_TIMED;
+        machine_result(&m, step ? machine_step(&m) : hpu_run(&m.hpu, ~0ull), &warm[way]);
+        CHECK(canaries_live(&m));
+        CHECK_EQ(m.hpu.x[0], 0);
+        machine_close(&m);
+    }
+    demand_agreement(cold, s);
+    demand_agreement(warm, s);
+    return cold[RUN_TIMED];
 }
 
 #endif

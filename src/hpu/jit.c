@@ -1,0 +1,425 @@
+/* When to generate code, running it, and what it calls. */
+#include "hpu/jit.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "hpu/interp.h"
+#include "hpu/jit_private.h"
+
+/* Interpreted instructions at a root before it is compiled: what the interpreter does in 10 to 30
+ * ms, about as long as compiling takes; so the worst that can happen is that both take as long. */
+#define HOT_INSTRUCTIONS 10000000u
+#define SLICE_CYCLES     256u /* of the interpreter, between two looks for a root */
+#define MOST_FUNCTIONS   4096u
+/* A function that is left so often because of one of its accesses is compiled again, with what is
+ * known by then; and how often that may be. */
+#define MOST_MISSES    8u
+#define BLOCKS_LEARNED 1000u /* after the first miss: most of what a call does */
+#define MOST_ATTEMPTS  6u
+#define MOST_TURNS     2u /* of a guess, before the access looks at it when it runs */
+/* Going on behind such a place becomes worth compiling after so many times. */
+#define HEAT_OF_EXIT (HOT_INSTRUCTIONS / 16)
+/* At once in generated code: accesses are counted in 32 bits. */
+#define MOST_CYCLES (1u << 31)
+
+/* A place of the program where functions begin. */
+struct root {
+    _Atomic(jit_function *) run;
+    _Atomic uint32_t heat;    /* interpreted instructions */
+    _Atomic uint8_t misses;   /* of the function */
+    _Atomic uint8_t attempts; /* functions until now */
+};
+
+struct hpu_jit {
+    enum spin_jit mode;
+    struct root *root;      /* [halfword] */
+    uint8_t *turns;         /* [slot]: how often the guess was wrong; relaxed atomics */
+    uint8_t *by_call;       /* [slot]: what the lifter is told about the access */
+    uint32_t *nothing_seen; /* [slot], zeroes: for an HPU without an instruction cache */
+    pthread_mutex_t compiling;
+    struct jit_linker *linker;
+    bool gave_up;
+    struct hpu_jit_stats stats;
+};
+
+bool spin_jit_parse(const char *text, enum spin_jit *mode) {
+    static const char *const names[] = {
+        [SPIN_JIT_OFF] = "off", [SPIN_JIT_ON] = "on", [SPIN_JIT_FORCE] = "force"};
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *mode = (enum spin_jit)i;
+            return true;
+        }
+    return false;
+}
+
+void hpu_jit_free(struct hpu_jit *jit) {
+    if (!jit)
+        return;
+#ifdef OPENSPIN_JIT
+    jit_linker_free(jit->linker);
+#endif
+    pthread_mutex_destroy(&jit->compiling);
+    free(jit->root);
+    free(jit->turns);
+    free(jit->by_call);
+    free(jit->nothing_seen);
+    free(jit);
+}
+
+#ifdef OPENSPIN_JIT
+static struct hpu_jit *jit_new(const struct hpu_code *code, enum spin_jit mode) {
+    struct hpu_jit *jit = calloc(1, sizeof *jit);
+    size_t places = code->bytes / 2 + 1, slots = code->slots + 1;
+    if (!jit)
+        return NULL;
+    pthread_mutex_init(&jit->compiling, NULL);
+    jit->mode = mode;
+    jit->root = calloc(places, sizeof *jit->root);
+    jit->turns = calloc(slots, 1);
+    jit->by_call = calloc(slots, 1);
+    jit->nothing_seen = calloc(slots, sizeof *jit->nothing_seen);
+    if (jit->root && jit->turns && jit->by_call && jit->nothing_seen)
+        return jit;
+    hpu_jit_free(jit);
+    return NULL;
+}
+#endif
+
+int hpu_jit_enable(struct hpu_code *code, enum spin_jit mode, struct spin_error *err) {
+    hpu_jit_free(code->jit);
+    code->jit = NULL;
+    if (mode == SPIN_JIT_OFF)
+        return SPIN_OK;
+#ifdef OPENSPIN_JIT
+    struct hpu_jit *jit = jit_new(code, mode);
+    char why[200] = "out of memory";
+    if (!jit)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    if (mode == SPIN_JIT_FORCE && !(jit->linker = jit_linker_new(why, sizeof why))) {
+        hpu_jit_free(jit);
+        return spin_fail(err, SPIN_EARG, "the JIT was forced, but cannot work: %s", why);
+    }
+    code->jit = jit;
+#else
+    if (mode == SPIN_JIT_FORCE)
+        return spin_fail(err, SPIN_EARG,
+                         "the JIT was forced, but this program was built without LLVM");
+#endif
+    return SPIN_OK;
+}
+
+struct hpu_jit_stats hpu_jit_stats(const struct hpu_code *code) {
+    return code->jit ? code->jit->stats : (struct hpu_jit_stats){0};
+}
+
+/* ---- compiling ---- */
+
+#ifdef OPENSPIN_JIT
+static uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); /* others' work is not the compiler's */
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* With the lock held. */
+static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword) {
+    struct hpu_jit *jit = code->jit;
+    char why[200];
+    if (jit->gave_up || jit->stats.functions >= MOST_FUNCTIONS)
+        return NULL;
+    if (!jit->linker && !(jit->linker = jit_linker_new(why, sizeof why))) {
+        jit->gave_up = true; /* no LLVM here: the interpreter it is */
+        return NULL;
+    }
+    struct jit_region region = {.code = code, .root = halfword, .by_call = jit->by_call};
+    uint64_t start = now_ns(), bytes = 0;
+    jit_function *made = jit_link(jit->linker, &region, &bytes);
+    uint64_t took = now_ns() - start;
+    if (!made) {
+        jit->gave_up = true;
+        return NULL;
+    }
+    jit->stats.functions++;
+    jit->stats.instructions += region.instructions;
+    jit->stats.code_bytes += bytes;
+    jit->stats.compile_ns += took;
+    if (took > jit->stats.most_ns)
+        jit->stats.most_ns = took;
+    struct root *root = &jit->root[halfword];
+    atomic_store_explicit(&root->misses, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&root->attempts, 1, memory_order_relaxed);
+    atomic_store_explicit(&root->run, made, memory_order_release);
+    return made;
+}
+
+#else
+static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword) {
+    (void)code, (void)halfword;
+    return NULL;
+}
+#endif
+
+bool hpu_jit_compile(const struct hpu_code *code, uint32_t pc) {
+    if (!code->jit || !hpu_code_find(code, pc))
+        return false;
+    pthread_mutex_lock(&code->jit->compiling);
+    uint32_t place = (pc - code->base) / 2;
+    bool made = atomic_load_explicit(&code->jit->root[place].run, memory_order_relaxed) ||
+                compile_at(code, place);
+    pthread_mutex_unlock(&code->jit->compiling);
+    return made;
+}
+
+/* The function at a place that has none, if it is time for one. While another thread compiles, the
+ * interpreter goes on. */
+static __attribute__((noinline, cold)) jit_function *warm(const struct hpu_code *code,
+                                                          uint32_t halfword, bool now) {
+    struct hpu_jit *jit = code->jit;
+    struct root *root = &jit->root[halfword];
+    now |= atomic_load_explicit(&root->heat, memory_order_relaxed) >= HOT_INSTRUCTIONS;
+    if (!now || pthread_mutex_trylock(&jit->compiling) != 0)
+        return NULL;
+    jit_function *made = atomic_load_explicit(&root->run, memory_order_acquire);
+    if (!made)
+        made = compile_at(code, halfword);
+    pthread_mutex_unlock(&jit->compiling);
+    return made;
+}
+
+/* ---- running ---- */
+
+static uint64_t least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* Two threads may lose some: it is a guess. */
+static void add_heat(struct root *root, uint64_t instructions) {
+    uint32_t old = atomic_load_explicit(&root->heat, memory_order_relaxed);
+    if (old < HOT_INSTRUCTIONS)
+        atomic_store_explicit(&root->heat, old + (uint32_t)instructions, memory_order_relaxed);
+}
+
+/* Up to so many cycles; to the next block with 1. HPU_PAUSED: there is time left, or none. */
+static enum hpu_stop interpret(struct hpu *h, uint64_t until, uint64_t cycles) {
+    uint64_t end = h->cycles > UINT64_MAX - cycles ? UINT64_MAX : h->cycles + cycles;
+    return hpu_interpret(h, least(until, end));
+}
+
+static enum hpu_stop jumped(struct hpu *h) {
+    if (h->pc == MAP_RETURN)
+        return HPU_DONE;
+    h->fault = HPU_FAULT_SEGV;
+    h->fault_address = h->pc;
+    return HPU_FAULTED;
+}
+
+static uint32_t run_function(struct hpu *h, jit_function *run, uint64_t limit) {
+    const struct hpu_icache *icache = h->icache;
+    int64_t left = h->cycles < limit ? (int64_t)least(limit - h->cycles, MOST_CYCLES)
+                                     : -(int64_t)(h->cycles - limit);
+    h->mid_block = false;
+    return run(h, left, icache ? icache->seen : h->code->jit->nothing_seen,
+               icache ? icache->lines->generation : 0);
+}
+
+static void set_guess(const struct hpu_code *code, uint32_t slot, int window) {
+    atomic_store_explicit(&code->slot[slot].a.window, (uint8_t)((size_t)window * HPU_WINDOW_STEP),
+                          memory_order_relaxed);
+}
+
+static void guess_atomic(const struct hpu *h, uint32_t slot) {
+    const struct hpu_code *code = h->code;
+    int index = hpu_find_window(h, h->x[code->insn[slot].rs1], 4, false);
+    if (index >= 0)
+        set_guess(code, slot, index);
+}
+
+/* Goes through the rest of a block whose accesses were not where its function expects them, and
+ * learns: a window's guess is corrected by the interpreter itself, what keeps changing windows will
+ * look at it, what goes to the device or crosses words becomes a call. */
+static enum hpu_stop learn_block(struct hpu *h) {
+    const struct hpu_code *code = h->code;
+    struct hpu_jit *jit = code->jit;
+    enum hpu_stop stop;
+    do {
+        uint32_t slot = code->slot_at[(h->pc - code->base) / 2];
+        const struct hpu_insn *in = &code->insn[slot];
+        const struct hpu_operand *o = &code->slot[slot].a;
+        uint32_t address = h->x[in->rs1] + (uint32_t)in->imm, bytes = hpu_access_bytes(in->id);
+        uint8_t guess = atomic_load_explicit(&o->window, memory_order_relaxed);
+        uint64_t device = h->device_loads + h->device_stores;
+        if (hpu_insn_info(in->id)->timing == HPU_TIME_AMO) /* these have no guess by themselves */
+            guess_atomic(h, slot);
+        stop = hpu_step(h);
+        bool turned = atomic_load_explicit(&o->window, memory_order_relaxed) != guess;
+        uint8_t turns = __atomic_load_n(&jit->turns[slot], __ATOMIC_RELAXED);
+        if (turned && turns < MOST_TURNS) {
+            turns += guess ? 2 : 1; /* the first window is also what a new slot names */
+            __atomic_store_n(&jit->turns[slot], turns, __ATOMIC_RELAXED);
+        }
+        if (device != h->device_loads + h->device_stores ||
+            (bytes > 1 && code->mode == HPU_TIMED && (address & 3) + bytes > 4))
+            __atomic_store_n(&jit->by_call[slot], JIT_BY_CALL, __ATOMIC_RELAXED);
+        else if (turned && turns >= MOST_TURNS)
+            __atomic_store_n(&jit->by_call[slot], JIT_BY_GUESS, __ATOMIC_RELAXED);
+    } while (stop == HPU_PAUSED && h->mid_block && h->pc - code->base < code->bytes);
+    return stop; /* behind the program's end: the interpreter's fault */
+}
+
+/* The same for some blocks more. */
+static enum hpu_stop learn(struct hpu *h, uint64_t limit, uint32_t blocks) {
+    enum hpu_stop stop;
+    do
+        stop = learn_block(h);
+    while (--blocks && stop == HPU_PAUSED && !h->mid_block && h->cycles < limit &&
+           h->pc - h->code->base < h->code->bytes);
+    return stop;
+}
+
+/* A function that keeps missing is dropped, to be compiled again when it is next called. The first
+ * one at a root has seen least, and goes with its first miss: true. Another thread may be in it, so
+ * its memory stays. */
+static bool count_miss(struct hpu_jit *jit, uint32_t halfword) {
+    struct root *root = &jit->root[halfword];
+    uint8_t n = atomic_load_explicit(&root->misses, memory_order_relaxed);
+    uint8_t attempts = atomic_load_explicit(&root->attempts, memory_order_relaxed);
+    if (n > MOST_MISSES)
+        return false;
+    atomic_store_explicit(&root->misses, n + 1, memory_order_relaxed);
+    if (attempts == 1 || (n == MOST_MISSES && attempts < MOST_ATTEMPTS)) {
+        atomic_store_explicit(&root->heat, HOT_INSTRUCTIONS, memory_order_relaxed);
+        atomic_store_explicit(&root->run, NULL, memory_order_release);
+    }
+    return attempts == 1;
+}
+
+enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
+    const struct hpu_code *code = h->code;
+    struct hpu_jit *jit = code->jit;
+    const uint64_t limit = least(until, h->budget_end);
+    bool now = jit->mode == SPIN_JIT_FORCE && h->is_fresh;
+    h->is_fresh = false;
+    for (;; now = false) {
+        uint32_t offset = h->pc - code->base, place = offset / 2;
+        if (offset >= code->bytes || offset & 1 || (!h->mid_block && h->cycles >= limit))
+            return hpu_interpret(h, until); /* which says what to say about it */
+        jit_function *run = atomic_load_explicit(&jit->root[place].run, memory_order_acquire);
+        enum hpu_stop stop;
+        if (__builtin_expect(run || (run = warm(code, place, now)), 1)) {
+            uint32_t status = run_function(h, run, limit);
+            if (__builtin_expect(status == HPU_DONE, 1))
+                return HPU_DONE;
+            if (status == HPU_FAULTED || status == HPU_WAITING)
+                return (enum hpu_stop)status;
+            if (status == HPU_PAUSED)
+                continue;
+            if (status == JIT_JUMP && h->pc - code->base < code->bytes) {
+                add_heat(&jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
+                continue;
+            }
+            if (status == JIT_JUMP)
+                return jumped(h);
+            if (status == JIT_MISS)
+                stop = learn(h, limit, count_miss(jit, place) ? BLOCKS_LEARNED : 1);
+            else
+                stop = interpret(h, until, 1);
+            if (stop == HPU_PAUSED && h->pc - code->base < code->bytes)
+                add_heat(&jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
+        } else {
+            uint64_t before = h->instret;
+            stop = interpret(h, until, SLICE_CYCLES);
+            add_heat(&jit->root[place], h->instret - before);
+        }
+        if (stop != HPU_PAUSED)
+            return stop;
+    }
+}
+
+/* ---- what generated code calls ---- */
+
+static uint64_t result(enum hpu_access done, uint32_t value) {
+    uint64_t stop = done == HPU_ACCESS_OK ? 0 : done == HPU_ACCESS_WAIT ? HPU_WAITING : HPU_FAULTED;
+    return stop << 32 | value;
+}
+
+static uint64_t slow(struct hpu *h, uint32_t slot, struct hpu_slow_access *s, bool write) {
+    const struct hpu_code *code = h->code;
+    uint64_t cycles = h->cycles; /* of the start: generated code brings it up to date later */
+    bool timed = code->mode == HPU_TIMED;
+    s->guess = (_Atomic uint8_t *)&code->slot[slot].a.window;
+    s->size = hpu_access_bytes(code->insn[slot].id);
+    s->pc = hpu_slot_pc(code, &code->slot[slot]);
+    s->timed = timed;
+    enum hpu_access done = write ? hpu_slow_store(h, s) : hpu_slow_load(h, s);
+    h->cycles = cycles;
+    h->lapse = s->extra;
+    if (timed && s->size > 1 && (s->address & 3) + s->size > 4)
+        h->lapse += code->timing->misaligned;
+    return result(done, s->value);
+}
+
+uint64_t jit_load(struct hpu *h, uint32_t slot, uint32_t address, uint64_t now) {
+    struct hpu_slow_access s = {.address = address, .now = now};
+    unsigned id = h->code->insn[slot].id;
+    uint64_t r = slow(h, slot, &s, false);
+    if (id == HPU_LB || id == HPU_LH) {
+        uint32_t value =
+            id == HPU_LB ? (uint32_t)(int32_t)(int8_t)s.value : (uint32_t)(int32_t)(int16_t)s.value;
+        return (r & ~(uint64_t)UINT32_MAX) | value;
+    }
+    if (id == HPU_LBU || id == HPU_LHU)
+        r &= ~(uint64_t)UINT32_MAX | (id == HPU_LBU ? 0xff : 0xffff);
+    return r;
+}
+
+uint64_t jit_store(struct hpu *h, uint32_t slot, uint32_t address, uint64_t now, uint32_t value) {
+    unsigned id = h->code->insn[slot].id;
+    value &= id == HPU_SB ? 0xff : id == HPU_SH ? 0xffff : UINT32_MAX;
+    struct hpu_slow_access s = {.address = address, .now = now, .value = value};
+    return slow(h, slot, &s, true);
+}
+
+static uint64_t atomic_fault(struct hpu *h, enum hpu_fault fault, uint32_t address) {
+    h->fault = (uint8_t)fault;
+    h->fault_address = address;
+    return result(HPU_ACCESS_FAULT, 0);
+}
+
+uint64_t jit_atomic(struct hpu *h, uint32_t slot, uint32_t address, uint32_t value) {
+    const struct hpu_code *code = h->code;
+    unsigned id = code->insn[slot].id;
+    bool write = id != HPU_LR_W;
+    if (address & 3)
+        return atomic_fault(h, HPU_FAULT_MISALIGNED, address);
+    int index = hpu_find_window(h, address, 4, write);
+    if (index < 0)
+        return atomic_fault(h, HPU_FAULT_SEGV, address);
+    struct hpu_window *w = &h->window[index];
+    h->lapse = w->amo_extra;
+    if (code->mode == HPU_TIMED) {
+        w->loads++;
+        w->stores += write;
+    }
+    set_guess(code, slot, index);
+    uint32_t *word = (uint32_t *)(void *)(w->host + (address - w->base));
+    return result(HPU_ACCESS_OK, hpu_atomic(h, id, word, address, value));
+}
+
+bool jit_csr(struct hpu *h, uint32_t slot, uint64_t now, uint64_t instret) {
+    uint64_t cycles = h->cycles, count = h->instret;
+    h->cycles = now;
+    h->instret = instret;
+    bool good = hpu_csr(h, &h->code->insn[slot]);
+    h->cycles = cycles;
+    h->instret = count;
+    return good;
+}
+
+bool jit_float(struct hpu *h, uint32_t slot) {
+    return hpu_float(h, &h->code->insn[slot]);
+}

@@ -1,0 +1,313 @@
+/* Loads, stores and atomics: through a window that is expected, through the one that the slot
+ * names, or by a call. */
+#include "hpu/jit_lift.h"
+
+/* ---- windows ---- */
+
+static LLVMValueRef window_field(struct lift *l, unsigned window, size_t offset, LLVMTypeRef type) {
+    size_t at_byte = offsetof(struct hpu, window) + window * sizeof(struct hpu_window) + offset;
+    LLVMValueRef p = place_in(l, l->at_entry, l->h, c64(l, at_byte), type);
+    return l->llvm->BuildLoad2(l->at_entry, type, p, "");
+}
+
+/* Read once, when the function begins: nothing changes windows while a handler runs. */
+struct window *lift_use_window(struct lift *l, unsigned number) {
+    static const size_t extras[3] = {offsetof(struct hpu_window, load_extra),
+                                     offsetof(struct hpu_window, store_extra),
+                                     offsetof(struct hpu_window, amo_extra)};
+    struct window *w = &l->window[number];
+    if (w->used)
+        return w;
+    w->used = true;
+    w->base = window_field(l, number, offsetof(struct hpu_window, base), l->i32);
+    w->host = window_field(l, number, offsetof(struct hpu_window, host), l->pointer);
+    for (int i = 0; i < 3 && l->timed; i++)
+        w->extra[i] =
+            l->llvm->BuildZExt(l->at_entry, window_field(l, number, extras[i], l->i8), l->i64, "");
+    w->counts = l->llvm->BuildAlloca(l->at_entry, l->i64, "");
+    l->llvm->BuildStore(l->at_entry, c64(l, 0), w->counts);
+    return w;
+}
+
+LLVMValueRef lift_bound(struct lift *l, unsigned window, uint32_t span, bool write) {
+    for (uint32_t i = 0; i < l->bounds; i++)
+        if (l->bound[i].window == window && l->bound[i].span == span && l->bound[i].write == write)
+            return l->bound[i].value;
+    size_t room =
+        write ? offsetof(struct hpu_window, write_room) : offsetof(struct hpu_window, read_room);
+    LLVMValueRef size = window_field(l, window, room, l->i32); /* of single bytes */
+    LLVMValueRef less = l->llvm->BuildSub(l->at_entry, size, c32(l, span - 1), "");
+    LLVMValueRef fits = l->llvm->BuildICmp(l->at_entry, LLVMIntUGE, size, c32(l, span), "");
+    LLVMValueRef value = l->llvm->BuildSelect(l->at_entry, fits, less, c32(l, 0), "");
+    if (l->bounds < MOST_BOUNDS)
+        l->bound[l->bounds++] = (struct bound){(uint8_t)window, write, span, value};
+    return value;
+}
+
+bool lift_is_access(const struct hpu_insn *in) {
+    unsigned shape = lift_shape[in->id];
+    return shape == SHAPE_LOAD || shape == SHAPE_STORE || shape == SHAPE_FLOAD ||
+           shape == SHAPE_FSTORE || shape == SHAPE_AMO;
+}
+
+unsigned lift_guess_at(const struct lift *l, uint32_t h) {
+    unsigned guess = atomic_load_explicit(&slot_at(l, h)->a.window, memory_order_relaxed);
+    return guess / HPU_WINDOW_STEP;
+}
+
+static bool joins(const struct group *g, const struct group *to) {
+    return !g->alone && !to->alone && g->reg == to->reg && g->version == to->version &&
+           g->window == to->window && g->aligned == to->aligned &&
+           !((uint32_t)(g->least - to->least) & g->aligned);
+}
+
+static void add_access(struct lift *l, uint32_t index, const struct group *g) {
+    for (uint32_t i = 0; i < l->groups; i++) {
+        struct group *to = &l->group[i];
+        if (!joins(g, to))
+            continue;
+        to->least = g->least < to->least ? g->least : to->least;
+        to->end = g->end > to->end ? g->end : to->end;
+        to->write |= g->write;
+        l->group_of[index] = (uint8_t)(i + 1);
+        return;
+    }
+    if (l->groups == MOST_GROUPS)
+        return; /* in none: a call */
+    l->group[l->groups++] = *g;
+    l->group_of[index] = (uint8_t)l->groups;
+}
+
+/* Sorts the block's accesses into groups. In the timed mode one group is one alignment, because an
+ * access that crosses a word takes longer; that is not expected. */
+void lift_group_accesses(struct lift *l, const struct block *block) {
+    uint32_t version[32] = {0}, h = block->start;
+    l->groups = 0;
+    for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2) {
+        const struct hpu_insn *in = insn_at(l, h);
+        l->group_of[i] = 0;
+        bool atomic = lift_shape[in->id] == SHAPE_AMO;
+        if (lift_is_access(in) && !lift_is_left(l, h) && lift_how(l, h) == JIT_BY_WINDOW) {
+            uint32_t bytes = hpu_access_bytes(in->id);
+            int32_t offset = atomic ? 0 : in->imm;
+            add_access(l, i,
+                       &(struct group){.reg = in->rs1,
+                                       .window = (uint8_t)lift_guess_at(l, h),
+                                       .version = version[in->rs1],
+                                       .first = version[in->rs1] ? i : 0,
+                                       .least = offset,
+                                       .end = offset + (int32_t)bytes,
+                                       .aligned = atomic || l->timed ? bytes - 1 : 0,
+                                       .write = lift_shape[in->id] != SHAPE_LOAD &&
+                                                lift_shape[in->id] != SHAPE_FLOAD,
+                                       .alone = atomic});
+        }
+        version[hpu_insn_writes(in)]++;
+    }
+}
+
+static void check_group(struct lift *l, struct group *g, const struct block *block, uint32_t h) {
+    struct window *w = lift_use_window(l, g->window);
+    LLVMValueRef address = add(l, read_x(l, g->reg), c32(l, (uint32_t)g->least));
+    LLVMValueRef offset = sub(l, address, w->base);
+    LLVMValueRef bound = lift_bound(l, g->window, (uint32_t)(g->end - g->least), g->write);
+    lift_demand(l, compare(l, LLVMIntULT, offset, bound), JIT_MISS, block, h);
+    if (g->aligned) {
+        LLVMValueRef low = l->llvm->BuildAnd(l->b, address, c32(l, g->aligned), "");
+        lift_demand(l, compare(l, LLVMIntEQ, low, c32(l, 0)), JIT_MISS, block, h);
+    }
+    g->pointer = place_in(l, l->b, w->host, widen(l, offset), l->i8);
+}
+
+void lift_check_groups(struct lift *l, uint32_t index, const struct block *block, uint32_t h) {
+    for (uint32_t i = 0; i < l->groups; i++)
+        if (l->group[i].first == index)
+            check_group(l, &l->group[i], block, h);
+}
+
+/* ---- accesses ---- */
+
+/* The value of a call of jit_private.h; leaves at h when it did not go well. */
+static LLVMValueRef outcome(struct lift *l, LLVMValueRef result, uint32_t h) {
+    LLVMValueRef status = l->llvm->BuildLShr(l->b, result, c64(l, 32), "");
+    LLVMBasicBlockRef good = new_block(l), bad = new_block(l);
+    branch_rarely(l, compare(l, LLVMIntEQ, status, c64(l, 0)), good, bad);
+    at(l, bad);
+    lift_leave(l, c32(l, pc_of(l, h)), narrow(l, status, l->i32), slot_at(l, h));
+    at(l, good);
+    if (l->timed) {
+        LLVMValueRef lapse = get(l, l->i32, field(l, offsetof(struct hpu, lapse), l->i32));
+        charge(l, widen(l, lapse));
+    }
+    return narrow(l, result, l->i32);
+}
+struct access lift_access_at(struct lift *l, uint32_t h) {
+    struct access a = {.in = insn_at(l, h), .h = h};
+    a.shape = lift_shape[a.in->id];
+    a.bytes = hpu_access_bytes(a.in->id);
+    a.store = a.shape == SHAPE_STORE || a.shape == SHAPE_FSTORE;
+    a.atomic = a.shape == SHAPE_AMO || a.shape == SHAPE_LR || a.shape == SHAPE_SC;
+    a.type = a.bytes == 1 ? l->i8 : a.bytes == 2 ? l->i16 : l->i32;
+    if (a.shape == SHAPE_FLOAD || a.shape == SHAPE_FSTORE) {
+        unsigned reg = a.shape == SHAPE_FLOAD ? a.in->rd : a.in->rs2;
+        a.f = field(l, offsetof(struct hpu, f) + 4 * reg, l->i32);
+    }
+    return a;
+}
+
+static LLVMValueRef address_of(struct lift *l, const struct access *a) {
+    LLVMValueRef base = read_x(l, a->in->rs1);
+    return a->atomic ? base : add(l, base, c32(l, (uint32_t)a->in->imm));
+}
+
+static LLVMValueRef stored_value(struct lift *l, const struct access *a) {
+    return a->f ? get(l, l->i32, a->f) : read_x(l, a->in->rs2);
+}
+
+static void set_loaded(struct lift *l, const struct access *a, LLVMValueRef value) {
+    if (a->f)
+        l->llvm->BuildStore(l->b, value, a->f);
+    else
+        write_x(l, a->in->rd, value);
+}
+
+void lift_move(struct lift *l, const struct access *a, LLVMValueRef place) {
+    const struct llvm *v = l->llvm;
+    LLVMValueRef made;
+    if (a->store) {
+        LLVMValueRef value = stored_value(l, a);
+        made = v->BuildStore(l->b, a->bytes == 4 ? value : narrow(l, value, a->type), place);
+    } else {
+        LLVMValueRef value = made = v->BuildLoad2(l->b, a->type, place, "");
+        if (a->in->id == HPU_LB || a->in->id == HPU_LH)
+            value = v->BuildSExt(l->b, made, l->i32, "");
+        else if (a->bytes < 4)
+            value = v->BuildZExt(l->b, made, l->i32, "");
+        set_loaded(l, a, value);
+    }
+    v->SetAlignment(made, 1);
+}
+
+static void called_access(struct lift *l, const struct access *a) {
+    LLVMValueRef arguments[5] = {l->h, c32(l, l->code->slot_at[a->h]), address_of(l, a)}, result;
+    if (a->atomic) {
+        arguments[3] = read_x(l, a->in->rs2);
+        result = call(l, (const void *)jit_atomic, l->i64, arguments, 4);
+    } else {
+        arguments[3] = lift_now_at(l, slot_at(l, a->h));
+        arguments[4] = a->store ? stored_value(l, a) : NULL;
+        result = call(l, a->store ? (const void *)jit_store : (const void *)jit_load, l->i64,
+                      arguments, a->store ? 5 : 4);
+    }
+    LLVMValueRef value = outcome(l, result, a->h);
+    if (!a->store)
+        set_loaded(l, a, value);
+}
+
+static void plain_atomic(struct lift *l, const struct hpu_insn *in, LLVMValueRef place) {
+    LLVMAtomicRMWBinOp how = in->id == HPU_AMOSWAP_W   ? LLVMAtomicRMWBinOpXchg
+                             : in->id == HPU_AMOADD_W  ? LLVMAtomicRMWBinOpAdd
+                             : in->id == HPU_AMOXOR_W  ? LLVMAtomicRMWBinOpXor
+                             : in->id == HPU_AMOAND_W  ? LLVMAtomicRMWBinOpAnd
+                             : in->id == HPU_AMOOR_W   ? LLVMAtomicRMWBinOpOr
+                             : in->id == HPU_AMOMIN_W  ? LLVMAtomicRMWBinOpMin
+                             : in->id == HPU_AMOMAX_W  ? LLVMAtomicRMWBinOpMax
+                             : in->id == HPU_AMOMINU_W ? LLVMAtomicRMWBinOpUMin
+                                                       : LLVMAtomicRMWBinOpUMax;
+    write_x(l, in->rd,
+            l->llvm->BuildAtomicRMW(l->b, how, place, read_x(l, in->rs2),
+                                    LLVMAtomicOrderingSequentiallyConsistent, 0));
+}
+
+static LLVMValueRef in_window(struct lift *l, LLVMValueRef window, size_t offset,
+                              LLVMTypeRef type) {
+    return get(l, type, place_in(l, l->b, window, c64(l, offset), type));
+}
+
+static void count_in_window(struct lift *l, const struct access *a, LLVMValueRef window) {
+    static const size_t counter[2] = {offsetof(struct hpu_window, loads),
+                                      offsetof(struct hpu_window, stores)};
+    size_t extra = a->atomic  ? offsetof(struct hpu_window, amo_extra)
+                   : a->store ? offsetof(struct hpu_window, store_extra)
+                              : offsetof(struct hpu_window, load_extra);
+    bool counts[2] = {!a->store, a->store || a->atomic};
+    for (int i = 0; i < 2; i++)
+        if (counts[i]) {
+            LLVMValueRef place = place_in(l, l->b, window, c64(l, counter[i]), l->i32);
+            set(l, place, add(l, get(l, l->i32, place), c32(l, 1)));
+        }
+    charge(l, widen(l, in_window(l, window, extra, l->i8)));
+}
+
+/* Through the window that the slot names now, as the interpreter does it; else a call, which will
+ * change what the slot names. */
+static void guessed_access(struct lift *l, const struct access *a) {
+    const struct llvm *v = l->llvm;
+    const void *where = &slot_at(l, a->h)->a.window;
+    LLVMValueRef byte = v->ConstIntToPtr(c64(l, (uintptr_t)where), v->PointerType(l->i8, 0));
+    LLVMValueRef guess = v->BuildLoad2(l->b, l->i8, byte, "");
+    v->SetOrdering(guess, LLVMAtomicOrderingMonotonic); /* read once: others may write it */
+    v->SetAlignment(guess, 1);
+    LLVMValueRef distance = v->BuildShl(l->b, widen(l, guess), c64(l, 3), "");
+    LLVMValueRef first = place_in(l, l->b, l->h, c64(l, offsetof(struct hpu, window)), l->i8);
+    LLVMValueRef window = place_in(l, l->b, first, distance, l->i8);
+    LLVMValueRef address = address_of(l, a);
+    LLVMValueRef base = in_window(l, window, offsetof(struct hpu_window, base), l->i32);
+    LLVMValueRef offset = sub(l, address, base);
+    size_t rooms = a->store || a->atomic ? offsetof(struct hpu_window, write_room)
+                                         : offsetof(struct hpu_window, read_room);
+    LLVMValueRef room = in_window(l, window, rooms + 4 * (a->bytes - 1), l->i32);
+    LLVMValueRef good = compare(l, LLVMIntULT, offset, room);
+    if ((l->timed || a->atomic) && a->bytes > 1) {
+        LLVMValueRef low = v->BuildAnd(l->b, address, c32(l, a->bytes - 1), "");
+        good = v->BuildAnd(l->b, good, compare(l, LLVMIntEQ, low, c32(l, 0)), "");
+    }
+    LLVMBasicBlockRef plain = new_block(l), called = new_block(l), on = new_block(l);
+    branch_rarely(l, good, plain, called);
+    at(l, called);
+    called_access(l, a);
+    v->BuildBr(l->b, on);
+    at(l, plain);
+    LLVMValueRef host = in_window(l, window, offsetof(struct hpu_window, host), l->pointer);
+    if (l->timed)
+        count_in_window(l, a, window);
+    LLVMValueRef place = place_in(l, l->b, host, widen(l, offset), a->type);
+    if (a->atomic)
+        plain_atomic(l, a->in, place);
+    else
+        lift_move(l, a, place);
+    v->BuildBr(l->b, on);
+    at(l, on);
+}
+
+/* The access was checked: it is in its window, and in the timed mode within a word. */
+static void count_access(struct lift *l, unsigned window, unsigned shape) {
+    struct window *w = lift_use_window(l, window);
+    if (!l->timed)
+        return;
+    bool load = shape == SHAPE_LOAD || shape == SHAPE_FLOAD, atomic = shape == SHAPE_AMO;
+    uint64_t one = (load || atomic ? 1 : 0) | (load ? 0 : 1ull << 32);
+    set(l, w->counts, add(l, get(l, l->i64, w->counts), c64(l, one)));
+    charge(l, w->extra[load ? 0 : atomic ? 2 : 1]);
+}
+
+static void plain_access(struct lift *l, const struct access *a, const struct group *g) {
+    int32_t offset = a->atomic ? 0 : a->in->imm;
+    LLVMValueRef place =
+        place_in(l, l->b, g->pointer, c64(l, (uint64_t)(int64_t)(offset - g->least)), a->type);
+    count_access(l, g->window, a->shape);
+    if (a->atomic)
+        plain_atomic(l, a->in, place);
+    else
+        lift_move(l, a, place);
+}
+
+void lift_access(struct lift *l, uint32_t h, const struct group *g) {
+    struct access a = lift_access_at(l, h);
+    if (g)
+        plain_access(l, &a, g);
+    else if (a.shape == SHAPE_LR || a.shape == SHAPE_SC || lift_how(l, h) == JIT_BY_CALL)
+        called_access(l, &a);
+    else
+        guessed_access(l, &a);
+}

@@ -1,0 +1,589 @@
+/* From RISC-V to LLVM's IR: one region becomes one function.
+ *
+ * Design notes. Registers are stack variables, which LLVM's first pass turns into values. Memory is
+ * reached through windows, as in the interpreter: each load and store is compiled for the window
+ * that it hit when it was interpreted. Accesses of a block that go through the same value of the
+ * same register are checked as one, before the first of them; LLVM then sees plain loads and stores
+ * side by side. Where such a check fails, the function is left, and the interpreter finds out what
+ * there is to be found: another window, the device, a fault. Accesses that were seen to go to the
+ * device are calls; those that go now to this window and now to that look at the slot's guess.
+ *
+ * Leaving writes back the registers that may have changed, and takes back what was counted for the
+ * part of the block that was not executed. Most ways out are where a block begins, and share one
+ * place: nothing has been counted yet there. */
+#include "hpu/jit_lift.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const uint8_t lift_shape[HPU_INSN_COUNT] = {
+#define INSN(id, name, operands, match, mask, ext, timing, shape, body) [HPU_##id] = SHAPE_##shape,
+#include "hpu/isa.def"
+#undef INSN
+};
+
+/* ---- the program ---- */
+
+/* Where a branch or jump leads, or NONE when that is outside. */
+uint32_t lift_target_of(const struct lift *l, uint32_t h) {
+    int64_t to = (int64_t)h + insn_at(l, h)->imm / 2;
+    return to >= 0 && to < halfwords(l) ? (uint32_t)to : NONE;
+}
+
+static bool is_jump(const struct hpu_insn *in) {
+    unsigned shape = lift_shape[in->id];
+    return shape == SHAPE_BRANCH || shape == SHAPE_JAL;
+}
+
+/* Where the jump through a register at h leads when the instruction before it made the address
+ * (auipc or lui, then jalr: a call), NONE when it did not. `before`: that instruction, or NONE. */
+static uint32_t far_target_of(const struct lift *l, uint32_t h, uint32_t before) {
+    const struct hpu_insn *in = insn_at(l, h);
+    if (before == NONE || lift_shape[in->id] != SHAPE_JALR)
+        return NONE;
+    const struct hpu_insn *made = insn_at(l, before);
+    if (lift_shape[made->id] != SHAPE_CONST || made->rd != in->rs1 || !in->rs1)
+        return NONE;
+    uint32_t pc = ((uint32_t)slot_at(l, before)->a.imm + (uint32_t)in->imm) & ~1u;
+    uint32_t offset = pc - l->code->base;
+    return offset < l->code->bytes ? offset / 2 : NONE;
+}
+
+/* What the interpreter has to do: traps, what is no instruction, and what leads out of the program.
+ */
+bool lift_is_left(const struct lift *l, uint32_t h) {
+    const struct hpu_insn *in = insn_at(l, h);
+    unsigned shape = lift_shape[in->id];
+    if (shape == SHAPE_NONE || shape == SHAPE_TRAP)
+        return true;
+    if (is_jump(in) && lift_target_of(l, h) == NONE)
+        return true;
+    bool goes_on = shape != SHAPE_JAL && shape != SHAPE_JALR;
+    return goes_on && h + in->length / 2 >= halfwords(l);
+}
+
+static void want_block(struct lift *l, uint32_t h, uint32_t from) {
+    uint32_t i = l->block_at[h];
+    if (i == NONE && l->blocks < MOST_BLOCKS && l->instructions < MOST_INSTRUCTIONS) {
+        i = l->block_at[h] = l->blocks++;
+        l->block[i] = (struct block){.start = h};
+    }
+    if (i != NONE && h <= from)
+        l->block[i].is_looped = true;
+}
+
+static void want_site(struct lift *l, uint32_t h) {
+    for (uint32_t i = 0; i < l->sites; i++)
+        if (l->site[i] == h)
+            return;
+    if (h < halfwords(l) && l->sites < MOST_BLOCKS) {
+        l->site[l->sites++] = h;
+        want_block(l, h, h); /* a return may lead backwards */
+    }
+}
+
+/* Finds the block's end and where it leads. */
+static void scan_block(struct lift *l, struct block *block) {
+    uint32_t h = block->start, before = NONE;
+    for (;; before = h, h += insn_at(l, h)->length / 2) {
+        const struct hpu_insn *in = insn_at(l, h);
+        block->count++;
+        l->instructions++;
+        if (lift_is_left(l, h))
+            return;
+        block->writes |= 1u << hpu_insn_writes(in);
+        if (hpu_insn_ends_block(in))
+            break;
+    }
+    const struct hpu_insn *last = insn_at(l, h);
+    uint32_t after = h + last->length / 2, target;
+    bool is_call = lift_shape[last->id] == SHAPE_JAL || lift_shape[last->id] == SHAPE_JALR;
+    if (is_jump(last) && (target = lift_target_of(l, h)) != NONE)
+        want_block(l, target, h);
+    if ((target = far_target_of(l, h, before)) != NONE)
+        want_block(l, target, h);
+    if (is_call && last->rd)
+        want_site(l, after);
+    else if (!is_call)
+        want_block(l, after, h);
+}
+
+static bool add_dirty(struct lift *l, uint32_t h, uint32_t dirty) {
+    uint32_t i = h == NONE ? NONE : l->block_at[h];
+    if (i == NONE || (l->block[i].dirty & dirty) == dirty)
+        return false;
+    l->block[i].dirty |= dirty;
+    return true;
+}
+
+/* Which registers may have changed where a block begins. */
+static void spread_dirty(struct lift *l) {
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        for (uint32_t i = 0; i < l->blocks; i++) {
+            const struct block *block = &l->block[i];
+            uint32_t dirty = (block->dirty | block->writes) & ~1u, h = block->start;
+            uint32_t before = NONE;
+            for (uint32_t n = 1; n < block->count; n++) {
+                before = h;
+                h += insn_at(l, h)->length / 2;
+            }
+            const struct hpu_insn *last = insn_at(l, h);
+            if (lift_is_left(l, h))
+                continue;
+            if (is_jump(last))
+                changed |= add_dirty(l, lift_target_of(l, h), dirty);
+            changed |= add_dirty(l, far_target_of(l, h, before), dirty);
+            if (lift_shape[last->id] == SHAPE_JALR)
+                for (uint32_t k = 0; k < l->sites; k++)
+                    changed |= add_dirty(l, l->site[k], dirty);
+            else if (lift_shape[last->id] != SHAPE_JAL)
+                changed |= add_dirty(l, h + last->length / 2, dirty);
+        }
+    }
+}
+/* ---- leaving ---- */
+
+/* Ends the function, with the status unless that has been set. `halfway`: inside a block, at an
+ * instruction that was counted. */
+void lift_leave(struct lift *l, LLVMValueRef pc, LLVMValueRef status,
+                const struct hpu_slot *halfway) {
+    if (halfway) {
+        charge(l, c64(l, 0 - (uint64_t)halfway->cycles));
+        if (l->timed)
+            set(l, l->count, sub(l, get(l, l->i64, l->count), c64(l, halfway->count)));
+    }
+    for (unsigned r = 1; r < 32; r++)
+        if (l->dirty >> r & 1)
+            l->llvm->BuildStore(l->b, read_x(l, r),
+                                field(l, offsetof(struct hpu, x) + 4 * r, l->i32));
+    set(l, l->pc, pc);
+    if (status)
+        set(l, l->status, status);
+    set(l, l->mid_block, l->llvm->ConstInt(l->i8, halfway != NULL, 0));
+    l->llvm->BuildBr(l->b, l->out);
+}
+
+void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool halfway) {
+    lift_leave(l, c32(l, pc_of(l, h)), c32(l, status), halfway ? slot_at(l, h) : NULL);
+}
+
+static void add_to(struct lift *l, size_t offset, LLVMTypeRef type, LLVMValueRef more) {
+    LLVMValueRef place = field(l, offset, type);
+    l->llvm->BuildStore(l->b, add(l, get(l, type, place), more), place);
+}
+
+/* What all ways out share. */
+static void emit_out(struct lift *l) {
+    at(l, l->out);
+    LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
+    add_to(l, offsetof(struct hpu, cycles), l->i64, spent);
+    add_to(l, offsetof(struct hpu, instret), l->i64, l->timed ? get(l, l->i64, l->count) : spent);
+    l->llvm->BuildStore(l->b, get(l, l->i32, l->pc), field(l, offsetof(struct hpu, pc), l->i32));
+    l->llvm->BuildStore(l->b, get(l, l->i8, l->mid_block),
+                        field(l, offsetof(struct hpu, mid_block), l->i8));
+    for (size_t i = 0; i < HPU_WINDOWS && l->timed; i++) {
+        if (!l->window[i].used)
+            continue;
+        size_t offset = offsetof(struct hpu, window) + i * sizeof(struct hpu_window);
+        LLVMValueRef counts = get(l, l->i64, l->window[i].counts);
+        add_to(l, offset + offsetof(struct hpu_window, loads), l->i32, narrow(l, counts, l->i32));
+        LLVMValueRef high = l->llvm->BuildLShr(l->b, counts, c64(l, 32), "");
+        add_to(l, offset + offsetof(struct hpu_window, stores), l->i32, narrow(l, high, l->i32));
+    }
+    l->llvm->BuildRet(l->b, get(l, l->i32, l->status));
+}
+
+/* The exact local time at the instruction in a slot, whose block has been charged. */
+LLVMValueRef lift_now_at(struct lift *l, const struct hpu_slot *slot) {
+    LLVMValueRef start = get(l, l->i64, field(l, offsetof(struct hpu, cycles), l->i64));
+    LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
+    return sub(l, add(l, start, spent), c64(l, slot->cycles));
+}
+
+static LLVMValueRef instret_at(struct lift *l, const struct hpu_slot *slot) {
+    LLVMValueRef start = get(l, l->i64, field(l, offsetof(struct hpu, instret), l->i64));
+    LLVMValueRef done =
+        l->timed ? get(l, l->i64, l->count) : sub(l, l->left_at_start, get(l, l->i64, l->left));
+    return sub(l, add(l, start, done), c64(l, slot->count));
+}
+void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, const struct block *block,
+                 uint32_t h) {
+    LLVMBasicBlockRef on = new_block(l), off = new_block(l);
+    branch_rarely(l, good, on, off);
+    at(l, off);
+    if (h == block->start) {
+        set(l, l->status, c32(l, status));
+        l->llvm->BuildBr(l->b, block->away);
+    } else {
+        lift_leave_at(l, h, status, true);
+    }
+    at(l, on);
+}
+
+/* ---- instructions ---- */
+
+/* A value by what the instruction computes from a and b. The same as the bodies in isa.def. */
+static LLVMValueRef shifted(struct lift *l, LLVMValueRef a, LLVMValueRef b, unsigned id) {
+    LLVMValueRef by = l->llvm->BuildAnd(l->b, b, c32(l, 31), "");
+    return id == HPU_SLL || id == HPU_SLLI   ? l->llvm->BuildShl(l->b, a, by, "")
+           : id == HPU_SRL || id == HPU_SRLI ? l->llvm->BuildLShr(l->b, a, by, "")
+                                             : l->llvm->BuildAShr(l->b, a, by, "");
+}
+
+static LLVMValueRef high_product(struct lift *l, LLVMValueRef a, LLVMValueRef b, bool a_signed,
+                                 bool b_signed) {
+    a = a_signed ? l->llvm->BuildSExt(l->b, a, l->i64, "") : widen(l, a);
+    b = b_signed ? l->llvm->BuildSExt(l->b, b, l->i64, "") : widen(l, b);
+    LLVMValueRef product = l->llvm->BuildMul(l->b, a, b, "");
+    return narrow(l, l->llvm->BuildLShr(l->b, product, c64(l, 32), ""), l->i32);
+}
+
+/* Division by zero and the overflow are set aside; the host divides by 1 there. */
+static LLVMValueRef quotient(struct lift *l, unsigned id, LLVMValueRef a, LLVMValueRef b) {
+    const struct llvm *v = l->llvm;
+    bool is_signed = id == HPU_DIV || id == HPU_REM, wants_rest = id == HPU_REM || id == HPU_REMU;
+    LLVMValueRef by_zero = compare(l, LLVMIntEQ, b, c32(l, 0)), aside = by_zero, r;
+    LLVMValueRef by_minus = compare(l, LLVMIntEQ, b, c32(l, UINT32_MAX));
+    if (is_signed)
+        aside = v->BuildOr(l->b, by_zero, by_minus, "");
+    LLVMValueRef safe = v->BuildSelect(l->b, aside, c32(l, 1), b, "");
+    if (is_signed)
+        r = wants_rest ? v->BuildSRem(l->b, a, safe, "") : v->BuildSDiv(l->b, a, safe, "");
+    else
+        r = wants_rest ? v->BuildURem(l->b, a, safe, "") : v->BuildUDiv(l->b, a, safe, "");
+    if (is_signed)
+        r = v->BuildSelect(l->b, by_minus, wants_rest ? c32(l, 0) : sub(l, c32(l, 0), a), r, "");
+    return v->BuildSelect(l->b, by_zero, wants_rest ? a : c32(l, UINT32_MAX), r, "");
+}
+
+static LLVMValueRef value_of(struct lift *l, unsigned id, LLVMValueRef a, LLVMValueRef b) {
+    const struct llvm *v = l->llvm;
+    switch (id) {
+    case HPU_ADDI:
+    case HPU_ADD:
+        return add(l, a, b);
+    case HPU_SUB:
+        return sub(l, a, b);
+    case HPU_XORI:
+    case HPU_XOR:
+        return v->BuildXor(l->b, a, b, "");
+    case HPU_ORI:
+    case HPU_OR:
+        return v->BuildOr(l->b, a, b, "");
+    case HPU_ANDI:
+    case HPU_AND:
+        return v->BuildAnd(l->b, a, b, "");
+    case HPU_SLTI:
+    case HPU_SLT:
+        return v->BuildZExt(l->b, compare(l, LLVMIntSLT, a, b), l->i32, "");
+    case HPU_SLTIU:
+    case HPU_SLTU:
+        return v->BuildZExt(l->b, compare(l, LLVMIntULT, a, b), l->i32, "");
+    case HPU_MUL:
+        return v->BuildMul(l->b, a, b, "");
+    case HPU_MULH:
+        return high_product(l, a, b, true, true);
+    case HPU_MULHSU:
+        return high_product(l, a, b, true, false);
+    case HPU_MULHU:
+        return high_product(l, a, b, false, false);
+    case HPU_DIV:
+    case HPU_DIVU:
+    case HPU_REM:
+    case HPU_REMU:
+        return quotient(l, id, a, b);
+    }
+    return shifted(l, a, b, id);
+}
+
+LLVMValueRef lift_taken(struct lift *l, const struct hpu_insn *in) {
+    LLVMIntPredicate how = in->id == HPU_BEQ    ? LLVMIntEQ
+                           : in->id == HPU_BNE  ? LLVMIntNE
+                           : in->id == HPU_BLT  ? LLVMIntSLT
+                           : in->id == HPU_BGE  ? LLVMIntSGE
+                           : in->id == HPU_BLTU ? LLVMIntULT
+                                                : LLVMIntUGE;
+    return compare(l, how, read_x(l, in->rs1), read_x(l, in->rs2));
+}
+
+static void charge_division(struct lift *l, const struct hpu_insn *in) {
+    const struct llvm *v = l->llvm;
+    if (!l->timed || !l->code->timing->division_by_bits)
+        return;
+    LLVMValueRef b = read_x(l, in->rs2);
+    if (in->id == HPU_DIV || in->id == HPU_REM) {
+        LLVMValueRef sign = v->BuildAShr(l->b, b, c32(l, 31), "");
+        b = v->BuildXor(l->b, b, sign, "");
+    }
+    unsigned ctlz = v->LookupIntrinsicID("llvm.ctlz", 9);
+    LLVMValueRef function = v->GetIntrinsicDeclaration(l->module, ctlz, &l->i32, 1);
+    LLVMValueRef arguments[] = {b, v->ConstInt(l->i1, 0, 0)};
+    LLVMTypeRef type = v->IntrinsicGetType(l->context, ctlz, &l->i32, 1);
+    charge(l, widen(l, v->BuildCall2(l->b, type, function, arguments, 2, "")));
+}
+/* CSRs and F work on the HPU's own registers: what they read is put there and what they write
+ * taken from there. */
+static void through_hpu(struct lift *l, uint32_t h) {
+    const struct hpu_insn *in = insn_at(l, h);
+    const struct hpu_slot *slot = slot_at(l, h);
+    bool csr = lift_shape[in->id] == SHAPE_CSR;
+    LLVMValueRef a[4] = {l->h, c32(l, l->code->slot_at[h]), NULL, NULL};
+    if (hpu_insn_reads(in, in->rs1))
+        l->llvm->BuildStore(l->b, read_x(l, in->rs1),
+                            field(l, offsetof(struct hpu, x) + 4u * in->rs1, l->i32));
+    if (csr) {
+        a[2] = lift_now_at(l, slot);
+        a[3] = instret_at(l, slot);
+    }
+    LLVMValueRef good = csr ? call(l, (const void *)jit_csr, l->i8, a, 4)
+                            : call(l, (const void *)jit_float, l->i8, a, 2);
+    LLVMBasicBlockRef on = new_block(l), bad = new_block(l);
+    LLVMValueRef low = narrow(l, good, l->i1); /* a bool */
+    branch_rarely(l, low, on, bad);
+    at(l, bad);
+    lift_leave_at(l, h, JIT_INTERPRET, true);
+    at(l, on);
+    unsigned rd = hpu_insn_writes(in);
+    if (rd)
+        write_x(l, rd, get(l, l->i32, field(l, offsetof(struct hpu, x) + 4 * rd, l->i32)));
+}
+
+/* ---- where blocks lead ---- */
+
+void lift_go_to(struct lift *l, uint32_t h) {
+    if (l->block_at[h] != NONE) {
+        l->llvm->BuildBr(l->b, l->block[l->block_at[h]].enter);
+        return;
+    }
+    lift_leave_at(l, h, JIT_JUMP, false);
+}
+
+static void lift_branch(struct lift *l, uint32_t h) {
+    const struct hpu_insn *in = insn_at(l, h);
+    LLVMBasicBlockRef yes = new_block(l), no = new_block(l);
+    l->llvm->BuildCondBr(l->b, lift_taken(l, in), yes, no);
+    at(l, yes);
+    if (l->timed)
+        charge(l, c64(l, l->code->timing->taken));
+    lift_go_to(l, lift_target_of(l, h));
+    at(l, no);
+    lift_go_to(l, h + in->length / 2);
+}
+
+/* Returns lead to a call of the region, or end the handler. Of other jumps nothing is known. */
+static void lift_jump_register(struct lift *l, uint32_t h, uint32_t before) {
+    const struct hpu_insn *in = insn_at(l, h);
+    uint32_t target = far_target_of(l, h, before);
+    if (target != NONE) {
+        write_x(l, in->rd, c32(l, slot_at(l, h)->link));
+        lift_go_to(l, target);
+        return;
+    }
+    LLVMValueRef to = add(l, read_x(l, in->rs1), c32(l, (uint32_t)in->imm));
+    to = l->llvm->BuildAnd(l->b, to, c32(l, ~1u), "");
+    write_x(l, in->rd, c32(l, slot_at(l, h)->link));
+    bool is_return = in->rd == 0 && (in->rs1 == 1 || in->rs1 == 5);
+    LLVMBasicBlockRef elsewhere = new_block(l), end = new_block(l);
+    LLVMValueRef choice = l->llvm->BuildSwitch(l->b, to, elsewhere, is_return ? l->sites + 1 : 1);
+    l->llvm->AddCase(choice, c32(l, MAP_RETURN), end);
+    for (uint32_t i = 0; i < l->sites && is_return; i++)
+        if (l->block_at[l->site[i]] != NONE && pc_of(l, l->site[i]) != MAP_RETURN)
+            l->llvm->AddCase(choice, c32(l, pc_of(l, l->site[i])),
+                             l->block[l->block_at[l->site[i]]].enter);
+    at(l, end);
+    lift_leave(l, c32(l, MAP_RETURN), c32(l, HPU_DONE), NULL);
+    at(l, elsewhere);
+    lift_leave(l, to, c32(l, JIT_JUMP), NULL);
+}
+
+/* True when it has ended the block. */
+bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct group *g) {
+    const struct llvm *v = l->llvm;
+    const struct hpu_insn *in = insn_at(l, h);
+    switch ((enum shape)lift_shape[in->id]) {
+    case SHAPE_DIV:
+        charge_division(l, in);
+        /* fall through */
+    case SHAPE_RR:
+        write_x(l, in->rd, value_of(l, in->id, read_x(l, in->rs1), read_x(l, in->rs2)));
+        return false;
+    case SHAPE_RI:
+        write_x(l, in->rd, value_of(l, in->id, read_x(l, in->rs1), c32(l, (uint32_t)in->imm)));
+        return false;
+    case SHAPE_CONST:
+        write_x(l, in->rd, c32(l, (uint32_t)slot_at(l, h)->a.imm));
+        return false;
+    case SHAPE_FENCE:
+        v->BuildFence(l->b, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
+        return false;
+    case SHAPE_LOAD:
+    case SHAPE_STORE:
+    case SHAPE_FLOAD:
+    case SHAPE_FSTORE:
+    case SHAPE_AMO:
+    case SHAPE_LR:
+    case SHAPE_SC:
+        lift_access(l, h, g);
+        return false;
+    case SHAPE_FP:
+        through_hpu(l, h);
+        return false;
+    case SHAPE_CSR:
+        through_hpu(l, h);
+        lift_go_to(l, h + in->length / 2);
+        return true;
+    case SHAPE_BRANCH:
+        lift_branch(l, h);
+        return true;
+    case SHAPE_JAL:
+        write_x(l, in->rd, c32(l, slot_at(l, h)->link));
+        lift_go_to(l, lift_target_of(l, h));
+        return true;
+    case SHAPE_JALR:
+        lift_jump_register(l, h, before);
+        return true;
+    case SHAPE_TRAP:
+    case SHAPE_NONE:
+        break;
+    }
+    return true; /* is_left was true */
+}
+
+static void lift_block(struct lift *l, const struct block *block) {
+    uint32_t h = block->start;
+    const struct hpu_slot *slot = slot_at(l, h);
+    l->dirty = block->dirty;
+    at(l, block->away);
+    lift_leave(l, c32(l, pc_of(l, h)), NULL, NULL);
+    at(l, block->enter);
+    if (block->is_looped) /* what others write is seen in the next turn: not hoisted for good */
+        l->llvm->BuildFence(l->b, LLVMAtomicOrderingSequentiallyConsistent, 1, "");
+    lift_demand(l, compare(l, LLVMIntSGT, get(l, l->i64, l->left), c64(l, 0)), HPU_PAUSED, block,
+                h);
+    l->llvm->BuildBr(l->b, block->body);
+    at(l, block->body);
+    if (lift_is_left(l, h)) {
+        lift_leave_at(l, h, JIT_INTERPRET, false);
+        return;
+    }
+    if (l->timed) {
+        LLVMValueRef place = place_in(l, l->b, l->seen, c64(l, 4ull * l->code->slot_at[h]), l->i32);
+        LLVMValueRef is_seen = compare(l, LLVMIntEQ, get(l, l->i32, place), l->generation);
+        lift_demand(l, is_seen, JIT_INTERPRET, block, h);
+    }
+    lift_tight_loop(l, block);
+    lift_group_accesses(l, block);
+    lift_check_groups(l, 0, block, h);
+    charge(l, c64(l, slot->cycles));
+    if (l->timed)
+        set(l, l->count, add(l, get(l, l->i64, l->count), c64(l, slot->count)));
+    uint32_t before = NONE;
+    for (uint32_t i = 0; i < block->count; i++, before = h, h += insn_at(l, h)->length / 2) {
+        if (i > 0)
+            lift_check_groups(l, i, block, h);
+        if (lift_is_left(l, h)) {
+            lift_leave_at(l, h, JIT_INTERPRET, true);
+            return;
+        }
+        unsigned g = l->group_of[i];
+        if (lift_insn(l, h, before, g ? &l->group[g - 1] : NULL))
+            return;
+    }
+}
+
+/* ---- the function ---- */
+
+static void begin_function(struct lift *l, const char *name) {
+    const struct llvm *v = l->llvm;
+    LLVMTypeRef types[] = {l->pointer, l->i64, l->pointer, l->i32};
+    l->function = v->AddFunction(l->module, name, v->FunctionType(l->i32, types, 4, 0));
+    unsigned kind = v->GetEnumAttributeKindForName("nounwind", 8);
+    v->AddAttributeAtIndex(l->function, LLVMAttributeFunctionIndex,
+                           v->CreateEnumAttribute(l->context, kind, 0));
+    l->h = v->GetParam(l->function, 0);
+    l->left_at_start = v->GetParam(l->function, 1);
+    l->seen = v->GetParam(l->function, 2);
+    l->generation = v->GetParam(l->function, 3);
+    l->entry = new_block(l);
+    l->out = new_block(l);
+    v->PositionBuilderAtEnd(l->at_entry, l->entry);
+    at(l, l->entry);
+    for (unsigned r = 1; r < 32; r++) {
+        l->x[r] = v->BuildAlloca(l->b, l->i32, "");
+        set(l, l->x[r], get(l, l->i32, field(l, offsetof(struct hpu, x) + 4 * r, l->i32)));
+    }
+    l->left = v->BuildAlloca(l->b, l->i64, "");
+    l->count = v->BuildAlloca(l->b, l->i64, "");
+    l->pc = v->BuildAlloca(l->b, l->i32, "");
+    l->status = v->BuildAlloca(l->b, l->i32, "");
+    l->mid_block = v->BuildAlloca(l->b, l->i8, "");
+    set(l, l->left, l->left_at_start);
+    set(l, l->count, c64(l, 0));
+}
+
+static void lift_function(struct lift *l, const char *name) {
+    begin_function(l, name);
+    for (uint32_t i = 0; i < l->blocks; i++) {
+        l->block[i].enter = new_block(l);
+        l->block[i].body = new_block(l);
+        l->block[i].away = new_block(l);
+    }
+    for (uint32_t i = 0; i < l->blocks; i++)
+        lift_block(l, &l->block[i]);
+    emit_out(l);
+    l->llvm->BuildBr(l->at_entry, l->block[0].body);
+}
+
+static void make_types(struct lift *l) {
+    const struct llvm *v = l->llvm;
+    l->i1 = v->IntTypeInContext(l->context, 1);
+    l->i8 = v->IntTypeInContext(l->context, 8);
+    l->i16 = v->IntTypeInContext(l->context, 16);
+    l->i32 = v->IntTypeInContext(l->context, 32);
+    l->i64 = v->IntTypeInContext(l->context, 64);
+    l->pointer = v->PointerType(l->i8, 0);
+    LLVMValueRef weights[] = {v->MDStringInContext(l->context, "branch_weights", 14),
+                              c32(l, 1000000), c32(l, 1)};
+    l->likely = v->MDNodeInContext(l->context, weights, 3);
+    l->prof = v->GetMDKindIDInContext(l->context, "prof", 4);
+}
+
+bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
+              const char *name, struct jit_region *region) {
+    struct lift *l = calloc(1, sizeof *l);
+    if (!l)
+        return false;
+    l->llvm = llvm;
+    l->context = context;
+    l->module = module;
+    l->region = region;
+    l->code = region->code;
+    l->timed = region->code->mode == HPU_TIMED;
+    l->block = calloc(MOST_BLOCKS, sizeof *l->block);
+    l->site = calloc(MOST_BLOCKS, sizeof *l->site);
+    l->block_at = malloc(halfwords(l) * sizeof *l->block_at);
+    l->group_of = calloc(halfwords(l) + 1, sizeof *l->group_of);
+    bool good = l->block && l->site && l->block_at && l->group_of;
+    if (good) {
+        memset(l->block_at, 0xff, halfwords(l) * sizeof *l->block_at);
+        want_block(l, region->root, 0);
+        for (uint32_t i = 0; i < l->blocks; i++)
+            scan_block(l, &l->block[i]);
+        spread_dirty(l);
+        l->b = llvm->CreateBuilderInContext(context);
+        l->at_entry = llvm->CreateBuilderInContext(context);
+        make_types(l);
+        lift_function(l, name);
+        llvm->DisposeBuilder(l->b);
+        llvm->DisposeBuilder(l->at_entry);
+        region->instructions = l->instructions;
+    }
+    free(l->block);
+    free(l->site);
+    free(l->block_at);
+    free(l->group_of);
+    free(l);
+    return good;
+}

@@ -1,0 +1,257 @@
+/* What the parts of the lifter share: jit_lift.c goes through blocks and instructions, jit_access.c
+ * does loads, stores and atomics, jit_loop.c loops of one block. */
+#ifndef SPIN_HPU_JIT_LIFT_H
+#define SPIN_HPU_JIT_LIFT_H
+
+#include <stddef.h>
+
+#include "hpu/interp.h"
+#include "hpu/jit_llvm.h"
+
+#define NONE              UINT32_MAX
+#define MOST_BLOCKS       500u
+#define MOST_INSTRUCTIONS 400u /* of a region; the rest is another's */
+#define MOST_GROUPS       64u
+#define MOST_BOUNDS       64u
+
+enum shape {
+    SHAPE_NONE,
+    SHAPE_RR,
+    SHAPE_RI,
+    SHAPE_DIV,
+    SHAPE_CONST,
+    SHAPE_LOAD,
+    SHAPE_STORE,
+    SHAPE_FLOAD,
+    SHAPE_FSTORE,
+    SHAPE_BRANCH,
+    SHAPE_JAL,
+    SHAPE_JALR,
+    SHAPE_FENCE,
+    SHAPE_TRAP,
+    SHAPE_CSR,
+    SHAPE_LR,
+    SHAPE_SC,
+    SHAPE_AMO,
+    SHAPE_FP,
+};
+
+extern const uint8_t lift_shape[HPU_INSN_COUNT];
+
+struct block {
+    uint32_t start;                /* halfword */
+    uint32_t count;                /* instructions, of which the last may be one to leave at */
+    uint32_t dirty, writes;        /* registers: that may have changed before it; that it changes */
+    bool is_looped;                /* a jump backwards leads here */
+    LLVMBasicBlockRef enter, body; /* with and without a look at the limit */
+    LLVMBasicBlockRef away;        /* leaves before it, with the status that was set */
+};
+
+/* Accesses through one value of a register, checked together. */
+struct group {
+    uint8_t reg, window;
+    uint32_t version; /* how often the block has written the register before */
+    uint32_t first;   /* instruction of the block at which it is checked */
+    int32_t least, end;
+    uint32_t aligned; /* mask that must be 0 in reg + least */
+    bool write, alone;
+    LLVMValueRef pointer; /* to reg + least */
+};
+
+/* Where a window's access of `span` bytes may begin: below this. */
+struct bound {
+    uint8_t window;
+    bool write;
+    uint32_t span;
+    LLVMValueRef value;
+};
+
+struct window {
+    bool used;
+    LLVMValueRef base, host, extra[3]; /* load, store, amo */
+    LLVMValueRef counts;               /* loads, and stores in the high half */
+};
+
+struct lift {
+    const struct llvm *llvm;
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef b, at_entry;
+    struct jit_region *region;
+    const struct hpu_code *code;
+    bool timed;
+    LLVMTypeRef i1, i8, i16, i32, i64, pointer;
+    LLVMValueRef function, h, left_at_start, seen, generation;
+    LLVMValueRef x[32];                              /* of x0: none */
+    LLVMValueRef left, count, pc, status, mid_block; /* variables */
+    LLVMBasicBlockRef entry, out;
+    LLVMValueRef likely;
+    unsigned prof;
+    struct window window[HPU_WINDOWS];
+    struct bound bound[MOST_BOUNDS];
+    uint32_t bounds;
+
+    struct block *block;
+    uint32_t blocks, instructions;
+    uint32_t *block_at; /* [halfword] */
+    uint32_t *site;     /* places that calls return to: halfwords */
+    uint32_t sites;
+
+    /* of the block that is being lifted */
+    struct group group[MOST_GROUPS];
+    uint32_t groups;
+    uint8_t *group_of; /* [instruction]: + 1 */
+    uint32_t dirty;    /* registers that may have changed until now */
+};
+
+static inline uint32_t halfwords(const struct lift *l) {
+    return l->code->bytes / 2;
+}
+static inline const struct hpu_insn *insn_at(const struct lift *l, uint32_t h) {
+    return &l->code->insn[l->code->slot_at[h]];
+}
+static inline const struct hpu_slot *slot_at(const struct lift *l, uint32_t h) {
+    return &l->code->slot[l->code->slot_at[h]];
+}
+static inline uint32_t pc_of(const struct lift *l, uint32_t h) {
+    return l->code->base + 2 * h;
+}
+
+/* JIT_BY_WINDOW and so on; other threads may be learning. */
+static inline unsigned lift_how(const struct lift *l, uint32_t h) {
+    return __atomic_load_n(&l->region->by_call[l->code->slot_at[h]], __ATOMIC_RELAXED);
+}
+
+/* ---- short forms ---- */
+
+static inline LLVMValueRef c32(struct lift *l, uint32_t value) {
+    return l->llvm->ConstInt(l->i32, value, 0);
+}
+static inline LLVMValueRef c64(struct lift *l, uint64_t value) {
+    return l->llvm->ConstInt(l->i64, value, 0);
+}
+static inline LLVMValueRef add(struct lift *l, LLVMValueRef a, LLVMValueRef b) {
+    return l->llvm->BuildAdd(l->b, a, b, "");
+}
+static inline LLVMValueRef sub(struct lift *l, LLVMValueRef a, LLVMValueRef b) {
+    return l->llvm->BuildSub(l->b, a, b, "");
+}
+static inline LLVMValueRef widen(struct lift *l, LLVMValueRef v) {
+    return l->llvm->BuildZExt(l->b, v, l->i64, "");
+}
+static inline LLVMValueRef narrow(struct lift *l, LLVMValueRef v, LLVMTypeRef type) {
+    return l->llvm->BuildTrunc(l->b, v, type, "");
+}
+static inline LLVMValueRef compare(struct lift *l, LLVMIntPredicate how, LLVMValueRef a,
+                                   LLVMValueRef b) {
+    return l->llvm->BuildICmp(l->b, how, a, b, "");
+}
+static inline LLVMValueRef get(struct lift *l, LLVMTypeRef type, LLVMValueRef variable) {
+    return l->llvm->BuildLoad2(l->b, type, variable, "");
+}
+static inline void set(struct lift *l, LLVMValueRef variable, LLVMValueRef value) {
+    l->llvm->BuildStore(l->b, value, variable);
+}
+static inline LLVMBasicBlockRef new_block(struct lift *l) {
+    return l->llvm->AppendBasicBlockInContext(l->context, l->function, "");
+}
+static inline void at(struct lift *l, LLVMBasicBlockRef block) {
+    l->llvm->PositionBuilderAtEnd(l->b, block);
+}
+
+/* The address of a byte at a distance, as a pointer to `type`. */
+static inline LLVMValueRef place_in(struct lift *l, LLVMBuilderRef b, LLVMValueRef from,
+                                    LLVMValueRef distance, LLVMTypeRef type) {
+    LLVMValueRef p = l->llvm->BuildGEP2(b, l->i8, from, &distance, 1, "");
+    return type == l->i8 ? p : l->llvm->BuildBitCast(b, p, l->llvm->PointerType(type, 0), "");
+}
+static inline LLVMValueRef field(struct lift *l, size_t offset, LLVMTypeRef type) {
+    return place_in(l, l->b, l->h, c64(l, offset), type);
+}
+
+static inline LLVMValueRef call(struct lift *l, const void *function, LLVMTypeRef result,
+                                LLVMValueRef *arguments, unsigned n) {
+    LLVMTypeRef types[5];
+    for (unsigned i = 0; i < n; i++)
+        types[i] = l->llvm->TypeOf(arguments[i]);
+    LLVMTypeRef type = l->llvm->FunctionType(result, types, n, 0);
+    LLVMTypeRef pointer = l->llvm->PointerType(type, 0);
+    LLVMValueRef to = l->llvm->ConstIntToPtr(c64(l, (uintptr_t)function), pointer);
+    return l->llvm->BuildCall2(l->b, type, to, arguments, n, "");
+}
+
+/* `otherwise` is rare. */
+static inline void branch_rarely(struct lift *l, LLVMValueRef usual, LLVMBasicBlockRef then,
+                                 LLVMBasicBlockRef otherwise) {
+    LLVMValueRef branch = l->llvm->BuildCondBr(l->b, usual, then, otherwise);
+    l->llvm->SetMetadata(branch, l->prof, l->likely);
+}
+
+static inline LLVMValueRef read_x(struct lift *l, unsigned reg) {
+    return reg ? get(l, l->i32, l->x[reg]) : c32(l, 0);
+}
+static inline void write_x(struct lift *l, unsigned reg, LLVMValueRef value) {
+    if (!reg)
+        return;
+    set(l, l->x[reg], value);
+    l->dirty |= 1u << reg;
+}
+
+static inline void charge(struct lift *l, LLVMValueRef cycles) {
+    set(l, l->left, sub(l, get(l, l->i64, l->left), cycles));
+}
+/* ---- jit_lift.c ---- */
+
+/* Where a branch or jump leads, or NONE when that is outside. */
+uint32_t lift_target_of(const struct lift *l, uint32_t h);
+/* Whether the interpreter has to do it. */
+bool lift_is_left(const struct lift *l, uint32_t h);
+/* Ends the function, with the status unless that has been set. `halfway`: inside a block, at an
+ * instruction that was counted. */
+void lift_leave(struct lift *l, LLVMValueRef pc, LLVMValueRef status,
+                const struct hpu_slot *halfway);
+void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool halfway);
+/* The exact local time at the instruction in a slot, whose block has been charged. */
+LLVMValueRef lift_now_at(struct lift *l, const struct hpu_slot *slot);
+/* Goes on in a new block when `good`; else the function is left before the instruction at h, or
+ * before its block when nothing of that has been counted. */
+void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, const struct block *block,
+                 uint32_t h);
+void lift_go_to(struct lift *l, uint32_t h);
+LLVMValueRef lift_taken(struct lift *l, const struct hpu_insn *in);
+/* True when it has ended the block. `before`: the instruction before it in the block, or NONE. */
+bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct group *g);
+
+/* ---- jit_access.c ---- */
+
+/* One load or store, taken apart. */
+struct access {
+    const struct hpu_insn *in;
+    uint32_t h, bytes;
+    unsigned shape;
+    bool store, atomic;
+    LLVMTypeRef type;
+    LLVMValueRef f; /* the float register that it moves, or NULL */
+};
+
+struct access lift_access_at(struct lift *l, uint32_t h);
+bool lift_is_access(const struct hpu_insn *in);
+/* The window that an access is expected to hit. */
+unsigned lift_guess_at(const struct lift *l, uint32_t h);
+/* Read once, when the function begins: nothing changes windows while a handler runs. */
+struct window *lift_use_window(struct lift *l, unsigned number);
+/* Below which offset an access of `span` bytes may begin. */
+LLVMValueRef lift_bound(struct lift *l, unsigned window, uint32_t span, bool write);
+/* Sorts the block's accesses into groups; checks those that are due before an instruction. */
+void lift_group_accesses(struct lift *l, const struct block *block);
+void lift_check_groups(struct lift *l, uint32_t index, const struct block *block, uint32_t h);
+/* The load or store itself, of memory that was checked. */
+void lift_move(struct lift *l, const struct access *a, LLVMValueRef place);
+void lift_access(struct lift *l, uint32_t h, const struct group *g);
+
+/* ---- jit_loop.c ---- */
+
+/* Of a block that jumps to itself: a copy for many turns at once, where the accesses allow. */
+void lift_tight_loop(struct lift *l, const struct block *block);
+
+#endif

@@ -1,0 +1,121 @@
+/* LLVM's C interface, found when it is first needed: linking with it would cost every start of the
+ * program the 20 ms that loading it takes. llvm->BuildAdd is LLVMBuildAdd. */
+#ifndef SPIN_HPU_JIT_LLVM_H
+#define SPIN_HPU_JIT_LLVM_H
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Core.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Orc.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#include "hpu/jit_private.h"
+
+#define LLVM_FUNCTIONS(X)                                                                          \
+    X(AddFunction)                                                                                 \
+    X(AddCase)                                                                                     \
+    X(AddAttributeAtIndex)                                                                         \
+    X(AppendBasicBlockInContext)                                                                   \
+    X(BuildAdd)                                                                                    \
+    X(BuildAlloca)                                                                                 \
+    X(BuildAnd)                                                                                    \
+    X(BuildAShr)                                                                                   \
+    X(BuildAtomicRMW)                                                                              \
+    X(BuildBitCast)                                                                                \
+    X(BuildBr)                                                                                     \
+    X(BuildCall2)                                                                                  \
+    X(BuildCondBr)                                                                                 \
+    X(BuildFence)                                                                                  \
+    X(BuildGEP2)                                                                                   \
+    X(BuildICmp)                                                                                   \
+    X(BuildLoad2)                                                                                  \
+    X(BuildLShr)                                                                                   \
+    X(BuildMul)                                                                                    \
+    X(BuildOr)                                                                                     \
+    X(BuildRet)                                                                                    \
+    X(BuildSDiv)                                                                                   \
+    X(BuildSelect)                                                                                 \
+    X(BuildSExt)                                                                                   \
+    X(BuildShl)                                                                                    \
+    X(BuildSRem)                                                                                   \
+    X(BuildStore)                                                                                  \
+    X(BuildSub)                                                                                    \
+    X(BuildSwitch)                                                                                 \
+    X(BuildTrunc)                                                                                  \
+    X(BuildUDiv)                                                                                   \
+    X(BuildURem)                                                                                   \
+    X(BuildXor)                                                                                    \
+    X(BuildZExt)                                                                                   \
+    X(ConstInt)                                                                                    \
+    X(ConstIntToPtr)                                                                               \
+    X(ContextCreate)                                                                               \
+    X(ContextDispose)                                                                              \
+    X(CreateBuilderInContext)                                                                      \
+    X(CreateEnumAttribute)                                                                         \
+    X(CreatePassBuilderOptions)                                                                    \
+    X(CreateTargetDataLayout)                                                                      \
+    X(CreateTargetMachine)                                                                         \
+    X(DisposeBuilder)                                                                              \
+    X(ConsumeError)                                                                                \
+    X(DisposeMemoryBuffer)                                                                         \
+    X(DisposeMessage)                                                                              \
+    X(DisposeModule)                                                                               \
+    X(DisposePassBuilderOptions)                                                                   \
+    X(DisposeTargetData)                                                                           \
+    X(DisposeTargetMachine)                                                                        \
+    X(FunctionType)                                                                                \
+    X(GetBufferSize)                                                                               \
+    X(GetBufferStart)                                                                              \
+    X(GetEnumAttributeKindForName)                                                                 \
+    X(GetHostCPUFeatures)                                                                          \
+    X(GetHostCPUName)                                                                              \
+    X(GetIntrinsicDeclaration)                                                                     \
+    X(GetDefaultTargetTriple)                                                                      \
+    X(GetMDKindIDInContext)                                                                        \
+    X(GetParam)                                                                                    \
+    X(GetTargetFromTriple)                                                                         \
+    X(InitializeX86AsmPrinter)                                                                     \
+    X(InitializeX86Target)                                                                         \
+    X(InitializeX86TargetInfo)                                                                     \
+    X(InitializeX86TargetMC)                                                                       \
+    X(InitializeAArch64AsmPrinter)                                                                 \
+    X(InitializeAArch64Target)                                                                     \
+    X(InitializeAArch64TargetInfo)                                                                 \
+    X(InitializeAArch64TargetMC)                                                                   \
+    X(IntTypeInContext)                                                                            \
+    X(IntrinsicGetType)                                                                            \
+    X(LookupIntrinsicID)                                                                           \
+    X(MDNodeInContext)                                                                             \
+    X(MDStringInContext)                                                                           \
+    X(ModuleCreateWithNameInContext)                                                               \
+    X(OrcCreateLLJIT)                                                                              \
+    X(OrcDisposeLLJIT)                                                                             \
+    X(OrcLLJITAddObjectFile)                                                                       \
+    X(OrcLLJITGetMainJITDylib)                                                                     \
+    X(OrcLLJITLookup)                                                                              \
+    X(PointerType)                                                                                 \
+    X(PositionBuilderAtEnd)                                                                        \
+    X(RunPasses)                                                                                   \
+    X(SetAlignment)                                                                                \
+    X(SetOrdering)                                                                                 \
+    X(SetMetadata)                                                                                 \
+    X(SetModuleDataLayout)                                                                         \
+    X(SetTarget)                                                                                   \
+    X(TargetMachineEmitToMemoryBuffer)                                                             \
+    X(TypeOf)                                                                                      \
+    X(VerifyModule)
+
+struct llvm {
+#define ROW(name) __typeof__(LLVM##name) *name;
+    LLVM_FUNCTIONS(ROW)
+#undef ROW
+};
+
+/* Adds the region's function to the module. False when it has nothing worth compiling, or too
+ * much. */
+bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
+              const char *name, struct jit_region *region);
+
+#endif

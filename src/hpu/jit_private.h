@@ -1,0 +1,50 @@
+/* Between the parts of the JIT: jit.c decides and runs, jit_lift.c makes IR of a region, jit_llvm.c
+ * optimises, emits and links. */
+#ifndef SPIN_HPU_JIT_PRIVATE_H
+#define SPIN_HPU_JIT_PRIVATE_H
+
+#include "hpu/jit.h"
+
+/* What generated code returns: an hpu_stop, or one of these. HPU_PAUSED: `left` is used up. */
+enum {
+    JIT_INTERPRET = 8, /* the interpreter is to go on at pc */
+    JIT_MISS,          /* the same, because an access of this block is not where it used to be */
+    JIT_JUMP,          /* pc is where a jump led, which may be anywhere */
+};
+
+/* Runs from its root until it must leave. `left` is how many cycles there are until a limit; `seen`
+ * and `generation` are the instruction cache's (interp.h). h->cycles is brought up to date at the
+ * end. */
+typedef uint32_t jit_function(struct hpu *h, int64_t left, const uint32_t *seen,
+                              uint32_t generation);
+
+/* What generated code calls for all that is rare. Each returns a value in the low half and an
+ * hpu_stop in the high half: 0 when all went well. What an access lost is in h->lapse. */
+uint64_t jit_load(struct hpu *h, uint32_t slot, uint32_t address, uint64_t now);
+uint64_t jit_store(struct hpu *h, uint32_t slot, uint32_t address, uint64_t now, uint32_t value);
+uint64_t jit_atomic(struct hpu *h, uint32_t slot, uint32_t address, uint32_t value);
+/* False: the interpreter has to say what is wrong. */
+bool jit_csr(struct hpu *h, uint32_t slot, uint64_t now, uint64_t instret);
+bool jit_float(struct hpu *h, uint32_t slot);
+
+enum { JIT_BY_WINDOW, JIT_BY_GUESS, JIT_BY_CALL };
+
+/* What the lifter is asked for, and what it says about it. */
+struct jit_region {
+    const struct hpu_code *code;
+    uint32_t root;          /* halfword */
+    const uint8_t *by_call; /* [slot]: JIT_BY_GUESS or JIT_BY_CALL where no window is expected */
+    uint32_t instructions;  /* out */
+};
+
+/* jit_llvm.c. One for each program; calls must not overlap. */
+struct jit_linker;
+struct jit_linker *jit_linker_new(char *why, size_t room);
+void jit_linker_free(struct jit_linker *linker);
+jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uint64_t *bytes);
+
+/* Object code for another machine, for tests: "aarch64-linux-gnu". False: this LLVM cannot. The
+ * bytes are freed by the caller. */
+bool jit_object(const char *triple, struct jit_region *region, uint8_t **bytes, size_t *length);
+
+#endif

@@ -1,0 +1,383 @@
+/* Generated code where it differs from the interpreter in how it works: what it expects of
+ * accesses, when it is made, and what it leaves to the interpreter. That single instructions and
+ * whole programs come out the same is shown by all tests with lib/machine.h, by diff and by the
+ * fuzzer. */
+#include <signal.h>
+
+#include "base/rng.h"
+#include "hpu/jit_private.h"
+#include "lib/machine.h"
+
+#ifndef OPENSPIN_JIT
+TEST(generated_code) {
+    TEST_SKIP("built without LLVM");
+}
+#else
+
+/* Calls the same handler in both, with the same argument; all that they leave must be the same. */
+static void demand_same_call(struct machine *plain, struct machine *jit, const struct start *s) {
+    static struct result a, b;
+    machine_begin(plain, s);
+    machine_begin(jit, s);
+    enum hpu_stop one = hpu_run(&plain->hpu, ~0ull), two = hpu_run(&jit->hpu, ~0ull);
+    machine_result(plain, one, &a);
+    machine_result(jit, two, &b);
+    demand_same(&a, &b, JIT_FUNCTIONAL);
+    CHECK_EQ(b.cycles, a.cycles);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(b.loads[i], a.loads[i]);
+        CHECK_EQ(b.stores[i], a.stores[i]);
+    }
+    CHECK(canaries_live(jit));
+}
+
+/* One access, now here, now there: inside each window, read-only or not, at its edges and outside,
+ * aligned and not. After some calls it is compiled for a window, then to look where it goes. */
+TEST(accesses_that_change_windows) {
+    static struct machine plain, jit;
+    static const uint32_t insns[] = {
+        0x0005a503, 0x00059503, 0x00058503, 0x0005c503,  /* lw lh lb lbu */
+        0x00d5a023, 0x00d59023, 0x00d58023,              /* sw sh sb */
+        0x00d5a52f, 0x08d5a52f, 0x1005a52f, 0x18d5a52f}; /* amo lr sc */
+    static const uint32_t bases[] = {DATA_BASE, FIXED_BASE, L2_BASE, DATA_BASE, L2_BASE};
+    static const uint32_t offsets[] = {0,    4,    8,    64,           1,           2,
+                                       3,    252,  253,  255,          256,         1020,
+                                       1021, 1023, 1024, (uint32_t)-1, (uint32_t)-4};
+    for (size_t k = 0; k < sizeof insns / sizeof insns[0]; k++)
+        for (int mode = 0; mode < 2; mode++) {
+            struct program p = {0};
+            put(&p, insns[k]);
+            put(&p, rv_addi(12, 10, 1));
+            put(&p, RV_RET);
+            machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+            machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+            machine_force_jit(&jit);
+            for (int i = 0; i < 400; i++) {
+                uint32_t at = bases[i / 3 % 5] + offsets[i * 7 % 17];
+                struct start s = {.x[11] = at, .x[13] = 0x89abcdef + (uint32_t)i};
+                demand_same_call(&plain, &jit, &s);
+            }
+            bool always_calls = k >= 9;                                      /* lr and sc */
+            CHECK_EQ(hpu_jit_stats(jit.code).functions >= 2, !always_calls); /* it has learned */
+            machine_close(&plain);
+            machine_close(&jit);
+        }
+}
+
+/* Several accesses through one register are checked as one; their sum may be outside where some of
+ * them are inside, and the first fault must be found where it is. */
+TEST(groups_at_the_edges) {
+    static struct machine plain, jit;
+    struct program p = {0};
+    put(&p, rv_lw(12, 11, 0));
+    put(&p, rv_lw(13, 11, 12));
+    put(&p, rv_sw(12, 11, 4));
+    put(&p, rv_addi(11, 11, 16));
+    put(&p, rv_lw(14, 11, -8));
+    put(&p, rv_sw(13, 11, 2));
+    put(&p, RV_RET);
+    for (int mode = 0; mode < 2; mode++) {
+        machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        struct start s = {.x[11] = DATA_BASE};
+        machine_begin(&jit, &s);
+        hpu_run(&jit.hpu, ~0ull);
+        machine_begin(&plain, &s);
+        hpu_run(&plain.hpu, ~0ull);
+        machine_force_jit(&jit);
+        for (uint32_t at = DATA_BASE - 40; at < DATA_BASE + DATA_BYTES + 40; at++) {
+            s.x[11] = at;
+            for (uint32_t i = 0; i < DATA_BYTES; i++)
+                s.data[i] = (uint8_t)(i * 31 + at);
+            demand_same_call(&plain, &jit, &s);
+        }
+        machine_close(&plain);
+        machine_close(&jit);
+    }
+}
+
+/* One block that jumps to itself, through memory with two pointers and a masked index; the branch
+ * counts down, compares a pointer, or depends on what was loaded. */
+static void random_loop(struct rng *rng, struct program *p) {
+    static const int32_t strides[] = {4, 4, 4, 1, 2, 8, 12, -4, -1, 0, 3};
+    int32_t stride[2];
+    p->bytes = 0;
+    for (int i = 0; i < 2; i++)
+        stride[i] = strides[rng_below(rng, 11)];
+    for (uint32_t i = 0, n = 1 + rng_below(rng, 5); i < n; i++) {
+        uint32_t pointer = 11 + rng_below(rng, 2), value = 16 + rng_below(rng, 4);
+        int32_t offset = (int32_t)rng_below(rng, 5) * 4 - 8 + (rng_below(rng, 8) ? 0 : 1);
+        switch (rng_below(rng, 9)) {
+        case 0:
+        case 1:
+            put(p, rv_lw(value, pointer, offset));
+            break;
+        case 2:
+            put(p, rv_lbu(value, pointer, offset));
+            break;
+        case 3:
+            put(p, rv_sw(value, pointer, offset));
+            break;
+        case 4:
+            put(p,
+                rng_below(rng, 2) ? rv_sb(value, pointer, offset) : rv_sh(value, pointer, offset));
+            break;
+        case 5:
+            put(p, rv_add(20, 20, value));
+            break;
+        case 6:
+            put(p, rv_xor(value, value, 20));
+            break;
+        case 7: /* a table, by a masked index, of words or bytes */
+            put(p, rv_andi(21, value, 15));
+            if (rng_below(rng, 2))
+                put(p, rv_slli(21, 21, 2));
+            put(p, rv_add(21, 21, 13));
+            put(p, rng_below(rng, 2) ? rv_lw(22, 21, 0) : rv_lbu(22, 21, 64));
+            break;
+        case 8: /* by the sum of two registers */
+            put(p, rv_add(23, 13, 24));
+            put(p, rv_lw(value, 23, 0));
+            put(p, rv_addi(24, 24, 4));
+            break;
+        }
+    }
+    put(p, rv_addi(11, 11, stride[0]));
+    put(p, rv_addi(12, 12, stride[1]));
+    int32_t back = -(int32_t)p->bytes;
+    switch (rng_below(rng, 4)) {
+    case 0:
+        put(p, rv_bne(11, 15, back));
+        break;
+    case 1:
+        put(p, rv_bltu(11, 15, back));
+        break;
+    default:
+        put(p, rv_addi(9, 9, rng_below(rng, 4) ? -1 : -3));
+        put(p, rng_below(rng, 3) ? rv_bne(9, 0, back - 4) : rv_bne(0, 9, back - 4));
+    }
+    put(p, RV_RET);
+}
+
+static struct start random_start(struct rng *rng) {
+    static const uint32_t edges[] = {DATA_BASE, DATA_BASE + 512, DATA_BASE + DATA_BYTES - 64,
+                                     L2_BASE, FIXED_BASE + 128};
+    struct start s = {.budget = rng_below(rng, 3) ? 20000 : 1 + rng_below(rng, 1500)};
+    for (uint32_t r = 11; r < 14; r++)
+        s.x[r] = edges[rng_below(rng, 5)] + rng_below(rng, 16) * 4 + (rng_below(rng, 6) ? 0 : 1);
+    s.x[9] = 1 + rng_below(rng, 300);
+    s.x[15] = s.x[11] + 4 * rng_below(rng, 260);
+    for (uint32_t r = 16; r < 25; r++)
+        s.x[r] = r == 24 ? 0 : rng_u32(rng);
+    for (uint32_t i = 0; i < DATA_BYTES; i++)
+        s.data[i] = (uint8_t)rng_u32(rng);
+    return s;
+}
+
+TEST(tight_loops) {
+    static struct machine plain, jit;
+    static struct program p;
+    struct rng rng = rng_seeded(7);
+    for (int i = 0; i < 120; i++) {
+        random_loop(&rng, &p);
+        for (int mode = 0; mode < 2; mode++) {
+            machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+            machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+            struct start s = random_start(&rng);
+            demand_same_call(&plain, &jit, &s); /* both interpreted: which windows, and warm */
+            machine_force_jit(&jit);
+            for (int k = 0; k < 30; k++) {
+                struct start next = k % 3 ? s : random_start(&rng);
+                next.budget = k % 3 == 1 ? 1 + rng_below(&rng, 3000) : next.budget;
+                next.x[9] = k % 3 == 2 ? 1 + rng_below(&rng, 100) : next.x[9];
+                demand_same_call(&plain, &jit, &next);
+            }
+            machine_close(&plain);
+            machine_close(&jit);
+        }
+    }
+}
+
+static void put_count_down(struct program *p) {
+    uint32_t top = p->bytes;
+    put(p, rv_addi(10, 10, 3));
+    put(p, rv_addi(9, 9, -1));
+    put(p, rv_bne(9, 0, (int32_t)top - (int32_t)p->bytes));
+    put(p, RV_RET);
+}
+
+/* Not before it is hot, and in the middle of a long run once it is. */
+TEST(compiled_when_hot) {
+    static struct machine m;
+    struct program p = {0};
+    struct spin_error err;
+    put_count_down(&p);
+    machine_open(&m, &p, HPU_FUNCTIONAL, false);
+    CHECK_EQ(hpu_jit_enable(m.code, SPIN_JIT_ON, &err), SPIN_OK);
+    struct start s = {.x[9] = 1000, .budget = UINT64_MAX};
+    for (int i = 0; i < 10; i++) {
+        machine_begin(&m, &s);
+        CHECK_EQ(hpu_run(&m.hpu, ~0ull), HPU_DONE);
+    }
+    CHECK_EQ(hpu_jit_stats(m.code).functions, 0);
+    s.x[9] = 30000000;
+    machine_begin(&m, &s);
+    CHECK_EQ(hpu_run(&m.hpu, ~0ull), HPU_DONE);
+    CHECK_EQ(m.hpu.x[10], 90000000);
+    CHECK_EQ(m.hpu.instret, 90000001);
+    CHECK_EQ(m.hpu.cycles, 90000001);
+    struct hpu_jit_stats stats = hpu_jit_stats(m.code);
+    CHECK(stats.functions >= 1 && stats.functions <= 4);
+    CHECK(stats.instructions >= 3 && stats.compile_ns > 0 && stats.code_bytes > 0);
+    machine_close(&m);
+}
+
+TEST(compiled_on_request) {
+    static struct machine m;
+    struct program p = {0};
+    struct spin_error err;
+    put_count_down(&p);
+    machine_open(&m, &p, HPU_TIMED, false);
+    CHECK(!hpu_jit_compile(m.code, CODE_BASE)); /* it has none */
+    CHECK_EQ(hpu_jit_enable(m.code, SPIN_JIT_ON, &err), SPIN_OK);
+    CHECK(hpu_jit_compile(m.code, CODE_BASE));
+    CHECK(hpu_jit_compile(m.code, CODE_BASE)); /* is there already */
+    CHECK_EQ(hpu_jit_stats(m.code).functions, 1);
+    CHECK(!hpu_jit_compile(m.code, CODE_BASE + 1));
+    CHECK(!hpu_jit_compile(m.code, CODE_BASE + p.bytes));
+    CHECK(!hpu_jit_compile(m.code, 0));
+    CHECK_EQ(hpu_jit_enable(m.code, SPIN_JIT_OFF, &err), SPIN_OK);
+    CHECK_EQ(hpu_jit_stats(m.code).functions, 0);
+    machine_close(&m);
+}
+
+/* The budget ends a loop at the same instruction, whatever it is. */
+TEST(budgets_hold_in_loops) {
+    static struct machine plain, jit;
+    struct program p = {0};
+    put_count_down(&p);
+    for (int mode = 0; mode < 2; mode++) {
+        machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_force_jit(&jit);
+        for (uint64_t budget = 1; budget < 300; budget++) {
+            struct start s = {.x[9] = 50, .budget = budget};
+            demand_same_call(&plain, &jit, &s);
+        }
+        machine_close(&plain);
+        machine_close(&jit);
+    }
+}
+
+/* Stores to the program are faults, a jump into the middle of an instruction runs what is there. */
+TEST(the_program_itself) {
+    static struct machine plain, jit;
+    struct program p = {0};
+    put(&p, rv_sw(0, 11, 0));                     /* at 0 */
+    put(&p, rv_lui(10, 0x00a58000) & 0xffffffff); /* at 4: its upper half is c.mv-like code */
+    put(&p, RV_RET);
+    for (int mode = 0; mode < 2; mode++) {
+        machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_force_jit(&jit);
+        struct start s = {.x[11] = CODE_BASE};
+        demand_same_call(&plain, &jit, &s);
+        CHECK_EQ(jit.hpu.fault, HPU_FAULT_SEGV);
+        for (uint32_t entry = 0; entry < p.bytes + 4; entry++) {
+            s = (struct start){.entry = entry, .x[11] = DATA_BASE};
+            for (int i = 0; i < 3; i++)
+                demand_same_call(&plain, &jit, &s);
+        }
+        machine_close(&plain);
+        machine_close(&jit);
+    }
+}
+
+/* An access that is not where it was expected, in a block that runs off the program's end. */
+TEST(a_miss_before_the_end) {
+    static struct machine plain, jit;
+    struct program p = {0};
+    put(&p, rv_lw(10, 11, 0));
+    put(&p, rv_addi(12, 10, 1));
+    put(&p, RV_NOP);
+    for (int mode = 0; mode < 2; mode++) {
+        machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_force_jit(&jit);
+        for (int i = 0; i < 60; i++) {
+            struct start s = {.x[11] = i % 3 ? DATA_BASE : i % 2 ? L2_BASE : FIXED_BASE};
+            demand_same_call(&plain, &jit, &s);
+            CHECK_EQ(jit.hpu.fault, HPU_FAULT_SEGV);
+        }
+        machine_close(&plain);
+        machine_close(&jit);
+    }
+}
+
+/* Generated code cannot fault on the host, so signals are left alone: what the application has set
+ * stays, and its own faults reach it. */
+static sigjmp_buf back;
+static void on_signal(int number) {
+    (void)number;
+    siglongjmp(back, 1);
+}
+
+TEST(signals_are_the_applications) {
+    static struct machine m;
+    struct sigaction ours = {.sa_handler = on_signal}, old, seen;
+    struct program p = {0};
+    put(&p, rv_lw(10, 11, 0));
+    put(&p, RV_RET);
+    sigaction(SIGSEGV, &ours, &old);
+    machine_open(&m, &p, HPU_FUNCTIONAL, false);
+    machine_force_jit(&m);
+    for (int i = 0; i < 100; i++) {
+        struct start s = {.x[11] = i % 2 ? DATA_BASE : 0x40000000};
+        machine_begin(&m, &s);
+        CHECK_EQ(hpu_run(&m.hpu, ~0ull), i % 2 ? HPU_DONE : HPU_FAULTED);
+    }
+    sigaction(SIGSEGV, NULL, &seen);
+    CHECK(seen.sa_handler == on_signal);
+    volatile bool reached = true;
+    if (sigsetjmp(back, 1) == 0) {
+        raise(SIGSEGV);
+        reached = false;
+    }
+    sigaction(SIGSEGV, &old, NULL);
+    machine_close(&m);
+    CHECK(reached);
+}
+
+/* LLVM makes code for AArch64 as well; here only that it does, and that it is an object. */
+TEST(objects_for_aarch64) {
+    static struct machine m;
+    struct program p = {0};
+    put(&p, rv_amoadd_w(12, 10, 11));
+    put(&p, rv_div(13, 12, 10));
+    put(&p, rv_csrrs(14, 0xc00, 0));
+    put_count_down(&p);
+    for (int mode = 0; mode < 2; mode++) {
+        machine_open(&m, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        uint8_t *by_call = calloc(1, m.code->slots), *object;
+        struct jit_region region = {.code = m.code, .by_call = by_call};
+        size_t length;
+        CHECK(jit_object("aarch64-linux-gnu", &region, &object, &length));
+        CHECK(length > 64 && memcmp(object, "\177ELF", 4) == 0);
+        CHECK_EQ(object[18] | object[19] << 8, 183); /* EM_AARCH64 */
+        free(object);
+        CHECK(!jit_object("no-such-machine", &region, &object, &length));
+        free(by_call);
+        machine_close(&m);
+    }
+}
+#endif
+
+TEST(names_of_the_modes) {
+    enum spin_jit mode = SPIN_JIT_OFF;
+    CHECK(spin_jit_parse("on", &mode) && mode == SPIN_JIT_ON);
+    CHECK(spin_jit_parse("force", &mode) && mode == SPIN_JIT_FORCE);
+    CHECK(spin_jit_parse("off", &mode) && mode == SPIN_JIT_OFF);
+    CHECK(!spin_jit_parse("", &mode) && !spin_jit_parse("maybe", &mode));
+}
+
+TEST_MAIN
