@@ -234,8 +234,16 @@ void nic_done(struct nic *nic, uint32_t token, uint64_t now) {
     }
 }
 
+/* What we send ourselves never leaves the card: a packet from the wire that says so lies, and nobody
+ * would ever finish what it begins. */
 void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now) {
+    const struct nic_address *own = &nic->config.address;
     nic->now = now;
+    if (packet->source.nid == own->nid && packet->source.pid == own->pid) {
+        nic->counts.malformed++;
+        nic_packet_release(packet);
+        return;
+    }
     delivery_packet_in(nic->delivery, packet, now);
 }
 
