@@ -234,8 +234,8 @@ void nic_done(struct nic *nic, uint32_t token, uint64_t now) {
     }
 }
 
-/* What we send ourselves never leaves the card: a packet from the wire that says so lies, and nobody
- * would ever finish what it begins. */
+/* What we send ourselves never leaves the card: a packet from the wire that says so lies, and
+ * nobody would ever finish what it begins. */
 void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now) {
     const struct nic_address *own = &nic->config.address;
     nic->now = now;

@@ -325,7 +325,7 @@ void portals_free(struct portals *p) {
     p->initialised = 0;
     unload_images(p);
     portals_pool_clear(&p->deliveries);
-    portals_pool_clear(&p->operations);
+    p4_operations_clear(p);
     free(p);
 }
 

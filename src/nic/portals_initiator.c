@@ -101,6 +101,20 @@ static struct sink sink_of(const struct descriptor *md) {
     return (struct sink){md->eq, md->ct, md->options};
 }
 
+static void free_copy(struct operation *o) {
+    if (o->copy != o->small_copy)
+        free(o->copy);
+}
+
+void p4_operations_clear(struct portals *p) {
+    for (uint32_t i = 0; i < p->operations.made; i++) {
+        struct operation *o = portals_pool_find(&p->operations, i);
+        if (o)
+            free_copy(o);
+    }
+    portals_pool_clear(&p->operations);
+}
+
 static void operation_end(struct portals *p, struct operation *o) {
     if (o->md)
         o->md->operations--;
@@ -108,8 +122,7 @@ static void operation_end(struct portals *p, struct operation *o) {
         o->get_md->operations--;
     struct entry *e = o->entry;
     struct portals_ni *ni = o->ni;
-    if (o->copy != o->small_copy)
-        free(o->copy);
+    free_copy(o);
     portals_pool_give(&p->operations, o);
     if (e)
         p4_entry_release(e);

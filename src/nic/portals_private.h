@@ -335,6 +335,7 @@ int p4_request_check(struct portals *p, const struct portals_request *request,
                      struct portals_ni **ni);
 int p4_request_start(struct portals *p, const struct portals_request *request, bool by_trigger);
 void p4_operation_forget(struct portals_ni *ni);
+void p4_operations_clear(struct portals *p);    /* with what those in progress hold */
 bool p4_operation_moves(struct portals_ni *ni); /* data of one is being moved */
 
 /* portals_target.c */

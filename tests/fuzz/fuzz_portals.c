@@ -68,6 +68,15 @@ static void inside(const struct program *f, const struct nic_segment *s, uint32_
                    s[i].host + s[i].bytes <= f->memory + MEMORY);
 }
 
+/* What is sent may be a copy of volatile data: it must be there to be read. */
+static void readable(const struct nic_segment *s, uint32_t count) {
+    static uint8_t data[MEMORY];
+    for (uint32_t i = 0; i < count; i++) {
+        FUZZ_CHECK(s[i].bytes <= MEMORY);
+        memcpy(data, s[i].host, s[i].bytes);
+    }
+}
+
 static void message(struct program *f) {
     struct nic_message m = {.kind = (uint8_t)take(f, 1),
                             .interface = (uint8_t)take(f, 1),
@@ -132,7 +141,7 @@ static void request(struct program *f) {
 static void answer(struct program *f) {
     uint64_t initiator = f->initiator[take(f, 1) % 8];
     struct nic_segment s[2];
-    inside(f, s, portals_source_segments(f->p, initiator, take(f, 1), take(f, 1), s, 2));
+    readable(s, portals_source_segments(f->p, initiator, take(f, 1), take(f, 1), s, 2));
     inside(f, s, portals_reply_segments(f->p, initiator, take(f, 1), take(f, 1), s, 2));
     struct nic_message m = {.kind = NIC_ACK + (take(f, 1) & 1),
                             .ack_req = (uint8_t)take(f, 1),
