@@ -10,7 +10,7 @@
 #include "base/units.h"
 
 struct options {
-    const char *preset, *topology, *trace, *picture, *until, *noise;
+    const char *preset, *topology, *trace, *picture, *until, *noise, *jit;
     struct cli_list set;
     uint64_t ranks, seed;
     bool json, parameters, quiet;
@@ -27,6 +27,7 @@ static const struct cli_option table[] = {
      0, 0},
     {"noise", 0, CLI_STRING, "PERIOD,LENGTH", "the system takes LENGTH every PERIOD (1ms,25us)",
      AT(noise), 0, 0},
+    {"jit", 0, CLI_STRING, "HOW", CLI_JIT_HELP, AT(jit), 0, 0},
     {"seed", 0, CLI_NUMBER, "N", "where each rank begins in the noise (1)", AT(seed), 0,
      UINT64_MAX},
     {"trace", 't', CLI_STRING, "FILE", "write a trace for Perfetto or chrome://tracing", AT(trace),
@@ -164,6 +165,8 @@ static int simulate(const struct cli_command *command, const struct options *o,
     struct spin_world *world;
     const char *program = words->items[0];
     int status = parse_times(command, o, &options);
+    if (!status)
+        status = cli_jit(command, o->jit, &options.jit);
     if (status)
         return status;
     if (spin_world_new(&world, &options, &err))

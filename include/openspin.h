@@ -642,6 +642,7 @@ struct spin_world_options {
     int set_count;
     const char *topology;    /* NULL: "fattree:36" */
     struct spin_noise noise; /* on the hosts' processors */
+    enum spin_jit jit;       /* how handlers run; no result depends on it */
     uint64_t until_ps;       /* the run ends there; 0: when every rank has returned */
     const char *trace;       /* a Perfetto trace of the run, or NULL */
     const char *picture;     /* the same as SVG, or NULL */

@@ -543,6 +543,22 @@ static int run_inner(void *argument) {
     return spin_ranks() == 3 && spin_now_ps() == 5000 ? 0 : 1;
 }
 
+TEST(generated_code_changes_nothing) {
+#ifdef OPENSPIN_JIT
+    const enum spin_jit compiled = SPIN_JIT_FORCE;
+#else
+    const enum spin_jit compiled = SPIN_JIT_ON;
+#endif
+    struct p4_setup s = setup_of(P4_STREAM, "sc17-int", 30000);
+    s.ranks = 16;
+    uint64_t times[2];
+    for (int i = 0; i < 2; i++) {
+        s.world.jit = i ? compiled : SPIN_JIT_OFF;
+        times[i] = run_case(p4_broadcast, &s).time_ps;
+    }
+    CHECK_EQ(times[0], times[1]);
+}
+
 TEST(a_world_inside_a_world) {
     struct spin_error err;
     struct p4_setup s = setup_of(P4_STREAM, "sc17-int", 5000);

@@ -10,6 +10,7 @@ int microbench(const struct experiment_context *context, microbench_run *run, st
                          "(share/openspin/handlers); install it again");
     struct p4_outcome outcome;
     setup.images = context->workloads;
+    setup.world.jit = context->jit;
     int code = run(&setup, &outcome, err);
     *us = (double)outcome.time_ps / 1e6;
     return code;

@@ -35,7 +35,7 @@ static int run_one(const struct experiment_context *context, int i, struct p4_ou
                              .ranks = runs[i].ranks,
                              .bytes = runs[i].bytes,
                              .images = context->workloads,
-                             .world = {.preset = "sc17-dis"}};
+                             .world = {.preset = "sc17-dis", .jit = context->jit}};
     if (context->out) {
         if ((size_t)snprintf(trace, sizeof trace, "%s/sc17-timelines-%s.json", context->out,
                              runs[i].name) >= sizeof trace)

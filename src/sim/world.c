@@ -133,6 +133,7 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
     w->ranks = o->ranks;
     w->current = w->issuing = w->moving = WORLD_NONE;
     w->catch_crashes = o->catch_crashes;
+    w->jit = o->jit;
     w->until_ps = o->until_ps ? o->until_ps : SIM_FOREVER;
     w->timing = hpu_timing_find("sc17");
     w->flights.bytes = sizeof(struct world_flight);

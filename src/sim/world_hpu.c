@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "hpu/jit.h"
 #include "sim/world_private.h"
 #include "spin/driver.h"
 
@@ -61,6 +62,12 @@ static struct world_code *code_of(struct spin_world *w, const struct spin_image 
     if (content && c.constants)
         c.code = hpu_code_new(content, im->code.address, im->code.bytes, HPU_TIMED, w->timing,
                               im->limits.with_float);
+    struct spin_error err;
+    if (c.code && hpu_jit_enable(c.code, w->jit, &err)) {
+        world_fail(w, (enum spin_code)err.code, "%s", err.text);
+        hpu_code_free(c.code);
+        c.code = NULL;
+    }
     if (!c.code) {
         free(content);
         free(c.constants);

@@ -192,6 +192,7 @@ struct spin_world {
     struct world_program *program;
     bool catch_crashes, ran;
     uint64_t until_ps;
+    enum spin_jit jit;
     /* Pictures */
     char *trace_path, *picture_path;
     struct world_box *box;
