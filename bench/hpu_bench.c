@@ -1,71 +1,12 @@
 /* Instructions per second of the interpreter, functional and timed, against qemu-riscv32 on the
  * same kernels in one run; and what a call costs. */
 #include <math.h>
-#include <spawn.h>
 
 #include "hpu/rig.h"
-#include "machine.h"
-
-extern char **environ;
+#include "kernels.h"
 
 static const char *const kernels[] = {"crc32", "gf256", "sum32", "copy", "hash", "handler"};
 #define KERNELS (sizeof kernels / sizeof kernels[0])
-
-static void die(const char *what) {
-    fprintf(stderr, "bench: %s\n", what);
-    exit(1);
-}
-
-static double qemu_seconds(const char *program, size_t kernel, uint64_t repeat, int *result) {
-    char index[8], times[24];
-    snprintf(index, sizeof index, "%zu", kernel);
-    snprintf(times, sizeof times, "%llu", (unsigned long long)repeat);
-    char *const argv[] = {"qemu-riscv32", (char *)(uintptr_t)program, index, times, NULL};
-    pid_t child;
-    if (posix_spawnp(&child, argv[0], NULL, NULL, argv, environ) != 0)
-        return -1;
-    int status;
-    struct rusage used;
-    if (wait4(child, &status, 0, &used) < 0 || !WIFEXITED(status))
-        die("qemu-riscv32 did not end well");
-    *result = WEXITSTATUS(status);
-    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
-}
-
-struct machine {
-    struct spin_rig *rig;
-    struct spin_call call;
-};
-
-static struct machine make(const struct spin_image *image, bool functional) {
-    struct machine m = {0};
-    struct spin_error err;
-    struct spin_rig_options options = {
-        .functional = functional, .state_bytes = 1 << 16, .budget = UINT64_MAX};
-    if (spin_rig_new(&m.rig, image, &options, &err))
-        die(err.text);
-    uint32_t bytes;
-    m.call.kind = SPIN_OTHER_FUNCTION;
-    spin_rig_memory(m.rig, SPIN_STATE, &bytes, &m.call.argument[1]);
-    return m;
-}
-
-static struct spin_outcome call(struct machine *m, const struct spin_image *image, const char *name,
-                                uint64_t repeat) {
-    const struct spin_function *f;
-    struct spin_outcome r;
-    struct spin_error err;
-    if (spin_image_find(image, name, &f, &err))
-        die(err.text);
-    m->call.entry = f->address;
-    m->call.argument[0] = (uint32_t)repeat;
-    if (spin_rig_call(m->rig, &m->call, &r, &err))
-        die(err.text);
-    if (r.ending != SPIN_RETURNED)
-        die("a kernel was ended");
-    return r;
-}
 
 /* Repetitions that run long enough to be measured. */
 static uint64_t calibrate(struct machine *m, const struct spin_image *image, const char *name) {
@@ -74,14 +15,14 @@ static uint64_t calibrate(struct machine *m, const struct spin_image *image, con
 }
 
 static double mips(struct machine *m, const struct spin_image *image, const char *name,
-                   uint64_t repeat, uint64_t *instructions, int *result) {
+                   uint64_t repeat, uint64_t *instructions, uint32_t *result) {
     double best = 0;
     for (int i = 0; i < 3; i++) {
         double start = bench_cpu_seconds();
         struct spin_outcome r = call(m, image, name, repeat);
         double rate = (double)r.instructions / (bench_cpu_seconds() - start) / 1e6;
         *instructions = r.instructions;
-        *result = r.value & 127;
+        *result = (uint32_t)r.value & 127;
         if (rate > best)
             best = rate;
     }
@@ -90,7 +31,7 @@ static double mips(struct machine *m, const struct spin_image *image, const char
 
 /* What a card does for each packet: the packet's window, registers and watchdog, run, result. */
 static void per_call(const struct spin_image *image, const char *name, bool functional) {
-    struct machine m = make(image, functional);
+    struct machine m = make(image, functional, SPIN_JIT_OFF);
     call(&m, image, "kernel_setup", 0);
     struct spin_outcome r = call(&m, image, name, 1);
     struct hpu *h = &m.rig->hpu;
@@ -126,7 +67,7 @@ int main(int argc, char **argv) {
     printf("million instructions a second, best of 3\n\n");
     printf("%-10s %12s %12s %12s %12s %10s %10s\n", "kernel", "per repeat", "functional", "timed",
            "qemu", "func/qemu", "timed/func");
-    struct machine f = make(image, true), t = make(image, false);
+    struct machine f = make(image, true, SPIN_JIT_OFF), t = make(image, false, SPIN_JIT_OFF);
     double log_f = 0, log_t = 0, log_q = 0;
     bool with_qemu = true;
     for (size_t k = 0; k < KERNELS; k++) {
@@ -136,7 +77,7 @@ int main(int argc, char **argv) {
         call(&t, image, "kernel_setup", 0);
         uint64_t repeat = calibrate(&f, image, name), n, n2;
         call(&f, image, "kernel_setup", 0); /* all three start from the same memory */
-        int ours, again, theirs = 0;
+        uint32_t ours, again, theirs = 0;
         double fast = mips(&f, image, name, repeat, &n, &ours);
         double timed = mips(&t, image, name, repeat, &n2, &again);
         double best = 1e9, nothing = qemu_seconds(argv[2], k, 0, &theirs);

@@ -2,16 +2,12 @@
  * qemu-riscv32, in one run; what a call costs; and the handlers of the tree with the time it takes
  * to compile each. Usage: bench-jit IMAGE LINUX_PROGRAM IMAGES. */
 #include <math.h>
-#include <spawn.h>
 
 #include "hpu/jit.h"
 #include "hpu/rig.h"
-#include "machine.h"
+#include "kernels.h"
 #include "workload.h"
 
-extern char **environ;
-
-#define ARENA_BYTES (1 << 16)
 typedef uint32_t kernel(uint32_t repeat, void *arena);
 #define KERNELS(X) X(crc32) X(gf256) X(sum32) X(copy) X(hash) X(handler)
 #define ROW(name)  extern kernel kernel_##name;
@@ -35,67 +31,12 @@ enum { NATIVE, JIT, TIMED_JIT, QEMU, INTERPRETER, TIMED_INTERPRETER, WAYS };
 static const char *const way_name[WAYS] = {"native",       "JIT",         "timed JIT",
                                            "qemu-riscv32", "interpreter", "timed interp."};
 
-static __attribute__((noreturn)) void die(const char *what) {
-    fprintf(stderr, "bench-jit: %s\n", what);
-    exit(1);
-}
-
-struct machine {
-    struct spin_rig *rig;
-    struct spin_call call;
-};
-
-static struct machine make(const struct spin_image *image, bool functional, enum spin_jit jit) {
-    struct machine m = {.call.kind = SPIN_OTHER_FUNCTION};
-    struct spin_error err;
-    struct spin_rig_options options = {
-        .functional = functional, .state_bytes = ARENA_BYTES, .budget = UINT64_MAX, .jit = jit};
-    if (spin_rig_new(&m.rig, image, &options, &err))
-        die(err.text);
-    uint32_t bytes;
-    spin_rig_memory(m.rig, SPIN_STATE, &bytes, &m.call.argument[1]);
-    return m;
-}
-
-static struct spin_outcome call(struct machine *m, const struct spin_image *image, const char *name,
-                                uint64_t repeat) {
-    const struct spin_function *f;
-    struct spin_outcome r;
-    struct spin_error err;
-    if (spin_image_find(image, name, &f, &err))
-        die(err.text);
-    m->call.entry = f->address;
-    m->call.argument[0] = (uint32_t)repeat;
-    if (spin_rig_call(m->rig, &m->call, &r, &err))
-        die(err.text);
-    if (r.ending != SPIN_RETURNED)
-        die("a kernel was ended");
-    return r;
-}
-
-static double qemu_seconds(const char *program, size_t number, uint64_t repeat, uint32_t *result) {
-    char index[8], times[24];
-    snprintf(index, sizeof index, "%zu", number);
-    snprintf(times, sizeof times, "%llu", (unsigned long long)repeat);
-    char *const argv[] = {"qemu-riscv32", (char *)(uintptr_t)program, index, times, NULL};
-    pid_t child;
-    int status;
-    struct rusage used;
-    if (posix_spawnp(&child, argv[0], NULL, NULL, argv, environ) != 0)
-        return -1;
-    if (wait4(child, &status, 0, &used) < 0 || !WIFEXITED(status))
-        die("qemu-riscv32 did not end well");
-    *result = (uint32_t)WEXITSTATUS(status);
-    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
-}
-
 /* Seconds for `repeat` rounds in one way, from the same memory every time; and the result's low
  * bits, which must be the same. */
 static double seconds_in(int way, size_t k, uint64_t repeat, struct machine *m,
                          const struct spin_image *image, const char *linux_program,
                          uint32_t *result) {
-    static _Alignas(64) uint8_t arena[ARENA_BYTES];
+    static _Alignas(64) uint8_t arena[KERNEL_ARENA_BYTES];
     char name[40];
     snprintf(name, sizeof name, "kernel_%s", kernels[k].name);
     if (way == QEMU) {

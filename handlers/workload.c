@@ -157,3 +157,11 @@ int workload_differs(const struct workload_run *run, struct spin_error *err, con
                      run->of->name, (unsigned long long)run->seed, what, (unsigned long long)index,
                      (unsigned long long)got, (unsigned long long)want);
 }
+
+int workload_host_is(const struct workload_run *run, const struct workload_results *results,
+                     const uint8_t *expected, size_t bytes, struct spin_error *err) {
+    for (size_t b = 0; b < bytes; b++)
+        if (results->host_memory[b] != expected[b])
+            return workload_differs(run, err, "host byte", b, results->host_memory[b], expected[b]);
+    return SPIN_OK;
+}

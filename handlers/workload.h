@@ -96,5 +96,8 @@ void workload_headers(uint8_t *packet, uint32_t bytes, uint32_t number, uint32_t
 /* "reduce: <what>: <index> is <got>, expected <want>" */
 int workload_differs(const struct workload_run *run, struct spin_error *err, const char *what,
                      uint64_t index, uint64_t got, uint64_t want);
+/* The first `bytes` of host memory are these. */
+int workload_host_is(const struct workload_run *run, const struct workload_results *results,
+                     const uint8_t *expected, size_t bytes, struct spin_error *err);
 
 #endif

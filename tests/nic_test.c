@@ -267,19 +267,24 @@ TEST(pieces_of_memory_on_both_sides) {
     world_end(&world);
 }
 
+/* Three cards on a bad network; the memory of the first is operated on. */
+static uint64_t *begin_atomics(uint32_t seed) {
+    world = (struct nicworld){.loss = 200,
+                              .doubling = 300,
+                              .spread = 500,
+                              .memory_spread = 400,
+                              .config = {.mtu_bytes = 64}};
+    world_begin(&world, 3, seed);
+    world_ranks(&world, 0);
+    memset(target, 0, sizeof target);
+    host_post(&world.node[0], target[0], ROOM, 5,
+              PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE);
+    return (uint64_t *)(void *)target[0];
+}
+
 TEST(atomics_operate_once_whatever_the_network_does) {
     for (uint32_t seed = 0; seed < 100; seed++) {
-        world = (struct nicworld){.loss = 200,
-                                  .doubling = 300,
-                                  .spread = 500,
-                                  .memory_spread = 400,
-                                  .config = {.mtu_bytes = 64}};
-        world_begin(&world, 3, seed);
-        world_ranks(&world, 0);
-        memset(target, 0, sizeof target);
-        uint64_t *sum = (uint64_t *)(void *)target[0];
-        host_post(&world.node[0], target[0], ROOM, 5,
-                  PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE);
+        uint64_t *sum = begin_atomics(seed);
         for (uint32_t i = 1; i < 3; i++) {
             uint64_t *from = (uint64_t *)(void *)source[i];
             for (uint32_t k = 0; k < 64; k++)
@@ -301,17 +306,7 @@ TEST(atomics_operate_once_whatever_the_network_does) {
 
 TEST(fetching_atomics_bring_back_what_was_there) {
     for (uint32_t seed = 0; seed < 100; seed++) {
-        world = (struct nicworld){.loss = 200,
-                                  .doubling = 300,
-                                  .spread = 500,
-                                  .memory_spread = 400,
-                                  .config = {.mtu_bytes = 64}};
-        world_begin(&world, 3, seed);
-        world_ranks(&world, 0);
-        memset(target, 0, sizeof target);
-        uint64_t *sum = (uint64_t *)(void *)target[0];
-        host_post(&world.node[0], target[0], ROOM, 5,
-                  PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE);
+        uint64_t *sum = begin_atomics(seed);
         for (uint32_t i = 1; i < 3; i++) {
             uint64_t *from = (uint64_t *)(void *)source[i];
             for (uint32_t k = 0; k < 40; k++)

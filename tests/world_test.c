@@ -69,15 +69,17 @@ TEST(what_ranks_return_is_kept) {
     CHECK_EQ(r.first_status, 42);
 }
 
+static int open_interface(unsigned options, ptl_handle_ni_t *ni) {
+    int code = PtlInit();
+    return code ? code : PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, NULL, NULL, ni);
+}
+
 static int wait_for_ever(void *argument) {
     ptl_handle_ni_t ni;
     ptl_handle_ct_t ct;
     ptl_ct_event_t event;
     (void)argument;
-    if (PtlInit() ||
-        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
-                  &ni) ||
-        PtlCTAlloc(ni, &ct))
+    if (open_interface(PTL_NI_MATCHING | PTL_NI_PHYSICAL, &ni) || PtlCTAlloc(ni, &ct))
         return 1;
     if (spin_rank() == 0)
         return 0;
@@ -98,10 +100,7 @@ static int poll_for_ever(void *argument) {
     ptl_handle_eq_t eq;
     ptl_event_t event;
     (void)argument;
-    if (PtlInit() ||
-        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
-                  &ni) ||
-        PtlEQAlloc(ni, 8, &eq))
+    if (open_interface(PTL_NI_MATCHING | PTL_NI_PHYSICAL, &ni) || PtlEQAlloc(ni, 8, &eq))
         return 1;
     while (PtlEQGet(eq, &event) == PTL_EQ_EMPTY)
         ;
@@ -123,10 +122,7 @@ static int time_out(void *argument) {
     unsigned which;
     ptl_size_t test = 1;
     (void)argument;
-    if (PtlInit() ||
-        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
-                  &ni) ||
-        PtlCTAlloc(ni, &ct))
+    if (open_interface(PTL_NI_MATCHING | PTL_NI_PHYSICAL, &ni) || PtlCTAlloc(ni, &ct))
         return 1;
     uint64_t start = spin_now_ps();
     if (PtlCTPoll(&ct, &test, 1, 3, &event, &which) != PTL_CT_NONE_REACHED)
@@ -150,10 +146,8 @@ static int nothing_to_oneself(void *argument) {
     ptl_pt_index_t pt;
     ptl_ct_event_t event;
     (void)argument;
-    if (PtlInit() ||
-        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
-                  &ni) ||
-        PtlCTAlloc(ni, &ct) || PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt))
+    if (open_interface(PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, &ni) || PtlCTAlloc(ni, &ct) ||
+        PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt))
         return 1;
     ptl_le_t le = {
         .ct_handle = ct, .uid = PTL_UID_ANY, .options = PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM};

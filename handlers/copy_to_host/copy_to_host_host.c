@@ -66,10 +66,7 @@ static int check(struct workload_run *base, const struct workload_results *resul
     const uint8_t *packets = ((struct run *)base)->packets;
     if (!base->value[APART])
         return check_same(base, results, err);
-    for (size_t b = 0; b < (size_t)base->given * base->value[BYTES]; b++)
-        if (results->host_memory[b] != packets[b])
-            return workload_differs(base, err, "host byte", b, results->host_memory[b], packets[b]);
-    return SPIN_OK;
+    return workload_host_is(base, results, packets, (size_t)base->given * base->value[BYTES], err);
 }
 
 const struct workload copy_to_host_workload = {.name = "copy_to_host",

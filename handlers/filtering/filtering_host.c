@@ -79,11 +79,8 @@ static bool next(struct workload_run *base, struct workload_packet *p) {
 static int check(struct workload_run *base, const struct workload_results *results,
                  struct spin_error *err) {
     struct run *r = (struct run *)base;
-    for (size_t b = 0; b < (size_t)base->given * base->value[BYTES]; b++)
-        if (results->host_memory[b] != r->expected[b])
-            return workload_differs(base, err, "host byte", b, results->host_memory[b],
-                                    r->expected[b]);
-    return SPIN_OK;
+    return workload_host_is(base, results, r->expected, (size_t)base->given * base->value[BYTES],
+                            err);
 }
 
 const struct workload filtering_workload = {.name = "filtering",

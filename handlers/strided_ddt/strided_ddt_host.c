@@ -67,11 +67,7 @@ static bool next(struct workload_run *base, struct workload_packet *p) {
 static int check(struct workload_run *base, const struct workload_results *results,
                  struct spin_error *err) {
     struct run *r = (struct run *)base;
-    for (uint32_t b = 0; b < base->context.host_bytes; b++)
-        if (results->host_memory[b] != r->expected[b])
-            return workload_differs(base, err, "host byte", b, results->host_memory[b],
-                                    r->expected[b]);
-    return SPIN_OK;
+    return workload_host_is(base, results, r->expected, base->context.host_bytes, err);
 }
 
 const struct workload strided_ddt_workload = {.name = "strided_ddt",

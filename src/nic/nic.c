@@ -220,7 +220,7 @@ void nic_done(struct nic *nic, uint32_t token, uint64_t now) {
         nic_send_fetched(nic, t.departure);
         break;
     case MOVE_MESSAGE:
-        nic_receive_stored(nic, &t);
+        nic_receive_moved(nic, &t);
         break;
     case APPLY_ATOMIC:
         nic_receive_apply(nic, &t);

@@ -165,7 +165,7 @@ void nic_receive_packet(void *context, struct delivery_peer *peer, struct nic_pa
 void nic_receive_body(struct nic *nic, struct incoming *in);  /* the header handler has ended */
 void nic_receive_check(struct nic *nic, struct incoming *in); /* is it complete? */
 void nic_receive_finish(struct nic *nic, struct incoming *in);
-void nic_receive_stored(struct nic *nic, struct transfer *t);
+void nic_receive_moved(struct nic *nic, struct transfer *t);
 void nic_receive_apply(struct nic *nic, struct transfer *t);
 void nic_receive_lost(struct nic *nic, struct nic_peer *peer);
 

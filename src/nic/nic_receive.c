@@ -33,12 +33,9 @@ static void store_on_card(struct nic *nic, const struct incoming *in,
         memcpy(piece[0].host, packet->data, piece[0].bytes); /* it is one piece */
 }
 
-static void store(struct nic *nic, struct incoming *in, struct nic_packet *packet) {
-    uint64_t bytes = accepted(in, packet);
-    if (in->answered && in->answered->to_card) {
-        store_on_card(nic, in, packet);
-        bytes = 0;
-    }
+/* Moves the first `bytes` of a packet's data to where they go in host memory, or from there. */
+static void move(struct nic *nic, struct incoming *in, struct nic_packet *packet, uint64_t bytes,
+                 enum nic_action_kind way) {
     for (uint64_t done = 0; done < bytes;) {
         struct nic_segment piece[NIC_SEGMENTS];
         uint32_t pieces = pieces_at(nic, in, packet->offset + done, bytes - done, piece);
@@ -47,7 +44,7 @@ static void store(struct nic *nic, struct incoming *in, struct nic_packet *packe
                                         .local = packet->data + done,
                                         .bytes = piece[i].bytes,
                                         .packet = packet};
-            struct transfer *t = nic_action(nic, NIC_STORE, MOVE_MESSAGE, action);
+            struct transfer *t = nic_action(nic, way, MOVE_MESSAGE, action);
             t->incoming = in;
             t->packet = packet;
             nic_packet_keep(packet);
@@ -57,10 +54,17 @@ static void store(struct nic *nic, struct incoming *in, struct nic_packet *packe
         if (!pieces)
             break; /* the interface was closed meanwhile */
     }
+}
+
+static void store(struct nic *nic, struct incoming *in, struct nic_packet *packet) {
+    if (in->answered && in->answered->to_card)
+        store_on_card(nic, in, packet);
+    else
+        move(nic, in, packet, accepted(in, packet), NIC_STORE);
     nic_packet_release(packet);
 }
 
-void nic_receive_stored(struct nic *nic, struct transfer *t) {
+void nic_receive_moved(struct nic *nic, struct transfer *t) {
     nic_packet_release(t->packet);
     t->incoming->pending--;
     nic_receive_check(nic, t->incoming);
@@ -81,56 +85,37 @@ static void operate(struct nic *nic, struct incoming *in, struct nic_packet *pac
     in->pending++;
 }
 
-static void add_result(struct incoming *in, struct nic_packet *result) {
+/* A packet of the reply, whose data is to be filled in. */
+static struct nic_packet *add_result(struct nic *nic, struct incoming *in, uint64_t offset,
+                                     uint64_t bytes) {
+    struct nic_packet *result = need(nic_packet_new(nic->config.pool));
+    result->offset = offset;
+    result->bytes = (uint32_t)bytes;
+    memset(result->data, 0, bytes);
     struct nic_packet **at = &in->results;
-    while (*at && (*at)->offset < result->offset)
+    while (*at && (*at)->offset < offset)
         at = &(*at)->next;
     result->next = *at;
     *at = result;
+    return result;
 }
 
 void nic_receive_apply(struct nic *nic, struct transfer *t) {
     struct incoming *in = t->incoming;
     struct nic_packet *packet = t->packet, *result = NULL;
     uint64_t bytes = accepted(in, packet);
-    if (in->message.kind == NIC_FETCH_ATOMIC) {
-        result = need(nic_packet_new(nic->config.pool));
-        result->offset = packet->offset;
-        result->bytes = (uint32_t)bytes;
-        memset(result->data, 0, bytes);
-        add_result(in, result);
-    }
+    if (in->message.kind == NIC_FETCH_ATOMIC)
+        result = add_result(nic, in, packet->offset, bytes);
     portals_apply(nic->portals, in->delivery, packet->offset, packet->data, bytes,
                   result ? result->data : NULL);
-    nic_receive_stored(nic, t);
+    nic_receive_moved(nic, t);
 }
 
 /* A small get is read when it comes, not when its reply's turn to be sent has come: a put behind it
  * must not be seen by it (max_war_ordered_size). */
 static void read_early(struct nic *nic, struct incoming *in) {
-    struct nic_packet *result = need(nic_packet_new(nic->config.pool));
-    result->offset = 0;
-    result->bytes = (uint32_t)in->mlength;
-    memset(result->data, 0, result->bytes);
-    add_result(in, result);
-    for (uint64_t done = 0; done < in->mlength;) {
-        struct nic_segment piece[NIC_SEGMENTS];
-        uint32_t pieces = pieces_at(nic, in, done, in->mlength - done, piece);
-        for (uint32_t i = 0; i < pieces; i++) {
-            struct nic_action action = {.host = piece[i].host,
-                                        .local = result->data + done,
-                                        .bytes = piece[i].bytes,
-                                        .packet = result};
-            struct transfer *t = nic_action(nic, NIC_FETCH, MOVE_MESSAGE, action);
-            t->incoming = in;
-            t->packet = result;
-            nic_packet_keep(result);
-            in->pending++;
-            done += piece[i].bytes;
-        }
-        if (!pieces)
-            break;
-    }
+    struct nic_packet *result = add_result(nic, in, 0, in->mlength);
+    move(nic, in, result, in->mlength, NIC_FETCH);
 }
 
 static void take_data(struct nic *nic, struct incoming *in, struct nic_packet *packet) {
