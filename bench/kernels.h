@@ -1,4 +1,5 @@
-/* The kernels of kernels.c on a rig and in qemu-riscv32, for the benches of the handler processor. */
+/* The kernels of kernels.c on a rig and in qemu-riscv32, for the benches of the handler processor.
+ */
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H
 

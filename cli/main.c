@@ -1,8 +1,11 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/file.h"
 
 static const struct cli_command *const commands[] = {
     &cli_cc,   &cli_image, &cli_exec,       &cli_budget,     &cli_goal,
@@ -15,7 +18,22 @@ const struct cli_command cli_root = {
     .commands = commands,
 };
 
+static void interrupted(int signal) {
+    file_out_interrupted();
+    raise(signal); /* once more, and then for good */
+}
+
+/* Leaves signals alone that the caller ignores (nohup). */
+static void catch_interrupts(void) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction act = {.sa_handler = interrupted, .sa_flags = SA_RESETHAND}, before;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(signals[i], &act, NULL);
+}
+
 int main(int argc, char **argv) {
+    catch_interrupts();
     int status = cli_dispatch(&cli_root, argc, argv);
     /* A full disk or a closed pipe must not look like success. */
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -67,6 +68,25 @@ int file_read(const char *path, const char *what, size_t limit, uint8_t **data, 
     return code;
 }
 
+/* Parts that are being written, for file_out_interrupted; one more than fit stays behind. */
+static _Atomic(char *) parts[16];
+
+static void note_part(char *from, char *to) {
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        char *expected = from;
+        if (atomic_compare_exchange_strong(&parts[i], &expected, to))
+            return;
+    }
+}
+
+void file_out_interrupted(void) {
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        char *part = atomic_exchange(&parts[i], NULL);
+        if (part)
+            unlink(part);
+    }
+}
+
 int file_out_open(struct file_out *out, const char *path, struct spin_error *err) {
     *out = (struct file_out){0};
     struct stat st;
@@ -78,6 +98,7 @@ int file_out_open(struct file_out *out, const char *path, struct spin_error *err
         file_out_abandon(out);
         return spin_fail(err, SPIN_ENOMEM, "%s: out of memory", path);
     }
+    note_part(NULL, out->part);
     out->stream = fopen(out->part, "we");
     if (!out->stream) {
         int why = errno;
@@ -111,6 +132,8 @@ void file_out_abandon(struct file_out *out) {
         fclose(out->stream);
     if (out->part && out->part[0])
         unlink(out->part);
+    if (out->part)
+        note_part(out->part, NULL);
     free(out->part);
     free(out->path);
     *out = (struct file_out){0};

@@ -24,5 +24,7 @@ int file_out_open(struct file_out *out, const char *path, struct spin_error *err
 /* Flushes, checks and renames; on an error the part is removed and the old file stays. */
 int file_out_commit(struct file_out *out, struct spin_error *err);
 void file_out_abandon(struct file_out *out);
+/* For a signal that ends the process: removes the parts of what is being written. */
+void file_out_interrupted(void);
 
 #endif

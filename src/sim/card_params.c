@@ -101,9 +101,9 @@ int card_config_set(struct card_config *to, const char *assignment, struct spin_
         return spin_fail(err, SPIN_EARG, "%s: '%.60s' is not %s", r->name, equals + 1,
                          expected[r->unit]);
     if (value < r->min || value > r->max)
-        return spin_fail(err, SPIN_EARG, "%s: '%.60s' is outside the limits, %llu to %llu %s",
+        return spin_fail(err, SPIN_EARG, "%s: '%.60s' is outside the limits, %llu to %llu%s%s",
                          r->name, equals + 1, (unsigned long long)r->min,
-                         (unsigned long long)r->max, unit_name(r));
+                         (unsigned long long)r->max, *unit_name(r) ? " " : "", unit_name(r));
     *value_of(to, r) = value;
     return SPIN_OK;
 }
@@ -113,9 +113,9 @@ int card_config_check(const struct card_config *of, struct spin_error *err) {
         const struct row *r = &rows[i];
         uint64_t value = *(const uint64_t *)(const void *)((const char *)of + r->offset);
         if (value < r->min || value > r->max)
-            return spin_fail(err, SPIN_EARG, "%s: %llu is outside the limits, %llu to %llu %s",
+            return spin_fail(err, SPIN_EARG, "%s: %llu is outside the limits, %llu to %llu%s%s",
                              r->name, (unsigned long long)value, (unsigned long long)r->min,
-                             (unsigned long long)r->max, unit_name(r));
+                             (unsigned long long)r->max, *unit_name(r) ? " " : "", unit_name(r));
     }
     uint64_t set = of->icache_line * of->icache_ways;
     if (of->icache_bytes < set || of->icache_bytes % set)

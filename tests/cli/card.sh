@@ -197,4 +197,16 @@ cmp -s out.pcap kept.pcap && [ -z "$(ls ./*.part-* 2>/dev/null)" ] && pass "and 
 # --- a program with a card in it, which has openspin.h alone ---
 check "a program with a card" 0 '^32 HPUs: 100 packets in, 100 out, latency [0-9.]+ ns; counted 100 packets of 10 messages$' "$BUILD/embed_card" echo.spin 4
 refuse "that cannot be" 1 'embed_card: clusters: .* outside the limits' "$BUILD/embed_card" echo.spin 99
+# An interrupted run leaves neither the files nor their beginnings.
+mkdir cut
+"$OPENSPIN" card run --handler echo.spin --traffic gen:messages=100000,packets=1000 --out cut/o.pcap \
+    --trace cut/t.json >/dev/null 2>&1 &
+run=$!
+for _ in $(seq 100); do [ -z "$(ls cut)" ] || break; sleep 0.1; done
+[ -n "$(ls cut)" ] && pass "a run begins its files" || fail "a run begins its files"
+kill -TERM $run
+wait $run
+[ $? = 143 ] && pass "a run ends by the signal" || fail "a run ends by the signal"
+[ -z "$(ls cut)" ] && pass "an interrupted run leaves no file" || fail "an interrupted run leaves no file" "$(ls cut)"
+
 finish

@@ -17,8 +17,10 @@ __attribute__((unused)) static ptl_pt_index_t pt;
 __attribute__((unused)) static uint8_t target_bytes[4096], source_bytes[4096];
 
 /* Process 0 sends from source_bytes, process 1 has a portal table entry with a queue. */
-__attribute__((unused)) static struct wire *pair_with(unsigned ni_options, unsigned pt_options, unsigned events,
-                              const ptl_ni_limits_t *limits, unsigned md_options) {
+__attribute__((unused)) static struct wire *pair_with(unsigned ni_options, unsigned pt_options,
+                                                      unsigned events,
+                                                      const ptl_ni_limits_t *limits,
+                                                      unsigned md_options) {
     struct wire *w = wire_with(ni_options, limits, &ni);
     for (size_t i = 0; i < sizeof source_bytes; i++)
         source_bytes[i] = (uint8_t)(i * 7 + 1);
@@ -52,7 +54,8 @@ __attribute__((unused)) static ptl_me_t entry(unsigned options, uint64_t bits, u
 }
 
 /* Process 1 appends. */
-__attribute__((unused)) static ptl_handle_me_t append(struct wire *w, const ptl_me_t *me, ptl_list_t list, void *user_ptr) {
+__attribute__((unused)) static ptl_handle_me_t append(struct wire *w, const ptl_me_t *me,
+                                                      ptl_list_t list, void *user_ptr) {
     ptl_handle_me_t handle;
     wire_as(w, 1);
     CHECK_OK(PtlMEAppend(ni, pt, me, list, user_ptr, &handle));
@@ -60,13 +63,14 @@ __attribute__((unused)) static ptl_handle_me_t append(struct wire *w, const ptl_
 }
 
 /* Process 0 puts. */
-__attribute__((unused)) static void put(struct wire *w, uint64_t bits, uint64_t length, uint64_t offset,
-                ptl_ack_req_t ack) {
+__attribute__((unused)) static void put(struct wire *w, uint64_t bits, uint64_t length,
+                                        uint64_t offset, ptl_ack_req_t ack) {
     wire_as(w, 0);
     CHECK_OK(PtlPut(source, 0, length, ack, wire_rank(1), pt, bits, offset, (void *)0x77, 0xabc));
 }
 
-__attribute__((unused)) static ptl_event_t next(struct wire *w, uint32_t process, ptl_event_kind_t type) {
+__attribute__((unused)) static ptl_event_t next(struct wire *w, uint32_t process,
+                                                ptl_event_kind_t type) {
     ptl_event_t ev;
     wire_as(w, process);
     int code = PtlEQGet(process ? eq : source_eq, &ev);
