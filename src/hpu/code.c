@@ -248,10 +248,11 @@ struct hpu_code *hpu_code_new(const uint8_t *program, uint32_t base, uint32_t by
     if (!code)
         return NULL;
     *code = (struct hpu_code){.mode = mode,
-                              .timing = mode == HPU_TIMED ? timing : &hpu_timing_unit,
+                              .timing = &code->timing_copy,
                               .base = base,
                               .bytes = bytes & ~1u,
                               .with_float = with_float};
+    memcpy(&code->timing_copy, mode == HPU_TIMED ? timing : &hpu_timing_unit, sizeof *timing);
     /* A chain per halfword with one instruction and its link is the most there can be. */
     uint32_t n = halfwords(code), most = 2 * n + 1, chains = 0;
     size_t slot_bytes = ((size_t)most * sizeof *code->slot + 63) & ~(size_t)63;

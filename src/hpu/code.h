@@ -48,7 +48,8 @@ enum hpu_mode {
 
 struct hpu_code {
     enum hpu_mode mode;
-    const struct hpu_timing *timing;
+    const struct hpu_timing *timing; /* the copy: the owner's need not live as long */
+    struct hpu_timing timing_copy;
     bool with_float;
     uint32_t base, bytes; /* of the program in program memory; an even number of bytes */
     uint32_t slots;

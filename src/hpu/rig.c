@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "hpu/call.h"
-#include "hpu/jit.h"
+#include "hpu/code_store.h"
 #include "spin/driver.h"
 
 #define DEFAULT_BUDGET 1000000u
@@ -133,15 +133,18 @@ int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
     rig->me_host = calloc(1, rig->host_bytes);
     rig->handler_host = calloc(1, rig->host_bytes);
     rig->l2_packet = calloc(1, MAP_L1_PACKETS_SIZE);
-    rig->code =
-        hpu_code_new(im->code.content, im->code.address, im->code.bytes,
-                     o->functional ? HPU_FUNCTIONAL : HPU_TIMED, timing, im->limits.with_float);
+    const struct hpu_code_key key = {.program = im->code.content,
+                                     .base = im->code.address,
+                                     .bytes = im->code.bytes,
+                                     .mode = o->functional ? HPU_FUNCTIONAL : HPU_TIMED,
+                                     .timing = timing,
+                                     .with_float = im->limits.with_float,
+                                     .jit = o->jit};
     int code = SPIN_OK;
-    if (!rig->l1 || !rig->l2 || !rig->me_host || !rig->handler_host || !rig->l2_packet ||
-        !rig->code)
+    if (!rig->l1 || !rig->l2 || !rig->me_host || !rig->handler_host || !rig->l2_packet)
         code = spin_fail(err, SPIN_ENOMEM, "out of memory");
     if (!code)
-        code = hpu_jit_enable(rig->code, o->jit, err);
+        code = hpu_code_share(&rig->code, &key, err);
     if (!code) {
         hpu_init(&rig->hpu, rig->code, o->hpu);
         rig->hpu.device = &rig_device;
@@ -164,7 +167,7 @@ void spin_rig_free(struct spin_rig *rig) {
     if (!rig)
         return;
     hpu_icache_free(rig->hpu.icache);
-    hpu_code_free(rig->code);
+    hpu_code_release(rig->code);
     free(rig->l1);
     free(rig->l2);
     free(rig->me_host);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "hpu/jit.h"
+#include "hpu/code_store.h"
 #include "sim/card_private.h"
 
 #define DEFAULT_WATCHDOG 1000000u
@@ -31,10 +31,15 @@ static int find_program(struct card *c, const struct spin_image *image, uint32_t
                          (unsigned long long)c->config.program_bytes);
     struct program *p = &c->program[c->programs];
     *p = (struct program){.image = image};
-    p->code = hpu_code_new(image->code.content, image->code.address, bytes, HPU_TIMED, &c->timing,
-                           image->limits.with_float);
-    int code = p->code ? hpu_jit_enable(p->code, c->config.jit, err)
-                       : spin_fail(err, SPIN_ENOMEM, "out of memory");
+    int code = hpu_code_share(&p->code,
+                              &(struct hpu_code_key){.program = image->code.content,
+                                                     .base = image->code.address,
+                                                     .bytes = bytes,
+                                                     .mode = HPU_TIMED,
+                                                     .timing = &c->timing,
+                                                     .with_float = image->limits.with_float,
+                                                     .jit = c->config.jit},
+                              err);
     /* All programs share a cluster's cache, each at its place in program memory. */
     uint32_t line = c->timing.icache_line;
     for (uint32_t i = 0; i < c->clusters && !code; i++) {
@@ -46,7 +51,7 @@ static int find_program(struct card *c, const struct spin_image *image, uint32_t
     if (code) {
         for (uint32_t i = 0; i < c->clusters; i++)
             hpu_icache_free(p->icache[i]);
-        hpu_code_free(p->code);
+        hpu_code_release(p->code);
         return code;
     }
     c->program_used += bytes;
@@ -184,7 +189,7 @@ void card_contexts_free(struct card *c) {
     for (uint32_t i = c->programs; i-- > 0;) { /* the first has the caches' lines */
         for (uint32_t k = 0; k < c->clusters; k++)
             hpu_icache_free(c->program[i].icache[k]);
-        hpu_code_free(c->program[i].code);
+        hpu_code_release(c->program[i].code);
     }
 }
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "hpu/jit.h"
+#include "hpu/code_store.h"
 #include "sim/world_private.h"
 #include "spin/driver.h"
 
@@ -59,15 +59,18 @@ static struct world_code *code_of(struct spin_world *w, const struct spin_image 
     c.content = content;
     if (c.constants && im->constants.filled)
         memcpy(c.constants, im->constants.content, im->constants.filled);
-    if (content && c.constants)
-        c.code = hpu_code_new(content, im->code.address, im->code.bytes, HPU_TIMED, w->timing,
-                              im->limits.with_float);
     struct spin_error err;
-    if (c.code && hpu_jit_enable(c.code, w->jit, &err)) {
+    if (content && c.constants &&
+        hpu_code_share(&c.code,
+                       &(struct hpu_code_key){.program = content,
+                                              .base = im->code.address,
+                                              .bytes = im->code.bytes,
+                                              .mode = HPU_TIMED,
+                                              .timing = w->timing,
+                                              .with_float = im->limits.with_float,
+                                              .jit = w->jit},
+                       &err))
         world_fail(w, (enum spin_code)err.code, "%s", err.text);
-        hpu_code_free(c.code);
-        c.code = NULL;
-    }
     if (!c.code) {
         free(content);
         free(c.constants);
@@ -250,7 +253,7 @@ void world_hpus_free(struct spin_world *w) {
     }
     free(w->executor);
     for (uint32_t i = 0; i < w->codes; i++) {
-        hpu_code_free(w->code[i].code);
+        hpu_code_release(w->code[i].code);
         free((void *)(uintptr_t)w->code[i].content);
         free(w->code[i].constants);
     }
