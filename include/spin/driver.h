@@ -30,12 +30,12 @@
 #define SPIN_REG_ISSUE  0x80 /* W: the command's number; starts it */
 #define SPIN_REG_WAIT   0x84 /* W: a handle; goes on when that command is complete */
 #define SPIN_REG_TEST   0x88 /* W: a handle; then RESULT is 1 if complete, else 0 */
-#define SPIN_REG_RESULT 0x8c /* R: a handle, a value, or what TEST found */
+#define SPIN_REG_RESULT 0x8c /* R: a handle, a value, an address, or what TEST found */
 #define SPIN_REG_WORD   0x90 /* W: word 0; word i is at 0x90 + 4 i */
 #define SPIN_WORDS      12
 
-/* Scratch memory of the running handler: write a size, read an address (0: no more). Given back
- * when the handler ends. */
+/* Scratch memory of the running handler: write a size; then RESULT is an address (0: no more).
+ * Given back when the handler ends. It may be read here too, as older images do. */
 #define SPIN_REG_ALLOCATE 0xf0
 
 /* number, name, number of words, what the words are. `compare`, `result`, `event` and `before` are

@@ -322,7 +322,7 @@ static inline int PtlHandlerCTSet(ptl_ct_event_t new_ct) {
 /* Scratch memory that lasts as long as the handler runs; NULL when the card has no more. */
 static inline void *malloc(size_t size) {
     SPIN_REGISTER(SPIN_REG_ALLOCATE) = size;
-    return (void *)(uintptr_t)SPIN_REGISTER(SPIN_REG_ALLOCATE);
+    return (void *)(uintptr_t)SPIN_REGISTER(SPIN_REG_RESULT);
 }
 static inline void free(void *memory) {
     (void)memory;
