@@ -1,12 +1,11 @@
 /* Generated code beside what the host's compiler makes of the same C, the interpreter and
- * qemu-riscv32, in one run; what a call costs; and the handlers of the tree with the time it takes
- * to compile each. Usage: bench-jit IMAGE LINUX_PROGRAM IMAGES. */
+ * qemu-riscv32, in one run: kernels, and the handlers of the tree (handlers.c) with the time it
+ * takes to compile each; and what a call costs. Usage: bench-jit IMAGE LINUX_PROGRAM BUILD. */
 #include <math.h>
 
-#include "hpu/jit.h"
+#include "handlers.h"
 #include "hpu/rig.h"
 #include "kernels.h"
-#include "workload.h"
 
 typedef uint32_t kernel(uint32_t repeat, void *arena);
 #define KERNELS(X) X(crc32) X(gf256) X(sum32) X(copy) X(hash) X(handler)
@@ -152,103 +151,11 @@ static void call_table(const struct spin_image *image) {
     printf("\n");
 }
 
-/* ---- the handlers of the tree ---- */
-
-struct handler_row {
-    double ns[4]; /* JIT, timed JIT, and both interpreted */
-    uint64_t instructions;
-    struct hpu_jit_stats stats[2]; /* of the first time that it is compiled */
-};
-
-static void fill(struct spin_rig *rig, enum spin_space space, const void *content,
-                 uint32_t length) {
-    uint32_t bytes, address;
-    uint8_t *memory = spin_rig_memory(rig, space, &bytes, &address);
-    if (content && memory && length <= bytes)
-        memcpy(memory, content, length);
-}
-
-static double handler_ns(const struct workload_context *c, const struct spin_image *image,
-                         struct spin_call *call, int way, struct handler_row *row) {
-    struct spin_error err;
-    struct spin_rig *rig;
-    struct spin_outcome r;
-    struct spin_rig_options o = {.functional = way % 2 == 0,
-                                 .state_in_l2 = true,
-                                 .budget = 1u << 30,
-                                 .state_bytes = c->handler_bytes ? c->handler_bytes : 64,
-                                 .host_bytes = c->host_bytes,
-                                 .scratchpad_bytes = c->scratchpad_bytes,
-                                 .jit = way < 2 ? SPIN_JIT_FORCE : SPIN_JIT_OFF};
-    if (spin_rig_new(&rig, image, &o, &err))
-        die(err.text);
-    fill(rig, SPIN_STATE, c->handler_memory, c->handler_bytes);
-    fill(rig, SPIN_ME_HOST, c->host_memory, c->host_bytes);
-    for (int i = 0; i < WORKLOAD_CLUSTERS; i++)
-        fill(rig, (enum spin_space)(SPIN_SCRATCHPAD + i), c->scratchpad, c->scratchpad_bytes);
-    double best = 1e9;
-    for (int round = 0; round < 6; round++) { /* the first compiles */
-        int times = round ? 3000 : 200;
-        double start = bench_cpu_seconds();
-        for (int i = 0; i < times; i++)
-            if (spin_rig_call(rig, call, &r, &err) || r.ending != SPIN_RETURNED)
-                die("a handler was ended");
-        double ns = (bench_cpu_seconds() - start) / times * 1e9;
-        best = round && ns < best ? ns : best;
-    }
-    row->instructions = r.instructions;
-    if (way < 2)
-        row->stats[way] = hpu_jit_stats(rig->code);
-    spin_rig_free(rig);
-    return best;
-}
-
-static void handler_of(const struct workload *w, const char *folder) {
-    struct workload_run *run;
-    struct workload_packet p;
-    struct spin_error err;
-    struct spin_image *image;
-    const struct spin_function *f;
-    struct handler_row row = {0};
-    char path[4096];
-    if (workload_open(&run, w->name, NULL, 0, 1, &err) || !workload_next(run, &p))
-        die(w->name);
-    const struct workload_context *c = workload_context(run);
-    snprintf(path, sizeof path, "%s/%s.spin", folder, c->image);
-    if (spin_image_load(&image, path, NULL, &err) ||
-        spin_image_find(image, c->payload ? c->payload : c->header, &f, &err))
-        die(err.text);
-    struct spin_call call = {
-        .entry = f->address, .kind = SPIN_PSPIN_HANDLER, .packet = p.data, .packet_bytes = p.bytes};
-    for (int way = 0; way < 4; way++)
-        row.ns[way] = handler_ns(c, image, &call, way, &row);
-    printf("%-15s %8llu %9.1f %9.1f %9.1f %9.1f %6.1fx %6.1fx", w->name,
-           (unsigned long long)row.instructions, row.ns[0], row.ns[1], row.ns[2], row.ns[3],
-           row.ns[2] / row.ns[0], row.ns[3] / row.ns[1]);
-    for (int i = 0; i < 2; i++)
-        printf("  %6.1f in %u", (double)row.stats[i].most_ns * 1e-6, row.stats[i].functions);
-    printf("\n");
-    fflush(stdout);
-    spin_image_free(image);
-    workload_close(run);
-}
-
-static void handler_table(const char *folder) {
-    printf(
-        "payload handlers of the workloads on their first packet, with the rig's copy of it:\n"
-        "nanoseconds a call, best of 5; CPU milliseconds of the longest compilation, and how many "
-        "(bar: 20)\n");
-    printf("%-15s %8s %9s %9s %9s %9s %7s %7s  %s\n", "", "instr.", "JIT", "timed", "interp.",
-           "timed int.", "speed", "timed", "compile JIT, timed");
-    for (unsigned i = 0; workload_at(i); i++)
-        handler_of(workload_at(i), folder);
-}
-
 int main(int argc, char **argv) {
     struct spin_image *image;
     struct spin_error err;
     if (argc != 4)
-        die("usage: bench-jit IMAGE LINUX_PROGRAM IMAGES");
+        die("usage: bench-jit IMAGE LINUX_PROGRAM BUILD");
     if (spin_image_load(&image, argv[1], NULL, &err))
         die(err.text);
     bench_machine();

@@ -102,6 +102,8 @@ static int call(struct driver *d, const struct spin_function *f, const struct ke
                           .home_cluster = k->message % WORKLOAD_CLUSTERS,
                           .flow = k->message};
     struct spin_outcome r;
+    if (d->options->before)
+        d->options->before(d->options->context, d->rig, &c);
     int code = spin_rig_call(d->rig, &c, &r, err);
     if (!code && r.ending != SPIN_RETURNED)
         return spin_fail(err, SPIN_EFORMAT,

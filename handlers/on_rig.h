@@ -11,6 +11,9 @@ struct on_rig_options {
     uint32_t hpu;
     uint64_t shuffle;   /* 0: packets in order; else a seed of the order of payloads in a message */
     uint64_t leave_out; /* number of a packet that no handler sees, from 1; 0: none. For tests */
+    /* Told of each call before it is made, or NULL. */
+    void (*before)(void *context, struct spin_rig *rig, const struct spin_call *call);
+    void *context;
 };
 
 /* What the payload handlers took; least, most and all of them but the first, whose instruction
