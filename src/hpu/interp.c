@@ -72,10 +72,15 @@ static enum hpu_access refused(struct hpu *h, const struct hpu_slow_access *s,
     return how;
 }
 
+/* Looked at before the windows, of which none is there: commands are a dozen accesses each. */
+static bool is_device(const struct hpu_slow_access *s) {
+    return s->address - MAP_DRIVER < MAP_DRIVER_SIZE;
+}
+
 /* The device sees the exact local time and may let some pass, which counts in the timed mode. */
 static enum hpu_access at_device(struct hpu *h, struct hpu_slow_access *s, bool write) {
     uint32_t offset = s->address - MAP_DRIVER;
-    if (!h->device || offset >= MAP_DRIVER_SIZE || offset % s->size != 0)
+    if (!h->device || !is_device(s) || offset % s->size != 0)
         return HPU_ACCESS_FAULT;
     h->cycles = s->now;
     h->pc = s->pc;
@@ -89,7 +94,7 @@ static enum hpu_access at_device(struct hpu *h, struct hpu_slow_access *s, bool 
 
 __attribute__((noinline, cold)) enum hpu_access hpu_slow_load(struct hpu *h,
                                                               struct hpu_slow_access *s) {
-    int index = hpu_find_window(h, s->address, s->size, false);
+    int index = is_device(s) ? -1 : hpu_find_window(h, s->address, s->size, false);
     if (index < 0)
         return refused(h, s, at_device(h, s, false));
     struct hpu_window *w = &h->window[index];
@@ -103,7 +108,7 @@ __attribute__((noinline, cold)) enum hpu_access hpu_slow_load(struct hpu *h,
 
 __attribute__((noinline, cold)) enum hpu_access hpu_slow_store(struct hpu *h,
                                                                struct hpu_slow_access *s) {
-    int index = hpu_find_window(h, s->address, s->size, true);
+    int index = is_device(s) ? -1 : hpu_find_window(h, s->address, s->size, true);
     if (index < 0)
         return refused(h, s, at_device(h, s, true));
     struct hpu_window *w = &h->window[index];
