@@ -9,7 +9,10 @@
 
 #define ROWS   64
 #define ROUNDS 5
-#define LONG   100 /* instructions: from there on a handler's time is its own and not the call's */
+
+/* Handlers whose time is their own: not the call's, and not that of giving commands. */
+#define LONG          100 /* instructions */
+#define FOR_AN_ACCESS 20  /* to a register of the driver, so many instructions at least */
 
 enum { NATIVE, JIT, TIMED_JIT, QEMU, INTERPRETER, TIMED_INTERPRETER, WAYS };
 static const struct {
@@ -28,8 +31,8 @@ static const struct {
 
 struct row {
     struct bare_case *of;
-    uint64_t instructions;
-    double ns[WAYS]; /* negative: not here */
+    uint64_t instructions, accesses; /* accesses: to the driver's registers */
+    double ns[WAYS];                 /* negative: not here */
     struct hpu_jit_stats stats[2];
 };
 
@@ -47,18 +50,20 @@ static __attribute__((noreturn)) void stop(const char *why) {
 
 /* ---- Which call of each handler -------------------------------------------------------------- */
 
-static uint64_t instructions_of(const struct bare_case *c) {
+static struct row row_of(struct bare_case *c) {
     struct bare_machine *m = bare_machine_new(c, true, SPIN_JIT_OFF);
     bare_call(m);
-    uint64_t n = m->hpu.instret;
+    struct row r = {.of = c,
+                    .instructions = m->hpu.instret,
+                    .accesses = m->hpu.device_loads + m->hpu.device_stores};
     bare_machine_free(m);
-    return n;
+    return r;
 }
 
 /* The one that takes longest: packets that are dropped say little. */
 static void keep_longest(void *context, struct bare_case *c) {
     struct table *t = context;
-    uint64_t n = instructions_of(c);
+    struct row r = row_of(c);
     uint32_t i = 0;
     while (i < t->rows && strcmp(t->row[i].of->name, c->name) != 0)
         i++;
@@ -66,12 +71,12 @@ static void keep_longest(void *context, struct bare_case *c) {
         stop("more handlers than rows");
     if (i == t->rows)
         t->rows++;
-    else if (n <= t->row[i].instructions) {
+    else if (r.instructions <= t->row[i].instructions) {
         free(c);
         return;
     }
     free(t->row[i].of);
-    t->row[i] = (struct row){.of = c, .instructions = n};
+    t->row[i] = r;
 }
 
 /* ---- Timing ---------------------------------------------------------------------------------- */
@@ -104,6 +109,8 @@ static double machine_ns(struct bare_machine *m, uint32_t calls) {
 
 static double program_ns(struct table *t, const struct bare_case *c, int way, uint32_t calls,
                          const struct bare_case *expected) {
+    if (way == NATIVE && !bare_has_native(c))
+        return -1;
     struct bare_case *r =
         bare_apart(c, way == QEMU ? BARE_QEMU : BARE_NATIVE, t->build, calls, &t->missing[way]);
     if (!r)
@@ -114,41 +121,56 @@ static double program_ns(struct table *t, const struct bare_case *c, int way, ui
     return ns;
 }
 
+/* What the others must leave. */
+static struct bare_case *expected_of(const struct bare_case *c) {
+    struct bare_machine *m = bare_machine_new(c, true, SPIN_JIT_OFF);
+    bare_call_first(m);
+    struct bare_case *left = m->memory;
+    m->memory = NULL;
+    bare_machine_free(m);
+    return left;
+}
+
+/* NULL for programs, and where there is no LLVM. A JIT has then compiled what it will. */
+static struct bare_machine *warm_machine(const struct bare_case *c, int way) {
+    if (way == NATIVE || way == QEMU)
+        return NULL;
+    struct bare_machine *m = bare_machine_new(c, ways[way].functional, ways[way].jit);
+    for (int i = 0; i < 200 && m; i++) {
+        bare_put_back(m);
+        bare_call(m);
+    }
+    return m;
+}
+
 static void measure(struct table *t, struct row *r) {
-    struct bare_machine *m[WAYS] = {0};
+    struct bare_machine *m[WAYS];
+    struct bare_case *expected = expected_of(r->of);
     uint32_t calls = (uint32_t)(4000000 / (r->instructions + 20)) + 1;
     for (int way = 0; way < WAYS; way++) {
-        bool is_program = way == NATIVE || way == QEMU;
+        m[way] = warm_machine(r->of, way);
         r->ns[way] = 1e9;
-        m[way] = is_program ? NULL : bare_machine_new(r->of, ways[way].functional, ways[way].jit);
-        if (m[way]) /* and compile it; twice, as a first look may be compiled again */
-            for (uint32_t i = 0; i < 200; i++)
-                bare_put_back(m[way]), bare_call(m[way]);
     }
-    bare_call_first(m[INTERPRETER]);
-    struct bare_case *expected = m[INTERPRETER]->memory;
-    struct bare_case *copy = malloc(expected->bytes);
-    if (!copy)
-        stop("out of memory");
-    memcpy(copy, expected, expected->bytes);
     for (int round = 0; round < ROUNDS; round++) /* in turns: noise comes in stretches */
         for (int way = 0; way < WAYS; way++) {
             double ns = -1;
             if (m[way]) {
                 bare_call_first(m[way]);
-                same_or_stop(copy, m[way]->memory, way);
+                same_or_stop(expected, m[way]->memory, way);
                 ns = machine_ns(m[way], calls * ways[way].times);
-            } else if (way == QEMU || bare_has_native(r->of)) {
-                ns = program_ns(t, r->of, way, calls * ways[way].times, copy);
+            } else if (way == NATIVE || way == QEMU) {
+                ns = program_ns(t, r->of, way, calls * ways[way].times, expected);
+            } else {
+                t->missing[way] = "no LLVM";
             }
             r->ns[way] = ns < r->ns[way] ? ns : r->ns[way];
         }
-    for (int way = 0; way < WAYS; way++) {
-        if (m[way] && (way == JIT || way == TIMED_JIT))
-            r->stats[way == TIMED_JIT] = hpu_jit_stats(m[way]->code);
+    for (int i = 0; i < 2; i++)
+        if (m[JIT + i])
+            r->stats[i] = hpu_jit_stats(m[JIT + i]->code);
+    for (int way = 0; way < WAYS; way++)
         bare_machine_free(m[way]);
-    }
-    free(copy);
+    free(expected);
 }
 
 /* ---- Printing -------------------------------------------------------------------------------- */
@@ -161,44 +183,47 @@ static void print_name(const struct row *r) {
         function += image + 1;
     const char *end = strstr(function, "_handler");
     int length = end ? (int)(end - function) : (int)strlen(function);
-    printf("%-14.*s %-35.*s%c", image, name, length, function, r->of->pieces ? '*' : ' ');
+    printf("%-14.*s %-26.*s%c", image, name, length < 26 ? length : 26, function,
+           r->of->pieces ? '*' : ' ');
 }
 
 static void print_row(const struct row *r) {
     print_name(r);
-    printf(" %6llu", (unsigned long long)r->instructions);
+    printf(" %6llu %4llu", (unsigned long long)r->instructions, (unsigned long long)r->accesses);
     for (int way = 0; way < WAYS; way++) {
         if (r->ns[way] < 0)
-            printf(" %9s", "-");
+            printf(" %8s", "-");
         else
-            printf(" %9.1f", r->ns[way]);
+            printf(" %8.1f", r->ns[way]);
         if (way != NATIVE && r->ns[way] >= 0 && r->ns[NATIVE] > 0)
-            printf(" %6.2fx", r->ns[way] / r->ns[NATIVE]);
+            printf(" %5.*fx", r->ns[way] < 10 * r->ns[NATIVE] ? 2 : 1, r->ns[way] / r->ns[NATIVE]);
         else if (way != NATIVE)
-            printf(" %7s", "");
+            printf(" %6s", "");
     }
     for (int i = 0; i < 2; i++)
-        printf("  %6.1f in %u", (double)r->stats[i].most_ns * 1e-6, r->stats[i].functions);
+        printf(" %5.1f in %u", (double)r->stats[i].most_ns * 1e-6, r->stats[i].functions);
     printf("\n");
     fflush(stdout);
 }
 
-static void print_mean(const struct table *t, const char *what, uint64_t least) {
+static void print_mean(const struct table *t, const char *what, uint64_t least,
+                       uint64_t for_an_access) {
     double sum[WAYS] = {0};
     int count[WAYS] = {0};
     for (uint32_t i = 0; i < t->rows; i++)
         for (int way = 0; way < WAYS; way++)
-            if (t->row[i].instructions >= least && t->row[i].ns[way] > 0 &&
-                t->row[i].ns[NATIVE] > 0) {
+            if (t->row[i].instructions >= least &&
+                t->row[i].instructions >= for_an_access * t->row[i].accesses &&
+                t->row[i].ns[way] > 0 && t->row[i].ns[NATIVE] > 0) {
                 sum[way] += log(t->row[i].ns[way] / t->row[i].ns[NATIVE]);
                 count[way]++;
             }
-    printf("%-51s %6d %9s", what, count[NATIVE], "");
+    printf("%-42s %6d %13s", what, count[NATIVE], "");
     for (int way = NATIVE + 1; way < WAYS; way++)
         if (count[way])
-            printf(" %9s %6.2fx", "", exp(sum[way] / count[way]));
+            printf(" %8s %5.2fx", "", exp(sum[way] / count[way]));
         else
-            printf(" %17s", "");
+            printf(" %15s", "");
     printf("\n");
 }
 
@@ -206,23 +231,25 @@ void handler_table(const char *build) {
     static struct table t;
     t.build = build;
     bare_visit(build, keep_longest, &t);
-    printf("handlers of handlers/ and examples/, on the longest of some packets: instructions, "
-           "nanoseconds a call, best of %d, and times\nnative (gcc -O2 -mx32); CPU milliseconds of "
-           "the longest compilation, and how many (bar: 20). In every way the driver's\nregisters "
-           "are memory: giving a command costs its stores, and no command is carried out; memory "
-           "is the same\nafterwards. *: what a call changes is put back before each, and the time "
-           "for that is taken off\n",
-           ROUNDS);
-    printf("%-51s %6s", "", "instr.");
+    printf(
+        "handlers of handlers/ and examples/, each on the longest of some packets: instructions, "
+        "accesses to the driver's registers,\nnanoseconds a call, best of %d, and times native "
+        "(gcc -O2 -mx32: 32-bit pointers); CPU milliseconds of the longest\ncompilation, and how "
+        "many (bar: 20). In every way memory stands for the registers, so a command costs its "
+        "accesses and\nis not carried out; what is left in memory is compared. Those that compute "
+        "have %d instructions at least, and %d for an\naccess. *: what a call changes is put "
+        "back before the next, and that time is taken off\n",
+        ROUNDS, LONG, FOR_AN_ACCESS);
+    printf("%-42s %6s %4s", "", "instr.", "reg.");
     for (int way = 0; way < WAYS; way++)
-        printf(" %*s", way == NATIVE ? 9 : 17, ways[way].name);
-    printf("  %s\n", "compile JIT, timed");
+        printf(" %*s", way == NATIVE ? 8 : 15, ways[way].name);
+    printf(" %s\n", "compile JIT, timed");
     for (uint32_t i = 0; i < t.rows; i++) {
         measure(&t, &t.row[i]);
         print_row(&t.row[i]);
     }
-    print_mean(&t, "geo. mean, all that have a native", 0);
-    print_mean(&t, "those of 100 instructions and more", LONG);
+    print_mean(&t, "geo. mean, and over how many", 0, 0);
+    print_mean(&t, "of those that compute: see above", LONG, FOR_AN_ACCESS);
     for (int way = 0; way < WAYS; way++)
         if (t.missing[way] && t.row[0].ns[way] < 0)
             printf("%s: %s\n", ways[way].name, t.missing[way]);
