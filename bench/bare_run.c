@@ -1,6 +1,7 @@
 /* Runs the call of a file (bare.h) and writes into the file what came of it. Compiled for RV32
  * Linux, to be run by qemu-riscv32 with the code of the image itself, and for the host, with the
- * handlers linked in (native.sh). usage: bare FILE. Exit status 2: memory is not to be had. */
+ * handlers linked in (native.sh). usage: bare FILE. Exit status 2: no file, or memory at the card's
+ * addresses is not to be had; 3: no such handler. */
 #include "bare.h"
 
 #include "hpu/map.h"
@@ -10,14 +11,7 @@
 #define SHARED    1u
 #define READWRITE 3u
 
-struct entry;
-static void *map(uintptr_t address, uint32_t bytes, unsigned rights, unsigned how, int file);
-static struct bare_case *open_case(const char *path);
-static uint64_t cpu_ns(void);
-static void ready(const struct bare_case *c, struct entry *e);
-static uint32_t call(const struct entry *e);
-
-/* ---- What differs: system calls, and calling the handler on its own stack -------------------- */
+/* ---- What differs: system calls, copying, calling the handler on its own stack --------------- */
 
 #ifdef __riscv
 static long system_call(long number, long a, long b, long c, long d, long e, long f) {
@@ -157,7 +151,7 @@ static uint32_t call(const struct entry *e) {
 static struct bare_case *open_case(const char *path) {
     int file = open_file(path);
     struct bare_case *c = map(0, BARE_FILE_BYTES, READWRITE, SHARED, file);
-    if (file < 0 || (intptr_t)c == -1)
+    if (file < 0 || (uintptr_t)c >= (uintptr_t)-4095) /* an error, from a bare system call too */
         leave(2);
     return c;
 }
