@@ -54,8 +54,12 @@ static uint32_t add_window(struct bare_case *c, uint32_t address, uint32_t bytes
 
 /* The task's registers as the rig has them. RESULT is a handle to those that only wait for it, and
  * scratch memory to those that ask for some. */
+static uint32_t *driver_word(struct bare_case *c, uint32_t offset) {
+    return (uint32_t *)(void *)(content(c, c->driver) + offset);
+}
+
 static void take_driver(struct bare_case *c, struct spin_rig *rig) {
-    uint32_t *word = (uint32_t *)(void *)content(c, c->driver);
+    uint32_t *word = driver_word(c, 0);
     for (uint32_t offset = 0; offset <= SPIN_REG_FLOW; offset += 4)
         if (rig_device.load(&rig->hpu, offset, 4, &word[offset / 4]) != HPU_ACCESS_OK)
             die(c, "the rig lacks a register of the task");
@@ -158,6 +162,8 @@ struct bare_machine *bare_machine_new(const struct bare_case *c, bool functional
     }
     hpu_init(&m->hpu, code, 0);
     m->hpu.device = &plain_memory;
+    m->hpu.has_words = true;
+    m->hpu.result = driver_word(memory, SPIN_REG_RESULT)[0];
     m->hpu.icache = code->timing->icache_bytes ? hpu_icache_new(code, NULL, 0) : NULL;
     for (uint32_t i = 0; i < c->driver; i++)
         hpu_add_window(&m->hpu, c->window[i].address, c->window[i].bytes, content(memory, i),
@@ -193,7 +199,9 @@ void bare_call(struct bare_machine *m) {
 
 void bare_call_first(struct bare_machine *m) {
     memcpy(m->memory, m->of, m->of->bytes);
+    memset(m->hpu.word, 0, sizeof m->hpu.word);
     bare_call(m);
+    memcpy(driver_word(m->memory, SPIN_REG_WORD), m->hpu.word, sizeof m->hpu.word);
     m->memory->value = m->hpu.x[10];
     m->memory->is_done = 1;
 }

@@ -64,6 +64,56 @@ TEST(accesses_that_change_windows) {
         }
 }
 
+/* A device that has registers of its own beside those of the HPU. */
+static enum hpu_access device_load(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value) {
+    *value = offset * 3 + size;
+    h->cycles += 2;
+    return offset % 16 ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
+}
+static enum hpu_access device_store(struct hpu *h, uint32_t offset, uint32_t size, uint32_t value) {
+    h->result = value + size; /* as a command leaves its handle there */
+    return offset % 16 ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
+}
+static const struct hpu_device device = {.load = device_load, .store = device_store};
+
+/* Command words and RESULT, which the HPU has itself or has not, and all the other registers. */
+TEST(registers_of_the_driver) {
+    static struct machine plain, jit;
+    static const uint32_t insns[] = {0x0005a503, 0x00059503, 0x0005c503, /* lw lh lbu */
+                                     0x00d5a023, 0x00d59023, 0x00d58023, /* sw sh sb */
+                                     0x00d5a52f};                        /* amo */
+    for (size_t k = 0; k < sizeof insns / sizeof insns[0]; k++)
+        for (int mode = 0; mode < 4; mode++) {
+            struct program p = {0};
+            put(&p, insns[k]);
+            put(&p, rv_addi(12, 10, 1));
+            put(&p, rv_lw(14, 15, 0)); /* RESULT */
+            put(&p, RV_RET);
+            struct machine *both[] = {&plain, &jit};
+            for (int i = 0; i < 2; i++) {
+                machine_open(both[i], &p, mode & 1 ? HPU_TIMED : HPU_FUNCTIONAL, false);
+                both[i]->hpu.device = &device;
+                both[i]->hpu.has_words = mode & 2;
+            }
+            machine_force_jit(&jit);
+            for (int i = 0; i < 600; i++) {
+                uint32_t at = i % 3 == 2 ? DATA_BASE + 4 : MAP_DRIVER + (uint32_t)(i * 7 % 268);
+                struct start s = {.x[11] = at,
+                                  .x[13] = 0x89abcdef + (uint32_t)i,
+                                  .x[15] = MAP_DRIVER + SPIN_REG_RESULT};
+                demand_same_call(&plain, &jit, &s);
+                CHECK(memcmp(plain.hpu.word, jit.hpu.word, sizeof plain.hpu.word) == 0);
+                CHECK_EQ(jit.hpu.result, plain.hpu.result);
+                CHECK_EQ(jit.hpu.device_loads, plain.hpu.device_loads);
+                CHECK_EQ(jit.hpu.device_stores, plain.hpu.device_stores);
+            }
+            bool stores_words = insns[k] == 0x00d5a023 && mode & 2;
+            CHECK_EQ(jit.hpu.word[0] || jit.hpu.word[SPIN_WORDS - 1], stores_words);
+            machine_close(&plain);
+            machine_close(&jit);
+        }
+}
+
 /* Several accesses through one register are checked as one; their sum may be outside where some of
  * them are inside, and the first fault must be found where it is. */
 TEST(groups_at_the_edges) {

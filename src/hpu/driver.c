@@ -98,8 +98,8 @@ static enum hpu_access do_cas(struct spin_rig *rig, const uint32_t *w) {
     uint64_t *value = hpu_word64(&rig->hpu, w[0]), expected = pair(&w[1]);
     if (!value)
         return HPU_ACCESS_FAULT;
-    rig->result = __atomic_compare_exchange_n(value, &expected, pair(&w[3]), false,
-                                              __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    rig->hpu.result = __atomic_compare_exchange_n(value, &expected, pair(&w[3]), false,
+                                                  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return HPU_ACCESS_OK;
 }
 
@@ -181,7 +181,7 @@ static enum hpu_access do_local_dma(struct spin_rig *rig, const uint32_t *w) {
 }
 
 static enum hpu_access execute(struct spin_rig *rig, uint32_t number) {
-    const uint32_t *w = rig->word;
+    const uint32_t *w = rig->hpu.word;
     switch (number) {
     case SPIN_COMMAND_DMA_TO_HOST:
     case SPIN_COMMAND_DMA_FROM_HOST:
@@ -223,7 +223,7 @@ static enum hpu_access execute(struct spin_rig *rig, uint32_t number) {
 }
 
 static enum hpu_access issue(struct spin_rig *rig, uint32_t number) {
-    rig->result = ++rig->handles;
+    rig->hpu.result = ++rig->handles;
     enum hpu_access done = execute(rig, number);
     if (done != HPU_ACCESS_OK)
         return done;
@@ -234,15 +234,15 @@ static enum hpu_access issue(struct spin_rig *rig, uint32_t number) {
     struct spin_command *c = &rig->command[rig->commands++];
     c->number = (uint8_t)number;
     c->cycle = rig->hpu.cycles - rig->start_cycle;
-    memcpy(c->word, rig->word, sizeof c->word);
+    memcpy(c->word, rig->hpu.word, sizeof c->word);
     return done;
 }
 
 static enum hpu_access allocate(struct spin_rig *rig, uint32_t bytes) {
     uint32_t rounded = (bytes + 7) & ~7u, left = RIG_HEAP - rig->heap_used;
-    rig->result = 0;
+    rig->hpu.result = 0;
     if (bytes <= left && rounded <= left) {
-        rig->result = rig->heap_address + rig->heap_used;
+        rig->hpu.result = rig->heap_address + rig->heap_used;
         rig->heap_used += rounded;
     }
     return HPU_ACCESS_OK;
@@ -252,10 +252,6 @@ static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint
     struct spin_rig *rig = (struct spin_rig *)h;
     if (size != 4)
         return HPU_ACCESS_FAULT;
-    if (offset >= SPIN_REG_WORD && offset < SPIN_REG_WORD + 4 * SPIN_WORDS) {
-        rig->word[(offset - SPIN_REG_WORD) / 4] = value;
-        return HPU_ACCESS_OK;
-    }
     switch (offset) {
     case SPIN_REG_ISSUE:
         return issue(rig, value);
@@ -263,7 +259,7 @@ static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint
     case SPIN_REG_TEST:
         if (value == 0 || value > rig->handles)
             return bad_command(h); /* nothing of that handle was ever started */
-        rig->result = 1;
+        rig->hpu.result = 1;
         return HPU_ACCESS_OK;
     case SPIN_REG_ALLOCATE:
         return allocate(rig, value);
@@ -326,8 +322,8 @@ static enum hpu_access load(struct hpu *h, uint32_t offset, uint32_t size, uint3
     const struct spin_rig *rig = (const struct spin_rig *)h;
     if (size != 4 || offset % 4)
         return HPU_ACCESS_FAULT;
-    if (offset == SPIN_REG_RESULT || offset == SPIN_REG_ALLOCATE)
-        *value = rig->result;
+    if (offset == SPIN_REG_ALLOCATE)
+        *value = rig->hpu.result;
     else if (!task_register(rig, offset, value))
         return HPU_ACCESS_FAULT;
     return HPU_ACCESS_OK;

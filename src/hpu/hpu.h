@@ -10,6 +10,7 @@
 #include "hpu/code.h"
 #include "hpu/map.h"
 #include "hpu/timing.h"
+#include "spin/driver.h"
 
 #define HPU_WINDOWS 12
 
@@ -59,8 +60,9 @@ enum hpu_access { HPU_ACCESS_OK, HPU_ACCESS_FAULT, HPU_ACCESS_WAIT };
 
 struct hpu;
 
-/* Memory-mapped registers at MAP_DRIVER. h->cycles is the exact local time of the access. A device
- * may fault the handler (h->fault says as what; SEGV if unset) or have the instruction repeated. */
+/* Memory-mapped registers at MAP_DRIVER but those that the HPU has itself. h->cycles is the exact
+ * local time of the access. A device may fault the handler (h->fault says as what; SEGV if unset)
+ * or have the instruction repeated. */
 struct hpu_device {
     enum hpu_access (*load)(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value);
     enum hpu_access (*store)(struct hpu *h, uint32_t offset, uint32_t size, uint32_t value);
@@ -92,6 +94,10 @@ struct hpu {
     struct hpu_icache *icache;
     const struct hpu_device *device;
     void *device_context;
+    /* Registers of the driver that do nothing by themselves: the words of a command that is being
+     * put together, and RESULT. Loads and stores of them do not come to the device. */
+    bool has_words; /* false: they do */
+    uint32_t word[SPIN_WORDS], result;
     uint64_t device_loads, device_stores;
     uint32_t lapse; /* to generated code: cycles that its last slow access lost */
 };

@@ -77,16 +77,34 @@ static bool is_device(const struct hpu_slow_access *s) {
     return s->address - MAP_DRIVER < MAP_DRIVER_SIZE;
 }
 
+/* Whether it is one of the registers that the HPU has itself; then it is done. */
+static bool at_words(struct hpu *h, struct hpu_slow_access *s, bool write) {
+    uint32_t offset = s->address - MAP_DRIVER, word = (offset - SPIN_REG_WORD) / 4;
+    if (!h->has_words || s->size != 4)
+        return false;
+    if (write && offset >= SPIN_REG_WORD && word < SPIN_WORDS)
+        h->word[word] = s->value;
+    else if (!write && offset == SPIN_REG_RESULT)
+        s->value = h->result;
+    else
+        return false;
+    s->extra = 0;
+    return true;
+}
+
 /* The device sees the exact local time and may let some pass, which counts in the timed mode. */
 static enum hpu_access at_device(struct hpu *h, struct hpu_slow_access *s, bool write) {
     uint32_t offset = s->address - MAP_DRIVER;
     if (!h->device || !is_device(s) || offset % s->size != 0)
         return HPU_ACCESS_FAULT;
-    h->cycles = s->now;
-    h->pc = s->pc;
-    enum hpu_access done = write ? h->device->store(h, offset, s->size, s->value)
-                                 : h->device->load(h, offset, s->size, &s->value);
-    s->extra = h->code->mode == HPU_TIMED ? (uint32_t)(h->cycles - s->now) : 0;
+    enum hpu_access done = HPU_ACCESS_OK;
+    if (!at_words(h, s, write)) {
+        h->cycles = s->now;
+        h->pc = s->pc;
+        done = write ? h->device->store(h, offset, s->size, s->value)
+                     : h->device->load(h, offset, s->size, &s->value);
+        s->extra = h->code->mode == HPU_TIMED ? (uint32_t)(h->cycles - s->now) : 0;
+    }
     if (done == HPU_ACCESS_OK)
         *(write ? &h->device_stores : &h->device_loads) += 1;
     return done;

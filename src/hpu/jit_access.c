@@ -204,6 +204,43 @@ static void called_access(struct lift *l, const struct access *a) {
         set_loaded(l, a, value);
 }
 
+/* Whether the HPU has the words of commands itself: asked once, when the function begins. */
+static LLVMValueRef has_words(struct lift *l) {
+    if (!l->has_words) {
+        LLVMValueRef place =
+            place_in(l, l->at_entry, l->h, c64(l, offsetof(struct hpu, has_words)), l->i8);
+        LLVMValueRef byte = l->llvm->BuildLoad2(l->at_entry, l->i8, place, "");
+        l->has_words = l->llvm->BuildTrunc(l->at_entry, byte, l->i1, "");
+    }
+    return l->has_words;
+}
+
+/* An access to the driver: a store to a word of a command or a load of RESULT is one to the HPU,
+ * all else a call. The address is mostly a constant, and LLVM finds out which it is. */
+static void driver_access(struct lift *l, const struct access *a) {
+    const struct llvm *v = l->llvm;
+    uint32_t first = MAP_DRIVER + (a->store ? SPIN_REG_WORD : SPIN_REG_RESULT);
+    uint32_t bytes = a->store ? 4 * SPIN_WORDS : 4;
+    size_t where = a->store ? offsetof(struct hpu, word) : offsetof(struct hpu, result);
+    size_t counter =
+        a->store ? offsetof(struct hpu, device_stores) : offsetof(struct hpu, device_loads);
+    LLVMValueRef offset = sub(l, address_of(l, a), c32(l, first));
+    LLVMValueRef low = v->BuildAnd(l->b, offset, c32(l, 3), "");
+    LLVMValueRef good = v->BuildAnd(l->b, compare(l, LLVMIntULT, offset, c32(l, bytes)),
+                                    compare(l, LLVMIntEQ, low, c32(l, 0)), "");
+    LLVMBasicBlockRef own = new_block(l), called = new_block(l), on = new_block(l);
+    v->BuildCondBr(l->b, v->BuildAnd(l->b, good, has_words(l), ""), own, called);
+    at(l, called);
+    called_access(l, a);
+    v->BuildBr(l->b, on);
+    at(l, own);
+    lift_move(l, a, place_in(l, l->b, field(l, where, l->i8), widen(l, offset), a->type));
+    LLVMValueRef count = field(l, counter, l->i64);
+    set(l, count, add(l, get(l, l->i64, count), c64(l, 1)));
+    v->BuildBr(l->b, on);
+    at(l, on);
+}
+
 static void plain_atomic(struct lift *l, const struct hpu_insn *in, LLVMValueRef place) {
     LLVMAtomicRMWBinOp how = in->id == HPU_AMOSWAP_W   ? LLVMAtomicRMWBinOpXchg
                              : in->id == HPU_AMOADD_W  ? LLVMAtomicRMWBinOpAdd
@@ -306,8 +343,10 @@ void lift_access(struct lift *l, uint32_t h, const struct group *g) {
     struct access a = lift_access_at(l, h);
     if (g)
         plain_access(l, &a, g);
-    else if (a.shape == SHAPE_LR || a.shape == SHAPE_SC || lift_how(l, h) == JIT_BY_CALL)
+    else if (a.shape == SHAPE_LR || a.shape == SHAPE_SC)
         called_access(l, &a);
+    else if (lift_how(l, h) == JIT_BY_CALL)
+        a.bytes == 4 && !a.atomic ? driver_access(l, &a) : called_access(l, &a);
     else
         guessed_access(l, &a);
 }

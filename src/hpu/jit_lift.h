@@ -90,6 +90,7 @@ struct lift {
     struct window window[HPU_WINDOWS];
     struct bound bound[MOST_BOUNDS];
     uint32_t bounds;
+    LLVMValueRef has_words; /* NULL until it is asked for */
 
     struct block *block;
     uint32_t blocks, instructions;

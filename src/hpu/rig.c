@@ -148,6 +148,7 @@ int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
     if (!code) {
         hpu_init(&rig->hpu, rig->code, o->hpu);
         rig->hpu.device = &rig_device;
+        rig->hpu.has_words = true;
         if (rig->code->timing->icache_bytes) {
             rig->hpu.icache = hpu_icache_new(rig->code, NULL, 0);
             if (!rig->hpu.icache)

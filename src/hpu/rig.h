@@ -27,7 +27,7 @@ struct spin_rig {
     uint32_t l2_packet_window, entry, home_cluster, flow;
     uint64_t budget;
     /* HPU driver */
-    uint32_t word[12], result, heap_used;
+    uint32_t heap_used;
     uint64_t counter[2]; /* the ME's: success, failure */
     struct spin_command command[RIG_COMMANDS];
     uint32_t commands, commands_lost, handles;

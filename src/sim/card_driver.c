@@ -132,15 +132,15 @@ static uint64_t pair(const uint32_t *word) {
 }
 
 static enum hpu_access do_atomic(struct card_hpu *h, uint32_t number) {
-    const uint32_t *w = h->word;
+    const uint32_t *w = h->hpu.word;
     uint64_t value, expected = pair(&w[1]), swap = pair(&w[3]);
     uint8_t *at = w[0] % 8 ? NULL : hpu_reach(&h->hpu, w[0], 8, true);
     if (!at)
         return HPU_ACCESS_FAULT;
     memcpy(&value, at, 8);
     if (number == SPIN_COMMAND_CAS) {
-        h->result = value == expected;
-        if (h->result)
+        h->hpu.result = value == expected;
+        if (h->hpu.result)
             memcpy(at, &swap, 8);
         return HPU_ACCESS_OK;
     }
@@ -156,10 +156,10 @@ static enum hpu_access do_atomic(struct card_hpu *h, uint32_t number) {
 static enum hpu_access do_counter(struct card_hpu *h, uint32_t number) {
     uint64_t *counter = h->card->context[h->context].counter;
     for (int i = 0; i < 2 && number != SPIN_COMMAND_CT_GET; i++)
-        counter[i] = (number == SPIN_COMMAND_CT_INC ? counter[i] : 0) + h->word[i];
+        counter[i] = (number == SPIN_COMMAND_CT_INC ? counter[i] : 0) + h->hpu.word[i];
     if (number != SPIN_COMMAND_CT_GET)
         return HPU_ACCESS_OK;
-    uint8_t *event = hpu_reach(&h->hpu, h->word[0], 8, true);
+    uint8_t *event = hpu_reach(&h->hpu, h->hpu.word[0], 8, true);
     if (!event)
         return HPU_ACCESS_FAULT;
     for (int i = 0; i < 2; i++) {
@@ -176,7 +176,7 @@ static enum hpu_access issue(struct card_hpu *h, uint32_t number) {
     if (!in_step(h))
         return HPU_ACCESS_WAIT;
     if (number >= SPIN_COMMAND_CT_INC && number <= SPIN_COMMAND_FETCH_ADD) {
-        h->result = ++h->issued;
+        h->hpu.result = ++h->issued;
         return number >= SPIN_COMMAND_CAS ? do_atomic(h, number) : do_counter(h, number);
     }
     struct command m = {.in_use = true,
@@ -184,7 +184,7 @@ static enum hpu_access issue(struct card_hpu *h, uint32_t number) {
                         .number = (uint8_t)number,
                         .hpu = h->index,
                         .task = h->task};
-    memcpy(m.word, h->word, sizeof m.word);
+    memcpy(m.word, h->hpu.word, sizeof m.word);
     enum hpu_access good = number < 256 ? check(h, &m) : bad_command(h);
     if (good != HPU_ACCESS_OK)
         return good;
@@ -197,7 +197,7 @@ static enum hpu_access issue(struct card_hpu *h, uint32_t number) {
         LIST_PUSH(c->hpu, &c->target[m.target].blocked, h->index);
         return HPU_ACCESS_WAIT;
     }
-    m.handle = h->result = ++h->issued;
+    m.handle = h->hpu.result = ++h->issued;
     struct command *slot = slots_of(h);
     while (slot->in_use)
         slot++;
@@ -226,16 +226,16 @@ static enum hpu_access wait_or_test(struct card_hpu *h, uint32_t handle, bool wa
         h->waits_for = handle;
         return HPU_ACCESS_WAIT;
     }
-    h->result = complete;
+    h->hpu.result = complete;
     return HPU_ACCESS_OK;
 }
 
 static enum hpu_access allocate(struct card_hpu *h, uint32_t bytes) {
     uint32_t left = HEAP_BYTES - h->heap_used, rounded = (bytes + 7) & ~7u;
     bool p4 = h->card->context[h->context].set.abi == CARD_P4SPIN;
-    h->result = 0;
+    h->hpu.result = 0;
     if (p4 && bytes <= left && rounded <= left) {
-        h->result = h->heap_address + h->heap_used;
+        h->hpu.result = h->heap_address + h->heap_used;
         h->heap_used += rounded;
     }
     return HPU_ACCESS_OK;
@@ -245,10 +245,6 @@ static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t size, ui
     struct card_hpu *h = (struct card_hpu *)hpu;
     if (size != 4)
         return HPU_ACCESS_FAULT;
-    if (offset >= SPIN_REG_WORD && offset < SPIN_REG_WORD + 4 * SPIN_WORDS) {
-        h->word[(offset - SPIN_REG_WORD) / 4] = value;
-        return HPU_ACCESS_OK;
-    }
     switch (offset) {
     case SPIN_REG_ISSUE:
         return issue(h, value);
@@ -312,8 +308,8 @@ static enum hpu_access load(struct hpu *hpu, uint32_t offset, uint32_t size, uin
         *value = task_register(h, offset);
         return HPU_ACCESS_OK;
     }
-    if (offset == SPIN_REG_RESULT || offset == SPIN_REG_ALLOCATE) {
-        *value = h->result;
+    if (offset == SPIN_REG_ALLOCATE) {
+        *value = h->hpu.result;
         return HPU_ACCESS_OK;
     }
     return HPU_ACCESS_FAULT;

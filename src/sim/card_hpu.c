@@ -80,6 +80,7 @@ static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) 
     hpu_init(u, program->code, h->index);
     u->icache = program->icache[h->cluster];
     u->device = &card_device;
+    u->has_words = true;
     h->packet_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L1);
     hpu_add_window(u, MAP_L1_ALIAS + stack, MAP_STACK_SIZE, cl->l1 + stack, true, HPU_REGION_L1);
     if (im->constants.bytes)
@@ -179,8 +180,8 @@ static void begin(struct card *c, struct card_hpu *h) {
         p4spin_arguments(c, h, t);
     else
         pspin_arguments(c, h);
-    h->issued = h->result = h->heap_used = 0;
-    memset(h->word, 0, sizeof h->word);
+    h->issued = h->hpu.result = h->heap_used = 0;
+    memset(h->hpu.word, 0, sizeof h->hpu.word);
 }
 
 /* ---- Contention ------------------------------------------------------------------------------ */

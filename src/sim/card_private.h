@@ -27,7 +27,6 @@
 #define MAX_CLUSTERS  16u
 #define SCRATCHPADS   4u /* that a task can name */
 #define HEAP_BYTES    4096u
-#define COMMAND_WORDS 12u
 
 /* A buffer of 64-byte units: next fit, so that what was freed last is used last. */
 struct card_space {
@@ -118,7 +117,7 @@ struct command {
     bool in_use;
     uint8_t target, number;
     uint32_t handle, hpu, task;
-    uint32_t word[COMMAND_WORDS];
+    uint32_t word[SPIN_WORDS];
     uint8_t *local;
     uint8_t *other; /* of a local DMA: the destination */
     uint8_t *host;  /* NULL: the callbacks' */
@@ -143,7 +142,7 @@ struct card_hpu {
     uint32_t packet_window, l2_window;
     uint32_t finishing; /* completed tasks with commands in flight */
     /* HPU driver */
-    uint32_t word[COMMAND_WORDS], result, issued, in_flight;
+    uint32_t issued, in_flight;
     uint32_t waits_for; /* handle, or 0; UINT32_MAX: any */
     uint32_t next;      /* in the list of a target that is full */
     bool sync;          /* the access is to be repeated when the engine has come there */

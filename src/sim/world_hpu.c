@@ -135,21 +135,21 @@ static enum hpu_access issue(struct world_executor *e, uint32_t number) {
     struct spin_world *w = e->world;
     if (!in_step(e))
         return HPU_ACCESS_WAIT;
-    return answer(e, nic_command(w->rank[e->rank].nic, e->task, number, e->word, reach, e,
-                                 &e->result, w->now_ps));
+    return answer(e, nic_command(w->rank[e->rank].nic, e->task, number, e->hpu.word, reach, e,
+                                 &e->hpu.result, w->now_ps));
 }
 
 static enum hpu_access test(struct world_executor *e, uint32_t handle, bool wait) {
     if (!in_step(e))
         return HPU_ACCESS_WAIT;
-    return answer(e,
-                  nic_command_test(e->world->rank[e->rank].nic, e->task, handle, wait, &e->result));
+    return answer(
+        e, nic_command_test(e->world->rank[e->rank].nic, e->task, handle, wait, &e->hpu.result));
 }
 
 /* Scratch memory of the running handler. */
 static enum hpu_access allocate(struct world_executor *e, uint32_t bytes) {
     uint32_t rounded = (bytes + 7) & ~7u, left = HEAP_BYTES - e->heap_used;
-    e->result = 0;
+    e->hpu.result = 0;
     if (!e->heap) {
         e->heap = calloc(1, HEAP_BYTES);
         if (!e->heap)
@@ -159,7 +159,7 @@ static enum hpu_access allocate(struct world_executor *e, uint32_t bytes) {
     window->host = e->heap;
     hpu_size_window(window, HEAP_BYTES, true);
     if (bytes <= left && rounded <= left) {
-        e->result = HEAP_ADDRESS + e->heap_used;
+        e->hpu.result = HEAP_ADDRESS + e->heap_used;
         e->heap_used += rounded;
     }
     return HPU_ACCESS_OK;
@@ -169,10 +169,6 @@ static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t size, ui
     struct world_executor *e = (struct world_executor *)hpu;
     if (size != 4)
         return HPU_ACCESS_FAULT;
-    if (offset >= SPIN_REG_WORD && offset < SPIN_REG_WORD + 4 * SPIN_WORDS) {
-        e->word[(offset - SPIN_REG_WORD) / 4] = value;
-        return HPU_ACCESS_OK;
-    }
     switch (offset) {
     case SPIN_REG_ISSUE:
         return issue(e, value);
@@ -188,9 +184,9 @@ static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t size, ui
 
 static enum hpu_access load(struct hpu *hpu, uint32_t offset, uint32_t size, uint32_t *value) {
     const struct world_executor *e = (const struct world_executor *)hpu;
-    if (size != 4 || (offset != SPIN_REG_RESULT && offset != SPIN_REG_ALLOCATE))
+    if (size != 4 || offset != SPIN_REG_ALLOCATE)
         return HPU_ACCESS_FAULT;
-    *value = e->result;
+    *value = e->hpu.result;
     return HPU_ACCESS_OK;
 }
 
@@ -270,6 +266,7 @@ static bool give_memory(struct world_executor *e, const struct world_code *code)
     const struct spin_image *im = p->image;
     hpu_init(h, code->code, e->hpu_number);
     h->device = &driver;
+    h->has_words = true;
     e->packet_window =
         (uint32_t)hpu_add_window(h, PACKET_ADDRESS - CALL_HEADROOM, CALL_HEADROOM + e->task->bytes,
                                  e->packet, true, HPU_REGION_L1);
@@ -342,7 +339,7 @@ static void begin(struct world_rank *r, const struct nic_task *task) {
     e->rank = r->index;
     e->hpu_number = (uint32_t)__builtin_ctzll(~r->hpus_busy);
     e->sync = e->blocked = e->ended = false;
-    e->result = e->heap_used = 0;
+    e->hpu.result = e->heap_used = 0;
     r->hpus_busy |= 1ull << e->hpu_number;
     e->next = r->running;
     r->running = e->index;
