@@ -110,7 +110,6 @@ TEST(registers_survive_a_switch) {
     fibres_free(f);
 }
 
-#ifdef __x86_64__ /* elsewhere the control register is the thread's */
 static void round_up(void *argument) {
     fesetround(FE_UPWARD);
     fibre_leave(argument);
@@ -126,7 +125,6 @@ TEST(the_rounding_mode_is_the_fibres_own) {
     CHECK_EQ(fegetround(), FE_TONEAREST);
     fibres_free(f);
 }
-#endif
 
 /* printf, aligned spills and deep recursion work there as anywhere. */
 static int depth(int n) {
