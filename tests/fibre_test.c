@@ -60,7 +60,7 @@ TEST(fibres_take_turns_and_end) {
 /* Enough live values that the preserved registers are all in use, integers and floats. */
 static uint64_t mix(struct fibres *f, uint64_t seed, int rounds) {
     uint64_t a = seed, b = seed * 3, c = seed * 5, d = seed * 7, e = seed * 11, g = seed * 13;
-    double x = (double)seed, y = x * 1.5, z = x * 2.5;
+    double x = (double)seed, y = x * 1.5, z = x * 2.5, t = x, u = y, v = z, w = x + y, q = x + z;
     for (int i = 0; i < rounds; i++) {
         a += b ^ c;
         b = b << 7 | b >> 57;
@@ -68,14 +68,19 @@ static uint64_t mix(struct fibres *f, uint64_t seed, int rounds) {
         d ^= g;
         e += a;
         g -= b;
-        x = x * 1.0000001 + y;
-        y = y * 0.999 + z;
-        z = z * 0.5 + 1;
+        x += y; /* no constant: it would be the same in every fibre */
+        y -= z;
+        z += t;
+        t -= u;
+        u += v;
+        v -= w;
+        w += q;
+        q -= x;
         if (f)
             fibre_leave(f);
     }
     uint64_t bits;
-    double sum = x + y + z;
+    double sum = x + y + z + t + u + v + w + q;
     memcpy(&bits, &sum, 8);
     return a ^ b ^ c ^ d ^ e ^ g ^ bits;
 }
@@ -110,7 +115,6 @@ TEST(registers_survive_a_switch) {
     fibres_free(f);
 }
 
-#ifdef __x86_64__ /* elsewhere the control register is the thread's */
 static void round_up(void *argument) {
     fesetround(FE_UPWARD);
     fibre_leave(argument);
@@ -126,7 +130,6 @@ TEST(the_rounding_mode_is_the_fibres_own) {
     CHECK_EQ(fegetround(), FE_TONEAREST);
     fibres_free(f);
 }
-#endif
 
 /* printf, aligned spills and deep recursion work there as anywhere. */
 static int depth(int n) {

@@ -227,8 +227,9 @@ static struct start random_start(struct rng *rng) {
 TEST(tight_loops) {
     static struct machine plain, jit;
     static struct program p;
+    const char *seeds = getenv("OPENSPIN_SEEDS");
     struct rng rng = rng_seeded(7);
-    for (int i = 0; i < 120; i++) {
+    for (int i = 0, n = seeds ? atoi(seeds) : 120; i < n; i++) {
         random_loop(&rng, &p);
         for (int mode = 0; mode < 2; mode++) {
             machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);

@@ -5,7 +5,6 @@
  * the core's cycle counter, and its result is compared byte by byte. */
 #include "figures.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,8 +163,11 @@ static void fill(struct sheet *s, double local[SIZES], double remote[SIZES], dou
 
 static double highest_rate(const double *cycles) {
     double best = 0;
-    for (int i = 0; i < SIZES; i++)
-        best = fmax(best, gibit(4u << i, cycles[i]));
+    for (int i = 0; i < SIZES; i++) {
+        double rate = gibit(4u << i, cycles[i]);
+        if (rate > best) /* not fmax: gcc 12 for AArch64 dies of that at -O3 */
+            best = rate;
+    }
     return best;
 }
 

@@ -1,5 +1,6 @@
 #include "sim/fibre.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -78,14 +79,19 @@ struct fibres {
 };
 
 #ifndef FIBRE_UCONTEXT
+/* Global but hidden: of what it does not see the compiler takes the address from the global offset
+ * table, and for a local label AArch64's linker puts the section's beginning there. */
+#define IN_ASSEMBLY __attribute__((visibility("hidden")))
 /* Pushes what a call must preserve, stores the stack pointer to *from, takes `to`, pops. */
-void sim_fibre_switch(void **from, void *to);
+IN_ASSEMBLY void sim_fibre_switch(void **from, void *to);
 /* Where a new fibre begins: calls the function in one preserved register with another. */
-void sim_fibre_begin(void);
+IN_ASSEMBLY void sim_fibre_begin(void);
 
 #if defined(__x86_64__)
 __asm__(".text\n"
         ".p2align 4\n"
+        ".globl sim_fibre_switch\n"
+        ".hidden sim_fibre_switch\n"
         ".type sim_fibre_switch, @function\n"
         "sim_fibre_switch:\n"
         "    pushq %rbp\n"
@@ -110,6 +116,8 @@ __asm__(".text\n"
         "    popq %rbp\n"
         "    ret\n"
         ".size sim_fibre_switch, .-sim_fibre_switch\n"
+        ".globl sim_fibre_begin\n"
+        ".hidden sim_fibre_begin\n"
         ".type sim_fibre_begin, @function\n"
         "sim_fibre_begin:\n"
         "    .cfi_startproc\n"
@@ -134,9 +142,11 @@ static void lay_first_frame(struct side *side, uint8_t *top, void (*run)(void *)
 #else
 __asm__(".text\n"
         ".p2align 4\n"
+        ".globl sim_fibre_switch\n"
+        ".hidden sim_fibre_switch\n"
         ".type sim_fibre_switch, %function\n"
         "sim_fibre_switch:\n"
-        "    sub sp, sp, #160\n"
+        "    sub sp, sp, #176\n"
         "    stp x19, x20, [sp]\n"
         "    stp x21, x22, [sp, #16]\n"
         "    stp x23, x24, [sp, #32]\n"
@@ -147,9 +157,12 @@ __asm__(".text\n"
         "    stp d10, d11, [sp, #112]\n"
         "    stp d12, d13, [sp, #128]\n"
         "    stp d14, d15, [sp, #144]\n"
+        "    mrs x10, fpcr\n"
+        "    str x10, [sp, #160]\n"
         "    mov x9, sp\n"
         "    str x9, [x0]\n"
         "    mov sp, x1\n"
+        "    ldr x11, [sp, #160]\n"
         "    ldp x19, x20, [sp]\n"
         "    ldp x21, x22, [sp, #16]\n"
         "    ldp x23, x24, [sp, #32]\n"
@@ -160,9 +173,14 @@ __asm__(".text\n"
         "    ldp d10, d11, [sp, #112]\n"
         "    ldp d12, d13, [sp, #128]\n"
         "    ldp d14, d15, [sp, #144]\n"
-        "    add sp, sp, #160\n"
-        "    ret\n"
+        "    add sp, sp, #176\n"
+        "    cmp x10, x11\n" /* writing it empties the pipeline */
+        "    b.eq 1f\n"
+        "    msr fpcr, x11\n"
+        "1:  ret\n"
         ".size sim_fibre_switch, .-sim_fibre_switch\n"
+        ".globl sim_fibre_begin\n"
+        ".hidden sim_fibre_begin\n"
         ".type sim_fibre_begin, %function\n"
         "sim_fibre_begin:\n"
         "    .cfi_startproc\n"
@@ -174,11 +192,12 @@ __asm__(".text\n"
         ".size sim_fibre_begin, .-sim_fibre_begin\n");
 
 static void lay_first_frame(struct side *side, uint8_t *top, void (*run)(void *), void *argument) {
-    uint64_t *frame = (uint64_t *)(void *)(top - 16 - 160);
-    memset(frame, 0, 160);
+    uint64_t *frame = (uint64_t *)(void *)(top - 16 - 176);
+    memset(frame, 0, 176);
     frame[0] = (uint64_t)(uintptr_t)argument;         /* x19 */
     frame[1] = (uint64_t)(uintptr_t)run;              /* x20 */
     frame[11] = (uint64_t)(uintptr_t)sim_fibre_begin; /* x30 */
+    __asm__("mrs %0, fpcr" : "=r"(frame[20]));
     side->stack = frame;
 }
 #endif
@@ -220,8 +239,15 @@ static uint64_t *mark_of(const struct fibres *f, uint32_t fibre) {
     return (uint64_t *)(void *)stack_of(f, fibre);
 }
 
+/* Emulators may take any advice and do nothing: the kernel is asked whether the page can be read.
+ */
+static bool guard_lightly(uint8_t *guard, size_t bytes) {
+    return madvise(guard, bytes, MADV_GUARD_INSTALL) == 0 && access((char *)guard, F_OK) != 0 &&
+           errno == EFAULT;
+}
+
 static bool guard_all(struct fibres *f) {
-    bool light = true;
+    bool light = guard_lightly(f->memory, f->guard_bytes);
     for (uint32_t i = 0; i < f->count; i++) {
         uint8_t *guard = f->memory + i * f->stride;
         light = light && madvise(guard, f->guard_bytes, MADV_GUARD_INSTALL) == 0;

@@ -7,7 +7,7 @@ if ! command -v gdb-multiarch >/dev/null; then
     exit
 fi
 source_file=$SOURCE/tests/handlers/debug.c
-serve=$BUILD/tests/gdb_serve
+serve=(${MESON_EXE_WRAPPER:-} "$BUILD/tests/gdb_serve")
 line_of() { grep -n "mark: $1 \*/" "$source_file" | cut -d: -f1; }
 
 check "handlers compile" 0 '' "$OPENSPIN" cc -O0 "$source_file" -o d.spin
@@ -18,7 +18,7 @@ check "handlers compile with F" 0 '' "$OPENSPIN" cc -O1 --float "$source_file" -
 # ended, and with it gdb.
 start() {
     : >served.txt
-    timeout 60 "$serve" "$@" >served.txt 2>&1 &
+    timeout 60 "${serve[@]}" "$@" >served.txt 2>&1 &
     server=$!
     port=
     for _ in $(seq 200); do
@@ -64,7 +64,7 @@ shows() {
 unchanged() {
     local name=$1
     shift
-    "$serve" "$@" --plain >plain.txt 2>&1
+    "${serve[@]}" "$@" --plain >plain.txt 2>&1
     if grep -v '^port' served.txt | diff plain.txt - >diff.txt; then pass "$name"; else fail "$name" "$(cat diff.txt)"; fi
 }
 
@@ -183,7 +183,7 @@ debug 'break halve' 'continue' 'print $fa0' 'print value' 'set $frm = 1' 'print 
 shows "float registers" '^\$1 = 16$' '^\$2 = 16$' '^\$3 = 32$' '^\$4 = 3.5$' 'exited normally'
 
 start d.spin good_payload_handler
-refuse "a port in use" 1 "gdb port 127.0.0.1:$port is in use; take another" "$serve" d.spin good_payload_handler --port="$port"
+refuse "a port in use" 1 "gdb port 127.0.0.1:$port is in use; take another" "${serve[@]}" d.spin good_payload_handler --port="$port"
 image=d.spin
 debug 'continue'
 shows "who had the port goes on" 'exited with code 06'
@@ -191,7 +191,7 @@ start d.spin good_payload_handler --port="$port"
 debug 'continue'
 shows "the port is free at once" 'exited with code 06'
 if [ "$(cat /proc/sys/net/ipv4/ip_unprivileged_port_start)" -gt 80 ] && [ "$(id -u)" != 0 ]; then
-    refuse "a port that is not allowed" 1 'not allowed to this user' "$serve" d.spin good_payload_handler --port=80
+    refuse "a port that is not allowed" 1 'not allowed to this user' "${serve[@]}" d.spin good_payload_handler --port=80
 else
     skip "a port that is not allowed" "this user may have any port"
 fi

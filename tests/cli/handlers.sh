@@ -70,7 +70,7 @@ refuse "image of a directory" 1 'inc: is a directory' "$OPENSPIN" image inc
 : >empty.spin
 refuse "image of an empty file" 1 'empty.spin: image file is empty' "$OPENSPIN" image empty.spin
 refuse "image of text" 1 'two.c: not an ELF file' "$OPENSPIN" image two.c
-refuse "image of the host's program" 1 'ELF class is 64 bit' "$OPENSPIN" image "$OPENSPIN"
+refuse "image of the host's program" 1 'ELF class is 64 bit' "$OPENSPIN" image "$BUILD/openspin"
 refuse "image without a name" 2 'no image' "$OPENSPIN" image
 refuse "two images" 2 'one image at a time' "$OPENSPIN" image sum.spin plus.spin
 clang --target=riscv32 -c two.c -o two.o

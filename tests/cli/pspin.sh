@@ -122,11 +122,11 @@ check "habits of such handlers compile" 0 '' "$OPENSPIN" cc --pspin habits.c -o 
 check "the packet in L2 goes to the host" 0 'ME host memory\+0x0, 16 bytes: .* -> 44332211 55667788 99aabbcc ddeeff01' "$OPENSPIN" exec habits.spin --entry habit_ph --hex 112233445566778899aabbccddeeff01
 check "the completion handler tells the host" 0 'ME host memory\+0x0, 1 byte: 00 -> 01' "$OPENSPIN" exec habits.spin --entry habit_th
 # A program for the driver interface, linked with libpspin alone.
-driver=$BUILD/pspin_driver
-check "a driver of ping-pong" 0 '^32 packets back, 0 writes to the host, latency [0-9.]+ ns' "$driver" "$BUILD/ping_pong.spin" ping_pong_ph
+driver=(${MESON_EXE_WRAPPER:-} "$BUILD/pspin_driver")
+check "a driver of ping-pong" 0 '^32 packets back, 0 writes to the host, latency [0-9.]+ ns' "${driver[@]}" "$BUILD/ping_pong.spin" ping_pong_ph
 latency() { # RTL_MEAN PERCENT IMAGE HANDLER BYTES WAIT: the mean of 32 packets is near the RTL's
     local mean
-    run "$driver" "$BUILD/$3.spin" "$4" 32 "$5" "$6"
+    run "${driver[@]}" "$BUILD/$3.spin" "$4" 32 "$5" "$6"
     mean=$(sed -n 's/^latency from NIC arrival: mean \([0-9.]*\) ns.*/\1/p' stdout.txt)
     python3 -c "import sys; sys.exit(not abs(float('${mean:-0}') / $1 - 1) <= $2 / 100)" && pass "$4, $5 B: $mean ns, RTL $1" || fail "$4, $5 B: $mean ns, RTL $1" "$out" "$err"
 }
@@ -135,10 +135,10 @@ latency 32.5 5 empty empty_ph 64 200
 latency 62.5 2 empty empty_ph 1024 4
 latency 119.3 10 ping_pong ping_pong_ph 1024 4
 latency 114.8 10 copy_to_host copy_to_host_start_ph 1024 4
-check "its statistics" 0 '^packets: 32 in, 32 completed, 0 dropped, 32 out' "$driver" "$BUILD/ping_pong.spin" ping_pong_ph
-check "a driver of copies to the host" 0 '^0 packets back, 10 writes' "$driver" "$BUILD/copy_to_host.spin" copy_to_host_ph 10 64
-refuse "a driver without its image" 1 'pspin: none.spin: cannot open image' "$driver" none.spin x_ph
-refuse "an image of another interface" 1 'pspin: sum.spin: is no PsPIN image' "$driver" sum.spin sum_payload_handler
+check "its statistics" 0 '^packets: 32 in, 32 completed, 0 dropped, 32 out' "${driver[@]}" "$BUILD/ping_pong.spin" ping_pong_ph
+check "a driver of copies to the host" 0 '^0 packets back, 10 writes' "${driver[@]}" "$BUILD/copy_to_host.spin" copy_to_host_ph 10 64
+refuse "a driver without its image" 1 'pspin: none.spin: cannot open image' "${driver[@]}" none.spin x_ph
+refuse "an image of another interface" 1 'pspin: sum.spin: is no PsPIN image' "${driver[@]}" sum.spin sum_payload_handler
 check "C++ handlers" 0 '' bash -c "printf '#include <handler.h>\n__handler__ void x_ph(handler_args_t *a) { spin_cmd_t c; spin_send_packet(a->task->pkt_mem, a->task->pkt_mem_size, &c); }\n' >x.cpp; '$OPENSPIN' cc --pspin x.cpp -o x.spin"
 check "run" 0 'NIC_SEND' "$OPENSPIN" exec x.spin --entry x_ph
 finish

@@ -1,5 +1,6 @@
 # For test scripts: source it, call `check` and friends, end with `finish`. Prints TAP.
-# Each script runs in a scratch directory of its own with $OPENSPIN, $SOURCE and $BUILD set.
+# Each script runs in a scratch directory of its own with $OPENSPIN, $SOURCE and $BUILD set; other programs of the build are
+# started through $MESON_EXE_WRAPPER, which is an emulator where they are for another machine (scripts/aarch64).
 # shellcheck shell=bash
 tap_count=0 tap_failed=0
 scratch=$(mktemp -d)
