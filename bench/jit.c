@@ -3,7 +3,7 @@
  * to compile each. Usage: bench-jit IMAGE LINUX_PROGRAM IMAGES. */
 #include <math.h>
 
-#include "hpu/jit.h"
+#include "hpu/jit_private.h"
 #include "hpu/rig.h"
 #include "kernels.h"
 #include "workload.h"
@@ -31,26 +31,31 @@ enum { NATIVE, JIT, TIMED_JIT, QEMU, INTERPRETER, TIMED_INTERPRETER, WAYS };
 static const char *const way_name[WAYS] = {"native",       "JIT",         "timed JIT",
                                            "qemu-riscv32", "interpreter", "timed interp."};
 
-/* Seconds for `repeat` rounds in one way, from the same memory every time; and the result's low
- * bits, which must be the same. */
+/* Seconds for `repeat` rounds, from the same memory every time; and the result's low bits, which
+ * must be the same in all ways. */
+static double rig_seconds(struct machine *m, size_t k, uint64_t repeat,
+                          const struct spin_image *image, uint32_t *result) {
+    char name[40];
+    snprintf(name, sizeof name, "kernel_%s", kernels[k].name);
+    call(m, image, "kernel_setup", 0);
+    double start = bench_cpu_seconds();
+    *result = (uint32_t)call(m, image, name, repeat).value & 127;
+    return bench_cpu_seconds() - start;
+}
+
 static double seconds_in(int way, size_t k, uint64_t repeat, struct machine *m,
                          const struct spin_image *image, const char *linux_program,
                          uint32_t *result) {
     static _Alignas(64) uint8_t arena[KERNEL_ARENA_BYTES];
-    char name[40];
-    snprintf(name, sizeof name, "kernel_%s", kernels[k].name);
     if (way == QEMU) {
         double nothing = qemu_seconds(linux_program, k, 0, result);
         return nothing < 0 ? -1 : qemu_seconds(linux_program, k, repeat, result) - nothing;
     }
-    if (way == NATIVE)
-        kernel_setup(0, arena);
-    else
-        call(&m[way], image, "kernel_setup", 0);
+    if (way != NATIVE)
+        return rig_seconds(&m[way], k, repeat, image, result);
+    kernel_setup(0, arena);
     double start = bench_cpu_seconds();
-    *result = way == NATIVE ? kernels[k].native((uint32_t)repeat, arena)
-                            : (uint32_t)call(&m[way], image, name, repeat).value;
-    *result &= 127;
+    *result = kernels[k].native((uint32_t)repeat, arena) & 127;
     return bench_cpu_seconds() - start;
 }
 
@@ -101,6 +106,65 @@ static void kernel_table(const struct spin_image *image, const char *linux_progr
     printf("\nbars: JIT at most 1.5 and faster than qemu on each (%s), timed JIT at most 2.5\n\n",
            beaten ? "it is" : "it is not");
     for (int way = 0; way < WAYS; way++)
+        spin_rig_free(m[way].rig);
+}
+
+/* ---- what the sandbox costs ---- */
+
+enum { CHECKS, GUARD_PAGES, NO_SANDBOX, SANDBOXES };
+
+/* The kernels with each kind of sandbox and without one, functional and timed, in turns. */
+static void sandbox_table(const struct spin_image *image) {
+    static const enum jit_sandbox kind[SANDBOXES] = {JIT_CHECKS, JIT_VIEWS, JIT_UNPROTECTED};
+    struct machine m[2 * SANDBOXES];
+    double sum[2 * SANDBOXES] = {0};
+    for (int way = 0; way < 2 * SANDBOXES; way++)
+        m[way] = make(image, way < SANDBOXES, SPIN_JIT_FORCE);
+    printf("what the sandbox costs: nanoseconds a round, best of 9, and times the code without "
+           "one\n%-10s %13s %13s %8s   %13s %13s %8s\n",
+           "", "checks", "guard pages", "none", "timed: checks", "guard pages", "none");
+    for (size_t k = 0; k < COUNT; k++) {
+        double best[2 * SANDBOXES];
+        uint32_t result[2 * SANDBOXES];
+        char name[40];
+        snprintf(name, sizeof name, "kernel_%s", kernels[k].name);
+        uint64_t repeat = 10 * 100000000ull / call(&m[0], image, name, 10).instructions;
+        for (int way = 0; way < 2 * SANDBOXES; way++) {
+            best[way] = 1e9;
+            jit_set_sandbox(m[way].rig->code, JIT_CHECKS);
+            for (int n = 0; n < 400; n++) {
+                if (n == 200) /* its accesses are known */
+                    jit_set_sandbox(m[way].rig->code, kind[way % SANDBOXES]);
+                rig_seconds(&m[way], k, 20, image, &result[way]);
+            }
+        }
+        for (int i = 0; i < 9; i++)
+            for (int way = 0; way < 2 * SANDBOXES; way++) {
+                double s = rig_seconds(&m[way], k, repeat, image, &result[way]);
+                best[way] = s < best[way] ? s : best[way];
+            }
+        printf("%-10s", kernels[k].name);
+        for (int way = 0; way < 2 * SANDBOXES; way++) {
+            double ratio = best[way] / best[way / SANDBOXES * SANDBOXES + NO_SANDBOX];
+            printf(way % SANDBOXES == NO_SANDBOX ? " %8.2f  " : " %7.2f %4.2fx",
+                   best[way] / (double)repeat * 1e9, ratio);
+            sum[way] += log(ratio);
+            if (result[way] != result[0])
+                die("results differ");
+        }
+        printf("\n");
+        fflush(stdout);
+    }
+    printf("%-10s", "geo. mean");
+    for (int way = 0; way < 2 * SANDBOXES; way++)
+        printf(way % SANDBOXES == NO_SANDBOX ? " %8s  " : " %7s %4.2fx", "", exp(sum[way] / COUNT));
+    printf("\naccesses that page protection checks: %u, timed %u; faults it took to find out where "
+           "not to: %llu, timed %llu\n\n",
+           hpu_jit_stats(m[GUARD_PAGES].rig->code).guarded,
+           hpu_jit_stats(m[SANDBOXES + GUARD_PAGES].rig->code).guarded,
+           (unsigned long long)hpu_jit_stats(m[GUARD_PAGES].rig->code).guard_faults,
+           (unsigned long long)hpu_jit_stats(m[SANDBOXES + GUARD_PAGES].rig->code).guard_faults);
+    for (int way = 0; way < 2 * SANDBOXES; way++)
         spin_rig_free(m[way].rig);
 }
 
@@ -252,7 +316,9 @@ int main(int argc, char **argv) {
     if (spin_image_load(&image, argv[1], NULL, &err))
         die(err.text);
     bench_machine();
+    spin_guard_pages(SPIN_GUARDS_INSTALL);
     kernel_table(image, argv[2]);
+    sandbox_table(image);
     call_table(image);
     handler_table(argv[3]);
     spin_image_free(image);

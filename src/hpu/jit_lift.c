@@ -533,7 +533,7 @@ static void lift_function(struct lift *l, const char *name) {
     for (uint32_t i = 0; i < l->blocks; i++)
         lift_block(l, &l->block[i]);
     emit_out(l);
-    l->llvm->BuildBr(l->at_entry, l->block[0].body);
+    lift_enter(l, l->block[0].body);
 }
 
 static void make_types(struct lift *l) {
@@ -551,7 +551,7 @@ static void make_types(struct lift *l) {
 }
 
 bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
-              const char *name, struct jit_region *region) {
+              const char *triple, const char *name, struct jit_region *region) {
     struct lift *l = calloc(1, sizeof *l);
     if (!l)
         return false;
@@ -575,7 +575,10 @@ bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef mod
         l->b = llvm->CreateBuilderInContext(context);
         l->at_entry = llvm->CreateBuilderInContext(context);
         make_types(l);
+        if (region->views && !lift_open_guards(l, triple))
+            region->views = 0;
         lift_function(l, name);
+        lift_close_guards(l);
         llvm->DisposeBuilder(l->b);
         llvm->DisposeBuilder(l->at_entry);
         region->instructions = l->instructions;
