@@ -156,7 +156,8 @@ static void install(void) {
     sigaction(SIGSEGV, NULL, &before);
     bool ignored = !(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_IGN;
     struct sigaction ours = {.sa_sigaction = on_fault,
-                             .sa_flags = SA_SIGINFO | (before.sa_flags & (SA_ONSTACK | SA_RESTART)) |
+                             .sa_flags = SA_SIGINFO |
+                                         (before.sa_flags & (SA_ONSTACK | SA_RESTART)) |
                                          (ignored ? SA_RESTART : 0)};
     sigfillset(&ours.sa_mask);
     sigaction(SIGSEGV, &ours, NULL);

@@ -27,8 +27,8 @@ struct window *lift_use_window(struct lift *l, unsigned number) {
     w->base = lift_window_field(l, number, offsetof(struct hpu_window, base), l->i32);
     w->host = lift_window_field(l, number, offsetof(struct hpu_window, host), l->pointer);
     for (int i = 0; i < 3 && l->timed; i++)
-        w->extra[i] =
-            l->llvm->BuildZExt(l->at_entry, lift_window_field(l, number, extras[i], l->i8), l->i64, "");
+        w->extra[i] = l->llvm->BuildZExt(
+            l->at_entry, lift_window_field(l, number, extras[i], l->i8), l->i64, "");
     w->counts = l->llvm->BuildAlloca(l->at_entry, l->i64, "");
     l->llvm->BuildStore(l->at_entry, c64(l, 0), w->counts);
     return w;
@@ -120,8 +120,7 @@ void lift_group_accesses(struct lift *l, const struct block *block) {
 static void check_group(struct lift *l, struct group *g, const struct block *block, uint32_t h) {
     struct window *w = lift_use_window(l, g->window);
     if (g->guarded && !w->view)
-        w->view =
-            lift_window_field(l, g->window, offsetof(struct hpu_window, view), l->pointer);
+        w->view = lift_window_field(l, g->window, offsetof(struct hpu_window, view), l->pointer);
     LLVMValueRef address = add(l, read_x(l, g->reg), c32(l, (uint32_t)g->least));
     LLVMValueRef offset = sub(l, address, w->base);
     if (!g->guarded && !l->region->unprotected) {

@@ -43,18 +43,17 @@ static const char *kind_of(const struct access *a) {
 /* A function for each kind, whose first instruction is what is copied. */
 static int template_text(char *text, size_t room, unsigned kind, bool x86) {
     bool store = kinds[kind].store;
-    return snprintf(
-        text, room,
-        "define void @%s(i8* %%view, i64 %%address, i32 %%value) {\n"
-        "%scallbr %s asm sideeffect \"1: %s\\0A"
-        ".pushsection spin_guards,\\22a\\22\\0A"
-        ".long 1b - ., ${4:l} - .\\0A.popsection\", \"%s,i,X,~{memory}\""
-        "(i8* %%view, i64 %%address, %si32 0, i8* blockaddress(@%s, %%bad))\n"
-        "to label %%good [label %%bad]\n"
-        "good: ret void\nbad: ret void\n}\n",
-        kinds[kind].name, store ? "" : "%r = ", store ? "void" : "i32",
-        x86 ? kinds[kind].x86 : kinds[kind].aarch64, store ? "r,r,r" : "=r,r,r",
-        store ? "i32 %value, " : "", kinds[kind].name);
+    return snprintf(text, room,
+                    "define void @%s(i8* %%view, i64 %%address, i32 %%value) {\n"
+                    "%scallbr %s asm sideeffect \"1: %s\\0A"
+                    ".pushsection spin_guards,\\22a\\22\\0A"
+                    ".long 1b - ., ${4:l} - .\\0A.popsection\", \"%s,i,X,~{memory}\""
+                    "(i8* %%view, i64 %%address, %si32 0, i8* blockaddress(@%s, %%bad))\n"
+                    "to label %%good [label %%bad]\n"
+                    "good: ret void\nbad: ret void\n}\n",
+                    kinds[kind].name, store ? "" : "%r = ", store ? "void" : "i32",
+                    x86 ? kinds[kind].x86 : kinds[kind].aarch64, store ? "r,r,r" : "=r,r,r",
+                    store ? "i32 %value, " : "", kinds[kind].name);
 }
 
 bool lift_open_guards(struct lift *l, const char *triple) {

@@ -159,10 +159,9 @@ static void make_views(struct card *c, struct context *x) {
     x->view[MEMORY_VIEW] = guard_view_new(c->l2_handler + (x->memory_address - MAP_L2_HANDLER),
                                           x->memory_address, x->set.memory_bytes, true);
     for (uint32_t i = 0; i < c->clusters && i < SCRATCHPADS; i++)
-        x->view[SCRATCH_VIEW + i] =
-            guard_view_new(c->cluster[i].l1 + x->scratch_offset,
-                           MAP_L1_BASE + i * MAP_L1_STRIDE + x->scratch_offset,
-                           x->set.scratch_bytes, true);
+        x->view[SCRATCH_VIEW + i] = guard_view_new(
+            c->cluster[i].l1 + x->scratch_offset,
+            MAP_L1_BASE + i * MAP_L1_STRIDE + x->scratch_offset, x->set.scratch_bytes, true);
 }
 
 int card_add_context(struct card *c, const struct card_context *set, uint32_t *number,
