@@ -6,7 +6,8 @@
  * same register are checked as one, before the first of them; LLVM then sees plain loads and stores
  * side by side. Where such a check fails, the function is left, and the interpreter finds out what
  * there is to be found: another window, the device, a fault. Accesses that were seen to go to the
- * device are calls; those that go now to this window and now to that look at the slot's guess.
+ * device are calls; those that go now to this window and now to that look at the slot's guess. Where
+ * a window has a view, page protection does the check of a single access (jit_guard.c).
  *
  * Leaving writes back the registers that may have changed, and takes back what was counted for the
  * part of the block that was not executed. Most ways out are where a block begins, and share one

@@ -140,7 +140,8 @@ int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
     rig->host_bytes = o->host_bytes ? o->host_bytes : 64u << 10;
     rig->budget = o->budget ? o->budget : DEFAULT_BUDGET;
     rig->l1 = guard_memory_new(MAP_L1_SIZE);
-    rig->l2 = guard_memory_new(im->limits.handler_bytes);
+    rig->l2_bytes = im->limits.handler_bytes;
+    rig->l2 = guard_memory_new(rig->l2_bytes);
     rig->me_host = calloc(1, rig->host_bytes);
     rig->handler_host = calloc(1, rig->host_bytes);
     rig->l2_packet = calloc(1, MAP_L1_PACKETS_SIZE);
@@ -181,7 +182,7 @@ void spin_rig_free(struct spin_rig *rig) {
     for (uint32_t i = 0; i < HPU_WINDOWS; i++)
         guard_view_free(rig->view[i]);
     guard_memory_free(rig->l1, MAP_L1_SIZE);
-    guard_memory_free(rig->l2, rig->image->limits.handler_bytes);
+    guard_memory_free(rig->l2, rig->l2_bytes);
     free(rig->me_host);
     free(rig->handler_host);
     free(rig->l2_packet);

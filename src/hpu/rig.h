@@ -15,6 +15,7 @@ struct spin_rig {
     const struct spin_image *image;
     struct hpu_code *code;
     uint8_t *l1, *l2; /* of the own cluster; L2 handler memory */
+    uint32_t l2_bytes;
     uint8_t *view[HPU_WINDOWS];
     uint8_t *me_host, *handler_host;
     uint32_t host_bytes, state_bytes;
