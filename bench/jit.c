@@ -111,61 +111,73 @@ static void kernel_table(const struct spin_image *image, const char *linux_progr
 
 /* ---- what the sandbox costs ---- */
 
-enum { CHECKS, GUARD_PAGES, NO_SANDBOX, SANDBOXES };
+enum { CHECKS, GUARD_PAGES, NO_SANDBOX, SANDBOXES, COLUMNS = 2 * SANDBOXES }; /* and timed */
 
-/* The kernels with each kind of sandbox and without one, functional and timed, in turns. */
-static void sandbox_table(const struct spin_image *image) {
+/* With checks until it is known where the kernel's accesses go, then as asked. */
+static void warm_up(struct machine *m, size_t k, const struct spin_image *image,
+                    enum jit_sandbox sandbox) {
+    uint32_t result;
+    jit_set_sandbox(m->rig->code, JIT_CHECKS);
+    for (int n = 0; n < 400; n++) {
+        if (n == 200)
+            jit_set_sandbox(m->rig->code, sandbox);
+        rig_seconds(m, k, 20, image, &result);
+    }
+}
+
+static void sandbox_row(struct machine *m, size_t k, const struct spin_image *image, double *sum) {
     static const enum jit_sandbox kind[SANDBOXES] = {JIT_CHECKS, JIT_VIEWS, JIT_UNPROTECTED};
-    struct machine m[2 * SANDBOXES];
-    double sum[2 * SANDBOXES] = {0};
-    for (int way = 0; way < 2 * SANDBOXES; way++)
-        m[way] = make(image, way < SANDBOXES, SPIN_JIT_FORCE);
+    double best[COLUMNS];
+    uint32_t result[COLUMNS];
+    char name[40];
+    snprintf(name, sizeof name, "kernel_%s", kernels[k].name);
+    uint64_t repeat = 10 * 100000000ull / call(&m[0], image, name, 10).instructions;
+    for (int i = 0; i < COLUMNS; i++) {
+        best[i] = 1e9;
+        warm_up(&m[i], k, image, kind[i % SANDBOXES]);
+    }
+    for (int n = 0; n < 9; n++) /* in turns: noise comes in stretches */
+        for (int i = 0; i < COLUMNS; i++) {
+            double s = rig_seconds(&m[i], k, repeat, image, &result[i]);
+            best[i] = s < best[i] ? s : best[i];
+        }
+    printf("%-10s", kernels[k].name);
+    for (int i = 0; i < COLUMNS; i++) {
+        double ratio = best[i] / best[i / SANDBOXES * SANDBOXES + NO_SANDBOX];
+        printf(i % SANDBOXES == NO_SANDBOX ? " %8.2f  " : " %7.2f %4.2fx",
+               best[i] / (double)repeat * 1e9, ratio);
+        sum[i] += log(ratio);
+        if (result[i] != result[0])
+            die("results differ");
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+/* The kernels with each kind of sandbox and without one, functional and timed. */
+static void sandbox_table(const struct spin_image *image) {
+    struct machine m[COLUMNS];
+    double sum[COLUMNS] = {0};
+    for (int i = 0; i < COLUMNS; i++)
+        m[i] = make(image, i < SANDBOXES, SPIN_JIT_FORCE);
     printf("what the sandbox costs: nanoseconds a round, best of 9, and times the code without "
            "one\n%-10s %13s %13s %8s   %13s %13s %8s\n",
            "", "checks", "guard pages", "none", "timed: checks", "guard pages", "none");
-    for (size_t k = 0; k < COUNT; k++) {
-        double best[2 * SANDBOXES];
-        uint32_t result[2 * SANDBOXES];
-        char name[40];
-        snprintf(name, sizeof name, "kernel_%s", kernels[k].name);
-        uint64_t repeat = 10 * 100000000ull / call(&m[0], image, name, 10).instructions;
-        for (int way = 0; way < 2 * SANDBOXES; way++) {
-            best[way] = 1e9;
-            jit_set_sandbox(m[way].rig->code, JIT_CHECKS);
-            for (int n = 0; n < 400; n++) {
-                if (n == 200) /* its accesses are known */
-                    jit_set_sandbox(m[way].rig->code, kind[way % SANDBOXES]);
-                rig_seconds(&m[way], k, 20, image, &result[way]);
-            }
-        }
-        for (int i = 0; i < 9; i++)
-            for (int way = 0; way < 2 * SANDBOXES; way++) {
-                double s = rig_seconds(&m[way], k, repeat, image, &result[way]);
-                best[way] = s < best[way] ? s : best[way];
-            }
-        printf("%-10s", kernels[k].name);
-        for (int way = 0; way < 2 * SANDBOXES; way++) {
-            double ratio = best[way] / best[way / SANDBOXES * SANDBOXES + NO_SANDBOX];
-            printf(way % SANDBOXES == NO_SANDBOX ? " %8.2f  " : " %7.2f %4.2fx",
-                   best[way] / (double)repeat * 1e9, ratio);
-            sum[way] += log(ratio);
-            if (result[way] != result[0])
-                die("results differ");
-        }
-        printf("\n");
-        fflush(stdout);
-    }
+    for (size_t k = 0; k < COUNT; k++)
+        sandbox_row(m, k, image, sum);
     printf("%-10s", "geo. mean");
-    for (int way = 0; way < 2 * SANDBOXES; way++)
-        printf(way % SANDBOXES == NO_SANDBOX ? " %8s  " : " %7s %4.2fx", "", exp(sum[way] / COUNT));
-    printf("\naccesses that page protection checks: %u, timed %u; faults it took to find out where "
-           "not to: %llu, timed %llu\n\n",
-           hpu_jit_stats(m[GUARD_PAGES].rig->code).guarded,
-           hpu_jit_stats(m[SANDBOXES + GUARD_PAGES].rig->code).guarded,
-           (unsigned long long)hpu_jit_stats(m[GUARD_PAGES].rig->code).guard_faults,
-           (unsigned long long)hpu_jit_stats(m[SANDBOXES + GUARD_PAGES].rig->code).guard_faults);
-    for (int way = 0; way < 2 * SANDBOXES; way++)
-        spin_rig_free(m[way].rig);
+    for (int i = 0; i < COLUMNS; i++)
+        printf(i % SANDBOXES == NO_SANDBOX ? " %8s  " : " %7s %4.2fx", "", exp(sum[i] / COUNT));
+    for (int i = GUARD_PAGES; i < COLUMNS; i += SANDBOXES) {
+        struct hpu_jit_stats stats = hpu_jit_stats(m[i].rig->code);
+        printf(
+            "\n%s: %u accesses that page protection checks, %llu faults to learn which cannot be",
+            i < SANDBOXES ? "functional" : "timed", stats.guarded,
+            (unsigned long long)stats.guard_faults);
+    }
+    printf("\n\n");
+    for (int i = 0; i < COLUMNS; i++)
+        spin_rig_free(m[i].rig);
 }
 
 /* ---- what a call costs ---- */

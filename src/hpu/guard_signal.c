@@ -78,7 +78,6 @@ static uintptr_t landing_of(uintptr_t instruction) {
 /* ---- the signal ---- */
 
 static _Atomic(enum spin_guards) wanted;
-static atomic_bool is_installed;
 /* What was there before ours; written once, before ours is. */
 static struct sigaction before;
 static atomic_bool before_is_spent; /* SA_RESETHAND */
@@ -161,7 +160,6 @@ static void install(void) {
                                          (ignored ? SA_RESTART : 0)};
     sigfillset(&ours.sa_mask);
     sigaction(SIGSEGV, &ours, NULL);
-    atomic_store(&is_installed, true);
 }
 
 void spin_guard_pages(enum spin_guards how) {
