@@ -2,6 +2,7 @@
  * contexts and configuration. */
 #include "hpu/jit.h"
 #include "lib/cardworld.h"
+#include "lib/views.h"
 #include "sim/card_private.h"
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
@@ -610,7 +611,7 @@ static struct world *foreign_accesses(enum spin_jit jit, uint32_t write) {
 TEST(the_same_faults_with_guard_pages) {
     for (uint32_t write = 0; write < 2; write++) {
         struct world *plain = foreign_accesses(SPIN_JIT_OFF, write);
-        spin_guard_pages(SPIN_GUARDS_INSTALL);
+        want_views();
         struct world *guarded = foreign_accesses(SPIN_JIT_FORCE, write);
         spin_guard_pages(SPIN_GUARDS_OFF);
         CHECK(!plain->card->context[0].view[MEMORY_VIEW]);

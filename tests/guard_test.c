@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "hpu/jit_private.h"
 #include "lib/machine.h"
+#include "lib/views.h"
 
 #if defined __has_feature
 #if __has_feature(address_sanitizer)
@@ -22,6 +23,7 @@
 TEST(views_show_whole_pages) {
     uint8_t *memory = guard_memory_new(5 * GUARD_PAGE);
     CHECK(memory);
+    want_views();
     spin_guard_pages(SPIN_GUARDS_OFF);
     CHECK(!guard_view_new(memory, 0x10000000, 2 * GUARD_PAGE, true));
     spin_guard_pages(SPIN_GUARDS_INSTALL);
@@ -50,11 +52,9 @@ TEST(views_show_whole_pages) {
 
 TEST(views_are_limited) {
     static uint8_t *view[1100];
-    uint8_t *memory = guard_memory_new(GUARD_PAGE);
     int made = 0;
-    spin_guard_pages(SPIN_GUARDS_INSTALL);
-    guard_memory_free(memory, GUARD_PAGE);
-    memory = guard_memory_new(GUARD_PAGE);
+    want_views();
+    uint8_t *memory = guard_memory_new(GUARD_PAGE);
     CHECK(memory);
     while (made < 1100 && (view[made] = guard_view_new(memory, 0x10000000, GUARD_PAGE, true)))
         made++;
@@ -268,6 +268,7 @@ static int with_usual_stack(void) {
 #endif
 
 TEST(faults_of_the_program_reach_its_handler) {
+    want_views();
     CHECK_CHILD(with_info);
     CHECK_CHILD(without_info);
 #ifndef UNDER_ASAN
@@ -327,6 +328,7 @@ static int dies_the_second_time(void) {
 }
 
 TEST(without_a_handler_faults_end_the_program) {
+    want_views();
     CHECK_KILLED(dies_of_null);
     CHECK_KILLED(dies_in_a_view);
     CHECK_KILLED(dies_of_raise);
@@ -408,6 +410,7 @@ static int has_no_room(void) {
 #endif
 
 TEST(programs_that_want_it_otherwise) {
+    want_views();
     CHECK_CHILD(mends);
     CHECK_CHILD(comes_later);
     CHECK_CHILD(calls_us);
@@ -497,7 +500,7 @@ TEST(every_edge) {
                                   0x20002ffd,   0x20002fff,   0x20003000,  0x20003100,  0x20003102,
                                   0x20003103,   FIXED_ROOM,   DATA_BASE,   0,           0xfffffffc,
                                   0xffffffff,   0x80000000};
-    spin_guard_pages(SPIN_GUARDS_INSTALL);
+    want_views();
     for (size_t k = 0; k < sizeof accesses / sizeof accesses[0]; k++)
         for (int mode = 0; mode < 2; mode++)
             demand_same_at(at, sizeof at / sizeof at[0], accesses[k].insn, accesses[k].bytes, 0,
@@ -507,7 +510,7 @@ TEST(every_edge) {
 TEST(read_only_windows) {
     static const uint32_t at[] = {FIXED_ROOM, FIXED_ROOM + 0x1ffc, FIXED_ROOM + 0x1ffd,
                                   FIXED_ROOM + 0x2000, FIXED_ROOM - 1};
-    spin_guard_pages(SPIN_GUARDS_INSTALL);
+    want_views();
     for (size_t k = 0; k < 6; k++) /* the loads: a store never got there to be compiled for it */
         for (int mode = 0; mode < 2; mode++)
             demand_same_at(at, 5, accesses[k].insn, accesses[k].bytes, 0, FIXED_ROOM + 0x800, mode,
@@ -520,7 +523,7 @@ TEST(a_view_has_the_windows_rights) {
     struct program p = {0};
     put(&p, rv_sw(13, 11, 0));
     put(&p, RV_RET);
-    spin_guard_pages(SPIN_GUARDS_INSTALL);
+    want_views();
     for (int mode = 0; mode < 2; mode++) {
         open_with_pages(&plain, &p, mode);
         open_with_pages(&jit, &p, mode);
@@ -551,7 +554,7 @@ TEST(ends_of_the_address_space) {
                                   0x1fff,     0x2000,     0xffffe000, 0xfffff800,
                                   0xfffffffc, 0xfffffffe, 0xffffffff, 0xffffdfff};
     static const int32_t offsets[] = {0, 2047, -2048};
-    spin_guard_pages(SPIN_GUARDS_INSTALL);
+    want_views();
     for (int k = 0; k < 2; k++)
         for (int o = 0; o < 3; o++)
             for (int mode = 0; mode < 2; mode++)
@@ -568,7 +571,7 @@ TEST(random_walks) {
     static const uint32_t homes[] = {EDGY + 0x200,    EDGY,     FIXED_ROOM + 0x400, 0x1000,
                                      HIGHEST + 0x800, DATA_BASE};
     struct rng rng = rng_seeded(11);
-    spin_guard_pages(SPIN_GUARDS_INSTALL);
+    want_views();
     for (int round = 0; round < 30; round++) {
         struct program p = {0};
         for (int i = 0; i < 6; i++) {
@@ -615,7 +618,7 @@ TEST(an_hpu_without_views) {
     put(&p, rv_lw(10, 11, 0));
     put(&p, RV_RET);
     for (int mode = 0; mode < 2; mode++) {
-        spin_guard_pages(SPIN_GUARDS_INSTALL);
+        want_views();
         open_with_pages(&with, &p, mode);
         spin_guard_pages(SPIN_GUARDS_OFF);
         open_with_pages(&without, &p, mode);
@@ -654,7 +657,7 @@ TEST(edges_are_known_before) {
     put(&p, rv_addi(9, 9, -1));
     put(&p, rv_bne(9, 0, -12));
     put(&p, RV_RET);
-    spin_guard_pages(SPIN_GUARDS_INSTALL);
+    want_views();
     open_with_pages(&m, &p, 0);
     CHECK_EQ(hpu_jit_enable(m.code, SPIN_JIT_ON, &err), SPIN_OK);
     struct start s = {.x[9] = 20000000, .x[11] = EDGY, .x[13] = EDGY + 0x400, .budget = UINT64_MAX};

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "lib/machine.h"
+#include "lib/views.h"
 
 #ifndef OPENSPIN_JIT
 TEST(guarded_code_in_threads) {
@@ -125,14 +126,14 @@ static uint64_t run_threads(void *(*work)(void *), struct hpu_code *code) {
 }
 
 TEST(faults_while_code_comes_and_goes) {
-    spin_guard_pages(SPIN_GUARDS_INSTALL);
+    want_views();
     CHECK_EQ(run_threads(make_and_free, NULL), THREADS * ROUNDS); /* and not again */
 }
 
 TEST(faults_in_shared_code) {
     struct program p = {0};
     struct spin_error err;
-    spin_guard_pages(SPIN_GUARDS_INSTALL);
+    want_views();
     put_access(&p);
     for (int i = 0; i < 10; i++) {
         struct hpu_code *code = new_code(&p, HPU_FUNCTIONAL);
