@@ -9,7 +9,7 @@
 
 /* ---- windows ---- */
 
-LLVMValueRef lift_window_field(struct lift *l, unsigned window, size_t offset, LLVMTypeRef type) {
+static LLVMValueRef window_field(struct lift *l, unsigned window, size_t offset, LLVMTypeRef type) {
     size_t at_byte = offsetof(struct hpu, window) + window * sizeof(struct hpu_window) + offset;
     LLVMValueRef p = place_in(l, l->at_entry, l->h, c64(l, at_byte), type);
     return l->llvm->BuildLoad2(l->at_entry, type, p, "");
@@ -24,11 +24,11 @@ struct window *lift_use_window(struct lift *l, unsigned number) {
     if (w->used)
         return w;
     w->used = true;
-    w->base = lift_window_field(l, number, offsetof(struct hpu_window, base), l->i32);
-    w->host = lift_window_field(l, number, offsetof(struct hpu_window, host), l->pointer);
+    w->base = window_field(l, number, offsetof(struct hpu_window, base), l->i32);
+    w->host = window_field(l, number, offsetof(struct hpu_window, host), l->pointer);
     for (int i = 0; i < 3 && l->timed; i++)
-        w->extra[i] = l->llvm->BuildZExt(
-            l->at_entry, lift_window_field(l, number, extras[i], l->i8), l->i64, "");
+        w->extra[i] =
+            l->llvm->BuildZExt(l->at_entry, window_field(l, number, extras[i], l->i8), l->i64, "");
     w->counts = l->llvm->BuildAlloca(l->at_entry, l->i64, "");
     l->llvm->BuildStore(l->at_entry, c64(l, 0), w->counts);
     return w;
@@ -40,7 +40,7 @@ LLVMValueRef lift_bound(struct lift *l, unsigned window, uint32_t span, bool wri
             return l->bound[i].value;
     size_t room =
         write ? offsetof(struct hpu_window, write_room) : offsetof(struct hpu_window, read_room);
-    LLVMValueRef size = lift_window_field(l, window, room, l->i32); /* of single bytes */
+    LLVMValueRef size = window_field(l, window, room, l->i32); /* of single bytes */
     LLVMValueRef less = l->llvm->BuildSub(l->at_entry, size, c32(l, span - 1), "");
     LLVMValueRef fits = l->llvm->BuildICmp(l->at_entry, LLVMIntUGE, size, c32(l, span), "");
     LLVMValueRef value = l->llvm->BuildSelect(l->at_entry, fits, less, c32(l, 0), "");
@@ -120,7 +120,7 @@ void lift_group_accesses(struct lift *l, const struct block *block) {
 static void check_group(struct lift *l, struct group *g, const struct block *block, uint32_t h) {
     struct window *w = lift_use_window(l, g->window);
     if (g->guarded && !w->view)
-        w->view = lift_window_field(l, g->window, offsetof(struct hpu_window, view), l->pointer);
+        w->view = window_field(l, g->window, offsetof(struct hpu_window, view), l->pointer);
     LLVMValueRef address = add(l, read_x(l, g->reg), c32(l, (uint32_t)g->least));
     LLVMValueRef offset = sub(l, address, w->base);
     if (!g->guarded && !l->region->unprotected) {

@@ -256,8 +256,6 @@ void lift_access(struct lift *l, uint32_t h, const struct group *g);
 /* A load has this value: its register is set. */
 void lift_set_loaded(struct lift *l, const struct access *a, LLVMValueRef value);
 LLVMValueRef lift_stored_value(struct lift *l, const struct access *a);
-/* The field of a window as it is when the function begins. */
-LLVMValueRef lift_window_field(struct lift *l, unsigned window, size_t offset, LLVMTypeRef type);
 
 /* ---- jit_guard.c ---- */
 
