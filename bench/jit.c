@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "handlers.h"
+#include "hpu/jit_private.h"
 #include "hpu/rig.h"
 #include "kernels.h"
 
@@ -30,26 +31,31 @@ enum { NATIVE, JIT, TIMED_JIT, QEMU, INTERPRETER, TIMED_INTERPRETER, WAYS };
 static const char *const way_name[WAYS] = {"native",       "JIT",         "timed JIT",
                                            "qemu-riscv32", "interpreter", "timed interp."};
 
-/* Seconds for `repeat` rounds in one way, from the same memory every time; and the result's low
- * bits, which must be the same. */
+/* Seconds for `repeat` rounds, from the same memory every time; and the result's low bits, which
+ * must be the same in all ways. */
+static double rig_seconds(struct machine *m, size_t k, uint64_t repeat,
+                          const struct spin_image *image, uint32_t *result) {
+    char name[40];
+    snprintf(name, sizeof name, "kernel_%s", kernels[k].name);
+    call(m, image, "kernel_setup", 0);
+    double start = bench_cpu_seconds();
+    *result = (uint32_t)call(m, image, name, repeat).value & 127;
+    return bench_cpu_seconds() - start;
+}
+
 static double seconds_in(int way, size_t k, uint64_t repeat, struct machine *m,
                          const struct spin_image *image, const char *linux_program,
                          uint32_t *result) {
     static _Alignas(64) uint8_t arena[KERNEL_ARENA_BYTES];
-    char name[40];
-    snprintf(name, sizeof name, "kernel_%s", kernels[k].name);
     if (way == QEMU) {
         double nothing = qemu_seconds(linux_program, k, 0, result);
         return nothing < 0 ? -1 : qemu_seconds(linux_program, k, repeat, result) - nothing;
     }
-    if (way == NATIVE)
-        kernel_setup(0, arena);
-    else
-        call(&m[way], image, "kernel_setup", 0);
+    if (way != NATIVE)
+        return rig_seconds(&m[way], k, repeat, image, result);
+    kernel_setup(0, arena);
     double start = bench_cpu_seconds();
-    *result = way == NATIVE ? kernels[k].native((uint32_t)repeat, arena)
-                            : (uint32_t)call(&m[way], image, name, repeat).value;
-    *result &= 127;
+    *result = kernels[k].native((uint32_t)repeat, arena) & 127;
     return bench_cpu_seconds() - start;
 }
 
@@ -101,6 +107,77 @@ static void kernel_table(const struct spin_image *image, const char *linux_progr
            beaten ? "it is" : "it is not");
     for (int way = 0; way < WAYS; way++)
         spin_rig_free(m[way].rig);
+}
+
+/* ---- what the sandbox costs ---- */
+
+enum { CHECKS, GUARD_PAGES, NO_SANDBOX, SANDBOXES, COLUMNS = 2 * SANDBOXES }; /* and timed */
+
+/* With checks until it is known where the kernel's accesses go, then as asked. */
+static void warm_up(struct machine *m, size_t k, const struct spin_image *image,
+                    enum jit_sandbox sandbox) {
+    uint32_t result;
+    jit_set_sandbox(m->rig->code, JIT_CHECKS);
+    for (int n = 0; n < 400; n++) {
+        if (n == 200)
+            jit_set_sandbox(m->rig->code, sandbox);
+        rig_seconds(m, k, 20, image, &result);
+    }
+}
+
+static void sandbox_row(struct machine *m, size_t k, const struct spin_image *image, double *sum) {
+    static const enum jit_sandbox kind[SANDBOXES] = {JIT_CHECKS, JIT_VIEWS, JIT_UNPROTECTED};
+    double best[COLUMNS];
+    uint32_t result[COLUMNS];
+    char name[40];
+    snprintf(name, sizeof name, "kernel_%s", kernels[k].name);
+    uint64_t repeat = 10 * 100000000ull / call(&m[0], image, name, 10).instructions;
+    for (int i = 0; i < COLUMNS; i++) {
+        best[i] = 1e9;
+        warm_up(&m[i], k, image, kind[i % SANDBOXES]);
+    }
+    for (int n = 0; n < 9; n++) /* in turns: noise comes in stretches */
+        for (int i = 0; i < COLUMNS; i++) {
+            double s = rig_seconds(&m[i], k, repeat, image, &result[i]);
+            best[i] = s < best[i] ? s : best[i];
+        }
+    printf("%-10s", kernels[k].name);
+    for (int i = 0; i < COLUMNS; i++) {
+        double ratio = best[i] / best[i / SANDBOXES * SANDBOXES + NO_SANDBOX];
+        printf(i % SANDBOXES == NO_SANDBOX ? " %8.2f  " : " %7.2f %4.2fx",
+               best[i] / (double)repeat * 1e9, ratio);
+        sum[i] += log(ratio);
+        if (result[i] != result[0])
+            die("results differ");
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+/* The kernels with each kind of sandbox and without one, functional and timed. */
+static void sandbox_table(const struct spin_image *image) {
+    struct machine m[COLUMNS];
+    double sum[COLUMNS] = {0};
+    for (int i = 0; i < COLUMNS; i++)
+        m[i] = make(image, i < SANDBOXES, SPIN_JIT_FORCE);
+    printf("what the sandbox costs: nanoseconds a round, best of 9, and times the code without "
+           "one\n%-10s %13s %13s %8s   %13s %13s %8s\n",
+           "", "checks", "guard pages", "none", "timed: checks", "guard pages", "none");
+    for (size_t k = 0; k < COUNT; k++)
+        sandbox_row(m, k, image, sum);
+    printf("%-10s", "geo. mean");
+    for (int i = 0; i < COLUMNS; i++)
+        printf(i % SANDBOXES == NO_SANDBOX ? " %8s  " : " %7s %4.2fx", "", exp(sum[i] / COUNT));
+    for (int i = GUARD_PAGES; i < COLUMNS; i += SANDBOXES) {
+        struct hpu_jit_stats stats = hpu_jit_stats(m[i].rig->code);
+        printf(
+            "\n%s: %u accesses that page protection checks, %llu faults to learn which cannot be",
+            i < SANDBOXES ? "functional" : "timed", stats.guarded,
+            (unsigned long long)stats.guard_faults);
+    }
+    printf("\n\n");
+    for (int i = 0; i < COLUMNS; i++)
+        spin_rig_free(m[i].rig);
 }
 
 /* ---- what a call costs ---- */
@@ -159,7 +236,9 @@ int main(int argc, char **argv) {
     if (spin_image_load(&image, argv[1], NULL, &err))
         die(err.text);
     bench_machine();
+    spin_guard_pages(SPIN_GUARDS_INSTALL);
     kernel_table(image, argv[2]);
+    sandbox_table(image);
     call_table(image);
     handler_table(argv[3]);
     spin_image_free(image);

@@ -34,6 +34,7 @@ static void catch_interrupts(void) {
 
 int main(int argc, char **argv) {
     catch_interrupts();
+    spin_guard_pages(SPIN_GUARDS_INSTALL); /* nobody else here wants SIGSEGV */
     int status = cli_dispatch(&cli_root, argc, argv);
     /* A full disk or a closed pipe must not look like success. */
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -132,6 +132,24 @@ enum spin_jit {
 /* "off", "on" or "force"; false for anything else. */
 bool spin_jit_parse(const char *text, enum spin_jit *mode);
 
+/* Whether generated code leaves some of its checks to page protection, which is faster and takes
+ * SIGSEGV: a handler's access outside its memory is then a fault of the host that we catch. So it
+ * is for the program to say, once, before it makes rigs and cards; at first: off. Threads that run
+ * handlers must not block SIGSEGV, and fork() leaves the memory of cards shared with the child. */
+enum spin_guards {
+    SPIN_GUARDS_OFF,
+    /* We install a handler when there is first code that needs it. All other faults go to the
+     * handler that was there before, as the kernel would have called it. A program that installs
+     * one later has to call spin_handle_fault from it. */
+    SPIN_GUARDS_INSTALL,
+    /* We install nothing: the program's own handler calls spin_handle_fault first. */
+    SPIN_GUARDS_CALLED,
+};
+void spin_guard_pages(enum spin_guards how);
+/* With the arguments of a handler that has SA_SIGINFO. True: it was an access of a handler, and has
+ * been taken care of; return. False: it is the program's. */
+bool spin_handle_fault(int signal, void *siginfo, void *ucontext);
+
 struct spin_rig_options {
     const char *core;          /* timing table: "ri5cy" (default), "sc17", "unit" */
     bool functional;           /* no timing: every instruction is a cycle */

@@ -1,6 +1,9 @@
 /* The simulated card when things go wrong: faults one by one, everything at once, full buffers,
  * contexts and configuration. */
+#include "hpu/jit.h"
 #include "lib/cardworld.h"
+#include "lib/views.h"
+#include "sim/card_private.h"
 
 /* ---- Faults ---------------------------------------------------------------------------------- */
 
@@ -581,6 +584,51 @@ TEST(nothing_foreign_can_be_reached) {
             world_free(w);
         }
 }
+
+#ifdef OPENSPIN_JIT
+/* Messages whose second packet reads or writes in the context's memory, the 30th and later ones in
+ * that of the other context. */
+static struct world *foreign_accesses(enum spin_jit jit, uint32_t write) {
+    struct world *w = world_new();
+    uint32_t number, bytes;
+    w->config.jit = jit;
+    handlers(w, NULL, "bad_ph", NULL);
+    build(w);
+    GOOD(card_add_context(w->card, &w->context, &number, &err));
+    uint32_t own = card_address(w->card, w->number, UINT32_MAX, &bytes) + 32768;
+    uint32_t foreign = card_address(w->card, number, UINT32_MAX, &bytes) + 32768;
+    for (uint32_t i = 0; i < 120; i++) {
+        uint32_t m = i / 3;
+        struct card_packet *p = add(w, m, 64, i % 3 == 2, i * 1000000ull);
+        put_head(p, (struct head){i % 3, 3, i % 3 == 1 ? 10 + write : 0,
+                                  (m < 30 ? own : foreign) + 4 * m});
+    }
+    run(w);
+    return w;
+}
+
+/* What page protection catches on a card is what the interpreter finds. */
+TEST(the_same_faults_with_guard_pages) {
+    for (uint32_t write = 0; write < 2; write++) {
+        struct world *plain = foreign_accesses(SPIN_JIT_OFF, write);
+        want_views();
+        struct world *guarded = foreign_accesses(SPIN_JIT_FORCE, write);
+        spin_guard_pages(SPIN_GUARDS_OFF);
+        CHECK(!plain->card->context[0].view[MEMORY_VIEW]);
+        CHECK(guarded->card->context[0].view[MEMORY_VIEW]);
+        CHECK(guarded->card->context[1].view[SCRATCH_VIEW + 3]);
+        struct hpu_jit_stats stats = hpu_jit_stats(guarded->card->program[0].code);
+        CHECK(stats.guarded > 0 && stats.guard_faults > 0);
+        CHECK_EQ(plain->faults, 10);
+        CHECK_EQ(guarded->faults, 10);
+        CHECK(memcmp(plain->fault, guarded->fault, sizeof plain->fault) == 0);
+        CHECK(memcmp(&plain->stats, &guarded->stats, sizeof plain->stats) == 0);
+        CHECK(memcmp(plain->fed, guarded->fed, sizeof plain->fed) == 0);
+        world_free(plain);
+        world_free(guarded);
+    }
+}
+#endif
 
 TEST(bad_packets_are_refused) {
     struct world *w = world_new();

@@ -14,23 +14,6 @@ TEST(generated_code) {
 }
 #else
 
-/* Calls the same handler in both, with the same argument; all that they leave must be the same. */
-static void demand_same_call(struct machine *plain, struct machine *jit, const struct start *s) {
-    static struct result a, b;
-    machine_begin(plain, s);
-    machine_begin(jit, s);
-    enum hpu_stop one = hpu_run(&plain->hpu, ~0ull), two = hpu_run(&jit->hpu, ~0ull);
-    machine_result(plain, one, &a);
-    machine_result(jit, two, &b);
-    demand_same(&a, &b, JIT_FUNCTIONAL);
-    CHECK_EQ(b.cycles, a.cycles);
-    for (int i = 0; i < 3; i++) {
-        CHECK_EQ(b.loads[i], a.loads[i]);
-        CHECK_EQ(b.stores[i], a.stores[i]);
-    }
-    CHECK(canaries_live(jit));
-}
-
 /* One access, now here, now there: inside each window, read-only or not, at its edges and outside,
  * aligned and not. After some calls it is compiled for a window, then to look where it goes. */
 TEST(accesses_that_change_windows) {
@@ -365,8 +348,8 @@ TEST(a_miss_before_the_end) {
     }
 }
 
-/* Generated code cannot fault on the host, so signals are left alone: what the application has set
- * stays, and its own faults reach it. */
+/* Until a program asks for guard pages, generated code cannot fault on the host, so signals are
+ * left alone: what the application has set stays, and its own faults reach it. */
 static sigjmp_buf back;
 static void on_signal(int number) {
     (void)number;
@@ -381,12 +364,14 @@ TEST(signals_are_the_applications) {
     put(&p, RV_RET);
     sigaction(SIGSEGV, &ours, &old);
     machine_open(&m, &p, HPU_FUNCTIONAL, false);
+    CHECK(!machine_add_pages(&m, 0x20000000, 8192, true)->view);
     machine_force_jit(&m);
     for (int i = 0; i < 100; i++) {
-        struct start s = {.x[11] = i % 2 ? DATA_BASE : 0x40000000};
+        struct start s = {.x[11] = i % 2 ? 0x20000000 : 0x40000000};
         machine_begin(&m, &s);
         CHECK_EQ(hpu_run(&m.hpu, ~0ull), i % 2 ? HPU_DONE : HPU_FAULTED);
     }
+    CHECK_EQ(hpu_jit_stats(m.code).guarded, 0);
     sigaction(SIGSEGV, NULL, &seen);
     CHECK(seen.sa_handler == on_signal);
     volatile bool reached = true;
@@ -406,15 +391,19 @@ TEST(objects_for_aarch64) {
     put(&p, rv_amoadd_w(12, 10, 11));
     put(&p, rv_div(13, 12, 10));
     put(&p, rv_csrrs(14, 0xc00, 0));
+    put(&p, rv_lw(15, 11, 4)); /* by the view of window 0 */
+    put(&p, rv_sb(15, 10, -1));
     put_count_down(&p);
     for (int mode = 0; mode < 2; mode++) {
         machine_open(&m, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
         uint8_t *by_call = calloc(1, m.code->slots), *object;
-        struct jit_region region = {.code = m.code, .by_call = by_call};
+        struct jit_region region = {.code = m.code, .by_call = by_call, .views = 1};
         size_t length;
         CHECK(jit_object("aarch64-linux-gnu", &region, &object, &length));
         CHECK(length > 64 && memcmp(object, "\177ELF", 4) == 0);
         CHECK_EQ(object[18] | object[19] << 8, 183); /* EM_AARCH64 */
+        CHECK_EQ(region.guarded, 2);
+        CHECK(memmem(object, length, "spin_guards", 12));
         free(object);
         CHECK(!jit_object("no-such-machine", &region, &object, &length));
         free(by_call);

@@ -88,6 +88,7 @@ TEST(the_same_when_compiled) {
 #ifndef OPENSPIN_JIT
     TEST_SKIP("built without LLVM");
 #endif
+    spin_guard_pages(SPIN_GUARDS_INSTALL);
     for (size_t i = 0; i < SMALL; i++)
         for (int functional = 0; functional < 2; functional++) {
             struct on_rig_options options = {.functional = functional};
@@ -96,6 +97,7 @@ TEST(the_same_when_compiled) {
             struct on_rig_tally compiled = run_once(small[i].name, small[i].settings, 1, options);
             CHECK(memcmp(&plain, &compiled, sizeof plain) == 0);
         }
+    spin_guard_pages(SPIN_GUARDS_OFF);
 }
 
 TEST(right_on_another_cluster) {

@@ -42,6 +42,7 @@ int hpu_add_window(struct hpu *h, uint32_t base, uint32_t size, uint8_t *host, b
 }
 
 void hpu_size_window(struct hpu_window *w, uint32_t size, bool writable) {
+    w->view = NULL;
     for (uint32_t n = 1; n <= 4; n++) {
         w->read_room[n - 1] = size >= n ? size - n + 1 : 0;
         w->write_room[n - 1] = writable ? w->read_room[n - 1] : 0;

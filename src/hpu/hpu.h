@@ -25,6 +25,7 @@ struct hpu_window {
     uint8_t load_extra, store_extra, amo_extra; /* cycles, from the timing table */
     uint8_t *host;
     uint32_t loads, stores; /* counted in the timed mode, since hpu_start */
+    uint8_t *view;          /* guard.h: view + handler address is the byte; NULL: none */
 } __attribute__((aligned(64)));
 
 /* A slot's guess of its window is a byte: the window's distance from the first in units of 8. */
@@ -109,7 +110,7 @@ void hpu_init(struct hpu *h, const struct hpu_code *code, uint32_t id);
 int hpu_add_window(struct hpu *h, uint32_t base, uint32_t size, uint8_t *host, bool writable,
                    enum hpu_region region);
 
-/* Changes a window's size: for the next packet. */
+/* Changes a window's size: for the next packet. It has no view then: that was of the old size. */
 void hpu_size_window(struct hpu_window *window, uint32_t size, bool writable);
 
 /* Readies a call: zeroed registers, sp, ra to MAP_RETURN, pc, and the watchdog. Arguments go into

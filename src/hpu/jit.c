@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "hpu/guard.h"
 #include "hpu/interp.h"
 #include "hpu/jit_private.h"
 
@@ -32,6 +33,7 @@ struct root {
     _Atomic uint32_t heat;    /* interpreted instructions */
     _Atomic uint8_t misses;   /* of the function */
     _Atomic uint8_t attempts; /* functions until now */
+    _Atomic bool is_studied;  /* which of its accesses views can take */
 };
 
 struct hpu_jit {
@@ -43,6 +45,9 @@ struct hpu_jit {
     pthread_mutex_t compiling;
     struct jit_linker *linker;
     bool gave_up;
+    enum jit_sandbox sandbox;
+    _Atomic uint32_t viewless; /* bits: windows that some HPU has without a view */
+    _Atomic uint64_t guard_faults;
     struct hpu_jit_stats stats;
 };
 
@@ -114,7 +119,11 @@ int hpu_jit_enable(struct hpu_code *code, enum spin_jit mode, struct spin_error 
 }
 
 struct hpu_jit_stats hpu_jit_stats(const struct hpu_code *code) {
-    return code->jit ? code->jit->stats : (struct hpu_jit_stats){0};
+    if (!code->jit)
+        return (struct hpu_jit_stats){0};
+    struct hpu_jit_stats stats = code->jit->stats;
+    stats.guard_faults = atomic_load_explicit(&code->jit->guard_faults, memory_order_relaxed);
+    return stats;
 }
 
 /* ---- compiling ---- */
@@ -126,8 +135,22 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* With the lock held. */
-static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword) {
+/* Which windows of the HPU generated code may reach by their views. The last function at a root
+ * uses none: faults and missing views cannot trouble it. */
+static uint32_t usable_views(const struct hpu *h, const struct hpu_jit *jit, uint32_t halfword) {
+    uint8_t attempts = atomic_load_explicit(&jit->root[halfword].attempts, memory_order_relaxed);
+    uint32_t views = 0;
+    if (!h || jit->sandbox != JIT_VIEWS || attempts + 1u >= MOST_ATTEMPTS)
+        return 0;
+    for (uint32_t i = 0; i < h->windows; i++)
+        views |= (uint32_t)(h->window[i].view != NULL) << i;
+    views &= ~atomic_load_explicit(&jit->viewless, memory_order_relaxed);
+    return views && guard_is_ready() ? views : 0;
+}
+
+/* With the lock held. For the windows of an HPU, or any. */
+static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword,
+                                const struct hpu *h) {
     struct hpu_jit *jit = code->jit;
     char why[200];
     if (jit->gave_up || jit->stats.functions >= MOST_FUNCTIONS)
@@ -136,7 +159,11 @@ static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword) 
         jit->gave_up = true; /* no LLVM here: the interpreter it is */
         return NULL;
     }
-    struct jit_region region = {.code = code, .root = halfword, .by_call = jit->by_call};
+    struct jit_region region = {.code = code,
+                                .root = halfword,
+                                .by_call = jit->by_call,
+                                .views = usable_views(h, jit, halfword),
+                                .unprotected = jit->sandbox == JIT_UNPROTECTED};
     uint64_t start = now_ns(), bytes = 0;
     jit_function *made = jit_link(jit->linker, &region, &bytes);
     uint64_t took = now_ns() - start;
@@ -146,6 +173,7 @@ static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword) 
     }
     jit->stats.functions++;
     jit->stats.instructions += region.instructions;
+    jit->stats.guarded += region.guarded;
     jit->stats.code_bytes += bytes;
     jit->stats.compile_ns += took;
     if (took > jit->stats.most_ns)
@@ -158,8 +186,9 @@ static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword) 
 }
 
 #else
-static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword) {
-    (void)code, (void)halfword;
+static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword,
+                                const struct hpu *h) {
+    (void)code, (void)halfword, (void)h;
     return NULL;
 }
 #endif
@@ -170,23 +199,37 @@ bool hpu_jit_compile(const struct hpu_code *code, uint32_t pc) {
     pthread_mutex_lock(&code->jit->compiling);
     uint32_t place = (pc - code->base) / 2;
     bool made = atomic_load_explicit(&code->jit->root[place].run, memory_order_relaxed) ||
-                compile_at(code, place);
+                compile_at(code, place, NULL);
     pthread_mutex_unlock(&code->jit->compiling);
     return made;
 }
 
+static bool has_views(const struct hpu *h) {
+    for (uint32_t i = 0; i < h->windows; i++)
+        if (h->window[i].view)
+            return true;
+    return false;
+}
+
+/* Hot, and before it is compiled it is worth a look which accesses are not for views: finding out
+ * by faults means compiling it once more. */
+static bool wants_study(const struct hpu *h, struct root *root) {
+    return atomic_load_explicit(&root->heat, memory_order_relaxed) >= HOT_INSTRUCTIONS &&
+           !atomic_load_explicit(&root->is_studied, memory_order_relaxed) && has_views(h);
+}
+
 /* The function at a place that has none, if it is time for one. While another thread compiles, the
  * interpreter goes on. */
-static __attribute__((noinline, cold)) jit_function *warm(const struct hpu_code *code,
-                                                          uint32_t halfword, bool now) {
-    struct hpu_jit *jit = code->jit;
+static __attribute__((noinline, cold)) jit_function *warm(const struct hpu *h, uint32_t halfword,
+                                                          bool now) {
+    struct hpu_jit *jit = h->code->jit;
     struct root *root = &jit->root[halfword];
     now |= atomic_load_explicit(&root->heat, memory_order_relaxed) >= HOT_INSTRUCTIONS;
-    if (!now || pthread_mutex_trylock(&jit->compiling) != 0)
+    if (!now || wants_study(h, root) || pthread_mutex_trylock(&jit->compiling) != 0)
         return NULL;
     jit_function *made = atomic_load_explicit(&root->run, memory_order_acquire);
     if (!made)
-        made = compile_at(code, halfword);
+        made = compile_at(h->code, halfword, h);
     pthread_mutex_unlock(&jit->compiling);
     return made;
 }
@@ -239,6 +282,23 @@ static void guess_atomic(const struct hpu *h, uint32_t slot) {
         set_guess(code, slot, index);
 }
 
+/* An access in its window, but not in the window's view. */
+static bool is_at_edge(const struct hpu *h, uint32_t address, uint32_t bytes) {
+    int i = hpu_find_window(h, address, bytes, false);
+    if (i < 0 || !h->window[i].view)
+        return false;
+    const struct hpu_window *w = &h->window[i];
+    return address < guard_from(w->base) ||
+           (uint64_t)address + bytes > guard_to(w->base, w->read_room[0]);
+}
+
+/* Views are of no use for the access at a slot. */
+static void want_check(struct hpu_jit *jit, uint32_t slot) {
+    uint8_t by_window = JIT_BY_WINDOW;
+    __atomic_compare_exchange_n(&jit->by_call[slot], &by_window, JIT_BY_CHECK, false,
+                                __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
 /* Goes through the rest of a block whose accesses were not where its function expects them, and
  * learns: a window's guess is corrected by the interpreter itself, what keeps changing windows will
  * look at it, what goes to the device or crosses words becomes a call. */
@@ -267,6 +327,8 @@ static enum hpu_stop learn_block(struct hpu *h) {
             __atomic_store_n(&jit->by_call[slot], JIT_BY_CALL, __ATOMIC_RELAXED);
         else if (turned && turns >= MOST_TURNS)
             __atomic_store_n(&jit->by_call[slot], JIT_BY_GUESS, __ATOMIC_RELAXED);
+        else if (is_at_edge(h, address, bytes))
+            want_check(jit, slot);
     } while (stop == HPU_PAUSED && h->mid_block && h->pc - code->base < code->bytes);
     return stop; /* behind the program's end: the interpreter's fault */
 }
@@ -281,9 +343,23 @@ static enum hpu_stop learn(struct hpu *h, uint64_t limit, uint32_t blocks) {
     return stop;
 }
 
-/* A function that keeps missing is dropped, to be compiled again when it is next called. The first
- * one at a root has seen least, and goes with its first miss: true. Another thread may be in it, so
- * its memory stays. */
+/* The next function at the root is compiled when it is next called. Another thread may be in this
+ * one, so its memory stays. */
+static void drop_function(struct root *root) {
+    atomic_store_explicit(&root->heat, HOT_INSTRUCTIONS, memory_order_relaxed);
+    atomic_store_explicit(&root->run, NULL, memory_order_release);
+}
+
+void jit_set_sandbox(const struct hpu_code *code, enum jit_sandbox sandbox) {
+    struct hpu_jit *jit = code->jit;
+    jit->sandbox = sandbox;
+    for (uint32_t i = 0; i < code->bytes / 2; i++)
+        if (atomic_load_explicit(&jit->root[i].run, memory_order_relaxed))
+            drop_function(&jit->root[i]);
+}
+
+/* A function that keeps missing is dropped. The first one at a root has seen least, and goes with
+ * its first miss: true. */
 static bool count_miss(struct hpu_jit *jit, uint32_t halfword) {
     struct root *root = &jit->root[halfword];
     uint8_t n = atomic_load_explicit(&root->misses, memory_order_relaxed);
@@ -291,11 +367,25 @@ static bool count_miss(struct hpu_jit *jit, uint32_t halfword) {
     if (n > MOST_MISSES)
         return false;
     atomic_store_explicit(&root->misses, n + 1, memory_order_relaxed);
-    if (attempts == 1 || (n == MOST_MISSES && attempts < MOST_ATTEMPTS)) {
-        atomic_store_explicit(&root->heat, HOT_INSTRUCTIONS, memory_order_relaxed);
-        atomic_store_explicit(&root->run, NULL, memory_order_release);
-    }
+    if (attempts == 1 || (n == MOST_MISSES && attempts < MOST_ATTEMPTS))
+        drop_function(root);
     return attempts == 1;
+}
+
+/* An access that page protection caught costs a hundred times what its check would have, so it has
+ * one from the next function on, whether it is at the edge of its window or outside. */
+static void note_fault(struct hpu_jit *jit, uint32_t slot) {
+    atomic_fetch_add_explicit(&jit->guard_faults, 1, memory_order_relaxed);
+    want_check(jit, slot);
+}
+
+/* The function wants views that this HPU does not have. */
+static void note_viewless(const struct hpu *h, struct root *root) {
+    uint32_t none = 0;
+    for (uint32_t i = 0; i < HPU_WINDOWS; i++)
+        none |= (uint32_t)(h->window[i].view == NULL) << i;
+    atomic_fetch_or_explicit(&h->code->jit->viewless, none, memory_order_relaxed);
+    drop_function(root);
 }
 
 enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
@@ -310,7 +400,8 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
             return hpu_interpret(h, until); /* which says what to say about it */
         jit_function *run = atomic_load_explicit(&jit->root[place].run, memory_order_acquire);
         enum hpu_stop stop;
-        if (__builtin_expect(run || (run = warm(code, place, now)), 1)) {
+        if (__builtin_expect(run || (run = warm(h, place, now)), 1)) {
+            bool mid_block = h->mid_block;
             uint32_t status = run_function(h, run, limit);
             if (__builtin_expect(status == HPU_DONE, 1))
                 return HPU_DONE;
@@ -324,12 +415,22 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
             }
             if (status == JIT_JUMP)
                 return jumped(h);
-            if (status == JIT_MISS)
+            if (status == JIT_NO_VIEW) {
+                note_viewless(h, &jit->root[place]);
+                h->mid_block = mid_block;
+                continue;
+            }
+            if (status == JIT_FAULT)
+                note_fault(jit, code->slot_at[(h->pc - code->base) / 2]);
+            if (status == JIT_MISS || status == JIT_FAULT)
                 stop = learn(h, limit, count_miss(jit, place) ? BLOCKS_LEARNED : 1);
             else
                 stop = interpret(h, until, 1);
             if (stop == HPU_PAUSED && h->pc - code->base < code->bytes)
                 add_heat(&jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
+        } else if (wants_study(h, &jit->root[place])) {
+            atomic_store_explicit(&jit->root[place].is_studied, true, memory_order_relaxed);
+            stop = learn(h, limit, BLOCKS_LEARNED);
         } else {
             uint64_t before = h->instret;
             stop = interpret(h, until, SLICE_CYCLES);

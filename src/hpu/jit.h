@@ -37,6 +37,8 @@ struct hpu_jit_stats {
     uint32_t functions, instructions; /* generated; RISC-V instructions in them */
     uint64_t compile_ns, most_ns;     /* all; for one function */
     uint64_t code_bytes;
+    uint32_t guarded;      /* accesses in them that page protection checks (guard.h) */
+    uint64_t guard_faults; /* how often it did */
 };
 struct hpu_jit_stats hpu_jit_stats(const struct hpu_code *code);
 

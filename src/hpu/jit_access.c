@@ -2,6 +2,11 @@
  * names, or by a call. */
 #include "hpu/jit_lift.h"
 
+/* So many accesses through one value of a register are left to page protection, and more are better
+ * off with the check that they share: LLVM can join them. When timed, the check of their alignment
+ * is needed anyway, and one is the most that pays (bench-jit). */
+#define MOST_GUARDED 2
+
 /* ---- windows ---- */
 
 static LLVMValueRef window_field(struct lift *l, unsigned window, size_t offset, LLVMTypeRef type) {
@@ -69,6 +74,8 @@ static void add_access(struct lift *l, uint32_t index, const struct group *g) {
         to->least = g->least < to->least ? g->least : to->least;
         to->end = g->end > to->end ? g->end : to->end;
         to->write |= g->write;
+        to->members++;
+        to->guarded &= g->guarded && to->members <= (l->timed ? 1 : MOST_GUARDED);
         l->group_of[index] = (uint8_t)(i + 1);
         return;
     }
@@ -87,12 +94,13 @@ void lift_group_accesses(struct lift *l, const struct block *block) {
         const struct hpu_insn *in = insn_at(l, h);
         l->group_of[i] = 0;
         bool atomic = lift_shape[in->id] == SHAPE_AMO;
-        if (lift_is_access(in) && !lift_is_left(l, h) && lift_how(l, h) == JIT_BY_WINDOW) {
+        unsigned how = lift_how(l, h), window = lift_guess_at(l, h);
+        if (lift_is_access(in) && !lift_is_left(l, h) && how <= JIT_BY_CHECK) {
             uint32_t bytes = hpu_access_bytes(in->id);
             int32_t offset = atomic ? 0 : in->imm;
             add_access(l, i,
                        &(struct group){.reg = in->rs1,
-                                       .window = (uint8_t)lift_guess_at(l, h),
+                                       .window = (uint8_t)window,
                                        .version = version[in->rs1],
                                        .first = version[in->rs1] ? i : 0,
                                        .least = offset,
@@ -100,7 +108,10 @@ void lift_group_accesses(struct lift *l, const struct block *block) {
                                        .aligned = atomic || l->timed ? bytes - 1 : 0,
                                        .write = lift_shape[in->id] != SHAPE_LOAD &&
                                                 lift_shape[in->id] != SHAPE_FLOAD,
-                                       .alone = atomic});
+                                       .alone = atomic,
+                                       .members = 1,
+                                       .guarded = !atomic && how == JIT_BY_WINDOW &&
+                                                  l->region->views >> window & 1});
         }
         version[hpu_insn_writes(in)]++;
     }
@@ -108,10 +119,14 @@ void lift_group_accesses(struct lift *l, const struct block *block) {
 
 static void check_group(struct lift *l, struct group *g, const struct block *block, uint32_t h) {
     struct window *w = lift_use_window(l, g->window);
+    if (g->guarded && !w->view)
+        w->view = window_field(l, g->window, offsetof(struct hpu_window, view), l->pointer);
     LLVMValueRef address = add(l, read_x(l, g->reg), c32(l, (uint32_t)g->least));
     LLVMValueRef offset = sub(l, address, w->base);
-    LLVMValueRef bound = lift_bound(l, g->window, (uint32_t)(g->end - g->least), g->write);
-    lift_demand(l, compare(l, LLVMIntULT, offset, bound), JIT_MISS, block, h);
+    if (!g->guarded && !l->region->unprotected) {
+        LLVMValueRef bound = lift_bound(l, g->window, (uint32_t)(g->end - g->least), g->write);
+        lift_demand(l, compare(l, LLVMIntULT, offset, bound), JIT_MISS, block, h);
+    }
     if (g->aligned) {
         LLVMValueRef low = l->llvm->BuildAnd(l->b, address, c32(l, g->aligned), "");
         lift_demand(l, compare(l, LLVMIntEQ, low, c32(l, 0)), JIT_MISS, block, h);
@@ -160,11 +175,11 @@ static LLVMValueRef address_of(struct lift *l, const struct access *a) {
     return a->atomic ? base : add(l, base, c32(l, (uint32_t)a->in->imm));
 }
 
-static LLVMValueRef stored_value(struct lift *l, const struct access *a) {
+LLVMValueRef lift_stored_value(struct lift *l, const struct access *a) {
     return a->f ? get(l, l->i32, a->f) : read_x(l, a->in->rs2);
 }
 
-static void set_loaded(struct lift *l, const struct access *a, LLVMValueRef value) {
+void lift_set_loaded(struct lift *l, const struct access *a, LLVMValueRef value) {
     if (a->f)
         l->llvm->BuildStore(l->b, value, a->f);
     else
@@ -175,7 +190,7 @@ void lift_move(struct lift *l, const struct access *a, LLVMValueRef place) {
     const struct llvm *v = l->llvm;
     LLVMValueRef made;
     if (a->store) {
-        LLVMValueRef value = stored_value(l, a);
+        LLVMValueRef value = lift_stored_value(l, a);
         made = v->BuildStore(l->b, a->bytes == 4 ? value : narrow(l, value, a->type), place);
     } else {
         LLVMValueRef value = made = v->BuildLoad2(l->b, a->type, place, "");
@@ -183,7 +198,7 @@ void lift_move(struct lift *l, const struct access *a, LLVMValueRef place) {
             value = v->BuildSExt(l->b, made, l->i32, "");
         else if (a->bytes < 4)
             value = v->BuildZExt(l->b, made, l->i32, "");
-        set_loaded(l, a, value);
+        lift_set_loaded(l, a, value);
     }
     v->SetAlignment(made, 1);
 }
@@ -195,13 +210,13 @@ static void called_access(struct lift *l, const struct access *a) {
         result = call(l, (const void *)jit_atomic, l->i64, arguments, 4);
     } else {
         arguments[3] = lift_now_at(l, slot_at(l, a->h));
-        arguments[4] = a->store ? stored_value(l, a) : NULL;
+        arguments[4] = a->store ? lift_stored_value(l, a) : NULL;
         result = call(l, a->store ? (const void *)jit_store : (const void *)jit_load, l->i64,
                       arguments, a->store ? 5 : 4);
     }
     LLVMValueRef value = outcome(l, result, a->h);
     if (!a->store)
-        set_loaded(l, a, value);
+        lift_set_loaded(l, a, value);
 }
 
 /* Whether the HPU has the words of commands itself: asked once, when the function begins. */
@@ -332,10 +347,12 @@ static void plain_access(struct lift *l, const struct access *a, const struct gr
     int32_t offset = a->atomic ? 0 : a->in->imm;
     LLVMValueRef place =
         place_in(l, l->b, g->pointer, c64(l, (uint64_t)(int64_t)(offset - g->least)), a->type);
+    if (g->guarded)
+        lift_guarded_move(l, a, g->window);
     count_access(l, g->window, a->shape);
     if (a->atomic)
         plain_atomic(l, a->in, place);
-    else
+    else if (!g->guarded)
         lift_move(l, a, place);
 }
 

@@ -6,7 +6,8 @@
  * same register are checked as one, before the first of them; LLVM then sees plain loads and stores
  * side by side. Where such a check fails, the function is left, and the interpreter finds out what
  * there is to be found: another window, the device, a fault. Accesses that were seen to go to the
- * device are calls; those that go now to this window and now to that look at the slot's guess.
+ * device are calls; those that go now to this window and now to that look at the slot's guess. Where
+ * a window has a view, page protection does the check of a single access (jit_guard.c).
  *
  * Leaving writes back the registers that may have changed, and takes back what was counted for the
  * part of the block that was not executed. Most ways out are where a block begins, and share one
@@ -533,7 +534,7 @@ static void lift_function(struct lift *l, const char *name) {
     for (uint32_t i = 0; i < l->blocks; i++)
         lift_block(l, &l->block[i]);
     emit_out(l);
-    l->llvm->BuildBr(l->at_entry, l->block[0].body);
+    lift_enter(l, l->block[0].body);
 }
 
 static void make_types(struct lift *l) {
@@ -551,7 +552,7 @@ static void make_types(struct lift *l) {
 }
 
 bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
-              const char *name, struct jit_region *region) {
+              const char *triple, const char *name, struct jit_region *region) {
     struct lift *l = calloc(1, sizeof *l);
     if (!l)
         return false;
@@ -575,7 +576,10 @@ bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef mod
         l->b = llvm->CreateBuilderInContext(context);
         l->at_entry = llvm->CreateBuilderInContext(context);
         make_types(l);
+        if (region->views && !lift_open_guards(l, triple))
+            region->views = 0;
         lift_function(l, name);
+        lift_close_guards(l);
         llvm->DisposeBuilder(l->b);
         llvm->DisposeBuilder(l->at_entry);
         region->instructions = l->instructions;

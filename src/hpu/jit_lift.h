@@ -55,6 +55,8 @@ struct group {
     int32_t least, end;
     uint32_t aligned; /* mask that must be 0 in reg + least */
     bool write, alone;
+    bool guarded; /* page protection does the check */
+    uint8_t members;
     LLVMValueRef pointer; /* to reg + least */
 };
 
@@ -69,6 +71,7 @@ struct bound {
 struct window {
     bool used;
     LLVMValueRef base, host, extra[3]; /* load, store, amo */
+    LLVMValueRef view;                 /* or NULL: not used */
     LLVMValueRef counts;               /* loads, and stores in the high half */
 };
 
@@ -76,6 +79,8 @@ struct lift {
     const struct llvm *llvm;
     LLVMContextRef context;
     LLVMModuleRef module;
+    LLVMModuleRef templates; /* jit_guard.c; NULL: all accesses are checked */
+    bool x86;
     LLVMBuilderRef b, at_entry;
     struct jit_region *region;
     const struct hpu_code *code;
@@ -249,6 +254,19 @@ void lift_check_groups(struct lift *l, uint32_t index, const struct block *block
 /* The load or store itself, of memory that was checked. */
 void lift_move(struct lift *l, const struct access *a, LLVMValueRef place);
 void lift_access(struct lift *l, uint32_t h, const struct group *g);
+/* A load has this value: its register is set. */
+void lift_set_loaded(struct lift *l, const struct access *a, LLVMValueRef value);
+LLVMValueRef lift_stored_value(struct lift *l, const struct access *a);
+
+/* ---- jit_guard.c ---- */
+
+/* Makes ready what guarded accesses are made from. False: this machine has none. */
+bool lift_open_guards(struct lift *l, const char *triple);
+void lift_close_guards(struct lift *l);
+/* The load or store itself, through the window's view; leaves before it when that faults. */
+void lift_guarded_move(struct lift *l, const struct access *a, unsigned window);
+/* At the end of the entry: goes to `body` when all views are there that the function uses. */
+void lift_enter(struct lift *l, LLVMBasicBlockRef body);
 
 /* ---- jit_loop.c ---- */
 

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hpu/guard.h"
+
 static const char passes[] =
     "function(sroa,early-cse,simplifycfg,instcombine,reassociate,loop-mssa(licm),gvn,simplifycfg,"
     "loop-vectorize,slp-vectorizer,instcombine,loop-unroll,instcombine,simplifycfg)";
@@ -51,10 +53,12 @@ static void load(void) {
     loaded.InitializeX86Target();
     loaded.InitializeX86TargetMC();
     loaded.InitializeX86AsmPrinter();
+    loaded.InitializeX86AsmParser();
     loaded.InitializeAArch64TargetInfo();
     loaded.InitializeAArch64Target();
     loaded.InitializeAArch64TargetMC();
     loaded.InitializeAArch64AsmPrinter();
+    loaded.InitializeAArch64AsmParser();
 }
 
 static const struct llvm *get_llvm(char *why, size_t room) {
@@ -90,6 +94,16 @@ static bool is_good(const struct llvm *v, LLVMErrorRef error) {
     return !error;
 }
 
+/* Symbols around what the guarded accesses put into their section (jit_guard.c). */
+static void name_guards(const struct llvm *v, LLVMModuleRef module, const char *name) {
+    char text[300];
+    int length = snprintf(text, sizeof text,
+                          ".pushsection spin_guards,\"a\"\n.globl %s_guards\n%s_guards:\n"
+                          ".subsection 1\n.globl %s_guards_end\n%s_guards_end:\n.popsection\n",
+                          name, name, name, name);
+    v->SetModuleInlineAsm2(module, text, (size_t)length);
+}
+
 static LLVMMemoryBufferRef compile(const struct llvm *v, LLVMTargetMachineRef machine,
                                    const char *triple, const char *name,
                                    struct jit_region *region) {
@@ -100,7 +114,9 @@ static LLVMMemoryBufferRef compile(const struct llvm *v, LLVMTargetMachineRef ma
     v->SetModuleDataLayout(module, layout);
     v->DisposeTargetData(layout);
     v->SetTarget(module, triple);
-    bool good = jit_lift(v, context, module, name, region);
+    bool good = jit_lift(v, context, module, triple, name, region);
+    if (region->guarded)
+        name_guards(v, module, name);
 #ifndef NDEBUG
     if (good && v->VerifyModule(module, LLVMPrintMessageAction, NULL))
         abort();
@@ -119,18 +135,25 @@ static LLVMMemoryBufferRef compile(const struct llvm *v, LLVMTargetMachineRef ma
     return object;
 }
 
+#define NEAR ((uint64_t)1 << 30)
+
 struct jit_linker {
     const struct llvm *llvm;
     LLVMOrcLLJITRef lljit;
     LLVMTargetMachineRef machine;
     char *triple;
     unsigned functions;
+    struct guard_sites **sites; /* of all functions that have some */
+    size_t with_sites;
 };
 
 void jit_linker_free(struct jit_linker *linker) {
     if (!linker)
         return;
     const struct llvm *v = linker->llvm;
+    for (size_t i = 0; i < linker->with_sites; i++)
+        guard_sites_remove(linker->sites[i]);
+    free(linker->sites);
     if (linker->lljit)
         is_good(v, v->OrcDisposeLLJIT(linker->lljit));
     if (linker->machine)
@@ -156,10 +179,35 @@ struct jit_linker *jit_linker_new(char *why, size_t room) {
     return NULL;
 }
 
+static uint64_t find_symbol(struct jit_linker *linker, const char *name, const char *end) {
+    LLVMOrcExecutorAddress address = 0;
+    char symbol[80];
+    snprintf(symbol, sizeof symbol, "%s%s", name, end);
+    return is_good(linker->llvm, linker->llvm->OrcLLJITLookup(linker->lljit, &address, symbol))
+               ? address
+               : 0;
+}
+
+/* From here on faults at the function's guarded accesses are ours. */
+static bool add_sites(struct jit_linker *linker, const char *name) {
+    uint64_t first = find_symbol(linker, name, "_guards"), code = find_symbol(linker, name, "");
+    uint64_t end = find_symbol(linker, name, "_guards_end");
+    if (first - code + NEAR >= 2 * NEAR) /* the distances in it do not fit */
+        return false;
+    size_t count = (size_t)(end - first) / sizeof(struct guard_site);
+    struct guard_sites **more =
+        realloc(linker->sites, (linker->with_sites + 1) * sizeof *linker->sites);
+    if (more)
+        linker->sites = more;
+    if (!more || !first || !end)
+        return false;
+    more[linker->with_sites] = guard_sites_add((const void *)(uintptr_t)first, count);
+    return more[linker->with_sites] && ++linker->with_sites;
+}
+
 jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uint64_t *bytes) {
     const struct llvm *v = linker->llvm;
     char name[40];
-    LLVMOrcExecutorAddress address = 0;
     snprintf(name, sizeof name, "region%u_%x", linker->functions++, region->root);
     LLVMMemoryBufferRef object = compile(v, linker->machine, linker->triple, name, region);
     if (!object)
@@ -167,9 +215,9 @@ jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uin
     *bytes = v->GetBufferSize(object);
     LLVMOrcJITDylibRef dylib = v->OrcLLJITGetMainJITDylib(linker->lljit);
     if (!is_good(v, v->OrcLLJITAddObjectFile(linker->lljit, dylib, object)) ||
-        !is_good(v, v->OrcLLJITLookup(linker->lljit, &address, name)))
+        (region->guarded && !add_sites(linker, name)))
         return NULL;
-    return (jit_function *)(uintptr_t)address;
+    return (jit_function *)(uintptr_t)find_symbol(linker, name, "");
 }
 
 bool jit_object(const char *triple, struct jit_region *region, uint8_t **bytes, size_t *length) {

@@ -5,6 +5,7 @@
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Core.h>
+#include <llvm-c/IRReader.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Orc.h>
 #include <llvm-c/Target.h>
@@ -17,6 +18,7 @@
     X(AddFunction)                                                                                 \
     X(AddCase)                                                                                     \
     X(AddAttributeAtIndex)                                                                         \
+    X(AddCallSiteAttribute)                                                                        \
     X(AppendBasicBlockInContext)                                                                   \
     X(BuildAdd)                                                                                    \
     X(BuildAlloca)                                                                                 \
@@ -34,6 +36,7 @@
     X(BuildLShr)                                                                                   \
     X(BuildMul)                                                                                    \
     X(BuildOr)                                                                                     \
+    X(BuildPtrToInt)                                                                               \
     X(BuildRet)                                                                                    \
     X(BuildSDiv)                                                                                   \
     X(BuildSelect)                                                                                 \
@@ -54,6 +57,7 @@
     X(ContextDispose)                                                                              \
     X(CreateBuilderInContext)                                                                      \
     X(CreateEnumAttribute)                                                                         \
+    X(CreateMemoryBufferWithMemoryRangeCopy)                                                       \
     X(CreatePassBuilderOptions)                                                                    \
     X(CreateTargetDataLayout)                                                                      \
     X(CreateTargetMachine)                                                                         \
@@ -69,21 +73,29 @@
     X(GetBufferSize)                                                                               \
     X(GetBufferStart)                                                                              \
     X(GetEnumAttributeKindForName)                                                                 \
+    X(GetFirstBasicBlock)                                                                          \
+    X(GetFirstInstruction)                                                                         \
     X(GetHostCPUFeatures)                                                                          \
     X(GetHostCPUName)                                                                              \
+    X(GetInlineAsm)                                                                                \
     X(GetIntrinsicDeclaration)                                                                     \
     X(GetDefaultTargetTriple)                                                                      \
     X(GetMDKindIDInContext)                                                                        \
+    X(GetNamedFunction)                                                                            \
     X(GetParam)                                                                                    \
     X(GetTargetFromTriple)                                                                         \
+    X(InitializeX86AsmParser)                                                                      \
     X(InitializeX86AsmPrinter)                                                                     \
     X(InitializeX86Target)                                                                         \
     X(InitializeX86TargetInfo)                                                                     \
     X(InitializeX86TargetMC)                                                                       \
+    X(InitializeAArch64AsmParser)                                                                  \
     X(InitializeAArch64AsmPrinter)                                                                 \
     X(InitializeAArch64Target)                                                                     \
     X(InitializeAArch64TargetInfo)                                                                 \
     X(InitializeAArch64TargetMC)                                                                   \
+    X(InsertIntoBuilder)                                                                           \
+    X(InstructionClone)                                                                            \
     X(IntTypeInContext)                                                                            \
     X(IntrinsicGetType)                                                                            \
     X(LookupIntrinsicID)                                                                           \
@@ -95,6 +107,7 @@
     X(OrcLLJITAddObjectFile)                                                                       \
     X(OrcLLJITGetMainJITDylib)                                                                     \
     X(OrcLLJITLookup)                                                                              \
+    X(ParseIRInContext)                                                                            \
     X(PointerType)                                                                                 \
     X(PositionBuilderAtEnd)                                                                        \
     X(RunPasses)                                                                                   \
@@ -102,9 +115,13 @@
     X(SetOrdering)                                                                                 \
     X(SetMetadata)                                                                                 \
     X(SetModuleDataLayout)                                                                         \
+    X(SetModuleInlineAsm2)                                                                         \
+    X(SetOperand)                                                                                  \
+    X(SetSuccessor)                                                                                \
     X(SetTarget)                                                                                   \
     X(TargetMachineEmitToMemoryBuffer)                                                             \
     X(TypeOf)                                                                                      \
+    X(VoidTypeInContext)                                                                           \
     X(VerifyModule)
 
 struct llvm {
@@ -116,6 +133,6 @@ struct llvm {
 /* Adds the region's function to the module. False when it has nothing worth compiling, or too
  * much. */
 bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
-              const char *name, struct jit_region *region);
+              const char *triple, const char *name, struct jit_region *region);
 
 #endif

@@ -167,7 +167,7 @@ static bool is_simple(const struct lift *l, uint32_t h) {
         return !l->timed; /* its cycles depend on the divisor */
     case SHAPE_LOAD:
     case SHAPE_STORE:
-        return lift_how(l, h) == JIT_BY_WINDOW;
+        return lift_how(l, h) <= JIT_BY_CHECK;
     default:
         return false;
     }
@@ -279,7 +279,8 @@ static void check_range(struct lift *l, struct loop *loop, uint32_t i, LLVMValue
         offset = sub(l, offset, narrow(l, way, l->i32));
     LLVMValueRef last = add(l, add(l, widen(l, offset), way), c64(l, (uint64_t)(end - first)));
     LLVMValueRef size = widen(l, lift_bound(l, window, 1, write));
-    go_on_if(l, compare(l, LLVMIntULE, last, size), usual);
+    if (!l->region->unprotected)
+        go_on_if(l, compare(l, LLVMIntULE, last, size), usual);
     LLVMValueRef pointer = place_in(l, l->b, w->host, widen(l, offset), l->i8);
     if (t->stride < 0)
         pointer = place_in(l, l->b, pointer, way, l->i8);

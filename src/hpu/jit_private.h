@@ -10,6 +10,8 @@ enum {
     JIT_INTERPRET = 8, /* the interpreter is to go on at pc */
     JIT_MISS,          /* the same, because an access of this block is not where it used to be */
     JIT_JUMP,          /* pc is where a jump led, which may be anywhere */
+    JIT_FAULT,         /* as JIT_MISS, but it took a fault of the host to see it */
+    JIT_NO_VIEW,       /* nothing was done: a window has no view here */
 };
 
 /* Runs from its root until it must leave. `left` is how many cycles there are until a limit; `seen`
@@ -27,14 +29,18 @@ uint64_t jit_atomic(struct hpu *h, uint32_t slot, uint32_t address, uint32_t val
 bool jit_csr(struct hpu *h, uint32_t slot, uint64_t now, uint64_t instret);
 bool jit_float(struct hpu *h, uint32_t slot);
 
-enum { JIT_BY_WINDOW, JIT_BY_GUESS, JIT_BY_CALL };
+/* JIT_BY_CHECK: in its window, but where no view shows it. */
+enum { JIT_BY_WINDOW, JIT_BY_CHECK, JIT_BY_GUESS, JIT_BY_CALL };
 
 /* What the lifter is asked for, and what it says about it. */
 struct jit_region {
     const struct hpu_code *code;
     uint32_t root;          /* halfword */
-    const uint8_t *by_call; /* [slot]: JIT_BY_GUESS or JIT_BY_CALL where no window is expected */
+    const uint8_t *by_call; /* [slot]: what is known of the access, JIT_BY_... */
+    uint32_t views;         /* bits: windows whose views may be used */
+    bool unprotected;       /* no checks at all: to know what they cost */
     uint32_t instructions;  /* out */
+    uint32_t guarded;       /* out: accesses without a check */
 };
 
 /* jit_llvm.c. One for each program; calls must not overlap. */
@@ -42,6 +48,13 @@ struct jit_linker;
 struct jit_linker *jit_linker_new(char *why, size_t room);
 void jit_linker_free(struct jit_linker *linker);
 jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uint64_t *bytes);
+
+/* How loads and stores are kept in their windows: by views where there are some, which is what
+ * there is without this call; by checks; or, to know what these cost, not at all. That is for
+ * handlers which are known to be good and have run for a while: their accesses go where they went.
+ * What was compiled is compiled again. While no HPU runs the code. */
+enum jit_sandbox { JIT_VIEWS, JIT_CHECKS, JIT_UNPROTECTED };
+void jit_set_sandbox(const struct hpu_code *code, enum jit_sandbox sandbox);
 
 /* Object code for another machine, for tests: "aarch64-linux-gnu". False: this LLVM cannot. The
  * bytes are freed by the caller. */

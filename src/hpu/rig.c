@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "hpu/call.h"
 #include "hpu/code_store.h"
+#include "hpu/guard.h"
 #include "spin/driver.h"
 
 #define DEFAULT_BUDGET 1000000u
@@ -53,10 +54,10 @@ static int give_scratchpads(struct spin_rig *rig, const struct spin_rig_options 
                          o->scratchpad_bytes, MAP_L1_SCRATCH_SIZE - before);
     rig->scratchpad_bytes = o->scratchpad_bytes;
     for (uint32_t i = 0; i < MAP_CLUSTERS; i++) {
-        uint8_t *remote = i == own ? NULL : calloc(1, bytes);
-        if (i != own && !remote)
+        uint8_t *l1 = i == own ? rig->l1 : (rig->remote_l1[i] = guard_memory_new(MAP_L1_SIZE));
+        if (!l1)
             return spin_fail(err, SPIN_ENOMEM, "out of memory");
-        rig->scratchpad[i] = i == own ? rig->l1 + MAP_L1_SIZE - bytes : remote;
+        rig->scratchpad[i] = l1 + MAP_L1_SIZE - bytes;
         rig->scratchpad_address[i] = MAP_L1_BASE + i * MAP_L1_STRIDE + MAP_L1_SIZE - bytes;
         hpu_add_window(&rig->hpu, rig->scratchpad_address[i], o->scratchpad_bytes,
                        rig->scratchpad[i], true, i == own ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1);
@@ -108,6 +109,16 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
     return o->scratchpad_bytes ? give_scratchpads(rig, o, err) : SPIN_OK;
 }
 
+/* The packets' windows change with each packet, and have none. */
+static void give_views(struct spin_rig *rig) {
+    for (uint32_t i = 0; i < rig->hpu.windows; i++) {
+        struct hpu_window *w = &rig->hpu.window[i];
+        if (i != rig->packet_window && i != rig->l2_packet_window)
+            w->view = rig->view[i] =
+                guard_view_new(w->host, w->base, w->read_room[0], w->write_room[0] != 0);
+    }
+}
+
 int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
                  const struct spin_rig_options *options, struct spin_error *err) {
     static const struct spin_rig_options defaults;
@@ -128,8 +139,9 @@ int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
     rig->state_bytes = o->state_bytes ? o->state_bytes : 4096;
     rig->host_bytes = o->host_bytes ? o->host_bytes : 64u << 10;
     rig->budget = o->budget ? o->budget : DEFAULT_BUDGET;
-    rig->l1 = calloc(1, MAP_L1_SIZE);
-    rig->l2 = calloc(1, im->limits.handler_bytes);
+    rig->l1 = guard_memory_new(MAP_L1_SIZE);
+    rig->l2_bytes = im->limits.handler_bytes;
+    rig->l2 = guard_memory_new(rig->l2_bytes);
     rig->me_host = calloc(1, rig->host_bytes);
     rig->handler_host = calloc(1, rig->host_bytes);
     rig->l2_packet = calloc(1, MAP_L1_PACKETS_SIZE);
@@ -157,6 +169,8 @@ int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
     }
     if (!code)
         code = give_memory(rig, o, err);
+    if (!code && rig->code->jit)
+        give_views(rig);
     if (code)
         spin_rig_free(rig);
     else
@@ -169,14 +183,15 @@ void spin_rig_free(struct spin_rig *rig) {
         return;
     hpu_icache_free(rig->hpu.icache);
     hpu_code_release(rig->code);
-    free(rig->l1);
-    free(rig->l2);
+    for (uint32_t i = 0; i < HPU_WINDOWS; i++)
+        guard_view_free(rig->view[i]);
+    guard_memory_free(rig->l1, MAP_L1_SIZE);
+    guard_memory_free(rig->l2, rig->l2_bytes);
     free(rig->me_host);
     free(rig->handler_host);
     free(rig->l2_packet);
     for (uint32_t i = 0; i < MAP_CLUSTERS; i++)
-        if (i != rig->hpu.id / MAP_CLUSTER_HPUS) /* that one is in l1 */
-            free(rig->scratchpad[i]);
+        guard_memory_free(rig->remote_l1[i], MAP_L1_SIZE);
     free(rig);
 }
 

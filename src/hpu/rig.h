@@ -15,6 +15,8 @@ struct spin_rig {
     const struct spin_image *image;
     struct hpu_code *code;
     uint8_t *l1, *l2; /* of the own cluster; L2 handler memory */
+    uint32_t l2_bytes;
+    uint8_t *view[HPU_WINDOWS];
     uint8_t *me_host, *handler_host;
     uint32_t host_bytes, state_bytes;
     uint32_t state_address, heap_address, packet_address; /* packet: of its first byte */
@@ -22,7 +24,7 @@ struct spin_rig {
     uint8_t *state, *packet;
     uint32_t packet_window;
     /* Of a PsPIN task: scratchpads, the packet in L2, and who runs it. */
-    uint8_t *scratchpad[MAP_CLUSTERS], *l2_packet;
+    uint8_t *remote_l1[MAP_CLUSTERS], *scratchpad[MAP_CLUSTERS], *l2_packet;
     uint32_t scratchpad_address[MAP_CLUSTERS], scratchpad_bytes;
     uint32_t l2_packet_window, entry, home_cluster, flow;
     uint64_t budget;

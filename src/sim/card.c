@@ -322,7 +322,7 @@ static bool make_pools(struct card *c) {
     c->context = calloc(g->contexts, sizeof *c->context);
     c->program = calloc(g->contexts, sizeof *c->program);
     c->l2_packets = aligned_alloc(64, packets * UNIT_BYTES);
-    c->l2_handler = calloc(1, g->handler_bytes);
+    c->l2_handler = guard_memory_new(g->handler_bytes);
     if (!c->packet || !c->queue || !c->bucket || !c->clock.active || !c->clock.recent || !c->task ||
         !c->command || !c->context || !c->program || !c->l2_packets || !c->l2_handler ||
         !card_space_init(&c->l2, packets))
@@ -386,7 +386,7 @@ void card_free(struct card *c) {
         return;
     card_contexts_free(c);
     for (uint32_t i = 0; i < c->clusters; i++) {
-        free(c->cluster[i].l1);
+        guard_memory_free(c->cluster[i].l1, MAP_L1_SIZE);
         card_space_free(&c->cluster[i].packets);
     }
     free(c->hpu);
@@ -400,7 +400,7 @@ void card_free(struct card *c) {
     free(c->context);
     free(c->program);
     free(c->l2_packets);
-    free(c->l2_handler);
+    guard_memory_free(c->l2_handler, c->config.handler_bytes);
     card_space_free(&c->l2);
     free(c);
 }

@@ -137,13 +137,12 @@ static void take_room(struct card *c, const struct context *x) {
         c->cluster[i].scratch_used += round64(x->set.scratch_bytes);
 }
 
-/* A copy whose place modulo 64 is the handler's: atomics and the window table need it. */
+/* A copy whose place in a page is the handler's: atomics and views need it. */
 static uint8_t *copy_segment(const struct image_segment *s) {
-    uint32_t skew = s->address & 63;
-    uint8_t *block = aligned_alloc(64, round64(s->bytes + skew) + 64u);
+    uint32_t skew = s->address % GUARD_PAGE;
+    uint8_t *block = guard_memory_new(skew + s->bytes);
     if (!block)
         return NULL;
-    memset(block, 0, round64(s->bytes + skew) + 64u);
     if (s->filled)
         memcpy(block + skew, s->content, s->filled);
     return block + skew;
@@ -151,7 +150,23 @@ static uint8_t *copy_segment(const struct image_segment *s) {
 
 static void free_segment(uint8_t *copy, const struct image_segment *s) {
     if (copy)
-        free(copy - (s->address & 63));
+        guard_memory_free(copy - s->address % GUARD_PAGE, s->address % GUARD_PAGE + s->bytes);
+}
+
+/* What does not become a view is checked: no error. */
+static void make_views(struct card *c, struct context *x) {
+    const struct spin_image *im = x->set.image;
+    if (!c->program[x->program].code->jit)
+        return;
+    x->view[CONSTANTS_VIEW] =
+        guard_view_new(x->constants, im->constants.address, im->constants.bytes, false);
+    x->view[DATA_VIEW] = guard_view_new(x->data, im->data.address, im->data.bytes, true);
+    x->view[MEMORY_VIEW] = guard_view_new(c->l2_handler + (x->memory_address - MAP_L2_HANDLER),
+                                          x->memory_address, x->set.memory_bytes, true);
+    for (uint32_t i = 0; i < c->clusters && i < SCRATCHPADS; i++)
+        x->view[SCRATCH_VIEW + i] = guard_view_new(
+            c->cluster[i].l1 + x->scratch_offset,
+            MAP_L1_BASE + i * MAP_L1_STRIDE + x->scratch_offset, x->set.scratch_bytes, true);
 }
 
 int card_add_context(struct card *c, const struct card_context *set, uint32_t *number,
@@ -177,12 +192,15 @@ int card_add_context(struct card *c, const struct card_context *set, uint32_t *n
         return code;
     }
     take_room(c, x);
+    make_views(c, x);
     *number = c->contexts++;
     return SPIN_OK;
 }
 
 void card_contexts_free(struct card *c) {
     for (uint32_t i = 0; i < c->contexts; i++) {
+        for (int k = 0; k < CONTEXT_VIEWS; k++)
+            guard_view_free(c->context[i].view[k]);
         free_segment(c->context[i].constants, &c->context[i].set.image->constants);
         free_segment(c->context[i].data, &c->context[i].set.image->data);
     }

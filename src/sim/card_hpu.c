@@ -53,11 +53,10 @@ int card_hpus_new(struct card *c, struct spin_error *err) {
     for (uint32_t i = 0; i < c->clusters; i++) {
         struct cluster *cl = &c->cluster[i];
         cl->ready = LIST_EMPTY;
-        cl->l1 = aligned_alloc(64, MAP_L1_SIZE);
+        cl->l1 = guard_memory_new(MAP_L1_SIZE);
         if (!cl->l1 ||
             !card_space_init(&cl->packets, (uint32_t)(c->config.l1_packet_bytes / UNIT_BYTES)))
             return spin_fail(err, SPIN_ENOMEM, "out of memory");
-        memset(cl->l1, 0, MAP_L1_SIZE);
     }
     return SPIN_OK;
 }
@@ -66,6 +65,13 @@ int card_hpus_new(struct card *c, struct spin_error *err) {
 
 static uint32_t core_of(const struct card_hpu *h) {
     return h->index % (uint32_t)h->card->config.cluster_hpus;
+}
+
+static void add_window(struct hpu *u, uint32_t base, uint32_t size, uint8_t *host, bool writable,
+                       enum hpu_region region, uint8_t *view) {
+    int i = hpu_add_window(u, base, size, host, writable, region);
+    if (i >= 0)
+        u->window[i].view = view;
 }
 
 /* The windows of a context: the same order on every HPU, so that the guesses in the code hold. */
@@ -84,18 +90,20 @@ static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) 
     h->packet_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L1);
     hpu_add_window(u, MAP_L1_ALIAS + stack, MAP_STACK_SIZE, cl->l1 + stack, true, HPU_REGION_L1);
     if (im->constants.bytes)
-        hpu_add_window(u, im->constants.address, im->constants.bytes, x->constants, false,
-                       HPU_REGION_L2_HANDLER);
+        add_window(u, im->constants.address, im->constants.bytes, x->constants, false,
+                   HPU_REGION_L2_HANDLER, x->view[CONSTANTS_VIEW]);
     if (im->data.bytes)
-        hpu_add_window(u, im->data.address, im->data.bytes, x->data, true, HPU_REGION_L2_HANDLER);
+        add_window(u, im->data.address, im->data.bytes, x->data, true, HPU_REGION_L2_HANDLER,
+                   x->view[DATA_VIEW]);
     if (x->set.memory_bytes)
-        hpu_add_window(u, x->memory_address, x->set.memory_bytes,
-                       c->l2_handler + (x->memory_address - MAP_L2_HANDLER), true,
-                       HPU_REGION_L2_HANDLER);
+        add_window(u, x->memory_address, x->set.memory_bytes,
+                   c->l2_handler + (x->memory_address - MAP_L2_HANDLER), true,
+                   HPU_REGION_L2_HANDLER, x->view[MEMORY_VIEW]);
     for (uint32_t i = 0; i < c->clusters && i < SCRATCHPADS && x->set.scratch_bytes; i++)
-        hpu_add_window(u, card_scratch_address(c, number, i), x->set.scratch_bytes,
-                       c->cluster[i].l1 + x->scratch_offset, true,
-                       i == h->cluster ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1);
+        add_window(u, card_scratch_address(c, number, i), x->set.scratch_bytes,
+                   c->cluster[i].l1 + x->scratch_offset, true,
+                   i == h->cluster ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1,
+                   x->view[SCRATCH_VIEW + i]);
     h->l2_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L2_PACKETS);
     if (x->set.abi == CARD_P4SPIN) {
         uint32_t heap = MAP_L1_SIZE - (core_of(h) + 1) * HEAP_BYTES;

@@ -17,6 +17,7 @@
 #define SPIN_SIM_CARD_PRIVATE_H
 
 #include "hpu/call.h"
+#include "hpu/guard.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
 #include "sim/card.h"
@@ -164,6 +165,14 @@ struct program {
     struct hpu_icache *icache[MAX_CLUSTERS];
 };
 
+enum {
+    CONSTANTS_VIEW,
+    DATA_VIEW,
+    MEMORY_VIEW,
+    SCRATCH_VIEW, /* of cluster 0, and so on */
+    CONTEXT_VIEWS = SCRATCH_VIEW + SCRATCHPADS
+};
+
 struct context {
     struct card_context set;
     uint32_t program;
@@ -171,6 +180,7 @@ struct context {
     uint32_t memory_address;
     uint32_t scratch_offset; /* in each L1 */
     uint64_t counter[2];
+    uint8_t *view[CONTEXT_VIEWS]; /* of the windows that are the same on all HPUs (guard.h) */
 };
 
 #define SPREAD_BUCKETS (128 + 64 * 34)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "diff/guest.h"
+#include "hpu/guard.h"
 #include "hpu/interp.h"
 #include "hpu/jit.h"
 
@@ -66,10 +67,12 @@ static void list_program(const struct batch *b, int i) {
     printf("#   fcsr = 0x%x\n", p->fcsr);
 }
 
-static _Alignas(16) uint8_t data[DIFF_DATA_BYTES + 64];
+/* The window is a page, for generated code that leaves its checks to page protection. */
+#define WINDOW_BYTES 4096u
+static uint8_t *data, *view;
 
 static void begin(const struct diff_program *p, struct hpu *h, uint32_t address) {
-    memset(data, 0xa7, sizeof data);
+    memset(data, 0xa7, WINDOW_BYTES);
     memcpy(data, p->data, DIFF_DATA_BYTES);
     h->cycles = h->instret = 0;
     if (h->icache)
@@ -89,7 +92,8 @@ static const char *run_ours(const struct batch *b, int i, const struct hpu_code 
     struct hpu h;
     hpu_init(&h, code, 0);
     h.icache = way % 2 == TIMED ? hpu_icache_new(code, NULL, 0) : NULL;
-    hpu_add_window(&h, DIFF_DATA, DIFF_DATA_BYTES, data, true, HPU_REGION_L1);
+    hpu_add_window(&h, DIFF_DATA, WINDOW_BYTES, data, true, HPU_REGION_L1);
+    h.window[0].view = view;
     begin(&b->programs[i], &h, b->address[i]);
     if (h.icache && i % 4) { /* generated code runs what is in the instruction cache */
         hpu_interpret(&h, UINT64_MAX);
@@ -116,7 +120,7 @@ static const char *run_ours(const struct batch *b, int i, const struct hpu_code 
                  h.pc, h.fault_address);
         return why;
     }
-    for (int k = DIFF_DATA_BYTES; k < (int)sizeof data; k++)
+    for (uint32_t k = DIFF_DATA_BYTES; k < WINDOW_BYTES; k++)
         if (data[k] != 0xa7)
             return "wrote past its memory";
     return NULL;
@@ -267,6 +271,11 @@ int main(int argc, char **argv) {
     const char *qemu = "qemu-riscv32";
     int programs = 500, batch_size = 100, failed = 0, batches = 0;
     uint64_t seed = 1;
+    spin_guard_pages(SPIN_GUARDS_INSTALL);
+    data = guard_memory_new(WINDOW_BYTES);
+    view = data ? guard_view_new(data, DIFF_DATA, WINDOW_BYTES, true) : NULL;
+    if (!data)
+        return 1;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--programs") == 0)
             programs = atoi(argv[i + 1]);

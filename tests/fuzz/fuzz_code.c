@@ -2,10 +2,11 @@
  * one of quantum; then the packet, then up to 32 KiB of code.
  *
  * The code runs functional and timed, at once, in quanta, stepped and (when the choices say so:
- * compiling is slow) as generated code, on an HPU whose memory stands between canaries, and all
- * must agree; then once more with a whole card around it, whose memory outside what the handler was
- * given must stay zero. */
+ * compiling is slow) as generated code, on an HPU whose memory stands between canaries and has a
+ * page that generated code may leave to page protection, and all must agree; then once more with a
+ * whole card around it, whose memory outside what the handler was given must stay zero. */
 #include "fuzz/fuzz.h"
+#include "hpu/guard.h"
 #include "hpu/image.h"
 #include "hpu/interp.h"
 #include "hpu/jit.h"
@@ -14,7 +15,7 @@
 #define HEAD        5
 #define CODE_MOST   32768
 #define STATE       0x10020000u
-#define STATE_BYTES 512u
+#define STATE_BYTES 4608u /* a page, and what is less than one */
 #define STACK       0x1b000400u
 #define STACK_BYTES 256u
 #define FIXED       0x1c000000u
@@ -25,9 +26,23 @@
 #define BUDGET      3000u
 
 struct memory {
-    uint8_t canary0[CANARY], state[STATE_BYTES], canary1[CANARY], stack[STACK_BYTES],
-        canary2[CANARY], fixed[FIXED_BYTES], canary3[CANARY], packet[256], canary4[CANARY];
+    uint8_t state[STATE_BYTES], canary1[CANARY], stack[STACK_BYTES], canary2[CANARY],
+        fixed[FIXED_BYTES], canary3[CANARY], packet[256], canary4[CANARY];
 };
+
+/* One for all runs, at a page's beginning, and the view of the state. */
+static struct memory *get_memory(uint8_t **view) {
+    static struct memory *m;
+    static uint8_t *made;
+    if (!m) {
+        spin_guard_pages(SPIN_GUARDS_INSTALL);
+        m = (struct memory *)(void *)guard_memory_new(sizeof *m);
+        FUZZ_CHECK(m);
+        made = guard_view_new(m->state, STATE, STATE_BYTES, true);
+    }
+    *view = made;
+    return m;
+}
 
 struct input {
     bool with_float, compiled;
@@ -70,18 +85,20 @@ static void begin(const struct input *in, struct hpu *h, struct memory *m) {
 
 static void run(const struct input *in, struct hpu_code *code, enum way way, struct outcome *out,
                 bool *cycles_were_read) {
-    static _Alignas(16) struct memory m;
+    uint8_t *view;
+    struct memory *m = get_memory(&view);
     struct hpu h;
     hpu_init(&h, code, 5);
     h.icache = code->mode == HPU_TIMED ? hpu_icache_new(code, NULL, 0) : NULL;
-    hpu_add_window(&h, STATE, STATE_BYTES, m.state, true, HPU_REGION_L1);
-    hpu_add_window(&h, STACK, STACK_BYTES, m.stack, true, HPU_REGION_L1);
-    hpu_add_window(&h, FIXED, FIXED_BYTES, m.fixed, false, HPU_REGION_L2_HANDLER);
-    hpu_add_window(&h, PACKET, in->packet_bytes, m.packet, true, HPU_REGION_L1);
-    begin(in, &h, &m);
+    hpu_add_window(&h, STATE, STATE_BYTES, m->state, true, HPU_REGION_L1);
+    h.window[0].view = view;
+    hpu_add_window(&h, STACK, STACK_BYTES, m->stack, true, HPU_REGION_L1);
+    hpu_add_window(&h, FIXED, FIXED_BYTES, m->fixed, false, HPU_REGION_L2_HANDLER);
+    hpu_add_window(&h, PACKET, in->packet_bytes, m->packet, true, HPU_REGION_L1);
+    begin(in, &h, m);
     if (way >= WARM) {
         hpu_interpret(&h, UINT64_MAX);
-        begin(in, &h, &m);
+        begin(in, &h, m);
     }
     enum hpu_stop stop;
     do {
@@ -94,13 +111,12 @@ static void run(const struct input *in, struct hpu_code *code, enum way way, str
     } while (stop == HPU_PAUSED);
     hpu_icache_free(h.icache);
     for (uint32_t i = 0; i < CANARY; i++)
-        FUZZ_CHECK(m.canary0[i] == CANARY_BYTE && m.canary1[i] == CANARY_BYTE &&
-                   m.canary2[i] == CANARY_BYTE && m.canary3[i] == CANARY_BYTE &&
-                   m.canary4[i] == CANARY_BYTE);
+        FUZZ_CHECK(m->canary1[i] == CANARY_BYTE && m->canary2[i] == CANARY_BYTE &&
+                   m->canary3[i] == CANARY_BYTE && m->canary4[i] == CANARY_BYTE);
     for (uint32_t i = 0; i < FIXED_BYTES; i++)
-        FUZZ_CHECK(m.fixed[i] == 3);
-    for (uint32_t i = in->packet_bytes; i < sizeof m.packet; i++)
-        FUZZ_CHECK(m.packet[i] == CANARY_BYTE);
+        FUZZ_CHECK(m->fixed[i] == 3);
+    for (uint32_t i = in->packet_bytes; i < sizeof m->packet; i++)
+        FUZZ_CHECK(m->packet[i] == CANARY_BYTE);
     memset(out, 0, sizeof *out);
     out->stop = stop;
     out->fault = h.fault;
@@ -111,7 +127,7 @@ static void run(const struct input *in, struct hpu_code *code, enum way way, str
     out->fcsr = h.fcsr;
     out->cycles = h.cycles;
     out->instret = h.instret;
-    out->memory = m;
+    out->memory = *m;
     FUZZ_CHECK(stop == HPU_DONE || stop == HPU_FAULTED);
     FUZZ_CHECK(h.x[0] == 0);
     /* One block, cold and with the dearest instructions, is the most that it can be late. */

@@ -5,6 +5,7 @@
 #define TESTS_MACHINE_H
 
 #include "asm.h"
+#include "hpu/guard.h"
 #include "hpu/hpu.h"
 #include "hpu/interp.h"
 #include "hpu/jit.h"
@@ -53,8 +54,9 @@ struct result {
     uint32_t fault_address, pc;
     uint32_t x[32], f[32], fcsr;
     uint64_t cycles, instret;
-    uint32_t loads[3], stores[3]; /* by window; counted when timed */
+    uint32_t loads[HPU_WINDOWS], stores[HPU_WINDOWS]; /* counted when timed */
     uint8_t data[DATA_BYTES], l2[SIDE_BYTES];
+    uint64_t pages; /* a sum over all bytes of the windows with pages */
 };
 
 /* A window's host memory with canaries around it. */
@@ -64,11 +66,20 @@ struct fenced {
     uint8_t after[CANARY];
 };
 
+/* A window of any size, with a view of its whole pages where guard pages are on. */
+struct paged {
+    uint8_t *memory, *view, *host;
+    uint32_t size, mapped;
+};
+#define MOST_PAGED 4
+
 struct machine {
     struct hpu hpu;
     struct hpu_code *code;
     struct hpu_icache *icache;
     struct fenced data, fixed, l2;
+    struct paged paged[MOST_PAGED];
+    int pageds;
 };
 
 /* Which rows of isa.def some test has executed. */
@@ -106,7 +117,26 @@ __attribute__((unused)) static void machine_open(struct machine *m, const struct
     hpu_add_window(&m->hpu, L2_BASE, SIDE_BYTES, m->l2.bytes, true, HPU_REGION_L2_HANDLER);
 }
 
+__attribute__((unused)) static struct paged *machine_add_pages(struct machine *m, uint32_t base,
+                                                               uint32_t size, bool writable) {
+    struct paged *p = &m->paged[m->pageds++];
+    uint32_t skew = base % GUARD_PAGE;
+    p->size = size;
+    p->mapped = skew + size;
+    p->memory = guard_memory_new(p->mapped);
+    CHECK(p->memory);
+    p->host = p->memory + skew;
+    int window = hpu_add_window(&m->hpu, base, size, p->host, writable, HPU_REGION_L2_HANDLER);
+    CHECK(window >= 0);
+    m->hpu.window[window].view = p->view = guard_view_new(p->host, base, size, writable);
+    return p;
+}
+
 __attribute__((unused)) static void machine_close(struct machine *m) {
+    for (int i = 0; i < m->pageds; i++) {
+        guard_view_free(m->paged[i].view);
+        guard_memory_free(m->paged[i].memory, m->paged[i].mapped);
+    }
     hpu_icache_free(m->icache);
     hpu_code_free(m->code);
 }
@@ -131,8 +161,11 @@ __attribute__((unused)) static void machine_begin(struct machine *m, const struc
     h->cycles = h->instret = 0;
     if (h->icache)
         hpu_icache_rewind(h->icache);
-    for (int i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < h->windows; i++)
         h->window[i].loads = h->window[i].stores = 0;
+    for (int i = 0; i < m->pageds; i++)
+        for (uint32_t k = 0; k < m->paged[i].size; k++)
+            m->paged[i].host[k] = (uint8_t)(k * 29 + (k >> 8) + (uint32_t)i);
     hpu_start(h, CODE_BASE + s->entry, DATA_BASE + DATA_BYTES, s->budget ? s->budget : 100000);
     for (int i = 1; i < 32; i++)
         if (s->x[i] || i > 2)
@@ -156,12 +189,15 @@ __attribute__((unused)) static void machine_result(const struct machine *m, enum
     r->fcsr = h->fcsr;
     r->cycles = h->cycles;
     r->instret = h->instret;
-    for (int i = 0; i < 3 && h->code->mode == HPU_TIMED; i++) {
+    for (uint32_t i = 0; i < h->windows && h->code->mode == HPU_TIMED; i++) {
         r->loads[i] = h->window[i].loads;
         r->stores[i] = h->window[i].stores;
     }
     memcpy(r->data, m->data.bytes, DATA_BYTES);
     memcpy(r->l2, m->l2.bytes, SIDE_BYTES);
+    for (int i = 0; i < m->pageds; i++)
+        for (uint32_t k = 0; k < m->paged[i].size; k++)
+            r->pages = r->pages * 31 + m->paged[i].host[k];
 }
 
 __attribute__((unused)) static enum hpu_stop machine_step(struct machine *m) {
@@ -189,6 +225,7 @@ static void demand_same(const struct result *a, const struct result *b, int way)
     SAME(pc);
     SAME(instret);
     SAME(fcsr);
+    SAME(pages);
     for (int i = 0; i < 32; i++) {
         SAME(x[i]);
         SAME(f[i]);
@@ -198,6 +235,24 @@ static void demand_same(const struct result *a, const struct result *b, int way)
     for (uint32_t i = 0; i < SIDE_BYTES; i++)
         SAME(l2[i]);
 #undef SAME
+}
+
+/* Calls the same handler in both, with the same argument; all that they leave must be the same. */
+__attribute__((unused)) static void demand_same_call(struct machine *plain, struct machine *jit,
+                                                     const struct start *s) {
+    static struct result a, b;
+    machine_begin(plain, s);
+    machine_begin(jit, s);
+    enum hpu_stop one = hpu_run(&plain->hpu, ~0ull), two = hpu_run(&jit->hpu, ~0ull);
+    machine_result(plain, one, &a);
+    machine_result(jit, two, &b);
+    demand_same(&a, &b, JIT_FUNCTIONAL);
+    CHECK_EQ(b.cycles, a.cycles);
+    for (int i = 0; i < HPU_WINDOWS; i++) {
+        CHECK_EQ(b.loads[i], a.loads[i]);
+        CHECK_EQ(b.stores[i], a.stores[i]);
+    }
+    CHECK(canaries_live(jit));
 }
 
 /* False where this build has no generated code. */
@@ -252,7 +307,7 @@ static void demand_agreement(const struct result r[WAYS], const struct start *s)
         if (way == RUN_TIMED)
             continue;
         demand_same(same, &r[way], way);
-        for (int i = 0; i < 3 && way > RUN_TIMED; i++) {
+        for (int i = 0; i < HPU_WINDOWS && way > RUN_TIMED; i++) {
             CHECK_EQ(r[way].loads[i], same->loads[i]);
             CHECK_EQ(r[way].stores[i], same->stores[i]);
         }
