@@ -8,9 +8,7 @@
  * there is to be found: another window, the device, a fault. Accesses that were seen to go to the
  * device are calls; those that go now to this window and now to that look at the slot's guess.
  *
- * Leaving writes back the registers that may have changed, and takes back what was counted for the
- * part of the block that was not executed. Most ways out are where a block begins, and share one
- * place: nothing has been counted yet there. */
+ * What was counted when a block was entered is taken back where it is left inside (jit_leave.c). */
 #include "hpu/jit_lift.h"
 
 #include <stdlib.h>
@@ -62,11 +60,19 @@ bool lift_is_left(const struct lift *l, uint32_t h) {
     return goes_on && h + in->length / 2 >= halfwords(l);
 }
 
+/* Blocks that never ran are left out: going there leaves the function. */
+static bool has_room_for(const struct lift *l, uint32_t h) {
+    const uint8_t *seen = l->region->seen;
+    return l->blocks < MOST_BLOCKS && l->instructions < (seen ? MOST_INSTRUCTIONS : MOST_UNSEEN) &&
+           (!seen || h == l->region->root || __atomic_load_n(&seen[h], __ATOMIC_RELAXED));
+}
+
+/* `from`: where the jump stands, in the block that is being scanned. */
 static void want_block(struct lift *l, uint32_t h, uint32_t from) {
     uint32_t i = l->block_at[h];
-    if (i == NONE && l->blocks < MOST_BLOCKS && l->instructions < MOST_INSTRUCTIONS) {
+    if (i == NONE && has_room_for(l, h)) {
         i = l->block_at[h] = l->blocks++;
-        l->block[i] = (struct block){.start = h};
+        l->block[i] = (struct block){.start = h, .parent = l->scanned};
     }
     if (i != NONE && h <= from)
         l->block[i].is_looped = true;
@@ -143,63 +149,14 @@ static void spread_dirty(struct lift *l) {
         }
     }
 }
-/* ---- leaving ---- */
 
-/* Ends the function, with the status unless that has been set. `halfway`: inside a block, at an
- * instruction that was counted. */
-void lift_leave(struct lift *l, LLVMValueRef pc, LLVMValueRef status,
-                const struct hpu_slot *halfway) {
-    if (halfway) {
-        charge(l, c64(l, 0 - (uint64_t)halfway->cycles));
-        if (l->timed)
-            set(l, l->count, sub(l, get(l, l->i64, l->count), c64(l, halfway->count)));
-    }
-    for (unsigned r = 1; r < 32; r++)
-        if (l->dirty >> r & 1)
-            l->llvm->BuildStore(l->b, read_x(l, r),
-                                field(l, offsetof(struct hpu, x) + 4 * r, l->i32));
-    set(l, l->pc, pc);
-    if (status)
-        set(l, l->status, status);
-    set(l, l->mid_block, l->llvm->ConstInt(l->i8, halfway != NULL, 0));
-    l->llvm->BuildBr(l->b, l->out);
-}
-
-void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool halfway) {
-    lift_leave(l, c32(l, pc_of(l, h)), c32(l, status), halfway ? slot_at(l, h) : NULL);
-}
-
-static void add_to(struct lift *l, size_t offset, LLVMTypeRef type, LLVMValueRef more) {
-    LLVMValueRef place = field(l, offset, type);
-    l->llvm->BuildStore(l->b, add(l, get(l, type, place), more), place);
-}
-
-/* What all ways out share. */
-static void emit_out(struct lift *l) {
-    at(l, l->out);
-    LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
-    add_to(l, offsetof(struct hpu, cycles), l->i64, spent);
-    add_to(l, offsetof(struct hpu, instret), l->i64, l->timed ? get(l, l->i64, l->count) : spent);
-    l->llvm->BuildStore(l->b, get(l, l->i32, l->pc), field(l, offsetof(struct hpu, pc), l->i32));
-    l->llvm->BuildStore(l->b, get(l, l->i8, l->mid_block),
-                        field(l, offsetof(struct hpu, mid_block), l->i8));
-    for (size_t i = 0; i < HPU_WINDOWS && l->timed; i++) {
-        if (!l->window[i].used)
-            continue;
-        size_t offset = offsetof(struct hpu, window) + i * sizeof(struct hpu_window);
-        LLVMValueRef counts = get(l, l->i64, l->window[i].counts);
-        add_to(l, offset + offsetof(struct hpu_window, loads), l->i32, narrow(l, counts, l->i32));
-        LLVMValueRef high = l->llvm->BuildLShr(l->b, counts, c64(l, 32), "");
-        add_to(l, offset + offsetof(struct hpu_window, stores), l->i32, narrow(l, high, l->i32));
-    }
-    l->llvm->BuildRet(l->b, get(l, l->i32, l->status));
-}
+/* ---- time ---- */
 
 /* The exact local time at the instruction in a slot, whose block has been charged. */
 LLVMValueRef lift_now_at(struct lift *l, const struct hpu_slot *slot) {
     LLVMValueRef start = get(l, l->i64, field(l, offsetof(struct hpu, cycles), l->i64));
     LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
-    return sub(l, add(l, start, spent), c64(l, slot->cycles));
+    return sub(l, sub(l, add(l, start, spent), c64(l, slot->cycles)), lift_cycles_ahead(l));
 }
 
 static LLVMValueRef instret_at(struct lift *l, const struct hpu_slot *slot) {
@@ -207,19 +164,6 @@ static LLVMValueRef instret_at(struct lift *l, const struct hpu_slot *slot) {
     LLVMValueRef done =
         l->timed ? get(l, l->i64, l->count) : sub(l, l->left_at_start, get(l, l->i64, l->left));
     return sub(l, add(l, start, done), c64(l, slot->count));
-}
-void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, const struct block *block,
-                 uint32_t h) {
-    LLVMBasicBlockRef on = new_block(l), off = new_block(l);
-    branch_rarely(l, good, on, off);
-    at(l, off);
-    if (h == block->start) {
-        set(l, l->status, c32(l, status));
-        l->llvm->BuildBr(l->b, block->away);
-    } else {
-        lift_leave_at(l, h, status, true);
-    }
-    at(l, on);
 }
 
 /* ---- instructions ---- */
@@ -330,6 +274,7 @@ static void through_hpu(struct lift *l, uint32_t h) {
     const struct hpu_slot *slot = slot_at(l, h);
     bool csr = lift_shape[in->id] == SHAPE_CSR;
     LLVMValueRef a[4] = {l->h, c32(l, l->code->slot_at[h]), NULL, NULL};
+    lift_settle(l); /* before the HPU's own are changed */
     if (hpu_insn_reads(in, in->rs1))
         l->llvm->BuildStore(l->b, read_x(l, in->rs1),
                             field(l, offsetof(struct hpu, x) + 4u * in->rs1, l->i32));
@@ -339,12 +284,7 @@ static void through_hpu(struct lift *l, uint32_t h) {
     }
     LLVMValueRef good = csr ? call(l, (const void *)jit_csr, l->i8, a, 4)
                             : call(l, (const void *)jit_float, l->i8, a, 2);
-    LLVMBasicBlockRef on = new_block(l), bad = new_block(l);
-    LLVMValueRef low = narrow(l, good, l->i1); /* a bool */
-    branch_rarely(l, low, on, bad);
-    at(l, bad);
-    lift_leave_at(l, h, JIT_INTERPRET, true);
-    at(l, on);
+    lift_demand(l, narrow(l, good, l->i1), JIT_INTERPRET, h, true); /* a bool */
     unsigned rd = hpu_insn_writes(in);
     if (rd)
         write_x(l, rd, get(l, l->i32, field(l, offsetof(struct hpu, x) + 4 * rd, l->i32)));
@@ -353,6 +293,7 @@ static void through_hpu(struct lift *l, uint32_t h) {
 /* ---- where blocks lead ---- */
 
 void lift_go_to(struct lift *l, uint32_t h) {
+    lift_settle(l);
     if (l->block_at[h] != NONE) {
         l->llvm->BuildBr(l->b, l->block[l->block_at[h]].enter);
         return;
@@ -363,6 +304,7 @@ void lift_go_to(struct lift *l, uint32_t h) {
 static void lift_branch(struct lift *l, uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
     LLVMBasicBlockRef yes = new_block(l), no = new_block(l);
+    lift_settle(l);
     l->llvm->BuildCondBr(l->b, lift_taken(l, in), yes, no);
     at(l, yes);
     if (l->timed)
@@ -384,6 +326,7 @@ static void lift_jump_register(struct lift *l, uint32_t h, uint32_t before) {
     LLVMValueRef to = add(l, read_x(l, in->rs1), c32(l, (uint32_t)in->imm));
     to = l->llvm->BuildAnd(l->b, to, c32(l, ~1u), "");
     write_x(l, in->rd, c32(l, slot_at(l, h)->link));
+    lift_settle(l);
     bool is_return = in->rd == 0 && (in->rs1 == 1 || in->rs1 == 5);
     LLVMBasicBlockRef elsewhere = new_block(l), end = new_block(l);
     LLVMValueRef choice = l->llvm->BuildSwitch(l->b, to, elsewhere, is_return ? l->sites + 1 : 1);
@@ -393,9 +336,9 @@ static void lift_jump_register(struct lift *l, uint32_t h, uint32_t before) {
             l->llvm->AddCase(choice, c32(l, pc_of(l, l->site[i])),
                              l->block[l->block_at[l->site[i]]].enter);
     at(l, end);
-    lift_leave(l, c32(l, MAP_RETURN), c32(l, HPU_DONE), NULL);
+    lift_leave_to(l, c32(l, MAP_RETURN), NULL);
     at(l, elsewhere);
-    lift_leave(l, to, c32(l, JIT_JUMP), NULL);
+    lift_leave_to(l, to, &jit_jumps);
 }
 
 /* True when it has ended the block. */
@@ -451,17 +394,36 @@ bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct group *
     return true; /* is_left was true */
 }
 
+static void hide(struct lift *l, LLVMValueRef variable) {
+    set(l, variable, l->llvm->BuildFreeze(l->b, get(l, l->i64, variable), ""));
+}
+
+/* Where a loop begins. What others write is seen in the next turn: loads are not hoisted for good.
+ * And LLVM is not to see how the counters move: each way out of a loop uses them, and what it could
+ * make of that takes it as long as all else. */
+static void begin_turn(struct lift *l) {
+    l->llvm->BuildFence(l->b, LLVMAtomicOrderingSequentiallyConsistent, 1, "");
+    hide(l, l->left);
+    if (!l->timed)
+        return;
+    hide(l, l->count);
+    for (unsigned i = 0; i < HPU_WINDOWS; i++)
+        if (l->window[i].used)
+            hide(l, l->window[i].counts);
+}
+
 static void lift_block(struct lift *l, const struct block *block) {
     uint32_t h = block->start;
-    const struct hpu_slot *slot = slot_at(l, h);
+    l->lifted = block;
     l->dirty = block->dirty;
-    at(l, block->away);
-    lift_leave(l, c32(l, pc_of(l, h)), NULL, NULL);
+    memset(l->ahead, 0, sizeof l->ahead);
+    if (block->dirty)
+        lift_put_back(l, block);
     at(l, block->enter);
-    if (block->is_looped) /* what others write is seen in the next turn: not hoisted for good */
-        l->llvm->BuildFence(l->b, LLVMAtomicOrderingSequentiallyConsistent, 1, "");
-    lift_demand(l, compare(l, LLVMIntSGT, get(l, l->i64, l->left), c64(l, 0)), HPU_PAUSED, block,
-                h);
+    if (block->is_looped)
+        begin_turn(l);
+    LLVMValueRef has_time = compare(l, LLVMIntSGT, get(l, l->i64, l->left), c64(l, 0));
+    lift_demand(l, has_time, HPU_PAUSED, h, false);
     l->llvm->BuildBr(l->b, block->body);
     at(l, block->body);
     if (lift_is_left(l, h)) {
@@ -471,18 +433,16 @@ static void lift_block(struct lift *l, const struct block *block) {
     if (l->timed) {
         LLVMValueRef place = place_in(l, l->b, l->seen, c64(l, 4ull * l->code->slot_at[h]), l->i32);
         LLVMValueRef is_seen = compare(l, LLVMIntEQ, get(l, l->i32, place), l->generation);
-        lift_demand(l, is_seen, JIT_INTERPRET, block, h);
+        lift_demand(l, is_seen, JIT_INTERPRET, h, false);
     }
     lift_tight_loop(l, block);
     lift_group_accesses(l, block);
-    lift_check_groups(l, 0, block, h);
-    charge(l, c64(l, slot->cycles));
-    if (l->timed)
-        set(l, l->count, add(l, get(l, l->i64, l->count), c64(l, slot->count)));
+    lift_check_groups(l, 0, h);
+    lift_count_block(l, block);
     uint32_t before = NONE;
     for (uint32_t i = 0; i < block->count; i++, before = h, h += insn_at(l, h)->length / 2) {
         if (i > 0)
-            lift_check_groups(l, i, block, h);
+            lift_check_groups(l, i, h);
         if (lift_is_left(l, h)) {
             lift_leave_at(l, h, JIT_INTERPRET, true);
             return;
@@ -498,7 +458,7 @@ static void lift_block(struct lift *l, const struct block *block) {
 static void begin_function(struct lift *l, const char *name) {
     const struct llvm *v = l->llvm;
     LLVMTypeRef types[] = {l->pointer, l->i64, l->pointer, l->i32};
-    l->function = v->AddFunction(l->module, name, v->FunctionType(l->i32, types, 4, 0));
+    l->function = v->AddFunction(l->module, name, v->FunctionType(l->i64, types, 4, 0));
     unsigned kind = v->GetEnumAttributeKindForName("nounwind", 8);
     v->AddAttributeAtIndex(l->function, LLVMAttributeFunctionIndex,
                            v->CreateEnumAttribute(l->context, kind, 0));
@@ -508,6 +468,7 @@ static void begin_function(struct lift *l, const char *name) {
     l->generation = v->GetParam(l->function, 3);
     l->entry = new_block(l);
     l->out = new_block(l);
+    l->end = new_block(l);
     v->PositionBuilderAtEnd(l->at_entry, l->entry);
     at(l, l->entry);
     for (unsigned r = 1; r < 32; r++) {
@@ -516,23 +477,31 @@ static void begin_function(struct lift *l, const char *name) {
     }
     l->left = v->BuildAlloca(l->b, l->i64, "");
     l->count = v->BuildAlloca(l->b, l->i64, "");
-    l->pc = v->BuildAlloca(l->b, l->i32, "");
-    l->status = v->BuildAlloca(l->b, l->i32, "");
-    l->mid_block = v->BuildAlloca(l->b, l->i8, "");
+    l->row = v->BuildAlloca(l->b, l->i32, "");
+    l->way = v->BuildAlloca(l->b, l->i64, "");
     set(l, l->left, l->left_at_start);
     set(l, l->count, c64(l, 0));
+}
+
+/* All windows that blocks expect to use: their counters have to be known where loops begin. */
+static void use_windows(struct lift *l, const struct block *block) {
+    uint32_t h = block->start;
+    for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2)
+        if (lift_is_access(insn_at(l, h)) && lift_how(l, h) == JIT_BY_WINDOW)
+            lift_use_window(l, lift_guess_at(l, h));
 }
 
 static void lift_function(struct lift *l, const char *name) {
     begin_function(l, name);
     for (uint32_t i = 0; i < l->blocks; i++) {
+        use_windows(l, &l->block[i]);
         l->block[i].enter = new_block(l);
         l->block[i].body = new_block(l);
-        l->block[i].away = new_block(l);
+        l->block[i].put_back = l->block[i].dirty ? new_block(l) : l->out;
     }
     for (uint32_t i = 0; i < l->blocks; i++)
         lift_block(l, &l->block[i]);
-    emit_out(l);
+    lift_ways_out(l);
     l->llvm->BuildBr(l->at_entry, l->block[0].body);
 }
 
@@ -568,10 +537,15 @@ bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef mod
     bool good = l->block && l->site && l->block_at && l->group_of;
     if (good) {
         memset(l->block_at, 0xff, halfwords(l) * sizeof *l->block_at);
+        l->scanned = NONE;
         want_block(l, region->root, 0);
-        for (uint32_t i = 0; i < l->blocks; i++)
+        for (uint32_t i = 0; i < l->blocks; i++) {
+            l->scanned = i;
             scan_block(l, &l->block[i]);
-        spread_dirty(l);
+        }
+        l->settles = l->blocks > MOST_KEPT;
+        if (!l->settles)
+            spread_dirty(l);
         l->b = llvm->CreateBuilderInContext(context);
         l->at_entry = llvm->CreateBuilderInContext(context);
         make_types(l);
@@ -579,6 +553,8 @@ bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef mod
         llvm->DisposeBuilder(l->b);
         llvm->DisposeBuilder(l->at_entry);
         region->instructions = l->instructions;
+        region->way_out = l->way_out;
+        good = !l->is_short_of_memory;
     }
     free(l->block);
     free(l->site);

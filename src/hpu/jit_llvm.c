@@ -15,6 +15,9 @@
 #include <string.h>
 
 static const char passes[] =
+    "function(sroa,early-cse,simplifycfg,instcombine,loop-mssa(licm),gvn,simplifycfg)";
+/* With a loop that vectors may be made of. */
+static const char loop_passes[] =
     "function(sroa,early-cse,simplifycfg,instcombine,reassociate,loop-mssa(licm),gvn,simplifycfg,"
     "loop-vectorize,slp-vectorizer,instcombine,loop-unroll,instcombine,simplifycfg)";
 
@@ -106,7 +109,8 @@ static LLVMMemoryBufferRef compile(const struct llvm *v, LLVMTargetMachineRef ma
         abort();
 #endif
     LLVMPassBuilderOptionsRef options = v->CreatePassBuilderOptions();
-    good = good && is_good(v, v->RunPasses(module, passes, machine, options));
+    good = good && is_good(v, v->RunPasses(module, region->has_short_loop ? loop_passes : passes,
+                                           machine, options));
     v->DisposePassBuilderOptions(options);
     char *message = NULL;
     if (good &&
@@ -125,12 +129,16 @@ struct jit_linker {
     LLVMTargetMachineRef machine;
     char *triple;
     unsigned functions;
+    struct jit_way_out **way_out; /* [functions]: their tables */
 };
 
 void jit_linker_free(struct jit_linker *linker) {
     if (!linker)
         return;
     const struct llvm *v = linker->llvm;
+    for (unsigned i = 0; i < linker->functions; i++)
+        free(linker->way_out[i]);
+    free(linker->way_out);
     if (linker->lljit)
         is_good(v, v->OrcDisposeLLJIT(linker->lljit));
     if (linker->machine)
@@ -160,8 +168,14 @@ jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uin
     const struct llvm *v = linker->llvm;
     char name[40];
     LLVMOrcExecutorAddress address = 0;
-    snprintf(name, sizeof name, "region%u_%x", linker->functions++, region->root);
+    snprintf(name, sizeof name, "region%u_%x", linker->functions, region->root);
+    struct jit_way_out **more =
+        realloc(linker->way_out, (linker->functions + 1) * sizeof *linker->way_out);
+    if (!more)
+        return NULL;
+    linker->way_out = more;
     LLVMMemoryBufferRef object = compile(v, linker->machine, linker->triple, name, region);
+    linker->way_out[linker->functions++] = region->way_out;
     if (!object)
         return NULL;
     *bytes = v->GetBufferSize(object);
@@ -180,6 +194,7 @@ bool jit_object(const char *triple, struct jit_region *region, uint8_t **bytes, 
     if (!machine)
         return false;
     LLVMMemoryBufferRef object = compile(v, machine, triple, "region", region);
+    free(region->way_out);
     if (object) {
         *length = v->GetBufferSize(object);
         *bytes = malloc(*length);

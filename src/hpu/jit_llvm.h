@@ -28,6 +28,7 @@
     X(BuildCall2)                                                                                  \
     X(BuildCondBr)                                                                                 \
     X(BuildFence)                                                                                  \
+    X(BuildFreeze)                                                                                 \
     X(BuildGEP2)                                                                                   \
     X(BuildICmp)                                                                                   \
     X(BuildLoad2)                                                                                  \
@@ -71,6 +72,7 @@
     X(GetEnumAttributeKindForName)                                                                 \
     X(GetHostCPUFeatures)                                                                          \
     X(GetHostCPUName)                                                                              \
+    X(GetInsertBlock)                                                                              \
     X(GetIntrinsicDeclaration)                                                                     \
     X(GetDefaultTargetTriple)                                                                      \
     X(GetMDKindIDInContext)                                                                        \
