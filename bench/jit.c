@@ -227,6 +227,13 @@ static void handler_of(const struct workload *w, const char *folder) {
            row.ns[2] / row.ns[0], row.ns[3] / row.ns[1]);
     for (int i = 0; i < 2; i++)
         printf("  %6.1f in %u", (double)row.stats[i].most_ns * 1e-6, row.stats[i].functions);
+    for (int i = 0; i < 2; i++) { /* packets until all compiling is earned back */
+        double gain = row.ns[2 + i] - row.ns[i];
+        if (gain > 0)
+            printf(" %9.0f", (double)row.stats[i].compile_ns / gain);
+        else
+            printf(" %9s", "never");
+    }
     printf("\n");
     fflush(stdout);
     spin_image_free(image);
@@ -237,9 +244,9 @@ static void handler_table(const char *folder) {
     printf(
         "payload handlers of the workloads on their first packet, with the rig's copy of it:\n"
         "nanoseconds a call, best of 5; CPU milliseconds of the longest compilation, and how many "
-        "(bar: 20)\n");
-    printf("%-15s %8s %9s %9s %9s %9s %7s %7s  %s\n", "", "instr.", "JIT", "timed", "interp.",
-           "timed int.", "speed", "timed", "compile JIT, timed");
+        "(bar: 20);\npackets until the time for all of them is earned back\n");
+    printf("%-15s %8s %9s %9s %9s %9s %7s %7s  %-24s %9s %9s\n", "", "instr.", "JIT", "timed",
+           "interp.", "timed int.", "speed", "timed", "compile JIT, timed", "earned", "timed");
     for (unsigned i = 0; workload_at(i); i++)
         handler_of(workload_at(i), folder);
 }

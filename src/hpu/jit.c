@@ -241,9 +241,9 @@ const struct jit_way_out jit_jumps = {.status = JIT_JUMP};
 static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_way_out *way) {
     h->mid_block = way->mid_block;
     h->pc = way->pc ? way->pc : h->pc;
-    h->cycles -= way->cycles;
+    h->cycles -= (uint64_t)(int64_t)way->cycles;
     h->instret -= way->count;
-    for (int i = 0; i < HPU_WINDOWS && way->cycles && h->code->mode == HPU_TIMED; i++) {
+    for (int i = 0; i < HPU_WINDOWS && h->code->mode == HPU_TIMED; i++) {
         const uint32_t *n = way->ahead[i];
         struct hpu_window *w = &h->window[i];
         w->loads -= n[JIT_LOAD] + n[JIT_ATOMIC];
@@ -368,6 +368,12 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
                 return (enum hpu_stop)status;
             if (status == HPU_PAUSED)
                 continue;
+            if (status == JIT_SHORT) {
+                stop = interpret(h, until, SLICE_CYCLES);
+                if (stop != HPU_PAUSED)
+                    return stop;
+                continue;
+            }
             if (status == JIT_JUMP && h->pc - code->base >= code->bytes)
                 return jumped(h);
             if (status == JIT_JUMP && is_seen(jit, (h->pc - code->base) / 2)) {

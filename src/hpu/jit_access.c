@@ -146,17 +146,19 @@ LLVMValueRef lift_cycles_ahead(struct lift *l) {
 }
 
 void lift_count_block(struct lift *l, const struct block *block) {
-    const struct hpu_slot *slot = slot_at(l, block->start);
     uint32_t h = block->start;
-    if (!l->timed) {
-        charge(l, c64(l, slot->cycles));
-        return;
-    }
-    for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2)
+    for (uint32_t i = 0; i < block->count && l->timed; i++, h += insn_at(l, h)->length / 2)
         if (l->group_of[i])
             l->ahead[l->group[l->group_of[i] - 1].window][kind_of(lift_shape[insn_at(l, h)->id])]++;
-    charge(l, add(l, lift_cycles_ahead(l), c64(l, slot->cycles)));
-    set(l, l->count, add(l, get(l, l->i64, l->count), c64(l, slot->count)));
+    LLVMValueRef cycles = add(l, lift_cycles_ahead(l), c64(l, block->cycles));
+    if (block->is_joined) { /* limits are looked at where each of its parts begins */
+        LLVMValueRef lasts = compare(l, LLVMIntSGT, get(l, l->i64, l->left), cycles);
+        lift_demand(l, lasts, JIT_SHORT, block->start, false);
+    }
+    charge(l, cycles);
+    if (!l->timed)
+        return;
+    set(l, l->count, add(l, get(l, l->i64, l->count), c64(l, block->counted)));
     for (unsigned w = 0; w < HPU_WINDOWS; w++) {
         uint64_t loads = l->ahead[w][JIT_LOAD] + l->ahead[w][JIT_ATOMIC];
         uint64_t stores = l->ahead[w][JIT_STORE] + l->ahead[w][JIT_ATOMIC];
@@ -175,6 +177,7 @@ static LLVMValueRef outcome(struct lift *l, LLVMValueRef result, uint32_t h) {
     if (l->timed) {
         LLVMValueRef lapse = get(l, l->i32, field(l, offsetof(struct hpu, lapse), l->i32));
         charge(l, widen(l, lapse));
+        l->has_lost_time = true;
     }
     return narrow(l, result, l->i32);
 }
@@ -274,6 +277,7 @@ static void count_in_window(struct lift *l, const struct access *a, LLVMValueRef
             set(l, place, add(l, get(l, l->i32, place), c32(l, 1)));
         }
     charge(l, widen(l, in_window(l, window, extra, l->i8)));
+    l->has_lost_time = true;
 }
 
 /* Through the window that the slot names now, as the interpreter does it; else a call, which will

@@ -18,15 +18,9 @@
 /* ---- rows ---- */
 
 /* The number of a row; the function is not made when there is no memory for it. */
-static uint32_t add_way_out(struct lift *l, uint32_t h, uint32_t status, bool counted) {
-    struct jit_way_out row = {.pc = pc_of(l, h), .status = status, .mid_block = counted};
-    if (counted) {
-        row.cycles = slot_at(l, h)->cycles;
-        row.count = slot_at(l, h)->count;
-        memcpy(row.ahead, l->ahead, sizeof row.ahead);
-    }
+static uint32_t add_row(struct lift *l, const struct jit_way_out *row) {
     uint32_t last = l->ways_out - 1;
-    if (l->ways_out && memcmp(&l->way_out[last], &row, sizeof row) == 0)
+    if (l->ways_out && memcmp(&l->way_out[last], row, sizeof *row) == 0)
         return last;
     if (l->ways_out == l->ways_out_room) {
         uint32_t room = 2 * l->ways_out_room + 64;
@@ -38,8 +32,22 @@ static uint32_t add_way_out(struct lift *l, uint32_t h, uint32_t status, bool co
         l->way_out = more;
         l->ways_out_room = room;
     }
-    l->way_out[l->ways_out] = row;
+    l->way_out[l->ways_out] = *row;
     return l->ways_out++;
+}
+
+static uint32_t add_way_out(struct lift *l, uint32_t h, uint32_t status, bool counted) {
+    struct jit_way_out row;
+    memset(&row, 0, sizeof row); /* all of it: it is compared */
+    row.pc = pc_of(l, h);
+    row.status = status;
+    row.mid_block = counted;
+    if (counted) {
+        row.cycles = (int32_t)(slot_at(l, h)->cycles + l->later_cycles);
+        row.count = slot_at(l, h)->count + l->later_count;
+        memcpy(row.ahead, l->ahead, sizeof row.ahead);
+    }
+    return add_row(l, &row);
 }
 
 /* ---- registers ---- */
@@ -98,6 +106,21 @@ void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool counted) {
 void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h, bool counted) {
     LLVMBasicBlockRef off = exit_from_here(l), on = new_block(l);
     set(l, l->row, c32(l, add_way_out(l, h, status, counted)));
+    branch_rarely(l, good, on, off);
+    at(l, on);
+}
+
+void lift_demand_between(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h,
+                         uint32_t lost) {
+    struct jit_way_out row;
+    memset(&row, 0, sizeof row);
+    row.pc = pc_of(l, h);
+    row.status = status;
+    row.cycles = (int32_t)(l->later_cycles - lost);
+    row.count = l->later_count;
+    memcpy(row.ahead, l->ahead, sizeof row.ahead);
+    LLVMBasicBlockRef off = exit_from_here(l), on = new_block(l);
+    set(l, l->row, c32(l, add_row(l, &row)));
     branch_rarely(l, good, on, off);
     at(l, on);
 }

@@ -74,7 +74,10 @@ static void want_block(struct lift *l, uint32_t h, uint32_t from) {
         i = l->block_at[h] = l->blocks++;
         l->block[i] = (struct block){.start = h, .parent = l->scanned};
     }
-    if (i != NONE && h <= from)
+    if (i == NONE)
+        return;
+    l->block[i].ways_in++;
+    if (h <= from)
         l->block[i].is_looped = true;
 }
 
@@ -91,6 +94,8 @@ static void want_site(struct lift *l, uint32_t h) {
 /* Finds the block's end and where it leads. */
 static void scan_block(struct lift *l, struct block *block) {
     uint32_t h = block->start, before = NONE;
+    block->cycles = slot_at(l, h)->cycles;
+    block->counted = slot_at(l, h)->count;
     for (;; before = h, h += insn_at(l, h)->length / 2) {
         const struct hpu_insn *in = insn_at(l, h);
         block->count++;
@@ -114,6 +119,57 @@ static void scan_block(struct lift *l, struct block *block) {
         want_block(l, after, h);
 }
 
+static uint32_t last_of(const struct lift *l, const struct block *block) {
+    uint32_t h = block->start;
+    for (uint32_t n = 1; n < block->count; n++)
+        h += insn_at(l, h)->length / 2;
+    return h;
+}
+
+/* The block that follows if this one is only left in ways that the region does not have, and that
+ * nothing else leads to; or NULL. */
+static struct block *only_next(const struct lift *l, const struct block *block) {
+    uint32_t h = last_of(l, block), next = h + insn_at(l, h)->length / 2;
+    if (lift_shape[insn_at(l, h)->id] != SHAPE_BRANCH || lift_is_left(l, h) ||
+        l->block_at[lift_target_of(l, h)] != NONE || l->block_at[next] == NONE)
+        return NULL;
+    struct block *follows = &l->block[l->block_at[next]];
+    return follows->ways_in == 1 && !follows->is_looped ? follows : NULL;
+}
+
+/* Looks at such blocks as one: limits, the instruction cache and counters once for all of them. */
+static void join_blocks(struct lift *l) {
+    for (uint32_t i = 0; i < l->blocks; i++) {
+        struct block *block = &l->block[i], *next;
+        while (!block->is_part && (next = only_next(l, block)) &&
+               block->cycles + next->cycles <= MOST_JOINED) {
+            l->block_at[next->start] = NONE;
+            for (uint32_t k = 0; k < l->blocks; k++)
+                if (l->block[k].parent == (uint32_t)(next - l->block))
+                    l->block[k].parent = i;
+            next->is_part = true;
+            block->is_joined = true;
+            block->count += next->count;
+            block->cycles += next->cycles;
+            block->counted += next->counted;
+            block->writes |= next->writes;
+        }
+    }
+}
+
+/* Whether how long it takes to compile matters more than single cycles: there is much of it, or it
+ * talks to the device, which takes longer than all else that it may do. */
+static bool is_large(const struct lift *l) {
+    bool calls = false;
+    for (uint32_t i = 0; i < l->blocks; i++) {
+        uint32_t h = l->block[i].start;
+        for (uint32_t n = 0; n < l->block[i].count; n++, h += insn_at(l, h)->length / 2)
+            calls |= lift_is_access(insn_at(l, h)) && lift_how(l, h) == JIT_BY_CALL;
+    }
+    uint32_t most = l->region->seen ? MOST_KEPT_INSNS : MOST_UNSEEN + 8;
+    return calls || l->blocks > MOST_KEPT || l->instructions > most;
+}
+
 static bool add_dirty(struct lift *l, uint32_t h, uint32_t dirty) {
     uint32_t i = h == NONE ? NONE : l->block_at[h];
     if (i == NONE || (l->block[i].dirty & dirty) == dirty)
@@ -129,6 +185,8 @@ static void spread_dirty(struct lift *l) {
         changed = false;
         for (uint32_t i = 0; i < l->blocks; i++) {
             const struct block *block = &l->block[i];
+            if (block->is_part)
+                continue;
             uint32_t dirty = (block->dirty | block->writes) & ~1u, h = block->start;
             uint32_t before = NONE;
             for (uint32_t n = 1; n < block->count; n++) {
@@ -156,14 +214,15 @@ static void spread_dirty(struct lift *l) {
 LLVMValueRef lift_now_at(struct lift *l, const struct hpu_slot *slot) {
     LLVMValueRef start = get(l, l->i64, field(l, offsetof(struct hpu, cycles), l->i64));
     LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
-    return sub(l, sub(l, add(l, start, spent), c64(l, slot->cycles)), lift_cycles_ahead(l));
+    LLVMValueRef ahead = add(l, lift_cycles_ahead(l), c64(l, slot->cycles + l->later_cycles));
+    return sub(l, add(l, start, spent), ahead);
 }
 
 static LLVMValueRef instret_at(struct lift *l, const struct hpu_slot *slot) {
     LLVMValueRef start = get(l, l->i64, field(l, offsetof(struct hpu, instret), l->i64));
     LLVMValueRef done =
         l->timed ? get(l, l->i64, l->count) : sub(l, l->left_at_start, get(l, l->i64, l->left));
-    return sub(l, add(l, start, done), c64(l, slot->count));
+    return sub(l, add(l, start, done), c64(l, slot->count + l->later_count));
 }
 
 /* ---- instructions ---- */
@@ -266,6 +325,7 @@ static void charge_division(struct lift *l, const struct hpu_insn *in) {
     LLVMValueRef arguments[] = {b, v->ConstInt(l->i1, 0, 0)};
     LLVMTypeRef type = v->IntrinsicGetType(l->context, ctlz, &l->i32, 1);
     charge(l, widen(l, v->BuildCall2(l->b, type, function, arguments, 2, "")));
+    l->has_lost_time = true;
 }
 /* CSRs and F work on the HPU's own registers: what they read is put there and what they write
  * taken from there. */
@@ -312,6 +372,22 @@ static void lift_branch(struct lift *l, uint32_t h) {
     lift_go_to(l, lift_target_of(l, h));
     at(l, no);
     lift_go_to(l, h + in->length / 2);
+}
+
+/* A branch between two blocks that were joined: it is not taken. */
+static void lift_between(struct lift *l, uint32_t h) {
+    const struct hpu_insn *in = insn_at(l, h);
+    uint32_t next = h + in->length / 2;
+    LLVMValueRef stays = l->llvm->BuildNot(l->b, lift_taken(l, in), "");
+    lift_demand_between(l, stays, JIT_JUMP, lift_target_of(l, h),
+                        l->timed ? l->code->timing->taken : 0);
+    if (l->has_lost_time) { /* then what was looked at when the first was entered may not last */
+        LLVMValueRef ahead = add(l, lift_cycles_ahead(l), c64(l, l->later_cycles));
+        LLVMValueRef left = add(l, get(l, l->i64, l->left), ahead);
+        lift_demand_between(l, compare(l, LLVMIntSGT, left, c64(l, 0)), HPU_PAUSED, next, 0);
+    }
+    l->later_cycles -= slot_at(l, next)->cycles;
+    l->later_count -= slot_at(l, next)->count;
 }
 
 /* Returns lead to a call of the region, or end the handler. Of other jumps nothing is known. */
@@ -412,6 +488,23 @@ static void begin_turn(struct lift *l) {
             hide(l, l->window[i].counts);
 }
 
+/* Whether all of the block is in the instruction cache. */
+static LLVMValueRef is_in_cache(struct lift *l, const struct block *block) {
+    LLVMValueRef all = NULL;
+    uint32_t h = block->start;
+    bool begins = true;
+    for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2) {
+        if (begins) {
+            uint64_t offset = 4ull * l->code->slot_at[h];
+            LLVMValueRef place = place_in(l, l->b, l->seen, c64(l, offset), l->i32);
+            LLVMValueRef one = compare(l, LLVMIntEQ, get(l, l->i32, place), l->generation);
+            all = all ? l->llvm->BuildAnd(l->b, all, one, "") : one;
+        }
+        begins = lift_shape[insn_at(l, h)->id] == SHAPE_BRANCH;
+    }
+    return all;
+}
+
 static void lift_block(struct lift *l, const struct block *block) {
     uint32_t h = block->start;
     l->lifted = block;
@@ -422,23 +515,25 @@ static void lift_block(struct lift *l, const struct block *block) {
     at(l, block->enter);
     if (block->is_looped)
         begin_turn(l);
-    LLVMValueRef has_time = compare(l, LLVMIntSGT, get(l, l->i64, l->left), c64(l, 0));
-    lift_demand(l, has_time, HPU_PAUSED, h, false);
+    if (!block->is_joined) {
+        LLVMValueRef has_time = compare(l, LLVMIntSGT, get(l, l->i64, l->left), c64(l, 0));
+        lift_demand(l, has_time, HPU_PAUSED, h, false);
+    }
     l->llvm->BuildBr(l->b, block->body);
     at(l, block->body);
     if (lift_is_left(l, h)) {
         lift_leave_at(l, h, JIT_INTERPRET, false);
         return;
     }
-    if (l->timed) {
-        LLVMValueRef place = place_in(l, l->b, l->seen, c64(l, 4ull * l->code->slot_at[h]), l->i32);
-        LLVMValueRef is_seen = compare(l, LLVMIntEQ, get(l, l->i32, place), l->generation);
-        lift_demand(l, is_seen, JIT_INTERPRET, h, false);
-    }
+    if (l->timed)
+        lift_demand(l, is_in_cache(l, block), JIT_INTERPRET, h, false);
     lift_tight_loop(l, block);
     lift_group_accesses(l, block);
     lift_check_groups(l, 0, h);
     lift_count_block(l, block);
+    l->later_cycles = block->cycles - slot_at(l, h)->cycles;
+    l->later_count = block->counted - slot_at(l, h)->count;
+    l->has_lost_time = false;
     uint32_t before = NONE;
     for (uint32_t i = 0; i < block->count; i++, before = h, h += insn_at(l, h)->length / 2) {
         if (i > 0)
@@ -448,7 +543,9 @@ static void lift_block(struct lift *l, const struct block *block) {
             return;
         }
         unsigned g = l->group_of[i];
-        if (lift_insn(l, h, before, g ? &l->group[g - 1] : NULL))
+        if (i + 1 < block->count && lift_shape[insn_at(l, h)->id] == SHAPE_BRANCH)
+            lift_between(l, h);
+        else if (lift_insn(l, h, before, g ? &l->group[g - 1] : NULL))
             return;
     }
 }
@@ -494,13 +591,16 @@ static void use_windows(struct lift *l, const struct block *block) {
 static void lift_function(struct lift *l, const char *name) {
     begin_function(l, name);
     for (uint32_t i = 0; i < l->blocks; i++) {
+        if (l->block[i].is_part)
+            continue;
         use_windows(l, &l->block[i]);
         l->block[i].enter = new_block(l);
         l->block[i].body = new_block(l);
         l->block[i].put_back = l->block[i].dirty ? new_block(l) : l->out;
     }
     for (uint32_t i = 0; i < l->blocks; i++)
-        lift_block(l, &l->block[i]);
+        if (!l->block[i].is_part)
+            lift_block(l, &l->block[i]);
     lift_ways_out(l);
     l->llvm->BuildBr(l->at_entry, l->block[0].body);
 }
@@ -543,7 +643,8 @@ bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef mod
             l->scanned = i;
             scan_block(l, &l->block[i]);
         }
-        l->settles = l->blocks > MOST_KEPT;
+        join_blocks(l);
+        l->settles = is_large(l);
         if (!l->settles)
             spread_dirty(l);
         l->b = llvm->CreateBuilderInContext(context);
@@ -553,6 +654,7 @@ bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef mod
         llvm->DisposeBuilder(l->b);
         llvm->DisposeBuilder(l->at_entry);
         region->instructions = l->instructions;
+        region->is_large = l->settles && (!l->has_tight_loop || l->instructions > MOST_IMPROVED);
         region->way_out = l->way_out;
         good = !l->is_short_of_memory;
     }

@@ -11,8 +11,11 @@
 #define NONE              UINT32_MAX
 #define MOST_BLOCKS       500u
 #define MOST_INSTRUCTIONS 400u /* of a region; the rest is another's */
-#define MOST_UNSEEN       100u /* of one of which nothing is known */
+#define MOST_UNSEEN       32u  /* of one of which nothing is known */
 #define MOST_KEPT         16u  /* blocks of a region that writes registers back on its ways out */
+#define MOST_KEPT_INSNS   100u /* and instructions */
+#define MOST_IMPROVED     150u /* of one whose loops LLVM is to take its time for */
+#define MOST_JOINED       64u  /* cycles of blocks that are looked at as one */
 #define MOST_GROUPS       64u
 #define MOST_BOUNDS       64u
 
@@ -40,9 +43,15 @@ enum shape {
 
 extern const uint8_t lift_shape[HPU_INSN_COUNT];
 
+/* One of the interpreter's blocks, or several, one behind the other, of which each is left at its
+ * end only in a way that was never seen. */
 struct block {
     uint32_t start;                /* halfword */
     uint32_t count;                /* instructions, of which the last may be one to leave at */
+    uint32_t ways_in;              /* how many jumps and blocks lead here */
+    uint32_t cycles, counted;      /* static; instructions, as the slots say */
+    bool is_joined;                /* several */
+    bool is_part;                  /* of another; not lifted by itself */
     uint32_t dirty, writes;        /* registers: that may have changed before it; that it changes */
     bool is_looped;                /* a jump backwards leads here */
     LLVMBasicBlockRef enter, body; /* with and without a look at the limit */
@@ -101,6 +110,7 @@ struct lift {
     uint32_t *block_at; /* [halfword] */
     uint32_t *site;     /* places that calls return to: halfwords */
     uint32_t sites;
+    bool has_tight_loop;
     bool settles; /* registers are written back before there is a way out, not on it */
     struct jit_way_out *way_out;
     uint32_t ways_out, ways_out_room;
@@ -108,7 +118,9 @@ struct lift {
 
     /* of the block that is being lifted */
     const struct block *lifted;
-    uint32_t ahead[HPU_WINDOWS][3]; /* accesses that were counted when it was entered */
+    uint32_t ahead[HPU_WINDOWS][3];     /* accesses that were counted when it was entered */
+    uint32_t later_cycles, later_count; /* of the interpreter's blocks after the present one */
+    bool has_lost_time;                 /* cycles that no one could know in advance */
     struct group group[MOST_GROUPS];
     uint32_t groups;
     uint8_t *group_of; /* [instruction]: + 1 */
@@ -232,6 +244,10 @@ void lift_settle(struct lift *l);
 void lift_put_back(struct lift *l, const struct block *block);
 /* Ends the function before the instruction at h. `counted`: the block has been. */
 void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool counted);
+/* The same unless `good`, where one of the interpreter's blocks has ended and the next has not
+ * begun; `lost`: cycles that going there takes. */
+void lift_demand_between(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h,
+                         uint32_t lost);
 /* The same unless `good`; the code goes on in a new block. */
 void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h, bool counted);
 /* The same when `stop`, an hpu_stop, is not 0. */

@@ -16,6 +16,7 @@
 
 static const char passes[] =
     "function(sroa,early-cse,simplifycfg,instcombine,loop-mssa(licm),gvn,simplifycfg)";
+static const char quick_passes[] = "function(sroa,early-cse,simplifycfg,instcombine,simplifycfg)";
 /* With a loop that vectors may be made of. */
 static const char loop_passes[] =
     "function(sroa,early-cse,simplifycfg,instcombine,reassociate,loop-mssa(licm),gvn,simplifycfg,"
@@ -93,6 +94,17 @@ static bool is_good(const struct llvm *v, LLVMErrorRef error) {
     return !error;
 }
 
+/* Has the function's instructions selected quickly, and leaves out what improves them. */
+static void hurry(const struct llvm *v, LLVMContextRef context, LLVMModuleRef module,
+                  const char *name) {
+    static const char *const names[] = {"noinline", "optnone"}; /* the one needs the other */
+    for (int i = 0; i < 2; i++) {
+        unsigned kind = v->GetEnumAttributeKindForName(names[i], strlen(names[i]));
+        v->AddAttributeAtIndex(v->GetNamedFunction(module, name), LLVMAttributeFunctionIndex,
+                               v->CreateEnumAttribute(context, kind, 0));
+    }
+}
+
 static LLVMMemoryBufferRef compile(const struct llvm *v, LLVMTargetMachineRef machine,
                                    const char *triple, const char *name,
                                    struct jit_region *region) {
@@ -109,9 +121,14 @@ static LLVMMemoryBufferRef compile(const struct llvm *v, LLVMTargetMachineRef ma
         abort();
 #endif
     LLVMPassBuilderOptionsRef options = v->CreatePassBuilderOptions();
-    good = good && is_good(v, v->RunPasses(module, region->has_short_loop ? loop_passes : passes,
+    good = good && is_good(v, v->RunPasses(module,
+                                           region->is_large         ? quick_passes
+                                           : region->has_short_loop ? loop_passes
+                                                                    : passes,
                                            machine, options));
     v->DisposePassBuilderOptions(options);
+    if (region->is_large)
+        hurry(v, context, module, name);
     char *message = NULL;
     if (good &&
         v->TargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message, &object)) {

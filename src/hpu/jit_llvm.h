@@ -34,6 +34,7 @@
     X(BuildLoad2)                                                                                  \
     X(BuildLShr)                                                                                   \
     X(BuildMul)                                                                                    \
+    X(BuildNot)                                                                                    \
     X(BuildOr)                                                                                     \
     X(BuildRet)                                                                                    \
     X(BuildSDiv)                                                                                   \
@@ -76,6 +77,7 @@
     X(GetIntrinsicDeclaration)                                                                     \
     X(GetDefaultTargetTriple)                                                                      \
     X(GetMDKindIDInContext)                                                                        \
+    X(GetNamedFunction)                                                                            \
     X(GetParam)                                                                                    \
     X(GetTargetFromTriple)                                                                         \
     X(InitializeX86AsmPrinter)                                                                     \

@@ -10,6 +10,7 @@ enum {
     JIT_INTERPRET = 8, /* the interpreter is to go on at pc */
     JIT_MISS,          /* the same, because an access of this block is not where it used to be */
     JIT_JUMP,          /* pc is where a jump led, which may be anywhere */
+    JIT_SHORT,         /* there may not be time enough to get through what comes */
 };
 
 enum { JIT_LOAD, JIT_STORE, JIT_ATOMIC };
@@ -19,7 +20,8 @@ struct jit_way_out {
     uint32_t status;
     uint32_t pc; /* where the interpreter goes on; 0: h->pc is right */
     bool mid_block;
-    uint32_t cycles, count;
+    int32_t cycles;
+    uint32_t count;
     uint32_t ahead[HPU_WINDOWS][3]; /* loads, stores, atomics, in the timed mode */
 };
 
@@ -51,6 +53,7 @@ struct jit_region {
     const uint8_t *seen;    /* [halfword]: blocks that ran, which are all it takes; NULL: any */
     uint32_t instructions;  /* out */
     bool has_short_loop;    /* out: one that LLVM should unroll or make vectors of */
+    bool is_large;          /* out: so that good instructions are worth less than quick ones */
     /* out: belongs to the caller and must live as long as the function */
     struct jit_way_out *way_out;
 };
