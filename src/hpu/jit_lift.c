@@ -166,8 +166,8 @@ static bool is_large(const struct lift *l) {
         for (uint32_t n = 0; n < l->block[i].count; n++, h += insn_at(l, h)->length / 2)
             calls |= lift_is_access(insn_at(l, h)) && lift_how(l, h) == JIT_BY_CALL;
     }
-    uint32_t most = l->region->seen ? MOST_KEPT_INSNS : MOST_UNSEEN + 8;
-    return calls || l->blocks > MOST_KEPT || l->instructions > most;
+    uint32_t share = l->region->seen ? 1 : 2; /* where nothing is known it may be for nothing */
+    return calls || l->blocks > MOST_KEPT / share || l->instructions > MOST_KEPT_INSNS / share;
 }
 
 static bool add_dirty(struct lift *l, uint32_t h, uint32_t dirty) {
