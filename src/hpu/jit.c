@@ -243,7 +243,7 @@ static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_
     h->pc = way->pc ? way->pc : h->pc;
     h->cycles -= (uint64_t)(int64_t)way->cycles;
     h->instret -= way->count;
-    for (int i = 0; i < HPU_WINDOWS && h->code->mode == HPU_TIMED; i++) {
+    for (int i = 0; i < HPU_WINDOWS && way->count && h->code->mode == HPU_TIMED; i++) {
         const uint32_t *n = way->ahead[i];
         struct hpu_window *w = &h->window[i];
         w->loads -= n[JIT_LOAD] + n[JIT_ATOMIC];
