@@ -240,6 +240,116 @@ static void put_count_down(struct program *p) {
     put(p, RV_RET);
 }
 
+/* Many blocks that each change registers, load and store through them and skip some: where any of
+ * them is left, by a fault, an access elsewhere or the budget, all registers are as they should be.
+ */
+static void random_blocks(struct rng *rng, struct program *p, int blocks) {
+    p->bytes = 0;
+    for (int i = 0; i < blocks; i++) {
+        uint32_t pointer = 11 + rng_below(rng, 3);
+        int32_t offset = (int32_t)rng_below(rng, 16) * 4;
+        for (uint32_t n = rng_below(rng, 4); n > 0; n--) {
+            uint32_t rd = 16 + rng_below(rng, 12), rs = 16 + rng_below(rng, 12);
+            put(p, rng_below(rng, 2) ? rv_add(rd, rd, rs) : rv_addi(rd, rs, (int32_t)n));
+        }
+        put(p, rv_addi(28, pointer, 4));
+        switch (rng_below(rng, 4)) {
+        case 0:
+            put(p, rv_lw(16 + rng_below(rng, 12), 28, offset));
+            break;
+        case 1:
+            put(p, rv_sw(16 + rng_below(rng, 12), 28, offset));
+            break;
+        case 2:
+            put(p, rv_amoadd_w(16 + rng_below(rng, 12), 28, pointer));
+            break;
+        case 3:
+            put(p, rv_csrrs(29, 0xc00, 0)); /* what time it is */
+        }
+        put(p, rv_andi(28, 16 + rng_below(rng, 12), 7));
+        put(p, rv_bne(28, 0, 8)); /* over the next */
+        put(p, rv_addi(16 + rng_below(rng, 12), 28, 1));
+    }
+    put(p, RV_RET);
+}
+
+TEST(ways_out_of_many_blocks) {
+    static struct machine plain, jit;
+    static struct program p;
+    static const uint32_t elsewhere[] = {DATA_BASE + DATA_BYTES - 8, L2_BASE, FIXED_BASE, 4,
+                                         DATA_BASE + 1};
+    struct rng rng = rng_seeded(11);
+    for (int i = 0; i < 30; i++) {
+        random_blocks(&rng, &p, i % 3 ? 14 : 4);
+        for (int mode = 0; mode < 2; mode++) {
+            machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+            machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+            machine_force_jit(&jit);
+            for (int k = 0; k < 60; k++) {
+                struct start s = {.budget = rng_below(&rng, 3) ? 20000 : 1 + rng_below(&rng, 150)};
+                for (uint32_t r = 11; r < 14; r++)
+                    s.x[r] =
+                        rng_below(&rng, 8) ? DATA_BASE + 64 * r : elsewhere[rng_below(&rng, 5)];
+                for (uint32_t r = 16; r < 28; r++)
+                    s.x[r] = k % 4 ? r : rng_u32(&rng);
+                demand_same_call(&plain, &jit, &s);
+            }
+            CHECK(hpu_jit_stats(jit.code).functions >= 1);
+            machine_close(&plain);
+            machine_close(&jit);
+        }
+    }
+}
+
+/* A branch whose one side was never seen when the handler was compiled. */
+TEST(branches_that_turn) {
+    static struct machine plain, jit;
+    struct program p = {0};
+    put(&p, rv_addi(12, 0, 7));
+    put(&p, rv_bne(11, 0, 16));
+    put(&p, rv_addi(10, 12, 1)); /* the usual side */
+    put(&p, rv_addi(13, 10, 1));
+    put(&p, RV_RET);
+    for (int i = 0; i < 40; i++) /* the other */
+        put(&p, rv_addi(10, 10, 3));
+    put(&p, RV_RET);
+    for (int mode = 0; mode < 2; mode++) {
+        machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        struct start s = {.x[10] = 5};
+        for (int i = 0; i < 9; i++) /* from a warm instruction cache, both sides */
+            for (int side = 0; side < 2; side++) {
+                s.x[11] = (uint32_t)side;
+                demand_same_call(&plain, &jit, &s);
+            }
+        struct spin_error err;
+        CHECK_EQ(hpu_jit_enable(jit.code, SPIN_JIT_ON, &err), SPIN_OK);
+        s.x[11] = 0;
+        s.budget = UINT64_MAX;
+        while (hpu_jit_stats(jit.code).functions == 0) { /* hot */
+            machine_begin(&jit, &s);
+            CHECK_EQ(hpu_run(&jit.hpu, ~0ull), HPU_DONE);
+        }
+        CHECK_EQ(hpu_jit_stats(jit.code).instructions, 5); /* not the other side */
+        for (int i = 0; i < 200; i++)
+            demand_same_call(&plain, &jit, &s);
+        CHECK_EQ(hpu_jit_stats(jit.code).functions, 1); /* which was right at once */
+        s.x[11] = 1;
+        for (int i = 0; i < 200; i++)
+            demand_same_call(&plain, &jit, &s);
+        struct hpu_jit_stats stats = hpu_jit_stats(jit.code);
+        CHECK(stats.functions >= 2 && stats.functions <= 3);
+        CHECK(stats.instructions >= 5 + 2 + 41);
+        for (int i = 0; i < 400; i++) { /* now here, now there: both are known */
+            s.x[11] = (uint32_t)i % 2;
+            demand_same_call(&plain, &jit, &s);
+        }
+        CHECK_EQ(hpu_jit_stats(jit.code).functions, stats.functions);
+        machine_close(&plain);
+        machine_close(&jit);
+    }
+}
+
 /* Not before it is hot, and in the middle of a long run once it is. */
 TEST(compiled_when_hot) {
     static struct machine m;

@@ -19,7 +19,8 @@
 /* A function that is left so often because of one of its accesses is compiled again, with what is
  * known by then; and how often that may be. */
 #define MOST_MISSES    8u
-#define BLOCKS_LEARNED 1000u /* after the first miss: most of what a call does */
+#define BLOCKS_LEARNED 1000u /* in a lesson, and after the first miss: most of what a call does */
+#define LESSONS        8u    /* before a hot root is compiled: calls that are stepped through */
 #define MOST_ATTEMPTS  6u
 #define MOST_TURNS     2u /* of a guess, before the access looks at it when it runs */
 /* Going on behind such a place becomes worth compiling after so many times. */
@@ -33,7 +34,7 @@ struct root {
     _Atomic uint32_t heat;    /* interpreted instructions */
     _Atomic uint8_t misses;   /* of the function */
     _Atomic uint8_t attempts; /* functions until now */
-    _Atomic bool is_studied;  /* which of its accesses views can take */
+    _Atomic uint8_t lessons;
 };
 
 struct hpu_jit {
@@ -41,6 +42,7 @@ struct hpu_jit {
     struct root *root;      /* [halfword] */
     uint8_t *turns;         /* [slot]: how often the guess was wrong; relaxed atomics */
     uint8_t *by_call;       /* [slot]: what the lifter is told about the access */
+    uint8_t *seen;          /* [halfword]: whether a block begins there that ran; relaxed atomics */
     uint32_t *nothing_seen; /* [slot], zeroes: for an HPU without an instruction cache */
     pthread_mutex_t compiling;
     struct jit_linker *linker;
@@ -72,6 +74,7 @@ void hpu_jit_free(struct hpu_jit *jit) {
     free(jit->root);
     free(jit->turns);
     free(jit->by_call);
+    free(jit->seen);
     free(jit->nothing_seen);
     free(jit);
 }
@@ -87,8 +90,9 @@ static struct hpu_jit *jit_new(const struct hpu_code *code, enum spin_jit mode) 
     jit->root = calloc(places, sizeof *jit->root);
     jit->turns = calloc(slots, 1);
     jit->by_call = calloc(slots, 1);
+    jit->seen = calloc(places, 1);
     jit->nothing_seen = calloc(slots, sizeof *jit->nothing_seen);
-    if (jit->root && jit->turns && jit->by_call && jit->nothing_seen)
+    if (jit->root && jit->turns && jit->by_call && jit->seen && jit->nothing_seen)
         return jit;
     hpu_jit_free(jit);
     return NULL;
@@ -135,6 +139,10 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+static bool is_seen(const struct hpu_jit *jit, uint32_t halfword) {
+    return __atomic_load_n(&jit->seen[halfword], __ATOMIC_RELAXED);
+}
+
 /* Which windows of the HPU generated code may reach by their views. The last function at a root
  * uses none: faults and missing views cannot trouble it. */
 static uint32_t usable_views(const struct hpu *h, const struct hpu_jit *jit, uint32_t halfword) {
@@ -162,6 +170,7 @@ static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword,
     struct jit_region region = {.code = code,
                                 .root = halfword,
                                 .by_call = jit->by_call,
+                                .seen = is_seen(jit, halfword) ? jit->seen : NULL,
                                 .views = usable_views(h, jit, halfword),
                                 .unprotected = jit->sandbox == JIT_UNPROTECTED};
     uint64_t start = now_ns(), bytes = 0;
@@ -204,18 +213,8 @@ bool hpu_jit_compile(const struct hpu_code *code, uint32_t pc) {
     return made;
 }
 
-static bool has_views(const struct hpu *h) {
-    for (uint32_t i = 0; i < h->windows; i++)
-        if (h->window[i].view)
-            return true;
-    return false;
-}
-
-/* Hot, and before it is compiled it is worth a look which accesses are not for views: finding out
- * by faults means compiling it once more. */
-static bool wants_study(const struct hpu *h, struct root *root) {
-    return atomic_load_explicit(&root->heat, memory_order_relaxed) >= HOT_INSTRUCTIONS &&
-           !atomic_load_explicit(&root->is_studied, memory_order_relaxed) && has_views(h);
+static bool is_hot(const struct root *root) {
+    return atomic_load_explicit(&root->heat, memory_order_relaxed) >= HOT_INSTRUCTIONS;
 }
 
 /* The function at a place that has none, if it is time for one. While another thread compiles, the
@@ -224,8 +223,9 @@ static __attribute__((noinline, cold)) jit_function *warm(const struct hpu *h, u
                                                           bool now) {
     struct hpu_jit *jit = h->code->jit;
     struct root *root = &jit->root[halfword];
-    now |= atomic_load_explicit(&root->heat, memory_order_relaxed) >= HOT_INSTRUCTIONS;
-    if (!now || wants_study(h, root) || pthread_mutex_trylock(&jit->compiling) != 0)
+    now |= is_hot(root) && (atomic_load_explicit(&root->attempts, memory_order_relaxed) ||
+                            atomic_load_explicit(&root->lessons, memory_order_relaxed) >= LESSONS);
+    if (!now || pthread_mutex_trylock(&jit->compiling) != 0)
         return NULL;
     jit_function *made = atomic_load_explicit(&root->run, memory_order_acquire);
     if (!made)
@@ -261,13 +261,35 @@ static enum hpu_stop jumped(struct hpu *h) {
     return HPU_FAULTED;
 }
 
+const struct jit_way_out jit_jumps = {.status = JIT_JUMP};
+const struct jit_way_out jit_no_view = {.status = JIT_NO_VIEW};
+
+/* Takes back what a function had counted and not done. Returns how it ended. */
+static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_way_out *way) {
+    h->mid_block = way->mid_block;
+    h->pc = way->pc ? way->pc : h->pc;
+    h->cycles -= (uint64_t)(int64_t)way->cycles;
+    h->instret -= way->count;
+    for (int i = 0; i < HPU_WINDOWS && way->count && h->code->mode == HPU_TIMED; i++) {
+        const uint32_t *n = way->ahead[i];
+        struct hpu_window *w = &h->window[i];
+        w->loads -= n[JIT_LOAD] + n[JIT_ATOMIC];
+        w->stores -= n[JIT_STORE] + n[JIT_ATOMIC];
+        h->cycles -= (uint64_t)n[JIT_LOAD] * w->load_extra +
+                     (uint64_t)n[JIT_STORE] * w->store_extra +
+                     (uint64_t)n[JIT_ATOMIC] * w->amo_extra;
+    }
+    return way->status;
+}
+
 static uint32_t run_function(struct hpu *h, jit_function *run, uint64_t limit) {
     const struct hpu_icache *icache = h->icache;
     int64_t left = h->cycles < limit ? (int64_t)least(limit - h->cycles, MOST_CYCLES)
                                      : -(int64_t)(h->cycles - limit);
     h->mid_block = false;
-    return run(h, left, icache ? icache->seen : h->code->jit->nothing_seen,
-               icache ? icache->lines->generation : 0);
+    const struct jit_way_out *way = run(h, left, icache ? icache->seen : h->code->jit->nothing_seen,
+                                        icache ? icache->lines->generation : 0);
+    return __builtin_expect(way == NULL, 1) ? HPU_DONE : leave(h, way);
 }
 
 static void set_guess(const struct hpu_code *code, uint32_t slot, int window) {
@@ -299,13 +321,15 @@ static void want_check(struct hpu_jit *jit, uint32_t slot) {
                                 __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/* Goes through the rest of a block whose accesses were not where its function expects them, and
- * learns: a window's guess is corrected by the interpreter itself, what keeps changing windows will
- * look at it, what goes to the device or crosses words becomes a call. */
+/* Goes through the rest of a block whose accesses were not where its function expects them, or
+ * that it does not know, and learns: a window's guess is corrected by the interpreter itself, what
+ * keeps changing windows will look at it, what goes to the device or crosses words becomes a call.
+ */
 static enum hpu_stop learn_block(struct hpu *h) {
     const struct hpu_code *code = h->code;
     struct hpu_jit *jit = code->jit;
     enum hpu_stop stop;
+    __atomic_store_n(&jit->seen[(h->pc - code->base) / 2], 1, __ATOMIC_RELAXED);
     do {
         uint32_t slot = code->slot_at[(h->pc - code->base) / 2];
         const struct hpu_insn *in = &code->insn[slot];
@@ -333,13 +357,14 @@ static enum hpu_stop learn_block(struct hpu *h) {
     return stop; /* behind the program's end: the interpreter's fault */
 }
 
-/* The same for some blocks more. */
+/* The same for some blocks, and those that had not been seen between them. */
 static enum hpu_stop learn(struct hpu *h, uint64_t limit, uint32_t blocks) {
     enum hpu_stop stop;
-    do
+    do {
+        blocks -= is_seen(h->code->jit, (h->pc - h->code->base) / 2);
         stop = learn_block(h);
-    while (--blocks && stop == HPU_PAUSED && !h->mid_block && h->cycles < limit &&
-           h->pc - h->code->base < h->code->bytes);
+    } while (blocks && stop == HPU_PAUSED && !h->mid_block && h->cycles < limit &&
+             h->pc - h->code->base < h->code->bytes);
     return stop;
 }
 
@@ -358,8 +383,17 @@ void jit_set_sandbox(const struct hpu_code *code, enum jit_sandbox sandbox) {
             drop_function(&jit->root[i]);
 }
 
-/* A function that keeps missing is dropped. The first one at a root has seen least, and goes with
- * its first miss: true. */
+/* Whether the root will be compiled soon, so that it is time to look where its calls lead. */
+static bool is_due_a_lesson(struct root *root) {
+    uint8_t lessons = atomic_load_explicit(&root->lessons, memory_order_relaxed);
+    if (!is_hot(root) || lessons >= LESSONS)
+        return false;
+    atomic_store_explicit(&root->lessons, lessons + 1, memory_order_relaxed);
+    return true;
+}
+
+/* A function that keeps missing is dropped, to be compiled again when it is next called. The first
+ * one at a root has seen least, and goes with its first miss: true. */
 static bool count_miss(struct hpu_jit *jit, uint32_t halfword) {
     struct root *root = &jit->root[halfword];
     uint8_t n = atomic_load_explicit(&root->misses, memory_order_relaxed);
@@ -409,12 +443,18 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
                 return (enum hpu_stop)status;
             if (status == HPU_PAUSED)
                 continue;
-            if (status == JIT_JUMP && h->pc - code->base < code->bytes) {
+            if (status == JIT_SHORT) {
+                stop = interpret(h, until, SLICE_CYCLES);
+                if (stop != HPU_PAUSED)
+                    return stop;
+                continue;
+            }
+            if (status == JIT_JUMP && h->pc - code->base >= code->bytes)
+                return jumped(h);
+            if (status == JIT_JUMP && is_seen(jit, (h->pc - code->base) / 2)) {
                 add_heat(&jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
                 continue;
             }
-            if (status == JIT_JUMP)
-                return jumped(h);
             if (status == JIT_NO_VIEW) {
                 note_viewless(h, &jit->root[place]);
                 h->mid_block = mid_block;
@@ -422,14 +462,14 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
             }
             if (status == JIT_FAULT)
                 note_fault(jit, code->slot_at[(h->pc - code->base) / 2]);
-            if (status == JIT_MISS || status == JIT_FAULT)
+            if (status == JIT_MISS || status == JIT_FAULT ||
+                status == JIT_JUMP) /* to where none was before */
                 stop = learn(h, limit, count_miss(jit, place) ? BLOCKS_LEARNED : 1);
             else
                 stop = interpret(h, until, 1);
             if (stop == HPU_PAUSED && h->pc - code->base < code->bytes)
                 add_heat(&jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
-        } else if (wants_study(h, &jit->root[place])) {
-            atomic_store_explicit(&jit->root[place].is_studied, true, memory_order_relaxed);
+        } else if (is_due_a_lesson(&jit->root[place])) {
             stop = learn(h, limit, BLOCKS_LEARNED);
         } else {
             uint64_t before = h->instret;

@@ -117,7 +117,7 @@ void lift_group_accesses(struct lift *l, const struct block *block) {
     }
 }
 
-static void check_group(struct lift *l, struct group *g, const struct block *block, uint32_t h) {
+static void check_group(struct lift *l, struct group *g, uint32_t h) {
     struct window *w = lift_use_window(l, g->window);
     if (g->guarded && !w->view)
         w->view = window_field(l, g->window, offsetof(struct hpu_window, view), l->pointer);
@@ -125,34 +125,74 @@ static void check_group(struct lift *l, struct group *g, const struct block *blo
     LLVMValueRef offset = sub(l, address, w->base);
     if (!g->guarded && !l->region->unprotected) {
         LLVMValueRef bound = lift_bound(l, g->window, (uint32_t)(g->end - g->least), g->write);
-        lift_demand(l, compare(l, LLVMIntULT, offset, bound), JIT_MISS, block, h);
+        lift_demand(l, compare(l, LLVMIntULT, offset, bound), JIT_MISS, h, g->first > 0);
     }
     if (g->aligned) {
         LLVMValueRef low = l->llvm->BuildAnd(l->b, address, c32(l, g->aligned), "");
-        lift_demand(l, compare(l, LLVMIntEQ, low, c32(l, 0)), JIT_MISS, block, h);
+        lift_demand(l, compare(l, LLVMIntEQ, low, c32(l, 0)), JIT_MISS, h, g->first > 0);
     }
     g->pointer = place_in(l, l->b, w->host, widen(l, offset), l->i8);
 }
 
-void lift_check_groups(struct lift *l, uint32_t index, const struct block *block, uint32_t h) {
+void lift_check_groups(struct lift *l, uint32_t index, uint32_t h) {
     for (uint32_t i = 0; i < l->groups; i++)
         if (l->group[i].first == index)
-            check_group(l, &l->group[i], block, h);
+            check_group(l, &l->group[i], h);
+}
+
+/* ---- counting ---- */
+
+static unsigned kind_of(unsigned shape) {
+    return shape == SHAPE_AMO                              ? JIT_ATOMIC
+           : shape == SHAPE_STORE || shape == SHAPE_FSTORE ? JIT_STORE
+                                                           : JIT_LOAD;
+}
+
+LLVMValueRef lift_cycles_ahead(struct lift *l) {
+    LLVMValueRef cycles = c64(l, 0);
+    for (unsigned w = 0; w < HPU_WINDOWS && l->timed; w++)
+        for (unsigned kind = 0; kind < 3; kind++)
+            if (l->ahead[w][kind]) {
+                LLVMValueRef extra = lift_use_window(l, w)->extra[kind],
+                             n = c64(l, l->ahead[w][kind]);
+                cycles = add(l, cycles, l->llvm->BuildMul(l->b, extra, n, ""));
+            }
+    return cycles;
+}
+
+void lift_count_block(struct lift *l, const struct block *block) {
+    uint32_t h = block->start;
+    for (uint32_t i = 0; i < block->count && l->timed; i++, h += insn_at(l, h)->length / 2)
+        if (l->group_of[i])
+            l->ahead[l->group[l->group_of[i] - 1].window][kind_of(lift_shape[insn_at(l, h)->id])]++;
+    LLVMValueRef cycles = add(l, lift_cycles_ahead(l), c64(l, block->cycles));
+    if (block->is_joined) { /* limits are looked at where each of its parts begins */
+        LLVMValueRef lasts = compare(l, LLVMIntSGT, get(l, l->i64, l->left), cycles);
+        lift_demand(l, lasts, JIT_SHORT, block->start, false);
+    }
+    charge(l, cycles);
+    if (!l->timed)
+        return;
+    set(l, l->count, add(l, get(l, l->i64, l->count), c64(l, block->counted)));
+    for (unsigned w = 0; w < HPU_WINDOWS; w++) {
+        uint64_t loads = l->ahead[w][JIT_LOAD] + l->ahead[w][JIT_ATOMIC];
+        uint64_t stores = l->ahead[w][JIT_STORE] + l->ahead[w][JIT_ATOMIC];
+        LLVMValueRef counts = l->window[w].counts;
+        if (loads || stores)
+            set(l, counts, add(l, get(l, l->i64, counts), c64(l, stores << 32 | loads)));
+    }
 }
 
 /* ---- accesses ---- */
 
 /* The value of a call of jit_private.h; leaves at h when it did not go well. */
 static LLVMValueRef outcome(struct lift *l, LLVMValueRef result, uint32_t h) {
-    LLVMValueRef status = l->llvm->BuildLShr(l->b, result, c64(l, 32), "");
-    LLVMBasicBlockRef good = new_block(l), bad = new_block(l);
-    branch_rarely(l, compare(l, LLVMIntEQ, status, c64(l, 0)), good, bad);
-    at(l, bad);
-    lift_leave(l, c32(l, pc_of(l, h)), narrow(l, status, l->i32), slot_at(l, h));
-    at(l, good);
+    LLVMValueRef stop = l->llvm->BuildLShr(l->b, result, c64(l, 32), "");
+    lift_demand_none(l, narrow(l, stop, l->i32), h);
     if (l->timed) {
         LLVMValueRef lapse = get(l, l->i32, field(l, offsetof(struct hpu, lapse), l->i32));
         charge(l, widen(l, lapse));
+        l->has_lost_time = true;
     }
     return narrow(l, result, l->i32);
 }
@@ -243,6 +283,7 @@ static void driver_access(struct lift *l, const struct access *a) {
     LLVMValueRef low = v->BuildAnd(l->b, offset, c32(l, 3), "");
     LLVMValueRef good = v->BuildAnd(l->b, compare(l, LLVMIntULT, offset, c32(l, bytes)),
                                     compare(l, LLVMIntEQ, low, c32(l, 0)), "");
+    lift_settle(l); /* one way might leave */
     LLVMBasicBlockRef own = new_block(l), called = new_block(l), on = new_block(l);
     v->BuildCondBr(l->b, v->BuildAnd(l->b, good, has_words(l), ""), own, called);
     at(l, called);
@@ -289,6 +330,7 @@ static void count_in_window(struct lift *l, const struct access *a, LLVMValueRef
             set(l, place, add(l, get(l, l->i32, place), c32(l, 1)));
         }
     charge(l, widen(l, in_window(l, window, extra, l->i8)));
+    l->has_lost_time = true;
 }
 
 /* Through the window that the slot names now, as the interpreter does it; else a call, which will
@@ -296,6 +338,7 @@ static void count_in_window(struct lift *l, const struct access *a, LLVMValueRef
 static void guessed_access(struct lift *l, const struct access *a) {
     const struct llvm *v = l->llvm;
     const void *where = &slot_at(l, a->h)->a.window;
+    lift_settle(l); /* for both ways */
     LLVMValueRef byte = v->ConstIntToPtr(c64(l, (uintptr_t)where), v->PointerType(l->i8, 0));
     LLVMValueRef guess = v->BuildLoad2(l->b, l->i8, byte, "");
     v->SetOrdering(guess, LLVMAtomicOrderingMonotonic); /* read once: others may write it */
@@ -332,24 +375,14 @@ static void guessed_access(struct lift *l, const struct access *a) {
     at(l, on);
 }
 
-/* The access was checked: it is in its window, and in the timed mode within a word. */
-static void count_access(struct lift *l, unsigned window, unsigned shape) {
-    struct window *w = lift_use_window(l, window);
-    if (!l->timed)
-        return;
-    bool load = shape == SHAPE_LOAD || shape == SHAPE_FLOAD, atomic = shape == SHAPE_AMO;
-    uint64_t one = (load || atomic ? 1 : 0) | (load ? 0 : 1ull << 32);
-    set(l, w->counts, add(l, get(l, l->i64, w->counts), c64(l, one)));
-    charge(l, w->extra[load ? 0 : atomic ? 2 : 1]);
-}
-
 static void plain_access(struct lift *l, const struct access *a, const struct group *g) {
     int32_t offset = a->atomic ? 0 : a->in->imm;
     LLVMValueRef place =
         place_in(l, l->b, g->pointer, c64(l, (uint64_t)(int64_t)(offset - g->least)), a->type);
     if (g->guarded)
         lift_guarded_move(l, a, g->window);
-    count_access(l, g->window, a->shape);
+    if (l->timed)
+        l->ahead[g->window][kind_of(a->shape)]--;
     if (a->atomic)
         plain_atomic(l, a->in, place);
     else if (!g->guarded)

@@ -108,6 +108,7 @@ void lift_guarded_move(struct lift *l, const struct access *a, unsigned window) 
         operand[operands++] = lift_stored_value(l, a);
     operand[operands++] = c32(l, (uint32_t)offset);
 
+    lift_settle(l);
     LLVMBasicBlockRef on = new_block(l), off = new_block(l);
     LLVMValueRef template = v->GetNamedFunction(l->templates, kind_of(a));
     LLVMValueRef made =
@@ -142,5 +143,5 @@ void lift_enter(struct lift *l, LLVMBasicBlockRef body) {
     if (!bad)
         return;
     at(l, bad);
-    v->BuildRet(l->b, c32(l, JIT_NO_VIEW));
+    v->BuildRet(l->b, c64(l, (uintptr_t)&jit_no_view));
 }

@@ -9,9 +9,7 @@
  * device are calls; those that go now to this window and now to that look at the slot's guess. Where
  * a window has a view, page protection does the check of a single access (jit_guard.c).
  *
- * Leaving writes back the registers that may have changed, and takes back what was counted for the
- * part of the block that was not executed. Most ways out are where a block begins, and share one
- * place: nothing has been counted yet there. */
+ * What was counted when a block was entered is taken back where it is left inside (jit_leave.c). */
 #include "hpu/jit_lift.h"
 
 #include <stdlib.h>
@@ -63,13 +61,24 @@ bool lift_is_left(const struct lift *l, uint32_t h) {
     return goes_on && h + in->length / 2 >= halfwords(l);
 }
 
+/* Blocks that never ran are left out: going there leaves the function. */
+static bool has_room_for(const struct lift *l, uint32_t h) {
+    const uint8_t *seen = l->region->seen;
+    return l->blocks < MOST_BLOCKS && l->instructions < (seen ? MOST_INSTRUCTIONS : MOST_UNSEEN) &&
+           (!seen || h == l->region->root || __atomic_load_n(&seen[h], __ATOMIC_RELAXED));
+}
+
+/* `from`: where the jump stands, in the block that is being scanned. */
 static void want_block(struct lift *l, uint32_t h, uint32_t from) {
     uint32_t i = l->block_at[h];
-    if (i == NONE && l->blocks < MOST_BLOCKS && l->instructions < MOST_INSTRUCTIONS) {
+    if (i == NONE && has_room_for(l, h)) {
         i = l->block_at[h] = l->blocks++;
-        l->block[i] = (struct block){.start = h};
+        l->block[i] = (struct block){.start = h, .parent = l->scanned};
     }
-    if (i != NONE && h <= from)
+    if (i == NONE)
+        return;
+    l->block[i].ways_in++;
+    if (h <= from)
         l->block[i].is_looped = true;
 }
 
@@ -86,6 +95,8 @@ static void want_site(struct lift *l, uint32_t h) {
 /* Finds the block's end and where it leads. */
 static void scan_block(struct lift *l, struct block *block) {
     uint32_t h = block->start, before = NONE;
+    block->cycles = slot_at(l, h)->cycles;
+    block->counted = slot_at(l, h)->count;
     for (;; before = h, h += insn_at(l, h)->length / 2) {
         const struct hpu_insn *in = insn_at(l, h);
         block->count++;
@@ -109,6 +120,57 @@ static void scan_block(struct lift *l, struct block *block) {
         want_block(l, after, h);
 }
 
+static uint32_t last_of(const struct lift *l, const struct block *block) {
+    uint32_t h = block->start;
+    for (uint32_t n = 1; n < block->count; n++)
+        h += insn_at(l, h)->length / 2;
+    return h;
+}
+
+/* The block that follows if this one is only left in ways that the region does not have, and that
+ * nothing else leads to; or NULL. */
+static struct block *only_next(const struct lift *l, const struct block *block) {
+    uint32_t h = last_of(l, block), next = h + insn_at(l, h)->length / 2;
+    if (lift_shape[insn_at(l, h)->id] != SHAPE_BRANCH || lift_is_left(l, h) ||
+        l->block_at[lift_target_of(l, h)] != NONE || l->block_at[next] == NONE)
+        return NULL;
+    struct block *follows = &l->block[l->block_at[next]];
+    return follows->ways_in == 1 && !follows->is_looped ? follows : NULL;
+}
+
+/* Looks at such blocks as one: limits, the instruction cache and counters once for all of them. */
+static void join_blocks(struct lift *l) {
+    for (uint32_t i = 0; i < l->blocks; i++) {
+        struct block *block = &l->block[i], *next;
+        while (!block->is_part && (next = only_next(l, block)) &&
+               block->cycles + next->cycles <= MOST_JOINED) {
+            l->block_at[next->start] = NONE;
+            for (uint32_t k = 0; k < l->blocks; k++)
+                if (l->block[k].parent == (uint32_t)(next - l->block))
+                    l->block[k].parent = i;
+            next->is_part = true;
+            block->is_joined = true;
+            block->count += next->count;
+            block->cycles += next->cycles;
+            block->counted += next->counted;
+            block->writes |= next->writes;
+        }
+    }
+}
+
+/* Whether how long it takes to compile matters more than single cycles: there is much of it, or it
+ * talks to the device, which takes longer than all else that it may do. */
+static bool is_large(const struct lift *l) {
+    bool calls = false;
+    for (uint32_t i = 0; i < l->blocks; i++) {
+        uint32_t h = l->block[i].start;
+        for (uint32_t n = 0; n < l->block[i].count; n++, h += insn_at(l, h)->length / 2)
+            calls |= lift_is_access(insn_at(l, h)) && lift_how(l, h) == JIT_BY_CALL;
+    }
+    uint32_t share = l->region->seen ? 1 : 2; /* where nothing is known it may be for nothing */
+    return calls || l->blocks > MOST_KEPT / share || l->instructions > MOST_KEPT_INSNS / share;
+}
+
 static bool add_dirty(struct lift *l, uint32_t h, uint32_t dirty) {
     uint32_t i = h == NONE ? NONE : l->block_at[h];
     if (i == NONE || (l->block[i].dirty & dirty) == dirty)
@@ -124,6 +186,8 @@ static void spread_dirty(struct lift *l) {
         changed = false;
         for (uint32_t i = 0; i < l->blocks; i++) {
             const struct block *block = &l->block[i];
+            if (block->is_part)
+                continue;
             uint32_t dirty = (block->dirty | block->writes) & ~1u, h = block->start;
             uint32_t before = NONE;
             for (uint32_t n = 1; n < block->count; n++) {
@@ -144,83 +208,22 @@ static void spread_dirty(struct lift *l) {
         }
     }
 }
-/* ---- leaving ---- */
 
-/* Ends the function, with the status unless that has been set. `halfway`: inside a block, at an
- * instruction that was counted. */
-void lift_leave(struct lift *l, LLVMValueRef pc, LLVMValueRef status,
-                const struct hpu_slot *halfway) {
-    if (halfway) {
-        charge(l, c64(l, 0 - (uint64_t)halfway->cycles));
-        if (l->timed)
-            set(l, l->count, sub(l, get(l, l->i64, l->count), c64(l, halfway->count)));
-    }
-    for (unsigned r = 1; r < 32; r++)
-        if (l->dirty >> r & 1)
-            l->llvm->BuildStore(l->b, read_x(l, r),
-                                field(l, offsetof(struct hpu, x) + 4 * r, l->i32));
-    set(l, l->pc, pc);
-    if (status)
-        set(l, l->status, status);
-    set(l, l->mid_block, l->llvm->ConstInt(l->i8, halfway != NULL, 0));
-    l->llvm->BuildBr(l->b, l->out);
-}
-
-void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool halfway) {
-    lift_leave(l, c32(l, pc_of(l, h)), c32(l, status), halfway ? slot_at(l, h) : NULL);
-}
-
-static void add_to(struct lift *l, size_t offset, LLVMTypeRef type, LLVMValueRef more) {
-    LLVMValueRef place = field(l, offset, type);
-    l->llvm->BuildStore(l->b, add(l, get(l, type, place), more), place);
-}
-
-/* What all ways out share. */
-static void emit_out(struct lift *l) {
-    at(l, l->out);
-    LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
-    add_to(l, offsetof(struct hpu, cycles), l->i64, spent);
-    add_to(l, offsetof(struct hpu, instret), l->i64, l->timed ? get(l, l->i64, l->count) : spent);
-    l->llvm->BuildStore(l->b, get(l, l->i32, l->pc), field(l, offsetof(struct hpu, pc), l->i32));
-    l->llvm->BuildStore(l->b, get(l, l->i8, l->mid_block),
-                        field(l, offsetof(struct hpu, mid_block), l->i8));
-    for (size_t i = 0; i < HPU_WINDOWS && l->timed; i++) {
-        if (!l->window[i].used)
-            continue;
-        size_t offset = offsetof(struct hpu, window) + i * sizeof(struct hpu_window);
-        LLVMValueRef counts = get(l, l->i64, l->window[i].counts);
-        add_to(l, offset + offsetof(struct hpu_window, loads), l->i32, narrow(l, counts, l->i32));
-        LLVMValueRef high = l->llvm->BuildLShr(l->b, counts, c64(l, 32), "");
-        add_to(l, offset + offsetof(struct hpu_window, stores), l->i32, narrow(l, high, l->i32));
-    }
-    l->llvm->BuildRet(l->b, get(l, l->i32, l->status));
-}
+/* ---- time ---- */
 
 /* The exact local time at the instruction in a slot, whose block has been charged. */
 LLVMValueRef lift_now_at(struct lift *l, const struct hpu_slot *slot) {
     LLVMValueRef start = get(l, l->i64, field(l, offsetof(struct hpu, cycles), l->i64));
     LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
-    return sub(l, add(l, start, spent), c64(l, slot->cycles));
+    LLVMValueRef ahead = add(l, lift_cycles_ahead(l), c64(l, slot->cycles + l->later_cycles));
+    return sub(l, add(l, start, spent), ahead);
 }
 
 static LLVMValueRef instret_at(struct lift *l, const struct hpu_slot *slot) {
     LLVMValueRef start = get(l, l->i64, field(l, offsetof(struct hpu, instret), l->i64));
     LLVMValueRef done =
         l->timed ? get(l, l->i64, l->count) : sub(l, l->left_at_start, get(l, l->i64, l->left));
-    return sub(l, add(l, start, done), c64(l, slot->count));
-}
-void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, const struct block *block,
-                 uint32_t h) {
-    LLVMBasicBlockRef on = new_block(l), off = new_block(l);
-    branch_rarely(l, good, on, off);
-    at(l, off);
-    if (h == block->start) {
-        set(l, l->status, c32(l, status));
-        l->llvm->BuildBr(l->b, block->away);
-    } else {
-        lift_leave_at(l, h, status, true);
-    }
-    at(l, on);
+    return sub(l, add(l, start, done), c64(l, slot->count + l->later_count));
 }
 
 /* ---- instructions ---- */
@@ -323,6 +326,7 @@ static void charge_division(struct lift *l, const struct hpu_insn *in) {
     LLVMValueRef arguments[] = {b, v->ConstInt(l->i1, 0, 0)};
     LLVMTypeRef type = v->IntrinsicGetType(l->context, ctlz, &l->i32, 1);
     charge(l, widen(l, v->BuildCall2(l->b, type, function, arguments, 2, "")));
+    l->has_lost_time = true;
 }
 /* CSRs and F work on the HPU's own registers: what they read is put there and what they write
  * taken from there. */
@@ -331,6 +335,7 @@ static void through_hpu(struct lift *l, uint32_t h) {
     const struct hpu_slot *slot = slot_at(l, h);
     bool csr = lift_shape[in->id] == SHAPE_CSR;
     LLVMValueRef a[4] = {l->h, c32(l, l->code->slot_at[h]), NULL, NULL};
+    lift_settle(l); /* before the HPU's own are changed */
     if (hpu_insn_reads(in, in->rs1))
         l->llvm->BuildStore(l->b, read_x(l, in->rs1),
                             field(l, offsetof(struct hpu, x) + 4u * in->rs1, l->i32));
@@ -340,12 +345,7 @@ static void through_hpu(struct lift *l, uint32_t h) {
     }
     LLVMValueRef good = csr ? call(l, (const void *)jit_csr, l->i8, a, 4)
                             : call(l, (const void *)jit_float, l->i8, a, 2);
-    LLVMBasicBlockRef on = new_block(l), bad = new_block(l);
-    LLVMValueRef low = narrow(l, good, l->i1); /* a bool */
-    branch_rarely(l, low, on, bad);
-    at(l, bad);
-    lift_leave_at(l, h, JIT_INTERPRET, true);
-    at(l, on);
+    lift_demand(l, narrow(l, good, l->i1), JIT_INTERPRET, h, true); /* a bool */
     unsigned rd = hpu_insn_writes(in);
     if (rd)
         write_x(l, rd, get(l, l->i32, field(l, offsetof(struct hpu, x) + 4 * rd, l->i32)));
@@ -354,6 +354,7 @@ static void through_hpu(struct lift *l, uint32_t h) {
 /* ---- where blocks lead ---- */
 
 void lift_go_to(struct lift *l, uint32_t h) {
+    lift_settle(l);
     if (l->block_at[h] != NONE) {
         l->llvm->BuildBr(l->b, l->block[l->block_at[h]].enter);
         return;
@@ -364,6 +365,7 @@ void lift_go_to(struct lift *l, uint32_t h) {
 static void lift_branch(struct lift *l, uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
     LLVMBasicBlockRef yes = new_block(l), no = new_block(l);
+    lift_settle(l);
     l->llvm->BuildCondBr(l->b, lift_taken(l, in), yes, no);
     at(l, yes);
     if (l->timed)
@@ -371,6 +373,22 @@ static void lift_branch(struct lift *l, uint32_t h) {
     lift_go_to(l, lift_target_of(l, h));
     at(l, no);
     lift_go_to(l, h + in->length / 2);
+}
+
+/* A branch between two blocks that were joined: it is not taken. */
+static void lift_between(struct lift *l, uint32_t h) {
+    const struct hpu_insn *in = insn_at(l, h);
+    uint32_t next = h + in->length / 2;
+    LLVMValueRef stays = l->llvm->BuildNot(l->b, lift_taken(l, in), "");
+    lift_demand_between(l, stays, JIT_JUMP, lift_target_of(l, h),
+                        l->timed ? l->code->timing->taken : 0);
+    if (l->has_lost_time) { /* then what was looked at when the first was entered may not last */
+        LLVMValueRef ahead = add(l, lift_cycles_ahead(l), c64(l, l->later_cycles));
+        LLVMValueRef left = add(l, get(l, l->i64, l->left), ahead);
+        lift_demand_between(l, compare(l, LLVMIntSGT, left, c64(l, 0)), HPU_PAUSED, next, 0);
+    }
+    l->later_cycles -= slot_at(l, next)->cycles;
+    l->later_count -= slot_at(l, next)->count;
 }
 
 /* Returns lead to a call of the region, or end the handler. Of other jumps nothing is known. */
@@ -385,6 +403,7 @@ static void lift_jump_register(struct lift *l, uint32_t h, uint32_t before) {
     LLVMValueRef to = add(l, read_x(l, in->rs1), c32(l, (uint32_t)in->imm));
     to = l->llvm->BuildAnd(l->b, to, c32(l, ~1u), "");
     write_x(l, in->rd, c32(l, slot_at(l, h)->link));
+    lift_settle(l);
     bool is_return = in->rd == 0 && (in->rs1 == 1 || in->rs1 == 5);
     LLVMBasicBlockRef elsewhere = new_block(l), end = new_block(l);
     LLVMValueRef choice = l->llvm->BuildSwitch(l->b, to, elsewhere, is_return ? l->sites + 1 : 1);
@@ -394,9 +413,9 @@ static void lift_jump_register(struct lift *l, uint32_t h, uint32_t before) {
             l->llvm->AddCase(choice, c32(l, pc_of(l, l->site[i])),
                              l->block[l->block_at[l->site[i]]].enter);
     at(l, end);
-    lift_leave(l, c32(l, MAP_RETURN), c32(l, HPU_DONE), NULL);
+    lift_leave_to(l, c32(l, MAP_RETURN), NULL);
     at(l, elsewhere);
-    lift_leave(l, to, c32(l, JIT_JUMP), NULL);
+    lift_leave_to(l, to, &jit_jumps);
 }
 
 /* True when it has ended the block. */
@@ -452,44 +471,82 @@ bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct group *
     return true; /* is_left was true */
 }
 
+static void hide(struct lift *l, LLVMValueRef variable) {
+    set(l, variable, l->llvm->BuildFreeze(l->b, get(l, l->i64, variable), ""));
+}
+
+/* Where a loop begins. What others write is seen in the next turn: loads are not hoisted for good.
+ * And LLVM is not to see how the counters move: each way out of a loop uses them, and what it could
+ * make of that takes it as long as all else. */
+static void begin_turn(struct lift *l) {
+    l->llvm->BuildFence(l->b, LLVMAtomicOrderingSequentiallyConsistent, 1, "");
+    hide(l, l->left);
+    if (!l->timed)
+        return;
+    hide(l, l->count);
+    for (unsigned i = 0; i < HPU_WINDOWS; i++)
+        if (l->window[i].used)
+            hide(l, l->window[i].counts);
+}
+
+/* Whether all of the block is in the instruction cache. */
+static LLVMValueRef is_in_cache(struct lift *l, const struct block *block) {
+    LLVMValueRef all = NULL;
+    uint32_t h = block->start;
+    bool begins = true;
+    for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2) {
+        if (begins) {
+            uint64_t offset = 4ull * l->code->slot_at[h];
+            LLVMValueRef place = place_in(l, l->b, l->seen, c64(l, offset), l->i32);
+            LLVMValueRef one = compare(l, LLVMIntEQ, get(l, l->i32, place), l->generation);
+            all = all ? l->llvm->BuildAnd(l->b, all, one, "") : one;
+        }
+        begins = lift_shape[insn_at(l, h)->id] == SHAPE_BRANCH;
+    }
+    return all;
+}
+
 static void lift_block(struct lift *l, const struct block *block) {
     uint32_t h = block->start;
-    const struct hpu_slot *slot = slot_at(l, h);
+    l->lifted = block;
     l->dirty = block->dirty;
-    at(l, block->away);
-    lift_leave(l, c32(l, pc_of(l, h)), NULL, NULL);
+    memset(l->ahead, 0, sizeof l->ahead);
+    if (block->dirty)
+        lift_put_back(l, block);
     at(l, block->enter);
-    if (block->is_looped) /* what others write is seen in the next turn: not hoisted for good */
-        l->llvm->BuildFence(l->b, LLVMAtomicOrderingSequentiallyConsistent, 1, "");
-    lift_demand(l, compare(l, LLVMIntSGT, get(l, l->i64, l->left), c64(l, 0)), HPU_PAUSED, block,
-                h);
+    if (block->is_looped)
+        begin_turn(l);
+    if (!block->is_joined) {
+        LLVMValueRef has_time = compare(l, LLVMIntSGT, get(l, l->i64, l->left), c64(l, 0));
+        lift_demand(l, has_time, HPU_PAUSED, h, false);
+    }
     l->llvm->BuildBr(l->b, block->body);
     at(l, block->body);
     if (lift_is_left(l, h)) {
         lift_leave_at(l, h, JIT_INTERPRET, false);
         return;
     }
-    if (l->timed) {
-        LLVMValueRef place = place_in(l, l->b, l->seen, c64(l, 4ull * l->code->slot_at[h]), l->i32);
-        LLVMValueRef is_seen = compare(l, LLVMIntEQ, get(l, l->i32, place), l->generation);
-        lift_demand(l, is_seen, JIT_INTERPRET, block, h);
-    }
+    if (l->timed)
+        lift_demand(l, is_in_cache(l, block), JIT_INTERPRET, h, false);
     lift_tight_loop(l, block);
     lift_group_accesses(l, block);
-    lift_check_groups(l, 0, block, h);
-    charge(l, c64(l, slot->cycles));
-    if (l->timed)
-        set(l, l->count, add(l, get(l, l->i64, l->count), c64(l, slot->count)));
+    lift_check_groups(l, 0, h);
+    lift_count_block(l, block);
+    l->later_cycles = block->cycles - slot_at(l, h)->cycles;
+    l->later_count = block->counted - slot_at(l, h)->count;
+    l->has_lost_time = false;
     uint32_t before = NONE;
     for (uint32_t i = 0; i < block->count; i++, before = h, h += insn_at(l, h)->length / 2) {
         if (i > 0)
-            lift_check_groups(l, i, block, h);
+            lift_check_groups(l, i, h);
         if (lift_is_left(l, h)) {
             lift_leave_at(l, h, JIT_INTERPRET, true);
             return;
         }
         unsigned g = l->group_of[i];
-        if (lift_insn(l, h, before, g ? &l->group[g - 1] : NULL))
+        if (i + 1 < block->count && lift_shape[insn_at(l, h)->id] == SHAPE_BRANCH)
+            lift_between(l, h);
+        else if (lift_insn(l, h, before, g ? &l->group[g - 1] : NULL))
             return;
     }
 }
@@ -499,7 +556,7 @@ static void lift_block(struct lift *l, const struct block *block) {
 static void begin_function(struct lift *l, const char *name) {
     const struct llvm *v = l->llvm;
     LLVMTypeRef types[] = {l->pointer, l->i64, l->pointer, l->i32};
-    l->function = v->AddFunction(l->module, name, v->FunctionType(l->i32, types, 4, 0));
+    l->function = v->AddFunction(l->module, name, v->FunctionType(l->i64, types, 4, 0));
     unsigned kind = v->GetEnumAttributeKindForName("nounwind", 8);
     v->AddAttributeAtIndex(l->function, LLVMAttributeFunctionIndex,
                            v->CreateEnumAttribute(l->context, kind, 0));
@@ -509,6 +566,7 @@ static void begin_function(struct lift *l, const char *name) {
     l->generation = v->GetParam(l->function, 3);
     l->entry = new_block(l);
     l->out = new_block(l);
+    l->end = new_block(l);
     v->PositionBuilderAtEnd(l->at_entry, l->entry);
     at(l, l->entry);
     for (unsigned r = 1; r < 32; r++) {
@@ -517,23 +575,34 @@ static void begin_function(struct lift *l, const char *name) {
     }
     l->left = v->BuildAlloca(l->b, l->i64, "");
     l->count = v->BuildAlloca(l->b, l->i64, "");
-    l->pc = v->BuildAlloca(l->b, l->i32, "");
-    l->status = v->BuildAlloca(l->b, l->i32, "");
-    l->mid_block = v->BuildAlloca(l->b, l->i8, "");
+    l->row = v->BuildAlloca(l->b, l->i32, "");
+    l->way = v->BuildAlloca(l->b, l->i64, "");
     set(l, l->left, l->left_at_start);
     set(l, l->count, c64(l, 0));
+}
+
+/* All windows that blocks expect to use: their counters have to be known where loops begin. */
+static void use_windows(struct lift *l, const struct block *block) {
+    uint32_t h = block->start;
+    for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2)
+        if (lift_is_access(insn_at(l, h)) && lift_how(l, h) <= JIT_BY_CHECK)
+            lift_use_window(l, lift_guess_at(l, h));
 }
 
 static void lift_function(struct lift *l, const char *name) {
     begin_function(l, name);
     for (uint32_t i = 0; i < l->blocks; i++) {
+        if (l->block[i].is_part)
+            continue;
+        use_windows(l, &l->block[i]);
         l->block[i].enter = new_block(l);
         l->block[i].body = new_block(l);
-        l->block[i].away = new_block(l);
+        l->block[i].put_back = l->block[i].dirty ? new_block(l) : l->out;
     }
     for (uint32_t i = 0; i < l->blocks; i++)
-        lift_block(l, &l->block[i]);
-    emit_out(l);
+        if (!l->block[i].is_part)
+            lift_block(l, &l->block[i]);
+    lift_ways_out(l);
     lift_enter(l, l->block[0].body);
 }
 
@@ -569,10 +638,16 @@ bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef mod
     bool good = l->block && l->site && l->block_at && l->group_of;
     if (good) {
         memset(l->block_at, 0xff, halfwords(l) * sizeof *l->block_at);
+        l->scanned = NONE;
         want_block(l, region->root, 0);
-        for (uint32_t i = 0; i < l->blocks; i++)
+        for (uint32_t i = 0; i < l->blocks; i++) {
+            l->scanned = i;
             scan_block(l, &l->block[i]);
-        spread_dirty(l);
+        }
+        join_blocks(l);
+        l->settles = is_large(l);
+        if (!l->settles)
+            spread_dirty(l);
         l->b = llvm->CreateBuilderInContext(context);
         l->at_entry = llvm->CreateBuilderInContext(context);
         make_types(l);
@@ -583,6 +658,9 @@ bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef mod
         llvm->DisposeBuilder(l->b);
         llvm->DisposeBuilder(l->at_entry);
         region->instructions = l->instructions;
+        region->is_large = l->settles && (!l->has_tight_loop || l->instructions > MOST_IMPROVED);
+        region->way_out = l->way_out;
+        good = !l->is_short_of_memory;
     }
     free(l->block);
     free(l->site);

@@ -1,5 +1,5 @@
 /* What the parts of the lifter share: jit_lift.c goes through blocks and instructions, jit_access.c
- * does loads, stores and atomics, jit_loop.c loops of one block. */
+ * does loads, stores and atomics, jit_loop.c loops of one block, jit_leave.c the ways out. */
 #ifndef SPIN_HPU_JIT_LIFT_H
 #define SPIN_HPU_JIT_LIFT_H
 
@@ -11,6 +11,11 @@
 #define NONE              UINT32_MAX
 #define MOST_BLOCKS       500u
 #define MOST_INSTRUCTIONS 400u /* of a region; the rest is another's */
+#define MOST_UNSEEN       32u  /* of one of which nothing is known */
+#define MOST_KEPT         16u  /* blocks of a region that writes registers back on its ways out */
+#define MOST_KEPT_INSNS   100u /* and instructions */
+#define MOST_IMPROVED     150u /* of one whose loops LLVM is to take its time for */
+#define MOST_JOINED       64u  /* cycles of blocks that are looked at as one */
 #define MOST_GROUPS       64u
 #define MOST_BOUNDS       64u
 
@@ -38,13 +43,20 @@ enum shape {
 
 extern const uint8_t lift_shape[HPU_INSN_COUNT];
 
+/* One of the interpreter's blocks, or several, one behind the other, of which each is left at its
+ * end only in a way that was never seen. */
 struct block {
     uint32_t start;                /* halfword */
     uint32_t count;                /* instructions, of which the last may be one to leave at */
+    uint32_t ways_in;              /* how many jumps and blocks lead here */
+    uint32_t cycles, counted;      /* static; instructions, as the slots say */
+    bool is_joined;                /* several */
+    bool is_part;                  /* of another; not lifted by itself */
     uint32_t dirty, writes;        /* registers: that may have changed before it; that it changes */
     bool is_looped;                /* a jump backwards leads here */
     LLVMBasicBlockRef enter, body; /* with and without a look at the limit */
-    LLVMBasicBlockRef away;        /* leaves before it, with the status that was set */
+    LLVMBasicBlockRef put_back;    /* writes `dirty` back and leaves by the row that is set */
+    uint32_t parent;               /* the block that led here first, or NONE */
 };
 
 /* Accesses through one value of a register, checked together. */
@@ -70,7 +82,7 @@ struct bound {
 
 struct window {
     bool used;
-    LLVMValueRef base, host, extra[3]; /* load, store, amo */
+    LLVMValueRef base, host, extra[3]; /* cycles of a load, a store, an atomic */
     LLVMValueRef view;                 /* or NULL: not used */
     LLVMValueRef counts;               /* loads, and stores in the high half */
 };
@@ -87,9 +99,10 @@ struct lift {
     bool timed;
     LLVMTypeRef i1, i8, i16, i32, i64, pointer;
     LLVMValueRef function, h, left_at_start, seen, generation;
-    LLVMValueRef x[32];                              /* of x0: none */
-    LLVMValueRef left, count, pc, status, mid_block; /* variables */
-    LLVMBasicBlockRef entry, out;
+    LLVMValueRef x[32];                /* of x0: none */
+    LLVMValueRef left, count;          /* variables */
+    LLVMValueRef row, way;             /* variables of those who leave */
+    LLVMBasicBlockRef entry, out, end; /* out: by row; end: by way */
     LLVMValueRef likely;
     unsigned prof;
     struct window window[HPU_WINDOWS];
@@ -99,11 +112,21 @@ struct lift {
 
     struct block *block;
     uint32_t blocks, instructions;
+    uint32_t scanned;   /* the block whose end is looked for */
     uint32_t *block_at; /* [halfword] */
     uint32_t *site;     /* places that calls return to: halfwords */
     uint32_t sites;
+    bool has_tight_loop;
+    bool settles; /* registers are written back before there is a way out, not on it */
+    struct jit_way_out *way_out;
+    uint32_t ways_out, ways_out_room;
+    bool is_short_of_memory;
 
     /* of the block that is being lifted */
+    const struct block *lifted;
+    uint32_t ahead[HPU_WINDOWS][3];     /* accesses that were counted when it was entered */
+    uint32_t later_cycles, later_count; /* of the interpreter's blocks after the present one */
+    bool has_lost_time;                 /* cycles that no one could know in advance */
     struct group group[MOST_GROUPS];
     uint32_t groups;
     uint8_t *group_of; /* [instruction]: + 1 */
@@ -212,21 +235,33 @@ static inline void charge(struct lift *l, LLVMValueRef cycles) {
 uint32_t lift_target_of(const struct lift *l, uint32_t h);
 /* Whether the interpreter has to do it. */
 bool lift_is_left(const struct lift *l, uint32_t h);
-/* Ends the function, with the status unless that has been set. `halfway`: inside a block, at an
- * instruction that was counted. */
-void lift_leave(struct lift *l, LLVMValueRef pc, LLVMValueRef status,
-                const struct hpu_slot *halfway);
-void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool halfway);
 /* The exact local time at the instruction in a slot, whose block has been charged. */
 LLVMValueRef lift_now_at(struct lift *l, const struct hpu_slot *slot);
-/* Goes on in a new block when `good`; else the function is left before the instruction at h, or
- * before its block when nothing of that has been counted. */
-void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, const struct block *block,
-                 uint32_t h);
 void lift_go_to(struct lift *l, uint32_t h);
 LLVMValueRef lift_taken(struct lift *l, const struct hpu_insn *in);
 /* True when it has ended the block. `before`: the instruction before it in the block, or NONE. */
 bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct group *g);
+
+/* ---- jit_leave.c ---- */
+
+/* Writes back what the block has changed, if that is this function's way. */
+void lift_settle(struct lift *l);
+/* Makes the block's put_back. */
+void lift_put_back(struct lift *l, const struct block *block);
+/* Ends the function before the instruction at h. `counted`: the block has been. */
+void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool counted);
+/* The same unless `good`, where one of the interpreter's blocks has ended and the next has not
+ * begun; `lost`: cycles that going there takes. */
+void lift_demand_between(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h,
+                         uint32_t lost);
+/* The same unless `good`; the code goes on in a new block. */
+void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h, bool counted);
+/* The same when `stop`, an hpu_stop, is not 0. */
+void lift_demand_none(struct lift *l, LLVMValueRef stop, uint32_t h);
+/* Ends the function where a jump leads; what it returns. */
+void lift_leave_to(struct lift *l, LLVMValueRef pc, const struct jit_way_out *way);
+/* What all ways out share, when all else has been lifted. */
+void lift_ways_out(struct lift *l);
 
 /* ---- jit_access.c ---- */
 
@@ -250,7 +285,11 @@ struct window *lift_use_window(struct lift *l, unsigned number);
 LLVMValueRef lift_bound(struct lift *l, unsigned window, uint32_t span, bool write);
 /* Sorts the block's accesses into groups; checks those that are due before an instruction. */
 void lift_group_accesses(struct lift *l, const struct block *block);
-void lift_check_groups(struct lift *l, uint32_t index, const struct block *block, uint32_t h);
+void lift_check_groups(struct lift *l, uint32_t index, uint32_t h);
+/* Counts the block, with all accesses that are in groups: cycles, instructions, loads, stores. */
+void lift_count_block(struct lift *l, const struct block *block);
+/* The cycles of those that are still ahead. */
+LLVMValueRef lift_cycles_ahead(struct lift *l);
 /* The load or store itself, of memory that was checked. */
 void lift_move(struct lift *l, const struct access *a, LLVMValueRef place);
 void lift_access(struct lift *l, uint32_t h, const struct group *g);

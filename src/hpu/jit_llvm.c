@@ -17,6 +17,10 @@
 #include "hpu/guard.h"
 
 static const char passes[] =
+    "function(sroa,early-cse,simplifycfg,instcombine,loop-mssa(licm),gvn,simplifycfg)";
+static const char quick_passes[] = "function(sroa,early-cse,simplifycfg,instcombine,simplifycfg)";
+/* With a loop that vectors may be made of. */
+static const char loop_passes[] =
     "function(sroa,early-cse,simplifycfg,instcombine,reassociate,loop-mssa(licm),gvn,simplifycfg,"
     "loop-vectorize,slp-vectorizer,instcombine,loop-unroll,instcombine,simplifycfg)";
 
@@ -104,6 +108,17 @@ static void name_guards(const struct llvm *v, LLVMModuleRef module, const char *
     v->SetModuleInlineAsm2(module, text, (size_t)length);
 }
 
+/* Has the function's instructions selected quickly, and leaves out what improves them. */
+static void hurry(const struct llvm *v, LLVMContextRef context, LLVMModuleRef module,
+                  const char *name) {
+    static const char *const names[] = {"noinline", "optnone"}; /* the one needs the other */
+    for (int i = 0; i < 2; i++) {
+        unsigned kind = v->GetEnumAttributeKindForName(names[i], strlen(names[i]));
+        v->AddAttributeAtIndex(v->GetNamedFunction(module, name), LLVMAttributeFunctionIndex,
+                               v->CreateEnumAttribute(context, kind, 0));
+    }
+}
+
 static LLVMMemoryBufferRef compile(const struct llvm *v, LLVMTargetMachineRef machine,
                                    const char *triple, const char *name,
                                    struct jit_region *region) {
@@ -122,8 +137,14 @@ static LLVMMemoryBufferRef compile(const struct llvm *v, LLVMTargetMachineRef ma
         abort();
 #endif
     LLVMPassBuilderOptionsRef options = v->CreatePassBuilderOptions();
-    good = good && is_good(v, v->RunPasses(module, passes, machine, options));
+    good = good && is_good(v, v->RunPasses(module,
+                                           region->is_large         ? quick_passes
+                                           : region->has_short_loop ? loop_passes
+                                                                    : passes,
+                                           machine, options));
     v->DisposePassBuilderOptions(options);
+    if (region->is_large)
+        hurry(v, context, module, name);
     char *message = NULL;
     if (good &&
         v->TargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message, &object)) {
@@ -145,6 +166,7 @@ struct jit_linker {
     unsigned functions;
     struct guard_sites **sites; /* of all functions that have some */
     size_t with_sites;
+    struct jit_way_out **way_out; /* [functions]: their tables */
 };
 
 void jit_linker_free(struct jit_linker *linker) {
@@ -154,6 +176,9 @@ void jit_linker_free(struct jit_linker *linker) {
     for (size_t i = 0; i < linker->with_sites; i++)
         guard_sites_remove(linker->sites[i]);
     free(linker->sites);
+    for (unsigned i = 0; i < linker->functions; i++)
+        free(linker->way_out[i]);
+    free(linker->way_out);
     if (linker->lljit)
         is_good(v, v->OrcDisposeLLJIT(linker->lljit));
     if (linker->machine)
@@ -208,8 +233,14 @@ static bool add_sites(struct jit_linker *linker, const char *name) {
 jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uint64_t *bytes) {
     const struct llvm *v = linker->llvm;
     char name[40];
-    snprintf(name, sizeof name, "region%u_%x", linker->functions++, region->root);
+    snprintf(name, sizeof name, "region%u_%x", linker->functions, region->root);
+    struct jit_way_out **more =
+        realloc(linker->way_out, (linker->functions + 1) * sizeof *linker->way_out);
+    if (!more)
+        return NULL;
+    linker->way_out = more;
     LLVMMemoryBufferRef object = compile(v, linker->machine, linker->triple, name, region);
+    linker->way_out[linker->functions++] = region->way_out;
     if (!object)
         return NULL;
     *bytes = v->GetBufferSize(object);
@@ -228,6 +259,7 @@ bool jit_object(const char *triple, struct jit_region *region, uint8_t **bytes, 
     if (!machine)
         return false;
     LLVMMemoryBufferRef object = compile(v, machine, triple, "region", region);
+    free(region->way_out);
     if (object) {
         *length = v->GetBufferSize(object);
         *bytes = malloc(*length);

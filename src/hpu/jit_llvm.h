@@ -30,11 +30,13 @@
     X(BuildCall2)                                                                                  \
     X(BuildCondBr)                                                                                 \
     X(BuildFence)                                                                                  \
+    X(BuildFreeze)                                                                                 \
     X(BuildGEP2)                                                                                   \
     X(BuildICmp)                                                                                   \
     X(BuildLoad2)                                                                                  \
     X(BuildLShr)                                                                                   \
     X(BuildMul)                                                                                    \
+    X(BuildNot)                                                                                    \
     X(BuildOr)                                                                                     \
     X(BuildPtrToInt)                                                                               \
     X(BuildRet)                                                                                    \
@@ -78,6 +80,7 @@
     X(GetHostCPUFeatures)                                                                          \
     X(GetHostCPUName)                                                                              \
     X(GetInlineAsm)                                                                                \
+    X(GetInsertBlock)                                                                              \
     X(GetIntrinsicDeclaration)                                                                     \
     X(GetDefaultTargetTriple)                                                                      \
     X(GetMDKindIDInContext)                                                                        \

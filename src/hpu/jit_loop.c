@@ -15,6 +15,7 @@
 #define TURNS         16   /* where it is not known how many there will be */
 #define MOST_TURNS    4096 /* at once */
 #define MOST_INSNS    48
+#define SHORT         16 /* worth unrolling, which a compiler has done to longer ones */
 #define MOST_RANGE    (1 << 16)
 #define MOST_ACCESSES 24
 #define ANY_ALIGNMENT (1u << 16)
@@ -357,6 +358,8 @@ void lift_tight_loop(struct lift *l, const struct block *block) {
     if (!study(l, block, &loop))
         return;
     const struct llvm *v = l->llvm;
+    l->has_tight_loop = true;
+    l->region->has_short_loop |= block->count <= SHORT && !l->settles;
     LLVMBasicBlockRef usual = new_block(l), turn = new_block(l);
     LLVMBasicBlockRef over = new_block(l), ended = new_block(l), many = new_block(l);
     LLVMValueRef cycles = turn_cycles(l, block, &loop), turns = c64(l, TURNS), allowed = NULL;
@@ -389,9 +392,12 @@ void lift_tight_loop(struct lift *l, const struct block *block) {
     }
     at(l, many);
     count_turns(l, block, &loop, turns, cycles, true);
+    uint32_t written = l->dirty; /* on both ways */
+    lift_settle(l);
     v->BuildBr(l->b, block->enter);
     at(l, over);
     count_turns(l, block, &loop, done, cycles, false);
+    l->dirty = written;
     lift_go_to(l, last + insn_at(l, last)->length / 2);
     l->dirty = block->dirty;
     at(l, usual);

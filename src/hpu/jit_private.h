@@ -5,20 +5,38 @@
 
 #include "hpu/jit.h"
 
-/* What generated code returns: an hpu_stop, or one of these. HPU_PAUSED: `left` is used up. */
+/* How generated code ends: an hpu_stop, or one of these. HPU_PAUSED: `left` is used up. */
 enum {
     JIT_INTERPRET = 8, /* the interpreter is to go on at pc */
     JIT_MISS,          /* the same, because an access of this block is not where it used to be */
     JIT_JUMP,          /* pc is where a jump led, which may be anywhere */
     JIT_FAULT,         /* as JIT_MISS, but it took a fault of the host to see it */
     JIT_NO_VIEW,       /* nothing was done: a window has no view here */
+    JIT_SHORT,         /* there may not be time enough to get through what comes */
 };
 
+enum { JIT_LOAD, JIT_STORE, JIT_ATOMIC };
+
+/* A place where a function is left, and what it had counted in advance by then. */
+struct jit_way_out {
+    uint32_t status;
+    uint32_t pc; /* where the interpreter goes on; 0: h->pc is right */
+    bool mid_block;
+    int32_t cycles;
+    uint32_t count;
+    uint32_t ahead[HPU_WINDOWS][3]; /* loads, stores, atomics, in the timed mode */
+};
+
+/* Of a jump through a register: h->pc may be anywhere. */
+extern const struct jit_way_out jit_jumps;
+/* Where a function begins: nothing was done. */
+extern const struct jit_way_out jit_no_view;
+
 /* Runs from its root until it must leave. `left` is how many cycles there are until a limit; `seen`
- * and `generation` are the instruction cache's (interp.h). h->cycles is brought up to date at the
- * end. */
-typedef uint32_t jit_function(struct hpu *h, int64_t left, const uint32_t *seen,
-                              uint32_t generation);
+ * and `generation` are the instruction cache's (interp.h). Returns the way out, whose counts are
+ * still to be taken back, or NULL when the handler has returned. */
+typedef const struct jit_way_out *jit_function(struct hpu *h, int64_t left, const uint32_t *seen,
+                                               uint32_t generation);
 
 /* What generated code calls for all that is rare. Each returns a value in the low half and an
  * hpu_stop in the high half: 0 when all went well. What an access lost is in h->lapse. */
@@ -37,10 +55,15 @@ struct jit_region {
     const struct hpu_code *code;
     uint32_t root;          /* halfword */
     const uint8_t *by_call; /* [slot]: what is known of the access, JIT_BY_... */
+    const uint8_t *seen;    /* [halfword]: blocks that ran, which are all it takes; NULL: any */
     uint32_t views;         /* bits: windows whose views may be used */
     bool unprotected;       /* no checks at all: to know what they cost */
     uint32_t instructions;  /* out */
     uint32_t guarded;       /* out: accesses without a check */
+    bool has_short_loop;    /* out: one that LLVM should unroll or make vectors of */
+    bool is_large;          /* out: so that good instructions are worth less than quick ones */
+    /* out: belongs to the caller and must live as long as the function */
+    struct jit_way_out *way_out;
 };
 
 /* jit_llvm.c. One for each program; calls must not overlap. */

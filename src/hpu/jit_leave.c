@@ -1,0 +1,175 @@
+/* The ways out of a function.
+ *
+ * Design notes. There are many more ways out than instructions, and hardly any is ever taken, so
+ * they must cost nothing to compile. A way out is a row of a table (struct jit_way_out): where the
+ * interpreter goes on, what it is told, and what was counted for the rest of the block and is to be
+ * taken back. A check that fails jumps straight to the one place that returns the row; all that the
+ * jump carries is the row's number and the counters as they are.
+ *
+ * Registers are written back where they can be without much harm. In a small region, which may be
+ * the loop that everything waits for, that is on the way out; blocks share the places that do it.
+ * In a larger one that would be most of its code: there, a register goes back as soon as something
+ * follows that might leave, so that the ways out find all of them in place. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hpu/jit_lift.h"
+
+/* ---- rows ---- */
+
+/* The number of a row; the function is not made when there is no memory for it. */
+static uint32_t add_row(struct lift *l, const struct jit_way_out *row) {
+    uint32_t last = l->ways_out - 1;
+    if (l->ways_out && memcmp(&l->way_out[last], row, sizeof *row) == 0)
+        return last;
+    if (l->ways_out == l->ways_out_room) {
+        uint32_t room = 2 * l->ways_out_room + 64;
+        struct jit_way_out *more = realloc(l->way_out, room * sizeof *more);
+        if (!more) {
+            l->is_short_of_memory = true;
+            return 0;
+        }
+        l->way_out = more;
+        l->ways_out_room = room;
+    }
+    l->way_out[l->ways_out] = *row;
+    return l->ways_out++;
+}
+
+static uint32_t add_way_out(struct lift *l, uint32_t h, uint32_t status, bool counted) {
+    struct jit_way_out row;
+    memset(&row, 0, sizeof row); /* all of it: it is compared */
+    row.pc = pc_of(l, h);
+    row.status = status;
+    row.mid_block = counted;
+    if (counted) {
+        row.cycles = (int32_t)(slot_at(l, h)->cycles + l->later_cycles);
+        row.count = slot_at(l, h)->count + l->later_count;
+        memcpy(row.ahead, l->ahead, sizeof row.ahead);
+    }
+    return add_row(l, &row);
+}
+
+/* ---- registers ---- */
+
+static void put_back(struct lift *l, uint32_t registers) {
+    for (unsigned r = 1; r < 32; r++)
+        if (registers >> r & 1)
+            l->llvm->BuildStore(l->b, read_x(l, r),
+                                field(l, offsetof(struct hpu, x) + 4 * r, l->i32));
+}
+
+void lift_settle(struct lift *l) {
+    if (!l->settles)
+        return;
+    put_back(l, l->dirty);
+    l->dirty = 0;
+}
+
+/* Where a block's registers are written back. Most were changed before its parent already: that
+ * one's place writes them, with the values that came with the jump, where those are few. */
+void lift_put_back(struct lift *l, const struct block *block) {
+    const struct block *parent = block->parent == NONE ? NULL : &l->block[block->parent];
+    at(l, block->put_back);
+    if (parent && __builtin_popcount(block->dirty & parent->dirty) >
+                      __builtin_popcount(parent->writes & parent->dirty)) {
+        put_back(l, block->dirty & ~parent->dirty);
+        l->llvm->BuildBr(l->b, parent->put_back);
+    } else {
+        put_back(l, block->dirty);
+        l->llvm->BuildBr(l->b, l->out);
+    }
+}
+
+/* Where to jump to leave from here, with the number of the row set. Code may be added here. */
+static LLVMBasicBlockRef exit_from_here(struct lift *l) {
+    lift_settle(l);
+    uint32_t more = l->dirty & ~l->lifted->dirty;
+    if (!more)
+        return l->lifted->put_back;
+    LLVMBasicBlockRef here = l->llvm->GetInsertBlock(l->b), off = new_block(l);
+    at(l, off);
+    put_back(l, more);
+    l->llvm->BuildBr(l->b, l->lifted->put_back);
+    at(l, here);
+    return off;
+}
+
+/* ---- leaving ---- */
+
+void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool counted) {
+    LLVMBasicBlockRef off = exit_from_here(l);
+    set(l, l->row, c32(l, add_way_out(l, h, status, counted)));
+    l->llvm->BuildBr(l->b, off);
+}
+
+void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h, bool counted) {
+    LLVMBasicBlockRef off = exit_from_here(l), on = new_block(l);
+    set(l, l->row, c32(l, add_way_out(l, h, status, counted)));
+    branch_rarely(l, good, on, off);
+    at(l, on);
+}
+
+void lift_demand_between(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h,
+                         uint32_t lost) {
+    struct jit_way_out row;
+    memset(&row, 0, sizeof row);
+    row.pc = pc_of(l, h);
+    row.status = status;
+    row.cycles = (int32_t)(l->later_cycles - lost);
+    row.count = l->later_count;
+    memcpy(row.ahead, l->ahead, sizeof row.ahead);
+    LLVMBasicBlockRef off = exit_from_here(l), on = new_block(l);
+    set(l, l->row, c32(l, add_row(l, &row)));
+    branch_rarely(l, good, on, off);
+    at(l, on);
+}
+
+void lift_demand_none(struct lift *l, LLVMValueRef stop, uint32_t h) {
+    LLVMBasicBlockRef off = exit_from_here(l), bad = new_block(l), on = new_block(l);
+    branch_rarely(l, compare(l, LLVMIntEQ, stop, c32(l, 0)), on, bad);
+    at(l, bad);
+    uint32_t first = add_way_out(l, h, HPU_FAULTED, true);
+    for (uint32_t other = HPU_FAULTED + 1; other <= HPU_WAITING; other++)
+        add_way_out(l, h, other, true);
+    set(l, l->row, add(l, stop, c32(l, first - HPU_FAULTED)));
+    l->llvm->BuildBr(l->b, off);
+    at(l, on);
+}
+
+void lift_leave_to(struct lift *l, LLVMValueRef pc, const struct jit_way_out *way) {
+    put_back(l, l->dirty);
+    l->llvm->BuildStore(l->b, pc, field(l, offsetof(struct hpu, pc), l->i32));
+    set(l, l->way, c64(l, (uintptr_t)way));
+    l->llvm->BuildBr(l->b, l->end);
+}
+
+/* ---- what they share ---- */
+
+static void add_to(struct lift *l, size_t offset, LLVMTypeRef type, LLVMValueRef more) {
+    LLVMValueRef place = field(l, offset, type);
+    l->llvm->BuildStore(l->b, add(l, get(l, type, place), more), place);
+}
+
+void lift_ways_out(struct lift *l) {
+    at(l, l->out);
+    LLVMValueRef distance = l->llvm->BuildMul(l->b, widen(l, get(l, l->i32, l->row)),
+                                              c64(l, sizeof(struct jit_way_out)), "");
+    set(l, l->way, add(l, c64(l, (uintptr_t)l->way_out), distance));
+    l->llvm->BuildBr(l->b, l->end);
+
+    at(l, l->end);
+    LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
+    add_to(l, offsetof(struct hpu, cycles), l->i64, spent);
+    add_to(l, offsetof(struct hpu, instret), l->i64, l->timed ? get(l, l->i64, l->count) : spent);
+    for (size_t i = 0; i < HPU_WINDOWS && l->timed; i++) {
+        if (!l->window[i].used)
+            continue;
+        size_t offset = offsetof(struct hpu, window) + i * sizeof(struct hpu_window);
+        LLVMValueRef counts = get(l, l->i64, l->window[i].counts);
+        add_to(l, offset + offsetof(struct hpu_window, loads), l->i32, narrow(l, counts, l->i32));
+        LLVMValueRef high = l->llvm->BuildLShr(l->b, counts, c64(l, 32), "");
+        add_to(l, offset + offsetof(struct hpu_window, stores), l->i32, narrow(l, high, l->i32));
+    }
+    l->llvm->BuildRet(l->b, get(l, l->i64, l->way));
+}
