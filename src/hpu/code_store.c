@@ -21,8 +21,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_same(const struct hpu_code_key *a, const struct hpu_code_key *b) {
     return a->base == b->base && a->bytes == b->bytes && a->mode == b->mode && a->jit == b->jit &&
-           a->with_float == b->with_float &&
-           memcmp(a->timing, b->timing, sizeof *a->timing) == 0 &&
+           a->with_float == b->with_float && memcmp(a->timing, b->timing, sizeof *a->timing) == 0 &&
            (!a->bytes || memcmp(a->program, b->program, a->bytes) == 0);
 }
 
@@ -42,8 +41,8 @@ static int make(struct stored **out, const struct hpu_code_key *key, struct spin
             memcpy(program, key->program, key->bytes);
         s->key = *key;
         s->key.program = program;
-        s->code = hpu_code_new(program, key->base, key->bytes, key->mode, key->timing,
-                               key->with_float);
+        s->code =
+            hpu_code_new(program, key->base, key->bytes, key->mode, key->timing, key->with_float);
     }
     if (!s || !program || !s->code) {
         free(program);

@@ -6,8 +6,8 @@
  * same register are checked as one, before the first of them; LLVM then sees plain loads and stores
  * side by side. Where such a check fails, the function is left, and the interpreter finds out what
  * there is to be found: another window, the device, a fault. Accesses that were seen to go to the
- * device are calls; those that go now to this window and now to that look at the slot's guess. Where
- * a window has a view, page protection does the check of a single access (jit_guard.c).
+ * device are calls; those that go now to this window and now to that look at the slot's guess.
+ * Where a window has a view, page protection does the check of a single access (jit_guard.c).
  *
  * What was counted when a block was entered is taken back where it is left inside (jit_leave.c). */
 #include "hpu/jit_lift.h"

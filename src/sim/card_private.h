@@ -22,12 +22,12 @@
 #include "hpu/image.h"
 #include "sim/card.h"
 
-#define NONE          UINT32_MAX
-#define UNIT_BYTES    64u           /* of the packet buffers */
-#define HEADROOM      CALL_HEADROOM /* before a packet in L1: P4sPIN's descriptors */
-#define MAX_CLUSTERS  16u
-#define SCRATCHPADS   4u /* that a task can name */
-#define HEAP_BYTES    4096u
+#define NONE         UINT32_MAX
+#define UNIT_BYTES   64u           /* of the packet buffers */
+#define HEADROOM     CALL_HEADROOM /* before a packet in L1: P4sPIN's descriptors */
+#define MAX_CLUSTERS 16u
+#define SCRATCHPADS  4u /* that a task can name */
+#define HEAP_BYTES   4096u
 
 /* A buffer of 64-byte units: next fit, so that what was freed last is used last. */
 struct card_space {
