@@ -586,8 +586,9 @@ TEST(nothing_foreign_can_be_reached) {
 }
 
 #ifdef OPENSPIN_JIT
-/* Messages whose second packet reads or writes in the context's memory, the 30th and later ones in
- * that of the other context. */
+/* Messages whose second packet reads or writes in the context's memory, the last ten in that of the
+ * other context, when the access has been compiled. */
+#define FOREIGN_MESSAGES 80u
 static struct world *foreign_accesses(enum spin_jit jit, uint32_t write) {
     struct world *w = world_new();
     uint32_t number, bytes;
@@ -597,11 +598,11 @@ static struct world *foreign_accesses(enum spin_jit jit, uint32_t write) {
     GOOD(card_add_context(w->card, &w->context, &number, &err));
     uint32_t own = card_address(w->card, w->number, UINT32_MAX, &bytes) + 32768;
     uint32_t foreign = card_address(w->card, number, UINT32_MAX, &bytes) + 32768;
-    for (uint32_t i = 0; i < 120; i++) {
+    for (uint32_t i = 0; i < 3 * FOREIGN_MESSAGES; i++) {
         uint32_t m = i / 3;
         struct card_packet *p = add(w, m, 64, i % 3 == 2, i * 1000000ull);
         put_head(p, (struct head){i % 3, 3, i % 3 == 1 ? 10 + write : 0,
-                                  (m < 30 ? own : foreign) + 4 * m});
+                                  (m < FOREIGN_MESSAGES - 10 ? own : foreign) + 4 * m});
     }
     run(w);
     return w;

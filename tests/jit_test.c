@@ -350,6 +350,45 @@ TEST(branches_that_turn) {
     }
 }
 
+/* Quanta end where the interpreter's do, whatever is compiled by then, joined, or not known yet. */
+TEST(pauses_where_the_interpreter_does) {
+    static struct machine plain, jit;
+    static struct program p;
+    struct rng rng = rng_seeded(3);
+    uint32_t functions = 0;
+    for (int i = 0; i < 24; i++) {
+        random_blocks(&rng, &p, 12);
+        int mode = i % 2;
+        machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_force_jit(&jit);
+        for (int k = 0; k < 60; k++) {
+            struct start s = random_start(&rng);
+            for (uint32_t r = 11; r < 14; r++)
+                s.x[r] = DATA_BASE + 4 * rng_below(&rng, 200);
+            s.budget = UINT64_MAX;
+            machine_begin(&plain, &s);
+            machine_begin(&jit, &s);
+            plain.hpu.cycles = jit.hpu.cycles = 0;
+            enum hpu_stop stop;
+            uint64_t until = 0;
+            do {
+                until += 1 + rng_below(&rng, 24);
+                stop = hpu_run(&plain.hpu, until);
+                CHECK_EQ(hpu_run(&jit.hpu, until), stop);
+                CHECK_EQ(jit.hpu.pc, plain.hpu.pc);
+                CHECK_EQ(jit.hpu.cycles, plain.hpu.cycles);
+                CHECK_EQ(jit.hpu.instret, plain.hpu.instret);
+                CHECK(memcmp(jit.hpu.x, plain.hpu.x, 4 * 32) == 0);
+            } while (stop == HPU_PAUSED);
+        }
+        functions += hpu_jit_stats(jit.code).functions;
+        machine_close(&plain);
+        machine_close(&jit);
+    }
+    CHECK(functions >= 24);
+}
+
 /* Not before it is hot, and in the middle of a long run once it is. */
 TEST(compiled_when_hot) {
     static struct machine m;

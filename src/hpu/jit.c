@@ -451,6 +451,8 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
             }
             if (status == JIT_JUMP && h->pc - code->base >= code->bytes)
                 return jumped(h);
+            if (status == JIT_JUMP && h->cycles >= limit)
+                continue; /* there is no time to look at what is there */
             if (status == JIT_JUMP && is_seen(jit, (h->pc - code->base) / 2)) {
                 add_heat(&jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
                 continue;
