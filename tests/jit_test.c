@@ -161,8 +161,12 @@ static void random_loop(struct rng *rng, struct program *p) {
         case 6:
             put(p, rv_xor(value, value, 20));
             break;
-        case 7: /* a table, by a masked index, of words or bytes */
+        case 7: /* a table, by a masked index or two, of words or bytes */
             put(p, rv_andi(21, value, 15));
+            if (rng_below(rng, 2)) {
+                put(p, rv_andi(25, 20, 31));
+                put(p, rng_below(rng, 2) ? rv_xor(21, 21, 25) : rv_or(21, 25, 21));
+            }
             if (rng_below(rng, 2))
                 put(p, rv_slli(21, 21, 2));
             put(p, rv_add(21, 21, 13));

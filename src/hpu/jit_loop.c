@@ -78,6 +78,16 @@ static int32_t stride_of(const struct loop *loop, const struct value *v) {
     return stride;
 }
 
+/* Of two numbers that are not negative: no bit above the highest of both. */
+static struct value joined_bits(struct value a, struct value b) {
+    if (!a.is_known || !b.is_known || a.bases || b.bases || a.least < 0 || b.least < 0)
+        return (struct value){0};
+    uint64_t both = (uint64_t)(a.most | b.most), most = 0;
+    while (most < both)
+        most = most * 2 + 1;
+    return number(0, (int64_t)most, a.step < b.step ? a.step : b.step);
+}
+
 static struct value result_of(const struct loop *loop, const struct hpu_insn *in) {
     struct value a = loop->x[in->rs1], b = loop->x[in->rs2];
     bool plain = a.is_known && !a.bases && a.least >= 0;
@@ -86,6 +96,9 @@ static struct value result_of(const struct loop *loop, const struct hpu_insn *in
         return sum(a, number(in->imm, in->imm, ANY_ALIGNMENT));
     case HPU_ADD:
         return sum(a, b);
+    case HPU_XOR:
+    case HPU_OR:
+        return joined_bits(a, b);
     case HPU_ANDI:
         return in->imm >= 0 ? number(0, in->imm, 1) : (struct value){0};
     case HPU_SLLI:
