@@ -202,6 +202,13 @@ static void print_row(const struct row *r) {
     }
     for (int i = 0; i < 2; i++)
         printf(" %5.1f in %u", (double)r->stats[i].most_ns * 1e-6, r->stats[i].functions);
+    for (int i = 0; i < 2; i++) { /* calls until all compiling is earned back */
+        double gain = r->ns[INTERPRETER + i] - r->ns[JIT + i];
+        if (r->ns[JIT + i] >= 0 && gain > 0)
+            printf(" %8.0f", (double)r->stats[i].compile_ns / gain);
+        else
+            printf(" %8s", r->ns[JIT + i] >= 0 ? "never" : "-");
+    }
     printf("\n");
     fflush(stdout);
 }
@@ -235,15 +242,17 @@ void handler_table(const char *build) {
         "handlers of handlers/ and examples/, each on the longest of some packets: instructions, "
         "accesses to the driver's registers,\nnanoseconds a call, best of %d, and times native "
         "(gcc -O2 -mx32: 32-bit pointers); CPU milliseconds of the longest\ncompilation, and how "
-        "many (bar: 20). In every way memory stands for the registers, so a command costs its "
-        "accesses and\nis not carried out; what is left in memory is compared. Those that compute "
-        "have %d instructions at least, and %d for an\naccess. *: what a call changes is put "
-        "back before the next, and that time is taken off\n",
+        "many (bar: 20), and the calls after which all of them are earned back. In every way "
+        "memory "
+        "stands for the\nregisters, so a command costs its accesses and is not carried out; what "
+        "is left in memory is compared. Those that\ncompute have %d instructions at least, and %d "
+        "for an access. *: what a call changes is put back before the next,\nand that time is "
+        "taken off\n",
         ROUNDS, LONG, FOR_AN_ACCESS);
     printf("%-42s %6s %4s", "", "instr.", "reg.");
     for (int way = 0; way < WAYS; way++)
         printf(" %*s", way == NATIVE ? 8 : 15, ways[way].name);
-    printf(" %s\n", "compile JIT, timed");
+    printf(" %s   %s\n", "compile JIT, timed", "earned, timed");
     for (uint32_t i = 0; i < t.rows; i++) {
         measure(&t, &t.row[i]);
         print_row(&t.row[i]);

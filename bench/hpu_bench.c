@@ -31,7 +31,7 @@ static double mips(struct machine *m, const struct spin_image *image, const char
 
 /* What a card does for each packet: the packet's window, registers and watchdog, run, result. */
 static void per_call(const struct spin_image *image, const char *name, bool functional) {
-    struct machine m = make(image, functional, SPIN_JIT_OFF);
+    struct machine m = make(image, functional, SPIN_JIT_OFF, 0);
     call(&m, image, "kernel_setup", 0);
     struct spin_outcome r = call(&m, image, name, 1);
     struct hpu *h = &m.rig->hpu;
@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
     printf("million instructions a second, best of 3\n\n");
     printf("%-10s %12s %12s %12s %12s %10s %10s\n", "kernel", "per repeat", "functional", "timed",
            "qemu", "func/qemu", "timed/func");
-    struct machine f = make(image, true, SPIN_JIT_OFF), t = make(image, false, SPIN_JIT_OFF);
+    struct machine f = make(image, true, SPIN_JIT_OFF, 0), t = make(image, false, SPIN_JIT_OFF, 0);
     double log_f = 0, log_t = 0, log_q = 0;
     bool with_qemu = true;
     for (size_t k = 0; k < KERNELS; k++) {

@@ -60,10 +60,10 @@ static double seconds_in(int way, size_t k, uint64_t repeat, struct machine *m,
 }
 
 static void kernel_table(const struct spin_image *image, const char *linux_program) {
-    struct machine m[WAYS] = {[JIT] = make(image, true, SPIN_JIT_FORCE),
-                              [TIMED_JIT] = make(image, false, SPIN_JIT_FORCE),
-                              [INTERPRETER] = make(image, true, SPIN_JIT_OFF),
-                              [TIMED_INTERPRETER] = make(image, false, SPIN_JIT_OFF)};
+    struct machine m[WAYS] = {[JIT] = make(image, true, SPIN_JIT_FORCE, 0),
+                              [TIMED_JIT] = make(image, false, SPIN_JIT_FORCE, 0),
+                              [INTERPRETER] = make(image, true, SPIN_JIT_OFF, 0),
+                              [TIMED_INTERPRETER] = make(image, false, SPIN_JIT_OFF, 0)};
     double sum[WAYS] = {0};
     bool beaten = true;
     printf("kernels: nanoseconds a round, best of 5, and times native\n%-10s", "");
@@ -159,7 +159,7 @@ static void sandbox_table(const struct spin_image *image) {
     struct machine m[COLUMNS];
     double sum[COLUMNS] = {0};
     for (int i = 0; i < COLUMNS; i++)
-        m[i] = make(image, i < SANDBOXES, SPIN_JIT_FORCE);
+        m[i] = make(image, i < SANDBOXES, SPIN_JIT_FORCE, 1 + (uint32_t)i);
     printf("what the sandbox costs: nanoseconds a round, best of 9, and times the code without "
            "one\n%-10s %13s %13s %8s   %13s %13s %8s\n",
            "", "checks", "guard pages", "none", "timed: checks", "guard pages", "none");
@@ -185,7 +185,7 @@ static void sandbox_table(const struct spin_image *image) {
 /* What a card does for each packet: the packet's window, registers and watchdog, run, result. */
 static double call_ns(const struct spin_image *image, const char *name, bool functional,
                       enum spin_jit jit, uint64_t *instructions) {
-    struct machine m = make(image, functional, jit);
+    struct machine m = make(image, functional, jit, 0);
     const int times = 1000000;
     double best = 1e9;
     call(&m, image, "kernel_setup", 0);

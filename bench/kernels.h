@@ -23,14 +23,14 @@ struct machine {
 };
 
 static inline struct machine make(const struct spin_image *image, bool functional,
-                                  enum spin_jit jit) {
+                                  enum spin_jit jit, uint32_t variant) {
     struct machine m = {.call.kind = SPIN_OTHER_FUNCTION};
     struct spin_error err;
     struct spin_rig_options options = {.functional = functional,
                                        .state_bytes = KERNEL_ARENA_BYTES,
                                        .budget = UINT64_MAX,
                                        .jit = jit};
-    if (spin_rig_new(&m.rig, image, &options, &err))
+    if (rig_new(&m.rig, image, &options, variant, &err))
         die(err.text);
     uint32_t bytes;
     spin_rig_memory(m.rig, SPIN_STATE, &bytes, &m.call.argument[1]);

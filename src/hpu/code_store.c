@@ -21,7 +21,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_same(const struct hpu_code_key *a, const struct hpu_code_key *b) {
     return a->base == b->base && a->bytes == b->bytes && a->mode == b->mode && a->jit == b->jit &&
-           a->with_float == b->with_float && memcmp(a->timing, b->timing, sizeof *a->timing) == 0 &&
+           a->variant == b->variant && a->with_float == b->with_float &&
+           memcmp(a->timing, b->timing, sizeof *a->timing) == 0 &&
            (!a->bytes || memcmp(a->program, b->program, a->bytes) == 0);
 }
 

@@ -17,6 +17,7 @@ struct hpu_code_key {
     const struct hpu_timing *timing;
     bool with_float;
     enum spin_jit jit;
+    uint32_t variant; /* 0; others for who compares ways to compile it */
 };
 
 /* Any thread may call these. What was taken goes back by hpu_code_release, NULL too. */

@@ -119,8 +119,8 @@ static void give_views(struct spin_rig *rig) {
     }
 }
 
-int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
-                 const struct spin_rig_options *options, struct spin_error *err) {
+int rig_new(struct spin_rig **out, const struct spin_image *im,
+            const struct spin_rig_options *options, uint32_t variant, struct spin_error *err) {
     static const struct spin_rig_options defaults;
     const struct spin_rig_options *o = options ? options : &defaults;
     *out = NULL;
@@ -151,7 +151,8 @@ int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
                                      .mode = o->functional ? HPU_FUNCTIONAL : HPU_TIMED,
                                      .timing = timing,
                                      .with_float = im->limits.with_float,
-                                     .jit = o->jit};
+                                     .jit = o->jit,
+                                     .variant = variant};
     int code = SPIN_OK;
     if (!rig->l1 || !rig->l2 || !rig->me_host || !rig->handler_host || !rig->l2_packet)
         code = spin_fail(err, SPIN_ENOMEM, "out of memory");
@@ -176,6 +177,11 @@ int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
     else
         *out = rig;
     return code;
+}
+
+int spin_rig_new(struct spin_rig **out, const struct spin_image *im,
+                 const struct spin_rig_options *options, struct spin_error *err) {
+    return rig_new(out, im, options, 0, err);
 }
 
 void spin_rig_free(struct spin_rig *rig) {

@@ -43,6 +43,11 @@ struct spin_rig {
 /* driver.c: the registers and commands of the HPU driver, done at once. */
 extern const struct hpu_device rig_device;
 
+/* As spin_rig_new, with generated code that only those of the same variant share: to compare ways
+ * of compiling. */
+int rig_new(struct spin_rig **rig, const struct spin_image *image,
+            const struct spin_rig_options *options, uint32_t variant, struct spin_error *err);
+
 /* Readies a call and tells how it ended; between them the HPU runs: to its end, or an instruction.
  * Both feed the trace. */
 int rig_begin(struct spin_rig *rig, const struct spin_call *call, struct spin_error *err);
