@@ -73,6 +73,8 @@ static const struct llvm *get_llvm(char *why, size_t room) {
     return NULL;
 }
 
+/* Constants of generated code may come to lie anywhere in the process, and LLVM's linker does not
+ * notice when they are too far away for 32 bits; so x86-64 code has their addresses in full. */
 static LLVMTargetMachineRef make_target(const struct llvm *v, const char *triple, bool is_host) {
     LLVMTargetRef target;
     char *message = NULL;
@@ -82,9 +84,10 @@ static LLVMTargetMachineRef make_target(const struct llvm *v, const char *triple
     }
     char *cpu = is_host ? v->GetHostCPUName() : NULL;
     char *features = is_host ? v->GetHostCPUFeatures() : NULL;
-    LLVMTargetMachineRef machine =
-        v->CreateTargetMachine(target, triple, cpu ? cpu : "generic", features ? features : "",
-                               LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
+    bool x86 = strncmp(triple, "x86_64", 6) == 0;
+    LLVMTargetMachineRef machine = v->CreateTargetMachine(
+        target, triple, cpu ? cpu : "generic", features ? features : "", LLVMCodeGenLevelDefault,
+        x86 ? LLVMRelocStatic : LLVMRelocPIC, x86 ? LLVMCodeModelLarge : LLVMCodeModelDefault);
     if (is_host) {
         v->DisposeMessage(cpu);
         v->DisposeMessage(features);
