@@ -95,7 +95,7 @@ static bool at_words(struct hpu *h, struct hpu_slow_access *s, bool write) {
 /* The device sees the exact local time and may let some pass, which counts in the timed mode. */
 static enum hpu_access at_device(struct hpu *h, struct hpu_slow_access *s, bool write) {
     uint32_t offset = s->address - MAP_DRIVER;
-    if (!h->device || !is_device(s) || offset % s->size != 0)
+    if (!h->device || !is_device(s) || offset & (s->size - 1))
         return HPU_ACCESS_FAULT;
     enum hpu_access done = HPU_ACCESS_OK;
     if (!at_words(h, s, write)) {
