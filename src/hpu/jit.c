@@ -132,15 +132,15 @@ struct hpu_jit_stats hpu_jit_stats(const struct hpu_code *code) {
 
 /* ---- compiling ---- */
 
+static bool is_seen(const struct hpu_jit *jit, uint32_t halfword) {
+    return __atomic_load_n(&jit->seen[halfword], __ATOMIC_RELAXED);
+}
+
 #ifdef OPENSPIN_JIT
 static uint64_t now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); /* others' work is not the compiler's */
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static bool is_seen(const struct hpu_jit *jit, uint32_t halfword) {
-    return __atomic_load_n(&jit->seen[halfword], __ATOMIC_RELAXED);
 }
 
 /* Which windows of the HPU generated code may reach by their views. The last function at a root
