@@ -103,7 +103,10 @@ static int run_gnuplot(const char *folder, const char *script) {
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
             return errno;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : EIO;
+    int ended = WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+    return ended == 0     ? 0
+           : ended == 127 ? ENOENT
+                          : EIO; /* 127: of a child that could not start it */
 }
 
 /* Gives the pictures their names, or removes what there is of them. */
