@@ -2,7 +2,6 @@
  * same kernels in one run; and what a call costs. */
 #include <math.h>
 
-#include "hpu/rig.h"
 #include "kernels.h"
 
 static const char *const kernels[] = {"crc32", "gf256", "sum32", "copy", "hash", "handler"};
@@ -29,31 +28,11 @@ static double mips(struct machine *m, const struct spin_image *image, const char
     return best;
 }
 
-/* What a card does for each packet: the packet's window, registers and watchdog, run, result. */
 static void per_call(const struct spin_image *image, const char *name, bool functional) {
-    struct machine m = make(image, functional, SPIN_JIT_OFF, 0);
-    call(&m, image, "kernel_setup", 0);
-    struct spin_outcome r = call(&m, image, name, 1);
-    struct hpu *h = &m.rig->hpu;
-    double best = 1e9;
-    const int times = 1000000;
-    for (int round = 0; round < 5; round++) {
-        double start = bench_cpu_seconds();
-        for (int i = 0; i < times; i++) {
-            hpu_size_window(&h->window[m.rig->packet_window], 64 + ((uint32_t)i & 1023), true);
-            hpu_start(h, m.call.entry, MAP_L1_ALIAS + MAP_L1_RUNTIME + MAP_STACK_SIZE, 1000000);
-            h->x[10] = (uint32_t)i;
-            h->x[11] = m.call.argument[1];
-            if (hpu_run(h, UINT64_MAX) != HPU_DONE)
-                die("a call was ended");
-        }
-        double ns = (bench_cpu_seconds() - start) / times * 1e9;
-        if (ns < best)
-            best = ns;
-    }
+    uint64_t instructions;
+    double ns = call_ns(image, name, functional, SPIN_JIT_OFF, &instructions);
     printf("%-12s %-10s %4llu instructions %8.1f ns a call\n", name,
-           functional ? "functional" : "timed", (unsigned long long)r.instructions, best);
-    spin_rig_free(m.rig);
+           functional ? "functional" : "timed", (unsigned long long)instructions, ns);
 }
 
 int main(int argc, char **argv) {

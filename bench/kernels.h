@@ -5,6 +5,7 @@
 
 #include <spawn.h>
 
+#include "hpu/rig.h"
 #include "machine.h"
 #include "openspin.h"
 
@@ -70,6 +71,33 @@ static inline double qemu_seconds(const char *program, size_t kernel, uint64_t r
     *result = (uint32_t)WEXITSTATUS(status);
     return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
            (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
+}
+
+/* What a card does for each packet: the packet's window, registers and watchdog, run, result. */
+static inline double call_ns(const struct spin_image *image, const char *name, bool functional,
+                             enum spin_jit jit, uint64_t *instructions) {
+    struct machine m = make(image, functional, jit, 0);
+    const int times = 1000000;
+    double best = 1e9;
+    call(&m, image, "kernel_setup", 0);
+    for (int i = 0; i < 100; i++)
+        *instructions = call(&m, image, name, 1).instructions;
+    struct hpu *h = &m.rig->hpu;
+    for (int round = 0; round < 7; round++) {
+        double start = bench_cpu_seconds();
+        for (int i = 0; i < times; i++) {
+            hpu_size_window(&h->window[m.rig->packet_window], 64 + ((uint32_t)i & 1023), true);
+            hpu_start(h, m.call.entry, MAP_L1_ALIAS + MAP_L1_RUNTIME + MAP_STACK_SIZE, 1000000);
+            h->x[10] = (uint32_t)i;
+            h->x[11] = m.call.argument[1];
+            if (hpu_run(h, UINT64_MAX) != HPU_DONE)
+                die("a call was ended");
+        }
+        double ns = (bench_cpu_seconds() - start) / times * 1e9;
+        best = ns < best ? ns : best;
+    }
+    spin_rig_free(m.rig);
+    return best;
 }
 
 #endif

@@ -56,20 +56,6 @@ struct access {
     bool read, write;
 };
 
-static uint32_t size_of(unsigned id) {
-    switch (id) {
-    case HPU_LB:
-    case HPU_LBU:
-    case HPU_SB:
-        return 1;
-    case HPU_LH:
-    case HPU_LHU:
-    case HPU_SH:
-        return 2;
-    }
-    return 4;
-}
-
 static struct access next_access(const struct hpu *h) {
     struct access a = {0};
     const struct hpu_slot *slot = hpu_code_find(h->code, h->pc);
@@ -84,7 +70,7 @@ static struct access next_access(const struct hpu *h) {
     case OPERANDS_ST:
     case OPERANDS_FST:
         a.address = base + (uint32_t)in->imm;
-        a.size = size_of(in->id);
+        a.size = hpu_access_bytes(in->id);
         a.read = operands == OPERANDS_LD || operands == OPERANDS_FLD;
         a.write = !a.read;
         break;
