@@ -57,7 +57,7 @@ void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top, uint64_t budge
     }
     h->x[1] = MAP_RETURN;
     h->x[2] = stack_top;
-    h->pc = entry;
+    h->pc = h->entry = entry;
     h->mid_block = false;
     h->is_fresh = true;
     h->reserved = false;

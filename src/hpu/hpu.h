@@ -76,6 +76,7 @@ struct hpu {
     uint32_t pc;
     uint32_t return_pc; /* of the last call, and its slot: where most returns lead */
     const struct hpu_slot *return_slot;
+    uint32_t entry; /* pc at hpu_start */
     bool mid_block; /* pc is inside a block whose limits were checked */
     bool is_fresh;  /* nothing has run since hpu_start */
     uint64_t cycles, instret;
@@ -100,7 +101,10 @@ struct hpu {
     bool has_words; /* false: they do */
     uint32_t word[SPIN_WORDS], result;
     uint64_t device_loads, device_stores;
-    uint32_t lapse; /* to generated code: cycles that its last slow access lost */
+    /* Between generated code and what it calls: its `left` when it began; cycles that its last slow
+     * access lost. */
+    int64_t left_at_start;
+    uint32_t lapse;
 };
 
 void hpu_init(struct hpu *h, const struct hpu_code *code, uint32_t id);

@@ -77,19 +77,13 @@ static bool is_device(const struct hpu_slow_access *s) {
     return s->address - MAP_DRIVER < MAP_DRIVER_SIZE;
 }
 
-/* Whether it is one of the registers that the HPU has itself; then it is done. */
-static bool at_words(struct hpu *h, struct hpu_slow_access *s, bool write) {
-    uint32_t offset = s->address - MAP_DRIVER, word = (offset - SPIN_REG_WORD) / 4;
-    if (!h->has_words || s->size != 4)
-        return false;
-    if (write && offset >= SPIN_REG_WORD && word < SPIN_WORDS)
-        h->word[word] = s->value;
-    else if (!write && offset == SPIN_REG_RESULT)
-        s->value = h->result;
-    else
-        return false;
-    s->extra = 0;
-    return true;
+uint32_t *hpu_own_register(struct hpu *h, uint32_t address, uint32_t size, bool write) {
+    uint32_t offset = address - MAP_DRIVER, word = (offset - SPIN_REG_WORD) / 4;
+    if (!h->has_words || size != 4 || offset & 3)
+        return NULL;
+    if (write)
+        return word < SPIN_WORDS ? &h->word[word] : NULL;
+    return offset == SPIN_REG_RESULT ? &h->result : NULL;
 }
 
 /* The device sees the exact local time and may let some pass, which counts in the timed mode. */
@@ -98,7 +92,11 @@ static enum hpu_access at_device(struct hpu *h, struct hpu_slow_access *s, bool 
     if (!h->device || !is_device(s) || offset & (s->size - 1))
         return HPU_ACCESS_FAULT;
     enum hpu_access done = HPU_ACCESS_OK;
-    if (!at_words(h, s, write)) {
+    uint32_t *own = hpu_own_register(h, s->address, s->size, write);
+    s->extra = 0;
+    if (own) {
+        *(write ? own : &s->value) = write ? s->value : *own;
+    } else {
         h->cycles = s->now;
         h->pc = s->pc;
         done = write ? h->device->store(h, offset, s->size, s->value)

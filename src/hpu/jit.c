@@ -11,8 +11,9 @@
 #include "hpu/interp.h"
 #include "hpu/jit_private.h"
 
-/* Interpreted instructions at a root before it is compiled: what the interpreter does in 10 to 30
- * ms, about as long as compiling takes; so the worst that can happen is that both take as long. */
+/* Interpreted instructions of a handler before it is compiled: what the interpreter does in 10 to
+ * 30 ms, about as long as compiling takes; so the worst that can happen is that both take as long.
+ */
 #define HOT_INSTRUCTIONS 10000000u
 #define SLICE_CYCLES     256u /* of the interpreter, between two looks for a root */
 #define MOST_FUNCTIONS   4096u
@@ -22,7 +23,12 @@
 #define BLOCKS_LEARNED 1000u /* in a lesson, and after the first miss: most of what a call does */
 #define LESSONS        8u    /* before a hot root is compiled: calls that are stepped through */
 #define MOST_ATTEMPTS  6u
-#define MOST_TURNS     2u /* of a guess, before the access looks at it when it runs */
+#define MOST_WIDENED   3u /* of them, because what they lack has become usual */
+/* A function that was compiled before anything was seen is a draft: good for so many calls, and so
+ * many cycles at once. */
+#define DRAFT_CALLS  16u
+#define DRAFT_CYCLES (1u << 20)
+#define MOST_TURNS   2u /* of a guess, before the access looks at it when it runs */
 /* Going on behind such a place becomes worth compiling after so many times. */
 #define HEAT_OF_EXIT (HOT_INSTRUCTIONS / 16)
 /* At once in generated code: accesses are counted in 32 bits. */
@@ -35,6 +41,7 @@ struct root {
     _Atomic uint8_t misses;   /* of the function */
     _Atomic uint8_t attempts; /* functions until now */
     _Atomic uint8_t lessons;
+    _Atomic uint8_t calls; /* that are left to a draft */
 };
 
 struct hpu_jit {
@@ -48,7 +55,12 @@ struct hpu_jit {
     struct jit_linker *linker;
     bool gave_up;
     enum jit_sandbox sandbox;
+    bool has_effort;
+    enum jit_effort effort;
     _Atomic uint32_t viewless; /* bits: windows that some HPU has without a view */
+    /* Bits: traits that are known, and were written before; those that HPUs differ in. */
+    _Atomic uint32_t known, mixed;
+    uint32_t trait[JIT_TRAITS];
     _Atomic uint64_t guard_faults;
     struct hpu_jit_stats stats;
 };
@@ -136,6 +148,23 @@ static bool is_seen(const struct hpu_jit *jit, uint32_t halfword) {
     return __atomic_load_n(&jit->seen[halfword], __ATOMIC_RELAXED);
 }
 
+static uint32_t trait_of(const struct hpu *h, uint32_t i) {
+    uint32_t latency;
+    if (i == JIT_WORDS)
+        return h->has_words;
+    memcpy(&latency, &h->window[i].region, sizeof latency);
+    return latency;
+}
+
+/* Notes in what the HPU is not like the others. */
+static void compare_traits(const struct hpu *h, struct hpu_jit *jit) {
+    uint32_t known = atomic_load_explicit(&jit->known, memory_order_acquire), differ = 0;
+    for (uint32_t i = 0; i < JIT_TRAITS; i++)
+        if (known >> i & 1 && trait_of(h, i) != jit->trait[i])
+            differ |= 1u << i;
+    atomic_fetch_or_explicit(&jit->mixed, differ, memory_order_relaxed);
+}
+
 #ifdef OPENSPIN_JIT
 static uint64_t now_ns(void) {
     struct timespec now;
@@ -156,6 +185,21 @@ static uint32_t usable_views(const struct hpu *h, const struct hpu_jit *jit, uin
     return views && guard_is_ready() ? views : 0;
 }
 
+/* With the lock held: what can be compiled in. */
+static void fix_traits(const struct hpu *h, struct hpu_jit *jit, struct jit_region *region) {
+    uint32_t known = atomic_load_explicit(&jit->known, memory_order_relaxed);
+    for (uint32_t i = 0; h && i < JIT_TRAITS; i++)
+        if (!(known >> i & 1) && (i < h->windows || i == JIT_WORDS)) {
+            jit->trait[i] = trait_of(h, i);
+            known |= 1u << i;
+        }
+    atomic_store_explicit(&jit->known, known, memory_order_release);
+    if (h)
+        compare_traits(h, jit);
+    region->fixed = known & ~atomic_load_explicit(&jit->mixed, memory_order_relaxed);
+    memcpy(region->trait, jit->trait, sizeof region->trait);
+}
+
 /* With the lock held. For the windows of an HPU, or any. */
 static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword,
                                 const struct hpu *h) {
@@ -167,15 +211,24 @@ static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword,
         jit->gave_up = true; /* no LLVM here: the interpreter it is */
         return NULL;
     }
+    uint8_t *known = malloc(code->slots + 1);
+    if (!known)
+        return NULL;
     struct jit_region region = {.code = code,
                                 .root = halfword,
-                                .by_call = jit->by_call,
+                                .by_call = known,
                                 .seen = is_seen(jit, halfword) ? jit->seen : NULL,
                                 .views = usable_views(h, jit, halfword),
-                                .unprotected = jit->sandbox == JIT_UNPROTECTED};
+                                .unprotected = jit->sandbox == JIT_UNPROTECTED,
+                                .has_effort = jit->has_effort,
+                                .effort = jit->effort};
+    for (uint32_t i = 0; i < code->slots; i++) /* as of now: others may be learning */
+        known[i] = __atomic_load_n(&jit->by_call[i], __ATOMIC_RELAXED);
+    fix_traits(h, jit, &region);
     uint64_t start = now_ns(), bytes = 0;
     jit_function *made = jit_link(jit->linker, &region, &bytes);
     uint64_t took = now_ns() - start;
+    free(known);
     if (!made) {
         jit->gave_up = true;
         return NULL;
@@ -189,6 +242,7 @@ static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword,
         jit->stats.most_ns = took;
     struct root *root = &jit->root[halfword];
     atomic_store_explicit(&root->misses, 0, memory_order_relaxed);
+    atomic_store_explicit(&root->calls, region.seen ? 0 : DRAFT_CALLS, memory_order_relaxed);
     atomic_fetch_add_explicit(&root->attempts, 1, memory_order_relaxed);
     atomic_store_explicit(&root->run, made, memory_order_release);
     return made;
@@ -223,8 +277,8 @@ static __attribute__((noinline, cold)) jit_function *warm(const struct hpu *h, u
                                                           bool now) {
     struct hpu_jit *jit = h->code->jit;
     struct root *root = &jit->root[halfword];
-    now |= is_hot(root) && (atomic_load_explicit(&root->attempts, memory_order_relaxed) ||
-                            atomic_load_explicit(&root->lessons, memory_order_relaxed) >= LESSONS);
+    now &= !atomic_load_explicit(&root->attempts, memory_order_relaxed); /* a draft */
+    now |= is_hot(root) && atomic_load_explicit(&root->lessons, memory_order_relaxed) >= LESSONS;
     if (!now || pthread_mutex_trylock(&jit->compiling) != 0)
         return NULL;
     jit_function *made = atomic_load_explicit(&root->run, memory_order_acquire);
@@ -247,6 +301,16 @@ static void add_heat(struct root *root, uint64_t instructions) {
         atomic_store_explicit(&root->heat, old + (uint32_t)instructions, memory_order_relaxed);
 }
 
+/* Interpreted instructions make the handler hot, so that it is compiled from its beginning; and, if
+ * that did not help, the place where they were. */
+static void add_heat_at(const struct hpu *h, uint32_t place, uint64_t instructions) {
+    struct hpu_jit *jit = h->code->jit;
+    uint32_t offset = h->entry - h->code->base;
+    if (offset < h->code->bytes && !is_hot(&jit->root[offset / 2]))
+        place = offset / 2;
+    add_heat(&jit->root[place], instructions);
+}
+
 /* Up to so many cycles; to the next block with 1. HPU_PAUSED: there is time left, or none. */
 static enum hpu_stop interpret(struct hpu *h, uint64_t until, uint64_t cycles) {
     uint64_t end = h->cycles > UINT64_MAX - cycles ? UINT64_MAX : h->cycles + cycles;
@@ -262,7 +326,7 @@ static enum hpu_stop jumped(struct hpu *h) {
 }
 
 const struct jit_way_out jit_jumps = {.status = JIT_JUMP};
-const struct jit_way_out jit_no_view = {.status = JIT_NO_VIEW};
+const struct jit_way_out jit_other = {.status = JIT_OTHER};
 
 /* Takes back what a function had counted and not done. Returns how it ended. */
 static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_way_out *way) {
@@ -270,6 +334,8 @@ static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_
     h->pc = way->pc ? way->pc : h->pc;
     h->cycles -= (uint64_t)(int64_t)way->cycles;
     h->instret -= way->count;
+    h->device_loads -= way->words[JIT_LOAD];
+    h->device_stores -= way->words[JIT_STORE];
     for (int i = 0; i < HPU_WINDOWS && way->count && h->code->mode == HPU_TIMED; i++) {
         const uint32_t *n = way->ahead[i];
         struct hpu_window *w = &h->window[i];
@@ -282,11 +348,12 @@ static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_
     return way->status;
 }
 
-static uint32_t run_function(struct hpu *h, jit_function *run, uint64_t limit) {
+static uint32_t run_function(struct hpu *h, jit_function *run, uint64_t limit, uint64_t most) {
     const struct hpu_icache *icache = h->icache;
-    int64_t left = h->cycles < limit ? (int64_t)least(limit - h->cycles, MOST_CYCLES)
-                                     : -(int64_t)(h->cycles - limit);
+    int64_t left =
+        h->cycles < limit ? (int64_t)least(limit - h->cycles, most) : -(int64_t)(h->cycles - limit);
     h->mid_block = false;
+    h->left_at_start = left;
     const struct jit_way_out *way = run(h, left, icache ? icache->seen : h->code->jit->nothing_seen,
                                         icache ? icache->lines->generation : 0);
     return __builtin_expect(way == NULL, 1) ? HPU_DONE : leave(h, way);
@@ -314,17 +381,31 @@ static bool is_at_edge(const struct hpu *h, uint32_t address, uint32_t bytes) {
            (uint64_t)address + bytes > guard_to(w->base, w->read_room[0]);
 }
 
-/* Views are of no use for the access at a slot. */
-static void want_check(struct hpu_jit *jit, uint32_t slot) {
-    uint8_t by_window = JIT_BY_WINDOW;
-    __atomic_compare_exchange_n(&jit->by_call[slot], &by_window, JIT_BY_CHECK, false,
-                                __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+/* Has the access at a slot done in this way from the next function on, or in one that can more. */
+static void want(struct hpu_jit *jit, uint32_t slot, uint8_t how) {
+    if (__atomic_load_n(&jit->by_call[slot], __ATOMIC_RELAXED) < how)
+        __atomic_store_n(&jit->by_call[slot], how, __ATOMIC_RELAXED);
+}
+
+/* The loop at pc, of one block, could not take its turns at once. If that is so again, it will not
+ * try. */
+static void note_loop(const struct hpu *h) {
+    const struct hpu_code *code = h->code;
+    uint32_t place = (h->pc - code->base) / 2;
+    while (!hpu_insn_ends_block(&code->insn[code->slot_at[place]]))
+        place += code->insn[code->slot_at[place]].length / 2;
+    uint32_t slot = code->slot_at[place];
+    uint8_t turns = __atomic_load_n(&code->jit->turns[slot], __ATOMIC_RELAXED);
+    if (turns >= MOST_TURNS)
+        want(code->jit, slot, JIT_BY_CHECK);
+    else
+        __atomic_store_n(&code->jit->turns[slot], turns + 1, __ATOMIC_RELAXED);
 }
 
 /* Goes through the rest of a block whose accesses were not where its function expects them, or
  * that it does not know, and learns: a window's guess is corrected by the interpreter itself, what
- * keeps changing windows will look at it, what goes to the device or crosses words becomes a call.
- */
+ * keeps changing windows will look at it, what goes to the device or crosses words becomes a call,
+ * unless the HPU has the register itself. */
 static enum hpu_stop learn_block(struct hpu *h) {
     const struct hpu_code *code = h->code;
     struct hpu_jit *jit = code->jit;
@@ -336,7 +417,7 @@ static enum hpu_stop learn_block(struct hpu *h) {
         const struct hpu_operand *o = &code->slot[slot].a;
         uint32_t address = h->x[in->rs1] + (uint32_t)in->imm, bytes = hpu_access_bytes(in->id);
         uint8_t guess = atomic_load_explicit(&o->window, memory_order_relaxed);
-        uint64_t device = h->device_loads + h->device_stores;
+        uint64_t stores = h->device_stores, device = h->device_loads + stores;
         if (hpu_insn_info(in->id)->timing == HPU_TIME_AMO) /* these have no guess by themselves */
             guess_atomic(h, slot);
         stop = hpu_step(h);
@@ -346,13 +427,16 @@ static enum hpu_stop learn_block(struct hpu *h) {
             turns += guess ? 2 : 1; /* the first window is also what a new slot names */
             __atomic_store_n(&jit->turns[slot], turns, __ATOMIC_RELAXED);
         }
-        if (device != h->device_loads + h->device_stores ||
-            (bytes > 1 && code->mode == HPU_TIMED && (address & 3) + bytes > 4))
-            __atomic_store_n(&jit->by_call[slot], JIT_BY_CALL, __ATOMIC_RELAXED);
+        if (device != h->device_loads + h->device_stores)
+            want(jit, slot,
+                 hpu_own_register(h, address, bytes, h->device_stores != stores) ? JIT_BY_WORD
+                                                                                 : JIT_BY_CALL);
+        else if (bytes > 1 && code->mode == HPU_TIMED && (address & 3) + bytes > 4)
+            want(jit, slot, JIT_BY_CALL);
         else if (turned && turns >= MOST_TURNS)
-            __atomic_store_n(&jit->by_call[slot], JIT_BY_GUESS, __ATOMIC_RELAXED);
+            want(jit, slot, JIT_BY_GUESS);
         else if (is_at_edge(h, address, bytes))
-            want_check(jit, slot);
+            want(jit, slot, JIT_BY_CHECK);
     } while (stop == HPU_PAUSED && h->mid_block && h->pc - code->base < code->bytes);
     return stop; /* behind the program's end: the interpreter's fault */
 }
@@ -383,6 +467,11 @@ void jit_set_sandbox(const struct hpu_code *code, enum jit_sandbox sandbox) {
             drop_function(&jit->root[i]);
 }
 
+void jit_set_effort(const struct hpu_code *code, enum jit_effort effort) {
+    code->jit->has_effort = true;
+    code->jit->effort = effort;
+}
+
 /* Whether the root will be compiled soon, so that it is time to look where its calls lead. */
 static bool is_due_a_lesson(struct root *root) {
     uint8_t lessons = atomic_load_explicit(&root->lessons, memory_order_relaxed);
@@ -392,33 +481,48 @@ static bool is_due_a_lesson(struct root *root) {
     return true;
 }
 
-/* A function that keeps missing is dropped, to be compiled again when it is next called. The first
- * one at a root has seen least, and goes with its first miss: true. */
-static bool count_miss(struct hpu_jit *jit, uint32_t halfword) {
-    struct root *root = &jit->root[halfword];
+static __attribute__((noinline, cold)) void count_call(struct root *root, uint8_t calls) {
+    atomic_store_explicit(&root->calls, calls - 1, memory_order_relaxed);
+    if (calls == 1)
+        drop_function(root);
+}
+
+/* A function that keeps missing is dropped, to be compiled again when it is next called. A draft
+ * goes with its first miss: true. */
+static bool count_miss(struct root *root, bool is_draft) {
     uint8_t n = atomic_load_explicit(&root->misses, memory_order_relaxed);
     uint8_t attempts = atomic_load_explicit(&root->attempts, memory_order_relaxed);
     if (n > MOST_MISSES)
         return false;
     atomic_store_explicit(&root->misses, n + 1, memory_order_relaxed);
-    if (attempts == 1 || (n == MOST_MISSES && attempts < MOST_ATTEMPTS))
+    if (is_draft || (n == MOST_MISSES && attempts < MOST_ATTEMPTS))
         drop_function(root);
-    return attempts == 1;
+    return is_draft;
+}
+
+/* A function was left for a place that it might have had. If that is usual, its next one has it; or
+ * it is too far away, and gets one of its own. */
+static void count_exit(struct hpu_jit *jit, struct root *root, uint32_t to) {
+    add_heat(&jit->root[to], HEAT_OF_EXIT);
+    if (is_hot(&jit->root[to]) && !atomic_load_explicit(&jit->root[to].run, memory_order_relaxed) &&
+        atomic_load_explicit(&root->attempts, memory_order_relaxed) < MOST_WIDENED)
+        drop_function(root);
 }
 
 /* An access that page protection caught costs a hundred times what its check would have, so it has
  * one from the next function on, whether it is at the edge of its window or outside. */
 static void note_fault(struct hpu_jit *jit, uint32_t slot) {
     atomic_fetch_add_explicit(&jit->guard_faults, 1, memory_order_relaxed);
-    want_check(jit, slot);
+    want(jit, slot, JIT_BY_CHECK);
 }
 
-/* The function wants views that this HPU does not have. */
-static void note_viewless(const struct hpu *h, struct root *root) {
+/* The function wants views that this HPU does not have, or another kind of HPU. */
+static void note_other(const struct hpu *h, struct root *root) {
     uint32_t none = 0;
     for (uint32_t i = 0; i < HPU_WINDOWS; i++)
         none |= (uint32_t)(h->window[i].view == NULL) << i;
     atomic_fetch_or_explicit(&h->code->jit->viewless, none, memory_order_relaxed);
+    compare_traits(h, h->code->jit);
     drop_function(root);
 }
 
@@ -436,7 +540,10 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
         enum hpu_stop stop;
         if (__builtin_expect(run || (run = warm(h, place, now)), 1)) {
             bool mid_block = h->mid_block;
-            uint32_t status = run_function(h, run, limit);
+            uint8_t calls = atomic_load_explicit(&jit->root[place].calls, memory_order_relaxed);
+            uint32_t status = run_function(h, run, limit, calls ? DRAFT_CYCLES : MOST_CYCLES);
+            if (__builtin_expect(calls, 0))
+                count_call(&jit->root[place], calls);
             if (__builtin_expect(status == HPU_DONE, 1))
                 return HPU_DONE;
             if (status == HPU_FAULTED || status == HPU_WAITING)
@@ -454,19 +561,21 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
             if (status == JIT_JUMP && h->cycles >= limit)
                 continue; /* there is no time to look at what is there */
             if (status == JIT_JUMP && is_seen(jit, (h->pc - code->base) / 2)) {
-                add_heat(&jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
+                count_exit(jit, &jit->root[place], (h->pc - code->base) / 2);
                 continue;
             }
-            if (status == JIT_NO_VIEW) {
-                note_viewless(h, &jit->root[place]);
+            if (status == JIT_OTHER) {
+                note_other(h, &jit->root[place]);
                 h->mid_block = mid_block;
                 continue;
             }
             if (status == JIT_FAULT)
                 note_fault(jit, code->slot_at[(h->pc - code->base) / 2]);
-            if (status == JIT_MISS || status == JIT_FAULT ||
+            if (status == JIT_TURNS)
+                note_loop(h);
+            if (status == JIT_MISS || status == JIT_FAULT || status == JIT_TURNS ||
                 status == JIT_JUMP) /* to where none was before */
-                stop = learn(h, limit, count_miss(jit, place) ? BLOCKS_LEARNED : 1);
+                stop = learn(h, limit, count_miss(&jit->root[place], calls) ? BLOCKS_LEARNED : 1);
             else
                 stop = interpret(h, until, 1);
             if (stop == HPU_PAUSED && h->pc - code->base < code->bytes)
@@ -476,7 +585,7 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
         } else {
             uint64_t before = h->instret;
             stop = interpret(h, until, SLICE_CYCLES);
-            add_heat(&jit->root[place], h->instret - before);
+            add_heat_at(h, place, h->instret - before);
         }
         if (stop != HPU_PAUSED)
             return stop;
@@ -506,8 +615,13 @@ static uint64_t slow(struct hpu *h, uint32_t slot, struct hpu_slow_access *s, bo
     return result(done, s->value);
 }
 
-uint64_t jit_load(struct hpu *h, uint32_t slot, uint32_t address, uint64_t now) {
-    struct hpu_slow_access s = {.address = address, .now = now};
+/* The exact local time when so many cycles are left. */
+static uint64_t now_at(const struct hpu *h, int64_t left) {
+    return h->cycles + (uint64_t)(h->left_at_start - left);
+}
+
+uint64_t jit_load(struct hpu *h, uint32_t slot, uint32_t address, int64_t left) {
+    struct hpu_slow_access s = {.address = address, .now = now_at(h, left)};
     unsigned id = h->code->insn[slot].id;
     uint64_t r = slow(h, slot, &s, false);
     if (id == HPU_LB || id == HPU_LH) {
@@ -520,10 +634,10 @@ uint64_t jit_load(struct hpu *h, uint32_t slot, uint32_t address, uint64_t now) 
     return r;
 }
 
-uint64_t jit_store(struct hpu *h, uint32_t slot, uint32_t address, uint64_t now, uint32_t value) {
+uint64_t jit_store(struct hpu *h, uint32_t slot, uint32_t address, int64_t left, uint32_t value) {
     unsigned id = h->code->insn[slot].id;
     value &= id == HPU_SB ? 0xff : id == HPU_SH ? 0xffff : UINT32_MAX;
-    struct hpu_slow_access s = {.address = address, .now = now, .value = value};
+    struct hpu_slow_access s = {.address = address, .now = now_at(h, left), .value = value};
     return slow(h, slot, &s, true);
 }
 
@@ -553,9 +667,9 @@ uint64_t jit_atomic(struct hpu *h, uint32_t slot, uint32_t address, uint32_t val
     return result(HPU_ACCESS_OK, hpu_atomic(h, id, word, address, value));
 }
 
-bool jit_csr(struct hpu *h, uint32_t slot, uint64_t now, uint64_t instret) {
+bool jit_csr(struct hpu *h, uint32_t slot, int64_t left, uint64_t instret) {
     uint64_t cycles = h->cycles, count = h->instret;
-    h->cycles = now;
+    h->cycles = now_at(h, left);
     h->instret = instret;
     bool good = hpu_csr(h, &h->code->insn[slot]);
     h->cycles = cycles;

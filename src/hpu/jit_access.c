@@ -15,22 +15,29 @@ static LLVMValueRef window_field(struct lift *l, unsigned window, size_t offset,
     return l->llvm->BuildLoad2(l->at_entry, type, p, "");
 }
 
+/* Cycles that a load, a store or an atomic loses. */
+static LLVMValueRef extra_of(struct lift *l, unsigned window, unsigned kind) {
+    static const size_t extras[3] = {[JIT_LOAD] = offsetof(struct hpu_window, load_extra),
+                                     [JIT_STORE] = offsetof(struct hpu_window, store_extra),
+                                     [JIT_ATOMIC] = offsetof(struct hpu_window, amo_extra)};
+    const struct jit_region *region = l->region;
+    const uint8_t *latency = (const uint8_t *)&region->trait[window];
+    if (region->fixed >> window & 1)
+        return c64(l, latency[extras[kind] - offsetof(struct hpu_window, region)]);
+    return l->llvm->BuildZExt(l->at_entry, window_field(l, window, extras[kind], l->i8), l->i64,
+                              "");
+}
+
 /* Read once, when the function begins: nothing changes windows while a handler runs. */
 struct window *lift_use_window(struct lift *l, unsigned number) {
-    static const size_t extras[3] = {offsetof(struct hpu_window, load_extra),
-                                     offsetof(struct hpu_window, store_extra),
-                                     offsetof(struct hpu_window, amo_extra)};
     struct window *w = &l->window[number];
     if (w->used)
         return w;
     w->used = true;
     w->base = window_field(l, number, offsetof(struct hpu_window, base), l->i32);
     w->host = window_field(l, number, offsetof(struct hpu_window, host), l->pointer);
-    for (int i = 0; i < 3 && l->timed; i++)
-        w->extra[i] =
-            l->llvm->BuildZExt(l->at_entry, window_field(l, number, extras[i], l->i8), l->i64, "");
-    w->counts = l->llvm->BuildAlloca(l->at_entry, l->i64, "");
-    l->llvm->BuildStore(l->at_entry, c64(l, 0), w->counts);
+    for (unsigned kind = 0; kind < 3 && l->timed; kind++)
+        w->extra[kind] = extra_of(l, number, kind);
     return w;
 }
 
@@ -47,6 +54,39 @@ LLVMValueRef lift_bound(struct lift *l, unsigned window, uint32_t span, bool wri
     if (l->bounds < MOST_BOUNDS)
         l->bound[l->bounds++] = (struct bound){(uint8_t)window, write, span, value};
     return value;
+}
+
+static void go_on_if(struct lift *l, LLVMValueRef good, LLVMBasicBlockRef otherwise) {
+    LLVMBasicBlockRef on = new_block(l);
+    branch_rarely(l, good, on, otherwise);
+    at(l, on);
+}
+
+static void expect_trait(struct lift *l, unsigned i, size_t offset, LLVMTypeRef type,
+                         LLVMBasicBlockRef otherwise) {
+    LLVMValueRef expected = l->llvm->ConstInt(type, l->region->trait[i], 0);
+    if (l->region->fixed >> i & 1)
+        go_on_if(l, compare(l, LLVMIntEQ, get(l, type, field(l, offset, type)), expected),
+                 otherwise);
+}
+
+void lift_enter(struct lift *l, LLVMBasicBlockRef body) {
+    const struct llvm *v = l->llvm;
+    LLVMBasicBlockRef bad = new_block(l);
+    at(l, bad);
+    v->BuildRet(l->b, c64(l, (uintptr_t)&jit_other));
+    at(l, l->entry);
+    for (unsigned i = 0; i < HPU_WINDOWS; i++) {
+        const struct window *w = &l->window[i];
+        size_t place = offsetof(struct hpu, window) + i * sizeof(struct hpu_window);
+        if (w->view)
+            go_on_if(l, v->BuildIsNotNull(l->b, w->view, ""), bad);
+        if (w->used && l->timed)
+            expect_trait(l, i, place + offsetof(struct hpu_window, region), l->i32, bad);
+    }
+    if (l->has_words)
+        expect_trait(l, JIT_WORDS, offsetof(struct hpu, has_words), l->i8, bad);
+    v->BuildBr(l->b, body);
 }
 
 bool lift_is_access(const struct hpu_insn *in) {
@@ -123,14 +163,18 @@ static void check_group(struct lift *l, struct group *g, uint32_t h) {
         w->view = window_field(l, g->window, offsetof(struct hpu_window, view), l->pointer);
     LLVMValueRef address = add(l, read_x(l, g->reg), c32(l, (uint32_t)g->least));
     LLVMValueRef offset = sub(l, address, w->base);
+    LLVMValueRef good = NULL;
     if (!g->guarded && !l->region->unprotected) {
         LLVMValueRef bound = lift_bound(l, g->window, (uint32_t)(g->end - g->least), g->write);
-        lift_demand(l, compare(l, LLVMIntULT, offset, bound), JIT_MISS, h, g->first > 0);
+        good = compare(l, LLVMIntULT, offset, bound);
     }
     if (g->aligned) {
         LLVMValueRef low = l->llvm->BuildAnd(l->b, address, c32(l, g->aligned), "");
-        lift_demand(l, compare(l, LLVMIntEQ, low, c32(l, 0)), JIT_MISS, h, g->first > 0);
+        LLVMValueRef aligned = compare(l, LLVMIntEQ, low, c32(l, 0));
+        good = good ? l->llvm->BuildAnd(l->b, good, aligned, "") : aligned;
     }
+    if (good)
+        lift_demand(l, good, JIT_MISS, h, g->first > 0);
     g->pointer = place_in(l, l->b, w->host, widen(l, offset), l->i8);
 }
 
@@ -160,26 +204,51 @@ LLVMValueRef lift_cycles_ahead(struct lift *l) {
     return cycles;
 }
 
+/* These stay in memory: as values they would go along every way out. */
+void lift_count_instructions(struct lift *l, LLVMValueRef more) {
+    add_to(l, offsetof(struct hpu, instret), l->i64, more);
+}
+
+/* Both counters at once: the lower one is never more than the cycles of a run. */
+void lift_count_accesses(struct lift *l, unsigned window, LLVMValueRef more) {
+    _Static_assert(offsetof(struct hpu_window, stores) == offsetof(struct hpu_window, loads) + 4,
+                   "one number");
+    size_t place = offsetof(struct hpu, window) + window * sizeof(struct hpu_window);
+    add_to(l, place + offsetof(struct hpu_window, loads), l->i64, more);
+}
+
+static bool is_word(const struct lift *l, uint32_t h) {
+    unsigned id = insn_at(l, h)->id;
+    return lift_how(l, h) == JIT_BY_WORD && (id == HPU_LW || id == HPU_SW);
+}
+
 void lift_count_block(struct lift *l, const struct block *block) {
     uint32_t h = block->start;
-    for (uint32_t i = 0; i < block->count && l->timed; i++, h += insn_at(l, h)->length / 2)
-        if (l->group_of[i])
-            l->ahead[l->group[l->group_of[i] - 1].window][kind_of(lift_shape[insn_at(l, h)->id])]++;
+    for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2) {
+        unsigned kind = kind_of(lift_shape[insn_at(l, h)->id]);
+        if (l->group_of[i] && l->timed)
+            l->ahead[l->group[l->group_of[i] - 1].window][kind]++;
+        else if (is_word(l, h))
+            l->words[kind]++;
+    }
     LLVMValueRef cycles = add(l, lift_cycles_ahead(l), c64(l, block->cycles));
     if (block->is_joined) { /* limits are looked at where each of its parts begins */
         LLVMValueRef lasts = compare(l, LLVMIntSGT, get(l, l->i64, l->left), cycles);
         lift_demand(l, lasts, JIT_SHORT, block->start, false);
     }
     charge(l, cycles);
+    if (l->words[JIT_LOAD])
+        add_to(l, offsetof(struct hpu, device_loads), l->i64, c64(l, l->words[JIT_LOAD]));
+    if (l->words[JIT_STORE])
+        add_to(l, offsetof(struct hpu, device_stores), l->i64, c64(l, l->words[JIT_STORE]));
     if (!l->timed)
         return;
-    set(l, l->count, add(l, get(l, l->i64, l->count), c64(l, block->counted)));
+    lift_count_instructions(l, c64(l, block->counted));
     for (unsigned w = 0; w < HPU_WINDOWS; w++) {
         uint64_t loads = l->ahead[w][JIT_LOAD] + l->ahead[w][JIT_ATOMIC];
         uint64_t stores = l->ahead[w][JIT_STORE] + l->ahead[w][JIT_ATOMIC];
-        LLVMValueRef counts = l->window[w].counts;
         if (loads || stores)
-            set(l, counts, add(l, get(l, l->i64, counts), c64(l, stores << 32 | loads)));
+            lift_count_accesses(l, w, c64(l, stores << 32 | loads));
     }
 }
 
@@ -249,7 +318,7 @@ static void called_access(struct lift *l, const struct access *a) {
         arguments[3] = read_x(l, a->in->rs2);
         result = call(l, (const void *)jit_atomic, l->i64, arguments, 4);
     } else {
-        arguments[3] = lift_now_at(l, slot_at(l, a->h));
+        arguments[3] = lift_left_at(l, slot_at(l, a->h));
         arguments[4] = a->store ? lift_stored_value(l, a) : NULL;
         result = call(l, a->store ? (const void *)jit_store : (const void *)jit_load, l->i64,
                       arguments, a->store ? 5 : 4);
@@ -261,6 +330,8 @@ static void called_access(struct lift *l, const struct access *a) {
 
 /* Whether the HPU has the words of commands itself: asked once, when the function begins. */
 static LLVMValueRef has_words(struct lift *l) {
+    if (!l->has_words && l->region->fixed >> JIT_WORDS & 1)
+        l->has_words = l->llvm->ConstInt(l->i1, l->region->trait[JIT_WORDS], 0);
     if (!l->has_words) {
         LLVMValueRef place =
             place_in(l, l->at_entry, l->h, c64(l, offsetof(struct hpu, has_words)), l->i8);
@@ -270,31 +341,20 @@ static LLVMValueRef has_words(struct lift *l) {
     return l->has_words;
 }
 
-/* An access to the driver: a store to a word of a command or a load of RESULT is one to the HPU,
- * all else a call. The address is mostly a constant, and LLVM finds out which it is. */
-static void driver_access(struct lift *l, const struct access *a) {
+/* A store to a word of a command or a load of RESULT, which is one to the HPU. The address is
+ * mostly a constant, so that nothing is left of the check. */
+static void word_access(struct lift *l, const struct access *a) {
     const struct llvm *v = l->llvm;
     uint32_t first = MAP_DRIVER + (a->store ? SPIN_REG_WORD : SPIN_REG_RESULT);
     uint32_t bytes = a->store ? 4 * SPIN_WORDS : 4;
     size_t where = a->store ? offsetof(struct hpu, word) : offsetof(struct hpu, result);
-    size_t counter =
-        a->store ? offsetof(struct hpu, device_stores) : offsetof(struct hpu, device_loads);
     LLVMValueRef offset = sub(l, address_of(l, a), c32(l, first));
     LLVMValueRef low = v->BuildAnd(l->b, offset, c32(l, 3), "");
     LLVMValueRef good = v->BuildAnd(l->b, compare(l, LLVMIntULT, offset, c32(l, bytes)),
                                     compare(l, LLVMIntEQ, low, c32(l, 0)), "");
-    lift_settle(l); /* one way might leave */
-    LLVMBasicBlockRef own = new_block(l), called = new_block(l), on = new_block(l);
-    v->BuildCondBr(l->b, v->BuildAnd(l->b, good, has_words(l), ""), own, called);
-    at(l, called);
-    called_access(l, a);
-    v->BuildBr(l->b, on);
-    at(l, own);
+    lift_demand(l, v->BuildAnd(l->b, good, has_words(l), ""), JIT_MISS, a->h, true);
     lift_move(l, a, place_in(l, l->b, field(l, where, l->i8), widen(l, offset), a->type));
-    LLVMValueRef count = field(l, counter, l->i64);
-    set(l, count, add(l, get(l, l->i64, count), c64(l, 1)));
-    v->BuildBr(l->b, on);
-    at(l, on);
+    l->words[a->store ? JIT_STORE : JIT_LOAD]--;
 }
 
 static void plain_atomic(struct lift *l, const struct hpu_insn *in, LLVMValueRef place) {
@@ -395,8 +455,10 @@ void lift_access(struct lift *l, uint32_t h, const struct group *g) {
         plain_access(l, &a, g);
     else if (a.shape == SHAPE_LR || a.shape == SHAPE_SC)
         called_access(l, &a);
-    else if (lift_how(l, h) == JIT_BY_CALL)
-        a.bytes == 4 && !a.atomic ? driver_access(l, &a) : called_access(l, &a);
+    else if (is_word(l, h))
+        word_access(l, &a);
+    else if (lift_how(l, h) >= JIT_BY_WORD)
+        called_access(l, &a);
     else
         guessed_access(l, &a);
 }

@@ -125,23 +125,3 @@ void lift_guarded_move(struct lift *l, const struct access *a, unsigned window) 
         lift_set_loaded(l, a, made);
     l->region->guarded++;
 }
-
-void lift_enter(struct lift *l, LLVMBasicBlockRef body) {
-    const struct llvm *v = l->llvm;
-    LLVMBasicBlockRef bad = NULL;
-    at(l, l->entry);
-    for (unsigned i = 0; i < HPU_WINDOWS; i++) {
-        if (!l->window[i].view)
-            continue;
-        bad = bad ? bad : new_block(l);
-        LLVMBasicBlockRef next = new_block(l);
-        LLVMValueRef bits = v->BuildPtrToInt(l->b, l->window[i].view, l->i64, "");
-        branch_rarely(l, compare(l, LLVMIntNE, bits, c64(l, 0)), next, bad);
-        at(l, next);
-    }
-    v->BuildBr(l->b, body);
-    if (!bad)
-        return;
-    at(l, bad);
-    v->BuildRet(l->b, c64(l, (uintptr_t)&jit_no_view));
-}

@@ -36,6 +36,11 @@ static uint32_t add_row(struct lift *l, const struct jit_way_out *row) {
     return l->ways_out++;
 }
 
+static void note_ahead(const struct lift *l, struct jit_way_out *row) {
+    memcpy(row->ahead, l->ahead, sizeof row->ahead);
+    memcpy(row->words, l->words, sizeof row->words);
+}
+
 static uint32_t add_way_out(struct lift *l, uint32_t h, uint32_t status, bool counted) {
     struct jit_way_out row;
     memset(&row, 0, sizeof row); /* all of it: it is compared */
@@ -45,7 +50,7 @@ static uint32_t add_way_out(struct lift *l, uint32_t h, uint32_t status, bool co
     if (counted) {
         row.cycles = (int32_t)(slot_at(l, h)->cycles + l->later_cycles);
         row.count = slot_at(l, h)->count + l->later_count;
-        memcpy(row.ahead, l->ahead, sizeof row.ahead);
+        note_ahead(l, &row);
     }
     return add_row(l, &row);
 }
@@ -118,7 +123,7 @@ void lift_demand_between(struct lift *l, LLVMValueRef good, uint32_t status, uin
     row.status = status;
     row.cycles = (int32_t)(l->later_cycles - lost);
     row.count = l->later_count;
-    memcpy(row.ahead, l->ahead, sizeof row.ahead);
+    note_ahead(l, &row);
     LLVMBasicBlockRef off = exit_from_here(l), on = new_block(l);
     set(l, l->row, c32(l, add_row(l, &row)));
     branch_rarely(l, good, on, off);
@@ -146,11 +151,6 @@ void lift_leave_to(struct lift *l, LLVMValueRef pc, const struct jit_way_out *wa
 
 /* ---- what they share ---- */
 
-static void add_to(struct lift *l, size_t offset, LLVMTypeRef type, LLVMValueRef more) {
-    LLVMValueRef place = field(l, offset, type);
-    l->llvm->BuildStore(l->b, add(l, get(l, type, place), more), place);
-}
-
 void lift_ways_out(struct lift *l) {
     at(l, l->out);
     LLVMValueRef distance = l->llvm->BuildMul(l->b, widen(l, get(l, l->i32, l->row)),
@@ -161,15 +161,7 @@ void lift_ways_out(struct lift *l) {
     at(l, l->end);
     LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
     add_to(l, offsetof(struct hpu, cycles), l->i64, spent);
-    add_to(l, offsetof(struct hpu, instret), l->i64, l->timed ? get(l, l->i64, l->count) : spent);
-    for (size_t i = 0; i < HPU_WINDOWS && l->timed; i++) {
-        if (!l->window[i].used)
-            continue;
-        size_t offset = offsetof(struct hpu, window) + i * sizeof(struct hpu_window);
-        LLVMValueRef counts = get(l, l->i64, l->window[i].counts);
-        add_to(l, offset + offsetof(struct hpu_window, loads), l->i32, narrow(l, counts, l->i32));
-        LLVMValueRef high = l->llvm->BuildLShr(l->b, counts, c64(l, 32), "");
-        add_to(l, offset + offsetof(struct hpu_window, stores), l->i32, narrow(l, high, l->i32));
-    }
+    if (!l->timed) /* an instruction is a cycle */
+        add_to(l, offsetof(struct hpu, instret), l->i64, spent);
     l->llvm->BuildRet(l->b, get(l, l->i64, l->way));
 }

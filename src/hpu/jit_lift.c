@@ -158,17 +158,36 @@ static void join_blocks(struct lift *l) {
     }
 }
 
-/* Whether how long it takes to compile matters more than single cycles: there is much of it, or it
- * talks to the device, which takes longer than all else that it may do. */
-static bool is_large(const struct lift *l) {
-    bool calls = false;
+static bool calls_device(const struct lift *l, const struct block *block) {
+    uint32_t h = block->start;
+    for (uint32_t n = 0; n < block->count; n++, h += insn_at(l, h)->length / 2)
+        if (lift_is_access(insn_at(l, h)) && lift_how(l, h) == JIT_BY_CALL)
+            return true;
+    return false;
+}
+
+/* How long it takes to compile matters more than single cycles in a draft, where there is much of
+ * it, and where it talks to the device, which takes longer than all else; and nothing but the time
+ * to compile matters where no loop is left that makes more of the cycles. */
+static enum jit_effort effort_for(const struct lift *l, uint32_t short_loops) {
+    bool large = l->blocks > MOST_KEPT, turns = false;
+    uint32_t weight = l->instructions + LOOP_WEIGHT * short_loops;
+    weight += l->timed ? weight / 8 : 0;
     for (uint32_t i = 0; i < l->blocks; i++) {
-        uint32_t h = l->block[i].start;
-        for (uint32_t n = 0; n < l->block[i].count; n++, h += insn_at(l, h)->length / 2)
-            calls |= lift_is_access(insn_at(l, h)) && lift_how(l, h) == JIT_BY_CALL;
+        const struct block *block = &l->block[i];
+        large |= calls_device(l, block);
+        turns |= !block->is_part && block->is_looped && !lift_is_tight(l, block);
     }
-    uint32_t share = l->region->seen ? 1 : 2; /* where nothing is known it may be for nothing */
-    return calls || l->blocks > MOST_KEPT / share || l->instructions > MOST_KEPT_INSNS / share;
+    if (l->region->seen && !large && weight <= MOST_WELL)
+        return JIT_WELL;
+    return l->region->seen && turns && weight <= MOST_FAIR ? JIT_FAIRLY : JIT_QUICKLY;
+}
+
+static uint32_t count_short_loops(const struct lift *l) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->blocks; i++)
+        n += !l->block[i].is_part && lift_is_short(l, &l->block[i]);
+    return n;
 }
 
 static bool add_dirty(struct lift *l, uint32_t h, uint32_t dirty) {
@@ -211,19 +230,16 @@ static void spread_dirty(struct lift *l) {
 
 /* ---- time ---- */
 
-/* The exact local time at the instruction in a slot, whose block has been charged. */
-LLVMValueRef lift_now_at(struct lift *l, const struct hpu_slot *slot) {
-    LLVMValueRef start = get(l, l->i64, field(l, offsetof(struct hpu, cycles), l->i64));
-    LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
+LLVMValueRef lift_left_at(struct lift *l, const struct hpu_slot *slot) {
     LLVMValueRef ahead = add(l, lift_cycles_ahead(l), c64(l, slot->cycles + l->later_cycles));
-    return sub(l, add(l, start, spent), ahead);
+    return add(l, get(l, l->i64, l->left), ahead);
 }
 
 static LLVMValueRef instret_at(struct lift *l, const struct hpu_slot *slot) {
-    LLVMValueRef start = get(l, l->i64, field(l, offsetof(struct hpu, instret), l->i64));
-    LLVMValueRef done =
-        l->timed ? get(l, l->i64, l->count) : sub(l, l->left_at_start, get(l, l->i64, l->left));
-    return sub(l, add(l, start, done), c64(l, slot->count + l->later_count));
+    LLVMValueRef done = get(l, l->i64, field(l, offsetof(struct hpu, instret), l->i64));
+    if (!l->timed)
+        done = add(l, done, sub(l, l->left_at_start, get(l, l->i64, l->left)));
+    return sub(l, done, c64(l, slot->count + l->later_count));
 }
 
 /* ---- instructions ---- */
@@ -340,7 +356,7 @@ static void through_hpu(struct lift *l, uint32_t h) {
         l->llvm->BuildStore(l->b, read_x(l, in->rs1),
                             field(l, offsetof(struct hpu, x) + 4u * in->rs1, l->i32));
     if (csr) {
-        a[2] = lift_now_at(l, slot);
+        a[2] = lift_left_at(l, slot);
         a[3] = instret_at(l, slot);
     }
     LLVMValueRef good = csr ? call(l, (const void *)jit_csr, l->i8, a, 4)
@@ -471,22 +487,12 @@ bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct group *
     return true; /* is_left was true */
 }
 
-static void hide(struct lift *l, LLVMValueRef variable) {
-    set(l, variable, l->llvm->BuildFreeze(l->b, get(l, l->i64, variable), ""));
-}
-
 /* Where a loop begins. What others write is seen in the next turn: loads are not hoisted for good.
- * And LLVM is not to see how the counters move: each way out of a loop uses them, and what it could
- * make of that takes it as long as all else. */
+ * And LLVM is not to see how the time moves: each way out of a loop uses it, and what it could make
+ * of that takes it as long as all else. */
 static void begin_turn(struct lift *l) {
     l->llvm->BuildFence(l->b, LLVMAtomicOrderingSequentiallyConsistent, 1, "");
-    hide(l, l->left);
-    if (!l->timed)
-        return;
-    hide(l, l->count);
-    for (unsigned i = 0; i < HPU_WINDOWS; i++)
-        if (l->window[i].used)
-            hide(l, l->window[i].counts);
+    set(l, l->left, l->llvm->BuildFreeze(l->b, get(l, l->i64, l->left), ""));
 }
 
 /* Whether all of the block is in the instruction cache. */
@@ -511,6 +517,7 @@ static void lift_block(struct lift *l, const struct block *block) {
     l->lifted = block;
     l->dirty = block->dirty;
     memset(l->ahead, 0, sizeof l->ahead);
+    memset(l->words, 0, sizeof l->words);
     if (block->dirty)
         lift_put_back(l, block);
     at(l, block->enter);
@@ -528,7 +535,8 @@ static void lift_block(struct lift *l, const struct block *block) {
     }
     if (l->timed)
         lift_demand(l, is_in_cache(l, block), JIT_INTERPRET, h, false);
-    lift_tight_loop(l, block);
+    if (lift_tight_loop(l, block))
+        return;
     lift_group_accesses(l, block);
     lift_check_groups(l, 0, h);
     lift_count_block(l, block);
@@ -553,48 +561,44 @@ static void lift_block(struct lift *l, const struct block *block) {
 
 /* ---- the function ---- */
 
-static void begin_function(struct lift *l, const char *name) {
+void lift_begin_function(struct lift *l, const char *name, LLVMTypeRef *types, unsigned n) {
     const struct llvm *v = l->llvm;
-    LLVMTypeRef types[] = {l->pointer, l->i64, l->pointer, l->i32};
-    l->function = v->AddFunction(l->module, name, v->FunctionType(l->i64, types, 4, 0));
+    l->function = v->AddFunction(l->module, name, v->FunctionType(l->i64, types, n, 0));
     unsigned kind = v->GetEnumAttributeKindForName("nounwind", 8);
     v->AddAttributeAtIndex(l->function, LLVMAttributeFunctionIndex,
                            v->CreateEnumAttribute(l->context, kind, 0));
+    kind = v->GetEnumAttributeKindForName("noalias", 7); /* no handler reaches its HPU */
+    v->AddAttributeAtIndex(l->function, 1, v->CreateEnumAttribute(l->context, kind, 0));
     l->h = v->GetParam(l->function, 0);
-    l->left_at_start = v->GetParam(l->function, 1);
-    l->seen = v->GetParam(l->function, 2);
-    l->generation = v->GetParam(l->function, 3);
     l->entry = new_block(l);
-    l->out = new_block(l);
-    l->end = new_block(l);
     v->PositionBuilderAtEnd(l->at_entry, l->entry);
     at(l, l->entry);
     for (unsigned r = 1; r < 32; r++) {
         l->x[r] = v->BuildAlloca(l->b, l->i32, "");
         set(l, l->x[r], get(l, l->i32, field(l, offsetof(struct hpu, x) + 4 * r, l->i32)));
     }
+}
+
+static void begin_region(struct lift *l, const char *name) {
+    const struct llvm *v = l->llvm;
+    LLVMTypeRef types[] = {l->pointer, l->i64, l->pointer, l->i32};
+    lift_begin_function(l, name, types, 4);
+    l->left_at_start = v->GetParam(l->function, 1);
+    l->seen = v->GetParam(l->function, 2);
+    l->generation = v->GetParam(l->function, 3);
+    l->out = new_block(l);
+    l->end = new_block(l);
     l->left = v->BuildAlloca(l->b, l->i64, "");
-    l->count = v->BuildAlloca(l->b, l->i64, "");
     l->row = v->BuildAlloca(l->b, l->i32, "");
     l->way = v->BuildAlloca(l->b, l->i64, "");
     set(l, l->left, l->left_at_start);
-    set(l, l->count, c64(l, 0));
-}
-
-/* All windows that blocks expect to use: their counters have to be known where loops begin. */
-static void use_windows(struct lift *l, const struct block *block) {
-    uint32_t h = block->start;
-    for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2)
-        if (lift_is_access(insn_at(l, h)) && lift_how(l, h) <= JIT_BY_CHECK)
-            lift_use_window(l, lift_guess_at(l, h));
 }
 
 static void lift_function(struct lift *l, const char *name) {
-    begin_function(l, name);
+    begin_region(l, name);
     for (uint32_t i = 0; i < l->blocks; i++) {
         if (l->block[i].is_part)
             continue;
-        use_windows(l, &l->block[i]);
         l->block[i].enter = new_block(l);
         l->block[i].body = new_block(l);
         l->block[i].put_back = l->block[i].dirty ? new_block(l) : l->out;
@@ -621,13 +625,16 @@ static void make_types(struct lift *l) {
 }
 
 bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
-              const char *triple, const char *name, struct jit_region *region) {
+              LLVMModuleRef loops, const char *triple, const char *name,
+              struct jit_region *region) {
     struct lift *l = calloc(1, sizeof *l);
     if (!l)
         return false;
     l->llvm = llvm;
     l->context = context;
     l->module = module;
+    l->loops = loops;
+    l->name = name;
     l->region = region;
     l->code = region->code;
     l->timed = region->code->mode == HPU_TIMED;
@@ -645,7 +652,12 @@ bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef mod
             scan_block(l, &l->block[i]);
         }
         join_blocks(l);
-        l->settles = is_large(l);
+        uint32_t short_loops = count_short_loops(l);
+        if (!region->has_effort)
+            region->effort = effort_for(l, short_loops);
+        region->has_short_loop =
+            short_loops && short_loops <= MOST_SHORT && (region->seen || region->has_effort);
+        l->settles = region->effort != JIT_WELL;
         if (!l->settles)
             spread_dirty(l);
         l->b = llvm->CreateBuilderInContext(context);
@@ -658,7 +670,6 @@ bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef mod
         llvm->DisposeBuilder(l->b);
         llvm->DisposeBuilder(l->at_entry);
         region->instructions = l->instructions;
-        region->is_large = l->settles && (!l->has_tight_loop || l->instructions > MOST_IMPROVED);
         region->way_out = l->way_out;
         good = !l->is_short_of_memory;
     }

@@ -13,11 +13,15 @@
 #define MOST_INSTRUCTIONS 400u /* of a region; the rest is another's */
 #define MOST_UNSEEN       32u  /* of one of which nothing is known */
 #define MOST_KEPT         16u  /* blocks of a region that writes registers back on its ways out */
-#define MOST_KEPT_INSNS   100u /* and instructions */
-#define MOST_IMPROVED     150u /* of one whose loops LLVM is to take its time for */
-#define MOST_JOINED       64u  /* cycles of blocks that are looked at as one */
-#define MOST_GROUPS       64u
-#define MOST_BOUNDS       64u
+/* What makes compiling take long: instructions, and as many more for each loop that LLVM makes more
+ * of. Of a region that is compiled well, or fairly; and how many such loops there may be. */
+#define MOST_WELL   116u
+#define MOST_FAIR   200u
+#define LOOP_WEIGHT 60u
+#define MOST_SHORT  2u
+#define MOST_JOINED 64u /* cycles of blocks that are looked at as one */
+#define MOST_GROUPS 64u
+#define MOST_BOUNDS 64u
 
 enum shape {
     SHAPE_NONE,
@@ -84,13 +88,13 @@ struct window {
     bool used;
     LLVMValueRef base, host, extra[3]; /* cycles of a load, a store, an atomic */
     LLVMValueRef view;                 /* or NULL: not used */
-    LLVMValueRef counts;               /* loads, and stores in the high half */
 };
 
 struct lift {
     const struct llvm *llvm;
     LLVMContextRef context;
-    LLVMModuleRef module;
+    LLVMModuleRef module, loops;
+    const char *name;        /* of the function */
     LLVMModuleRef templates; /* jit_guard.c; NULL: all accesses are checked */
     bool x86;
     LLVMBuilderRef b, at_entry;
@@ -100,7 +104,7 @@ struct lift {
     LLVMTypeRef i1, i8, i16, i32, i64, pointer;
     LLVMValueRef function, h, left_at_start, seen, generation;
     LLVMValueRef x[32];                /* of x0: none */
-    LLVMValueRef left, count;          /* variables */
+    LLVMValueRef left;                 /* variable */
     LLVMValueRef row, way;             /* variables of those who leave */
     LLVMBasicBlockRef entry, out, end; /* out: by row; end: by way */
     LLVMValueRef likely;
@@ -116,7 +120,6 @@ struct lift {
     uint32_t *block_at; /* [halfword] */
     uint32_t *site;     /* places that calls return to: halfwords */
     uint32_t sites;
-    bool has_tight_loop;
     bool settles; /* registers are written back before there is a way out, not on it */
     struct jit_way_out *way_out;
     uint32_t ways_out, ways_out_room;
@@ -125,6 +128,7 @@ struct lift {
     /* of the block that is being lifted */
     const struct block *lifted;
     uint32_t ahead[HPU_WINDOWS][3];     /* accesses that were counted when it was entered */
+    uint32_t words[2];                  /* and those of the HPU's own registers */
     uint32_t later_cycles, later_count; /* of the interpreter's blocks after the present one */
     bool has_lost_time;                 /* cycles that no one could know in advance */
     struct group group[MOST_GROUPS];
@@ -146,9 +150,9 @@ static inline uint32_t pc_of(const struct lift *l, uint32_t h) {
     return l->code->base + 2 * h;
 }
 
-/* JIT_BY_WINDOW and so on; other threads may be learning. */
+/* JIT_BY_WINDOW and so on. */
 static inline unsigned lift_how(const struct lift *l, uint32_t h) {
-    return __atomic_load_n(&l->region->by_call[l->code->slot_at[h]], __ATOMIC_RELAXED);
+    return l->region->by_call[l->code->slot_at[h]];
 }
 
 /* ---- short forms ---- */
@@ -226,6 +230,12 @@ static inline void write_x(struct lift *l, unsigned reg, LLVMValueRef value) {
     l->dirty |= 1u << reg;
 }
 
+/* Adds to one of the HPU's numbers. */
+static inline void add_to(struct lift *l, size_t offset, LLVMTypeRef type, LLVMValueRef more) {
+    LLVMValueRef place = field(l, offset, type);
+    set(l, place, add(l, get(l, type, place), more));
+}
+
 static inline void charge(struct lift *l, LLVMValueRef cycles) {
     set(l, l->left, sub(l, get(l, l->i64, l->left), cycles));
 }
@@ -235,9 +245,11 @@ static inline void charge(struct lift *l, LLVMValueRef cycles) {
 uint32_t lift_target_of(const struct lift *l, uint32_t h);
 /* Whether the interpreter has to do it. */
 bool lift_is_left(const struct lift *l, uint32_t h);
-/* The exact local time at the instruction in a slot, whose block has been charged. */
-LLVMValueRef lift_now_at(struct lift *l, const struct hpu_slot *slot);
+/* How many cycles are left at the instruction in a slot, whose block has been charged. */
+LLVMValueRef lift_left_at(struct lift *l, const struct hpu_slot *slot);
 void lift_go_to(struct lift *l, uint32_t h);
+/* A function of an HPU and more, which returns an i64 and begins with the HPU's registers. */
+void lift_begin_function(struct lift *l, const char *name, LLVMTypeRef *types, unsigned n);
 LLVMValueRef lift_taken(struct lift *l, const struct hpu_insn *in);
 /* True when it has ended the block. `before`: the instruction before it in the block, or NONE. */
 bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct group *g);
@@ -281,6 +293,8 @@ bool lift_is_access(const struct hpu_insn *in);
 unsigned lift_guess_at(const struct lift *l, uint32_t h);
 /* Read once, when the function begins: nothing changes windows while a handler runs. */
 struct window *lift_use_window(struct lift *l, unsigned number);
+/* At the end of the entry: goes to `body` when the HPU is as the function expects. */
+void lift_enter(struct lift *l, LLVMBasicBlockRef body);
 /* Below which offset an access of `span` bytes may begin. */
 LLVMValueRef lift_bound(struct lift *l, unsigned window, uint32_t span, bool write);
 /* Sorts the block's accesses into groups; checks those that are due before an instruction. */
@@ -288,6 +302,9 @@ void lift_group_accesses(struct lift *l, const struct block *block);
 void lift_check_groups(struct lift *l, uint32_t index, uint32_t h);
 /* Counts the block, with all accesses that are in groups: cycles, instructions, loads, stores. */
 void lift_count_block(struct lift *l, const struct block *block);
+/* In the timed mode: more instructions; more loads, and stores in the high half, of a window. */
+void lift_count_instructions(struct lift *l, LLVMValueRef more);
+void lift_count_accesses(struct lift *l, unsigned window, LLVMValueRef more);
 /* The cycles of those that are still ahead. */
 LLVMValueRef lift_cycles_ahead(struct lift *l);
 /* The load or store itself, of memory that was checked. */
@@ -304,12 +321,15 @@ bool lift_open_guards(struct lift *l, const char *triple);
 void lift_close_guards(struct lift *l);
 /* The load or store itself, through the window's view; leaves before it when that faults. */
 void lift_guarded_move(struct lift *l, const struct access *a, unsigned window);
-/* At the end of the entry: goes to `body` when all views are there that the function uses. */
-void lift_enter(struct lift *l, LLVMBasicBlockRef body);
 
 /* ---- jit_loop.c ---- */
 
-/* Of a block that jumps to itself: a copy for many turns at once, where the accesses allow. */
-void lift_tight_loop(struct lift *l, const struct block *block);
+/* Whether the block jumps to itself, and its turns can be taken at once. */
+bool lift_is_tight(const struct lift *l, const struct block *block);
+/* And it is one that LLVM should unroll or make vectors of. */
+bool lift_is_short(const struct lift *l, const struct block *block);
+/* Of such a block: code for many turns at once, if it is one. True: that is all it
+ * needs. */
+bool lift_tight_loop(struct lift *l, const struct block *block);
 
 #endif

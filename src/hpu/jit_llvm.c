@@ -18,7 +18,7 @@
 
 static const char passes[] =
     "function(sroa,early-cse,simplifycfg,instcombine,loop-mssa(licm),gvn,simplifycfg)";
-static const char quick_passes[] = "function(sroa,early-cse,simplifycfg,instcombine,simplifycfg)";
+static const char quick_passes[] = "function(sroa,early-cse,instsimplify,simplifycfg)";
 /* With a loop that vectors may be made of. */
 static const char loop_passes[] =
     "function(sroa,early-cse,simplifycfg,instcombine,reassociate,loop-mssa(licm),gvn,simplifycfg,"
@@ -73,9 +73,15 @@ static const struct llvm *get_llvm(char *why, size_t room) {
     return NULL;
 }
 
+/* Kinds of object code: optimised, and whatever comes quickly. */
+enum { GOOD, ANY, LEVELS };
+
 /* Constants of generated code may come to lie anywhere in the process, and LLVM's linker does not
- * notice when they are too far away for 32 bits; so x86-64 code has their addresses in full. */
-static LLVMTargetMachineRef make_target(const struct llvm *v, const char *triple, bool is_host) {
+ * notice when they are too far away for 32 bits; so x86-64 code has their addresses in full.
+ * Vectors of 512 bits would be no faster, and take longer to compile: they come with a loop of
+ * smaller ones for the rest. */
+static LLVMTargetMachineRef make_target(const struct llvm *v, const char *triple, int level,
+                                        bool is_host) {
     LLVMTargetRef target;
     char *message = NULL;
     if (v->GetTargetFromTriple(triple, &target, &message)) {
@@ -83,10 +89,12 @@ static LLVMTargetMachineRef make_target(const struct llvm *v, const char *triple
         return NULL;
     }
     char *cpu = is_host ? v->GetHostCPUName() : NULL;
-    char *features = is_host ? v->GetHostCPUFeatures() : NULL;
+    char *features = is_host ? v->GetHostCPUFeatures() : NULL, all[4096];
     bool x86 = strncmp(triple, "x86_64", 6) == 0;
+    snprintf(all, sizeof all, "%s%s", x86 ? "+prefer-256-bit," : "", features ? features : "");
     LLVMTargetMachineRef machine = v->CreateTargetMachine(
-        target, triple, cpu ? cpu : "generic", features ? features : "", LLVMCodeGenLevelDefault,
+        target, triple, cpu ? cpu : "generic", all,
+        level == GOOD ? LLVMCodeGenLevelLess : LLVMCodeGenLevelNone,
         x86 ? LLVMRelocStatic : LLVMRelocPIC, x86 ? LLVMCodeModelLarge : LLVMCodeModelDefault);
     if (is_host) {
         v->DisposeMessage(cpu);
@@ -111,7 +119,17 @@ static void name_guards(const struct llvm *v, LLVMModuleRef module, const char *
     v->SetModuleInlineAsm2(module, text, (size_t)length);
 }
 
-/* Has the function's instructions selected quickly, and leaves out what improves them. */
+static LLVMModuleRef new_module(const struct llvm *v, LLVMContextRef context, const char *name,
+                                LLVMTargetMachineRef machine, const char *triple) {
+    LLVMModuleRef module = v->ModuleCreateWithNameInContext(name, context);
+    LLVMTargetDataRef layout = v->CreateTargetDataLayout(machine);
+    v->SetModuleDataLayout(module, layout);
+    v->DisposeTargetData(layout);
+    v->SetTarget(module, triple);
+    return module;
+}
+
+/* From here on LLVM leaves the function's instructions as they are, but for its registers. */
 static void hurry(const struct llvm *v, LLVMContextRef context, LLVMModuleRef module,
                   const char *name) {
     static const char *const names[] = {"noinline", "optnone"}; /* the one needs the other */
@@ -122,41 +140,55 @@ static void hurry(const struct llvm *v, LLVMContextRef context, LLVMModuleRef mo
     }
 }
 
-static LLVMMemoryBufferRef compile(const struct llvm *v, LLVMTargetMachineRef machine,
-                                   const char *triple, const char *name,
-                                   struct jit_region *region) {
-    LLVMContextRef context = v->ContextCreate();
-    LLVMModuleRef module = v->ModuleCreateWithNameInContext(name, context);
-    LLVMTargetDataRef layout = v->CreateTargetDataLayout(machine);
-    LLVMMemoryBufferRef object = NULL;
-    v->SetModuleDataLayout(module, layout);
-    v->DisposeTargetData(layout);
-    v->SetTarget(module, triple);
-    bool good = jit_lift(v, context, module, triple, name, region);
-    if (region->guarded)
-        name_guards(v, module, name);
+static bool improve(const struct llvm *v, LLVMModuleRef module, const char *with,
+                    LLVMTargetMachineRef machine) {
+    LLVMPassBuilderOptionsRef options = v->CreatePassBuilderOptions();
 #ifndef NDEBUG
-    if (good && v->VerifyModule(module, LLVMPrintMessageAction, NULL))
+    if (v->VerifyModule(module, LLVMPrintMessageAction, NULL))
         abort();
 #endif
-    LLVMPassBuilderOptionsRef options = v->CreatePassBuilderOptions();
-    good = good && is_good(v, v->RunPasses(module,
-                                           region->is_large         ? quick_passes
-                                           : region->has_short_loop ? loop_passes
-                                                                    : passes,
-                                           machine, options));
+    bool good = is_good(v, v->RunPasses(module, with, machine, options));
     v->DisposePassBuilderOptions(options);
-    if (region->is_large)
-        hurry(v, context, module, name);
+    return good;
+}
+
+/* NULL: LLVM cannot. */
+static LLVMMemoryBufferRef emit(const struct llvm *v, LLVMModuleRef module,
+                                LLVMTargetMachineRef machine) {
+    LLVMMemoryBufferRef object = NULL;
     char *message = NULL;
-    if (good &&
-        v->TargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message, &object)) {
-        v->DisposeMessage(message);
-        object = NULL;
+    if (!v->TargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message, &object))
+        return object;
+    v->DisposeMessage(message);
+    return NULL;
+}
+
+/* Objects of the region: its function, and its loops if they are functions of their own. */
+enum { FUNCTION, LOOPS, OBJECTS };
+
+/* False: LLVM cannot. */
+static bool compile(const struct llvm *v, LLVMTargetMachineRef *machine, const char *triple,
+                    const char *name, struct jit_region *region, LLVMMemoryBufferRef *object) {
+    LLVMContextRef context = v->ContextCreate();
+    LLVMModuleRef function = new_module(v, context, name, machine[GOOD], triple);
+    LLVMModuleRef loops = new_module(v, context, name, machine[GOOD], triple);
+    object[FUNCTION] = object[LOOPS] = NULL;
+    bool good = jit_lift(v, context, function, loops, triple, name, region);
+    bool well = region->effort == JIT_WELL;
+    const char *good_passes = region->has_short_loop ? loop_passes : passes;
+    if (region->guarded)
+        name_guards(v, function, name);
+    if (good && improve(v, function, well ? good_passes : quick_passes, machine[GOOD])) {
+        if (region->effort == JIT_FAIRLY)
+            hurry(v, context, function, name);
+        object[FUNCTION] = emit(v, function, machine[region->effort == JIT_QUICKLY ? ANY : GOOD]);
     }
-    v->DisposeModule(module);
+    if (!well && region->loops && improve(v, loops, good_passes, machine[GOOD]))
+        object[LOOPS] = emit(v, loops, machine[GOOD]);
+    v->DisposeModule(function);
+    v->DisposeModule(loops);
     v->ContextDispose(context);
-    return object;
+    return object[FUNCTION] && (object[LOOPS] || well || !region->loops);
 }
 
 #define NEAR ((uint64_t)1 << 30)
@@ -164,7 +196,7 @@ static LLVMMemoryBufferRef compile(const struct llvm *v, LLVMTargetMachineRef ma
 struct jit_linker {
     const struct llvm *llvm;
     LLVMOrcLLJITRef lljit;
-    LLVMTargetMachineRef machine;
+    LLVMTargetMachineRef machine[LEVELS];
     char *triple;
     unsigned functions;
     struct guard_sites **sites; /* of all functions that have some */
@@ -184,8 +216,9 @@ void jit_linker_free(struct jit_linker *linker) {
     free(linker->way_out);
     if (linker->lljit)
         is_good(v, v->OrcDisposeLLJIT(linker->lljit));
-    if (linker->machine)
-        v->DisposeTargetMachine(linker->machine);
+    for (int i = 0; i < LEVELS; i++)
+        if (linker->machine[i])
+            v->DisposeTargetMachine(linker->machine[i]);
     if (linker->triple)
         v->DisposeMessage(linker->triple);
     free(linker);
@@ -198,8 +231,10 @@ struct jit_linker *jit_linker_new(char *why, size_t room) {
         return NULL;
     linker->llvm = v;
     linker->triple = v->GetDefaultTargetTriple();
-    linker->machine = make_target(v, linker->triple, true);
-    if (linker->machine && is_good(v, v->OrcCreateLLJIT(&linker->lljit, NULL)))
+    for (int i = 0; i < LEVELS; i++)
+        linker->machine[i] = make_target(v, linker->triple, i, true);
+    if (linker->machine[GOOD] && linker->machine[ANY] &&
+        is_good(v, v->OrcCreateLLJIT(&linker->lljit, NULL)))
         return linker;
     snprintf(why, room, "LLVM has no code for %s", linker->triple);
     linker->lljit = NULL;
@@ -242,14 +277,17 @@ jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uin
     if (!more)
         return NULL;
     linker->way_out = more;
-    LLVMMemoryBufferRef object = compile(v, linker->machine, linker->triple, name, region);
-    linker->way_out[linker->functions++] = region->way_out;
-    if (!object)
-        return NULL;
-    *bytes = v->GetBufferSize(object);
+    LLVMMemoryBufferRef object[OBJECTS];
     LLVMOrcJITDylibRef dylib = v->OrcLLJITGetMainJITDylib(linker->lljit);
-    if (!is_good(v, v->OrcLLJITAddObjectFile(linker->lljit, dylib, object)) ||
-        (region->guarded && !add_sites(linker, name)))
+    bool good = compile(v, linker->machine, linker->triple, name, region, object);
+    linker->way_out[linker->functions++] = region->way_out;
+    *bytes = 0;
+    for (int i = 0; i < OBJECTS; i++)
+        if (object[i]) {
+            *bytes += v->GetBufferSize(object[i]);
+            good &= is_good(v, v->OrcLLJITAddObjectFile(linker->lljit, dylib, object[i]));
+        }
+    if (!good || (region->guarded && !add_sites(linker, name)))
         return NULL;
     return (jit_function *)(uintptr_t)find_symbol(linker, name, "");
 }
@@ -257,19 +295,25 @@ jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uin
 bool jit_object(const char *triple, struct jit_region *region, uint8_t **bytes, size_t *length) {
     char why[200];
     const struct llvm *v = get_llvm(why, sizeof why);
-    LLVMTargetMachineRef machine = v ? make_target(v, triple, false) : NULL;
+    LLVMTargetMachineRef machine[LEVELS] = {NULL};
+    LLVMMemoryBufferRef object[OBJECTS];
     *bytes = NULL;
-    if (!machine)
+    for (int i = 0; v && i < LEVELS; i++)
+        machine[i] = make_target(v, triple, i, false);
+    if (!machine[GOOD] || !machine[ANY])
         return false;
-    LLVMMemoryBufferRef object = compile(v, machine, triple, "region", region);
+    compile(v, machine, triple, "region", region, object);
     free(region->way_out);
-    if (object) {
-        *length = v->GetBufferSize(object);
+    if (object[FUNCTION]) {
+        *length = v->GetBufferSize(object[FUNCTION]);
         *bytes = malloc(*length);
         if (*bytes)
-            memcpy(*bytes, v->GetBufferStart(object), *length);
-        v->DisposeMemoryBuffer(object);
+            memcpy(*bytes, v->GetBufferStart(object[FUNCTION]), *length);
     }
-    v->DisposeTargetMachine(machine);
+    for (int i = 0; i < OBJECTS; i++)
+        if (object[i])
+            v->DisposeMemoryBuffer(object[i]);
+    for (int i = 0; i < LEVELS; i++)
+        v->DisposeTargetMachine(machine[i]);
     return *bytes != NULL;
 }

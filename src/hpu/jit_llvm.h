@@ -38,7 +38,7 @@
     X(BuildMul)                                                                                    \
     X(BuildNot)                                                                                    \
     X(BuildOr)                                                                                     \
-    X(BuildPtrToInt)                                                                               \
+    X(BuildIsNotNull)                                                                              \
     X(BuildRet)                                                                                    \
     X(BuildSDiv)                                                                                   \
     X(BuildSelect)                                                                                 \
@@ -133,9 +133,9 @@ struct llvm {
 #undef ROW
 };
 
-/* Adds the region's function to the module. False when it has nothing worth compiling, or too
- * much. */
+/* Adds the region's function to the module; loops that it calls, if it is not
+ * compiled well, to the other one. False when it has nothing worth compiling, or too much. */
 bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
-              const char *triple, const char *name, struct jit_region *region);
+              LLVMModuleRef loops, const char *triple, const char *name, struct jit_region *region);
 
 #endif

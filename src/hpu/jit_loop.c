@@ -1,21 +1,26 @@
 /* Loops of one block, the commonest hot code in handlers: a sum, a copy, a checksum.
  *
- * Design notes. In front of the block's usual code stands a copy that takes many turns without any
- * check. It is entered when the budget lasts for them, and when all that the turns may touch lies
- * in the windows; what that is follows from the instructions: registers that the block does not
- * write, or only by adding a constant, plus a value in known limits (a masked index, a byte). Where
- * the branch compares such a register with a fixed one, the turns are known in advance, and LLVM
- * sees a loop without ways out that it may make vectors of; otherwise they are TURNS at most. Where
- * the copy cannot be entered the usual code runs, and the next turn tries again. Cycles,
- * instructions and accesses are counted when the copy is left, times the turns it took. */
+ * Design notes. Such a block becomes code that takes many turns without any check. How many is
+ * found out before the first: as many as begin before time is up, and as stay in the windows with
+ * all that they touch; what that is follows from the instructions: registers that the block does
+ * not write, or only by adding a constant, plus a value in known limits (a masked index, a byte).
+ * Where the branch compares such a register with a fixed one, the turns it allows are known too,
+ * and LLVM sees a loop without ways out that it may make vectors of. Cycles, instructions and
+ * accesses are counted after the turns, times their number, and so are the registers that each turn
+ * adds to. Where not even one turn is sure to be good the function is left, and the interpreter
+ * finds out why; a loop where that happens more than once takes its turns one by one from then on.
+ *
+ * In a region that is not compiled well the turns are a function of their own, which is. */
 #include "hpu/jit_lift.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define TURNS         16   /* where it is not known how many there will be */
-#define MOST_TURNS    4096 /* at once */
+#define TURNS         256 /* where it is not known how many there will be */
 #define MOST_INSNS    48
 #define SHORT         16 /* worth unrolling, which a compiler has done to longer ones */
+#define FEW_RANGES    3  /* of memory: vectors need checks of each against each */
 #define MOST_RANGE    (1 << 16)
 #define MOST_ACCESSES 24
 #define ANY_ALIGNMENT (1u << 16)
@@ -44,10 +49,11 @@ struct loop {
     int32_t stride[32]; /* what a turn adds to a register */
     struct touch touch[MOST_ACCESSES];
     uint32_t touches;
-    /* When the turns are known: the branch compares `counter`, which moves by `step`, with `end`.
-     */
-    bool is_counted;
+    /* When the turns are known: the branch compares `counter`, which has a stride, with `end`. */
+    bool is_counted, is_signed;
+    enum { UNTIL_EQUAL, UNTIL_THERE, UNTIL_BEYOND } until;
     struct value counter, end;
+    LLVMValueRef start[32]; /* code: registers with a stride, as they were before the first turn */
 };
 
 static struct value number(int64_t least, int64_t most, uint32_t step) {
@@ -159,15 +165,23 @@ static bool is_exact(const struct value *v) {
     return v->is_known && v->least == v->most;
 }
 
-/* Whether the branch says how many turns there will be. */
+/* Whether the branch says how many turns there will be: it compares a register with a stride with
+ * one that stays, and the stride leads to where it is not taken. */
 static void study_branch(const struct hpu_insn *in, struct loop *loop) {
     struct value a = loop->x[in->rs1], b = loop->x[in->rs2];
-    if (in->id != HPU_BNE || !is_exact(&a) || !is_exact(&b))
+    if (!is_exact(&a) || !is_exact(&b))
         return;
     bool first = stride_of(loop, &a) != 0;
     loop->counter = first ? a : b;
     loop->end = first ? b : a;
-    loop->is_counted = stride_of(loop, &loop->counter) != 0 && stride_of(loop, &loop->end) == 0;
+    int32_t stride = stride_of(loop, &loop->counter);
+    if (stride == 0 || stride_of(loop, &loop->end) != 0)
+        return;
+    bool less = in->id == HPU_BLT || in->id == HPU_BLTU;
+    bool not_less = in->id == HPU_BGE || in->id == HPU_BGEU;
+    loop->is_signed = in->id == HPU_BLT || in->id == HPU_BGE;
+    loop->until = in->id == HPU_BNE ? UNTIL_EQUAL : less ? UNTIL_THERE : UNTIL_BEYOND;
+    loop->is_counted = in->id == HPU_BNE || ((less || not_less) && (less == first) == (stride > 0));
 }
 
 static bool is_simple(const struct lift *l, uint32_t h) {
@@ -203,7 +217,7 @@ static bool study(const struct lift *l, const struct block *block, struct loop *
             loop->x[r] = result_of(loop, in);
     }
     if (lift_shape[insn_at(l, h)->id] != SHAPE_BRANCH || lift_is_left(l, h) ||
-        lift_target_of(l, h) != block->start)
+        lift_target_of(l, h) != block->start || lift_how(l, h) != JIT_BY_WINDOW)
         return false;
     study_branch(insn_at(l, h), loop);
     return true;
@@ -238,18 +252,43 @@ static LLVMValueRef bases_of(struct lift *l, const struct value *v, int64_t more
     return r;
 }
 
-/* How many turns the branch will allow, in 64 bits; to `usual` when it will not end by itself. */
-static LLVMValueRef count_down(struct lift *l, const struct loop *loop, LLVMBasicBlockRef usual) {
+/* How many turns the branch will allow, in 64 bits; to `otherwise` when that is not easy to say. */
+static LLVMValueRef count_down(struct lift *l, const struct loop *loop,
+                               LLVMBasicBlockRef otherwise) {
     const struct llvm *v = l->llvm;
     int32_t stride = stride_of(loop, &loop->counter);
+    uint32_t step = stride > 0 ? (uint32_t)stride : -(uint32_t)stride;
     LLVMValueRef counter = bases_of(l, &loop->counter, loop->counter.least);
     LLVMValueRef end = bases_of(l, &loop->end, loop->end.least);
     LLVMValueRef way = stride > 0 ? sub(l, end, counter) : sub(l, counter, end);
-    LLVMValueRef by = c32(l, (uint32_t)(stride > 0 ? stride : -stride));
-    LLVMValueRef turns = v->BuildUDiv(l->b, way, by, "");
-    go_on_if(l, compare(l, LLVMIntEQ, v->BuildMul(l->b, turns, by, ""), way), usual);
-    return add(l, widen(l, turns), c64(l, 1));
+    LLVMValueRef by = c32(l, step);
+    if (loop->until == UNTIL_EQUAL) {
+        LLVMValueRef turns = v->BuildUDiv(l->b, way, by, "");
+        go_on_if(l, compare(l, LLVMIntEQ, v->BuildMul(l->b, turns, by, ""), way), otherwise);
+        return add(l, widen(l, turns), c64(l, 1));
+    }
+    /* Where the last step may lead past the largest or smallest number, it would go on. */
+    bool beyond = loop->until == UNTIL_BEYOND;
+    uint32_t room = step - !beyond, most = loop->is_signed ? INT32_MAX : UINT32_MAX;
+    LLVMValueRef limit = c32(l, stride > 0 ? most - room : most + 1 + room);
+    static const LLVMIntPredicate below[2][2] = {{LLVMIntULT, LLVMIntULE},
+                                                 {LLVMIntSLT, LLVMIntSLE}};
+    LLVMIntPredicate not_above = below[loop->is_signed][1];
+    LLVMValueRef small = stride > 0 ? end : limit, large = stride > 0 ? limit : end;
+    go_on_if(l, compare(l, not_above, small, large), otherwise);
+    small = stride > 0 ? counter : end;
+    large = stride > 0 ? end : counter;
+    LLVMValueRef again = compare(l, below[loop->is_signed][beyond], small, large);
+    LLVMValueRef full = v->BuildUDiv(l->b, beyond ? way : sub(l, way, c32(l, 1)), by, "");
+    LLVMValueRef more = add(l, widen(l, full), c64(l, 1));
+    return add(l, v->BuildSelect(l->b, again, more, c64(l, 0), ""), c64(l, 1));
 }
+
+/* What is touched of a window: addresses from the bases on. */
+struct range {
+    int64_t first, end;
+    bool write;
+};
 
 static bool is_same_range(const struct touch *a, const struct touch *b) {
     return a->at.bases == b->at.bases && memcmp(a->at.base, b->at.base, a->at.bases) == 0 &&
@@ -257,53 +296,89 @@ static bool is_same_range(const struct touch *a, const struct touch *b) {
 }
 
 /* Goes on when the access is aligned in the first turn, and so in all. */
-static void check_alignment(struct lift *l, const struct touch *t, LLVMBasicBlockRef usual) {
+static void check_alignment(struct lift *l, const struct touch *t, LLVMBasicBlockRef otherwise) {
     uint32_t bytes = hpu_access_bytes(insn_at(l, t->h)->id);
     LLVMValueRef address = bases_of(l, &t->at, t->at.least);
     LLVMValueRef low = l->llvm->BuildAnd(l->b, address, c32(l, bytes - 1), "");
     if (l->timed && bytes > 1)
-        go_on_if(l, compare(l, LLVMIntEQ, low, c32(l, 0)), usual);
+        go_on_if(l, compare(l, LLVMIntEQ, low, c32(l, 0)), otherwise);
 }
 
-/* All accesses of touch i's base and window as one range; to `usual` where it is not inside. */
-static void check_range(struct lift *l, struct loop *loop, uint32_t i, LLVMValueRef turns,
-                        LLVMBasicBlockRef usual) {
-    const struct llvm *v = l->llvm;
+static bool is_first_of_range(const struct loop *loop, uint32_t i) {
+    for (uint32_t k = 0; k < i; k++)
+        if (is_same_range(&loop->touch[k], &loop->touch[i]))
+            return false;
+    return true;
+}
+
+static uint32_t ranges_of(const struct loop *loop) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < loop->touches; i++)
+        n += is_first_of_range(loop, i);
+    return n;
+}
+
+/* All accesses of touch i's base and window in the first turn, as one range. */
+static struct range range_of(const struct lift *l, const struct loop *loop, uint32_t i) {
     const struct touch *t = &loop->touch[i];
-    unsigned window = t->window;
-    int64_t first = t->at.least, end = t->at.most + 1;
-    bool write = false;
+    struct range r = {.first = t->at.least, .end = t->at.most + 1};
     for (uint32_t k = i; k < loop->touches; k++) {
         const struct touch *other = &loop->touch[k];
         const struct hpu_insn *in = insn_at(l, other->h);
         if (!is_same_range(t, other))
             continue;
-        int64_t ends = other->at.most + hpu_access_bytes(in->id);
-        first = other->at.least < first ? other->at.least : first;
-        end = ends > end ? ends : end;
-        write |= lift_shape[in->id] == SHAPE_STORE;
-        check_alignment(l, other, usual);
+        int64_t end = other->at.most + hpu_access_bytes(in->id);
+        r.first = other->at.least < r.first ? other->at.least : r.first;
+        r.end = end > r.end ? end : r.end;
+        r.write |= lift_shape[in->id] == SHAPE_STORE;
     }
-    struct window *w = lift_use_window(l, window);
-    int64_t length = t->stride < 0 ? -(int64_t)t->stride : t->stride;
-    LLVMValueRef way = v->BuildMul(l->b, sub(l, turns, c64(l, 1)), c64(l, (uint64_t)length), "");
-    LLVMValueRef address = bases_of(l, &t->at, first);
-    LLVMValueRef offset = sub(l, address, w->base);
-    if (t->stride < 0) /* the range begins where it ends */
-        offset = sub(l, offset, narrow(l, way, l->i32));
-    LLVMValueRef last = add(l, add(l, widen(l, offset), way), c64(l, (uint64_t)(end - first)));
-    LLVMValueRef size = widen(l, lift_bound(l, window, 1, write));
-    if (!l->region->unprotected)
-        go_on_if(l, compare(l, LLVMIntULE, last, size), usual);
-    LLVMValueRef pointer = place_in(l, l->b, w->host, widen(l, offset), l->i8);
-    if (t->stride < 0)
-        pointer = place_in(l, l->b, pointer, way, l->i8);
+    return r;
+}
+
+/* Where touch i's range begins in the first turn. Returns how far from the window's base. */
+static LLVMValueRef locate(struct lift *l, struct loop *loop, uint32_t i) {
+    const struct touch *t = &loop->touch[i];
+    struct range r = range_of(l, loop, i);
+    struct window *w = lift_use_window(l, t->window);
+    LLVMValueRef address = bases_of(l, &t->at, r.first);
+    LLVMValueRef offset = widen(l, sub(l, address, w->base));
+    LLVMValueRef pointer = place_in(l, l->b, w->host, offset, l->i8);
     for (uint32_t k = i; k < loop->touches; k++)
-        if (is_same_range(&loop->touch[i], &loop->touch[k])) {
+        if (is_same_range(t, &loop->touch[k])) {
             loop->touch[k].pointer = pointer;
             loop->touch[k].first_address = address;
-            loop->touch[k].first = first;
+            loop->touch[k].first = r.first;
         }
+    return offset;
+}
+
+/* How many turns touch i's range stays in its window, `most` at most; to `otherwise` where not even
+ * the first does, or where `most` are known to come and some do not. */
+static LLVMValueRef turns_in_window(struct lift *l, struct loop *loop, uint32_t i,
+                                    LLVMValueRef most, LLVMBasicBlockRef otherwise) {
+    const struct llvm *v = l->llvm;
+    const struct touch *t = &loop->touch[i];
+    struct range r = range_of(l, loop, i);
+    LLVMValueRef offset = locate(l, loop, i);
+    LLVMValueRef end = add(l, offset, c64(l, (uint64_t)(r.end - r.first)));
+    LLVMValueRef size = widen(l, lift_bound(l, t->window, 1, r.write));
+    for (uint32_t k = i; k < loop->touches; k++)
+        if (is_same_range(t, &loop->touch[k]))
+            check_alignment(l, &loop->touch[k], otherwise);
+    if (l->region->unprotected)
+        return most;
+    go_on_if(l, compare(l, LLVMIntULE, end, size), otherwise);
+    if (t->stride == 0)
+        return most;
+    LLVMValueRef way = t->stride < 0 ? offset : sub(l, size, end);
+    LLVMValueRef by = c64(l, (uint64_t)(t->stride < 0 ? -(int64_t)t->stride : t->stride));
+    if (loop->is_counted) {
+        LLVMValueRef needed = v->BuildMul(l->b, sub(l, most, c64(l, 1)), by, "");
+        go_on_if(l, compare(l, LLVMIntULE, needed, way), otherwise);
+        return most;
+    }
+    LLVMValueRef turns = add(l, v->BuildUDiv(l->b, way, by, ""), c64(l, 1));
+    return v->BuildSelect(l->b, compare(l, LLVMIntULT, turns, most), turns, most, "");
 }
 
 /* The place of an access in a turn, in 64 bits where it is known how far the turn has led. */
@@ -320,25 +395,35 @@ static LLVMValueRef place_of(struct lift *l, const struct touch *t, LLVMValueRef
     return place_in(l, l->b, t->pointer, far, a->type);
 }
 
-/* After so many turns, the last of which took the branch or not. */
+/* After so many turns, all of which took the branch. */
 static void count_turns(struct lift *l, const struct block *block, const struct loop *loop,
-                        LLVMValueRef turns, LLVMValueRef cycles, bool last_taken) {
-    LLVMValueRef spent = l->llvm->BuildMul(l->b, turns, cycles, "");
-    if (!last_taken && l->timed)
-        spent = sub(l, spent, c64(l, l->code->timing->taken));
-    charge(l, spent);
+                        LLVMValueRef turns, LLVMValueRef cycles) {
+    charge(l, l->llvm->BuildMul(l->b, turns, cycles, ""));
     if (!l->timed)
         return;
-    LLVMValueRef instructions =
-        l->llvm->BuildMul(l->b, turns, c64(l, slot_at(l, block->start)->count), "");
-    set(l, l->count, add(l, get(l, l->i64, l->count), instructions));
+    lift_count_instructions(
+        l, l->llvm->BuildMul(l->b, turns, c64(l, slot_at(l, block->start)->count), ""));
     for (uint32_t i = 0; i < loop->touches; i++) {
         uint32_t h = loop->touch[i].h;
         bool store = lift_shape[insn_at(l, h)->id] == SHAPE_STORE;
-        struct window *w = lift_use_window(l, loop->touch[i].window);
         LLVMValueRef more = store ? l->llvm->BuildShl(l->b, turns, c64(l, 32), "") : turns;
-        set(l, w->counts, add(l, get(l, l->i64, w->counts), more));
+        lift_count_accesses(l, loop->touch[i].window, more);
     }
+}
+
+static void last_not_taken(struct lift *l) {
+    if (l->timed)
+        charge(l, c64(l, 0 - (uint64_t)l->code->timing->taken));
+}
+
+/* What the registers hold that every turn adds to, after so many. */
+static void set_strided(struct lift *l, const struct loop *loop, LLVMValueRef turns) {
+    for (unsigned r = 1; r < 32; r++)
+        if (loop->stride[r]) {
+            LLVMValueRef by = c32(l, (uint32_t)loop->stride[r]);
+            LLVMValueRef way = l->llvm->BuildMul(l->b, narrow(l, turns, l->i32), by, "");
+            write_x(l, r, add(l, loop->start[r], way));
+        }
 }
 
 /* One turn; the branch is left to the caller. Returns how many turns are done. */
@@ -346,6 +431,7 @@ static LLVMValueRef lift_turn(struct lift *l, const struct block *block, const s
                               LLVMValueRef counter) {
     LLVMValueRef turn = get(l, l->i64, counter);
     uint32_t h = block->start, t = 0;
+    set_strided(l, loop, turn);
     for (uint32_t i = 0; i + 1 < block->count; i++, h += insn_at(l, h)->length / 2) {
         if (!lift_is_access(insn_at(l, h))) {
             lift_insn(l, h, NONE, NULL);
@@ -366,52 +452,169 @@ static uint32_t last_of(const struct lift *l, const struct block *block) {
     return h;
 }
 
-void lift_tight_loop(struct lift *l, const struct block *block) {
+static void note_start(struct lift *l, struct loop *loop) {
+    for (unsigned r = 1; r < 32; r++)
+        loop->start[r] = loop->stride[r] ? read_x(l, r) : NULL;
+}
+
+/* Makes ready for the first turn, which begins here. Returns the variable that counts them. */
+static LLVMValueRef begin_turns(struct lift *l, struct loop *loop, LLVMBasicBlockRef turn) {
+    LLVMValueRef counter = l->llvm->BuildAlloca(l->at_entry, l->i64, "");
+    note_start(l, loop);
+    set(l, counter, c64(l, 0));
+    l->llvm->BuildBr(l->b, turn);
+    at(l, turn);
+    return counter;
+}
+
+/* Up to `most` turns: as many as begin before time is up, which is where the interpreter would
+ * stop, but the first, which may be the rest of a block that has begun; and as stay in the windows.
+ * To `otherwise` when there is none. */
+static LLVMValueRef good_turns(struct lift *l, struct loop *loop, LLVMValueRef most,
+                               LLVMValueRef cycles, LLVMBasicBlockRef otherwise) {
+    const struct llvm *v = l->llvm;
+    LLVMBasicBlockRef fewer = new_block(l), on = new_block(l);
+    LLVMValueRef turns = v->BuildAlloca(l->at_entry, l->i64, ""), left = get(l, l->i64, l->left);
+    for (uint32_t i = 0; i < loop->touches; i++)
+        if (is_first_of_range(loop, i))
+            most = turns_in_window(l, loop, i, most, otherwise);
+    LLVMValueRef before_last = v->BuildMul(l->b, sub(l, most, c64(l, 1)), cycles, "");
+    set(l, turns, most);
+    branch_rarely(l, compare(l, LLVMIntSGT, left, before_last), on, fewer);
+    at(l, fewer);
+    LLVMValueRef some = compare(l, LLVMIntSGT, left, c64(l, 0));
+    LLVMValueRef before = v->BuildSelect(l->b, some, sub(l, left, c64(l, 1)), c64(l, 0), "");
+    LLVMValueRef full = v->BuildUDiv(l->b, before, cycles, "");
+    set(l, turns, add(l, full, c64(l, 1)));
+    v->BuildBr(l->b, on);
+    at(l, on);
+    return widen(l, narrow(l, get(l, l->i64, turns), l->i32)); /* as there is no more time */
+}
+
+/* Whether the turns leave something in the register that their number does not say. */
+static bool is_result(const struct block *block, const struct loop *loop, unsigned r) {
+    return block->writes >> r & 1 && !loop->stride[r];
+}
+
+/* The turns themselves. Returns how many were done; `over`: whether the branch ended them. */
+static LLVMValueRef lift_turns(struct lift *l, const struct block *block, struct loop *loop,
+                               LLVMValueRef turns, LLVMValueRef *over) {
+    const struct llvm *v = l->llvm;
+    LLVMBasicBlockRef turn = new_block(l), ended = new_block(l);
+    LLVMValueRef counter = begin_turns(l, loop, turn);
+    LLVMValueRef done = lift_turn(l, block, loop, counter);
+    LLVMValueRef all = compare(l, LLVMIntEQ, done, turns);
+    if (loop->is_counted) {
+        v->BuildCondBr(l->b, all, ended, turn);
+        at(l, ended);
+        return turns;
+    }
+    *over = v->BuildNot(l->b, lift_taken(l, insn_at(l, last_of(l, block))), "");
+    v->BuildCondBr(l->b, v->BuildOr(l->b, *over, all, ""), ended, turn);
+    at(l, ended);
+    return v->BuildFreeze(l->b, done, ""); /* what comes after the loop is not the loop's matter */
+}
+
+/* The same as a function of its own, which finds the registers where they were written back, and
+ * leaves them there. It returns the turns, and above them `over`. NULL: no memory. */
+static LLVMValueRef turns_function(const struct lift *l, const struct block *block,
+                                   const struct loop *studied) {
+    const struct llvm *v = l->llvm;
+    LLVMTypeRef types[] = {l->pointer, l->i64};
+    struct loop loop = *studied;
+    struct lift *in = malloc(sizeof *in);
+    LLVMValueRef over = NULL;
+    char name[60];
+    if (!in)
+        return NULL;
+    snprintf(name, sizeof name, "%s_turns_%x", l->name, block->start);
+    *in = *l;
+    in->module = l->loops;
+    memset(in->window, 0, sizeof in->window);
+    in->b = v->CreateBuilderInContext(l->context);
+    in->at_entry = v->CreateBuilderInContext(l->context);
+    lift_begin_function(in, name, types, 2);
+    LLVMBasicBlockRef begin = new_block(in);
+    at(in, begin);
+    for (uint32_t i = 0; i < loop.touches; i++)
+        if (is_first_of_range(&loop, i))
+            locate(in, &loop, i);
+    LLVMValueRef done = lift_turns(in, block, &loop, v->GetParam(in->function, 1), &over);
+    for (unsigned r = 1; r < 32; r++)
+        if (is_result(block, &loop, r))
+            set(in, field(in, offsetof(struct hpu, x) + 4 * r, l->i32), read_x(in, r));
+    if (over)
+        done = v->BuildOr(in->b, done, v->BuildShl(in->b, widen(in, over), c64(in, 32), ""), "");
+    v->BuildRet(in->b, done);
+    v->BuildBr(in->at_entry, begin);
+    v->DisposeBuilder(in->b);
+    v->DisposeBuilder(in->at_entry);
+    free(in);
+    return v->AddFunction(l->module, name, v->FunctionType(l->i64, types, 2, 0));
+}
+
+/* In a function that writes registers back at once, the turns are another function: that one is
+ * worth the time it takes to compile it well. */
+static LLVMValueRef call_turns(struct lift *l, const struct block *block, struct loop *loop,
+                               LLVMValueRef turns, LLVMValueRef *over) {
+    const struct llvm *v = l->llvm;
+    LLVMTypeRef types[] = {l->pointer, l->i64};
+    LLVMValueRef arguments[] = {l->h, turns};
+    LLVMValueRef function = turns_function(l, block, loop);
+    if (!function) {
+        l->is_short_of_memory = true;
+        *over = v->ConstInt(l->i1, 0, 0);
+        return turns;
+    }
+    lift_settle(l);
+    note_start(l, loop);
+    LLVMValueRef r =
+        v->BuildCall2(l->b, v->FunctionType(l->i64, types, 2, 0), function, arguments, 2, "");
+    *over = narrow(l, v->BuildLShr(l->b, r, c64(l, 32), ""), l->i1);
+    for (unsigned i = 1; i < 32; i++)
+        if (is_result(block, loop, i))
+            set(l, l->x[i], get(l, l->i32, field(l, offsetof(struct hpu, x) + 4 * i, l->i32)));
+    return widen(l, narrow(l, r, l->i32));
+}
+
+bool lift_is_tight(const struct lift *l, const struct block *block) {
+    struct loop loop;
+    return study(l, block, &loop);
+}
+
+bool lift_is_short(const struct lift *l, const struct block *block) {
+    struct loop loop;
+    return study(l, block, &loop) && block->count <= SHORT && ranges_of(&loop) <= FEW_RANGES;
+}
+
+bool lift_tight_loop(struct lift *l, const struct block *block) {
     struct loop loop;
     if (!study(l, block, &loop))
-        return;
-    const struct llvm *v = l->llvm;
-    l->has_tight_loop = true;
-    l->region->has_short_loop |= block->count <= SHORT && !l->settles;
-    LLVMBasicBlockRef usual = new_block(l), turn = new_block(l);
-    LLVMBasicBlockRef over = new_block(l), ended = new_block(l), many = new_block(l);
-    LLVMValueRef cycles = turn_cycles(l, block, &loop), turns = c64(l, TURNS), allowed = NULL;
+        return false;
+    LLVMBasicBlockRef over = new_block(l), early = new_block(l), bad = new_block(l);
+    LLVMValueRef cycles = turn_cycles(l, block, &loop), is_over = NULL;
+    LLVMValueRef allowed = loop.is_counted ? count_down(l, &loop, bad) : c64(l, TURNS);
+    LLVMValueRef turns = good_turns(l, &loop, allowed, cycles, bad);
     uint32_t last = last_of(l, block);
-    if (loop.is_counted) {
-        allowed = count_down(l, &loop, usual);
-        LLVMValueRef less = compare(l, LLVMIntULT, allowed, c64(l, MOST_TURNS));
-        turns = v->BuildSelect(l->b, less, allowed, c64(l, MOST_TURNS), "");
-    }
-    LLVMValueRef all = v->BuildMul(l->b, cycles, turns, "");
-    go_on_if(l, compare(l, LLVMIntSGT, get(l, l->i64, l->left), all), usual);
-    for (uint32_t i = 0; i < loop.touches; i++)
-        if (!loop.touch[i].pointer)
-            check_range(l, &loop, i, turns, usual);
-    LLVMValueRef counter = v->BuildAlloca(l->at_entry, l->i64, "");
-    set(l, counter, c64(l, 0));
-    v->BuildBr(l->b, turn);
-
-    at(l, turn);
-    LLVMValueRef done = lift_turn(l, block, &loop, counter);
-    if (loop.is_counted) {
-        v->BuildCondBr(l->b, compare(l, LLVMIntEQ, done, turns), ended, turn);
-        at(l, ended);
-        v->BuildCondBr(l->b, compare(l, LLVMIntEQ, turns, allowed), over, many);
-        done = turns;
-    } else {
-        v->BuildCondBr(l->b, lift_taken(l, insn_at(l, last)), ended, over);
-        at(l, ended);
-        v->BuildCondBr(l->b, compare(l, LLVMIntEQ, done, turns), many, turn);
-    }
-    at(l, many);
-    count_turns(l, block, &loop, turns, cycles, true);
-    uint32_t written = l->dirty; /* on both ways */
+    l->region->loops++;
+    LLVMValueRef done = l->settles ? call_turns(l, block, &loop, turns, &is_over)
+                                   : lift_turns(l, block, &loop, turns, &is_over);
+    set_strided(l, &loop, done);
+    count_turns(l, block, &loop, done, cycles);
     lift_settle(l);
-    v->BuildBr(l->b, block->enter);
+    if (loop.is_counted)
+        is_over = compare(l, LLVMIntEQ, done, allowed);
+    branch_rarely(l, is_over, over, early);
+    at(l, early);
+    if (loop.is_counted)
+        lift_leave_at(l, block->start, HPU_PAUSED, false);
+    else
+        l->llvm->BuildBr(l->b, block->enter);
     at(l, over);
-    count_turns(l, block, &loop, done, cycles, false);
-    l->dirty = written;
+    last_not_taken(l);
     lift_go_to(l, last + insn_at(l, last)->length / 2);
+    at(l, bad);
     l->dirty = block->dirty;
-    at(l, usual);
+    lift_leave_at(l, block->start, JIT_TURNS, false);
+    return true;
 }

@@ -11,7 +11,8 @@ enum {
     JIT_MISS,          /* the same, because an access of this block is not where it used to be */
     JIT_JUMP,          /* pc is where a jump led, which may be anywhere */
     JIT_FAULT,         /* as JIT_MISS, but it took a fault of the host to see it */
-    JIT_NO_VIEW,       /* nothing was done: a window has no view here */
+    JIT_OTHER,         /* nothing was done: it was compiled for another kind of HPU */
+    JIT_TURNS,         /* as JIT_MISS, and in some later turn of the loop that pc begins */
     JIT_SHORT,         /* there may not be time enough to get through what comes */
 };
 
@@ -25,12 +26,13 @@ struct jit_way_out {
     int32_t cycles;
     uint32_t count;
     uint32_t ahead[HPU_WINDOWS][3]; /* loads, stores, atomics, in the timed mode */
+    uint32_t words[2];              /* loads and stores of the HPU's own registers */
 };
 
 /* Of a jump through a register: h->pc may be anywhere. */
 extern const struct jit_way_out jit_jumps;
 /* Where a function begins: nothing was done. */
-extern const struct jit_way_out jit_no_view;
+extern const struct jit_way_out jit_other;
 
 /* Runs from its root until it must leave. `left` is how many cycles there are until a limit; `seen`
  * and `generation` are the instruction cache's (interp.h). Returns the way out, whose counts are
@@ -40,15 +42,30 @@ typedef const struct jit_way_out *jit_function(struct hpu *h, int64_t left, cons
 
 /* What generated code calls for all that is rare. Each returns a value in the low half and an
  * hpu_stop in the high half: 0 when all went well. What an access lost is in h->lapse. */
-uint64_t jit_load(struct hpu *h, uint32_t slot, uint32_t address, uint64_t now);
-uint64_t jit_store(struct hpu *h, uint32_t slot, uint32_t address, uint64_t now, uint32_t value);
+uint64_t jit_load(struct hpu *h, uint32_t slot, uint32_t address, int64_t left);
+uint64_t jit_store(struct hpu *h, uint32_t slot, uint32_t address, int64_t left, uint32_t value);
 uint64_t jit_atomic(struct hpu *h, uint32_t slot, uint32_t address, uint32_t value);
 /* False: the interpreter has to say what is wrong. */
-bool jit_csr(struct hpu *h, uint32_t slot, uint64_t now, uint64_t instret);
+bool jit_csr(struct hpu *h, uint32_t slot, int64_t left, uint64_t instret);
 bool jit_float(struct hpu *h, uint32_t slot);
 
-/* JIT_BY_CHECK: in its window, but where no view shows it. */
-enum { JIT_BY_WINDOW, JIT_BY_CHECK, JIT_BY_GUESS, JIT_BY_CALL };
+/* What is known of an access. Each can do what those before it can. */
+enum {
+    JIT_BY_WINDOW, /* it goes to the window that the slot names */
+    JIT_BY_CHECK,  /* and not only where a view shows that; of the branch that ends a loop: one turn
+                      after the other */
+    JIT_BY_GUESS,  /* now to this window and now to that */
+    JIT_BY_WORD,   /* to the driver's registers that the HPU has itself */
+    JIT_BY_CALL,   /* anywhere */
+};
+
+/* What HPUs that run the same program have mostly in common: the latencies of a window (four bytes
+ * of hpu_window, from `region` on), has_words. */
+enum { JIT_WORDS = HPU_WINDOWS, JIT_TRAITS };
+
+/* How a region is compiled: its loops are functions of their own but in the last, and those are
+ * always compiled well. */
+enum jit_effort { JIT_QUICKLY, JIT_FAIRLY, JIT_WELL };
 
 /* What the lifter is asked for, and what it says about it. */
 struct jit_region {
@@ -57,11 +74,15 @@ struct jit_region {
     const uint8_t *by_call; /* [slot]: what is known of the access, JIT_BY_... */
     const uint8_t *seen;    /* [halfword]: blocks that ran, which are all it takes; NULL: any */
     uint32_t views;         /* bits: windows whose views may be used */
+    uint32_t fixed;         /* bits: traits that are compiled in, and what they are */
+    uint32_t trait[JIT_TRAITS];
     bool unprotected;       /* no checks at all: to know what they cost */
     uint32_t instructions;  /* out */
     uint32_t guarded;       /* out: accesses without a check */
-    bool has_short_loop;    /* out: one that LLVM should unroll or make vectors of */
-    bool is_large;          /* out: so that good instructions are worth less than quick ones */
+    uint32_t loops;         /* out: that take many turns at once */
+    bool has_short_loop;    /* out: some that LLVM should unroll or make vectors of */
+    bool has_effort;        /* as asked for */
+    enum jit_effort effort; /* out, or as asked for */
     /* out: belongs to the caller and must live as long as the function */
     struct jit_way_out *way_out;
 };
@@ -78,6 +99,9 @@ jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uin
  * What was compiled is compiled again. While no HPU runs the code. */
 enum jit_sandbox { JIT_VIEWS, JIT_CHECKS, JIT_UNPROTECTED };
 void jit_set_sandbox(const struct hpu_code *code, enum jit_sandbox sandbox);
+
+/* For tests: from now on everything is compiled with this effort, also drafts. */
+void jit_set_effort(const struct hpu_code *code, enum jit_effort effort);
 
 /* Object code for another machine, for tests: "aarch64-linux-gnu". False: this LLVM cannot. The
  * bytes are freed by the caller. */

@@ -15,7 +15,7 @@
 #include "diff/guest.h"
 #include "hpu/guard.h"
 #include "hpu/interp.h"
-#include "hpu/jit.h"
+#include "hpu/jit_private.h"
 
 /* The interpreter's run comes first, so that generated code knows which windows to expect; QUANTA
  * is generated code with a pause every few cycles. */
@@ -206,15 +206,19 @@ static bool lay_out(struct batch *b) {
     return true;
 }
 
-static bool enable_jit(struct hpu_code *code) {
+/* With one of the efforts of jit_private.h, or, by any other number, as it comes. */
+static bool enable_jit(struct hpu_code *code, uint32_t effort) {
 #ifdef OPENSPIN_JIT
     struct spin_error err;
-    if (hpu_jit_enable(code, SPIN_JIT_FORCE, &err) == SPIN_OK)
+    if (hpu_jit_enable(code, SPIN_JIT_FORCE, &err) == SPIN_OK) {
+        if (effort <= JIT_WELL)
+            jit_set_effort(code, (enum jit_effort)effort);
         return true;
+    }
     printf("# %s\n", err.text);
     return false;
 #else
-    (void)code;
+    (void)code, (void)effort;
     return true;
 #endif
 }
@@ -242,7 +246,8 @@ static bool run_batch(struct batch *b, const char *qemu) {
     for (int mode = 0; good && mode < 2; mode++) {
         code[mode] = hpu_code_new(b->code, DIFF_CODE, (uint32_t)b->code_bytes,
                                   mode ? HPU_TIMED : HPU_FUNCTIONAL, &hpu_timing_ri5cy, true);
-        good = code[mode] != NULL && enable_jit(code[mode]);
+        good = code[mode] != NULL &&
+               enable_jit(code[mode], (uint32_t)(b->seed * 0x9e3779b97f4a7c15u >> 62));
     }
     for (int i = 0; good && i < b->count; i++)
         good = check_program(b, i, code);

@@ -9,7 +9,7 @@
 #include "hpu/guard.h"
 #include "hpu/image.h"
 #include "hpu/interp.h"
-#include "hpu/jit.h"
+#include "hpu/jit_private.h"
 #include "hpu/rig.h"
 
 #define HEAD        5
@@ -141,6 +141,9 @@ static void run_compiled(const struct input *in, struct hpu_code *code) {
     bool ignored;
     if (hpu_jit_enable(code, SPIN_JIT_FORCE, &err) != SPIN_OK)
         return; /* built without */
+    uint32_t effort = (in->quantum ^ in->packet_bytes) % 4;
+    if (effort <= JIT_WELL)
+        jit_set_effort(code, (enum jit_effort)effort);
     run(in, code, WARM, &warm, &ignored);
     run(in, code, JIT, &other, &ignored);
     FUZZ_CHECK(memcmp(&warm, &other, sizeof other) == 0);

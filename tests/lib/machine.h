@@ -8,7 +8,7 @@
 #include "hpu/guard.h"
 #include "hpu/hpu.h"
 #include "hpu/interp.h"
-#include "hpu/jit.h"
+#include "hpu/jit_private.h"
 #include "test.h"
 
 #define CODE_BASE  MAP_PROGRAM
@@ -268,6 +268,12 @@ __attribute__((unused)) static bool machine_force_jit(struct machine *m) {
 #endif
 }
 
+/* The same with one of the efforts of jit_private.h, or, by any other number, as it comes. */
+__attribute__((unused)) static void machine_force_effort(struct machine *m, unsigned effort) {
+    if (machine_force_jit(m) && effort <= JIT_WELL)
+        jit_set_effort(m->code, (enum jit_effort)effort);
+}
+
 /* Whether the program goes through generated code too. */
 static bool is_compiled(const struct program *p, bool with_float) {
     static unsigned programs;
@@ -296,7 +302,7 @@ static enum hpu_stop run_way(struct machine *m, const struct start *s, int way) 
         machine_begin(m, s);
     }
     if (kind >= NEW_FUNCTIONAL)
-        machine_force_jit(m);
+        machine_force_effort(m, kind == NEW_FUNCTIONAL ? JIT_QUICKLY : JIT_WELL);
     return kind == STEP_FUNCTIONAL ? machine_step(m) : hpu_run(&m->hpu, ~0ull);
 }
 
