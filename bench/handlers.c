@@ -7,10 +7,13 @@
 #include "hpu/jit.h"
 #include "machine.h"
 
-#define ROWS   64
-#define ROUNDS 5
+#define ROWS     64
+#define ROUNDS   5
+#define COMPILED 3        /* times, each handler */
+#define HOT      30000000 /* instructions, after which a JIT has long compiled them */
 
 /* Handlers whose time is their own: not the call's, and not that of giving commands. */
+#define BAR_MS        20u /* to compile one */
 #define LONG          100 /* instructions */
 #define FOR_AN_ACCESS 20  /* to a register of the driver, so many instructions at least */
 
@@ -22,8 +25,8 @@ static const struct {
     uint32_t times; /* as many calls as the interpreter, for the fast ones */
 } ways[WAYS] = {
     [NATIVE] = {"native", false, SPIN_JIT_OFF, 8},
-    [JIT] = {"JIT", true, SPIN_JIT_FORCE, 2},
-    [TIMED_JIT] = {"timed JIT", false, SPIN_JIT_FORCE, 2},
+    [JIT] = {"JIT", true, SPIN_JIT_ON, 2},
+    [TIMED_JIT] = {"timed JIT", false, SPIN_JIT_ON, 2},
     [QEMU] = {"qemu-riscv32", false, SPIN_JIT_OFF, 2},
     [INTERPRETER] = {"interpreter", true, SPIN_JIT_OFF, 1},
     [TIMED_INTERPRETER] = {"timed interp.", false, SPIN_JIT_OFF, 1},
@@ -33,7 +36,8 @@ struct row {
     struct bare_case *of;
     uint64_t instructions, accesses; /* accesses: to the driver's registers */
     double ns[WAYS];                 /* negative: not here */
-    struct hpu_jit_stats stats[2];
+    struct hpu_jit_stats stats[2];   /* of the JIT, timed too */
+    uint64_t forced_ns[2];           /* its longest compilation when forced */
 };
 
 struct table {
@@ -131,14 +135,41 @@ static struct bare_case *expected_of(const struct bare_case *c) {
     return left;
 }
 
-/* NULL for programs, and where there is no LLVM. A JIT has then compiled what it will. */
-static struct bare_machine *warm_machine(const struct bare_case *c, int way) {
-    if (way == NATIVE || way == QEMU)
-        return NULL;
-    struct bare_machine *m = bare_machine_new(c, ways[way].functional, ways[way].jit);
-    for (int i = 0; i < 200 && m; i++) {
+/* NULL where there is no LLVM. A JIT has then compiled what it will. */
+static struct bare_machine *warm_machine(const struct row *r, int way, enum spin_jit jit) {
+    struct bare_machine *m = bare_machine_new(r->of, ways[way].functional, jit);
+    uint64_t calls = jit == SPIN_JIT_ON ? HOT / r->instructions : 0;
+    for (uint64_t i = 0; i < calls + 200 && m; i++) {
         bare_put_back(m);
         bare_call(m);
+    }
+    return m;
+}
+
+static bool is_here(const struct bare_machine *m) {
+    return m && hpu_jit_stats(m->code).functions;
+}
+
+/* The least of some: whoever else uses the machine makes it more. Returns the last, or NULL. */
+static struct bare_machine *warm_jit(struct row *r, int i) {
+    struct bare_machine *m = NULL;
+    for (int n = 0; n < COMPILED; n++) {
+        m = warm_machine(r, JIT + i, SPIN_JIT_FORCE);
+        if (!is_here(m)) {
+            bare_machine_free(m);
+            return NULL;
+        }
+        uint64_t most = hpu_jit_stats(m->code).most_ns;
+        if (n == 0 || most < r->forced_ns[i])
+            r->forced_ns[i] = most;
+        bare_machine_free(m);
+    }
+    for (int n = 0; n < COMPILED; n++) {
+        bare_machine_free(n ? m : NULL);
+        m = warm_machine(r, JIT + i, SPIN_JIT_ON);
+        struct hpu_jit_stats stats = hpu_jit_stats(m->code);
+        if (n == 0 || stats.compile_ns < r->stats[i].compile_ns)
+            r->stats[i] = stats;
     }
     return m;
 }
@@ -148,7 +179,9 @@ static void measure(struct table *t, struct row *r) {
     struct bare_case *expected = expected_of(r->of);
     uint32_t calls = (uint32_t)(4000000 / (r->instructions + 20)) + 1;
     for (int way = 0; way < WAYS; way++) {
-        m[way] = warm_machine(r->of, way);
+        m[way] = way == NATIVE || way == QEMU     ? NULL
+                 : way == JIT || way == TIMED_JIT ? warm_jit(r, way - JIT)
+                                                  : warm_machine(r, way, SPIN_JIT_OFF);
         r->ns[way] = 1e9;
     }
     for (int round = 0; round < ROUNDS; round++) /* in turns: noise comes in stretches */
@@ -165,9 +198,6 @@ static void measure(struct table *t, struct row *r) {
             }
             r->ns[way] = ns < r->ns[way] ? ns : r->ns[way];
         }
-    for (int i = 0; i < 2; i++)
-        if (m[JIT + i])
-            r->stats[i] = hpu_jit_stats(m[JIT + i]->code);
     for (int way = 0; way < WAYS; way++)
         bare_machine_free(m[way]);
     free(expected);
@@ -201,7 +231,7 @@ static void print_row(const struct row *r) {
             printf(" %6s", "");
     }
     for (int i = 0; i < 2; i++)
-        printf(" %5.1f in %u", (double)r->stats[i].most_ns * 1e-6, r->stats[i].functions);
+        printf(" %5.1f in %u", (double)r->stats[i].compile_ns * 1e-6, r->stats[i].functions);
     for (int i = 0; i < 2; i++) { /* calls until all compiling is earned back */
         double gain = r->ns[INTERPRETER + i] - r->ns[JIT + i];
         if (r->ns[JIT + i] >= 0 && gain > 0)
@@ -234,6 +264,28 @@ static void print_mean(const struct table *t, const char *what, uint64_t least,
     printf("\n");
 }
 
+/* The handler that takes longest to compile, and how many are under the bar. */
+static void print_compiling(const struct table *t, bool forced) {
+    static const char *const mode[2] = {"", "timed "};
+    for (int i = 0; i < 2; i++) {
+        const struct row *most = NULL;
+        uint64_t most_ns = 0;
+        uint32_t under = 0;
+        for (uint32_t k = 0; k < t->rows; k++) {
+            const struct row *r = &t->row[k];
+            uint64_t ns = forced ? r->forced_ns[i] : r->stats[i].compile_ns;
+            under += ns < BAR_MS * 1000000ull;
+            most = ns > most_ns ? r : most;
+            most_ns = ns > most_ns ? ns : most_ns;
+        }
+        if (most)
+            printf("%s %sJIT, %s: %u of %u under %u ms, the most %.1f ms (%s)\n",
+                   i ? "and the" : "the", mode[i],
+                   forced ? "longest compilation with --jit=force" : "all of a handler", under,
+                   t->rows, BAR_MS, (double)most_ns * 1e-6, most->of->name);
+    }
+}
+
 void handler_table(const char *build) {
     static struct table t;
     t.build = build;
@@ -241,14 +293,13 @@ void handler_table(const char *build) {
     printf(
         "handlers of handlers/ and examples/, each on the longest of some packets: instructions, "
         "accesses to the driver's registers,\nnanoseconds a call, best of %d, and times native "
-        "(gcc -O2 -mx32: 32-bit pointers); CPU milliseconds of the longest\ncompilation, and how "
-        "many (bar: 20), and the calls after which all of them are earned back. In every way "
-        "memory "
-        "stands for the\nregisters, so a command costs its accesses and is not carried out; what "
-        "is left in memory is compared. Those that\ncompute have %d instructions at least, and %d "
-        "for an access. *: what a call changes is put back before the next,\nand that time is "
-        "taken off\n",
-        ROUNDS, LONG, FOR_AN_ACCESS);
+        "(gcc -O2 -mx32: 32-bit pointers); CPU milliseconds of all\ncompilations with --jit=on, "
+        "best of %d, in how many functions (bar: 20), and the calls after which they are earned "
+        "back. In every\nway memory stands for the registers, so a command costs its accesses and "
+        "is not carried out; what is left in memory is\ncompared. Those that compute have %d "
+        "instructions at least, and %d for an access. *: what a call changes is put back\nbefore "
+        "the next, and that time is taken off\n",
+        ROUNDS, COMPILED, LONG, FOR_AN_ACCESS);
     printf("%-42s %6s %4s", "", "instr.", "reg.");
     for (int way = 0; way < WAYS; way++)
         printf(" %*s", way == NATIVE ? 8 : 15, ways[way].name);
@@ -259,6 +310,8 @@ void handler_table(const char *build) {
     }
     print_mean(&t, "geo. mean, and over how many", 0, 0);
     print_mean(&t, "of those that compute: see above", LONG, FOR_AN_ACCESS);
+    print_compiling(&t, false);
+    print_compiling(&t, true);
     for (int way = 0; way < WAYS; way++)
         if (t.missing[way] && t.row[0].ns[way] < 0)
             printf("%s: %s\n", ways[way].name, t.missing[way]);

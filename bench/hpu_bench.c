@@ -59,13 +59,8 @@ int main(int argc, char **argv) {
         uint32_t ours, again, theirs = 0;
         double fast = mips(&f, image, name, repeat, &n, &ours);
         double timed = mips(&t, image, name, repeat, &n2, &again);
-        double best = 1e9, nothing = qemu_seconds(argv[2], k, 0, &theirs);
-        for (int i = 0; i < 3 && nothing >= 0; i++) {
-            double s = qemu_seconds(argv[2], k, repeat, &theirs);
-            if (s < best)
-                best = s;
-        }
-        double qemu = nothing >= 0 ? (double)n / (best - nothing) / 1e6 : 0;
+        double seconds = qemu_round_seconds(argv[2], k, repeat, &theirs);
+        double qemu = seconds >= 0 ? (double)n / seconds / 1e6 : 0;
         with_qemu &= qemu > 0;
         if (n != n2)
             die("functional and timed disagree on the number of instructions");

@@ -46,10 +46,8 @@ static double seconds_in(int way, size_t k, uint64_t repeat, struct machine *m,
                          const struct spin_image *image, const char *linux_program,
                          uint32_t *result) {
     static _Alignas(64) uint8_t arena[KERNEL_ARENA_BYTES];
-    if (way == QEMU) {
-        double nothing = qemu_seconds(linux_program, k, 0, result);
-        return nothing < 0 ? -1 : qemu_seconds(linux_program, k, repeat, result) - nothing;
-    }
+    if (way == QEMU)
+        return qemu_round_seconds(linux_program, k, repeat, result);
     if (way != NATIVE)
         return rig_seconds(&m[way], k, repeat, image, result);
     kernel_setup(0, arena);
