@@ -56,12 +56,6 @@ LLVMValueRef lift_bound(struct lift *l, unsigned window, uint32_t span, bool wri
     return value;
 }
 
-static void go_on_if(struct lift *l, LLVMValueRef good, LLVMBasicBlockRef otherwise) {
-    LLVMBasicBlockRef on = new_block(l);
-    branch_rarely(l, good, on, otherwise);
-    at(l, on);
-}
-
 static void expect_trait(struct lift *l, unsigned i, size_t offset, LLVMTypeRef type,
                          LLVMBasicBlockRef otherwise) {
     LLVMValueRef expected = l->llvm->ConstInt(type, l->region->trait[i], 0);

@@ -120,7 +120,7 @@ static void scan_block(struct lift *l, struct block *block) {
         want_block(l, after, h);
 }
 
-static uint32_t last_of(const struct lift *l, const struct block *block) {
+uint32_t lift_last_of(const struct lift *l, const struct block *block) {
     uint32_t h = block->start;
     for (uint32_t n = 1; n < block->count; n++)
         h += insn_at(l, h)->length / 2;
@@ -130,7 +130,7 @@ static uint32_t last_of(const struct lift *l, const struct block *block) {
 /* The block that follows if this one is only left in ways that the region does not have, and that
  * nothing else leads to; or NULL. */
 static struct block *only_next(const struct lift *l, const struct block *block) {
-    uint32_t h = last_of(l, block), next = h + insn_at(l, h)->length / 2;
+    uint32_t h = lift_last_of(l, block), next = h + insn_at(l, h)->length / 2;
     if (lift_shape[insn_at(l, h)->id] != SHAPE_BRANCH || lift_is_left(l, h) ||
         l->block_at[lift_target_of(l, h)] != NONE || l->block_at[next] == NONE)
         return NULL;

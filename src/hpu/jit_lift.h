@@ -220,6 +220,13 @@ static inline void branch_rarely(struct lift *l, LLVMValueRef usual, LLVMBasicBl
     l->llvm->SetMetadata(branch, l->prof, l->likely);
 }
 
+/* Goes on in a new block when `good`, as usual. */
+static inline void go_on_if(struct lift *l, LLVMValueRef good, LLVMBasicBlockRef otherwise) {
+    LLVMBasicBlockRef on = new_block(l);
+    branch_rarely(l, good, on, otherwise);
+    at(l, on);
+}
+
 static inline LLVMValueRef read_x(struct lift *l, unsigned reg) {
     return reg ? get(l, l->i32, l->x[reg]) : c32(l, 0);
 }
@@ -243,6 +250,8 @@ static inline void charge(struct lift *l, LLVMValueRef cycles) {
 
 /* Where a branch or jump leads, or NONE when that is outside. */
 uint32_t lift_target_of(const struct lift *l, uint32_t h);
+/* Where the block's last instruction stands. */
+uint32_t lift_last_of(const struct lift *l, const struct block *block);
 /* Whether the interpreter has to do it. */
 bool lift_is_left(const struct lift *l, uint32_t h);
 /* How many cycles are left at the instruction in a slot, whose block has been charged. */

@@ -238,12 +238,6 @@ static LLVMValueRef turn_cycles(struct lift *l, const struct block *block,
     return cycles;
 }
 
-static void go_on_if(struct lift *l, LLVMValueRef good, LLVMBasicBlockRef otherwise) {
-    LLVMBasicBlockRef on = new_block(l);
-    l->llvm->BuildCondBr(l->b, good, on, otherwise);
-    at(l, on);
-}
-
 /* The sum of a value's bases, and more, as it is now. */
 static LLVMValueRef bases_of(struct lift *l, const struct value *v, int64_t more) {
     LLVMValueRef r = c32(l, (uint32_t)more);
@@ -445,13 +439,6 @@ static LLVMValueRef lift_turn(struct lift *l, const struct block *block, const s
     return done;
 }
 
-static uint32_t last_of(const struct lift *l, const struct block *block) {
-    uint32_t h = block->start;
-    for (uint32_t i = 1; i < block->count; i++)
-        h += insn_at(l, h)->length / 2;
-    return h;
-}
-
 static void note_start(struct lift *l, struct loop *loop) {
     for (unsigned r = 1; r < 32; r++)
         loop->start[r] = loop->stride[r] ? read_x(l, r) : NULL;
@@ -509,7 +496,7 @@ static LLVMValueRef lift_turns(struct lift *l, const struct block *block, struct
         at(l, ended);
         return turns;
     }
-    *over = v->BuildNot(l->b, lift_taken(l, insn_at(l, last_of(l, block))), "");
+    *over = v->BuildNot(l->b, lift_taken(l, insn_at(l, lift_last_of(l, block))), "");
     v->BuildCondBr(l->b, v->BuildOr(l->b, *over, all, ""), ended, turn);
     at(l, ended);
     return v->BuildFreeze(l->b, done, ""); /* what comes after the loop is not the loop's matter */
@@ -595,7 +582,7 @@ bool lift_tight_loop(struct lift *l, const struct block *block) {
     LLVMValueRef cycles = turn_cycles(l, block, &loop), is_over = NULL;
     LLVMValueRef allowed = loop.is_counted ? count_down(l, &loop, bad) : c64(l, TURNS);
     LLVMValueRef turns = good_turns(l, &loop, allowed, cycles, bad);
-    uint32_t last = last_of(l, block);
+    uint32_t last = lift_last_of(l, block);
     l->region->loops++;
     LLVMValueRef done = l->settles ? call_turns(l, block, &loop, turns, &is_over)
                                    : lift_turns(l, block, &loop, turns, &is_over);
