@@ -20,7 +20,7 @@
 /* A function that is left so often because of one of its accesses is compiled again, with what is
  * known by then; and how often that may be. */
 #define MOST_MISSES    8u
-#define BLOCKS_LEARNED 1000u /* in a lesson, and after the first miss: most of what a call does */
+#define BLOCKS_LEARNED 4000u /* in a lesson, and after a draft's miss: most of what a call does */
 #define LESSONS        8u    /* before a hot root is compiled: calls that are stepped through */
 #define MOST_ATTEMPTS  6u
 #define MOST_WIDENED   3u /* of them, because what they lack has become usual */
@@ -503,7 +503,6 @@ static bool count_miss(struct root *root, bool is_draft) {
 /* A function was left for a place that it might have had. If that is usual, its next one has it; or
  * it is too far away, and gets one of its own. */
 static void count_exit(struct hpu_jit *jit, struct root *root, uint32_t to) {
-    add_heat(&jit->root[to], HEAT_OF_EXIT);
     if (is_hot(&jit->root[to]) && !atomic_load_explicit(&jit->root[to].run, memory_order_relaxed) &&
         atomic_load_explicit(&root->attempts, memory_order_relaxed) < MOST_WIDENED)
         drop_function(root);
@@ -558,10 +557,13 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
             }
             if (status == JIT_JUMP && h->pc - code->base >= code->bytes)
                 return jumped(h);
-            if (status == JIT_JUMP && h->cycles >= limit)
+            bool is_elsewhere = status == JIT_JUMP || status == JIT_BRANCH;
+            if (is_elsewhere && h->cycles >= limit)
                 continue; /* there is no time to look at what is there */
-            if (status == JIT_JUMP && is_seen(jit, (h->pc - code->base) / 2)) {
-                count_exit(jit, &jit->root[place], (h->pc - code->base) / 2);
+            if (is_elsewhere && is_seen(jit, (h->pc - code->base) / 2)) {
+                add_heat(&jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
+                if (status == JIT_BRANCH)
+                    count_exit(jit, &jit->root[place], (h->pc - code->base) / 2);
                 continue;
             }
             if (status == JIT_OTHER) {
@@ -574,7 +576,7 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
             if (status == JIT_TURNS)
                 note_loop(h);
             if (status == JIT_MISS || status == JIT_FAULT || status == JIT_TURNS ||
-                status == JIT_JUMP) /* to where none was before */
+                is_elsewhere) /* where none was before */
                 stop = learn(h, limit, count_miss(&jit->root[place], calls) ? BLOCKS_LEARNED : 1);
             else
                 stop = interpret(h, until, 1);

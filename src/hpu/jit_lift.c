@@ -375,7 +375,7 @@ void lift_go_to(struct lift *l, uint32_t h) {
         l->llvm->BuildBr(l->b, l->block[l->block_at[h]].enter);
         return;
     }
-    lift_leave_at(l, h, JIT_JUMP, false);
+    lift_leave_at(l, h, JIT_BRANCH, false);
 }
 
 static void lift_branch(struct lift *l, uint32_t h) {
@@ -396,7 +396,7 @@ static void lift_between(struct lift *l, uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
     uint32_t next = h + in->length / 2;
     LLVMValueRef stays = l->llvm->BuildNot(l->b, lift_taken(l, in), "");
-    lift_demand_between(l, stays, JIT_JUMP, lift_target_of(l, h),
+    lift_demand_between(l, stays, JIT_BRANCH, lift_target_of(l, h),
                         l->timed ? l->code->timing->taken : 0);
     if (l->has_lost_time) { /* then what was looked at when the first was entered may not last */
         LLVMValueRef ahead = add(l, lift_cycles_ahead(l), c64(l, l->later_cycles));

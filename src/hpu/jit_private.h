@@ -9,7 +9,8 @@
 enum {
     JIT_INTERPRET = 8, /* the interpreter is to go on at pc */
     JIT_MISS,          /* the same, because an access of this block is not where it used to be */
-    JIT_JUMP,          /* pc is where a jump led, which may be anywhere */
+    JIT_JUMP,          /* pc is where a jump through a register led, which may be anywhere */
+    JIT_BRANCH,        /* pc is where a branch or jump led, and the function has nothing there */
     JIT_FAULT,         /* as JIT_MISS, but it took a fault of the host to see it */
     JIT_OTHER,         /* nothing was done: it was compiled for another kind of HPU */
     JIT_TURNS,         /* as JIT_MISS, and in some later turn of the loop that pc begins */
