@@ -515,6 +515,37 @@ TEST(compiled_when_hot) {
     machine_close(&m);
 }
 
+/* A handler with a loop of several blocks, which is interpreted in slices that end anywhere in it,
+ * is compiled once, from its beginning, with all that it does: also what comes after 2,000 blocks.
+ */
+TEST(hot_as_a_whole) {
+    static struct machine plain, jit;
+    struct program p = {0};
+    struct spin_error err;
+    put(&p, rv_addi(9, 0, 1000));
+    put(&p, rv_lw(12, 11, 0));
+    put(&p, rv_add(13, 13, 12));
+    put(&p, rv_bne(12, 0, 8));
+    put(&p, rv_addi(13, 13, 1));
+    put(&p, rv_addi(9, 9, -1));
+    put(&p, rv_bne(9, 0, -20));
+    put(&p, rv_addi(10, 13, 1));
+    put(&p, RV_RET);
+    for (int mode = 0; mode < 2; mode++) {
+        machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        CHECK_EQ(hpu_jit_enable(jit.code, SPIN_JIT_ON, &err), SPIN_OK);
+        struct start s = {.x[11] = DATA_BASE, .x[13] = 7, .budget = 100000};
+        for (int i = 0; i < 4000; i++)
+            demand_same_call(&plain, &jit, &s);
+        struct hpu_jit_stats stats = hpu_jit_stats(jit.code);
+        CHECK_EQ(stats.functions, 1);
+        CHECK_EQ(stats.instructions, 4 + 3 + 3 + 2); /* of its blocks: the first two overlap */
+        machine_close(&plain);
+        machine_close(&jit);
+    }
+}
+
 TEST(compiled_on_request) {
     static struct machine m;
     struct program p = {0};
