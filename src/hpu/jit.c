@@ -500,12 +500,19 @@ static bool count_miss(struct root *root, bool is_draft) {
     return is_draft;
 }
 
-/* A function was left for a place that it might have had. If that is usual, its next one has it; or
- * it is too far away, and gets one of its own. */
-static void count_exit(struct hpu_jit *jit, struct root *root, uint32_t to) {
-    if (is_hot(&jit->root[to]) && !atomic_load_explicit(&jit->root[to].run, memory_order_relaxed) &&
+/* A function was left for pc. If it might have had that place and this is usual, the next one has
+ * it; or it is too far away, and gets one of its own. False: nothing had run there yet. */
+static bool count_exit(const struct hpu *h, struct root *root, bool might_have) {
+    struct hpu_jit *jit = h->code->jit;
+    uint32_t place = (h->pc - h->code->base) / 2;
+    struct root *to = &jit->root[place];
+    if (!is_seen(jit, place))
+        return false;
+    add_heat(to, HEAT_OF_EXIT);
+    if (might_have && is_hot(to) && !atomic_load_explicit(&to->run, memory_order_relaxed) &&
         atomic_load_explicit(&root->attempts, memory_order_relaxed) < MOST_WIDENED)
         drop_function(root);
+    return true;
 }
 
 /* An access that page protection caught costs a hundred times what its check would have, so it has
@@ -523,6 +530,17 @@ static void note_other(const struct hpu *h, struct root *root) {
     atomic_fetch_or_explicit(&h->code->jit->viewless, none, memory_order_relaxed);
     compare_traits(h, h->code->jit);
     drop_function(root);
+}
+
+/* Something was not as the function expects. Goes through it, and learns. */
+static enum hpu_stop learn_from(struct hpu *h, struct root *root, uint32_t status, bool is_draft,
+                                uint64_t limit) {
+    const struct hpu_code *code = h->code;
+    if (status == JIT_FAULT)
+        note_fault(code->jit, code->slot_at[(h->pc - code->base) / 2]);
+    if (status == JIT_TURNS)
+        note_loop(h);
+    return learn(h, limit, count_miss(root, is_draft) ? BLOCKS_LEARNED : 1);
 }
 
 enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
@@ -557,29 +575,19 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
             }
             if (status == JIT_JUMP && h->pc - code->base >= code->bytes)
                 return jumped(h);
-            bool is_elsewhere = status == JIT_JUMP || status == JIT_BRANCH;
-            if (is_elsewhere && h->cycles >= limit)
-                continue; /* there is no time to look at what is there */
-            if (is_elsewhere && is_seen(jit, (h->pc - code->base) / 2)) {
-                add_heat(&jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
-                if (status == JIT_BRANCH)
-                    count_exit(jit, &jit->root[place], (h->pc - code->base) / 2);
-                continue;
+            if (status == JIT_JUMP || status == JIT_BRANCH) {
+                if (h->cycles >= limit) /* there is no time to look at what is there */
+                    continue;
+                if (count_exit(h, &jit->root[place], status == JIT_BRANCH))
+                    continue;
             }
             if (status == JIT_OTHER) {
                 note_other(h, &jit->root[place]);
                 h->mid_block = mid_block;
                 continue;
             }
-            if (status == JIT_FAULT)
-                note_fault(jit, code->slot_at[(h->pc - code->base) / 2]);
-            if (status == JIT_TURNS)
-                note_loop(h);
-            if (status == JIT_MISS || status == JIT_FAULT || status == JIT_TURNS ||
-                is_elsewhere) /* where none was before */
-                stop = learn(h, limit, count_miss(&jit->root[place], calls) ? BLOCKS_LEARNED : 1);
-            else
-                stop = interpret(h, until, 1);
+            stop = status == JIT_INTERPRET ? interpret(h, until, 1)
+                                           : learn_from(h, &jit->root[place], status, calls, limit);
             if (stop == HPU_PAUSED && h->pc - code->base < code->bytes)
                 add_heat(&jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
         } else if (is_due_a_lesson(&jit->root[place])) {
