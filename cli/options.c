@@ -53,6 +53,13 @@ static const struct cli_option *find_short(const struct cli_command *command, ch
     return NULL;
 }
 
+/* A number, but more than 64 bits of it. */
+static bool is_huge(const char *text) {
+    uint64_t number;
+    size_t digits = strspn(text, "0123456789");
+    return digits && !text[digits] && !units_u64(text, &number);
+}
+
 /* `shown` is the option as the user wrote it, for messages. */
 static int store(const struct cli_command *command, const struct cli_option *o, const char *shown,
                  const char *value, void *into) {
@@ -72,10 +79,12 @@ static int store(const struct cli_command *command, const struct cli_option *o, 
         return 0;
     case CLI_NUMBER:
     case CLI_SIZE:
-        if (!(o->kind == CLI_NUMBER ? units_u64(value, &number) : units_size(value, &number)))
+        if (is_huge(value))
+            number = UINT64_MAX;
+        else if (!(o->kind == CLI_NUMBER ? units_u64(value, &number) : units_size(value, &number)))
             return cli_error(command, CLI_USAGE, "%s: '%s' is not a %s", shown, value,
                              o->kind == CLI_NUMBER ? "number" : "size (such as 4096 or 32KiB)");
-        if (number < o->min || number > o->max)
+        if (number < o->min || number > o->max || is_huge(value))
             return cli_error(command, CLI_USAGE, "%s: %s is outside %llu to %llu", shown, value,
                              (unsigned long long)o->min, (unsigned long long)o->max);
         *(uint64_t *)at = number;

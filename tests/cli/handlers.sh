@@ -176,6 +176,7 @@ refuse "no such core" 2 "no core model 'z80'; there are: ri5cy, sc17, unit" exec
 refuse "no such HPU" 2 "HPU 99: the card has HPUs 0 to 31" exec_sum --hpu 99
 refuse "a budget of nothing" 2 "budget: 0 is outside 1 to" exec_sum --budget 0
 refuse "no number" 2 "'abc' is not a number" exec_sum --budget abc
+refuse "a number of 20 digits" 2 "99999999999999999999 is outside" exec_sum --repeat 99999999999999999999
 refuse "no size" 2 "'4Q' is not a size" exec_sum --state-size 4Q
 refuse "a state that is too large" 1 "state of 2097152 bytes, the card has" exec_sum --state-size 2MiB
 refuse "an option without its value" 2 "hex needs a value" exec_sum --hex
