@@ -198,17 +198,28 @@ LLVMValueRef lift_cycles_ahead(struct lift *l) {
     return cycles;
 }
 
-/* These stay in memory: as values they would go along every way out. */
-void lift_count_instructions(struct lift *l, LLVMValueRef more) {
-    add_to(l, offsetof(struct hpu, instret), l->i64, more);
+static void add_times(struct lift *l, size_t offset, LLVMTypeRef type, uint32_t n,
+                      LLVMValueRef times) {
+    LLVMValueRef more = l->llvm->ConstInt(type, n, 0);
+    if (times && type == l->i32)
+        times = narrow(l, times, type);
+    if (n)
+        add_to(l, offset, type, times ? l->llvm->BuildMul(l->b, times, more, "") : more);
 }
 
-/* Both counters at once: the lower one is never more than the cycles of a run. */
-void lift_count_accesses(struct lift *l, unsigned window, LLVMValueRef more) {
-    _Static_assert(offsetof(struct hpu_window, stores) == offsetof(struct hpu_window, loads) + 4,
-                   "one number");
-    size_t place = offsetof(struct hpu, window) + window * sizeof(struct hpu_window);
-    add_to(l, place + offsetof(struct hpu_window, loads), l->i64, more);
+void lift_count_timed(struct lift *l, uint32_t instructions, uint32_t (*accesses)[3],
+                      LLVMValueRef times) {
+    if (!l->timed)
+        return;
+    add_times(l, offsetof(struct hpu, instret), l->i64, instructions, times);
+    for (unsigned w = 0; w < HPU_WINDOWS; w++) {
+        const uint32_t *n = accesses[w];
+        size_t window = offsetof(struct hpu, window) + w * sizeof(struct hpu_window);
+        add_times(l, window + offsetof(struct hpu_window, loads), l->i32,
+                  n[JIT_LOAD] + n[JIT_ATOMIC], times);
+        add_times(l, window + offsetof(struct hpu_window, stores), l->i32,
+                  n[JIT_STORE] + n[JIT_ATOMIC], times);
+    }
 }
 
 static bool is_word(const struct lift *l, uint32_t h) {
@@ -235,15 +246,7 @@ void lift_count_block(struct lift *l, const struct block *block) {
         add_to(l, offsetof(struct hpu, device_loads), l->i64, c64(l, l->words[JIT_LOAD]));
     if (l->words[JIT_STORE])
         add_to(l, offsetof(struct hpu, device_stores), l->i64, c64(l, l->words[JIT_STORE]));
-    if (!l->timed)
-        return;
-    lift_count_instructions(l, c64(l, block->counted));
-    for (unsigned w = 0; w < HPU_WINDOWS; w++) {
-        uint64_t loads = l->ahead[w][JIT_LOAD] + l->ahead[w][JIT_ATOMIC];
-        uint64_t stores = l->ahead[w][JIT_STORE] + l->ahead[w][JIT_ATOMIC];
-        if (loads || stores)
-            lift_count_accesses(l, w, c64(l, stores << 32 | loads));
-    }
+    lift_count_timed(l, block->counted, l->ahead, NULL);
 }
 
 /* ---- accesses ---- */

@@ -311,9 +311,11 @@ void lift_group_accesses(struct lift *l, const struct block *block);
 void lift_check_groups(struct lift *l, uint32_t index, uint32_t h);
 /* Counts the block, with all accesses that are in groups: cycles, instructions, loads, stores. */
 void lift_count_block(struct lift *l, const struct block *block);
-/* In the timed mode: more instructions; more loads, and stores in the high half, of a window. */
-void lift_count_instructions(struct lift *l, LLVMValueRef more);
-void lift_count_accesses(struct lift *l, unsigned window, LLVMValueRef more);
+/* What the timed mode counts beside cycles, so many times, or once if that is NULL: instructions,
+ * and loads, stores and atomics of each window. These stay in memory: as values they would go along
+ * every way out. */
+void lift_count_timed(struct lift *l, uint32_t instructions, uint32_t (*accesses)[3],
+                      LLVMValueRef times);
 /* The cycles of those that are still ahead. */
 LLVMValueRef lift_cycles_ahead(struct lift *l);
 /* The load or store itself, of memory that was checked. */

@@ -392,17 +392,13 @@ static LLVMValueRef place_of(struct lift *l, const struct touch *t, LLVMValueRef
 /* After so many turns, all of which took the branch. */
 static void count_turns(struct lift *l, const struct block *block, const struct loop *loop,
                         LLVMValueRef turns, LLVMValueRef cycles) {
-    charge(l, l->llvm->BuildMul(l->b, turns, cycles, ""));
-    if (!l->timed)
-        return;
-    lift_count_instructions(
-        l, l->llvm->BuildMul(l->b, turns, c64(l, slot_at(l, block->start)->count), ""));
+    uint32_t accesses[HPU_WINDOWS][3] = {0};
     for (uint32_t i = 0; i < loop->touches; i++) {
-        uint32_t h = loop->touch[i].h;
-        bool store = lift_shape[insn_at(l, h)->id] == SHAPE_STORE;
-        LLVMValueRef more = store ? l->llvm->BuildShl(l->b, turns, c64(l, 32), "") : turns;
-        lift_count_accesses(l, loop->touch[i].window, more);
+        bool store = lift_shape[insn_at(l, loop->touch[i].h)->id] == SHAPE_STORE;
+        accesses[loop->touch[i].window][store ? JIT_STORE : JIT_LOAD]++;
     }
+    charge(l, l->llvm->BuildMul(l->b, turns, cycles, ""));
+    lift_count_timed(l, slot_at(l, block->start)->count, accesses, turns);
 }
 
 static void last_not_taken(struct lift *l) {
