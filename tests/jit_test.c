@@ -515,6 +515,28 @@ TEST(compiled_when_hot) {
     machine_close(&m);
 }
 
+/* A call that does not end gets something better than the draft it began with. */
+TEST(a_long_run_of_a_draft) {
+    static struct machine m;
+    struct program p = {0};
+    put(&p, rv_andi(12, 9, 1));
+    put(&p, rv_bne(12, 0, 8));
+    put(&p, rv_addi(10, 10, 3));
+    put(&p, rv_addi(9, 9, -1));
+    put(&p, rv_bne(9, 0, -16));
+    put(&p, RV_RET);
+    machine_open(&m, &p, HPU_FUNCTIONAL, false);
+    machine_force_jit(&m);
+    struct start s = {.x[9] = 10000000, .budget = UINT64_MAX};
+    machine_begin(&m, &s);
+    CHECK_EQ(hpu_run(&m.hpu, ~0ull), HPU_DONE);
+    CHECK_EQ(m.hpu.x[10], 15000000);
+    CHECK_EQ(m.hpu.instret, 45000001);
+    CHECK_EQ(m.hpu.cycles, 45000001);
+    CHECK(hpu_jit_stats(m.code).functions >= 2);
+    machine_close(&m);
+}
+
 /* A handler with a loop of several blocks, which is interpreted in slices that end anywhere in it,
  * is compiled once, from its beginning, with all that it does: also what comes after 2,000 blocks.
  */

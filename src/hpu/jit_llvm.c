@@ -1,11 +1,11 @@
 /* LLVM behind the lifter: passes, object code, linking.
  *
- * Design notes. A region is its own module in a context of its own, which is gone once there is
- * object code. The passes are chosen: the pipeline -O2 takes up to 1.4 times as long for code that
- * is no faster on what bench-jit runs, because most of what it looks for a compiler has removed
- * from the RISC-V code already. Objects are linked by LLJIT, whose memory lives as long as the
- * program's code. LLJIT rather than MCJIT: one instance takes any number of objects, and LLVM keeps
- * it. */
+ * Design notes. A region has a context of its own, which is gone once there is object code, with a
+ * module for its function and one for the loops that it calls: they are compiled differently. The
+ * passes are chosen: the pipeline -O2 takes up to 1.4 times as long for code that is no faster on
+ * what bench-jit runs, because most of what it looks for a compiler has removed from the RISC-V
+ * code already. Objects are linked by LLJIT, whose memory lives as long as the program's code.
+ * LLJIT rather than MCJIT: one instance takes any number of objects, and LLVM keeps it. */
 #include "hpu/jit_llvm.h"
 
 #include <dlfcn.h>
@@ -18,6 +18,7 @@
 
 static const char passes[] =
     "function(sroa,early-cse,simplifycfg,instcombine,loop-mssa(licm),gvn,simplifycfg)";
+/* Values instead of variables, and little more. */
 static const char quick_passes[] = "function(sroa,early-cse,instsimplify,simplifycfg)";
 /* With a loop that vectors may be made of. */
 static const char loop_passes[] =
