@@ -293,6 +293,35 @@ TEST(tight_loops) {
     }
 }
 
+/* A table at the end of its window, of which only the beginning is there and is used: what the
+ * turns might touch is never inside. Such a loop is not compiled again and again. */
+TEST(turns_that_are_never_sure) {
+    static struct machine plain, jit;
+    struct program p = {0};
+    put(&p, rv_lbu(16, 11, 0));
+    put(&p, rv_andi(21, 16, 255));
+    put(&p, rv_add(21, 21, 13));
+    put(&p, rv_lbu(22, 21, 0));
+    put(&p, rv_add(20, 20, 22));
+    put(&p, rv_addi(11, 11, 1));
+    put(&p, rv_addi(9, 9, -1));
+    put(&p, rv_bne(9, 0, -28));
+    put(&p, RV_RET);
+    for (int mode = 0; mode < 2; mode++) {
+        machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+        machine_force_jit(&jit);
+        struct start s = {.x[9] = 100, .x[11] = DATA_BASE, .x[13] = DATA_BASE + DATA_BYTES - 24};
+        for (uint32_t i = 0; i < DATA_BYTES; i++)
+            s.data[i] = (uint8_t)(i % 8);
+        for (int i = 0; i < 400; i++)
+            demand_same_call(&plain, &jit, &s);
+        CHECK(hpu_jit_stats(jit.code).functions <= 4);
+        machine_close(&plain);
+        machine_close(&jit);
+    }
+}
+
 static void put_count_down(struct program *p) {
     uint32_t top = p->bytes;
     put(p, rv_addi(10, 10, 3));
