@@ -1,4 +1,4 @@
-/* When to generate code, running it, and what it calls. */
+/* When to generate code, and running it. */
 #include "hpu/jit.h"
 
 #include <pthread.h>
@@ -211,24 +211,24 @@ static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword,
         jit->gave_up = true; /* no LLVM here: the interpreter it is */
         return NULL;
     }
-    uint8_t *known = malloc(code->slots + 1);
-    if (!known)
+    uint8_t *by_call = malloc(code->slots + 1);
+    if (!by_call)
         return NULL;
     struct jit_region region = {.code = code,
                                 .root = halfword,
-                                .by_call = known,
+                                .by_call = by_call,
                                 .seen = is_seen(jit, halfword) ? jit->seen : NULL,
                                 .views = usable_views(h, jit, halfword),
                                 .unprotected = jit->sandbox == JIT_UNPROTECTED,
                                 .has_effort = jit->has_effort,
                                 .effort = jit->effort};
     for (uint32_t i = 0; i < code->slots; i++) /* as of now: others may be learning */
-        known[i] = __atomic_load_n(&jit->by_call[i], __ATOMIC_RELAXED);
+        by_call[i] = __atomic_load_n(&jit->by_call[i], __ATOMIC_RELAXED);
     fix_traits(h, jit, &region);
     uint64_t start = now_ns(), bytes = 0;
     jit_function *made = jit_link(jit->linker, &region, &bytes);
     uint64_t took = now_ns() - start;
-    free(known);
+    free(by_call);
     if (!made) {
         jit->gave_up = true;
         return NULL;
@@ -359,16 +359,11 @@ static uint32_t run_function(struct hpu *h, jit_function *run, uint64_t limit, u
     return __builtin_expect(way == NULL, 1) ? HPU_DONE : leave(h, way);
 }
 
-static void set_guess(const struct hpu_code *code, uint32_t slot, int window) {
-    atomic_store_explicit(&code->slot[slot].a.window, (uint8_t)((size_t)window * HPU_WINDOW_STEP),
-                          memory_order_relaxed);
-}
-
 static void guess_atomic(const struct hpu *h, uint32_t slot) {
     const struct hpu_code *code = h->code;
     int index = hpu_find_window(h, h->x[code->insn[slot].rs1], 4, false);
     if (index >= 0)
-        set_guess(code, slot, index);
+        jit_set_guess(code, slot, index);
 }
 
 /* An access in its window, but not in the window's view. */
@@ -600,93 +595,4 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
         if (stop != HPU_PAUSED)
             return stop;
     }
-}
-
-/* ---- what generated code calls ---- */
-
-static uint64_t result(enum hpu_access done, uint32_t value) {
-    uint64_t stop = done == HPU_ACCESS_OK ? 0 : done == HPU_ACCESS_WAIT ? HPU_WAITING : HPU_FAULTED;
-    return stop << 32 | value;
-}
-
-static uint64_t slow(struct hpu *h, uint32_t slot, struct hpu_slow_access *s, bool write) {
-    const struct hpu_code *code = h->code;
-    uint64_t cycles = h->cycles; /* of the start: generated code brings it up to date later */
-    bool timed = code->mode == HPU_TIMED;
-    s->guess = (_Atomic uint8_t *)&code->slot[slot].a.window;
-    s->size = hpu_access_bytes(code->insn[slot].id);
-    s->pc = hpu_slot_pc(code, &code->slot[slot]);
-    s->timed = timed;
-    enum hpu_access done = write ? hpu_slow_store(h, s) : hpu_slow_load(h, s);
-    h->cycles = cycles;
-    h->lapse = s->extra;
-    if (timed && s->size > 1 && (s->address & 3) + s->size > 4)
-        h->lapse += code->timing->misaligned;
-    return result(done, s->value);
-}
-
-/* The exact local time when so many cycles are left. */
-static uint64_t now_at(const struct hpu *h, int64_t left) {
-    return h->cycles + (uint64_t)(h->left_at_start - left);
-}
-
-uint64_t jit_load(struct hpu *h, uint32_t slot, uint32_t address, int64_t left) {
-    struct hpu_slow_access s = {.address = address, .now = now_at(h, left)};
-    unsigned id = h->code->insn[slot].id;
-    uint64_t r = slow(h, slot, &s, false);
-    if (id == HPU_LB || id == HPU_LH) {
-        uint32_t value =
-            id == HPU_LB ? (uint32_t)(int32_t)(int8_t)s.value : (uint32_t)(int32_t)(int16_t)s.value;
-        return (r & ~(uint64_t)UINT32_MAX) | value;
-    }
-    if (id == HPU_LBU || id == HPU_LHU)
-        r &= ~(uint64_t)UINT32_MAX | (id == HPU_LBU ? 0xff : 0xffff);
-    return r;
-}
-
-uint64_t jit_store(struct hpu *h, uint32_t slot, uint32_t address, int64_t left, uint32_t value) {
-    unsigned id = h->code->insn[slot].id;
-    value &= id == HPU_SB ? 0xff : id == HPU_SH ? 0xffff : UINT32_MAX;
-    struct hpu_slow_access s = {.address = address, .now = now_at(h, left), .value = value};
-    return slow(h, slot, &s, true);
-}
-
-static uint64_t atomic_fault(struct hpu *h, enum hpu_fault fault, uint32_t address) {
-    h->fault = (uint8_t)fault;
-    h->fault_address = address;
-    return result(HPU_ACCESS_FAULT, 0);
-}
-
-uint64_t jit_atomic(struct hpu *h, uint32_t slot, uint32_t address, uint32_t value) {
-    const struct hpu_code *code = h->code;
-    unsigned id = code->insn[slot].id;
-    bool write = id != HPU_LR_W;
-    if (address & 3)
-        return atomic_fault(h, HPU_FAULT_MISALIGNED, address);
-    int index = hpu_find_window(h, address, 4, write);
-    if (index < 0)
-        return atomic_fault(h, HPU_FAULT_SEGV, address);
-    struct hpu_window *w = &h->window[index];
-    h->lapse = w->amo_extra;
-    if (code->mode == HPU_TIMED) {
-        w->loads++;
-        w->stores += write;
-    }
-    set_guess(code, slot, index);
-    uint32_t *word = (uint32_t *)(void *)(w->host + (address - w->base));
-    return result(HPU_ACCESS_OK, hpu_atomic(h, id, word, address, value));
-}
-
-bool jit_csr(struct hpu *h, uint32_t slot, int64_t left, uint64_t instret) {
-    uint64_t cycles = h->cycles, count = h->instret;
-    h->cycles = now_at(h, left);
-    h->instret = instret;
-    bool good = hpu_csr(h, &h->code->insn[slot]);
-    h->cycles = cycles;
-    h->instret = count;
-    return good;
-}
-
-bool jit_float(struct hpu *h, uint32_t slot) {
-    return hpu_float(h, &h->code->insn[slot]);
 }

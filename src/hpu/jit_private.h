@@ -1,5 +1,5 @@
 /* Between the parts of the JIT: jit.c decides and runs, jit_lift.c makes IR of a region, jit_llvm.c
- * optimises, emits and links. */
+ * optimises, emits and links, jit_calls.c is what the code calls. */
 #ifndef SPIN_HPU_JIT_PRIVATE_H
 #define SPIN_HPU_JIT_PRIVATE_H
 
@@ -49,6 +49,8 @@ uint64_t jit_atomic(struct hpu *h, uint32_t slot, uint32_t address, uint32_t val
 /* False: the interpreter has to say what is wrong. */
 bool jit_csr(struct hpu *h, uint32_t slot, int64_t left, uint64_t instret);
 bool jit_float(struct hpu *h, uint32_t slot);
+/* Which window the slot's access is expected to hit from now on. */
+void jit_set_guess(const struct hpu_code *code, uint32_t slot, int window);
 
 /* What is known of an access. Each can do what those before it can. */
 enum {
