@@ -24,6 +24,33 @@ check "-g0 leaves no lines" 0 'without source lines' "$OPENSPIN" image both.spin
 check "-g is kept by default" 0 'with source lines' "$OPENSPIN" image sum.spin
 check "cc -v shows the commands" 0 '^clang --target=riscv32.*-D A=1' "$OPENSPIN" cc "$SOURCE/examples/word_sum.c" -o v.spin -v -D A=1
 
+if command -v riscv64-unknown-elf-gcc >/dev/null; then
+    check "cc --compiler gcc" 0 '^riscv64-unknown-elf-gcc .*-march=rv32imac' "$OPENSPIN" cc --compiler gcc "$handlers/calls.c" -o gcc.spin -v
+    check "its image runs" 0 '^result +SUCCESS' "$OPENSPIN" exec gcc.spin --entry heap_payload_handler --packet-size 777
+    check "has source lines" 0 'with source lines' "$OPENSPIN" image gcc.spin
+    check "floats in hardware" 0 '' "$OPENSPIN" cc --compiler gcc --float "$handlers/calls.c" -o gccfloat.spin
+    # The loop of PsPIN's reduce: five instructions per word by gcc, six by clang.
+    cat >reduce.c <<'C'
+#include <handler.h>
+__handler__ void reduce_ph(handler_args_t *args) {
+    task_t *task = args->task;
+    uint32_t *from = (uint32_t *)((uint8_t *)task->pkt_mem + 28);
+    uint32_t words = (task->pkt_mem_size - 28) / 4;
+    volatile int32_t *to = (int32_t *)task->scratchpad[args->cluster_id];
+    for (uint32_t i = 0; i < words; i++)
+        amo_add(&to[i], from[i]);
+}
+C
+    for compiler in clang gcc; do
+        "$OPENSPIN" cc --pspin --compiler $compiler -O3 reduce.c -o reduce.spin
+        "$OPENSPIN" exec reduce.spin --entry reduce_ph --packet-size 1024 --scratchpad-size 4096 | sed -n 's/^instructions *//p' >reduce.$compiler
+    done
+    [ "$(cat reduce.gcc)" -lt 1300 ] && [ "$(cat reduce.clang)" -gt 1400 ] && pass "reduce: $(cat reduce.gcc) instructions by gcc, $(cat reduce.clang) by clang" || fail "reduce: gcc needs fewer instructions" "$(cat reduce.gcc reduce.clang)"
+else
+    skip "cc --compiler gcc" "there is no riscv64-unknown-elf-gcc"
+fi
+refuse "another compiler" 2 "^openspin cc: --compiler: 'tcc' is not clang or gcc$" "$OPENSPIN" cc --compiler tcc two.c
+refuse "gcc that is not there" 1 "^openspin cc: cannot run riscv64-unknown-elf-gcc: No such file or directory; install Debian's package gcc-riscv64-unknown-elf$" env PATH=/nowhere "$OPENSPIN" cc --compiler gcc two.c
 echo 'int f(void) { return g }' >bad.c
 run "$OPENSPIN" cc bad.c -o bad.spin
 [ "$status" = 1 ] && [ ! -e bad.spin ] && printf '%s' "$err" | grep -q "openspin cc: bad.c: does not compile" && pass "compile error" || fail "compile error" "$err"
