@@ -92,11 +92,13 @@ struct world_rank {
     struct portals_process process;
     uint32_t index, host;
     enum rank_state state;
-    int status;            /* what its program returned */
-    uint64_t clock_ps;     /* its program's */
-    uint64_t visible_ps;   /* what the card raised last is in host memory from then on */
-    uint64_t wait_number;  /* of its waits: a wake-up for an older one is void */
-    uint64_t send_free_ps; /* its card's port */
+    int status;             /* what its program returned */
+    uint64_t clock_ps;      /* its program's */
+    uint64_t visible_ps;    /* what the card raised last is in host memory from then on */
+    uint64_t wait_number;   /* of its waits: a wake-up for an older one is void */
+    uint64_t free_calls_ps; /* at that time it made */
+    uint32_t free_calls;    /* calls that took none */
+    uint64_t send_free_ps;  /* its card's port */
     uint64_t match_free_ps;
     uint64_t tick_ps;                 /* the earliest tick that is in the queue */
     uint64_t hpus_busy;               /* bits */
@@ -228,6 +230,12 @@ void world_ranks_free(struct spin_world *w);
 void world_start_ranks(struct spin_world *w);
 void world_on_rank(void *context, const struct sim_event *event);
 void world_raised(struct world_rank *r);
+/* From the rank's program: others run while its clock moves on by time_ps, at least by a look
+ * (`poll`; a cycle, if that is 0). */
+void world_pause(struct world_rank *r, uint64_t time_ps);
+/* For every call that takes no time: a loop of such calls would hold the world at one instant for
+ * ever, so the 64th in a row pauses. */
+void world_free_call(struct world_rank *r);
 void world_open_barrier(struct spin_world *w);
 /* After the engine has run dry. */
 int world_verdict(struct spin_world *w, struct spin_error *err);

@@ -36,6 +36,24 @@ static uint64_t now(void *context) {
     return ((struct world_rank *)context)->clock_ps;
 }
 
+void world_pause(struct world_rank *r, uint64_t time_ps) {
+    const struct world_params *p = &r->world->params;
+    uint64_t least = world_later(p->poll, p->cpu_cycle);
+    catch_up(r);
+    r->clock_ps += world_later(time_ps, least);
+    catch_up(r);
+}
+
+void world_free_call(struct world_rank *r) {
+    enum { AT_ONE_TIME = 64 }; /* more than a program needs to set itself up */
+    if (r->free_calls_ps != r->clock_ps) {
+        r->free_calls_ps = r->clock_ps;
+        r->free_calls = 0;
+    }
+    if (++r->free_calls >= AT_ONE_TIME)
+        world_pause(r, 0);
+}
+
 static void wait(void *context, uint64_t deadline) {
     struct world_rank *r = context;
     struct spin_world *w = r->world;
@@ -93,6 +111,7 @@ static void charge(void *context, enum portals_call call, uint64_t bytes) {
     const struct world_params *p = &w->params;
     enum cost cost = cost_of(call);
     catch_up(r);
+    uint64_t start = r->clock_ps;
     /* What the card has raised is on its way to host memory: a look takes until it is there. */
     if (cost == COSTS_POLL)
         r->clock_ps = world_later(r->clock_ps, r->visible_ps);
@@ -107,6 +126,8 @@ static void charge(void *context, enum portals_call call, uint64_t bytes) {
         r->clock_ps = r->visible_ps;
         catch_up(r);
     }
+    if (r->clock_ps == start)
+        world_free_call(r);
 }
 
 void world_raised(struct world_rank *r) {
@@ -135,16 +156,22 @@ uint32_t spin_ranks(void) {
 }
 
 uint64_t spin_now_ps(void) {
-    const struct world_rank *r = current();
-    return r ? r->clock_ps : 0;
+    struct world_rank *r = current();
+    if (!r)
+        return 0;
+    world_free_call(r);
+    return r->clock_ps;
 }
 
 void spin_compute_ps(uint64_t time_ps) {
     struct world_rank *r = current();
     if (!r)
         return;
-    world_pump(r);
-    busy(r, "compute", time_ps);
+    catch_up(r); /* a loop of these sees what others do meanwhile */
+    if (time_ps)
+        busy(r, "compute", time_ps);
+    else
+        world_free_call(r);
 }
 
 void spin_work(uint64_t cycles, uint64_t memory_bytes) {
@@ -157,6 +184,8 @@ void spin_work(uint64_t cycles, uint64_t memory_bytes) {
     r->clock_ps =
         host_work(w->hosts, r->index, 0, start, cycles * w->params.cpu_cycle, memory_bytes);
     world_note(w, r->index, ROW_CPU, "compute", start, r->clock_ps, memory_bytes, -1);
+    if (r->clock_ps == start)
+        world_free_call(r);
 }
 
 void spin_copy(void *to, const void *from, size_t bytes) {
@@ -170,6 +199,7 @@ void spin_barrier(void) {
         return;
     struct spin_world *w = r->world;
     catch_up(r);
+    world_free_call(r);
     r->state = RANK_AT_BARRIER;
     r->wait_number++;
     w->at_barrier++;
