@@ -17,6 +17,7 @@
 enum cli_kind {
     CLI_FLAG,   /* bool */
     CLI_STRING, /* const char * */
+    CLI_OUTPUT, /* const char *: a file to write, which cli_parse looks at (outputs.h) */
     CLI_NUMBER, /* uint64_t within [min, max] */
     CLI_SIZE,   /* uint64_t of bytes with a unit, within [min, max] */
     CLI_LIST,   /* struct cli_list: the option may be repeated */
@@ -45,6 +46,7 @@ struct cli_command {
     const char *about;                         /* a paragraph for --help, or NULL */
     const struct cli_option *options;          /* ended by a row without a name, or NULL */
     const struct cli_command *const *commands; /* subcommands, ended by NULL, or NULL */
+    bool reads_nothing;                        /* no word of its command line is a file to read */
     int (*run)(const struct cli_command *command, int argc, char **argv);
 };
 

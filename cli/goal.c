@@ -45,7 +45,7 @@ struct convert_options {
 };
 
 static const struct cli_option convert_table[] = {
-    {"output", 'o', CLI_STRING, "FILE", "where to write; standard output if not given",
+    {"output", 'o', CLI_OUTPUT, "FILE", "where to write; standard output if not given",
      offsetof(struct convert_options, output), 0, 0},
     {"format", 'f', CLI_STRING, "FORMAT",
      "text, binary, or portals (binary, nodes of 104 bytes); by the file's name if not given",

@@ -28,7 +28,7 @@ static const struct cli_option gen_table[] = {
      1u << 26},
     {"dims", 'd', CLI_STRING, "AxB...", "grid of a halo exchange; nearest to a cube if not given",
      AT(dims), 0, 0},
-    {"output", 'o', CLI_STRING, "FILE", "where to write; standard output if not given", AT(output),
+    {"output", 'o', CLI_OUTPUT, "FILE", "where to write; standard output if not given", AT(output),
      0, 0},
     {"format", 'f', CLI_STRING, "FORMAT", "text, binary or portals; by the file's name", AT(format),
      0, 0},
@@ -113,6 +113,7 @@ const struct cli_command cli_goal_gen = {
     .about = "Writes the schedule of a collective operation or a halo exchange for any number of\n"
              "ranks. --list shows the patterns.",
     .options = gen_table,
+    .reads_nothing = true,
     .run = gen,
 };
 
@@ -131,7 +132,7 @@ static const struct cli_option join_table[] = {
     {"nodes", 'n', CLI_NUMBER, "N", "nodes of the network; as many as ranks if not given",
      AT(nodes), 1, 1u << 28},
     {"seed", 's', CLI_NUMBER, "N", "of the random placement (1)", AT(seed), 0, UINT64_MAX},
-    {"output", 'o', CLI_STRING, "FILE", "where to write; standard output if not given", AT(output),
+    {"output", 'o', CLI_OUTPUT, "FILE", "where to write; standard output if not given", AT(output),
      0, 0},
     {"format", 'f', CLI_STRING, "FORMAT", "text, binary or portals; by the file's name", AT(format),
      0, 0},

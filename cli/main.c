@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/temporary.h"
 
 static const struct cli_command *const commands[] = {
     &cli_cc,   &cli_image, &cli_exec,       &cli_budget,     &cli_goal,
@@ -20,6 +21,7 @@ const struct cli_command cli_root = {
 
 static void interrupted(int signal) {
     file_out_interrupted();
+    temporary_interrupted();
     raise(signal); /* once more, and then for good */
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "outputs.h"
 
 static void print_error(const struct cli_command *command, const char *format, va_list args) {
     const char *name = command->name;
@@ -70,6 +71,7 @@ static int store(const struct cli_command *command, const struct cli_option *o, 
         *(bool *)at = true;
         return 0;
     case CLI_STRING:
+    case CLI_OUTPUT:
         *(const char **)at = value;
         return 0;
     case CLI_LIST:
@@ -163,7 +165,7 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, void *in
         if (code)
             return code;
     }
-    return 0;
+    return cli_check_outputs(command, argc, argv, into);
 }
 
 void cli_free(const struct cli_command *command, void *into, struct cli_list *operands) {

@@ -1,11 +1,20 @@
 #include "lib/test.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/machine.h"
 #include "base/rng.h"
+#include "base/temporary.h"
 #include "base/units.h"
 
 TEST(sizes_take_units) {
@@ -153,6 +162,65 @@ TEST(random_numbers_repeat_by_seed) {
     }
     for (int i = 0; i < 1000; i++)
         CHECK(rng_below(&a, 7) < 7);
+}
+
+/* How many names a folder holds. */
+static int names_in(const char *path) {
+    int count = -2; /* . and .. */
+    DIR *d = opendir(path);
+    CHECK(d != NULL);
+    while (readdir(d))
+        count++;
+    closedir(d);
+    return count;
+}
+
+static void touch(const char *folder, const char *name) {
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    CHECK(fd >= 0);
+    close(fd);
+}
+
+TEST(temporary_folders_vanish) {
+    char parent[] = "/tmp/base-test-XXXXXX", dead[64];
+    struct temporary a, b;
+    struct spin_error err;
+    CHECK(mkdtemp(parent) && setenv("TMPDIR", parent, 1) == 0);
+    CHECK_EQ(temporary_make(&a, &err), 0);
+    CHECK(strncmp(a.path, parent, strlen(parent)) == 0);
+    struct stat st;
+    CHECK(stat(a.path, &st) == 0 && (st.st_mode & 0777) == 0700);
+    for (int i = 0; i < 300; i++) { /* more than one look at the folder shows */
+        char name[32];
+        snprintf(name, sizeof name, "a-long-name-of-a-file-%d", i);
+        touch(a.path, name);
+    }
+    /* One that its owner left behind, and names that are not ours to remove. */
+    snprintf(dead, sizeof dead, "%s/openspin-dead00", parent);
+    CHECK(mkdir(dead, 0700) == 0);
+    touch(dead, "1.o");
+    touch(parent, "openspin-file00");
+    CHECK_EQ(temporary_make(&b, &err), 0);
+    CHECK_EQ(names_in(parent), 3); /* a, b, the file */
+    CHECK_EQ(names_in(a.path), 300);
+    temporary_remove(&a);
+    CHECK_EQ(names_in(parent), 2);
+    temporary_interrupted(); /* b */
+    CHECK_EQ(names_in(parent), 1);
+    close(b.lock);
+    snprintf(dead, sizeof dead, "%s/openspin-file00", parent);
+    unlink(dead);
+    CHECK_EQ(rmdir(parent), 0);
+    CHECK(temporary_make(&a, &err) != 0);
+    CHECK_HAS(err.text, "set TMPDIR");
+    unsetenv("TMPDIR");
+}
+
+TEST(memory_has_limits) {
+    uint64_t free_bytes = machine_memory();
+    CHECK(free_bytes > 1 << 20 && free_bytes < 1ull << 60);
 }
 
 TEST_MAIN

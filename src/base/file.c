@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/machine.h"
 
 static int read_all(int fd, const char *path, const char *what, size_t limit, uint8_t **data,
                     size_t *length, struct spin_error *err) {
@@ -20,6 +22,10 @@ static int read_all(int fd, const char *path, const char *what, size_t limit, ui
     if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > limit)
         return spin_fail(err, SPIN_ELIMIT, "%s: %s of %lld bytes is over the limit of %zu bytes",
                          path, what, (long long)st.st_size, limit);
+    if (S_ISREG(st.st_mode) && st.st_size > 64 << 20 && (uint64_t)st.st_size > machine_memory())
+        return spin_fail(err, SPIN_ELIMIT, "%s: %s of %lld MiB does not fit: %llu MiB are free",
+                         path, what, (long long)(st.st_size >> 20),
+                         (unsigned long long)(machine_memory() >> 20));
     size_t used = 0, room = S_ISREG(st.st_mode) ? (size_t)st.st_size + 1 : 4096;
     uint8_t *bytes = malloc(room);
     while (bytes) {
@@ -87,25 +93,49 @@ void file_out_interrupted(void) {
     }
 }
 
+/* Where the bytes go first. A device or pipe is written to as it is: it has no contents to keep,
+ * and a rename would put a file in its place. A link is followed, so that it stays a link. */
+static bool name_files(struct file_out *out, const char *path, bool direct) {
+    out->path = direct ? strdup(path) : realpath(path, NULL);
+    if (!out->path)
+        out->path = strdup(path); /* it is not there yet */
+    if (!out->path || direct)
+        return out->path != NULL;
+    if (asprintf(&out->part, "%s.part-%ld", out->path, (long)getpid()) < 0)
+        out->part = NULL;
+    return out->part != NULL;
+}
+
 int file_out_open(struct file_out *out, const char *path, struct spin_error *err) {
     *out = (struct file_out){0};
     struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    bool there = stat(path, &st) == 0;
+    if (there && S_ISDIR(st.st_mode))
         return spin_fail(err, SPIN_EFILE, "%s: is a directory, expected a file to write", path);
-    out->path = strdup(path);
-    if (!out->path || asprintf(&out->part, "%s.part-%ld", path, (long)getpid()) < 0) {
-        out->part = NULL;
+    if (!name_files(out, path, there && !S_ISREG(st.st_mode))) {
         file_out_abandon(out);
         return spin_fail(err, SPIN_ENOMEM, "%s: out of memory", path);
     }
-    note_part(NULL, out->part);
-    out->stream = fopen(out->part, "we");
+    if (out->part)
+        note_part(NULL, out->part);
+    out->stream = fopen(out->part ? out->part : out->path, "we");
     if (!out->stream) {
         int why = errno;
         file_out_abandon(out);
         return spin_fail(err, SPIN_EFILE, "%s: cannot write: %s", path, strerror(why));
     }
     return SPIN_OK;
+}
+
+int file_out_try(const char *path, struct spin_error *err) {
+    struct file_out out;
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISFIFO(st.st_mode))
+        return SPIN_OK; /* opening it would wait for a reader, or look like an end to one */
+    int code = file_out_open(&out, path, err);
+    if (!code)
+        file_out_abandon(&out);
+    return code;
 }
 
 int file_out_commit(struct file_out *out, struct spin_error *err) {
@@ -116,12 +146,12 @@ int file_out_commit(struct file_out *out, struct spin_error *err) {
         why = errno ? errno : EIO;
     if (fclose(stream) != 0 && !why)
         why = errno;
-    if (!why && rename(out->part, out->path) != 0)
+    if (!why && out->part && rename(out->part, out->path) != 0)
         why = errno;
     int code = SPIN_OK;
     if (why)
         code = spin_fail(err, SPIN_EFILE, "%s: cannot write: %s", out->path, strerror(why));
-    else
+    else if (out->part)
         out->part[0] = 0; /* renamed: nothing to remove */
     file_out_abandon(out);
     return code;

@@ -18,9 +18,12 @@ int file_read(const char *path, const char *what, size_t limit, uint8_t **data, 
 /* A file that appears under its final name only when it is complete. */
 struct file_out {
     FILE *stream;
-    char *path, *part;
+    char *path, *part; /* part: NULL for a device or pipe, which is written to directly */
 };
 int file_out_open(struct file_out *out, const char *path, struct spin_error *err);
+/* Whether file_out_open would do, before the work whose result goes there. Leaves nothing behind.
+ */
+int file_out_try(const char *path, struct spin_error *err);
 /* Flushes, checks and renames; on an error the part is removed and the old file stays. */
 int file_out_commit(struct file_out *out, struct spin_error *err);
 void file_out_abandon(struct file_out *out);

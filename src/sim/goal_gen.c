@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "sim/goal.h"
 
 #define NONE GOAL_ANY
@@ -19,6 +20,9 @@ struct gen {
     uint32_t begin;   /* operations of this iteration begin after that one, or NONE */
     uint32_t dims[4]; /* of a halo */
     uint32_t made;    /* operations of the rank so far */
+    uint32_t iteration;
+    uint32_t look_at;           /* at so many operations in all, see whether the whole will fit */
+    uint64_t operations, needs; /* of all of it, and its bytes, as far as can be told */
     bool out_of_memory;
 };
 
@@ -28,7 +32,24 @@ static void after(struct gen *g, uint32_t op, uint32_t before) {
     g->out_of_memory |= !goal_link(g->goal, op, before, false);
 }
 
+/* Patterns give each rank about as much as the others, so what is made says what all of it will
+ * take: better known now than when the machine has begun to swap. */
+static bool will_fit(struct gen *g) {
+    double done = ((double)g->rank + (g->iteration + 1.0) / g->p->iterations) / g->n;
+    double edges = ((double)g->goal->edge_count + g->goal->link_count) / done;
+    g->operations = (uint64_t)(g->goal->op_count / done);
+    g->needs = g->operations * sizeof(struct goal_op) + (uint64_t)edges * sizeof(uint32_t);
+    uint64_t made = (uint64_t)((double)g->needs * done);
+    return g->operations <= GOAL_MAX_OPS && g->needs - made <= machine_memory();
+}
+
 static uint32_t add(struct gen *g, struct goal_op op) {
+    if (g->goal->op_count >= g->look_at && !g->out_of_memory) {
+        g->look_at *= 2;
+        g->out_of_memory = !will_fit(g);
+    }
+    if (g->out_of_memory)
+        return NONE;
     uint32_t index = goal_add(g->goal, op);
     g->out_of_memory |= index == NONE;
     g->made++;
@@ -334,6 +355,7 @@ static int build_rank(struct gen *g, const struct pattern *pattern, bool **scrat
     for (uint32_t i = 0; i < g->p->iterations && !g->out_of_memory; i++) {
         uint32_t from = g->made, first_link = g->goal->link_count;
         g->tag = i * pattern->tags;
+        g->iteration = i;
         pattern->rank(g);
         if (i + 1 == g->p->iterations)
             break;
@@ -378,7 +400,7 @@ int spin_goal_generate(const struct spin_goal_pattern *p, struct spin_goal **goa
     int code = check(p, err);
     if (code)
         return code;
-    struct gen g = {.p = p, .n = p->ranks};
+    struct gen g = {.p = p, .n = p->ranks, .look_at = 1u << 20};
     if (pattern->dims && !set_dims(&g, pattern->dims))
         return spin_fail(err, SPIN_EARG,
                          "the dimensions of the grid do not multiply to %u ranks, or are not %d",
@@ -394,12 +416,17 @@ int spin_goal_generate(const struct spin_goal_pattern *p, struct spin_goal **goa
         code = build_rank(&g, pattern, &scratch, &room);
     free(scratch);
     if (code) {
-        uint32_t made = g.goal->op_count;
         goal_free(g.goal);
+        if (g.operations > GOAL_MAX_OPS)
+            return spin_fail(err, SPIN_ELIMIT,
+                             "%s on %u ranks has about %llu operations, at most %u fit: take fewer "
+                             "ranks or iterations",
+                             p->name, p->ranks, (unsigned long long)g.operations, GOAL_MAX_OPS);
         return spin_fail(err, code,
-                         "out of memory, or over the limit of %u operations: %u were made for the "
-                         "first %u of %u ranks",
-                         GOAL_MAX_OPS, made, g.rank, g.n);
+                         "%s on %u ranks needs about %llu MiB, %llu MiB are free: take fewer ranks "
+                         "or iterations",
+                         p->name, p->ranks, (unsigned long long)(g.needs >> 20),
+                         (unsigned long long)(machine_memory() >> 20));
     }
     *goal = g.goal;
     return SPIN_OK;
