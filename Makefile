@@ -15,6 +15,7 @@ all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
 demo: all
+	@scripts/setup demo
 	@scripts/demo $(BUILD)
 
 test:
@@ -33,6 +34,7 @@ format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 install: all
+	@[ -z "$(PREFIX)" ] || meson configure $(BUILD) --prefix="$(PREFIX)"
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:

@@ -1,6 +1,6 @@
 /* Every rank sends its number to rank 0, whose card adds them up (sum_handler.c).
  *   openspin cc examples/sum_handler.c -o sum.spin
- *   cc -shared -fPIC examples/sum_program.c -o sum.so
+ *   cc -shared -fPIC $(pkg-config --cflags portals4) examples/sum_program.c -o sum.so
  *   openspin sim run -n 16 sum.so sum.spin */
 #include <openspin.h>
 #include <portals4.h>

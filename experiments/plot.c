@@ -68,7 +68,7 @@ static void print_script(const struct sheet_panel *p, const char *name, FILE *ou
     if (p->by_name)
         fprintf(out, "set style data histograms\nset style fill solid 0.7\n"
                      "set xtics rotate by -30 noenhanced\n");
-    static const char *const terminals[] = {"svg size 800,480 dynamic", "pngcairo size 800,480"};
+    static const char *const terminals[] = {"svg size 800,480 dynamic background rgb 'white'", "pngcairo size 800,480"};
     static const char *const endings[] = {"svg", "png"};
     for (int t = 0; t < 2; t++) {
         fprintf(out, "set terminal %s\nset output '%s.%s'.part\nplot ", terminals[t], name,

@@ -1,8 +1,6 @@
 # The pages say what the commands print; README's too.
 . "$SOURCE/tests/lib/tap.sh"
-mkdir bin
-ln -s "$OPENSPIN" bin/openspin
-export PATH=$PWD/bin:$PATH C_INCLUDE_PATH=$SOURCE/include # as installed
+. "$BUILD/env" # as README says, in the build tree; install.sh has the first lines of the tutorials as installed
 for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md docs/network.md docs/pspin-handlers.md \
     docs/card-run.md docs/experiments.md docs/first-world.md docs/world.md docs/jit.md; do
     name=$(basename "$page" .md)
