@@ -89,7 +89,7 @@ static int make_hosts(struct spin_world *w, const struct spin_noise *noise,
                       struct spin_error *err) {
     const struct world_params *p = &w->params;
     const struct host_config config = {
-        .cpus = 1, /* a rank is one thread */
+        .cpus = (uint32_t)p->cores,
         .cycle_ps = p->cpu_cycle,
         .overhead_ps = p->o,
         .memory_latency_ps = p->memory_latency,
@@ -119,7 +119,7 @@ static int place(struct spin_world *w, struct spin_error *err) {
 
 static void register_kinds(struct spin_world *w) {
     struct sim_engine *e = w->engine;
-    w->kind_rank = sim_engine_kind(e, world_on_rank, w);
+    w->kind_thread = sim_engine_kind(e, world_on_thread, w);
     w->kind_depart = sim_engine_kind(e, world_on_depart, w);
     w->kind_left = sim_engine_kind(e, world_on_left, w);
     w->kind_matched = sim_engine_kind(e, world_on_matched, w);
@@ -131,7 +131,7 @@ static void register_kinds(struct spin_world *w) {
 
 static int make(struct spin_world *w, const struct spin_world_options *o, struct spin_error *err) {
     w->ranks = o->ranks;
-    w->current = w->issuing = w->moving = WORLD_NONE;
+    w->issuing = w->moving = WORLD_NONE;
     w->catch_crashes = o->catch_crashes;
     w->jit = o->jit;
     w->until_ps = o->until_ps ? o->until_ps : SIM_FOREVER;
@@ -249,8 +249,8 @@ struct spin_world_result spin_world_result(const struct spin_world *w) {
     for (uint32_t i = 0; i < w->ranks; i++) {
         const struct world_rank *rank = &w->rank[i];
         r.counts.retransmitted += nic_counts(rank->nic)->retransmitted;
-        r.makespan_ps = world_later(r.makespan_ps, rank->clock_ps);
-        if (rank->state == RANK_ENDED && rank->status != 0 && r.failed++ == 0) {
+        r.makespan_ps = world_later(r.makespan_ps, rank->main.clock_ps);
+        if (rank->ended && rank->status != 0 && r.failed++ == 0) {
             r.first_failed = i;
             r.first_status = rank->status;
         }
@@ -263,5 +263,5 @@ uint64_t spin_world_finish_ps(const struct spin_world *w, uint32_t rank, int *st
         return 0;
     if (status)
         *status = w->rank[rank].status;
-    return w->rank[rank].clock_ps;
+    return w->rank[rank].main.clock_ps;
 }

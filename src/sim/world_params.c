@@ -35,6 +35,8 @@ static const struct parameter parameters[] = {
     ROW(call, "cpu time of a call that hands nothing to the card", "ours: none", TIME, 0, 0,
         MOST_TIME),
     ROW(cpu_cycle, "of a host's core", "SC'17 sec. 4.2: 2.5 GHz", TIME, 400, 1, MOST_TIME),
+    ROW(cores, "of a host; threads of a rank take one each, in turn", "SC'17 sec. 4.2", NUMBER, 8,
+        1, 1024),
     ROW(hpus, "handler processors of a card", "SC'17 sec. 4.2", NUMBER, 4, 1, 64),
     ROW(hpu_cycle, "of an HPU", "SC'17 sec. 4.2: 2.5 GHz", TIME, 400, 1, MOST_TIME),
     ROW(hpu_start, "from a free HPU and a ready packet to the handler", "SC'17 sec. 2: a cycle",

@@ -40,7 +40,8 @@
  */
 
 struct world_params {
-    uint64_t o, g, match_header, match_packet, dma_reads, memory_latency, poll, call, cpu_cycle;
+    uint64_t o, g, match_header, match_packet, dma_reads, memory_latency, poll, call, cpu_cycle,
+        cores;
     uint64_t hpus, hpu_cycle, hpu_start, hpu_budget, hpu_quantum, hpu_memory, contexts, window;
     uint64_t handler_packets, turn_packets;
     uint64_t stack;
@@ -78,7 +79,32 @@ struct world_dma {
 /* ---- ranks ------------------------------------------------------------------------------------
  */
 
-enum rank_state { RANK_RUNNING, RANK_SLEEPING, RANK_WAITING, RANK_AT_BARRIER, RANK_ENDED };
+enum thread_state {
+    THREAD_RUNNING,
+    THREAD_SLEEPING, /* until its clock's time */
+    THREAD_WAITING,  /* until the card raises something, or a deadline */
+    THREAD_BLOCKED,  /* until another thread wakes it, or a deadline */
+    THREAD_AT_BARRIER,
+    THREAD_ENDED
+};
+
+/* A thread of a rank's program: a fibre with a clock. A rank has one, which runs main, and those
+ * that its program makes. */
+struct world_thread {
+    struct world_rank *rank;
+    struct portals_process process; /* as this thread sees it: the call that it is in */
+    struct fibres *stacks;          /* its fibre is one of them */
+    uint32_t fibre, index;          /* index: 0 for main, else 1 + its place in the world's table */
+    uint32_t number;                /* in its rank, from 0 */
+    enum thread_state state;
+    int error;                 /* errno, while it does not run */
+    uint64_t clock_ps;         /* its own, ahead of the engine's while it computes */
+    uint64_t wait_number;      /* of its waits: a wake-up for an older one is void */
+    uint64_t free_calls_ps;    /* at that time it made */
+    uint32_t free_calls;       /* calls that took none */
+    const char *blocked_in;    /* while BLOCKED: the call */
+    struct world_thread *next; /* of its rank's other threads */
+};
 
 struct rank_data { /* the writable data of an image, as this rank's card has it */
     const struct spin_image *image;
@@ -89,16 +115,14 @@ struct rank_data { /* the writable data of an image, as this rank's card has it 
 struct world_rank {
     struct spin_world *world;
     struct nic *nic;
-    struct portals_process process;
+    struct world_thread main;
+    struct world_thread *others; /* threads that its program has made, the youngest first */
     uint32_t index, host;
-    enum rank_state state;
-    int status;             /* what its program returned */
-    uint64_t clock_ps;      /* its program's */
-    uint64_t visible_ps;    /* what the card raised last is in host memory from then on */
-    uint64_t wait_number;   /* of its waits: a wake-up for an older one is void */
-    uint64_t free_calls_ps; /* at that time it made */
-    uint32_t free_calls;    /* calls that took none */
-    uint64_t send_free_ps;  /* its card's port */
+    uint32_t live, made;             /* threads that have not ended; that there ever were */
+    bool at_barrier, leaving, ended; /* leaving: it ends with the thread that runs */
+    int status;                      /* what its program returned, or gave to exit */
+    uint64_t visible_ps;             /* what the card raised last is in host memory from then on */
+    uint64_t send_free_ps;           /* its card's port */
     uint64_t match_free_ps;
     uint64_t tick_ps;                 /* the earliest tick that is in the queue */
     uint64_t hpus_busy;               /* bits */
@@ -164,15 +188,15 @@ struct spin_world {
     struct noise *noise;
     struct nic_pool *packets;
     struct image_store *images;
-    struct fibres *fibres;
+    struct fibres *fibres; /* of main threads, by rank */
     struct world_rank *rank;
     uint32_t *rank_of;  /* host -> rank */
     ptl_process_t *map; /* of logical interfaces: rank -> process */
     uint64_t now_ps;
-    uint32_t current; /* rank whose program runs, or WORLD_NONE */
-    uint32_t moving;  /* rank whose memory a card reads or writes, or WORLD_NONE */
+    struct world_thread *current; /* that runs, or NULL */
+    uint32_t moving;              /* rank whose memory a card reads or writes, or WORLD_NONE */
     uint32_t ended, at_barrier;
-    unsigned kind_rank, kind_depart, kind_left, kind_matched, kind_dma, kind_hpu, kind_end,
+    unsigned kind_thread, kind_depart, kind_left, kind_matched, kind_dma, kind_hpu, kind_end,
         kind_tick;
     struct world_pool flights, dmas, tasks;
     /* HPUs */
@@ -227,15 +251,20 @@ int world_run(struct spin_world *w, struct spin_error *err);
 /* world_rank.c */
 int world_ranks_new(struct spin_world *w, struct spin_error *err);
 void world_ranks_free(struct spin_world *w);
+/* A thread of r on that fibre; not yet in its list. */
+void world_thread_new(struct world_thread *t, struct world_rank *r, struct fibres *stacks,
+                      uint32_t fibre);
+/* The thread whose program runs here; NULL outside of ranks. */
+struct world_thread *world_current(void);
 void world_start_ranks(struct spin_world *w);
-void world_on_rank(void *context, const struct sim_event *event);
+void world_on_thread(void *context, const struct sim_event *event);
 void world_raised(struct world_rank *r);
-/* From the rank's program: others run while its clock moves on by time_ps, at least by a look
+/* From the thread's program: others run while its clock moves on by time_ps, at least by a look
  * (`poll`; a cycle, if that is 0). */
-void world_pause(struct world_rank *r, uint64_t time_ps);
+void world_pause(struct world_thread *t, uint64_t time_ps);
 /* For every call that takes no time: a loop of such calls would hold the world at one instant for
  * ever, so the 64th in a row pauses. */
-void world_free_call(struct world_rank *r);
+void world_free_call(struct world_thread *t);
 void world_open_barrier(struct spin_world *w);
 /* After the engine has run dry. */
 int world_verdict(struct spin_world *w, struct spin_error *err);

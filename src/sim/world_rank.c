@@ -1,6 +1,7 @@
 /* Programs: each a fibre with its own clock. A call into Portals is done when the engine has come
  * to the program's time; a call that waits leaves the fibre until the card has raised something and
  * that is in host memory. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,56 +14,72 @@
 /* ---- time -------------------------------------------------------------------------------------
  */
 
-/* Leaves the fibre until the engine is at the rank's clock. */
-static void catch_up(struct world_rank *r) {
-    struct spin_world *w = r->world;
-    world_pump(r); /* what the last call has started, before time passes */
-    if (r->clock_ps <= w->now_ps)
-        return;
-    r->state = RANK_SLEEPING;
-    world_event(w, r->clock_ps, w->kind_rank, r->index, 0, r->wait_number);
-    fibre_leave(w->fibres);
+/* Threads take the cores of their host in turn. */
+static uint32_t core_of(const struct world_thread *t) {
+    return t->number % (uint32_t)t->rank->world->params.cores;
 }
 
-static void busy(struct world_rank *r, const char *what, uint64_t time_ps) {
+static void leave(struct world_thread *t) {
+    fibre_leave(t->stacks);
+}
+
+static void wake_at(struct world_thread *t, uint64_t at_ps) {
+    struct spin_world *w = t->rank->world;
+    world_event(w, at_ps, w->kind_thread, t->rank->index, t->index, t->wait_number);
+}
+
+/* Leaves the fibre until the engine is at the thread's clock. */
+static void catch_up(struct world_thread *t) {
+    world_pump(t->rank); /* what the last call has started, before time passes */
+    if (t->clock_ps <= t->rank->world->now_ps)
+        return;
+    t->state = THREAD_SLEEPING;
+    wake_at(t, t->clock_ps);
+    leave(t);
+}
+
+static void busy(struct world_thread *t, const char *what, uint64_t time_ps) {
     if (!time_ps)
         return;
-    uint64_t start = r->clock_ps;
-    r->clock_ps = host_compute(r->world->hosts, r->index, 0, start, time_ps);
-    world_note(r->world, r->index, ROW_CPU, what, start, r->clock_ps, 0, -1);
+    struct world_rank *r = t->rank;
+    uint64_t start = t->clock_ps;
+    t->clock_ps = host_compute(r->world->hosts, r->index, core_of(t), start, time_ps);
+    world_note(r->world, r->index, ROW_CPU, what, start, t->clock_ps, 0, -1);
 }
 
 static uint64_t now(void *context) {
-    return ((struct world_rank *)context)->clock_ps;
+    return ((struct world_thread *)context)->clock_ps;
 }
 
-void world_pause(struct world_rank *r, uint64_t time_ps) {
-    const struct world_params *p = &r->world->params;
+static void wait_in(struct world_thread *t, enum thread_state state, uint64_t deadline) {
+    t->state = state;
+    t->wait_number++;
+    world_pump(t->rank); /* may raise what it waits for */
+    if (deadline != UINT64_MAX)
+        wake_at(t, world_later(deadline, t->rank->world->now_ps));
+    leave(t);
+}
+
+void world_pause(struct world_thread *t, uint64_t time_ps) {
+    const struct world_params *p = &t->rank->world->params;
     uint64_t least = world_later(p->poll, p->cpu_cycle);
-    catch_up(r);
-    r->clock_ps += world_later(time_ps, least);
-    catch_up(r);
+    catch_up(t);
+    t->clock_ps += world_later(time_ps, least);
+    catch_up(t);
 }
 
-void world_free_call(struct world_rank *r) {
+void world_free_call(struct world_thread *t) {
     enum { AT_ONE_TIME = 64 }; /* more than a program needs to set itself up */
-    if (r->free_calls_ps != r->clock_ps) {
-        r->free_calls_ps = r->clock_ps;
-        r->free_calls = 0;
+    if (t->free_calls_ps != t->clock_ps) {
+        t->free_calls_ps = t->clock_ps;
+        t->free_calls = 0;
     }
-    if (++r->free_calls >= AT_ONE_TIME)
-        world_pause(r, 0);
+    if (++t->free_calls >= AT_ONE_TIME)
+        world_pause(t, 0);
 }
 
 static void wait(void *context, uint64_t deadline) {
-    struct world_rank *r = context;
-    struct spin_world *w = r->world;
-    r->state = RANK_WAITING;
-    r->wait_number++;
-    world_pump(r); /* may raise what it waits for */
-    if (deadline != UINT64_MAX)
-        world_event(w, world_later(deadline, w->now_ps), w->kind_rank, r->index, 0, r->wait_number);
-    fibre_leave(w->fibres);
+    wait_in(context, THREAD_WAITING, deadline);
 }
 
 enum cost { COSTS_CALL, COSTS_O, COSTS_POLL };
@@ -106,86 +123,91 @@ static enum cost cost_of(enum portals_call call) {
 }
 
 static void charge(void *context, enum portals_call call, uint64_t bytes) {
-    struct world_rank *r = context;
+    struct world_thread *t = context;
+    struct world_rank *r = t->rank;
     struct spin_world *w = r->world;
     const struct world_params *p = &w->params;
     enum cost cost = cost_of(call);
-    catch_up(r);
-    uint64_t start = r->clock_ps;
+    catch_up(t);
+    uint64_t start = t->clock_ps;
     /* What the card has raised is on its way to host memory: a look takes until it is there. */
     if (cost == COSTS_POLL)
-        r->clock_ps = world_later(r->clock_ps, r->visible_ps);
-    busy(r, portals_call_name(call),
+        t->clock_ps = world_later(t->clock_ps, r->visible_ps);
+    busy(t, portals_call_name(call),
          cost == COSTS_O      ? p->o
          : cost == COSTS_POLL ? p->poll
                               : p->call);
     if (bytes)
-        r->clock_ps = host_copy(w->hosts, r->index, 0, r->clock_ps, bytes);
-    catch_up(r);
-    if (cost == COSTS_POLL && r->clock_ps < r->visible_ps) { /* raised during the look */
-        r->clock_ps = r->visible_ps;
-        catch_up(r);
+        t->clock_ps = host_copy(w->hosts, r->index, core_of(t), t->clock_ps, bytes);
+    catch_up(t);
+    if (cost == COSTS_POLL && t->clock_ps < r->visible_ps) { /* raised during the look */
+        t->clock_ps = r->visible_ps;
+        catch_up(t);
     }
-    if (r->clock_ps == start)
-        world_free_call(r);
+    if (t->clock_ps == start)
+        world_free_call(t);
 }
 
 void world_raised(struct world_rank *r) {
     struct spin_world *w = r->world;
     r->visible_ps = w->now_ps + w->params.network.dma_latency_ps;
-    if (r->state == RANK_WAITING)
-        world_event(w, r->visible_ps, w->kind_rank, r->index, 0, r->wait_number);
+    if (r->main.state == THREAD_WAITING)
+        wake_at(&r->main, r->visible_ps);
+    for (struct world_thread *t = r->others; t; t = t->next)
+        if (t->state == THREAD_WAITING)
+            wake_at(t, r->visible_ps);
 }
 
 /* ---- what a program may ask -------------------------------------------------------------------
  */
 
-static struct world_rank *current(void) {
+struct world_thread *world_current(void) {
     struct portals_process *process = portals_current();
     return process && process->host.now == now ? process->host.context : NULL;
 }
 
 uint32_t spin_rank(void) {
-    const struct world_rank *r = current();
-    return r ? r->index : 0;
+    const struct world_thread *t = world_current();
+    return t ? t->rank->index : 0;
 }
 
 uint32_t spin_ranks(void) {
-    const struct world_rank *r = current();
-    return r ? r->world->ranks : 0;
+    const struct world_thread *t = world_current();
+    return t ? t->rank->world->ranks : 0;
 }
 
 uint64_t spin_now_ps(void) {
-    struct world_rank *r = current();
-    if (!r)
+    struct world_thread *t = world_current();
+    if (!t)
         return 0;
-    world_free_call(r);
-    return r->clock_ps;
+    world_free_call(t);
+    return t->clock_ps;
 }
 
 void spin_compute_ps(uint64_t time_ps) {
-    struct world_rank *r = current();
-    if (!r)
+    struct world_thread *t = world_current();
+    if (!t)
         return;
-    catch_up(r); /* a loop of these sees what others do meanwhile */
+    catch_up(t); /* a loop of these sees what others do meanwhile */
     if (time_ps)
-        busy(r, "compute", time_ps);
+        busy(t, "compute", time_ps);
     else
-        world_free_call(r);
+        world_free_call(t);
 }
 
 void spin_work(uint64_t cycles, uint64_t memory_bytes) {
-    struct world_rank *r = current();
-    if (!r)
+    struct world_thread *t = world_current();
+    if (!t)
         return;
-    struct spin_world *w = r->world;
-    catch_up(r); /* others use that memory too */
-    uint64_t start = r->clock_ps;
-    r->clock_ps =
-        host_work(w->hosts, r->index, 0, start, cycles * w->params.cpu_cycle, memory_bytes);
-    world_note(w, r->index, ROW_CPU, "compute", start, r->clock_ps, memory_bytes, -1);
-    if (r->clock_ps == start)
-        world_free_call(r);
+    struct spin_world *w = t->rank->world;
+    uint32_t rank = t->rank->index;
+    catch_up(t); /* others use that memory too */
+    uint64_t start = t->clock_ps;
+    t->clock_ps =
+        host_work(w->hosts, rank, core_of(t), start, cycles * w->params.cpu_cycle, memory_bytes);
+    world_note(w, rank, ROW_CPU, "compute", start, t->clock_ps, memory_bytes, -1);
+    if (t->clock_ps == start)
+        world_free_call(t);
 }
 
 void spin_copy(void *to, const void *from, size_t bytes) {
@@ -194,83 +216,122 @@ void spin_copy(void *to, const void *from, size_t bytes) {
 }
 
 void spin_barrier(void) {
-    struct world_rank *r = current();
-    if (!r)
+    struct world_thread *t = world_current();
+    if (!t)
         return;
-    struct spin_world *w = r->world;
-    catch_up(r);
-    world_free_call(r);
-    r->state = RANK_AT_BARRIER;
-    r->wait_number++;
-    w->at_barrier++;
+    struct spin_world *w = t->rank->world;
+    catch_up(t);
+    world_free_call(t);
+    t->state = THREAD_AT_BARRIER;
+    t->wait_number++;
+    if (!t->rank->at_barrier)
+        w->at_barrier++;
+    t->rank->at_barrier = true;
     world_open_barrier(w);
-    fibre_leave(w->fibres);
+    leave(t);
 }
 
 int spin_map_ranks(uint32_t ni_handle) {
-    struct world_rank *r = current();
-    if (!r)
+    struct world_thread *t = world_current();
+    if (!t)
         return PTL_NO_INIT;
-    return portals_share_map(r->process.portals, ni_handle, r->world->ranks, r->world->map,
-                             r->index);
+    struct spin_world *w = t->rank->world;
+    return portals_share_map(t->process.portals, ni_handle, w->ranks, w->map, t->rank->index);
 }
 
 /* ---- running ----------------------------------------------------------------------------------
  */
+
+static void pass_barrier(struct world_thread *t) {
+    if (t->state != THREAD_AT_BARRIER)
+        return;
+    t->state = THREAD_SLEEPING;
+    wake_at(t, t->rank->world->now_ps);
+}
 
 /* Everybody who still runs is there: they go on at the time the last one came, which is now. */
 void world_open_barrier(struct spin_world *w) {
     if (!w->at_barrier || w->at_barrier < w->ranks - w->ended)
         return;
     w->at_barrier = 0;
-    for (uint32_t i = 0; i < w->ranks; i++)
-        if (w->rank[i].state == RANK_AT_BARRIER) {
-            w->rank[i].state = RANK_SLEEPING;
-            world_event(w, w->now_ps, w->kind_rank, i, 0, w->rank[i].wait_number);
-        }
+    for (uint32_t i = 0; i < w->ranks; i++) {
+        struct world_rank *r = &w->rank[i];
+        if (!r->at_barrier)
+            continue;
+        r->at_barrier = false;
+        pass_barrier(&r->main);
+        for (struct world_thread *t = r->others; t; t = t->next)
+            pass_barrier(t);
+    }
 }
 
 static void run_program(void *argument) {
-    struct world_rank *r = argument;
-    struct spin_world *w = r->world;
-    r->status = w->program ? world_program_main(w->program, r->index) : w->main(w->argument);
-    catch_up(r); /* it ends at its own time */
+    struct world_thread *t = argument;
+    struct spin_world *w = t->rank->world;
+    t->rank->status =
+        w->program ? world_program_main(w->program, t->rank->index) : w->main(w->argument);
+    t->rank->leaving = true;
+    catch_up(t); /* it ends at its own time */
 }
 
-void world_on_rank(void *context, const struct sim_event *event) {
-    struct spin_world *w = context;
-    struct world_rank *r = &w->rank[event->with.u32[0]];
-    w->now_ps = event->at_ps;
-    if (r->state == RANK_ENDED || event->with.u64[1] != r->wait_number)
-        return; /* for a wait that is over */
-    if (r->state == RANK_WAITING)
-        r->wait_number++;
-    r->clock_ps = world_later(r->clock_ps, w->now_ps);
-    r->state = RANK_RUNNING;
-    struct portals_process *before = portals_enter(&r->process);
-    uint32_t outer = w->current;
-    w->current = r->index;
-    enum fibre_return how = fibre_enter(w->fibres, r->index);
+/* All its threads are forgotten where they stand. */
+static void end_rank(struct world_rank *r, uint64_t clock_ps) {
+    struct spin_world *w = r->world;
+    r->ended = true;
+    r->live = 0;
+    r->main.clock_ps = clock_ps;
+    r->main.state = THREAD_ENDED;
+    r->main.wait_number++;
+    if (r->at_barrier)
+        w->at_barrier--;
+    r->at_barrier = false;
+    w->ended++;
+    world_open_barrier(w); /* nobody waits for one who has gone */
+}
+
+static void run_thread(struct world_thread *t) {
+    struct spin_world *w = t->rank->world;
+    struct portals_process *before = portals_enter(&t->process);
+    struct world_thread *outer = w->current;
+    w->current = t;
+    t->clock_ps = world_later(t->clock_ps, w->now_ps);
+    t->state = THREAD_RUNNING;
+    errno = t->error;
+    enum fibre_return how = fibre_enter(t->stacks, t->fibre);
+    t->error = errno;
     w->current = outer;
     portals_enter(before);
     if (how == FIBRE_OVERFLOWED)
         world_fail(w, SPIN_ELIMIT,
                    "rank %u: its stack of %llu bytes is not enough; set a larger one, such as "
                    "stack=1MiB",
-                   r->index, (unsigned long long)w->params.stack);
+                   t->rank->index, (unsigned long long)w->params.stack);
     if (how != FIBRE_ENDED)
         return;
-    r->state = RANK_ENDED;
-    r->wait_number++;
-    w->ended++;
-    world_open_barrier(w); /* nobody waits for one who has gone */
+    t->state = THREAD_ENDED;
+    t->wait_number++;
+    if (--t->rank->live == 0 || t->rank->leaving)
+        end_rank(t->rank, t->clock_ps);
+}
+
+void world_on_thread(void *context, const struct sim_event *event) {
+    struct spin_world *w = context;
+    struct world_rank *r = &w->rank[event->with.u32[0]];
+    struct world_thread *t = &r->main;
+    w->now_ps = event->at_ps;
+    if (t->state == THREAD_ENDED || event->with.u64[1] != t->wait_number)
+        return; /* for a wait that is over */
+    if (t->state == THREAD_WAITING)
+        t->wait_number++;
+    run_thread(t);
 }
 
 void world_start_ranks(struct spin_world *w) {
     for (uint32_t i = 0; i < w->ranks; i++) {
-        fibre_start(w->fibres, i, run_program, &w->rank[i]);
-        w->rank[i].state = RANK_SLEEPING;
-        world_event(w, 0, w->kind_rank, i, 0, 0);
+        struct world_thread *t = &w->rank[i].main;
+        fibre_start(t->stacks, t->fibre, run_program, t);
+        t->state = THREAD_SLEEPING;
+        wake_at(t, 0);
     }
 }
 
@@ -279,6 +340,23 @@ void world_start_ranks(struct spin_world *w) {
 
 static bool is_reliable(const struct spin_packet *p) {
     return !p->loss && !p->corruption && !p->duplication && p->queue != SPIN_QUEUE_DROPTAIL;
+}
+
+void world_thread_new(struct world_thread *t, struct world_rank *r, struct fibres *stacks,
+                      uint32_t fibre) {
+    t->rank = r;
+    t->stacks = stacks;
+    t->fibre = fibre;
+    t->number = r->made++;
+    r->live++;
+    t->process = (struct portals_process){
+        .portals = nic_portals(r->nic),
+        .host = {.context = t,
+                 .now = now,
+                 .per_millisecond = 1000000000,
+                 .wait = wait,
+                 .charge = charge},
+    };
 }
 
 static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
@@ -317,14 +395,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
     int code = nic_new(&r->nic, &config, err);
     if (code)
         return code;
-    r->process = (struct portals_process){
-        .portals = nic_portals(r->nic),
-        .host = {.context = r,
-                 .now = now,
-                 .per_millisecond = 1000000000,
-                 .wait = wait,
-                 .charge = charge},
-    };
+    world_thread_new(&r->main, r, w->fibres, i);
     return SPIN_OK;
 }
 
@@ -361,36 +432,43 @@ void world_ranks_free(struct spin_world *w) {
  */
 
 /* "rank 3 in PtlCTWait (counter 2 of 4) since 120.500 ns" */
-static size_t describe(const struct world_rank *r, const char *since, char *text, size_t room) {
-    const char *where = r->state == RANK_AT_BARRIER ? "spin_barrier"
-                        : r->process.call           ? portals_call_name(r->process.call)
-                                                    : "its program";
-    char what[64];
-    portals_waits_for(&r->process, what, sizeof what);
-    int length = snprintf(text, room, "rank %u in %s%s%s%s %s %llu.%03llu ns", r->index, where,
-                          *what ? " (" : "", what, *what ? ")" : "", since,
-                          (unsigned long long)(r->clock_ps / 1000),
-                          (unsigned long long)(r->clock_ps % 1000));
+static size_t describe(const struct world_thread *t, const char *since, char *text, size_t room) {
+    const char *where = t->state == THREAD_AT_BARRIER ? "spin_barrier"
+                        : t->state == THREAD_BLOCKED  ? t->blocked_in
+                        : t->process.call             ? portals_call_name(t->process.call)
+                                                      : "its program";
+    char what[64], which[24] = "";
+    portals_waits_for(&t->process, what, sizeof what);
+    if (t->number)
+        snprintf(which, sizeof which, " thread %u", t->number);
+    int length = snprintf(text, room, "rank %u%s in %s%s%s%s %s %llu.%03llu ns", t->rank->index,
+                          which, where, *what ? " (" : "", what, *what ? ")" : "", since,
+                          (unsigned long long)(t->clock_ps / 1000),
+                          (unsigned long long)(t->clock_ps % 1000));
     return (size_t)length < room ? (size_t)length : room - 1;
 }
 
 int world_verdict(struct spin_world *w, struct spin_error *err) {
     enum { SHOWN = 4 };
-    char waiting[400] = "";
+    char waiting[600] = "";
     size_t used = 0;
-    uint32_t count = 0;
+    uint32_t count = 0, shown = 0;
     bool stopped = sim_engine_counts(w->engine).pending > 0; /* by until_ps */
     for (uint32_t i = 0; i < w->ranks; i++) {
-        if (w->rank[i].state == RANK_ENDED || count++ >= SHOWN)
+        const struct world_thread *t = &w->rank[i].main;
+        if (w->rank[i].ended)
             continue;
-        if (used && used + 2 < sizeof waiting)
-            used += (size_t)snprintf(waiting + used, sizeof waiting - used, ", ");
-        used +=
-            describe(&w->rank[i], stopped ? "at" : "since", waiting + used, sizeof waiting - used);
+        for (count++; t && shown < SHOWN; t = t == &w->rank[i].main ? w->rank[i].others : t->next) {
+            if (t->state == THREAD_ENDED)
+                continue;
+            if (shown++ && used + 2 < sizeof waiting)
+                used += (size_t)snprintf(waiting + used, sizeof waiting - used, ", ");
+            used += describe(t, stopped ? "at" : "since", waiting + used, sizeof waiting - used);
+        }
     }
     if (!count)
         return SPIN_OK;
-    const char *rest = count > SHOWN ? ", ..." : "";
+    const char *rest = count > shown ? ", ..." : "";
     if (stopped)
         return spin_fail(err, SPIN_ELIMIT, "stopped at %llu ns with %u of %u ranks not done: %s%s",
                          (unsigned long long)(w->until_ps / 1000), count, w->ranks, waiting, rest);
@@ -408,9 +486,9 @@ static void say(const char *text) {
     (void)ignored;
 }
 
-static void say_where(const struct world_rank *r) {
+static void say_where(const struct world_thread *t) {
     char text[160];
-    size_t length = describe(r, "at", text, sizeof text - 1);
+    size_t length = describe(t, "at", text, sizeof text - 1);
     text[length] = 0;
     say(text);
 }
@@ -427,14 +505,14 @@ static void on_signal(int number, siginfo_t *info, void *context) {
         say(text);
         _exit(1);
     }
-    if (!w || w->current == WORLD_NONE) {
+    if (!w || !w->current) {
         signal(number, SIG_DFL); /* ours, not a rank's: as ever */
         raise(number);
         return;
     }
     say("openspin: ");
-    say_where(&w->rank[w->current]);
-    if (fibre_in_guard(w->fibres, w->current, info->si_addr))
+    say_where(w->current);
+    if (fibre_in_guard(w->current->stacks, w->current->fibre, info->si_addr))
         say(": stack overflow; set a larger one, such as stack=1MiB\n");
     else
         say(number == SIGSEGV  ? ": crashed: segmentation fault\n"
@@ -447,10 +525,10 @@ static void on_signal(int number, siginfo_t *info, void *context) {
 
 static void on_exit_of_rank(void) {
     struct spin_world *w = crashing;
-    if (!w || w->current == WORLD_NONE)
+    if (!w || !w->current)
         return;
     say("openspin: ");
-    say_where(&w->rank[w->current]);
+    say_where(w->current);
     say(": called exit(), which ends the whole world; return from main instead\n");
     fflush(NULL);
     _exit(1);
