@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/temporary.h"
 #include "config.h"
 
 extern char **environ;
@@ -25,7 +27,7 @@ struct options {
 
 #define AT(field) offsetof(struct options, field)
 static const struct cli_option options[] = {
-    {"output", 'o', CLI_STRING, "FILE", "the image to write (default: first source with .spin)",
+    {"output", 'o', CLI_OUTPUT, "FILE", "the image to write (default: first source with .spin)",
      AT(output), 0, 0},
     {"compiler", 0, CLI_STRING, "NAME",
      "clang (default) or gcc, whose instruction counts compare with PsPIN's RTL", AT(compiler), 0,
@@ -48,6 +50,9 @@ static const struct cli_option options[] = {
      AT(program_bytes), 2, 4 << 20},
     {"verbose", 'v', CLI_FLAG, NULL, "show the commands that are run", AT(verbose), 0, 0},
     {0}};
+
+/* For the name of an object in the temporary folder. */
+enum { OBJECT_ROOM = PATH_MAX + 16 };
 
 /* What is given to a program, built word by word. */
 struct words {
@@ -219,7 +224,7 @@ static int compile(const struct cli_command *command, const struct options *o, c
 }
 
 static int link_image(const struct cli_command *command, const struct options *o, const char *share,
-                      char (*object)[PATH_MAX], int objects, const char *output) {
+                      char (*object)[OBJECT_ROOM], int objects, const char *output) {
     static const char *const runtime[] = {"memcpy", "memmove", "memset", "memcmp"};
     struct words w = {0};
     char script[PATH_MAX + 64], member[4][PATH_MAX + 64];
@@ -251,7 +256,7 @@ static int link_image(const struct cli_command *command, const struct options *o
 
 /* The image is checked as a card would, so that what is written can be loaded. */
 static int check_image(const struct cli_command *command, const struct options *o,
-                       const char *part) {
+                       const uint8_t *bytes, size_t length) {
     struct spin_limits limits;
     spin_limits_default(&limits);
     limits.with_float = o->with_float;
@@ -260,24 +265,38 @@ static int check_image(const struct cli_command *command, const struct options *
     limits.hpus = 1; /* how many the card has is known when it is loaded */
     struct spin_image *image;
     struct spin_error err;
-    int code = spin_image_load(&image, part, &limits, &err);
+    int code = spin_image_parse(&image, o->output, bytes, length, &limits, &err);
     spin_image_free(image);
-    if (!code)
-        return 0;
-    /* The message names the part; the user knows the output. */
-    const char *rest = strncmp(err.text, part, strlen(part)) == 0 ? err.text + strlen(part) : "";
-    return *rest ? cli_error(command, CLI_FAILED, "%s%s", o->output, rest)
-                 : cli_report(command, &err);
+    return code ? cli_report(command, &err) : 0;
+}
+
+/* Checks what was linked and puts it where the user wants it. */
+static int deliver(const struct cli_command *command, const struct options *o, const char *linked) {
+    struct spin_error err;
+    struct file_out out;
+    uint8_t *bytes;
+    size_t length;
+    if (file_read(linked, "linked image", SIZE_MAX, &bytes, &length, &err))
+        return cli_report(command, &err);
+    int status = check_image(command, o, bytes, length);
+    if (!status && file_out_open(&out, o->output, &err))
+        status = cli_report(command, &err);
+    else if (!status) {
+        fwrite(bytes, 1, length, out.stream);
+        status = file_out_commit(&out, &err) ? cli_report(command, &err) : 0;
+    }
+    free(bytes);
+    return status;
 }
 
 static int build(const struct cli_command *command, struct options *o,
                  const struct cli_list *sources, const char *folder) {
-    char share[PATH_MAX], part[PATH_MAX];
+    char share[PATH_MAX], linked[PATH_MAX + 16];
     if (!find_share(share, sizeof share))
         return cli_error(command, CLI_FAILED,
                          "spin.ld and the headers are not where openspin is installed "
                          "(share/openspin); install it again");
-    char(*object)[PATH_MAX] = calloc((size_t)sources->count, sizeof *object);
+    char(*object)[OBJECT_ROOM] = calloc((size_t)sources->count, sizeof *object);
     if (!object)
         return cli_error(command, CLI_FAILED, "out of memory");
     int status = 0;
@@ -285,19 +304,11 @@ static int build(const struct cli_command *command, struct options *o,
         snprintf(object[i], sizeof object[i], "%s/%d.o", folder, i);
         status = compile(command, o, share, sources->items[i], object[i]);
     }
-    if ((size_t)snprintf(part, sizeof part, "%s.part-%ld", o->output, (long)getpid()) >=
-        sizeof part)
-        status = cli_error(command, CLI_USAGE, "%s: name is too long", o->output);
+    snprintf(linked, sizeof linked, "%s/image", folder);
     if (!status)
-        status = link_image(command, o, share, object, sources->count, part);
+        status = link_image(command, o, share, object, sources->count, linked);
     if (!status)
-        status = check_image(command, o, part);
-    if (!status && rename(part, o->output) != 0)
-        status = cli_error(command, CLI_FAILED, "%s: cannot write: %s", o->output, strerror(errno));
-    if (status)
-        unlink(part);
-    for (int i = 0; i < sources->count; i++)
-        unlink(object[i]);
+        status = deliver(command, o, linked);
     free(object);
     return status;
 }
@@ -317,7 +328,7 @@ static int check_source(const struct cli_command *command, const char *source) {
 static int run(const struct cli_command *command, int argc, char **argv) {
     struct options o = {.compiler = "clang"};
     struct cli_list sources;
-    char output[PATH_MAX], folder[] = "/tmp/openspin-cc-XXXXXX";
+    char output[PATH_MAX];
     int status = cli_parse(command, argc, argv, &o, &sources);
     if (!status && !find_compiler(o.compiler))
         status = cli_error(command, CLI_USAGE, "--compiler: '%s' is not clang or gcc", o.compiler);
@@ -334,17 +345,13 @@ static int run(const struct cli_command *command, int argc, char **argv) {
         strcat(output, ".spin");
         o.output = output;
     }
-    struct stat st;
-    if (!status && stat(o.output, &st) == 0 && S_ISDIR(st.st_mode))
-        status = cli_error(command, CLI_FAILED, "%s: is a directory, expected a file to write",
-                           o.output);
-    if (!status && !mkdtemp(folder))
-        status =
-            cli_error(command, CLI_FAILED, "cannot make a folder in /tmp: %s", strerror(errno));
-    else if (!status) {
-        status = build(command, &o, &sources, folder);
-        rmdir(folder);
-    }
+    struct temporary folder = {.lock = -1};
+    struct spin_error err;
+    if (!status && (file_out_try(o.output, &err) || temporary_make(&folder, &err)))
+        status = cli_report(command, &err);
+    if (!status)
+        status = build(command, &o, &sources, folder.path);
+    temporary_remove(&folder);
     cli_free(command, &o, &sources);
     return status;
 }

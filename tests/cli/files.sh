@@ -48,4 +48,34 @@ case $(nm "$OPENSPIN" 2>/dev/null) in
    rm huge.goal ;;
 esac
 
+# --- temporary folders: in TMPDIR, gone after INT and TERM, and after a kill at the next start ---
+mkdir tmp slow
+# A compiler that takes its time.
+printf '#!/bin/sh\necho $$ >"%s/compiler"\nexec sleep 20\n' "$PWD" >slow/clang
+chmod +x slow/clang
+begin() { # leaves $pid once the compiler runs
+    rm -f compiler
+    TMPDIR=$PWD/tmp PATH=$PWD/slow:$PATH "$OPENSPIN" cc "$SOURCE/examples/word_sum.c" -o echo.spin 2>/dev/null &
+    pid=$!
+    for _ in $(seq 200); do [ ! -s compiler ] || break; sleep 0.05; done
+}
+left() { find tmp -mindepth 1 | wc -l; }
+for signal in TERM HUP KILL; do
+    begin
+    during=$(left)
+    kill -$signal $pid
+    wait $pid 2>/dev/null
+    kill "$(cat compiler)" 2>/dev/null
+    after=$(left)
+    case $signal in
+    KILL) want=1 name="a kill leaves its folder" ;;
+    *) want=0 name="$signal removes the temporary folder in TMPDIR" ;;
+    esac
+    [ "$during" = 1 ] && [ "$after" = $want ] && pass "$name" || fail "$name" "during: $during, after: $after"
+done
+TMPDIR=$PWD/tmp "$OPENSPIN" cc "$SOURCE/examples/word_sum.c" -o echo.spin
+[ -s echo.spin ] && [ "$(left)" = 0 ] && pass "the next start removes what a kill left" ||
+    fail "the next start removes what a kill left" "$(find tmp)"
+refuse "a TMPDIR that is not there" 1 "nowhere: cannot make a temporary folder: .*; set TMPDIR" env TMPDIR=nowhere \
+    "$OPENSPIN" cc "$SOURCE/examples/word_sum.c" -o echo.spin
 finish
