@@ -48,6 +48,7 @@ struct cli_command {
     const struct cli_command *const *commands; /* subcommands, ended by NULL, or NULL */
     bool reads_nothing;                        /* no word of its command line is a file to read */
     int (*run)(const struct cli_command *command, int argc, char **argv);
+    bool launches; /* a program: what follows its name is the program's, whatever it looks like */
 };
 
 /* Parses argv (without the command's name) into `into`, a struct that the options' offsets refer

@@ -145,14 +145,39 @@ static int parse_short(const struct cli_command *command, int argc, char **argv,
     return store(command, o, shown, value, into);
 }
 
+/* Does an option's value stand in the next word? */
+static bool takes_next(const struct cli_command *command, const char *word) {
+    if (word[1] == '-') {
+        const struct cli_option *o = find_long(command, word + 2);
+        return o && o->kind != CLI_FLAG && !strchr(word, '=');
+    }
+    const struct cli_option *o = find_short(command, word[1]);
+    return o && o->kind != CLI_FLAG && !word[2];
+}
+
+/* How many words are the command's: all, or those up to the name of the program that it launches.
+ */
+static int own_words(const struct cli_command *command, int argc, char **argv) {
+    for (int i = 1; command->launches && i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0)
+            return i + 1 < argc ? i + 2 : argc;
+        if (argv[i][0] != '-')
+            return i + 1;
+        if (takes_next(command, argv[i]))
+            i++;
+    }
+    return argc;
+}
+
 int cli_parse(const struct cli_command *command, int argc, char **argv, void *into,
               struct cli_list *operands) {
     *operands = (struct cli_list){0};
     bool only_operands = false;
+    int own = own_words(command, argc, argv);
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
         int code = 0;
-        if (only_operands || word[0] != '-' || !word[1]) {
+        if (only_operands || i >= own || word[0] != '-' || !word[1]) {
             if (!list_add(operands, word))
                 code = cli_error(command, CLI_FAILED, "out of memory");
         } else if (strcmp(word, "--") == 0) {
@@ -259,11 +284,12 @@ int cli_dispatch(const struct cli_command *group, int argc, char **argv) {
         argc--;
         argv++;
     }
-    if (is_asked(argc, argv, "--help")) {
+    int own = own_words(command, argc, argv);
+    if (is_asked(own, argv, "--help")) {
         print_help(command);
         return 0;
     }
-    if (is_asked(argc, argv, "--version")) {
+    if (is_asked(own, argv, "--version")) {
         printf("openspin %s\n", spin_version());
         return 0;
     }

@@ -208,11 +208,12 @@ static const struct cli_command sim_run = {
     .args = "[options] PROGRAM.so [ARGUMENT...]",
     .summary = "run a Portals program on simulated cards",
     .about = "Runs main(argc, argv) of a shared object (cc -shared -fPIC) on every rank of a\n"
-             "simulated world, in virtual time. Arguments that begin with '-' come after '--'.\n"
+             "simulated world, in virtual time. Whatever follows the program is the program's.\n"
              "Exit status 1 when a rank returns something other than 0, crashes or waits for\n"
              "what will not come.",
     .options = table,
     .run = run,
+    .launches = true,
 };
 
 static const struct cli_command *const commands[] = {&sim_run, NULL};

@@ -185,7 +185,7 @@ TEST(an_interface_is_counted_and_keeps_its_limits) {
     wire_free(w);
 }
 
-/* The table of portals4.md, section 5. */
+/* The table of docs/portals.md. */
 static const struct {
     const char *variable;
     long long usual, least, most;
@@ -202,8 +202,8 @@ static const struct {
     {"PTL_LIM_MAX_MSG_SIZE", 4ll << 30, 0, 4ll << 30},
     {"PTL_LIM_MAX_ATOMIC_SIZE", 512, 0, 512},
     {"PTL_LIM_MAX_FETCH_ATOMIC_SIZE", 512, 8, 512},
-    {"PTL_LIM_MAX_WAW_ORDERED_SIZE", 8, 8, LONG_MAX},
-    {"PTL_LIM_MAX_WAR_ORDERED_SIZE", 8, 8, LONG_MAX},
+    {"PTL_LIM_MAX_WAW_ORDERED_SIZE", 8, 8, 64},
+    {"PTL_LIM_MAX_WAR_ORDERED_SIZE", 8, 8, 64},
     {"PTL_LIM_MAX_VOLATILE_SIZE", 8, 0, LONG_MAX},
     {"PTL_LIM_FEATURES", 0, 0, 7},
 };
@@ -241,7 +241,15 @@ TEST(limits_default_clamp_and_environment) {
     w = one(&asked);
     ptl_ni_limits_t odd = limits_of(w);
     for (size_t i = 0; i < LIMIT_ROWS; i++)
-        CHECK_EQ(limit_field(&odd, i), i < 9 ? limit_rows[i].least : limit_rows[i].most);
+        CHECK_EQ(limit_field(&odd, i), i < 9 ? limit_rows[i].usual : limit_rows[i].most);
+    wire_free(w);
+
+    memset(&asked, 0, sizeof asked); /* programs that know only some limits leave the others 0 */
+    asked.max_cts = 7;
+    w = one(&asked);
+    ptl_ni_limits_t filled = limits_of(w);
+    for (size_t i = 0; i < LIMIT_ROWS; i++)
+        CHECK_EQ(limit_field(&filled, i), i == 3 ? 7 : limit_rows[i].usual);
     wire_free(w);
 
     for (size_t i = 0; i < LIMIT_ROWS; i++) {

@@ -20,7 +20,9 @@ static struct wire *pair(void) {
     memset(memory, 0, sizeof memory);
     for (size_t i = 0; i < sizeof source; i++)
         source[i] = (uint8_t)(i * 3 + 1);
-    ptl_md_t desc = {source, sizeof source, 0, PTL_EQ_NONE, PTL_CT_NONE};
+    ptl_handle_eq_t acks;
+    CHECK_OK(PtlEQAlloc(ni, 64, &acks));
+    ptl_md_t desc = {source, sizeof source, 0, acks, PTL_CT_NONE};
     CHECK_OK(PtlMDBind(ni, &desc, &md));
     wire_as(w, 1);
     CHECK_OK(PtlEQAlloc(ni, 64, &eq));
@@ -492,7 +494,9 @@ TEST(commands_on_the_counter) {
     struct portals *p = t.to->portals;
     ptl_ct_event_t value;
     CHECK_EQ(portals_command_ct_set(p, t.delivery, (ptl_ct_event_t){10, 1}), PTL_OK);
-    CHECK_EQ(portals_command_ct_inc(p, t.delivery, (ptl_ct_event_t){5, 2}), PTL_OK);
+    CHECK_EQ(portals_command_ct_inc(p, t.delivery, (ptl_ct_event_t){5, 0}), PTL_OK);
+    CHECK_EQ(portals_command_ct_inc(p, t.delivery, (ptl_ct_event_t){0, 2}), PTL_OK);
+    CHECK_EQ(portals_command_ct_inc(p, t.delivery, (ptl_ct_event_t){1, 1}), PTL_ARG_INVALID);
     CHECK_EQ(portals_command_ct_get(p, t.delivery, &value), PTL_OK);
     CHECK_EQ(value.success, 15);
     CHECK_EQ(value.failure, 3);

@@ -217,9 +217,9 @@ static int in_order(void *argument) {
         for (uint64_t i = 0; i < ORDERED; i++) {
             operand[i] = 1000 + i;
             if (PtlGet(get_md, 8 * i, 8, other, pt, 0, 0, NULL) ||
-                PtlAtomic(md, 8 * i, 8, PTL_ACK_REQ, other, pt, 0, 0, NULL, 0, PTL_SUM,
+                PtlAtomic(md, 8 * i, 8, PTL_CT_ACK_REQ, other, pt, 0, 0, NULL, 0, PTL_SUM,
                           PTL_UINT64_T) ||
-                PtlPut(md, 8 * i, 8, PTL_ACK_REQ, other, pt, 0, 0, NULL, 0))
+                PtlPut(md, 8 * i, 8, PTL_CT_ACK_REQ, other, pt, 0, 0, NULL, 0))
                 return 4;
         }
         if (PtlCTWait(replies, ORDERED, &event) || PtlCTWait(acks, 2 * ORDERED, &event))

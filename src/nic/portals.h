@@ -175,6 +175,8 @@ int portals_command_ct_set(struct portals *p, uint32_t delivery, ptl_ct_event_t 
 void portals_limits_default(ptl_ni_limits_t *limits, const char *(*look_up)(const char *name),
                             struct spin_error *err);
 void portals_limits_clamp(ptl_ni_limits_t *limits);
+/* Limits that a program has left 0 (or negative) become the usual ones. */
+void portals_limits_fill(ptl_ni_limits_t *limits, const ptl_ni_limits_t *usual);
 
 int portals_init(struct portals *p);
 void portals_fini(struct portals *p);

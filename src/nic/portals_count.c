@@ -55,9 +55,13 @@ int portals_ct_set(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t val
     return PTL_OK;
 }
 
+bool p4_increment_is_valid(ptl_ct_event_t increment) {
+    return !increment.success || !increment.failure;
+}
+
 int portals_ct_inc(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t increment) {
     struct counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
-    if (!ct)
+    if (!ct || !p4_increment_is_valid(increment))
         return PTL_ARG_INVALID;
     change(p, ct,
            (ptl_ct_event_t){ct->value.success + increment.success,

@@ -59,14 +59,23 @@ static int check_descriptor(struct portals *p, ptl_handle_md_t handle, uint64_t 
     return PTL_OK;
 }
 
+/* An acknowledgement needs a place to be told at. */
+static int check_ack(struct portals *p, const struct portals_request *r) {
+    const struct descriptor *md = p4_object_of(p, HANDLE_MD, r->md, NULL);
+    if (r->ack_req > PTL_OC_ACK_REQ || (r->ack_req == PTL_ACK_REQ && md->eq == PTL_EQ_NONE) ||
+        (r->ack_req == PTL_CT_ACK_REQ && md->ct == PTL_CT_NONE))
+        return PTL_ARG_INVALID;
+    return PTL_OK;
+}
+
 static int check_movement(struct portals *p, const struct portals_request *r,
                           struct portals_ni **ni) {
-    if (sends_data(r->kind) && check_descriptor(p, r->md, r->local_offset, r->length, ni))
+    if (sends_data(r->kind) && (check_descriptor(p, r->md, r->local_offset, r->length, ni) ||
+                                (!takes_data(r->kind) && check_ack(p, r))))
         return PTL_ARG_INVALID;
     if (takes_data(r->kind) && check_descriptor(p, r->get_md, r->get_offset, r->length, ni))
         return PTL_ARG_INVALID;
-    if (r->length > (*ni)->limits.max_msg_size || r->ack_req > PTL_OC_ACK_REQ ||
-        !target_is_valid(*ni, r->target))
+    if (r->length > (*ni)->limits.max_msg_size || !target_is_valid(*ni, r->target))
         return PTL_ARG_INVALID;
     return r->kind >= PORTALS_ATOMIC ? check_atomic(*ni, r) : PTL_OK;
 }
@@ -75,6 +84,9 @@ int p4_request_check(struct portals *p, const struct portals_request *r, struct 
     *ni = NULL;
     switch (r->kind) {
     case PORTALS_CT_INC:
+        if (!p4_increment_is_valid(r->ct_value))
+            return PTL_ARG_INVALID;
+        /* fall through */
     case PORTALS_CT_SET:
         return p4_object_of(p, HANDLE_CT, r->ct, ni) ? PTL_OK : PTL_ARG_INVALID;
     case PORTALS_ME_UNLINK: {
@@ -115,9 +127,15 @@ void p4_operations_clear(struct portals *p) {
     portals_pool_clear(&p->operations);
 }
 
-static void operation_end(struct portals *p, struct operation *o) {
+/* Its descriptor may be released. */
+static void let_go(struct operation *o) {
     if (o->md)
         o->md->operations--;
+    o->md = NULL;
+}
+
+static void operation_end(struct portals *p, struct operation *o) {
+    let_go(o);
     if (o->get_md)
         o->get_md->operations--;
     struct entry *e = o->entry;
@@ -324,7 +342,7 @@ static uint32_t operation_segments(const struct operation *o, const struct descr
         return one_segment(copy, offset, length, segments, room);
     if (o->card)
         return one_segment(o->card, offset, length, segments, room);
-    if (!o->ni)
+    if (!o->ni || (!md && !o->entry))
         return 0;
     return p4_memory_segments(md ? &md->memory : &o->entry->memory, start + offset, length,
                               segments, room);
@@ -382,16 +400,28 @@ static bool is_answered(const struct operation *o) {
     return o->kind == NIC_GET || o->kind == NIC_FETCH_ATOMIC || o->ack_req != PTL_NO_ACK_REQ;
 }
 
+/* Will the initiator see that its message was accepted? */
+static bool ack_is_seen(const struct operation *o) {
+    const struct sink *s = &o->out;
+    bool full = o->ack_req == PTL_ACK_REQ && s->eq != PTL_EQ_NONE &&
+                !(s->options & PTL_MD_EVENT_SUCCESS_DISABLE);
+    return full || (s->ct != PTL_CT_NONE && (s->options & PTL_MD_EVENT_CT_ACK));
+}
+
 void portals_sent(struct portals *p, uint64_t initiator) {
     struct operation *o = operation_at(p, initiator);
     if (!o)
         return;
     p4_trigger_hold(p);
     tell_send(p, o, PTL_NI_OK);
-    if (is_answered(o))
-        p4_closing_progress(p, o->ni);
-    else
+    if (!is_answered(o)) {
         operation_end(p, o);
+    } else {
+        /* Who sees no more of it there takes the send for its end. */
+        if (o->kind == NIC_FETCH_ATOMIC || !ack_is_seen(o))
+            let_go(o);
+        p4_closing_progress(p, o->ni);
+    }
     p4_trigger_release(p);
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "nic/portals.h"
+#include "nic/nic.h"
 
 #define MI(n) ((n) * (1ll << 20))
 #define GI(n) ((n) * (1ll << 30))
@@ -24,8 +24,8 @@
     X(max_msg_size, ptl_size_t, "PTL_LIM_MAX_MSG_SIZE", GI(4), 0, GI(4))                           \
     X(max_atomic_size, ptl_size_t, "PTL_LIM_MAX_ATOMIC_SIZE", 512, 0, 512)                         \
     X(max_fetch_atomic_size, ptl_size_t, "PTL_LIM_MAX_FETCH_ATOMIC_SIZE", 512, 8, 512)             \
-    X(max_waw_ordered_size, ptl_size_t, "PTL_LIM_MAX_WAW_ORDERED_SIZE", 8, 8, LONG_MAX)            \
-    X(max_war_ordered_size, ptl_size_t, "PTL_LIM_MAX_WAR_ORDERED_SIZE", 8, 8, LONG_MAX)            \
+    X(max_waw_ordered_size, ptl_size_t, "PTL_LIM_MAX_WAW_ORDERED_SIZE", 8, 8, NIC_ORDERED_BYTES)   \
+    X(max_war_ordered_size, ptl_size_t, "PTL_LIM_MAX_WAR_ORDERED_SIZE", 8, 8, NIC_ORDERED_BYTES)   \
     X(max_volatile_size, ptl_size_t, "PTL_LIM_MAX_VOLATILE_SIZE", 8, 0, LONG_MAX)                  \
     X(features, unsigned, "PTL_LIM_FEATURES", 0, 0, 7)
 
@@ -77,6 +77,14 @@ void portals_limits_default(ptl_ni_limits_t *limits, const char *(*look_up)(cons
 #define X(field, type, variable, usual, least, most)                                               \
     limits->field =                                                                                \
         (type)clamp(from_environment(look_up, variable, usual, err), least, most, MOST_##type);
+    LIMITS(X)
+#undef X
+}
+
+void portals_limits_fill(ptl_ni_limits_t *limits, const ptl_ni_limits_t *usual) {
+#define X(field, type, variable, standard, least, most)                                            \
+    if (NUMBER_##type(limits->field) <= 0)                                                         \
+        limits->field = usual->field;
     LIMITS(X)
 #undef X
 }

@@ -290,6 +290,8 @@ void p4_event_unreserve(struct portals *p, ptl_handle_eq_t eq, uint32_t places);
 
 /* portals_count.c */
 void p4_count(struct portals *p, ptl_handle_ct_t ct, uint64_t success, uint64_t failure);
+/* Successes or failures, not both. */
+bool p4_increment_is_valid(ptl_ct_event_t increment);
 
 /* portals_trigger.c: between hold and release counters may change, but nothing fires. */
 void p4_trigger_hold(struct portals *p);

@@ -1,6 +1,7 @@
 /* What Portals programs rely on, a point a function. */
 #include "conformance.h"
 
+#include <limits.h>
 #include <openspin.h>
 #include <portals4.h>
 
@@ -181,6 +182,229 @@ static int loop_barrier(void) {
     return 0;
 }
 
+/* ---- descriptors ------------------------------------------------------------------------------
+ */
+
+static int bind(unsigned options, ptl_handle_eq_t eq, ptl_handle_ct_t ct, ptl_handle_md_t *out) {
+    const ptl_md_t descriptor = {.start = (void *)source,
+                                 .length = sizeof source,
+                                 .options = options,
+                                 .eq_handle = eq,
+                                 .ct_handle = ct};
+    EXPECT_EQ(PtlMDBind(ni, &descriptor, out), PTL_OK);
+    return 0;
+}
+
+/* The SEND was seen, and more cannot be: the acknowledgement is not counted. */
+static int release_after_send(void) {
+    ptl_ct_event_t event;
+    ptl_handle_md_t unseen;
+    if (open_all(0) || bind(PTL_MD_EVENT_CT_SEND, PTL_EQ_NONE, own_ct, &unseen))
+        return 1;
+    EXPECT_EQ(PtlPut(unseen, 0, 8, PTL_CT_ACK_REQ, right(), pt, 0, 0, NULL, 0), PTL_OK);
+    EXPECT_EQ(PtlCTWait(own_ct, 1, &event), PTL_OK);
+    EXPECT_EQ(PtlMDRelease(unseen), PTL_OK);
+    EXPECT_EQ(PtlCTWait(target_ct, 1, &event), PTL_OK);
+    spin_compute(10000); /* the acknowledgement finds nothing amiss */
+    EXPECT_EQ(PtlCTGet(own_ct, &event), PTL_OK);
+    EXPECT_EQ(event.success, 1);
+    EXPECT_EQ(event.failure, 0);
+    spin_barrier();
+    return 0;
+}
+
+/* An acknowledgement that will be seen keeps the descriptor; programs ask until it is there. */
+static int release_in_a_loop(void) {
+    ptl_ct_event_t event;
+    int code, tries = 0;
+    if (open_all(PTL_MD_EVENT_CT_ACK) || put(PTL_CT_ACK_REQ))
+        return 1;
+    while ((code = PtlMDRelease(md)) == PTL_IN_USE)
+        tries++;
+    EXPECT_EQ(code, PTL_OK);
+    EXPECT(tries > 0);
+    EXPECT_EQ(PtlCTGet(own_ct, &event), PTL_OK);
+    EXPECT_EQ(event.success, 1);
+    spin_barrier();
+    return 0;
+}
+
+static int arguments_invalid(void) {
+    const ptl_ct_event_t both = {1, 1}, success = {2, 0}, failure = {0, 1};
+    ptl_handle_md_t only_ct, only_eq;
+    if (open_all(0) || bind(0, PTL_EQ_NONE, own_ct, &only_ct) ||
+        bind(0, own_eq, PTL_CT_NONE, &only_eq))
+        return 1;
+    EXPECT_EQ(PtlCTInc(own_ct, both), PTL_ARG_INVALID);
+    EXPECT_EQ(PtlCTInc(own_ct, success), PTL_OK);
+    EXPECT_EQ(PtlCTInc(own_ct, failure), PTL_OK);
+    EXPECT_EQ(PtlCTSet(own_ct, both), PTL_OK);
+    EXPECT_EQ(PtlTriggeredCTInc(own_ct, both, target_ct, 100), PTL_ARG_INVALID);
+    EXPECT_EQ(PtlTriggeredCTInc(own_ct, success, target_ct, 100), PTL_OK);
+    EXPECT_EQ(PtlTriggeredCTSet(own_ct, both, target_ct, 100), PTL_OK);
+    for (int i = 0; i < 2; i++) { /* without a queue, without a counter */
+        ptl_handle_md_t bad = i ? only_eq : only_ct, good = i ? only_ct : only_eq;
+        ptl_ack_req_t ack = i ? PTL_CT_ACK_REQ : PTL_ACK_REQ;
+        ptl_process_t to = right();
+        EXPECT_EQ(PtlPut(bad, 0, 8, ack, to, pt, 0, 0, NULL, 0), PTL_ARG_INVALID);
+        EXPECT_EQ(PtlAtomic(bad, 0, 8, ack, to, pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT64_T),
+                  PTL_ARG_INVALID);
+        EXPECT_EQ(PtlTriggeredPut(bad, 0, 8, ack, to, pt, 0, 0, NULL, 0, target_ct, 100),
+                  PTL_ARG_INVALID);
+        EXPECT_EQ(PtlTriggeredAtomic(bad, 0, 8, ack, to, pt, 0, 0, NULL, 0, PTL_SUM, PTL_INT64_T,
+                                     target_ct, 100),
+                  PTL_ARG_INVALID);
+        EXPECT_EQ(PtlPut(good, 0, 8, ack, to, pt, 0, 0, NULL, 0), PTL_OK);
+        EXPECT_EQ(PtlPut(bad, 0, 8, PTL_NO_ACK_REQ, to, pt, 0, 0, NULL, 0), PTL_OK);
+    }
+    spin_barrier();
+    return 0;
+}
+
+/* ---- limits -----------------------------------------------------------------------------------
+ */
+
+/* An entry for everything over `memory`, and descriptors for a counter. */
+static int open_with(const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual) {
+    if (open_interface(PTL_NI_NO_MATCHING, desired, actual))
+        return 1;
+    EXPECT_EQ(PtlCTAlloc(ni, &own_ct), PTL_OK);
+    EXPECT_EQ(PtlCTAlloc(ni, &target_ct), PTL_OK);
+    EXPECT_EQ(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt), PTL_OK);
+    const ptl_le_t entry = {.start = (void *)memory,
+                            .length = sizeof memory,
+                            .ct_handle = target_ct,
+                            .uid = PTL_UID_ANY,
+                            .options = PTL_LE_OP_PUT | PTL_LE_OP_GET | PTL_LE_EVENT_CT_COMM};
+    ptl_handle_le_t le;
+    EXPECT_EQ(PtlLEAppend(ni, pt, &entry, PTL_PRIORITY_LIST, NULL, &le), PTL_OK);
+    spin_barrier();
+    return 0;
+}
+
+static int limits_left_zero(void) {
+    enum { ITEMS = 32 };
+    static const ptl_ni_limits_t nothing;
+    static uint64_t before[ITEMS];
+    ptl_ni_limits_t actual;
+    ptl_ct_event_t event;
+    ptl_handle_md_t from, into, unsafe;
+    if (open_with(&nothing, &actual))
+        return 1;
+    EXPECT_EQ(actual.max_fetch_atomic_size, 512);
+    EXPECT_EQ(actual.max_triggered_ops, 1024);
+    EXPECT_EQ(actual.max_entries, 1024);
+    EXPECT(actual.max_volatile_size >= 8);
+    const ptl_md_t gets = {.start = before,
+                           .length = sizeof before,
+                           .options = PTL_MD_EVENT_CT_REPLY,
+                           .eq_handle = PTL_EQ_NONE,
+                           .ct_handle = own_ct};
+    EXPECT_EQ(PtlMDBind(ni, &gets, &into), PTL_OK);
+    if (bind(0, PTL_EQ_NONE, PTL_CT_NONE, &from) ||
+        bind(PTL_MD_VOLATILE, PTL_EQ_NONE, PTL_CT_NONE, &unsafe))
+        return 1;
+    for (int i = 0; i < ITEMS; i++)
+        source[i] = 10 + i;
+    ptl_process_t to = right();
+    EXPECT_EQ(PtlFetchAtomic(into, 0, from, 0, sizeof before, to, pt, 0, 0, NULL, 0, PTL_SUM,
+                             PTL_UINT64_T),
+              PTL_OK);
+    EXPECT_EQ(PtlCTWait(own_ct, 1, &event), PTL_OK);
+    EXPECT_EQ(PtlSwap(into, 0, from, 8, 8, to, pt, 0, 0, NULL, 0, NULL, PTL_SWAP, PTL_UINT64_T),
+              PTL_OK);
+    EXPECT_EQ(PtlCTWait(own_ct, 2, &event), PTL_OK);
+    EXPECT_EQ(before[0], 10); /* what the fetch has added */
+    EXPECT_EQ(PtlTriggeredPut(from, 16, 8, PTL_NO_ACK_REQ, to, pt, 0, 8, NULL, 0, own_ct, 3),
+              PTL_OK);
+    EXPECT_EQ(PtlCTInc(own_ct, (ptl_ct_event_t){1, 0}), PTL_OK);
+    source[100] = 99;
+    EXPECT_EQ(PtlPut(unsafe, 800, 8, PTL_NO_ACK_REQ, to, pt, 0, 16, NULL, 0), PTL_OK);
+    source[100] = 0; /* volatile: the call has taken it */
+    EXPECT_EQ(PtlCTWait(target_ct, 4, &event), PTL_OK);
+    EXPECT_EQ(memory[0], 11);
+    EXPECT_EQ(memory[1], 12);
+    EXPECT_EQ(memory[2], 99);
+    EXPECT_EQ(memory[ITEMS - 1], 10 + ITEMS - 1);
+    spin_barrier();
+    return 0;
+}
+
+/* Whatever the network does, messages of the promised size are written in order. */
+static int order_is_kept(void) {
+    enum { MESSAGES = 64 };
+    const ptl_ni_limits_t greedy = {.max_waw_ordered_size = LONG_MAX,
+                                    .max_war_ordered_size = LONG_MAX};
+    ptl_ni_limits_t actual;
+    ptl_handle_md_t from;
+    ptl_ct_event_t event;
+    if (open_with(&greedy, &actual) || bind(0, PTL_EQ_NONE, PTL_CT_NONE, &from))
+        return 1;
+    EXPECT(actual.max_waw_ordered_size >= 8 && actual.max_war_ordered_size >= 8);
+    ptl_size_t bytes = actual.max_waw_ordered_size;
+    EXPECT(bytes <= 64); /* so that `source` has room */
+    for (int i = 0; i < MESSAGES; i++) {
+        memset((char *)source + i * bytes, i + 1, bytes);
+        EXPECT_EQ(PtlPut(from, i * bytes, bytes, 0, right(), pt, 0, 0, NULL, 0), PTL_OK);
+    }
+    for (int seen = 0, last = 0; seen < MESSAGES;) {
+        EXPECT_EQ(PtlCTWait(target_ct, seen + 1, &event), PTL_OK);
+        int value = *(volatile unsigned char *)memory;
+        EXPECT(value >= last);
+        EXPECT_EQ(((volatile unsigned char *)memory)[bytes - 1], value);
+        last = value;
+        seen = (int)event.success;
+    }
+    EXPECT_EQ(*(volatile unsigned char *)memory, MESSAGES);
+    spin_barrier();
+    return 0;
+}
+
+static int limits_are_kept(void) {
+    const ptl_ni_limits_t few = {.max_entries = 3,
+                                 .max_mds = 2,
+                                 .max_cts = 3,
+                                 .max_eqs = 2,
+                                 .max_list_size = 2,
+                                 .max_triggered_ops = 2};
+    ptl_ni_limits_t actual;
+    ptl_handle_any_t handle;
+    ptl_pt_index_t other;
+    if (open_with(&few, &actual)) /* two counters, one entry */
+        return 1;
+    EXPECT_EQ(PtlCTAlloc(ni, &handle), PTL_OK);
+    EXPECT_EQ(PtlCTAlloc(ni, &handle), PTL_NO_SPACE);
+    for (int i = 0; i < 3; i++) {
+        const ptl_md_t descriptor = {.eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+        EXPECT_EQ(PtlEQAlloc(ni, 8, &handle), i < 2 ? PTL_OK : PTL_NO_SPACE);
+        EXPECT_EQ(PtlMDBind(ni, &descriptor, &handle), i < 2 ? PTL_OK : PTL_NO_SPACE);
+        EXPECT_EQ(PtlTriggeredCTInc(own_ct, (ptl_ct_event_t){1, 0}, own_ct, 9),
+                  i < 2 ? PTL_OK : PTL_NO_SPACE);
+    }
+    const ptl_le_t entry = {.ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY};
+    EXPECT_EQ(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &other), PTL_OK);
+    EXPECT_EQ(PtlLEAppend(ni, pt, &entry, PTL_PRIORITY_LIST, NULL, &handle), PTL_OK);
+    EXPECT_EQ(PtlLEAppend(ni, pt, &entry, PTL_PRIORITY_LIST, NULL, &handle), PTL_LIST_TOO_LONG);
+    EXPECT_EQ(PtlLEAppend(ni, other, &entry, PTL_PRIORITY_LIST, NULL, &handle), PTL_OK);
+    EXPECT_EQ(PtlLEAppend(ni, other, &entry, PTL_PRIORITY_LIST, NULL, &handle), PTL_NO_SPACE);
+    return 0;
+}
+
+/* ---- the command line -------------------------------------------------------------------------
+ */
+
+static int given;
+static char **word;
+
+static int arguments(void) {
+    static const char *const expected[] = {"-n", "7", "--json", "--help", "--", "--until=1ns", "-"};
+    EXPECT_EQ(given, 2 + sizeof expected / sizeof expected[0]);
+    for (int i = 2; i < given; i++)
+        EXPECT(strcmp(word[i], expected[i - 2]) == 0);
+    EXPECT_EQ(spin_ranks(), 2);
+    return 0;
+}
+
 static const struct point points[] = {
     {"handle-is-equal", handle_is_equal},
     {"loop-ct-get", loop_ct_get},
@@ -198,9 +422,18 @@ static const struct point points[] = {
     {"loop-now", loop_now},
     {"loop-nothing-to-copy", loop_nothing_to_copy},
     {"loop-barrier", loop_barrier},
+    {"release-after-send", release_after_send},
+    {"release-in-a-loop", release_in_a_loop},
+    {"arguments-invalid", arguments_invalid},
+    {"limits-left-zero", limits_left_zero},
+    {"limits-are-kept", limits_are_kept},
+    {"order-is-kept", order_is_kept},
+    {"arguments", arguments},
     {NULL, NULL},
 };
 
 int main(int argc, char **argv) {
+    given = argc;
+    word = argv;
     return conformance(points, argc, argv);
 }
