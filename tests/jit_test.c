@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "hpu/jit_private.h"
+#include "lib/index.h"
 #include "lib/machine.h"
 
 #ifndef OPENSPIN_JIT
@@ -290,6 +291,45 @@ TEST(tight_loops) {
             machine_close(&plain);
             machine_close(&jit);
         }
+    }
+}
+
+/* What an index is made of says whether its accesses are aligned: those that are not take longer,
+ * also in loops that count their cycles in advance. */
+TEST(indices_of_parts) {
+    static struct machine plain, jit;
+    static struct program p;
+    const char *seeds = getenv("OPENSPIN_SEEDS");
+    struct rng rng = rng_seeded(19);
+    for (int i = 0, n = seeds ? atoi(seeds) : 120; i < n; i++) {
+        p.bytes = 0;
+        for (uint32_t k = 1 + rng_below(&rng, 2); k > 0; k--) {
+            uint32_t value = 16 + rng_below(&rng, 4);
+            put_index(&rng, &p, 25, value, rng_below(&rng, 2) ? 63 : 255);
+            put(&p, rv_add(25, 25, 11));
+            if (rng_below(&rng, 4) == 0)
+                put(&p, rv_add(25, 12, 25));
+            put_indexed_access(&rng, &p, 25, value);
+            put(&p, rv_add(value ^ 1, value, 9));
+        }
+        put(&p, rv_addi(11, 11, (int32_t)(4 >> rng_below(&rng, 3))));
+        put(&p, rv_addi(9, 9, -1));
+        put(&p, rv_bne(9, 0, -(int32_t)p.bytes));
+        put(&p, RV_RET);
+        machine_open(&plain, &p, HPU_TIMED, false);
+        machine_open(&jit, &p, HPU_TIMED, false);
+        for (int k = 0; k < 8; k++) {
+            struct start s = random_start(&rng);
+            s.budget = 0;
+            s.x[9] = 1 + rng_below(&rng, 100);
+            s.x[11] = DATA_BASE + 64 + rng_below(&rng, 16) / 12;
+            s.x[12] = rng_below(&rng, 16) / 12;
+            demand_same_call(&plain, &jit, &s);
+            if (k == 0)
+                machine_force_effort(&jit, (unsigned)i % 4);
+        }
+        machine_close(&plain);
+        machine_close(&jit);
     }
 }
 

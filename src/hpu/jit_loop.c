@@ -84,14 +84,17 @@ static int32_t stride_of(const struct loop *loop, const struct value *v) {
     return stride;
 }
 
-/* Of two numbers that are not negative: no bit above the highest of both. */
-static struct value joined_bits(struct value a, struct value b) {
+/* Of two numbers that are not negative: no bit above the highest of both. The bits below the step
+ * of both are those of the smallest numbers, and so what they become is fixed too. */
+static struct value joined_bits(struct value a, struct value b, bool exclusive) {
     if (!a.is_known || !b.is_known || a.bases || b.bases || a.least < 0 || b.least < 0)
         return (struct value){0};
+    uint32_t step = a.step < b.step ? a.step : b.step;
+    int64_t joined = exclusive ? a.least ^ b.least : a.least | b.least;
     uint64_t both = (uint64_t)(a.most | b.most), most = 0;
     while (most < both)
         most = most * 2 + 1;
-    return number(0, (int64_t)most, a.step < b.step ? a.step : b.step);
+    return number(joined & (step - 1), (int64_t)most, step);
 }
 
 static struct value result_of(const struct loop *loop, const struct hpu_insn *in) {
@@ -104,7 +107,7 @@ static struct value result_of(const struct loop *loop, const struct hpu_insn *in
         return sum(a, b);
     case HPU_XOR:
     case HPU_OR:
-        return joined_bits(a, b);
+        return joined_bits(a, b, in->id == HPU_XOR);
     case HPU_ANDI:
         return in->imm >= 0 ? number(0, in->imm, 1) : (struct value){0};
     case HPU_SLLI:

@@ -17,8 +17,9 @@
 #include "hpu/interp.h"
 #include "hpu/jit_private.h"
 
-/* The interpreter's run comes first, so that generated code knows which windows to expect; QUANTA
- * is generated code with a pause every few cycles. */
+/* The interpreter's run comes first, so that generated code knows which windows to expect; HOT is
+ * what is compiled once it is known where calls lead, with other values; QUANTA is generated code
+ * with a pause every few cycles. */
 enum {
     FUNCTIONAL,
     TIMED,
@@ -26,13 +27,16 @@ enum {
     STEPPED_TIMED,
     JIT_FUNCTIONAL,
     JIT_TIMED,
+    HOT_FUNCTIONAL,
+    HOT_TIMED,
     QUANTA_FUNCTIONAL,
     QUANTA_TIMED,
     WAYS
 };
 static const char *const way_name[WAYS] = {
-    "functional", "timed",     "stepped",       "stepped, timed",
-    "JIT",        "timed JIT", "JIT in quanta", "timed JIT in quanta"};
+    "functional", "timed",   "stepped",       "stepped, timed", "JIT",
+    "timed JIT",  "hot JIT", "timed hot JIT", "JIT in quanta",  "timed JIT in quanta"};
+#define CALLS_TO_HOT 26 /* more than the calls of a draft and the lessons (jit.c) */
 
 struct counts {
     uint64_t cycles, instret;
@@ -95,8 +99,17 @@ static const char *run_ours(const struct batch *b, int i, const struct hpu_code 
     hpu_add_window(&h, DIFF_DATA, WINDOW_BYTES, data, true, HPU_REGION_L1);
     h.window[0].view = view;
     begin(&b->programs[i], &h, b->address[i]);
-    if (h.icache && i % 4) { /* generated code runs what is in the instruction cache */
+    /* Generated code runs blocks that were seen in the instruction cache: fetched once, found once.
+     */
+    for (int k = 0; k < 2 && h.icache && i % 4; k++) {
         hpu_interpret(&h, UINT64_MAX);
+        begin(&b->programs[i], &h, b->address[i]);
+    }
+    for (int k = 0; k < CALLS_TO_HOT && (way == HOT_FUNCTIONAL || way == HOT_TIMED); k++) {
+        begin(&b->programs[(i + 1) % b->count], &h, b->address[i]);
+        hpu_run(&h, UINT64_MAX);
+        if (h.icache && i % 4 == 0)
+            hpu_icache_clear(h.icache);
         begin(&b->programs[i], &h, b->address[i]);
     }
     enum hpu_stop stop;
@@ -154,8 +167,11 @@ static int compare(const struct diff_outcome *ours, const struct diff_outcome *q
 
 static bool check_program(const struct batch *b, int i, struct hpu_code *const code[2]) {
     struct counts counts[WAYS];
-    /* A root wherever a quantum ends is much to compile: some programs do. */
-    int ways = !code[0]->jit ? JIT_FUNCTIONAL : i % 100 ? QUANTA_FUNCTIONAL : WAYS;
+    /* A whole program is much to compile, a root wherever a quantum ends more: some programs do. */
+    int ways = !code[0]->jit  ? JIT_FUNCTIONAL
+               : i % 100 == 0 ? WAYS
+               : i % 20 == 10 ? QUANTA_FUNCTIONAL
+                              : HOT_FUNCTIONAL;
     for (int way = 0; way < ways; way++) {
         struct diff_outcome ours;
         const char *why = run_ours(b, i, code[way % 2], way, &ours, &counts[way]);

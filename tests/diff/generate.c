@@ -5,6 +5,7 @@
 #include "diff/generate.h"
 
 #include "base/rng.h"
+#include "lib/index.h"
 
 enum { RA = 1, SP = 2, WAY_BACK = 3, BASE = 8, COUNT = 9 };
 #define BASE_OFFSET 512 /* of x8 in the data */
@@ -446,6 +447,29 @@ static void loop(struct generator *g) {
         emit(g, below(g, 2) ? rv_bne(COUNT, 0, distance) : rv_blt(0, COUNT, distance));
 }
 
+/* One block that jumps to itself and goes through memory by an index of parts, from a pointer that
+ * moves by any stride and need not be aligned: x4 to x7 and the values of x10 to x15. */
+static void indexed_loop(struct generator *g) {
+    static const int32_t strides[] = {0, 4, 4, 1, 2, -4, 8};
+    uint32_t turns = 2 + below(g, 30), value = 10 + below(g, 6);
+    int32_t stride = strides[below(g, 7)];
+    emit(g, rv_addi(COUNT, 0, (int32_t)turns));
+    emit(g, rv_andi(4, below(g, 2) ? 0 : from(g), 3));
+    emit(g, rv_add(4, 4, BASE));
+    emit(g, rv_addi(4, 4, -256));
+    emit(g, rv_jal(0, 4)); /* so that a block begins here */
+    uint32_t top = g->p->bytes;
+    for (uint32_t i = 1 + below(g, 2); i > 0; i--) {
+        put_index(&g->rng, g->p, 5, value, below(g, 2) ? 63 : 255);
+        emit(g, rv_add(5, 5, 4));
+        put_indexed_access(&g->rng, g->p, 5, 10 + below(g, 6));
+        emit(g, rv_add(10 + below(g, 6), value, 10 + below(g, 6)));
+    }
+    emit(g, rv_addi(4, 4, stride));
+    emit(g, rv_addi(COUNT, COUNT, -1));
+    emit(g, rv_bne(COUNT, 0, (int32_t)top - (int32_t)g->p->bytes));
+}
+
 void diff_generate(struct diff_program *p, uint64_t seed) {
     struct generator g = {.rng = rng_seeded(seed), .p = &p->code};
     memset(p, 0, sizeof *p);
@@ -464,6 +488,8 @@ void diff_generate(struct diff_program *p, uint64_t seed) {
     }
     emit(&g, rv_addi(WAY_BACK, RA, 0));
     put_li(g.p, RA, some_value(&g));
+    if (below(&g, 3) == 0) /* where generated code has it before anything is known */
+        indexed_loop(&g);
     for (uint32_t i = 10 + below(&g, 60); i > 0; i--)
         switch (below(&g, 12)) {
         case 0:
@@ -478,6 +504,9 @@ void diff_generate(struct diff_program *p, uint64_t seed) {
                 into_the_middle(&g);
             else
                 emit(&g, below(&g, 2) ? RV_FENCE : RV_NOP);
+            break;
+        case 4:
+            indexed_loop(&g);
             break;
         default:
             straight(&g);
