@@ -143,4 +143,9 @@ int sheet_folder(const char *folder, struct spin_error *err);
 int sheet_write(const struct experiment *experiment, const struct sheet *sheet, const char *folder,
                 bool *plotted, struct spin_error *err);
 
+/* One plot by itself, into a file that ends in .svg, .png or .gp (gnuplot's script with the data).
+ * The check is for before the work: the ending, and whether there is a gnuplot. */
+int sheet_plot_check(const char *path, struct spin_error *err);
+int sheet_plot(const struct sheet_panel *panel, const char *path, struct spin_error *err);
+
 #endif

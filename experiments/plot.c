@@ -10,6 +10,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <fcntl.h>
@@ -38,9 +39,24 @@ static int open_in(struct file_out *out, const char *folder, const char *name, c
     return file_out_open(out, path, err);
 }
 
+/* 'text' of gnuplot, in which only the quote is special. */
+static void put_quoted(FILE *out, const char *text) {
+    fputc('\'', out);
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputc('\'', out);
+        fputc(*text == '\n' ? ' ' : *text, out);
+    }
+    fputc('\'', out);
+}
+
 static void axis(FILE *out, const char *which, const struct sheet_column *c, bool logarithmic) {
-    fprintf(out, "set %slabel '%s%s%s%s'\n", which, c->name, *c->unit ? " (" : "", c->unit,
-            *c->unit ? ")" : "");
+    char label[80];
+    snprintf(label, sizeof label, "%s%s%.30s%s", c->name, *c->unit ? " (" : "", c->unit,
+             *c->unit ? ")" : "");
+    fprintf(out, "set %slabel ", which);
+    put_quoted(out, label);
+    fputs(" noenhanced\n", out);
     if (logarithmic)
         fprintf(out, "set logscale %s %d\n", which, *which == 'x' ? 2 : 10);
 }
@@ -53,11 +69,12 @@ static bool is_empty(const struct sheet_panel *p, int column) {
     return true;
 }
 
-static void print_script(const struct sheet_panel *p, const char *name, FILE *out) {
-    fprintf(out, "# gnuplot %s.gp, in this folder\n", name);
-    fprintf(out, "if (!exists('part')) part = ''\n");
+/* Title, axes and key. */
+static void print_frame(const struct sheet_panel *p, FILE *out) {
     fprintf(out, "set datafile separator ','\nset datafile missing ''\n");
-    fprintf(out, "set title \"%s\" noenhanced\nset key below noenhanced\nset grid\n", p->title);
+    fputs("set title ", out);
+    put_quoted(out, p->title);
+    fputs(" noenhanced\nset key below noenhanced\nset grid\n", out);
     axis(out, "x", &p->column[0], p->log_x);
     /* Curves share an axis, so its label is their unit. */
     struct sheet_column y = {.unit = ""};
@@ -68,31 +85,52 @@ static void print_script(const struct sheet_panel *p, const char *name, FILE *ou
     if (p->by_name)
         fprintf(out, "set style data histograms\nset style fill solid 0.7\n"
                      "set xtics rotate by -30 noenhanced\n");
-    static const char *const terminals[] = {"svg size 800,480 dynamic background rgb 'white'", "pngcairo size 800,480"};
-    static const char *const endings[] = {"svg", "png"};
-    for (int t = 0; t < 2; t++) {
-        fprintf(out, "set terminal %s\nset output '%s.%s'.part\nplot ", terminals[t], name,
-                endings[t]);
-        const char *separator = "";
-        for (int c = 1; c < p->columns; c++) {
-            if (is_empty(p, c))
-                continue; /* gnuplot would warn about it */
-            fprintf(out, "%s'%s.csv' using %s%d%s skip 1 title '%s'%s", separator, name,
-                    p->by_name ? "" : "1:", c + 1, p->by_name ? ":xtic(1)" : "", p->column[c].name,
-                    p->by_name ? "" : " with linespoints");
-            separator = ", \\\n     ";
-        }
-        fprintf(out, "\nunset output\n");
+}
+
+/* `data` is a file's name in quotes, or a block of data. */
+static void print_curves(const struct sheet_panel *p, const char *data, FILE *out) {
+    const char *separator = "plot ";
+    for (int c = 1; c < p->columns; c++) {
+        if (is_empty(p, c))
+            continue; /* gnuplot would warn about it */
+        fprintf(out, "%s%s using %s%d%s skip 1 title ", separator, data,
+                p->by_name ? "" : "1:", c + 1, p->by_name ? ":xtic(1)" : "");
+        put_quoted(out, p->column[c].name);
+        fputs(p->by_name ? "" : " with linespoints", out);
+        separator = ", \\\n     ";
+    }
+    fputc('\n', out);
+}
+
+static const struct terminal {
+    const char *ending, *name;
+} terminals[] = {{"svg", "svg size 800,480 dynamic background rgb 'white'"},
+                 {"png", "pngcairo size 800,480"}};
+enum { TERMINALS = sizeof terminals / sizeof terminals[0] };
+
+static void print_script(const struct sheet_panel *p, const char *name, FILE *out) {
+    char data[120];
+    snprintf(data, sizeof data, "'%.100s.csv'", name);
+    fprintf(out, "# gnuplot %s.gp, in this folder\n", name);
+    fprintf(out, "if (!exists('part')) part = ''\n");
+    print_frame(p, out);
+    for (int t = 0; t < TERMINALS; t++) {
+        fprintf(out, "set terminal %s\nset output '%s.%s'.part\n", terminals[t].name, name,
+                terminals[t].ending);
+        print_curves(p, data, out);
+        fprintf(out, "unset output\n");
     }
 }
 
-/* 0: it ran and ended well; ENOENT: there is no gnuplot; anything else: it failed. */
-static int run_gnuplot(const char *folder, const char *script) {
-    const char *const words[] = {"gnuplot", "-e", "part = '" PART "'", script, NULL};
+/* 0: it ran and ended well; ENOENT: there is no gnuplot; anything else: it failed. `folder` may be
+ * NULL: here. */
+static int run_gnuplot(const char *folder, const char *setting, const char *script) {
+    const char *const words[] = {"gnuplot", "-e", setting, script, NULL};
     posix_spawn_file_actions_t actions;
     pid_t child;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addchdir_np(&actions, folder);
+    if (folder)
+        posix_spawn_file_actions_addchdir_np(&actions, folder);
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
     int why = posix_spawnp(&child, words[0], &actions, NULL, (char **)(uintptr_t)words, environ);
@@ -111,11 +149,10 @@ static int run_gnuplot(const char *folder, const char *script) {
 
 /* Gives the pictures their names, or removes what there is of them. */
 static int settle(const char *folder, const char *name, bool keep, struct spin_error *err) {
-    static const char *const endings[] = {"svg", "png"};
     int code = SPIN_OK;
-    for (int t = 0; t < 2; t++) {
+    for (int t = 0; t < TERMINALS; t++) {
         char path[PATH_MAX], part[PATH_MAX + 8];
-        snprintf(path, sizeof path, "%s/%s.%s", folder, name, endings[t]);
+        snprintf(path, sizeof path, "%s/%s.%s", folder, name, terminals[t].ending);
         snprintf(part, sizeof part, "%s" PART, path);
         if (keep && !code && rename(part, path) != 0)
             code = spin_fail(err, SPIN_EFILE, "%s: cannot write: %s", path, strerror(errno));
@@ -144,7 +181,7 @@ static int write_panel(const struct experiment *e, const struct sheet_panel *p, 
     if (code || !*plotted)
         return code;
     snprintf(script, sizeof script, "%s.gp", name);
-    int why = run_gnuplot(folder, script);
+    int why = run_gnuplot(folder, "part = '" PART "'", script);
     if (why == ENOENT)
         *plotted = false;
     else if (why)
@@ -179,5 +216,85 @@ int sheet_write(const struct experiment *experiment, const struct sheet *sheet, 
     if (code)
         return code;
     sheet_print_claims_csv(sheet, out.stream);
+    return file_out_commit(&out, err);
+}
+
+/* ---- one plot by itself ---- */
+
+/* -1: a script of gnuplot's; else the terminal by the file's ending. TERMINALS: neither. */
+static int terminal_of(const char *path) {
+    const char *dot = strrchr(path, '.');
+    int t = 0;
+    if (dot && strcmp(dot, ".gp") == 0)
+        return -1;
+    while (t < TERMINALS && !(dot && strcmp(dot + 1, terminals[t].ending) == 0))
+        t++;
+    return t;
+}
+
+int sheet_plot_check(const char *path, struct spin_error *err) {
+    int terminal = terminal_of(path);
+    if (terminal == TERMINALS)
+        return spin_fail(err, SPIN_EARG, "%s: a plot ends in .svg, .png or .gp (gnuplot's script)",
+                         path);
+    if (terminal >= 0 && run_gnuplot(NULL, "exit", "/dev/null") == ENOENT)
+        return spin_fail(err, SPIN_ETOOL,
+                         "%s: there is no gnuplot (Debian: gnuplot-nox); a name that ends in .gp "
+                         "gets its script",
+                         path);
+    return SPIN_OK;
+}
+
+static void print_whole(const struct sheet_panel *p, FILE *out) {
+    fputs("$data << END\n", out);
+    sheet_print_csv(p, out);
+    fputs("END\n", out);
+    print_frame(p, out);
+    print_curves(p, "$data", out);
+}
+
+/* The script goes to gnuplot through memory, the picture into the part of the file. */
+static int draw(const struct sheet_panel *p, int terminal, const char *path, const char *part,
+                struct spin_error *err) {
+    char script[40];
+    int fd = memfd_create("openspin-plot", 0); /* gnuplot opens it by name */
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!out) {
+        if (fd >= 0)
+            close(fd);
+        return spin_fail(err, SPIN_ENOMEM, "%s: out of memory", path);
+    }
+    fprintf(out, "set terminal %s\nset output ", terminals[terminal].name);
+    put_quoted(out, part);
+    fputc('\n', out);
+    print_whole(p, out);
+    fputs("unset output\n", out);
+    snprintf(script, sizeof script, "/dev/fd/%d", fd);
+    int why = fflush(out) ? EIO : run_gnuplot(NULL, "", script);
+    fclose(out);
+    return why ? spin_fail(err, SPIN_ETOOL,
+                           "%s: gnuplot cannot plot it; a name that ends in .gp gets its script",
+                           path)
+               : SPIN_OK;
+}
+
+int sheet_plot(const struct sheet_panel *panel, const char *path, struct spin_error *err) {
+    struct file_out out;
+    int terminal = terminal_of(path), code = SPIN_OK;
+    bool empty = true;
+    for (int c = 1; c < panel->columns; c++)
+        empty = empty && is_empty(panel, c);
+    if (empty)
+        return spin_fail(err, SPIN_EARG, "%s: nothing to plot: no point has a number", path);
+    if (file_out_open(&out, path, err))
+        return err ? (int)err->code : SPIN_EFILE;
+    if (terminal < 0)
+        print_whole(panel, out.stream);
+    else
+        code = draw(panel, terminal, path, out.part ? out.part : path, err);
+    if (code) {
+        file_out_abandon(&out);
+        return code;
+    }
     return file_out_commit(&out, err);
 }

@@ -127,6 +127,35 @@ TEST(codes_have_names_and_texts) {
     CHECK_STR(spin_code_name(-999), "unknown code");
 }
 
+static void note_scalar(void *user, const char *path, const char *value, bool in_array) {
+    fprintf(user, "%s%s=%s;", in_array ? "*" : "", path, value);
+}
+
+static bool read_json(const char *text, char *scalars, size_t room) {
+    memset(scalars, 0, room);
+    FILE *out = fmemopen(scalars, room, "w");
+    bool good = json_read(text, strlen(text), note_scalar, out);
+    fclose(out);
+    return good;
+}
+
+TEST(json_is_read) {
+    char got[400];
+    CHECK(read_json("{\"a\": 1, \"b\": {\"c\": -2.5e3, \"d\": [true, {\"e\": null}]}, \"s\": "
+                    "\"x\\\"\\u00e9\\n\"}\n",
+                    got, sizeof got));
+    CHECK_STR(got, "a=1;b.c=-2.5e3;*b.d.0=true;*b.d.1.e=null;s=x\"\u00e9\n;");
+    CHECK(read_json("[]", got, sizeof got) && read_json(" {} ", got, sizeof got));
+    static const char *const wrong[] = {"",        "{",     "{\"a\"}",   "{\"a\": }",  "[1,]",
+                                        "{} x",    "01x",   "\"open",    "\"\\u12\"", "nul",
+                                        "{\"a\" 1}", "[1 2]", "\"\\u0000\"", "-",       "+1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        CHECK(!read_json(wrong[i], got, sizeof got));
+    char deep[200];
+    memset(deep, '[', sizeof deep);
+    CHECK(!json_read(deep, sizeof deep, note_scalar, stderr));
+}
+
 TEST(json_is_well_formed) {
     char *text;
     size_t length;

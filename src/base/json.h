@@ -1,4 +1,4 @@
-/* Writes JSON: commas, quotes and indentation are kept right by the writer. */
+/* Writes JSON: commas, quotes and indentation are kept right by the writer. And reads it. */
 #ifndef SPIN_BASE_JSON_H
 #define SPIN_BASE_JSON_H
 
@@ -24,5 +24,12 @@ void json_real(struct json *j, const char *key, double value, int decimals);
 void json_bool(struct json *j, const char *key, bool value);
 /* Lower-case hexadecimal digits as a string. */
 void json_hex(struct json *j, const char *key, const uint8_t *bytes, uint64_t length);
+
+/* Called with every number, string, true, false and null of a text, in order: its path
+ * ("network.links", "ranks.0.finish_ps"), its value (strings unescaped, the rest as written), and
+ * whether it lies in an array. */
+typedef void json_visit(void *user, const char *path, const char *value, bool in_array);
+/* False when the text is not JSON, or there is no memory; `each` may have been called before. */
+bool json_read(const char *text, size_t length, json_visit *each, void *user);
 
 #endif

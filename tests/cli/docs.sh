@@ -2,7 +2,7 @@
 . "$SOURCE/tests/lib/tap.sh"
 . "$BUILD/env" # as README says, in the build tree; install.sh has the first lines of the tutorials as installed
 for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md docs/network.md docs/pspin-handlers.md \
-    docs/card-run.md docs/experiments.md docs/first-world.md docs/world.md docs/jit.md; do
+    docs/card-run.md docs/experiments.md docs/first-world.md docs/world.md docs/jit.md docs/sweep.md; do
     name=$(basename "$page" .md)
     mkdir "$name"
     [ ! -d "$SOURCE/examples" ] || ln -s "$SOURCE/examples" "$name/examples"
@@ -17,7 +17,7 @@ for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md
 done
 
 # The manuals are clean and have every option.
-for manual in openspin openspin-card openspin-experiment openspin-goal openspin-sim; do
+for manual in openspin openspin-card openspin-experiment openspin-goal openspin-sim openspin-sweep; do
     if command -v mandoc >/dev/null; then
         lint=$(mandoc -Tlint -Wwarning "$SOURCE/man/$manual.1")
         [ -z "$lint" ] && pass "$manual(1) is clean" || fail "$manual(1) is clean" "$lint"
@@ -39,5 +39,6 @@ has_options openspin-card card run
 has_options openspin-experiment experiment
 has_options openspin-experiment card area
 has_options openspin-sim sim run
+has_options openspin-sweep sweep
 for command in convert gen info join run; do has_options openspin-goal goal $command; done
 finish
