@@ -11,8 +11,9 @@
 
 #include "openspin.h"
 
-#define CLI_FAILED 1 /* the work could not be done */
-#define CLI_USAGE  2 /* the command line is wrong */
+#define CLI_FAILED      1   /* the work could not be done */
+#define CLI_INTERRUPTED 130 /* by SIGINT, as shells count it */
+#define CLI_USAGE       2   /* the command line is wrong */
 
 enum cli_kind {
     CLI_FLAG,   /* bool */

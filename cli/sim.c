@@ -149,6 +149,22 @@ static int finish(const struct cli_command *command, const struct options *o, co
                      program, r.failed, r.ranks, r.first_failed, r.first_status);
 }
 
+/* Where every rank is, a line each. */
+static void print_where(const struct spin_world *world) {
+    enum { SHOWN = 1000 };
+    char text[600];
+    uint32_t ranks = spin_world_result(world).ranks, shown = 0, more = 0;
+    for (uint32_t i = 0; i < ranks; i++) {
+        if (!spin_world_where(world, i, text, sizeof text))
+            continue;
+        if (shown < SHOWN)
+            fprintf(stderr, "  %s\n", text);
+        more += shown++ >= SHOWN;
+    }
+    if (more)
+        fprintf(stderr, "  and %u more ranks\n", more);
+}
+
 static int simulate(const struct cli_command *command, const struct options *o,
                     const struct cli_list *words) {
     struct spin_world_options options = {
@@ -182,10 +198,14 @@ static int simulate(const struct cli_command *command, const struct options *o,
     fflush(stdout);
     if (code == SPIN_EDEADLOCK || code == SPIN_ELIMIT)
         status = cli_error(command, CLI_FAILED, "%s: %s", program, err.text);
+    else if (code == SPIN_EINTERRUPTED)
+        status = cli_error(command, CLI_INTERRUPTED, "%s: %s", program, err.text);
     else if (code)
         status = cli_report(command, &err);
     else
         status = finish(command, o, program, world);
+    if (code == SPIN_EINTERRUPTED)
+        print_where(world);
     spin_world_free(world);
     return status;
 }

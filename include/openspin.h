@@ -21,7 +21,8 @@ extern "C" {
     X(SPIN_ENOMEM, -5, "out of memory")                                                            \
     X(SPIN_ETOOL, -6, "an external program failed")                                                \
     X(SPIN_ESYS, -7, "a system call failed")                                                       \
-    X(SPIN_EDEADLOCK, -8, "nothing left to do, but not everything is done")
+    X(SPIN_EDEADLOCK, -8, "nothing left to do, but not everything is done")                        \
+    X(SPIN_EINTERRUPTED, -9, "interrupted by a signal")
 
 enum spin_code {
 #define SPIN_CODE_ROW(name, value, text) name = value,
@@ -664,7 +665,8 @@ struct spin_world_options {
     uint64_t until_ps;       /* the run ends there; 0: when every rank has returned */
     const char *trace;       /* a Perfetto trace of the run, or NULL */
     const char *picture;     /* the same as SVG, or NULL */
-    bool catch_crashes;      /* SIGSEGV and exit() of a rank end the process with a report */
+    bool catch_crashes;      /* SIGSEGV and exit() of a rank end the process with a report; with a
+                              * shared object, SIGINT and programs that make no calls end the run */
 };
 
 int spin_world_new(struct spin_world **out, const struct spin_world_options *options,
@@ -676,7 +678,8 @@ bool spin_world_parameter(const struct spin_world *world, int i, struct spin_par
 
 /* Every rank calls main(argument), once in the life of a world. SPIN_EDEADLOCK: ranks wait for what
  * will not come; the error names some of them, the call and since when. SPIN_ELIMIT: until_ps was
- * reached. Results can be asked for in any case. */
+ * reached, or a program computes and makes no calls. SPIN_EINTERRUPTED: SIGINT. Results can be
+ * asked for in any case. */
 int spin_world_run(struct spin_world *world, int (*main)(void *argument), void *argument,
                    struct spin_error *err);
 
@@ -708,6 +711,9 @@ struct spin_world_result {
 struct spin_world_result spin_world_result(const struct spin_world *world);
 /* When a rank returned, and what. */
 uint64_t spin_world_finish_ps(const struct spin_world *world, uint32_t rank, int *status);
+/* Where a rank is that has not returned: "rank 3 in PtlCTWait (counter 2 of 4) since 120.500 ns";
+ * false: it has. */
+bool spin_world_where(const struct spin_world *world, uint32_t rank, char *text, size_t room);
 
 /* From inside a rank (outside of one: 0, or nothing). Rank r is the process with nid r, pid 0. */
 uint32_t spin_rank(void);

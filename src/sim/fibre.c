@@ -315,6 +315,11 @@ bool fibre_in_guard(const struct fibres *f, uint32_t fibre, const void *address)
     return f->guarded && at >= guard && at < guard + f->guard_bytes;
 }
 
+void fibre_stack(const struct fibres *f, uint32_t fibre, uintptr_t *bottom, uintptr_t *top) {
+    *bottom = (uintptr_t)stack_of(f, fibre);
+    *top = *bottom + f->stack_bytes;
+}
+
 /* ---- running ----------------------------------------------------------------------------------
  */
 

@@ -42,5 +42,7 @@ void fibre_leave(struct fibres *fibres);
 
 /* Does an address lie in the guard below this fibre's stack? For whoever handles SIGSEGV. */
 bool fibre_in_guard(const struct fibres *fibres, uint32_t fibre, const void *address);
+/* Where its stack lies: [bottom, top). */
+void fibre_stack(const struct fibres *fibres, uint32_t fibre, uintptr_t *bottom, uintptr_t *top);
 
 #endif

@@ -208,14 +208,38 @@ bool spin_world_parameter(const struct spin_world *w, int i, struct spin_paramet
 /* ---- the run ----------------------------------------------------------------------------------
  */
 
+static void say_why_stopped(struct spin_world *w) {
+    static const char advice[] = "no virtual time passes in its program, only in calls: where it "
+                                 "waits for memory to change it should call spin_work, "
+                                 "sched_yield or PtlCTGet";
+    const struct world_watch *s = &w->watch;
+    char where[200] = "";
+    unsigned rank = s->thread ? s->thread->rank->index : 0;
+    if (s->at)
+        world_where(w, s->at, where, sizeof where);
+    if (s->reason == WATCH_REPEATS)
+        world_fail(w, SPIN_ELIMIT, "rank %u watches memory in %s for %u s without a call; %s", rank,
+                   where, s->ticks / 100, advice);
+    else if (s->reason == WATCH_COMPUTES)
+        world_fail(w, SPIN_ELIMIT,
+                   "rank %u computes in %s for %u s without a call; %s; if it needs longer, set "
+                   "patience=SECONDS",
+                   rank, where, s->ticks / 100, advice);
+}
+
 int world_run(struct spin_world *w, struct spin_error *err) {
     if (w->ran)
         return spin_fail(err, SPIN_EARG, "a world runs once; make another one");
     w->ran = true;
     world_crashes(w, w->catch_crashes);
+    if (w->catch_crashes)
+        world_watch_start(w);
     world_start_ranks(w);
     int code = sim_run(w->engine, w->until_ps, UINT64_MAX, err);
+    world_watch_stop(w);
     world_crashes(w, false);
+    if (!code && w->watch.reason)
+        say_why_stopped(w);
     if (!code && w->failure) {
         if (err)
             *err = w->why;

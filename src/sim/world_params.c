@@ -54,6 +54,8 @@ static const struct parameter parameters[] = {
     ROW(window, "packets on the way to one peer, where the network loses some", "ours", NUMBER, 64,
         1, 4096),
     ROW(stack, "of a rank's program", "ours", BYTES, 256 << 10, 16 << 10, 1ull << 30),
+    ROW(patience, "seconds that a program may really compute between calls; 0: any", "ours", NUMBER,
+        60, 0, 1 << 20),
 };
 #undef ROW
 enum { PARAMETERS = sizeof parameters / sizeof parameters[0] };

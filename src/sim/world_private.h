@@ -7,6 +7,8 @@
  *   world_trace.c    what was busy when: Perfetto and SVG
  *   world_params.c   constants
  *   world_program.c  programs from shared objects
+ *   world_watch.c    ^C, and programs that make no calls
+ *   world_where.c    where in its source a program is
  *
  * Design notes. The card's logic (nic/nic.h) knows no time: it hands out actions, and this driver
  * says when each is done. Everything with a duration is a resource that is free again at some time
@@ -17,8 +19,10 @@
 #ifndef SPIN_SIM_WORLD_PRIVATE_H
 #define SPIN_SIM_WORLD_PRIVATE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "hpu/call.h"
 #include "hpu/hpu.h"
@@ -44,7 +48,7 @@ struct world_params {
         cores;
     uint64_t hpus, hpu_cycle, hpu_start, hpu_budget, hpu_quantum, hpu_memory, contexts, window;
     uint64_t handler_packets, turn_packets;
-    uint64_t stack;
+    uint64_t stack, patience;
     struct spin_packet network; /* with DMA and memory rates, and retransmission */
 };
 int world_params_preset(struct world_params *to, const char *preset, struct spin_error *err);
@@ -177,6 +181,32 @@ struct world_box {
 /* Rows of a rank in pictures; HPU i is ROW_HPU + i. */
 enum { ROW_CPU, ROW_NIC_OUT, ROW_NIC_IN, ROW_DMA, ROW_HPU };
 
+/* ---- what stops a program ----------------------------------------------------------------------
+ */
+
+enum watch_reason { WATCH_NOTHING, WATCH_REPEATS, WATCH_COMPUTES, WATCH_INTERRUPTED };
+
+struct world_watch {
+    bool running, too_many;
+    timer_t own, real; /* of its thread's processor time; of real time, after ^C */
+    struct sigaction before_tick, before_int;
+    uint64_t entries; /* of programs, until now */
+    uint64_t entry;   /* the one that the rest is about */
+    uint32_t ticks, known, repeated;
+    uint64_t state[256];
+    bool interrupted;
+    uint32_t late; /* ticks since ^C */
+    /* Code that was there before the program: ours, the C library. */
+    struct {
+        uintptr_t begin, end;
+    } other[256];
+    uint32_t others;
+    /* What ended the run. */
+    enum watch_reason reason;
+    const void *at;
+    struct world_thread *thread;
+};
+
 struct spin_world {
     struct world_params params;
     char preset[16];
@@ -215,6 +245,7 @@ struct spin_world {
     int (*main)(void *argument);
     void *argument;
     struct world_program *program;
+    struct world_watch watch;
     bool catch_crashes, ran;
     uint64_t until_ps;
     enum spin_jit jit;
@@ -294,7 +325,18 @@ void world_note(struct spin_world *w, uint32_t rank, uint32_t row, const char *n
                 uint64_t start_ps, uint64_t end_ps, uint64_t bytes, int64_t peer);
 int world_draw(struct spin_world *w, struct spin_error *err);
 
+/* world_watch.c: for programs from shared objects. */
+void world_watch_objects(struct spin_world *w); /* before the program is loaded */
+void world_watch_start(struct spin_world *w);
+void world_watch_stop(struct spin_world *w); /* watch.reason says whether it ended the run */
+
+/* world_where.c */
+/* "watch (ring.c:17)" */
+void world_where(const struct spin_world *w, const void *address, char *text, size_t room);
+
 /* world_program.c */
+/* The file that was loaded at that address, if it is the program's; NULL: another object. */
+const char *world_program_path(const struct world_program *program, const void *base);
 struct world_program;
 int world_program_main(struct world_program *program, uint32_t rank);
 void world_program_free(struct world_program *program);

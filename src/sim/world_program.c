@@ -44,6 +44,17 @@ void world_program_free(struct world_program *p) {
     free(p);
 }
 
+const char *world_program_path(const struct world_program *p, const void *base) {
+    for (uint32_t i = 0; i < p->copies; i++) {
+        Dl_info info;
+        void *symbol;
+        memcpy(&symbol, &p->main[i], sizeof symbol);
+        if (dladdr(symbol, &info) && info.dli_fbase == base)
+            return p->argv[0];
+    }
+    return NULL;
+}
+
 /* main may change its argv, so each rank has its own pointers (the strings are shared). */
 int world_program_main(struct world_program *p, uint32_t rank) {
     size_t bytes = sizeof(char *) * ((size_t)p->argc + 1);
@@ -134,6 +145,7 @@ static int load(struct world_program **out, uint32_t ranks, const char *path, in
 
 int spin_world_run_program(struct spin_world *w, const char *path, int argc,
                            const char *const *argv, struct spin_error *err) {
+    world_watch_objects(w);
     int code = load(&w->program, w->ranks, path, argc, argv, err);
     return code ? code : world_run(w, err);
 }

@@ -296,6 +296,7 @@ static void run_thread(struct world_thread *t) {
     w->current = t;
     t->clock_ps = world_later(t->clock_ps, w->now_ps);
     t->state = THREAD_RUNNING;
+    w->watch.entries++;
     errno = t->error;
     enum fibre_return how = fibre_enter(t->stacks, t->fibre);
     t->error = errno;
@@ -433,10 +434,15 @@ void world_ranks_free(struct spin_world *w) {
 
 /* "rank 3 in PtlCTWait (counter 2 of 4) since 120.500 ns" */
 static size_t describe(const struct world_thread *t, const char *since, char *text, size_t room) {
-    const char *where = t->state == THREAD_AT_BARRIER ? "spin_barrier"
-                        : t->state == THREAD_BLOCKED  ? t->blocked_in
-                        : t->process.call             ? portals_call_name(t->process.call)
-                                                      : "its program";
+    const struct spin_world *w = t->rank->world;
+    char source[200];
+    if (t == w->watch.thread)
+        world_where(w, w->watch.at, source, sizeof source);
+    const char *where = t == w->watch.thread            ? source
+                        : t->state == THREAD_AT_BARRIER ? "spin_barrier"
+                        : t->state == THREAD_BLOCKED    ? t->blocked_in
+                        : t->process.call               ? portals_call_name(t->process.call)
+                                                        : "its program";
     char what[64], which[24] = "";
     portals_waits_for(&t->process, what, sizeof what);
     if (t->number)
@@ -446,6 +452,21 @@ static size_t describe(const struct world_thread *t, const char *since, char *te
                           (unsigned long long)(t->clock_ps / 1000),
                           (unsigned long long)(t->clock_ps % 1000));
     return (size_t)length < room ? (size_t)length : room - 1;
+}
+
+bool spin_world_where(const struct spin_world *w, uint32_t rank, char *text, size_t room) {
+    if (rank >= w->ranks || w->rank[rank].ended || !room)
+        return false;
+    const struct world_rank *r = &w->rank[rank];
+    const struct world_thread *t = &r->main;
+    size_t used = 0;
+    for (; t; t = t == &r->main ? r->others : t->next)
+        if (t->state != THREAD_ENDED && used + 2 < room) {
+            if (used)
+                used += (size_t)snprintf(text + used, room - used, ", ");
+            used += describe(t, "since", text + used, room - used);
+        }
+    return true;
 }
 
 int world_verdict(struct spin_world *w, struct spin_error *err) {
@@ -469,6 +490,10 @@ int world_verdict(struct spin_world *w, struct spin_error *err) {
     if (!count)
         return SPIN_OK;
     const char *rest = count > shown ? ", ..." : "";
+    if (w->watch.reason == WATCH_INTERRUPTED)
+        return spin_fail(err, SPIN_EINTERRUPTED,
+                         "interrupted at %llu ns with %u of %u ranks not done",
+                         (unsigned long long)(w->now_ps / 1000), count, w->ranks);
     if (stopped)
         return spin_fail(err, SPIN_ELIMIT, "stopped at %llu ns with %u of %u ranks not done: %s%s",
                          (unsigned long long)(w->until_ps / 1000), count, w->ranks, waiting, rest);

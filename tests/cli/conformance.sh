@@ -34,4 +34,20 @@ done
 # --- what follows the program is the program's
 run "$OPENSPIN" sim run -q -n 2 ./conformance.so arguments -n 7 --json --help -- --until=1ns -
 [ "$status" = 0 ] && pass "arguments that look like ours are the program's" || fail "arguments that look like ours are the program's" "$status" "$out" "$err"
+
+# --- a program without calls cannot get on in virtual time: it is named, and everything stops it
+compile watch
+stops() { # NAME STATUS PATTERN COMMAND...
+    local name=$1 want=$2 pattern=$3
+    shift 3
+    check "$name" "$want" "$pattern" timeout --preserve-status -k 60 "$@"
+}
+sim="$OPENSPIN sim run -q -n 3"
+stops "a rank that watches memory is named, with function and line" 1 'watch.so: rank 1 watches memory in watch_flag \(watch.c:1[0-9]\) for 1 s without a call; .* spin_work, sched_yield or PtlCTGet' 60 $sim --set patience=1 ./watch.so flag
+stops "and one that only computes, after its time" 1 'rank 1 computes in compute \(watch.c:[0-9]+\) for 1 s .*patience=SECONDS' 60 $sim --set patience=1 ./watch.so compute
+stops "--until stops a loop of calls" 1 'stopped at 100000 ns with 3 of 3 ranks not done' 60 $sim --until 100us ./watch.so yield
+stops "--until does not keep a program without calls" 1 'rank 1 (watches memory|computes) in watch_flags \(watch.c:[0-9]+\)' 60 $sim --until 1us --set patience=1 ./watch.so flags
+stops "^C stops a program without calls and says where all are" 130 '^  rank 1 in watch_flag \(watch.c:1[0-9]\) since 1000.000 ns$' -s INT 1 $sim ./watch.so flag
+stops "^C stops a loop of calls" 130 'interrupted at [0-9]+ ns with 3 of 3 ranks not done' -s INT 1 $sim ./watch.so yield
+stops "^C stops a program in a call of the system" 130 'openspin: interrupted; a rank does not come back' -s INT 1 $sim ./watch.so read
 finish
