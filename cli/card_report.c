@@ -35,8 +35,9 @@ struct figure {
     uint64_t value;
 };
 
-/* The plain counts, in the order in which they are printed; CSV and JSON have the same names. */
-#define COUNTS(X)                                                                                  \
+/* The plain counts: of a context and of the card, and of the card alone. CSV and JSON have the same
+ * names. */
+#define SHARED_COUNTS(X)                                                                           \
     X(packets)                                                                                     \
     X(bytes)                                                                                       \
     X(taken)                                                                                       \
@@ -45,13 +46,6 @@ struct figure {
     X(dropped)                                                                                     \
     X(refused)                                                                                     \
     X(marked)                                                                                      \
-    X(stalled_offers)                                                                              \
-    X(to_host)                                                                                     \
-    X(to_host_bytes)                                                                               \
-    X(dropped_by_rule)                                                                             \
-    X(malformed)                                                                                   \
-    X(other_handlers)                                                                              \
-    X(cut_in_capture)                                                                              \
     X(messages_begun)                                                                              \
     X(messages_completed)                                                                          \
     X(messages_failed)                                                                             \
@@ -65,6 +59,18 @@ struct figure {
     X(host_write_bytes)                                                                            \
     X(host_reads)                                                                                  \
     X(host_read_bytes)                                                                             \
+    X(elapsed_ps)                                                                                  \
+    X(throughput_mbit)                                                                             \
+    X(hpu_busy_ps)                                                                                 \
+    X(cluster_dma_busy_ps)
+#define CARD_COUNTS(X)                                                                             \
+    X(stalled_offers)                                                                              \
+    X(to_host)                                                                                     \
+    X(to_host_bytes)                                                                               \
+    X(dropped_by_rule)                                                                             \
+    X(malformed)                                                                                   \
+    X(other_handlers)                                                                              \
+    X(cut_in_capture)                                                                              \
     X(hpus)                                                                                        \
     X(hpus_used)                                                                                   \
     X(most_hpus_busy)                                                                              \
@@ -76,23 +82,17 @@ struct figure {
     X(remote_wait_cycles)                                                                          \
     X(icache_misses)                                                                               \
     X(cycles)                                                                                      \
-    X(events)                                                                                      \
-    X(elapsed_ps)                                                                                  \
-    X(throughput_mbit)                                                                             \
-    X(hpu_busy_ps)                                                                                 \
-    X(cluster_dma_busy_ps)
+    X(events)
 
-enum {
-#define ROW(name) COUNT_##name,
-    COUNTS(ROW)
-#undef ROW
-        COUNT_ROWS
-};
+#define ONE(name)   +1
+#define SHARED_ROWS (0 SHARED_COUNTS(ONE))
+#define COUNT_ROWS  (SHARED_ROWS CARD_COUNTS(ONE))
 
+/* COUNT_ROWS of them; of a context the first SHARED_ROWS. */
 static void counts(const struct spin_card_result *r, struct figure *to) {
     const struct figure rows[] = {
 #define ROW(name) {#name, r->name},
-        COUNTS(ROW)
+        SHARED_COUNTS(ROW) CARD_COUNTS(ROW)
 #undef ROW
     };
     memcpy(to, rows, sizeof rows);
@@ -101,6 +101,8 @@ static void counts(const struct spin_card_result *r, struct figure *to) {
 /* "latency from NIC" as a key: "latency_from_nic". */
 static void key_of(char *to, size_t room, const char *text, const char *tail) {
     snprintf(to, room, "%s%s", text, tail);
+    for (size_t end = strlen(to); end && to[end - 1] == ' ';)
+        to[--end] = 0;
     for (char *c = to; *c; c++) {
         if (*c >= 'A' && *c <= 'Z')
             *c = (char)(*c | 32);
@@ -113,8 +115,19 @@ static void key_of(char *to, size_t room, const char *text, const char *tail) {
 
 static void line_ns(const char *name, const struct spin_spread *s) {
     if (s->count)
-        printf("  %-18s mean %9.3f  p50 %9.3f  p99 %9.3f  max %9.3f\n", name, mean(s) / 1000,
+        printf("  %-20s mean %9.3f  p50 %9.3f  p99 %9.3f  max %9.3f\n", name, mean(s) / 1000,
                (double)s->p50 / 1000, (double)s->p99 / 1000, (double)s->most / 1000);
+}
+
+/* The card in one line, unless somebody has changed it. */
+static void print_card(const struct run_report *p) {
+    struct spin_parameter row;
+    unsigned changed = 0;
+    printf("card %s, traffic %s\n", p->preset, p->traffic);
+    for (int i = 0; spin_card_parameter(p->card, i, &row); i++)
+        if (strcmp(row.source, SPIN_SET_BY_USER) == 0)
+            printf("%s%s = %s", changed++ ? ", " : "  not the preset's: ", row.name, row.value);
+    puts(changed ? "" : "  all parameters are the preset's (--parameters lists them)");
 }
 
 static void print_context(const struct run_report *p, uint32_t i) {
@@ -140,7 +153,8 @@ static void print_matching(const struct run_report *p) {
         return;
     printf("matching\n");
     for (uint32_t i = 0; (text = spin_card_rule(p->card, i, &packets)); i++)
-        printf("  %-48s %10" PRIu64 " packets\n", text, packets);
+        printf("  %-48s %10" PRIu64 " packets%s\n", text, packets,
+               packets ? "" : ": the rule takes none of them");
     if (r->no_rule)
         printf("  %-48s %10" PRIu64 " packets\n", "no rule: to the host", r->no_rule);
     for (uint32_t i = 0; (text = spin_card_malformed(p->card, i, &packets)); i++)
@@ -148,15 +162,26 @@ static void print_matching(const struct run_report *p) {
             printf("  malformed: %-37s %10" PRIu64 " packets\n", text, packets);
 }
 
+static void print_held(const struct spin_card_result *r) {
+    static const char *const what[] = {"room in the packet buffer", "a free message queue"};
+    for (int i = 0; i < 2; i++)
+        if (r->held[i])
+            printf("%-18s %" PRIu64 " packets and those behind them waited %.3f ns for %s\n",
+                   "backpressure", r->held[i], (double)r->held_ps[i] / 1000, what[i]);
+}
+
 static void print_packets(const struct spin_card_result *r) {
     printf("%-18s %" PRIu64 ", %" PRIu64 " bytes, offered at %.3f Gbit/s\n", "packets", r->packets,
            r->bytes, offered_gbit(r));
     printf("%-18s %" PRIu64 ", %" PRIu64 " bytes\n", "completed", r->completed, r->bytes_completed);
-    printf("%-18s %" PRIu64 " refused, %" PRIu64 " of failed messages", "drops", r->refused,
-           r->dropped);
+    printf("%-18s %" PRIu64 " refused, %" PRIu64 " dropped", "drops", r->refused, r->dropped);
     if (r->dropped_by_rule)
         printf(", %" PRIu64 " by rule", r->dropped_by_rule);
     printf("\n");
+    for (unsigned i = 0; i < SPIN_CARD_FATE_COUNT; i++)
+        if (r->fate[i] && (i >= SPIN_CARD_FATE_FAILED && i <= SPIN_CARD_FATE_BAD_PACKET))
+            printf("  %-16s %" PRIu64 ": %s\n", spin_card_fate_outcome(i), r->fate[i],
+                   spin_card_fate_reason(i));
     if (r->to_host)
         printf("%-18s %" PRIu64 ", %" PRIu64 " bytes\n", "to the host", r->to_host,
                r->to_host_bytes);
@@ -168,6 +193,7 @@ static void print_packets(const struct spin_card_result *r) {
                "trace's handlers", r->other_handlers);
     if (r->marked)
         printf("%-18s %" PRIu64 "\n", "marked", r->marked);
+    print_held(r);
     uint64_t ended = r->messages_completed + r->messages_failed;
     printf("%-18s %" PRIu64 " begun, %" PRIu64 " completed, %" PRIu64 " failed", "messages",
            r->messages_begun, r->messages_completed, r->messages_failed);
@@ -258,10 +284,31 @@ static void print_faults(const struct run_report *p) {
     }
 }
 
+/* Shares are of what the card's units could have done in the time of the run. */
+static void print_contexts(const struct run_report *p) {
+    const struct spin_card_result *r = p->result;
+    printf("contexts           packets completed   dropped   refused faults   Gbit/s    p50 ns    "
+           "p99 ns    max ns  HPUs %%  copy %%  sent %%  host %%\n");
+    for (uint32_t i = 0; i < p->contexts; i++) {
+        struct spin_card_result c;
+        spin_card_context_result(p->card, i, &c);
+        const struct spin_spread *l = &c.part[SPIN_CARD_PART_LATENCY];
+        const uint64_t *busy = c.unit_busy_ps;
+        uint64_t host = busy[SPIN_CARD_UNIT_TO_HOST] + busy[SPIN_CARD_UNIT_FROM_HOST];
+        printf("  ctx%-12u %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %6" PRIu64
+               " %8.3f %9.3f %9.3f %9.3f %7.3f %7.3f %7.3f %7.3f\n",
+               i, c.packets, c.completed, c.dropped, c.refused, c.faults,
+               (double)c.throughput_mbit / 1000, (double)l->p50 / 1000, (double)l->p99 / 1000,
+               (double)l->most / 1000, 100 * ratio(c.hpu_busy_ps, r->hpus * r->elapsed_ps),
+               100 * ratio(c.cluster_dma_busy_ps, r->clusters * r->elapsed_ps),
+               100 * ratio(busy[SPIN_CARD_UNIT_OUTBOUND], r->elapsed_ps),
+               100 * ratio(host, 2 * r->elapsed_ps));
+    }
+}
+
 void card_print_text(const struct run_report *p) {
     const struct spin_card_result *r = p->result;
-    printf("card %s, traffic %s\n", p->preset, p->traffic);
-    card_print_parameters(p->card);
+    print_card(p);
     for (uint32_t i = 0; i < p->contexts; i++)
         print_context(p, i);
     print_matching(p);
@@ -271,7 +318,10 @@ void card_print_text(const struct run_report *p) {
     line_ns(spin_card_part_name(SPIN_CARD_PART_TOTAL), &r->part[SPIN_CARD_PART_TOTAL]);
     printf("parts of it, ns\n");
     for (unsigned i = 0; i < SPIN_CARD_PART_LATENCY; i++)
-        line_ns(spin_card_part_name(i), &r->part[i]);
+        if (r->part[i].most)
+            line_ns(spin_card_part_name(i), &r->part[i]);
+    if (p->contexts > 1)
+        print_contexts(p);
     print_handlers(r);
     print_use(p);
     print_faults(p);
@@ -299,34 +349,56 @@ static const char *unit_of(const char *name) {
 static void csv_spread(const char *name, const struct spin_spread *s, const char *unit) {
     printf("%s_mean,%.3f,%s\n%s_min,%" PRIu64 ",%s\n%s_p50,%" PRIu64 ",%s\n", name, mean(s), unit,
            name, s->count ? s->least : 0, unit, name, s->p50, unit);
-    printf("%s_p99,%" PRIu64 ",%s\n%s_max,%" PRIu64 ",%s\n", name, s->p99, unit, name, s->most,
+    printf("%s_p90,%" PRIu64 ",%s\n%s_p99,%" PRIu64 ",%s\n", name, s->p90, unit, name, s->p99,
            unit);
+    printf("%s_p999,%" PRIu64 ",%s\n%s_max,%" PRIu64 ",%s\n", name, s->p999, unit, name, s->most,
+           unit);
+}
+
+/* `of` is "" for the card, "ctx0_" for a context. */
+static void csv_result(const struct spin_card_result *r, const char *of, int rows) {
+    struct figure count[COUNT_ROWS];
+    char key[80], name[100];
+    counts(r, count);
+    for (int i = 0; i < rows; i++)
+        printf("%s%s,%" PRIu64 ",%s\n", of, count[i].name, count[i].value, unit_of(count[i].name));
+    for (unsigned i = 0; i < SPIN_CARD_FATE_COUNT; i++) {
+        snprintf(key, sizeof key, "%s %s", spin_card_fate_outcome(i), spin_card_fate_reason(i));
+        key_of(name, sizeof name, key, "");
+        printf("%spackets_%s,%" PRIu64 ",\n", of, name, r->fate[i]);
+    }
+    for (unsigned i = 0; i < SPIN_CARD_PART_COUNT; i++) {
+        key_of(key, sizeof key, spin_card_part_name(i), "");
+        snprintf(name, sizeof name, "%s%s", of, key);
+        csv_spread(name, &r->part[i], "ps");
+    }
+    for (unsigned i = 0; i < SPIN_CARD_UNIT_COUNT; i++) {
+        key_of(key, sizeof key, spin_card_unit_name(i), "_busy");
+        printf("%s%s,%" PRIu64 ",ps\n", of, key, r->unit_busy_ps[i]);
+    }
+    for (unsigned k = 0; k < 3; k++) {
+        const struct spin_card_handler *h = &r->handler[k];
+        snprintf(key, sizeof key, "%s%s", of, card_kind_name((enum spin_handler_kind)k));
+        printf("%s_runs,%" PRIu64 ",\n%s_faults,%" PRIu64 ",\n", key, h->runs, key, h->faults);
+        printf("%s_instructions,%" PRIu64 ",\n%s_commands,%" PRIu64 ",\n", key, h->instructions,
+               key, h->commands);
+        snprintf(name, sizeof name, "%s_cycles", key);
+        csv_spread(name, &h->spread, "cycles");
+    }
 }
 
 void card_print_csv(const struct run_report *p) {
     const struct spin_card_result *r = p->result;
-    struct figure count[COUNT_ROWS];
-    char key[80];
-    counts(r, count);
+    struct spin_card_result c;
+    char of[16];
     puts("name,value,unit");
-    for (int i = 0; i < COUNT_ROWS; i++)
-        printf("%s,%" PRIu64 ",%s\n", count[i].name, count[i].value, unit_of(count[i].name));
-    for (unsigned i = 0; i < SPIN_CARD_PART_COUNT; i++) {
-        key_of(key, sizeof key, spin_card_part_name(i), "");
-        csv_spread(key, &r->part[i], "ps");
-    }
-    for (unsigned i = 0; i < SPIN_CARD_UNIT_COUNT; i++) {
-        key_of(key, sizeof key, spin_card_unit_name(i), "_busy");
-        printf("%s,%" PRIu64 ",ps\n", key, r->unit_busy_ps[i]);
-    }
-    for (unsigned k = 0; k < 3; k++) {
-        const struct spin_card_handler *h = &r->handler[k];
-        const char *kind = card_kind_name((enum spin_handler_kind)k);
-        printf("%s_runs,%" PRIu64 ",\n%s_faults,%" PRIu64 ",\n", kind, h->runs, kind, h->faults);
-        printf("%s_instructions,%" PRIu64 ",\n%s_commands,%" PRIu64 ",\n", kind, h->instructions,
-               kind, h->commands);
-        snprintf(key, sizeof key, "%s_cycles", kind);
-        csv_spread(key, &h->spread, "cycles");
+    csv_result(r, "", COUNT_ROWS);
+    printf("held_for_buffer,%" PRIu64 ",ps\nheld_for_queue,%" PRIu64 ",ps\n", r->held_ps[0],
+           r->held_ps[1]);
+    for (uint32_t i = 0; i < p->contexts; i++) {
+        snprintf(of, sizeof of, "ctx%u_", i);
+        spin_card_context_result(p->card, i, &c);
+        csv_result(&c, of, SHARED_ROWS);
     }
 }
 
@@ -338,7 +410,9 @@ static void json_spread(struct json *j, const char *name, const struct spin_spre
     json_real(j, "mean", mean(s), 3);
     json_u64(j, "min", s->count ? s->least : 0);
     json_u64(j, "p50", s->p50);
+    json_u64(j, "p90", s->p90);
     json_u64(j, "p99", s->p99);
+    json_u64(j, "p999", s->p999);
     json_u64(j, "max", s->most);
     json_end_object(j);
 }
@@ -394,12 +468,61 @@ static void json_faults(struct json *j, const struct spin_card_result *r) {
     json_end_array(j);
 }
 
+/* Of the card (COUNT_ROWS) or of a context (SHARED_ROWS). */
+static void json_result(struct json *j, const struct spin_card_result *r, int rows) {
+    struct figure count[COUNT_ROWS];
+    char key[80], text[80];
+    counts(r, count);
+    for (int i = 0; i < rows; i++)
+        json_u64(j, count[i].name, count[i].value);
+    json_real(j, "throughput_gbit_s", (double)r->throughput_mbit / 1000, 3);
+    json_object(j, "fates");
+    for (unsigned i = 0; i < SPIN_CARD_FATE_COUNT; i++) {
+        snprintf(text, sizeof text, "%s %s", spin_card_fate_outcome(i), spin_card_fate_reason(i));
+        key_of(key, sizeof key, text, "");
+        json_u64(j, key, r->fate[i]);
+    }
+    json_end_object(j);
+    json_object(j, "latency_ps");
+    for (unsigned i = 0; i < SPIN_CARD_PART_COUNT; i++) {
+        key_of(key, sizeof key, spin_card_part_name(i), "");
+        json_spread(j, key, &r->part[i]);
+    }
+    json_end_object(j);
+    json_handlers(j, r);
+    json_object(j, "busy_ps");
+    for (unsigned i = 0; i < SPIN_CARD_UNIT_COUNT; i++) {
+        key_of(key, sizeof key, spin_card_unit_name(i), "");
+        json_u64(j, key, r->unit_busy_ps[i]);
+    }
+    json_end_object(j);
+}
+
+static void json_contexts(struct json *j, const struct run_report *p) {
+    struct spin_card_result c;
+    json_array(j, "contexts");
+    for (uint32_t i = 0; i < p->contexts; i++) {
+        const struct spin_card_context *made = &p->context[i].made;
+        spin_card_context_result(p->card, i, &c);
+        json_object(j, NULL);
+        json_string(j, "image", spin_image_info(made->image)->path);
+        for (unsigned k = 0; k < 3; k++)
+            if (made->handler[k])
+                json_string(j, card_kind_name((enum spin_handler_kind)k), made->handler[k]->name);
+        json_result(j, &c, SHARED_ROWS);
+        json_real(j, "hpu_share", ratio(c.hpu_busy_ps, p->result->hpu_busy_ps), 6);
+        json_real(j, "cluster_dma_share",
+                  ratio(c.cluster_dma_busy_ps, p->result->cluster_dma_busy_ps), 6);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 void card_print_json(const struct run_report *p) {
     const struct spin_card_result *r = p->result;
     struct json j = {.out = stdout};
     struct spin_parameter row;
-    struct figure count[COUNT_ROWS];
-    char key[80];
+    char key[20];
     json_object(&j, NULL);
     json_string(&j, "preset", p->preset);
     json_string(&j, "traffic", p->traffic);
@@ -407,25 +530,12 @@ void card_print_json(const struct run_report *p) {
     for (int i = 0; spin_card_parameter(p->card, i, &row); i++)
         json_string(&j, row.name, row.value);
     json_end_object(&j);
-    counts(r, count);
-    for (int i = 0; i < COUNT_ROWS; i++)
-        json_u64(&j, count[i].name, count[i].value);
+    json_result(&j, r, COUNT_ROWS);
     json_real(&j, "offered_gbit_s", offered_gbit(r), 3);
-    json_real(&j, "throughput_gbit_s", (double)r->throughput_mbit / 1000, 3);
+    json_u64(&j, "held_for_buffer_ps", r->held_ps[0]);
+    json_u64(&j, "held_for_queue_ps", r->held_ps[1]);
     json_matching(&j, p);
-    json_object(&j, "latency_ps");
-    for (unsigned i = 0; i < SPIN_CARD_PART_COUNT; i++) {
-        key_of(key, sizeof key, spin_card_part_name(i), "");
-        json_spread(&j, key, &r->part[i]);
-    }
-    json_end_object(&j);
-    json_handlers(&j, r);
-    json_object(&j, "busy_ps");
-    for (unsigned i = 0; i < SPIN_CARD_UNIT_COUNT; i++) {
-        key_of(key, sizeof key, spin_card_unit_name(i), "");
-        json_u64(&j, key, r->unit_busy_ps[i]);
-    }
-    json_end_object(&j);
+    json_contexts(&j, p);
     json_faults(&j, r);
     snprintf(key, sizeof key, "%016" PRIx64, r->digest);
     json_string(&j, "digest", key);

@@ -335,6 +335,7 @@ int spin_loggops_preset(const char *name, struct spin_loggops *to, struct spin_e
 int spin_loggops_set(struct spin_loggops *to, const char *assignment, struct spin_error *err);
 /* Parameter i as "name = value unit", what it is and where `preset` has it from; false after the
  * last. */
+#define SPIN_SET_BY_USER "set by the user" /* the source of a value that is not the preset's */
 struct spin_parameter {
     const char *name;
     char value[40];
@@ -511,11 +512,12 @@ struct spin_card_sent { /* by a handler */
     uint32_t length;
 };
 
-struct spin_card_done { /* a packet that was taken is through */
+struct spin_card_done { /* a packet for a context is through, or was refused */
     uint64_t user;      /* of its source; with options.traffic: its number, from 0, in all runs */
     uint32_t context, message, length;
     uint64_t arrival_ps, request_ps, completion_ps; /* at the NIC; in L2; done */
-    bool dropped, marked;
+    bool dropped, marked; /* dropped: also when it was refused */
+    unsigned fate;        /* enum spin_card_fate */
 };
 
 struct spin_card_fault {
@@ -557,20 +559,25 @@ struct spin_card_options {
 int spin_card_run(struct spin_card *card, const struct spin_card_options *options,
                   struct spin_error *err);
 
-/* A distribution: exact below 128 of its units, within 1 % above. */
+/* A distribution, exact: percentiles are values that were seen, by nearest rank. */
 struct spin_spread {
-    uint64_t count, sum, least, most, p50, p99;
+    uint64_t count, sum, least, most, p50, p90, p99, p999;
 };
 
-/* A packet's way, in ps. Those of tasks count each handler run; the last two each packet. */
+/* The way of each packet that was completed, in ps. All but the last two follow each other: a part
+ * that a packet passes several times, because several handlers run on it, counts with the sum. So
+ * those from CELL to DELIVER add up to LATENCY, and with WRITE to TOTAL. */
 #define SPIN_CARD_PARTS(X)                                                                         \
     X(WRITE, "write to L2", "arrival at the NIC to execution request")                             \
-    X(QUEUE, "scheduling", "request (or header done, or all payloads done) to cluster scheduler")  \
+    X(CELL, "wait for a cell", "execution request to a place in the message queues")               \
+    X(MESSAGE, "wait for the message", "for the header handler, or for the other packets")         \
+    X(QUEUE, "scheduling", "ready for a handler to cluster scheduler")                             \
     X(COPY, "copy to L1", "cluster scheduler to packet in L1")                                     \
     X(ASSIGN, "HPU assignment", "packet in L1 to HPU driver, with the wait for an idle HPU")       \
     X(INVOKE, "invocation", "HPU driver to first instruction")                                     \
     X(HANDLER, "handler", "first instruction to return")                                           \
     X(FINISH, "completion", "return to notification: doorbell, commands in flight, arbiters")      \
+    X(DELIVER, "delivery to host", "by the card, where no handler runs")                           \
     X(LATENCY, "latency", "execution request to completion notification, as in the paper")         \
     X(TOTAL, "latency from NIC", "arrival at the NIC to completion notification")
 enum spin_card_part {
@@ -598,6 +605,29 @@ enum spin_card_unit {
 };
 const char *spin_card_unit_name(unsigned unit);
 
+/* What became of a packet, and why. */
+#define SPIN_CARD_FATES(X)                                                                         \
+    X(DONE, "done", "")                                                                            \
+    X(MARKED, "marked", "packet buffer over mark_percent")                                         \
+    X(FAILED, "dropped", "its message failed")                                                     \
+    X(BY_HANDLER, "dropped", "a handler returned DROP")                                            \
+    X(NO_HOST_ROOM, "dropped", "does not fit in host memory")                                      \
+    X(BUFFER_FULL, "refused", "packet buffer full")                                                \
+    X(NO_QUEUE, "refused", "no free message queue")                                                \
+    X(AFTER_FAILURE, "refused", "its message had failed")                                          \
+    X(BAD_PACKET, "refused", "no context, or longer than a packet buffer")                         \
+    X(RULE_DROP, "dropped", "by a rule")                                                           \
+    X(RULE_HOST, "host", "by a rule")                                                              \
+    X(NO_RULE, "host", "no rule takes it")
+enum spin_card_fate {
+#define SPIN_CARD_FATE_ROW(name, outcome, why) SPIN_CARD_FATE_##name,
+    SPIN_CARD_FATES(SPIN_CARD_FATE_ROW)
+#undef SPIN_CARD_FATE_ROW
+        SPIN_CARD_FATE_COUNT
+};
+const char *spin_card_fate_outcome(unsigned fate); /* "done", "dropped", ... */
+const char *spin_card_fate_reason(unsigned fate);
+
 struct spin_card_handler { /* all runs of one kind */
     uint64_t runs, faults, instructions, cycles, commands;
     struct spin_spread spread; /* cycles of a run */
@@ -615,6 +645,10 @@ struct spin_card_result {
     /* Every packet taken is completed, dropped (its message failed) or in flight. `refused` were
      * dropped before they were taken. */
     uint64_t taken, completed, bytes_completed, dropped, refused, marked, stalled_offers;
+    uint64_t fate[SPIN_CARD_FATE_COUNT]; /* packets that are through: each in one of them */
+    /* Backpressure: how long the source was held, and how many packets waited, for room in the
+     * packet buffer and for a free message queue. */
+    uint64_t held_ps[2], held[2];
     uint64_t messages_begun, messages_completed, messages_failed;
     uint64_t faults, watchdog_faults, queue_timeouts, kills;
     uint64_t packets_out, bytes_out, host_writes, host_write_bytes, host_reads, host_read_bytes;
@@ -638,6 +672,10 @@ struct spin_card_result {
 };
 /* Since the card was made. */
 void spin_card_result(const struct spin_card *card, struct spin_card_result *result);
+/* The same of one context's packets. What only a card has (backpressure, memories, the HPUs' number
+ * and extremes, cycles, events, digest) is 0. */
+void spin_card_context_result(const struct spin_card *card, uint32_t context,
+                              struct spin_card_result *result);
 /* Why packets were malformed: kind i and how many; NULL after the last. */
 const char *spin_card_malformed(const struct spin_card *card, uint32_t i, uint64_t *packets);
 

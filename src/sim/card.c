@@ -106,6 +106,12 @@ static uint32_t bytes_to_l1(const struct card *c, const struct card_packet *p) {
     return bytes < p->length ? bytes : p->length;
 }
 
+static void note_arrival(struct card_stats *s, const struct card_packet *p) {
+    if (!s->taken++)
+        s->first_arrival_ps = p->arrival_ps;
+    s->bytes_taken += p->length;
+}
+
 /* Writes the packet to L2; the execution request follows when it is there. */
 static void take(struct card *c, const struct card_packet *from, uint32_t queue, uint32_t unit) {
     uint32_t i = c->free_packet;
@@ -130,10 +136,9 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
     memcpy(card_packet_bytes(c, p), from->bytes, from->length);
     p->marked = c->config.policy == CARD_MARK &&
                 (uint64_t)c->l2.used * 100 >= c->config.mark_percent * c->l2.units;
-    c->stats.marked += p->marked;
-    if (!c->stats.taken++)
-        c->stats.first_arrival_ps = from->arrival_ps;
-    c->stats.bytes_taken += from->length;
+    CARD_COUNT(c, from->context, marked, p->marked);
+    note_arrival(&c->stats, from);
+    note_arrival(&c->context[from->context].stats, from);
     card_queue_took(c, queue, from->eom);
 
     uint64_t start =
@@ -141,20 +146,36 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
     uint64_t busy = card_beats(c, 0, from->length) * beat_ps(c);
     start = card_l2_burst(c, L2_INBOUND, unit * UNIT_BYTES, busy, start);
     c->inbound_free_ps = start + busy;
-    c->stats.unit_busy_ps[CARD_UNIT_INBOUND] += busy;
+    CARD_COUNT(c, from->context, unit_busy_ps[CARD_UNIT_INBOUND], busy);
     p->request_ps = start + busy + c->config.write_latency * c->cycle;
+    p->since_ps = p->request_ps;
+    p->part_ps[CARD_PART_WRITE] = p->request_ps - from->arrival_ps;
     card_span(c, CARD_ROW_INBOUND, 0, "write to L2", start, start + busy, from->length);
     card_event(c, p->request_ps, c->kind_request, i, 0);
 }
 
-static enum card_taken refuse(struct card *c, uint32_t queue) {
+/* Counts and tells. */
+static void lost(struct card *c, const struct card_packet *p, enum spin_card_fate why) {
+    c->stats.refused++;
+    c->stats.fate[why]++;
+    if (p->context < c->contexts) {
+        c->context[p->context].stats.refused++;
+        c->context[p->context].stats.fate[why]++;
+    }
+    if (c->callbacks.refused)
+        c->callbacks.refused(c->callbacks.user, p, why, c->now_ps);
+}
+
+static enum card_taken refuse(struct card *c, const struct card_packet *p, uint32_t queue,
+                              enum spin_card_fate why) {
     if (c->config.policy == CARD_BACKPRESSURE || c->config.policy == CARD_MARK) {
         c->stats.full++;
         c->wants_ready = true;
+        c->held_for = why == SPIN_CARD_FATE_NO_QUEUE;
         return CARD_FULL;
     }
     if (c->config.policy == CARD_KILL && queue != NONE && !c->queue[queue].failed) {
-        c->stats.kills++;
+        CARD_COUNT(c, p->context, kills, 1);
         if (c->callbacks.fault)
             c->callbacks.fault(c->callbacks.user,
                                &(struct card_fault){.context = c->queue[queue].context,
@@ -164,7 +185,7 @@ static enum card_taken refuse(struct card *c, uint32_t queue) {
                                c->now_ps);
         card_queue_fail(c, queue);
     }
-    c->stats.refused++;
+    lost(c, p, why);
     return CARD_DROPPED;
 }
 
@@ -176,7 +197,7 @@ int card_inject(struct card *c, const struct card_packet *p, enum card_taken *ta
     c->now_ps = sim_engine_counts(c->engine).now_ps;
     uint32_t queue = card_queue_find(c, p->context, p->message);
     if (queue != NONE && c->queue[queue].failed) { /* what is left of a failed message */
-        c->stats.refused++;
+        lost(c, p, SPIN_CARD_FATE_AFTER_FAILURE);
         if (p->eom)
             card_queue_took(c, queue, true);
         *taken = CARD_DROPPED;
@@ -184,14 +205,14 @@ int card_inject(struct card *c, const struct card_packet *p, enum card_taken *ta
     }
     uint32_t unit = card_space_take(&c->l2, (p->length + UNIT_BYTES - 1) / UNIT_BYTES);
     if (unit == NONE) {
-        *taken = refuse(c, queue);
+        *taken = refuse(c, p, queue, SPIN_CARD_FATE_BUFFER_FULL);
         return SPIN_OK;
     }
     if (queue == NONE)
         queue = card_queue_open(c, p->context, p->message);
     if (queue == NONE) {
         card_space_give(&c->l2, unit);
-        *taken = refuse(c, NONE);
+        *taken = refuse(c, p, NONE, SPIN_CARD_FATE_NO_QUEUE);
         return SPIN_OK;
     }
     take(c, p, queue, unit);
@@ -212,13 +233,23 @@ static void draw(struct card *c) {
                c->kind_feed, 0, 0);
 }
 
+/* How long the source is held, and for what. */
+static void note_held(struct card *c, bool full) {
+    if (full && !c->feed_blocked)
+        c->stats.held[c->held_for]++;
+    if (c->feed_blocked)
+        c->stats.held_ps[c->held_for] += c->now_ps - c->held_since_ps;
+    c->held_since_ps = c->now_ps;
+    c->feed_blocked = full;
+}
+
 static void offer(struct card *c) {
     enum card_taken taken = CARD_DROPPED;
     struct spin_error err;
     /* One that cannot be is the network's garbage: counted as refused. */
     if (card_inject(c, &c->fed, &taken, &err))
-        c->stats.refused++;
-    c->feed_blocked = taken == CARD_FULL;
+        lost(c, &c->fed, SPIN_CARD_FATE_BAD_PACKET);
+    note_held(c, taken == CARD_FULL);
     if (!c->feed_blocked)
         draw(c);
 }
@@ -255,21 +286,32 @@ void card_digest(struct card *c, uint64_t a, uint64_t b) {
     c->stats.digest = rng_mix(rng_mix(c->stats.digest ^ a) + b);
 }
 
-void card_release_packet(struct card *c, uint32_t index, bool dropped) {
+static void note_completion(struct card *c, struct card_stats *s, const struct packet *p) {
+    if (!s->completed++)
+        s->first_completion_ps = c->now_ps;
+    else
+        s->throughput_mbit += p->length; /* bytes here; a rate in the report */
+    s->bytes_completed += p->length;
+    s->last_completion_ps = c->now_ps;
+}
+
+void card_release_packet(struct card *c, uint32_t index, enum spin_card_fate fate) {
     struct packet *p = &c->packet[index];
-    struct card_stats *s = &c->stats;
+    struct context *x = &c->context[p->context];
+    bool dropped = fate != SPIN_CARD_FATE_DONE;
+    if (fate == SPIN_CARD_FATE_DONE && p->marked)
+        fate = SPIN_CARD_FATE_MARKED;
+    CARD_COUNT(c, p->context, fate[fate], 1);
     if (dropped) {
-        s->dropped++;
+        CARD_COUNT(c, p->context, dropped, 1);
     } else {
-        if (!s->completed++)
-            s->first_completion_ps = c->now_ps;
-        else
-            s->throughput_mbit += p->length; /* bytes here; a rate in the report */
-        s->bytes_completed += p->length;
-        s->last_completion_ps = c->now_ps;
-        spread_add(&c->part[CARD_PART_WRITE], (p->request_ps - p->arrival_ps) / c->cycle);
-        spread_add(&c->part[CARD_PART_LATENCY], (c->now_ps - p->request_ps) / c->cycle);
-        spread_add(&c->part[CARD_PART_TOTAL], (c->now_ps - p->arrival_ps) / c->cycle);
+        note_completion(c, &c->stats, p);
+        note_completion(c, &x->stats, p);
+        card_spent(c, p, CARD_PART_MESSAGE);
+        for (unsigned i = 0; i < CARD_PART_LATENCY; i++)
+            spread_add(&x->part[i], p->part_ps[i]);
+        spread_add(&x->part[CARD_PART_LATENCY], c->now_ps - p->request_ps);
+        spread_add(&x->part[CARD_PART_TOTAL], c->now_ps - p->arrival_ps);
     }
     card_digest(c, c->now_ps, p->user << 1 | dropped);
     card_space_give(&c->l2, p->l2_unit);
@@ -281,7 +323,8 @@ void card_release_packet(struct card *c, uint32_t index, bool dropped) {
                                      .pspin_arrival_ps = p->request_ps,
                                      .completion_ps = c->now_ps,
                                      .dropped = dropped,
-                                     .marked = p->marked};
+                                     .marked = p->marked,
+                                     .fate = fate};
     p->next = c->free_packet;
     c->free_packet = index;
     if (c->callbacks.feedback)

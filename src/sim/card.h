@@ -139,6 +139,7 @@ struct card_feedback {
     uint32_t context, message, length;
     uint64_t nic_arrival_ps, pspin_arrival_ps, completion_ps;
     bool dropped, marked;
+    enum spin_card_fate fate;
 };
 
 /* Rows of a trace. */
@@ -162,6 +163,9 @@ struct card_callbacks {
     void (*host_read)(void *user, uint32_t context, uint64_t address, uint8_t *bytes,
                       uint32_t length, uint64_t at_ps);
     void (*feedback)(void *user, const struct card_feedback *feedback);
+    /* A packet that was not taken, and will not be. */
+    void (*refused)(void *user, const struct card_packet *packet, enum spin_card_fate why,
+                    uint64_t at_ps);
     void (*fault)(void *user, const struct card_fault *fault, uint64_t at_ps);
     void (*ready)(void *user); /* after CARD_FULL: there may be room again */
     /* After each instruction, with its cycles: for profiles. Slower by far, the same results. */
@@ -204,6 +208,8 @@ struct card_stats {
     /* Every packet taken is completed, dropped (its message failed) or in flight. `refused` were
      * dropped before they were taken. */
     uint64_t taken, completed, dropped, in_flight, refused, marked, full;
+    uint64_t fate[SPIN_CARD_FATE_COUNT];
+    uint64_t held_ps[2], held[2]; /* the source: for the packet buffer, for a message queue */
     uint64_t bytes_taken, bytes_completed;
     uint64_t messages_begun, messages_completed, messages_failed;
     uint64_t faults, watchdog_faults, queue_timeouts, kills;
@@ -223,6 +229,8 @@ struct card_stats {
     uint64_t digest; /* of completions, outputs and faults, with their times */
 };
 void card_stats(const struct card *card, struct card_stats *stats);
+/* Of one context's packets; what only a card has is 0. */
+void card_context_stats(const struct card *card, uint32_t context, struct card_stats *stats);
 /* The part of elapsed time that an HPU was at work, in ps. */
 uint64_t card_hpu_busy_ps(const struct card *card, uint32_t hpu);
 /* Cycles of the card's clock until now. */

@@ -198,6 +198,10 @@ static void add_stats(const struct card_stats *s, struct spin_card_result *r) {
     r->refused = s->refused;
     r->marked = s->marked;
     r->stalled_offers = s->full;
+    memcpy(r->held_ps, s->held_ps, sizeof r->held_ps);
+    memcpy(r->held, s->held, sizeof r->held);
+    for (int i = 0; i < SPIN_CARD_FATE_COUNT; i++) /* the rules' are counted already */
+        r->fate[i] += s->fate[i];
     r->messages_begun = s->messages_begun;
     r->messages_completed = s->messages_completed;
     r->messages_failed = s->messages_failed;
@@ -247,4 +251,16 @@ void spin_card_result(const struct spin_card *s, struct spin_card_result *r) {
     add_hpus(s, r);
     r->cycles = card_cycles(s->card);
     r->events = sim_engine_counts(s->engine).handled;
+}
+
+void spin_card_context_result(const struct spin_card *s, uint32_t context,
+                              struct spin_card_result *r) {
+    *r = (struct spin_card_result){0};
+    if (context >= s->contexts)
+        return;
+    struct card_stats stats;
+    card_context_stats(s->card, context, &stats);
+    add_stats(&stats, r);
+    r->packets = stats.taken + stats.refused;
+    r->bytes = stats.bytes_taken;
 }

@@ -17,7 +17,8 @@ static void copy_to_l1(struct card *c, struct task *t, const struct packet *p) {
     start = card_l2_burst(c, L2_CLUSTERS, p->l2_unit * UNIT_BYTES, busy, start);
     cl->dma_free_ps = c->l2_read_free_ps = start + busy;
     cl->dma_busy_ps += busy;
-    c->stats.unit_busy_ps[CARD_UNIT_L2_READ] += busy;
+    c->context[t->context].stats.cluster_dma_busy_ps += busy;
+    CARD_COUNT(c, t->context, unit_busy_ps[CARD_UNIT_L2_READ], busy);
     t->copied_ps =
         start + card_max(c->config.copy_least, c->config.copy_latency + beats) * c->cycle;
     card_l1_burst(c, t->cluster, true, t->copied_ps - busy, t->copied_ps);
@@ -126,6 +127,7 @@ void card_on_doorbell(void *context, const struct sim_event *event) {
     struct task *t = &c->task[h->task];
     t->ended = true;
     h->busy_ps += c->now_ps - h->begun_ps;
+    c->context[t->context].stats.hpu_busy_ps += c->now_ps - h->begun_ps;
     c->hpus_busy--;
     if (c->callbacks.span) {
         const struct card_context *set = &c->context[t->context].set;
@@ -155,20 +157,22 @@ void card_command_over(struct card *c, uint32_t task) {
         next_task(c, h);
 }
 
+/* Where the packet's time went in this run of a handler. */
 static void record(struct card *c, const struct task *t) {
-    uint64_t cycle = c->cycle;
-    spread_add(&c->part[CARD_PART_QUEUE], (t->cluster_ps - t->ready_ps) / cycle);
-    spread_add(&c->part[CARD_PART_COPY], (t->copied_ps - t->cluster_ps) / cycle);
-    spread_add(&c->part[CARD_PART_ASSIGN], (t->assigned_ps - t->copied_ps) / cycle);
-    spread_add(&c->part[CARD_PART_INVOKE], (t->start_ps - t->assigned_ps) / cycle);
-    spread_add(&c->part[CARD_PART_HANDLER], (t->end_ps - t->start_ps) / cycle);
-    spread_add(&c->part[CARD_PART_FINISH], (c->now_ps - t->end_ps) / cycle);
+    struct packet *p = &c->packet[t->packet];
+    p->part_ps[CARD_PART_QUEUE] += t->cluster_ps - t->ready_ps;
+    p->part_ps[CARD_PART_COPY] += t->copied_ps - t->cluster_ps;
+    p->part_ps[CARD_PART_ASSIGN] += t->assigned_ps - t->copied_ps;
+    p->part_ps[CARD_PART_INVOKE] += t->start_ps - t->assigned_ps;
+    p->part_ps[CARD_PART_HANDLER] += t->end_ps - t->start_ps;
+    p->part_ps[CARD_PART_FINISH] += c->now_ps - t->end_ps;
+    p->since_ps = c->now_ps;
 }
 
 static void tell_fault(struct card *c, const struct task *t) {
-    c->stats.faults++;
-    c->stats.handler[t->kind].faults++;
-    c->stats.watchdog_faults += t->fault.ending == SPIN_ENDED_BUDGET;
+    CARD_COUNT(c, t->context, faults, 1);
+    CARD_COUNT(c, t->context, handler[t->kind].faults, 1);
+    CARD_COUNT(c, t->context, watchdog_faults, t->fault.ending == SPIN_ENDED_BUDGET);
     card_digest(c, c->now_ps, (uint64_t)t->fault.pc << 32 | t->fault.ending);
     if (c->callbacks.fault)
         c->callbacks.fault(c->callbacks.user, &t->fault, c->now_ps);

@@ -23,6 +23,10 @@ static uint32_t cluster_of(const struct card *c, const struct command *m, uint32
     return address < MAP_L1_ALIAS && cluster < c->clusters ? cluster : c->hpu[m->hpu].cluster;
 }
 
+static uint32_t context_of(const struct card *c, const struct command *m) {
+    return c->task[m->task].context;
+}
+
 static uint32_t local_address(const struct command *m) {
     static const uint8_t word[] = {
         [SPIN_COMMAND_DMA_TO_HOST] = 0, [SPIN_COMMAND_PUT_FROM_DEVICE] = 0,
@@ -44,26 +48,26 @@ static uint64_t read_out(struct card *c, const struct command *m, uint64_t at, u
         *start = card_l2_burst(c, L2_NIC_HOST, address - MAP_L2_PACKETS, busy, *start);
     }
     c->nic_host_free_ps = *start + busy;
-    c->stats.unit_busy_ps[CARD_UNIT_NIC_HOST] += busy;
+    CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_NIC_HOST], busy);
     return c->nic_host_free_ps;
 }
 
-static uint64_t to_host(struct card *c, uint32_t bytes, uint64_t at) {
+static uint64_t to_host(struct card *c, const struct command *m, uint32_t bytes, uint64_t at) {
     uint64_t busy = bytes * c->config.pcie_rate / 1000, start = card_max(at, c->to_host_free_ps);
     c->to_host_free_ps = start + busy;
-    c->stats.unit_busy_ps[CARD_UNIT_TO_HOST] += busy;
+    CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_TO_HOST], busy);
     card_span(c, CARD_ROW_HOST, 0, "to host", start, start + busy, bytes);
     return c->to_host_free_ps;
 }
 
 /* The request does not pass writes that were issued before: PCI Express's rule for its reads. */
-static uint64_t from_host(struct card *c, uint32_t bytes, uint64_t at) {
-    uint64_t busy = bytes * c->config.pcie_rate / 1000;
+static uint64_t from_host(struct card *c, const struct command *m, uint64_t at) {
+    uint64_t busy = m->length * c->config.pcie_rate / 1000;
     uint64_t asked = card_max(at, c->to_host_free_ps) + c->config.pcie_latency;
     uint64_t start = card_max(asked, c->from_host_free_ps);
     c->from_host_free_ps = start + busy;
-    c->stats.unit_busy_ps[CARD_UNIT_FROM_HOST] += busy;
-    card_span(c, CARD_ROW_HOST, 1, "from host", start, start + busy, bytes);
+    CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_FROM_HOST], busy);
+    card_span(c, CARD_ROW_HOST, 1, "from host", start, start + busy, m->length);
     return c->from_host_free_ps + c->config.pcie_latency;
 }
 
@@ -72,12 +76,12 @@ static uint64_t send(struct card *c, const struct command *m, uint64_t at) {
     if (m->local)
         read = read_out(c, m, at, &start);
     else /* the data are the host's */
-        start = read = from_host(c, m->length, at);
+        start = read = from_host(c, m, at);
     uint64_t cycles = c->config.network_rate * c->config.wide_bytes / 1000 / c->cycle;
     uint64_t busy = card_beats(c, 0, m->length ? m->length : 1) * (cycles ? cycles : 1) * c->cycle;
     start = card_max(start, c->outbound_free_ps);
     c->outbound_free_ps = start + busy;
-    c->stats.unit_busy_ps[CARD_UNIT_OUTBOUND] += busy;
+    CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_OUTBOUND], busy);
     card_span(c, CARD_ROW_OUTBOUND, 0, "send", start, start + busy, m->length);
     return card_max(read, c->outbound_free_ps);
 }
@@ -92,9 +96,11 @@ static uint64_t cluster_copy(struct card *c, const struct command *m) {
         start = card_l2_burst(c, L2_CLUSTERS, from - MAP_L2_PACKETS, busy,
                               card_max(start, c->l2_read_free_ps));
         c->l2_read_free_ps = start + busy;
+        CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_L2_READ], busy);
     }
     cl->dma_free_ps = start + busy;
     cl->dma_busy_ps += busy;
+    c->context[context_of(c, m)].stats.cluster_dma_busy_ps += busy;
     card_span(c, CARD_ROW_CLUSTER_DMA, c->hpu[m->hpu].cluster, "by handler", start, start + busy,
               m->length);
     uint64_t end =
@@ -124,13 +130,13 @@ void card_command_start(struct card *c, struct command *m) {
     case TARGET_DMA:
         if (m->to_host) {
             done = read_out(c, m, at, &start);
-            done = card_max(done, to_host(c, m->length, start)) + c->config.pcie_latency;
+            done = card_max(done, to_host(c, m, m->length, start)) + c->config.pcie_latency;
         } else {
-            done = from_host(c, m->length, at);
+            done = from_host(c, m, at);
         }
         break;
     case TARGET_DIRECT:
-        done = to_host(c, DIRECT_BYTES, at) + c->config.pcie_latency;
+        done = to_host(c, m, DIRECT_BYTES, at) + c->config.pcie_latency;
         break;
     case TARGET_CLUSTER:
         done = cluster_copy(c, m);
@@ -150,11 +156,11 @@ static void digest_bytes(struct card *c, const uint8_t *bytes, uint32_t length) 
 }
 
 static void write_host(struct card *c, const struct command *m, const uint8_t *bytes) {
-    uint32_t context = c->task[m->task].context;
+    uint32_t context = context_of(c, m);
     if (m->host)
         memcpy(m->host, bytes, m->length);
-    c->stats.host_writes++;
-    c->stats.host_write_bytes += m->length;
+    CARD_COUNT(c, context, host_writes, 1);
+    CARD_COUNT(c, context, host_write_bytes, m->length);
     digest_bytes(c, bytes, m->length);
     if (c->callbacks.host_write)
         c->callbacks.host_write(c->callbacks.user, context, m->host_address, bytes, m->length,
@@ -162,13 +168,13 @@ static void write_host(struct card *c, const struct command *m, const uint8_t *b
 }
 
 static void read_host(struct card *c, const struct command *m) {
-    uint32_t context = c->task[m->task].context;
+    uint32_t context = context_of(c, m);
     if (m->host)
         memcpy(m->local, m->host, m->length);
     else
         memset(m->local, 0, m->length);
-    c->stats.host_reads++;
-    c->stats.host_read_bytes += m->length;
+    CARD_COUNT(c, context, host_reads, 1);
+    CARD_COUNT(c, context, host_read_bytes, m->length);
     if (c->callbacks.host_read)
         c->callbacks.host_read(c->callbacks.user, context, m->host_address, m->local, m->length,
                                c->now_ps);
@@ -183,8 +189,8 @@ static void packet_out(struct card *c, const struct command *m) {
                            .word = m->word,
                            .bytes = bytes,
                            .length = bytes ? m->length : 0};
-    c->stats.packets_out++;
-    c->stats.bytes_out += out.length;
+    CARD_COUNT(c, t->context, packets_out, 1);
+    CARD_COUNT(c, t->context, bytes_out, out.length);
     card_digest(c, c->now_ps, m->number);
     digest_bytes(c, bytes, out.length);
     if (c->callbacks.packet_out)
@@ -194,7 +200,7 @@ static void packet_out(struct card *c, const struct command *m) {
 /* Compare-and-swap and fetch-and-add of P4sPIN in host memory; the driver has checked them. */
 static void host_atomic(struct card *c, const struct command *m) {
     uint64_t value = 0, swap = m->word[2] | (uint64_t)m->word[3] << 32;
-    c->stats.host_writes++;
+    CARD_COUNT(c, context_of(c, m), host_writes, 1);
     if (m->number == SPIN_COMMAND_DMA_CAS) {
         if (memcmp(m->host, m->local, 8) == 0)
             memcpy(m->host, &swap, 8);

@@ -201,6 +201,7 @@ void card_contexts_free(struct card *c) {
     for (uint32_t i = 0; i < c->contexts; i++) {
         for (int k = 0; k < CONTEXT_VIEWS; k++)
             guard_view_free(c->context[i].view[k]);
+        card_stats_free(&c->context[i]);
         free_segment(c->context[i].constants, &c->context[i].set.image->constants);
         free_segment(c->context[i].data, &c->context[i].set.image->data);
     }

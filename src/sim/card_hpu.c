@@ -251,7 +251,7 @@ static uint64_t remote_wait(struct card *c, const struct card_hpu *h, const stru
     uint64_t n = a->remote[0] + a->remote[1];
     c->stats.remote_accesses += n;
     c->stats.remote_wait_cycles += late / c->cycle;
-    c->stats.unit_busy_ps[CARD_UNIT_PE] += n * c->cycle / c->config.pe_accesses;
+    CARD_COUNT(c, h->context, unit_busy_ps[CARD_UNIT_PE], n * c->cycle / c->config.pe_accesses);
     return late / c->cycle;
 }
 
@@ -268,7 +268,6 @@ static uint64_t contend(struct card *c, struct card_hpu *h, const struct accesse
 static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
     struct task *t = &c->task[h->task];
     struct hpu *u = &h->hpu;
-    struct card_handler_stats *s = &c->stats.handler[t->kind];
     t->end_ps = u->cycles * c->cycle;
     t->value = (int32_t)u->x[10];
     bool p4 = c->context[t->context].set.abi == CARD_P4SPIN;
@@ -284,11 +283,11 @@ static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
                                        .address = u->fault_address};
     }
     uint64_t cycles = (t->end_ps - t->start_ps) / c->cycle;
-    s->runs++;
-    s->instructions += u->instret;
-    s->cycles += cycles;
-    s->commands += h->issued;
-    spread_add(&c->handler_cycles[t->kind], cycles);
+    CARD_COUNT(c, t->context, handler[t->kind].runs, 1);
+    CARD_COUNT(c, t->context, handler[t->kind].instructions, u->instret);
+    CARD_COUNT(c, t->context, handler[t->kind].cycles, cycles);
+    CARD_COUNT(c, t->context, handler[t->kind].commands, h->issued);
+    spread_add(&c->context[t->context].handler_cycles[t->kind], cycles);
     set_rate(c, h, 0);
     h->state = CORE_ENDED;
     card_event(c, t->end_ps + c->config.doorbell_cycles * c->cycle, c->kind_doorbell, h->index, 0);

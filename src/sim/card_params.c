@@ -133,7 +133,7 @@ bool card_config_row(const struct card_config *of, int i, struct spin_parameter 
     *row = (struct spin_parameter){
         .name = r->name,
         .what = r->what,
-        .source = value == r->value ? r->source : "set by the user",
+        .source = value == r->value ? r->source : SPIN_SET_BY_USER,
     };
     if (r->unit == CARD_TIME)
         units_thousandths(row->value, sizeof row->value, value, "ns");

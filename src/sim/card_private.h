@@ -21,6 +21,7 @@
 #include "hpu/hpu.h"
 #include "hpu/image.h"
 #include "sim/card.h"
+#include "sim/spread.h"
 
 #define NONE         UINT32_MAX
 #define UNIT_BYTES   64u           /* of the packet buffers */
@@ -51,6 +52,8 @@ struct packet {
     uint8_t kind;                       /* of the task that it waits for */
     bool eom, marked, has_cell;
     uint64_t arrival_ps, request_ps, ready_ps, user;
+    uint64_t since_ps; /* its way is accounted for until then, in the parts of its latency */
+    uint64_t part_ps[CARD_PART_LATENCY];
     /* P4sPIN */
     uint32_t message_bytes, offset, user_hdr_bytes, source, target;
     uint64_t match_bits, hdr_data;
@@ -180,16 +183,10 @@ struct context {
     uint32_t memory_address;
     uint32_t scratch_offset; /* in each L1 */
     uint64_t counter[2];
+    struct card_stats stats;                                /* of its packets */
+    struct spread part[CARD_PART_COUNT], handler_cycles[3]; /* the card's are their sums */
     uint8_t *view[CONTEXT_VIEWS]; /* of the windows that are the same on all HPUs (guard.h) */
 };
-
-#define SPREAD_BUCKETS (128 + 64 * 34)
-struct spread {
-    uint64_t count, sum, least, most;
-    uint32_t bucket[SPREAD_BUCKETS];
-};
-void spread_add(struct spread *s, uint64_t value);
-void spread_report(const struct spread *s, uint64_t scale, struct spin_spread *out);
 
 /* Which queue is given up next: card_queue.c. A bit a queue: has a timeout and waits for packets;
  * got one since the hand last passed. */
@@ -251,7 +248,8 @@ struct card {
 
     struct card_stats stats;
     uint32_t hpus_busy;
-    struct spread part[CARD_PART_COUNT], handler_cycles[3];
+    uint64_t held_since_ps; /* feed_blocked: since then, */
+    unsigned held_for;      /* for the packet buffer or a message queue */
 };
 
 static inline uint64_t card_max(uint64_t a, uint64_t b) {
@@ -280,6 +278,15 @@ static inline void card_span(struct card *c, enum card_row row, uint32_t index, 
 }
 void card_digest(struct card *c, uint64_t a, uint64_t b);
 
+/* A figure of the card that is also its context's. */
+#define CARD_COUNT(c, number, member, n)                                                           \
+    ((c)->stats.member += (n), (c)->context[number].stats.member += (n))
+/* The packet has spent the time since it was last looked at in this part of its latency. */
+static inline void card_spent(struct card *c, struct packet *p, enum card_part part) {
+    p->part_ps[part] += c->now_ps - p->since_ps;
+    p->since_ps = c->now_ps;
+}
+
 /* Lists of packets, tasks and HPUs, all with a member `next`. */
 #define LIST_EMPTY ((struct list){NONE, NONE})
 #define LIST_PUSH(pool, list, i)                                                                   \
@@ -302,7 +309,7 @@ void card_digest(struct card *c, uint64_t a, uint64_t b);
 int card_config_check(const struct card_config *of, struct spin_error *err);
 
 /* card.c */
-void card_release_packet(struct card *c, uint32_t packet, bool dropped);
+void card_release_packet(struct card *c, uint32_t packet, enum spin_card_fate fate);
 void card_offer_room(struct card *c);
 
 /* card_queue.c */
@@ -341,6 +348,9 @@ void card_l1_burst(struct card *c, uint32_t cluster, bool write, uint64_t start_
                    uint64_t end_ps);
 uint64_t card_l1_lost(const struct card *c, uint32_t cluster, uint64_t accesses, uint64_t from_ps,
                       uint64_t to_ps);
+
+/* card_stats.c */
+void card_stats_free(struct context *x);
 
 /* card_command.c: takes what the driver has checked; false when the target has no room. */
 bool card_command_room(const struct card *c, enum target target);

@@ -119,10 +119,8 @@ static void close_queue(struct card *c, uint32_t i) {
     clock_remove(c, i);
     if (!q->eom_taken)
         unname(c, i);
-    if (q->failed)
-        c->stats.messages_failed++;
-    else
-        c->stats.messages_completed++;
+    CARD_COUNT(c, q->context, messages_failed, q->failed);
+    CARD_COUNT(c, q->context, messages_completed, !q->failed);
     q->state = QUEUE_FREE;
     q->chain = c->free_queue;
     c->free_queue = i;
@@ -166,7 +164,7 @@ uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message) {
                         .waiting = LIST_EMPTY,
                         .chain = *bucket};
     *bucket = i;
-    c->stats.messages_begun++;
+    CARD_COUNT(c, context, messages_begun, 1);
     return i;
 }
 
@@ -189,6 +187,7 @@ static void ready(struct card *c, uint32_t packet, enum spin_handler_kind kind) 
     struct packet *p = &c->packet[packet];
     p->kind = (uint8_t)kind;
     p->ready_ps = c->now_ps;
+    card_spent(c, p, CARD_PART_MESSAGE);
     LIST_PUSH(c->packet, &c->ready, packet);
     card_kick_dispatcher(c);
 }
@@ -202,7 +201,7 @@ static void settle(struct card *c, uint32_t i) {
         return;
     if (q->failed) {
         if (q->last != NONE) {
-            card_release_packet(c, q->last, true);
+            card_release_packet(c, q->last, SPIN_CARD_FATE_FAILED);
             q->last = NONE;
         }
         if (q->eom_taken && !has_work(q))
@@ -225,18 +224,18 @@ static void give_cell(struct card *c, uint32_t packet) {
     c->packet[packet].has_cell = false;
 }
 
-static void packet_over(struct card *c, uint32_t packet, bool dropped) {
+static void packet_over(struct card *c, uint32_t packet, enum spin_card_fate fate) {
     struct packet *p = &c->packet[packet];
     uint32_t i = p->queue;
     struct queue *q = &c->queue[i];
     q->pending--;
     give_cell(c, packet); /* one that no handler was to see still has it */
-    if (dropped)
+    if (fate != SPIN_CARD_FATE_DONE)
         q->dropped_bytes += p->length;
     if (p->eom && !q->failed && c->context[q->context].set.entry[SPIN_COMPLETION_HANDLER])
         q->last = packet;
     else
-        card_release_packet(c, packet, dropped);
+        card_release_packet(c, packet, fate);
     settle(c, i);
 }
 
@@ -246,14 +245,14 @@ static void deliver(struct card *c, uint32_t packet) {
     uint64_t start = card_max(c->now_ps, c->to_host_free_ps);
     uint64_t busy = p->length * c->config.pcie_rate / 1000;
     c->to_host_free_ps = start + busy;
-    c->stats.unit_busy_ps[CARD_UNIT_TO_HOST] += busy;
+    CARD_COUNT(c, p->context, unit_busy_ps[CARD_UNIT_TO_HOST], busy);
     card_event(c, card_edge(c, start + busy + c->config.pcie_latency), c->kind_deliver, packet, 0);
 }
 
 void card_on_deliver(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
-    const struct packet *p = &c->packet[event->with.u32[0]];
+    struct packet *p = &c->packet[event->with.u32[0]];
     const struct card_context *set = &c->context[p->context].set;
     bool fits =
         !set->host || (p->offset <= set->host_bytes && p->length <= set->host_bytes - p->offset);
@@ -262,9 +261,10 @@ void card_on_deliver(void *context, const struct sim_event *event) {
     if (fits && c->callbacks.host_write)
         c->callbacks.host_write(c->callbacks.user, p->context, set->host_address + p->offset,
                                 card_packet_bytes(c, p), p->length, c->now_ps);
-    c->stats.host_writes += fits;
-    c->stats.host_write_bytes += fits ? p->length : 0;
-    packet_over(c, event->with.u32[0], !fits);
+    CARD_COUNT(c, p->context, host_writes, fits);
+    CARD_COUNT(c, p->context, host_write_bytes, fits ? p->length : 0);
+    card_spent(c, p, CARD_PART_DELIVER);
+    packet_over(c, event->with.u32[0], fits ? SPIN_CARD_FATE_DONE : SPIN_CARD_FATE_NO_HOST_ROOM);
     card_admit(c);
     card_offer_room(c);
 }
@@ -275,11 +275,11 @@ static void payload(struct card *c, uint32_t packet) {
     if (q->payload == PAYLOAD_DELIVER)
         deliver(c, packet);
     else if (q->payload == PAYLOAD_DROP)
-        packet_over(c, packet, true);
+        packet_over(c, packet, SPIN_CARD_FATE_BY_HANDLER);
     else if (c->context[p->context].set.entry[SPIN_PAYLOAD_HANDLER])
         ready(c, packet, SPIN_PAYLOAD_HANDLER);
     else
-        packet_over(c, packet, false);
+        packet_over(c, packet, SPIN_CARD_FATE_DONE);
 }
 
 static void open_payloads(struct card *c, uint32_t queue, uint32_t first) {
@@ -306,7 +306,7 @@ void card_queue_fail(struct card *c, uint32_t i) {
         LIST_POP(c->packet, &q->waiting);
         give_cell(c, packet);
         q->pending--;
-        card_release_packet(c, packet, true);
+        card_release_packet(c, packet, SPIN_CARD_FATE_FAILED);
     }
     settle(c, i);
 }
@@ -326,7 +326,7 @@ void card_on_timeout(void *context, const struct sim_event *event) {
             unname(c, i);
             settle(c, i);
         } else {
-            c->stats.queue_timeouts++;
+            CARD_COUNT(c, q->context, queue_timeouts, 1);
             if (c->callbacks.fault)
                 c->callbacks.fault(c->callbacks.user,
                                    &(struct card_fault){.context = q->context,
@@ -355,12 +355,13 @@ static void admit(struct card *c, uint32_t packet) {
     if (q->failed) {
         q->pending--;
         uint32_t queue = p->queue;
-        card_release_packet(c, packet, true);
+        card_release_packet(c, packet, SPIN_CARD_FATE_FAILED);
         settle(c, queue);
         return;
     }
     p->has_cell = true;
     c->cells_free--;
+    card_spent(c, p, CARD_PART_CELL);
     q->eom_here |= p->eom;
     if (q->state == QUEUE_NEW) {
         if (c->context[q->context].set.entry[SPIN_HEADER_HANDLER]) {
@@ -432,7 +433,7 @@ void card_on_dispatch(void *context, const struct sim_event *event) {
         LIST_POP(c->packet, &c->ready);
         give_cell(c, packet);
         c->queue[queue].pending--;
-        card_release_packet(c, packet, true);
+        card_release_packet(c, packet, SPIN_CARD_FATE_FAILED);
         settle(c, queue);
     }
     if (c->ready.head != NONE && place(c, c->ready.head)) {
@@ -461,14 +462,14 @@ void card_task_done(struct card *c, const struct task *t) {
         }
         card_queue_fail(c, t->queue);
         q->pending--;
-        card_release_packet(c, t->packet, true);
+        card_release_packet(c, t->packet, SPIN_CARD_FATE_FAILED);
         settle(c, t->queue);
         return;
     }
     switch (t->kind) {
     case SPIN_HEADER_HANDLER:
         if (q->failed) {
-            packet_over(c, t->packet, true);
+            packet_over(c, t->packet, SPIN_CARD_FATE_FAILED);
             return;
         }
         if (p4 && t->value >= PROCEED)
@@ -476,10 +477,11 @@ void card_task_done(struct card *c, const struct task *t) {
         open_payloads(c, t->queue, t->packet);
         return;
     case SPIN_PAYLOAD_HANDLER:
-        packet_over(c, t->packet, p4 && t->value >= DROP);
+        packet_over(c, t->packet,
+                    p4 && t->value >= DROP ? SPIN_CARD_FATE_BY_HANDLER : SPIN_CARD_FATE_DONE);
         return;
     }
     q->last = NONE;
-    card_release_packet(c, t->packet, false);
+    card_release_packet(c, t->packet, SPIN_CARD_FATE_DONE);
     close_queue(c, t->queue);
 }

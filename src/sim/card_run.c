@@ -64,6 +64,30 @@ static void to_host(struct run *run, const struct spin_card_packet *p) {
         run->o->to_host(run->o->user, p);
 }
 
+/* A row of --packets: times are those that there are. */
+static void packet_row(struct run *run, uint64_t number, const char *context,
+                       const struct spin_card_done *d) {
+    char request[24] = "", completion[24] = "";
+    bool refused = d->fate >= SPIN_CARD_FATE_BUFFER_FULL && d->fate <= SPIN_CARD_FATE_BAD_PACKET;
+    if (!refused && d->request_ps)
+        snprintf(request, sizeof request, "%" PRIu64, d->request_ps);
+    if (d->completion_ps)
+        snprintf(completion, sizeof completion, "%" PRIu64, d->completion_ps);
+    if (run->packets.stream)
+        fprintf(run->packets.stream, "%" PRIu64 ",%s,%u,%u,%" PRIu64 ",%s,%s,%s,%s\n", number,
+                context, d->message, d->length, d->arrival_ps, request, completion,
+                spin_card_fate_outcome(d->fate), spin_card_fate_reason(d->fate));
+}
+
+/* By a rule, or because none takes it: the packet never comes to a context. */
+static void stays_out(struct run *run, const struct spin_card_packet *p, unsigned fate) {
+    run->s->so_far.fate[fate]++;
+    packet_row(
+        run, run->s->so_far.packets - 1, "",
+        &(struct spin_card_done){
+            .message = p->message, .length = p->length, .arrival_ps = p->arrival_ps, .fate = fate});
+}
+
 /* A trace may name handlers by address; --handler decides, but who reads the result shall know. */
 static bool names_others(const struct run *run, uint32_t context,
                          const struct traffic_handlers *named) {
@@ -98,6 +122,11 @@ static int32_t receive(struct run *run, const struct spin_card_packet *p) {
         to_host(run, p);
     else if (v.target == NIC_TO_DROP)
         r->dropped_by_rule++;
+    if (v.target < 0)
+        stays_out(run, p,
+                  v.target == NIC_TO_DROP ? SPIN_CARD_FATE_RULE_DROP
+                  : v.rule >= 0           ? SPIN_CARD_FATE_RULE_HOST
+                                          : SPIN_CARD_FATE_NO_RULE);
     return v.target;
 }
 
@@ -190,6 +219,14 @@ static void on_packet_out(void *user, const struct card_out *out, uint64_t at_ps
                                                             .length = out->length});
 }
 
+static void tell_done(struct run *run, const struct spin_card_done *done) {
+    char context[12];
+    snprintf(context, sizeof context, "%u", done->context);
+    packet_row(run, done->user, context, done);
+    if (run->o->done)
+        run->o->done(run->o->user, done);
+}
+
 static void on_feedback(void *user, const struct card_feedback *f) {
     struct run *run = user;
     struct spin_card_done done = {.user = run->traffic ? f->user >> 17 : f->user,
@@ -200,17 +237,23 @@ static void on_feedback(void *user, const struct card_feedback *f) {
                                   .request_ps = f->pspin_arrival_ps,
                                   .completion_ps = f->completion_ps,
                                   .dropped = f->dropped,
-                                  .marked = f->marked};
-    if (run->packets.stream)
-        fprintf(run->packets.stream,
-                "%" PRIu64 ",%u,%u,%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s\n", done.user,
-                done.context, done.message, done.length, done.arrival_ps, done.request_ps,
-                done.completion_ps,
-                done.dropped  ? "dropped"
-                : done.marked ? "marked"
-                              : "done");
-    if (run->o->done)
-        run->o->done(run->o->user, &done);
+                                  .marked = f->marked,
+                                  .fate = f->fate};
+    tell_done(run, &done);
+}
+
+static void on_refused(void *user, const struct card_packet *p, enum spin_card_fate why,
+                       uint64_t at_ps) {
+    struct run *run = user;
+    tell_done(run, &(struct spin_card_done){.user = run->traffic ? p->user >> 17 : p->user,
+                                            .context = p->context,
+                                            .message = p->message,
+                                            .length = p->length,
+                                            .arrival_ps = p->arrival_ps,
+                                            .request_ps = at_ps,
+                                            .completion_ps = at_ps,
+                                            .dropped = true,
+                                            .fate = why});
 }
 
 static void on_fault(void *user, const struct card_fault *f, uint64_t at_ps) {
@@ -271,7 +314,7 @@ static int open_files(struct run *run) {
     if (!code && o->host_out)
         code = capture_open(&run->host_out, o->host_out, run->link, run->err);
     if (!code && o->packets && !(code = file_out_open(&run->packets, o->packets, run->err)))
-        fputs("packet,context,message,bytes,arrival_ps,request_ps,completion_ps,outcome\n",
+        fputs("packet,context,message,bytes,arrival_ps,request_ps,completion_ps,outcome,reason\n",
               run->packets.stream);
     if (!code && o->trace && !(code = trace_open(&run->trace, o->trace, run->err)))
         name_rows(run);
@@ -300,6 +343,7 @@ static int simulate(struct run *run) {
     const struct card_callbacks callbacks = {.user = run,
                                              .packet_out = on_packet_out,
                                              .feedback = on_feedback,
+                                             .refused = on_refused,
                                              .fault = on_fault,
                                              .step = run->o->step ? on_step : NULL,
                                              .span = run->o->trace ? on_span : NULL};

@@ -14,6 +14,24 @@ const char *card_part_name(unsigned part) {
     return part < CARD_PART_COUNT ? names[part] : "?";
 }
 
+const char *spin_card_fate_outcome(unsigned fate) {
+    static const char *const names[] = {
+#define ROW(name, outcome, why) outcome,
+        SPIN_CARD_FATES(ROW)
+#undef ROW
+    };
+    return fate < SPIN_CARD_FATE_COUNT ? names[fate] : "?";
+}
+
+const char *spin_card_fate_reason(unsigned fate) {
+    static const char *const names[] = {
+#define ROW(name, outcome, why) why,
+        SPIN_CARD_FATES(ROW)
+#undef ROW
+    };
+    return fate < SPIN_CARD_FATE_COUNT ? names[fate] : "?";
+}
+
 const char *card_unit_name(unsigned unit) {
     static const char *const names[] = {
 #define ROW(name, text) text,
@@ -23,71 +41,60 @@ const char *card_unit_name(unsigned unit) {
     return unit < CARD_UNIT_COUNT ? names[unit] : "?";
 }
 
-/* One bucket a value up to 127, then 64 an octave. */
-void spread_add(struct spread *s, uint64_t v) {
-    if (!s->count || v < s->least)
-        s->least = v;
-    if (v > s->most)
-        s->most = v;
-    s->count++;
-    s->sum += v;
-    uint64_t i = v;
-    if (v >= 128) {
-        unsigned octave = 63 - (unsigned)__builtin_clzll(v);
-        i = 128 + (octave - 7) * 64 + (v >> (octave - 6) & 63);
-    }
-    s->bucket[i < SPREAD_BUCKETS ? i : SPREAD_BUCKETS - 1]++;
-}
-
-static uint64_t bucket_value(uint64_t i) {
-    if (i < 128)
-        return i;
-    uint64_t octave = (i - 128) / 64 + 7, step = 1ull << (octave - 6);
-    return (64 + (i - 128) % 64) * step + step / 2;
-}
-
-static uint64_t percentile(const struct spread *s, unsigned percent) {
-    uint64_t rank = (s->count * percent + 99) / 100, seen = 0;
-    for (uint64_t i = 0; i < SPREAD_BUCKETS; i++)
-        if ((seen += s->bucket[i]) >= rank && seen) {
-            uint64_t v = bucket_value(i);
-            return v < s->least ? s->least : v > s->most ? s->most : v;
-        }
-    return 0;
-}
-
-void spread_report(const struct spread *s, uint64_t scale, struct spin_spread *out) {
-    *out = (struct spin_spread){.count = s->count,
-                                .sum = s->sum * scale,
-                                .least = s->least * scale,
-                                .most = s->most * scale,
-                                .p50 = percentile(s, 50) * scale,
-                                .p99 = percentile(s, 99) * scale};
-}
-
 static uint64_t rate_mbit(uint64_t bytes, uint64_t ps) {
     return ps ? (uint64_t)((unsigned __int128)bytes * 8 * 1000000 / ps) : 0;
 }
 
+static void finish(struct card_stats *s) {
+    s->in_flight = s->taken - s->completed - s->dropped;
+    s->throughput_mbit =
+        rate_mbit(s->throughput_mbit, s->last_completion_ps - s->first_completion_ps);
+    s->elapsed_ps = s->last_completion_ps > s->first_arrival_ps
+                        ? s->last_completion_ps - s->first_arrival_ps
+                        : 0;
+}
+
+/* The distributions of contexts `from` to `to`, together. */
+static void report_spreads(const struct card *c, uint32_t from, uint32_t to,
+                           struct card_stats *out) {
+    for (unsigned k = 0; k < CARD_PART_COUNT + 3; k++) {
+        bool part = k < CARD_PART_COUNT;
+        struct spread sum = {0};
+        for (uint32_t i = from; i < to; i++)
+            spread_merge(&sum, part ? &c->context[i].part[k]
+                                    : &c->context[i].handler_cycles[k - CARD_PART_COUNT]);
+        spread_report(&sum, 1, part ? &out->part[k] : &out->handler[k - CARD_PART_COUNT].spread);
+        spread_free(&sum);
+    }
+}
+
 void card_stats(const struct card *c, struct card_stats *out) {
     *out = c->stats;
-    out->in_flight = out->taken - out->completed - out->dropped;
-    out->throughput_mbit =
-        rate_mbit(c->stats.throughput_mbit, out->last_completion_ps - out->first_completion_ps);
-    out->elapsed_ps = out->last_completion_ps > out->first_arrival_ps
-                          ? out->last_completion_ps - out->first_arrival_ps
-                          : 0;
+    finish(out);
     out->most_l2_bytes = (uint64_t)c->l2.most * UNIT_BYTES;
-    for (unsigned i = 0; i < CARD_PART_COUNT; i++)
-        spread_report(&c->part[i], c->cycle, &out->part[i]);
-    for (unsigned i = 0; i < 3; i++)
-        spread_report(&c->handler_cycles[i], 1, &out->handler[i].spread);
+    report_spreads(c, 0, c->contexts, out);
     for (uint32_t i = 0; i < c->clusters; i++)
         out->cluster_dma_busy_ps += c->cluster[i].dma_busy_ps;
     for (uint32_t i = 0; i < c->hpus; i++)
         out->hpu_busy_ps += c->hpu[i].busy_ps;
     for (uint32_t k = 0; k < c->clusters && c->programs; k++) /* of all: they share the lines */
         out->icache_misses += hpu_icache_misses(c->program[0].icache[k]);
+}
+
+void card_context_stats(const struct card *c, uint32_t context, struct card_stats *out) {
+    *out = (struct card_stats){0};
+    if (context >= c->contexts)
+        return;
+    *out = c->context[context].stats;
+    finish(out);
+    report_spreads(c, context, context + 1, out);
+}
+
+void card_stats_free(struct context *x) {
+    for (unsigned i = 0; i < CARD_PART_COUNT; i++)
+        spread_free(&x->part[i]);
+    for (unsigned i = 0; i < 3; i++)
+        spread_free(&x->handler_cycles[i]);
 }
 
 uint64_t card_hpu_busy_ps(const struct card *c, uint32_t hpu) {
@@ -98,9 +105,22 @@ uint64_t card_cycles(const struct card *c) {
     return sim_engine_counts(c->engine).now_ps / c->cycle;
 }
 
+/* Values that found no memory make percentiles wrong: an error rather than a wrong figure. */
+static bool is_whole(const struct card *c) {
+    for (uint32_t i = 0; i < c->contexts; i++) {
+        for (unsigned k = 0; k < CARD_PART_COUNT; k++)
+            if (c->context[i].part[k].lost)
+                return false;
+        for (unsigned k = 0; k < 3; k++)
+            if (c->context[i].handler_cycles[k].lost)
+                return false;
+    }
+    return true;
+}
+
 int card_idle(const struct card *c, struct spin_error *err) {
-    struct card_stats s;
-    card_stats(c, &s);
+    struct card_stats s = c->stats;
+    finish(&s);
     if (c->feed_blocked)
         return spin_fail(
             err, SPIN_EDEADLOCK,
@@ -111,5 +131,7 @@ int card_idle(const struct card *c, struct spin_error *err) {
     if (s.in_flight)
         return spin_fail(err, SPIN_EDEADLOCK, "%llu packets are in flight",
                          (unsigned long long)s.in_flight);
+    if (!is_whole(c))
+        return spin_fail(err, SPIN_ENOMEM, "out of memory for the latencies of packets");
     return SPIN_OK;
 }

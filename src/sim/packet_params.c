@@ -194,7 +194,7 @@ bool spin_packet_parameter(const struct spin_packet *of, const char *preset, int
     const struct parameter *p = &parameters[i];
     struct spin_packet from;
     uint64_t value = *(const uint64_t *)(const void *)((const char *)of + p->offset);
-    *row = (struct spin_parameter){.name = p->name, .what = p->what, .source = "set by the user"};
+    *row = (struct spin_parameter){.name = p->name, .what = p->what, .source = SPIN_SET_BY_USER};
     if (preset && spin_packet_preset(preset, &from, NULL) == SPIN_OK &&
         *(const uint64_t *)(const void *)((const char *)&from + p->offset) == value)
         row->source = p->source;

@@ -116,7 +116,7 @@ bool spin_loggops_parameter(const struct spin_loggops *of, const char *preset, i
     const struct parameter *p = &parameters[i];
     const struct preset *from = preset ? find_preset(preset) : NULL;
     uint64_t value = *(const uint64_t *)((const char *)of + p->offset);
-    *row = (struct spin_parameter){.name = p->name, .what = p->what, .source = "set by the user"};
+    *row = (struct spin_parameter){.name = p->name, .what = p->what, .source = SPIN_SET_BY_USER};
     if (from && *(const uint64_t *)((const char *)&from->values + p->offset) == value)
         row->source = from->sources[i];
     if (p->unit == BYTES)

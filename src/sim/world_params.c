@@ -123,7 +123,7 @@ bool world_params_row(const struct world_params *of, const char *preset, int i,
     uint64_t value = *member((struct world_params *)(uintptr_t)of, i);
     *row = (struct spin_parameter){.name = p->name,
                                    .what = p->what,
-                                   .source = value == p->value ? p->source : "set by the user"};
+                                   .source = value == p->value ? p->source : SPIN_SET_BY_USER};
     if (p->unit == TIME)
         units_thousandths(row->value, sizeof row->value, value, "ns");
     else

@@ -1,0 +1,28 @@
+/* A distribution of whole numbers, exact: how often each value was seen. */
+#ifndef SPIN_SIM_SPREAD_H
+#define SPIN_SIM_SPREAD_H
+
+#include <stdbool.h>
+
+#include "openspin.h"
+
+struct spread_slot {
+    uint64_t value, count; /* count 0: free */
+};
+
+/* All zero is an empty one. `lost` values found no memory: they are in count, sum, least and most,
+ * and in no percentile. */
+struct spread {
+    uint64_t count, sum, least, most, lost;
+    struct spread_slot *slot;
+    uint32_t used, slots; /* slots: 0 or a power of two */
+};
+
+void spread_free(struct spread *s);
+void spread_add(struct spread *s, uint64_t value);
+void spread_merge(struct spread *to, const struct spread *from);
+/* Percentiles are by nearest rank: the least value that so many of 1,000 do not exceed. Each value
+ * counts `scale` times itself. */
+void spread_report(const struct spread *s, uint64_t scale, struct spin_spread *out);
+
+#endif
