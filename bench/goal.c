@@ -1,5 +1,6 @@
 /* GOAL replay under LogGOPS: events a second, memory, text parsed a second, and how cost grows with
- * the number of ranks. usage: bench-goal [quick] */
+ * the number of ranks; or one file as a whole command, beside LogGOPSim where that is installed.
+ * usage: bench-goal [quick], bench-goal beside OPENSPIN */
 #include <inttypes.h>
 
 #include "machine.h"
@@ -70,20 +71,27 @@ static void parse(const void *argument, double *result) {
     result[PARSE_SECONDS] = bench_cpu_seconds() - start;
 }
 
-static void measure_parse(enum spin_goal_format format, const char *what, const char *peer) {
-    char path[] = "/tmp/openspin-bench-XXXXXX";
+/* Writes the schedule that both this and LogGOPSim's authors measure to a new temporary file. */
+static bool write_dissemination(char *path, enum spin_goal_format format) {
     struct spin_error err;
     struct spin_goal *goal;
     struct spin_goal_pattern pattern = {
         .name = "dissemination", .ranks = 65536, .bytes = 8, .iterations = 1};
     int fd = mkstemp(path);
     if (fd < 0)
-        return;
+        return false;
     close(fd);
     if (spin_goal_generate(&pattern, &goal, &err) != SPIN_OK ||
         spin_goal_write(goal, path, format, &err) != SPIN_OK)
         fail(&err);
     spin_goal_free(goal);
+    return true;
+}
+
+static void measure_parse(enum spin_goal_format format, const char *what, const char *peer) {
+    char path[] = "/tmp/openspin-bench-XXXXXX";
+    if (!write_dissemination(path, format))
+        return;
     double best = 0, result[PARSE_RESULTS] = {0}, memory = 0;
     for (int i = 0; i < 3; i++) {
         double used = bench_apart(parse, path, result, PARSE_RESULTS);
@@ -96,7 +104,77 @@ static void measure_parse(enum spin_goal_format format, const char *what, const 
     unlink(path);
 }
 
+/* ---- beside LogGOPSim ---- */
+
+struct use {
+    double seconds, megabytes; /* of the CPU, user and system; the most that was resident */
+};
+
+/* Runs a command as a process of its own. False: it is not there, or failed. */
+static bool run_command(const char *const *words, struct use *use) {
+    int status = 1;
+    struct rusage usage;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
+            _exit(127);
+        execvp(words[0], (char *const *)words);
+        _exit(127);
+    }
+    if (child < 0 || wait4(child, &status, 0, &usage) < 0 || status != 0)
+        return false;
+    use->seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                   1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    use->megabytes = (double)usage.ru_maxrss * 1024 / 1e6;
+    return true;
+}
+
+static void keep_least(struct use *least, const struct use *use, bool first) {
+    if (first || use->seconds < least->seconds)
+        least->seconds = use->seconds;
+    if (first || use->megabytes > least->megabytes)
+        least->megabytes = use->megabytes;
+}
+
+/* Both read the same binary file and replay it with LogGOPSim's parameters, by turns. */
+static int measure_beside(const char *openspin) {
+    enum { RUNS = 5 };
+    char path[] = "/tmp/openspin-bench-XXXXXX";
+    const char *peer = getenv("LOGGOPSIM") ? getenv("LOGGOPSIM") : "LogGOPSim";
+    const char *ours[] = {openspin, "goal", "run", path, NULL};
+    const char *theirs[] = {peer, "-f", path, "-b", NULL};
+    struct use use, our = {0}, their = {0};
+    bool has_peer = true;
+    bench_machine();
+    if (!write_dissemination(path, SPIN_GOAL_BINARY))
+        return 1;
+    for (int i = 0; i < RUNS; i++) {
+        if (!run_command(ours, &use)) {
+            fprintf(stderr, "bench-goal: %s goal run failed\n", openspin);
+            unlink(path);
+            return 1;
+        }
+        keep_least(&our, &use, i == 0);
+        has_peer = has_peer && run_command(theirs, &use);
+        if (has_peer)
+            keep_least(&their, &use, i == 0);
+    }
+    unlink(path);
+    printf("dissemination, 65536 ranks, a binary file, the whole command, least of %d runs\n",
+           RUNS);
+    printf("openspin goal run  %6.2f s %6.0f MB\n", our.seconds, our.megabytes);
+    if (has_peer)
+        printf("LogGOPSim          %6.2f s %6.0f MB, %.1f times as long\n", their.seconds,
+               their.megabytes, their.seconds / our.seconds);
+    else
+        printf("LogGOPSim          is not installed (on PATH, or named by LOGGOPSIM)\n");
+    return 0;
+}
+
 int main(int argc, char **argv) {
+    if (argc == 3 && strcmp(argv[1], "beside") == 0)
+        return measure_beside(argv[2]);
     bool quick = argc > 1 && strcmp(argv[1], "quick") == 0;
     static const struct job jobs[] = {
         {"dissemination", 65536, "1.0-1.1 M events/s, 456 MB"},

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_in.h"
 #include "base/json.h"
 #include "base/machine.h"
 #include "base/rng.h"
@@ -118,6 +119,40 @@ TEST(a_file_appears_only_when_complete) {
     CHECK_EQ(file_read(path, "x", 100, &data, &length, &err), 0);
     CHECK(length == 5 && memcmp(data, "whole", 5) == 0);
     free(data);
+    unlink(path);
+}
+
+TEST(large_files_are_seen_through_a_window) {
+    enum { WORDS = 1 << 20 };
+    static uint32_t word[WORDS], some[4];
+    struct file_in in;
+    struct spin_error err;
+    char path[] = "base-test-XXXXXX";
+    int fd = mkstemp(path);
+    for (uint32_t i = 0; i < WORDS; i++)
+        word[i] = i * 2654435761u;
+    CHECK(write(fd, word, sizeof word) == (ssize_t)sizeof word);
+    CHECK_EQ(file_in_open(&in, path, "list", sizeof word - 1, &err), SPIN_ELIMIT);
+    file_in_close(&in);
+    CHECK_EQ(file_in_open(&in, path, "list", sizeof word, &err), SPIN_OK);
+    CHECK_EQ(in.length, sizeof word);
+    for (uint64_t at = 0; at < WORDS; at = at * 7 + 1) {
+        size_t bytes = (size_t)(WORDS - at < 3000 ? WORDS - at : 3000) * 4;
+        const uint8_t *seen = file_in_at(&in, at * 4, bytes, &err);
+        CHECK(seen && memcmp(seen, word + at, bytes) == 0);
+    }
+    CHECK_EQ(file_in_copy(&in, 64, sizeof some, (uint8_t *)some, &err), SPIN_OK);
+    CHECK(memcmp(some, word + 16, sizeof some) == 0);
+    const uint8_t *all = file_in_at(&in, 0, sizeof word, &err);
+    CHECK(all && memcmp(all, word, sizeof word) == 0 && all[sizeof word] == 0);
+    file_in_close(&in);
+    CHECK_EQ(file_in_open(&in, path, "list", sizeof word, &err), SPIN_OK);
+    CHECK_EQ(ftruncate(fd, 1000), 0);
+    CHECK(!file_in_at(&in, 0, 4000, &err));
+    CHECK_EQ(err.code, SPIN_EFILE);
+    CHECK_HAS(err.text, "cut off at 1000 now");
+    file_in_close(&in);
+    close(fd);
     unlink(path);
 }
 

@@ -4,11 +4,18 @@
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "base/file_in.h"
 #include "sim/goal.h"
 #include "sim/noise.h"
 
 static int read_text(const char *text, struct spin_goal **goal, struct spin_error *err) {
     return goal_read_text("t.goal", text, strlen(text), goal, err);
+}
+
+static int read_bytes(const char *name, const uint8_t *bytes, size_t length,
+                      struct spin_goal **goal, struct spin_error *err) {
+    struct file_in in = file_in_memory(name, bytes, length);
+    return goal_read_binary(&in, goal, err);
 }
 
 TEST(text_is_read_with_its_freedoms) {
@@ -165,7 +172,7 @@ static void round_trip(const struct spin_goal *g, const char *what) {
         size_t length;
         char *bytes = as_binary(g, portals, &length);
         CHECK(goal_is_binary((const uint8_t *)bytes, length));
-        if (goal_read_binary(what, (const uint8_t *)bytes, length, &again, &err) != SPIN_OK)
+        if (read_bytes(what, (const uint8_t *)bytes, length, &again, &err) != SPIN_OK)
             TEST_FAIL("%s", err.text);
         if (!same(g, again))
             TEST_FAIL("%s: binary (portals %d) does not give the schedule back", what, portals);
@@ -271,7 +278,7 @@ TEST(a_binary_file_made_by_hand_is_read) {
     b[39] = 1; /* the appendix: node 1 */
     struct spin_goal *g;
     struct spin_error err;
-    if (goal_read_binary("hand", file, sizeof file, &g, &err) != SPIN_OK)
+    if (read_bytes("hand", file, sizeof file, &g, &err) != SPIN_OK)
         TEST_FAIL("%s", err.text);
     CHECK_EQ(g->op_count, 2);
     CHECK_EQ(g->ops[1].size, 6);
@@ -288,7 +295,7 @@ TEST(damaged_binary_files_are_refused) {
         /* In memory of its own size, so that a sanitizer sees any read behind it. */
         uint8_t *part = malloc(cut + 1);
         memcpy(part, bytes, cut);
-        if (goal_read_binary("cut", part, cut, &again, &err) == SPIN_OK)
+        if (read_bytes("cut", part, cut, &again, &err) == SPIN_OK)
             TEST_FAIL("a file cut to %zu of %zu bytes was read", cut, length);
         CHECK(strlen(err.text) > 10);
         free(part);
@@ -298,13 +305,13 @@ TEST(damaged_binary_files_are_refused) {
         size_t at = 8 + rng_below(&rng, (uint32_t)length - 8);
         char kept = bytes[at];
         bytes[at] = (char)rng_u32(&rng);
-        if (goal_read_binary("damaged", (const uint8_t *)bytes, length, &again, &err) == SPIN_OK)
+        if (read_bytes("damaged", (const uint8_t *)bytes, length, &again, &err) == SPIN_OK)
             goal_free(again);
         bytes[at] = kept;
     }
     /* Counts that would need more memory than there is. */
     uint8_t huge[30] = {0x7f, 0x10, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff};
-    CHECK_EQ(goal_read_binary("huge", huge, sizeof huge, &again, &err), SPIN_EFORMAT);
+    CHECK_EQ(read_bytes("huge", huge, sizeof huge, &again, &err), SPIN_EFORMAT);
     CHECK_HAS(err.text, "4294967295 ranks");
     free(bytes);
     goal_free(g);
@@ -317,6 +324,38 @@ struct expectation {
     uint32_t ranks;
     uint64_t sends, bytes;
 };
+
+/* Larger than the window through which it is read, some ranks larger than that too. */
+TEST(large_files_are_read_in_pieces) {
+    struct spin_goal *g, *again;
+    struct spin_error err;
+    char path[] = "goal-test-XXXXXX";
+    int fd = mkstemp(path);
+    CHECK(fd >= 0);
+    close(fd);
+    for (uint32_t ranks = 2; ranks <= 20000; ranks *= 100) {
+        struct spin_goal_pattern pattern = {.name = "dissemination",
+                                            .ranks = ranks,
+                                            .bytes = 8,
+                                            .iterations = ranks == 2 ? 20000 : 2};
+        CHECK_EQ(spin_goal_generate(&pattern, &g, &err), SPIN_OK);
+        for (int format = 0; format < 2; format++) {
+            CHECK_EQ(spin_goal_write(g, path, format ? SPIN_GOAL_BINARY : SPIN_GOAL_TEXT, &err),
+                     SPIN_OK);
+            if (spin_goal_read(path, &again, &err) != SPIN_OK)
+                TEST_FAIL("%s", err.text);
+            CHECK_EQ(again->op_count, g->op_count);
+            CHECK_EQ(again->edge_count, g->edge_count);
+            for (uint32_t i = 0; i < g->op_count; i++)
+                CHECK(again->ops[i].successors == g->ops[i].successors &&
+                      again->ops[i].peer == g->ops[i].peer && again->ops[i].type == g->ops[i].type);
+            CHECK(memcmp(again->edges, g->edges, g->edge_count * sizeof *g->edges) == 0);
+            goal_free(again);
+        }
+        goal_free(g);
+    }
+    unlink(path);
+}
 
 TEST(patterns_send_what_they_should) {
     static const struct expectation rows[] = {

@@ -67,20 +67,15 @@ void goal_free(struct spin_goal *goal) {
     free(goal);
 }
 
-uint32_t goal_add(struct spin_goal *goal, struct goal_op op) {
+bool goal_more_ops(struct spin_goal *goal) {
     uint32_t within = goal->op_count - goal->first_op[goal->ranks_done];
-    if (goal->op_count >= GOAL_MAX_OPS || within >= GOAL_MAX_OF_RANK ||
-        !ROOM(goal->ops, goal->op_room, goal->op_count + 1)) /* + 1: the end of the edges */
-        return GOAL_ANY;
-    if (op.cpu > goal->max_cpu)
-        goal->max_cpu = op.cpu;
-    if (op.nic > goal->max_nic)
-        goal->max_nic = op.nic;
-    if (op.type != GOAL_CALC && (op.tag == GOAL_ANY || op.peer == GOAL_ANY))
-        goal->wildcards = true;
-    op.successors = 0;
-    goal->ops[goal->op_count++] = op;
-    return within;
+    return goal->op_count < GOAL_MAX_OPS && within < GOAL_MAX_OF_RANK &&
+           ROOM(goal->ops, goal->op_room, goal->op_count + 1); /* + 1: the end of the edges */
+}
+
+bool goal_more_edges(struct spin_goal *goal) {
+    return goal->edge_count < UINT32_MAX - 1 &&
+           ROOM(goal->edges, goal->edge_room, goal->edge_count);
 }
 
 bool goal_link(struct spin_goal *goal, uint32_t after, uint32_t before, bool on_start) {
@@ -176,46 +171,46 @@ static bool sort_successors(const struct goal_op *ops, uint32_t *edges, uint32_t
 }
 
 /* Links, in the order they came, become edges grouped by the operation before. */
-int goal_end_rank(struct spin_goal *goal, uint32_t *circle) {
-    uint32_t first = goal->first_op[goal->ranks_done], count = goal->op_count - first;
+static bool place_links(struct spin_goal *goal, uint32_t first, uint32_t count) {
     uint32_t edges = goal->edge_count, links = goal->link_count;
-    bool backward = false;
-    if (links) {
-        if (links > UINT32_MAX - 1 - edges || !ROOM(goal->edges, goal->edge_room, edges + links))
-            return SPIN_ENOMEM;
-        if (!ROOM(goal->scratch, goal->scratch_room, count))
-            return SPIN_ENOMEM;
-    }
-    uint32_t *next = goal->scratch;
-    if (links)
-        memset(next, 0, count * sizeof *next);
+    if (links > UINT32_MAX - 1 - edges || !ROOM(goal->edges, goal->edge_room, edges + links) ||
+        !ROOM(goal->scratch, goal->scratch_room, count))
+        return false;
+    uint32_t *next = goal->scratch, at = edges;
+    memset(next, 0, count * sizeof *next);
     for (uint32_t i = 0; i < links; i++)
         next[goal->links[i].before]++;
-    uint32_t at = edges;
     for (uint32_t i = 0; i < count; i++) {
-        goal->ops[first + i].successors = at;
-        if (links) {
-            uint32_t mine = next[i];
-            next[i] = at;
-            at += mine;
-        }
+        uint32_t mine = next[i];
+        goal->ops[first + i].successors = next[i] = at;
+        at += mine;
     }
-    goal->ops[first + count] = (struct goal_op){.successors = at};
     for (uint32_t i = 0; i < links; i++) {
         const struct goal_link *link = &goal->links[i];
-        backward |= (link->after & ~GOAL_ON_START) <= link->before;
+        goal->backward |= (link->after & ~GOAL_ON_START) <= link->before;
         goal->edges[next[link->before]++] = link->after;
-    }
-    for (uint32_t i = 0; links && i < count; i++) {
-        const struct goal_op *op = &goal->ops[first + i];
-        if (!sort_successors(&goal->ops[first], goal->edges + op[0].successors,
-                             op[1].successors - op[0].successors))
-            return SPIN_ENOMEM;
     }
     goal->edge_count = at;
     goal->link_count = 0;
+    return true;
+}
+
+int goal_end_rank(struct spin_goal *goal, uint32_t *circle) {
+    uint32_t first = goal->first_op[goal->ranks_done], count = goal->op_count - first;
+    if (goal->link_count && !place_links(goal, first, count))
+        return SPIN_ENOMEM;
+    goal->ops[first + count] = (struct goal_op){.successors = goal->edge_count};
+    for (uint32_t i = 0; i < count; i++) {
+        const struct goal_op *op = &goal->ops[first + i];
+        uint32_t successors = op[1].successors - op[0].successors;
+        if (successors > 1 &&
+            !sort_successors(&goal->ops[first], goal->edges + op[0].successors, successors))
+            return SPIN_ENOMEM;
+    }
     goal->first_op[++goal->ranks_done] = goal->op_count;
     /* A circle needs an edge to an earlier operation; most schedules have none. */
+    bool backward = goal->backward;
+    goal->backward = false;
     return backward ? find_circle(goal, first, count, circle) : SPIN_OK;
 }
 

@@ -42,6 +42,8 @@ enum goal_type {
 };
 const char *goal_type_word(unsigned type); /* "send" */
 
+struct file_in;
+
 struct goal_op {
     uint64_t size; /* bytes; of a calc, time units (nanoseconds) */
     uint32_t peer; /* destination or source; GOAL_ANY */
@@ -79,6 +81,7 @@ struct spin_goal {
     uint32_t ranks_done;
     struct goal_link *links;
     uint32_t link_count, link_room, op_room, edge_room, portals_room;
+    bool backward; /* an edge of the rank leads to an earlier operation */
     uint32_t *scratch;
     uint32_t scratch_room;
 };
@@ -87,11 +90,37 @@ struct spin_goal {
 
 struct spin_goal *goal_new(uint32_t num_ranks, struct spin_error *err);
 void goal_free(struct spin_goal *goal);
+/* For the two below. */
+bool goal_more_ops(struct spin_goal *goal);
+bool goal_more_edges(struct spin_goal *goal);
+
 /* Adds an operation to the open rank. Returns its index in the rank, or GOAL_ANY when there is no
- * room (over the limit or out of memory). `successors` is ignored. */
-uint32_t goal_add(struct spin_goal *goal, struct goal_op op);
+ * room (over the limit or out of memory). `successors` is ignored. Inline, as reading a file is
+ * little else. */
+static inline uint32_t goal_add(struct spin_goal *goal, struct goal_op op) {
+    uint32_t within = goal->op_count - goal->first_op[goal->ranks_done];
+    if ((goal->op_count + 1 >= goal->op_room || within >= GOAL_MAX_OF_RANK) && !goal_more_ops(goal))
+        return GOAL_ANY;
+    goal->max_cpu = op.cpu > goal->max_cpu ? op.cpu : goal->max_cpu;
+    goal->max_nic = op.nic > goal->max_nic ? op.nic : goal->max_nic;
+    goal->wildcards |= op.type != GOAL_CALC && (op.tag == GOAL_ANY || op.peer == GOAL_ANY);
+    op.successors = goal->edge_count;
+    goal->ops[goal->op_count++] = op;
+    return within;
+}
+
 /* `after` may run once `before` is done, or (on_start) has started. */
 bool goal_link(struct spin_goal *goal, uint32_t after, uint32_t before, bool on_start);
+/* The same, for a builder that adds all successors of an operation right after it, also some that
+ * are not added yet: `after` waits for the operation that was added last. Not in a rank with
+ * goal_link. */
+static inline bool goal_add_successor(struct spin_goal *goal, uint32_t after, bool on_start) {
+    if (goal->edge_count >= goal->edge_room && !goal_more_edges(goal))
+        return false;
+    goal->backward |= after < goal->op_count - goal->first_op[goal->ranks_done];
+    goal->edges[goal->edge_count++] = after | (on_start ? GOAL_ON_START : 0);
+    return true;
+}
 /* Sets marked[i] for every operation i of the open rank that one of the links from `first_link` on
  * makes another one wait for. */
 void goal_mark_linked(const struct spin_goal *goal, uint32_t first_link, bool *marked);
@@ -115,8 +144,7 @@ void goal_dependencies(const struct spin_goal *goal, uint32_t *waits);
 /* `name` is for messages. The text reader wants a 0 behind the last byte. */
 int goal_read_text(const char *name, const char *text, size_t length, struct spin_goal **goal,
                    struct spin_error *err);
-int goal_read_binary(const char *name, const uint8_t *bytes, size_t length, struct spin_goal **goal,
-                     struct spin_error *err);
+int goal_read_binary(struct file_in *file, struct spin_goal **goal, struct spin_error *err);
 bool goal_is_binary(const uint8_t *bytes, size_t length);
 int goal_write_text(const struct spin_goal *goal, FILE *out, struct spin_error *err);
 /* `portals`: nodes of 104 bytes. A schedule with Portals operations is always written so. */

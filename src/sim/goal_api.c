@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_in.h"
 #include "sim/goal.h"
 #include "sim/loggops.h"
 #include "sim/packet_model.h"
@@ -14,15 +15,19 @@
 #define SLICE 1000000
 
 int spin_goal_read(const char *path, struct spin_goal **goal, struct spin_error *err) {
-    uint8_t *data;
-    size_t length;
-    int code = file_read(path, "GOAL schedule", LARGEST_FILE, &data, &length, err);
-    if (code)
-        return code;
-    code = goal_is_binary(data, length)
-               ? goal_read_binary(path, data, length, goal, err)
-               : goal_read_text(path, (const char *)data, length, goal, err);
-    free(data);
+    struct file_in in;
+    uint8_t magic[8];
+    const uint8_t *text = NULL;
+    int code = file_in_open(&in, path, "GOAL schedule", LARGEST_FILE, err);
+    if (!code && in.length >= sizeof magic)
+        code = file_in_copy(&in, 0, sizeof magic, magic, err);
+    if (!code && in.length >= sizeof magic && goal_is_binary(magic, sizeof magic))
+        code = goal_read_binary(&in, goal, err);
+    else if (!code && !(text = file_in_at(&in, 0, (size_t)in.length, err)))
+        code = SPIN_EFILE;
+    else if (!code)
+        code = goal_read_text(path, (const char *)text, (size_t)in.length, goal, err);
+    file_in_close(&in);
     return code;
 }
 

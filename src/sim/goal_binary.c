@@ -13,9 +13,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file_in.h"
 #include "sim/goal.h"
 
-enum { MAGIC = 4223, BASE = 8, HEADER = 6, PLAIN_NODE = 39, PORTALS_NODE = 104 };
+enum { MAGIC = 4223, BASE = 8, HEADER = 6, ENTRY = 16, PLAIN_NODE = 39, PORTALS_NODE = 104 };
+/* Places of ranks in the file that are read at once. */
+#define ENTRIES 4096u
 
 static uint32_t u32_at(const uint8_t *p) {
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
@@ -31,8 +34,11 @@ bool goal_is_binary(const uint8_t *bytes, size_t length) {
 
 struct input {
     const char *name;
-    const uint8_t *bytes; /* from byte 8 */
-    uint64_t length;
+    struct file_in *file;
+    uint64_t length; /* from byte 8 on */
+    uint32_t ranks;
+    uint8_t
+        *entries; /* [ENTRIES]: those from a multiple of ENTRIES on, with the rank's among them */
     unsigned node;
     struct spin_goal *goal;
     struct spin_error *err;
@@ -103,8 +109,8 @@ static int read_node(struct input *in, uint32_t rank, uint32_t index, const uint
 
 /* `count` successors at `offset` of the appendix, which holds `room` indices. */
 static int read_edges(struct input *in, uint32_t rank, uint32_t index, uint32_t nodes,
-                      const uint8_t *appendix, uint64_t room, uint32_t count, uint32_t offset,
-                      bool on_start) {
+                      const uint8_t *appendix, uint64_t room, const uint8_t *where, bool on_start) {
+    uint32_t count = u32_at(where), offset = u32_at(where + 4);
     if (count == 0)
         return 0;
     if ((uint64_t)offset + count > room)
@@ -116,7 +122,7 @@ static int read_edges(struct input *in, uint32_t rank, uint32_t index, uint32_t 
         if (after >= nodes)
             return bad(in, rank, "operation %u: successor %u does not exist, the rank has %u",
                        index + 1, after, nodes);
-        if (!goal_link(in->goal, after, index, on_start))
+        if (!goal_add_successor(in->goal, after, on_start))
             return spin_fail(in->err, SPIN_ENOMEM, "%s: out of memory", in->name);
         in->waits[after]++;
     }
@@ -146,23 +152,30 @@ static int check_roots(struct input *in, uint32_t rank, const uint8_t *roots, ui
     return 0;
 }
 
-static int read_rank(struct input *in, uint32_t rank) {
-    const uint8_t *entry = in->bytes + HEADER + 16 * (uint64_t)rank;
-    uint64_t start = u64_at(entry), end = u64_at(entry + 8);
+/* Where the rank's block is, from byte 8 on: *start, and *limit behind its end. */
+static int find_rank(struct input *in, uint32_t rank, uint64_t *start, uint64_t *limit) {
+    if (rank % ENTRIES == 0) {
+        uint32_t count = in->ranks - rank < ENTRIES ? in->ranks - rank : ENTRIES;
+        int code = file_in_copy(in->file, BASE + HEADER + (uint64_t)rank * ENTRY,
+                                (size_t)count * ENTRY, in->entries, in->err);
+        if (code)
+            return code;
+    }
+    const uint8_t *entry = in->entries + (size_t)(rank % ENTRIES) * ENTRY;
+    uint64_t end = u64_at(entry + 8);
+    *start = u64_at(entry);
     /* Some writers give the last byte, some the one behind it. */
-    uint64_t limit = end < in->length ? end + 1 : in->length;
-    if (start > end || end > in->length || start > limit || limit - start < 8)
+    *limit = end < in->length ? end + 1 : in->length;
+    if (*start > end || end > in->length || *start > *limit || *limit - *start < 8)
         return bad(in, rank, "bytes %llu to %llu lie outside the file of %llu bytes",
-                   (unsigned long long)start, (unsigned long long)end,
+                   (unsigned long long)*start, (unsigned long long)end,
                    (unsigned long long)in->length + BASE);
-    const uint8_t *block = in->bytes + start;
-    uint64_t room = limit - start - 8;
-    uint32_t nodes = u32_at(block), roots = u32_at(block + 4);
-    uint64_t needed = 4 * (uint64_t)roots + (uint64_t)nodes * in->node;
-    if (roots > nodes || needed > room)
-        return bad(in, rank, "%u operations and %u roots do not fit into its %llu bytes", nodes,
-                   roots, (unsigned long long)room + 8);
-    const uint8_t *first_node = block + 8 + 4 * (uint64_t)roots;
+    return 0;
+}
+
+/* The operations of a rank, each with its successors. */
+static int read_nodes(struct input *in, uint32_t rank, uint32_t nodes, const uint8_t *first_node,
+                      uint64_t indices) {
     const uint8_t *appendix = first_node + (uint64_t)nodes * in->node;
     if (nodes > in->waits_room) {
         uint32_t *larger = realloc(in->waits, (size_t)nodes * sizeof *larger);
@@ -176,15 +189,31 @@ static int read_rank(struct input *in, uint32_t rank) {
     int code = 0;
     for (uint32_t i = 0; !code && i < nodes; i++) {
         const uint8_t *p = first_node + (uint64_t)i * in->node;
-        if ((code = read_node(in, rank, i, p)) != 0)
-            return code;
-        uint64_t indices = (room - needed) / 4;
-        code = read_edges(in, rank, i, nodes, appendix, indices, u32_at(p + 23), u32_at(p + 27),
-                          false);
+        code = read_node(in, rank, i, p);
         if (!code)
-            code = read_edges(in, rank, i, nodes, appendix, indices, u32_at(p + 31), u32_at(p + 35),
-                              true);
+            code = read_edges(in, rank, i, nodes, appendix, indices, p + 23, false);
+        if (!code)
+            code = read_edges(in, rank, i, nodes, appendix, indices, p + 31, true);
     }
+    return code;
+}
+
+static int read_rank(struct input *in, uint32_t rank) {
+    uint64_t start, limit;
+    int code = find_rank(in, rank, &start, &limit);
+    if (code)
+        return code;
+    uint64_t room = limit - start - 8;
+    const uint8_t *block = file_in_at(in->file, BASE + start, (size_t)(limit - start), in->err);
+    if (!block)
+        return in->err->code;
+    uint32_t nodes = u32_at(block), roots = u32_at(block + 4);
+    uint64_t needed = 4 * (uint64_t)roots + (uint64_t)nodes * in->node;
+    if (roots > nodes || needed > room)
+        return bad(in, rank, "%u operations and %u roots do not fit into its %llu bytes", nodes,
+                   roots, (unsigned long long)room + 8);
+    const uint8_t *first_node = block + 8 + 4 * (uint64_t)roots;
+    code = read_nodes(in, rank, nodes, first_node, (room - needed) / 4);
     if (!code)
         code = check_roots(in, rank, block + 8, roots, nodes, first_node);
     uint32_t circle;
@@ -195,13 +224,12 @@ static int read_rank(struct input *in, uint32_t rank) {
 }
 
 static int read_as(struct input *in, unsigned node, struct spin_goal **goal) {
-    uint32_t ranks = u32_at(in->bytes);
     in->node = node;
-    in->goal = goal_new(ranks, in->err);
+    in->goal = goal_new(in->ranks, in->err);
     if (!in->goal)
         return SPIN_ENOMEM;
     int code = 0;
-    for (uint32_t rank = 0; !code && rank < ranks; rank++)
+    for (uint32_t rank = 0; !code && rank < in->ranks; rank++)
         code = read_rank(in, rank);
     if (code)
         goal_free(in->goal);
@@ -210,30 +238,44 @@ static int read_as(struct input *in, unsigned node, struct spin_goal **goal) {
     return code;
 }
 
-int goal_read_binary(const char *name, const uint8_t *bytes, size_t length, struct spin_goal **goal,
-                     struct spin_error *err) {
-    if (!goal_is_binary(bytes, length) || length < BASE + HEADER)
-        return spin_fail(err, SPIN_EFORMAT, "%s: cut off in its header, or not binary GOAL", name);
-    struct input in = {.name = name, .bytes = bytes + BASE, .length = length - BASE, .err = err};
-    uint32_t ranks = u32_at(in.bytes);
-    if (ranks == 0 || ranks > GOAL_MAX_RANKS || (in.length - HEADER) / 16 < ranks)
-        return spin_fail(err, SPIN_EFORMAT,
-                         "%s: %u ranks in the header, but the file of %zu bytes has room for %llu "
-                         "offsets (limit %u)",
-                         name, ranks, length, (unsigned long long)(in.length - HEADER) / 16,
-                         GOAL_MAX_RANKS);
+static int read_either(struct input *in, struct spin_goal **goal, struct spin_error *err) {
     struct spin_error plain = {0}, portals = {0};
-    in.err = &plain;
-    int code = read_as(&in, PLAIN_NODE, goal);
+    in->err = &plain;
+    int code = read_as(in, PLAIN_NODE, goal);
     if (code == SPIN_EFORMAT) {
-        in.err = &portals;
-        int second = read_as(&in, PORTALS_NODE, goal);
-        if (second == 0)
+        in->err = &portals;
+        if (read_as(in, PORTALS_NODE, goal) == 0)
             code = 0;
     }
-    free(in.waits);
     if (code && err)
         *err = plain;
+    return code;
+}
+
+int goal_read_binary(struct file_in *file, struct spin_goal **goal, struct spin_error *err) {
+    uint8_t head[BASE + HEADER] = {0};
+    struct input in = {.name = file->path, .file = file};
+    if (file->length >= sizeof head) {
+        int code = file_in_copy(file, 0, sizeof head, head, err);
+        if (code)
+            return code;
+    }
+    if (!goal_is_binary(head, sizeof head))
+        return spin_fail(err, SPIN_EFORMAT, "%s: cut off in its header, or not binary GOAL",
+                         in.name);
+    in.length = file->length - BASE;
+    in.ranks = u32_at(head + BASE);
+    if (in.ranks == 0 || in.ranks > GOAL_MAX_RANKS || (in.length - HEADER) / ENTRY < in.ranks)
+        return spin_fail(err, SPIN_EFORMAT,
+                         "%s: %u ranks in the header, but the file of %llu bytes has room for %llu "
+                         "offsets (limit %u)",
+                         in.name, in.ranks, (unsigned long long)file->length,
+                         (unsigned long long)(in.length - HEADER) / ENTRY, GOAL_MAX_RANKS);
+    in.entries = malloc(ENTRIES * ENTRY);
+    int code = in.entries ? read_either(&in, goal, err)
+                          : spin_fail(err, SPIN_ENOMEM, "%s: out of memory", in.name);
+    free(in.entries);
+    free(in.waits);
     return code;
 }
 

@@ -326,21 +326,36 @@ static void ahead(void *context, const struct sim_event *event) {
     }
 }
 
+/* And what they find there. */
+static void closer(void *context, const struct sim_event *event) {
+    const struct loggops *l = context;
+    const uint32_t *with = event->with.u32;
+    unsigned kind = sim_order_kind(event->order);
+    bool message = kind == l->kinds[MESSAGE] || kind == l->kinds[MESSAGE_WAITED];
+    uint32_t op = message ? match_peek(l->match, with[2], with[1], with[3], true) : with[0];
+    if (op >= l->goal->op_count)
+        return;
+    if (message)
+        __builtin_prefetch(&l->goal->ops[op]);
+    else
+        __builtin_prefetch(&l->goal->edges[l->goal->ops[op].successors]);
+    __builtin_prefetch(&l->waits[op + 1]);
+}
+
 /* ---- beginning and end ---- */
 
-static int check_op(const struct spin_goal *goal, const struct spin_loggops *p, uint32_t rank,
+static int check_op(const struct spin_goal *goal, uint64_t most_kilobytes, uint32_t rank,
                     uint32_t index, struct spin_error *err) {
     const struct goal_op *op = &goal->ops[index];
     char text[100];
-    uint64_t most = op->type == GOAL_CALC ? UINT64_MAX : later(p->G_fs, p->O_fs);
     if (op->type > GOAL_CALC)
         return spin_fail(err, SPIN_EARG,
                          "rank %u, operation %u (%s): the LogGOPS model runs send, recv and calc; "
                          "Portals operations need a card",
                          rank, index - goal->first_op[rank] + 1,
                          goal_describe(goal, index, text, sizeof text));
-    bool over = op->type == GOAL_CALC ? op->size > SIM_LATEST_PS / 1000
-                                      : most && op->size / 1000 > SIM_LATEST_PS / most;
+    bool over =
+        op->type == GOAL_CALC ? op->size > SIM_LATEST_PS / 1000 : op->size / 1000 > most_kilobytes;
     if (over)
         return spin_fail(err, SPIN_ELIMIT,
                          "rank %u, operation %u (%s): takes longer than the limit of simulated "
@@ -401,10 +416,12 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
         [MESSAGE_WAITED] = on_message,
     };
     const struct spin_goal *goal = setup->goal;
+    uint64_t per_byte_fs = later(setup->parameters.G_fs, setup->parameters.O_fs);
+    uint64_t most_kilobytes = per_byte_fs ? SIM_LATEST_PS / per_byte_fs : UINT64_MAX;
     int code = check_parameters(&setup->parameters, err);
     for (uint32_t rank = 0; !code && rank < goal->num_ranks; rank++)
         for (uint32_t i = goal->first_op[rank]; !code && i < goal->first_op[rank + 1]; i++)
-            code = check_op(goal, &setup->parameters, rank, i, err);
+            code = check_op(goal, most_kilobytes, rank, i, err);
     if (code)
         return code;
     struct loggops *l = calloc(1, sizeof *l);
@@ -436,7 +453,7 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
     }
     for (int i = 0; i < KINDS; i++) {
         l->kinds[i] = sim_engine_kind(l->engine, handlers[i], l);
-        sim_engine_ahead(l->engine, l->kinds[i], ahead, NULL);
+        sim_engine_ahead(l->engine, l->kinds[i], ahead, closer);
     }
     if (l->trace)
         name_rows(l);

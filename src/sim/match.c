@@ -18,7 +18,8 @@
  * what waits.
  *
  * Without wildcards it is simpler still: of one (s, t) either receives wait or messages, never
- * both, so they share one list and every arrival is one look-up.
+ * both, so they share one list and every arrival is one look-up. Mostly one waits alone: then it
+ * has no node, and its slot names the operation. The kind of list in the key says which.
  *
  * The table probes linearly and closes gaps on removal, so it needs no tombstones and no clean-up.
  */
@@ -29,13 +30,16 @@
 #include "base/pages.h"
 
 enum list_kind {
-    POSTED, /* without wildcards: whatever waits */
+    POSTED,
     POSTED_BY_SOURCE,
     UNEXPECTED,
     UNEXPECTED_BY_SOURCE,
     UNEXPECTED_BY_TAG,
     UNEXPECTED_ALL,
 };
+
+/* Without wildcards, bits of what stands in its place. */
+enum { MESSAGES = 1, SEVERAL = 2, KIND_BITS = 7 };
 
 struct link {
     uint32_t next, prev; /* the first's prev is the last; the last's next is 0 */
@@ -54,7 +58,7 @@ struct key {
 
 struct slot {
     struct key key;
-    uint32_t head; /* 0: empty */
+    uint32_t head; /* 0: empty; a node, or, of one that waits alone, its operation + 1 */
 };
 
 struct match_table {
@@ -64,6 +68,7 @@ struct match_table {
     struct node *nodes; /* [1...]; 0 is none */
     struct link *links; /* in lists 1 to 3, with wildcards: [node * 3 + list - 1] */
     bool wildcards;
+    uint32_t key_bits; /* of rank_kind that tell lists apart */
     uint32_t node_count, node_room, free_nodes;
     uint64_t next_age, unexpected;
     bool out_of_memory;
@@ -81,9 +86,10 @@ struct match_table *match_new(bool wildcards, uint64_t expected) {
     if (!m)
         return NULL;
     m->wildcards = wildcards;
+    m->key_bits = wildcards ? UINT32_MAX : ~(uint32_t)KIND_BITS;
     m->node_count = 1;
     uint32_t bits = 10;
-    while (bits < 40 && 8 * expected > 5ull << bits)
+    while (bits < 40 && 16 * expected > 5ull << bits)
         bits++;
     if (!set_slots(m, bits)) {
         match_free(m);
@@ -117,12 +123,13 @@ static inline struct key key_of(uint32_t rank, enum list_kind kind, uint32_t sou
     return (struct key){rank << 3 | kind, source, tag};
 }
 
-static inline bool same_key(struct key a, struct key b) {
-    return a.rank_kind == b.rank_kind && a.source == b.source && a.tag == b.tag;
+static inline bool same_key(const struct match_table *m, struct key a, struct key b) {
+    return !((a.rank_kind ^ b.rank_kind) & m->key_bits) && a.source == b.source && a.tag == b.tag;
 }
 
 static inline uint64_t home(const struct match_table *m, struct key key) {
-    uint64_t h = ((uint64_t)key.rank_kind << 32 | key.source) * 0x9e3779b97f4a7c15ull;
+    uint64_t rank_kind = key.rank_kind & m->key_bits;
+    uint64_t h = (rank_kind << 32 | key.source) * 0x9e3779b97f4a7c15ull;
     h = (h ^ h >> 32 ^ key.tag) * 0xd6e8feb86659fd93ull;
     return (h ^ h << 29) >> m->shift;
 }
@@ -131,20 +138,33 @@ static inline uint64_t home(const struct match_table *m, struct key key) {
 static inline struct slot *find(const struct match_table *m, struct key key) {
     for (uint64_t i = home(m, key);; i++) {
         struct slot *slot = &m->slots[i & m->mask];
-        if (!slot->head || same_key(slot->key, key))
+        if (!slot->head || same_key(m, slot->key, key))
             return slot;
     }
 }
 
-void match_prefetch(const struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag,
-                    bool message) {
-    __builtin_prefetch(
-        &m->slots[home(m, key_of(rank, message ? POSTED : UNEXPECTED, source, tag)) & m->mask]);
+static inline struct key first_key(const struct match_table *m, uint32_t rank, uint32_t source,
+                                   uint32_t tag, bool message) {
+    return key_of(rank, message || !m->wildcards ? POSTED : UNEXPECTED, source, tag);
 }
 
-/* Five eighths: linear probing then looks at less than two slots on average. */
+void match_prefetch(const struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag,
+                    bool message) {
+    __builtin_prefetch(&m->slots[home(m, first_key(m, rank, source, tag, message)) & m->mask]);
+}
+
+uint32_t match_peek(const struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag,
+                    bool message) {
+    const struct slot *slot =
+        &m->slots[home(m, first_key(m, rank, source, tag, message)) & m->mask];
+    if (m->wildcards || !slot->head || slot->key.rank_kind & SEVERAL)
+        return MATCH_ANY;
+    return slot->head - 1;
+}
+
+/* Five sixteenths: linear probing then mostly looks at one slot, and closes no gap. */
 static inline bool is_full(const struct match_table *m, uint64_t used) {
-    return 8 * used > 5 * m->mask;
+    return 16 * used > 5 * m->mask;
 }
 
 static bool grow_slots(struct match_table *m) {
@@ -255,28 +275,58 @@ static inline void free_node(struct match_table *m, uint32_t node) {
 
 /* ---- without wildcards ---- */
 
+/* One more waits where some do: at the end of a list, which begins with the one that was alone. */
+static bool wait_behind(struct match_table *m, struct slot *slot, bool message, uint32_t op) {
+    struct key key = slot->key;
+    if (!(key.rank_kind & SEVERAL)) {
+        uint32_t alone = new_node(m, message, key.source, key.tag, slot->head - 1);
+        if (!alone)
+            return false;
+        key.rank_kind |= SEVERAL;
+        slot->head = 0;
+        m->used--;
+        list_append(m, slot, key, alone, 0);
+    }
+    uint32_t node = new_node(m, message, key.source, key.tag, op);
+    if (node)
+        list_append(m, slot, key, node, 0);
+    return node != 0;
+}
+
+/* Takes out the first that waits. */
+static uint32_t take_first(struct match_table *m, struct slot *slot) {
+    uint32_t head = slot->head;
+    if (!(slot->key.rank_kind & SEVERAL)) {
+        remove_slot(m, slot);
+        return head - 1;
+    }
+    uint32_t op = m->nodes[head].op;
+    list_remove(m, slot, head, 0);
+    free_node(m, head);
+    return op;
+}
+
 static bool match_exact(struct match_table *m, uint32_t rank, bool message, uint32_t source,
                         uint32_t tag, uint32_t op, struct match_found *found) {
     if (is_full(m, m->used + 1) && !grow_slots(m)) {
         m->out_of_memory = true;
         return false;
     }
-    struct key key = key_of(rank, POSTED, source, tag);
+    struct key key = key_of(rank, 0, source, tag);
     struct slot *slot = find(m, key);
-    uint32_t head = slot->head;
-    if (head && m->nodes[head].message != message) {
-        *found = (struct match_found){m->nodes[head].op, source};
-        list_remove(m, slot, head, 0);
-        free_node(m, head);
+    if (slot->head && (slot->key.rank_kind & MESSAGES) != message) {
+        *found = (struct match_found){take_first(m, slot), source};
         m->unexpected -= !message;
         return true;
     }
-    uint32_t node = new_node(m, message, source, tag, op);
-    if (!node) {
+    if (!slot->head) {
+        key.rank_kind |= message ? MESSAGES : 0;
+        *slot = (struct slot){key, op + 1};
+        m->used++;
+    } else if (!wait_behind(m, slot, message, op)) {
         m->out_of_memory = true;
         return false;
     }
-    list_append(m, slot, key, node, 0);
     m->unexpected += message;
     return false;
 }

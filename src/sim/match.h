@@ -34,5 +34,9 @@ uint64_t match_bytes(const struct match_table *m);
 /* Brings the entry of (source, tag) near before it is looked up. */
 void match_prefetch(const struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag,
                     bool message);
+/* Once that is near: the operation that waits there, if it is alone and easy to see; MATCH_ANY if
+ * not. A guess, for prefetching. */
+uint32_t match_peek(const struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag,
+                    bool message);
 
 #endif

@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(bytes + sizeof magic, data, size);
     struct spin_goal *goal = NULL;
     struct spin_error err = {0};
-    int code = goal_read_binary("fuzz", bytes, size + sizeof magic, &goal, &err);
+    int code = fuzz_read(bytes, size + sizeof magic, &goal, &err);
     if (code)
         FUZZ_HOLDS(err.text[0] != 0 && !strchr(err.text, '\n'), "an error is one line");
     else

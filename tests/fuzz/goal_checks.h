@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file_in.h"
 #include "fuzz.h"
 #include "sim/goal.h"
 
@@ -19,6 +20,12 @@ static inline void fuzz_same(const struct spin_goal *a, const struct spin_goal *
                    "an operation is the same after writing and reading");
 }
 
+static inline int fuzz_read(const uint8_t *bytes, size_t length, struct spin_goal **goal,
+                            struct spin_error *err) {
+    struct file_in in = file_in_memory("fuzz", bytes, length);
+    return goal_read_binary(&in, goal, err);
+}
+
 static inline void fuzz_schedule(const struct spin_goal *goal) {
     struct spin_error err;
     struct spin_goal *again;
@@ -27,7 +34,7 @@ static inline void fuzz_schedule(const struct spin_goal *goal) {
     FILE *out = open_memstream(&bytes, &length);
     goal_write_binary(goal, false, out, NULL);
     fclose(out);
-    FUZZ_HOLDS(goal_read_binary("again", (const uint8_t *)bytes, length, &again, &err) == SPIN_OK,
+    FUZZ_HOLDS(fuzz_read((const uint8_t *)bytes, length, &again, &err) == SPIN_OK,
                "what we write as binary we read");
     fuzz_same(goal, again);
     goal_free(again);
