@@ -107,7 +107,7 @@ static void open_card(struct bench *b, uint32_t i, bool reliable) {
     struct portals *p = nic_portals(b->nic[i]);
     b->wire_end[i] = &b->wire[i];
     if (portals_init(p) ||
-        portals_ni_init(p, PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, 1, NULL, NULL,
+        portals_ni_init(p, PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, 1, NULL, NULL, NULL,
                         &b->ni[i]) ||
         portals_set_map(p, b->ni[i], 2, map) ||
         portals_pt_alloc(p, b->ni[i], 0, PTL_EQ_NONE, PTL_PT_ANY, &index))

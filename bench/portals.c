@@ -33,7 +33,8 @@ static struct target target_new(uint32_t waiting, uint32_t masks) {
     if (portals_new(&t.p, &config, &(struct portals_owner){NULL, forget, nothing, NULL}, NULL))
         exit(1);
     portals_init(t.p);
-    portals_ni_init(t.p, 0, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, &limits, NULL, &t.ni);
+    portals_ni_init(t.p, 0, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, &limits, NULL, NULL,
+                    &t.ni);
     portals_pt_alloc(t.p, t.ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &t.pt);
     return t;
 }

@@ -356,7 +356,8 @@ static void set_up(struct run *run, uint64_t seed) {
     limits.max_unexpected_headers = s->most_headers;
     portals_init(run->p);
     unsigned options = (s->matching ? PTL_NI_MATCHING : PTL_NI_NO_MATCHING) | PTL_NI_LOGICAL;
-    CHECK_EQ(portals_ni_init(run->p, 0, options, PTL_PID_ANY, &limits, NULL, &run->ni), PTL_OK);
+    CHECK_EQ(portals_ni_init(run->p, 0, options, PTL_PID_ANY, NULL, &limits, NULL, &run->ni),
+             PTL_OK);
     CHECK_EQ(portals_eq_alloc(run->p, run->ni, (ptl_size_t)events, &run->eq), PTL_OK);
     CHECK_EQ(portals_ct_alloc(run->p, run->ni, &run->ct), PTL_OK);
     CHECK_EQ(portals_pt_alloc(run->p, run->ni, s->flow_control ? PTL_PT_FLOWCTRL : 0, run->eq,

@@ -128,7 +128,7 @@ static bool options_are_valid(unsigned options) {
 }
 
 static struct portals_ni *ni_new(struct portals *p, unsigned options,
-                                 const ptl_ni_limits_t *desired) {
+                                 const ptl_ni_limits_t *desired, const ptl_ni_limits_t *usual) {
     struct portals_ni *ni = calloc(1, sizeof *ni);
     if (!ni)
         return NULL;
@@ -136,10 +136,13 @@ static struct portals_ni *ni_new(struct portals *p, unsigned options,
     ni->options = options;
     ni->number = p4_interface_number(options);
     ni->rank = PTL_RANK_ANY;
+    ptl_ni_limits_t own;
+    if (!usual)
+        portals_limits_default(&own, NULL, NULL);
     if (desired)
         ni->limits = *desired;
-    else
-        portals_limits_default(&ni->limits, NULL, NULL);
+    ni->volatile_is_limited = ni->limits.max_volatile_size > 0;
+    portals_limits_fill(&ni->limits, usual ? usual : &own);
     portals_limits_clamp(&ni->limits);
     ni->limits.features &= p->config.features;
     const ptl_ni_limits_t *limits = &ni->limits;
@@ -228,8 +231,8 @@ static void ni_free(struct portals_ni *ni) {
 }
 
 int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, ptl_pid_t pid,
-                    const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual,
-                    ptl_handle_ni_t *handle) {
+                    const ptl_ni_limits_t *desired, const ptl_ni_limits_t *usual,
+                    ptl_ni_limits_t *actual, ptl_handle_ni_t *handle) {
     if ((iface != PTL_IFACE_DEFAULT && iface != 0) || !options_are_valid(options) || !handle ||
         (pid != PTL_PID_ANY && pid >= PTL_PID_MAX))
         return PTL_ARG_INVALID;
@@ -245,7 +248,7 @@ int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, 
     if (*ni && (*ni)->closing)
         return PTL_NO_SPACE; /* the old one is still in use */
     if (!*ni)
-        *ni = ni_new(p, options, desired);
+        *ni = ni_new(p, options, desired, usual);
     if (!*ni)
         return PTL_NO_SPACE;
     (*ni)->references++;

@@ -182,8 +182,10 @@ int portals_init(struct portals *p);
 void portals_fini(struct portals *p);
 bool portals_is_initialised(const struct portals *p);
 
+/* usual: for what `desired` (may be NULL) leaves 0; NULL: portals_limits_default. */
 int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, ptl_pid_t pid,
-                    const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni);
+                    const ptl_ni_limits_t *desired, const ptl_ni_limits_t *usual,
+                    ptl_ni_limits_t *actual, ptl_handle_ni_t *ni);
 /* PTL_IN_USE: nothing new is taken, but the card still moves data of its memory or runs its
  * handlers; call again when something was raised. */
 int portals_ni_fini(struct portals *p, ptl_handle_ni_t ni);

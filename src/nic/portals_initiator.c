@@ -68,10 +68,18 @@ static int check_ack(struct portals *p, const struct portals_request *r) {
     return PTL_OK;
 }
 
+static bool is_too_volatile(struct portals *p, const struct portals_ni *ni,
+                            const struct portals_request *r) {
+    const struct descriptor *md = p4_object_of(p, HANDLE_MD, r->md, NULL);
+    return ni->volatile_is_limited && (md->options & PTL_MD_VOLATILE) &&
+           r->length > ni->limits.max_volatile_size;
+}
+
 static int check_movement(struct portals *p, const struct portals_request *r,
                           struct portals_ni **ni) {
-    if (sends_data(r->kind) && (check_descriptor(p, r->md, r->local_offset, r->length, ni) ||
-                                (!takes_data(r->kind) && check_ack(p, r))))
+    if (sends_data(r->kind) &&
+        (check_descriptor(p, r->md, r->local_offset, r->length, ni) ||
+         (!takes_data(r->kind) && check_ack(p, r)) || is_too_volatile(p, *ni, r)))
         return PTL_ARG_INVALID;
     if (takes_data(r->kind) && check_descriptor(p, r->get_md, r->get_offset, r->length, ni))
         return PTL_ARG_INVALID;
@@ -148,9 +156,8 @@ static void operation_end(struct portals *p, struct operation *o) {
 }
 
 /* Volatile data is safe when the call returns. */
-static bool copy_volatile(struct operation *o, const struct portals_ni *ni) {
-    if (!o->md || !(o->md->options & PTL_MD_VOLATILE) || !o->length ||
-        o->length > ni->limits.max_volatile_size)
+static bool copy_volatile(struct operation *o) {
+    if (!o->md || !(o->md->options & PTL_MD_VOLATILE) || !o->length)
         return true;
     o->copy = o->length <= sizeof o->small_copy ? o->small_copy : malloc(o->length);
     if (!o->copy)
@@ -224,7 +231,7 @@ int p4_request_start(struct portals *p, const struct portals_request *r, bool by
     o->length = r->length;
     o->user_ptr = r->user_ptr;
     set_descriptors(p, o, r);
-    if (!by_trigger && !copy_volatile(o, ni)) {
+    if (!by_trigger && !copy_volatile(o)) {
         operation_end(p, o);
         return PTL_NO_SPACE;
     }

@@ -186,8 +186,9 @@ struct portals_pt {
 struct portals_ni {
     struct portals *p;
     uint32_t number, options, references;
-    bool closing;   /* takes nothing more, and waits for what is being moved, */
-    bool abandoned; /* by a program that does not wait with it */
+    bool closing;             /* takes nothing more, and waits for what is being moved, */
+    bool abandoned;           /* by a program that does not wait with it */
+    bool volatile_is_limited; /* by the program itself, which then means it */
     ptl_ni_limits_t limits;
     int status[PTL_SR_LAST];
     const ptl_process_t *map;

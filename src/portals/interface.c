@@ -10,15 +10,12 @@ static const char *look_up(const char *name) {
 
 static int ni_init(struct portals *p, ptl_interface_t iface, unsigned options, ptl_pid_t pid,
                    const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni) {
-    ptl_ni_limits_t usual, asked = {0};
+    ptl_ni_limits_t usual;
     struct spin_error err = {0};
     portals_limits_default(&usual, look_up, &err);
     if (err.code)
         fprintf(stderr, "PtlNIInit: %s\n", err.text);
-    if (desired)
-        asked = *desired;
-    portals_limits_fill(&asked, &usual);
-    return portals_ni_init(p, iface, options, pid, &asked, actual, ni);
+    return portals_ni_init(p, iface, options, pid, desired, &usual, actual, ni);
 }
 
 int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,

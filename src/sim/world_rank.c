@@ -188,11 +188,12 @@ void spin_compute_ps(uint64_t time_ps) {
     struct world_thread *t = world_current();
     if (!t)
         return;
-    catch_up(t); /* a loop of these sees what others do meanwhile */
+    catch_up(t);
     if (time_ps)
         busy(t, "compute", time_ps);
     else
         world_free_call(t);
+    catch_up(t); /* memory is then as others have left it by that time */
 }
 
 void spin_work(uint64_t cycles, uint64_t memory_bytes) {
@@ -208,6 +209,7 @@ void spin_work(uint64_t cycles, uint64_t memory_bytes) {
     world_note(w, rank, ROW_CPU, "compute", start, t->clock_ps, memory_bytes, -1);
     if (t->clock_ps == start)
         world_free_call(t);
+    catch_up(t);
 }
 
 void spin_copy(void *to, const void *from, size_t bytes) {

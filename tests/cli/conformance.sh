@@ -20,6 +20,8 @@ for how in ct-get eq-get poll-nothing ni-status get-id handles bad-handle init c
 done
 point "a loop ends that waits by calls that all cost nothing" conformance loop-ct-get --set poll=0 --set o=0
 point "a loop ends that waits by barriers" conformance loop-barrier
+point "memory after spin_compute is that of its end" conformance memory-after-compute
+point "memory after spin_work is that of its end" conformance memory-after-work
 
 # --- descriptors, arguments, limits
 point "a descriptor can be released after SEND where no acknowledgement will be seen" conformance release-after-send

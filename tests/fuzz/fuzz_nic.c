@@ -46,7 +46,7 @@ static void open_memory(struct portals *p) {
     ptl_handle_me_t handle;
     FUZZ_CHECK(portals_init(p) == PTL_OK);
     FUZZ_CHECK(portals_ni_init(p, PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, 4, NULL,
-                               NULL, &ni) == PTL_OK);
+                               NULL, NULL, &ni) == PTL_OK);
     FUZZ_CHECK(portals_eq_alloc(p, ni, 64, &eq) == PTL_OK);
     for (uint32_t i = 0; i < 2; i++) {
         FUZZ_CHECK(portals_pt_alloc(p, ni, i ? PTL_PT_FLOWCTRL : 0, eq, PTL_PT_ANY, &index) ==

@@ -239,7 +239,7 @@ static void set_up(struct program *f) {
     limits.max_triggered_ops = 20;
     limits.max_volatile_size = 128;
     FUZZ_CHECK(portals_ni_init(f->p, 0, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, &limits,
-                               NULL, &f->handle[0]) == PTL_OK);
+                               NULL, NULL, &f->handle[0]) == PTL_OK);
     FUZZ_CHECK(portals_set_map(f->p, f->handle[0], 1, &own) == PTL_OK);
     f->handles = 1;
     for (int i = 0; i < 8; i++)

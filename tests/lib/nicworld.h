@@ -235,7 +235,7 @@ __attribute__((unused)) static void world_interface(struct node *n, unsigned add
                                                     unsigned pt_options) {
     ptl_pt_index_t index;
     CHECK_EQ(portals_ni_init(n->portals, PTL_IFACE_DEFAULT, PTL_NI_MATCHING | addressing, 1, NULL,
-                             NULL, &n->ni),
+                             NULL, NULL, &n->ni),
              PTL_OK);
     CHECK_EQ(portals_eq_alloc(n->portals, n->ni, 4096, &n->eq), PTL_OK);
     CHECK_EQ(portals_pt_alloc(n->portals, n->ni, pt_options, n->eq, PTL_PT_ANY, &index), PTL_OK);

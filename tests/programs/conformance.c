@@ -169,6 +169,29 @@ LOOP(work_nothing)
 LOOP(now)
 LOOP(nothing_to_copy)
 
+/* After a computation memory is as of its end, and what it writes then does not reach back. */
+static int memory_after(void (*compute)(void)) {
+    if (open_all(0) || put(PTL_NO_ACK_REQ))
+        return 1;
+    compute(); /* 5 us: the message is long there */
+    source[0] = 1;
+    EXPECT_EQ(memory[0], 4711);
+    spin_barrier();
+    return 0;
+}
+static void compute_long(void) {
+    spin_compute(5000);
+}
+static void work_long(void) {
+    spin_work(12500, 0);
+}
+static int memory_after_compute(void) {
+    return memory_after(compute_long);
+}
+static int memory_after_work(void) {
+    return memory_after(work_long);
+}
+
 /* All ranks in barriers until a message is there. */
 static int loop_barrier(void) {
     if (open_all(0) || put(PTL_NO_ACK_REQ))
@@ -321,7 +344,11 @@ static int limits_left_zero(void) {
     source[100] = 99;
     EXPECT_EQ(PtlPut(unsafe, 800, 8, PTL_NO_ACK_REQ, to, pt, 0, 16, NULL, 0), PTL_OK);
     source[100] = 0; /* volatile: the call has taken it */
-    EXPECT_EQ(PtlCTWait(target_ct, 4, &event), PTL_OK);
+    source[255] = 77;
+    EXPECT_EQ(PtlPut(unsafe, 1024, 1024, PTL_NO_ACK_REQ, to, pt, 0, 1024, NULL, 0), PTL_OK);
+    source[255] = 0; /* the program has set no limit, so of any size */
+    EXPECT_EQ(PtlCTWait(target_ct, 5, &event), PTL_OK);
+    EXPECT_EQ(memory[255], 77);
     EXPECT_EQ(memory[0], 11);
     EXPECT_EQ(memory[1], 12);
     EXPECT_EQ(memory[2], 99);
@@ -366,7 +393,8 @@ static int limits_are_kept(void) {
                                  .max_cts = 3,
                                  .max_eqs = 2,
                                  .max_list_size = 2,
-                                 .max_triggered_ops = 2};
+                                 .max_triggered_ops = 2,
+                                 .max_volatile_size = 16};
     ptl_ni_limits_t actual;
     ptl_handle_any_t handle;
     ptl_pt_index_t other;
@@ -374,6 +402,12 @@ static int limits_are_kept(void) {
         return 1;
     EXPECT_EQ(PtlCTAlloc(ni, &handle), PTL_OK);
     EXPECT_EQ(PtlCTAlloc(ni, &handle), PTL_NO_SPACE);
+    if (bind(PTL_MD_VOLATILE, PTL_EQ_NONE, PTL_CT_NONE, &md))
+        return 1;
+    EXPECT_EQ(PtlPut(md, 0, 17, 0, right(), pt, 0, 0, NULL, 0), PTL_ARG_INVALID);
+    EXPECT_EQ(PtlPut(md, 0, 16, 0, right(), pt, 0, 0, NULL, 0), PTL_OK);
+    while (PtlMDRelease(md) == PTL_IN_USE)
+        ;
     for (int i = 0; i < 3; i++) {
         const ptl_md_t descriptor = {.eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
         EXPECT_EQ(PtlEQAlloc(ni, 8, &handle), i < 2 ? PTL_OK : PTL_NO_SPACE);
@@ -422,6 +456,8 @@ static const struct point points[] = {
     {"loop-now", loop_now},
     {"loop-nothing-to-copy", loop_nothing_to_copy},
     {"loop-barrier", loop_barrier},
+    {"memory-after-compute", memory_after_compute},
+    {"memory-after-work", memory_after_work},
     {"release-after-send", release_after_send},
     {"release-in-a-loop", release_in_a_loop},
     {"arguments-invalid", arguments_invalid},
