@@ -8,6 +8,8 @@
 #include "workload.h"
 
 #define HANDLER_MEMORY (L2_HND_BUFF_START + 0x1000) /* a driver's choice */
+#define PAD            0x2000u                      /* likewise: an offset */
+#define PAD_ADDRESS(i) (L1_CLUSTER_BASE(i) + L1_SCRATCHPAD_OFFSET + PAD)
 
 static uint8_t *host; /* what the driver offers to the card */
 static size_t host_bytes;
@@ -111,7 +113,7 @@ static spin_ec_t context(const struct workload_context *c) {
                     .th_addr = at[2],
                     .th_size = size[2]};
     for (uint32_t i = 0; i < NUM_CLUSTERS; i++) {
-        ec.scratchpad_addr[i] = L1_CLUSTER_BASE(i) + L1_SCRATCHPAD_OFFSET;
+        ec.scratchpad_addr[i] = PAD;
         ec.scratchpad_size[i] = c->scratchpad_bytes;
     }
     return ec;
@@ -143,8 +145,8 @@ static void drive(const char *name, const char *const *settings, uint64_t seed, 
         spin_nicmem_write(HANDLER_MEMORY, (void *)(uintptr_t)c->handler_memory, c->handler_bytes,
                           (void *)1);
     for (int i = 0; c->scratchpad && i < NUM_CLUSTERS; i++)
-        spin_nicmem_write(ec.scratchpad_addr[i], (void *)(uintptr_t)c->scratchpad,
-                          c->scratchpad_bytes, (void *)1);
+        spin_nicmem_write(PAD_ADDRESS(i), (void *)(uintptr_t)c->scratchpad, c->scratchpad_bytes,
+                          (void *)1);
     uint64_t packets = 0;
     while (workload_next(run, &p)) {
         packets++;
@@ -166,7 +168,7 @@ static void drive(const char *name, const char *const *settings, uint64_t seed, 
     struct workload_results results = {.host_memory = host,
                                        .handler_memory = fetch(HANDLER_MEMORY, c->handler_bytes)};
     for (int i = 0; i < NUM_CLUSTERS; i++)
-        results.scratchpad[i] = fetch(ec.scratchpad_addr[i], c->scratchpad_bytes);
+        results.scratchpad[i] = fetch(PAD_ADDRESS(i), c->scratchpad_bytes);
     if (workload_check(run, &results, &err))
         TEST_FAIL("%.400s", err.text);
     free((void *)(uintptr_t)results.handler_memory);
@@ -328,6 +330,173 @@ TEST(packet_traces) {
     end();
 }
 
+/* ---- What drivers of its examples rely on ------------------------------------------------------
+ */
+
+static uint64_t told[64][2]; /* what handlers wrote to the host: address and value */
+static uint32_t tellings;
+static void on_told(uint64_t addr, uint8_t *data, size_t len) {
+    CHECK_EQ(len, 8);
+    told[tellings % 64][0] = addr;
+    memcpy(&told[tellings++ % 64][1], data, 8);
+}
+
+/* A context as the usual driver has it: two of them share the card's memories. */
+static spin_ec_t usual(const char *payload, uint32_t number) {
+    spin_nic_addr_t at = 1;
+    size_t size = 1;
+    CHECK_EQ(spin_find_handler_by_name(getenv("DRIVEN_IMAGE"), payload, &at, &size), SPIN_SUCCESS);
+    spin_ec_t ec = {.handler_mem_addr = 0x1c300000 + number * (512 << 10),
+                    .handler_mem_size = 512 << 10,
+                    .host_mem_addr = 0xdeadbeefdeadbeefull + number * (512ull << 20),
+                    .host_mem_size = 512 << 20,
+                    .ph_addr = at,
+                    .ph_size = (mem_size_t)size};
+    for (int i = 0; i < NUM_CLUSTERS; i++) {
+        ec.scratchpad_addr[i] = number * 409600;
+        ec.scratchpad_size[i] = 409600;
+    }
+    return ec;
+}
+
+static void send_one(spin_ec_t *ec, uint32_t message, uint32_t wait) {
+    uint8_t data[64] = {0x54, 0, 64, 0};
+    CHECK_EQ(pspinsim_packet_add(ec, message, data, sizeof data, sizeof data, 1, wait, 0),
+             SPIN_SUCCESS);
+}
+
+TEST(contexts_have_their_memory_where_the_driver_says) {
+    init();
+    pspinsim_cb_set_pcie_slv_write(on_told);
+    spin_ec_t ec[2] = {usual("where_ph", 0), usual("where_ph", 1)};
+    uint32_t first = 40, pads = 0, back;
+    tellings = 0;
+    CHECK_EQ(spin_nicmem_write(ec[1].handler_mem_addr, &first, 4, NULL), SPIN_SUCCESS);
+    for (int i = 0; i < 4; i++)
+        send_one(&ec[i % 2], (uint32_t)i, 500); /* one after the other */
+    pspinsim_packet_eos();
+    CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+    CHECK_EQ(feedbacks, 4); /* no context lost its first packet */
+    CHECK_EQ(tellings, 8);
+    for (uint32_t i = 0; i < 4; i++) {
+        uint64_t where = told[2 * i][1], after = told[2 * i + 1][1];
+        CHECK_EQ(told[2 * i][0], ec[i % 2].host_mem_addr);
+        CHECK_EQ((uint32_t)where, ec[i % 2].handler_mem_addr);
+        CHECK_EQ(where >> 32, L1_CLUSTER_BASE(i) + L1_SCRATCHPAD_OFFSET + i % 2 * 409600);
+        CHECK_EQ(after >> 32, 409600);
+        CHECK_EQ((uint32_t)after, i + 1); /* contexts of one image share its variables */
+        CHECK_EQ(spin_nicmem_read((uint32_t)(where >> 32), &back, 4, NULL), SPIN_SUCCESS);
+        pads += back;
+    }
+    CHECK_EQ(pads, 4);
+    CHECK_EQ(spin_nicmem_read(ec[1].handler_mem_addr, &back, 4, NULL), SPIN_SUCCESS);
+    CHECK_EQ(back, 42);
+    end();
+}
+
+TEST(a_refused_context_leaves_nothing_behind) {
+    init();
+    spin_ec_t bad = usual("where_ph", 0), good = bad;
+    uint8_t data[64] = {0};
+    bad.ph_addr = 0x1d007ff0; /* nothing is there */
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(pspinsim_packet_add(&bad, 1, data, 64, 64, 1, 0, 0), SPIN_ERR);
+    send_one(&good, 1, 0);
+    pspinsim_packet_eos();
+    CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+    CHECK_EQ(feedbacks, 1);
+    end();
+}
+
+/* The RTL checks neither the host's addresses nor the end of handler memory. */
+TEST(limits_that_the_rtl_does_not_check) {
+    init();
+    pspinsim_cb_set_pcie_slv_write(on_told);
+    spin_ec_t ec = usual("beyond_ph", 0);
+    uint32_t value = 4711;
+    tellings = 0;
+    CHECK_EQ(spin_nicmem_write(0x1c300000 + (512 << 10), &value, 4, NULL), SPIN_SUCCESS);
+    send_one(&ec, 4150502774u, 0); /* of a wide id the low 10 bits count */
+    pspinsim_packet_eos();
+    CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+    CHECK_EQ(feedbacks, 1);
+    CHECK_EQ(told[0][0], 0xdeadbeef);
+    CHECK_EQ(told[0][1], 4711);
+    CHECK_EQ(told[1][1], 4150502774u % 1024);
+    end();
+}
+
+TEST(task_registers_ignore_writes) {
+    init();
+    pspinsim_cb_set_pcie_slv_write(on_told);
+    spin_ec_t ec = usual("registers_ph", 0);
+    tellings = 0;
+    send_one(&ec, 5, 0);
+    pspinsim_packet_eos();
+    CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+    CHECK_EQ(told[0][1], 1ull << 32 | 5);
+    end();
+}
+
+TEST(a_handler_that_is_not_there_is_not_run) {
+    spin_nic_addr_t at = 1;
+    size_t size = 1;
+    init();
+    CHECK_EQ(spin_find_handler_by_name(getenv("DRIVEN_IMAGE"), "none_th", &at, &size),
+             SPIN_SUCCESS);
+    CHECK_EQ(at, 0);
+    CHECK_EQ(size, 0);
+    spin_ec_t ec = usual("where_ph", 0), none = usual("none_ph", 1);
+    ec.th_addr = at;
+    send_one(&ec, 1, 0);
+    send_one(&none, 2, 0);
+    pspinsim_packet_eos();
+    CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+    CHECK_EQ(feedbacks, 2);
+    end();
+    CHECK_HAS(statistics, "payload handlers: 1,");
+}
+
+/* wait_cycles runs from this arrival to the next; with 0 one packet arrives a cycle, and waits for
+ * the inbound engine, which takes 16 cycles for each. */
+TEST(arrivals_follow_wait_cycles) {
+    static const struct {
+        uint32_t wait, gap, queued;
+    } cases[] = {{200, 200, 0}, {1, 1, 15}, {0, 1, 15}};
+    for (size_t i = 0; i < 3; i++) {
+        struct workload_context c = {.image = "empty", .payload = "empty_ph", .host_bytes = 64};
+        uint8_t data[1024] = {0};
+        init();
+        spin_ec_t ec = context(&c);
+        for (int n = 0; n < 32; n++)
+            CHECK_EQ(pspinsim_packet_add(&ec, 1, data, 1024, 1024, n == 31, cases[i].wait, 0),
+                     SPIN_SUCCESS);
+        pspinsim_packet_eos();
+        CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+        CHECK_EQ(feedbacks, 32);
+        CHECK_EQ(last_nic_ps - first_nic_ps, 31000 * cases[i].gap);
+        uint64_t waited = 31 * cases[i].queued * 1000;
+        CHECK(last_feedback[2] >= 55000 + waited && last_feedback[2] <= 70000 + waited);
+        end();
+    }
+}
+
+/* One for which there is no room in L2 arrives when there is: in the RTL no latency grows beyond
+ * what 4 MiB of packets take. */
+TEST(no_packet_arrives_without_room) {
+    struct workload_context c = {.image = "empty", .payload = "empty_ph", .host_bytes = 64};
+    uint8_t data[1024] = {0};
+    init();
+    spin_ec_t ec = context(&c);
+    for (int n = 0; n < 6000; n++)
+        CHECK_EQ(pspinsim_packet_add(&ec, 1, data, 1024, 1024, n == 5999, 0, 0), SPIN_SUCCESS);
+    pspinsim_packet_eos();
+    CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+    CHECK_EQ(feedbacks, 6000);
+    CHECK(last_feedback[2] > 60000000 && last_feedback[2] < 67000000); /* 4096 packets of 16 ns */
+    end();
+}
+
 TEST(what_is_refused) {
     uint8_t data[64] = {0}, done;
     spin_nic_addr_t at;
@@ -343,12 +512,11 @@ TEST(what_is_refused) {
     CHECK_EQ(pspinsim_init(0, NULL, NULL), SPIN_ERR);                       /* there is one */
     CHECK_EQ(pspinsim_packet_add(&ec, 1, data, 64, 64, 1, 0, 0), SPIN_ERR); /* no image */
     CHECK_EQ(spin_find_handler_by_name(IMAGES "/none.spin", "x_ph", &at, &size), SPIN_ERR);
-    CHECK_EQ(spin_find_handler_by_name(IMAGES "/empty.spin", "x_ph", &at, &size), SPIN_ERR);
     CHECK_EQ(spin_nicmem_write(L2_HND_BUFF_START + L2_HND_BUFF_SIZE - 4, data, 8, NULL), SPIN_ERR);
     struct workload_context c = {.image = "empty", .payload = "empty_ph", .host_bytes = 64};
     ec = context(&c);
-    CHECK_EQ(pspinsim_packet_add(&ec, 1024, data, 64, 64, 1, 0, 0), SPIN_ERR);
     CHECK_EQ(pspinsim_packet_add(&ec, 1, data, 0, 0, 1, 0, 0), SPIN_ERR);
+    CHECK_EQ(pspinsim_packet_add(&ec, 1, data, 40000, 64, 1, 0, 0), SPIN_ERR); /* for an L1 */
     end();
 }
 

@@ -244,6 +244,24 @@ TEST(text_traces) {
     traffic_close(t);
 }
 
+/* As PsPIN's own generator writes them: addresses with dots, and ids of more than 10 bits. */
+TEST(text_traces_with_addresses) {
+    const char text[] = "2 3 1500\n192.168.0.1 192.168.0.3 1500 0 4150502774 0\n"
+                        "10.0.0.7 192.168.0.3 64 0 2914720491 1\n0 0 0 100 0 0\n";
+    write_file("t", text, strlen(text));
+    struct traffic *t = open_or_fail(spec("trace:%s,headers=internet", "t"));
+    struct traffic_packet p;
+    CHECK_EQ(traffic_packets(t), 2);
+    CHECK(next(t, &p));
+    CHECK_EQ(headers_number(p.bytes + 12, 4), 0xc0a80001);
+    CHECK_EQ(headers_number(p.bytes + 16, 4), 0xc0a80003);
+    CHECK_EQ(p.message, 4150502774u % 1024);
+    CHECK(next(t, &p));
+    CHECK_EQ(p.flow, 0x0a000007);
+    CHECK_EQ(p.message, 2914720491u % 1024);
+    traffic_close(t);
+}
+
 TEST(bad_text_traces_are_refused_with_the_line) {
     const struct {
         const char *text, *why;
@@ -259,6 +277,9 @@ TEST(bad_text_traces_are_refused_with_the_line) {
         {"1 1 64\n1 0 64 0 0 1\n", "t:2: src 1 does not exist: nsources is 1"},
         {"1 1 64\n0 0 65 0 0 1\n", "t:2: pkt_size 65 is over max_pkt_size 64"},
         {"1 1 64\n0 0 -4 0 0 1\n", "t:2:5: expected 6 numbers"},
+        {"1 1 64\n10.0.0 0 64 0 0 1\n", "t:2:8: expected 6 numbers"},
+        {"1 1 64\n10.0.0.256 0 64 0 0 1\n", "t:2:11: expected 6 numbers"},
+        {"1 1 64\n10.0.0.1.2 0 64 0 0 1\n", "t:2:9: expected 6 numbers"},
         {"1 1 64\n0 0 6x 0 0 1\n", "t:2:6: expected 6 numbers"},
         {"1 1 64\n0 0 99999999999 0 0 1\n", "t:2:5: expected 6 numbers"},
         {"1 2 64\n0 0 64 0 0 1\n", "t:1: npackets is 2, but the trace has 1 packets and 0 pauses"},

@@ -49,7 +49,10 @@ int pspinsim_run_tick(uint8_t *done_flag);
 /* Prints what the card did, and frees it. */
 int pspinsim_fini(void);
 
-/* Packets, in order. `wait_cycles` pass before this one, after the last byte of the one before. */
+/* Packets, in order. `wait_cycles` pass from this one's arrival to the next one's; with 0 the NIC
+ * takes one a cycle. A packet waits for the inbound engine, which counts in its latency; one for
+ * which there is no room in L2 arrives later. Of `msgid` the low C_MSGID_WIDTH bits count. Contexts
+ * are told apart by all that `ec` says. */
 int pspinsim_packet_add(spin_ec_t *ec, uint32_t msgid, uint8_t *data, size_t len, size_t l1_len,
                         uint8_t eom, uint32_t wait_cycles, uint64_t user_ptr);
 int pspinsim_packet_eos(void);

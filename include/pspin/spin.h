@@ -18,7 +18,10 @@ extern "C" {
 typedef uint32_t mem_addr_t, mem_size_t, spin_nic_addr_t;
 typedef uint64_t host_addr_t;
 
-/* A handler of address 0 is not there. */
+/* As in the RTL: a handler of address 0 is not there, and does not run. Memory is where the context
+ * says, contexts may share it, and those of one image share its variables. Scratchpads begin at an
+ * offset from L1_SCRATCHPAD_OFFSET of their cluster, not at an address. Handler memory reaches to
+ * the end of L2 handler memory, and handlers may use any host address, whatever the sizes say. */
 typedef struct spin_ec {
     mem_addr_t handler_mem_addr;
     mem_size_t handler_mem_size;
@@ -38,7 +41,8 @@ typedef struct spin_ec {
 int spin_nicmem_write(spin_nic_addr_t addr, void *data, size_t size, void *user_ptr);
 int spin_nicmem_read(spin_nic_addr_t addr, void *data, size_t size, void *user_ptr);
 
-/* Loads `binfile`, an image made by `openspin cc --pspin`, and tells where a function of it is. */
+/* Loads `binfile`, an image made by `openspin cc --pspin`, and tells where a function of it is; one
+ * that is not there has address 0 and size 0. */
 int spin_find_handler_by_name(const char *binfile, const char *name, spin_nic_addr_t *addr,
                               size_t *size);
 

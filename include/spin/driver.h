@@ -10,7 +10,7 @@
 #define SPIN_NOTE_P4SPIN 1 /* spin/handler.h */
 #define SPIN_NOTE_PSPIN  2 /* spin/pspin/handler.h */
 
-/* Task registers, as on PsPIN: read-only. */
+/* Task registers, as on PsPIN: they ignore writes. */
 #define SPIN_REG_HANDLER_ADDRESS 0x00
 #define SPIN_REG_HANDLER_SIZE    0x04
 #define SPIN_REG_MEMORY_ADDRESS  0x08
@@ -25,6 +25,7 @@
 #define SPIN_REG_L2_PACKET       0x44 /* the whole packet, in L2 */
 #define SPIN_REG_HOME_CLUSTER    0x48
 #define SPIN_REG_FLOW            0x4c
+#define SPIN_TASK_REGISTERS      0x50 /* where they end */
 
 /* Commands. */
 #define SPIN_REG_ISSUE  0x80 /* W: the command's number; starts it */

@@ -250,6 +250,8 @@ static enum hpu_access allocate(struct spin_rig *rig, uint32_t bytes) {
 
 static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint32_t value) {
     struct spin_rig *rig = (struct spin_rig *)h;
+    if (offset < SPIN_TASK_REGISTERS)
+        return HPU_ACCESS_OK;
     if (size != 4)
         return HPU_ACCESS_FAULT;
     switch (offset) {
@@ -320,11 +322,11 @@ static bool task_register(const struct spin_rig *rig, uint32_t offset, uint32_t 
 
 static enum hpu_access load(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value) {
     const struct spin_rig *rig = (const struct spin_rig *)h;
-    if (size != 4 || offset % 4)
-        return HPU_ACCESS_FAULT;
-    if (offset == SPIN_REG_ALLOCATE)
+    if (size == 4 && offset == SPIN_REG_ALLOCATE)
         *value = rig->hpu.result;
-    else if (!task_register(rig, offset, value))
+    else if (task_register(rig, offset & ~3u, value))
+        *value >>= 8 * (offset & 3);
+    else
         return HPU_ACCESS_FAULT;
     return HPU_ACCESS_OK;
 }

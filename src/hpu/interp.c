@@ -86,6 +86,20 @@ uint32_t *hpu_own_register(struct hpu *h, uint32_t address, uint32_t size, bool 
     return offset == SPIN_REG_RESULT ? &h->result : NULL;
 }
 
+uint32_t *hpu_task_register(struct hpu *h, uint32_t address) {
+    uint32_t offset = address - MAP_DRIVER;
+    uint64_t cycles = h->cycles;
+    if (!h->device || offset >= SPIN_TASK_REGISTERS)
+        return NULL;
+    bool there = h->device->load(h, offset, 4, &h->task_word) == HPU_ACCESS_OK;
+    h->cycles = cycles; /* reading one takes no time */
+    if (!there)
+        return NULL;
+    h->device_loads++;
+    h->device_stores++;
+    return &h->task_word;
+}
+
 /* The device sees the exact local time and may let some pass, which counts in the timed mode. */
 static enum hpu_access at_device(struct hpu *h, struct hpu_slow_access *s, bool write) {
     uint32_t offset = s->address - MAP_DRIVER;
@@ -347,8 +361,11 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
         if (address_ & 3)                                                                          \
             FAULT_AT(self, HPU_FAULT_MISALIGNED, address_);                                        \
         int index_ = hpu_find_window(h, address_, 4, write);                                       \
-        if (index_ < 0)                                                                            \
-            FAULT_AT(self, HPU_FAULT_SEGV, address_);                                              \
+        if (index_ < 0) {                                                                          \
+            if (!(p = hpu_task_register(h, address_)))                                             \
+                FAULT_AT(self, HPU_FAULT_SEGV, address_);                                          \
+            break;                                                                                 \
+        }                                                                                          \
         struct hpu_window *w_ = &windows[index_];                                                  \
         p = (uint32_t *)(void *)(w_->host + (address_ - w_->base));                                \
         if (TIMED) {                                                                               \

@@ -67,8 +67,12 @@ uint64_t jit_atomic(struct hpu *h, uint32_t slot, uint32_t address, uint32_t val
     if (address & 3)
         return atomic_fault(h, HPU_FAULT_MISALIGNED, address);
     int index = hpu_find_window(h, address, 4, write);
-    if (index < 0)
-        return atomic_fault(h, HPU_FAULT_SEGV, address);
+    if (index < 0) {
+        uint32_t *copy = hpu_task_register(h, address);
+        h->lapse = 0;
+        return copy ? result(HPU_ACCESS_OK, hpu_atomic(h, id, copy, address, value))
+                    : atomic_fault(h, HPU_FAULT_SEGV, address);
+    }
     struct hpu_window *w = &h->window[index];
     h->lapse = w->amo_extra;
     if (code->mode == HPU_TIMED) {

@@ -8,9 +8,6 @@
 #include "base/error.h"
 #include "pspin/world.h"
 
-#define SHADOW_BYTES ((size_t)L2_HND_BUFF_SIZE + NUM_CLUSTERS * (size_t)L1_CLUSTER_ACTUAL_MEM_SIZE)
-#define MOST_PACKET  65535u
-
 struct pspin_world pspin;
 
 int pspin_say(const char *format, ...) {
@@ -127,16 +124,10 @@ int pspinsim_init(int argc, char **argv, pspin_conf_t *conf) {
                                              .host_read = on_host_read,
                                              .feedback = on_feedback,
                                              .fault = on_fault};
-    pspin.shadow = calloc(1, SHADOW_BYTES);
     pspin.engine = sim_engine_new(&err);
-    if (!pspin.shadow || !pspin.engine ||
-        card_new(&pspin.card, pspin.engine, &pspin.config, &callbacks, &err)) {
-        if (!pspin.shadow)
-            spin_fail(&err, SPIN_ENOMEM, "out of memory");
+    if (!pspin.engine || card_new(&pspin.card, pspin.engine, &pspin.config, &callbacks, &err)) {
         sim_engine_free(pspin.engine);
-        free(pspin.shadow);
         pspin.engine = NULL;
-        pspin.shadow = NULL;
         return pspin_fail(&err);
     }
     pspin.write_done = sim_engine_kind(pspin.engine, on_write_done, NULL);
@@ -146,16 +137,15 @@ int pspinsim_init(int argc, char **argv, pspin_conf_t *conf) {
     return SPIN_SUCCESS;
 }
 
-/* Cycles that a packet takes on the network side of the RTL: whole ones for each 64 bytes, one at
- * 400 Gbit/s, two at 200. */
-static uint64_t beats(uint32_t bytes) {
-    uint64_t cycles = 64 * pspin.config.network_rate / 1000 / pspin.config.cycle;
-    return (bytes + 63) / 64 * (cycles ? cycles : 1);
-}
-
 /* The card draws the next packet. */
 static bool draw(void *user, struct card_packet *p) {
     (void)user;
+    uint64_t now = sim_engine_counts(pspin.engine).now_ps, cycle = pspin.config.cycle;
+    now = (now + cycle - 1) / cycle * cycle;
+    if (pspin.next_arrival_ps < now) /* the one before had no room, or this was added late */
+        pspin.next_arrival_ps = now;
+    pspin.next_arrival_ps += pspin.gap_ps;
+    pspin.gap_ps = 0;
     free(pspin.drawn);
     pspin.drawn = NULL;
     if (pspin.first == pspin.packets) {
@@ -164,11 +154,7 @@ static bool draw(void *user, struct card_packet *p) {
         return false;
     }
     const struct pspin_packet *q = &pspin.packet[pspin.first++];
-    uint64_t now = sim_engine_counts(pspin.engine).now_ps;
-    if (pspin.next_arrival_ps < now) /* it was added late */
-        pspin.next_arrival_ps =
-            (now + pspin.config.cycle - 1) / pspin.config.cycle * pspin.config.cycle;
-    pspin.next_arrival_ps += q->wait_cycles * pspin.config.cycle;
+    pspin.gap_ps = (q->wait_cycles ? q->wait_cycles : 1) * cycle; /* the NIC takes one a cycle */
     pspin.drawn = q->data;
     *p = (struct card_packet){.context = q->context,
                               .message = q->message,
@@ -176,10 +162,10 @@ static bool draw(void *user, struct card_packet *p) {
                               .length = q->bytes,
                               .eom = q->eom,
                               .arrival_ps = pspin.next_arrival_ps,
+                              .at_once = true,
                               .partial_copy = true,
                               .l1_bytes = q->l1_bytes,
                               .user = q->user};
-    pspin.next_arrival_ps += q->busy_cycles * pspin.config.cycle;
     return true;
 }
 
@@ -196,10 +182,10 @@ static bool make_room(void) {
 }
 
 int pspin_add(const spin_ec_t *ec, struct pspin_packet p, const uint8_t *bytes) {
-    if (p.message >= PSPIN_MESSAGES)
-        return pspin_say("message %u: ids have %d bits", p.message, C_MSGID_WIDTH);
-    if (!p.bytes || p.bytes > MOST_PACKET)
-        return pspin_say("packet of %u bytes, expected 1 to %u", p.bytes, MOST_PACKET);
+    uint32_t most = card_most_bytes(pspin.card);
+    if (!p.bytes || p.bytes > most)
+        return pspin_say("packet of %u bytes, the packet buffers take 1 to %u", p.bytes, most);
+    p.message %= PSPIN_MESSAGES; /* the low bits count */
     if (pspin_find_context(ec, &p.context))
         return SPIN_ERR;
     p.data = make_room() ? malloc(p.bytes) : NULL;
@@ -213,7 +199,7 @@ int pspin_add(const spin_ec_t *ec, struct pspin_packet p, const uint8_t *bytes) 
 
 int pspinsim_packet_add(spin_ec_t *ec, uint32_t msgid, uint8_t *data, size_t len, size_t l1_len,
                         uint8_t eom, uint32_t wait_cycles, uint64_t user_ptr) {
-    uint32_t bytes = len > MOST_PACKET ? UINT32_MAX : (uint32_t)len;
+    uint32_t bytes = len > UINT32_MAX ? UINT32_MAX : (uint32_t)len;
     if (!pspin.card)
         return pspin_say("no card: call pspinsim_init first");
     struct pspin_packet p = {.bytes = bytes,
@@ -221,7 +207,6 @@ int pspinsim_packet_add(spin_ec_t *ec, uint32_t msgid, uint8_t *data, size_t len
                              .message = msgid,
                              .eom = eom != 0,
                              .wait_cycles = wait_cycles,
-                             .busy_cycles = beats(bytes),
                              .user = user_ptr};
     return pspin_add(ec, p, data);
 }

@@ -15,7 +15,7 @@ struct pspin_packet {
     uint8_t *data;
     uint32_t bytes, l1_bytes, context, message;
     bool eom;
-    uint64_t wait_cycles, busy_cycles; /* of the network: before it, and with it */
+    uint64_t wait_cycles; /* from its arrival to the next one's; 0 is 1 */
     uint64_t user;
 };
 
@@ -27,13 +27,12 @@ struct pspin_world {
     uint32_t images;
     spin_ec_t context[PSPIN_CONTEXTS]; /* of the card, made when a packet first names them */
     uint32_t contexts;
-    /* What the host wrote before there was a context: L2 handler memory, then each L1. */
-    uint8_t *shadow;
     /* Packets that the card has not drawn yet. */
     struct pspin_packet *packet;
     size_t first, packets, room;
     uint8_t *drawn; /* bytes of the one that it drew last */
     uint64_t next_arrival_ps, tick_ps;
+    uint64_t gap_ps; /* after the packet that was drawn last, until the next is drawn */
     bool eos, feeding;
     uint64_t faults;
     struct spin_error first_fault;

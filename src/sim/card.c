@@ -77,16 +77,19 @@ void card_space_give(struct card_space *s, uint32_t start) {
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
+uint32_t card_most_bytes(const struct card *c) {
+    uint64_t most = c->config.l1_packet_bytes - HEADROOM;
+    return (uint32_t)(c->config.l2_packet_bytes < most ? c->config.l2_packet_bytes : most);
+}
+
 static int check_packet(const struct card *c, const struct card_packet *p, struct spin_error *err) {
     if (p->context >= c->contexts)
         return spin_fail(err, SPIN_EARG, "packet for context %u, the card has %u", p->context,
                          c->contexts);
-    uint64_t most = c->config.l1_packet_bytes - HEADROOM;
-    if (c->config.l2_packet_bytes < most)
-        most = c->config.l2_packet_bytes;
+    uint32_t most = card_most_bytes(c);
     if (!p->length || p->length > most)
-        return spin_fail(err, SPIN_EARG, "packet of %u bytes, the packet buffers take 1 to %llu",
-                         p->length, (unsigned long long)most);
+        return spin_fail(err, SPIN_EARG, "packet of %u bytes, the packet buffers take 1 to %u",
+                         p->length, most);
     if (p->user_hdr_bytes > p->length)
         return spin_fail(err, SPIN_EARG, "user header of %u bytes in a packet of %u bytes",
                          p->user_hdr_bytes, p->length);
@@ -106,9 +109,9 @@ static uint32_t bytes_to_l1(const struct card *c, const struct card_packet *p) {
     return bytes < p->length ? bytes : p->length;
 }
 
-static void note_arrival(struct card_stats *s, const struct card_packet *p) {
+static void note_arrival(struct card_stats *s, const struct card_packet *p, uint64_t at_ps) {
     if (!s->taken++)
-        s->first_arrival_ps = p->arrival_ps;
+        s->first_arrival_ps = at_ps;
     s->bytes_taken += p->length;
 }
 
@@ -117,6 +120,8 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
     uint32_t i = c->free_packet;
     struct packet *p = &c->packet[i];
     c->free_packet = p->next;
+    uint64_t arrival =
+        from->at_once ? card_edge(c, card_max(c->now_ps, from->arrival_ps)) : from->arrival_ps;
     *p = (struct packet){.context = from->context,
                          .message = from->message,
                          .queue = queue,
@@ -124,7 +129,7 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
                          .l2_unit = unit,
                          .l1_bytes = bytes_to_l1(c, from),
                          .eom = from->eom,
-                         .arrival_ps = from->arrival_ps,
+                         .arrival_ps = arrival,
                          .user = from->user,
                          .message_bytes = from->message_bytes,
                          .offset = from->offset,
@@ -137,12 +142,11 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
     p->marked = c->config.policy == CARD_MARK &&
                 (uint64_t)c->l2.used * 100 >= c->config.mark_percent * c->l2.units;
     CARD_COUNT(c, from->context, marked, p->marked);
-    note_arrival(&c->stats, from);
-    note_arrival(&c->context[from->context].stats, from);
+    note_arrival(&c->stats, from, arrival);
+    note_arrival(&c->context[from->context].stats, from, arrival);
     card_queue_took(c, queue, from->eom);
 
-    uint64_t start =
-        card_max(card_edge(c, card_max(c->now_ps, from->arrival_ps)), c->inbound_free_ps);
+    uint64_t start = card_max(card_edge(c, card_max(c->now_ps, arrival)), c->inbound_free_ps);
     uint64_t busy = card_beats(c, 0, from->length) * beat_ps(c);
     start = card_l2_burst(c, L2_INBOUND, unit * UNIT_BYTES, busy, start);
     c->inbound_free_ps = start + busy;
@@ -222,15 +226,16 @@ int card_inject(struct card *c, const struct card_packet *p, enum card_taken *ta
 
 /* ---- The source ------------------------------------------------------------------------------ */
 
-/* The inbound engine draws when it is free, so that packets wait at the source and not in L2. */
+/* The inbound engine draws when it is free, so that packets wait at the source and not in L2;
+ * unless the source says otherwise. */
 static void draw(struct card *c) {
     if (!c->feed(c->feed_user, &c->fed)) {
         c->feed = NULL;
         return;
     }
     c->feed_armed = true;
-    card_event(c, card_max(card_max(c->fed.arrival_ps, c->inbound_free_ps), c->now_ps),
-               c->kind_feed, 0, 0);
+    uint64_t free_ps = c->fed.at_once ? 0 : c->inbound_free_ps;
+    card_event(c, card_max(card_max(c->fed.arrival_ps, free_ps), c->now_ps), c->kind_feed, 0, 0);
 }
 
 /* How long the source is held, and for what. */

@@ -65,7 +65,12 @@ struct card_context {
     uint64_t host_address, host_bytes;
     uint8_t *handler_host; /* P4sPIN: the handlers' own host memory (space 1) */
     uint64_t handler_host_bytes;
-    uint64_t watchdog_cycles;  /* 0: 1,000,000 */
+    /* As PsPIN's RTL has it: memory is where the driver says and may be shared, handler memory
+     * reaches to the end of L2, contexts of one image share its data, and the callbacks stand for
+     * the host at any address. */
+    bool as_rtl;
+    uint32_t pad_offset[4], pad_bytes[4]; /* then: the scratchpads, from where L1s have them */
+    uint64_t watchdog_cycles;             /* 0: 1,000,000 */
     uint64_t queue_timeout_ps; /* a message without packets for so long is given up; 0: never */
 };
 
@@ -78,6 +83,9 @@ int card_add_context(struct card *card, const struct card_context *context, uint
 /* Memory that a context's handlers see at an address: handler memory, its image's constants and
  * data, scratchpads, L2 packets. NULL if not all of it is the context's. */
 uint8_t *card_reach(struct card *card, uint32_t context, uint32_t address, uint32_t bytes);
+/* Any memory of the card, as the host reaches it: L2 handler memory (with the data of images in
+ * contexts `as_rtl`), L1s, L2 packets. NULL: not all of it is there. */
+uint8_t *card_memory(struct card *card, uint32_t address, uint32_t bytes);
 /* Where it stands: cluster UINT32_MAX for handler memory, else the cluster's scratchpad. */
 uint32_t card_address(const struct card *card, uint32_t context, uint32_t cluster, uint32_t *bytes);
 
@@ -89,8 +97,11 @@ struct card_packet {
     uint32_t length;
     bool eom;            /* the message's last */
     uint64_t arrival_ps; /* at the NIC */
-    uint64_t user;       /* for feedback */
-    bool partial_copy;   /* only l1_bytes of it go to L1, unless its context says how many */
+    /* It has a place in L2 from when it arrives, as in PsPIN's RTL; it arrives later if there is no
+     * room. Otherwise it waits at the source until the inbound engine is free. */
+    bool at_once;
+    uint64_t user;     /* for feedback */
+    bool partial_copy; /* only l1_bytes of it go to L1, unless its context says how many */
     uint32_t l1_bytes;
     /* P4sPIN only: what the descriptors say. */
     uint32_t message_bytes, offset, user_hdr_bytes, source, target;
@@ -105,6 +116,7 @@ enum card_taken {
 
 /* Offers a packet at the engine's time, which is at least arrival_ps. SPIN_EARG for one that cannot
  * be: no such context, no bytes or more than the packet buffer in L1 can take. */
+uint32_t card_most_bytes(const struct card *card);
 int card_inject(struct card *card, const struct card_packet *packet, enum card_taken *taken,
                 struct spin_error *err);
 

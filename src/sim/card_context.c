@@ -89,15 +89,19 @@ static int place_memory(const struct card *c, struct context *x, struct spin_err
     const struct spin_image *im = x->set.image;
     uint32_t left = c->handler_high - c->handler_low, bytes = round64(x->set.memory_bytes);
     bool fixed = x->set.memory_address != 0;
+    x->memory_address = x->set.memory_address;
+    if (x->set.as_rtl)
+        return SPIN_OK;
     if (image_bytes(im) > left ||
         (!fixed && (bytes < x->set.memory_bytes || bytes > left - image_bytes(im))))
         return spin_fail(err, SPIN_ELIMIT,
                          "%s: %u bytes of constants and data and %u bytes of handler memory, the "
                          "card has %u bytes of L2 handler memory left",
                          im->path, image_bytes(im), x->set.memory_bytes, left);
-    x->memory_address = MAP_L2_HANDLER + c->handler_high - bytes;
-    if (!fixed)
+    if (!fixed) {
+        x->memory_address = MAP_L2_HANDLER + c->handler_high - bytes;
         return SPIN_OK;
+    }
     uint64_t at = x->set.memory_address;
     if (at < MAP_L2_HANDLER || at % 8 ||
         at + x->set.memory_bytes > MAP_L2_HANDLER + c->config.handler_bytes)
@@ -105,7 +109,6 @@ static int place_memory(const struct card *c, struct context *x, struct spin_err
                          "%s: %u bytes of handler memory at 0x%x are not in L2 handler memory, "
                          "or not at a multiple of 8",
                          im->path, x->set.memory_bytes, x->set.memory_address);
-    x->memory_address = x->set.memory_address;
     return SPIN_OK;
 }
 
@@ -115,8 +118,12 @@ static uint32_t heaps_with(const struct card *c, const struct context *x) {
     return heaps > c->heap_bytes ? heaps : c->heap_bytes;
 }
 
+static uint32_t scratch_start(const struct card *c) {
+    return MAP_L1_PACKETS + (uint32_t)c->config.l1_packet_bytes;
+}
+
 static int place_scratch(const struct card *c, struct context *x, struct spin_error *err) {
-    uint32_t start = MAP_L1_PACKETS + (uint32_t)c->config.l1_packet_bytes;
+    uint32_t start = scratch_start(c);
     uint32_t room = MAP_L1_SIZE - start - heaps_with(c, x), bytes = round64(x->set.scratch_bytes);
     uint32_t used = c->cluster[0].scratch_used, left = used < room ? room - used : 0;
     if (used > room || bytes > left || bytes < x->set.scratch_bytes)
@@ -129,6 +136,8 @@ static int place_scratch(const struct card *c, struct context *x, struct spin_er
 
 /* Nothing can fail any more: the card has that much less from now on. */
 static void take_room(struct card *c, const struct context *x) {
+    if (x->set.as_rtl)
+        return;
     if (!x->set.memory_address)
         c->handler_high -= round64(x->set.memory_bytes);
     c->handler_low += image_bytes(x->set.image);
@@ -161,12 +170,39 @@ static void make_views(struct card *c, struct context *x) {
     x->view[CONSTANTS_VIEW] =
         guard_view_new(x->constants, im->constants.address, im->constants.bytes, false);
     x->view[DATA_VIEW] = guard_view_new(x->data, im->data.address, im->data.bytes, true);
-    x->view[MEMORY_VIEW] = guard_view_new(c->l2_handler + (x->memory_address - MAP_L2_HANDLER),
-                                          x->memory_address, x->set.memory_bytes, true);
-    for (uint32_t i = 0; i < c->clusters && i < SCRATCHPADS; i++)
-        x->view[SCRATCH_VIEW + i] = guard_view_new(
-            c->cluster[i].l1 + x->scratch_offset,
-            MAP_L1_BASE + i * MAP_L1_STRIDE + x->scratch_offset, x->set.scratch_bytes, true);
+    uint32_t bytes, memory = card_handler_memory(c, x, &bytes);
+    x->view[MEMORY_VIEW] =
+        guard_view_new(c->l2_handler + (memory - MAP_L2_HANDLER), memory, bytes, true);
+    for (uint32_t i = 0; i < c->clusters && i < SCRATCHPADS; i++) {
+        uint32_t at = card_scratch_offset(c, x, i);
+        x->view[SCRATCH_VIEW + i] =
+            guard_view_new(c->cluster[i].l1 + at, MAP_L1_BASE + i * MAP_L1_STRIDE + at,
+                           card_scratch_bytes(c, x, i), true);
+    }
+}
+
+/* The image's constants and data: copies, or with `as_rtl` those of the context that was first. */
+static bool give_segments(struct card *c, struct context *x) {
+    const struct spin_image *im = x->set.image;
+    for (uint32_t i = 0; i < c->contexts && x->set.as_rtl; i++) {
+        const struct context *first = &c->context[i];
+        if (first->set.as_rtl && first->set.image == im) {
+            x->constants = first->constants;
+            x->data = first->data;
+            x->borrows = true;
+            return true;
+        }
+    }
+    x->constants = copy_segment(&im->constants);
+    x->data = copy_segment(&im->data);
+    return x->constants && x->data;
+}
+
+static void free_segments(const struct context *x) {
+    if (x->borrows)
+        return;
+    free_segment(x->constants, &x->set.image->constants);
+    free_segment(x->data, &x->set.image->data);
 }
 
 int card_add_context(struct card *c, const struct card_context *set, uint32_t *number,
@@ -182,13 +218,10 @@ int card_add_context(struct card *c, const struct card_context *set, uint32_t *n
         x->set.name = set->image->path;
     if ((code = place_memory(c, x, err)) || (code = place_scratch(c, x, err)))
         return code;
-    x->constants = copy_segment(&set->image->constants);
-    x->data = copy_segment(&set->image->data);
-    code = x->constants && x->data ? find_program(c, set->image, &x->program, err)
-                                   : spin_fail(err, SPIN_ENOMEM, "out of memory");
+    code = give_segments(c, x) ? find_program(c, set->image, &x->program, err)
+                               : spin_fail(err, SPIN_ENOMEM, "out of memory");
     if (code) {
-        free_segment(x->constants, &set->image->constants);
-        free_segment(x->data, &set->image->data);
+        free_segments(x);
         return code;
     }
     take_room(c, x);
@@ -202,8 +235,7 @@ void card_contexts_free(struct card *c) {
         for (int k = 0; k < CONTEXT_VIEWS; k++)
             guard_view_free(c->context[i].view[k]);
         card_stats_free(&c->context[i]);
-        free_segment(c->context[i].constants, &c->context[i].set.image->constants);
-        free_segment(c->context[i].data, &c->context[i].set.image->data);
+        free_segments(&c->context[i]);
     }
     for (uint32_t i = c->programs; i-- > 0;) { /* the first has the caches' lines */
         for (uint32_t k = 0; k < c->clusters; k++)
@@ -212,8 +244,38 @@ void card_contexts_free(struct card *c) {
     }
 }
 
+uint32_t card_scratch_offset(const struct card *c, const struct context *x, uint32_t cluster) {
+    return x->set.as_rtl ? scratch_start(c) + x->set.pad_offset[cluster % SCRATCHPADS]
+                         : x->scratch_offset;
+}
+
+uint32_t card_scratch_bytes(const struct card *c, const struct context *x, uint32_t cluster) {
+    if (!x->set.as_rtl)
+        return x->set.scratch_bytes;
+    uint32_t area = MAP_L1_SIZE - scratch_start(c), from = x->set.pad_offset[cluster % SCRATCHPADS];
+    uint32_t bytes = cluster < SCRATCHPADS ? x->set.pad_bytes[cluster] : 0;
+    return from > area ? 0 : bytes > area - from ? area - from : bytes;
+}
+
 uint32_t card_scratch_address(const struct card *c, uint32_t context, uint32_t cluster) {
-    return MAP_L1_BASE + cluster * MAP_L1_STRIDE + c->context[context].scratch_offset;
+    return MAP_L1_BASE + cluster * MAP_L1_STRIDE +
+           card_scratch_offset(c, &c->context[context], cluster);
+}
+
+uint32_t card_handler_memory(const struct card *c, const struct context *x, uint32_t *bytes) {
+    uint32_t from = x->memory_address, end = MAP_L2_HANDLER + (uint32_t)c->config.handler_bytes;
+    *bytes = x->set.memory_bytes;
+    if (!x->set.as_rtl)
+        return from;
+    /* The image's own stay what they are. */
+    const struct image_segment *s[] = {&x->set.image->constants, &x->set.image->data};
+    for (int i = 0; i < 2; i++)
+        if (s[i]->bytes && from < s[i]->address + s[i]->bytes)
+            from = s[i]->address + s[i]->bytes;
+    if (x->memory_address < MAP_L2_HANDLER || from >= end)
+        from = end; /* none: who uses it faults */
+    *bytes = end - from;
+    return from;
 }
 
 uint32_t card_address(const struct card *c, uint32_t context, uint32_t cluster, uint32_t *bytes) {
@@ -222,7 +284,7 @@ uint32_t card_address(const struct card *c, uint32_t context, uint32_t cluster, 
         *bytes = x->set.memory_bytes;
         return x->memory_address;
     }
-    *bytes = cluster < c->clusters ? x->set.scratch_bytes : 0;
+    *bytes = cluster < c->clusters ? card_scratch_bytes(c, x, cluster) : 0;
     return card_scratch_address(c, context, cluster);
 }
 
@@ -239,13 +301,31 @@ uint8_t *card_reach(struct card *c, uint32_t context, uint32_t address, uint32_t
         return x->constants + (address - im->constants.address);
     if (within(im->data.address, im->data.bytes, address, bytes))
         return x->data + (address - im->data.address);
-    if (within(x->memory_address, x->set.memory_bytes, address, bytes))
+    uint32_t room, memory = card_handler_memory(c, x, &room);
+    if (within(memory, room, address, bytes))
         return c->l2_handler + (address - MAP_L2_HANDLER);
     for (uint32_t i = 0; i < c->clusters; i++) {
         uint32_t base = card_scratch_address(c, context, i);
-        if (within(base, x->set.scratch_bytes, address, bytes))
-            return c->cluster[i].l1 + x->scratch_offset + (address - base);
+        if (within(base, card_scratch_bytes(c, x, i), address, bytes))
+            return c->cluster[i].l1 + (address - MAP_L1_BASE - i * MAP_L1_STRIDE);
     }
+    if (within(MAP_L2_PACKETS, (uint32_t)c->config.l2_packet_bytes, address, bytes))
+        return c->l2_packets + (address - MAP_L2_PACKETS);
+    return NULL;
+}
+
+uint8_t *card_memory(struct card *c, uint32_t address, uint32_t bytes) {
+    for (uint32_t i = 0; i < c->contexts; i++) {
+        const struct context *x = &c->context[i];
+        const struct image_segment *data = &x->set.image->data;
+        if (x->set.as_rtl && within(data->address, data->bytes, address, bytes))
+            return x->data + (address - data->address);
+    }
+    if (within(MAP_L2_HANDLER, (uint32_t)c->config.handler_bytes, address, bytes))
+        return c->l2_handler + (address - MAP_L2_HANDLER);
+    for (uint32_t i = 0; i < c->clusters; i++)
+        if (within(MAP_L1_BASE + i * MAP_L1_STRIDE, MAP_L1_SIZE, address, bytes))
+            return c->cluster[i].l1 + (address - MAP_L1_BASE - i * MAP_L1_STRIDE);
     if (within(MAP_L2_PACKETS, (uint32_t)c->config.l2_packet_bytes, address, bytes))
         return c->l2_packets + (address - MAP_L2_PACKETS);
     return NULL;

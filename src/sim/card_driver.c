@@ -28,7 +28,7 @@ static bool reach_host(struct card_hpu *h, struct command *m, uint64_t address, 
     const struct card_context *set = &h->card->context[h->context].set;
     m->host_address = address;
     m->length = length;
-    if (!set->host && !set->host_bytes)
+    if (set->as_rtl || (!set->host && !set->host_bytes))
         return true; /* the callbacks stand for it, at any address */
     uint64_t offset = address - set->host_address;
     if (offset > set->host_bytes || length > set->host_bytes - offset)
@@ -243,6 +243,8 @@ static enum hpu_access allocate(struct card_hpu *h, uint32_t bytes) {
 
 static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t size, uint32_t value) {
     struct card_hpu *h = (struct card_hpu *)hpu;
+    if (offset < SPIN_TASK_REGISTERS)
+        return HPU_ACCESS_OK;
     if (size != 4)
         return HPU_ACCESS_FAULT;
     switch (offset) {
@@ -267,13 +269,18 @@ static uint32_t task_register(const struct card_hpu *h, uint32_t offset) {
     uint32_t l2 = MAP_L2_PACKETS + p->l2_unit * UNIT_BYTES;
     if (offset >= 0x18 && offset < 0x38) {
         uint32_t i = (offset - 0x18) / 4 % SCRATCHPADS;
-        if (i >= c->clusters || !x->set.scratch_bytes)
+        uint32_t bytes = card_scratch_bytes(c, x, i);
+        if (i >= c->clusters || !bytes)
             return 0;
-        return offset < 0x28 ? card_scratch_address(c, t->context, i) : x->set.scratch_bytes;
+        return offset < 0x28 ? card_scratch_address(c, t->context, i) : bytes;
     }
     switch (offset) {
     case 0x00:
         return x->set.entry[t->kind];
+    case 0x04: {
+        const struct spin_function *f = spin_image_at(x->set.image, x->set.entry[t->kind]);
+        return f ? f->bytes : 0;
+    }
     case 0x08:
         return x->memory_address;
     case 0x0c:
@@ -302,13 +309,11 @@ static uint32_t task_register(const struct card_hpu *h, uint32_t offset) {
 
 static enum hpu_access load(struct hpu *hpu, uint32_t offset, uint32_t size, uint32_t *value) {
     const struct card_hpu *h = (const struct card_hpu *)hpu;
-    if (size != 4)
-        return HPU_ACCESS_FAULT;
-    if (offset < 0x50) {
-        *value = task_register(h, offset);
+    if (offset < SPIN_TASK_REGISTERS) {
+        *value = task_register(h, offset & ~3u) >> 8 * (offset & 3);
         return HPU_ACCESS_OK;
     }
-    if (offset == SPIN_REG_ALLOCATE) {
+    if (size == 4 && offset == SPIN_REG_ALLOCATE) {
         *value = h->hpu.result;
         return HPU_ACCESS_OK;
     }

@@ -95,15 +95,16 @@ static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) 
     if (im->data.bytes)
         add_window(u, im->data.address, im->data.bytes, x->data, true, HPU_REGION_L2_HANDLER,
                    x->view[DATA_VIEW]);
-    if (x->set.memory_bytes)
-        add_window(u, x->memory_address, x->set.memory_bytes,
-                   c->l2_handler + (x->memory_address - MAP_L2_HANDLER), true,
+    uint32_t bytes, memory = card_handler_memory(c, x, &bytes);
+    if (bytes)
+        add_window(u, memory, bytes, c->l2_handler + (memory - MAP_L2_HANDLER), true,
                    HPU_REGION_L2_HANDLER, x->view[MEMORY_VIEW]);
-    for (uint32_t i = 0; i < c->clusters && i < SCRATCHPADS && x->set.scratch_bytes; i++)
-        add_window(u, card_scratch_address(c, number, i), x->set.scratch_bytes,
-                   c->cluster[i].l1 + x->scratch_offset, true,
-                   i == h->cluster ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1,
-                   x->view[SCRATCH_VIEW + i]);
+    for (uint32_t i = 0; i < c->clusters && i < SCRATCHPADS; i++)
+        if (card_scratch_bytes(c, x, i))
+            add_window(u, card_scratch_address(c, number, i), card_scratch_bytes(c, x, i),
+                       c->cluster[i].l1 + card_scratch_offset(c, x, i), true,
+                       i == h->cluster ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1,
+                       x->view[SCRATCH_VIEW + i]);
     h->l2_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L2_PACKETS);
     if (x->set.abi == CARD_P4SPIN) {
         uint32_t heap = MAP_L1_SIZE - (core_of(h) + 1) * HEAP_BYTES;

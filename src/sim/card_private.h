@@ -180,6 +180,7 @@ struct context {
     struct card_context set;
     uint32_t program;
     uint8_t *constants, *data; /* the image's, of this context */
+    bool borrows;              /* them from an earlier one */
     uint32_t memory_address;
     uint32_t scratch_offset; /* in each L1 */
     uint64_t counter[2];
@@ -359,7 +360,11 @@ void card_on_command(void *context, const struct sim_event *event);
 void card_on_response(void *context, const struct sim_event *event);
 
 /* card_context.c */
+uint32_t card_scratch_offset(const struct card *c, const struct context *x, uint32_t cluster);
+uint32_t card_scratch_bytes(const struct card *c, const struct context *x, uint32_t cluster);
 uint32_t card_scratch_address(const struct card *c, uint32_t context, uint32_t cluster);
+/* The range of L2 handler memory that a context's handlers reach. */
+uint32_t card_handler_memory(const struct card *c, const struct context *x, uint32_t *bytes);
 void card_contexts_free(struct card *c);
 
 #endif

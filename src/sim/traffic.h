@@ -39,6 +39,7 @@ struct traffic_packet {
     uint32_t flow;
     uint32_t message; /* packets of one message have one id */
     bool end_of_message;
+    uint64_t gap_ps;                         /* csv: from its arrival to the next one's */
     const struct traffic_handlers *handlers; /* NULL unless the source names them */
 };
 
@@ -68,6 +69,11 @@ struct traffic {
     enum nic_link link;
     uint64_t packets, cut_packets;
 };
+
+/* Ids of PsPIN's messages have 10 bits: of a wider one in a trace the low ones count. */
+static inline uint32_t traffic_message(uint32_t id) {
+    return id & 0x3ff;
+}
 
 /* Words of an option `link`, by enum nic_link. */
 extern const char *const traffic_links[];

@@ -131,10 +131,11 @@ static int next(struct traffic *base, struct traffic_packet *p, struct spin_erro
                                  .bytes = c->data + c->used - n[PACKET_BYTES],
                                  .length = n[PACKET_BYTES],
                                  .copy_bytes = n[COPY_BYTES],
-                                 .message = n[MESSAGE],
+                                 .message = traffic_message(n[MESSAGE]),
                                  .end_of_message = n[EOM],
                                  .handlers = &c->handlers};
     pass_time(c, n);
+    p->gap_ps = c->clock.ps - p->arrival_ps;
     return 1;
 }
 

@@ -32,6 +32,27 @@ static bool read_number(struct number_lines *l, uint32_t *number) {
     return l->at > from;
 }
 
+/* A number, or an IPv4 address with dots, which is noted as bit i of `dotted`. */
+static bool read_field(struct number_lines *l, unsigned i, uint32_t *number) {
+    const char *from = l->at;
+    uint32_t byte, address = 0;
+    if (!read_number(l, number))
+        return false;
+    if (l->at == l->end || *l->at != '.')
+        return true;
+    l->at = from;
+    for (int k = 0; k < 4; k++) {
+        if (k && (l->at == l->end || *l->at++ != '.'))
+            return false;
+        if (!read_number(l, &byte) || byte > 255)
+            return false;
+        address = address << 8 | byte;
+    }
+    *number = address;
+    l->dotted |= 1u << i;
+    return true;
+}
+
 int number_lines_next(struct number_lines *l, char separator, const char *what, uint32_t *numbers,
                       unsigned count, struct spin_error *err) {
     const char *start;
@@ -45,6 +66,7 @@ int number_lines_next(struct number_lines *l, char separator, const char *what, 
             break;
         l->at++;
     }
+    l->dotted = 0;
     for (unsigned i = 0; i < count; i++) {
         if (i && separator != ' ') {
             if (l->at == l->end || *l->at != separator)
@@ -52,7 +74,7 @@ int number_lines_next(struct number_lines *l, char separator, const char *what, 
             l->at++;
             blanks(l);
         }
-        if (!read_number(l, &numbers[i]))
+        if (!read_field(l, i, &numbers[i]))
             return complain(l, start, i, count, what, err);
         const char *behind = l->at;
         blanks(l);

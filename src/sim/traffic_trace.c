@@ -5,6 +5,7 @@
  *
  * ipg counts cycles (1 ns unless cycle= says otherwise) from this packet's first byte to the next
  * one's, as the RTL model's wait_cycles do; it is at least one. npackets may count the pauses too.
+ * src and dst are numbers, src below nsources, or dotted IPv4 addresses, any.
  * The trace has no bytes: each packet of 28 bytes or more gets IPv4 and UDP headers with src and
  * dst as addresses and random bytes behind them, a shorter one random bytes only. */
 #include "sim/traffic.h"
@@ -55,7 +56,7 @@ static int read_row(struct trace_in *t, struct row *r, struct spin_error *err) {
     if (code <= 0)
         return code;
     *r = (struct row){n[0], n[1], n[2], n[3], n[4], n[5]};
-    if (r->source >= t->sources)
+    if (r->source >= t->sources && !(t->lines.dotted & 1))
         return complain(t, err, "src", r->source, "does not exist: nsources is", t->sources);
     if (r->bytes > t->largest)
         return complain(t, err, "pkt_size", r->bytes, "is over max_pkt_size", t->largest);
@@ -148,7 +149,7 @@ static int next(struct traffic *base, struct traffic_packet *p, struct spin_erro
                                      .length = r.bytes,
                                      .copy_bytes = r.bytes,
                                      .flow = r.source,
-                                     .message = r.message,
+                                     .message = traffic_message(r.message),
                                      .end_of_message = r.last};
         return 1;
     }

@@ -38,8 +38,9 @@ assert regions["remote L1"] == (0, 3) and regions["HPU driver"][0] >= 18, region
 ' && pass "the task's registers" || fail "the task's registers" "$out" "$err"
 
 check "every atomic" 0 'state\+0x0, 5 bytes: 00000000 00 -> 07000000 0e' calls atomics_ph
-check "locks and reader-writer locks" 0 'state\+0xc, 1 byte: 00 -> 07' calls locks_ph
-check "a writer waits for the readers" 1 'ended: cycle budget exceeded' calls stuck_ph
+check "locks and reader-writer locks" 0 'state\+0xc, 1 byte: 00 -> 08' calls locks_ph
+check "a writer waits for the readers' lock" 1 'ended: cycle budget exceeded' calls stuck_ph
+check "and looks at nothing but it" 0 'state\+0x0, 5 bytes: 00000000 00 -> 01000000 20' calls writer_ph
 check "waiting by cycles" 0 'state\+0x0, 1 byte: 00 -> 01' calls wait_ph
 
 # 28 bytes of headers as PsPIN writes them, and 8 of payload.
@@ -55,7 +56,8 @@ check "functional mode does the same" 0 'ME host memory\+0x40, 9 bytes: .* -> 88
 check "DMA past the host's memory" 1 'ended: malformed command to the card' calls outside_ph
 check "a write below it" 1 'ended: malformed command to the card' calls below_ph
 check "a send of more than the packet" 1 'ended: SEGV' calls send_ph
-check "the task cannot be written" 1 'ended: SEGV .*address 0x1b20504c' calls write_task_ph
+check "the task's registers ignore writes" 0 'state\+0x0, 1 byte: 00 -> 4d' calls write_task_ph --flow 77
+check "in generated code too" 0 'state\+0x0, 1 byte: 00 -> 4d' calls write_task_ph --flow 77 --jit=force
 check "without a scratchpad there is none" 1 'ended: SEGV' calls task_ph
 refuse "a scratchpad over the limit" 1 'scratchpad of 1048576 bytes, the L1 of a cluster has' calls task_ph --scratchpad-size 1MiB
 refuse "scratchpads of another interface" 2 'scratchpad-size: only PsPIN handlers have them' "$OPENSPIN" exec sum.spin --entry sum_payload_handler --scratchpad-size 64
@@ -132,9 +134,9 @@ latency() { # RTL_MEAN PERCENT IMAGE HANDLER BYTES WAIT: the mean of 32 packets 
 }
 latency 62.5 2 empty empty_ph 1024 200
 latency 32.5 5 empty empty_ph 64 200
-latency 62.5 2 empty empty_ph 1024 4
-latency 119.3 10 ping_pong ping_pong_ph 1024 4
-latency 114.8 10 copy_to_host copy_to_host_start_ph 1024 4
+latency 62.5 2 empty empty_ph 1024 20
+latency 119.3 10 ping_pong ping_pong_ph 1024 20
+latency 114.8 10 copy_to_host copy_to_host_start_ph 1024 20
 check "its statistics" 0 '^packets: 32 in, 32 completed, 0 dropped, 32 out' "${driver[@]}" "$BUILD/ping_pong.spin" ping_pong_ph
 check "a driver of copies to the host" 0 '^0 packets back, 10 writes' "${driver[@]}" "$BUILD/copy_to_host.spin" copy_to_host_ph 10 64
 refuse "a driver without its image" 1 'pspin: none.spin: cannot open image' "${driver[@]}" none.spin x_ph

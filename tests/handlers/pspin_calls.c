@@ -61,14 +61,22 @@ __handler__ void locks_ph(handler_args_t *args) {
     seen += spin_lock_lock(lock) == SPIN_OK && *lock != 0;
     spin_rw_lock_r_lock(rw);
     spin_rw_lock_r_lock(rw);
-    seen += rw->num_readers == 2 && rw->glock == 0;
+    seen += rw->num_readers == 2 && rw->glock != 0; /* the first took the lock */
     spin_rw_lock_r_unlock(rw);
-    spin_rw_lock_r_unlock(rw);
+    seen += rw->glock != 0;
+    spin_rw_lock_r_unlock(rw); /* the last freed it */
     spin_rw_lock_w_lock(rw);
     seen += rw->num_readers == 0 && rw->glock != 0;
     spin_rw_lock_w_unlock(rw);
     seen += rw->glock == 0;
     out[3] = seen;
+}
+
+/* A writer needs the lock only, whatever the count says. */
+__handler__ void writer_ph(handler_args_t *args) {
+    spin_rw_lock_t *rw = (spin_rw_lock_t *)args->task->handler_mem;
+    rw->num_readers = 32;
+    spin_rw_lock_w_lock(rw);
 }
 
 /* A writer that waits for a reader who never leaves: the watchdog's work. */
@@ -110,6 +118,15 @@ __handler__ void wait_ph(handler_args_t *args) {
     out[0] = spin_cycles() - start >= 300 && spin_cycles() - start < 330;
 }
 
+/* The registers ignore writes. */
+__handler__ void write_task_ph(handler_args_t *args) {
+    volatile uint32_t *flow = &args->task->flow_id, *out = (uint32_t *)args->task->handler_mem;
+    *flow = 1;
+    ((volatile uint8_t *)flow)[1] = 1;
+    uint32_t before = amo_swap(flow, 2);
+    out[0] = before == *flow ? before : 0;
+}
+
 /* What must fail. */
 __handler__ void outside_ph(handler_args_t *args) {
     task_t *task = args->task;
@@ -124,10 +141,6 @@ __handler__ void send_ph(handler_args_t *args) {
     spin_cmd_t handle;
     spin_send_packet(args->task->pkt_mem, args->task->pkt_mem_size + 1, &handle);
 }
-__handler__ void write_task_ph(handler_args_t *args) {
-    args->task->flow_id = 1; /* the registers are read-only */
-}
-
 void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr) {
     *hh = NULL;
     *ph = commands_ph;

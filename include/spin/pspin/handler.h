@@ -61,7 +61,7 @@ void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handle
 typedef uint32_t spin_cmd_t, spin_dma_t;
 typedef volatile uint32_t spin_lock_t; /* 0: free */
 typedef struct spin_rw_lock {
-    spin_lock_t glock; /* held by a writer, and by a reader while it comes in */
+    spin_lock_t glock; /* held by a writer, or by the readers together */
     volatile int32_t num_readers;
 } spin_rw_lock_t;
 
@@ -162,23 +162,22 @@ static inline int spin_lock_unlock(spin_lock_t *lock) {
     return SPIN_OK;
 }
 
+/* The first reader takes the lock and the last one frees it; a writer takes it, whatever the count
+ * says. */
 static inline int spin_rw_lock_r_lock(spin_rw_lock_t *lock) {
-    spin_lock_lock(&lock->glock);
-    (void)amo_add(&lock->num_readers, 1);
-    return spin_lock_unlock(&lock->glock);
+    if (amo_add(&lock->num_readers, 1) == 0)
+        spin_lock_lock(&lock->glock);
+    return SPIN_OK;
 }
 
 static inline int spin_rw_lock_r_unlock(spin_rw_lock_t *lock) {
-    (void)amo_add(&lock->num_readers, -1);
+    if (amo_add(&lock->num_readers, -1) == 1)
+        spin_lock_unlock(&lock->glock);
     return SPIN_OK;
 }
 
-/* Keeps new readers out, then waits for those that are in. */
 static inline int spin_rw_lock_w_lock(spin_rw_lock_t *lock) {
-    spin_lock_lock(&lock->glock);
-    while (lock->num_readers) {
-    }
-    return SPIN_OK;
+    return spin_lock_lock(&lock->glock);
 }
 
 static inline int spin_rw_lock_w_unlock(spin_rw_lock_t *lock) {

@@ -1,0 +1,45 @@
+/* What drivers of PsPIN's examples rely on, for pspin_test.c: each handler tells the host. */
+#include <handler.h>
+#include <packets.h>
+
+static uint32_t packets; /* of all contexts of this image */
+
+/* Where the task's memory is, and that it can be used. */
+__handler__ void where_ph(handler_args_t *args) {
+    task_t *task = args->task;
+    uint64_t host = (uint64_t)task->host_mem_high << 32 | task->host_mem_low;
+    uint32_t mine = args->cluster_id;
+    spin_write_to_host(
+        host, (uint64_t)(uint32_t)task->scratchpad[mine] << 32 | (uint32_t)task->handler_mem, NULL);
+    amo_add((volatile int32_t *)task->scratchpad[mine], 1);
+    amo_add((volatile int32_t *)task->handler_mem, 1);
+    amo_add((volatile int32_t *)&packets, 1);
+    spin_write_to_host(host + 8, (uint64_t)task->scratchpad_size[mine] << 32 | packets, NULL);
+}
+
+/* Beyond what the context says: the rest of L2 handler memory, and any address of the host. */
+__handler__ void beyond_ph(handler_args_t *args) {
+    task_t *task = args->task;
+    volatile uint32_t *behind = (uint32_t *)((uint8_t *)task->handler_mem + task->handler_mem_size);
+    spin_write_to_host(0xdeadbeef, *behind, NULL);
+    spin_write_to_host(0xdeadbeef - 8, task->flow_id, NULL);
+}
+
+/* Stores and atomics to the task's registers, which change nothing. */
+__handler__ void registers_ph(handler_args_t *args) {
+    task_t *task = args->task;
+    uint32_t *pads = (uint32_t *)task->scratchpad, before = pads[1];
+    uint32_t seen = (uint32_t)amo_add((volatile int32_t *)&pads[1], 77);
+    volatile uint32_t *flow = &task->flow_id;
+    *flow = 0x1234567;
+    ((volatile uint8_t *)task)[1] = 9;
+    spin_write_to_host(8, (uint64_t)(seen == before && pads[1] == before) << 32 | *flow, NULL);
+}
+
+void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr) {
+    volatile handler_fn handlers[] = {NULL, where_ph, NULL};
+    *hh = handlers[0];
+    *ph = handlers[1];
+    *th = handlers[2];
+    (void)handler_mem_ptr;
+}
