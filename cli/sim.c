@@ -143,10 +143,9 @@ static int finish(const struct cli_command *command, const struct options *o, co
     fflush(stdout);
     if (!r.failed)
         return 0;
-    return cli_error(command, CLI_FAILED,
-                     "%s: %u of %u ranks failed, the first is rank %u: its "
-                     "main returned %d",
-                     program, r.failed, r.ranks, r.first_failed, r.first_status);
+    return cli_error(command, CLI_FAILED, "%s: %u of %u ranks failed, the first is rank %u: %s %d",
+                     program, r.failed, r.ranks, r.first_failed,
+                     r.first_exited ? "it called exit with" : "its main returned", r.first_status);
 }
 
 /* Where every rank is, a line each. */
@@ -187,11 +186,6 @@ static int simulate(const struct cli_command *command, const struct options *o,
         return status;
     if (spin_world_new(&world, &options, &err))
         return cli_report(command, &err);
-    if (o->ranks > SPIN_PRIVATE_RANKS)
-        fprintf(stderr,
-                "openspin sim run: %" PRIu64 " ranks share the globals of %s; up to %d each "
-                "have their own\n",
-                o->ranks, program, SPIN_PRIVATE_RANKS);
     if (o->parameters && !o->json)
         print_parameters(world);
     int code = spin_world_run_program(world, program, words->count - 1, words->items + 1, &err);

@@ -721,10 +721,9 @@ bool spin_world_parameter(const struct spin_world *world, int i, struct spin_par
 int spin_world_run(struct spin_world *world, int (*main)(void *argument), void *argument,
                    struct spin_error *err);
 
-/* The same with main(argc, argv) of a shared object. Up to SPIN_PRIVATE_RANKS ranks each get a copy
- * of their own, globals included; above that all ranks share one set of globals. argv[0] of the
+/* The same with main(argc, argv) of a shared object. Every rank has its own copy of the program and
+ * of the libraries that come with it, and a C library of its own (docs/world.md). argv[0] of the
  * program is the path; what is given here follows. */
-#define SPIN_PRIVATE_RANKS 4096
 int spin_world_run_program(struct spin_world *world, const char *path, int argc,
                            const char *const *argv, struct spin_error *err);
 
@@ -740,9 +739,10 @@ struct spin_world_counts {
 struct spin_world_result {
     uint32_t ranks;
     uint64_t makespan_ps; /* when the last rank returned */
-    uint32_t failed;      /* ranks that returned something other than 0 */
+    uint32_t failed;      /* ranks that ended with something other than 0 */
     uint32_t first_failed;
     int first_status;
+    bool first_exited; /* by exit(), not by returning from main */
     const char *first_fault; /* of a handler, in one line, or "" */
     struct spin_world_counts counts;
 };

@@ -328,6 +328,11 @@ static void body(void *argument) {
     struct fibre *own = &f->fibre[f->running];
     switched(&own->side, &f->outside);
     own->run(own->argument);
+    fibre_end(f);
+}
+
+void fibre_end(struct fibres *f) {
+    struct fibre *own = &f->fibre[f->running];
     own->ended = true;
     switch_sides(&own->side, &f->outside, true);
     abort(); /* nobody enters a fibre that has ended */

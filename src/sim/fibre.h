@@ -40,6 +40,9 @@ enum fibre_return fibre_enter(struct fibres *fibres, uint32_t fibre);
 /* From inside the running fibre: back to fibre_enter. Returns when it is entered again. */
 void fibre_leave(struct fibres *fibres);
 
+/* From inside the running fibre: ends it, as if its function had returned. */
+_Noreturn void fibre_end(struct fibres *fibres);
+
 /* Does an address lie in the guard below this fibre's stack? For whoever handles SIGSEGV. */
 bool fibre_in_guard(const struct fibres *fibres, uint32_t fibre, const void *address);
 /* Where its stack lies: [bottom, top). */

@@ -277,6 +277,7 @@ struct spin_world_result spin_world_result(const struct spin_world *w) {
         if (rank->ended && rank->status != 0 && r.failed++ == 0) {
             r.first_failed = i;
             r.first_status = rank->status;
+            r.first_exited = rank->exited;
         }
     }
     return r;

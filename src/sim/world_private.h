@@ -6,7 +6,9 @@
  *   world_hpu.c      HPUs: handlers in slices, their commands
  *   world_trace.c    what was busy when: Perfetto and SVG
  *   world_params.c   constants
- *   world_program.c  programs from shared objects
+ *   world_program.c  programs from shared objects (object.c reads them, link.c links them)
+ *   world_stacks.c   threads that programs make: where they run
+ *   world_libc.h     the C library as a rank has it
  *   world_watch.c    ^C, and programs that make no calls
  *   world_where.c    where in its source a program is
  *
@@ -101,13 +103,20 @@ struct world_thread {
     uint32_t fibre, index;          /* index: 0 for main, else 1 + its place in the world's table */
     uint32_t number;                /* in its rank, from 0 */
     enum thread_state state;
-    int error;                 /* errno, while it does not run */
-    uint64_t clock_ps;         /* its own, ahead of the engine's while it computes */
-    uint64_t wait_number;      /* of its waits: a wake-up for an older one is void */
-    uint64_t free_calls_ps;    /* at that time it made */
-    uint32_t free_calls;       /* calls that took none */
-    const char *blocked_in;    /* while BLOCKED: the call */
-    struct world_thread *next; /* of its rank's other threads */
+    int error;                   /* errno, while it does not run */
+    uint64_t clock_ps;           /* its own, ahead of the engine's while it computes */
+    uint64_t wait_number;        /* of its waits: a wake-up for an older one is void */
+    uint64_t free_calls_ps;      /* at that time it made */
+    uint32_t free_calls;         /* calls that took none */
+    uint64_t clock_read_ps;      /* when its program last read a clock, + 1 */
+    void *tls;                   /* its thread-local variables, once it has used one */
+    struct world_pthread *posix; /* what pthread.h keeps of it (world_thread.c), or NULL */
+    const char *blocked_in;      /* while BLOCKED: the call */
+    const void *waits_for;       /* while BLOCKED: handed over when NULL */
+    uint64_t order;              /* of all who wait in its rank */
+    bool wants_to_write;         /* who waits for a lock of readers and writers */
+    bool detached;               /* nobody will ask how it ended */
+    struct world_thread *next;   /* of its rank's other threads */
 };
 
 struct rank_data { /* the writable data of an image, as this rank's card has it */
@@ -122,8 +131,10 @@ struct world_rank {
     struct world_thread main;
     struct world_thread *others; /* threads that its program has made, the youngest first */
     uint32_t index, host;
+    uint64_t orders;                 /* that were given out to waiting threads */
     uint32_t live, made;             /* threads that have not ended; that there ever were */
     bool at_barrier, leaving, ended; /* leaving: it ends with the thread that runs */
+    bool exited;                     /* by exit, not by returning from main */
     int status;                      /* what its program returned, or gave to exit */
     uint64_t visible_ps;             /* what the card raised last is in host memory from then on */
     uint64_t send_free_ps;           /* its card's port */
@@ -135,6 +146,7 @@ struct world_rank {
     uint32_t reads_first,
         reads_last; /* small reads under way, which end in this order: pool entries */
     struct rank_data *data;
+    struct world_libc *libc; /* what its C library remembers (world_libc.h), or NULL */
 };
 
 /* ---- HPUs -------------------------------------------------------------------------------------
@@ -187,7 +199,7 @@ enum { ROW_CPU, ROW_NIC_OUT, ROW_NIC_IN, ROW_DMA, ROW_HPU };
 enum watch_reason { WATCH_NOTHING, WATCH_REPEATS, WATCH_COMPUTES, WATCH_INTERRUPTED };
 
 struct world_watch {
-    bool running, too_many;
+    bool running;
     timer_t own, real; /* of its thread's processor time; of real time, after ^C */
     struct sigaction before_tick, before_int;
     uint64_t entries; /* of programs, until now */
@@ -196,11 +208,6 @@ struct world_watch {
     uint64_t state[256];
     bool interrupted;
     uint32_t late; /* ticks since ^C */
-    /* Code that was there before the program: ours, the C library. */
-    struct {
-        uintptr_t begin, end;
-    } other[256];
-    uint32_t others;
     /* What ended the run. */
     enum watch_reason reason;
     const void *at;
@@ -246,6 +253,11 @@ struct spin_world {
     void *argument;
     struct world_program *program;
     struct world_watch watch;
+    struct world_thread **thread; /* all that programs have made, by index - 1 */
+    uint32_t threads, thread_room;
+    struct world_thread *free_threads; /* ended, with their stacks */
+    struct fibres **stacks;            /* of threads: larger and larger sets of them */
+    uint32_t stack_sets;
     bool catch_crashes, ran;
     uint64_t until_ps;
     enum spin_jit jit;
@@ -287,6 +299,22 @@ void world_thread_new(struct world_thread *t, struct world_rank *r, struct fibre
                       uint32_t fibre);
 /* The thread whose program runs here; NULL outside of ranks. */
 struct world_thread *world_current(void);
+/* From the thread's program: until world_wake, or a deadline. `in` names the call. */
+void world_block(struct world_thread *t, const char *in, uint64_t deadline_ps);
+/* A thread that is blocked goes on now. */
+void world_wake(struct world_thread *t);
+/* From the thread's program: at its own time. */
+void world_catch_up(struct world_thread *t);
+/* From the thread's program: it ends here, and its rank too if that is `leaving`. */
+_Noreturn void world_thread_end(struct world_thread *t);
+/* Puts a thread of r on a stack of its own; NULL: no memory. */
+struct world_thread *world_thread_start(struct world_rank *r, void (*run)(void *), void *argument,
+                                        struct spin_error *err);
+/* A thread that has ended, or whose rank has, is forgotten: its place is another's. */
+void world_thread_forget(struct world_thread *t);
+/* The same, and it leaves its rank's list. */
+void world_thread_leave(struct world_thread *t);
+void world_threads_free(struct spin_world *w);
 void world_start_ranks(struct spin_world *w);
 void world_on_thread(void *context, const struct sim_event *event);
 void world_raised(struct world_rank *r);
@@ -326,7 +354,6 @@ void world_note(struct spin_world *w, uint32_t rank, uint32_t row, const char *n
 int world_draw(struct spin_world *w, struct spin_error *err);
 
 /* world_watch.c: for programs from shared objects. */
-void world_watch_objects(struct spin_world *w); /* before the program is loaded */
 void world_watch_start(struct spin_world *w);
 void world_watch_stop(struct spin_world *w); /* watch.reason says whether it ended the run */
 
@@ -335,10 +362,18 @@ void world_watch_stop(struct spin_world *w); /* watch.reason says whether it end
 void world_where(const struct spin_world *w, const void *address, char *text, size_t room);
 
 /* world_program.c */
-/* The file that was loaded at that address, if it is the program's; NULL: another object. */
-const char *world_program_path(const struct world_program *program, const void *base);
 struct world_program;
 int world_program_main(struct world_program *program, uint32_t rank);
+void world_program_end(struct world_program *program, uint32_t rank); /* its destructors */
+/* Its block of the C library's variables (struct world_own). */
+void *world_program_own(const struct world_program *program, uint32_t rank);
+/* A new thread's block of thread-local variables, to be freed, or NULL; and where in it an object's
+ * begin. */
+void *world_program_tls(const struct world_program *program, uint32_t rank);
+uint64_t world_program_tls_at(const struct world_program *program, uint64_t object);
+/* Is that address in a copy? Then in this file at this offset, in this function ("": not known). */
+bool world_program_where(const struct world_program *program, const void *address,
+                         const char **path, uint64_t *offset, const char **function);
 void world_program_free(struct world_program *program);
 
 #endif

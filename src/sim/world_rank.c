@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "sim/world_libc.h"
 #include "sim/world_private.h"
 
 /* ---- time -------------------------------------------------------------------------------------
@@ -76,6 +77,23 @@ void world_free_call(struct world_thread *t) {
     }
     if (++t->free_calls >= AT_ONE_TIME)
         world_pause(t, 0);
+}
+
+void world_block(struct world_thread *t, const char *in, uint64_t deadline_ps) {
+    t->blocked_in = in;
+    wait_in(t, THREAD_BLOCKED, deadline_ps);
+}
+
+void world_wake(struct world_thread *t) {
+    if (t->state != THREAD_BLOCKED)
+        return;
+    t->state = THREAD_SLEEPING;
+    t->wait_number++; /* its deadline is void */
+    wake_at(t, t->rank->world->now_ps);
+}
+
+void world_catch_up(struct world_thread *t) {
+    catch_up(t);
 }
 
 static void wait(void *context, uint64_t deadline) {
@@ -267,13 +285,19 @@ void world_open_barrier(struct spin_world *w) {
     }
 }
 
+void world_thread_end(struct world_thread *t) {
+    catch_up(t); /* it ends at its own time */
+    fibre_end(t->stacks);
+}
+
 static void run_program(void *argument) {
     struct world_thread *t = argument;
     struct spin_world *w = t->rank->world;
-    t->rank->status =
-        w->program ? world_program_main(w->program, t->rank->index) : w->main(w->argument);
+    if (w->program)
+        world_exit(t, world_program_main(w->program, t->rank->index), true);
+    t->rank->status = w->main(w->argument);
     t->rank->leaving = true;
-    catch_up(t); /* it ends at its own time */
+    catch_up(t);
 }
 
 /* All its threads are forgotten where they stand. */
@@ -287,6 +311,10 @@ static void end_rank(struct world_rank *r, uint64_t clock_ps) {
     if (r->at_barrier)
         w->at_barrier--;
     r->at_barrier = false;
+    for (struct world_thread *t = r->others; t; t = r->others) {
+        r->others = t->next;
+        world_thread_forget(t);
+    }
     w->ended++;
     world_open_barrier(w); /* nobody waits for one who has gone */
 }
@@ -315,16 +343,18 @@ static void run_thread(struct world_thread *t) {
     t->wait_number++;
     if (--t->rank->live == 0 || t->rank->leaving)
         end_rank(t->rank, t->clock_ps);
+    else if (t->detached)
+        world_thread_leave(t);
 }
 
 void world_on_thread(void *context, const struct sim_event *event) {
     struct spin_world *w = context;
-    struct world_rank *r = &w->rank[event->with.u32[0]];
-    struct world_thread *t = &r->main;
+    uint32_t index = event->with.u32[1];
+    struct world_thread *t = index ? w->thread[index - 1] : &w->rank[event->with.u32[0]].main;
     w->now_ps = event->at_ps;
     if (t->state == THREAD_ENDED || event->with.u64[1] != t->wait_number)
         return; /* for a wait that is over */
-    if (t->state == THREAD_WAITING)
+    if (t->state == THREAD_WAITING || t->state == THREAD_BLOCKED)
         t->wait_number++;
     run_thread(t);
 }
@@ -418,9 +448,11 @@ int world_ranks_new(struct spin_world *w, struct spin_error *err) {
 void world_ranks_free(struct spin_world *w) {
     free(w->map);
     fibres_free(w->fibres);
+    world_threads_free(w);
     for (uint32_t i = 0; w->rank && i < w->ranks; i++) {
         struct world_rank *r = &w->rank[i];
         nic_free(r->nic);
+        world_libc_free(r);
         while (r->data) {
             struct rank_data *next = r->data->next;
             free(r->data->data);

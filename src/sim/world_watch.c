@@ -10,8 +10,6 @@
  * code of its own nothing of ours or of the C library is half done, and the handler leaves the
  * fibre for good, from the stack that it has; the run ends as after any error. Elsewhere it waits
  * for the next tick. One world at a time has the signals: they are the process's. */
-#include <dlfcn.h>
-#include <link.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -77,34 +75,11 @@ __attribute__((no_sanitize_address)) static uint64_t state_of(const ucontext_t *
     return hash;
 }
 
-/* Is this the program's code, not ours or a library's that was there before it? */
-static bool is_programs(const struct world_watch *s, const void *address) {
-    for (uint32_t i = 0; i < s->others; i++)
-        if ((uintptr_t)address >= s->other[i].begin && (uintptr_t)address < s->other[i].end)
-            return false;
-    return address != NULL;
-}
-
-static int add_object(struct dl_phdr_info *info, size_t size, void *context) {
-    struct world_watch *s = context;
-    (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        uintptr_t begin = info->dlpi_addr + segment->p_vaddr;
-        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X))
-            continue;
-        if (s->others == sizeof s->other / sizeof s->other[0]) {
-            s->too_many = true; /* nobody is sure then: no watch */
-            return 1;
-        }
-        s->other[s->others].begin = begin;
-        s->other[s->others++].end = begin + segment->p_memsz;
-    }
-    return 0;
-}
-
-void world_watch_objects(struct spin_world *w) {
-    dl_iterate_phdr(add_object, &w->watch);
+/* Is this the program's code, not ours or a library's? */
+static bool is_programs(const struct spin_world *w, const void *address) {
+    const char *path, *function;
+    uint64_t offset;
+    return world_program_where(w->program, address, &path, &offset, &function);
 }
 
 /* ---- signals ----------------------------------------------------------------------------------
@@ -113,7 +88,7 @@ void world_watch_objects(struct spin_world *w) {
 /* For good, if it may be left where it stands. */
 static void try_to_leave(struct spin_world *w, enum watch_reason why, const void *at) {
     struct world_watch *s = &w->watch;
-    if (!is_programs(s, at))
+    if (!is_programs(w, at))
         return;
     s->reason = why;
     s->at = at;
@@ -197,7 +172,7 @@ static bool new_timer(clockid_t clock, timer_t *timer) {
 
 void world_watch_start(struct spin_world *w) {
     struct world_watch *s = &w->watch;
-    if (watched || s->too_many || !s->others)
+    if (watched || !w->program)
         return;
     if (!new_timer(CLOCK_THREAD_CPUTIME_ID, &s->own))
         return;

@@ -65,18 +65,23 @@ static bool from_dwarf(const char *path, Dwarf_Addr address, char *text, size_t 
 }
 
 void world_where(const struct spin_world *w, const void *address, char *text, size_t room) {
-    Dl_info info;
-    if (!dladdr(address, &info)) {
-        snprintf(text, room, "code at %p", address);
-        return;
+    const char *path, *function;
+    uint64_t offset;
+    if (!w->program || !world_program_where(w->program, address, &path, &offset, &function)) {
+        Dl_info info;
+        if (!dladdr(address, &info)) {
+            snprintf(text, room, "code at %p", address);
+            return;
+        }
+        path = info.dli_fname;
+        offset = (uintptr_t)address - (uintptr_t)info.dli_fbase;
+        function = info.dli_sname ? info.dli_sname : "";
     }
-    const char *path = w->program ? world_program_path(w->program, info.dli_fbase) : NULL;
-    uintptr_t offset = (uintptr_t)address - (uintptr_t)info.dli_fbase;
-    if (from_dwarf(path ? path : info.dli_fname, offset, text, room))
+    if (from_dwarf(path, offset, text, room))
         return;
-    if (info.dli_sname)
-        snprintf(text, room, "%s (no line: compile with -g)", info.dli_sname);
+    if (*function)
+        snprintf(text, room, "%s (no line: compile with -g)", function);
     else
-        snprintf(text, room, "%s at 0x%lx (no line: compile with -g)",
-                 last_part(path ? path : info.dli_fname), (unsigned long)offset);
+        snprintf(text, room, "%s at 0x%llx (no line: compile with -g)", last_part(path),
+                 (unsigned long long)offset);
 }

@@ -1,6 +1,6 @@
 /* Every rank puts its number into its right neighbour and prints what it got. With an argument, one
- * rank misbehaves: crash, call, abort, overflow, exit, wait, return, wild; physical is another
- * interface.
+ * rank misbehaves: crash, call, abort, overflow, exit3, wait, return, wild; all ranks exit;
+ * physical is another interface.
  */
 #include <openspin.h>
 #include <portals4.h>
@@ -23,8 +23,6 @@ static void misbehave(const char *how) {
         abort();
     if (strcmp(how, "overflow") == 0)
         printf("%d\n", deep(100000));
-    if (strcmp(how, "exit") == 0)
-        exit(0);
 }
 
 int main(int argc, char **argv) {
@@ -78,5 +76,9 @@ int main(int argc, char **argv) {
     spin_barrier();
     PtlNIFini(ni);
     PtlFini();
+    if (strcmp(how, "exit") == 0)
+        exit(0);
+    if (strcmp(how, "exit3") == 0 && spin_rank() == 1)
+        exit(3);
     return spin_rank() == 1 && strcmp(how, "return") == 0 ? 3 : 0;
 }
