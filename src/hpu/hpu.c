@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hpu/interp.h"
+#include "hpu/jit.h"
 
 const char *hpu_fault_name(unsigned fault) {
     static const char *const names[] = {
@@ -275,4 +276,8 @@ bool hpu_icache_holds(struct hpu_icache *c, const struct hpu_code *code, uint32_
     }
     c->seen[slot] = lines->generation;
     return true;
+}
+
+enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
+    return h->code->jit ? hpu_jit_run(h, until) : hpu_interpret(h, until);
 }

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#include "hpu/jit.h"
-
 /* What the table says, as functions: the compiler puts them where they are used. */
 #define VALUE(id, body)                                                                            \
     static inline __attribute__((always_inline)) uint32_t value_##id(uint32_t a, uint32_t b) {     \
@@ -509,10 +507,6 @@ const void *hpu_label(enum hpu_mode mode, unsigned label) {
 
 enum hpu_stop hpu_interpret(struct hpu *h, uint64_t until) {
     return h->code->mode == HPU_TIMED ? run_timed(h, until, NULL) : run_functional(h, until, NULL);
-}
-
-enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
-    return h->code->jit ? hpu_jit_run(h, until) : hpu_interpret(h, until);
 }
 
 enum hpu_stop hpu_step(struct hpu *h) {
