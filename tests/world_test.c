@@ -111,7 +111,7 @@ TEST(a_run_can_be_stopped) {
     struct spin_error err;
     struct spin_world_options o = {.ranks = 2, .until_ps = 1000000};
     run_world(&o, poll_for_ever, NULL, SPIN_ELIMIT, &err);
-    CHECK_HAS(err.text, "stopped at 1000 ns with 2 of 2 ranks not done: rank 0 in its program at ");
+    CHECK_HAS(err.text, "stopped at 1000 ns with 2 of 2 ranks not done: rank 0 in PtlEQGet at ");
 }
 
 /* A timeout is a time of the program's clock. */

@@ -4,14 +4,16 @@
 
 #include "portals/process.h"
 
-/* The logic of the current process, locked; NULL: there is none, or PtlInit is missing. */
-struct portals *portals_call_begin(enum portals_call call, uint64_t bytes);
+/* The logic of the current process, locked; NULL: there is none, or PtlInit is missing. `caller` is
+ * where in the program the call stands. */
+struct portals *portals_call_begin(enum portals_call call, uint64_t bytes, const void *caller);
+#define PORTALS_CALLER __builtin_return_address(0)
 /* Unlocks; returns the code. */
 int portals_call_end(int code);
 
 #define PORTALS_CALL(name, bytes, work)                                                            \
     do {                                                                                           \
-        struct portals *p = portals_call_begin(PORTALS_CALL_##name, bytes);                        \
+        struct portals *p = portals_call_begin(PORTALS_CALL_##name, bytes, PORTALS_CALLER);        \
         return p ? portals_call_end(work) : PTL_NO_INIT;                                           \
     } while (0)
 

@@ -67,8 +67,9 @@ static bool is_over(const struct portals_host *host, uint64_t deadline) {
     return deadline != UINT64_MAX && host->now(host->context) >= deadline;
 }
 
-static int wait_for(enum portals_call call, const struct portals_look *l, ptl_time_t timeout) {
-    struct portals *p = portals_call_begin(call, 0);
+static int wait_for(enum portals_call call, const struct portals_look *l, ptl_time_t timeout,
+                    const void *caller) {
+    struct portals *p = portals_call_begin(call, 0, caller);
     if (!p)
         return PTL_NO_INIT;
     const struct portals_host *host = &portals_current()->host;
@@ -107,7 +108,7 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event) {
     return wait_for(
         PORTALS_CALL_PtlEQWait,
         &(struct portals_look){.handles = &eq_handle, .size = 1, .event = event, .which = &which},
-        PTL_TIME_FOREVER);
+        PTL_TIME_FOREVER, PORTALS_CALLER);
 }
 
 int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout,
@@ -115,7 +116,7 @@ int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t t
     return wait_for(
         PORTALS_CALL_PtlEQPoll,
         &(struct portals_look){.handles = eq_handles, .size = size, .event = event, .which = which},
-        timeout);
+        timeout, PORTALS_CALLER);
 }
 
 int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event) {
@@ -124,7 +125,7 @@ int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event)
         PORTALS_CALL_PtlCTWait,
         &(struct portals_look){
             .handles = &ct_handle, .tests = &test, .size = 1, .count = event, .which = &which},
-        PTL_TIME_FOREVER);
+        PTL_TIME_FOREVER, PORTALS_CALLER);
 }
 
 int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
@@ -136,5 +137,5 @@ int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsign
                                            .size = tests ? size : 0,
                                            .count = event,
                                            .which = which},
-                    timeout);
+                    timeout, PORTALS_CALLER);
 }

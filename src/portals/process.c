@@ -26,20 +26,22 @@ const char *portals_call_name(enum portals_call call) {
 }
 
 /* Charges, then locks. */
-static void enter(struct portals_process *process, enum portals_call call, uint64_t bytes) {
+static void enter(struct portals_process *process, enum portals_call call, uint64_t bytes,
+                  const void *caller) {
     const struct portals_host *host = &process->host;
+    process->call = call;
+    process->caller = caller;
     if (host->charge)
         host->charge(host->context, call, bytes);
     if (host->lock)
         host->lock(host->context);
-    process->call = call;
 }
 
-struct portals *portals_call_begin(enum portals_call call, uint64_t bytes) {
+struct portals *portals_call_begin(enum portals_call call, uint64_t bytes, const void *caller) {
     struct portals_process *process = current;
     if (!process)
         return NULL;
-    enter(process, call, bytes);
+    enter(process, call, bytes, caller);
     if (portals_is_initialised(process->portals))
         return process->portals;
     portals_call_end(PTL_NO_INIT);
@@ -59,12 +61,12 @@ int PtlInit(void) {
     struct portals_process *process = current;
     if (!process)
         return PTL_FAIL;
-    enter(process, PORTALS_CALL_PtlInit, 0);
+    enter(process, PORTALS_CALL_PtlInit, 0, PORTALS_CALLER);
     return portals_call_end(portals_init(process->portals));
 }
 
 void PtlFini(void) {
-    struct portals *p = portals_call_begin(PORTALS_CALL_PtlFini, 0);
+    struct portals *p = portals_call_begin(PORTALS_CALL_PtlFini, 0, PORTALS_CALLER);
     if (!p)
         return;
     portals_fini(p);

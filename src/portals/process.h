@@ -43,6 +43,7 @@ struct portals_process {
     struct portals *portals; /* of its card */
     struct portals_host host;
     enum portals_call call;          /* in which it is now */
+    const void *caller;              /* of it: an address of the program */
     const struct portals_look *look; /* while it waits: for what */
 };
 

@@ -358,8 +358,8 @@ void world_watch_start(struct spin_world *w);
 void world_watch_stop(struct spin_world *w); /* watch.reason says whether it ended the run */
 
 /* world_where.c */
-/* "watch (ring.c:17)" */
-void world_where(const struct spin_world *w, const void *address, char *text, size_t room);
+/* "watch (ring.c:17)"; false: the object has no lines, and the text says so. */
+bool world_where(const struct spin_world *w, const void *address, char *text, size_t room);
 
 /* world_program.c */
 struct world_program;

@@ -466,12 +466,26 @@ void world_ranks_free(struct spin_world *w) {
 /* ---- what went wrong --------------------------------------------------------------------------
  */
 
-/* "rank 3 in PtlCTWait (counter 2 of 4) since 120.500 ns" */
-static size_t describe(const struct world_thread *t, const char *since, char *text, size_t room) {
-    const struct spin_world *w = t->rank->world;
+/* "PtlCTWait (counter 2 of 4), called by main (ring.c:74)"; the line only if the program has it. */
+static void name_caller(const struct world_thread *t, char *text, size_t room) {
+    const struct portals_process *p = &t->process;
     char source[200];
+    /* what is known is where it returns to: the call is before that */
+    if (t->rank->world->program && p->call && p->caller &&
+        world_where(t->rank->world, (const char *)p->caller - 1, source, sizeof source))
+        snprintf(text, room, ", called by %s,", source);
+}
+
+/* "rank 3 in PtlCTWait (counter 2 of 4) since 120.500 ns". With lines it reads files: not after a
+ * crash. */
+static size_t describe(const struct world_thread *t, const char *since, bool with_lines, char *text,
+                       size_t room) {
+    const struct spin_world *w = t->rank->world;
+    char source[200], caller[240] = "";
     if (t == w->watch.thread)
         world_where(w, w->watch.at, source, sizeof source);
+    else if (with_lines)
+        name_caller(t, caller, sizeof caller);
     const char *where = t == w->watch.thread            ? source
                         : t->state == THREAD_AT_BARRIER ? "spin_barrier"
                         : t->state == THREAD_BLOCKED    ? t->blocked_in
@@ -481,8 +495,8 @@ static size_t describe(const struct world_thread *t, const char *since, char *te
     portals_waits_for(&t->process, what, sizeof what);
     if (t->number)
         snprintf(which, sizeof which, " thread %u", t->number);
-    int length = snprintf(text, room, "rank %u%s in %s%s%s%s %s %llu.%03llu ns", t->rank->index,
-                          which, where, *what ? " (" : "", what, *what ? ")" : "", since,
+    int length = snprintf(text, room, "rank %u%s in %s%s%s%s%s %s %llu.%03llu ns", t->rank->index,
+                          which, where, *what ? " (" : "", what, *what ? ")" : "", caller, since,
                           (unsigned long long)(t->clock_ps / 1000),
                           (unsigned long long)(t->clock_ps % 1000));
     return (size_t)length < room ? (size_t)length : room - 1;
@@ -498,7 +512,7 @@ bool spin_world_where(const struct spin_world *w, uint32_t rank, char *text, siz
         if (t->state != THREAD_ENDED && used + 2 < room) {
             if (used)
                 used += (size_t)snprintf(text + used, room - used, ", ");
-            used += describe(t, "since", text + used, room - used);
+            used += describe(t, "since", true, text + used, room - used);
         }
     return true;
 }
@@ -518,7 +532,8 @@ int world_verdict(struct spin_world *w, struct spin_error *err) {
                 continue;
             if (shown++ && used + 2 < sizeof waiting)
                 used += (size_t)snprintf(waiting + used, sizeof waiting - used, ", ");
-            used += describe(t, stopped ? "at" : "since", waiting + used, sizeof waiting - used);
+            used +=
+                describe(t, stopped ? "at" : "since", true, waiting + used, sizeof waiting - used);
         }
     }
     if (!count)
@@ -547,7 +562,7 @@ static void say(const char *text) {
 
 static void say_where(const struct world_thread *t) {
     char text[160];
-    size_t length = describe(t, "at", text, sizeof text - 1);
+    size_t length = describe(t, "at", false, text, sizeof text - 1);
     text[length] = 0;
     say(text);
 }

@@ -64,24 +64,25 @@ static bool from_dwarf(const char *path, Dwarf_Addr address, char *text, size_t 
     return found;
 }
 
-void world_where(const struct spin_world *w, const void *address, char *text, size_t room) {
+bool world_where(const struct spin_world *w, const void *address, char *text, size_t room) {
     const char *path, *function;
     uint64_t offset;
     if (!w->program || !world_program_where(w->program, address, &path, &offset, &function)) {
         Dl_info info;
         if (!dladdr(address, &info)) {
             snprintf(text, room, "code at %p", address);
-            return;
+            return false;
         }
         path = info.dli_fname;
         offset = (uintptr_t)address - (uintptr_t)info.dli_fbase;
         function = info.dli_sname ? info.dli_sname : "";
     }
     if (from_dwarf(path, offset, text, room))
-        return;
+        return true;
     if (*function)
         snprintf(text, room, "%s (no line: compile with -g)", function);
     else
         snprintf(text, room, "%s at 0x%llx (no line: compile with -g)", last_part(path),
                  (unsigned long long)offset);
+    return false;
 }

@@ -424,6 +424,37 @@ static int limits_are_kept(void) {
     return 0;
 }
 
+/* One entry and one descriptor over all memory, offsets being addresses. */
+static int all_memory(void) {
+    ptl_handle_le_t le;
+    ptl_handle_md_t all;
+    ptl_ct_event_t event;
+    if (open_interface(PTL_NI_NO_MATCHING, NULL, NULL))
+        return 1;
+    EXPECT_EQ(PtlCTAlloc(ni, &own_ct), PTL_OK);
+    EXPECT_EQ(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt), PTL_OK);
+    const ptl_le_t entry = {.start = NULL,
+                            .length = PTL_SIZE_MAX,
+                            .ct_handle = PTL_CT_NONE,
+                            .uid = PTL_UID_ANY,
+                            .options = PTL_LE_OP_PUT | PTL_LE_OP_GET};
+    const ptl_md_t descriptor = {.start = NULL,
+                                 .length = PTL_SIZE_MAX,
+                                 .options = PTL_MD_EVENT_CT_ACK,
+                                 .eq_handle = PTL_EQ_NONE,
+                                 .ct_handle = own_ct};
+    EXPECT_EQ(PtlLEAppend(ni, pt, &entry, PTL_PRIORITY_LIST, NULL, &le), PTL_OK);
+    EXPECT_EQ(PtlMDBind(ni, &descriptor, &all), PTL_OK);
+    source[3] = 33;
+    ptl_process_t self = {.rank = spin_rank()};
+    EXPECT_EQ(PtlPut(all, (uintptr_t)&source[3], 8, PTL_CT_ACK_REQ, self, pt, 0,
+                     (uintptr_t)&memory[5], NULL, 0),
+              PTL_OK);
+    EXPECT_EQ(PtlCTWait(own_ct, 1, &event), PTL_OK);
+    EXPECT_EQ(memory[5], 33);
+    return 0;
+}
+
 /* ---- the command line -------------------------------------------------------------------------
  */
 
@@ -464,6 +495,7 @@ static const struct point points[] = {
     {"limits-left-zero", limits_left_zero},
     {"limits-are-kept", limits_are_kept},
     {"order-is-kept", order_is_kept},
+    {"all-memory", all_memory},
     {"arguments", arguments},
     {NULL, NULL},
 };
