@@ -13,7 +13,7 @@
 const void *world_libc_call(const char *name) {
     static const struct world_call *const lists[] = {
         world_exit_calls,   world_state_calls, world_clock_calls, world_getopt_calls,
-        world_thread_calls, world_sync_calls,  world_c11_calls};
+        world_thread_calls, world_sync_calls,  world_c11_calls,   world_cxx_calls};
     for (unsigned i = 0; i < sizeof lists / sizeof lists[0]; i++)
         for (const struct world_call *c = lists[i]; c->name; c++)
             if (strcmp(c->name, name) == 0)

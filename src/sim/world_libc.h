@@ -6,7 +6,8 @@
  *   world_getopt.c  options
  *   world_thread.c  threads and what belongs to one
  *   world_sync.c    mutexes, conditions and all else that threads wait by
- *   world_c11.c     threads.h */
+ *   world_c11.c     threads.h
+ *   world_cxx.c     std::thread */
 #ifndef SPIN_SIM_WORLD_LIBC_H
 #define SPIN_SIM_WORLD_LIBC_H
 
@@ -38,7 +39,8 @@ struct world_call {
 #define WORLD_CALL(name, function)                                                                 \
     { #name, (const void *)(function) }
 extern const struct world_call world_exit_calls[], world_state_calls[], world_clock_calls[],
-    world_getopt_calls[], world_thread_calls[], world_sync_calls[], world_c11_calls[];
+    world_getopt_calls[], world_thread_calls[], world_sync_calls[], world_c11_calls[],
+    world_cxx_calls[];
 
 struct world_own { /* variables of the C library that programs name; in a rank's image */
     char *optarg;

@@ -111,6 +111,7 @@ struct world_thread {
     uint64_t clock_read_ps;      /* when its program last read a clock, + 1 */
     void *tls;                   /* its thread-local variables, once it has used one */
     struct world_pthread *posix; /* what pthread.h keeps of it (world_thread.c), or NULL */
+    uint64_t exceptions[2];      /* that it handles now, while it does not run (C++) */
     const char *blocked_in;      /* while BLOCKED: the call */
     const void *waits_for;       /* while BLOCKED: handed over when NULL */
     uint64_t order;              /* of all who wait in its rank */
@@ -252,6 +253,7 @@ struct spin_world {
     int (*main)(void *argument);
     void *argument;
     struct world_program *program;
+    uint64_t *exceptions; /* of the thread that runs: two words of C++'s run-time, or NULL */
     struct world_watch watch;
     struct world_thread **thread; /* all that programs have made, by index - 1 */
     uint32_t threads, thread_room;
@@ -367,6 +369,8 @@ int world_program_main(struct world_program *program, uint32_t rank);
 void world_program_end(struct world_program *program, uint32_t rank); /* its destructors */
 /* Its block of the C library's variables (struct world_own). */
 void *world_program_own(const struct world_program *program, uint32_t rank);
+/* The exceptions that this thread handles now, two words; NULL: it is not C++. */
+uint64_t *world_program_exceptions(const struct world_program *program);
 /* A new thread's block of thread-local variables, to be freed, or NULL; and where in it an object's
  * begin. */
 void *world_program_tls(const struct world_program *program, uint32_t rank);

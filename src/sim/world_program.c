@@ -256,6 +256,15 @@ static void forget_frames(struct world_program *p) {
         }
 }
 
+uint64_t *world_program_exceptions(const struct world_program *p) {
+    const void *symbol = NULL;
+    void *(*call)(void);
+    if (!p->linked.unwinds || !link_find(&p->linked, "__cxa_get_globals", &symbol))
+        return NULL;
+    memcpy(&call, &symbol, sizeof symbol);
+    return call();
+}
+
 /* ---- running ----------------------------------------------------------------------------------
  */
 
@@ -409,5 +418,7 @@ static int load(struct world_program **out, uint32_t ranks, const char *path, in
 int spin_world_run_program(struct spin_world *w, const char *path, int argc,
                            const char *const *argv, struct spin_error *err) {
     int code = load(&w->program, w->ranks, path, argc, argv, err);
+    if (!code)
+        w->exceptions = world_program_exceptions(w->program);
     return code ? code : world_run(w, err);
 }

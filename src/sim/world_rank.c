@@ -319,6 +319,14 @@ static void end_rank(struct world_rank *r, uint64_t clock_ps) {
     world_open_barrier(w); /* nobody waits for one who has gone */
 }
 
+static void exchange(uint64_t a[2], uint64_t b[2]) {
+    for (int i = 0; i < 2; i++) {
+        uint64_t word = a[i];
+        a[i] = b[i];
+        b[i] = word;
+    }
+}
+
 static void run_thread(struct world_thread *t) {
     struct spin_world *w = t->rank->world;
     struct portals_process *before = portals_enter(&t->process);
@@ -327,9 +335,13 @@ static void run_thread(struct world_thread *t) {
     t->clock_ps = world_later(t->clock_ps, w->now_ps);
     t->state = THREAD_RUNNING;
     w->watch.entries++;
+    if (w->exceptions)
+        exchange(w->exceptions, t->exceptions);
     errno = t->error;
     enum fibre_return how = fibre_enter(t->stacks, t->fibre);
     t->error = errno;
+    if (w->exceptions)
+        exchange(w->exceptions, t->exceptions);
     w->current = outer;
     portals_enter(before);
     if (how == FIBRE_OVERFLOWED)

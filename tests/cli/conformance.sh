@@ -55,4 +55,42 @@ stops "--until does not keep a program without calls" 1 'rank 1 (watches memory|
 stops "^C stops a program without calls and says where all are" 130 '^  rank 1 in watch_flag \(watch.c:1[0-9]\) since 1000.000 ns$' -s INT 1 $sim ./watch.so flag
 stops "^C stops a loop of calls" 130 'interrupted at [0-9]+ ns with 3 of 3 ranks not done' -s INT 1 $sim ./watch.so yield
 stops "^C stops a program in a call of the system" 130 'openspin: interrupted; a rank does not come back' -s INT 1 $sim ./watch.so read
+# --- a rank is a process: variables, what the C library remembers, time, its end
+cc -g -shared -fPIC -Wall -Wextra $flags -I"$SOURCE/include" "$SOURCE/tests/programs/support.c" -o libsupport.so
+cc -g -shared -fPIC -Wall -Wextra $flags -I"$SOURCE/include" "$SOURCE/tests/programs/process.c" -L. -lsupport -Wl,-rpath,'$ORIGIN' -o process.so && pass "a program with a library compiles" || fail "a program with a library compiles"
+for which in variables library getopt rand strtok gmtime errno getpid sleep clocks watching-a-clock sched-yield; do
+    point "a rank has its own $which" process $which
+done
+sim="$OPENSPIN sim run -q -n 2"
+run $sim ./process.so exit
+[ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | grep '^rank 1' | tr '\n' ' ')" = "rank 1: first rank 1: second rank 1: third rank 1: destroyed " ] && pass "exit(0) is a normal end, with all that was asked for" || fail "exit(0) is a normal end, with all that was asked for" "$status" "$out" "$err"
+run $sim ./process.so _exit
+[ "$status" = 0 ] && [ -z "$out$err" ] && pass "_exit does nothing more" || fail "_exit does nothing more" "$status" "$out" "$err"
+refuse "exit(7) is a status" 1 'process.so: 1 of 2 ranks failed, the first is rank 1: it called exit with 7$' $sim ./process.so exit7
+compile options
+point "getopt answers as the system's" options all
+mkdir elsewhere && mv libsupport.so elsewhere
+refuse "a library that is not there" 1 'process.so: cannot load: libsupport.so: cannot open shared object file' $sim ./process.so library
+LD_LIBRARY_PATH=elsewhere point "a library by LD_LIBRARY_PATH" process library
+
+# --- threads in a rank
+compile threads
+for which in two-waits freed finalised put mutexes conditions all-else keys cancelling many loops c11 main-returns; do
+    point "threads: $which" threads $which
+done
+check "threads may outlive main" 0 '^rank 1: late$' $sim ./threads.so main-leaves-first
+refuse "a thread ends its rank" 1 'the first is rank 1: it called exit with 4$' $sim ./threads.so a-thread-exits
+refuse "a deadlock names threads" 1 'rank 0 in pthread_mutex_lock since 10000.000 ns, rank 0 thread 1 in pthread_mutex_lock since ' $sim ./threads.so deadlock
+run $sim --json ./threads.so conditions
+first=$out
+run $sim --json ./threads.so conditions
+[ -n "$out" ] && [ "$out" = "$first" ] && pass "threads: the same run twice" || fail "threads: the same run twice"
+
+# --- C++
+if command -v g++ >/dev/null && [ -z "$flags" ] && g++ -g -shared -fPIC -Wall -Wextra -I"$SOURCE/include" "$SOURCE/tests/programs/plus.cpp" -o plus.so; then
+    check "C++: objects and exceptions" 0 '^rank 1: destroyed$' $sim ./plus.so
+    check "C++: threads" 0 '^rank 1: destroyed$' $sim ./plus.so threads
+else
+    skip "C++" "no compiler for it, or a sanitizer"
+fi
 finish

@@ -1,0 +1,513 @@
+/* Threads in a rank, a point a function. */
+#define _GNU_SOURCE
+#include "conformance.h"
+
+#include <errno.h>
+#include <openspin.h>
+#include <portals4.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+static ptl_handle_ni_t ni;
+static ptl_handle_ct_t ct;
+static ptl_handle_eq_t eq;
+
+static int open_portals(void) {
+    EXPECT_EQ(PtlInit(), PTL_OK);
+    EXPECT_EQ(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL,
+                        NULL, &ni),
+              PTL_OK);
+    EXPECT_EQ(spin_map_ranks(ni), PTL_OK);
+    EXPECT_EQ(PtlCTAlloc(ni, &ct), PTL_OK);
+    EXPECT_EQ(PtlEQAlloc(ni, 16, &eq), PTL_OK);
+    return 0;
+}
+
+/* ---- in Portals -------------------------------------------------------------------------------
+ */
+
+static void *wait_for_count(void *argument) {
+    ptl_ct_event_t event = {0};
+    int code = PtlCTWait(ct, *(ptl_size_t *)argument, &event);
+    return (void *)(intptr_t)(code == PTL_OK ? (intptr_t)event.success : -code);
+}
+
+static void *wait_for_event(void *argument) {
+    ptl_event_t event;
+    (void)argument;
+    return (void *)(intptr_t)-PtlEQWait(eq, &event);
+}
+
+static intptr_t joined(pthread_t thread) {
+    void *result = NULL;
+    return pthread_join(thread, &result) ? -1000 : (intptr_t)result;
+}
+
+static int two_waits(void) {
+    pthread_t first, other;
+    ptl_size_t three = 3, five = 5;
+    if (open_portals())
+        return 1;
+    EXPECT_EQ(pthread_create(&first, NULL, wait_for_count, &three), 0);
+    EXPECT_EQ(pthread_create(&other, NULL, wait_for_count, &five), 0);
+    for (int i = 0; i < 5; i++) {
+        usleep(1);
+        EXPECT_EQ(PtlCTInc(ct, (ptl_ct_event_t){.success = 1}), PTL_OK);
+    }
+    EXPECT_EQ(joined(other), 5);
+    intptr_t seen = joined(first);
+    EXPECT(seen >= 3 && seen <= 5);
+    return 0;
+}
+
+static int freed(void) {
+    pthread_t counting, queueing;
+    ptl_size_t one = 1;
+    if (open_portals())
+        return 1;
+    EXPECT_EQ(pthread_create(&counting, NULL, wait_for_count, &one), 0);
+    EXPECT_EQ(pthread_create(&queueing, NULL, wait_for_event, NULL), 0);
+    usleep(1);
+    EXPECT_EQ(PtlCTFree(ct), PTL_OK);
+    EXPECT_EQ(joined(counting), -PTL_INTERRUPTED);
+    EXPECT_EQ(PtlEQFree(eq), PTL_OK);
+    EXPECT_EQ(joined(queueing), -PTL_INTERRUPTED);
+    return 0;
+}
+
+static int finalised(void) {
+    pthread_t counting;
+    ptl_size_t one = 1;
+    if (open_portals())
+        return 1;
+    EXPECT_EQ(pthread_create(&counting, NULL, wait_for_count, &one), 0);
+    usleep(1);
+    EXPECT_EQ(PtlNIFini(ni), PTL_OK);
+    EXPECT_EQ(joined(counting), -PTL_INTERRUPTED);
+    return 0;
+}
+
+/* One thread of each rank receives while another sends. */
+static uint64_t inbox, outbox;
+static ptl_pt_index_t pt;
+
+static void *send_to_right(void *argument) {
+    ptl_handle_md_t *md = argument;
+    ptl_process_t right = {.rank = (spin_rank() + 1) % spin_ranks()};
+    return (void *)(intptr_t)PtlPut(*md, 0, 8, PTL_NO_ACK_REQ, right, pt, 0, 0, NULL, 0);
+}
+
+static int put_from_a_thread(void) {
+    pthread_t sender, receiver;
+    ptl_size_t one = 1;
+    if (open_portals())
+        return 1;
+    EXPECT_EQ(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt), PTL_OK);
+    ptl_handle_le_t le;
+    ptl_handle_md_t md;
+    const ptl_le_t entry = {.start = &inbox,
+                            .length = 8,
+                            .ct_handle = ct,
+                            .uid = PTL_UID_ANY,
+                            .options = PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM};
+    const ptl_md_t memory = {
+        .start = &outbox, .length = 8, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+    EXPECT_EQ(PtlLEAppend(ni, pt, &entry, PTL_PRIORITY_LIST, NULL, &le), PTL_OK);
+    EXPECT_EQ(PtlMDBind(ni, &memory, &md), PTL_OK);
+    outbox = 70 + spin_rank();
+    spin_barrier();
+    EXPECT_EQ(pthread_create(&receiver, NULL, wait_for_count, &one), 0);
+    EXPECT_EQ(pthread_create(&sender, NULL, send_to_right, &md), 0);
+    EXPECT_EQ(joined(sender), PTL_OK);
+    EXPECT_EQ(joined(receiver), 1);
+    EXPECT_EQ(inbox, 70 + (spin_rank() + spin_ranks() - 1) % spin_ranks());
+    spin_barrier();
+    return 0;
+}
+
+/* ---- with each other --------------------------------------------------------------------------
+ */
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int shared, inside;
+static __thread int own = 3;
+
+static void *add(void *argument) {
+    intptr_t clashes = 0;
+    (void)argument;
+    for (int i = 0; i < 50; i++) {
+        pthread_mutex_lock(&mutex);
+        clashes += inside++ != 0;
+        int before = shared;
+        usleep(1); /* with the mutex */
+        shared = before + 1;
+        inside--;
+        pthread_mutex_unlock(&mutex);
+        own++;
+    }
+    return (void *)(clashes + (own != 53));
+}
+
+static int mutexes(void) {
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        EXPECT_EQ(pthread_create(&threads[i], NULL, add, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        EXPECT_EQ(joined(threads[i]), 0);
+    EXPECT_EQ(shared, 200);
+    EXPECT_EQ(own, 3); /* of this thread */
+    pthread_mutex_t again = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+                    careful = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+    EXPECT_EQ(pthread_mutex_lock(&again), 0);
+    EXPECT_EQ(pthread_mutex_lock(&again), 0);
+    EXPECT_EQ(pthread_mutex_unlock(&again), 0);
+    EXPECT_EQ(pthread_mutex_unlock(&again), 0);
+    EXPECT_EQ(pthread_mutex_unlock(&again), EPERM);
+    EXPECT_EQ(pthread_mutex_lock(&careful), 0);
+    EXPECT_EQ(pthread_mutex_lock(&careful), EDEADLK);
+    EXPECT_EQ(pthread_mutex_trylock(&careful), EBUSY);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    EXPECT_EQ(pthread_mutex_lock(&mutex), 0);
+    uint64_t start = spin_now_ps();
+    EXPECT_EQ(pthread_mutex_timedlock(&mutex, &until), ETIMEDOUT);
+    EXPECT_EQ((spin_now_ps() - start) / 1000000000000, 1);
+    return 0;
+}
+
+static void *consume(void *argument) {
+    intptr_t taken = 0;
+    (void)argument;
+    pthread_mutex_lock(&mutex);
+    for (;;) {
+        while (shared == 0)
+            pthread_cond_wait(&changed, &mutex);
+        if (shared < 0)
+            break;
+        shared--;
+        taken++;
+    }
+    pthread_mutex_unlock(&mutex);
+    return (void *)taken;
+}
+
+static int conditions(void) {
+    pthread_t threads[3];
+    intptr_t taken = 0;
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(pthread_create(&threads[i], NULL, consume, NULL), 0);
+    for (int i = 0; i < 30; i++) {
+        pthread_mutex_lock(&mutex);
+        shared++;
+        pthread_cond_signal(&changed);
+        pthread_mutex_unlock(&mutex);
+        if (i % 3 == 0)
+            usleep(2);
+    }
+    usleep(100);
+    pthread_mutex_lock(&mutex);
+    EXPECT_EQ(shared, 0);
+    shared = -1;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+    for (int i = 0; i < 3; i++)
+        taken += joined(threads[i]);
+    EXPECT_EQ(taken, 30);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 5;
+    pthread_mutex_lock(&mutex);
+    uint64_t start = spin_now_ps();
+    EXPECT_EQ(pthread_cond_timedwait(&changed, &mutex, &until), ETIMEDOUT);
+    EXPECT_EQ((spin_now_ps() - start) / 1000000000000, 5);
+    return 0;
+}
+
+static pthread_barrier_t barrier;
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_spinlock_t spin;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static sem_t semaphore;
+static int begun, initialised, spinning, readers, most_readers;
+
+static void initialise(void) {
+    usleep(10); /* the others wait */
+    initialised++;
+}
+
+static void *use_all(void *argument) {
+    intptr_t wrong = 0;
+    (void)argument;
+    pthread_once(&once, initialise);
+    wrong += initialised != 1;
+    begun++;
+    pthread_barrier_wait(&barrier);
+    wrong += begun != 4;
+    pthread_rwlock_rdlock(&rwlock);
+    readers++;
+    most_readers = readers > most_readers ? readers : most_readers;
+    usleep(5);
+    readers--;
+    pthread_rwlock_unlock(&rwlock);
+    pthread_rwlock_wrlock(&rwlock);
+    wrong += readers != 0 || inside++ != 0;
+    usleep(5);
+    inside--;
+    pthread_rwlock_unlock(&rwlock);
+    sem_wait(&semaphore); /* two at a time */
+    wrong += ++shared > 2;
+    usleep(5);
+    shared--;
+    sem_post(&semaphore);
+    pthread_spin_lock(&spin);
+    wrong += spinning++ != 0;
+    sched_yield();
+    spinning--;
+    pthread_spin_unlock(&spin);
+    return (void *)wrong;
+}
+
+static int all_else(void) {
+    pthread_t threads[4];
+    int value;
+    pthread_barrier_init(&barrier, NULL, 4);
+    pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE);
+    sem_init(&semaphore, 0, 2);
+    for (int i = 0; i < 4; i++)
+        EXPECT_EQ(pthread_create(&threads[i], NULL, use_all, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        EXPECT_EQ(joined(threads[i]), 0);
+    EXPECT_EQ(most_readers, 4);
+    EXPECT_EQ(sem_getvalue(&semaphore, &value), 0);
+    EXPECT_EQ(value, 2);
+    EXPECT_EQ(sem_trywait(&semaphore) | sem_trywait(&semaphore), 0);
+    EXPECT_EQ(sem_trywait(&semaphore), -1);
+    EXPECT_EQ(errno, EAGAIN);
+    return 0;
+}
+
+static pthread_key_t key;
+static int ended;
+
+static void end_value(void *value) {
+    ended += (int)(intptr_t)value;
+}
+
+static void *have_value(void *argument) {
+    pthread_setspecific(key, argument);
+    usleep(5);
+    return (void *)(intptr_t)(pthread_getspecific(key) != argument);
+}
+
+static int keys(void) {
+    pthread_t threads[3];
+    EXPECT_EQ(pthread_key_create(&key, end_value), 0);
+    EXPECT_EQ(pthread_setspecific(key, (void *)1000), 0);
+    for (intptr_t i = 0; i < 3; i++)
+        EXPECT_EQ(pthread_create(&threads[i], NULL, have_value, (void *)(i + 1)), 0);
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(joined(threads[i]), 0);
+    EXPECT_EQ(ended, 6);
+    EXPECT_EQ((intptr_t)pthread_getspecific(key), 1000);
+    return 0;
+}
+
+static int cleaned;
+
+static void clean(void *argument) {
+    cleaned += (int)(intptr_t)argument;
+}
+
+static void *wait_for_ever(void *argument) {
+    (void)argument;
+    pthread_mutex_lock(&mutex);
+    pthread_cleanup_push(clean, (void *)1);
+    pthread_cleanup_push(clean, (void *)10);
+    for (;;)
+        pthread_cond_wait(&changed, &mutex);
+    pthread_cleanup_pop(0);
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+static void *leave_early(void *argument) {
+    pthread_cleanup_push(clean, (void *)100);
+    pthread_exit(argument);
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+static int cancelling(void) {
+    pthread_t thread;
+    EXPECT_EQ(pthread_create(&thread, NULL, wait_for_ever, NULL), 0);
+    usleep(1);
+    EXPECT_EQ(pthread_cancel(thread), 0);
+    EXPECT_EQ(joined(thread), (intptr_t)PTHREAD_CANCELED);
+    EXPECT_EQ(cleaned, 11);
+    EXPECT_EQ(pthread_create(&thread, NULL, leave_early, (void *)42), 0);
+    EXPECT_EQ(joined(thread), 42);
+    EXPECT_EQ(cleaned, 111);
+    EXPECT_EQ(pthread_join(thread, NULL), ESRCH);
+    return 0;
+}
+
+/* Many, one after the other and at once: stacks are used again. */
+static void *nothing(void *argument) {
+    usleep(3);
+    return argument;
+}
+
+static int many(void) {
+    static pthread_t threads[100];
+    for (int round = 0; round < 3; round++) {
+        for (intptr_t i = 0; i < 100; i++)
+            EXPECT_EQ(pthread_create(&threads[i], NULL, nothing, (void *)i), 0);
+        for (intptr_t i = 0; i < 100; i++)
+            EXPECT_EQ(joined(threads[i]), i);
+    }
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    for (int i = 0; i < 20; i++)
+        EXPECT_EQ(pthread_create(&threads[i], &detached, nothing, NULL), 0);
+    EXPECT_EQ(pthread_join(threads[0], NULL), EINVAL);
+    usleep(10);
+    EXPECT_EQ(pthread_join(threads[0], NULL), ESRCH);
+    return 0;
+}
+
+/* A loop that waits for another thread by trying, or by looking under a lock, ends. */
+static volatile int flag;
+
+static void *raise_flag(void *argument) {
+    (void)argument;
+    usleep(50);
+    flag = 1;
+    return NULL;
+}
+
+static int loops(void) {
+    pthread_t thread;
+    EXPECT_EQ(pthread_create(&thread, NULL, raise_flag, NULL), 0);
+    for (int seen = 0; !seen;) {
+        pthread_mutex_lock(&mutex);
+        seen = flag;
+        pthread_mutex_unlock(&mutex);
+    }
+    EXPECT_EQ(joined(thread), 0);
+    flag = 0;
+    EXPECT_EQ(pthread_create(&thread, NULL, raise_flag, NULL), 0);
+    while (!flag)
+        sched_yield();
+    while (pthread_tryjoin_np(thread, NULL) == EBUSY)
+        ;
+    return 0;
+}
+
+static mtx_t c11_mutex;
+static cnd_t c11_changed;
+
+static int c11_raise(void *argument) {
+    mtx_lock(&c11_mutex);
+    flag = *(int *)argument;
+    cnd_signal(&c11_changed);
+    mtx_unlock(&c11_mutex);
+    return 9;
+}
+
+static int c11(void) {
+    thrd_t thread;
+    int value = 5, result;
+    EXPECT_EQ(mtx_init(&c11_mutex, mtx_plain), thrd_success);
+    EXPECT_EQ(cnd_init(&c11_changed), thrd_success);
+    EXPECT_EQ(thrd_create(&thread, c11_raise, &value), thrd_success);
+    mtx_lock(&c11_mutex);
+    while (!flag)
+        cnd_wait(&c11_changed, &c11_mutex);
+    mtx_unlock(&c11_mutex);
+    EXPECT_EQ(flag, 5);
+    EXPECT_EQ(thrd_join(thread, &result), thrd_success);
+    EXPECT_EQ(result, 9);
+    return 0;
+}
+
+/* ---- ends -------------------------------------------------------------------------------------
+ */
+
+static void *print_late(void *argument) {
+    (void)argument;
+    usleep(1000);
+    printf("rank %u: late\n", spin_rank());
+    return NULL;
+}
+
+static int main_leaves_first(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, print_late, NULL);
+    pthread_exit(NULL);
+}
+
+static int main_returns(void) {
+    pthread_t thread;
+    return pthread_create(&thread, NULL, print_late, NULL);
+}
+
+static void *leave_all(void *argument) {
+    (void)argument;
+    usleep(1);
+    exit(spin_rank() == 1 ? 4 : 0);
+}
+
+static int a_thread_exits(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, leave_all, NULL);
+    pause();
+    return 9;
+}
+
+static void *lock_other(void *argument) {
+    pthread_mutex_lock(argument);
+    usleep(10);
+    pthread_mutex_lock(&mutex);
+    return NULL;
+}
+
+static int deadlock(void) {
+    static pthread_mutex_t other = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t thread;
+    pthread_mutex_lock(&mutex);
+    pthread_create(&thread, NULL, lock_other, &other);
+    usleep(10);
+    pthread_mutex_lock(&other);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    static const struct point points[] = {
+        {"two-waits", two_waits},
+        {"freed", freed},
+        {"finalised", finalised},
+        {"put", put_from_a_thread},
+        {"mutexes", mutexes},
+        {"conditions", conditions},
+        {"all-else", all_else},
+        {"keys", keys},
+        {"cancelling", cancelling},
+        {"many", many},
+        {"loops", loops},
+        {"c11", c11},
+        {"main-leaves-first", main_leaves_first},
+        {"main-returns", main_returns},
+        {"a-thread-exits", a_thread_exits},
+        {"deadlock", deadlock},
+        {0},
+    };
+    return conformance(points, argc, argv);
+}
