@@ -262,25 +262,17 @@ static void print_faults(const struct run_report *p) {
     for (uint32_t i = 0; i < r->faults_told; i++) {
         const struct spin_card_fault *f = &r->fault[i];
         const struct spin_image *image = p->context[f->context].image;
-        const struct spin_function *in = spin_image_at(image, f->pc);
-        const char *file;
-        int line;
+        char text[400];
         printf("  at %.3f ns: ctx%u, message %u", (double)f->at_ps / 1000, f->context, f->message);
         if (f->hpu == UINT32_MAX) {
             printf(" given up\n");
             continue;
         }
-        printf(", HPU %u, %s handler: %s", f->hpu, card_kind_name(f->kind),
-               f->ending == SPIN_RETURNED ? "message given up" : spin_ending_name(f->ending));
-        if (in)
-            printf(" at %s+0x%x", in->name, f->pc - in->address);
-        if (in && spin_image_line(image, f->pc, &file, &line)) {
-            const char *slash = strrchr(file, '/');
-            printf(", %s:%d", slash ? slash + 1 : file, line);
-        }
-        if (f->ending == SPIN_ENDED_SEGV || f->ending == SPIN_ENDED_MISALIGNED)
-            printf(", address 0x%08x", f->address);
-        printf("\n");
+        if (f->ending == SPIN_RETURNED)
+            snprintf(text, sizeof text, "message given up");
+        else
+            spin_ending_text(image, f->ending, f->pc, f->address, &f->refusal, text, sizeof text);
+        printf(", HPU %u, %s handler: %s\n", f->hpu, card_kind_name(f->kind), text);
     }
 }
 
@@ -463,6 +455,10 @@ static void json_faults(struct json *j, const struct spin_card_result *r) {
                     f->ending == SPIN_RETURNED ? "given up" : spin_ending_name(f->ending));
         json_u64(j, "pc", f->pc);
         json_u64(j, "address", f->address);
+        if (f->refusal.call) {
+            json_string(j, "call", f->refusal.call);
+            json_string(j, "why", f->refusal.why);
+        }
         json_end_object(j);
     }
     json_end_array(j);

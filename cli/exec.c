@@ -120,8 +120,8 @@ static double ipc(const struct spin_outcome *r) {
 }
 
 static void print_ending(const struct invocation *inv, const struct spin_outcome *r) {
-    const char *name = spin_return_code_name(r->value), *file;
-    int line;
+    const char *name = spin_return_code_name(r->value);
+    char text[400];
     if (r->ending == SPIN_RETURNED) {
         if (inv->call.kind == SPIN_PSPIN_HANDLER) /* it is void */
             printf("%-13s returned\n", "result");
@@ -131,15 +131,8 @@ static void print_ending(const struct invocation *inv, const struct spin_outcome
             printf("%-13s %d (0x%x)\n", "result", r->value, (uint32_t)r->value);
         return;
     }
-    printf("%-13s ended: %s at pc 0x%08x", "result", spin_ending_name(r->ending), r->pc);
-    const struct spin_function *f = spin_image_at(inv->image, r->pc);
-    if (f)
-        printf(" (%s+0x%x)", f->name, r->pc - f->address);
-    if (spin_image_line(inv->image, r->pc, &file, &line))
-        printf(", %s:%d", profile_base_name(file), line);
-    if (r->ending == SPIN_ENDED_SEGV || r->ending == SPIN_ENDED_MISALIGNED)
-        printf(", address 0x%08x", r->bad_address);
-    printf("\n");
+    spin_ending_text(inv->image, r->ending, r->pc, r->bad_address, &r->refusal, text, sizeof text);
+    printf("%-13s ended: %s\n", "result", text);
 }
 
 static void print_commands(const struct spin_outcome *r) {
@@ -200,6 +193,20 @@ static void json_changes(struct json *j, const struct snapshot *s, struct invoca
     json_end_array(j);
 }
 
+static void json_refusal(struct json *j, const struct spin_image *image, uint32_t pc,
+                         const struct spin_refusal *refusal) {
+    const char *file, *call = NULL;
+    int line;
+    if (spin_image_caller(image, pc, &file, &line, &call)) {
+        json_string(j, "file", file);
+        json_u64(j, "line", (uint64_t)line);
+    }
+    if (refusal->call) {
+        json_string(j, "call", call ? call : refusal->call);
+        json_string(j, "why", refusal->why);
+    }
+}
+
 static void print_json(struct invocation *inv, const struct spin_outcome *r,
                        const struct snapshot *s) {
     struct json j = {.out = stdout};
@@ -218,6 +225,7 @@ static void print_json(struct invocation *inv, const struct spin_outcome *r,
     } else {
         json_u64(&j, "pc", r->pc);
         json_u64(&j, "address", r->bad_address);
+        json_refusal(&j, inv->image, r->pc, &r->refusal);
     }
     json_u64(&j, "instructions", r->instructions);
     json_u64(&j, "cycles", r->cycles);

@@ -113,6 +113,10 @@ const struct spin_function *spin_image_at(const struct spin_image *image, uint32
 /* Source file and line of an address; false when the image does not say. */
 bool spin_image_line(const struct spin_image *image, uint32_t address, const char **file,
                      int *line);
+/* The same in the user's own source: where a call of our headers was inlined, the line of the call,
+ * and its name; *call is NULL elsewhere. */
+bool spin_image_caller(const struct spin_image *image, uint32_t address, const char **file,
+                       int *line, const char **call);
 /* "lw a0, 4(a1)" of the instruction at an address; returns its length in bytes, 0 outside code. */
 int spin_image_disassemble(const struct spin_image *image, uint32_t address, char *text,
                            size_t room);
@@ -216,11 +220,24 @@ enum spin_ending {
     SPIN_ENDED_CHECK,
     SPIN_ENDED_MISALIGNED,
     SPIN_ENDED_BUDGET,
-    SPIN_ENDED_COMMAND,
-    SPIN_ENDED_KILLED, /* by gdb, which had stopped it at `pc` */
+    SPIN_ENDED_COMMAND, /* the card refused what a call asked for: spin_refusal */
+    SPIN_ENDED_KILLED,  /* by gdb, which had stopped it at `pc` */
+    SPIN_ENDED_HOST,    /* a call meant host memory that is not there: spin_refusal */
 };
 const char *spin_ending_name(enum spin_ending ending);
 const char *spin_return_code_name(int32_t code); /* "PROCESS_DATA"; NULL for no such code */
+
+/* Why the card refused a command: "PtlHandlerPutFromDevice", "2,000 bytes, at most 1,024". `call`
+ * is NULL when it refused none. */
+struct spin_refusal {
+    const char *call;
+    char why[112];
+};
+/* How a handler was ended, for people: ending, place, source line, and the refusal or the address.
+ * "SEGV at pc 0x1d000010 (copy_payload_handler+0x10), copy.c:7, address 0x10010440" */
+void spin_ending_text(const struct spin_image *image, enum spin_ending ending, uint32_t pc,
+                      uint32_t address, const struct spin_refusal *refusal, char *text,
+                      size_t room);
 
 struct spin_command {
     uint8_t number; /* enum spin_command_number of spin/driver.h */
@@ -234,6 +251,7 @@ struct spin_outcome {
     enum spin_ending ending;
     int32_t value;            /* what the handler returned */
     uint32_t pc, bad_address; /* where and on what it was ended */
+    struct spin_refusal refusal;
     uint64_t instructions, cycles;
     uint64_t icache_misses;
     uint64_t loads[SPIN_REGIONS], stores[SPIN_REGIONS]; /* counted when timed */
@@ -528,6 +546,7 @@ struct spin_card_fault {
     enum spin_ending ending; /* SPIN_RETURNED: given up, or the handler returned `value`: FAIL */
     uint32_t pc, address;
     int32_t value;
+    struct spin_refusal refusal;
 };
 
 /* One run. Traffic is a spec as of `openspin card run --traffic`, or the program's `next`, which

@@ -473,6 +473,14 @@ int PtlEndBundle(ptl_handle_ni_t ni_handle);
 /* Handles. */
 int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2);
 
+/* Names of values, "PTL_NO_SPACE": an extension that programs use. "unknown" for what is none. */
+typedef enum {
+    PTL_STR_ERROR,     /* what calls return */
+    PTL_STR_EVENT,     /* ptl_event_t.type */
+    PTL_STR_FAIL_TYPE, /* ptl_event_t.ni_fail_type */
+} ptl_str_type_t;
+const char *PtlToStr(int value, ptl_str_type_t type);
+
 /* ---- P4sPIN ---- */
 
 /* Further options of matching list entries, outside of PTL_ME_APPEND_OPTIONS_MASK. */

@@ -103,7 +103,7 @@ TEST(a_misaligned_atomic) {
     one_fault(6, SPIN_ENDED_MISALIGNED);
 }
 TEST(a_command_to_foreign_host_memory) {
-    one_fault(7, SPIN_ENDED_COMMAND);
+    one_fault(7, SPIN_ENDED_HOST);
 }
 TEST(a_packet_that_lies_about_its_length) {
     one_fault(8, SPIN_ENDED_SEGV);

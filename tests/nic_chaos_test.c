@@ -53,9 +53,10 @@ static void any_command(struct script *s) {
         s->word[3 + (s->number == SPIN_COMMAND_DMA_CAS)] = below(2);
         break;
     case SPIN_COMMAND_DMA_FETCH_ADD:
-        s->word[2] = any_address();
-        s->word[3] = 4 + below(5);
-        s->word[4] = below(2);
+        s->word[3] = any_address();
+        s->word[4] = below(9);
+        s->word[5] = below(9);
+        s->word[6] = below(2);
         break;
     case SPIN_COMMAND_CT_GET:
     case SPIN_COMMAND_CAS:
@@ -81,7 +82,8 @@ static bool gives_commands(struct script *s, struct node *n) {
     while (s->commands || s->again) {
         uint32_t result = 0;
         if (s->waits) {
-            if (nic_command_test(n->nic, s->task, s->handles, true, &result) == NIC_COMMAND_WAIT)
+            if (nic_command_test(n->nic, s->task, s->handles, true, &result, &world.refusal) ==
+                NIC_COMMAND_WAIT)
                 return false;
             s->waits = false;
             continue;

@@ -41,7 +41,8 @@ static uint64_t *stack(void) {
 /* True: the command with that handle is done; else the handler waits. */
 static bool done(const struct nic_task *task, uint32_t handle) {
     uint32_t result;
-    enum nic_command_result r = nic_command_test(world.node[1].nic, task, handle, true, &result);
+    enum nic_command_result r =
+        nic_command_test(world.node[1].nic, task, handle, true, &result, &world.refusal);
     CHECK(r == NIC_COMMAND_DONE || r == NIC_COMMAND_WAIT);
     script.waited |= r == NIC_COMMAND_WAIT;
     return r == NIC_COMMAND_DONE;
@@ -114,7 +115,8 @@ static int32_t dma(const struct nic_task *task) {
         DO(task, DMA_FROM_HOST, &h[2], 80, STACK_AT + 64, 16, 0);
         DO(task, DMA_FROM_HOST, &h[3], 160, STACK_AT + 80, 8, 1);
         CHECK(h[0] && h[1] != h[0] && h[2] != h[1] && h[3] != h[2]);
-        CHECK_EQ(nic_command_test(world.node[1].nic, task, h[3], false, &result), NIC_COMMAND_DONE);
+        CHECK_EQ(nic_command_test(world.node[1].nic, task, h[3], false, &result, &world.refusal),
+                 NIC_COMMAND_DONE);
         CHECK_EQ(result, 0); /* under way */
         script.step++;       /* fallthrough */
     default:
@@ -122,7 +124,8 @@ static int32_t dma(const struct nic_task *task) {
             if (!done(task, h[i]))
                 return BLOCKED;
     }
-    CHECK_EQ(nic_command_test(world.node[1].nic, task, h[0], false, &result), NIC_COMMAND_DONE);
+    CHECK_EQ(nic_command_test(world.node[1].nic, task, h[0], false, &result, &world.refusal),
+             NIC_COMMAND_DONE);
     CHECK_EQ(result, 1);
     CHECK_EQ(stack()[8], 1010);
     CHECK_EQ(stack()[9], 1011);
@@ -175,38 +178,54 @@ TEST(dma_into_pieces_of_memory) {
     world_end(&world);
 }
 
+static void says(const char *call, const char *why) {
+    CHECK_STR(world.refusal.call, call);
+    CHECK_STR(world.refusal.why, why);
+}
+
 static int32_t dma_bad(const struct nic_task *task) {
     uint32_t result;
-    REFUSED(task, DMA_TO_HOST, SEGV, STACK_AT, sizeof me_memory - 8, 16, 0);
-    REFUSED(task, DMA_TO_HOST, SEGV, STACK_AT, 0xfffffff0, 16, 0);
+    REFUSED(task, DMA_TO_HOST, HOST, STACK_AT, sizeof me_memory - 8, 16, 0);
+    says("PtlHandlerDMAToHost",
+         "16 bytes at offset 4,088 of the ME's host memory, which has 4,096");
+    REFUSED(task, DMA_TO_HOST, HOST, STACK_AT, 0xfffffff0, 16, 0);
     REFUSED(task, DMA_TO_HOST, SEGV, STACK_AT + 505, 0, 8, 0);
+    says("PtlHandlerDMAToHost", "8 bytes at 0x000021f9, which the handler may not read");
     REFUSED(task, DMA_FROM_HOST, SEGV, 0, PACKET_AT, 8, 0); /* packets are not written */
-    REFUSED(task, DMA_FROM_HOST, SEGV, sizeof handler_memory, STACK_AT, 1, 1);
+    REFUSED(task, DMA_FROM_HOST, HOST, sizeof handler_memory, STACK_AT, 1, 1);
+    says("PtlHandlerDMAFromHost",
+         "1 byte at offset 4,096 of the handler's host memory, which has 4,096");
     REFUSED(task, DMA_FROM_HOST, FAULT, 0, STACK_AT, 8, 2);
     REFUSED(task, DMA_CAS, FAULT, 4, STACK_AT, 1, 0, 0); /* not aligned */
-    REFUSED(task, DMA_CAS, SEGV, sizeof me_memory, STACK_AT, 1, 0, 0);
-    REFUSED(task, DMA_FETCH_ADD, FAULT, 0, 1, STACK_AT, PTL_FLOAT, 0);
-    REFUSED(task, DMA_FETCH_ADD, FAULT, 2, 1, STACK_AT, PTL_INT32_T, 0);
-    REFUSED(task, DMA_FETCH_ADD, SEGV, 0, 1, 0, PTL_INT32_T, 0);
+    REFUSED(task, DMA_CAS, HOST, sizeof me_memory, STACK_AT, 1, 0, 0);
+    REFUSED(task, DMA_FETCH_ADD, FAULT, 0, 1, 0, STACK_AT, 4, PTL_FLOAT, 0);
+    says("PtlHandlerDMAFetchAdd", "type 6 is no integer");
+    REFUSED(task, DMA_FETCH_ADD, FAULT, 2, 1, 0, STACK_AT, 4, PTL_INT32_T, 0);
+    REFUSED(task, DMA_FETCH_ADD, FAULT, 0, 1, 0, STACK_AT, 9, PTL_INT32_T, 0);
+    REFUSED(task, DMA_FETCH_ADD, SEGV, 0, 1, 0, 0, 4, PTL_INT32_T, 0);
     REFUSED(task, CAS, SEGV, STATE_AT + 4, 0, 0, 0, 0);
     REFUSED(task, FETCH_ADD, SEGV, STATE_AT + 256, STACK_AT, 1, 0);
     REFUSED(task, CT_GET, SEGV, 0);
     REFUSED(task, CT_INC, FAULT, 1, 0);                               /* the entry has no counter */
     REFUSED(task, PUT_FROM_DEVICE, FAULT, STACK_AT, 257, 0, 0, 0, 9); /* more than a packet */
+    says("PtlHandlerPutFromDevice", "257 bytes, at most 256");
     REFUSED(task, PUT_FROM_DEVICE, SEGV, STACK_AT + 500, 20, 0, 0, 0, 9);
     REFUSED(task, PUT_FROM_DEVICE, FAULT, STACK_AT, 8, 0, 0, 5000, 9); /* no such rank */
+    says("PtlHandlerPutFromDevice", "8 bytes to 5000: PTL_ARG_INVALID");
     REFUSED(task, PUT_FROM_DEVICE, FAULT, STACK_AT, 8, 7, 0, 0, 9);
     REFUSED(task, PUT_FROM_DEVICE, FAULT, STACK_AT, 8, 0, 9, 0, 9);
-    REFUSED(task, PUT_FROM_HOST, SEGV, sizeof me_memory - 4, 8, 0, 0, 0, 9);
-    REFUSED(task, GET_TO_HOST, SEGV, sizeof me_memory - 4, 8, 0, 0, 0, 9);
+    REFUSED(task, PUT_FROM_HOST, HOST, sizeof me_memory - 4, 8, 0, 0, 0, 9);
+    REFUSED(task, GET_TO_HOST, HOST, sizeof me_memory - 4, 8, 0, 0, 0, 9);
     REFUSED(task, GET_TO_DEVICE, SEGV, PACKET_AT, 8, 0, 0, 0, 9);
     REFUSED(task, ATOMIC_FROM_HOST, FAULT, 0, 8, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0xff);
     REFUSED(task, NIC_SEND, FAULT, STACK_AT, 8); /* PsPIN's */
     const uint32_t none[SPIN_WORDS] = {0};
     CHECK_EQ(issue(task, 0, none, &result), NIC_COMMAND_FAULT);
     CHECK_EQ(issue(task, 99, none, &result), NIC_COMMAND_FAULT);
-    CHECK_EQ(nic_command_test(world.node[1].nic, task, 0, false, &result), NIC_COMMAND_FAULT);
-    CHECK_EQ(nic_command_test(world.node[1].nic, task, 1, true, &result), NIC_COMMAND_FAULT);
+    CHECK_EQ(nic_command_test(world.node[1].nic, task, 0, false, &result, &world.refusal),
+             NIC_COMMAND_FAULT);
+    CHECK_EQ(nic_command_test(world.node[1].nic, task, 1, true, &result, &world.refusal),
+             NIC_COMMAND_FAULT);
     return SEGV;
 }
 
@@ -228,15 +247,15 @@ static int32_t host_atomics(const struct nic_task *task) {
         stack()[1] = 5;    /* is not */
         DO(task, DMA_CAS, &h[0], 24, STACK_AT, 42, 1, 0);
         DO(task, DMA_CAS, &h[1], 32, STACK_AT + 8, 42, 0, 0);
-        DO(task, DMA_FETCH_ADD, &h[2], 40, 7, STACK_AT + 16, PTL_UINT64_T, 0);
-        DO(task, DMA_FETCH_ADD, &h[3], 48, 0xffffffff, STACK_AT + 24, PTL_INT32_T, 1);
+        DO(task, DMA_FETCH_ADD, &h[2], 40, 7, 1, STACK_AT + 16, 8, PTL_UINT64_T, 0);
+        DO(task, DMA_FETCH_ADD, &h[3], 48, 0xffffffff, 0, STACK_AT + 24, 4, PTL_INT32_T, 1);
     }
     for (uint32_t i = 0; i < 4; i++)
         if (!done(task, h[i]))
             return BLOCKED;
     CHECK_EQ(stack()[0], 1003);
     CHECK_EQ(stack()[1], 1004);
-    CHECK_EQ((uint32_t)stack()[2], 1005);
+    CHECK_EQ(stack()[2], 1005);
     CHECK_EQ((uint32_t)stack()[3], 2006);
     return DROP;
 }
@@ -248,8 +267,48 @@ TEST(atomics_on_host_memory) {
     ended(PTL_NI_OK);
     CHECK_EQ(me_memory[3], 42 | 1ull << 32);
     CHECK_EQ(me_memory[4], 1004);
-    CHECK_EQ(me_memory[5], 1012);
+    CHECK_EQ(me_memory[5], 1012 | 1ull << 32);
     CHECK_EQ(handler_memory[6], 2005);
+    world_end(&world);
+}
+
+/* Every integer type: the sum stays in its own bytes, and the value before comes back whole. */
+static const struct {
+    uint32_t type, bytes;
+    uint64_t before; /* as 64 bits, of memory full of 0x81 */
+} integers[] = {
+    {PTL_INT8_T, 1, 0xffffffffffffff81},  {PTL_UINT8_T, 1, 0x81},
+    {PTL_INT16_T, 2, 0xffffffffffff8181}, {PTL_UINT16_T, 2, 0x8181},
+    {PTL_INT32_T, 4, 0xffffffff81818181}, {PTL_UINT32_T, 4, 0x81818181},
+    {PTL_INT64_T, 8, 0x8181818181818181}, {PTL_UINT64_T, 8, 0x8181818181818181},
+};
+
+static int32_t host_integers(const struct nic_task *task) {
+    uint32_t *h = script.handle;
+    if (!script.step++)
+        for (uint32_t i = 0; i < 8; i++) {
+            memset(&me_memory[i], 0x81, 8);
+            DO(task, DMA_FETCH_ADD, &h[i], 8 * i, 0x7f, 0, STACK_AT + 8 * i, 8, integers[i].type,
+               0);
+        }
+    for (uint32_t i = 0; i < 8; i++)
+        if (!done(task, h[i]))
+            return BLOCKED;
+    for (uint32_t i = 0; i < 8; i++)
+        CHECK_EQ(stack()[i], integers[i].before);
+    return DROP;
+}
+
+TEST(fetch_and_add_on_every_integer) {
+    world = (struct nicworld){.memory_spread = 500};
+    begin(1, 0);
+    go(host_integers, entry());
+    ended(PTL_NI_OK);
+    for (uint32_t i = 0; i < 8; i++) {
+        uint64_t expected = 0x8181818181818181, sum = expected + 0x7f;
+        memcpy(&expected, &sum, integers[i].bytes);
+        CHECK_EQ(me_memory[i], expected);
+    }
     world_end(&world);
 }
 
@@ -580,7 +639,10 @@ TEST(atomics_from_device_and_host) {
 
 static int32_t counters(const struct nic_task *task) {
     uint32_t result, *words = (uint32_t *)(void *)stack();
-    DO(task, CT_INC, &result, 3, 2);
+    REFUSED(task, CT_INC, FAULT, 3, 2);
+    says("PtlHandlerCTInc", "success 3 and failure 2: one of them must be 0");
+    DO(task, CT_INC, &result, 3, 0);
+    DO(task, CT_INC, &result, 0, 2);
     DO(task, CT_INC, &result, 4, 0);
     DO(task, CT_GET, &result, STACK_AT);
     CHECK_EQ(words[0], 7);

@@ -21,6 +21,19 @@ static ptl_ni_limits_t limits_of(struct wire *w) {
     return limits;
 }
 
+TEST(names_of_values) {
+    CHECK_STR(PtlToStr(PTL_OK, PTL_STR_ERROR), "PTL_OK");
+    CHECK_STR(PtlToStr(PTL_PT_IN_USE, PTL_STR_ERROR), "PTL_PT_IN_USE");
+    CHECK_STR(PtlToStr(PTL_EVENT_GET, PTL_STR_EVENT), "PTL_EVENT_GET");
+    CHECK_STR(PtlToStr(PTL_EVENT_SEARCH, PTL_STR_EVENT), "PTL_EVENT_SEARCH");
+    CHECK_STR(PtlToStr(PTL_NI_SEGV, PTL_STR_FAIL_TYPE), "PTL_NI_SEGV");
+    CHECK_STR(PtlToStr(PTL_NI_HANDLER_FAIL, PTL_STR_FAIL_TYPE), "PTL_NI_HANDLER_FAIL");
+    CHECK_STR(PtlToStr(8, PTL_STR_FAIL_TYPE), "unknown");
+    CHECK_STR(PtlToStr(-1, PTL_STR_ERROR), "unknown");
+    CHECK_STR(PtlToStr(PTL_STATUS_LAST, PTL_STR_ERROR), "unknown");
+    CHECK_STR(PtlToStr(0, (ptl_str_type_t)3), "unknown");
+}
+
 TEST(before_init_every_call_says_so) {
     struct wire *w = wire_new();
     ptl_process_t id = {.rank = 0};

@@ -39,38 +39,41 @@
  * Given back when the handler ends. It may be read here too, as older images do. */
 #define SPIN_REG_ALLOCATE 0xf0
 
-/* number, name, number of words, what the words are. `compare`, `result`, `event` and `before` are
- * addresses that the card reads or writes; RESULT of CAS is 1 if it swapped. From 16 on: what the
- * calls of PsPIN need. There `high` and `low` are a host address from SPIN_REG_HOST_HIGH and LOW
- * upward, `event` asks for an event at the host, `direction` 0 copies source to dest, 1 dest to
- * source. */
+/* number, name, number of words, what the words are, and the call that gives it. `compare`,
+ * `result`, `event` and `before` are addresses that the card reads or writes; RESULT of CAS is 1 if
+ * it swapped. From 16 on: what the calls of PsPIN need. There `high` and `low` are a host address
+ * from SPIN_REG_HOST_HIGH and LOW upward, `event` asks for an event at the host, `direction` 0
+ * copies source to dest, 1 dest to source. */
 #define SPIN_MESSAGE_WORDS                                                                         \
     "length ct ack target match_low match_high remote_offset user hdr_low hdr_high"
 #define SPIN_COMMANDS(X)                                                                           \
-    X(1, DMA_TO_HOST, 4, "local offset length space")                                              \
-    X(2, DMA_FROM_HOST, 4, "offset local length space")                                            \
-    X(3, DMA_CAS, 5, "offset compare swap_low swap_high space")                                    \
-    X(4, DMA_FETCH_ADD, 5, "offset increment result type space")                                   \
-    X(5, PUT_FROM_HOST, 11, "offset " SPIN_MESSAGE_WORDS)                                          \
-    X(6, PUT_FROM_DEVICE, 11, "local " SPIN_MESSAGE_WORDS)                                         \
-    X(7, GET_TO_HOST, 11, "offset " SPIN_MESSAGE_WORDS)                                            \
-    X(8, GET_TO_DEVICE, 11, "local " SPIN_MESSAGE_WORDS)                                           \
-    X(9, ATOMIC_FROM_HOST, 12, "offset " SPIN_MESSAGE_WORDS " operation_and_type")                 \
-    X(10, ATOMIC_FROM_DEVICE, 12, "local " SPIN_MESSAGE_WORDS " operation_and_type")               \
-    X(11, CT_INC, 2, "success failure")                                                            \
-    X(12, CT_GET, 1, "event")                                                                      \
-    X(13, CT_SET, 2, "success failure")                                                            \
-    X(14, CAS, 5, "address compare_low compare_high swap_low swap_high")                           \
-    X(15, FETCH_ADD, 4, "address before increment_low increment_high")                             \
-    X(16, NIC_SEND, 2, "local length")                                                             \
-    X(17, RDMA_PUT, 3, "dest local length")                                                        \
-    X(18, HOST_DMA_TO, 5, "high low local length event")                                           \
-    X(19, HOST_DMA_FROM, 5, "high low local length event")                                         \
-    X(20, HOST_WRITE, 4, "high low data_low data_high")                                            \
-    X(21, LOCAL_DMA, 4, "source dest length direction")
+    X(1, DMA_TO_HOST, 4, "local offset length space", "PtlHandlerDMAToHost")                       \
+    X(2, DMA_FROM_HOST, 4, "offset local length space", "PtlHandlerDMAFromHost")                   \
+    X(3, DMA_CAS, 5, "offset compare swap_low swap_high space", "PtlHandlerDMACAS")                \
+    X(4, DMA_FETCH_ADD, 7, "offset add_low add_high result result_bytes type space",               \
+      "PtlHandlerDMAFetchAdd")                                                                     \
+    X(5, PUT_FROM_HOST, 11, "offset " SPIN_MESSAGE_WORDS, "PtlHandlerPutFromHost")                 \
+    X(6, PUT_FROM_DEVICE, 11, "local " SPIN_MESSAGE_WORDS, "PtlHandlerPutFromDevice")              \
+    X(7, GET_TO_HOST, 11, "offset " SPIN_MESSAGE_WORDS, "PtlHandlerGetToHost")                     \
+    X(8, GET_TO_DEVICE, 11, "local " SPIN_MESSAGE_WORDS, "PtlHandlerGetToDevice")                  \
+    X(9, ATOMIC_FROM_HOST, 12, "offset " SPIN_MESSAGE_WORDS " operation_and_type",                 \
+      "PtlHandlerAtomicFromHost")                                                                  \
+    X(10, ATOMIC_FROM_DEVICE, 12, "local " SPIN_MESSAGE_WORDS " operation_and_type",               \
+      "PtlHandlerAtomicFromDevice")                                                                \
+    X(11, CT_INC, 2, "success failure", "PtlHandlerCTInc")                                         \
+    X(12, CT_GET, 1, "event", "PtlHandlerCTGet")                                                   \
+    X(13, CT_SET, 2, "success failure", "PtlHandlerCTSet")                                         \
+    X(14, CAS, 5, "address compare_low compare_high swap_low swap_high", "PtlHandlerCAS")          \
+    X(15, FETCH_ADD, 4, "address before increment_low increment_high", "PtlHandlerFAdd")           \
+    X(16, NIC_SEND, 2, "local length", "spin_send_packet")                                         \
+    X(17, RDMA_PUT, 3, "dest local length", "spin_rdma_put")                                       \
+    X(18, HOST_DMA_TO, 5, "high low local length event", "spin_dma_to_host")                       \
+    X(19, HOST_DMA_FROM, 5, "high low local length event", "spin_dma_from_host")                   \
+    X(20, HOST_WRITE, 4, "high low data_low data_high", "spin_write_to_host")                      \
+    X(21, LOCAL_DMA, 4, "source dest length direction", "spin_dma")
 
 enum spin_command_number {
-#define SPIN_COMMAND_ROW(number, name, words, labels) SPIN_COMMAND_##name = number,
+#define SPIN_COMMAND_ROW(number, name, words, labels, call) SPIN_COMMAND_##name = number,
     SPIN_COMMANDS(SPIN_COMMAND_ROW)
 #undef SPIN_COMMAND_ROW
 };

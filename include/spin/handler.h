@@ -27,8 +27,8 @@ typedef uint32_t ptl_dma_h;
 typedef uint32_t ptl_req_ct_t;
 typedef uint32_t ptl_ack_req_t;
 typedef uint8_t ptl_op_t;
-typedef uint8_t ptl_type_t;
 typedef uint8_t ptl_datatype_t;
+typedef ptl_datatype_t ptl_type_t; /* as the paper has it */
 
 typedef enum { PTL_REQUEST_PUT, PTL_REQUEST_GET, PTL_REQUEST_ATOMIC } ptl_request_type_t;
 
@@ -37,26 +37,52 @@ typedef struct {
     ptl_size_t failure;
 } ptl_ct_event_t;
 
-/* The first bytes of the payload as a struct of the user's. A handler file that has one defines the
- * type ptl_user_header_t and the macro PTL_USER_HEADER before it includes this file. */
-#ifndef PTL_USER_HEADER
-typedef struct {
-    uint8_t bytes[0];
-} ptl_user_header_t;
-#endif
-
-/* Argument of a header handler. Read-only: it may be in registers. */
-typedef struct {
-    ptl_request_type_t type;
-    ptl_size_t length; /* of the payload */
-    ptl_process_t target_id;
-    ptl_process_t source_id;
-    ptl_match_bits_t match_bits;
+/* Argument of a header handler: the fields of appendix B.3 in their order. Read-only: it may be in
+ * registers. user_hdr is the first bytes of the payload as a struct of the user's. */
+#define SPIN_HEADER_FIELDS                                                                         \
+    ptl_request_type_t type;                                                                       \
+    ptl_size_t length; /* of the payload */                                                        \
+    ptl_process_t target_id;                                                                       \
+    ptl_process_t source_id;                                                                       \
+    ptl_match_bits_t match_bits;                                                                   \
+    ptl_size_t offset; /* in the ME */                                                             \
+    uint32_t reserved; /* hdr_data has 8 bytes and stands at a multiple of 8 */                    \
     ptl_hdr_data_t hdr_data;
-    ptl_size_t offset; /* in the ME */
-    uint32_t reserved;
+
+/* A handler file that has a user header defines ptl_user_header_t as the listings of the paper do:
+ *
+ *     #include <spin/handler.h>
+ *     typedef struct { int length; } ptl_user_header_t;
+ *
+ * Where that name is first used it is a macro, which adds the definition of the header that has
+ * this field and takes itself away; from there on ptl_header_t is that header. A file that defines
+ * the type before this include defines the macro PTL_USER_HEADER as well. */
+#ifdef PTL_USER_HEADER
+typedef struct {
+    SPIN_HEADER_FIELDS
     ptl_user_header_t user_hdr;
 } ptl_header_t;
+#else
+struct spin_plain_header {
+    SPIN_HEADER_FIELDS
+    struct {
+        uint8_t bytes[0];
+    } user_hdr;
+};
+#define ptl_header_t struct spin_user_header
+#pragma push_macro("ptl_header_t")
+#undef ptl_header_t
+#define ptl_header_t struct spin_plain_header
+#pragma push_macro("ptl_user_header_t")
+#define ptl_user_header_t                                                                          \
+    ptl_user_header_t;                                                                             \
+    struct spin_user_header {                                                                      \
+        SPIN_HEADER_FIELDS                                                                         \
+        ptl_user_header_t user_hdr;                                                                \
+    };                                                                                             \
+    _Pragma("pop_macro(\"ptl_header_t\")")                                                         \
+        _Pragma("pop_macro(\"ptl_user_header_t\")") struct spin_user_header
+#endif
 
 /* Argument of a payload handler. It stands directly before the packet's data, so p.base is the
  * packet itself. */
@@ -67,10 +93,12 @@ typedef struct {
     uint8_t base[0];
 } ptl_payload_t;
 
-/* Return codes. PENDING: as the code before it, but the ME is not completed. */
+/* Return codes. PENDING: as the code before it, but the ME is not completed. Without a name before
+ * it (appendix B.2) it is what each handler returns when all is well, pending. */
 enum {
     SUCCESS = 0,
     SUCCESS_PENDING = 1,
+    PENDING = SUCCESS_PENDING,
     PROCESS_DATA = 2,
     PROCESS_DATA_PENDING = 3,
     PROCEED = 4,
@@ -81,7 +109,53 @@ enum {
     SEGV = 9,
 };
 
+/* What calls return, and what Portals calls acknowledgements, operations and types: the values are
+ * those of portals4.h. A call that the card refuses does not return: it ends the handler. */
 enum { PTL_OK = 0, PTL_ARG_INVALID = 1, PTL_FAIL = 5, PTL_SEGV = 16 };
+
+/* Acknowledgements. */
+#define PTL_NO_ACK_REQ 0
+#define PTL_ACK_REQ    0x1
+#define PTL_CT_ACK_REQ 0x2
+#define PTL_OC_ACK_REQ 0x3
+
+/* Atomic operations. */
+#define PTL_MIN      0
+#define PTL_MAX      0x1
+#define PTL_SUM      0x2
+#define PTL_PROD     0x3
+#define PTL_LOR      0x4
+#define PTL_LAND     0x5
+#define PTL_BOR      0x6
+#define PTL_BAND     0x7
+#define PTL_LXOR     0x8
+#define PTL_BXOR     0x9
+#define PTL_SWAP     0xa
+#define PTL_CSWAP    0xb
+#define PTL_CSWAP_NE 0xc
+#define PTL_CSWAP_LE 0xd
+#define PTL_CSWAP_LT 0xe
+#define PTL_CSWAP_GE 0xf
+#define PTL_CSWAP_GT 0x10
+#define PTL_MSWAP    0x11
+#define PTL_OP_LAST  0x12
+
+/* Types of their operands. */
+#define PTL_INT8_T              0
+#define PTL_UINT8_T             0x1
+#define PTL_INT16_T             0x2
+#define PTL_UINT16_T            0x3
+#define PTL_INT32_T             0x4
+#define PTL_UINT32_T            0x5
+#define PTL_FLOAT               0x6
+#define PTL_INT64_T             0x7
+#define PTL_UINT64_T            0x8
+#define PTL_DOUBLE              0x9
+#define PTL_FLOAT_COMPLEX       0xa
+#define PTL_DOUBLE_COMPLEX      0xb
+#define PTL_LONG_DOUBLE         0xc
+#define PTL_LONG_DOUBLE_COMPLEX 0xd
+#define PTL_DATATYPE_LAST       0xe
 
 /* Which host memory a DMA means. */
 #define PTL_ME_HOST_MEM      0u
@@ -103,8 +177,8 @@ SPIN_IMAGE_NOTE(SPIN_NOTE_P4SPIN, PTL_NUM_HPUS);
 
 /* DMA to and from host memory. NB: returns at once with a handle; B: blocks until done. */
 
-static inline int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len,
-                                        unsigned int options, ptl_dma_h *h) {
+SPIN_CALL int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, ptl_size_t len,
+                                    unsigned int options, ptl_dma_h *h) {
     SPIN_WORD(0) = SPIN_POINTER(local);
     SPIN_WORD(1) = offset;
     SPIN_WORD(2) = len;
@@ -113,8 +187,8 @@ static inline int PtlHandlerDMAToHostNB(const void *local, ptl_size_t offset, pt
     return PTL_OK;
 }
 
-static inline int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len,
-                                          unsigned int options, ptl_dma_h *h) {
+SPIN_CALL int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_size_t len,
+                                      unsigned int options, ptl_dma_h *h) {
     SPIN_WORD(0) = offset;
     SPIN_WORD(1) = SPIN_POINTER(local);
     SPIN_WORD(2) = len;
@@ -123,8 +197,8 @@ static inline int PtlHandlerDMAFromHostNB(ptl_size_t offset, void *local, ptl_si
     return PTL_OK;
 }
 
-static inline int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval,
-                                     unsigned int options, ptl_dma_h *h) {
+SPIN_CALL int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval,
+                                 unsigned int options, ptl_dma_h *h) {
     SPIN_WORD(0) = offset;
     SPIN_WORD(1) = SPIN_POINTER(cmpval);
     SPIN_WORD(2) = SPIN_LOW(swapval);
@@ -134,60 +208,70 @@ static inline int PtlHandlerDMACASNB(ptl_size_t offset, uint64_t *cmpval, uint64
     return PTL_OK;
 }
 
-static inline int PtlHandlerDMAFetchAddNB(ptl_size_t offset, ptl_size_t inc, ptl_size_t *res,
-                                          ptl_type_t t, unsigned int options, ptl_dma_h *h) {
+/* `inc` and the value before have 64 bits; *res takes as many of them as it has: a ptl_size_t 32, a
+ * uint64_t all. Values of signed types are extended by their sign. The size of *res goes with the
+ * call, which is therefore also a macro. */
+SPIN_CALL int PtlHandlerDMAFetchAddNB(ptl_size_t offset, uint64_t inc, void *res,
+                                      uint32_t res_bytes, ptl_type_t t, unsigned int options,
+                                      ptl_dma_h *h) {
     SPIN_WORD(0) = offset;
-    SPIN_WORD(1) = inc;
-    SPIN_WORD(2) = SPIN_POINTER(res);
-    SPIN_WORD(3) = t;
-    SPIN_WORD(4) = options;
+    SPIN_WORD(1) = SPIN_LOW(inc);
+    SPIN_WORD(2) = SPIN_HIGH(inc);
+    SPIN_WORD(3) = SPIN_POINTER(res);
+    SPIN_WORD(4) = res_bytes;
+    SPIN_WORD(5) = t;
+    SPIN_WORD(6) = options;
     *h = spin_issue(SPIN_COMMAND_DMA_FETCH_ADD);
     return PTL_OK;
 }
+#define PtlHandlerDMAFetchAddNB(offset, inc, res, t, options, h)                                   \
+    PtlHandlerDMAFetchAddNB(offset, (uint64_t)(inc), res, sizeof *(res), t, options, h)
 
 /* True when the transfer is finished. */
-static inline int PtlHandlerDMATest(ptl_dma_h handle) {
+SPIN_CALL int PtlHandlerDMATest(ptl_dma_h handle) {
     SPIN_REGISTER(SPIN_REG_TEST) = handle;
     return (int)SPIN_REGISTER(SPIN_REG_RESULT);
 }
 
-static inline int PtlHandlerDMAWait(ptl_dma_h handle) {
+SPIN_CALL int PtlHandlerDMAWait(ptl_dma_h handle) {
     SPIN_REGISTER(SPIN_REG_WAIT) = handle;
     __asm__ volatile("" ::: "memory"); /* the card may have written HPU memory */
     return PTL_OK;
 }
 
-static inline int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl_size_t len,
-                                       unsigned int options) {
+SPIN_CALL int PtlHandlerDMAToHostB(const void *local, ptl_size_t offset, ptl_size_t len,
+                                   unsigned int options) {
     ptl_dma_h h;
     PtlHandlerDMAToHostNB(local, offset, len, options, &h);
     return PtlHandlerDMAWait(h);
 }
 
-static inline int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_size_t len,
-                                         unsigned int options) {
+SPIN_CALL int PtlHandlerDMAFromHostB(ptl_size_t offset, void *local, ptl_size_t len,
+                                     unsigned int options) {
     ptl_dma_h h;
     PtlHandlerDMAFromHostNB(offset, local, len, options, &h);
     return PtlHandlerDMAWait(h);
 }
 
-static inline int PtlHandlerDMACASB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval,
-                                    unsigned int options) {
+SPIN_CALL int PtlHandlerDMACASB(ptl_size_t offset, uint64_t *cmpval, uint64_t swapval,
+                                unsigned int options) {
     ptl_dma_h h;
     PtlHandlerDMACASNB(offset, cmpval, swapval, options, &h);
     return PtlHandlerDMAWait(h);
 }
 
-static inline int PtlHandlerDMAFetchAddB(ptl_size_t offset, ptl_size_t inc, ptl_size_t *res,
-                                         ptl_type_t t, unsigned int options) {
+SPIN_CALL int PtlHandlerDMAFetchAddB(ptl_size_t offset, uint64_t inc, void *res, uint32_t res_bytes,
+                                     ptl_type_t t, unsigned int options) {
     ptl_dma_h h;
-    PtlHandlerDMAFetchAddNB(offset, inc, res, t, options, &h);
+    (PtlHandlerDMAFetchAddNB)(offset, inc, res, res_bytes, t, options, &h);
     return PtlHandlerDMAWait(h);
 }
+#define PtlHandlerDMAFetchAddB(offset, inc, res, t, options)                                       \
+    PtlHandlerDMAFetchAddB(offset, (uint64_t)(inc), res, sizeof *(res), t, options)
 
 /* Atomics on 64-bit values in HPU memory, naturally aligned. */
 
-static inline int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval) {
+SPIN_CALL int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapval) {
     __asm__ volatile("" ::: "memory");
     SPIN_WORD(0) = SPIN_POINTER(value);
     SPIN_WORD(1) = SPIN_LOW(cmpval);
@@ -199,7 +283,7 @@ static inline int PtlHandlerCAS(uint64_t *value, uint64_t cmpval, uint64_t swapv
     return swapped;
 }
 
-static inline int PtlHandlerFAdd(uint64_t *val, uint64_t *before, uint64_t inc) {
+SPIN_CALL int PtlHandlerFAdd(uint64_t *val, uint64_t *before, uint64_t inc) {
     __asm__ volatile("" ::: "memory");
     SPIN_WORD(0) = SPIN_POINTER(val);
     SPIN_WORD(1) = SPIN_POINTER(before);
@@ -211,15 +295,14 @@ static inline int PtlHandlerFAdd(uint64_t *val, uint64_t *before, uint64_t inc) 
 }
 
 /* A hint that another handler may run now. */
-static inline void PtlHandlerYield(void) {
+SPIN_CALL void PtlHandlerYield(void) {
     __asm__ volatile("nop");
 }
 
 /* Messages. The words that all of them share. */
-static inline void spin_message(uint32_t from, ptl_size_t len, ptl_req_ct_t ct,
-                                ptl_ack_req_t ack_req, ptl_process_t target_id,
-                                ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                                void *user_ptr, ptl_hdr_data_t hdr_data) {
+SPIN_CALL void spin_message(uint32_t from, ptl_size_t len, ptl_req_ct_t ct, ptl_ack_req_t ack_req,
+                            ptl_process_t target_id, ptl_match_bits_t match_bits,
+                            ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data) {
     __asm__ volatile("" ::: "memory");
     SPIN_WORD(0) = from;
     SPIN_WORD(1) = len;
@@ -235,10 +318,10 @@ static inline void spin_message(uint32_t from, ptl_size_t len, ptl_req_ct_t ct,
 }
 
 /* From the ME's host memory: enqueues and returns. */
-static inline int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
-                                        ptl_ack_req_t ack_req, ptl_process_t target_id,
-                                        ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                                        void *user_ptr, ptl_hdr_data_t hdr_data) {
+SPIN_CALL int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
+                                    ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                    ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                    void *user_ptr, ptl_hdr_data_t hdr_data) {
     spin_message(offset, len, ct, ack_req, target_id, match_bits, remote_offset, user_ptr,
                  hdr_data);
     spin_issue(SPIN_COMMAND_PUT_FROM_HOST);
@@ -246,38 +329,38 @@ static inline int PtlHandlerPutFromHost(ptl_size_t offset, ptl_size_t len, ptl_r
 }
 
 /* From HPU memory or the packet, at most one packet. */
-static inline int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct,
-                                          ptl_ack_req_t ack_req, ptl_process_t target_id,
-                                          ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                                          void *user_ptr, ptl_hdr_data_t hdr_data) {
+SPIN_CALL int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct,
+                                      ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                      ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                      void *user_ptr, ptl_hdr_data_t hdr_data) {
     spin_message(SPIN_POINTER(local), len, ct, ack_req, target_id, match_bits, remote_offset,
                  user_ptr, hdr_data);
     spin_issue(SPIN_COMMAND_PUT_FROM_DEVICE);
     return PTL_OK;
 }
 
-static inline int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
-                                      ptl_process_t target_id, ptl_match_bits_t match_bits,
-                                      ptl_size_t remote_offset, void *user_ptr) {
+SPIN_CALL int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
+                                  ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                  ptl_size_t remote_offset, void *user_ptr) {
     spin_message(offset, len, ct, 0, target_id, match_bits, remote_offset, user_ptr, 0);
     spin_issue(SPIN_COMMAND_GET_TO_HOST);
     return PTL_OK;
 }
 
-static inline int PtlHandlerGetToDevice(void *local, ptl_size_t len, ptl_req_ct_t ct,
-                                        ptl_process_t target_id, ptl_match_bits_t match_bits,
-                                        ptl_size_t remote_offset, void *user_ptr) {
+SPIN_CALL int PtlHandlerGetToDevice(void *local, ptl_size_t len, ptl_req_ct_t ct,
+                                    ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                    ptl_size_t remote_offset, void *user_ptr) {
     spin_message(SPIN_POINTER(local), len, ct, 0, target_id, match_bits, remote_offset, user_ptr,
                  0);
     spin_issue(SPIN_COMMAND_GET_TO_DEVICE);
     return PTL_OK;
 }
 
-static inline int PtlHandlerAtomicFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
-                                           ptl_ack_req_t ack_req, ptl_process_t target_id,
-                                           ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                                           void *user_ptr, ptl_hdr_data_t hdr_data,
-                                           ptl_op_t operation, ptl_datatype_t datatype) {
+SPIN_CALL int PtlHandlerAtomicFromHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
+                                       ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                       ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                       void *user_ptr, ptl_hdr_data_t hdr_data, ptl_op_t operation,
+                                       ptl_datatype_t datatype) {
     spin_message(offset, len, ct, ack_req, target_id, match_bits, remote_offset, user_ptr,
                  hdr_data);
     SPIN_WORD(11) = operation | (uint32_t)datatype << 8;
@@ -285,11 +368,11 @@ static inline int PtlHandlerAtomicFromHost(ptl_size_t offset, ptl_size_t len, pt
     return PTL_OK;
 }
 
-static inline int PtlHandlerAtomicFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct,
-                                             ptl_ack_req_t ack_req, ptl_process_t target_id,
-                                             ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                                             void *user_ptr, ptl_hdr_data_t hdr_data,
-                                             ptl_op_t operation, ptl_datatype_t datatype) {
+SPIN_CALL int PtlHandlerAtomicFromDevice(const void *local, ptl_size_t len, ptl_req_ct_t ct,
+                                         ptl_ack_req_t ack_req, ptl_process_t target_id,
+                                         ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                                         void *user_ptr, ptl_hdr_data_t hdr_data,
+                                         ptl_op_t operation, ptl_datatype_t datatype) {
     spin_message(SPIN_POINTER(local), len, ct, ack_req, target_id, match_bits, remote_offset,
                  user_ptr, hdr_data);
     SPIN_WORD(11) = operation | (uint32_t)datatype << 8;
@@ -298,21 +381,21 @@ static inline int PtlHandlerAtomicFromDevice(const void *local, ptl_size_t len, 
 }
 
 /* The ME's counter. */
-static inline int PtlHandlerCTInc(ptl_ct_event_t increment) {
+SPIN_CALL int PtlHandlerCTInc(ptl_ct_event_t increment) {
     SPIN_WORD(0) = increment.success;
     SPIN_WORD(1) = increment.failure;
     spin_issue(SPIN_COMMAND_CT_INC);
     return PTL_OK;
 }
 
-static inline int PtlHandlerCTGet(ptl_ct_event_t *event) {
+SPIN_CALL int PtlHandlerCTGet(ptl_ct_event_t *event) {
     SPIN_WORD(0) = SPIN_POINTER(event);
     spin_issue(SPIN_COMMAND_CT_GET);
     __asm__ volatile("" ::: "memory");
     return PTL_OK;
 }
 
-static inline int PtlHandlerCTSet(ptl_ct_event_t new_ct) {
+SPIN_CALL int PtlHandlerCTSet(ptl_ct_event_t new_ct) {
     SPIN_WORD(0) = new_ct.success;
     SPIN_WORD(1) = new_ct.failure;
     spin_issue(SPIN_COMMAND_CT_SET);
@@ -320,11 +403,11 @@ static inline int PtlHandlerCTSet(ptl_ct_event_t new_ct) {
 }
 
 /* Scratch memory that lasts as long as the handler runs; NULL when the card has no more. */
-static inline void *malloc(size_t size) {
+SPIN_CALL void *malloc(size_t size) {
     SPIN_REGISTER(SPIN_REG_ALLOCATE) = size;
     return (void *)(uintptr_t)SPIN_REGISTER(SPIN_REG_RESULT);
 }
-static inline void free(void *memory) {
+SPIN_CALL void free(void *memory) {
     (void)memory;
 }
 

@@ -18,7 +18,7 @@ extern "C" {
 
 /* Every image says what it was compiled for: an ELF note whose type is the handler interface, with
  * that interface's version and the most HPUs that the card may have. */
-#define SPIN_ABI 1
+#define SPIN_ABI 2
 typedef struct {
     uint32_t name_size, data_size, type;
     char name[8];
@@ -30,13 +30,18 @@ extern const spin_image_note_t spin_image_note;
     const spin_image_note_t spin_image_note = {                                                    \
         8, 8, interface, {'o', 'p', 'e', 'n', 's', 'p', 'n', 0}, SPIN_ABI, hpus}
 
-static inline uint32_t spin_my_hpu(void) {
+/* A call of the interface. Always inlined, without optimisation too: then the instruction that
+ * gives a command to the card lies in the function that made the call, and a fault names its line.
+ */
+#define SPIN_CALL static inline __attribute__((always_inline))
+
+SPIN_CALL uint32_t spin_my_hpu(void) {
     uint32_t id;
     __asm__ volatile("csrr %0, mhartid" : "=r"(id));
     return id;
 }
 
-static inline uint32_t spin_cycles(void) {
+SPIN_CALL uint32_t spin_cycles(void) {
     uint32_t now;
     __asm__ volatile("csrr %0, cycle" : "=r"(now));
     return now;
@@ -49,7 +54,7 @@ static inline uint32_t spin_cycles(void) {
 #define SPIN_HIGH(v)          ((uint32_t)((uint64_t)(v) >> 32))
 #define SPIN_POINTER(p)       ((uint32_t)(uintptr_t)(p))
 
-static inline uint32_t spin_issue(uint32_t command) {
+SPIN_CALL uint32_t spin_issue(uint32_t command) {
     __asm__ volatile("" ::: "memory"); /* what the command reads must be in memory by now */
     SPIN_REGISTER(SPIN_REG_ISSUE) = command;
     return SPIN_REGISTER(SPIN_REG_RESULT);
@@ -62,7 +67,7 @@ void *memset(void *to, int value, size_t size);
 int memcmp(const void *a, const void *b, size_t size);
 
 /* Ends the handler with "failed check". */
-static inline __attribute__((noreturn)) void abort(void) {
+SPIN_CALL __attribute__((noreturn)) void abort(void) {
     __asm__ volatile("ebreak");
     __builtin_unreachable();
 }

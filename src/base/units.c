@@ -210,3 +210,15 @@ long units_hex(const char *text, uint8_t *out, long room) {
     }
     return count;
 }
+
+void units_count(char *text, size_t room, uint64_t value) {
+    char digits[21];
+    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
+    size_t used = 0;
+    for (int i = 0; i < length && used + 2 < room; i++) {
+        if (i && (length - i) % 3 == 0)
+            text[used++] = ',';
+        text[used++] = digits[i];
+    }
+    text[used] = 0;
+}

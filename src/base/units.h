@@ -23,6 +23,8 @@ bool units_per_byte_fs(const char *text, uint64_t *fs);
 bool units_rate(const char *text, uint64_t *bits_per_s);
 /* A probability, "0.001" or "1e-3" or "0.1%", as a fraction of 2^32, rounded down; at most 1. */
 bool units_probability(const char *text, uint64_t *of_2_32);
+/* "1,048,576"; 27 bytes hold the largest. */
+void units_count(char *text, size_t room, uint64_t value);
 /* A number of 1/1000 as a decimal without trailing zeros: 33400 and "ns" give "33.4 ns". */
 void units_thousandths(char *text, size_t room, uint64_t value, const char *unit);
 /* Pairs of hexadecimal digits, blanks, ':' and '_' between pairs allowed. Returns the number of

@@ -13,8 +13,9 @@
 
 struct call_header {
     uint32_t type, length, target, source;
-    uint64_t match_bits, hdr_data;
+    uint64_t match_bits;
     uint32_t offset;
+    uint64_t hdr_data;
 };
 
 static inline void call_put32(uint8_t *at, uint32_t value) {
@@ -32,9 +33,9 @@ static inline void call_put_header(uint8_t *end, const struct call_header *h) {
     call_put32(d + 8, h->target);
     call_put32(d + 12, h->source);
     call_put64(d + 16, h->match_bits);
-    call_put64(d + 24, h->hdr_data);
-    call_put32(d + 32, h->offset);
-    call_put32(d + 36, 0);
+    call_put32(d + 24, h->offset);
+    call_put32(d + 28, 0);
+    call_put64(d + 32, h->hdr_data);
 }
 
 /* `end` is where the payload that the handler sees begins; `offset` is its place in the message. */

@@ -2,43 +2,53 @@
  * to the rig's host memory, atomics, the counter. Everything is complete when ISSUE returns. */
 #include <string.h>
 
+#include "hpu/integer.h"
+#include "hpu/refusal.h"
 #include "hpu/rig.h"
 #include "spin/driver.h"
 
-static const struct {
-    const char *name, *labels;
-    uint8_t words;
-} commands[] = {
-#define ROW(number, name, words, labels) [number] = {#name, labels, words},
-    SPIN_COMMANDS(ROW)
-#undef ROW
-};
-
-const char *spin_command_name(unsigned number, unsigned *words, const char **labels) {
-    if (number >= sizeof commands / sizeof commands[0] || !commands[number].name)
-        return NULL;
-    *words = commands[number].words;
-    *labels = commands[number].labels;
-    return commands[number].name;
-}
-
 static enum hpu_access bad_command(struct hpu *h) {
-    h->fault = HPU_FAULT_COMMAND;
-    return HPU_ACCESS_FAULT;
+    return hpu_refuse(h, HPU_FAULT_COMMAND, 0);
 }
 
-/* `space` of a command: the ME's host memory or the handler's. NULL: not all of it is there. */
+static uint8_t *reach(struct spin_rig *rig, uint32_t address, uint64_t bytes, bool write) {
+    return refusal_reach(&rig->hpu, rig->issuing, address, bytes, write);
+}
+
+/* `space` of a command: the ME's host memory or the handler's. NULL: the handler is faulted. */
 static uint8_t *host_memory(struct spin_rig *rig, uint32_t space, uint32_t offset, uint32_t bytes) {
-    uint8_t *base = space == 0 ? rig->me_host : space == 1 ? rig->handler_host : NULL;
-    if (!base || offset > rig->host_bytes || bytes > rig->host_bytes - offset)
+    struct hpu *h = &rig->hpu;
+    if (space > 1) {
+        refusal_space(h->refusal, rig->issuing, space);
+        bad_command(h);
         return NULL;
-    return base + offset;
+    }
+    if (offset > rig->host_bytes || bytes > rig->host_bytes - offset) {
+        refusal_host(h->refusal, rig->issuing, space, offset, bytes, rig->host_bytes);
+        hpu_refuse(h, HPU_FAULT_HOST, 0);
+        return NULL;
+    }
+    return (space ? rig->handler_host : rig->me_host) + offset;
 }
 
 /* A host address of PsPIN's commands, in two words. Its host memory is the ME's. */
 static uint8_t *host_at(struct spin_rig *rig, const uint32_t *high_low, uint32_t bytes) {
-    uint64_t offset = ((uint64_t)high_low[0] << 32 | high_low[1]) - RIG_HOST_BASE;
-    return offset > UINT32_MAX ? NULL : host_memory(rig, 0, (uint32_t)offset, bytes);
+    uint64_t address = (uint64_t)high_low[0] << 32 | high_low[1], offset = address - RIG_HOST_BASE;
+    if (offset <= rig->host_bytes && bytes <= rig->host_bytes - offset)
+        return rig->me_host + offset;
+    refusal_host_address(rig->hpu.refusal, rig->issuing, address, bytes, RIG_HOST_BASE,
+                         rig->host_bytes);
+    hpu_refuse(&rig->hpu, HPU_FAULT_HOST, 0);
+    return NULL;
+}
+
+/* Whether an atomic's offset is a multiple of its size. */
+static bool is_aligned(struct spin_rig *rig, uint32_t offset, uint32_t bytes) {
+    if (offset % bytes == 0)
+        return true;
+    refusal_align(rig->hpu.refusal, rig->issuing, offset, bytes);
+    bad_command(&rig->hpu);
+    return false;
 }
 
 static uint64_t pair(const uint32_t *word) {
@@ -47,9 +57,7 @@ static uint64_t pair(const uint32_t *word) {
 
 static enum hpu_access do_dma(struct spin_rig *rig, const uint32_t *w, bool to_host) {
     uint8_t *host = host_memory(rig, w[3], to_host ? w[1] : w[0], w[2]);
-    if (!host)
-        return bad_command(&rig->hpu);
-    uint8_t *local = hpu_reach(&rig->hpu, to_host ? w[0] : w[1], w[2], !to_host);
+    uint8_t *local = host ? reach(rig, to_host ? w[0] : w[1], w[2], !to_host) : NULL;
     if (!local)
         return HPU_ACCESS_FAULT;
     if (to_host)
@@ -60,9 +68,8 @@ static enum hpu_access do_dma(struct spin_rig *rig, const uint32_t *w, bool to_h
 }
 
 static enum hpu_access do_dma_cas(struct spin_rig *rig, const uint32_t *w) {
-    uint8_t *host = host_memory(rig, w[4], w[0], 8), *compare = hpu_reach(&rig->hpu, w[1], 8, true);
-    if (!host || w[0] % 8)
-        return bad_command(&rig->hpu);
+    uint8_t *host = is_aligned(rig, w[0], 8) ? host_memory(rig, w[4], w[0], 8) : NULL;
+    uint8_t *compare = host ? reach(rig, w[1], 8, true) : NULL;
     if (!compare)
         return HPU_ACCESS_FAULT;
     uint64_t swap = pair(&w[2]);
@@ -73,29 +80,35 @@ static enum hpu_access do_dma_cas(struct spin_rig *rig, const uint32_t *w) {
     return HPU_ACCESS_OK;
 }
 
-/* Types by the numbers of Portals: 32-bit integers are 4 and 5, 64-bit ones 7 and 8. */
 static enum hpu_access do_dma_fetch_add(struct spin_rig *rig, const uint32_t *w) {
-    uint32_t bytes = w[3] == 4 || w[3] == 5 ? 4 : w[3] == 7 || w[3] == 8 ? 8 : 0;
-    uint8_t *host = bytes ? host_memory(rig, w[4], w[0], bytes) : NULL;
-    uint8_t *result = hpu_reach(&rig->hpu, w[2], 4, true);
-    if (!host || w[0] % bytes)
+    uint32_t bytes = integer_bytes(w[5]);
+    if (!bytes) {
+        refusal_type(rig->hpu.refusal, rig->issuing, w[5]);
         return bad_command(&rig->hpu);
+    }
+    if (w[4] > 8) {
+        refusal_length(rig->hpu.refusal, rig->issuing, w[4], 8);
+        return bad_command(&rig->hpu);
+    }
+    uint8_t *host = is_aligned(rig, w[0], bytes) ? host_memory(rig, w[6], w[0], bytes) : NULL;
+    uint8_t *result = host ? reach(rig, w[3], w[4], true) : NULL;
     if (!result)
         return HPU_ACCESS_FAULT;
-    uint64_t value = 0;
-    memcpy(&value, host, bytes);
-    memcpy(result, &value, 4);
-    value += w[1];
-    memcpy(host, &value, bytes);
+    uint64_t before = integer_fetch_add(w[5], host, pair(&w[1]));
+    memcpy(result, &before, w[4]);
     return HPU_ACCESS_OK;
 }
 
-static uint64_t *hpu_word64(struct hpu *h, uint32_t address) {
-    return address % 8 ? NULL : (uint64_t *)(void *)hpu_reach(h, address, 8, true);
+static uint64_t *hpu_word64(struct spin_rig *rig, uint32_t address) {
+    if (address % 8 == 0)
+        return (uint64_t *)(void *)reach(rig, address, 8, true);
+    refusal_align(rig->hpu.refusal, rig->issuing, address, 8);
+    hpu_refuse(&rig->hpu, HPU_FAULT_SEGV, address);
+    return NULL;
 }
 
 static enum hpu_access do_cas(struct spin_rig *rig, const uint32_t *w) {
-    uint64_t *value = hpu_word64(&rig->hpu, w[0]), expected = pair(&w[1]);
+    uint64_t *value = hpu_word64(rig, w[0]), expected = pair(&w[1]);
     if (!value)
         return HPU_ACCESS_FAULT;
     rig->hpu.result = __atomic_compare_exchange_n(value, &expected, pair(&w[3]), false,
@@ -104,9 +117,9 @@ static enum hpu_access do_cas(struct spin_rig *rig, const uint32_t *w) {
 }
 
 static enum hpu_access do_fetch_add(struct spin_rig *rig, const uint32_t *w) {
-    uint64_t *value = hpu_word64(&rig->hpu, w[0]);
-    uint8_t *before = hpu_reach(&rig->hpu, w[1], 8, true);
-    if (!value || !before)
+    uint64_t *value = hpu_word64(rig, w[0]);
+    uint8_t *before = value ? reach(rig, w[1], 8, true) : NULL;
+    if (!before)
         return HPU_ACCESS_FAULT;
     uint64_t old = __atomic_fetch_add(value, pair(&w[2]), __ATOMIC_SEQ_CST);
     memcpy(before, &old, 8);
@@ -116,8 +129,8 @@ static enum hpu_access do_fetch_add(struct spin_rig *rig, const uint32_t *w) {
 /* A message's data must be the handler's to send. */
 static enum hpu_access do_message(struct spin_rig *rig, const uint32_t *w, bool device, bool get) {
     if (device)
-        return hpu_reach(&rig->hpu, w[0], w[1], get) ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
-    return host_memory(rig, 0, w[0], w[1]) ? HPU_ACCESS_OK : bad_command(&rig->hpu);
+        return reach(rig, w[0], w[1], get) ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
+    return host_memory(rig, 0, w[0], w[1]) ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
 }
 
 static enum hpu_access do_counter(struct spin_rig *rig, const uint32_t *w, uint32_t number) {
@@ -132,7 +145,7 @@ static enum hpu_access do_counter(struct spin_rig *rig, const uint32_t *w, uint3
         rig->counter[1] = w[1];
         return HPU_ACCESS_OK;
     }
-    event = hpu_reach(&rig->hpu, w[0], 8, true);
+    event = reach(rig, w[0], 8, true);
     if (!event)
         return HPU_ACCESS_FAULT;
     memcpy(event, &rig->counter[0], 4);
@@ -142,7 +155,7 @@ static enum hpu_access do_counter(struct spin_rig *rig, const uint32_t *w, uint3
 
 static enum hpu_access do_outbound(struct spin_rig *rig, uint32_t dest, uint32_t local,
                                    uint32_t length) {
-    const uint8_t *data = hpu_reach(&rig->hpu, local, length, false);
+    const uint8_t *data = reach(rig, local, length, false);
     if (!data)
         return HPU_ACCESS_FAULT;
     if (rig->outbound)
@@ -152,9 +165,7 @@ static enum hpu_access do_outbound(struct spin_rig *rig, uint32_t dest, uint32_t
 
 static enum hpu_access do_host_dma(struct spin_rig *rig, const uint32_t *w, bool to_host) {
     uint8_t *host = host_at(rig, w, w[3]);
-    if (!host)
-        return bad_command(&rig->hpu);
-    uint8_t *local = hpu_reach(&rig->hpu, w[2], w[3], !to_host);
+    uint8_t *local = host ? reach(rig, w[2], w[3], !to_host) : NULL;
     if (!local)
         return HPU_ACCESS_FAULT;
     memcpy(to_host ? host : local, to_host ? local : host, w[3]);
@@ -164,17 +175,19 @@ static enum hpu_access do_host_dma(struct spin_rig *rig, const uint32_t *w, bool
 static enum hpu_access do_host_write(struct spin_rig *rig, const uint32_t *w) {
     uint8_t *host = host_at(rig, w, 8);
     if (!host)
-        return bad_command(&rig->hpu);
+        return HPU_ACCESS_FAULT;
     memcpy(host, &w[2], 8);
     return HPU_ACCESS_OK;
 }
 
 static enum hpu_access do_local_dma(struct spin_rig *rig, const uint32_t *w) {
-    if (w[3] > 1)
+    if (w[3] > 1) {
+        refusal_say(rig->hpu.refusal, rig->issuing, "direction %u is neither 0 nor 1", w[3]);
         return bad_command(&rig->hpu);
-    const uint8_t *from = hpu_reach(&rig->hpu, w[w[3]], w[2], false);
-    uint8_t *to = hpu_reach(&rig->hpu, w[!w[3]], w[2], true);
-    if (!from || !to)
+    }
+    const uint8_t *from = reach(rig, w[w[3]], w[2], false);
+    uint8_t *to = from ? reach(rig, w[!w[3]], w[2], true) : NULL;
+    if (!to)
         return HPU_ACCESS_FAULT;
     memmove(to, from, w[2]);
     return HPU_ACCESS_OK;
@@ -219,11 +232,13 @@ static enum hpu_access execute(struct spin_rig *rig, uint32_t number) {
     case SPIN_COMMAND_LOCAL_DMA:
         return do_local_dma(rig, w);
     }
+    refusal_unknown(rig->hpu.refusal, number, "the card");
     return bad_command(&rig->hpu);
 }
 
 static enum hpu_access issue(struct spin_rig *rig, uint32_t number) {
     rig->hpu.result = ++rig->handles;
+    rig->issuing = number;
     enum hpu_access done = execute(rig, number);
     if (done != HPU_ACCESS_OK)
         return done;
@@ -259,8 +274,10 @@ static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint
         return issue(rig, value);
     case SPIN_REG_WAIT:
     case SPIN_REG_TEST:
-        if (value == 0 || value > rig->handles)
-            return bad_command(h); /* nothing of that handle was ever started */
+        if (value == 0 || value > rig->handles) {
+            refusal_handle(h->refusal, offset == SPIN_REG_WAIT, value);
+            return bad_command(h);
+        }
         rig->hpu.result = 1;
         return HPU_ACCESS_OK;
     case SPIN_REG_ALLOCATE:

@@ -20,6 +20,7 @@ static const uint8_t signal_of[] = {
     [HPU_FAULT_BUDGET] = 24,     /* SIGXCPU */
     [HPU_FAULT_COMMAND] = 12,    /* SIGSYS: a bad request to the card */
     [HPU_FAULT_KILLED] = 9,      /* SIGKILL */
+    [HPU_FAULT_HOST] = 11,       /* SIGSEGV */
 };
 
 /* ---- Running */

@@ -6,6 +6,7 @@
 
 #include "hpu/interp.h"
 #include "hpu/jit.h"
+#include "openspin.h"
 
 const char *hpu_fault_name(unsigned fault) {
     static const char *const names[] = {
@@ -64,6 +65,8 @@ void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top, uint64_t budge
     h->reserved = false;
     h->fault = HPU_FAULT_NONE;
     h->fault_address = 0;
+    if (h->refusal)
+        h->refusal->call = NULL;
     if (__builtin_add_overflow(h->cycles, budget_cycles, &h->budget_end))
         h->budget_end = UINT64_MAX;
 }

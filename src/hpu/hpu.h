@@ -33,13 +33,14 @@ struct hpu_window {
 
 #define HPU_FAULTS(X)                                                                              \
     X(NONE, "none")                                                                                \
-    X(SEGV, "SEGV")                             /* access outside what was given */                \
-    X(ILLEGAL, "illegal instruction")           /* or one that this card does not have */          \
-    X(CHECK, "failed check")                    /* ebreak, ecall: assert and abort end here */     \
-    X(MISALIGNED, "misaligned atomic")          /* LR, SC and AMO need alignment */                \
-    X(BUDGET, "cycle budget exceeded")          /* the watchdog */                                 \
-    X(COMMAND, "malformed command to the card") /* the HPU driver refused it */                    \
-    X(KILLED, "killed by the debugger")         /* it did nothing wrong itself */
+    X(SEGV, "SEGV")                           /* access outside what was given */                  \
+    X(ILLEGAL, "illegal instruction")         /* or one that this card does not have */            \
+    X(CHECK, "failed check")                  /* ebreak, ecall: assert and abort end here */       \
+    X(MISALIGNED, "misaligned atomic")        /* LR, SC and AMO need alignment */                  \
+    X(BUDGET, "cycle budget exceeded")        /* the watchdog */                                   \
+    X(COMMAND, "command refused by the card") /* see struct hpu's refusal */                       \
+    X(KILLED, "killed by the debugger")       /* it did nothing wrong itself */                    \
+    X(HOST, "DMA outside host memory")        /* a command; see refusal */
 
 enum hpu_fault {
 #define ROW(name, text) HPU_FAULT_##name,
@@ -62,14 +63,15 @@ enum hpu_access { HPU_ACCESS_OK, HPU_ACCESS_FAULT, HPU_ACCESS_WAIT };
 struct hpu;
 
 /* Memory-mapped registers at MAP_DRIVER but those that the HPU has itself. h->cycles is the exact
- * local time of the access. A device may fault the handler (h->fault says as what; SEGV if unset)
- * or have the instruction repeated. */
+ * local time of the access. A device may fault the handler (h->fault says as what, h->fault_address
+ * where; SEGV of the register if unset: hpu/refusal.h) or have the instruction repeated. */
 struct hpu_device {
     enum hpu_access (*load)(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value);
     enum hpu_access (*store)(struct hpu *h, uint32_t offset, uint32_t size, uint32_t value);
 };
 
 struct hpu_icache;
+struct spin_refusal;
 
 struct hpu {
     uint32_t x[33]; /* x[32] takes what is written to x0 */
@@ -92,7 +94,8 @@ struct hpu {
     uint32_t id; /* mhartid */
     uint8_t fault;
     uint32_t fault_address;
-    uint64_t budget_end; /* local time at which the watchdog bites */
+    struct spin_refusal *refusal; /* of the command that ended the handler; the device's */
+    uint64_t budget_end;          /* local time at which the watchdog bites */
     struct hpu_icache *icache;
     const struct hpu_device *device;
     void *device_context;

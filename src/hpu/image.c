@@ -13,7 +13,7 @@
 #include "hpu/map.h"
 #include "spin/driver.h"
 
-#define IMAGE_ABI      1
+#define IMAGE_ABI      2
 #define MOST_FUNCTIONS 65536
 
 #ifndef EF_RISCV_RVE
@@ -510,4 +510,9 @@ int spin_image_disassemble(const struct spin_image *im, uint32_t address, char *
 bool spin_image_line(const struct spin_image *im, uint32_t address, const char **file, int *line) {
     /* The table is made on first use; the image is otherwise unchanged. */
     return image_lines_find((struct spin_image *)(uintptr_t)im, address, file, line);
+}
+
+bool spin_image_caller(const struct spin_image *im, uint32_t address, const char **file, int *line,
+                       const char **call) {
+    return image_lines_caller((struct spin_image *)(uintptr_t)im, address, file, line, call);
 }

@@ -26,6 +26,8 @@ struct spin_image {
 
 /* lines.c */
 bool image_lines_find(struct spin_image *image, uint32_t address, const char **file, int *line);
+bool image_lines_caller(struct spin_image *image, uint32_t address, const char **file, int *line,
+                        const char **call);
 void image_lines_free(struct image_lines *lines);
 
 #endif

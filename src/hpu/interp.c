@@ -63,9 +63,10 @@ static _Atomic uint8_t *window_guess(const struct hpu_operand *o) {
 static enum hpu_access refused(struct hpu *h, const struct hpu_slow_access *s,
                                enum hpu_access how) {
     if (how == HPU_ACCESS_FAULT) {
-        if (h->fault == HPU_FAULT_NONE)
+        if (h->fault == HPU_FAULT_NONE) {
             h->fault = HPU_FAULT_SEGV;
-        h->fault_address = s->address;
+            h->fault_address = s->address;
+        }
     }
     return how;
 }

@@ -1,4 +1,5 @@
 /* Source lines of addresses, from the image's DWARF, through elfutils. */
+#include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <libelf.h>
 #include <stdlib.h>
@@ -98,6 +99,94 @@ bool image_lines_find(struct spin_image *im, uint32_t address, const char **file
         return false;
     *file = t->row[low].file;
     *line = t->row[low].line;
+    return true;
+}
+
+/* ---- inlined calls ----------------------------------------------------------------------------
+ */
+
+#define MOST_NESTED  32      /* functions inlined into each other */
+#define MOST_ENTRIES 1000000 /* of DWARF that a look-up reads: the file may be anything */
+
+struct nest {
+    Dwarf_Addr pc;
+    Dwarf_Die inlined[MOST_NESTED]; /* the innermost last */
+    int depth, entries;
+};
+
+/* The inlined functions that hold the address, below `die`. */
+static void descend(struct nest *n, Dwarf_Die *die, int level) {
+    Dwarf_Die child;
+    if (level == MOST_NESTED || dwarf_child(die, &child) != 0)
+        return;
+    do {
+        int tag = dwarf_tag(&child);
+        if (n->entries++ >= MOST_ENTRIES)
+            return;
+        if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine &&
+            tag != DW_TAG_lexical_block)
+            continue;
+        if (dwarf_haspc(&child, n->pc) <= 0)
+            continue;
+        if (tag == DW_TAG_inlined_subroutine && n->depth < MOST_NESTED)
+            n->inlined[n->depth++] = child;
+        descend(n, &child, level + 1);
+        return;
+    } while (dwarf_siblingof(&child, &child) == 0);
+}
+
+static const char *name_of(Dwarf_Die *die) {
+    Dwarf_Attribute name;
+    return dwarf_formstring(dwarf_attr_integrate(die, DW_AT_name, &name));
+}
+
+/* Where an inlined function was called. */
+static bool call_site(Dwarf_Die *unit, Dwarf_Die *die, const char **file, int *line) {
+    Dwarf_Attribute attribute;
+    Dwarf_Word number, at;
+    Dwarf_Files *files;
+    size_t count;
+    if (dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &number) != 0 ||
+        dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attribute), &at) != 0 ||
+        dwarf_getsrcfiles(unit, &files, &count) != 0 || number >= count || at > INT32_MAX)
+        return false;
+    *file = dwarf_filesrc(files, number, NULL, NULL);
+    *line = (int)at;
+    return *file != NULL;
+}
+
+/* Headers that openspin installs: include/spin/ of its share. */
+static bool is_ours(const char *file) {
+    const char *at = strstr(file, "include/spin/"), *dot = strrchr(file, '.');
+    return at && dot && strcmp(dot, ".h") == 0;
+}
+
+bool image_lines_caller(struct spin_image *im, uint32_t address, const char **file, int *line,
+                        const char **call) {
+    *call = NULL;
+    if (!image_lines_find(im, address, file, line))
+        return false;
+    if (!is_ours(*file))
+        return true;
+    Dwarf *dwarf = im->lines->dwarf;
+    size_t header;
+    for (Dwarf_Off at = 0, next; dwarf_nextcu(dwarf, at, &next, &header, NULL, NULL, NULL) == 0;
+         at = next) {
+        Dwarf_Die unit;
+        struct nest nest = {.pc = address};
+        if (next <= at)
+            break;
+        if (!dwarf_offdie(dwarf, at + header, &unit) || dwarf_haspc(&unit, address) <= 0)
+            continue;
+        descend(&nest, &unit, 0);
+        while (nest.depth && is_ours(*file)) {
+            Dwarf_Die *inner = &nest.inlined[--nest.depth];
+            if (!call_site(&unit, inner, file, line))
+                break;
+            *call = name_of(inner);
+        }
+        break;
+    }
     return true;
 }
 

@@ -162,6 +162,7 @@ int rig_new(struct spin_rig **out, const struct spin_image *im,
         hpu_init(&rig->hpu, rig->code, o->hpu);
         rig->hpu.device = &rig_device;
         rig->hpu.has_words = true;
+        rig->hpu.refusal = &rig->refusal;
         if (rig->code->timing->icache_bytes) {
             rig->hpu.icache = hpu_icache_new(rig->code, NULL, 0);
             if (!rig->hpu.icache)
@@ -340,6 +341,8 @@ void rig_end(struct spin_rig *rig, enum hpu_stop stop, struct spin_outcome *o) {
         .commands = rig->commands,
         .commands_lost = rig->commands_lost,
     };
+    if (rig->refusal.call)
+        o->refusal = rig->refusal;
     bool timed = h->code->mode == HPU_TIMED; /* stepping counts accesses in any mode */
     for (uint32_t i = 0; i < h->windows && timed; i++) {
         o->loads[h->window[i].region] += h->window[i].loads;

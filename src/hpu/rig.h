@@ -33,6 +33,8 @@ struct spin_rig {
     uint64_t counter[2]; /* the ME's: success, failure */
     struct spin_command command[RIG_COMMANDS];
     uint32_t commands, commands_lost, handles;
+    struct spin_refusal refusal;
+    uint32_t issuing; /* number of the command that is being done */
     uint64_t start_cycle, start_misses;
     void (*outbound)(void *context, uint32_t dest, const uint8_t *data, uint32_t bytes);
     void *outbound_context;

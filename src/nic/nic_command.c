@@ -3,6 +3,8 @@
  * appendix B.6); what concerns HPU memory or counters is done at once. */
 #include <string.h>
 
+#include "hpu/integer.h"
+#include "hpu/refusal.h"
 #include "nic/nic_private.h"
 #include "spin/driver.h"
 
@@ -16,16 +18,20 @@ struct issue {
     nic_reach *reach;
     void *context;
     uint32_t *result;
+    struct spin_refusal *refusal;
 };
 
 static uint64_t pair(const uint32_t *word) {
     return word[0] | (uint64_t)word[1] << 32;
 }
 
-/* Nothing is everywhere. */
+/* HPU memory; nothing is everywhere. */
 static uint8_t *reach(const struct issue *is, uint32_t address, uint64_t bytes, bool write) {
     static uint8_t nothing[1];
-    return bytes ? is->reach(is->context, address, bytes, write) : nothing;
+    uint8_t *at = bytes ? is->reach(is->context, address, bytes, write) : nothing;
+    if (!at)
+        refusal_local(is->refusal, is->number, address, bytes, write);
+    return at;
 }
 
 /* Waiting. */
@@ -90,13 +96,21 @@ void nic_command_moved(struct nic *nic, struct command *c) {
 }
 
 /* `space`: the entry's memory or the handler's. */
-static bool host_has(const struct issue *is, uint32_t space, uint64_t offset, uint64_t bytes) {
+static enum nic_command_result host_has(const struct issue *is, uint32_t space, uint64_t offset,
+                                        uint64_t bytes) {
     const struct portals_handlers *h = nic_handlers(is->nic, is->task->message);
     uint64_t size = 0; /* the interface was closed meanwhile */
+    if (space > 1) {
+        refusal_space(is->refusal, is->number, space);
+        return NIC_COMMAND_FAULT;
+    }
     if (h)
         size = space ? h->host_bytes
                      : portals_entry_bytes(is->nic->portals, is->task->message->delivery);
-    return offset <= size && bytes <= size - offset;
+    if (offset <= size && bytes <= size - offset)
+        return NIC_COMMAND_DONE;
+    refusal_host(is->refusal, is->number, space, offset, bytes, size);
+    return NIC_COMMAND_HOST;
 }
 
 static uint32_t host_pieces(const struct issue *is, uint32_t space, uint64_t offset, uint64_t bytes,
@@ -135,10 +149,11 @@ static void move(const struct issue *is, uint32_t space, uint64_t offset, uint8_
 static enum nic_command_result dma(const struct issue *is, bool to_host) {
     const uint32_t *w = is->word;
     uint32_t offset = to_host ? w[1] : w[0], at = to_host ? w[0] : w[1], bytes = w[2], space = w[3];
-    if (space > 1)
-        return NIC_COMMAND_FAULT;
+    enum nic_command_result host = host_has(is, space, offset, bytes);
+    if (host != NIC_COMMAND_DONE)
+        return host;
     uint8_t *local = reach(is, at, bytes, !to_host);
-    if (!local || !host_has(is, space, offset, bytes))
+    if (!local)
         return NIC_COMMAND_SEGV;
     if (is->task->commands == COMMANDS)
         return wait(is->task);
@@ -147,29 +162,38 @@ static enum nic_command_result dma(const struct issue *is, bool to_host) {
 }
 
 /* An atomic is on one naturally aligned value, in one piece. */
-static enum nic_command_result dma_atomic(const struct issue *is, uint32_t space, uint32_t bytes,
-                                          uint8_t *local, uint64_t operand) {
+struct atomic {
+    uint32_t space, bytes, type;    /* of the value in host memory */
+    uint32_t local_at, local_bytes; /* in HPU memory: compared with, or the value before */
+    uint64_t operand;
+};
+
+static enum nic_command_result dma_atomic(const struct issue *is, const struct atomic *a) {
     struct nic_segment piece[NIC_SEGMENTS];
     uint32_t offset = is->word[0];
-    if (space > 1)
-        return NIC_COMMAND_FAULT;
-    if (!local || !host_has(is, space, offset, bytes))
+    enum nic_command_result host = host_has(is, a->space, offset, a->bytes);
+    if (host != NIC_COMMAND_DONE)
+        return host;
+    uint8_t *local = reach(is, a->local_at, a->local_bytes, true);
+    if (!local || !host_pieces(is, a->space, offset, a->bytes, piece))
         return NIC_COMMAND_SEGV;
-    if (!host_pieces(is, space, offset, bytes, piece))
-        return NIC_COMMAND_SEGV;
-    if (piece[0].bytes < bytes || (uintptr_t)piece[0].host % bytes)
+    if (piece[0].bytes < a->bytes || (uintptr_t)piece[0].host % a->bytes) {
+        refusal_say(is->refusal, is->number, "what is at offset %u is not aligned to %u bytes",
+                    offset, a->bytes);
         return NIC_COMMAND_FAULT;
+    }
     if (is->task->commands == COMMANDS)
         return wait(is->task);
     struct command *c = command_new(is);
     c->host = piece[0].host;
     c->local = local;
-    c->type = bytes;
-    c->operand = operand;
+    c->local_bytes = a->local_bytes;
+    c->type = a->type;
+    c->operand = a->operand;
     c->transfers = 1;
     struct nic_action action = {.host = c->host,
                                 .local = local,
-                                .bytes = bytes,
+                                .bytes = a->bytes,
                                 .task = &is->task->seen,
                                 .from_handler = true};
     nic_action(is->nic, NIC_AMO, ATOMIC_COMMAND, action)->command = c;
@@ -178,18 +202,45 @@ static enum nic_command_result dma_atomic(const struct issue *is, uint32_t space
 
 static enum nic_command_result dma_cas(const struct issue *is) {
     const uint32_t *w = is->word;
-    return dma_atomic(is, w[4], 8, is->reach(is->context, w[1], 8, true), pair(&w[2]));
+    const struct atomic a = {.space = w[4],
+                             .bytes = 8,
+                             .type = PTL_UINT64_T,
+                             .local_at = w[1],
+                             .local_bytes = 8,
+                             .operand = pair(&w[2])};
+    return dma_atomic(is, &a);
 }
 
 static enum nic_command_result dma_fetch_add(const struct issue *is) {
     const uint32_t *w = is->word;
-    bool small = w[3] == PTL_INT32_T || w[3] == PTL_UINT32_T;
-    if (!small && w[3] != PTL_INT64_T && w[3] != PTL_UINT64_T)
-        return NIC_COMMAND_FAULT;
-    return dma_atomic(is, w[4], small ? 4 : 8, is->reach(is->context, w[2], 4, true), w[1]);
+    const struct atomic a = {.space = w[6],
+                             .bytes = integer_bytes(w[5]),
+                             .type = w[5],
+                             .local_at = w[3],
+                             .local_bytes = w[4],
+                             .operand = pair(&w[1])};
+    if (!a.bytes)
+        refusal_type(is->refusal, is->number, a.type);
+    else if (a.local_bytes > 8)
+        refusal_length(is->refusal, is->number, a.local_bytes, 8);
+    else
+        return dma_atomic(is, &a);
+    return NIC_COMMAND_FAULT;
 }
 
 /* The host may use the value at the same time. */
+static uint64_t fetch_add_shared(uint32_t bytes, uint8_t *at, uint64_t add) {
+    switch (bytes) {
+    case 1:
+        return __atomic_fetch_add(at, (uint8_t)add, __ATOMIC_SEQ_CST);
+    case 2:
+        return __atomic_fetch_add((uint16_t *)(void *)at, (uint16_t)add, __ATOMIC_SEQ_CST);
+    case 4:
+        return __atomic_fetch_add((uint32_t *)(void *)at, (uint32_t)add, __ATOMIC_SEQ_CST);
+    }
+    return __atomic_fetch_add((uint64_t *)(void *)at, add, __ATOMIC_SEQ_CST);
+}
+
 void nic_command_atomic(struct nic *nic, struct command *c) {
     uint64_t before;
     if (c->number == SPIN_COMMAND_DMA_CAS) {
@@ -199,22 +250,23 @@ void nic_command_atomic(struct nic *nic, struct command *c) {
             !c->task->ended)
             memcpy(c->local, &before, 8);
     } else {
-        before = c->type == 4 ? __atomic_fetch_add((uint32_t *)(void *)c->host,
-                                                   (uint32_t)c->operand, __ATOMIC_SEQ_CST)
-                              : __atomic_fetch_add((uint64_t *)(void *)c->host, c->operand,
-                                                   __ATOMIC_SEQ_CST);
+        before = fetch_add_shared(integer_bytes(c->type), c->host, c->operand);
+        before = integer_extend(c->type, before);
         if (!c->task->ended)
-            memcpy(c->local, &before, 4); /* ptl_size_t of the card */
+            memcpy(c->local, &before, c->local_bytes);
     }
     nic_command_moved(nic, c);
 }
 
 enum nic_command_result nic_command_test(struct nic *nic, const struct nic_task *seen,
-                                         uint32_t handle, bool wanted, uint32_t *result) {
+                                         uint32_t handle, bool wanted, uint32_t *result,
+                                         struct spin_refusal *refusal) {
     struct task *task = nic_task_of(seen);
     (void)nic;
-    if (handle == 0 || handle > task->handles)
+    if (handle == 0 || handle > task->handles) {
+        refusal_handle(refusal, wanted, handle);
         return NIC_COMMAND_FAULT;
+    }
     const struct command *c = task->first;
     while (c && c->handle != handle)
         c = c->next;
@@ -250,16 +302,30 @@ static enum nic_command_result start_message(const struct issue *is, enum nic_me
                                       .remote_offset = w[7],
                                       .hdr_data = pair(&w[9]),
                                       .user_ptr = (void *)(uintptr_t)w[8]};
+    if (w[2] > 1)
+        refusal_say(is->refusal, is->number, "counter %u: neither PTL_NO_CT nor PTL_LOCAL_ME_CT",
+                    w[2]);
+    else if (w[3] > PTL_OC_ACK_REQ)
+        refusal_say(is->refusal, is->number, "there is no acknowledgement request %u", w[3]);
     if (w[2] > 1 || w[3] > PTL_OC_ACK_REQ || atomic > 0xffff)
         return NIC_COMMAND_FAULT;
     *is->result = PTL_OK;
     int code = portals_command(is->nic->portals, is->task->message->delivery, &command, NULL);
-    return code == PTL_OK ? NIC_COMMAND_DONE : NIC_COMMAND_FAULT;
+    if (code == PTL_OK)
+        return NIC_COMMAND_DONE;
+    if (kind == NIC_ATOMIC)
+        refusal_say(is->refusal, is->number, "operation %u on type %u, %u bytes: %s",
+                    command.operation, command.datatype, w[1], PtlToStr(code, PTL_STR_ERROR));
+    else
+        refusal_say(is->refusal, is->number, "%u bytes to %u: %s", w[1], w[4],
+                    PtlToStr(code, PTL_STR_ERROR));
+    return NIC_COMMAND_FAULT;
 }
 
 static enum nic_command_result from_host(const struct issue *is, enum nic_message_kind kind) {
-    if (!host_has(is, 0, is->word[0], is->word[1]))
-        return NIC_COMMAND_SEGV;
+    enum nic_command_result host = host_has(is, 0, is->word[0], is->word[1]);
+    if (host != NIC_COMMAND_DONE)
+        return host;
     return start_message(is, kind, NULL);
 }
 
@@ -267,8 +333,10 @@ static enum nic_command_result from_host(const struct issue *is, enum nic_messag
 static enum nic_command_result from_device(const struct issue *is, enum nic_message_kind kind) {
     struct nic *nic = is->nic;
     uint32_t bytes = is->word[1];
-    if (bytes > nic->config.mtu_bytes)
+    if (bytes > nic->config.mtu_bytes) {
+        refusal_length(is->refusal, is->number, bytes, nic->config.mtu_bytes);
         return NIC_COMMAND_FAULT;
+    }
     uint8_t *local = reach(is, is->word[0], bytes, false);
     if (!local)
         return NIC_COMMAND_SEGV;
@@ -331,7 +399,7 @@ static enum nic_command_result counter(const struct issue *is) {
     uint8_t *out = NULL;
     int code;
     if (is->number == SPIN_COMMAND_CT_GET) {
-        out = is->reach(is->context, is->word[0], 8, true);
+        out = reach(is, is->word[0], 8, true);
         if (!out)
             return NIC_COMMAND_SEGV;
         code = portals_command_ct_get(is->nic->portals, delivery, &event);
@@ -340,8 +408,14 @@ static enum nic_command_result counter(const struct issue *is) {
     } else {
         code = portals_command_ct_set(is->nic->portals, delivery, event);
     }
-    if (code != PTL_OK)
+    if (code != PTL_OK) {
+        if (is->number == SPIN_COMMAND_CT_INC && event.success && event.failure)
+            refusal_say(is->refusal, is->number, "success %u and failure %u: one of them must be 0",
+                        is->word[0], is->word[1]);
+        else
+            refusal_say(is->refusal, is->number, "the ME has no counter");
         return NIC_COMMAND_FAULT;
+    }
     if (out) {
         const uint32_t small[2] = {(uint32_t)event.success, (uint32_t)event.failure};
         memcpy(out, small, 8);
@@ -353,7 +427,10 @@ static enum nic_command_result counter(const struct issue *is) {
 /* HPU memory. */
 
 static uint64_t *word64(const struct issue *is, uint32_t address) {
-    return address % 8 ? NULL : (uint64_t *)(void *)is->reach(is->context, address, 8, true);
+    if (address % 8 == 0)
+        return (uint64_t *)(void *)reach(is, address, 8, true);
+    refusal_align(is->refusal, is->number, address, 8);
+    return NULL;
 }
 
 static enum nic_command_result cas(const struct issue *is) {
@@ -367,8 +444,8 @@ static enum nic_command_result cas(const struct issue *is) {
 
 static enum nic_command_result fetch_add(const struct issue *is) {
     uint64_t *value = word64(is, is->word[0]);
-    uint8_t *before = is->reach(is->context, is->word[1], 8, true);
-    if (!value || !before)
+    uint8_t *before = value ? reach(is, is->word[1], 8, true) : NULL;
+    if (!before)
         return NIC_COMMAND_SEGV;
     uint64_t old = __atomic_fetch_add(value, pair(&is->word[2]), __ATOMIC_SEQ_CST);
     memcpy(before, &old, 8);
@@ -378,8 +455,8 @@ static enum nic_command_result fetch_add(const struct issue *is) {
 
 enum nic_command_result nic_command(struct nic *nic, const struct nic_task *seen, uint32_t number,
                                     const uint32_t *word, nic_reach *reach, void *context,
-                                    uint32_t *result, uint64_t now) {
-    const struct issue is = {nic, nic_task_of(seen), number, word, reach, context, result};
+                                    uint32_t *result, struct spin_refusal *refusal, uint64_t now) {
+    const struct issue is = {nic, nic_task_of(seen), number, word, reach, context, result, refusal};
     nic->now = now;
     switch (number) {
     case SPIN_COMMAND_DMA_TO_HOST:
@@ -410,5 +487,6 @@ enum nic_command_result nic_command(struct nic *nic, const struct nic_task *seen
     case SPIN_COMMAND_FETCH_ADD:
         return fetch_add(&is);
     }
-    return NIC_COMMAND_FAULT; /* what PsPIN's calls need is not for this card */
+    refusal_unknown(refusal, number, "a Portals card"); /* PsPIN's calls are not for it */
+    return NIC_COMMAND_FAULT;
 }

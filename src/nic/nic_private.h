@@ -98,7 +98,8 @@ struct command {
     struct record record;
     struct task *task;
     uint32_t handle, transfers;
-    uint32_t number, type; /* of an atomic: SPIN_COMMAND_*; bytes */
+    uint32_t number, type; /* of an atomic: SPIN_COMMAND_*, PTL_*_T */
+    uint32_t local_bytes;
     uint8_t *host, *local;
     uint64_t operand;
     struct command *next;

@@ -73,11 +73,14 @@ static void on_feedback(void *user, const struct card_feedback *f) {
 
 static void on_fault(void *user, const struct card_fault *f, uint64_t at_ps) {
     (void)user;
-    if (pspin.faults++ == 0)
-        spin_fail(&pspin.first_fault, SPIN_EFORMAT,
-                  "message %u, HPU %u, %llu ns: handler was ended: %s at pc 0x%08x, address 0x%08x",
-                  f->message, f->hpu, (unsigned long long)(at_ps / 1000),
-                  spin_ending_name(f->ending), f->pc, f->address);
+    if (pspin.faults++)
+        return;
+    char text[400];
+    spin_ending_text(card_context_image(pspin.card, f->context), f->ending, f->pc, f->address,
+                     &f->refusal, text, sizeof text);
+    spin_fail(&pspin.first_fault, SPIN_EFORMAT,
+              "message %u, HPU %u, %llu ns: handler was ended: %s", f->message, f->hpu,
+              (unsigned long long)(at_ps / 1000), text);
 }
 
 static void on_write_done(void *context, const struct sim_event *event) {

@@ -80,6 +80,7 @@ struct card;
 int card_add_context(struct card *card, const struct card_context *context, uint32_t *number,
                      struct spin_error *err);
 
+const struct spin_image *card_context_image(const struct card *card, uint32_t context);
 /* Memory that a context's handlers see at an address: handler memory, its image's constants and
  * data, scratchpads, L2 packets. NULL if not all of it is the context's. */
 uint8_t *card_reach(struct card *card, uint32_t context, uint32_t address, uint32_t bytes);
@@ -144,6 +145,7 @@ struct card_fault {
     enum spin_ending ending;
     uint32_t pc, address;
     int32_t value; /* that the handler returned */
+    struct spin_refusal refusal;
 };
 
 struct card_feedback {

@@ -3,6 +3,7 @@
  * once; bytes move when it is done, and the response takes a little longer to the HPU. */
 #include <string.h>
 
+#include "hpu/integer.h"
 #include "sim/card_private.h"
 #include "spin/driver.h"
 
@@ -199,7 +200,7 @@ static void packet_out(struct card *c, const struct command *m) {
 
 /* Compare-and-swap and fetch-and-add of P4sPIN in host memory; the driver has checked them. */
 static void host_atomic(struct card *c, const struct command *m) {
-    uint64_t value = 0, swap = m->word[2] | (uint64_t)m->word[3] << 32;
+    uint64_t swap = m->word[2] | (uint64_t)m->word[3] << 32;
     CARD_COUNT(c, context_of(c, m), host_writes, 1);
     if (m->number == SPIN_COMMAND_DMA_CAS) {
         if (memcmp(m->host, m->local, 8) == 0)
@@ -208,10 +209,9 @@ static void host_atomic(struct card *c, const struct command *m) {
             memcpy(m->local, m->host, 8);
         return;
     }
-    memcpy(&value, m->host, m->length);
-    memcpy(m->local, &value, 4);
-    value += m->word[1];
-    memcpy(m->host, &value, m->length);
+    uint64_t before =
+        integer_fetch_add(m->word[5], m->host, m->word[1] | (uint64_t)m->word[2] << 32);
+    memcpy(m->local, &before, m->word[4]);
 }
 
 static void perform(struct card *c, const struct command *m) {

@@ -330,3 +330,7 @@ uint8_t *card_memory(struct card *c, uint32_t address, uint32_t bytes) {
         return c->l2_packets + (address - MAP_L2_PACKETS);
     return NULL;
 }
+
+const struct spin_image *card_context_image(const struct card *c, uint32_t context) {
+    return c->context[context].set.image;
+}

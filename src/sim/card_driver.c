@@ -3,12 +3,13 @@
  * refused, and repeated at that time. */
 #include <string.h>
 
+#include "hpu/integer.h"
+#include "hpu/refusal.h"
 #include "sim/card_private.h"
 #include "spin/driver.h"
 
 static enum hpu_access bad_command(struct card_hpu *h) {
-    h->hpu.fault = HPU_FAULT_COMMAND;
-    return HPU_ACCESS_FAULT;
+    return hpu_refuse(&h->hpu, HPU_FAULT_COMMAND, 0);
 }
 
 /* True when the engine is at the HPU's local time. */
@@ -31,8 +32,12 @@ static bool reach_host(struct card_hpu *h, struct command *m, uint64_t address, 
     if (set->as_rtl || (!set->host && !set->host_bytes))
         return true; /* the callbacks stand for it, at any address */
     uint64_t offset = address - set->host_address;
-    if (offset > set->host_bytes || length > set->host_bytes - offset)
+    if (offset > set->host_bytes || length > set->host_bytes - offset) {
+        refusal_host_address(h->hpu.refusal, m->number, address, length, set->host_address,
+                             set->host_bytes);
+        hpu_refuse(&h->hpu, HPU_FAULT_HOST, 0);
         return false;
+    }
     m->host = set->host ? set->host + offset : NULL; /* NULL: the callbacks, within bounds */
     return true;
 }
@@ -41,31 +46,52 @@ static bool reach_host(struct card_hpu *h, struct command *m, uint64_t address, 
 static bool reach_space(struct card_hpu *h, struct command *m, uint32_t space, uint32_t offset,
                         uint32_t length) {
     const struct card_context *set = &h->card->context[h->context].set;
+    if (space > 1) {
+        refusal_space(h->hpu.refusal, m->number, space);
+        bad_command(h);
+        return false;
+    }
+    bool any = space == 0 && !set->host && !set->host_bytes;
+    uint64_t has = space ? (set->handler_host ? set->handler_host_bytes : 0) : set->host_bytes;
+    if (!any && (offset > has || length > has - offset)) {
+        refusal_host(h->hpu.refusal, m->number, space, offset, length, has);
+        hpu_refuse(&h->hpu, HPU_FAULT_HOST, 0);
+        return false;
+    }
     if (space == 0)
         return reach_host(h, m, set->host_address + offset, length);
     m->host_address = offset;
     m->length = length;
-    if (space != 1 || !set->handler_host || offset > set->handler_host_bytes ||
-        length > set->handler_host_bytes - offset)
-        return false;
     m->host = set->handler_host + offset;
     return true;
 }
 
-static enum hpu_access local(struct card_hpu *h, uint8_t **to, uint32_t address, uint32_t length,
-                             bool write) {
-    *to = hpu_reach(&h->hpu, address, length, write);
+static enum hpu_access local(struct card_hpu *h, const struct command *m, uint8_t **to,
+                             uint32_t address, uint32_t length, bool write) {
+    *to = refusal_reach(&h->hpu, m->number, address, length, write);
     return *to ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
 }
 
 static enum hpu_access check_host_atomic(struct card_hpu *h, struct command *m) {
     const uint32_t *w = m->word;
     bool add = m->number == SPIN_COMMAND_DMA_FETCH_ADD;
-    /* Types by the numbers of Portals: 32-bit integers are 4 and 5, 64-bit ones 7 and 8. */
-    uint32_t bytes = !add || w[3] == 7 || w[3] == 8 ? 8 : w[3] == 4 || w[3] == 5 ? 4 : 0;
-    if (!bytes || w[0] % bytes || !reach_space(h, m, w[4], w[0], bytes) || !m->host)
+    uint32_t bytes = add ? integer_bytes(w[5]) : 8;
+    struct spin_refusal *refusal = h->hpu.refusal;
+    if (!bytes)
+        refusal_type(refusal, m->number, w[5]);
+    else if (add && w[4] > 8)
+        refusal_length(refusal, m->number, w[4], 8);
+    else if (w[0] % bytes)
+        refusal_align(refusal, m->number, w[0], bytes);
+    if (refusal->call)
         return bad_command(h);
-    return local(h, &m->local, add ? w[2] : w[1], add ? 4 : 8, true);
+    if (!reach_space(h, m, add ? w[6] : w[4], w[0], bytes))
+        return HPU_ACCESS_FAULT;
+    if (!m->host) {
+        refusal_say(refusal, m->number, "the host gave the card no memory for atomics");
+        return bad_command(h);
+    }
+    return local(h, m, &m->local, add ? w[3] : w[1], add ? w[4] : 8, true);
 }
 
 /* Fills in where the command's bytes are, or says why not. */
@@ -78,18 +104,18 @@ static enum hpu_access check(struct card_hpu *h, struct command *m) {
         m->target = TARGET_DMA;
         m->to_host = m->number == SPIN_COMMAND_DMA_TO_HOST;
         if (!reach_space(h, m, w[3], m->to_host ? w[1] : w[0], w[2]))
-            return bad_command(h);
-        return local(h, &m->local, m->to_host ? w[0] : w[1], w[2], !m->to_host);
+            return HPU_ACCESS_FAULT;
+        return local(h, m, &m->local, m->to_host ? w[0] : w[1], w[2], !m->to_host);
     case SPIN_COMMAND_HOST_DMA_TO:
     case SPIN_COMMAND_HOST_DMA_FROM:
         m->target = TARGET_DMA;
         m->to_host = m->number == SPIN_COMMAND_HOST_DMA_TO;
         if (!reach_host(h, m, address, w[3]))
-            return bad_command(h);
-        return local(h, &m->local, w[2], w[3], !m->to_host);
+            return HPU_ACCESS_FAULT;
+        return local(h, m, &m->local, w[2], w[3], !m->to_host);
     case SPIN_COMMAND_HOST_WRITE:
         m->target = TARGET_DIRECT;
-        return reach_host(h, m, address, 8) ? HPU_ACCESS_OK : bad_command(h);
+        return reach_host(h, m, address, 8) ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
     case SPIN_COMMAND_DMA_CAS:
     case SPIN_COMMAND_DMA_FETCH_ADD:
         m->target = TARGET_DMA;
@@ -97,30 +123,34 @@ static enum hpu_access check(struct card_hpu *h, struct command *m) {
     case SPIN_COMMAND_LOCAL_DMA:
         m->target = TARGET_CLUSTER;
         m->length = w[2];
-        if (w[3] > 1)
+        if (w[3] > 1) {
+            refusal_say(h->hpu.refusal, m->number, "direction %u is neither 0 nor 1", w[3]);
             return bad_command(h);
-        if (local(h, &m->local, w[w[3]], w[2], false) != HPU_ACCESS_OK)
+        }
+        if (local(h, m, &m->local, w[w[3]], w[2], false) != HPU_ACCESS_OK)
             return HPU_ACCESS_FAULT;
-        return local(h, &m->other, w[!w[3]], w[2], true);
+        return local(h, m, &m->other, w[!w[3]], w[2], true);
     case SPIN_COMMAND_NIC_SEND:
         m->length = w[1];
-        return local(h, &m->local, w[0], w[1], false);
+        return local(h, m, &m->local, w[0], w[1], false);
     case SPIN_COMMAND_RDMA_PUT:
         m->length = w[2];
-        return local(h, &m->local, w[1], w[2], false);
+        return local(h, m, &m->local, w[1], w[2], false);
     case SPIN_COMMAND_PUT_FROM_DEVICE:
     case SPIN_COMMAND_ATOMIC_FROM_DEVICE:
         m->length = w[1];
-        return local(h, &m->local, w[0], w[1], false);
+        return local(h, m, &m->local, w[0], w[1], false);
     case SPIN_COMMAND_PUT_FROM_HOST:
     case SPIN_COMMAND_ATOMIC_FROM_HOST:
-        return reach_space(h, m, 0, w[0], w[1]) ? HPU_ACCESS_OK : bad_command(h);
+        return reach_space(h, m, 0, w[0], w[1]) ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
     case SPIN_COMMAND_GET_TO_HOST: /* a request: no data with it */
         return reach_space(h, m, 0, w[0], w[1]) ? (m->length = 0, m->host = NULL, HPU_ACCESS_OK)
-                                                : bad_command(h);
+                                                : HPU_ACCESS_FAULT;
     case SPIN_COMMAND_GET_TO_DEVICE:
-        return hpu_reach(&h->hpu, w[0], w[1], true) ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
+        return refusal_reach(&h->hpu, m->number, w[0], w[1], true) ? HPU_ACCESS_OK
+                                                                   : HPU_ACCESS_FAULT;
     }
+    refusal_unknown(h->hpu.refusal, m->number, "the card");
     return bad_command(h);
 }
 
@@ -134,7 +164,11 @@ static uint64_t pair(const uint32_t *word) {
 static enum hpu_access do_atomic(struct card_hpu *h, uint32_t number) {
     const uint32_t *w = h->hpu.word;
     uint64_t value, expected = pair(&w[1]), swap = pair(&w[3]);
-    uint8_t *at = w[0] % 8 ? NULL : hpu_reach(&h->hpu, w[0], 8, true);
+    if (w[0] % 8) {
+        refusal_align(h->hpu.refusal, number, w[0], 8);
+        return hpu_refuse(&h->hpu, HPU_FAULT_SEGV, w[0]);
+    }
+    uint8_t *at = refusal_reach(&h->hpu, number, w[0], 8, true);
     if (!at)
         return HPU_ACCESS_FAULT;
     memcpy(&value, at, 8);
@@ -144,7 +178,7 @@ static enum hpu_access do_atomic(struct card_hpu *h, uint32_t number) {
             memcpy(at, &swap, 8);
         return HPU_ACCESS_OK;
     }
-    uint8_t *before = hpu_reach(&h->hpu, w[1], 8, true);
+    uint8_t *before = refusal_reach(&h->hpu, number, w[1], 8, true);
     if (!before)
         return HPU_ACCESS_FAULT;
     uint64_t sum = value + pair(&w[2]);
@@ -159,7 +193,7 @@ static enum hpu_access do_counter(struct card_hpu *h, uint32_t number) {
         counter[i] = (number == SPIN_COMMAND_CT_INC ? counter[i] : 0) + h->hpu.word[i];
     if (number != SPIN_COMMAND_CT_GET)
         return HPU_ACCESS_OK;
-    uint8_t *event = hpu_reach(&h->hpu, h->hpu.word[0], 8, true);
+    uint8_t *event = refusal_reach(&h->hpu, number, h->hpu.word[0], 8, true);
     if (!event)
         return HPU_ACCESS_FAULT;
     for (int i = 0; i < 2; i++) {
@@ -185,7 +219,11 @@ static enum hpu_access issue(struct card_hpu *h, uint32_t number) {
                         .hpu = h->index,
                         .task = h->task};
     memcpy(m.word, h->hpu.word, sizeof m.word);
-    enum hpu_access good = number < 256 ? check(h, &m) : bad_command(h);
+    if (number > 255) {
+        refusal_unknown(h->hpu.refusal, number, "the card");
+        return bad_command(h);
+    }
+    enum hpu_access good = check(h, &m);
     if (good != HPU_ACCESS_OK)
         return good;
     if (h->in_flight == c->config.hpu_commands) {
@@ -217,8 +255,10 @@ static bool is_complete(const struct card_hpu *h, uint32_t handle) {
 }
 
 static enum hpu_access wait_or_test(struct card_hpu *h, uint32_t handle, bool wait) {
-    if (handle == 0 || handle > h->issued)
-        return bad_command(h); /* nothing of that handle was ever started */
+    if (handle == 0 || handle > h->issued) {
+        refusal_handle(h->hpu.refusal, wait, handle);
+        return bad_command(h);
+    }
     if (!in_step(h))
         return HPU_ACCESS_WAIT;
     bool complete = is_complete(h, handle);

@@ -87,6 +87,7 @@ static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) 
     u->icache = program->icache[h->cluster];
     u->device = &card_device;
     u->has_words = true;
+    u->refusal = &h->refusal;
     h->packet_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L1);
     hpu_add_window(u, MAP_L1_ALIAS + stack, MAP_STACK_SIZE, cl->l1 + stack, true, HPU_REGION_L1);
     if (im->constants.bytes)
@@ -282,6 +283,8 @@ static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
                                        .value = t->value,
                                        .pc = u->pc,
                                        .address = u->fault_address};
+        if (h->refusal.call)
+            t->fault.refusal = h->refusal;
     }
     uint64_t cycles = (t->end_ps - t->start_ps) / c->cycle;
     CARD_COUNT(c, t->context, handler[t->kind].runs, 1);

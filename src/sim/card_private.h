@@ -152,6 +152,7 @@ struct card_hpu {
     bool sync;          /* the access is to be repeated when the engine has come there */
     uint32_t heap_used;
     uint32_t heap_address;
+    struct spin_refusal refusal;
     /* contention */
     uint32_t rate;            /* L1 accesses a cycle of the last slice, in 1/65536 */
     uint64_t conflict;        /* owed, in 1/65536 cycles */

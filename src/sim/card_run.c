@@ -267,6 +267,7 @@ static void on_fault(void *user, const struct card_fault *f, uint64_t at_ps) {
                                     .ending = f->ending,
                                     .pc = f->pc,
                                     .address = f->address,
+                                    .refusal = f->refusal,
                                     .value = f->value};
     if (r->faults_told < SPIN_CARD_FAULTS)
         r->fault[r->faults_told++] = fault;

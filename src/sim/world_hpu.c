@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "hpu/code_store.h"
+#include "hpu/refusal.h"
 #include "sim/world_private.h"
 #include "spin/driver.h"
 
@@ -102,11 +103,6 @@ static uint8_t *data_of(struct world_rank *r, const struct spin_image *im) {
 /* ---- the HPU driver ---------------------------------------------------------------------------
  */
 
-static enum hpu_access bad_command(struct world_executor *e) {
-    e->hpu.fault = HPU_FAULT_COMMAND;
-    return HPU_ACCESS_FAULT;
-}
-
 /* True when the engine is at the HPU's local time. */
 static bool in_step(struct world_executor *e) {
     e->sync = local_ps(e) > e->world->now_ps;
@@ -124,11 +120,13 @@ static enum hpu_access answer(struct world_executor *e, enum nic_command_result 
     case NIC_COMMAND_WAIT:
         return HPU_ACCESS_WAIT;
     case NIC_COMMAND_SEGV:
-        return HPU_ACCESS_FAULT;
+        return hpu_refuse(&e->hpu, HPU_FAULT_SEGV, 0);
+    case NIC_COMMAND_HOST:
+        return hpu_refuse(&e->hpu, HPU_FAULT_HOST, 0);
     case NIC_COMMAND_FAULT:
         break;
     }
-    return bad_command(e);
+    return hpu_refuse(&e->hpu, HPU_FAULT_COMMAND, 0);
 }
 
 static enum hpu_access issue(struct world_executor *e, uint32_t number) {
@@ -136,14 +134,14 @@ static enum hpu_access issue(struct world_executor *e, uint32_t number) {
     if (!in_step(e))
         return HPU_ACCESS_WAIT;
     return answer(e, nic_command(w->rank[e->rank].nic, e->task, number, e->hpu.word, reach, e,
-                                 &e->hpu.result, w->now_ps));
+                                 &e->hpu.result, e->hpu.refusal, w->now_ps));
 }
 
 static enum hpu_access test(struct world_executor *e, uint32_t handle, bool wait) {
     if (!in_step(e))
         return HPU_ACCESS_WAIT;
-    return answer(
-        e, nic_command_test(e->world->rank[e->rank].nic, e->task, handle, wait, &e->hpu.result));
+    return answer(e, nic_command_test(e->world->rank[e->rank].nic, e->task, handle, wait,
+                                      &e->hpu.result, e->hpu.refusal));
 }
 
 /* Scratch memory of the running handler. */
@@ -267,6 +265,7 @@ static bool give_memory(struct world_executor *e, const struct world_code *code)
     hpu_init(h, code->code, e->hpu_number);
     h->device = &driver;
     h->has_words = true;
+    h->refusal = &e->refusal;
     e->packet_window =
         (uint32_t)hpu_add_window(h, PACKET_ADDRESS - CALL_HEADROOM, CALL_HEADROOM + e->task->bytes,
                                  e->packet, true, HPU_REGION_L1);

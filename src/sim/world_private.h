@@ -172,6 +172,7 @@ struct world_executor {
     uint32_t index, rank, hpu_number, next; /* in the rank's list; free: in the world's */
     uint64_t base_ps;                       /* local time is base_ps + cycles */
     uint64_t start_ps;
+    struct spin_refusal refusal;
     bool sync, blocked;
     bool ended;         /* but its memory is in use by */
     uint32_t transfers; /* of its own that are under way */

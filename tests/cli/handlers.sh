@@ -184,7 +184,23 @@ fault "assert" 'ended: failed check' assert
 fault "trap" 'ended: illegal instruction' trap
 fault "misaligned atomic" 'ended: misaligned atomic .*address 0x10010442' misaligned
 fault "stack overflow" 'ended: SEGV' stack
-fault "DMA outside host memory" 'ended: malformed command' command
+fault "DMA outside host memory" 'ended: DMA outside host memory at pc .*faults.c:[0-9]+: PtlHandlerDMAToHostB?: ' command
+# Every mistake in a call names the call and the line that made it, however it was compiled.
+names=$handlers/p4_names.c
+line_of() { grep -n "line: $1 \*/" "$names" | cut -d: -f1; }
+for how in -O0 -O2; do
+    check "constants, a user header after the include, $how" 0 '' "$OPENSPIN" cc $how "$names" -o names.spin
+    names_fault() { check "$1, $how" 1 "$2" "$OPENSPIN" exec names.spin --entry "$1_payload_handler" --hex 11223344; }
+    names_fault outside "ended: DMA outside host memory at .*\(outside_payload_handler.*, p4_names.c:$(line_of outside): PtlHandlerDMAToHostB: 8 bytes at offset 65,532 of the ME's host memory, which has 65,536$"
+    names_fault foreign "ended: SEGV at .*, p4_names.c:$(($(line_of foreign) - 1)): PtlHandlerPutFromDevice: 2,000 bytes at 0x10004440, which the handler may not read$"
+    names_fault type "ended: command refused by the card at .*, p4_names.c:$(line_of type): PtlHandlerDMAFetchAddB: type 9 is no integer$"
+    names_fault handle "ended: command refused by the card at .*, p4_names.c:$(line_of handle): PtlHandlerDMAWait: handle 77 was never given out$"
+done
+check "the user header is the first bytes" 0 'state\+0x0, [0-9]+ bytes: .* -> 11000000 22000000 33000000 07' "$OPENSPIN" exec names.spin --entry user_header_handler --hex 1100000022000000 --me-offset 7 --hdr-data 0x33
+check "fetch and add has 64 bits" 0 'state\+0x8, 5 bytes: .* -> 02000000 01$' "$OPENSPIN" exec names.spin --entry add_payload_handler --hex 11
+check "signed ones extend, narrow results are cut" 0 'state\+0x18, [0-9]+ bytes: .* -> ffffffff ffffffff 01' "$OPENSPIN" exec names.spin --entry add_payload_handler --hex 11
+check "PENDING" 0 'result +SUCCESS_PENDING' "$OPENSPIN" exec names.spin --entry add_payload_handler --hex 11
+check "in JSON" 1 '"call": "PtlHandlerDMAWait"' "$OPENSPIN" exec names.spin --entry handle_payload_handler --hex 11 --json
 check "and a good one" 0 'data\+0x0, 1 byte: 07 -> 08' "$OPENSPIN" exec faults.spin --entry good_payload_handler
 
 # --- exec and budget, bad input

@@ -53,8 +53,8 @@ check "a put carries its destination" 0 'RDMA_PUT dest=0x3 local=0x1000445c leng
 check "an event is asked for" 0 'HOST_DMA_TO high=0x10000000 low=0x10 local=0x1000445c length=0x8 event=0x1' calls commands_ph --hex $packet
 check "functional mode does the same" 0 'ME host memory\+0x40, 9 bytes: .* -> 88776655 44332211 08' calls commands_ph --hex $packet --functional
 
-check "DMA past the host's memory" 1 'ended: malformed command to the card' calls outside_ph
-check "a write below it" 1 'ended: malformed command to the card' calls below_ph
+check "DMA past the host's memory" 1 'ended: DMA outside host memory' calls outside_ph
+check "a write below it" 1 'ended: DMA outside host memory' calls below_ph
 check "a send of more than the packet" 1 'ended: SEGV' calls send_ph
 check "the task's registers ignore writes" 0 'state\+0x0, 1 byte: 00 -> 4d' calls write_task_ph --flow 77
 check "in generated code too" 0 'state\+0x0, 1 byte: 00 -> 4d' calls write_task_ph --flow 77 --jit=force

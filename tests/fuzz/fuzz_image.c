@@ -6,15 +6,15 @@
 static void look_at(const struct spin_image *image) {
     const struct spin_image_info *info = spin_image_info(image);
     char text[64];
-    const char *file;
+    const char *file, *call;
     int line;
     uint32_t lines = 0;
     FUZZ_CHECK(info->code_bytes % 2 == 0 && info->code_bytes <= 32768);
     for (uint32_t a = 0x1d000000; a < 0x1d008000; a += 2) {
         int length = spin_image_disassemble(image, a, text, sizeof text);
         FUZZ_CHECK(length == 0 || length == 2 || length == 4);
-        if (length && lines++ < 512 && spin_image_line(image, a, &file, &line))
-            FUZZ_CHECK(strlen(file) < 1u << 20 && line != 0);
+        if (length && lines++ < 512 && spin_image_caller(image, a, &file, &line, &call))
+            FUZZ_CHECK(strlen(file) < 1u << 20 && line != 0 && (!call || strlen(call) < 1u << 20));
     }
     for (uint32_t i = 0; i < info->functions; i++) {
         const struct spin_function *f = &info->function[i];

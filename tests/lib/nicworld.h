@@ -58,6 +58,7 @@ struct nicworld {
     uint32_t memory_spread;  /* of a transfer, */
     uint32_t handler_spread; /* of a handler's start */
     struct nic_config config;
+    struct spin_refusal refusal; /* of the last command that was refused */
     uint64_t steps;
     bool physical;
 };
@@ -143,7 +144,8 @@ __attribute__((unused)) static enum nic_command_result
 world_command(struct nicworld *w, struct node *n, const struct nic_task *task, uint32_t number,
               const uint32_t *word, uint32_t *result) {
     void *context[2] = {n, (void *)(uintptr_t)task};
-    return nic_command(n->nic, task, number, word, world_reach, context, result, w->now);
+    return nic_command(n->nic, task, number, word, world_reach, context, result, &w->refusal,
+                       w->now);
 }
 
 __attribute__((unused)) static void world_run(struct nicworld *w, struct node *n,

@@ -186,20 +186,20 @@ static inline int spin_rw_lock_w_unlock(spin_rw_lock_t *lock) {
 
 /* Commands return at once; the card does not complete the packet before they are complete. The
  * handle may be NULL where nobody will wait. */
-static inline int spin_started(uint32_t command, spin_cmd_t *handle) {
+SPIN_CALL int spin_started(uint32_t command, spin_cmd_t *handle) {
     uint32_t started = spin_issue(command);
     if (handle)
         *handle = started;
     return SPIN_OK;
 }
 
-static inline int spin_cmd_wait(spin_cmd_t handle) {
+SPIN_CALL int spin_cmd_wait(spin_cmd_t handle) {
     SPIN_REGISTER(SPIN_REG_WAIT) = handle;
     SPIN_ORDER();
     return SPIN_OK;
 }
 
-static inline int spin_cmd_test(spin_cmd_t handle, bool *completed) {
+SPIN_CALL int spin_cmd_test(spin_cmd_t handle, bool *completed) {
     SPIN_REGISTER(SPIN_REG_TEST) = handle;
     *completed = SPIN_REGISTER(SPIN_REG_RESULT) == 1;
     SPIN_ORDER();
@@ -208,8 +208,8 @@ static inline int spin_cmd_test(spin_cmd_t handle, bool *completed) {
 
 /* PsPIN's outbound command always has five words: destination, queue pair, address in two halves,
  * length. All are written here too, so that a send costs the instructions that it costs there. */
-static inline int spin_outbound(uint32_t command, uint32_t first, uint32_t second, uint32_t third,
-                                spin_cmd_t *handle) {
+SPIN_CALL int spin_outbound(uint32_t command, uint32_t first, uint32_t second, uint32_t third,
+                            spin_cmd_t *handle) {
     SPIN_ORDER();
     SPIN_WORD(0) = first;
     SPIN_WORD(1) = second;
@@ -220,18 +220,18 @@ static inline int spin_outbound(uint32_t command, uint32_t first, uint32_t secon
 }
 
 /* Sends `length` bytes as a packet of their own, headers included. */
-static inline int spin_send_packet(void *data, uint32_t length, spin_cmd_t *handle) {
+SPIN_CALL int spin_send_packet(void *data, uint32_t length, spin_cmd_t *handle) {
     return spin_outbound(SPIN_COMMAND_NIC_SEND, SPIN_POINTER(data), length, 0, handle);
 }
 
 /* As data to a peer that the card has a connection to. */
-static inline int spin_rdma_put(uint32_t dest, void *data, uint32_t length, spin_cmd_t *handle) {
+SPIN_CALL int spin_rdma_put(uint32_t dest, void *data, uint32_t length, spin_cmd_t *handle) {
     return spin_outbound(SPIN_COMMAND_RDMA_PUT, dest, SPIN_POINTER(data), length, handle);
 }
 
 /* Host addresses: task->host_mem_high and host_mem_low are the first byte that may be used. */
-static inline int spin_host_dma(uint32_t command, uint64_t host_addr, uint32_t nic_addr,
-                                uint32_t length, bool generate_event, spin_cmd_t *handle) {
+SPIN_CALL int spin_host_dma(uint32_t command, uint64_t host_addr, uint32_t nic_addr,
+                            uint32_t length, bool generate_event, spin_cmd_t *handle) {
     SPIN_ORDER();
     SPIN_WORD(0) = SPIN_HIGH(host_addr);
     SPIN_WORD(1) = SPIN_LOW(host_addr);
@@ -241,20 +241,20 @@ static inline int spin_host_dma(uint32_t command, uint64_t host_addr, uint32_t n
     return spin_started(command, handle);
 }
 
-static inline int spin_dma_to_host(uint64_t host_addr, uint32_t nic_addr, uint32_t length,
-                                   bool generate_event, spin_cmd_t *xfer) {
+SPIN_CALL int spin_dma_to_host(uint64_t host_addr, uint32_t nic_addr, uint32_t length,
+                               bool generate_event, spin_cmd_t *xfer) {
     return spin_host_dma(SPIN_COMMAND_HOST_DMA_TO, host_addr, nic_addr, length, generate_event,
                          xfer);
 }
 
-static inline int spin_dma_from_host(uint64_t host_addr, uint32_t nic_addr, uint32_t length,
-                                     bool generate_event, spin_cmd_t *xfer) {
+SPIN_CALL int spin_dma_from_host(uint64_t host_addr, uint32_t nic_addr, uint32_t length,
+                                 bool generate_event, spin_cmd_t *xfer) {
     return spin_host_dma(SPIN_COMMAND_HOST_DMA_FROM, host_addr, nic_addr, length, generate_event,
                          xfer);
 }
 
 /* Eight bytes from the command itself (HostDirect), without DMA. */
-static inline int spin_write_to_host(uint64_t host_addr, uint64_t user_data, spin_cmd_t *xfer) {
+SPIN_CALL int spin_write_to_host(uint64_t host_addr, uint64_t user_data, spin_cmd_t *xfer) {
     SPIN_ORDER();
     SPIN_WORD(0) = SPIN_HIGH(host_addr);
     SPIN_WORD(1) = SPIN_LOW(host_addr);
@@ -265,8 +265,8 @@ static inline int spin_write_to_host(uint64_t host_addr, uint64_t user_data, spi
 #define spin_host_write spin_write_to_host /* its older name */
 
 /* Between L1 and L2, by the cluster's DMA engine. */
-static inline int spin_dma(void *source, void *dest, size_t size, int direction, int options,
-                           spin_dma_t *xfer) {
+SPIN_CALL int spin_dma(void *source, void *dest, size_t size, int direction, int options,
+                       spin_dma_t *xfer) {
     (void)direction;
     (void)options;
     SPIN_ORDER();
@@ -277,11 +277,11 @@ static inline int spin_dma(void *source, void *dest, size_t size, int direction,
     return spin_started(SPIN_COMMAND_LOCAL_DMA, xfer);
 }
 
-static inline int spin_dma_wait(spin_dma_t xfer) {
+SPIN_CALL int spin_dma_wait(spin_dma_t xfer) {
     return spin_cmd_wait(xfer);
 }
 
-static inline int spin_dma_test(spin_dma_t xfer, uint32_t *completed) {
+SPIN_CALL int spin_dma_test(spin_dma_t xfer, uint32_t *completed) {
     bool done;
     spin_cmd_test(xfer, &done);
     *completed = done;
