@@ -13,7 +13,8 @@ compile conformance
 point "PtlHandleIsEqual is a truth value, before PtlInit and after PtlFini too" conformance handle-is-equal
 
 # --- no loop over calls hangs a world
-for how in ct-get eq-get poll-nothing ni-status get-id handles bad-handle init compute compute-nothing work work-nothing now nothing-to-copy; do
+for how in ct-get eq-get poll-nothing ni-status get-id handles bad-handle init compute compute-nothing work work-nothing now nothing-to-copy yield usleep \
+    usleep-nothing nanosleep-nothing clock time; do
     point "a loop ends that waits by $how" conformance "loop-$how"
 done
 point "a loop ends that waits by calls that all cost nothing" conformance loop-ct-get --set poll=0 --set o=0

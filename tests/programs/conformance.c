@@ -4,6 +4,9 @@
 #include <limits.h>
 #include <openspin.h>
 #include <portals4.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
 
 /* ---- a rank with everything that a point needs ------------------------------------------------
  */
@@ -145,6 +148,25 @@ static void look_work_nothing(void) {
 static void look_now(void) {
     (void)spin_now_ps();
 }
+static void look_yield(void) {
+    sched_yield();
+}
+static void look_usleep(void) {
+    usleep(1);
+}
+static void look_usleep_nothing(void) {
+    usleep(0);
+}
+static void look_nanosleep_nothing(void) {
+    nanosleep(&(struct timespec){0, 0}, NULL);
+}
+static void look_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+}
+static void look_time(void) {
+    (void)time(NULL);
+}
 static void look_nothing_to_copy(void) {
     uint64_t to;
     spin_copy(&to, &to, 0);
@@ -168,6 +190,12 @@ LOOP(work)
 LOOP(work_nothing)
 LOOP(now)
 LOOP(nothing_to_copy)
+LOOP(yield)
+LOOP(usleep)
+LOOP(usleep_nothing)
+LOOP(nanosleep_nothing)
+LOOP(clock)
+LOOP(time)
 
 /* After a computation memory is as of its end, and what it writes then does not reach back. */
 static int memory_after(void (*compute)(void)) {
@@ -486,6 +514,12 @@ static const struct point points[] = {
     {"loop-work-nothing", loop_work_nothing},
     {"loop-now", loop_now},
     {"loop-nothing-to-copy", loop_nothing_to_copy},
+    {"loop-yield", loop_yield},
+    {"loop-usleep", loop_usleep},
+    {"loop-usleep-nothing", loop_usleep_nothing},
+    {"loop-nanosleep-nothing", loop_nanosleep_nothing},
+    {"loop-clock", loop_clock},
+    {"loop-time", loop_time},
     {"loop-barrier", loop_barrier},
     {"memory-after-compute", memory_after_compute},
     {"memory-after-work", memory_after_work},
