@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "card.h"
+#include "params.h"
 
 static double ratio(uint64_t part, uint64_t of) {
     return of ? (double)part / (double)of : 0;
@@ -25,7 +26,7 @@ static double mean(const struct spin_spread *s) {
 void card_print_parameters(const struct spin_card *card) {
     struct spin_parameter row;
     for (int i = 0; spin_card_parameter(card, i, &row); i++)
-        printf("  %s = %s, %s (%s)\n", row.name, row.value, row.what, row.source);
+        params_print(&row);
 }
 
 /* ---- figures: a name, a number, a unit ---- */

@@ -10,10 +10,11 @@
 
 #include "base/settings.h"
 #include "card.h"
+#include "params.h"
 #include "profile.h"
 
 struct run_options {
-    const char *preset, *traffic, *match, *match_file, *out, *host_out, *trace, *packets, *jit;
+    const char *preset, *traffic, *match, *match_file, *out, *host_out, *trace, *packets, *jit, *params;
     const char *entry[3];
     struct cli_list handler, set;
     uint64_t memory, scratch, copy, host, watchdog;
@@ -35,6 +36,7 @@ static const struct cli_option table[] = {
     {"preset", 'p', CLI_STRING, "NAME", "the card (pspin)", AT(preset), 0, 0},
     {"set", 's', CLI_LIST, "NAME=VALUE", "one parameter of the card: clusters=2, cycle=0.5ns",
      AT(set), 0, 0},
+    {"params", 0, CLI_STRING, "FILE", CLI_PARAMS_HELP, AT(params), 0, 0},
     {"hh", 0, CLI_STRING, "NAME", "header handler (by its name in the image), or none",
      AT(entry[0]), 0, 0},
     {"ph", 0, CLI_STRING, "NAME", "payload handler, or none", AT(entry[1]), 0, 0},
@@ -314,6 +316,20 @@ static int check(const struct cli_command *command, const struct run_options *o,
     return 0;
 }
 
+static int set_parameter(void *card, const char *assignment, struct spin_error *err) {
+    return spin_card_set(card, assignment, err);
+}
+
+static int read_params(const struct cli_command *command, const struct run_options *o,
+                       struct spin_card *card) {
+    struct params params;
+    int status = params_read(command, o->params, &params);
+    if (!status)
+        status = params_apply(command, &params, set_parameter, card);
+    params_free(&params);
+    return status;
+}
+
 static int checked(const struct cli_command *command, const struct run_options *o,
                    const struct cli_list *operands) {
     struct spin_error err;
@@ -327,6 +343,10 @@ static int checked(const struct cli_command *command, const struct run_options *
     int code = spin_card_new(&card, o->preset, &err);
     if (!code)
         spin_card_jit(card, jit);
+    if (!code && (status = read_params(command, o, card))) {
+        spin_card_free(card);
+        return status;
+    }
     for (int i = 0; i < o->set.count && !code; i++)
         code = spin_card_set(card, o->set.items[i], &err);
     if (!code && !o->parameters)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "params.h"
 
 /* o, g, O and S are the host's in both models; L and G are what the network is there to find out.
  */
@@ -25,13 +26,13 @@ int goal_set_packet(struct spin_loggops *loggops, struct spin_packet *packet,
 
 void goal_print_packet_parameters(const struct spin_goal_options *o, const char *preset) {
     struct spin_parameter row;
-    printf("model packet, preset %s, topology %s\n", preset, o->packet->topology);
+    printf("model packet, preset %s\n", preset);
     for (int i = 0; spin_loggops_parameter(&o->loggops, preset, i, &row); i++)
         if (strcmp(row.name, "L") != 0 && strcmp(row.name, "G") != 0)
-            printf("  %s = %s, %s (%s)\n", row.name, row.value, row.what, row.source);
+            params_print(&row);
     for (int i = 0; spin_packet_parameter(o->packet, preset, i, &row); i++)
         if (strcmp(row.source, "none") != 0) /* faults that do not happen */
-            printf("  %s = %s, %s (%s)\n", row.name, row.value, row.what, row.source);
+            params_print(&row);
 }
 
 static void print_count(const char *what, uint64_t count) {

@@ -9,12 +9,13 @@
 
 #include "base/json.h"
 #include "base/units.h"
+#include "params.h"
 
 struct run_options {
-    const char *model, *preset, *trace, *noise, *noise_file, *topology, *links;
+    const char *model, *preset, *trace, *noise, *noise_file, *topology, *links, *params;
     struct cli_list set, fail;
     uint64_t seed;
-    bool json, csv, digest, noise_together, presets;
+    bool json, csv, digest, noise_together, presets, parameters;
 };
 
 #define AT(member) offsetof(struct run_options, member)
@@ -24,6 +25,7 @@ static const struct cli_option table[] = {
      "a set of parameters (loggopsim; sc17-int for packets); see --presets", AT(preset), 0, 0},
     {"set", 's', CLI_LIST, "NAME=VALUE",
      "one parameter: L=2500, o=65ns, G=20ps/B, S=64KiB, link_latency=33.4ns", AT(set), 0, 0},
+    {"params", 0, CLI_STRING, "FILE", CLI_PARAMS_HELP, AT(params), 0, 0},
     {"topology", 'T', CLI_STRING, "SPEC",
      "packet model: link, switch, fattree:36, torus:8x8, dragonfly:P,A,H, file:PATH", AT(topology),
      0, 0},
@@ -43,6 +45,8 @@ static const struct cli_option table[] = {
     {"trace", 't', CLI_OUTPUT, "FILE", "write a trace for Perfetto or chrome://tracing", AT(trace),
      0, 0},
     {"digest", 0, CLI_FLAG, NULL, "print a digest of the event log", AT(digest), 0, 0},
+    {"parameters", 0, CLI_FLAG, NULL, "list the parameters in effect, and run nothing",
+     AT(parameters), 0, 0},
     {"presets", 0, CLI_FLAG, NULL, "list the presets with the source of each constant", AT(presets),
      0, 0},
     {0},
@@ -81,11 +85,15 @@ static void print_ns(const char *what, uint64_t ps) {
     printf("%-24s %" PRIu64 ".%03" PRIu64 " ns\n", what, ps / 1000, ps % 1000);
 }
 
-static void print_parameters(const struct spin_loggops *p, const char *preset) {
+static void print_parameters(const struct spin_goal_options *o, const char *preset) {
     struct spin_parameter row;
+    if (o->packet) {
+        goal_print_packet_parameters(o, preset);
+        return;
+    }
     printf("model loggops, preset %s\n", preset);
-    for (int i = 0; spin_loggops_parameter(p, preset, i, &row); i++)
-        printf("  %s = %-14s %s (%s)\n", row.name, row.value, row.what, row.source);
+    for (int i = 0; spin_loggops_parameter(&o->loggops, preset, i, &row); i++)
+        params_print(&row);
 }
 
 static int list_presets(bool packets) {
@@ -96,13 +104,12 @@ static int list_presets(bool packets) {
         spin_loggops_preset(name, &values, NULL);
         printf("%s: %s\n", name, about);
         for (int k = 0; spin_loggops_parameter(&values, name, k, &row); k++)
-            printf("  %s = %-14s %s (%s)\n", row.name, row.value, row.what, row.source);
+            params_print(&row);
         struct spin_packet packet;
         if (!packets || spin_packet_preset(name, &packet, NULL) != SPIN_OK)
             continue;
-        printf("  topology %s\n", packet.topology);
         for (int k = 0; spin_packet_parameter(&packet, name, k, &row); k++)
-            printf("  %s = %s, %s (%s)\n", row.name, row.value, row.what, row.source);
+            params_print(&row);
     }
     return 0;
 }
@@ -110,10 +117,7 @@ static int list_presets(bool packets) {
 static void print_text(const struct spin_goal_options *o, const char *preset,
                        const struct spin_goal_result *r) {
     enum { SHOWN = 32 };
-    if (o->packet)
-        goal_print_packet_parameters(o, preset);
-    else
-        print_parameters(&o->loggops, preset);
+    print_parameters(o, preset);
     print_ns("makespan", r->makespan_ps);
     printf("%-24s %" PRIu64 "\n", "messages", r->messages);
     printf("%-24s %" PRIu64 "\n", "bytes", r->bytes);
@@ -193,15 +197,39 @@ static int parse_noise(const struct cli_command *command, const struct run_optio
     return o->noise ? cli_noise(command, o->noise, noise) : 0;
 }
 
-static int simulate(const struct cli_command *command, const struct run_options *o,
-                    const char *path) {
-    struct spin_goal_options options = {.digest = o->digest, .trace = o->trace};
-    struct spin_goal_result result;
+/* Where a parameter goes: into both models' or into one. */
+struct models {
+    struct spin_loggops *loggops;
+    struct spin_packet *packet; /* NULL: the LogGOPS model */
+};
+
+static int set_parameter(void *to, const char *assignment, struct spin_error *err) {
+    struct models *m = to;
+    return m->packet ? goal_set_packet(m->loggops, m->packet, assignment, err)
+                     : spin_loggops_set(m->loggops, assignment, err);
+}
+
+/* The preset, then the file of parameters, then --set and --topology. */
+static int configure(const struct cli_command *command, const struct run_options *o,
+                     const char *preset, const struct params *params, struct models m) {
     struct spin_error err;
-    struct spin_goal *goal;
-    struct spin_packet packet;
-    struct progress progress = {0};
-    bool packets = o->model && strcmp(o->model, "packet") == 0;
+    if (spin_loggops_preset(preset, m.loggops, &err) != SPIN_OK ||
+        (m.packet && spin_packet_preset(preset, m.packet, &err) != SPIN_OK))
+        return cli_report(command, &err);
+    int status = params_apply(command, params, set_parameter, &m);
+    for (int i = 0; i < o->set.count && !status; i++)
+        if (set_parameter(&m, o->set.items[i], &err) != SPIN_OK)
+            status = cli_report(command, &err);
+    if (m.packet) {
+        m.packet->topology = o->topology ? o->topology : m.packet->topology;
+        m.packet->failures = o->fail.items;
+        m.packet->failure_count = o->fail.count;
+        m.packet->link_report = o->links;
+    }
+    return status;
+}
+
+static int check(const struct cli_command *command, const struct run_options *o, bool packets) {
     if (o->model && !packets && strcmp(o->model, "loggops") != 0)
         return cli_error(command, CLI_USAGE, "unknown model '%s'; there are loggops and packet",
                          o->model);
@@ -212,32 +240,26 @@ static int simulate(const struct cli_command *command, const struct run_options 
             "no links");
     if (o->json && o->csv)
         return cli_error(command, CLI_USAGE, "--json and --csv: choose one");
-    const char *preset = o->preset ? o->preset : packets ? "sc17-int" : "loggopsim";
-    if (spin_loggops_preset(preset, &options.loggops, &err) != SPIN_OK ||
-        (packets && spin_packet_preset(preset, &packet, &err) != SPIN_OK))
-        return cli_report(command, &err);
-    for (int i = 0; i < o->set.count; i++)
-        if ((packets ? goal_set_packet(&options.loggops, &packet, o->set.items[i], &err)
-                     : spin_loggops_set(&options.loggops, o->set.items[i], &err)) != SPIN_OK)
-            return cli_report(command, &err);
-    if (packets) {
-        packet.topology = o->topology ? o->topology : packet.topology;
-        packet.failures = o->fail.items;
-        packet.failure_count = o->fail.count;
-        packet.link_report = o->links;
-        options.packet = &packet;
-    }
-    int status = parse_noise(command, o, &options.noise);
+    return 0;
+}
+
+static int simulate(const struct cli_command *command, const struct run_options *o,
+                    const char *path, const char *preset, struct spin_goal_options *options) {
+    struct spin_goal_result result;
+    struct spin_error err;
+    struct spin_goal *goal;
+    struct progress progress = {0};
+    int status = parse_noise(command, o, &options->noise);
     if (status)
         return status;
     if (spin_goal_read(path, &goal, &err) != SPIN_OK)
         return cli_report(command, &err);
     clock_gettime(CLOCK_MONOTONIC, &progress.start);
     if (isatty(STDERR_FILENO)) {
-        options.progress = show_progress;
-        options.progress_context = &progress;
+        options->progress = show_progress;
+        options->progress_context = &progress;
     }
-    int code = spin_goal_run(goal, &options, &result, &err);
+    int code = spin_goal_run(goal, options, &result, &err);
     if (progress.shown)
         fputs("\r\033[K", stderr);
     if (code == SPIN_EDEADLOCK || code == SPIN_ELIMIT || code == SPIN_ENOMEM)
@@ -245,13 +267,36 @@ static int simulate(const struct cli_command *command, const struct run_options 
     else if (code != SPIN_OK)
         status = cli_report(command, &err);
     else if (o->json)
-        print_json(&options, preset, &result);
+        print_json(options, preset, &result);
     else if (o->csv)
         print_csv(&result);
     else
-        print_text(&options, preset, &result);
+        print_text(options, preset, &result);
     spin_goal_result_free(&result);
     spin_goal_free(goal);
+    return status;
+}
+
+static int configured(const struct cli_command *command, const struct run_options *o,
+                      const struct cli_list *operands) {
+    struct spin_goal_options options = {.digest = o->digest, .trace = o->trace};
+    struct spin_packet packet;
+    struct params params;
+    bool packets = o->model && strcmp(o->model, "packet") == 0;
+    const char *preset = o->preset ? o->preset : packets ? "sc17-int" : "loggopsim";
+    int status = check(command, o, packets);
+    if (status)
+        return status;
+    status = params_read(command, o->params, &params);
+    if (!status)
+        status = configure(command, o, preset, &params,
+                           (struct models){&options.loggops, packets ? &packet : NULL});
+    options.packet = packets ? &packet : NULL;
+    if (!status && o->parameters)
+        print_parameters(&options, preset);
+    else if (!status && !(status = goal_one_file(command, operands)))
+        status = simulate(command, o, operands->items[0], preset, &options);
+    params_free(&params);
     return status;
 }
 
@@ -261,8 +306,8 @@ static int run(const struct cli_command *command, int argc, char **argv) {
     int status = cli_parse(command, argc, argv, &options, &operands);
     if (!status && options.presets)
         status = list_presets(options.model && strcmp(options.model, "packet") == 0);
-    else if (!status && !(status = goal_one_file(command, &operands)))
-        status = simulate(command, &options, operands.items[0]);
+    else if (!status)
+        status = configured(command, &options, &operands);
     cli_free(command, &options, &operands);
     return status;
 }

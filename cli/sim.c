@@ -8,9 +8,10 @@
 
 #include "base/json.h"
 #include "base/units.h"
+#include "params.h"
 
 struct options {
-    const char *preset, *topology, *trace, *picture, *until, *noise, *jit;
+    const char *preset, *topology, *trace, *picture, *until, *noise, *jit, *params;
     struct cli_list set;
     uint64_t ranks, seed;
     bool json, parameters, quiet;
@@ -21,6 +22,7 @@ static const struct cli_option table[] = {
     {"ranks", 'n', CLI_NUMBER, "N", "how many run the program (1)", AT(ranks), 1, 65536},
     {"preset", 'p', CLI_STRING, "NAME", "sc17-int (the default) or sc17-dis", AT(preset), 0, 0},
     {"set", 's', CLI_LIST, "NAME=VALUE", "one parameter: hpus=8, o=65ns, loss=0.01", AT(set), 0, 0},
+    {"params", 0, CLI_STRING, "FILE", CLI_PARAMS_HELP, AT(params), 0, 0},
     {"topology", 'T', CLI_STRING, "SPEC",
      "link, switch, fattree:36, torus:8x8, dragonfly:P,A,H, file:PATH", AT(topology), 0, 0},
     {"until", 0, CLI_STRING, "TIME", "stop there, with status 1 if ranks are not done", AT(until),
@@ -33,8 +35,8 @@ static const struct cli_option table[] = {
     {"trace", 't', CLI_OUTPUT, "FILE", "write a trace for Perfetto or chrome://tracing", AT(trace),
      0, 0},
     {"picture", 0, CLI_OUTPUT, "FILE", "write the same as SVG", AT(picture), 0, 0},
-    {"parameters", 0, CLI_FLAG, NULL, "print every parameter with its source", AT(parameters), 0,
-     0},
+    {"parameters", 0, CLI_FLAG, NULL,
+     "print every parameter with its source; without a program, only those", AT(parameters), 0, 0},
     {"json", 'j', CLI_FLAG, NULL, "print JSON", AT(json), 0, 0},
     {"quiet", 'q', CLI_FLAG, NULL, "print nothing but what the program prints", AT(quiet), 0, 0},
     {0},
@@ -53,7 +55,7 @@ static void print_parameters(const struct spin_world *world) {
     struct spin_parameter row;
     for (int i = 0; spin_world_parameter(world, i, &row); i++)
         if (strcmp(row.source, "none") != 0) /* faults that do not happen */
-            printf("  %s = %s, %s (%s)\n", row.name, row.value, row.what, row.source);
+            params_print(&row);
 }
 
 static void print_text(const struct spin_world *world) {
@@ -164,13 +166,35 @@ static void print_where(const struct spin_world *world) {
         fprintf(stderr, "  and %u more ranks\n", more);
 }
 
+static int check_parameter(void *to, const char *assignment, struct spin_error *err) {
+    (void)to;
+    return spin_world_check(assignment, err);
+}
+
+/* What the file says, then --set. *set is freed by the caller. */
+static int gather_settings(const struct cli_command *command, const struct options *o,
+                           const struct params *params, const char ***set,
+                           struct spin_world_options *options) {
+    int count = params->count + o->set.count;
+    int status = params_apply(command, params, check_parameter, NULL);
+    if (status)
+        return status;
+    *set = malloc((size_t)(count + 1) * sizeof **set);
+    if (!*set)
+        return cli_error(command, CLI_FAILED, "out of memory");
+    for (int i = 0; i < count; i++)
+        (*set)[i] = i < params->count ? params->assignment[i] : o->set.items[i - params->count];
+    options->set = *set;
+    options->set_count = count;
+    return 0;
+}
+
+/* `words` are the program's; none: it is only about parameters. */
 static int simulate(const struct cli_command *command, const struct options *o,
-                    const struct cli_list *words) {
+                    const struct params *params, const struct cli_list *words) {
     struct spin_world_options options = {
         .ranks = (uint32_t)o->ranks,
         .preset = o->preset,
-        .set = o->set.items,
-        .set_count = o->set.count,
         .topology = o->topology,
         .trace = o->trace,
         .picture = o->picture,
@@ -178,16 +202,23 @@ static int simulate(const struct cli_command *command, const struct options *o,
     };
     struct spin_error err;
     struct spin_world *world;
-    const char *program = words->items[0];
-    int status = parse_times(command, o, &options);
+    const char *program = words->count ? words->items[0] : NULL, **set = NULL;
+    int status = gather_settings(command, o, params, &set, &options);
+    if (!status)
+        status = parse_times(command, o, &options);
     if (!status)
         status = cli_jit(command, o->jit, &options.jit);
+    if (!status && spin_world_new(&world, &options, &err))
+        status = cli_report(command, &err);
+    free(set);
     if (status)
         return status;
-    if (spin_world_new(&world, &options, &err))
-        return cli_report(command, &err);
-    if (o->parameters && !o->json)
+    if (o->parameters && (!program || !o->json))
         print_parameters(world);
+    if (!program) {
+        spin_world_free(world);
+        return 0;
+    }
     int code = spin_world_run_program(world, program, words->count - 1, words->items + 1, &err);
     fflush(stdout);
     if (code == SPIN_EDEADLOCK || code == SPIN_ELIMIT)
@@ -207,12 +238,16 @@ static int simulate(const struct cli_command *command, const struct options *o,
 static int run(const struct cli_command *command, int argc, char **argv) {
     struct options o = {.ranks = 1, .seed = 1};
     struct cli_list words;
+    struct params params = {0};
     int status = cli_parse(command, argc, argv, &o, &words);
-    if (!status && words.count == 0)
+    if (!status && words.count == 0 && !o.parameters)
         status = cli_error(command, CLI_USAGE, "which program? usage: openspin %s %s",
                            command->name, command->args);
     if (!status)
-        status = simulate(command, &o, &words);
+        status = params_read(command, o.params, &params);
+    if (!status)
+        status = simulate(command, &o, &params, &words);
+    params_free(&params);
     cli_free(command, &o, &words);
     return status;
 }

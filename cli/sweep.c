@@ -167,7 +167,7 @@ static int run(const struct cli_command *command, int argc, char **argv) {
 
 const struct cli_command cli_sweep = {
     .name = "sweep",
-    .args = "--over NAME=VALUES... [options] -- COMMAND ...",
+    .args = "--over NAME=VALUES... [options] COMMAND ...",
     .summary = "run a command for many values of its parameters",
     .about =
         "Runs budget, card run, goal run or sim run at every point of a grid or list, each in a\n"
@@ -176,5 +176,6 @@ const struct cli_command cli_sweep = {
         "its error, and the exit status is 1. With --csv an interrupted sweep goes on when the\n"
         "same command is given again.",
     .options = table,
+    .launches = true,
     .run = run,
 };

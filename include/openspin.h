@@ -356,7 +356,7 @@ int spin_loggops_set(struct spin_loggops *to, const char *assignment, struct spi
 #define SPIN_SET_BY_USER "set by the user" /* the source of a value that is not the preset's */
 struct spin_parameter {
     const char *name;
-    char value[40];
+    char value[256]; /* as spin_..._set take it */
     const char *what, *source;
 };
 bool spin_loggops_parameter(const struct spin_loggops *of, const char *preset, int i,
@@ -394,7 +394,8 @@ struct spin_packet {
 };
 /* The packet network that goes with a LogGOPS preset. */
 int spin_packet_preset(const char *name, struct spin_packet *to, struct spin_error *err);
-/* "link_rate=400Gbit/s", "link_latency=33.4ns", "queue=credit", "loss=1e-6". */
+/* "link_rate=400Gbit/s", "link_latency=33.4ns", "queue=credit", "loss=1e-6", "topology=switch", of
+ * which the text must stay. */
 int spin_packet_set(struct spin_packet *to, const char *assignment, struct spin_error *err);
 bool spin_packet_parameter(const struct spin_packet *of, const char *preset, int i,
                            struct spin_parameter *row);
@@ -730,6 +731,8 @@ int spin_world_new(struct spin_world **out, const struct spin_world_options *opt
                    struct spin_error *err);
 void spin_world_free(struct spin_world *world);
 
+/* Whether the options' `set` takes this: SPIN_OK, or what is wrong with it. */
+int spin_world_check(const char *assignment, struct spin_error *err);
 /* Parameter i of the world, with its source; false after the last. */
 bool spin_world_parameter(const struct spin_world *world, int i, struct spin_parameter *row);
 

@@ -70,6 +70,13 @@ static bool parse(const struct row *r, const char *text, uint64_t *value) {
             }
         return false;
     }
+    size_t digits = strspn(text, "0123456789");
+    char number[24];
+    if (r->unit == CARD_CYCLES && digits < sizeof number && strcmp(text + digits, "cycles") == 0) {
+        memcpy(number, text, digits); /* as it is printed */
+        number[digits] = 0;
+        return units_u64(number, value);
+    }
     return units_u64(text, value);
 }
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/units.h"
 
-enum unit { TIME, RATE, BYTES, NUMBER, PROBABILITY, CHOICE };
+enum unit { TIME, RATE, BYTES, NUMBER, PROBABILITY, CHOICE, TEXT };
 
 #define WORDS 3
 struct parameter {
@@ -25,6 +25,8 @@ struct parameter {
     }
 #define MOST_TIME (1ull << 50) /* 18 minutes */
 static const struct parameter parameters[] = {
+    ROW("topology", "hosts, switches and links", "SC'17 sec. 4.2: switches of 36 ports", TEXT,
+        topology, 0, 255, 0),
     ROW("link_rate", "rate of a link", "SC'17 sec. 4.2: 400 Gbit/s", RATE, link_fs, 1,
         1000000000000, 0),
     ROW("link_latency", "latency of a link", "SC'17 sec. 4.2: 10 m of wire", TIME, link_latency_ps,
@@ -122,6 +124,15 @@ static int set_choice(const struct parameter *p, const char *text, uint64_t *val
                      p->max > 1 ? p->words[2] : "");
 }
 
+static int set_text(const struct parameter *p, const char *text, const char **value,
+                    struct spin_error *err) {
+    if (!*text || strlen(text) > p->max)
+        return spin_fail(err, SPIN_EARG, "%s: '%.60s' has %zu bytes; the limits are 1 and %llu",
+                         p->name, text, strlen(text), (unsigned long long)p->max);
+    *value = text;
+    return SPIN_OK;
+}
+
 int spin_packet_set(struct spin_packet *to, const char *assignment, struct spin_error *err) {
     const char *equals = strchr(assignment, '=');
     if (!equals)
@@ -136,6 +147,8 @@ int spin_packet_set(struct spin_packet *to, const char *assignment, struct spin_
         const char *text = equals + 1;
         if (p->unit == CHOICE)
             return set_choice(p, text, value, err);
+        if (p->unit == TEXT)
+            return set_text(p, text, (const char **)(void *)value, err);
         bool good = p->unit == TIME     ? units_time_ps(text, &parsed)
                     : p->unit == RATE   ? units_per_byte_fs(text, &parsed)
                     : p->unit == BYTES  ? units_size(text, &parsed)
@@ -164,7 +177,19 @@ int spin_packet_set(struct spin_packet *to, const char *assignment, struct spin_
                      (int)(length < 40 ? length : 40), assignment, known);
 }
 
-static void print_value(const struct parameter *p, uint64_t value, char *text, size_t room) {
+/* The shortest decimal that is read as this fraction of 2^32: readers round down. */
+static void print_probability(uint64_t value, char *text, size_t room) {
+    uint64_t back;
+    for (int half = 0; half < 2; half++)
+        for (int digits = 3; digits <= 12; digits++) {
+            snprintf(text, room, "%.*g", digits, ((double)value + 0.5 * half) / 4294967296.0);
+            if (units_probability(text, &back) && back == value)
+                return;
+        }
+}
+
+static void print_value(const struct parameter *p, const void *at, char *text, size_t room) {
+    uint64_t value = p->unit == TEXT ? 0 : *(const uint64_t *)at;
     switch (p->unit) {
     case TIME:
         units_thousandths(text, room, value, "ns");
@@ -178,11 +203,14 @@ static void print_value(const struct parameter *p, uint64_t value, char *text, s
     case NUMBER:
         snprintf(text, room, "%llu", (unsigned long long)value);
         break;
-    case PROBABILITY: /* for the eye only: what is used is the fraction of 2^32 */
-        snprintf(text, room, "%.3g", (double)value / 4294967296.0);
+    case PROBABILITY:
+        print_probability(value, text, room);
         break;
     case CHOICE:
         snprintf(text, room, "%s", p->words[value]);
+        break;
+    case TEXT:
+        snprintf(text, room, "%s", *(const char *const *)at);
         break;
     }
 }
@@ -193,11 +221,13 @@ bool spin_packet_parameter(const struct spin_packet *of, const char *preset, int
         return false;
     const struct parameter *p = &parameters[i];
     struct spin_packet from;
-    uint64_t value = *(const uint64_t *)(const void *)((const char *)of + p->offset);
+    struct spin_parameter before;
     *row = (struct spin_parameter){.name = p->name, .what = p->what, .source = SPIN_SET_BY_USER};
-    if (preset && spin_packet_preset(preset, &from, NULL) == SPIN_OK &&
-        *(const uint64_t *)(const void *)((const char *)&from + p->offset) == value)
-        row->source = p->source;
-    print_value(p, value, row->value, sizeof row->value);
+    print_value(p, (const char *)of + p->offset, row->value, sizeof row->value);
+    if (preset && spin_packet_preset(preset, &from, NULL) == SPIN_OK) {
+        print_value(p, (const char *)&from + p->offset, before.value, sizeof before.value);
+        if (strcmp(before.value, row->value) == 0)
+            row->source = p->source;
+    }
     return true;
 }

@@ -201,6 +201,12 @@ void spin_world_free(struct spin_world *w) {
     free(w);
 }
 
+int spin_world_check(const char *assignment, struct spin_error *err) {
+    struct world_params scratch;
+    int code = world_params_preset(&scratch, "sc17-int", err);
+    return code ? code : world_params_set(&scratch, assignment, err);
+}
+
 bool spin_world_parameter(const struct spin_world *w, int i, struct spin_parameter *row) {
     return world_params_row(&w->params, w->preset, i, row);
 }
