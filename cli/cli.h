@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "openspin.h"
 
@@ -19,6 +20,8 @@ enum cli_kind {
     CLI_FLAG,   /* bool */
     CLI_STRING, /* const char * */
     CLI_OUTPUT, /* const char *: a file to write, which cli_parse looks at (outputs.h) */
+    CLI_RESULT, /* const char *: "--json" is "-", standard output; "--json=FILE", or a next word
+                 * that ends in ".json", is a file to write */
     CLI_NUMBER, /* uint64_t within [min, max] */
     CLI_SIZE,   /* uint64_t of bytes with a unit, within [min, max] */
     CLI_LIST,   /* struct cli_list: the option may be repeated */
@@ -67,6 +70,41 @@ int cli_error(const struct cli_command *command, int status, const char *format,
     __attribute__((format(printf, 3, 4)));
 /* The same for an error of the library; wrong arguments are usage, anything else a failure. */
 int cli_report(const struct cli_command *command, const struct spin_error *err);
+
+/* Whether an option's value stands in the next word (which may be NULL). `word` is the option as it
+ * was written. */
+bool cli_takes_next(const struct cli_option *option, const char *word, const char *next);
+
+/* --only, --from and --to of traces and pictures. */
+struct cli_view {
+    const char *only, *from, *to;
+};
+#define CLI_VIEW_OPTIONS(type, field)                                                              \
+    {"only",                                                                                       \
+     0,                                                                                            \
+     CLI_STRING,                                                                                   \
+     "RANKS",                                                                                      \
+     "trace and picture: only these ranks (0-3,7)",                                                \
+     offsetof(type, field.only),                                                                   \
+     0,                                                                                            \
+     0},                                                                                           \
+        {"from",                                                                                   \
+         0,                                                                                        \
+         CLI_STRING,                                                                               \
+         "TIME",                                                                                   \
+         "trace and picture: from then on",                                                        \
+         offsetof(type, field.from),                                                               \
+         0,                                                                                        \
+         0},                                                                                       \
+    {                                                                                              \
+        "to", 0, CLI_STRING, "TIME", "trace and picture: until then", offsetof(type, field.to), 0, \
+            0                                                                                      \
+    }
+int cli_view(const struct cli_command *command, const struct cli_view *of, struct spin_view *view);
+
+/* Where a CLI_RESULT goes: standard output for "-". `print` writes it. */
+int cli_result(const struct cli_command *command, const char *path,
+               void (*print)(FILE *out, const void *what), const void *what);
 
 /* "1ms,25us": the operating system takes 25 us of every ms. 0, or the status after the error. */
 int cli_noise(const struct cli_command *command, const char *text, struct spin_noise *noise);

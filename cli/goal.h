@@ -20,4 +20,8 @@ void goal_print_packet_parameters(const struct spin_goal_options *o, const char 
 void goal_print_packet(const struct spin_goal_result *r);
 void goal_json_packet(struct json *j, const struct spin_goal_result *r);
 
+/* The critical path. */
+void goal_print_path(const struct spin_goal_result *r);
+void goal_json_path(struct json *j, const struct spin_goal_result *r);
+
 #endif

@@ -12,10 +12,12 @@
 #include "params.h"
 
 struct run_options {
-    const char *model, *preset, *trace, *noise, *noise_file, *topology, *links, *params;
+    const char *model, *preset, *trace, *noise, *noise_file, *topology, *links, *params, *picture,
+        *json, *csv;
+    struct cli_view view;
     struct cli_list set, fail;
     uint64_t seed;
-    bool json, csv, digest, noise_together, presets, parameters;
+    bool digest, noise_together, presets, parameters, critical_path;
 };
 
 #define AT(member) offsetof(struct run_options, member)
@@ -40,10 +42,14 @@ static const struct cli_option table[] = {
      AT(noise_together), 0, 0},
     {"seed", 0, CLI_NUMBER, "N", "where each rank begins in the noise (1)", AT(seed), 0,
      UINT64_MAX},
-    {"json", 'j', CLI_FLAG, NULL, "print JSON", AT(json), 0, 0},
-    {"csv", 'c', CLI_FLAG, NULL, "print rank,finish_ps as CSV", AT(csv), 0, 0},
+    {"json", 'j', CLI_RESULT, "[=FILE]", "print JSON, or write it into a file", AT(json), 0, 0},
+    {"csv", 'c', CLI_RESULT, "[=FILE]", "print rank,finish_ps as CSV, or write it", AT(csv), 0, 0},
+    {"critical-path", 0, CLI_FLAG, NULL, "what the makespan depends on; also in trace and picture",
+     AT(critical_path), 0, 0},
     {"trace", 't', CLI_OUTPUT, "FILE", "write a trace for Perfetto or chrome://tracing", AT(trace),
      0, 0},
+    {"picture", 0, CLI_OUTPUT, "FILE", "write the same as SVG", AT(picture), 0, 0},
+    CLI_VIEW_OPTIONS(struct run_options, view),
     {"digest", 0, CLI_FLAG, NULL, "print a digest of the event log", AT(digest), 0, 0},
     {"parameters", 0, CLI_FLAG, NULL, "list the parameters in effect, and run nothing",
      AT(parameters), 0, 0},
@@ -137,11 +143,22 @@ static void print_text(const struct spin_goal_options *o, const char *preset,
     }
     if (r->ranks > SHOWN)
         printf("and %u more ranks: --csv and --json print all\n", r->ranks - SHOWN);
+    if (o->critical_path)
+        goal_print_path(r);
 }
 
-static void print_json(const struct spin_goal_options *o, const char *preset,
-                       const struct spin_goal_result *r) {
-    struct json j = {.out = stdout};
+struct report {
+    const struct spin_goal_options *options;
+    const char *preset;
+    const struct spin_goal_result *result;
+};
+
+static void print_json(FILE *out, const void *what) {
+    const struct report *report = what;
+    const struct spin_goal_options *o = report->options;
+    const struct spin_goal_result *r = report->result;
+    const char *preset = report->preset;
+    struct json j = {.out = out};
     struct spin_parameter row;
     json_object(&j, NULL);
     json_string(&j, "model", o->packet ? "packet" : "loggops");
@@ -169,6 +186,8 @@ static void print_json(const struct spin_goal_options *o, const char *preset,
     }
     if (o->packet)
         goal_json_packet(&j, r);
+    if (o->critical_path)
+        goal_json_path(&j, r);
     json_array(&j, "ranks");
     for (uint32_t rank = 0; rank < r->ranks; rank++) {
         json_object(&j, NULL);
@@ -180,10 +199,23 @@ static void print_json(const struct spin_goal_options *o, const char *preset,
     json_end_object(&j);
 }
 
-static void print_csv(const struct spin_goal_result *r) {
-    puts("rank,finish_ps");
+static void print_csv(FILE *out, const void *what) {
+    const struct spin_goal_result *r = ((const struct report *)what)->result;
+    fputs("rank,finish_ps\n", out);
     for (uint32_t rank = 0; rank < r->ranks; rank++)
-        printf("%u,%" PRIu64 "\n", rank, r->finish_ps[rank]);
+        fprintf(out, "%u,%" PRIu64 "\n", rank, r->finish_ps[rank]);
+}
+
+/* JSON and CSV go where they were asked for; the text comes unless one of them is printed. */
+static int report(const struct cli_command *command, const struct run_options *o,
+                  const struct report *what) {
+    int status = o->json ? cli_result(command, o->json, print_json, what) : 0;
+    if (!status && o->csv)
+        status = cli_result(command, o->csv, print_csv, what);
+    bool printed = (o->json && strcmp(o->json, "-") == 0) || (o->csv && strcmp(o->csv, "-") == 0);
+    if (!status && !printed)
+        print_text(what->options, what->preset, what->result);
+    return status;
 }
 
 /* ---- the command ---- */
@@ -238,8 +270,9 @@ static int check(const struct cli_command *command, const struct run_options *o,
             command, CLI_USAGE,
             "--topology, --fail and --links need --model packet: the LogGOPS model has "
             "no links");
-    if (o->json && o->csv)
-        return cli_error(command, CLI_USAGE, "--json and --csv: choose one");
+    if ((o->view.only || o->view.from || o->view.to) && !o->trace && !o->picture)
+        return cli_error(command, CLI_USAGE,
+                         "--only, --from and --to choose what --trace and --picture show: say one");
     return 0;
 }
 
@@ -250,6 +283,8 @@ static int simulate(const struct cli_command *command, const struct run_options 
     struct spin_goal *goal;
     struct progress progress = {0};
     int status = parse_noise(command, o, &options->noise);
+    if (!status)
+        status = cli_view(command, &o->view, &options->view);
     if (status)
         return status;
     if (spin_goal_read(path, &goal, &err) != SPIN_OK)
@@ -266,12 +301,8 @@ static int simulate(const struct cli_command *command, const struct run_options 
         status = cli_error(command, CLI_FAILED, "%s: %s", path, err.text);
     else if (code != SPIN_OK)
         status = cli_report(command, &err);
-    else if (o->json)
-        print_json(options, preset, &result);
-    else if (o->csv)
-        print_csv(&result);
     else
-        print_text(options, preset, &result);
+        status = report(command, o, &(struct report){options, preset, &result});
     spin_goal_result_free(&result);
     spin_goal_free(goal);
     return status;
@@ -279,7 +310,10 @@ static int simulate(const struct cli_command *command, const struct run_options 
 
 static int configured(const struct cli_command *command, const struct run_options *o,
                       const struct cli_list *operands) {
-    struct spin_goal_options options = {.digest = o->digest, .trace = o->trace};
+    struct spin_goal_options options = {.digest = o->digest,
+                                        .trace = o->trace,
+                                        .picture = o->picture,
+                                        .critical_path = o->critical_path};
     struct spin_packet packet;
     struct params params;
     bool packets = o->model && strcmp(o->model, "packet") == 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/units.h"
 #include "outputs.h"
 
@@ -74,6 +75,9 @@ static int store(const struct cli_command *command, const struct cli_option *o, 
     case CLI_OUTPUT:
         *(const char **)at = value;
         return 0;
+    case CLI_RESULT:
+        *(const char **)at = value ? value : "-";
+        return 0;
     case CLI_LIST:
     case CLI_PASS:
         if (!list_add(at, value))
@@ -95,6 +99,16 @@ static int store(const struct cli_command *command, const struct cli_option *o, 
     return 0;
 }
 
+bool cli_takes_next(const struct cli_option *o, const char *word, const char *next) {
+    bool whole = word[1] == '-' ? strchr(word, '=') != NULL : word[2] != 0;
+    if (o->kind == CLI_FLAG || whole || !next)
+        return false;
+    if (o->kind != CLI_RESULT)
+        return true;
+    const char *dot = strrchr(next, '.');
+    return dot && strcmp(dot + 1, o->name) == 0;
+}
+
 static int parse_long(const struct cli_command *command, int argc, char **argv, int *i,
                       void *into) {
     const char *text = argv[*i] + 2;
@@ -112,9 +126,9 @@ static int parse_long(const struct cli_command *command, int argc, char **argv, 
     }
     if (value)
         value++;
-    else if (*i + 1 < argc)
+    else if (cli_takes_next(o, argv[*i], *i + 1 < argc ? argv[*i + 1] : NULL))
         value = argv[++*i];
-    else
+    if ((!value && o->kind != CLI_RESULT) || (value && !*value && o->kind == CLI_RESULT))
         return cli_error(command, CLI_USAGE, "%s needs a value: %s %s", shown, shown, o->arg);
     return store(command, o, shown, value, into);
 }
@@ -138,21 +152,11 @@ static int parse_short(const struct cli_command *command, int argc, char **argv,
             return code;
     }
     const char *value = text[2] ? text + 2 : NULL;
-    if (!value && *i + 1 < argc)
+    if (cli_takes_next(o, text, *i + 1 < argc ? argv[*i + 1] : NULL))
         value = argv[++*i];
-    if (!value)
+    if (!value && o->kind != CLI_RESULT)
         return cli_error(command, CLI_USAGE, "%s needs a value: %s %s", shown, shown, o->arg);
     return store(command, o, shown, value, into);
-}
-
-/* Does an option's value stand in the next word? */
-static bool takes_next(const struct cli_command *command, const char *word) {
-    if (word[1] == '-') {
-        const struct cli_option *o = find_long(command, word + 2);
-        return o && o->kind != CLI_FLAG && !strchr(word, '=');
-    }
-    const struct cli_option *o = find_short(command, word[1]);
-    return o && o->kind != CLI_FLAG && !word[2];
 }
 
 /* How many words are the command's: all, or those up to the name of the program that it launches.
@@ -163,7 +167,9 @@ static int own_words(const struct cli_command *command, int argc, char **argv) {
             return i + 1 < argc ? i + 2 : argc;
         if (argv[i][0] != '-')
             return i + 1;
-        if (takes_next(command, argv[i]))
+        const struct cli_option *o =
+            argv[i][1] == '-' ? find_long(command, argv[i] + 2) : find_short(command, argv[i][1]);
+        if (o && cli_takes_next(o, argv[i], i + 1 < argc ? argv[i + 1] : NULL))
             i++;
     }
     return argc;
@@ -203,6 +209,33 @@ void cli_free(const struct cli_command *command, void *into, struct cli_list *op
         }
     free(operands->items);
     *operands = (struct cli_list){0};
+}
+
+static int read_time(const struct cli_command *command, const char *option, const char *text,
+                     uint64_t *ps) {
+    if (!text || units_time_ps(text, ps))
+        return 0;
+    return cli_error(command, CLI_USAGE, "%s: '%s' is not a time (such as 10us)", option, text);
+}
+
+int cli_view(const struct cli_command *command, const struct cli_view *of, struct spin_view *view) {
+    *view = (struct spin_view){.ranks = of->only};
+    int status = read_time(command, "--from", of->from, &view->from_ps);
+    return status ? status : read_time(command, "--to", of->to, &view->to_ps);
+}
+
+int cli_result(const struct cli_command *command, const char *path,
+               void (*print)(FILE *out, const void *what), const void *what) {
+    struct file_out file;
+    struct spin_error err;
+    if (strcmp(path, "-") == 0) {
+        print(stdout, what);
+        return 0;
+    }
+    if (file_out_open(&file, path, &err))
+        return cli_report(command, &err);
+    print(file.stream, what);
+    return file_out_commit(&file, &err) ? cli_report(command, &err) : 0;
 }
 
 int cli_noise(const struct cli_command *command, const char *text, struct spin_noise *noise) {
@@ -246,12 +279,10 @@ static void print_help(const struct cli_command *command) {
         char left[64];
         if (o->kind == CLI_PASS)
             snprintf(left, sizeof left, "-%c%s", o->letter, o->arg ? o->arg : "");
-        else if (o->letter)
-            snprintf(left, sizeof left, "-%c, --%s%s%s", o->letter, o->name, o->arg ? " " : "",
-                     o->arg ? o->arg : "");
         else
-            snprintf(left, sizeof left, "--%s%s%s", o->name, o->arg ? " " : "",
-                     o->arg ? o->arg : "");
+            snprintf(left, sizeof left, "%.*s--%s%s%s", o->letter ? 4 : 0,
+                     (char[]){'-', o->letter, ',', ' ', 0}, o->name,
+                     o->arg && o->kind != CLI_RESULT ? " " : "", o->arg ? o->arg : "");
         printf("  %-24s %s\n", left, o->help);
     }
     printf("  %-24s %s\n  %-24s %s\n", "--help", "show this text", "--version", "show the version");

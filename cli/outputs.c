@@ -89,7 +89,7 @@ int cli_output(const struct cli_command *command, struct cli_outputs *outputs, i
 int cli_check_outputs(const struct cli_command *command, int argc, char **argv, const void *into) {
     struct cli_outputs outputs = {.count = 0};
     for (const struct cli_option *o = command->options; o && o->name; o++) {
-        if (o->kind != CLI_OUTPUT)
+        if (o->kind != CLI_OUTPUT && o->kind != CLI_RESULT)
             continue;
         const char *path = *(const char *const *)(const void *)((const char *)into + o->offset);
         char shown[64];

@@ -11,10 +11,12 @@
 #include "params.h"
 
 struct options {
-    const char *preset, *topology, *trace, *picture, *until, *noise, *jit, *params;
+    const char *preset, *topology, *trace, *picture, *until, *noise, *jit, *params, *json, *csv,
+        *links;
+    struct cli_view view;
     struct cli_list set;
     uint64_t ranks, seed;
-    bool json, parameters, quiet;
+    bool parameters, quiet;
 };
 
 #define AT(member) offsetof(struct options, member)
@@ -35,9 +37,13 @@ static const struct cli_option table[] = {
     {"trace", 't', CLI_OUTPUT, "FILE", "write a trace for Perfetto or chrome://tracing", AT(trace),
      0, 0},
     {"picture", 0, CLI_OUTPUT, "FILE", "write the same as SVG", AT(picture), 0, 0},
+    CLI_VIEW_OPTIONS(struct options, view),
     {"parameters", 0, CLI_FLAG, NULL,
      "print every parameter with its source; without a program, only those", AT(parameters), 0, 0},
-    {"json", 'j', CLI_FLAG, NULL, "print JSON", AT(json), 0, 0},
+    {"json", 'j', CLI_RESULT, "[=FILE]", "print JSON, or write it into a file", AT(json), 0, 0},
+    {"csv", 'c', CLI_RESULT, "[=FILE]", "print rank,finish_ps,status as CSV, or write it", AT(csv),
+     0, 0},
+    {"links", 0, CLI_OUTPUT, "FILE", "write a row per link as CSV", AT(links), 0, 0},
     {"quiet", 'q', CLI_FLAG, NULL, "print nothing but what the program prints", AT(quiet), 0, 0},
     {0},
 };
@@ -70,7 +76,7 @@ static void print_text(const struct spin_world *world) {
         print_ns(what, finish);
     }
     if (r.ranks > SHOWN)
-        printf("and %u more ranks: --json prints all\n", r.ranks - SHOWN);
+        printf("and %u more ranks: --csv and --json print all\n", r.ranks - SHOWN);
     print_count("packets", r.counts.packets);
     if (r.counts.lost)
         print_count("packets lost", r.counts.lost);
@@ -89,8 +95,26 @@ static void print_text(const struct spin_world *world) {
     print_count("events", r.counts.events);
 }
 
-static void print_json(const struct spin_world *world, const char *preset) {
-    struct json j = {.out = stdout};
+struct report {
+    const struct spin_world *world;
+    const char *preset;
+};
+
+static void print_csv(FILE *out, const void *what) {
+    const struct spin_world *world = ((const struct report *)what)->world;
+    uint32_t ranks = spin_world_result(world).ranks;
+    fputs("rank,finish_ps,status\n", out);
+    for (uint32_t i = 0; i < ranks; i++) {
+        int status;
+        uint64_t finish = spin_world_finish_ps(world, i, &status);
+        fprintf(out, "%u,%" PRIu64 ",%d\n", i, finish, status);
+    }
+}
+
+static void print_json(FILE *out, const void *what) {
+    const struct spin_world *world = ((const struct report *)what)->world;
+    const char *preset = ((const struct report *)what)->preset;
+    struct json j = {.out = out};
     struct spin_world_result r = spin_world_result(world);
     struct spin_parameter row;
     json_object(&j, NULL);
@@ -132,19 +156,32 @@ static int parse_times(const struct cli_command *command, const struct options *
         return cli_error(command, CLI_USAGE, "--until: '%s' is not a time (such as 10us)",
                          o->until);
     w->noise.seed = o->seed;
+    int status = cli_view(command, &o->view, &w->view);
+    if (status)
+        return status;
+    if ((o->view.only || o->view.from || o->view.to) && !o->trace && !o->picture)
+        return cli_error(command, CLI_USAGE,
+                         "--only, --from and --to choose what --trace and --picture show: say one");
     return o->noise ? cli_noise(command, o->noise, &w->noise) : 0;
+}
+
+/* JSON or CSV take the place of the text on standard output; in files they stand beside it. */
+static bool is_printed(const struct options *o) {
+    return (o->json && strcmp(o->json, "-") == 0) || (o->csv && strcmp(o->csv, "-") == 0);
 }
 
 static int finish(const struct cli_command *command, const struct options *o, const char *program,
                   const struct spin_world *world) {
     struct spin_world_result r = spin_world_result(world);
-    if (o->json)
-        print_json(world, o->preset ? o->preset : "sc17-int");
-    else if (!o->quiet)
+    const struct report what = {world, o->preset ? o->preset : "sc17-int"};
+    int status = o->json ? cli_result(command, o->json, print_json, &what) : 0;
+    if (!status && o->csv)
+        status = cli_result(command, o->csv, print_csv, &what);
+    if (!status && !o->quiet && !is_printed(o))
         print_text(world);
     fflush(stdout);
-    if (!r.failed)
-        return 0;
+    if (status || !r.failed)
+        return status;
     return cli_error(command, CLI_FAILED, "%s: %u of %u ranks failed, the first is rank %u: %s %d",
                      program, r.failed, r.ranks, r.first_failed,
                      r.first_exited ? "it called exit with" : "its main returned", r.first_status);
@@ -198,6 +235,7 @@ static int simulate(const struct cli_command *command, const struct options *o,
         .topology = o->topology,
         .trace = o->trace,
         .picture = o->picture,
+        .links = o->links,
         .catch_crashes = true,
     };
     struct spin_error err;
@@ -213,7 +251,7 @@ static int simulate(const struct cli_command *command, const struct options *o,
     free(set);
     if (status)
         return status;
-    if (o->parameters && (!program || !o->json))
+    if (o->parameters && (!program || !is_printed(o)))
         print_parameters(world);
     if (!program) {
         spin_world_free(world);

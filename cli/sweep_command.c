@@ -33,7 +33,7 @@ static const struct cli_option *option_at(const struct sweep_command *c, int *i,
             o = NULL;
         *value = word[2] ? word + 2 : NULL;
     }
-    if (o && o->kind != CLI_FLAG && !*value && *i + 1 < c->words)
+    if (o && cli_takes_next(o, word, *i + 1 < c->words ? c->word[*i + 1] : NULL))
         *value = c->word[++*i];
     return o;
 }
@@ -67,7 +67,7 @@ static int check_outputs(const struct cli_command *command, const struct sweep_c
     for (int i = c->path; i < c->words && plan->points > 1; i++) {
         const char *value;
         const struct cli_option *o = option_at(c, &i, &value);
-        if (o && o->kind == CLI_OUTPUT && value && !strchr(value, '{') &&
+        if (o && (o->kind == CLI_OUTPUT || o->kind == CLI_RESULT) && value && !strchr(value, '{') &&
             strncmp(value, "/dev/", 5) != 0)
             return cli_error(command, CLI_USAGE,
                              "--%s: all points would write %s; put {point}, their number, or a "
@@ -155,7 +155,7 @@ static int find_way(const struct cli_command *command, const struct sweep_comman
         return cli_error(
             command, CLI_USAGE, "'%s' is no option%s of %s; put {%s} where its values belong", name,
             find_option(c->made, "set", 3) ? " or parameter" : "", c->made->name, name);
-    if (o && o->kind == CLI_OUTPUT)
+    if (o && (o->kind == CLI_OUTPUT || o->kind == CLI_RESULT))
         return cli_error(command, CLI_USAGE, "%s is a file to write, nothing to sweep", name);
     return check_given(command, c, name, *way);
 }

@@ -400,12 +400,21 @@ int spin_packet_set(struct spin_packet *to, const char *assignment, struct spin_
 bool spin_packet_parameter(const struct spin_packet *of, const char *preset, int i,
                            struct spin_parameter *row);
 
+/* What traces and pictures show of a run; zero for all of it. */
+struct spin_view {
+    const char *ranks; /* "0-3,7", or NULL */
+    uint64_t from_ps, to_ps;
+};
+
 struct spin_goal_options {
     struct spin_loggops loggops;
     const struct spin_packet *packet; /* NULL: the LogGOPS model */
     struct spin_noise noise;
-    bool digest;       /* of the event log */
-    const char *trace; /* a Perfetto trace, or NULL */
+    bool digest;         /* of the event log */
+    bool critical_path;  /* what the makespan depends on: in the result, trace and picture */
+    const char *trace;   /* a Perfetto trace, or NULL */
+    const char *picture; /* a timeline as SVG, or NULL */
+    struct spin_view view;
     /* Called now and then with what is done and what there is to do; NULL for never. */
     void (*progress)(void *context, uint64_t done, uint64_t of);
     void *progress_context;
@@ -428,6 +437,24 @@ struct spin_packet_result {
     struct spin_link_use busiest[8];                 /* busy_links of them at most */
 };
 
+/* A step of the critical path: from start_ps on, for length_ps, what comes next waited for this.
+ * Steps follow each other without gaps from 0 to the makespan. */
+enum spin_goal_step_kind {
+    SPIN_STEP_CPU,     /* the operation on its cpu */
+    SPIN_STEP_NIC,     /* its nic, until it takes the next message */
+    SPIN_STEP_NETWORK, /* its message, until the receiver has it */
+    SPIN_STEP_MATCH,   /* a rendezvous: what was matched then */
+};
+struct spin_goal_step {
+    enum spin_goal_step_kind kind;
+    uint32_t rank;
+    bool receives;      /* the message of `operation`, a send of rank `from` */
+    uint32_t from;      /* the rank of the operation */
+    uint32_t operation; /* in that rank, from 1 */
+    uint64_t start_ps, length_ps;
+    char what[64]; /* "send 8b to 1 tag 5" */
+};
+
 struct spin_goal_result {
     struct spin_packet_result packet; /* all 0 in the LogGOPS model */
     uint64_t makespan_ps;
@@ -439,7 +466,9 @@ struct spin_goal_result {
     uint64_t engine_events, most_pending, memory_bytes;
     uint64_t digest;
     uint32_t ranks;
-    uint64_t *finish_ps; /* [ranks], freed by spin_goal_result_free */
+    uint64_t *finish_ps;         /* [ranks], freed by spin_goal_result_free */
+    struct spin_goal_step *step; /* [steps] of the critical path, likewise */
+    uint32_t steps;
 };
 
 /* Replays the schedule. SPIN_EDEADLOCK when operations are left that nothing will release; the
@@ -535,8 +564,8 @@ struct spin_card_done { /* a packet for a context is through, or was refused */
     uint64_t user;      /* of its source; with options.traffic: its number, from 0, in all runs */
     uint32_t context, message, length;
     uint64_t arrival_ps, request_ps, completion_ps; /* at the NIC; in L2; done */
-    bool dropped, marked; /* dropped: also when it was refused */
-    unsigned fate;        /* enum spin_card_fate */
+    bool dropped, marked;                           /* dropped: also when it was refused */
+    unsigned fate;                                  /* enum spin_card_fate */
 };
 
 struct spin_card_fault {
@@ -723,6 +752,8 @@ struct spin_world_options {
     uint64_t until_ps;       /* the run ends there; 0: when every rank has returned */
     const char *trace;       /* a Perfetto trace of the run, or NULL */
     const char *picture;     /* the same as SVG, or NULL */
+    struct spin_view view;   /* what these two show */
+    const char *links;       /* a CSV file with a row per link, or NULL */
     bool catch_crashes;      /* SIGSEGV and exit() of a rank end the process with a report; with a
                               * shared object, SIGINT and programs that make no calls end the run */
 };

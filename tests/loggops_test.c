@@ -136,11 +136,71 @@ static struct spin_loggops random_parameters(struct rng *rng) {
     return sets[rng_below(rng, sizeof sets / sizeof sets[0])];
 }
 
+/* ---- the critical path is a chain of costs of the model from 0 to the makespan ---- */
+
+static uint64_t per_byte(uint64_t size, uint64_t fs) {
+    return size ? (size - 1) * fs / 1000 : 0 - fs / 1000;
+}
+
+static uint64_t step_costs(const struct spin_loggops *p, const struct goal_op *op,
+                           const struct spin_goal_step *s) {
+    uint64_t gap = per_byte(op->size, p->G_fs), bytes = per_byte(op->size, p->O_fs);
+    switch (s->kind) {
+    case SPIN_STEP_CPU:
+        if (op->type == GOAL_CALC)
+            return op->size * 1000;
+        return p->o_ps + (s->receives && gap > bytes ? gap : bytes);
+    case SPIN_STEP_NIC:
+        return p->g_ps + gap;
+    case SPIN_STEP_NETWORK:
+        return p->o_ps + p->L_ps;
+    case SPIN_STEP_MATCH:
+        break;
+    }
+    return 0;
+}
+
+static bool follows(const struct spin_goal_step *a, const struct spin_goal_step *b) {
+    if (a->kind == SPIN_STEP_NETWORK)
+        return b->receives && b->from == a->rank && b->operation == a->operation;
+    if (a->kind == SPIN_STEP_MATCH) /* the sender's clocks: its next operation, or one to itself */
+        return a->receives ? b->rank == a->from : true;
+    return b->rank == a->rank;
+}
+
+static void check_path(const struct spin_goal *goal, const struct spin_loggops *p,
+                       const struct spin_goal_result *r, uint64_t seed) {
+    uint64_t at_ps = 0, sum_ps = 0;
+    if (r->makespan_ps && !r->steps)
+        TEST_FAIL("seed %llu: no steps", (unsigned long long)seed);
+    for (uint32_t i = 0; i < r->steps; i++) {
+        const struct spin_goal_step *s = &r->step[i];
+        const struct goal_op *op = &goal->ops[goal->first_op[s->from] + s->operation - 1];
+        if (s->start_ps != at_ps)
+            TEST_FAIL("seed %llu, step %u (%s): begins at %llu ps, the one before ends at %llu ps",
+                      (unsigned long long)seed, i, s->what, (unsigned long long)s->start_ps,
+                      (unsigned long long)at_ps);
+        /* Messages of 0 bytes can make a clock go back, as in LogGOPSim: then nothing waits. */
+        bool wraps = op->type != GOAL_CALC && !op->size && (p->G_fs || p->O_fs);
+        uint64_t costs = step_costs(p, op, s);
+        if (!wraps && s->length_ps != costs)
+            TEST_FAIL("seed %llu, step %u (%s, kind %d): takes %llu ps, the model says %llu ps",
+                      (unsigned long long)seed, i, s->what, s->kind,
+                      (unsigned long long)s->length_ps, (unsigned long long)costs);
+        if (i + 1 < r->steps && !follows(s, s + 1))
+            TEST_FAIL("seed %llu: step %u (%s on %u) does not lead to the next (%s on %u)",
+                      (unsigned long long)seed, i, s->what, s->rank, s[1].what, s[1].rank);
+        at_ps += s->length_ps;
+        sum_ps += s->length_ps;
+    }
+    CHECK_EQ(sum_ps, r->makespan_ps);
+}
+
 static void compare(const struct spin_goal *goal, const struct spin_loggops *p, uint64_t seed) {
     uint64_t *slow = calloc(goal->num_ranks, sizeof *slow);
     uint64_t queue_ps;
     uint32_t left = slow_loggops(goal, p, slow, &queue_ps);
-    struct spin_goal_options options = {.loggops = *p};
+    struct spin_goal_options options = {.loggops = *p, .critical_path = seed % 2 == 0};
     struct spin_goal_result result;
     struct spin_error err = {0};
     int code = spin_goal_run(goal, &options, &result, &err);
@@ -163,6 +223,8 @@ static void compare(const struct spin_goal *goal, const struct spin_loggops *p, 
     if (result.queue_ps != queue_ps)
         TEST_FAIL("seed %llu: waited %llu ps, the slow one %llu ps", (unsigned long long)seed,
                   (unsigned long long)result.queue_ps, (unsigned long long)queue_ps);
+    if (options.critical_path)
+        check_path(goal, p, &result, seed);
     free(slow);
     spin_goal_result_free(&result);
 }

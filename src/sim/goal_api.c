@@ -147,31 +147,63 @@ static int gather(const struct loggops *replay, const struct sim_engine *engine,
     return code;
 }
 
-int spin_goal_run(const struct spin_goal *goal, const struct spin_goal_options *options,
-                  struct spin_goal_result *result, struct spin_error *err) {
-    *result = (struct spin_goal_result){0};
+/* What looks on: where a trace and a picture go. */
+struct onlookers {
+    struct trace trace;
+    struct timeline timeline; /* its view is the trace's as well */
+};
+
+static int look_on(struct onlookers *o, const struct spin_goal *goal,
+                   const struct spin_goal_options *options, struct spin_error *err) {
+    int code = view_new(&o->timeline.view, &options->view, goal->num_ranks, err);
+    return !code && options->trace ? trace_open(&o->trace, options->trace, err) : code;
+}
+
+/* The trace of a deadlock is what one wants to look at; of a run that failed otherwise, not. */
+static int show(struct onlookers *o, const struct loggops *replay,
+                const struct spin_goal_options *options, int code, struct spin_error *err) {
+    bool keep = code == SPIN_OK || code == SPIN_EDEADLOCK;
+    int closed = trace_close(&o->trace, keep, code ? NULL : err);
+    if (!closed && keep && options->picture) {
+        struct timeline_rows rows = loggops_rows(replay);
+        closed = timeline_svg(&o->timeline, &rows, options->picture, code ? NULL : err);
+    }
+    return closed;
+}
+
+static int find_path(const struct loggops *replay, const struct spin_goal_options *options,
+                     struct spin_goal_result *result, struct spin_error *err) {
+    if (!options->critical_path)
+        return SPIN_OK;
+    int code = loggops_path(replay, &result->step, &result->steps, err);
+    if (!code)
+        loggops_mark(replay, result->step, result->steps);
+    else
+        spin_goal_result_free(result);
+    return code;
+}
+
+static int replay_all(const struct spin_goal *goal, const struct spin_goal_options *options,
+                      struct sim_engine *engine, struct onlookers *look,
+                      struct spin_goal_result *result, struct spin_error *err) {
     struct noise *noise = NULL;
     struct loggops *replay = NULL;
     struct packet_model *network = NULL;
-    struct trace trace = {0};
-    struct sim_engine *engine = sim_engine_new(err);
-    if (!engine)
-        return SPIN_ENOMEM;
-    if (options->digest)
-        sim_engine_digest(engine);
+    struct trace *trace = options->trace ? &look->trace : NULL;
     int code = noise_new(&options->noise, &noise, err);
-    if (!code && options->trace)
-        code = trace_open(&trace, options->trace, err);
     if (!code && options->packet)
-        code = packet_model_new(&network, engine, options->packet, goal->num_ranks,
-                                options->trace ? &trace : NULL, err);
+        code = packet_model_new(&network, engine, options->packet, goal->num_ranks, trace, err);
     if (!code) {
-        struct loggops_setup setup = {.engine = engine,
-                                      .goal = goal,
-                                      .parameters = options->loggops,
-                                      .transport = network ? packet_model_transport(network) : NULL,
-                                      .noise = noise,
-                                      .trace = options->trace ? &trace : NULL};
+        struct loggops_setup setup = {
+            .engine = engine,
+            .goal = goal,
+            .parameters = options->loggops,
+            .transport = network ? packet_model_transport(network) : NULL,
+            .noise = noise,
+            .trace = trace,
+            .timeline = options->picture ? &look->timeline : NULL,
+            .view = options->trace || options->picture ? &look->timeline.view : NULL,
+            .path = options->critical_path};
         code = loggops_new(&setup, &replay, err);
     }
     if (!code && network)
@@ -184,20 +216,40 @@ int spin_goal_run(const struct spin_goal *goal, const struct spin_goal_options *
         code = packet_model_verdict(network, code, err);
     if (!code)
         code = gather(replay, engine, network, goal, result, err);
-    /* The trace of a deadlock is what one wants to look at; of a run that failed otherwise, not. */
-    int closed = trace_close(&trace, code == SPIN_OK || code == SPIN_EDEADLOCK, code ? NULL : err);
+    if (!code)
+        code = find_path(replay, options, result, err);
+    int shown = show(look, replay, options, code, err);
+    if (!code && shown) {
+        spin_goal_result_free(result);
+        code = shown;
+    }
     loggops_free(replay);
     packet_model_free(network);
-    sim_engine_free(engine);
     noise_free(noise);
-    if (!code && closed) {
-        spin_goal_result_free(result);
-        code = closed;
-    }
+    return code;
+}
+
+int spin_goal_run(const struct spin_goal *goal, const struct spin_goal_options *options,
+                  struct spin_goal_result *result, struct spin_error *err) {
+    *result = (struct spin_goal_result){0};
+    struct onlookers look = {0};
+    struct sim_engine *engine = sim_engine_new(err);
+    if (!engine)
+        return SPIN_ENOMEM;
+    if (options->digest)
+        sim_engine_digest(engine);
+    int code = look_on(&look, goal, options, err);
+    if (!code)
+        code = replay_all(goal, options, engine, &look, result, err);
+    timeline_free(&look.timeline);
+    sim_engine_free(engine);
     return code;
 }
 
 void spin_goal_result_free(struct spin_goal_result *result) {
     free(result->finish_ps);
+    free(result->step);
     result->finish_ps = NULL;
+    result->step = NULL;
+    result->steps = 0;
 }

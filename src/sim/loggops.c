@@ -30,6 +30,10 @@ struct loggops {
     const struct sim_transport *transport;
     const struct noise *noise;
     struct trace *trace;
+    struct timeline *timeline;
+    const struct view *view; /* of both */
+    struct goal_path *path;
+    uint64_t arrows;
 
     uint64_t *times; /* per rank: nexto[cpus], nextgs[nics], nextgr[nics] */
     uint32_t cpus, nics, stride;
@@ -37,7 +41,7 @@ struct loggops {
     struct match_table *match;
     struct lines *lines;
     unsigned kinds[KINDS];
-    bool too_late;
+    bool too_late, too_large;
 
     uint32_t *freed; /* operations that two completions of one rank set free, to be ordered */
     uint32_t freed_count, freed_room;
@@ -57,6 +61,55 @@ static inline uint64_t *nextgs(const struct loggops *l, uint32_t rank, unsigned 
 }
 static inline uint64_t *nextgr(const struct loggops *l, uint32_t rank, unsigned nic) {
     return &l->times[(uint64_t)rank * l->stride + l->cpus + l->nics + nic];
+}
+
+/* A clock as the critical path numbers it. */
+static inline uint64_t clock_of(const struct loggops *l, const uint64_t *time) {
+    return (uint64_t)(time - l->times);
+}
+
+/* Boxes and arrows, the nic's rows behind the cpus'. */
+enum row { ROW_CPU, ROW_SEND, ROW_RECEIVE };
+static uint32_t row_of(const struct loggops *l, enum row row, unsigned number) {
+    return row == ROW_CPU ? number : l->cpus + (row == ROW_SEND ? 0 : l->nics) + number;
+}
+static uint32_t trace_row_of(enum row row, unsigned number) {
+    static const uint32_t first[] = {TRACE_CPU, TRACE_NIC_SEND, TRACE_NIC_RECEIVE};
+    return first[row] + number;
+}
+
+static void out_of_room(struct loggops *l) {
+    l->too_large = true;
+    sim_stop(l->engine);
+}
+
+static void note(struct loggops *l, uint32_t rank, enum row row, unsigned number, const char *name,
+                 uint64_t start_ps, uint64_t end_ps, uint64_t bytes, int64_t peer) {
+    uint64_t length_ps = end_ps > start_ps ? end_ps - start_ps : 0;
+    if (!view_shows(l->view, rank, start_ps, start_ps + length_ps))
+        return;
+    if (l->trace)
+        trace_box(l->trace, rank, trace_row_of(row, number), name, start_ps, length_ps, bytes,
+                  peer);
+    struct timeline_box box = {start_ps, length_ps, bytes, peer, rank, row_of(l, row, number),
+                               false,    ""};
+    snprintf(box.name, sizeof box.name, "%s", name);
+    if (l->timeline && !timeline_box(l->timeline, &box))
+        out_of_room(l);
+}
+
+/* From the cpu that sends to the one that receives. */
+static void note_arrow(struct loggops *l, uint32_t from, uint32_t send, uint32_t to,
+                       const struct goal_op *op, uint64_t to_ps) {
+    uint64_t from_ps = goal_path_start_ps(l->path, send);
+    if (!view_shows(l->view, from, from_ps, to_ps) || !view_rank(l->view, to))
+        return;
+    if (l->trace)
+        trace_arrow(l->trace, ++l->arrows, (struct trace_end){from, TRACE_CPU + op->cpu, from_ps},
+                    (struct trace_end){to, TRACE_CPU + op->cpu, to_ps});
+    if (l->timeline && !timeline_arrow(l->timeline, (struct trace_end){from, op->cpu, from_ps},
+                                       (struct trace_end){to, op->cpu, to_ps}, false))
+        out_of_room(l);
 }
 
 /* (s-1) times a cost per byte, in picoseconds, rounded down. For s = 0 the factor wraps, as it does
@@ -97,6 +150,10 @@ static inline void schedule_op(struct loggops *l, uint32_t rank, uint32_t index)
     uint64_t at = *nexto(l, rank, op->cpu);
     if (op->type == GOAL_SEND)
         at = later(at, *nextgs(l, rank, op->nic));
+    if (l->path)
+        goal_path_due(l->path, index,
+                      clock_of(l, at == *nexto(l, rank, op->cpu) ? nexto(l, rank, op->cpu)
+                                                                 : nextgs(l, rank, op->nic)));
     sim_schedule(l->engine, at, l->kinds[op->type - GOAL_SEND],
                  (union sim_payload){.u32 = {index, rank, op->peer, op->tag}});
     l->counts.events++;
@@ -152,6 +209,13 @@ static void complete_both(struct loggops *l, uint32_t rank, uint32_t receive, un
         return;
     }
     uint64_t *cpu = nexto(l, from, clocks->cpu), *nic = nextgs(l, from, clocks->nic);
+    if (l->path) {
+        uint32_t matched = what & STARTED ? receive : goal_path_message(l->goal, send);
+        if (at_ps > *cpu)
+            goal_path_moves(l->path, clock_of(l, cpu), matched, SPIN_STEP_MATCH);
+        if (at_ps > *nic)
+            goal_path_moves(l->path, clock_of(l, nic), matched, SPIN_STEP_MATCH);
+    }
     *cpu = later(*cpu, at_ps);
     *nic = later(*nic, at_ps);
     if (from < rank)
@@ -187,11 +251,27 @@ static inline uint64_t line_key(const struct loggops *l, enum kind kind, uint32_
     return key + l->cpus + (kind == MESSAGE ? pairs : 0) + (uint64_t)op->cpu * l->nics + op->nic;
 }
 
+/* For the critical path: the event will start at the time that the later of its clocks shows now.
+ * Later would be too late to ask, since messages of 0 bytes can set a clock back. */
+static void will_start(struct loggops *l, const struct sim_event *event, enum kind kind,
+                       uint32_t rank, const struct goal_op *op) {
+    uint32_t what = event->with.u32[0];
+    const uint64_t *cpu = nexto(l, rank, op->cpu), *nic = cpu;
+    if (kind == SEND)
+        nic = nextgs(l, rank, op->nic);
+    if (kind == MESSAGE)
+        nic = nextgr(l, rank, op->nic);
+    goal_path_due(l->path, kind == MESSAGE ? goal_path_message(l->goal, what) : what,
+                  clock_of(l, *nic > *cpu ? nic : cpu));
+}
+
 static void wait_until(struct loggops *l, const struct sim_event *event, enum kind kind,
                        enum kind waited, uint32_t rank, const struct goal_op *op,
                        uint64_t free_ps) {
     struct sim_event again = *event;
     again.order = (event->order & ~255ull) | l->kinds[waited];
+    if (l->path)
+        will_start(l, event, kind, rank, op);
     if (lines_wait(l->lines, line_key(l, kind, rank, op), &again, free_ps)) {
         l->counts.queue_ps += free_ps - event->at_ps;
         sim_reinsert(l->engine, &again, free_ps, l->kinds[waited]);
@@ -207,11 +287,19 @@ static void next_in_line(struct loggops *l, const struct sim_event *event, enum 
     if (sim_order_kind(event->order) != l->kinds[waited] ||
         !lines_ran(l->lines, line_key(l, kind, rank, op), event, free_ps, &next))
         return;
+    if (l->path)
+        will_start(l, &next, kind, rank, op);
     l->counts.queue_ps += free_ps - next.at_ps;
     sim_reinsert(l->engine, &next, free_ps, l->kinds[waited]);
 }
 
 /* ---- the four kinds of events ---- */
+
+static void moved(struct loggops *l, uint32_t what, const uint64_t *cpu, const uint64_t *nic) {
+    goal_path_moves(l->path, clock_of(l, cpu), what, SPIN_STEP_CPU);
+    if (nic)
+        goal_path_moves(l->path, clock_of(l, nic), what, SPIN_STEP_NIC);
+}
 
 static void on_calc(void *context, const struct sim_event *event) {
     struct loggops *l = context;
@@ -222,10 +310,14 @@ static void on_calc(void *context, const struct sim_event *event) {
         wait_until(l, event, CALC, CALC_WAITED, rank, op, *cpu);
         return;
     }
+    if (l->path)
+        goal_path_starts(l->path, index, t);
     *cpu = noisy(l, rank, t, t + op->size * 1000);
     check_time(l, *cpu);
-    if (l->trace)
-        trace_box(l->trace, rank, TRACE_CPU + op->cpu, "calc", t, *cpu - t, op->size, -1);
+    if (l->path)
+        moved(l, index, cpu, NULL);
+    if (l->view)
+        note(l, rank, ROW_CPU, op->cpu, "calc", t, *cpu, op->size, -1);
     next_in_line(l, event, CALC, CALC_WAITED, rank, op, *cpu);
     complete(l, rank, index, STARTED | DONE);
 }
@@ -257,14 +349,18 @@ static void on_send(void *context, const struct sim_event *event) {
         wait_until(l, event, SEND, SEND_WAITED, rank, op, free_ps);
         return;
     }
+    if (l->path)
+        goal_path_starts(l->path, index, t);
     *cpu = noisy(l, rank, t, plus(t + l->p.o_ps, for_bytes(op->size, l->p.O_fs)));
     *nic = plus(t + l->p.g_ps, l->transport ? 0 : for_bytes(op->size, l->p.G_fs));
     check_time(l, later(*cpu, *nic));
-    if (l->trace) {
-        trace_box(l->trace, rank, TRACE_CPU + op->cpu, "send", t, *cpu > t ? *cpu - t : 0, op->size,
-                  op->peer);
-        trace_box(l->trace, rank, TRACE_NIC_SEND + op->nic, "send", t, *nic > t ? *nic - t : 0,
-                  op->size, op->peer);
+    if (l->path) {
+        moved(l, index, cpu, nic);
+        goal_path_sent(l->path, index);
+    }
+    if (l->view) {
+        note(l, rank, ROW_CPU, op->cpu, "send", t, *cpu, op->size, op->peer);
+        note(l, rank, ROW_SEND, op->nic, "send", t, *nic, op->size, op->peer);
     }
     send_out(l, index, rank, op, t);
     l->counts.events++; /* the message */
@@ -277,6 +373,8 @@ static void on_receive(void *context, const struct sim_event *event) {
     uint32_t index = event->with.u32[0], rank = event->with.u32[1];
     uint32_t source = event->with.u32[2], tag = event->with.u32[3];
     struct match_found found;
+    if (l->path)
+        goal_path_starts(l->path, index, event->at_ps);
     if (match_receive(l->match, rank, source, tag, index, &found))
         complete_both(l, rank, index, STARTED | DONE, found.source, found.op, &l->goal->ops[index],
                       event->at_ps);
@@ -294,15 +392,19 @@ static void on_message(void *context, const struct sim_event *event) {
         wait_until(l, event, MESSAGE, MESSAGE_WAITED, rank, op, free_ps);
         return;
     }
+    uint32_t what = goal_path_message(l->goal, send);
+    if (l->path)
+        goal_path_starts(l->path, what, t);
     uint64_t gap = l->transport ? 0 : for_bytes(op->size, l->p.G_fs);
     *cpu = noisy(l, rank, t, plus(t + l->p.o_ps, later(for_bytes(op->size, l->p.O_fs), gap)));
     *nic = plus(t + l->p.g_ps, gap);
     check_time(l, later(*cpu, *nic));
-    if (l->trace) {
-        trace_box(l->trace, rank, TRACE_CPU + op->cpu, "receive", t, *cpu > t ? *cpu - t : 0,
-                  op->size, from);
-        trace_box(l->trace, rank, TRACE_NIC_RECEIVE + op->nic, "receive", t,
-                  *nic > t ? *nic - t : 0, op->size, from);
+    if (l->path)
+        moved(l, what, cpu, nic);
+    if (l->view) {
+        note(l, rank, ROW_CPU, op->cpu, "receive", t, *cpu, op->size, from);
+        note(l, rank, ROW_RECEIVE, op->nic, "receive", t, *nic, op->size, from);
+        note_arrow(l, from, send, rank, op, t);
     }
     next_in_line(l, event, MESSAGE, MESSAGE_WAITED, rank, op, later(*cpu, *nic));
     struct match_found found;
@@ -394,6 +496,8 @@ static void schedule_roots(struct loggops *l) {
 
 static void name_rows(struct loggops *l) {
     for (uint32_t rank = 0; rank < l->goal->num_ranks; rank++) {
+        if (!view_rank(l->view, rank))
+            continue;
         trace_process(l->trace, rank, "rank");
         for (unsigned c = 0; c < l->cpus; c++)
             trace_row(l->trace, rank, TRACE_CPU + c, "cpu", c);
@@ -433,6 +537,8 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
     l->transport = setup->transport;
     l->noise = setup->noise;
     l->trace = setup->trace;
+    l->timeline = setup->timeline;
+    l->view = setup->view;
     l->cpus = goal->max_cpu + 1u;
     l->nics = goal->max_nic + 1u;
     l->stride = l->cpus + 2 * l->nics;
@@ -450,6 +556,13 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
         return spin_fail(err, SPIN_ENOMEM,
                          "out of memory for %u ranks of %u cpus and %u nics and %u operations",
                          goal->num_ranks, goal->max_cpu + 1u, goal->max_nic + 1u, goal->op_count);
+    }
+    /* Arrows begin where the path says that the send did. */
+    if (setup->path || setup->view)
+        code = goal_path_new(&l->path, goal, (uint64_t)goal->num_ranks * l->stride, err);
+    if (code) {
+        loggops_free(l);
+        return code;
     }
     for (int i = 0; i < KINDS; i++) {
         l->kinds[i] = sim_engine_kind(l->engine, handlers[i], l);
@@ -470,6 +583,7 @@ void loggops_free(struct loggops *l) {
     free(l->freed);
     match_free(l->match);
     lines_free(l->lines);
+    goal_path_free(l->path);
     free(l);
 }
 
@@ -487,6 +601,74 @@ uint64_t loggops_finish_ps(const struct loggops *l, uint32_t rank) {
     for (unsigned cpu = 0; cpu < l->cpus; cpu++)
         finish = later(finish, *nexto(l, rank, cpu));
     return finish;
+}
+
+/* ---- the critical path ---- */
+
+int loggops_path(const struct loggops *l, struct spin_goal_step **steps, uint32_t *count,
+                 struct spin_error *err) {
+    const uint64_t *last = l->times;
+    for (uint32_t rank = 0; rank < l->goal->num_ranks; rank++)
+        for (unsigned cpu = 0; cpu < l->cpus; cpu++)
+            if (*nexto(l, rank, cpu) > *last)
+                last = nexto(l, rank, cpu);
+    return goal_path_steps(l->path, clock_of(l, last), *last, steps, count, err);
+}
+
+/* In the trace it is a process of its own, behind the ranks' and the network's. */
+void loggops_mark(const struct loggops *l, const struct spin_goal_step *steps, uint32_t count) {
+    static const char *const kinds[] = {"cpu", "nic", "network", "match"};
+    uint32_t process = l->goal->num_ranks + 1;
+    if (l->trace) {
+        trace_process(l->trace, process, "critical path");
+        trace_row(l->trace, process, 1, "critical path", 0);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct spin_goal_step *s = &steps[i];
+        uint32_t send = l->goal->first_op[s->from] + s->operation - 1;
+        const struct goal_op *op = &l->goal->ops[send];
+        char name[120];
+        snprintf(name, sizeof name, "rank %u: %s, %s", s->rank, s->what, kinds[s->kind]);
+        if (l->trace)
+            trace_box(l->trace, process, 1, name, s->start_ps, s->length_ps, op->size, -1);
+        if (!l->timeline || s->kind == SPIN_STEP_MATCH)
+            continue;
+        if (s->kind == SPIN_STEP_NETWORK) {
+            timeline_arrow(l->timeline, (struct trace_end){s->rank, op->cpu, s->start_ps},
+                           (struct trace_end){op->peer, op->cpu, s->start_ps + s->length_ps}, true);
+            continue;
+        }
+        enum row row = s->kind == SPIN_STEP_CPU ? ROW_CPU : s->receives ? ROW_RECEIVE : ROW_SEND;
+        struct timeline_box box = {s->start_ps, s->length_ps,
+                                   0,           -1,
+                                   s->rank,     row_of(l, row, row == ROW_CPU ? op->cpu : op->nic),
+                                   true,        "critical path"};
+        timeline_box(l->timeline, &box);
+    }
+}
+
+static void row_name(const void *user, uint32_t row, char *name, size_t room) {
+    const struct loggops *l = user;
+    if (row < l->cpus)
+        snprintf(name, room, "cpu %u", row);
+    else if (row < l->cpus + l->nics)
+        snprintf(name, room, "nic send %u", row - l->cpus);
+    else
+        snprintf(name, room, "nic receive %u", row - l->cpus - l->nics);
+}
+
+static unsigned row_colour(const void *user, uint32_t row) {
+    const struct loggops *l = user;
+    return row < l->cpus ? 0 : row < l->cpus + l->nics ? 1 : 2;
+}
+
+struct timeline_rows loggops_rows(const struct loggops *l) {
+    return (struct timeline_rows){.ranks = l->goal->num_ranks,
+                                  .rows = l->cpus + 2 * l->nics,
+                                  .optional = l->cpus,
+                                  .name = row_name,
+                                  .colour = row_colour,
+                                  .user = l};
 }
 
 /* The operations that were free to run and are not done: receives without a message and large sends
@@ -520,11 +702,15 @@ static int report_waiting(const struct loggops *l, struct spin_error *err) {
 }
 
 bool loggops_stopped(const struct loggops *l) {
-    return l->out_of_memory || l->too_late || match_out_of_memory(l->match) ||
+    return l->out_of_memory || l->too_late || l->too_large || match_out_of_memory(l->match) ||
            lines_out_of_memory(l->lines);
 }
 
 int loggops_verdict(const struct loggops *l, struct spin_error *err) {
+    if (l->too_large)
+        return spin_fail(err, SPIN_ELIMIT,
+                         "a picture of more than %llu boxes; choose ranks or times, or run less",
+                         (unsigned long long)l->timeline->boxes);
     if (loggops_stopped(l) && !l->too_late)
         return spin_fail(err, SPIN_ENOMEM, "out of memory for what waits to be matched or served");
     if (l->too_late)

@@ -4,7 +4,9 @@
 
 #include "sim/engine.h"
 #include "sim/goal.h"
+#include "sim/goal_path.h"
 #include "sim/noise.h"
+#include "sim/timeline.h"
 #include "sim/trace.h"
 #include "sim/transport.h"
 
@@ -15,6 +17,9 @@ struct loggops_setup {
     const struct sim_transport *transport; /* NULL: latency L */
     const struct noise *noise;             /* or NULL */
     struct trace *trace;                   /* or NULL */
+    struct timeline *timeline;             /* for a picture, or NULL */
+    const struct view *view;               /* of these two; NULL when there is neither */
+    bool path;                             /* keep what the critical path is made of */
 };
 
 /* Checks that the schedule can be run at all and puts the first operations into the queue. */
@@ -27,6 +32,14 @@ struct loggops_counts {
 struct loggops_counts loggops_counts(const struct loggops *l);
 bool loggops_stopped(const struct loggops *l); /* it cannot go on: see the verdict */
 uint64_t loggops_finish_ps(const struct loggops *l, uint32_t rank);
+
+/* The critical path, when it was kept; freed by the caller. */
+int loggops_path(const struct loggops *l, struct spin_goal_step **steps, uint32_t *count,
+                 struct spin_error *err);
+/* It, in the trace and the picture. */
+void loggops_mark(const struct loggops *l, const struct spin_goal_step *steps, uint32_t count);
+/* The rows of a rank in a picture. */
+struct timeline_rows loggops_rows(const struct loggops *l);
 
 /* After the engine has run dry: SPIN_OK if everything was done; SPIN_EDEADLOCK with the ranks and
  * operations that wait; or what stopped the replay (memory, time). */

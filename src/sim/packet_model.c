@@ -361,10 +361,10 @@ int packet_model_verdict(const struct packet_model *m, int code, struct spin_err
                      (unsigned)m->options.retries, why, cut ? ", ..." : "");
 }
 
-static void write_row(const struct packet_model *m, FILE *out, uint32_t channel,
+static void write_row(const struct topology *t, FILE *out, uint32_t channel,
                       const struct net_link *link, uint64_t makespan_ps) {
     char name[TOPO_MAX_NAME];
-    topology_name(m->topology, channel, name);
+    topology_name(t, channel, name);
     uint64_t ppm =
         makespan_ps ? (uint64_t)((unsigned __int128)link->busy_ps * 1000000 / makespan_ps) : 0;
     fprintf(out,
@@ -396,28 +396,42 @@ static void keep_busiest(struct spin_packet_result *r, uint32_t *channels, uint3
                                             .drops = link->drops};
 }
 
-static void look_at_links(const struct packet_model *m, uint64_t makespan_ps,
+static void look_at_links(const struct topology *t, const struct network *net, uint64_t makespan_ps,
                           struct spin_packet_result *r, FILE *report) {
     uint32_t channels[8];
     unsigned __int128 busy = 0;
     if (report)
         fputs("link,packets,bytes,busy_ps,use,queued_ps,queue_max_bytes,drops\n", report);
-    for (uint32_t channel = 0; channel < m->topology->channels; channel++) {
-        struct net_link link = network_link(m->net, channel);
+    for (uint32_t channel = 0; channel < t->channels; channel++) {
+        struct net_link link = network_link(net, channel);
         if (!link.packets && !link.drops)
             continue;
         r->busy_links++;
         busy += link.busy_ps;
         keep_busiest(r, channels, channel, &link);
         if (report)
-            write_row(m, report, channel, &link, makespan_ps);
+            write_row(t, report, channel, &link, makespan_ps);
     }
     if (!r->busy_links || !makespan_ps)
         return;
     r->mean_use_ppm = (uint64_t)(busy * 1000000 / r->busy_links / makespan_ps);
     r->most_use_ppm = (uint64_t)((unsigned __int128)r->busiest[0].busy_ps * 1000000 / makespan_ps);
     for (uint32_t i = 0; i < 8 && i < r->busy_links; i++)
-        topology_name(m->topology, channels[i], r->busiest[i].name);
+        topology_name(t, channels[i], r->busiest[i].name);
+}
+
+int packet_links(const struct topology *t, const struct network *net, uint64_t until_ps,
+                 struct spin_packet_result *r, const char *path, struct spin_error *err) {
+    struct file_out out;
+    if (!path) {
+        look_at_links(t, net, until_ps, r, NULL);
+        return SPIN_OK;
+    }
+    int code = file_out_open(&out, path, err);
+    if (code)
+        return code;
+    look_at_links(t, net, until_ps, r, out.stream);
+    return file_out_commit(&out, err);
 }
 
 int packet_model_result(const struct packet_model *m, uint64_t makespan_ps,
@@ -441,16 +455,7 @@ int packet_model_result(const struct packet_model *m, uint64_t makespan_ps,
         .dma_queued_ps = m->hosts ? hosts_counts(m->hosts).dma_queued_ps : 0,
     };
     snprintf(r->topology, sizeof r->topology, "%s", m->topology->text);
-    if (!m->options.link_report) {
-        look_at_links(m, makespan_ps, r, NULL);
-        return SPIN_OK;
-    }
-    struct file_out out;
-    int code = file_out_open(&out, m->options.link_report, err);
-    if (code)
-        return code;
-    look_at_links(m, makespan_ps, r, out.stream);
-    return file_out_commit(&out, err);
+    return packet_links(m->topology, m->net, makespan_ps, r, m->options.link_report, err);
 }
 
 uint64_t packet_model_bytes(const struct packet_model *m) {

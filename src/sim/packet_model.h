@@ -13,6 +13,11 @@ struct net_config packet_net_config(const struct spin_packet *options);
  * which the first `ranks` count; freed by the caller. NULL: no memory. */
 uint32_t *packet_place(const struct spin_packet *options, uint32_t hosts, uint32_t ranks);
 
+/* Adds the use of links over the time until `until_ps` to a result that is 0 there; with a path,
+ * writes a row per link that was used, as CSV. */
+int packet_links(const struct topology *topology, const struct network *net, uint64_t until_ps,
+                 struct spin_packet_result *result, const char *path, struct spin_error *err);
+
 struct packet_model;
 
 int packet_model_new(struct packet_model **out, struct sim_engine *engine,

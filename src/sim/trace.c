@@ -42,6 +42,18 @@ void trace_box(struct trace *t, uint32_t rank, uint32_t row, const char *name, u
     fputs("}}", out);
 }
 
+static void arrow_end(struct trace *t, const char *phase, uint64_t id, struct trace_end at) {
+    fprintf(begin(t),
+            "{\"ph\":%s,\"cat\":\"message\",\"name\":\"message\",\"id\":%" PRIu64
+            ",\"pid\":%u,\"tid\":%u,\"ts\":%" PRIu64 ".%06" PRIu64 "}",
+            phase, id, at.rank, at.row, at.at_ps / 1000000, at.at_ps % 1000000);
+}
+
+void trace_arrow(struct trace *t, uint64_t id, struct trace_end from, struct trace_end to) {
+    arrow_end(t, "\"s\"", id, from);
+    arrow_end(t, "\"f\",\"bp\":\"e\"", id, to);
+}
+
 int trace_close(struct trace *t, bool keep, struct spin_error *err) {
     if (!t->file.stream)
         return SPIN_OK;

@@ -21,6 +21,13 @@ void trace_row(struct trace *t, uint32_t rank, uint32_t row, const char *name, u
 /* A box on a row. `bytes` and `peer` (if not negative) are shown with it. */
 void trace_box(struct trace *t, uint32_t rank, uint32_t row, const char *name, uint64_t start_ps,
                uint64_t length_ps, uint64_t bytes, int64_t peer);
+/* An arrow from the box on a row that holds `from_ps` to the one that begins at `to_ps`: what was
+ * sent there came here. `id` is its own. */
+struct trace_end {
+    uint32_t rank, row;
+    uint64_t at_ps;
+};
+void trace_arrow(struct trace *t, uint64_t id, struct trace_end from, struct trace_end to);
 /* Completes the file, or removes what was written of it. */
 int trace_close(struct trace *t, bool keep, struct spin_error *err);
 

@@ -144,8 +144,13 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
         return code;
     w->trace_path = o->trace ? strdup(o->trace) : NULL;
     w->picture_path = o->picture ? strdup(o->picture) : NULL;
+    w->links_path = o->links ? strdup(o->links) : NULL;
+    code = view_new(&w->timeline.view, &o->view, w->ranks, err);
+    if (code)
+        return code;
     w->rank = pages_new(sizeof *w->rank * w->ranks);
-    if (!w->rank || (o->trace && !w->trace_path) || (o->picture && !w->picture_path))
+    if (!w->rank || (o->trace && !w->trace_path) || (o->picture && !w->picture_path) ||
+        (o->links && !w->links_path))
         return spin_fail(err, SPIN_ENOMEM, "out of memory for %u ranks", w->ranks);
     w->engine = sim_engine_new(err);
     if (!w->engine)
@@ -197,7 +202,8 @@ void spin_world_free(struct spin_world *w) {
     free(w->tasks.entries);
     free(w->trace_path);
     free(w->picture_path);
-    free(w->box);
+    free(w->links_path);
+    timeline_free(&w->timeline);
     free(w);
 }
 
@@ -256,6 +262,11 @@ int world_run(struct spin_world *w, struct spin_error *err) {
     if (!code)
         code = world_verdict(w, err);
     int drawn = world_draw(w, code ? NULL : err); /* the picture of a deadlock is worth having */
+    if (w->links_path && !drawn) {
+        struct spin_packet_result links = {0};
+        drawn = packet_links(w->topology, w->net, sim_engine_counts(w->engine).now_ps, &links,
+                             w->links_path, code ? NULL : err);
+    }
     return code ? code : drawn;
 }
 

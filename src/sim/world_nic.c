@@ -55,6 +55,7 @@ static void depart(struct spin_world *w, uint32_t index) {
     uint64_t end = w->now_ps + world_later(takes, w->params.g);
     world_note(w, f->rank, ROW_NIC_OUT, p->kind == NIC_DATA ? "send" : "receipt", w->now_ps, end,
                p->bytes, p->target.nid);
+    f->sent_ps = w->now_ps;
     w->counts.bytes += p->bytes;
     world_event(w, w->now_ps + takes, w->kind_left, f->rank, f->token, 0);
     network_inject(w->net, w->now_ps, r->host, w->rank[p->target.nid].host, p->bytes, p->source.nid,
@@ -123,6 +124,7 @@ void world_on_packet(void *context, const struct net_arrival *arrival) {
     uint32_t index = (uint32_t)arrival->cookie;
     struct world_rank *r = &w->rank[w->rank_of[arrival->dst]];
     w->now_ps = arrival->at_ps;
+    uint64_t sent_ps = ((struct world_flight *)world_at(&w->flights, index))->sent_ps;
     struct nic_packet *packet = landed(w, index, arrival->fate == NET_DELIVERED);
     if (arrival->fate != NET_DELIVERED)
         return; /* lost, or thrown away for its checksum */
@@ -136,6 +138,8 @@ void world_on_packet(void *context, const struct net_arrival *arrival) {
     r->match_free_ps = start + world_later(takes, p->g);
     world_note(w, r->index, ROW_NIC_IN, header ? "match" : "look up", start, start + takes,
                packet->bytes, packet->source.nid);
+    if (packet->kind == NIC_DATA)
+        world_note_packet(w, packet->source.nid, sent_ps, r->index, start);
     world_event(w, start + takes, w->kind_matched, copy, r->index, 0);
 }
 

@@ -38,6 +38,7 @@
 #include "sim/host.h"
 #include "sim/network.h"
 #include "sim/noise.h"
+#include "sim/timeline.h"
 
 #define WORLD_NONE       UINT32_MAX
 #define WORLD_MOST_RANKS 65536u
@@ -71,6 +72,7 @@ struct world_flight {          /* a packet on its way to the wire, over it, or b
     uint32_t pool;             /* the pool's, while it is free */
     uint32_t rank, token;      /* of its sender, until it has left */
     uint32_t references;       /* copies that faults made */
+    uint64_t sent_ps;          /* when it left */
     struct nic_packet *packet; /* NULL: free */
 };
 
@@ -186,12 +188,6 @@ struct world_executor {
 /* ---- the world --------------------------------------------------------------------------------
  */
 
-struct world_box {
-    uint64_t start_ps, length_ps, bytes;
-    int64_t peer;
-    uint32_t rank, row;
-    char name[32];
-};
 /* Rows of a rank in pictures; HPU i is ROW_HPU + i. */
 enum { ROW_CPU, ROW_NIC_OUT, ROW_NIC_IN, ROW_DMA, ROW_HPU };
 
@@ -266,8 +262,8 @@ struct spin_world {
     enum spin_jit jit;
     /* Pictures */
     char *trace_path, *picture_path;
-    struct world_box *box;
-    uint64_t boxes, box_room;
+    struct timeline timeline;
+    char *links_path;
 };
 
 /* Out of memory and the like: the run ends with it. */
@@ -354,6 +350,9 @@ void world_hpus_free(struct spin_world *w);
 /* world_trace.c: nothing is noted unless a picture was asked for. */
 void world_note(struct spin_world *w, uint32_t rank, uint32_t row, const char *name,
                 uint64_t start_ps, uint64_t end_ps, uint64_t bytes, int64_t peer);
+/* A packet with data has come: when it left there, and when it is looked at here. */
+void world_note_packet(struct spin_world *w, uint32_t from, uint64_t sent_ps, uint32_t to,
+                       uint64_t taken_ps);
 int world_draw(struct spin_world *w, struct spin_error *err);
 
 /* world_watch.c: for programs from shared objects. */

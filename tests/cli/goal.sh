@@ -114,7 +114,7 @@ refuse "parameter that is no time" 2 "L: 'fast' is not a time" "$OPENSPIN" goal 
 refuse "parameter below a picosecond" 2 "L: '0.0001ns' is not a time of whole picoseconds" "$OPENSPIN" goal run v5.bin --set L=0.0001ns
 refuse "unknown preset" 2 "unknown preset 'sc18'; there are loggopsim, sc17-int, sc17-dis" "$OPENSPIN" goal run v5.bin --preset sc18
 refuse "unknown model" 2 "unknown model 'guess'" "$OPENSPIN" goal run v5.bin --model guess
-refuse "two formats" 2 'choose one' "$OPENSPIN" goal run v5.bin --json --csv
+refuse "two formats" 2 'both write -' "$OPENSPIN" goal run v5.bin --json --csv
 refuse "no file" 2 'which file' "$OPENSPIN" goal run
 refuse "trace into nowhere" 1 'nowhere/t.json: cannot write' "$OPENSPIN" goal run v5.bin --trace nowhere/t.json
 refuse "unknown subcommand" 2 "unknown command 'walk'" "$OPENSPIN" goal walk
@@ -161,4 +161,75 @@ refuse "node that is not there" 2 'on node 9, but there are 5 nodes' bash -c 'pr
 refuse "placement too short" 1 'places 1 ranks, the jobs have 5' bash -c 'echo 0 >p.txt; goal join one.goal two.goal -p p.txt'
 refuse "too few nodes" 2 'have 5 ranks, more than 4 nodes' "$OPENSPIN" goal join one.goal two.goal -n 4
 refuse "no jobs" 2 'which jobs' "$OPENSPIN" goal join
+
+# --- the grammar of docs/goal.md: every word of it stands in the example, which is read; and it has every word of the reader
+python3 - "$SOURCE" >words.txt 2>&1 <<'P'
+import re, sys
+source = sys.argv[1]
+page = open(source + "/docs/goal.md").read()
+grammar = re.search(r"```ebnf\n(.*?)```", page, re.S)[1]
+terminals = set(re.findall(r'"([^"]+)"', re.sub(r"\(\*.*?\*\)", "", grammar)))
+example = re.search(r"\$ cat everything.goal\n(.*?)\n\n", page, re.S)[1]
+missing = [t for t in terminals if t not in example]
+assert not missing, missing
+words = set()
+for file in ["goal_text.c", "goal_text_portals.c"]:
+    text = open(f"{source}/src/sim/{file}").read()
+    words |= set(re.findall(r'(?:WORD_IS\(\w+(?:\(s\))?, |SCAN_PREFIX\(s, |scan_keyword\(s, )"(\w+)"', text))
+words |= set(re.findall(r'X\(GOAL_\w+, \d+, "(\w+)"\)', open(source + "/src/sim/goal.h").read()))
+assert len(words) > 25 and not words - terminals, words - terminals
+P
+[ $? = 0 ] && pass "the grammar has every word, and the example too" || fail "the grammar has every word, and the example too" "$(cat words.txt)"
+
+# --- results in files, pictures, views, the critical path
+ping=$vectors/v01_eager_pingpong.goal
+goal gen binomial-bcast -n 8 -b 1KiB -o tree.goal
+run goal run tree.goal --json r.json --csv=r.txt
+[ "$status" = 0 ] && [ "$(head -n 1 r.txt)" = rank,finish_ps ] && printf '%s' "$out" | grep -q '^makespan' && python3 -c 'import json; assert len(json.load(open("r.json"))["ranks"]) == 8' &&
+    pass "JSON and CSV in files, the text beside them" || fail "JSON and CSV in files, the text beside them" "$err"
+refuse "both on standard output" 2 '--json and --csv both write -' "$OPENSPIN" goal run tree.goal --json --csv
+goal run tree.goal --trace t.json --picture t.svg --critical-path --json >run.json
+goal run tree.goal --trace some.json --picture some.svg --only 0,2-3 --from 1us --to 12us >/dev/null
+python3 - >checks.txt 2>&1 <<'P'
+import json, re
+import xml.dom.minidom
+events = json.load(open("t.json"))["traceEvents"]
+run = json.load(open("run.json"))
+boxes = {(e["pid"], e["tid"], e["ts"]): e for e in events if e["ph"] == "X"}
+starts = {e["id"]: e for e in events if e["ph"] == "s"}
+ends = {e["id"]: e for e in events if e["ph"] == "f"}
+assert len(starts) == len(ends) == run["messages"] == 7 and starts.keys() == ends.keys()
+for i in starts:
+    a, b = starts[i], ends[i]
+    send, receive = boxes[a["pid"], a["tid"], a["ts"]], boxes[b["pid"], b["tid"], b["ts"]]
+    assert send["name"] == "send" and receive["name"] == "receive" and b["bp"] == "e"
+    assert send["args"]["peer"] == b["pid"] and receive["args"]["peer"] == a["pid"] and a["ts"] < b["ts"]
+path = run["critical_path"]
+steps = path["steps"]
+at = 0
+for s in steps:
+    assert s["start_ps"] == at
+    at += s["length_ps"]
+assert at == run["makespan_ps"] == path["calc_ps"] + path["overhead_ps"] + path["nic_ps"] + path["network_ps"]
+critical = [e for e in events if e["ph"] == "X" and e["pid"] == 9]
+assert len(critical) == len(steps)
+svg = open("t.svg").read()
+xml.dom.minidom.parseString(svg)
+assert svg.count("class='message'") == 7 and svg.count("class='critical'") == len(steps)
+some = json.load(open("some.json"))["traceEvents"]
+shown = [e for e in some if e["ph"] == "X"]
+assert shown and {e["pid"] for e in some} == {0, 2, 3} and all(e["ts"] <= 12 and e["ts"] + e["dur"] >= 1 for e in shown)
+assert len(shown) < len(boxes)
+svg = open("some.svg").read()
+xml.dom.minidom.parseString(svg)
+assert "rank 3 cpu" in svg and "rank 1 cpu" not in svg
+P
+[ $? = 0 ] && pass "arrows, the critical path and views" || fail "arrows, the critical path and views" "$(cat checks.txt)"
+check "the critical path as text" 0 '^ +0.000 +4000.000  network  0      1: send 8b to 1 tag [0-9]+$' "$OPENSPIN" goal run "$ping" --critical-path
+check "on a packet network" 0 '^  messages on the way +[1-9]' "$OPENSPIN" goal run "$ping" -m packet --critical-path
+refuse "a view of nothing" 2 '--only, --from and --to choose what' "$OPENSPIN" goal run "$ping" --only 0
+refuse "ranks that are not there" 2 "ranks '0-9': there are 0 to 1" "$OPENSPIN" goal run "$ping" --only 0-9 --picture p.svg
+refuse "no ranks" 2 "ranks '1-': expected numbers and ranges" "$OPENSPIN" goal run "$ping" --only 1- --picture p.svg
+refuse "times in the wrong order" 2 'nothing to show: from 2000000 ps to 1000000 ps' "$OPENSPIN" goal run "$ping" --from 2us --to 1us --picture p.svg
+[ ! -e p.svg ] && pass "no picture then" || fail "no picture then"
 finish

@@ -100,6 +100,33 @@ refuse "an unknown parameter" 2 "unknown parameter 'x'" sim --set x=1 ring.so
 refuse "a bad time" 2 "--until: 'soon' is not a time" sim --until soon ring.so
 refuse "bad noise" 2 "--noise: '5' is not PERIOD,LENGTH" sim --noise 5 ring.so
 refuse "a network that is too small" 1 "topology 'link' has 2 hosts, 3 are needed" sim -n 3 -T link ring.so
+sim -n 4 --json=r.json --csv r.csv --links l.csv --trace t.json sum.so sum.spin >out.txt
+sim -q -n 4 --trace some.json --picture some.svg --only 0,2 --from 200ns --to 1us sum.so sum.spin >/dev/null
+python3 - >checks.txt 2>&1 <<'P'
+import csv, json
+run = json.load(open("r.json"))
+text = open("out.txt").read()
+assert text.startswith("the sum of") and "last rank returns at" in text and "{" not in text
+rows = list(csv.DictReader(open("r.csv")))
+assert [int(r["finish_ps"]) for r in rows] == [r["finish_ps"] for r in run["ranks"]] and all(r["status"] == "0" for r in rows)
+links = list(csv.DictReader(open("l.csv")))
+assert sum(int(l["packets"]) for l in links if l["link"].startswith("h")) == run["packets"], links
+assert all(0 < float(l["use"]) <= 1 for l in links if int(l["bytes"])), links
+events = json.load(open("t.json"))["traceEvents"]
+boxes = {(e["pid"], e["tid"], e["ts"]): e for e in events if e["ph"] == "X"}
+starts, ends = ({e["id"]: e for e in events if e["ph"] == p} for p in "sf")
+assert len(starts) == len(ends) == len([b for b in boxes.values() if b["name"] == "send"]) > 0
+for i in starts:
+    a, b = starts[i], ends[i]
+    assert boxes[a["pid"], a["tid"], a["ts"]]["args"]["peer"] == b["pid"] and boxes[b["pid"], b["tid"], b["ts"]]["args"]["peer"] == a["pid"]
+some = json.load(open("some.json"))["traceEvents"]
+assert {e["pid"] for e in some} == {0, 2} and all(e["ts"] <= 1 and e["ts"] + e["dur"] >= 0.2 for e in some if e["ph"] == "X")
+svg = open("some.svg").read()
+assert "rank 2 CPU" in svg and "rank 1 CPU" not in svg and "class='message'" in svg
+P
+[ $? = 0 ] && pass "results in files, links, arrows and views" || fail "results in files, links, arrows and views" "$(cat checks.txt out.txt)"
+refuse "ranks that are not there" 2 "ranks '7': there are 0 to 3" "$OPENSPIN" sim run -n 4 --only 7 --trace x.json sum.so sum.spin
+refuse "a view of nothing" 2 '--only, --from and --to choose what' "$OPENSPIN" sim run -n 4 --to 1us sum.so sum.spin
 check "a picture in no folder" 1 'no/where.svg' sim -q -n 2 --picture no/where.svg ring.so
 check "an image that is none" 1 'cannot open image|ring.so' sim -q -n 2 sum.so ring.so
 finish
