@@ -321,7 +321,7 @@ void world_raised(struct world_rank *r);
  * (`poll`; a cycle, if that is 0). */
 void world_pause(struct world_thread *t, uint64_t time_ps);
 /* For every call that takes no time: a loop of such calls would hold the world at one instant for
- * ever, so the 64th in a row pauses. */
+ * ever, so the 64th in a row, and every further one, pauses. */
 void world_free_call(struct world_thread *t);
 void world_open_barrier(struct spin_world *w);
 /* After the engine has run dry. */

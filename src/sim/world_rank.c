@@ -75,8 +75,11 @@ void world_free_call(struct world_thread *t) {
         t->free_calls_ps = t->clock_ps;
         t->free_calls = 0;
     }
-    if (++t->free_calls >= AT_ONE_TIME)
-        world_pause(t, 0);
+    if (++t->free_calls < AT_ONE_TIME)
+        return;
+    world_pause(t, 0);
+    t->free_calls_ps =
+        t->clock_ps; /* so the next one pauses too, unless something else cost time */
 }
 
 void world_block(struct world_thread *t, const char *in, uint64_t deadline_ps) {
