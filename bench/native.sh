@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 for handler; do
     name=$(basename "$handler" .c)
     interface=""
-    ! grep -q '<handler.h>' "$handler" || interface="-DBARE_PSPIN -I$root/include/spin/pspin"
+    ! grep -q '<handler.h>' "$handler" || interface="-DBARE_PSPIN -I$root/include/spin/pspin -isystem $root/include/spin/libc"
     # shellcheck disable=SC2086
     gcc -mx32 -O2 -std=gnu11 -ffreestanding -fbuiltin -fno-pic -fno-common -fno-stack-protector -ffp-contract=off \
         -fno-asynchronous-unwind-tables -fcf-protection=none $interface "-I$root/include" \

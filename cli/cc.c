@@ -1,5 +1,5 @@
 /* openspin cc: clang or gcc for RV32 and lld, with our header, runtime and linker script. */
-#include "cli.h"
+#include "cc.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -19,8 +19,9 @@
 extern char **environ;
 
 struct options {
-    const char *output, *compiler;
-    struct cli_list pass;
+    const char *output, *compiler, *target; /* target: of make, the image's name */
+    struct cli_list pass;                   /* to the compiler */
+    struct cc_words words;
     bool with_float, with_pspin, verbose;
     uint64_t program_bytes;
 };
@@ -43,6 +44,8 @@ static const struct cli_option options[] = {
     {"warning", 'W', CLI_PASS, "NAME", "warnings, passed to the compiler (default -Wall -Wextra)",
      AT(pass), 0, 0},
     {"feature", 'f', CLI_PASS, "NAME", "code generation, passed to the compiler", AT(pass), 0, 0},
+    {"machine", 'm', CLI_PASS, "NAME", "the machine; -march= leaves out what HPUs do not have",
+     AT(pass), 0, 0},
     {"pspin", 0, CLI_FLAG, NULL,
      "handlers written for PsPIN: its handler.h, packets.h, spin_conf.h", AT(with_pspin), 0, 0},
     {"float", 0, CLI_FLAG, NULL, "for a card with F: floats in hardware", AT(with_float), 0, 0},
@@ -54,18 +57,8 @@ static const struct cli_option options[] = {
 /* For the name of an object in the temporary folder. */
 enum { OBJECT_ROOM = PATH_MAX + 16 };
 
-/* What is given to a program, built word by word. */
-struct words {
-    const char *word[512];
-    int count;
-    bool full;
-};
-
-static void add(struct words *w, const char *word) {
-    if (w->count + 1 < (int)(sizeof w->word / sizeof w->word[0]))
-        w->word[w->count++] = word;
-    else
-        w->full = true;
+static void add(struct cc_list *w, const char *word) {
+    cc_add(w, word);
 }
 
 /* The child's status; that of a failure if it cannot be had. */
@@ -79,7 +72,7 @@ static int wait_for(pid_t child) {
 
 /* Runs a program of Debian's `package` to its end. 0, or the exit status for main after the one
  * line of error: what `failed` says of `subject` if the program did. */
-static int run_program(const struct cli_command *command, struct words *w, const char *package,
+static int run_program(const struct cli_command *command, struct cc_list *w, const char *package,
                        const char *subject, const char *failed, bool verbose) {
     if (w->full)
         return cli_error(command, CLI_FAILED, "too many arguments for %s (limit 511)", w->word[0]);
@@ -180,30 +173,36 @@ static const struct compiler *find_compiler(const char *name) {
     return NULL;
 }
 
-static void add_all(struct words *w, const char *const *word, size_t most) {
+static void add_all(struct cc_list *w, const char *const *word, size_t most) {
     for (size_t i = 0; i < most && word[i]; i++)
         add(w, word[i]);
 }
 
+/* `stop`: how far the compiler goes, -c but for -E and the like. `depends`: the file for what the
+ * source includes, or NULL. `object`: NULL is standard output. */
 static int compile(const struct cli_command *command, const struct options *o, const char *share,
-                   const char *source, const char *object) {
+                   const char *source, const char *stop, const char *depends, const char *object) {
     static const char *const fixed[] = {
         /* Freestanding, for there is no C library; but calls like memcpy mean what they say. */
-        "-mabi=ilp32", "-ffreestanding", "-fbuiltin", "-nostdinc++", "-mno-relax",
-        "-fno-pic",    "-fno-common",    "-Wall",     "-Wextra",     "-ffp-contract=off"};
+        "-mabi=ilp32", "-ffreestanding", "-fbuiltin", "-mno-relax",       "-fno-pic",
+        "-fno-common", "-Wall",          "-Wextra",   "-ffp-contract=off"};
     const struct compiler *compiler = find_compiler(o->compiler);
-    struct words w = {0};
-    char include[PATH_MAX + 64], pspin[PATH_MAX + 64];
+    struct cc_list w = {0};
+    char include[PATH_MAX + 64], pspin[PATH_MAX + 64], libc[PATH_MAX + 64];
     snprintf(include, sizeof include, "-I%s/include", share);
+    snprintf(libc, sizeof libc, "%s/include/spin/libc", share);
     snprintf(pspin, sizeof pspin, "-I%s/include/spin/pspin", share);
     add_all(&w, compiler->program, 3);
-    add(&w, o->with_float ? compiler->march_float : compiler->march);
+    add(&w, o->words.march[0] ? o->words.march
+            : o->with_float   ? compiler->march_float
+                              : compiler->march);
     add_all(&w, fixed, sizeof fixed / sizeof fixed[0]);
     if (!has_letter(&o->pass, 'O'))
         add(&w, "-O2");
     if (!has_letter(&o->pass, 'g'))
         add(&w, "-g");
     if (is_cplusplus(source)) {
+        add(&w, "-nostdinc++");
         add(&w, "-fno-exceptions");
         add(&w, "-fno-rtti");
         add(&w, "-fno-threadsafe-statics");
@@ -215,19 +214,38 @@ static int compile(const struct cli_command *command, const struct options *o, c
     }
     for (int i = 0; i < o->pass.count; i++)
         add(&w, o->pass.items[i]);
+    add_all(&w, o->words.compile.word, (size_t)o->words.compile.count);
     add(&w, include);
-    add(&w, "-c");
+    add(&w, "-isystem");
+    add(&w, libc);
+    if (depends) {
+        add(&w, o->words.depends_all ? "-MD" : "-MMD");
+        add(&w, "-MF");
+        add(&w, depends);
+    }
+    if (o->words.depends_phony)
+        add(&w, "-MP");
+    if ((depends || o->words.stop_depends) && !o->words.target.count) {
+        add(&w, "-MT");
+        add(&w, o->target);
+    }
+    add_all(&w, o->words.target.word, (size_t)o->words.target.count);
+    add(&w, stop);
     add(&w, source);
-    add(&w, "-o");
-    add(&w, object);
+    if (object) {
+        add(&w, "-o");
+        add(&w, object);
+    }
     return run_program(command, &w, compiler->package, source, "does not compile", o->verbose);
 }
 
 static int link_image(const struct cli_command *command, const struct options *o, const char *share,
                       char (*object)[OBJECT_ROOM], int objects, const char *output) {
-    static const char *const runtime[] = {"memcpy", "memmove", "memset", "memcmp"};
-    struct words w = {0};
-    char script[PATH_MAX + 64], member[4][PATH_MAX + 64];
+    static const char *const runtime[] = {"memcpy", "memmove", "memset", "memcmp",
+                                          "string", "stdlib",  "stdio"};
+    enum { MEMBERS = sizeof runtime / sizeof runtime[0] };
+    struct cc_list w = {0};
+    char script[PATH_MAX + 64], member[MEMBERS][PATH_MAX + 64];
     snprintf(script, sizeof script, "%s/spin.ld", share);
     add(&w, "ld.lld");
     add(&w, "-T");
@@ -242,9 +260,10 @@ static int link_image(const struct cli_command *command, const struct options *o
     add(&w, output);
     for (int i = 0; i < objects; i++)
         add(&w, object[i]);
+    add_all(&w, o->words.link.word, (size_t)o->words.link.count);
     /* Taken in only when something calls them, as members of a library are. */
     add(&w, "--start-lib");
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < MEMBERS; i++) {
         snprintf(member[i], sizeof member[i], "%s/runtime/%s.o", share, runtime[i]);
         add(&w, member[i]);
     }
@@ -289,27 +308,113 @@ static int deliver(const struct cli_command *command, const struct options *o, c
     return status;
 }
 
-static int build(const struct cli_command *command, struct options *o,
+/* gcc's objects of -flto hold its own language: gcc makes one of code from them. */
+static int join_objects(const struct cli_command *command, const struct options *o,
+                        char (*object)[OBJECT_ROOM], int objects, const char *joined) {
+    const struct compiler *compiler = find_compiler(o->compiler);
+    struct cc_list w = {0};
+    add_all(&w, compiler->program, 3);
+    add(&w, o->words.march[0] ? o->words.march
+            : o->with_float   ? compiler->march_float
+                              : compiler->march);
+    add(&w, "-mabi=ilp32");
+    for (int i = 0; i < o->pass.count; i++)
+        add(&w, o->pass.items[i]);
+    const char *const how[] = {"-r", "-nostdlib", "-flinker-output=nolto-rel", "-o", joined};
+    add_all(&w, how, sizeof how / sizeof how[0]);
+    for (int i = 0; i < objects; i++)
+        add(&w, object[i]);
+    return run_program(command, &w, compiler->package, o->output, "does not link", o->verbose);
+}
+
+static bool is_lto(const struct options *o) {
+    bool lto = false;
+    for (int i = 0; i < o->pass.count; i++)
+        if (strncmp(o->pass.items[i], "-flto", 5) == 0 || strcmp(o->pass.items[i], "-fno-lto") == 0)
+            lto = o->pass.items[i][2] == 'l';
+    return lto;
+}
+
+/* What the sources include, as one file of rules for make. */
+static int write_depends(const struct cli_command *command, const struct options *o,
+                         const char *folder, int sources) {
+    char name[PATH_MAX], part[PATH_MAX + 16];
+    struct spin_error err;
+    struct file_out out;
+    cc_suffix(name, sizeof name, o->output, ".d");
+    if (file_out_open(&out, o->words.depends_file ? o->words.depends_file : name, &err))
+        return cli_report(command, &err);
+    for (int i = 0; i < sources; i++) {
+        uint8_t *bytes;
+        size_t length;
+        snprintf(part, sizeof part, "%s/%d.d", folder, i);
+        if (access(part, R_OK) != 0)
+            continue; /* an object, or assembly without a preprocessor */
+        if (file_read(part, "dependencies", SIZE_MAX, &bytes, &length, &err)) {
+            file_out_abandon(&out);
+            return cli_report(command, &err);
+        }
+        fwrite(bytes, 1, length, out.stream);
+        free(bytes);
+    }
+    return file_out_commit(&out, &err) ? cli_report(command, &err) : 0;
+}
+
+static int build(const struct cli_command *command, struct options *o, const char *share,
                  const struct cli_list *sources, const char *folder) {
-    char share[PATH_MAX], linked[PATH_MAX + 16];
-    if (!find_share(share, sizeof share))
-        return cli_error(command, CLI_FAILED,
-                         "spin.ld and the headers are not where openspin is installed "
-                         "(share/openspin); install it again");
-    char(*object)[OBJECT_ROOM] = calloc((size_t)sources->count, sizeof *object);
+    char linked[PATH_MAX + 16], depends[PATH_MAX + 16];
+    char(*object)[OBJECT_ROOM] = calloc((size_t)sources->count + 1, sizeof *object);
     if (!object)
         return cli_error(command, CLI_FAILED, "out of memory");
-    int status = 0;
+    int status = 0, objects = sources->count;
     for (int i = 0; i < sources->count && !status; i++) {
+        if (cc_is_object(sources->items[i])) {
+            snprintf(object[i], sizeof object[i], "%s", sources->items[i]);
+            continue;
+        }
         snprintf(object[i], sizeof object[i], "%s/%d.o", folder, i);
-        status = compile(command, o, share, sources->items[i], object[i]);
+        snprintf(depends, sizeof depends, "%s/%d.d", folder, i);
+        status = compile(command, o, share, sources->items[i], "-c",
+                         o->words.depends ? depends : NULL, object[i]);
+    }
+    if (!status && is_lto(o) && strcmp(o->compiler, "gcc") == 0) {
+        snprintf(linked, sizeof linked, "%s/joined.o", folder);
+        status = join_objects(command, o, object, objects, linked);
+        snprintf(object[0], sizeof object[0], "%s", linked);
+        objects = 1;
     }
     snprintf(linked, sizeof linked, "%s/image", folder);
     if (!status)
-        status = link_image(command, o, share, object, sources->count, linked);
+        status = link_image(command, o, share, object, objects, linked);
     if (!status)
         status = deliver(command, o, linked);
+    if (!status && o->words.depends)
+        status = write_depends(command, o, folder, sources->count);
     free(object);
+    return status;
+}
+
+/* -E, -S, -c, -M, -MM: the compiler alone, which writes what it is asked for. */
+static int compile_only(const struct cli_command *command, struct options *o, const char *share,
+                        const struct cli_list *sources) {
+    const char *stop = o->words.stop;
+    bool shows = strcmp(stop, "-S") != 0 && strcmp(stop, "-c") != 0;
+    int status = 0;
+    if (o->output && sources->count > 1)
+        return cli_error(command, CLI_USAGE, "%s with -o takes one source", stop);
+    for (int i = 0; i < sources->count && !status; i++) {
+        char name[PATH_MAX], depends[PATH_MAX];
+        const char *slash = strrchr(sources->items[i], '/');
+        cc_suffix(name, sizeof name, slash ? slash + 1 : sources->items[i],
+                  stop[1] == 'S' ? ".s" : ".o");
+        const char *to = o->output ? o->output : shows ? NULL : name;
+        if (!shows)
+            o->target = to; /* it is what make builds then */
+        cc_suffix(depends, sizeof depends, to ? to : name, ".d");
+        const char *file = o->words.depends_file ? o->words.depends_file : depends;
+        status = compile(command, o, share, sources->items[i], stop,
+                         o->words.depends && !o->words.stop_depends ? file : NULL, to);
+    }
     return status;
 }
 
@@ -327,30 +432,41 @@ static int check_source(const struct cli_command *command, const char *source) {
 
 static int run(const struct cli_command *command, int argc, char **argv) {
     struct options o = {.compiler = "clang"};
-    struct cli_list sources;
-    char output[PATH_MAX];
-    int status = cli_parse(command, argc, argv, &o, &sources);
+    struct cli_list sources = {0};
+    char output[PATH_MAX], share[PATH_MAX];
+    int status = cc_split(command, &argc, argv, &o.words);
+    if (!status)
+        status = cli_parse(command, argc, argv, &o, &sources);
     if (!status && !find_compiler(o.compiler))
         status = cli_error(command, CLI_USAGE, "--compiler: '%s' is not clang or gcc", o.compiler);
     if (!status && sources.count == 0)
         status = cli_error(command, CLI_USAGE, "no source file; see 'openspin cc --help'");
     for (int i = 0; i < sources.count && !status; i++)
         status = check_source(command, sources.items[i]);
-    if (!status && !o.output) {
+    if (!status)
+        status = cc_march(command, &o.words, &o.pass, o.with_float, strcmp(o.compiler, "gcc") == 0);
+    if (!status && !find_share(share, sizeof share))
+        status = cli_error(command, CLI_FAILED,
+                           "spin.ld and the headers are not where openspin is installed "
+                           "(share/openspin); install it again");
+    if (!status) {
         const char *slash = strrchr(sources.items[0], '/');
-        snprintf(output, sizeof output - 5, "%s", slash ? slash + 1 : sources.items[0]);
-        char *dot = strrchr(output, '.');
-        if (dot && dot != output)
-            *dot = 0;
-        strcat(output, ".spin");
-        o.output = output;
+        cc_suffix(output, sizeof output, slash ? slash + 1 : sources.items[0], ".spin");
+        o.target = o.output && !o.words.stop ? o.output : output;
     }
+    if (!status && o.words.stop) {
+        status = compile_only(command, &o, share, &sources);
+        cli_free(command, &o, &sources);
+        return status;
+    }
+    if (!o.output)
+        o.output = output;
     struct temporary folder = {.lock = -1};
     struct spin_error err;
     if (!status && (file_out_try(o.output, &err) || temporary_make(&folder, &err)))
         status = cli_report(command, &err);
     if (!status)
-        status = build(command, &o, &sources, folder.path);
+        status = build(command, &o, share, &sources, folder.path);
     temporary_remove(&folder);
     cli_free(command, &o, &sources);
     return status;
@@ -365,7 +481,17 @@ const struct cli_command cli_cc = {
         "The image keeps symbols and debug information. Handlers include \"spin/handler.h\".\n"
         "--compiler gcc takes riscv64-unknown-elf-gcc: PsPIN's RTL was measured with it, and "
         "clang\n"
-        "needs more instructions for some loops.",
+        "needs more instructions for some loops.\n"
+        "Sources may be assembly (.s, .S): a handler is a symbol with .globl, .type @function and\n"
+        ".size, of RV32IMAC, in .text; some file of the image must include handler.h, whose note "
+        "says\n"
+        "for which interface it is. Objects (.o) and archives (.a) are linked.\n"
+        "\n"
+        "Other words of compilers: -std= -w -include -imacros -isystem -iquote -idirafter "
+        "-pedantic\n"
+        "-ansi; -MMD -MD -MP -MF -MT -MQ (one file of rules, the image being their target); -l -L\n"
+        "-Wl,; -c -S -E -M -MM, which stop there. -lm -lc -lgcc -nostdlib -nostartfiles\n"
+        "-nodefaultlibs -static -pipe change nothing.",
     .options = options,
     .run = run,
 };

@@ -1,4 +1,4 @@
-#include "cli.h"
+#include "cc.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +13,8 @@ static void print_options(const struct cli_command *c) {
         else
             printf(" --%s", o->name);
     }
+    for (int i = 0; c == &cli_cc && cc_word(i); i++)
+        printf(" %s", cc_word(i));
     fputs(" --help --version", stdout);
 }
 

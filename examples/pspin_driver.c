@@ -2,8 +2,8 @@
  *
  *   pspin_driver IMAGE HANDLER [PACKETS [BYTES [WAIT]]]
  *
- * sends one message of UDP packets to a payload handler and prints what came out and when. Link
- * with -lpspin. */
+ * sends one message of UDP packets to a payload handler, one every WAIT cycles, and prints what
+ * came out and when. Compile it with `pkg-config --cflags --libs pspin`. */
 #include <pspinsim.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,12 +55,17 @@ int main(int argc, char **argv) {
     pspinsim_cb_set_pcie_slv_write(on_host_write);
     pspinsim_cb_set_pkt_feedback(on_feedback);
 
-    spin_ec_t ec = {.handler_mem_addr = L2_HND_BUFF_START,
-                    .handler_mem_size = 4096,
+    spin_ec_t ec = {.handler_mem_addr =
+                        L2_HND_BUFF_START + 3 * (1 << 20), /* behind the handlers' own */
+                    .handler_mem_size = 1 << 20,
                     .host_mem_addr = PCIE_START_ADDR,
                     .host_mem_size = 1 << 20,
                     .ph_addr = handler,
                     .ph_size = (mem_size_t)size};
+    for (int i = 0; i < NUM_CLUSTERS; i++) { /* offsets in each L1's scratchpad area */
+        ec.scratchpad_addr[i] = 0;
+        ec.scratchpad_size[i] = 64 << 10;
+    }
     packet[0] = 0x54; /* version 4, five words of header */
     packet[2] = (uint8_t)bytes;
     packet[3] = (uint8_t)(bytes >> 8);

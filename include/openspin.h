@@ -270,6 +270,10 @@ void spin_rig_outbound(struct spin_rig *rig,
                                     uint32_t bytes),
                        void *context);
 
+/* Lines that handlers print (spin/libc/stdio.h), instead of to standard error. */
+void spin_rig_print(struct spin_rig *rig,
+                    void (*each)(void *context, uint32_t hpu, const char *line), void *context);
+
 /* For traces and profiles: called after each instruction of the calls that follow, with what it
  * cost. NULL ends it. */
 struct spin_step {

@@ -6,6 +6,9 @@
 
 #define SPIN_DRIVER_BASE 0x1b205000u
 
+/* The card's console: each byte stored here is printed, whichever address of the 4 KiB it is. */
+#define SPIN_STDOUT 0x1a104000u
+
 /* Handler interfaces, as the note of an image names them. */
 #define SPIN_NOTE_P4SPIN 1 /* spin/handler.h */
 #define SPIN_NOTE_PSPIN  2 /* spin/pspin/handler.h */

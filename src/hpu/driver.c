@@ -1,5 +1,6 @@
 /* The HPU driver of the rig: records each command, and does what can be done without a network: DMA
  * to the rig's host memory, atomics, the counter. Everything is complete when ISSUE returns. */
+#include <stdio.h>
 #include <string.h>
 
 #include "hpu/integer.h"
@@ -348,4 +349,20 @@ static enum hpu_access load(struct hpu *h, uint32_t offset, uint32_t size, uint3
     return HPU_ACCESS_OK;
 }
 
-const struct hpu_device rig_device = {.load = load, .store = store};
+void rig_print_line(struct spin_rig *rig) {
+    const char *line = console_line(&rig->console);
+    uint32_t id = rig->hpu.id;
+    if (rig->print)
+        rig->print(rig->print_context, id, line);
+    else
+        fprintf(stderr, "[%u,%u] %s\n", id / MAP_CLUSTER_HPUS, id % MAP_CLUSTER_HPUS, line);
+}
+
+static enum hpu_access print(struct hpu *h, uint8_t byte) {
+    struct spin_rig *rig = (struct spin_rig *)h;
+    if (console_put(&rig->console, byte))
+        rig_print_line(rig);
+    return HPU_ACCESS_OK;
+}
+
+const struct hpu_device rig_device = {.load = load, .store = store, .print = print};

@@ -68,6 +68,7 @@ struct hpu;
 struct hpu_device {
     enum hpu_access (*load)(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value);
     enum hpu_access (*store)(struct hpu *h, uint32_t offset, uint32_t size, uint32_t value);
+    enum hpu_access (*print)(struct hpu *h, uint8_t byte); /* stored at MAP_STDOUT; NULL: SEGV */
 };
 
 struct hpu_icache;

@@ -73,7 +73,18 @@ static enum hpu_access refused(struct hpu *h, const struct hpu_slow_access *s,
 
 /* Looked at before the windows, of which none is there: commands are a dozen accesses each. */
 static bool is_device(const struct hpu_slow_access *s) {
-    return s->address - MAP_DRIVER < MAP_DRIVER_SIZE;
+    return s->address - MAP_DRIVER < MAP_DRIVER_SIZE || s->address - MAP_STDOUT < MAP_STDOUT_SIZE;
+}
+
+static enum hpu_access at_stdout(struct hpu *h, struct hpu_slow_access *s, bool write) {
+    if (!write || !h->device || !h->device->print)
+        return HPU_ACCESS_FAULT;
+    h->cycles = s->now;
+    h->pc = s->pc;
+    s->extra = 0;
+    enum hpu_access done = h->device->print(h, (uint8_t)s->value);
+    h->device_stores += done == HPU_ACCESS_OK;
+    return done;
 }
 
 uint32_t *hpu_own_register(struct hpu *h, uint32_t address, uint32_t size, bool write) {
@@ -102,6 +113,8 @@ uint32_t *hpu_task_register(struct hpu *h, uint32_t address) {
 /* The device sees the exact local time and may let some pass, which counts in the timed mode. */
 static enum hpu_access at_device(struct hpu *h, struct hpu_slow_access *s, bool write) {
     uint32_t offset = s->address - MAP_DRIVER;
+    if (s->address - MAP_STDOUT < MAP_STDOUT_SIZE)
+        return at_stdout(h, s, write);
     if (!h->device || !is_device(s) || offset & (s->size - 1))
         return HPU_ACCESS_FAULT;
     enum hpu_access done = HPU_ACCESS_OK;

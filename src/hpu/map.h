@@ -17,6 +17,9 @@
 #define MAP_DRIVER      0x1b205000u /* the HPU driver: the task's registers and the commands */
 #define MAP_DRIVER_SIZE 0x00000100u
 
+#define MAP_STDOUT      0x1a104000u /* the console */
+#define MAP_STDOUT_SIZE 0x00001000u
+
 #define MAP_L2_HANDLER      0x1c000000u
 #define MAP_L2_HANDLER_SIZE 0x00400000u
 #define MAP_L2_PACKETS      0x1c400000u

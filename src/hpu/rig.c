@@ -329,6 +329,8 @@ int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error
 
 void rig_end(struct spin_rig *rig, enum hpu_stop stop, struct spin_outcome *o) {
     const struct hpu *h = &rig->hpu;
+    if (rig->console.length)
+        rig_print_line(rig);
     *o = (struct spin_outcome){
         .ending = stop == HPU_FAULTED ? (enum spin_ending)h->fault : SPIN_RETURNED,
         .value = (int32_t)h->x[10],
@@ -358,6 +360,12 @@ void spin_rig_outbound(struct spin_rig *rig,
                        void *context) {
     rig->outbound = each;
     rig->outbound_context = context;
+}
+
+void spin_rig_print(struct spin_rig *rig,
+                    void (*each)(void *context, uint32_t hpu, const char *line), void *context) {
+    rig->print = each;
+    rig->print_context = context;
 }
 
 void spin_rig_trace(struct spin_rig *rig, void (*each)(void *context, const struct spin_step *step),

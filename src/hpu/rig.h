@@ -2,6 +2,7 @@
 #ifndef SPIN_HPU_RIG_H
 #define SPIN_HPU_RIG_H
 
+#include "hpu/console.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
 
@@ -36,14 +37,18 @@ struct spin_rig {
     struct spin_refusal refusal;
     uint32_t issuing; /* number of the command that is being done */
     uint64_t start_cycle, start_misses;
+    struct console console;
+    void (*print)(void *context, uint32_t hpu, const char *line);
+    void *print_context;
     void (*outbound)(void *context, uint32_t dest, const uint8_t *data, uint32_t bytes);
     void *outbound_context;
     void (*trace)(void *context, const struct spin_step *step);
     void *trace_context;
 };
 
-/* driver.c: the registers and commands of the HPU driver, done at once. */
+/* driver.c: the registers and commands of the HPU driver, done at once; and the console. */
 extern const struct hpu_device rig_device;
+void rig_print_line(struct spin_rig *rig);
 
 /* As spin_rig_new, with generated code that only those of the same variant share: to compare ways
  * of compiling. */

@@ -83,6 +83,12 @@ static void on_fault(void *user, const struct card_fault *f, uint64_t at_ps) {
               (unsigned long long)(at_ps / 1000), text);
 }
 
+/* As in the RTL. */
+static void on_print(void *user, uint32_t cluster, uint32_t core, const char *line) {
+    (void)user;
+    printf("[%u,%u] %s\n", cluster, core, line);
+}
+
 static void on_write_done(void *context, const struct sim_event *event) {
     (void)context;
     if (pspin.mst_write)
@@ -126,7 +132,8 @@ int pspinsim_init(int argc, char **argv, pspin_conf_t *conf) {
                                              .host_write = on_host_write,
                                              .host_read = on_host_read,
                                              .feedback = on_feedback,
-                                             .fault = on_fault};
+                                             .fault = on_fault,
+                                             .print = on_print};
     pspin.engine = sim_engine_new(&err);
     if (!pspin.engine || card_new(&pspin.card, pspin.engine, &pspin.config, &callbacks, &err)) {
         sim_engine_free(pspin.engine);

@@ -182,6 +182,8 @@ struct card_callbacks {
                     uint64_t at_ps);
     void (*fault)(void *user, const struct card_fault *fault, uint64_t at_ps);
     void (*ready)(void *user); /* after CARD_FULL: there may be room again */
+    /* A line that a handler printed; where this is NULL it goes to standard error. */
+    void (*print)(void *user, uint32_t cluster, uint32_t core, const char *line);
     /* After each instruction, with its cycles: for profiles. Slower by far, the same results. */
     void (*step)(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint32_t cycles);
     void (*span)(void *user, enum card_row row, uint32_t index, const char *name, uint64_t start_ps,

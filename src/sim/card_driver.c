@@ -1,6 +1,7 @@
 /* The HPU driver's registers (spin/driver.h). What the rest of the card must see in order (ISSUE,
  * WAIT, TEST) is done when the engine has come to the HPU's local time: until then the access is
  * refused, and repeated at that time. */
+#include <stdio.h>
 #include <string.h>
 
 #include "hpu/integer.h"
@@ -360,4 +361,24 @@ static enum hpu_access load(struct hpu *hpu, uint32_t offset, uint32_t size, uin
     return HPU_ACCESS_FAULT;
 }
 
-const struct hpu_device card_device = {.load = load, .store = store};
+void card_print_line(struct card_hpu *h) {
+    const struct card_callbacks *to = &h->card->callbacks;
+    const char *line = console_line(&h->console);
+    uint32_t core = h->index % (uint32_t)h->card->config.cluster_hpus;
+    if (to->print)
+        to->print(to->user, h->cluster, core, line);
+    else
+        fprintf(stderr, "[%u,%u] %s\n", h->cluster, core, line);
+}
+
+/* Lines come in the order of time: the end of one waits for the engine. */
+static enum hpu_access print(struct hpu *hpu, uint8_t byte) {
+    struct card_hpu *h = (struct card_hpu *)hpu;
+    if (byte == '\n' && !in_step(h))
+        return HPU_ACCESS_WAIT;
+    if (console_put(&h->console, byte))
+        card_print_line(h);
+    return HPU_ACCESS_OK;
+}
+
+const struct hpu_device card_device = {.load = load, .store = store, .print = print};

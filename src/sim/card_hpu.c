@@ -272,6 +272,8 @@ static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
     struct hpu *u = &h->hpu;
     t->end_ps = u->cycles * c->cycle;
     t->value = (int32_t)u->x[10];
+    if (h->console.length)
+        card_print_line(h);
     bool p4 = c->context[t->context].set.abi == CARD_P4SPIN;
     if (stop == HPU_FAULTED || (p4 && t->value >= RETURNED_FAIL)) {
         t->faulted = true;

@@ -17,6 +17,7 @@
 #define SPIN_SIM_CARD_PRIVATE_H
 
 #include "hpu/call.h"
+#include "hpu/console.h"
 #include "hpu/guard.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
@@ -161,6 +162,7 @@ struct card_hpu {
     struct accesses accesses; /* that it made */
     uint64_t begun_ps, busy_ps;
     bool used;
+    struct console console;
 };
 
 struct program {
@@ -341,6 +343,7 @@ void card_on_run(void *context, const struct sim_event *event);
 
 /* card_driver.c */
 extern const struct hpu_device card_device;
+void card_print_line(struct card_hpu *h);
 
 /* card_memory.c. When a burst of the L2 packet buffer from `offset` can begin, at `at_ps` or later;
  * it is noted there. */

@@ -188,7 +188,21 @@ static enum hpu_access load(struct hpu *hpu, uint32_t offset, uint32_t size, uin
     return HPU_ACCESS_OK;
 }
 
-static const struct hpu_device driver = {.load = load, .store = store};
+static void print_line(struct world_executor *e) {
+    fprintf(stderr, "[%u,%u] %s\n", e->rank, e->hpu_number, console_line(&e->console));
+}
+
+/* Lines come in the order of time: the end of one waits for the engine. */
+static enum hpu_access print(struct hpu *hpu, uint8_t byte) {
+    struct world_executor *e = (struct world_executor *)hpu;
+    if (byte == '\n' && !in_step(e))
+        return HPU_ACCESS_WAIT;
+    if (console_put(&e->console, byte))
+        print_line(e);
+    return HPU_ACCESS_OK;
+}
+
+static const struct hpu_device driver = {.load = load, .store = store, .print = print};
 
 /* ---- executors --------------------------------------------------------------------------------
  */
@@ -449,6 +463,8 @@ void world_on_end(void *context, const struct sim_event *event) {
         world_note(w, r->index, ROW_HPU + e->hpu_number, f ? f->name : "handler", e->start_ps,
                    w->now_ps, e->task->bytes, -1);
     }
+    if (e->console.length)
+        print_line(e);
     const struct nic_task *task = e->task;
     int32_t ending = faulted ? RETURNED_SEGV : (int32_t)e->hpu.x[10];
     r->hpus_busy &= ~(1ull << e->hpu_number);

@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "hpu/console.h"
 #include "hpu/call.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
@@ -182,6 +183,7 @@ struct world_executor {
     uint32_t state_address, packet_address;
     uint8_t *heap; /* made when a handler first asks for memory */
     uint8_t *packet;
+    struct console console;
     uint8_t stack[MAP_STACK_SIZE];
 };
 

@@ -24,6 +24,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 S
 check "completes commands" 0 '^completion$' bash complete.sh openspin comp
 check "completes options" 0 '^--help$' bash complete.sh openspin completion --he
+check "completes words of compilers" 0 '^-MMD$' bash complete.sh openspin cc -MM
 
 # docs/design.md: the command uses include/, src/base/ and experiments/ only
 below=$(grep -nE '#include "(hpu|nic|sim|pspin)/' "$SOURCE"/cli/*.[ch])

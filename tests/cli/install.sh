@@ -19,6 +19,17 @@ check "the command is the installed one" 0 "^$prefix/bin/openspin\$" command -v 
 check "a handler compiles" 0 '' openspin cc word_sum.c -o word_sum.spin
 check "and runs" 0 'SUCCESS' openspin exec word_sum.spin --entry sum_payload_handler --hex '01000000'
 check "a PsPIN handler compiles" 0 '' openspin cc --pspin "$SOURCE/handlers/ping_pong/ping_pong.c" -o ping_pong.spin
+cat >driver.c <<'C'
+#include <pspinsim.h>
+#include <packets.h>
+_Static_assert(sizeof(pkt_hdr_t) == 28, "as on the card");
+C
+check "a driver finds pspinsim.h and packets.h" 0 '' bash -c 'cc -c driver.c $(pkg-config --cflags pspin)'
+check "a PsPIN driver compiles" 0 '' bash -c 'cc pspin_driver.c -o pspin_driver $(pkg-config --cflags --libs pspin)'
+check "and runs" 0 '^packets: 32 in, 32 completed, 0 dropped, 32 out' env LD_LIBRARY_PATH="$(dirname "$(find "$prefix" -name libpspin.so -print -quit)")" ./pspin_driver ping_pong.spin ping_pong_ph
+printf '#include <handler.h>\n#include <string.h>\n__handler__ void say_ph(handler_args_t *args) { (void)args; printf("%%d\\n", (int)strlen("four")); }\n' >say.c
+check "a handler that prints compiles" 0 '' openspin cc --pspin say.c -o say.spin -MMD
+check "and prints" 0 '^\[0,0\] 4$' openspin exec say.spin --entry say_ph
 check "a handler for a world compiles" 0 '' openspin cc sum_handler.c -o sum.spin
 # The very line of docs/first-world.md.
 line=$(sed -n 's|^    \$ \(cc -shared .*\)|\1|p' "$SOURCE/docs/first-world.md" | head -n 1 | sed 's|examples/||')

@@ -8,8 +8,16 @@
 #ifndef SPIN_PSPIN_HANDLER_H
 #define SPIN_PSPIN_HANDLER_H
 
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hwsched.h"
+#include "pspin.h"
+#include "pspin_rt.h"
 #include "spin/target.h"
 #include "spin_conf.h"
+#include "util.h"
 
 /* Most HPUs that the card may have; the image carries it, and a larger card refuses it. */
 #ifndef PTL_NUM_HPUS
@@ -59,84 +67,11 @@ typedef void (*handler_fn)(handler_args_t *);
 void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr);
 
 typedef uint32_t spin_cmd_t, spin_dma_t;
-typedef volatile uint32_t spin_lock_t; /* 0: free */
+typedef futex_t spin_lock_t; /* 0: free */
 typedef struct spin_rw_lock {
     spin_lock_t glock; /* held by a writer, or by the readers together */
     volatile int32_t num_readers;
 } spin_rw_lock_t;
-
-/* What was written must be in memory before the card is told of it, and what the card wrote must be
- * read again. */
-#define SPIN_ORDER() __asm__ volatile("" ::: "memory")
-
-static inline uint32_t rt_core_id(void) {
-    return spin_my_hpu() % NB_CORES;
-}
-
-static inline uint32_t rt_cluster_id(void) {
-    return spin_my_hpu() / NB_CORES;
-}
-
-/* At least that many cycles, and a turn of the loop more at most. */
-static inline void rt_time_wait_cycles(const unsigned cycles) {
-    uint32_t start = spin_cycles();
-    while (spin_cycles() - start < cycles) {
-    }
-}
-
-/* Atomics: naturally aligned words in L1 or L2. They return what was there before. */
-#define SPIN_AMO(name, type, operation)                                                            \
-    static inline type name(volatile type *const address, const type value) {                      \
-        type before;                                                                               \
-        __asm__ volatile(operation ".w %0, %2, %1"                                                 \
-                         : "=r"(before), "+A"(*address)                                            \
-                         : "r"(value)                                                              \
-                         : "memory");                                                              \
-        return before;                                                                             \
-    }
-SPIN_AMO(amo_add, int32_t, "amoadd")
-SPIN_AMO(amo_max, int32_t, "amomax")
-SPIN_AMO(amo_min, int32_t, "amomin")
-SPIN_AMO(amo_swap, uint32_t, "amoswap")
-SPIN_AMO(amo_and, uint32_t, "amoand")
-SPIN_AMO(amo_or, uint32_t, "amoor")
-SPIN_AMO(amo_xor, uint32_t, "amoxor")
-SPIN_AMO(amo_maxu, uint32_t, "amomaxu")
-SPIN_AMO(amo_minu, uint32_t, "amominu")
-#undef SPIN_AMO
-
-static inline void amo_store(volatile uint32_t *const address, const uint32_t value) {
-    (void)amo_swap(address, value);
-}
-
-static inline uint32_t load_reserved(volatile const uint32_t *const address) {
-    uint32_t value;
-    __asm__ volatile("lr.w %0, %1" : "=r"(value) : "A"(*address) : "memory");
-    return value;
-}
-
-/* 0 if it was stored. */
-static inline unsigned store_conditional(volatile uint32_t *const address, const uint32_t value) {
-    unsigned lost;
-    __asm__ volatile("sc.w %0, %2, %1" : "=&r"(lost), "+A"(*address) : "r"(value) : "memory");
-    return lost;
-}
-
-/* 0 if it was swapped, -1 if *address was not `old`. One piece of assembly, so that the compiler
- * puts no access between the two that would lose the reservation. */
-static inline int compare_and_swap(volatile uint32_t *const address, uint32_t old, uint32_t value) {
-    uint32_t seen, lost;
-    __asm__ volatile("1: lr.w %0, %2\n"
-                     "   li %1, -1\n"
-                     "   bne %0, %3, 2f\n"
-                     "   sc.w %1, %4, %2\n"
-                     "   bnez %1, 1b\n"
-                     "2:"
-                     : "=&r"(seen), "=&r"(lost), "+A"(*address)
-                     : "r"(old), "r"(value)
-                     : "memory");
-    return (int)lost;
-}
 
 /* Locks: words of L1 or L2, 0 to begin with. */
 static inline int spin_lock_init(spin_lock_t *lock) {
@@ -146,7 +81,7 @@ static inline int spin_lock_init(spin_lock_t *lock) {
 
 /* 1 if it is ours now, 0 if it was taken: not SPIN_OK and SPIN_FAIL, as on PsPIN. */
 static inline int spin_lock_try_lock(spin_lock_t *lock) {
-    return amo_swap(lock, 1) == 0;
+    return futex_try_lock(lock);
 }
 
 static inline int spin_lock_lock(spin_lock_t *lock) {
@@ -264,7 +199,7 @@ SPIN_CALL int spin_write_to_host(uint64_t host_addr, uint64_t user_data, spin_cm
 }
 #define spin_host_write spin_write_to_host /* its older name */
 
-/* Between L1 and L2, by the cluster's DMA engine. */
+/* Between L1 and L2, by the cluster's DMA engine. Of no bytes it is SPIN_FAIL, as on PsPIN. */
 SPIN_CALL int spin_dma(void *source, void *dest, size_t size, int direction, int options,
                        spin_dma_t *xfer) {
     (void)direction;
@@ -274,7 +209,8 @@ SPIN_CALL int spin_dma(void *source, void *dest, size_t size, int direction, int
     SPIN_WORD(1) = SPIN_POINTER(dest);
     SPIN_WORD(2) = size;
     SPIN_WORD(3) = 0;
-    return spin_started(SPIN_COMMAND_LOCAL_DMA, xfer);
+    spin_started(SPIN_COMMAND_LOCAL_DMA, xfer);
+    return size ? SPIN_OK : SPIN_FAIL;
 }
 
 SPIN_CALL int spin_dma_wait(spin_dma_t xfer) {
@@ -287,12 +223,6 @@ SPIN_CALL int spin_dma_test(spin_dma_t xfer, uint32_t *completed) {
     *completed = done;
     return SPIN_OK;
 }
-
-/* The card has no console: output is dropped, and what it would show is not computed. */
-static inline int spin_no_console(void) {
-    return 0;
-}
-#define printf(...) spin_no_console()
 
 #ifdef __cplusplus
 }
