@@ -376,13 +376,17 @@ static int fix_later(struct filling *f, uint64_t at, uint64_t value) {
                : no_memory(f->l, f->err);
 }
 
+static void store(uint8_t *at, uint64_t word) {
+    memcpy(at, &word, sizeof word); /* structures may be packed */
+}
+
 static int fill_address(struct filling *f, uint64_t at, const struct meaning *m, uint64_t addend,
-                        uint64_t *word) {
+                        uint8_t *word) {
     if (m->place == IN_IMAGE)
         return fix(f, at, m->value + addend);
     if (m->place == RETURNED)
         return fix_later(f, at, m->value);
-    *word = m->place == NOWHERE ? addend : m->value + addend;
+    store(word, m->place == NOWHERE ? addend : m->value + addend);
     return SPIN_OK;
 }
 
@@ -391,26 +395,27 @@ static uint64_t thread_pointer(void) {
 }
 
 static int fill_tls(struct filling *f, enum relocation how, const struct meaning *m,
-                    uint64_t addend, uint64_t *word) {
+                    uint64_t addend, uint8_t *word) {
     bool own = m->place == THREAD_LOCAL;
     uint64_t value = m->value + addend;
     switch (how) {
     case FILL_TLS_MODULE:
-        *word = own ? LINK_TLS_OBJECT | m->object : LINK_TLS_FIXED;
+        store(word, own ? LINK_TLS_OBJECT | m->object : LINK_TLS_FIXED);
         return SPIN_OK;
     case FILL_TLS_OFFSET:
-        *word = value;
+        store(word, value);
         return SPIN_OK;
     case FILL_TLS_STATIC:
         if (own)
             break;
-        *word = value - thread_pointer(); /* all ranks are on this thread */
+        store(word, value - thread_pointer()); /* all ranks are on this thread */
         return SPIN_OK;
     default:
-        word[0] = (uint64_t)(uintptr_t)world_libc_tls_call();
-        word[1] = own ? f->l->objects[m->object].tls + value : LINK_TLS_FIXED | value;
-        if (word[0])
-            return SPIN_OK;
+        if (!world_libc_tls_call())
+            break;
+        store(word, (uint64_t)(uintptr_t)world_libc_tls_call());
+        store(word + 8, own ? f->l->objects[m->object].tls + value : LINK_TLS_FIXED | value);
+        return SPIN_OK;
     }
     return spin_fail(f->err, SPIN_EFORMAT,
                      "%s: cannot load: thread-local variables of a model that cannot be copied; "
@@ -418,12 +423,21 @@ static int fill_tls(struct filling *f, enum relocation how, const struct meaning
                      f->l->objects[f->object].object.path);
 }
 
+/* The name is out of a file: nothing in it reaches a terminal but what can be seen. */
+static int undefined(const struct object *o, const char *name, struct spin_error *err) {
+    char text[200];
+    snprintf(text, sizeof text, "%s", name);
+    for (char *c = text; *c; c++)
+        *c = *c > ' ' && *c < 127 ? *c : '?';
+    return spin_fail(err, SPIN_EFORMAT, "%s: cannot load: undefined symbol: %s", o->path, text);
+}
+
 static int fill(struct filling *f, const Elf64_Rela *r) {
     const struct object *o = &f->l->objects[f->object].object;
     uint32_t symbol = (uint32_t)ELF64_R_SYM(r->r_info);
     enum relocation how = relocation_of((uint32_t)ELF64_R_TYPE(r->r_info));
     uint64_t addend = (uint64_t)r->r_addend;
-    uint64_t *word = object_at(o, r->r_offset, how == FILL_TLS_CALL ? 16 : 8);
+    uint8_t *word = object_at(o, r->r_offset, how == FILL_TLS_CALL ? 16 : 8);
     if (how == FILL_NOTHING)
         return SPIN_OK;
     if (how == FILL_UNKNOWN || !word || symbol >= (o->symbol_count ? o->symbol_count : 1) ||
@@ -442,8 +456,7 @@ static int fill(struct filling *f, const Elf64_Rela *r) {
                        : how == FILL_ADDRESS ? (struct meaning){OUTSIDE, 0, 0}
                                              : (struct meaning){THREAD_LOCAL, f->object, 0};
     if (m.place == NOWHERE && ELF64_ST_BIND(o->symbols[symbol].st_info) != STB_WEAK)
-        return spin_fail(f->err, SPIN_EFORMAT, "%s: cannot load: undefined symbol: %s", o->path,
-                         object_symbol_name(o, symbol));
+        return undefined(o, object_symbol_name(o, symbol), f->err);
     return how == FILL_ADDRESS ? fill_address(f, r->r_offset, &m, addend, word)
                                : fill_tls(f, how, &m, addend, word);
 }
@@ -459,13 +472,15 @@ static int fill_packed(struct filling *f) {
         if (!(entry[i] & 1))
             at = entry[i];
         for (unsigned k = 0; bits && !code; k++, bits >>= 1) {
-            const uint64_t *word = object_at(&o->object, at + 8 * k, 8);
+            const uint8_t *word = object_at(&o->object, at + 8 * k, 8);
+            uint64_t value;
             if (!(bits & 1))
                 continue;
             if (!word)
                 return spin_fail(f->err, SPIN_EFORMAT,
                                  "%s: cannot load: a relocation outside of it", o->object.path);
-            code = fix(f, at + 8 * k, o->at + *word);
+            memcpy(&value, word, sizeof value);
+            code = fix(f, at + 8 * k, o->at + value);
         }
         at += entry[i] & 1 ? 8 * 63 : 8;
     }

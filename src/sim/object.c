@@ -126,6 +126,11 @@ static int read_segments(struct object *o, const struct input *in, struct spin_e
     return SPIN_OK;
 }
 
+/* Tables that are read where they lie. */
+static void *table_at(const struct object *o, uint64_t at, uint64_t bytes, uint64_t align) {
+    return at % align ? NULL : object_at(o, at, bytes);
+}
+
 /* ---- the dynamic section ----------------------------------------------------------------------
  */
 
@@ -144,11 +149,11 @@ static const char *string_at(const struct object *o, uint64_t at) {
 /* How many symbols there are is told by the hash tables alone. */
 static uint32_t count_symbols(const struct object *o) {
     uint64_t table = value_of(o, DT_HASH);
-    const uint32_t *word = table ? object_at(o, table, 8) : NULL;
+    const uint32_t *word = table ? table_at(o, table, 8, 4) : NULL;
     if (word)
         return word[1];
     table = value_of(o, DT_GNU_HASH);
-    word = table ? object_at(o, table, 16) : NULL;
+    word = table ? table_at(o, table, 16, 4) : NULL;
     if (!word || !word[0])
         return 0;
     uint64_t buckets = table + 16 + 8ull * word[2], chains = buckets + 4ull * word[0];
@@ -177,7 +182,7 @@ static int check_tables(struct object *o, struct spin_error *err) {
 }
 
 static int read_dynamic(struct object *o, struct spin_error *err) {
-    if (!o->dynamic_count || !object_at(o, o->dynamic, o->dynamic_count * sizeof(Elf64_Dyn)))
+    if (!o->dynamic_count || !table_at(o, o->dynamic, o->dynamic_count * sizeof(Elf64_Dyn), 8))
         return bad(o, "it has no dynamic section", err);
     if (value_of(o, DT_FLAGS_1) & DF_1_PIE)
         return bad(o, "it is an executable", err);
@@ -190,11 +195,11 @@ static int read_dynamic(struct object *o, struct spin_error *err) {
     if (!o->strings || !o->string_bytes || o->strings[o->string_bytes - 1])
         return bad(o, "its names are cut off", err);
     o->symbol_count = count_symbols(o);
-    o->symbols = object_at(o, value_of(o, DT_SYMTAB), o->symbol_count * sizeof(Elf64_Sym));
+    o->symbols = table_at(o, value_of(o, DT_SYMTAB), o->symbol_count * sizeof(Elf64_Sym), 8);
     if (!o->symbols)
         return bad(o, "its symbols are cut off", err);
     uint64_t versions = value_of(o, DT_VERSYM);
-    o->versions = versions ? object_at(o, versions, 2ull * o->symbol_count) : NULL;
+    o->versions = versions ? table_at(o, versions, 2ull * o->symbol_count, 2) : NULL;
     o->needed_versions = value_of(o, DT_VERNEED);
     o->relocations[0] = (struct object_table){value_of(o, DT_RELA), value_of(o, DT_RELASZ)};
     o->relocations[1] = (struct object_table){value_of(o, DT_JMPREL), value_of(o, DT_PLTRELSZ)};
@@ -263,10 +268,10 @@ const char *object_symbol_version(const struct object *o, uint32_t symbol) {
     uint16_t wanted = o->versions && symbol < o->symbol_count ? o->versions[symbol] & 0x7fff : 0;
     uint64_t at = o->needed_versions;
     const Elf64_Verneed *need;
-    while (wanted > 1 && at && (need = object_at(o, at, sizeof *need))) {
+    while (wanted > 1 && at && (need = table_at(o, at, sizeof *need, 4))) {
         uint64_t aux = at + need->vn_aux;
         for (unsigned i = 0; i < need->vn_cnt; i++) {
-            const Elf64_Vernaux *a = object_at(o, aux, sizeof *a);
+            const Elf64_Vernaux *a = table_at(o, aux, sizeof *a, 4);
             if (!a)
                 return NULL;
             if ((a->vna_other & 0x7fff) == wanted)

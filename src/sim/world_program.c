@@ -216,6 +216,25 @@ static int make_copies(struct world_program *p, struct spin_error *err) {
     return code;
 }
 
+/* ---- debuggers --------------------------------------------------------------------------------
+ */
+
+/* Debuggers stop here (sim-gdb.py) and read the symbols of a copy. Of a few ranks: each takes them
+ * time and memory. */
+void spin_program_loaded(const char *path, const void *at);
+__attribute__((noinline)) void spin_program_loaded(const char *path, const void *at) {
+    __asm__ volatile("" : : "r"(path), "r"(at) : "memory");
+}
+
+static void tell_debuggers(const struct world_program *p) {
+    enum { RANKS = 64 };
+    for (uint32_t r = 0; r < p->ranks && r < RANKS; r++)
+        for (uint32_t i = 0; i < p->linked.count; i++) {
+            const struct link_object *o = &p->linked.objects[i];
+            spin_program_loaded(o->object.path, image_of(p, r) + o->at);
+        }
+}
+
 /* ---- exceptions -------------------------------------------------------------------------------
  */
 
@@ -412,6 +431,8 @@ static int load(struct world_program **out, uint32_t ranks, const char *path, in
         code = make_copies(p, err);
     if (!code)
         tell_frames(p);
+    if (!code)
+        tell_debuggers(p);
     return code;
 }
 

@@ -70,9 +70,11 @@ run $sim ./process.so _exit
 refuse "exit(7) is a status" 1 'process.so: 1 of 2 ranks failed, the first is rank 1: it called exit with 7$' $sim ./process.so exit7
 compile options
 point "getopt answers as the system's" options all
+cp libsupport.so kept.so
 mkdir elsewhere && mv libsupport.so elsewhere
 refuse "a library that is not there" 1 'process.so: cannot load: libsupport.so: cannot open shared object file' $sim ./process.so library
 LD_LIBRARY_PATH=elsewhere point "a library by LD_LIBRARY_PATH" process library
+mv kept.so libsupport.so
 
 # --- threads in a rank
 compile threads
@@ -87,8 +89,15 @@ first=$out
 run $sim --json ./threads.so conditions
 [ -n "$out" ] && [ "$out" = "$first" ] && pass "threads: the same run twice" || fail "threads: the same run twice"
 
+# --- a debugger
+if command -v gdb >/dev/null && ! grep -q __asan_init "$OPENSPIN" && [ -z "${MESON_EXE_WRAPPER:-}" ]; then
+    check "gdb stops in a rank, with source and variables" 0 'Breakpoint 1.2, support_count .* at .*support.c:1[0-9]' gdb -nx -q -batch -x "$SOURCE/src/sim/sim-gdb.py" -ex 'break support_count' -ex run -ex 'continue' --args "$OPENSPIN" sim run -n 2 ./process.so library
+else
+    skip "gdb stops in a rank" "no gdb, a sanitizer, or another machine"
+fi
+
 # --- C++
-if command -v g++ >/dev/null && [ -z "$flags" ] && g++ -g -shared -fPIC -Wall -Wextra -I"$SOURCE/include" "$SOURCE/tests/programs/plus.cpp" -o plus.so; then
+if command -v g++ >/dev/null && ! grep -q __asan_init "$OPENSPIN" && g++ -g -shared -fPIC -Wall -Wextra -I"$SOURCE/include" "$SOURCE/tests/programs/plus.cpp" -o plus.so; then
     check "C++: objects and exceptions" 0 '^rank 1: destroyed$' $sim ./plus.so
     check "C++: threads" 0 '^rank 1: destroyed$' $sim ./plus.so threads
 else
