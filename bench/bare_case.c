@@ -63,7 +63,7 @@ static void take_driver(struct bare_case *c, struct spin_rig *rig) {
     for (uint32_t offset = 0; offset <= SPIN_REG_FLOW; offset += 4)
         if (rig_device.load(&rig->hpu, offset, 4, &word[offset / 4]) != HPU_ACCESS_OK)
             die(c, "the rig lacks a register of the task");
-    word[SPIN_REG_RESULT / 4] = c->kind == SPIN_PSPIN_HANDLER ? 1 : rig->heap_address;
+    word[SPIN_REG_RESULT / 4] = c->kind == SPIN_PSPIN_HANDLER ? 1 : rig->heap.address;
 }
 
 static void name_case(struct bare_case *c, const struct spin_rig *rig) {

@@ -14,11 +14,12 @@
 #include "profile.h"
 
 struct run_options {
-    const char *preset, *traffic, *match, *match_file, *out, *host_out, *trace, *packets, *jit, *params;
+    const char *preset, *traffic, *match, *match_file, *out, *host_out, *trace, *packets, *jit,
+        *params;
     const char *entry[3];
     struct cli_list handler, set;
     uint64_t memory, scratch, copy, host, watchdog;
-    bool json, csv, profile, parameters, fields;
+    bool check, json, csv, profile, parameters, fields;
 };
 
 #define MOST_HOST    (1ull << 32)
@@ -49,6 +50,7 @@ static const struct cli_option table[] = {
     {"watchdog", 0, CLI_NUMBER, "CYCLES", "a handler may run so long (1000000)", AT(watchdog), 1,
      UINT64_MAX / 2},
     {"jit", 0, CLI_STRING, "HOW", CLI_JIT_HELP, AT(jit), 0, 0},
+    {"check", 0, CLI_FLAG, NULL, "find overruns of what P4sPIN handlers allocate", AT(check), 0, 0},
     {"match", 'm', CLI_STRING, "RULES", "which packets go where: 'udp.dport=4791 -> ctx0; ...'",
      AT(match), 0, 0},
     {"match-file", 0, CLI_STRING, "FILE", "the same from a file", AT(match_file), 0, 0},
@@ -341,8 +343,10 @@ static int checked(const struct cli_command *command, const struct run_options *
     if (status)
         return status;
     int code = spin_card_new(&card, o->preset, &err);
-    if (!code)
+    if (!code) {
         spin_card_jit(card, jit);
+        spin_card_check(card, o->check);
+    }
     if (!code && (status = read_params(command, o, card))) {
         spin_card_free(card);
         return status;

@@ -107,6 +107,7 @@ static int make_rig(const struct cli_command *command, const struct invoke_optio
     struct spin_rig_options options = {
         .core = o->core,
         .functional = o->functional,
+        .check = o->check,
         .budget = o->budget,
         .hpu = (uint32_t)o->hpu,
         .state_bytes = (uint32_t)(o->state_bytes ? o->state_bytes : state_length),

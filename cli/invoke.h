@@ -11,7 +11,7 @@ struct invoke_options {
     uint64_t packet_bytes, state_bytes, host_bytes, budget, hpu, seed;
     uint64_t source, target, match_bits, hdr_data, me_offset, message_bytes, offset, user_hdr;
     uint64_t dropped, scratchpad_bytes, home_cluster, flow;
-    bool flow_control, functional;
+    bool flow_control, functional, check;
     struct cli_list arguments;
 };
 
@@ -72,6 +72,8 @@ struct invoke_options {
                    0, 0),                                                                          \
         INVOKE_ROW(type, field, "core", CLI_STRING, "NAME", "timing: ri5cy (default) or unit",     \
                    core, 0, 0),                                                                    \
+        INVOKE_ROW(type, field, "check", CLI_FLAG, NULL,                                           \
+                   "find overruns of what the handler allocates", check, 0, 0),                    \
         INVOKE_ROW(type, field, "functional", CLI_FLAG, NULL,                                      \
                    "no timing: every instruction takes one cycle", functional, 0, 0),              \
         INVOKE_ROW(type, field, "jit", CLI_STRING, "HOW", CLI_JIT_HELP, jit, 0, 0),                \

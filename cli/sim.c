@@ -12,11 +12,11 @@
 
 struct options {
     const char *preset, *topology, *trace, *picture, *until, *noise, *jit, *params, *json, *csv,
-        *links;
+        *links, *faults;
     struct cli_view view;
     struct cli_list set;
-    uint64_t ranks, seed;
-    bool parameters, quiet;
+    uint64_t ranks, seed, gdb, gdb_port;
+    bool parameters, quiet, check;
 };
 
 #define AT(member) offsetof(struct options, member)
@@ -37,6 +37,13 @@ static const struct cli_option table[] = {
     {"trace", 't', CLI_OUTPUT, "FILE", "write a trace for Perfetto or chrome://tracing", AT(trace),
      0, 0},
     {"picture", 0, CLI_OUTPUT, "FILE", "write the same as SVG", AT(picture), 0, 0},
+    {"faults", 0, CLI_STRING, "HOW",
+     "fail (the default): status 1 if a fault ended a handler; ignore: not", AT(faults), 0, 0},
+    {"check", 0, CLI_FLAG, NULL, "find overruns of what handlers allocate", AT(check), 0, 0},
+    {"gdb", 0, CLI_NUMBER, "RANK", "wait for gdb when the first handler of that rank begins",
+     AT(gdb), 0, 65535},
+    {"gdb-port", 0, CLI_NUMBER, "PORT", "where, on 127.0.0.1 (0, the default: any)", AT(gdb_port),
+     0, 65535},
     CLI_VIEW_OPTIONS(struct options, view),
     {"parameters", 0, CLI_FLAG, NULL,
      "print every parameter with its source; without a program, only those", AT(parameters), 0, 0},
@@ -49,12 +56,14 @@ static const struct cli_option table[] = {
 };
 #undef AT
 
-static void print_ns(const char *what, uint64_t ps) {
-    printf("%-24s %" PRIu64 ".%03" PRIu64 " ns\n", what, ps / 1000, ps % 1000);
+#define NO_GDB UINT64_MAX
+
+static void print_ns(FILE *out, const char *what, uint64_t ps) {
+    fprintf(out, "%-24s %" PRIu64 ".%03" PRIu64 " ns\n", what, ps / 1000, ps % 1000);
 }
 
-static void print_count(const char *what, uint64_t count) {
-    printf("%-24s %" PRIu64 "\n", what, count);
+static void print_count(FILE *out, const char *what, uint64_t count) {
+    fprintf(out, "%-24s %" PRIu64 "\n", what, count);
 }
 
 static void print_parameters(const struct spin_world *world) {
@@ -64,35 +73,44 @@ static void print_parameters(const struct spin_world *world) {
             params_print(&row);
 }
 
+/* Counters, and what was lost. */
+static void print_counts(FILE *out, const struct spin_world *world) {
+    struct spin_world_result r = spin_world_result(world);
+    print_count(out, "packets", r.counts.packets);
+    if (r.counts.lost)
+        print_count(out, "packets lost", r.counts.lost);
+    if (r.counts.retransmitted)
+        print_count(out, "packets sent again", r.counts.retransmitted);
+    print_count(out, "bytes", r.counts.bytes);
+    print_count(out, "handlers run", r.counts.handlers);
+    if (r.counts.handlers) {
+        print_count(out, "instructions of handlers", r.counts.instructions);
+        print_ns(out, "HPUs in use for", r.counts.handler_ps);
+    }
+    if (r.counts.faults)
+        print_count(out, "handlers ended by faults", r.counts.faults);
+    if (r.counts.flow_control)
+        print_count(out, "handlers without context", r.counts.flow_control);
+    if (r.counts.dropped)
+        print_count(out, "messages dropped", r.counts.dropped);
+    print_count(out, "bytes by DMA", r.counts.dma_bytes);
+    print_count(out, "events", r.counts.events);
+}
+
 static void print_text(const struct spin_world *world) {
     enum { SHOWN = 16 };
     struct spin_world_result r = spin_world_result(world);
-    print_ns("last rank returns at", r.makespan_ps);
+    print_ns(stdout, "last rank returns at", r.makespan_ps);
     for (uint32_t i = 0; i < r.ranks && i < SHOWN; i++) {
         char what[32];
         int status;
         uint64_t finish = spin_world_finish_ps(world, i, &status);
         snprintf(what, sizeof what, "rank %u returns %d at", i, status);
-        print_ns(what, finish);
+        print_ns(stdout, what, finish);
     }
     if (r.ranks > SHOWN)
         printf("and %u more ranks: --csv and --json print all\n", r.ranks - SHOWN);
-    print_count("packets", r.counts.packets);
-    if (r.counts.lost)
-        print_count("packets lost", r.counts.lost);
-    if (r.counts.retransmitted)
-        print_count("packets sent again", r.counts.retransmitted);
-    print_count("bytes", r.counts.bytes);
-    print_count("handlers run", r.counts.handlers);
-    if (r.counts.handlers) {
-        print_count("instructions of handlers", r.counts.instructions);
-        print_ns("HPUs in use for", r.counts.handler_ps);
-    }
-    if (r.counts.faults)
-        printf("%-24s %" PRIu64 ", the first: %s\n", "handlers ended by a fault", r.counts.faults,
-               r.first_fault);
-    print_count("bytes by DMA", r.counts.dma_bytes);
-    print_count("events", r.counts.events);
+    print_counts(stdout, world);
 }
 
 struct report {
@@ -133,6 +151,8 @@ static void print_json(FILE *out, const void *what) {
     json_u64(&j, "handler_ps", r.counts.handler_ps);
     json_u64(&j, "handler_faults", r.counts.faults);
     json_string(&j, "first_fault", r.first_fault);
+    json_u64(&j, "messages_dropped", r.counts.dropped);
+    json_u64(&j, "flow_control", r.counts.flow_control);
     json_u64(&j, "dma_bytes", r.counts.dma_bytes);
     json_u64(&j, "memory_bytes", r.counts.memory_bytes);
     json_u64(&j, "events", r.counts.events);
@@ -168,6 +188,34 @@ static int parse_times(const struct cli_command *command, const struct options *
 /* JSON or CSV take the place of the text on standard output; in files they stand beside it. */
 static bool is_printed(const struct options *o) {
     return (o->json && strcmp(o->json, "-") == 0) || (o->csv && strcmp(o->csv, "-") == 0);
+}
+
+/* Faults of handlers are told as they happen, the first ones in full. */
+struct seen {
+    const struct cli_command *command;
+    uint64_t faults;
+};
+#define FAULTS_SHOWN 8
+
+static void tell_fault(void *user, const char *text) {
+    struct seen *seen = user;
+    if (seen->faults++ >= FAULTS_SHOWN)
+        return;
+    fflush(stdout);
+    cli_error(seen->command, CLI_FAILED, "%s", text);
+}
+
+static void tell_port(void *user, uint16_t port, const char *image) {
+    (void)user;
+    fflush(stdout);
+    fprintf(stderr, "waiting for gdb: gdb-multiarch %s -ex 'target remote :%u'\n", image, port);
+}
+
+static int parse_faults(const struct cli_command *command, const char *how, bool *ignore) {
+    *ignore = how && strcmp(how, "ignore") == 0;
+    if (!how || *ignore || strcmp(how, "fail") == 0)
+        return 0;
+    return cli_error(command, CLI_USAGE, "--faults: '%s' is neither fail nor ignore", how);
 }
 
 static int finish(const struct cli_command *command, const struct options *o, const char *program,
@@ -237,13 +285,24 @@ static int simulate(const struct cli_command *command, const struct options *o,
         .picture = o->picture,
         .links = o->links,
         .catch_crashes = true,
+        .check = o->check,
+        .gdb = o->gdb != NO_GDB,
+        .gdb_rank = (uint32_t)o->gdb,
+        .gdb_port = (uint16_t)o->gdb_port,
+        .fault = tell_fault,
+        .listening = tell_port,
     };
+    struct seen seen = {.command = command};
+    bool ignore;
+    options.user = &seen;
     struct spin_error err;
     struct spin_world *world;
     const char *program = words->count ? words->items[0] : NULL, **set = NULL;
     int status = gather_settings(command, o, params, &set, &options);
     if (!status)
         status = parse_times(command, o, &options);
+    if (!status)
+        status = parse_faults(command, o->faults, &ignore);
     if (!status)
         status = cli_jit(command, o->jit, &options.jit);
     if (!status && spin_world_new(&world, &options, &err))
@@ -269,12 +328,20 @@ static int simulate(const struct cli_command *command, const struct options *o,
         status = finish(command, o, program, world);
     if (code == SPIN_EINTERRUPTED)
         print_where(world);
+    if (code == SPIN_EDEADLOCK || code == SPIN_ELIMIT || code == SPIN_EINTERRUPTED)
+        print_counts(stderr, world);
+    if (seen.faults > FAULTS_SHOWN)
+        cli_error(command, CLI_FAILED,
+                  "%" PRIu64 " handlers were ended by faults; above are the first %d", seen.faults,
+                  FAULTS_SHOWN);
+    if (!status && seen.faults && !ignore)
+        status = CLI_FAILED;
     spin_world_free(world);
     return status;
 }
 
 static int run(const struct cli_command *command, int argc, char **argv) {
-    struct options o = {.ranks = 1, .seed = 1};
+    struct options o = {.ranks = 1, .seed = 1, .gdb = NO_GDB};
     struct cli_list words;
     struct params params = {0};
     int status = cli_parse(command, argc, argv, &o, &words);
@@ -297,7 +364,7 @@ static const struct cli_command sim_run = {
     .about = "Runs main(argc, argv) of a shared object (cc -shared -fPIC) on every rank of a\n"
              "simulated world, in virtual time. Whatever follows the program is the program's.\n"
              "Exit status 1 when a rank returns something other than 0, crashes or waits for\n"
-             "what will not come.",
+             "what will not come, or when a fault ended a handler.",
     .options = table,
     .run = run,
     .launches = true,

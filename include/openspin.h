@@ -164,6 +164,7 @@ struct spin_rig_options {
     uint32_t state_bytes;      /* size of the state; 0: 4096 */
     uint32_t host_bytes;       /* size of each host memory space; 0: 64 KiB */
     uint32_t scratchpad_bytes; /* of a PsPIN handler, in the L1 of each of 4 clusters; 0: none */
+    bool check; /* what a handler allocates has its exact size, and nothing is next to it */
     enum spin_jit jit;
 };
 
@@ -505,6 +506,8 @@ void spin_card_free(struct spin_card *card);
 int spin_card_set(struct spin_card *card, const char *assignment, struct spin_error *err);
 /* How handlers run (at first: off). No result depends on it. Before the first context. */
 void spin_card_jit(struct spin_card *card, enum spin_jit mode);
+/* What P4sPIN handlers allocate stands before a hole (at first: off). Before the first context. */
+void spin_card_check(struct spin_card *card, bool check);
 /* Row i of the parameters in effect, with the source of each; false after the last. */
 bool spin_card_parameter(const struct spin_card *card, int i, struct spin_parameter *row);
 /* What images of this card must fit in. */
@@ -758,8 +761,18 @@ struct spin_world_options {
     const char *picture;     /* the same as SVG, or NULL */
     struct spin_view view;   /* what these two show */
     const char *links;       /* a CSV file with a row per link, or NULL */
-    bool catch_crashes;      /* SIGSEGV and exit() of a rank end the process with a report; with a
-                              * shared object, SIGINT and programs that make no calls end the run */
+    bool check;              /* what handlers allocate stands before a hole: spin_rig_options */
+    /* Called with each handler that a fault ended, when it happens, in one line. */
+    void (*fault)(void *user, const char *text);
+    /* Handlers of rank gdb_rank run under gdb, which connects to 127.0.0.1:gdb_port (0: any free
+     * port) when the first of them begins; `listening` is told the port and the image's path. */
+    bool gdb;
+    uint32_t gdb_rank;
+    uint16_t gdb_port;
+    void (*listening)(void *user, uint16_t port, const char *image);
+    void *user;         /* of fault and listening */
+    bool catch_crashes; /* SIGSEGV and exit() of a rank end the process with a report; with a
+                         * shared object, SIGINT and programs that make no calls end the run */
 };
 
 int spin_world_new(struct spin_world **out, const struct spin_world_options *options,
@@ -790,6 +803,8 @@ struct spin_world_counts {
     uint64_t handlers, instructions; /* that HPUs ran */
     uint64_t handler_ps;             /* HPUs in use, waiting included */
     uint64_t faults;                 /* handlers that ended by one */
+    uint64_t dropped;                /* messages that matched no entry, or found none that may */
+    uint64_t flow_control;           /* times that a card had no context left for a handler */
     uint64_t dma_bytes, memory_bytes;
     uint64_t events;
 };
@@ -799,7 +814,7 @@ struct spin_world_result {
     uint32_t failed;      /* ranks that ended with something other than 0 */
     uint32_t first_failed;
     int first_status;
-    bool first_exited; /* by exit(), not by returning from main */
+    bool first_exited;       /* by exit(), not by returning from main */
     const char *first_fault; /* of a handler, in one line, or "" */
     struct spin_world_counts counts;
 };

@@ -339,6 +339,15 @@ typedef struct {
     ptl_size_t max_war_ordered_size;
     ptl_size_t max_volatile_size;
     unsigned int features;
+
+    /* P4sPIN (appendix B.2.1): what the card has for handlers. Nothing to ask for: PtlNIInit fills
+     * them in. */
+    ptl_size_t max_user_hdr_size;       /* bytes of a user header */
+    ptl_size_t max_payload_size;        /* bytes of data in a packet */
+    ptl_size_t max_handler_mem;         /* bytes of HPU memory in one allocation */
+    ptl_size_t max_initial_state;       /* bytes that an entry may copy there */
+    ptl_size_t min_fragmentation_limit; /* payload handlers see multiples of it, aligned to it */
+    ptl_size_t max_cycles_per_byte;     /* that a handler may take; 0: no limit */
 } ptl_ni_limits_t;
 
 /* Start and end. */
@@ -346,8 +355,11 @@ int PtlInit(void);
 void PtlFini(void);
 
 /* Interfaces. */
+/* A symbol of its own, because these limits are longer than those of Portals 4.1: programs that
+ * were compiled with another portals4.h find PtlNIInit, which knows theirs. */
 int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
-              const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
+              const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual,
+              ptl_handle_ni_t *ni_handle) __asm__("PtlNIInitP4sPIN");
 int PtlNIFini(ptl_handle_ni_t ni_handle);
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status);
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
@@ -491,8 +503,7 @@ const char *PtlToStr(int value, ptl_str_type_t type);
  * the first error of a message is told. */
 #define PTL_NI_HANDLER_FAIL 0x20
 
-/* What the card has for handlers (appendix B.2.1). A struct of its own, because ptl_ni_limits_t has
- * the size that programs know. */
+/* The limits for handlers by themselves, at any time: those of ptl_ni_limits_t. */
 typedef struct {
     ptl_size_t max_user_hdr_size;       /* bytes of a user header */
     ptl_size_t max_payload_size;        /* bytes of data in a packet */

@@ -236,7 +236,8 @@ AT(ptl_event_t, ni_fail_type, 74);
 AT(ptl_event_t, atomic_operation, 75);
 AT(ptl_event_t, atomic_type, 76);
 
-SIZE(ptl_ni_limits_t, 96);
+SIZE(ptl_ni_limits_t, 96 + 48); /* P4sPIN, behind what Portals 4.1 has */
+AT(ptl_ni_limits_t, max_user_hdr_size, 96);
 AT(ptl_ni_limits_t, max_entries, 0);
 AT(ptl_ni_limits_t, max_unexpected_headers, 4);
 AT(ptl_ni_limits_t, max_mds, 8);

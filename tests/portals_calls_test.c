@@ -21,6 +21,31 @@ static ptl_ni_limits_t limits_of(struct wire *w) {
     return limits;
 }
 
+/* As a program sees it whose portals4.h knows nothing of P4sPIN. */
+int ni_init_41(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
+               const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual,
+               ptl_handle_ni_t *ni_handle) __asm__("PtlNIInit");
+
+TEST(limits_of_handlers_where_appendix_b_has_them) {
+    struct wire *w = one(NULL);
+    ptl_handle_ni_t again;
+    ptl_ni_limits_t actual = limits_of(w), other;
+    ptl_hpu_limits_t limits;
+    enum { HANDLERS = offsetof(ptl_ni_limits_t, max_user_hdr_size) };
+    memset(&other, 0x77, sizeof other);
+    CHECK_OK(PtlHPULimits(ni, &limits));
+    CHECK(limits.max_payload_size > 0 && limits.max_initial_state > 0);
+    CHECK_EQ(sizeof limits, sizeof actual - HANDLERS);
+    CHECK(memcmp((char *)&actual + HANDLERS, &limits, sizeof limits) == 0);
+    CHECK_OK(ni_init_41(PTL_IFACE_DEFAULT, MATCHING, PTL_PID_ANY, NULL, &other, &again));
+    CHECK_EQ(other.max_msg_size, actual.max_msg_size);
+    CHECK_EQ(other.features, actual.features);
+    for (size_t i = HANDLERS; i < sizeof other; i++)
+        CHECK_EQ(((unsigned char *)&other)[i], 0x77);
+    CHECK_OK(PtlNIFini(again));
+    wire_free(w);
+}
+
 TEST(names_of_values) {
     CHECK_STR(PtlToStr(PTL_OK, PTL_STR_ERROR), "PTL_OK");
     CHECK_STR(PtlToStr(PTL_PT_IN_USE, PTL_STR_ERROR), "PTL_PT_IN_USE");

@@ -24,17 +24,19 @@ static uint8_t *host_memory(struct spin_rig *rig, uint32_t space, uint32_t offse
         bad_command(h);
         return NULL;
     }
-    if (offset > rig->host_bytes || bytes > rig->host_bytes - offset) {
+    if (bytes && (offset > rig->host_bytes || bytes > rig->host_bytes - offset)) {
         refusal_host(h->refusal, rig->issuing, space, offset, bytes, rig->host_bytes);
         hpu_refuse(h, HPU_FAULT_HOST, 0);
         return NULL;
     }
-    return (space ? rig->handler_host : rig->me_host) + offset;
+    return (space ? rig->handler_host : rig->me_host) + (bytes ? offset : 0);
 }
 
 /* A host address of PsPIN's commands, in two words. Its host memory is the ME's. */
 static uint8_t *host_at(struct spin_rig *rig, const uint32_t *high_low, uint32_t bytes) {
     uint64_t address = (uint64_t)high_low[0] << 32 | high_low[1], offset = address - RIG_HOST_BASE;
+    if (!bytes)
+        return rig->me_host;
     if (offset <= rig->host_bytes && bytes <= rig->host_bytes - offset)
         return rig->me_host + offset;
     refusal_host_address(rig->hpu.refusal, rig->issuing, address, bytes, RIG_HOST_BASE,
@@ -254,16 +256,6 @@ static enum hpu_access issue(struct spin_rig *rig, uint32_t number) {
     return done;
 }
 
-static enum hpu_access allocate(struct spin_rig *rig, uint32_t bytes) {
-    uint32_t rounded = (bytes + 7) & ~7u, left = RIG_HEAP - rig->heap_used;
-    rig->hpu.result = 0;
-    if (bytes <= left && rounded <= left) {
-        rig->hpu.result = rig->heap_address + rig->heap_used;
-        rig->heap_used += rounded;
-    }
-    return HPU_ACCESS_OK;
-}
-
 static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint32_t value) {
     struct spin_rig *rig = (struct spin_rig *)h;
     if (offset < SPIN_TASK_REGISTERS)
@@ -282,7 +274,8 @@ static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint
         rig->hpu.result = 1;
         return HPU_ACCESS_OK;
     case SPIN_REG_ALLOCATE:
-        return allocate(rig, value);
+        h->result = heap_allocate(h, &rig->heap, value);
+        return HPU_ACCESS_OK;
     }
     return HPU_ACCESS_FAULT;
 }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "hpu/gdb.h"
+#include "hpu/rig.h"
 
 /* gdb's numbers for signals, which are those of no system. */
 enum { SIGNAL_INT = 2, SIGNAL_TRAP = 5 };
@@ -25,11 +26,11 @@ static const uint8_t signal_of[] = {
 
 /* ---- Running */
 
-static void say_stop(struct gdb *g) {
+void gdb_say_stop(struct gdb *g) {
     static const char *const watch[] = {[STOPS_WATCH_WRITE] = "watch",
                                         [STOPS_WATCH_READ] = "rwatch",
                                         [STOPS_WATCH_ACCESS] = "awatch"};
-    const struct hpu *h = &g->rig->hpu;
+    const struct hpu *h = g->target.hpu;
     struct rsp *r = &g->rsp;
     unsigned signal = g->last.why == STOPS_ASKED ? SIGNAL_INT : SIGNAL_TRAP;
     if (g->stop == HPU_FAULTED)
@@ -68,19 +69,49 @@ static bool asked(void *context) {
     return false;
 }
 
+static bool never(void *context) {
+    (void)context;
+    return false;
+}
+
 static void resume(struct gdb *g, struct stops_how how) {
-    if (g->stop == HPU_FAULTED) { /* gdb has seen it; now it takes effect */
+    if (g->stop == HPU_FAULTED && !g->many) { /* gdb has seen it; now it takes effect */
         rsp_begin(&g->rsp);
-        rsp_text(&g->rsp, "X%02x", signal_of[g->rig->hpu.fault]);
+        rsp_text(&g->rsp, "X%02x", signal_of[g->target.hpu->fault]);
         rsp_send(&g->rsp);
         g->over = true;
         return;
     }
-    g->last = stops_run(&g->stops, g->rig, how, asked, g);
-    if (g->last.why == STOPS_ENDED)
-        g->stop = g->last.stop;
-    if (!g->rsp.gone)
-        say_stop(g);
+    g->how = how;
+    g->resumed = true;
+}
+
+enum hpu_stop gdb_run(struct gdb *g, uint64_t until) {
+    struct hpu *h = g->target.hpu;
+    while (!g->over) {
+        g->last = stops_run(&g->stops, &g->target, g->how, until, asked, g);
+        bool ended = g->last.why == STOPS_ENDED;
+        g->stop = ended ? g->last.stop : HPU_PAUSED;
+        if (ended && (g->stop == HPU_WAITING || g->stop == HPU_PAUSED))
+            return g->stop;
+        if (!g->rsp.gone && !(g->stop == HPU_DONE && g->many))
+            gdb_say_stop(g);
+        if (g->stop == HPU_DONE)
+            return HPU_DONE;
+        gdb_serve(g);
+        if (g->stop == HPU_FAULTED)
+            return HPU_FAULTED;
+    }
+    if (g->killed) {
+        h->fault = HPU_FAULT_KILLED;
+        g->killed = false;
+        return HPU_FAULTED;
+    }
+    /* gdb has left: it goes on without. */
+    g->last = h->pc == MAP_RETURN ? (struct stops_result){.stop = HPU_DONE}
+                                  : stops_run(&(struct stops){0}, &g->target, (struct stops_how){0},
+                                              until, never, NULL);
+    return g->last.stop;
 }
 
 /* c [ADDRESS], s [ADDRESS], C SIGNAL[;ADDRESS], S SIGNAL[;ADDRESS]. There are no signals to give.
@@ -99,7 +130,7 @@ static void old_resume(struct gdb *g, const char *at, char what) {
         return;
     }
     if (has_address)
-        gdb_set_pc(&g->rig->hpu, (uint32_t)address);
+        gdb_set_pc(g->target.hpu, (uint32_t)address);
     resume(g, (struct stops_how){.step = what == 's' || what == 'S'});
 }
 
@@ -176,7 +207,7 @@ static void change_point(struct gdb *g, const char *at, bool set) {
 
 /* `monitor WORD` of gdb: the command and the answer go in hexadecimal. */
 static void monitor(struct gdb *g, const char *at) {
-    const struct hpu *h = &g->rig->hpu;
+    const struct hpu *h = g->target.hpu;
     char word[64] = "", text[200];
     size_t count = strlen(at) / 2;
     if (strlen(at) % 2 || count >= sizeof word || !rsp_take_bytes(&at, (uint8_t *)word, count)) {
@@ -188,8 +219,7 @@ static void monitor(struct gdb *g, const char *at) {
         "monitor help     this\n";
     if (strcmp(word, "cycles") == 0)
         snprintf(text, sizeof text, "cycles %llu, instructions %llu\n",
-                 (unsigned long long)(h->cycles - g->rig->start_cycle),
-                 (unsigned long long)h->instret);
+                 (unsigned long long)(h->cycles - g->start_cycle), (unsigned long long)h->instret);
     else
         snprintf(text, sizeof text, "%s%s", strcmp(word, "help") == 0 ? "" : "no such command\n",
                  help);
@@ -211,7 +241,7 @@ static void supported(struct gdb *g, const char *at) {
 
 static void name_thread(struct gdb *g) {
     char name[32];
-    int length = snprintf(name, sizeof name, "HPU %u", g->rig->hpu.id);
+    int length = snprintf(name, sizeof name, "HPU %u", g->target.hpu->id);
     rsp_begin(&g->rsp);
     rsp_hex(&g->rsp, name, (size_t)length);
     rsp_send(&g->rsp);
@@ -268,7 +298,7 @@ static void obey(struct gdb *g) {
     const char *packet = g->rsp.packet, *rest = packet + (packet[0] != 0);
     switch (packet[0]) {
     case '?':
-        say_stop(g);
+        gdb_say_stop(g);
         break;
     case 'g':
         gdb_read_registers(g);
@@ -321,22 +351,30 @@ static void obey(struct gdb *g) {
     }
 }
 
-static void serve(struct gdb *g) {
-    while (!g->over) {
+void gdb_serve(struct gdb *g) {
+    g->resumed = false;
+    while (!g->over && !g->resumed) {
         enum rsp_event event = g->pending ? RSP_PACKET : rsp_next(&g->rsp, true);
         g->pending = false;
         if (event == RSP_GONE)
-            break;
+            g->over = true;
         if (event == RSP_PACKET)
             obey(g); /* Ctrl-C finds the handler stopped already */
     }
-    rsp_close(&g->rsp);
+}
+
+static enum hpu_stop step_rig(struct hpu *h) {
+    return rig_step((struct spin_rig *)h);
 }
 
 int spin_rig_debug(struct spin_rig *rig, const struct spin_call *call, uint16_t port,
                    void (*listening)(void *context, uint16_t port), void *context,
                    struct spin_outcome *outcome, struct spin_error *err) {
-    struct gdb g = {.rig = rig, .stop = HPU_PAUSED, .last.why = STOPS_STEPPED};
+    struct gdb g = {.target = {&rig->hpu, step_rig, rig->trace != NULL},
+                    .image = rig->image,
+                    .start_cycle = rig->start_cycle,
+                    .stop = HPU_PAUSED,
+                    .last.why = STOPS_STEPPED};
     int listener, code = rig_begin(rig, call, err);
     if (!code)
         code = rsp_listen(port, &listener, &port, err);
@@ -347,13 +385,9 @@ int spin_rig_debug(struct spin_rig *rig, const struct spin_call *call, uint16_t 
     code = rsp_accept(&g.rsp, listener, err);
     if (code)
         return code;
-    serve(&g);
-    if (g.stop == HPU_PAUSED && g.killed) {
-        rig->hpu.fault = HPU_FAULT_KILLED;
-        g.stop = HPU_FAULTED;
-    } else if (g.stop == HPU_PAUSED) {
-        g.stop = rig->hpu.pc == MAP_RETURN ? HPU_DONE : rig_run(rig);
-    }
-    rig_end(rig, g.stop, outcome);
+    gdb_serve(&g);
+    enum hpu_stop stop = gdb_run(&g, UINT64_MAX);
+    rsp_close(&g.rsp);
+    rig_end(rig, stop, outcome);
     return SPIN_OK;
 }

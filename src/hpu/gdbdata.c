@@ -11,7 +11,7 @@ enum { REG_PC = 32, REG_F = 33, REG_FFLAGS = 65, REG_FRM, REG_FCSR, REG_END };
 /* ---- Registers */
 
 static unsigned registers(const struct gdb *g) {
-    return g->rig->code->with_float ? REG_END : REG_F;
+    return g->target.hpu->code->with_float ? REG_END : REG_F;
 }
 
 static uint32_t get_register(const struct hpu *h, unsigned number) {
@@ -51,7 +51,7 @@ static void set_register(struct hpu *h, unsigned number, uint32_t value) {
 void gdb_read_registers(struct gdb *g) {
     rsp_begin(&g->rsp);
     for (unsigned i = 0; i < registers(g); i++) {
-        uint32_t value = get_register(&g->rig->hpu, i);
+        uint32_t value = get_register(g->target.hpu, i);
         rsp_hex(&g->rsp, &value, 4); /* little-endian hosts only, as everywhere */
     }
     rsp_send(&g->rsp);
@@ -65,7 +65,7 @@ void gdb_write_registers(struct gdb *g, const char *at) {
         return;
     }
     for (unsigned i = 0; i < count; i++)
-        set_register(&g->rig->hpu, i, value[i]);
+        set_register(g->target.hpu, i, value[i]);
     rsp_say(&g->rsp, "OK");
 }
 
@@ -81,11 +81,11 @@ void gdb_one_register(struct gdb *g, const char *at, bool write) {
         return;
     }
     if (write) {
-        set_register(&g->rig->hpu, (unsigned)number, value);
+        set_register(g->target.hpu, (unsigned)number, value);
         rsp_say(&g->rsp, "OK");
         return;
     }
-    value = get_register(&g->rig->hpu, (unsigned)number);
+    value = get_register(g->target.hpu, (unsigned)number);
     rsp_begin(&g->rsp);
     rsp_hex(&g->rsp, &value, 4);
     rsp_send(&g->rsp);
@@ -109,12 +109,12 @@ static bool read_driver(struct hpu *h, uint32_t address, uint8_t *byte) {
 }
 
 static bool read_byte(struct gdb *g, uint32_t address, uint8_t *byte) {
-    const struct image_segment *code = &g->rig->image->code;
-    const uint8_t *there = hpu_reach(&g->rig->hpu, address, 1, false);
+    const struct image_segment *code = &g->image->code;
+    const uint8_t *there = hpu_reach(g->target.hpu, address, 1, false);
     if (!there && address - code->address < code->bytes)
         there = code->content + (address - code->address);
     if (!there)
-        return read_driver(&g->rig->hpu, address, byte);
+        return read_driver(g->target.hpu, address, byte);
     *byte = *there;
     return true;
 }
@@ -148,7 +148,7 @@ void gdb_read_memory(struct gdb *g, const char *at) {
  * registers of the HPU driver are out: a store there is a command to the card. */
 void gdb_write_memory(struct gdb *g, const char *at, bool binary) {
     const char *end = g->rsp.packet + g->rsp.length;
-    struct hpu *h = &g->rig->hpu;
+    struct hpu *h = g->target.hpu;
     uint64_t address, length;
     uint8_t bytes[RSP_BYTES];
     bool good = gdb_take_range(&at, &address, &length, sizeof bytes) && rsp_take_char(&at, ':');
@@ -226,7 +226,7 @@ void gdb_read_features(struct gdb *g, const char *at) {
         rsp_say(&g->rsp, GDB_BAD_PACKET);
         return;
     }
-    describe_target(&text, g->rig->code->with_float);
+    describe_target(&text, g->target.hpu->code->with_float);
     uint64_t from = offset < text.used ? offset : text.used, left = text.used - from;
     uint64_t most = length < RSP_BYTES - 1 ? length : RSP_BYTES - 1;
     rsp_begin(&g->rsp);

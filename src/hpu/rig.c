@@ -48,7 +48,7 @@ static void copy_segment(struct spin_rig *rig, const struct image_segment *s, bo
 static int give_scratchpads(struct spin_rig *rig, const struct spin_rig_options *o,
                             struct spin_error *err) {
     uint32_t own = rig->hpu.id / MAP_CLUSTER_HPUS, bytes = (o->scratchpad_bytes + 7) & ~7u;
-    uint32_t before = RIG_HEAP + 2 * GUARD + (o->state_in_l2 ? 0 : rig->state_bytes);
+    uint32_t before = HEAP_BYTES + 2 * GUARD + (o->state_in_l2 ? 0 : rig->state_bytes);
     if (bytes > MAP_L1_SCRATCH_SIZE - before)
         return spin_fail(err, SPIN_ELIMIT, "scratchpad of %u bytes, the L1 of a cluster has %u",
                          o->scratchpad_bytes, MAP_L1_SCRATCH_SIZE - before);
@@ -80,7 +80,7 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
     uint32_t room = o->state_in_l2 ? im->limits.handler_bytes - (l2_used < im->limits.handler_bytes
                                                                      ? l2_used
                                                                      : im->limits.handler_bytes)
-                                   : im->limits.state_bytes - RIG_HEAP - GUARD;
+                                   : im->limits.state_bytes - HEAP_BYTES - GUARD;
     if (rig->state_bytes > room)
         return spin_fail(err, SPIN_ELIMIT, "%s: state of %u bytes, the card has %u bytes of %s",
                          im->path, rig->state_bytes, room,
@@ -97,13 +97,17 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
         rig->state_address = MAP_L2_HANDLER + l2_used;
         rig->state = rig->l2 + l2_used;
     } else {
-        rig->state_address = l1_address(rig, MAP_L1_SCRATCH + RIG_HEAP + GUARD);
-        rig->state = rig->l1 + MAP_L1_SCRATCH + RIG_HEAP + GUARD;
+        rig->state_address = l1_address(rig, MAP_L1_SCRATCH + HEAP_BYTES + GUARD);
+        rig->state = rig->l1 + MAP_L1_SCRATCH + HEAP_BYTES + GUARD;
     }
     hpu_add_window(h, rig->state_address, rig->state_bytes, rig->state, true,
                    o->state_in_l2 ? HPU_REGION_L2_HANDLER : HPU_REGION_L1);
-    rig->heap_address = l1_address(rig, MAP_L1_SCRATCH);
-    hpu_add_window(h, rig->heap_address, RIG_HEAP, rig->l1 + MAP_L1_SCRATCH, true, HPU_REGION_L1);
+    rig->heap = (struct hpu_heap){.address = l1_address(rig, MAP_L1_SCRATCH),
+                                  .bytes = HEAP_BYTES,
+                                  .host = rig->l1 + MAP_L1_SCRATCH,
+                                  .check = o->check};
+    if (!o->check)
+        hpu_add_window(h, rig->heap.address, HEAP_BYTES, rig->heap.host, true, HPU_REGION_L1);
     copy_segment(rig, &im->constants, false);
     copy_segment(rig, &im->data, true);
     return o->scratchpad_bytes ? give_scratchpads(rig, o, err) : SPIN_OK;
@@ -294,7 +298,8 @@ int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error
     for (uint32_t i = 0; i < h->windows; i++)
         h->window[i].loads = h->window[i].stores = 0;
     h->device_loads = h->device_stores = 0;
-    rig->commands = rig->commands_lost = rig->heap_used = 0;
+    heap_begin(h, &rig->heap);
+    rig->commands = rig->commands_lost = 0;
     rig->start_cycle = h->cycles = 0;
     rig->start_misses = h->icache ? hpu_icache_misses(h->icache) : 0;
     if (h->icache)

@@ -3,11 +3,11 @@
 #define SPIN_HPU_RIG_H
 
 #include "hpu/console.h"
+#include "hpu/heap.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
 
 #define RIG_COMMANDS 256
-#define RIG_HEAP     (16u << 10)
 /* Where host memory begins for PsPIN handlers: where the card's PCIe window does. */
 #define RIG_HOST_BASE 0x1000000000000000ull
 
@@ -20,7 +20,7 @@ struct spin_rig {
     uint8_t *view[HPU_WINDOWS];
     uint8_t *me_host, *handler_host;
     uint32_t host_bytes, state_bytes;
-    uint32_t state_address, heap_address, packet_address; /* packet: of its first byte */
+    uint32_t state_address, packet_address; /* packet: of its first byte */
     uint32_t packet_bytes;
     uint8_t *state, *packet;
     uint32_t packet_window;
@@ -30,7 +30,7 @@ struct spin_rig {
     uint32_t l2_packet_window, entry, home_cluster, flow;
     uint64_t budget;
     /* HPU driver */
-    uint32_t heap_used;
+    struct hpu_heap heap;
     uint64_t counter[2]; /* the ME's: success, failure */
     struct spin_command command[RIG_COMMANDS];
     uint32_t commands, commands_lost, handles;

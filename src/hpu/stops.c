@@ -111,12 +111,12 @@ static struct stops_result ended(enum hpu_stop stop) {
 /* One instruction. Where it leads outside the program onto a breakpoint, that is a stop and not the
  * end: gdb puts one where a handler returns to (`finish`) and where a function that it calls itself
  * does (`print f(1)`). */
-static enum hpu_stop step(const struct stops *s, struct spin_rig *rig) {
-    struct hpu *h = &rig->hpu;
+static enum hpu_stop step(const struct stops *s, const struct stops_target *target) {
+    struct hpu *h = target->hpu;
     uint32_t before = h->pc;
     if (before == MAP_RETURN)
         return HPU_DONE; /* stopped there last time */
-    enum hpu_stop stop = rig_step(rig);
+    enum hpu_stop stop = target->step(h);
     struct stops_result at;
     bool outside = !hpu_code_find(h->code, h->pc) && h->pc != before;
     if ((stop == HPU_DONE || stop == HPU_FAULTED) && outside && breaks_at(s, h->pc, &at)) {
@@ -128,36 +128,40 @@ static enum hpu_stop step(const struct stops *s, struct spin_rig *rig) {
     return stop;
 }
 
-static struct stops_result run_stepped(const struct stops *s, struct spin_rig *rig,
-                                       struct stops_how how, bool (*ask)(void *context),
-                                       void *context) {
-    const struct hpu *h = &rig->hpu;
+static struct stops_result run_stepped(const struct stops *s, const struct stops_target *target,
+                                       struct stops_how how, uint64_t until,
+                                       bool (*ask)(void *context), void *context) {
+    const struct hpu *h = target->hpu;
     for (uint32_t n = 1;; n++) {
         struct stops_result hit;
         struct access a = s->watches ? next_access(h) : (struct access){0};
         bool watched = a.size && watches(s, &a, &hit);
-        enum hpu_stop stop = step(s, rig);
-        if (stop == HPU_DONE || stop == HPU_FAULTED)
+        enum hpu_stop stop = step(s, target);
+        if (stop != HPU_PAUSED)
             return ended(stop);
-        if (watched && stop == HPU_PAUSED)
+        if (watched)
             return hit;
         if (breaks_at(s, h->pc, &hit))
             return hit;
         if (how.step && !(h->pc >= how.from && h->pc < how.to))
             return (struct stops_result){.why = STOPS_STEPPED};
+        if (h->cycles >= until)
+            return ended(HPU_PAUSED);
         if (n % SLICE_STEPS == 0 && ask(context))
             return (struct stops_result){.why = STOPS_ASKED};
     }
 }
 
-struct stops_result stops_run(const struct stops *s, struct spin_rig *rig, struct stops_how how,
-                              bool (*ask)(void *context), void *context) {
-    struct hpu *h = &rig->hpu;
-    if (how.step || s->points || rig->trace || h->pc == MAP_RETURN)
-        return run_stepped(s, rig, how, ask, context);
+struct stops_result stops_run(const struct stops *s, const struct stops_target *target,
+                              struct stops_how how, uint64_t until, bool (*ask)(void *context),
+                              void *context) {
+    struct hpu *h = target->hpu;
+    if (how.step || s->points || target->only_steps || h->pc == MAP_RETURN)
+        return run_stepped(s, target, how, until, ask, context);
     for (;;) {
-        enum hpu_stop stop = hpu_run(h, h->cycles + SLICE_CYCLES);
-        if (stop == HPU_DONE || stop == HPU_FAULTED)
+        bool last = until - h->cycles <= SLICE_CYCLES;
+        enum hpu_stop stop = hpu_run(h, last ? until : h->cycles + SLICE_CYCLES);
+        if (stop != HPU_PAUSED || last)
             return ended(stop);
         if (ask(context))
             return (struct stops_result){.why = STOPS_ASKED};

@@ -2,7 +2,7 @@
 #ifndef SPIN_HPU_STOPS_H
 #define SPIN_HPU_STOPS_H
 
-#include "hpu/rig.h"
+#include "hpu/hpu.h"
 
 #define STOPS_POINTS 128
 
@@ -30,6 +30,13 @@ struct stops {
 bool stops_add(struct stops *s, enum stops_kind kind, uint32_t address, uint32_t length);
 void stops_remove(struct stops *s, enum stops_kind kind, uint32_t address, uint32_t length);
 
+/* What runs: an HPU, and how to have it make one step. */
+struct stops_target {
+    struct hpu *hpu;
+    enum hpu_stop (*step)(struct hpu *h);
+    bool only_steps; /* for each is told to somebody */
+};
+
 /* How far to go: one instruction, or until the pc leaves [from, to), or as far as it goes. */
 struct stops_how {
     bool step;
@@ -48,12 +55,14 @@ struct stops_result {
     enum stops_why why;
     enum stops_kind kind; /* of the point that was hit */
     uint32_t address;     /* of the watched data that was accessed */
-    enum hpu_stop stop;   /* STOPS_ENDED: HPU_DONE or HPU_FAULTED */
+    enum hpu_stop stop;   /* STOPS_ENDED: HPU_DONE, HPU_FAULTED, HPU_WAITING; HPU_PAUSED: `until` */
 };
 
-/* Goes on from where the handler is. The first instruction runs even if a breakpoint is on it, for
- * that is where the handler was stopped. `ask` is called a few hundred times a second. */
-struct stops_result stops_run(const struct stops *s, struct spin_rig *rig, struct stops_how how,
-                              bool (*ask)(void *context), void *context);
+/* Goes on from where the handler is, until local time `until` at most. The first instruction runs
+ * even if a breakpoint is on it, for that is where the handler was stopped. `ask` is called a few
+ * hundred times a second. */
+struct stops_result stops_run(const struct stops *s, const struct stops_target *target,
+                              struct stops_how how, uint64_t until, bool (*ask)(void *context),
+                              void *context);
 
 #endif

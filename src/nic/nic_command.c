@@ -107,7 +107,7 @@ static enum nic_command_result host_has(const struct issue *is, uint32_t space, 
     if (h)
         size = space ? h->host_bytes
                      : portals_entry_bytes(is->nic->portals, is->task->message->delivery);
-    if (offset <= size && bytes <= size - offset)
+    if (!bytes || (offset <= size && bytes <= size - offset))
         return NIC_COMMAND_DONE;
     refusal_host(is->refusal, is->number, space, offset, bytes, size);
     return NIC_COMMAND_HOST;

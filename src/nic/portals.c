@@ -252,8 +252,16 @@ int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, 
     if (!*ni)
         return PTL_NO_SPACE;
     (*ni)->references++;
-    if (actual)
+    if (actual) {
+        const ptl_hpu_limits_t *hpu = &p->config.hpu_limits;
         *actual = (*ni)->limits;
+        actual->max_user_hdr_size = hpu->max_user_hdr_size;
+        actual->max_payload_size = hpu->max_payload_size;
+        actual->max_handler_mem = hpu->max_handler_mem;
+        actual->max_initial_state = hpu->max_initial_state;
+        actual->min_fragmentation_limit = hpu->min_fragmentation_limit;
+        actual->max_cycles_per_byte = hpu->max_cycles_per_byte;
+    }
     *handle = (*ni)->number << HANDLE_CODE_BITS;
     return PTL_OK;
 }
@@ -436,4 +444,12 @@ const char *portals_check(struct portals *p) {
                 return what;
         }
     return NULL;
+}
+
+uint64_t portals_dropped(const struct portals *p) {
+    uint64_t dropped = 0;
+    for (uint32_t i = 0; i < PORTALS_INTERFACES; i++)
+        if (p->ni[i])
+            dropped += (uint64_t)p->ni[i]->status[PTL_SR_DROP_COUNT];
+    return dropped;
 }

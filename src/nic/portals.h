@@ -189,6 +189,8 @@ int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, 
 /* PTL_IN_USE: nothing new is taken, but the card still moves data of its memory or runs its
  * handlers; call again when something was raised. */
 int portals_ni_fini(struct portals *p, ptl_handle_ni_t ni);
+/* Messages that the interfaces of today have dropped: PTL_SR_DROP_COUNT of all. */
+uint64_t portals_dropped(const struct portals *p);
 int portals_ni_status(struct portals *p, ptl_handle_ni_t ni, ptl_sr_index_t index,
                       ptl_sr_value_t *status);
 int portals_ni_handle(struct portals *p, ptl_handle_any_t handle, ptl_handle_ni_t *ni);

@@ -1,6 +1,8 @@
 /* Interfaces, the portal table, identity, memory descriptors, handles. */
 #include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "portals/call.h"
 
@@ -21,6 +23,24 @@ static int ni_init(struct portals *p, ptl_interface_t iface, unsigned options, p
 int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
               const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle) {
     PORTALS_CALL(PtlNIInit, 0, ni_init(p, iface, options, pid, desired, actual, ni_handle));
+}
+
+/* What programs call that were compiled with the limits of Portals 4.1, which end after `features`.
+ */
+int portals_41_ni_init(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
+                       const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual,
+                       ptl_handle_ni_t *ni_handle) __asm__("PtlNIInit");
+int portals_41_ni_init(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
+                       const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual,
+                       ptl_handle_ni_t *ni_handle) {
+    enum { BYTES_41 = offsetof(ptl_ni_limits_t, max_user_hdr_size) };
+    ptl_ni_limits_t asked = {0}, given;
+    if (desired)
+        memcpy(&asked, desired, BYTES_41);
+    int code = PtlNIInit(iface, options, pid, desired ? &asked : NULL, &given, ni_handle);
+    if (code == PTL_OK && actual)
+        memcpy(actual, &given, BYTES_41);
+    return code;
 }
 
 /* Returns when the card has done with the program's memory. */

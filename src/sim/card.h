@@ -34,6 +34,7 @@ struct card_config {
 #include "sim/card_params.def"
 #undef CARD_PARAMETER
     enum spin_jit jit; /* how handlers run; no parameter of the card: it changes no result */
+    bool check;        /* what handlers allocate stands before a hole (hpu/heap.h) */
 };
 
 /* "pspin" is the only preset. */

@@ -47,6 +47,10 @@ void spin_card_jit(struct spin_card *s, enum spin_jit mode) {
     s->config.jit = mode;
 }
 
+void spin_card_check(struct spin_card *s, bool check) {
+    s->config.check = check;
+}
+
 bool spin_card_parameter(const struct spin_card *s, int i, struct spin_parameter *row) {
     return card_config_row(&s->config, i, row);
 }

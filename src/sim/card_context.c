@@ -114,7 +114,7 @@ static int place_memory(const struct card *c, struct context *x, struct spin_err
 
 /* Heaps of P4sPIN handlers stand at the end of each L1. */
 static uint32_t heaps_with(const struct card *c, const struct context *x) {
-    uint32_t heaps = x->set.abi == CARD_P4SPIN ? MAP_CLUSTER_HPUS * HEAP_BYTES : 0;
+    uint32_t heaps = x->set.abi == CARD_P4SPIN ? MAP_CLUSTER_HPUS * CARD_HEAP : 0;
     return heaps > c->heap_bytes ? heaps : c->heap_bytes;
 }
 

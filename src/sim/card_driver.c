@@ -271,14 +271,10 @@ static enum hpu_access wait_or_test(struct card_hpu *h, uint32_t handle, bool wa
     return HPU_ACCESS_OK;
 }
 
+/* PsPIN's handlers have no heap. */
 static enum hpu_access allocate(struct card_hpu *h, uint32_t bytes) {
-    uint32_t left = HEAP_BYTES - h->heap_used, rounded = (bytes + 7) & ~7u;
     bool p4 = h->card->context[h->context].set.abi == CARD_P4SPIN;
-    h->hpu.result = 0;
-    if (p4 && bytes <= left && rounded <= left) {
-        h->hpu.result = h->heap_address + h->heap_used;
-        h->heap_used += rounded;
-    }
+    h->hpu.result = p4 ? heap_allocate(&h->hpu, &h->heap, bytes) : 0;
     return HPU_ACCESS_OK;
 }
 

@@ -83,6 +83,7 @@ static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) 
     struct cluster *cl = &c->cluster[h->cluster];
     uint32_t stack = MAP_L1_RUNTIME + core_of(h) * MAP_STACK_SIZE;
     h->context = number;
+    h->heap = (struct hpu_heap){0};
     hpu_init(u, program->code, h->index);
     u->icache = program->icache[h->cluster];
     u->device = &card_device;
@@ -108,9 +109,13 @@ static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) 
                        x->view[SCRATCH_VIEW + i]);
     h->l2_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L2_PACKETS);
     if (x->set.abi == CARD_P4SPIN) {
-        uint32_t heap = MAP_L1_SIZE - (core_of(h) + 1) * HEAP_BYTES;
-        h->heap_address = MAP_L1_BASE + h->cluster * MAP_L1_STRIDE + heap;
-        hpu_add_window(u, h->heap_address, HEAP_BYTES, cl->l1 + heap, true, HPU_REGION_L1);
+        uint32_t heap = MAP_L1_SIZE - (core_of(h) + 1) * CARD_HEAP;
+        h->heap = (struct hpu_heap){.address = MAP_L1_BASE + h->cluster * MAP_L1_STRIDE + heap,
+                                    .bytes = CARD_HEAP,
+                                    .host = cl->l1 + heap,
+                                    .check = c->config.check};
+        if (!h->heap.check)
+            hpu_add_window(u, h->heap.address, CARD_HEAP, h->heap.host, true, HPU_REGION_L1);
     }
 }
 
@@ -190,7 +195,8 @@ static void begin(struct card *c, struct card_hpu *h) {
         p4spin_arguments(c, h, t);
     else
         pspin_arguments(c, h);
-    h->issued = h->hpu.result = h->heap_used = 0;
+    h->issued = h->hpu.result = 0;
+    heap_begin(&h->hpu, &h->heap);
     memset(h->hpu.word, 0, sizeof h->hpu.word);
 }
 

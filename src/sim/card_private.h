@@ -16,6 +16,7 @@
 #ifndef SPIN_SIM_CARD_PRIVATE_H
 #define SPIN_SIM_CARD_PRIVATE_H
 
+#include "hpu/heap.h"
 #include "hpu/call.h"
 #include "hpu/console.h"
 #include "hpu/guard.h"
@@ -29,7 +30,7 @@
 #define HEADROOM     CALL_HEADROOM /* before a packet in L1: P4sPIN's descriptors */
 #define MAX_CLUSTERS 16u
 #define SCRATCHPADS  4u /* that a task can name */
-#define HEAP_BYTES   4096u
+#define CARD_HEAP    4096u
 
 /* A buffer of 64-byte units: next fit, so that what was freed last is used last. */
 struct card_space {
@@ -151,8 +152,7 @@ struct card_hpu {
     uint32_t waits_for; /* handle, or 0; UINT32_MAX: any */
     uint32_t next;      /* in the list of a target that is full */
     bool sync;          /* the access is to be repeated when the engine has come there */
-    uint32_t heap_used;
-    uint32_t heap_address;
+    struct hpu_heap heap;
     struct spin_refusal refusal;
     /* contention */
     uint32_t rate;            /* L1 accesses a cycle of the last slice, in 1/65536 */

@@ -92,7 +92,7 @@ static void note(struct loggops *l, uint32_t rank, enum row row, unsigned number
         trace_box(l->trace, rank, trace_row_of(row, number), name, start_ps, length_ps, bytes,
                   peer);
     struct timeline_box box = {start_ps, length_ps, bytes, peer, rank, row_of(l, row, number),
-                               false,    ""};
+                               false,    "",        NULL};
     snprintf(box.name, sizeof box.name, "%s", name);
     if (l->timeline && !timeline_box(l->timeline, &box))
         out_of_room(l);
@@ -639,10 +639,10 @@ void loggops_mark(const struct loggops *l, const struct spin_goal_step *steps, u
             continue;
         }
         enum row row = s->kind == SPIN_STEP_CPU ? ROW_CPU : s->receives ? ROW_RECEIVE : ROW_SEND;
-        struct timeline_box box = {s->start_ps, s->length_ps,
-                                   0,           -1,
-                                   s->rank,     row_of(l, row, row == ROW_CPU ? op->cpu : op->nic),
-                                   true,        "critical path"};
+        struct timeline_box box = {
+            s->start_ps, s->length_ps,    0,
+            -1,          s->rank,         row_of(l, row, row == ROW_CPU ? op->cpu : op->nic),
+            true,        "critical path", NULL};
         timeline_box(l->timeline, &box);
     }
 }

@@ -106,6 +106,12 @@ void timeline_free(struct timeline *t) {
 
 /* ---- Perfetto ---- */
 
+/* "forward_payload_handler" or "forward_payload_handler: SEGV" */
+static const char *label(const struct timeline_box *b, char *text, size_t room) {
+    snprintf(text, room, "%s%s%s", b->name, b->fault ? ": " : "", b->fault ? b->fault : "");
+    return text;
+}
+
 int timeline_trace(const struct timeline *t, const struct timeline_rows *rows, const char *path,
                    struct spin_error *err) {
     struct trace out;
@@ -130,7 +136,9 @@ int timeline_trace(const struct timeline *t, const struct timeline_rows *rows, c
     }
     for (uint64_t i = 0; i < t->boxes; i++) {
         const struct timeline_box *b = &t->box[i];
-        trace_box(&out, b->rank, b->row + 1, b->name, b->start_ps, b->length_ps, b->bytes, b->peer);
+        char text[80];
+        trace_box(&out, b->rank, b->row + 1, label(b, text, sizeof text), b->start_ps, b->length_ps,
+                  b->bytes, b->peer);
     }
     for (uint64_t i = 0; i < t->arrows; i++) {
         struct timeline_arrow a = t->arrow[i];
@@ -236,15 +244,16 @@ static void put_escaped(FILE *out, const char *text) {
 static void draw_box(const struct drawing *d, const struct timeline_box *b) {
     static const char *const colours[] = {"#c0504d", "#4f81bd", "#8db4e2", "#9bbb59", "#8064a2"};
     double x = x_of(d, b->start_ps), width = x_of(d, b->start_ps + b->length_ps) - x;
+    char text[80];
     fprintf(d->out, "<rect x='%.2f' y='%u' width='%.2f' height='%d' ", x,
             y_of(d, b->rank, b->row) + 1, width < 0.6 ? 0.6 : width, ROW_HEIGHT - 3);
     if (b->marked)
         fputs("class='critical' fill='none' stroke='#e00000' stroke-width='1.5'>", d->out);
     else
         fprintf(d->out, "fill='%s' fill-opacity='0.75'>",
-                colours[d->rows->colour(d->rows->user, b->row)]);
+                b->fault ? "#ff0000" : colours[d->rows->colour(d->rows->user, b->row)]);
     fputs("<title>", d->out);
-    put_escaped(d->out, b->name);
+    put_escaped(d->out, label(b, text, sizeof text));
     fprintf(d->out, ", %.10g to %.10g ns", (double)b->start_ps / 1000,
             (double)(b->start_ps + b->length_ps) / 1000);
     if (b->bytes)

@@ -31,6 +31,7 @@ struct timeline_box {
     uint32_t rank, row;
     bool marked; /* drawn as a frame: a step of the critical path */
     char name[32];
+    const char *fault; /* that ended it, which is shown behind the name and in red; NULL: none */
 };
 
 struct timeline_arrow {

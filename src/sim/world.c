@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/pages.h"
+#include "hpu/gdb.h"
 #include "sim/packet_model.h"
 #include "sim/world_private.h"
 
@@ -134,6 +135,15 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
     w->issuing = w->moving = WORLD_NONE;
     w->catch_crashes = o->catch_crashes;
     w->jit = o->jit;
+    w->check = o->check;
+    w->fault = o->fault;
+    w->user = o->user;
+    if (o->gdb && o->gdb_rank >= o->ranks)
+        return spin_fail(err, SPIN_EARG, "gdb for rank %u; the world has ranks 0 to %u",
+                         o->gdb_rank, o->ranks - 1);
+    w->gdb_rank = o->gdb_rank;
+    if (o->gdb && !(w->gdb = gdb_many_new(o->gdb_port, o->listening, o->user)))
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
     w->until_ps = o->until_ps ? o->until_ps : SIM_FOREVER;
     w->timing = hpu_timing_find("sc17");
     w->flights.bytes = sizeof(struct world_flight);
@@ -188,6 +198,7 @@ void spin_world_free(struct spin_world *w) {
         return;
     world_ranks_free(w);
     world_hpus_free(w);
+    gdb_many_free(w->gdb);
     world_program_free(w->program);
     network_destroy(w->net);
     topology_destroy(w->topology);
@@ -244,7 +255,7 @@ int world_run(struct spin_world *w, struct spin_error *err) {
         return spin_fail(err, SPIN_EARG, "a world runs once; make another one");
     w->ran = true;
     world_crashes(w, w->catch_crashes);
-    if (w->catch_crashes)
+    if (w->catch_crashes && !w->gdb) /* a session takes as long as it takes, and ^C ends it */
         world_watch_start(w);
     world_start_ranks(w);
     int code = sim_run(w->engine, w->until_ps, UINT64_MAX, err);
@@ -290,6 +301,8 @@ struct spin_world_result spin_world_result(const struct spin_world *w) {
     for (uint32_t i = 0; i < w->ranks; i++) {
         const struct world_rank *rank = &w->rank[i];
         r.counts.retransmitted += nic_counts(rank->nic)->retransmitted;
+        r.counts.flow_control += nic_counts(rank->nic)->flow_control;
+        r.counts.dropped += portals_dropped(nic_portals(rank->nic));
         r.makespan_ps = world_later(r.makespan_ps, rank->main.clock_ps);
         if (rank->ended && rank->status != 0 && r.failed++ == 0) {
             r.first_failed = i;

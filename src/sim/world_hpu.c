@@ -14,11 +14,11 @@
 
 #include "base/error.h"
 #include "hpu/code_store.h"
+#include "hpu/gdb.h"
 #include "hpu/refusal.h"
 #include "sim/world_private.h"
 #include "spin/driver.h"
 
-#define HEAP_BYTES    (16u << 10)
 #define GUARD_BYTES   64u
 #define RETURNED_SEGV 9 /* of spin/handler.h */
 
@@ -144,22 +144,20 @@ static enum hpu_access test(struct world_executor *e, uint32_t handle, bool wait
                                       &e->hpu.result, e->hpu.refusal));
 }
 
-/* Scratch memory of the running handler. */
+/* Scratch memory of the running handler, made when a handler first asks for it. */
 static enum hpu_access allocate(struct world_executor *e, uint32_t bytes) {
-    uint32_t rounded = (bytes + 7) & ~7u, left = HEAP_BYTES - e->heap_used;
+    struct hpu_heap *heap = &e->heap;
     e->hpu.result = 0;
-    if (!e->heap) {
-        e->heap = calloc(1, HEAP_BYTES);
-        if (!e->heap)
-            return HPU_ACCESS_OK;
+    if (!heap->host)
+        heap->host = calloc(1, HEAP_BYTES);
+    if (!heap->host)
+        return HPU_ACCESS_OK;
+    if (!heap->check) {
+        struct hpu_window *window = &e->hpu.window[e->heap_window];
+        window->host = heap->host;
+        hpu_size_window(window, HEAP_BYTES, true);
     }
-    struct hpu_window *window = &e->hpu.window[e->heap_window];
-    window->host = e->heap;
-    hpu_size_window(window, HEAP_BYTES, true);
-    if (bytes <= left && rounded <= left) {
-        e->hpu.result = HEAP_ADDRESS + e->heap_used;
-        e->heap_used += rounded;
-    }
+    e->hpu.result = heap_allocate(&e->hpu, heap, bytes);
     return HPU_ACCESS_OK;
 }
 
@@ -255,7 +253,7 @@ void world_transferred(struct spin_world *w, uint32_t executor) {
 
 void world_hpus_free(struct spin_world *w) {
     for (uint32_t i = 0; i < w->executors; i++) {
-        free(w->executor[i]->heap);
+        free(w->executor[i]->heap.host);
         free(w->executor[i]->packet);
         free(w->executor[i]);
     }
@@ -352,7 +350,7 @@ static void begin(struct world_rank *r, const struct nic_task *task) {
     e->rank = r->index;
     e->hpu_number = (uint32_t)__builtin_ctzll(~r->hpus_busy);
     e->sync = e->blocked = e->ended = false;
-    e->hpu.result = e->heap_used = 0;
+    e->hpu.result = 0;
     r->hpus_busy |= 1ull << e->hpu_number;
     e->next = r->running;
     r->running = e->index;
@@ -360,6 +358,9 @@ static void begin(struct world_rank *r, const struct nic_task *task) {
         world_fail(w, SPIN_ENOMEM, "out of memory for the data of a handler of rank %u", r->index);
         return;
     }
+    e->heap = (struct hpu_heap){
+        .address = HEAP_ADDRESS, .bytes = HEAP_BYTES, .host = e->heap.host, .check = w->check};
+    heap_begin(&e->hpu, &e->heap);
     e->hpu.cycles = e->hpu.instret = 0;
     hpu_start(&e->hpu, task->entry, STACK_ADDRESS + MAP_STACK_SIZE, w->params.hpu_budget);
     lay_arguments(e);
@@ -413,13 +414,30 @@ void world_resume_task(struct world_rank *r, const struct nic_task *task) {
 static void note_fault(struct world_executor *e) {
     struct spin_world *w = e->world;
     const struct hpu *h = &e->hpu;
-    const struct spin_function *f = spin_image_at(e->task->handlers->image, e->task->entry);
-    if (w->counts.faults++)
+    const struct spin_image *image = e->task->handlers->image;
+    const struct spin_function *f = spin_image_at(image, e->task->entry);
+    uint64_t at = local_ps(e);
+    char ending[400], text[600];
+    if (w->counts.faults++ && !w->fault)
         return;
-    snprintf(w->first_fault, sizeof w->first_fault,
-             "rank %u, HPU %u, %s: %s at pc 0x%x, address 0x%x, at %llu ns", e->rank, e->hpu_number,
-             f ? f->name : "a handler", hpu_fault_name(h->fault), h->pc, h->fault_address,
-             (unsigned long long)(local_ps(e) / 1000));
+    spin_ending_text(image, (enum spin_ending)h->fault, h->pc, h->fault_address, &e->refusal,
+                     ending, sizeof ending);
+    snprintf(text, sizeof text, "rank %u, HPU %u, %.60s, %llu.%03llu ns: %s", e->rank,
+             e->hpu_number, f ? f->name : "a handler", (unsigned long long)(at / 1000),
+             (unsigned long long)(at % 1000), ending);
+    if (w->counts.faults == 1)
+        snprintf(w->first_fault, sizeof w->first_fault, "%s", text);
+    if (w->fault)
+        w->fault(w->user, text);
+}
+
+/* A slice. Handlers of the rank that is debugged stop where gdb wants them to. */
+static enum hpu_stop run_slice(struct world_executor *e) {
+    struct spin_world *w = e->world;
+    uint64_t until = e->hpu.cycles + w->params.hpu_quantum;
+    if (w->gdb && e->rank == w->gdb_rank)
+        return gdb_run_one(w->gdb, &e->hpu, e->task->handlers->image, until);
+    return hpu_run(&e->hpu, until);
 }
 
 void world_on_hpu(void *context, const struct sim_event *event) {
@@ -427,7 +445,7 @@ void world_on_hpu(void *context, const struct sim_event *event) {
     struct world_executor *e = w->executor[event->with.u32[0]];
     w->now_ps = event->at_ps;
     e->sync = false;
-    enum hpu_stop stop = hpu_run(&e->hpu, e->hpu.cycles + w->params.hpu_quantum);
+    enum hpu_stop stop = run_slice(e);
     if (stop == HPU_FAULTED)
         note_fault(e);
     if (stop == HPU_DONE || stop == HPU_FAULTED)
@@ -460,8 +478,8 @@ void world_on_end(void *context, const struct sim_event *event) {
     w->counts.handler_ps += w->now_ps - e->start_ps;
     if (w->trace_path || w->picture_path) {
         const struct spin_function *f = spin_image_at(e->task->handlers->image, e->task->entry);
-        world_note(w, r->index, ROW_HPU + e->hpu_number, f ? f->name : "handler", e->start_ps,
-                   w->now_ps, e->task->bytes, -1);
+        world_note_fault(w, r->index, ROW_HPU + e->hpu_number, f ? f->name : "handler", e->start_ps,
+                         w->now_ps, e->task->bytes, faulted ? hpu_fault_name(e->hpu.fault) : NULL);
     }
     if (e->console.length)
         print_line(e);

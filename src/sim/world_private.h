@@ -28,6 +28,7 @@
 
 #include "hpu/console.h"
 #include "hpu/call.h"
+#include "hpu/heap.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
 #include "hpu/image_store.h"
@@ -179,9 +180,9 @@ struct world_executor {
     bool sync, blocked;
     bool ended;         /* but its memory is in use by */
     uint32_t transfers; /* of its own that are under way */
-    uint32_t packet_window, heap_window, heap_used;
+    uint32_t packet_window, heap_window;
     uint32_t state_address, packet_address;
-    uint8_t *heap; /* made when a handler first asks for memory */
+    struct hpu_heap heap; /* its memory is made when a handler first asks for it */
     uint8_t *packet;
     struct console console;
     uint8_t stack[MAP_STACK_SIZE];
@@ -244,7 +245,12 @@ struct spin_world {
     struct world_code *code;
     uint32_t codes, code_room;
     struct spin_world_counts counts;
-    char first_fault[300];
+    char first_fault[600];
+    void (*fault)(void *user, const char *text);
+    void *user;
+    bool check;
+    struct gdb_many *gdb; /* for the handlers of one rank, or NULL */
+    uint32_t gdb_rank;
     /* What ended the run early. */
     int failure;
     struct spin_error why;
@@ -355,6 +361,9 @@ void world_note(struct spin_world *w, uint32_t rank, uint32_t row, const char *n
 /* A packet with data has come: when it left there, and when it is looked at here. */
 void world_note_packet(struct spin_world *w, uint32_t from, uint64_t sent_ps, uint32_t to,
                        uint64_t taken_ps);
+/* The same of a handler, and the fault that ended it, or NULL. */
+void world_note_fault(struct spin_world *w, uint32_t rank, uint32_t row, const char *name,
+                      uint64_t start_ps, uint64_t end_ps, uint64_t bytes, const char *fault);
 int world_draw(struct spin_world *w, struct spin_error *err);
 
 /* world_watch.c: for programs from shared objects. */

@@ -15,8 +15,9 @@ static bool is_noted(const struct spin_world *w) {
     return w->trace_path || w->picture_path;
 }
 
-void world_note(struct spin_world *w, uint32_t rank, uint32_t row, const char *name,
-                uint64_t start_ps, uint64_t end_ps, uint64_t bytes, int64_t peer) {
+static void note(struct spin_world *w, uint32_t rank, uint32_t row, const char *name,
+                 uint64_t start_ps, uint64_t end_ps, uint64_t bytes, int64_t peer,
+                 const char *fault) {
     if (!is_noted(w))
         return;
     struct timeline_box box = {.start_ps = start_ps,
@@ -24,10 +25,21 @@ void world_note(struct spin_world *w, uint32_t rank, uint32_t row, const char *n
                                .bytes = bytes,
                                .peer = peer,
                                .rank = rank,
-                               .row = row};
+                               .row = row,
+                               .fault = fault};
     snprintf(box.name, sizeof box.name, "%s", name);
     if (!timeline_box(&w->timeline, &box))
         too_many(w);
+}
+
+void world_note(struct spin_world *w, uint32_t rank, uint32_t row, const char *name,
+                uint64_t start_ps, uint64_t end_ps, uint64_t bytes, int64_t peer) {
+    note(w, rank, row, name, start_ps, end_ps, bytes, peer, NULL);
+}
+
+void world_note_fault(struct spin_world *w, uint32_t rank, uint32_t row, const char *name,
+                      uint64_t start_ps, uint64_t end_ps, uint64_t bytes, const char *fault) {
+    note(w, rank, row, name, start_ps, end_ps, bytes, -1, fault);
 }
 
 void world_note_packet(struct spin_world *w, uint32_t from, uint64_t sent_ps, uint32_t to,

@@ -182,6 +182,38 @@ start f.spin float_payload_handler --float
 debug 'break halve' 'continue' 'print $fa0' 'print value' 'set $frm = 1' 'print $fcsr' 'set $fa7 = 3.5' 'print $fa7' 'set $frm = 0' 'continue'
 shows "float registers" '^\$1 = 16$' '^\$2 = 16$' '^\$3 = 32$' '^\$4 = 3.5$' 'exited normally'
 
+# All handlers of a rank of a world, one after the other
+world=$SOURCE/tests/handlers/world_faults.c
+"$OPENSPIN" cc -O0 "$world" -o w.spin
+cc -shared -fPIC -I"$SOURCE/include" "$SOURCE/tests/programs/faulty.c" -o faulty.so
+good=$(grep -n 'line: good' "$world" | cut -d: -f1)
+start_world() { # HANDLER COUNT
+    : >served.txt
+    timeout 60 "$OPENSPIN" sim run -q -n 2 --gdb 1 faulty.so "$1" "$2" w.spin >served.txt 2>&1 &
+    server=$!
+    port=
+    for _ in $(seq 200); do
+        port=$(sed -n "s/.*target remote :\([0-9]*\)'/\1/p" served.txt)
+        [ -n "$port" ] && return
+        sleep 0.05
+    done
+    fail "the world listens" "$(cat served.txt)"
+}
+image=w.spin
+start_world good_payload_handler 3
+debug "break world_faults.c:$good" 'continue' 'print *count' 'continue' 'print *count' 'next' 'print *count' 'continue' \
+    'print *count' 'print p.length' 'info threads' 'delete' 'continue'
+shows "a breakpoint in every handler of a rank" '^Breakpoint 1, good_payload_handler' '^\$1 = 0' '^Breakpoint 1, ' '^\$2 = 64' \
+    '^\$3 = 128' '^Breakpoint 1, ' '^\$4 = 128' '^\$5 = 64' 'exited normally' '^rank 1: 3 good, 0 bad$'
+start_world good_payload_handler 2
+debug 'break good_payload_handler' 'continue' 'detach'
+shows "detach lets the world run" 'detached' '^rank 1: 2 good, 0 bad$'
+start_world wild_payload_handler 1
+debug 'continue' 'backtrace' 'continue'
+served=$((served == 1 ? 0 : 9)) # the fault is the world's to tell
+shows "a fault in a world" 'Program received signal SIGSEGV' '^#0 .*wild_payload_handler' 'exited normally' '^openspin sim run: rank 1, HPU 0, wild_payload_handler, .*SEGV' '^rank 1: 0 good, 1 bad$'
+
+image=d.spin
 start d.spin good_payload_handler
 refuse "a port in use" 1 "gdb port 127.0.0.1:$port is in use; take another" "${serve[@]}" d.spin good_payload_handler --port="$port"
 image=d.spin

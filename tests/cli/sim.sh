@@ -40,6 +40,51 @@ done
 check "user headers compile as printed" 0 '' "$OPENSPIN" cc "$SOURCE/tests/handlers/user_header.c" -o user.spin
 check "and are header handlers" 0 '^primary_read_header_handler +header' "$OPENSPIN" image user.spin
 
+# --- and run in a world as they are printed
+for f in pingpong accumulate broadcast strided raid_data raid_parity; do
+    check "$f compiles" 0 '' "$OPENSPIN" cc -Werror "$SOURCE/examples/sc17/$f.c" -o $f.spin
+done
+cc -Wall -Wextra -Werror -shared -fPIC -I"$SOURCE/include" "$SOURCE/examples/sc17/listings.c" -o listings.so
+listing() { check "$2" 0 "$2" sim -q -n "$1" listings.so "${@:3}"; }
+listing 2 '^ping-pong: 2048 bytes came back$' pingpong pingpong.spin
+listing 2 '^ping-pong: 8192 bytes came back$' pingpong-long pingpong.spin
+listing 2 '^accumulate: 256 complex products, in host memory and back$' accumulate accumulate.spin
+listing 8 '^broadcast: 2048 bytes to 8 ranks$' broadcast broadcast.spin
+listing 16 '^broadcast: 8192 bytes to 16 ranks$' broadcast-long broadcast.spin
+listing 2 '^strided: 64 blocks of 96 bytes in their places$' strided strided.spin
+listing 3 '^RAID-5: 4096 bytes written, parity updated, and read$' raid raid_data.spin raid_parity.spin
+check "its too small malloc is found" 1 'rank 1, HPU 0, accumulate_payload_handler, .* ns: SEGV at .*, accumulate.c:[0-9]+: PtlHandlerDMAFromHostB: 2,048 bytes at 0x1b1[0-9a-f]+, which the handler may not write$' sim -q -n 2 --check listings.so accumulate accumulate.spin
+
+# --- a handler that a fault ended is seen
+"$OPENSPIN" cc "$SOURCE/tests/handlers/world_faults.c" -o faults.spin
+cc -Wall -Wextra -Werror -shared -fPIC -I"$SOURCE/include" "$SOURCE/tests/programs/faulty.c" -o faulty.so
+line_of() { grep -n "line: $1 \*/" "$SOURCE/tests/handlers/world_faults.c" | cut -d: -f1; }
+faulty() { check "$1" "$2" "$3" sim "${@:4}"; }
+faulty "a message over a packet" 1 "^openspin sim run: rank 1, HPU 0, big_payload_handler, [0-9]+\.[0-9]+ ns: command refused by the card at pc 0x1d[0-9a-f]+ \(big_payload_handler\+0x[0-9a-f]+\), world_faults.c:$(line_of big): PtlHandlerPutFromDevice: 5,000 bytes, at most 4,096$" -q -n 2 faulty.so big_payload_handler 1 faults.spin
+faulty "DMA outside host memory" 1 "DMA outside host memory at .*, world_faults.c:$(line_of far): PtlHandlerDMAToHostB: 8 bytes at offset 60 of the ME's host memory, which has 64$" -q -n 2 faulty.so far_payload_handler 1 faults.spin
+faulty "an access outside" 1 "SEGV at .*, world_faults.c:$(line_of wild), address 0x20000000$" -q -n 2 faulty.so wild_payload_handler 1 faults.spin
+faulty "faults that are ignored" 0 'SEGV at ' -q -n 2 --faults=ignore faulty.so wild_payload_handler 1 faults.spin
+faulty "the program goes on" 1 '^rank 1: 0 good, 1 bad$' -q -n 2 faulty.so wild_payload_handler 1 faults.spin
+faulty "many faults are counted" 1 '^openspin sim run: 20 handlers were ended by faults; above are the first 8$' -q -n 2 faulty.so wild_payload_handler 20 faults.spin
+run sim -q -n 2 faulty.so wild_payload_handler 20 faults.spin
+[ "$(printf '%s\n' "$err" | grep -c 'SEGV at')" = 8 ] && pass "and eight are shown" || fail "and eight are shown" "$err"
+faulty "they are in the counters" 1 '^handlers ended by faults +3$' -n 2 faulty.so wild_payload_handler 3 faults.spin
+check "a deadlock comes with the faults" 1 'faulty.so: deadlock: 1 of 2 ranks' sim -q -n 2 faulty.so wild_payload_handler 3 faults.spin wait
+for line in '^handlers ended by faults +3$' '^packets +3$' 'wild_payload_handler, .*SEGV'; do
+    printf '%s\n' "$err" | grep -qE "$line" && pass "and with $line" || fail "and with $line" "$err"
+done
+check "losses too" 1 'deadlock' sim -q -n 2 --set loss=0.3 --set retry_timeout=20us --set retries=20 faulty.so good_payload_handler 20 faults.spin wait
+printf '%s\n' "$err" | grep -qE '^packets lost +[1-9]' && pass "packets that were lost" || fail "packets that were lost" "$err"
+refuse "--faults of another kind" 2 "--faults: 'maybe' is neither fail nor ignore" sim --faults maybe faulty.so
+faulty "without --check an overrun is not seen" 0 '^rank 1: 1 good, 0 bad$' -q -n 2 faulty.so heap_payload_handler 1 faults.spin
+faulty "with it, it is" 1 "SEGV at .*, world_faults.c:$(line_of heap), address 0x1b10000c$" -q -n 2 --check faulty.so heap_payload_handler 1 faults.spin
+faulty "by DMA too" 1 "world_faults.c:$(line_of copy): PtlHandlerDMAFromHostB: 64 bytes at 0x1b100000, which the handler may not write$" -q -n 2 --check faulty.so copy_payload_handler 1 faults.spin
+check "in exec" 1 "SEGV at .*, world_faults.c:$(line_of heap), address 0x1b10000c$" "$OPENSPIN" exec --check faults.spin --entry heap_payload_handler --hex 11
+check "and on the PsPIN card" 1 "SEGV at .*, world_faults.c:$(line_of heap), address 0x1b10000c$" "$OPENSPIN" card run --check -H faults.spin --ph heap_payload_handler -T gen:packets=1,size=64
+sim -q -n 2 --trace f.json --picture f.svg faulty.so wild_payload_handler 2 faults.spin >/dev/null 2>&1
+grep -q '"wild_payload_handler: SEGV"' f.json && pass "traces mark faults" || fail "traces mark faults" "$(grep -o wild[^,]* f.json | head)"
+grep -q "fill='#ff0000'[^>]*><title>wild_payload_handler: SEGV, " f.svg && pass "and pictures" || fail "and pictures" "$(grep wild f.svg | head -3)"
+
 # --- what becomes of a rank is told by rank and call
 refuse "a crash" 1 '^openspin: rank 1 in its program at .* ns: crashed: segmentation fault$' sim -q -n 3 ring.so crash
 refuse "a crash in a call" 1 '^openspin: rank 1 in PtlMDBind at .* ns: crashed: segmentation fault$' sim -q -n 3 ring.so call
