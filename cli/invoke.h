@@ -70,7 +70,7 @@ struct invoke_options {
         INVOKE_ROW(type, field, "arg", CLI_LIST, "VALUE",                                          \
                    "argument of a function: a number, 'packet', 'state' or 'length'", arguments,   \
                    0, 0),                                                                          \
-        INVOKE_ROW(type, field, "core", CLI_STRING, "NAME", "timing: ri5cy (default) or unit",     \
+        INVOKE_ROW(type, field, "core", CLI_STRING, "NAME", "timing: ri5cy (default), sc17, unit", \
                    core, 0, 0),                                                                    \
         INVOKE_ROW(type, field, "check", CLI_FLAG, NULL,                                           \
                    "find overruns of what the handler allocates", check, 0, 0),                    \

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "outputs.h"
 
@@ -15,8 +16,10 @@ static void print_error(const struct cli_command *command, const char *format, v
         fputs("openspin: ", stderr);
     else
         fprintf(stderr, "openspin %s: ", name);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    char text[2000], shown[sizeof text];
+    vsnprintf(text, sizeof text, format, args);
+    text_show(shown, sizeof shown, text);
+    fprintf(stderr, "%s\n", shown);
 }
 
 int cli_error(const struct cli_command *command, int status, const char *format, ...) {

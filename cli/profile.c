@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* One halfword of code: what was spent on the instruction that starts there. */
 struct spent {
     uint64_t cycles, times;
@@ -61,20 +63,25 @@ const char *profile_base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Line `number` of a file into text, without its end; false when it cannot be read. */
-static bool source_line(const char *path, int number, char *text, size_t room) {
+/* Line `number` of a file into shown, without its end; false when it cannot be read. */
+static bool source_line(const char *path, int number, char *shown, size_t room) {
+    char text[300];
     FILE *f = fopen(path, "re");
     if (!f)
         return false;
     bool found = false;
-    for (int i = 0; i < number && (found = fgets(text, (int)room, f) != NULL);) {
+    for (int i = 0; i < number && (found = fgets(text, sizeof text, f) != NULL);) {
         if (strchr(text, '\n') || feof(f))
             i++; /* a longer line comes in pieces */
     }
     fclose(f);
-    if (found)
-        text[strcspn(text, "\n")] = 0;
-    return found;
+    if (!found)
+        return false;
+    text[strcspn(text, "\r\n")] = 0;
+    for (char *tab = text; (tab = strchr(tab, '\t'));)
+        *tab = ' ';
+    text_show(shown, room, text);
+    return true;
 }
 
 void profile_trace(void *profile, const struct spin_step *step) {

@@ -224,6 +224,7 @@ enum spin_ending {
     SPIN_ENDED_COMMAND, /* the card refused what a call asked for: spin_refusal */
     SPIN_ENDED_KILLED,  /* by gdb, which had stopped it at `pc` */
     SPIN_ENDED_HOST,    /* a call meant host memory that is not there: spin_refusal */
+    SPIN_ENDED_CALL,    /* ecall: a card has no system to call */
 };
 const char *spin_ending_name(enum spin_ending ending);
 const char *spin_return_code_name(int32_t code); /* "PROCESS_DATA"; NULL for no such code */

@@ -16,6 +16,7 @@
 #include "base/machine.h"
 #include "base/rng.h"
 #include "base/temporary.h"
+#include "base/text.h"
 #include "base/units.h"
 
 TEST(sizes_take_units) {
@@ -181,14 +182,58 @@ TEST(json_is_read) {
                     got, sizeof got));
     CHECK_STR(got, "a=1;b.c=-2.5e3;*b.d.0=true;*b.d.1.e=null;s=x\"\u00e9\n;");
     CHECK(read_json("[]", got, sizeof got) && read_json(" {} ", got, sizeof got));
-    static const char *const wrong[] = {"",        "{",     "{\"a\"}",   "{\"a\": }",  "[1,]",
-                                        "{} x",    "01x",   "\"open",    "\"\\u12\"", "nul",
-                                        "{\"a\" 1}", "[1 2]", "\"\\u0000\"", "-",       "+1"};
+    static const char *const wrong[] = {"",          "{",     "{\"a\"}",     "{\"a\": }", "[1,]",
+                                        "{} x",      "01x",   "\"open",      "\"\\u12\"", "nul",
+                                        "{\"a\" 1}", "[1 2]", "\"\\u0000\"", "-",         "+1"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         CHECK(!read_json(wrong[i], got, sizeof got));
     char deep[200];
     memset(deep, '[', sizeof deep);
     CHECK(!json_read(deep, sizeof deep, note_scalar, stderr));
+}
+
+TEST(names_are_shown_on_one_line) {
+    static const struct {
+        const char *text, *shown;
+    } names[] = {
+        {"plain name", "plain name"},
+        {"gr\xc3\xbc\xc3\x9f\xe2\x82\xac\xf0\x9f\x98\x80",
+         "gr\xc3\xbc\xc3\x9f\xe2\x82\xac\xf0\x9f\x98\x80"},
+        {"a\nb\tc\rd\x1b[0m\x7f", "a\\nb\\tc\\rd\\x1b[0m\\x7f"},
+        {"\xff\xc3", "\\xff\\xc3"},                            /* no UTF-8, cut off */
+        {"\xc0\x8a\xe0\x80\x8a", "\\xc0\\x8a\\xe0\\x80\\x8a"}, /* a newline, written too long */
+        {"\xed\xa0\x80\xf4\x90\x80\x80",
+         "\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80"}, /* surrogate, too large */
+        {"\xc2\x9b", "\\xc2\\x9b"},              /* the escape of C1 */
+        {"\xe2\x80\xae", "\\xe2\\x80\\xae"},     /* turns the text around */
+        {"back\\slash", "back\\slash"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char *shown = text_shown(names[i].text), cut[6];
+        CHECK_STR(shown, names[i].shown);
+        CHECK(text_is_plain(shown));
+        CHECK_EQ(text_is_plain(names[i].text), strcmp(names[i].text, shown) == 0);
+        text_show(cut, sizeof cut, names[i].text);
+        CHECK(text_is_plain(cut) && strlen(cut) < sizeof cut &&
+              strncmp(cut, shown, strlen(cut)) == 0);
+        free(shown);
+    }
+    struct spin_error err;
+    CHECK_EQ(spin_fail(&err, SPIN_EARG, "no '%s'", "a\nb"), SPIN_EARG);
+    CHECK_STR(err.text, "no 'a\\nb'");
+}
+
+TEST(json_is_always_utf8) {
+    char *text;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    struct json j = {.out = out};
+    json_object(&j, NULL);
+    json_string(&j, "a\xff", "\xc3\xa9\n\x1b\xe9\x9b\"\\");
+    json_end_object(&j);
+    fclose(out);
+    CHECK_STR(text, "{\n  \"a\\\\xff\": \"\xc3\xa9\\u000a\\u001b\\\\xe9\\\\x9b\\\"\\\\\"\n}\n");
+    free(text);
 }
 
 TEST(json_is_well_formed) {

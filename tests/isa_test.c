@@ -550,7 +550,7 @@ TEST(float_control_registers) {
 
 TEST(traps_and_fences) {
     struct start s = {0};
-    CHECK_FAULT(&s, CHECK, CODE_BASE + 4, CODE_BASE + 4, RV_NOP, RV_ECALL, RV_NOP);
+    CHECK_FAULT(&s, CALL, CODE_BASE + 4, CODE_BASE + 4, RV_NOP, RV_ECALL, RV_NOP);
     CHECK_FAULT(&s, CHECK, CODE_BASE + 4, CODE_BASE + 4, RV_NOP, RV_EBREAK, RV_NOP);
     CHECK_FAULT(&s, CHECK, CODE_BASE + 4, CODE_BASE + 4, RV_NOP, C_EBREAK, RV_NOP);
     CHECK_EQ(RUN_INSNS(&s, RV_NOP, RV_EBREAK).instret, 1);

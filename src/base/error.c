@@ -3,13 +3,19 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/text.h"
+
+/* Names and paths in it come from files and from whoever called: they are shown here, where none
+ * can be forgotten. */
 int spin_fail(struct spin_error *err, enum spin_code code, const char *format, ...) {
     if (err) {
-        err->code = code;
+        char text[sizeof err->text];
         va_list args;
         va_start(args, format);
-        vsnprintf(err->text, sizeof err->text, format, args);
+        vsnprintf(text, sizeof text, format, args);
         va_end(args);
+        err->code = code;
+        text_show(err->text, sizeof err->text, text);
     }
     return code;
 }

@@ -2,15 +2,23 @@
 
 #include <math.h>
 
+#include "base/text.h"
+
+/* Bytes that are no UTF-8 appear as text (base/text.h): a reader gets JSON in every case. */
 static void quoted(FILE *out, const char *text) {
     fputc('"', out);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            fprintf(out, "\\%c", *c);
-        else if (*c < 0x20)
-            fprintf(out, "\\u%04x", *c);
+    while (*text) {
+        size_t length = text_character(text);
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(out, "\\%c", c);
+        else if (length)
+            fwrite(text, 1, length, out);
+        else if (c < 0x20 || c == 0x7f)
+            fprintf(out, "\\u%04x", c);
         else
-            fputc(*c, out);
+            fprintf(out, "\\\\x%02x", c);
+        text += length ? length : 1;
     }
     fputc('"', out);
 }

@@ -22,6 +22,7 @@ static const uint8_t signal_of[] = {
     [HPU_FAULT_COMMAND] = 12,    /* SIGSYS: a bad request to the card */
     [HPU_FAULT_KILLED] = 9,      /* SIGKILL */
     [HPU_FAULT_HOST] = 11,       /* SIGSEGV */
+    [HPU_FAULT_CALL] = 12,       /* SIGSYS */
 };
 
 /* ---- Running */

@@ -35,12 +35,13 @@ struct hpu_window {
     X(NONE, "none")                                                                                \
     X(SEGV, "SEGV")                           /* access outside what was given */                  \
     X(ILLEGAL, "illegal instruction")         /* or one that this card does not have */            \
-    X(CHECK, "failed check")                  /* ebreak, ecall: assert and abort end here */       \
+    X(CHECK, "failed check")                  /* ebreak: assert and abort end here */              \
     X(MISALIGNED, "misaligned atomic")        /* LR, SC and AMO need alignment */                  \
     X(BUDGET, "cycle budget exceeded")        /* the watchdog */                                   \
     X(COMMAND, "command refused by the card") /* see struct hpu's refusal */                       \
     X(KILLED, "killed by the debugger")       /* it did nothing wrong itself */                    \
-    X(HOST, "DMA outside host memory")        /* a command; see refusal */
+    X(HOST, "DMA outside host memory")        /* a command; see refusal */                         \
+    X(CALL, "system call")                    /* ecall: a card has no system to call */
 
 enum hpu_fault {
 #define ROW(name, text) HPU_FAULT_##name,

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "hpu/isa.h"
 #include "hpu/map.h"
 #include "spin/driver.h"
@@ -86,8 +87,29 @@ static int check_header(struct reader *r) {
     return SPIN_OK;
 }
 
+static Elf32_Shdr section(const struct reader *r, unsigned index) {
+    Elf32_Shdr s = {0};
+    if (index < r->header.e_shnum)
+        memcpy(&s, at(r, r->header.e_shoff + index * sizeof s, sizeof s), sizeof s);
+    return s;
+}
+
 static bool within(uint32_t address, uint32_t bytes, uint32_t base, uint32_t room) {
     return address >= base && address - base <= room && bytes <= room - (address - base);
+}
+
+/* Linkers fill the last page of the code, so that nothing else of the file is executable there.
+ * What no section has is not code: it takes no program memory. Without sections all of it counts.
+ */
+static uint32_t bytes_in_sections(const struct reader *r, const Elf32_Phdr *p) {
+    uint32_t used = 0;
+    for (unsigned i = 0; i < r->header.e_shnum; i++) {
+        Elf32_Shdr s = section(r, i);
+        if (s.sh_flags & SHF_ALLOC && within(s.sh_addr, s.sh_size, p->p_vaddr, p->p_memsz) &&
+            s.sh_addr - p->p_vaddr + s.sh_size > used)
+            used = s.sh_addr - p->p_vaddr + s.sh_size;
+    }
+    return used ? used : p->p_memsz;
 }
 
 static int take_segment(struct reader *r, const Elf32_Phdr *p, struct image_segment *to,
@@ -123,10 +145,13 @@ static int load_segments(struct reader *r) {
         if ((p.p_flags & PF_X) && (p.p_flags & PF_W))
             code = REFUSE(r, SPIN_EFORMAT, "%s: segment at 0x%x is writable and executable",
                           im->path, p.p_vaddr);
-        else if (p.p_flags & PF_X)
+        else if (p.p_flags & PF_X) {
+            uint32_t used = bytes_in_sections(r, &p);
+            p.p_filesz = p.p_filesz == p.p_memsz ? used : p.p_filesz;
+            p.p_memsz = used;
             code = take_segment(r, &p, &im->code, "code", MAP_PROGRAM, im->limits.program_bytes,
                                 "program memory");
-        else
+        } else
             code = take_segment(r, &p, p.p_flags & PF_W ? &im->data : &im->constants,
                                 p.p_flags & PF_W ? "data" : "constants", MAP_L2_HANDLER,
                                 im->limits.handler_bytes, "L2 handler memory");
@@ -179,11 +204,42 @@ static const char *string_at(const struct reader *r, const Elf32_Shdr *strings, 
     return table + offset;
 }
 
-static Elf32_Shdr section(const struct reader *r, unsigned index) {
-    Elf32_Shdr s = {0};
-    if (index < r->header.e_shnum)
-        memcpy(&s, at(r, r->header.e_shoff + index * sizeof s, sizeof s), sizeof s);
-    return s;
+/* A name as it is shown (base/text.h), whatever the file holds. NULL: no memory. */
+const char *image_name(struct spin_image *im, const char *name) {
+    if (text_is_plain(name))
+        return name;
+    char *shown = text_shown(name);
+    for (size_t i = im->name_count; shown && i > 0 && i + 4 > im->name_count; i--)
+        if (strcmp(im->names[i - 1], shown) == 0) { /* the same lines are asked for again */
+            free(shown);
+            return im->names[i - 1];
+        }
+    char **larger = shown ? realloc(im->names, (im->name_count + 1) * sizeof *larger) : NULL;
+    if (!larger) {
+        free(shown);
+        return NULL;
+    }
+    im->names = larger;
+    im->names[im->name_count++] = shown;
+    return shown;
+}
+
+/* Where data begins in the code, and code again ($d and $x of the RISC-V ABI). */
+static bool is_mapping(const char *name) {
+    return name[0] == '$' && (name[1] == 'd' || name[1] == 'x') && (!name[2] || name[2] == '.');
+}
+
+static int note_mapping(struct reader *r, const Elf32_Sym *s, const char *name) {
+    struct spin_image *im = r->image;
+    if (im->mark_count % 64 == 0) {
+        struct image_mark *larger = realloc(im->marks, (im->mark_count + 64) * sizeof *larger);
+        if (!larger)
+            return REFUSE(r, SPIN_ENOMEM, "%s: out of memory", im->path);
+        im->marks = larger;
+    }
+    im->marks[im->mark_count++] =
+        (struct image_mark){.address = s->st_value, .is_data = name[1] == 'd'};
+    return SPIN_OK;
 }
 
 static int take_symbol(struct reader *r, const Elf32_Sym *s, const char *name) {
@@ -194,13 +250,18 @@ static int take_symbol(struct reader *r, const Elf32_Sym *s, const char *name) {
             return REFUSE(r, SPIN_EFORMAT, "%s: undefined symbol '%s'", im->path, name);
         return SPIN_OK;
     }
+    if (is_mapping(name) && type == STT_NOTYPE)
+        return note_mapping(r, s, name);
     if (type != STT_FUNC || !within(s->st_value, s->st_size, im->code.address, im->code.bytes) ||
         s->st_value & 1)
         return SPIN_OK;
     if (im->info.functions == MOST_FUNCTIONS)
         return REFUSE(r, SPIN_ELIMIT, "%s: more than %d functions", im->path, MOST_FUNCTIONS);
+    const char *shown = image_name(im, name);
+    if (!shown)
+        return REFUSE(r, SPIN_ENOMEM, "%s: out of memory", im->path);
     im->functions[im->info.functions++] = (struct spin_function){
-        .name = name,
+        .name = shown,
         .address = s->st_value,
         .bytes = s->st_size,
         .kind = kind_by_name(name),
@@ -258,97 +319,6 @@ static int load_symbols(struct reader *r) {
     return SPIN_OK;
 }
 
-static enum spin_insn_class class_of(const struct hpu_insn_info *info, unsigned id) {
-    if (info->extension == HPU_EXT_F)
-        return SPIN_INSN_FLOAT;
-    switch (info->timing) {
-    case HPU_TIME_MUL:
-    case HPU_TIME_MULH:
-        return SPIN_INSN_MULTIPLY;
-    case HPU_TIME_DIV:
-    case HPU_TIME_DIVU:
-        return SPIN_INSN_DIVIDE;
-    case HPU_TIME_LOAD:
-        return SPIN_INSN_LOAD;
-    case HPU_TIME_STORE:
-        return SPIN_INSN_STORE;
-    case HPU_TIME_BRANCH:
-        return SPIN_INSN_BRANCH;
-    case HPU_TIME_JUMP:
-        return SPIN_INSN_JUMP;
-    case HPU_TIME_AMO:
-        return SPIN_INSN_ATOMIC;
-    case HPU_TIME_CSR:
-        return SPIN_INSN_SYSTEM;
-    }
-    bool system = info->operands == OPERANDS_N || id == HPU_ILLEGAL;
-    return system ? SPIN_INSN_SYSTEM : SPIN_INSN_ALU;
-}
-
-const char *spin_insn_class_name(enum spin_insn_class c) {
-    static const char *const names[] = {"alu",    "multiply", "divide", "load",  "store",
-                                        "branch", "jump",     "atomic", "float", "system"};
-    return names[c];
-}
-
-static uint32_t word_at(const struct image_segment *code, uint32_t offset) {
-    const uint8_t *p = code->content + offset;
-    uint32_t word = p[0] | (uint32_t)p[1] << 8;
-    if (offset + 4 <= code->bytes)
-        word |= (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-    return word;
-}
-
-/* `unimp`: what compilers put where control must not come; it is meant to be illegal. */
-static bool is_deliberate_trap(uint32_t word) {
-    return (word & 0xffff) == 0 || word == 0xc0001073;
-}
-
-static int check_function(struct reader *r, const struct spin_function *f) {
-    struct spin_image *im = r->image;
-    uint32_t offset = f->address - im->code.address, end = offset + f->bytes;
-    while (offset < end) {
-        uint32_t word = word_at(&im->code, offset);
-        struct hpu_insn in = hpu_decode(word, true);
-        uint32_t pc = im->code.address + offset;
-        if (offset + in.length > end)
-            return REFUSE(r, SPIN_EFORMAT, "%s: instruction at 0x%x runs past the end of '%s'",
-                          im->path, pc, f->name);
-        const struct hpu_insn_info *info = hpu_insn_info(in.id);
-        if (in.id == HPU_ILLEGAL && !is_deliberate_trap(word))
-            return REFUSE(r, SPIN_EFORMAT,
-                          "%s: 0x%0*x at 0x%x in '%s' is no instruction of the card (RV32IMAC%s)",
-                          im->path, in.length * 2, in.length == 2 ? word & 0xffff : word, pc,
-                          f->name, im->limits.with_float ? "F" : "");
-        if (info->extension == HPU_EXT_F) {
-            im->info.uses_float = true;
-            if (!im->limits.with_float)
-                return REFUSE(r, SPIN_EFORMAT,
-                              "%s: %s at 0x%x in '%s': this card has no F; compile without --float "
-                              "or give the card one",
-                              im->path, info->name, pc, f->name);
-        }
-        im->info.instructions[class_of(info, in.id)]++;
-        im->info.compressed += in.length == 2;
-        offset += in.length;
-    }
-    return SPIN_OK;
-}
-
-static int check_code(struct reader *r) {
-    uint32_t done = 0; /* aliases name the same code twice: count it once */
-    for (uint32_t i = 0; i < r->image->info.functions; i++) {
-        const struct spin_function *f = &r->image->functions[i];
-        if (f->address < done)
-            continue;
-        int code = check_function(r, f);
-        if (code)
-            return code;
-        done = f->address + f->bytes;
-    }
-    return SPIN_OK;
-}
-
 /* The note that every handler.h leaves: the interface, its version and PTL_NUM_HPUS. */
 static int check_note(struct reader *r) {
     struct spin_image *im = r->image;
@@ -395,7 +365,7 @@ static int load(struct spin_image *im, struct spin_error *err) {
     if (!code)
         code = load_symbols(&r);
     if (!code)
-        code = check_code(&r);
+        code = image_check_code(im, err);
     if (!code)
         code = check_note(&r);
     im->info.code_bytes = im->code.bytes;
@@ -411,7 +381,7 @@ static int adopt(struct spin_image **out, const char *name, uint8_t *file, size_
     *out = NULL;
     struct spin_image *im = calloc(1, sizeof *im);
     if (im)
-        im->path = strdup(name);
+        im->path = text_shown(name);
     if (!im || !im->path) {
         free(file);
         free(im);
@@ -455,6 +425,10 @@ void spin_image_free(struct spin_image *im) {
     if (!im)
         return;
     image_lines_free(im->lines);
+    for (size_t i = 0; i < im->name_count; i++)
+        free(im->names[i]);
+    free(im->names);
+    free(im->marks);
     free(im->functions);
     free(im->file);
     free(im->path);
@@ -502,7 +476,7 @@ int spin_image_disassemble(const struct spin_image *im, uint32_t address, char *
     uint32_t offset = address - im->code.address;
     if (offset >= im->code.bytes || offset & 1)
         return 0;
-    struct hpu_insn in = hpu_decode(word_at(&im->code, offset), true);
+    struct hpu_insn in = hpu_decode(image_word(im, offset), true);
     hpu_disassemble(&in, address, text, room);
     return in.length;
 }

@@ -12,6 +12,12 @@ struct image_segment {
     const uint8_t *content;
 };
 
+/* From here on the code segment holds data, or code again. */
+struct image_mark {
+    uint32_t address;
+    bool is_data;
+};
+
 struct spin_image {
     struct spin_image_info info;
     struct spin_limits limits;
@@ -19,10 +25,21 @@ struct spin_image {
     uint8_t *file; /* the ELF, as read */
     size_t file_bytes;
     struct spin_function *functions;
+    char **names; /* those that are not shown as they are in the file */
+    size_t name_count;
+    struct image_mark *marks;
+    uint32_t mark_count;
     struct image_segment code, constants, data; /* bytes 0: not there */
     struct image_lines *lines;                  /* made when first asked for */
     bool lines_tried;
 };
+
+const char *image_name(struct spin_image *image, const char *name);
+
+/* image_check.c: SPIN_EFORMAT for code that this card cannot run; and the counts of `info`. */
+int image_check_code(struct spin_image *image, struct spin_error *err);
+/* The two or four bytes at an offset of the code. */
+uint32_t image_word(const struct spin_image *image, uint32_t offset);
 
 /* lines.c */
 bool image_lines_find(struct spin_image *image, uint32_t address, const char **file, int *line);

@@ -33,7 +33,7 @@
 #define GIVE_JAL(id, body)
 #define GIVE_JALR(id, body)
 #define GIVE_FENCE(id, body)
-#define GIVE_TRAP(id, body)
+#define GIVE_TRAP(id, body) enum { fault_##id = body };
 #define GIVE_CSR(id, body)
 #define GIVE_LR(id, body)
 #define GIVE_SC(id, body)
@@ -412,7 +412,7 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
 #define LABEL_FENCE(id)                                                                            \
     do_##id : atomic_thread_fence(memory_order_seq_cst);                                           \
     NEXT(1);
-#define LABEL_TRAP(id) do_##id : FAULT_AT(op, HPU_FAULT_CHECK, PC_OF(op));
+#define LABEL_TRAP(id) do_##id : FAULT_AT(op, fault_##id, PC_OF(op));
 #define LABEL_AMO(id)                                                                              \
     do_##id : {                                                                                    \
         ATOMIC_WORD(p, &op->a, op, true);                                                          \

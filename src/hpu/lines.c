@@ -29,8 +29,9 @@ static int by_address(const void *a, const void *b) {
            (p->line == 0); /* the end of one sequence before the start of another */
 }
 
-static bool add_unit(struct image_lines *t, Dwarf_Die *unit, size_t *room) {
+static bool add_unit(struct image_lines *t, struct spin_image *im, Dwarf_Die *unit, size_t *room) {
     Dwarf_Lines *lines;
+    const char *last = NULL, *file = NULL;
     size_t count;
     if (dwarf_getsrclines(unit, &lines, &count) != 0)
         return true; /* a unit without lines */
@@ -50,14 +51,18 @@ static bool add_unit(struct image_lines *t, Dwarf_Die *unit, size_t *room) {
             t->row = rows;
             *room = larger;
         }
-        t->row[t->count++] = (struct line_row){.address = (uint32_t)address,
-                                               .line = end ? 0 : number,
-                                               .file = dwarf_linesrc(l, NULL, NULL)};
+        const char *source = dwarf_linesrc(l, NULL, NULL);
+        if (source != last) { /* one copy of a name that is not shown as it is */
+            last = source;
+            file = source ? image_name(im, source) : NULL;
+        }
+        t->row[t->count++] =
+            (struct line_row){.address = (uint32_t)address, .line = end ? 0 : number, .file = file};
     }
     return true;
 }
 
-static struct image_lines *make(const struct spin_image *im) {
+static struct image_lines *make(struct spin_image *im) {
     struct image_lines *t = calloc(1, sizeof *t);
     if (!t || elf_version(EV_CURRENT) == EV_NONE)
         return t;
@@ -69,7 +74,7 @@ static struct image_lines *make(const struct spin_image *im) {
     for (Dwarf_Off at = 0, next; dwarf_nextcu(t->dwarf, at, &next, &header, NULL, NULL, NULL) == 0;
          at = next) {
         Dwarf_Die unit;
-        if (dwarf_offdie(t->dwarf, at + header, &unit) && !add_unit(t, &unit, &room))
+        if (dwarf_offdie(t->dwarf, at + header, &unit) && !add_unit(t, im, &unit, &room))
             break;
         if (next <= at)
             break;
@@ -187,7 +192,9 @@ bool image_lines_caller(struct spin_image *im, uint32_t address, const char **fi
         }
         break;
     }
-    return true;
+    *file = image_name(im, *file);
+    *call = *call ? image_name(im, *call) : NULL;
+    return *file != NULL;
 }
 
 void image_lines_free(struct image_lines *t) {

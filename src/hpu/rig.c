@@ -1,6 +1,7 @@
 #include "hpu/rig.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -123,6 +124,15 @@ static void give_views(struct spin_rig *rig) {
     }
 }
 
+static int unknown_core(const char *name, struct spin_error *err) {
+    char list[100] = "";
+    for (unsigned i = 0; hpu_timing_name(i); i++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", hpu_timing_name(i));
+    }
+    return spin_fail(err, SPIN_EARG, "no core model '%s'; there are: %s", name, list);
+}
+
 int rig_new(struct spin_rig **out, const struct spin_image *im,
             const struct spin_rig_options *options, uint32_t variant, struct spin_error *err) {
     static const struct spin_rig_options defaults;
@@ -131,7 +141,7 @@ int rig_new(struct spin_rig **out, const struct spin_image *im,
     const char *core = o->core ? o->core : "ri5cy";
     const struct hpu_timing *timing = hpu_timing_find(core);
     if (!timing)
-        return spin_fail(err, SPIN_EARG, "no core model '%s'; there are: ri5cy, sc17, unit", core);
+        return unknown_core(core, err);
     if (o->hpu >= im->limits.hpus)
         return spin_fail(err, SPIN_EARG, "HPU %u: the card has HPUs 0 to %u", o->hpu,
                          im->limits.hpus - 1);

@@ -122,6 +122,58 @@ assert [f["name"] for f in d["functions"]] == ["sum_header_handler", "sum_payloa
 assert d["instructions"] == sum(d["by_class"].values()) > 0, d
 assert d["code_bytes"] < d["limits"]["program_bytes"] == 32768' && pass "image --json" || fail "image --json" "$out"
 
+# --- image: assembly, with and without symbols and sizes
+asm() { # asm NAME: an image of the assembly on standard input
+    { echo '.text'; cat; } >"$1.S"
+    "$OPENSPIN" cc "$1.S" -o "$1.spin" 2>cc.txt
+}
+global() { printf '.globl %s\n.type %s, @function\n%s:\n' "$1" "$1" "$1"; }
+{ global small_ph; printf 'li a0, 0\nret\n.size small_ph, . - small_ph\n'; } | asm small
+check "an image of code alone is as large as its code" 0 '^code +4 of' "$OPENSPIN" image small.spin
+check "and fits a card that has room for that" 0 '^code +4 of +64 bytes' "$OPENSPIN" image small.spin --program-memory 64
+{ global bare_ph; printf 'j 1f\n.word 0xffffffff\n1: ret\n'; } | asm bare
+check "data between code is no instruction" 0 'instructions +2,' "$OPENSPIN" image bare.spin
+{ global bad_ph; printf 'beqz a0, 1f\nret\n1: .word 0xffffffff\n'; } | asm bad
+grep -qE "0xffffffff at 0x1d00000[46] in 'bad_ph' is no instruction of the card" cc.txt && pass "a function without a size is checked" ||
+    fail "a function without a size is checked" "$(cat cc.txt)"
+{ global jumps_ph; printf 'j hidden\n.size jumps_ph, . - jumps_ph\nnop\nhidden: .word 0xffffffff\n'; } | asm jumps
+grep -qE "0xffffffff at 0x1d0000[0-9a-f]+ after 'jumps_ph' is no instruction" cc.txt && pass "and so is code without a symbol" ||
+    fail "and so is code without a symbol" "$(cat cc.txt)"
+{ global sys_ph; printf 'ecall\nret\n'; } | asm sys
+check "ecall is a system call, and no failed check" 1 'ended: system call' "$OPENSPIN" exec sys.spin --entry sys_ph
+cores=$("$OPENSPIN" exec sum.spin --entry sum_payload_handler --core none 2>&1 | sed 's/.*there are: //; s/,//g')
+run "$OPENSPIN" exec --help
+for core in $cores; do
+    grep -qE -- "--core.*\b$core\b" <<<"$out" && pass "help names the core $core" || fail "help names the core $core" "$out"
+done
+
+# --- names from files are shown, never written to the terminal as they are
+plain() { # plain NAME: neither output of the last command holds a control character but newlines, nor what is no UTF-8
+    if LC_ALL=C grep -q $'[\x01-\x08\x0b-\x1f\x7f]' stdout.txt stderr.txt || ! iconv -f utf-8 -t utf-8 stdout.txt stderr.txt >/dev/null 2>&1; then
+        fail "$1: no control characters" "$(cat -v stdout.txt stderr.txt)"
+    else
+        pass "$1: no control characters"
+    fi
+}
+{ global AAAAAAAAA_payload_handler; printf 'lw a0, 0(x0)\nret\n.size AAAAAAAAA_payload_handler, . - AAAAAAAAA_payload_handler\n'; } | asm evil
+LC_ALL=C sed -i 's/AAAAAAAAA/\x1b[31m\nB\xff\x9b/g' evil.spin
+check "a name with a newline and an escape sequence" 0 '^\\x1b\[31m\\nB\\xff\\x9b_payload_handler +payload' "$OPENSPIN" image evil.spin
+plain "image"
+run "$OPENSPIN" image evil.spin --json
+plain "image --json"
+python3 -c 'import json; json.load(open("stdout.txt"))' && pass "image --json is JSON" || fail "image --json is JSON" "$out"
+refuse "and in an error" 2 'it has: \\x1b\[31m\\nB' "$OPENSPIN" exec evil.spin --entry other
+plain "an error"
+check "it can be called as it is shown" 1 'ended: SEGV .*\\x1b' "$OPENSPIN" exec evil.spin --entry '\x1b[31m\nB\xff\x9b_payload_handler' --profile --trace
+plain "profile and trace"
+cp small.spin $'a\x1b[1mb\nc.spin'
+check "a path" 0 '^a\\x1b\[1mb\\nc.spin: handler image' "$OPENSPIN" image $'a\x1b[1mb\nc.spin'
+plain "a path"
+refuse "a path that is not there" 1 'x\\x1by: cannot open image' "$OPENSPIN" image $'x\x1by'
+plain "a path that is not there"
+refuse "an option" 2 '\\x1b' "$OPENSPIN" image $'--x\x1by'
+plain "an option"
+
 # --- exec: golden outputs (compiled in the scratch folder, so that no path of a machine is in them)
 cp "$SOURCE/examples/word_sum.c" .
 "$OPENSPIN" cc word_sum.c -o word_sum.spin

@@ -1,5 +1,6 @@
 /* Any bytes as an image. What loads is used to the full: every instruction disassembled, lines
  * looked up, handlers run on a packet with a small budget. */
+#include "base/text.h"
 #include "fuzz/fuzz.h"
 #include "openspin.h"
 
@@ -14,11 +15,12 @@ static void look_at(const struct spin_image *image) {
         int length = spin_image_disassemble(image, a, text, sizeof text);
         FUZZ_CHECK(length == 0 || length == 2 || length == 4);
         if (length && lines++ < 512 && spin_image_caller(image, a, &file, &line, &call))
-            FUZZ_CHECK(strlen(file) < 1u << 20 && line != 0 && (!call || strlen(call) < 1u << 20));
+            FUZZ_CHECK(strlen(file) < 1u << 20 && line != 0 && text_is_plain(file) &&
+                       (!call || (strlen(call) < 1u << 20 && text_is_plain(call))));
     }
     for (uint32_t i = 0; i < info->functions; i++) {
         const struct spin_function *f = &info->function[i];
-        FUZZ_CHECK(strlen(f->name) < 1u << 24);
+        FUZZ_CHECK(strlen(f->name) < 1u << 24 && text_is_plain(f->name));
         const struct spin_function *at = spin_image_at(image, f->address);
         FUZZ_CHECK(!f->bytes || (at && at->address <= f->address));
         FUZZ_CHECK(f->address - 0x1d000000 + f->bytes <= 32768);
@@ -59,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
         limits.handler_bytes = 64 << 10; /* quick to make */
         int code = spin_image_parse(&image, "fuzz", bytes, length, &limits, &err);
         FUZZ_CHECK((code == 0) == (image != NULL));
-        FUZZ_CHECK(code == 0 || (err.code == code && err.text[0] && !strchr(err.text, '\n')));
+        FUZZ_CHECK(code == 0 || (err.code == code && err.text[0] && text_is_plain(err.text)));
         if (!image)
             continue;
         look_at(image);

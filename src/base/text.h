@@ -1,0 +1,19 @@
+/* Names and paths that came from outside, as they are shown: what would move the cursor, begin a
+ * line or is no UTF-8 appears as \n, \x1b and the like, so that one line stays one line. */
+#ifndef SPIN_BASE_TEXT_H
+#define SPIN_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Bytes of the character at `at`, if it is UTF-8 and no control character; 0 if not, or at the end.
+ */
+size_t text_character(const char *at);
+/* Whether it is shown as it is. */
+bool text_is_plain(const char *text);
+/* As it is shown, in at most `room` bytes with the 0: whole characters, as many as fit. */
+void text_show(char *to, size_t room, const char *text);
+/* The same as a new string, NULL without memory. A text that is plain is copied. */
+char *text_shown(const char *text);
+
+#endif
