@@ -394,6 +394,26 @@ TEST(contexts_have_their_memory_where_the_driver_says) {
     end();
 }
 
+/* In the RTL a context comes with each packet: a driver may give every message host memory of its
+ * own.
+ */
+TEST(a_context_for_each_message) {
+    init();
+    pspinsim_cb_set_pcie_slv_write(on_told);
+    spin_ec_t ec = usual("where_ph", 0);
+    tellings = 0;
+    for (uint32_t i = 0; i < 300; i++) {
+        ec.host_mem_addr = 4096 * i;
+        send_one(&ec, i, 500);
+    }
+    pspinsim_packet_eos();
+    CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+    CHECK_EQ(feedbacks, 300);
+    CHECK_EQ(tellings, 600);
+    CHECK_EQ(told[(tellings - 2) % 64][0] / 4096, 299);
+    end();
+}
+
 TEST(a_refused_context_leaves_nothing_behind) {
     init();
     spin_ec_t bad = usual("where_ph", 0), good = bad;

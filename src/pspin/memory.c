@@ -103,7 +103,7 @@ static int make_context(const spin_ec_t *ec, uint32_t *number) {
 }
 
 int pspin_find_context(const spin_ec_t *ec, uint32_t *number) {
-    for (uint32_t i = 0; i < pspin.contexts; i++)
+    for (uint32_t i = pspin.contexts; i-- > 0;) /* most likely one of the last */
         if (memcmp(&pspin.context[i], ec, sizeof *ec) == 0) {
             *number = i;
             return SPIN_SUCCESS;

@@ -105,6 +105,7 @@ static int configure(const pspin_conf_t *conf) {
     struct spin_error err;
     if (card_config_preset(&pspin.config, "pspin", &err))
         return pspin_fail(&err);
+    pspin.config.contexts = PSPIN_CONTEXTS;
     if (!conf)
         return SPIN_SUCCESS;
     if (!(conf->no_conf.network_G >= 0 && conf->no_conf.network_G < 1000) ||

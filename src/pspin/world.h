@@ -8,7 +8,7 @@
 #include "sim/engine.h"
 
 #define PSPIN_IMAGES   16
-#define PSPIN_CONTEXTS 64 /* the card's own limit */
+#define PSPIN_CONTEXTS 1024 /* at once: a driver may have one for each message */
 #define PSPIN_MESSAGES (1u << C_MSGID_WIDTH)
 
 struct pspin_packet {

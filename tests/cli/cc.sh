@@ -96,4 +96,8 @@ __handler int say_payload_handler(const ptl_payload_t p, void *state) { (void)st
 C
 check "handlers of P4sPIN print too" 0 '' "$OPENSPIN" cc p4print.c -o p4print.spin
 check "the same way" 0 '^\[0,3\] 64 bytes$' "$OPENSPIN" exec p4print.spin --entry say_payload_handler --packet-size 64 --hpu 3
+{ echo '#include <stdio.h>'; sed 's/^\(.*handler(const ptl_payload_t p, void \*state) {\)/\1 printf("%u bytes\\n", (unsigned)p.length);/' "$SOURCE/examples/sum_handler.c"; } >sum.c
+check "a handler that prints in a world" 0 '' bash -c "'$OPENSPIN' cc sum.c -o sum.spin && cc -shared -fPIC -I'$SOURCE/include' '$SOURCE/examples/sum_program.c' -o sum.so"
+run "$OPENSPIN" sim run -q -n 4 ./sum.so sum.spin
+[ "$status" = 0 ] && [ "$(grep -c '^\[0,[0-9]\] 4 bytes$' stderr.txt)" = 3 ] && pass "is seen: rank and HPU" || fail "is seen: rank and HPU" "$out" "$err"
 finish
