@@ -140,6 +140,10 @@ static enum hpu_access do_counter(struct spin_rig *rig, const uint32_t *w, uint3
     uint8_t *event;
     switch (number) {
     case SPIN_COMMAND_CT_INC:
+        if (w[0] && w[1]) {
+            refusal_increment(rig->hpu.refusal, number, w);
+            return bad_command(&rig->hpu);
+        }
         rig->counter[0] += w[0];
         rig->counter[1] += w[1];
         return HPU_ACCESS_OK;

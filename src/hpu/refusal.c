@@ -87,6 +87,10 @@ void refusal_space(struct spin_refusal *r, unsigned command, uint32_t space) {
     refusal_say(r, command, "options %u: neither PTL_ME_HOST_MEM nor PTL_HANDLER_HOST_MEM", space);
 }
 
+void refusal_increment(struct spin_refusal *r, unsigned command, const uint32_t *event) {
+    refusal_say(r, command, "success %u and failure %u: one of them must be 0", event[0], event[1]);
+}
+
 void refusal_handle(struct spin_refusal *r, bool wait, uint32_t handle) {
     refusal_say(r, 0, "handle %u was never given out", handle);
     r->call = wait ? "PtlHandlerDMAWait" : "PtlHandlerDMATest";

@@ -27,6 +27,8 @@ void refusal_local(struct spin_refusal *r, unsigned command, uint32_t address, u
 void refusal_align(struct spin_refusal *r, unsigned command, uint64_t offset, uint32_t bytes);
 void refusal_type(struct spin_refusal *r, unsigned command, uint32_t type);
 void refusal_space(struct spin_refusal *r, unsigned command, uint32_t space);
+/* "success 3 and failure 2: one of them must be 0", as for PtlCTInc. */
+void refusal_increment(struct spin_refusal *r, unsigned command, const uint32_t *event);
 void refusal_handle(struct spin_refusal *r, bool wait, uint32_t handle);
 void refusal_unknown(struct spin_refusal *r, uint32_t command, const char *of);
 

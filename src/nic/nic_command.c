@@ -410,8 +410,7 @@ static enum nic_command_result counter(const struct issue *is) {
     }
     if (code != PTL_OK) {
         if (is->number == SPIN_COMMAND_CT_INC && event.success && event.failure)
-            refusal_say(is->refusal, is->number, "success %u and failure %u: one of them must be 0",
-                        is->word[0], is->word[1]);
+            refusal_increment(is->refusal, is->number, is->word);
         else
             refusal_say(is->refusal, is->number, "the ME has no counter");
         return NIC_COMMAND_FAULT;

@@ -190,6 +190,10 @@ static enum hpu_access do_atomic(struct card_hpu *h, uint32_t number) {
 
 static enum hpu_access do_counter(struct card_hpu *h, uint32_t number) {
     uint64_t *counter = h->card->context[h->context].counter;
+    if (number == SPIN_COMMAND_CT_INC && h->hpu.word[0] && h->hpu.word[1]) {
+        refusal_increment(h->hpu.refusal, number, h->hpu.word);
+        return bad_command(h);
+    }
     for (int i = 0; i < 2 && number != SPIN_COMMAND_CT_GET; i++)
         counter[i] = (number == SPIN_COMMAND_CT_INC ? counter[i] : 0) + h->hpu.word[i];
     if (number != SPIN_COMMAND_CT_GET)

@@ -246,6 +246,7 @@ for how in -O0 -O2; do
     names_fault outside "ended: DMA outside host memory at .*\(outside_payload_handler.*, p4_names.c:$(line_of outside): PtlHandlerDMAToHostB: 8 bytes at offset 65,532 of the ME's host memory, which has 65,536$"
     names_fault foreign "ended: SEGV at .*, p4_names.c:$(($(line_of foreign) - 1)): PtlHandlerPutFromDevice: 2,000 bytes at 0x10004440, which the handler may not read$"
     names_fault type "ended: command refused by the card at .*, p4_names.c:$(line_of type): PtlHandlerDMAFetchAddB: type 9 is no integer$"
+    names_fault both "ended: command refused by the card at .*, p4_names.c:$(line_of both): PtlHandlerCTInc: success 3 and failure 2: one of them must be 0$"
     names_fault handle "ended: command refused by the card at .*, p4_names.c:$(line_of handle): PtlHandlerDMAWait: handle 77 was never given out$"
 done
 check "the user header is the first bytes" 0 'state\+0x0, [0-9]+ bytes: .* -> 11000000 22000000 33000000 07' "$OPENSPIN" exec names.spin --entry user_header_handler --hex 1100000022000000 --me-offset 7 --hdr-data 0x33

@@ -42,7 +42,8 @@ __handler int message_payload_handler(const ptl_payload_t p, void *state) {
     PtlHandlerAtomicFromHost(0, 4, 1, 0, 3, 4, 5, NULL, 6, 2, 4);
     PtlHandlerAtomicFromDevice(p.base, 4, 1, 0, 3, 4, 5, NULL, 6, 2, 4);
     PtlHandlerCTSet((ptl_ct_event_t){10, 20});
-    PtlHandlerCTInc((ptl_ct_event_t){1, 2});
+    PtlHandlerCTInc((ptl_ct_event_t){1, 0});
+    PtlHandlerCTInc((ptl_ct_event_t){0, 2});
     PtlHandlerCTGet(&s->counter);
     return SUCCESS;
 }

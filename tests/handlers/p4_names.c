@@ -62,6 +62,12 @@ __handler int type_payload_handler(const ptl_payload_t p, void *state) {
     return SUCCESS;
 }
 
+__handler int both_payload_handler(const ptl_payload_t p, void *state) {
+    (void)p, (void)state;
+    PtlHandlerCTInc((ptl_ct_event_t){3, 2}); /* line: both */
+    return SUCCESS;
+}
+
 __handler int handle_payload_handler(const ptl_payload_t p, void *state) {
     (void)p, (void)state;
     PtlHandlerDMAWait(77); /* line: handle */
