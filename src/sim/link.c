@@ -419,7 +419,7 @@ static int fill_tls(struct filling *f, enum relocation how, const struct meaning
     }
     return spin_fail(f->err, SPIN_EFORMAT,
                      "%s: cannot load: thread-local variables of a model that cannot be copied; "
-                     "compile with -fPIC -ftls-model=global-dynamic",
+                     "compile with -fPIC, without -ftls-model and -mtls-dialect",
                      f->l->objects[f->object].object.path);
 }
 

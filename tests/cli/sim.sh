@@ -139,6 +139,15 @@ refuse "no main" 1 'other.so: has no main\(\)' sim other.so
 printf 'int missing(void);\nint main(void) { return missing(); }\n' >missing.c
 cc -shared -fPIC missing.c -o missing.so
 refuse "a symbol that nobody has" 1 'missing.so: cannot load: .*missing' sim missing.so
+printf 'char big[16 << 20] = {1};\nint main(void) { return big[1]; }\n' >big.c
+cc -shared -fPIC big.c -o big.so
+refuse "more copies than memory" 1 'big.so: 65536 copies of the program, one a rank, are 10[0-9]+ MiB .* MiB of memory are free; run fewer ranks$' sim -q -n 65536 big.so
+printf 'static __thread int own;\nint main(void) { return own; }\n' >tls.c
+cc -shared -fPIC -ftls-model=initial-exec tls.c -o tls.so
+refuse "thread-local variables that cannot be copied" 1 'tls.so: cannot load: thread-local variables of a model that cannot be copied; compile with -fPIC, without -ftls-model' sim tls.so
+printf 'int main(void) { return 0; }\n' >executable.c
+cc -fPIE -pie executable.c -o executable
+refuse "an executable" 1 'executable: cannot load: it is an executable; a program is a shared object' sim ./executable
 refuse "too many ranks" 2 '-n: 65537 is outside 1 to 65536' sim -n 65537 ring.so
 refuse "an unknown preset" 2 "unknown preset 'fast'; a world has sc17-int and sc17-dis" sim -p fast ring.so
 refuse "an unknown parameter" 2 "unknown parameter 'x'" sim --set x=1 ring.so
