@@ -191,7 +191,7 @@ struct world_executor {
 /* ---- the world --------------------------------------------------------------------------------
  */
 
-/* Rows of a rank in pictures; HPU i is ROW_HPU + i. */
+/* Rows of a rank in pictures; HPU i is ROW_HPU + i, and behind them are the cores of threads. */
 enum { ROW_CPU, ROW_NIC_OUT, ROW_NIC_IN, ROW_DMA, ROW_HPU };
 
 /* ---- what stops a program ----------------------------------------------------------------------
@@ -265,6 +265,7 @@ struct spin_world {
     struct world_thread *free_threads; /* ended, with their stacks */
     struct fibres **stacks;            /* of threads: larger and larger sets of them */
     uint32_t stack_sets;
+    uint32_t cores_used; /* of any rank, by its threads */
     bool catch_crashes, ran;
     uint64_t until_ps;
     enum spin_jit jit;
@@ -273,6 +274,10 @@ struct spin_world {
     struct timeline timeline;
     char *links_path;
 };
+
+static inline uint32_t world_cpu_row(const struct spin_world *w, uint32_t core) {
+    return core ? ROW_HPU + (uint32_t)w->params.hpus + core - 1 : ROW_CPU;
+}
 
 /* Out of memory and the like: the run ends with it. */
 void world_fail(struct spin_world *w, enum spin_code code, const char *format, ...)

@@ -116,15 +116,15 @@ static int reserve(struct world_program *p, struct spin_error *err) {
     p->stride = l->span;
     p->bytes = p->stride * p->ranks + l->align;
     if (p->stride > (1ull << 46) / p->ranks)
-        return spin_fail(err, SPIN_ELIMIT,
-                         "no address space for %u copies of a program of %llu bytes", p->ranks,
-                         (unsigned long long)l->span);
+        return spin_fail(err, SPIN_ENOMEM,
+                         "%s: no address space for %u copies of a program of %llu bytes",
+                         p->argv[0], p->ranks, (unsigned long long)l->span);
     p->memory = mmap(NULL, p->bytes, rights, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p->memory == MAP_FAILED) {
         p->memory = NULL;
         return spin_fail(err, SPIN_ENOMEM,
-                         "no address space for %u copies of a program of %llu bytes", p->ranks,
-                         (unsigned long long)l->span);
+                         "%s: no address space for %u copies of a program of %llu bytes",
+                         p->argv[0], p->ranks, (unsigned long long)l->span);
     }
     madvise(p->memory, p->bytes, MADV_NOHUGEPAGE); /* most of a copy may never be touched */
     p->first = p->memory + (-(uintptr_t)p->memory & (l->align - 1));

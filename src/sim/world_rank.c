@@ -45,7 +45,8 @@ static void busy(struct world_thread *t, const char *what, uint64_t time_ps) {
     struct world_rank *r = t->rank;
     uint64_t start = t->clock_ps;
     t->clock_ps = host_compute(r->world->hosts, r->index, core_of(t), start, time_ps);
-    world_note(r->world, r->index, ROW_CPU, what, start, t->clock_ps, 0, -1);
+    world_note(r->world, r->index, world_cpu_row(r->world, core_of(t)), what, start, t->clock_ps, 0,
+               -1);
 }
 
 static uint64_t now(void *context) {
@@ -227,7 +228,8 @@ void spin_work(uint64_t cycles, uint64_t memory_bytes) {
     uint64_t start = t->clock_ps;
     t->clock_ps =
         host_work(w->hosts, rank, core_of(t), start, cycles * w->params.cpu_cycle, memory_bytes);
-    world_note(w, rank, ROW_CPU, "compute", start, t->clock_ps, memory_bytes, -1);
+    world_note(w, rank, world_cpu_row(w, core_of(t)), "compute", start, t->clock_ps, memory_bytes,
+               -1);
     if (t->clock_ps == start)
         world_free_call(t);
     catch_up(t);
@@ -397,6 +399,8 @@ void world_thread_new(struct world_thread *t, struct world_rank *r, struct fibre
     t->fibre = fibre;
     t->number = r->made++;
     r->live++;
+    if (core_of(t) >= r->world->cores_used)
+        r->world->cores_used = core_of(t) + 1;
     t->process = (struct portals_process){
         .portals = nic_portals(r->nic),
         .host = {.context = t,

@@ -51,22 +51,25 @@ void world_note_packet(struct spin_world *w, uint32_t from, uint64_t sent_ps, ui
 
 static void row_name(const void *user, uint32_t row, char *name, size_t room) {
     static const char *const names[] = {"CPU", "NIC out", "NIC in", "DMA"};
-    (void)user;
+    uint32_t cores = ROW_HPU + (uint32_t)((const struct spin_world *)user)->params.hpus;
     if (row < ROW_HPU)
         snprintf(name, room, "%s", names[row]);
-    else
+    else if (row < cores)
         snprintf(name, room, "HPU %u", row - ROW_HPU);
+    else
+        snprintf(name, room, "CPU %u", row - cores + 1);
 }
 
 static unsigned row_colour(const void *user, uint32_t row) {
-    (void)user;
-    return row < ROW_HPU ? row : ROW_HPU;
+    uint32_t cores = ROW_HPU + (uint32_t)((const struct spin_world *)user)->params.hpus;
+    return row < ROW_HPU ? row : row < cores ? ROW_HPU : ROW_CPU;
 }
 
 int world_draw(struct spin_world *w, struct spin_error *err) {
     const struct timeline_rows rows = {.ranks = w->ranks,
-                                       .rows = ROW_HPU + (uint32_t)w->params.hpus,
-                                       .optional = ROW_HPU, /* HPUs that never run have no row */
+                                       .rows = world_cpu_row(w, w->cores_used),
+                                       .optional = ROW_HPU, /* what is never busy has no row */
+                                       .user = w,
                                        .name = row_name,
                                        .colour = row_colour};
     int code = w->trace_path ? timeline_trace(&w->timeline, &rows, w->trace_path, err) : SPIN_OK;

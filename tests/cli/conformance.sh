@@ -89,6 +89,9 @@ first=$out
 run $sim --json ./threads.so conditions
 [ -n "$out" ] && [ "$out" = "$first" ] && pass "threads: the same run twice" || fail "threads: the same run twice"
 
+run $sim --picture threads.svg --trace threads.json ./threads.so put
+grep -q 'rank 1 CPU 2' threads.svg && ! grep -q 'CPU 3' threads.json && pass "threads: a row in pictures for each core" || fail "threads: a row in pictures for each core" "$out" "$err"
+
 # --- a debugger
 if command -v gdb >/dev/null && ! grep -q __asan_init "$OPENSPIN" && [ -z "${MESON_EXE_WRAPPER:-}" ]; then
     check "gdb stops in a rank, with source and variables" 0 'Breakpoint 1.2, support_count .* at .*support.c:1[0-9]' gdb -nx -q -batch -x "$SOURCE/src/sim/sim-gdb.py" -ex 'break support_count' -ex run -ex 'continue' --args "$OPENSPIN" sim run -n 2 ./process.so library
