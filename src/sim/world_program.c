@@ -100,10 +100,10 @@ static int check_memory(const struct world_program *p, struct spin_error *err) {
     if (!free_bytes || all <= free_bytes)
         return SPIN_OK;
     return spin_fail(
-        err, SPIN_ELIMIT,
-        "%u copies of the program, one a rank, are %llu MiB (%llu KiB each%s), and %llu "
+        err, SPIN_ENOMEM,
+        "%s: %u copies of the program, one a rank, are %llu MiB (%llu KiB each%s), and %llu "
         "MiB of memory are free; run fewer ranks",
-        p->ranks, (unsigned long long)(all >> 20), (unsigned long long)(one >> 10),
+        p->argv[0], p->ranks, (unsigned long long)(all >> 20), (unsigned long long)(one >> 10),
         p->shares_code ? ""
                        : ", code included: the system allows too few mappings to share "
                          "it (vm.max_map_count)",
