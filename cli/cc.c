@@ -463,7 +463,9 @@ static int run(const struct cli_command *command, int argc, char **argv) {
         o.output = output;
     struct temporary folder = {.lock = -1};
     struct spin_error err;
-    if (!status && (file_out_try(o.output, &err) || temporary_make(&folder, &err)))
+    const char *depends = o.words.depends ? o.words.depends_file : NULL;
+    if (!status && (file_out_try(o.output, &err) || (depends && file_out_try(depends, &err)) ||
+                    temporary_make(&folder, &err)))
         status = cli_report(command, &err);
     if (!status)
         status = build(command, &o, share, &sources, folder.path);

@@ -187,6 +187,8 @@ static bool read_march(const char *at, bool with_float, char *stays, char *left,
             gone += (size_t)snprintf(left + gone, 32, " %.*s", (int)length, at);
         } /* a digit or an underscore: the version, the separator */
         at += length;
+        if (at[-1] >= '0' && at[-1] <= '9' && *at == 'p')
+            at++; /* of a version, 2p0 */
     }
     stays[kept] = 0;
     return *at == 0;

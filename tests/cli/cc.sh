@@ -45,6 +45,11 @@ refuse "another interface" 2 '^openspin cc: -mabi=ilp32f: handlers have -mabi=il
 refuse "a value that is missing" 2 '^openspin cc: -include needs a value$' "$OPENSPIN" cc more.c -include
 refuse "two sources for one object" 2 '^openspin cc: -c with -o takes one source$' "$OPENSPIN" cc -c more.c one.c -o x.o
 
+refuse "rules that cannot be written" 1 'nowhere/x.d: cannot ' "$OPENSPIN" cc more.c -o late.spin -MMD -MF nowhere/x.d
+[ ! -e late.spin ] && pass "and nothing else is" || fail "and nothing else is"
+run "$OPENSPIN" cc -march=rv32imac2p0_zifencei more.c -o march.spin
+[ "$status$out$err" = 0 ] && pass "versions of extensions" || fail "versions of extensions" "$err"
+
 # Assembly, with what it needs: see cc --help.
 cat >five.S <<'A'
 #define FIVE 5
