@@ -24,18 +24,18 @@ static void unloaded(uint32_t length, const uint64_t *expected_ns) {
 }
 
 /* ISCA'21 section IV-B1: 3, 12 to 26, 1, 7, handler, 1 + 1; 26 ns and 40 ns in all with a handler
- * of one cycle. `ret` takes two. */
+ * of one cycle. `ret` takes two. The RTL: 32 and 62 ns from the NIC. */
 TEST(unloaded_latency_64_B) {
     static const uint64_t expected[CARD_PART_COUNT] = {
         [CARD_PART_WRITE] = 6,  [CARD_PART_QUEUE] = 3,    [CARD_PART_COPY] = 12,
-        [CARD_PART_ASSIGN] = 1, [CARD_PART_INVOKE] = 7,   [CARD_PART_HANDLER] = 2,
-        [CARD_PART_FINISH] = 2, [CARD_PART_LATENCY] = 27, [CARD_PART_TOTAL] = 33};
+        [CARD_PART_ASSIGN] = 1, [CARD_PART_INVOKE] = 6,   [CARD_PART_HANDLER] = 2,
+        [CARD_PART_FINISH] = 2, [CARD_PART_LATENCY] = 26, [CARD_PART_TOTAL] = 32};
     unloaded(64, expected);
 }
 TEST(unloaded_latency_1024_B) {
     static const uint64_t expected[CARD_PART_COUNT] = {
-        [CARD_PART_WRITE] = 21, [CARD_PART_QUEUE] = 3,    [CARD_PART_COPY] = 26,
-        [CARD_PART_ASSIGN] = 1, [CARD_PART_INVOKE] = 7,   [CARD_PART_HANDLER] = 2,
+        [CARD_PART_WRITE] = 21, [CARD_PART_QUEUE] = 3,    [CARD_PART_COPY] = 27,
+        [CARD_PART_ASSIGN] = 1, [CARD_PART_INVOKE] = 6,   [CARD_PART_HANDLER] = 2,
         [CARD_PART_FINISH] = 2, [CARD_PART_LATENCY] = 41, [CARD_PART_TOTAL] = 62};
     unloaded(1024, expected);
 }
@@ -71,7 +71,8 @@ TEST(throughput) {
         {"RTL: empty, 64 B back to back", "empty_ph", 64, 4000, 1, 0, 485},
         {"RTL: empty, 1,024 B back to back", "empty_ph", 1024, 4000, 1, 0, 520},
         {"RTL: reduce, 32 packets", "reduce_local_ph", 1024, 32, 1, 20000, 60.6},
-        {"figure 9: 64 B from L1", "pingpong_ph", 64, 4000, 64, 1280, 200},
+        {"RTL: ping-pong, 1,024 B, 32 packets", "pingpong_ph", 1024, 32, 1, 1000, 512},
+        {"RTL: copy to host, 1,024 B, 32 packets", "to_host_ph", 1024, 32, 1, 1000, 512},
         {"figure 9: 64 B from L2", "pingpong_l2_ph", 64, 4000, 64, 1280, 400},
         {"figure 9: 512 B from L1", "pingpong_ph", 512, 4000, 64, 10240, 400},
     };
@@ -257,7 +258,8 @@ TEST(reduce_and_lock_at_any_quantum_and_HPUs) {
     }
 }
 
-/* A profile changes nothing: same digest, and its sums are the handlers'. */
+/* A profile changes nothing: same digest, and its sums are the handlers'. With warm code: by steps,
+ * an HPU that is behind another in time also waits for lines that the other asked for. */
 TEST(told_of_each_instruction) {
     static const char *const quanta[] = {"quantum=1", "quantum=10", "quantum=128"};
     for (int i = 0; i < 3; i++) {
@@ -267,6 +269,7 @@ TEST(told_of_each_instruction) {
             uint32_t sum[MESSAGES], count[MESSAGES];
             w->steps_wanted = steps;
             set(w, quanta[i]);
+            set(w, "icache_miss=0");
             handlers(w, "order_hh", "order_ph", "order_th");
             build(w);
             random_traffic(w, 300, 20000, sum, count);

@@ -331,7 +331,7 @@ static void storm(uint64_t seed) {
                                            "policy=kill",
                                            "policy=mark",
                                            "clusters=1",
-                                           "outbound_commands=1",
+                                           "interface_commands=1",
                                            "l1_packet_bytes=2048",
                                            "l2_packet_bytes=4096"};
     static const char *const kinds[] = {NULL, "bad_ph", "pingpong_ph", "host_ph", "locked_ph"};
@@ -427,7 +427,7 @@ TEST(kills_the_message_that_finds_no_room) {
 
 TEST(commands_wait_for_room) {
     struct world *w = world_new();
-    set(w, "outbound_commands=1");
+    set(w, "interface_commands=1");
     set(w, "hpu_commands=1");
     handlers(w, NULL, "pingpong_ph", NULL);
     build(w);

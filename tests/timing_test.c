@@ -151,6 +151,11 @@ TEST(float_costs) {
     CHECK_EQ(COST(&s, rv_flw(1, 9, 0), rv_fsw(1, 9, 4)), 22);
 }
 
+/* Lines of 16 B from the start of the code to `bytes` and what the core prefetches behind. */
+static uint32_t lines_to(uint32_t bytes) {
+    return (bytes + 8 + 15) / 16;
+}
+
 /* 16 cycles a line of 32 bytes, once. */
 TEST(instruction_cache) {
     struct start s = {0};
@@ -162,7 +167,7 @@ TEST(instruction_cache) {
         put(&p, RV_RET);
         struct cost c = cost_of_program(&p, &s);
         CHECK_EQ(c.warm, nops + 2);
-        CHECK_EQ(c.cold, c.warm + 16 * ((p.bytes + 31) / 32));
+        CHECK_EQ(c.cold, c.warm + 8 * lines_to(p.bytes));
     }
     /* A jump over lines does not fetch them. */
     static struct program p;
@@ -171,14 +176,14 @@ TEST(instruction_cache) {
     while (p.bytes < 1024)
         put(&p, C_NOP);
     put(&p, RV_RET);
-    CHECK_EQ(cost_of_program(&p, &s).cold, 2 + 2 + 32);
+    CHECK_EQ(cost_of_program(&p, &s).cold, 2 + 2 + 2 * 8);
     /* An instruction across two lines needs both. */
     p.bytes = 0;
     put(&p, rv_jal(0, 30));
     while (p.bytes < 30)
         put(&p, C_NOP);
     put(&p, RV_RET);
-    CHECK_EQ(cost_of_program(&p, &s).cold, 2 + 2 + 32);
+    CHECK_EQ(cost_of_program(&p, &s).cold, 2 + 2 + 3 * 8);
 }
 
 /* Larger than the cache (4 KiB, 4 ways, first in first out): a straight run of 8 KiB throws out its
@@ -191,18 +196,19 @@ TEST(instruction_cache_evicts) {
         put(&p, RV_NOP);
     put(&p, RV_RET);
     struct cost c = cost_of_program(&p, &s);
-    CHECK_EQ(c.cold, 2047 + 2 + 256 * 16);
+    CHECK_EQ(c.cold, 2047 + 2 + 513 * 8);
     CHECK_EQ(c.warm, c.cold);
     p.bytes = 0;
-    while (p.bytes < 4092)
+    while (p.bytes < 4084)
         put(&p, RV_NOP);
     put(&p, RV_RET);
     c = cost_of_program(&p, &s); /* exactly fits */
-    CHECK_EQ(c.cold, 1023 + 2 + 128 * 16);
-    CHECK_EQ(c.warm, 1023 + 2);
+    CHECK_EQ(c.cold, 1021 + 2 + 256 * 8);
+    CHECK_EQ(c.warm, 1021 + 2);
 }
 
-/* A handler that faults pays for what it fetched, no more: the lines behind the fault stay out. */
+/* A handler that faults pays for what it fetched, no more: what is behind the prefetched bytes
+ * stays out. */
 TEST(a_fault_fetches_nothing_behind_it) {
     static struct program p;
     static struct machine m;
@@ -214,11 +220,11 @@ TEST(a_fault_fetches_nothing_behind_it) {
         struct start s = {0};
         struct result r = run_program(&p, &s); /* stepping agrees */
         CHECK_EQ(r.fault, HPU_FAULT_SEGV);
-        CHECK_EQ(r.cycles, at + 16 * (at / 8 + 1));
+        CHECK_EQ(r.cycles, at + 8 * lines_to(4 * at + 4));
         machine_open(&m, &p, HPU_TIMED, false);
         machine_begin(&m, &s);
         hpu_run(&m.hpu, ~0ull);
-        CHECK_EQ(hpu_icache_misses(m.icache), at / 8 + 1);
+        CHECK_EQ(hpu_icache_misses(m.icache), lines_to(4 * at + 4));
         machine_close(&m);
     }
 }
@@ -235,7 +241,7 @@ TEST(cold_lines_behind_a_hidden_branch) {
     put(&p, RV_RET);
     struct cost c = cost_of_program(&p, &s);
     CHECK_EQ(c.warm, 1 + 49 + 2);
-    CHECK_EQ(c.cold, c.warm + 7 * 16);
+    CHECK_EQ(c.cold, c.warm + 14 * 8);
 }
 
 /* Two HPUs of a cluster share the cache: the second finds what the first has fetched, and waits for
@@ -252,15 +258,14 @@ TEST(instruction_cache_is_the_clusters) {
     machine_open(&a, &p, HPU_TIMED, false);
     machine_begin(&a, &s);
     CHECK_EQ(hpu_run(&a.hpu, ~0ull), HPU_DONE);
-    CHECK_EQ(a.hpu.cycles, 22 + 3 * 16);
+    CHECK_EQ(a.hpu.cycles, 22 + 6 * 8);
     hpu_init(&b, a.code, 4);
     b.icache = a.icache;
-    b.cycles =
-        4; /* the first line comes in cycle 16, the second 8 instructions and 16 cycles after */
+    b.cycles = 4; /* the first line comes in cycle 8 */
     hpu_start(&b, CODE_BASE, DATA_BASE, 1000);
     CHECK_EQ(hpu_run(&b, ~0ull), HPU_DONE);
     CHECK_EQ(b.cycles, a.hpu.cycles);
-    CHECK_EQ(hpu_icache_misses(a.icache), 3);
+    CHECK_EQ(hpu_icache_misses(a.icache), 6);
     b.cycles = a.hpu.cycles;
     hpu_start(&b, CODE_BASE, DATA_BASE, 1000);
     CHECK_EQ(hpu_run(&b, ~0ull), HPU_DONE);
@@ -269,8 +274,8 @@ TEST(instruction_cache_is_the_clusters) {
     b.cycles = 0;
     hpu_start(&b, CODE_BASE, DATA_BASE, 1000);
     CHECK_EQ(hpu_run(&b, ~0ull), HPU_DONE);
-    CHECK_EQ(b.cycles, 22 + 3 * 16);
-    CHECK_EQ(hpu_icache_misses(a.icache), 3);
+    CHECK_EQ(b.cycles, 22 + 6 * 8);
+    CHECK_EQ(hpu_icache_misses(a.icache), 6);
     machine_close(&a);
 }
 
@@ -289,7 +294,7 @@ TEST(programs_evict_each_other) {
         CHECK(view[i]);
     }
     static const uint8_t order[] = {0, 1, 2, 3, 0, 4, 0, 4};
-    static const uint8_t cycles[] = {18, 18, 18, 18, 2, 18, 18, 2};
+    static const uint8_t cycles[] = {10, 10, 10, 10, 2, 10, 10, 2};
     for (uint32_t i = 0; i < sizeof order; i++) {
         m.hpu.icache = view[order[i]];
         machine_begin(&m, &s);

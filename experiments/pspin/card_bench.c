@@ -69,7 +69,8 @@ static int make_card(struct card_bench *b, const struct card_bench_setup *setup,
                                    .memory_bytes = setup->memory_bytes,
                                    .scratch_bytes = setup->scratch_bytes,
                                    .host = b->host,
-                                   .host_bytes = setup->host_bytes};
+                                   .host_bytes = setup->host_bytes,
+                                   .host_address = setup->host_address};
     context.entry[SPIN_PAYLOAD_HANDLER] = function->address;
     return card_add_context(b->card, &context, &b->context, err);
 }

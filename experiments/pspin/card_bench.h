@@ -12,7 +12,7 @@ struct card_bench_setup {
     const char *entry;  /* payload handler */
     const char *config; /* "quantum=1" or NULL */
     uint32_t memory_bytes, scratch_bytes;
-    uint64_t host_bytes;
+    uint64_t host_bytes, host_address;
 };
 
 struct card_bench_traffic {

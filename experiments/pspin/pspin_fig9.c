@@ -82,9 +82,7 @@ int pspin_fig9(const struct experiment_context *context, struct sheet *s, struct
                         flows[f].title);
             continue;
         }
-        sheet_calibrated(
-            sheet_claim(s, "B12", "Gbit/s", gbit[f][0], 200, "%s, 64 B", flows[f].title),
-            "the cycles of a command that reads L1 were fitted to this");
+        sheet_claim(s, "B12", "Gbit/s", gbit[f][0], 200, "%s, 64 B", flows[f].title);
     }
     for (int f = 0; f < PUBLISHED; f++)
         sheet_bound(s, "B12", "Gbit/s", gbit[f][3], 400, false, "%s, 512 B, at least",

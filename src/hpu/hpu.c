@@ -242,11 +242,15 @@ static void fetch_line(struct hpu_icache_lines *l, uint32_t line, uint64_t now) 
     l->misses++;
 }
 
+/* The core's prefetch buffer is ahead of what it executes, and waits for that line too. */
+#define FETCH_AHEAD 8u
+
 uint32_t hpu_icache_fetch(struct hpu_icache *c, const struct hpu_code *code, uint32_t slot,
                           uint64_t now) {
     struct hpu_icache_lines *lines = c->lines;
     uint32_t first = code->base + c->place + 2 * code->halfword_of[slot];
-    uint32_t last = first + code->insn[slot].length - 1, line = lines->timing->icache_line;
+    uint32_t last = first + code->insn[slot].length - 1 + FETCH_AHEAD;
+    uint32_t line = lines->timing->icache_line;
     uint64_t at = now;
     for (uint32_t l = first / line; l <= last / line; l++) {
         int way = way_of(lines, l);
@@ -272,7 +276,7 @@ bool hpu_icache_holds(struct hpu_icache *c, const struct hpu_code *code, uint32_
         if (hpu_insn_ends_block(in))
             break;
     }
-    for (uint32_t l = first; l * line < base + at; l++) {
+    for (uint32_t l = first; l * line < base + at + FETCH_AHEAD; l++) {
         int way = way_of(lines, l);
         if (way < 0 || lines->filled[way] > now)
             return false;

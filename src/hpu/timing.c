@@ -28,9 +28,8 @@ const char *hpu_region_name(unsigned region) {
  *   a remote word costs 20 cycles more. A remote store is posted: 1 cycle in the core.
  * - HPU driver: a register of the cluster's peripheral bus, on the demultiplexer in front of the L1
  *   interconnect: as L1.
- * - Instruction cache: 4 KiB, 4 ways, shared by the cluster (B3). Line 32 B and 16 cycles a miss
- * are calibrated on the RTL: the first, cold run of the empty, copy and ping-pong handlers (1, 2
- * and 3 lines of 32 B) takes 16, 31 and 50 cycles more than the median. */
+ * - Instruction cache: 4 KiB, 4 ways, shared by the cluster (B3). The RTL refills 128 bit at a time,
+ *   8 cycles each. */
 const struct hpu_timing hpu_timing_ri5cy = {
     .name = "ri5cy",
     .clock_hz = 1000000000,
@@ -64,8 +63,8 @@ const struct hpu_timing hpu_timing_ri5cy = {
         {[HPU_REGION_REMOTE_L1] = 20, [HPU_REGION_L2_HANDLER] = 20, [HPU_REGION_L2_PACKETS] = 20},
     .icache_bytes = 4096,
     .icache_ways = 4,
-    .icache_line = 32,
-    .icache_miss = 16,
+    .icache_line = 16,
+    .icache_miss = 8,
 };
 
 /* One cycle an instruction and no stall: what counts is instructions. At 1 GHz, so that a cycle

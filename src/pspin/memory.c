@@ -61,9 +61,8 @@ static int transfer(uint32_t address, void *data, size_t size, void *user, bool 
     if (!here)
         return pspin_say("0x%x, %zu bytes: is neither in L2 nor in an L1", address, size);
     memcpy(write ? here : data, write ? data : here, size);
-    uint64_t latency = pspin.config.pcie_latency * (write ? 1 : 2);
-    uint64_t at =
-        sim_engine_counts(pspin.engine).now_ps + latency + size * pspin.config.pcie_rate / 1000;
+    uint64_t at = sim_engine_counts(pspin.engine).now_ps + pspin.config.pcie_latency +
+                  size * pspin.config.pcie_rate / 1000;
     sim_schedule(pspin.engine, at, write ? pspin.write_done : pspin.read_done,
                  (union sim_payload){.u64 = {(uintptr_t)user}});
     return SPIN_SUCCESS;

@@ -115,8 +115,8 @@ static int configure(const pspin_conf_t *conf) {
         pspin.config.network_rate = (uint64_t)(conf->no_conf.network_G * 1e6 + 0.5);
     if (conf->pcie_slv_conf.pcie_G > 0)
         pspin.config.pcie_rate = (uint64_t)(conf->pcie_slv_conf.pcie_G * 1e6 + 0.5);
-    if (conf->pcie_slv_conf.pcie_L)
-        pspin.config.pcie_latency = conf->pcie_slv_conf.pcie_L * 1000ull;
+    /* The RTL's bench adds it to a time in ps. */
+    pspin.config.pcie_latency = conf->pcie_slv_conf.pcie_L;
     return SPIN_SUCCESS;
 }
 

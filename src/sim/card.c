@@ -346,7 +346,7 @@ static void register_kinds(struct card *c) {
     c->kind_run = sim_engine_kind(e, card_on_run, c);
     c->kind_doorbell = sim_engine_kind(e, card_on_doorbell, c);
     c->kind_complete = sim_engine_kind(e, card_on_complete, c);
-    c->kind_command = sim_engine_kind(e, card_on_command, c);
+    c->kind_arrived = sim_engine_kind(e, card_on_arrived, c);
     c->kind_response = sim_engine_kind(e, card_on_response, c);
     c->kind_feed = sim_engine_kind(e, on_feed, c);
     c->kind_timeout = sim_engine_kind(e, card_on_timeout, c);
@@ -407,11 +407,8 @@ int card_new(struct card **out, struct sim_engine *engine, const struct card_con
     c->requests = c->ready = LIST_EMPTY;
     c->clock = (struct queue_clock){
         .words = (uint32_t)(config->queues + 63) / 64, .candidate = NONE, .armed_ps = UINT64_MAX};
-    c->target[TARGET_OUTBOUND] =
-        (struct target_state){(uint32_t)config->outbound_commands, LIST_EMPTY};
-    c->target[TARGET_DMA] = (struct target_state){(uint32_t)config->dma_commands, LIST_EMPTY};
-    c->target[TARGET_DIRECT] = (struct target_state){(uint32_t)config->direct_commands, LIST_EMPTY};
-    c->target[TARGET_CLUSTER] = (struct target_state){NONE, LIST_EMPTY};
+    for (int i = 0; i < INTERFACES; i++)
+        c->interface[i].room = (uint32_t)config->interface_commands;
     if (!make_pools(c))
         code = spin_fail(err, SPIN_ENOMEM, "out of memory");
     if (!code)

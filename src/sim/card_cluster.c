@@ -4,6 +4,23 @@
 
 #include "sim/card_private.h"
 
+/* Reserves the port of the L2 packet buffer that the clusters share. A copy that waits for its
+ * engine does not keep others from the port meanwhile: they are served in the order of asking. */
+uint64_t card_l2_read(struct card *c, uint64_t busy_ps, uint64_t at_ps) {
+    uint64_t start = card_max(at_ps, c->l2_read_free_ps);
+    c->l2_read_free_ps = start + busy_ps;
+    return start;
+}
+
+/* Reserves a cluster's DMA engine: one copy after the other, and short ones by their overhead. */
+uint64_t card_copy_start(struct card *c, struct cluster *cl, uint64_t beats, uint64_t at_ps) {
+    uint64_t least = (beats + c->config.copy_overhead) * c->cycle / 2;
+    uint64_t from = card_max(at_ps, cl->dma_free_ps);
+    cl->dma_free_ps = from + card_max(beats * c->cycle, least);
+    cl->dma_busy_ps += beats * c->cycle;
+    return card_edge(c, from);
+}
+
 /* From the L2 packet buffer through its second port, which the clusters share, by the cluster's
  * DMA engine. Both are busy for the data's cycles; the latency is longer. */
 static void copy_to_l1(struct card *c, struct task *t, const struct packet *p) {
@@ -13,14 +30,11 @@ static void copy_to_l1(struct card *c, struct task *t, const struct packet *p) {
         return;
     }
     uint64_t beats = card_beats(c, 0, t->l1_bytes), busy = beats * c->cycle;
-    uint64_t start = card_max(t->cluster_ps, card_max(cl->dma_free_ps, c->l2_read_free_ps));
+    uint64_t start = card_copy_start(c, cl, beats, card_l2_read(c, busy, t->cluster_ps));
     start = card_l2_burst(c, L2_CLUSTERS, p->l2_unit * UNIT_BYTES, busy, start);
-    cl->dma_free_ps = c->l2_read_free_ps = start + busy;
-    cl->dma_busy_ps += busy;
     c->context[t->context].stats.cluster_dma_busy_ps += busy;
     CARD_COUNT(c, t->context, unit_busy_ps[CARD_UNIT_L2_READ], busy);
-    t->copied_ps =
-        start + card_max(c->config.copy_least, c->config.copy_latency + beats) * c->cycle;
+    t->copied_ps = start + (c->config.copy_latency + beats) * c->cycle;
     card_l1_burst(c, t->cluster, true, t->copied_ps - busy, t->copied_ps);
     memcpy(cl->l1 + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom, card_packet_bytes(c, p),
            t->l1_bytes);
@@ -71,7 +85,7 @@ static void invoke(struct card *c, struct card_hpu *h, uint32_t task, uint64_t a
     struct task *t = &c->task[task];
     t->hpu = h->index;
     t->assigned_ps = assigned_ps;
-    t->start_ps = assigned_ps + c->config.invoke_cycles * c->cycle;
+    t->start_ps = card_max(assigned_ps, h->asks_ps) + c->config.invoke_cycles * c->cycle;
     h->task = task;
     h->state = CORE_INVOKED;
     h->begun_ps = assigned_ps;
@@ -100,10 +114,11 @@ void card_assign(struct card *c, uint32_t cluster) {
 }
 
 /* Through the cluster's arbiter and the card's: each lets one pass in a cycle. */
-static void notify(struct card *c, uint32_t task) {
+static void notify(struct card *c, struct card_hpu *h, uint32_t task) {
     struct cluster *cl = &c->cluster[c->task[task].cluster];
     uint64_t at = card_max(c->now_ps, cl->notify_free_ps);
     cl->notify_free_ps = at + c->cycle;
+    h->held_ps = at + c->config.hold_cycles * c->cycle;
     at = card_max(at, c->notify_free_ps);
     c->notify_free_ps = at + c->cycle;
     card_event(c, at + c->config.notify_latency * c->cycle, c->kind_complete, task, 0);
@@ -120,12 +135,28 @@ static void next_task(struct card *c, struct card_hpu *h) {
     invoke(c, h, task, c->now_ps);
 }
 
+/* Ended tasks leave the HPU driver in order, each when its commands have their responses. The HPU
+ * goes on as soon as the driver can buffer what is left. */
+static void report_ended(struct card *c, struct card_hpu *h) {
+    while (h->ended.head != NONE && !c->task[h->ended.head].commands) {
+        uint32_t task = h->ended.head;
+        LIST_POP(c->task, &h->ended);
+        h->ended_count--;
+        notify(c, h, task);
+    }
+    if (h->state == CORE_STALLED && h->ended_count <= c->config.hpu_completions)
+        next_task(c, h);
+    else if (h->state == CORE_BLOCKED && h->waits_for == WAITS_HELD && !h->ended_count)
+        card_wake(c, h, h->held_ps);
+}
+
 void card_on_doorbell(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
     struct card_hpu *h = &c->hpu[event->with.u32[0]];
     struct task *t = &c->task[h->task];
     t->ended = true;
+    h->asks_ps = c->now_ps + c->config.loop_cycles * c->cycle;
     h->busy_ps += c->now_ps - h->begun_ps;
     c->context[t->context].stats.hpu_busy_ps += c->now_ps - h->begun_ps;
     c->hpus_busy--;
@@ -135,26 +166,17 @@ void card_on_doorbell(void *context, const struct sim_event *event) {
         card_span(c, CARD_ROW_HPU, h->index, f ? f->name : set->name, h->begun_ps, c->now_ps,
                   c->packet[t->packet].length);
     }
-    if (!t->commands) {
-        notify(c, h->task);
-        next_task(c, h);
-    } else if (h->finishing++ < c->config.hpu_completions) {
-        next_task(c, h);
-    } else {
-        h->state = CORE_STALLED; /* the driver can buffer no more */
-    }
+    LIST_PUSH(c->task, &h->ended, h->task);
+    h->ended_count++;
+    h->state = CORE_STALLED;
+    report_ended(c, h);
 }
 
 /* The last command of a task has its response; if the handler has ended, so has the task. */
 void card_command_over(struct card *c, uint32_t task) {
     struct task *t = &c->task[task];
-    if (--t->commands || !t->ended)
-        return;
-    notify(c, task);
-    struct card_hpu *h = &c->hpu[t->hpu];
-    h->finishing--;
-    if (h->state == CORE_STALLED)
-        next_task(c, h);
+    if (!--t->commands && t->ended)
+        report_ended(c, &c->hpu[t->hpu]);
 }
 
 /* Where the packet's time went in this run of a handler. */

@@ -1,6 +1,9 @@
 /* The command unit and its targets: NIC outbound engine, off-cluster DMA engine, HostDirect, and
- * the cluster's own DMA engine. When a command is issued its way is known, so it is reserved at
- * once; bytes move when it is done, and the response takes a little longer to the HPU. */
+ * the cluster's own DMA engine.
+ *
+ * Design notes. A command goes from the HPU through its cluster's arbiter to an interface, which
+ * has a few in flight; then its way is known and reserved. Bytes of packets and local copies move
+ * when its response is at the HPU, those of the host when they are there. */
 #include <string.h>
 
 #include "hpu/integer.h"
@@ -30,31 +33,51 @@ static uint32_t context_of(const struct card *c, const struct command *m) {
 
 static uint32_t local_address(const struct command *m) {
     static const uint8_t word[] = {
-        [SPIN_COMMAND_DMA_TO_HOST] = 0, [SPIN_COMMAND_PUT_FROM_DEVICE] = 0,
-        [SPIN_COMMAND_NIC_SEND] = 0,    [SPIN_COMMAND_RDMA_PUT] = 1,
-        [SPIN_COMMAND_HOST_DMA_TO] = 2,
+        [SPIN_COMMAND_DMA_TO_HOST] = 0,   [SPIN_COMMAND_PUT_FROM_DEVICE] = 0,
+        [SPIN_COMMAND_NIC_SEND] = 0,      [SPIN_COMMAND_RDMA_PUT] = 1,
+        [SPIN_COMMAND_HOST_DMA_TO] = 2,   [SPIN_COMMAND_HOST_DMA_FROM] = 2,
+        [SPIN_COMMAND_DMA_FROM_HOST] = 1,
     };
     return m->number < sizeof word ? m->word[word[m->number]] : 0;
 }
 
-/* Reading what is to leave the card, through the NIC-host interconnect. */
-static uint64_t read_out(struct card *c, const struct command *m, uint64_t at, uint64_t *start) {
-    uint32_t address = local_address(m);
-    uint64_t busy = card_beats(c, address, m->length) * c->cycle;
-    *start = card_max(at, c->nic_host_free_ps);
-    if (in_l1(address)) {
-        card_l1_burst(c, cluster_of(c, m, address), false, *start, *start + busy);
-        busy += c->config.l1_read_time;
-    } else if (in_l2_packets(address)) {
-        *start = card_l2_burst(c, L2_NIC_HOST, address - MAP_L2_PACKETS, busy, *start);
-    }
-    c->nic_host_free_ps = *start + busy;
-    CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_NIC_HOST], busy);
-    return c->nic_host_free_ps;
+/* The port of an L1 to the NIC-host interconnect carries a line a cycle, of a read and of a write
+ * in turns while there are both. Each way is first come first served; who comes later slows down
+ * what the other way still has to do. When the transfer ends. */
+static uint64_t l1_port(struct card *c, uint32_t cluster, bool write, uint64_t busy, uint64_t at) {
+    uint64_t *own = &c->cluster[cluster].port_free_ps[write];
+    uint64_t *other = &c->cluster[cluster].port_free_ps[!write];
+    uint64_t start = card_max(at, *own), both = *other > start ? *other - start : 0;
+    both = both < busy ? both : busy;
+    *own = start + busy + both;
+    *other += both;
+    card_l1_burst(c, cluster, write, *own - busy, *own);
+    return *own;
 }
 
-static uint64_t to_host(struct card *c, const struct command *m, uint32_t bytes, uint64_t at) {
-    uint64_t busy = bytes * c->config.pcie_rate / 1000, start = card_max(at, c->to_host_free_ps);
+/* Through a port of the NIC-host interconnect: of an L1, or of the L2 packet buffer. L2 handler
+ * memory's is taken as free. When the transfer ends. */
+static uint64_t through_port(struct card *c, const struct command *m, uint32_t address, bool write,
+                             uint64_t busy, uint64_t at) {
+    CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_NIC_HOST], busy);
+    if (in_l1(address))
+        return l1_port(c, cluster_of(c, m, address), write, busy, at);
+    if (!in_l2_packets(address))
+        return at + busy;
+    uint64_t start = card_max(at, c->l2_nic_host_free_ps);
+    start = card_l2_burst(c, L2_NIC_HOST, address - MAP_L2_PACKETS, busy, start);
+    return c->l2_nic_host_free_ps = start + busy;
+}
+
+/* How long the host interface takes: by its rate, and a line a cycle. */
+static uint64_t host_busy(const struct card *c, uint64_t address, uint32_t bytes) {
+    uint64_t lines = card_beats(c, (uint32_t)(address % c->config.wide_bytes), bytes) * c->cycle;
+    return card_max(lines, bytes * c->config.pcie_rate / 1000);
+}
+
+static uint64_t to_host(struct card *c, const struct command *m, uint64_t busy, uint32_t bytes,
+                        uint64_t at) {
+    uint64_t start = card_max(at, c->to_host_free_ps);
     c->to_host_free_ps = start + busy;
     CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_TO_HOST], busy);
     card_span(c, CARD_ROW_HOST, 0, "to host", start, start + busy, bytes);
@@ -63,49 +86,57 @@ static uint64_t to_host(struct card *c, const struct command *m, uint32_t bytes,
 
 /* The request does not pass writes that were issued before: PCI Express's rule for its reads. */
 static uint64_t from_host(struct card *c, const struct command *m, uint64_t at) {
-    uint64_t busy = m->length * c->config.pcie_rate / 1000;
+    uint64_t busy = host_busy(c, m->host_address, m->length);
     uint64_t asked = card_max(at, c->to_host_free_ps) + c->config.pcie_latency;
     uint64_t start = card_max(asked, c->from_host_free_ps);
     c->from_host_free_ps = start + busy;
     CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_FROM_HOST], busy);
     card_span(c, CARD_ROW_HOST, 1, "from host", start, start + busy, m->length);
-    return c->from_host_free_ps + c->config.pcie_latency;
+    return c->from_host_free_ps;
 }
 
+/* Out of the card: to the network. */
 static uint64_t send(struct card *c, const struct command *m, uint64_t at) {
-    uint64_t start = at, read;
-    if (m->local)
-        read = read_out(c, m, at, &start);
-    else /* the data are the host's */
-        start = read = from_host(c, m, at);
     uint64_t cycles = c->config.network_rate * c->config.wide_bytes / 1000 / c->cycle;
-    uint64_t busy = card_beats(c, 0, m->length ? m->length : 1) * (cycles ? cycles : 1) * c->cycle;
-    start = card_max(start, c->outbound_free_ps);
-    c->outbound_free_ps = start + busy;
+    uint64_t line = (cycles ? cycles : 1) * c->cycle;
+    uint32_t bytes = m->length ? m->length : 1, address = local_address(m);
+    uint64_t busy = card_beats(c, 0, bytes) * line, read = 0;
+    if (!m->local) /* the data are the host's */
+        at = from_host(c, m, at);
+    at = card_max(at, c->outbound_free_ps);
+    if (m->local)
+        read = through_port(c, m, address, false, card_beats(c, address, bytes) * c->cycle, at);
+    c->outbound_free_ps = card_max(at + busy, read);
     CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_OUTBOUND], busy);
-    card_span(c, CARD_ROW_OUTBOUND, 0, "send", start, start + busy, m->length);
-    return card_max(read, c->outbound_free_ps);
+    card_span(c, CARD_ROW_OUTBOUND, 0, "send", c->outbound_free_ps - busy, c->outbound_free_ps,
+              m->length);
+    return c->outbound_free_ps + c->config.send_latency * c->cycle;
+}
+
+/* Read from L1 or L2, and written to the host line by line as it comes. */
+static uint64_t dma_to_host(struct card *c, const struct command *m, uint64_t at) {
+    uint32_t address = local_address(m);
+    uint64_t busy = host_busy(c, m->host_address, m->length);
+    at = card_max(at, c->to_host_free_ps);
+    uint64_t read =
+        through_port(c, m, address, false, card_beats(c, address, m->length) * c->cycle, at);
+    return to_host(c, m, card_max(busy, read - at), m->length, at);
 }
 
 static uint64_t cluster_copy(struct card *c, const struct command *m) {
     struct cluster *cl = &c->cluster[c->hpu[m->hpu].cluster];
     uint32_t from = m->word[m->word[3]], to = m->word[!m->word[3]];
     uint64_t beats = card_max(card_beats(c, from, m->length), card_beats(c, to, m->length));
-    uint64_t busy = beats * c->cycle;
-    uint64_t start = card_max(c->now_ps + c->config.dma_issue * c->cycle, cl->dma_free_ps);
-    if (in_l2_packets(from)) {
-        start = card_l2_burst(c, L2_CLUSTERS, from - MAP_L2_PACKETS, busy,
-                              card_max(start, c->l2_read_free_ps));
-        c->l2_read_free_ps = start + busy;
-        CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_L2_READ], busy);
-    }
-    cl->dma_free_ps = start + busy;
-    cl->dma_busy_ps += busy;
+    uint64_t busy = beats * c->cycle, at = c->now_ps + c->config.dma_issue * c->cycle;
+    if (in_l2_packets(from))
+        at = card_l2_read(c, busy, at);
+    uint64_t start = card_copy_start(c, cl, beats, at);
     c->context[context_of(c, m)].stats.cluster_dma_busy_ps += busy;
+    if (in_l2_packets(from))
+        start = card_l2_burst(c, L2_CLUSTERS, from - MAP_L2_PACKETS, busy, start);
     card_span(c, CARD_ROW_CLUSTER_DMA, c->hpu[m->hpu].cluster, "by handler", start, start + busy,
               m->length);
-    uint64_t end =
-        start + card_max(c->config.copy_least, c->config.copy_latency + beats) * c->cycle;
+    uint64_t end = start + (c->config.copy_latency + beats) * c->cycle;
     if (in_l1(from))
         card_l1_burst(c, cluster_of(c, m, from), false, start, start + busy);
     if (in_l1(to))
@@ -113,38 +144,84 @@ static uint64_t cluster_copy(struct card *c, const struct command *m) {
     return end;
 }
 
-bool card_command_room(const struct card *c, enum target target) {
-    return c->target[target].room != 0;
+static void perform(struct card *c, const struct command *m);
+
+static void respond(struct card *c, const struct command *m, uint64_t done_ps) {
+    card_event(c, card_edge(c, done_ps + c->config.response_latency * c->cycle), c->kind_response,
+               (uint32_t)(m - c->command), 0);
+}
+
+/* The command is the interface's: what it needs is reserved. */
+static void start(struct card *c, const struct command *m, uint64_t at) {
+    uint64_t host;
+    if (m->target == TARGET_OUTBOUND) {
+        respond(c, m, send(c, m, at));
+        return;
+    }
+    if (m->target == TARGET_DIRECT)
+        host = to_host(c, m, host_busy(c, m->host_address, DIRECT_BYTES), DIRECT_BYTES, at);
+    else
+        host = m->to_host ? dma_to_host(c, m, at) : from_host(c, m, at);
+    card_event(c, card_edge(c, host), c->kind_arrived, (uint32_t)(m - c->command), 0);
+}
+
+/* Bytes are at the host, or come from there; what comes reaches a memory of the card only now, so
+ * the way to it is reserved now. */
+void card_on_arrived(void *context, const struct sim_event *event) {
+    struct card *c = context;
+    c->now_ps = event->at_ps;
+    const struct command *m = &c->command[event->with.u32[0]];
+    const struct card_config *g = &c->config;
+    perform(c, m);
+    if (m->target == TARGET_DIRECT || m->to_host) {
+        uint64_t rest = m->to_host ? g->to_host_latency : g->direct_latency;
+        respond(c, m, c->now_ps + rest * c->cycle + g->pcie_latency);
+        return;
+    }
+    uint32_t address = local_address(m);
+    uint64_t busy = card_beats(c, address, m->length) * c->cycle;
+    uint64_t first = c->now_ps > busy ? c->now_ps - busy : 0; /* it came line by line */
+    c->into_card_free_ps =
+        through_port(c, m, address, true, busy, card_max(first, c->into_card_free_ps));
+    respond(c, m, card_max(c->into_card_free_ps, c->now_ps) + g->from_host_latency * c->cycle);
+}
+
+/* The clusters' arbiters and those of the interfaces: each lets one command pass in a cycle. What
+ * stands in front of an interface without room holds up all behind it in its cluster. */
+static void pass_commands(struct card *c, uint32_t cluster) {
+    struct cluster *cl = &c->cluster[cluster];
+    while (cl->commands.head != NONE) {
+        struct command *m = &c->command[cl->commands.head];
+        struct command_interface *to = &c->interface[m->target];
+        if (!to->room)
+            return;
+        LIST_POP(c->command, &cl->commands);
+        uint64_t at = card_max(card_max(m->ready_ps, c->now_ps), to->free_ps);
+        to->room--;
+        to->free_ps = at + c->cycle;
+        cl->command_free_ps = card_max(cl->command_free_ps, to->free_ps);
+        start(c, m, at);
+    }
+}
+
+static void interface_has_room(struct card *c, struct command_interface *of) {
+    of->room++;
+    of->turn = (of->turn + 1) % c->clusters;
+    for (uint32_t i = 0; i < c->clusters; i++)
+        pass_commands(c, (of->turn + i) % c->clusters);
 }
 
 void card_command_start(struct card *c, struct command *m) {
-    struct cluster *cl = &c->cluster[c->hpu[m->hpu].cluster];
-    uint64_t at = card_max(c->now_ps, cl->command_free_ps), done = 0, start;
-    if (m->target != TARGET_CLUSTER) { /* the cluster's arbiter lets one pass in a cycle */
-        cl->command_free_ps = at + c->cycle;
-        at += c->config.command_latency * c->cycle;
+    uint32_t cluster = c->hpu[m->hpu].cluster;
+    struct cluster *cl = &c->cluster[cluster];
+    if (m->target == TARGET_CLUSTER) {
+        respond(c, m, cluster_copy(c, m));
+        return;
     }
-    switch (m->target) {
-    case TARGET_OUTBOUND:
-        done = send(c, m, at);
-        break;
-    case TARGET_DMA:
-        if (m->to_host) {
-            done = read_out(c, m, at, &start);
-            done = card_max(done, to_host(c, m, m->length, start)) + c->config.pcie_latency;
-        } else {
-            done = from_host(c, m, at);
-        }
-        break;
-    case TARGET_DIRECT:
-        done = to_host(c, m, DIRECT_BYTES, at) + c->config.pcie_latency;
-        break;
-    case TARGET_CLUSTER:
-        done = cluster_copy(c, m);
-        break;
-    }
-    c->target[m->target].room--;
-    card_event(c, card_edge(c, done), c->kind_command, (uint32_t)(m - c->command), 0);
+    m->ready_ps = card_max(c->now_ps + c->config.command_latency * c->cycle, cl->command_free_ps);
+    cl->command_free_ps = m->ready_ps + c->cycle;
+    LIST_PUSH(c->command, &cl->commands, (uint32_t)(m - c->command));
+    pass_commands(c, cluster);
 }
 
 /* ---- What a command does when its time has come ---------------------------------------------- */
@@ -239,26 +316,10 @@ static void perform(struct card *c, const struct command *m) {
     }
 }
 
-static void wake(struct card *c, struct card_hpu *h) {
+void card_wake(struct card *c, struct card_hpu *h, uint64_t at_ps) {
     h->waits_for = 0;
     h->state = CORE_RUNNING;
-    card_event(c, c->now_ps, c->kind_run, h->index, 0);
-}
-
-void card_on_command(void *context, const struct sim_event *event) {
-    struct card *c = context;
-    c->now_ps = event->at_ps;
-    struct command *m = &c->command[event->with.u32[0]];
-    perform(c, m);
-    struct target_state *target = &c->target[m->target];
-    target->room++;
-    if (target->blocked.head != NONE) {
-        struct card_hpu *h = &c->hpu[target->blocked.head];
-        LIST_POP(c->hpu, &target->blocked);
-        wake(c, h);
-    }
-    card_event(c, c->now_ps + c->config.response_latency * c->cycle, c->kind_response,
-               event->with.u32[0], 0);
+    card_event(c, at_ps, c->kind_run, h->index, 0);
 }
 
 void card_on_response(void *context, const struct sim_event *event) {
@@ -266,10 +327,15 @@ void card_on_response(void *context, const struct sim_event *event) {
     c->now_ps = event->at_ps;
     struct command *m = &c->command[event->with.u32[0]];
     struct card_hpu *h = &c->hpu[m->hpu];
+    uint32_t task = m->task;
+    if (m->target == TARGET_OUTBOUND || m->target == TARGET_CLUSTER)
+        perform(c, m); /* what concerns the host is done */
     m->in_use = false;
     h->in_flight--;
     if (h->state == CORE_BLOCKED &&
-        (h->waits_for == NONE || (h->waits_for == m->handle && h->task == m->task)))
-        wake(c, h);
-    card_command_over(c, m->task);
+        (h->waits_for == WAITS_ANY || (h->waits_for == m->handle && h->task == m->task)))
+        card_wake(c, h, c->now_ps);
+    if (m->target != TARGET_CLUSTER)
+        interface_has_room(c, &c->interface[m->target]);
+    card_command_over(c, task);
 }

@@ -9,6 +9,7 @@
 #include "sim/card_private.h"
 
 #define DEFAULT_WATCHDOG 1000000u
+#define RUNTIME_BYTES    526u /* the RTL's, by gcc 12 */
 
 static uint32_t round64(uint32_t n) {
     return (n + 63) & ~63u;
@@ -40,11 +41,12 @@ static int find_program(struct card *c, const struct spin_image *image, uint32_t
                                                      .with_float = image->limits.with_float,
                                                      .jit = c->config.jit},
                               err);
-    /* All programs share a cluster's cache, each at its place in program memory. */
+    /* All programs share a cluster's cache, each at its place in program memory: the runtime first,
+     * whose end need not be that of a line. */
     uint32_t line = c->timing.icache_line;
     for (uint32_t i = 0; i < c->clusters && !code; i++) {
         p->icache[i] = hpu_icache_new(p->code, c->programs ? c->program[0].icache[i] : NULL,
-                                      (c->program_used + line - 1) / line * line);
+                                      (c->program_used + line - 1) / line * line + RUNTIME_BYTES);
         if (!p->icache[i])
             code = spin_fail(err, SPIN_ENOMEM, "out of memory");
     }

@@ -210,6 +210,21 @@ static enum hpu_access do_counter(struct card_hpu *h, uint32_t number) {
 
 /* ---- Registers ------------------------------------------------------------------------------- */
 
+/* Commands of a task wait until the HPU's task before it is reported as complete, so that what is
+ * in flight is always one task's. */
+static bool is_held(struct card_hpu *h) {
+    struct card *c = h->card;
+    if (h->ended_count) {
+        h->waits_for = WAITS_HELD;
+        return true;
+    }
+    if (h->held_ps <= c->now_ps)
+        return false;
+    h->waits_for = 0;
+    card_event(c, h->held_ps, c->kind_run, h->index, 0);
+    return true;
+}
+
 static enum hpu_access issue(struct card_hpu *h, uint32_t number) {
     struct card *c = h->card;
     if (!in_step(h))
@@ -231,13 +246,10 @@ static enum hpu_access issue(struct card_hpu *h, uint32_t number) {
     enum hpu_access good = check(h, &m);
     if (good != HPU_ACCESS_OK)
         return good;
-    if (h->in_flight == c->config.hpu_commands) {
-        h->waits_for = NONE;
+    if (m.target != TARGET_CLUSTER && is_held(h))
         return HPU_ACCESS_WAIT;
-    }
-    if (!card_command_room(c, m.target)) {
-        h->waits_for = 0;
-        LIST_PUSH(c->hpu, &c->target[m.target].blocked, h->index);
+    if (h->in_flight == c->config.hpu_commands) {
+        h->waits_for = WAITS_ANY;
         return HPU_ACCESS_WAIT;
     }
     m.handle = h->hpu.result = ++h->issued;

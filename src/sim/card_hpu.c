@@ -49,10 +49,11 @@ int card_hpus_new(struct card *c, struct spin_error *err) {
         h->index = i;
         h->cluster = i / (uint32_t)c->config.cluster_hpus;
         h->context = NONE;
+        h->ended = LIST_EMPTY;
     }
     for (uint32_t i = 0; i < c->clusters; i++) {
         struct cluster *cl = &c->cluster[i];
-        cl->ready = LIST_EMPTY;
+        cl->ready = cl->commands = LIST_EMPTY;
         cl->l1 = guard_memory_new(MAP_L1_SIZE);
         if (!cl->l1 ||
             !card_space_init(&cl->packets, (uint32_t)(c->config.l1_packet_bytes / UNIT_BYTES)))

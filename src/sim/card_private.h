@@ -110,19 +110,24 @@ struct cluster {
     uint32_t tasks;
     struct list ready; /* packet in L1, no HPU yet */
     uint64_t dma_free_ps, assign_free_ps, command_free_ps, notify_free_ps;
+    uint64_t port_free_ps[2]; /* L1's port to the NIC-host interconnect: reads, writes */
     uint64_t dma_busy_ps;
+    struct list commands;   /* on their way to an interface, the first one in front of it */
     uint32_t rate_sum;      /* L1 accesses a cycle of the running HPUs, in 1/65536 */
     uint64_t pe_free_ps[2]; /* reads, writes */
     struct bursts wide[2];  /* through L1: reads, writes */
     uint32_t scratch_used;
 };
 
-enum target { TARGET_OUTBOUND, TARGET_DMA, TARGET_DIRECT, TARGET_CLUSTER, TARGETS };
+/* Where a command goes: one of the interfaces of the command unit, or the cluster's own DMA. */
+enum target { TARGET_OUTBOUND, TARGET_DMA, TARGET_DIRECT, INTERFACES, TARGET_CLUSTER = INTERFACES };
 
 struct command {
     bool in_use;
     uint8_t target, number;
     uint32_t handle, hpu, task;
+    uint32_t next;     /* in its cluster's list */
+    uint64_t ready_ps; /* it is in front of its interface */
     uint32_t word[SPIN_WORDS];
     uint8_t *local;
     uint8_t *other; /* of a local DMA: the destination */
@@ -137,6 +142,9 @@ struct accesses {
     uint32_t l1, remote[2], port[2][2]; /* reads, writes; of L2 handler memory, L2 packet buffer */
 };
 
+#define WAITS_ANY  UINT32_MAX       /* for the response of any command */
+#define WAITS_HELD (UINT32_MAX - 1) /* until a completed task is reported */
+
 enum core_state { CORE_IDLE, CORE_INVOKED, CORE_RUNNING, CORE_BLOCKED, CORE_ENDED, CORE_STALLED };
 
 struct card_hpu {
@@ -146,11 +154,13 @@ struct card_hpu {
     uint32_t index, cluster, task;
     uint32_t context; /* whose windows are set */
     uint32_t packet_window, l2_window;
-    uint32_t finishing; /* completed tasks with commands in flight */
+    struct list ended; /* tasks that are not reported as complete yet, oldest first */
+    uint32_t ended_count;
+    uint64_t asks_ps; /* its runtime asks for a task */
+    uint64_t held_ps; /* no command of the next task before */
     /* HPU driver */
     uint32_t issued, in_flight;
-    uint32_t waits_for; /* handle, or 0; UINT32_MAX: any */
-    uint32_t next;      /* in the list of a target that is full */
+    uint32_t waits_for; /* handle, or 0; WAITS_ANY, WAITS_HELD */
     bool sync;          /* the access is to be repeated when the engine has come there */
     struct hpu_heap heap;
     struct spin_refusal refusal;
@@ -200,9 +210,10 @@ struct queue_clock {
     uint64_t armed_ps; /* the next look at the candidate; UINT64_MAX: none */
 };
 
-struct target_state {
-    uint32_t room;
-    struct list blocked; /* HPUs, first come first served */
+struct command_interface {
+    uint32_t room;    /* for commands in flight */
+    uint64_t free_ps; /* takes one a cycle */
+    uint32_t turn;    /* cluster that is asked first */
 };
 
 struct card {
@@ -234,13 +245,13 @@ struct card {
     struct task *task;
     uint32_t free_task;
     struct command *command; /* [hpu][slot] */
-    struct target_state target[TARGETS];
+    struct command_interface interface[INTERFACES];
 
     uint64_t inbound_free_ps, dispatch_free_ps, notify_free_ps;
     uint64_t pe_free_ps[2][2]; /* ports of L2 handler memory and L2 packet buffer: reads, writes */
     struct bursts l2_bursts[L2_PORTS];
-    uint64_t l2_read_free_ps, nic_host_free_ps, outbound_free_ps;
-    uint64_t to_host_free_ps, from_host_free_ps;
+    uint64_t l2_read_free_ps, l2_nic_host_free_ps, outbound_free_ps;
+    uint64_t to_host_free_ps, from_host_free_ps, into_card_free_ps; /* DMA: out; in; its writes */
 
     card_source *feed;
     void *feed_user;
@@ -248,7 +259,7 @@ struct card {
     bool feed_armed, feed_blocked, wants_ready;
 
     unsigned kind_request, kind_dispatch, kind_ready, kind_run, kind_doorbell, kind_complete;
-    unsigned kind_command, kind_response, kind_feed, kind_timeout, kind_deliver;
+    unsigned kind_arrived, kind_response, kind_feed, kind_timeout, kind_deliver;
 
     struct card_stats stats;
     uint32_t hpus_busy;
@@ -330,6 +341,8 @@ void card_on_timeout(void *context, const struct sim_event *event);
 void card_on_deliver(void *context, const struct sim_event *event);
 
 /* card_cluster.c */
+uint64_t card_l2_read(struct card *c, uint64_t busy_ps, uint64_t at_ps);
+uint64_t card_copy_start(struct card *c, struct cluster *cl, uint64_t beats, uint64_t at_ps);
 bool card_cluster_take(struct card *c, uint32_t cluster, uint32_t packet);
 void card_assign(struct card *c, uint32_t cluster);
 void card_command_over(struct card *c, uint32_t task);
@@ -357,10 +370,10 @@ uint64_t card_l1_lost(const struct card *c, uint32_t cluster, uint64_t accesses,
 /* card_stats.c */
 void card_stats_free(struct context *x);
 
-/* card_command.c: takes what the driver has checked; false when the target has no room. */
-bool card_command_room(const struct card *c, enum target target);
+/* card_command.c: takes what the driver has checked. */
 void card_command_start(struct card *c, struct command *command);
-void card_on_command(void *context, const struct sim_event *event);
+void card_wake(struct card *c, struct card_hpu *h, uint64_t at_ps);
+void card_on_arrived(void *context, const struct sim_event *event);
 void card_on_response(void *context, const struct sim_event *event);
 
 /* card_context.c */

@@ -77,7 +77,7 @@ want = [sum(int(m[1]) * float(m[k]) for m in (runs, more)) for k in (2, 3)]
 lost = int(re.search(r"^L1 .* (\d+) cycles lost", text, re.M)[1]) + int(re.search(r"^other .* (\d+) cycles waited", text, re.M)[1])
 times, cycles = sum(int(r[1]) for r in rows), sum(int(r[0]) for r in rows) + lost
 assert runs[1] == "50" and abs(times - want[0]) < 3, (times, want)
-assert abs(cycles - want[1]) <= 4, (cycles, want)  # means are printed with one decimal
+assert -4 <= want[1] - cycles <= 0.03 * want[1], (cycles, want)  # less what commands were held back
 P
 if [ $? = 0 ]; then pass "a profile over all runs adds up to the handlers' figures"; else fail "a profile over all runs adds up to the handlers' figures" "$(cat checks.txt; tail -n 60 profile.txt)"; fi
 

@@ -159,8 +159,9 @@ __handler__ void write_read_ph(handler_args_t *args) {
     spin_cmd_t handle;
     spin_dma_to_host(host(task), (uint32_t)task->pkt_mem, 2048, 0, &handle);
     spin_dma_to_host(host(task) + 2048, (uint32_t)task->pkt_mem, 2048, 0, &handle);
-    spin_write_to_host(host(task) + 4096, 0x1000 + head->sequence, &handle);
-    spin_dma_from_host(host(task) + 4096, (uint32_t)word, 4, 0, &handle);
+    uint64_t own = host(task) + 4096 + 8 * head->sequence;
+    spin_write_to_host(own, 0x1000 + head->sequence, &handle);
+    spin_dma_from_host(own, (uint32_t)word, 4, 0, &handle);
     spin_cmd_wait(handle);
     spin_dma_to_host(host(task) + 8192 + 4 * head->sequence, (uint32_t)word, 4, 0, &handle);
 }
