@@ -47,6 +47,12 @@ struct spin_limits card_limits(const struct card_options *card);
 int card_load_image(const struct cli_command *command, const struct card_options *card,
                     const struct cli_list *operands, struct spin_image **image);
 
+/* Parameters of a card by what people call them: the HPUs in clusters of up to 8, the clock's
+ * period, a network that is at least as fast. */
+int card_set_hpus(struct spin_card *card, uint64_t hpus, struct spin_error *err);
+int card_set_cycle(struct spin_card *card, uint64_t cycle_ps, struct spin_error *err);
+int card_set_rate(struct spin_card *card, uint64_t bits_per_s, struct spin_error *err);
+
 const char *card_kind_name(enum spin_handler_kind kind);
 
 #endif

@@ -71,6 +71,7 @@ struct figure {
     X(dropped_by_rule)                                                                             \
     X(malformed)                                                                                   \
     X(other_handlers)                                                                              \
+    X(late_in_capture)                                                                             \
     X(cut_in_capture)                                                                              \
     X(hpus)                                                                                        \
     X(hpus_used)                                                                                   \
@@ -124,7 +125,10 @@ static void line_ns(const char *name, const struct spin_spread *s) {
 static void print_card(const struct run_report *p) {
     struct spin_parameter row;
     unsigned changed = 0;
-    printf("card %s, traffic %s\n", p->preset, p->traffic);
+    printf("card %s, traffic %s", p->preset, p->traffic[0]);
+    for (int i = 1; p->traffic[i]; i++)
+        printf(" and %s", p->traffic[i]);
+    printf("\n");
     for (int i = 0; spin_card_parameter(p->card, i, &row); i++)
         if (strcmp(row.source, SPIN_SET_BY_USER) == 0)
             printf("%s%s = %s", changed++ ? ", " : "  not the preset's: ", row.name, row.value);
@@ -141,6 +145,9 @@ static void print_context(const struct run_report *p, uint32_t i) {
             printf(", %s %s", card_kind_name((enum spin_handler_kind)k), made->handler[k]->name);
     printf("; memory %u B, scratchpad %u B, host %" PRIu64 " B", made->memory_bytes,
            made->scratch_bytes, made->host_bytes);
+    if (!spin_image_info(c->image)->is_pspin)
+        printf(", state in %s",
+               made->scratch_bytes ? "the scratchpad of the message's home cluster" : "L2");
     if (made->partial_copy)
         printf(", %u B of a packet to L1", made->copy_bytes);
     printf(", watchdog %" PRIu64 " cycles\n", made->watchdog_cycles);
@@ -189,6 +196,10 @@ static void print_packets(const struct spin_card_result *r) {
     if (r->cut_in_capture)
         printf("%-18s %" PRIu64 " packets are in the capture only with their beginning\n",
                "cut short", r->cut_in_capture);
+    if (r->late_in_capture)
+        printf("%-18s %" PRIu64 " packets are stamped before the one in front of them and arrive "
+               "with it\n",
+               "capture's times", r->late_in_capture);
     if (r->other_handlers)
         printf("%-18s %" PRIu64 " packets name others than --handler has, which ran\n",
                "trace's handlers", r->other_handlers);
@@ -522,7 +533,11 @@ void card_print_json(const struct run_report *p) {
     char key[20];
     json_object(&j, NULL);
     json_string(&j, "preset", p->preset);
-    json_string(&j, "traffic", p->traffic);
+    json_string(&j, "traffic", p->traffic[0]);
+    json_array(&j, "more_traffic");
+    for (int i = 1; p->traffic[i]; i++)
+        json_string(&j, NULL, p->traffic[i]);
+    json_end_array(&j);
     json_object(&j, "parameters");
     for (int i = 0; spin_card_parameter(p->card, i, &row); i++)
         json_string(&j, row.name, row.value);

@@ -10,21 +10,23 @@
 
 #include "base/settings.h"
 #include "card.h"
+#include "memory.h"
 #include "params.h"
 #include "profile.h"
 
 struct run_options {
-    const char *preset, *traffic, *match, *match_file, *out, *host_out, *trace, *packets, *jit,
-        *params;
+    const char *preset, *state, *host, *rate, *clock, *match, *match_file, *out, *host_out, *trace,
+        *packets, *jit, *params;
     const char *entry[3];
-    struct cli_list handler, set;
-    uint64_t memory, scratch, copy, host, watchdog;
+    struct cli_list handler, set, traffic, fill, dump;
+    uint64_t memory, scratch, copy, host_bytes, watchdog, hpus, packet_bytes;
     bool check, json, csv, profile, parameters, fields;
 };
 
-#define MOST_HOST    (1ull << 32)
-#define MOST_TIMEOUT (1ull << 62) /* ps: 53 days, as far as simulated time goes */
-#define NOT_SAID     UINT64_MAX
+#define MOST_HOST     (1ull << 32)
+#define MOST_TIMEOUT  (1ull << 62) /* ps: 53 days, as far as simulated time goes */
+#define NOT_SAID      UINT64_MAX
+#define MOST_TRAFFICS 32
 
 #define AT(member) offsetof(struct run_options, member)
 static const struct cli_option table[] = {
@@ -32,21 +34,36 @@ static const struct cli_option table[] = {
      "an execution context, ctx0, ctx1, ...; its options: hh, ph, th, memory, scratch, copy, host, "
      "watchdog, timeout",
      AT(handler), 0, 0},
-    {"traffic", 'T', CLI_STRING, "SPEC", "gen:OPTIONS, pcap:FILE, trace:FILE or csv:FILE,DATA",
-     AT(traffic), 0, 0},
+    {"traffic", 'T', CLI_LIST, "SPEC",
+     "gen:OPTIONS, pcap:FILE, trace:FILE or csv:FILE,DATA; several are merged by time", AT(traffic),
+     0, 0},
+    {"rate", 0, CLI_STRING, "RATE",
+     "without --traffic: 1000 packets at 400Gbit/s, or 12.5 in Gbit/s", AT(rate), 0, 0},
+    {"packet-size", 0, CLI_SIZE, "SIZE", "without --traffic: their size (512)", AT(packet_bytes), 1,
+     65535},
     {"preset", 'p', CLI_STRING, "NAME", "the card (pspin)", AT(preset), 0, 0},
     {"set", 's', CLI_LIST, "NAME=VALUE", "one parameter of the card: clusters=2, cycle=0.5ns",
      AT(set), 0, 0},
     {"params", 0, CLI_STRING, "FILE", CLI_PARAMS_HELP, AT(params), 0, 0},
+    {"hpus", 0, CLI_NUMBER, "N", "HPUs of the card, in clusters of up to 8 (32)", AT(hpus), 1,
+     1024},
+    {"clock", 0, CLI_STRING, "FREQUENCY", "of the card: 2GHz, or 1500 in MHz (1GHz)", AT(clock), 0,
+     0},
     {"hh", 0, CLI_STRING, "NAME", "header handler (by its name in the image), or none",
      AT(entry[0]), 0, 0},
     {"ph", 0, CLI_STRING, "NAME", "payload handler, or none", AT(entry[1]), 0, 0},
     {"th", 0, CLI_STRING, "NAME", "completion handler, or none", AT(entry[2]), 0, 0},
-    {"state", 0, CLI_SIZE, "SIZE", "L2 handler memory of a context (4KiB)", AT(memory), 0, 4 << 20},
-    {"scratch", 0, CLI_SIZE, "SIZE", "scratchpad in the L1 of each cluster (4KiB)", AT(scratch), 0,
-     1 << 20},
+    {"state", 0, CLI_STRING, "FILE", "initial state of every context", AT(state), 0, 0},
+    {"state-size", 0, CLI_SIZE, "SIZE", "L2 handler memory of a context (4KiB)", AT(memory), 0,
+     4 << 20},
+    {"scratchpad-size", 0, CLI_SIZE, "SIZE",
+     "in the L1 of each cluster; of P4sPIN handlers: the state (4KiB)", AT(scratch), 0, 1 << 20},
     {"copy", 0, CLI_SIZE, "SIZE", "bytes of each packet to copy to L1 (all)", AT(copy), 0, 1 << 20},
-    {"host", 0, CLI_SIZE, "SIZE", "host memory of a context (1MiB)", AT(host), 0, MOST_HOST},
+    {"host", 0, CLI_STRING, "FILE", "initial host memory of every context", AT(host), 0, 0},
+    {"host-size", 0, CLI_SIZE, "SIZE", "host memory of a context (1MiB)", AT(host_bytes), 0,
+     MOST_HOST},
+    {"fill", 0, CLI_LIST, "WHERE=FILE", MEMORY_FILL_HELP, AT(fill), 0, 0},
+    {"dump", 0, CLI_OUTPUTS, "WHERE=FILE", MEMORY_DUMP_HELP, AT(dump), 0, 0},
     {"watchdog", 0, CLI_NUMBER, "CYCLES", "a handler may run so long (1000000)", AT(watchdog), 1,
      UINT64_MAX / 2},
     {"jit", 0, CLI_STRING, "HOW", CLI_JIT_HELP, AT(jit), 0, 0},
@@ -146,7 +163,7 @@ static int make_context(const struct cli_command *command, const struct run_opti
     struct spin_limits limits;
     uint32_t number;
     const char *names[3] = {o->entry[0], o->entry[1], o->entry[2]};
-    uint64_t memory = o->memory, scratch = o->scratch, copy = o->copy, host = o->host;
+    uint64_t memory = o->memory, scratch = o->scratch, copy = o->copy, host = o->host_bytes;
     uint64_t watchdog = o->watchdog, timeout = 0;
     const struct setting rows[] = {
         {"hh", SETTING_TEXT, &names[0], 0, 0, NULL},
@@ -195,13 +212,23 @@ static bool begin_profiles(struct run_context *context, uint32_t contexts) {
 
 static void print_profiles(const struct run_context *context, uint32_t contexts) {
     for (uint32_t i = 0; i < contexts; i++) {
-        printf("profile of ctx%u\n", i);
+        printf("profile of ctx%u: %" PRIu64 " cycles, waits for commands included", i,
+               context[i].profiled_cycles);
+        if (context[i].contended_cycles)
+            printf("; %" PRIu64 " of them lost to contention, of no one instruction",
+                   context[i].contended_cycles);
+        printf("\n");
         profile_print(context[i].profile,
                       &(struct spin_outcome){.cycles = context[i].profiled_cycles});
     }
 }
 
 /* ---- while it runs ---- */
+
+struct run_memory {
+    struct spin_card *card;
+    const struct run_context *context;
+};
 
 struct watch {
     struct progress progress;
@@ -217,6 +244,45 @@ static void on_step(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uin
     (void)hpu;
     c->profiled_cycles += cycles;
     profile_count(c->profile, &(struct spin_step){.pc = pc, .cycles = cycles});
+}
+
+static void on_stall(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint64_t cycles) {
+    struct run_context *c = ((struct watch *)user)->context + context;
+    (void)hpu;
+    c->profiled_cycles += cycles;
+    if (pc)
+        profile_wait(c->profile, pc, cycles);
+    else
+        c->contended_cycles += cycles;
+}
+
+/* ---- memory ---- */
+
+/* The state of P4sPIN handlers is in the scratchpad of the message's home cluster, so there is one
+ * for each of up to four clusters; without scratchpads, and with PsPIN, it is in L2. */
+static uint8_t *reach(void *user, uint32_t context, enum spin_space space, unsigned copy,
+                      uint64_t *bytes) {
+    const struct run_memory *m = user;
+    const struct spin_card_context *made = &m->context[context].made;
+    bool near = !spin_image_info(made->image)->is_pspin && made->scratch_bytes;
+    if (space == SPIN_STATE && near)
+        return copy < SPIN_SPACES - SPIN_SCRATCHPAD
+                   ? spin_card_memory(m->card, context, (enum spin_space)(SPIN_SCRATCHPAD + copy),
+                                      bytes)
+                   : NULL;
+    return copy ? NULL : spin_card_memory(m->card, context, space, bytes);
+}
+
+static int fill_memory(const struct cli_command *command, const struct run_options *o,
+                       const struct memory_view *view) {
+    int status = memory_check(command, "--dump", &o->dump, view->contexts);
+    for (uint32_t i = 0; i < view->contexts && !status; i++) {
+        if (o->state)
+            status = memory_fill_one(command, "--state", i, SPIN_STATE, o->state, view);
+        if (o->host && !status)
+            status = memory_fill_one(command, "--host", i, SPIN_ME_HOST, o->host, view);
+    }
+    return status ? status : memory_fill(command, &o->fill, view);
 }
 
 /* ---- the command ---- */
@@ -249,20 +315,41 @@ static void report(const struct run_options *o, const struct run_report *r) {
     }
 }
 
+/* What --traffic says, or --rate and --packet-size; NULL ends it. */
+static void list_traffic(const struct run_options *o, const char **to, char *made, size_t room) {
+    for (int i = 0; i < o->traffic.count; i++)
+        to[i] = o->traffic.items[i];
+    if (o->traffic.count)
+        return;
+    snprintf(made, room, "gen:packets=1000,size=%" PRIu64 ",rate=%.80s",
+             o->packet_bytes ? o->packet_bytes : 512, o->rate ? o->rate : "400Gbit/s");
+    to[0] = made;
+}
+
 static int simulate(const struct cli_command *command, const struct run_options *o,
                     struct spin_card *card, struct run_context *context) {
     struct spin_error err = {0};
     struct spin_card_result result;
     struct watch watch = {.context = context};
     uint32_t contexts = (uint32_t)o->handler.count;
-    struct spin_card_options run = {.traffic = o->traffic,
+    struct run_memory memory = {card, context};
+    const struct memory_view view = {&memory, contexts, reach};
+    char made[160];
+    const char *traffic[MOST_TRAFFICS + 1] = {NULL};
+    list_traffic(o, traffic, made, sizeof made);
+    struct spin_card_options run = {.traffic = traffic[0],
+                                    .more_traffic = traffic + 1,
                                     .out = o->out,
                                     .host_out = o->host_out,
                                     .trace = o->trace,
                                     .packets = o->packets,
                                     .user = &watch,
                                     .step = o->profile ? on_step : NULL,
+                                    .stall = o->profile ? on_stall : NULL,
                                     .progress = isatty(STDERR_FILENO) ? on_progress : NULL};
+    int status = fill_memory(command, o, &view);
+    if (status)
+        return status;
     clock_gettime(CLOCK_MONOTONIC, &watch.progress.start);
     if (o->profile && !begin_profiles(context, contexts))
         return cli_error(command, CLI_FAILED, "out of memory");
@@ -272,7 +359,9 @@ static int simulate(const struct cli_command *command, const struct run_options 
     if (code)
         return cli_report(command, &err);
     spin_card_result(card, &result);
-    report(o, &(struct run_report){card, &result, context, contexts, o->preset, o->traffic});
+    if ((status = memory_dump(command, &o->dump, &view)))
+        return status;
+    report(o, &(struct run_report){card, &result, context, contexts, o->preset, traffic});
     return result.faults ? CLI_FAILED : 0;
 }
 
@@ -311,10 +400,17 @@ static int check(const struct cli_command *command, const struct run_options *o,
     if (!o->handler.count)
         return cli_error(command, CLI_USAGE,
                          "which handlers? say --handler IMAGE, made by 'openspin cc'");
-    if (!o->traffic)
+    if (!o->traffic.count && !o->rate && !o->packet_bytes)
         return cli_error(command, CLI_USAGE,
-                         "which traffic? say --traffic gen:messages=1,packets=32,size=1024 or "
-                         "--traffic pcap:FILE");
+                         "which traffic? say --traffic gen:messages=1,packets=32,size=1024, "
+                         "--traffic pcap:FILE, or --rate and --packet-size");
+    if (o->traffic.count > MOST_TRAFFICS)
+        return cli_error(command, CLI_USAGE, "--traffic: %d of them, the limit is %d",
+                         o->traffic.count, MOST_TRAFFICS);
+    if (o->traffic.count && (o->rate || o->packet_bytes))
+        return cli_error(
+            command, CLI_USAGE,
+            "--rate and --packet-size stand for --traffic: write gen:rate=...,size=...");
     return 0;
 }
 
@@ -337,10 +433,15 @@ static int checked(const struct cli_command *command, const struct run_options *
     struct spin_error err;
     struct spin_card *card = NULL;
     enum spin_jit jit;
+    uint64_t cycle_ps, rate_bits = 0;
     int status = check(command, o, operands);
+    if (!status && o->rate)
+        status = cli_rate(command, "--rate", o->rate, &rate_bits);
     if (!status)
         status = cli_jit(command, o->jit, &jit);
     if (status)
+        return status;
+    if (o->clock && (status = cli_clock(command, "--clock", o->clock, &cycle_ps)))
         return status;
     int code = spin_card_new(&card, o->preset, &err);
     if (!code) {
@@ -351,6 +452,12 @@ static int checked(const struct cli_command *command, const struct run_options *
         spin_card_free(card);
         return status;
     }
+    if (!code && o->hpus)
+        code = card_set_hpus(card, o->hpus, &err);
+    if (!code && o->clock)
+        code = card_set_cycle(card, cycle_ps, &err);
+    if (!code && rate_bits)
+        code = card_set_rate(card, rate_bits, &err);
     for (int i = 0; i < o->set.count && !code; i++)
         code = spin_card_set(card, o->set.items[i], &err);
     if (!code && !o->parameters)
@@ -374,7 +481,7 @@ static int run(const struct cli_command *command, int argc, char **argv) {
     struct run_options options = {.preset = "pspin",
                                   .memory = 4096,
                                   .scratch = 4096,
-                                  .host = 1 << 20,
+                                  .host_bytes = 1 << 20,
                                   .watchdog = 1000000,
                                   .copy = NOT_SAID};
     struct cli_list operands;

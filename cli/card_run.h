@@ -11,8 +11,9 @@ struct run_context {
     struct spin_image *image;
     char *spec; /* the words that names point into */
     struct spin_card_context made;
-    struct profile *profile;  /* NULL unless one was asked for */
-    uint64_t profiled_cycles; /* that the profile shares out */
+    struct profile *profile;   /* NULL unless one was asked for */
+    uint64_t profiled_cycles;  /* that the profile shares out */
+    uint64_t contended_cycles; /* of them, lost between instructions */
 };
 
 struct run_report {
@@ -20,7 +21,8 @@ struct run_report {
     const struct spin_card_result *result;
     const struct run_context *context;
     uint32_t contexts;
-    const char *preset, *traffic;
+    const char *preset;
+    const char *const *traffic; /* specs, ended by NULL */
 };
 
 /* cli/card_report.c */

@@ -17,15 +17,16 @@
 #define CLI_USAGE       2   /* the command line is wrong */
 
 enum cli_kind {
-    CLI_FLAG,   /* bool */
-    CLI_STRING, /* const char * */
-    CLI_OUTPUT, /* const char *: a file to write, which cli_parse looks at (outputs.h) */
-    CLI_RESULT, /* const char *: "--json" is "-", standard output; "--json=FILE", or a next word
-                 * that ends in ".json", is a file to write */
-    CLI_NUMBER, /* uint64_t within [min, max] */
-    CLI_SIZE,   /* uint64_t of bytes with a unit, within [min, max] */
-    CLI_LIST,   /* struct cli_list: the option may be repeated */
-    CLI_PASS,   /* struct cli_list: -DNAME, -D NAME: kept whole, for another program */
+    CLI_FLAG,    /* bool */
+    CLI_STRING,  /* const char * */
+    CLI_OUTPUT,  /* const char *: a file to write, which cli_parse looks at (outputs.h) */
+    CLI_RESULT,  /* const char *: "--json" is "-", standard output; "--json=FILE", or a next word
+                  * that ends in ".json", is a file to write */
+    CLI_NUMBER,  /* uint64_t within [min, max] */
+    CLI_SIZE,    /* uint64_t of bytes with a unit, within [min, max] */
+    CLI_LIST,    /* struct cli_list: the option may be repeated */
+    CLI_OUTPUTS, /* the same of WHAT=FILE, files to write that cli_parse looks at */
+    CLI_PASS,    /* struct cli_list: -DNAME, -D NAME: kept whole, for another program */
 };
 
 struct cli_option {
@@ -108,6 +109,13 @@ int cli_result(const struct cli_command *command, const char *path,
 
 /* "1ms,25us": the operating system takes 25 us of every ms. 0, or the status after the error. */
 int cli_noise(const struct cli_command *command, const char *text, struct spin_noise *noise);
+
+/* "400Gbit/s" or "12.5" (Gbit/s), in bits a second; "2GHz" or "1500" (MHz), as a period. 0, or the
+ * status after the error. */
+int cli_rate(const struct cli_command *command, const char *shown, const char *text,
+             uint64_t *bits_per_s);
+int cli_clock(const struct cli_command *command, const char *shown, const char *text,
+              uint64_t *cycle_ps);
 
 /* --jit off, on (also without the option) or force. */
 #define CLI_JIT_HELP "off, on (default: compile handlers that are hot) or force (all)"

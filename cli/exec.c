@@ -311,6 +311,8 @@ static int run(const struct cli_command *command, int argc, char **argv) {
         status = cli_error(command, CLI_FAILED, "out of memory");
     if (!status)
         status = execute(command, &o, with_gdb, &inv, &r);
+    if (!status)
+        status = invoke_dump(command, &o.invoke, &inv);
     if (!status) {
         if (o.json) {
             print_json(&inv, &r, &before);

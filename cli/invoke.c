@@ -108,7 +108,7 @@ static int make_rig(const struct cli_command *command, const struct invoke_optio
         .core = o->core,
         .functional = o->functional,
         .check = o->check,
-        .budget = o->budget,
+        .budget = o->watchdog,
         .hpu = (uint32_t)o->hpu,
         .state_bytes = (uint32_t)(o->state_bytes ? o->state_bytes : state_length),
         .host_bytes = (uint32_t)(o->host_bytes ? o->host_bytes : host_length),
@@ -141,6 +141,19 @@ static int fill_memory(const struct cli_command *command, struct invocation *inv
     return 0;
 }
 
+static uint8_t *reach(void *user, uint32_t context, enum spin_space space, unsigned copy,
+                      uint64_t *bytes) {
+    uint32_t room = 0, address;
+    uint8_t *at = copy || context ? NULL : spin_rig_memory(user, space, &room, &address);
+    *bytes = room;
+    return room ? at : NULL;
+}
+
+int invoke_dump(const struct cli_command *command, const struct invoke_options *o,
+                struct invocation *inv) {
+    return memory_dump(command, &o->dump, &(struct memory_view){inv->rig, 1, reach});
+}
+
 int invoke_begin(const struct cli_command *command, const struct invoke_options *o,
                  const struct cli_list *operands, struct invocation *inv) {
     *inv = (struct invocation){0};
@@ -169,6 +182,10 @@ int invoke_begin(const struct cli_command *command, const struct invoke_options 
         status = fill_memory(command, inv, SPIN_STATE, "state", state, state_length);
     if (!status)
         status = fill_memory(command, inv, SPIN_ME_HOST, "host memory", host, host_length);
+    if (!status)
+        status = memory_fill(command, &o->fill, &(struct memory_view){inv->rig, 1, reach});
+    if (!status)
+        status = memory_check(command, "--dump", &o->dump, 1);
     if (!status) {
         struct spin_call *c = &inv->call;
         c->entry = inv->function->address;

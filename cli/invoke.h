@@ -3,16 +3,17 @@
 #define OPENSPIN_CLI_INVOKE_H
 
 #include "card.h"
+#include "memory.h"
 
 struct invoke_options {
     struct card_options card;
     const char *entry, *kind, *packet, *hex, *state, *state_hex, *host, *state_in, *core;
     const char *jit;
-    uint64_t packet_bytes, state_bytes, host_bytes, budget, hpu, seed;
+    uint64_t packet_bytes, state_bytes, host_bytes, watchdog, hpu, seed;
     uint64_t source, target, match_bits, hdr_data, me_offset, message_bytes, offset, user_hdr;
     uint64_t dropped, scratchpad_bytes, home_cluster, flow;
     bool flow_control, functional, check;
-    struct cli_list arguments;
+    struct cli_list arguments, fill, dump;
 };
 
 #define INVOKE_ROW(type, field, name, kind, arg, help, member, min, max)                           \
@@ -77,8 +78,10 @@ struct invoke_options {
         INVOKE_ROW(type, field, "functional", CLI_FLAG, NULL,                                      \
                    "no timing: every instruction takes one cycle", functional, 0, 0),              \
         INVOKE_ROW(type, field, "jit", CLI_STRING, "HOW", CLI_JIT_HELP, jit, 0, 0),                \
-        INVOKE_ROW(type, field, "budget", CLI_NUMBER, "CYCLES",                                    \
-                   "when the watchdog ends the handler (default 1000000)", budget, 1, UINT64_MAX), \
+        INVOKE_ROW(type, field, "watchdog", CLI_NUMBER, "CYCLES",                                  \
+                   "a handler may run so long (default 1000000)", watchdog, 1, UINT64_MAX),        \
+        INVOKE_ROW(type, field, "fill", CLI_LIST, "WHERE=FILE", MEMORY_FILL_HELP, fill, 0, 0),     \
+        INVOKE_ROW(type, field, "dump", CLI_OUTPUTS, "WHERE=FILE", MEMORY_DUMP_HELP, dump, 0, 0),  \
         INVOKE_ROW(type, field, "hpu", CLI_NUMBER, "N", "which HPU runs it (default 0)", hpu, 0,   \
                    4095),                                                                          \
         CARD_OPTIONS(type, field.card)
@@ -94,6 +97,9 @@ struct invocation {
 
 int invoke_begin(const struct cli_command *command, const struct invoke_options *o,
                  const struct cli_list *operands, struct invocation *inv);
+/* --dump, after the calls. 0, or the exit status. */
+int invoke_dump(const struct cli_command *command, const struct invoke_options *o,
+                struct invocation *inv);
 void invoke_end(struct invocation *inv);
 
 #endif

@@ -82,6 +82,7 @@ static int store(const struct cli_command *command, const struct cli_option *o, 
         *(const char **)at = value ? value : "-";
         return 0;
     case CLI_LIST:
+    case CLI_OUTPUTS:
     case CLI_PASS:
         if (!list_add(at, value))
             return cli_error(command, CLI_FAILED, "out of memory");
@@ -204,7 +205,7 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, void *in
 
 void cli_free(const struct cli_command *command, void *into, struct cli_list *operands) {
     for (const struct cli_option *o = command->options; o && o->name; o++)
-        if (o->kind == CLI_LIST || o->kind == CLI_PASS) {
+        if (o->kind == CLI_LIST || o->kind == CLI_OUTPUTS || o->kind == CLI_PASS) {
             /* Several letters may share one list (-O -D -I of cc): free it once. */
             struct cli_list *list = (struct cli_list *)(void *)((char *)into + o->offset);
             free(list->items);
@@ -254,6 +255,24 @@ int cli_noise(const struct cli_command *command, const char *text, struct spin_n
     }
     return cli_error(command, CLI_USAGE, "--noise: '%s' is not PERIOD,LENGTH (such as 1ms,25us)",
                      text);
+}
+
+int cli_rate(const struct cli_command *command, const char *shown, const char *text,
+             uint64_t *bits_per_s) {
+    if (units_rate(text, bits_per_s) && *bits_per_s <= 1000000000000000)
+        return 0;
+    return cli_error(command, CLI_USAGE,
+                     "%s: '%s' is no rate up to 1000Tbit/s (such as 400Gbit/s, or 12.5 in Gbit/s)",
+                     shown, text);
+}
+
+int cli_clock(const struct cli_command *command, const char *shown, const char *text,
+              uint64_t *cycle_ps) {
+    if (units_clock_ps(text, cycle_ps) && *cycle_ps <= 1000000)
+        return 0;
+    return cli_error(command, CLI_USAGE,
+                     "%s: '%s' is no frequency from 1MHz to 1000GHz (such as 2GHz, or 1500 in MHz)",
+                     shown, text);
 }
 
 int cli_jit(const struct cli_command *command, const char *text, enum spin_jit *mode) {

@@ -89,12 +89,18 @@ int cli_output(const struct cli_command *command, struct cli_outputs *outputs, i
 int cli_check_outputs(const struct cli_command *command, int argc, char **argv, const void *into) {
     struct cli_outputs outputs = {.count = 0};
     for (const struct cli_option *o = command->options; o && o->name; o++) {
-        if (o->kind != CLI_OUTPUT && o->kind != CLI_RESULT)
-            continue;
-        const char *path = *(const char *const *)(const void *)((const char *)into + o->offset);
+        const void *at = (const char *)into + o->offset;
+        const struct cli_list *list = at;
         char shown[64];
+        int status = 0;
         snprintf(shown, sizeof shown, "--%s", o->name);
-        int status = path ? cli_output(command, &outputs, argc, argv, shown, path) : 0;
+        if ((o->kind == CLI_OUTPUT || o->kind == CLI_RESULT) && *(const char *const *)at)
+            status = cli_output(command, &outputs, argc, argv, shown, *(const char *const *)at);
+        for (int i = 0; o->kind == CLI_OUTPUTS && i < list->count && !status; i++) {
+            const char *equals = strchr(list->items[i], '=');
+            if (equals && equals[1])
+                status = cli_output(command, &outputs, argc, argv, shown, equals + 1);
+        }
         if (status)
             return status;
     }

@@ -58,6 +58,12 @@ void profile_count(void *profile, const struct spin_step *step) {
     }
 }
 
+void profile_wait(struct profile *p, uint32_t pc, uint64_t cycles) {
+    uint32_t at = (pc - p->base) / 2;
+    if (at < p->halfwords)
+        p->spent[at].cycles += cycles;
+}
+
 const char *profile_base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;

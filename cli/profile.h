@@ -13,6 +13,9 @@ void profile_free(struct profile *p);
 void profile_count(void *profile, const struct spin_step *step);
 void profile_trace(void *profile, const struct spin_step *step);
 
+/* Cycles of an instruction beside its own: it waited. */
+void profile_wait(struct profile *p, uint32_t pc, uint64_t cycles);
+
 /* The file without its folder. */
 const char *profile_base_name(const char *path);
 

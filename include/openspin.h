@@ -591,6 +591,9 @@ struct spin_card_fault {
  * returns false when there is no more. The rest may be NULL. */
 struct spin_card_options {
     const char *traffic;
+    /* Further specs, ended by NULL, or NULL: their packets come between, by the time of arrival. A
+     * message of the i-th of n specs with the id m has the id m * n + i. */
+    const char *const *more_traffic;
     bool (*next)(void *user, struct spin_card_packet *packet);
     bool ethernet; /* packets of `next` begin with an Ethernet header, not with IP */
     /* Files to write: what handlers send and what goes to the host, as pcap or pcapng by the name;
@@ -605,6 +608,9 @@ struct spin_card_options {
     void (*fault)(void *user, const struct spin_card_fault *fault);
     /* Each instruction and its cycles: for profiles. Slower, the same results. */
     void (*step)(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint32_t cycles);
+    /* With it: cycles before the instruction at pc, in which it waited for a command; or, with pc
+     * 0, that were lost to contention in memories. Both together are the handlers' cycles. */
+    void (*stall)(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint64_t cycles);
     /* Now and then, with the packets that have arrived and that will (0: not known). */
     void (*progress)(void *user, uint64_t done, uint64_t of);
 };
@@ -697,6 +703,7 @@ struct spin_card_result {
     uint64_t packets, bytes, to_host, to_host_bytes, dropped_by_rule;
     uint64_t malformed, no_rule; /* packets, by the match table */
     uint64_t cut_in_capture;     /* packets of which a capture held the beginning only */
+    uint64_t late_in_capture;    /* packets stamped before the one in front of them */
     uint64_t other_handlers; /* packets whose trace names other handlers than their context has */
     uint64_t first_ps, last_ps, last_bytes; /* first and last arrival, bytes of the last packet */
     /* Every packet taken is completed, dropped (its message failed) or in flight. `refused` were

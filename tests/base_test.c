@@ -60,7 +60,13 @@ TEST(times_are_exact) {
     CHECK(!units_per_byte_fs("20ps/b", &v));
     CHECK(units_rate("400Gbit/s", &v) && v == 400000000000);
     CHECK(units_rate("1.5GB/s", &v) && v == 12000000000);
-    CHECK(!units_rate("400", &v));
+    CHECK(units_rate("400", &v) && v == 400000000000);
+    CHECK(units_rate("12.5", &v) && v == 12500000000);
+    CHECK(units_rate_per_byte_fs("400", &v) && v == 20000);
+    CHECK(units_clock_ps("2GHz", &v) && v == 500);
+    CHECK(units_clock_ps("1.5 GHz", &v) && v == 667);
+    CHECK(units_clock_ps("1000", &v) && v == 1000);
+    CHECK(!units_clock_ps("0GHz", &v) && !units_clock_ps("2ns", &v) && !units_clock_ps("", &v));
     CHECK(!units_rate("0Gbit/s", &v));
 }
 

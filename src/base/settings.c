@@ -37,12 +37,11 @@ static const char *expected(const struct setting *s, char *text, size_t room) {
 }
 
 static bool read_rate(const char *text, uint64_t *fs_byte) {
-    uint64_t bits;
     if (strcmp(text, "none") == 0) {
         *fs_byte = 0;
         return true;
     }
-    return units_rate(text, &bits) && units_per_byte_fs(text, fs_byte) && *fs_byte > 0;
+    return units_rate_per_byte_fs(text, fs_byte) && *fs_byte > 0;
 }
 
 static bool read_word(const char *text, const char *const *words, unsigned *value) {

@@ -132,21 +132,43 @@ bool units_rate(const char *text, uint64_t *bits_per_s) {
     struct decimal d;
     if (!read_decimal(text, &d))
         return false;
+    if (!*d.unit)
+        d.unit = "Gbit/s";
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
         if (strcmp(d.unit, units[i].name) == 0)
             return exactly(&d, units[i].factor, bits_per_s) && *bits_per_s > 0;
     return false;
 }
 
-bool units_per_byte_fs(const char *text, uint64_t *fs) {
+bool units_clock_ps(const char *text, uint64_t *ps) {
+    static const struct unit units[] = {
+        {"", 1000000}, {"Hz", 1}, {"kHz", 1000}, {"MHz", 1000000}, {"GHz", 1000000000}};
+    struct decimal d;
+    uint64_t hertz;
+    if (!read_decimal(text, &d))
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(d.unit, units[i].name) == 0 && exactly(&d, units[i].factor, &hertz) && hertz) {
+            *ps = (1000000000000 + hertz / 2) / hertz;
+            return *ps > 0;
+        }
+    return false;
+}
+
+bool units_rate_per_byte_fs(const char *text, uint64_t *fs) {
     uint64_t bits_per_s;
-    if (units_rate(text, &bits_per_s)) {
-        *fs = (8000000000000000 + bits_per_s / 2) / bits_per_s;
-        return true;
-    }
+    if (!units_rate(text, &bits_per_s))
+        return false;
+    *fs = (8000000000000000 + bits_per_s / 2) / bits_per_s;
+    return true;
+}
+
+bool units_per_byte_fs(const char *text, uint64_t *fs) {
     struct decimal d;
     if (!read_decimal(text, &d))
         return false;
+    if (*d.unit && units_rate_per_byte_fs(text, fs))
+        return true;
     size_t length = strlen(d.unit);
     if (length >= 2 && strcmp(d.unit + length - 2, "/B") == 0)
         length -= 2;

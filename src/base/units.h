@@ -18,9 +18,13 @@ bool units_time_ps(const char *text, uint64_t *ps);
  * cards go down to 6.7 ps a byte, so picoseconds would not do. A bare number is nanoseconds. A rate
  * that is no whole number of femtoseconds a byte is rounded to the nearest. */
 bool units_per_byte_fs(const char *text, uint64_t *fs);
-/* "400Gbit/s", "64GiB/s", "100Mbit/s", in bits a second. A bare number is refused: bits or bytes?
- */
+/* "400Gbit/s", "64GiB/s", "100Mbit/s", in bits a second. A bare number is Gbit/s. */
 bool units_rate(const char *text, uint64_t *bits_per_s);
+/* The same as a time per byte. */
+bool units_rate_per_byte_fs(const char *text, uint64_t *fs);
+/* The period of a clock, "2GHz", "500MHz", in picoseconds, rounded to the nearest. A bare number is
+ * MHz. */
+bool units_clock_ps(const char *text, uint64_t *ps);
 /* A probability, "0.001" or "1e-3" or "0.1%", as a fraction of 2^32, rounded down; at most 1. */
 bool units_probability(const char *text, uint64_t *of_2_32);
 /* "1,048,576"; 27 bytes hold the largest. */

@@ -216,6 +216,15 @@ static bool fuse_all(struct hpu_code *code) {
     return done;
 }
 
+/* More than so many instructions in a row take: each a division, say, in the farthest memory, and
+ * every line of code missing in the cache. */
+static uint64_t most_cycles(const struct hpu_timing *t, uint64_t instructions) {
+    uint64_t extra = 0, lines = t->icache_line ? instructions * 4 / t->icache_line + 2 : 0;
+    for (int i = 0; i < HPU_REGION_COUNT; i++)
+        extra = t->load_extra[i] > extra ? t->load_extra[i] : extra;
+    return instructions * (40 + extra) + lines * t->icache_miss;
+}
+
 /* Chains are finished in the order in which they were found: a link leads to an earlier one. */
 static void finish(struct hpu_code *code, const uint32_t *chain_end, uint32_t chains) {
     const void *link = hpu_label(code->mode, HPU_LABEL_LINK);
@@ -237,6 +246,8 @@ static void finish(struct hpu_code *code, const uint32_t *chain_end, uint32_t ch
             if (s > first)
                 turn_operands(code, s);
             fill_sums(code, s);
+            uint64_t most = most_cycles(code->timing, code->slot[s].count);
+            code->longest_cycles = most > code->longest_cycles ? most : code->longest_cycles;
         }
     }
 }

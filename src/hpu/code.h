@@ -53,6 +53,7 @@ struct hpu_code {
     bool with_float;
     uint32_t base, bytes; /* of the program in program memory; an even number of bytes */
     uint32_t slots;
+    uint64_t longest_cycles; /* more than any block takes */
     struct hpu_slot *slot;
     uint32_t *slot_at;     /* [halfword]: its slot */
     uint32_t *halfword_of; /* [slot] */

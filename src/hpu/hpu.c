@@ -285,6 +285,27 @@ bool hpu_icache_holds(struct hpu_icache *c, const struct hpu_code *code, uint32_
     return true;
 }
 
-enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
+static enum hpu_stop run_whole(struct hpu *h, uint64_t until) {
     return h->code->jit ? hpu_jit_run(h, until) : hpu_interpret(h, until);
+}
+
+/* Limits are looked at where blocks begin, so a block could run past the watchdog: when the budget
+ * may end inside one, each instruction is looked at. */
+static enum hpu_stop run_to_budget(struct hpu *h, uint64_t until) {
+    enum hpu_stop stop = HPU_PAUSED;
+    while (stop == HPU_PAUSED && (h->cycles < until || h->mid_block))
+        stop = hpu_step(h);
+    return stop;
+}
+
+enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
+    uint64_t left = h->budget_end > h->cycles ? h->budget_end - h->cycles : 0;
+    uint64_t most = h->code->longest_cycles;
+    if (left <= most)
+        return run_to_budget(h, until);
+    if (until > h->budget_end - most) {
+        enum hpu_stop stop = run_whole(h, h->budget_end - most);
+        return stop == HPU_PAUSED ? run_to_budget(h, until) : stop;
+    }
+    return run_whole(h, until);
 }

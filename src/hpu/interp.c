@@ -524,5 +524,10 @@ enum hpu_stop hpu_interpret(struct hpu *h, uint64_t until) {
 }
 
 enum hpu_stop hpu_step(struct hpu *h) {
+    if (h->cycles >= h->budget_end) {
+        h->fault = HPU_FAULT_BUDGET;
+        h->fault_address = h->pc;
+        return HPU_FAULTED;
+    }
     return run_step(h, UINT64_MAX, NULL);
 }

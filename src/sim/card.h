@@ -187,6 +187,9 @@ struct card_callbacks {
     void (*print)(void *user, uint32_t cluster, uint32_t core, const char *line);
     /* After each instruction, with its cycles: for profiles. Slower by far, the same results. */
     void (*step)(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint32_t cycles);
+    /* With it: cycles between instructions, before the one at pc. It waited for a command; or, with
+     * pc 0, they were lost to contention in memories. */
+    void (*stall)(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint64_t cycles);
     void (*span)(void *user, enum card_row row, uint32_t index, const char *name, uint64_t start_ps,
                  uint64_t end_ps, uint32_t bytes);
 };

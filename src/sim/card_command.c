@@ -23,7 +23,7 @@ static bool in_l2_packets(uint32_t address) {
 
 /* Whose L1 an address is of: of the own alias, the HPU's. */
 static uint32_t cluster_of(const struct card *c, const struct command *m, uint32_t address) {
-    uint32_t cluster = (address - MAP_L1_BASE) / MAP_L1_STRIDE;
+    uint32_t cluster = (address - MAP_L1_BASE) / (card_l1_address(c, 1) - MAP_L1_BASE);
     return address < MAP_L1_ALIAS && cluster < c->clusters ? cluster : c->hpu[m->hpu].cluster;
 }
 

@@ -116,7 +116,7 @@ static int place_memory(const struct card *c, struct context *x, struct spin_err
 
 /* Heaps of P4sPIN handlers stand at the end of each L1. */
 static uint32_t heaps_with(const struct card *c, const struct context *x) {
-    uint32_t heaps = x->set.abi == CARD_P4SPIN ? MAP_CLUSTER_HPUS * CARD_HEAP : 0;
+    uint32_t heaps = x->set.abi == CARD_P4SPIN ? (uint32_t)c->config.cluster_hpus * CARD_HEAP : 0;
     return heaps > c->heap_bytes ? heaps : c->heap_bytes;
 }
 
@@ -177,9 +177,8 @@ static void make_views(struct card *c, struct context *x) {
         guard_view_new(c->l2_handler + (memory - MAP_L2_HANDLER), memory, bytes, true);
     for (uint32_t i = 0; i < c->clusters && i < SCRATCHPADS; i++) {
         uint32_t at = card_scratch_offset(c, x, i);
-        x->view[SCRATCH_VIEW + i] =
-            guard_view_new(c->cluster[i].l1 + at, MAP_L1_BASE + i * MAP_L1_STRIDE + at,
-                           card_scratch_bytes(c, x, i), true);
+        x->view[SCRATCH_VIEW + i] = guard_view_new(
+            c->cluster[i].l1 + at, card_l1_address(c, i) + at, card_scratch_bytes(c, x, i), true);
     }
 }
 
@@ -260,8 +259,7 @@ uint32_t card_scratch_bytes(const struct card *c, const struct context *x, uint3
 }
 
 uint32_t card_scratch_address(const struct card *c, uint32_t context, uint32_t cluster) {
-    return MAP_L1_BASE + cluster * MAP_L1_STRIDE +
-           card_scratch_offset(c, &c->context[context], cluster);
+    return card_l1_address(c, cluster) + card_scratch_offset(c, &c->context[context], cluster);
 }
 
 uint32_t card_handler_memory(const struct card *c, const struct context *x, uint32_t *bytes) {
@@ -309,7 +307,7 @@ uint8_t *card_reach(struct card *c, uint32_t context, uint32_t address, uint32_t
     for (uint32_t i = 0; i < c->clusters; i++) {
         uint32_t base = card_scratch_address(c, context, i);
         if (within(base, card_scratch_bytes(c, x, i), address, bytes))
-            return c->cluster[i].l1 + (address - MAP_L1_BASE - i * MAP_L1_STRIDE);
+            return c->cluster[i].l1 + (address - card_l1_address(c, i));
     }
     if (within(MAP_L2_PACKETS, (uint32_t)c->config.l2_packet_bytes, address, bytes))
         return c->l2_packets + (address - MAP_L2_PACKETS);
@@ -326,8 +324,8 @@ uint8_t *card_memory(struct card *c, uint32_t address, uint32_t bytes) {
     if (within(MAP_L2_HANDLER, (uint32_t)c->config.handler_bytes, address, bytes))
         return c->l2_handler + (address - MAP_L2_HANDLER);
     for (uint32_t i = 0; i < c->clusters; i++)
-        if (within(MAP_L1_BASE + i * MAP_L1_STRIDE, MAP_L1_SIZE, address, bytes))
-            return c->cluster[i].l1 + (address - MAP_L1_BASE - i * MAP_L1_STRIDE);
+        if (within(card_l1_address(c, i), MAP_L1_SIZE, address, bytes))
+            return c->cluster[i].l1 + (address - card_l1_address(c, i));
     if (within(MAP_L2_PACKETS, (uint32_t)c->config.l2_packet_bytes, address, bytes))
         return c->l2_packets + (address - MAP_L2_PACKETS);
     return NULL;

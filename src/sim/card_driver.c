@@ -339,7 +339,7 @@ static uint32_t task_register(const struct card_hpu *h, uint32_t offset) {
     case 0x0c:
         return x->set.memory_bytes;
     case 0x10: /* where nothing is copied, the packet is where it lies */
-        return t->l1_bytes ? MAP_L1_BASE + t->cluster * MAP_L1_STRIDE + MAP_L1_PACKETS +
+        return t->l1_bytes ? card_l1_address(c, t->cluster) + MAP_L1_PACKETS +
                                  t->l1_unit * UNIT_BYTES + t->headroom
                            : l2;
     case 0x14:

@@ -111,7 +111,7 @@ static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) 
     h->l2_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L2_PACKETS);
     if (x->set.abi == CARD_P4SPIN) {
         uint32_t heap = MAP_L1_SIZE - (core_of(h) + 1) * CARD_HEAP;
-        h->heap = (struct hpu_heap){.address = MAP_L1_BASE + h->cluster * MAP_L1_STRIDE + heap,
+        h->heap = (struct hpu_heap){.address = card_l1_address(c, h->cluster) + heap,
                                     .bytes = CARD_HEAP,
                                     .host = cl->l1 + heap,
                                     .check = c->config.check};
@@ -126,9 +126,8 @@ static void move_window(struct hpu_window *w, uint32_t base, uint8_t *host, uint
     hpu_size_window(w, bytes, true);
 }
 
-static uint32_t packet_address(const struct task *t) {
-    return MAP_L1_BASE + t->cluster * MAP_L1_STRIDE + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES +
-           t->headroom;
+static uint32_t packet_address(const struct card *c, const struct task *t) {
+    return card_l1_address(c, t->cluster) + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
 }
 
 /* void handler(handler_args_t *args): the arguments on the stack, the task in the HPU driver. */
@@ -147,7 +146,7 @@ static void p4spin_arguments(struct card *c, struct card_hpu *h, const struct ta
     const struct context *x = &c->context[t->context];
     const struct queue *q = &c->queue[t->queue];
     struct hpu *u = &h->hpu;
-    uint32_t address = packet_address(t), before = p->user_hdr_bytes;
+    uint32_t address = packet_address(c, t), before = p->user_hdr_bytes;
     uint8_t *packet =
         c->cluster[t->cluster].l1 + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
     uint32_t state = x->set.scratch_bytes
@@ -183,7 +182,7 @@ static void begin(struct card *c, struct card_hpu *h) {
     if (h->context != t->context)
         switch_context(c, h, t->context);
     const struct context *x = &c->context[t->context];
-    move_window(&u->window[h->packet_window], packet_address(t) - t->headroom,
+    move_window(&u->window[h->packet_window], packet_address(c, t) - t->headroom,
                 c->cluster[t->cluster].l1 + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES,
                 t->headroom + t->l1_bytes);
     move_window(&u->window[h->l2_window], MAP_L2_PACKETS + p->l2_unit * UNIT_BYTES,
@@ -333,6 +332,8 @@ static enum hpu_stop run_slice(struct card *c, struct card_hpu *h) {
 static bool settle(struct card *c, struct card_hpu *h) {
     uint64_t stall = contend(c, h, &h->accesses);
     h->hpu.cycles += stall;
+    if (stall && c->callbacks.stall)
+        c->callbacks.stall(c->callbacks.user, h->context, h->index, 0, stall);
     h->slice_from = h->hpu.cycles;
     h->accesses = (struct accesses){0};
     if (h->stop == HPU_DONE || h->stop == HPU_FAULTED)
@@ -354,7 +355,12 @@ void card_on_run(void *context, const struct sim_event *event) {
     else if (!settle(c, h))
         return;
     h->state = CORE_RUNNING;
-    u->cycles = card_max(u->cycles, c->now_ps / c->cycle); /* it may have waited */
+    uint64_t now = c->now_ps / c->cycle;
+    if (now > u->cycles) { /* it has waited */
+        if (c->callbacks.stall)
+            c->callbacks.stall(c->callbacks.user, h->context, h->index, u->pc, now - u->cycles);
+        u->cycles = now;
+    }
     h->slice_from = u->cycles;
     h->sync = false;
     h->stop = run_slice(c, h);

@@ -124,6 +124,10 @@ int card_config_check(const struct card_config *of, struct spin_error *err) {
                              r->name, (unsigned long long)value, (unsigned long long)r->min,
                              (unsigned long long)r->max, *unit_name(r) ? " " : "", unit_name(r));
     }
+    if (of->clusters * of->cluster_hpus > MAX_HPUS)
+        return spin_fail(err, SPIN_EARG, "%llu clusters of %llu HPUs: the limit is %u HPUs",
+                         (unsigned long long)of->clusters, (unsigned long long)of->cluster_hpus,
+                         MAX_HPUS);
     uint64_t set = of->icache_line * of->icache_ways;
     if (of->icache_bytes < set || of->icache_bytes % set)
         return spin_fail(err, SPIN_EARG,

@@ -28,7 +28,8 @@
 #define NONE         UINT32_MAX
 #define UNIT_BYTES   64u           /* of the packet buffers */
 #define HEADROOM     CALL_HEADROOM /* before a packet in L1: P4sPIN's descriptors */
-#define MAX_CLUSTERS 16u
+#define MAX_CLUSTERS 128u
+#define MAX_HPUS     1024u
 #define SCRATCHPADS  4u /* that a task can name */
 #define CARD_HEAP    4096u
 
@@ -281,6 +282,12 @@ static inline uint32_t card_beats(const struct card *c, uint32_t address, uint32
 }
 static inline uint8_t *card_packet_bytes(const struct card *c, const struct packet *p) {
     return c->l2_packets + (size_t)p->l2_unit * UNIT_BYTES;
+}
+/* L1s stand 4 MiB apart, as on PsPIN, as long as they fit before the alias of the own one (44
+ * clusters); more stand side by side. */
+static inline uint32_t card_l1_address(const struct card *c, uint32_t cluster) {
+    uint32_t fit = (MAP_L1_ALIAS - MAP_L1_BASE) / MAP_L1_STRIDE;
+    return MAP_L1_BASE + cluster * (c->clusters <= fit ? MAP_L1_STRIDE : MAP_L1_SIZE);
 }
 static inline void card_event(struct card *c, uint64_t at_ps, unsigned kind, uint32_t index,
                               uint32_t with) {

@@ -407,15 +407,18 @@ void card_kick_dispatcher(struct card *c) {
 
 /* The home cluster, else the least loaded that can take it. */
 static bool place(struct card *c, uint32_t packet) {
-    uint32_t home = c->queue[c->packet[packet].queue].home, tried = 1u << home;
+    uint32_t home = c->queue[c->packet[packet].queue].home;
+    uint64_t tried[MAX_CLUSTERS / 64] = {0};
+    tried[home / 64] = 1ull << home % 64;
     if (card_cluster_take(c, home, packet))
         return true;
     for (uint32_t n = 1; n < c->clusters; n++) {
         uint32_t best = NONE;
         for (uint32_t i = 0; i < c->clusters; i++)
-            if (!(tried >> i & 1) && (best == NONE || c->cluster[i].tasks < c->cluster[best].tasks))
+            if (!(tried[i / 64] >> i % 64 & 1) &&
+                (best == NONE || c->cluster[i].tasks < c->cluster[best].tasks))
                 best = i;
-        tried |= 1u << best;
+        tried[best / 64] |= 1ull << best % 64;
         if (card_cluster_take(c, best, packet))
             return true;
     }

@@ -130,12 +130,24 @@ static int32_t receive(struct run *run, const struct spin_card_packet *p) {
     return v.target;
 }
 
+#define MOST_TRAFFICS 64
+static int open_traffic(const struct spin_card_options *o, struct traffic **out,
+                        struct spin_error *err) {
+    const char *specs[MOST_TRAFFICS + 1] = {o->traffic};
+    for (int i = 0; o->more_traffic && o->more_traffic[i]; i++) {
+        if (i + 2 > MOST_TRAFFICS)
+            return spin_fail(err, SPIN_ELIMIT, "more than %d traffic specs", MOST_TRAFFICS);
+        specs[i + 1] = o->more_traffic[i];
+    }
+    return traffic_open_all(out, specs, err);
+}
+
 /* Once over the traffic: how long every message is. */
 static int measure_messages(struct run *run) {
     struct traffic *t = run->traffic;
     struct traffic_packet from;
     struct spin_card_packet p;
-    int code = traffic_open(&run->traffic, run->o->traffic, run->err);
+    int code = open_traffic(run->o, &run->traffic, run->err);
     while (!code && (code = draw(run, &p, &from)) > 0) {
         int32_t to = judge(run, &p).target;
         bool good = to < 0 || messages_measure(&run->messages, (uint32_t)to, p.message, p.length,
@@ -291,6 +303,11 @@ static void on_step(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uin
     run->o->step(run->o->user, context, hpu, pc, cycles);
 }
 
+static void on_stall(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint64_t cycles) {
+    struct run *run = user;
+    run->o->stall(run->o->user, context, hpu, pc, cycles);
+}
+
 static void name_rows(struct run *run) {
     struct trace *t = &run->trace;
     const struct card_config *c = &run->s->config;
@@ -347,6 +364,7 @@ static int simulate(struct run *run) {
                                              .refused = on_refused,
                                              .fault = on_fault,
                                              .step = run->o->step ? on_step : NULL,
+                                             .stall = run->o->stall ? on_stall : NULL,
                                              .span = run->o->trace ? on_span : NULL};
     card_set_callbacks(s->card, &callbacks);
     card_feed(s->card, next_packet, run);
@@ -383,7 +401,7 @@ int spin_card_run(struct spin_card *s, const struct spin_card_options *options,
                       .link = options->ethernet ? NIC_LINK_ETHERNET : NIC_LINK_IP,
                       .start_ps = sim_engine_counts(s->engine).now_ps,
                       .err = err};
-    if (options->traffic && !(code = traffic_open(&run.traffic, options->traffic, err)))
+    if (options->traffic && !(code = open_traffic(options, &run.traffic, err)))
         run.link = traffic_link(run.traffic);
     for (uint32_t i = 0; i < s->contexts; i++)
         run.need_messages |= run.traffic && s->context[i].abi == CARD_P4SPIN;
@@ -395,8 +413,10 @@ int spin_card_run(struct spin_card *s, const struct spin_card_options *options,
         code = simulate(&run);
         s->stopped = code != SPIN_OK;
     }
-    if (!code && run.traffic)
+    if (!code && run.traffic) {
         s->so_far.cut_in_capture += traffic_cut_packets(run.traffic);
+        s->so_far.late_in_capture += traffic_late_packets(run.traffic);
+    }
     code = close_files(&run, code);
     traffic_close(run.traffic);
     messages_free(&run.messages);

@@ -27,6 +27,10 @@ uint64_t traffic_cut_packets(const struct traffic *t) {
     return t->cut_packets;
 }
 
+uint64_t traffic_late_packets(const struct traffic *t) {
+    return t->late_packets;
+}
+
 bool traffic_clock_add(struct traffic_clock *clock, uint64_t ps, uint64_t bytes, uint64_t fs_byte) {
     unsigned __int128 fs = (unsigned __int128)bytes * fs_byte + clock->fs;
     unsigned __int128 sum = (unsigned __int128)clock->ps + ps + fs / 1000;

@@ -49,12 +49,17 @@ int traffic_open(struct traffic **out, const char *spec, struct spin_error *err)
 /* 1: *packet is the next one; 0: there are no more; negative: an error. */
 int traffic_next(struct traffic *t, struct traffic_packet *packet, struct spin_error *err);
 void traffic_close(struct traffic *t);
+/* Several specs, merged by time of arrival, those first named first; ended by NULL. Message m of
+ * the i-th of n is m * n + i, so that none share an id. All must have the same link. */
+int traffic_open_all(struct traffic **out, const char *const *specs, struct spin_error *err);
 
 /* What its packets begin with, and how many there are. */
 enum nic_link traffic_link(const struct traffic *t);
 uint64_t traffic_packets(const struct traffic *t);
 /* Packets that a capture holds only the beginning of; they arrive as short as they are. */
 uint64_t traffic_cut_packets(const struct traffic *t);
+/* Packets that a capture stamps before the one in front of them; they arrive with it. */
+uint64_t traffic_late_packets(const struct traffic *t);
 
 /* ---- for the sources, and for tests that have the bytes in memory ---- */
 
@@ -67,7 +72,7 @@ struct traffic_source {
 struct traffic {
     const struct traffic_source *source;
     enum nic_link link;
-    uint64_t packets, cut_packets;
+    uint64_t packets, cut_packets, late_packets;
 };
 
 /* Ids of PsPIN's messages have 10 bits: of a wider one in a trace the low ones count. */

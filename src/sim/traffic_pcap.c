@@ -241,10 +241,15 @@ static int capture_time(const struct capture_in *c, const struct pcap_pkthdr *he
     return SPIN_OK;
 }
 
+static bool is_before(const struct timeval *a, const struct timeval *b) {
+    return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_usec < b->tv_usec);
+}
+
 static int first_pass(struct capture_in *c, struct spin_error *err) {
     struct pcap_pkthdr *header;
     const uint8_t *bytes;
     struct timeval start = {0};
+    struct timeval last = {0};
     struct traffic_clock clock = {0};
     int code;
     while (c->base.packets < c->limit &&
@@ -262,6 +267,9 @@ static int first_pass(struct capture_in *c, struct spin_error *err) {
         uint64_t at = clock.ps;
         if (!c->fs_byte)
             code = capture_time(c, header, &start, clock.ps, &at, err);
+        c->base.late_packets +=
+            !c->fs_byte && at == clock.ps && c->base.packets && is_before(&header->ts, &last);
+        last = header->ts;
         clock.ps = at;
         uint32_t length = header->caplen - c->skip;
         if (code >= 0)

@@ -231,7 +231,7 @@ fault "null" 'ended: SEGV .*address 0x00000008' null
 fault "a constant" 'ended: SEGV .*address 0x1c0000' constant
 fault "its own code" 'ended: SEGV .*address 0x1d0000' code
 fault "a jump into the packet" 'ended: SEGV at pc 0x10004440' jump
-fault "an endless loop" 'ended: cycle budget exceeded' loop --budget 5000
+fault "an endless loop" 'ended: cycle budget exceeded' loop --watchdog 5000
 fault "assert" 'ended: failed check' assert
 fault "trap" 'ended: illegal instruction' trap
 fault "misaligned atomic" 'ended: misaligned atomic .*address 0x10010442' misaligned
@@ -270,8 +270,8 @@ refuse "a packet that is too large" 1 "packet of 40000 bytes, the packet buffer 
 refuse "no such kind" 2 "'x' is none of header, payload" exec_sum --kind x
 refuse "no such core" 2 "no core model 'z80'; there are: ri5cy, sc17, unit" exec_sum --core z80
 refuse "no such HPU" 2 "HPU 99: the card has HPUs 0 to 31" exec_sum --hpu 99
-refuse "a budget of nothing" 2 "budget: 0 is outside 1 to" exec_sum --budget 0
-refuse "no number" 2 "'abc' is not a number" exec_sum --budget abc
+refuse "a budget of nothing" 2 "watchdog: 0 is outside 1 to" exec_sum --watchdog 0
+refuse "no number" 2 "'abc' is not a number" exec_sum --watchdog abc
 refuse "a number of 20 digits" 2 "99999999999999999999 is outside" exec_sum --repeat 99999999999999999999
 refuse "no size" 2 "'4Q' is not a size" exec_sum --state-size 4Q
 refuse "a state that is too large" 1 "state of 2097152 bytes, the card has" exec_sum --state-size 2MiB
