@@ -39,7 +39,7 @@ static const struct cli_option *option_at(const struct sweep_command *c, int *i,
 }
 
 static bool is_list(const struct cli_option *o) {
-    return o->kind == CLI_LIST || o->kind == CLI_PASS;
+    return o->kind == CLI_LIST || o->kind == CLI_OUTPUTS || o->kind == CLI_PASS;
 }
 
 /* A swept option or parameter that the command has as well: which of them should count? */
