@@ -293,7 +293,7 @@ cmp -s out.pcap kept.pcap && [ -z "$(ls ./*.part-* 2>/dev/null)" ] && pass "and 
 
 # --- a program with a card in it, which has openspin.h alone ---
 check "a program with a card" 0 '^32 HPUs: 100 packets in, 100 out, latency [0-9.]+ ns; counted 100 packets of 10 messages$' ${MESON_EXE_WRAPPER:-} "$BUILD/embed_card" echo.spin 4
-refuse "that cannot be" 1 'embed_card: clusters: .* outside the limits' ${MESON_EXE_WRAPPER:-} "$BUILD/embed_card" echo.spin 99
+refuse "that cannot be" 1 'embed_card: clusters: .* outside the limits' ${MESON_EXE_WRAPPER:-} "$BUILD/embed_card" echo.spin 999
 # An interrupted run leaves neither the files nor their beginnings.
 mkdir cut
 "$OPENSPIN" card run --handler echo.spin --traffic gen:messages=100000,packets=1000 --out cut/o.pcap \
