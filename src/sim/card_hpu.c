@@ -316,6 +316,8 @@ static enum hpu_stop run_steps(struct card *c, struct card_hpu *h, uint64_t unti
         if (u->instret != executed)
             c->callbacks.step(c->callbacks.user, h->context, h->index, pc,
                               (uint32_t)(u->cycles - before));
+        else if (u->cycles != before && c->callbacks.stall) /* the command was held back */
+            c->callbacks.stall(c->callbacks.user, h->context, h->index, pc, u->cycles - before);
     } while (stop == HPU_PAUSED && c->config.quantum > 1 && (u->cycles < until || u->mid_block));
     return stop;
 }
