@@ -655,8 +655,8 @@ TEST(parameters_by_name) {
     CHECK_EQ(card_config_preset(&config, "other", &err), SPIN_EARG);
     CHECK_EQ(card_config_set(&config, "clusters", &err), SPIN_EARG);
     CHECK_EQ(card_config_set(&config, "cluster=1", &err), SPIN_EARG);
-    CHECK_EQ(card_config_set(&config, "clusters=17", &err), SPIN_EARG);
-    CHECK_HAS(err.text, "outside the limits, 1 to 16");
+    CHECK_EQ(card_config_set(&config, "clusters=129", &err), SPIN_EARG);
+    CHECK_HAS(err.text, "outside the limits, 1 to 128");
     CHECK_EQ(card_config_set(&config, "policy=pray", &err), SPIN_EARG);
     GOOD(card_config_set(&config, "policy=kill", &err));
     GOOD(card_config_set(&config, "cycle=0.5ns", &err));
