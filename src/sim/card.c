@@ -3,6 +3,7 @@
 #include "sim/card.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -131,6 +132,7 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
                          .eom = from->eom,
                          .arrival_ps = arrival,
                          .user = from->user,
+                         .number = c->stats.taken,
                          .message_bytes = from->message_bytes,
                          .offset = from->offset,
                          .user_hdr_bytes = from->user_hdr_bytes,
@@ -154,8 +156,19 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
     p->request_ps = start + busy + c->config.write_latency * c->cycle;
     p->since_ps = p->request_ps;
     p->part_ps[CARD_PART_WRITE] = p->request_ps - from->arrival_ps;
-    card_span(c, CARD_ROW_INBOUND, 0, "write to L2", start, start + busy, from->length);
+    card_span(c, CARD_ROW_INBOUND, 0, "write to L2", p, start, start + busy, from->length);
     card_event(c, p->request_ps, c->kind_request, i, 0);
+}
+
+/* What became of the packet, in the trace: "done", "dropped: its message failed". */
+static void tell_fate(struct card *c, const struct packet *p, enum card_row row,
+                      enum spin_card_fate fate) {
+    const char *why = spin_card_fate_reason(fate);
+    char name[120];
+    if (!c->callbacks.span)
+        return;
+    snprintf(name, sizeof name, "%s%s%s", spin_card_fate_outcome(fate), *why ? ": " : "", why);
+    card_span(c, row, 0, name, p, c->now_ps, c->now_ps + c->cycle, p->length);
 }
 
 /* Counts and tells. */
@@ -166,6 +179,13 @@ static void lost(struct card *c, const struct card_packet *p, enum spin_card_fat
         c->context[p->context].stats.refused++;
         c->context[p->context].stats.fate[why]++;
     }
+    tell_fate(c,
+              &(struct packet){.context = p->context,
+                               .message = p->message,
+                               .length = p->length,
+                               .source = p->source,
+                               .user = p->user},
+              CARD_ROW_REFUSED, why);
     if (c->callbacks.refused)
         c->callbacks.refused(c->callbacks.user, p, why, c->now_ps);
 }
@@ -320,6 +340,7 @@ void card_release_packet(struct card *c, uint32_t index, enum spin_card_fate fat
     }
     card_digest(c, c->now_ps, p->user << 1 | dropped);
     card_space_give(&c->l2, p->l2_unit);
+    tell_fate(c, p, CARD_ROW_DONE, fate);
     struct card_feedback feedback = {.user = p->user,
                                      .context = p->context,
                                      .message = p->message,

@@ -163,7 +163,21 @@ enum card_row {
     CARD_ROW_HPU,
     CARD_ROW_CLUSTER_DMA,
     CARD_ROW_OUTBOUND,
-    CARD_ROW_HOST
+    CARD_ROW_HOST,
+    CARD_ROW_DONE,   /* the packet is told to be done, or dropped: its last span */
+    CARD_ROW_REFUSED /* it was not taken: its only span */
+};
+
+/* What a unit did for a packet, and when. */
+struct card_span {
+    enum card_row row;
+    uint32_t index; /* of the unit: of HPUs, of clusters */
+    const char *name;
+    uint64_t start_ps, end_ps;
+    uint32_t bytes;
+    uint32_t context, message, flow; /* the packet's */
+    uint64_t user;
+    uint64_t way; /* the same in all spans of a packet and in those of no other */
 };
 
 /* Each may be NULL. They are called at their time, in the engine's order, and may call
@@ -190,8 +204,7 @@ struct card_callbacks {
     /* With it: cycles between instructions, before the one at pc. It waited for a command; or, with
      * pc 0, they were lost to contention in memories. */
     void (*stall)(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint64_t cycles);
-    void (*span)(void *user, enum card_row row, uint32_t index, const char *name, uint64_t start_ps,
-                 uint64_t end_ps, uint32_t bytes);
+    void (*span)(void *user, const struct card_span *span);
 };
 
 int card_new(struct card **out, struct sim_engine *engine, const struct card_config *config,

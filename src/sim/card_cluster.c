@@ -1,5 +1,6 @@
 /* Cluster scheduler (ISCA'21 section III-B2): takes tasks while there is room in L1, has their
  * packets copied, gives them to idle HPUs, and sends completions through the two arbiters. */
+#include <stdio.h>
 #include <string.h>
 
 #include "sim/card_private.h"
@@ -38,7 +39,7 @@ static void copy_to_l1(struct card *c, struct task *t, const struct packet *p) {
     card_l1_burst(c, t->cluster, true, t->copied_ps - busy, t->copied_ps);
     memcpy(cl->l1 + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom, card_packet_bytes(c, p),
            t->l1_bytes);
-    card_span(c, CARD_ROW_CLUSTER_DMA, t->cluster, "packet to L1", start, start + busy,
+    card_span(c, CARD_ROW_CLUSTER_DMA, t->cluster, "packet to L1", p, start, start + busy,
               t->l1_bytes);
 }
 
@@ -150,6 +151,19 @@ static void report_ended(struct card *c, struct card_hpu *h) {
         card_wake(c, h, h->held_ps);
 }
 
+static void handler_span(struct card *c, const struct card_hpu *h, const struct task *t) {
+    const struct card_context *set = &c->context[t->context].set;
+    const struct spin_function *f = spin_image_at(set->image, set->entry[t->kind]);
+    const struct packet *p = &c->packet[t->packet];
+    const char *fault = !t->faulted                        ? ""
+                        : t->fault.ending != SPIN_RETURNED ? spin_ending_name(t->fault.ending)
+                                                           : spin_return_code_name(t->value);
+    char name[120];
+    snprintf(name, sizeof name, "%s%s%s", f ? f->name : set->name, t->faulted ? ": " : "",
+             fault ? fault : "returned no code");
+    card_span(c, CARD_ROW_HPU, h->index, name, p, h->begun_ps, c->now_ps, p->length);
+}
+
 void card_on_doorbell(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
@@ -160,12 +174,8 @@ void card_on_doorbell(void *context, const struct sim_event *event) {
     h->busy_ps += c->now_ps - h->begun_ps;
     c->context[t->context].stats.hpu_busy_ps += c->now_ps - h->begun_ps;
     c->hpus_busy--;
-    if (c->callbacks.span) {
-        const struct card_context *set = &c->context[t->context].set;
-        const struct spin_function *f = spin_image_at(set->image, set->entry[t->kind]);
-        card_span(c, CARD_ROW_HPU, h->index, f ? f->name : set->name, h->begun_ps, c->now_ps,
-                  c->packet[t->packet].length);
-    }
+    if (c->callbacks.span)
+        handler_span(c, h, t);
     LIST_PUSH(c->task, &h->ended, h->task);
     h->ended_count++;
     h->state = CORE_STALLED;

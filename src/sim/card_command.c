@@ -31,6 +31,10 @@ static uint32_t context_of(const struct card *c, const struct command *m) {
     return c->task[m->task].context;
 }
 
+static const struct packet *packet_of(const struct card *c, const struct command *m) {
+    return &c->packet[c->task[m->task].packet];
+}
+
 static uint32_t local_address(const struct command *m) {
     static const uint8_t word[] = {
         [SPIN_COMMAND_DMA_TO_HOST] = 0,   [SPIN_COMMAND_PUT_FROM_DEVICE] = 0,
@@ -80,7 +84,7 @@ static uint64_t to_host(struct card *c, const struct command *m, uint64_t busy, 
     uint64_t start = card_max(at, c->to_host_free_ps);
     c->to_host_free_ps = start + busy;
     CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_TO_HOST], busy);
-    card_span(c, CARD_ROW_HOST, 0, "to host", start, start + busy, bytes);
+    card_span(c, CARD_ROW_HOST, 0, "to host", packet_of(c, m), start, start + busy, bytes);
     return c->to_host_free_ps;
 }
 
@@ -91,7 +95,7 @@ static uint64_t from_host(struct card *c, const struct command *m, uint64_t at) 
     uint64_t start = card_max(asked, c->from_host_free_ps);
     c->from_host_free_ps = start + busy;
     CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_FROM_HOST], busy);
-    card_span(c, CARD_ROW_HOST, 1, "from host", start, start + busy, m->length);
+    card_span(c, CARD_ROW_HOST, 1, "from host", packet_of(c, m), start, start + busy, m->length);
     return c->from_host_free_ps;
 }
 
@@ -108,8 +112,8 @@ static uint64_t send(struct card *c, const struct command *m, uint64_t at) {
         read = through_port(c, m, address, false, card_beats(c, address, bytes) * c->cycle, at);
     c->outbound_free_ps = card_max(at + busy, read);
     CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_OUTBOUND], busy);
-    card_span(c, CARD_ROW_OUTBOUND, 0, "send", c->outbound_free_ps - busy, c->outbound_free_ps,
-              m->length);
+    card_span(c, CARD_ROW_OUTBOUND, 0, "send", packet_of(c, m), c->outbound_free_ps - busy,
+              c->outbound_free_ps, m->length);
     return c->outbound_free_ps + c->config.send_latency * c->cycle;
 }
 
@@ -134,8 +138,8 @@ static uint64_t cluster_copy(struct card *c, const struct command *m) {
     c->context[context_of(c, m)].stats.cluster_dma_busy_ps += busy;
     if (in_l2_packets(from))
         start = card_l2_burst(c, L2_CLUSTERS, from - MAP_L2_PACKETS, busy, start);
-    card_span(c, CARD_ROW_CLUSTER_DMA, c->hpu[m->hpu].cluster, "by handler", start, start + busy,
-              m->length);
+    card_span(c, CARD_ROW_CLUSTER_DMA, c->hpu[m->hpu].cluster, "by handler", packet_of(c, m), start,
+              start + busy, m->length);
     uint64_t end = start + (c->config.copy_latency + beats) * c->cycle;
     if (in_l1(from))
         card_l1_burst(c, cluster_of(c, m, from), false, start, start + busy);

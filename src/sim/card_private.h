@@ -55,6 +55,7 @@ struct packet {
     uint8_t kind;                       /* of the task that it waits for */
     bool eom, marked, has_cell;
     uint64_t arrival_ps, request_ps, ready_ps, user;
+    uint64_t number;   /* of those that were taken */
     uint64_t since_ps; /* its way is accounted for until then, in the parts of its latency */
     uint64_t part_ps[CARD_PART_LATENCY];
     /* P4sPIN */
@@ -293,10 +294,22 @@ static inline void card_event(struct card *c, uint64_t at_ps, unsigned kind, uin
                               uint32_t with) {
     sim_schedule(c->engine, at_ps, kind, (union sim_payload){.u32 = {index, with}});
 }
+/* A unit works for a packet. */
 static inline void card_span(struct card *c, enum card_row row, uint32_t index, const char *name,
-                             uint64_t start_ps, uint64_t end_ps, uint32_t bytes) {
+                             const struct packet *p, uint64_t start_ps, uint64_t end_ps,
+                             uint32_t bytes) {
     if (c->callbacks.span)
-        c->callbacks.span(c->callbacks.user, row, index, name, start_ps, end_ps, bytes);
+        c->callbacks.span(c->callbacks.user, &(struct card_span){.row = row,
+                                                                 .index = index,
+                                                                 .name = name,
+                                                                 .start_ps = start_ps,
+                                                                 .end_ps = end_ps,
+                                                                 .bytes = bytes,
+                                                                 .context = p->context,
+                                                                 .message = p->message,
+                                                                 .flow = p->source,
+                                                                 .user = p->user,
+                                                                 .way = p->number});
 }
 void card_digest(struct card *c, uint64_t a, uint64_t b);
 

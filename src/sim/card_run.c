@@ -12,7 +12,15 @@
 #define SLICE 200000 /* events between two looks at the progress */
 
 /* Rows of the trace. */
-enum { ROW_INBOUND = 1, ROW_HPU = 10, ROW_DMA = 2000, ROW_OUTBOUND = 3000, ROW_HOST = 3010 };
+enum {
+    ROW_INBOUND = 1,
+    ROW_HPU = 10,
+    ROW_DMA = 2000,
+    ROW_OUTBOUND = 3000,
+    ROW_HOST = 3010,
+    ROW_DONE = 3020,
+    ROW_REFUSED
+};
 
 struct run {
     const struct spin_card_options *o;
@@ -287,15 +295,24 @@ static void on_fault(void *user, const struct card_fault *f, uint64_t at_ps) {
         run->o->fault(run->o->user, &fault);
 }
 
-static void on_span(void *user, enum card_row row, uint32_t index, const char *name,
-                    uint64_t start_ps, uint64_t end_ps, uint32_t bytes) {
-    static const uint32_t first[] = {[CARD_ROW_INBOUND] = ROW_INBOUND,
-                                     [CARD_ROW_HPU] = ROW_HPU,
-                                     [CARD_ROW_CLUSTER_DMA] = ROW_DMA,
-                                     [CARD_ROW_OUTBOUND] = ROW_OUTBOUND,
-                                     [CARD_ROW_HOST] = ROW_HOST};
+static void on_span(void *user, const struct card_span *s) {
+    static const uint32_t first[] = {
+        [CARD_ROW_INBOUND] = ROW_INBOUND, [CARD_ROW_HPU] = ROW_HPU,
+        [CARD_ROW_CLUSTER_DMA] = ROW_DMA, [CARD_ROW_OUTBOUND] = ROW_OUTBOUND,
+        [CARD_ROW_HOST] = ROW_HOST,       [CARD_ROW_DONE] = ROW_DONE,
+        [CARD_ROW_REFUSED] = ROW_REFUSED};
     struct run *run = user;
-    trace_box(&run->trace, 0, first[row] + index, name, start_ps, end_ps - start_ps, bytes, -1);
+    uint32_t row = first[s->row] + s->index;
+    const struct trace_packet of = {run->traffic ? s->user >> 17 : s->user, s->message, s->context,
+                                    s->flow};
+    trace_packet_box(&run->trace, 0, row, s->name, s->start_ps, s->end_ps - s->start_ps, s->bytes,
+                     &of);
+    if (s->row != CARD_ROW_REFUSED)
+        trace_step(&run->trace,
+                   s->row == CARD_ROW_INBOUND ? TRACE_FIRST
+                   : s->row == CARD_ROW_DONE  ? TRACE_LAST
+                                              : TRACE_NEXT,
+                   s->way, (struct trace_end){0, row, s->start_ps});
 }
 
 static void on_step(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint32_t cycles) {
@@ -320,6 +337,8 @@ static void name_rows(struct run *run) {
     trace_row(t, 0, ROW_OUTBOUND, "outbound link", 0);
     trace_row(t, 0, ROW_HOST, "host interface", 0);
     trace_row(t, 0, ROW_HOST + 1, "host interface", 1);
+    trace_row(t, 0, ROW_DONE, "done", 0);
+    trace_row(t, 0, ROW_REFUSED, "refused", 0);
 }
 
 /* ---- the run ---- */

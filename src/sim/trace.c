@@ -29,29 +29,45 @@ void trace_row(struct trace *t, uint32_t rank, uint32_t row, const char *name, u
             rank, row, name, index);
 }
 
-void trace_box(struct trace *t, uint32_t rank, uint32_t row, const char *name, uint64_t start_ps,
-               uint64_t length_ps, uint64_t bytes, int64_t peer) {
+static FILE *begin_box(struct trace *t, uint32_t rank, uint32_t row, const char *name,
+                       uint64_t start_ps, uint64_t length_ps, uint64_t bytes) {
     FILE *out = begin(t);
     fprintf(out,
             "{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%" PRIu64 ".%06" PRIu64
             ",\"dur\":%" PRIu64 ".%06" PRIu64 ",\"args\":{\"size\":%" PRIu64,
             name, rank, row, start_ps / 1000000, start_ps % 1000000, length_ps / 1000000,
             length_ps % 1000000, bytes);
+    return out;
+}
+
+void trace_box(struct trace *t, uint32_t rank, uint32_t row, const char *name, uint64_t start_ps,
+               uint64_t length_ps, uint64_t bytes, int64_t peer) {
+    FILE *out = begin_box(t, rank, row, name, start_ps, length_ps, bytes);
     if (peer >= 0)
         fprintf(out, ",\"peer\":%" PRId64, peer);
     fputs("}}", out);
 }
 
-static void arrow_end(struct trace *t, const char *phase, uint64_t id, struct trace_end at) {
+void trace_packet_box(struct trace *t, uint32_t rank, uint32_t row, const char *name,
+                      uint64_t start_ps, uint64_t length_ps, uint64_t bytes,
+                      const struct trace_packet *of) {
+    fprintf(begin_box(t, rank, row, name, start_ps, length_ps, bytes),
+            ",\"packet\":%" PRIu64 ",\"message\":%u,\"context\":%u,\"flow\":%u}}", of->packet,
+            of->message, of->context, of->flow);
+}
+
+void trace_step(struct trace *t, enum trace_step step, uint64_t id, struct trace_end at) {
+    static const char *const phase[] = {
+        [TRACE_FIRST] = "\"s\"", [TRACE_NEXT] = "\"t\"", [TRACE_LAST] = "\"f\",\"bp\":\"e\""};
     fprintf(begin(t),
             "{\"ph\":%s,\"cat\":\"message\",\"name\":\"message\",\"id\":%" PRIu64
             ",\"pid\":%u,\"tid\":%u,\"ts\":%" PRIu64 ".%06" PRIu64 "}",
-            phase, id, at.rank, at.row, at.at_ps / 1000000, at.at_ps % 1000000);
+            phase[step], id, at.rank, at.row, at.at_ps / 1000000, at.at_ps % 1000000);
 }
 
 void trace_arrow(struct trace *t, uint64_t id, struct trace_end from, struct trace_end to) {
-    arrow_end(t, "\"s\"", id, from);
-    arrow_end(t, "\"f\",\"bp\":\"e\"", id, to);
+    trace_step(t, TRACE_FIRST, id, from);
+    trace_step(t, TRACE_LAST, id, to);
 }
 
 int trace_close(struct trace *t, bool keep, struct spin_error *err) {

@@ -60,6 +60,22 @@ for row in set(e["tid"] for e in hpu):  # an HPU does one thing at a time
     mine = sorted((e["ts"], e["ts"] + e["dur"]) for e in hpu if e["tid"] == row)
     assert all(a[1] <= b[0] + 1e-9 for a, b in zip(mine, mine[1:])), (row, mine)
 assert len([e for e in boxes if names[e["tid"]] == "inbound link 0"]) == 320
+of = {int(x["packet"]): x for x in rows}
+for e in boxes:  # every box says whose it is
+    a = e["args"]
+    assert a["message"] == int(of[a["packet"]]["message"]) and a["context"] == 0 and a["flow"] >= 0, e
+ways, at = {}, {(e["tid"], e["ts"], e["args"]["packet"]): e for e in boxes}
+for e in events:
+    if e["ph"] in "stf":
+        ways.setdefault(e["id"], []).append(e)
+assert len(ways) == 320
+for packet, way in enumerate(ways.values()):  # arrows lead from L2 by L1, HPU and the send to the end
+    way.sort(key=lambda e: e["ts"])
+    assert "".join(e["ph"] for e in way) == "s" + "t" * (len(way) - 2) + "f", way
+    row = [names[at[e["tid"], e["ts"], packet]["tid"]].rstrip(" 0123456789") for e in way]
+    assert row[0] == "inbound link" and row[-1] == "done", row
+    assert row[1:4] == ["cluster DMA", "HPU", "outbound link"] and row.count("outbound link") == 1, row
+    assert sum(row.count(r) for r in ("inbound link", "cluster DMA", "HPU", "outbound link", "done")) == len(row), row
 P
 if [ $? = 0 ]; then pass "JSON, trace and table of packets agree"; else fail "JSON, trace and table of packets agree" "$(cat checks.txt err.txt)"; fi
 digest() { card -H echo.spin -T "gen:messages=9,packets=9,size=imix,arrivals=poisson,seed=$1" --json | grep digest; }
@@ -254,6 +270,8 @@ C
 "$OPENSPIN" cc --pspin -O2 -g faulty.c -o faulty.spin || exit 1
 check "a fault costs its message only" 1 '^messages +3 begun, 2 completed, 1 failed' card -H faulty.spin --ph store_ph -T gen:messages=3,packets=2,size=64
 check "and is told with its line" 1 'ctx0, message 1, HPU [0-9]+, payload handler: SEGV at pc 0x[0-9a-f]+ \(store_ph.*, faulty.c:4, address 0x00000100' card -H faulty.spin --ph store_ph -T gen:messages=3,packets=2,size=64
+card -H faulty.spin --ph store_ph -T gen:messages=3,packets=2,size=64 --trace fault.json >/dev/null 2>&1
+grep -q '"name":"store_ph: SEGV"' fault.json && grep -q '"name":"dropped: ' fault.json && grep -q '"name":"store_ph"' fault.json && pass "a trace marks faults and what they cost" || fail "a trace marks faults and what they cost" "$(grep -o '"name":"[^"]*"' fault.json | sort | uniq -c)"
 check "the watchdog ends a loop" 1 '^faults +[12] of handlers \([12] by the watchdog\)' card -H faulty.spin,ph=loop_ph,watchdog=500 -T gen:messages=3,packets=2,size=64
 check "a packet over the buffer is refused" 0 '^drops +2 refused' card -H echo.spin -T gen:packets=2,size=65535
 check "a full buffer, dropping" 0 '^drops +[1-9][0-9]* refused' card -H sum.spin -T gen:messages=300,packets=4,size=1024 --set policy=drop --set l2_packet_bytes=16KiB
