@@ -204,7 +204,7 @@ TEST(faults_leave_the_hpu_ready) {
         enum hpu_fault fault;
     } endings[] = {
         {0x0000, HPU_FAULT_ILLEGAL},    {RV_EBREAK, HPU_FAULT_CHECK},
-        {RV_ECALL, HPU_FAULT_CHECK},    {0x00052503, HPU_FAULT_SEGV}, /* lw a0, 0(a0) */
+        {RV_ECALL, HPU_FAULT_CALL},    {0x00052503, HPU_FAULT_SEGV}, /* lw a0, 0(a0) */
         {0x00a52023, HPU_FAULT_SEGV},                                 /* sw a0, 0(a0) */
         {0x0000006f, HPU_FAULT_BUDGET},                               /* j . */
         {0x1002252f, HPU_FAULT_SEGV},                                 /* patched: misaligned lr */

@@ -183,7 +183,7 @@ TEST(bad_generators_are_refused) {
     refused("gen:size=500-100", SPIN_EARG, "upside down");
     refused("gen:size=big", SPIN_EARG, "'big' is not a size");
     refused("gen:messages=0", SPIN_EARG, "messages: 0 is outside 1 to");
-    refused("gen:rate=400", SPIN_EARG, "'400' is not a rate");
+    refused("gen:rate=400furlong", SPIN_EARG, "'400furlong' is not a rate");
     refused("gen:rate=", SPIN_EARG, "'' is not a rate");
     refused("gen:speed=4", SPIN_EARG, "unknown option 'speed'; there are messages, packets, size");
     refused("gen:poisson", SPIN_EARG, "'poisson': expected NAME=VALUE");

@@ -12,6 +12,14 @@
 #include "base/error.h"
 #include "base/machine.h"
 
+int file_must_fit(const char *path, const char *what, uint64_t bytes, struct spin_error *err) {
+    if (bytes <= 64 << 20 || bytes <= machine_memory())
+        return SPIN_OK;
+    return spin_fail(err, SPIN_ELIMIT, "%s: %s of %llu MiB does not fit: %llu MiB are free", path,
+                     what, (unsigned long long)(bytes >> 20),
+                     (unsigned long long)(machine_memory() >> 20));
+}
+
 static int read_all(int fd, const char *path, const char *what, size_t limit, uint8_t **data,
                     size_t *length, struct spin_error *err) {
     struct stat st;
@@ -22,10 +30,8 @@ static int read_all(int fd, const char *path, const char *what, size_t limit, ui
     if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > limit)
         return spin_fail(err, SPIN_ELIMIT, "%s: %s of %lld bytes is over the limit of %zu bytes",
                          path, what, (long long)st.st_size, limit);
-    if (S_ISREG(st.st_mode) && st.st_size > 64 << 20 && (uint64_t)st.st_size > machine_memory())
-        return spin_fail(err, SPIN_ELIMIT, "%s: %s of %lld MiB does not fit: %llu MiB are free",
-                         path, what, (long long)(st.st_size >> 20),
-                         (unsigned long long)(machine_memory() >> 20));
+    if (S_ISREG(st.st_mode) && file_must_fit(path, what, (uint64_t)st.st_size, err))
+        return SPIN_ELIMIT;
     size_t used = 0, room = S_ISREG(st.st_mode) ? (size_t)st.st_size + 1 : 4096;
     uint8_t *bytes = malloc(room);
     while (bytes) {

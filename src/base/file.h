@@ -15,6 +15,10 @@
 int file_read(const char *path, const char *what, size_t limit, uint8_t **data, size_t *length,
               struct spin_error *err);
 
+/* An error before memory is filled: `bytes` of a file, or of what it will be in memory, are more
+ * than is free. Small ones always fit. */
+int file_must_fit(const char *path, const char *what, uint64_t bytes, struct spin_error *err);
+
 /* A file that appears under its final name only when it is complete. */
 struct file_out {
     FILE *stream;

@@ -88,6 +88,8 @@ const uint8_t *file_in_at(struct file_in *in, uint64_t offset, size_t bytes,
     if (wanted > in->length - offset)
         wanted = (size_t)(in->length - offset);
     if (wanted + 1 > in->room) {
+        if (file_must_fit(in->path, in->what, wanted, err))
+            return NULL;
         uint8_t *larger = realloc(in->window, wanted + 1);
         if (!larger) {
             spin_fail(err, SPIN_ENOMEM, "%s: out of memory reading %s", in->path, in->what);

@@ -28,9 +28,9 @@ check "a program links with -lportals alone" 0 '' clang $flags use.o "-L$BUILD/s
 check "without a card it says so" 0 '^PtlInit 5, PtlNIInit 10$' env "LD_LIBRARY_PATH=$BUILD/src/portals" ./use
 
 nm -D --defined-only "$library" | awk '$2 == "T" { print $3 }' | sort >exported
-# PtlToStr belongs to no process, so it is not in the list of calls
+# PtlToStr belongs to no process, so it is not in the list of calls; PtlNIInit has a symbol for P4sPIN's limits too
 { grep -o 'X([A-Za-z]*)' "$SOURCE/src/portals/calls.def" | sed 's/X(\(.*\))/\1/'; echo PtlToStr; } | sort >calls
-if diff calls exported >difference; then
+if diff <({ cat calls; echo PtlNIInitP4sPIN; } | sort) exported >difference; then
     pass "it exports the calls and nothing else"
 else
     fail "it exports the calls and nothing else" "$(cat difference)"
