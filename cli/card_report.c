@@ -350,59 +350,62 @@ static const char *unit_of(const char *name) {
     return "";
 }
 
-static void csv_spread(const char *name, const struct spin_spread *s, const char *unit) {
-    printf("%s_mean,%.3f,%s\n%s_min,%" PRIu64 ",%s\n%s_p50,%" PRIu64 ",%s\n", name, mean(s), unit,
-           name, s->count ? s->least : 0, unit, name, s->p50, unit);
-    printf("%s_p90,%" PRIu64 ",%s\n%s_p99,%" PRIu64 ",%s\n", name, s->p90, unit, name, s->p99,
-           unit);
-    printf("%s_p999,%" PRIu64 ",%s\n%s_max,%" PRIu64 ",%s\n", name, s->p999, unit, name, s->most,
-           unit);
+static void csv_spread(FILE *out, const char *name, const struct spin_spread *s, const char *unit) {
+    fprintf(out, "%s_mean,%.3f,%s\n%s_min,%" PRIu64 ",%s\n%s_p50,%" PRIu64 ",%s\n", name, mean(s),
+            unit, name, s->count ? s->least : 0, unit, name, s->p50, unit);
+    fprintf(out, "%s_p90,%" PRIu64 ",%s\n%s_p99,%" PRIu64 ",%s\n", name, s->p90, unit, name, s->p99,
+            unit);
+    fprintf(out, "%s_p999,%" PRIu64 ",%s\n%s_max,%" PRIu64 ",%s\n", name, s->p999, unit, name,
+            s->most, unit);
 }
 
 /* `of` is "" for the card, "ctx0_" for a context. */
-static void csv_result(const struct spin_card_result *r, const char *of, int rows) {
+static void csv_result(FILE *out, const struct spin_card_result *r, const char *of, int rows) {
     struct figure count[COUNT_ROWS];
     char key[80], name[100];
     counts(r, count);
     for (int i = 0; i < rows; i++)
-        printf("%s%s,%" PRIu64 ",%s\n", of, count[i].name, count[i].value, unit_of(count[i].name));
+        fprintf(out, "%s%s,%" PRIu64 ",%s\n", of, count[i].name, count[i].value,
+                unit_of(count[i].name));
     for (unsigned i = 0; i < SPIN_CARD_FATE_COUNT; i++) {
         snprintf(key, sizeof key, "%s %s", spin_card_fate_outcome(i), spin_card_fate_reason(i));
         key_of(name, sizeof name, key, "");
-        printf("%spackets_%s,%" PRIu64 ",\n", of, name, r->fate[i]);
+        fprintf(out, "%spackets_%s,%" PRIu64 ",\n", of, name, r->fate[i]);
     }
     for (unsigned i = 0; i < SPIN_CARD_PART_COUNT; i++) {
         key_of(key, sizeof key, spin_card_part_name(i), "");
         snprintf(name, sizeof name, "%s%s", of, key);
-        csv_spread(name, &r->part[i], "ps");
+        csv_spread(out, name, &r->part[i], "ps");
     }
     for (unsigned i = 0; i < SPIN_CARD_UNIT_COUNT; i++) {
         key_of(key, sizeof key, spin_card_unit_name(i), "_busy");
-        printf("%s%s,%" PRIu64 ",ps\n", of, key, r->unit_busy_ps[i]);
+        fprintf(out, "%s%s,%" PRIu64 ",ps\n", of, key, r->unit_busy_ps[i]);
     }
     for (unsigned k = 0; k < 3; k++) {
         const struct spin_card_handler *h = &r->handler[k];
         snprintf(key, sizeof key, "%s%s", of, card_kind_name((enum spin_handler_kind)k));
-        printf("%s_runs,%" PRIu64 ",\n%s_faults,%" PRIu64 ",\n", key, h->runs, key, h->faults);
-        printf("%s_instructions,%" PRIu64 ",\n%s_commands,%" PRIu64 ",\n", key, h->instructions,
-               key, h->commands);
+        fprintf(out, "%s_runs,%" PRIu64 ",\n%s_faults,%" PRIu64 ",\n", key, h->runs, key,
+                h->faults);
+        fprintf(out, "%s_instructions,%" PRIu64 ",\n%s_commands,%" PRIu64 ",\n", key,
+                h->instructions, key, h->commands);
         snprintf(name, sizeof name, "%s_cycles", key);
-        csv_spread(name, &h->spread, "cycles");
+        csv_spread(out, name, &h->spread, "cycles");
     }
 }
 
-void card_print_csv(const struct run_report *p) {
+void card_print_csv(FILE *out, const void *report) {
+    const struct run_report *p = report;
     const struct spin_card_result *r = p->result;
     struct spin_card_result c;
     char of[16];
-    puts("name,value,unit");
-    csv_result(r, "", COUNT_ROWS);
-    printf("held_for_buffer,%" PRIu64 ",ps\nheld_for_queue,%" PRIu64 ",ps\n", r->held_ps[0],
-           r->held_ps[1]);
+    fputs("name,value,unit\n", out);
+    csv_result(out, r, "", COUNT_ROWS);
+    fprintf(out, "held_for_buffer,%" PRIu64 ",ps\nheld_for_queue,%" PRIu64 ",ps\n", r->held_ps[0],
+            r->held_ps[1]);
     for (uint32_t i = 0; i < p->contexts; i++) {
         snprintf(of, sizeof of, "ctx%u_", i);
         spin_card_context_result(p->card, i, &c);
-        csv_result(&c, of, SHARED_ROWS);
+        csv_result(out, &c, of, SHARED_ROWS);
     }
 }
 
@@ -526,9 +529,10 @@ static void json_contexts(struct json *j, const struct run_report *p) {
     json_end_array(j);
 }
 
-void card_print_json(const struct run_report *p) {
+void card_print_json(FILE *out, const void *report) {
+    const struct run_report *p = report;
     const struct spin_card_result *r = p->result;
-    struct json j = {.out = stdout};
+    struct json j = {.out = out};
     struct spin_parameter row;
     char key[20];
     json_object(&j, NULL);

@@ -16,11 +16,11 @@
 
 struct run_options {
     const char *preset, *state, *host, *rate, *clock, *match, *match_file, *out, *host_out, *trace,
-        *packets, *jit, *params;
+        *packets, *jit, *params, *json, *csv;
     const char *entry[3];
     struct cli_list handler, set, traffic, fill, dump;
     uint64_t memory, scratch, copy, host_bytes, watchdog, hpus, packet_bytes;
-    bool check, json, csv, profile, parameters, fields;
+    bool check, profile, parameters, fields;
 };
 
 #define MOST_HOST     (1ull << 32)
@@ -80,8 +80,8 @@ static const struct cli_option table[] = {
      0, 0},
     {"profile", 0, CLI_FLAG, NULL, "print source and disassembly with cycles, hottest first",
      AT(profile), 0, 0},
-    {"json", 'j', CLI_FLAG, NULL, "print JSON", AT(json), 0, 0},
-    {"csv", 'c', CLI_FLAG, NULL, "print name,value,unit as CSV", AT(csv), 0, 0},
+    {"json", 'j', CLI_RESULT, "[=FILE]", "print JSON, or write it into a file", AT(json), 0, 0},
+    {"csv", 'c', CLI_RESULT, "[=FILE]", "print name,value,unit as CSV, or write it", AT(csv), 0, 0},
     {"parameters", 0, CLI_FLAG, NULL, "list the card's parameters with the source of each",
      AT(parameters), 0, 0},
     {"fields", 0, CLI_FLAG, NULL, "list the fields that rules can match", AT(fields), 0, 0},
@@ -303,16 +303,17 @@ static int read_match(const struct cli_command *command, const struct run_option
     return 0;
 }
 
-static void report(const struct run_options *o, const struct run_report *r) {
-    if (o->json)
-        card_print_json(r);
-    else if (o->csv)
-        card_print_csv(r);
-    else {
-        if (o->profile)
-            print_profiles(r->context, r->contexts);
-        card_print_text(r);
-    }
+static int report(const struct cli_command *command, const struct run_options *o,
+                  const struct run_report *r) {
+    int status = o->json ? cli_result(command, o->json, card_print_json, r) : 0;
+    if (!status && o->csv)
+        status = cli_result(command, o->csv, card_print_csv, r);
+    if (status || cli_is_printed(o->json, o->csv))
+        return status;
+    if (o->profile)
+        print_profiles(r->context, r->contexts);
+    card_print_text(r);
+    return 0;
 }
 
 /* What --traffic says, or --rate and --packet-size; NULL ends it. */
@@ -361,8 +362,9 @@ static int simulate(const struct cli_command *command, const struct run_options 
     spin_card_result(card, &result);
     if ((status = memory_dump(command, &o->dump, &view)))
         return status;
-    report(o, &(struct run_report){card, &result, context, contexts, o->preset, traffic});
-    return result.faults ? CLI_FAILED : 0;
+    status = report(command, o,
+                    &(struct run_report){card, &result, context, contexts, o->preset, traffic});
+    return status ? status : result.faults ? CLI_FAILED : 0;
 }
 
 static int with_contexts(const struct cli_command *command, const struct run_options *o,
@@ -391,10 +393,10 @@ static int check(const struct cli_command *command, const struct run_options *o,
     if (operands->count)
         return cli_error(command, CLI_USAGE, "'%s' is too many; an image goes with --handler",
                          operands->items[0]);
-    if (o->json && o->csv)
-        return cli_error(command, CLI_USAGE, "--json and --csv: choose one");
-    if (o->profile && (o->json || o->csv))
-        return cli_error(command, CLI_USAGE, "--profile goes without --json and --csv");
+    if (o->profile && cli_is_printed(o->json, o->csv))
+        return cli_error(
+            command, CLI_USAGE,
+            "--profile and --json or --csv are both printed: write one to --json=FILE");
     if (o->parameters)
         return 0;
     if (!o->handler.count)

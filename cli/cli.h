@@ -107,6 +107,9 @@ int cli_view(const struct cli_command *command, const struct cli_view *of, struc
 int cli_result(const struct cli_command *command, const char *path,
                void (*print)(FILE *out, const void *what), const void *what);
 
+/* Whether one of two results goes to standard output, so that the text does not. */
+bool cli_is_printed(const char *json, const char *csv);
+
 /* "1ms,25us": the operating system takes 25 us of every ms. 0, or the status after the error. */
 int cli_noise(const struct cli_command *command, const char *text, struct spin_noise *noise);
 

@@ -212,8 +212,7 @@ static int report(const struct cli_command *command, const struct run_options *o
     int status = o->json ? cli_result(command, o->json, print_json, what) : 0;
     if (!status && o->csv)
         status = cli_result(command, o->csv, print_csv, what);
-    bool printed = (o->json && strcmp(o->json, "-") == 0) || (o->csv && strcmp(o->csv, "-") == 0);
-    if (!status && !printed)
+    if (!status && !cli_is_printed(o->json, o->csv))
         print_text(what->options, what->preset, what->result);
     return status;
 }

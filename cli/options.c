@@ -242,6 +242,10 @@ int cli_result(const struct cli_command *command, const char *path,
     return file_out_commit(&file, &err) ? cli_report(command, &err) : 0;
 }
 
+bool cli_is_printed(const char *json, const char *csv) {
+    return (json && strcmp(json, "-") == 0) || (csv && strcmp(csv, "-") == 0);
+}
+
 int cli_noise(const struct cli_command *command, const char *text, struct spin_noise *noise) {
     char period[64];
     const char *comma = strchr(text, ',');

@@ -186,10 +186,6 @@ static int parse_times(const struct cli_command *command, const struct options *
 }
 
 /* JSON or CSV take the place of the text on standard output; in files they stand beside it. */
-static bool is_printed(const struct options *o) {
-    return (o->json && strcmp(o->json, "-") == 0) || (o->csv && strcmp(o->csv, "-") == 0);
-}
-
 /* Faults of handlers are told as they happen, the first ones in full. */
 struct seen {
     const struct cli_command *command;
@@ -225,7 +221,7 @@ static int finish(const struct cli_command *command, const struct options *o, co
     int status = o->json ? cli_result(command, o->json, print_json, &what) : 0;
     if (!status && o->csv)
         status = cli_result(command, o->csv, print_csv, &what);
-    if (!status && !o->quiet && !is_printed(o))
+    if (!status && !o->quiet && !cli_is_printed(o->json, o->csv))
         print_text(world);
     fflush(stdout);
     if (status || !r.failed)
@@ -310,7 +306,7 @@ static int simulate(const struct cli_command *command, const struct options *o,
     free(set);
     if (status)
         return status;
-    if (o->parameters && (!program || !is_printed(o)))
+    if (o->parameters && (!program || !cli_is_printed(o->json, o->csv)))
         print_parameters(world);
     if (!program) {
         spin_world_free(world);

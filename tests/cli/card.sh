@@ -24,6 +24,8 @@ check "or that nothing does" 0 "^  all parameters are the preset's" card -H echo
 check "the list of parameters" 0 '^  cluster_hpus = 8, ' card --parameters
 check "the list of fields" 0 '^udp.dport ' card --fields
 check "CSV" 0 '^latency_p99,[1-9][0-9]*,ps$' card -H echo.spin -T gen:packets=9 --csv
+card -H echo.spin -T gen:packets=9 --json=r.json --csv r.csv --profile >r.txt && card -H echo.spin -T gen:packets=9 --csv | cmp -s - r.csv && card -H echo.spin -T gen:packets=9 --json | cmp -s - r.json && grep -q '^throughput ' r.txt && grep -q '^profile of ctx0' r.txt && pass "JSON and CSV as files, the text beside them" || fail "JSON and CSV as files, the text beside them" "$(cat r.txt)"
+refuse "a result over an input" 2 '--json: echo.spin is also read' card -H echo.spin -T gen: --json=echo.spin
 check "CSV has bank conflicts" 0 '^conflict_cycles,[0-9]+,cycles$' card -H echo.spin -T gen:packets=9 --csv
 
 # --- figures that must agree with each other ---
@@ -293,8 +295,8 @@ refuse "a bad rule, with its column" 2 "^openspin card run: --match:1:11: expect
 printf 'any -> host\nany -> ctx4\n' >rules.txt
 refuse "a bad rule in a file" 1 'rules.txt:2:8: ctx4 does not exist: there is 1 context' card -H echo.spin -T gen: --match-file rules.txt
 refuse "two tables" 2 'choose one' card -H echo.spin -T gen: --match 'any -> ctx0' --match-file rules.txt
-refuse "two formats" 2 'choose one' card -H echo.spin -T gen: --json --csv
-refuse "a profile as JSON" 2 'goes without --json and --csv' card -H echo.spin -T gen: --profile --json
+refuse "two formats" 2 '--json and --csv both write -' card -H echo.spin -T gen: --json --csv
+refuse "a profile as JSON" 2 '--profile and --json or --csv are both printed' card -H echo.spin -T gen: --profile --json
 refuse "an operand" 2 "'x' is too many" card -H echo.spin -T gen: x
 refuse "no capture" 1 'echo.spin: no pcap or pcapng capture' card -H echo.spin -T pcap:echo.spin
 head -c 100 in.pcap >cut.pcap
