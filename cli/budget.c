@@ -26,21 +26,24 @@
 struct options {
     struct invoke_options invoke;
     uint64_t count, runtime, cycles;
-    const char *rate, *gap, *clock;
+    const char *rate, *gap, *clock, *params;
     struct cli_list set;
-    bool json;
+    bool json, parameters;
 };
 
 static const struct cli_option options[] = {
     INVOKE_OPTIONS(struct options, invoke),
-    {"rate", 0, CLI_STRING, "RATE", "line rate: 400Gbit/s, or 12.5 in Gbit/s (default 400)",
+    {"rate", 0, CLI_STRING, "RATE", "line rate: 400Gbit/s, or 12.5 in Gbit/s (default: the card's)",
      offsetof(struct options, rate), 0, 0},
     {"gap", 0, CLI_STRING, "TIME", "least time between packets, LogGP's g: 5ns (default 0)",
      offsetof(struct options, gap), 0, 0},
-    {"clock", 0, CLI_STRING, "FREQUENCY", "of the card: 2GHz, or 1500 in MHz (default 1GHz)",
+    {"clock", 0, CLI_STRING, "FREQUENCY", "of the card: 2GHz, or 1500 in MHz (1GHz)",
      offsetof(struct options, clock), 0, 0},
     {"set", 's', CLI_LIST, "NAME=VALUE", "one parameter of the card, as of 'card run'",
      offsetof(struct options, set), 0, 0},
+    {"params", 0, CLI_STRING, "FILE", CLI_PARAMS_HELP, offsetof(struct options, params), 0, 0},
+    {"parameters", 0, CLI_FLAG, NULL, "list the card's parameters with the source of each",
+     offsetof(struct options, parameters), 0, 0},
     {"count", 0, CLI_NUMBER, "N", "random packets to measure on (default 32)",
      offsetof(struct options, count), 1, 1000000},
     {"cycles", 0, CLI_NUMBER, "CYCLES", "no image: take this as the handler's time",
@@ -58,7 +61,7 @@ struct measured {
 
 /* One cold run, then the packets on a warm instruction cache: a card at line rate is warm. */
 static int measure(const struct cli_command *command, const struct options *o,
-                   struct invocation *inv, struct measured *m) {
+                   struct invocation *inv, struct progress *progress, struct measured *m) {
     struct spin_outcome r;
     struct spin_error err;
     bool fixed = o->invoke.packet || o->invoke.hex;
@@ -73,6 +76,7 @@ static int measure(const struct cli_command *command, const struct options *o,
                              inv->function->name, spin_ending_name(r.ending), r.pc);
         for (uint32_t b = 0; !fixed && b < inv->call.packet_bytes; b++)
             inv->packet[b] = (uint8_t)rng_u64(&random);
+        progress_show(progress, "packets, to measure the handler", i, count);
         if (i == 0)
             continue;
         cycles += r.cycles;
@@ -225,18 +229,64 @@ static void print_json(const struct invocation *inv, const struct measured *m,
     json_end_object(&j);
 }
 
+/* What the load has from the card, if nothing else was said. */
+static void look_at(const struct spin_card *card, struct budget_load *l) {
+    struct spin_parameter row;
+    struct spin_limits limits;
+    uint64_t fs = 0;
+    spin_card_limits(card, &limits);
+    l->hpus = limits.hpus;
+    for (int i = 0; spin_card_parameter(card, i, &row); i++) {
+        if (strcmp(row.name, "cycle") == 0)
+            units_time_ps(row.value, &l->cycle_ps);
+        else if (strcmp(row.name, "network_rate") == 0 && units_per_byte_fs(row.value, &fs) && fs)
+            l->rate_bits = 8000000000000000 / fs;
+    }
+    if (l->card.rate_bits)
+        l->rate_bits = l->card.rate_bits;
+}
+
+/* With --cycles there is no card: what was said is taken as it is. */
+static void look_at_none(struct budget_load *l) {
+    if (l->card.hpus)
+        l->hpus = l->card.hpus;
+    if (l->card.cycle_ps)
+        l->cycle_ps = l->card.cycle_ps;
+}
+
+static int read_card(const struct cli_command *command, const struct options *o,
+                     struct budget_load *l) {
+    struct spin_card *card = NULL;
+    struct budget_card *c = &l->card;
+    if (o->cycles && (o->set.count || o->params))
+        return cli_error(command, CLI_USAGE, "--%s: --cycles runs nothing on a card",
+                         o->set.count ? "set" : "params");
+    int status = o->rate ? cli_rate(command, "--rate", o->rate, &c->rate_bits) : 0;
+    if (!status && o->clock)
+        status = cli_clock(command, "--clock", o->clock, &c->cycle_ps);
+    c->hpus = o->invoke.card.hpus;
+    c->set = &o->set;
+    if (!status)
+        status = params_read(command, o->params, &c->params);
+    if (!status)
+        status =
+            budget_make_card(command, o->cycles ? &(struct budget_card){.set = &o->set} : c, &card);
+    if (!status)
+        look_at(card, l);
+    if (!status && o->cycles)
+        look_at_none(l);
+    if (!status && o->parameters)
+        card_print_parameters(card);
+    spin_card_free(card);
+    return status;
+}
+
 static int read_load(const struct cli_command *command, const struct options *o,
                      struct budget_load *l) {
-    int status = cli_rate(command, "--rate", o->rate ? o->rate : "400", &l->rate_bits);
-    if (!status)
-        status = cli_clock(command, "--clock", o->clock ? o->clock : "1GHz", &l->cycle_ps);
+    int status = read_card(command, o, l);
     if (!status && o->gap && (!units_time_ps(o->gap, &l->gap_ps) || l->gap_ps > 1000000000000))
         status =
             cli_error(command, CLI_USAGE, "--gap: '%s' is no time (such as 5ns) up to 1s", o->gap);
-    if (!status && o->cycles && o->set.count)
-        status = cli_error(command, CLI_USAGE, "--set: --cycles runs nothing on a card");
-    l->set = &o->set;
-    l->hpus = card_limits(&o->invoke.card).hpus;
     l->runtime_cycles = o->runtime;
     return status;
 }
@@ -260,6 +310,7 @@ static int answer(const struct cli_command *command, const struct options *o,
     if (is_handler) {
         set_packets(l, m);
         int status = budget_try(command, l, &o->invoke, inv, &trial);
+        progress_end(l->progress);
         if (status)
             return status;
         t = &trial;
@@ -273,33 +324,46 @@ static int answer(const struct cli_command *command, const struct options *o,
     return 0;
 }
 
+static int run_load(const struct cli_command *command, const struct options *o,
+                    const struct cli_list *operands, struct budget_load *load,
+                    struct invocation *inv) {
+    struct measured m = {0};
+    int status = 0;
+    if (o->cycles && (operands->count || o->invoke.entry))
+        return cli_error(command, CLI_USAGE, "--cycles stands for an image: give one of them");
+    if (o->cycles) {
+        m = (struct measured){.mean_cycles = (double)o->cycles, .most_cycles = o->cycles};
+        inv->call.packet_bytes = (uint32_t)(o->invoke.packet_bytes ? o->invoke.packet_bytes : 512);
+    } else {
+        status = invoke_begin(command, &o->invoke, operands, inv);
+        if (!status)
+            status = measure(command, o, inv, load->progress, &m);
+    }
+    load->bytes = inv->call.packet_bytes;
+    if (!status && load->bytes == 0)
+        status = cli_error(command, CLI_USAGE, "an empty packet has no rate");
+    if (!status)
+        status = answer(command, o, inv, &m, load);
+    if (!status && inv->rig)
+        status = invoke_dump(command, &o->invoke, inv);
+    return status;
+}
+
 static int run(const struct cli_command *command, int argc, char **argv) {
     struct options o = {.runtime = RUNTIME_CYCLES};
     struct cli_list operands;
     struct invocation inv = {0};
-    struct measured m = {0};
-    struct budget_load load = {0};
+    struct progress progress;
+    struct budget_load load = {.progress = &progress};
     int status = cli_parse(command, argc, argv, &o, &operands);
+    progress_begin(&progress);
     if (!status)
         status = read_load(command, &o, &load);
-    if (!status && o.cycles && (operands.count || o.invoke.entry))
-        status = cli_error(command, CLI_USAGE, "--cycles stands for an image: give one of them");
-    if (!status && o.cycles) {
-        m = (struct measured){.mean_cycles = (double)o.cycles, .most_cycles = o.cycles};
-        inv.call.packet_bytes = (uint32_t)(o.invoke.packet_bytes ? o.invoke.packet_bytes : 512);
-    } else if (!status) {
-        status = invoke_begin(command, &o.invoke, &operands, &inv);
-        if (!status)
-            status = measure(command, &o, &inv, &m);
-    }
-    load.bytes = inv.call.packet_bytes;
-    if (!status && load.bytes == 0)
-        status = cli_error(command, CLI_USAGE, "an empty packet has no rate");
-    if (!status)
-        status = answer(command, &o, &inv, &m, &load);
-    if (!status && inv.rig)
-        status = invoke_dump(command, &o.invoke, &inv);
+    if (!status && !o.parameters)
+        status = run_load(command, &o, &operands, &load, &inv);
+    progress_end(&progress);
     invoke_end(&inv);
+    params_free(&load.card.params);
     cli_free(command, &o, &operands);
     return status;
 }

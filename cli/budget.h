@@ -4,12 +4,20 @@
 
 #include "invoke.h"
 
+/* What the command line says of the card; 0: nothing. */
+struct budget_card {
+    struct params params;
+    const struct cli_list *set;
+    uint64_t rate_bits, cycle_ps, hpus;
+};
+
 /* The load, and the card it is put on. */
 struct budget_load {
+    struct budget_card card;
     uint64_t bytes, packets;
     uint64_t rate_bits, gap_ps; /* of the line; least time between two packets */
     uint64_t cycle_ps, hpus, runtime_cycles;
-    const struct cli_list *set; /* parameters of the card */
+    struct progress *progress;
 };
 double budget_interval_ns(const struct budget_load *load);
 
@@ -32,6 +40,9 @@ struct budget_trial {
     uint64_t packets;
 };
 
+/* A card as it was said to be. 0, or the exit status. */
+int budget_make_card(const struct cli_command *command, const struct budget_card *of,
+                     struct spin_card **card);
 /* Runs the invocation's handler on a card, unloaded and at the load. 0, or the exit status. */
 int budget_try(const struct cli_command *command, const struct budget_load *load,
                const struct invoke_options *o, const struct invocation *inv,

@@ -25,6 +25,7 @@ struct source {
     uint64_t count, drawn;
     double interval_ps;
     bool one_message;
+    struct progress *progress;
 };
 
 static bool next_packet(void *user, struct spin_card_packet *p) {
@@ -48,15 +49,29 @@ static bool next_packet(void *user, struct spin_card_packet *p) {
 
 /* ---- one run ---- */
 
-static int set_up(struct spin_card *card, const struct budget_load *l, struct spin_error *err) {
-    int code = card_set_hpus(card, l->hpus, err);
-    if (!code)
-        code = card_set_cycle(card, l->cycle_ps, err);
-    if (!code)
-        code = card_set_rate(card, l->rate_bits, err);
-    for (int i = 0; i < l->set->count && !code; i++)
-        code = spin_card_set(card, l->set->items[i], err);
-    return code;
+int budget_make_card(const struct cli_command *command, const struct budget_card *of,
+                     struct spin_card **card) {
+    struct spin_error err;
+    if (spin_card_new(card, "pspin", &err))
+        return cli_report(command, &err);
+    int status = card_apply_params(command, &of->params, *card), code = SPIN_OK;
+    if (status)
+        return status;
+    if (of->hpus)
+        code = card_set_hpus(*card, of->hpus, &err);
+    if (!code && of->cycle_ps)
+        code = card_set_cycle(*card, of->cycle_ps, &err);
+    if (!code && of->rate_bits)
+        code = card_set_rate(*card, of->rate_bits, &err);
+    for (int i = 0; i < of->set->count && !code; i++)
+        code = spin_card_set(*card, of->set->items[i], &err);
+    return code ? cli_report(command, &err) : 0;
+}
+
+static void on_progress(void *user, enum spin_card_stage stage, uint64_t done, uint64_t of) {
+    const struct source *s = user;
+    (void)of; /* a card does not know how many packets a source has */
+    card_show_progress(s->progress, stage, done, s->count);
 }
 
 /* The rig's memories as they were filled; the state in every place where the card has it. */
@@ -110,22 +125,24 @@ static int run_card(const struct cli_command *command, const struct budget_load 
                             .rng = rng_seeded(o->seed ? o->seed : 1),
                             .count = packets,
                             .interval_ps = interval_ps,
+                            .progress = l->progress,
                             .one_message =
                                 kind == SPIN_PAYLOAD_HANDLER || kind == SPIN_PSPIN_HANDLER};
     int status = cli_jit(command, o->jit, &jit);
-    if (status)
+    if (!status)
+        status = budget_make_card(command, &l->card, &card);
+    if (status) {
+        spin_card_free(card);
         return status;
-    int code = spin_card_new(&card, "pspin", &err);
-    if (!code)
-        spin_card_jit(card, jit);
-    if (!code)
-        code = set_up(card, l, &err);
-    if (!code)
-        code = add_context(card, o, inv, &err);
+    }
+    spin_card_jit(card, jit);
+    int code = add_context(card, o, inv, &err);
     if (!code) {
         copy_memory(card, inv);
-        code = spin_card_run(
-            card, &(struct spin_card_options){.next = next_packet, .user = &source}, &err);
+        code = spin_card_run(card,
+                             &(struct spin_card_options){
+                                 .next = next_packet, .user = &source, .progress = on_progress},
+                             &err);
     }
     if (!code)
         spin_card_result(card, result);

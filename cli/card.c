@@ -63,6 +63,28 @@ int card_set_rate(struct spin_card *card, uint64_t bits_per_s, struct spin_error
     return spin_card_set(card, text, err);
 }
 
+static int set_parameter(void *card, const char *assignment, struct spin_error *err) {
+    return spin_card_set(card, assignment, err);
+}
+
+int card_apply_params(const struct cli_command *command, const struct params *params,
+                      struct spin_card *card) {
+    return params_apply(command, params, set_parameter, card);
+}
+
+void card_print_parameters(const struct spin_card *card) {
+    struct spin_parameter row;
+    for (int i = 0; spin_card_parameter(card, i, &row); i++)
+        params_print(&row);
+}
+
+void card_show_progress(struct progress *p, enum spin_card_stage stage, uint64_t done,
+                        uint64_t of) {
+    static const char *const what[] = {
+        [SPIN_CARD_MEASURES] = "packets, to measure messages", [SPIN_CARD_RUNS] = "packets"};
+    progress_show(p, what[stage], done, of);
+}
+
 const char *card_kind_name(enum spin_handler_kind kind) {
     static const char *const names[] = {"header", "payload", "completion", "function", "pspin"};
     return names[kind];

@@ -3,6 +3,8 @@
 #define OPENSPIN_CLI_CARD_H
 
 #include "cli.h"
+#include "params.h"
+#include "progress.h"
 
 struct card_options {
     uint64_t program_bytes, handler_bytes, hpus;
@@ -52,6 +54,13 @@ int card_load_image(const struct cli_command *command, const struct card_options
 int card_set_hpus(struct spin_card *card, uint64_t hpus, struct spin_error *err);
 int card_set_cycle(struct spin_card *card, uint64_t cycle_ps, struct spin_error *err);
 int card_set_rate(struct spin_card *card, uint64_t bits_per_s, struct spin_error *err);
+
+/* Parameters from a file. 0, or the exit status. */
+int card_apply_params(const struct cli_command *command, const struct params *params,
+                      struct spin_card *card);
+void card_print_parameters(const struct spin_card *card);
+
+void card_show_progress(struct progress *p, enum spin_card_stage stage, uint64_t done, uint64_t of);
 
 const char *card_kind_name(enum spin_handler_kind kind);
 

@@ -7,7 +7,6 @@
 
 #include "base/json.h"
 #include "card.h"
-#include "params.h"
 
 static double ratio(uint64_t part, uint64_t of) {
     return of ? (double)part / (double)of : 0;
@@ -21,12 +20,6 @@ static double offered_gbit(const struct spin_card_result *r) {
 
 static double mean(const struct spin_spread *s) {
     return ratio(s->sum, s->count);
-}
-
-void card_print_parameters(const struct spin_card *card) {
-    struct spin_parameter row;
-    for (int i = 0; spin_card_parameter(card, i, &row); i++)
-        params_print(&row);
 }
 
 /* ---- figures: a name, a number, a unit ---- */

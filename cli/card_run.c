@@ -5,13 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/settings.h"
 #include "card.h"
 #include "memory.h"
-#include "params.h"
 #include "profile.h"
 
 struct run_options {
@@ -88,27 +85,6 @@ static const struct cli_option table[] = {
     {0},
 };
 #undef AT
-
-/* ---- progress ---- */
-
-struct progress {
-    struct timespec start;
-    bool shown;
-};
-
-static void show_progress(struct progress *p, uint64_t done, uint64_t of) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    double seconds =
-        (double)(now.tv_sec - p->start.tv_sec) + 1e-9 * (double)(now.tv_nsec - p->start.tv_nsec);
-    if (seconds < 2 || done == 0)
-        return;
-    double part = (double)done / (double)of;
-    p->shown = true;
-    fprintf(stderr, "\r%3.0f %% of %" PRIu64 " packets", 100 * part, of);
-    if (part > 0.02) /* before that an estimate would be a guess */
-        fprintf(stderr, ", %.0f s left ", seconds * (1 - part) / part);
-}
 
 /* ---- execution contexts ---- */
 
@@ -235,8 +211,8 @@ struct watch {
     struct run_context *context;
 };
 
-static void on_progress(void *user, uint64_t done, uint64_t of) {
-    show_progress(&((struct watch *)user)->progress, done, of);
+static void on_progress(void *user, enum spin_card_stage stage, uint64_t done, uint64_t of) {
+    card_show_progress(&((struct watch *)user)->progress, stage, done, of);
 }
 
 static void on_step(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint32_t cycles) {
@@ -347,16 +323,15 @@ static int simulate(const struct cli_command *command, const struct run_options 
                                     .user = &watch,
                                     .step = o->profile ? on_step : NULL,
                                     .stall = o->profile ? on_stall : NULL,
-                                    .progress = isatty(STDERR_FILENO) ? on_progress : NULL};
+                                    .progress = on_progress};
     int status = fill_memory(command, o, &view);
     if (status)
         return status;
-    clock_gettime(CLOCK_MONOTONIC, &watch.progress.start);
+    progress_begin(&watch.progress);
     if (o->profile && !begin_profiles(context, contexts))
         return cli_error(command, CLI_FAILED, "out of memory");
     int code = spin_card_run(card, &run, &err);
-    if (watch.progress.shown)
-        fputs("\r\033[K", stderr);
+    progress_end(&watch.progress);
     if (code)
         return cli_report(command, &err);
     spin_card_result(card, &result);
@@ -416,16 +391,12 @@ static int check(const struct cli_command *command, const struct run_options *o,
     return 0;
 }
 
-static int set_parameter(void *card, const char *assignment, struct spin_error *err) {
-    return spin_card_set(card, assignment, err);
-}
-
 static int read_params(const struct cli_command *command, const struct run_options *o,
                        struct spin_card *card) {
     struct params params;
     int status = params_read(command, o->params, &params);
     if (!status)
-        status = params_apply(command, &params, set_parameter, card);
+        status = card_apply_params(command, &params, card);
     params_free(&params);
     return status;
 }

@@ -26,7 +26,6 @@ struct run_report {
 };
 
 /* cli/card_report.c */
-void card_print_parameters(const struct spin_card *card);
 void card_print_text(const struct run_report *report);
 void card_print_json(FILE *out, const void *report);
 void card_print_csv(FILE *out, const void *report);

@@ -10,13 +10,16 @@
 struct options {
     struct invoke_options invoke;
     bool json, trace, profile;
-    uint64_t gdb, repeat;
+    const char *clock;
+    uint64_t gdb, repeat, cycle_ps;
 };
 
 static const struct cli_option options[] = {
     INVOKE_OPTIONS(struct options, invoke),
     {"repeat", 0, CLI_NUMBER, "N", "run N times, report the last (a warm instruction cache)",
      offsetof(struct options, repeat), 1, 1000000000},
+    {"clock", 0, CLI_STRING, "FREQUENCY", "2GHz, or 1500 in MHz: the time that the cycles take",
+     offsetof(struct options, clock), 0, 0},
     {"json", 0, CLI_FLAG, NULL, "print JSON", offsetof(struct options, json), 0, 0},
     {"trace", 0, CLI_FLAG, NULL, "print every instruction with its source line",
      offsetof(struct options, trace), 0, 0},
@@ -155,7 +158,12 @@ static void print_commands(const struct spin_outcome *r) {
         printf("%-13s and %u more\n", "", r->commands_lost);
 }
 
-static void print_text(const struct invocation *inv, const struct spin_outcome *r) {
+static double time_ns(const struct spin_outcome *r, uint64_t cycle_ps) {
+    return (double)r->cycles * (double)cycle_ps / 1000;
+}
+
+static void print_text(const struct invocation *inv, const struct spin_outcome *r,
+                       uint64_t cycle_ps) {
     printf("%-13s %s (%s), %u bytes\n", "handler", inv->function->name,
            card_kind_name(inv->call.kind), inv->call.packet_bytes);
     print_ending(inv, r);
@@ -164,6 +172,9 @@ static void print_text(const struct invocation *inv, const struct spin_outcome *
     if (r->icache_misses)
         printf(", with %llu instruction cache miss%s", (unsigned long long)r->icache_misses,
                r->icache_misses == 1 ? "" : "es");
+    if (cycle_ps)
+        printf("\n%-13s %.3f ns at %.4g GHz", "time", time_ns(r, cycle_ps),
+               1000.0 / (double)cycle_ps);
     printf("\n%-13s %.2f\n", "IPC", ipc(r));
     bool any = false;
     for (int i = 0; i < SPIN_REGIONS; i++)
@@ -208,7 +219,7 @@ static void json_refusal(struct json *j, const struct spin_image *image, uint32_
 }
 
 static void print_json(struct invocation *inv, const struct spin_outcome *r,
-                       const struct snapshot *s) {
+                       const struct snapshot *s, uint64_t cycle_ps) {
     struct json j = {.out = stdout};
     const char *name = spin_return_code_name(r->value);
     json_object(&j, NULL);
@@ -229,6 +240,8 @@ static void print_json(struct invocation *inv, const struct spin_outcome *r,
     }
     json_u64(&j, "instructions", r->instructions);
     json_u64(&j, "cycles", r->cycles);
+    if (cycle_ps)
+        json_real(&j, "time_ns", time_ns(r, cycle_ps), 3);
     json_real(&j, "ipc", ipc(r), 4);
     json_u64(&j, "icache_misses", r->icache_misses);
     json_array(&j, "accesses");
@@ -305,6 +318,8 @@ static int run(const struct cli_command *command, int argc, char **argv) {
         status = cli_error(command, CLI_USAGE, "--json goes without --trace and --profile");
     if (!status && with_gdb && (o.trace || o.profile))
         status = cli_error(command, CLI_USAGE, "--gdb goes without --trace and --profile");
+    if (!status && o.clock)
+        status = cli_clock(command, "--clock", o.clock, &o.cycle_ps);
     if (!status)
         status = invoke_begin(command, &o.invoke, &operands, &inv);
     if (!status && !snapshot_take(&before, &inv))
@@ -315,9 +330,9 @@ static int run(const struct cli_command *command, int argc, char **argv) {
         status = invoke_dump(command, &o.invoke, &inv);
     if (!status) {
         if (o.json) {
-            print_json(&inv, &r, &before);
+            print_json(&inv, &r, &before, o.cycle_ps);
         } else {
-            print_text(&inv, &r);
+            print_text(&inv, &r, o.cycle_ps);
             print_changes(&before, &inv);
         }
         if (r.ending != SPIN_RETURNED)

@@ -4,12 +4,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "base/units.h"
 #include "params.h"
+#include "progress.h"
 
 struct run_options {
     const char *model, *preset, *trace, *noise, *noise_file, *topology, *links, *params, *picture,
@@ -59,29 +58,8 @@ static const struct cli_option table[] = {
 };
 #undef AT
 
-/* ---- progress ---- */
-
-struct progress {
-    struct timespec start;
-    bool shown;
-};
-
-static double seconds_since(const struct timespec *start) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
-}
-
 static void show_progress(void *context, uint64_t done, uint64_t of) {
-    struct progress *p = context;
-    double seconds = seconds_since(&p->start);
-    if (seconds < 2 || done == 0)
-        return;
-    double part = (double)done / (double)of;
-    p->shown = true;
-    fprintf(stderr, "\r%3.0f %% of %" PRIu64 " operations", 100 * part, of);
-    if (part > 0.02) /* before that an estimate would be a guess */
-        fprintf(stderr, ", %.0f s left ", seconds * (1 - part) / part);
+    progress_show(context, "operations", done, of);
 }
 
 /* ---- output ---- */
@@ -280,7 +258,7 @@ static int simulate(const struct cli_command *command, const struct run_options 
     struct spin_goal_result result;
     struct spin_error err;
     struct spin_goal *goal;
-    struct progress progress = {0};
+    struct progress progress;
     int status = parse_noise(command, o, &options->noise);
     if (!status)
         status = cli_view(command, &o->view, &options->view);
@@ -288,14 +266,11 @@ static int simulate(const struct cli_command *command, const struct run_options 
         return status;
     if (spin_goal_read(path, &goal, &err) != SPIN_OK)
         return cli_report(command, &err);
-    clock_gettime(CLOCK_MONOTONIC, &progress.start);
-    if (isatty(STDERR_FILENO)) {
-        options->progress = show_progress;
-        options->progress_context = &progress;
-    }
+    progress_begin(&progress);
+    options->progress = show_progress;
+    options->progress_context = &progress;
     int code = spin_goal_run(goal, options, &result, &err);
-    if (progress.shown)
-        fputs("\r\033[K", stderr);
+    progress_end(&progress);
     if (code == SPIN_EDEADLOCK || code == SPIN_ELIMIT || code == SPIN_ENOMEM)
         status = cli_error(command, CLI_FAILED, "%s: %s", path, err.text);
     else if (code != SPIN_OK)

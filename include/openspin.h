@@ -587,6 +587,9 @@ struct spin_card_fault {
     struct spin_refusal refusal;
 };
 
+/* P4sPIN handlers are told how long their message is, so traffic of a spec is measured first. */
+enum spin_card_stage { SPIN_CARD_MEASURES, SPIN_CARD_RUNS };
+
 /* One run. Traffic is a spec as of `openspin card run --traffic`, or the program's `next`, which
  * returns false when there is no more. The rest may be NULL. */
 struct spin_card_options {
@@ -611,8 +614,9 @@ struct spin_card_options {
     /* With it: cycles before the instruction at pc, in which it waited for a command; or, with pc
      * 0, that were lost to contention in memories. Both together are the handlers' cycles. */
     void (*stall)(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint64_t cycles);
-    /* Now and then, with the packets that have arrived and that will (0: not known). */
-    void (*progress)(void *user, uint64_t done, uint64_t of);
+    /* Now and then, with the packets that are through the stage and that there will be (0: not
+     * known), and after the last one. */
+    void (*progress)(void *user, enum spin_card_stage stage, uint64_t done, uint64_t of);
 };
 /* Until everything is through. Faults of handlers are part of the result. After an error no file
  * appears; if the run had not begun (a bad spec, a file that cannot be opened), the card is as it

@@ -129,6 +129,44 @@ TEST(traffic_by_a_spec) {
     CHECK(digest[0] == digest[1]);
 }
 
+struct stages {
+    uint64_t done[2], of[2], calls[2];
+};
+static void on_progress(void *user, enum spin_card_stage stage, uint64_t done, uint64_t of) {
+    struct stages *s = user;
+    CHECK(done >= s->done[stage] && done <= of);
+    CHECK(stage == SPIN_CARD_RUNS || !s->calls[SPIN_CARD_RUNS]);
+    s->done[stage] = done;
+    s->of[stage] = of;
+    s->calls[stage]++;
+}
+
+/* Messages of P4sPIN are measured first; the run is over when all packets are done, not when they
+ * have arrived. */
+TEST(progress_by_stages) {
+    for (int p4 = 0; p4 < 2; p4++) {
+        struct stages s = {{0}, {0}, {0}};
+        load(&w, p4 ? "p4_pingpong" : "ping_pong", p4 ? "pingpong_payload_handler" : "ping_pong_ph",
+             NULL);
+        for (int again = 0; again < 2; again++) {
+            s = (struct stages){{0}, {0}, {0}};
+            if (!again)
+                GOOD(spin_card_add_context(w.card, &w.context, &w.number, &err));
+            GOOD(spin_card_run(w.card,
+                               &(struct spin_card_options){.traffic = "gen:messages=4,packets=7500,"
+                                                                      "size=64,headers=pspin",
+                                                           .user = &s,
+                                                           .progress = on_progress},
+                               &err));
+            CHECK_EQ(s.calls[SPIN_CARD_MEASURES], p4 ? 4 : 0);
+            CHECK_EQ(s.done[SPIN_CARD_MEASURES], p4 ? 30000 : 0);
+            CHECK(s.calls[SPIN_CARD_RUNS] > 1 && s.done[SPIN_CARD_RUNS] == 30000);
+            CHECK_EQ(s.of[SPIN_CARD_RUNS], 30000);
+        }
+        unload(&w);
+    }
+}
+
 /* Sums in the scratchpads of clusters, a word in host memory; and once more on the same card. */
 TEST(traffic_of_its_own_and_memories) {
     load(&w, "reduce", "reduce_ph", "reduce_th");

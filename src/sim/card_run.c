@@ -9,7 +9,8 @@
 #include "sim/trace.h"
 #include "sim/traffic.h"
 
-#define SLICE 200000 /* events between two looks at the progress */
+#define SLICE    200000 /* events between two looks at the progress */
+#define MEASURED 10000  /* packets, likewise */
 
 /* Rows of the trace. */
 enum {
@@ -32,6 +33,7 @@ struct run {
     struct trace trace;
     struct file_out packets;
     struct messages messages;
+    uint64_t through;   /* packets that are done with, whatever became of them */
     bool need_messages; /* a context wants to know message lengths and offsets */
     int code;           /* of the source, which cannot return it */
     struct spin_error *err;
@@ -72,10 +74,11 @@ static void to_host(struct run *run, const struct spin_card_packet *p) {
         run->o->to_host(run->o->user, p);
 }
 
-/* A row of --packets: times are those that there are. */
+/* The packet is done with. A row of --packets: times are those that there are. */
 static void packet_row(struct run *run, uint64_t number, const char *context,
                        const struct spin_card_done *d) {
     char request[24] = "", completion[24] = "";
+    run->through++;
     bool refused = d->fate >= SPIN_CARD_FATE_BUFFER_FULL && d->fate <= SPIN_CARD_FATE_BAD_PACKET;
     if (!refused && d->request_ps)
         snprintf(request, sizeof request, "%" PRIu64, d->request_ps);
@@ -155,13 +158,18 @@ static int measure_messages(struct run *run) {
     struct traffic *t = run->traffic;
     struct traffic_packet from;
     struct spin_card_packet p;
+    uint64_t drawn = 0, of = traffic_packets(t);
     int code = open_traffic(run->o, &run->traffic, run->err);
     while (!code && (code = draw(run, &p, &from)) > 0) {
+        if (++drawn % MEASURED == 0 && run->o->progress)
+            run->o->progress(run->o->user, SPIN_CARD_MEASURES, drawn, of);
         int32_t to = judge(run, &p).target;
         bool good = to < 0 || messages_measure(&run->messages, (uint32_t)to, p.message, p.length,
                                                p.end_of_message);
         code = good ? SPIN_OK : spin_fail(run->err, SPIN_ENOMEM, "out of memory for messages");
     }
+    if (!code && run->o->progress)
+        run->o->progress(run->o->user, SPIN_CARD_MEASURES, drawn, of);
     traffic_close(run->traffic);
     run->traffic = t;
     messages_rewind(&run->messages);
@@ -391,7 +399,7 @@ static int simulate(struct run *run) {
         handled = sim_engine_counts(s->engine).handled;
         code = sim_run(s->engine, SIM_FOREVER, SLICE, run->err);
         if (run->o->progress)
-            run->o->progress(run->o->user, s->so_far.packets, of);
+            run->o->progress(run->o->user, SPIN_CARD_RUNS, run->through, of);
     }
     card_set_callbacks(s->card, &(struct card_callbacks){0});
     if (run->code < 0)

@@ -26,6 +26,18 @@ __handler__ void host_ph(handler_args_t *args) {
 C
 "$OPENSPIN" cc --pspin -O2 grid.c -o grid.spin || exit 1
 
+# --- the card of a file, of options and of --set is one card ---
+card --parameters -s clusters=2 -s cycle=0.5ns -s network_rate=200Gbit/s >half.txt
+budget grid.spin --entry back_ph --params half.txt >file.txt
+budget grid.spin --entry back_ph --hpus 16 --clock 2GHz --set network_rate=200Gbit/s --rate 200 >said.txt
+cmp -s file.txt said.txt && pass "parameters of a file" || fail "parameters of a file" "$(diff file.txt said.txt)"
+check "HPUs, clock and rate are the card's" 0 '^time budget +327.7 ns a packet: 16 HPUs, a packet every 20.48 ns at 200 Gbit/s' cat file.txt
+check "also those of --set" 0 ' ns a packet: 8 HPUs, ' budget grid.spin --entry back_ph --set clusters=1
+check "exec has the clock" 0 '^time +[0-9.]+ ns at 2 GHz' "$OPENSPIN" exec grid.spin --entry sum_ph --clock 2GHz
+check "in JSON too" 0 '"time_ns": [0-9]+' "$OPENSPIN" exec grid.spin --entry sum_ph --clock 2GHz --json
+refuse "no clock" 2 "--clock: 'soon'" "$OPENSPIN" exec grid.spin --entry sum_ph --clock soon
+refuse "a file without a card" 2 '--params: --cycles runs nothing on a card' budget --cycles 9 --params half.txt
+
 # --- held in one is held in the other, over handlers, sizes, rates and clocks ---
 for handler in empty_ph sum_ph back_ph host_ph; do
     for size in 64 256 1024; do

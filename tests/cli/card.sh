@@ -257,6 +257,33 @@ for jit in off on; do
 done
 check "and runs through within it" 0 '^payload +handler 1 runs, 30[0-9][0-9].0 instr' card -H straight.spin --watchdog 10000 -T gen:packets=1,size=64
 
+# --- progress, on a terminal; the runs are ended when they have shown it ---
+python3 - >checks.txt 2>&1 <<'P'
+import os, pty, re, select, signal, subprocess, time
+card = [os.environ["OPENSPIN"], "card", "run"]
+wanted = [(card + ["-H", "sum.spin", "-T", "gen:packets=100000000,size=64"], rb"[0-9]+ % of 100000000 packets, to measure messages"),
+          (card + ["-H", "echo.spin", "-T", "gen:packets=3000000,size=64"], rb"[0-9]+ % of 3000000 packets, [0-9]+ s left"),
+          ([card[0], "budget", "echo.spin", "--entry", "echo_ph", "--count", "1000000", "--packet-size", "32000"],
+           rb"[0-9]+ % of 1000000 packets, to measure the handler")]
+runs = []
+for argv, what in wanted:
+    ours, theirs = pty.openpty()
+    runs.append([subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=theirs), ours, what, b""])
+    os.close(theirs)
+until = time.time() + 60
+try:
+    while any(not re.search(r[2], r[3]) for r in runs):
+        assert time.time() < until, runs
+        for r in runs:
+            if select.select([r[1]], [], [], 0.05)[0]:
+                r[3] += os.read(r[1], 4096)
+finally:
+    for r in runs:
+        r[0].kill()
+P
+if [ $? = 0 ]; then pass "progress on a terminal"; else fail "progress on a terminal" "$(cat checks.txt)"; fi
+card -H sum.spin -T gen:packets=9,size=64 2>err.txt >/dev/null && [ ! -s err.txt ] && pass "and nowhere else" || fail "and nowhere else" "$(cat err.txt)"
+
 # --- faults ---
 cat >faulty.c <<'C'
 #include <handler.h>

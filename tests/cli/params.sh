@@ -10,6 +10,8 @@ round() { # NAME OPTIONS... : the command's --parameters, as they are and as --p
 }
 RUN="card run" round "card run" card run
 RUN="card run" round "card run, others" card run -s clusters=2 -s cycle=0.5ns -s network_rate=200Gbit/s -s policy=drop -s icache_miss=20 -s cells=1000
+RUN="budget" round "budget" budget
+RUN="budget" round "a card's, in budget" card run -s clusters=2 -s cycle=0.5ns -s network_rate=200Gbit/s -s policy=drop
 RUN="goal run" round "goal run" goal run
 RUN="goal run" round "goal run, others" goal run -s L=1.234us -s G=6.7ps/B -s S=1MiB
 RUN="goal run -m packet" round "goal run, packets" goal run -m packet
@@ -37,6 +39,7 @@ refuse "a wrong unit" 1 "unit.txt:1: cycle: '1KiB' is not a time" "$OPENSPIN" ca
 printf 'L\n' >bare.txt
 refuse "no value" 1 "bare.txt:1: 'L' is not NAME = VALUE" "$OPENSPIN" goal run --params bare.txt "$goal"
 refuse "parameters of links in the model without" 1 "dis.txt:[0-9]+: unknown parameter 'topology'.*--model packet" "$OPENSPIN" goal run --params dis.txt "$goal"
+refuse "in budget" 1 "unit.txt:1: cycle: '1KiB' is not a time" "$OPENSPIN" budget --params unit.txt --parameters
 refuse "no file" 1 'none.txt: cannot open parameter' "$OPENSPIN" goal run --params none.txt "$goal"
 head -c 100 /dev/zero >zero.txt
 refuse "no text" 1 'zero.txt: holds a byte 0' "$OPENSPIN" goal run --params zero.txt "$goal"
