@@ -192,7 +192,8 @@ static int replay_all(const struct spin_goal *goal, const struct spin_goal_optio
     struct trace *trace = options->trace ? &look->trace : NULL;
     int code = noise_new(&options->noise, &noise, err);
     if (!code && options->packet)
-        code = packet_model_new(&network, engine, options->packet, goal->num_ranks, trace, err);
+        code = packet_model_new(&network, engine, options->packet, goal->num_ranks, trace,
+                                &look->timeline.view, err);
     if (!code) {
         struct loggops_setup setup = {
             .engine = engine,

@@ -36,7 +36,9 @@ struct packet_model {
     uint64_t first_lost_ps;
     struct trace *trace;
     uint32_t trace_process;
+    const struct view *view;
     uint8_t *named; /* a bit a channel: its row has a name */
+    uint8_t *shown; /* a bit a host: it has a rank of the view's */
 };
 
 /* ---- the transport ---- */
@@ -102,6 +104,9 @@ static void trace_link(void *context, uint32_t channel, uint64_t start_ps, uint6
                        uint32_t src, uint32_t dst, uint32_t bytes) {
     struct packet_model *m = context;
     uint32_t row = TRACE_LINK + channel;
+    bool chosen = (m->shown[src / 8] >> src % 8 & 1) || (m->shown[dst / 8] >> dst % 8 & 1);
+    if (!chosen || end_ps < m->view->from_ps || start_ps > m->view->to_ps)
+        return;
     if (!(m->named[channel / 8] >> channel % 8 & 1)) {
         char name[TOPO_MAX_NAME];
         topology_name(m->topology, channel, name);
@@ -265,8 +270,14 @@ static int start_trace(struct packet_model *m, uint32_t ranks, struct spin_error
     if (!m->trace)
         return SPIN_OK;
     m->named = calloc(m->topology->channels / 8 + 1, 1);
-    if (!m->named)
+    m->shown = calloc(m->topology->hosts / 8 + 1, 1);
+    if (!m->named || !m->shown)
         return spin_fail(err, SPIN_ENOMEM, "out of memory for the trace");
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        uint32_t host = m->host_of ? m->host_of[rank] : rank;
+        if (view_rank(m->view, rank))
+            m->shown[host / 8] |= (uint8_t)(1u << host % 8);
+    }
     m->trace_process = ranks;
     trace_process(m->trace, ranks, "network");
     return SPIN_OK;
@@ -274,7 +285,7 @@ static int start_trace(struct packet_model *m, uint32_t ranks, struct spin_error
 
 int packet_model_new(struct packet_model **out, struct sim_engine *engine,
                      const struct spin_packet *options, uint32_t ranks, struct trace *trace,
-                     struct spin_error *err) {
+                     const struct view *view, struct spin_error *err) {
     *out = NULL;
     struct packet_model *m = calloc(1, sizeof *m);
     if (!m)
@@ -282,6 +293,7 @@ int packet_model_new(struct packet_model **out, struct sim_engine *engine,
     m->engine = engine;
     m->options = *options;
     m->trace = trace;
+    m->view = view;
     m->transport = (struct sim_transport){.context = m, .send = send};
     int code = topology_create(&m->topology, options->topology, ranks, err);
     if (!code)
@@ -318,6 +330,7 @@ void packet_model_free(struct packet_model *m) {
     topology_destroy(m->topology);
     hosts_free(m->hosts);
     free(m->host_of);
+    free(m->shown);
     free(m->failures);
     free(m->flights);
     free(m->named);

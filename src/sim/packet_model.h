@@ -5,7 +5,7 @@
 
 #include "sim/loggops.h"
 #include "sim/network.h"
-#include "sim/trace.h"
+#include "sim/timeline.h"
 
 /* What the options say of links and switches; failures and retransmission are left out. */
 struct net_config packet_net_config(const struct spin_packet *options);
@@ -20,9 +20,10 @@ int packet_links(const struct topology *topology, const struct network *net, uin
 
 struct packet_model;
 
+/* `trace` may be NULL; the view says which packets are in it: those from or to its ranks. */
 int packet_model_new(struct packet_model **out, struct sim_engine *engine,
                      const struct spin_packet *options, uint32_t ranks, struct trace *trace,
-                     struct spin_error *err);
+                     const struct view *view, struct spin_error *err);
 void packet_model_free(struct packet_model *model);
 
 const struct sim_transport *packet_model_transport(const struct packet_model *model);

@@ -108,9 +108,18 @@ else
 fi
 if command -v python3 >/dev/null; then
     $run_packet --json -T torus:8x8 all.goal >result.json
-    check "JSON and trace are well-formed" 0 '^4032 20160 64$' python3 -c '
+    $run_packet --trace some.json --only 3,5 --from 5us --to 12us all.goal >/dev/null
+    check "JSON and trace are well-formed, and a view is of links too" 0 '^4032 20160 64$' python3 -c '
 import json
-json.load(open("trace.json"))
+events = json.load(open("trace.json"))["traceEvents"]
+links = lambda events: [e for e in events if e["ph"] == "X" and " to h" in e["name"]]
+ends = lambda e: {int(h[1:]) for h in e["name"].split(" to ")}
+some = json.load(open("some.json"))["traceEvents"]
+def key(e): return (e["tid"], e["name"], e["ts"])
+wanted = [key(e) for e in links(events) if ends(e) & {3, 5} and e["ts"] + e["dur"] >= 5 and e["ts"] <= 12]
+assert 0 < len(wanted) < len(links(events)) / 4, (len(wanted), len(links(events)))
+assert sorted(map(key, links(some))) == sorted(wanted), (len(links(some)), len(wanted))
+assert {e["tid"] for e in some if e["name"] == "thread_name" and e["pid"] == 64} == {k[0] for k in wanted}
 r = json.load(open("result.json"))
 assert r["model"] == "packet" and r["network"]["most_use_ppm"] <= 1000000
 assert r["makespan_ps"] == max(rank["finish_ps"] for rank in r["ranks"])
