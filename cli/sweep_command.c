@@ -24,8 +24,8 @@ static const struct cli_option *option_at(const struct sweep_command *c, int *i,
         return NULL;
     if (word[1] == '-') {
         o = find_option(c->made, word + 2, strcspn(word + 2, "="));
-        *value = strchr(word, '=');
-        *value += *value != NULL;
+        const char *equals = strchr(word, '=');
+        *value = equals ? equals + 1 : NULL;
     } else {
         for (o = c->made->options; o && o->name && o->letter != word[1]; o++)
             ;

@@ -44,7 +44,9 @@ int spin_fflush(FILE *stream);
 
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #pragma GCC diagnostic ignored "-Wformat-security"
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wformat-truncation"
+#endif
 
 #define SAME(format, ...)                                                                          \
     do {                                                                                           \

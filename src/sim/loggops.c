@@ -439,7 +439,7 @@ static void closer(void *context, const struct sim_event *event) {
         return;
     if (message)
         __builtin_prefetch(&l->goal->ops[op]);
-    else
+    else if (l->goal->edges)
         __builtin_prefetch(&l->goal->edges[l->goal->ops[op].successors]);
     __builtin_prefetch(&l->waits[op + 1]);
 }

@@ -185,7 +185,7 @@ struct world_executor {
     struct hpu_heap heap; /* its memory is made when a handler first asks for it */
     uint8_t *packet;
     struct console console;
-    uint8_t stack[MAP_STACK_SIZE];
+    _Alignas(16) uint8_t stack[MAP_STACK_SIZE]; /* atomics need what the handler sees */
 };
 
 /* ---- the world --------------------------------------------------------------------------------

@@ -54,8 +54,8 @@ stops "and one that only computes, after its time" 1 'rank 1 computes in compute
 stops "--until stops a loop of calls" 1 'stopped at 100000 ns with 3 of 3 ranks not done' 60 $sim --until 100us ./watch.so yield
 stops "--until does not keep a program without calls" 1 'rank 1 (watches memory|computes) in watch_flags \(watch.c:[0-9]+\)' 60 $sim --until 1us --set patience=1 ./watch.so flags
 stops "^C stops a program without calls and says where all are" 130 '^  rank 1 in watch_flag \(watch.c:1[0-9]\) since 1000.000 ns$' -s INT 1 $sim ./watch.so flag
-stops "^C stops a loop of calls" 130 'interrupted at [0-9]+ ns with 3 of 3 ranks not done' -s INT 1 $sim ./watch.so yield
-stops "^C stops a program in a call of the system" 130 'openspin: interrupted; a rank does not come back' -s INT 1 $sim ./watch.so read
+stops "^C stops a loop of calls" 130 'interrupted at [0-9]+ ns with 3 of 3 ranks not done' -s INT 3 $sim ./watch.so yield
+stops "^C stops a program in a call of the system" 130 'openspin: interrupted; a rank does not come back' -s INT 3 $sim ./watch.so read
 # --- a rank is a process: variables, what the C library remembers, time, its end
 cc -g -shared -fPIC -Wall -Wextra $flags -I"$SOURCE/include" "$SOURCE/tests/programs/support.c" -o libsupport.so
 cc -g -shared -fPIC -Wall -Wextra $flags -I"$SOURCE/include" "$SOURCE/tests/programs/process.c" -L. -lsupport -Wl,-rpath,'$ORIGIN' -o process.so && pass "a program with a library compiles" || fail "a program with a library compiles"

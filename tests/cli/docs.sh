@@ -1,5 +1,6 @@
 # The pages say what the commands print; README's too.
 . "$SOURCE/tests/lib/tap.sh"
+sanitized_cc
 . "$BUILD/env" # as README says, in the build tree; install.sh has the first lines of the tutorials as installed
 for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md docs/network.md docs/pspin-handlers.md \
     docs/card-run.md docs/experiments.md docs/first-world.md docs/world.md docs/jit.md docs/sweep.md; do

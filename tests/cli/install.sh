@@ -9,6 +9,7 @@ pass "installs"
 prefix=$(find "$PWD/root" -type d -path '*/bin' -print -quit)
 prefix=${prefix%/bin}
 # A package that is to be found below another root: what Debian's and others' build systems do.
+sanitized_cc
 export PATH=$prefix/bin:$PATH
 PKG_CONFIG_PATH=$(find "$prefix" -type d -name pkgconfig -print -quit)
 export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR=$PWD/root

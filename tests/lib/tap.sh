@@ -72,6 +72,15 @@ same() {
     fi
 }
 
+# A program that links with a sanitized library must be sanitized itself: from here on `cc ... -lpspin` does it.
+sanitized_cc() {
+    nm -D "$BUILD/src/pspin/libpspin.so" | grep -q __asan_init || return 0
+    mkdir sanitized
+    printf '#!/bin/sh\ncase " $* " in *" -lpspin"*) set -- -fsanitize=address,undefined "$@" ;; esac\nexec clang "$@"\n' >sanitized/cc
+    chmod +x sanitized/cc
+    export PATH=$PWD/sanitized:$PATH
+}
+
 finish() {
     echo "1..$tap_count"
     [ "$tap_failed" = 0 ]
