@@ -232,6 +232,9 @@ static int read_list(const struct cli_command *command, const char *path, struct
     if (file_read(path, "list of points", LARGEST_LIST, &data, &length, &err))
         return cli_report(command, &err);
     int status = 0, number = 0;
+    if (strlen((char *)data) != length)
+        status =
+            cli_error(command, CLI_FAILED, "%s: holds a byte 0; this is no list of points", path);
     for (char *line = (char *)data, *next; *line && !status; line = next) {
         size_t bytes = strcspn(line, "\n");
         next = line + bytes + (line[bytes] == '\n');

@@ -190,7 +190,8 @@ TEST(json_is_read) {
     CHECK(read_json("[]", got, sizeof got) && read_json(" {} ", got, sizeof got));
     static const char *const wrong[] = {"",          "{",     "{\"a\"}",     "{\"a\": }", "[1,]",
                                         "{} x",      "01x",   "\"open",      "\"\\u12\"", "nul",
-                                        "{\"a\" 1}", "[1 2]", "\"\\u0000\"", "-",         "+1"};
+                                        "{\"a\" 1}", "[1 2]", "\"\\u0000\"", "-",         "+1",
+                                        "[0x10]",    "[-inf]"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         CHECK(!read_json(wrong[i], got, sizeof got));
     char deep[200];

@@ -111,6 +111,8 @@ static bool word(struct reader *r) {
     if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0 && strcmp(text, "null") != 0) {
         if (*text != '-' && !isdigit((unsigned char)*text))
             return false;
+        if (text[strspn(text, "0123456789+-.eE")]) /* strtod knows more than JSON */
+            return false;
         strtod(text, &end);
         if (*end)
             return false;

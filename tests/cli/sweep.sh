@@ -28,6 +28,8 @@ rows "a grid, the last fastest" "hpus,packet-size,hpus_needed,error
 16,64,397,
 16,512,50," sweep -o hpus=8,16 -o packet-size=64,512 -r hpus_needed -- budget --cycles 500
 printf '# comment\nhpus,packet-size\n8,64\n\n32,"4096"\r\n' >list.csv
+printf 'hpus\n8\n\0009\n' >zero.csv
+refuse "a list with a byte 0" 1 'zero.csv: holds a byte 0' "$OPENSPIN" sweep -l zero.csv -- budget --cycles 500
 rows "a list of points, crossed with a grid" "hpus,packet-size,clock,sustained_gbit,error
 8,64,1000,8.063,
 8,64,2000,16.126,
