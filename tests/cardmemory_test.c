@@ -137,6 +137,52 @@ TEST(commands_are_held_back) {
     CHECK(most[1] > 900);
 }
 
+/* A packet that is sent and, so many cycles later, one that fetches from the host into the same L1:
+ * latencies of both. */
+static void send_and_fetch(uint64_t later, uint64_t latency_ps[2]) {
+    struct world *w = world_new();
+    set(w, "icache_miss=0");
+    handlers(w, NULL, "send_or_fetch_ph", NULL);
+    build(w);
+    for (uint32_t i = 0; i < 2; i++)
+        put_head(add(w, 0, i ? 64 : 1024, i, i * later * 1000), (struct head){.sequence = i});
+    run(w);
+    for (uint32_t i = 0; i < 2; i++)
+        latency_ps[i] = w->fed[i] - i * later * 1000;
+    world_free(w);
+}
+
+/* While there are a read and a write, the port carries them in turns, whichever began first: each
+ * takes as much longer as the other, the 8 cycles of the fetch at most. (Before 31 cycles the
+ * second packet also waits for the first one's copy.) */
+TEST(reads_and_writes_take_turns_at_the_port) {
+    uint64_t alone[2], latency[2], most = 0;
+    send_and_fetch(1000, alone);
+    for (uint64_t later = 31; later < 60; later++) {
+        send_and_fetch(later, latency);
+        CHECK_EQ(latency[0] - alone[0], latency[1] - alone[1]);
+        most = latency[0] - alone[0] > most ? latency[0] - alone[0] : most;
+    }
+    CHECK_EQ(most, 8000);
+}
+
+/* Under load a fetch is held back until the send before it is over. In the RTL its handle is then
+ * another's, and the handler does not wait for it. */
+TEST(handles_of_commands_that_were_held_back) {
+    struct world *right = stream("fetch_send_ph", "held_handles=0", 64, 1024, 0);
+    struct world *rtl = stream("fetch_send_ph", "held_handles=1", 64, 1024, 0);
+    struct world *idle = stream("fetch_send_ph", "held_handles=1", 64, 1024, 1000000);
+    uint64_t cycles = right->stats.handler[SPIN_PAYLOAD_HANDLER].cycles;
+    CHECK(right->stats.handler[SPIN_PAYLOAD_HANDLER].spread.least > 50);
+    CHECK(rtl->stats.handler[SPIN_PAYLOAD_HANDLER].spread.least < 50);
+    CHECK(rtl->stats.handler[SPIN_PAYLOAD_HANDLER].cycles < cycles * 9 / 10);
+    CHECK(idle->stats.handler[SPIN_PAYLOAD_HANDLER].spread.least > 50);
+    CHECK_EQ(rtl->stats.completed, 64);
+    world_free(right);
+    world_free(rtl);
+    world_free(idle);
+}
+
 /* With one command in flight each waits for the answer to the one before. */
 TEST(few_commands_in_flight) {
     struct world *many = stream("to_host_ph", NULL, 500, 64, 0);

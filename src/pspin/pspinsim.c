@@ -106,6 +106,7 @@ static int configure(const pspin_conf_t *conf) {
     if (card_config_preset(&pspin.config, "pspin", &err))
         return pspin_fail(&err);
     pspin.config.contexts = PSPIN_CONTEXTS;
+    pspin.config.held_handles = 1;
     if (!conf)
         return SPIN_SUCCESS;
     if (!(conf->no_conf.network_G >= 0 && conf->no_conf.network_G < 1000) ||

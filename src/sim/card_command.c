@@ -45,27 +45,58 @@ static uint32_t local_address(const struct command *m) {
     return m->number < sizeof word ? m->word[word[m->number]] : 0;
 }
 
+/* What is reserved on the port from `start` on takes `both` longer, or as long again as is left of
+ * it; who has its response scheduled already, gets it so much later. */
+static void slow_down(struct card *c, struct list *reserved, uint64_t start, uint64_t both) {
+    for (uint32_t i = reserved->head; i != NONE; i = c->command[i].next) {
+        struct command *m = &c->command[i];
+        if (m->port_ps <= start)
+            continue;
+        uint64_t more = m->port_ps - start < both ? m->port_ps - start : both;
+        m->port_ps += more;
+        m->late_ps += more;
+        if (m->target == TARGET_OUTBOUND)
+            c->outbound_free_ps = card_max(c->outbound_free_ps, m->port_ps);
+        else if (!m->to_host)
+            c->into_card_free_ps = card_max(c->into_card_free_ps, m->port_ps);
+    }
+}
+
 /* The port of an L1 to the NIC-host interconnect carries a line a cycle, of a read and of a write
  * in turns while there are both. Each way is first come first served; who comes later slows down
- * what the other way still has to do. When the transfer ends. */
-static uint64_t l1_port(struct card *c, uint32_t cluster, bool write, uint64_t busy, uint64_t at) {
-    uint64_t *own = &c->cluster[cluster].port_free_ps[write];
-    uint64_t *other = &c->cluster[cluster].port_free_ps[!write];
+ * what the other way still has to do. When the transfer ends, as far as is known. */
+static uint64_t l1_port(struct card *c, struct command *m, uint32_t cluster, bool write,
+                        uint64_t busy, uint64_t at) {
+    struct cluster *cl = &c->cluster[cluster];
+    uint64_t *own = &cl->port_free_ps[write], *other = &cl->port_free_ps[!write];
     uint64_t start = card_max(at, *own), both = *other > start ? *other - start : 0;
     both = both < busy ? both : busy;
     *own = start + busy + both;
     *other += both;
+    if (both)
+        slow_down(c, &cl->port[!write], start, both);
     card_l1_burst(c, cluster, write, *own - busy, *own);
+    m->port_ps = *own;
+    m->late_ps = 0;
+    m->port = &cl->port[write];
+    LIST_PUSH(c->command, m->port, (uint32_t)(m - c->command));
     return *own;
+}
+
+/* It is over, and so are those before it. */
+static void leave_port(struct card *c, const struct command *m) {
+    uint64_t end = m->port_ps;
+    while (m->port->head != NONE && c->command[m->port->head].port_ps <= end)
+        LIST_POP(c->command, m->port);
 }
 
 /* Through a port of the NIC-host interconnect: of an L1, or of the L2 packet buffer. L2 handler
  * memory's is taken as free. When the transfer ends. */
-static uint64_t through_port(struct card *c, const struct command *m, uint32_t address, bool write,
+static uint64_t through_port(struct card *c, struct command *m, uint32_t address, bool write,
                              uint64_t busy, uint64_t at) {
     CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_NIC_HOST], busy);
     if (in_l1(address))
-        return l1_port(c, cluster_of(c, m, address), write, busy, at);
+        return l1_port(c, m, cluster_of(c, m, address), write, busy, at);
     if (!in_l2_packets(address))
         return at + busy;
     uint64_t start = card_max(at, c->l2_nic_host_free_ps);
@@ -100,7 +131,7 @@ static uint64_t from_host(struct card *c, const struct command *m, uint64_t at) 
 }
 
 /* Out of the card: to the network. */
-static uint64_t send(struct card *c, const struct command *m, uint64_t at) {
+static uint64_t send(struct card *c, struct command *m, uint64_t at) {
     uint64_t cycles = c->config.network_rate * c->config.wide_bytes / 1000 / c->cycle;
     uint64_t line = (cycles ? cycles : 1) * c->cycle;
     uint32_t bytes = m->length ? m->length : 1, address = local_address(m);
@@ -118,7 +149,7 @@ static uint64_t send(struct card *c, const struct command *m, uint64_t at) {
 }
 
 /* Read from L1 or L2, and written to the host line by line as it comes. */
-static uint64_t dma_to_host(struct card *c, const struct command *m, uint64_t at) {
+static uint64_t dma_to_host(struct card *c, struct command *m, uint64_t at) {
     uint32_t address = local_address(m);
     uint64_t busy = host_busy(c, m->host_address, m->length);
     at = card_max(at, c->to_host_free_ps);
@@ -156,8 +187,8 @@ static void respond(struct card *c, const struct command *m, uint64_t done_ps) {
 }
 
 /* The command is the interface's: what it needs is reserved. */
-static void start(struct card *c, const struct command *m, uint64_t at) {
-    uint64_t host;
+static void start(struct card *c, struct command *m, uint64_t at) {
+    uint64_t host; /* the last line is there, or the first one here */
     if (m->target == TARGET_OUTBOUND) {
         respond(c, m, send(c, m, at));
         return;
@@ -165,16 +196,18 @@ static void start(struct card *c, const struct command *m, uint64_t at) {
     if (m->target == TARGET_DIRECT)
         host = to_host(c, m, host_busy(c, m->host_address, DIRECT_BYTES), DIRECT_BYTES, at);
     else
-        host = m->to_host ? dma_to_host(c, m, at) : from_host(c, m, at);
+        host = m->to_host
+                   ? dma_to_host(c, m, at)
+                   : from_host(c, m, at) - host_busy(c, m->host_address, m->length) + c->cycle;
     card_event(c, card_edge(c, host), c->kind_arrived, (uint32_t)(m - c->command), 0);
 }
 
-/* Bytes are at the host, or come from there; what comes reaches a memory of the card only now, so
- * the way to it is reserved now. */
+/* Bytes are at the host, or the first line is here. Only now the way to a memory of the card is
+ * reserved, line by line as they come: a host may be far, and others use the port meanwhile. */
 void card_on_arrived(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
-    const struct command *m = &c->command[event->with.u32[0]];
+    struct command *m = &c->command[event->with.u32[0]];
     const struct card_config *g = &c->config;
     perform(c, m);
     if (m->target == TARGET_DIRECT || m->to_host) {
@@ -184,10 +217,10 @@ void card_on_arrived(void *context, const struct sim_event *event) {
     }
     uint32_t address = local_address(m);
     uint64_t busy = card_beats(c, address, m->length) * c->cycle;
-    uint64_t first = c->now_ps > busy ? c->now_ps - busy : 0; /* it came line by line */
+    uint64_t first = c->now_ps - c->cycle, last = first + host_busy(c, m->host_address, m->length);
     c->into_card_free_ps =
         through_port(c, m, address, true, busy, card_max(first, c->into_card_free_ps));
-    respond(c, m, card_max(c->into_card_free_ps, c->now_ps) + g->from_host_latency * c->cycle);
+    respond(c, m, card_max(c->into_card_free_ps, last) + g->from_host_latency * c->cycle);
 }
 
 /* The clusters' arbiters and those of the interfaces: each lets one command pass in a cycle. What
@@ -332,6 +365,14 @@ void card_on_response(void *context, const struct sim_event *event) {
     struct command *m = &c->command[event->with.u32[0]];
     struct card_hpu *h = &c->hpu[m->hpu];
     uint32_t task = m->task;
+    if (m->late_ps) {
+        card_event(c, card_edge(c, c->now_ps + m->late_ps), c->kind_response, event->with.u32[0],
+                   0);
+        m->late_ps = 0;
+        return;
+    }
+    if (m->port)
+        leave_port(c, m);
     if (m->target == TARGET_OUTBOUND || m->target == TARGET_CLUSTER)
         perform(c, m); /* what concerns the host is done */
     m->in_use = false;

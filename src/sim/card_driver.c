@@ -211,11 +211,14 @@ static enum hpu_access do_counter(struct card_hpu *h, uint32_t number) {
 /* ---- Registers ------------------------------------------------------------------------------- */
 
 /* Commands of a task wait until the HPU's task before it is reported as complete, so that what is
- * in flight is always one task's. */
+ * in flight is always one task's. In the RTL the handle is made when the command is issued: the
+ * lowest free number, while those of the task before are still in flight; what leaves later has
+ * number 0. A wait for such a handle finds nothing in flight. */
 static bool is_held(struct card_hpu *h) {
     struct card *c = h->card;
     if (h->ended_count) {
         h->waits_for = WAITS_HELD;
+        h->unnamed = c->config.held_handles && slots_of(h)->in_use;
         return true;
     }
     if (h->held_ps <= c->now_ps)
@@ -252,7 +255,9 @@ static enum hpu_access issue(struct card_hpu *h, uint32_t number) {
         h->waits_for = WAITS_ANY;
         return HPU_ACCESS_WAIT;
     }
-    m.handle = h->hpu.result = ++h->issued;
+    h->hpu.result = ++h->issued;
+    m.handle = h->unnamed ? 0 : h->issued;
+    h->unnamed = false;
     struct command *slot = slots_of(h);
     while (slot->in_use)
         slot++;

@@ -53,7 +53,7 @@ int card_hpus_new(struct card *c, struct spin_error *err) {
     }
     for (uint32_t i = 0; i < c->clusters; i++) {
         struct cluster *cl = &c->cluster[i];
-        cl->ready = cl->commands = LIST_EMPTY;
+        cl->ready = cl->commands = cl->port[0] = cl->port[1] = LIST_EMPTY;
         cl->l1 = guard_memory_new(MAP_L1_SIZE);
         if (!cl->l1 ||
             !card_space_init(&cl->packets, (uint32_t)(c->config.l1_packet_bytes / UNIT_BYTES)))

@@ -113,6 +113,7 @@ struct cluster {
     struct list ready; /* packet in L1, no HPU yet */
     uint64_t dma_free_ps, assign_free_ps, command_free_ps, notify_free_ps;
     uint64_t port_free_ps[2]; /* L1's port to the NIC-host interconnect: reads, writes */
+    struct list port[2];      /* commands that have reserved it, the first one to end first */
     uint64_t dma_busy_ps;
     struct list commands;   /* on their way to an interface, the first one in front of it */
     uint32_t rate_sum;      /* L1 accesses a cycle of the running HPUs, in 1/65536 */
@@ -128,8 +129,10 @@ struct command {
     bool in_use;
     uint8_t target, number;
     uint32_t handle, hpu, task;
-    uint32_t next;     /* in its cluster's list */
-    uint64_t ready_ps; /* it is in front of its interface */
+    uint32_t next;     /* in a list of its cluster */
+    struct list *port; /* of L1's port, which it has until port_ps; NULL: it does not use it */
+    uint64_t port_ps, late_ps; /* late: so much later than the response is scheduled for */
+    uint64_t ready_ps;         /* it is in front of its interface */
     uint32_t word[SPIN_WORDS];
     uint8_t *local;
     uint8_t *other; /* of a local DMA: the destination */
@@ -163,6 +166,7 @@ struct card_hpu {
     /* HPU driver */
     uint32_t issued, in_flight;
     uint32_t waits_for; /* handle, or 0; WAITS_ANY, WAITS_HELD */
+    bool unnamed;       /* the command that is held back gets a handle that is not its own */
     bool sync;          /* the access is to be repeated when the engine has come there */
     struct hpu_heap heap;
     struct spin_refusal refusal;

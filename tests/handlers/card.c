@@ -141,6 +141,27 @@ __handler__ void to_host_ph(handler_args_t *args) {
     spin_dma_to_host(host(task), (uint32_t)task->pkt_mem, task->pkt_mem_size, 1, &handle);
 }
 
+/* Fetches as many bytes as the packet has over it, waits for them, and sends them. */
+__handler__ void fetch_send_ph(handler_args_t *args) {
+    task_t *task = args->task;
+    spin_cmd_t handle;
+    spin_dma_from_host(host(task), (uint32_t)task->pkt_mem, task->pkt_mem_size, 1, &handle);
+    spin_cmd_wait(handle);
+    spin_send_packet(task->pkt_mem, task->pkt_mem_size, &handle);
+}
+
+/* One packet is sent; with the next one half a KiB comes from the host to the scratchpad. */
+__handler__ void send_or_fetch_ph(handler_args_t *args) {
+    task_t *task = args->task;
+    const struct head *head = (const struct head *)task->pkt_mem;
+    uint32_t scratchpad = (uint32_t)task->scratchpad[args->cluster_id];
+    spin_cmd_t handle;
+    if (head->sequence % 2)
+        spin_dma_from_host(host(task), scratchpad, 512, 0, &handle);
+    else
+        spin_send_packet(task->pkt_mem, task->pkt_mem_size, &handle);
+}
+
 /* 64 B of L2 handler memory to the host, from the start of a line and from its middle. */
 __handler__ void line_ph(handler_args_t *args) {
     spin_cmd_t handle;
