@@ -25,16 +25,21 @@ const char *portals_call_name(enum portals_call call) {
     return (unsigned)call < PORTALS_CALL_COUNT ? name[call] : "no call";
 }
 
-/* Charges, then locks. */
+/* Charges, then locks. A world, which has no lock, may switch and report while it charges. */
 static void enter(struct portals_process *process, enum portals_call call, uint64_t bytes,
                   const void *caller) {
     const struct portals_host *host = &process->host;
-    process->call = call;
-    process->caller = caller;
+    if (!host->lock) {
+        process->call = call;
+        process->caller = caller;
+    }
     if (host->charge)
         host->charge(host->context, call, bytes);
-    if (host->lock)
-        host->lock(host->context);
+    if (!host->lock)
+        return;
+    host->lock(host->context);
+    process->call = call;
+    process->caller = caller;
 }
 
 struct portals *portals_call_begin(enum portals_call call, uint64_t bytes, const void *caller) {
