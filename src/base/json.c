@@ -4,8 +4,7 @@
 
 #include "base/text.h"
 
-/* Bytes that are no UTF-8 appear as text (base/text.h): a reader gets JSON in every case. */
-static void quoted(FILE *out, const char *text) {
+void json_quote(FILE *out, const char *text) {
     fputc('"', out);
     while (*text) {
         size_t length = text_character(text);
@@ -28,7 +27,7 @@ static void member(struct json *j, const char *key) {
         fprintf(j->out, "%s\n%*s", j->first ? "" : ",", 2 * j->depth, "");
     j->first = false;
     if (key) {
-        quoted(j->out, key);
+        json_quote(j->out, key);
         fputs(": ", j->out);
     }
 }
@@ -65,7 +64,7 @@ void json_end_array(struct json *j) {
 
 void json_string(struct json *j, const char *key, const char *value) {
     member(j, key);
-    quoted(j->out, value);
+    json_quote(j->out, value);
 }
 
 void json_u64(struct json *j, const char *key, uint64_t value) {

@@ -25,6 +25,10 @@ void json_bool(struct json *j, const char *key, bool value);
 /* Lower-case hexadecimal digits as a string. */
 void json_hex(struct json *j, const char *key, const uint8_t *bytes, uint64_t length);
 
+/* "text", for those who write lines of JSON themselves. Bytes that are no UTF-8 appear as text
+ * (base/text.h): a reader gets JSON in every case. */
+void json_quote(FILE *out, const char *text);
+
 /* Called with every number, string, true, false and null of a text, in order: its path
  * ("network.links", "ranks.0.finish_ps"), its value (strings unescaped, the rest as written), and
  * whether it lies in an array. */

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "base/json.h"
+
 int trace_open(struct trace *t, const char *path, struct spin_error *err) {
     *t = (struct trace){0};
     int code = file_out_open(&t->file, path, err);
@@ -32,10 +34,12 @@ void trace_row(struct trace *t, uint32_t rank, uint32_t row, const char *name, u
 static FILE *begin_box(struct trace *t, uint32_t rank, uint32_t row, const char *name,
                        uint64_t start_ps, uint64_t length_ps, uint64_t bytes) {
     FILE *out = begin(t);
+    fputs("{\"ph\":\"X\",\"name\":", out);
+    json_quote(out, name); /* a handler's, which is the image's to choose */
     fprintf(out,
-            "{\"ph\":\"X\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%" PRIu64 ".%06" PRIu64
-            ",\"dur\":%" PRIu64 ".%06" PRIu64 ",\"args\":{\"size\":%" PRIu64,
-            name, rank, row, start_ps / 1000000, start_ps % 1000000, length_ps / 1000000,
+            ",\"pid\":%u,\"tid\":%u,\"ts\":%" PRIu64 ".%06" PRIu64 ",\"dur\":%" PRIu64 ".%06" PRIu64
+            ",\"args\":{\"size\":%" PRIu64,
+            rank, row, start_ps / 1000000, start_ps % 1000000, length_ps / 1000000,
             length_ps % 1000000, bytes);
     return out;
 }

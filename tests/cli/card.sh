@@ -301,6 +301,10 @@ check "a fault costs its message only" 1 '^messages +3 begun, 2 completed, 1 fai
 check "and is told with its line" 1 'ctx0, message 1, HPU [0-9]+, payload handler: SEGV at pc 0x[0-9a-f]+ \(store_ph.*, faulty.c:4, address 0x00000100' card -H faulty.spin --ph store_ph -T gen:messages=3,packets=2,size=64
 card -H faulty.spin --ph store_ph -T gen:messages=3,packets=2,size=64 --trace fault.json >/dev/null 2>&1
 grep -q '"name":"store_ph: SEGV"' fault.json && grep -q '"name":"dropped: ' fault.json && grep -q '"name":"store_ph"' fault.json && pass "a trace marks faults and what they cost" || fail "a trace marks faults and what they cost" "$(grep -o '"name":"[^"]*"' fault.json | sort | uniq -c)"
+printf '%s\n' '#include <handler.h>' 'void quote_ph(handler_args_t *args) __asm__("quo\"te\\_ph");' '__handler__ void quote_ph(handler_args_t *args) { (void)args; }' >quote.c
+"$OPENSPIN" cc --pspin -O2 quote.c -o quote.spin && card -H quote.spin --ph 'quo"te\_ph' -T gen:packets=2 --trace quote.json >/dev/null &&
+    python3 -c 'import json; assert any(e["name"] == "quo\"te\\_ph" for e in json.load(open("quote.json"))["traceEvents"])' &&
+    pass "a trace is JSON whatever handlers are called" || fail "a trace is JSON whatever handlers are called" "$(grep te quote.json)"
 check "the watchdog ends a loop" 1 '^faults +[12] of handlers \([12] by the watchdog\)' card -H faulty.spin,ph=loop_ph,watchdog=500 -T gen:messages=3,packets=2,size=64
 check "a packet over the buffer is refused" 0 '^drops +2 refused' card -H echo.spin -T gen:packets=2,size=65535
 check "a full buffer, dropping" 0 '^drops +[1-9][0-9]* refused' card -H sum.spin -T gen:messages=300,packets=4,size=1024 --set policy=drop --set l2_packet_bytes=16KiB
