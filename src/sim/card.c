@@ -184,6 +184,7 @@ static void lost(struct card *c, const struct card_packet *p, enum spin_card_fat
                                .message = p->message,
                                .length = p->length,
                                .source = p->source,
+                               .arrival_ps = p->arrival_ps,
                                .user = p->user},
               CARD_ROW_REFUSED, why);
     if (c->callbacks.refused)

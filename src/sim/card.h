@@ -176,7 +176,7 @@ struct card_span {
     uint64_t start_ps, end_ps;
     uint32_t bytes;
     uint32_t context, message, flow; /* the packet's */
-    uint64_t user;
+    uint64_t user, arrival_ps;
     uint64_t way; /* the same in all spans of a packet and in those of no other */
 };
 

@@ -313,6 +313,7 @@ static inline void card_span(struct card *c, enum card_row row, uint32_t index, 
                                                                  .message = p->message,
                                                                  .flow = p->source,
                                                                  .user = p->user,
+                                                                 .arrival_ps = p->arrival_ps,
                                                                  .way = p->number});
 }
 void card_digest(struct card *c, uint64_t a, uint64_t b);

@@ -311,8 +311,11 @@ static void on_span(void *user, const struct card_span *s) {
         [CARD_ROW_REFUSED] = ROW_REFUSED};
     struct run *run = user;
     uint32_t row = first[s->row] + s->index;
-    const struct trace_packet of = {run->traffic ? s->user >> 17 : s->user, s->message, s->context,
-                                    s->flow};
+    const struct trace_packet of = {.packet = run->traffic ? s->user >> 17 : s->user,
+                                    .arrival_ps = s->arrival_ps,
+                                    .message = s->message,
+                                    .context = s->context,
+                                    .flow = s->flow};
     trace_packet_box(&run->trace, 0, row, s->name, s->start_ps, s->end_ps - s->start_ps, s->bytes,
                      &of);
     if (s->row != CARD_ROW_REFUSED)
@@ -320,7 +323,7 @@ static void on_span(void *user, const struct card_span *s) {
                    s->row == CARD_ROW_INBOUND ? TRACE_FIRST
                    : s->row == CARD_ROW_DONE  ? TRACE_LAST
                                               : TRACE_NEXT,
-                   s->way, (struct trace_end){0, row, s->start_ps});
+                   s->way + 1, (struct trace_end){0, row, s->start_ps});
 }
 
 static void on_step(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint32_t cycles) {

@@ -56,8 +56,10 @@ void trace_packet_box(struct trace *t, uint32_t rank, uint32_t row, const char *
                       uint64_t start_ps, uint64_t length_ps, uint64_t bytes,
                       const struct trace_packet *of) {
     fprintf(begin_box(t, rank, row, name, start_ps, length_ps, bytes),
-            ",\"packet\":%" PRIu64 ",\"message\":%u,\"context\":%u,\"flow\":%u}}", of->packet,
-            of->message, of->context, of->flow);
+            ",\"packet\":%" PRIu64 ",\"message\":%u,\"context\":%u,\"flow\":%u,"
+            "\"arrival\":%" PRIu64 ".%06" PRIu64 "}}",
+            of->packet, of->message, of->context, of->flow, of->arrival_ps / 1000000,
+            of->arrival_ps % 1000000);
 }
 
 void trace_step(struct trace *t, enum trace_step step, uint64_t id, struct trace_end at) {

@@ -23,7 +23,7 @@ void trace_box(struct trace *t, uint32_t rank, uint32_t row, const char *name, u
                uint64_t length_ps, uint64_t bytes, int64_t peer);
 /* A box of what was done for a packet: whose it is is shown with it. */
 struct trace_packet {
-    uint64_t packet;
+    uint64_t packet, arrival_ps;
     uint32_t message, context, flow;
 };
 void trace_packet_box(struct trace *t, uint32_t rank, uint32_t row, const char *name,

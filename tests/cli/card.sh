@@ -66,6 +66,7 @@ of = {int(x["packet"]): x for x in rows}
 for e in boxes:  # every box says whose it is
     a = e["args"]
     assert a["message"] == int(of[a["packet"]]["message"]) and a["context"] == 0 and a["flow"] >= 0, e
+    assert round(a["arrival"] * 1e6) == int(of[a["packet"]]["arrival_ps"]) and a["arrival"] <= e["ts"], e
 ways, at = {}, {(e["tid"], e["ts"], e["args"]["packet"]): e for e in boxes}
 for e in events:
     if e["ph"] in "stf":
