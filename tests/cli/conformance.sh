@@ -61,7 +61,8 @@ while not os.path.exists("begun") and child.poll() is None:
     time.sleep(0.02)
 time.sleep(0.3)
 child.send_signal(signal.SIGINT)
-sys.exit(child.wait(60))
+status = child.wait(60)
+sys.exit(128 - status if status < 0 else status)
 P
 interrupt() { # NAME PATTERN HOW
     rm -f begun
