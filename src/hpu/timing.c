@@ -28,8 +28,8 @@ const char *hpu_region_name(unsigned region) {
  *   a remote word costs 20 cycles more. A remote store is posted: 1 cycle in the core.
  * - HPU driver: a register of the cluster's peripheral bus, on the demultiplexer in front of the L1
  *   interconnect: as L1.
- * - Instruction cache: 4 KiB, 4 ways, shared by the cluster (B3). The RTL refills 128 bit at a time,
- *   8 cycles each. */
+ * - Instruction cache: 4 KiB, 4 ways, shared by the cluster (B3). The RTL refills 128 bit at a
+ * time, 8 cycles each. */
 const struct hpu_timing hpu_timing_ri5cy = {
     .name = "ri5cy",
     .clock_hz = 1000000000,

@@ -46,7 +46,8 @@ void link_free(struct linked *l);
 /* Thread-local variables are asked for by two words, of which the first names an object of the
  * image if it has this bit. */
 #define LINK_TLS_OBJECT (1ull << 63)
-#define LINK_TLS_FIXED  (1ull << 62) /* the second word is an address: a variable of the system's  \
-                                      */
+#define LINK_TLS_FIXED                                                                             \
+    (1ull << 62) /* the second word is an address: a variable of the system's                      \
+                  */
 
 #endif

@@ -105,7 +105,8 @@ int spin_loggops_set(struct spin_loggops *to, const char *assignment, struct spi
                          : p->unit == PER_BYTE ? "a time per byte (such as 20ps/B or 400Gbit/s)"
                                                : "a number of bytes (such as 65535 or 64KiB)");
     }
-    return spin_fail(err, SPIN_EARG, "unknown parameter '%.*s'; LogGOPS has L, o, g, G, O and S "
+    return spin_fail(err, SPIN_EARG,
+                     "unknown parameter '%.*s'; LogGOPS has L, o, g, G, O and S "
                      "(those of links need --model packet)",
                      (int)(length < 60 ? length : 60), assignment);
 }
