@@ -135,10 +135,19 @@ static bool is_wanted(const struct sweep_results *r, const char *path) {
     return false;
 }
 
+/* Commands print what they were given; the table has it already, as it was given. */
+static bool is_swept(const struct sweep_plan *plan, const char *path) {
+    for (int a = 0; a < plan->axes; a++)
+        for (int i = 0; i < plan->axis[a].names; i++)
+            if (strcmp(plan->axis[a].name[i], path) == 0)
+                return true;
+    return false;
+}
+
 static void gather(void *user, const char *path, const char *value, bool in_array) {
     struct gathering *g = user;
     struct sweep_results *r = g->crew->results;
-    bool input = strncmp(path, "parameters.", 11) == 0;
+    bool input = strncmp(path, "parameters.", 11) == 0 || is_swept(g->crew->plan, path);
     if ((in_array || input) && !is_wanted(r, path))
         return;
     g->out_of_memory |= !sweep_results_add(r, g->point, path, value);

@@ -77,7 +77,7 @@ run sweep -o hpus=1,99,4 -r makespan_ps -- sim run -n 2 ring.so ring
     pass "one that fails is a row, the others run" || fail "one that fails is a row, the others run" "$status" "$out" "$err"
 check "results of a run with status 1 are kept" 1 '^return,[1-9][0-9]*,"ring.so: 1 of 3 ranks failed' sweep -o how=return -r makespan_ps -- sim run -n 3 ring.so '{how}'
 check "a crash" 1 '^crash,,rank 1 in its program at' sweep -o how=crash -r makespan_ps -- sim run -n 3 ring.so '{how}'
-refuse "no such result" 1 "no result is called 'nonsense'; there are handler, |no result is called 'nonsense'; there are packet_bytes, hpus" bash -c "'$OPENSPIN' sweep -o hpus=1 -r nonsense -- budget --cycles 5 >/dev/null"
+refuse "no such result" 1 "no result is called 'nonsense'; there are packet_bytes, rate_gbit" bash -c "'$OPENSPIN' sweep -o hpus=1 -r nonsense -- budget --cycles 5 >/dev/null"
 
 # --- what is refused before anything runs
 refuse "nothing swept" 2 'what is swept\? say --over' sweep -- budget --cycles 500
@@ -174,4 +174,7 @@ fi
 mkdir empty
 for tool in bash cat rm; do ln -s "$(command -v $tool)" empty; done
 refuse "no gnuplot" 1 'there is no gnuplot' env PATH="$PWD/empty" "$OPENSPIN" sweep -o L=1 --plot p.svg -- goal run "$goal"
+run "$OPENSPIN" sweep --over hpus=8,16 budget --cycles 500
+[ "$(head -n 1 stdout.txt | tr , '\n' | sort | uniq -d)" = "" ] && [ "$status" = 0 ] && pass "no column stands twice" ||
+    fail "no column stands twice" "$out"
 finish
