@@ -457,6 +457,24 @@ TEST(task_registers_ignore_writes) {
     end();
 }
 
+TEST(commands_by_the_registers_of_pspin) {
+    init();
+    pspinsim_cb_set_pcie_slv_write(on_told);
+    spin_ec_t ec = usual("by_hand_ph", 0);
+    tellings = 0;
+    send_one(&ec, 5, 0);
+    pspinsim_packet_eos();
+    CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+    CHECK_EQ(tellings, 5);
+    for (uint32_t i = 0; i < 4; i++) {
+        CHECK_EQ(told[i][0], ec.host_mem_addr + 8 * i);
+        CHECK_EQ(told[i][1], 0x89abcdefull << 32 | i);
+    }
+    CHECK_EQ(told[4][1], 4);
+    CHECK_EQ(out_packets, 1);
+    end();
+}
+
 TEST(a_handler_that_is_not_there_is_not_run) {
     spin_nic_addr_t at = 1;
     size_t size = 1;

@@ -1,6 +1,7 @@
 /* The registers of the HPU driver: how a handler gives commands to its card. Included by handlers
  * (through handler.h) and by the card. A command is: write the words, write its number to ISSUE,
- * read RESULT. */
+ * read RESULT. PsPIN's own way works too, for its handlers: write the words in its layout, write
+ * INFO, read ISSUE, which gives the handle; what TEST found is read from TEST. */
 #ifndef SPIN_DRIVER_H
 #define SPIN_DRIVER_H
 
@@ -35,6 +36,7 @@
 #define SPIN_REG_WAIT   0x84 /* W: a handle; goes on when that command is complete */
 #define SPIN_REG_TEST   0x88 /* W: a handle; then RESULT is 1 if complete, else 0 */
 #define SPIN_REG_RESULT 0x8c /* R: a handle, a value, an address, or what TEST found */
+#define SPIN_REG_INFO   0x8c /* W: PsPIN's CMD_INFO, for what its handlers write by hand */
 #define SPIN_REG_WORD   0x90 /* W: word 0; word i is at 0x90 + 4 i */
 #define SPIN_WORDS      12
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hpu/integer.h"
+#include "hpu/pspin_registers.h"
 #include "hpu/refusal.h"
 #include "hpu/rig.h"
 #include "spin/driver.h"
@@ -243,7 +244,8 @@ static enum hpu_access execute(struct spin_rig *rig, uint32_t number) {
     return bad_command(&rig->hpu);
 }
 
-static enum hpu_access issue(struct spin_rig *rig, uint32_t number) {
+static enum hpu_access issue(struct hpu *h, uint32_t number) {
+    struct spin_rig *rig = (struct spin_rig *)h;
     rig->hpu.result = ++rig->handles;
     rig->issuing = number;
     enum hpu_access done = execute(rig, number);
@@ -268,7 +270,7 @@ static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint
         return HPU_ACCESS_FAULT;
     switch (offset) {
     case SPIN_REG_ISSUE:
-        return issue(rig, value);
+        return issue(h, value);
     case SPIN_REG_WAIT:
     case SPIN_REG_TEST:
         if (value == 0 || value > rig->handles) {
@@ -276,6 +278,9 @@ static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint
             return bad_command(h);
         }
         rig->hpu.result = 1;
+        return HPU_ACCESS_OK;
+    case SPIN_REG_INFO:
+        h->info = value;
         return HPU_ACCESS_OK;
     case SPIN_REG_ALLOCATE:
         h->result = heap_allocate(h, &rig->heap, value);
@@ -337,7 +342,9 @@ static bool task_register(const struct spin_rig *rig, uint32_t offset, uint32_t 
 
 static enum hpu_access load(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value) {
     const struct spin_rig *rig = (const struct spin_rig *)h;
-    if (size == 4 && offset == SPIN_REG_ALLOCATE)
+    if (size == 4 && offset == SPIN_REG_ISSUE && rig->image->info.is_pspin)
+        return pspin_issue(h, issue, value);
+    if (size == 4 && (offset == SPIN_REG_ALLOCATE || offset == SPIN_REG_TEST))
         *value = rig->hpu.result;
     else if (task_register(rig, offset & ~3u, value))
         *value >>= 8 * (offset & 3);

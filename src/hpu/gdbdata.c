@@ -96,7 +96,8 @@ void gdb_one_register(struct gdb *g, const char *at, bool write) {
 /* A register of the HPU driver, without letting the handler notice. */
 static bool read_driver(struct hpu *h, uint32_t address, uint8_t *byte) {
     uint32_t offset = address - MAP_DRIVER, word;
-    if (!h->device || offset >= MAP_DRIVER_SIZE)
+    bool issues = (offset & ~3u) == SPIN_REG_ISSUE; /* a load of it gives a command */
+    if (!h->device || offset >= MAP_DRIVER_SIZE || issues)
         return false;
     uint64_t cycles = h->cycles;
     uint8_t fault = h->fault;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hpu/integer.h"
+#include "hpu/pspin_registers.h"
 #include "hpu/refusal.h"
 #include "sim/card_private.h"
 #include "spin/driver.h"
@@ -228,7 +229,8 @@ static bool is_held(struct card_hpu *h) {
     return true;
 }
 
-static enum hpu_access issue(struct card_hpu *h, uint32_t number) {
+static enum hpu_access issue(struct hpu *hpu, uint32_t number) {
+    struct card_hpu *h = (struct card_hpu *)hpu;
     struct card *c = h->card;
     if (!in_step(h))
         return HPU_ACCESS_WAIT;
@@ -307,11 +309,14 @@ static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t size, ui
         return HPU_ACCESS_FAULT;
     switch (offset) {
     case SPIN_REG_ISSUE:
-        return issue(h, value);
+        return issue(hpu, value);
     case SPIN_REG_WAIT:
         return wait_or_test(h, value, true);
     case SPIN_REG_TEST:
         return wait_or_test(h, value, false);
+    case SPIN_REG_INFO:
+        hpu->info = value;
+        return HPU_ACCESS_OK;
     case SPIN_REG_ALLOCATE:
         return allocate(h, value);
     }
@@ -371,7 +376,9 @@ static enum hpu_access load(struct hpu *hpu, uint32_t offset, uint32_t size, uin
         *value = task_register(h, offset & ~3u) >> 8 * (offset & 3);
         return HPU_ACCESS_OK;
     }
-    if (size == 4 && offset == SPIN_REG_ALLOCATE) {
+    if (size == 4 && offset == SPIN_REG_ISSUE && h->card->context[h->context].set.abi == CARD_PSPIN)
+        return pspin_issue(hpu, issue, value);
+    if (size == 4 && (offset == SPIN_REG_ALLOCATE || offset == SPIN_REG_TEST)) {
         *value = h->hpu.result;
         return HPU_ACCESS_OK;
     }

@@ -53,6 +53,18 @@ check "a put carries its destination" 0 'RDMA_PUT dest=0x3 local=0x1000445c leng
 check "an event is asked for" 0 'HOST_DMA_TO high=0x10000000 low=0x10 local=0x1000445c length=0x8 event=0x1' calls commands_ph --hex $packet
 check "functional mode does the same" 0 'ME host memory\+0x40, 9 bytes: .* -> 88776655 44332211 08' calls commands_ph --hex $packet --functional
 
+hand='calls by_hand_ph --hex '$packet
+check "registers by hand: DMA to the host" 0 'ME host memory\+0x10, 8 bytes: .* -> 01020304 05060708' $hand
+check "HostDirect, and again with one word changed" 0 'ME host memory\+0x40, 16 bytes: .* -> 88776655 44332211 88776655 44332211' $hand
+check "DMA from the host, and TEST read where it was written" 0 'state\+0x0, 5 bytes: .* -> 03040506 01' $hand
+check "a send by hand" 0 'NIC_SEND local=0x10004440 length=0x24' $hand
+check "a put by hand" 0 'RDMA_PUT dest=0x3 local=0x1000445c length=0x8' $hand
+check "its event" 0 'HOST_DMA_TO high=0x10000000 low=0x10 local=0x1000445c length=0x8 event=0x1' $hand
+check "by hand in generated code" 0 'ME host memory\+0x40, 16 bytes: .* -> 88776655 44332211 88776655 44332211' $hand --jit=force
+check "a kind that does not exist" 1 'CMD_INFO is 0x6: kind 3 does not exist' calls by_hand_kind_ph
+check "HostDirect of another size" 1 'HostDirect of 4 bytes to the host: it writes 8' calls by_hand_short_ph
+check "a send from the host" 1 'data at 0x0000100000000000: sends are from' calls by_hand_far_ph
+
 check "DMA past the host's memory" 1 'ended: DMA outside host memory' calls outside_ph
 check "a write below it" 1 'ended: DMA outside host memory' calls below_ph
 check "a send of more than the packet" 1 'ended: SEGV' calls send_ph

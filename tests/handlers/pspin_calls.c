@@ -112,6 +112,45 @@ __handler__ void commands_ph(handler_args_t *args) {
     spin_rdma_put(3, pld, length, &handle);
 }
 
+/* The same by the registers, as who does not use the calls writes them. */
+static uint32_t by_hand(uint32_t info, uint32_t word0, uint32_t word1, uint32_t word2,
+                        uint32_t word3, uint32_t word4) {
+    MMIO_WRITE(CMD_WORD0, word0);
+    MMIO_WRITE(CMD_WORD1, word1);
+    MMIO_WRITE(CMD_WORD2, word2);
+    MMIO_WRITE(CMD_WORD3, word3);
+    MMIO_WRITE(CMD_WORD4, word4);
+    MMIO_WRITE(CMD_INFO, info);
+    return MMIO_READ(CMD_ISSUE);
+}
+
+__handler__ void by_hand_ph(handler_args_t *args) {
+    task_t *task = args->task;
+    uint32_t packet = (uint32_t)(uintptr_t)task->pkt_mem, high = task->host_mem_high;
+    uint8_t *mem = (uint8_t *)task->handler_mem;
+    uint32_t low = task->host_mem_low, handle;
+    handle = by_hand(0 << 1 | 1, low + 16, high, packet + 28, 8, 1); /* to the host, with event */
+    MMIO_WRITE(CMD_WAIT, handle);
+    handle = by_hand(0 << 1, low + 18, high, (uint32_t)(uintptr_t)mem, 4, 0);
+    MMIO_WRITE(CMD_TEST, handle);
+    mem[4] = MMIO_READ(CMD_TEST) == 1;
+    by_hand(2 << 1, low + 64, high, 8 << 1 | 1, 0x55667788, 0x11223344);
+    MMIO_WRITE(CMD_WORD0, low + 72); /* the other words are still there */
+    (void)MMIO_READ(CMD_ISSUE);
+    by_hand(1 << 1, 0, 0, packet, 0, 36);
+    by_hand(1 << 1, 3, 1, packet + 28, 0, 8);
+}
+__handler__ void by_hand_kind_ph(handler_args_t *args) {
+    by_hand(3 << 1, 0, 0, (uint32_t)(uintptr_t)args->task->pkt_mem, 0, 8);
+}
+__handler__ void by_hand_short_ph(handler_args_t *args) {
+    by_hand(2 << 1, args->task->host_mem_low, args->task->host_mem_high, 4 << 1 | 1, 1, 0);
+}
+__handler__ void by_hand_far_ph(handler_args_t *args) {
+    (void)args;
+    by_hand(1 << 1, 0, 0, 0, 0x1000, 8);
+}
+
 __handler__ void wait_ph(handler_args_t *args) {
     uint32_t *out = (uint32_t *)args->task->handler_mem, start = spin_cycles();
     rt_time_wait_cycles(300);

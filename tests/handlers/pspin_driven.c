@@ -36,6 +36,35 @@ __handler__ void registers_ph(handler_args_t *args) {
     spin_write_to_host(8, (uint64_t)(seen == before && pads[1] == before) << 32 | *flow, NULL);
 }
 
+/* Commands by PsPIN's registers instead of the calls: four in flight, each waited for. */
+__handler__ void by_hand_ph(handler_args_t *args) {
+    task_t *task = args->task;
+    uint32_t handle[4], waited = 0;
+    MMIO_WRITE(CMD_WORD1, task->host_mem_high);
+    MMIO_WRITE(CMD_WORD2, 8 << 1 | 1); /* 8 bytes to the host */
+    MMIO_WRITE(CMD_WORD4, 0x89abcdef);
+    MMIO_WRITE(CMD_INFO, 2 << 1); /* HostDirect */
+    for (uint32_t i = 0; i < 4; i++) {
+        MMIO_WRITE(CMD_WORD0, task->host_mem_low + 8 * i);
+        MMIO_WRITE(CMD_WORD3, i);
+        handle[i] = MMIO_READ(CMD_ISSUE);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        MMIO_WRITE(CMD_WAIT, handle[i]);
+        MMIO_WRITE(CMD_TEST, handle[i]);
+        waited += MMIO_READ(CMD_TEST);
+    }
+    spin_write_to_host(0, waited, NULL);
+    /* the packet's first 32 bytes come back */
+    MMIO_WRITE(CMD_WORD0, 0);
+    MMIO_WRITE(CMD_WORD1, 0);
+    MMIO_WRITE(CMD_WORD2, (uint32_t)(uintptr_t)task->pkt_mem);
+    MMIO_WRITE(CMD_WORD3, 0);
+    MMIO_WRITE(CMD_WORD4, 32);
+    MMIO_WRITE(CMD_INFO, 1 << 1);
+    (void)MMIO_READ(CMD_ISSUE);
+}
+
 void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr) {
     volatile handler_fn handlers[] = {NULL, where_ph, NULL};
     *hh = handlers[0];

@@ -1,5 +1,6 @@
-/* hwsched.h of PsPIN: addresses of the task's registers. Commands are given by the calls of
- * handler.h: this card's command registers are others (spin/driver.h). */
+/* hwsched.h of PsPIN: addresses of the task's registers and of the command's. The calls of
+ * handler.h give commands in a shorter way (spin/driver.h); by hand it is as on PsPIN: the words,
+ * CMD_INFO (event | kind << 1), then a load of CMD_ISSUE, which gives the handle. */
 #ifndef SPIN_PSPIN_HWSCHED_H
 #define SPIN_PSPIN_HWSCHED_H
 
@@ -26,7 +27,17 @@
 #define HWSCHED_HOME_CLUSTER_ID    (SPIN_DRIVER_BASE + SPIN_REG_HOME_CLUSTER)
 #define HWSCHED_FLOW_ID            (SPIN_DRIVER_BASE + SPIN_REG_FLOW)
 
-#define CMD_WAIT (SPIN_DRIVER_BASE + SPIN_REG_WAIT)
+#define CMD_ISSUE (SPIN_DRIVER_BASE + SPIN_REG_ISSUE)
+#define CMD_WAIT  (SPIN_DRIVER_BASE + SPIN_REG_WAIT)
+#define CMD_TEST  (SPIN_DRIVER_BASE + SPIN_REG_TEST)
+#define CMD_INFO  (SPIN_DRIVER_BASE + SPIN_REG_INFO)
+#define CMD_WORD0 (SPIN_DRIVER_BASE + SPIN_REG_WORD)
+#define CMD_WORD1 (CMD_WORD0 + 4)
+#define CMD_WORD2 (CMD_WORD0 + 8)
+#define CMD_WORD3 (CMD_WORD0 + 12)
+#define CMD_WORD4 (CMD_WORD0 + 16)
+#define CMD_WORD5 (CMD_WORD0 + 20)
+#define CMD_WORD6 (CMD_WORD0 + 24)
 
 #define MMIO_READ(address)         (*(uint32_t volatile *)(address))
 #define MMIO_WRITE(address, value) (*(uint32_t volatile *)(address) = (value))
