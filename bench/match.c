@@ -10,7 +10,7 @@
 /* `waiting` receives stay posted at a rank, tags 0 to waiting - 1 from one source (or from any);
  * each step a message takes one of them at random, and it is posted again. */
 static double step_ns(uint32_t waiting, bool wildcards) {
-    struct match_table *m = match_new(wildcards, 0);
+    struct match_table *m = match_new(wildcards, 1);
     struct match_found found;
     struct rng rng = rng_seeded(1);
     uint32_t steps = 1000000, matched = 0;

@@ -5,7 +5,53 @@
 #include "sim/goal.h"
 #include "sim/lines.h"
 #include "sim/loggops.h"
+#include "sim/match.h"
 #include "slow_loggops.h"
+
+/* Receives and messages at a few ranks with few keys, so that some wait alone, some in twos and
+ * some in long lines, against a list that is searched from its oldest. */
+TEST(exact_matching_takes_the_oldest) {
+    enum { RANKS = 3, STEPS = 20000 };
+    struct {
+        uint32_t rank, source, tag, op;
+        bool message;
+    } *waiting = calloc(STEPS, sizeof *waiting);
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct rng rng = rng_seeded(seed);
+        struct match_table *m = match_new(false, RANKS);
+        uint32_t count = 0, keys = seed < 4 ? 2 : 40;
+        match_expect(m, seed % 2 ? 0 : 5000);
+        for (uint32_t op = 0; op < STEPS; op++) {
+            uint32_t rank = rng_below(&rng, RANKS), source = rng_below(&rng, keys);
+            uint32_t tag = rng_below(&rng, 2), i = 0;
+            /* By turns, messages run ahead and receives do. */
+            bool message = rng_below(&rng, 10) < (op / 500 % 2 ? 7u : 3u);
+            struct match_found found;
+            bool matched = message ? match_message(m, rank, source, tag, op, &found)
+                                   : match_receive(m, rank, source, tag, op, &found);
+            while (i < count && (waiting[i].rank != rank || waiting[i].source != source ||
+                                 waiting[i].tag != tag || waiting[i].message == message))
+                i++;
+            if (matched != (i < count) || (matched && found.op != waiting[i].op))
+                TEST_FAIL("seed %d, step %u: matched %d with %u", (int)seed, op, matched, found.op);
+            if (matched) {
+                memmove(waiting + i, waiting + i + 1, (--count - i) * sizeof *waiting);
+            } else {
+                waiting[count].rank = rank;
+                waiting[count].source = source;
+                waiting[count].tag = tag;
+                waiting[count].op = op;
+                waiting[count++].message = message;
+            }
+        }
+        uint32_t messages = 0;
+        for (uint32_t i = 0; i < count; i++)
+            messages += waiting[i].message;
+        CHECK_EQ(match_unexpected(m), messages);
+        match_free(m);
+    }
+    free(waiting);
+}
 
 TEST(vectors_of_loggopsim_are_exact) {
     FILE *table = fopen(SOURCE_ROOT "/tests/goal/expected.tsv", "r");
@@ -175,7 +221,8 @@ static void check_path(const struct spin_goal *goal, const struct spin_loggops *
         TEST_FAIL("seed %llu: no steps", (unsigned long long)seed);
     for (uint32_t i = 0; i < r->steps; i++) {
         const struct spin_goal_step *s = &r->step[i];
-        const struct goal_op *op = &goal->ops[goal->first_op[s->from] + s->operation - 1];
+        const struct goal_op at = goal_at(goal, goal->first_op[s->from] + s->operation - 1),
+                             *op = &at;
         if (s->start_ps != at_ps)
             TEST_FAIL("seed %llu, step %u (%s): begins at %llu ps, the one before ends at %llu ps",
                       (unsigned long long)seed, i, s->what, (unsigned long long)s->start_ps,

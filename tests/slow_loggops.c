@@ -96,10 +96,9 @@ static void is_free(struct world *w, uint32_t rank, uint32_t op) {
 
 /* One dependency of every successor of that kind is met. */
 static void mark(struct world *w, uint32_t rank, uint32_t op, bool started) {
-    const struct goal_op *o = &w->goal->ops[op];
-    for (uint32_t e = o[0].successors; e < o[1].successors; e++) {
-        uint32_t edge = w->goal->edges[e];
-        uint32_t next = w->goal->first_op[rank] + (edge & ~GOAL_ON_START);
+    const struct goal_shape *o = goal_shape_of(w->goal, op);
+    for (uint32_t e = 0; e < o->edge_count; e++) {
+        uint32_t edge = w->goal->edges[o->edges + e], next = goal_after(op, edge);
         if (((edge & GOAL_ON_START) != 0) == started && --w->waits[next] == 0)
             is_free(w, rank, next);
     }
@@ -112,7 +111,7 @@ static void release(struct world *w, bool roots) {
     for (uint32_t rank = 0; rank < w->goal->num_ranks; rank++)
         for (int type = GOAL_SEND; type <= GOAL_CALC; type++)
             for (size_t i = 0; i < w->fresh_count; i++) {
-                const struct goal_op *o = &w->goal->ops[w->fresh[i].op];
+                const struct goal_op op = goal_at(w->goal, w->fresh[i].op), *o = &op;
                 if (w->fresh[i].rank != rank || o->type != type)
                     continue;
                 wide time = *O(w, rank, o->cpu);
@@ -144,7 +143,7 @@ static bool match(struct waiting *list, size_t *count, uint32_t rank, uint32_t s
 /* `o` names the cpu and nic: the send in do_message, the receive in do_op. */
 static void sender_released(struct world *w, uint32_t sender, uint32_t send,
                             const struct goal_op *o, wide t) {
-    if (w->goal->ops[send].size <= w->p->S_bytes)
+    if (goal_at(w->goal, send).size <= w->p->S_bytes)
         return;
     *O(w, sender, o->cpu) = larger(*O(w, sender, o->cpu), t);
     *S(w, sender, o->nic) = larger(*S(w, sender, o->nic), t);
@@ -152,7 +151,7 @@ static void sender_released(struct world *w, uint32_t sender, uint32_t send,
 }
 
 static void do_op(struct world *w, struct event e) {
-    const struct goal_op *o = &w->goal->ops[e.op];
+    const struct goal_op op = goal_at(w->goal, e.op), *o = &op;
     struct waiting found;
     wide t = e.time;
     if (o->type == GOAL_CALC) {
@@ -188,7 +187,7 @@ static void do_op(struct world *w, struct event e) {
 }
 
 static void do_message(struct world *w, struct event e) {
-    const struct goal_op *o = &w->goal->ops[e.op];
+    const struct goal_op op = goal_at(w->goal, e.op), *o = &op;
     uint32_t to = o->peer;
     wide t = e.time, free_at = larger(*O(w, to, o->cpu), *R(w, to, o->nic));
     struct waiting found;
@@ -216,7 +215,8 @@ uint32_t slow_loggops(const struct spin_goal *goal, const struct spin_loggops *p
     w.nextgs = calloc(ranks * w.nics, sizeof(wide));
     w.nextgr = calloc(ranks * w.nics, sizeof(wide));
     w.waits = calloc(ops + 1, sizeof *w.waits);
-    goal_dependencies(goal, w.waits);
+    for (uint32_t i = 0; i < ops; i++)
+        w.waits[i] = goal_shape_of(goal, i)->waits;
     w.fresh = calloc(ops + 1, sizeof *w.fresh);
     w.done = calloc(ops + 1, sizeof(bool));
     w.queue = calloc(2 * ops + 1, sizeof *w.queue);

@@ -46,13 +46,24 @@ struct spin_goal *goal_new(uint32_t num_ranks, struct spin_error *err) {
         goal->num_ranks = num_ranks;
         goal->first_op = calloc((size_t)num_ranks + 1, sizeof *goal->first_op);
     }
-    if (!goal || !goal->first_op || !ROOM(goal->ops, goal->op_room, 0)) {
+    if (!goal || !goal->first_op) {
         goal_free(goal);
         spin_fail(err, SPIN_ENOMEM, "out of memory for a schedule of %u ranks", num_ranks);
         return NULL;
     }
-    goal->ops[0] = (struct goal_op){0};
     return goal;
+}
+
+/* What only the open rank needs. */
+static void free_open(struct spin_goal *goal) {
+    FREE(goal->open, goal->open_room);
+    FREE(goal->open_edges, goal->open_edge_room);
+    FREE(goal->links, goal->link_room);
+    FREE(goal->scratch, goal->scratch_room);
+    goal->open = NULL;
+    goal->links = NULL;
+    goal->open_edges = goal->scratch = NULL;
+    goal->open_room = goal->open_edge_room = goal->link_room = goal->scratch_room = 0;
 }
 
 void goal_free(struct spin_goal *goal) {
@@ -60,22 +71,22 @@ void goal_free(struct spin_goal *goal) {
         return;
     free(goal->first_op);
     FREE(goal->ops, goal->op_room);
+    FREE(goal->shapes, goal->shape_room);
     FREE(goal->edges, goal->edge_room);
     FREE(goal->portals, goal->portals_room);
-    FREE(goal->links, goal->link_room);
-    FREE(goal->scratch, goal->scratch_room);
+    free_open(goal);
     free(goal);
 }
 
 bool goal_more_ops(struct spin_goal *goal) {
-    uint32_t within = goal->op_count - goal->first_op[goal->ranks_done];
-    return goal->op_count < GOAL_MAX_OPS && within < GOAL_MAX_OF_RANK &&
-           ROOM(goal->ops, goal->op_room, goal->op_count + 1); /* + 1: the end of the edges */
+    return goal->open_count < GOAL_MAX_OPS - goal->op_count &&
+           goal->open_count < GOAL_MAX_OF_RANK &&
+           ROOM(goal->open, goal->open_room, goal->open_count + 1); /* + 1: the end of the edges */
 }
 
 bool goal_more_edges(struct spin_goal *goal) {
-    return goal->edge_count < UINT32_MAX - 1 &&
-           ROOM(goal->edges, goal->edge_room, goal->edge_count);
+    return goal->open_edge_count < UINT32_MAX - 1 &&
+           ROOM(goal->open_edges, goal->open_edge_room, goal->open_edge_count);
 }
 
 bool goal_link(struct spin_goal *goal, uint32_t after, uint32_t before, bool on_start) {
@@ -94,7 +105,7 @@ void goal_mark_linked(const struct spin_goal *goal, uint32_t first_link, bool *m
 bool goal_add_portals(struct spin_goal *goal, struct goal_portals portals) {
     if (!ROOM(goal->portals, goal->portals_room, goal->portals_count))
         return false;
-    portals.op = goal->op_count - 1;
+    portals.op = goal->op_count + goal->open_count - 1;
     goal->portals[goal->portals_count++] = portals;
     return true;
 }
@@ -109,34 +120,6 @@ const struct goal_portals *goal_portals_of(const struct spin_goal *goal, uint32_
             high = middle;
     }
     return low < goal->portals_count && goal->portals[low].op == op ? &goal->portals[low] : NULL;
-}
-
-/* Takes operations that wait for nothing until none is left; what remains waits in a circle. */
-static int find_circle(struct spin_goal *goal, uint32_t first, uint32_t count, uint32_t *circle) {
-    uint32_t *waits = calloc(2 * (size_t)count, sizeof *waits), *ready = waits + count;
-    if (!waits)
-        return SPIN_ENOMEM;
-    uint32_t end = goal->ops[first + count].successors, taken = 0, found = 0;
-    for (uint32_t e = goal->ops[first].successors; e < end; e++)
-        waits[goal->edges[e] & ~GOAL_ON_START]++;
-    for (uint32_t i = 0; i < count; i++)
-        if (waits[i] == 0)
-            ready[found++] = i;
-    for (; taken < found; taken++) {
-        const struct goal_op *op = &goal->ops[first + ready[taken]];
-        for (uint32_t e = op[0].successors; e < op[1].successors; e++) {
-            uint32_t next = goal->edges[e] & ~GOAL_ON_START;
-            if (--waits[next] == 0)
-                ready[found++] = next;
-        }
-    }
-    for (uint32_t i = 0; found < count && i < count; i++)
-        if (waits[i] > 0) {
-            *circle = i;
-            break;
-        }
-    free(waits);
-    return found < count ? SPIN_EFORMAT : SPIN_OK;
 }
 
 /* Sorts the successors of one operation by type, those on its start before those on its end, and
@@ -171,74 +154,233 @@ static bool sort_successors(const struct goal_op *ops, uint32_t *edges, uint32_t
 }
 
 /* Links, in the order they came, become edges grouped by the operation before. */
-static bool place_links(struct spin_goal *goal, uint32_t first, uint32_t count) {
-    uint32_t edges = goal->edge_count, links = goal->link_count;
-    if (links > UINT32_MAX - 1 - edges || !ROOM(goal->edges, goal->edge_room, edges + links) ||
+static bool place_links(struct spin_goal *goal) {
+    uint32_t count = goal->open_count, links = goal->link_count;
+    if (!ROOM(goal->open_edges, goal->open_edge_room, links) ||
         !ROOM(goal->scratch, goal->scratch_room, count))
         return false;
-    uint32_t *next = goal->scratch, at = edges;
+    uint32_t *next = goal->scratch, at = 0;
     memset(next, 0, count * sizeof *next);
     for (uint32_t i = 0; i < links; i++)
         next[goal->links[i].before]++;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t mine = next[i];
-        goal->ops[first + i].successors = next[i] = at;
+        goal->open[i].successors = next[i] = at;
         at += mine;
     }
     for (uint32_t i = 0; i < links; i++) {
         const struct goal_link *link = &goal->links[i];
         goal->backward |= (link->after & ~GOAL_ON_START) <= link->before;
-        goal->edges[next[link->before]++] = link->after;
+        goal->open_edges[next[link->before]++] = link->after;
     }
-    goal->edge_count = at;
+    goal->open_edge_count = at;
     goal->link_count = 0;
     return true;
 }
 
-int goal_end_rank(struct spin_goal *goal, uint32_t *circle) {
-    uint32_t first = goal->first_op[goal->ranks_done], count = goal->op_count - first;
-    if (goal->link_count && !place_links(goal, first, count))
+/* How many operations each of the open rank waits for, in `scratch`. */
+static bool count_waits(struct spin_goal *goal) {
+    if (!ROOM(goal->scratch, goal->scratch_room, goal->open_count))
+        return false;
+    memset(goal->scratch, 0, goal->open_count * sizeof *goal->scratch);
+    for (uint32_t e = 0; e < goal->open_edge_count; e++)
+        goal->scratch[goal->open_edges[e] & ~GOAL_ON_START]++;
+    return true;
+}
+
+/* Takes operations that wait for nothing until none is left; what remains waits in a circle. */
+static int find_circle(const struct spin_goal *goal, uint32_t *circle) {
+    uint32_t count = goal->open_count, taken = 0, found = 0;
+    uint32_t *waits = malloc(2 * (size_t)count * sizeof *waits), *ready = waits + count;
+    if (!waits)
         return SPIN_ENOMEM;
-    goal->ops[first + count] = (struct goal_op){.successors = goal->edge_count};
+    memcpy(waits, goal->scratch, count * sizeof *waits);
+    for (uint32_t i = 0; i < count; i++)
+        if (waits[i] == 0)
+            ready[found++] = i;
+    for (; taken < found; taken++) {
+        const struct goal_op *op = &goal->open[ready[taken]];
+        for (uint32_t e = op[0].successors; e < op[1].successors; e++) {
+            uint32_t next = goal->open_edges[e] & ~GOAL_ON_START;
+            if (--waits[next] == 0)
+                ready[found++] = next;
+        }
+    }
+    for (uint32_t i = 0; found < count && i < count; i++)
+        if (waits[i] > 0) {
+            *circle = i;
+            break;
+        }
+    free(waits);
+    return found < count ? SPIN_EFORMAT : SPIN_OK;
+}
+
+/* ---- shapes ---- */
+
+static inline bool is_shape(const struct spin_goal *goal, uint32_t shape,
+                            const struct goal_shape *want, const uint32_t *edges) {
+    const struct goal_shape *s = &goal->shapes[shape];
+    if (s->size != want->size || s->tag != want->tag || s->edge_count != want->edge_count ||
+        s->waits != want->waits || s->type != want->type || s->cpu != want->cpu ||
+        s->nic != want->nic)
+        return false;
+    for (uint32_t e = 0; e < want->edge_count; e++)
+        if (goal->edges[s->edges + e] != edges[e])
+            return false;
+    return true;
+}
+
+static uint32_t *near_shape(struct spin_goal *goal, const struct goal_shape *want,
+                            const uint32_t *edges) {
+    const uint64_t factor = 0x9e3779b97f4a7c15ull;
+    uint64_t h = want->size * factor + want->tag;
+    h = (h ^ h >> 32) * factor + ((uint64_t)want->waits << 32 | want->edge_count);
+    h = (h ^ h >> 32) * factor + (want->type | want->cpu << 8 | want->nic << 16);
+    for (uint32_t e = 0; e < want->edge_count; e++)
+        h = (h ^ h >> 32) * factor + edges[e];
+    return &goal->near[(h * factor) >> 32 & (GOAL_SHAPES_NEAR - 1)];
+}
+
+/* One that exists, if it is found at once; else a new one. What every rank has is found, and a
+ * schedule in which no two operations are alike loses no time with searching. False: out of memory.
+ */
+static bool find_shape(struct spin_goal *goal, const struct goal_shape *want, const uint32_t *edges,
+                       uint32_t *shape) {
+    uint32_t *near = near_shape(goal, want, edges);
+    if (*near && is_shape(goal, *near - 1, want, edges)) {
+        *shape = *near - 1;
+        return true;
+    }
+    uint32_t last = goal->edges_used + want->edge_count;
+    if (last < want->edge_count || last == UINT32_MAX ||
+        !ROOM(goal->shapes, goal->shape_room, goal->shape_count) ||
+        !ROOM(goal->edges, goal->edge_room, last))
+        return false;
+    *shape = goal->shape_count++;
+    goal->shapes[*shape] = *want;
+    goal->shapes[*shape].edges = goal->edges_used;
+    for (uint32_t e = 0; e < want->edge_count; e++)
+        goal->edges[goal->edges_used++] = edges[e];
+    *near = *shape + 1;
+    return true;
+}
+
+/* The open rank as it is kept. Its edges become distances. */
+static bool pack(struct spin_goal *goal) {
+    uint32_t count = goal->open_count, first = goal->op_count;
+    uint32_t before = goal->ranks_done ? goal->first_op[goal->ranks_done - 1] : first;
+    if (!ROOM(goal->ops, goal->op_room, first + count - 1))
+        return false;
     for (uint32_t i = 0; i < count; i++) {
-        const struct goal_op *op = &goal->ops[first + i];
+        const struct goal_op *op = &goal->open[i];
+        uint32_t *edges = goal->open_edges + op[0].successors, shape;
+        struct goal_shape want = {.size = op->size,
+                                  .tag = op->tag,
+                                  .edge_count = op[1].successors - op[0].successors,
+                                  .waits = goal->scratch[i],
+                                  .type = op->type,
+                                  .cpu = op->cpu,
+                                  .nic = op->nic};
+        for (uint32_t e = 0; e < want.edge_count; e++)
+            edges[e] = ((edges[e] - i) & ~GOAL_ON_START) | (edges[e] & GOAL_ON_START);
+        if (op->type == GOAL_CALC)
+            want.size &= ~(uint64_t)UINT32_MAX;
+        /* Mostly the rank before has the same operation at the same place. */
+        uint32_t guess = before + i < first ? goal->ops[before + i].shape : UINT32_MAX;
+        if (guess != UINT32_MAX && is_shape(goal, guess, &want, edges))
+            shape = guess;
+        else if (!find_shape(goal, &want, edges, &shape))
+            return false;
+        goal->ops[first + i] =
+            (struct goal_packed){op->type == GOAL_CALC ? (uint32_t)op->size : op->peer, shape};
+    }
+    return true;
+}
+
+static void close_rank(struct spin_goal *goal, uint32_t count, uint32_t edges) {
+    goal->op_count += count;
+    goal->edge_count += edges;
+    goal->last_edges = edges;
+    goal->open_count = goal->open_edge_count = 0;
+    goal->backward = false;
+    goal->first_op[++goal->ranks_done] = goal->op_count;
+    if (goal->ranks_done == goal->num_ranks)
+        free_open(goal);
+}
+
+int goal_end_rank(struct spin_goal *goal, uint32_t *circle) {
+    uint32_t count = goal->open_count;
+    if (count == 0) {
+        close_rank(goal, 0, 0);
+        return SPIN_OK;
+    }
+    if ((goal->link_count && !place_links(goal)) ||
+        goal->open_edge_count > UINT32_MAX - 1 - goal->edge_count || !count_waits(goal))
+        return SPIN_ENOMEM;
+    goal->open[count].successors = goal->open_edge_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct goal_op *op = &goal->open[i];
         uint32_t successors = op[1].successors - op[0].successors;
         if (successors > 1 &&
-            !sort_successors(&goal->ops[first], goal->edges + op[0].successors, successors))
+            !sort_successors(goal->open, goal->open_edges + op[0].successors, successors))
             return SPIN_ENOMEM;
     }
-    goal->first_op[++goal->ranks_done] = goal->op_count;
     /* A circle needs an edge to an earlier operation; most schedules have none. */
-    bool backward = goal->backward;
-    goal->backward = false;
-    return backward ? find_circle(goal, first, count, circle) : SPIN_OK;
+    int code = goal->backward ? find_circle(goal, circle) : SPIN_OK;
+    if (code == SPIN_ENOMEM || !pack(goal))
+        return SPIN_ENOMEM;
+    close_rank(goal, count, goal->open_edge_count);
+    return code;
+}
+
+struct goal_packed *goal_repeat_rank(struct spin_goal *goal) {
+    uint32_t last = goal->ranks_done - 1, count = goal_rank_ops(goal, last);
+    if (count > GOAL_MAX_OPS - goal->op_count ||
+        goal->last_edges > UINT32_MAX - 1 - goal->edge_count ||
+        !ROOM(goal->ops, goal->op_room, goal->op_count + count))
+        return NULL;
+    struct goal_packed *ops = &goal->ops[goal->op_count];
+    memcpy(ops, &goal->ops[goal->first_op[last]], count * sizeof *ops);
+    close_rank(goal, count, goal->last_edges);
+    return ops;
+}
+
+/* ---- looking ---- */
+
+struct goal_op goal_at(const struct spin_goal *goal, uint32_t op) {
+    const struct goal_shape *s = goal_shape_of(goal, op);
+    uint32_t peer = goal->ops[op].peer;
+    return (struct goal_op){.size = goal_size_of(s, peer),
+                            .peer = s->type == GOAL_CALC ? 0 : peer,
+                            .tag = s->tag,
+                            .type = s->type,
+                            .cpu = s->cpu,
+                            .nic = s->nic};
+}
+
+uint64_t goal_bytes(const struct spin_goal *goal) {
+    return (uint64_t)goal->op_count * sizeof *goal->ops +
+           (uint64_t)goal->shape_count * sizeof *goal->shapes +
+           (uint64_t)goal->edges_used * sizeof *goal->edges +
+           (uint64_t)goal->num_ranks * sizeof *goal->first_op;
 }
 
 char *goal_describe(const struct spin_goal *goal, uint32_t op, char *text, size_t room) {
-    const struct goal_op *o = &goal->ops[op];
-    const char *word = goal_type_word(o->type);
+    const struct goal_op o = goal_at(goal, op);
+    const char *word = goal_type_word(o.type);
     int used;
-    if (o->type == GOAL_CALC || o->type > GOAL_CALC)
-        used = snprintf(text, room, "%s %llu", word, (unsigned long long)o->size);
-    else if (o->peer == GOAL_ANY)
-        used = snprintf(text, room, "%s %llub from any", word, (unsigned long long)o->size);
+    if (o.type >= GOAL_CALC)
+        used = snprintf(text, room, "%s %llu", word, (unsigned long long)o.size);
+    else if (o.peer == GOAL_ANY)
+        used = snprintf(text, room, "%s %llub from any", word, (unsigned long long)o.size);
     else
-        used = snprintf(text, room, "%s %llub %s %u", word, (unsigned long long)o->size,
-                        o->type == GOAL_SEND ? "to" : "from", o->peer);
-    if (o->type < GOAL_CALC && used > 0 && (size_t)used < room) {
-        if (o->tag == GOAL_ANY)
+        used = snprintf(text, room, "%s %llub %s %u", word, (unsigned long long)o.size,
+                        o.type == GOAL_SEND ? "to" : "from", o.peer);
+    if (o.type < GOAL_CALC && used > 0 && (size_t)used < room) {
+        if (o.tag == GOAL_ANY)
             snprintf(text + used, room - (size_t)used, " tag any");
         else
-            snprintf(text + used, room - (size_t)used, " tag %u", o->tag);
+            snprintf(text + used, room - (size_t)used, " tag %u", o.tag);
     }
     return text;
-}
-
-void goal_dependencies(const struct spin_goal *goal, uint32_t *waits) {
-    for (uint32_t rank = 0; rank < goal->num_ranks; rank++) {
-        uint32_t first = goal->first_op[rank];
-        uint32_t end = goal->ops[goal->first_op[rank + 1]].successors;
-        for (uint32_t e = goal->ops[first].successors; e < end; e++)
-            waits[first + (goal->edges[e] & ~GOAL_ON_START)]++;
-    }
 }

@@ -39,7 +39,8 @@ static int write_to(const struct spin_goal *goal, FILE *out, enum spin_goal_form
                     struct spin_error *err) {
     if (format == SPIN_GOAL_TEXT)
         return goal_write_text(goal, out, err);
-    return goal_write_binary(goal, format == SPIN_GOAL_BINARY_PORTALS, out, err);
+    goal_write_binary(goal, format == SPIN_GOAL_BINARY_PORTALS, out);
+    return SPIN_OK;
 }
 
 int spin_goal_write(const struct spin_goal *goal, const char *path, enum spin_goal_format format,
@@ -65,29 +66,28 @@ struct spin_goal_info spin_goal_info(const struct spin_goal *goal) {
         .nics = goal->max_nic + 1u,
         .operations = goal->op_count,
         .dependencies = goal->edge_count,
-        .memory_bytes = (uint64_t)goal->op_count * sizeof *goal->ops +
-                        (uint64_t)goal->edge_count * sizeof *goal->edges +
-                        (uint64_t)goal->num_ranks * sizeof *goal->first_op,
+        .memory_bytes = goal_bytes(goal),
     };
     for (uint32_t i = 0; i < goal->op_count; i++) {
-        const struct goal_op *op = &goal->ops[i];
-        if (op->type == GOAL_SEND) {
+        const struct goal_shape *s = goal_shape_of(goal, i);
+        uint32_t peer = goal->ops[i].peer;
+        if (s->type == GOAL_SEND) {
             info.sends++;
-            info.bytes_sent += op->size;
-            if (op->size > info.largest_message)
-                info.largest_message = op->size;
-        } else if (op->type == GOAL_RECV) {
+            info.bytes_sent += s->size;
+            if (s->size > info.largest_message)
+                info.largest_message = s->size;
+        } else if (s->type == GOAL_RECV) {
             info.receives++;
-            info.wildcard_receives += op->peer == GOAL_ANY || op->tag == GOAL_ANY;
-        } else if (op->type == GOAL_CALC) {
+            info.wildcard_receives += peer == GOAL_ANY || s->tag == GOAL_ANY;
+        } else if (s->type == GOAL_CALC) {
             info.calcs++;
-            info.calc_ns += op->size;
+            info.calc_ns += goal_size_of(s, peer);
         } else {
             info.portals++;
         }
+        for (uint32_t e = 0; e < s->edge_count; e++)
+            info.start_dependencies += (goal->edges[s->edges + e] & GOAL_ON_START) != 0;
     }
-    for (uint32_t e = 0; e < goal->edge_count; e++)
-        info.start_dependencies += (goal->edges[e] & GOAL_ON_START) != 0;
     for (uint32_t rank = 0; rank < goal->num_ranks; rank++)
         if (goal_rank_ops(goal, rank) > info.most_of_a_rank)
             info.most_of_a_rank = goal_rank_ops(goal, rank);
@@ -122,8 +122,7 @@ static int gather(const struct loggops *replay, const struct sim_engine *engine,
         .unreceived = counts.unreceived,
         .engine_events = engine_counts.handled,
         .most_pending = engine_counts.most_pending,
-        .memory_bytes =
-            counts.memory_bytes + engine_counts.bytes + spin_goal_info(goal).memory_bytes,
+        .memory_bytes = counts.memory_bytes + engine_counts.bytes + goal_bytes(goal),
         .digest = engine_counts.digest,
         .ranks = goal->num_ranks,
         .finish_ps = malloc((size_t)goal->num_ranks * sizeof *result->finish_ps),

@@ -19,6 +19,8 @@
 enum { MAGIC = 4223, BASE = 8, HEADER = 6, ENTRY = 16, PLAIN_NODE = 39, PORTALS_NODE = 104 };
 /* Places of ranks in the file that are read at once. */
 #define ENTRIES 4096u
+/* The longest block of a rank that the next one is compared with. */
+#define LONGEST_LAST ((size_t)1 << 20)
 
 static uint32_t u32_at(const uint8_t *p) {
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
@@ -44,6 +46,8 @@ struct input {
     struct spin_error *err;
     uint32_t *waits; /* of the rank that is read */
     uint32_t waits_room;
+    uint8_t *last; /* the block of the rank that was read last, if it was not too large */
+    size_t last_length, last_room;
 };
 
 static int bad(struct input *in, uint32_t rank, const char *format, ...)
@@ -198,6 +202,58 @@ static int read_nodes(struct input *in, uint32_t rank, uint32_t nodes, const uin
     return code;
 }
 
+/* ---- a rank like the one before ---- */
+
+/* Nodes that differ in their peer at most. */
+static inline bool is_like(const uint8_t *a, const uint8_t *b) {
+    return memcmp(a, b, 5) == 0 && memcmp(a + 9, b + 9, 16) == 0 &&
+           memcmp(a + PLAIN_NODE - 16, b + PLAIN_NODE - 16, 16) == 0;
+}
+
+/* The ranks of a parallel program mostly do the same with other partners. Such a rank is good as
+ * the one before was, and takes its operations, if all that differs are peers, and these exist.
+ * False: it has to be read. */
+static bool repeats(struct input *in, const uint8_t *block, size_t length, uint32_t nodes,
+                    size_t before_nodes) {
+    const uint8_t *last = in->last;
+    size_t behind = before_nodes + (size_t)nodes * PLAIN_NODE;
+    if (in->node != PLAIN_NODE || in->last_length != length ||
+        memcmp(block, last, before_nodes) != 0 ||
+        memcmp(block + behind, last + behind, length - behind) != 0)
+        return false;
+    for (size_t at = before_nodes; at < behind; at += PLAIN_NODE) {
+        const uint8_t *p = block + at;
+        uint32_t peer = u32_at(p + 5), type = p[4];
+        if (!is_like(p, last + at) ||
+            (peer >= in->ranks && type != GOAL_CALC && (peer != GOAL_ANY || type != GOAL_RECV)))
+            return false;
+    }
+    struct goal_packed *ops = goal_repeat_rank(in->goal);
+    if (!ops)
+        return false;
+    for (const uint8_t *p = block + before_nodes; p < block + behind; p += PLAIN_NODE, ops++)
+        if (p[4] != GOAL_CALC) {
+            ops->peer = u32_at(p + 5);
+            in->goal->wildcards |= ops->peer == GOAL_ANY;
+        }
+    return true;
+}
+
+static void keep_last(struct input *in, const uint8_t *block, size_t length) {
+    in->last_length = 0;
+    if (length > LONGEST_LAST || in->node != PLAIN_NODE)
+        return;
+    if (length > in->last_room) {
+        free(in->last);
+        in->last_room = 0;
+        if (!(in->last = malloc(2 * length)))
+            return; /* it only saves time */
+        in->last_room = 2 * length;
+    }
+    memcpy(in->last, block, length);
+    in->last_length = length;
+}
+
 static int read_rank(struct input *in, uint32_t rank) {
     uint64_t start, limit;
     int code = find_rank(in, rank, &start, &limit);
@@ -212,19 +268,26 @@ static int read_rank(struct input *in, uint32_t rank) {
     if (roots > nodes || needed > room)
         return bad(in, rank, "%u operations and %u roots do not fit into its %llu bytes", nodes,
                    roots, (unsigned long long)room + 8);
-    const uint8_t *first_node = block + 8 + 4 * (uint64_t)roots;
-    code = read_nodes(in, rank, nodes, first_node, (room - needed) / 4);
+    size_t before_nodes = 8 + 4 * (size_t)roots, indices = (size_t)(room - needed) / 4;
+    size_t length = before_nodes + (size_t)nodes * in->node + 4 * indices;
+    if (repeats(in, block, length, nodes, before_nodes))
+        return 0;
+    const uint8_t *first_node = block + before_nodes;
+    code = read_nodes(in, rank, nodes, first_node, indices);
     if (!code)
         code = check_roots(in, rank, block + 8, roots, nodes, first_node);
     uint32_t circle;
     if (!code && (code = goal_end_rank(in->goal, &circle)) == SPIN_EFORMAT)
         return bad(in, rank, "operations wait for each other in a circle, among them operation %u",
                    circle + 1);
+    if (!code)
+        keep_last(in, block, length);
     return code;
 }
 
 static int read_as(struct input *in, unsigned node, struct spin_goal **goal) {
     in->node = node;
+    in->last_length = 0;
     in->goal = goal_new(in->ranks, in->err);
     if (!in->goal)
         return SPIN_ENOMEM;
@@ -276,6 +339,7 @@ int goal_read_binary(struct file_in *file, struct spin_goal **goal, struct spin_
                           : spin_fail(err, SPIN_ENOMEM, "%s: out of memory", in.name);
     free(in.entries);
     free(in.waits);
+    free(in.last);
     return code;
 }
 
@@ -291,20 +355,22 @@ static void put_u64(uint8_t *p, uint64_t v) {
     put_u32(p + 4, (uint32_t)(v >> 32));
 }
 
-static void put_node(uint8_t *p, const struct spin_goal *goal, uint32_t op, uint32_t waits,
-                     uint32_t done, uint32_t done_at, uint32_t started, uint32_t started_at) {
-    const struct goal_op *o = &goal->ops[op];
-    put_u32(p, waits);
-    p[4] = o->type;
-    put_u32(p + 5, o->peer);
-    put_u64(p + 9, o->size);
-    put_u32(p + 17, o->tag);
-    p[21] = o->cpu;
-    p[22] = o->nic;
+static void put_node(uint8_t *p, const struct spin_goal *goal, uint32_t op, uint32_t done_at,
+                     uint32_t started) {
+    const struct goal_shape *s = goal_shape_of(goal, op);
+    const struct goal_op o = goal_at(goal, op);
+    uint32_t done = s->edge_count - started;
+    put_u32(p, s->waits);
+    p[4] = o.type;
+    put_u32(p + 5, o.peer);
+    put_u64(p + 9, o.size);
+    put_u32(p + 17, o.tag);
+    p[21] = o.cpu;
+    p[22] = o.nic;
     put_u32(p + 23, done);
     put_u32(p + 27, done_at);
     put_u32(p + 31, started);
-    put_u32(p + 35, started_at);
+    put_u32(p + 35, done_at + done);
     const struct goal_portals *x = goal_portals_of(goal, op);
     if (!x)
         return;
@@ -327,43 +393,46 @@ static void write_u32(FILE *out, uint32_t v) {
     fwrite(bytes, 1, 4, out);
 }
 
+static uint32_t roots_of(const struct spin_goal *goal, uint32_t rank) {
+    uint32_t roots = 0;
+    for (uint32_t i = goal->first_op[rank]; i < goal->first_op[rank + 1]; i++)
+        roots += goal_shape_of(goal, i)->waits == 0;
+    return roots;
+}
+
 /* Per operation, its done-successors and then its start-successors follow each other in the
  * appendix. */
-static void write_rank(const struct spin_goal *goal, uint32_t rank, const uint32_t *waits,
-                       unsigned node, FILE *out) {
-    uint32_t first = goal->first_op[rank], last = goal->first_op[rank + 1], roots = 0;
-    for (uint32_t i = first; i < last; i++)
-        roots += waits[i] == 0;
+static void write_rank(const struct spin_goal *goal, uint32_t rank, unsigned node, FILE *out) {
+    uint32_t first = goal->first_op[rank], last = goal->first_op[rank + 1];
     write_u32(out, last - first);
-    write_u32(out, roots);
+    write_u32(out, roots_of(goal, rank));
     for (uint32_t i = first; i < last; i++)
-        if (waits[i] == 0)
+        if (goal_shape_of(goal, i)->waits == 0)
             write_u32(out, i - first);
     uint32_t offset = 0;
     for (uint32_t i = first; i < last; i++) {
+        const struct goal_shape *s = goal_shape_of(goal, i);
         uint8_t bytes[PORTALS_NODE] = {0};
-        uint32_t from = goal->ops[i].successors, to = goal->ops[i + 1].successors, started = 0;
-        for (uint32_t e = from; e < to; e++)
-            started += (goal->edges[e] & GOAL_ON_START) != 0;
-        uint32_t done = to - from - started;
-        put_node(bytes, goal, i, waits[i], done, offset, started, offset + done);
-        offset += to - from;
+        uint32_t started = 0;
+        for (uint32_t e = 0; e < s->edge_count; e++)
+            started += (goal->edges[s->edges + e] & GOAL_ON_START) != 0;
+        put_node(bytes, goal, i, offset, started);
+        offset += s->edge_count;
         fwrite(bytes, 1, node, out);
     }
-    for (uint32_t i = first; i < last; i++)
-        for (int pass = 0; pass < 2; pass++)
-            for (uint32_t e = goal->ops[i].successors; e < goal->ops[i + 1].successors; e++)
-                if (((goal->edges[e] & GOAL_ON_START) != 0) == pass)
-                    write_u32(out, goal->edges[e] & ~GOAL_ON_START);
+    for (uint32_t i = 0; i < last - first; i++)
+        for (int pass = 0; pass < 2; pass++) {
+            const struct goal_shape *s = goal_shape_of(goal, first + i);
+            for (uint32_t e = 0; e < s->edge_count; e++) {
+                uint32_t edge = goal->edges[s->edges + e];
+                if (((edge & GOAL_ON_START) != 0) == pass)
+                    write_u32(out, goal_after(i, edge));
+            }
+        }
 }
 
-int goal_write_binary(const struct spin_goal *goal, bool portals, FILE *out,
-                      struct spin_error *err) {
+void goal_write_binary(const struct spin_goal *goal, bool portals, FILE *out) {
     unsigned node = portals || goal->portals_count ? PORTALS_NODE : PLAIN_NODE;
-    uint32_t *waits = calloc((size_t)goal->op_count + 1, sizeof *waits);
-    if (!waits)
-        return spin_fail(err, SPIN_ENOMEM, "out of memory");
-    goal_dependencies(goal, waits);
     uint8_t head[BASE + HEADER];
     put_u64(head, MAGIC);
     put_u32(head + 8, goal->num_ranks);
@@ -372,11 +441,10 @@ int goal_write_binary(const struct spin_goal *goal, bool portals, FILE *out,
     fwrite(head, 1, sizeof head, out);
     uint64_t at = HEADER + 16 * (uint64_t)goal->num_ranks;
     for (uint32_t rank = 0; rank < goal->num_ranks; rank++) {
-        uint32_t first = goal->first_op[rank], last = goal->first_op[rank + 1], roots = 0;
-        for (uint32_t i = first; i < last; i++)
-            roots += waits[i] == 0;
-        uint64_t edges = goal->ops[last].successors - goal->ops[first].successors;
-        uint64_t end = at + 8 + 4 * (uint64_t)roots + (uint64_t)(last - first) * node + 4 * edges;
+        uint64_t words = 2 + (uint64_t)roots_of(goal, rank);
+        for (uint32_t i = goal->first_op[rank]; i < goal->first_op[rank + 1]; i++)
+            words += goal_shape_of(goal, i)->edge_count;
+        uint64_t end = at + 4 * words + (uint64_t)goal_rank_ops(goal, rank) * node;
         uint8_t entry[16];
         put_u64(entry, at);
         put_u64(entry + 8, end);
@@ -384,7 +452,5 @@ int goal_write_binary(const struct spin_goal *goal, bool portals, FILE *out,
         at = end;
     }
     for (uint32_t rank = 0; rank < goal->num_ranks; rank++)
-        write_rank(goal, rank, waits, node, out);
-    free(waits);
-    return SPIN_OK; /* a failed write shows when the file is closed */
+        write_rank(goal, rank, node, out);
 }

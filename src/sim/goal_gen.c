@@ -36,15 +36,17 @@ static void after(struct gen *g, uint32_t op, uint32_t before) {
  * take: better known now than when the machine has begun to swap. */
 static bool will_fit(struct gen *g) {
     double done = ((double)g->rank + (g->iteration + 1.0) / g->p->iterations) / g->n;
-    double edges = ((double)g->goal->edge_count + g->goal->link_count) / done;
-    g->operations = (uint64_t)(g->goal->op_count / done);
-    g->needs = g->operations * sizeof(struct goal_op) + (uint64_t)edges * sizeof(uint32_t);
+    const struct spin_goal *goal = g->goal;
+    g->operations = (uint64_t)(((double)goal->op_count + goal->open_count) / done);
+    g->needs = (uint64_t)(((double)goal_bytes(goal) + goal->open_count * sizeof *goal->open +
+                           goal->link_count * 3.0 * sizeof(uint32_t)) /
+                          done);
     uint64_t made = (uint64_t)((double)g->needs * done);
     return g->operations <= GOAL_MAX_OPS && g->needs - made <= machine_memory();
 }
 
 static uint32_t add(struct gen *g, struct goal_op op) {
-    if (g->goal->op_count >= g->look_at && !g->out_of_memory) {
+    if (g->goal->op_count + g->goal->open_count >= g->look_at && !g->out_of_memory) {
         g->look_at *= 2;
         g->out_of_memory = !will_fit(g);
     }

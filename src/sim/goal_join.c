@@ -15,7 +15,7 @@ static bool copy_rank(struct spin_goal *to, const struct spin_goal *job, uint32_
                       const uint32_t *node_of) {
     uint32_t first = job->first_op[rank], count = goal_rank_ops(job, rank);
     for (uint32_t i = 0; i < count; i++) {
-        struct goal_op op = job->ops[first + i];
+        struct goal_op op = goal_at(job, first + i);
         if (op.type != GOAL_CALC && op.type != GOAL_CTWAIT && op.type != GOAL_GEM5CALC &&
             op.peer != GOAL_ANY)
             op.peer = node_of[op.peer];
@@ -23,12 +23,14 @@ static bool copy_rank(struct spin_goal *to, const struct spin_goal *job, uint32_
         if (goal_add(to, op) == GOAL_ANY || (portals && !goal_add_portals(to, *portals)))
             return false;
     }
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t e = job->ops[first + i].successors; e < job->ops[first + i + 1].successors;
-             e++)
-            if (!goal_link(to, job->edges[e] & ~GOAL_ON_START, i,
-                           (job->edges[e] & GOAL_ON_START) != 0))
+    for (uint32_t i = 0; i < count; i++) {
+        const struct goal_shape *s = goal_shape_of(job, first + i);
+        for (uint32_t e = 0; e < s->edge_count; e++) {
+            uint32_t edge = job->edges[s->edges + e];
+            if (!goal_link(to, goal_after(i, edge), i, (edge & GOAL_ON_START) != 0))
                 return false;
+        }
+    }
     return true;
 }
 

@@ -103,7 +103,8 @@ static struct spin_goal_step describe(const struct goal_path *p, struct cause c,
     };
     if (message)
         snprintf(step.what, sizeof step.what, "receive %llub from %u tag %u",
-                 (unsigned long long)goal->ops[op].size, from, goal->ops[op].tag);
+                 (unsigned long long)goal_shape_of(goal, op)->size, from,
+                 goal_shape_of(goal, op)->tag);
     else
         goal_describe(goal, op, step.what, sizeof step.what);
     return step;

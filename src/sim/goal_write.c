@@ -109,7 +109,7 @@ static void write_portals(const struct goal_op *o, const struct goal_portals *x,
 }
 
 static void write_op(const struct spin_goal *goal, uint32_t op, struct sink *out) {
-    const struct goal_op *o = &goal->ops[op];
+    const struct goal_op at = goal_at(goal, op), *o = &at;
     if (o->type == GOAL_CALC) {
         put_number(out, "calc ", o->size);
     } else if (o->type > GOAL_CALC) {
@@ -139,17 +139,18 @@ struct waits {
     bool any_late;
 };
 
-/* Whether stating the successors of operation i one by one, as they come, would keep their order.
+/* Whether stating the successors of an operation one by one, as they come, would keep their order.
  */
-static bool keeps_order(const struct spin_goal *goal, const struct goal_op *ops, uint32_t i) {
-    for (uint32_t e = ops[i].successors; e < ops[i + 1].successors; e++) {
-        uint32_t after = goal->edges[e] & ~GOAL_ON_START;
-        if (after < i)
+static bool keeps_order(const struct spin_goal *goal, uint32_t op) {
+    const struct goal_shape *s = goal_shape_of(goal, op);
+    for (uint32_t e = 0; e < s->edge_count; e++) {
+        uint32_t edge = goal->edges[s->edges + e], after = goal_after(op, edge);
+        if (after < op)
             return false; /* not defined before it */
-        if (e > ops[i].successors) {
-            uint32_t last = goal->edges[e - 1] & ~GOAL_ON_START;
-            bool alike = ops[last].type == ops[after].type &&
-                         ((goal->edges[e - 1] ^ goal->edges[e]) & GOAL_ON_START) == 0;
+        if (e > 0) {
+            uint32_t before = goal->edges[s->edges + e - 1], last = goal_after(op, before);
+            bool alike = goal_shape_of(goal, last)->type == goal_shape_of(goal, after)->type &&
+                         ((before ^ edge) & GOAL_ON_START) == 0;
             if (alike && last > after)
                 return false;
         }
@@ -159,23 +160,22 @@ static bool keeps_order(const struct spin_goal *goal, const struct goal_op *ops,
 
 static bool turn_round(const struct spin_goal *goal, uint32_t rank, struct waits *w) {
     uint32_t first = goal->first_op[rank], count = goal_rank_ops(goal, rank);
-    const struct goal_op *ops = &goal->ops[first];
-    uint32_t from = ops[0].successors, to = ops[count].successors;
     w->first = calloc((size_t)count + 2, sizeof *w->first);
-    w->before = malloc(((size_t)(to - from) + 1) * sizeof *w->before);
     w->late = calloc((size_t)count + 1, sizeof *w->late);
-    if (!w->first || !w->before || !w->late)
+    if (!w->first || !w->late)
         return false;
-    for (uint32_t e = from; e < to; e++)
-        w->first[(goal->edges[e] & ~GOAL_ON_START) + 2]++;
-    for (uint32_t i = 2; i <= count + 1; i++)
-        w->first[i] += w->first[i - 1];
+    for (uint32_t i = 0; i < count; i++)
+        w->first[i + 2] = w->first[i + 1] + goal_shape_of(goal, first + i)->waits;
+    w->before = malloc(((size_t)w->first[count + 1] + 1) * sizeof *w->before);
+    if (!w->before)
+        return false;
     for (uint32_t i = 0; i < count; i++) {
-        w->late[i] = !keeps_order(goal, ops, i);
+        const struct goal_shape *s = goal_shape_of(goal, first + i);
+        w->late[i] = !keeps_order(goal, first + i);
         w->any_late |= w->late[i];
-        for (uint32_t e = ops[i].successors; e < ops[i + 1].successors; e++) {
-            uint32_t after = goal->edges[e] & ~GOAL_ON_START;
-            w->before[w->first[after + 1]++] = i | (goal->edges[e] & GOAL_ON_START);
+        for (uint32_t e = 0; e < s->edge_count; e++) {
+            uint32_t edge = goal->edges[s->edges + e];
+            w->before[w->first[goal_after(i, edge) + 1]++] = i | (edge & GOAL_ON_START);
         }
     }
     return true;
@@ -191,7 +191,6 @@ static void write_wait(struct sink *out, uint32_t after, uint32_t before) {
 
 static bool write_rank(const struct spin_goal *goal, uint32_t rank, struct sink *out) {
     uint32_t first = goal->first_op[rank], count = goal_rank_ops(goal, rank);
-    const struct goal_op *ops = &goal->ops[first];
     struct waits w = {0};
     bool good = turn_round(goal, rank, &w);
     put_number(out, "\nrank ", rank);
@@ -204,9 +203,13 @@ static bool write_rank(const struct spin_goal *goal, uint32_t rank, struct sink 
             if (!w.late[w.before[k] & ~GOAL_ON_START])
                 write_wait(out, i, w.before[k]);
     }
-    for (uint32_t i = 0; good && w.any_late && i < count; i++)
-        for (uint32_t e = ops[i].successors; w.late[i] && e < ops[i + 1].successors; e++)
-            write_wait(out, goal->edges[e] & ~GOAL_ON_START, i | (goal->edges[e] & GOAL_ON_START));
+    for (uint32_t i = 0; good && w.any_late && i < count; i++) {
+        const struct goal_shape *s = goal_shape_of(goal, first + i);
+        for (uint32_t e = 0; w.late[i] && e < s->edge_count; e++) {
+            uint32_t edge = goal->edges[s->edges + e];
+            write_wait(out, goal_after(i, edge), i | (edge & GOAL_ON_START));
+        }
+    }
     put(out, "}\n");
     free(w.first);
     free(w.before);

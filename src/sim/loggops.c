@@ -21,7 +21,11 @@
 
 enum kind { SEND, RECEIVE, CALC, MESSAGE, SEND_WAITED, CALC_WAITED, MESSAGE_WAITED, KINDS };
 enum { STARTED = 1, DONE = 2 };
-#define IS_DONE UINT32_MAX /* in `waits` */
+
+/* What a message of a size costs beyond its first byte. */
+struct costs {
+    uint64_t size, bytes_ps, gap_ps; /* on the cpu, on the nic */
+};
 
 struct loggops {
     struct sim_engine *engine;
@@ -37,7 +41,9 @@ struct loggops {
 
     uint64_t *times; /* per rank: nexto[cpus], nextgs[nics], nextgr[nics] */
     uint32_t cpus, nics, stride;
-    uint32_t *waits; /* per operation: dependencies not yet met */
+    uint32_t *met;      /* per operation that waits for several: dependencies that are met */
+    uint64_t *running;  /* a bit per operation: it was free to run, and is not done */
+    struct costs costs; /* of the size that was asked for last: mostly the next is the same */
     struct match_table *match;
     struct lines *lines;
     unsigned kinds[KINDS];
@@ -100,7 +106,7 @@ static void note(struct loggops *l, uint32_t rank, enum row row, unsigned number
 
 /* From the cpu that sends to the one that receives. */
 static void note_arrow(struct loggops *l, uint32_t from, uint32_t send, uint32_t to,
-                       const struct goal_op *op, uint64_t to_ps) {
+                       const struct goal_shape *op, uint64_t to_ps) {
     uint64_t from_ps = goal_path_start_ps(l->path, send);
     if (!view_shows(l->view, from, from_ps, to_ps) || !view_rank(l->view, to))
         return;
@@ -119,6 +125,13 @@ static inline uint64_t for_bytes(uint64_t size, uint64_t cost_fs) {
         return 0 - cost_fs / 1000;
     unsigned __int128 fs = (unsigned __int128)(size - 1) * cost_fs;
     return fs >> 64 ? (uint64_t)(fs / 1000) : (uint64_t)fs / 1000;
+}
+
+static inline const struct costs *costs_of(struct loggops *l, uint64_t size) {
+    if (size != l->costs.size)
+        l->costs = (struct costs){size, for_bytes(size, l->p.O_fs),
+                                  l->transport ? 0 : for_bytes(size, l->p.G_fs)};
+    return &l->costs;
 }
 
 /* t plus a cost that may be a wrapped negative; a free time cannot lie before the beginning. */
@@ -146,7 +159,7 @@ static inline void check_time(struct loggops *l, uint64_t time) {
 /* ---- operations that become free ---- */
 
 static inline void schedule_op(struct loggops *l, uint32_t rank, uint32_t index) {
-    const struct goal_op *op = &l->goal->ops[index];
+    const struct goal_shape *op = goal_shape_of(l->goal, index);
     uint64_t at = *nexto(l, rank, op->cpu);
     if (op->type == GOAL_SEND)
         at = later(at, *nextgs(l, rank, op->nic));
@@ -154,8 +167,10 @@ static inline void schedule_op(struct loggops *l, uint32_t rank, uint32_t index)
         goal_path_due(l->path, index,
                       clock_of(l, at == *nexto(l, rank, op->cpu) ? nexto(l, rank, op->cpu)
                                                                  : nextgs(l, rank, op->nic)));
+    uint32_t peer = op->type == GOAL_CALC ? 0 : l->goal->ops[index].peer;
     sim_schedule(l->engine, at, l->kinds[op->type - GOAL_SEND],
-                 (union sim_payload){.u32 = {index, rank, op->peer, op->tag}});
+                 (union sim_payload){.u32 = {index, rank, peer, op->tag}});
+    l->running[index / 64] |= 1ull << index % 64;
     l->counts.events++;
 }
 
@@ -178,16 +193,18 @@ static void collect(struct loggops *l, uint32_t index) {
  * in which the rules take them. */
 static inline void complete(struct loggops *l, uint32_t rank, uint32_t index, unsigned what) {
     const struct spin_goal *goal = l->goal;
-    const struct goal_op *op = &goal->ops[index];
-    uint32_t first = goal->first_op[rank];
+    const struct goal_shape *op = goal_shape_of(goal, index);
     if (what & DONE) {
         l->counts.done++;
-        l->waits[index] = IS_DONE;
+        l->running[index / 64] &= ~(1ull << index % 64);
     }
-    for (uint32_t e = op[0].successors, end = op[1].successors; e < end; e++) {
-        uint32_t edge = goal->edges[e];
-        uint32_t next = first + (edge & ~GOAL_ON_START);
-        if (!(what & (edge & GOAL_ON_START ? STARTED : DONE)) || --l->waits[next] > 0)
+    const uint32_t *edges = goal->edges + op->edges;
+    for (uint32_t e = 0; e < op->edge_count; e++) {
+        uint32_t next = goal_after(index, edges[e]);
+        if (!(what & (edges[e] & GOAL_ON_START ? STARTED : DONE)))
+            continue;
+        uint32_t waits = goal_shape_of(goal, next)->waits;
+        if (waits > 1 && ++l->met[next] < waits)
             continue;
         if (l->collect)
             collect(l, next);
@@ -196,15 +213,24 @@ static inline void complete(struct loggops *l, uint32_t rank, uint32_t index, un
     }
 }
 
+/* What was collected, in the order of types. */
+static void schedule_freed(struct loggops *l, uint32_t rank) {
+    for (unsigned type = GOAL_SEND; type <= GOAL_CALC; type++)
+        for (uint32_t i = 0; i < l->freed_count; i++)
+            if (goal_shape_of(l->goal, l->freed[i])->type == type)
+                schedule_op(l, rank, l->freed[i]);
+    l->freed_count = 0;
+}
+
 /* A receive has matched (`what` also says whether it started just now). If it is a rendezvous, the
  * send is done with it, and the cpu and nic of its rank that `clocks` names wait until now: the
  * send's when the message finds the receive, the receive's when the receive finds the message, as
  * LogGOPSim has it. Ranks in ascending order; of a rank that sent to itself, all that became free
  * is ordered as one. */
 static void complete_both(struct loggops *l, uint32_t rank, uint32_t receive, unsigned what,
-                          uint32_t from, uint32_t send, const struct goal_op *clocks,
+                          uint32_t from, uint32_t send, const struct goal_shape *clocks,
                           uint64_t at_ps) {
-    if (l->goal->ops[send].size <= l->p.S_bytes) {
+    if (goal_shape_of(l->goal, send)->size <= l->p.S_bytes) {
         complete(l, rank, receive, what);
         return;
     }
@@ -232,11 +258,7 @@ static void complete_both(struct loggops *l, uint32_t rank, uint32_t receive, un
     complete(l, rank, send, DONE);
     complete(l, rank, receive, DONE);
     l->collect = false;
-    for (unsigned type = GOAL_SEND; type <= GOAL_CALC; type++)
-        for (uint32_t i = 0; i < l->freed_count; i++)
-            if (l->goal->ops[l->freed[i]].type == type)
-                schedule_op(l, rank, l->freed[i]);
-    l->freed_count = 0;
+    schedule_freed(l, rank);
 }
 
 /* ---- waiting for a busy cpu or nic ---- */
@@ -244,7 +266,7 @@ static void complete_both(struct loggops *l, uint32_t rank, uint32_t receive, un
 /* A rank's lines: one a cpu for calcs, then one a pair of cpu and nic for sends, then for messages.
  */
 static inline uint64_t line_key(const struct loggops *l, enum kind kind, uint32_t rank,
-                                const struct goal_op *op) {
+                                const struct goal_shape *op) {
     uint64_t pairs = (uint64_t)l->cpus * l->nics, key = rank * (l->cpus + 2 * pairs);
     if (kind == CALC)
         return key + op->cpu;
@@ -254,7 +276,7 @@ static inline uint64_t line_key(const struct loggops *l, enum kind kind, uint32_
 /* For the critical path: the event will start at the time that the later of its clocks shows now.
  * Later would be too late to ask, since messages of 0 bytes can set a clock back. */
 static void will_start(struct loggops *l, const struct sim_event *event, enum kind kind,
-                       uint32_t rank, const struct goal_op *op) {
+                       uint32_t rank, const struct goal_shape *op) {
     uint32_t what = event->with.u32[0];
     const uint64_t *cpu = nexto(l, rank, op->cpu), *nic = cpu;
     if (kind == SEND)
@@ -266,7 +288,7 @@ static void will_start(struct loggops *l, const struct sim_event *event, enum ki
 }
 
 static void wait_until(struct loggops *l, const struct sim_event *event, enum kind kind,
-                       enum kind waited, uint32_t rank, const struct goal_op *op,
+                       enum kind waited, uint32_t rank, const struct goal_shape *op,
                        uint64_t free_ps) {
     struct sim_event again = *event;
     again.order = (event->order & ~255ull) | l->kinds[waited];
@@ -280,7 +302,7 @@ static void wait_until(struct loggops *l, const struct sim_event *event, enum ki
 
 /* After an event that had waited has run: who is next? `free_ps` is when its line can go on. */
 static void next_in_line(struct loggops *l, const struct sim_event *event, enum kind kind,
-                         enum kind waited, uint32_t rank, const struct goal_op *op,
+                         enum kind waited, uint32_t rank, const struct goal_shape *op,
                          uint64_t free_ps) {
     struct sim_event next;
     free_ps = later(free_ps, event->at_ps);
@@ -304,34 +326,35 @@ static void moved(struct loggops *l, uint32_t what, const uint64_t *cpu, const u
 static void on_calc(void *context, const struct sim_event *event) {
     struct loggops *l = context;
     uint32_t index = event->with.u32[0], rank = event->with.u32[1];
-    const struct goal_op *op = &l->goal->ops[index];
+    const struct goal_shape *op = goal_shape_of(l->goal, index);
     uint64_t *cpu = nexto(l, rank, op->cpu), t = event->at_ps;
+    uint64_t size = goal_size_of(op, l->goal->ops[index].peer);
     if (*cpu > t) {
         wait_until(l, event, CALC, CALC_WAITED, rank, op, *cpu);
         return;
     }
     if (l->path)
         goal_path_starts(l->path, index, t);
-    *cpu = noisy(l, rank, t, t + op->size * 1000);
+    *cpu = noisy(l, rank, t, t + size * 1000);
     check_time(l, *cpu);
     if (l->path)
         moved(l, index, cpu, NULL);
     if (l->view)
-        note(l, rank, ROW_CPU, op->cpu, "calc", t, *cpu, op->size, -1);
+        note(l, rank, ROW_CPU, op->cpu, "calc", t, *cpu, size, -1);
     next_in_line(l, event, CALC, CALC_WAITED, rank, op, *cpu);
     complete(l, rank, index, STARTED | DONE);
 }
 
-static void send_out(struct loggops *l, uint32_t index, uint32_t rank, const struct goal_op *op,
-                     uint64_t t) {
-    union sim_payload handle = {.u32 = {index, rank, op->peer, op->tag}};
+static void send_out(struct loggops *l, uint32_t index, uint32_t rank, uint32_t peer,
+                     const struct goal_shape *op, uint64_t t) {
+    union sim_payload handle = {.u32 = {index, rank, peer, op->tag}};
     l->counts.messages++;
     l->counts.bytes += op->size;
     if (!l->transport) {
         sim_schedule(l->engine, t + l->p.o_ps + l->p.L_ps, l->kinds[MESSAGE], handle);
         return;
     }
-    struct sim_message message = {rank, op->peer, op->nic, op->size, t + l->p.o_ps, handle};
+    struct sim_message message = {rank, peer, op->nic, op->size, t + l->p.o_ps, handle};
     l->transport->send(l->transport->context, &message);
 }
 
@@ -341,8 +364,8 @@ void loggops_arrive(struct loggops *l, uint64_t at_ps, union sim_payload handle)
 
 static void on_send(void *context, const struct sim_event *event) {
     struct loggops *l = context;
-    uint32_t index = event->with.u32[0], rank = event->with.u32[1];
-    const struct goal_op *op = &l->goal->ops[index];
+    uint32_t index = event->with.u32[0], rank = event->with.u32[1], peer = event->with.u32[2];
+    const struct goal_shape *op = goal_shape_of(l->goal, index);
     uint64_t *cpu = nexto(l, rank, op->cpu), *nic = nextgs(l, rank, op->nic), t = event->at_ps;
     uint64_t free_ps = later(*cpu, *nic);
     if (free_ps > t) {
@@ -351,18 +374,19 @@ static void on_send(void *context, const struct sim_event *event) {
     }
     if (l->path)
         goal_path_starts(l->path, index, t);
-    *cpu = noisy(l, rank, t, plus(t + l->p.o_ps, for_bytes(op->size, l->p.O_fs)));
-    *nic = plus(t + l->p.g_ps, l->transport ? 0 : for_bytes(op->size, l->p.G_fs));
+    const struct costs *costs = costs_of(l, op->size);
+    *cpu = noisy(l, rank, t, plus(t + l->p.o_ps, costs->bytes_ps));
+    *nic = plus(t + l->p.g_ps, costs->gap_ps);
     check_time(l, later(*cpu, *nic));
     if (l->path) {
         moved(l, index, cpu, nic);
         goal_path_sent(l->path, index);
     }
     if (l->view) {
-        note(l, rank, ROW_CPU, op->cpu, "send", t, *cpu, op->size, op->peer);
-        note(l, rank, ROW_SEND, op->nic, "send", t, *nic, op->size, op->peer);
+        note(l, rank, ROW_CPU, op->cpu, "send", t, *cpu, op->size, peer);
+        note(l, rank, ROW_SEND, op->nic, "send", t, *nic, op->size, peer);
     }
-    send_out(l, index, rank, op, t);
+    send_out(l, index, rank, peer, op, t);
     l->counts.events++; /* the message */
     next_in_line(l, event, SEND, SEND_WAITED, rank, op, later(*cpu, *nic));
     complete(l, rank, index, op->size <= l->p.S_bytes ? STARTED | DONE : STARTED);
@@ -376,8 +400,8 @@ static void on_receive(void *context, const struct sim_event *event) {
     if (l->path)
         goal_path_starts(l->path, index, event->at_ps);
     if (match_receive(l->match, rank, source, tag, index, &found))
-        complete_both(l, rank, index, STARTED | DONE, found.source, found.op, &l->goal->ops[index],
-                      event->at_ps);
+        complete_both(l, rank, index, STARTED | DONE, found.source, found.op,
+                      goal_shape_of(l->goal, index), event->at_ps);
     else
         complete(l, rank, index, STARTED);
 }
@@ -385,7 +409,7 @@ static void on_receive(void *context, const struct sim_event *event) {
 static void on_message(void *context, const struct sim_event *event) {
     struct loggops *l = context;
     uint32_t send = event->with.u32[0], from = event->with.u32[1], rank = event->with.u32[2];
-    const struct goal_op *op = &l->goal->ops[send];
+    const struct goal_shape *op = goal_shape_of(l->goal, send);
     uint64_t *cpu = nexto(l, rank, op->cpu), *nic = nextgr(l, rank, op->nic), t = event->at_ps;
     uint64_t free_ps = later(*cpu, *nic);
     if (free_ps > t) {
@@ -395,9 +419,9 @@ static void on_message(void *context, const struct sim_event *event) {
     uint32_t what = goal_path_message(l->goal, send);
     if (l->path)
         goal_path_starts(l->path, what, t);
-    uint64_t gap = l->transport ? 0 : for_bytes(op->size, l->p.G_fs);
-    *cpu = noisy(l, rank, t, plus(t + l->p.o_ps, later(for_bytes(op->size, l->p.O_fs), gap)));
-    *nic = plus(t + l->p.g_ps, gap);
+    const struct costs *costs = costs_of(l, op->size);
+    *cpu = noisy(l, rank, t, plus(t + l->p.o_ps, later(costs->bytes_ps, costs->gap_ps)));
+    *nic = plus(t + l->p.g_ps, costs->gap_ps);
     check_time(l, later(*cpu, *nic));
     if (l->path)
         moved(l, what, cpu, nic);
@@ -428,27 +452,28 @@ static void ahead(void *context, const struct sim_event *event) {
     }
 }
 
-/* And what they find there. */
+/* And what they find there: the operation that a message sets free comes behind its receive. */
 static void closer(void *context, const struct sim_event *event) {
     const struct loggops *l = context;
     const uint32_t *with = event->with.u32;
     unsigned kind = sim_order_kind(event->order);
-    bool message = kind == l->kinds[MESSAGE] || kind == l->kinds[MESSAGE_WAITED];
-    uint32_t op = message ? match_peek(l->match, with[2], with[1], with[3], true) : with[0];
+    uint32_t op = with[0];
+    if (kind == l->kinds[MESSAGE] || kind == l->kinds[MESSAGE_WAITED])
+        op = match_peek(l->match, with[2], with[1], with[3], true);
     if (op >= l->goal->op_count)
         return;
-    if (message)
-        __builtin_prefetch(&l->goal->ops[op]);
-    else if (l->goal->edges)
-        __builtin_prefetch(&l->goal->edges[l->goal->ops[op].successors]);
-    __builtin_prefetch(&l->waits[op + 1]);
+    if (op == with[0])
+        __builtin_prefetch(goal_shape_of(l->goal, op));
+    else
+        __builtin_prefetch(&l->goal->ops[op + 1]);
 }
 
 /* ---- beginning and end ---- */
 
 static int check_op(const struct spin_goal *goal, uint64_t most_kilobytes, uint32_t rank,
                     uint32_t index, struct spin_error *err) {
-    const struct goal_op *op = &goal->ops[index];
+    const struct goal_shape *op = goal_shape_of(goal, index);
+    uint64_t size = goal_size_of(op, goal->ops[index].peer);
     char text[100];
     if (op->type > GOAL_CALC)
         return spin_fail(err, SPIN_EARG,
@@ -456,8 +481,7 @@ static int check_op(const struct spin_goal *goal, uint64_t most_kilobytes, uint3
                          "Portals operations need a card",
                          rank, index - goal->first_op[rank] + 1,
                          goal_describe(goal, index, text, sizeof text));
-    bool over =
-        op->type == GOAL_CALC ? op->size > SIM_LATEST_PS / 1000 : op->size / 1000 > most_kilobytes;
+    bool over = op->type == GOAL_CALC ? size > SIM_LATEST_PS / 1000 : size / 1000 > most_kilobytes;
     if (over)
         return spin_fail(err, SPIN_ELIMIT,
                          "rank %u, operation %u (%s): takes longer than the limit of simulated "
@@ -465,6 +489,24 @@ static int check_op(const struct spin_goal *goal, uint64_t most_kilobytes, uint3
                          rank, index - goal->first_op[rank] + 1,
                          goal_describe(goal, index, text, sizeof text), SIM_LATEST_PS);
     return SPIN_OK;
+}
+
+static int check_ops(const struct spin_goal *goal, const struct spin_loggops *p,
+                     struct spin_error *err) {
+    uint64_t per_byte_fs = later(p->G_fs, p->O_fs);
+    uint64_t most_kilobytes = per_byte_fs ? SIM_LATEST_PS / per_byte_fs : UINT64_MAX;
+    /* Shapes are few; only if one looks bad are all operations looked at, for the first one. */
+    bool good = true;
+    for (uint32_t i = 0; good && i < goal->shape_count; i++) {
+        const struct goal_shape *s = &goal->shapes[i];
+        good = s->type == GOAL_CALC ? (s->size | UINT32_MAX) <= SIM_LATEST_PS / 1000
+                                    : s->type < GOAL_CALC && s->size / 1000 <= most_kilobytes;
+    }
+    int code = SPIN_OK;
+    for (uint32_t rank = 0; !good && !code && rank < goal->num_ranks; rank++)
+        for (uint32_t i = goal->first_op[rank]; !code && i < goal->first_op[rank + 1]; i++)
+            code = check_op(goal, most_kilobytes, rank, i, err);
+    return code;
 }
 
 static int check_parameters(const struct spin_loggops *p, struct spin_error *err) {
@@ -476,22 +518,22 @@ static int check_parameters(const struct spin_loggops *p, struct spin_error *err
     return SPIN_OK;
 }
 
-/* Receives that are posted at the beginning. */
-static uint64_t receives_at_once(const struct loggops *l) {
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < l->goal->op_count; i++)
-        count += l->goal->ops[i].type == GOAL_RECV && l->waits[i] == 0;
-    return count;
-}
-
-/* Roots at time 0: rank after rank, sends before receives before calcs. */
-static void schedule_roots(struct loggops *l) {
+/* Roots at time 0: rank after rank, sends before receives before calcs. Returns how many receives
+ * are posted then. */
+static uint64_t schedule_roots(struct loggops *l) {
     const struct spin_goal *goal = l->goal;
-    for (uint32_t rank = 0; rank < goal->num_ranks; rank++)
-        for (unsigned type = GOAL_SEND; type <= GOAL_CALC; type++)
-            for (uint32_t i = goal->first_op[rank]; i < goal->first_op[rank + 1]; i++)
-                if (goal->ops[i].type == type && l->waits[i] == 0)
-                    schedule_op(l, rank, i);
+    uint64_t receives = 0;
+    for (uint32_t rank = 0; rank < goal->num_ranks; rank++) {
+        for (uint32_t i = goal->first_op[rank]; i < goal->first_op[rank + 1]; i++) {
+            const struct goal_shape *op = goal_shape_of(goal, i);
+            if (op->waits)
+                continue;
+            collect(l, i);
+            receives += op->type == GOAL_RECV;
+        }
+        schedule_freed(l, rank);
+    }
+    return receives;
 }
 
 static void name_rows(struct loggops *l) {
@@ -508,6 +550,10 @@ static void name_rows(struct loggops *l) {
     }
 }
 
+static size_t running_bytes(const struct spin_goal *goal) {
+    return ((size_t)goal->op_count / 64 + 1) * sizeof(uint64_t);
+}
+
 int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
                 struct spin_error *err) {
     static sim_handler *const handlers[KINDS] = {
@@ -520,12 +566,9 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
         [MESSAGE_WAITED] = on_message,
     };
     const struct spin_goal *goal = setup->goal;
-    uint64_t per_byte_fs = later(setup->parameters.G_fs, setup->parameters.O_fs);
-    uint64_t most_kilobytes = per_byte_fs ? SIM_LATEST_PS / per_byte_fs : UINT64_MAX;
     int code = check_parameters(&setup->parameters, err);
-    for (uint32_t rank = 0; !code && rank < goal->num_ranks; rank++)
-        for (uint32_t i = goal->first_op[rank]; !code && i < goal->first_op[rank + 1]; i++)
-            code = check_op(goal, most_kilobytes, rank, i, err);
+    if (!code)
+        code = check_ops(goal, &setup->parameters, err);
     if (code)
         return code;
     struct loggops *l = calloc(1, sizeof *l);
@@ -539,19 +582,18 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
     l->trace = setup->trace;
     l->timeline = setup->timeline;
     l->view = setup->view;
+    l->costs.size = 1; /* nothing */
     l->cpus = goal->max_cpu + 1u;
     l->nics = goal->max_nic + 1u;
     l->stride = l->cpus + 2 * l->nics;
     if (l->stride == 3)
         l->stride = 4; /* half a cache line, never across two */
     l->times = pages_new((size_t)goal->num_ranks * l->stride * sizeof *l->times);
-    l->waits = pages_new((size_t)goal->op_count * sizeof *l->waits);
+    l->met = pages_new((size_t)goal->op_count * sizeof *l->met);
+    l->running = pages_new(running_bytes(goal));
     l->lines = lines_new((uint64_t)goal->num_ranks * (l->cpus + 2ull * l->cpus * l->nics));
-    if (l->waits) {
-        goal_dependencies(goal, l->waits);
-        l->match = match_new(goal->wildcards, receives_at_once(l));
-    }
-    if (!l->times || !l->waits || !l->match || !l->lines) {
+    l->match = match_new(goal->wildcards, goal->num_ranks);
+    if (!l->times || !l->met || !l->running || !l->match || !l->lines) {
         loggops_free(l);
         return spin_fail(err, SPIN_ENOMEM,
                          "out of memory for %u ranks of %u cpus and %u nics and %u operations",
@@ -570,7 +612,7 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
     }
     if (l->trace)
         name_rows(l);
-    schedule_roots(l);
+    match_expect(l->match, schedule_roots(l));
     *replay = l;
     return SPIN_OK;
 }
@@ -579,7 +621,8 @@ void loggops_free(struct loggops *l) {
     if (!l)
         return;
     pages_free(l->times, (size_t)l->goal->num_ranks * l->stride * sizeof *l->times);
-    pages_free(l->waits, (size_t)l->goal->op_count * sizeof *l->waits);
+    pages_free(l->met, (size_t)l->goal->op_count * sizeof *l->met);
+    pages_free(l->running, running_bytes(l->goal));
     free(l->freed);
     match_free(l->match);
     lines_free(l->lines);
@@ -591,8 +634,8 @@ struct loggops_counts loggops_counts(const struct loggops *l) {
     struct loggops_counts counts = l->counts;
     counts.unreceived = match_unexpected(l->match);
     counts.memory_bytes = (uint64_t)l->goal->num_ranks * l->stride * sizeof *l->times +
-                          (uint64_t)l->goal->op_count * sizeof *l->waits + match_bytes(l->match) +
-                          lines_bytes(l->lines);
+                          (uint64_t)l->goal->op_count * sizeof *l->met + running_bytes(l->goal) +
+                          match_bytes(l->match) + lines_bytes(l->lines);
     return counts;
 }
 
@@ -626,16 +669,18 @@ void loggops_mark(const struct loggops *l, const struct spin_goal_step *steps, u
     for (uint32_t i = 0; i < count; i++) {
         const struct spin_goal_step *s = &steps[i];
         uint32_t send = l->goal->first_op[s->from] + s->operation - 1;
-        const struct goal_op *op = &l->goal->ops[send];
+        const struct goal_shape *op = goal_shape_of(l->goal, send);
+        uint32_t peer = l->goal->ops[send].peer;
         char name[120];
         snprintf(name, sizeof name, "rank %u: %s, %s", s->rank, s->what, kinds[s->kind]);
         if (l->trace)
-            trace_box(l->trace, process, 1, name, s->start_ps, s->length_ps, op->size, -1);
+            trace_box(l->trace, process, 1, name, s->start_ps, s->length_ps, goal_size_of(op, peer),
+                      -1);
         if (!l->timeline || s->kind == SPIN_STEP_MATCH)
             continue;
         if (s->kind == SPIN_STEP_NETWORK) {
             timeline_arrow(l->timeline, (struct trace_end){s->rank, op->cpu, s->start_ps},
-                           (struct trace_end){op->peer, op->cpu, s->start_ps + s->length_ps}, true);
+                           (struct trace_end){peer, op->cpu, s->start_ps + s->length_ps}, true);
             continue;
         }
         enum row row = s->kind == SPIN_STEP_CPU ? ROW_CPU : s->receives ? ROW_RECEIVE : ROW_SEND;
@@ -680,7 +725,7 @@ static int report_waiting(const struct loggops *l, struct spin_error *err) {
     uint64_t waiting = 0, named = 0;
     for (uint32_t rank = 0; rank < goal->num_ranks; rank++)
         for (uint32_t i = goal->first_op[rank]; i < goal->first_op[rank + 1]; i++) {
-            if (l->waits[i] != 0)
+            if (!(l->running[i / 64] >> i % 64 & 1))
                 continue;
             waiting++;
             int more = snprintf(list + used, sizeof list - used, "%srank %u operation %u (%s)",

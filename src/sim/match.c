@@ -19,7 +19,11 @@
  *
  * Without wildcards it is simpler still: of one (s, t) either receives wait or messages, never
  * both, so they share one list and every arrival is one look-up. Mostly one waits alone: then it
- * has no node, and its slot names the operation. The kind of list in the key says which.
+ * has no node, and its slot names the operation. The kind of list in the key says which. And
+ * mostly a rank has one or two that wait: these are not in the table but *near*, in the rank's own
+ * half of a cache line, where no hashing is needed to find them and ranks that are served one after
+ * the other lie one after the other. What comes while something of the rank is in the table goes
+ * there too; so of one (s, t) those that are near are older than those in the table.
  *
  * The table probes linearly and closes gaps on removal, so it needs no tombstones and no clean-up.
  */
@@ -40,6 +44,8 @@ enum list_kind {
 
 /* Without wildcards, bits of what stands in its place. */
 enum { MESSAGES = 1, SEVERAL = 2, KIND_BITS = 7 };
+/* Slots of a table in which nothing waits, as a power of two. */
+enum { LEAST_BITS = 10 };
 
 struct link {
     uint32_t next, prev; /* the first's prev is the last; the last's next is 0 */
@@ -61,7 +67,17 @@ struct slot {
     uint32_t head; /* 0: empty; a node, or, of one that waits alone, its operation + 1 */
 };
 
+enum { NEAR = 2 };
+
+struct near {
+    uint32_t source[NEAR], tag[NEAR], op[NEAR]; /* oldest first */
+    uint32_t further;                           /* of the rank in the table */
+    uint8_t count, message[NEAR];
+};
+
 struct match_table {
+    struct near *near; /* per rank, without wildcards */
+    uint32_t ranks;
     struct slot *slots;
     uint32_t shift; /* 64 - log2 of the slots */
     uint64_t mask, used;
@@ -74,33 +90,55 @@ struct match_table {
     bool out_of_memory;
 };
 
-static bool set_slots(struct match_table *m, uint32_t bits) {
-    m->slots = pages_new(sizeof *m->slots << bits);
+static void set_mask(struct match_table *m, uint32_t bits) {
     m->shift = 64 - bits;
     m->mask = ((uint64_t)1 << bits) - 1;
+}
+
+static bool set_slots(struct match_table *m, uint32_t bits) {
+    m->slots = pages_new(sizeof *m->slots << bits);
+    set_mask(m, bits);
     return m->slots != NULL;
 }
 
-struct match_table *match_new(bool wildcards, uint64_t expected) {
+struct match_table *match_new(bool wildcards, uint32_t ranks) {
     struct match_table *m = calloc(1, sizeof *m);
     if (!m)
         return NULL;
     m->wildcards = wildcards;
     m->key_bits = wildcards ? UINT32_MAX : ~(uint32_t)KIND_BITS;
     m->node_count = 1;
-    uint32_t bits = 10;
-    while (bits < 40 && 16 * expected > 5ull << bits)
-        bits++;
-    if (!set_slots(m, bits)) {
+    m->ranks = ranks;
+    if (!wildcards)
+        m->near = pages_new(ranks * sizeof *m->near);
+    if (!set_slots(m, LEAST_BITS) || (!wildcards && !m->near)) {
         match_free(m);
         return NULL;
     }
     return m;
 }
 
+void match_expect(struct match_table *m, uint64_t receives) {
+    uint64_t near = m->near ? (uint64_t)NEAR * m->ranks : 0;
+    uint32_t bits = LEAST_BITS;
+    while (bits < 40 && receives > near && 16 * (receives - near) > 5ull << bits)
+        bits++;
+    if (bits == LEAST_BITS)
+        return;
+    struct slot *old = m->slots;
+    uint64_t room = m->mask + 1;
+    if (set_slots(m, bits)) {
+        pages_free(old, room * sizeof *old);
+        return;
+    }
+    m->slots = old; /* then it grows */
+    set_mask(m, LEAST_BITS);
+}
+
 void match_free(struct match_table *m) {
     if (!m)
         return;
+    pages_free(m->near, m->ranks * sizeof *m->near);
     pages_free(m->slots, (m->mask + 1) * sizeof *m->slots);
     pages_free(m->nodes, (size_t)m->node_room * sizeof *m->nodes);
     pages_free(m->links, (size_t)m->node_room * 3 * sizeof *m->links);
@@ -150,14 +188,24 @@ static inline struct key first_key(const struct match_table *m, uint32_t rank, u
 
 void match_prefetch(const struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag,
                     bool message) {
-    __builtin_prefetch(&m->slots[home(m, first_key(m, rank, source, tag, message)) & m->mask]);
+    if (m->near)
+        __builtin_prefetch(&m->near[rank]);
+    if (m->used)
+        __builtin_prefetch(&m->slots[home(m, first_key(m, rank, source, tag, message)) & m->mask]);
 }
 
 uint32_t match_peek(const struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag,
                     bool message) {
+    if (m->wildcards)
+        return MATCH_ANY;
+    const struct near *near = &m->near[rank];
+    if (near->count && near->source[0] == source && near->tag[0] == tag)
+        return near->op[0];
+    if (!near->further)
+        return near->count ? near->op[near->count - 1] : MATCH_ANY;
     const struct slot *slot =
         &m->slots[home(m, first_key(m, rank, source, tag, message)) & m->mask];
-    if (m->wildcards || !slot->head || slot->key.rank_kind & SEVERAL)
+    if (!slot->head || slot->key.rank_kind & SEVERAL)
         return MATCH_ANY;
     return slot->head - 1;
 }
@@ -172,8 +220,7 @@ static bool grow_slots(struct match_table *m) {
     uint64_t count = m->mask + 1;
     if (!set_slots(m, 64 - m->shift + 1)) {
         m->slots = old;
-        m->shift++;
-        m->mask = count - 1;
+        set_mask(m, 64 - m->shift - 1);
         return false;
     }
     for (uint64_t i = 0; i < count; i++)
@@ -306,8 +353,9 @@ static uint32_t take_first(struct match_table *m, struct slot *slot) {
     return op;
 }
 
-static bool match_exact(struct match_table *m, uint32_t rank, bool message, uint32_t source,
-                        uint32_t tag, uint32_t op, struct match_found *found) {
+/* In the table; true if it has matched there. */
+static bool match_further(struct match_table *m, uint32_t rank, bool message, uint32_t source,
+                          uint32_t tag, uint32_t op, struct match_found *found) {
     if (is_full(m, m->used + 1) && !grow_slots(m)) {
         m->out_of_memory = true;
         return false;
@@ -316,7 +364,7 @@ static bool match_exact(struct match_table *m, uint32_t rank, bool message, uint
     struct slot *slot = find(m, key);
     if (slot->head && (slot->key.rank_kind & MESSAGES) != message) {
         *found = (struct match_found){take_first(m, slot), source};
-        m->unexpected -= !message;
+        m->near[rank].further--;
         return true;
     }
     if (!slot->head) {
@@ -326,6 +374,40 @@ static bool match_exact(struct match_table *m, uint32_t rank, bool message, uint
     } else if (!wait_behind(m, slot, message, op)) {
         m->out_of_memory = true;
         return false;
+    }
+    m->near[rank].further++;
+    return false;
+}
+
+static inline uint32_t take_near(struct near *near, uint32_t i) {
+    uint32_t op = near->op[i];
+    for (near->count--; i < near->count; i++) {
+        near->source[i] = near->source[i + 1];
+        near->tag[i] = near->tag[i + 1];
+        near->op[i] = near->op[i + 1];
+        near->message[i] = near->message[i + 1];
+    }
+    return op;
+}
+
+static inline bool match_exact(struct match_table *m, uint32_t rank, bool message, uint32_t source,
+                               uint32_t tag, uint32_t op, struct match_found *found) {
+    struct near *near = &m->near[rank];
+    for (uint32_t i = 0; i < near->count; i++)
+        if (near->source[i] == source && near->tag[i] == tag && near->message[i] != message) {
+            *found = (struct match_found){take_near(near, i), source};
+            m->unexpected -= !message;
+            return true;
+        }
+    if (near->count < NEAR && !near->further) {
+        uint32_t i = near->count++;
+        near->source[i] = source;
+        near->tag[i] = tag;
+        near->op[i] = op;
+        near->message[i] = message;
+    } else if (match_further(m, rank, message, source, tag, op, found)) {
+        m->unexpected -= !message;
+        return true;
     }
     m->unexpected += message;
     return false;

@@ -15,9 +15,11 @@ struct match_found {
     uint32_t op, source;
 };
 
-/* `wildcards`: some source or tag may be MATCH_ANY; without, matching is one look-up. About
- * `expected` will wait at once; more may. */
-struct match_table *match_new(bool wildcards, uint64_t expected);
+/* `wildcards`: some source or tag may be MATCH_ANY; without, matching is one look-up. */
+struct match_table *match_new(bool wildcards, uint32_t ranks);
+/* Before anything waits: so many receives will do so at once, give or take. It saves the table from
+ * growing on the way. */
+void match_expect(struct match_table *m, uint64_t receives);
 void match_free(struct match_table *m);
 
 /* A receive is posted at `rank`: true and the oldest unexpected message that fits, which is taken
