@@ -241,8 +241,8 @@ static int compile(const struct cli_command *command, const struct options *o, c
 
 static int link_image(const struct cli_command *command, const struct options *o, const char *share,
                       char (*object)[OBJECT_ROOM], int objects, const char *output) {
-    static const char *const runtime[] = {"memcpy", "memmove", "memset", "memcmp",
-                                          "string", "stdlib",  "stdio"};
+    static const char *const runtime[] = {"memcpy", "memmove", "memset", "memcmp",   "string",
+                                          "stdlib", "stdio",   "math",   "math_exp", "math_trig"};
     enum { MEMBERS = sizeof runtime / sizeof runtime[0] };
     struct cc_list w = {0};
     char script[PATH_MAX + 64], member[MEMBERS][PATH_MAX + 64];

@@ -475,6 +475,40 @@ TEST(commands_by_the_registers_of_pspin) {
     end();
 }
 
+/* In the RTL the file is in memory before the driver does anything. */
+TEST(variables_are_found_by_name_and_filled_before_the_first_packet) {
+    spin_nic_addr_t setting = 0, table = 0;
+    size_t bytes = 0;
+    uint32_t value = 40, back[3] = {0};
+    const char *image = getenv("DRIVEN_IMAGE");
+    CHECK_EQ(spin_find_handler_by_name(image, "setting", &setting, &bytes), SPIN_SUCCESS);
+    CHECK_EQ(bytes, 4); /* before there is a card */
+    init();
+    pspinsim_cb_set_pcie_slv_write(on_told);
+    CHECK_EQ(spin_find_handler_by_name(image, "table", &table, &bytes), SPIN_SUCCESS);
+    CHECK_EQ(table, 0x1c300000);
+    CHECK_EQ(bytes, 12);
+    CHECK_EQ(spin_nicmem_read(table, back, 12, NULL), SPIN_SUCCESS);
+    CHECK_EQ(back[2], 3);
+    CHECK_EQ(spin_nicmem_read(setting, back, 4, NULL), SPIN_SUCCESS);
+    CHECK_EQ(back[0], 7);
+    CHECK_EQ(spin_nicmem_write(setting, &value, 4, NULL), SPIN_SUCCESS);
+    spin_ec_t ec[2] = {usual("given_ph", 0), usual("given_ph", 1)};
+    tellings = 0;
+    send_one(&ec[0], 1, 500);
+    send_one(&ec[1], 2, 0); /* its handler memory begins behind the table */
+    pspinsim_packet_eos();
+    CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
+    CHECK_EQ(tellings, 4);
+    CHECK_EQ(told[0][1], 40ull << 32 | 0xdeadbeef);
+    CHECK_EQ(told[1][1], 1ull << 32 | 0x1c300000);
+    CHECK_EQ(told[2][1], 41ull << 32 | 0xdeadbeef);
+    CHECK_EQ(told[3][1], 0x1c300000);
+    CHECK_EQ(spin_nicmem_read(table, back, 12, NULL), SPIN_SUCCESS);
+    CHECK_EQ(back[2], 5);
+    end();
+}
+
 TEST(a_handler_that_is_not_there_is_not_run) {
     spin_nic_addr_t at = 1;
     size_t size = 1;

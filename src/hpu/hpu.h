@@ -105,7 +105,7 @@ struct hpu {
      * put together, and RESULT. Loads and stores of them do not come to the device. */
     bool has_words; /* false: they do */
     uint32_t word[SPIN_WORDS], result;
-    uint32_t info; /* PsPIN's CMD_INFO: hpu/pspin_registers.h */
+    uint32_t info;      /* PsPIN's CMD_INFO: hpu/pspin_registers.h */
     uint32_t task_word; /* what an atomic on a task register works on: the register's copy */
     uint64_t device_loads, device_stores;
     /* Between generated code and what it calls: its `left` when it began; cycles that its last slow

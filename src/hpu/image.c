@@ -134,6 +134,11 @@ static int take_segment(struct reader *r, const Elf32_Phdr *p, struct image_segm
     return SPIN_OK;
 }
 
+static bool overlap(const struct image_segment *a, const struct image_segment *b) {
+    return a->bytes && b->bytes && a->address < b->address + b->bytes &&
+           b->address < a->address + a->bytes;
+}
+
 static int load_segments(struct reader *r) {
     struct spin_image *im = r->image;
     for (unsigned i = 0; i < r->header.e_phnum; i++) {
@@ -151,10 +156,17 @@ static int load_segments(struct reader *r) {
             p.p_memsz = used;
             code = take_segment(r, &p, &im->code, "code", MAP_PROGRAM, im->limits.program_bytes,
                                 "program memory");
-        } else
-            code = take_segment(r, &p, p.p_flags & PF_W ? &im->data : &im->constants,
-                                p.p_flags & PF_W ? "data" : "constants", MAP_L2_HANDLER,
-                                im->limits.handler_bytes, "L2 handler memory");
+        } else {
+            bool data = p.p_flags & PF_W, placed = data && p.p_vaddr >= MAP_L2_HANDLER_DATA;
+            code = take_segment(r, &p,
+                                placed ? &im->handler_data
+                                : data ? &im->data
+                                       : &im->constants,
+                                placed ? ".l2_handler_data"
+                                : data ? "data"
+                                       : "constants",
+                                MAP_L2_HANDLER, im->limits.handler_bytes, "L2 handler memory");
+        }
         if (code)
             return code;
     }
@@ -163,11 +175,12 @@ static int load_segments(struct reader *r) {
     if (im->code.bytes != im->code.filled || (im->code.address | im->code.bytes) & 1)
         return REFUSE(r, SPIN_EFORMAT, "%s: code segment at 0x%x has an odd size or a hole",
                       im->path, im->code.address);
-    const struct image_segment *c = &im->constants, *d = &im->data;
-    if (c->bytes && d->bytes && c->address < d->address + d->bytes &&
-        d->address < c->address + c->bytes)
-        return REFUSE(r, SPIN_EFORMAT, "%s: segments at 0x%x and 0x%x overlap", im->path,
-                      c->address, d->address);
+    const struct image_segment *in_l2[] = {&im->constants, &im->data, &im->handler_data};
+    for (int i = 0; i < 3; i++)
+        for (int k = i + 1; k < 3; k++)
+            if (overlap(in_l2[i], in_l2[k]))
+                return REFUSE(r, SPIN_EFORMAT, "%s: segments at 0x%x and 0x%x overlap", im->path,
+                              in_l2[i]->address, in_l2[k]->address);
     return SPIN_OK;
 }
 
@@ -354,6 +367,9 @@ static int check_note(struct reader *r) {
                           "-DPTL_NUM_HPUS=%u",
                           im->path, note.hpus, im->limits.hpus, im->limits.hpus);
     }
+    if (im->handler_data.bytes && !im->info.is_pspin)
+        return REFUSE(r, SPIN_EFORMAT, "%s: has .l2_handler_data, which only PsPIN handlers have",
+                      im->path);
     return SPIN_OK;
 }
 
@@ -370,8 +386,8 @@ static int load(struct spin_image *im, struct spin_error *err) {
         code = check_note(&r);
     im->info.code_bytes = im->code.bytes;
     im->info.constant_bytes = im->constants.bytes;
-    im->info.data_bytes = im->data.filled;
-    im->info.zero_bytes = im->data.bytes - im->data.filled;
+    im->info.data_bytes = im->data.filled + im->handler_data.filled;
+    im->info.zero_bytes = im->data.bytes + im->handler_data.bytes - im->info.data_bytes;
     return code;
 }
 
@@ -462,6 +478,29 @@ int spin_image_find(const struct spin_image *im, const char *name,
         return spin_fail(err, SPIN_EARG, "%s: no handler '%s'; it has no global function at all",
                          im->path, name);
     return spin_fail(err, SPIN_EARG, "%s: no handler '%s'; it has: %s", im->path, name, list);
+}
+
+bool image_symbol(const struct spin_image *im, const char *name, uint32_t *address,
+                  uint32_t *bytes) {
+    struct reader r = {.image = (struct spin_image *)(uintptr_t)im};
+    memcpy(&r.header, im->file, sizeof r.header);
+    for (unsigned i = 0; i < r.header.e_shnum; i++) {
+        Elf32_Shdr table = section(&r, i), strings = section(&r, table.sh_link);
+        const uint8_t *symbols = at(&r, table.sh_offset, table.sh_size);
+        if (table.sh_type != SHT_SYMTAB || !symbols)
+            continue;
+        for (uint32_t k = 0; k < table.sh_size / sizeof(Elf32_Sym); k++) {
+            Elf32_Sym s;
+            memcpy(&s, symbols + k * sizeof s, sizeof s);
+            const char *found = string_at(&r, &strings, s.st_name);
+            if (s.st_shndx != SHN_UNDEF && found && strcmp(found, name) == 0) {
+                *address = s.st_value;
+                *bytes = s.st_size;
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 const struct spin_function *spin_image_at(const struct spin_image *im, uint32_t address) {

@@ -30,10 +30,14 @@ struct spin_image {
     struct image_mark *marks;
     uint32_t mark_count;
     struct image_segment code, constants, data; /* bytes 0: not there */
+    struct image_segment handler_data;          /* at MAP_L2_HANDLER_DATA, of PsPIN handlers */
     struct image_lines *lines;                  /* made when first asked for */
     bool lines_tried;
 };
 
+/* Any symbol with that name: a function, or data. False: there is none. */
+bool image_symbol(const struct spin_image *image, const char *name, uint32_t *address,
+                  uint32_t *bytes);
 const char *image_name(struct spin_image *image, const char *name);
 
 /* image_check.c: SPIN_EFORMAT for code that this card cannot run; and the counts of `info`. */

@@ -22,6 +22,8 @@
 
 #define MAP_L2_HANDLER      0x1c000000u
 #define MAP_L2_HANDLER_SIZE 0x00400000u
+#define MAP_L2_HANDLER_DATA                                                                        \
+    0x1c300000u /* .l2_handler_data: where PsPIN's drivers have handler memory */
 #define MAP_L2_PACKETS      0x1c400000u
 #define MAP_L2_PACKETS_SIZE 0x00400000u
 #define MAP_PROGRAM         0x1d000000u

@@ -78,9 +78,9 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
     if (im->data.bytes && im->data.address + im->data.bytes - MAP_L2_HANDLER > l2_used)
         l2_used = im->data.address + im->data.bytes - MAP_L2_HANDLER;
     l2_used = (l2_used + 63) & ~63u;
-    uint32_t room = o->state_in_l2 ? im->limits.handler_bytes - (l2_used < im->limits.handler_bytes
-                                                                     ? l2_used
-                                                                     : im->limits.handler_bytes)
+    uint32_t l2_end =
+        im->handler_data.bytes ? MAP_L2_HANDLER_DATA - MAP_L2_HANDLER : im->limits.handler_bytes;
+    uint32_t room = o->state_in_l2 ? l2_end - (l2_used < l2_end ? l2_used : l2_end)
                                    : im->limits.state_bytes - HEAP_BYTES - GUARD;
     if (rig->state_bytes > room)
         return spin_fail(err, SPIN_ELIMIT, "%s: state of %u bytes, the card has %u bytes of %s",
@@ -111,6 +111,7 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
         hpu_add_window(h, rig->heap.address, HEAP_BYTES, rig->heap.host, true, HPU_REGION_L1);
     copy_segment(rig, &im->constants, false);
     copy_segment(rig, &im->data, true);
+    copy_segment(rig, &im->handler_data, true);
     return o->scratchpad_bytes ? give_scratchpads(rig, o, err) : SPIN_OK;
 }
 

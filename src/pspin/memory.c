@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "hpu/image.h"
 #include "pspin/world.h"
 
 int pspin_load(const char *path, struct spin_image **image) {
@@ -23,19 +24,25 @@ int pspin_load(const char *path, struct spin_image **image) {
         return pspin_say("%s: is no PsPIN image; compile it with 'openspin cc --pspin'", path);
     }
     pspin.image[pspin.images++] = *image;
+    pspin_to_card(*image);
     return SPIN_SUCCESS;
+}
+
+void pspin_to_card(const struct spin_image *image) {
+    struct spin_error err; /* told when a context needs the image */
+    if (pspin.card)
+        card_load(pspin.card, image, &err);
 }
 
 int spin_find_handler_by_name(const char *binfile, const char *name, spin_nic_addr_t *addr,
                               size_t *size) {
     struct spin_image *image;
-    const struct spin_function *function;
-    struct spin_error err;
+    uint32_t address = 0, bytes = 0; /* 0: no such handler, and none is run */
     if (pspin_load(binfile, &image))
         return SPIN_ERR;
-    bool there = spin_image_find(image, name, &function, &err) == SPIN_OK;
-    *addr = there ? function->address : 0; /* 0: no such handler, and none is run */
-    *size = there ? function->bytes : 0;
+    image_symbol(image, name, &address, &bytes);
+    *addr = address;
+    *size = bytes;
     return SPIN_SUCCESS;
 }
 

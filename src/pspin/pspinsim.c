@@ -144,6 +144,8 @@ int pspinsim_init(int argc, char **argv, pspin_conf_t *conf) {
     }
     pspin.write_done = sim_engine_kind(pspin.engine, on_write_done, NULL);
     pspin.read_done = sim_engine_kind(pspin.engine, on_read_done, NULL);
+    for (uint32_t i = 0; i < pspin.images; i++) /* found before there was a card */
+        pspin_to_card(pspin.image[i]);
     if (conf && conf->slm_files_path && stat(conf->slm_files_path, &st) == 0 && S_ISREG(st.st_mode))
         return pspin_load(conf->slm_files_path, &image);
     return SPIN_SUCCESS;

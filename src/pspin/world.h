@@ -56,6 +56,8 @@ int pspin_add(const spin_ec_t *ec, struct pspin_packet p, const uint8_t *bytes);
 
 /* memory.c */
 int pspin_load(const char *path, struct spin_image **image);
+/* The driver may fill the image's variables before a packet comes. */
+void pspin_to_card(const struct spin_image *image);
 int pspin_find_context(const spin_ec_t *ec, uint32_t *number);
 void pspin_memory_free(void);
 

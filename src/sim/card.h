@@ -75,9 +75,12 @@ struct card_context {
     uint64_t queue_timeout_ps; /* a message without packets for so long is given up; 0: never */
 };
 
-/* Copies what it needs. On success *number is the context's, counted from 0; on an error the card
- * has as much room as before. */
+/* card_load: contexts `as_rtl` of an image share its constants and data, which are in the card's
+ * memory from then on, and .l2_handler_data in L2; adding one loads its image too.
+ * card_add_context: copies what it needs. On success *number is the context's, counted from 0; on
+ * an error the card has as much room as before. */
 struct card;
+int card_load(struct card *card, const struct spin_image *image, struct spin_error *err);
 int card_add_context(struct card *card, const struct card_context *context, uint32_t *number,
                      struct spin_error *err);
 

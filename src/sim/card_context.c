@@ -83,7 +83,7 @@ static int check(const struct card *c, const struct card_context *set, struct sp
 }
 
 static uint32_t image_bytes(const struct spin_image *im) {
-    return round64(im->constants.bytes) + round64(im->data.bytes);
+    return round64(im->constants.bytes) + round64(im->data.bytes) + round64(im->handler_data.bytes);
 }
 
 /* From the top of L2 handler memory down; images' data stand at the bottom. */
@@ -100,10 +100,17 @@ static int place_memory(const struct card *c, struct context *x, struct spin_err
                          "%s: %u bytes of constants and data and %u bytes of handler memory, the "
                          "card has %u bytes of L2 handler memory left",
                          im->path, image_bytes(im), x->set.memory_bytes, left);
-    if (!fixed) {
+    if (!fixed)
         x->memory_address = MAP_L2_HANDLER + c->handler_high - bytes;
+    const struct image_segment *data = &im->handler_data;
+    if (data->bytes && x->memory_address < data->address + data->bytes &&
+        x->memory_address + x->set.memory_bytes > data->address)
+        return spin_fail(err, SPIN_ELIMIT,
+                         "%s: %u bytes of handler memory at 0x%x reach into its .l2_handler_data "
+                         "at 0x%x",
+                         im->path, x->set.memory_bytes, x->memory_address, data->address);
+    if (!fixed)
         return SPIN_OK;
-    }
     uint64_t at = x->set.memory_address;
     if (at < MAP_L2_HANDLER || at % 8 ||
         at + x->set.memory_bytes > MAP_L2_HANDLER + c->config.handler_bytes)
@@ -182,28 +189,50 @@ static void make_views(struct card *c, struct context *x) {
     }
 }
 
-/* The image's constants and data: copies, or with `as_rtl` those of the context that was first. */
+static int load_program(struct card *c, const struct spin_image *im, uint32_t *number,
+                        struct spin_error *err) {
+    const struct image_segment *data = &im->handler_data;
+    int code = find_program(c, im, number, err);
+    struct program *p = &c->program[code ? 0 : *number];
+    if (code || p->data)
+        return code;
+    p->constants = copy_segment(&im->constants);
+    p->data = p->constants ? copy_segment(&im->data) : NULL;
+    if (!p->data) {
+        free_segment(p->constants, &im->constants);
+        p->constants = NULL;
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    }
+    if (data->filled)
+        memcpy(c->l2_handler + (data->address - MAP_L2_HANDLER), data->content, data->filled);
+    return SPIN_OK;
+}
+
+int card_load(struct card *c, const struct spin_image *im, struct spin_error *err) {
+    uint32_t number;
+    return load_program(c, im, &number, err);
+}
+
+/* The image's constants and data: copies, or with `as_rtl` the program's. */
 static bool give_segments(struct card *c, struct context *x) {
     const struct spin_image *im = x->set.image;
-    for (uint32_t i = 0; i < c->contexts && x->set.as_rtl; i++) {
-        const struct context *first = &c->context[i];
-        if (first->set.as_rtl && first->set.image == im) {
-            x->constants = first->constants;
-            x->data = first->data;
-            x->borrows = true;
-            return true;
-        }
+    if (x->set.as_rtl) {
+        x->constants = c->program[x->program].constants;
+        x->data = c->program[x->program].data;
+        return true;
     }
     x->constants = copy_segment(&im->constants);
     x->data = copy_segment(&im->data);
-    return x->constants && x->data;
+    x->handler_data = im->handler_data.bytes ? copy_segment(&im->handler_data) : NULL;
+    return x->constants && x->data && (x->handler_data || !im->handler_data.bytes);
 }
 
 static void free_segments(const struct context *x) {
-    if (x->borrows)
+    if (x->set.as_rtl)
         return;
     free_segment(x->constants, &x->set.image->constants);
     free_segment(x->data, &x->set.image->data);
+    free_segment(x->handler_data, &x->set.image->handler_data);
 }
 
 int card_add_context(struct card *c, const struct card_context *set, uint32_t *number,
@@ -218,6 +247,8 @@ int card_add_context(struct card *c, const struct card_context *set, uint32_t *n
     if (!x->set.name)
         x->set.name = set->image->path;
     if ((code = place_memory(c, x, err)) || (code = place_scratch(c, x, err)))
+        return code;
+    if (set->as_rtl && (code = load_program(c, set->image, &x->program, err)))
         return code;
     code = give_segments(c, x) ? find_program(c, set->image, &x->program, err)
                                : spin_fail(err, SPIN_ENOMEM, "out of memory");
@@ -242,6 +273,8 @@ void card_contexts_free(struct card *c) {
         for (uint32_t k = 0; k < c->clusters; k++)
             hpu_icache_free(c->program[i].icache[k]);
         hpu_code_release(c->program[i].code);
+        free_segment(c->program[i].constants, &c->program[i].image->constants);
+        free_segment(c->program[i].data, &c->program[i].image->data);
     }
 }
 
@@ -272,6 +305,8 @@ uint32_t card_handler_memory(const struct card *c, const struct context *x, uint
     for (int i = 0; i < 2; i++)
         if (s[i]->bytes && from < s[i]->address + s[i]->bytes)
             from = s[i]->address + s[i]->bytes;
+    if (x->set.image->handler_data.bytes && from > x->set.image->handler_data.address)
+        from = x->set.image->handler_data.address;
     if (x->memory_address < MAP_L2_HANDLER || from >= end)
         from = end; /* none: who uses it faults */
     *bytes = end - from;
@@ -301,6 +336,8 @@ uint8_t *card_reach(struct card *c, uint32_t context, uint32_t address, uint32_t
         return x->constants + (address - im->constants.address);
     if (within(im->data.address, im->data.bytes, address, bytes))
         return x->data + (address - im->data.address);
+    if (x->handler_data && within(im->handler_data.address, im->handler_data.bytes, address, bytes))
+        return x->handler_data + (address - im->handler_data.address);
     uint32_t room, memory = card_handler_memory(c, x, &room);
     if (within(memory, room, address, bytes))
         return c->l2_handler + (address - MAP_L2_HANDLER);
@@ -315,11 +352,11 @@ uint8_t *card_reach(struct card *c, uint32_t context, uint32_t address, uint32_t
 }
 
 uint8_t *card_memory(struct card *c, uint32_t address, uint32_t bytes) {
-    for (uint32_t i = 0; i < c->contexts; i++) {
-        const struct context *x = &c->context[i];
-        const struct image_segment *data = &x->set.image->data;
-        if (x->set.as_rtl && within(data->address, data->bytes, address, bytes))
-            return x->data + (address - data->address);
+    for (uint32_t i = c->programs; i-- > 0;) { /* they are at the same addresses: the latest */
+        const struct program *p = &c->program[i];
+        const struct image_segment *data = &p->image->data;
+        if (p->data && within(data->address, data->bytes, address, bytes))
+            return p->data + (address - data->address);
     }
     if (within(MAP_L2_HANDLER, (uint32_t)c->config.handler_bytes, address, bytes))
         return c->l2_handler + (address - MAP_L2_HANDLER);

@@ -98,6 +98,9 @@ static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) 
     if (im->data.bytes)
         add_window(u, im->data.address, im->data.bytes, x->data, true, HPU_REGION_L2_HANDLER,
                    x->view[DATA_VIEW]);
+    if (x->handler_data)
+        add_window(u, im->handler_data.address, im->handler_data.bytes, x->handler_data, true,
+                   HPU_REGION_L2_HANDLER, NULL);
     uint32_t bytes, memory = card_handler_memory(c, x, &bytes);
     if (bytes)
         add_window(u, memory, bytes, c->l2_handler + (memory - MAP_L2_HANDLER), true,

@@ -185,6 +185,7 @@ struct program {
     const struct spin_image *image;
     struct hpu_code *code;
     struct hpu_icache *icache[MAX_CLUSTERS];
+    uint8_t *constants, *data; /* that contexts `as_rtl` share; NULL: not loaded */
 };
 
 enum {
@@ -198,8 +199,8 @@ enum {
 struct context {
     struct card_context set;
     uint32_t program;
-    uint8_t *constants, *data; /* the image's, of this context */
-    bool borrows;              /* them from an earlier one */
+    uint8_t *constants, *data; /* the image's, of this context; or the program's (as_rtl) */
+    uint8_t *handler_data;     /* likewise; of the program it is in L2, and this NULL */
     uint32_t memory_address;
     uint32_t scratch_offset; /* in each L1 */
     uint64_t counter[2];

@@ -95,6 +95,40 @@ patch_note 8 7
 refuse "a version that does not exist" 1 'compiled for version 7' "$OPENSPIN" image patched.spin
 patch_note -4 2
 check "the note decides" 0 '^handler +f \(pspin\)' "$OPENSPIN" exec patched.spin --entry f
+cat >maths.c <<'C'
+#include <handler.h>
+#include <math.h>
+__handler__ void maths_ph(handler_args_t *args) {
+    double x = *(uint8_t *)args->task->pkt_mem;
+    printf("%.13g %.13g %.13g %.13g %g %g\n", sqrt(x), sin(x), pow(x, 0.3), atan2(x, -1), (double)logf(x), floor(-x / 3));
+}
+C
+for c in clang gcc; do
+    check "$c: math.h" 0 '' "$OPENSPIN" cc --pspin --compiler $c maths.c -lm -o maths.spin
+    check "$c: on an HPU" 0 '^\[0,0\] 3.162277660168 -0.5440211108894 1.995262314969 1.670464979286 2.30259 -4$' "$OPENSPIN" exec maths.spin --entry maths_ph --hex 0a
+done
+cat >heap.c <<'C'
+#include <handler.h>
+__handler__ void heap_ph(handler_args_t *args) { *(void **)args->task->handler_mem = malloc(4); }
+C
+check "a heap is not there" 1 'PsPIN has no heap: use handler memory' "$OPENSPIN" cc --pspin heap.c
+check "unless the image has one" 0 'state\+0x0, 1 byte: 00 -> 05' bash -c "echo 'void *malloc(unsigned long n) { return (char *)1 + n; }' >own.c &&
+    '$OPENSPIN' cc --pspin -w heap.c own.c -o heap.spin && '$OPENSPIN' exec heap.spin --entry heap_ph"
+cat >placed.c <<'C'
+#include <handler.h>
+volatile __attribute__((section(".l2_handler_data"))) uint8_t placed[] = {0xde, 0xad, 0xbe, 0xef};
+__handler__ void placed_ph(handler_args_t *args) {
+    *(uint32_t *)args->task->handler_mem = *(volatile uint32_t *)placed;
+    printf("%p %x\n", (void *)placed, placed[0]++);
+}
+C
+check ".l2_handler_data" 0 '' "$OPENSPIN" cc --pspin placed.c
+check "is at its address" 0 '^\[0,0\] 0x1c300000 de$' "$OPENSPIN" exec placed.spin --entry placed_ph
+check "on the card too" 0 '^\[0,[0-9]\] 0x1c300000 e1$' "$OPENSPIN" card run -H placed.spin,ph=placed_ph -T gen:packets=4,messages=1,gap=10us
+refuse "memory that reaches into it" 1 'placed.spin: 1048576 bytes of handler memory at 0x1c300000 reach into its .l2_handler_data' "$OPENSPIN" card run -H placed.spin,ph=placed_ph,memory=1MiB -T gen:packets=4
+sed -e 's/<handler/<spin\/handler/' -e '/^__/,$d' placed.c >p4placed.c
+echo 'int f(void) { return placed[0]; }' >>p4placed.c
+refuse "of another interface" 1 'p4placed.spin: has .l2_handler_data, which only PsPIN' "$OPENSPIN" cc p4placed.c
 check "a card of another shape" 0 '' "$OPENSPIN" cc --pspin "$SOURCE/tests/handlers/pspin_calls.c" -o small.spin -DNB_CLUSTERS=1
 refuse "is carried by the image" 1 'small.spin: compiled for 8 HPUs' "$OPENSPIN" image small.spin
 cat >habits.c <<'C'

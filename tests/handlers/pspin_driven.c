@@ -65,6 +65,17 @@ __handler__ void by_hand_ph(handler_args_t *args) {
     (void)MMIO_READ(CMD_ISSUE);
 }
 
+/* What the driver or the file gave before the first packet. */
+uint32_t setting = 7;
+__attribute__((section(".l2_handler_data"))) volatile uint32_t table[3] = {0xdeadbeef, 2, 3};
+__handler__ void given_ph(handler_args_t *args) {
+    uint32_t same = args->task->handler_mem == (void *)table;
+    spin_write_to_host(0, (uint64_t)setting << 32 | table[0], NULL);
+    spin_write_to_host(8, (uint64_t)same << 32 | (uint32_t)(uintptr_t)table, NULL);
+    table[2]++;
+    setting++;
+}
+
 void init_handlers(handler_fn *hh, handler_fn *ph, handler_fn *th, void **handler_mem_ptr) {
     volatile handler_fn handlers[] = {NULL, where_ph, NULL};
     *hh = handlers[0];

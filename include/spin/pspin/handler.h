@@ -30,6 +30,15 @@ extern "C" {
 
 SPIN_IMAGE_NOTE(SPIN_NOTE_PSPIN, PTL_NUM_HPUS);
 
+/* The card has no heap: without functions of these names in the image it does not link. */
+#define SPIN_NO_HEAP                                                                               \
+    __attribute__((warning("PsPIN has no heap: use handler memory, the scratchpads or the "        \
+                           "stack")))
+SPIN_NO_HEAP void *malloc(size_t size);
+SPIN_NO_HEAP void *calloc(size_t count, size_t size);
+SPIN_NO_HEAP void *realloc(void *old, size_t size);
+SPIN_NO_HEAP void free(void *old);
+
 /* Keeps a handler that nothing calls. */
 #define __handler__ SPIN_EXTERN __attribute__((used))
 
