@@ -258,8 +258,7 @@ TEST(reduce_and_lock_at_any_quantum_and_HPUs) {
     }
 }
 
-/* A profile changes nothing: same digest, and its sums are the handlers'. With warm code: by steps,
- * an HPU that is behind another in time also waits for lines that the other asked for. */
+/* A profile changes nothing: same digest, and its sums are the handlers'. */
 TEST(told_of_each_instruction) {
     static const char *const quanta[] = {"quantum=1", "quantum=10", "quantum=128"};
     for (int i = 0; i < 3; i++) {
@@ -269,7 +268,6 @@ TEST(told_of_each_instruction) {
             uint32_t sum[MESSAGES], count[MESSAGES];
             w->steps_wanted = steps;
             set(w, quanta[i]);
-            set(w, "icache_miss=0");
             handlers(w, "order_hh", "order_ph", "order_th");
             build(w);
             random_traffic(w, 300, 20000, sum, count);

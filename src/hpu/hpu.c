@@ -220,6 +220,7 @@ uint64_t hpu_icache_misses(const struct hpu_icache *c) {
 void hpu_icache_rewind(struct hpu_icache *c) {
     struct hpu_icache_lines *l = c->lines;
     memset(l->filled, 0, (size_t)l->sets * l->timing->icache_ways * sizeof *l->filled);
+    l->latest = 0;
 }
 
 /* The way that has the line or waits for it, as an index; -1: none. */
@@ -238,6 +239,8 @@ static void fetch_line(struct hpu_icache_lines *l, uint32_t line, uint64_t now) 
         l->generation++; /* an eviction: blocks seen before may have lost a line */
     l->tag[way] = line + 1;
     l->filled[way] = now + l->timing->icache_miss;
+    if (l->latest < l->filled[way])
+        l->latest = l->filled[way];
     l->next[set] = (uint8_t)((l->next[set] + 1) % ways);
     l->misses++;
 }
@@ -254,10 +257,13 @@ uint32_t hpu_icache_fetch(struct hpu_icache *c, const struct hpu_code *code, uin
     uint64_t at = now;
     for (uint32_t l = first / line; l <= last / line; l++) {
         int way = way_of(lines, l);
+        uint64_t filled = at + lines->timing->icache_miss;
         if (way < 0) {
             fetch_line(lines, l, at);
-            at += lines->timing->icache_miss;
+            at = filled;
         } else if (lines->filled[way] > at) {
+            if (lines->filled[way] > filled) /* asked for by a core that is ahead in time */
+                lines->filled[way] = filled;
             at = lines->filled[way];
         }
     }

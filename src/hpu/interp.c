@@ -243,8 +243,9 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
         if (TIMED)                                                                                 \
             instret += op->count;                                                                  \
         if (STEP && icache)                                                                        \
-            cycles += hpu_icache_fetch(icache, code, (uint32_t)(op - code->slot), cycles);         \
-        else if (TIMED && icache && icache->seen[op - code->slot] != icache->lines->generation)    \
+            cycles +=                                                                              \
+                hpu_icache_fetch(icache, code, (uint32_t)(op - code->slot), cycles - op->cycles);  \
+        else if (TIMED && icache && icache->seen[op - code->slot] != generation)                   \
             goto unseen;                                                                           \
         DISPATCH();                                                                                \
     } while (0)

@@ -90,6 +90,7 @@ struct hpu_icache_lines {
     uint32_t sets;
     uint32_t *tag;    /* [set][way]: line address / line size + 1, 0 for empty */
     uint64_t *filled; /* [set][way]: the cycle in which the line is there */
+    uint64_t latest;  /* of those cycles */
     uint8_t *next;    /* [set]: way to replace */
     uint64_t misses;
 };
@@ -101,5 +102,13 @@ struct hpu_icache {
     uint32_t place; /* of the program in program memory: added to its addresses */
     uint32_t *seen; /* [slot]: generation in which the whole block was in the cache */
 };
+
+/* What `seen` must be at cycle `now` for a block to pass without a look. A core that is behind
+ * another in time also waits for lines that the other has asked for, so while any is on its way,
+ * nothing passes. */
+#define HPU_SEEN_BY_NONE UINT32_MAX
+static inline uint32_t hpu_icache_generation(const struct hpu_icache *cache, uint64_t now) {
+    return now >= cache->lines->latest ? cache->lines->generation : HPU_SEEN_BY_NONE;
+}
 
 #endif

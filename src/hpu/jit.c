@@ -355,7 +355,7 @@ static uint32_t run_function(struct hpu *h, jit_function *run, uint64_t limit, u
     h->mid_block = false;
     h->left_at_start = left;
     const struct jit_way_out *way = run(h, left, icache ? icache->seen : h->code->jit->nothing_seen,
-                                        icache ? icache->lines->generation : 0);
+                                        icache ? hpu_icache_generation(icache, h->cycles) : 0);
     return __builtin_expect(way == NULL, 1) ? HPU_DONE : leave(h, way);
 }
 
