@@ -217,50 +217,59 @@ static int find_circle(const struct spin_goal *goal, uint32_t *circle) {
 
 /* ---- shapes ---- */
 
-static inline bool is_shape(const struct spin_goal *goal, uint32_t shape,
-                            const struct goal_shape *want, const uint32_t *edges) {
-    const struct goal_shape *s = &goal->shapes[shape];
-    if (s->size != want->size || s->tag != want->tag || s->edge_count != want->edge_count ||
-        s->waits != want->waits || s->type != want->type || s->cpu != want->cpu ||
-        s->nic != want->nic)
+static inline bool has_edges(const struct spin_goal *goal, const struct goal_shape *s,
+                             uint32_t count, const uint32_t *edges) {
+    if (s->edge_count != count)
         return false;
-    for (uint32_t e = 0; e < want->edge_count; e++)
+    for (uint32_t e = 0; e < count; e++)
         if (goal->edges[s->edges + e] != edges[e])
             return false;
     return true;
 }
 
-static uint32_t *near_shape(struct spin_goal *goal, const struct goal_shape *want,
-                            const uint32_t *edges) {
-    const uint64_t factor = 0x9e3779b97f4a7c15ull;
-    uint64_t h = want->size * factor + want->tag;
-    h = (h ^ h >> 32) * factor + ((uint64_t)want->waits << 32 | want->edge_count);
-    h = (h ^ h >> 32) * factor + (want->type | want->cpu << 8 | want->nic << 16);
-    for (uint32_t e = 0; e < want->edge_count; e++)
-        h = (h ^ h >> 32) * factor + edges[e];
-    return &goal->near[(h * factor) >> 32 & (GOAL_SHAPES_NEAR - 1)];
+static inline bool is_shape(const struct spin_goal *goal, uint32_t shape,
+                            const struct goal_shape *want, const uint32_t *edges) {
+    const struct goal_shape *s = &goal->shapes[shape];
+    return s->size == want->size && s->tag == want->tag && s->waits == want->waits &&
+           s->type == want->type && s->cpu == want->cpu && s->nic == want->nic &&
+           has_edges(goal, s, want->edge_count, edges);
+}
+
+static inline uint32_t *near_shape(struct spin_goal *goal, const struct goal_shape *want,
+                                   const uint32_t *edges) {
+    uint32_t first = want->edge_count ? edges[0] : 0;
+    uint64_t h = want->size ^ (uint64_t)want->tag << 24 ^ (uint64_t)first << 32 ^
+                 (uint64_t)(want->waits ^ want->edge_count << 4) << 44 ^ (uint64_t)want->type << 52;
+    return &goal->near[(h * 0x9e3779b97f4a7c15ull) >> 54];
 }
 
 /* One that exists, if it is found at once; else a new one. What every rank has is found, and a
- * schedule in which no two operations are alike loses no time with searching. False: out of memory.
- */
+ * schedule in which no two operations are alike loses no time with searching. `like` is a
+ * shape that may have the same edges. False: out of memory. */
 static bool find_shape(struct spin_goal *goal, const struct goal_shape *want, const uint32_t *edges,
-                       uint32_t *shape) {
+                       uint32_t like, uint32_t *shape) {
+    _Static_assert(GOAL_SHAPES_NEAR == 1 << 10, "near_shape takes ten bits");
     uint32_t *near = near_shape(goal, want, edges);
     if (*near && is_shape(goal, *near - 1, want, edges)) {
         *shape = *near - 1;
         return true;
     }
-    uint32_t last = goal->edges_used + want->edge_count;
-    if (last < want->edge_count || last == UINT32_MAX ||
-        !ROOM(goal->shapes, goal->shape_room, goal->shape_count) ||
-        !ROOM(goal->edges, goal->edge_room, last))
+    if (!ROOM(goal->shapes, goal->shape_room, goal->shape_count))
         return false;
+    struct goal_shape *fresh = &goal->shapes[goal->shape_count];
+    *fresh = *want;
+    if (like < goal->shape_count && has_edges(goal, &goal->shapes[like], want->edge_count, edges)) {
+        fresh->edges = goal->shapes[like].edges;
+    } else {
+        uint32_t last = goal->edges_used + want->edge_count;
+        if (last < want->edge_count || last == UINT32_MAX ||
+            !ROOM(goal->edges, goal->edge_room, last))
+            return false;
+        fresh->edges = goal->edges_used;
+        for (uint32_t e = 0; e < want->edge_count; e++)
+            goal->edges[goal->edges_used++] = edges[e];
+    }
     *shape = goal->shape_count++;
-    goal->shapes[*shape] = *want;
-    goal->shapes[*shape].edges = goal->edges_used;
-    for (uint32_t e = 0; e < want->edge_count; e++)
-        goal->edges[goal->edges_used++] = edges[e];
     *near = *shape + 1;
     return true;
 }
@@ -289,7 +298,7 @@ static bool pack(struct spin_goal *goal) {
         uint32_t guess = before + i < first ? goal->ops[before + i].shape : UINT32_MAX;
         if (guess != UINT32_MAX && is_shape(goal, guess, &want, edges))
             shape = guess;
-        else if (!find_shape(goal, &want, edges, &shape))
+        else if (!find_shape(goal, &want, edges, guess, &shape))
             return false;
         goal->ops[first + i] =
             (struct goal_packed){op->type == GOAL_CALC ? (uint32_t)op->size : op->peer, shape};

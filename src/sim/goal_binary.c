@@ -20,7 +20,7 @@ enum { MAGIC = 4223, BASE = 8, HEADER = 6, ENTRY = 16, PLAIN_NODE = 39, PORTALS_
 /* Places of ranks in the file that are read at once. */
 #define ENTRIES 4096u
 /* The longest block of a rank that the next one is compared with. */
-#define LONGEST_LAST ((size_t)1 << 20)
+#define LONGEST_LAST ((size_t)1 << 16)
 
 static uint32_t u32_at(const uint8_t *p) {
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
@@ -115,8 +115,6 @@ static int read_node(struct input *in, uint32_t rank, uint32_t index, const uint
 static int read_edges(struct input *in, uint32_t rank, uint32_t index, uint32_t nodes,
                       const uint8_t *appendix, uint64_t room, const uint8_t *where, bool on_start) {
     uint32_t count = u32_at(where), offset = u32_at(where + 4);
-    if (count == 0)
-        return 0;
     if ((uint64_t)offset + count > room)
         return bad(in, rank, "operation %u: successors %u to %llu lie outside the rank's %llu",
                    index + 1, offset, (unsigned long long)offset + count - 1,
@@ -194,9 +192,9 @@ static int read_nodes(struct input *in, uint32_t rank, uint32_t nodes, const uin
     for (uint32_t i = 0; !code && i < nodes; i++) {
         const uint8_t *p = first_node + (uint64_t)i * in->node;
         code = read_node(in, rank, i, p);
-        if (!code)
+        if (!code && u32_at(p + 23))
             code = read_edges(in, rank, i, nodes, appendix, indices, p + 23, false);
-        if (!code)
+        if (!code && u32_at(p + 31))
             code = read_edges(in, rank, i, nodes, appendix, indices, p + 31, true);
     }
     return code;

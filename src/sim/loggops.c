@@ -432,7 +432,11 @@ static void on_message(void *context, const struct sim_event *event) {
     }
     next_in_line(l, event, MESSAGE, MESSAGE_WAITED, rank, op, later(*cpu, *nic));
     struct match_found found;
-    if (match_message(l->match, rank, from, event->with.u32[3], send, &found))
+    if (!match_message(l->match, rank, from, event->with.u32[3], send, &found))
+        return;
+    if (op->size <= l->p.S_bytes)
+        complete(l, rank, found.op, DONE);
+    else
         complete_both(l, rank, found.op, DONE, from, send, op, t);
 }
 
