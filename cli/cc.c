@@ -134,6 +134,11 @@ static bool is_cplusplus(const char *source) {
                    strcmp(dot, ".cxx") == 0 || strcmp(dot, ".C") == 0);
 }
 
+static bool is_assembly(const char *source) {
+    const char *dot = strrchr(source, '.');
+    return dot && (strcmp(dot, ".s") == 0 || strcmp(dot, ".S") == 0);
+}
+
 static bool has_letter(const struct cli_list *pass, char letter) {
     for (int i = 0; i < pass->count; i++)
         if (pass->items[i][0] == '-' && pass->items[i][1] == letter)
@@ -188,10 +193,11 @@ static int compile(const struct cli_command *command, const struct options *o, c
         "-fno-common", "-Wall",          "-Wextra",   "-ffp-contract=off"};
     const struct compiler *compiler = find_compiler(o->compiler);
     struct cc_list w = {0};
-    char include[PATH_MAX + 64], pspin[PATH_MAX + 64], libc[PATH_MAX + 64];
+    char include[PATH_MAX + 64], pspin[PATH_MAX + 64], libc[PATH_MAX + 64], first[PATH_MAX + 64];
     snprintf(include, sizeof include, "-I%s/include", share);
     snprintf(libc, sizeof libc, "%s/include/spin/libc", share);
     snprintf(pspin, sizeof pspin, "-I%s/include/spin/pspin", share);
+    snprintf(first, sizeof first, "%s/include/spin/user_header.h", share);
     add_all(&w, compiler->program, 3);
     add(&w, o->words.march[0] ? o->words.march
             : o->with_float   ? compiler->march_float
@@ -211,6 +217,10 @@ static int compile(const struct cli_command *command, const struct options *o, c
         add(&w, pspin); /* first: a handler.h of the user's card must not be found before ours */
         add(&w, "-Wno-error=int-conversion"); /* they pass pointers as nic_addr; gcc only warns */
         add_all(&w, compiler->pspin, 3);
+    }
+    if (!o->with_pspin && !is_assembly(source)) {
+        add(&w, "-include");
+        add(&w, first);
     }
     for (int i = 0; i < o->pass.count; i++)
         add(&w, o->pass.items[i]);

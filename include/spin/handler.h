@@ -55,14 +55,23 @@ typedef struct {
  *     typedef struct { int length; } ptl_user_header_t;
  *
  * Where that name is first used it is a macro, which adds the definition of the header that has
- * this field and takes itself away; from there on ptl_header_t is that header. A file that defines
- * the type before this include defines the macro PTL_USER_HEADER as well. */
+ * this field and takes itself away; from there on ptl_header_t is that header. It may be defined
+ * before this include as well: spin/user_header.h, which `openspin cc` includes before all else,
+ * defines PTL_USER_HEADER then. Other compilers are told to. */
 #ifdef PTL_USER_HEADER
 typedef struct {
     SPIN_HEADER_FIELDS
     ptl_user_header_t user_hdr;
 } ptl_header_t;
 #else
+#undef ptl_user_header_t /* of spin/user_header.h */
+#ifndef __cplusplus
+/* `int (name)` is a function of that type if it is one, and an int otherwise. */
+void spin_user_header_is_defined(int(ptl_user_header_t));
+_Static_assert(__builtin_types_compatible_p(__typeof__(spin_user_header_is_defined), void(int)),
+               "ptl_user_header_t is defined before spin/handler.h: define PTL_USER_HEADER too, or "
+               "the type after the include");
+#endif
 struct spin_plain_header {
     SPIN_HEADER_FIELDS
     struct {
@@ -110,7 +119,8 @@ enum {
 };
 
 /* What calls return, and what Portals calls acknowledgements, operations and types: the values are
- * those of portals4.h. A call that the card refuses does not return: it ends the handler. */
+ * those of portals4.h, which has no PTL_SEGV. A call that the card refuses does not return: it ends
+ * the handler. */
 enum { PTL_OK = 0, PTL_ARG_INVALID = 1, PTL_FAIL = 5, PTL_SEGV = 16 };
 
 /* Acknowledgements. */

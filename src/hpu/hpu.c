@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hpu/heap.h"
 #include "hpu/interp.h"
 #include "hpu/jit.h"
 #include "openspin.h"
@@ -71,7 +72,7 @@ void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top, uint64_t budge
         h->budget_end = UINT64_MAX;
 }
 
-int hpu_find_window(const struct hpu *h, uint32_t address, uint32_t size, bool write) {
+int hpu_find_window(struct hpu *h, uint32_t address, uint32_t size, bool write) {
     for (uint32_t i = 0; i < h->windows; i++) {
         const struct hpu_window *w = &h->window[i];
         /* room[0] is the window's size */
@@ -79,7 +80,7 @@ int hpu_find_window(const struct hpu *h, uint32_t address, uint32_t size, bool w
         if (offset <= room && size <= room - offset)
             return (int)i;
     }
-    return -1;
+    return h->heap && heap_find(h, address, size) ? (int)h->windows - 1 : -1;
 }
 
 uint8_t *hpu_reach(struct hpu *h, uint32_t address, uint64_t size, bool write) {

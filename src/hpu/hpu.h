@@ -72,6 +72,7 @@ struct hpu_device {
     enum hpu_access (*print)(struct hpu *h, uint8_t byte); /* stored at MAP_STDOUT; NULL: SEGV */
 };
 
+struct hpu_heap;
 struct hpu_icache;
 struct spin_refusal;
 
@@ -99,6 +100,7 @@ struct hpu {
     struct spin_refusal *refusal; /* of the command that ended the handler; the device's */
     uint64_t budget_end;          /* local time at which the watchdog bites */
     struct hpu_icache *icache;
+    struct hpu_heap *heap; /* whose allocations stand apart; NULL: none do */
     const struct hpu_device *device;
     void *device_context;
     /* Registers of the driver that do nothing by themselves: the words of a command that is being

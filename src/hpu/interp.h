@@ -71,7 +71,7 @@ uint32_t hpu_atomic(struct hpu *h, unsigned id, uint32_t *word, uint32_t address
 enum hpu_stop hpu_interpret(struct hpu *h, uint64_t until);
 
 /* The window that holds the access, or -1. */
-int hpu_find_window(const struct hpu *h, uint32_t address, uint32_t size, bool write);
+int hpu_find_window(struct hpu *h, uint32_t address, uint32_t size, bool write);
 /* False: no such register, or no right to write it. */
 bool hpu_csr(struct hpu *h, const struct hpu_insn *in);
 /* False: a reserved rounding mode. */

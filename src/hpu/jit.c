@@ -359,7 +359,7 @@ static uint32_t run_function(struct hpu *h, jit_function *run, uint64_t limit, u
     return __builtin_expect(way == NULL, 1) ? HPU_DONE : leave(h, way);
 }
 
-static void guess_atomic(const struct hpu *h, uint32_t slot) {
+static void guess_atomic(struct hpu *h, uint32_t slot) {
     const struct hpu_code *code = h->code;
     int index = hpu_find_window(h, h->x[code->insn[slot].rs1], 4, false);
     if (index >= 0)
@@ -367,7 +367,7 @@ static void guess_atomic(const struct hpu *h, uint32_t slot) {
 }
 
 /* An access in its window, but not in the window's view. */
-static bool is_at_edge(const struct hpu *h, uint32_t address, uint32_t bytes) {
+static bool is_at_edge(struct hpu *h, uint32_t address, uint32_t bytes) {
     int i = hpu_find_window(h, address, bytes, false);
     if (i < 0 || !h->window[i].view)
         return false;

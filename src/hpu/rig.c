@@ -166,7 +166,7 @@ int rig_new(struct spin_rig **out, const struct spin_image *im,
                                      .mode = o->functional ? HPU_FUNCTIONAL : HPU_TIMED,
                                      .timing = timing,
                                      .with_float = im->limits.with_float,
-                                     .jit = o->jit,
+                                     .jit = o->check ? SPIN_JIT_OFF : o->jit,
                                      .variant = variant};
     int code = SPIN_OK;
     if (!rig->l1 || !rig->l2 || !rig->me_host || !rig->handler_host || !rig->l2_packet)
@@ -212,6 +212,7 @@ void spin_rig_free(struct spin_rig *rig) {
     free(rig->me_host);
     free(rig->handler_host);
     free(rig->l2_packet);
+    free(rig->heap.begins);
     for (uint32_t i = 0; i < MAP_CLUSTERS; i++)
         guard_memory_free(rig->remote_l1[i], MAP_L1_SIZE);
     free(rig);

@@ -456,6 +456,8 @@ void card_free(struct card *c) {
         guard_memory_free(c->cluster[i].l1, MAP_L1_SIZE);
         card_space_free(&c->cluster[i].packets);
     }
+    for (uint32_t i = 0; c->hpu && i < c->hpus; i++)
+        free(c->hpu[i].heap.begins);
     free(c->hpu);
     free(c->packet);
     free(c->queue);

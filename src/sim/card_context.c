@@ -32,15 +32,16 @@ static int find_program(struct card *c, const struct spin_image *image, uint32_t
                          (unsigned long long)c->config.program_bytes);
     struct program *p = &c->program[c->programs];
     *p = (struct program){.image = image};
-    int code = hpu_code_share(&p->code,
-                              &(struct hpu_code_key){.program = image->code.content,
-                                                     .base = image->code.address,
-                                                     .bytes = bytes,
-                                                     .mode = HPU_TIMED,
-                                                     .timing = &c->timing,
-                                                     .with_float = image->limits.with_float,
-                                                     .jit = c->config.jit},
-                              err);
+    int code = hpu_code_share(
+        &p->code,
+        &(struct hpu_code_key){.program = image->code.content,
+                               .base = image->code.address,
+                               .bytes = bytes,
+                               .mode = HPU_TIMED,
+                               .timing = &c->timing,
+                               .with_float = image->limits.with_float,
+                               .jit = c->config.check ? SPIN_JIT_OFF : c->config.jit},
+        err);
     /* All programs share a cluster's cache, each at its place in program memory: the runtime first,
      * whose end need not be that of a line. */
     uint32_t line = c->timing.icache_line;

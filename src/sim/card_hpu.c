@@ -84,7 +84,7 @@ static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) 
     struct cluster *cl = &c->cluster[h->cluster];
     uint32_t stack = MAP_L1_RUNTIME + core_of(h) * MAP_STACK_SIZE;
     h->context = number;
-    h->heap = (struct hpu_heap){0};
+    h->heap = (struct hpu_heap){.begins = h->heap.begins};
     hpu_init(u, program->code, h->index);
     u->icache = program->icache[h->cluster];
     u->device = &card_device;
@@ -117,7 +117,8 @@ static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) 
         h->heap = (struct hpu_heap){.address = card_l1_address(c, h->cluster) + heap,
                                     .bytes = CARD_HEAP,
                                     .host = cl->l1 + heap,
-                                    .check = c->config.check};
+                                    .check = c->config.check,
+                                    .begins = h->heap.begins};
         if (!h->heap.check)
             hpu_add_window(u, h->heap.address, CARD_HEAP, h->heap.host, true, HPU_REGION_L1);
     }

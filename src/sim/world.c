@@ -134,7 +134,7 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
     w->ranks = o->ranks;
     w->issuing = w->moving = WORLD_NONE;
     w->catch_crashes = o->catch_crashes;
-    w->jit = o->jit;
+    w->jit = o->check ? SPIN_JIT_OFF : o->jit;
     w->check = o->check;
     w->fault = o->fault;
     w->user = o->user;

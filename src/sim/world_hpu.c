@@ -254,6 +254,7 @@ void world_transferred(struct spin_world *w, uint32_t executor) {
 void world_hpus_free(struct spin_world *w) {
     for (uint32_t i = 0; i < w->executors; i++) {
         free(w->executor[i]->heap.host);
+        free(w->executor[i]->heap.begins);
         free(w->executor[i]->packet);
         free(w->executor[i]);
     }
@@ -358,8 +359,11 @@ static void begin(struct world_rank *r, const struct nic_task *task) {
         world_fail(w, SPIN_ENOMEM, "out of memory for the data of a handler of rank %u", r->index);
         return;
     }
-    e->heap = (struct hpu_heap){
-        .address = HEAP_ADDRESS, .bytes = HEAP_BYTES, .host = e->heap.host, .check = w->check};
+    e->heap = (struct hpu_heap){.address = HEAP_ADDRESS,
+                                .bytes = HEAP_BYTES,
+                                .host = e->heap.host,
+                                .check = w->check,
+                                .begins = e->heap.begins};
     heap_begin(&e->hpu, &e->heap);
     e->hpu.cycles = e->hpu.instret = 0;
     hpu_start(&e->hpu, task->entry, STACK_ADDRESS + MAP_STACK_SIZE, w->params.hpu_budget);

@@ -238,6 +238,37 @@ fault "misaligned atomic" 'ended: misaligned atomic .*address 0x10010442' misali
 fault "stack overflow" 'ended: SEGV' stack
 fault "DMA outside host memory" 'ended: DMA outside host memory at pc .*faults.c:[0-9]+: PtlHandlerDMAToHostB?: ' command
 # Every mistake in a call names the call and the line that made it, however it was compiled.
+# Both headers read: what they share has one value, and the groups of which a handler needs any are whole.
+python3 - "$SOURCE" <<'P' >shared.txt 2>&1
+import re, subprocess, sys
+host, card = (open(f"{sys.argv[1]}/include/{f}").read() for f in ("portals4.h", "spin/handler.h"))
+code = lambda text: re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+names = lambda text: set(re.findall(r"^#define (PTL_\w+) ", text, re.M)) | set(re.findall(r"\b(PTL_\w+)(?: = [-\w]+)?[,\s]*[,}\n]", "".join(re.findall(r"enum[^;{]*\{[^}]*\}", text))))
+shared = sorted(names(code(host)) & names(code(card)))
+for group in ("Acknowledgements", "Atomic operations", "Types of their operands"):
+    section = re.search(rf"/\* {group}.*?\n\n", host, re.S).group(0)
+    wanted = set(re.findall(r"#define (PTL_\w+)", section))
+    assert len(wanted) > 3 and wanted <= set(shared), (group, wanted - set(shared))
+assert len(shared) > 38 and "PTL_FAIL" in shared, shared
+with open("shared_host.c", "w") as f:
+    rows = "".join(f'printf("_Static_assert({n} == %lld, \\"{n}\\");\\n", (long long){n});' for n in shared)
+    f.write(f"#include <portals4.h>\n#include <stdio.h>\nint main(void) {{ {rows} }}\n")
+subprocess.check_call(["cc", f"-I{sys.argv[1]}/include", "shared_host.c", "-o", "shared_host"])
+values = subprocess.check_output(["./shared_host"], text=True)
+open("shared_card.c", "w").write("#include <spin/handler.h>\n" + values + "__handler int f(void) { return SUCCESS; }\n")
+print(len(shared), "names")
+P
+check "constants of both headers" 0 '^[0-9]+ names$' cat shared.txt
+check "have the same values" 0 '' "$OPENSPIN" cc shared_card.c
+cp "$SOURCE/tests/handlers/user_header.c" .
+for c in clang gcc; do
+    check "$c: a user header before the include" 0 '' "$OPENSPIN" cc --compiler $c -Werror user_header.c -o user.spin
+    check "$c: is read" 0 'state\+0x0, 2 bytes: 0000 -> 3412' "$OPENSPIN" exec user.spin --entry parity_update_header_handler --hex 0000000034120000
+done
+check "with the macro too" 0 '' "$OPENSPIN" cc -DPTL_USER_HEADER user_header.c -o user.spin
+sed '1i #include <stdbool.h>' user_header.c >plain_header.c
+check "another compiler is told what to do" 1 'ptl_user_header_t is defined before spin/handler.h: define PTL_USER_HEADER too' clang --target=riscv32-unknown-elf -ffreestanding -I"$SOURCE/include" -c plain_header.c
+
 names=$handlers/p4_names.c
 line_of() { grep -n "line: $1 \*/" "$names" | cut -d: -f1; }
 for how in -O0 -O2; do

@@ -53,7 +53,7 @@ listing 8 '^broadcast: 2048 bytes to 8 ranks$' broadcast broadcast.spin
 listing 16 '^broadcast: 8192 bytes to 16 ranks$' broadcast-long broadcast.spin
 listing 2 '^strided: 64 blocks of 96 bytes in their places$' strided strided.spin
 listing 3 '^RAID-5: 4096 bytes written, parity updated, and read$' raid raid_data.spin raid_parity.spin
-check "its too small malloc is found" 1 'rank 1, HPU 0, accumulate_payload_handler, .* ns: SEGV at .*, accumulate.c:[0-9]+: PtlHandlerDMAFromHostB: 2,048 bytes at 0x1b1[0-9a-f]+, which the handler may not write$' sim -q -n 2 --check listings.so accumulate accumulate.spin
+check "its too small malloc is found" 1 'rank 1, HPU 0, accumulate_payload_handler, .* ns: SEGV at .*, accumulate.c:[0-9]+: PtlHandlerDMAFromHostB: 2,048 bytes at 0x1b3[0-9a-f]+, which the handler may not write$' sim -q -n 2 --check listings.so accumulate accumulate.spin
 
 # --- a handler that a fault ended is seen
 "$OPENSPIN" cc "$SOURCE/tests/handlers/world_faults.c" -o faults.spin
@@ -77,10 +77,14 @@ check "losses too" 1 'deadlock' sim -q -n 2 --set loss=0.3 --set retry_timeout=2
 printf '%s\n' "$err" | grep -qE '^packets lost +[1-9]' && pass "packets that were lost" || fail "packets that were lost" "$err"
 refuse "--faults of another kind" 2 "--faults: 'maybe' is neither fail nor ignore" sim --faults maybe faulty.so
 faulty "without --check an overrun is not seen" 0 '^rank 1: 1 good, 0 bad$' -q -n 2 faulty.so heap_payload_handler 1 faults.spin
-faulty "with it, it is" 1 "SEGV at .*, world_faults.c:$(line_of heap), address 0x1b10000c$" -q -n 2 --check faulty.so heap_payload_handler 1 faults.spin
-faulty "by DMA too" 1 "world_faults.c:$(line_of copy): PtlHandlerDMAFromHostB: 64 bytes at 0x1b100000, which the handler may not write$" -q -n 2 --check faulty.so copy_payload_handler 1 faults.spin
-check "in exec" 1 "SEGV at .*, world_faults.c:$(line_of heap), address 0x1b10000c$" "$OPENSPIN" exec --check faults.spin --entry heap_payload_handler --hex 11
-check "and on the PsPIN card" 1 "SEGV at .*, world_faults.c:$(line_of heap), address 0x1b10000c$" "$OPENSPIN" card run --check -H faults.spin --ph heap_payload_handler -T gen:packets=1,size=64
+faulty "with it, it is" 1 "SEGV at .*, world_faults.c:$(line_of heap), address 0x1b30000c$" -q -n 2 --check faulty.so heap_payload_handler 1 faults.spin
+faulty "by DMA too" 1 "world_faults.c:$(line_of copy): PtlHandlerDMAFromHostB: 64 bytes at 0x1b300000, which the handler may not write$" -q -n 2 --check faulty.so copy_payload_handler 1 faults.spin
+for i in 0:0x1b300009 13:0x1b31f016 38:0x1b39402f; do
+    check "allocation ${i%:*} of 40 has its hole" 1 "SEGV at .*, world_faults.c:$(line_of many), address ${i#*:}$" "$OPENSPIN" exec --check faults.spin --entry many_payload_handler --hex 09$(printf %02x ${i%:*})
+done
+check "none of them is lost" 1 'state\+0x0, 2 bytes: 0000 -> a40b' "$OPENSPIN" exec --check faults.spin --entry many_payload_handler --hex 0926
+check "in exec" 1 "SEGV at .*, world_faults.c:$(line_of heap), address 0x1b30000c$" "$OPENSPIN" exec --check faults.spin --entry heap_payload_handler --hex 11
+check "and on the PsPIN card" 1 "SEGV at .*, world_faults.c:$(line_of heap), address 0x1b30000c$" "$OPENSPIN" card run --check -H faults.spin --ph heap_payload_handler -T gen:packets=1,size=64
 sim -q -n 2 --trace f.json --picture f.svg faulty.so wild_payload_handler 2 faults.spin >/dev/null 2>&1
 grep -q '"wild_payload_handler: SEGV"' f.json && pass "traces mark faults" || fail "traces mark faults" "$(grep -o wild[^,]* f.json | head)"
 grep -q "fill='#ff0000'[^>]*><title>wild_payload_handler: SEGV, " f.svg && pass "and pictures" || fail "and pictures" "$(grep wild f.svg | head -3)"

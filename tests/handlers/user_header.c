@@ -5,7 +5,6 @@ typedef struct {
     int length;
     uint32_t client;
 } ptl_user_header_t;
-#define PTL_USER_HEADER
 #include "spin/handler.h"
 
 __handler int primary_read_header_handler(const ptl_header_t h, void *state) {

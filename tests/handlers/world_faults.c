@@ -29,6 +29,22 @@ int heap_payload_handler(const ptl_payload_t p, void *state) {
     return SUCCESS;
 }
 
+/* More allocations than an HPU has windows, used again and again; then one byte too many. */
+int many_payload_handler(const ptl_payload_t p, void *state) {
+    uint8_t *piece[40];
+    uint32_t *sum = state;
+    for (uint32_t i = 0; i < 40; i++)
+        piece[i] = malloc(p.base[0] + i); /* 9 and more */
+    for (uint32_t turn = 0; turn < 3; turn++)
+        for (uint32_t i = 0; i < 40; i++)
+            for (uint32_t k = 0; k < p.base[0] + i; k++)
+                piece[i][k] = (uint8_t)(turn ? piece[i][k] + k : i);
+    for (uint32_t i = 0; i < 40; i++)
+        *sum += piece[i][p.base[0] + i - 1];
+    *piece[39] = piece[p.base[1]][p.base[0] + p.base[1]]; /* line: many */
+    return SUCCESS;
+}
+
 int copy_payload_handler(const ptl_payload_t p, void *state) {
     uint8_t *buffer = malloc(p.length - 1);
     (void)state;
