@@ -59,11 +59,8 @@ static uint32_t *driver_word(struct bare_case *c, uint32_t offset) {
 }
 
 static void take_driver(struct bare_case *c, struct spin_rig *rig) {
-    uint32_t *word = driver_word(c, 0);
-    for (uint32_t offset = 0; offset <= SPIN_REG_FLOW; offset += 4)
-        if (rig_device.load(&rig->hpu, offset, 4, &word[offset / 4]) != HPU_ACCESS_OK)
-            die(c, "the rig lacks a register of the task");
-    word[SPIN_REG_RESULT / 4] = c->kind == SPIN_PSPIN_HANDLER ? 1 : rig->heap.address;
+    memcpy(driver_word(c, 0), rig->hpu.task, sizeof rig->hpu.task);
+    *driver_word(c, SPIN_REG_RESULT) = c->kind == SPIN_PSPIN_HANDLER ? 1 : rig->heap.address;
 }
 
 static void name_case(struct bare_case *c, const struct spin_rig *rig) {
@@ -124,23 +121,13 @@ struct bare_case *bare_take(struct spin_rig *rig, const struct spin_call *call) 
 
 /* ---- On an HPU ------------------------------------------------------------------------------- */
 
-static enum hpu_access load(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value) {
+static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t value) {
     struct bare_machine *m = (struct bare_machine *)h;
-    if (size != 4)
-        return HPU_ACCESS_FAULT;
-    memcpy(value, content(m->memory, m->of->driver) + offset, 4);
+    memcpy(m->driver + offset, &value, 4);
     return HPU_ACCESS_OK;
 }
 
-static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint32_t value) {
-    struct bare_machine *m = (struct bare_machine *)h;
-    if (size != 4)
-        return HPU_ACCESS_FAULT;
-    memcpy(content(m->memory, m->of->driver) + offset, &value, 4);
-    return HPU_ACCESS_OK;
-}
-
-static const struct hpu_device plain_memory = {.load = load, .store = store};
+static const struct hpu_device plain_memory = {.store = store};
 
 struct bare_machine *bare_machine_new(const struct bare_case *c, bool functional,
                                       enum spin_jit jit) {
@@ -156,13 +143,14 @@ struct bare_machine *bare_machine_new(const struct bare_case *c, bool functional
     memset(m, 0, sizeof *m);
     memcpy(memory, c, c->bytes);
     m->of = c, m->memory = memory, m->code = code;
+    m->driver = content(memory, c->driver);
     if (hpu_jit_enable(code, jit, &err)) {
         bare_machine_free(m);
         return NULL;
     }
     hpu_init(&m->hpu, code, 0);
     m->hpu.device = &plain_memory;
-    m->hpu.has_words = true;
+    memcpy(m->hpu.task, driver_word(memory, 0), sizeof m->hpu.task);
     m->hpu.result = driver_word(memory, SPIN_REG_RESULT)[0];
     m->hpu.icache = code->timing->icache_bytes ? hpu_icache_new(code, NULL, 0) : NULL;
     for (uint32_t i = 0; i < c->driver; i++)

@@ -26,6 +26,7 @@ struct bare_machine {
     const struct bare_case *of;
     struct hpu_code *code;
     struct bare_case *memory; /* a copy of the case, whose contents the handler works on */
+    uint8_t *driver;          /* in it: what stands for the driver's registers */
 };
 
 /* NULL: there is no LLVM. */

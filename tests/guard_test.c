@@ -187,10 +187,28 @@ can_read(const volatile uint32_t *word) {
     return true;
 }
 
-static enum hpu_access bad_device(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value) {
-    (void)h, (void)offset, (void)size;
-    *value = can_read((const volatile uint32_t *)(uintptr_t)24);
+static enum hpu_access bad_device(struct hpu *h, uint32_t offset, uint32_t value) {
+    (void)offset, (void)value;
+    h->result = can_read((const volatile uint32_t *)(uintptr_t)24);
     return HPU_ACCESS_OK;
+}
+
+/* A command, whose device faults by itself. */
+static void give_command(void) {
+    static const struct hpu_device device = {.store = bad_device};
+    static struct machine m;
+    struct program p = {0};
+    put(&p, rv_sw(10, 11, 0));
+    put(&p, RV_RET);
+    machine_open(&m, &p, HPU_FUNCTIONAL, false);
+    machine_force_jit(&m);
+    m.hpu.device = &device;
+    m.hpu.result = 1;
+    struct start s = {.x[11] = MAP_DRIVER + SPIN_REG_ISSUE};
+    machine_begin(&m, &s);
+    CHECK_EQ(hpu_run(&m.hpu, ~0ull), HPU_DONE);
+    CHECK_EQ(m.hpu.result, 0);
+    machine_close(&m);
 }
 
 static int with_a_handler(const struct sigaction *action, bool has_info) {
@@ -206,12 +224,7 @@ static int with_a_handler(const struct sigaction *action, bool has_info) {
     CHECK(!can_read((const volatile uint32_t *)(m.paged[0].view + 0x90000000))); /* by the host */
     CHECK_EQ(seen.count, 2);
     CHECK(!has_info || seen.address == m.paged[0].view + 0x90000000);
-    static const struct hpu_device device = {.load = bad_device};
-    m.hpu.device = &device;
-    struct start s = {.x[11] = MAP_DRIVER};
-    machine_begin(&m, &s);
-    CHECK_EQ(hpu_run(&m.hpu, ~0ull), HPU_DONE);
-    CHECK_EQ(m.hpu.x[10], 0);
+    give_command();
     CHECK_EQ(seen.count, 3);
     for (int i = 0; i < 3; i++) { /* what is sent is no fault */
         if (sigsetjmp(back, 1) == 0) {

@@ -47,26 +47,29 @@ TEST(accesses_that_change_windows) {
         }
 }
 
-/* A device that has registers of its own beside those of the HPU. */
-static enum hpu_access device_load(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value) {
-    *value = offset * 3 + size;
-    h->cycles += 2;
-    return offset % 16 ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
+/* A device: some of what is stored to it takes time, is to be repeated later, or refused. */
+static enum hpu_access device_store(struct hpu *h, uint32_t offset, uint32_t value) {
+    h->cycles += value % 3;
+    if (offset == SPIN_REG_ALLOCATE && value % 5 == 0)
+        return HPU_ACCESS_FAULT; /* and does not say as what */
+    if (offset == SPIN_REG_WAIT && h->result != offset) {
+        h->result = offset;
+        return HPU_ACCESS_WAIT;
+    }
+    h->result = value + offset; /* as a command leaves its handle there */
+    return offset % 16 || offset > SPIN_REG_WORD ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
 }
-static enum hpu_access device_store(struct hpu *h, uint32_t offset, uint32_t size, uint32_t value) {
-    h->result = value + size; /* as a command leaves its handle there */
-    return offset % 16 ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
-}
-static const struct hpu_device device = {.load = device_load, .store = device_store};
+static const struct hpu_device device = {.store = device_store};
 
-/* Command words and RESULT, which the HPU has itself or has not, and all the other registers. */
+/* The task's registers, command words and RESULT, which the HPU has itself, and those of the
+ * device: accesses of every size at every place, now here, now there. */
 TEST(registers_of_the_driver) {
     static struct machine plain, jit;
     static const uint32_t insns[] = {0x0005a503, 0x00059503, 0x0005c503, /* lw lh lbu */
                                      0x00d5a023, 0x00d59023, 0x00d58023, /* sw sh sb */
                                      0x00d5a52f};                        /* amo */
     for (size_t k = 0; k < sizeof insns / sizeof insns[0]; k++)
-        for (int mode = 0; mode < 4; mode++) {
+        for (int mode = 0; mode < 2; mode++) {
             struct program p = {0};
             put(&p, insns[k]);
             put(&p, rv_addi(12, 10, 1));
@@ -74,13 +77,16 @@ TEST(registers_of_the_driver) {
             put(&p, RV_RET);
             struct machine *both[] = {&plain, &jit};
             for (int i = 0; i < 2; i++) {
-                machine_open(both[i], &p, mode & 1 ? HPU_TIMED : HPU_FUNCTIONAL, false);
+                machine_open(both[i], &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
                 both[i]->hpu.device = &device;
-                both[i]->hpu.has_words = mode & 2;
+                for (uint32_t r = 0; r < SPIN_TASK_REGISTERS / 4; r++)
+                    both[i]->hpu.task[r] = 0x87654321 * (r + 1);
             }
             machine_force_jit(&jit);
-            for (int i = 0; i < 600; i++) {
+            for (int i = 0; i < 900; i++) {
+                static const uint32_t often[] = {SPIN_REG_FLOW, SPIN_REG_WORD, SPIN_REG_TEST};
                 uint32_t at = i % 3 == 2 ? DATA_BASE + 4 : MAP_DRIVER + (uint32_t)(i * 7 % 268);
+                at = i < 300 ? MAP_DRIVER + often[i / 100] : at;
                 struct start s = {.x[11] = at,
                                   .x[13] = 0x89abcdef + (uint32_t)i,
                                   .x[15] = MAP_DRIVER + SPIN_REG_RESULT};
@@ -90,15 +96,16 @@ TEST(registers_of_the_driver) {
                 CHECK_EQ(jit.hpu.device_loads, plain.hpu.device_loads);
                 CHECK_EQ(jit.hpu.device_stores, plain.hpu.device_stores);
             }
-            bool stores_words = insns[k] == 0x00d5a023 && mode & 2;
-            CHECK_EQ(jit.hpu.word[0] || jit.hpu.word[SPIN_WORDS - 1], stores_words);
+            CHECK_EQ(jit.hpu.word[0] || jit.hpu.word[SPIN_WORDS - 1], insns[k] == 0x00d5a023);
+            for (uint32_t r = 0; r < SPIN_TASK_REGISTERS / 4; r++)
+                CHECK_EQ(jit.hpu.task[r], 0x87654321 * (r + 1));
             machine_close(&plain);
             machine_close(&jit);
         }
 }
 
 /* What HPUs have mostly in common is compiled in. Here they differ: in how far away a window is,
- * and in whose the registers of commands are. */
+ * and in whether they have a device, and with it registers of the driver. */
 TEST(hpus_of_another_kind) {
     static struct machine plain, jit;
     static const enum hpu_region regions[] = {HPU_REGION_L1, HPU_REGION_L2_HANDLER,
@@ -129,7 +136,7 @@ TEST(hpus_of_another_kind) {
                 w->load_extra = timing->load_extra[region];
                 w->store_extra = timing->store_extra[region];
                 w->amo_extra = timing->amo_extra[region];
-                both[i]->hpu.has_words = n / 70 % 2 == 0;
+                both[i]->hpu.device = n / 70 % 2 == 0 ? &device : NULL;
             }
             struct start s = {.x[9] = 20,
                               .x[11] = DATA_BASE,

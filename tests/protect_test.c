@@ -204,7 +204,7 @@ TEST(faults_leave_the_hpu_ready) {
         enum hpu_fault fault;
     } endings[] = {
         {0x0000, HPU_FAULT_ILLEGAL},    {RV_EBREAK, HPU_FAULT_CHECK},
-        {RV_ECALL, HPU_FAULT_CALL},    {0x00052503, HPU_FAULT_SEGV}, /* lw a0, 0(a0) */
+        {RV_ECALL, HPU_FAULT_CALL},     {0x00052503, HPU_FAULT_SEGV}, /* lw a0, 0(a0) */
         {0x00a52023, HPU_FAULT_SEGV},                                 /* sw a0, 0(a0) */
         {0x0000006f, HPU_FAULT_BUDGET},                               /* j . */
         {0x1002252f, HPU_FAULT_SEGV},                                 /* patched: misaligned lr */
@@ -216,6 +216,7 @@ TEST(faults_leave_the_hpu_ready) {
             p.bytes = bad_at;
             for (uint32_t i = 3; i < 32; i++)
                 put_li(&p, i, 0x01010101 * i);
+            put(&p, rv_fmv_w_x(7, 5));
             put(&p, rv_addi(5, 2, -4));
             put(&p, rv_lr_w(6, 5)); /* leaves a reservation of the word before sp */
             if (misaligned)
@@ -227,9 +228,9 @@ TEST(faults_leave_the_hpu_ready) {
             struct start s = {.entry = bad_at, .with_float = true};
             memset(s.data, 0x77, sizeof s.data);
             machine_begin(&m, &s);
-            m.hpu.f[7] = 7;
             m.hpu.fcsr = 0xff;
             CHECK_EQ(hpu_run(&m.hpu, ~0ull), HPU_FAULTED);
+            CHECK_EQ(m.hpu.f[7], 0x05050505);
             CHECK_EQ(m.hpu.fault, endings[k].fault);
             CHECK(hpu_fault_name(m.hpu.fault)[0]);
             for (uint32_t i = 0; i < DATA_BYTES; i++)
@@ -427,41 +428,34 @@ TEST(pauses_change_nothing) {
 
 /* A device that lets the handler wait, then answers, and sees exact times; and one that faults. */
 struct toy {
-    uint32_t waits, loads, stores, last_offset, last_value, last_size;
+    uint32_t waits, stores, last_offset, last_value;
     uint64_t last_cycle;
     enum hpu_access answer;
+    enum hpu_fault fault;
 };
 
-static enum hpu_access toy_load(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value) {
+static enum hpu_access toy_store(struct hpu *h, uint32_t offset, uint32_t value) {
     struct toy *t = h->device_context;
     if (t->waits) {
         t->waits--;
         return HPU_ACCESS_WAIT;
     }
-    t->loads++;
-    t->last_offset = offset, t->last_size = size, t->last_cycle = h->cycles;
-    *value = 0x89abcdef;
-    h->cycles += 5; /* time passes in the device */
-    return t->answer;
-}
-static enum hpu_access toy_store(struct hpu *h, uint32_t offset, uint32_t size, uint32_t value) {
-    struct toy *t = h->device_context;
     t->stores++;
-    t->last_offset = offset, t->last_size = size, t->last_value = value, t->last_cycle = h->cycles;
-    if (t->answer == HPU_ACCESS_FAULT)
-        h->fault = HPU_FAULT_COMMAND;
+    t->last_offset = offset, t->last_value = value, t->last_cycle = h->cycles;
+    h->cycles += 5; /* time passes in the device */
+    h->fault = (uint8_t)t->fault;
     return t->answer;
 }
 
 TEST(devices) {
-    static const struct hpu_device device = {.load = toy_load, .store = toy_store};
+    static const struct hpu_device device = {.store = toy_store};
     static struct program p;
     static struct machine m;
     p.bytes = 0;
     for (int i = 0; i < 20; i++)
         put(&p, RV_NOP); /* the access is in the third line of a cold block */
-    put(&p, rv_lb(10, 11, 0));
-    put(&p, rv_sh(10, 11, 2));
+    put(&p, rv_sw(12, 11, 0));
+    put(&p, rv_sw(10, 11, 4));
     for (int i = 0; i < 20; i++)
         put(&p, RV_NOP);
     put(&p, RV_RET);
@@ -473,7 +467,7 @@ TEST(devices) {
         m.hpu.device_context = &toy;
         if (way % RUN_TIMED >= NEW_FUNCTIONAL)
             machine_force_jit(&m);
-        struct start s = {.x[11] = MAP_DRIVER + 0x40};
+        struct start s = {.x[10] = 0x89abcdef, .x[11] = MAP_DRIVER + SPIN_REG_WAIT};
         machine_begin(&m, &s);
         for (int i = 0; i < 3; i++) {
             CHECK_EQ(step ? machine_step(&m) : hpu_run(&m.hpu, ~0ull), HPU_WAITING);
@@ -483,26 +477,27 @@ TEST(devices) {
         }
         m.hpu.cycles += 1000; /* the owner moves time on */
         CHECK_EQ(step ? machine_step(&m) : hpu_run(&m.hpu, ~0ull), HPU_DONE);
-        CHECK_EQ(toy.loads, 1);
-        CHECK_EQ(toy.stores, 1);
-        CHECK_EQ(toy.last_offset, 0x42);
-        CHECK_EQ(toy.last_size, 2);
-        CHECK_EQ(toy.last_value, 0xffef); /* the low byte, sign-extended, its low half */
-        /* 20 nops, the load with 5 in the device and its stall, 1,000 of waiting; when cold, the
-         * three lines up to here, not those behind. */
-        CHECK_EQ(toy.last_cycle, timed ? 1000 + 20 + 48 + 1 + 5 + 1 : 1000 + 21);
+        CHECK_EQ(toy.stores, 2);
+        CHECK_EQ(toy.last_offset, SPIN_REG_TEST);
+        CHECK_EQ(toy.last_value, 0x89abcdef);
+        /* 20 nops, the store with 5 in the device, 1,000 of waiting; when cold, the three lines up
+         * to here, not those behind. */
+        CHECK_EQ(toy.last_cycle, timed ? 1000 + 20 + 48 + 1 + 5 : 1000 + 21);
         machine_begin(&m, &s); /* once more, warm; the device refuses */
         toy.answer = HPU_ACCESS_FAULT;
         CHECK_EQ(step ? machine_step(&m) : hpu_run(&m.hpu, ~0ull), HPU_FAULTED);
-        CHECK_EQ(m.hpu.fault, HPU_FAULT_SEGV); /* a load that says nothing else */
-        CHECK_EQ(m.hpu.fault_address, MAP_DRIVER + 0x40);
-        /* Misaligned, across the end, or far away: not the device's at all. */
+        CHECK_EQ(m.hpu.fault, HPU_FAULT_SEGV); /* it says nothing else */
+        CHECK_EQ(m.hpu.fault_address, MAP_DRIVER + SPIN_REG_WAIT);
+        /* Loads, misaligned, not whole, across the end, or far away: not the device's at all. */
         toy.answer = HPU_ACCESS_OK;
-        toy.loads = 0;
+        toy.stores = 0;
         static const struct {
             uint32_t insn, at;
         } bad[] = {{0x00059503, 0x41}, {0x0005a503, 0x42},  {0x0005a503, 0xfe},
-                   {0x00059503, 0xff}, {0x00058503, 0x100}, {0x00058503, (uint32_t)-1}};
+                   {0x00059503, 0xff}, {0x00058503, 0x100}, {0x00058503, (uint32_t)-1},
+                   {0x0005a503, 0x80}, {0x00058503, 0x8c},  {0x0005a503, 0x50},
+                   {0x0005a503, 0x90}, {0x00d5a023, 0x82},  {0x00d59023, 0x84},
+                   {0x00d58023, 0x80}, {0x00d5a023, 0x100}, {0x00d58023, 0x90}};
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
             machine_close(&m);
             struct program one = {0};
@@ -515,7 +510,7 @@ TEST(devices) {
             machine_begin(&m, &s);
             CHECK_EQ(step ? machine_step(&m) : hpu_run(&m.hpu, ~0ull), HPU_FAULTED);
             CHECK_EQ(m.hpu.fault, HPU_FAULT_SEGV);
-            CHECK_EQ(toy.loads, 0);
+            CHECK_EQ(toy.stores, 0);
         }
         machine_close(&m);
         struct program one = {0}; /* a store that the device calls a bad command */
@@ -524,7 +519,8 @@ TEST(devices) {
         m.hpu.device = &device;
         m.hpu.device_context = &toy;
         toy.answer = HPU_ACCESS_FAULT;
-        s.x[11] = MAP_DRIVER;
+        toy.fault = HPU_FAULT_COMMAND;
+        s.x[11] = MAP_DRIVER + SPIN_REG_ISSUE;
         machine_begin(&m, &s);
         CHECK_EQ(step ? machine_step(&m) : hpu_run(&m.hpu, ~0ull), HPU_FAULTED);
         CHECK_EQ(m.hpu.fault, HPU_FAULT_COMMAND);

@@ -286,6 +286,8 @@ struct hpu_code *hpu_code_new(const uint8_t *program, uint32_t base, uint32_t by
         }
     finish(code, chain_end, chains);
     free(chain_end);
+    for (uint32_t i = 0; i < code->slots; i++)
+        code->has_float |= hpu_insn_info(code->insn[i].id)->extension == HPU_EXT_F;
     if (!fuse_all(code)) {
         hpu_code_free(code);
         return NULL;

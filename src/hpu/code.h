@@ -50,7 +50,8 @@ struct hpu_code {
     enum hpu_mode mode;
     const struct hpu_timing *timing; /* the copy: the owner's need not live as long */
     struct hpu_timing timing_copy;
-    bool with_float;
+    bool with_float;      /* the card has F, */
+    bool has_float;       /* and the program uses it */
     uint32_t base, bytes; /* of the program in program memory; an even number of bytes */
     uint32_t slots;
     uint64_t longest_cycles; /* more than any block takes */

@@ -262,12 +262,8 @@ static enum hpu_access issue(struct hpu *h, uint32_t number) {
     return done;
 }
 
-static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint32_t value) {
+static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t value) {
     struct spin_rig *rig = (struct spin_rig *)h;
-    if (offset < SPIN_TASK_REGISTERS)
-        return HPU_ACCESS_OK;
-    if (size != 4)
-        return HPU_ACCESS_FAULT;
     switch (offset) {
     case SPIN_REG_ISSUE:
         return issue(h, value);
@@ -279,9 +275,6 @@ static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint
         }
         rig->hpu.result = 1;
         return HPU_ACCESS_OK;
-    case SPIN_REG_INFO:
-        h->info = value;
-        return HPU_ACCESS_OK;
     case SPIN_REG_ALLOCATE:
         h->result = heap_allocate(h, &rig->heap, value);
         return HPU_ACCESS_OK;
@@ -289,68 +282,12 @@ static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t size, uint
     return HPU_ACCESS_FAULT;
 }
 
-/* The task's registers, in the order of PsPIN. False: no such register. */
-static bool task_register(const struct spin_rig *rig, uint32_t offset, uint32_t *value) {
-    switch (offset) {
-    case SPIN_REG_HANDLER_ADDRESS:
-        *value = rig->entry;
-        return true;
-    case SPIN_REG_HANDLER_SIZE: {
-        const struct spin_function *f = spin_image_at(rig->image, rig->entry);
-        *value = f ? f->bytes : 0;
-        return true;
-    }
-    case SPIN_REG_MEMORY_ADDRESS:
-        *value = rig->state_address;
-        return true;
-    case SPIN_REG_MEMORY_SIZE:
-        *value = rig->state_bytes;
-        return true;
-    case SPIN_REG_PACKET_ADDRESS:
-        *value = rig->packet_address;
-        return true;
-    case SPIN_REG_PACKET_SIZE:
-        *value = rig->packet_bytes;
-        return true;
-    case SPIN_REG_HOST_HIGH:
-        *value = (uint32_t)(RIG_HOST_BASE >> 32);
-        return true;
-    case SPIN_REG_HOST_LOW:
-        *value = (uint32_t)RIG_HOST_BASE;
-        return true;
-    case SPIN_REG_HOST_SIZE:
-        *value = rig->host_bytes;
-        return true;
-    case SPIN_REG_L2_PACKET:
-        *value = MAP_L2_PACKETS;
-        return true;
-    case SPIN_REG_HOME_CLUSTER:
-        *value = rig->home_cluster;
-        return true;
-    case SPIN_REG_FLOW:
-        *value = rig->flow;
-        return true;
-    }
-    if (offset >= SPIN_REG_SCRATCH_ADDRESS && offset < SPIN_REG_SCRATCH_SIZE)
-        *value = rig->scratchpad_address[(offset - SPIN_REG_SCRATCH_ADDRESS) / 4];
-    else if (offset >= SPIN_REG_SCRATCH_SIZE && offset < SPIN_REG_HOST_HIGH)
-        *value = rig->scratchpad_bytes;
-    else
-        return false;
-    return true;
-}
-
-static enum hpu_access load(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value) {
+/* A load of ISSUE. */
+static enum hpu_access load(struct hpu *h, uint32_t offset, uint32_t *value) {
     const struct spin_rig *rig = (const struct spin_rig *)h;
-    if (size == 4 && offset == SPIN_REG_ISSUE && rig->image->info.is_pspin)
+    if (offset == SPIN_REG_ISSUE && rig->image->info.is_pspin)
         return pspin_issue(h, issue, value);
-    if (size == 4 && (offset == SPIN_REG_ALLOCATE || offset == SPIN_REG_TEST))
-        *value = rig->hpu.result;
-    else if (task_register(rig, offset & ~3u, value))
-        *value >>= 8 * (offset & 3);
-    else
-        return HPU_ACCESS_FAULT;
-    return HPU_ACCESS_OK;
+    return HPU_ACCESS_FAULT;
 }
 
 void rig_print_line(struct spin_rig *rig) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hpu/gdb.h"
+#include "hpu/interp.h"
 
 /* As target.xml numbers them. */
 enum { REG_PC = 32, REG_F = 33, REG_FFLAGS = 65, REG_FRM, REG_FCSR, REG_END };
@@ -93,31 +94,16 @@ void gdb_one_register(struct gdb *g, const char *at, bool write) {
 
 /* ---- Memory */
 
-/* A register of the HPU driver, without letting the handler notice. */
-static bool read_driver(struct hpu *h, uint32_t address, uint8_t *byte) {
-    uint32_t offset = address - MAP_DRIVER, word;
-    bool issues = (offset & ~3u) == SPIN_REG_ISSUE; /* a load of it gives a command */
-    if (!h->device || offset >= MAP_DRIVER_SIZE || issues)
-        return false;
-    uint64_t cycles = h->cycles;
-    uint8_t fault = h->fault;
-    bool there = h->device->load(h, offset & ~3u, 4, &word) == HPU_ACCESS_OK;
-    h->cycles = cycles;
-    h->fault = fault;
-    if (there)
-        *byte = (uint8_t)(word >> 8 * (offset & 3));
-    return there;
-}
-
 static bool read_byte(struct gdb *g, uint32_t address, uint8_t *byte) {
     const struct image_segment *code = &g->image->code;
     const uint8_t *there = hpu_reach(g->target.hpu, address, 1, false);
     if (!there && address - code->address < code->bytes)
         there = code->content + (address - code->address);
-    if (!there)
-        return read_driver(g->target.hpu, address, byte);
-    *byte = *there;
-    return true;
+    if (!there && (there = hpu_own_register(g->target.hpu, address & ~3u, 4, false)))
+        there += address & 3;
+    if (there)
+        *byte = *there;
+    return there;
 }
 
 bool gdb_take_range(const char **at, uint64_t *address, uint64_t *length, uint64_t most) {

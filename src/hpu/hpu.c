@@ -44,34 +44,6 @@ int hpu_add_window(struct hpu *h, uint32_t base, uint32_t size, uint8_t *host, b
     return (int)h->windows++;
 }
 
-void hpu_size_window(struct hpu_window *w, uint32_t size, bool writable) {
-    w->view = NULL;
-    for (uint32_t n = 1; n <= 4; n++) {
-        w->read_room[n - 1] = size >= n ? size - n + 1 : 0;
-        w->write_room[n - 1] = writable ? w->read_room[n - 1] : 0;
-    }
-}
-
-void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top, uint64_t budget_cycles) {
-    memset(h->x, 0, sizeof h->x);
-    if (h->code->with_float) {
-        memset(h->f, 0, sizeof h->f);
-        h->fcsr = 0;
-    }
-    h->x[1] = MAP_RETURN;
-    h->x[2] = stack_top;
-    h->pc = h->entry = entry;
-    h->mid_block = false;
-    h->is_fresh = true;
-    h->reserved = false;
-    h->fault = HPU_FAULT_NONE;
-    h->fault_address = 0;
-    if (h->refusal)
-        h->refusal->call = NULL;
-    if (__builtin_add_overflow(h->cycles, budget_cycles, &h->budget_end))
-        h->budget_end = UINT64_MAX;
-}
-
 int hpu_find_window(struct hpu *h, uint32_t address, uint32_t size, bool write) {
     for (uint32_t i = 0; i < h->windows; i++) {
         const struct hpu_window *w = &h->window[i];
@@ -292,10 +264,6 @@ bool hpu_icache_holds(struct hpu_icache *c, const struct hpu_code *code, uint32_
     return true;
 }
 
-static enum hpu_stop run_whole(struct hpu *h, uint64_t until) {
-    return h->code->jit ? hpu_jit_run(h, until) : hpu_interpret(h, until);
-}
-
 /* Limits are looked at where blocks begin, so a block could run past the watchdog: when the budget
  * may end inside one, each instruction is looked at. */
 static enum hpu_stop run_to_budget(struct hpu *h, uint64_t until) {
@@ -306,13 +274,11 @@ static enum hpu_stop run_to_budget(struct hpu *h, uint64_t until) {
 }
 
 enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
-    uint64_t left = h->budget_end > h->cycles ? h->budget_end - h->cycles : 0;
-    uint64_t most = h->code->longest_cycles;
-    if (left <= most)
-        return run_to_budget(h, until);
-    if (until > h->budget_end - most) {
-        enum hpu_stop stop = run_whole(h, h->budget_end - most);
-        return stop == HPU_PAUSED ? run_to_budget(h, until) : stop;
+    uint64_t end = until < h->step_from ? until : h->step_from;
+    if (h->cycles < h->step_from) {
+        enum hpu_stop stop = h->code->jit ? hpu_jit_run(h, end) : hpu_interpret(h, end);
+        if (stop != HPU_PAUSED || end == until)
+            return stop;
     }
-    return run_whole(h, until);
+    return run_to_budget(h, until);
 }

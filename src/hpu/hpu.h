@@ -10,6 +10,7 @@
 #include "hpu/code.h"
 #include "hpu/map.h"
 #include "hpu/timing.h"
+#include "openspin.h"
 #include "spin/driver.h"
 
 #define HPU_WINDOWS 12
@@ -58,23 +59,27 @@ enum hpu_stop {
     HPU_WAITING, /* the device asked to try the instruction at pc again later */
 };
 
-/* What a device says to an access. */
-enum hpu_access { HPU_ACCESS_OK, HPU_ACCESS_FAULT, HPU_ACCESS_WAIT };
+/* What a device says to an access; if that ends the run, as the run's end is called. */
+enum hpu_access {
+    HPU_ACCESS_OK = 0,
+    HPU_ACCESS_FAULT = HPU_FAULTED,
+    HPU_ACCESS_WAIT = HPU_WAITING
+};
 
 struct hpu;
 
-/* Memory-mapped registers at MAP_DRIVER but those that the HPU has itself. h->cycles is the exact
- * local time of the access. A device may fault the handler (h->fault says as what, h->fault_address
- * where; SEGV of the register if unset: hpu/refusal.h) or have the instruction repeated. */
+/* What accesses at MAP_DRIVER do beside reading and writing the HPU's own registers: whole words
+ * that are not such come here. h->cycles is the exact local time of the access. A device may fault
+ * the handler (h->fault says as what, h->fault_address where; SEGV of the register if unset:
+ * hpu/refusal.h) or have the instruction repeated. */
 struct hpu_device {
-    enum hpu_access (*load)(struct hpu *h, uint32_t offset, uint32_t size, uint32_t *value);
-    enum hpu_access (*store)(struct hpu *h, uint32_t offset, uint32_t size, uint32_t value);
+    enum hpu_access (*load)(struct hpu *h, uint32_t offset, uint32_t *value); /* NULL: SEGV */
+    enum hpu_access (*store)(struct hpu *h, uint32_t offset, uint32_t value);
     enum hpu_access (*print)(struct hpu *h, uint8_t byte); /* stored at MAP_STDOUT; NULL: SEGV */
 };
 
 struct hpu_heap;
 struct hpu_icache;
-struct spin_refusal;
 
 struct hpu {
     uint32_t x[33]; /* x[32] takes what is written to x0 */
@@ -98,21 +103,24 @@ struct hpu {
     uint8_t fault;
     uint32_t fault_address;
     struct spin_refusal *refusal; /* of the command that ended the handler; the device's */
-    uint64_t budget_end;          /* local time at which the watchdog bites */
+    uint64_t budget_end;          /* local time at which the watchdog bites, */
+    uint64_t step_from;           /* and from which a block might run past that */
     struct hpu_icache *icache;
     struct hpu_heap *heap; /* whose allocations stand apart; NULL: none do */
     const struct hpu_device *device;
     void *device_context;
-    /* Registers of the driver that do nothing by themselves: the words of a command that is being
-     * put together, and RESULT. Loads and stores of them do not come to the device. */
-    bool has_words; /* false: they do */
+    /* Registers of the driver that do nothing by themselves, so that an access to them is one to
+     * memory: those of the task, which the owner sets before the call and handlers cannot change,
+     * the words of the command that is being put together, RESULT, and PsPIN's CMD_INFO. */
+    uint32_t task[SPIN_TASK_REGISTERS / 4];
     uint32_t word[SPIN_WORDS], result;
     uint32_t info;      /* PsPIN's CMD_INFO: hpu/pspin_registers.h */
-    uint32_t task_word; /* what an atomic on a task register works on: the register's copy */
+    uint32_t task_word; /* takes what is stored to a register of the task; nobody reads it */
     uint64_t device_loads, device_stores;
-    /* Between generated code and what it calls: its `left` when it began; cycles that its last slow
-     * access lost. */
+    /* Between generated code and what calls it or is called: its `left` when it began, and where;
+     * cycles that its last slow access lost. */
     int64_t left_at_start;
+    uint32_t began_at;
     uint32_t lapse;
 };
 
@@ -124,11 +132,49 @@ int hpu_add_window(struct hpu *h, uint32_t base, uint32_t size, uint8_t *host, b
                    enum hpu_region region);
 
 /* Changes a window's size: for the next packet. It has no view then: that was of the old size. */
-void hpu_size_window(struct hpu_window *window, uint32_t size, bool writable);
+static inline void hpu_size_window(struct hpu_window *w, uint32_t size, bool writable) {
+    w->view = NULL;
+    if (w->read_room[0] == size && w->write_room[0] == (writable ? size : 0))
+        return; /* as most packets are */
+    for (uint32_t n = 1; n <= 4; n++) {
+        w->read_room[n - 1] = size >= n ? size - n + 1 : 0;
+        w->write_room[n - 1] = writable ? w->read_room[n - 1] : 0;
+    }
+}
+
+/* 32 registers, as vectors: where compilers make "rep stos" of a memset so short, it takes as long
+ * as a small handler. */
+static inline void hpu_clear_registers(uint32_t *registers) {
+    typedef uint32_t vector __attribute__((vector_size(16), aligned(4), may_alias));
+    vector *at = (vector *)registers;
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++)
+        at[i] = (vector){0};
+}
 
 /* Readies a call: zeroed registers, sp, ra to MAP_RETURN, pc, and the watchdog. Arguments go into
  * x[10]... afterwards. Nothing of an earlier handler remains. */
-void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top, uint64_t budget_cycles);
+static inline void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top,
+                             uint64_t budget_cycles) {
+    const struct hpu_code *code = h->code;
+    hpu_clear_registers(h->x);
+    if (code->has_float)
+        hpu_clear_registers(h->f);
+    h->fcsr = 0;
+    h->x[1] = MAP_RETURN;
+    h->x[2] = stack_top;
+    h->pc = h->entry = entry;
+    h->mid_block = h->reserved = false;
+    h->is_fresh = true;
+    h->fault = HPU_FAULT_NONE;
+    h->fault_address = 0;
+    if (h->refusal)
+        h->refusal->call = NULL;
+    if (__builtin_add_overflow(h->cycles, budget_cycles, &h->budget_end))
+        h->budget_end = UINT64_MAX;
+    uint64_t most = code->longest_cycles;
+    h->step_from = h->budget_end > most ? h->budget_end - most : 0;
+}
 
 /* Runs until the handler ends, faults, waits, or local time reaches `until` (checked where blocks
  * begin; UINT64_MAX: no limit). */

@@ -87,24 +87,27 @@ static enum hpu_access at_stdout(struct hpu *h, struct hpu_slow_access *s, bool 
     return done;
 }
 
-uint32_t *hpu_own_register(struct hpu *h, uint32_t address, uint32_t size, bool write) {
+uint8_t *hpu_own_register(struct hpu *h, uint32_t address, uint32_t size, bool write) {
     uint32_t offset = address - MAP_DRIVER, word = (offset - SPIN_REG_WORD) / 4;
-    if (!h->has_words || size != 4 || offset & 3)
+    if (!h->device || offset & (size - 1))
         return NULL;
+    if (offset < SPIN_TASK_REGISTERS)
+        return write ? (uint8_t *)&h->task_word : (uint8_t *)h->task + offset;
+    if (size != 4)
+        return NULL;
+    if (write && offset == SPIN_REG_INFO)
+        return (uint8_t *)&h->info;
     if (write)
-        return word < SPIN_WORDS ? &h->word[word] : NULL;
-    return offset == SPIN_REG_RESULT ? &h->result : NULL;
+        return word < SPIN_WORDS ? (uint8_t *)&h->word[word] : NULL;
+    bool is_result = offset == SPIN_REG_RESULT || offset == SPIN_REG_ALLOCATE;
+    return is_result || offset == SPIN_REG_TEST ? (uint8_t *)&h->result : NULL;
 }
 
 uint32_t *hpu_task_register(struct hpu *h, uint32_t address) {
     uint32_t offset = address - MAP_DRIVER;
-    uint64_t cycles = h->cycles;
     if (!h->device || offset >= SPIN_TASK_REGISTERS)
         return NULL;
-    bool there = h->device->load(h, offset, 4, &h->task_word) == HPU_ACCESS_OK;
-    h->cycles = cycles; /* reading one takes no time */
-    if (!there)
-        return NULL;
+    h->task_word = h->task[offset / 4];
     h->device_loads++;
     h->device_stores++;
     return &h->task_word;
@@ -112,25 +115,26 @@ uint32_t *hpu_task_register(struct hpu *h, uint32_t address) {
 
 /* The device sees the exact local time and may let some pass, which counts in the timed mode. */
 static enum hpu_access at_device(struct hpu *h, struct hpu_slow_access *s, bool write) {
+    const struct hpu_device *device = h->device;
     uint32_t offset = s->address - MAP_DRIVER;
     if (s->address - MAP_STDOUT < MAP_STDOUT_SIZE)
         return at_stdout(h, s, write);
-    if (!h->device || !is_device(s) || offset & (s->size - 1))
+    if (!device || offset >= MAP_DRIVER_SIZE)
         return HPU_ACCESS_FAULT;
+    uint8_t *own = hpu_own_register(h, s->address, s->size, write);
     enum hpu_access done = HPU_ACCESS_OK;
-    uint32_t *own = hpu_own_register(h, s->address, s->size, write);
     s->extra = 0;
     if (own) {
-        *(write ? own : &s->value) = write ? s->value : *own;
+        memcpy(write ? (void *)own : &s->value, write ? (void *)&s->value : own, s->size);
     } else {
+        if (s->size != 4 || offset & 3 || (!write && !device->load))
+            return HPU_ACCESS_FAULT;
         h->cycles = s->now;
         h->pc = s->pc;
-        done = write ? h->device->store(h, offset, s->size, s->value)
-                     : h->device->load(h, offset, s->size, &s->value);
+        done = write ? device->store(h, offset, s->value) : device->load(h, offset, &s->value);
         s->extra = h->code->mode == HPU_TIMED ? (uint32_t)(h->cycles - s->now) : 0;
     }
-    if (done == HPU_ACCESS_OK)
-        *(write ? &h->device_stores : &h->device_loads) += 1;
+    *(write ? &h->device_stores : &h->device_loads) += done == HPU_ACCESS_OK;
     return done;
 }
 

@@ -59,8 +59,8 @@ struct hpu_slow_access {
 };
 enum hpu_access hpu_slow_load(struct hpu *h, struct hpu_slow_access *s);
 enum hpu_access hpu_slow_store(struct hpu *h, struct hpu_slow_access *s);
-/* The register at an address of the driver that the HPU has itself, or NULL: it is the device's. */
-uint32_t *hpu_own_register(struct hpu *h, uint32_t address, uint32_t size, bool write);
+/* The byte at an address of the driver that is in a register of the HPU's own, or NULL. */
+uint8_t *hpu_own_register(struct hpu *h, uint32_t address, uint32_t size, bool write);
 /* A copy of a task register, for an atomic on it, whose result nobody sees: they ignore writes.
  * NULL: no such register. */
 uint32_t *hpu_task_register(struct hpu *h, uint32_t address);

@@ -150,8 +150,8 @@ static bool is_seen(const struct hpu_jit *jit, uint32_t halfword) {
 
 static uint32_t trait_of(const struct hpu *h, uint32_t i) {
     uint32_t latency;
-    if (i == JIT_WORDS)
-        return h->has_words;
+    if (i == JIT_DEVICE)
+        return h->device != NULL;
     memcpy(&latency, &h->window[i].region, sizeof latency);
     return latency;
 }
@@ -189,7 +189,7 @@ static uint32_t usable_views(const struct hpu *h, const struct hpu_jit *jit, uin
 static void fix_traits(const struct hpu *h, struct hpu_jit *jit, struct jit_region *region) {
     uint32_t known = atomic_load_explicit(&jit->known, memory_order_relaxed);
     for (uint32_t i = 0; h && i < JIT_TRAITS; i++)
-        if (!(known >> i & 1) && (i < h->windows || i == JIT_WORDS)) {
+        if (!(known >> i & 1) && (i < h->windows || i == JIT_DEVICE)) {
             jit->trait[i] = trait_of(h, i);
             known |= 1u << i;
         }
@@ -330,6 +330,8 @@ const struct jit_way_out jit_other = {.status = JIT_OTHER};
 
 /* Takes back what a function had counted and not done. Returns how it ended. */
 static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_way_out *way) {
+    if (way == &jit_other)
+        return JIT_OTHER;
     h->mid_block = way->mid_block;
     h->pc = way->pc ? way->pc : h->pc;
     h->cycles -= (uint64_t)(int64_t)way->cycles;
@@ -348,15 +350,14 @@ static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_
     return way->status;
 }
 
-static uint32_t run_function(struct hpu *h, jit_function *run, uint64_t limit, uint64_t most) {
+static inline const struct jit_way_out *run_function(struct hpu *h, jit_function *run,
+                                                     uint64_t limit, uint64_t most) {
     const struct hpu_icache *icache = h->icache;
     int64_t left =
         h->cycles < limit ? (int64_t)least(limit - h->cycles, most) : -(int64_t)(h->cycles - limit);
-    h->mid_block = false;
     h->left_at_start = left;
-    const struct jit_way_out *way = run(h, left, icache ? icache->seen : h->code->jit->nothing_seen,
-                                        icache ? hpu_icache_generation(icache, h->cycles) : 0);
-    return __builtin_expect(way == NULL, 1) ? HPU_DONE : leave(h, way);
+    return run(h, left, icache ? icache->seen : h->code->jit->nothing_seen,
+               icache ? hpu_icache_generation(icache, h->cycles) : 0);
 }
 
 static void guess_atomic(struct hpu *h, uint32_t slot) {
@@ -378,8 +379,22 @@ static bool is_at_edge(struct hpu *h, uint32_t address, uint32_t bytes) {
 
 /* Has the access at a slot done in this way from the next function on, or in one that can more. */
 static void want(struct hpu_jit *jit, uint32_t slot, uint8_t how) {
-    if (__atomic_load_n(&jit->by_call[slot], __ATOMIC_RELAXED) < how)
+    uint8_t known = __atomic_load_n(&jit->by_call[slot], __ATOMIC_RELAXED);
+    if (known != how && known >= JIT_BY_TASK)
+        how = JIT_BY_CALL;
+    if (known < how)
         __atomic_store_n(&jit->by_call[slot], how, __ATOMIC_RELAXED);
+}
+
+/* How an access that was to a register of the driver is done. */
+static uint8_t how_to_register(struct hpu *h, uint32_t address, uint32_t bytes, bool write) {
+    uint32_t offset = address - MAP_DRIVER;
+    bool is_own = hpu_own_register(h, address, bytes, write);
+    if (is_own && !write && offset < SPIN_TASK_REGISTERS)
+        return JIT_BY_TASK;
+    if (is_own && (write ? offset >= SPIN_REG_WORD : offset == SPIN_REG_RESULT))
+        return JIT_BY_WORD;
+    return !is_own && write && offset < MAP_DRIVER_SIZE ? JIT_BY_PORT : JIT_BY_CALL;
 }
 
 /* The loop at pc, of one block, could not take its turns at once. If that is so again, it will not
@@ -423,9 +438,7 @@ static enum hpu_stop learn_block(struct hpu *h) {
             __atomic_store_n(&jit->turns[slot], turns, __ATOMIC_RELAXED);
         }
         if (device != h->device_loads + h->device_stores)
-            want(jit, slot,
-                 hpu_own_register(h, address, bytes, h->device_stores != stores) ? JIT_BY_WORD
-                                                                                 : JIT_BY_CALL);
+            want(jit, slot, how_to_register(h, address, bytes, h->device_stores != stores));
         else if (bytes > 1 && code->mode == HPU_TIMED && (address & 3) + bytes > 4)
             want(jit, slot, JIT_BY_CALL);
         else if (turned && turns >= MOST_TURNS)
@@ -538,54 +551,73 @@ static enum hpu_stop learn_from(struct hpu *h, struct root *root, uint32_t statu
     return learn(h, limit, count_miss(root, is_draft) ? BLOCKS_LEARNED : 1);
 }
 
-enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
+/* A device that faults without saying as what. */
+static enum hpu_stop faulted(struct hpu *h) {
+    const struct hpu_code *code = h->code;
+    if (h->fault == HPU_FAULT_NONE) {
+        const struct hpu_insn *in = &code->insn[code->slot_at[(h->pc - code->base) / 2]];
+        h->fault = HPU_FAULT_SEGV;
+        h->fault_address = h->x[in->rs1] + (uint32_t)in->imm;
+    }
+    return HPU_FAULTED;
+}
+
+/* A function has been left in some other way than by the handler's end. HPU_PAUSED: there is more
+ * to run, or no time left. `is_draft`: it was one. */
+static enum hpu_stop after_leaving(struct hpu *h, const struct jit_way_out *way, struct root *root,
+                                   bool is_draft, uint64_t until, uint64_t limit) {
+    const struct hpu_code *code = h->code;
+    uint32_t status = leave(h, way);
+    switch (status) {
+    case HPU_FAULTED:
+        return faulted(h);
+    case HPU_WAITING:
+    case HPU_PAUSED:
+        return (enum hpu_stop)status;
+    case JIT_SHORT:
+        return interpret(h, until, SLICE_CYCLES);
+    case JIT_OTHER:
+        note_other(h, root);
+        return HPU_PAUSED;
+    case JIT_JUMP:
+        if (h->pc - code->base >= code->bytes)
+            return jumped(h);
+        /* fall through */
+    case JIT_BRANCH:
+        if (h->cycles >= limit) /* there is no time to look at what is there */
+            return HPU_PAUSED;
+        if (count_exit(h, root, status == JIT_BRANCH))
+            return HPU_PAUSED;
+    }
+    enum hpu_stop stop = status == JIT_INTERPRET ? interpret(h, until, 1)
+                                                 : learn_from(h, root, status, is_draft, limit);
+    if (stop == HPU_PAUSED && h->pc - code->base < code->bytes)
+        add_heat(&code->jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
+    return stop;
+}
+
+/* To the end of all that there is to run. */
+static __attribute__((noinline)) enum hpu_stop go_on(struct hpu *h, uint64_t until, bool now) {
     const struct hpu_code *code = h->code;
     struct hpu_jit *jit = code->jit;
     const uint64_t limit = least(until, h->budget_end);
-    bool now = jit->mode == SPIN_JIT_FORCE && h->is_fresh;
-    h->is_fresh = false;
     for (;; now = false) {
         uint32_t offset = h->pc - code->base, place = offset / 2;
         if (offset >= code->bytes || offset & 1 || (!h->mid_block && h->cycles >= limit))
             return hpu_interpret(h, until); /* which says what to say about it */
-        jit_function *run = atomic_load_explicit(&jit->root[place].run, memory_order_acquire);
+        struct root *root = &jit->root[place];
+        jit_function *run = atomic_load_explicit(&root->run, memory_order_acquire);
         enum hpu_stop stop;
-        if (__builtin_expect(run || (run = warm(h, place, now)), 1)) {
-            bool mid_block = h->mid_block;
-            uint8_t calls = atomic_load_explicit(&jit->root[place].calls, memory_order_relaxed);
-            uint32_t status = run_function(h, run, limit, calls ? DRAFT_CYCLES : MOST_CYCLES);
-            if (__builtin_expect(calls, 0))
-                count_call(&jit->root[place], calls);
-            if (__builtin_expect(status == HPU_DONE, 1))
+        if (run || (run = warm(h, place, now))) {
+            uint8_t calls = atomic_load_explicit(&root->calls, memory_order_relaxed);
+            const struct jit_way_out *way =
+                run_function(h, run, limit, calls ? DRAFT_CYCLES : MOST_CYCLES);
+            if (calls)
+                count_call(root, calls);
+            if (!way)
                 return HPU_DONE;
-            if (status == HPU_FAULTED || status == HPU_WAITING)
-                return (enum hpu_stop)status;
-            if (status == HPU_PAUSED)
-                continue;
-            if (status == JIT_SHORT) {
-                stop = interpret(h, until, SLICE_CYCLES);
-                if (stop != HPU_PAUSED)
-                    return stop;
-                continue;
-            }
-            if (status == JIT_JUMP && h->pc - code->base >= code->bytes)
-                return jumped(h);
-            if (status == JIT_JUMP || status == JIT_BRANCH) {
-                if (h->cycles >= limit) /* there is no time to look at what is there */
-                    continue;
-                if (count_exit(h, &jit->root[place], status == JIT_BRANCH))
-                    continue;
-            }
-            if (status == JIT_OTHER) {
-                note_other(h, &jit->root[place]);
-                h->mid_block = mid_block;
-                continue;
-            }
-            stop = status == JIT_INTERPRET ? interpret(h, until, 1)
-                                           : learn_from(h, &jit->root[place], status, calls, limit);
-            if (stop == HPU_PAUSED && h->pc - code->base < code->bytes)
-                add_heat(&jit->root[(h->pc - code->base) / 2], HEAT_OF_EXIT);
-        } else if (is_due_a_lesson(&jit->root[place])) {
+            stop = after_leaving(h, way, root, calls, until, limit);
+        } else if (is_due_a_lesson(root)) {
             stop = learn(h, limit, BLOCKS_LEARNED);
         } else {
             uint64_t before = h->instret;
@@ -595,4 +627,32 @@ enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
         if (stop != HPU_PAUSED)
             return stop;
     }
+}
+
+static __attribute__((noinline)) enum hpu_stop go_on_after(struct hpu *h, uint64_t until,
+                                                           const struct jit_way_out *way) {
+    uint64_t limit = least(until, h->budget_end);
+    struct root *root = &h->code->jit->root[(h->began_at - h->code->base) / 2];
+    enum hpu_stop stop = after_leaving(h, way, root, false, until, limit);
+    return stop == HPU_PAUSED ? go_on(h, until, false) : stop;
+}
+
+/* Most calls: there is a function, it is no draft, and it runs to the handler's end. What others
+ * need is in the HPU, so that little is kept meanwhile. */
+enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
+    const struct hpu_code *code = h->code;
+    struct hpu_jit *jit = code->jit;
+    const uint64_t limit = least(until, h->budget_end);
+    uint32_t offset = h->pc - code->base;
+    bool is_fresh = h->is_fresh;
+    h->is_fresh = false;
+    h->began_at = h->pc;
+    if (__builtin_expect(offset >= code->bytes || offset & 1 || h->cycles >= limit, 0))
+        return go_on(h, until, false);
+    struct root *root = &jit->root[offset / 2];
+    jit_function *run = atomic_load_explicit(&root->run, memory_order_acquire);
+    if (__builtin_expect(!run || atomic_load_explicit(&root->calls, memory_order_relaxed), 0))
+        return go_on(h, until, is_fresh && jit->mode == SPIN_JIT_FORCE);
+    const struct jit_way_out *way = run_function(h, run, limit, MOST_CYCLES);
+    return __builtin_expect(!way, 1) ? HPU_DONE : go_on_after(h, until, way);
 }

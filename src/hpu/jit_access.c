@@ -28,12 +28,30 @@ static LLVMValueRef extra_of(struct lift *l, unsigned window, unsigned kind) {
                               "");
 }
 
+/* The HPU's own registers, as windows: where they are is known when the code is generated. */
+static const struct {
+    uint32_t base, bytes;
+    size_t in_hpu;
+} registers[JIT_WINDOWS - HPU_WINDOWS] = {
+    [JIT_TASK - HPU_WINDOWS] = {MAP_DRIVER, SPIN_TASK_REGISTERS, offsetof(struct hpu, task)},
+    [JIT_COMMAND -
+        HPU_WINDOWS] = {MAP_DRIVER + SPIN_REG_WORD, 4 * SPIN_WORDS, offsetof(struct hpu, word)},
+    [JIT_RESULT - HPU_WINDOWS] = {MAP_DRIVER + SPIN_REG_RESULT, 4, offsetof(struct hpu, result)},
+};
+
 /* Read once, when the function begins: nothing changes windows while a handler runs. */
 struct window *lift_use_window(struct lift *l, unsigned number) {
     struct window *w = &l->window[number];
     if (w->used)
         return w;
     w->used = true;
+    if (number >= HPU_WINDOWS) {
+        l->uses_device = true;
+        w->base = c32(l, registers[number - HPU_WINDOWS].base);
+        w->host =
+            place_in(l, l->at_entry, l->h, c64(l, registers[number - HPU_WINDOWS].in_hpu), l->i8);
+        return w;
+    }
     w->base = window_field(l, number, offsetof(struct hpu_window, base), l->i32);
     w->host = window_field(l, number, offsetof(struct hpu_window, host), l->pointer);
     for (unsigned kind = 0; kind < 3 && l->timed; kind++)
@@ -45,6 +63,10 @@ LLVMValueRef lift_bound(struct lift *l, unsigned window, uint32_t span, bool wri
     for (uint32_t i = 0; i < l->bounds; i++)
         if (l->bound[i].window == window && l->bound[i].span == span && l->bound[i].write == write)
             return l->bound[i].value;
+    if (window >= HPU_WINDOWS) {
+        uint32_t bytes = registers[window - HPU_WINDOWS].bytes;
+        return c32(l, span <= bytes ? bytes - span + 1 : 0);
+    }
     size_t room =
         write ? offsetof(struct hpu_window, write_room) : offsetof(struct hpu_window, read_room);
     LLVMValueRef size = window_field(l, window, room, l->i32); /* of single bytes */
@@ -78,8 +100,12 @@ void lift_enter(struct lift *l, LLVMBasicBlockRef body) {
         if (w->used && l->timed)
             expect_trait(l, i, place + offsetof(struct hpu_window, region), l->i32, bad);
     }
-    if (l->has_words)
-        expect_trait(l, JIT_WORDS, offsetof(struct hpu, has_words), l->i8, bad);
+    if (l->uses_device)
+        go_on_if(
+            l,
+            v->BuildIsNotNull(
+                l->b, get(l, l->pointer, field(l, offsetof(struct hpu, device), l->pointer)), ""),
+            bad);
     v->BuildBr(l->b, body);
 }
 
@@ -90,6 +116,11 @@ bool lift_is_access(const struct hpu_insn *in) {
 }
 
 unsigned lift_guess_at(const struct lift *l, uint32_t h) {
+    unsigned how = lift_how(l, h);
+    if (how == JIT_BY_TASK)
+        return JIT_TASK;
+    if (how == JIT_BY_WORD)
+        return lift_shape[insn_at(l, h)->id] == SHAPE_STORE ? JIT_COMMAND : JIT_RESULT;
     unsigned guess = atomic_load_explicit(&slot_at(l, h)->a.window, memory_order_relaxed);
     return guess / HPU_WINDOW_STEP;
 }
@@ -129,7 +160,8 @@ void lift_group_accesses(struct lift *l, const struct block *block) {
         l->group_of[i] = 0;
         bool atomic = lift_shape[in->id] == SHAPE_AMO;
         unsigned how = lift_how(l, h), window = lift_guess_at(l, h);
-        if (lift_is_access(in) && !lift_is_left(l, h) && how <= JIT_BY_CHECK) {
+        bool is_register = window >= HPU_WINDOWS;
+        if (lift_is_access(in) && !lift_is_left(l, h) && (how <= JIT_BY_CHECK || is_register)) {
             uint32_t bytes = hpu_access_bytes(in->id);
             int32_t offset = atomic ? 0 : in->imm;
             add_access(l, i,
@@ -139,12 +171,12 @@ void lift_group_accesses(struct lift *l, const struct block *block) {
                                        .first = version[in->rs1] ? i : 0,
                                        .least = offset,
                                        .end = offset + (int32_t)bytes,
-                                       .aligned = atomic || l->timed ? bytes - 1 : 0,
+                                       .aligned = atomic || l->timed || is_register ? bytes - 1 : 0,
                                        .write = lift_shape[in->id] != SHAPE_LOAD &&
                                                 lift_shape[in->id] != SHAPE_FLOAD,
                                        .alone = atomic,
                                        .members = 1,
-                                       .guarded = !atomic && how == JIT_BY_WINDOW &&
+                                       .guarded = how == JIT_BY_WINDOW && !atomic &&
                                                   l->region->views >> window & 1});
         }
         version[hpu_insn_writes(in)]++;
@@ -222,19 +254,17 @@ void lift_count_timed(struct lift *l, uint32_t instructions, uint32_t (*accesses
     }
 }
 
-static bool is_word(const struct lift *l, uint32_t h) {
-    unsigned id = insn_at(l, h)->id;
-    return lift_how(l, h) == JIT_BY_WORD && (id == HPU_LW || id == HPU_SW);
-}
-
 void lift_count_block(struct lift *l, const struct block *block) {
     uint32_t h = block->start;
     for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2) {
         unsigned kind = kind_of(lift_shape[insn_at(l, h)->id]);
-        if (l->group_of[i] && l->timed)
-            l->ahead[l->group[l->group_of[i] - 1].window][kind]++;
-        else if (is_word(l, h))
+        unsigned window = l->group_of[i] ? l->group[l->group_of[i] - 1].window : NONE;
+        if (window < HPU_WINDOWS && l->timed)
+            l->ahead[window][kind]++;
+        else if (window != NONE && window >= HPU_WINDOWS)
             l->words[kind]++;
+        else if (lift_is_access(insn_at(l, h)) && lift_how(l, h) == JIT_BY_PORT)
+            l->words[JIT_STORE]++;
     }
     LLVMValueRef cycles = add(l, lift_cycles_ahead(l), c64(l, block->cycles));
     if (block->is_joined) { /* limits are looked at where each of its parts begins */
@@ -325,33 +355,41 @@ static void called_access(struct lift *l, const struct access *a) {
         lift_set_loaded(l, a, value);
 }
 
-/* Whether the HPU has the words of commands itself: asked once, when the function begins. */
-static LLVMValueRef has_words(struct lift *l) {
-    if (!l->has_words && l->region->fixed >> JIT_WORDS & 1)
-        l->has_words = l->llvm->ConstInt(l->i1, l->region->trait[JIT_WORDS], 0);
-    if (!l->has_words) {
-        LLVMValueRef place =
-            place_in(l, l->at_entry, l->h, c64(l, offsetof(struct hpu, has_words)), l->i8);
-        LLVMValueRef byte = l->llvm->BuildLoad2(l->at_entry, l->i8, place, "");
-        l->has_words = l->llvm->BuildTrunc(l->at_entry, byte, l->i1, "");
-    }
-    return l->has_words;
-}
-
-/* A store to a word of a command or a load of RESULT, which is one to the HPU. The address is
- * mostly a constant, so that nothing is left of the check. */
-static void word_access(struct lift *l, const struct access *a) {
+/* A command: the device is called from here, and what it does is done. In the registers that are
+ * neither its own nor the HPU's, and in halves of them, it is another's to find that. */
+static void device_store(struct lift *l, const struct access *a) {
     const struct llvm *v = l->llvm;
-    uint32_t first = MAP_DRIVER + (a->store ? SPIN_REG_WORD : SPIN_REG_RESULT);
-    uint32_t bytes = a->store ? 4 * SPIN_WORDS : 4;
-    size_t where = a->store ? offsetof(struct hpu, word) : offsetof(struct hpu, result);
-    LLVMValueRef offset = sub(l, address_of(l, a), c32(l, first));
+    LLVMValueRef offset = sub(l, address_of(l, a), c32(l, MAP_DRIVER));
+    LLVMValueRef command = compare(l, LLVMIntULT, sub(l, offset, c32(l, SPIN_REG_ISSUE)),
+                                   c32(l, SPIN_REG_RESULT - SPIN_REG_ISSUE));
+    LLVMValueRef good =
+        v->BuildOr(l->b, command, compare(l, LLVMIntEQ, offset, c32(l, SPIN_REG_ALLOCATE)), "");
     LLVMValueRef low = v->BuildAnd(l->b, offset, c32(l, 3), "");
-    LLVMValueRef good = v->BuildAnd(l->b, compare(l, LLVMIntULT, offset, c32(l, bytes)),
-                                    compare(l, LLVMIntEQ, low, c32(l, 0)), "");
-    lift_demand(l, v->BuildAnd(l->b, good, has_words(l), ""), JIT_MISS, a->h, true);
-    lift_move(l, a, place_in(l, l->b, field(l, where, l->i8), widen(l, offset), a->type));
-    l->words[a->store ? JIT_STORE : JIT_LOAD]--;
+    good = v->BuildAnd(l->b, good, compare(l, LLVMIntEQ, low, c32(l, 0)), "");
+    l->uses_device = true;
+    lift_demand(l, good, JIT_MISS, a->h, true);
+    LLVMValueRef cycles = field(l, offsetof(struct hpu, cycles), l->i64);
+    LLVMValueRef before = get(l, l->i64, cycles);
+    LLVMValueRef left = lift_left_at(l, slot_at(l, a->h));
+    LLVMValueRef now = add(l, before, sub(l, l->left_at_start, left));
+    set(l, cycles, now);
+    set(l, field(l, offsetof(struct hpu, pc), l->i32), c32(l, pc_of(l, a->h)));
+    LLVMTypeRef types[] = {l->pointer, l->i32, l->i32};
+    LLVMTypeRef type = v->FunctionType(l->i32, types, 3, 0);
+    LLVMValueRef device = get(l, l->pointer, field(l, offsetof(struct hpu, device), l->pointer));
+    LLVMTypeRef pointer = v->PointerType(type, 0);
+    LLVMValueRef store = get(
+        l, pointer, place_in(l, l->b, device, c64(l, offsetof(struct hpu_device, store)), pointer));
+    LLVMValueRef arguments[] = {l->h, offset, lift_stored_value(l, a)};
+    LLVMValueRef done = v->BuildCall2(l->b, type, store, arguments, 3, "");
+    LLVMValueRef after = l->timed ? get(l, l->i64, cycles) : now;
+    set(l, cycles, before);
+    lift_demand_none(l, done, a->h);
+    l->words[JIT_STORE]--;
+    if (l->timed) {
+        charge(l, sub(l, after, now));
+        l->has_lost_time = true;
+    }
 }
 
 static void plain_atomic(struct lift *l, const struct hpu_insn *in, LLVMValueRef place) {
@@ -438,7 +476,9 @@ static void plain_access(struct lift *l, const struct access *a, const struct gr
         place_in(l, l->b, g->pointer, c64(l, (uint64_t)(int64_t)(offset - g->least)), a->type);
     if (g->guarded)
         lift_guarded_move(l, a, g->window);
-    if (l->timed)
+    if (g->window >= HPU_WINDOWS)
+        l->words[kind_of(a->shape)]--;
+    else if (l->timed)
         l->ahead[g->window][kind_of(a->shape)]--;
     if (a->atomic)
         plain_atomic(l, a->in, place);
@@ -452,9 +492,9 @@ void lift_access(struct lift *l, uint32_t h, const struct group *g) {
         plain_access(l, &a, g);
     else if (a.shape == SHAPE_LR || a.shape == SHAPE_SC)
         called_access(l, &a);
-    else if (is_word(l, h))
-        word_access(l, &a);
-    else if (lift_how(l, h) >= JIT_BY_WORD)
+    else if (lift_how(l, h) == JIT_BY_PORT)
+        device_store(l, &a);
+    else if (lift_how(l, h) > JIT_BY_GUESS)
         called_access(l, &a);
     else
         guessed_access(l, &a);

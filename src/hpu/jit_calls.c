@@ -8,8 +8,7 @@ void jit_set_guess(const struct hpu_code *code, uint32_t slot, int window) {
 }
 
 static uint64_t result(enum hpu_access done, uint32_t value) {
-    uint64_t stop = done == HPU_ACCESS_OK ? 0 : done == HPU_ACCESS_WAIT ? HPU_WAITING : HPU_FAULTED;
-    return stop << 32 | value;
+    return (uint64_t)done << 32 | value;
 }
 
 static uint64_t slow(struct hpu *h, uint32_t slot, struct hpu_slow_access *s, bool write) {

@@ -158,29 +158,33 @@ static void join_blocks(struct lift *l) {
     }
 }
 
-static bool calls_device(const struct lift *l, const struct block *block) {
-    uint32_t h = block->start;
-    for (uint32_t n = 0; n < block->count; n++, h += insn_at(l, h)->length / 2)
-        if (lift_is_access(insn_at(l, h)) && lift_how(l, h) == JIT_BY_CALL)
-            return true;
-    return false;
+/* Instructions that are calls: of the device, and of what does floats. */
+static uint32_t count_calls(const struct lift *l, const struct block *block) {
+    uint32_t h = block->start, calls = 0;
+    for (uint32_t n = 0; n < block->count; n++, h += insn_at(l, h)->length / 2) {
+        const struct hpu_insn *in = insn_at(l, h);
+        calls +=
+            lift_is_access(in) ? lift_how(l, h) >= JIT_BY_PORT : lift_shape[in->id] == SHAPE_FP;
+    }
+    return calls;
 }
 
-/* How long it takes to compile matters more than single cycles in a draft, where there is much of
- * it, and where it talks to the device, which takes longer than all else; and nothing but the time
- * to compile matters where no loop is left that makes more of the cycles. */
+/* How long it takes to compile matters more than single cycles in a draft, and where there is much
+ * of it. Where commands are given beside loops, the passes that make something of loops find
+ * little. */
 static enum jit_effort effort_for(const struct lift *l, uint32_t short_loops) {
     bool large = l->blocks > MOST_KEPT, turns = false;
-    uint32_t weight = l->instructions + LOOP_WEIGHT * short_loops;
-    weight += l->timed ? weight / 8 : 0;
+    uint32_t weight = l->instructions + LOOP_WEIGHT * short_loops, calls = 0;
     for (uint32_t i = 0; i < l->blocks; i++) {
         const struct block *block = &l->block[i];
-        large |= calls_device(l, block);
-        turns |= !block->is_part && block->is_looped && !lift_is_tight(l, block);
+        calls += block->is_part ? 0 : count_calls(l, block);
+        turns |= !block->is_part && block->is_looped;
     }
-    if (l->region->seen && !large && weight <= MOST_WELL)
-        return JIT_WELL;
-    return l->region->seen && turns && weight <= MOST_FAIR ? JIT_FAIRLY : JIT_QUICKLY;
+    weight += CALL_WEIGHT * calls;
+    weight += l->timed ? weight / 8 : 0;
+    if (!l->region->seen || weight > MOST_FAIR)
+        return JIT_QUICKLY;
+    return large || (calls && turns) || weight > MOST_WELL ? JIT_FAIRLY : JIT_WELL;
 }
 
 static uint32_t count_short_loops(const struct lift *l) {

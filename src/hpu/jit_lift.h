@@ -13,10 +13,12 @@
 #define MOST_INSTRUCTIONS 400u /* of a region; the rest is another's */
 #define MOST_UNSEEN       32u  /* of one of which nothing is known */
 #define MOST_KEPT         16u  /* blocks of a region that writes registers back on its ways out */
-/* What makes compiling take long: instructions, and as many more for each loop that LLVM makes more
- * of. Of a region that is compiled well, or fairly; and how many such loops there may be. */
+/* What makes compiling take long: instructions, and as many more for each that is a call and for
+ * each loop that LLVM makes more of. Of a region that is compiled well, or fairly; and how many
+ * such loops there may be. */
 #define MOST_WELL   116u
-#define MOST_FAIR   200u
+#define MOST_FAIR   300u
+#define CALL_WEIGHT 2u
 #define LOOP_WEIGHT 60u
 #define MOST_SHORT  2u
 #define MOST_JOINED 64u /* cycles of blocks that are looked at as one */
@@ -109,10 +111,10 @@ struct lift {
     LLVMBasicBlockRef entry, out, end; /* out: by row; end: by way */
     LLVMValueRef likely;
     unsigned prof;
-    struct window window[HPU_WINDOWS];
+    struct window window[JIT_WINDOWS];
     struct bound bound[MOST_BOUNDS];
     uint32_t bounds;
-    LLVMValueRef has_words; /* NULL until it is asked for */
+    bool uses_device;
 
     struct block *block;
     uint32_t blocks, instructions;
@@ -150,9 +152,15 @@ static inline uint32_t pc_of(const struct lift *l, uint32_t h) {
     return l->code->base + 2 * h;
 }
 
-/* JIT_BY_WINDOW and so on. */
+/* JIT_BY_WINDOW and so on. Registers of the HPU's own are only taken for some if it has them for
+ * certain, and in accesses that the window of registers can do. */
 static inline unsigned lift_how(const struct lift *l, uint32_t h) {
-    return l->region->by_call[l->code->slot_at[h]];
+    unsigned how = l->region->by_call[l->code->slot_at[h]], shape = lift_shape[insn_at(l, h)->id];
+    bool has_device = l->region->fixed >> JIT_DEVICE & l->region->trait[JIT_DEVICE] & 1;
+    bool fits = how == JIT_BY_TASK   ? shape == SHAPE_LOAD
+                : how == JIT_BY_WORD ? shape == SHAPE_LOAD || shape == SHAPE_STORE
+                                     : shape == SHAPE_STORE;
+    return how > JIT_BY_GUESS && !(has_device && fits) ? JIT_BY_CALL : how;
 }
 
 /* ---- short forms ---- */

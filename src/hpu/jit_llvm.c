@@ -130,17 +130,6 @@ static LLVMModuleRef new_module(const struct llvm *v, LLVMContextRef context, co
     return module;
 }
 
-/* From here on LLVM leaves the function's instructions as they are, but for its registers. */
-static void hurry(const struct llvm *v, LLVMContextRef context, LLVMModuleRef module,
-                  const char *name) {
-    static const char *const names[] = {"noinline", "optnone"}; /* the one needs the other */
-    for (int i = 0; i < 2; i++) {
-        unsigned kind = v->GetEnumAttributeKindForName(names[i], strlen(names[i]));
-        v->AddAttributeAtIndex(v->GetNamedFunction(module, name), LLVMAttributeFunctionIndex,
-                               v->CreateEnumAttribute(context, kind, 0));
-    }
-}
-
 static bool improve(const struct llvm *v, LLVMModuleRef module, const char *with,
                     LLVMTargetMachineRef machine) {
     LLVMPassBuilderOptionsRef options = v->CreatePassBuilderOptions();
@@ -179,11 +168,8 @@ static bool compile(const struct llvm *v, LLVMTargetMachineRef *machine, const c
     const char *good_passes = region->has_short_loop ? loop_passes : passes;
     if (region->guarded)
         name_guards(v, function, name);
-    if (good && improve(v, function, well ? good_passes : quick_passes, machine[GOOD])) {
-        if (region->effort == JIT_FAIRLY)
-            hurry(v, context, function, name);
+    if (good && improve(v, function, well ? good_passes : quick_passes, machine[GOOD]))
         object[FUNCTION] = emit(v, function, machine[region->effort == JIT_QUICKLY ? ANY : GOOD]);
-    }
     if (!well && region->loops && improve(v, loops, good_passes, machine[GOOD]))
         object[LOOPS] = emit(v, loops, machine[GOOD]);
     v->DisposeModule(function);

@@ -52,22 +52,29 @@ bool jit_float(struct hpu *h, uint32_t slot);
 /* Which window the slot's access is expected to hit from now on. */
 void jit_set_guess(const struct hpu_code *code, uint32_t slot, int window);
 
-/* What is known of an access. Each can do what those before it can. */
+/* What is known of an access. Unless it says otherwise, each can do what those before it can. */
 enum {
     JIT_BY_WINDOW, /* it goes to the window that the slot names */
     JIT_BY_CHECK,  /* and not only where a view shows that; of the branch that ends a loop: one turn
                       after the other */
     JIT_BY_GUESS,  /* now to this window and now to that */
-    JIT_BY_WORD,   /* to the driver's registers that the HPU has itself */
+    JIT_BY_TASK,   /* to the registers of the task; and none of those before */
+    JIT_BY_WORD,   /* to the words of a command, or RESULT; likewise */
+    JIT_BY_PORT,   /* a word to a register of the device; likewise */
     JIT_BY_CALL,   /* anywhere */
 };
 
-/* What HPUs that run the same program have mostly in common: the latencies of a window (four bytes
- * of hpu_window, from `region` on), has_words. */
-enum { JIT_WORDS = HPU_WINDOWS, JIT_TRAITS };
+/* Registers of the driver that the HPU has itself: generated code takes them for windows, behind
+ * those of memory. */
+enum { JIT_TASK = HPU_WINDOWS, JIT_COMMAND, JIT_RESULT, JIT_WINDOWS };
 
-/* How a region is compiled: its loops are functions of their own but in the last, and those are
- * always compiled well. */
+/* What HPUs that run the same program have mostly in common: the latencies of a window (four bytes
+ * of hpu_window, from `region` on), and that they have a device, and with it such registers. */
+enum { JIT_DEVICE = HPU_WINDOWS, JIT_TRAITS };
+
+/* How a region is compiled: without any optimisation; with few passes, registers being written back
+ * before something that might leave; with those for loops, registers being written back on the way
+ * out. Loops of one block are functions of their own but in the last, and always compiled well. */
 enum jit_effort { JIT_QUICKLY, JIT_FAIRLY, JIT_WELL };
 
 /* What the lifter is asked for, and what it says about it. */

@@ -176,7 +176,6 @@ int rig_new(struct spin_rig **out, const struct spin_image *im,
     if (!code) {
         hpu_init(&rig->hpu, rig->code, o->hpu);
         rig->hpu.device = &rig_device;
-        rig->hpu.has_words = true;
         rig->hpu.refusal = &rig->refusal;
         if (rig->code->timing->icache_bytes) {
             rig->hpu.icache = hpu_icache_new(rig->code, NULL, 0);
@@ -294,6 +293,28 @@ static void lay_task(struct spin_rig *rig, const struct spin_call *c) {
     hpu_size_window(&h->window[rig->l2_packet_window], c->packet_bytes, true);
 }
 
+/* The registers of the task, in the order of PsPIN. */
+static void set_task(struct spin_rig *rig) {
+    const struct spin_function *f = spin_image_at(rig->image, rig->entry);
+    uint32_t *task = rig->hpu.task;
+    task[SPIN_REG_HANDLER_ADDRESS / 4] = rig->entry;
+    task[SPIN_REG_HANDLER_SIZE / 4] = f ? f->bytes : 0;
+    task[SPIN_REG_MEMORY_ADDRESS / 4] = rig->state_address;
+    task[SPIN_REG_MEMORY_SIZE / 4] = rig->state_bytes;
+    task[SPIN_REG_PACKET_ADDRESS / 4] = rig->packet_address;
+    task[SPIN_REG_PACKET_SIZE / 4] = rig->packet_bytes;
+    for (uint32_t i = 0; i < MAP_CLUSTERS; i++) {
+        task[SPIN_REG_SCRATCH_ADDRESS / 4 + i] = rig->scratchpad_address[i];
+        task[SPIN_REG_SCRATCH_SIZE / 4 + i] = rig->scratchpad_bytes;
+    }
+    task[SPIN_REG_HOST_HIGH / 4] = (uint32_t)(RIG_HOST_BASE >> 32);
+    task[SPIN_REG_HOST_LOW / 4] = (uint32_t)RIG_HOST_BASE;
+    task[SPIN_REG_HOST_SIZE / 4] = rig->host_bytes;
+    task[SPIN_REG_L2_PACKET / 4] = MAP_L2_PACKETS;
+    task[SPIN_REG_HOME_CLUSTER / 4] = rig->home_cluster;
+    task[SPIN_REG_FLOW / 4] = rig->flow;
+}
+
 int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error *err) {
     struct hpu *h = &rig->hpu;
     uint32_t most = MAP_L1_PACKETS_SIZE - CALL_HEADROOM;
@@ -341,6 +362,7 @@ int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error
         memcpy(&h->x[10], c->argument, sizeof c->argument);
         break;
     }
+    set_task(rig);
     return SPIN_OK;
 }
 

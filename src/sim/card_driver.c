@@ -301,12 +301,8 @@ static enum hpu_access allocate(struct card_hpu *h, uint32_t bytes) {
     return HPU_ACCESS_OK;
 }
 
-static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t size, uint32_t value) {
+static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t value) {
     struct card_hpu *h = (struct card_hpu *)hpu;
-    if (offset < SPIN_TASK_REGISTERS)
-        return HPU_ACCESS_OK;
-    if (size != 4)
-        return HPU_ACCESS_FAULT;
     switch (offset) {
     case SPIN_REG_ISSUE:
         return issue(hpu, value);
@@ -314,9 +310,6 @@ static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t size, ui
         return wait_or_test(h, value, true);
     case SPIN_REG_TEST:
         return wait_or_test(h, value, false);
-    case SPIN_REG_INFO:
-        hpu->info = value;
-        return HPU_ACCESS_OK;
     case SPIN_REG_ALLOCATE:
         return allocate(h, value);
     }
@@ -370,18 +363,15 @@ static uint32_t task_register(const struct card_hpu *h, uint32_t offset) {
     return 0;
 }
 
-static enum hpu_access load(struct hpu *hpu, uint32_t offset, uint32_t size, uint32_t *value) {
+void card_set_task(struct card_hpu *h) {
+    for (uint32_t offset = 0; offset < SPIN_TASK_REGISTERS; offset += 4)
+        h->hpu.task[offset / 4] = task_register(h, offset);
+}
+
+static enum hpu_access load(struct hpu *hpu, uint32_t offset, uint32_t *value) {
     const struct card_hpu *h = (const struct card_hpu *)hpu;
-    if (offset < SPIN_TASK_REGISTERS) {
-        *value = task_register(h, offset & ~3u) >> 8 * (offset & 3);
-        return HPU_ACCESS_OK;
-    }
-    if (size == 4 && offset == SPIN_REG_ISSUE && h->card->context[h->context].set.abi == CARD_PSPIN)
+    if (offset == SPIN_REG_ISSUE && h->card->context[h->context].set.abi == CARD_PSPIN)
         return pspin_issue(hpu, issue, value);
-    if (size == 4 && (offset == SPIN_REG_ALLOCATE || offset == SPIN_REG_TEST)) {
-        *value = h->hpu.result;
-        return HPU_ACCESS_OK;
-    }
     return HPU_ACCESS_FAULT;
 }
 

@@ -88,7 +88,6 @@ static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) 
     hpu_init(u, program->code, h->index);
     u->icache = program->icache[h->cluster];
     u->device = &card_device;
-    u->has_words = true;
     u->refusal = &h->refusal;
     h->packet_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L1);
     hpu_add_window(u, MAP_L1_ALIAS + stack, MAP_STACK_SIZE, cl->l1 + stack, true, HPU_REGION_L1);
@@ -199,6 +198,7 @@ static void begin(struct card *c, struct card_hpu *h) {
         p4spin_arguments(c, h, t);
     else
         pspin_arguments(c, h);
+    card_set_task(h);
     h->issued = h->hpu.result = 0;
     heap_begin(&h->hpu, &h->heap);
     memset(h->hpu.word, 0, sizeof h->hpu.word);

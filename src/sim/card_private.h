@@ -382,6 +382,7 @@ void card_on_run(void *context, const struct sim_event *event);
 
 /* card_driver.c */
 extern const struct hpu_device card_device;
+void card_set_task(struct card_hpu *hpu); /* the registers of its task */
 void card_print_line(struct card_hpu *h);
 
 /* card_memory.c. When a burst of the L2 packet buffer from `offset` can begin, at `at_ps` or later;

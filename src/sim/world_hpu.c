@@ -161,10 +161,8 @@ static enum hpu_access allocate(struct world_executor *e, uint32_t bytes) {
     return HPU_ACCESS_OK;
 }
 
-static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t size, uint32_t value) {
+static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t value) {
     struct world_executor *e = (struct world_executor *)hpu;
-    if (size != 4)
-        return HPU_ACCESS_FAULT;
     switch (offset) {
     case SPIN_REG_ISSUE:
         return issue(e, value);
@@ -176,14 +174,6 @@ static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t size, ui
         return allocate(e, value);
     }
     return HPU_ACCESS_FAULT;
-}
-
-static enum hpu_access load(struct hpu *hpu, uint32_t offset, uint32_t size, uint32_t *value) {
-    const struct world_executor *e = (const struct world_executor *)hpu;
-    if (size != 4 || offset != SPIN_REG_ALLOCATE)
-        return HPU_ACCESS_FAULT;
-    *value = e->hpu.result;
-    return HPU_ACCESS_OK;
 }
 
 static void print_line(struct world_executor *e) {
@@ -200,7 +190,7 @@ static enum hpu_access print(struct hpu *hpu, uint8_t byte) {
     return HPU_ACCESS_OK;
 }
 
-static const struct hpu_device driver = {.load = load, .store = store, .print = print};
+static const struct hpu_device driver = {.store = store, .print = print};
 
 /* ---- executors --------------------------------------------------------------------------------
  */
@@ -277,7 +267,6 @@ static bool give_memory(struct world_executor *e, const struct world_code *code)
     const struct spin_image *im = p->image;
     hpu_init(h, code->code, e->hpu_number);
     h->device = &driver;
-    h->has_words = true;
     h->refusal = &e->refusal;
     e->packet_window =
         (uint32_t)hpu_add_window(h, PACKET_ADDRESS - CALL_HEADROOM, CALL_HEADROOM + e->task->bytes,
