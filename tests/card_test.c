@@ -40,6 +40,51 @@ TEST(unloaded_latency_1024_B) {
     unloaded(1024, expected);
 }
 
+/* What an unloaded packet of 1,024 B takes, by parts. */
+static void latency_with(const char *handler, const char *const *settings, uint64_t *part) {
+    struct world *w = world_new();
+    handlers(w, NULL, handler, NULL);
+    for (; *settings; settings++)
+        set(w, *settings);
+    build(w);
+    for (int i = 0; i < 20; i++)
+        add(w, 0, 1024, i == 19, (uint64_t)i * 2000000);
+    run(w);
+    CHECK_EQ(w->stats.faults, 0);
+    for (int i = 0; i < CARD_PART_COUNT; i++)
+        part[i] = w->stats.part[i].p50;
+    world_free(w);
+}
+
+/* What is counted in cycles scales with the clock; the host's distance and the wires' rates do not.
+ */
+TEST(latencies_at_another_clock) {
+    static const char *const names[] = {"empty_ph", "to_host_ph", "fetch_send_ph"};
+    static const uint64_t journeys[] = {0, 1, 1}; /* pcie_latency is there and back */
+    for (int i = 0; i < 3; i++) {
+        uint64_t slow[CARD_PART_COUNT], fast[CARD_PART_COUNT], far[2][CARD_PART_COUNT];
+        const char *const wires[] = {"network_rate=0.000001ns/B", "pcie_rate=0.000001ns/B"};
+        latency_with(names[i], (const char *const[]){wires[0], wires[1], NULL}, slow);
+        latency_with(names[i], (const char *const[]){wires[0], wires[1], "cycle=500ps", NULL},
+                     fast);
+        for (int k = 0; k < CARD_PART_COUNT; k++)
+            CHECK_EQ(2 * fast[k], slow[k]);
+        latency_with(names[i],
+                     (const char *const[]){wires[0], wires[1], "pcie_latency=100ns", NULL}, far[0]);
+        latency_with(
+            names[i],
+            (const char *const[]){wires[0], wires[1], "pcie_latency=100ns", "cycle=500ps", NULL},
+            far[1]);
+        CHECK_EQ(far[0][CARD_PART_TOTAL] - slow[CARD_PART_TOTAL], journeys[i] * 100000);
+        CHECK_EQ(far[1][CARD_PART_TOTAL] - fast[CARD_PART_TOTAL], journeys[i] * 100000);
+        /* at 100 Gbit/s the packet is 81.92 ns on the wire, whatever the clock */
+        latency_with(names[i],
+                     (const char *const[]){"network_rate=0.08ns/B", wires[1], "cycle=500ps", NULL},
+                     far[0]);
+        CHECK(far[0][CARD_PART_WRITE] >= 81500 && far[0][CARD_PART_WRITE] < 90000);
+    }
+}
+
 /* ---- Beside the RTL and the paper ------------------------------------------------------------ */
 
 static struct world *steady(const char *handler, uint32_t length, uint32_t packets,

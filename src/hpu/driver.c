@@ -132,6 +132,10 @@ static enum hpu_access do_fetch_add(struct spin_rig *rig, const uint32_t *w) {
 
 /* A message's data must be the handler's to send. */
 static enum hpu_access do_message(struct spin_rig *rig, const uint32_t *w, bool device, bool get) {
+    if (device && !get && w[1] > RIG_MTU) {
+        refusal_length(rig->hpu.refusal, rig->issuing, w[1], RIG_MTU);
+        return bad_command(&rig->hpu);
+    }
     if (device)
         return reach(rig, w[0], w[1], get) ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;
     return host_memory(rig, 0, w[0], w[1]) ? HPU_ACCESS_OK : HPU_ACCESS_FAULT;

@@ -8,6 +8,7 @@
 #include "hpu/image.h"
 
 #define RIG_COMMANDS 256
+#define RIG_MTU      4096u /* most data of a put: what worlds and cards have at first */
 /* Where host memory begins for PsPIN handlers: where the card's PCIe window does. */
 #define RIG_HOST_BASE 0x1000000000000000ull
 

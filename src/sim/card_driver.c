@@ -140,6 +140,10 @@ static enum hpu_access check(struct card_hpu *h, struct command *m) {
         return local(h, m, &m->local, w[1], w[2], false);
     case SPIN_COMMAND_PUT_FROM_DEVICE:
     case SPIN_COMMAND_ATOMIC_FROM_DEVICE:
+        if (w[1] > h->card->config.mtu) {
+            refusal_length(h->hpu.refusal, m->number, w[1], h->card->config.mtu);
+            return bad_command(h);
+        }
         m->length = w[1];
         return local(h, m, &m->local, w[0], w[1], false);
     case SPIN_COMMAND_PUT_FROM_HOST:

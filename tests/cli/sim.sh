@@ -79,6 +79,10 @@ refuse "--faults of another kind" 2 "--faults: 'maybe' is neither fail nor ignor
 faulty "without --check an overrun is not seen" 0 '^rank 1: 1 good, 0 bad$' -q -n 2 faulty.so heap_payload_handler 1 faults.spin
 faulty "with it, it is" 1 "SEGV at .*, world_faults.c:$(line_of heap), address 0x1b30000c$" -q -n 2 --check faulty.so heap_payload_handler 1 faults.spin
 faulty "by DMA too" 1 "world_faults.c:$(line_of copy): PtlHandlerDMAFromHostB: 64 bytes at 0x1b300000, which the handler may not write$" -q -n 2 --check faulty.so copy_payload_handler 1 faults.spin
+over='command refused by the card at .*, world_faults.c:'$(line_of big)': PtlHandlerPutFromDevice: 5,000 bytes, at most'
+check "a message over a packet in exec" 1 "$over 4,096$" "$OPENSPIN" exec faults.spin --entry big_payload_handler --packet-size 8192
+check "and on the PsPIN card" 1 "$over 4,096$" "$OPENSPIN" card run -H faults.spin --ph big_payload_handler -T gen:packets=1,size=8192
+check "whose MTU is a parameter" 1 "$over 2,048$" "$OPENSPIN" card run -H faults.spin --ph big_payload_handler -T gen:packets=1,size=8192 --set mtu=2KiB
 for i in 0:0x1b300009 13:0x1b31f016 38:0x1b39402f; do
     check "allocation ${i%:*} of 40 has its hole" 1 "SEGV at .*, world_faults.c:$(line_of many), address ${i#*:}$" "$OPENSPIN" exec --check faults.spin --entry many_payload_handler --hex 09$(printf %02x ${i%:*})
 done
