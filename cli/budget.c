@@ -28,7 +28,8 @@ struct options {
     uint64_t count, runtime, cycles;
     const char *rate, *gap, *clock, *params;
     struct cli_list set;
-    bool json, parameters;
+    const char *json;
+    bool parameters;
 };
 
 static const struct cli_option options[] = {
@@ -51,7 +52,8 @@ static const struct cli_option options[] = {
     {"runtime", 0, CLI_NUMBER, "CYCLES",
      "with --cycles: an HPU's own work for a packet (default 8)", offsetof(struct options, runtime),
      0, 1000000},
-    {"json", 0, CLI_FLAG, NULL, "print JSON", offsetof(struct options, json), 0, 0},
+    {"json", 'j', CLI_RESULT, "[=FILE]", "print JSON, or write it into a file",
+     offsetof(struct options, json), 0, 0},
     {0}};
 
 struct measured {
@@ -204,10 +206,22 @@ static void json_trial(struct json *j, const struct answer *a, const struct budg
     json_end_object(j);
 }
 
-static void print_json(const struct invocation *inv, const struct measured *m,
-                       const struct answer *a, const struct budget_load *l,
-                       const struct budget_trial *t) {
-    struct json j = {.out = stdout};
+struct report {
+    const struct invocation *inv;
+    const struct measured *m;
+    const struct answer *a;
+    const struct budget_load *l;
+    const struct budget_trial *t;
+};
+
+static void print_json(FILE *out, const void *what) {
+    const struct report *report = what;
+    const struct invocation *inv = report->inv;
+    const struct measured *m = report->m;
+    const struct answer *a = report->a;
+    const struct budget_load *l = report->l;
+    const struct budget_trial *t = report->t;
+    struct json j = {.out = out};
     json_object(&j, NULL);
     if (inv->function)
         json_string(&j, "handler", inv->function->name);
@@ -304,12 +318,13 @@ static void set_packets(struct budget_load *l, const struct measured *m) {
 static int answer(const struct cli_command *command, const struct options *o,
                   const struct invocation *inv, const struct measured *m, struct budget_load *l) {
     struct budget_trial trial, *t = NULL;
+    int status = 0;
     bool is_handler = inv->function && inv->call.kind != SPIN_OTHER_FUNCTION;
     double cycle_ns = (double)l->cycle_ps / 1000;
     double occupied = (m->mean_cycles + (double)l->runtime_cycles) * cycle_ns;
     if (is_handler) {
         set_packets(l, m);
-        int status = budget_try(command, l, &o->invoke, inv, &trial);
+        status = budget_try(command, l, &o->invoke, inv, &trial);
         progress_end(l->progress);
         if (status)
             return status;
@@ -317,11 +332,12 @@ static int answer(const struct cli_command *command, const struct options *o,
         occupied = t->hpu_ns;
     }
     struct answer a = work_out(l, occupied, t);
+    const struct report report = {inv, m, &a, l, t};
     if (o->json)
-        print_json(inv, m, &a, l, t);
-    else
+        status = cli_result(command, o->json, print_json, &report);
+    if (!status && !cli_is_printed(o->json, NULL))
         print_text(inv, m, &a, l, t);
-    return 0;
+    return status;
 }
 
 static int run_load(const struct cli_command *command, const struct options *o,

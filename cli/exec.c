@@ -9,8 +9,8 @@
 
 struct options {
     struct invoke_options invoke;
-    bool json, trace, profile;
-    const char *clock;
+    bool trace, profile;
+    const char *clock, *json;
     uint64_t gdb, repeat, cycle_ps;
 };
 
@@ -20,7 +20,8 @@ static const struct cli_option options[] = {
      offsetof(struct options, repeat), 1, 1000000000},
     {"clock", 0, CLI_STRING, "FREQUENCY", "2GHz, or 1500 in MHz: the time that the cycles take",
      offsetof(struct options, clock), 0, 0},
-    {"json", 0, CLI_FLAG, NULL, "print JSON", offsetof(struct options, json), 0, 0},
+    {"json", 'j', CLI_RESULT, "[=FILE]", "print JSON, or write it into a file",
+     offsetof(struct options, json), 0, 0},
     {"trace", 0, CLI_FLAG, NULL, "print every instruction with its source line",
      offsetof(struct options, trace), 0, 0},
     {"profile", 0, CLI_FLAG, NULL, "print source and disassembly with cycles, hottest first",
@@ -218,9 +219,18 @@ static void json_refusal(struct json *j, const struct spin_image *image, uint32_
     }
 }
 
-static void print_json(struct invocation *inv, const struct spin_outcome *r,
-                       const struct snapshot *s, uint64_t cycle_ps) {
-    struct json j = {.out = stdout};
+struct report {
+    struct invocation *inv;
+    const struct spin_outcome *r;
+    const struct snapshot *s;
+    uint64_t cycle_ps;
+};
+
+static void print_json(FILE *out, const void *what) {
+    const struct report *report = what;
+    struct invocation *inv = report->inv;
+    const struct spin_outcome *r = report->r;
+    struct json j = {.out = out};
     const char *name = spin_return_code_name(r->value);
     json_object(&j, NULL);
     json_string(&j, "handler", inv->function->name);
@@ -240,8 +250,8 @@ static void print_json(struct invocation *inv, const struct spin_outcome *r,
     }
     json_u64(&j, "instructions", r->instructions);
     json_u64(&j, "cycles", r->cycles);
-    if (cycle_ps)
-        json_real(&j, "time_ns", time_ns(r, cycle_ps), 3);
+    if (report->cycle_ps)
+        json_real(&j, "time_ns", time_ns(r, report->cycle_ps), 3);
     json_real(&j, "ipc", ipc(r), 4);
     json_u64(&j, "icache_misses", r->icache_misses);
     json_array(&j, "accesses");
@@ -271,7 +281,7 @@ static void print_json(struct invocation *inv, const struct spin_outcome *r,
         json_end_object(&j);
     }
     json_end_array(&j);
-    json_changes(&j, s, inv);
+    json_changes(&j, report->s, inv);
     json_end_object(&j);
 }
 
@@ -314,8 +324,10 @@ static int run(const struct cli_command *command, int argc, char **argv) {
     struct spin_outcome r = {0};
     int status = cli_parse(command, argc, argv, &o, &operands);
     bool with_gdb = o.gdb != NO_GDB;
-    if (!status && o.json && (o.trace || o.profile))
-        status = cli_error(command, CLI_USAGE, "--json goes without --trace and --profile");
+    if (!status && cli_is_printed(o.json, NULL) && (o.trace || o.profile))
+        status =
+            cli_error(command, CLI_USAGE,
+                      "--json goes without --trace and --profile, or into a file: --json=FILE");
     if (!status && with_gdb && (o.trace || o.profile))
         status = cli_error(command, CLI_USAGE, "--gdb goes without --trace and --profile");
     if (!status && o.clock)
@@ -329,13 +341,13 @@ static int run(const struct cli_command *command, int argc, char **argv) {
     if (!status)
         status = invoke_dump(command, &o.invoke, &inv);
     if (!status) {
-        if (o.json) {
-            print_json(&inv, &r, &before, o.cycle_ps);
-        } else {
+        const struct report report = {&inv, &r, &before, o.cycle_ps};
+        status = o.json ? cli_result(command, o.json, print_json, &report) : 0;
+        if (!status && !cli_is_printed(o.json, NULL)) {
             print_text(&inv, &r, o.cycle_ps);
             print_changes(&before, &inv);
         }
-        if (r.ending != SPIN_RETURNED)
+        if (!status && r.ending != SPIN_RETURNED)
             status = CLI_FAILED;
     }
     snapshot_free(&before);

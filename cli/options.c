@@ -113,13 +113,23 @@ bool cli_takes_next(const struct cli_option *o, const char *word, const char *ne
     return dot && strcmp(dot + 1, o->name) == 0;
 }
 
+static int unknown_option(const struct cli_command *command, const char *word) {
+    struct text_near near = text_near(word + 2, strcspn(word + 2, "="));
+    for (const struct cli_option *o = command->options; o && o->name; o++)
+        text_near_try(&near, o->name);
+    char hint[80] = "";
+    if (near.best)
+        snprintf(hint, sizeof hint, " (did you mean '--%s'?)", near.best);
+    return cli_error(command, CLI_USAGE, "unknown option '%s'%s; see 'openspin %s --help'", word,
+                     hint, command->name);
+}
+
 static int parse_long(const struct cli_command *command, int argc, char **argv, int *i,
                       void *into) {
     const char *text = argv[*i] + 2;
     const struct cli_option *o = find_long(command, text);
     if (!o)
-        return cli_error(command, CLI_USAGE, "unknown option '%s'; see 'openspin %s --help'",
-                         argv[*i], command->name);
+        return unknown_option(command, argv[*i]);
     char shown[64];
     snprintf(shown, sizeof shown, "--%s", o->name);
     const char *value = strchr(text, '=');

@@ -230,6 +230,29 @@ TEST(names_are_shown_on_one_line) {
     CHECK_STR(err.text, "no 'a\\nb'");
 }
 
+static const char *nearest(const char *name) {
+    static const char *const names[] = {"clusters", "cluster_hpus", "network_rate", "mtu", "o"};
+    struct text_near near = text_near(name, strlen(name));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        text_near_try(&near, names[i]);
+    return near.best ? near.best : "";
+}
+
+TEST(misspelt_names_have_a_nearest) {
+    CHECK_STR(nearest("netwrok_rate"), "network_rate");
+    CHECK_STR(nearest("networkrate"), "network_rate");
+    CHECK_STR(nearest("cluster"), "clusters");
+    CHECK_STR(nearest("cluster_h"), "cluster_hpus");
+    CHECK_STR(nearest("mut"), "mtu");
+    CHECK_STR(nearest("colour"), "");
+    CHECK_STR(nearest("x"), "");
+    CHECK_STR(nearest(""), "");
+    CHECK_STR(nearest("a_name_that_is_longer_than_all_that_there_are"), "");
+    struct text_near near = text_near("clocks", 5); /* not all of the text */
+    text_near_try(&near, "clock");
+    CHECK_STR(text_near_hint(&near).text, " (did you mean 'clock'?)");
+}
+
 TEST(json_is_always_utf8) {
     char *text;
     size_t length;

@@ -86,3 +86,54 @@ char *text_shown(const char *text) {
         text_show(shown, room, text);
     return shown;
 }
+
+/* ---- What was meant -------------------------------------------------------------------------- */
+
+#define NEAR_LONGEST 32
+
+struct text_near text_near(const char *name, size_t length) {
+    return (struct text_near){.name = name, .length = length, .distance = 2 + 2 * (length / 3)};
+}
+
+/* Letters to change, add or take away; neighbours that are exchanged count as one. */
+static size_t edits(const char *a, size_t a_length, const char *b, size_t b_length) {
+    size_t row[3][NEAR_LONGEST + 1];
+    for (size_t k = 0; k <= b_length; k++)
+        row[0][k] = k;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t *now = row[i % 3], *above = row[(i + 2) % 3], *before = row[(i + 1) % 3];
+        now[0] = i;
+        for (size_t k = 1; k <= b_length; k++) {
+            size_t least = above[k - 1] + (a[i - 1] != b[k - 1]);
+            least = above[k] + 1 < least ? above[k] + 1 : least;
+            least = now[k - 1] + 1 < least ? now[k - 1] + 1 : least;
+            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] &&
+                before[k - 2] + 1 < least)
+                least = before[k - 2] + 1;
+            now[k] = least;
+        }
+    }
+    return row[a_length % 3][b_length];
+}
+
+void text_near_try(struct text_near *near, const char *candidate) {
+    size_t length = strlen(candidate), shorter = length < near->length ? length : near->length;
+    if (!shorter || near->length > NEAR_LONGEST || length > NEAR_LONGEST)
+        return;
+    bool begins = shorter > 2 && memcmp(candidate, near->name, shorter) == 0;
+    size_t distance = 2 * edits(near->name, near->length, candidate, length);
+    if (begins && distance > 3)
+        distance = 3;
+    if (distance > near->distance || distance >= 2 * near->length ||
+        (near->best && distance == near->distance))
+        return;
+    near->best = candidate;
+    near->distance = distance;
+}
+
+struct text_hint text_near_hint(const struct text_near *near) {
+    struct text_hint hint = {""};
+    if (near->best)
+        snprintf(hint.text, sizeof hint.text, " (did you mean '%s'?)", near->best);
+    return hint;
+}

@@ -16,4 +16,20 @@ void text_show(char *to, size_t room, const char *text);
 /* The same as a new string, NULL without memory. A text that is plain is copied. */
 char *text_shown(const char *text);
 
+/* The candidate that is likeliest meant by a misspelt name: few letters differ, or one is the
+ * other's beginning. Try all, then ask for the hint: " (did you mean 'network_rate'?)", or nothing.
+ */
+struct text_near {
+    const char *name;
+    size_t length;
+    const char *best;
+    size_t distance; /* in half letters */
+};
+struct text_near text_near(const char *name, size_t length);
+void text_near_try(struct text_near *near, const char *candidate);
+struct text_hint {
+    char text[80];
+};
+struct text_hint text_near_hint(const struct text_near *near);
+
 #endif

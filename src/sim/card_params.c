@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "sim/card_private.h"
 
@@ -45,13 +46,13 @@ static const struct row *find(const char *name, size_t length) {
 }
 
 static int no_such(const char *name, size_t length, struct spin_error *err) {
-    char known[420] = "";
-    size_t used = 0;
-    for (int i = 0; i < ROWS && used < sizeof known; i++)
-        used +=
-            (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? " " : "", rows[i].name);
-    return spin_fail(err, SPIN_EARG, "the card has no '%.*s'; it has: %s",
-                     (int)(length < 40 ? length : 40), name, known);
+    struct text_near near = text_near(name, length);
+    for (int i = 0; i < ROWS; i++)
+        text_near_try(&near, rows[i].name);
+    return spin_fail(
+        err, SPIN_EARG,
+        "the card has no parameter '%.*s'%s; 'openspin card run --parameters' lists all",
+        (int)(length < 40 ? length : 40), name, text_near_hint(&near).text);
 }
 
 static bool parse(const struct row *r, const char *text, uint64_t *value) {

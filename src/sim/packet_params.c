@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 
 enum unit { TIME, RATE, BYTES, NUMBER, PROBABILITY, CHOICE, TEXT };
@@ -167,14 +168,13 @@ int spin_packet_set(struct spin_packet *to, const char *assignment, struct spin_
         *value = parsed;
         return SPIN_OK;
     }
-    char known[400] = "";
-    size_t used = 0;
-    for (int i = 0; i < PARAMETERS && used < sizeof known; i++)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
-                                 parameters[i].name);
+    struct text_near near = text_near(assignment, length);
+    for (int i = 0; i < PARAMETERS; i++)
+        text_near_try(&near, parameters[i].name);
     return spin_fail(err, SPIN_EARG,
-                     "unknown parameter '%.*s'; the packet model has o, g, O, S, %s",
-                     (int)(length < 40 ? length : 40), assignment, known);
+                     "unknown parameter '%.*s' of the packet model%s; 'openspin goal run --model "
+                     "packet --parameters' lists all",
+                     (int)(length < 40 ? length : 40), assignment, text_near_hint(&near).text);
 }
 
 /* The shortest decimal that is read as this fraction of 2^32: readers round down. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "sim/world_private.h"
 
@@ -79,6 +80,18 @@ static int out_of_range(const struct parameter *p, const char *text, struct spin
                      text, (unsigned long long)p->min, (unsigned long long)p->max, units[p->unit]);
 }
 
+/* Neither ours nor the network's. */
+static bool is_known(const struct world_params *of, const char *name, size_t length,
+                     struct text_near *near) {
+    struct spin_parameter row;
+    for (int i = 0; world_params_row(of, NULL, i, &row); i++) {
+        text_near_try(near, row.name);
+        if (strlen(row.name) == length && memcmp(row.name, name, length) == 0)
+            return true;
+    }
+    return false;
+}
+
 int world_params_set(struct world_params *to, const char *assignment, struct spin_error *err) {
     const char *equals = strchr(assignment, '=');
     size_t length = equals ? (size_t)(equals - assignment) : 0;
@@ -101,6 +114,11 @@ int world_params_set(struct world_params *to, const char *assignment, struct spi
         *member(to, i) = parsed;
         return SPIN_OK;
     }
+    struct text_near near = text_near(assignment, length);
+    if (equals && !is_known(to, assignment, length, &near))
+        return spin_fail(err, SPIN_EARG,
+                         "unknown parameter '%.*s'%s; 'openspin sim run --parameters' lists all",
+                         (int)(length < 40 ? length : 40), assignment, text_near_hint(&near).text);
     return spin_packet_set(&to->network, assignment, err);
 }
 

@@ -34,6 +34,12 @@ cmp -s file.txt said.txt && pass "parameters of a file" || fail "parameters of a
 check "HPUs, clock and rate are the card's" 0 '^time budget +327.7 ns a packet: 16 HPUs, a packet every 20.48 ns at 200 Gbit/s' cat file.txt
 check "also those of --set" 0 ' ns a packet: 8 HPUs, ' budget grid.spin --entry back_ph --set clusters=1
 check "exec has the clock" 0 '^time +[0-9.]+ ns at 2 GHz' "$OPENSPIN" exec grid.spin --entry sum_ph --clock 2GHz
+check "JSON into a file" 0 '^instructions' "$OPENSPIN" exec grid.spin --entry sum_ph --json=exec.json --profile
+check "is JSON" 0 '"instructions": [0-9]+' python3 -m json.tool exec.json
+check "of budget as well" 0 '^line rate' "$OPENSPIN" budget grid.spin --entry sum_ph --json budget.json
+check "is JSON too" 0 '"hpus_needed": [0-9]+' python3 -m json.tool budget.json
+refuse "an input is kept" 2 'grid.spin is also read' "$OPENSPIN" exec grid.spin --entry sum_ph --json=grid.spin
+refuse "JSON among a profile" 2 'or into a file: --json=FILE' "$OPENSPIN" exec grid.spin --entry sum_ph --json --profile
 check "in JSON too" 0 '"time_ns": [0-9]+' "$OPENSPIN" exec grid.spin --entry sum_ph --clock 2GHz --json
 refuse "no clock" 2 "--clock: 'soon'" "$OPENSPIN" exec grid.spin --entry sum_ph --clock soon
 refuse "a file without a card" 2 '--params: --cycles runs nothing on a card' budget --cycles 9 --params half.txt

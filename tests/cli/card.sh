@@ -318,7 +318,10 @@ refuse "no such function" 2 "no handler 'nothing'; it has: echo_ph, echo_th" car
 refuse "two payload handlers" 2 'which payload handler, (loop|store)_ph or (loop|store)_ph\? say --ph NAME' card -H faulty.spin -T gen:
 refuse "no handler at all" 2 'no handler by name' card -H echo.spin,ph=none,th=none -T gen:
 refuse "unknown option of a context" 2 "unknown option 'foo'; there are hh, ph" card -H echo.spin,foo=1 -T gen:
-refuse "unknown parameter" 2 "the card has no 'x'" card -H echo.spin -T gen: --set x=1
+refuse "unknown parameter" 2 "the card has no parameter 'x'; 'openspin card run --parameters' lists all" card -H echo.spin -T gen: --set x=1
+refuse "a parameter nearly" 2 "the card has no parameter 'netwrok_rate' \(did you mean 'network_rate'\?\);" card -H echo.spin -T gen: --set netwrok_rate=1
+refuse "the beginning of one" 2 "no parameter 'cluster' \(did you mean 'clusters'\?\);" card -H echo.spin -T gen: --set cluster=1
+refuse "an option nearly" 2 "unknown option '--clokc=2GHz' \(did you mean '--clock'\?\); see" card -H echo.spin -T gen: --clokc=2GHz
 refuse "unknown preset" 2 "no preset 'y'" card -H echo.spin -T gen: --preset y
 refuse "unknown traffic" 2 "unknown traffic 'wire'; there are gen:OPTIONS" card -H echo.spin -T wire:
 refuse "a size that is none" 2 "gen: size: 'big' is not a size" card -H echo.spin -T gen:size=big

@@ -80,7 +80,7 @@ refuse "a topology that is too small" 1 'holds 4 hosts, 64 are needed' $run_pack
 refuse "a missing graph" 1 'nowhere.txt: cannot open' $run_packet -T file:nowhere.txt two.goal
 printf 'openspin-graph 1\nhost a b\nswitch s\nlink a s\nlink b x\n' >bad.txt
 refuse "a wrong graph" 1 "bad.txt:5:8: no host or switch of this name above: 'x'" $run_packet -T file:bad.txt two.goal
-refuse "unknown parameter" 2 "unknown parameter 'colour'; the packet model has o, g, O, S, topology, link_rate" \
+refuse "unknown parameter" 2 "unknown parameter 'colour' of the packet model; 'openspin goal run --model packet --parameters' lists all" \
     $run_packet -s colour=red two.goal
 refuse "a wrong value" 2 "link_latency: 'far' is not a time" $run_packet -s link_latency=far two.goal
 refuse "a value out of range" 2 "mtu: '0' is outside the limits, 1 to 1048576 bytes" $run_packet -s mtu=0 two.goal

@@ -158,7 +158,9 @@ cc -fPIE -pie executable.c -o executable
 refuse "an executable" 1 'executable: cannot load: it is an executable; a program is a shared object' sim ./executable
 refuse "too many ranks" 2 '-n: 65537 is outside 1 to 65536' sim -n 65537 ring.so
 refuse "an unknown preset" 2 "unknown preset 'fast'; a world has sc17-int and sc17-dis" sim -p fast ring.so
-refuse "an unknown parameter" 2 "unknown parameter 'x'" sim --set x=1 ring.so
+refuse "an unknown parameter" 2 "unknown parameter 'x'; 'openspin sim run --parameters' lists all" sim --set x=1 ring.so
+refuse "one nearly" 2 "unknown parameter 'match_heder' \(did you mean 'match_header'\?\); 'openspin" sim --set match_heder=1 ring.so
+refuse "one of the network nearly" 2 "unknown parameter 'link_lat' \(did you mean 'link_latency'\?\); 'openspin" sim --set link_lat=1 ring.so
 refuse "a bad time" 2 "--until: 'soon' is not a time" sim --until soon ring.so
 refuse "bad noise" 2 "--noise: '5' is not PERIOD,LENGTH" sim --noise 5 ring.so
 refuse "a network that is too small" 1 "topology 'link' has 2 hosts, 3 are needed" sim -n 3 -T link ring.so
