@@ -1,8 +1,15 @@
-/* The card's logic: what a packet costs from Portals to Portals, with a driver that does everything
- * at once. Puts of 1 packet and of many between two cards, on a reliable network, on one that needs
- * acknowledgements, and on one that loses a packet in ten. usage: bench-nic [quick] */
+/* The card's logic: what a put costs from Portals to Portals, both cards, with a driver that does
+ * everything at once: events, counters and copies of the data included.
+ *
+ *     bench-nic [quick]        ns per packet: one packet and many, on a network that is reliable,
+ *                              that needs acknowledgements, that loses a packet in ten
+ *     bench-nic instructions   instructions per put of 8 bytes, counted by valgrind
+ *     bench-nic puts N ACK     only the loop that is counted */
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "machine.h"
@@ -11,13 +18,29 @@
 
 #define MTU   2048
 #define BYTES (1 << 20)
+#define SLOTS 16384
+
+/* A packet on the wire, in the driver's own memory. */
+struct slot {
+    struct nic_packet packet;
+    uint8_t data[MTU];
+};
+
+struct bench;
+struct card {
+    struct bench *bench;
+    struct nic *nic;
+    ptl_handle_ni_t ni;
+    ptl_handle_eq_t eq;
+    ptl_handle_ct_t ct;
+    struct slot *slot; /* on the way to it: a ring */
+    uint32_t first, count;
+};
 
 struct bench {
     struct nic_pool *pool;
-    struct nic *nic[2];
-    ptl_handle_ni_t ni[2];
+    struct card card[2];
     ptl_handle_md_t md;
-    struct nic_packet *wire[2], **wire_end[2]; /* on the way to it */
     uint64_t now;
     struct rng rng;
     uint32_t loss; /* of 1000 */
@@ -28,61 +51,76 @@ static void fail(const char *what) {
     exit(1);
 }
 
-/* Does all that a card asks for. */
-static void drive(struct bench *b, uint32_t i) {
-    struct nic_action a;
-    while (nic_next(b->nic[i], &a)) {
-        switch (a.kind) {
-        case NIC_SEND:
-            if (b->loss && rng_below(&b->rng, 1000) < b->loss) {
-                nic_packet_release(a.packet);
-            } else {
-                a.packet->next = NULL; /* the sender's copy is not linked anywhere */
-                *b->wire_end[!i] = a.packet;
-                b->wire_end[!i] = &a.packet->next;
-            }
-            break;
-        case NIC_FETCH:
-            memcpy(a.local, a.host, a.bytes);
-            break;
-        case NIC_STORE:
-            memcpy(a.host, a.local, a.bytes);
-            break;
-        default:
-            continue;
-        }
-        nic_done(b->nic[i], a.token, b->now);
-    }
+/* ---- The driver ---- */
+
+static enum nic_status send_packet(void *context, struct nic_packet *packet,
+                                   const struct nic_departed *how) {
+    struct card *from = context, *to = &from->bench->card[packet->target.nid];
+    (void)how;
+    if (from->bench->loss && rng_below(&from->bench->rng, 1000) < from->bench->loss)
+        return NIC_DONE;
+    if (to->count == SLOTS)
+        fail("more packets on the wire than it has room for");
+    struct slot *slot = &to->slot[(to->first + to->count++) & (SLOTS - 1)];
+    memcpy(&slot->packet, packet,
+           packet->first ? sizeof slot->packet : offsetof(struct nic_packet, message));
+    slot->packet.references = 0; /* whoever keeps it makes a copy */
+    slot->packet.data = slot->data;
+    memcpy(slot->data, packet->data, packet->bytes);
+    return NIC_DONE;
 }
 
+static enum nic_status move_data(void *context, struct nic_move *m) {
+    (void)context;
+    if (m->kind == NIC_FETCH)
+        memcpy(m->local, m->host, m->bytes);
+    else if (m->kind == NIC_STORE)
+        memcpy(m->host, m->local, m->bytes);
+    return NIC_DONE;
+}
+
+static void no_task(void *context, struct nic_task *task) {
+    (void)context, (void)task;
+}
+
+static void raise_nothing(void *context) {
+    (void)context;
+}
+
+static const struct nic_driver driver = {.send = send_packet,
+                                         .move = move_data,
+                                         .run = no_task,
+                                         .resume = no_task,
+                                         .raise = raise_nothing};
+
 static bool arrive(struct bench *b, uint32_t i) {
-    struct nic_packet *packet = b->wire[i];
-    if (!packet)
+    struct card *c = &b->card[i];
+    if (!c->count)
         return false;
-    b->wire[i] = packet->next;
-    if (!b->wire[i])
-        b->wire_end[i] = &b->wire[i];
+    struct slot *slot = &c->slot[c->first];
     b->now += 100;
-    nic_packet_in(b->nic[i], packet, b->now);
-    drive(b, i);
+    nic_packet_in(c->nic, &slot->packet, b->now);
+    c->first = (c->first + 1) & (SLOTS - 1);
+    c->count--;
+    nic_progress(c->nic, b->now);
     return true;
 }
 
 /* To the next deadline; false: there is none. */
 static bool pass_time(struct bench *b) {
-    uint32_t first = nic_deadline(b->nic[1]) < nic_deadline(b->nic[0]);
-    uint64_t deadline = nic_deadline(b->nic[first]);
-    if (deadline == UINT64_MAX)
+    uint64_t deadline[2] = {nic_deadline(b->card[0].nic), nic_deadline(b->card[1].nic)};
+    uint32_t first = deadline[1] < deadline[0];
+    if (deadline[first] == UINT64_MAX)
         return false;
-    b->now = deadline > b->now ? deadline : b->now;
-    nic_tick(b->nic[first], b->now);
-    drive(b, first);
+    b->now = deadline[first] > b->now ? deadline[first] : b->now;
+    nic_tick(b->card[first].nic, b->now);
+    nic_progress(b->card[first].nic, b->now);
     return true;
 }
 
 static void settle(struct bench *b) {
     for (bool more = true; more;) {
-        drive(b, 0);
+        nic_progress(b->card[0].nic, b->now);
         more = false;
         for (uint32_t i = 0; i < 2; i++)
             while (arrive(b, i))
@@ -92,8 +130,14 @@ static void settle(struct bench *b) {
     }
 }
 
+/* ---- Portals ---- */
+
 static void open_card(struct bench *b, uint32_t i, bool reliable) {
-    struct nic_config config = {.address = {.nid = i, .pid = 1},
+    struct card *c = &b->card[i];
+    struct nic_config config = {.driver = &driver,
+                                .context = c,
+                                .gather_bytes = MTU,
+                                .address = {.nid = i, .pid = 1},
                                 .pool = b->pool,
                                 .mtu_bytes = MTU,
                                 .reliable = reliable,
@@ -102,73 +146,169 @@ static void open_card(struct bench *b, uint32_t i, bool reliable) {
                                 .retries = 100};
     ptl_pt_index_t index;
     ptl_process_t map[2] = {{.phys = {0, 1}}, {.phys = {1, 1}}};
-    if (nic_new(&b->nic[i], &config, NULL))
+    c->bench = b;
+    c->slot = calloc(SLOTS, sizeof *c->slot);
+    if (!c->slot || nic_new(&c->nic, &config, NULL))
         fail("no card");
-    struct portals *p = nic_portals(b->nic[i]);
-    b->wire_end[i] = &b->wire[i];
+    struct portals *p = nic_portals(c->nic);
     if (portals_init(p) ||
         portals_ni_init(p, PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, 1, NULL, NULL, NULL,
-                        &b->ni[i]) ||
-        portals_set_map(p, b->ni[i], 2, map) ||
-        portals_pt_alloc(p, b->ni[i], 0, PTL_EQ_NONE, PTL_PT_ANY, &index))
+                        &c->ni) ||
+        portals_set_map(p, c->ni, 2, map) || portals_eq_alloc(p, c->ni, 64, &c->eq) ||
+        portals_ct_alloc(p, c->ni, &c->ct) ||
+        portals_pt_alloc(p, c->ni, 0, c->eq, PTL_PT_ANY, &index))
         fail("no interface");
 }
 
 static void open_memory(struct bench *b, uint8_t *source, uint8_t *target) {
-    ptl_md_t md = {
-        .start = source, .length = BYTES, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+    ptl_md_t md = {.start = source,
+                   .length = BYTES,
+                   .eq_handle = b->card[0].eq,
+                   .ct_handle = b->card[0].ct,
+                   .options = PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_CT_ACK};
     ptl_me_t me = {.start = target,
                    .length = BYTES,
-                   .ct_handle = PTL_CT_NONE,
+                   .ct_handle = b->card[1].ct,
                    .uid = PTL_UID_ANY,
-                   .options = PTL_ME_OP_PUT,
+                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM | PTL_ME_EVENT_LINK_DISABLE,
                    .match_id = {.rank = PTL_RANK_ANY},
                    .match_bits = 5};
     ptl_handle_me_t handle;
-    if (portals_md_bind(nic_portals(b->nic[0]), b->ni[0], &md, &b->md) ||
-        portals_me_append(nic_portals(b->nic[1]), b->ni[1], 0, &me, PTL_PRIORITY_LIST, NULL,
-                          &handle))
+    if (portals_md_bind(nic_portals(b->card[0].nic), b->card[0].ni, &md, &b->md) ||
+        portals_me_append(nic_portals(b->card[1].nic), b->card[1].ni, 0, &me, PTL_PRIORITY_LIST,
+                          NULL, &handle))
         fail("no memory descriptor");
+}
+
+static uint32_t take_events(struct card *c) {
+    ptl_event_t event;
+    uint32_t taken = 0;
+    while (portals_eq_get(nic_portals(c->nic), c->eq, &event) == PTL_OK)
+        taken++;
+    return taken;
+}
+
+static void open_bench(struct bench *b, bool reliable, uint8_t *source, uint8_t *target) {
+    if (nic_pool_new(&b->pool, MTU, NULL))
+        fail("no pool");
+    open_card(b, 0, reliable);
+    open_card(b, 1, reliable);
+    open_memory(b, source, target);
+}
+
+static void close_bench(struct bench *b) {
+    for (uint32_t i = 0; i < 2; i++) {
+        nic_free(b->card[i].nic);
+        free(b->card[i].slot);
+    }
+    nic_pool_free(b->pool);
+}
+
+static uint8_t source[BYTES], target[BYTES];
+
+static struct portals_request request(const struct bench *b, uint32_t bytes, bool ack) {
+    return (struct portals_request){.kind = PORTALS_PUT,
+                                    .ack_req = ack ? PTL_ACK_REQ : PTL_NO_ACK_REQ,
+                                    .md = b->md,
+                                    .length = bytes,
+                                    .target = {.rank = 1},
+                                    .match_bits = 5};
 }
 
 /* ns a packet; `repeated`: packets sent again, of 100. */
 static double packet_ns(bool reliable, uint32_t loss, uint32_t bytes, uint32_t packets,
                         double *repeated) {
-    static uint8_t source[BYTES], target[BYTES];
     struct bench b = {.rng = rng_seeded(1), .loss = loss};
-    if (nic_pool_new(&b.pool, MTU, NULL))
-        fail("no pool");
-    open_card(&b, 0, reliable);
-    open_card(&b, 1, reliable);
-    open_memory(&b, source, target);
+    open_bench(&b, reliable, source, target);
     memset(source, 1, bytes);
     memset(target, 0, bytes);
-    struct portals_request put = {.kind = PORTALS_PUT,
-                                  .ack_req = PTL_CT_ACK_REQ,
-                                  .md = b.md,
-                                  .length = bytes,
-                                  .target = {.rank = 1},
-                                  .match_bits = 5};
-    uint32_t each = bytes ? (bytes + MTU - 1) / MTU : 1, sent = 0;
+    struct portals_request put = request(&b, bytes, true);
+    uint32_t each = bytes ? (bytes + MTU - 1) / MTU : 1, sent = 0, events = 0, puts = 0;
     double start = bench_cpu_seconds();
-    while (sent < packets) {
-        for (uint32_t i = 0; i < 16; i++, sent += each)
-            if (portals_start(nic_portals(b.nic[0]), &put))
+    for (; sent < packets; events += take_events(&b.card[0]) + take_events(&b.card[1])) {
+        for (uint32_t i = 0; i < 16; i++, sent += each, puts++)
+            if (portals_start(nic_portals(b.card[0].nic), &put))
                 fail("a put was refused");
         settle(&b);
     }
     double seconds = bench_cpu_seconds() - start;
-    if (memcmp(source, target, bytes) || !nic_quiet(b.nic[0]) || !nic_quiet(b.nic[1]) ||
-        nic_counts(b.nic[1])->received < sent)
+    if (memcmp(source, target, bytes) || !nic_quiet(b.card[0].nic) || !nic_quiet(b.card[1].nic) ||
+        nic_counts(b.card[1].nic)->received < sent || events != 3 * puts)
         fail("not everything has arrived");
-    *repeated = 100.0 * (double)nic_counts(b.nic[0])->retransmitted / sent;
-    nic_free(b.nic[0]);
-    nic_free(b.nic[1]);
-    nic_pool_free(b.pool);
+    *repeated = 100.0 * (double)nic_counts(b.card[0].nic)->retransmitted / sent;
+    close_bench(&b);
     return 1e9 * seconds / sent;
 }
 
+/* ---- Instructions ---- */
+
+/* What valgrind counts: the call, the way, both sides' events and counters, and taking the events.
+ */
+__attribute__((noinline)) void bench_nic_puts(struct bench *b, const struct portals_request *put,
+                                              uint32_t puts) {
+    for (uint32_t i = 0; i < puts; i++) {
+        if (portals_start(nic_portals(b->card[0].nic), put))
+            fail("a put was refused");
+        nic_progress(b->card[0].nic, b->now);
+        arrive(b, 1);
+        arrive(b, 0);
+        take_events(&b->card[1]);
+        take_events(&b->card[0]);
+    }
+}
+
+static int count_puts(uint32_t puts, bool ack) {
+    struct bench b = {.rng = rng_seeded(1)};
+    open_bench(&b, true, source, target);
+    struct portals_request put = request(&b, 8, ack);
+    memset(source, 1, 8);
+    bench_nic_puts(&b, &put, puts);
+    ptl_ct_event_t seen;
+    portals_ct_get(nic_portals(b.card[1].nic), b.card[1].ct, &seen);
+    if (memcmp(source, target, 8) || seen.success != puts)
+        fail("not everything has arrived");
+    close_bench(&b);
+    return 0;
+}
+
+/* Of a run of this program under valgrind; 0: it did not count. */
+static uint64_t counted(const char *self, uint32_t puts, bool ack) {
+    char command[1200], line[256];
+    uint64_t total = 0;
+    snprintf(command, sizeof command,
+             "valgrind --tool=callgrind --callgrind-out-file=/dev/null "
+             "--toggle-collect=bench_nic_puts '%s' puts %u %d 2>&1",
+             self, puts, ack);
+    FILE *run = popen(command, "r");
+    while (run && fgets(line, sizeof line, run)) {
+        const char *at = strstr(line, "Collected : ");
+        if (at)
+            total = strtoull(at + strlen("Collected : "), NULL, 10);
+    }
+    if (run)
+        pclose(run);
+    return total;
+}
+
+static int instructions(const char *self) {
+    bench_machine();
+    printf("instructions per put of 8 bytes, both sides: the call, the way, events and counters "
+           "raised and taken\n\n");
+    for (int ack = 0; ack < 2; ack++) {
+        uint64_t few = counted(self, 1000, ack), many = counted(self, 11000, ack);
+        if (!few || many <= few)
+            fail("valgrind counts nothing: is it installed?");
+        printf("%-24s %8.0f\n", ack ? "with acknowledgement" : "without",
+               (double)(many - few) / 10000);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "instructions") == 0)
+        return instructions(argv[0]);
+    if (argc > 3 && strcmp(argv[1], "puts") == 0)
+        return count_puts((uint32_t)atoi(argv[2]), atoi(argv[3]));
     bool quick = argc > 1 && strcmp(argv[1], "quick") == 0;
     uint32_t packets = quick ? 100000 : 1000000;
     static const struct {

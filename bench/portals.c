@@ -8,8 +8,10 @@
 #include "machine.h"
 #include "nic/portals.h"
 
-static void forget(void *context, const struct nic_message *m, uint32_t delivery) {
+static bool forget(void *context, const struct nic_message *m, uint32_t delivery, void *origin) {
+    (void)origin;
     (void)context, (void)m, (void)delivery;
+    return true;
 }
 
 static void nothing(void *context) {

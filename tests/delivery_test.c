@@ -59,7 +59,6 @@ static void up(void *context, struct delivery_peer *peer, struct nic_packet *pac
     for (uint32_t i = 0; i < packet->bytes; i++)
         end->wrong |= packet->data[i] != byte_of(message, packet->offset + i);
     end->packets++;
-    nic_packet_release(packet);
 }
 
 static void room(void *context, struct delivery_peer *peer) {
@@ -109,19 +108,15 @@ static void end_world(struct world *w) {
 static void fly(struct world *w, struct nic_packet *packet) {
     CHECK(w->flying < FLIGHT);
     w->flight[w->flying++] = (struct flying){
-        packet, w->now + w->delay + (w->spread ? rng_below(&w->rng, (uint32_t)w->spread) : 0),
-        w->order++};
+        nic_packet_keep(packet),
+        w->now + w->delay + (w->spread ? rng_below(&w->rng, (uint32_t)w->spread) : 0), w->order++};
 }
 
 static void launch(struct world *w, uint32_t from, struct nic_packet *packet) {
-    if (w->cut[from] || rng_below(&w->rng, 1000) < w->loss) {
-        nic_packet_release(packet);
+    if (w->cut[from] || rng_below(&w->rng, 1000) < w->loss)
         return;
-    }
-    if (rng_below(&w->rng, 1000) < w->doubling) {
-        nic_packet_keep(packet);
+    if (rng_below(&w->rng, 1000) < w->doubling)
         fly(w, packet);
-    }
     fly(w, packet);
 }
 
@@ -130,6 +125,7 @@ static void flush(struct world *w, uint32_t i) {
     struct delivery *d = w->end[i].delivery;
     struct delivery_peer *peer;
     uint64_t transmission;
+    delivery_arm(d, w->now);
     for (struct nic_packet *packet; (packet = delivery_next(d, &peer, &transmission));) {
         uint32_t sequence = packet->sequence;
         launch(w, i, packet);
@@ -161,6 +157,7 @@ static bool offer(struct world *w, uint32_t from, struct nic_packet *packet) {
     uint32_t sequence = packet->sequence;
     launch(w, from, packet);
     delivery_left(d, peer, sequence, transmission, w->now);
+    nic_packet_release(packet);
     return true;
 }
 
@@ -189,6 +186,7 @@ static bool step(struct world *w) {
     w->now = time;
     uint32_t to = arrived.packet->target.nid;
     delivery_packet_in(w->end[to].delivery, arrived.packet, w->now);
+    nic_packet_release(arrived.packet);
     flush(w, to);
     return true;
 }
@@ -344,7 +342,8 @@ TEST(a_packet_has_its_own_time) {
     world = (struct world){.delay = 10};
     make_world(&world, 1, 64, 3);
     delivery_expect(world.end[0].delivery,
-                    delivery_peer(world.end[0].delivery, world.end[1].address), 0);
+                    delivery_peer(world.end[0].delivery, world.end[1].address));
+    delivery_arm(world.end[0].delivery, 0);
     world.now = 990;
     CHECK(offer(&world, 0, make_packet(&world, 0, 1, 0)));
     while (world.now < 1990)
@@ -465,7 +464,8 @@ TEST(a_silent_peer_of_whom_something_is_expected_is_probed) {
     make_world(&world, 1, 64, 3);
     CHECK(!exchange(&world, 2));
     struct delivery_peer *peer = delivery_peer(world.end[0].delivery, world.end[1].address);
-    delivery_expect(world.end[0].delivery, peer, world.now);
+    delivery_expect(world.end[0].delivery, peer);
+    delivery_arm(world.end[0].delivery, world.now);
     uint64_t start = world.now;
     while (world.now < start + 50000)
         CHECK(step(&world));
@@ -494,6 +494,7 @@ TEST(who_probes_us_does_not_put_off_what_we_repeat) {
         probe->stream = peer->stream;
         probe->ack = peer->expected;
         delivery_packet_in(world.end[1].delivery, probe, world.now);
+        nic_packet_release(probe);
         flush(&world, 1);
         world.now += 100; /* often */
         while (world.flying || delivery_deadline(world.end[1].delivery) <= world.now)
@@ -517,6 +518,7 @@ TEST(forged_acknowledgements_change_nothing) {
             packet->ack = 40 + rng_u32(&world.rng) % 4000000000u; /* of packets that never left */
             packet->sack = rng_u64(&world.rng);
             delivery_packet_in(d, packet, world.now);
+            nic_packet_release(packet);
         }
         CHECK_EQ(peer->oldest, 0);
         const char *wrong = exchange(&world, 16);

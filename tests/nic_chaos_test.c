@@ -174,6 +174,8 @@ static void chaos(uint32_t seed, bool good_network, bool deaths) {
                               .spread = good_network ? 0 : 700,
                               .memory_spread = 200,
                               .handler_spread = 100,
+                              .at_once = seed / 2 % 2,
+                              .faults = seed % 11 ? 0 : 20,
                               .config = {.mtu_bytes = 64 << seed % 3,
                                          .reliable = good_network,
                                          .ordered = good_network,

@@ -413,8 +413,10 @@ TEST(flow_control_before_a_message) {
         if (count < 5)
             CHECK(world_step(&world));
     }
-    for (uint32_t i = 0; i < 5; i++)
+    for (uint32_t i = 0; i < 5; i++) {
         nic_packet_in(world.node[1].nic, packets[i], world.now);
+        nic_packet_release(packets[i]);
+    }
     world_settle(&world);
     CHECK_EQ(script.headers, 2);
     CHECK_EQ(script.completions, 2);

@@ -467,6 +467,7 @@ TEST(strange_packets_are_thrown_away) {
                                  .initiator = rng_below(r, 2) ? 0 : rng_u64(r)};
         memset(p->data, 0xee, p->bytes);
         nic_packet_in(world.node[1].nic, p, world.now);
+        nic_packet_release(p);
         world_actions(&world, &world.node[1]);
         while (world.count)
             world_step(&world);

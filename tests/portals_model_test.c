@@ -33,11 +33,14 @@ struct run {
     uint32_t masks; /* kinds of masks in use: more than there are groups at times */
 };
 
-static void take_answer(void *context, const struct nic_message *m, uint32_t delivery) {
+static bool take_answer(void *context, const struct nic_message *m, uint32_t delivery,
+                        void *origin) {
+    (void)origin;
     struct run *run = context;
     (void)delivery;
     run->answer = *m;
     run->answered = true;
+    return true;
 }
 
 static void nothing(void *context) {

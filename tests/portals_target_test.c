@@ -487,8 +487,8 @@ TEST(answers_are_believed_once_and_from_the_target_only) {
     wire_run(w);
     next(w, 0, PTL_EVENT_ACK);
     portals_answered(p, &ack);
-    portals_sent(p, ack.initiator);
-    portals_undeliverable(p, ack.initiator);
+    portals_sent(p, ack.initiator, PTL_NI_OK);
+    portals_failed(p, ack.initiator, PTL_NI_UNDELIVERABLE);
     none(w, 0);
     wire_free(w);
 }
@@ -551,9 +551,9 @@ TEST(closing_waits_for_what_is_being_moved) {
     p = w->process[0].portals;
     CHECK_EQ(portals_ni_fini(p, ni), PTL_IN_USE);
     struct wire_message m = wire_take(w, 0);
-    portals_sent(p, m.message.initiator);
+    portals_sent(p, m.message.initiator, PTL_NI_OK);
     CHECK_EQ(portals_ni_fini(p, ni), PTL_OK);
-    portals_undeliverable(p, m.message.initiator); /* meets nobody */
+    portals_failed(p, m.message.initiator, PTL_NI_UNDELIVERABLE); /* meets nobody */
     free(m.data);
     wire_free(w);
 }

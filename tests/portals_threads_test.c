@@ -34,8 +34,10 @@ static void sleep_until_raised(void *context, uint64_t deadline) {
     waiting--;
 }
 
-static void lose(void *context, const struct nic_message *m, uint32_t delivery) {
+static bool lose(void *context, const struct nic_message *m, uint32_t delivery, void *origin) {
+    (void)origin;
     (void)context, (void)m, (void)delivery;
+    return true;
 }
 
 static void set_up(void) {

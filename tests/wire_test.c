@@ -166,7 +166,7 @@ TEST(contradictions_are_refused) {
         {0, 'S', "not a packet of ours"},
         {4, 2, "another version"},
         {5, 3, "unknown kind"},
-        {6, 4, "unknown kind or flag"},
+        {6, 8, "unknown kind or flag"},
         {7, 1, "unknown kind or flag"},
         {5, 1, "a receipt or probe with data"},
         {6, 2, "neither the first"},

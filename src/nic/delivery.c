@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "nic/no_memory.h"
 #include "nic/timers.h"
 
 #define REORDER     3 /* so many later packets have arrived: this one is lost, as in TCP */
@@ -28,7 +27,9 @@ struct delivery {
     uint32_t *bucket; /* open addressing: 1 + the peer's number */
     uint32_t buckets;
     struct delivery_peer *due, **due_end;
+    struct delivery_peer *to_arm;
     struct timers timers;
+    struct nic_packet bare; /* the receipt or probe that is being sent */
 };
 
 static bool before(uint32_t a, uint32_t b) {
@@ -67,15 +68,15 @@ static void release_slots(struct delivery *d, struct delivery_peer *peer) {
     }
 }
 
+static void peer_free(struct delivery_peer *peer);
+
 void delivery_free(struct delivery *d) {
     for (uint32_t i = 0; d && i < d->peers; i++) {
         struct delivery_peer *peer = d->peer[i];
         if (peer->slot)
             release_slots(d, peer);
         release_all(&peer->held);
-        free(peer->slot);
-        free(peer->arrived);
-        free(peer);
+        peer_free(peer);
     }
     if (d) {
         free(d->peer);
@@ -99,33 +100,53 @@ static void place(struct delivery *d, uint32_t number) {
     d->bucket[at] = number + 1;
 }
 
-static void room_for_peer(struct delivery *d) {
+static bool room_for_peer(struct delivery *d) {
     if (d->peers < d->peers_room)
-        return;
-    d->peers_room = d->peers_room ? 2 * d->peers_room : 4;
-    d->peer = need(realloc(d->peer, d->peers_room * sizeof *d->peer));
+        return true;
+    uint32_t room = d->peers_room ? 2 * d->peers_room : 4;
+    struct delivery_peer **peer = realloc(d->peer, room * sizeof *peer);
+    if (peer)
+        d->peer = peer;
+    uint32_t *bucket = peer ? calloc(2 * room, sizeof *bucket) : NULL;
+    if (!bucket)
+        return false;
     free(d->bucket);
-    d->buckets = 2 * d->peers_room;
-    d->bucket = need(calloc(d->buckets, sizeof *d->bucket));
+    d->bucket = bucket;
+    d->buckets = 2 * room;
+    d->peers_room = room;
     for (uint32_t i = 0; i < d->peers; i++)
         place(d, i);
+    return true;
 }
 
 static bool same(struct nic_address a, struct nic_address b) {
     return a.nid == b.nid && a.pid == b.pid;
 }
 
+static void peer_free(struct delivery_peer *peer) {
+    if (!peer)
+        return;
+    free(peer->slot);
+    free(peer->arrived);
+    free(peer);
+}
+
 static struct delivery_peer *peer_new(struct delivery *d, struct nic_address address) {
-    room_for_peer(d);
-    struct delivery_peer *peer = need(calloc(1, d->owner.peer_bytes));
+    struct delivery_peer *peer = room_for_peer(d) ? calloc(1, d->owner.peer_bytes) : NULL;
+    if (!peer)
+        return NULL;
     peer->address = address;
     peer->reliable = d->config.reliable || same(address, d->config.address);
     peer->stream = d->config.stream;
     peer->held_end = &peer->held;
     peer->deadline = UINT64_MAX;
     if (!peer->reliable) {
-        peer->slot = need(calloc(d->ring, sizeof *peer->slot));
-        peer->arrived = need(calloc(d->ring / 64, sizeof *peer->arrived));
+        peer->slot = calloc(d->ring, sizeof *peer->slot);
+        peer->arrived = calloc(d->ring / 64, sizeof *peer->arrived);
+        if (!peer->slot || !peer->arrived || !timers_room(&d->timers, d->peers + 1)) {
+            peer_free(peer);
+            return NULL;
+        }
     }
     d->peer[d->peers] = peer;
     place(d, d->peers++);
@@ -168,10 +189,22 @@ static void set_timer(struct delivery *d, struct delivery_peer *peer, uint64_t n
         timers_set(&d->timers, &peer->timer, peer->deadline);
 }
 
-void delivery_expect(struct delivery *d, struct delivery_peer *peer, uint64_t now) {
+void delivery_expect(struct delivery *d, struct delivery_peer *peer) {
     peer->expectations++;
-    if (!peer->reliable && peer->deadline == UINT64_MAX)
-        set_timer(d, peer, now);
+    if (peer->reliable || peer->deadline != UINT64_MAX || peer->to_arm)
+        return;
+    peer->to_arm = true;
+    peer->next_to_arm = d->to_arm;
+    d->to_arm = peer;
+}
+
+void delivery_arm(struct delivery *d, uint64_t now) {
+    for (struct delivery_peer *peer; (peer = d->to_arm);) {
+        d->to_arm = peer->next_to_arm;
+        peer->to_arm = false;
+        if (peer->deadline == UINT64_MAX)
+            set_timer(d, peer, now);
+    }
 }
 
 void delivery_expect_less(struct delivery_peer *peer) {
@@ -228,8 +261,8 @@ void delivery_number(struct delivery *d, struct delivery_peer *peer, struct nic_
         return;
     packet->stream = peer->stream;
     packet->sequence = peer->next_sequence++;
-    nic_packet_keep(packet);
-    peer->slot[packet->sequence & (d->ring - 1)] = (struct delivery_slot){.packet = packet};
+    peer->slot[packet->sequence & (d->ring - 1)] =
+        (struct delivery_slot){.packet = nic_packet_keep(packet)};
 }
 
 static uint64_t sack_bits(const struct delivery *d, const struct delivery_peer *peer) {
@@ -260,19 +293,17 @@ uint64_t delivery_departs(struct delivery *d, struct delivery_peer *peer,
     return slot->transmission;
 }
 
-/* A packet that someone still holds must not change under him. */
-static void own(struct delivery_slot *slot) {
+/* A packet that someone still holds must not change under him; false: no memory. */
+static bool own(struct delivery_slot *slot) {
     struct nic_packet *old = slot->packet;
     if (old->references == 1)
-        return;
-    struct nic_packet *copy = need(nic_packet_new(old->pool));
-    uint8_t *data = copy->data;
-    *copy = *old;
-    copy->references = 1;
-    copy->data = data;
-    memcpy(data, old->data, old->bytes);
+        return true;
+    struct nic_packet *copy = nic_packet_copy(old);
+    if (!copy)
+        return false;
     nic_packet_release(old);
     slot->packet = copy;
+    return true;
 }
 
 static struct nic_packet *again(struct delivery *d, struct delivery_peer *peer,
@@ -280,20 +311,24 @@ static struct nic_packet *again(struct delivery *d, struct delivery_peer *peer,
     struct delivery_slot *slot = &peer->slot[peer->first_lost & (d->ring - 1)];
     while (slot->state != SLOT_LOST || !slot->packet)
         slot = &peer->slot[++peer->first_lost & (d->ring - 1)];
+    if (!own(slot)) {
+        d->counts->no_memory++;
+        return NULL; /* its timer tries again */
+    }
     peer->first_lost++;
     peer->lost--;
-    own(slot);
     slot->state = SLOT_QUEUED;
     *transmission = slot->transmission = ++peer->transmissions;
     acknowledge(d, peer, slot->packet);
     d->counts->retransmitted++;
-    nic_packet_keep(slot->packet);
     return slot->packet;
 }
 
 static struct nic_packet *bare(struct delivery *d, struct delivery_peer *peer,
                                enum nic_packet_kind kind) {
-    struct nic_packet *packet = need(nic_packet_new(d->config.pool));
+    struct nic_packet *packet = &d->bare;
+    memset(packet, 0, offsetof(struct nic_packet, message));
+    packet->pool = d->config.pool;
     packet->kind = (uint8_t)kind;
     packet->source = d->config.address;
     packet->target = peer->address;
@@ -317,7 +352,8 @@ struct nic_packet *delivery_next(struct delivery *d, struct delivery_peer **out,
         } else if (peer->receipt) {
             packet = bare(d, peer, NIC_RECEIPT);
         }
-        if (peer->lost || peer->receipt)
+        bool starved = peer->lost && !packet;
+        if ((peer->lost && !starved) || peer->receipt)
             make_due(d, peer); /* behind the others */
         if (packet)
             return packet;
@@ -467,15 +503,8 @@ static bool in_order(const struct delivery_peer *peer, const struct nic_packet *
 static void up(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet) {
     if (packet->first)
         peer->in_message++;
-    packet->next = NULL;
     d->counts->received++;
     d->owner.up(d->owner.context, peer, packet);
-}
-
-static void hold(struct delivery_peer *peer, struct nic_packet *packet) {
-    packet->next = NULL;
-    *peer->held_end = packet;
-    peer->held_end = &packet->next;
 }
 
 /* Held packets whose turn has come. A first packet may free others that were passed already. */
@@ -493,33 +522,66 @@ static void release_held(struct delivery *d, struct delivery_peer *peer) {
                 peer->held_end = at;
             more |= packet->first;
             up(d, peer, packet);
+            nic_packet_release(packet);
         }
     }
 }
 
-static void hand_over(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet) {
-    if (!in_order(peer, packet)) {
-        hold(peer, packet);
+/* Up, or held (then `kept` is a reference for it). */
+static void hand_over(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet,
+                      struct nic_packet *kept) {
+    if (kept) {
+        kept->next = NULL;
+        *peer->held_end = kept;
+        peer->held_end = &kept->next;
         return;
     }
     bool first = packet->first;
     up(d, peer, packet);
-    if (first)
+    if (first && peer->held)
         release_held(d, peer);
+}
+
+/* One that has to be held is kept before anything says that it has arrived. */
+static bool keep_if_early(struct delivery *d, const struct delivery_peer *peer,
+                          struct nic_packet *packet, struct nic_packet **kept) {
+    *kept = NULL;
+    if (in_order(peer, packet))
+        return true;
+    *kept = nic_packet_keep(packet);
+    d->counts->no_memory += !*kept;
+    return *kept;
+}
+
+static void data_in(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet,
+                    uint64_t now) {
+    struct nic_packet *kept;
+    if (!keep_if_early(d, peer, packet, &kept))
+        return; /* as if it had been lost */
+    if (!note_arrival(d, peer, packet->sequence)) {
+        if (kept)
+            nic_packet_release(kept);
+        return;
+    }
+    hand_over(d, peer, packet, kept);
+    if (peer->held && peer->deadline == UINT64_MAX)
+        set_timer(d, peer, now);
 }
 
 void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t now) {
     struct delivery_peer *peer = delivery_peer(d, packet->source);
+    struct nic_packet *kept;
+    if (!peer) {
+        d->counts->no_memory++;
+        return;
+    }
     if (peer->reliable) {
-        if (packet->kind == NIC_DATA)
-            hand_over(d, peer, packet);
-        else
-            nic_packet_release(packet);
+        if (packet->kind == NIC_DATA && keep_if_early(d, peer, packet, &kept))
+            hand_over(d, peer, packet, kept);
         return;
     }
     if (!follow_stream(d, peer, packet->stream)) {
         d->counts->duplicates++;
-        nic_packet_release(packet);
         return;
     }
     bool news = take_ack(d, peer, packet);
@@ -530,17 +592,12 @@ void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t 
         peer->failures = 0;
         set_timer(d, peer, now);
     }
-    if (packet->kind == NIC_DATA && note_arrival(d, peer, packet->sequence)) {
-        hand_over(d, peer, packet);
-        if (peer->held && peer->deadline == UINT64_MAX)
-            set_timer(d, peer, now);
-        return;
-    }
-    if (packet->kind == NIC_PROBE) {
+    if (packet->kind == NIC_DATA) {
+        data_in(d, peer, packet, now);
+    } else if (packet->kind == NIC_PROBE) {
         peer->receipt = true;
         make_due(d, peer);
     }
-    nic_packet_release(packet);
 }
 
 /* Time passes. */
@@ -559,11 +616,11 @@ static void timeout(struct delivery *d, struct delivery_peer *peer, uint64_t now
             if (slot->packet && slot->state == SLOT_LEFT)
                 mark_lost(peer, slot, s);
         }
-        make_due(d, peer);
     } else if (probe) {
         peer->probe = true;
-        make_due(d, peer);
     }
+    if (peer->lost || peer->probe)
+        make_due(d, peer);
     set_timer(d, peer, now);
 }
 

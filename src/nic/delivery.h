@@ -45,6 +45,8 @@ struct delivery_peer {
     /* Due: a receipt, a probe, or lost packets. */
     bool receipt, probe, in_due;
     struct delivery_peer *next_due;
+    bool to_arm; /* its timer: see delivery_arm */
+    struct delivery_peer *next_to_arm;
     /* Timers. */
     uint32_t expectations, failures;
     uint64_t deadline;  /* UINT64_MAX: none */
@@ -56,7 +58,7 @@ struct delivery;
 struct delivery_owner {
     void *context;
     uint32_t peer_bytes; /* of the owner's struct for a peer */
-    /* A packet of a message; its reference is the owner's. */
+    /* A packet of a message; it is lent. */
     void (*up)(void *context, struct delivery_peer *peer, struct nic_packet *packet);
     /* Something that was sent has arrived: there is room for more. */
     void (*room)(void *context, struct delivery_peer *peer);
@@ -68,7 +70,8 @@ int delivery_new(struct delivery **out, const struct nic_config *config, struct 
                  const struct delivery_owner *owner, struct spin_error *err);
 void delivery_free(struct delivery *d);
 
-/* The peer with that address, made when it is asked for. It stays as long as the card. */
+/* The peer with that address, made when it is asked for; NULL: no memory. It stays as long as the
+ * card. */
 struct delivery_peer *delivery_peer(struct delivery *d, struct nic_address address);
 /* The i-th peer in the order in which they were made; NULL past the last. */
 struct delivery_peer *delivery_peer_at(const struct delivery *d, uint32_t i);
@@ -77,11 +80,11 @@ struct delivery_peer *delivery_peer_at(const struct delivery *d, uint32_t i);
 bool delivery_room(const struct delivery *d, const struct delivery_peer *peer);
 /* Gives it source, target, stream, sequence and message number: in the order of sending. */
 void delivery_number(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet);
-/* It goes out now, in the same order. The caller's reference is for whoever sends it. Returns the
- * number of the transmission, for delivery_left. */
+/* It goes out now, in the same order. Returns the number of the transmission, for delivery_left. */
 uint64_t delivery_departs(struct delivery *d, struct delivery_peer *peer,
                           struct nic_packet *packet);
-/* What else has to go out: repeated packets, receipts, probes; NULL: nothing. */
+/* What else has to go out: repeated packets, receipts, probes; NULL: nothing. It is lent until the
+ * next call. */
 struct nic_packet *delivery_next(struct delivery *d, struct delivery_peer **peer,
                                  uint64_t *transmission);
 /* A packet of either kind has left. */
@@ -90,8 +93,10 @@ void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequ
 
 void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t now);
 
-void delivery_expect(struct delivery *d, struct delivery_peer *peer, uint64_t now);
+void delivery_expect(struct delivery *d, struct delivery_peer *peer);
 void delivery_expect_less(struct delivery_peer *peer);
+/* The timers of what is expected since the last call run from now on. */
+void delivery_arm(struct delivery *d, uint64_t now);
 
 uint64_t delivery_deadline(const struct delivery *d);
 void delivery_tick(struct delivery *d, uint64_t now);

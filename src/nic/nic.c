@@ -1,5 +1,4 @@
-/* Actions: asked for by the other files, given to the driver in order, and followed up when done.
- */
+/* The card as a whole: its parts, and what follows when something that was pending has ended. */
 #include "nic/nic.h"
 
 #include <stdlib.h>
@@ -12,10 +11,7 @@ uint32_t nic_pool_mtu(const struct nic_pool *pool);
 
 static void raised(void *context) {
     struct nic *nic = context;
-    if (nic->raised)
-        return;
-    nic->raised = true;
-    nic_tell(nic, (struct nic_action){.kind = NIC_RAISED});
+    nic->config.driver->raise(nic->config.context);
 }
 
 static void lost(void *context, struct delivery_peer *delivery) {
@@ -66,12 +62,13 @@ int nic_new(struct nic **out, const struct nic_config *config, struct spin_error
         nic->config.window_packets = 64;
     if (!config->send_packets)
         nic->config.send_packets = 32;
-    nic->outgoing.bytes = sizeof(struct outgoing);
-    nic->departures.bytes = sizeof(struct departure);
-    nic->incoming.bytes = sizeof(struct incoming);
-    nic->tasks.bytes = sizeof(struct task);
-    nic->commands.bytes = sizeof(struct command);
-    nic->transfers.bytes = sizeof(struct transfer);
+    if (nic->config.gather_bytes > config->mtu_bytes)
+        nic->config.gather_bytes = config->mtu_bytes;
+    pool_init(&nic->outgoing, sizeof(struct nic_outgoing), UINT32_MAX);
+    pool_init(&nic->departures, sizeof(struct nic_departure), UINT32_MAX);
+    pool_init(&nic->incoming, sizeof(struct nic_incoming), UINT32_MAX);
+    pool_init(&nic->tasks, sizeof(struct nic_task_record), UINT32_MAX);
+    pool_init(&nic->commands, sizeof(struct nic_command_record), UINT32_MAX);
     nic->turn_end = &nic->turn;
     nic->loop_end = &nic->loop;
     code = make_parts(nic, config, err);
@@ -90,41 +87,37 @@ static void release_list(struct nic_packet *packet) {
     }
 }
 
-#define EACH(type, name, records)                                                                  \
+#define EACH(type, name, pool)                                                                     \
     type *name;                                                                                    \
-    for (uint32_t i_ = 0; i_ < (records)->count; i_++)                                             \
-        if ((name = records_at(records, i_)))
+    for (uint32_t i_ = 0; i_ < (pool)->made; i_++)                                                 \
+        if ((name = pool_find(pool, i_)))
 
-/* Packets that records hold; those of actions that the driver was given and did not finish too. */
+/* Packets that records hold. */
 static void release_packets(struct nic *nic) {
-    EACH(struct outgoing, o, &nic->outgoing) release_list(o->ready);
-    EACH(struct departure, d, &nic->departures) nic_packet_release(d->packet);
-    EACH(struct incoming, in, &nic->incoming) {
+    EACH(struct nic_outgoing, o, &nic->outgoing) release_list(o->ready);
+    EACH(struct nic_departure, d, &nic->departures) nic_packet_release(d->packet);
+    EACH(struct nic_incoming, in, &nic->incoming) {
         release_list(in->waiting);
         release_list(in->results);
     }
-    EACH(struct task, task, &nic->tasks) if (task->packet) nic_packet_release(task->packet);
-    EACH(struct transfer, t, &nic->transfers) if (t->packet) nic_packet_release(t->packet);
+    EACH(struct nic_task_record, task, &nic->tasks)
+    if (task->packet)
+        nic_packet_release(task->packet);
     release_list(nic->loop);
 }
 
 void nic_free(struct nic *nic) {
     if (!nic)
         return;
-    for (struct nic_action action; nic->ring_count;)
-        if (nic_next(nic, &action) && action.kind == NIC_SEND)
-            nic_packet_release(action.packet); /* would have been the driver's */
     release_packets(nic);
     if (nic->portals)
         portals_free(nic->portals);
     delivery_free(nic->delivery);
-    records_free(&nic->outgoing);
-    records_free(&nic->departures);
-    records_free(&nic->incoming);
-    records_free(&nic->tasks);
-    records_free(&nic->commands);
-    records_free(&nic->transfers);
-    free(nic->ring);
+    pool_clear(&nic->outgoing);
+    pool_clear(&nic->departures);
+    pool_clear(&nic->incoming);
+    pool_clear(&nic->tasks);
+    pool_clear(&nic->commands);
     free(nic);
 }
 
@@ -137,40 +130,81 @@ const struct nic_counts *nic_counts(const struct nic *nic) {
 }
 
 bool nic_quiet(const struct nic *nic) {
-    return !nic->ring_count && !nic->loop && !nic->outgoing.used && !nic->departures.used &&
-           !nic->incoming.used && !nic->tasks.used && !nic->commands.used && !nic->transfers.used &&
-           !nic->sending && !nic->running && !nic->handler_packets && !nic->room_queue;
+    return !nic->loop && !nic->outgoing.used && !nic->departures.used && !nic->incoming.used &&
+           !nic->tasks.used && !nic->commands.used && !nic->moves && !nic->sending &&
+           !nic->running && !nic->handler_packets && !nic->room_queue;
 }
 
-/* The ring of actions. */
+/* ---- Moves ---- */
 
-static void grow_ring(struct nic *nic) {
-    uint32_t room = nic->ring_room ? 2 * nic->ring_room : 16;
-    struct nic_action *ring = need(malloc(room * sizeof *ring));
-    for (uint32_t i = 0; i < nic->ring_count; i++)
-        ring[i] = nic->ring[(nic->ring_first + i) & (nic->ring_room - 1)];
-    free(nic->ring);
-    nic->ring = ring;
-    nic->ring_room = room;
-    nic->ring_first = 0;
+/* The message of a move lives on in a record, its packet by a reference or as a copy. */
+static bool keep_message(struct nic *nic, struct nic_move *m) {
+    struct nic_incoming *in = nic_receive_keep(nic, m->record);
+    struct nic_packet *packet = in ? nic_packet_keep(m->packet) : NULL;
+    if (!packet)
+        return false;
+    m->local = packet->data + (m->local - m->packet->data);
+    m->packet = packet;
+    m->record = in;
+    in->pending++;
+    return true;
 }
 
-void nic_tell(struct nic *nic, struct nic_action action) {
-    if (nic->ring_count == nic->ring_room)
-        grow_ring(nic);
-    nic->ring[(nic->ring_first + nic->ring_count++) & (nic->ring_room - 1)] = action;
+bool nic_move_later(struct nic *nic, const struct nic_move *move, struct nic_move *later) {
+    *later = *move;
+    switch (move->purpose) {
+    case FETCH_DEPARTURE:
+        ((struct nic_departure *)move->record)->fetches++;
+        break;
+    case MOVE_MESSAGE:
+    case APPLY_ATOMIC:
+        if (!keep_message(nic, later)) {
+            nic->counts.no_memory++;
+            return false;
+        }
+        break;
+    case MOVE_COMMAND:
+    case ATOMIC_COMMAND:
+        later->record = nic_command_keep(nic, move->record);
+        if (!later->record) {
+            nic->counts.no_memory++;
+            return false;
+        }
+        ((struct nic_command_record *)later->record)->transfers++;
+        break;
+    }
+    later->generation = ((struct pool_slot *)later->record)->generation;
+    nic->moves++;
+    return true;
 }
 
-struct transfer *nic_action(struct nic *nic, enum nic_action_kind kind,
-                            enum transfer_purpose purpose, struct nic_action action) {
-    struct transfer *t = need(records_take(&nic->transfers));
-    t->purpose = (uint8_t)purpose;
-    t->from_handler = action.from_handler;
-    action.kind = (uint8_t)kind;
-    action.token = t->record.index;
-    nic_tell(nic, action);
-    return t;
+void nic_move_forget(struct nic_move *later) {
+    if (later->purpose == MOVE_MESSAGE || later->purpose == APPLY_ATOMIC)
+        nic_packet_release(later->packet);
 }
+
+void nic_moved(struct nic *nic, struct nic_move *later, enum nic_status how, uint64_t now) {
+    const struct pool_slot *slot = later->record;
+    if (!slot->used || slot->generation != later->generation)
+        return; /* told twice */
+    nic->now = now;
+    nic->moves--;
+    switch (later->purpose) {
+    case FETCH_DEPARTURE:
+        nic_send_fetched(nic, later->record, how != NIC_DONE);
+        break;
+    case MOVE_MESSAGE:
+    case APPLY_ATOMIC:
+        nic_receive_moved(nic, later, how);
+        break;
+    case MOVE_COMMAND:
+    case ATOMIC_COMMAND:
+        nic_command_moved(nic, later, how);
+        break;
+    }
+}
+
+/* ---- Packets ---- */
 
 /* A packet to ourselves goes no further than here. */
 static bool loop_back(struct nic *nic) {
@@ -181,67 +215,33 @@ static bool loop_back(struct nic *nic) {
     if (!nic->loop)
         nic->loop_end = &nic->loop;
     delivery_packet_in(nic->delivery, packet, nic->now);
+    nic_packet_release(packet);
     return true;
 }
 
-bool nic_next(struct nic *nic, struct nic_action *action) {
-    while (!nic->ring_count)
-        if (!loop_back(nic) && !nic_send_more(nic))
-            return false;
-    *action = nic->ring[nic->ring_first];
-    nic->ring_first = (nic->ring_first + 1) & (nic->ring_room - 1);
-    nic->ring_count--;
-    if (action->kind == NIC_RAISED)
-        nic->raised = false;
-    return true;
+void nic_progress(struct nic *nic, uint64_t now) {
+    nic->now = now;
+    while (loop_back(nic) || nic_send_more(nic))
+        ;
+    delivery_arm(nic->delivery, now);
 }
 
-static void sent(struct nic *nic, struct transfer *t, uint64_t now) {
+void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now) {
+    nic->now = now;
     nic->sending--;
-    delivery_left(nic->delivery, &t->peer->delivery, t->sequence, t->transmission, now);
-    if (t->from_handler) {
+    delivery_left(nic->delivery, &how->peer->delivery, how->sequence, how->transmission, now);
+    if (how->from_handler) {
         nic->handler_packets--;
         nic_command_room(nic);
-    }
-}
-
-void nic_done(struct nic *nic, uint32_t token, uint64_t now) {
-    struct transfer *at = records_at(&nic->transfers, token);
-    if (!at)
-        return;
-    struct transfer t = *at;
-    nic->now = now;
-    records_give(&nic->transfers, at);
-    switch (t.purpose) {
-    case SEND_PACKET:
-        sent(nic, &t, now);
-        break;
-    case FETCH_DEPARTURE:
-        nic_send_fetched(nic, t.departure);
-        break;
-    case MOVE_MESSAGE:
-        nic_receive_moved(nic, &t);
-        break;
-    case APPLY_ATOMIC:
-        nic_receive_apply(nic, &t);
-        break;
-    case MOVE_COMMAND:
-        nic_command_moved(nic, t.command);
-        break;
-    case ATOMIC_COMMAND:
-        nic_command_atomic(nic, t.command);
-        break;
     }
 }
 
 /* What we send ourselves never leaves the card: a packet from the wire that says so lies, and
  * nobody would ever finish what it begins. */
 void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now) {
-    const struct nic_address *own = &nic->config.address;
     nic->now = now;
-    if (packet->source.nid == own->nid && packet->source.pid == own->pid) {
+    if (nic_address_equal(packet->source, nic->config.address)) {
         nic->counts.malformed++;
-        nic_packet_release(packet);
         return;
     }
     delivery_packet_in(nic->delivery, packet, now);

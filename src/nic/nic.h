@@ -1,15 +1,16 @@
 /* The card's logic, with no clock, no thread and no socket in it: packets, reliable delivery,
  * messages, handlers and their commands, Portals (portals.h). It is given packets, the host's
- * calls, results and `now`; it gives back actions. Simulated and live cards are its two drivers.
+ * calls, results and `now`; what it needs of its surroundings it asks of a driver, which does it at
+ * once or says later how it ended. Simulated and live cards are its drivers.
  *
- *     nic_packet_in(nic, packet, now);            a packet has arrived and was looked up
- *     while (nic_next(nic, &action))              do what it says: at once, or in virtual time
- *         ... nic_done(nic, action.token, now)    and say when it is done
- *     nic_deadline(nic)                           when nic_tick wants to be called
+ *     nic_packet_in(nic, packet, now);     a packet has arrived and was looked up
+ *     nic_progress(nic, now);              after every call of this file and of Portals
+ *     nic_moved, nic_left, nic_handler_done   what was pending has ended
+ *     nic_deadline(nic)                    when nic_tick wants to be called
  *
- * After every call of this file and of Portals there may be new actions: ask until there are none.
  * One nic serves one process (nid, pid). Nothing here allocates for a packet: packets, messages and
- * tasks come from pools that grow to what is in flight. docs/nic.md explains. */
+ * tasks come from pools that grow to what is in flight; a message that is whole in one packet, and
+ * whose driver does everything at once, has no record at all. docs/nic.md explains. */
 #ifndef SPIN_NIC_NIC_H
 #define SPIN_NIC_NIC_H
 
@@ -26,12 +27,15 @@ enum nic_packet_kind {
     NIC_PROBE,   /* asks for a receipt: is the peer alive? */
 };
 
-/* A packet. References are counted: the sender's copy for retransmission is the one in flight, so
- * nobody but its maker writes to it. */
+/* A packet. It is lent to whoever is called with it; who needs it afterwards keeps it
+ * (nic_packet_keep), and nobody but its maker writes to it. References are counted: the sender's
+ * copy for retransmission is the one in flight. One without references is on its maker's stack or
+ * in a transport's own memory, and keeping it makes a copy. */
 struct nic_packet {
-    uint32_t references;
+    uint32_t references; /* 0: see above */
     uint8_t kind;
     bool first, last; /* of its message */
+    bool bad;         /* its data could not be read at the source */
     struct nic_address source, target;
     /* Reliable delivery; 0 where the network is reliable. A stream is all that a source sends to a
      * target until one of them gives the other up; it begins with sequence 0, message 0. */
@@ -43,12 +47,13 @@ struct nic_packet {
     uint64_t offset;            /* of its data in the message */
     uint32_t bytes;             /* of data */
     struct nic_message message; /* of the first packet */
-    uint8_t *data;              /* room for the MTU */
-    struct nic_pool *pool;      /* where it comes from and goes back to */
+    uint8_t *data;              /* room for the MTU, where it comes from a pool */
+    struct nic_pool *pool;      /* where it, or a copy of it, comes from and goes back to */
     struct nic_packet *next;    /* of whoever holds it */
 };
 
-/* Packets, shared by the cards of one driver: what one sends, another releases. */
+/* Packets, shared by the cards of one driver: what one sends, another releases. The pool is the
+ * driver's. One thread at a time uses it. */
 struct nic_pool;
 int nic_pool_new(struct nic_pool **out, uint32_t mtu_bytes, struct spin_error *err);
 void nic_pool_free(struct nic_pool *pool); /* after all cards */
@@ -57,13 +62,17 @@ uint64_t nic_pool_used(const struct nic_pool *pool);
 
 /* Zeroed but for data and message; one reference. NULL: no memory. */
 struct nic_packet *nic_packet_new(struct nic_pool *pool);
-void nic_packet_keep(struct nic_packet *packet);
+/* One of its own with the same contents; NULL: no memory. */
+struct nic_packet *nic_packet_copy(const struct nic_packet *packet);
+/* The packet with a reference more, or a copy of it; NULL: no memory. */
+struct nic_packet *nic_packet_keep(struct nic_packet *packet);
 void nic_packet_release(struct nic_packet *packet);
 
 enum nic_handler_kind { NIC_HEADER_HANDLER, NIC_PAYLOAD_HANDLER, NIC_COMPLETION_HANDLER };
 
 /* A handler to be run. It ends by nic_handler_done. */
 struct nic_task {
+    void *driver; /* the driver's own */
     uint8_t kind;
     uint32_t entry;
     uint32_t message_id; /* the same for all handlers of a message: for traces */
@@ -77,31 +86,71 @@ struct nic_task {
     bool flow_control_triggered;
 };
 
-/* Reads, writes and atomics of host memory up to this size are done in the order of their actions
- * where they overlap: what Portals promises by max_war_ordered_size and max_waw_ordered_size. */
-#define NIC_ORDERED_BYTES 64
+/* ---- What a card asks of its surroundings ---- */
 
-enum nic_action_kind {
-    NIC_SEND,   /* `packet` onto the wire; the driver owns a reference. done: it has left */
-    NIC_FETCH,  /* the driver copies from `host` memory to the card's `local`; done: it is there */
-    NIC_STORE,  /* likewise from `local` to `host` */
-    NIC_AMO,    /* an atomic on host memory, there and back; nic_done performs it */
-    NIC_RUN,    /* `task`, on any HPU; it ends by nic_handler_done, not by nic_done */
-    NIC_RESUME, /* `task` was told to wait and shall try again; no nic_done */
-    NIC_RAISED, /* an event or a counter of the host's has changed; no nic_done */
+enum nic_status {
+    NIC_DONE,
+    NIC_PENDING, /* it ends later, with one of the others */
+    NIC_FAULT,   /* that host memory is not there, or not to be used so */
+    NIC_GONE,    /* nobody will ever do it */
 };
 
-struct nic_action {
+/* Reads, writes and atomics of host memory up to this size are done in the order in which they were
+ * asked for where they overlap: what Portals promises by max_war_ordered_size and
+ * max_waw_ordered_size. */
+#define NIC_ORDERED_BYTES 64
+
+enum nic_move_kind {
+    NIC_FETCH,          /* from `host` memory to the card's `local` */
+    NIC_STORE,          /* from `local` to `host` */
+    NIC_ATOMIC_ON_HOST, /* there and back; the card performs it when it is told that it is done */
+};
+
+/* A use of host memory. Nothing else touches it. A driver that cannot do it at once calls
+ * nic_move_later, keeps what that gives it, and hands it to nic_moved at the end. */
+struct nic_move {
     uint8_t kind;
-    bool from_handler; /* a handler's own: for priorities and statistics */
-    uint32_t token;
-    struct nic_packet *packet;
-    const struct nic_task *task;
+    bool from_handler; /* a handler's own, of `task`: for priorities and statistics */
     uint8_t *host, *local;
     uint64_t bytes;
+    struct nic_task *task;
+    struct nic_packet *packet; /* whose data it moves, or NULL */
+    /* The card's own. */
+    uint8_t purpose;
+    uint32_t generation;
+    void *record;
+};
+
+/* A packet that leaves. */
+struct nic_departed {
+    bool from_handler;
+    uint32_t sequence;
+    uint64_t transmission;
+    struct nic_peer *peer;
+};
+
+/* Functions of a driver. They are called from inside the card's, and call none of it but
+ * nic_move_later and the functions of packets. */
+struct nic_driver {
+    /* Onto the wire. The packet is lent; `how` is for nic_left, where that comes later. */
+    enum nic_status (*send)(void *context, struct nic_packet *packet,
+                            const struct nic_departed *how);
+    /* NIC_DONE: what moves is moved, an atomic may be performed. */
+    enum nic_status (*move)(void *context, struct nic_move *move);
+    /* On any HPU. It ends by nic_handler_done. */
+    void (*run)(void *context, struct nic_task *task);
+    /* A handler that was told to wait shall try again. */
+    void (*resume)(void *context, struct nic_task *task);
+    /* An event or a counter of the host's has changed. */
+    void (*raise)(void *context);
 };
 
 struct nic_config {
+    const struct nic_driver *driver;
+    void *context; /* of its functions */
+    /* `send` takes the data of a packet from host memory by itself, up to so many bytes: such a
+     * message is sent without a copy on the card. */
+    uint32_t gather_bytes;
     struct nic_address address;
     struct nic_pool *pool;
     uint32_t mtu_bytes;      /* of data in a packet: a multiple of 64, at most the pool's */
@@ -124,10 +173,16 @@ int nic_new(struct nic **out, const struct nic_config *config, struct spin_error
 void nic_free(struct nic *nic);
 struct portals *nic_portals(struct nic *nic);
 
-void nic_packet_in(struct nic *nic, struct nic_packet *packet,
-                   uint64_t now); /* takes a reference */
-bool nic_next(struct nic *nic, struct nic_action *action);
-void nic_done(struct nic *nic, uint32_t token, uint64_t now);
+/* The packet is lent. */
+void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now);
+/* Sends what waits to be sent. */
+void nic_progress(struct nic *nic, uint64_t now);
+/* From a driver's `move`: what it keeps until then; false: no memory, and the move is a fault. */
+bool nic_move_later(struct nic *nic, const struct nic_move *move, struct nic_move *later);
+void nic_moved(struct nic *nic, struct nic_move *later, enum nic_status how, uint64_t now);
+/* A driver that ends first: the packet of a move that will not end. */
+void nic_move_forget(struct nic_move *later);
+void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now);
 uint64_t nic_deadline(const struct nic *nic); /* UINT64_MAX: none */
 void nic_tick(struct nic *nic, uint64_t now); /* at or after the deadline */
 
@@ -143,6 +198,7 @@ struct nic_counts {
     uint64_t given_up;                  /* peers */
     uint64_t messages_in, messages_out;
     uint64_t tasks, flow_control;
+    uint64_t no_memory; /* something was lost or refused for it */
 };
 const struct nic_counts *nic_counts(const struct nic *nic);
 
@@ -155,7 +211,7 @@ uint32_t nic_packet_bytes(const struct nic_packet *packet);
  * a command that is refused `refusal` says why. */
 enum nic_command_result {
     NIC_COMMAND_DONE,  /* `result` is there */
-    NIC_COMMAND_WAIT,  /* not yet: the same command again after NIC_RESUME for this task */
+    NIC_COMMAND_WAIT,  /* not yet: the same command again after `resume` of this task */
     NIC_COMMAND_FAULT, /* refused: malformed */
     NIC_COMMAND_SEGV,  /* refused: names HPU memory that the handler does not have */
     NIC_COMMAND_HOST,  /* refused: names host memory that is not there */
@@ -165,7 +221,7 @@ enum nic_command_result nic_command(struct nic *nic, const struct nic_task *task
                                     const uint32_t *word, nic_reach *reach, void *context,
                                     uint32_t *result, struct spin_refusal *refusal, uint64_t now);
 /* Has the command with this handle been done? FAULT: nothing of that handle was ever started.
- * DONE with `result` 1 or 0; with `wait`, WAIT instead of 0, and NIC_RESUME follows. */
+ * DONE with `result` 1 or 0; with `wait`, WAIT instead of 0, and `resume` follows. */
 enum nic_command_result nic_command_test(struct nic *nic, const struct nic_task *task,
                                          uint32_t handle, bool wait, uint32_t *result,
                                          struct spin_refusal *refusal);

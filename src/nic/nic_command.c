@@ -12,7 +12,7 @@
 
 struct issue {
     struct nic *nic;
-    struct task *task;
+    struct nic_task_record *task;
     uint32_t number;
     const uint32_t *word;
     nic_reach *reach;
@@ -36,14 +36,14 @@ static uint8_t *reach(const struct issue *is, uint32_t address, uint64_t bytes, 
 
 /* Waiting. */
 
-static enum nic_command_result wait(struct task *task) {
+static enum nic_command_result wait(struct nic_task_record *task) {
     task->blocked = true;
     return NIC_COMMAND_WAIT;
 }
 
-static enum nic_command_result wait_for_room(struct nic *nic, struct task *task) {
+static enum nic_command_result wait_for_room(struct nic *nic, struct nic_task_record *task) {
     if (!task->in_room_queue) {
-        struct task **end = &nic->room_queue;
+        struct nic_task_record **end = &nic->room_queue;
         while (*end)
             end = &(*end)->next_waiter;
         *end = task;
@@ -55,7 +55,7 @@ static enum nic_command_result wait_for_room(struct nic *nic, struct task *task)
 
 void nic_command_room(struct nic *nic) {
     while (nic->room_queue && nic->handler_packets < nic->config.handler_packets) {
-        struct task *task = nic->room_queue;
+        struct nic_task_record *task = nic->room_queue;
         nic->room_queue = task->next_waiter;
         task->in_room_queue = false;
         nic_handler_resume(nic, task);
@@ -64,35 +64,41 @@ void nic_command_room(struct nic *nic) {
 
 /* Host memory. */
 
-static struct command *command_new(const struct issue *is) {
-    struct command *c = need(records_take(&is->nic->commands));
-    c->task = is->task;
-    c->number = is->number;
-    c->handle = ++is->task->handles;
-    c->next = is->task->first;
-    is->task->first = c;
-    is->task->commands++;
-    *is->result = c->handle;
-    return c;
+/* A command as long as all of it is done at once. */
+static struct nic_command_record command_new(const struct issue *is) {
+    *is->result = ++is->task->handles;
+    return (struct nic_command_record){
+        .task = is->task, .number = is->number, .handle = *is->result};
 }
 
-static void command_over(struct nic *nic, struct command *c) {
-    struct task *task = c->task;
-    struct command **at = &task->first;
+/* Something of it is pending; NULL: no memory. */
+struct nic_command_record *nic_command_keep(struct nic *nic, struct nic_command_record *c) {
+    if (c->slot.used || c->kept)
+        return c->slot.used ? c : c->kept;
+    struct nic_command_record *kept = pool_take(&nic->commands);
+    if (!kept)
+        return NULL;
+    const struct pool_slot slot = kept->slot;
+    *kept = *c;
+    kept->slot = slot;
+    kept->next = c->task->first;
+    c->task->first = kept;
+    c->task->commands++;
+    return c->kept = kept;
+}
+
+static void command_over(struct nic *nic, struct nic_command_record *c) {
+    struct nic_task_record *task = c->task;
+    struct nic_command_record **at = &task->first;
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
-    records_give(&nic->commands, c);
+    pool_give(&nic->commands, c);
     task->commands--;
     if (!task->ended)
         nic_handler_resume(nic, task);
     else if (!task->commands)
         nic_handler_drained(nic, task);
-}
-
-void nic_command_moved(struct nic *nic, struct command *c) {
-    if (--c->transfers == 0)
-        command_over(nic, c);
 }
 
 /* `space`: the entry's memory or the handler's. */
@@ -113,6 +119,13 @@ static enum nic_command_result host_has(const struct issue *is, uint32_t space, 
     return NIC_COMMAND_HOST;
 }
 
+/* Host memory that Portals knows, but the driver does not reach. */
+static enum nic_command_result host_fault(const struct issue *is, uint64_t offset) {
+    refusal_say(is->refusal, is->number, "the host's memory at offset %llu is not there",
+                (unsigned long long)offset);
+    return NIC_COMMAND_HOST;
+}
+
 static uint32_t host_pieces(const struct issue *is, uint32_t space, uint64_t offset, uint64_t bytes,
                             struct nic_segment *piece) {
     uint32_t delivery = is->task->message->delivery;
@@ -122,28 +135,30 @@ static uint32_t host_pieces(const struct issue *is, uint32_t space, uint64_t off
                                           NIC_SEGMENTS);
 }
 
-/* One transfer for each piece; the handle is complete when all are. */
-static void move(const struct issue *is, uint32_t space, uint64_t offset, uint8_t *local,
-                 uint64_t bytes, enum nic_action_kind kind) {
-    struct command *c = command_new(is);
+/* One move for each piece; the handle is complete when all are. */
+static enum nic_command_result move(const struct issue *is, uint32_t space, uint64_t offset,
+                                    uint8_t *local, uint64_t bytes, enum nic_move_kind kind) {
+    struct nic_command_record c = command_new(is);
     for (uint64_t done = 0; done < bytes;) {
         struct nic_segment piece[NIC_SEGMENTS];
         uint32_t pieces = host_pieces(is, space, offset + done, bytes - done, piece);
         for (uint32_t i = 0; i < pieces; i++) {
-            struct nic_action action = {.host = piece[i].host,
-                                        .local = local + done,
-                                        .bytes = piece[i].bytes,
-                                        .task = &is->task->seen,
-                                        .from_handler = true};
-            nic_action(is->nic, kind, MOVE_COMMAND, action)->command = c;
-            c->transfers++;
+            struct nic_move m = {.kind = (uint8_t)kind,
+                                 .purpose = MOVE_COMMAND,
+                                 .record = &c,
+                                 .host = piece[i].host,
+                                 .local = local + done,
+                                 .bytes = piece[i].bytes,
+                                 .task = &is->task->seen,
+                                 .from_handler = true};
+            if (nic_drive_move(is->nic, &m) >= NIC_FAULT)
+                return host_fault(is, offset + done);
             done += piece[i].bytes;
         }
         if (!pieces)
             break;
     }
-    if (!c->transfers)
-        command_over(is->nic, c);
+    return NIC_COMMAND_DONE;
 }
 
 static enum nic_command_result dma(const struct issue *is, bool to_host) {
@@ -157,8 +172,46 @@ static enum nic_command_result dma(const struct issue *is, bool to_host) {
         return NIC_COMMAND_SEGV;
     if (is->task->commands == COMMANDS)
         return wait(is->task);
-    move(is, space, offset, local, bytes, to_host ? NIC_STORE : NIC_FETCH);
-    return NIC_COMMAND_DONE;
+    return move(is, space, offset, local, bytes, to_host ? NIC_STORE : NIC_FETCH);
+}
+
+/* The host may use the value at the same time. */
+static uint64_t fetch_add_shared(uint32_t bytes, uint8_t *at, uint64_t add) {
+    switch (bytes) {
+    case 1:
+        return __atomic_fetch_add(at, (uint8_t)add, __ATOMIC_SEQ_CST);
+    case 2:
+        return __atomic_fetch_add((uint16_t *)(void *)at, (uint16_t)add, __ATOMIC_SEQ_CST);
+    case 4:
+        return __atomic_fetch_add((uint32_t *)(void *)at, (uint32_t)add, __ATOMIC_SEQ_CST);
+    }
+    return __atomic_fetch_add((uint64_t *)(void *)at, add, __ATOMIC_SEQ_CST);
+}
+
+static void perform(const struct nic_command_record *c) {
+    uint64_t before;
+    if (c->number == SPIN_COMMAND_DMA_CAS) {
+        memcpy(&before, c->local, 8);
+        if (!__atomic_compare_exchange_n((uint64_t *)(void *)c->host, &before, c->operand, false,
+                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+            !c->task->ended)
+            memcpy(c->local, &before, 8);
+    } else {
+        before = fetch_add_shared(integer_bytes(c->type), c->host, c->operand);
+        before = integer_extend(c->type, before);
+        if (!c->task->ended)
+            memcpy(c->local, &before, c->local_bytes);
+    }
+}
+
+void nic_command_moved(struct nic *nic, struct nic_move *m, enum nic_status how) {
+    struct nic_command_record *c = m->record;
+    if (how != NIC_DONE)
+        c->task->host_fault = true;
+    else if (m->purpose == ATOMIC_COMMAND)
+        perform(c);
+    if (--c->transfers == 0)
+        command_over(nic, c);
 }
 
 /* An atomic is on one naturally aligned value, in one piece. */
@@ -184,19 +237,25 @@ static enum nic_command_result dma_atomic(const struct issue *is, const struct a
     }
     if (is->task->commands == COMMANDS)
         return wait(is->task);
-    struct command *c = command_new(is);
-    c->host = piece[0].host;
-    c->local = local;
-    c->local_bytes = a->local_bytes;
-    c->type = a->type;
-    c->operand = a->operand;
-    c->transfers = 1;
-    struct nic_action action = {.host = c->host,
-                                .local = local,
-                                .bytes = a->bytes,
-                                .task = &is->task->seen,
-                                .from_handler = true};
-    nic_action(is->nic, NIC_AMO, ATOMIC_COMMAND, action)->command = c;
+    struct nic_command_record c = command_new(is);
+    c.host = piece[0].host;
+    c.local = local;
+    c.local_bytes = a->local_bytes;
+    c.type = a->type;
+    c.operand = a->operand;
+    struct nic_move m = {.kind = NIC_ATOMIC_ON_HOST,
+                         .purpose = ATOMIC_COMMAND,
+                         .record = &c,
+                         .host = c.host,
+                         .local = local,
+                         .bytes = a->bytes,
+                         .task = &is->task->seen,
+                         .from_handler = true};
+    enum nic_status status = nic_drive_move(is->nic, &m);
+    if (status >= NIC_FAULT)
+        return host_fault(is, offset);
+    if (status == NIC_DONE)
+        perform(&c);
     return NIC_COMMAND_DONE;
 }
 
@@ -228,48 +287,22 @@ static enum nic_command_result dma_fetch_add(const struct issue *is) {
     return NIC_COMMAND_FAULT;
 }
 
-/* The host may use the value at the same time. */
-static uint64_t fetch_add_shared(uint32_t bytes, uint8_t *at, uint64_t add) {
-    switch (bytes) {
-    case 1:
-        return __atomic_fetch_add(at, (uint8_t)add, __ATOMIC_SEQ_CST);
-    case 2:
-        return __atomic_fetch_add((uint16_t *)(void *)at, (uint16_t)add, __ATOMIC_SEQ_CST);
-    case 4:
-        return __atomic_fetch_add((uint32_t *)(void *)at, (uint32_t)add, __ATOMIC_SEQ_CST);
-    }
-    return __atomic_fetch_add((uint64_t *)(void *)at, add, __ATOMIC_SEQ_CST);
-}
-
-void nic_command_atomic(struct nic *nic, struct command *c) {
-    uint64_t before;
-    if (c->number == SPIN_COMMAND_DMA_CAS) {
-        memcpy(&before, c->local, 8);
-        if (!__atomic_compare_exchange_n((uint64_t *)(void *)c->host, &before, c->operand, false,
-                                         __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
-            !c->task->ended)
-            memcpy(c->local, &before, 8);
-    } else {
-        before = fetch_add_shared(integer_bytes(c->type), c->host, c->operand);
-        before = integer_extend(c->type, before);
-        if (!c->task->ended)
-            memcpy(c->local, &before, c->local_bytes);
-    }
-    nic_command_moved(nic, c);
-}
-
 enum nic_command_result nic_command_test(struct nic *nic, const struct nic_task *seen,
                                          uint32_t handle, bool wanted, uint32_t *result,
                                          struct spin_refusal *refusal) {
-    struct task *task = nic_task_of(seen);
+    struct nic_task_record *task = nic_task_of(seen);
     (void)nic;
     if (handle == 0 || handle > task->handles) {
         refusal_handle(refusal, wanted, handle);
         return NIC_COMMAND_FAULT;
     }
-    const struct command *c = task->first;
+    const struct nic_command_record *c = task->first;
     while (c && c->handle != handle)
         c = c->next;
+    if (task->host_fault) { /* its move has met memory that is not there */
+        refusal_say(refusal, 0, "a command before it has met host memory that is not there");
+        return NIC_COMMAND_HOST;
+    }
     if (c && wanted)
         return wait(task);
     *result = !c;
@@ -280,13 +313,13 @@ enum nic_command_result nic_command_test(struct nic *nic, const struct nic_task 
 
 static ptl_process_t target_of(const struct issue *is) {
     uint32_t id = is->word[4];
-    if (is->task->message->message.interface & PTL_NI_PHYSICAL)
+    if (is->task->message->message->interface & PTL_NI_PHYSICAL)
         return (ptl_process_t){.phys = {.nid = id >> 16, .pid = id & 0xffff}};
     return (ptl_process_t){.rank = id};
 }
 
 static enum nic_command_result start_message(const struct issue *is, enum nic_message_kind kind,
-                                             uint8_t *card) {
+                                             uint8_t *card, struct nic_origin *origin) {
     const uint32_t *w = is->word;
     uint32_t atomic = kind == NIC_ATOMIC ? w[11] : 0;
     struct portals_command command = {.kind = (uint8_t)kind,
@@ -310,7 +343,7 @@ static enum nic_command_result start_message(const struct issue *is, enum nic_me
     if (w[2] > 1 || w[3] > PTL_OC_ACK_REQ || atomic > 0xffff)
         return NIC_COMMAND_FAULT;
     *is->result = PTL_OK;
-    int code = portals_command(is->nic->portals, is->task->message->delivery, &command, NULL);
+    int code = portals_command(is->nic->portals, is->task->message->delivery, &command, origin);
     if (code == PTL_OK)
         return NIC_COMMAND_DONE;
     if (kind == NIC_ATOMIC)
@@ -326,7 +359,7 @@ static enum nic_command_result from_host(const struct issue *is, enum nic_messag
     enum nic_command_result host = host_has(is, 0, is->word[0], is->word[1]);
     if (host != NIC_COMMAND_DONE)
         return host;
-    return start_message(is, kind, NULL);
+    return start_message(is, kind, NULL, NULL);
 }
 
 /* The data is taken at once, so that the handler may go on with its memory. */
@@ -342,14 +375,18 @@ static enum nic_command_result from_device(const struct issue *is, enum nic_mess
         return NIC_COMMAND_SEGV;
     if (nic->config.handler_packets && nic->handler_packets >= nic->config.handler_packets)
         return wait_for_room(nic, is->task);
-    struct nic_packet *packet = need(nic_packet_new(nic->config.pool));
+    struct nic_packet *packet = nic_packet_new(nic->config.pool);
+    if (!packet) {
+        nic->counts.no_memory++;
+        refusal_say(is->refusal, is->number, "out of memory for packets");
+        return NIC_COMMAND_FAULT;
+    }
     packet->bytes = bytes;
     memcpy(packet->data, local, bytes);
-    nic->from_device = packet;
+    struct nic_origin origin = {.ready = packet, .from_handler = true};
     nic->handler_packets++;
-    enum nic_command_result done = start_message(is, kind, packet->data);
-    if (nic->from_device) { /* there was no message */
-        nic->from_device = NULL;
+    enum nic_command_result done = start_message(is, kind, packet->data, &origin);
+    if (origin.ready) { /* there was no message */
         nic->handler_packets--;
         nic_packet_release(packet);
     }
@@ -358,7 +395,7 @@ static enum nic_command_result from_device(const struct issue *is, enum nic_mess
 
 /* Blocks until the data is there: the call gives the handler no handle to wait for. */
 static enum nic_command_result get_to_device(const struct issue *is) {
-    struct task *task = is->task;
+    struct nic_task_record *task = is->task;
     if (task->get)
         return wait(task);
     if (task->get_done) {
@@ -369,19 +406,19 @@ static enum nic_command_result get_to_device(const struct issue *is) {
     uint8_t *local = reach(is, is->word[0], is->word[1], true);
     if (!local)
         return NIC_COMMAND_SEGV;
-    is->nic->made = NULL;
-    enum nic_command_result done = start_message(is, NIC_GET, local);
-    if (done != NIC_COMMAND_DONE || !is->nic->made)
+    struct nic_origin origin = {0};
+    enum nic_command_result done = start_message(is, NIC_GET, local, &origin);
+    if (done != NIC_COMMAND_DONE || !origin.made)
         return done;
-    task->get = is->nic->made;
+    task->get = origin.made;
     task->get->to_card = true;
     task->get->waiting = task;
     return wait(task);
 }
 
 /* The reply is in, or will never be. */
-void nic_command_answered(struct nic *nic, struct outgoing *o) {
-    struct task *task = o->waiting;
+void nic_command_answered(struct nic *nic, struct nic_outgoing *o) {
+    struct nic_task_record *task = o->waiting;
     o->to_card = false;
     o->waiting = NULL;
     if (!task)

@@ -20,29 +20,40 @@ enum ending {
 };
 
 /* NULL as well when the program has closed the interface meanwhile. */
-const struct portals_handlers *nic_handlers(struct nic *nic, const struct incoming *in) {
+const struct portals_handlers *nic_handlers(struct nic *nic, const struct nic_incoming *in) {
     return in->delivery == PORTALS_NONE ? NULL
                                         : portals_delivery(nic->portals, in->delivery)->handlers;
 }
 
-static void start(struct nic *nic, struct incoming *in, enum nic_handler_kind kind, uint32_t entry,
-                  struct nic_packet *packet, struct nic_task seen) {
+/* False: no memory. */
+static bool start(struct nic *nic, struct nic_incoming *in, enum nic_handler_kind kind,
+                  uint32_t entry, struct nic_packet *packet, struct nic_task seen) {
     const struct portals_delivery *d = portals_delivery(nic->portals, in->delivery);
-    struct task *task = need(records_take(&nic->tasks));
+    struct nic_packet *kept = packet ? nic_packet_keep(packet) : NULL;
+    struct nic_task_record *task = packet && !kept ? NULL : pool_take(&nic->tasks);
+    if (!task) {
+        if (kept)
+            nic_packet_release(kept);
+        nic->counts.no_memory++;
+        return false;
+    }
     task->seen = seen;
+    if (kept)
+        task->seen.data = kept->data + (seen.data - packet->data);
     task->seen.kind = (uint8_t)kind;
     task->seen.entry = entry;
-    task->seen.message_id = in->record.index;
+    task->seen.message_id = in->slot.index;
     task->seen.handlers = d->handlers;
-    task->seen.message = &in->message;
+    task->seen.message = in->message;
     task->seen.me_offset = d->offset;
     task->message = in;
-    task->packet = packet;
+    task->packet = kept;
     in->pending++;
     in->seen = true;
     nic->running++;
     nic->counts.tasks++;
-    nic_tell(nic, (struct nic_action){.kind = NIC_RUN, .task = &task->seen});
+    nic->config.driver->run(nic->config.context, &task->seen);
+    return true;
 }
 
 static bool context_left(const struct nic *nic) {
@@ -51,7 +62,7 @@ static bool context_left(const struct nic *nic) {
 
 /* No context: the portal table entry takes nothing more. A message that no handler has seen is
  * refused whole; of another one the rest is dropped. */
-static void exhausted(struct nic *nic, struct incoming *in) {
+static void exhausted(struct nic *nic, struct nic_incoming *in) {
     uint8_t fail = portals_exhausted(nic->portals, in->delivery);
     nic->counts.flow_control++;
     in->flow_control = true;
@@ -63,59 +74,53 @@ static void exhausted(struct nic *nic, struct incoming *in) {
 }
 
 /* Bytes of [offset, offset + bytes) that the entry accepts. */
-static uint64_t accepted(const struct incoming *in, uint64_t offset, uint64_t bytes) {
+static uint64_t accepted(const struct nic_incoming *in, uint64_t offset, uint64_t bytes) {
     uint64_t left = offset < in->mlength ? in->mlength - offset : 0;
     return left < bytes ? left : bytes;
 }
 
 /* After the header handler, or where there is none. Gets and fetching atomics have an answer, which
  * is the default action: payload handlers are not for them. */
-static void process_data(struct nic *nic, struct incoming *in) {
+static void process_data(struct nic *nic, struct nic_incoming *in) {
     const struct portals_handlers *h = nic_handlers(nic, in);
-    bool payload = in->message.kind == NIC_PUT || in->message.kind == NIC_ATOMIC;
+    bool payload = in->message->kind == NIC_PUT || in->message->kind == NIC_ATOMIC;
     in->mode = payload && h && h->payload ? MODE_HANDLERS : MODE_DEFAULT;
 }
 
-void nic_handler_message(struct nic *nic, struct incoming *in, struct nic_packet *first) {
+void nic_handler_message(struct nic *nic, struct nic_incoming *in, struct nic_packet *first) {
     const struct portals_handlers *h = nic_handlers(nic, in);
     if (!h->header) {
         process_data(nic, in);
         nic_receive_body(nic, in);
         return;
     }
-    if (!context_left(nic)) {
-        exhausted(nic, in);
-        nic_receive_body(nic, in);
-        return;
-    }
     uint32_t user = h->user_hdr_bytes < first->bytes ? h->user_hdr_bytes : first->bytes;
     struct nic_task seen = {.data = first->data, .bytes = user, .user_hdr_bytes = user};
-    nic_packet_keep(first);
-    start(nic, in, NIC_HEADER_HANDLER, h->header, first, seen);
+    if (!context_left(nic) || !start(nic, in, NIC_HEADER_HANDLER, h->header, first, seen)) {
+        exhausted(nic, in);
+        nic_receive_body(nic, in);
+    }
 }
 
-void nic_handler_packet(struct nic *nic, struct incoming *in, struct nic_packet *packet) {
+void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
     const struct portals_handlers *h = nic_handlers(nic, in);
     uint64_t bytes = accepted(in, packet->offset, packet->bytes), skip = h ? 0 : bytes;
     if (h && packet->offset < h->user_hdr_bytes)
         skip = h->user_hdr_bytes - packet->offset;
-    if (bytes <= skip) {
-        nic_packet_release(packet);
+    if (bytes <= skip)
         return;
-    }
-    if (!context_left(nic)) {
-        exhausted(nic, in);
-        in->dropped += bytes;
-        nic_packet_release(packet);
-        return;
-    }
     struct nic_task seen = {.data = packet->data + skip,
                             .bytes = (uint32_t)(bytes - skip),
                             .offset = packet->offset + skip};
-    start(nic, in, NIC_PAYLOAD_HANDLER, h->payload, packet, seen);
+    if (packet->bad || !context_left(nic) ||
+        !start(nic, in, NIC_PAYLOAD_HANDLER, h->payload, packet, seen)) {
+        if (!packet->bad)
+            exhausted(nic, in);
+        in->dropped += bytes;
+    }
 }
 
-void nic_handler_completion(struct nic *nic, struct incoming *in) {
+void nic_handler_completion(struct nic *nic, struct nic_incoming *in) {
     const struct portals_handlers *h = in->refused ? NULL : nic_handlers(nic, in);
     if (!h || !h->completion) {
         nic_receive_finish(nic, in);
@@ -123,22 +128,23 @@ void nic_handler_completion(struct nic *nic, struct incoming *in) {
     }
     uint32_t dropped = in->dropped < INT32_MAX ? (uint32_t)in->dropped : INT32_MAX;
     struct nic_task seen = {.dropped_bytes = dropped, .flow_control_triggered = in->flow_control};
-    start(nic, in, NIC_COMPLETION_HANDLER, h->completion, NULL, seen);
+    if (!start(nic, in, NIC_COMPLETION_HANDLER, h->completion, NULL, seen))
+        nic_receive_finish(nic, in);
 }
 
 /* What a return code means. */
 
-static void failed(struct incoming *in, int32_t ending) {
+static void failed(struct nic_incoming *in, int32_t ending) {
     if (!in->fail) /* the first error only */
         in->fail = ending == SEGV ? PTL_NI_SEGV : PTL_NI_HANDLER_FAIL;
 }
 
-static void drop_message(struct incoming *in) {
+static void drop_message(struct nic_incoming *in) {
     in->mode = MODE_DROP;
     in->dropped = in->mlength;
 }
 
-static void header_ended(struct nic *nic, struct incoming *in, int32_t ending) {
+static void header_ended(struct nic *nic, struct nic_incoming *in, int32_t ending) {
     switch (ending) {
     case PROCESS_DATA_PENDING:
     case PROCEED_PENDING:
@@ -168,14 +174,15 @@ static void header_ended(struct nic *nic, struct incoming *in, int32_t ending) {
     nic_receive_body(nic, in);
 }
 
-static void payload_ended(struct incoming *in, const struct task *task, int32_t ending) {
+static void payload_ended(struct nic_incoming *in, const struct nic_task_record *task,
+                          int32_t ending) {
     if (ending == DROP || ending == DROP_PENDING)
         in->dropped += task->seen.bytes;
     else if (ending != SUCCESS && ending != SUCCESS_PENDING)
         failed(in, ending);
 }
 
-static void completion_ended(struct nic *nic, struct incoming *in, int32_t ending) {
+static void completion_ended(struct nic *nic, struct nic_incoming *in, int32_t ending) {
     in->pending_entry |= ending == SUCCESS_PENDING;
     if (ending != SUCCESS && ending != SUCCESS_PENDING)
         failed(in, ending);
@@ -183,10 +190,10 @@ static void completion_ended(struct nic *nic, struct incoming *in, int32_t endin
 }
 
 /* The handler has returned and none of its commands is under way. */
-void nic_handler_drained(struct nic *nic, struct task *task) {
-    struct incoming *in = task->message;
-    struct task ended = *task;
-    records_give(&nic->tasks, task);
+void nic_handler_drained(struct nic *nic, struct nic_task_record *task) {
+    struct nic_incoming *in = task->message;
+    struct nic_task_record ended = *task;
+    pool_give(&nic->tasks, task);
     in->pending--;
     if (ended.seen.kind == NIC_PAYLOAD_HANDLER)
         payload_ended(in, &ended, ended.ending);
@@ -200,8 +207,8 @@ void nic_handler_drained(struct nic *nic, struct task *task) {
         nic_receive_check(nic, in);
 }
 
-static void leave_room_queue(struct nic *nic, struct task *task) {
-    struct task **at = &nic->room_queue;
+static void leave_room_queue(struct nic *nic, struct nic_task_record *task) {
+    struct nic_task_record **at = &nic->room_queue;
     while (*at && *at != task)
         at = &(*at)->next_waiter;
     if (*at)
@@ -209,7 +216,7 @@ static void leave_room_queue(struct nic *nic, struct task *task) {
 }
 
 void nic_handler_done(struct nic *nic, const struct nic_task *seen, int32_t ending, uint64_t now) {
-    struct task *task = nic_task_of(seen);
+    struct nic_task_record *task = nic_task_of(seen);
     nic->now = now;
     nic->running--;
     task->ended = true;
@@ -223,9 +230,9 @@ void nic_handler_done(struct nic *nic, const struct nic_task *seen, int32_t endi
         nic_handler_drained(nic, task);
 }
 
-void nic_handler_resume(struct nic *nic, struct task *task) {
+void nic_handler_resume(struct nic *nic, struct nic_task_record *task) {
     if (!task->blocked)
         return;
     task->blocked = false;
-    nic_tell(nic, (struct nic_action){.kind = NIC_RESUME, .task = &task->seen});
+    nic->config.driver->resume(nic->config.context, &task->seen);
 }

@@ -1,191 +1,188 @@
 /* The parts of the card's logic, for its own files:
  *
- *     nic.c          actions and what follows when they are done
+ *     nic.c          set-up; what was pending has ended
  *     nic_send.c     messages out: queues, packets, fetching their data
  *     nic_receive.c  messages in: storing, atomics, answers
  *     nic_handler.c  handlers of a message and their return codes
  *     nic_command.c  what handlers ask for
  *
- * Whatever is referred to by an action in flight is a record and lives until the action is done. */
+ * Whatever a pending move refers to is a record and lives until the move has ended. What ends
+ * within one call stays on that call's stack. */
 #ifndef SPIN_NIC_PRIVATE_H
 #define SPIN_NIC_PRIVATE_H
 
+#include <stddef.h>
+
+#include "base/pool.h"
 #include "nic/delivery.h"
 #include "nic/nic.h"
-#include "nic/no_memory.h"
-#include "nic/records.h"
 
 #define NIC_SEGMENTS 8 /* pieces of memory asked for at once */
 
 struct nic_peer {
-    struct delivery_peer delivery;                  /* must be first */
-    struct outgoing *queue, **queue_end;            /* to be made packets of, in order */
-    struct departure *departures, **departures_end; /* packets whose data is fetched, in order */
-    struct outgoing *all;                           /* everything that is not over */
-    struct incoming *open;                          /* of which packets are still to come */
+    struct delivery_peer delivery;                      /* must be first */
+    struct nic_outgoing *queue, **queue_end;            /* to be made packets of, in order */
+    struct nic_departure *departures, **departures_end; /* whose data is fetched, in order */
+    struct nic_outgoing *all;                           /* everything that is not over */
+    struct nic_incoming *open;                          /* of which packets are still to come */
     bool in_turn;
     uint32_t turn_packets; /* sent in this turn */
     struct nic_peer *next_turn;
 };
 
-/* A message to a peer. It is over when its last packet has departed, or, if it wants an answer,
- * when that is there. What travels as its initiator is this record's number. */
-struct outgoing {
-    struct record record;
+/* What the card knows of a message that Portals makes for it. */
+struct nic_origin {
+    struct nic_packet *ready; /* its data, on the card already: whoever takes it sets it to NULL */
+    bool from_handler;
+    struct nic_incoming *reply_to;
+    struct nic_outgoing *made; /* its record, if it has one */
+};
+
+/* A message to a peer that waits for its turn or for an answer. It is over when its last packet has
+ * departed, or, if it wants an answer, when that is there. What travels as its initiator is this
+ * record's number. */
+struct nic_outgoing {
+    struct pool_slot slot;
     struct nic_peer *peer;
-    struct nic_message message;
     uint64_t initiator; /* in Portals */
     uint32_t delivery;  /* whose data a reply carries, or PORTALS_NONE */
     bool begun, request, wants_answer, from_handler;
-    uint32_t departing;        /* packets */
-    uint64_t packed;           /* bytes in packets so far */
-    struct nic_packet *ready;  /* whose data is on the card already, instead of fetching it */
-    struct incoming *reply_to; /* of a reply: what it answers */
-    struct incoming *answer;   /* that is being received */
-    bool to_card;              /* a get into HPU memory, */
-    struct task *waiting;      /* for this handler; NULL: it is gone */
-    struct outgoing *next, *next_all, **link_all;
+    bool bad;                        /* some of its data could not be read */
+    bool to_card;                    /* a get into HPU memory, */
+    uint32_t departing;              /* packets */
+    uint64_t packed;                 /* bytes in packets so far */
+    struct nic_task_record *waiting; /* for this handler; NULL: it is gone */
+    struct nic_packet *ready;        /* whose data is on the card already, instead of fetching it */
+    struct nic_incoming *reply_to;   /* of a reply: what it answers */
+    struct nic_incoming *answer;     /* that is being received */
+    struct nic_outgoing *next, *next_all, **link_all;
+    struct nic_message message;
 };
 
 /* A packet on its way out of the card, until all its data is there. */
-struct departure {
-    struct record record;
+struct nic_departure {
+    struct pool_slot slot;
     struct nic_peer *peer;
-    struct outgoing *outgoing; /* NULL: given up */
+    struct nic_outgoing *outgoing; /* NULL: given up */
     struct nic_packet *packet;
     uint32_t fetches;
-    struct departure *next;
+    struct nic_departure *next;
 };
 
 /* What becomes of the data of a message. */
-enum incoming_mode { MODE_DEFAULT, MODE_HANDLERS, MODE_DROP };
-enum incoming_phase { PHASE_HEADER, PHASE_BODY, PHASE_COMPLETION };
+enum nic_incoming_mode { MODE_DEFAULT, MODE_HANDLERS, MODE_DROP };
+enum nic_incoming_phase { PHASE_HEADER, PHASE_BODY, PHASE_COMPLETION };
 
-/* A message from a peer, until everything that it caused is done. */
-struct incoming {
-    struct record record;
+/* A message from a peer, until everything that it caused is done. It begins on the stack of whoever
+ * receives its first packet, and becomes a record (`kept`) when something of it stays. */
+struct nic_incoming {
+    struct pool_slot slot; /* not used: on the stack */
+    struct nic_incoming *kept;
     struct nic_peer *peer;
-    struct nic_message message;
+    const struct nic_message *message; /* of the first packet; of a record, `own` */
     uint32_t message_number;
-    uint32_t delivery;         /* PORTALS_NONE: none */
-    struct outgoing *answered; /* ack, reply: the request */
+    uint32_t delivery;             /* PORTALS_NONE: none */
+    struct nic_outgoing *answered; /* ack, reply: the request */
     uint8_t mode, phase;
     uint8_t fail;                                                      /* the first error */
     bool refused, pending_entry, flow_control, aborted, replied, seen; /* by handlers */
     uint64_t mlength, received, dropped;
-    uint32_t pending;                          /* actions, handlers and replies that are not done */
+    uint32_t pending;                          /* moves, handlers and replies that are not done */
     struct nic_packet *waiting, **waiting_end; /* for the header handler's end */
     struct nic_packet *results;                /* of a fetching atomic or small get, by offset */
-    struct incoming *next_open;
+    struct nic_incoming *next_open;
+    struct nic_message own;
 };
 
-struct task {
-    struct record record;
+struct nic_task_record {
+    struct pool_slot slot;
     struct nic_task seen; /* by the driver */
-    struct incoming *message;
+    struct nic_incoming *message;
     struct nic_packet *packet;  /* whose payload it has, or NULL */
     uint32_t handles, commands; /* given out; not done */
-    struct command *first;
+    struct nic_command_record *first;
     bool ended, blocked, in_room_queue;
+    bool host_fault; /* one of its commands met host memory that is not there */
     int32_t ending;
-    struct outgoing *get; /* that it waits for */
+    struct nic_outgoing *get; /* that it waits for */
     bool get_done;
-    struct task *next_waiter;
+    struct nic_task_record *next_waiter;
 };
 
-/* A handler's access to host memory. */
-struct command {
-    struct record record;
-    struct task *task;
+/* A handler's access to host memory: a record while something of it is pending. */
+struct nic_command_record {
+    struct pool_slot slot; /* not used: on the stack */
+    struct nic_command_record *kept;
+    struct nic_task_record *task;
     uint32_t handle, transfers;
     uint32_t number, type; /* of an atomic: SPIN_COMMAND_*, PTL_*_T */
     uint32_t local_bytes;
     uint8_t *host, *local;
     uint64_t operand;
-    struct command *next;
+    struct nic_command_record *next;
 };
 
-/* An action that the driver was given, by its token. */
-enum transfer_purpose {
-    SEND_PACKET,
-    FETCH_DEPARTURE,
-    MOVE_MESSAGE,
-    APPLY_ATOMIC,
-    MOVE_COMMAND,
-    ATOMIC_COMMAND,
-};
-struct transfer {
-    struct record record;
-    uint8_t purpose;
-    bool from_handler;
-    struct nic_peer *peer;
-    uint32_t sequence;
-    uint64_t transmission;
-    struct departure *departure;
-    struct incoming *incoming;
-    struct nic_packet *packet;
-    struct command *command;
-};
+enum nic_purpose { FETCH_DEPARTURE, MOVE_MESSAGE, APPLY_ATOMIC, MOVE_COMMAND, ATOMIC_COMMAND };
 
 struct nic {
     struct nic_config config;
     struct nic_counts counts;
     struct portals *portals;
     struct delivery *delivery;
-    uint64_t now;
-    struct nic_action *ring; /* of actions for the driver */
-    uint32_t ring_first, ring_count, ring_room;
-    bool raised; /* one of them says so already */
-    struct records outgoing, departures, incoming, tasks, commands, transfers;
+    uint64_t now; /* of the call that is being worked on */
+    struct pool outgoing, departures, incoming, tasks, commands;
+    uint32_t moves;                      /* pending */
     struct nic_peer *turn, **turn_end;   /* peers that may have something to send */
     uint32_t sending;                    /* packets between queue and wire */
     struct nic_packet *loop, **loop_end; /* to ourselves */
     uint32_t running;                    /* handlers that take a context */
     uint32_t handler_packets;
-    struct task *room_queue;        /* handlers that wait for handler_packets */
-    struct incoming *replying;      /* whose reply Portals is making now */
-    struct nic_packet *from_device; /* data of the message that Portals is making now */
-    struct outgoing *made;          /* that message */
+    struct nic_task_record *room_queue; /* handlers that wait for handler_packets */
 };
 
-/* nic.c */
-struct transfer *nic_action(struct nic *nic, enum nic_action_kind kind,
-                            enum transfer_purpose purpose, struct nic_action action);
-void nic_tell(struct nic *nic, struct nic_action action); /* one without nic_done */
+static inline enum nic_status nic_drive_send(struct nic *nic, struct nic_packet *packet,
+                                             const struct nic_departed *how) {
+    return nic->config.driver->send(nic->config.context, packet, how);
+}
+static inline enum nic_status nic_drive_move(struct nic *nic, struct nic_move *move) {
+    return nic->config.driver->move(nic->config.context, move);
+}
 
 /* nic_send.c */
-void nic_send_message(void *context, const struct nic_message *message, uint32_t delivery);
-bool nic_send_more(struct nic *nic); /* true: there are new actions */
+bool nic_send_message(void *context, const struct nic_message *message, uint32_t delivery,
+                      void *origin);
+bool nic_send_more(struct nic *nic);
+void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault);
+void nic_send_over(struct nic *nic, struct nic_outgoing *o); /* its answer is in */
 void nic_send_room(void *context, struct delivery_peer *peer);
-void nic_send_fetched(struct nic *nic, struct departure *departure);
 void nic_send_lost(struct nic *nic, struct nic_peer *peer);
-void nic_send_over(struct nic *nic, struct outgoing *o); /* answered */
 
 /* nic_receive.c */
 void nic_receive_packet(void *context, struct delivery_peer *peer, struct nic_packet *packet);
-void nic_receive_body(struct nic *nic, struct incoming *in);  /* the header handler has ended */
-void nic_receive_check(struct nic *nic, struct incoming *in); /* is it complete? */
-void nic_receive_finish(struct nic *nic, struct incoming *in);
-void nic_receive_moved(struct nic *nic, struct transfer *t);
-void nic_receive_apply(struct nic *nic, struct transfer *t);
+struct nic_incoming *nic_receive_keep(struct nic *nic, struct nic_incoming *in);
+void nic_receive_moved(struct nic *nic, struct nic_move *move, enum nic_status how);
+void nic_receive_body(struct nic *nic, struct nic_incoming *in);
+void nic_receive_check(struct nic *nic, struct nic_incoming *in);
+void nic_receive_finish(struct nic *nic, struct nic_incoming *in);
 void nic_receive_lost(struct nic *nic, struct nic_peer *peer);
 
 /* nic_handler.c */
-void nic_handler_message(struct nic *nic, struct incoming *in, struct nic_packet *first);
-void nic_handler_packet(struct nic *nic, struct incoming *in, struct nic_packet *packet);
-void nic_handler_completion(struct nic *nic, struct incoming *in);
-void nic_handler_drained(struct nic *nic, struct task *task); /* no command is left */
-const struct portals_handlers *nic_handlers(struct nic *nic, const struct incoming *in);
-void nic_handler_resume(struct nic *nic, struct task *task);
+void nic_handler_message(struct nic *nic, struct nic_incoming *in, struct nic_packet *first);
+void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
+void nic_handler_completion(struct nic *nic, struct nic_incoming *in);
+void nic_handler_drained(struct nic *nic, struct nic_task_record *task); /* no command is left */
+const struct portals_handlers *nic_handlers(struct nic *nic, const struct nic_incoming *in);
+void nic_handler_resume(struct nic *nic, struct nic_task_record *task);
 
 /* nic_command.c */
-void nic_command_moved(struct nic *nic, struct command *command);
-void nic_command_atomic(struct nic *nic, struct command *command);
-void nic_command_answered(struct nic *nic, struct outgoing *o);
+struct nic_command_record *nic_command_keep(struct nic *nic, struct nic_command_record *c);
+void nic_command_moved(struct nic *nic, struct nic_move *move, enum nic_status how);
+void nic_command_answered(struct nic *nic, struct nic_outgoing *o);
 void nic_command_room(struct nic *nic);
 
-static inline struct task *nic_task_of(const struct nic_task *seen) {
-    return (struct task *)((char *)(uintptr_t)seen - offsetof(struct task, seen));
+static inline struct nic_task_record *nic_task_of(const struct nic_task *seen) {
+    return (struct nic_task_record *)((char *)(uintptr_t)seen -
+                                      offsetof(struct nic_task_record, seen));
 }
 
 #endif

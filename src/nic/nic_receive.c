@@ -4,10 +4,27 @@
 
 #include "nic/nic_private.h"
 
-/* Data. */
+/* ---- Records ---- */
+
+/* It becomes a record, because something of it stays; NULL: no memory. */
+struct nic_incoming *nic_receive_keep(struct nic *nic, struct nic_incoming *in) {
+    if (in->slot.used || in->kept)
+        return in->slot.used ? in : in->kept;
+    struct nic_incoming *kept = pool_take_raw(&nic->incoming);
+    if (!kept)
+        return NULL;
+    const size_t from = sizeof in->slot, to = offsetof(struct nic_incoming, own);
+    memcpy((uint8_t *)kept + from, (const uint8_t *)in + from, to - from);
+    kept->own = *in->message;
+    kept->message = &kept->own;
+    kept->waiting_end = &kept->waiting; /* nothing waits yet */
+    return in->kept = kept;
+}
+
+/* ---- Data ---- */
 
 /* Where bytes of a message go. */
-static uint32_t pieces_at(struct nic *nic, const struct incoming *in, uint64_t offset,
+static uint32_t pieces_at(struct nic *nic, const struct nic_incoming *in, uint64_t offset,
                           uint64_t bytes, struct nic_segment *piece) {
     if (in->answered)
         return portals_reply_segments(nic->portals, in->answered->initiator, offset, bytes, piece,
@@ -17,15 +34,22 @@ static uint32_t pieces_at(struct nic *nic, const struct incoming *in, uint64_t o
 }
 
 /* Bytes of a packet that are accepted. */
-static uint64_t accepted(const struct incoming *in, const struct nic_packet *packet) {
+static uint64_t accepted(const struct nic_incoming *in, const struct nic_packet *packet) {
     if (packet->offset >= in->mlength)
         return 0;
     uint64_t left = in->mlength - packet->offset;
     return left < packet->bytes ? left : packet->bytes;
 }
 
+/* Of a message that may still be on the stack. */
+static void failed(struct nic_incoming *in, uint8_t fail) {
+    struct nic_incoming *at = in->kept ? in->kept : in;
+    if (!at->fail) /* the first error only */
+        at->fail = fail;
+}
+
 /* A reply into HPU memory: on the card, so at once, and only while its handler waits for it. */
-static void store_on_card(struct nic *nic, const struct incoming *in,
+static void store_on_card(struct nic *nic, const struct nic_incoming *in,
                           const struct nic_packet *packet) {
     struct nic_segment piece[NIC_SEGMENTS];
     uint64_t bytes = accepted(in, packet);
@@ -34,21 +58,21 @@ static void store_on_card(struct nic *nic, const struct incoming *in,
 }
 
 /* Moves the first `bytes` of a packet's data to where they go in host memory, or from there. */
-static void move(struct nic *nic, struct incoming *in, struct nic_packet *packet, uint64_t bytes,
-                 enum nic_action_kind way) {
+static void move(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet,
+                 uint64_t bytes, enum nic_move_kind way) {
     for (uint64_t done = 0; done < bytes;) {
         struct nic_segment piece[NIC_SEGMENTS];
         uint32_t pieces = pieces_at(nic, in, packet->offset + done, bytes - done, piece);
         for (uint32_t i = 0; i < pieces; i++) {
-            struct nic_action action = {.host = piece[i].host,
-                                        .local = packet->data + done,
-                                        .bytes = piece[i].bytes,
-                                        .packet = packet};
-            struct transfer *t = nic_action(nic, way, MOVE_MESSAGE, action);
-            t->incoming = in;
-            t->packet = packet;
-            nic_packet_keep(packet);
-            in->pending++;
+            struct nic_move m = {.kind = (uint8_t)way,
+                                 .purpose = MOVE_MESSAGE,
+                                 .record = in,
+                                 .host = piece[i].host,
+                                 .local = packet->data + done,
+                                 .bytes = piece[i].bytes,
+                                 .packet = packet};
+            if (nic_drive_move(nic, &m) >= NIC_FAULT)
+                failed(in, PTL_NI_SEGV);
             done += piece[i].bytes;
         }
         if (!pieces)
@@ -56,39 +80,21 @@ static void move(struct nic *nic, struct incoming *in, struct nic_packet *packet
     }
 }
 
-static void store(struct nic *nic, struct incoming *in, struct nic_packet *packet) {
+static void store(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
     if (in->answered && in->answered->to_card)
         store_on_card(nic, in, packet);
     else
         move(nic, in, packet, accepted(in, packet), NIC_STORE);
-    nic_packet_release(packet);
 }
 
-void nic_receive_moved(struct nic *nic, struct transfer *t) {
-    nic_packet_release(t->packet);
-    t->incoming->pending--;
-    nic_receive_check(nic, t->incoming);
-}
-
-static void operate(struct nic *nic, struct incoming *in, struct nic_packet *packet) {
-    struct nic_segment piece[NIC_SEGMENTS];
-    uint64_t bytes = accepted(in, packet);
-    if (!bytes || !pieces_at(nic, in, packet->offset, bytes, piece)) {
-        nic_packet_release(packet);
-        return;
-    }
-    struct nic_action action = {
-        .host = piece[0].host, .local = packet->data, .bytes = bytes, .packet = packet};
-    struct transfer *t = nic_action(nic, NIC_AMO, APPLY_ATOMIC, action);
-    t->incoming = in;
-    t->packet = packet;
-    in->pending++;
-}
-
-/* A packet of the reply, whose data is to be filled in. */
-static struct nic_packet *add_result(struct nic *nic, struct incoming *in, uint64_t offset,
+/* A packet of the reply, whose data is to be filled in; NULL: no memory. */
+static struct nic_packet *add_result(struct nic *nic, struct nic_incoming *in, uint64_t offset,
                                      uint64_t bytes) {
-    struct nic_packet *result = need(nic_packet_new(nic->config.pool));
+    struct nic_packet *result = nic_packet_new(nic->config.pool);
+    if (!result) {
+        nic->counts.no_memory++;
+        return NULL;
+    }
     result->offset = offset;
     result->bytes = (uint32_t)bytes;
     memset(result->data, 0, bytes);
@@ -100,64 +106,104 @@ static struct nic_packet *add_result(struct nic *nic, struct incoming *in, uint6
     return result;
 }
 
-void nic_receive_apply(struct nic *nic, struct transfer *t) {
-    struct incoming *in = t->incoming;
-    struct nic_packet *packet = t->packet, *result = NULL;
+/* `done`: on host memory; else what a fetch brings back is marked as bad. */
+static void apply(struct nic *nic, struct nic_incoming *in, const struct nic_packet *packet,
+                  bool done) {
+    struct nic_packet *result = NULL;
     uint64_t bytes = accepted(in, packet);
-    if (in->message.kind == NIC_FETCH_ATOMIC)
+    if (in->message->kind == NIC_FETCH_ATOMIC && bytes) {
         result = add_result(nic, in, packet->offset, bytes);
-    portals_apply(nic->portals, in->delivery, packet->offset, packet->data, bytes,
-                  result ? result->data : NULL);
-    nic_receive_moved(nic, t);
+        if (!result)
+            return;
+        result->bad = !done;
+    }
+    if (done)
+        portals_apply(nic->portals, in->delivery, packet->offset, packet->data, bytes,
+                      result ? result->data : NULL);
+}
+
+static void operate(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
+    struct nic_segment piece[NIC_SEGMENTS];
+    uint64_t bytes = accepted(in, packet);
+    if (!bytes || !pieces_at(nic, in, packet->offset, bytes, piece))
+        return; /* nothing of it is accepted, or the interface was closed meanwhile */
+    struct nic_move m = {.kind = NIC_ATOMIC_ON_HOST,
+                         .purpose = APPLY_ATOMIC,
+                         .record = in,
+                         .host = piece[0].host,
+                         .local = packet->data,
+                         .bytes = bytes,
+                         .packet = packet};
+    enum nic_status status = nic_drive_move(nic, &m);
+    if (status >= NIC_FAULT)
+        failed(in, PTL_NI_SEGV);
+    if (status != NIC_PENDING)
+        apply(nic, in, packet, status == NIC_DONE);
+}
+
+void nic_receive_moved(struct nic *nic, struct nic_move *m, enum nic_status how) {
+    struct nic_incoming *in = m->record;
+    if (how != NIC_DONE)
+        failed(in, PTL_NI_SEGV);
+    if (m->purpose == APPLY_ATOMIC)
+        apply(nic, in, m->packet, how == NIC_DONE);
+    nic_packet_release(m->packet);
+    in->pending--;
+    nic_receive_check(nic, in);
 }
 
 /* A small get is read when it comes, not when its reply's turn to be sent has come: a put behind it
  * must not be seen by it (max_war_ordered_size). */
-static void read_early(struct nic *nic, struct incoming *in) {
+static void read_early(struct nic *nic, struct nic_incoming *in) {
     struct nic_packet *result = add_result(nic, in, 0, in->mlength);
-    move(nic, in, result, in->mlength, NIC_FETCH);
+    if (result)
+        move(nic, in, result, in->mlength, NIC_FETCH);
 }
 
-static void take_data(struct nic *nic, struct incoming *in, struct nic_packet *packet) {
+/* The packet is lent. */
+static void take_data(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
+    if (packet->bad)
+        failed(in, PTL_NI_SEGV);
     if (in->flow_control && !in->refused)
         in->dropped += accepted(in, packet);
     if (in->mode == MODE_HANDLERS)
         nic_handler_packet(nic, in, packet);
     else if (in->mode == MODE_DROP || packet->bytes == 0)
-        nic_packet_release(packet);
-    else if (in->message.kind == NIC_ATOMIC || in->message.kind == NIC_FETCH_ATOMIC)
+        return;
+    else if (packet->bad)
+        apply(nic, in, packet, false);
+    else if (in->message->kind == NIC_ATOMIC || in->message->kind == NIC_FETCH_ATOMIC)
         operate(nic, in, packet);
     else
         store(nic, in, packet);
 }
 
-/* From the first packet to the last. */
+/* ---- From the first packet to the last ---- */
 
-static struct outgoing *asked_for(struct nic *nic, const struct nic_peer *peer,
-                                  const struct nic_message *m) {
-    struct outgoing *o = records_at(&nic->outgoing, (uint32_t)m->initiator);
-    if (!o || o->record.generation != (uint32_t)(m->initiator >> 32) || o->peer != peer ||
-        !o->wants_answer || o->answer)
+static struct nic_outgoing *asked_for(struct nic *nic, const struct nic_peer *peer,
+                                      const struct nic_message *m) {
+    struct nic_outgoing *o = pool_named(&nic->outgoing, m->initiator);
+    if (!o || o->peer != peer || !o->wants_answer || o->answer)
         return NULL;
     bool fetches = o->message.kind == NIC_GET || o->message.kind == NIC_FETCH_ATOMIC;
     return fetches == (m->kind == NIC_REPLY) ? o : NULL;
 }
 
 /* An answer: to what? Nobody's is dropped. */
-static void match_answer(struct nic *nic, struct incoming *in) {
+static void match_answer(struct nic *nic, struct nic_incoming *in) {
     in->delivery = PORTALS_NONE;
     in->mode = MODE_DROP;
-    in->answered = asked_for(nic, in->peer, &in->message);
+    in->answered = asked_for(nic, in->peer, in->message);
     if (!in->answered)
         return;
-    in->answered->answer = in;
-    in->mlength = in->message.payload < in->answered->message.length ? in->message.payload
-                                                                     : in->answered->message.length;
+    in->mlength = in->message->payload < in->answered->message.length
+                      ? in->message->payload
+                      : in->answered->message.length;
     in->mode = MODE_DEFAULT;
 }
 
-static void match_request(struct nic *nic, struct incoming *in) {
-    in->delivery = portals_header(nic->portals, &in->message);
+static void match_request(struct nic *nic, struct nic_incoming *in) {
+    in->delivery = portals_header(nic->portals, in->message);
     in->mode = MODE_DROP;
     if (in->delivery == PORTALS_NONE)
         return;
@@ -169,8 +215,8 @@ static void match_request(struct nic *nic, struct incoming *in) {
         in->mode = MODE_DEFAULT;
 }
 
-static void close(struct incoming *in) {
-    struct incoming **at = &in->peer->open;
+static void end_open(struct nic_incoming *in) {
+    struct nic_incoming **at = &in->peer->open;
     while (*at && *at != in)
         at = &(*at)->next_open;
     if (!*at)
@@ -179,65 +225,114 @@ static void close(struct incoming *in) {
     delivery_expect_less(&in->peer->delivery);
 }
 
-static void open(struct nic *nic, struct incoming *in) {
+static void begin_open(struct nic *nic, struct nic_incoming *in) {
     in->next_open = in->peer->open;
     in->peer->open = in;
-    delivery_expect(nic->delivery, &in->peer->delivery, nic->now);
+    delivery_expect(nic->delivery, &in->peer->delivery);
 }
 
-static void hold(struct incoming *in, struct nic_packet *packet) {
-    packet->next = NULL;
-    *in->waiting_end = packet;
-    in->waiting_end = &packet->next;
+/* Until the header handler has ended. */
+static void hold(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
+    struct nic_packet *kept = nic_packet_keep(packet);
+    if (!kept) {
+        nic->counts.no_memory++;
+        in->dropped += accepted(in, packet);
+        failed(in, PTL_NI_UNDELIVERABLE);
+        return;
+    }
+    kept->next = NULL;
+    *in->waiting_end = kept;
+    in->waiting_end = &kept->next;
 }
 
-static void first_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
-    struct incoming *in = need(records_take(&nic->incoming));
-    nic->counts.messages_in++;
-    in->peer = peer;
-    in->message = packet->message;
-    in->message_number = packet->message_number;
-    in->waiting_end = &in->waiting;
-    in->received = packet->bytes;
-    if (in->received < in->message.payload)
-        open(nic, in);
-    if (in->message.kind >= NIC_ACK)
-        match_answer(nic, in);
-    else
-        match_request(nic, in);
-    hold(in, packet);
+static bool replies(const struct nic_incoming *in) {
+    return (in->message->kind == NIC_GET || in->message->kind == NIC_FETCH_ATOMIC) &&
+           in->delivery != PORTALS_NONE && in->mode == MODE_DEFAULT && !in->aborted;
+}
+
+/* Nobody can be told but the counter. */
+static void drop_unkept(struct nic *nic, struct nic_incoming *in) {
+    nic->counts.no_memory++;
+    in->fail = PTL_NI_DROPPED;
+    nic_receive_finish(nic, in);
+}
+
+/* Of a message that needs a record: more of it is to come, handlers are to run, or it replies. */
+static void begin_record(struct nic *nic, struct nic_incoming *first, struct nic_packet *packet) {
+    struct nic_incoming *in = nic_receive_keep(nic, first);
+    if (!in) {
+        drop_unkept(nic, first);
+        return;
+    }
+    if (in->answered)
+        in->answered->answer = in;
+    if (in->received < in->message->payload)
+        begin_open(nic, in);
     in->pending++; /* by this function */
-    if (in->mode == MODE_DEFAULT && nic_handlers(nic, in))
-        nic_handler_message(nic, in, packet);
-    else
-        nic_receive_body(nic, in);
+    if (in->mode == MODE_DEFAULT && nic_handlers(nic, in)) {
+        hold(nic, in, packet);
+        nic_handler_message(nic, in, in->waiting ? in->waiting : packet);
+    } else {
+        in->phase = PHASE_BODY;
+        if (in->message->kind == NIC_GET && replies(in) && in->mlength &&
+            in->mlength <= NIC_ORDERED_BYTES)
+            read_early(nic, in);
+        take_data(nic, in, packet);
+    }
     in->pending--;
     nic_receive_check(nic, in);
 }
 
-static struct incoming *find_open(const struct nic_peer *peer, uint32_t message_number) {
-    struct incoming *in = peer->open;
+static void first_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
+    struct nic_incoming in;
+    nic->counts.messages_in++;
+    memset(&in, 0, offsetof(struct nic_incoming, own));
+    in.peer = peer;
+    in.message = &packet->message;
+    in.message_number = packet->message_number;
+    in.received = packet->bytes;
+    if (in.message->kind >= NIC_ACK)
+        match_answer(nic, &in);
+    else
+        match_request(nic, &in);
+    if (in.received < in.message->payload || replies(&in) ||
+        (in.mode == MODE_DEFAULT && nic_handlers(nic, &in))) {
+        begin_record(nic, &in, packet);
+        return;
+    }
+    take_data(nic, &in, packet);
+    if (!in.kept) {
+        nic_receive_finish(nic, &in);
+        return;
+    }
+    if (in.kept->answered)
+        in.kept->answered->answer = in.kept;
+    in.kept->phase = PHASE_BODY;
+    nic_receive_check(nic, in.kept);
+}
+
+static struct nic_incoming *find_open(const struct nic_peer *peer, uint32_t message_number) {
+    struct nic_incoming *in = peer->open;
     while (in && in->message_number != message_number)
         in = in->next_open;
     return in;
 }
 
-static bool well_formed(const struct incoming *in, const struct nic_packet *packet) {
-    uint64_t left = in->message.payload - in->received;
-    return packet->bytes && packet->bytes <= left && packet->offset <= in->message.payload &&
-           packet->bytes <= in->message.payload - packet->offset;
+static bool well_formed(const struct nic_incoming *in, const struct nic_packet *packet) {
+    uint64_t left = in->message->payload - in->received;
+    return packet->bytes && packet->bytes <= left && packet->offset <= in->message->payload &&
+           packet->bytes <= in->message->payload - packet->offset;
 }
 
 void nic_receive_packet(void *context, struct delivery_peer *delivery, struct nic_packet *packet) {
     struct nic *nic = context;
     struct nic_peer *peer = (struct nic_peer *)delivery;
-    struct incoming *in = packet->first ? NULL : find_open(peer, packet->message_number);
+    struct nic_incoming *in = packet->first ? NULL : find_open(peer, packet->message_number);
     bool good = packet->first ? packet->offset == 0 && packet->bytes <= packet->message.payload &&
                                     packet->message.kind <= NIC_REPLY
                               : in && well_formed(in, packet);
     if (!good) {
         nic->counts.malformed++;
-        nic_packet_release(packet);
         return;
     }
     if (packet->first) {
@@ -245,35 +340,31 @@ void nic_receive_packet(void *context, struct delivery_peer *delivery, struct ni
         return;
     }
     in->received += packet->bytes;
-    if (in->received == in->message.payload)
-        close(in);
+    if (in->received == in->message->payload)
+        end_open(in);
     if (in->phase == PHASE_HEADER) {
-        hold(in, packet);
+        hold(nic, in, packet);
         return;
     }
     take_data(nic, in, packet);
     nic_receive_check(nic, in);
 }
 
-/* The end. */
+/* ---- The end ---- */
 
 /* Portals sends the header of the reply through nic_send_message. */
-static void reply(struct nic *nic, struct incoming *in) {
+static void reply(struct nic *nic, struct nic_incoming *in) {
+    struct nic_origin origin = {.ready = in->results, .reply_to = in};
     in->replied = true;
-    nic->replying = in;
-    portals_reply(nic->portals, in->delivery);
-    nic->replying = NULL;
+    in->results = NULL;
+    portals_reply(nic->portals, in->delivery, &origin);
+    in->results = origin.ready; /* nobody has taken them */
 }
 
-static bool replies(const struct incoming *in) {
-    return (in->message.kind == NIC_GET || in->message.kind == NIC_FETCH_ATOMIC) &&
-           in->delivery != PORTALS_NONE && in->mode == MODE_DEFAULT && !in->aborted;
-}
-
-void nic_receive_body(struct nic *nic, struct incoming *in) {
+void nic_receive_body(struct nic *nic, struct nic_incoming *in) {
     in->phase = PHASE_BODY;
     in->pending++; /* by this function */
-    if (in->message.kind == NIC_GET && replies(in) && in->mlength &&
+    if (in->message->kind == NIC_GET && replies(in) && in->mlength &&
         in->mlength <= NIC_ORDERED_BYTES)
         read_early(nic, in);
     while (in->waiting) {
@@ -281,14 +372,16 @@ void nic_receive_body(struct nic *nic, struct incoming *in) {
         in->waiting = packet->next;
         packet->next = NULL;
         take_data(nic, in, packet);
+        nic_packet_release(packet);
     }
+    in->waiting_end = &in->waiting;
     in->pending--;
     nic_receive_check(nic, in);
 }
 
-void nic_receive_check(struct nic *nic, struct incoming *in) {
+void nic_receive_check(struct nic *nic, struct nic_incoming *in) {
     if (in->phase != PHASE_BODY || in->pending ||
-        (in->received < in->message.payload && !in->aborted))
+        (in->received < in->message->payload && !in->aborted))
         return;
     if (replies(in) && !in->replied) {
         reply(nic, in);
@@ -299,16 +392,18 @@ void nic_receive_check(struct nic *nic, struct incoming *in) {
     nic_handler_completion(nic, in);
 }
 
-static void finish_answer(struct nic *nic, struct incoming *in) {
-    struct outgoing *o = in->answered;
+static void finish_answer(struct nic *nic, const struct nic_incoming *in) {
+    struct nic_outgoing *o = in->answered;
     if (!o)
         return;
     o->answer = NULL;
     if (in->aborted) {
-        portals_undeliverable(nic->portals, o->initiator);
+        portals_failed(nic->portals, o->initiator, PTL_NI_UNDELIVERABLE);
     } else {
-        struct nic_message answer = in->message;
+        struct nic_message answer = *in->message;
         answer.initiator = o->initiator;
+        if (in->fail)
+            answer.fail = in->fail;
         portals_answered(nic->portals, &answer);
     }
     if (o->to_card)
@@ -316,32 +411,30 @@ static void finish_answer(struct nic *nic, struct incoming *in) {
     nic_send_over(nic, o);
 }
 
-void nic_receive_finish(struct nic *nic, struct incoming *in) {
-    struct incoming last = *in;
+void nic_receive_finish(struct nic *nic, struct nic_incoming *in) {
     while (in->results) {
         struct nic_packet *result = in->results;
         in->results = result->next;
         nic_packet_release(result);
     }
-    records_give(&nic->incoming, in);
-    if (last.message.kind >= NIC_ACK) {
-        finish_answer(nic, &last);
-        return;
+    if (in->message->kind >= NIC_ACK) {
+        finish_answer(nic, in);
+    } else if (in->delivery != PORTALS_NONE) {
+        struct portals_ending ending = {
+            .fail = in->fail, .pending = in->pending_entry, .dropped = in->dropped};
+        portals_done(nic->portals, in->delivery, ending);
     }
-    struct portals_ending ending = {
-        .fail = last.fail, .pending = last.pending_entry, .dropped = last.dropped};
-    if (last.delivery != PORTALS_NONE)
-        portals_done(nic->portals, last.delivery, ending);
+    if (in->slot.used)
+        pool_give(&nic->incoming, in);
 }
 
 /* The rest of what the peer has begun will not come. */
 void nic_receive_lost(struct nic *nic, struct nic_peer *peer) {
-    for (struct incoming *in; (in = peer->open);) {
-        close(in);
+    for (struct nic_incoming *in; (in = peer->open);) {
+        end_open(in);
         in->aborted = true;
-        if (!in->fail)
-            in->fail = PTL_NI_UNDELIVERABLE;
-        uint64_t missing = in->message.payload - in->received;
+        failed(in, PTL_NI_UNDELIVERABLE);
+        uint64_t missing = in->message->payload - in->received;
         in->dropped += missing < in->mlength ? missing : in->mlength;
         nic_receive_check(nic, in);
     }

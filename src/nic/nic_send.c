@@ -1,12 +1,14 @@
-/* Messages out. Each peer has a queue; peers take turns, of turn_packets of one message: few are
- * fair, many are what a card with one send queue does, and what a program counts on that sends to
- * its farthest child first. A packet's data is fetched from host memory into the packet; packets of
- * a peer depart in order, when their data is there. */
+/* Messages out. A message of one packet, whose data is on the card or is none or is taken by the
+ * driver itself, goes out at once when nothing waits before it. Else each peer has a queue; peers
+ * take turns, of turn_packets of one message: few are fair, many are what a card with one send
+ * queue does, and what a program counts on that sends to its farthest child first. A packet's data
+ * is fetched from host memory into the packet; packets of a peer depart in order, when their data
+ * is there. */
 #include <string.h>
 
 #include "nic/nic_private.h"
 
-/* Queues. */
+/* ---- Queues ---- */
 
 static void take_turn(struct nic *nic, struct nic_peer *peer) {
     if (peer->in_turn)
@@ -37,73 +39,198 @@ static struct nic_peer *next_turn(struct nic *nic) {
     return peer;
 }
 
-static void link_outgoing(struct nic *nic, struct nic_peer *peer, struct outgoing *o) {
+static void link_outgoing(struct nic *nic, struct nic_peer *peer, struct nic_outgoing *o) {
     o->peer = peer;
     o->next_all = peer->all;
     o->link_all = &peer->all;
     if (peer->all)
         peer->all->link_all = &o->next_all;
     peer->all = o;
+    if (o->wants_answer)
+        delivery_expect(nic->delivery, &peer->delivery);
+}
+
+static void enqueue(struct nic *nic, struct nic_peer *peer, struct nic_outgoing *o) {
     if (!peer->queue)
         peer->queue_end = &peer->queue;
     *peer->queue_end = o;
     peer->queue_end = &o->next;
-    if (o->wants_answer)
-        delivery_expect(nic->delivery, &peer->delivery, nic->now);
     take_turn(nic, peer);
 }
 
-static void unlink_outgoing(struct outgoing *o) {
+static void unlink_outgoing(struct nic_outgoing *o) {
     *o->link_all = o->next_all;
     if (o->next_all)
         o->next_all->link_all = o->link_all;
 }
 
-static void forget(struct nic *nic, struct outgoing *o) {
+static void forget(struct nic *nic, struct nic_outgoing *o) {
     unlink_outgoing(o);
     if (o->wants_answer)
         delivery_expect_less(&o->peer->delivery);
-    records_give(&nic->outgoing, o);
+    pool_give(&nic->outgoing, o);
 }
 
-void nic_send_over(struct nic *nic, struct outgoing *o) {
+void nic_send_over(struct nic *nic, struct nic_outgoing *o) {
     o->wants_answer = false;
     delivery_expect_less(&o->peer->delivery);
     if (!o->departing && !o->ready && o->packed == o->message.payload && o->begun)
         forget(nic, o);
 }
 
-/* Called by Portals, for every message. */
-void nic_send_message(void *context, const struct nic_message *message, uint32_t delivery) {
-    struct nic *nic = context;
-    struct outgoing *o = need(records_take(&nic->outgoing));
-    o->message = *message;
-    o->delivery = delivery;
-    o->initiator = message->initiator;
-    o->request = message->kind < NIC_ACK;
-    if (o->request) {
-        o->message.initiator = (uint64_t)o->record.generation << 32 | o->record.index;
-        o->wants_answer = message->kind == NIC_GET || message->kind == NIC_FETCH_ATOMIC ||
-                          message->ack_req != PTL_NO_ACK_REQ;
-    }
-    o->ready = nic->from_device;
-    o->from_handler = nic->from_device;
-    nic->from_device = NULL;
-    nic->made = o;
-    if (message->kind == NIC_REPLY && delivery != PORTALS_NONE && nic->replying) {
-        o->reply_to = nic->replying;
-        o->reply_to->pending++;
-        o->ready = o->reply_to->results;
-        o->reply_to->results = NULL;
-    }
-    link_outgoing(nic, (struct nic_peer *)delivery_peer(nic->delivery, message->target), o);
+/* ---- At once ---- */
+
+static bool is_self(const struct nic *nic, const struct nic_peer *peer) {
+    return nic_address_equal(peer->delivery.address, nic->config.address);
 }
 
-/* Packets. */
+/* Nothing is before it, nothing may have to be repeated, and one packet is enough. */
+static bool may_go_at_once(const struct nic *nic, const struct nic_peer *peer,
+                           const struct nic_message *m, const struct nic_origin *from) {
+    if (!peer->delivery.reliable || peer->queue || peer->departures || nic->turn ||
+        nic->sending >= nic->config.send_packets || is_self(nic, peer))
+        return false;
+    if (from && from->ready)
+        return from->ready->bytes == m->payload;
+    return m->payload <= nic->config.gather_bytes;
+}
+
+/* The data of a message in one piece of host memory, or NULL. */
+static uint8_t *one_piece(struct nic *nic, const struct nic_message *m, uint32_t delivery) {
+    struct nic_segment piece;
+    uint32_t pieces =
+        m->kind == NIC_REPLY
+            ? portals_delivery_segments(nic->portals, delivery, 0, m->payload, &piece, 1)
+            : portals_source_segments(nic->portals, m->initiator, 0, m->payload, &piece, 1);
+    return pieces && piece.bytes == m->payload ? piece.host : NULL;
+}
+
+static void left_at_once(struct nic *nic, bool from_handler) {
+    if (!from_handler)
+        return;
+    nic->handler_packets--;
+    nic_command_room(nic);
+}
+
+/* A packet that is on the stack unless its data was on the card. */
+static enum nic_status send_at_once(struct nic *nic, struct nic_peer *peer,
+                                    const struct nic_message *m, uint64_t number, uint8_t *data,
+                                    struct nic_origin *from) {
+    struct nic_packet own, *packet = &own;
+    bool from_handler = from && from->from_handler;
+    if (from && from->ready) {
+        packet = from->ready;
+        from->ready = NULL;
+        packet->offset = 0;
+    } else {
+        memset(&own, 0, offsetof(struct nic_packet, message));
+        own.data = data;
+        own.bytes = (uint32_t)m->payload;
+        own.pool = nic->config.pool;
+        own.next = NULL;
+    }
+    packet->first = packet->last = true;
+    packet->message = *m;
+    packet->message.initiator = number;
+    delivery_number(nic->delivery, &peer->delivery, packet);
+    delivery_departs(nic->delivery, &peer->delivery, packet);
+    const struct nic_departed how = {.from_handler = from_handler, .peer = peer};
+    enum nic_status status = nic_drive_send(nic, packet, &how);
+    if (status == NIC_PENDING)
+        nic->sending++;
+    else
+        left_at_once(nic, from_handler);
+    if (packet != &own)
+        nic_packet_release(packet);
+    nic->counts.messages_out++;
+    if (m->kind < NIC_ACK && status < NIC_FAULT)
+        portals_sent(nic->portals, m->initiator, PTL_NI_OK);
+    return status;
+}
+
+/* ---- From Portals ---- */
+
+static struct nic_outgoing *outgoing_new(struct nic *nic, const struct nic_message *m,
+                                         uint32_t delivery, bool wants_answer) {
+    struct nic_outgoing *o = pool_take_raw(&nic->outgoing);
+    if (!o)
+        return NULL;
+    memset(&o->slot + 1, 0, offsetof(struct nic_outgoing, message) - sizeof o->slot);
+    o->message = *m;
+    o->delivery = delivery;
+    o->initiator = m->initiator;
+    o->request = m->kind < NIC_ACK;
+    o->wants_answer = wants_answer;
+    if (o->request)
+        o->message.initiator = pool_number(o);
+    return o;
+}
+
+static bool wants_answer(const struct nic_message *m) {
+    return m->kind < NIC_ACK &&
+           (m->kind == NIC_GET || m->kind == NIC_FETCH_ATOMIC || m->ack_req != PTL_NO_ACK_REQ);
+}
+
+static void queue_message(struct nic *nic, struct nic_peer *peer, struct nic_outgoing *o,
+                          struct nic_origin *from) {
+    if (from) {
+        o->ready = from->ready;
+        o->from_handler = from->from_handler;
+        o->reply_to = o->delivery != PORTALS_NONE ? from->reply_to : NULL;
+        from->ready = NULL;
+        from->made = o;
+    }
+    if (o->reply_to)
+        o->reply_to->pending++;
+    link_outgoing(nic, peer, o);
+    enqueue(nic, peer, o);
+}
+
+/* Called by Portals, for every message; false: no memory. */
+bool nic_send_message(void *context, const struct nic_message *m, uint32_t delivery, void *origin) {
+    struct nic *nic = context;
+    struct nic_origin *from = origin;
+    struct nic_peer *peer = (struct nic_peer *)delivery_peer(nic->delivery, m->target);
+    bool answer = wants_answer(m);
+    if (!peer) {
+        nic->counts.no_memory++;
+        return false;
+    }
+    uint8_t *data = NULL;
+    bool at_once = may_go_at_once(nic, peer, m, from);
+    if (at_once && m->payload && !(from && from->ready))
+        at_once = (data = one_piece(nic, m, delivery)) != NULL;
+    if (at_once && !answer) {
+        if (send_at_once(nic, peer, m, m->initiator, data, from) >= NIC_FAULT && m->kind < NIC_ACK)
+            portals_failed(nic->portals, m->initiator, PTL_NI_SEGV);
+        return true;
+    }
+    struct nic_outgoing *o = outgoing_new(nic, m, delivery, answer);
+    if (!o) {
+        nic->counts.no_memory++;
+        return false;
+    }
+    if (!at_once) {
+        queue_message(nic, peer, o, from);
+        return true;
+    }
+    o->begun = true;
+    o->packed = m->payload;
+    if (from)
+        from->made = o;
+    link_outgoing(nic, peer, o);
+    if (send_at_once(nic, peer, m, o->message.initiator, data, from) >= NIC_FAULT) {
+        forget(nic, o);
+        portals_failed(nic->portals, m->initiator, PTL_NI_SEGV);
+    }
+    return true;
+}
+
+/* ---- Packets of messages that wait ---- */
 
 /* Asks for the data of a packet. What is no longer there is sent as zeroes. */
-static void fetch(struct nic *nic, struct departure *d) {
-    struct outgoing *o = d->outgoing;
+static void fetch(struct nic *nic, struct nic_departure *d) {
+    struct nic_outgoing *o = d->outgoing;
     struct nic_packet *packet = d->packet;
     for (uint32_t have = 0; have < packet->bytes;) {
         struct nic_segment piece[NIC_SEGMENTS];
@@ -118,25 +245,30 @@ static void fetch(struct nic *nic, struct departure *d) {
             return;
         }
         for (uint32_t i = 0; i < pieces; i++) {
-            struct nic_action action = {.host = piece[i].host,
-                                        .local = packet->data + have,
-                                        .bytes = piece[i].bytes,
-                                        .packet = packet};
-            nic_action(nic, NIC_FETCH, FETCH_DEPARTURE, action)->departure = d;
-            d->fetches++;
+            struct nic_move move = {.kind = NIC_FETCH,
+                                    .purpose = FETCH_DEPARTURE,
+                                    .record = d,
+                                    .host = piece[i].host,
+                                    .local = packet->data + have,
+                                    .bytes = piece[i].bytes,
+                                    .packet = packet};
+            packet->bad |= nic_drive_move(nic, &move) >= NIC_FAULT;
             have += (uint32_t)piece[i].bytes;
         }
     }
 }
 
-static struct nic_packet *next_packet(struct nic *nic, struct outgoing *o) {
+/* Of data on the card what is next, else one to be filled; NULL: no memory. */
+static struct nic_packet *next_packet(struct nic *nic, struct nic_outgoing *o) {
     struct nic_packet *packet = o->ready;
-    if (packet) {
+    if (packet && packet->offset == o->packed) {
         o->ready = packet->next;
         packet->next = NULL;
     } else {
-        packet = need(nic_packet_new(nic->config.pool));
-        uint64_t left = o->message.payload - o->packed;
+        uint64_t left = (o->ready ? o->ready->offset : o->message.payload) - o->packed;
+        packet = nic_packet_new(nic->config.pool);
+        if (!packet)
+            return NULL;
         packet->bytes = left < nic->config.mtu_bytes ? (uint32_t)left : nic->config.mtu_bytes;
         packet->offset = o->packed;
     }
@@ -150,10 +282,10 @@ static struct nic_packet *next_packet(struct nic *nic, struct outgoing *o) {
 }
 
 /* All packets of it have departed. */
-static void gone(struct nic *nic, struct outgoing *o) {
+static void gone(struct nic *nic, struct nic_outgoing *o) {
     nic->counts.messages_out++;
     if (o->request)
-        portals_sent(nic->portals, o->initiator);
+        portals_sent(nic->portals, o->initiator, o->bad ? PTL_NI_SEGV : PTL_NI_OK);
     if (o->reply_to) {
         o->reply_to->pending--;
         nic_receive_check(nic, o->reply_to);
@@ -162,50 +294,58 @@ static void gone(struct nic *nic, struct outgoing *o) {
         forget(nic, o);
 }
 
-static void to_wire(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet,
-                    uint64_t transmission, bool from_handler) {
-    struct nic_action action = {.packet = packet, .from_handler = from_handler};
-    struct transfer *t = nic_action(nic, NIC_SEND, SEND_PACKET, action);
-    t->peer = peer;
-    t->sequence = packet->sequence;
-    t->transmission = transmission;
-}
-
 static void to_self(struct nic *nic, struct nic_packet *packet, bool from_handler) {
     nic->sending--;
     packet->next = NULL;
     *nic->loop_end = packet;
     nic->loop_end = &packet->next;
-    if (from_handler) {
-        nic->handler_packets--;
-        nic_command_room(nic);
-    }
+    left_at_once(nic, from_handler);
+}
+
+static void to_wire(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet,
+                    uint64_t transmission, bool from_handler) {
+    const struct nic_departed how = {.from_handler = from_handler,
+                                     .peer = peer,
+                                     .sequence = packet->sequence,
+                                     .transmission = transmission};
+    if (nic_drive_send(nic, packet, &how) != NIC_PENDING)
+        nic_left(nic, &how, nic->now);
 }
 
 static void depart(struct nic *nic, struct nic_peer *peer) {
-    for (struct departure *d; (d = peer->departures) && !d->fetches;) {
-        struct outgoing *o = d->outgoing;
+    for (struct nic_departure *d; (d = peer->departures) && !d->fetches;) {
+        struct nic_outgoing *o = d->outgoing;
+        struct nic_packet *packet = d->packet;
         peer->departures = d->next;
-        uint64_t transmission = delivery_departs(nic->delivery, &peer->delivery, d->packet);
-        if (peer->delivery.address.nid == nic->config.address.nid &&
-            peer->delivery.address.pid == nic->config.address.pid)
-            to_self(nic, d->packet, o->from_handler);
-        else
-            to_wire(nic, peer, d->packet, transmission, o->from_handler);
+        o->bad |= packet->bad;
         bool last = --o->departing == 0 && o->packed == o->message.payload;
-        records_give(&nic->departures, d);
+        bool from_handler = o->from_handler;
+        pool_give(&nic->departures, d);
+        uint64_t transmission = delivery_departs(nic->delivery, &peer->delivery, packet);
+        if (is_self(nic, peer)) {
+            to_self(nic, packet, from_handler);
+        } else {
+            to_wire(nic, peer, packet, transmission, from_handler);
+            nic_packet_release(packet);
+        }
         if (last)
             gone(nic, o);
     }
 }
 
-static void pack(struct nic *nic, struct nic_peer *peer) {
-    struct outgoing *o = peer->queue;
-    struct departure *d = need(records_take(&nic->departures));
-    bool on_card = o->ready;
+/* False: no memory. */
+static bool pack(struct nic *nic, struct nic_peer *peer) {
+    struct nic_outgoing *o = peer->queue;
+    struct nic_departure *d = pool_take(&nic->departures);
+    bool on_card = o->ready && o->ready->offset == o->packed;
+    if (!d || !(d->packet = next_packet(nic, o))) {
+        if (d)
+            pool_give(&nic->departures, d);
+        nic->counts.no_memory++;
+        return false;
+    }
     d->peer = peer;
     d->outgoing = o;
-    d->packet = next_packet(nic, o);
     delivery_number(nic->delivery, &peer->delivery, d->packet);
     nic->sending++;
     o->departing++;
@@ -218,9 +358,11 @@ static void pack(struct nic *nic, struct nic_peer *peer) {
     if (!on_card)
         fetch(nic, d);
     depart(nic, peer);
+    return true;
 }
 
-void nic_send_fetched(struct nic *nic, struct departure *d) {
+void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault) {
+    d->packet->bad |= fault;
     if (--d->fetches)
         return;
     if (d->outgoing) {
@@ -229,7 +371,7 @@ void nic_send_fetched(struct nic *nic, struct departure *d) {
     }
     nic_packet_release(d->packet); /* given up meanwhile */
     nic->sending--;
-    records_give(&nic->departures, d);
+    pool_give(&nic->departures, d);
 }
 
 bool nic_send_more(struct nic *nic) {
@@ -246,8 +388,11 @@ bool nic_send_more(struct nic *nic) {
     for (struct nic_peer *peer; (peer = next_turn(nic));) {
         if (!peer->queue || !delivery_room(nic->delivery, &peer->delivery))
             continue; /* nic_send_room brings it back */
-        const struct outgoing *o = peer->queue;
-        pack(nic, peer);
+        const struct nic_outgoing *o = peer->queue;
+        if (!pack(nic, peer)) {
+            take_turn(nic, peer); /* another time */
+            return false;
+        }
         bool goes_on = peer->queue == o && ++peer->turn_packets < nic->config.turn_packets;
         if (!goes_on)
             peer->turn_packets = 0;
@@ -266,21 +411,21 @@ void nic_send_room(void *context, struct delivery_peer *delivery) {
         take_turn(context, peer);
 }
 
-/* The peer is lost. */
+/* ---- The peer is lost ---- */
 
 static void cancel_departures(struct nic *nic, struct nic_peer *peer) {
-    for (struct departure *d; (d = peer->departures);) {
+    for (struct nic_departure *d; (d = peer->departures);) {
         peer->departures = d->next;
         d->outgoing = NULL;
         if (d->fetches)
             continue; /* nic_send_fetched releases it */
         nic_packet_release(d->packet);
         nic->sending--;
-        records_give(&nic->departures, d);
+        pool_give(&nic->departures, d);
     }
 }
 
-static void fail(struct nic *nic, struct outgoing *o) {
+static void fail(struct nic *nic, struct nic_outgoing *o) {
     bool departed = o->begun && !o->departing && o->packed == o->message.payload;
     while (o->ready) {
         struct nic_packet *packet = o->ready;
@@ -292,7 +437,7 @@ static void fail(struct nic *nic, struct outgoing *o) {
         nic_command_room(nic);
     }
     if (o->request && (o->wants_answer || !departed))
-        portals_undeliverable(nic->portals, o->initiator);
+        portals_failed(nic->portals, o->initiator, PTL_NI_UNDELIVERABLE);
     if (o->to_card)
         nic_command_answered(nic, o);
     if (o->reply_to && !departed) {
@@ -305,12 +450,12 @@ static void fail(struct nic *nic, struct outgoing *o) {
 void nic_send_lost(struct nic *nic, struct nic_peer *peer) {
     cancel_departures(nic, peer);
     peer->queue = NULL;
-    struct outgoing *all = peer->all;
+    struct nic_outgoing *all = peer->all;
     peer->all = NULL; /* what is sent from now on belongs to the next stream */
     if (all)
         all->link_all = &all;
     while (all) {
-        struct outgoing *o = all;
+        struct nic_outgoing *o = all;
         if (!o->answer) {
             fail(nic, o);
             continue;

@@ -39,23 +39,48 @@ uint32_t nic_pool_mtu(const struct nic_pool *pool) {
     return pool->mtu_bytes;
 }
 
-struct nic_packet *nic_packet_new(struct nic_pool *pool) {
+static struct nic_packet *take(struct nic_pool *pool) {
     struct nic_packet *packet = pool->free;
     if (packet)
         pool->free = packet->next;
     else if (!(packet = malloc(sizeof *packet + pool->mtu_bytes)))
         return NULL;
     pool->used++;
-    memset(packet, 0, offsetof(struct nic_packet, message)); /* most have none */
+    return packet;
+}
+
+static void own(struct nic_packet *packet, struct nic_pool *pool) {
     packet->references = 1;
     packet->data = (uint8_t *)(packet + 1);
     packet->pool = pool;
     packet->next = NULL;
+}
+
+struct nic_packet *nic_packet_new(struct nic_pool *pool) {
+    struct nic_packet *packet = take(pool);
+    if (!packet)
+        return NULL;
+    memset(packet, 0, offsetof(struct nic_packet, message)); /* most have none */
+    own(packet, pool);
     return packet;
 }
 
-void nic_packet_keep(struct nic_packet *packet) {
+struct nic_packet *nic_packet_copy(const struct nic_packet *from) {
+    struct nic_packet *packet = take(from->pool);
+    if (!packet)
+        return NULL;
+    memcpy(packet, from, from->first ? sizeof *packet : offsetof(struct nic_packet, message));
+    own(packet, from->pool);
+    if (from->bytes)
+        memcpy(packet->data, from->data, from->bytes);
+    return packet;
+}
+
+struct nic_packet *nic_packet_keep(struct nic_packet *packet) {
+    if (!packet->references)
+        return nic_packet_copy(packet);
     packet->references++;
+    return packet;
 }
 
 void nic_packet_release(struct nic_packet *packet) {

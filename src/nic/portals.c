@@ -34,8 +34,8 @@ int portals_new(struct portals **out, const struct portals_config *config,
         p->image_limits = *config->image_limits;
     else
         spin_limits_default(&p->image_limits);
-    portals_pool_init(&p->deliveries, sizeof(struct delivery), UINT32_MAX);
-    portals_pool_init(&p->operations, sizeof(struct operation), UINT32_MAX);
+    pool_init(&p->deliveries, sizeof(struct delivery), UINT32_MAX);
+    pool_init(&p->operations, sizeof(struct operation), UINT32_MAX);
     *out = p;
     return SPIN_OK;
 }
@@ -47,24 +47,24 @@ struct nic_address portals_address(const struct portals *p) {
 /* ---- Handles ---- */
 
 /* Bits of a pool's index in a handle; the rest of the code is the generation. */
-static uint32_t index_bits(const struct portals_pool *pool) {
+static uint32_t index_bits(const struct pool *pool) {
     return pool->limit > 1 ? 32u - (uint32_t)__builtin_clz(pool->limit - 1) : 1;
 }
 
 /* What a handle says of the generation: never all ones, so that no handle is PTL_EQ_NONE. */
-static uint32_t short_generation(const struct portals_pool *pool, uint32_t generation) {
+static uint32_t short_generation(const struct pool *pool, uint32_t generation) {
     uint32_t most = HANDLE_CODE_MASK >> index_bits(pool);
     return most ? generation % most : 0;
 }
 
 ptl_handle_any_t p4_handle_of(const struct portals_ni *ni, enum handle_kind kind,
-                              const struct portals_pool *pool, const void *object) {
-    const struct portals_slot *slot = object;
+                              const struct pool *pool, const void *object) {
+    const struct pool_slot *slot = object;
     uint32_t code = slot->index | short_generation(pool, slot->generation) << index_bits(pool);
     return (uint32_t)kind << 29 | ni->number << HANDLE_CODE_BITS | code;
 }
 
-static struct portals_pool *pool_of(struct portals_ni *ni, enum handle_kind kind) {
+static struct pool *pool_of(struct portals_ni *ni, enum handle_kind kind) {
     switch (kind) {
     case HANDLE_EQ:
         return &ni->eqs;
@@ -87,9 +87,9 @@ void *p4_object_of(struct portals *p, enum handle_kind kind, ptl_handle_any_t ha
     struct portals_ni *ni = p->ni[handle >> HANDLE_CODE_BITS & (PORTALS_INTERFACES - 1)];
     if (handle >> 29 != (uint32_t)kind || !ni)
         return NULL;
-    const struct portals_pool *pool = pool_of(ni, kind);
+    const struct pool *pool = pool_of(ni, kind);
     uint32_t code = handle & HANDLE_CODE_MASK, bits = index_bits(pool);
-    struct portals_slot *slot = portals_pool_find(pool, code & ((1u << bits) - 1));
+    struct pool_slot *slot = pool_find(pool, code & ((1u << bits) - 1));
     if (!slot || short_generation(pool, slot->generation) != code >> bits)
         return NULL;
     if (ni_out)
@@ -146,14 +146,13 @@ static struct portals_ni *ni_new(struct portals *p, unsigned options,
     portals_limits_clamp(&ni->limits);
     ni->limits.features &= p->config.features;
     const ptl_ni_limits_t *limits = &ni->limits;
-    portals_pool_init(&ni->eqs, sizeof(struct event_queue), (uint32_t)limits->max_eqs);
-    portals_pool_init(&ni->cts, sizeof(struct counter), (uint32_t)limits->max_cts);
-    portals_pool_init(&ni->mds, sizeof(struct descriptor), (uint32_t)limits->max_mds);
-    portals_pool_init(&ni->entries, sizeof(struct entry), (uint32_t)limits->max_entries);
-    portals_pool_init(&ni->headers, sizeof(struct header),
-                      (uint32_t)limits->max_unexpected_headers);
-    portals_pool_init(&ni->triggers, sizeof(struct trigger), (uint32_t)limits->max_triggered_ops);
-    portals_pool_init(&ni->hpus, sizeof(struct hpu_memory), MOST_HPU_MEMORIES);
+    pool_init(&ni->eqs, sizeof(struct event_queue), (uint32_t)limits->max_eqs);
+    pool_init(&ni->cts, sizeof(struct counter), (uint32_t)limits->max_cts);
+    pool_init(&ni->mds, sizeof(struct descriptor), (uint32_t)limits->max_mds);
+    pool_init(&ni->entries, sizeof(struct entry), (uint32_t)limits->max_entries);
+    pool_init(&ni->headers, sizeof(struct header), (uint32_t)limits->max_unexpected_headers);
+    pool_init(&ni->triggers, sizeof(struct trigger), (uint32_t)limits->max_triggered_ops);
+    pool_init(&ni->hpus, sizeof(struct hpu_memory), MOST_HPU_MEMORIES);
     ni->table = calloc((size_t)limits->max_pt_index + 1, sizeof(struct portals_pt *));
     if (ni->table)
         return ni;
@@ -162,9 +161,9 @@ static struct portals_ni *ni_new(struct portals *p, unsigned options,
 }
 
 /* Calls for each object in use. */
-static void each(struct portals_pool *pool, void (*with)(void *object)) {
+static void each(struct pool *pool, void (*with)(void *object)) {
     for (uint32_t i = 0; i < pool->made; i++) {
-        struct portals_slot *slot = portals_pool_at(pool, i);
+        struct pool_slot *slot = pool_at(pool, i);
         if (slot->used)
             with(slot);
     }
@@ -215,10 +214,10 @@ static void ni_free(struct portals_ni *ni) {
     each(&ni->mds, clear_md);
     each(&ni->cts, clear_ct);
     p4_spin_ni_clear(ni);
-    struct portals_pool *pools[] = {&ni->eqs,     &ni->cts,      &ni->mds, &ni->entries,
-                                    &ni->headers, &ni->triggers, &ni->hpus};
+    struct pool *pools[] = {&ni->eqs,     &ni->cts,      &ni->mds, &ni->entries,
+                            &ni->headers, &ni->triggers, &ni->hpus};
     for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
-        portals_pool_clear(pools[i]);
+        pool_clear(pools[i]);
     for (int i = 0; i <= ni->limits.max_pt_index; i++)
         free(ni->table[i]);
     free(ni->table);
@@ -335,7 +334,7 @@ void portals_free(struct portals *p) {
             ni_free(p->ni[i]);
     p->initialised = 0;
     unload_images(p);
-    portals_pool_clear(&p->deliveries);
+    pool_clear(&p->deliveries);
     p4_operations_clear(p);
     free(p);
 }

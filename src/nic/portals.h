@@ -14,7 +14,7 @@
  *     portals_sent              the source buffer may be used again
  *     portals_reply_segments    where the bytes of a reply go
  *     portals_answered          an acknowledgement or a whole reply is in
- *     portals_undeliverable     it will never be answered
+ *     portals_failed            it will never be sent, or never be answered
  *
  * One thread at a time: whoever has several locks around every call here.
  *
@@ -37,8 +37,10 @@ struct portals_owner {
     /* A message for the network. Data of a put, atomic or fetch is asked for by
      * portals_source_segments with its `initiator`; of a reply to a get by
      * portals_delivery_segments; a reply to a fetch has what portals_apply gave as `before`.
-     * `delivery` is PORTALS_NONE but in a reply that has data. */
-    void (*send)(void *context, const struct nic_message *message, uint32_t delivery);
+     * `delivery` is PORTALS_NONE but in a reply that has data; `origin` is what portals_reply and
+     * portals_command were given, else NULL. The owner may call portals_sent before it returns.
+     * False: no memory, nothing is sent. */
+    bool (*send)(void *context, const struct nic_message *message, uint32_t delivery, void *origin);
     /* An event or a counter has changed: whoever waits looks again. */
     void (*raised)(void *context);
     /* PtlNIInit asks for this pid: may the process have it from now on? NULL: its own alone. */
@@ -111,7 +113,7 @@ void portals_apply(struct portals *p, uint32_t delivery, uint64_t offset, const 
 uint32_t portals_item_bytes(uint8_t datatype);
 
 /* Get and fetch, when accepted: sends the reply's header (owner.send with this delivery). */
-void portals_reply(struct portals *p, uint32_t delivery);
+void portals_reply(struct portals *p, uint32_t delivery, void *origin);
 
 /* How a delivery ended, where handlers or the card changed what Portals alone would do. */
 struct portals_ending {
@@ -135,12 +137,12 @@ uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t
                                  uint64_t length, struct nic_segment *segments, uint32_t room);
 uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                 uint64_t length, struct nic_segment *segments, uint32_t room);
-/* The segments above are memory on the card: a handler's. */
-bool portals_on_card(struct portals *p, uint64_t initiator);
-void portals_sent(struct portals *p, uint64_t initiator);
+/* `fail`: PTL_NI_OK, or some of its data could not be read. */
+void portals_sent(struct portals *p, uint64_t initiator, uint8_t fail);
 /* An answer is believed only from the process that was asked, once. */
 void portals_answered(struct portals *p, const struct nic_message *answer);
-void portals_undeliverable(struct portals *p, uint64_t initiator);
+/* Nothing more will come of it: PTL_NI_UNDELIVERABLE, or PTL_NI_SEGV. */
+void portals_failed(struct portals *p, uint64_t initiator, uint8_t fail);
 
 /* ---- Commands of handlers ---- */
 
@@ -159,9 +161,9 @@ struct portals_command {
     uint64_t match_bits, remote_offset, hdr_data;
     void *user_ptr;
 };
-/* A code of enum ptl_retvals. `initiator` (may be NULL) takes the operation. */
+/* A code of enum ptl_retvals. */
 int portals_command(struct portals *p, uint32_t delivery, const struct portals_command *command,
-                    uint64_t *initiator);
+                    void *origin);
 /* The counter of the handler's entry; PTL_ARG_INVALID: it has none. */
 int portals_command_ct_get(struct portals *p, uint32_t delivery, ptl_ct_event_t *event);
 int portals_command_ct_inc(struct portals *p, uint32_t delivery, ptl_ct_event_t increment);

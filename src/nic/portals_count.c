@@ -5,7 +5,7 @@ int portals_ct_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_handle_ct_t 
     struct portals_ni *ni = p4_ni_of(p, handle);
     if (!ni || !out)
         return PTL_ARG_INVALID;
-    struct counter *ct = portals_pool_take(&ni->cts);
+    struct counter *ct = pool_take(&ni->cts);
     if (!ct)
         return PTL_NO_SPACE;
     ct->ni = ni;
@@ -19,7 +19,7 @@ int portals_ct_free(struct portals *p, ptl_handle_ct_t handle) {
     if (!ct)
         return PTL_ARG_INVALID;
     p4_trigger_cancel_all(ni, ct);
-    portals_pool_give(&ni->cts, ct);
+    pool_give(&ni->cts, ct);
     p->owner.raised(p->owner.context); /* whoever waits for it is interrupted */
     return PTL_OK;
 }

@@ -27,11 +27,11 @@ int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t co
         return PTL_ARG_INVALID;
     if (count > MOST_EVENTS)
         return PTL_NO_SPACE;
-    struct event_queue *q = portals_pool_take(&ni->eqs);
+    struct event_queue *q = pool_take(&ni->eqs);
     if (!q)
         return PTL_NO_SPACE;
     if (!resize(q, count ? (uint32_t)count : 1)) {
-        portals_pool_give(&ni->eqs, q);
+        pool_give(&ni->eqs, q);
         return PTL_NO_SPACE;
     }
     *handle = p4_handle_of(ni, HANDLE_EQ, &ni->eqs, q);
@@ -44,7 +44,7 @@ int portals_eq_free(struct portals *p, ptl_handle_eq_t handle) {
     if (!q)
         return PTL_ARG_INVALID;
     free(q->ring);
-    portals_pool_give(&ni->eqs, q);
+    pool_give(&ni->eqs, q);
     p->owner.raised(p->owner.context); /* whoever waits for it is interrupted */
     return PTL_OK;
 }

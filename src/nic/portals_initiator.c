@@ -113,7 +113,7 @@ static uint64_t operation_number(const struct operation *o) {
 }
 
 static struct operation *operation_at(struct portals *p, uint64_t number) {
-    struct operation *o = portals_pool_find(&p->operations, (uint32_t)number);
+    struct operation *o = pool_find(&p->operations, (uint32_t)number);
     return o && o->slot.generation == number >> 32 ? o : NULL;
 }
 
@@ -128,11 +128,11 @@ static void free_copy(struct operation *o) {
 
 void p4_operations_clear(struct portals *p) {
     for (uint32_t i = 0; i < p->operations.made; i++) {
-        struct operation *o = portals_pool_find(&p->operations, i);
+        struct operation *o = pool_find(&p->operations, i);
         if (o)
             free_copy(o);
     }
-    portals_pool_clear(&p->operations);
+    pool_clear(&p->operations);
 }
 
 /* Its descriptor may be released. */
@@ -149,7 +149,7 @@ static void operation_end(struct portals *p, struct operation *o) {
     struct entry *e = o->entry;
     struct portals_ni *ni = o->ni;
     free_copy(o);
-    portals_pool_give(&p->operations, o);
+    pool_give(&p->operations, o);
     if (e)
         p4_entry_release(e);
     p4_closing_progress(p, ni);
@@ -217,12 +217,21 @@ static void set_descriptors(struct portals *p, struct operation *o,
     }
 }
 
+/* The operation may be over before this returns. */
+static int send_or_end(struct portals *p, struct operation *o, const struct nic_message *m,
+                       void *origin) {
+    if (p->owner.send(p->owner.context, m, PORTALS_NONE, origin))
+        return PTL_OK;
+    operation_end(p, o);
+    return PTL_NO_SPACE;
+}
+
 int p4_request_start(struct portals *p, const struct portals_request *r, bool by_trigger) {
     struct portals_ni *ni;
     int code = p4_request_check(p, r, &ni);
     if (code)
         return code;
-    struct operation *o = portals_pool_take(&p->operations);
+    struct operation *o = pool_take(&p->operations);
     if (!o)
         return PTL_NO_SPACE;
     o->ni = ni;
@@ -244,8 +253,7 @@ int p4_request_start(struct portals *p, const struct portals_request *r, bool by
     m.remote_offset = r->remote_offset;
     memcpy(m.operand, r->operand, sizeof m.operand);
     o->target = m.target;
-    p->owner.send(p->owner.context, &m, PORTALS_NONE);
-    return PTL_OK;
+    return send_or_end(p, o, &m, NULL);
 }
 
 int portals_start(struct portals *p, const struct portals_request *request) {
@@ -255,7 +263,7 @@ int portals_start(struct portals *p, const struct portals_request *request) {
 /* ---- Commands of handlers ---- */
 
 static struct delivery *handler_delivery(struct portals *p, uint32_t number) {
-    struct delivery *d = portals_pool_find(&p->deliveries, number);
+    struct delivery *d = pool_find(&p->deliveries, number);
     return d && d->ni ? d : NULL;
 }
 
@@ -276,12 +284,12 @@ static int check_command(const struct delivery *d, const struct portals_command 
 }
 
 int portals_command(struct portals *p, uint32_t delivery, const struct portals_command *c,
-                    uint64_t *initiator) {
+                    void *origin) {
     struct delivery *d = handler_delivery(p, delivery);
     int code = d ? check_command(d, c) : PTL_ARG_INVALID;
     if (code)
         return code;
-    struct operation *o = portals_pool_take(&p->operations);
+    struct operation *o = pool_take(&p->operations);
     if (!o)
         return PTL_NO_SPACE;
     struct entry *e = d->entry;
@@ -306,10 +314,7 @@ int portals_command(struct portals *p, uint32_t delivery, const struct portals_c
     m.hdr_data = c->hdr_data;
     m.remote_offset = c->remote_offset;
     o->target = m.target;
-    if (initiator)
-        *initiator = m.initiator;
-    p->owner.send(p->owner.context, &m, PORTALS_NONE);
-    return PTL_OK;
+    return send_or_end(p, o, &m, origin);
 }
 
 int portals_command_ct_get(struct portals *p, uint32_t delivery, ptl_ct_event_t *event) {
@@ -372,11 +377,6 @@ uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t 
     return operation_segments(o, o->get_md, NULL, o->get_offset, offset, length, segments, room);
 }
 
-bool portals_on_card(struct portals *p, uint64_t initiator) {
-    const struct operation *o = operation_at(p, initiator);
-    return o && o->card;
-}
-
 /* An event of an initiator, and its count. */
 static void tell(struct portals *p, const struct operation *o, const struct sink *sink,
                  ptl_event_kind_t type, unsigned count_option, bool full, ptl_event_t event) {
@@ -415,12 +415,12 @@ static bool ack_is_seen(const struct operation *o) {
     return full || (s->ct != PTL_CT_NONE && (s->options & PTL_MD_EVENT_CT_ACK));
 }
 
-void portals_sent(struct portals *p, uint64_t initiator) {
+void portals_sent(struct portals *p, uint64_t initiator, uint8_t fail) {
     struct operation *o = operation_at(p, initiator);
     if (!o)
         return;
     p4_trigger_hold(p);
-    tell_send(p, o, PTL_NI_OK);
+    tell_send(p, o, fail);
     if (!is_answered(o)) {
         operation_end(p, o);
     } else {
@@ -459,22 +459,22 @@ void portals_answered(struct portals *p, const struct nic_message *answer) {
     p4_trigger_release(p);
 }
 
-void portals_undeliverable(struct portals *p, uint64_t initiator) {
+void portals_failed(struct portals *p, uint64_t initiator, uint8_t fail) {
     struct operation *o = operation_at(p, initiator);
     if (!o)
         return;
     p4_trigger_hold(p);
-    tell_send(p, o, PTL_NI_UNDELIVERABLE);
+    tell_send(p, o, fail);
     if (is_answered(o))
-        tell_answer(p, o, o->ack_req, (ptl_event_t){.ni_fail_type = PTL_NI_UNDELIVERABLE});
+        tell_answer(p, o, o->ack_req, (ptl_event_t){.ni_fail_type = fail});
     operation_end(p, o);
     p4_trigger_release(p);
 }
 
 bool p4_operation_moves(struct portals_ni *ni) {
-    struct portals_pool *pool = &ni->p->operations;
+    struct pool *pool = &ni->p->operations;
     for (uint32_t i = 0; i < pool->made; i++) {
-        const struct operation *o = portals_pool_find(pool, i);
+        const struct operation *o = pool_find(pool, i);
         if (o && o->ni == ni && ((!o->sent && o->kind != NIC_GET) || o->receiving))
             return true;
     }
@@ -482,9 +482,9 @@ bool p4_operation_moves(struct portals_ni *ni) {
 }
 
 void p4_operation_forget(struct portals_ni *ni) {
-    struct portals_pool *pool = &ni->p->operations;
+    struct pool *pool = &ni->p->operations;
     for (uint32_t i = 0; i < pool->made; i++) {
-        struct operation *o = portals_pool_find(pool, i);
+        struct operation *o = pool_find(pool, i);
         if (!o || o->ni != ni)
             continue;
         o->ni = NULL;

@@ -41,7 +41,7 @@ void p4_entry_discard(struct entry *e) {
     p4_event_unreserve(e->ni->p, e->pt->eq, e->reserved);
     p4_memory_clear(&e->memory);
     p4_spin_entry_clear(e);
-    portals_pool_give(&e->ni->entries, e);
+    pool_give(&e->ni->entries, e);
 }
 
 void p4_entry_settle(struct entry *e) {
@@ -94,7 +94,7 @@ static void unclaim(struct entry *e) {
 /* Out of the pool; the overflow entry has one less. */
 static void header_free(struct header *h) {
     struct entry *e = h->entry;
-    portals_pool_give(&e->ni->headers, h);
+    pool_give(&e->ni->headers, h);
     e->headers--;
     p4_entry_settle(e);
 }
@@ -196,7 +196,7 @@ static int entry_new(struct portals *p, const struct place *place, const ptl_me_
     int code = check(p, place, me);
     if (code)
         return code;
-    struct entry *e = portals_pool_take(&ni->entries);
+    struct entry *e = pool_take(&ni->entries);
     if (!e)
         return PTL_NO_SPACE;
     e->ni = ni;

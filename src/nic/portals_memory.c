@@ -93,12 +93,12 @@ int portals_md_bind(struct portals *p, ptl_handle_ni_t ni_handle, const ptl_md_t
         return PTL_ARG_INVALID;
     if (eq_ni != ni || ct_ni != ni)
         return PTL_ARG_INVALID;
-    struct descriptor *d = portals_pool_take(&ni->mds);
+    struct descriptor *d = pool_take(&ni->mds);
     if (!d)
         return PTL_NO_SPACE;
     int code = p4_memory_set(&d->memory, md->start, md->length, md->options & PTL_IOVEC, ni);
     if (code) {
-        portals_pool_give(&ni->mds, d);
+        pool_give(&ni->mds, d);
         return code;
     }
     d->ni = ni;
@@ -116,6 +116,6 @@ int portals_md_release(struct portals *p, ptl_handle_md_t handle) {
     if (d->operations)
         return PTL_IN_USE;
     p4_memory_clear(&d->memory);
-    portals_pool_give(&d->ni->mds, d);
+    pool_give(&d->ni->mds, d);
     return PTL_OK;
 }

@@ -16,7 +16,7 @@
 #define SPIN_NIC_PORTALS_PRIVATE_H
 
 #include "nic/portals.h"
-#include "nic/portals_pool.h"
+#include "base/pool.h"
 
 #define PORTALS_INTERFACES 4
 
@@ -47,7 +47,7 @@ struct memory {
 };
 
 struct event_queue {
-    struct portals_slot slot;
+    struct pool_slot slot;
     ptl_event_t *ring;
     /* `reserved`: places kept for events that must not be lost; used + reserved <= capacity. */
     uint32_t capacity, first, used, reserved;
@@ -56,7 +56,7 @@ struct event_queue {
 
 struct trigger;
 struct counter {
-    struct portals_slot slot;
+    struct pool_slot slot;
     struct portals_ni *ni;
     ptl_ct_event_t value;
     struct trigger *first, *last; /* by threshold, then as they came */
@@ -65,7 +65,7 @@ struct counter {
 };
 
 struct descriptor {
-    struct portals_slot slot;
+    struct pool_slot slot;
     struct portals_ni *ni;
     struct memory memory;
     unsigned options;
@@ -75,7 +75,7 @@ struct descriptor {
 };
 
 struct hpu_memory {
-    struct portals_slot slot;
+    struct pool_slot slot;
     struct portals_ni *ni;
     uint8_t *bytes;
     uint64_t length;
@@ -99,7 +99,7 @@ struct header;
 
 /* A list entry, matching or not. */
 struct entry {
-    struct portals_slot slot;
+    struct pool_slot slot;
     struct portals_ni *ni;
     struct portals_pt *pt;
     struct memory memory;
@@ -158,7 +158,7 @@ struct list {
 
 /* The header of a message in an overflow entry that nobody has asked for yet. */
 struct header {
-    struct portals_slot slot;
+    struct pool_slot slot;
     ptl_event_t event; /* as it will be told; type is that of the overflow event */
     uint64_t length;
     struct nic_address source;
@@ -197,7 +197,7 @@ struct portals_ni {
     uint32_t rank;
     uint32_t bundles;
     uint32_t turn; /* of polls */
-    struct portals_pool eqs, cts, mds, entries, headers, triggers, hpus;
+    struct pool eqs, cts, mds, entries, headers, triggers, hpus;
     struct portals_pt **table; /* limits.max_pt_index + 1 */
     struct bucket *entry_bucket, *header_bucket;
     uint32_t entry_buckets, header_buckets; /* powers of two, or 0 */
@@ -205,7 +205,7 @@ struct portals_ni {
 };
 
 struct trigger {
-    struct portals_slot slot;
+    struct pool_slot slot;
     struct portals_request request;
     struct entry *entry; /* to append */
     uint64_t threshold;
@@ -213,7 +213,7 @@ struct trigger {
 };
 
 struct delivery {
-    struct portals_slot slot;
+    struct pool_slot slot;
     struct portals_delivery told;
     struct nic_message message;
     struct portals_ni *ni; /* NULL: refused, or closed */
@@ -233,7 +233,7 @@ struct sink {
 
 #define OPERATION_COPY_BYTES 64
 struct operation {
-    struct portals_slot slot;
+    struct pool_slot slot;
     struct portals_ni *ni; /* NULL: closed */
     uint8_t kind;          /* enum nic_message_kind */
     uint8_t ack_req;
@@ -256,7 +256,7 @@ struct portals {
     struct portals_owner owner;
     uint32_t initialised;
     struct portals_ni *ni[PORTALS_INTERFACES];
-    struct portals_pool deliveries, operations;
+    struct pool deliveries, operations;
     uint64_t hpu_used;
     struct ptl_image *images;
     struct spin_error image_error;
@@ -267,7 +267,7 @@ struct portals {
 /* portals.c */
 uint32_t p4_interface_number(unsigned options);
 ptl_handle_any_t p4_handle_of(const struct portals_ni *ni, enum handle_kind kind,
-                              const struct portals_pool *pool, const void *object);
+                              const struct pool *pool, const void *object);
 struct portals_ni *p4_ni_of(struct portals *p, ptl_handle_ni_t handle);
 /* The object of a handle, and its interface (may be NULL); NULL: there is none. */
 void *p4_object_of(struct portals *p, enum handle_kind kind, ptl_handle_any_t handle,

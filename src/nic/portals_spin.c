@@ -30,12 +30,12 @@ int portals_hpu_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_size_t leng
     if (length > p->config.hpu_limits.max_handler_mem ||
         rounded(length) > p->config.hpu_memory_bytes - p->hpu_used)
         return PTL_NO_SPACE;
-    struct hpu_memory *h = portals_pool_take(&ni->hpus);
+    struct hpu_memory *h = pool_take(&ni->hpus);
     if (!h)
         return PTL_NO_SPACE;
     h->bytes = aligned_alloc(HPU_ALIGNMENT, rounded(length));
     if (!h->bytes) {
-        portals_pool_give(&ni->hpus, h);
+        pool_give(&ni->hpus, h);
         return PTL_NO_SPACE;
     }
     memset(h->bytes, 0, rounded(length));
@@ -49,7 +49,7 @@ int portals_hpu_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_size_t leng
 static void hpu_release(struct hpu_memory *h) {
     h->ni->p->hpu_used -= rounded(h->length);
     free(h->bytes);
-    portals_pool_give(&h->ni->hpus, h);
+    pool_give(&h->ni->hpus, h);
 }
 
 int portals_hpu_free(struct portals *p, ptl_hpu_md_h handle) {
@@ -64,7 +64,7 @@ int portals_hpu_free(struct portals *p, ptl_hpu_md_h handle) {
 
 void p4_spin_ni_clear(struct portals_ni *ni) {
     for (uint32_t i = 0; i < ni->hpus.made; i++) {
-        struct hpu_memory *h = portals_pool_find(&ni->hpus, i);
+        struct hpu_memory *h = pool_find(&ni->hpus, i);
         if (h)
             hpu_release(h);
     }

@@ -21,7 +21,7 @@ static bool is_atomic(uint8_t kind) {
 }
 
 static struct delivery *delivery_at(struct portals *p, uint32_t number) {
-    return portals_pool_find(&p->deliveries, number);
+    return pool_find(&p->deliveries, number);
 }
 
 const struct portals_delivery *portals_delivery(struct portals *p, uint32_t number) {
@@ -106,7 +106,7 @@ static ptl_event_t target_event(const struct delivery *d, const struct entry *e,
 
 static bool make_header(struct delivery *d, struct entry *e) {
     struct portals_ni *ni = e->ni;
-    struct header *h = portals_pool_take(&ni->headers);
+    struct header *h = pool_take(&ni->headers);
     if (!h)
         return false;
     h->event = target_event(d, e, kinds[d->message.kind].overflow_event);
@@ -115,7 +115,7 @@ static bool make_header(struct delivery *d, struct entry *e) {
     h->source_rank = d->message.source_rank;
     h->entry = e;
     if (!p4_header_insert(ni, e->pt, h)) {
-        portals_pool_give(&ni->headers, h);
+        pool_give(&ni->headers, h);
         return false;
     }
     e->headers++;
@@ -177,7 +177,7 @@ static bool is_sound(const struct nic_message *m) {
 }
 
 uint32_t portals_header(struct portals *p, const struct nic_message *message) {
-    struct delivery *d = portals_pool_take(&p->deliveries);
+    struct delivery *d = pool_take(&p->deliveries);
     if (!d)
         return PORTALS_NONE;
     d->message = *message;
@@ -276,7 +276,7 @@ static bool wants_reply(const struct delivery *d) {
 }
 
 static void answer(struct portals *p, const struct delivery *d, uint8_t kind, uint8_t ack_req,
-                   uint8_t fail, uint64_t mlength, uint64_t payload) {
+                   uint8_t fail, uint64_t mlength, uint64_t payload, void *origin) {
     const struct nic_message *m = &d->message;
     struct nic_message a = {
         .kind = kind,
@@ -295,15 +295,15 @@ static void answer(struct portals *p, const struct delivery *d, uint8_t kind, ui
         .payload = payload,
         .initiator = m->initiator,
     };
-    p->owner.send(p->owner.context, &a, payload ? d->slot.index : PORTALS_NONE);
+    p->owner.send(p->owner.context, &a, payload ? d->slot.index : PORTALS_NONE, origin);
 }
 
-void portals_reply(struct portals *p, uint32_t number) {
+void portals_reply(struct portals *p, uint32_t number, void *origin) {
     struct delivery *d = delivery_at(p, number);
     if (!d || d->told.fail || !wants_reply(d) || d->replied)
         return;
     d->replied = true;
-    answer(p, d, NIC_REPLY, PTL_NO_ACK_REQ, PTL_NI_OK, d->told.mlength, d->told.mlength);
+    answer(p, d, NIC_REPLY, PTL_NO_ACK_REQ, PTL_NI_OK, d->told.mlength, d->told.mlength, origin);
 }
 
 /* An acknowledgement as it was asked for, or a reply without data. An entry that disables
@@ -313,11 +313,11 @@ static void answer_ending(struct portals *p, const struct delivery *d, uint8_t f
     uint8_t ack_req = d->message.ack_req;
     if (wants_reply(d)) {
         if (!d->replied)
-            answer(p, d, NIC_REPLY, PTL_NO_ACK_REQ, fail, fail ? 0 : mlength, 0);
+            answer(p, d, NIC_REPLY, PTL_NO_ACK_REQ, fail, fail ? 0 : mlength, 0, NULL);
     } else if (ack_req != PTL_NO_ACK_REQ) {
         if (!fail && d->entry && d->entry->options & PTL_ME_ACK_DISABLE)
             ack_req = PTL_NO_ACK_REQ;
-        answer(p, d, NIC_ACK, ack_req, fail, fail ? 0 : mlength, 0);
+        answer(p, d, NIC_ACK, ack_req, fail, fail ? 0 : mlength, 0, NULL);
     }
 }
 
@@ -391,7 +391,7 @@ void portals_done(struct portals *p, uint32_t number, struct portals_ending how)
     struct portals_ni *ni = d->ni;
     if (ni)
         end_entry(p, d, how, mlength);
-    portals_pool_give(&p->deliveries, d);
+    pool_give(&p->deliveries, d);
     p4_closing_progress(p, ni);
     p4_trigger_release(p);
 }
@@ -405,9 +405,9 @@ uint8_t portals_exhausted(struct portals *p, uint32_t number) {
 }
 
 bool p4_delivery_moves(struct portals_ni *ni) {
-    struct portals_pool *pool = &ni->p->deliveries;
+    struct pool *pool = &ni->p->deliveries;
     for (uint32_t i = 0; i < pool->made; i++) {
-        const struct delivery *d = portals_pool_find(pool, i);
+        const struct delivery *d = pool_find(pool, i);
         if (d && d->ni == ni)
             return true;
     }
@@ -415,9 +415,9 @@ bool p4_delivery_moves(struct portals_ni *ni) {
 }
 
 void p4_delivery_forget(struct portals_ni *ni) {
-    struct portals_pool *pool = &ni->p->deliveries;
+    struct pool *pool = &ni->p->deliveries;
     for (uint32_t i = 0; i < pool->made; i++) {
-        struct delivery *d = portals_pool_find(pool, i);
+        struct delivery *d = pool_find(pool, i);
         if (!d || d->ni != ni)
             continue;
         d->ni = NULL;

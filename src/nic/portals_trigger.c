@@ -12,7 +12,7 @@ static void remove_trigger(struct portals_ni *ni, struct counter *ct, struct tri
         t->after->before = t->before;
     else
         ct->last = t->before;
-    portals_pool_give(&ni->triggers, t);
+    pool_give(&ni->triggers, t);
 }
 
 /* Thresholds mostly come in rising order: from the end. */
@@ -136,7 +136,7 @@ static int add(struct portals *p, struct portals_ni *ni, ptl_handle_ct_t handle,
     struct counter *ct = p4_object_of(p, HANDLE_CT, handle, &ct_ni);
     if (!ct || ct_ni != ni)
         return PTL_ARG_INVALID;
-    struct trigger *t = portals_pool_take(&ni->triggers);
+    struct trigger *t = pool_take(&ni->triggers);
     if (!t)
         return PTL_NO_SPACE;
     t->request = *request;

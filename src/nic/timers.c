@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "nic/no_memory.h"
-
 static void put(struct timers *t, uint32_t place, struct timer *timer) {
     t->heap[place] = timer;
     timer->place = place;
@@ -26,16 +24,26 @@ static void down(struct timers *t, uint32_t place, struct timer *timer) {
     put(t, place, timer);
 }
 
+bool timers_room(struct timers *t, uint32_t timers) {
+    if (timers < t->room)
+        return true;
+    uint32_t room = t->room ? t->room : 4;
+    while (room <= timers)
+        room *= 2;
+    struct timer **heap = realloc(t->heap, room * sizeof *heap);
+    if (!heap)
+        return false;
+    t->heap = heap;
+    t->room = room;
+    return true;
+}
+
 void timers_set(struct timers *t, struct timer *timer, uint64_t time) {
     timer->time = time;
     if (timer->place) {
         up(t, timer->place, timer);
         down(t, timer->place, timer);
         return;
-    }
-    if (t->count + 1 >= t->room) {
-        t->room = t->room ? 2 * t->room : 8;
-        t->heap = need(realloc(t->heap, t->room * sizeof *t->heap));
     }
     up(t, ++t->count, timer);
 }

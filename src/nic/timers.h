@@ -2,6 +2,7 @@
 #ifndef SPIN_NIC_TIMERS_H
 #define SPIN_NIC_TIMERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct timer {
@@ -14,6 +15,8 @@ struct timers {
     uint32_t count, room;
 };
 
+/* For so many that are set at one time; false: no memory. Before any of them is set. */
+bool timers_room(struct timers *t, uint32_t timers);
 /* Also when it is set already. */
 void timers_set(struct timers *t, struct timer *timer, uint64_t time);
 uint64_t timers_first(const struct timers *t); /* UINT64_MAX: none */

@@ -5,7 +5,7 @@
 #define MAGIC         0x4e495073u /* "sPIN" */
 #define MESSAGE_BYTES 72
 
-enum { FIRST = 1, LAST = 2 };
+enum { FIRST = 1, LAST = 2, BAD = 4 };
 
 static void put32(uint8_t *at, uint32_t value) {
     memcpy(at, &value, 4); /* hosts are little-endian */
@@ -58,7 +58,7 @@ uint32_t wire_encode(const struct nic_packet *p, uint8_t *b) {
     put32(b, MAGIC);
     b[4] = WIRE_VERSION;
     b[5] = p->kind;
-    b[6] = (uint8_t)((p->first ? FIRST : 0) | (p->last ? LAST : 0));
+    b[6] = (uint8_t)((p->first ? FIRST : 0) | (p->last ? LAST : 0) | (p->bad ? BAD : 0));
     b[7] = 0;
     put32(b + 8, p->source.nid);
     put32(b + 12, p->source.pid);
@@ -88,7 +88,8 @@ static const char *decode_packet(struct nic_packet *p, const uint8_t *b) {
     p->kind = b[5];
     p->first = b[6] & FIRST;
     p->last = b[6] & LAST;
-    if (p->kind > NIC_PROBE || b[6] > (FIRST | LAST) || b[7])
+    p->bad = b[6] & BAD;
+    if (p->kind > NIC_PROBE || b[6] > (FIRST | LAST | BAD) || b[7])
         return "unknown kind or flag";
     p->source = (struct nic_address){get32(b + 8), get32(b + 12)};
     p->target = (struct nic_address){get32(b + 16), get32(b + 20)};

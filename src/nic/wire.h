@@ -1,6 +1,6 @@
 /* Packets as bytes, for a live wire and for captures. Little-endian:
  *
- *      0 magic "sPIN"           4 version   5 kind   6 flags (1 first, 2 last)   7 zero
+ *      0 magic "sPIN"           4 version   5 kind   6 flags (1 first, 2 last, 4 bad)   7 zero
  *      8 source nid, pid       16 target nid, pid
  *     24 stream, sequence      32 ack_stream, ack                    40 sack
  *     48 message_number        52 bytes                              56 offset

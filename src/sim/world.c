@@ -132,7 +132,7 @@ static void register_kinds(struct spin_world *w) {
 
 static int make(struct spin_world *w, const struct spin_world_options *o, struct spin_error *err) {
     w->ranks = o->ranks;
-    w->issuing = w->moving = WORLD_NONE;
+    w->moving = WORLD_NONE;
     w->catch_crashes = o->catch_crashes;
     w->jit = o->check ? SPIN_JIT_OFF : o->jit;
     w->check = o->check;
@@ -205,11 +205,11 @@ void spin_world_free(struct spin_world *w) {
     hosts_free(w->hosts);
     noise_free(w->noise);
     world_flights_free(w);
+    world_dmas_free(w);
     nic_pool_free(w->packets);
     sim_engine_free(w->engine);
     pages_free(w->rank, sizeof *w->rank * w->ranks);
     free(w->rank_of);
-    free(w->dmas.entries);
     free(w->tasks.entries);
     free(w->trace_path);
     free(w->picture_path);

@@ -234,8 +234,7 @@ static void executor_give(struct world_executor *e) {
     e->world->executor_free = e->index + 1;
 }
 
-void world_transferred(struct spin_world *w, uint32_t executor) {
-    struct world_executor *e = w->executor[executor];
+void world_transferred(struct world_executor *e) {
     e->transfers--;
     if (e->ended)
         executor_give(e);
@@ -328,7 +327,7 @@ static void lay_arguments(struct world_executor *e) {
     }
 }
 
-static void begin(struct world_rank *r, const struct nic_task *task) {
+static void begin(struct world_rank *r, struct nic_task *task) {
     struct spin_world *w = r->world;
     struct world_executor *e = executor_take(w);
     const struct world_code *code = code_of(w, task->handlers->image);
@@ -337,9 +336,10 @@ static void begin(struct world_rank *r, const struct nic_task *task) {
         return;
     }
     e->task = task;
+    task->driver = e;
     e->rank = r->index;
     e->hpu_number = (uint32_t)__builtin_ctzll(~r->hpus_busy);
-    e->sync = e->blocked = e->ended = false;
+    e->sync = e->blocked = e->ended = e->resumed = false;
     e->hpu.result = 0;
     r->hpus_busy |= 1ull << e->hpu_number;
     e->next = r->running;
@@ -361,7 +361,7 @@ static void begin(struct world_rank *r, const struct nic_task *task) {
     world_event(w, e->base_ps, w->kind_hpu, e->index, 0, 0);
 }
 
-void world_run_task(struct world_rank *r, const struct nic_task *task) {
+void world_run_task(struct world_rank *r, struct nic_task *task) {
     struct spin_world *w = r->world;
     if ((uint32_t)__builtin_popcountll(r->hpus_busy) < w->params.hpus) {
         begin(r, task);
@@ -392,16 +392,15 @@ static void next_task(struct world_rank *r) {
 
 void world_resume_task(struct world_rank *r, const struct nic_task *task) {
     struct spin_world *w = r->world;
-    for (uint32_t i = r->running; i != WORLD_NONE; i = w->executor[i]->next) {
-        struct world_executor *e = w->executor[i];
-        if (e->task != task || !e->blocked)
-            continue;
-        e->blocked = false;
-        uint64_t late = w->now_ps - local_ps(e); /* it has waited until now */
-        e->base_ps += late;
-        world_event(w, w->now_ps, w->kind_hpu, e->index, 0, 0);
+    struct world_executor *e = task->driver;
+    if (!e->blocked) { /* it runs still, in the slice that has just been told to wait */
+        e->resumed = true;
         return;
     }
+    e->blocked = false;
+    uint64_t late = w->now_ps - local_ps(e); /* it has waited until now */
+    e->base_ps += late;
+    world_event(w, w->now_ps, w->kind_hpu, e->index, 0, 0);
 }
 
 static void note_fault(struct world_executor *e) {
@@ -444,12 +443,13 @@ void world_on_hpu(void *context, const struct sim_event *event) {
     if (stop == HPU_DONE || stop == HPU_FAULTED)
         world_event(w, local_ps(e), w->kind_end, e->index, stop == HPU_FAULTED, 0);
     else if (stop == HPU_WAITING && !e->sync)
-        e->blocked = true; /* NIC_RESUME wakes it */
+        e->blocked = true; /* `resume` wakes it */
     else
         world_event(w, local_ps(e), w->kind_hpu, e->index, 0, 0);
-    w->issuing = e->index;
+    if (e->blocked && e->resumed)
+        world_resume_task(&w->rank[e->rank], e->task);
+    e->resumed = false;
     world_pump(&w->rank[e->rank]);
-    w->issuing = WORLD_NONE;
 }
 
 static void unlink_running(struct world_rank *r, const struct world_executor *e) {

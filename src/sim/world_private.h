@@ -72,17 +72,20 @@ struct world_pool {
 
 struct world_flight {          /* a packet on its way to the wire, over it, or being matched */
     uint32_t pool;             /* the pool's, while it is free */
-    uint32_t rank, token;      /* of its sender, until it has left */
-    uint32_t references;       /* copies that faults made */
+    uint32_t rank;             /* of its sender */
+    uint32_t references;       /* until it has left, and one for each copy on its way */
     uint64_t sent_ps;          /* when it left */
     struct nic_packet *packet; /* NULL: free */
+    struct nic_departed how;
 };
 
 struct world_dma {
-    struct nic_action action;
+    uint32_t pool; /* the pool's, while it is free */
+    bool in_use;
+    struct nic_move move;
     uint32_t rank;
-    uint32_t executor; /* whose memory it uses, or WORLD_NONE */
-    uint32_t next;     /* small read behind it */
+    uint32_t next;                   /* small read behind it */
+    struct world_executor *executor; /* whose memory it uses, or NULL */
     uint64_t done_ps;
 };
 
@@ -140,6 +143,7 @@ struct world_rank {
     uint32_t live, made;             /* threads that have not ended; that there ever were */
     bool at_barrier, leaving, ended; /* leaving: it ends with the thread that runs */
     bool exited;                     /* by exit, not by returning from main */
+    bool raised;                     /* something, by its card: world_pump tells */
     int status;                      /* what its program returned, or gave to exit */
     uint64_t visible_ps;             /* what the card raised last is in host memory from then on */
     uint64_t send_free_ps;           /* its card's port */
@@ -165,7 +169,7 @@ struct world_code { /* of an image; shared by all with the same content */
 };
 
 struct world_task { /* waits for an HPU */
-    const struct nic_task *task;
+    struct nic_task *task;
     uint32_t next;
 };
 
@@ -178,6 +182,7 @@ struct world_executor {
     uint64_t start_ps;
     struct spin_refusal refusal;
     bool sync, blocked;
+    bool resumed;       /* before it was blocked */
     bool ended;         /* but its memory is in use by */
     uint32_t transfers; /* of its own that are under way */
     uint32_t packet_window, heap_window;
@@ -241,7 +246,6 @@ struct spin_world {
     const struct hpu_timing *timing;
     struct world_executor **executor;
     uint32_t executors, executor_room, executor_free;
-    uint32_t issuing; /* executor whose commands are being started, or WORLD_NONE */
     struct world_code *code;
     uint32_t codes, code_room;
     struct spin_world_counts counts;
@@ -345,7 +349,9 @@ void world_crashes(struct spin_world *w, bool catch_them);
 void world_pump(struct world_rank *r);
 void world_on_packet(void *context, const struct net_arrival *arrival);
 void world_on_copy(void *context, uint64_t cookie);
+extern const struct nic_driver world_driver;
 void world_flights_free(struct spin_world *w); /* before the packets' pool */
+void world_dmas_free(struct spin_world *w);    /* likewise */
 void world_on_depart(void *context, const struct sim_event *event);
 void world_on_left(void *context, const struct sim_event *event);
 void world_on_matched(void *context, const struct sim_event *event);
@@ -353,11 +359,11 @@ void world_on_dma(void *context, const struct sim_event *event);
 void world_on_tick(void *context, const struct sim_event *event);
 
 /* world_hpu.c */
-void world_run_task(struct world_rank *r, const struct nic_task *task);
+void world_run_task(struct world_rank *r, struct nic_task *task);
 void world_resume_task(struct world_rank *r, const struct nic_task *task);
 void world_on_hpu(void *context, const struct sim_event *event);
 void world_on_end(void *context, const struct sim_event *event);
-void world_transferred(struct spin_world *w, uint32_t executor);
+void world_transferred(struct world_executor *e);
 void world_hpus_free(struct spin_world *w);
 
 /* world_trace.c: nothing is noted unless a picture was asked for. */

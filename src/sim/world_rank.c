@@ -426,6 +426,8 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
     portals.image_limits = &limits;
     portals.images = w->images;
     const struct nic_config config = {
+        .driver = &world_driver,
+        .context = r,
         .address = {.nid = i},
         .pool = w->packets,
         .mtu_bytes = (uint32_t)p->network.mtu_bytes,

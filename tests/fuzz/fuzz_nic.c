@@ -10,23 +10,61 @@
 
 static uint8_t memory[GUARD + MEMORY + GUARD];
 
-static void drive(struct nic *nic, uint64_t now) {
-    struct nic_action a;
-    for (uint32_t steps = 0; nic_next(nic, &a); steps++) {
-        FUZZ_CHECK(steps < 100000);
-        if (a.kind == NIC_SEND)
-            nic_packet_release(a.packet);
-        if (a.kind == NIC_FETCH)
-            memcpy(a.local, a.host, a.bytes);
-        if (a.kind == NIC_STORE)
-            memcpy(a.host, a.local, a.bytes);
-        if (a.kind <= NIC_AMO)
-            nic_done(nic, a.token, now);
+static bool at_once;
+static struct nic_move pending[1024];
+static uint32_t pendings, steps;
+static struct nic *the_card;
+
+static enum nic_status send(void *context, struct nic_packet *packet,
+                            const struct nic_departed *how) {
+    (void)context, (void)packet, (void)how;
+    FUZZ_CHECK(steps++ < 1000000);
+    return NIC_DONE;
+}
+
+static void copy(const struct nic_move *m) {
+    if (m->kind == NIC_FETCH)
+        memcpy(m->local, m->host, m->bytes);
+    if (m->kind == NIC_STORE)
+        memcpy(m->host, m->local, m->bytes);
+}
+
+static enum nic_status move(void *context, struct nic_move *m) {
+    (void)context;
+    if (!at_once && pendings < 1024 && nic_move_later(the_card, m, &pending[pendings])) {
+        pendings++;
+        return NIC_PENDING;
     }
+    copy(m);
+    return NIC_DONE;
+}
+
+static void run(void *context, struct nic_task *task) {
+    (void)context, (void)task;
+}
+
+static void raise_nothing(void *context) {
+    (void)context;
+}
+
+static const struct nic_driver driver = {
+    .send = send, .move = move, .run = run, .resume = run, .raise = raise_nothing};
+
+static void drive(struct nic *nic, uint64_t now) {
+    nic_progress(nic, now);
+    for (uint32_t i = 0; i < pendings; i++) {
+        struct nic_move m = pending[i];
+        copy(&m);
+        nic_moved(nic, &m, NIC_DONE, now);
+        nic_progress(nic, now);
+    }
+    pendings = 0;
 }
 
 static struct nic *card(struct nic_pool *pool, bool reliable) {
-    struct nic_config config = {.address = {3, 4},
+    struct nic_config config = {.driver = &driver,
+                                .gather_bytes = at_once ? MTU : 0,
+                                .address = {3, 4},
                                 .pool = pool,
                                 .mtu_bytes = MTU,
                                 .reliable = reliable,
@@ -35,6 +73,7 @@ static struct nic *card(struct nic_pool *pool, bool reliable) {
                                 .window_packets = 8};
     struct nic *nic = NULL;
     FUZZ_CHECK(nic_new(&nic, &config, NULL) == 0);
+    the_card = nic;
     return nic;
 }
 
@@ -70,6 +109,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 1)
         return 0;
     FUZZ_CHECK(nic_pool_new(&pool, MTU, NULL) == 0);
+    at_once = data[0] & 2;
+    pendings = steps = 0;
     struct nic *nic = card(pool, data[0] & 1);
     memset(memory, 0x5a, sizeof memory);
     open_memory(nic_portals(nic));
@@ -80,10 +121,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         length = length < size - at ? length : size - at;
         struct nic_packet *packet = nic_packet_new(pool);
         FUZZ_CHECK(packet != NULL);
-        if (wire_decode(packet, MTU, data + at, length))
-            nic_packet_release(packet);
-        else
+        if (!wire_decode(packet, MTU, data + at, length))
             nic_packet_in(nic, packet, now);
+        nic_packet_release(packet);
         drive(nic, now);
         at += length;
         now += 7;

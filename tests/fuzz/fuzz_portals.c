@@ -37,11 +37,13 @@ static void keep(struct program *f, int code, uint32_t handle) {
         f->handle[f->handles++ % HANDLES] = handle;
 }
 
-static void sent(void *context, const struct nic_message *m, uint32_t delivery) {
+static bool sent(void *context, const struct nic_message *m, uint32_t delivery, void *origin) {
+    (void)origin;
     struct program *f = context;
     (void)delivery;
     if (m->kind < NIC_ACK)
         f->initiator[f->initiators++ % 8] = m->initiator;
+    return true;
 }
 
 static void nothing(void *context) {
@@ -96,7 +98,7 @@ static void message(struct program *f) {
     FUZZ_CHECK(portals_delivery(f->p, d)->mlength <= m.length);
     inside(f, s, portals_delivery_segments(f->p, d, take(f, 1), take(f, 2), s, 2));
     portals_apply(f->p, d, 0, data, m.length < 1024 ? m.length : 1024, before);
-    portals_reply(f->p, d);
+    portals_reply(f->p, d, NULL);
 }
 
 static void ending(struct program *f) {
@@ -151,13 +153,13 @@ static void answer(struct program *f) {
                             .initiator = initiator};
     switch (take(f, 1) % 3) {
     case 0:
-        portals_sent(f->p, initiator);
+        portals_sent(f->p, initiator, PTL_NI_OK);
         break;
     case 1:
         portals_answered(f->p, &m);
         break;
     default:
-        portals_undeliverable(f->p, initiator);
+        portals_failed(f->p, initiator, PTL_NI_UNDELIVERABLE);
     }
 }
 

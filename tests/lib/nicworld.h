@@ -8,10 +8,11 @@
 #include "lib/test.h"
 #include "nic/nic.h"
 #include "nic/portals.h"
+#include "nic/wire.h"
 
 #define NODES     8
 #define PENDING   8192
-#define BLOCKED   (-1)    /* of a handler: call me again after NIC_RESUME */
+#define BLOCKED   (-1)    /* of a handler: call me again after `resume` */
 #define STATE_AT  0x1000u /* where a handler finds its memory */
 #define PACKET_AT 0x100000u
 #define STACK_AT  0x2000u
@@ -21,6 +22,7 @@ struct node;
 typedef int32_t handler_function(struct nicworld *w, struct node *n, const struct nic_task *task);
 
 struct node {
+    struct nicworld *world;
     struct nic *nic;
     struct portals *portals;
     ptl_handle_ni_t ni;
@@ -35,14 +37,16 @@ struct node {
     bool dead; /* nothing reaches it and nothing comes from it */
 };
 
-enum pending_kind { PACKET, DONE, RUN, RESUME };
+enum pending_kind { PACKET, LEFT, MOVED, RUN, RESUME };
 
 struct pending {
     uint64_t time, order;
     enum pending_kind kind;
     uint32_t node;
     struct nic_packet *packet;
-    struct nic_action action;
+    struct nic_departed how;
+    struct nic_move move;
+    struct nic_task *task;
 };
 
 struct nicworld {
@@ -54,6 +58,8 @@ struct nicworld {
     uint64_t order, now;
     struct rng rng;
     uint32_t loss, doubling; /* of 1000 */
+    bool at_once;            /* what is asked of the driver is mostly done at once, */
+    uint32_t faults;         /* host memory that is not there, of 1000 moves */
     uint32_t spread;         /* of a packet's way, */
     uint32_t memory_spread;  /* of a transfer, */
     uint32_t handler_spread; /* of a handler's start */
@@ -75,51 +81,81 @@ __attribute__((unused)) static uint64_t world_spread(struct nicworld *w, uint32_
     return spread ? rng_below(&w->rng, spread) : 0;
 }
 
+/* Packets travel as bytes: what arrives was encoded and decoded. */
 __attribute__((unused)) static void world_fly(struct nicworld *w, struct nic_packet *packet) {
-    struct pending p = {.kind = PACKET, .node = packet->target.nid, .packet = packet};
+    uint8_t bytes[WIRE_HEADER_BYTES + 8192];
+    uint32_t length = wire_encode(packet, bytes);
+    struct nic_packet *arrives = nic_packet_new(w->pool);
+    CHECK_EQ(length, nic_packet_bytes(packet));
+    const char *wrong = wire_decode(arrives, w->config.mtu_bytes, bytes, length);
+    if (wrong)
+        TEST_FAIL("a packet that a card has sent is refused: %s", wrong);
+    struct pending p = {.kind = PACKET, .node = packet->target.nid, .packet = arrives};
     world_add(w, 10 + world_spread(w, w->spread), p);
 }
 
-__attribute__((unused)) static void world_send(struct nicworld *w, struct node *n,
-                                               struct nic_packet *packet) {
-    if (n->dead || packet->target.nid >= w->nodes || w->node[packet->target.nid].dead ||
-        rng_below(&w->rng, 1000) < w->loss) {
-        nic_packet_release(packet);
-        return;
-    }
-    if (rng_below(&w->rng, 1000) < w->doubling) {
-        nic_packet_keep(packet);
+__attribute__((unused)) static enum nic_status world_send(void *context, struct nic_packet *packet,
+                                                          const struct nic_departed *how) {
+    struct node *n = context;
+    struct nicworld *w = n->world;
+    if (!n->dead && packet->target.nid < w->nodes && !w->node[packet->target.nid].dead &&
+        rng_below(&w->rng, 1000) >= w->loss) {
+        if (rng_below(&w->rng, 1000) < w->doubling)
+            world_fly(w, packet);
         world_fly(w, packet);
     }
-    world_fly(w, packet);
+    if (w->at_once && rng_below(&w->rng, 8))
+        return NIC_DONE;
+    world_add(w, 1, (struct pending){.kind = LEFT, .node = n->index, .how = *how});
+    return NIC_PENDING;
 }
 
-__attribute__((unused)) static void world_actions(struct nicworld *w, struct node *n) {
-    struct nic_action a;
-    while (nic_next(n->nic, &a)) {
-        struct pending p = {.kind = DONE, .node = n->index, .action = a};
-        switch (a.kind) {
-        case NIC_SEND:
-            world_send(w, n, a.packet);
-            world_add(w, 1, p);
-            break;
-        case NIC_FETCH:
-        case NIC_STORE:
-        case NIC_AMO:
-            world_add(w, world_spread(w, w->memory_spread), p);
-            break;
-        case NIC_RUN:
-            p.kind = RUN;
-            world_add(w, world_spread(w, w->handler_spread), p);
-            break;
-        case NIC_RESUME:
-            p.kind = RESUME;
-            world_add(w, 0, p);
-            break;
-        case NIC_RAISED:
-            n->raised++;
-        }
+__attribute__((unused)) static void world_copy(const struct nic_move *m) {
+    if (m->kind == NIC_FETCH)
+        memcpy(m->local, m->host, m->bytes);
+    if (m->kind == NIC_STORE)
+        memcpy(m->host, m->local, m->bytes);
+}
+
+__attribute__((unused)) static enum nic_status world_move(void *context, struct nic_move *m) {
+    struct node *n = context;
+    struct nicworld *w = n->world;
+    if (w->at_once && rng_below(&w->rng, 8)) {
+        if (rng_below(&w->rng, 1000) < w->faults)
+            return NIC_FAULT;
+        world_copy(m);
+        return NIC_DONE;
     }
+    struct pending p = {.kind = MOVED, .node = n->index};
+    if (!nic_move_later(n->nic, m, &p.move))
+        return NIC_FAULT;
+    world_add(w, world_spread(w, w->memory_spread), p);
+    return NIC_PENDING;
+}
+
+__attribute__((unused)) static void world_start(void *context, struct nic_task *task) {
+    struct node *n = context;
+    struct pending p = {.kind = RUN, .node = n->index, .task = task};
+    world_add(n->world, world_spread(n->world, n->world->handler_spread), p);
+}
+
+__attribute__((unused)) static void world_resume(void *context, struct nic_task *task) {
+    struct node *n = context;
+    world_add(n->world, 0, (struct pending){.kind = RESUME, .node = n->index, .task = task});
+}
+
+__attribute__((unused)) static void world_raise(void *context) {
+    ((struct node *)context)->raised++;
+}
+
+static const struct nic_driver world_driver __attribute__((unused)) = {.send = world_send,
+                                                                       .move = world_move,
+                                                                       .run = world_start,
+                                                                       .resume = world_resume,
+                                                                       .raise = world_raise};
+
+__attribute__((unused)) static void world_actions(struct nicworld *w, struct node *n) {
+    nic_progress(n->nic, w->now);
 }
 
 __attribute__((unused)) static uint8_t *world_reach(void *context, uint32_t address, uint64_t bytes,
@@ -161,21 +197,23 @@ __attribute__((unused)) static void world_happen(struct nicworld *w, struct pend
     struct node *n = &w->node[p.node];
     switch (p.kind) {
     case PACKET:
-        if (n->dead)
-            nic_packet_release(p.packet);
-        else
+        if (!n->dead)
             nic_packet_in(n->nic, p.packet, w->now);
+        nic_packet_release(p.packet);
         break;
-    case DONE:
-        if (p.action.kind == NIC_FETCH)
-            memcpy(p.action.local, p.action.host, p.action.bytes);
-        if (p.action.kind == NIC_STORE)
-            memcpy(p.action.host, p.action.local, p.action.bytes);
-        nic_done(n->nic, p.action.token, w->now);
+    case LEFT:
+        nic_left(n->nic, &p.how, w->now);
         break;
+    case MOVED: {
+        bool fault = rng_below(&w->rng, 1000) < w->faults;
+        if (!fault)
+            world_copy(&p.move);
+        nic_moved(n->nic, &p.move, fault ? NIC_FAULT : NIC_DONE, w->now);
+        break;
+    }
     case RUN:
     case RESUME:
-        world_run(w, n, p.action.task, p.kind == RESUME);
+        world_run(w, n, p.task, p.kind == RESUME);
     }
     world_actions(w, n);
 }
@@ -225,6 +263,11 @@ __attribute__((unused)) static void world_node(struct nicworld *w, uint32_t i) {
     struct spin_error err = {0};
     w->config.address = (struct nic_address){.nid = i, .pid = 1};
     w->config.pool = w->pool;
+    w->config.driver = &world_driver;
+    w->config.context = n;
+    if (w->at_once)
+        w->config.gather_bytes = w->config.mtu_bytes;
+    n->world = w;
     n->index = i;
     if (nic_new(&n->nic, &w->config, &err))
         TEST_FAIL("nic_new: %s", err.text);
@@ -280,6 +323,8 @@ __attribute__((unused)) static void world_end(struct nicworld *w) {
     for (uint32_t i = 0; i < w->count; i++)
         if (w->pending[i].kind == PACKET)
             nic_packet_release(w->pending[i].packet);
+        else if (w->pending[i].kind == MOVED)
+            nic_move_forget(&w->pending[i].move);
     for (uint32_t i = 0; i < w->nodes; i++)
         nic_free(w->node[i].nic);
     CHECK_EQ(nic_pool_used(w->pool), 0);

@@ -39,7 +39,9 @@ struct wire {
     void (*on_wait)(struct wire *w); /* instead of carrying */
 };
 
-static inline void wire_send(void *context, const struct nic_message *m, uint32_t delivery) {
+static inline bool wire_send(void *context, const struct nic_message *m, uint32_t delivery,
+                             void *origin) {
+    (void)origin;
     struct wire_process *from = context;
     struct wire *w = from->wire;
     if (w->queued == WIRE_MESSAGES)
@@ -55,6 +57,7 @@ static inline void wire_send(void *context, const struct nic_message *m, uint32_
         memcpy(to->data, w->before, m->payload);
         to->has_data = true;
     }
+    return true;
 }
 
 static inline void wire_raised(void *context) {
@@ -117,7 +120,7 @@ static inline void wire_leave(struct wire *w, struct wire_message *m) {
             CHECK_EQ(
                 wire_copy(p, portals_source_segments, m->message.initiator, m->data, bytes, false),
                 bytes);
-        portals_sent(p, m->message.initiator);
+        portals_sent(p, m->message.initiator, PTL_NI_OK);
     }
     m->has_data = true;
 }
@@ -160,14 +163,14 @@ static inline void wire_end(struct wire *w, struct wire_transit *t, struct porta
             break;
         case NIC_GET: /* a reply with data ends when it has left */
             later = d->mlength > 0;
-            portals_reply(p, t->delivery);
+            portals_reply(p, t->delivery, NULL);
             break;
         case NIC_ATOMIC:
             portals_apply(p, t->delivery, 0, t->m.data, bytes, NULL);
             break;
         case NIC_FETCH_ATOMIC:
             portals_apply(p, t->delivery, 0, t->m.data, bytes, w->before);
-            portals_reply(p, t->delivery);
+            portals_reply(p, t->delivery, NULL);
             break;
         }
     }
@@ -196,7 +199,7 @@ static inline void wire_carry(struct wire *w, uint32_t i) {
     }
     if (!wire_at(w, w->queue[i].message.target)) { /* nobody is there */
         struct wire_message m = wire_take(w, i);
-        portals_undeliverable(w->process[m.from].portals, m.message.initiator);
+        portals_failed(w->process[m.from].portals, m.message.initiator, PTL_NI_UNDELIVERABLE);
         free(m.data);
         return;
     }

@@ -1,0 +1,63 @@
+/* Objects of one size, from a pool that grows by doubling up to a limit: addresses stay, indices
+ * are small and dense, and a generation tells an object from its predecessors in the same place.
+ * The first chunk is small, because there may be tens of thousands of pools. */
+#ifndef SPIN_BASE_POOL_H
+#define SPIN_BASE_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What every object begins with. */
+struct pool_slot {
+    uint32_t index, generation;
+    uint32_t next_free;
+    bool used;
+};
+
+#define POOL_FIRST 2u /* objects in the first chunk; each next one has twice as many */
+
+struct pool {
+    uint32_t object_bytes, limit;
+    uint32_t used, made; /* now; ever, so that indices below it exist */
+    uint32_t free;       /* index + 1; 0: none */
+    uint32_t chunks;
+    uint8_t **chunk;
+};
+
+void pool_init(struct pool *pool, uint32_t object_bytes, uint32_t limit);
+void pool_clear(struct pool *pool);
+/* As its last user left it, but for the slot, and zero the first time; NULL: at the limit, or no
+ * memory. */
+void *pool_take_raw(struct pool *pool);
+/* Zero but for its slot. */
+void *pool_take(struct pool *pool);
+void pool_give(struct pool *pool, void *object);
+
+/* The object with an index below `made`. */
+static inline void *pool_at(const struct pool *pool, uint32_t index) {
+    uint32_t chunk = 31u - (uint32_t)__builtin_clz(index / POOL_FIRST + 1);
+    uint32_t before = POOL_FIRST * ((1u << chunk) - 1);
+    return pool->chunk[chunk] + (uint64_t)(index - before) * pool->object_bytes;
+}
+
+/* The same if it is in use, else NULL. */
+static inline void *pool_find(const struct pool *pool, uint32_t index) {
+    if (index >= pool->made)
+        return 0;
+    struct pool_slot *slot = pool_at(pool, index);
+    return slot->used ? slot : 0;
+}
+
+/* A number that names the object in this life only. */
+static inline uint64_t pool_number(const void *object) {
+    const struct pool_slot *slot = object;
+    return (uint64_t)slot->generation << 32 | slot->index;
+}
+
+/* The object of that number; NULL: it is gone. */
+static inline void *pool_named(const struct pool *pool, uint64_t number) {
+    struct pool_slot *slot = pool_find(pool, (uint32_t)number);
+    return slot && slot->generation == number >> 32 ? slot : 0;
+}
+
+#endif
