@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/units.h"
 #include "params.h"
+#include "progress.h"
 
 struct options {
     const char *preset, *topology, *trace, *picture, *until, *noise, *jit, *params, *json, *csv,
@@ -185,11 +187,12 @@ static int parse_times(const struct cli_command *command, const struct options *
     return o->noise ? cli_noise(command, o->noise, &w->noise) : 0;
 }
 
-/* JSON or CSV take the place of the text on standard output; in files they stand beside it. */
 /* Faults of handlers are told as they happen, the first ones in full. */
 struct seen {
     const struct cli_command *command;
     uint64_t faults;
+    struct progress progress;
+    uint64_t until_us;
 };
 #define FAULTS_SHOWN 8
 
@@ -198,7 +201,13 @@ static void tell_fault(void *user, const char *text) {
     if (seen->faults++ >= FAULTS_SHOWN)
         return;
     fflush(stdout);
+    progress_end(&seen->progress);
     cli_error(seen->command, CLI_FAILED, "%s", text);
+}
+
+static void tell_progress(void *user, uint64_t now_ps) {
+    struct seen *seen = user;
+    progress_show(&seen->progress, "us of virtual time", now_ps / 1000000, seen->until_us);
 }
 
 static void tell_port(void *user, uint16_t port, const char *image) {
@@ -287,9 +296,12 @@ static int simulate(const struct cli_command *command, const struct options *o,
         .gdb_port = (uint16_t)o->gdb_port,
         .fault = tell_fault,
         .listening = tell_port,
+        /* On a terminal that the program writes to as well the line would stand among its own. */
+        .progress = isatty(STDOUT_FILENO) ? NULL : tell_progress,
     };
     struct seen seen = {.command = command};
     bool ignore;
+    progress_begin(&seen.progress);
     options.user = &seen;
     struct spin_error err;
     struct spin_world *world;
@@ -312,8 +324,10 @@ static int simulate(const struct cli_command *command, const struct options *o,
         spin_world_free(world);
         return 0;
     }
+    seen.until_us = options.until_ps / 1000000;
     int code = spin_world_run_program(world, program, words->count - 1, words->items + 1, &err);
     fflush(stdout);
+    progress_end(&seen.progress);
     if (code == SPIN_EDEADLOCK || code == SPIN_ELIMIT)
         status = cli_error(command, CLI_FAILED, "%s: %s", program, err.text);
     else if (code == SPIN_EINTERRUPTED)

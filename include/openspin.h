@@ -782,7 +782,9 @@ struct spin_world_options {
     uint32_t gdb_rank;
     uint16_t gdb_port;
     void (*listening)(void *user, uint16_t port, const char *image);
-    void *user;         /* of fault and listening */
+    /* Called every now and then with how far virtual time is; NULL: nobody asks. */
+    void (*progress)(void *user, uint64_t now_ps);
+    void *user;         /* of fault, listening and progress */
     bool catch_crashes; /* SIGSEGV and exit() of a rank end the process with a report; with a
                          * shared object, SIGINT and programs that make no calls end the run */
 };

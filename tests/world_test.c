@@ -3,6 +3,7 @@
 #include "lib/test.h"
 
 #include "p4.h"
+#include "sim/world_private.h"
 
 static struct spin_world_result run_world(const struct spin_world_options *o, int (*rank)(void *),
                                           void *argument, int expected, struct spin_error *err) {
@@ -386,6 +387,16 @@ TEST(a_handler_that_faults_costs_its_message) {
     CHECK_EQ(r.counts.faults, 1);
     CHECK_HAS(r.first_fault, "rank 1, HPU 0, pingpong_header_handler, ");
     CHECK_HAS(r.first_fault, " ns: SEGV at pc 0x1d0000");
+    /* Atomics need the host's alignment to be the handler's; in debug builds hpu_add_window says so,
+     * and this in all. */
+    CHECK(w->executors > 0);
+    for (uint32_t i = 0; i < w->executors; i++) {
+        const struct hpu *h = &w->executor[i]->hpu;
+        CHECK(h->windows > 2);
+        for (uint32_t k = 0; k < h->windows; k++)
+            CHECK_EQ(((uintptr_t)h->window[k].host - h->window[k].base) % 8, 0);
+        CHECK_EQ((uintptr_t)w->executor[i]->stack % 16, 0);
+    }
     spin_world_free(w);
 }
 

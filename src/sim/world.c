@@ -137,6 +137,7 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
     w->jit = o->check ? SPIN_JIT_OFF : o->jit;
     w->check = o->check;
     w->fault = o->fault;
+    w->progress = o->progress;
     w->user = o->user;
     if (o->gdb && o->gdb_rank >= o->ranks)
         return spin_fail(err, SPIN_EARG, "gdb for rank %u; the world has ranks 0 to %u",
@@ -250,6 +251,23 @@ static void say_why_stopped(struct spin_world *w) {
                    rank, where, s->ticks / 100, advice);
 }
 
+/* In pieces where somebody wants to know how far it is. */
+static int run_engine(struct spin_world *w, struct spin_error *err) {
+    const uint64_t piece = 16384; /* events: some milliseconds */
+    if (!w->progress)
+        return sim_run(w->engine, w->until_ps, UINT64_MAX, err);
+    for (;;) {
+        uint64_t before = sim_engine_counts(w->engine).handled;
+        int code = sim_run(w->engine, w->until_ps, piece, err);
+        struct sim_counts now = sim_engine_counts(w->engine);
+        if (!code && now.handled - before == piece)
+            w->progress(w->user, now.now_ps);
+        if (code || now.handled - before < piece || w->watch.reason || w->watch.interrupted ||
+            w->failure)
+            return code;
+    }
+}
+
 int world_run(struct spin_world *w, struct spin_error *err) {
     if (w->ran)
         return spin_fail(err, SPIN_EARG, "a world runs once; make another one");
@@ -258,7 +276,7 @@ int world_run(struct spin_world *w, struct spin_error *err) {
     if (w->catch_crashes && !w->gdb) /* a session takes as long as it takes, and ^C ends it */
         world_watch_start(w);
     world_start_ranks(w);
-    int code = sim_run(w->engine, w->until_ps, UINT64_MAX, err);
+    int code = run_engine(w, err);
     world_watch_stop(w);
     world_crashes(w, false);
     if (!code && w->watch.reason)

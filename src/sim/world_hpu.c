@@ -26,6 +26,8 @@
 #define HEAP_ADDRESS   (MAP_L1_BASE + MAP_L1_SCRATCH)
 #define STATE_ADDRESS  (HEAP_ADDRESS + HEAP_BYTES + GUARD_BYTES)
 #define STACK_ADDRESS  (MAP_L1_ALIAS + MAP_L1_RUNTIME)
+_Static_assert(offsetof(struct world_executor, stack) % 16 == STACK_ADDRESS % 16,
+               "atomics on the stack need the host's alignment to be the handler's");
 
 static uint64_t local_ps(const struct world_executor *e) {
     return e->base_ps + e->hpu.cycles * e->world->params.hpu_cycle;

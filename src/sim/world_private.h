@@ -251,6 +251,7 @@ struct spin_world {
     struct spin_world_counts counts;
     char first_fault[600];
     void (*fault)(void *user, const char *text);
+    void (*progress)(void *user, uint64_t now_ps);
     void *user;
     bool check;
     struct gdb_many *gdb; /* for the handlers of one rank, or NULL */

@@ -193,4 +193,35 @@ refuse "ranks that are not there" 2 "ranks '7': there are 0 to 3" "$OPENSPIN" si
 refuse "a view of nothing" 2 '--only, --from and --to choose what' "$OPENSPIN" sim run -n 4 --to 1us sum.so sum.spin
 check "a picture in no folder" 1 'no/where.svg' sim -q -n 2 --picture no/where.svg ring.so
 check "an image that is none" 1 'cannot open image|ring.so' sim -q -n 2 sum.so ring.so
+
+# --- progress, on a terminal; the runs are ended when they have shown it ---
+cat >long.c <<'C'
+#include <unistd.h>
+int main(void) {
+    for (;;)
+        usleep(1);
+}
+C
+cc -shared -fPIC long.c -o long.so
+python3 - >checks.txt 2>&1 <<'P'
+import os, pty, re, select, subprocess, time
+def until_shown(options, what):
+    ours, theirs = pty.openpty()
+    run = subprocess.Popen([os.environ["OPENSPIN"], "sim", "run", "-q", *options, "long.so"], stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    seen, last = b"", time.time() + 60
+    try:
+        while not re.search(what, seen):
+            assert time.time() < last, seen
+            if select.select([ours], [], [], 0.05)[0]:
+                seen += os.read(ours, 4096)
+    finally:
+        run.kill()
+until_shown([], rb"\r[^\r]*[1-9][0-9]* us of virtual time")
+until_shown(["--until", "3600s"], rb"[0-9]+ % of 3600000000 us of virtual time")
+P
+if [ $? = 0 ]; then pass "progress on a terminal"; else fail "progress on a terminal" "$(cat checks.txt)"; fi
+sim -q --until 10us long.so 2>err.txt >/dev/null
+grep -q 'of virtual time' err.txt && fail "and nowhere else" "$(cat err.txt)" || pass "and nowhere else"
+
 finish
