@@ -33,8 +33,9 @@ soak:
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
+# ninja once more: what is installed where is written down again when the prefix has changed.
 install: all
-	@[ -z "$(PREFIX)" ] || meson configure $(BUILD) --prefix="$(PREFIX)"
+	@[ -z "$(PREFIX)" ] || { meson configure $(BUILD) --prefix="$(PREFIX)" && ninja -C $(BUILD) --quiet; }
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:

@@ -10,6 +10,15 @@ prefix=$(find "$PWD/root" -type d -path '*/bin' -print -quit)
 prefix=${prefix%/bin}
 # A package that is to be found below another root: what Debian's and others' build systems do.
 sanitized_cc
+# `make install PREFIX=...` with a meson and a ninja that only tell: the list of files is made anew before it is used.
+mkdir -p stub made
+touch made/build.ninja
+for tool in meson ninja; do
+    printf '#!/bin/sh\necho %s "$1" >>"$STUB_LOG"\n' $tool >stub/$tool
+    chmod +x stub/$tool
+done
+check "make install PREFIX=" 0 '' env STUB_LOG="$PWD/calls.txt" PATH="$PWD/stub:$PATH" make -s -C "$SOURCE" install PREFIX=/somewhere BUILD="$PWD/made"
+check "configures, builds, installs" 0 '^ninja -C meson configure ninja -C meson install ?$' bash -c "tr '\n' ' ' <calls.txt"
 export PATH=$prefix/bin:$PATH
 PKG_CONFIG_PATH=$(find "$prefix" -type d -name pkgconfig -print -quit)
 export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR=$PWD/root
