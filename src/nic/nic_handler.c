@@ -5,20 +5,6 @@
 
 #include "nic/nic_private.h"
 
-/* As spin/handler.h numbers them; that file is for the card's compiler. */
-enum ending {
-    SUCCESS,
-    SUCCESS_PENDING,
-    PROCESS_DATA,
-    PROCESS_DATA_PENDING,
-    PROCEED,
-    PROCEED_PENDING,
-    DROP,
-    DROP_PENDING,
-    FAIL,
-    SEGV,
-};
-
 /* NULL as well when the program has closed the interface meanwhile. */
 const struct portals_handlers *nic_handlers(struct nic *nic, const struct nic_incoming *in) {
     return in->delivery == PORTALS_NONE ? NULL
@@ -66,11 +52,11 @@ static void exhausted(struct nic *nic, struct nic_incoming *in) {
     uint8_t fail = portals_exhausted(nic->portals, in->delivery);
     nic->counts.flow_control++;
     in->flow_control = true;
-    in->mode = MODE_DROP;
+    in->flow.payload = FLOW_DISCARDED;
     if (in->seen)
         return;
     in->refused = true;
-    in->fail = fail;
+    in->flow.fail = fail;
 }
 
 /* Bytes of [offset, offset + bytes) that the entry accepts. */
@@ -79,18 +65,18 @@ static uint64_t accepted(const struct nic_incoming *in, uint64_t offset, uint64_
     return left < bytes ? left : bytes;
 }
 
-/* After the header handler, or where there is none. Gets and fetching atomics have an answer, which
- * is the default action: payload handlers are not for them. */
-static void process_data(struct nic *nic, struct nic_incoming *in) {
+/* Gets and fetching atomics have an answer, which is the default action: payload handlers are not
+ * for them. */
+static bool has_payload_handler(struct nic *nic, const struct nic_incoming *in) {
     const struct portals_handlers *h = nic_handlers(nic, in);
     bool payload = in->message->kind == NIC_PUT || in->message->kind == NIC_ATOMIC;
-    in->mode = payload && h && h->payload ? MODE_HANDLERS : MODE_DEFAULT;
+    return payload && h && h->payload;
 }
 
 void nic_handler_message(struct nic *nic, struct nic_incoming *in, struct nic_packet *first) {
     const struct portals_handlers *h = nic_handlers(nic, in);
     if (!h->header) {
-        process_data(nic, in);
+        flow_process(&in->flow, has_payload_handler(nic, in));
         nic_receive_body(nic, in);
         return;
     }
@@ -116,7 +102,7 @@ void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_pac
         !start(nic, in, NIC_PAYLOAD_HANDLER, h->payload, packet, seen)) {
         if (!packet->bad)
             exhausted(nic, in);
-        in->dropped += bytes;
+        in->flow.dropped += bytes;
     }
 }
 
@@ -126,67 +112,10 @@ void nic_handler_completion(struct nic *nic, struct nic_incoming *in) {
         nic_receive_finish(nic, in);
         return;
     }
-    uint32_t dropped = in->dropped < INT32_MAX ? (uint32_t)in->dropped : INT32_MAX;
+    uint32_t dropped = in->flow.dropped < INT32_MAX ? (uint32_t)in->flow.dropped : INT32_MAX;
     struct nic_task seen = {.dropped_bytes = dropped, .flow_control_triggered = in->flow_control};
     if (!start(nic, in, NIC_COMPLETION_HANDLER, h->completion, NULL, seen))
         nic_receive_finish(nic, in);
-}
-
-/* What a return code means. */
-
-static void failed(struct nic_incoming *in, int32_t ending) {
-    if (!in->fail) /* the first error only */
-        in->fail = ending == SEGV ? PTL_NI_SEGV : PTL_NI_HANDLER_FAIL;
-}
-
-static void drop_message(struct nic_incoming *in) {
-    in->mode = MODE_DROP;
-    in->dropped = in->mlength;
-}
-
-static void header_ended(struct nic *nic, struct nic_incoming *in, int32_t ending) {
-    switch (ending) {
-    case PROCESS_DATA_PENDING:
-    case PROCEED_PENDING:
-    case DROP_PENDING:
-    case SUCCESS_PENDING:
-        in->pending_entry = true;
-    }
-    switch (ending) {
-    case SUCCESS: /* not among the paper's for this handler, but what it says */
-    case SUCCESS_PENDING:
-    case PROCESS_DATA:
-    case PROCESS_DATA_PENDING:
-        process_data(nic, in);
-        break;
-    case PROCEED:
-    case PROCEED_PENDING:
-        in->mode = MODE_DEFAULT;
-        break;
-    case DROP:
-    case DROP_PENDING:
-        drop_message(in);
-        break;
-    default:
-        failed(in, ending);
-        drop_message(in);
-    }
-    nic_receive_body(nic, in);
-}
-
-static void payload_ended(struct nic_incoming *in, const struct nic_task_record *task,
-                          int32_t ending) {
-    if (ending == DROP || ending == DROP_PENDING)
-        in->dropped += task->seen.bytes;
-    else if (ending != SUCCESS && ending != SUCCESS_PENDING)
-        failed(in, ending);
-}
-
-static void completion_ended(struct nic *nic, struct nic_incoming *in, int32_t ending) {
-    in->pending_entry |= ending == SUCCESS_PENDING;
-    if (ending != SUCCESS && ending != SUCCESS_PENDING)
-        failed(in, ending);
-    nic_receive_finish(nic, in);
 }
 
 /* The handler has returned and none of its commands is under way. */
@@ -195,16 +124,20 @@ void nic_handler_drained(struct nic *nic, struct nic_task_record *task) {
     struct nic_task_record ended = *task;
     pool_give(&nic->tasks, task);
     in->pending--;
-    if (ended.seen.kind == NIC_PAYLOAD_HANDLER)
-        payload_ended(in, &ended, ended.ending);
     if (ended.packet)
         nic_packet_release(ended.packet);
-    if (ended.seen.kind == NIC_HEADER_HANDLER)
-        header_ended(nic, in, ended.ending);
-    else if (ended.seen.kind == NIC_COMPLETION_HANDLER)
-        completion_ended(nic, in, ended.ending);
-    else
+    switch (ended.seen.kind) {
+    case NIC_HEADER_HANDLER:
+        flow_header_ended(&in->flow, ended.ending, has_payload_handler(nic, in), in->mlength);
+        nic_receive_body(nic, in);
+        return;
+    case NIC_PAYLOAD_HANDLER:
+        flow_payload_ended(&in->flow, ended.ending, ended.seen.bytes);
         nic_receive_check(nic, in);
+        return;
+    }
+    flow_completion_ended(&in->flow, ended.ending);
+    nic_receive_finish(nic, in);
 }
 
 static void leave_room_queue(struct nic *nic, struct nic_task_record *task) {

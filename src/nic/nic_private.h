@@ -15,6 +15,7 @@
 
 #include "base/pool.h"
 #include "nic/delivery.h"
+#include "nic/flow.h"
 #include "nic/nic.h"
 
 #define NIC_SEGMENTS 8 /* pieces of memory asked for at once */
@@ -69,8 +70,6 @@ struct nic_departure {
     struct nic_departure *next;
 };
 
-/* What becomes of the data of a message. */
-enum nic_incoming_mode { MODE_DEFAULT, MODE_HANDLERS, MODE_DROP };
 enum nic_incoming_phase { PHASE_HEADER, PHASE_BODY, PHASE_COMPLETION };
 
 /* A message from a peer, until everything that it caused is done. It begins on the stack of whoever
@@ -83,10 +82,10 @@ struct nic_incoming {
     uint32_t message_number;
     uint32_t delivery;             /* PORTALS_NONE: none */
     struct nic_outgoing *answered; /* ack, reply: the request */
-    uint8_t mode, phase;
-    uint8_t fail;                                                      /* the first error */
-    bool refused, pending_entry, flow_control, aborted, replied, seen; /* by handlers */
-    uint64_t mlength, received, dropped;
+    struct flow flow; /* what becomes of its data */
+    uint8_t phase;
+    bool refused, flow_control, aborted, replied, seen; /* by handlers */
+    uint64_t mlength, received;
     uint32_t pending;                          /* moves, handlers and replies that are not done */
     struct nic_packet *waiting, **waiting_end; /* for the header handler's end */
     struct nic_packet *results;                /* of a fetching atomic or small get, by offset */

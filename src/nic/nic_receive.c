@@ -43,9 +43,7 @@ static uint64_t accepted(const struct nic_incoming *in, const struct nic_packet 
 
 /* Of a message that may still be on the stack. */
 static void failed(struct nic_incoming *in, uint8_t fail) {
-    struct nic_incoming *at = in->kept ? in->kept : in;
-    if (!at->fail) /* the first error only */
-        at->fail = fail;
+    flow_failed(&(in->kept ? in->kept : in)->flow, fail);
 }
 
 /* A reply into HPU memory: on the card, so at once, and only while its handler waits for it. */
@@ -165,10 +163,10 @@ static void take_data(struct nic *nic, struct nic_incoming *in, struct nic_packe
     if (packet->bad)
         failed(in, PTL_NI_SEGV);
     if (in->flow_control && !in->refused)
-        in->dropped += accepted(in, packet);
-    if (in->mode == MODE_HANDLERS)
+        in->flow.dropped += accepted(in, packet);
+    if (in->flow.payload == FLOW_HANDLED)
         nic_handler_packet(nic, in, packet);
-    else if (in->mode == MODE_DROP || packet->bytes == 0)
+    else if (in->flow.payload == FLOW_DISCARDED || packet->bytes == 0)
         return;
     else if (packet->bad)
         apply(nic, in, packet, false);
@@ -192,27 +190,27 @@ static struct nic_outgoing *asked_for(struct nic *nic, const struct nic_peer *pe
 /* An answer: to what? Nobody's is dropped. */
 static void match_answer(struct nic *nic, struct nic_incoming *in) {
     in->delivery = PORTALS_NONE;
-    in->mode = MODE_DROP;
+    in->flow.payload = FLOW_DISCARDED;
     in->answered = asked_for(nic, in->peer, in->message);
     if (!in->answered)
         return;
     in->mlength = in->message->payload < in->answered->message.length
                       ? in->message->payload
                       : in->answered->message.length;
-    in->mode = MODE_DEFAULT;
+    in->flow.payload = FLOW_STORED;
 }
 
 static void match_request(struct nic *nic, struct nic_incoming *in) {
     in->delivery = portals_header(nic->portals, in->message);
-    in->mode = MODE_DROP;
+    in->flow.payload = FLOW_DISCARDED;
     if (in->delivery == PORTALS_NONE)
         return;
     const struct portals_delivery *d = portals_delivery(nic->portals, in->delivery);
     in->refused = d->fail != PTL_NI_OK;
-    in->fail = d->fail;
+    in->flow.fail = d->fail;
     in->mlength = d->mlength;
     if (!in->refused)
-        in->mode = MODE_DEFAULT;
+        in->flow.payload = FLOW_STORED;
 }
 
 static void end_open(struct nic_incoming *in) {
@@ -236,7 +234,7 @@ static void hold(struct nic *nic, struct nic_incoming *in, struct nic_packet *pa
     struct nic_packet *kept = nic_packet_keep(packet);
     if (!kept) {
         nic->counts.no_memory++;
-        in->dropped += accepted(in, packet);
+        in->flow.dropped += accepted(in, packet);
         failed(in, PTL_NI_UNDELIVERABLE);
         return;
     }
@@ -247,13 +245,13 @@ static void hold(struct nic *nic, struct nic_incoming *in, struct nic_packet *pa
 
 static bool replies(const struct nic_incoming *in) {
     return (in->message->kind == NIC_GET || in->message->kind == NIC_FETCH_ATOMIC) &&
-           in->delivery != PORTALS_NONE && in->mode == MODE_DEFAULT && !in->aborted;
+           in->delivery != PORTALS_NONE && in->flow.payload == FLOW_STORED && !in->aborted;
 }
 
 /* Nobody can be told but the counter. */
 static void drop_unkept(struct nic *nic, struct nic_incoming *in) {
     nic->counts.no_memory++;
-    in->fail = PTL_NI_DROPPED;
+    in->flow.fail = PTL_NI_DROPPED;
     nic_receive_finish(nic, in);
 }
 
@@ -269,7 +267,7 @@ static void begin_record(struct nic *nic, struct nic_incoming *first, struct nic
     if (in->received < in->message->payload)
         begin_open(nic, in);
     in->pending++; /* by this function */
-    if (in->mode == MODE_DEFAULT && nic_handlers(nic, in)) {
+    if (in->flow.payload == FLOW_STORED && nic_handlers(nic, in)) {
         hold(nic, in, packet);
         nic_handler_message(nic, in, in->waiting ? in->waiting : packet);
     } else {
@@ -296,7 +294,7 @@ static void first_packet(struct nic *nic, struct nic_peer *peer, struct nic_pack
     else
         match_request(nic, &in);
     if (in.received < in.message->payload || replies(&in) ||
-        (in.mode == MODE_DEFAULT && nic_handlers(nic, &in))) {
+        (in.flow.payload == FLOW_STORED && nic_handlers(nic, &in))) {
         begin_record(nic, &in, packet);
         return;
     }
@@ -402,8 +400,8 @@ static void finish_answer(struct nic *nic, const struct nic_incoming *in) {
     } else {
         struct nic_message answer = *in->message;
         answer.initiator = o->initiator;
-        if (in->fail)
-            answer.fail = in->fail;
+        if (in->flow.fail)
+            answer.fail = in->flow.fail;
         portals_answered(nic->portals, &answer);
     }
     if (o->to_card)
@@ -421,7 +419,7 @@ void nic_receive_finish(struct nic *nic, struct nic_incoming *in) {
         finish_answer(nic, in);
     } else if (in->delivery != PORTALS_NONE) {
         struct portals_ending ending = {
-            .fail = in->fail, .pending = in->pending_entry, .dropped = in->dropped};
+            .fail = in->flow.fail, .pending = in->flow.pending, .dropped = in->flow.dropped};
         portals_done(nic->portals, in->delivery, ending);
     }
     if (in->slot.used)
@@ -435,7 +433,7 @@ void nic_receive_lost(struct nic *nic, struct nic_peer *peer) {
         in->aborted = true;
         failed(in, PTL_NI_UNDELIVERABLE);
         uint64_t missing = in->message->payload - in->received;
-        in->dropped += missing < in->mlength ? missing : in->mlength;
+        in->flow.dropped += missing < in->mlength ? missing : in->mlength;
         nic_receive_check(nic, in);
     }
 }

@@ -21,7 +21,6 @@
 #include "spin/driver.h"
 
 #define ARGS_BYTES    16u /* handler_args_t */
-#define RETURNED_FAIL 8   /* FAIL and SEGV of spin/handler.h */
 
 /* The core, with this card's distances and instruction cache. */
 static void set_timing(struct card *c) {
@@ -172,7 +171,7 @@ static void p4spin_arguments(struct card *c, struct card_hpu *h, const struct ta
         u->x[10] = address + before - CALL_PAYLOAD_BYTES;
         u->x[11] = state;
     } else {
-        u->x[10] = q->dropped_bytes;
+        u->x[10] = q->flow.dropped < INT32_MAX ? (uint32_t)q->flow.dropped : INT32_MAX;
         u->x[11] = 0;
         u->x[12] = state;
     }
@@ -285,7 +284,7 @@ static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
     if (h->console.length)
         card_print_line(h);
     bool p4 = c->context[t->context].set.abi == CARD_P4SPIN;
-    if (stop == HPU_FAULTED || (p4 && t->value >= RETURNED_FAIL)) {
+    if (stop == HPU_FAULTED || (p4 && flow_is_failure(t->value, t->kind == SPIN_HEADER_HANDLER))) {
         t->faulted = true;
         t->fault = (struct card_fault){.context = t->context,
                                        .message = c->packet[t->packet].message,

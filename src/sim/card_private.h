@@ -22,6 +22,7 @@
 #include "hpu/guard.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
+#include "nic/flow.h"
 #include "sim/card.h"
 #include "sim/spread.h"
 
@@ -65,16 +66,15 @@ struct packet {
 
 enum queue_state { QUEUE_FREE, QUEUE_NEW, QUEUE_HEADER, QUEUE_OPEN, QUEUE_COMPLETION };
 
-enum payload_action { PAYLOAD_HANDLE, PAYLOAD_DELIVER, PAYLOAD_DROP };
-
 struct queue {
     enum queue_state state;
-    bool failed, eom_taken, eom_here;
-    enum payload_action payload; /* by the header handler's return code */
+    bool failed; /* given up: what is left of it is dropped, no handler runs */
+    bool eom_taken, eom_here;
+    struct flow flow;
     uint32_t context, message, home;
     uint32_t writing, pending; /* packets: on their way to L2; requested and not finished */
-    uint32_t last;             /* the packet that the completion handler gets */
-    uint32_t dropped_bytes;
+    uint32_t last;             /* the packet that the completion handler gets, */
+    uint8_t last_fate;         /* and what became of it */
     struct list waiting; /* packets that wait for the header handler */
     uint32_t chain;      /* next in the hash bucket, or next free */
     uint64_t touched_ps;

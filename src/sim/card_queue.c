@@ -5,8 +5,9 @@
  * it wait in the queue, then all are ready in the order in which they came. The dispatcher takes
  * ready tasks first come first served, one a cycle, and stops at one that no cluster can take.
  *
- * A failed queue swallows the rest of its message. When its end-of-message never comes, the queue
- * is taken for another message as soon as there is no other one. */
+ * What return codes mean is nic/flow.h's. A queue that is given up (a fault of a PsPIN handler, a
+ * timeout, the policy `kill`) swallows the rest of its message. When its end-of-message never
+ * comes, the queue is taken for another message as soon as there is no other one. */
 #include <string.h>
 
 #include "base/rng.h"
@@ -119,8 +120,9 @@ static void close_queue(struct card *c, uint32_t i) {
     clock_remove(c, i);
     if (!q->eom_taken)
         unname(c, i);
-    CARD_COUNT(c, q->context, messages_failed, q->failed);
-    CARD_COUNT(c, q->context, messages_completed, !q->failed);
+    bool failed = q->failed || q->flow.fail;
+    CARD_COUNT(c, q->context, messages_failed, failed);
+    CARD_COUNT(c, q->context, messages_completed, !failed);
     q->state = QUEUE_FREE;
     q->chain = c->free_queue;
     c->free_queue = i;
@@ -230,16 +232,21 @@ static void packet_over(struct card *c, uint32_t packet, enum spin_card_fate fat
     struct queue *q = &c->queue[i];
     q->pending--;
     give_cell(c, packet); /* one that no handler was to see still has it */
-    if (fate != SPIN_CARD_FATE_DONE)
-        q->dropped_bytes += p->length;
-    if (p->eom && !q->failed && c->context[q->context].set.entry[SPIN_COMPLETION_HANDLER])
+    if (p->eom && !q->failed && c->context[q->context].set.entry[SPIN_COMPLETION_HANDLER]) {
         q->last = packet;
-    else
+        q->last_fate = (uint8_t)fate;
+    } else {
         card_release_packet(c, packet, fate);
+    }
     settle(c, i);
 }
 
-/* P4sPIN: the header handler left the payload to the card, which writes it to the host. */
+static void packet_dropped(struct card *c, uint32_t packet, enum spin_card_fate why) {
+    c->queue[c->packet[packet].queue].flow.dropped += c->packet[packet].length;
+    packet_over(c, packet, why);
+}
+
+/* P4sPIN: the payload is left to the card, which writes it to the host. */
 static void deliver(struct card *c, uint32_t packet) {
     const struct packet *p = &c->packet[packet];
     uint64_t start = card_max(c->now_ps, c->to_host_free_ps);
@@ -264,21 +271,28 @@ void card_on_deliver(void *context, const struct sim_event *event) {
     CARD_COUNT(c, p->context, host_writes, fits);
     CARD_COUNT(c, p->context, host_write_bytes, fits ? p->length : 0);
     card_spent(c, p, CARD_PART_DELIVER);
-    packet_over(c, event->with.u32[0], fits ? SPIN_CARD_FATE_DONE : SPIN_CARD_FATE_NO_HOST_ROOM);
+    if (fits)
+        packet_over(c, event->with.u32[0], SPIN_CARD_FATE_DONE);
+    else
+        packet_dropped(c, event->with.u32[0], SPIN_CARD_FATE_NO_HOST_ROOM);
     card_admit(c);
     card_offer_room(c);
+}
+
+static bool is_p4spin(const struct card *c, uint32_t context) {
+    return c->context[context].set.abi == CARD_P4SPIN;
 }
 
 static void payload(struct card *c, uint32_t packet) {
     struct packet *p = &c->packet[packet];
     const struct queue *q = &c->queue[p->queue];
-    if (q->payload == PAYLOAD_DELIVER)
-        deliver(c, packet);
-    else if (q->payload == PAYLOAD_DROP)
-        packet_over(c, packet, SPIN_CARD_FATE_BY_HANDLER);
-    else if (c->context[p->context].set.entry[SPIN_PAYLOAD_HANDLER])
+    if (q->flow.payload == FLOW_HANDLED)
         ready(c, packet, SPIN_PAYLOAD_HANDLER);
-    else
+    else if (q->flow.payload == FLOW_DISCARDED)
+        packet_dropped(c, packet, q->flow.fail ? SPIN_CARD_FATE_FAILED : SPIN_CARD_FATE_BY_HANDLER);
+    else if (is_p4spin(c, p->context))
+        deliver(c, packet);
+    else /* PsPIN's handlers do all that is done */
         packet_over(c, packet, SPIN_CARD_FATE_DONE);
 }
 
@@ -368,6 +382,7 @@ static void admit(struct card *c, uint32_t packet) {
             q->state = QUEUE_HEADER;
             ready(c, packet, SPIN_HEADER_HANDLER);
         } else {
+            flow_process(&q->flow, c->context[q->context].set.entry[SPIN_PAYLOAD_HANDLER]);
             open_payloads(c, p->queue, packet);
         }
     } else if (q->state == QUEUE_HEADER) {
@@ -452,21 +467,30 @@ void card_on_dispatch(void *context, const struct sim_event *event) {
 
 /* ---- What a handler's end means for its message ---------------------------------------------- */
 
-/* Codes of spin/handler.h: what the header handler of P4sPIN wants done with the payload. */
-enum { PROCEED = 4, DROP = 6 };
+/* A fault of a PsPIN handler, which has no return code: the message is given up. */
+static void task_failed(struct card *c, const struct task *t) {
+    struct queue *q = &c->queue[t->queue];
+    if (t->kind == SPIN_COMPLETION_HANDLER) {
+        q->last = NONE;
+        q->pending++; /* as the other kinds: what is in work keeps the queue */
+    }
+    card_queue_fail(c, t->queue);
+    q->pending--;
+    card_release_packet(c, t->packet, SPIN_CARD_FATE_FAILED);
+    settle(c, t->queue);
+}
+
+static int32_t code_of(const struct card *c, const struct task *t) {
+    if (t->faulted && t->fault.ending != SPIN_RETURNED)
+        return FLOW_SEGV;
+    return is_p4spin(c, t->context) ? t->value : FLOW_SUCCESS;
+}
 
 void card_task_done(struct card *c, const struct task *t) {
     struct queue *q = &c->queue[t->queue];
-    bool p4 = c->context[t->context].set.abi == CARD_P4SPIN;
-    if (t->faulted) {
-        if (t->kind == SPIN_COMPLETION_HANDLER) {
-            q->last = NONE;
-            q->pending++; /* as the other kinds: what is in work keeps the queue */
-        }
-        card_queue_fail(c, t->queue);
-        q->pending--;
-        card_release_packet(c, t->packet, SPIN_CARD_FATE_FAILED);
-        settle(c, t->queue);
+    int32_t code = code_of(c, t);
+    if (t->faulted && (!is_p4spin(c, t->context) || q->failed)) {
+        task_failed(c, t);
         return;
     }
     switch (t->kind) {
@@ -475,16 +499,22 @@ void card_task_done(struct card *c, const struct task *t) {
             packet_over(c, t->packet, SPIN_CARD_FATE_FAILED);
             return;
         }
-        if (p4 && t->value >= PROCEED)
-            q->payload = t->value >= DROP ? PAYLOAD_DROP : PAYLOAD_DELIVER;
+        flow_header_ended(&q->flow, code, c->context[t->context].set.entry[SPIN_PAYLOAD_HANDLER],
+                          0); /* dropped bytes are counted as their packets come */
         open_payloads(c, t->queue, t->packet);
         return;
-    case SPIN_PAYLOAD_HANDLER:
+    case SPIN_PAYLOAD_HANDLER: {
+        bool dropped = flow_payload_ended(&q->flow, code, c->packet[t->packet].length);
         packet_over(c, t->packet,
-                    p4 && t->value >= DROP ? SPIN_CARD_FATE_BY_HANDLER : SPIN_CARD_FATE_DONE);
+                    dropped      ? SPIN_CARD_FATE_BY_HANDLER
+                    : t->faulted ? SPIN_CARD_FATE_FAILED
+                                 : SPIN_CARD_FATE_DONE);
         return;
     }
+    }
+    flow_completion_ended(&q->flow, code);
     q->last = NONE;
-    card_release_packet(c, t->packet, SPIN_CARD_FATE_DONE);
+    card_release_packet(c, t->packet,
+                        t->faulted ? SPIN_CARD_FATE_FAILED : (enum spin_card_fate)q->last_fate);
     close_queue(c, t->queue);
 }
