@@ -47,4 +47,13 @@ check "the tutorial's program compiles: $line" 0 '' bash -c "$line"
 check "and runs" 0 'the sum of 1 to 15 is 120' openspin sim run -q -n 16 sum.so sum.spin
 check "experiments find their handlers" 0 'agree' openspin experiment dfs22/fig16-right
 check "the manual is there" 0 '' test -e "$prefix/share/man/man1/openspin.1"
+# What a shell is to read names the places below the prefix; of the build tree too.
+if command -v man >/dev/null; then
+    check "a shell finds the manual in the build tree" 0 "/share/man/man1/openspin-sim.1" bash -c ". '$BUILD/env' && man -w openspin-sim"
+fi
+root=$PWD/root
+check "the installed file for shells" 0 '^export PATH="/.*/bin:' cat "$prefix/share/openspin/env"
+sed "s|=\"/|=\"$root/|" "$prefix/share/openspin/env" >env
+check "finds command, package and library" 0 "^$prefix/bin/openspin .*portals4 .*libpspin.so" env -u PKG_CONFIG_PATH -u LD_LIBRARY_PATH bash -c \
+    '. ./env && echo $(command -v openspin) $(pkg-config --exists portals4 && echo portals4) $(ls $LD_LIBRARY_PATH | grep libpspin.so)'
 finish
