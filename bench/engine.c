@@ -12,8 +12,8 @@
 
 struct hold {
     struct sim_engine *engine;
+    struct sim_instance sim;
     struct rng rng;
-    unsigned kind;
     bool equal;
 };
 
@@ -23,14 +23,16 @@ static uint64_t later_ps(struct rng *rng, bool equal) {
 
 static void hold(void *context, const struct sim_event *event) {
     struct hold *h = context;
-    sim_schedule(h->engine, event->at_ps + later_ps(&h->rng, h->equal), h->kind, event->with);
+    sim_schedule(&h->sim, event->at_ps + later_ps(&h->rng, h->equal), event->with.u32[0], 0,
+                 event->with);
 }
 
 static double wheel_ns(uint32_t pending, uint64_t steps, bool equal) {
     struct hold h = {.engine = sim_engine_new(NULL), .rng = rng_seeded(1), .equal = equal};
-    h.kind = sim_engine_kind(h.engine, hold, &h);
+    static const struct sim_module module = {"hold", 1, {{.run = hold}}};
+    sim_engine_join(h.engine, &module, &h, &h.sim, NULL);
     for (uint32_t i = 0; i < pending; i++)
-        sim_schedule(h.engine, later_ps(&h.rng, equal), h.kind, (union sim_payload){.u32 = {i}});
+        sim_schedule(&h.sim, later_ps(&h.rng, equal), i, 0, (union sim_payload){.u32 = {i}});
     sim_run(h.engine, SIM_FOREVER, steps / 4, NULL);
     double start = bench_cpu_seconds();
     sim_run(h.engine, SIM_FOREVER, steps, NULL);

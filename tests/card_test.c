@@ -450,4 +450,57 @@ TEST(cluster_dma_moves_bytes) {
     world_free(w);
 }
 
+/* ---- Many cards on one engine ---------------------------------------------------------------- */
+
+struct one_of_many {
+    struct card *card;
+    uint64_t packet, done_ps;
+    uint32_t feedbacks;
+};
+
+static void on_own_feedback(void *user, const struct card_feedback *f) {
+    struct one_of_many *one = user;
+    CHECK_EQ(f->user, one->packet);
+    one->feedbacks++;
+    one->done_ps = f->completion_ps;
+}
+
+TEST(two_thousand_cards_on_one_engine) {
+    enum { CARDS = 2000 };
+    struct world *w = world_new();
+    struct one_of_many *all = calloc(CARDS, sizeof *all);
+    handlers(w, NULL, "empty_ph", NULL);
+    set(w, "clusters=1");
+    set(w, "l2_packet_bytes=4KiB");
+    set(w, "queues=8");
+    set(w, "contexts=1");
+    w->context.memory_bytes = w->context.scratch_bytes = 0;
+    for (uint32_t i = 0; i < CARDS; i++) {
+        struct card_callbacks callbacks = {.user = &all[i], .feedback = on_own_feedback};
+        uint32_t number;
+        GOOD(card_new(&all[i].card, w->engine, &w->config, &callbacks, &err));
+        GOOD(card_add_context(all[i].card, &w->context, &number, &err));
+        all[i].packet = 7 * i + 1;
+    }
+    for (uint32_t i = CARDS; i-- > 0;) {
+        struct card_packet packet = {
+            .bytes = w->bytes, .length = 64, .eom = true, .user = all[i].packet};
+        enum card_taken taken;
+        GOOD(card_inject(all[i].card, &packet, &taken, &err));
+        CHECK_EQ(taken, CARD_TAKEN);
+    }
+    GOOD(sim_run(w->engine, SIM_FOREVER, UINT64_MAX, &err));
+    for (uint32_t i = 0; i < CARDS; i++) {
+        struct card_stats stats;
+        GOOD(card_idle(all[i].card, &err));
+        card_stats(all[i].card, &stats);
+        CHECK_EQ(stats.completed, 1);
+        CHECK_EQ(all[i].feedbacks, 1);
+        CHECK_EQ(all[i].done_ps, all[0].done_ps); /* none is in another's way */
+        card_free(all[i].card);
+    }
+    free(all);
+    world_free(w);
+}
+
 TEST_MAIN

@@ -70,7 +70,7 @@ static int transfer(uint32_t address, void *data, size_t size, void *user, bool 
     memcpy(write ? here : data, write ? data : here, size);
     uint64_t at = sim_engine_counts(pspin.engine).now_ps + pspin.config.pcie_latency +
                   size * pspin.config.pcie_rate / 1000;
-    sim_schedule(pspin.engine, at, write ? pspin.write_done : pspin.read_done,
+    sim_schedule(&pspin.host, at, 0, write ? PSPIN_WRITE_EVENT : PSPIN_READ_EVENT,
                  (union sim_payload){.u64 = {(uintptr_t)user}});
     return SPIN_SUCCESS;
 }

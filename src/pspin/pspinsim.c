@@ -136,14 +136,17 @@ int pspinsim_init(int argc, char **argv, pspin_conf_t *conf) {
                                              .feedback = on_feedback,
                                              .fault = on_fault,
                                              .print = on_print};
+    static const struct sim_module host = {.name = "host",
+                                           .kinds = 2,
+                                           .kind = {[PSPIN_WRITE_EVENT] = {.run = on_write_done},
+                                                    [PSPIN_READ_EVENT] = {.run = on_read_done}}};
     pspin.engine = sim_engine_new(&err);
-    if (!pspin.engine || card_new(&pspin.card, pspin.engine, &pspin.config, &callbacks, &err)) {
+    if (!pspin.engine || sim_engine_join(pspin.engine, &host, NULL, &pspin.host, &err) ||
+        card_new(&pspin.card, pspin.engine, &pspin.config, &callbacks, &err)) {
         sim_engine_free(pspin.engine);
         pspin.engine = NULL;
         return pspin_fail(&err);
     }
-    pspin.write_done = sim_engine_kind(pspin.engine, on_write_done, NULL);
-    pspin.read_done = sim_engine_kind(pspin.engine, on_read_done, NULL);
     for (uint32_t i = 0; i < pspin.images; i++) /* found before there was a card */
         pspin_to_card(pspin.image[i]);
     if (conf && conf->slm_files_path && stat(conf->slm_files_path, &st) == 0 && S_ISREG(st.st_mode))

@@ -19,6 +19,8 @@ struct pspin_packet {
     uint64_t user;
 };
 
+enum { PSPIN_WRITE_EVENT, PSPIN_READ_EVENT };
+
 struct pspin_world {
     struct sim_engine *engine;
     struct card *card;
@@ -36,7 +38,7 @@ struct pspin_world {
     bool eos, feeding;
     uint64_t faults;
     struct spin_error first_fault;
-    unsigned write_done, read_done; /* kinds of event */
+    struct sim_instance host; /* whose transfers end with events */
     pkt_out_cb_t pkt_out;
     pcie_slv_write_cb_t slv_write;
     pcie_slv_read_cb_t slv_read;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/pages.h"
 #include "base/rng.h"
 #include "sim/card_private.h"
 
@@ -157,7 +158,7 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
     p->since_ps = p->request_ps;
     p->part_ps[CARD_PART_WRITE] = p->request_ps - from->arrival_ps;
     card_span(c, CARD_ROW_INBOUND, 0, "write to L2", p, start, start + busy, from->length);
-    card_event(c, p->request_ps, c->kind_request, i, 0);
+    card_event(c, p->request_ps, CARD_REQUEST_EVENT, i, 0);
 }
 
 /* What became of the packet, in the trace: "done", "dropped: its message failed". */
@@ -256,7 +257,7 @@ static void draw(struct card *c) {
     }
     c->feed_armed = true;
     uint64_t free_ps = c->fed.at_once ? 0 : c->inbound_free_ps;
-    card_event(c, card_max(card_max(c->fed.arrival_ps, free_ps), c->now_ps), c->kind_feed, 0, 0);
+    card_event(c, card_max(card_max(c->fed.arrival_ps, free_ps), c->now_ps), CARD_FEED_EVENT, 0, 0);
 }
 
 /* How long the source is held, and for what. */
@@ -360,20 +361,21 @@ void card_release_packet(struct card *c, uint32_t index, enum spin_card_fate fat
 
 /* ---- Set-up ---------------------------------------------------------------------------------- */
 
-static void register_kinds(struct card *c) {
-    struct sim_engine *e = c->engine;
-    c->kind_request = sim_engine_kind(e, card_on_request, c);
-    c->kind_dispatch = sim_engine_kind(e, card_on_dispatch, c);
-    c->kind_ready = sim_engine_kind(e, card_on_ready, c);
-    c->kind_run = sim_engine_kind(e, card_on_run, c);
-    c->kind_doorbell = sim_engine_kind(e, card_on_doorbell, c);
-    c->kind_complete = sim_engine_kind(e, card_on_complete, c);
-    c->kind_arrived = sim_engine_kind(e, card_on_arrived, c);
-    c->kind_response = sim_engine_kind(e, card_on_response, c);
-    c->kind_feed = sim_engine_kind(e, on_feed, c);
-    c->kind_timeout = sim_engine_kind(e, card_on_timeout, c);
-    c->kind_deliver = sim_engine_kind(e, card_on_deliver, c);
-}
+static const struct sim_module module = {.name = "card",
+                                         .kinds = CARD_KINDS,
+                                         .kind = {
+                                             [CARD_FEED_EVENT] = {.run = on_feed},
+                                             [CARD_REQUEST_EVENT] = {.run = card_on_request},
+                                             [CARD_DISPATCH_EVENT] = {.run = card_on_dispatch},
+                                             [CARD_READY_EVENT] = {.run = card_on_ready},
+                                             [CARD_RUN_EVENT] = {.run = card_on_run},
+                                             [CARD_DOORBELL_EVENT] = {.run = card_on_doorbell},
+                                             [CARD_COMPLETE_EVENT] = {.run = card_on_complete},
+                                             [CARD_ARRIVED_EVENT] = {.run = card_on_arrived},
+                                             [CARD_RESPONSE_EVENT] = {.run = card_on_response},
+                                             [CARD_TIMEOUT_EVENT] = {.run = card_on_timeout},
+                                             [CARD_DELIVER_EVENT] = {.run = card_on_deliver},
+                                         }};
 
 static bool make_pools(struct card *c) {
     const struct card_config *g = &c->config;
@@ -391,13 +393,12 @@ static bool make_pools(struct card *c) {
     c->command = calloc(g->clusters * g->cluster_hpus * g->hpu_commands, sizeof *c->command);
     c->context = calloc(g->contexts, sizeof *c->context);
     c->program = calloc(g->contexts, sizeof *c->program);
-    c->l2_packets = aligned_alloc(64, packets * UNIT_BYTES);
+    c->l2_packets = pages_new((size_t)packets * UNIT_BYTES);
     c->l2_handler = guard_memory_new(g->handler_bytes);
     if (!c->packet || !c->queue || !c->bucket || !c->clock.active || !c->clock.recent || !c->task ||
         !c->command || !c->context || !c->program || !c->l2_packets || !c->l2_handler ||
         !card_space_init(&c->l2, packets))
         return false;
-    memset(c->l2_packets, 0, packets * UNIT_BYTES);
     memset(c->bucket, 0xff, buckets * sizeof *c->bucket);
     for (uint32_t i = 0; i < packets; i++)
         c->packet[i].next = i + 1 < packets ? i + 1 : NONE;
@@ -435,11 +436,12 @@ int card_new(struct card **out, struct sim_engine *engine, const struct card_con
         code = spin_fail(err, SPIN_ENOMEM, "out of memory");
     if (!code)
         code = card_hpus_new(c, err);
+    if (!code)
+        code = sim_engine_join(engine, &module, c, &c->sim, err);
     if (code) {
         card_free(c);
         return code;
     }
-    register_kinds(c);
     *out = c;
     return SPIN_OK;
 }
@@ -468,7 +470,7 @@ void card_free(struct card *c) {
     free(c->command);
     free(c->context);
     free(c->program);
-    free(c->l2_packets);
+    pages_free(c->l2_packets, c->config.l2_packet_bytes / UNIT_BYTES * UNIT_BYTES);
     guard_memory_free(c->l2_handler, c->config.handler_bytes);
     card_space_free(&c->l2);
     free(c);

@@ -70,7 +70,7 @@ bool card_cluster_take(struct card *c, uint32_t cluster, uint32_t packet) {
                        .cluster_ps = c->now_ps + (c->config.request_latency - 1) * c->cycle};
     cl->tasks++;
     copy_to_l1(c, t, p);
-    card_event(c, t->copied_ps, c->kind_ready, i, 0);
+    card_event(c, t->copied_ps, CARD_READY_EVENT, i, 0);
     return true;
 }
 
@@ -95,7 +95,7 @@ static void invoke(struct card *c, struct card_hpu *h, uint32_t task, uint64_t a
     h->used = true;
     if (++c->hpus_busy > c->stats.most_hpus_busy)
         c->stats.most_hpus_busy = c->hpus_busy;
-    card_event(c, t->start_ps, c->kind_run, h->index, 0);
+    card_event(c, t->start_ps, CARD_RUN_EVENT, h->index, 0);
 }
 
 /* The idle HPU with the lowest number, one a cycle. */
@@ -122,7 +122,7 @@ static void notify(struct card *c, struct card_hpu *h, uint32_t task) {
     h->held_ps = at + c->config.hold_cycles * c->cycle;
     at = card_max(at, c->notify_free_ps);
     c->notify_free_ps = at + c->cycle;
-    card_event(c, at + c->config.notify_latency * c->cycle, c->kind_complete, task, 0);
+    card_event(c, at + c->config.notify_latency * c->cycle, CARD_COMPLETE_EVENT, task, 0);
 }
 
 /* The HPU goes on to the next task, for which the driver need not wake it. */

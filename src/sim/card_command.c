@@ -182,8 +182,8 @@ static uint64_t cluster_copy(struct card *c, const struct command *m) {
 static void perform(struct card *c, const struct command *m);
 
 static void respond(struct card *c, const struct command *m, uint64_t done_ps) {
-    card_event(c, card_edge(c, done_ps + c->config.response_latency * c->cycle), c->kind_response,
-               (uint32_t)(m - c->command), 0);
+    card_event(c, card_edge(c, done_ps + c->config.response_latency * c->cycle),
+               CARD_RESPONSE_EVENT, (uint32_t)(m - c->command), 0);
 }
 
 /* The command is the interface's: what it needs is reserved. */
@@ -199,7 +199,7 @@ static void start(struct card *c, struct command *m, uint64_t at) {
         host = m->to_host
                    ? dma_to_host(c, m, at)
                    : from_host(c, m, at) - host_busy(c, m->host_address, m->length) + c->cycle;
-    card_event(c, card_edge(c, host), c->kind_arrived, (uint32_t)(m - c->command), 0);
+    card_event(c, card_edge(c, host), CARD_ARRIVED_EVENT, (uint32_t)(m - c->command), 0);
 }
 
 /* Bytes are at the host, or the first line is here. Only now the way to a memory of the card is
@@ -356,7 +356,7 @@ static void perform(struct card *c, const struct command *m) {
 void card_wake(struct card *c, struct card_hpu *h, uint64_t at_ps) {
     h->waits_for = 0;
     h->state = CORE_RUNNING;
-    card_event(c, at_ps, c->kind_run, h->index, 0);
+    card_event(c, at_ps, CARD_RUN_EVENT, h->index, 0);
 }
 
 void card_on_response(void *context, const struct sim_event *event) {
@@ -366,7 +366,7 @@ void card_on_response(void *context, const struct sim_event *event) {
     struct card_hpu *h = &c->hpu[m->hpu];
     uint32_t task = m->task;
     if (m->late_ps) {
-        card_event(c, card_edge(c, c->now_ps + m->late_ps), c->kind_response, event->with.u32[0],
+        card_event(c, card_edge(c, c->now_ps + m->late_ps), CARD_RESPONSE_EVENT, event->with.u32[0],
                    0);
         m->late_ps = 0;
         return;

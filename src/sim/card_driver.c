@@ -229,7 +229,7 @@ static bool is_held(struct card_hpu *h) {
     if (h->held_ps <= c->now_ps)
         return false;
     h->waits_for = 0;
-    card_event(c, h->held_ps, c->kind_run, h->index, 0);
+    card_event(c, h->held_ps, CARD_RUN_EVENT, h->index, 0);
     return true;
 }
 

@@ -305,7 +305,8 @@ static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
     spread_add(&c->context[t->context].handler_cycles[t->kind], cycles);
     set_rate(c, h, 0);
     h->state = CORE_ENDED;
-    card_event(c, t->end_ps + c->config.doorbell_cycles * c->cycle, c->kind_doorbell, h->index, 0);
+    card_event(c, t->end_ps + c->config.doorbell_cycles * c->cycle, CARD_DOORBELL_EVENT, h->index,
+               0);
 }
 
 /* Told of each instruction, it does the same as at once: slices end where blocks begin. */
@@ -344,7 +345,7 @@ static bool settle(struct card *c, struct card_hpu *h) {
     if (h->stop == HPU_DONE || h->stop == HPU_FAULTED)
         end_task(c, h, h->stop);
     else if (stall >= c->config.quantum)
-        card_event(c, h->hpu.cycles * c->cycle, c->kind_run, h->index, 0);
+        card_event(c, h->hpu.cycles * c->cycle, CARD_RUN_EVENT, h->index, 0);
     else
         return true;
     return false;
@@ -373,5 +374,5 @@ void card_on_run(void *context, const struct sim_event *event) {
     if (h->stop == HPU_WAITING && !h->sync)
         h->state = CORE_BLOCKED; /* a response or a free place wakes it */
     else
-        card_event(c, u->cycles * c->cycle, c->kind_run, h->index, 0);
+        card_event(c, u->cycles * c->cycle, CARD_RUN_EVENT, h->index, 0);
 }

@@ -223,6 +223,21 @@ struct command_interface {
     uint32_t turn;    /* cluster that is asked first */
 };
 
+enum card_kind {
+    CARD_FEED_EVENT,
+    CARD_REQUEST_EVENT,
+    CARD_DISPATCH_EVENT,
+    CARD_READY_EVENT,
+    CARD_RUN_EVENT,
+    CARD_DOORBELL_EVENT,
+    CARD_COMPLETE_EVENT,
+    CARD_ARRIVED_EVENT,
+    CARD_RESPONSE_EVENT,
+    CARD_TIMEOUT_EVENT,
+    CARD_DELIVER_EVENT,
+    CARD_KINDS
+};
+
 struct card {
     struct sim_engine *engine;
     struct card_config config;
@@ -265,8 +280,7 @@ struct card {
     struct card_packet fed;
     bool feed_armed, feed_blocked, wants_ready;
 
-    unsigned kind_request, kind_dispatch, kind_ready, kind_run, kind_doorbell, kind_complete;
-    unsigned kind_arrived, kind_response, kind_feed, kind_timeout, kind_deliver;
+    struct sim_instance sim;
 
     struct card_stats stats;
     uint32_t hpus_busy;
@@ -295,9 +309,10 @@ static inline uint32_t card_l1_address(const struct card *c, uint32_t cluster) {
     uint32_t fit = (MAP_L1_ALIAS - MAP_L1_BASE) / MAP_L1_STRIDE;
     return MAP_L1_BASE + cluster * (c->clusters <= fit ? MAP_L1_STRIDE : MAP_L1_SIZE);
 }
-static inline void card_event(struct card *c, uint64_t at_ps, unsigned kind, uint32_t index,
+/* A card makes its events as one object. */
+static inline void card_event(struct card *c, uint64_t at_ps, enum card_kind kind, uint32_t index,
                               uint32_t with) {
-    sim_schedule(c->engine, at_ps, kind, (union sim_payload){.u32 = {index, with}});
+    sim_schedule(&c->sim, at_ps, 0, kind, (union sim_payload){.u32 = {index, with}});
 }
 /* A unit works for a packet. */
 static inline void card_span(struct card *c, enum card_row row, uint32_t index, const char *name,

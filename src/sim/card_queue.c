@@ -90,7 +90,7 @@ static void arm_timeout(struct card *c) {
     if (c->clock.armed_ps <= at)
         return;
     c->clock.armed_ps = at;
-    card_event(c, at, c->kind_timeout, 0, 0);
+    card_event(c, at, CARD_TIMEOUT_EVENT, 0, 0);
 }
 
 static void clock_remove(struct card *c, uint32_t i) {
@@ -253,7 +253,8 @@ static void deliver(struct card *c, uint32_t packet) {
     uint64_t busy = p->length * c->config.pcie_rate / 1000;
     c->to_host_free_ps = start + busy;
     CARD_COUNT(c, p->context, unit_busy_ps[CARD_UNIT_TO_HOST], busy);
-    card_event(c, card_edge(c, start + busy + c->config.pcie_latency), c->kind_deliver, packet, 0);
+    card_event(c, card_edge(c, start + busy + c->config.pcie_latency), CARD_DELIVER_EVENT, packet,
+               0);
 }
 
 void card_on_deliver(void *context, const struct sim_event *event) {
@@ -416,8 +417,8 @@ void card_kick_dispatcher(struct card *c) {
         return;
     c->dispatch_armed = true;
     uint64_t earliest = c->packet[c->ready.head].ready_ps + c->cycle;
-    card_event(c, card_max(card_max(earliest, c->dispatch_free_ps), c->now_ps), c->kind_dispatch, 0,
-               0);
+    card_event(c, card_max(card_max(earliest, c->dispatch_free_ps), c->now_ps), CARD_DISPATCH_EVENT,
+               0, 0);
 }
 
 /* The home cluster, else the least loaded that can take it. */

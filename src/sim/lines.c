@@ -186,7 +186,7 @@ static uint32_t without_root(struct lines *l, uint32_t root) {
 
 bool lines_wait(struct lines *l, uint64_t key, const struct sim_event *event, uint64_t free_ps) {
     struct line *line = find(l, key);
-    uint64_t me = sim_order_sequence(event->order) + 1;
+    uint64_t me = sim_object(event) + 1;
     if (!line) {
         l->out_of_memory = true;
         return true;
@@ -213,7 +213,7 @@ bool lines_wait(struct lines *l, uint64_t key, const struct sim_event *event, ui
 bool lines_ran(struct lines *l, uint64_t key, const struct sim_event *event, uint64_t free_ps,
                struct sim_event *next) {
     struct line *line = find(l, key);
-    if (!line || line->guard != sim_order_sequence(event->order) + 1)
+    if (!line || line->guard != sim_object(event) + 1)
         return false;
     uint32_t first = line->first;
     if (!first) {
@@ -221,7 +221,7 @@ bool lines_ran(struct lines *l, uint64_t key, const struct sim_event *event, uin
         return false;
     }
     *next = l->waiters[first].event;
-    line->guard = sim_order_sequence(next->order) + 1;
+    line->guard = sim_object(next) + 1;
     line->due_ps = free_ps;
     line->first = without_root(l, first);
     l->waiters[first].next = l->free_waiters;

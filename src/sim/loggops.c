@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/minheap.h"
 #include "base/pages.h"
 #include "sim/lines.h"
 #include "sim/match.h"
@@ -26,6 +27,11 @@ enum { STARTED = 1, DONE = 2 };
 struct costs {
     uint64_t size, bytes_ps, gap_ps; /* on the cpu, on the nic */
 };
+
+static inline bool is_earlier(const struct sim_event *a, const struct sim_event *b) {
+    return a->at_ps != b->at_ps ? a->at_ps < b->at_ps : a->order < b->order;
+}
+MINHEAP(overdue, struct sim_event, is_earlier);
 
 struct loggops {
     struct sim_engine *engine;
@@ -46,7 +52,9 @@ struct loggops {
     struct costs costs; /* of the size that was asked for last: mostly the next is the same */
     struct match_table *match;
     struct lines *lines;
-    unsigned kinds[KINDS];
+    struct sim_instance sim;
+    uint64_t number, now_ps; /* of the next event; of the engine */
+    struct overdue overdue;
     bool too_late, too_large;
 
     uint32_t *freed; /* operations that two completions of one rank set free, to be ordered */
@@ -156,6 +164,28 @@ static inline void check_time(struct loggops *l, uint64_t time) {
     }
 }
 
+/* ---- events ----
+ *
+ * LogGOPSim's rules order the events of all ranks by one number, given out as they are made, and an
+ * event that waits keeps it. So to the engine each number is an object of its own.
+ *
+ * The rules also start an operation when its cpu is free, even if what set it free lies later; so
+ * an event may be due before the present time. The engine has no such events: they are taken from a
+ * heap here, before the engine goes on. */
+
+static void put(struct loggops *l, uint64_t at_ps, uint64_t number, enum kind kind,
+                union sim_payload with) {
+    if (at_ps >= l->now_ps) {
+        sim_schedule(&l->sim, at_ps, number, kind, with);
+        return;
+    }
+    struct sim_event event = {at_ps, l->sim.order + (number << SIM_KIND_BITS) + kind, with};
+    if (!overdue_push(&l->overdue, &event)) {
+        l->out_of_memory = true;
+        sim_stop(l->engine);
+    }
+}
+
 /* ---- operations that become free ---- */
 
 static inline void schedule_op(struct loggops *l, uint32_t rank, uint32_t index) {
@@ -168,8 +198,8 @@ static inline void schedule_op(struct loggops *l, uint32_t rank, uint32_t index)
                       clock_of(l, at == *nexto(l, rank, op->cpu) ? nexto(l, rank, op->cpu)
                                                                  : nextgs(l, rank, op->nic)));
     uint32_t peer = op->type == GOAL_CALC ? 0 : l->goal->ops[index].peer;
-    sim_schedule(l->engine, at, l->kinds[op->type - GOAL_SEND],
-                 (union sim_payload){.u32 = {index, rank, peer, op->tag}});
+    put(l, at, l->number++, op->type - GOAL_SEND,
+        (union sim_payload){.u32 = {index, rank, peer, op->tag}});
     l->running[index / 64] |= 1ull << index % 64;
     l->counts.events++;
 }
@@ -291,12 +321,12 @@ static void wait_until(struct loggops *l, const struct sim_event *event, enum ki
                        enum kind waited, uint32_t rank, const struct goal_shape *op,
                        uint64_t free_ps) {
     struct sim_event again = *event;
-    again.order = (event->order & ~255ull) | l->kinds[waited];
+    again.order = l->sim.order + (sim_object(event) << SIM_KIND_BITS) + waited;
     if (l->path)
         will_start(l, event, kind, rank, op);
     if (lines_wait(l->lines, line_key(l, kind, rank, op), &again, free_ps)) {
         l->counts.queue_ps += free_ps - event->at_ps;
-        sim_reinsert(l->engine, &again, free_ps, l->kinds[waited]);
+        put(l, free_ps, sim_object(event), waited, event->with);
     }
 }
 
@@ -306,13 +336,13 @@ static void next_in_line(struct loggops *l, const struct sim_event *event, enum 
                          uint64_t free_ps) {
     struct sim_event next;
     free_ps = later(free_ps, event->at_ps);
-    if (sim_order_kind(event->order) != l->kinds[waited] ||
+    if (sim_kind(&l->sim, event) != waited ||
         !lines_ran(l->lines, line_key(l, kind, rank, op), event, free_ps, &next))
         return;
     if (l->path)
         will_start(l, &next, kind, rank, op);
     l->counts.queue_ps += free_ps - next.at_ps;
-    sim_reinsert(l->engine, &next, free_ps, l->kinds[waited]);
+    put(l, free_ps, sim_object(&next), waited, next.with);
 }
 
 /* ---- the four kinds of events ---- */
@@ -323,8 +353,7 @@ static void moved(struct loggops *l, uint32_t what, const uint64_t *cpu, const u
         goal_path_moves(l->path, clock_of(l, nic), what, SPIN_STEP_NIC);
 }
 
-static void on_calc(void *context, const struct sim_event *event) {
-    struct loggops *l = context;
+static inline void run_calc(struct loggops *l, const struct sim_event *event) {
     uint32_t index = event->with.u32[0], rank = event->with.u32[1];
     const struct goal_shape *op = goal_shape_of(l->goal, index);
     uint64_t *cpu = nexto(l, rank, op->cpu), t = event->at_ps;
@@ -351,7 +380,7 @@ static void send_out(struct loggops *l, uint32_t index, uint32_t rank, uint32_t 
     l->counts.messages++;
     l->counts.bytes += op->size;
     if (!l->transport) {
-        sim_schedule(l->engine, t + l->p.o_ps + l->p.L_ps, l->kinds[MESSAGE], handle);
+        put(l, t + l->p.o_ps + l->p.L_ps, l->number++, MESSAGE, handle);
         return;
     }
     struct sim_message message = {rank, peer, op->nic, op->size, t + l->p.o_ps, handle};
@@ -359,11 +388,10 @@ static void send_out(struct loggops *l, uint32_t index, uint32_t rank, uint32_t 
 }
 
 void loggops_arrive(struct loggops *l, uint64_t at_ps, union sim_payload handle) {
-    sim_schedule(l->engine, at_ps, l->kinds[MESSAGE], handle);
+    sim_schedule(&l->sim, at_ps, l->number++, MESSAGE, handle);
 }
 
-static void on_send(void *context, const struct sim_event *event) {
-    struct loggops *l = context;
+static inline void run_send(struct loggops *l, const struct sim_event *event) {
     uint32_t index = event->with.u32[0], rank = event->with.u32[1], peer = event->with.u32[2];
     const struct goal_shape *op = goal_shape_of(l->goal, index);
     uint64_t *cpu = nexto(l, rank, op->cpu), *nic = nextgs(l, rank, op->nic), t = event->at_ps;
@@ -392,8 +420,7 @@ static void on_send(void *context, const struct sim_event *event) {
     complete(l, rank, index, op->size <= l->p.S_bytes ? STARTED | DONE : STARTED);
 }
 
-static void on_receive(void *context, const struct sim_event *event) {
-    struct loggops *l = context;
+static inline void run_receive(struct loggops *l, const struct sim_event *event) {
     uint32_t index = event->with.u32[0], rank = event->with.u32[1];
     uint32_t source = event->with.u32[2], tag = event->with.u32[3];
     struct match_found found;
@@ -406,8 +433,7 @@ static void on_receive(void *context, const struct sim_event *event) {
         complete(l, rank, index, STARTED);
 }
 
-static void on_message(void *context, const struct sim_event *event) {
-    struct loggops *l = context;
+static inline void run_message(struct loggops *l, const struct sim_event *event) {
     uint32_t send = event->with.u32[0], from = event->with.u32[1], rank = event->with.u32[2];
     const struct goal_shape *op = goal_shape_of(l->goal, send);
     uint64_t *cpu = nexto(l, rank, op->cpu), *nic = nextgr(l, rank, op->nic), t = event->at_ps;
@@ -440,18 +466,57 @@ static void on_message(void *context, const struct sim_event *event) {
         complete_both(l, rank, found.op, DONE, from, send, op, t);
 }
 
+static void run_overdue(struct loggops *l) {
+    struct sim_event event;
+    while (l->overdue.count && !loggops_stopped(l)) {
+        overdue_pop(&l->overdue, &event);
+        switch ((enum kind)sim_kind(&l->sim, &event)) {
+        case SEND:
+        case SEND_WAITED:
+            run_send(l, &event);
+            break;
+        case RECEIVE:
+            run_receive(l, &event);
+            break;
+        case CALC:
+        case CALC_WAITED:
+            run_calc(l, &event);
+            break;
+        case MESSAGE:
+        case MESSAGE_WAITED:
+            run_message(l, &event);
+            break;
+        case KINDS:
+            break;
+        }
+    }
+}
+
+#define HANDLER(what)                                                                              \
+    static void on_##what(void *context, const struct sim_event *event) {                          \
+        struct loggops *l = context;                                                               \
+        l->now_ps = event->at_ps;                                                                  \
+        run_##what(l, event);                                                                      \
+        if (l->overdue.count)                                                                      \
+            run_overdue(l);                                                                        \
+    }
+HANDLER(send)
+HANDLER(receive)
+HANDLER(calc)
+HANDLER(message)
+
 /* What the handlers will touch. */
 static void ahead(void *context, const struct sim_event *event) {
     const struct loggops *l = context;
     const uint32_t *with = event->with.u32;
-    unsigned kind = sim_order_kind(event->order);
+    unsigned kind = sim_kind(&l->sim, event);
     __builtin_prefetch(&l->goal->ops[with[0]]);
-    if (kind == l->kinds[MESSAGE] || kind == l->kinds[MESSAGE_WAITED]) {
+    if (kind == MESSAGE || kind == MESSAGE_WAITED) {
         __builtin_prefetch(&l->times[(uint64_t)with[2] * l->stride]);
         match_prefetch(l->match, with[2], with[1], with[3], true);
     } else {
         __builtin_prefetch(&l->times[(uint64_t)with[1] * l->stride]);
-        if (kind == l->kinds[RECEIVE])
+        if (kind == RECEIVE)
             match_prefetch(l->match, with[1], with[2], with[3], false);
     }
 }
@@ -460,9 +525,9 @@ static void ahead(void *context, const struct sim_event *event) {
 static void closer(void *context, const struct sim_event *event) {
     const struct loggops *l = context;
     const uint32_t *with = event->with.u32;
-    unsigned kind = sim_order_kind(event->order);
+    unsigned kind = sim_kind(&l->sim, event);
     uint32_t op = with[0];
-    if (kind == l->kinds[MESSAGE] || kind == l->kinds[MESSAGE_WAITED])
+    if (kind == MESSAGE || kind == MESSAGE_WAITED)
         op = match_peek(l->match, with[2], with[1], with[3], true);
     if (op >= l->goal->op_count)
         return;
@@ -554,21 +619,26 @@ static void name_rows(struct loggops *l) {
     }
 }
 
+#define KIND(handler)                                                                              \
+    { .run = (handler), .ahead = ahead, .closer = closer, .digested = 4 }
+static const struct sim_module module = {.name = "replay",
+                                         .kinds = KINDS,
+                                         .kind = {
+                                             [SEND] = KIND(on_send),
+                                             [RECEIVE] = KIND(on_receive),
+                                             [CALC] = KIND(on_calc),
+                                             [MESSAGE] = KIND(on_message),
+                                             [SEND_WAITED] = KIND(on_send),
+                                             [CALC_WAITED] = KIND(on_calc),
+                                             [MESSAGE_WAITED] = KIND(on_message),
+                                         }};
+
 static size_t running_bytes(const struct spin_goal *goal) {
     return ((size_t)goal->op_count / 64 + 1) * sizeof(uint64_t);
 }
 
 int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
                 struct spin_error *err) {
-    static sim_handler *const handlers[KINDS] = {
-        [SEND] = on_send,
-        [RECEIVE] = on_receive,
-        [CALC] = on_calc,
-        [MESSAGE] = on_message,
-        [SEND_WAITED] = on_send,
-        [CALC_WAITED] = on_calc,
-        [MESSAGE_WAITED] = on_message,
-    };
     const struct spin_goal *goal = setup->goal;
     int code = check_parameters(&setup->parameters, err);
     if (!code)
@@ -606,13 +676,11 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
     /* Arrows begin where the path says that the send did. */
     if (setup->path || setup->view)
         code = goal_path_new(&l->path, goal, (uint64_t)goal->num_ranks * l->stride, err);
+    if (!code)
+        code = sim_engine_join(l->engine, &module, l, &l->sim, err);
     if (code) {
         loggops_free(l);
         return code;
-    }
-    for (int i = 0; i < KINDS; i++) {
-        l->kinds[i] = sim_engine_kind(l->engine, handlers[i], l);
-        sim_engine_ahead(l->engine, l->kinds[i], ahead, closer);
     }
     if (l->trace)
         name_rows(l);
@@ -628,6 +696,7 @@ void loggops_free(struct loggops *l) {
     pages_free(l->met, (size_t)l->goal->op_count * sizeof *l->met);
     pages_free(l->running, running_bytes(l->goal));
     free(l->freed);
+    free(l->overdue.at);
     match_free(l->match);
     lines_free(l->lines);
     goal_path_free(l->path);

@@ -42,7 +42,6 @@ int net_credit_create(struct network *net, struct spin_error *err) {
                          "the limit of 2^32 buffers",
                          t->channels, (unsigned long long)vcs);
     net->vcs = (uint32_t)vcs;
-    net->event_wake = sim_engine_kind(net->engine, net_credit_wake, net);
     net->slots = pages_new(sizeof *net->slots * t->channels * vcs);
     net->wakes = pages_new(sizeof *net->wakes * t->channels * vcs);
     if (vcs > 1) {
@@ -176,7 +175,8 @@ static void wake_at(struct network *net, uint32_t slot, uint64_t at_ps) {
         return;
     net->wakes[slot] = at_ps + 1;
     net->counts.wakes++;
-    sim_schedule(net->engine, at_ps, net->event_wake, (union sim_payload){.u32 = {slot}});
+    sim_schedule(&net->sim, at_ps, net_link_object(net, net_channel(net, slot)), NET_WAKE,
+                 (union sim_payload){.u32 = {slot}});
 }
 
 /* What is needed after a packet may leave until its room is back, at least. */
@@ -375,7 +375,7 @@ void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, ui
     forget(net, slot, now_ps, p->hops == 1);
 }
 
-void net_credit_wake(void *context, const struct sim_event *event) {
+void net_on_wake(void *context, const struct sim_event *event) {
     struct network *net = context;
     uint32_t slot = event->with.u32[0];
     if (net->wakes[slot] == event->at_ps + 1)

@@ -97,7 +97,7 @@ static void set_broken(struct network *net, uint32_t channel, bool broken, uint6
         net_credit_flush(net, channel, now_ps);
 }
 
-static void on_break(void *context, const struct sim_event *event) {
+void net_on_break(void *context, const struct sim_event *event) {
     struct network *net = context;
     const struct net_failure *f = &net->failures[event->with.u32[0]];
     bool broken = event->with.u32[1];
@@ -126,7 +126,6 @@ int net_fault_create(struct network *net, struct spin_error *err) {
     d->queue = malloc(sizeof *d->queue * ((size_t)t->switches + 1));
     if (!d->towards || !d->epoch || !d->distance || !d->queue)
         return spin_fail(err, SPIN_ENOMEM, "network: out of memory for the ways round failures");
-    net->event_break = sim_engine_kind(net->engine, on_break, net);
     for (uint32_t i = 0; i < count; i++) {
         const struct net_failure *failure = &net->failures[i];
         if (failure->channel >= t->channels ||
@@ -136,13 +135,19 @@ int net_fault_create(struct network *net, struct spin_error *err) {
                              failure->channel);
         if (failure->up_ps <= failure->down_ps)
             return spin_fail(err, SPIN_EARG, "network: failure %u ends before it begins", i);
-        sim_schedule(net->engine, failure->down_ps, net->event_break,
-                     (union sim_payload){.u32 = {i, true}});
-        if (failure->up_ps != SIM_FOREVER)
-            sim_schedule(net->engine, failure->up_ps, net->event_break,
-                         (union sim_payload){.u32 = {i, false}});
     }
     return SPIN_OK;
+}
+
+void net_fault_plan(struct network *net) {
+    for (uint32_t i = 0; i < net->config.failure_count; i++) {
+        const struct net_failure *failure = &net->failures[i];
+        sim_schedule(&net->sim, failure->down_ps, NET_PLAN, NET_BREAK,
+                     (union sim_payload){.u32 = {i, true}});
+        if (failure->up_ps != SIM_FOREVER)
+            sim_schedule(&net->sim, failure->up_ps, NET_PLAN, NET_BREAK,
+                         (union sim_payload){.u32 = {i, false}});
+    }
 }
 
 void net_fault_destroy(struct network *net) {

@@ -98,7 +98,7 @@ static void enqueue(struct network *net, uint32_t index, uint64_t now_ps) {
         net_message_continue(net, host, now_ps);
 }
 
-static void start(void *context, const struct sim_event *event) {
+void net_on_start(void *context, const struct sim_event *event) {
     struct network *net = context;
     uint32_t index = event->with.u32[0];
     const struct message *m = &net->messages[index];
@@ -126,17 +126,19 @@ void network_send(struct network *net, uint64_t now_ps, uint64_t at_ps, uint32_t
     };
     net->counts.messages++;
     if (at_ps > now_ps || src == dst)
-        sim_schedule(net->engine, at_ps, net->event_start, (union sim_payload){.u32 = {index}});
+        sim_schedule(&net->sim, at_ps, net_host_object(src), NET_START,
+                     (union sim_payload){.u32 = {index}});
     else
         enqueue(net, index, now_ps);
 }
 
-void net_message_packet(struct network *net, const struct net_arrival *arrival, uint8_t attempt) {
+void net_message_packet(struct network *net, const struct net_arrival *arrival, uint8_t attempt,
+                        uint64_t maker) {
     uint32_t index = (uint32_t)arrival->cookie;
     struct message *m = &net->messages[index];
     if (arrival->fate != NET_DELIVERED) {
         if (net->config.retry_ps && attempt < net->config.retries) {
-            sim_schedule(net->engine, arrival->at_ps + net->config.retry_ps, net->event_retry,
+            sim_schedule(&net->sim, arrival->at_ps + net->config.retry_ps, maker, NET_RETRY,
                          (union sim_payload){.u32 = {index, arrival->bytes, attempt + 1u}});
             return;
         }
@@ -149,25 +151,25 @@ void net_message_packet(struct network *net, const struct net_arrival *arrival, 
         finish(net, index, arrival->at_ps);
 }
 
-void net_message_due(struct network *net, uint32_t message, uint64_t at_ps) {
+void net_message_due(struct network *net, uint32_t message, uint32_t channel, uint64_t at_ps) {
     struct message *m = &net->messages[message];
     if (at_ps > m->stored_ps)
         m->stored_ps = at_ps;
     if (--m->packets_left == 0)
-        sim_schedule(net->engine, m->stored_ps, net->event_whole,
+        sim_schedule(&net->sim, m->stored_ps, net_link_object(net, channel), NET_WHOLE,
                      (union sim_payload){.u32 = {message}});
 }
 
-static void whole(void *context, const struct sim_event *event) {
+void net_on_whole(void *context, const struct sim_event *event) {
     finish(context, event->with.u32[0], event->at_ps);
 }
 
-static void look_ahead(void *context, const struct sim_event *event) {
+void net_whole_ahead(void *context, const struct sim_event *event) {
     const struct network *net = context;
     __builtin_prefetch(&net->messages[event->with.u32[0]], 1);
 }
 
-static void retry(void *context, const struct sim_event *event) {
+void net_on_retry(void *context, const struct sim_event *event) {
     struct network *net = context;
     const struct message *m = &net->messages[event->with.u32[0]];
     net->counts.retransmitted++;
@@ -189,10 +191,6 @@ int net_message_create(struct network *net, struct spin_error *err) {
     if (net->config.retries > 254)
         return spin_fail(err, SPIN_EARG, "network: %u retries are over the limit of 254",
                          net->config.retries);
-    net->event_start = sim_engine_kind(net->engine, start, net);
-    net->event_retry = sim_engine_kind(net->engine, retry, net);
-    net->event_whole = sim_engine_kind(net->engine, whole, net);
-    sim_engine_ahead(net->engine, net->event_whole, look_ahead, NULL);
     return SPIN_OK;
 }
 

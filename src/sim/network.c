@@ -40,10 +40,6 @@ void net_no_memory(struct network *net) {
     sim_stop(net->engine);
 }
 
-uint64_t network_latest_ps(const struct network *net) {
-    return net->latest_ps;
-}
-
 int network_check(const struct network *net, struct spin_error *err) {
     if (!net->out_of_memory)
         return SPIN_OK;
@@ -149,7 +145,7 @@ uint64_t net_transmit(struct network *net, uint32_t index, const struct topo_hop
     p->flags |= (draw.lost ? PACKET_LOST : 0) | (draw.corrupt ? PACKET_CORRUPT : 0);
     if (draw.held_ps && (p->flags & PACKET_LEADS)) { /* its successor does not wait for it */
         p->flags &= (uint8_t)~PACKET_LEADS;
-        sim_schedule(net->engine, arrival, net->event_continue,
+        sim_schedule(&net->sim, arrival, net_link_object(net, hop->channel), NET_CONTINUE,
                      (union sim_payload){.u32 = {net->ends[index].src}});
     }
     if (net->on.transmit)
@@ -158,9 +154,7 @@ uint64_t net_transmit(struct network *net, uint32_t index, const struct topo_hop
     if (to_host && certain(net, p)) {
         uint32_t message = (uint32_t)p->cookie;
         retire(net, index, NET_DELIVERED);
-        if (tail > net->latest_ps)
-            net->latest_ps = tail;
-        net_message_due(net, message, tail);
+        net_message_due(net, message, hop->channel, tail);
         return end;
     }
     struct topo_hop next = {.channel = TOPO_NONE};
@@ -168,7 +162,7 @@ uint64_t net_transmit(struct network *net, uint32_t index, const struct topo_hop
         next = topology_next(net->topology, hop->node, p->dst, p->selector);
     p->next_kind = (uint16_t)next.kind;
     uint32_t by = next.channel == TOPO_NONE ? NET_NONE : net_slot(net, &next);
-    sim_schedule(net->engine, arrival + draw.held_ps, net->event_arrive,
+    sim_schedule(&net->sim, arrival + draw.held_ps, net_link_object(net, hop->channel), NET_ARRIVE,
                  (union sim_payload){.u32 = {index, p->slot, by, next.node}});
     if (draw.duplicate)
         net_fault_duplicate(net, index, hop, now_ps);
@@ -209,8 +203,6 @@ static void arrive(void *context, const struct sim_event *event) {
     uint32_t index = event->with.u32[0];
     uint64_t now_ps = event->at_ps;
     struct packet *p = &net->packets[index];
-    if (now_ps > net->latest_ps)
-        net->latest_ps = now_ps;
     bool at_switch = p->node >= net->topology->hosts;
     if (net->slots && at_switch)
         net_credit_landed(net, index);
@@ -304,7 +296,8 @@ void net_place(struct network *net, uint64_t now_ps, uint64_t ready_ps,
                   : topology_next(net->topology, origin->src, origin->dst, p->selector);
     if (hop.channel == TOPO_NONE) /* to itself, or no way: by an event, so that no callback runs
                                    * inside the call that injects */
-        sim_schedule(net->engine, now_ps, net->event_end, (union sim_payload){.u32 = {index}});
+        sim_schedule(&net->sim, now_ps, net_host_object(origin->src), NET_END,
+                     (union sim_payload){.u32 = {index}});
     else
         net_forward(net, index, &hop, now_ps, ready_ps);
 }
@@ -344,6 +337,8 @@ void net_finish(struct network *net, uint32_t index, uint64_t now_ps, enum net_f
         .queued_ps = p->queued_ps,
     };
     uint8_t flags = p->flags;
+    uint64_t maker = p->slot == NET_NONE ? net_host_object(end.src)
+                                         : net_link_object(net, net_channel(net, p->slot));
     if (end.twin != NET_NONE) {
         net->ends[end.twin].twin = NET_NONE;
         if (fate == NET_DELIVERED)
@@ -351,7 +346,7 @@ void net_finish(struct network *net, uint32_t index, uint64_t now_ps, enum net_f
     }
     retire(net, index, fate);
     if ((flags & PACKET_LEADS) && net_message_leave(net, end.src)) /* it never left its host */
-        sim_schedule(net->engine, now_ps, net->event_continue,
+        sim_schedule(&net->sim, now_ps, net_host_object(end.src), NET_CONTINUE,
                      (union sim_payload){.u32 = {end.src}});
     if (!(flags & PACKET_MESSAGE)) {
         if (net->on.packet)
@@ -360,7 +355,7 @@ void net_finish(struct network *net, uint32_t index, uint64_t now_ps, enum net_f
     }
     bool other_alive = fate != NET_DELIVERED && end.twin != NET_NONE;
     if (!(flags & PACKET_REDUNDANT) && !other_alive)
-        net_message_packet(net, &arrival, end.attempt);
+        net_message_packet(net, &arrival, end.attempt, maker);
 }
 
 static void go_on(void *context, const struct sim_event *event) {
@@ -411,6 +406,20 @@ static int fill_kinds(struct network *net, struct spin_error *err) {
     return SPIN_OK;
 }
 
+static const struct sim_module module = {
+    .name = "network",
+    .kinds = NET_KINDS,
+    .kind = {
+        [NET_ARRIVE] = {.run = arrive, .ahead = look_ahead, .closer = look_closer},
+        [NET_END] = {.run = end_at_source},
+        [NET_CONTINUE] = {.run = go_on},
+        [NET_START] = {.run = net_on_start},
+        [NET_RETRY] = {.run = net_on_retry},
+        [NET_WHOLE] = {.run = net_on_whole, .ahead = net_whole_ahead},
+        [NET_BREAK] = {.run = net_on_break},
+        [NET_WAKE] = {.run = net_on_wake},
+    }};
+
 int network_create(struct network **out, struct sim_engine *engine, const struct topology *topology,
                    const struct net_config *config, const struct net_callbacks *callbacks,
                    struct spin_error *err) {
@@ -431,10 +440,6 @@ int network_create(struct network **out, struct sim_engine *engine, const struct
     if (!net->channels)
         code =
             spin_fail(err, SPIN_ENOMEM, "network: out of memory for %u ports", topology->channels);
-    net->event_arrive = sim_engine_kind(engine, arrive, net);
-    sim_engine_ahead(engine, net->event_arrive, look_ahead, look_closer);
-    net->event_end = sim_engine_kind(engine, end_at_source, net);
-    net->event_continue = sim_engine_kind(engine, go_on, net);
     if (!code)
         code = fill_kinds(net, err);
     if (!code)
@@ -443,10 +448,13 @@ int network_create(struct network **out, struct sim_engine *engine, const struct
         code = net_fault_create(net, err);
     if (!code && config->flow_control == NET_CREDIT)
         code = net_credit_create(net, err);
+    if (!code)
+        code = sim_engine_join(engine, &module, net, &net->sim, err);
     if (code) {
         network_destroy(net);
         return code;
     }
+    net_fault_plan(net);
     *out = net;
     return SPIN_OK;
 }

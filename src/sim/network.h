@@ -121,8 +121,6 @@ void network_inject(struct network *net, uint64_t now_ps, uint32_t src, uint32_t
 void network_send(struct network *net, uint64_t now_ps, uint64_t at_ps, uint32_t src, uint32_t dst,
                   uint64_t bytes, uint32_t flow, uint64_t cookie);
 int network_check(const struct network *net, struct spin_error *err);
-/* The latest time at which anything has happened in it. */
-uint64_t network_latest_ps(const struct network *net);
 
 struct net_counts {
     uint64_t injected, duplicated; /* packets */

@@ -101,13 +101,24 @@ struct link_kind {
     uint64_t fs_per_byte, latency_ps;
 };
 
+enum net_kind {
+    NET_ARRIVE,   /* a packet at the next node */
+    NET_END,      /* a packet that never leaves its host */
+    NET_CONTINUE, /* a host sends its next packet */
+    NET_START,    /* a host sends a message */
+    NET_RETRY,    /* or a packet of it again */
+    NET_WHOLE,    /* a message is in */
+    NET_BREAK,    /* a link breaks, or works again */
+    NET_WAKE,     /* there may be credits */
+    NET_KINDS
+};
+
 struct network {
     struct sim_engine *engine;
     const struct topology *topology;
     struct net_config config;
     struct net_callbacks on;
-    unsigned event_arrive, event_wake, event_break, event_start, event_retry, event_end,
-        event_continue, event_whole;
+    struct sim_instance sim;
     struct link_kind *kinds;
     uint64_t fastest_fs; /* a byte, of all links */
     bool one_rate, faulty;
@@ -128,7 +139,6 @@ struct network {
     uint32_t message_room, message_free, messages_used;
     struct outbox *outboxes; /* a host */
     bool out_of_memory;
-    uint64_t latest_ps;
 
     struct net_failure *failures;
     uint8_t *broken; /* a bit a channel; NULL when no failure is planned */
@@ -137,6 +147,15 @@ struct network {
 
     struct net_counts counts;
 };
+
+/* Who makes events: the plan of failures, the hosts, and each link for what is sent over it. */
+#define NET_PLAN 0
+static inline uint64_t net_host_object(uint32_t host) {
+    return 1ull + host;
+}
+static inline uint64_t net_link_object(const struct network *net, uint32_t channel) {
+    return 1ull + net->topology->hosts + channel;
+}
 
 static inline uint64_t net_transfer_ps(const struct network *net, uint32_t bytes, uint16_t kind) {
     return transfer_ps(bytes, net->kinds[kind].fs_per_byte);
@@ -215,13 +234,16 @@ static inline void net_credit_look_closer(const struct network *net, uint32_t in
 void net_credit_landed(struct network *net, uint32_t index);
 /* Room in the packet's buffer is free from `at_ps` on. */
 void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, uint64_t at_ps);
-void net_credit_wake(void *context, const struct sim_event *event);
+void net_on_wake(void *context, const struct sim_event *event);
 /* Everything that waits for a channel that broke is lost. */
 void net_credit_flush(struct network *net, uint32_t channel, uint64_t now_ps);
 
 /* net_fault.c */
+void net_on_break(void *context, const struct sim_event *event);
 int net_fault_create(struct network *net, struct spin_error *err);
 void net_fault_destroy(struct network *net);
+/* Schedules the failures, once nothing can go wrong any more. */
+void net_fault_plan(struct network *net);
 struct net_draw {
     bool lost, corrupt, duplicate;
     uint64_t held_ps;
@@ -242,8 +264,14 @@ void net_message_destroy(struct network *net);
 bool net_message_leave(struct network *net, uint32_t host);
 /* That, and then the next packet. */
 void net_message_continue(struct network *net, uint32_t host, uint64_t now_ps);
-void net_message_packet(struct network *net, const struct net_arrival *arrival, uint8_t attempt);
-/* A packet of it will be in at `at_ps`, whatever happens. */
-void net_message_due(struct network *net, uint32_t message, uint64_t at_ps);
+/* A packet of it has come to its end, over the link that is `maker`, or at its host. */
+void net_message_packet(struct network *net, const struct net_arrival *arrival, uint8_t attempt,
+                        uint64_t maker);
+/* A packet of it will be in at `at_ps` over that link, whatever happens. */
+void net_message_due(struct network *net, uint32_t message, uint32_t channel, uint64_t at_ps);
+void net_on_start(void *context, const struct sim_event *event);
+void net_on_retry(void *context, const struct sim_event *event);
+void net_on_whole(void *context, const struct sim_event *event);
+void net_whole_ahead(void *context, const struct sim_event *event);
 
 #endif

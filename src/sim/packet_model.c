@@ -68,8 +68,7 @@ static void send(void *context, const struct sim_message *message) {
                                         .bytes = message->bytes};
     /* The LogGOPS rules may run an operation with a time before one that has already been handled.
      * On the network nothing is sent before now. */
-    uint64_t now = sim_engine_counts(m->engine).now_ps, latest = network_latest_ps(m->net);
-    now = now > latest ? now : latest;
+    uint64_t now = sim_engine_counts(m->engine).now_ps;
     uint64_t at = message->at_ps > now ? message->at_ps : now;
     uint32_t src = m->host_of ? m->host_of[message->from] : message->from;
     uint32_t dst = m->host_of ? m->host_of[message->to] : message->to;

@@ -118,17 +118,18 @@ static int place(struct spin_world *w, struct spin_error *err) {
     return SPIN_OK;
 }
 
-static void register_kinds(struct spin_world *w) {
-    struct sim_engine *e = w->engine;
-    w->kind_thread = sim_engine_kind(e, world_on_thread, w);
-    w->kind_depart = sim_engine_kind(e, world_on_depart, w);
-    w->kind_left = sim_engine_kind(e, world_on_left, w);
-    w->kind_matched = sim_engine_kind(e, world_on_matched, w);
-    w->kind_dma = sim_engine_kind(e, world_on_dma, w);
-    w->kind_hpu = sim_engine_kind(e, world_on_hpu, w);
-    w->kind_end = sim_engine_kind(e, world_on_end, w);
-    w->kind_tick = sim_engine_kind(e, world_on_tick, w);
-}
+static const struct sim_module module = {.name = "world",
+                                         .kinds = WORLD_KINDS,
+                                         .kind = {
+                                             [WORLD_THREAD_EVENT] = {.run = world_on_thread},
+                                             [WORLD_DEPART_EVENT] = {.run = world_on_depart},
+                                             [WORLD_LEFT_EVENT] = {.run = world_on_left},
+                                             [WORLD_MATCHED_EVENT] = {.run = world_on_matched},
+                                             [WORLD_DMA_EVENT] = {.run = world_on_dma},
+                                             [WORLD_HPU_EVENT] = {.run = world_on_hpu},
+                                             [WORLD_END_EVENT] = {.run = world_on_end},
+                                             [WORLD_TICK_EVENT] = {.run = world_on_tick},
+                                         }};
 
 static int make(struct spin_world *w, const struct spin_world_options *o, struct spin_error *err) {
     w->ranks = o->ranks;
@@ -166,8 +167,9 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
     w->engine = sim_engine_new(err);
     if (!w->engine)
         return SPIN_ENOMEM;
-    register_kinds(w);
-    code = make_network(w, err);
+    code = sim_engine_join(w->engine, &module, w, &w->sim, err);
+    if (!code)
+        code = make_network(w, err);
     if (!code)
         code = make_hosts(w, &o->noise, err);
     if (!code)

@@ -360,7 +360,7 @@ static void begin(struct world_rank *r, struct nic_task *task) {
     hpu_start(&e->hpu, task->entry, STACK_ADDRESS + MAP_STACK_SIZE, w->params.hpu_budget);
     lay_arguments(e);
     e->start_ps = e->base_ps = w->now_ps + w->params.hpu_start;
-    world_event(w, e->base_ps, w->kind_hpu, e->index, 0, 0);
+    world_event(r, e->base_ps, WORLD_HPU_EVENT, e->index, 0, 0);
 }
 
 void world_run_task(struct world_rank *r, struct nic_task *task) {
@@ -402,7 +402,7 @@ void world_resume_task(struct world_rank *r, const struct nic_task *task) {
     e->blocked = false;
     uint64_t late = w->now_ps - local_ps(e); /* it has waited until now */
     e->base_ps += late;
-    world_event(w, w->now_ps, w->kind_hpu, e->index, 0, 0);
+    world_event(r, w->now_ps, WORLD_HPU_EVENT, e->index, 0, 0);
 }
 
 static void note_fault(struct world_executor *e) {
@@ -437,19 +437,20 @@ static enum hpu_stop run_slice(struct world_executor *e) {
 void world_on_hpu(void *context, const struct sim_event *event) {
     struct spin_world *w = context;
     struct world_executor *e = w->executor[event->with.u32[0]];
+    struct world_rank *r = &w->rank[e->rank];
     w->now_ps = event->at_ps;
     e->sync = false;
     enum hpu_stop stop = run_slice(e);
     if (stop == HPU_FAULTED)
         note_fault(e);
     if (stop == HPU_DONE || stop == HPU_FAULTED)
-        world_event(w, local_ps(e), w->kind_end, e->index, stop == HPU_FAULTED, 0);
+        world_event(r, local_ps(e), WORLD_END_EVENT, e->index, stop == HPU_FAULTED, 0);
     else if (stop == HPU_WAITING && !e->sync)
         e->blocked = true; /* `resume` wakes it */
     else
-        world_event(w, local_ps(e), w->kind_hpu, e->index, 0, 0);
+        world_event(r, local_ps(e), WORLD_HPU_EVENT, e->index, 0, 0);
     if (e->blocked && e->resumed)
-        world_resume_task(&w->rank[e->rank], e->task);
+        world_resume_task(r, e->task);
     e->resumed = false;
     world_pump(&w->rank[e->rank]);
 }

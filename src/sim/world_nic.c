@@ -60,7 +60,7 @@ static void depart(struct spin_world *w, uint32_t index) {
     struct world_rank *r = &w->rank[f->rank];
     if (p->target.nid >= w->ranks) { /* nobody has that address: as if lost on the way */
         flight_less(w, index);
-        world_event(w, w->now_ps, w->kind_left, index, 0, 0);
+        world_event(r, w->now_ps, WORLD_LEFT_EVENT, index, 0, 0);
         return;
     }
     uint64_t takes =
@@ -70,7 +70,7 @@ static void depart(struct spin_world *w, uint32_t index) {
                p->bytes, p->target.nid);
     f->sent_ps = w->now_ps;
     w->counts.bytes += p->bytes;
-    world_event(w, w->now_ps + takes, w->kind_left, index, 0, 0);
+    world_event(r, w->now_ps + takes, WORLD_LEFT_EVENT, index, 0, 0);
     network_inject(w->net, w->now_ps, r->host, w->rank[p->target.nid].host, p->bytes, p->source.nid,
                    index);
 }
@@ -95,7 +95,7 @@ static enum nic_status send(void *context, struct nic_packet *packet,
     if (at == w->now_ps)
         depart(w, index);
     else
-        world_event(w, at, w->kind_depart, index, 0, 0);
+        world_event(r, at, WORLD_DEPART_EVENT, index, 0, 0);
     return NIC_PENDING;
 }
 
@@ -146,7 +146,7 @@ void world_on_packet(void *context, const struct net_arrival *arrival) {
                packet->bytes, packet->source.nid);
     if (packet->kind == NIC_DATA)
         world_note_packet(w, packet->source.nid, f->sent_ps, r->index, start);
-    world_event(w, start + takes, w->kind_matched, index, r->index, 0);
+    world_event(r, start + takes, WORLD_MATCHED_EVENT, index, r->index, 0);
 }
 
 void world_on_matched(void *context, const struct sim_event *event) {
@@ -226,7 +226,7 @@ static enum nic_status move(void *context, struct nic_move *m) {
         begin_read(r, index);
     if (e)
         e->transfers++;
-    world_event(w, done_ps, w->kind_dma, index, 0, 0);
+    world_event(r, done_ps, WORLD_DMA_EVENT, index, 0, 0);
     return NIC_PENDING;
 }
 
@@ -285,7 +285,7 @@ void world_pump(struct world_rank *r) {
     uint64_t deadline = nic_deadline(r->nic);
     if (deadline < r->tick_ps) {
         r->tick_ps = world_later(deadline, w->now_ps);
-        world_event(w, r->tick_ps, w->kind_tick, r->index, 0, 0);
+        world_event(r, r->tick_ps, WORLD_TICK_EVENT, r->index, 0, 0);
     }
 }
 

@@ -220,6 +220,18 @@ struct world_watch {
     struct world_thread *thread;
 };
 
+enum world_kind {
+    WORLD_THREAD_EVENT,
+    WORLD_DEPART_EVENT,
+    WORLD_LEFT_EVENT,
+    WORLD_MATCHED_EVENT,
+    WORLD_DMA_EVENT,
+    WORLD_HPU_EVENT,
+    WORLD_END_EVENT,
+    WORLD_TICK_EVENT,
+    WORLD_KINDS
+};
+
 struct spin_world {
     struct world_params params;
     char preset[16];
@@ -239,8 +251,7 @@ struct spin_world {
     struct world_thread *current; /* that runs, or NULL */
     uint32_t moving;              /* rank whose memory a card reads or writes, or WORLD_NONE */
     uint32_t ended, at_barrier;
-    unsigned kind_thread, kind_depart, kind_left, kind_matched, kind_dma, kind_hpu, kind_end,
-        kind_tick;
+    struct sim_instance sim;
     struct world_pool flights, dmas, tasks;
     /* HPUs */
     const struct hpu_timing *timing;
@@ -293,13 +304,14 @@ void world_give(struct world_pool *pool, uint32_t index);
 static inline void *world_at(const struct world_pool *pool, uint32_t index) {
     return pool->entries + (size_t)index * pool->bytes;
 }
-static inline void world_event(struct spin_world *w, uint64_t at_ps, unsigned kind, uint32_t a,
-                               uint32_t b, uint64_t c) {
+/* A rank, its host and its card make their events as one object. */
+static inline void world_event(struct world_rank *r, uint64_t at_ps, enum world_kind kind,
+                               uint32_t a, uint32_t b, uint64_t c) {
     union sim_payload with;
     with.u32[0] = a;
     with.u32[1] = b;
     with.u64[1] = c;
-    sim_schedule(w->engine, at_ps, kind, with);
+    sim_schedule(&r->world->sim, at_ps, r->index, kind, with);
 }
 static inline uint64_t world_later(uint64_t a, uint64_t b) {
     return a > b ? a : b;

@@ -25,8 +25,7 @@ static void leave(struct world_thread *t) {
 }
 
 static void wake_at(struct world_thread *t, uint64_t at_ps) {
-    struct spin_world *w = t->rank->world;
-    world_event(w, at_ps, w->kind_thread, t->rank->index, t->index, t->wait_number);
+    world_event(t->rank, at_ps, WORLD_THREAD_EVENT, t->rank->index, t->index, t->wait_number);
 }
 
 /* Leaves the fibre until the engine is at the thread's clock. */

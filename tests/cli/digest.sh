@@ -18,9 +18,10 @@ build() { # COMPILER LEVEL
 }
 
 different() { sed 's/.*digest //' "$1" | sort -u | wc -l; }
-# One switch has one path and drops nothing here: two of the 60 packet runs are the same.
-name="gcc -O0 gives 84 and 59 different digests"
-if build gcc O0 && [ "$(different gcc-O0-goal.log)" = 84 ] && [ "$(different gcc-O0-packet.log)" = 59 ] && [ "$(wc -l <gcc-O0-packet.log)" = 60 ]; then
+# One switch has one path and drops nothing here, and so has the small dragonfly with placed ranks: four pairs of
+# the 60 packet runs send the same packets over the same links at the same times.
+name="gcc -O0 gives 84 and 56 different digests"
+if build gcc O0 && [ "$(different gcc-O0-goal.log)" = 84 ] && [ "$(different gcc-O0-packet.log)" = 56 ] && [ "$(wc -l <gcc-O0-packet.log)" = 60 ]; then
     pass "$name"
 else
     fail "$name" "$(cat build.txt)"

@@ -13,6 +13,8 @@ check "the discrete card" 0 '^makespan +497\.085 ns' $run_packet -T switch -p sc
 check "store and forward" 0 '^makespan +297\.174 ns' $run_packet -T switch -s switching=store two.goal
 check "DMA on both sides" 0 '^makespan +347\.068 ns' $run_packet -T switch -s dma=both two.goal
 check "no DMA" 0 '^makespan +246\.960 ns' $run_packet -T switch -s dma=none two.goal
+printf 'num_ranks 4\nrank 0 {\nsend 4096b to 1\n}\nrank 1 {\nrecv 4096b from 0\n}\nrank 2 {\nl1: calc 160\nl2: send 4096b to 3\nl2 requires l1\n}\nrank 3 {\nrecv 4096b from 2\n}\n' >pairs.goal
+check "two pairs do not wait for each other" 0 '^makespan +488\.720 ns' $run_packet -T switch -s dma=none pairs.goal
 check "a header counts on the wire" 0 '^makespan +297\.814 ns' $run_packet -T switch -s header=40 two.goal
 two 40960 >ten.goal
 # ten packets follow each other: 819.2 on the wire; DMA of the last 27.444 + 50

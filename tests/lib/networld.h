@@ -21,7 +21,7 @@ struct world {
     uint64_t *order, disorder;
     void (*packet)(struct world *w, const struct net_arrival *a);
     /* Open-loop traffic: each source injects by itself. */
-    unsigned event_source;
+    struct sim_instance sim; /* the sources */
     struct source *sources;
     void *more;
 };
@@ -131,20 +131,21 @@ static inline void world_source(void *context, const struct sim_event *event) {
     if (dst != host)
         network_inject(w->net, event->at_ps, host, dst, t->bytes, 0, ++s->sequence);
     if (--s->left)
-        sim_schedule(w->engine,
+        sim_schedule(&w->sim,
                      event->at_ps + (t->poisson ? rng_exponential(&s->r, t->mean_ps) : t->mean_ps),
-                     w->event_source, event->with);
+                     host, 0, event->with);
 }
 
 static inline void world_traffic(struct world *w, struct traffic *t, uint32_t packets,
                                  uint64_t seed) {
     w->more = t;
     w->sources = calloc(w->topology->hosts, sizeof *w->sources);
-    w->event_source = sim_engine_kind(w->engine, world_source, w);
+    static const struct sim_module sources = {"sources", 1, {{.run = world_source}}};
+    CHECK_EQ(sim_engine_join(w->engine, &sources, w, &w->sim, NULL), 0);
     for (uint32_t host = 0; host < w->topology->hosts; host++) {
         w->sources[host] =
             (struct source){.r = rng_seeded(seed + host * 1000003ull), .left = packets};
-        sim_schedule(w->engine, rng_exponential(&w->sources[host].r, t->mean_ps), w->event_source,
+        sim_schedule(&w->sim, rng_exponential(&w->sources[host].r, t->mean_ps), host, 0,
                      (union sim_payload){.u32 = {host}});
     }
 }
