@@ -503,4 +503,30 @@ TEST(two_thousand_cards_on_one_engine) {
     world_free(w);
 }
 
+static uint64_t resident_kib(void) {
+    unsigned long all = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    CHECK(f && fscanf(f, "%lu %lu", &all, &resident) == 2);
+    fclose(f);
+    return resident * 4096ull / 1024;
+}
+
+/* Worlds have thousands of them: memory is made where it is used. */
+TEST(an_idle_card_is_small) {
+    enum { CARDS = 100 };
+    struct card_config config;
+    struct card *card[CARDS];
+    struct sim_engine *engine = sim_engine_new(NULL);
+    GOOD(card_config_preset(&config, "pspin", &err));
+    uint64_t before = resident_kib();
+    for (uint32_t i = 0; i < CARDS; i++)
+        GOOD(card_new(&card[i], engine, &config, NULL, &err));
+    uint64_t each = (resident_kib() - before) / CARDS;
+    if (each > 256 && !TEST_SANITIZED)
+        TEST_FAIL("an idle card has %llu KiB", (unsigned long long)each);
+    for (uint32_t i = 0; i < CARDS; i++)
+        card_free(card[i]);
+    sim_engine_free(engine);
+}
+
 TEST_MAIN

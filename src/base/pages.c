@@ -13,20 +13,32 @@ static size_t rounded(size_t bytes) {
 }
 
 static void *advised(void *at, size_t size) {
-    if (at == MAP_FAILED)
+    if (at == MAP_FAILED || !at)
         return NULL;
     if (size >= HUGE_PAGE)
         (void)madvise(at, size, MADV_HUGEPAGE); /* a wish: without huge pages it is only slower */
     return at;
 }
 
-void *pages_new(size_t bytes) {
-    size_t size = rounded(bytes);
+static void *map(size_t size) {
     if (!size)
         return NULL;
-    return advised(mmap(NULL, size, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
-                   size);
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+void *pages_new(size_t bytes) {
+    size_t size = rounded(bytes);
+    return advised(map(size), size);
+}
+
+void *pages_sparse(size_t bytes) {
+    size_t size = rounded(bytes);
+    void *at = map(size);
+    if (at)
+        (void)madvise(at, size, MADV_NOHUGEPAGE);
+    return at;
 }
 
 void *pages_grow(void *at, size_t old, size_t bytes) {

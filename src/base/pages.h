@@ -8,6 +8,8 @@
 
 /* NULL when there is no memory. `bytes` may be 0. */
 void *pages_new(size_t bytes);
+/* The same in small pages, for what is mostly never touched. */
+void *pages_sparse(size_t bytes);
 /* From `old` to `bytes`; what is new is zero. On failure NULL, and the old array stays. `at` may be
  * NULL when `old` is 0. */
 void *pages_grow(void *at, size_t old, size_t bytes);

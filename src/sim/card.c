@@ -14,14 +14,14 @@
 /* ---- Packet buffers -------------------------------------------------------------------------- */
 
 bool card_space_init(struct card_space *s, uint32_t units) {
-    *s = (struct card_space){.length = calloc(units, sizeof *s->length),
+    *s = (struct card_space){.length = pages_sparse(units * sizeof *s->length),
                              .taken = calloc(units / 64 + 1, sizeof *s->taken),
                              .units = units};
     return s->length && s->taken;
 }
 
 void card_space_free(struct card_space *s) {
-    free(s->length);
+    pages_free(s->length, s->units * sizeof *s->length);
     free(s->taken);
 }
 
@@ -117,11 +117,20 @@ static void note_arrival(struct card_stats *s, const struct card_packet *p, uint
     s->bytes_taken += p->length;
 }
 
+/* There is one for each unit of L2, so there is always one. The rest is made when it is needed:
+ * most of the buffer is never full, and there may be thousands of cards. */
+static uint32_t take_packet(struct card *c) {
+    uint32_t i = c->free_packet;
+    if (i == NONE)
+        return c->packets_made++;
+    c->free_packet = c->packet[i].next;
+    return i;
+}
+
 /* Writes the packet to L2; the execution request follows when it is there. */
 static void take(struct card *c, const struct card_packet *from, uint32_t queue, uint32_t unit) {
-    uint32_t i = c->free_packet;
+    uint32_t i = take_packet(c);
     struct packet *p = &c->packet[i];
-    c->free_packet = p->next;
     uint64_t arrival =
         from->at_once ? card_edge(c, card_max(c->now_ps, from->arrival_ps)) : from->arrival_ps;
     *p = (struct packet){.context = from->context,
@@ -384,24 +393,23 @@ static bool make_pools(struct card *c) {
     while (buckets < 2 * g->queues)
         buckets *= 2;
     c->bucket_mask = buckets - 1;
-    c->packet = calloc(packets, sizeof *c->packet);
+    c->packet = pages_sparse(packets * sizeof *c->packet);
+    c->free_packet = NONE;
     c->queue = calloc(g->queues, sizeof *c->queue);
     c->bucket = malloc(buckets * sizeof *c->bucket);
     c->clock.active = calloc(c->clock.words, sizeof *c->clock.active);
     c->clock.recent = calloc(c->clock.words, sizeof *c->clock.recent);
     c->task = calloc(tasks, sizeof *c->task);
     c->command = calloc(g->clusters * g->cluster_hpus * g->hpu_commands, sizeof *c->command);
-    c->context = calloc(g->contexts, sizeof *c->context);
-    c->program = calloc(g->contexts, sizeof *c->program);
-    c->l2_packets = pages_new((size_t)packets * UNIT_BYTES);
+    c->context = pages_sparse(g->contexts * sizeof *c->context);
+    c->program = pages_sparse(g->contexts * sizeof *c->program);
+    c->l2_packets = pages_sparse(packets * UNIT_BYTES);
     c->l2_handler = guard_memory_new(g->handler_bytes);
     if (!c->packet || !c->queue || !c->bucket || !c->clock.active || !c->clock.recent || !c->task ||
         !c->command || !c->context || !c->program || !c->l2_packets || !c->l2_handler ||
         !card_space_init(&c->l2, packets))
         return false;
     memset(c->bucket, 0xff, buckets * sizeof *c->bucket);
-    for (uint32_t i = 0; i < packets; i++)
-        c->packet[i].next = i + 1 < packets ? i + 1 : NONE;
     for (uint32_t i = 0; i < g->queues; i++)
         c->queue[i].chain = i + 1 < g->queues ? i + 1 : NONE;
     for (uint32_t i = 0; i < tasks; i++)
@@ -415,7 +423,7 @@ int card_new(struct card **out, struct sim_engine *engine, const struct card_con
     int code = card_config_check(config, err);
     if (code)
         return code;
-    struct card *c = calloc(1, sizeof *c);
+    struct card *c = pages_sparse(sizeof *c);
     if (!c)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     c->engine = engine;
@@ -461,17 +469,18 @@ void card_free(struct card *c) {
     for (uint32_t i = 0; c->hpu && i < c->hpus; i++)
         free(c->hpu[i].heap.begins);
     free(c->hpu);
-    free(c->packet);
+    uint32_t packets = (uint32_t)(c->config.l2_packet_bytes / UNIT_BYTES);
+    pages_free(c->packet, packets * sizeof *c->packet);
+    pages_free(c->l2_packets, packets * UNIT_BYTES);
     free(c->queue);
     free(c->bucket);
     free(c->clock.active);
     free(c->clock.recent);
     free(c->task);
     free(c->command);
-    free(c->context);
-    free(c->program);
-    pages_free(c->l2_packets, c->config.l2_packet_bytes / UNIT_BYTES * UNIT_BYTES);
+    pages_free(c->context, c->config.contexts * sizeof *c->context);
+    pages_free(c->program, c->config.contexts * sizeof *c->program);
     guard_memory_free(c->l2_handler, c->config.handler_bytes);
     card_space_free(&c->l2);
-    free(c);
+    pages_free(c, sizeof *c);
 }

@@ -257,7 +257,7 @@ struct card {
     struct program *program;
 
     struct packet *packet;
-    uint32_t free_packet;
+    uint32_t free_packet, packets_made;
     struct queue *queue;
     uint32_t free_queue, bucket_mask, *bucket;
     struct queue_clock clock;

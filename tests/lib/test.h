@@ -22,6 +22,18 @@ static char test_why[1200];
 static char test_context[200]; /* told with a failure: a seed, a step */
 static bool test_skipped;
 
+/* Memory and time are not the program's own then. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TEST_SANITIZED 1
+#endif
+#endif
+#ifndef TEST_SANITIZED
+#define TEST_SANITIZED 0
+#endif
+
 #define TEST(name)                                                                                 \
     static void test_##name(void);                                                                 \
     __attribute__((constructor)) static void register_##name(void) {                               \
