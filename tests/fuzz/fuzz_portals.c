@@ -128,11 +128,10 @@ static void request(struct program *f) {
     r.target.rank = 0;
     if (r.kind == PORTALS_ME_APPEND) {
         ptl_me_t me = an_entry(f);
-        uint32_t handle;
-        keep(f,
-             portals_trigger_me_append(f->p, a_handle(f), (uint32_t)take(f, 1), &me, take(f, 1) & 1,
-                                       NULL, &handle, r.ct, take(f, 1)),
-             handle);
+        uint32_t handle = 0;
+        int code = portals_trigger_me_append(f->p, a_handle(f), (uint32_t)take(f, 1), &me,
+                                             take(f, 1) & 1, NULL, &handle, r.ct, take(f, 1));
+        keep(f, code, handle);
     } else if (take(f, 1) & 1 || r.kind >= PORTALS_CT_INC) {
         portals_trigger(f->p, &r, a_handle(f), take(f, 1));
     } else {
