@@ -45,8 +45,10 @@ refuse "no clock" 2 "--clock: 'soon'" "$OPENSPIN" exec grid.spin --entry sum_ph 
 refuse "a file without a card" 2 '--params: --cycles runs nothing on a card' budget --cycles 9 --params half.txt
 
 # --- held in one is held in the other, over handlers, sizes, rates and clocks ---
+sizes="64 256 1024" loads=72
+[ -z "$SANITIZED" ] || sizes=256 loads=24
 for handler in empty_ph sum_ph back_ph host_ph; do
-    for size in 64 256 1024; do
+    for size in $sizes; do
         for rate in 100Gbit/s 200 400Gbit/s; do
             for clock in 1GHz 2GHz; do
                 echo "$handler $size $rate $clock"
@@ -56,10 +58,11 @@ for handler in empty_ph sum_ph back_ph host_ph; do
         done
     done
 done >grid.txt 2>grid.err
-python3 - >checks.txt 2>&1 <<'P'
-import json
+python3 - $loads >checks.txt 2>&1 <<'P'
+import json, sys
+loads = int(sys.argv[1])
 lines = open("grid.txt").read().split("\n")[:-1]
-assert len(lines) == 3 * 72, (len(lines), open("grid.err").read())
+assert len(lines) == 3 * loads, (len(lines), open("grid.err").read())
 held = 0
 for what, b, c in zip(lines[::3], lines[1::3], lines[2::3]):
     b, c = json.loads(b), json.loads(c)
@@ -69,9 +72,9 @@ for what, b, c in zip(lines[::3], lines[1::3], lines[2::3]):
     if not b["holds_line_rate"]:
         assert b["card"]["limit"], what
         assert abs(b["sustained_gbit"] / c["throughput_gbit_s"] - 1) < 0.05, (what, b["sustained_gbit"], c["throughput_gbit_s"])
-assert 20 < held < 70, held  # both kinds are there
+assert 0.28 * loads < held < 0.97 * loads, held  # both kinds are there
 P
-if [ $? = 0 ]; then pass "budget and card run agree on 72 loads"; else fail "budget and card run agree on 72 loads" "$(cat checks.txt)"; fi
+if [ $? = 0 ]; then pass "budget and card run agree on $loads loads"; else fail "budget and card run agree on $loads loads" "$(cat checks.txt)"; fi
 check "the HPUs are the limit" 0 '^limit +HPUs: [0-9.]+ ns a packet, and one comes every 1.28 ns$' budget grid.spin --entry sum_ph --packet-size 64
 check "or another unit is, by name" 0 '^limit +[a-zA-Z].*: ' budget grid.spin --entry back_ph --packet-size 64 --rate 800Gbit/s
 
