@@ -59,8 +59,8 @@ static uint32_t *driver_word(struct bare_case *c, uint32_t offset) {
 }
 
 static void take_driver(struct bare_case *c, struct spin_rig *rig) {
-    memcpy(driver_word(c, 0), rig->hpu.task, sizeof rig->hpu.task);
-    *driver_word(c, SPIN_REG_RESULT) = c->kind == SPIN_PSPIN_HANDLER ? 1 : rig->heap.address;
+    memcpy(driver_word(c, 0), &rig->hpu.task, sizeof rig->hpu.task);
+    *driver_word(c, SPIN_REG_RESULT) = c->kind == SPIN_PSPIN_HANDLER ? 1 : rig->port.heap.address;
 }
 
 static void name_case(struct bare_case *c, const struct spin_rig *rig) {
@@ -150,7 +150,7 @@ struct bare_machine *bare_machine_new(const struct bare_case *c, bool functional
     }
     hpu_init(&m->hpu, code, 0);
     m->hpu.device = &plain_memory;
-    memcpy(m->hpu.task, driver_word(memory, 0), sizeof m->hpu.task);
+    memcpy(&m->hpu.task, driver_word(memory, 0), sizeof m->hpu.task);
     m->hpu.result = driver_word(memory, SPIN_REG_RESULT)[0];
     m->hpu.icache = code->timing->icache_bytes ? hpu_icache_new(code, NULL, 0) : NULL;
     for (uint32_t i = 0; i < c->driver; i++)

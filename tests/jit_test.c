@@ -79,8 +79,9 @@ TEST(registers_of_the_driver) {
             for (int i = 0; i < 2; i++) {
                 machine_open(both[i], &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
                 both[i]->hpu.device = &device;
+                uint32_t *task = (uint32_t *)&both[i]->hpu.task;
                 for (uint32_t r = 0; r < SPIN_TASK_REGISTERS / 4; r++)
-                    both[i]->hpu.task[r] = 0x87654321 * (r + 1);
+                    task[r] = 0x87654321 * (r + 1);
             }
             machine_force_jit(&jit);
             for (int i = 0; i < 900; i++) {
@@ -98,7 +99,7 @@ TEST(registers_of_the_driver) {
             }
             CHECK_EQ(jit.hpu.word[0] || jit.hpu.word[SPIN_WORDS - 1], insns[k] == 0x00d5a023);
             for (uint32_t r = 0; r < SPIN_TASK_REGISTERS / 4; r++)
-                CHECK_EQ(jit.hpu.task[r], 0x87654321 * (r + 1));
+                CHECK_EQ(((uint32_t *)&jit.hpu.task)[r], 0x87654321 * (r + 1));
             machine_close(&plain);
             machine_close(&jit);
         }

@@ -11,7 +11,7 @@
 
 #include "hpu/hpu.h"
 
-#define HEAP_BYTES      (16u << 10) /* of rigs and worlds: the most there are */
+#define HEAP_BYTES      (16u << 10) /* of each HPU */
 #define HEAP_UNIT       8u
 #define HEAP_HOLES      (MAP_DRIVER + 0xfb000) /* 0x1b300000: of L1, and no memory otherwise */
 #define HEAP_HOLES_STEP 4096u                  /* addresses for a unit, 8 MiB in all */

@@ -78,6 +78,18 @@ struct hpu_device {
     enum hpu_access (*print)(struct hpu *h, uint8_t byte); /* stored at MAP_STDOUT; NULL: SEGV */
 };
 
+/* The registers of the task, in the order of PsPIN (spin/driver.h). For P4sPIN's handlers `memory`
+ * is their state. */
+struct hpu_task {
+    uint32_t handler_address, handler_bytes;
+    uint32_t memory_address, memory_bytes;
+    uint32_t packet_address, packet_bytes;
+    uint32_t scratch_address[MAP_CLUSTERS], scratch_bytes[MAP_CLUSTERS];
+    uint32_t host_high, host_low, host_bytes;
+    uint32_t l2_packet, home_cluster, flow;
+};
+_Static_assert(sizeof(struct hpu_task) == SPIN_TASK_REGISTERS, "no holes");
+
 struct hpu_heap;
 struct hpu_icache;
 
@@ -112,7 +124,7 @@ struct hpu {
     /* Registers of the driver that do nothing by themselves, so that an access to them is one to
      * memory: those of the task, which the owner sets before the call and handlers cannot change,
      * the words of the command that is being put together, RESULT, and PsPIN's CMD_INFO. */
-    uint32_t task[SPIN_TASK_REGISTERS / 4];
+    struct hpu_task task;
     uint32_t word[SPIN_WORDS], result;
     uint32_t info;      /* PsPIN's CMD_INFO: hpu/pspin_registers.h */
     uint32_t task_word; /* takes what is stored to a register of the task; nobody reads it */

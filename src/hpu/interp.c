@@ -92,7 +92,7 @@ uint8_t *hpu_own_register(struct hpu *h, uint32_t address, uint32_t size, bool w
     if (!h->device || offset & (size - 1))
         return NULL;
     if (offset < SPIN_TASK_REGISTERS)
-        return write ? (uint8_t *)&h->task_word : (uint8_t *)h->task + offset;
+        return write ? (uint8_t *)&h->task_word : (uint8_t *)&h->task + offset;
     if (size != 4)
         return NULL;
     if (write && offset == SPIN_REG_INFO)
@@ -107,7 +107,7 @@ uint32_t *hpu_task_register(struct hpu *h, uint32_t address) {
     uint32_t offset = address - MAP_DRIVER;
     if (!h->device || offset >= SPIN_TASK_REGISTERS)
         return NULL;
-    h->task_word = h->task[offset / 4];
+    memcpy(&h->task_word, (const uint8_t *)&h->task + offset, 4);
     h->device_loads++;
     h->device_stores++;
     return &h->task_word;

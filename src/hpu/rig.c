@@ -103,12 +103,13 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
     }
     hpu_add_window(h, rig->state_address, rig->state_bytes, rig->state, true,
                    o->state_in_l2 ? HPU_REGION_L2_HANDLER : HPU_REGION_L1);
-    rig->heap = (struct hpu_heap){.address = l1_address(rig, MAP_L1_SCRATCH),
-                                  .bytes = HEAP_BYTES,
-                                  .host = rig->l1 + MAP_L1_SCRATCH,
-                                  .check = o->check};
+    rig->port.heap = (struct hpu_heap){.address = l1_address(rig, MAP_L1_SCRATCH),
+                                       .bytes = HEAP_BYTES,
+                                       .host = rig->l1 + MAP_L1_SCRATCH,
+                                       .check = o->check};
     if (!o->check)
-        hpu_add_window(h, rig->heap.address, HEAP_BYTES, rig->heap.host, true, HPU_REGION_L1);
+        hpu_add_window(h, rig->port.heap.address, HEAP_BYTES, rig->port.heap.host, true,
+                       HPU_REGION_L1);
     copy_segment(rig, &im->constants, false);
     copy_segment(rig, &im->data, true);
     copy_segment(rig, &im->handler_data, true);
@@ -175,8 +176,9 @@ int rig_new(struct spin_rig **out, const struct spin_image *im,
         code = hpu_code_share(&rig->code, &key, err);
     if (!code) {
         hpu_init(&rig->hpu, rig->code, o->hpu);
-        rig->hpu.device = &rig_device;
-        rig->hpu.refusal = &rig->refusal;
+        port_open(&rig->port, &rig->hpu, &rig_card, im->info.is_pspin);
+        rig->port.counter = rig->counter;
+        rig->port.mtu_bytes = RIG_MTU;
         if (rig->code->timing->icache_bytes) {
             rig->hpu.icache = hpu_icache_new(rig->code, NULL, 0);
             if (!rig->hpu.icache)
@@ -211,7 +213,7 @@ void spin_rig_free(struct spin_rig *rig) {
     free(rig->me_host);
     free(rig->handler_host);
     free(rig->l2_packet);
-    free(rig->heap.begins);
+    free(rig->port.heap.begins);
     for (uint32_t i = 0; i < MAP_CLUSTERS; i++)
         guard_memory_free(rig->remote_l1[i], MAP_L1_SIZE);
     free(rig);
@@ -293,26 +295,24 @@ static void lay_task(struct spin_rig *rig, const struct spin_call *c) {
     hpu_size_window(&h->window[rig->l2_packet_window], c->packet_bytes, true);
 }
 
-/* The registers of the task, in the order of PsPIN. */
 static void set_task(struct spin_rig *rig) {
     const struct spin_function *f = spin_image_at(rig->image, rig->entry);
-    uint32_t *task = rig->hpu.task;
-    task[SPIN_REG_HANDLER_ADDRESS / 4] = rig->entry;
-    task[SPIN_REG_HANDLER_SIZE / 4] = f ? f->bytes : 0;
-    task[SPIN_REG_MEMORY_ADDRESS / 4] = rig->state_address;
-    task[SPIN_REG_MEMORY_SIZE / 4] = rig->state_bytes;
-    task[SPIN_REG_PACKET_ADDRESS / 4] = rig->packet_address;
-    task[SPIN_REG_PACKET_SIZE / 4] = rig->packet_bytes;
+    rig->hpu.task = (struct hpu_task){.handler_address = rig->entry,
+                                      .handler_bytes = f ? f->bytes : 0,
+                                      .memory_address = rig->state_address,
+                                      .memory_bytes = rig->state_bytes,
+                                      .packet_address = rig->packet_address,
+                                      .packet_bytes = rig->packet_bytes,
+                                      .host_high = (uint32_t)(RIG_HOST_BASE >> 32),
+                                      .host_low = (uint32_t)RIG_HOST_BASE,
+                                      .host_bytes = rig->host_bytes,
+                                      .l2_packet = MAP_L2_PACKETS,
+                                      .home_cluster = rig->home_cluster,
+                                      .flow = rig->flow};
     for (uint32_t i = 0; i < MAP_CLUSTERS; i++) {
-        task[SPIN_REG_SCRATCH_ADDRESS / 4 + i] = rig->scratchpad_address[i];
-        task[SPIN_REG_SCRATCH_SIZE / 4 + i] = rig->scratchpad_bytes;
+        rig->hpu.task.scratch_address[i] = rig->scratchpad_address[i];
+        rig->hpu.task.scratch_bytes[i] = rig->scratchpad_bytes;
     }
-    task[SPIN_REG_HOST_HIGH / 4] = (uint32_t)(RIG_HOST_BASE >> 32);
-    task[SPIN_REG_HOST_LOW / 4] = (uint32_t)RIG_HOST_BASE;
-    task[SPIN_REG_HOST_SIZE / 4] = rig->host_bytes;
-    task[SPIN_REG_L2_PACKET / 4] = MAP_L2_PACKETS;
-    task[SPIN_REG_HOME_CLUSTER / 4] = rig->home_cluster;
-    task[SPIN_REG_FLOW / 4] = rig->flow;
 }
 
 int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error *err) {
@@ -331,7 +331,7 @@ int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error
     for (uint32_t i = 0; i < h->windows; i++)
         h->window[i].loads = h->window[i].stores = 0;
     h->device_loads = h->device_stores = 0;
-    heap_begin(h, &rig->heap);
+    port_begin(&rig->port);
     rig->commands = rig->commands_lost = 0;
     rig->start_cycle = h->cycles = 0;
     rig->start_misses = h->icache ? hpu_icache_misses(h->icache) : 0;
@@ -368,8 +368,7 @@ int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error
 
 void rig_end(struct spin_rig *rig, enum hpu_stop stop, struct spin_outcome *o) {
     const struct hpu *h = &rig->hpu;
-    if (rig->console.length)
-        rig_print_line(rig);
+    port_end(&rig->port);
     *o = (struct spin_outcome){
         .ending = stop == HPU_FAULTED ? (enum spin_ending)h->fault : SPIN_RETURNED,
         .value = (int32_t)h->x[10],
@@ -382,8 +381,8 @@ void rig_end(struct spin_rig *rig, enum hpu_stop stop, struct spin_outcome *o) {
         .commands = rig->commands,
         .commands_lost = rig->commands_lost,
     };
-    if (rig->refusal.call)
-        o->refusal = rig->refusal;
+    if (rig->port.refusal.call)
+        o->refusal = rig->port.refusal;
     bool timed = h->code->mode == HPU_TIMED; /* stepping counts accesses in any mode */
     for (uint32_t i = 0; i < h->windows && timed; i++) {
         o->loads[h->window[i].region] += h->window[i].loads;

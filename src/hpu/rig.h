@@ -2,10 +2,9 @@
 #ifndef SPIN_HPU_RIG_H
 #define SPIN_HPU_RIG_H
 
-#include "hpu/console.h"
-#include "hpu/heap.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
+#include "hpu/port.h"
 
 #define RIG_COMMANDS 256
 #define RIG_MTU      4096u /* most data of a put: what worlds and cards have at first */
@@ -13,7 +12,8 @@
 #define RIG_HOST_BASE 0x1000000000000000ull
 
 struct spin_rig {
-    struct hpu hpu; /* first: the device finds its rig through it */
+    struct hpu hpu; /* first: the port's card finds its rig through it */
+    struct port port;
     const struct spin_image *image;
     struct hpu_code *code;
     uint8_t *l1, *l2; /* of the own cluster; L2 handler memory */
@@ -30,15 +30,10 @@ struct spin_rig {
     uint32_t scratchpad_address[MAP_CLUSTERS], scratchpad_bytes;
     uint32_t l2_packet_window, entry, home_cluster, flow;
     uint64_t budget;
-    /* HPU driver */
-    struct hpu_heap heap;
     uint64_t counter[2]; /* the ME's: success, failure */
     struct spin_command command[RIG_COMMANDS];
-    uint32_t commands, commands_lost, handles;
-    struct spin_refusal refusal;
-    uint32_t issuing; /* number of the command that is being done */
+    uint32_t commands, commands_lost;
     uint64_t start_cycle, start_misses;
-    struct console console;
     void (*print)(void *context, uint32_t hpu, const char *line);
     void *print_context;
     void (*outbound)(void *context, uint32_t dest, const uint8_t *data, uint32_t bytes);
@@ -47,9 +42,8 @@ struct spin_rig {
     void *trace_context;
 };
 
-/* driver.c: the registers and commands of the HPU driver, done at once; and the console. */
-extern const struct hpu_device rig_device;
-void rig_print_line(struct spin_rig *rig);
+/* driver.c: commands, done at once. */
+extern const struct port_card rig_card;
 
 /* As spin_rig_new, with generated code that only those of the same variant share: to compare ways
  * of compiling. */

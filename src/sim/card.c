@@ -467,7 +467,7 @@ void card_free(struct card *c) {
         card_space_free(&c->cluster[i].packets);
     }
     for (uint32_t i = 0; c->hpu && i < c->hpus; i++)
-        free(c->hpu[i].heap.begins);
+        free(c->hpu[i].port.heap.begins);
     free(c->hpu);
     uint32_t packets = (uint32_t)(c->config.l2_packet_bytes / UNIT_BYTES);
     pages_free(c->packet, packets * sizeof *c->packet);

@@ -377,8 +377,8 @@ void card_on_response(void *context, const struct sim_event *event) {
         perform(c, m); /* what concerns the host is done */
     m->in_use = false;
     h->in_flight--;
-    if (h->state == CORE_BLOCKED &&
-        (h->waits_for == WAITS_ANY || (h->waits_for == m->handle && h->task == m->task)))
+    bool awaited = m->handle && h->waits_for == m->handle && h->task == m->task;
+    if (h->state == CORE_BLOCKED && (h->waits_for == WAITS_ANY || awaited))
         card_wake(c, h, c->now_ps);
     if (m->target != TARGET_CLUSTER)
         interface_has_room(c, &c->interface[m->target]);

@@ -124,7 +124,7 @@ static int place_memory(const struct card *c, struct context *x, struct spin_err
 
 /* Heaps of P4sPIN handlers stand at the end of each L1. */
 static uint32_t heaps_with(const struct card *c, const struct context *x) {
-    uint32_t heaps = x->set.abi == CARD_P4SPIN ? (uint32_t)c->config.cluster_hpus * CARD_HEAP : 0;
+    uint32_t heaps = x->set.abi == CARD_P4SPIN ? (uint32_t)c->config.cluster_hpus * HEAP_BYTES : 0;
     return heaps > c->heap_bytes ? heaps : c->heap_bytes;
 }
 
@@ -133,8 +133,9 @@ static uint32_t scratch_start(const struct card *c) {
 }
 
 static int place_scratch(const struct card *c, struct context *x, struct spin_error *err) {
-    uint32_t start = scratch_start(c);
-    uint32_t room = MAP_L1_SIZE - start - heaps_with(c, x), bytes = round64(x->set.scratch_bytes);
+    uint32_t start = scratch_start(c), taken = start + heaps_with(c, x);
+    uint32_t room = taken < MAP_L1_SIZE ? MAP_L1_SIZE - taken : 0;
+    uint32_t bytes = round64(x->set.scratch_bytes);
     uint32_t used = c->cluster[0].scratch_used, left = used < room ? room - used : 0;
     if (used > room || bytes > left || bytes < x->set.scratch_bytes)
         return spin_fail(err, SPIN_ELIMIT,

@@ -83,11 +83,13 @@ static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) 
     struct cluster *cl = &c->cluster[h->cluster];
     uint32_t stack = MAP_L1_RUNTIME + core_of(h) * MAP_STACK_SIZE;
     h->context = number;
-    h->heap = (struct hpu_heap){.begins = h->heap.begins};
+    struct hpu_heap *heap = &h->port.heap;
+    *heap = (struct hpu_heap){.begins = heap->begins};
     hpu_init(u, program->code, h->index);
     u->icache = program->icache[h->cluster];
-    u->device = &card_device;
-    u->refusal = &h->refusal;
+    port_open(&h->port, u, &card_port, x->set.abi == CARD_PSPIN);
+    h->port.counter = x->counter;
+    h->port.mtu_bytes = (uint32_t)c->config.mtu;
     h->packet_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L1);
     hpu_add_window(u, MAP_L1_ALIAS + stack, MAP_STACK_SIZE, cl->l1 + stack, true, HPU_REGION_L1);
     if (im->constants.bytes)
@@ -111,14 +113,14 @@ static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) 
                        x->view[SCRATCH_VIEW + i]);
     h->l2_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L2_PACKETS);
     if (x->set.abi == CARD_P4SPIN) {
-        uint32_t heap = MAP_L1_SIZE - (core_of(h) + 1) * CARD_HEAP;
-        h->heap = (struct hpu_heap){.address = card_l1_address(c, h->cluster) + heap,
-                                    .bytes = CARD_HEAP,
-                                    .host = cl->l1 + heap,
-                                    .check = c->config.check,
-                                    .begins = h->heap.begins};
-        if (!h->heap.check)
-            hpu_add_window(u, h->heap.address, CARD_HEAP, h->heap.host, true, HPU_REGION_L1);
+        uint32_t at = MAP_L1_SIZE - (core_of(h) + 1) * HEAP_BYTES;
+        *heap = (struct hpu_heap){.address = card_l1_address(c, h->cluster) + at,
+                                  .bytes = HEAP_BYTES,
+                                  .host = cl->l1 + at,
+                                  .check = c->config.check,
+                                  .begins = heap->begins};
+        if (!heap->check)
+            hpu_add_window(u, heap->address, HEAP_BYTES, heap->host, true, HPU_REGION_L1);
     }
 }
 
@@ -143,17 +145,21 @@ static void pspin_arguments(struct card *c, struct card_hpu *h) {
     h->hpu.x[2] = h->hpu.x[10] = MAP_L1_ALIAS + top;
 }
 
+/* Of P4sPIN: in the L1 of its message's home cluster, if contexts have such. */
+uint32_t card_state_address(const struct card *c, const struct task *t) {
+    const struct context *x = &c->context[t->context];
+    uint32_t home = c->queue[t->queue].home % SCRATCHPADS;
+    return x->set.scratch_bytes ? card_scratch_address(c, t->context, home) : x->memory_address;
+}
+
 static void p4spin_arguments(struct card *c, struct card_hpu *h, const struct task *t) {
     const struct packet *p = &c->packet[t->packet];
-    const struct context *x = &c->context[t->context];
     const struct queue *q = &c->queue[t->queue];
     struct hpu *u = &h->hpu;
     uint32_t address = packet_address(c, t), before = p->user_hdr_bytes;
     uint8_t *packet =
         c->cluster[t->cluster].l1 + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
-    uint32_t state = x->set.scratch_bytes
-                         ? card_scratch_address(c, t->context, q->home % SCRATCHPADS)
-                         : x->memory_address;
+    uint32_t state = card_state_address(c, t);
     if (t->kind == SPIN_HEADER_HANDLER) {
         const struct call_header header = {
             .length = p->message_bytes ? p->message_bytes : p->length,
@@ -198,9 +204,7 @@ static void begin(struct card *c, struct card_hpu *h) {
     else
         pspin_arguments(c, h);
     card_set_task(h);
-    h->issued = h->hpu.result = 0;
-    heap_begin(&h->hpu, &h->heap);
-    memset(h->hpu.word, 0, sizeof h->hpu.word);
+    port_begin(&h->port);
 }
 
 /* ---- Contention ------------------------------------------------------------------------------ */
@@ -281,8 +285,7 @@ static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
     struct hpu *u = &h->hpu;
     t->end_ps = u->cycles * c->cycle;
     t->value = (int32_t)u->x[10];
-    if (h->console.length)
-        card_print_line(h);
+    port_end(&h->port);
     bool p4 = c->context[t->context].set.abi == CARD_P4SPIN;
     if (stop == HPU_FAULTED || (p4 && flow_is_failure(t->value, t->kind == SPIN_HEADER_HANDLER))) {
         t->faulted = true;
@@ -294,14 +297,14 @@ static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
                                        .value = t->value,
                                        .pc = u->pc,
                                        .address = u->fault_address};
-        if (h->refusal.call)
-            t->fault.refusal = h->refusal;
+        if (h->port.refusal.call)
+            t->fault.refusal = h->port.refusal;
     }
     uint64_t cycles = (t->end_ps - t->start_ps) / c->cycle;
     CARD_COUNT(c, t->context, handler[t->kind].runs, 1);
     CARD_COUNT(c, t->context, handler[t->kind].instructions, u->instret);
     CARD_COUNT(c, t->context, handler[t->kind].cycles, cycles);
-    CARD_COUNT(c, t->context, handler[t->kind].commands, h->issued);
+    CARD_COUNT(c, t->context, handler[t->kind].commands, h->port.commands);
     spread_add(&c->context[t->context].handler_cycles[t->kind], cycles);
     set_rate(c, h, 0);
     h->state = CORE_ENDED;
@@ -368,10 +371,10 @@ void card_on_run(void *context, const struct sim_event *event) {
         u->cycles = now;
     }
     h->slice_from = u->cycles;
-    h->sync = false;
+    h->port.sync = false;
     h->stop = run_slice(c, h);
     h->accesses = count_accesses(u);
-    if (h->stop == HPU_WAITING && !h->sync)
+    if (h->stop == HPU_WAITING && !h->port.sync)
         h->state = CORE_BLOCKED; /* a response or a free place wakes it */
     else
         card_event(c, u->cycles * c->cycle, CARD_RUN_EVENT, h->index, 0);

@@ -16,9 +16,8 @@
 #ifndef SPIN_SIM_CARD_PRIVATE_H
 #define SPIN_SIM_CARD_PRIVATE_H
 
-#include "hpu/heap.h"
+#include "hpu/port.h"
 #include "hpu/call.h"
-#include "hpu/console.h"
 #include "hpu/guard.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
@@ -32,7 +31,6 @@
 #define MAX_CLUSTERS 128u
 #define MAX_HPUS     1024u
 #define SCRATCHPADS  4u /* that a task can name */
-#define CARD_HEAP    4096u
 
 /* A buffer of 64-byte units: next fit, so that what was freed last is used last. */
 struct card_space {
@@ -153,7 +151,8 @@ struct accesses {
 enum core_state { CORE_IDLE, CORE_INVOKED, CORE_RUNNING, CORE_BLOCKED, CORE_ENDED, CORE_STALLED };
 
 struct card_hpu {
-    struct hpu hpu; /* first: the device finds its card through it */
+    struct hpu hpu; /* first: the port's card finds it */
+    struct port port;
     struct card *card;
     enum core_state state;
     uint32_t index, cluster, task;
@@ -164,12 +163,9 @@ struct card_hpu {
     uint64_t asks_ps; /* its runtime asks for a task */
     uint64_t held_ps; /* no command of the next task before */
     /* HPU driver */
-    uint32_t issued, in_flight;
+    uint32_t in_flight;
     uint32_t waits_for; /* handle, or 0; WAITS_ANY, WAITS_HELD */
     bool unnamed;       /* the command that is held back gets a handle that is not its own */
-    bool sync;          /* the access is to be repeated when the engine has come there */
-    struct hpu_heap heap;
-    struct spin_refusal refusal;
     /* contention */
     uint32_t rate;            /* L1 accesses a cycle of the last slice, in 1/65536 */
     uint64_t conflict;        /* owed, in 1/65536 cycles */
@@ -178,7 +174,6 @@ struct card_hpu {
     struct accesses accesses; /* that it made */
     uint64_t begun_ps, busy_ps;
     bool used;
-    struct console console;
 };
 
 struct program {
@@ -396,9 +391,9 @@ int card_hpus_new(struct card *c, struct spin_error *err);
 void card_on_run(void *context, const struct sim_event *event);
 
 /* card_driver.c */
-extern const struct hpu_device card_device;
+extern const struct port_card card_port;
+uint32_t card_state_address(const struct card *card, const struct task *task);
 void card_set_task(struct card_hpu *hpu); /* the registers of its task */
-void card_print_line(struct card_hpu *h);
 
 /* card_memory.c. When a burst of the L2 packet buffer from `offset` can begin, at `at_ps` or later;
  * it is noted there. */

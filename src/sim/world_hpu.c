@@ -102,97 +102,69 @@ static uint8_t *data_of(struct world_rank *r, const struct spin_image *im) {
     return data;
 }
 
-/* ---- the HPU driver ---------------------------------------------------------------------------
+/* ---- behind the port of an HPU ----------------------------------------------------------------
  */
 
-/* True when the engine is at the HPU's local time. */
-static bool in_step(struct world_executor *e) {
-    e->sync = local_ps(e) > e->world->now_ps;
-    return !e->sync;
+static struct world_executor *executor_of(struct port *p) {
+    return (struct world_executor *)p->hpu;
+}
+
+static bool in_step(struct port *p) {
+    const struct world_executor *e = executor_of(p);
+    return local_ps(e) <= e->world->now_ps;
 }
 
 static uint8_t *reach(void *context, uint32_t address, uint64_t bytes, bool write) {
-    return hpu_reach(&((struct world_executor *)context)->hpu, address, bytes, write);
+    return port_reach(context, 0, address, bytes, write); /* the card says of which command */
 }
 
-static enum hpu_access answer(struct world_executor *e, enum nic_command_result how) {
+static enum hpu_access answer(struct port *p, enum nic_command_result how) {
     switch (how) {
     case NIC_COMMAND_DONE:
         return HPU_ACCESS_OK;
     case NIC_COMMAND_WAIT:
         return HPU_ACCESS_WAIT;
-    case NIC_COMMAND_SEGV:
-        return hpu_refuse(&e->hpu, HPU_FAULT_SEGV, 0);
+    case NIC_COMMAND_SEGV: /* of `reach`, which knows the address */
+        return HPU_ACCESS_FAULT;
     case NIC_COMMAND_HOST:
-        return hpu_refuse(&e->hpu, HPU_FAULT_HOST, 0);
+        return hpu_refuse(p->hpu, HPU_FAULT_HOST, 0);
     case NIC_COMMAND_FAULT:
         break;
     }
-    return hpu_refuse(&e->hpu, HPU_FAULT_COMMAND, 0);
+    return port_refuse(p);
 }
 
-static enum hpu_access issue(struct world_executor *e, uint32_t number) {
+/* The Portals card numbers handles as the port does. */
+static enum hpu_access issue(struct port *p, uint32_t number, uint32_t handle) {
+    struct world_executor *e = executor_of(p);
     struct spin_world *w = e->world;
-    if (!in_step(e))
-        return HPU_ACCESS_WAIT;
-    return answer(e, nic_command(w->rank[e->rank].nic, e->task, number, e->hpu.word, reach, e,
-                                 &e->hpu.result, e->hpu.refusal, w->now_ps));
+    (void)handle;
+    return answer(p, nic_command(w->rank[e->rank].nic, e->task, number, e->hpu.word, reach, p,
+                                 &e->hpu.result, &p->refusal, w->now_ps));
 }
 
-static enum hpu_access test(struct world_executor *e, uint32_t handle, bool wait) {
-    if (!in_step(e))
-        return HPU_ACCESS_WAIT;
-    return answer(e, nic_command_test(e->world->rank[e->rank].nic, e->task, handle, wait,
-                                      &e->hpu.result, e->hpu.refusal));
+static uint32_t test(struct port *p, uint32_t handle, bool wait) {
+    struct world_executor *e = executor_of(p);
+    uint32_t ended = 0;
+    nic_command_test(e->world->rank[e->rank].nic, e->task, handle, wait, &ended, &p->refusal);
+    return ended;
 }
 
-/* Scratch memory of the running handler, made when a handler first asks for it. */
-static enum hpu_access allocate(struct world_executor *e, uint32_t bytes) {
-    struct hpu_heap *heap = &e->heap;
-    e->hpu.result = 0;
-    if (!heap->host)
-        heap->host = calloc(1, HEAP_BYTES);
-    if (!heap->host)
-        return HPU_ACCESS_OK;
-    if (!heap->check) {
-        struct hpu_window *window = &e->hpu.window[e->heap_window];
-        window->host = heap->host;
-        hpu_size_window(window, HEAP_BYTES, true);
-    }
-    e->hpu.result = heap_allocate(&e->hpu, heap, bytes);
-    return HPU_ACCESS_OK;
+static bool ended(struct port *p, uint32_t handle) {
+    return test(p, handle, false);
 }
 
-static enum hpu_access store(struct hpu *hpu, uint32_t offset, uint32_t value) {
-    struct world_executor *e = (struct world_executor *)hpu;
-    switch (offset) {
-    case SPIN_REG_ISSUE:
-        return issue(e, value);
-    case SPIN_REG_WAIT:
-        return test(e, value, true);
-    case SPIN_REG_TEST:
-        return test(e, value, false);
-    case SPIN_REG_ALLOCATE:
-        return allocate(e, value);
-    }
-    return HPU_ACCESS_FAULT;
+static void wait(struct port *p, uint32_t handle) {
+    test(p, handle, true);
 }
 
-static void print_line(struct world_executor *e) {
-    fprintf(stderr, "[%u,%u] %s\n", e->rank, e->hpu_number, console_line(&e->console));
+static void print(struct port *p, const char *line) {
+    const struct world_executor *e = executor_of(p);
+    fprintf(stderr, "[%u,%u] %s\n", e->rank, e->hpu_number, line);
 }
 
-/* Lines come in the order of time: the end of one waits for the engine. */
-static enum hpu_access print(struct hpu *hpu, uint8_t byte) {
-    struct world_executor *e = (struct world_executor *)hpu;
-    if (byte == '\n' && !in_step(e))
-        return HPU_ACCESS_WAIT;
-    if (console_put(&e->console, byte))
-        print_line(e);
-    return HPU_ACCESS_OK;
-}
-
-static const struct hpu_device driver = {.store = store, .print = print};
+static const struct port_card card = {
+    .in_step = in_step, .issue = issue, .ended = ended, .wait = wait, .print = print};
 
 /* ---- executors --------------------------------------------------------------------------------
  */
@@ -211,7 +183,10 @@ static struct world_executor *executor_new(struct spin_world *w) {
         return NULL;
     memset(e, 0, sizeof *e);
     e->packet = malloc(CALL_HEADROOM + w->params.network.mtu_bytes);
-    if (!e->packet) {
+    e->port.heap.host = calloc(1, HEAP_BYTES); /* pages that nobody uses cost nothing */
+    if (!e->packet || !e->port.heap.host) {
+        free(e->packet);
+        free(e->port.heap.host);
         free(e);
         return NULL;
     }
@@ -244,8 +219,8 @@ void world_transferred(struct world_executor *e) {
 
 void world_hpus_free(struct spin_world *w) {
     for (uint32_t i = 0; i < w->executors; i++) {
-        free(w->executor[i]->heap.host);
-        free(w->executor[i]->heap.begins);
+        free(w->executor[i]->port.heap.host);
+        free(w->executor[i]->port.heap.begins);
         free(w->executor[i]->packet);
         free(w->executor[i]);
     }
@@ -267,14 +242,15 @@ static bool give_memory(struct world_executor *e, const struct world_code *code)
     const struct portals_handlers *p = e->task->handlers;
     const struct spin_image *im = p->image;
     hpu_init(h, code->code, e->hpu_number);
-    h->device = &driver;
-    h->refusal = &e->refusal;
+    port_open(&e->port, h, &card, im->info.is_pspin);
+    e->port.mtu_bytes = (uint32_t)e->world->params.network.mtu_bytes;
     e->packet_window =
         (uint32_t)hpu_add_window(h, PACKET_ADDRESS - CALL_HEADROOM, CALL_HEADROOM + e->task->bytes,
                                  e->packet, true, HPU_REGION_L1);
     hpu_add_window(h, STACK_ADDRESS, MAP_STACK_SIZE, e->stack, true, HPU_REGION_L1);
     hpu_add_window(h, STATE_ADDRESS, p->state_bytes, p->state, true, HPU_REGION_L1);
-    e->heap_window = (uint32_t)hpu_add_window(h, HEAP_ADDRESS, 0, NULL, true, HPU_REGION_L1);
+    if (!e->world->check)
+        hpu_add_window(h, HEAP_ADDRESS, HEAP_BYTES, e->port.heap.host, true, HPU_REGION_L1);
     if (im->constants.bytes)
         hpu_add_window(h, im->constants.address, im->constants.bytes, code->constants, false,
                        HPU_REGION_L2_HANDLER);
@@ -329,6 +305,17 @@ static void lay_arguments(struct world_executor *e) {
     }
 }
 
+static void set_task(struct world_executor *e) {
+    const struct nic_task *t = e->task;
+    const struct spin_function *f = spin_image_at(t->handlers->image, t->entry);
+    e->hpu.task = (struct hpu_task){.handler_address = t->entry,
+                                    .handler_bytes = f ? f->bytes : 0,
+                                    .memory_address = STATE_ADDRESS,
+                                    .memory_bytes = (uint32_t)t->handlers->state_bytes,
+                                    .packet_address = PACKET_ADDRESS,
+                                    .packet_bytes = t->bytes};
+}
+
 static void begin(struct world_rank *r, struct nic_task *task) {
     struct spin_world *w = r->world;
     struct world_executor *e = executor_take(w);
@@ -341,8 +328,7 @@ static void begin(struct world_rank *r, struct nic_task *task) {
     task->driver = e;
     e->rank = r->index;
     e->hpu_number = (uint32_t)__builtin_ctzll(~r->hpus_busy);
-    e->sync = e->blocked = e->ended = e->resumed = false;
-    e->hpu.result = 0;
+    e->blocked = e->ended = e->resumed = false;
     r->hpus_busy |= 1ull << e->hpu_number;
     e->next = r->running;
     r->running = e->index;
@@ -350,15 +336,16 @@ static void begin(struct world_rank *r, struct nic_task *task) {
         world_fail(w, SPIN_ENOMEM, "out of memory for the data of a handler of rank %u", r->index);
         return;
     }
-    e->heap = (struct hpu_heap){.address = HEAP_ADDRESS,
-                                .bytes = HEAP_BYTES,
-                                .host = e->heap.host,
-                                .check = w->check,
-                                .begins = e->heap.begins};
-    heap_begin(&e->hpu, &e->heap);
+    e->port.heap = (struct hpu_heap){.address = HEAP_ADDRESS,
+                                     .bytes = HEAP_BYTES,
+                                     .host = e->port.heap.host,
+                                     .check = w->check,
+                                     .begins = e->port.heap.begins};
+    port_begin(&e->port);
     e->hpu.cycles = e->hpu.instret = 0;
     hpu_start(&e->hpu, task->entry, STACK_ADDRESS + MAP_STACK_SIZE, w->params.hpu_budget);
     lay_arguments(e);
+    set_task(e);
     e->start_ps = e->base_ps = w->now_ps + w->params.hpu_start;
     world_event(r, e->base_ps, WORLD_HPU_EVENT, e->index, 0, 0);
 }
@@ -414,7 +401,7 @@ static void note_fault(struct world_executor *e) {
     char ending[400], text[600];
     if (w->counts.faults++ && !w->fault)
         return;
-    spin_ending_text(image, (enum spin_ending)h->fault, h->pc, h->fault_address, &e->refusal,
+    spin_ending_text(image, (enum spin_ending)h->fault, h->pc, h->fault_address, &e->port.refusal,
                      ending, sizeof ending);
     snprintf(text, sizeof text, "rank %u, HPU %u, %.60s, %llu.%03llu ns: %s", e->rank,
              e->hpu_number, f ? f->name : "a handler", (unsigned long long)(at / 1000),
@@ -439,13 +426,13 @@ void world_on_hpu(void *context, const struct sim_event *event) {
     struct world_executor *e = w->executor[event->with.u32[0]];
     struct world_rank *r = &w->rank[e->rank];
     w->now_ps = event->at_ps;
-    e->sync = false;
+    e->port.sync = false;
     enum hpu_stop stop = run_slice(e);
     if (stop == HPU_FAULTED)
         note_fault(e);
     if (stop == HPU_DONE || stop == HPU_FAULTED)
         world_event(r, local_ps(e), WORLD_END_EVENT, e->index, stop == HPU_FAULTED, 0);
-    else if (stop == HPU_WAITING && !e->sync)
+    else if (stop == HPU_WAITING && !e->port.sync)
         e->blocked = true; /* `resume` wakes it */
     else
         world_event(r, local_ps(e), WORLD_HPU_EVENT, e->index, 0, 0);
@@ -477,8 +464,7 @@ void world_on_end(void *context, const struct sim_event *event) {
         world_note_fault(w, r->index, ROW_HPU + e->hpu_number, f ? f->name : "handler", e->start_ps,
                          w->now_ps, e->task->bytes, faulted ? hpu_fault_name(e->hpu.fault) : NULL);
     }
-    if (e->console.length)
-        print_line(e);
+    port_end(&e->port);
     const struct nic_task *task = e->task;
     int32_t ending = faulted ? RETURNED_SEGV : (int32_t)e->hpu.x[10];
     r->hpus_busy &= ~(1ull << e->hpu_number);

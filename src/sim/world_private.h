@@ -26,9 +26,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "hpu/console.h"
 #include "hpu/call.h"
-#include "hpu/heap.h"
+#include "hpu/port.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
 #include "hpu/image_store.h"
@@ -174,22 +173,20 @@ struct world_task { /* waits for an HPU */
 };
 
 struct world_executor {
-    struct hpu hpu; /* first: the device finds its executor through it */
+    struct hpu hpu; /* first: the port's card finds its executor through it */
+    struct port port;
     struct spin_world *world;
     const struct nic_task *task;
     uint32_t index, rank, hpu_number, next; /* in the rank's list; free: in the world's */
     uint64_t base_ps;                       /* local time is base_ps + cycles */
     uint64_t start_ps;
-    struct spin_refusal refusal;
-    bool sync, blocked;
+    bool blocked;
     bool resumed;       /* before it was blocked */
     bool ended;         /* but its memory is in use by */
     uint32_t transfers; /* of its own that are under way */
-    uint32_t packet_window, heap_window;
+    uint32_t packet_window;
     uint32_t state_address, packet_address;
-    struct hpu_heap heap; /* its memory is made when a handler first asks for it */
     uint8_t *packet;
-    struct console console;
     _Alignas(16) uint8_t stack[MAP_STACK_SIZE]; /* atomics need what the handler sees */
 };
 
