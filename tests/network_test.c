@@ -434,4 +434,168 @@ TEST(wrong_configurations_are_refused) {
     sim_engine_free(engine);
 }
 
+/* ---- nodes that look at contents ---- */
+
+enum { VALUES = 6 };
+
+/* Packets are 8 bytes with a number; the switch adds up those to one host and sends their sum. */
+struct summing {
+    struct world *w;
+    uint64_t values[VALUES + 1], sum, delay_ps, seen_ps[VALUES];
+    uint32_t seen, wanted, redirect_to;
+    bool emits;
+};
+
+static uint8_t *contents_of(void *context, uint64_t cookie) {
+    struct summing *s = ((struct world *)context)->more;
+    return (uint8_t *)&s->values[cookie];
+}
+
+static enum net_pass add_up(void *context, struct net_passing *p) {
+    struct summing *s = context;
+    uint64_t value;
+    memcpy(&value, p->contents, sizeof value);
+    s->sum += value;
+    s->seen_ps[s->seen++] = p->at_ps;
+    if (s->seen < s->wanted)
+        return NET_CONSUME;
+    if (s->emits) {
+        s->values[VALUES] = s->sum;
+        network_emit(s->w->net, p->at_ps, p->node, p->dst, p->bytes, p->flow, VALUES);
+        return NET_CONSUME;
+    }
+    memcpy(p->contents, &s->sum, sizeof s->sum);
+    p->delay_ps = s->delay_ps;
+    if (s->redirect_to != TOPO_NONE)
+        p->dst = s->redirect_to;
+    return NET_PASS;
+}
+
+static uint64_t delivered_ps;
+static uint32_t delivered_to;
+static void note_delivery(struct world *w, const struct net_arrival *a) {
+    (void)w;
+    if (a->fate != NET_DELIVERED)
+        return;
+    delivered_ps = a->at_ps;
+    delivered_to = a->dst;
+}
+
+static struct summing *summing_world(enum net_flow_control flow_control, bool store) {
+    struct net_config c = net_config_default();
+    struct spin_error err;
+    c.flow_control = flow_control;
+    c.buffer_bytes = c.mtu_bytes;
+    c.store_and_forward = store;
+    struct summing *s = calloc(1, sizeof *s);
+    s->w = calloc(1, sizeof *s->w);
+    struct world *w = s->w;
+    w->config = c;
+    w->engine = sim_engine_new(&err);
+    w->more = s;
+    w->packet = note_delivery;
+    CHECK_EQ(topology_create(&w->topology, "switch:8", 0, &err), 0);
+    struct net_callbacks on = {.context = w, .packet = world_packet, .contents = contents_of};
+    CHECK_EQ(network_create(&w->net, w->engine, w->topology, &c, &on, &err), 0);
+    s->wanted = VALUES;
+    s->redirect_to = TOPO_NONE;
+    return s;
+}
+
+static void summing_run(struct summing *s, uint32_t node) {
+    struct spin_error err;
+    CHECK_EQ(network_attach(s->w->net, node, add_up, s, &err), 0);
+    for (uint32_t i = 0; i < VALUES; i++) {
+        s->values[i] = 100 + i;
+        network_inject(s->w->net, 0, i + 1, 0, 8, 0, i);
+    }
+    world_run(s->w);
+    CHECK_EQ(s->seen, VALUES);
+    CHECK_EQ(s->sum, 615);
+}
+
+static void summing_free(struct summing *s) {
+    world_free(s->w);
+    free(s);
+}
+
+TEST(a_switch_that_sums_what_passes_it) {
+    const uint64_t link_ps = 33400, takes_ps = 160, switch_ps = 50000;
+    for (int way = 0; way < 12; way++) {
+        struct summing *s = summing_world((enum net_flow_control)(way % 3), way / 3 % 2);
+        s->emits = way >= 6;
+        summing_run(s, s->w->topology->hosts);
+        struct net_counts n = network_counts(s->w->net);
+        CHECK_EQ(n.fate[NET_CONSUMED], s->emits ? VALUES : VALUES - 1);
+        CHECK_EQ(n.fate[NET_DELIVERED], 1);
+        CHECK_EQ(n.injected, VALUES + s->emits);
+        for (int i = 0; i < VALUES; i++) /* with its last byte, whatever the switching */
+            CHECK_EQ(s->seen_ps[i], link_ps + takes_ps);
+        CHECK_EQ(s->values[s->emits ? VALUES : VALUES - 1], 615);
+        CHECK_EQ(delivered_ps, 2 * link_ps + 2 * takes_ps + switch_ps);
+        summing_free(s);
+    }
+}
+
+TEST(a_node_delays_and_redirects) {
+    for (int way = 0; way < 3; way++) {
+        struct summing *s = summing_world((enum net_flow_control)way, false);
+        s->delay_ps = 7000;
+        s->redirect_to = 7;
+        summing_run(s, s->w->topology->hosts);
+        CHECK_EQ(delivered_to, 7);
+        CHECK_EQ(delivered_ps, 2 * 33400 + 2 * 160 + 50000 + 7000);
+        summing_free(s);
+        /* A host sees them one after the other, and sends the last one on. */
+        s = summing_world((enum net_flow_control)way, false);
+        s->redirect_to = 7;
+        summing_run(s, 0);
+        CHECK_EQ(delivered_to, 7);
+        CHECK_EQ(delivered_ps, s->seen_ps[VALUES - 1] + 2 * 33400 + 50000 + 160);
+        CHECK_EQ(network_counts(s->w->net).fate[NET_CONSUMED], VALUES - 1);
+        summing_free(s);
+        /* Or keeps it back for a while. */
+        s = summing_world((enum net_flow_control)way, false);
+        s->delay_ps = 9000;
+        summing_run(s, 0);
+        CHECK_EQ(delivered_to, 0);
+        CHECK_EQ(delivered_ps, s->seen_ps[VALUES - 1] + 9000);
+        summing_free(s);
+    }
+}
+
+TEST(messages_pass_a_node_that_looks) {
+    struct summing *s = summing_world(NET_CREDIT, false);
+    struct spin_error err;
+    CHECK_EQ(network_attach(s->w->net, 8, add_up, s, &err), 0);
+    network_send(s->w->net, 0, 0, 1, 2, 100000, 0, 0);
+    world_run(s->w);
+    CHECK_EQ(s->seen, 0);
+    CHECK_EQ(network_attach(s->w->net, 9, add_up, s, &err), SPIN_EARG);
+    CHECK_STR(err.text, "network: node 9; there are 8 hosts and 1 switches");
+    summing_free(s);
+}
+
+/* ---- packets that cannot be ---- */
+
+TEST(an_impossible_packet_ends_the_run_with_an_error) {
+    static const struct { uint32_t src, dst, bytes; } bad[] = {{1, 2, 4097}, {8, 1, 8}, {1, 8, 8}};
+    for (int i = 0; i < 3; i++) {
+        struct world *w = world_new("switch:8", NULL);
+        struct spin_error err;
+        network_inject(w->net, 0, bad[i].src, bad[i].dst, bad[i].bytes, 0, 0);
+        CHECK_EQ(network_check(w->net, &err), SPIN_EARG);
+        CHECK_HAS(err.text, i == 0   ? "a packet of 4097 bytes from node 1 to host 2"
+                            : i == 1 ? "from node 8 to host 1"
+                                     : "from node 1 to host 8");
+        CHECK_HAS(err.text, "8 hosts and 1 switches, and the MTU is 4096 bytes");
+        world_free(w);
+    }
+    struct world *w = world_new("switch:8", NULL);
+    struct spin_error err;
+    network_send(w->net, 0, 0, 8, 1, 8, 0, 0);
+    CHECK_EQ(network_check(w->net, &err), SPIN_EARG);
+    world_free(w);
+}
+
 TEST_MAIN

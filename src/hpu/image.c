@@ -177,6 +177,12 @@ static int load_segments(struct reader *r) {
                       im->path, im->code.address);
     const struct image_segment *in_l2[] = {&im->constants, &im->data, &im->handler_data};
     for (int i = 0; i < 3; i++)
+        if (in_l2[i]->bytes && in_l2[i]->address % 8)
+            return REFUSE(r, SPIN_EFORMAT,
+                          "%s: the segment at 0x%x does not begin at a multiple of 8, which atomic "
+                          "accesses need; link it as 'openspin cc' does",
+                          im->path, in_l2[i]->address);
+    for (int i = 0; i < 3; i++)
         for (int k = i + 1; k < 3; k++)
             if (overlap(in_l2[i], in_l2[k]))
                 return REFUSE(r, SPIN_EFORMAT, "%s: segments at 0x%x and 0x%x overlap", im->path,

@@ -110,6 +110,8 @@ void net_on_start(void *context, const struct sim_event *event) {
 
 void network_send(struct network *net, uint64_t now_ps, uint64_t at_ps, uint32_t src, uint32_t dst,
                   uint64_t bytes, uint32_t flow, uint64_t cookie) {
+    if (!net_possible(net, src, net->topology->hosts, dst, 0))
+        return;
     net_prefetch_host(net, src);
     uint32_t index = new_message(net);
     if (index == NET_NONE)
@@ -126,7 +128,7 @@ void network_send(struct network *net, uint64_t now_ps, uint64_t at_ps, uint32_t
     };
     net->counts.messages++;
     if (at_ps > now_ps || src == dst)
-        sim_schedule(&net->sim, at_ps, net_host_object(src), NET_START,
+        sim_schedule(&net->sim, at_ps, net_node_object(src), NET_START,
                      (union sim_payload){.u32 = {index}});
     else
         enqueue(net, index, now_ps);

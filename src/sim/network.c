@@ -13,7 +13,6 @@
  * are taken anew after such calls. */
 #include "sim/network_private.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +39,23 @@ void net_no_memory(struct network *net) {
     sim_stop(net->engine);
 }
 
+bool net_possible(struct network *net, uint32_t src, uint32_t nodes, uint32_t dst, uint64_t bytes) {
+    if (bytes <= net->config.mtu_bytes && src < nodes && dst < net->topology->hosts)
+        return true;
+    if (!net->refused.is)
+        net->refused = (struct net_refused){src, dst, (uint32_t)bytes, true};
+    sim_stop(net->engine);
+    return false;
+}
+
 int network_check(const struct network *net, struct spin_error *err) {
+    if (net->refused.is)
+        return spin_fail(
+            err, SPIN_EARG,
+            "network: a packet of %u bytes from node %u to host %u; there are %u hosts "
+            "and %u switches, and the MTU is %u bytes",
+            net->refused.bytes, net->refused.src, net->refused.dst, net->topology->hosts,
+            net->topology->switches, net->config.mtu_bytes);
     if (!net->out_of_memory)
         return SPIN_OK;
     return spin_fail(err, SPIN_ENOMEM, "out of memory with %llu packets in flight",
@@ -216,6 +231,8 @@ static void arrive(void *context, const struct sim_event *event) {
         net_finish(net, index, now_ps, NET_LOST);
         return;
     }
+    if (net->nodes && net_node_takes(net, index, now_ps))
+        return;
     if (!at_switch) {
         net_finish(net, index, now_ps, p->flags & PACKET_CORRUPT ? NET_CORRUPTED : NET_DELIVERED);
         return;
@@ -286,6 +303,11 @@ void net_place(struct network *net, uint64_t now_ps, uint64_t ready_ps,
         .slot = NET_NONE,
         .flags = origin->flags,
     };
+    if (origin->src >= net->topology->hosts) { /* made in a switch: at its port like any other */
+        p->hops = 1;
+        p->tail_ps = now_ps;
+        ready_ps = now_ps + net->config.switch_ps;
+    }
     net->ends[index] = (struct packet_end){
         .src = origin->src, .flow = origin->flow, .twin = NET_NONE, .attempt = origin->attempt};
     net->counts.injected++;
@@ -296,7 +318,7 @@ void net_place(struct network *net, uint64_t now_ps, uint64_t ready_ps,
                   : topology_next(net->topology, origin->src, origin->dst, p->selector);
     if (hop.channel == TOPO_NONE) /* to itself, or no way: by an event, so that no callback runs
                                    * inside the call that injects */
-        sim_schedule(&net->sim, now_ps, net_host_object(origin->src), NET_END,
+        sim_schedule(&net->sim, now_ps, net_node_object(origin->src), NET_END,
                      (union sim_payload){.u32 = {index}});
     else
         net_forward(net, index, &hop, now_ps, ready_ps);
@@ -311,8 +333,9 @@ static void end_at_source(void *context, const struct sim_event *event) {
 
 void network_inject(struct network *net, uint64_t now_ps, uint32_t src, uint32_t dst,
                     uint32_t bytes, uint32_t flow, uint64_t cookie) {
-    assert(bytes <= net->config.mtu_bytes); /* a larger one might never fit into a buffer */
-    assert(src < net->topology->hosts && dst < net->topology->hosts);
+    /* One larger than the MTU might never fit into a buffer. */
+    if (!net_possible(net, src, net->topology->hosts, dst, bytes))
+        return;
     net_place(net, now_ps, now_ps,
               &(struct net_origin){
                   .src = src, .dst = dst, .bytes = bytes, .flow = flow, .cookie = cookie});
@@ -337,7 +360,7 @@ void net_finish(struct network *net, uint32_t index, uint64_t now_ps, enum net_f
         .queued_ps = p->queued_ps,
     };
     uint8_t flags = p->flags;
-    uint64_t maker = p->slot == NET_NONE ? net_host_object(end.src)
+    uint64_t maker = p->slot == NET_NONE ? net_node_object(end.src)
                                          : net_link_object(net, net_channel(net, p->slot));
     if (end.twin != NET_NONE) {
         net->ends[end.twin].twin = NET_NONE;
@@ -346,7 +369,7 @@ void net_finish(struct network *net, uint32_t index, uint64_t now_ps, enum net_f
     }
     retire(net, index, fate);
     if ((flags & PACKET_LEADS) && net_message_leave(net, end.src)) /* it never left its host */
-        sim_schedule(&net->sim, now_ps, net_host_object(end.src), NET_CONTINUE,
+        sim_schedule(&net->sim, now_ps, net_node_object(end.src), NET_CONTINUE,
                      (union sim_payload){.u32 = {end.src}});
     if (!(flags & PACKET_MESSAGE)) {
         if (net->on.packet)
@@ -418,6 +441,8 @@ static const struct sim_module module = {
         [NET_WHOLE] = {.run = net_on_whole, .ahead = net_whole_ahead},
         [NET_BREAK] = {.run = net_on_break},
         [NET_WAKE] = {.run = net_on_wake},
+        [NET_LOOK] = {.run = net_on_look},
+        [NET_DELIVER] = {.run = net_on_deliver},
     }};
 
 int network_create(struct network **out, struct sim_engine *engine, const struct topology *topology,
@@ -465,6 +490,7 @@ void network_destroy(struct network *net) {
     net_message_destroy(net);
     net_fault_destroy(net);
     net_credit_destroy(net);
+    net_node_destroy(net);
     free(net->kinds);
     pages_free(net->channels, sizeof *net->channels * net->topology->channels);
     pages_free(net->packets, sizeof *net->packets * net->packet_room);

@@ -74,6 +74,7 @@ enum net_fate {
     NET_LOST,      /* on a wire, or in a link that broke */
     NET_DROPPED,   /* by a full port */
     NET_NO_ROUTE,  /* no path is left, or it went round too long while links failed */
+    NET_CONSUMED,  /* by a node on its way, see network_attach */
     NET_FATES,
 };
 
@@ -99,6 +100,9 @@ struct net_callbacks {
      * from at_ps on, and says when the card has it. */
     uint64_t (*store)(void *context, uint32_t host, uint64_t at_ps, uint32_t bytes);
     uint64_t (*fetch)(void *context, uint32_t host, uint64_t at_ps, uint32_t bytes);
+    /* The contents of a packet that was injected with this cookie, for nodes that look at them.
+     * NULL for none. */
+    uint8_t *(*contents)(void *context, uint64_t cookie);
     /* For traces: a packet occupies a channel from start to end. NULL for none. */
     void (*transmit)(void *context, uint32_t channel, uint64_t start_ps, uint64_t end_ps,
                      uint32_t src, uint32_t dst, uint32_t bytes);
@@ -113,7 +117,8 @@ int network_create(struct network **out, struct sim_engine *engine, const struct
 void network_destroy(struct network *net);
 
 /* A packet of `bytes` payload, at most the MTU, enters its host's port now. To the own host it
- * arrives at once. Should memory run out, the engine stops and network_check says so. */
+ * arrives at once. Should memory run out, or a packet not be possible, the engine stops and
+ * network_check says so. */
 void network_inject(struct network *net, uint64_t now_ps, uint32_t src, uint32_t dst,
                     uint32_t bytes, uint32_t flow, uint64_t cookie);
 /* A message of any length, cut into packets; it enters the host's queue of messages at `at_ps`, now
@@ -121,6 +126,40 @@ void network_inject(struct network *net, uint64_t now_ps, uint32_t src, uint32_t
 void network_send(struct network *net, uint64_t now_ps, uint64_t at_ps, uint32_t src, uint32_t dst,
                   uint64_t bytes, uint32_t flow, uint64_t cookie);
 int network_check(const struct network *net, struct spin_error *err);
+
+/* ---- nodes that look at what passes them ----
+ *
+ * A node, a switch or a host, can be given the packets that come to it, with their contents: a
+ * switch with processors, a card between wire and host. It gets a packet when its last byte is in,
+ * before it is sent on or delivered; so cut-through ends there. Packets of messages
+ * (network_send) have no contents and are not shown, nor are corrupted ones. */
+struct net_passing {
+    uint64_t at_ps; /* now */
+    uint32_t node;  /* hosts come first, then switches */
+    uint32_t src, bytes;
+    bool duplicate;
+    /* What the node may change. */
+    uint8_t *contents; /* as the callback has it, or NULL */
+    uint64_t cookie;
+    uint32_t dst, flow;
+    uint64_t delay_ps; /* it goes on so much later; 0 at first */
+};
+
+enum net_pass {
+    NET_PASS,   /* to `dst`, which at a host may be itself */
+    NET_CONSUME /* its way ends here, with a callback of that fate */
+};
+
+typedef enum net_pass net_look(void *context, struct net_passing *packet);
+
+/* From now on `look` is given what comes to the node; NULL for nobody. `look` may call
+ * network_inject, network_send and network_emit. */
+int network_attach(struct network *net, uint32_t node, net_look *look, void *context,
+                   struct spin_error *err);
+/* A packet that a node makes: it leaves through the node's port as if it had just been switched,
+ * and arrives with the node as its source. Otherwise as network_inject. */
+void network_emit(struct network *net, uint64_t now_ps, uint32_t node, uint32_t dst, uint32_t bytes,
+                  uint32_t flow, uint64_t cookie);
 
 struct net_counts {
     uint64_t injected, duplicated; /* packets */

@@ -97,6 +97,18 @@ struct outbox {
     uint32_t first, last;
 };
 
+/* Who looks at what comes to a node. */
+struct net_node {
+    net_look *look;
+    void *context;
+};
+
+/* The first packet that could not be. */
+struct net_refused {
+    uint32_t src, dst, bytes;
+    bool is;
+};
+
 struct link_kind {
     uint64_t fs_per_byte, latency_ps;
 };
@@ -110,6 +122,8 @@ enum net_kind {
     NET_WHOLE,    /* a message is in */
     NET_BREAK,    /* a link breaks, or works again */
     NET_WAKE,     /* there may be credits */
+    NET_LOOK,     /* a node is given a packet */
+    NET_DELIVER,  /* and has held it back from its host */
     NET_KINDS
 };
 
@@ -139,6 +153,8 @@ struct network {
     uint32_t message_room, message_free, messages_used;
     struct outbox *outboxes; /* a host */
     bool out_of_memory;
+    struct net_refused refused;
+    struct net_node *nodes; /* by node; NULL while nobody looks at packets */
 
     struct net_failure *failures;
     uint8_t *broken; /* a bit a channel; NULL when no failure is planned */
@@ -148,13 +164,13 @@ struct network {
     struct net_counts counts;
 };
 
-/* Who makes events: the plan of failures, the hosts, and each link for what is sent over it. */
+/* Who makes events: the plan of failures, the nodes, and each link for what is sent over it. */
 #define NET_PLAN 0
-static inline uint64_t net_host_object(uint32_t host) {
-    return 1ull + host;
+static inline uint64_t net_node_object(uint32_t node) {
+    return 1ull + node;
 }
 static inline uint64_t net_link_object(const struct network *net, uint32_t channel) {
-    return 1ull + net->topology->hosts + channel;
+    return 1ull + net->topology->hosts + net->topology->switches + channel;
 }
 
 static inline uint64_t net_transfer_ps(const struct network *net, uint32_t bytes, uint16_t kind) {
@@ -210,6 +226,8 @@ uint64_t net_transmit(struct network *net, uint32_t index, const struct topo_hop
 /* The packet's way ends: gives its buffer back, calls back, frees it. */
 void net_finish(struct network *net, uint32_t index, uint64_t now_ps, enum net_fate fate);
 void net_no_memory(struct network *net);
+/* False: there can be no such packet, and network_check will say so. */
+bool net_possible(struct network *net, uint32_t src, uint32_t nodes, uint32_t dst, uint64_t bytes);
 
 /* net_credit.c */
 int net_credit_create(struct network *net, struct spin_error *err);
@@ -255,6 +273,13 @@ void net_fault_duplicate(struct network *net, uint32_t index, const struct topo_
                          uint64_t now_ps);
 /* The hop that a packet takes while links are broken; channel TOPO_NONE when there is none. */
 struct topo_hop net_detour(struct network *net, uint32_t index, uint32_t node);
+
+/* net_node.c */
+/* True: the packet's node will be given it, and it goes on from there. */
+bool net_node_takes(struct network *net, uint32_t index, uint64_t now_ps);
+void net_on_look(void *context, const struct sim_event *event);
+void net_on_deliver(void *context, const struct sim_event *event);
+void net_node_destroy(struct network *net);
 
 /* net_message.c */
 int net_message_create(struct network *net, struct spin_error *err);

@@ -104,6 +104,17 @@ clang --target=riscv32 -c two.c -o two.o
 refuse "an object file" 1 'two.o: is not linked' "$OPENSPIN" image two.o
 head -c 3000 sum.spin >cut.spin
 refuse "a truncated image" 1 'cut.spin: truncated' "$OPENSPIN" image cut.spin
+python3 - <<'P'
+import struct
+image = bytearray(open("sum.spin", "rb").read())
+first, size, count = struct.unpack_from("<I", image, 28)[0], *struct.unpack_from("<HH", image, 42)
+for at in range(first, first + size * count, size):
+    kind, _, address = struct.unpack_from("<III", image, at)
+    if kind == 1 and address >> 24 == 0x1C:  # PT_LOAD, constants
+        struct.pack_into("<I", image, at + 8, address + 4)
+open("odd.spin", "wb").write(image)
+P
+refuse "a segment that atomics could not use" 1 'odd.spin: the segment at 0x1c000004 does not begin at a multiple of 8' "$OPENSPIN" image odd.spin
 # Root may read everything, so then another user tries, with a copy of the command that he can reach.
 cp sum.spin secret.spin && chmod 0 secret.spin
 as_user=()
