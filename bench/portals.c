@@ -8,10 +8,9 @@
 #include "machine.h"
 #include "nic/portals.h"
 
-static bool forget(void *context, const struct nic_message *m, uint32_t delivery, void *origin) {
-    (void)origin;
-    (void)context, (void)m, (void)delivery;
-    return true;
+static enum portals_sending forget(void *context, const struct portals_outgoing *out) {
+    (void)context, (void)out;
+    return PORTALS_LEFT;
 }
 
 static void nothing(void *context) {
@@ -63,9 +62,10 @@ static bool deliver(const struct target *t, uint32_t tag) {
                             .interface = PTL_NI_MATCHING | PTL_NI_LOGICAL,
                             .pt_index = t->pt,
                             .match_bits = (uint64_t)tag << 32};
-    uint32_t delivery = portals_header(t->p, &m);
-    bool taken = portals_delivery(t->p, delivery)->fail == PTL_NI_OK;
-    portals_done(t->p, delivery, (struct portals_ending){0});
+    struct portals_arrival arrival;
+    portals_header(t->p, &m, &arrival);
+    bool taken = arrival.fail == PTL_NI_OK;
+    portals_done(t->p, &arrival, (struct portals_ending){0});
     return taken;
 }
 

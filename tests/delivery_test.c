@@ -9,7 +9,8 @@
 #define MESSAGES 64
 
 struct end {
-    struct delivery *delivery;
+    struct nic_config config;
+    struct delivery delivery;
     struct nic_counts counts;
     struct nic_address address;
     /* Received, by message. */
@@ -77,16 +78,16 @@ static void make_end(struct world *w, uint32_t i, uint32_t stream, uint32_t wind
                      uint32_t retries) {
     struct end *end = &w->end[i];
     *end = (struct end){.address = {.nid = i, .pid = 7}};
-    struct nic_config config = {.address = end->address,
-                                .pool = w->pool,
-                                .mtu_bytes = MTU,
-                                .reliable = w->reliable,
-                                .retry_time = 1000,
-                                .retries = retries,
-                                .window_packets = window,
-                                .stream = stream};
+    end->config = (struct nic_config){.address = end->address,
+                                      .pool = w->pool,
+                                      .mtu_bytes = MTU,
+                                      .reliable = w->reliable,
+                                      .retry_time = 1000,
+                                      .retries = retries,
+                                      .window_packets = window,
+                                      .stream = stream};
     struct delivery_owner owner = {end, sizeof(struct delivery_peer), up, room, lost};
-    CHECK_EQ(delivery_new(&end->delivery, &config, &end->counts, &owner, NULL), 0);
+    delivery_init(&end->delivery, &end->config, &end->counts, &owner);
 }
 
 static void make_world(struct world *w, uint64_t seed, uint32_t window, uint32_t retries) {
@@ -97,8 +98,8 @@ static void make_world(struct world *w, uint64_t seed, uint32_t window, uint32_t
 }
 
 static void end_world(struct world *w) {
-    delivery_free(w->end[0].delivery);
-    delivery_free(w->end[1].delivery);
+    delivery_clear(&w->end[0].delivery);
+    delivery_clear(&w->end[1].delivery);
     for (uint32_t i = 0; i < w->flying; i++)
         nic_packet_release(w->flight[i].packet);
     CHECK_EQ(nic_pool_used(w->pool), 0);
@@ -122,11 +123,12 @@ static void launch(struct world *w, uint32_t from, struct nic_packet *packet) {
 
 /* Everything that an end has to say besides new packets. */
 static void flush(struct world *w, uint32_t i) {
-    struct delivery *d = w->end[i].delivery;
+    struct delivery *d = &w->end[i].delivery;
     struct delivery_peer *peer;
     uint64_t transmission;
+    struct nic_packet bare;
     delivery_arm(d, w->now);
-    for (struct nic_packet *packet; (packet = delivery_next(d, &peer, &transmission));) {
+    for (struct nic_packet *packet; (packet = delivery_next(d, &peer, &bare, &transmission));) {
         uint32_t sequence = packet->sequence;
         launch(w, i, packet);
         delivery_left(d, peer, sequence, transmission, w->now);
@@ -148,7 +150,7 @@ static struct nic_packet *make_packet(struct world *w, uint32_t message, uint32_
 }
 
 static bool offer(struct world *w, uint32_t from, struct nic_packet *packet) {
-    struct delivery *d = w->end[from].delivery;
+    struct delivery *d = &w->end[from].delivery;
     struct delivery_peer *peer = delivery_peer(d, w->end[!from].address);
     if (!delivery_room(d, peer))
         return false;
@@ -171,11 +173,11 @@ static bool step(struct world *w) {
             next = i;
     uint64_t time = next == UINT32_MAX ? UINT64_MAX : w->flight[next].time;
     for (uint32_t i = 0; i < 2; i++) {
-        uint64_t deadline = delivery_deadline(w->end[i].delivery);
+        uint64_t deadline = delivery_deadline(&w->end[i].delivery);
         if (deadline >= time)
             continue;
         w->now = deadline > w->now ? deadline : w->now;
-        delivery_tick(w->end[i].delivery, w->now);
+        delivery_tick(&w->end[i].delivery, w->now);
         flush(w, i);
         return true;
     }
@@ -185,7 +187,7 @@ static bool step(struct world *w) {
     w->flight[next] = w->flight[--w->flying];
     w->now = time;
     uint32_t to = arrived.packet->target.nid;
-    delivery_packet_in(w->end[to].delivery, arrived.packet, w->now);
+    delivery_packet_in(&w->end[to].delivery, arrived.packet, w->now);
     nic_packet_release(arrived.packet);
     flush(w, to);
     return true;
@@ -255,8 +257,9 @@ TEST(numbers_go_round) {
         world = (struct world){.loss = 100, .doubling = 100, .delay = 50, .spread = 400};
         make_world(&world, seed, 1 + seed % 100, 60);
         for (uint32_t i = 0; i < 2; i++) {
-            struct delivery_peer *out = delivery_peer(world.end[i].delivery, world.end[!i].address);
-            struct delivery_peer *in = delivery_peer(world.end[!i].delivery, world.end[i].address);
+            struct delivery_peer *out =
+                delivery_peer(&world.end[i].delivery, world.end[!i].address);
+            struct delivery_peer *in = delivery_peer(&world.end[!i].delivery, world.end[i].address);
             out->next_sequence = out->oldest = in->expected = 0xffffffff - seed % 64;
             out->next_message = in->in_message = 0xffffffff - seed % 7;
             world.end[!i].first_number = in->in_message;
@@ -264,7 +267,7 @@ TEST(numbers_go_round) {
         const char *wrong = exchange(&world, 32);
         if (wrong)
             TEST_FAIL("seed %u: %s", seed, wrong);
-        struct delivery_peer *out = delivery_peer(world.end[0].delivery, world.end[1].address);
+        struct delivery_peer *out = delivery_peer(&world.end[0].delivery, world.end[1].address);
         CHECK(out->oldest < 1000 && out->next_message < 1000);
         end_world(&world);
     }
@@ -278,7 +281,7 @@ TEST(reliable_but_unordered_needs_no_acknowledgement) {
         if (wrong)
             TEST_FAIL("seed %u: %s", seed, wrong);
         CHECK_EQ(world.end[0].counts.receipts + world.end[0].counts.retransmitted, 0);
-        CHECK_EQ(delivery_deadline(world.end[0].delivery), UINT64_MAX);
+        CHECK_EQ(delivery_deadline(&world.end[0].delivery), UINT64_MAX);
         end_world(&world);
     }
 }
@@ -325,7 +328,7 @@ TEST(the_timer_repeats_doubles_and_gives_up) {
     CHECK(offer(&world, 0, make_packet(&world, 0, 1, 0)));
     const uint64_t at[] = {1000, 3000, 7000, 15000};
     for (uint32_t i = 0; i < 4; i++) {
-        CHECK_EQ(delivery_deadline(world.end[0].delivery), at[i]);
+        CHECK_EQ(delivery_deadline(&world.end[0].delivery), at[i]);
         CHECK_EQ(world.end[0].lost, 0);
         CHECK(step(&world));
         CHECK_EQ(world.now, at[i]);
@@ -341,9 +344,9 @@ TEST(the_timer_repeats_doubles_and_gives_up) {
 TEST(a_packet_has_its_own_time) {
     world = (struct world){.delay = 10};
     make_world(&world, 1, 64, 3);
-    delivery_expect(world.end[0].delivery,
-                    delivery_peer(world.end[0].delivery, world.end[1].address));
-    delivery_arm(world.end[0].delivery, 0);
+    delivery_expect(&world.end[0].delivery,
+                    delivery_peer(&world.end[0].delivery, world.end[1].address));
+    delivery_arm(&world.end[0].delivery, 0);
     world.now = 990;
     CHECK(offer(&world, 0, make_packet(&world, 0, 1, 0)));
     while (world.now < 1990)
@@ -425,7 +428,7 @@ TEST(a_restarted_peer_starts_afresh) {
     world = (struct world){.delay = 10};
     make_world(&world, 1, 64, 3);
     CHECK(!exchange(&world, 10));
-    delivery_free(world.end[1].delivery);
+    delivery_clear(&world.end[1].delivery);
     make_end(&world, 1, 1, 64, 3); /* a later life: a higher stream */
     CHECK(offer(&world, 1, make_packet(&world, 0, 1, 0)));
     world.end[0].messages = 0;
@@ -448,7 +451,7 @@ TEST(a_peer_that_forgot_everything_is_given_up) {
     world = (struct world){.delay = 10};
     make_world(&world, 1, 64, 3);
     CHECK(!exchange(&world, 10));
-    delivery_free(world.end[1].delivery);
+    delivery_clear(&world.end[1].delivery);
     make_end(&world, 1, 0, 64, 3); /* the same stream: it cannot be told from the old life */
     CHECK(offer(&world, 0, make_packet(&world, 10, 1, 0)));
     uint32_t steps = 0;
@@ -463,9 +466,9 @@ TEST(a_silent_peer_of_whom_something_is_expected_is_probed) {
     world = (struct world){.delay = 10};
     make_world(&world, 1, 64, 3);
     CHECK(!exchange(&world, 2));
-    struct delivery_peer *peer = delivery_peer(world.end[0].delivery, world.end[1].address);
-    delivery_expect(world.end[0].delivery, peer);
-    delivery_arm(world.end[0].delivery, world.now);
+    struct delivery_peer *peer = delivery_peer(&world.end[0].delivery, world.end[1].address);
+    delivery_expect(&world.end[0].delivery, peer);
+    delivery_arm(&world.end[0].delivery, world.now);
     uint64_t start = world.now;
     while (world.now < start + 50000)
         CHECK(step(&world));
@@ -482,7 +485,7 @@ TEST(who_probes_us_does_not_put_off_what_we_repeat) {
     world = (struct world){.delay = 10};
     make_world(&world, 1, 64, 8);
     CHECK(!exchange(&world, 2));
-    struct delivery_peer *peer = delivery_peer(world.end[0].delivery, world.end[1].address);
+    struct delivery_peer *peer = delivery_peer(&world.end[0].delivery, world.end[1].address);
     uint64_t start = world.now;
     world.cut[1] = true;
     CHECK(offer(&world, 1, make_packet(&world, 2, 1, 0)));
@@ -493,11 +496,11 @@ TEST(who_probes_us_does_not_put_off_what_we_repeat) {
         probe->source = world.end[0].address;
         probe->stream = peer->stream;
         probe->ack = peer->expected;
-        delivery_packet_in(world.end[1].delivery, probe, world.now);
+        delivery_packet_in(&world.end[1].delivery, probe, world.now);
         nic_packet_release(probe);
         flush(&world, 1);
         world.now += 100; /* often */
-        while (world.flying || delivery_deadline(world.end[1].delivery) <= world.now)
+        while (world.flying || delivery_deadline(&world.end[1].delivery) <= world.now)
             CHECK(step(&world));
     }
     CHECK_EQ(world.end[0].messages, 3);
@@ -508,7 +511,7 @@ TEST(forged_acknowledgements_change_nothing) {
     for (uint32_t seed = 0; seed < 300; seed++) {
         world = (struct world){.delay = 10, .spread = 100, .loss = 50};
         make_world(&world, seed, 32, 30);
-        struct delivery *d = world.end[0].delivery;
+        struct delivery *d = &world.end[0].delivery;
         struct delivery_peer *peer = delivery_peer(d, world.end[1].address);
         for (uint32_t i = 0; i < 20; i++) {
             struct nic_packet *packet = nic_packet_new(world.pool);
@@ -531,7 +534,7 @@ TEST(forged_acknowledgements_change_nothing) {
 TEST(peers_are_found_among_many) {
     world = (struct world){.reliable = true};
     make_world(&world, 1, 64, 3);
-    struct delivery *d = world.end[0].delivery;
+    struct delivery *d = &world.end[0].delivery;
     struct delivery_peer *first = delivery_peer(d, (struct nic_address){1000, 0});
     for (uint32_t i = 0; i < 10000; i++)
         delivery_peer(d, (struct nic_address){i * 65537, i % 3});

@@ -757,3 +757,53 @@ TEST(calls_are_charged) {
 }
 
 TEST_MAIN
+
+/* What ends within its call holds nothing: events and counts are there when it returns, and the
+ * descriptor may be released; small and large volatile data alike. */
+TEST(puts_that_end_within_their_call) {
+    struct wire *w = one(NULL);
+    static uint8_t bytes[256];
+    static const struct {
+        enum portals_sending how;
+        int code;
+        uint8_t fail;
+    } ways[] = {{PORTALS_LEFT, PTL_OK, PTL_NI_OK},
+                {PORTALS_UNREADABLE, PTL_OK, PTL_NI_SEGV},
+                {PORTALS_NO_MEMORY, PTL_NO_SPACE, 0}};
+    ptl_handle_eq_t eq;
+    ptl_handle_ct_t ct;
+    CHECK_OK(PtlEQAlloc(ni, 8, &eq));
+    CHECK_OK(PtlCTAlloc(ni, &ct));
+    for (uint32_t i = 0; i < 6; i++) {
+        ptl_md_t md = {.start = bytes,
+                       .length = sizeof bytes,
+                       .eq_handle = eq,
+                       .ct_handle = ct,
+                       .options = PTL_MD_VOLATILE | PTL_MD_EVENT_CT_SEND};
+        ptl_handle_md_t handle;
+        ptl_event_t event;
+        ptl_ct_event_t count;
+        ptl_size_t length = i / 3 ? 256 : 8;
+        w->at_once = ways[i % 3].how;
+        CHECK_OK(PtlMDBind(ni, &md, &handle));
+        CHECK_OK(PtlCTSet(ct, (ptl_ct_event_t){0, 0}));
+        uint64_t raised = w->process[0].raised;
+        CHECK_EQ(PtlPut(handle, 0, length, PTL_NO_ACK_REQ, wire_phys(1), 0, 0, 0, bytes, 0),
+                 ways[i % 3].code);
+        CHECK_OK(PtlMDRelease(handle));
+        CHECK_EQ(w->queued, 0);
+        CHECK_OK(PtlCTGet(ct, &count));
+        CHECK_EQ(count.success, ways[i % 3].how == PORTALS_LEFT);
+        CHECK_EQ(count.failure, ways[i % 3].how == PORTALS_UNREADABLE);
+        CHECK_EQ(w->process[0].raised, raised + !ways[i % 3].code);
+        if (!ways[i % 3].code) {
+            CHECK_OK(PtlEQGet(eq, &event));
+            CHECK_EQ(event.type, PTL_EVENT_SEND);
+            CHECK_EQ(event.ni_fail_type, ways[i % 3].fail);
+            CHECK_EQ(event.mlength, length);
+            CHECK(event.user_ptr == bytes);
+        }
+        CHECK_EQ(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
+    }
+    wire_free(w);
+}

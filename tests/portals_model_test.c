@@ -24,7 +24,8 @@ struct run {
     } entry[HANDLES];
     struct {
         bool used;
-        uint32_t delivery;
+        struct portals_arrival arrival;
+        struct nic_message message; /* of it */
         int slow;
     } flight[FLIGHTS];
     struct nic_message answer;
@@ -33,14 +34,11 @@ struct run {
     uint32_t masks; /* kinds of masks in use: more than there are groups at times */
 };
 
-static bool take_answer(void *context, const struct nic_message *m, uint32_t delivery,
-                        void *origin) {
-    (void)origin;
+static enum portals_sending take_answer(void *context, const struct portals_outgoing *out) {
     struct run *run = context;
-    (void)delivery;
-    run->answer = *m;
+    run->answer = out->message;
     run->answered = true;
-    return true;
+    return PORTALS_LEFT;
 }
 
 static void nothing(void *context) {
@@ -170,14 +168,14 @@ static struct nic_message random_message(struct run *run) {
 }
 
 /* Moves the data on both sides. */
-static void move(struct run *run, uint32_t delivery, int slow) {
+static void move(struct run *run, struct portals_arrival *arrival, int slow) {
     const struct slow_delivery *d = &run->slow.delivery[slow];
     uint8_t data[128], before[128];
     struct nic_segment s;
     for (int i = 0; i < 128; i++)
         data[i] = (uint8_t)(d->message.hdr_data * 31 + (uint64_t)i * 7);
     uint64_t at = d->mlength ? run->slow.entry[d->entry].at + d->offset : 0;
-    uint32_t count = portals_delivery_segments(run->p, delivery, 0, d->message.length, &s, 1);
+    uint32_t count = portals_arrival_segments(arrival, 0, d->message.length, &s, 1);
     CHECK_EQ(count, d->mlength > 0);
     if (count) {
         CHECK_EQ(s.bytes, d->mlength);
@@ -188,7 +186,7 @@ static void move(struct run *run, uint32_t delivery, int slow) {
         memcpy(s.host, data, s.bytes);
         memcpy(slow_at, data, d->mlength);
     } else if (d->message.kind == NIC_ATOMIC || d->message.kind == NIC_FETCH_ATOMIC) {
-        portals_apply(run->p, delivery, 0, data, d->message.length, before);
+        portals_apply(arrival, 0, data, d->message.length, before);
         CHECK(memcmp(before, slow_at, d->mlength) == 0);
         for (uint64_t i = 0; i < d->mlength; i++)
             slow_at[i] ^= data[i];
@@ -210,7 +208,7 @@ static void compare_answers(struct run *run) {
 }
 
 static void finish(struct run *run, uint32_t i) {
-    uint32_t delivery = run->flight[i].delivery;
+    struct portals_arrival *arrival = &run->flight[i].arrival;
     int slow = run->flight[i].slow;
     struct portals_ending how = {0};
     const struct slow_delivery *d = &run->slow.delivery[slow];
@@ -225,15 +223,15 @@ static void finish(struct run *run, uint32_t i) {
         else if (way == 3)
             how.fail = PTL_NI_DROPPED;
         else
-            how.fail = portals_exhausted(run->p, delivery);
+            how.fail = portals_exhausted(arrival);
         if (way == 4)
             CHECK_EQ(how.fail, slow_exhausted(&run->slow, slow));
     }
     if (how.fail != PTL_NI_DROPPED && how.fail != PTL_NI_PT_DISABLED)
-        move(run, delivery, slow);
+        move(run, arrival, slow);
     run->answered = run->slow.answered = false;
     slow_done(&run->slow, slow, how);
-    portals_done(run->p, delivery, how);
+    portals_done(run->p, arrival, how);
     compare_answers(run);
     run->flight[i].used = false;
 }
@@ -248,16 +246,17 @@ static void send(struct run *run) {
     }
     struct nic_message m = random_message(run);
     int slow = slow_header(&run->slow, &m);
-    uint32_t delivery = portals_header(run->p, &m);
-    const struct portals_delivery *told = portals_delivery(run->p, delivery);
+    struct portals_arrival told;
+    portals_header(run->p, &m, &told);
     const struct slow_delivery *d = &run->slow.delivery[slow];
-    CHECK_EQ(told->fail, d->fail);
-    CHECK_EQ(told->mlength, d->mlength);
-    CHECK_EQ(told->offset, d->offset);
+    CHECK_EQ(told.fail, d->fail);
+    CHECK_EQ(told.mlength, d->mlength);
+    CHECK_EQ(told.offset, d->offset);
     if (!d->fail)
-        CHECK_EQ(told->list, run->slow.entry[d->entry].list);
+        CHECK_EQ(told.list, run->slow.entry[d->entry].list);
     run->flight[i].used = true;
-    run->flight[i].delivery = delivery;
+    run->flight[i].message = m;
+    portals_arrival_keep(&run->flight[i].arrival, &told, &run->flight[i].message);
     run->flight[i].slow = slow;
     if (one_in(run, 2))
         finish(run, i);

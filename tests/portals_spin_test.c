@@ -210,7 +210,7 @@ TEST(fields_are_not_read_without_the_option) {
     me.options &= ~(unsigned)PTL_ME_HANDLERS;
     append(w, &me);
     struct wire_transit t = arrive(w, 8, PTL_NO_ACK_REQ);
-    CHECK(!portals_delivery(t.to->portals, t.delivery)->handlers);
+    CHECK(!t.arrival->handlers);
     wire_end(w, &t, (struct portals_ending){0});
     next(w, PTL_EVENT_PUT);
     CHECK_OK(PtlImageUnload(image)); /* nobody uses it */
@@ -229,8 +229,7 @@ TEST(the_card_finds_handlers_state_and_host_memory) {
     me.user_hdr_length = 12;
     append(w, &me);
     struct wire_transit t = arrive(w, 100, PTL_NO_ACK_REQ);
-    struct portals *p = t.to->portals;
-    const struct portals_handlers *h = portals_delivery(p, t.delivery)->handlers;
+    const struct portals_handlers *h = t.arrival->handlers;
     CHECK(h && h->image);
     CHECK(h->header && h->payload && h->completion);
     CHECK(h->header != h->payload);
@@ -241,13 +240,13 @@ TEST(the_card_finds_handlers_state_and_host_memory) {
     CHECK_EQ(h->host_bytes, 40);
     CHECK_EQ(h->user_hdr_bytes, 12);
     struct nic_segment s[3];
-    CHECK_EQ(portals_handler_segments(p, t.delivery, 5, 100, s, 3), 2);
+    CHECK_EQ(portals_handler_segments(t.arrival, 5, 100, s, 3), 2);
     CHECK(s[0].host == more + 5 && s[0].bytes == 5);
     CHECK(s[1].host == more + 100 && s[1].bytes == 30);
-    CHECK_EQ(portals_handler_segments(p, t.delivery, 40, 1, s, 3), 0);
-    CHECK_EQ(portals_entry_segments(p, t.delivery, 4000, 1000, s, 3), 1); /* beyond the message */
+    CHECK_EQ(portals_handler_segments(t.arrival, 40, 1, s, 3), 0);
+    CHECK_EQ(portals_entry_segments(t.arrival, 4000, 1000, s, 3), 1); /* beyond the message */
     CHECK(s[0].host == memory + 4000 && s[0].bytes == 96);
-    CHECK_EQ(portals_entry_bytes(p, t.delivery), 4096);
+    CHECK_EQ(portals_entry_bytes(t.arrival), 4096);
     h->state[0] = 'I';
     wire_end(w, &t, (struct portals_ending){0});
     /* another entry on the same memory, which overwrites nothing: state is kept */
@@ -331,7 +330,7 @@ TEST(a_card_without_room_takes_nothing) {
         ptl_me_t me = entry(PTL_ME_USE_ONCE | PTL_ME_MANAGE_LOCAL);
         append(w, &me);
         struct wire_transit t = arrive(w, 8, PTL_ACK_REQ);
-        uint8_t fail = portals_exhausted(t.to->portals, t.delivery);
+        uint8_t fail = portals_exhausted(t.arrival);
         CHECK_EQ(fail, flow ? PTL_NI_PT_DISABLED : PTL_NI_DROPPED);
         wire_end(w, &t, (struct portals_ending){.fail = fail});
         CHECK_EQ(w->queue[0].message.fail, fail);
@@ -388,12 +387,12 @@ TEST(commands_send_from_host_and_card) {
                                 .target = wire_rank(0),
                                 .match_bits = 77,
                                 .user_ptr = (void *)3};
-    CHECK_EQ(portals_command(p, t.delivery, &c, NULL), PTL_OK);
+    CHECK_EQ(portals_command(p, t.arrival, &c, NULL), PTL_OK);
     c.card = card;
     c.remote_offset = 100;
     c.length = 64;
     c.count = false;
-    CHECK_EQ(portals_command(p, t.delivery, &c, NULL), PTL_OK);
+    CHECK_EQ(portals_command(p, t.arrival, &c, NULL), PTL_OK);
     wire_end(w, &t, (struct portals_ending){0});
     next(w, PTL_EVENT_PUT);
     CHECK_EQ(PtlMEUnlink(handle), PTL_IN_USE); /* its memory is still being sent */
@@ -423,9 +422,9 @@ TEST(commands_get_and_do_atomics) {
                                 .count = true,
                                 .target = wire_rank(0),
                                 .user_ptr = (void *)4};
-    CHECK_EQ(portals_command(p, t.delivery, &c, NULL), PTL_OK);
+    CHECK_EQ(portals_command(p, t.arrival, &c, NULL), PTL_OK);
     c.card = card;
-    CHECK_EQ(portals_command(p, t.delivery, &c, NULL), PTL_OK);
+    CHECK_EQ(portals_command(p, t.arrival, &c, NULL), PTL_OK);
     memory[0] = 30;
     c = (struct portals_command){.kind = NIC_ATOMIC,
                                  .length = 1,
@@ -436,7 +435,7 @@ TEST(commands_get_and_do_atomics) {
                                  .operation = PTL_SUM,
                                  .datatype = PTL_UINT8_T,
                                  .user_ptr = (void *)5};
-    CHECK_EQ(portals_command(p, t.delivery, &c, NULL), PTL_OK);
+    CHECK_EQ(portals_command(p, t.arrival, &c, NULL), PTL_OK);
     wire_end(w, &t, (struct portals_ending){0});
     wire_run(w);
     next(w, PTL_EVENT_PUT);
@@ -464,7 +463,7 @@ TEST(commands_are_checked) {
     do {                                                                                           \
         c = good;                                                                                  \
         c.field = value;                                                                           \
-        CHECK_EQ(portals_command(p, t.delivery, &c, NULL), PTL_ARG_INVALID);                       \
+        CHECK_EQ(portals_command(p, t.arrival, &c, NULL), PTL_ARG_INVALID);                        \
     } while (0)
     BAD(kind, NIC_FETCH_ATOMIC);
     BAD(offset, 4090); /* beyond the entry */
@@ -477,7 +476,8 @@ TEST(commands_are_checked) {
     BAD(datatype, PTL_DATATYPE_LAST);
     BAD(length, 513);
 #undef BAD
-    CHECK_EQ(portals_command(p, 4711, &good, NULL), PTL_ARG_INVALID);
+    const struct portals_arrival refused = {.fail = PTL_NI_DROPPED};
+    CHECK_EQ(portals_command(p, &refused, &good, NULL), PTL_ARG_INVALID);
     CHECK_EQ(w->queued, 0);
     wire_end(w, &t, (struct portals_ending){0});
     wire_free(w);
@@ -490,11 +490,11 @@ TEST(commands_on_the_counter) {
     struct wire_transit t = arrive(w, 8, PTL_NO_ACK_REQ);
     struct portals *p = t.to->portals;
     ptl_ct_event_t value;
-    CHECK_EQ(portals_command_ct_set(p, t.delivery, (ptl_ct_event_t){10, 1}), PTL_OK);
-    CHECK_EQ(portals_command_ct_inc(p, t.delivery, (ptl_ct_event_t){5, 0}), PTL_OK);
-    CHECK_EQ(portals_command_ct_inc(p, t.delivery, (ptl_ct_event_t){0, 2}), PTL_OK);
-    CHECK_EQ(portals_command_ct_inc(p, t.delivery, (ptl_ct_event_t){1, 1}), PTL_ARG_INVALID);
-    CHECK_EQ(portals_command_ct_get(p, t.delivery, &value), PTL_OK);
+    CHECK_EQ(portals_command_ct_set(p, t.arrival, (ptl_ct_event_t){10, 1}), PTL_OK);
+    CHECK_EQ(portals_command_ct_inc(p, t.arrival, (ptl_ct_event_t){5, 0}), PTL_OK);
+    CHECK_EQ(portals_command_ct_inc(p, t.arrival, (ptl_ct_event_t){0, 2}), PTL_OK);
+    CHECK_EQ(portals_command_ct_inc(p, t.arrival, (ptl_ct_event_t){1, 1}), PTL_ARG_INVALID);
+    CHECK_EQ(portals_command_ct_get(p, t.arrival, &value), PTL_OK);
     CHECK_EQ(value.success, 15);
     CHECK_EQ(value.failure, 3);
     CHECK_EQ(counted(w).success, 15);
@@ -505,7 +505,7 @@ TEST(commands_on_the_counter) {
     wire_as(w, 0);
     CHECK_OK(PtlPut(md, 0, 8, 0, wire_rank(1), pt, 1, 0, NULL, 0));
     t = wire_begin(w, 0);
-    CHECK_EQ(portals_command_ct_inc(p, t.delivery, (ptl_ct_event_t){5, 2}), PTL_ARG_INVALID);
+    CHECK_EQ(portals_command_ct_inc(p, t.arrival, (ptl_ct_event_t){5, 2}), PTL_ARG_INVALID);
     wire_end(w, &t, (struct portals_ending){0});
     wire_free(w);
 }

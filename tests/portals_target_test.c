@@ -509,13 +509,13 @@ TEST(malformed_headers_are_refused) {
         m.interface = rng_below(&r, 3) ? LOGICAL : m.interface;
         m.pt_index = rng_below(&r, 3) ? pt : m.pt_index;
         m.kind = rng_below(&r, 3) ? m.kind % 5 : m.kind;
-        uint32_t d = portals_header(p, &m);
-        const struct portals_delivery *told = portals_delivery(p, d);
-        accepted += told->fail == PTL_NI_OK;
+        struct portals_arrival arrival;
+        portals_header(p, &m, &arrival);
+        accepted += arrival.fail == PTL_NI_OK;
         struct nic_segment s;
-        if (portals_delivery_segments(p, d, 0, m.length, &s, 1))
+        if (portals_arrival_segments(&arrival, 0, m.length, &s, 1))
             CHECK(s.host >= target_bytes && s.host + s.bytes <= target_bytes + sizeof target_bytes);
-        portals_done(p, d, (struct portals_ending){0});
+        portals_done(p, &arrival, (struct portals_ending){0});
         while (w->queued)
             free(wire_take(w, 0).data);
     }
@@ -569,7 +569,7 @@ TEST(leaving_under_messages) {
     while (portals_is_initialised(p))
         portals_fini(p);
     struct nic_segment s;
-    CHECK_EQ(portals_delivery_segments(p, first.delivery, 0, 100, &s, 1), 1);
+    CHECK_EQ(portals_arrival_segments(first.arrival, 0, 100, &s, 1), 1);
     wire_end(w, &first, (struct portals_ending){0});
     CHECK_EQ(portals_init(p), PTL_OK); /* everything is gone: it may begin afresh */
     ptl_handle_ni_t again;

@@ -6,7 +6,10 @@
 #define MOST_CHUNKS 30u
 
 void pool_init(struct pool *pool, uint32_t object_bytes, uint32_t limit) {
-    *pool = (struct pool){.object_bytes = (object_bytes + 15) & ~15u, .limit = limit};
+    uint32_t last = limit > 1 ? limit - 1 : 1;
+    *pool = (struct pool){.object_bytes = (object_bytes + 15) & ~15u,
+                          .limit = limit,
+                          .mask = UINT32_MAX >> __builtin_clz(last)};
 }
 
 void pool_clear(struct pool *pool) {
@@ -28,27 +31,16 @@ static bool grow(struct pool *pool) {
     return true;
 }
 
-static struct pool_slot *make(struct pool *pool) {
-    uint32_t chunk = 31u - (uint32_t)__builtin_clz(pool->made / POOL_FIRST + 1);
-    if (chunk >= MOST_CHUNKS || (chunk == pool->chunks && !grow(pool)))
+/* What is free is taken before more is made, so at the limit nothing is free. */
+void *pool_make(struct pool *pool) {
+    uint32_t bits = 31u - (uint32_t)__builtin_clz(pool->made + POOL_FIRST);
+    uint32_t chunk = bits - POOL_FIRST_BITS;
+    if (pool->made >= pool->limit || chunk >= MOST_CHUNKS || (chunk == pool->chunks && !grow(pool)))
         return NULL;
     struct pool_slot *slot = pool_at(pool, pool->made);
     slot->index = pool->made++;
-    return slot;
-}
-
-void *pool_take_raw(struct pool *pool) {
-    if (pool->used >= pool->limit)
-        return NULL;
-    struct pool_slot *slot;
-    if (pool->free) {
-        slot = pool_at(pool, pool->free - 1);
-        pool->free = slot->next_free;
-    } else if (!(slot = make(pool))) {
-        return NULL;
-    }
-    pool->used++;
     slot->used = true;
+    pool->used++;
     return slot;
 }
 
@@ -57,13 +49,4 @@ void *pool_take(struct pool *pool) {
     if (slot)
         memset(slot + 1, 0, pool->object_bytes - sizeof *slot);
     return slot;
-}
-
-void pool_give(struct pool *pool, void *object) {
-    struct pool_slot *slot = object;
-    slot->used = false;
-    slot->generation++;
-    slot->next_free = pool->free;
-    pool->free = slot->index + 1;
-    pool->used--;
 }

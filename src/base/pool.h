@@ -14,10 +14,13 @@ struct pool_slot {
     bool used;
 };
 
-#define POOL_FIRST 2u /* objects in the first chunk; each next one has twice as many */
+/* Objects in the first chunk, a power of two; each next one has twice as many. */
+#define POOL_FIRST_BITS 1u
+#define POOL_FIRST      (1u << POOL_FIRST_BITS)
 
 struct pool {
     uint32_t object_bytes, limit;
+    uint32_t mask;       /* a power of two less one, that no index is above */
     uint32_t used, made; /* now; ever, so that indices below it exist */
     uint32_t free;       /* index + 1; 0: none */
     uint32_t chunks;
@@ -28,16 +31,38 @@ void pool_init(struct pool *pool, uint32_t object_bytes, uint32_t limit);
 void pool_clear(struct pool *pool);
 /* As its last user left it, but for the slot, and zero the first time; NULL: at the limit, or no
  * memory. */
-void *pool_take_raw(struct pool *pool);
+static inline void *pool_take_raw(struct pool *pool);
 /* Zero but for its slot. */
 void *pool_take(struct pool *pool);
-void pool_give(struct pool *pool, void *object);
+static inline void pool_give(struct pool *pool, void *object);
 
 /* The object with an index below `made`. */
 static inline void *pool_at(const struct pool *pool, uint32_t index) {
-    uint32_t chunk = 31u - (uint32_t)__builtin_clz(index / POOL_FIRST + 1);
-    uint32_t before = POOL_FIRST * ((1u << chunk) - 1);
-    return pool->chunk[chunk] + (uint64_t)(index - before) * pool->object_bytes;
+    uint32_t place = index + POOL_FIRST, bits = 31u - (uint32_t)__builtin_clz(place);
+    uint32_t in_chunk = place ^ 1u << bits;
+    return pool->chunk[bits - POOL_FIRST_BITS] + (uint64_t)in_chunk * pool->object_bytes;
+}
+
+/* One that was never taken before; for pool_take_raw. */
+void *pool_make(struct pool *pool);
+
+static inline void *pool_take_raw(struct pool *pool) {
+    if (!pool->free)
+        return pool_make(pool);
+    struct pool_slot *slot = pool_at(pool, pool->free - 1);
+    pool->free = slot->next_free;
+    pool->used++;
+    slot->used = true;
+    return slot;
+}
+
+static inline void pool_give(struct pool *pool, void *object) {
+    struct pool_slot *slot = object;
+    slot->used = false;
+    slot->generation++;
+    slot->next_free = pool->free;
+    pool->free = slot->index + 1;
+    pool->used--;
 }
 
 /* The same if it is in use, else NULL. */

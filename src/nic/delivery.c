@@ -17,38 +17,16 @@ enum slot_state {
     SLOT_LOST, /* to be sent again */
 };
 
-struct delivery {
-    struct nic_config config;
-    struct nic_counts *counts;
-    struct delivery_owner owner;
-    uint32_t ring; /* slots and bits of a window: a power of two */
-    struct delivery_peer **peer;
-    uint32_t peers, peers_room;
-    uint32_t *bucket; /* open addressing: 1 + the peer's number */
-    uint32_t buckets;
-    struct delivery_peer *due, **due_end;
-    struct delivery_peer *to_arm;
-    struct timers timers;
-    struct nic_packet bare; /* the receipt or probe that is being sent */
-};
-
 static bool before(uint32_t a, uint32_t b) {
     return (int32_t)(a - b) < 0;
 }
 
-int delivery_new(struct delivery **out, const struct nic_config *config, struct nic_counts *counts,
-                 const struct delivery_owner *owner, struct spin_error *err) {
-    struct delivery *d = calloc(1, sizeof *d);
-    if (!d)
-        return spin_fail(err, SPIN_ENOMEM, "out of memory");
-    d->config = *config;
-    d->counts = counts;
-    d->owner = *owner;
+void delivery_init(struct delivery *d, const struct nic_config *config, struct nic_counts *counts,
+                   const struct delivery_owner *owner) {
+    *d = (struct delivery){.config = config, .counts = counts, .owner = *owner};
     d->due_end = &d->due;
     for (d->ring = 64; d->ring < config->window_packets; d->ring *= 2)
         ;
-    *out = d;
-    return 0;
 }
 
 static void release_all(struct nic_packet **list) {
@@ -70,20 +48,17 @@ static void release_slots(struct delivery *d, struct delivery_peer *peer) {
 
 static void peer_free(struct delivery_peer *peer);
 
-void delivery_free(struct delivery *d) {
-    for (uint32_t i = 0; d && i < d->peers; i++) {
+void delivery_clear(struct delivery *d) {
+    for (uint32_t i = 0; i < d->peers; i++) {
         struct delivery_peer *peer = d->peer[i];
         if (peer->slot)
             release_slots(d, peer);
         release_all(&peer->held);
         peer_free(peer);
     }
-    if (d) {
-        free(d->peer);
-        free(d->bucket);
-        timers_free(&d->timers);
-    }
-    free(d);
+    free(d->peer);
+    free(d->bucket);
+    timers_free(&d->timers);
 }
 
 /* Peers. */
@@ -119,10 +94,6 @@ static bool room_for_peer(struct delivery *d) {
     return true;
 }
 
-static bool same(struct nic_address a, struct nic_address b) {
-    return a.nid == b.nid && a.pid == b.pid;
-}
-
 static void peer_free(struct delivery_peer *peer) {
     if (!peer)
         return;
@@ -136,8 +107,8 @@ static struct delivery_peer *peer_new(struct delivery *d, struct nic_address add
     if (!peer)
         return NULL;
     peer->address = address;
-    peer->reliable = d->config.reliable || same(address, d->config.address);
-    peer->stream = d->config.stream;
+    peer->reliable = d->config->reliable || nic_address_equal(address, d->config->address);
+    peer->stream = d->config->stream;
     peer->held_end = &peer->held;
     peer->deadline = UINT64_MAX;
     if (!peer->reliable) {
@@ -158,15 +129,19 @@ static struct delivery_peer *peer_find(const struct delivery *d, struct nic_addr
         return NULL;
     for (uint32_t at = hash(address); d->bucket[at & (d->buckets - 1)]; at++) {
         struct delivery_peer *peer = d->peer[d->bucket[at & (d->buckets - 1)] - 1];
-        if (same(peer->address, address))
+        if (nic_address_equal(peer->address, address))
             return peer;
     }
     return NULL;
 }
 
-struct delivery_peer *delivery_peer(struct delivery *d, struct nic_address address) {
+struct delivery_peer *delivery_peer_find(struct delivery *d, struct nic_address address) {
     struct delivery_peer *peer = peer_find(d, address);
-    return peer ? peer : peer_new(d, address);
+    if (!peer)
+        peer = peer_new(d, address);
+    if (peer)
+        d->last_peer = peer;
+    return peer;
 }
 
 struct delivery_peer *delivery_peer_at(const struct delivery *d, uint32_t i) {
@@ -184,7 +159,7 @@ static bool waiting_for(const struct delivery_peer *peer) {
 static void set_timer(struct delivery *d, struct delivery_peer *peer, uint64_t now) {
     uint32_t doublings = peer->failures < BACKOFF_MAX ? peer->failures : BACKOFF_MAX;
     bool waiting = peer->oldest != peer->next_sequence || waiting_for(peer);
-    peer->deadline = waiting ? now + (d->config.retry_time << doublings) : UINT64_MAX;
+    peer->deadline = waiting ? now + (d->config->retry_time << doublings) : UINT64_MAX;
     if (waiting && (!peer->timer.place || peer->deadline < peer->timer.time))
         timers_set(&d->timers, &peer->timer, peer->deadline);
 }
@@ -247,12 +222,12 @@ static void mark_lost(struct delivery_peer *peer, struct delivery_slot *slot, ui
 /* Sends. */
 
 bool delivery_room(const struct delivery *d, const struct delivery_peer *peer) {
-    return peer->reliable || peer->next_sequence - peer->oldest < d->config.window_packets;
+    return peer->reliable || peer->next_sequence - peer->oldest < d->config->window_packets;
 }
 
 void delivery_number(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet) {
     packet->kind = NIC_DATA;
-    packet->source = d->config.address;
+    packet->source = d->config->address;
     packet->target = peer->address;
     if (packet->first)
         peer->next_message++;
@@ -324,13 +299,12 @@ static struct nic_packet *again(struct delivery *d, struct delivery_peer *peer,
     return slot->packet;
 }
 
-static struct nic_packet *bare(struct delivery *d, struct delivery_peer *peer,
-                               enum nic_packet_kind kind) {
-    struct nic_packet *packet = &d->bare;
+static struct nic_packet *make_bare(struct delivery *d, struct delivery_peer *peer,
+                                    struct nic_packet *packet, enum nic_packet_kind kind) {
     memset(packet, 0, offsetof(struct nic_packet, message));
-    packet->pool = d->config.pool;
+    packet->pool = d->config->pool;
     packet->kind = (uint8_t)kind;
-    packet->source = d->config.address;
+    packet->source = d->config->address;
     packet->target = peer->address;
     packet->stream = peer->stream;
     acknowledge(d, peer, packet);
@@ -339,7 +313,7 @@ static struct nic_packet *bare(struct delivery *d, struct delivery_peer *peer,
 }
 
 struct nic_packet *delivery_next(struct delivery *d, struct delivery_peer **out,
-                                 uint64_t *transmission) {
+                                 struct nic_packet *bare, uint64_t *transmission) {
     for (struct delivery_peer *peer; (peer = take_due(d));) {
         struct nic_packet *packet = NULL;
         *out = peer;
@@ -348,9 +322,9 @@ struct nic_packet *delivery_next(struct delivery *d, struct delivery_peer **out,
             packet = again(d, peer, transmission);
         } else if (peer->probe) {
             peer->probe = false;
-            packet = bare(d, peer, NIC_PROBE);
+            packet = make_bare(d, peer, bare, NIC_PROBE);
         } else if (peer->receipt) {
-            packet = bare(d, peer, NIC_RECEIPT);
+            packet = make_bare(d, peer, bare, NIC_RECEIPT);
         }
         bool starved = peer->lost && !packet;
         if ((peer->lost && !starved) || peer->receipt)
@@ -606,7 +580,7 @@ static void timeout(struct delivery *d, struct delivery_peer *peer, uint64_t now
     bool probe = waiting_for(peer) && peer->oldest == peer->next_sequence;
     if (peer->left || probe)
         peer->failures++;
-    if (peer->failures > d->config.retries) {
+    if (peer->failures > d->config->retries) {
         lose(d, peer);
         return;
     }

@@ -53,8 +53,6 @@ struct delivery_peer {
     struct timer timer; /* not after it */
 };
 
-struct delivery;
-
 struct delivery_owner {
     void *context;
     uint32_t peer_bytes; /* of the owner's struct for a peer */
@@ -66,27 +64,52 @@ struct delivery_owner {
     void (*lost)(void *context, struct delivery_peer *peer);
 };
 
-int delivery_new(struct delivery **out, const struct nic_config *config, struct nic_counts *counts,
-                 const struct delivery_owner *owner, struct spin_error *err);
-void delivery_free(struct delivery *d);
+/* Its fields are for delivery.c. */
+struct delivery {
+    const struct nic_config *config;
+    struct nic_counts *counts;
+    struct delivery_owner owner;
+    uint32_t ring;                           /* slots and bits of a window: a power of two */
+    struct delivery_peer **peer, *last_peer; /* all; the one that was asked for last */
+    uint32_t peers, peers_room;
+    uint32_t *bucket; /* open addressing: 1 + the peer's number */
+    uint32_t buckets;
+    struct delivery_peer *due, **due_end;
+    struct delivery_peer *to_arm;
+    struct timers timers;
+};
+
+/* `config` and `counts` are to outlive it. */
+void delivery_init(struct delivery *d, const struct nic_config *config, struct nic_counts *counts,
+                   const struct delivery_owner *owner);
+void delivery_clear(struct delivery *d);
 
 /* The peer with that address, made when it is asked for; NULL: no memory. It stays as long as the
  * card. */
-struct delivery_peer *delivery_peer(struct delivery *d, struct nic_address address);
+struct delivery_peer *delivery_peer_find(struct delivery *d, struct nic_address address);
+static inline struct delivery_peer *delivery_peer(struct delivery *d, struct nic_address address) {
+    if (d->last_peer && nic_address_equal(d->last_peer->address, address))
+        return d->last_peer;
+    return delivery_peer_find(d, address);
+}
 /* The i-th peer in the order in which they were made; NULL past the last. */
 struct delivery_peer *delivery_peer_at(const struct delivery *d, uint32_t i);
 
 /* May another packet be sent? */
 bool delivery_room(const struct delivery *d, const struct delivery_peer *peer);
+/* Neither packets nor timers wait for delivery_next and delivery_arm. */
+static inline bool delivery_idle(const struct delivery *d) {
+    return !d->due && !d->to_arm;
+}
 /* Gives it source, target, stream, sequence and message number: in the order of sending. */
 void delivery_number(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet);
 /* It goes out now, in the same order. Returns the number of the transmission, for delivery_left. */
 uint64_t delivery_departs(struct delivery *d, struct delivery_peer *peer,
                           struct nic_packet *packet);
-/* What else has to go out: repeated packets, receipts, probes; NULL: nothing. It is lent until the
- * next call. */
+/* What else has to go out: repeated packets, receipts, probes; NULL: nothing. A receipt
+ * or probe is made in `bare`; else it is lent until the next call. */
 struct nic_packet *delivery_next(struct delivery *d, struct delivery_peer **peer,
-                                 uint64_t *transmission);
+                                 struct nic_packet *bare, uint64_t *transmission);
 /* A packet of either kind has left. */
 void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequence,
                    uint64_t transmission, uint64_t now);

@@ -46,8 +46,8 @@ static int make_parts(struct nic *nic, const struct nic_config *config, struct s
                                    .up = nic_receive_packet,
                                    .room = nic_send_room,
                                    .lost = lost};
-    int code = portals_new(&nic->portals, &portals, &owner, err);
-    return code ? code : delivery_new(&nic->delivery, &nic->config, &nic->counts, &below, err);
+    delivery_init(&nic->delivery, &nic->config, &nic->counts, &below);
+    return portals_new(&nic->portals, &portals, &owner, err);
 }
 
 int nic_new(struct nic **out, const struct nic_config *config, struct spin_error *err) {
@@ -112,7 +112,7 @@ void nic_free(struct nic *nic) {
     release_packets(nic);
     if (nic->portals)
         portals_free(nic->portals);
-    delivery_free(nic->delivery);
+    delivery_clear(&nic->delivery);
     pool_clear(&nic->outgoing);
     pool_clear(&nic->departures);
     pool_clear(&nic->incoming);
@@ -214,22 +214,24 @@ static bool loop_back(struct nic *nic) {
     nic->loop = packet->next;
     if (!nic->loop)
         nic->loop_end = &nic->loop;
-    delivery_packet_in(nic->delivery, packet, nic->now);
+    delivery_packet_in(&nic->delivery, packet, nic->now);
     nic_packet_release(packet);
     return true;
 }
 
 void nic_progress(struct nic *nic, uint64_t now) {
     nic->now = now;
+    if (!nic->loop && !nic->turn && delivery_idle(&nic->delivery))
+        return;
     while (loop_back(nic) || nic_send_more(nic))
         ;
-    delivery_arm(nic->delivery, now);
+    delivery_arm(&nic->delivery, now);
 }
 
 void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now) {
     nic->now = now;
     nic->sending--;
-    delivery_left(nic->delivery, &how->peer->delivery, how->sequence, how->transmission, now);
+    delivery_left(&nic->delivery, &how->peer->delivery, how->sequence, how->transmission, now);
     if (how->from_handler) {
         nic->handler_packets--;
         nic_command_room(nic);
@@ -244,14 +246,14 @@ void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now) {
         nic->counts.malformed++;
         return;
     }
-    delivery_packet_in(nic->delivery, packet, now);
+    delivery_packet_in(&nic->delivery, packet, now);
 }
 
 uint64_t nic_deadline(const struct nic *nic) {
-    return delivery_deadline(nic->delivery);
+    return delivery_deadline(&nic->delivery);
 }
 
 void nic_tick(struct nic *nic, uint64_t now) {
     nic->now = now;
-    delivery_tick(nic->delivery, now);
+    delivery_tick(&nic->delivery, now);
 }

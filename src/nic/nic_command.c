@@ -104,15 +104,14 @@ static void command_over(struct nic *nic, struct nic_command_record *c) {
 /* `space`: the entry's memory or the handler's. */
 static enum nic_command_result host_has(const struct issue *is, uint32_t space, uint64_t offset,
                                         uint64_t bytes) {
-    const struct portals_handlers *h = nic_handlers(is->nic, is->task->message);
+    const struct portals_handlers *h = nic_handlers(is->task->message);
     uint64_t size = 0; /* the interface was closed meanwhile */
     if (space > 1) {
         refusal_space(is->refusal, is->number, space);
         return NIC_COMMAND_FAULT;
     }
     if (h)
-        size = space ? h->host_bytes
-                     : portals_entry_bytes(is->nic->portals, is->task->message->delivery);
+        size = space ? h->host_bytes : portals_entry_bytes(&is->task->message->arrival);
     if (!bytes || (offset <= size && bytes <= size - offset))
         return NIC_COMMAND_DONE;
     refusal_host(is->refusal, is->number, space, offset, bytes, size);
@@ -128,11 +127,9 @@ static enum nic_command_result host_fault(const struct issue *is, uint64_t offse
 
 static uint32_t host_pieces(const struct issue *is, uint32_t space, uint64_t offset, uint64_t bytes,
                             struct nic_segment *piece) {
-    uint32_t delivery = is->task->message->delivery;
-    return space ? portals_handler_segments(is->nic->portals, delivery, offset, bytes, piece,
-                                            NIC_SEGMENTS)
-                 : portals_entry_segments(is->nic->portals, delivery, offset, bytes, piece,
-                                          NIC_SEGMENTS);
+    const struct portals_arrival *arrival = &is->task->message->arrival;
+    return space ? portals_handler_segments(arrival, offset, bytes, piece, NIC_SEGMENTS)
+                 : portals_entry_segments(arrival, offset, bytes, piece, NIC_SEGMENTS);
 }
 
 /* One move for each piece; the handle is complete when all are. */
@@ -343,7 +340,7 @@ static enum nic_command_result start_message(const struct issue *is, enum nic_me
     if (w[2] > 1 || w[3] > PTL_OC_ACK_REQ || atomic > 0xffff)
         return NIC_COMMAND_FAULT;
     *is->result = PTL_OK;
-    int code = portals_command(is->nic->portals, is->task->message->delivery, &command, origin);
+    int code = portals_command(is->nic->portals, &is->task->message->arrival, &command, origin);
     if (code == PTL_OK)
         return NIC_COMMAND_DONE;
     if (kind == NIC_ATOMIC)
@@ -431,7 +428,7 @@ void nic_command_answered(struct nic *nic, struct nic_outgoing *o) {
 /* Counters: the entry's. On the card they have 32 bits. */
 
 static enum nic_command_result counter(const struct issue *is) {
-    uint32_t delivery = is->task->message->delivery;
+    const struct portals_arrival *arrival = &is->task->message->arrival;
     ptl_ct_event_t event = {is->word[0], is->word[1]};
     uint8_t *out = NULL;
     int code;
@@ -439,11 +436,11 @@ static enum nic_command_result counter(const struct issue *is) {
         out = reach(is, is->word[0], 8, true);
         if (!out)
             return NIC_COMMAND_SEGV;
-        code = portals_command_ct_get(is->nic->portals, delivery, &event);
+        code = portals_command_ct_get(is->nic->portals, arrival, &event);
     } else if (is->number == SPIN_COMMAND_CT_INC) {
-        code = portals_command_ct_inc(is->nic->portals, delivery, event);
+        code = portals_command_ct_inc(is->nic->portals, arrival, event);
     } else {
-        code = portals_command_ct_set(is->nic->portals, delivery, event);
+        code = portals_command_ct_set(is->nic->portals, arrival, event);
     }
     if (code != PTL_OK) {
         if (is->number == SPIN_COMMAND_CT_INC && event.success && event.failure)

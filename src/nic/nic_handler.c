@@ -5,16 +5,9 @@
 
 #include "nic/nic_private.h"
 
-/* NULL as well when the program has closed the interface meanwhile. */
-const struct portals_handlers *nic_handlers(struct nic *nic, const struct nic_incoming *in) {
-    return in->delivery == PORTALS_NONE ? NULL
-                                        : portals_delivery(nic->portals, in->delivery)->handlers;
-}
-
 /* False: no memory. */
 static bool start(struct nic *nic, struct nic_incoming *in, enum nic_handler_kind kind,
                   uint32_t entry, struct nic_packet *packet, struct nic_task seen) {
-    const struct portals_delivery *d = portals_delivery(nic->portals, in->delivery);
     struct nic_packet *kept = packet ? nic_packet_keep(packet) : NULL;
     struct nic_task_record *task = packet && !kept ? NULL : pool_take(&nic->tasks);
     if (!task) {
@@ -29,9 +22,9 @@ static bool start(struct nic *nic, struct nic_incoming *in, enum nic_handler_kin
     task->seen.kind = (uint8_t)kind;
     task->seen.entry = entry;
     task->seen.message_id = in->slot.index;
-    task->seen.handlers = d->handlers;
+    task->seen.handlers = in->arrival.handlers;
     task->seen.message = in->message;
-    task->seen.me_offset = d->offset;
+    task->seen.me_offset = in->arrival.offset;
     task->message = in;
     task->packet = kept;
     in->pending++;
@@ -49,7 +42,7 @@ static bool context_left(const struct nic *nic) {
 /* No context: the portal table entry takes nothing more. A message that no handler has seen is
  * refused whole; of another one the rest is dropped. */
 static void exhausted(struct nic *nic, struct nic_incoming *in) {
-    uint8_t fail = portals_exhausted(nic->portals, in->delivery);
+    uint8_t fail = portals_exhausted(&in->arrival);
     nic->counts.flow_control++;
     in->flow_control = true;
     in->flow.payload = FLOW_DISCARDED;
@@ -67,16 +60,16 @@ static uint64_t accepted(const struct nic_incoming *in, uint64_t offset, uint64_
 
 /* Gets and fetching atomics have an answer, which is the default action: payload handlers are not
  * for them. */
-static bool has_payload_handler(struct nic *nic, const struct nic_incoming *in) {
-    const struct portals_handlers *h = nic_handlers(nic, in);
+static bool has_payload_handler(const struct nic_incoming *in) {
+    const struct portals_handlers *h = nic_handlers(in);
     bool payload = in->message->kind == NIC_PUT || in->message->kind == NIC_ATOMIC;
     return payload && h && h->payload;
 }
 
 void nic_handler_message(struct nic *nic, struct nic_incoming *in, struct nic_packet *first) {
-    const struct portals_handlers *h = nic_handlers(nic, in);
+    const struct portals_handlers *h = nic_handlers(in);
     if (!h->header) {
-        flow_process(&in->flow, has_payload_handler(nic, in));
+        flow_process(&in->flow, has_payload_handler(in));
         nic_receive_body(nic, in);
         return;
     }
@@ -89,7 +82,7 @@ void nic_handler_message(struct nic *nic, struct nic_incoming *in, struct nic_pa
 }
 
 void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
-    const struct portals_handlers *h = nic_handlers(nic, in);
+    const struct portals_handlers *h = nic_handlers(in);
     uint64_t bytes = accepted(in, packet->offset, packet->bytes), skip = h ? 0 : bytes;
     if (h && packet->offset < h->user_hdr_bytes)
         skip = h->user_hdr_bytes - packet->offset;
@@ -107,7 +100,7 @@ void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_pac
 }
 
 void nic_handler_completion(struct nic *nic, struct nic_incoming *in) {
-    const struct portals_handlers *h = in->refused ? NULL : nic_handlers(nic, in);
+    const struct portals_handlers *h = in->refused ? NULL : nic_handlers(in);
     if (!h || !h->completion) {
         nic_receive_finish(nic, in);
         return;
@@ -128,7 +121,7 @@ void nic_handler_drained(struct nic *nic, struct nic_task_record *task) {
         nic_packet_release(ended.packet);
     switch (ended.seen.kind) {
     case NIC_HEADER_HANDLER:
-        flow_header_ended(&in->flow, ended.ending, has_payload_handler(nic, in), in->mlength);
+        flow_header_ended(&in->flow, ended.ending, has_payload_handler(in), in->mlength);
         nic_receive_body(nic, in);
         return;
     case NIC_PAYLOAD_HANDLER:

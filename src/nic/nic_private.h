@@ -46,7 +46,6 @@ struct nic_outgoing {
     struct pool_slot slot;
     struct nic_peer *peer;
     uint64_t initiator; /* in Portals */
-    uint32_t delivery;  /* whose data a reply carries, or PORTALS_NONE */
     bool begun, request, wants_answer, from_handler;
     bool bad;                        /* some of its data could not be read */
     bool to_card;                    /* a get into HPU memory, */
@@ -54,7 +53,7 @@ struct nic_outgoing {
     uint64_t packed;                 /* bytes in packets so far */
     struct nic_task_record *waiting; /* for this handler; NULL: it is gone */
     struct nic_packet *ready;        /* whose data is on the card already, instead of fetching it */
-    struct nic_incoming *reply_to;   /* of a reply: what it answers */
+    struct nic_incoming *reply_to;   /* of a reply with data: what it answers */
     struct nic_incoming *answer;     /* that is being received */
     struct nic_outgoing *next, *next_all, **link_all;
     struct nic_message message;
@@ -80,9 +79,8 @@ struct nic_incoming {
     struct nic_peer *peer;
     const struct nic_message *message; /* of the first packet; of a record, `own` */
     uint32_t message_number;
-    uint32_t delivery;             /* PORTALS_NONE: none */
     struct nic_outgoing *answered; /* ack, reply: the request */
-    struct flow flow; /* what becomes of its data */
+    struct flow flow;              /* what becomes of its data */
     uint8_t phase;
     bool refused, flow_control, aborted, replied, seen; /* by handlers */
     uint64_t mlength, received;
@@ -90,6 +88,8 @@ struct nic_incoming {
     struct nic_packet *waiting, **waiting_end; /* for the header handler's end */
     struct nic_packet *results;                /* of a fetching atomic or small get, by offset */
     struct nic_incoming *next_open;
+    /* From here on not cleared at the beginning. */
+    struct portals_arrival arrival; /* of a request */
     struct nic_message own;
 };
 
@@ -127,7 +127,7 @@ struct nic {
     struct nic_config config;
     struct nic_counts counts;
     struct portals *portals;
-    struct delivery *delivery;
+    struct delivery delivery;
     uint64_t now; /* of the call that is being worked on */
     struct pool outgoing, departures, incoming, tasks, commands;
     uint32_t moves;                      /* pending */
@@ -148,8 +148,7 @@ static inline enum nic_status nic_drive_move(struct nic *nic, struct nic_move *m
 }
 
 /* nic_send.c */
-bool nic_send_message(void *context, const struct nic_message *message, uint32_t delivery,
-                      void *origin);
+enum portals_sending nic_send_message(void *context, const struct portals_outgoing *out);
 bool nic_send_more(struct nic *nic);
 void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault);
 void nic_send_over(struct nic *nic, struct nic_outgoing *o); /* its answer is in */
@@ -170,7 +169,6 @@ void nic_handler_message(struct nic *nic, struct nic_incoming *in, struct nic_pa
 void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
 void nic_handler_completion(struct nic *nic, struct nic_incoming *in);
 void nic_handler_drained(struct nic *nic, struct nic_task_record *task); /* no command is left */
-const struct portals_handlers *nic_handlers(struct nic *nic, const struct nic_incoming *in);
 void nic_handler_resume(struct nic *nic, struct nic_task_record *task);
 
 /* nic_command.c */
@@ -178,6 +176,15 @@ struct nic_command_record *nic_command_keep(struct nic *nic, struct nic_command_
 void nic_command_moved(struct nic *nic, struct nic_move *move, enum nic_status how);
 void nic_command_answered(struct nic *nic, struct nic_outgoing *o);
 void nic_command_room(struct nic *nic);
+
+static inline bool nic_is_request(const struct nic_incoming *in) {
+    return in->message->kind < NIC_ACK;
+}
+
+/* NULL as well when the program has closed the interface meanwhile. */
+static inline const struct portals_handlers *nic_handlers(const struct nic_incoming *in) {
+    return nic_is_request(in) ? in->arrival.handlers : NULL;
+}
 
 static inline struct nic_task_record *nic_task_of(const struct nic_task *seen) {
     return (struct nic_task_record *)((char *)(uintptr_t)seen -

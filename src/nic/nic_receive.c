@@ -13,10 +13,12 @@ struct nic_incoming *nic_receive_keep(struct nic *nic, struct nic_incoming *in) 
     struct nic_incoming *kept = pool_take_raw(&nic->incoming);
     if (!kept)
         return NULL;
-    const size_t from = sizeof in->slot, to = offsetof(struct nic_incoming, own);
+    const size_t from = sizeof in->slot, to = offsetof(struct nic_incoming, arrival);
     memcpy((uint8_t *)kept + from, (const uint8_t *)in + from, to - from);
     kept->own = *in->message;
     kept->message = &kept->own;
+    if (nic_is_request(in))
+        portals_arrival_keep(&kept->arrival, &in->arrival, &kept->own);
     kept->waiting_end = &kept->waiting; /* nothing waits yet */
     return in->kept = kept;
 }
@@ -29,8 +31,9 @@ static uint32_t pieces_at(struct nic *nic, const struct nic_incoming *in, uint64
     if (in->answered)
         return portals_reply_segments(nic->portals, in->answered->initiator, offset, bytes, piece,
                                       NIC_SEGMENTS);
-    return portals_delivery_segments(nic->portals, in->delivery, offset, bytes, piece,
-                                     NIC_SEGMENTS);
+    return nic_is_request(in)
+               ? portals_arrival_segments(&in->arrival, offset, bytes, piece, NIC_SEGMENTS)
+               : 0;
 }
 
 /* Bytes of a packet that are accepted. */
@@ -116,7 +119,7 @@ static void apply(struct nic *nic, struct nic_incoming *in, const struct nic_pac
         result->bad = !done;
     }
     if (done)
-        portals_apply(nic->portals, in->delivery, packet->offset, packet->data, bytes,
+        portals_apply(&in->arrival, packet->offset, packet->data, bytes,
                       result ? result->data : NULL);
 }
 
@@ -189,7 +192,6 @@ static struct nic_outgoing *asked_for(struct nic *nic, const struct nic_peer *pe
 
 /* An answer: to what? Nobody's is dropped. */
 static void match_answer(struct nic *nic, struct nic_incoming *in) {
-    in->delivery = PORTALS_NONE;
     in->flow.payload = FLOW_DISCARDED;
     in->answered = asked_for(nic, in->peer, in->message);
     if (!in->answered)
@@ -201,16 +203,11 @@ static void match_answer(struct nic *nic, struct nic_incoming *in) {
 }
 
 static void match_request(struct nic *nic, struct nic_incoming *in) {
-    in->delivery = portals_header(nic->portals, in->message);
-    in->flow.payload = FLOW_DISCARDED;
-    if (in->delivery == PORTALS_NONE)
-        return;
-    const struct portals_delivery *d = portals_delivery(nic->portals, in->delivery);
-    in->refused = d->fail != PTL_NI_OK;
-    in->flow.fail = d->fail;
-    in->mlength = d->mlength;
-    if (!in->refused)
-        in->flow.payload = FLOW_STORED;
+    portals_header(nic->portals, in->message, &in->arrival);
+    in->flow.fail = in->arrival.fail;
+    in->refused = in->flow.fail != PTL_NI_OK;
+    in->flow.payload = in->refused ? FLOW_DISCARDED : FLOW_STORED;
+    in->mlength = in->arrival.mlength;
 }
 
 static void end_open(struct nic_incoming *in) {
@@ -226,7 +223,7 @@ static void end_open(struct nic_incoming *in) {
 static void begin_open(struct nic *nic, struct nic_incoming *in) {
     in->next_open = in->peer->open;
     in->peer->open = in;
-    delivery_expect(nic->delivery, &in->peer->delivery);
+    delivery_expect(&nic->delivery, &in->peer->delivery);
 }
 
 /* Until the header handler has ended. */
@@ -245,7 +242,7 @@ static void hold(struct nic *nic, struct nic_incoming *in, struct nic_packet *pa
 
 static bool replies(const struct nic_incoming *in) {
     return (in->message->kind == NIC_GET || in->message->kind == NIC_FETCH_ATOMIC) &&
-           in->delivery != PORTALS_NONE && in->flow.payload == FLOW_STORED && !in->aborted;
+           in->flow.payload == FLOW_STORED && !in->aborted;
 }
 
 /* Nobody can be told but the counter. */
@@ -267,7 +264,7 @@ static void begin_record(struct nic *nic, struct nic_incoming *first, struct nic
     if (in->received < in->message->payload)
         begin_open(nic, in);
     in->pending++; /* by this function */
-    if (in->flow.payload == FLOW_STORED && nic_handlers(nic, in)) {
+    if (in->flow.payload == FLOW_STORED && nic_handlers(in)) {
         hold(nic, in, packet);
         nic_handler_message(nic, in, in->waiting ? in->waiting : packet);
     } else {
@@ -284,7 +281,7 @@ static void begin_record(struct nic *nic, struct nic_incoming *first, struct nic
 static void first_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
     struct nic_incoming in;
     nic->counts.messages_in++;
-    memset(&in, 0, offsetof(struct nic_incoming, own));
+    memset(&in, 0, offsetof(struct nic_incoming, arrival));
     in.peer = peer;
     in.message = &packet->message;
     in.message_number = packet->message_number;
@@ -294,7 +291,7 @@ static void first_packet(struct nic *nic, struct nic_peer *peer, struct nic_pack
     else
         match_request(nic, &in);
     if (in.received < in.message->payload || replies(&in) ||
-        (in.flow.payload == FLOW_STORED && nic_handlers(nic, &in))) {
+        (in.flow.payload == FLOW_STORED && nic_handlers(&in))) {
         begin_record(nic, &in, packet);
         return;
     }
@@ -355,7 +352,7 @@ static void reply(struct nic *nic, struct nic_incoming *in) {
     struct nic_origin origin = {.ready = in->results, .reply_to = in};
     in->replied = true;
     in->results = NULL;
-    portals_reply(nic->portals, in->delivery, &origin);
+    portals_reply(nic->portals, &in->arrival, &origin);
     in->results = origin.ready; /* nobody has taken them */
 }
 
@@ -417,10 +414,10 @@ void nic_receive_finish(struct nic *nic, struct nic_incoming *in) {
     }
     if (in->message->kind >= NIC_ACK) {
         finish_answer(nic, in);
-    } else if (in->delivery != PORTALS_NONE) {
+    } else {
         struct portals_ending ending = {
             .fail = in->flow.fail, .pending = in->flow.pending, .dropped = in->flow.dropped};
-        portals_done(nic->portals, in->delivery, ending);
+        portals_done(nic->portals, &in->arrival, ending);
     }
     if (in->slot.used)
         pool_give(&nic->incoming, in);

@@ -47,7 +47,7 @@ static void link_outgoing(struct nic *nic, struct nic_peer *peer, struct nic_out
         peer->all->link_all = &o->next_all;
     peer->all = o;
     if (o->wants_answer)
-        delivery_expect(nic->delivery, &peer->delivery);
+        delivery_expect(&nic->delivery, &peer->delivery);
 }
 
 static void enqueue(struct nic *nic, struct nic_peer *peer, struct nic_outgoing *o) {
@@ -96,13 +96,11 @@ static bool may_go_at_once(const struct nic *nic, const struct nic_peer *peer,
 }
 
 /* The data of a message in one piece of host memory, or NULL. */
-static uint8_t *one_piece(struct nic *nic, const struct nic_message *m, uint32_t delivery) {
+static uint8_t *one_piece(const struct portals_outgoing *out) {
     struct nic_segment piece;
-    uint32_t pieces =
-        m->kind == NIC_REPLY
-            ? portals_delivery_segments(nic->portals, delivery, 0, m->payload, &piece, 1)
-            : portals_source_segments(nic->portals, m->initiator, 0, m->payload, &piece, 1);
-    return pieces && piece.bytes == m->payload ? piece.host : NULL;
+    uint64_t bytes = out->message.payload;
+    return portals_outgoing_segments(out, 0, bytes, &piece, 1) && piece.bytes == bytes ? piece.host
+                                                                                       : NULL;
 }
 
 static void left_at_once(struct nic *nic, bool from_handler) {
@@ -113,9 +111,9 @@ static void left_at_once(struct nic *nic, bool from_handler) {
 }
 
 /* A packet that is on the stack unless its data was on the card. */
-static enum nic_status send_at_once(struct nic *nic, struct nic_peer *peer,
-                                    const struct nic_message *m, uint64_t number, uint8_t *data,
-                                    struct nic_origin *from) {
+static enum portals_sending send_at_once(struct nic *nic, struct nic_peer *peer,
+                                         const struct nic_message *m, uint64_t number,
+                                         uint8_t *data, struct nic_origin *from) {
     struct nic_packet own, *packet = &own;
     bool from_handler = from && from->from_handler;
     if (from && from->ready) {
@@ -132,8 +130,8 @@ static enum nic_status send_at_once(struct nic *nic, struct nic_peer *peer,
     packet->first = packet->last = true;
     packet->message = *m;
     packet->message.initiator = number;
-    delivery_number(nic->delivery, &peer->delivery, packet);
-    delivery_departs(nic->delivery, &peer->delivery, packet);
+    delivery_number(&nic->delivery, &peer->delivery, packet);
+    delivery_departs(&nic->delivery, &peer->delivery, packet);
     const struct nic_departed how = {.from_handler = from_handler, .peer = peer};
     enum nic_status status = nic_drive_send(nic, packet, &how);
     if (status == NIC_PENDING)
@@ -143,25 +141,27 @@ static enum nic_status send_at_once(struct nic *nic, struct nic_peer *peer,
     if (packet != &own)
         nic_packet_release(packet);
     nic->counts.messages_out++;
-    if (m->kind < NIC_ACK && status < NIC_FAULT)
-        portals_sent(nic->portals, m->initiator, PTL_NI_OK);
-    return status;
+    return status < NIC_FAULT ? PORTALS_LEFT : PORTALS_UNREADABLE;
 }
 
 /* ---- From Portals ---- */
 
-static struct nic_outgoing *outgoing_new(struct nic *nic, const struct nic_message *m,
-                                         uint32_t delivery, bool wants_answer) {
+/* NULL: no memory. */
+static struct nic_outgoing *outgoing_new(struct nic *nic, const struct portals_outgoing *out,
+                                         bool wants_answer) {
+    uint64_t initiator = out->message.initiator;
+    bool request = out->message.kind < NIC_ACK;
+    if (request && !portals_outgoing_keep(nic->portals, out, &initiator))
+        return NULL;
     struct nic_outgoing *o = pool_take_raw(&nic->outgoing);
     if (!o)
         return NULL;
     memset(&o->slot + 1, 0, offsetof(struct nic_outgoing, message) - sizeof o->slot);
-    o->message = *m;
-    o->delivery = delivery;
-    o->initiator = m->initiator;
-    o->request = m->kind < NIC_ACK;
+    o->message = out->message;
+    o->initiator = initiator;
+    o->request = request;
     o->wants_answer = wants_answer;
-    if (o->request)
+    if (request)
         o->message.initiator = pool_number(o);
     return o;
 }
@@ -172,11 +172,11 @@ static bool wants_answer(const struct nic_message *m) {
 }
 
 static void queue_message(struct nic *nic, struct nic_peer *peer, struct nic_outgoing *o,
-                          struct nic_origin *from) {
+                          struct nic_origin *from, bool has_data) {
     if (from) {
         o->ready = from->ready;
         o->from_handler = from->from_handler;
-        o->reply_to = o->delivery != PORTALS_NONE ? from->reply_to : NULL;
+        o->reply_to = has_data ? from->reply_to : NULL;
         from->ready = NULL;
         from->made = o;
     }
@@ -186,44 +186,41 @@ static void queue_message(struct nic *nic, struct nic_peer *peer, struct nic_out
     enqueue(nic, peer, o);
 }
 
-/* Called by Portals, for every message; false: no memory. */
-bool nic_send_message(void *context, const struct nic_message *m, uint32_t delivery, void *origin) {
+/* Called by Portals, for every message. */
+enum portals_sending nic_send_message(void *context, const struct portals_outgoing *out) {
     struct nic *nic = context;
-    struct nic_origin *from = origin;
-    struct nic_peer *peer = (struct nic_peer *)delivery_peer(nic->delivery, m->target);
+    const struct nic_message *m = &out->message;
+    struct nic_origin *from = out->origin;
+    struct nic_peer *peer = (struct nic_peer *)delivery_peer(&nic->delivery, m->target);
     bool answer = wants_answer(m);
     if (!peer) {
         nic->counts.no_memory++;
-        return false;
+        return PORTALS_NO_MEMORY;
     }
     uint8_t *data = NULL;
     bool at_once = may_go_at_once(nic, peer, m, from);
     if (at_once && m->payload && !(from && from->ready))
-        at_once = (data = one_piece(nic, m, delivery)) != NULL;
-    if (at_once && !answer) {
-        if (send_at_once(nic, peer, m, m->initiator, data, from) >= NIC_FAULT && m->kind < NIC_ACK)
-            portals_failed(nic->portals, m->initiator, PTL_NI_SEGV);
-        return true;
-    }
-    struct nic_outgoing *o = outgoing_new(nic, m, delivery, answer);
+        at_once = (data = one_piece(out)) != NULL;
+    if (at_once && !answer)
+        return send_at_once(nic, peer, m, m->initiator, data, from);
+    struct nic_outgoing *o = outgoing_new(nic, out, answer);
     if (!o) {
         nic->counts.no_memory++;
-        return false;
+        return PORTALS_NO_MEMORY;
     }
     if (!at_once) {
-        queue_message(nic, peer, o, from);
-        return true;
+        queue_message(nic, peer, o, from, out->arrival);
+        return PORTALS_KEPT;
     }
     o->begun = true;
     o->packed = m->payload;
     if (from)
         from->made = o;
     link_outgoing(nic, peer, o);
-    if (send_at_once(nic, peer, m, o->message.initiator, data, from) >= NIC_FAULT) {
+    enum portals_sending how = send_at_once(nic, peer, m, o->message.initiator, data, from);
+    if (how != PORTALS_LEFT)
         forget(nic, o);
-        portals_failed(nic->portals, m->initiator, PTL_NI_SEGV);
-    }
-    return true;
+    return how;
 }
 
 /* ---- Packets of messages that wait ---- */
@@ -235,11 +232,10 @@ static void fetch(struct nic *nic, struct nic_departure *d) {
     for (uint32_t have = 0; have < packet->bytes;) {
         struct nic_segment piece[NIC_SEGMENTS];
         uint64_t from = packet->offset + have, bytes = packet->bytes - have;
-        uint32_t pieces = o->message.kind == NIC_REPLY
-                              ? portals_delivery_segments(nic->portals, o->delivery, from, bytes,
-                                                          piece, NIC_SEGMENTS)
-                              : portals_source_segments(nic->portals, o->initiator, from, bytes,
-                                                        piece, NIC_SEGMENTS);
+        uint32_t pieces = o->reply_to ? portals_arrival_segments(&o->reply_to->arrival, from, bytes,
+                                                                 piece, NIC_SEGMENTS)
+                                      : portals_source_segments(nic->portals, o->initiator, from,
+                                                                bytes, piece, NIC_SEGMENTS);
         if (!pieces) {
             memset(packet->data + have, 0, bytes);
             return;
@@ -321,7 +317,7 @@ static void depart(struct nic *nic, struct nic_peer *peer) {
         bool last = --o->departing == 0 && o->packed == o->message.payload;
         bool from_handler = o->from_handler;
         pool_give(&nic->departures, d);
-        uint64_t transmission = delivery_departs(nic->delivery, &peer->delivery, packet);
+        uint64_t transmission = delivery_departs(&nic->delivery, &peer->delivery, packet);
         if (is_self(nic, peer)) {
             to_self(nic, packet, from_handler);
         } else {
@@ -346,7 +342,7 @@ static bool pack(struct nic *nic, struct nic_peer *peer) {
     }
     d->peer = peer;
     d->outgoing = o;
-    delivery_number(nic->delivery, &peer->delivery, d->packet);
+    delivery_number(&nic->delivery, &peer->delivery, d->packet);
     nic->sending++;
     o->departing++;
     if (!peer->departures)
@@ -379,14 +375,14 @@ bool nic_send_more(struct nic *nic) {
     uint64_t transmission;
     if (nic->sending >= nic->config.send_packets)
         return false;
-    struct nic_packet *packet = delivery_next(nic->delivery, &to, &transmission);
+    struct nic_packet bare, *packet = delivery_next(&nic->delivery, &to, &bare, &transmission);
     if (packet) {
         nic->sending++;
         to_wire(nic, (struct nic_peer *)to, packet, transmission, false);
         return true;
     }
     for (struct nic_peer *peer; (peer = next_turn(nic));) {
-        if (!peer->queue || !delivery_room(nic->delivery, &peer->delivery))
+        if (!peer->queue || !delivery_room(&nic->delivery, &peer->delivery))
             continue; /* nic_send_room brings it back */
         const struct nic_outgoing *o = peer->queue;
         if (!pack(nic, peer)) {

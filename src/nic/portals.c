@@ -34,7 +34,6 @@ int portals_new(struct portals **out, const struct portals_config *config,
         p->image_limits = *config->image_limits;
     else
         spin_limits_default(&p->image_limits);
-    pool_init(&p->deliveries, sizeof(struct delivery), UINT32_MAX);
     pool_init(&p->operations, sizeof(struct operation), UINT32_MAX);
     *out = p;
     return SPIN_OK;
@@ -46,55 +45,20 @@ struct nic_address portals_address(const struct portals *p) {
 
 /* ---- Handles ---- */
 
-/* Bits of a pool's index in a handle; the rest of the code is the generation. */
-static uint32_t index_bits(const struct pool *pool) {
-    return pool->limit > 1 ? 32u - (uint32_t)__builtin_clz(pool->limit - 1) : 1;
+ptl_handle_any_t p4_handle_new(const struct portals_ni *ni, enum handle_kind kind, void *of) {
+    const struct pool *pool = p4_pool_of((struct portals_ni *)(uintptr_t)ni, kind);
+    struct object *object = of;
+    /* What the index leaves is the generation: never all ones, so that no handle is PTL_EQ_NONE. */
+    uint32_t bits = (uint32_t)__builtin_popcount(pool->mask), most = HANDLE_CODE_MASK >> bits;
+    uint32_t generation = most ? object->slot.generation % most : 0;
+    object->handle = (uint32_t)kind << 29 | ni->number << HANDLE_CODE_BITS | generation << bits |
+                     object->slot.index;
+    return object->handle;
 }
 
-/* What a handle says of the generation: never all ones, so that no handle is PTL_EQ_NONE. */
-static uint32_t short_generation(const struct pool *pool, uint32_t generation) {
-    uint32_t most = HANDLE_CODE_MASK >> index_bits(pool);
-    return most ? generation % most : 0;
-}
-
-ptl_handle_any_t p4_handle_of(const struct portals_ni *ni, enum handle_kind kind,
-                              const struct pool *pool, const void *object) {
-    const struct pool_slot *slot = object;
-    uint32_t code = slot->index | short_generation(pool, slot->generation) << index_bits(pool);
-    return (uint32_t)kind << 29 | ni->number << HANDLE_CODE_BITS | code;
-}
-
-static struct pool *pool_of(struct portals_ni *ni, enum handle_kind kind) {
-    switch (kind) {
-    case HANDLE_EQ:
-        return &ni->eqs;
-    case HANDLE_CT:
-        return &ni->cts;
-    case HANDLE_MD:
-        return &ni->mds;
-    case HANDLE_LE:
-    case HANDLE_ME:
-        return &ni->entries;
-    case HANDLE_HPU:
-        return &ni->hpus;
-    default:
-        return NULL;
-    }
-}
-
-void *p4_object_of(struct portals *p, enum handle_kind kind, ptl_handle_any_t handle,
-                   struct portals_ni **ni_out) {
-    struct portals_ni *ni = p->ni[handle >> HANDLE_CODE_BITS & (PORTALS_INTERFACES - 1)];
-    if (handle >> 29 != (uint32_t)kind || !ni)
-        return NULL;
-    const struct pool *pool = pool_of(ni, kind);
-    uint32_t code = handle & HANDLE_CODE_MASK, bits = index_bits(pool);
-    struct pool_slot *slot = pool_find(pool, code & ((1u << bits) - 1));
-    if (!slot || short_generation(pool, slot->generation) != code >> bits)
-        return NULL;
-    if (ni_out)
-        *ni_out = ni;
-    return slot;
+void p4_object_give(struct pool *pool, void *object) {
+    ((struct object *)object)->handle = HANDLE_NI; /* that of no object */
+    pool_give(pool, object);
 }
 
 struct portals_ni *p4_ni_of(struct portals *p, ptl_handle_ni_t handle) {
@@ -206,7 +170,7 @@ static void forget_ready(struct portals *p, const struct portals_ni *ni) {
 
 static void ni_free(struct portals_ni *ni) {
     struct portals *p = ni->p;
-    p4_delivery_forget(ni);
+    p4_arrival_forget(ni);
     p4_operation_forget(ni);
     forget_ready(p, ni);
     each(&ni->entries, clear_entry);
@@ -266,7 +230,7 @@ int portals_ni_init(struct portals *p, ptl_interface_t iface, unsigned options, 
 }
 
 static bool ni_moves(struct portals_ni *ni) {
-    return p4_delivery_moves(ni) || p4_operation_moves(ni);
+    return ni->arrivals || p4_operation_moves(ni);
 }
 
 /* Images outlive interfaces, but not the process's use of Portals. */
@@ -278,9 +242,7 @@ static void unload_images(struct portals *p) {
         portals_image_unload(p, p->images);
 }
 
-void p4_closing_progress(struct portals *p, struct portals_ni *ni) {
-    if (!ni || !ni->closing)
-        return;
+void p4_closing_go_on(struct portals *p, struct portals_ni *ni) {
     if (!ni->abandoned) {
         p->owner.raised(p->owner.context);
     } else if (!ni_moves(ni)) {
@@ -334,7 +296,6 @@ void portals_free(struct portals *p) {
             ni_free(p->ni[i]);
     p->initialised = 0;
     unload_images(p);
-    pool_clear(&p->deliveries);
     p4_operations_clear(p);
     free(p);
 }

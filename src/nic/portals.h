@@ -5,7 +5,7 @@
  *
  * At the target of a message:
  *     portals_header     permission, matching, offsets: what to do with it
- *     portals_delivery_segments   where in host memory its bytes go to or come from
+ *     portals_arrival_segments   where in host memory its bytes go to or come from
  *     portals_apply      one packet of an atomic, once the data of both sides is at hand
  *     portals_reply      get, fetch: the reply's header is sent, its data follows
  *     portals_done       all data has moved: events, counters, unlinking, acknowledgement
@@ -18,8 +18,10 @@
  *
  * One thread at a time: whoever has several locks around every call here.
  *
- * Memory is allocated by calls of the host. Messages take theirs from pools, which grow when more
- * of them are in flight than ever before, and never shrink. */
+ * Memory is allocated by calls of the host. A message at its target is in the owner's memory. One
+ * at its initiator is on the stack of the call that starts it; what does not end within the call
+ * takes a record from a pool, which grows when more are in flight than ever before, and never
+ * shrinks. */
 #ifndef SPIN_NIC_PORTALS_H
 #define SPIN_NIC_PORTALS_H
 
@@ -32,15 +34,29 @@
 
 struct portals;
 
+struct portals_arrival;
+
+/* A message for the network, as Portals hands it to its owner. Its data is found by
+ * portals_outgoing_segments; a reply to a fetch has what portals_apply gave as `before`. */
+struct portals_outgoing {
+    struct nic_message message;      /* but for `initiator`, which is the owner's */
+    struct portals_arrival *arrival; /* of a reply that has data, else NULL */
+    void *origin;                    /* what portals_reply and portals_command were given */
+    struct operation *operation;     /* Portals' own; NULL: an answer */
+};
+
+enum portals_sending {
+    PORTALS_LEFT,       /* all of it: its source may be used again */
+    PORTALS_KEPT,       /* it leaves later; of a request the owner tells by its number */
+    PORTALS_UNREADABLE, /* nothing was sent: its data could not be read */
+    PORTALS_NO_MEMORY,  /* nothing was sent */
+};
+
 struct portals_owner {
     void *context;
-    /* A message for the network. Data of a put, atomic or fetch is asked for by
-     * portals_source_segments with its `initiator`; of a reply to a get by
-     * portals_delivery_segments; a reply to a fetch has what portals_apply gave as `before`.
-     * `delivery` is PORTALS_NONE but in a reply that has data; `origin` is what portals_reply and
-     * portals_command were given, else NULL. The owner may call portals_sent before it returns.
-     * False: no memory, nothing is sent. */
-    bool (*send)(void *context, const struct nic_message *message, uint32_t delivery, void *origin);
+    /* A request that is answered, or does not leave before this returns, must be kept by
+     * portals_outgoing_keep. */
+    enum portals_sending (*send)(void *context, const struct portals_outgoing *out);
     /* An event or a counter has changed: whoever waits looks again. */
     void (*raised)(void *context);
     /* PtlNIInit asks for this pid: may the process have it from now on? NULL: its own alone. */
@@ -66,8 +82,6 @@ struct nic_address portals_address(const struct portals *p);
 
 /* ---- At the target ---- */
 
-#define PORTALS_NONE UINT32_MAX
-
 /* The handlers of a matching entry (P4sPIN), as the card needs them. */
 struct portals_handlers {
     const struct spin_image *image;
@@ -79,43 +93,55 @@ struct portals_handlers {
 };
 
 /* A message at its target, from its header to portals_done. */
-struct portals_delivery {
+struct portals_arrival {
     uint8_t kind;     /* enum nic_message_kind */
     uint8_t fail;     /* PTL_NI_OK, or why nothing of it is accepted: drop its data */
     bool list;        /* overflow? */
     uint64_t mlength; /* bytes of it that are accepted */
     uint64_t offset;  /* in the entry */
     const struct portals_handlers *handlers; /* NULL: none */
+    const struct nic_message *message;       /* the owner's */
+    /* Portals' own. */
+    bool reserved; /* a place in the queue for its event */
+    bool expires;  /* it took its entry out of the list */
+    bool replied;
+    struct portals_ni *ni; /* NULL: refused, or closed */
+    struct entry *entry;
+    struct header *header;
+    struct portals_arrival *next, **link; /* among those that are kept */
 };
 
-/* Number of the delivery; it lasts until portals_done, which is due for refused ones too (at once,
- * or when their data has been dropped). PORTALS_NONE: no memory; drop the message. */
-uint32_t portals_header(struct portals *p, const struct nic_message *message);
-const struct portals_delivery *portals_delivery(struct portals *p, uint32_t delivery);
+/* Fills in all of `arrival`. portals_done is due for refused ones too (at once, or when their data
+ * has been dropped). Until then nothing but the functions here may be called, unless it is kept. */
+void portals_header(struct portals *p, const struct nic_message *message,
+                    struct portals_arrival *arrival);
+/* It lives on in `to`, with its message there, until portals_done. */
+void portals_arrival_keep(struct portals_arrival *to, const struct portals_arrival *from,
+                          const struct nic_message *message);
 
 /* Pieces of host memory behind bytes [offset, offset + length) of the message; returns their
  * number, at most `room`; call again from where they end. None: outside of what is accepted, or the
  * program has closed the interface meanwhile; drop the data. */
-uint32_t portals_delivery_segments(struct portals *p, uint32_t delivery, uint64_t offset,
-                                   uint64_t length, struct nic_segment *segments, uint32_t room);
-/* The same behind any bytes of the whole entry, and of the handler's own host memory. */
-uint32_t portals_entry_segments(struct portals *p, uint32_t delivery, uint64_t offset,
-                                uint64_t length, struct nic_segment *segments, uint32_t room);
-uint32_t portals_handler_segments(struct portals *p, uint32_t delivery, uint64_t offset,
+uint32_t portals_arrival_segments(const struct portals_arrival *arrival, uint64_t offset,
                                   uint64_t length, struct nic_segment *segments, uint32_t room);
-uint64_t portals_entry_bytes(struct portals *p, uint32_t delivery);
+/* The same behind any bytes of the whole entry, and of the handler's own host memory. */
+uint32_t portals_entry_segments(const struct portals_arrival *arrival, uint64_t offset,
+                                uint64_t length, struct nic_segment *segments, uint32_t room);
+uint32_t portals_handler_segments(const struct portals_arrival *arrival, uint64_t offset,
+                                  uint64_t length, struct nic_segment *segments, uint32_t room);
+uint64_t portals_entry_bytes(const struct portals_arrival *arrival);
 
 /* One packet of an atomic, of whole items: operates on host memory; `before` takes what was there,
  * or is NULL. */
-void portals_apply(struct portals *p, uint32_t delivery, uint64_t offset, const uint8_t *data,
+void portals_apply(const struct portals_arrival *arrival, uint64_t offset, const uint8_t *data,
                    uint64_t length, uint8_t *before);
 /* Of PTL_INT32_T and the like; 0: there is no such type. */
 uint32_t portals_item_bytes(uint8_t datatype);
 
-/* Get and fetch, when accepted: sends the reply's header (owner.send with this delivery). */
-void portals_reply(struct portals *p, uint32_t delivery, void *origin);
+/* Get and fetch, when accepted: sends the reply's header (owner.send with this arrival). */
+void portals_reply(struct portals *p, struct portals_arrival *arrival, void *origin);
 
-/* How a delivery ended, where handlers or the card changed what Portals alone would do. */
+/* How an arrival ended, where handlers or the card changed what Portals alone would do. */
 struct portals_ending {
     /* PTL_NI_OK. PTL_NI_SEGV and the like: the event and the acknowledgement say so.
      * PTL_NI_DROPPED, PTL_NI_PT_DISABLED: as if it had never matched; nothing may have been moved.
@@ -125,14 +151,21 @@ struct portals_ending {
     uint64_t dropped; /* bytes that were dropped: mlength is less by them */
 };
 /* Sends the acknowledgement, or a reply without data where none was sent. */
-void portals_done(struct portals *p, uint32_t delivery, struct portals_ending how);
+void portals_done(struct portals *p, struct portals_arrival *arrival, struct portals_ending how);
 
 /* The card has no room for this message: flow control where the portal table entry has it. Returns
  * what portals_done must be told as `fail`, unless handlers saw a part of the message already. */
-uint8_t portals_exhausted(struct portals *p, uint32_t delivery);
+uint8_t portals_exhausted(const struct portals_arrival *arrival);
 
 /* ---- At the initiator ---- */
 
+/* From the owner's `send`: where the bytes of the message are. */
+uint32_t portals_outgoing_segments(const struct portals_outgoing *out, uint64_t offset,
+                                   uint64_t length, struct nic_segment *segments, uint32_t room);
+/* From the owner's `send`, of a request: the number that names it in the calls below; false: no
+ * memory. */
+bool portals_outgoing_keep(struct portals *p, const struct portals_outgoing *out,
+                           uint64_t *initiator);
 uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                  uint64_t length, struct nic_segment *segments, uint32_t room);
 uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t offset,
@@ -162,12 +195,15 @@ struct portals_command {
     void *user_ptr;
 };
 /* A code of enum ptl_retvals. */
-int portals_command(struct portals *p, uint32_t delivery, const struct portals_command *command,
-                    void *origin);
+int portals_command(struct portals *p, const struct portals_arrival *arrival,
+                    const struct portals_command *command, void *origin);
 /* The counter of the handler's entry; PTL_ARG_INVALID: it has none. */
-int portals_command_ct_get(struct portals *p, uint32_t delivery, ptl_ct_event_t *event);
-int portals_command_ct_inc(struct portals *p, uint32_t delivery, ptl_ct_event_t increment);
-int portals_command_ct_set(struct portals *p, uint32_t delivery, ptl_ct_event_t value);
+int portals_command_ct_get(struct portals *p, const struct portals_arrival *arrival,
+                           ptl_ct_event_t *event);
+int portals_command_ct_inc(struct portals *p, const struct portals_arrival *arrival,
+                           ptl_ct_event_t increment);
+int portals_command_ct_set(struct portals *p, const struct portals_arrival *arrival,
+                           ptl_ct_event_t value);
 
 /* ---- Calls of the host, one for each of portals4.h ---- */
 /* They return what the call does, and never block. Pointers are not NULL where Portals says so. */

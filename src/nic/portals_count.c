@@ -9,7 +9,7 @@ int portals_ct_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_handle_ct_t 
     if (!ct)
         return PTL_NO_SPACE;
     ct->ni = ni;
-    *out = p4_handle_of(ni, HANDLE_CT, &ni->cts, ct);
+    *out = p4_handle_new(ni, HANDLE_CT, ct);
     return PTL_OK;
 }
 
@@ -19,7 +19,7 @@ int portals_ct_free(struct portals *p, ptl_handle_ct_t handle) {
     if (!ct)
         return PTL_ARG_INVALID;
     p4_trigger_cancel_all(ni, ct);
-    pool_give(&ni->cts, ct);
+    p4_object_give(&ni->cts, ct);
     p->owner.raised(p->owner.context); /* whoever waits for it is interrupted */
     return PTL_OK;
 }
@@ -41,17 +41,11 @@ int portals_ct_get(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t *ev
     return PTL_OK;
 }
 
-static void change(struct portals *p, struct counter *ct, ptl_ct_event_t value) {
-    ct->value = value;
-    p->owner.raised(p->owner.context);
-    p4_trigger_look(p, ct);
-}
-
 int portals_ct_set(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t value) {
     struct counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
     if (!ct)
         return PTL_ARG_INVALID;
-    change(p, ct, value);
+    p4_counter_change(p, ct, value);
     return PTL_OK;
 }
 
@@ -63,15 +57,10 @@ int portals_ct_inc(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t inc
     struct counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
     if (!ct || !p4_increment_is_valid(increment))
         return PTL_ARG_INVALID;
-    change(p, ct,
-           (ptl_ct_event_t){ct->value.success + increment.success,
-                            ct->value.failure + increment.failure});
+    ptl_ct_event_t sum = {ct->value.success + increment.success,
+                          ct->value.failure + increment.failure};
+    p4_counter_change(p, ct, sum);
     return PTL_OK;
-}
-
-void p4_count(struct portals *p, ptl_handle_ct_t handle, uint64_t success, uint64_t failure) {
-    if (handle != PTL_CT_NONE)
-        portals_ct_inc(p, handle, (ptl_ct_event_t){success, failure});
 }
 
 int portals_ct_poll(struct portals *p, const ptl_handle_ct_t *handles, const ptl_size_t *tests,

@@ -34,7 +34,7 @@ int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t co
         pool_give(&ni->eqs, q);
         return PTL_NO_SPACE;
     }
-    *handle = p4_handle_of(ni, HANDLE_EQ, &ni->eqs, q);
+    *handle = p4_handle_new(ni, HANDLE_EQ, q);
     return PTL_OK;
 }
 
@@ -44,17 +44,22 @@ int portals_eq_free(struct portals *p, ptl_handle_eq_t handle) {
     if (!q)
         return PTL_ARG_INVALID;
     free(q->ring);
-    pool_give(&ni->eqs, q);
+    p4_object_give(&ni->eqs, q);
     p->owner.raised(p->owner.context); /* whoever waits for it is interrupted */
     return PTL_OK;
+}
+
+static void drop_first(struct event_queue *q) {
+    q->used--;
+    if (++q->first == q->capacity)
+        q->first = 0;
 }
 
 static int take(struct event_queue *q, ptl_event_t *event) {
     if (!q->used)
         return PTL_EQ_EMPTY;
     *event = q->ring[q->first];
-    q->first = (q->first + 1) % q->capacity;
-    q->used--;
+    drop_first(q);
     int code = q->dropped ? PTL_EQ_DROPPED : PTL_OK;
     q->dropped = false;
     return code;
@@ -87,33 +92,27 @@ int portals_eq_poll(struct portals *p, const ptl_handle_eq_t *handles, unsigned 
     return PTL_EQ_EMPTY;
 }
 
-static void put(struct event_queue *q, const ptl_event_t *event) {
-    q->ring[(q->first + q->used) % q->capacity] = *event;
-    q->used++;
+bool p4_event_lose(struct event_queue *q) {
+    q->dropped = true;
+    if (!q->used) /* every place is reserved: the new one is lost */
+        return false;
+    drop_first(q);
+    return true;
 }
 
-void p4_event_push(struct portals *p, ptl_handle_eq_t handle, const ptl_event_t *event) {
-    struct event_queue *q = p4_object_of(p, HANDLE_EQ, handle, NULL);
-    if (!q)
-        return;
-    if (q->used + q->reserved >= q->capacity) {
-        q->dropped = true;
-        if (!q->used) /* every place is reserved: the new one is lost */
-            return;
-        q->first = (q->first + 1) % q->capacity;
-        q->used--;
-    }
-    put(q, event);
-    p->owner.raised(p->owner.context);
+void p4_event_push(struct portals *p, struct queue_name eq, const ptl_event_t *event) {
+    ptl_event_t *place = p4_event_new(p, eq);
+    if (place)
+        *place = *event;
 }
 
-void p4_event_push_reserved(struct portals *p, ptl_handle_eq_t handle, const ptl_event_t *event) {
-    p4_event_unreserve(p, handle, 1);
-    p4_event_push(p, handle, event);
+void p4_event_push_reserved(struct portals *p, struct queue_name eq, const ptl_event_t *event) {
+    p4_event_unreserve(eq, 1);
+    p4_event_push(p, eq, event);
 }
 
-bool p4_event_reserve(struct portals *p, ptl_handle_eq_t handle, uint32_t places) {
-    struct event_queue *q = p4_object_of(p, HANDLE_EQ, handle, NULL);
+bool p4_event_reserve(struct queue_name eq, uint32_t places) {
+    struct event_queue *q = p4_queue(eq);
     if (!q)
         return true; /* freed by the program: nothing will be told */
     if (q->capacity - q->used - q->reserved < places)
@@ -122,16 +121,16 @@ bool p4_event_reserve(struct portals *p, ptl_handle_eq_t handle, uint32_t places
     return true;
 }
 
-bool p4_event_add_place(struct portals *p, ptl_handle_eq_t handle) {
-    struct event_queue *q = p4_object_of(p, HANDLE_EQ, handle, NULL);
+bool p4_event_add_place(struct queue_name eq) {
+    struct event_queue *q = p4_queue(eq);
     if (!q || !resize(q, q->capacity + 1))
         return false;
     q->reserved++;
     return true;
 }
 
-void p4_event_unreserve(struct portals *p, ptl_handle_eq_t handle, uint32_t places) {
-    struct event_queue *q = p4_object_of(p, HANDLE_EQ, handle, NULL);
+void p4_event_unreserve(struct queue_name eq, uint32_t places) {
+    struct event_queue *q = p4_queue(eq);
     if (q)
         q->reserved -= q->reserved < places ? q->reserved : places;
 }

@@ -4,8 +4,9 @@
  *     get            REPLY
  *     fetch, swap    SEND to the descriptor that gives, REPLY to the one that takes
  *
- * An operation lives until its last event. The number that travels with its message has a
- * generation, so an answer that comes twice, or to an operation of an earlier life, meets nothing.
+ * An operation lives until its last event: on the stack of its call if that is the SEND and the
+ * owner sends at once, else in a record. A record's number has a generation, so an answer that
+ * comes twice, or to an operation of an earlier life, meets nothing.
  */
 #include "nic/portals_private.h"
 
@@ -49,43 +50,50 @@ static bool takes_data(uint8_t kind) {
     return kind == PORTALS_GET || kind == PORTALS_FETCH_ATOMIC || kind == PORTALS_SWAP;
 }
 
-static int check_descriptor(struct portals *p, ptl_handle_md_t handle, uint64_t offset,
-                            uint64_t length, struct portals_ni **ni) {
+/* What a request names. */
+struct named {
+    struct portals_ni *ni;
+    struct descriptor *md, *get_md;
+};
+
+static struct descriptor *find_descriptor(struct portals *p, struct named *n,
+                                          ptl_handle_md_t handle, uint64_t offset,
+                                          uint64_t length) {
     struct portals_ni *of = NULL;
-    const struct descriptor *md = p4_object_of(p, HANDLE_MD, handle, &of);
-    if (!md || (*ni && of != *ni) || !fits(&md->memory, offset, length))
-        return PTL_ARG_INVALID;
-    *ni = of;
-    return PTL_OK;
+    struct descriptor *md = p4_object_of(p, HANDLE_MD, handle, &of);
+    if (!md || (n->ni && of != n->ni) || !fits(&md->memory, offset, length))
+        return NULL;
+    n->ni = of;
+    return md;
 }
 
 /* An acknowledgement needs a place to be told at. */
-static int check_ack(struct portals *p, const struct portals_request *r) {
-    const struct descriptor *md = p4_object_of(p, HANDLE_MD, r->md, NULL);
-    if (r->ack_req > PTL_OC_ACK_REQ || (r->ack_req == PTL_ACK_REQ && md->eq == PTL_EQ_NONE) ||
-        (r->ack_req == PTL_CT_ACK_REQ && md->ct == PTL_CT_NONE))
-        return PTL_ARG_INVALID;
-    return PTL_OK;
+static bool ack_is_valid(const struct descriptor *md, ptl_ack_req_t ack_req) {
+    return ack_req <= PTL_OC_ACK_REQ &&
+           (ack_req != PTL_ACK_REQ || md->sink.eq.handle != PTL_EQ_NONE) &&
+           (ack_req != PTL_CT_ACK_REQ || md->sink.ct.handle != PTL_CT_NONE);
 }
 
-static bool is_too_volatile(struct portals *p, const struct portals_ni *ni,
-                            const struct portals_request *r) {
-    const struct descriptor *md = p4_object_of(p, HANDLE_MD, r->md, NULL);
-    return ni->volatile_is_limited && (md->options & PTL_MD_VOLATILE) &&
-           r->length > ni->limits.max_volatile_size;
+static bool is_too_volatile(const struct portals_ni *ni, const struct descriptor *md,
+                            uint64_t length) {
+    return ni->volatile_is_limited && (md->sink.options & PTL_MD_VOLATILE) &&
+           length > ni->limits.max_volatile_size;
 }
 
-static int check_movement(struct portals *p, const struct portals_request *r,
-                          struct portals_ni **ni) {
-    if (sends_data(r->kind) &&
-        (check_descriptor(p, r->md, r->local_offset, r->length, ni) ||
-         (!takes_data(r->kind) && check_ack(p, r)) || is_too_volatile(p, *ni, r)))
+static int check_movement(struct portals *p, const struct portals_request *r, struct named *n) {
+    *n = (struct named){0};
+    if (sends_data(r->kind)) {
+        n->md = find_descriptor(p, n, r->md, r->local_offset, r->length);
+        if (!n->md || (!takes_data(r->kind) && !ack_is_valid(n->md, r->ack_req)) ||
+            is_too_volatile(n->ni, n->md, r->length))
+            return PTL_ARG_INVALID;
+    }
+    if (takes_data(r->kind) &&
+        !(n->get_md = find_descriptor(p, n, r->get_md, r->get_offset, r->length)))
         return PTL_ARG_INVALID;
-    if (takes_data(r->kind) && check_descriptor(p, r->get_md, r->get_offset, r->length, ni))
+    if (r->length > n->ni->limits.max_msg_size || !target_is_valid(n->ni, r->target))
         return PTL_ARG_INVALID;
-    if (r->length > (*ni)->limits.max_msg_size || !target_is_valid(*ni, r->target))
-        return PTL_ARG_INVALID;
-    return r->kind >= PORTALS_ATOMIC ? check_atomic(*ni, r) : PTL_OK;
+    return r->kind >= PORTALS_ATOMIC ? check_atomic(n->ni, r) : PTL_OK;
 }
 
 int p4_request_check(struct portals *p, const struct portals_request *r, struct portals_ni **ni) {
@@ -101,24 +109,19 @@ int p4_request_check(struct portals *p, const struct portals_request *r, struct 
         const struct entry *e = p4_object_of(p, HANDLE_ME, r->me, ni);
         return e && e->is_matching ? PTL_OK : PTL_ARG_INVALID;
     }
-    default:
-        return check_movement(p, r, ni);
+    default: {
+        struct named n;
+        int code = check_movement(p, r, &n);
+        *ni = n.ni;
+        return code;
+    }
     }
 }
 
 /* ---- Operations ---- */
 
-static uint64_t operation_number(const struct operation *o) {
-    return (uint64_t)o->slot.generation << 32 | o->slot.index;
-}
-
 static struct operation *operation_at(struct portals *p, uint64_t number) {
-    struct operation *o = pool_find(&p->operations, (uint32_t)number);
-    return o && o->slot.generation == number >> 32 ? o : NULL;
-}
-
-static struct sink sink_of(const struct descriptor *md) {
-    return (struct sink){md->eq, md->ct, md->options};
+    return pool_named(&p->operations, number);
 }
 
 static void free_copy(struct operation *o) {
@@ -135,6 +138,42 @@ void p4_operations_clear(struct portals *p) {
     pool_clear(&p->operations);
 }
 
+/* The record of an operation that goes on after its call; NULL: no memory. */
+static struct operation *keep(struct portals *p, struct operation *o) {
+    if (o->slot.used || o->kept)
+        return o->slot.used ? o : o->kept;
+    struct operation *kept = pool_take_raw(&p->operations);
+    if (!kept)
+        return NULL;
+    const size_t from = sizeof o->slot, to = offsetof(struct operation, own_out);
+    memcpy((uint8_t *)kept + from, (const uint8_t *)o + from, to - from);
+    if (o->out)
+        kept->own_out = *o->out;
+    if (o->in)
+        kept->own_in = *o->in;
+    kept->out = &kept->own_out;
+    kept->in = &kept->own_in;
+    if (o->copy == o->small_copy) {
+        memcpy(kept->small_copy, o->small_copy, o->length);
+        kept->copy = kept->small_copy;
+    }
+    if (kept->md)
+        kept->md->operations++;
+    if (kept->get_md)
+        kept->get_md->operations++;
+    if (kept->entry)
+        kept->entry->busy++;
+    return o->kept = kept;
+}
+
+bool portals_outgoing_keep(struct portals *p, const struct portals_outgoing *out,
+                           uint64_t *initiator) {
+    const struct operation *kept = keep(p, out->operation);
+    if (kept)
+        *initiator = pool_number(kept);
+    return kept;
+}
+
 /* Its descriptor may be released. */
 static void let_go(struct operation *o) {
     if (o->md)
@@ -142,6 +181,7 @@ static void let_go(struct operation *o) {
     o->md = NULL;
 }
 
+/* Of a record. */
 static void operation_end(struct portals *p, struct operation *o) {
     let_go(o);
     if (o->get_md)
@@ -157,7 +197,7 @@ static void operation_end(struct portals *p, struct operation *o) {
 
 /* Volatile data is safe when the call returns. */
 static bool copy_volatile(struct operation *o) {
-    if (!o->md || !(o->md->options & PTL_MD_VOLATILE) || !o->length)
+    if (!o->md || !(o->md->sink.options & PTL_MD_VOLATILE) || !o->length)
         return true;
     o->copy = o->length <= sizeof o->small_copy ? o->small_copy : malloc(o->length);
     if (!o->copy)
@@ -171,28 +211,23 @@ static bool copy_volatile(struct operation *o) {
 }
 
 /* The message of an operation, but for what is particular to its kind. */
-static struct nic_message message_of(const struct portals_ni *ni, const struct operation *o,
-                                     ptl_process_t target) {
+static void set_message(struct nic_message *m, const struct portals_ni *ni,
+                        const struct operation *o, ptl_process_t target) {
     const struct portals_config *own = &ni->p->config;
-    struct nic_message m = {
-        .kind = o->kind,
-        .interface = (uint8_t)ni->options,
-        .ack_req = o->ack_req,
-        .uid = own->uid,
-        .source = own->address,
-        .source_rank = ni->rank,
-        .target = {target.phys.nid, target.phys.pid},
-        .target_rank = PTL_RANK_ANY,
-        .length = o->length,
-        .payload = o->kind == NIC_GET ? 0 : o->length,
-        .initiator = operation_number(o),
-    };
-    if (ni->options & PTL_NI_LOGICAL) {
-        const ptl_process_t *to = &ni->map[target.rank];
-        m.target = (struct nic_address){to->phys.nid, to->phys.pid};
-        m.target_rank = target.rank;
-    }
-    return m;
+    bool logical = ni->options & PTL_NI_LOGICAL;
+    const ptl_process_t *to = logical ? &ni->map[target.rank] : &target;
+    m->kind = o->kind;
+    m->interface = (uint8_t)ni->options;
+    m->ack_req = o->ack_req;
+    m->fail = m->list = 0;
+    m->uid = own->uid;
+    m->source = own->address;
+    m->source_rank = ni->rank;
+    m->target = (struct nic_address){to->phys.nid, to->phys.pid};
+    m->target_rank = logical ? target.rank : PTL_RANK_ANY;
+    m->length = o->length;
+    m->payload = o->kind == NIC_GET ? 0 : o->length;
+    m->initiator = 0;
 }
 
 static const uint8_t message_kind[] = {
@@ -201,59 +236,75 @@ static const uint8_t message_kind[] = {
     [PORTALS_SWAP] = NIC_FETCH_ATOMIC,
 };
 
-static void set_descriptors(struct portals *p, struct operation *o,
-                            const struct portals_request *r) {
-    if (sends_data(r->kind)) {
-        o->md = p4_object_of(p, HANDLE_MD, r->md, NULL);
-        o->md->operations++;
-        o->out = sink_of(o->md);
-        o->source_offset = r->local_offset;
+static void left(struct portals *p, struct operation *o, uint8_t fail);
+static void never(struct portals *p, struct operation *o, uint8_t fail);
+
+/* What became of it, on the stack or in its record, is done when this returns. */
+static int hand_out(struct portals *p, struct operation *o, const struct portals_outgoing *out) {
+    enum portals_sending how = p->owner.send(p->owner.context, out);
+    struct operation *at = o->kept ? o->kept : o;
+    switch (how) {
+    case PORTALS_LEFT:
+        left(p, at, PTL_NI_OK);
+        break;
+    case PORTALS_KEPT:
+        break;
+    case PORTALS_UNREADABLE:
+        never(p, at, PTL_NI_SEGV);
+        break;
+    case PORTALS_NO_MEMORY:
+        if (o->kept)
+            operation_end(p, o->kept);
     }
-    if (takes_data(r->kind)) {
-        o->get_md = p4_object_of(p, HANDLE_MD, r->get_md, NULL);
-        o->get_md->operations++;
-        o->in = sink_of(o->get_md);
-        o->get_offset = r->get_offset;
-    }
+    if (!o->kept)
+        free_copy(o);
+    return how == PORTALS_NO_MEMORY ? PTL_NO_SPACE : PTL_OK;
 }
 
-/* The operation may be over before this returns. */
-static int send_or_end(struct portals *p, struct operation *o, const struct nic_message *m,
-                       void *origin) {
-    if (p->owner.send(p->owner.context, m, PORTALS_NONE, origin))
-        return PTL_OK;
-    operation_end(p, o);
-    return PTL_NO_SPACE;
+static void set_operation(struct operation *o, struct portals_ni *ni, uint8_t kind, uint64_t length,
+                          void *user_ptr) {
+    memset(o, 0, offsetof(struct operation, own_out));
+    o->ni = ni;
+    o->kind = kind;
+    o->length = length;
+    o->user_ptr = user_ptr;
 }
 
 int p4_request_start(struct portals *p, const struct portals_request *r, bool by_trigger) {
-    struct portals_ni *ni;
-    int code = p4_request_check(p, r, &ni);
+    struct named n;
+    struct operation o;
+    struct portals_outgoing out;
+    struct nic_message *m = &out.message;
+    int code = check_movement(p, r, &n);
     if (code)
         return code;
-    struct operation *o = pool_take(&p->operations);
-    if (!o)
-        return PTL_NO_SPACE;
-    o->ni = ni;
-    o->kind = message_kind[r->kind];
-    o->ack_req = takes_data(r->kind) ? PTL_NO_ACK_REQ : r->ack_req;
-    o->length = r->length;
-    o->user_ptr = r->user_ptr;
-    set_descriptors(p, o, r);
-    if (!by_trigger && !copy_volatile(o)) {
-        operation_end(p, o);
-        return PTL_NO_SPACE;
+    set_operation(&o, n.ni, message_kind[r->kind], r->length, r->user_ptr);
+    o.ack_req = takes_data(r->kind) ? PTL_NO_ACK_REQ : r->ack_req;
+    if (n.md) {
+        o.md = n.md;
+        o.out = &n.md->sink;
+        o.source_offset = r->local_offset;
     }
-    struct nic_message m = message_of(ni, o, r->target);
-    m.operation = r->operation;
-    m.datatype = r->datatype;
-    m.pt_index = r->pt_index;
-    m.match_bits = r->match_bits;
-    m.hdr_data = r->hdr_data;
-    m.remote_offset = r->remote_offset;
-    memcpy(m.operand, r->operand, sizeof m.operand);
-    o->target = m.target;
-    return send_or_end(p, o, &m, NULL);
+    if (n.get_md) {
+        o.get_md = n.get_md;
+        o.in = &n.get_md->sink;
+        o.get_offset = r->get_offset;
+    }
+    if (!by_trigger && !copy_volatile(&o))
+        return PTL_NO_SPACE;
+    set_message(m, n.ni, &o, r->target);
+    m->operation = r->operation;
+    m->datatype = r->datatype;
+    m->pt_index = r->pt_index;
+    m->match_bits = r->match_bits;
+    m->hdr_data = r->hdr_data;
+    m->remote_offset = r->remote_offset;
+    memcpy(m->operand, r->operand, sizeof m->operand);
+    o.target = m->target;
+    out.arrival = NULL;
+    out.origin = NULL;
+    out.operation = &o;
+    return hand_out(p, &o, &out);
 }
 
 int portals_start(struct portals *p, const struct portals_request *request) {
@@ -262,17 +313,12 @@ int portals_start(struct portals *p, const struct portals_request *request) {
 
 /* ---- Commands of handlers ---- */
 
-static struct delivery *handler_delivery(struct portals *p, uint32_t number) {
-    struct delivery *d = pool_find(&p->deliveries, number);
-    return d && d->ni ? d : NULL;
-}
-
-static int check_command(const struct delivery *d, const struct portals_command *c) {
-    const struct portals_ni *ni = d->ni;
-    if (c->kind > NIC_ATOMIC || c->ack_req > PTL_OC_ACK_REQ || !target_is_valid(ni, c->target) ||
-        c->length > ni->limits.max_msg_size)
+static int check_command(const struct portals_arrival *a, const struct portals_command *c) {
+    const struct portals_ni *ni = a->ni;
+    if (!ni || c->kind > NIC_ATOMIC || c->ack_req > PTL_OC_ACK_REQ ||
+        !target_is_valid(ni, c->target) || c->length > ni->limits.max_msg_size)
         return PTL_ARG_INVALID;
-    if (!c->card && !fits(&d->entry->memory, c->offset, c->length))
+    if (!c->card && !fits(&a->entry->memory, c->offset, c->length))
         return PTL_ARG_INVALID;
     if (c->kind != NIC_ATOMIC)
         return PTL_OK;
@@ -283,53 +329,50 @@ static int check_command(const struct delivery *d, const struct portals_command 
     return check_atomic(ni, &r);
 }
 
-int portals_command(struct portals *p, uint32_t delivery, const struct portals_command *c,
-                    void *origin) {
-    struct delivery *d = handler_delivery(p, delivery);
-    int code = d ? check_command(d, c) : PTL_ARG_INVALID;
+int portals_command(struct portals *p, const struct portals_arrival *a,
+                    const struct portals_command *c, void *origin) {
+    struct operation o;
+    struct portals_outgoing out = {.origin = origin, .operation = &o};
+    struct nic_message *m = &out.message;
+    int code = check_command(a, c);
     if (code)
         return code;
-    struct operation *o = pool_take(&p->operations);
-    if (!o)
-        return PTL_NO_SPACE;
-    struct entry *e = d->entry;
-    e->busy++;
-    o->ni = d->ni;
-    o->entry = e;
-    o->kind = c->kind;
-    o->card = c->card;
-    o->ack_req = c->kind == NIC_GET ? PTL_NO_ACK_REQ : c->ack_req;
-    o->source_offset = o->get_offset = c->offset;
-    o->length = c->length;
-    o->user_ptr = c->user_ptr;
-    unsigned counts = o->ack_req == PTL_NO_ACK_REQ ? PTL_MD_EVENT_CT_SEND : PTL_MD_EVENT_CT_ACK;
-    o->out = (struct sink){e->pt->eq, c->count ? e->ct : PTL_CT_NONE,
-                           counts | PTL_MD_EVENT_SEND_DISABLE};
-    o->in = (struct sink){e->pt->eq, o->out.ct, PTL_MD_EVENT_CT_REPLY};
-    struct nic_message m = message_of(o->ni, o, c->target);
-    m.operation = c->operation;
-    m.datatype = c->datatype;
-    m.pt_index = e->pt->index;
-    m.match_bits = c->match_bits;
-    m.hdr_data = c->hdr_data;
-    m.remote_offset = c->remote_offset;
-    o->target = m.target;
-    return send_or_end(p, o, &m, origin);
+    struct entry *e = a->entry;
+    set_operation(&o, a->ni, c->kind, c->length, c->user_ptr);
+    o.entry = e;
+    o.card = c->card;
+    o.ack_req = c->kind == NIC_GET ? PTL_NO_ACK_REQ : c->ack_req;
+    o.source_offset = o.get_offset = c->offset;
+    unsigned counts = o.ack_req == PTL_NO_ACK_REQ ? PTL_MD_EVENT_CT_SEND : PTL_MD_EVENT_CT_ACK;
+    struct counter_name ct = c->count ? e->ct : (struct counter_name){PTL_CT_NONE, NULL};
+    o.own_out = (struct sink){e->pt->eq, ct, counts | PTL_MD_EVENT_SEND_DISABLE};
+    o.own_in = (struct sink){e->pt->eq, ct, PTL_MD_EVENT_CT_REPLY};
+    o.out = &o.own_out;
+    o.in = &o.own_in;
+    set_message(m, o.ni, &o, c->target);
+    m->operation = c->operation;
+    m->datatype = c->datatype;
+    m->pt_index = e->pt->index;
+    m->match_bits = c->match_bits;
+    m->hdr_data = c->hdr_data;
+    m->remote_offset = c->remote_offset;
+    o.target = m->target;
+    return hand_out(p, &o, &out);
 }
 
-int portals_command_ct_get(struct portals *p, uint32_t delivery, ptl_ct_event_t *event) {
-    const struct delivery *d = handler_delivery(p, delivery);
-    return d ? portals_ct_get(p, d->entry->ct, event) : PTL_ARG_INVALID;
+int portals_command_ct_get(struct portals *p, const struct portals_arrival *a,
+                           ptl_ct_event_t *event) {
+    return a->ni ? portals_ct_get(p, a->entry->ct.handle, event) : PTL_ARG_INVALID;
 }
 
-int portals_command_ct_inc(struct portals *p, uint32_t delivery, ptl_ct_event_t increment) {
-    const struct delivery *d = handler_delivery(p, delivery);
-    return d ? portals_ct_inc(p, d->entry->ct, increment) : PTL_ARG_INVALID;
+int portals_command_ct_inc(struct portals *p, const struct portals_arrival *a,
+                           ptl_ct_event_t increment) {
+    return a->ni ? portals_ct_inc(p, a->entry->ct.handle, increment) : PTL_ARG_INVALID;
 }
 
-int portals_command_ct_set(struct portals *p, uint32_t delivery, ptl_ct_event_t value) {
-    const struct delivery *d = handler_delivery(p, delivery);
-    return d ? portals_ct_set(p, d->entry->ct, value) : PTL_ARG_INVALID;
+int portals_command_ct_set(struct portals *p, const struct portals_arrival *a,
+                           ptl_ct_event_t value) {
+    return a->ni ? portals_ct_set(p, a->entry->ct.handle, value) : PTL_ARG_INVALID;
 }
 
 /* ---- Data and answers ---- */
@@ -360,12 +403,25 @@ static uint32_t operation_segments(const struct operation *o, const struct descr
                               segments, room);
 }
 
+static uint32_t source_segments(const struct operation *o, uint64_t offset, uint64_t length,
+                                struct nic_segment *segments, uint32_t room) {
+    if (o->kind == NIC_GET)
+        return 0;
+    return operation_segments(o, o->md, o->copy, o->source_offset, offset, length, segments, room);
+}
+
+uint32_t portals_outgoing_segments(const struct portals_outgoing *out, uint64_t offset,
+                                   uint64_t length, struct nic_segment *segments, uint32_t room) {
+    if (out->operation)
+        return source_segments(out->operation, offset, length, segments, room);
+    return out->arrival ? portals_arrival_segments(out->arrival, offset, length, segments, room)
+                        : 0;
+}
+
 uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                  uint64_t length, struct nic_segment *segments, uint32_t room) {
     const struct operation *o = operation_at(p, initiator);
-    if (!o || o->kind == NIC_GET)
-        return 0;
-    return operation_segments(o, o->md, o->copy, o->source_offset, offset, length, segments, room);
+    return o ? source_segments(o, offset, length, segments, room) : 0;
 }
 
 uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t offset,
@@ -377,20 +433,34 @@ uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t 
     return operation_segments(o, o->get_md, NULL, o->get_offset, offset, length, segments, room);
 }
 
-/* An event of an initiator, and its count. */
-static void tell(struct portals *p, const struct operation *o, const struct sink *sink,
-                 ptl_event_kind_t type, unsigned count_option, bool full, ptl_event_t event) {
-    bool failed = event.ni_fail_type != PTL_NI_OK;
+/* What an event of an initiator says besides the operation. */
+struct said {
+    ptl_event_kind_t type;
+    unsigned count_option;
+    bool full; /* an event, not only a count */
+    uint8_t fail, list;
+    uint64_t mlength, remote_offset;
+};
+
+static inline void tell(struct portals *p, const struct operation *o, const struct sink *sink,
+                        struct said s) {
+    bool failed = s.fail != PTL_NI_OK;
     if (!o->ni)
         return;
-    event.type = type;
-    event.user_ptr = o->user_ptr;
-    event.rlength = o->length;
-    if (full && (failed || !(sink->options & PTL_MD_EVENT_SUCCESS_DISABLE)))
-        p4_event_push(p, sink->eq, &event);
-    if (!(sink->options & count_option))
+    if (s.full && (failed || !(sink->options & PTL_MD_EVENT_SUCCESS_DISABLE))) {
+        ptl_event_t *event = p4_event_new(p, sink->eq);
+        if (event)
+            *event = (ptl_event_t){.type = s.type,
+                                   .user_ptr = o->user_ptr,
+                                   .rlength = o->length,
+                                   .mlength = s.mlength,
+                                   .remote_offset = s.remote_offset,
+                                   .ptl_list = s.list,
+                                   .ni_fail_type = s.fail};
+    }
+    if (!(sink->options & s.count_option))
         return;
-    uint64_t success = sink->options & PTL_MD_EVENT_CT_BYTES ? event.mlength : 1;
+    uint64_t success = sink->options & PTL_MD_EVENT_CT_BYTES ? s.mlength : 1;
     p4_count(p, sink->ct, failed ? 0 : success, failed);
 }
 
@@ -398,9 +468,12 @@ static void tell_send(struct portals *p, struct operation *o, uint8_t fail) {
     if (o->sent || o->kind == NIC_GET)
         return;
     o->sent = true;
-    bool full = fail != PTL_NI_OK || !(o->out.options & PTL_MD_EVENT_SEND_DISABLE);
-    tell(p, o, &o->out, PTL_EVENT_SEND, PTL_MD_EVENT_CT_SEND, full,
-         (ptl_event_t){.mlength = o->length, .ni_fail_type = fail});
+    tell(p, o, o->out,
+         (struct said){.type = PTL_EVENT_SEND,
+                       .count_option = PTL_MD_EVENT_CT_SEND,
+                       .full = fail != PTL_NI_OK || !(o->out->options & PTL_MD_EVENT_SEND_DISABLE),
+                       .fail = fail,
+                       .mlength = o->length});
 }
 
 static bool is_answered(const struct operation *o) {
@@ -409,20 +482,25 @@ static bool is_answered(const struct operation *o) {
 
 /* Will the initiator see that its message was accepted? */
 static bool ack_is_seen(const struct operation *o) {
-    const struct sink *s = &o->out;
-    bool full = o->ack_req == PTL_ACK_REQ && s->eq != PTL_EQ_NONE &&
+    const struct sink *s = o->out;
+    bool full = o->ack_req == PTL_ACK_REQ && s->eq.handle != PTL_EQ_NONE &&
                 !(s->options & PTL_MD_EVENT_SUCCESS_DISABLE);
-    return full || (s->ct != PTL_CT_NONE && (s->options & PTL_MD_EVENT_CT_ACK));
+    return full || (s->ct.handle != PTL_CT_NONE && (s->options & PTL_MD_EVENT_CT_ACK));
 }
 
-void portals_sent(struct portals *p, uint64_t initiator, uint8_t fail) {
-    struct operation *o = operation_at(p, initiator);
-    if (!o)
-        return;
+static void over(struct portals *p, struct operation *o) {
+    if (o->slot.used)
+        operation_end(p, o);
+    else
+        p4_closing_progress(p, o->ni);
+}
+
+/* Its source may be used again. */
+static void left(struct portals *p, struct operation *o, uint8_t fail) {
     p4_trigger_hold(p);
     tell_send(p, o, fail);
     if (!is_answered(o)) {
-        operation_end(p, o);
+        over(p, o);
     } else {
         /* Who sees no more of it there takes the send for its end. */
         if (o->kind == NIC_FETCH_ATOMIC || !ack_is_seen(o))
@@ -432,14 +510,38 @@ void portals_sent(struct portals *p, uint64_t initiator, uint8_t fail) {
     p4_trigger_release(p);
 }
 
-static void tell_answer(struct portals *p, struct operation *o, uint8_t ack_req,
-                        ptl_event_t event) {
-    if (event.mlength > o->length)
-        event.mlength = o->length;
-    if (o->kind == NIC_GET || o->kind == NIC_FETCH_ATOMIC)
-        tell(p, o, &o->in, PTL_EVENT_REPLY, PTL_MD_EVENT_CT_REPLY, true, event);
-    else if (ack_req != PTL_NO_ACK_REQ)
-        tell(p, o, &o->out, PTL_EVENT_ACK, PTL_MD_EVENT_CT_ACK, ack_req == PTL_ACK_REQ, event);
+static void tell_answer(struct portals *p, struct operation *o, uint8_t ack_req, struct said s) {
+    if (s.mlength > o->length)
+        s.mlength = o->length;
+    bool reply = o->kind == NIC_GET || o->kind == NIC_FETCH_ATOMIC;
+    if (!reply && ack_req == PTL_NO_ACK_REQ)
+        return;
+    s.type = reply ? PTL_EVENT_REPLY : PTL_EVENT_ACK;
+    s.count_option = reply ? PTL_MD_EVENT_CT_REPLY : PTL_MD_EVENT_CT_ACK;
+    s.full = reply || ack_req == PTL_ACK_REQ;
+    tell(p, o, reply ? o->in : o->out, s);
+}
+
+/* Nothing more will come of it. */
+static void never(struct portals *p, struct operation *o, uint8_t fail) {
+    p4_trigger_hold(p);
+    tell_send(p, o, fail);
+    if (is_answered(o))
+        tell_answer(p, o, o->ack_req, (struct said){.fail = fail});
+    over(p, o);
+    p4_trigger_release(p);
+}
+
+void portals_sent(struct portals *p, uint64_t initiator, uint8_t fail) {
+    struct operation *o = operation_at(p, initiator);
+    if (o)
+        left(p, o, fail);
+}
+
+void portals_failed(struct portals *p, uint64_t initiator, uint8_t fail) {
+    struct operation *o = operation_at(p, initiator);
+    if (o)
+        never(p, o, fail);
 }
 
 void portals_answered(struct portals *p, const struct nic_message *answer) {
@@ -451,22 +553,10 @@ void portals_answered(struct portals *p, const struct nic_message *answer) {
     p4_trigger_hold(p);
     tell_send(p, o, PTL_NI_OK); /* remote completion includes the local one */
     tell_answer(p, o, answer->ack_req == PTL_NO_ACK_REQ ? PTL_NO_ACK_REQ : o->ack_req,
-                (ptl_event_t){.mlength = answer->length,
+                (struct said){.mlength = answer->length,
                               .remote_offset = answer->remote_offset,
-                              .ptl_list = answer->list,
-                              .ni_fail_type = answer->fail});
-    operation_end(p, o);
-    p4_trigger_release(p);
-}
-
-void portals_failed(struct portals *p, uint64_t initiator, uint8_t fail) {
-    struct operation *o = operation_at(p, initiator);
-    if (!o)
-        return;
-    p4_trigger_hold(p);
-    tell_send(p, o, fail);
-    if (is_answered(o))
-        tell_answer(p, o, o->ack_req, (ptl_event_t){.ni_fail_type = fail});
+                              .list = answer->list,
+                              .fail = answer->fail});
     operation_end(p, o);
     p4_trigger_release(p);
 }

@@ -4,20 +4,6 @@
 
 #define OUR_OPTIONS ((unsigned)(PTL_ME_HANDLERS | PTL_ME_HANDLER_IOVEC))
 
-bool p4_entry_wants(const struct entry *e, unsigned disable, uint8_t fail) {
-    return !(e->options & disable) &&
-           (fail != PTL_NI_OK || !(e->options & PTL_ME_EVENT_SUCCESS_DISABLE));
-}
-
-void p4_entry_count(struct entry *e, unsigned option, uint64_t bytes, uint8_t fail) {
-    if (!(e->options & option))
-        return;
-    if (fail != PTL_NI_OK)
-        p4_count(e->ni->p, e->ct, 0, 1);
-    else
-        p4_count(e->ni->p, e->ct, e->options & PTL_ME_EVENT_CT_BYTES ? bytes : 1, 0);
-}
-
 /* LINK, AUTO_UNLINK, AUTO_FREE. */
 static void tell(struct entry *e, ptl_event_kind_t type, uint8_t fail) {
     ptl_event_t event = {.type = type,
@@ -38,10 +24,10 @@ static void tell(struct entry *e, ptl_event_kind_t type, uint8_t fail) {
 
 void p4_entry_discard(struct entry *e) {
     e->pt->entries--;
-    p4_event_unreserve(e->ni->p, e->pt->eq, e->reserved);
+    p4_event_unreserve(e->pt->eq, e->reserved);
     p4_memory_clear(&e->memory);
     p4_spin_entry_clear(e);
-    pool_give(&e->ni->entries, e);
+    p4_object_give(&e->ni->entries, e);
 }
 
 void p4_entry_settle(struct entry *e) {
@@ -56,11 +42,6 @@ void p4_entry_settle(struct entry *e) {
     if (e->list == PTL_OVERFLOW_LIST && !quiet)
         tell(e, PTL_EVENT_AUTO_FREE, PTL_NI_OK);
     p4_entry_discard(e);
-}
-
-void p4_entry_release(struct entry *e) {
-    e->busy--;
-    p4_entry_settle(e);
 }
 
 int p4_entry_unlink(struct entry *e) {
@@ -206,7 +187,7 @@ static int entry_new(struct portals *p, const struct place *place, const ptl_me_
     e->is_matching = place->is_matching;
     e->list = list;
     e->user_ptr = user_ptr;
-    e->ct = me->ct_handle;
+    e->ct = (struct counter_name){me->ct_handle, p4_object_of(p, HANDLE_CT, me->ct_handle, NULL)};
     e->uid = me->uid;
     e->options = me->options;
     if (e->is_matching) {
@@ -259,7 +240,7 @@ static int append(struct portals *p, const struct place *place, const ptl_me_t *
     if (code)
         return code;
     enum handle_kind kind = place->is_matching ? HANDLE_ME : HANDLE_LE;
-    ptl_handle_any_t made = p4_handle_of(place->ni, kind, &place->ni->entries, e);
+    ptl_handle_any_t made = p4_handle_new(place->ni, kind, e);
     p4_trigger_hold(p);
     code = p4_entry_link(e);
     if (code)
@@ -301,7 +282,7 @@ int portals_trigger_me_append(struct portals *p, ptl_handle_ni_t ni, ptl_pt_inde
     if (code)
         return code;
     e->waiting = true;
-    *handle = p4_handle_of(place.ni, HANDLE_ME, &place.ni->entries, e);
+    *handle = p4_handle_new(place.ni, HANDLE_ME, e);
     code = p4_trigger_append(p, e, ct, threshold);
     if (code)
         p4_entry_discard(e);

@@ -4,8 +4,7 @@
  * same match bits and the same parts of the source form a group; within a group an entry is found
  * by a key made of all that it does not ignore. A message makes one look-up a group and takes the
  * entry that came first: with programs using a handful of masks, a list of thousands costs as much
- * as a short one. Entries beyond LIST_GROUPS groups stand in group LIST_GROUPS and are tried in
- * order.
+ * as a short one. Entries beyond LIST_GROUPS groups stand in none and are tried in order.
  *
  * Headers have no masks, so an entry without any is looked up by key, and any other walks them. */
 #include "nic/portals_private.h"
@@ -31,11 +30,6 @@ static bool same_source(const struct entry *e, struct nic_address source, uint32
            (e->match_id.phys.pid == PTL_PID_ANY || e->match_id.phys.pid == source.pid);
 }
 
-uint64_t p4_entry_room(const struct entry *e, const struct nic_message *m, uint64_t *offset) {
-    *offset = e->options & PTL_ME_MANAGE_LOCAL ? e->local_offset : m->remote_offset;
-    return *offset < e->memory.length ? e->memory.length - *offset : 0;
-}
-
 static bool matches(const struct entry *e, const struct nic_message *m) {
     uint64_t offset;
     if (!e->is_matching)
@@ -51,15 +45,18 @@ static uint64_t mix(uint64_t a, uint64_t b) {
     return rng_mix(a ^ rng_mix(b + 0x9e3779b97f4a7c15ull));
 }
 
-static uint64_t key_of(const struct portals_ni *ni, const struct portals_pt *pt, uint8_t list,
-                       const struct list_group *group, uint64_t bits, struct nic_address source,
-                       uint32_t rank) {
-    uint64_t key = mix((uint64_t)pt->index << 1 | list, bits & ~group->ignore_bits);
-    key = mix(key, group->ignore_bits + group->ignore_id);
-    if (ni->options & PTL_NI_LOGICAL)
-        return group->ignore_id ? key : mix(key, rank);
-    return mix(key, (uint64_t)(group->ignore_id & IGNORE_NID ? 0 : source.nid) << 32 |
-                        (group->ignore_id & IGNORE_PID ? 0 : source.pid));
+/* A message pays for it once per group, so it is one multiplication; what two keys share is told
+ * apart by `matches`. */
+static uint64_t key_of(const struct portals_ni *ni, const struct list_group *group, uint64_t bits,
+                       struct nic_address source, uint32_t rank) {
+    uint64_t key = (bits & ~group->ignore_bits) ^ group->salt;
+    if (!(ni->options & PTL_NI_LOGICAL))
+        key += mix(group->ignore_id & IGNORE_NID ? 0 : source.nid,
+                   group->ignore_id & IGNORE_PID ? 0 : source.pid);
+    else if (!group->ignore_id)
+        key += (uint64_t)rank << 32 ^ rank;
+    key *= 0x9e3779b97f4a7c15ull;
+    return key ^ key >> 32;
 }
 
 /* Doubles a table and spreads its chains, which stay in order. False: no memory. */
@@ -91,27 +88,36 @@ GROW(grow_headers, struct header)
 
 /* ---- Entries ---- */
 
-/* The group of an entry that joins the list. */
-static uint8_t join_group(struct list *list, const struct entry *e) {
-    uint8_t ignore_id = ignored_id(e), free_group = LIST_GROUPS;
-    for (uint8_t i = 0; i < LIST_GROUPS; i++) {
-        struct list_group *g = &list->group[i];
-        if (!g->entries) {
-            if (free_group == LIST_GROUPS)
-                free_group = i;
-        } else if (g->ignore_bits == e->ignore_bits && g->ignore_id == ignore_id) {
+/* The group of an entry that joins the list; NULL: there are too many. */
+static struct list_group *join_group(struct list *list, const struct entry *e) {
+    uint8_t ignore_id = ignored_id(e);
+    for (uint32_t left = list->groups; left; left &= left - 1) {
+        struct list_group *g = &list->group[__builtin_ctz(left)];
+        if (g->ignore_bits == e->ignore_bits && g->ignore_id == ignore_id) {
             g->entries++;
-            return i;
+            return g;
         }
     }
-    if (free_group < LIST_GROUPS)
-        list->group[free_group] = (struct list_group){e->ignore_bits, ignore_id, 1};
-    return free_group;
+    uint32_t i = (uint32_t)__builtin_ctz(~list->groups);
+    if (i >= LIST_GROUPS)
+        return NULL;
+    list->groups |= 1u << i;
+    list->group[i] = (struct list_group){
+        .ignore_bits = e->ignore_bits,
+        .ignore_id = ignore_id,
+        .entries = 1,
+        .salt = mix((uint64_t)e->pt->index << 1 | e->list, e->ignore_bits + ignore_id)};
+    return &list->group[i];
+}
+
+static void leave_group(struct list *list, struct list_group *group) {
+    if (!--group->entries)
+        list->groups &= ~(1u << (group - list->group));
 }
 
 /* Where an entry is looked for: its bucket, or with the others of its list. */
 static struct bucket *bucket_of(const struct entry *e) {
-    if (e->group == LIST_GROUPS)
+    if (!e->group)
         return &e->pt->list[e->list].others;
     return &e->ni->entry_bucket[e->key & (e->ni->entry_buckets - 1)];
 }
@@ -152,9 +158,8 @@ static void place(struct entry *e, struct entry *at) {
         return;
     e->group = join_group(list, e);
     struct nic_address source = {e->match_id.phys.nid, e->match_id.phys.pid};
-    if (e->group < LIST_GROUPS)
-        e->key = key_of(e->ni, e->pt, e->list, &list->group[e->group], e->match_bits, source,
-                        e->match_id.rank);
+    if (e->group)
+        e->key = key_of(e->ni, e->group, e->match_bits, source, e->match_id.rank);
     index_entry(e);
 }
 
@@ -196,21 +201,19 @@ void p4_match_remove(struct entry *e) {
     e->linked = false;
     if (!e->is_matching)
         return;
-    if (e->group < LIST_GROUPS)
-        list->group[e->group].entries--;
     unindex_entry(e);
+    if (e->group)
+        leave_group(list, e->group);
 }
 
 /* The first of a group. */
-static struct entry *match_group(const struct portals_ni *ni, const struct portals_pt *pt,
-                                 uint8_t list, uint8_t group, const struct nic_message *m) {
-    uint64_t key = key_of(ni, pt, list, &pt->list[list].group[group], m->match_bits, m->source,
-                          m->source_rank);
+static struct entry *match_group(const struct portals_ni *ni, const struct list_group *group,
+                                 const struct nic_message *m) {
+    uint64_t key = key_of(ni, group, m->match_bits, m->source, m->source_rank);
     struct entry *e = ni->entry_bucket[key & (ni->entry_buckets - 1)].first;
-    for (; e; e = e->chain_after)
-        if (e->key == key && e->pt == pt && e->list == list && e->group == group && matches(e, m))
-            return e;
-    return NULL;
+    while (e && !(e->key == key && e->group == group && matches(e, m)))
+        e = e->chain_after;
+    return e;
 }
 
 struct entry *p4_match_message(struct portals_ni *ni, struct portals_pt *pt, uint8_t number,
@@ -219,8 +222,8 @@ struct entry *p4_match_message(struct portals_ni *ni, struct portals_pt *pt, uin
     struct entry *best = NULL;
     if (!(ni->options & PTL_NI_MATCHING))
         return list->first;
-    for (uint8_t i = 0; i < LIST_GROUPS; i++) {
-        struct entry *e = list->group[i].entries ? match_group(ni, pt, number, i, m) : NULL;
+    for (uint32_t left = list->groups; left; left &= left - 1) {
+        struct entry *e = match_group(ni, &list->group[__builtin_ctz(left)], m);
         if (e && (!best || e->order < best->order))
             best = e;
     }
@@ -322,8 +325,12 @@ const char *p4_match_check(const struct portals_ni *ni, const struct portals_pt 
                 return "an expired entry is linked";
             length++;
         }
-        for (int i = 0; i < LIST_GROUPS; i++)
-            indexed += list->group[i].entries;
+        for (int i = 0; i < LIST_GROUPS; i++) {
+            bool in_use = list->groups >> i & 1;
+            if (in_use && !list->group[i].entries)
+                return "a group without entries is in use";
+            indexed += in_use ? list->group[i].entries : 0;
+        }
         for (const struct entry *e = list->others.first; e; e = e->chain_after)
             indexed++;
         if (length != list->length || list->last != before)

@@ -49,16 +49,8 @@ static uint32_t piece_at(const struct memory *m, uint64_t offset) {
     return low;
 }
 
-uint32_t p4_memory_segments(const struct memory *m, uint64_t offset, uint64_t length,
-                            struct nic_segment *segments, uint32_t room) {
-    if (offset >= m->length || !room)
-        return 0;
-    if (length > m->length - offset)
-        length = m->length - offset;
-    if (!m->piece) {
-        segments[0] = (struct nic_segment){(uint8_t *)((uintptr_t)m->start + offset), length};
-        return length > 0;
-    }
+uint32_t p4_memory_pieces(const struct memory *m, uint64_t offset, uint64_t length,
+                          struct nic_segment *segments, uint32_t room) {
     uint32_t count = 0;
     for (uint32_t i = piece_at(m, offset); i < m->pieces && length && count < room; i++) {
         uint64_t end = i + 1 < m->pieces ? m->piece[i + 1].from : m->length;
@@ -73,9 +65,7 @@ uint32_t p4_memory_segments(const struct memory *m, uint64_t offset, uint64_t le
     return count;
 }
 
-void *p4_memory_address(const struct memory *m, uint64_t offset) {
-    if (!m->piece)
-        return (void *)((uintptr_t)m->start + offset);
+void *p4_memory_piece_address(const struct memory *m, uint64_t offset) {
     if (!m->pieces)
         return NULL;
     const struct piece *piece = &m->piece[piece_at(m, offset)];
@@ -85,11 +75,13 @@ void *p4_memory_address(const struct memory *m, uint64_t offset) {
 int portals_md_bind(struct portals *p, ptl_handle_ni_t ni_handle, const ptl_md_t *md,
                     ptl_handle_md_t *handle) {
     struct portals_ni *ni = p4_ni_of(p, ni_handle), *eq_ni = ni, *ct_ni = ni;
+    struct event_queue *eq = NULL;
+    struct counter *ct = NULL;
     if (!ni || !md || !handle || md->options & ~(unsigned)PTL_MD_OPTIONS_MASK)
         return PTL_ARG_INVALID;
-    if (md->eq_handle != PTL_EQ_NONE && !p4_object_of(p, HANDLE_EQ, md->eq_handle, &eq_ni))
+    if (md->eq_handle != PTL_EQ_NONE && !(eq = p4_object_of(p, HANDLE_EQ, md->eq_handle, &eq_ni)))
         return PTL_ARG_INVALID;
-    if (md->ct_handle != PTL_CT_NONE && !p4_object_of(p, HANDLE_CT, md->ct_handle, &ct_ni))
+    if (md->ct_handle != PTL_CT_NONE && !(ct = p4_object_of(p, HANDLE_CT, md->ct_handle, &ct_ni)))
         return PTL_ARG_INVALID;
     if (eq_ni != ni || ct_ni != ni)
         return PTL_ARG_INVALID;
@@ -102,10 +94,8 @@ int portals_md_bind(struct portals *p, ptl_handle_ni_t ni_handle, const ptl_md_t
         return code;
     }
     d->ni = ni;
-    d->options = md->options;
-    d->eq = md->eq_handle;
-    d->ct = md->ct_handle;
-    *handle = p4_handle_of(ni, HANDLE_MD, &ni->mds, d);
+    d->sink = (struct sink){{md->eq_handle, eq}, {md->ct_handle, ct}, md->options};
+    *handle = p4_handle_new(ni, HANDLE_MD, d);
     return PTL_OK;
 }
 
@@ -116,6 +106,6 @@ int portals_md_release(struct portals *p, ptl_handle_md_t handle) {
     if (d->operations)
         return PTL_IN_USE;
     p4_memory_clear(&d->memory);
-    pool_give(&d->ni->mds, d);
+    p4_object_give(&d->ni->mds, d);
     return PTL_OK;
 }

@@ -3,9 +3,9 @@
  * Ownership: a process has up to four interfaces; an interface owns its objects, each kind in a
  * pool of the size of its limit. Objects name each other by handle where the program may free one
  * of them at any time (event queues, counters), and by pointer where a count keeps them (an entry
- * stays while deliveries, unexpected headers or operations need it). Deliveries and operations
- * belong to the process, so that the card's numbers stay valid when an interface is closed under
- * them.
+ * stays while arrivals, unexpected headers or operations need it). Operations belong to the process
+ * and arrivals to the owner, so that the card's numbers and pointers stay valid when an interface
+ * is closed under them.
  *
  * Functions that files here share begin with p4_.
  *
@@ -34,6 +34,23 @@ enum handle_kind {
 #define HANDLE_CODE_BITS 27
 #define HANDLE_CODE_MASK ((1u << HANDLE_CODE_BITS) - 1)
 
+/* What an object with a handle begins with: `handle` is its own while it lives. */
+struct object {
+    struct pool_slot slot;
+    ptl_handle_any_t handle;
+};
+
+/* Event queues and counters by name. The place of an object stays as long as its interface, so a
+ * look there tells whether the program has freed it. `at` is NULL where the handle is none. */
+struct queue_name {
+    ptl_handle_eq_t handle;
+    struct event_queue *at;
+};
+struct counter_name {
+    ptl_handle_ct_t handle;
+    struct counter *at;
+};
+
 /* Memory of a program: one piece, or several. */
 struct piece {
     uint8_t *base;
@@ -47,7 +64,7 @@ struct memory {
 };
 
 struct event_queue {
-    struct pool_slot slot;
+    struct object object;
     ptl_event_t *ring;
     /* `reserved`: places kept for events that must not be lost; used + reserved <= capacity. */
     uint32_t capacity, first, used, reserved;
@@ -56,7 +73,7 @@ struct event_queue {
 
 struct trigger;
 struct counter {
-    struct pool_slot slot;
+    struct object object;
     struct portals_ni *ni;
     ptl_ct_event_t value;
     struct trigger *first, *last; /* by threshold, then as they came */
@@ -64,18 +81,23 @@ struct counter {
     struct counter *next_ready;
 };
 
+/* Where the events of an operation go. */
+struct sink {
+    struct queue_name eq;
+    struct counter_name ct;
+    unsigned options; /* PTL_MD_* */
+};
+
 struct descriptor {
-    struct pool_slot slot;
+    struct object object;
     struct portals_ni *ni;
     struct memory memory;
-    unsigned options;
-    ptl_handle_eq_t eq;
-    ptl_handle_ct_t ct;
+    struct sink sink;
     uint32_t operations; /* in progress */
 };
 
 struct hpu_memory {
-    struct pool_slot slot;
+    struct object object;
     struct portals_ni *ni;
     uint8_t *bytes;
     uint64_t length;
@@ -97,14 +119,19 @@ struct ptl_image {
 struct portals_pt;
 struct header;
 
+/* An index by key; each bucket in the order of entry. */
+struct bucket {
+    void *first, *last;
+};
+
 /* A list entry, matching or not. */
 struct entry {
-    struct pool_slot slot;
+    struct object object;
     struct portals_ni *ni;
     struct portals_pt *pt;
     struct memory memory;
     void *user_ptr;
-    ptl_handle_ct_t ct;
+    struct counter_name ct;
     uint32_t uid;
     unsigned options;
     ptl_process_t match_id;
@@ -118,13 +145,13 @@ struct entry {
     bool silent;       /* unlinked by a trigger while busy: no events */
     bool waiting;      /* for its trigger */
     bool searches;     /* stands for a search that found a message still arriving */
-    uint32_t busy;     /* deliveries, operations and events to come that need it */
+    uint32_t busy;     /* arrivals, operations and events to come that need it */
     uint32_t headers;  /* unexpected, that lie in its memory */
     uint32_t reserved; /* places in the queue for its last events */
     /* Its place: in the list by order, and in a bucket of the index. */
     uint64_t order;
     struct entry *before, *after;
-    uint8_t group;
+    struct list_group *group; /* NULL: in none */
     struct entry *chain_before, *chain_after;
     uint64_t key;
     /* P4sPIN. */
@@ -134,17 +161,13 @@ struct entry {
     struct ptl_image *image;
 };
 
-/* An index by key; each bucket in the order of entry. */
-struct bucket {
-    void *first, *last;
-};
-
 /* Entries that ignore the same bits and the same parts of the source are a group: such a group
  * needs one look-up for a message, however many entries it has. More groups than this are searched
  * in order. */
 #define LIST_GROUPS 8
 struct list_group {
     uint64_t ignore_bits;
+    uint64_t salt; /* of its keys */
     uint8_t ignore_id;
     uint32_t entries;
 };
@@ -152,6 +175,7 @@ struct list_group {
 struct list {
     struct entry *first, *last;
     uint32_t length;
+    uint32_t groups; /* bits: those that have entries */
     struct list_group group[LIST_GROUPS];
     struct bucket others; /* entries in no group */
 };
@@ -174,10 +198,10 @@ struct header {
 struct portals_pt {
     uint32_t index;
     unsigned options;
-    ptl_handle_eq_t eq;
+    struct queue_name eq;
     bool enabled;
     bool reserves;       /* a place in the queue for PT_DISABLED */
-    uint32_t deliveries; /* in progress */
+    uint32_t arrivals;   /* in progress */
     uint32_t entries;    /* alive */
     struct list list[2]; /* PTL_PRIORITY_LIST, PTL_OVERFLOW_LIST */
     struct header *first, *last;
@@ -202,6 +226,7 @@ struct portals_ni {
     struct bucket *entry_bucket, *header_bucket;
     uint32_t entry_buckets, header_buckets; /* powers of two, or 0 */
     uint64_t next_order;
+    struct portals_arrival *arrivals; /* those that are kept */
 };
 
 struct trigger {
@@ -212,28 +237,12 @@ struct trigger {
     struct trigger *before, *after;
 };
 
-struct delivery {
-    struct pool_slot slot;
-    struct portals_delivery told;
-    struct nic_message message;
-    struct portals_ni *ni; /* NULL: refused, or closed */
-    struct entry *entry;
-    struct header *header;
-    bool reserved; /* a place in the queue for its event */
-    bool expires;  /* it took its entry out of the list */
-    bool replied;
-};
-
-/* Where the events of an operation go. */
-struct sink {
-    ptl_handle_eq_t eq;
-    ptl_handle_ct_t ct;
-    unsigned options; /* PTL_MD_EVENT_* */
-};
-
 #define OPERATION_COPY_BYTES 64
+/* It begins on the stack of the call that starts it, where it holds nothing, and becomes a record
+ * (`kept`) when it does not end within the call: then what it names cannot go away before it. */
 struct operation {
-    struct pool_slot slot;
+    struct pool_slot slot; /* not used: on the stack */
+    struct operation *kept;
     struct portals_ni *ni; /* NULL: closed */
     uint8_t kind;          /* enum nic_message_kind */
     uint8_t ack_req;
@@ -245,8 +254,10 @@ struct operation {
     uint64_t source_offset, get_offset, length;
     struct nic_address target;
     void *user_ptr;
-    struct sink out, in; /* of send and acknowledgement; of reply */
-    uint8_t *copy;       /* of volatile data; NULL: none */
+    const struct sink *out, *in; /* of send and acknowledgement; of reply */
+    uint8_t *copy;               /* of volatile data; NULL: none */
+    /* From here on not copied into the record. */
+    struct sink own_out, own_in; /* of a record, which may outlive its descriptors */
     uint8_t small_copy[OPERATION_COPY_BYTES];
 };
 
@@ -256,53 +267,145 @@ struct portals {
     struct portals_owner owner;
     uint32_t initialised;
     struct portals_ni *ni[PORTALS_INTERFACES];
-    struct pool deliveries, operations;
+    struct pool operations;
     uint64_t hpu_used;
     struct ptl_image *images;
     struct spin_error image_error;
     struct counter *ready_first, *ready_last; /* whose triggers may fire */
-    uint32_t held;                            /* they wait until a call has done its work */
+    uint32_t held;                            /* they wait until a call has done its work, */
+    bool news;                                /* and so does the owner */
 };
+
+/* Something that the program waits for has changed. */
+static inline void p4_raise(struct portals *p) {
+    if (p->held)
+        p->news = true;
+    else
+        p->owner.raised(p->owner.context);
+}
 
 /* portals.c */
 uint32_t p4_interface_number(unsigned options);
-ptl_handle_any_t p4_handle_of(const struct portals_ni *ni, enum handle_kind kind,
-                              const struct pool *pool, const void *object);
+/* Gives a new object its handle. */
+ptl_handle_any_t p4_handle_new(const struct portals_ni *ni, enum handle_kind kind, void *object);
+void p4_object_give(struct pool *pool, void *object);
 struct portals_ni *p4_ni_of(struct portals *p, ptl_handle_ni_t handle);
+
+static inline struct pool *p4_pool_of(struct portals_ni *ni, enum handle_kind kind) {
+    switch (kind) {
+    case HANDLE_EQ:
+        return &ni->eqs;
+    case HANDLE_CT:
+        return &ni->cts;
+    case HANDLE_MD:
+        return &ni->mds;
+    case HANDLE_HPU:
+        return &ni->hpus;
+    default:
+        return &ni->entries;
+    }
+}
+
 /* The object of a handle, and its interface (may be NULL); NULL: there is none. */
-void *p4_object_of(struct portals *p, enum handle_kind kind, ptl_handle_any_t handle,
-                   struct portals_ni **ni);
+static inline void *p4_object_of(struct portals *p, enum handle_kind kind, ptl_handle_any_t handle,
+                                 struct portals_ni **ni_out) {
+    struct portals_ni *ni = p->ni[handle >> HANDLE_CODE_BITS & (PORTALS_INTERFACES - 1)];
+    if (!ni)
+        return NULL;
+    const struct pool *pool = p4_pool_of(ni, kind);
+    uint32_t index = handle & pool->mask & HANDLE_CODE_MASK;
+    struct object *object = index < pool->made ? pool_at(pool, index) : NULL;
+    if (!object || object->handle != handle)
+        return NULL;
+    if (ni_out)
+        *ni_out = ni;
+    return object;
+}
+
+static inline struct event_queue *p4_queue(struct queue_name name) {
+    return name.at && name.at->object.handle == name.handle ? name.at : NULL;
+}
+static inline struct counter *p4_counter(struct counter_name name) {
+    return name.at && name.at->object.handle == name.handle ? name.at : NULL;
+}
 
 /* portals_memory.c */
 int p4_memory_set(struct memory *m, void *start, ptl_size_t length, bool is_iovec,
                   const struct portals_ni *ni);
 void p4_memory_clear(struct memory *m);
-uint32_t p4_memory_segments(const struct memory *m, uint64_t offset, uint64_t length,
-                            struct nic_segment *segments, uint32_t room);
-void *p4_memory_address(const struct memory *m, uint64_t offset);
+uint32_t p4_memory_pieces(const struct memory *m, uint64_t offset, uint64_t length,
+                          struct nic_segment *segments, uint32_t room);
+void *p4_memory_piece_address(const struct memory *m, uint64_t offset);
+
+static inline uint32_t p4_memory_segments(const struct memory *m, uint64_t offset, uint64_t length,
+                                          struct nic_segment *segments, uint32_t room) {
+    if (offset >= m->length || !room)
+        return 0;
+    if (length > m->length - offset)
+        length = m->length - offset;
+    if (m->piece)
+        return p4_memory_pieces(m, offset, length, segments, room);
+    segments[0] = (struct nic_segment){(uint8_t *)((uintptr_t)m->start + offset), length};
+    return length > 0;
+}
+static inline void *p4_memory_address(const struct memory *m, uint64_t offset) {
+    return m->piece ? p4_memory_piece_address(m, offset) : (void *)((uintptr_t)m->start + offset);
+}
 
 /* portals_event.c */
-void p4_event_push(struct portals *p, ptl_handle_eq_t eq, const ptl_event_t *event);
+void p4_event_push(struct portals *p, struct queue_name eq, const ptl_event_t *event);
 /* Into a place that was reserved. */
-void p4_event_push_reserved(struct portals *p, ptl_handle_eq_t eq, const ptl_event_t *event);
-bool p4_event_reserve(struct portals *p, ptl_handle_eq_t eq, uint32_t places);
-bool p4_event_add_place(struct portals *p, ptl_handle_eq_t eq); /* one more, reserved */
-void p4_event_unreserve(struct portals *p, ptl_handle_eq_t eq, uint32_t places);
+void p4_event_push_reserved(struct portals *p, struct queue_name eq, const ptl_event_t *event);
+bool p4_event_reserve(struct queue_name eq, uint32_t places);
+bool p4_event_add_place(struct queue_name eq); /* one more, reserved */
+void p4_event_unreserve(struct queue_name eq, uint32_t places);
+bool p4_event_lose(struct event_queue *q); /* the oldest; false: there is none */
 
-/* portals_count.c */
-void p4_count(struct portals *p, ptl_handle_ct_t ct, uint64_t success, uint64_t failure);
-/* Successes or failures, not both. */
-bool p4_increment_is_valid(ptl_ct_event_t increment);
+/* The place of a new event, that the caller fills whole; NULL: nobody will see it. */
+static inline ptl_event_t *p4_event_new(struct portals *p, struct queue_name eq) {
+    struct event_queue *q = p4_queue(eq);
+    if (!q || (q->used + q->reserved >= q->capacity && !p4_event_lose(q)))
+        return NULL;
+    uint32_t at = q->first + q->used++;
+    p4_raise(p);
+    return &q->ring[at < q->capacity ? at : at - q->capacity];
+}
 
 /* portals_trigger.c: between hold and release counters may change, but nothing fires. */
-void p4_trigger_hold(struct portals *p);
-void p4_trigger_release(struct portals *p);
+static inline void p4_trigger_hold(struct portals *p) {
+    p->held++;
+}
+void p4_trigger_fire(struct portals *p);
+static inline void p4_trigger_release(struct portals *p) {
+    if (p->held == 1 && (p->news || p->ready_first))
+        p4_trigger_fire(p);
+    p->held--;
+}
 void p4_trigger_look(struct portals *p, struct counter *ct);
 void p4_trigger_cancel_all(struct portals_ni *ni, struct counter *ct);
 int p4_trigger_append(struct portals *p, struct entry *e, ptl_handle_ct_t ct, ptl_size_t threshold);
 
+/* portals_count.c */
+static inline void p4_counter_change(struct portals *p, struct counter *ct, ptl_ct_event_t value) {
+    ct->value = value;
+    p4_raise(p);
+    if (ct->first)
+        p4_trigger_look(p, ct);
+}
+static inline void p4_count(struct portals *p, struct counter_name name, uint64_t success,
+                            uint64_t failure) {
+    struct counter *ct = p4_counter(name);
+    if (ct)
+        p4_counter_change(
+            p, ct, (ptl_ct_event_t){ct->value.success + success, ct->value.failure + failure});
+}
+/* Successes or failures, not both. */
+bool p4_increment_is_valid(ptl_ct_event_t increment);
+
 /* portals_table.c */
-struct portals_pt *p4_table_entry(const struct portals_ni *ni, ptl_pt_index_t index);
+static inline struct portals_pt *p4_table_entry(const struct portals_ni *ni, ptl_pt_index_t index) {
+    return index <= (uint32_t)ni->limits.max_pt_index ? ni->table[index] : NULL;
+}
 /* Flow control, if the entry has it: no more messages, and PT_DISABLED unless `quiet`. Returns why
  * the message is refused. */
 uint8_t p4_table_exhausted(struct portals_ni *ni, struct portals_pt *pt, bool quiet);
@@ -312,7 +415,11 @@ bool p4_match_insert(struct entry *e); /* into its list, by order; false: no mem
 void p4_match_remove(struct entry *e);
 struct entry *p4_match_message(struct portals_ni *ni, struct portals_pt *pt, uint8_t list,
                                const struct nic_message *m);
-uint64_t p4_entry_room(const struct entry *e, const struct nic_message *m, uint64_t *offset);
+static inline uint64_t p4_entry_room(const struct entry *e, const struct nic_message *m,
+                                     uint64_t *offset) {
+    *offset = e->options & PTL_ME_MANAGE_LOCAL ? e->local_offset : m->remote_offset;
+    return *offset < e->memory.length ? e->memory.length - *offset : 0;
+}
 bool p4_header_insert(struct portals_ni *ni, struct portals_pt *pt, struct header *h);
 void p4_header_remove(struct portals_ni *ni, struct portals_pt *pt, struct header *h);
 /* The first after `after` (NULL: from the beginning) that the entry matches. */
@@ -320,15 +427,26 @@ struct header *p4_header_find(const struct entry *e, const struct header *after)
 const char *p4_match_check(const struct portals_ni *ni, const struct portals_pt *pt);
 
 /* portals_list.c */
-void p4_entry_release(struct entry *e); /* one less is busy with it */
-void p4_entry_settle(struct entry *e);  /* events of its end, when they are due */
+void p4_entry_settle(struct entry *e);                 /* events of its end, when they are due */
+static inline void p4_entry_release(struct entry *e) { /* one less is busy with it */
+    e->busy--;
+    if (e->expired)
+        p4_entry_settle(e);
+}
 void p4_entry_discard(struct entry *e); /* its memory and its place in the pool */
 /* Takes unexpected headers, then into its list. Not PTL_OK: it is as it was. */
 int p4_entry_link(struct entry *e);
 void p4_entry_link_failed(struct entry *e); /* where nobody can be told but by an event */
 int p4_entry_unlink(struct entry *e);
-void p4_entry_count(struct entry *e, unsigned option, uint64_t bytes, uint8_t fail);
-bool p4_entry_wants(const struct entry *e, unsigned disable, uint8_t fail);
+static inline void p4_entry_count(struct entry *e, unsigned option, uint64_t bytes, uint8_t fail) {
+    uint64_t success = e->options & PTL_ME_EVENT_CT_BYTES ? bytes : 1;
+    if (e->options & option)
+        p4_count(e->ni->p, e->ct, fail != PTL_NI_OK ? 0 : success, fail != PTL_NI_OK);
+}
+static inline bool p4_entry_wants(const struct entry *e, unsigned disable, uint8_t fail) {
+    return !(e->options & disable) &&
+           (fail != PTL_NI_OK || !(e->options & PTL_ME_EVENT_SUCCESS_DISABLE));
+}
 /* Its message is complete: tells whoever has claimed it. */
 void p4_header_arrived(struct header *h, uint64_t mlength, uint8_t fail);
 void p4_header_drop(struct header *h);
@@ -342,10 +460,14 @@ void p4_operations_clear(struct portals *p);    /* with what those in progress h
 bool p4_operation_moves(struct portals_ni *ni); /* data of one is being moved */
 
 /* portals_target.c */
-void p4_delivery_forget(struct portals_ni *ni);
-bool p4_delivery_moves(struct portals_ni *ni);
+void p4_arrival_forget(struct portals_ni *ni);
+
 /* Tells PtlNIFini, which waits for it. */
-void p4_closing_progress(struct portals *p, struct portals_ni *ni);
+void p4_closing_go_on(struct portals *p, struct portals_ni *ni);
+static inline void p4_closing_progress(struct portals *p, struct portals_ni *ni) {
+    if (ni && ni->closing)
+        p4_closing_go_on(p, ni);
+}
 
 /* portals_atomic.c */
 bool p4_atomic_is_valid(uint8_t operation, uint8_t datatype);

@@ -42,14 +42,14 @@ int portals_hpu_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_size_t leng
     h->ni = ni;
     h->length = length;
     p->hpu_used += rounded(length);
-    *out = p4_handle_of(ni, HANDLE_HPU, &ni->hpus, h);
+    *out = p4_handle_new(ni, HANDLE_HPU, h);
     return PTL_OK;
 }
 
 static void hpu_release(struct hpu_memory *h) {
     h->ni->p->hpu_used -= rounded(h->length);
     free(h->bytes);
-    pool_give(&h->ni->hpus, h);
+    p4_object_give(&h->ni->hpus, h);
 }
 
 int portals_hpu_free(struct portals *p, ptl_hpu_md_h handle) {

@@ -8,10 +8,6 @@
 
 #include <stdlib.h>
 
-struct portals_pt *p4_table_entry(const struct portals_ni *ni, ptl_pt_index_t index) {
-    return index <= (uint32_t)ni->limits.max_pt_index ? ni->table[index] : NULL;
-}
-
 /* A free index as wanted, or why there is none. */
 static int choose(const struct portals_ni *ni, ptl_pt_index_t wanted, uint32_t *index) {
     uint32_t last = (uint32_t)ni->limits.max_pt_index;
@@ -32,7 +28,8 @@ int portals_pt_alloc(struct portals *p, ptl_handle_ni_t handle, unsigned options
         return PTL_ARG_INVALID;
     if (eq == PTL_EQ_NONE && options & PTL_PT_FLOWCTRL)
         return PTL_PT_EQ_NEEDED;
-    if (eq != PTL_EQ_NONE && (!p4_object_of(p, HANDLE_EQ, eq, &eq_ni) || eq_ni != ni))
+    struct queue_name queue = {eq, p4_object_of(p, HANDLE_EQ, eq, &eq_ni)};
+    if (eq != PTL_EQ_NONE && (!queue.at || eq_ni != ni))
         return PTL_ARG_INVALID;
     uint32_t index;
     int code = choose(ni, wanted, &index);
@@ -42,13 +39,13 @@ int portals_pt_alloc(struct portals *p, ptl_handle_ni_t handle, unsigned options
     if (!pt)
         return PTL_NO_SPACE;
     pt->reserves = options & PTL_PT_FLOWCTRL;
-    if (pt->reserves && !p4_event_add_place(p, eq)) {
+    if (pt->reserves && !p4_event_add_place(queue)) {
         free(pt);
         return PTL_NO_SPACE;
     }
     pt->index = index;
     pt->options = options;
-    pt->eq = eq;
+    pt->eq = queue;
     pt->enabled = true;
     ni->table[index] = pt;
     *out = index;
@@ -60,10 +57,10 @@ int portals_pt_free(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t in
     struct portals_pt *pt = ni ? p4_table_entry(ni, index) : NULL;
     if (!pt)
         return PTL_ARG_INVALID;
-    if (pt->entries || pt->deliveries)
+    if (pt->entries || pt->arrivals)
         return PTL_IN_USE;
     if (pt->reserves)
-        p4_event_unreserve(p, pt->eq, 1);
+        p4_event_unreserve(pt->eq, 1);
     ni->table[index] = NULL;
     free(pt);
     return PTL_OK;
@@ -75,7 +72,7 @@ int portals_pt_disable(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t
     if (!pt)
         return PTL_ARG_INVALID;
     pt->enabled = false;
-    return pt->deliveries ? PTL_IN_USE : PTL_OK;
+    return pt->arrivals ? PTL_IN_USE : PTL_OK;
 }
 
 int portals_pt_enable(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t index) {
@@ -84,7 +81,7 @@ int portals_pt_enable(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t 
     if (!pt)
         return PTL_ARG_INVALID;
     if (pt->options & PTL_PT_FLOWCTRL && !pt->reserves)
-        pt->reserves = p4_event_reserve(p, pt->eq, 1) || p4_event_add_place(p, pt->eq);
+        pt->reserves = p4_event_reserve(pt->eq, 1) || p4_event_add_place(pt->eq);
     pt->enabled = true;
     return PTL_OK;
 }

@@ -20,15 +20,6 @@ static bool is_atomic(uint8_t kind) {
     return kind == NIC_ATOMIC || kind == NIC_FETCH_ATOMIC;
 }
 
-static struct delivery *delivery_at(struct portals *p, uint32_t number) {
-    return pool_find(&p->deliveries, number);
-}
-
-const struct portals_delivery *portals_delivery(struct portals *p, uint32_t number) {
-    const struct delivery *d = delivery_at(p, number);
-    return d ? &d->told : NULL;
-}
-
 /* ---- Acceptance ---- */
 
 /* Counts it in a status register, and says what the initiator is told. */
@@ -48,26 +39,25 @@ static uint8_t permission(struct portals_ni *ni, const struct entry *e,
 }
 
 /* What it changes in the entry; true: the entry expires by it. */
-static bool take_room(struct delivery *d, struct entry *e) {
-    const struct nic_message *m = &d->message;
-    uint64_t room = p4_entry_room(e, m, &d->told.offset);
-    d->told.mlength = m->length < room ? m->length : room;
+static bool take_room(struct portals_arrival *a, struct entry *e) {
+    const struct nic_message *m = a->message;
+    uint64_t room = p4_entry_room(e, m, &a->offset);
+    a->mlength = m->length < room ? m->length : room;
     if (is_atomic(m->kind)) /* whole items */
-        d->told.mlength -= d->told.mlength % portals_item_bytes(m->datatype);
+        a->mlength -= a->mlength % portals_item_bytes(m->datatype);
     if (!(e->options & PTL_ME_MANAGE_LOCAL))
         return e->options & PTL_ME_USE_ONCE;
-    e->local_offset += d->told.mlength;
+    e->local_offset += a->mlength;
     return e->options & PTL_ME_USE_ONCE || e->memory.length - e->local_offset < e->min_free;
 }
 
-static void give_room(const struct delivery *d, struct entry *e) {
-    if (e->options & PTL_ME_MANAGE_LOCAL && e->local_offset == d->told.offset + d->told.mlength)
-        e->local_offset = d->told.offset;
+static void give_room(const struct portals_arrival *a, struct entry *e) {
+    if (e->options & PTL_ME_MANAGE_LOCAL && e->local_offset == a->offset + a->mlength)
+        e->local_offset = a->offset;
 }
 
 /* Places in the queue for what it will raise, where flow control promises that nothing is lost. */
-static bool reserve_events(struct delivery *d, struct entry *e, bool expires) {
-    struct portals *p = e->ni->p;
+static bool reserve_events(struct portals_arrival *a, struct entry *e, bool expires) {
     struct portals_pt *pt = e->pt;
     if (!(pt->options & PTL_PT_FLOWCTRL))
         return true;
@@ -75,84 +65,84 @@ static bool reserve_events(struct delivery *d, struct entry *e, bool expires) {
     if (expires && !(e->options & PTL_ME_EVENT_UNLINK_DISABLE))
         last = e->list == PTL_OVERFLOW_LIST ? 2 : 1;
     bool own = !(e->options & PTL_ME_EVENT_COMM_DISABLE);
-    if (!p4_event_reserve(p, pt->eq, last + own))
+    if (!p4_event_reserve(pt->eq, last + own))
         return false;
     e->reserved += last;
-    d->reserved = own;
+    a->reserved = own;
     return true;
 }
 
-static ptl_event_t target_event(const struct delivery *d, const struct entry *e,
-                                ptl_event_kind_t type) {
-    const struct nic_message *m = &d->message;
-    return (ptl_event_t){
-        .start = p4_memory_address(&e->memory, d->told.offset),
+static void fill_event(ptl_event_t *event, const struct portals_arrival *a, const struct entry *e,
+                       ptl_event_kind_t type, uint64_t mlength, uint8_t fail) {
+    const struct nic_message *m = a->message;
+    *event = (ptl_event_t){
+        .start = p4_memory_address(&e->memory, a->offset),
         .user_ptr = e->user_ptr,
         .hdr_data = m->hdr_data,
         .match_bits = m->match_bits,
         .rlength = m->length,
-        .mlength = d->told.mlength,
+        .mlength = mlength,
         .remote_offset = m->remote_offset,
         .initiator = p4_initiator_id(e->ni, m->source, m->source_rank),
         .uid = m->uid,
         .pt_index = e->pt->index,
         .type = type,
         .ptl_list = e->list,
-        .ni_fail_type = PTL_NI_OK,
+        .ni_fail_type = fail,
         .atomic_operation = m->operation,
         .atomic_type = m->datatype,
     };
 }
 
-static bool make_header(struct delivery *d, struct entry *e) {
+static bool make_header(struct portals_arrival *a, struct entry *e) {
     struct portals_ni *ni = e->ni;
     struct header *h = pool_take(&ni->headers);
     if (!h)
         return false;
-    h->event = target_event(d, e, kinds[d->message.kind].overflow_event);
-    h->length = d->message.length;
-    h->source = d->message.source;
-    h->source_rank = d->message.source_rank;
+    fill_event(&h->event, a, e, kinds[a->message->kind].overflow_event, a->mlength, PTL_NI_OK);
+    h->length = a->message->length;
+    h->source = a->message->source;
+    h->source_rank = a->message->source_rank;
     h->entry = e;
     if (!p4_header_insert(ni, e->pt, h)) {
         pool_give(&ni->headers, h);
         return false;
     }
     e->headers++;
-    d->header = h;
+    a->header = h;
     return true;
 }
 
-static uint8_t accept(struct delivery *d, struct entry *e) {
+static uint8_t accept(struct portals_arrival *a, struct entry *e) {
     struct portals_pt *pt = e->pt;
-    bool expires = take_room(d, e);
-    if (!reserve_events(d, e, expires)) {
-        give_room(d, e);
+    bool expires = take_room(a, e);
+    if (!reserve_events(a, e, expires)) {
+        give_room(a, e);
         return p4_table_exhausted(e->ni, pt, e->options & PTL_ME_EVENT_FLOWCTRL_DISABLE);
     }
     if (e->list == PTL_OVERFLOW_LIST && !(e->options & PTL_ME_UNEXPECTED_HDR_DISABLE) &&
-        !make_header(d, e)) {
-        give_room(d, e);
-        p4_event_unreserve(e->ni->p, pt->eq, e->reserved + d->reserved);
-        e->reserved = d->reserved = 0;
+        !make_header(a, e)) {
+        give_room(a, e);
+        p4_event_unreserve(pt->eq, e->reserved + a->reserved);
+        e->reserved = a->reserved = 0;
         return p4_table_exhausted(e->ni, pt, e->options & PTL_ME_EVENT_FLOWCTRL_DISABLE);
     }
     if (expires) {
         p4_match_remove(e);
-        e->expired = d->expires = true;
+        e->expired = a->expires = true;
     }
     e->busy++;
-    pt->deliveries++;
-    d->entry = e;
-    d->told.list = e->list;
+    pt->arrivals++;
+    a->entry = e;
+    a->list = e->list;
     if (e->handlers.image)
-        d->told.handlers = &e->handlers;
+        a->handlers = &e->handlers;
     return PTL_NI_OK;
 }
 
 /* Whether it is accepted, and by what; else why not. */
-static uint8_t receive(struct delivery *d, struct portals_ni *ni) {
-    const struct nic_message *m = &d->message;
+static uint8_t receive(struct portals_arrival *a, struct portals_ni *ni) {
+    const struct nic_message *m = a->message;
     struct portals_pt *pt = p4_table_entry(ni, m->pt_index);
     if (!pt)
         return PTL_NI_DROPPED;
@@ -164,7 +154,7 @@ static uint8_t receive(struct delivery *d, struct portals_ni *ni) {
     if (!e)
         return p4_table_exhausted(ni, pt, false);
     uint8_t fail = permission(ni, e, m);
-    return fail ? fail : accept(d, e);
+    return fail ? fail : accept(a, e);
 }
 
 /* Fields that the sender's card made, but that decide what this one does. */
@@ -176,56 +166,70 @@ static bool is_sound(const struct nic_message *m) {
     return p4_atomic_is_valid(m->operation, m->datatype);
 }
 
-uint32_t portals_header(struct portals *p, const struct nic_message *message) {
-    struct delivery *d = pool_take(&p->deliveries);
-    if (!d)
-        return PORTALS_NONE;
-    d->message = *message;
-    d->told.kind = message->kind;
+void portals_header(struct portals *p, const struct nic_message *message,
+                    struct portals_arrival *a) {
     struct portals_ni *ni = p->ni[p4_interface_number(message->interface)];
+    *a = (struct portals_arrival){.kind = message->kind, .message = message};
     if (!ni || ni->closing || !is_sound(message)) {
-        d->told.fail = PTL_NI_DROPPED;
-    } else {
-        d->told.fail = receive(d, ni);
-        if (d->told.fail == PTL_NI_OK)
-            d->ni = ni;
-        else if (d->told.fail == PTL_NI_DROPPED || d->told.fail == PTL_NI_PT_DISABLED)
-            ni->status[PTL_SR_DROP_COUNT]++;
+        a->fail = PTL_NI_DROPPED;
+        return;
     }
-    if (d->told.fail)
-        d->told.mlength = d->told.offset = 0;
-    return d->slot.index;
+    a->fail = receive(a, ni);
+    if (a->fail == PTL_NI_OK) {
+        a->ni = ni;
+        return;
+    }
+    a->mlength = a->offset = 0;
+    if (a->fail == PTL_NI_DROPPED || a->fail == PTL_NI_PT_DISABLED)
+        ni->status[PTL_SR_DROP_COUNT]++;
+}
+
+void portals_arrival_keep(struct portals_arrival *to, const struct portals_arrival *from,
+                          const struct nic_message *message) {
+    *to = *from;
+    to->message = message;
+    if (!to->ni)
+        return;
+    to->next = to->ni->arrivals;
+    to->link = &to->ni->arrivals;
+    if (to->next)
+        to->next->link = &to->next;
+    to->ni->arrivals = to;
+}
+
+static void unlink_kept(struct portals_arrival *a) {
+    if (!a->link)
+        return;
+    *a->link = a->next;
+    if (a->next)
+        a->next->link = a->link;
+    a->link = NULL;
 }
 
 /* ---- Data ---- */
 
-uint32_t portals_delivery_segments(struct portals *p, uint32_t number, uint64_t offset,
-                                   uint64_t length, struct nic_segment *segments, uint32_t room) {
-    const struct delivery *d = delivery_at(p, number);
-    if (!d || !d->ni || offset >= d->told.mlength)
+uint32_t portals_arrival_segments(const struct portals_arrival *a, uint64_t offset, uint64_t length,
+                                  struct nic_segment *segments, uint32_t room) {
+    if (!a->ni || offset >= a->mlength)
         return 0;
-    if (length > d->told.mlength - offset)
-        length = d->told.mlength - offset;
-    return p4_memory_segments(&d->entry->memory, d->told.offset + offset, length, segments, room);
+    if (length > a->mlength - offset)
+        length = a->mlength - offset;
+    return p4_memory_segments(&a->entry->memory, a->offset + offset, length, segments, room);
 }
 
-uint32_t portals_entry_segments(struct portals *p, uint32_t number, uint64_t offset,
-                                uint64_t length, struct nic_segment *segments, uint32_t room) {
-    const struct delivery *d = delivery_at(p, number);
-    return d && d->ni ? p4_memory_segments(&d->entry->memory, offset, length, segments, room) : 0;
+uint32_t portals_entry_segments(const struct portals_arrival *a, uint64_t offset, uint64_t length,
+                                struct nic_segment *segments, uint32_t room) {
+    return a->ni ? p4_memory_segments(&a->entry->memory, offset, length, segments, room) : 0;
 }
 
-uint32_t portals_handler_segments(struct portals *p, uint32_t number, uint64_t offset,
-                                  uint64_t length, struct nic_segment *segments, uint32_t room) {
-    const struct delivery *d = delivery_at(p, number);
-    return d && d->ni
-               ? p4_memory_segments(&d->entry->handler_memory, offset, length, segments, room)
-               : 0;
+uint32_t portals_handler_segments(const struct portals_arrival *a, uint64_t offset, uint64_t length,
+                                  struct nic_segment *segments, uint32_t room) {
+    return a->ni ? p4_memory_segments(&a->entry->handler_memory, offset, length, segments, room)
+                 : 0;
 }
 
-uint64_t portals_entry_bytes(struct portals *p, uint32_t number) {
-    const struct delivery *d = delivery_at(p, number);
-    return d && d->ni ? d->entry->memory.length : 0;
+uint64_t portals_entry_bytes(const struct portals_arrival *a) {
+    return a->ni ? a->entry->memory.length : 0;
 }
 
 /* An item that lies in several pieces of memory. */
@@ -241,188 +245,168 @@ static void move_item(const struct memory *m, uint64_t offset, uint8_t *item, ui
     }
 }
 
-void portals_apply(struct portals *p, uint32_t number, uint64_t offset, const uint8_t *data,
+void portals_apply(const struct portals_arrival *a, uint64_t offset, const uint8_t *data,
                    uint64_t length, uint8_t *before) {
-    const struct delivery *d = delivery_at(p, number);
-    if (!d || !d->ni || !is_atomic(d->message.kind))
+    if (!a->ni || !is_atomic(a->message->kind))
         return;
-    const struct nic_message *m = &d->message;
+    const struct nic_message *m = a->message;
     uint32_t bytes = portals_item_bytes(m->datatype);
     struct nic_segment s;
     uint64_t done = 0;
     while (length - done >= bytes &&
-           portals_delivery_segments(p, number, offset + done, length - done, &s, 1)) {
+           portals_arrival_segments(a, offset + done, length - done, &s, 1)) {
         uint64_t whole = s.bytes - s.bytes % bytes;
         uint8_t item[32];
         uint8_t *target = s.host;
         if (!whole) {
             whole = bytes;
             target = item;
-            move_item(&d->entry->memory, d->told.offset + offset + done, item, bytes, true);
+            move_item(&a->entry->memory, a->offset + offset + done, item, bytes, true);
         }
         if (before)
             memcpy(before + done, target, whole);
         p4_atomic_apply(m->operation, m->datatype, target, data + done, m->operand, whole);
         if (target == item)
-            move_item(&d->entry->memory, d->told.offset + offset + done, item, bytes, false);
+            move_item(&a->entry->memory, a->offset + offset + done, item, bytes, false);
         done += whole;
     }
 }
 
 /* ---- Answers ---- */
 
-static bool wants_reply(const struct delivery *d) {
-    return d->message.kind == NIC_GET || d->message.kind == NIC_FETCH_ATOMIC;
+static bool wants_reply(const struct portals_arrival *a) {
+    return a->message->kind == NIC_GET || a->message->kind == NIC_FETCH_ATOMIC;
 }
 
-static void answer(struct portals *p, const struct delivery *d, uint8_t kind, uint8_t ack_req,
+static void answer(struct portals *p, struct portals_arrival *a, uint8_t kind, uint8_t ack_req,
                    uint8_t fail, uint64_t mlength, uint64_t payload, void *origin) {
-    const struct nic_message *m = &d->message;
-    struct nic_message a = {
-        .kind = kind,
-        .interface = m->interface,
-        .ack_req = ack_req,
-        .fail = fail,
-        .list = d->told.list,
-        .uid = p->config.uid,
-        .source = p->config.address,
-        .target = m->source,
-        .source_rank = m->target_rank,
-        .target_rank = m->source_rank,
-        .pt_index = m->pt_index,
-        .remote_offset = d->told.offset,
-        .length = mlength,
-        .payload = payload,
-        .initiator = m->initiator,
-    };
-    p->owner.send(p->owner.context, &a, payload ? d->slot.index : PORTALS_NONE, origin);
+    const struct nic_message *m = a->message;
+    const struct portals_outgoing out = {.message = {.kind = kind,
+                                                     .interface = m->interface,
+                                                     .ack_req = ack_req,
+                                                     .fail = fail,
+                                                     .list = a->list,
+                                                     .uid = p->config.uid,
+                                                     .source = p->config.address,
+                                                     .target = m->source,
+                                                     .source_rank = m->target_rank,
+                                                     .target_rank = m->source_rank,
+                                                     .pt_index = m->pt_index,
+                                                     .remote_offset = a->offset,
+                                                     .length = mlength,
+                                                     .payload = payload,
+                                                     .initiator = m->initiator},
+                                         .arrival = payload ? a : NULL,
+                                         .origin = origin};
+    p->owner.send(p->owner.context, &out);
 }
 
-void portals_reply(struct portals *p, uint32_t number, void *origin) {
-    struct delivery *d = delivery_at(p, number);
-    if (!d || d->told.fail || !wants_reply(d) || d->replied)
+void portals_reply(struct portals *p, struct portals_arrival *a, void *origin) {
+    if (a->fail || !wants_reply(a) || a->replied)
         return;
-    d->replied = true;
-    answer(p, d, NIC_REPLY, PTL_NO_ACK_REQ, PTL_NI_OK, d->told.mlength, d->told.mlength, origin);
+    a->replied = true;
+    answer(p, a, NIC_REPLY, PTL_NO_ACK_REQ, PTL_NI_OK, a->mlength, a->mlength, origin);
 }
 
 /* An acknowledgement as it was asked for, or a reply without data. An entry that disables
  * acknowledgements still lets the initiator's card forget the operation: one that tells nobody. */
-static void answer_ending(struct portals *p, const struct delivery *d, uint8_t fail,
+static void answer_ending(struct portals *p, struct portals_arrival *a, uint8_t fail,
                           uint64_t mlength) {
-    uint8_t ack_req = d->message.ack_req;
-    if (wants_reply(d)) {
-        if (!d->replied)
-            answer(p, d, NIC_REPLY, PTL_NO_ACK_REQ, fail, fail ? 0 : mlength, 0, NULL);
+    uint8_t ack_req = a->message->ack_req;
+    if (wants_reply(a)) {
+        if (!a->replied)
+            answer(p, a, NIC_REPLY, PTL_NO_ACK_REQ, fail, fail ? 0 : mlength, 0, NULL);
     } else if (ack_req != PTL_NO_ACK_REQ) {
-        if (!fail && d->entry && d->entry->options & PTL_ME_ACK_DISABLE)
+        if (!fail && a->entry && a->entry->options & PTL_ME_ACK_DISABLE)
             ack_req = PTL_NO_ACK_REQ;
-        answer(p, d, NIC_ACK, ack_req, fail, fail ? 0 : mlength, 0, NULL);
+        answer(p, a, NIC_ACK, ack_req, fail, fail ? 0 : mlength, 0, NULL);
     }
 }
 
 /* ---- The end ---- */
 
 /* Back into the list, where this message took it out. */
-static void relink(struct delivery *d) {
-    struct entry *e = d->entry;
-    if (!d->expires || e->silent)
+static void relink(struct portals_arrival *a) {
+    struct entry *e = a->entry;
+    if (!a->expires || e->silent)
         return;
-    p4_event_unreserve(e->ni->p, e->pt->eq, e->reserved);
+    p4_event_unreserve(e->pt->eq, e->reserved);
     e->reserved = 0;
     e->expired = false;
     p4_match_insert(e); /* needs no memory: it was there before */
 }
 
 /* As if it had never matched. */
-static void take_back(struct delivery *d) {
-    give_room(d, d->entry);
-    relink(d);
-    if (d->header)
-        p4_header_drop(d->header);
+static void take_back(struct portals_arrival *a) {
+    give_room(a, a->entry);
+    relink(a);
+    if (a->header)
+        p4_header_drop(a->header);
 }
 
-static void tell(struct delivery *d, uint64_t mlength, uint8_t fail) {
-    struct entry *e = d->entry;
-    ptl_event_t event = target_event(d, e, kinds[d->message.kind].event);
-    event.mlength = mlength;
-    event.ni_fail_type = fail;
-    if (p4_entry_wants(e, PTL_ME_EVENT_COMM_DISABLE, fail))
-        p4_event_push(e->ni->p, e->pt->eq, &event);
+static void tell(struct portals_arrival *a, uint64_t mlength, uint8_t fail) {
+    struct entry *e = a->entry;
+    if (p4_entry_wants(e, PTL_ME_EVENT_COMM_DISABLE, fail)) {
+        ptl_event_t *event = p4_event_new(e->ni->p, e->pt->eq);
+        if (event)
+            fill_event(event, a, e, kinds[a->kind].event, mlength, fail);
+    }
     p4_entry_count(e, PTL_ME_EVENT_CT_COMM, mlength, fail);
-    if (d->header)
-        p4_header_arrived(d->header, mlength, fail);
+    if (a->header)
+        p4_header_arrived(a->header, mlength, fail);
 }
 
-static void end_entry(struct portals *p, struct delivery *d, struct portals_ending how,
+static void end_entry(struct portals *p, struct portals_arrival *a, struct portals_ending how,
                       uint64_t mlength) {
-    struct entry *e = d->entry;
+    struct entry *e = a->entry;
     struct portals_pt *pt = e->pt;
-    struct portals_ni *ni = d->ni;
-    if (d->reserved)
-        p4_event_unreserve(p, pt->eq, 1);
+    struct portals_ni *ni = a->ni;
+    if (a->reserved)
+        p4_event_unreserve(pt->eq, 1);
     if (how.fail == PTL_NI_DROPPED || how.fail == PTL_NI_PT_DISABLED) {
-        take_back(d);
+        take_back(a);
         ni->status[PTL_SR_DROP_COUNT]++;
     } else if (how.pending && how.fail == PTL_NI_OK) {
-        relink(d);
-        if (d->header)
-            p4_header_drop(d->header);
+        relink(a);
+        if (a->header)
+            p4_header_drop(a->header);
     } else {
-        tell(d, mlength, how.fail);
+        tell(a, mlength, how.fail);
     }
-    pt->deliveries--;
-    if (!pt->enabled && !pt->deliveries)
-        p->owner.raised(p->owner.context); /* PtlPTDisable waits for it */
+    pt->arrivals--;
+    if (!pt->enabled && !pt->arrivals)
+        p4_raise(p); /* PtlPTDisable waits for it */
     p4_entry_release(e);
 }
 
-void portals_done(struct portals *p, uint32_t number, struct portals_ending how) {
-    struct delivery *d = delivery_at(p, number);
-    if (!d)
-        return;
-    uint8_t fail = d->told.fail ? d->told.fail : how.fail;
-    uint64_t mlength =
-        d->told.mlength - (how.dropped < d->told.mlength ? how.dropped : d->told.mlength);
-    if (!d->told.fail && !d->ni) /* closed meanwhile */
+void portals_done(struct portals *p, struct portals_arrival *a, struct portals_ending how) {
+    uint8_t fail = a->fail ? a->fail : how.fail;
+    uint64_t mlength = a->mlength - (how.dropped < a->mlength ? how.dropped : a->mlength);
+    struct portals_ni *ni = a->ni;
+    if (!a->fail && !ni) /* closed meanwhile */
         fail = PTL_NI_DROPPED;
     p4_trigger_hold(p);
-    answer_ending(p, d, fail, mlength);
-    struct portals_ni *ni = d->ni;
+    answer_ending(p, a, fail, mlength);
     if (ni)
-        end_entry(p, d, how, mlength);
-    pool_give(&p->deliveries, d);
+        end_entry(p, a, how, mlength);
+    unlink_kept(a);
     p4_closing_progress(p, ni);
     p4_trigger_release(p);
 }
 
-uint8_t portals_exhausted(struct portals *p, uint32_t number) {
-    struct delivery *d = delivery_at(p, number);
-    if (!d || !d->ni)
+uint8_t portals_exhausted(const struct portals_arrival *a) {
+    if (!a->ni)
         return PTL_NI_DROPPED;
-    return p4_table_exhausted(d->ni, d->entry->pt,
-                              d->entry->options & PTL_ME_EVENT_FLOWCTRL_DISABLE);
+    return p4_table_exhausted(a->ni, a->entry->pt,
+                              a->entry->options & PTL_ME_EVENT_FLOWCTRL_DISABLE);
 }
 
-bool p4_delivery_moves(struct portals_ni *ni) {
-    struct pool *pool = &ni->p->deliveries;
-    for (uint32_t i = 0; i < pool->made; i++) {
-        const struct delivery *d = pool_find(pool, i);
-        if (d && d->ni == ni)
-            return true;
-    }
-    return false;
-}
-
-void p4_delivery_forget(struct portals_ni *ni) {
-    struct pool *pool = &ni->p->deliveries;
-    for (uint32_t i = 0; i < pool->made; i++) {
-        struct delivery *d = pool_find(pool, i);
-        if (!d || d->ni != ni)
-            continue;
-        d->ni = NULL;
-        d->entry = NULL;
-        d->header = NULL;
-        d->told.handlers = NULL;
+void p4_arrival_forget(struct portals_ni *ni) {
+    for (struct portals_arrival *a; (a = ni->arrivals);) {
+        unlink_kept(a);
+        a->ni = NULL;
+        a->entry = NULL;
+        a->header = NULL;
+        a->handlers = NULL;
     }
 }

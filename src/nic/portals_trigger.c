@@ -93,13 +93,16 @@ void p4_trigger_look(struct portals *p, struct counter *ct) {
     p4_trigger_release(p);
 }
 
-void p4_trigger_hold(struct portals *p) {
-    p->held++;
+static void tell_owner(struct portals *p) {
+    if (p->news)
+        p->owner.raised(p->owner.context);
+    p->news = false;
 }
 
-void p4_trigger_release(struct portals *p) {
-    /* held while they fire: what they set off stands in line behind them */
-    for (struct counter *ct; p->held == 1 && (ct = next_ready(p));) {
+/* Held while they fire: what they set off stands in line behind them. */
+void p4_trigger_fire(struct portals *p) {
+    tell_owner(p);
+    for (struct counter *ct; (ct = next_ready(p));) {
         struct portals_request request = ct->first->request;
         struct entry *append = ct->first->entry;
         remove_trigger(ct->ni, ct, ct->first);
@@ -107,7 +110,7 @@ void p4_trigger_release(struct portals *p) {
             stand_in_line(p, ct);
         fire(p, &request, append);
     }
-    p->held--;
+    tell_owner(p);
 }
 
 void p4_trigger_cancel_all(struct portals_ni *ni, struct counter *ct) {

@@ -11,7 +11,12 @@ struct program {
     const uint8_t *at, *end;
     struct portals *p;
     uint32_t handle[HANDLES]; /* of everything, and stale ones */
-    uint32_t handles, delivery[8];
+    uint32_t handles;
+    struct {
+        bool used;
+        struct portals_arrival arrival;
+        struct nic_message message; /* of it */
+    } flight[8];
     uint64_t initiator[8];
     uint32_t initiators;
     uint8_t memory[MEMORY];
@@ -37,13 +42,16 @@ static void keep(struct program *f, int code, uint32_t handle) {
         f->handle[f->handles++ % HANDLES] = handle;
 }
 
-static bool sent(void *context, const struct nic_message *m, uint32_t delivery, void *origin) {
-    (void)origin;
+/* Requests are answered later, or leave at once where nobody waits for an answer. */
+static enum portals_sending sent(void *context, const struct portals_outgoing *out) {
     struct program *f = context;
-    (void)delivery;
-    if (m->kind < NIC_ACK)
-        f->initiator[f->initiators++ % 8] = m->initiator;
-    return true;
+    const struct nic_message *m = &out->message;
+    uint64_t number;
+    if (m->kind >= NIC_ACK || (m->kind == NIC_PUT && !m->ack_req && m->match_bits & 1))
+        return PORTALS_LEFT;
+    FUZZ_CHECK(portals_outgoing_keep(f->p, out, &number));
+    f->initiator[f->initiators++ % 8] = number;
+    return PORTALS_KEPT;
 }
 
 static void nothing(void *context) {
@@ -92,24 +100,29 @@ static void message(struct program *f) {
     uint32_t slot = (uint32_t)take(f, 1) % 8;
     struct nic_segment s[2];
     uint8_t data[1024] = {0}, before[1024];
-    if (f->delivery[slot] != PORTALS_NONE)
+    struct portals_arrival *d = &f->flight[slot].arrival, first;
+    if (f->flight[slot].used)
         return;
-    uint32_t d = f->delivery[slot] = portals_header(f->p, &m);
-    FUZZ_CHECK(portals_delivery(f->p, d)->mlength <= m.length);
-    inside(f, s, portals_delivery_segments(f->p, d, take(f, 1), take(f, 2), s, 2));
-    portals_apply(f->p, d, 0, data, m.length < 1024 ? m.length : 1024, before);
+    portals_header(f->p, &m, &first);
+    f->flight[slot].used = true;
+    f->flight[slot].message = m;
+    portals_arrival_keep(d, &first, &f->flight[slot].message);
+    FUZZ_CHECK(d->mlength <= m.length);
+    inside(f, s, portals_arrival_segments(d, take(f, 1), take(f, 2), s, 2));
+    portals_apply(d, 0, data, m.length < 1024 ? m.length : 1024, before);
     portals_reply(f->p, d, NULL);
 }
 
 static void ending(struct program *f) {
-    uint32_t slot = (uint32_t)take(f, 1) % 8, d = f->delivery[slot];
+    uint32_t slot = (uint32_t)take(f, 1) % 8;
+    struct portals_arrival *d = &f->flight[slot].arrival;
     struct portals_ending how = {(uint8_t)take(f, 1) % 9, take(f, 1) & 1, take(f, 1)};
-    if (d == PORTALS_NONE)
+    if (!f->flight[slot].used)
         return;
     if (how.fail == 8)
-        how.fail = portals_exhausted(f->p, d);
+        how.fail = portals_exhausted(d);
     portals_done(f->p, d, how);
-    f->delivery[slot] = PORTALS_NONE;
+    f->flight[slot].used = false;
 }
 
 static void request(struct program *f) {
@@ -243,8 +256,6 @@ static void set_up(struct program *f) {
                                NULL, NULL, &f->handle[0]) == PTL_OK);
     FUZZ_CHECK(portals_set_map(f->p, f->handle[0], 1, &own) == PTL_OK);
     f->handles = 1;
-    for (int i = 0; i < 8; i++)
-        f->delivery[i] = PORTALS_NONE;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -25,7 +25,8 @@ struct wire_process {
 /* A message under way. `data` is filled when it leaves. */
 struct wire_message {
     struct nic_message message;
-    uint32_t from, delivery; /* delivery: of a reply that has data */
+    uint32_t from;
+    struct portals_arrival *arrival; /* of a reply that has data: its own */
     uint8_t *data;
     bool has_data;
 };
@@ -37,27 +38,50 @@ struct wire {
     uint64_t carried, now;
     uint8_t before[1024];            /* of the fetch that is being answered */
     void (*on_wait)(struct wire *w); /* instead of carrying */
+    enum portals_sending at_once; /* of puts without acknowledgement; PORTALS_KEPT: on the wire */
 };
 
-static inline bool wire_send(void *context, const struct nic_message *m, uint32_t delivery,
-                             void *origin) {
-    (void)origin;
+/* A message at its target, in memory of its own. */
+struct wire_arrival {
+    struct portals_arrival arrival; /* must be first */
+    struct nic_message message;
+};
+
+static inline struct portals_arrival *wire_arrival(struct portals *p, const struct nic_message *m) {
+    struct wire_arrival *own = malloc(sizeof *own);
+    struct portals_arrival arrival;
+    portals_header(p, m, &arrival);
+    own->message = *m;
+    portals_arrival_keep(&own->arrival, &arrival, &own->message);
+    return &own->arrival;
+}
+
+static inline void wire_done(struct portals *p, struct portals_arrival *a,
+                             struct portals_ending how) {
+    portals_done(p, a, how);
+    free(a);
+}
+
+static inline enum portals_sending wire_send(void *context, const struct portals_outgoing *out) {
+    const struct nic_message *m = &out->message;
     struct wire_process *from = context;
     struct wire *w = from->wire;
+    if (w->at_once != PORTALS_KEPT && m->kind == NIC_PUT && m->ack_req == PTL_NO_ACK_REQ)
+        return w->at_once;
     if (w->queued == WIRE_MESSAGES)
         TEST_FAIL("more than %d messages on the wire", WIRE_MESSAGES);
     struct wire_message *to = &w->queue[w->queued++];
-    *to = (struct wire_message){*m, from->number, delivery, NULL, false};
+    *to = (struct wire_message){*m, from->number, out->arrival, NULL, false};
+    if (m->kind < NIC_ACK)
+        CHECK(portals_outgoing_keep(from->portals, out, &to->message.initiator));
     CHECK(m->payload == 0 || m->kind != NIC_ACK);
-    CHECK((delivery != PORTALS_NONE) == (m->kind == NIC_REPLY && m->payload > 0));
+    CHECK((out->arrival != NULL) == (m->kind == NIC_REPLY && m->payload > 0));
     to->data = malloc(m->payload + 1);
-    const struct portals_delivery *d =
-        delivery == PORTALS_NONE ? NULL : portals_delivery(from->portals, delivery);
-    if (d && d->kind == NIC_FETCH_ATOMIC) { /* before portals_done, so it must be kept now */
+    if (out->arrival && out->arrival->kind == NIC_FETCH_ATOMIC) { /* it ends before this leaves */
         memcpy(to->data, w->before, m->payload);
         to->has_data = true;
     }
-    return true;
+    return PORTALS_KEPT;
 }
 
 static inline void wire_raised(void *context) {
@@ -85,10 +109,13 @@ static inline struct wire_process *wire_at(struct wire *w, struct nic_address ad
 typedef uint32_t wire_segments(struct portals *p, uint64_t number, uint64_t offset, uint64_t length,
                                struct nic_segment *segments, uint32_t room);
 
-static inline uint32_t wire_delivery_segments(struct portals *p, uint64_t number, uint64_t offset,
-                                              uint64_t length, struct nic_segment *segments,
-                                              uint32_t room) {
-    return portals_delivery_segments(p, (uint32_t)number, offset, length, segments, room);
+/* `number` is the address of an arrival. */
+static inline uint32_t wire_arrival_segments(struct portals *p, uint64_t number, uint64_t offset,
+                                             uint64_t length, struct nic_segment *segments,
+                                             uint32_t room) {
+    (void)p;
+    return portals_arrival_segments((const struct portals_arrival *)(uintptr_t)number, offset,
+                                    length, segments, room);
 }
 
 /* Copies between `data` and the memory that `find` tells of, a few pieces at a time. */
@@ -111,9 +138,11 @@ static inline void wire_leave(struct wire *w, struct wire_message *m) {
     uint64_t bytes = m->message.payload;
     if (m->message.kind == NIC_REPLY) {
         if (bytes && !m->has_data) {
-            CHECK_EQ(wire_copy(p, wire_delivery_segments, m->delivery, m->data, bytes, false),
-                     bytes);
-            portals_done(p, m->delivery, (struct portals_ending){0});
+            CHECK_EQ(
+                wire_copy(p, wire_arrival_segments, (uintptr_t)m->arrival, m->data, bytes, false),
+                bytes);
+            wire_done(p, m->arrival, (struct portals_ending){0});
+            m->arrival = NULL;
         }
     } else if (m->message.kind != NIC_ACK) {
         if (bytes)
@@ -129,7 +158,7 @@ static inline void wire_leave(struct wire *w, struct wire_message *m) {
 struct wire_transit {
     struct wire_message m;
     struct wire_process *to;
-    uint32_t delivery;
+    struct portals_arrival *arrival;
 };
 
 static inline struct wire_message wire_take(struct wire *w, uint32_t i) {
@@ -142,40 +171,39 @@ static inline struct wire_message wire_take(struct wire *w, uint32_t i) {
 
 /* Header first: the i-th of the queue, a request. */
 static inline struct wire_transit wire_begin(struct wire *w, uint32_t i) {
-    struct wire_transit t = {wire_take(w, i), NULL, PORTALS_NONE};
+    struct wire_transit t = {wire_take(w, i), NULL, NULL};
     wire_leave(w, &t.m);
     t.to = wire_at(w, t.m.message.target);
     CHECK(t.to);
-    t.delivery = portals_header(t.to->portals, &t.m.message);
-    CHECK(t.delivery != PORTALS_NONE);
+    t.arrival = wire_arrival(t.to->portals, &t.m.message);
     return t;
 }
 
 static inline void wire_end(struct wire *w, struct wire_transit *t, struct portals_ending how) {
     struct portals *p = t->to->portals;
-    const struct portals_delivery *d = portals_delivery(p, t->delivery);
+    struct portals_arrival *d = t->arrival;
     uint64_t bytes = t->m.message.payload;
     bool later = false;
     if (!d->fail && !how.fail) {
         switch (d->kind) {
         case NIC_PUT:
-            wire_copy(p, wire_delivery_segments, t->delivery, t->m.data, bytes, true);
+            wire_copy(p, wire_arrival_segments, (uintptr_t)d, t->m.data, bytes, true);
             break;
         case NIC_GET: /* a reply with data ends when it has left */
             later = d->mlength > 0;
-            portals_reply(p, t->delivery, NULL);
+            portals_reply(p, d, NULL);
             break;
         case NIC_ATOMIC:
-            portals_apply(p, t->delivery, 0, t->m.data, bytes, NULL);
+            portals_apply(d, 0, t->m.data, bytes, NULL);
             break;
         case NIC_FETCH_ATOMIC:
-            portals_apply(p, t->delivery, 0, t->m.data, bytes, w->before);
-            portals_reply(p, t->delivery, NULL);
+            portals_apply(d, 0, t->m.data, bytes, w->before);
+            portals_reply(p, d, NULL);
             break;
         }
     }
     if (!later)
-        portals_done(p, t->delivery, how);
+        wire_done(p, d, how);
     free(t->m.data);
 }
 
@@ -243,6 +271,7 @@ static inline void wire_wait(void *context, uint64_t deadline) {
 
 static inline struct wire *wire_new(void) {
     struct wire *w = calloc(1, sizeof *w);
+    w->at_once = PORTALS_KEPT;
     for (uint32_t i = 0; i < WIRE_PROCESSES; i++) {
         struct wire_process *own = &w->process[i];
         struct portals_config config;
@@ -266,8 +295,12 @@ static inline struct wire *wire_new(void) {
 }
 
 static inline void wire_free(struct wire *w) {
-    for (uint32_t i = 0; i < w->queued; i++)
+    for (uint32_t i = 0; i < w->queued; i++) {
         free(w->queue[i].data);
+        if (!w->queue[i].has_data && w->queue[i].arrival)
+            wire_done(w->process[w->queue[i].from].portals, w->queue[i].arrival,
+                      (struct portals_ending){0});
+    }
     for (int i = 0; i < WIRE_PROCESSES; i++)
         portals_free(w->process[i].portals);
     portals_enter(NULL);
