@@ -10,8 +10,8 @@
 int goal_one_file(const struct cli_command *command, const struct cli_list *operands) {
     if (operands->count == 1)
         return 0;
-    return cli_error(command, CLI_USAGE, "%s; usage: openspin %s %s",
-                     operands->count ? "one file at a time" : "which file?", command->name,
+    return cli_error(command, CLI_USAGE, "%s usage: openspin %s %s",
+                     operands->count ? "one file at a time;" : "which file?", command->name,
                      command->args);
 }
 

@@ -338,14 +338,21 @@ static const struct cli_command *find_command(const struct cli_command *group, c
     return NULL;
 }
 
+static int unknown_command(const struct cli_command *group, const char *word) {
+    struct text_near near = text_near(word, strlen(word));
+    for (const struct cli_command *const *c = group->commands; *c; c++)
+        text_near_try(&near, cli_last_word(*c));
+    return cli_error(group, CLI_USAGE, "unknown command '%s'%s; see 'openspin%s%s --help'", word,
+                     text_near_hint(&near).text, group == &cli_root ? "" : " ",
+                     group == &cli_root ? "" : group->name);
+}
+
 int cli_dispatch(const struct cli_command *group, int argc, char **argv) {
     const struct cli_command *command = group;
     if (group->commands && argc > 1 && argv[1][0] != '-') {
         command = find_command(group, argv[1]);
         if (!command)
-            return cli_error(group, CLI_USAGE, "unknown command '%s'; see 'openspin%s%s --help'",
-                             argv[1], group == &cli_root ? "" : " ",
-                             group == &cli_root ? "" : group->name);
+            return unknown_command(group, argv[1]);
         if (command->commands)
             return cli_dispatch(command, argc - 1, argv + 1);
         argc--;

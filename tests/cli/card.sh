@@ -321,6 +321,7 @@ refuse "unknown option of a context" 2 "unknown option 'foo'; there are hh, ph" 
 refuse "unknown parameter" 2 "the card has no parameter 'x'; 'openspin card run --parameters' lists all" card -H echo.spin -T gen: --set x=1
 refuse "a parameter nearly" 2 "the card has no parameter 'netwrok_rate' \(did you mean 'network_rate'\?\);" card -H echo.spin -T gen: --set netwrok_rate=1
 refuse "the beginning of one" 2 "no parameter 'cluster' \(did you mean 'clusters'\?\);" card -H echo.spin -T gen: --set cluster=1
+refuse "a command nearly" 2 "unknown command 'cadr' \(did you mean 'card'\?\); see 'openspin --help'" "$OPENSPIN" cadr run
 refuse "an option nearly" 2 "unknown option '--clokc=2GHz' \(did you mean '--clock'\?\); see" card -H echo.spin -T gen: --clokc=2GHz
 refuse "unknown preset" 2 "no preset 'y'" card -H echo.spin -T gen: --preset y
 refuse "unknown traffic" 2 "unknown traffic 'wire'; there are gen:OPTIONS" card -H echo.spin -T wire:

@@ -2,8 +2,9 @@
 . "$SOURCE/tests/lib/tap.sh"
 sanitized_cc
 . "$BUILD/env" # as README says, in the build tree; install.sh has the first lines of the tutorials as installed
-for page in README.md docs/first-handler.md docs/debug-a-handler.md docs/goal.md docs/network.md docs/pspin-handlers.md \
-    docs/card-run.md docs/experiments.md docs/first-world.md docs/world.md docs/jit.md docs/sweep.md; do
+pages=$(cd "$SOURCE" && grep -l '^    \$ ' README.md docs/*.md)
+[ "$(printf '%s\n' "$pages" | wc -l)" -ge 13 ] && pass "pages with commands" || fail "pages with commands" "$pages"
+for page in $pages; do
     name=$(basename "$page" .md)
     mkdir "$name"
     [ ! -d "$SOURCE/examples" ] || ln -s "$SOURCE/examples" "$name/examples"
