@@ -282,7 +282,7 @@ static bool pack(struct spin_goal *goal) {
         return false;
     for (uint32_t i = 0; i < count; i++) {
         const struct goal_op *op = &goal->open[i];
-        uint32_t *edges = goal->open_edges + op[0].successors, shape;
+        uint32_t *edges = goal->open_edges ? goal->open_edges + op[0].successors : NULL, shape;
         struct goal_shape want = {.size = op->size,
                                   .tag = op->tag,
                                   .edge_count = op[1].successors - op[0].successors,

@@ -173,17 +173,21 @@ static inline void check_time(struct loggops *l, uint64_t time) {
  * an event may be due before the present time. The engine has no such events: they are taken from a
  * heap here, before the engine goes on. */
 
-static void put(struct loggops *l, uint64_t at_ps, uint64_t number, enum kind kind,
-                union sim_payload with) {
-    if (at_ps >= l->now_ps) {
-        sim_schedule(&l->sim, at_ps, number, kind, with);
-        return;
-    }
+static void put_overdue(struct loggops *l, uint64_t at_ps, uint64_t number, enum kind kind,
+                        union sim_payload with) {
     struct sim_event event = {at_ps, l->sim.order + (number << SIM_KIND_BITS) + kind, with};
     if (!overdue_push(&l->overdue, &event)) {
         l->out_of_memory = true;
         sim_stop(l->engine);
     }
+}
+
+static inline void put(struct loggops *l, uint64_t at_ps, uint64_t number, enum kind kind,
+                       union sim_payload with) {
+    if (at_ps >= l->now_ps)
+        sim_schedule(&l->sim, at_ps, number, kind, with);
+    else
+        put_overdue(l, at_ps, number, kind, with);
 }
 
 /* ---- operations that become free ---- */
@@ -228,10 +232,9 @@ static inline void complete(struct loggops *l, uint32_t rank, uint32_t index, un
         l->counts.done++;
         l->running[index / 64] &= ~(1ull << index % 64);
     }
-    const uint32_t *edges = goal->edges + op->edges;
-    for (uint32_t e = 0; e < op->edge_count; e++) {
-        uint32_t next = goal_after(index, edges[e]);
-        if (!(what & (edges[e] & GOAL_ON_START ? STARTED : DONE)))
+    for (uint32_t e = op->edges, end = op->edges + op->edge_count; e < end; e++) {
+        uint32_t edge = goal->edges[e], next = goal_after(index, edge);
+        if (!(what & (edge & GOAL_ON_START ? STARTED : DONE)))
             continue;
         uint32_t waits = goal_shape_of(goal, next)->waits;
         if (waits > 1 && ++l->met[next] < waits)
@@ -331,18 +334,24 @@ static void wait_until(struct loggops *l, const struct sim_event *event, enum ki
 }
 
 /* After an event that had waited has run: who is next? `free_ps` is when its line can go on. */
-static void next_in_line(struct loggops *l, const struct sim_event *event, enum kind kind,
-                         enum kind waited, uint32_t rank, const struct goal_shape *op,
-                         uint64_t free_ps) {
+static void serve_next(struct loggops *l, const struct sim_event *event, enum kind kind,
+                       enum kind waited, uint32_t rank, const struct goal_shape *op,
+                       uint64_t free_ps) {
     struct sim_event next;
     free_ps = later(free_ps, event->at_ps);
-    if (sim_kind(&l->sim, event) != waited ||
-        !lines_ran(l->lines, line_key(l, kind, rank, op), event, free_ps, &next))
+    if (!lines_ran(l->lines, line_key(l, kind, rank, op), event, free_ps, &next))
         return;
     if (l->path)
         will_start(l, &next, kind, rank, op);
     l->counts.queue_ps += free_ps - next.at_ps;
     put(l, free_ps, sim_object(&next), waited, next.with);
+}
+
+static inline void next_in_line(struct loggops *l, const struct sim_event *event, enum kind kind,
+                                enum kind waited, uint32_t rank, const struct goal_shape *op,
+                                uint64_t free_ps) {
+    if (sim_kind(&l->sim, event) == waited)
+        serve_next(l, event, kind, waited, rank, op, free_ps);
 }
 
 /* ---- the four kinds of events ---- */
