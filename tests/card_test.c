@@ -386,6 +386,37 @@ TEST(p4spin_return_codes) {
     world_free(w);
 }
 
+static int by_time(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* What the card stores by itself goes over the host's link, one packet after the other. */
+TEST(default_delivery_occupies_the_host_link) {
+    enum { PROCEED = 4, N = 16, LENGTH = 1024 };
+    struct world *w = world_new();
+    spin_image_free(w->image);
+    GOOD(spin_image_load(&w->image, getenv("CARD_P4_IMAGE"), NULL, &err));
+    w->context.image = w->image;
+    w->context.abi = CARD_P4SPIN;
+    w->context.scratch_bytes = 0;
+    w->config.pcie_rate *= 20; /* slower than everything else */
+    handlers(w, "card_header_handler", NULL, NULL);
+    build(w);
+    for (uint32_t i = 0; i < N; i++) {
+        struct card_packet *p = add(w, i, LENGTH, true, 0);
+        p->hdr_data = PROCEED;
+        p->offset = i * LENGTH;
+    }
+    run(w);
+    uint64_t busy_ps = LENGTH * w->config.pcie_rate / 1000;
+    qsort(w->fed, N, sizeof w->fed[0], by_time);
+    for (uint32_t i = 1; i < N; i++)
+        CHECK(w->fed[i] - w->fed[i - 1] + w->config.cycle >= busy_ps);
+    CHECK_EQ(w->stats.host_write_bytes, N * LENGTH);
+    world_free(w);
+}
+
 TEST(an_image_of_the_other_interface) {
     struct world *w = world_new();
     w->context.abi = CARD_P4SPIN;

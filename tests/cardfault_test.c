@@ -411,6 +411,26 @@ TEST(marks_when_nearly_full) {
     CHECK(w->marked > 100 && w->marked == w->stats.marked);
     world_free(w);
 }
+/* Half full: the 32nd of 64 units is the first that is marked. */
+TEST(marks_from_the_threshold_on) {
+    struct world *w = world_new();
+    set(w, "policy=mark");
+    set(w, "mark_percent=50");
+    set(w, "l2_packet_bytes=4096");
+    handlers(w, NULL, "reduce_ph", NULL);
+    build(w);
+    for (uint32_t i = 0; i < 64; i++) {
+        enum card_taken taken;
+        add(w, i, 64, true, 0);
+        GOOD(card_inject(w->card, &w->packet[i], &taken, &err));
+        CHECK_EQ(taken, CARD_TAKEN);
+    }
+    w->drawn = w->packets;
+    run(w);
+    CHECK_EQ(w->stats.completed, 64);
+    CHECK_EQ(w->marked, 33);
+    world_free(w);
+}
 TEST(drops_are_counted) {
     struct world *w = flood("policy=drop");
     CHECK(w->stats.refused > 100);

@@ -307,6 +307,32 @@ TEST(no_more_than_a_window_is_on_the_way) {
     end_world(&world);
 }
 
+/* A packet from end 1, given to end 0 by hand. */
+static void by_hand(uint32_t sequence) {
+    struct nic_packet *packet = make_packet(&world, 0, 1, 0);
+    packet->source = world.end[1].address;
+    packet->sequence = sequence;
+    delivery_packet_in(&world.end[0].delivery, packet, world.now);
+    nic_packet_release(packet);
+}
+
+/* What is further ahead than there is room to note would be taken for one that has come. */
+TEST(a_packet_beyond_the_ring_is_not_taken) {
+    world = (struct world){.delay = 10};
+    make_world(&world, 1, 64, 3);
+    by_hand(64);
+    CHECK_EQ(world.end[0].counts.out_of_window, 1);
+    CHECK_EQ(world.end[0].messages, 0);
+    by_hand(63);
+    CHECK_EQ(world.end[0].messages, 1);
+    by_hand(63);
+    by_hand(64);
+    CHECK_EQ(world.end[0].counts.duplicates, 1);
+    CHECK_EQ(world.end[0].counts.out_of_window, 2);
+    CHECK_EQ(world.end[0].messages, 1);
+    end_world(&world);
+}
+
 TEST(a_gap_is_filled_without_waiting_for_the_timer) {
     world = (struct world){.delay = 10};
     make_world(&world, 1, 64, 3);

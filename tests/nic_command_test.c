@@ -312,6 +312,27 @@ TEST(fetch_and_add_on_every_integer) {
     world_end(&world);
 }
 
+static int32_t atomics_and_end(const struct nic_task *task) {
+    stack()[0] = 77;
+    stack()[1] = 123; /* not what is there */
+    DO(task, DMA_FETCH_ADD, &script.handle[0], 40, 7, 0, STACK_AT, 8, PTL_UINT64_T, 0);
+    DO(task, DMA_CAS, &script.handle[1], 48, STACK_AT + 8, 9, 0, 0);
+    return DROP;
+}
+
+/* Its memory is another handler's by then. */
+TEST(an_atomic_writes_nothing_back_to_a_handler_that_has_ended) {
+    world = (struct nicworld){.memory_spread = 1000};
+    begin(1, 0);
+    go(atomics_and_end, entry());
+    ended(PTL_NI_OK);
+    CHECK_EQ(me_memory[5], 1005 + 7);
+    CHECK_EQ(me_memory[6], 1006);
+    CHECK_EQ(stack()[0], 77);
+    CHECK_EQ(stack()[1], 123);
+    world_end(&world);
+}
+
 static int32_t hpu_atomics(const struct nic_task *task) {
     uint64_t *state = (uint64_t *)(void *)task->handlers->state;
     uint32_t result;

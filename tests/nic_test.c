@@ -478,6 +478,47 @@ TEST(strange_packets_are_thrown_away) {
     world_end(&world);
 }
 
+/* A packet of a put of 100 bytes from node 0, given to node 1 by hand. */
+static void by_hand(uint32_t offset, uint32_t bytes) {
+    struct nic_packet *p = nic_packet_new(world.pool);
+    p->source = (struct nic_address){0, 1};
+    p->target = (struct nic_address){1, 1};
+    p->first = offset == 0;
+    p->offset = offset;
+    p->bytes = bytes;
+    p->last = offset + bytes == 100;
+    p->message = (struct nic_message){.kind = NIC_PUT,
+                                      .interface = PTL_NI_MATCHING | PTL_NI_LOGICAL,
+                                      .source = p->source,
+                                      .target = p->target,
+                                      .match_bits = 5,
+                                      .length = 100,
+                                      .payload = 100};
+    memset(p->data, (int)(1 + offset), bytes);
+    nic_packet_in(world.node[1].nic, p, world.now);
+    nic_packet_release(p);
+    world_settle_node(&world, &world.node[1]);
+}
+
+/* Each packet lies within the message, but together they are more than it has. */
+TEST(more_bytes_than_a_message_has) {
+    world = (struct nicworld){.config = {.reliable = true, .ordered = true}};
+    world_begin(&world, 2, 1);
+    world_ranks(&world, 0);
+    memset(target, 0, sizeof target);
+    host_post(&world.node[1], target[1], ROOM, 5, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+    by_hand(0, 60);
+    by_hand(10, 50);
+    CHECK_EQ(nic_counts(world.node[1].nic)->malformed, 1);
+    CHECK_EQ(target[1][10], 1);
+    by_hand(60, 40);
+    CHECK_EQ(world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK).mlength, 100);
+    CHECK_EQ(target[1][99], 61);
+    CHECK_EQ(target[1][100], 0);
+    world_settle(&world);
+    world_end(&world);
+}
+
 TEST(a_bad_configuration_is_refused) {
     struct nic_pool *pool;
     struct nic *nic;
