@@ -113,7 +113,7 @@ static void fill_packet(uint8_t *packet, uint32_t bytes, bool is_pspin) {
 
 static void fill_heap(struct spin_rig *rig) {
     uint8_t *heap = hpu_reach(&rig->hpu, rig->port.heap.address, HEAP_BYTES, true);
-    for (uint32_t i = 0; i < HEAP_BYTES / 4; i++) {
+    for (uint32_t i = 0; heap && i < HEAP_BYTES / 4; i++) { /* PsPIN's handlers have none */
         float value = (float)(i % 7) - 2;
         memcpy(heap + 4 * (size_t)i, &value, 4);
     }

@@ -100,7 +100,7 @@ static inline double call_ns(const struct spin_image *image, const char *name, b
     for (int round = 0; round < 7; round++) {
         double start = bench_cpu_seconds();
         for (int i = 0; i < times; i++) {
-            hpu_size_window(&h->window[m.rig->packet_window], 64 + ((uint32_t)i & 1023), true);
+            hpu_size_window(&h->window[INVOKE_PACKET], 64 + ((uint32_t)i & 1023), true);
             hpu_start(h, m.call.entry, MAP_L1_ALIAS + MAP_L1_RUNTIME + MAP_STACK_SIZE, 1000000);
             h->x[10] = (uint32_t)i;
             h->x[11] = m.call.argument[1];

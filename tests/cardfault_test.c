@@ -635,9 +635,9 @@ TEST(the_same_faults_with_guard_pages) {
         want_views();
         struct world *guarded = foreign_accesses(SPIN_JIT_FORCE, write);
         spin_guard_pages(SPIN_GUARDS_OFF);
-        CHECK(!plain->card->context[0].view[MEMORY_VIEW]);
-        CHECK(guarded->card->context[0].view[MEMORY_VIEW]);
-        CHECK(guarded->card->context[1].view[SCRATCH_VIEW + 3]);
+        CHECK(!plain->card->context[0].given.memory.view);
+        CHECK(guarded->card->context[0].given.memory.view);
+        CHECK(guarded->card->context[1].given.scratchpad[3].view);
         struct hpu_jit_stats stats = hpu_jit_stats(guarded->card->program[0].code);
         CHECK(stats.guarded > 0 && stats.guard_faults > 0);
         CHECK_EQ(plain->faults, 10);

@@ -5,14 +5,12 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "hpu/call.h"
 #include "hpu/code_store.h"
 #include "hpu/guard.h"
 #include "spin/driver.h"
 
 #define DEFAULT_BUDGET 1000000u
 #define GUARD          64u /* between heap and state: what is next to each is nobody's */
-#define PSPIN_ARGS     16u /* handler_args_t, on top of the stack */
 
 const char *spin_region_name(enum spin_region region) {
     return hpu_region_name(region);
@@ -35,13 +33,13 @@ static uint32_t l1_address(const struct spin_rig *rig, uint32_t offset) {
     return MAP_L1_BASE + rig->hpu.id / MAP_CLUSTER_HPUS * MAP_L1_STRIDE + offset;
 }
 
-static void copy_segment(struct spin_rig *rig, const struct image_segment *s, bool writable) {
-    if (!s->bytes)
-        return;
-    uint8_t *host = rig->l2 + (s->address - MAP_L2_HANDLER);
-    if (s->filled)
-        memcpy(host, s->content, s->filled);
-    hpu_add_window(&rig->hpu, s->address, s->bytes, host, writable, HPU_REGION_L2_HANDLER);
+static struct invoke_memory copy_segment(struct spin_rig *rig, const struct image_segment *seg) {
+    uint8_t *host = rig->l2 + (seg->address - MAP_L2_HANDLER);
+    if (!seg->bytes)
+        return (struct invoke_memory){0};
+    if (seg->filled)
+        memcpy(host, seg->content, seg->filled);
+    return (struct invoke_memory){seg->address, seg->bytes, host, NULL};
 }
 
 /* The scratchpads of a PsPIN context: at the end of each cluster's L1. That of the own cluster is
@@ -53,15 +51,14 @@ static int give_scratchpads(struct spin_rig *rig, const struct spin_rig_options 
     if (bytes > MAP_L1_SCRATCH_SIZE - before)
         return spin_fail(err, SPIN_ELIMIT, "scratchpad of %u bytes, the L1 of a cluster has %u",
                          o->scratchpad_bytes, MAP_L1_SCRATCH_SIZE - before);
-    rig->scratchpad_bytes = o->scratchpad_bytes;
     for (uint32_t i = 0; i < MAP_CLUSTERS; i++) {
         uint8_t *l1 = i == own ? rig->l1 : (rig->remote_l1[i] = guard_memory_new(MAP_L1_SIZE));
         if (!l1)
             return spin_fail(err, SPIN_ENOMEM, "out of memory");
-        rig->scratchpad[i] = l1 + MAP_L1_SIZE - bytes;
-        rig->scratchpad_address[i] = MAP_L1_BASE + i * MAP_L1_STRIDE + MAP_L1_SIZE - bytes;
-        hpu_add_window(&rig->hpu, rig->scratchpad_address[i], o->scratchpad_bytes,
-                       rig->scratchpad[i], true, i == own ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1);
+        rig->context.scratchpad[i] =
+            (struct invoke_memory){.address = MAP_L1_BASE + i * MAP_L1_STRIDE + MAP_L1_SIZE - bytes,
+                                   .bytes = o->scratchpad_bytes,
+                                   .host = l1 + MAP_L1_SIZE - bytes};
     }
     return SPIN_OK;
 }
@@ -69,9 +66,9 @@ static int give_scratchpads(struct spin_rig *rig, const struct spin_rig_options 
 /* Gives the handler its memory: packet, stack, state, heap, constants, data; and nothing else. */
 static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
                        struct spin_error *err) {
-    struct hpu *h = &rig->hpu;
     const struct spin_image *im = rig->image;
-    uint32_t core = h->id % MAP_CLUSTER_HPUS, stack = MAP_L1_RUNTIME + core * MAP_STACK_SIZE;
+    struct invoke_context *x = &rig->context;
+    uint32_t id = rig->hpu.id, core = id % MAP_CLUSTER_HPUS;
     uint32_t l2_used = 0;
     if (im->constants.bytes)
         l2_used = im->constants.address + im->constants.bytes - MAP_L2_HANDLER;
@@ -89,11 +86,6 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
 
     rig->packet_address = l1_address(rig, MAP_L1_PACKETS + CALL_HEADROOM);
     rig->packet = rig->l1 + MAP_L1_PACKETS + CALL_HEADROOM;
-    rig->packet_window = (uint32_t)hpu_add_window(h, rig->packet_address - CALL_HEADROOM, 0,
-                                                  rig->packet - CALL_HEADROOM, true, HPU_REGION_L1);
-    rig->l2_packet_window =
-        (uint32_t)hpu_add_window(h, MAP_L2_PACKETS, 0, rig->l2_packet, true, HPU_REGION_L2_PACKETS);
-    hpu_add_window(h, MAP_L1_ALIAS + stack, MAP_STACK_SIZE, rig->l1 + stack, true, HPU_REGION_L1);
     if (o->state_in_l2) {
         rig->state_address = MAP_L2_HANDLER + l2_used;
         rig->state = rig->l2 + l2_used;
@@ -101,26 +93,32 @@ static int give_memory(struct spin_rig *rig, const struct spin_rig_options *o,
         rig->state_address = l1_address(rig, MAP_L1_SCRATCH + HEAP_BYTES + GUARD);
         rig->state = rig->l1 + MAP_L1_SCRATCH + HEAP_BYTES + GUARD;
     }
-    hpu_add_window(h, rig->state_address, rig->state_bytes, rig->state, true,
-                   o->state_in_l2 ? HPU_REGION_L2_HANDLER : HPU_REGION_L1);
-    rig->port.heap = (struct hpu_heap){.address = l1_address(rig, MAP_L1_SCRATCH),
-                                       .bytes = HEAP_BYTES,
-                                       .host = rig->l1 + MAP_L1_SCRATCH,
-                                       .check = o->check};
-    if (!o->check)
-        hpu_add_window(h, rig->port.heap.address, HEAP_BYTES, rig->port.heap.host, true,
-                       HPU_REGION_L1);
-    copy_segment(rig, &im->constants, false);
-    copy_segment(rig, &im->data, true);
-    copy_segment(rig, &im->handler_data, true);
-    return o->scratchpad_bytes ? give_scratchpads(rig, o, err) : SPIN_OK;
+    *x = (struct invoke_context){.image = im,
+                                 .constants = copy_segment(rig, &im->constants),
+                                 .data = copy_segment(rig, &im->data),
+                                 .handler_data = copy_segment(rig, &im->handler_data),
+                                 .memory = {rig->state_address, rig->state_bytes, rig->state, NULL},
+                                 .memory_region =
+                                     o->state_in_l2 ? HPU_REGION_L2_HANDLER : HPU_REGION_L1,
+                                 .host_address = RIG_HOST_BASE,
+                                 .host_bytes = rig->host_bytes};
+    int code = o->scratchpad_bytes ? give_scratchpads(rig, o, err) : SPIN_OK;
+    rig->core = (struct invoke_core){
+        .cluster = id / MAP_CLUSTER_HPUS,
+        .core = core,
+        .stack = rig->l1 + MAP_L1_RUNTIME + core * MAP_STACK_SIZE,
+        .heap = {l1_address(rig, MAP_L1_SCRATCH), HEAP_BYTES, rig->l1 + MAP_L1_SCRATCH, NULL},
+        .check = o->check};
+    if (!code)
+        hpu_invoke_open(&rig->port, x, &rig->core);
+    return code;
 }
 
 /* The packets' windows change with each packet, and have none. */
 static void give_views(struct spin_rig *rig) {
     for (uint32_t i = 0; i < rig->hpu.windows; i++) {
         struct hpu_window *w = &rig->hpu.window[i];
-        if (i != rig->packet_window && i != rig->l2_packet_window)
+        if (i > INVOKE_L2_PACKET)
             w->view = rig->view[i] =
                 guard_view_new(w->host, w->base, w->read_room[0], w->write_room[0] != 0);
     }
@@ -245,74 +243,15 @@ uint8_t *spin_rig_memory(struct spin_rig *rig, enum spin_space space, uint32_t *
         break;
     default: {
         unsigned i = (unsigned)space - SPIN_SCRATCHPAD;
-        if (i < MAP_CLUSTERS)
-            m.host = rig->scratchpad[i], m.bytes = rig->scratchpad_bytes,
-            m.address = rig->scratchpad_address[i];
+        if (i < MAP_CLUSTERS) {
+            const struct invoke_memory *pad = &rig->context.scratchpad[i];
+            m.host = pad->host, m.bytes = pad->bytes, m.address = pad->address;
+        }
     }
     }
     *bytes = m.bytes;
     *address = m.address;
     return m.host;
-}
-
-static void lay_header(struct spin_rig *rig, const struct spin_call *c) {
-    const struct call_header header = {
-        .length = c->message_bytes ? c->message_bytes : c->packet_bytes,
-        .target = c->target,
-        .source = c->source,
-        .match_bits = c->match_bits,
-        .hdr_data = c->hdr_data,
-        .offset = c->me_offset,
-    };
-    call_put_header(rig->packet, &header);
-    rig->hpu.x[10] = rig->packet_address - CALL_HEADER_BYTES;
-    rig->hpu.x[11] = rig->state_address;
-}
-
-static void lay_payload(struct spin_rig *rig, const struct spin_call *c) {
-    call_put_payload(rig->packet + c->user_hdr_bytes, c->packet_bytes - c->user_hdr_bytes,
-                     c->packet_offset);
-    rig->hpu.x[10] = rig->packet_address + c->user_hdr_bytes - CALL_PAYLOAD_BYTES;
-    rig->hpu.x[11] = rig->state_address;
-}
-
-/* The argument of a PsPIN handler, where the card's runtime has it: on its stack. The packet is in
- * L2 as well. */
-static void lay_task(struct spin_rig *rig, const struct spin_call *c) {
-    struct hpu *h = &rig->hpu;
-    uint32_t core = h->id % MAP_CLUSTER_HPUS;
-    h->x[2] -= PSPIN_ARGS;
-    uint8_t *args = rig->l1 + MAP_L1_RUNTIME + (core + 1) * MAP_STACK_SIZE - PSPIN_ARGS;
-    call_put32(args, MAP_DRIVER + SPIN_REG_MEMORY_ADDRESS);
-    call_put32(args + 4, h->id);
-    call_put32(args + 8, h->id / MAP_CLUSTER_HPUS);
-    call_put32(args + 12, core);
-    h->x[10] = h->x[2];
-    rig->home_cluster = c->home_cluster;
-    rig->flow = c->flow;
-    if (c->packet_bytes)
-        memcpy(rig->l2_packet, rig->packet, c->packet_bytes);
-    hpu_size_window(&h->window[rig->l2_packet_window], c->packet_bytes, true);
-}
-
-static void set_task(struct spin_rig *rig) {
-    const struct spin_function *f = spin_image_at(rig->image, rig->entry);
-    rig->hpu.task = (struct hpu_task){.handler_address = rig->entry,
-                                      .handler_bytes = f ? f->bytes : 0,
-                                      .memory_address = rig->state_address,
-                                      .memory_bytes = rig->state_bytes,
-                                      .packet_address = rig->packet_address,
-                                      .packet_bytes = rig->packet_bytes,
-                                      .host_high = (uint32_t)(RIG_HOST_BASE >> 32),
-                                      .host_low = (uint32_t)RIG_HOST_BASE,
-                                      .host_bytes = rig->host_bytes,
-                                      .l2_packet = MAP_L2_PACKETS,
-                                      .home_cluster = rig->home_cluster,
-                                      .flow = rig->flow};
-    for (uint32_t i = 0; i < MAP_CLUSTERS; i++) {
-        rig->hpu.task.scratch_address[i] = rig->scratchpad_address[i];
-        rig->hpu.task.scratch_bytes[i] = rig->scratchpad_bytes;
-    }
 }
 
 int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error *err) {
@@ -327,42 +266,44 @@ int rig_begin(struct spin_rig *rig, const struct spin_call *c, struct spin_error
     if (c->packet_bytes)
         memmove(rig->packet, c->packet, c->packet_bytes);
     rig->packet_bytes = c->packet_bytes;
-    hpu_size_window(&h->window[rig->packet_window], CALL_HEADROOM + c->packet_bytes, true);
+    bool pspin = c->kind == SPIN_PSPIN_HANDLER; /* whose packets are in L2 as well */
+    if (c->packet_bytes && pspin)
+        memcpy(rig->l2_packet, rig->packet, c->packet_bytes);
     for (uint32_t i = 0; i < h->windows; i++)
         h->window[i].loads = h->window[i].stores = 0;
     h->device_loads = h->device_stores = 0;
-    port_begin(&rig->port);
     rig->commands = rig->commands_lost = 0;
     rig->start_cycle = h->cycles = 0;
     rig->start_misses = h->icache ? hpu_icache_misses(h->icache) : 0;
     if (h->icache)
         hpu_icache_rewind(h->icache);
     h->instret = 0;
-    rig->entry = c->entry;
-    hpu_size_window(&h->window[rig->l2_packet_window], 0, false); /* of no other kind */
-    uint32_t core = h->id % MAP_CLUSTER_HPUS;
-    hpu_start(h, c->entry, MAP_L1_ALIAS + MAP_L1_RUNTIME + (core + 1) * MAP_STACK_SIZE,
-              rig->budget);
-    switch (c->kind) {
-    case SPIN_HEADER_HANDLER:
-        lay_header(rig, c);
-        break;
-    case SPIN_PAYLOAD_HANDLER:
-        lay_payload(rig, c);
-        break;
-    case SPIN_COMPLETION_HANDLER:
-        h->x[10] = c->dropped_bytes;
-        h->x[11] = c->flow_control;
-        h->x[12] = rig->state_address;
-        break;
-    case SPIN_PSPIN_HANDLER:
-        lay_task(rig, c);
-        break;
-    case SPIN_OTHER_FUNCTION:
-        memcpy(&h->x[10], c->argument, sizeof c->argument);
-        break;
-    }
-    set_task(rig);
+    struct invoke_call call = {.entry = c->entry,
+                               .kind = c->kind,
+                               .budget_cycles = rig->budget,
+                               .packet = rig->packet,
+                               .address = rig->packet_address,
+                               .headroom = CALL_HEADROOM,
+                               .bytes = c->packet_bytes,
+                               .length = c->packet_bytes,
+                               .l2_packet = pspin ? rig->l2_packet : NULL,
+                               .l2_address = MAP_L2_PACKETS,
+                               .memory_address = rig->state_address,
+                               .memory_bytes = rig->state_bytes,
+                               .header = {.length = c->message_bytes,
+                                          .target = c->target,
+                                          .source = c->source,
+                                          .match_bits = c->match_bits,
+                                          .hdr_data = c->hdr_data,
+                                          .offset = c->me_offset},
+                               .offset = c->packet_offset,
+                               .user_hdr_bytes = c->user_hdr_bytes,
+                               .dropped_bytes = c->dropped_bytes,
+                               .flow_control = c->flow_control,
+                               .home_cluster = c->home_cluster,
+                               .flow = c->flow};
+    memcpy(call.argument, c->argument, sizeof call.argument);
+    hpu_invoke_begin(&rig->port, &rig->context, &rig->core, &call);
     return SPIN_OK;
 }
 

@@ -2,9 +2,7 @@
 #ifndef SPIN_HPU_RIG_H
 #define SPIN_HPU_RIG_H
 
-#include "hpu/hpu.h"
-#include "hpu/image.h"
-#include "hpu/port.h"
+#include "hpu/hpu_invoke.h"
 
 #define RIG_COMMANDS 256
 #define RIG_MTU      4096u /* most data of a put: what worlds and cards have at first */
@@ -24,11 +22,9 @@ struct spin_rig {
     uint32_t state_address, packet_address; /* packet: of its first byte */
     uint32_t packet_bytes;
     uint8_t *state, *packet;
-    uint32_t packet_window;
-    /* Of a PsPIN task: scratchpads, the packet in L2, and who runs it. */
-    uint8_t *remote_l1[MAP_CLUSTERS], *scratchpad[MAP_CLUSTERS], *l2_packet;
-    uint32_t scratchpad_address[MAP_CLUSTERS], scratchpad_bytes;
-    uint32_t l2_packet_window, entry, home_cluster, flow;
+    struct invoke_context context;
+    struct invoke_core core;
+    uint8_t *remote_l1[MAP_CLUSTERS], *l2_packet; /* of PsPIN: other scratchpads; the packet */
     uint64_t budget;
     uint64_t counter[2]; /* the ME's: success, failure */
     struct spin_command command[RIG_COMMANDS];

@@ -173,22 +173,52 @@ static void free_segment(uint8_t *copy, const struct image_segment *s) {
         guard_memory_free(copy - s->address % GUARD_PAGE, s->address % GUARD_PAGE + s->bytes);
 }
 
-/* What does not become a view is checked: no error. */
-static void make_views(struct card *c, struct context *x) {
+static struct invoke_memory given(uint32_t address, uint32_t bytes, uint8_t *host) {
+    return (struct invoke_memory){address, bytes, host, NULL};
+}
+
+static struct invoke_memory given_segment(const struct image_segment *s, uint8_t *copy) {
+    return given(s->address, copy ? s->bytes : 0, copy);
+}
+
+static void describe(struct card *c, struct context *x) {
     const struct spin_image *im = x->set.image;
-    if (!c->program[x->program].code->jit)
-        return;
-    x->view[CONSTANTS_VIEW] =
-        guard_view_new(x->constants, im->constants.address, im->constants.bytes, false);
-    x->view[DATA_VIEW] = guard_view_new(x->data, im->data.address, im->data.bytes, true);
     uint32_t bytes, memory = card_handler_memory(c, x, &bytes);
-    x->view[MEMORY_VIEW] =
-        guard_view_new(c->l2_handler + (memory - MAP_L2_HANDLER), memory, bytes, true);
+    x->given = (struct invoke_context){
+        .image = im,
+        .constants = given_segment(&im->constants, x->constants),
+        .data = given_segment(&im->data, x->data),
+        .handler_data = given_segment(&im->handler_data, x->handler_data),
+        .memory = given(memory, bytes, c->l2_handler + (memory - MAP_L2_HANDLER)),
+        .memory_region = HPU_REGION_L2_HANDLER,
+        .host_address = x->set.host_address,
+        .host_bytes = x->set.host_bytes};
     for (uint32_t i = 0; i < c->clusters && i < SCRATCHPADS; i++) {
         uint32_t at = card_scratch_offset(c, x, i);
-        x->view[SCRATCH_VIEW + i] = guard_view_new(
-            c->cluster[i].l1 + at, card_l1_address(c, i) + at, card_scratch_bytes(c, x, i), true);
+        x->given.scratchpad[i] =
+            given(card_l1_address(c, i) + at, card_scratch_bytes(c, x, i), c->cluster[i].l1 + at);
     }
+}
+
+/* What does not become a view is checked: no error. */
+static void make_views(const struct card *c, struct context *x) {
+    struct invoke_context *g = &x->given;
+    struct invoke_memory *m[] = {&g->constants, &g->data, &g->memory};
+    if (!c->program[x->program].code->jit)
+        return;
+    for (size_t i = 0; i < sizeof m / sizeof m[0]; i++)
+        m[i]->view = guard_view_new(m[i]->host, m[i]->address, m[i]->bytes, i > 0);
+    for (uint32_t i = 0; i < MAP_CLUSTERS; i++)
+        g->scratchpad[i].view = guard_view_new(g->scratchpad[i].host, g->scratchpad[i].address,
+                                               g->scratchpad[i].bytes, true);
+}
+
+static void free_views(struct context *x) {
+    guard_view_free(x->given.constants.view);
+    guard_view_free(x->given.data.view);
+    guard_view_free(x->given.memory.view);
+    for (uint32_t i = 0; i < MAP_CLUSTERS; i++)
+        guard_view_free(x->given.scratchpad[i].view);
 }
 
 static int load_program(struct card *c, const struct spin_image *im, uint32_t *number,
@@ -259,6 +289,7 @@ int card_add_context(struct card *c, const struct card_context *set, uint32_t *n
         return code;
     }
     take_room(c, x);
+    describe(c, x);
     make_views(c, x);
     *number = c->contexts++;
     return SPIN_OK;
@@ -266,8 +297,7 @@ int card_add_context(struct card *c, const struct card_context *set, uint32_t *n
 
 void card_contexts_free(struct card *c) {
     for (uint32_t i = 0; i < c->contexts; i++) {
-        for (int k = 0; k < CONTEXT_VIEWS; k++)
-            guard_view_free(c->context[i].view[k]);
+        free_views(&c->context[i]);
         card_stats_free(&c->context[i]);
         free_segments(&c->context[i]);
     }

@@ -195,35 +195,3 @@ static void print(struct port *p, const char *line) {
 
 const struct port_card card_port = {
     .in_step = in_step, .issue = issue, .ended = ended, .wait = wait, .print = print};
-
-/* ---- The task -------------------------------------------------------------------------------- */
-
-void card_set_task(struct card_hpu *h) {
-    const struct card *c = h->card;
-    const struct task *t = &c->task[h->task];
-    const struct packet *p = &c->packet[t->packet];
-    const struct context *x = &c->context[t->context];
-    const struct spin_function *f = spin_image_at(x->set.image, x->set.entry[t->kind]);
-    uint32_t l2 = MAP_L2_PACKETS + p->l2_unit * UNIT_BYTES;
-    uint32_t l1 = card_l1_address(c, t->cluster) + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES;
-    bool p4 = x->set.abi == CARD_P4SPIN && x->set.scratch_bytes;
-    h->hpu.task = (struct hpu_task){
-        .handler_address = x->set.entry[t->kind],
-        .handler_bytes = f ? f->bytes : 0,
-        .memory_address = p4 ? card_state_address(c, t) : x->memory_address,
-        .memory_bytes = p4 ? x->set.scratch_bytes : x->set.memory_bytes,
-        .packet_address = t->l1_bytes ? l1 + t->headroom : l2, /* where it lies if not copied */
-        .packet_bytes = p->length,
-        .host_high = (uint32_t)(x->set.host_address >> 32),
-        .host_low = (uint32_t)x->set.host_address,
-        .host_bytes = x->set.host_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)x->set.host_bytes,
-        .l2_packet = l2,
-        .home_cluster = c->queue[t->queue].home,
-        .flow = p->message,
-    };
-    for (uint32_t i = 0; i < SCRATCHPADS && i < c->clusters; i++) {
-        uint32_t bytes = card_scratch_bytes(c, x, i);
-        h->hpu.task.scratch_address[i] = bytes ? card_scratch_address(c, t->context, i) : 0;
-        h->hpu.task.scratch_bytes[i] = bytes;
-    }
-}

@@ -20,8 +20,6 @@
 #include "sim/card_private.h"
 #include "spin/driver.h"
 
-#define ARGS_BYTES    16u /* handler_args_t */
-
 /* The core, with this card's distances and instruction cache. */
 static void set_timing(struct card *c) {
     static const enum hpu_region far[] = {HPU_REGION_REMOTE_L1, HPU_REGION_L2_HANDLER,
@@ -67,144 +65,65 @@ static uint32_t core_of(const struct card_hpu *h) {
     return h->index % (uint32_t)h->card->config.cluster_hpus;
 }
 
-static void add_window(struct hpu *u, uint32_t base, uint32_t size, uint8_t *host, bool writable,
-                       enum hpu_region region, uint8_t *view) {
-    int i = hpu_add_window(u, base, size, host, writable, region);
-    if (i >= 0)
-        u->window[i].view = view;
-}
-
-/* The windows of a context: the same order on every HPU, so that the guesses in the code hold. */
+/* The HPU as one of a context's. */
 static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) {
     struct context *x = &c->context[number];
-    struct hpu *u = &h->hpu;
     struct program *program = &c->program[x->program];
-    const struct spin_image *im = program->image;
-    struct cluster *cl = &c->cluster[h->cluster];
-    uint32_t stack = MAP_L1_RUNTIME + core_of(h) * MAP_STACK_SIZE;
+    uint8_t *l1 = c->cluster[h->cluster].l1;
+    uint32_t core = core_of(h), heap = MAP_L1_SIZE - (core + 1) * HEAP_BYTES;
     h->context = number;
-    struct hpu_heap *heap = &h->port.heap;
-    *heap = (struct hpu_heap){.begins = heap->begins};
-    hpu_init(u, program->code, h->index);
-    u->icache = program->icache[h->cluster];
-    port_open(&h->port, u, &card_port, x->set.abi == CARD_PSPIN);
+    hpu_init(&h->hpu, program->code, h->index);
+    h->hpu.icache = program->icache[h->cluster];
+    port_open(&h->port, &h->hpu, &card_port, x->set.abi == CARD_PSPIN);
     h->port.counter = x->counter;
     h->port.mtu_bytes = (uint32_t)c->config.mtu;
-    h->packet_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L1);
-    hpu_add_window(u, MAP_L1_ALIAS + stack, MAP_STACK_SIZE, cl->l1 + stack, true, HPU_REGION_L1);
-    if (im->constants.bytes)
-        add_window(u, im->constants.address, im->constants.bytes, x->constants, false,
-                   HPU_REGION_L2_HANDLER, x->view[CONSTANTS_VIEW]);
-    if (im->data.bytes)
-        add_window(u, im->data.address, im->data.bytes, x->data, true, HPU_REGION_L2_HANDLER,
-                   x->view[DATA_VIEW]);
-    if (x->handler_data)
-        add_window(u, im->handler_data.address, im->handler_data.bytes, x->handler_data, true,
-                   HPU_REGION_L2_HANDLER, NULL);
-    uint32_t bytes, memory = card_handler_memory(c, x, &bytes);
-    if (bytes)
-        add_window(u, memory, bytes, c->l2_handler + (memory - MAP_L2_HANDLER), true,
-                   HPU_REGION_L2_HANDLER, x->view[MEMORY_VIEW]);
-    for (uint32_t i = 0; i < c->clusters && i < SCRATCHPADS; i++)
-        if (card_scratch_bytes(c, x, i))
-            add_window(u, card_scratch_address(c, number, i), card_scratch_bytes(c, x, i),
-                       c->cluster[i].l1 + card_scratch_offset(c, x, i), true,
-                       i == h->cluster ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1,
-                       x->view[SCRATCH_VIEW + i]);
-    h->l2_window = (uint32_t)hpu_add_window(u, 0, 0, NULL, true, HPU_REGION_L2_PACKETS);
-    if (x->set.abi == CARD_P4SPIN) {
-        uint32_t at = MAP_L1_SIZE - (core_of(h) + 1) * HEAP_BYTES;
-        *heap = (struct hpu_heap){.address = card_l1_address(c, h->cluster) + at,
-                                  .bytes = HEAP_BYTES,
-                                  .host = cl->l1 + at,
-                                  .check = c->config.check,
-                                  .begins = heap->begins};
-        if (!heap->check)
-            hpu_add_window(u, heap->address, HEAP_BYTES, heap->host, true, HPU_REGION_L1);
-    }
-}
-
-static void move_window(struct hpu_window *w, uint32_t base, uint8_t *host, uint32_t bytes) {
-    w->base = base;
-    w->host = host;
-    hpu_size_window(w, bytes, true);
-}
-
-static uint32_t packet_address(const struct card *c, const struct task *t) {
-    return card_l1_address(c, t->cluster) + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
-}
-
-/* void handler(handler_args_t *args): the arguments on the stack, the task in the HPU driver. */
-static void pspin_arguments(struct card *c, struct card_hpu *h) {
-    uint32_t top = MAP_L1_RUNTIME + (core_of(h) + 1) * MAP_STACK_SIZE - ARGS_BYTES;
-    uint8_t *args = c->cluster[h->cluster].l1 + top;
-    call_put32(args, MAP_DRIVER + SPIN_REG_MEMORY_ADDRESS); /* a task_t begins there */
-    call_put32(args + 4, h->index);
-    call_put32(args + 8, h->cluster);
-    call_put32(args + 12, core_of(h));
-    h->hpu.x[2] = h->hpu.x[10] = MAP_L1_ALIAS + top;
-}
-
-/* Of P4sPIN: in the L1 of its message's home cluster, if contexts have such. */
-uint32_t card_state_address(const struct card *c, const struct task *t) {
-    const struct context *x = &c->context[t->context];
-    uint32_t home = c->queue[t->queue].home % SCRATCHPADS;
-    return x->set.scratch_bytes ? card_scratch_address(c, t->context, home) : x->memory_address;
-}
-
-static void p4spin_arguments(struct card *c, struct card_hpu *h, const struct task *t) {
-    const struct packet *p = &c->packet[t->packet];
-    const struct queue *q = &c->queue[t->queue];
-    struct hpu *u = &h->hpu;
-    uint32_t address = packet_address(c, t), before = p->user_hdr_bytes;
-    uint8_t *packet =
-        c->cluster[t->cluster].l1 + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
-    uint32_t state = card_state_address(c, t);
-    if (t->kind == SPIN_HEADER_HANDLER) {
-        const struct call_header header = {
-            .length = p->message_bytes ? p->message_bytes : p->length,
-            .target = p->target,
-            .source = p->source,
-            .match_bits = p->match_bits,
-            .hdr_data = p->hdr_data,
-        };
-        call_put_header(packet, &header);
-        u->x[10] = address - CALL_HEADER_BYTES;
-        u->x[11] = state;
-    } else if (t->kind == SPIN_PAYLOAD_HANDLER) {
-        before = before < t->l1_bytes ? before : t->l1_bytes;
-        call_put_payload(packet + before, p->length - before, p->offset);
-        u->x[10] = address + before - CALL_PAYLOAD_BYTES;
-        u->x[11] = state;
-    } else {
-        u->x[10] = q->flow.dropped < INT32_MAX ? (uint32_t)q->flow.dropped : INT32_MAX;
-        u->x[11] = 0;
-        u->x[12] = state;
-    }
+    h->core = (struct invoke_core){
+        .cluster = h->cluster,
+        .core = core,
+        .stack = l1 + MAP_L1_RUNTIME + core * MAP_STACK_SIZE,
+        .heap = {card_l1_address(c, h->cluster) + heap, HEAP_BYTES, l1 + heap, NULL},
+        .check = c->config.check};
+    hpu_invoke_open(&h->port, &x->given, &h->core);
 }
 
 static void begin(struct card *c, struct card_hpu *h) {
-    struct task *t = &c->task[h->task];
+    const struct task *t = &c->task[h->task];
     const struct packet *p = &c->packet[t->packet];
-    struct hpu *u = &h->hpu;
+    const struct queue *q = &c->queue[t->queue];
     if (h->context != t->context)
         switch_context(c, h, t->context);
     const struct context *x = &c->context[t->context];
-    move_window(&u->window[h->packet_window], packet_address(c, t) - t->headroom,
-                c->cluster[t->cluster].l1 + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES,
-                t->headroom + t->l1_bytes);
-    move_window(&u->window[h->l2_window], MAP_L2_PACKETS + p->l2_unit * UNIT_BYTES,
-                card_packet_bytes(c, p), p->length);
-    u->cycles = c->now_ps / c->cycle;
-    u->instret = 0;
-    uint32_t stack_top = MAP_L1_ALIAS + MAP_L1_RUNTIME + (core_of(h) + 1) * MAP_STACK_SIZE;
-    hpu_start(u, x->set.entry[t->kind], stack_top, x->set.watchdog_cycles);
-    if (x->set.abi == CARD_P4SPIN)
-        p4spin_arguments(c, h, t);
-    else
-        pspin_arguments(c, h);
-    card_set_task(h);
-    port_begin(&h->port);
+    uint32_t l1 = MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
+    bool pspin = x->set.abi == CARD_PSPIN;
+    /* P4sPIN's state is in the L1 of its message's home cluster, if contexts have such. */
+    bool in_l1 = !pspin && x->set.scratch_bytes;
+    const struct invoke_call call = {
+        .entry = x->set.entry[t->kind],
+        .kind = pspin ? SPIN_PSPIN_HANDLER : (enum spin_handler_kind)t->kind,
+        .budget_cycles = x->set.watchdog_cycles,
+        .packet = c->cluster[t->cluster].l1 + l1,
+        .address = card_l1_address(c, t->cluster) + l1,
+        .headroom = t->headroom,
+        .bytes = t->l1_bytes,
+        .length = p->length,
+        .l2_packet = pspin ? card_packet_bytes(c, p) : NULL, /* P4sPIN has no name for it */
+        .l2_address = MAP_L2_PACKETS + p->l2_unit * UNIT_BYTES,
+        .memory_address =
+            in_l1 ? card_scratch_address(c, t->context, q->home % SCRATCHPADS) : x->memory_address,
+        .memory_bytes = in_l1 ? x->set.scratch_bytes : x->set.memory_bytes,
+        .header = {.length = p->message_bytes,
+                   .target = p->target,
+                   .source = p->source,
+                   .match_bits = p->match_bits,
+                   .hdr_data = p->hdr_data},
+        .offset = p->offset,
+        .user_hdr_bytes = p->user_hdr_bytes,
+        .dropped_bytes = q->flow.dropped < INT32_MAX ? (uint32_t)q->flow.dropped : INT32_MAX,
+        .home_cluster = q->home,
+        .flow = p->message};
+    h->hpu.cycles = c->now_ps / c->cycle;
+    h->hpu.instret = 0;
+    hpu_invoke_begin(&h->port, &x->given, &h->core, &call);
 }
 
 /* ---- Contention ------------------------------------------------------------------------------ */

@@ -16,8 +16,7 @@
 #ifndef SPIN_SIM_CARD_PRIVATE_H
 #define SPIN_SIM_CARD_PRIVATE_H
 
-#include "hpu/port.h"
-#include "hpu/call.h"
+#include "hpu/hpu_invoke.h"
 #include "hpu/guard.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
@@ -73,8 +72,8 @@ struct queue {
     uint32_t writing, pending; /* packets: on their way to L2; requested and not finished */
     uint32_t last;             /* the packet that the completion handler gets, */
     uint8_t last_fate;         /* and what became of it */
-    struct list waiting; /* packets that wait for the header handler */
-    uint32_t chain;      /* next in the hash bucket, or next free */
+    struct list waiting;       /* packets that wait for the header handler */
+    uint32_t chain;            /* next in the hash bucket, or next free */
     uint64_t touched_ps;
 };
 
@@ -157,7 +156,7 @@ struct card_hpu {
     enum core_state state;
     uint32_t index, cluster, task;
     uint32_t context; /* whose windows are set */
-    uint32_t packet_window, l2_window;
+    struct invoke_core core;
     struct list ended; /* tasks that are not reported as complete yet, oldest first */
     uint32_t ended_count;
     uint64_t asks_ps; /* its runtime asks for a task */
@@ -183,14 +182,6 @@ struct program {
     uint8_t *constants, *data; /* that contexts `as_rtl` share; NULL: not loaded */
 };
 
-enum {
-    CONSTANTS_VIEW,
-    DATA_VIEW,
-    MEMORY_VIEW,
-    SCRATCH_VIEW, /* of cluster 0, and so on */
-    CONTEXT_VIEWS = SCRATCH_VIEW + SCRATCHPADS
-};
-
 struct context {
     struct card_context set;
     uint32_t program;
@@ -201,7 +192,7 @@ struct context {
     uint64_t counter[2];
     struct card_stats stats;                                /* of its packets */
     struct spread part[CARD_PART_COUNT], handler_cycles[3]; /* the card's are their sums */
-    uint8_t *view[CONTEXT_VIEWS]; /* of the windows that are the same on all HPUs (guard.h) */
+    struct invoke_context given;                            /* all of it, as its handlers see it */
 };
 
 /* Which queue is given up next: card_queue.c. A bit a queue: has a timeout and waits for packets;
@@ -392,8 +383,6 @@ void card_on_run(void *context, const struct sim_event *event);
 
 /* card_driver.c */
 extern const struct port_card card_port;
-uint32_t card_state_address(const struct card *card, const struct task *task);
-void card_set_task(struct card_hpu *hpu); /* the registers of its task */
 
 /* card_memory.c. When a burst of the L2 packet buffer from `offset` can begin, at `at_ps` or later;
  * it is noted there. */

@@ -25,8 +25,7 @@
 #define PACKET_ADDRESS (MAP_L1_BASE + MAP_L1_PACKETS + CALL_HEADROOM)
 #define HEAP_ADDRESS   (MAP_L1_BASE + MAP_L1_SCRATCH)
 #define STATE_ADDRESS  (HEAP_ADDRESS + HEAP_BYTES + GUARD_BYTES)
-#define STACK_ADDRESS  (MAP_L1_ALIAS + MAP_L1_RUNTIME)
-_Static_assert(offsetof(struct world_executor, stack) % 16 == STACK_ADDRESS % 16,
+_Static_assert(offsetof(struct world_executor, stack) % 16 == MAP_L1_RUNTIME % 16,
                "atomics on the stack need the host's alignment to be the handler's");
 
 static uint64_t local_ps(const struct world_executor *e) {
@@ -183,10 +182,10 @@ static struct world_executor *executor_new(struct spin_world *w) {
         return NULL;
     memset(e, 0, sizeof *e);
     e->packet = malloc(CALL_HEADROOM + w->params.network.mtu_bytes);
-    e->port.heap.host = calloc(1, HEAP_BYTES); /* pages that nobody uses cost nothing */
-    if (!e->packet || !e->port.heap.host) {
+    e->heap = calloc(1, HEAP_BYTES); /* pages that nobody uses cost nothing */
+    if (!e->packet || !e->heap) {
         free(e->packet);
-        free(e->port.heap.host);
+        free(e->heap);
         free(e);
         return NULL;
     }
@@ -219,7 +218,7 @@ void world_transferred(struct world_executor *e) {
 
 void world_hpus_free(struct spin_world *w) {
     for (uint32_t i = 0; i < w->executors; i++) {
-        free(w->executor[i]->port.heap.host);
+        free(w->executor[i]->heap);
         free(w->executor[i]->port.heap.begins);
         free(w->executor[i]->packet);
         free(w->executor[i]);
@@ -236,30 +235,28 @@ void world_hpus_free(struct spin_world *w) {
 /* ---- a handler's life -------------------------------------------------------------------------
  */
 
-/* Gives the handler its memory, always in the same order: guesses in the code then hold. */
-static bool give_memory(struct world_executor *e, const struct world_code *code) {
-    struct hpu *h = &e->hpu;
+/* The handler's execution context; false: no memory. */
+static bool describe(struct world_executor *e, const struct world_code *code) {
     const struct portals_handlers *p = e->task->handlers;
     const struct spin_image *im = p->image;
-    hpu_init(h, code->code, e->hpu_number);
-    port_open(&e->port, h, &card, im->info.is_pspin);
-    e->port.mtu_bytes = (uint32_t)e->world->params.network.mtu_bytes;
-    e->packet_window =
-        (uint32_t)hpu_add_window(h, PACKET_ADDRESS - CALL_HEADROOM, CALL_HEADROOM + e->task->bytes,
-                                 e->packet, true, HPU_REGION_L1);
-    hpu_add_window(h, STACK_ADDRESS, MAP_STACK_SIZE, e->stack, true, HPU_REGION_L1);
-    hpu_add_window(h, STATE_ADDRESS, p->state_bytes, p->state, true, HPU_REGION_L1);
-    if (!e->world->check)
-        hpu_add_window(h, HEAP_ADDRESS, HEAP_BYTES, e->port.heap.host, true, HPU_REGION_L1);
-    if (im->constants.bytes)
-        hpu_add_window(h, im->constants.address, im->constants.bytes, code->constants, false,
-                       HPU_REGION_L2_HANDLER);
-    if (!im->data.bytes)
-        return true;
-    uint8_t *data = data_of(&e->world->rank[e->rank], im);
-    if (data)
-        hpu_add_window(h, im->data.address, im->data.bytes, data, true, HPU_REGION_L2_HANDLER);
-    return data != NULL;
+    uint8_t *data = im->data.bytes ? data_of(&e->world->rank[e->rank], im) : NULL;
+    e->context = (struct invoke_context){
+        .image = im,
+        .constants = {im->constants.address, im->constants.bytes, code->constants, NULL},
+        .data = {im->data.address, im->data.bytes, data, NULL},
+        .memory = {STATE_ADDRESS, p->state_bytes, p->state, NULL},
+        .memory_region = HPU_REGION_L1};
+    return data || !im->data.bytes;
+}
+
+static void give_memory(struct world_executor *e, const struct world_code *code) {
+    const struct spin_world *w = e->world;
+    hpu_init(&e->hpu, code->code, e->hpu_number);
+    port_open(&e->port, &e->hpu, &card, e->context.image->info.is_pspin);
+    e->port.mtu_bytes = (uint32_t)w->params.network.mtu_bytes;
+    e->core = (struct invoke_core){
+        .stack = e->stack, .heap = {HEAP_ADDRESS, HEAP_BYTES, e->heap, NULL}, .check = w->check};
+    hpu_invoke_open(&e->port, &e->context, &e->core);
 }
 
 static uint32_t process_word(const struct nic_message *m, bool source) {
@@ -268,12 +265,11 @@ static uint32_t process_word(const struct nic_message *m, bool source) {
     return m->interface & PTL_NI_LOGICAL ? rank : a->nid << 16 | (a->pid & 0xffff);
 }
 
-static void lay_header(struct world_executor *e) {
+static struct call_header header_of(const struct nic_task *t) {
     static const uint8_t types[] = {
         [NIC_PUT] = 0, [NIC_GET] = 1, [NIC_ATOMIC] = 2, [NIC_FETCH_ATOMIC] = 2};
-    const struct nic_task *t = e->task;
     const struct nic_message *m = t->message;
-    const struct call_header header = {
+    return (struct call_header){
         .type = types[m->kind],
         .length = (uint32_t)m->length,
         .target = process_word(m, false),
@@ -282,38 +278,34 @@ static void lay_header(struct world_executor *e) {
         .hdr_data = m->hdr_data,
         .offset = (uint32_t)t->me_offset,
     };
-    call_put_header(e->packet + CALL_HEADROOM, &header);
-    e->hpu.x[10] = PACKET_ADDRESS - CALL_HEADER_BYTES;
-    e->hpu.x[11] = STATE_ADDRESS;
 }
 
-static void lay_arguments(struct world_executor *e) {
+static void call_handler(struct world_executor *e) {
+    static const enum spin_handler_kind kinds[] = {[NIC_HEADER_HANDLER] = SPIN_HEADER_HANDLER,
+                                                   [NIC_PAYLOAD_HANDLER] = SPIN_PAYLOAD_HANDLER,
+                                                   [NIC_COMPLETION_HANDLER] =
+                                                       SPIN_COMPLETION_HANDLER};
     const struct nic_task *t = e->task;
+    struct invoke_call call = {.entry = t->entry,
+                               .kind = kinds[t->kind],
+                               .budget_cycles = e->world->params.hpu_budget,
+                               .packet = e->packet + CALL_HEADROOM,
+                               .address = PACKET_ADDRESS,
+                               .headroom = CALL_HEADROOM,
+                               .bytes = t->bytes,
+                               .length = t->bytes,
+                               .memory_address = STATE_ADDRESS,
+                               .memory_bytes = (uint32_t)t->handlers->state_bytes,
+                               .offset = (uint32_t)t->offset,
+                               .user_hdr_bytes = t->user_hdr_bytes,
+                               .dropped_bytes = t->dropped_bytes,
+                               .flow_control = t->flow_control_triggered};
     if (t->bytes)
         memcpy(e->packet + CALL_HEADROOM, t->data, t->bytes);
-    if (t->kind == NIC_HEADER_HANDLER) {
-        lay_header(e);
-    } else if (t->kind == NIC_PAYLOAD_HANDLER) {
-        call_put_payload(e->packet + CALL_HEADROOM + t->user_hdr_bytes,
-                         t->bytes - t->user_hdr_bytes, (uint32_t)t->offset);
-        e->hpu.x[10] = PACKET_ADDRESS + t->user_hdr_bytes - CALL_PAYLOAD_BYTES;
-        e->hpu.x[11] = STATE_ADDRESS;
-    } else {
-        e->hpu.x[10] = t->dropped_bytes;
-        e->hpu.x[11] = t->flow_control_triggered;
-        e->hpu.x[12] = STATE_ADDRESS;
-    }
-}
-
-static void set_task(struct world_executor *e) {
-    const struct nic_task *t = e->task;
-    const struct spin_function *f = spin_image_at(t->handlers->image, t->entry);
-    e->hpu.task = (struct hpu_task){.handler_address = t->entry,
-                                    .handler_bytes = f ? f->bytes : 0,
-                                    .memory_address = STATE_ADDRESS,
-                                    .memory_bytes = (uint32_t)t->handlers->state_bytes,
-                                    .packet_address = PACKET_ADDRESS,
-                                    .packet_bytes = t->bytes};
+    if (t->kind == NIC_HEADER_HANDLER)
+        call.header = header_of(t);
+    e->hpu.cycles = e->hpu.instret = 0;
+    hpu_invoke_begin(&e->port, &e->context, &e->core, &call);
 }
 
 static void begin(struct world_rank *r, struct nic_task *task) {
@@ -332,20 +324,12 @@ static void begin(struct world_rank *r, struct nic_task *task) {
     r->hpus_busy |= 1ull << e->hpu_number;
     e->next = r->running;
     r->running = e->index;
-    if (!give_memory(e, code)) {
+    if (!describe(e, code)) {
         world_fail(w, SPIN_ENOMEM, "out of memory for the data of a handler of rank %u", r->index);
         return;
     }
-    e->port.heap = (struct hpu_heap){.address = HEAP_ADDRESS,
-                                     .bytes = HEAP_BYTES,
-                                     .host = e->port.heap.host,
-                                     .check = w->check,
-                                     .begins = e->port.heap.begins};
-    port_begin(&e->port);
-    e->hpu.cycles = e->hpu.instret = 0;
-    hpu_start(&e->hpu, task->entry, STACK_ADDRESS + MAP_STACK_SIZE, w->params.hpu_budget);
-    lay_arguments(e);
-    set_task(e);
+    give_memory(e, code);
+    call_handler(e);
     e->start_ps = e->base_ps = w->now_ps + w->params.hpu_start;
     world_event(r, e->base_ps, WORLD_HPU_EVENT, e->index, 0, 0);
 }

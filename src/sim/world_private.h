@@ -26,8 +26,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "hpu/call.h"
-#include "hpu/port.h"
+#include "hpu/hpu_invoke.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
 #include "hpu/image_store.h"
@@ -184,9 +183,9 @@ struct world_executor {
     bool resumed;       /* before it was blocked */
     bool ended;         /* but its memory is in use by */
     uint32_t transfers; /* of its own that are under way */
-    uint32_t packet_window;
-    uint32_t state_address, packet_address;
-    uint8_t *packet;
+    struct invoke_context context;
+    struct invoke_core core;
+    uint8_t *packet, *heap;
     _Alignas(16) uint8_t stack[MAP_STACK_SIZE]; /* atomics need what the handler sees */
 };
 

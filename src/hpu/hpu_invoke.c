@@ -1,0 +1,133 @@
+#include "hpu/hpu_invoke.h"
+
+#define PSPIN_ARGS 16u /* handler_args_t, on top of the stack */
+
+static uint32_t stack_address(const struct invoke_core *core) {
+    return MAP_L1_ALIAS + MAP_L1_RUNTIME + core->core * MAP_STACK_SIZE;
+}
+
+static void give(struct hpu *h, const struct invoke_memory *m, bool writable,
+                 enum hpu_region region) {
+    int i = m->bytes ? hpu_add_window(h, m->address, m->bytes, m->host, writable, region) : -1;
+    if (i >= 0)
+        h->window[i].view = m->view;
+}
+
+void hpu_invoke_open(struct port *p, const struct invoke_context *x,
+                     const struct invoke_core *core) {
+    struct hpu *h = p->hpu;
+    h->windows = 0;
+    hpu_add_window(h, 0, 0, NULL, true, HPU_REGION_L1);         /* INVOKE_PACKET */
+    hpu_add_window(h, 0, 0, NULL, true, HPU_REGION_L2_PACKETS); /* INVOKE_L2_PACKET */
+    hpu_add_window(h, stack_address(core), MAP_STACK_SIZE, core->stack, true, HPU_REGION_L1);
+    give(h, &x->constants, false, HPU_REGION_L2_HANDLER);
+    give(h, &x->data, true, HPU_REGION_L2_HANDLER);
+    give(h, &x->handler_data, true, HPU_REGION_L2_HANDLER);
+    give(h, &x->memory, true, x->memory_region);
+    for (uint32_t i = 0; i < MAP_CLUSTERS; i++)
+        give(h, &x->scratchpad[i], true, i == core->cluster ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1);
+    uint16_t *begins = p->heap.begins;
+    p->heap = (struct hpu_heap){.begins = begins};
+    if (p->is_pspin)
+        return;
+    p->heap = (struct hpu_heap){.address = core->heap.address,
+                                .bytes = core->heap.bytes,
+                                .host = core->heap.host,
+                                .check = core->check,
+                                .begins = begins};
+    if (!core->check)
+        give(h, &core->heap, true, HPU_REGION_L1);
+}
+
+static void move_window(struct hpu_window *w, uint32_t base, uint8_t *host, uint32_t bytes) {
+    w->base = base;
+    w->host = host;
+    hpu_size_window(w, bytes, true);
+}
+
+/* ---- what the handler is told ---- */
+
+static uint32_t bytes_of(struct port *p, const struct spin_image *image, uint32_t entry) {
+    if (p->measured != image || p->measured_entry != entry) { /* as most calls are like the last */
+        const struct spin_function *f = spin_image_at(image, entry);
+        p->measured = image;
+        p->measured_entry = entry;
+        p->measured_bytes = f ? f->bytes : 0;
+    }
+    return p->measured_bytes;
+}
+
+static void set_task(struct port *p, const struct invoke_context *x, const struct invoke_call *c) {
+    struct hpu_task *task = &p->hpu->task;
+    *task = (struct hpu_task){
+        .handler_address = c->entry,
+        .handler_bytes = bytes_of(p, x->image, c->entry),
+        .memory_address = c->memory_address,
+        .memory_bytes = c->memory_bytes,
+        .packet_address = c->bytes || !c->l2_packet ? c->address : c->l2_address,
+        .packet_bytes = c->length,
+        .host_high = (uint32_t)(x->host_address >> 32),
+        .host_low = (uint32_t)x->host_address,
+        .host_bytes = x->host_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)x->host_bytes,
+        .l2_packet = c->l2_address,
+        .home_cluster = c->home_cluster,
+        .flow = c->flow,
+    };
+    for (uint32_t i = 0; i < MAP_CLUSTERS; i++) {
+        task->scratch_bytes[i] = x->scratchpad[i].bytes;
+        task->scratch_address[i] = x->scratchpad[i].bytes ? x->scratchpad[i].address : 0;
+    }
+}
+
+/* void handler(handler_args_t *args): the arguments on the stack, the task in the HPU driver. */
+static void pspin_arguments(struct hpu *h, const struct invoke_core *core) {
+    uint8_t *args = core->stack + MAP_STACK_SIZE - PSPIN_ARGS;
+    call_put32(args, MAP_DRIVER + SPIN_REG_MEMORY_ADDRESS); /* a task_t begins there */
+    call_put32(args + 4, h->id);
+    call_put32(args + 8, core->cluster);
+    call_put32(args + 12, core->core);
+    h->x[2] -= PSPIN_ARGS;
+    h->x[10] = h->x[2];
+}
+
+static void p4spin_arguments(struct hpu *h, const struct invoke_call *c) {
+    uint32_t before = c->user_hdr_bytes < c->bytes ? c->user_hdr_bytes : c->bytes;
+    struct call_header header;
+    switch (c->kind) {
+    case SPIN_HEADER_HANDLER:
+        header = c->header;
+        header.length = header.length ? header.length : c->length;
+        call_put_header(c->packet, &header);
+        h->x[10] = c->address - CALL_HEADER_BYTES;
+        h->x[11] = c->memory_address;
+        return;
+    case SPIN_PAYLOAD_HANDLER:
+        call_put_payload(c->packet + before, c->length - before, c->offset);
+        h->x[10] = c->address + before - CALL_PAYLOAD_BYTES;
+        h->x[11] = c->memory_address;
+        return;
+    case SPIN_COMPLETION_HANDLER:
+        h->x[10] = c->dropped_bytes;
+        h->x[11] = c->flow_control;
+        h->x[12] = c->memory_address;
+        return;
+    default:
+        memcpy(&h->x[10], c->argument, sizeof c->argument);
+    }
+}
+
+void hpu_invoke_begin(struct port *p, const struct invoke_context *x,
+                      const struct invoke_core *core, const struct invoke_call *c) {
+    struct hpu *h = p->hpu;
+    move_window(&h->window[INVOKE_PACKET], c->address - c->headroom, c->packet - c->headroom,
+                c->headroom + c->bytes);
+    move_window(&h->window[INVOKE_L2_PACKET], c->l2_address, c->l2_packet,
+                c->l2_packet ? c->length : 0);
+    hpu_start(h, c->entry, stack_address(core) + MAP_STACK_SIZE, c->budget_cycles);
+    set_task(p, x, c);
+    if (c->kind == SPIN_PSPIN_HANDLER)
+        pspin_arguments(h, core);
+    else
+        p4spin_arguments(h, c);
+    port_begin(p);
+}

@@ -1,0 +1,69 @@
+/* How a handler is called, once for all that runs handlers: from the description of its execution
+ * context come the windows of memory that it may touch; from that of a call come the registers of
+ * the task and the arguments of both handler interfaces. Rig, PsPIN card and worlds fill these in.
+ */
+#ifndef SPIN_HPU_HPU_INVOKE_H
+#define SPIN_HPU_HPU_INVOKE_H
+
+#include "hpu/call.h"
+#include "hpu/image.h"
+#include "hpu/port.h"
+
+/* Of no bytes: the handler has none. */
+struct invoke_memory {
+    uint32_t address, bytes;
+    uint8_t *host, *view; /* guard.h */
+};
+
+/* An execution context: what its handlers have on every HPU. */
+struct invoke_context {
+    const struct spin_image *image;
+    struct invoke_memory constants, data, handler_data; /* the image's */
+    struct invoke_memory memory; /* PsPIN's handler memory, or P4sPIN's state if that is its own */
+    enum hpu_region memory_region;
+    struct invoke_memory scratchpad[MAP_CLUSTERS]; /* in the L1 of each cluster */
+    uint64_t host_address, host_bytes;             /* PsPIN's host memory */
+};
+
+/* The HPU that runs them. */
+struct invoke_core {
+    uint32_t cluster, core;    /* core: within the cluster */
+    uint8_t *stack;            /* of MAP_STACK_SIZE bytes */
+    struct invoke_memory heap; /* of P4sPIN's handlers; PsPIN's have none */
+    bool check;                /* heap.h */
+};
+
+/* Gives the HPU its windows, always in the same order, so that the guesses in the code hold. After
+ * port_open. */
+void hpu_invoke_open(struct port *p, const struct invoke_context *x,
+                     const struct invoke_core *core);
+
+/* The windows that change with each packet. */
+enum { INVOKE_PACKET, INVOKE_L2_PACKET };
+
+/* One call. */
+struct invoke_call {
+    uint32_t entry;
+    enum spin_handler_kind kind; /* SPIN_PSPIN_HANDLER for all three of PsPIN's */
+    uint64_t budget_cycles;
+    /* The packet: the first `bytes` of its `length` stand in L1 at `address`, behind `headroom`
+     * bytes that the handler may use too; all of it in L2, or nowhere else (NULL). */
+    uint8_t *packet;
+    uint32_t address, headroom, bytes, length;
+    uint8_t *l2_packet;
+    uint32_t l2_address;
+    uint32_t memory_address, memory_bytes; /* as the task's registers tell; P4sPIN: the state */
+    struct call_header header;             /* of length 0: that of the packet */
+    uint32_t offset, user_hdr_bytes;       /* of the payload in the message; before it */
+    uint32_t dropped_bytes;
+    bool flow_control;
+    uint32_t home_cluster, flow;
+    uint32_t argument[8]; /* of SPIN_OTHER_FUNCTION */
+};
+
+/* Readies the call, which hpu_run then makes; cycles and instructions are the caller's to set
+ * before. */
+void hpu_invoke_begin(struct port *p, const struct invoke_context *x,
+                      const struct invoke_core *core, const struct invoke_call *c);
+
+#endif
