@@ -5,7 +5,7 @@
 
 #include "bare_case.h"
 #include "hpu/jit.h"
-#include "machine.h"
+#include "measure.h"
 
 #define ROWS     64
 #define ROUNDS   5

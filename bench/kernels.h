@@ -6,7 +6,7 @@
 #include <spawn.h>
 
 #include "hpu/rig.h"
-#include "machine.h"
+#include "measure.h"
 #include "openspin.h"
 
 extern char **environ;

@@ -1,5 +1,5 @@
 /* openspin card area: what a card of another size would cost in silicon and power. */
-#include "card.h"
+#include "cli_card.h"
 
 #include <stdio.h>
 

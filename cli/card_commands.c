@@ -1,6 +1,6 @@
 /* `openspin card`: the commands on the simulated card. */
-#include "card.h"
-#include "card_run.h"
+#include "cli_card.h"
+#include "cli_card_run.h"
 
 static const struct cli_command *const commands[] = {&cli_card_run, &cli_card_area, NULL};
 

@@ -1,12 +1,12 @@
 /* What `openspin card run` prints: one table of figures, as text and as CSV, and JSON. */
-#include "card_run.h"
+#include "cli_card_run.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "card.h"
+#include "cli_card.h"
 
 static double ratio(uint64_t part, uint64_t of) {
     return of ? (double)part / (double)of : 0;

@@ -1,5 +1,5 @@
 /* `openspin goal gen` and `openspin goal join`: schedules that were not there before. */
-#include "goal.h"
+#include "cli_goal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What the packet model adds to `openspin goal run`: its parameters and what it says of the links.
  */
-#include "goal.h"
+#include "cli_goal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* `openspin goal run`: simulate a schedule. */
-#include "goal.h"
+#include "cli_goal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

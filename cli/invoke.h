@@ -2,7 +2,7 @@
 #ifndef OPENSPIN_CLI_INVOKE_H
 #define OPENSPIN_CLI_INVOKE_H
 
-#include "card.h"
+#include "cli_card.h"
 #include "memory.h"
 
 struct invoke_options {

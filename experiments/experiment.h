@@ -1,4 +1,5 @@
-/* Experiments: a figure or table of a paper, run again. Each is a row of the table in list.c.
+/* Experiments: a figure or table of a paper, run again. Each is a row of the table in
+ * experiment_list.c.
  *
  * A run fills a sheet: panels (tables of numbers, each with a plot), claims (what was published,
  * beside what we get) and notes. Printing, CSV, JSON and plots are made from the sheet alone.

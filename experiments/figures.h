@@ -1,4 +1,4 @@
-/* Every figure's run, for the table in list.c. */
+/* Every figure's run, for the table in experiment_list.c. */
 #ifndef OPENSPIN_EXPERIMENTS_FIGURES_H
 #define OPENSPIN_EXPERIMENTS_FIGURES_H
 

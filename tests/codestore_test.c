@@ -2,7 +2,7 @@
 #include <pthread.h>
 
 #include "hpu/code_store.h"
-#include "lib/machine.h"
+#include "lib/test_machine.h"
 
 static struct program counting(int32_t step) {
     struct program p = {0};

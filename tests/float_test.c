@@ -4,7 +4,7 @@
 #include <fenv.h>
 #include <math.h>
 
-#include "lib/machine.h"
+#include "lib/test_machine.h"
 
 enum { NX = 1, UF = 2, OF = 4, DZ = 8, NV = 16 };
 

@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "hpu/jit_private.h"
-#include "lib/machine.h"
+#include "lib/test_machine.h"
 #include "lib/views.h"
 
 #if defined __has_feature

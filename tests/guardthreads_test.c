@@ -2,7 +2,7 @@
  * while others compile and free code and views. */
 #include <pthread.h>
 
-#include "lib/machine.h"
+#include "lib/test_machine.h"
 #include "lib/views.h"
 
 #ifndef OPENSPIN_JIT

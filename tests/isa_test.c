@@ -1,6 +1,6 @@
 /* Every integer instruction: results, corners, faults. All programs run functional and timed, at
- * once and stepped (lib/machine.h). Expected values are the manual's, written out. */
-#include "lib/machine.h"
+ * once and stepped (lib/test_machine.h). Expected values are the manual's, written out. */
+#include "lib/test_machine.h"
 
 typedef uint32_t (*encode_rr)(uint32_t rd, uint32_t rs1, uint32_t rs2);
 typedef uint32_t (*encode_ri)(uint32_t rd, uint32_t rs1, int32_t imm);

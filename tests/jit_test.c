@@ -1,13 +1,13 @@
 /* Generated code where it differs from the interpreter in how it works: what it expects of
  * accesses, when it is made, and what it leaves to the interpreter. That single instructions and
- * whole programs come out the same is shown by all tests with lib/machine.h, by diff and by the
- * fuzzer. */
+ * whole programs come out the same is shown by all tests with lib/test_machine.h, by diff and by
+ * the fuzzer. */
 #include <signal.h>
 
 #include "base/rng.h"
 #include "hpu/jit_private.h"
 #include "lib/index.h"
-#include "lib/machine.h"
+#include "lib/test_machine.h"
 
 #ifndef OPENSPIN_JIT
 TEST(generated_code) {

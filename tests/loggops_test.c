@@ -3,9 +3,9 @@
 
 #include "base/rng.h"
 #include "sim/goal.h"
-#include "sim/lines.h"
+#include "sim/waiting.h"
 #include "sim/loggops.h"
-#include "sim/match.h"
+#include "sim/goal_match.h"
 #include "slow_loggops.h"
 
 /* Receives and messages at a few ranks with few keys, so that some wait alone, some in twos and
@@ -18,17 +18,17 @@ TEST(exact_matching_takes_the_oldest) {
     } *waiting = calloc(STEPS, sizeof *waiting);
     for (uint64_t seed = 1; seed <= 6; seed++) {
         struct rng rng = rng_seeded(seed);
-        struct match_table *m = match_new(false, RANKS);
+        struct goal_match *m = goal_match_new(false, RANKS);
         uint32_t count = 0, keys = seed < 4 ? 2 : 40;
-        match_expect(m, seed % 2 ? 0 : 5000);
+        goal_match_expect(m, seed % 2 ? 0 : 5000);
         for (uint32_t op = 0; op < STEPS; op++) {
             uint32_t rank = rng_below(&rng, RANKS), source = rng_below(&rng, keys);
             uint32_t tag = rng_below(&rng, 2), i = 0;
             /* By turns, messages run ahead and receives do. */
             bool message = rng_below(&rng, 10) < (op / 500 % 2 ? 7u : 3u);
-            struct match_found found;
-            bool matched = message ? match_message(m, rank, source, tag, op, &found)
-                                   : match_receive(m, rank, source, tag, op, &found);
+            struct goal_found found;
+            bool matched = message ? goal_match_message(m, rank, source, tag, op, &found)
+                                   : goal_match_receive(m, rank, source, tag, op, &found);
             while (i < count && (waiting[i].rank != rank || waiting[i].source != source ||
                                  waiting[i].tag != tag || waiting[i].message == message))
                 i++;
@@ -47,8 +47,8 @@ TEST(exact_matching_takes_the_oldest) {
         uint32_t messages = 0;
         for (uint32_t i = 0; i < count; i++)
             messages += waiting[i].message;
-        CHECK_EQ(match_unexpected(m), messages);
-        match_free(m);
+        CHECK_EQ(goal_match_unexpected(m), messages);
+        goal_match_free(m);
     }
     free(waiting);
 }
@@ -414,7 +414,7 @@ TEST(a_network_takes_the_place_of_the_latency) {
 /* The array by key and the hash table are two ways to the same lines. */
 TEST(lines_by_key_and_by_hash_agree) {
     enum { KEYS = 3000 };
-    struct lines *small = lines_new(KEYS), *large = lines_new(1ull << 40);
+    struct waiting *small = waiting_new(KEYS), *large = waiting_new(1ull << 40);
     struct rng rng = rng_seeded(11);
     struct sim_event *guards = calloc(KEYS, sizeof *guards);
     uint64_t *far = calloc(KEYS, sizeof *far);
@@ -425,8 +425,8 @@ TEST(lines_by_key_and_by_hash_agree) {
         uint32_t key = rng_below(&rng, KEYS);
         struct sim_event a, b, event = {.at_ps = step, .order = (step * 7919 % 200003) << 8};
         if (held[key] && rng_below(&rng, 2)) {
-            bool x = lines_ran(small, key, &guards[key], step, &a);
-            bool y = lines_ran(large, far[key], &guards[key], step, &b);
+            bool x = waiting_ran(small, key, &guards[key], step, &a);
+            bool y = waiting_ran(large, far[key], &guards[key], step, &b);
             CHECK(x == y);
             CHECK(!x || (a.order == b.order && a.at_ps == b.at_ps));
             held[key] = x;
@@ -434,8 +434,8 @@ TEST(lines_by_key_and_by_hash_agree) {
             continue;
         }
         uint64_t until = step + rng_below(&rng, 3);
-        bool x = lines_wait(small, key, &event, until);
-        bool y = lines_wait(large, far[key], &event, until);
+        bool x = waiting_wait(small, key, &event, until);
+        bool y = waiting_wait(large, far[key], &event, until);
         CHECK(x == y);
         if (x) {
             held[key] = true;
@@ -445,8 +445,8 @@ TEST(lines_by_key_and_by_hash_agree) {
     free(guards);
     free(far);
     free(held);
-    lines_free(small);
-    lines_free(large);
+    waiting_free(small);
+    waiting_free(large);
 }
 
 TEST_MAIN

@@ -1,5 +1,5 @@
 /* Every atomic operation on every type, against plain C written out by hand. */
-#include "lib/wire.h"
+#include "lib/test_wire.h"
 
 #include <complex.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The calls that set things up and wait for them: what each returns, and the limits. */
-#include "lib/wire.h"
+#include "lib/test_wire.h"
 
 #include <limits.h>
 

@@ -1,6 +1,6 @@
 /* P4sPIN as the host and the card see it: images, HPU memory, entries with handlers, the endings
  * that handlers choose, and their commands. The handlers themselves run in the card's tests. */
-#include "lib/wire.h"
+#include "lib/test_wire.h"
 
 #define LOGICAL (PTL_NI_MATCHING | PTL_NI_LOGICAL)
 

@@ -1,5 +1,5 @@
 /* Triggered operations, and flow control under overload. */
-#include "lib/wire.h"
+#include "lib/test_wire.h"
 
 #define LOGICAL (PTL_NI_MATCHING | PTL_NI_LOGICAL)
 

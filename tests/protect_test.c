@@ -1,7 +1,7 @@
 /* What a handler may touch, and what becomes of the HPU when it oversteps: faults leave everything
  * else as it was, budgets end endless loops, and a paused handler goes on as if it never was. */
 #include "base/rng.h"
-#include "lib/machine.h"
+#include "lib/test_machine.h"
 
 typedef uint32_t (*encode_memory)(uint32_t reg, uint32_t base, int32_t offset);
 

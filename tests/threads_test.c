@@ -3,7 +3,7 @@
  * so). */
 #include <pthread.h>
 
-#include "lib/machine.h"
+#include "lib/test_machine.h"
 
 #define TURNS   200000 /* enough to meet, also in a fast build */
 #define THREADS 2

@@ -1,7 +1,7 @@
 /* What instructions cost on the RI5CY core: cycle counts of sequences written by hand, and those
  * that were measured on the card's RTL. Warm unless said otherwise: a program runs once to fill the
  * instruction cache, and its second run counts. */
-#include "lib/machine.h"
+#include "lib/test_machine.h"
 
 #define OVERHEAD 2 /* the ret that ends each sequence */
 

@@ -45,7 +45,7 @@ int image_check_code(struct spin_image *image, struct spin_error *err);
 /* The two or four bytes at an offset of the code. */
 uint32_t image_word(const struct spin_image *image, uint32_t offset);
 
-/* lines.c */
+/* source_lines.c */
 bool image_lines_find(struct spin_image *image, uint32_t address, const char **file, int *line);
 bool image_lines_caller(struct spin_image *image, uint32_t address, const char **file, int *line,
                         const char **call);

@@ -2,7 +2,7 @@
  * again; what it waits for may be freed meanwhile, by another thread: PTL_INTERRUPTED. */
 #include <stdio.h>
 
-#include "portals/call.h"
+#include "portals/portals_call.h"
 
 int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle) {
     PORTALS_CALL(PtlEQAlloc, 0, portals_eq_alloc(p, ni_handle, count, eq_handle));

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "portals/call.h"
+#include "portals/portals_call.h"
 
 static const char *look_up(const char *name) {
     return getenv(name);

@@ -1,5 +1,5 @@
 /* List entries, matching list entries, and what P4sPIN adds to them. */
-#include "portals/call.h"
+#include "portals/portals_call.h"
 
 int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
                 ptl_list_t ptl_list, void *user_ptr, ptl_handle_le_t *le_handle) {

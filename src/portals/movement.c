@@ -1,7 +1,7 @@
 /* Data movement, now or when a counter is reached: each call fills in a request. */
 #include <string.h>
 
-#include "portals/call.h"
+#include "portals/portals_call.h"
 
 /* Starts it, or with a counter prepares it. */
 static int start(struct portals *p, const struct portals_request *request,

@@ -1,7 +1,7 @@
 /* Processes, and what surrounds every call. */
 #include "portals/process.h"
 
-#include "portals/call.h"
+#include "portals/portals_call.h"
 
 static _Thread_local struct portals_process *current;
 

@@ -56,7 +56,7 @@ int pspin_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* pspinsim.c: queues a packet; `p` but for its context and the copy of its bytes. */
 int pspin_add(const spin_ec_t *ec, struct pspin_packet p, const uint8_t *bytes);
 
-/* memory.c */
+/* pspin_memory.c */
 int pspin_load(const char *path, struct spin_image **image);
 /* The driver may fill the image's variables before a packet comes. */
 void pspin_to_card(const struct spin_image *image);

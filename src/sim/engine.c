@@ -10,10 +10,10 @@
  * When the ready list is empty, the first slot is opened: `base` becomes its least time, events of
  * that time become ready, the others move to lower levels. An event moves at most once per level,
  * and in practice two or three times, always from one run of memory to another; a heap of ten
- * million events would miss the cache at every step instead. Measured (bench/engine.c, which holds
- * the heap): at ten pending events of different times the heap is faster, 20 against 38 ns; from a
- * hundred on the wheel is, at ten million 79 against 619 ns; of equal times it takes 12 to 19 ns at
- * any number.
+ * million events would miss the cache at every step instead. Measured (bench/bench_engine.c, which
+ * holds the heap): at ten pending events of different times the heap is faster, 20 against 38 ns;
+ * from a hundred on the wheel is, at ten million 79 against 619 ns; of equal times it takes 12 to
+ * 19 ns at any number.
  *
  * Order among equal times: every list is first in, first out, and a slot is only opened when all
  * that lies before it is gone, so events of one time and one maker stay in the order they were made

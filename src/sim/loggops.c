@@ -3,7 +3,7 @@
  * Times of a rank: `nexto` per cpu, `nextgs` and `nextgr` per nic, side by side in one array, so
  * that a rank with one of each is half a cache line. Kinds of events: an operation whose time has
  * come (send, recv, calc) and a message at its receiver; and the same three that can wait once they
- * have waited (lines.h). Every event carries operation, rank, the other rank and tag.
+ * have waited (waiting.h). Every event carries operation, rank, the other rank and tag.
  *
  * Operations that become free get their sequence numbers rank by rank, ascending, then send, recv,
  * calc. Among those of one type LogGOPSim takes them as they became free: those that waited for the
@@ -17,8 +17,8 @@
 #include "base/error.h"
 #include "base/minheap.h"
 #include "base/pages.h"
-#include "sim/lines.h"
-#include "sim/match.h"
+#include "sim/waiting.h"
+#include "sim/goal_match.h"
 
 enum kind { SEND, RECEIVE, CALC, MESSAGE, SEND_WAITED, CALC_WAITED, MESSAGE_WAITED, KINDS };
 enum { STARTED = 1, DONE = 2 };
@@ -50,8 +50,8 @@ struct loggops {
     uint32_t *met;      /* per operation that waits for several: dependencies that are met */
     uint64_t *running;  /* a bit per operation: it was free to run, and is not done */
     struct costs costs; /* of the size that was asked for last: mostly the next is the same */
-    struct match_table *match;
-    struct lines *lines;
+    struct goal_match *match;
+    struct waiting *waiting;
     struct sim_instance sim;
     uint64_t number, now_ps; /* of the next event; of the engine */
     struct overdue overdue;
@@ -327,7 +327,7 @@ static void wait_until(struct loggops *l, const struct sim_event *event, enum ki
     again.order = l->sim.order + (sim_object(event) << SIM_KIND_BITS) + waited;
     if (l->path)
         will_start(l, event, kind, rank, op);
-    if (lines_wait(l->lines, line_key(l, kind, rank, op), &again, free_ps)) {
+    if (waiting_wait(l->waiting, line_key(l, kind, rank, op), &again, free_ps)) {
         l->counts.queue_ps += free_ps - event->at_ps;
         put(l, free_ps, sim_object(event), waited, event->with);
     }
@@ -339,7 +339,7 @@ static void serve_next(struct loggops *l, const struct sim_event *event, enum ki
                        uint64_t free_ps) {
     struct sim_event next;
     free_ps = later(free_ps, event->at_ps);
-    if (!lines_ran(l->lines, line_key(l, kind, rank, op), event, free_ps, &next))
+    if (!waiting_ran(l->waiting, line_key(l, kind, rank, op), event, free_ps, &next))
         return;
     if (l->path)
         will_start(l, &next, kind, rank, op);
@@ -432,10 +432,10 @@ static inline void run_send(struct loggops *l, const struct sim_event *event) {
 static inline void run_receive(struct loggops *l, const struct sim_event *event) {
     uint32_t index = event->with.u32[0], rank = event->with.u32[1];
     uint32_t source = event->with.u32[2], tag = event->with.u32[3];
-    struct match_found found;
+    struct goal_found found;
     if (l->path)
         goal_path_starts(l->path, index, event->at_ps);
-    if (match_receive(l->match, rank, source, tag, index, &found))
+    if (goal_match_receive(l->match, rank, source, tag, index, &found))
         complete_both(l, rank, index, STARTED | DONE, found.source, found.op,
                       goal_shape_of(l->goal, index), event->at_ps);
     else
@@ -466,8 +466,8 @@ static inline void run_message(struct loggops *l, const struct sim_event *event)
         note_arrow(l, from, send, rank, op, t);
     }
     next_in_line(l, event, MESSAGE, MESSAGE_WAITED, rank, op, later(*cpu, *nic));
-    struct match_found found;
-    if (!match_message(l->match, rank, from, event->with.u32[3], send, &found))
+    struct goal_found found;
+    if (!goal_match_message(l->match, rank, from, event->with.u32[3], send, &found))
         return;
     if (op->size <= l->p.S_bytes)
         complete(l, rank, found.op, DONE);
@@ -522,11 +522,11 @@ static void ahead(void *context, const struct sim_event *event) {
     __builtin_prefetch(&l->goal->ops[with[0]]);
     if (kind == MESSAGE || kind == MESSAGE_WAITED) {
         __builtin_prefetch(&l->times[(uint64_t)with[2] * l->stride]);
-        match_prefetch(l->match, with[2], with[1], with[3], true);
+        goal_match_prefetch(l->match, with[2], with[1], with[3], true);
     } else {
         __builtin_prefetch(&l->times[(uint64_t)with[1] * l->stride]);
         if (kind == RECEIVE)
-            match_prefetch(l->match, with[1], with[2], with[3], false);
+            goal_match_prefetch(l->match, with[1], with[2], with[3], false);
     }
 }
 
@@ -537,7 +537,7 @@ static void closer(void *context, const struct sim_event *event) {
     unsigned kind = sim_kind(&l->sim, event);
     uint32_t op = with[0];
     if (kind == MESSAGE || kind == MESSAGE_WAITED)
-        op = match_peek(l->match, with[2], with[1], with[3], true);
+        op = goal_match_peek(l->match, with[2], with[1], with[3], true);
     if (op >= l->goal->op_count)
         return;
     if (op == with[0])
@@ -674,9 +674,9 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
     l->times = pages_new((size_t)goal->num_ranks * l->stride * sizeof *l->times);
     l->met = pages_new((size_t)goal->op_count * sizeof *l->met);
     l->running = pages_new(running_bytes(goal));
-    l->lines = lines_new((uint64_t)goal->num_ranks * (l->cpus + 2ull * l->cpus * l->nics));
-    l->match = match_new(goal->wildcards, goal->num_ranks);
-    if (!l->times || !l->met || !l->running || !l->match || !l->lines) {
+    l->waiting = waiting_new((uint64_t)goal->num_ranks * (l->cpus + 2ull * l->cpus * l->nics));
+    l->match = goal_match_new(goal->wildcards, goal->num_ranks);
+    if (!l->times || !l->met || !l->running || !l->match || !l->waiting) {
         loggops_free(l);
         return spin_fail(err, SPIN_ENOMEM,
                          "out of memory for %u ranks of %u cpus and %u nics and %u operations",
@@ -693,7 +693,7 @@ int loggops_new(const struct loggops_setup *setup, struct loggops **replay,
     }
     if (l->trace)
         name_rows(l);
-    match_expect(l->match, schedule_roots(l));
+    goal_match_expect(l->match, schedule_roots(l));
     *replay = l;
     return SPIN_OK;
 }
@@ -706,18 +706,18 @@ void loggops_free(struct loggops *l) {
     pages_free(l->running, running_bytes(l->goal));
     free(l->freed);
     free(l->overdue.at);
-    match_free(l->match);
-    lines_free(l->lines);
+    goal_match_free(l->match);
+    waiting_free(l->waiting);
     goal_path_free(l->path);
     free(l);
 }
 
 struct loggops_counts loggops_counts(const struct loggops *l) {
     struct loggops_counts counts = l->counts;
-    counts.unreceived = match_unexpected(l->match);
+    counts.unreceived = goal_match_unexpected(l->match);
     counts.memory_bytes = (uint64_t)l->goal->num_ranks * l->stride * sizeof *l->times +
                           (uint64_t)l->goal->op_count * sizeof *l->met + running_bytes(l->goal) +
-                          match_bytes(l->match) + lines_bytes(l->lines);
+                          goal_match_bytes(l->match) + waiting_bytes(l->waiting);
     return counts;
 }
 
@@ -829,8 +829,8 @@ static int report_waiting(const struct loggops *l, struct spin_error *err) {
 }
 
 bool loggops_stopped(const struct loggops *l) {
-    return l->out_of_memory || l->too_late || l->too_large || match_out_of_memory(l->match) ||
-           lines_out_of_memory(l->lines);
+    return l->out_of_memory || l->too_late || l->too_large || goal_match_out_of_memory(l->match) ||
+           waiting_out_of_memory(l->waiting);
 }
 
 int loggops_verdict(const struct loggops *l, struct spin_error *err) {

@@ -73,7 +73,7 @@ interrupt "^C stops a loop of calls" 'interrupted at [0-9]+ ns with 3 of 3 ranks
 interrupt "^C stops a program in a call of the system" 'openspin: interrupted; a rank does not come back' read
 # --- a rank is a process: variables, what the C library remembers, time, its end
 cc -g -shared -fPIC -Wall -Wextra $flags -I"$SOURCE/include" "$SOURCE/tests/programs/support.c" -o libsupport.so
-cc -g -shared -fPIC -Wall -Wextra $flags -I"$SOURCE/include" "$SOURCE/tests/programs/process.c" -L. -lsupport -Wl,-rpath,'$ORIGIN' -o process.so && pass "a program with a library compiles" || fail "a program with a library compiles"
+cc -g -shared -fPIC -Wall -Wextra $flags -I"$SOURCE/include" "$SOURCE/tests/programs/rank_process.c" -L. -lsupport -Wl,-rpath,'$ORIGIN' -o process.so && pass "a program with a library compiles" || fail "a program with a library compiles"
 for which in variables library getopt rand strtok gmtime errno getpid sleep clocks watching-a-clock sched-yield; do
     point "a rank has its own $which" process $which
 done
@@ -83,8 +83,8 @@ run $sim ./process.so exit
 run $sim ./process.so _exit
 [ "$status" = 0 ] && [ -z "$out$err" ] && pass "_exit does nothing more" || fail "_exit does nothing more" "$status" "$out" "$err"
 refuse "exit(7) is a status" 1 'process.so: 1 of 2 ranks failed, the first is rank 1: it called exit with 7$' $sim ./process.so exit7
-compile options
-point "getopt answers as the system's" options all
+compile rank_options
+point "getopt answers as the system's" rank_options all
 cp libsupport.so kept.so
 mkdir elsewhere && mv libsupport.so elsewhere
 refuse "a library that is not there" 1 'process.so: cannot load: libsupport.so: cannot open shared object file' $sim ./process.so library

@@ -1,6 +1,6 @@
 # What a handler sees through the HPU driver is the same on a rig, on the PsPIN card and in a world.
 . "$SOURCE/tests/lib/tap.sh"
-"$OPENSPIN" cc "$SOURCE/tests/handlers/port.c" -o port.spin && pass "the handlers compile" || fail "the handlers compile"
+"$OPENSPIN" cc "$SOURCE/tests/handlers/port_handlers.c" -o port.spin && pass "the handlers compile" || fail "the handlers compile"
 cc -shared -fPIC -I"$SOURCE/include" "$SOURCE/tests/programs/faulty.c" -o faulty.so
 
 on_rig() { "$OPENSPIN" exec port.spin --entry "$1" --packet-size 64 --host-size 64 --state-size 64 "${@:2}"; }
@@ -31,7 +31,7 @@ for jit in off force; do
     [ "$(seen on_rig results_payload_handler --jit=$jit)" = "$expected" ] && pass "results with --jit=$jit" || fail "results with --jit=$jit"
 done
 
-for mistake in $(sed -nE 's/^MISTAKE\(([a-z_]+),.*/\1/p' "$SOURCE/tests/handlers/port.c"); do
+for mistake in $(sed -nE 's/^MISTAKE\(([a-z_]+),.*/\1/p' "$SOURCE/tests/handlers/port_handlers.c"); do
     rig=$(seen on_rig ${mistake}_payload_handler) card=$(seen on_card ${mistake}_payload_handler)
     world=$(seen in_world ${mistake}_payload_handler)
     [ -n "$rig" ] && [ "$rig" = "$card" ] && [ "$rig" = "$world" ] && pass "$mistake: $rig" ||

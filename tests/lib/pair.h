@@ -2,7 +2,7 @@
 #ifndef TESTS_PAIR_H
 #define TESTS_PAIR_H
 
-#include "lib/wire.h"
+#include "lib/test_wire.h"
 
 #define LOGICAL (PTL_NI_MATCHING | PTL_NI_LOGICAL)
 

@@ -1,7 +1,7 @@
 /* What every figure needs beside it: the machine, the compiler, the time and memory of a piece of
  * work in a process of its own. */
-#ifndef BENCH_MACHINE_H
-#define BENCH_MACHINE_H
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
 
 #include <stdio.h>
 #include <stdlib.h>

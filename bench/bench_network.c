@@ -3,7 +3,7 @@
  * large ones, BENCH_ONLY=n runs row n alone. */
 #include <inttypes.h>
 
-#include "machine.h"
+#include "measure.h"
 
 #include "base/rng.h"
 #include "sim/network.h"

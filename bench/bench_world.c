@@ -1,7 +1,7 @@
 /* Simulated worlds: a broadcast with real handlers (sPIN stream), from a few ranks to 65,536.
  * Ranks, packets, handlers and events a CPU second, set-up and the check of every byte included.
  * Usage: bench-world IMAGES [quick]; quick leaves out the large ones. */
-#include "machine.h"
+#include "measure.h"
 
 #include "p4.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "machine.h"
+#include "measure.h"
 #include "nic/nic.h"
 #include "nic/portals.h"
 

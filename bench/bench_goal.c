@@ -3,7 +3,7 @@
  * usage: bench-goal [quick], bench-goal beside OPENSPIN */
 #include <inttypes.h>
 
-#include "machine.h"
+#include "measure.h"
 #include "openspin.h"
 
 struct job {

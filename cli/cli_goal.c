@@ -1,5 +1,5 @@
 /* `openspin goal`: the group, and the commands that look at and rewrite schedules. */
-#include "goal.h"
+#include "cli_goal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* The simulated card: cycles a CPU second with all 32 HPUs busy, and what the card does beside what
- * its RTL did (pspin.md). Usage: bench-card IMAGE, of tests/handlers/card.c. With each speed: the
- * same with generated code. */
+ * its RTL did (pspin.md). Usage: bench-card IMAGE, of tests/handlers/card_handlers.c. With each
+ * speed: the same with generated code. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "machine.h"
+#include "measure.h"
 #include "sim/card.h"
 
 struct load {

@@ -19,27 +19,27 @@
  * is first. tests/loggops_test.c holds this against the plain rules.
  *
  * A line is a pairing heap by sequence number: joining is O(1), leaving O(log n) amortised. */
-#ifndef SPIN_SIM_LINES_H
-#define SPIN_SIM_LINES_H
+#ifndef SPIN_SIM_WAITING_H
+#define SPIN_SIM_WAITING_H
 
 #include "sim/engine.h"
 
-struct lines;
+struct waiting;
 
 /* Keys are 0 to keys - 1. */
-struct lines *lines_new(uint64_t keys);
-void lines_free(struct lines *l);
+struct waiting *waiting_new(uint64_t keys);
+void waiting_free(struct waiting *l);
 
 /* The event found the resources of line `key` busy until `free_ps`. True: it must be put back into
  * the queue at that time. False: it stands in line, since event->at_ps. */
-bool lines_wait(struct lines *l, uint64_t key, const struct sim_event *event, uint64_t free_ps);
+bool waiting_wait(struct waiting *l, uint64_t key, const struct sim_event *event, uint64_t free_ps);
 /* The event, which had waited, has run. True: *next becomes the guard and must be put back into the
  * queue at `free_ps`; its at_ps is when it joined the line. */
-bool lines_ran(struct lines *l, uint64_t key, const struct sim_event *event, uint64_t free_ps,
-               struct sim_event *next);
+bool waiting_ran(struct waiting *l, uint64_t key, const struct sim_event *event, uint64_t free_ps,
+                 struct sim_event *next);
 /* Brings the line near before it is looked at. */
-void lines_prefetch(const struct lines *l, uint64_t key);
-bool lines_out_of_memory(const struct lines *l);
-uint64_t lines_bytes(const struct lines *l);
+void waiting_prefetch(const struct waiting *l, uint64_t key);
+bool waiting_out_of_memory(const struct waiting *l);
+uint64_t waiting_bytes(const struct waiting *l);
 
 #endif

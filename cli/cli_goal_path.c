@@ -1,6 +1,6 @@
 /* The critical path of `openspin goal run`: steps from the beginning to the makespan, and what they
  * are spent on. */
-#include "goal.h"
+#include "cli_goal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

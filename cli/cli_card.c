@@ -1,4 +1,4 @@
-#include "card.h"
+#include "cli_card.h"
 
 #include <stdio.h>
 #include <string.h>

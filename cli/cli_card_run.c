@@ -1,5 +1,5 @@
 /* `openspin card run`: traffic through the simulated card. */
-#include "card_run.h"
+#include "cli_card_run.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/settings.h"
-#include "card.h"
+#include "cli_card.h"
 #include "memory.h"
 #include "profile.h"
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/rng.h"
-#include "machine.h"
+#include "measure.h"
 #include "nic/portals.h"
 
 static enum portals_sending forget(void *context, const struct portals_outgoing *out) {

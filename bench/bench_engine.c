@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/rng.h"
-#include "machine.h"
+#include "measure.h"
 #include "sim/engine.h"
 
 struct hold {

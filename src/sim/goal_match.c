@@ -27,7 +27,7 @@
  *
  * The table probes linearly and closes gaps on removal, so it needs no tombstones and no clean-up.
  */
-#include "sim/match.h"
+#include "sim/goal_match.h"
 
 #include <stdlib.h>
 
@@ -75,7 +75,7 @@ struct near {
     uint8_t count, message[NEAR];
 };
 
-struct match_table {
+struct goal_match {
     struct near *near; /* per rank, without wildcards */
     uint32_t ranks;
     struct slot *slots;
@@ -90,19 +90,19 @@ struct match_table {
     bool out_of_memory;
 };
 
-static void set_mask(struct match_table *m, uint32_t bits) {
+static void set_mask(struct goal_match *m, uint32_t bits) {
     m->shift = 64 - bits;
     m->mask = ((uint64_t)1 << bits) - 1;
 }
 
-static bool set_slots(struct match_table *m, uint32_t bits) {
+static bool set_slots(struct goal_match *m, uint32_t bits) {
     m->slots = pages_new(sizeof *m->slots << bits);
     set_mask(m, bits);
     return m->slots != NULL;
 }
 
-struct match_table *match_new(bool wildcards, uint32_t ranks) {
-    struct match_table *m = calloc(1, sizeof *m);
+struct goal_match *goal_match_new(bool wildcards, uint32_t ranks) {
+    struct goal_match *m = calloc(1, sizeof *m);
     if (!m)
         return NULL;
     m->wildcards = wildcards;
@@ -112,13 +112,13 @@ struct match_table *match_new(bool wildcards, uint32_t ranks) {
     if (!wildcards)
         m->near = pages_new(ranks * sizeof *m->near);
     if (!set_slots(m, LEAST_BITS) || (!wildcards && !m->near)) {
-        match_free(m);
+        goal_match_free(m);
         return NULL;
     }
     return m;
 }
 
-void match_expect(struct match_table *m, uint64_t receives) {
+void goal_match_expect(struct goal_match *m, uint64_t receives) {
     uint64_t near = m->near ? (uint64_t)NEAR * m->ranks : 0;
     uint32_t bits = LEAST_BITS;
     while (bits < 40 && receives > near && 16 * (receives - near) > 5ull << bits)
@@ -135,7 +135,7 @@ void match_expect(struct match_table *m, uint64_t receives) {
     set_mask(m, LEAST_BITS);
 }
 
-void match_free(struct match_table *m) {
+void goal_match_free(struct goal_match *m) {
     if (!m)
         return;
     pages_free(m->near, m->ranks * sizeof *m->near);
@@ -145,14 +145,14 @@ void match_free(struct match_table *m) {
     free(m);
 }
 
-bool match_out_of_memory(const struct match_table *m) {
+bool goal_match_out_of_memory(const struct goal_match *m) {
     return m->out_of_memory;
 }
-uint64_t match_unexpected(const struct match_table *m) {
+uint64_t goal_match_unexpected(const struct goal_match *m) {
     return m->unexpected;
 }
 
-uint64_t match_bytes(const struct match_table *m) {
+uint64_t goal_match_bytes(const struct goal_match *m) {
     return (m->mask + 1) * sizeof *m->slots +
            (uint64_t)m->node_room * (sizeof *m->nodes + (m->wildcards ? 3 * sizeof *m->links : 0));
 }
@@ -161,11 +161,11 @@ static inline struct key key_of(uint32_t rank, enum list_kind kind, uint32_t sou
     return (struct key){rank << 3 | kind, source, tag};
 }
 
-static inline bool same_key(const struct match_table *m, struct key a, struct key b) {
+static inline bool same_key(const struct goal_match *m, struct key a, struct key b) {
     return !((a.rank_kind ^ b.rank_kind) & m->key_bits) && a.source == b.source && a.tag == b.tag;
 }
 
-static inline uint64_t home(const struct match_table *m, struct key key) {
+static inline uint64_t home(const struct goal_match *m, struct key key) {
     uint64_t rank_kind = key.rank_kind & m->key_bits;
     uint64_t h = (rank_kind << 32 | key.source) * 0x9e3779b97f4a7c15ull;
     h = (h ^ h >> 32 ^ key.tag) * 0xd6e8feb86659fd93ull;
@@ -173,7 +173,7 @@ static inline uint64_t home(const struct match_table *m, struct key key) {
 }
 
 /* The slot of the key, or the empty one where it would go. */
-static inline struct slot *find(const struct match_table *m, struct key key) {
+static inline struct slot *find(const struct goal_match *m, struct key key) {
     for (uint64_t i = home(m, key);; i++) {
         struct slot *slot = &m->slots[i & m->mask];
         if (!slot->head || same_key(m, slot->key, key))
@@ -181,41 +181,41 @@ static inline struct slot *find(const struct match_table *m, struct key key) {
     }
 }
 
-static inline struct key first_key(const struct match_table *m, uint32_t rank, uint32_t source,
+static inline struct key first_key(const struct goal_match *m, uint32_t rank, uint32_t source,
                                    uint32_t tag, bool message) {
     return key_of(rank, message || !m->wildcards ? POSTED : UNEXPECTED, source, tag);
 }
 
-void match_prefetch(const struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag,
-                    bool message) {
+void goal_match_prefetch(const struct goal_match *m, uint32_t rank, uint32_t source, uint32_t tag,
+                         bool message) {
     if (m->near)
         __builtin_prefetch(&m->near[rank]);
     if (m->used)
         __builtin_prefetch(&m->slots[home(m, first_key(m, rank, source, tag, message)) & m->mask]);
 }
 
-uint32_t match_peek(const struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag,
-                    bool message) {
+uint32_t goal_match_peek(const struct goal_match *m, uint32_t rank, uint32_t source, uint32_t tag,
+                         bool message) {
     if (m->wildcards)
-        return MATCH_ANY;
+        return GOAL_MATCH_ANY;
     const struct near *near = &m->near[rank];
     if (near->count && near->source[0] == source && near->tag[0] == tag)
         return near->op[0];
     if (!near->further)
-        return near->count ? near->op[near->count - 1] : MATCH_ANY;
+        return near->count ? near->op[near->count - 1] : GOAL_MATCH_ANY;
     const struct slot *slot =
         &m->slots[home(m, first_key(m, rank, source, tag, message)) & m->mask];
     if (!slot->head || slot->key.rank_kind & SEVERAL)
-        return MATCH_ANY;
+        return GOAL_MATCH_ANY;
     return slot->head - 1;
 }
 
 /* Five sixteenths: linear probing then mostly looks at one slot, and closes no gap. */
-static inline bool is_full(const struct match_table *m, uint64_t used) {
+static inline bool is_full(const struct goal_match *m, uint64_t used) {
     return 16 * used > 5 * m->mask;
 }
 
-static bool grow_slots(struct match_table *m) {
+static bool grow_slots(struct goal_match *m) {
     struct slot *old = m->slots;
     uint64_t count = m->mask + 1;
     if (!set_slots(m, 64 - m->shift + 1)) {
@@ -231,7 +231,7 @@ static bool grow_slots(struct match_table *m) {
 }
 
 /* Empties a slot and moves up those behind it that had been displaced by it. */
-static void remove_slot(struct match_table *m, struct slot *slot) {
+static void remove_slot(struct goal_match *m, struct slot *slot) {
     uint64_t gap = (uint64_t)(slot - m->slots);
     for (uint64_t i = (gap + 1) & m->mask; m->slots[i].head; i = (i + 1) & m->mask) {
         uint64_t want = home(m, m->slots[i].key) & m->mask;
@@ -244,12 +244,12 @@ static void remove_slot(struct match_table *m, struct slot *slot) {
     m->used--;
 }
 
-static inline struct link *link_of(const struct match_table *m, uint32_t node, uint32_t list) {
+static inline struct link *link_of(const struct goal_match *m, uint32_t node, uint32_t list) {
     return list == 0 ? &m->nodes[node].first : &m->links[(uint64_t)node * 3 + list - 1];
 }
 
 /* `slot` is where the key is, or would go. */
-static void list_append(struct match_table *m, struct slot *slot, struct key key, uint32_t node,
+static void list_append(struct goal_match *m, struct slot *slot, struct key key, uint32_t node,
                         uint32_t list) {
     struct link *mine = link_of(m, node, list);
     mine->next = 0;
@@ -265,7 +265,7 @@ static void list_append(struct match_table *m, struct slot *slot, struct key key
     first->prev = node;
 }
 
-static void list_remove(struct match_table *m, struct slot *slot, uint32_t node, uint32_t list) {
+static void list_remove(struct goal_match *m, struct slot *slot, uint32_t node, uint32_t list) {
     struct link mine = *link_of(m, node, list);
     if (slot->head == node) {
         if (!mine.next) {
@@ -282,7 +282,7 @@ static void list_remove(struct match_table *m, struct slot *slot, uint32_t node,
 
 /* ---- nodes ---- */
 
-static bool grow_nodes(struct match_table *m) {
+static bool grow_nodes(struct goal_match *m) {
     uint64_t room = m->node_room ? 2ull * m->node_room : 1024;
     if (room > UINT32_MAX)
         return false;
@@ -302,7 +302,7 @@ static bool grow_nodes(struct match_table *m) {
     return true;
 }
 
-static inline uint32_t new_node(struct match_table *m, bool message, uint32_t source, uint32_t tag,
+static inline uint32_t new_node(struct goal_match *m, bool message, uint32_t source, uint32_t tag,
                                 uint32_t op) {
     uint32_t node = m->free_nodes;
     if (node)
@@ -315,7 +315,7 @@ static inline uint32_t new_node(struct match_table *m, bool message, uint32_t so
     return node;
 }
 
-static inline void free_node(struct match_table *m, uint32_t node) {
+static inline void free_node(struct goal_match *m, uint32_t node) {
     m->nodes[node].first.next = m->free_nodes;
     m->free_nodes = node;
 }
@@ -323,7 +323,7 @@ static inline void free_node(struct match_table *m, uint32_t node) {
 /* ---- without wildcards ---- */
 
 /* One more waits where some do: at the end of a list, which begins with the one that was alone. */
-static bool wait_behind(struct match_table *m, struct slot *slot, bool message, uint32_t op) {
+static bool wait_behind(struct goal_match *m, struct slot *slot, bool message, uint32_t op) {
     struct key key = slot->key;
     if (!(key.rank_kind & SEVERAL)) {
         uint32_t alone = new_node(m, message, key.source, key.tag, slot->head - 1);
@@ -341,7 +341,7 @@ static bool wait_behind(struct match_table *m, struct slot *slot, bool message, 
 }
 
 /* Takes out the first that waits. */
-static uint32_t take_first(struct match_table *m, struct slot *slot) {
+static uint32_t take_first(struct goal_match *m, struct slot *slot) {
     uint32_t head = slot->head;
     if (!(slot->key.rank_kind & SEVERAL)) {
         remove_slot(m, slot);
@@ -354,8 +354,8 @@ static uint32_t take_first(struct match_table *m, struct slot *slot) {
 }
 
 /* In the table; true if it has matched there. */
-static bool match_further(struct match_table *m, uint32_t rank, bool message, uint32_t source,
-                          uint32_t tag, uint32_t op, struct match_found *found) {
+static bool match_further(struct goal_match *m, uint32_t rank, bool message, uint32_t source,
+                          uint32_t tag, uint32_t op, struct goal_found *found) {
     if (is_full(m, m->used + 1) && !grow_slots(m)) {
         m->out_of_memory = true;
         return false;
@@ -363,7 +363,7 @@ static bool match_further(struct match_table *m, uint32_t rank, bool message, ui
     struct key key = key_of(rank, 0, source, tag);
     struct slot *slot = find(m, key);
     if (slot->head && (slot->key.rank_kind & MESSAGES) != message) {
-        *found = (struct match_found){take_first(m, slot), source};
+        *found = (struct goal_found){take_first(m, slot), source};
         m->near[rank].further--;
         return true;
     }
@@ -390,12 +390,12 @@ static inline uint32_t take_near(struct near *near, uint32_t i) {
     return op;
 }
 
-static inline bool match_exact(struct match_table *m, uint32_t rank, bool message, uint32_t source,
-                               uint32_t tag, uint32_t op, struct match_found *found) {
+static inline bool match_exact(struct goal_match *m, uint32_t rank, bool message, uint32_t source,
+                               uint32_t tag, uint32_t op, struct goal_found *found) {
     struct near *near = &m->near[rank];
     for (uint32_t i = 0; i < near->count; i++)
         if (near->source[i] == source && near->tag[i] == tag && near->message[i] != message) {
-            *found = (struct match_found){take_near(near, i), source};
+            *found = (struct goal_found){take_near(near, i), source};
             m->unexpected -= !message;
             return true;
         }
@@ -427,7 +427,7 @@ static inline uint32_t keys_of(uint32_t rank, bool message, uint32_t source, uin
     return 4;
 }
 
-static void wait_in_lists(struct match_table *m, uint32_t rank, bool message, uint32_t source,
+static void wait_in_lists(struct goal_match *m, uint32_t rank, bool message, uint32_t source,
                           uint32_t tag, uint32_t op) {
     struct key keys[4];
     uint32_t node = new_node(m, message, source, tag, op);
@@ -441,11 +441,11 @@ static void wait_in_lists(struct match_table *m, uint32_t rank, bool message, ui
     m->unexpected += message;
 }
 
-static void leave_lists(struct match_table *m, uint32_t rank, bool message, uint32_t node,
-                        struct match_found *found) {
+static void leave_lists(struct goal_match *m, uint32_t rank, bool message, uint32_t node,
+                        struct goal_found *found) {
     struct key keys[4];
     struct node *n = &m->nodes[node];
-    *found = (struct match_found){n->op, n->source};
+    *found = (struct goal_found){n->op, n->source};
     uint32_t count = keys_of(rank, message, n->source, n->tag, keys);
     for (uint32_t i = 0; i < count; i++)
         list_remove(m, find(m, keys[i]), node, i);
@@ -454,26 +454,26 @@ static void leave_lists(struct match_table *m, uint32_t rank, bool message, uint
 }
 
 /* The older of `best` and the first in the key's list. */
-static inline uint32_t older(const struct match_table *m, uint32_t best, struct key key) {
+static inline uint32_t older(const struct goal_match *m, uint32_t best, struct key key) {
     uint32_t head = find(m, key)->head;
     if (!head || (best && m->nodes[best].age < m->nodes[head].age))
         return best;
     return head;
 }
 
-bool match_receive(struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag, uint32_t op,
-                   struct match_found *found) {
+bool goal_match_receive(struct goal_match *m, uint32_t rank, uint32_t source, uint32_t tag,
+                        uint32_t op, struct goal_found *found) {
     uint32_t best = 0;
     if (!m->wildcards)
         return match_exact(m, rank, false, source, tag, op, found);
-    if (source != MATCH_ANY && tag != MATCH_ANY) {
+    if (source != GOAL_MATCH_ANY && tag != GOAL_MATCH_ANY) {
         best = older(m, best, key_of(rank, UNEXPECTED, source, tag));
-        best = older(m, best, key_of(rank, UNEXPECTED, source, MATCH_ANY));
-    } else if (source != MATCH_ANY) {
+        best = older(m, best, key_of(rank, UNEXPECTED, source, GOAL_MATCH_ANY));
+    } else if (source != GOAL_MATCH_ANY) {
         best = older(m, best, key_of(rank, UNEXPECTED_BY_SOURCE, source, 0));
-    } else if (tag != MATCH_ANY) {
+    } else if (tag != GOAL_MATCH_ANY) {
         best = older(m, best, key_of(rank, UNEXPECTED_BY_TAG, 0, tag));
-        best = older(m, best, key_of(rank, UNEXPECTED_BY_TAG, 0, MATCH_ANY));
+        best = older(m, best, key_of(rank, UNEXPECTED_BY_TAG, 0, GOAL_MATCH_ANY));
     } else {
         best = older(m, best, key_of(rank, UNEXPECTED_ALL, 0, 0));
     }
@@ -485,19 +485,19 @@ bool match_receive(struct match_table *m, uint32_t rank, uint32_t source, uint32
     return true;
 }
 
-bool match_message(struct match_table *m, uint32_t rank, uint32_t source, uint32_t tag, uint32_t op,
-                   struct match_found *found) {
+bool goal_match_message(struct goal_match *m, uint32_t rank, uint32_t source, uint32_t tag,
+                        uint32_t op, struct goal_found *found) {
     uint32_t best = 0;
     if (!m->wildcards)
         return match_exact(m, rank, true, source, tag, op, found);
-    if (tag != MATCH_ANY) {
+    if (tag != GOAL_MATCH_ANY) {
         best = older(m, best, key_of(rank, POSTED, source, tag));
-        best = older(m, best, key_of(rank, POSTED, source, MATCH_ANY));
-        best = older(m, best, key_of(rank, POSTED, MATCH_ANY, tag));
-        best = older(m, best, key_of(rank, POSTED, MATCH_ANY, MATCH_ANY));
+        best = older(m, best, key_of(rank, POSTED, source, GOAL_MATCH_ANY));
+        best = older(m, best, key_of(rank, POSTED, GOAL_MATCH_ANY, tag));
+        best = older(m, best, key_of(rank, POSTED, GOAL_MATCH_ANY, GOAL_MATCH_ANY));
     } else {
         best = older(m, best, key_of(rank, POSTED_BY_SOURCE, source, 0));
-        best = older(m, best, key_of(rank, POSTED_BY_SOURCE, MATCH_ANY, 0));
+        best = older(m, best, key_of(rank, POSTED_BY_SOURCE, GOAL_MATCH_ANY, 0));
     }
     if (!best) {
         wait_in_lists(m, rank, true, source, tag, op);

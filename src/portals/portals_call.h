@@ -1,6 +1,6 @@
 /* What every call does around its work: find the process, charge, lock. */
-#ifndef SPIN_PORTALS_CALL_H
-#define SPIN_PORTALS_CALL_H
+#ifndef SPIN_PORTALS_PORTALS_CALL_H
+#define SPIN_PORTALS_PORTALS_CALL_H
 
 #include "portals/process.h"
 

@@ -1,4 +1,4 @@
-#include "sim/lines.h"
+#include "sim/waiting.h"
 
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ struct slot {
     uint32_t line;
 };
 
-struct lines {
+struct waiting {
     struct line *lines; /* by key; or, with slots, [1...] in order of first use */
     uint64_t line_room, line_count;
     struct slot *slots;
@@ -35,8 +35,8 @@ struct lines {
     bool out_of_memory;
 };
 
-struct lines *lines_new(uint64_t keys) {
-    struct lines *l = calloc(1, sizeof *l);
+struct waiting *waiting_new(uint64_t keys) {
+    struct waiting *l = calloc(1, sizeof *l);
     if (!l)
         return NULL;
     l->count = 1;
@@ -48,13 +48,13 @@ struct lines *lines_new(uint64_t keys) {
         l->slots = pages_new((l->mask + 1) * sizeof *l->slots);
     }
     if (!l->lines || (l->mask && !l->slots)) {
-        lines_free(l);
+        waiting_free(l);
         return NULL;
     }
     return l;
 }
 
-void lines_free(struct lines *l) {
+void waiting_free(struct waiting *l) {
     if (!l)
         return;
     pages_free(l->lines, l->line_room * sizeof *l->lines);
@@ -63,11 +63,11 @@ void lines_free(struct lines *l) {
     free(l);
 }
 
-bool lines_out_of_memory(const struct lines *l) {
+bool waiting_out_of_memory(const struct waiting *l) {
     return l->out_of_memory;
 }
 
-uint64_t lines_bytes(const struct lines *l) {
+uint64_t waiting_bytes(const struct waiting *l) {
     if (l->count == 1)
         return 0; /* nobody ever stood in line: at most some guards' pages are touched */
     return (l->slots ? (l->mask + 1) * sizeof *l->slots : 0) + l->line_room * sizeof *l->lines +
@@ -84,7 +84,7 @@ static struct slot *find_slot(struct slot *slots, uint64_t mask, uint64_t key) {
 }
 
 /* Twice the lines and slots. */
-static bool grow_lines(struct lines *l) {
+static bool grow_lines(struct waiting *l) {
     uint64_t mask = 2 * l->mask + 1;
     struct slot *slots = pages_new((mask + 1) * sizeof *slots);
     struct line *lines =
@@ -107,7 +107,7 @@ static bool grow_lines(struct lines *l) {
 }
 
 /* The line of the key; made if need be, NULL when there is no memory for it. */
-static struct line *find(struct lines *l, uint64_t key) {
+static struct line *find(struct waiting *l, uint64_t key) {
     if (!l->slots)
         return &l->lines[key];
     struct slot *slot = find_slot(l->slots, l->mask, key);
@@ -122,12 +122,12 @@ static struct line *find(struct lines *l, uint64_t key) {
     return &l->lines[slot->line];
 }
 
-void lines_prefetch(const struct lines *l, uint64_t key) {
+void waiting_prefetch(const struct waiting *l, uint64_t key) {
     if (!l->slots)
         __builtin_prefetch(&l->lines[key]);
 }
 
-static uint32_t new_waiter(struct lines *l) {
+static uint32_t new_waiter(struct waiting *l) {
     uint32_t w = l->free_waiters;
     if (w) {
         l->free_waiters = l->waiters[w].next;
@@ -147,7 +147,7 @@ static uint32_t new_waiter(struct lines *l) {
 }
 
 /* The root of two heaps: the later one goes behind the earlier. */
-static uint32_t meld(struct lines *l, uint32_t a, uint32_t b) {
+static uint32_t meld(struct waiting *l, uint32_t a, uint32_t b) {
     if (!a || !b)
         return a ? a : b;
     if (l->waiters[b].event.order < l->waiters[a].event.order) {
@@ -162,7 +162,7 @@ static uint32_t meld(struct lines *l, uint32_t a, uint32_t b) {
 
 /* What is left when the root leaves: its children melded in pairs, then the pairs from the right.
  * Without recursion, since a line may be as long as memory allows. */
-static uint32_t without_root(struct lines *l, uint32_t root) {
+static uint32_t without_root(struct waiting *l, uint32_t root) {
     uint32_t pairs = 0;
     for (uint32_t a = l->waiters[root].child; a;) {
         uint32_t b = l->waiters[a].next, rest = b ? l->waiters[b].next : 0;
@@ -184,7 +184,8 @@ static uint32_t without_root(struct lines *l, uint32_t root) {
     return heap;
 }
 
-bool lines_wait(struct lines *l, uint64_t key, const struct sim_event *event, uint64_t free_ps) {
+bool waiting_wait(struct waiting *l, uint64_t key, const struct sim_event *event,
+                  uint64_t free_ps) {
     struct line *line = find(l, key);
     uint64_t me = sim_object(event) + 1;
     if (!line) {
@@ -210,8 +211,8 @@ bool lines_wait(struct lines *l, uint64_t key, const struct sim_event *event, ui
     return false;
 }
 
-bool lines_ran(struct lines *l, uint64_t key, const struct sim_event *event, uint64_t free_ps,
-               struct sim_event *next) {
+bool waiting_ran(struct waiting *l, uint64_t key, const struct sim_event *event, uint64_t free_ps,
+                 struct sim_event *next) {
     struct line *line = find(l, key);
     if (!line || line->guard != sim_object(event) + 1)
         return false;

@@ -4,26 +4,26 @@
 #include <stdint.h>
 
 #include "base/rng.h"
-#include "machine.h"
-#include "sim/match.h"
+#include "measure.h"
+#include "sim/goal_match.h"
 
 /* `waiting` receives stay posted at a rank, tags 0 to waiting - 1 from one source (or from any);
  * each step a message takes one of them at random, and it is posted again. */
 static double step_ns(uint32_t waiting, bool wildcards) {
-    struct match_table *m = match_new(wildcards, 1);
-    struct match_found found;
+    struct goal_match *m = goal_match_new(wildcards, 1);
+    struct goal_found found;
     struct rng rng = rng_seeded(1);
     uint32_t steps = 1000000, matched = 0;
     for (uint32_t i = 0; i < waiting; i++)
-        match_receive(m, 0, wildcards ? MATCH_ANY : 1, i, i, &found);
+        goal_match_receive(m, 0, wildcards ? GOAL_MATCH_ANY : 1, i, i, &found);
     double start = bench_cpu_seconds();
     for (uint32_t i = 0; i < steps; i++) {
         uint32_t tag = rng_below(&rng, waiting);
-        matched += match_message(m, 0, 1, tag, i, &found);
-        match_receive(m, 0, wildcards ? MATCH_ANY : 1, tag, found.op, &found);
+        matched += goal_match_message(m, 0, 1, tag, i, &found);
+        goal_match_receive(m, 0, wildcards ? GOAL_MATCH_ANY : 1, tag, found.op, &found);
     }
     double seconds = bench_cpu_seconds() - start;
-    match_free(m);
+    goal_match_free(m);
     return matched == steps ? 1e9 * seconds / steps : -1;
 }
 
