@@ -88,7 +88,7 @@ static void post(unsigned which, unsigned options, uint64_t user_hdr) {
     host_append(&world.node[1], &me);
 }
 
-static void send(uint64_t bytes) {
+static void send_bytes(uint64_t bytes) {
     struct portals_request put =
         host_put(host_md(&world.node[0], source, sizeof source), 0, bytes, 1, 5);
     put.ack_req = PTL_ACK_REQ;
@@ -125,7 +125,7 @@ TEST(header_then_payloads_then_completion) {
             (struct nicworld){.loss = 100, .doubling = 100, .spread = 1000, .handler_spread = 500};
         begin(seed, 0);
         post(HEADER | PAYLOAD | COMPLETION, 0, 0);
-        send(BYTES);
+        send_bytes(BYTES);
         CHECK(!script.wrong);
         CHECK_EQ(script.headers, 1);
         CHECK_EQ(script.payloads, (BYTES + MTU - 1) / MTU);
@@ -175,7 +175,7 @@ TEST(a_handler_that_is_not_there_is_the_default) {
         world = (struct nicworld){.memory_spread = 20};
         begin(i, 0);
         post(rows[i].which, 0, 0);
-        send(BYTES);
+        send_bytes(BYTES);
         CHECK_EQ(script.headers, rows[i].which & HEADER ? 1 : 0);
         CHECK_EQ(script.payloads, rows[i].which & PAYLOAD ? 16 : 0);
         CHECK_EQ(script.completions, rows[i].which & COMPLETION ? 1 : 0);
@@ -211,7 +211,7 @@ TEST(header_return_codes) {
         begin(i, 0);
         script.header = rows[i].code;
         post(HEADER | PAYLOAD | COMPLETION, PTL_ME_USE_ONCE, 0);
-        send(BYTES);
+        send_bytes(BYTES);
         CHECK_EQ(script.headers, 1);
         CHECK_EQ(script.payloads, rows[i].payloads ? 16 : 0);
         CHECK_EQ(script.completions, 1);
@@ -226,7 +226,7 @@ TEST(header_return_codes) {
         no_more_events();
         /* The entry is there for another message if it was left pending. */
         script.header = DROP;
-        send(BYTES);
+        send_bytes(BYTES);
         CHECK_EQ(script.headers, rows[i].pending ? 2 : 1);
         if (rows[i].pending) {
             world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK);
@@ -250,7 +250,7 @@ TEST(payload_return_codes) {
         begin(i, 0);
         script.payload_at[3] = rows[i].code; /* one packet of sixteen */
         post(HEADER | PAYLOAD | COMPLETION, PTL_ME_USE_ONCE, 0);
-        send(BYTES);
+        send_bytes(BYTES);
         CHECK_EQ(script.payloads, 16); /* the others go on */
         CHECK_EQ(script.completions, 1);
         CHECK_EQ(script.dropped, rows[i].dropped);
@@ -277,7 +277,7 @@ TEST(completion_return_codes) {
         begin(i, 0);
         script.completion = rows[i].code;
         post(COMPLETION, PTL_ME_USE_ONCE, 0);
-        send(BYTES);
+        send_bytes(BYTES);
         CHECK(stored());
         CHECK_EQ(script.completions, 1);
         if (!rows[i].pending) {
@@ -297,7 +297,7 @@ TEST(only_the_first_error_is_told) {
     script.payload_at[9] = FAIL;
     script.completion = FAIL;
     post(HEADER | PAYLOAD | COMPLETION, 0, 0);
-    send(BYTES);
+    send_bytes(BYTES);
     world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_SEGV);
     ack(PTL_NI_SEGV);
     no_more_events();
@@ -308,7 +308,7 @@ TEST(a_message_without_data_has_header_and_completion) {
     world = (struct nicworld){0};
     begin(1, 0);
     post(HEADER | PAYLOAD | COMPLETION, 0, 0);
-    send(0);
+    send_bytes(0);
     CHECK_EQ(script.headers, 1);
     CHECK_EQ(script.payloads, 0);
     CHECK_EQ(script.completions, 1);
@@ -320,16 +320,16 @@ TEST(the_user_header_is_the_header_handlers) {
     world = (struct nicworld){.loss = 50, .spread = 100};
     begin(1, 0);
     post(HEADER | PAYLOAD, 0, 12);
-    send(BYTES);
+    send_bytes(BYTES);
     CHECK_EQ(script.user_bytes, 12);
     CHECK(memcmp(script.user, source, 12) == 0);
     CHECK_EQ(script.payload_bytes, BYTES - 12);
     CHECK_EQ(script.first_payload, 12);
     CHECK(!script.wrong);
     script.header = PROCEED; /* stores all of it */
-    send(BYTES);
+    send_bytes(BYTES);
     CHECK(stored());
-    send(5); /* shorter than the header */
+    send_bytes(5); /* shorter than the header */
     CHECK_EQ(script.user_bytes, 5);
     CHECK_EQ(script.payload_bytes, BYTES - 12);
     world_end(&world);
@@ -342,7 +342,7 @@ TEST(handlers_see_what_the_entry_accepts) {
     me = host_handlers(&world.node[1], me, PAYLOAD | COMPLETION);
     host_append(&world.node[1], &me);
     script.payload = DROP;
-    send(BYTES);
+    send_bytes(BYTES);
     CHECK_EQ(script.payload_bytes, 300);
     CHECK_EQ(script.dropped, 300);
     CHECK_EQ(world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK).mlength, 0);
@@ -436,7 +436,7 @@ TEST(flow_control_before_a_message) {
     CHECK_EQ(disabled, 1);
     CHECK_EQ(puts, 2);
     CHECK_EQ(portals_pt_enable(world.node[1].portals, world.node[1].ni, 0), PTL_OK);
-    send(10);
+    send_bytes(10);
     CHECK_EQ(script.headers, 3);
     ack(PTL_NI_OK);
     world_end(&world);
@@ -464,7 +464,7 @@ TEST(no_context_and_no_flow_control) {
     world_expect(&world.node[0], PTL_EVENT_ACK, PTL_NI_DROPPED);
     world_expect(&world.node[0], PTL_EVENT_ACK, PTL_NI_OK);
     no_more_events();
-    send(10);
+    send_bytes(10);
     ack(PTL_NI_OK);
     CHECK_EQ(script.headers, 2);
     world_end(&world);

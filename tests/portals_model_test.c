@@ -236,7 +236,7 @@ static void finish(struct run *run, uint32_t i) {
     run->flight[i].used = false;
 }
 
-static void send(struct run *run) {
+static void send_one(struct run *run) {
     uint32_t i = 0;
     while (i < FLIGHTS && run->flight[i].used)
         i++;
@@ -391,7 +391,7 @@ static void step(struct run *run) {
         take_events(run, below(run, 20));
         break;
     default:
-        send(run);
+        send_one(run);
     }
 }
 

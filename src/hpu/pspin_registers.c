@@ -20,7 +20,7 @@ static uint32_t host_copy(const uint32_t *w, uint32_t info, uint32_t *to) {
 }
 
 /* destination, queue pair (0: the packet as it is), local low, local high, length */
-static uint32_t send(struct hpu *h, const uint32_t *w, uint32_t *to) {
+static uint32_t send_packet(struct hpu *h, const uint32_t *w, uint32_t *to) {
     uint32_t number = w[1] ? SPIN_COMMAND_RDMA_PUT : SPIN_COMMAND_NIC_SEND;
     const uint32_t put[] = {w[0], w[2], w[4]}, raw[] = {w[2], w[4]};
     if (w[3]) {
@@ -52,7 +52,7 @@ static uint32_t translate(struct hpu *h, const uint32_t *word) {
     case HOST_COPY:
         return host_copy(word, h->info, h->word);
     case SEND:
-        return send(h, word, h->word);
+        return send_packet(h, word, h->word);
     case HOST_DIRECT:
         return host_direct(h, word, h->word);
     }

@@ -36,7 +36,7 @@ static uint8_t *reach(const struct issue *is, uint32_t address, uint64_t bytes, 
 
 /* Waiting. */
 
-static enum nic_command_result wait(struct nic_task_record *task) {
+static enum nic_command_result wait_for(struct nic_task_record *task) {
     task->blocked = true;
     return NIC_COMMAND_WAIT;
 }
@@ -50,7 +50,7 @@ static enum nic_command_result wait_for_room(struct nic *nic, struct nic_task_re
         task->next_waiter = NULL;
         task->in_room_queue = true;
     }
-    return wait(task);
+    return wait_for(task);
 }
 
 void nic_command_room(struct nic *nic) {
@@ -168,7 +168,7 @@ static enum nic_command_result dma(const struct issue *is, bool to_host) {
     if (!local)
         return NIC_COMMAND_SEGV;
     if (is->task->commands == COMMANDS)
-        return wait(is->task);
+        return wait_for(is->task);
     return move(is, space, offset, local, bytes, to_host ? NIC_STORE : NIC_FETCH);
 }
 
@@ -233,7 +233,7 @@ static enum nic_command_result dma_atomic(const struct issue *is, const struct a
         return NIC_COMMAND_FAULT;
     }
     if (is->task->commands == COMMANDS)
-        return wait(is->task);
+        return wait_for(is->task);
     struct nic_command_record c = command_new(is);
     c.host = piece[0].host;
     c.local = local;
@@ -301,7 +301,7 @@ enum nic_command_result nic_command_test(struct nic *nic, const struct nic_task 
         return NIC_COMMAND_HOST;
     }
     if (c && wanted)
-        return wait(task);
+        return wait_for(task);
     *result = !c;
     return NIC_COMMAND_DONE;
 }
@@ -394,7 +394,7 @@ static enum nic_command_result from_device(const struct issue *is, enum nic_mess
 static enum nic_command_result get_to_device(const struct issue *is) {
     struct nic_task_record *task = is->task;
     if (task->get)
-        return wait(task);
+        return wait_for(task);
     if (task->get_done) {
         task->get_done = false;
         *is->result = PTL_OK;
@@ -410,7 +410,7 @@ static enum nic_command_result get_to_device(const struct issue *is) {
     task->get = origin.made;
     task->get->to_card = true;
     task->get->waiting = task;
-    return wait(task);
+    return wait_for(task);
 }
 
 /* The reply is in, or will never be. */

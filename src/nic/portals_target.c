@@ -113,7 +113,7 @@ static bool make_header(struct portals_arrival *a, struct entry *e) {
     return true;
 }
 
-static uint8_t accept(struct portals_arrival *a, struct entry *e) {
+static uint8_t accept_message(struct portals_arrival *a, struct entry *e) {
     struct portals_pt *pt = e->pt;
     bool expires = take_room(a, e);
     if (!reserve_events(a, e, expires)) {
@@ -154,7 +154,7 @@ static uint8_t receive(struct portals_arrival *a, struct portals_ni *ni) {
     if (!e)
         return p4_table_exhausted(ni, pt, false);
     uint8_t fail = permission(ni, e, m);
-    return fail ? fail : accept(a, e);
+    return fail ? fail : accept_message(a, e);
 }
 
 /* Fields that the sender's card made, but that decide what this one does. */

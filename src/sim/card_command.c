@@ -131,7 +131,7 @@ static uint64_t from_host(struct card *c, const struct command *m, uint64_t at) 
 }
 
 /* Out of the card: to the network. */
-static uint64_t send(struct card *c, struct command *m, uint64_t at) {
+static uint64_t send_packet(struct card *c, struct command *m, uint64_t at) {
     uint64_t cycles = c->config.network_rate * c->config.wide_bytes / 1000 / c->cycle;
     uint64_t line = (cycles ? cycles : 1) * c->cycle;
     uint32_t bytes = m->length ? m->length : 1, address = local_address(m);
@@ -190,7 +190,7 @@ static void respond(struct card *c, const struct command *m, uint64_t done_ps) {
 static void start(struct card *c, struct command *m, uint64_t at) {
     uint64_t host; /* the last line is there, or the first one here */
     if (m->target == TARGET_OUTBOUND) {
-        respond(c, m, send(c, m, at));
+        respond(c, m, send_packet(c, m, at));
         return;
     }
     if (m->target == TARGET_DIRECT)

@@ -179,7 +179,7 @@ static bool ended(struct port *p, uint32_t handle) {
     return true;
 }
 
-static void wait(struct port *p, uint32_t handle) {
+static void wait_for(struct port *p, uint32_t handle) {
     hpu_of(p)->waits_for = handle;
 }
 
@@ -194,4 +194,4 @@ static void print(struct port *p, const char *line) {
 }
 
 const struct port_card card_port = {
-    .in_step = in_step, .issue = issue, .ended = ended, .wait = wait, .print = print};
+    .in_step = in_step, .issue = issue, .ended = ended, .wait = wait_for, .print = print};

@@ -59,7 +59,7 @@ static uint32_t add(struct gen *g, struct goal_op op) {
     return index;
 }
 
-static uint32_t send(struct gen *g, uint32_t to, uint64_t bytes, uint32_t tag) {
+static uint32_t add_send(struct gen *g, uint32_t to, uint64_t bytes, uint32_t tag) {
     return add(g, (struct goal_op){.type = GOAL_SEND, .peer = to, .size = bytes, .tag = tag});
 }
 
@@ -110,8 +110,8 @@ static void binomial_down(struct gen *g, bool scaled) {
     for (uint32_t bit = low >> 1; bit; bit >>= 1)
         if (v + (uint64_t)bit < g->n)
             after(g,
-                  send(g, to_rank(g, v + bit),
-                       g->p->bytes * (scaled ? subtree(g, v + bit, bit) : 1), g->tag),
+                  add_send(g, to_rank(g, v + bit),
+                           g->p->bytes * (scaled ? subtree(g, v + bit, bit) : 1), g->tag),
                   got);
 }
 
@@ -127,7 +127,7 @@ static void binomial_up(struct gen *g, bool scaled) {
     if (!v)
         return;
     uint32_t up =
-        send(g, to_rank(g, v - low), g->p->bytes * (scaled ? subtree(g, v, low) : 1), g->tag);
+        add_send(g, to_rank(g, v - low), g->p->bytes * (scaled ? subtree(g, v, low) : 1), g->tag);
     for (uint32_t i = 0; i < count; i++)
         after(g, up, last[i]);
 }
@@ -151,7 +151,7 @@ static void binary_bcast(struct gen *g) {
         got = receive(g, to_rank(g, (v - 1) / 2), g->p->bytes, g->tag);
     for (uint64_t child = 2 * (uint64_t)v + 1; child <= 2 * (uint64_t)v + 2; child++)
         if (child < g->n)
-            after(g, send(g, to_rank(g, child), g->p->bytes, g->tag), got);
+            after(g, add_send(g, to_rank(g, child), g->p->bytes, g->tag), got);
 }
 
 static void binary_reduce(struct gen *g) {
@@ -161,7 +161,7 @@ static void binary_reduce(struct gen *g) {
             last[count++] = calc_after(g, receive(g, to_rank(g, child), g->p->bytes, g->tag));
     if (!v)
         return;
-    uint32_t up = send(g, to_rank(g, (v - 1) / 2), g->p->bytes, g->tag);
+    uint32_t up = add_send(g, to_rank(g, (v - 1) / 2), g->p->bytes, g->tag);
     for (uint32_t i = 0; i < count; i++)
         after(g, up, last[i]);
 }
@@ -171,7 +171,8 @@ static void binary_reduce(struct gen *g) {
 static void dissemination(struct gen *g) {
     uint32_t before = NONE, round = 0;
     for (uint64_t step = 1; step < g->n; step *= 2, round++) {
-        uint32_t out = send(g, (uint32_t)((g->rank + step) % g->n), g->p->bytes, g->tag + round);
+        uint32_t out =
+            add_send(g, (uint32_t)((g->rank + step) % g->n), g->p->bytes, g->tag + round);
         uint32_t in =
             receive(g, (uint32_t)((g->rank + g->n - step) % g->n), g->p->bytes, g->tag + round);
         after(g, out, before);
@@ -188,7 +189,7 @@ static void recursive_doubling(struct gen *g) {
         power *= 2;
     uint32_t extra = g->n - power, before = NONE, me;
     if (g->rank < 2 * extra && g->rank % 2 == 0) {
-        uint32_t out = send(g, g->rank + 1, g->p->bytes, g->tag);
+        uint32_t out = add_send(g, g->rank + 1, g->p->bytes, g->tag);
         after(g, receive(g, g->rank + 1, g->p->bytes, g->tag), out);
         return;
     }
@@ -201,14 +202,14 @@ static void recursive_doubling(struct gen *g) {
     for (uint32_t bit = 1; bit < power; bit *= 2) {
         uint32_t other = me ^ bit;
         uint32_t peer = other < extra ? 2 * other + 1 : other + extra;
-        uint32_t out = send(g, peer, g->p->bytes, g->tag);
+        uint32_t out = add_send(g, peer, g->p->bytes, g->tag);
         uint32_t in = receive(g, peer, g->p->bytes, g->tag);
         after(g, out, before);
         after(g, in, before);
         before = calc_after(g, in);
     }
     if (g->rank < 2 * extra)
-        after(g, send(g, g->rank - 1, g->p->bytes, g->tag), before);
+        after(g, add_send(g, g->rank - 1, g->p->bytes, g->tag), before);
 }
 
 /* Reduce-scatter round the ring, then allgather round the ring, in pieces of 1/n. */
@@ -216,7 +217,7 @@ static void ring(struct gen *g) {
     uint64_t piece = g->p->bytes / g->n + (g->p->bytes % g->n != 0);
     uint32_t right = (g->rank + 1) % g->n, left = (g->rank + g->n - 1) % g->n, before = NONE;
     for (uint32_t step = 0; g->n > 1 && step < 2 * (g->n - 1); step++) {
-        uint32_t out = send(g, right, piece, g->tag), in = receive(g, left, piece, g->tag);
+        uint32_t out = add_send(g, right, piece, g->tag), in = receive(g, left, piece, g->tag);
         after(g, out, before);
         after(g, in, before);
         before = step < g->n - 1 ? calc_after(g, in) : in;
@@ -225,7 +226,7 @@ static void ring(struct gen *g) {
 
 static void linear_alltoall(struct gen *g) {
     for (uint32_t i = 1; i < g->n; i++) {
-        send(g, (uint32_t)(((uint64_t)g->rank + i) % g->n), g->p->bytes, g->tag);
+        add_send(g, (uint32_t)(((uint64_t)g->rank + i) % g->n), g->p->bytes, g->tag);
         receive(g, (uint32_t)(((uint64_t)g->rank + g->n - i) % g->n), g->p->bytes, g->tag);
     }
 }
@@ -234,7 +235,7 @@ static void pairwise_alltoall(struct gen *g) {
     uint32_t last[2] = {NONE, NONE};
     for (uint32_t i = 1; i < g->n; i++) {
         uint32_t now[2] = {
-            send(g, (uint32_t)(((uint64_t)g->rank + i) % g->n), g->p->bytes, g->tag),
+            add_send(g, (uint32_t)(((uint64_t)g->rank + i) % g->n), g->p->bytes, g->tag),
             receive(g, (uint32_t)(((uint64_t)g->rank + g->n - i) % g->n), g->p->bytes, g->tag)};
         for (int k = 0; k < 4; k++)
             after(g, now[k / 2], last[k % 2]);
@@ -260,8 +261,8 @@ static void halo(struct gen *g) {
     for (int d = 0; d < 4; d++)
         for (int side = 0; g->dims[d] > 1 && side < 2; side++)
             after(g,
-                  send(g, neighbour(g, d, side ? 1 : -1), g->p->bytes,
-                       g->tag + (uint32_t)(2 * d + side)),
+                  add_send(g, neighbour(g, d, side ? 1 : -1), g->p->bytes,
+                           g->tag + (uint32_t)(2 * d + side)),
                   work);
     for (int d = 0; d < 4; d++)
         for (int side = 0; g->dims[d] > 1 && side < 2; side++)

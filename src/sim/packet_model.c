@@ -43,7 +43,7 @@ struct packet_model {
 
 /* ---- the transport ---- */
 
-static void send(void *context, const struct sim_message *message) {
+static void send_message(void *context, const struct sim_message *message) {
     struct packet_model *m = context;
     uint32_t index = m->flight_free;
     if (index) {
@@ -293,7 +293,7 @@ int packet_model_new(struct packet_model **out, struct sim_engine *engine,
     m->options = *options;
     m->trace = trace;
     m->view = view;
-    m->transport = (struct sim_transport){.context = m, .send = send};
+    m->transport = (struct sim_transport){.context = m, .send = send_message};
     int code = topology_create(&m->topology, options->topology, ranks, err);
     if (!code)
         code = make_failures(m, err);

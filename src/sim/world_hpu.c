@@ -153,7 +153,7 @@ static bool ended(struct port *p, uint32_t handle) {
     return test(p, handle, false);
 }
 
-static void wait(struct port *p, uint32_t handle) {
+static void wait_for(struct port *p, uint32_t handle) {
     test(p, handle, true);
 }
 
@@ -163,7 +163,7 @@ static void print(struct port *p, const char *line) {
 }
 
 static const struct port_card card = {
-    .in_step = in_step, .issue = issue, .ended = ended, .wait = wait, .print = print};
+    .in_step = in_step, .issue = issue, .ended = ended, .wait = wait_for, .print = print};
 
 /* ---- executors --------------------------------------------------------------------------------
  */

@@ -75,8 +75,8 @@ static void depart(struct spin_world *w, uint32_t index) {
                    index);
 }
 
-static enum nic_status send(void *context, struct nic_packet *packet,
-                            const struct nic_departed *how) {
+static enum nic_status send_packet(void *context, struct nic_packet *packet,
+                                   const struct nic_departed *how) {
     struct world_rank *r = context;
     struct spin_world *w = r->world;
     uint32_t index = world_take(w, &w->flights);
@@ -269,7 +269,7 @@ static void raise_to_host(void *context) {
 }
 
 const struct nic_driver world_driver = {
-    .send = send, .move = move, .run = run, .resume = resume, .raise = raise_to_host};
+    .send = send_packet, .move = move, .run = run, .resume = resume, .raise = raise_to_host};
 
 void world_pump(struct world_rank *r) {
     struct spin_world *w = r->world;

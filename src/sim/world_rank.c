@@ -99,7 +99,7 @@ void world_catch_up(struct world_thread *t) {
     catch_up(t);
 }
 
-static void wait(void *context, uint64_t deadline) {
+static void wait_until(void *context, uint64_t deadline) {
     wait_in(context, THREAD_WAITING, deadline);
 }
 
@@ -405,7 +405,7 @@ void world_thread_new(struct world_thread *t, struct world_rank *r, struct fibre
         .host = {.context = t,
                  .now = now,
                  .per_millisecond = 1000000000,
-                 .wait = wait,
+                 .wait = wait_until,
                  .charge = charge},
     };
 }

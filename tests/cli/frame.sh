@@ -30,6 +30,17 @@ check "completes words of compilers" 0 '^-MMD$' bash complete.sh openspin cc -MM
 below=$(grep -nE '#include "(hpu|nic|sim|pspin)/' "$SOURCE"/cli/*.[ch])
 [ -z "$below" ] && pass "the command uses no inner header" || fail "the command uses no inner header" "$below"
 
+# Names: of files, so that one word finds one file (headers that others include by name excepted); of static functions, so
+# that none is mistaken for a call of the system or the C library.
+sources() { (cd "$SOURCE" && find bench cli examples experiments handlers include src tests -type f \( -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name '*.def' -o -name '*.sh' \)); }
+twice=$(sources | sed 's,.*/,,' | grep -vx 'handler\.h' | sort | uniq -d)
+[ -z "$twice" ] && pass "every file has a name of its own" || fail "every file has a name of its own" "$twice"
+calls='accept|access|bind|brk|chdir|chmod|chown|clone|close|connect|creat|dup|dup2|exec[lv][pe]*|exit|fork|fcntl|fsync|getpid|ioctl|kill|link|listen|lseek|mkdir|mmap|mount|munmap|nice|open|openat|pause|pipe|poll|ppoll|pread|ptrace|pwrite|read|readv|recv|recvfrom|rename|rmdir|select|send|sendto|shutdown|signal|socket|splice|stat|swapon|symlink|sync|tee|time|times|truncate|umask|uname|unlink|wait|wait[34]|waitpid|write|writev'
+library='abort|abs|alarm|atexit|atoi|bsearch|calloc|ceil|clock|div|erf|err|errx|error|exp|fclose|ffs|floor|fopen|fputs|fread|free|fseek|fwrite|gamma|getenv|getline|gets|index|isalpha|isdigit|isspace|labs|log|longjmp|malloc|memchr|memcmp|memcpy|memmove|memset|perror|pow|printf|puts|qsort|raise|rand|random|realloc|remove|rewind|rindex|rint|round|scanf|setenv|setjmp|sleep|sprintf|sqrt|srand|str(cat|chr|cmp|cpy|dup|len|str|tok|tol|toul)|swab|syscall|syslog|system|toupper|tolower|trunc|usleep|vprintf|warn|warnx|yield'
+# The handlers' C library is one.
+taken=$(cd "$SOURCE" && sources | grep -vE '^(src/hpu/runtime|include/spin/libc)/' | xargs grep -nE "^(static|TOOL) [^=;(]*\\b($calls|$library)\\(")
+[ -z "$taken" ] && pass "no static function is named like a call of the system" || fail "no static function is named like a call of the system" "$taken"
+
 if [ -e /dev/full ]; then
     "$OPENSPIN" --help >/dev/full 2>stderr.txt
     [ $? = 1 ] && grep -q 'cannot write' stderr.txt && pass "a full disk is an error" || fail "a full disk is an error"

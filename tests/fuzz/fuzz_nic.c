@@ -15,8 +15,8 @@ static struct nic_move pending[1024];
 static uint32_t pendings, steps;
 static struct nic *the_card;
 
-static enum nic_status send(void *context, struct nic_packet *packet,
-                            const struct nic_departed *how) {
+static enum nic_status send_packet(void *context, struct nic_packet *packet,
+                                   const struct nic_departed *how) {
     (void)context, (void)packet, (void)how;
     FUZZ_CHECK(steps++ < 1000000);
     return NIC_DONE;
@@ -48,7 +48,7 @@ static void raise_nothing(void *context) {
 }
 
 static const struct nic_driver driver = {
-    .send = send, .move = move, .run = run, .resume = run, .raise = raise_nothing};
+    .send = send_packet, .move = move, .run = run, .resume = run, .raise = raise_nothing};
 
 static void drive(struct nic *nic, uint64_t now) {
     nic_progress(nic, now);

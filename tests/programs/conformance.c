@@ -236,7 +236,7 @@ static int loop_barrier(void) {
 /* ---- descriptors ------------------------------------------------------------------------------
  */
 
-static int bind(unsigned options, ptl_handle_eq_t eq, ptl_handle_ct_t ct, ptl_handle_md_t *out) {
+static int bind_md(unsigned options, ptl_handle_eq_t eq, ptl_handle_ct_t ct, ptl_handle_md_t *out) {
     const ptl_md_t descriptor = {.start = (void *)source,
                                  .length = sizeof source,
                                  .options = options,
@@ -250,7 +250,7 @@ static int bind(unsigned options, ptl_handle_eq_t eq, ptl_handle_ct_t ct, ptl_ha
 static int release_after_send(void) {
     ptl_ct_event_t event;
     ptl_handle_md_t unseen;
-    if (open_all(0) || bind(PTL_MD_EVENT_CT_SEND, PTL_EQ_NONE, own_ct, &unseen))
+    if (open_all(0) || bind_md(PTL_MD_EVENT_CT_SEND, PTL_EQ_NONE, own_ct, &unseen))
         return 1;
     EXPECT_EQ(PtlPut(unseen, 0, 8, PTL_CT_ACK_REQ, right(), pt, 0, 0, NULL, 0), PTL_OK);
     EXPECT_EQ(PtlCTWait(own_ct, 1, &event), PTL_OK);
@@ -283,8 +283,8 @@ static int release_in_a_loop(void) {
 static int arguments_invalid(void) {
     const ptl_ct_event_t both = {1, 1}, success = {2, 0}, failure = {0, 1};
     ptl_handle_md_t only_ct, only_eq;
-    if (open_all(0) || bind(0, PTL_EQ_NONE, own_ct, &only_ct) ||
-        bind(0, own_eq, PTL_CT_NONE, &only_eq))
+    if (open_all(0) || bind_md(0, PTL_EQ_NONE, own_ct, &only_ct) ||
+        bind_md(0, own_eq, PTL_CT_NONE, &only_eq))
         return 1;
     EXPECT_EQ(PtlCTInc(own_ct, both), PTL_ARG_INVALID);
     EXPECT_EQ(PtlCTInc(own_ct, success), PTL_OK);
@@ -352,8 +352,8 @@ static int limits_left_zero(void) {
                            .eq_handle = PTL_EQ_NONE,
                            .ct_handle = own_ct};
     EXPECT_EQ(PtlMDBind(ni, &gets, &into), PTL_OK);
-    if (bind(0, PTL_EQ_NONE, PTL_CT_NONE, &from) ||
-        bind(PTL_MD_VOLATILE, PTL_EQ_NONE, PTL_CT_NONE, &unsafe))
+    if (bind_md(0, PTL_EQ_NONE, PTL_CT_NONE, &from) ||
+        bind_md(PTL_MD_VOLATILE, PTL_EQ_NONE, PTL_CT_NONE, &unsafe))
         return 1;
     for (int i = 0; i < ITEMS; i++)
         source[i] = 10 + i;
@@ -393,7 +393,7 @@ static int order_is_kept(void) {
     ptl_ni_limits_t actual;
     ptl_handle_md_t from;
     ptl_ct_event_t event;
-    if (open_with(&greedy, &actual) || bind(0, PTL_EQ_NONE, PTL_CT_NONE, &from))
+    if (open_with(&greedy, &actual) || bind_md(0, PTL_EQ_NONE, PTL_CT_NONE, &from))
         return 1;
     EXPECT(actual.max_waw_ordered_size >= 8 && actual.max_war_ordered_size >= 8);
     ptl_size_t bytes = actual.max_waw_ordered_size;
@@ -430,7 +430,7 @@ static int limits_are_kept(void) {
         return 1;
     EXPECT_EQ(PtlCTAlloc(ni, &handle), PTL_OK);
     EXPECT_EQ(PtlCTAlloc(ni, &handle), PTL_NO_SPACE);
-    if (bind(PTL_MD_VOLATILE, PTL_EQ_NONE, PTL_CT_NONE, &md))
+    if (bind_md(PTL_MD_VOLATILE, PTL_EQ_NONE, PTL_CT_NONE, &md))
         return 1;
     EXPECT_EQ(PtlPut(md, 0, 17, 0, right(), pt, 0, 0, NULL, 0), PTL_ARG_INVALID);
     EXPECT_EQ(PtlPut(md, 0, 16, 0, right(), pt, 0, 0, NULL, 0), PTL_OK);
