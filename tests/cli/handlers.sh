@@ -249,6 +249,12 @@ fault "misaligned atomic" 'ended: misaligned atomic .*address 0x10010442' misali
 fault "stack overflow" 'ended: SEGV' stack
 fault "DMA outside host memory" 'ended: DMA outside host memory at pc .*faults.c:[0-9]+: PtlHandlerDMAToHostB?: ' command
 # Every mistake in a call names the call and the line that made it, however it was compiled.
+# What the fuzzer of images begins with must be images, of this version of the interface (else: tests/fuzz/make-corpus).
+for f in atomics crc dma lines placed word_sum; do
+    check "the fuzzers' $f.elf is an image" 0 'handler image, RV32IMAC' "$OPENSPIN" image "$SOURCE/tests/fuzz/corpus/image/$f.elf"
+done
+check "with floats" 0 'handler image, RV32IMACF' "$OPENSPIN" image --float "$SOURCE/tests/fuzz/corpus/image/floats.elf"
+
 # Both headers read: what they share has one value, and the groups of which a handler needs any are whole.
 python3 - "$SOURCE" <<'P' >shared.txt 2>&1
 import re, subprocess, sys
@@ -318,7 +324,7 @@ refuse "a number of 20 digits" 2 "99999999999999999999 is outside" exec_sum --re
 refuse "no size" 2 "'4Q' is not a size" exec_sum --state-size 4Q
 refuse "a state that is too large" 1 "state of 2097152 bytes, the card has" exec_sum --state-size 2MiB
 refuse "an option without its value" 2 "hex needs a value" exec_sum --hex
-refuse "a flag with a value" 2 "json takes no value" exec_sum --json=1
+refuse "a flag with a value" 2 "trace takes no value" exec_sum --trace=1
 refuse "trace as JSON" 2 "goes without --trace" exec_sum --json --trace
 refuse "a user header longer than the packet" 2 "user header of 9 bytes in a packet of 8" exec_sum --hex 1122334455667788 --user-header 9
 

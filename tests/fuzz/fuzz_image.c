@@ -2,6 +2,7 @@
  * looked up, handlers run on a packet with a small budget. */
 #include "base/text.h"
 #include "fuzz/fuzz.h"
+#include "hpu/image.h"
 #include "openspin.h"
 
 static void look_at(const struct spin_image *image) {
@@ -28,6 +29,9 @@ static void look_at(const struct spin_image *image) {
     const struct spin_function *found;
     struct spin_error err;
     FUZZ_CHECK(spin_image_find(image, "no such name\n", &found, &err) != 0 && !found);
+    uint32_t address, bytes;
+    FUZZ_CHECK(!image_symbol(image, "no such name\n", &address, &bytes));
+    image_symbol(image, "placed", &address, &bytes);
 }
 
 static void run_handlers(const struct spin_image *image) {
@@ -40,7 +44,8 @@ static void run_handlers(const struct spin_image *image) {
         return;
     for (uint32_t i = 0; i < info->functions && i < 4; i++) {
         struct spin_call call = {.entry = info->function[i].address,
-                                 .kind = info->function[i].kind,
+                                 .kind =
+                                     info->is_pspin ? SPIN_PSPIN_HANDLER : info->function[i].kind,
                                  .packet = packet,
                                  .packet_bytes = sizeof packet,
                                  .user_hdr_bytes = i * 8};
@@ -58,7 +63,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length) {
         struct spin_error err = {0};
         spin_limits_default(&limits);
         limits.with_float = with_float;
-        limits.handler_bytes = 64 << 10; /* quick to make */
+        if (!with_float)
+            limits.handler_bytes = 64 << 10; /* too little for .l2_handler_data */
         int code = spin_image_parse(&image, "fuzz", bytes, length, &limits, &err);
         FUZZ_CHECK((code == 0) == (image != NULL));
         FUZZ_CHECK(code == 0 || (err.code == code && err.text[0] && text_is_plain(err.text)));
