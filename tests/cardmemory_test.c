@@ -42,8 +42,8 @@ TEST(lines_have_precedence_in_L1) {
     world_free(loaded);
 }
 
-/* With as many banks as a line takes, a line holds up all of them; with 16 times as many, a 16th.
- */
+/* With as many banks as a line takes, a line holds up all of them; with 16 times as many, at most a
+ * 16th, for a handler follows its packet through the banks and lines do so faster. */
 TEST(a_line_takes_its_share_of_the_banks) {
     static const char *const banks[] = {"l1_banks=16", "l1_banks=256"};
     uint64_t lost[2];
@@ -59,7 +59,49 @@ TEST(a_line_takes_its_share_of_the_banks) {
         lost[i] = w->stats.conflict_cycles;
         world_free(w);
     }
-    CHECK(lost[0] > 14 * lost[1] && lost[0] < 18 * (lost[1] + 4));
+    CHECK(lost[1] && lost[0] > 14 * lost[1]);
+}
+
+static void back_to_back(struct world *w, uint32_t bytes) {
+    set(w, "clusters=1");
+    handlers(w, NULL, "pingpong_ph", NULL);
+    build(w);
+    for (uint32_t n = 0; n < 200; n++)
+        add(w, 0, bytes, n == 199, 0);
+    run(w);
+}
+
+/* Packets at a stride of the banks have their headers in the same ones, those of a line more do
+ * not.
+ */
+TEST(headers_in_the_same_banks) {
+    uint64_t lost[2];
+    for (int i = 0; i < 2; i++) {
+        struct world *w = world_new();
+        back_to_back(w, 256 + 64 * (uint32_t)i);
+        lost[i] = w->stats.conflict_cycles;
+        world_free(w);
+    }
+    CHECK(lost[1] && lost[0] > 2 * lost[1]);
+}
+
+/* What HPUs lose to each other does not depend on how they are simulated. */
+TEST(the_same_conflicts_interpreted_generated_and_by_steps) {
+    uint64_t digest[3], lost[3];
+    for (int i = 0; i < 3; i++) {
+        struct world *w = world_new();
+        w->config.jit = i == 1 ? SPIN_JIT_FORCE : SPIN_JIT_OFF;
+        w->steps_wanted = i == 2;
+        back_to_back(w, 512);
+        digest[i] = w->stats.digest;
+        lost[i] = w->stats.conflict_cycles;
+        world_free(w);
+    }
+    CHECK(lost[0] > 100);
+    for (int i = 1; i < 3; i++) {
+        CHECK_EQ(lost[i], lost[0]);
+        CHECK(digest[i] == digest[0]);
+    }
 }
 
 /* Reads and writes pass a port apart: as many stores beside the loads cost no time. */
@@ -142,6 +184,7 @@ TEST(commands_are_held_back) {
 static void send_and_fetch(uint64_t later, uint64_t latency_ps[2]) {
     struct world *w = world_new();
     set(w, "icache_miss=0");
+    set(w, "l1_banks=1024"); /* each packet's accesses in banks of their own */
     handlers(w, NULL, "send_or_fetch_ph", NULL);
     build(w);
     for (uint32_t i = 0; i < 2; i++)
@@ -160,8 +203,9 @@ TEST(reads_and_writes_take_turns_at_the_port) {
     send_and_fetch(1000, alone);
     for (uint64_t later = 31; later < 60; later++) {
         send_and_fetch(later, latency);
-        CHECK_EQ(latency[0] - alone[0], latency[1] - alone[1]);
-        most = latency[0] - alone[0] > most ? latency[0] - alone[0] : most;
+        uint64_t more[2] = {latency[0] - alone[0], latency[1] - alone[1]};
+        CHECK(more[1] - more[0] <= 1000); /* they may also meet in a bank */
+        most = more[1] > most ? more[1] : most;
     }
     CHECK_EQ(most, 8000);
 }

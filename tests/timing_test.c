@@ -279,6 +279,34 @@ TEST(instruction_cache_is_the_clusters) {
     machine_close(&a);
 }
 
+/* A second core wants a line that the first has asked for in cycle 3 and that comes in cycle 8. It
+ * asks three cycles after it looked the line up: before the line comes it is served with it, with
+ * the line or a cycle later it is told to look again, still later it has it fetched again. */
+TEST(a_request_for_a_line_that_comes) {
+    static const struct {
+        uint64_t start, end;
+    } rows[] = {{0, 10}, {4, 10}, {5, 11}, {6, 12}, {7, 17}, {8, 10}, {20, 22}};
+    static struct program p;
+    struct start s = {0};
+    p.bytes = 0;
+    put(&p, RV_RET);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        static struct machine a;
+        struct hpu b;
+        machine_open(&a, &p, HPU_TIMED, false);
+        machine_begin(&a, &s);
+        CHECK_EQ(hpu_run(&a.hpu, ~0ull), HPU_DONE);
+        CHECK_EQ(a.hpu.cycles, 10);
+        hpu_init(&b, a.code, 4);
+        b.icache = a.icache;
+        b.cycles = rows[i].start;
+        hpu_start(&b, CODE_BASE, DATA_BASE, 1000);
+        CHECK_EQ(hpu_run(&b, ~0ull), HPU_DONE);
+        CHECK_EQ(b.cycles, rows[i].end);
+        machine_close(&a);
+    }
+}
+
 /* Programs of a cluster share its cache: five whose only line is of the same set, and four ways. */
 TEST(programs_evict_each_other) {
     static struct program p;

@@ -124,6 +124,37 @@ bool hpu_csr(struct hpu *h, const struct hpu_insn *in) {
     return true;
 }
 
+struct hpu_next_access hpu_next_access(const struct hpu *h) {
+    struct hpu_next_access a = {0};
+    const struct hpu_slot *slot = hpu_code_find(h->code, h->pc);
+    if (!slot)
+        return a;
+    const struct hpu_insn *in = &h->code->insn[slot - h->code->slot];
+    unsigned operands = hpu_insn_info(in->id)->operands;
+    uint32_t base = h->x[in->rs1];
+    switch (operands) {
+    case OPERANDS_LD:
+    case OPERANDS_FLD:
+    case OPERANDS_ST:
+    case OPERANDS_FST:
+        a.address = base + (uint32_t)in->imm;
+        a.size = hpu_access_bytes(in->id);
+        a.read = operands == OPERANDS_LD || operands == OPERANDS_FLD;
+        a.write = !a.read;
+        break;
+    case OPERANDS_LR:
+    case OPERANDS_AMO:
+        a.address = base;
+        a.size = 4;
+        a.read = in->id != HPU_SC_W;
+        /* An SC that lost its reservation stores nothing. */
+        a.write = in->id == HPU_SC_W ? h->reserved && h->reserved_address == base
+                                     : operands == OPERANDS_AMO;
+        break;
+    }
+    return a;
+}
+
 /* First in, first out within a set: a hit changes nothing, which is what lets a block that was seen
  * whole in this generation pass without a look. */
 static void lines_free(struct hpu_icache_lines *l) {
@@ -183,17 +214,26 @@ void hpu_icache_clear(struct hpu_icache *c) {
     memset(l->next, 0, l->sets);
     l->generation++;
     l->misses = 0;
+    hpu_icache_rewind(c);
 }
 
 uint64_t hpu_icache_misses(const struct hpu_icache *c) {
     return c->lines->misses;
 }
 
+uint64_t hpu_icache_waited(const struct hpu_icache *c) {
+    return c->lines->waited;
+}
+
+uint64_t hpu_icache_latest(const struct hpu_icache *c) {
+    return c->lines->latest;
+}
+
 /* The clock begins anew: what was fetched is there. */
 void hpu_icache_rewind(struct hpu_icache *c) {
     struct hpu_icache_lines *l = c->lines;
     memset(l->filled, 0, (size_t)l->sets * l->timing->icache_ways * sizeof *l->filled);
-    l->latest = 0;
+    l->latest = l->asked_page = l->asked[0] = l->asked[1] = 0;
 }
 
 /* The way that has the line or waits for it, as an index; -1: none. */
@@ -205,17 +245,69 @@ static int way_of(const struct hpu_icache_lines *l, uint32_t line) {
     return -1;
 }
 
-static void fetch_line(struct hpu_icache_lines *l, uint32_t line, uint64_t now) {
+/* A core that misses a line looks it up, misses, and asks for it in the third cycle; the cluster's
+ * controller takes one request in a cycle. (RTL: icache_bank_mp_128 with its request buffer, the
+ * arbiter in front of the refill table.) */
+#define ASKS_AFTER 3u
+
+static uint64_t asks_after(const struct hpu_icache_lines *l) {
+    return l->timing->icache_miss < ASKS_AFTER ? l->timing->icache_miss : ASKS_AFTER;
+}
+
+/* The cycle in which the controller takes the request of a core that looks the line up now. */
+static uint64_t ask(struct hpu_icache_lines *l, uint64_t now) {
+    uint64_t cycle = now + asks_after(l);
+    if (!l->timing->icache_miss)
+        return now; /* a cache that costs nothing */
+    for (;; cycle++) {
+        uint64_t page = cycle / 64;
+        if (page > l->asked_page + 1) {
+            l->asked[0] = page == l->asked_page + 2 ? l->asked[1] : 0;
+            l->asked[1] = 0;
+            l->asked_page = page - 1;
+        }
+        if (page < l->asked_page)
+            return cycle; /* of a core that is far behind */
+        uint64_t *bits = &l->asked[page - l->asked_page], bit = 1ull << cycle % 64;
+        if (!(*bits & bit)) {
+            *bits |= bit;
+            return cycle;
+        }
+    }
+}
+
+static uint64_t fetch_line(struct hpu_icache_lines *l, uint32_t line, uint64_t filled) {
     uint32_t set = line % l->sets, ways = l->timing->icache_ways;
     uint32_t way = set * ways + l->next[set];
     if (l->tag[way])
         l->generation++; /* an eviction: blocks seen before may have lost a line */
     l->tag[way] = line + 1;
-    l->filled[way] = now + l->timing->icache_miss;
-    if (l->latest < l->filled[way])
-        l->latest = l->filled[way];
+    l->filled[way] = filled;
+    if (l->latest < filled)
+        l->latest = filled;
     l->next[set] = (uint8_t)((l->next[set] + 1) % ways);
     l->misses++;
+    return filled;
+}
+
+/* Until when a core waits for a line. Requests for one on its way are served with it. One that
+ * comes with it or in the cycle after is told to look again; one that comes later, from a core that
+ * has not seen the line come, has it fetched again. (RTL: merge_refill_cam_128_16.) */
+static uint64_t wait_for_line(struct hpu_icache_lines *l, uint32_t line, uint64_t now) {
+    int way = way_of(l, line);
+    if (way >= 0 && l->filled[way] <= now)
+        return now;
+    uint64_t asked = ask(l, now), fetched = asked + l->timing->icache_miss - asks_after(l);
+    if (way < 0)
+        return fetch_line(l, line, fetched);
+    if (l->filled[way] > fetched) /* of a core that is ahead in time */
+        l->filled[way] = fetched;
+    if (asked < l->filled[way])
+        return l->filled[way];
+    if (asked <= l->filled[way] + 1)
+        return asked + 1;
+    l->misses++;
+    return fetched;
 }
 
 /* The core's prefetch buffer is ahead of what it executes, and waits for that line too. */
@@ -223,23 +315,13 @@ static void fetch_line(struct hpu_icache_lines *l, uint32_t line, uint64_t now) 
 
 uint32_t hpu_icache_fetch(struct hpu_icache *c, const struct hpu_code *code, uint32_t slot,
                           uint64_t now) {
-    struct hpu_icache_lines *lines = c->lines;
     uint32_t first = code->base + c->place + 2 * code->halfword_of[slot];
     uint32_t last = first + code->insn[slot].length - 1 + FETCH_AHEAD;
-    uint32_t line = lines->timing->icache_line;
+    uint32_t line = c->lines->timing->icache_line;
     uint64_t at = now;
-    for (uint32_t l = first / line; l <= last / line; l++) {
-        int way = way_of(lines, l);
-        uint64_t filled = at + lines->timing->icache_miss;
-        if (way < 0) {
-            fetch_line(lines, l, at);
-            at = filled;
-        } else if (lines->filled[way] > at) {
-            if (lines->filled[way] > filled) /* asked for by a core that is ahead in time */
-                lines->filled[way] = filled;
-            at = lines->filled[way];
-        }
-    }
+    for (uint32_t l = first / line; l <= last / line; l++)
+        at = wait_for_line(c->lines, l, at);
+    c->lines->waited += at - now;
     return (uint32_t)(at - now);
 }
 

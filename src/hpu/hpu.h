@@ -196,6 +196,13 @@ enum hpu_stop hpu_run(struct hpu *h, uint64_t until);
  * hpu_run. */
 enum hpu_stop hpu_step(struct hpu *h);
 
+/* What the next instruction will do to memory; 0 bytes: nothing. */
+struct hpu_next_access {
+    uint32_t address, size;
+    bool read, write;
+};
+struct hpu_next_access hpu_next_access(const struct hpu *h);
+
 /* Host memory behind `size` bytes at a handler address, or NULL if the handler has no right to all
  * of them. For devices and debuggers. */
 uint8_t *hpu_reach(struct hpu *h, uint32_t address, uint64_t size, bool write);
@@ -209,5 +216,7 @@ void hpu_icache_free(struct hpu_icache *cache);
 void hpu_icache_clear(struct hpu_icache *cache);
 void hpu_icache_rewind(struct hpu_icache *cache);
 uint64_t hpu_icache_misses(const struct hpu_icache *cache);
+uint64_t hpu_icache_waited(const struct hpu_icache *cache); /* cycles, of all cores */
+uint64_t hpu_icache_latest(const struct hpu_icache *cache); /* cycle in which the last line came */
 
 #endif

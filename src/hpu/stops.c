@@ -50,44 +50,8 @@ static bool breaks_at(const struct stops *s, uint32_t pc, struct stops_result *r
     return false;
 }
 
-/* What the next instruction will do to memory. */
-struct access {
-    uint32_t address, size;
-    bool read, write;
-};
-
-static struct access next_access(const struct hpu *h) {
-    struct access a = {0};
-    const struct hpu_slot *slot = hpu_code_find(h->code, h->pc);
-    if (!slot)
-        return a;
-    const struct hpu_insn *in = &h->code->insn[slot - h->code->slot];
-    unsigned operands = hpu_insn_info(in->id)->operands;
-    uint32_t base = h->x[in->rs1];
-    switch (operands) {
-    case OPERANDS_LD:
-    case OPERANDS_FLD:
-    case OPERANDS_ST:
-    case OPERANDS_FST:
-        a.address = base + (uint32_t)in->imm;
-        a.size = hpu_access_bytes(in->id);
-        a.read = operands == OPERANDS_LD || operands == OPERANDS_FLD;
-        a.write = !a.read;
-        break;
-    case OPERANDS_LR:
-    case OPERANDS_AMO:
-        a.address = base;
-        a.size = 4;
-        a.read = in->id != HPU_SC_W;
-        /* An SC that lost its reservation stores nothing. */
-        a.write = in->id == HPU_SC_W ? h->reserved && h->reserved_address == base
-                                     : operands == OPERANDS_AMO;
-        break;
-    }
-    return a;
-}
-
-static bool watches(const struct stops *s, const struct access *a, struct stops_result *result) {
+static bool watches(const struct stops *s, const struct hpu_next_access *a,
+                    struct stops_result *result) {
     for (uint32_t i = 0; i < s->points; i++) {
         const struct stops_point *p = &s->point[i];
         bool wanted = p->kind == STOPS_WATCH_WRITE  ? a->write
@@ -134,7 +98,7 @@ static struct stops_result run_stepped(const struct stops *s, const struct stops
     const struct hpu *h = target->hpu;
     for (uint32_t n = 1;; n++) {
         struct stops_result hit;
-        struct access a = s->watches ? next_access(h) : (struct access){0};
+        struct hpu_next_access a = s->watches ? hpu_next_access(h) : (struct hpu_next_access){0};
         bool watched = a.size && watches(s, &a, &hit);
         enum hpu_stop stop = step(s, target);
         if (stop != HPU_PAUSED)

@@ -36,9 +36,9 @@ static void copy_to_l1(struct card *c, struct task *t, const struct packet *p) {
     c->context[t->context].stats.cluster_dma_busy_ps += busy;
     CARD_COUNT(c, t->context, unit_busy_ps[CARD_UNIT_L2_READ], busy);
     t->copied_ps = start + (c->config.copy_latency + beats) * c->cycle;
-    card_l1_burst(c, t->cluster, true, t->copied_ps - busy, t->copied_ps);
-    memcpy(cl->l1 + MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom, card_packet_bytes(c, p),
-           t->l1_bytes);
+    uint32_t offset = MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
+    card_l1_burst(c, t->cluster, true, offset, t->copied_ps - busy, t->copied_ps);
+    memcpy(cl->l1 + offset, card_packet_bytes(c, p), t->l1_bytes);
     card_span(c, CARD_ROW_CLUSTER_DMA, t->cluster, "packet to L1", p, start, start + busy,
               t->l1_bytes);
 }

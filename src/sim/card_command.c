@@ -65,8 +65,9 @@ static void slow_down(struct card *c, struct list *reserved, uint64_t start, uin
 /* The port of an L1 to the NIC-host interconnect carries a line a cycle, of a read and of a write
  * in turns while there are both. Each way is first come first served; who comes later slows down
  * what the other way still has to do. When the transfer ends, as far as is known. */
-static uint64_t l1_port(struct card *c, struct command *m, uint32_t cluster, bool write,
+static uint64_t l1_port(struct card *c, struct command *m, uint32_t address, bool write,
                         uint64_t busy, uint64_t at) {
+    uint32_t cluster = cluster_of(c, m, address);
     struct cluster *cl = &c->cluster[cluster];
     uint64_t *own = &cl->port_free_ps[write], *other = &cl->port_free_ps[!write];
     uint64_t start = card_max(at, *own), both = *other > start ? *other - start : 0;
@@ -75,7 +76,7 @@ static uint64_t l1_port(struct card *c, struct command *m, uint32_t cluster, boo
     *other += both;
     if (both)
         slow_down(c, &cl->port[!write], start, both);
-    card_l1_burst(c, cluster, write, *own - busy, *own);
+    card_l1_burst(c, cluster, write, address, *own - busy, *own);
     m->port_ps = *own;
     m->late_ps = 0;
     m->port = &cl->port[write];
@@ -96,7 +97,7 @@ static uint64_t through_port(struct card *c, struct command *m, uint32_t address
                              uint64_t busy, uint64_t at) {
     CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_NIC_HOST], busy);
     if (in_l1(address))
-        return l1_port(c, m, cluster_of(c, m, address), write, busy, at);
+        return l1_port(c, m, address, write, busy, at);
     if (!in_l2_packets(address))
         return at + busy;
     uint64_t start = card_max(at, c->l2_nic_host_free_ps);
@@ -173,9 +174,9 @@ static uint64_t cluster_copy(struct card *c, const struct command *m) {
               start + busy, m->length);
     uint64_t end = start + (c->config.copy_latency + beats) * c->cycle;
     if (in_l1(from))
-        card_l1_burst(c, cluster_of(c, m, from), false, start, start + busy);
+        card_l1_burst(c, cluster_of(c, m, from), false, from, start, start + busy);
     if (in_l1(to))
-        card_l1_burst(c, cluster_of(c, m, to), true, end - busy, end);
+        card_l1_burst(c, cluster_of(c, m, to), true, to, end - busy, end);
     return end;
 }
 

@@ -52,7 +52,8 @@ int card_hpus_new(struct card *c, struct spin_error *err) {
         struct cluster *cl = &c->cluster[i];
         cl->ready = cl->commands = cl->port[0] = cl->port[1] = LIST_EMPTY;
         cl->l1 = guard_memory_new(MAP_L1_SIZE);
-        if (!cl->l1 ||
+        cl->banks = card_banks_new(c);
+        if (!cl->l1 || !cl->banks ||
             !card_space_init(&cl->packets, (uint32_t)(c->config.l1_packet_bytes / UNIT_BYTES)))
             return spin_fail(err, SPIN_ENOMEM, "out of memory");
     }
@@ -153,15 +154,21 @@ static void set_rate(struct card *c, struct card_hpu *h, uint64_t rate) {
     h->rate = (uint32_t)rate;
 }
 
+/* What is known of the slice's accesses is exact, the rest by chance. */
 static uint64_t l1_conflicts(struct card *c, struct card_hpu *h, uint64_t n) {
     uint64_t from = h->slice_from, cycles = h->hpu.cycles - from;
     uint64_t others = c->cluster[h->cluster].rate_sum - h->rate;
-    h->conflict += n * others / (2 * c->config.l1_banks);
-    if (n)
-        h->conflict += card_l1_lost(c, h->cluster, n, from * c->cycle, h->hpu.cycles * c->cycle);
+    uint64_t unknown = n - (n && h->log ? h->log->count : 0);
+    if (unknown) {
+        h->conflict += unknown * others / (2 * c->config.l1_banks);
+        h->conflict +=
+            card_l1_lost(c, h->cluster, unknown, from * c->cycle, h->hpu.cycles * c->cycle);
+    }
     set_rate(c, h, cycles ? (n << 16) / cycles : 0);
     uint64_t stall = h->conflict >> 16;
     h->conflict &= 0xffff;
+    if (h->log)
+        stall += card_banks_lost(c, h);
     c->stats.l1_accesses += n;
     c->stats.conflict_cycles += stall;
     return stall;
@@ -232,13 +239,21 @@ static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
 }
 
 /* Told of each instruction, it does the same as at once: slices end where blocks begin. */
-static enum hpu_stop run_steps(struct card *c, struct card_hpu *h, uint64_t until) {
+static enum hpu_stop run_steps(struct card *c, struct card_hpu *h, uint64_t until, bool log) {
     struct hpu *u = &h->hpu;
     enum hpu_stop stop;
+    h->own_log.count = h->own_log.slack = 0;
     do {
         uint32_t pc = u->pc;
-        uint64_t before = u->cycles, executed = u->instret;
+        uint64_t before = u->cycles, executed = u->instret, waited = hpu_icache_waited(u->icache);
+        struct hpu_next_access next = {0};
+        if (log)
+            next = hpu_next_access(u);
         stop = hpu_step(u);
+        if (log && u->instret != executed)
+            card_log_step(h, &next, before, hpu_icache_waited(u->icache) - waited);
+        if (!c->callbacks.step)
+            continue;
         if (u->instret != executed)
             c->callbacks.step(c->callbacks.user, h->context, h->index, pc,
                               (uint32_t)(u->cycles - before));
@@ -248,11 +263,22 @@ static enum hpu_stop run_steps(struct card *c, struct card_hpu *h, uint64_t unti
     return stop;
 }
 
-static enum hpu_stop run_slice(struct card *c, struct card_hpu *h) {
-    uint64_t until = h->hpu.cycles + c->config.quantum;
-    if (c->callbacks.step)
-        return run_steps(c, h, until);
-    return c->config.quantum == 1 ? hpu_step(&h->hpu) : hpu_run(&h->hpu, until);
+/* `begins`: it does not only go on where the quantum ended the last one. */
+static void run_slice(struct card *c, struct card_hpu *h, bool begins) {
+    struct hpu *u = &h->hpu;
+    uint64_t until = u->cycles + c->config.quantum;
+    uint32_t from = u->pc;
+    bool log = begins && card_log_wanted(c, h);
+    h->slice_from = u->cycles;
+    h->port.sync = false;
+    if (c->callbacks.step || log)
+        h->stop = run_steps(c, h, until, log);
+    else
+        h->stop = c->config.quantum == 1 ? hpu_step(u) : hpu_run(u, until);
+    h->accesses = count_accesses(u);
+    h->log = NULL;
+    if (begins)
+        card_log_slice(c, h, from, log);
 }
 
 /* The engine is at the end of the HPU's last slice. False: that cost a quantum more or the handler
@@ -264,9 +290,13 @@ static bool settle(struct card *c, struct card_hpu *h) {
         c->callbacks.stall(c->callbacks.user, h->context, h->index, 0, stall);
     h->slice_from = h->hpu.cycles;
     h->accesses = (struct accesses){0};
-    if (h->stop == HPU_DONE || h->stop == HPU_FAULTED)
+    bool late = h->log && h->logged < h->log->count; /* it has accesses left in what it lost */
+    h->log = late ? h->log : NULL;
+    if (late)
+        card_event(c, h->hpu.cycles * c->cycle, CARD_RUN_EVENT, h->index, 0);
+    else if (h->stop == HPU_DONE || h->stop == HPU_FAULTED)
         end_task(c, h, h->stop);
-    else if (stall >= c->config.quantum)
+    else if (stall >= c->config.quantum || (stall && h->port.sync))
         card_event(c, h->hpu.cycles * c->cycle, CARD_RUN_EVENT, h->index, 0);
     else
         return true;
@@ -278,6 +308,7 @@ void card_on_run(void *context, const struct sim_event *event) {
     c->now_ps = event->at_ps;
     struct card_hpu *h = &c->hpu[event->with.u32[0]];
     struct hpu *u = &h->hpu;
+    bool begins = h->state == CORE_INVOKED || h->stop != HPU_PAUSED;
     if (h->state == CORE_INVOKED)
         begin(c, h);
     else if (!settle(c, h))
@@ -289,10 +320,7 @@ void card_on_run(void *context, const struct sim_event *event) {
             c->callbacks.stall(c->callbacks.user, h->context, h->index, u->pc, now - u->cycles);
         u->cycles = now;
     }
-    h->slice_from = u->cycles;
-    h->port.sync = false;
-    h->stop = run_slice(c, h);
-    h->accesses = count_accesses(u);
+    run_slice(c, h, begins && c->config.quantum > 1);
     if (h->stop == HPU_WAITING && !h->port.sync)
         h->state = CORE_BLOCKED; /* a response or a free place wakes it */
     else

@@ -74,8 +74,9 @@ uint64_t card_l2_burst(struct card *c, enum l2_port port, uint32_t offset, uint6
 
 /* ---- The L1s --------------------------------------------------------------------------------- */
 
-void card_l1_burst(struct card *c, uint32_t cluster, bool write, uint64_t start_ps,
-                   uint64_t end_ps) {
+void card_l1_burst(struct card *c, uint32_t cluster, bool write, uint32_t address,
+                   uint64_t start_ps, uint64_t end_ps) {
+    card_banks_lines(c, cluster, address, start_ps, end_ps);
     note(&c->cluster[cluster].wide[write], start_ps, end_ps, 0);
 }
 

@@ -7,6 +7,7 @@
  *   card_command.c  the command unit: outbound engine, DMA, HostDirect
  *   card_context.c  execution contexts
  *   card_memory.c   ports and banks of L2 and L1
+ *   card_banks.c    single accesses in the banks of L1
  *   card_stats.c, card_params.c
  *
  * Design notes. Everything lives in pools made by card_new; links between entries are indices, so
@@ -24,12 +25,13 @@
 #include "sim/card.h"
 #include "sim/spread.h"
 
-#define NONE         UINT32_MAX
-#define UNIT_BYTES   64u           /* of the packet buffers */
-#define HEADROOM     CALL_HEADROOM /* before a packet in L1: P4sPIN's descriptors */
-#define MAX_CLUSTERS 128u
-#define MAX_HPUS     1024u
-#define SCRATCHPADS  4u /* that a task can name */
+#define NONE             UINT32_MAX
+#define UNIT_BYTES       64u           /* of the packet buffers */
+#define HEADROOM         CALL_HEADROOM /* before a packet in L1: P4sPIN's descriptors */
+#define MAX_CLUSTERS     128u
+#define MAX_HPUS         1024u
+#define MAX_CLUSTER_HPUS 16u
+#define SCRATCHPADS      4u /* that a task can name */
 
 /* A buffer of 64-byte units: next fit, so that what was freed last is used last. */
 struct card_space {
@@ -101,6 +103,7 @@ struct bursts {
     struct burst burst[BURSTS];
     uint32_t count;
 };
+struct card_banks;                                               /* card_banks.c */
 enum l2_port { L2_INBOUND, L2_CLUSTERS, L2_NIC_HOST, L2_PORTS }; /* write, read, read */
 
 struct cluster {
@@ -116,6 +119,7 @@ struct cluster {
     uint32_t rate_sum;      /* L1 accesses a cycle of the running HPUs, in 1/65536 */
     uint64_t pe_free_ps[2]; /* reads, writes */
     struct bursts wide[2];  /* through L1: reads, writes */
+    struct card_banks *banks;
     uint32_t scratch_used;
 };
 
@@ -144,6 +148,33 @@ struct accesses {
     uint32_t l1, remote[2], port[2][2]; /* reads, writes; of L2 handler memory, L2 packet buffer */
 };
 
+/* The first accesses of a slice to L1, each at so many cycles from its beginning. */
+#define ACCESSES_LOGGED 32u
+struct access_log {
+    uint32_t count;
+    uint32_t slack; /* cycles behind the last one in which it waited for cold code */
+    struct access {
+        uint16_t cycle;
+        uint16_t slack; /* since the one before */
+        uint8_t window;
+        bool atomic;
+        uint32_t offset; /* in the window */
+    } access[ACCESSES_LOGGED];
+};
+
+/* Slices of one kind: `from` and `to` are instructions. 0 cycles: an empty entry. */
+#define PATTERNS 64u
+struct pattern {
+    uint32_t program, from, to, cycles, accesses;
+    struct access_log log;
+};
+
+/* The next slice that begins there is to be logged. */
+#define WANTED 16u
+struct wanted {
+    uint32_t program, pc;
+};
+
 #define WAITS_ANY  UINT32_MAX       /* for the response of any command */
 #define WAITS_HELD (UINT32_MAX - 1) /* until a completed task is reported */
 
@@ -166,11 +197,16 @@ struct card_hpu {
     uint32_t waits_for; /* handle, or 0; WAITS_ANY, WAITS_HELD */
     bool unnamed;       /* the command that is held back gets a handle that is not its own */
     /* contention */
-    uint32_t rate;            /* L1 accesses a cycle of the last slice, in 1/65536 */
-    uint64_t conflict;        /* owed, in 1/65536 cycles */
-    uint64_t slice_from;      /* cycle in which the last slice began */
-    enum hpu_stop stop;       /* how it ended */
-    struct accesses accesses; /* that it made */
+    uint32_t rate;                /* L1 accesses a cycle of the last slice, in 1/65536 */
+    uint64_t conflict;            /* owed, in 1/65536 cycles */
+    uint64_t slice_from;          /* cycle in which the last slice began */
+    enum hpu_stop stop;           /* how it ended */
+    struct accesses accesses;     /* that it made */
+    const struct access_log *log; /* one by one; NULL: not known */
+    struct access_log own_log;
+    uint64_t log_from;      /* cycle */
+    uint32_t logged;        /* accesses of the log that are done */
+    uint64_t lost, charged; /* cycles */
     uint64_t begun_ps, busy_ps;
     bool used;
 };
@@ -254,6 +290,9 @@ struct card {
     uint32_t free_task;
     struct command *command; /* [hpu][slot] */
     struct command_interface interface[INTERFACES];
+
+    struct pattern pattern[PATTERNS];
+    struct wanted wanted[WANTED];
 
     uint64_t inbound_free_ps, dispatch_free_ps, notify_free_ps;
     uint64_t pe_free_ps[2][2]; /* ports of L2 handler memory and L2 packet buffer: reads, writes */
@@ -388,10 +427,23 @@ extern const struct port_card card_port;
  * it is noted there. */
 uint64_t card_l2_burst(struct card *c, enum l2_port port, uint32_t offset, uint64_t busy_ps,
                        uint64_t at_ps);
-void card_l1_burst(struct card *c, uint32_t cluster, bool write, uint64_t start_ps,
-                   uint64_t end_ps);
+void card_l1_burst(struct card *c, uint32_t cluster, bool write, uint32_t address,
+                   uint64_t start_ps, uint64_t end_ps);
 uint64_t card_l1_lost(const struct card *c, uint32_t cluster, uint64_t accesses, uint64_t from_ps,
                       uint64_t to_ps);
+
+/* card_banks.c */
+struct card_banks *card_banks_new(const struct card *c); /* NULL: no memory; free() ends it */
+void card_banks_lines(struct card *c, uint32_t cluster, uint32_t address, uint64_t start_ps,
+                      uint64_t end_ps);
+/* Cycles that the HPU's accesses have lost until now and that were not asked for yet. */
+uint64_t card_banks_lost(struct card *c, struct card_hpu *h);
+/* Whether the slice that begins now runs by steps, with card_log_step after each. */
+bool card_log_wanted(struct card *c, const struct card_hpu *h);
+void card_log_step(struct card_hpu *h, const struct hpu_next_access *next, uint64_t before,
+                   uint64_t waited);
+/* The slice is over: finds its log, or has the next one of its kind logged. */
+void card_log_slice(struct card *c, struct card_hpu *h, uint32_t from, bool logged);
 
 /* card_stats.c */
 void card_stats_free(struct context *x);

@@ -96,8 +96,9 @@ run "$OPENSPIN" experiment pspin/fig8 --json
 printf '%s' "$out" | python3 -c '
 import json, sys
 throughput, hpus = (p["rows"] for p in json.load(sys.stdin)["panels"])
-warm = [[row[0]] + row[2::2] for row in hpus]                 # cold ones depend on where the code begins in a line
-for rows, sign in ((throughput, -1), (warm, 1)):
+warm = [[row[0]] + row[2::2] for row in hpus]
+cold = [[row[0]] + row[1::2] for row in hpus[1:]]             # but for the first: its code begins elsewhere in a line
+for rows, sign in ((throughput, -1), (warm, 1), (cold, 1)):
     for a, b in zip(rows, rows[1:]):
         for x, y in zip(a[1:], b[1:]):
             assert sign * (y - x) >= -0.01 * abs(x), (a, b)   # longer handlers: no faster, no fewer HPUs
@@ -110,7 +111,7 @@ printf '%s' "$out" | python3 -c '
 import json, sys
 rows = json.load(sys.stdin)["panels"][0]["rows"]
 for row in rows:
-    assert row[2] >= 0.98 * row[1] and row[4] >= row[3], row  # L2 is no slower than L1
+    assert row[2] * 40 / 39 >= row[1] and row[4] >= row[3], row  # L2 is no slower, but for a cycle: one address more
     assert all(v <= 513 for v in row[1:]), row' && pass "fig9: L2 is no slower than L1" || fail "fig9: L2 is no slower than L1" "$err"
 run "$OPENSPIN" experiment pspin/fig10 --json
 printf '%s' "$out" | python3 -c '
