@@ -14,6 +14,8 @@
 #include "base/file_in.h"
 #include "base/json.h"
 #include "base/machine.h"
+#include "base/minheap.h"
+#include "base/pairing.h"
 #include "base/rng.h"
 #include "base/temporary.h"
 #include "base/text.h"
@@ -360,6 +362,89 @@ TEST(temporary_folders_vanish) {
 TEST(memory_has_limits) {
     uint64_t free_bytes = machine_memory();
     CHECK(free_bytes > 1 << 20 && free_bytes < 1ull << 60);
+}
+
+/* ---- heaps against a scan for the least ---- */
+
+enum { HEAPED = 300 };
+
+struct heaped {
+    uint64_t key;
+    uint32_t place, child, next; /* place: in the heap, from 1 */
+    bool in;
+};
+
+static bool is_less(struct heaped *const *a, struct heaped *const *b) {
+    return (*a)->key < (*b)->key;
+}
+static void is_placed(struct heaped **record, size_t place) {
+    (*record)->place = (uint32_t)place + 1;
+}
+MINHEAP_PLACED(least, struct heaped *, is_less, is_placed);
+
+static bool is_less_here(const struct heaped *a, const struct heaped *b) {
+    return a->key < b->key;
+}
+PAIRING(many, struct heaped, child, next, is_less_here);
+
+static struct heaped *least_of(struct heaped *all) {
+    struct heaped *least = NULL;
+    for (int i = 0; i < HEAPED; i++)
+        if (all[i].in && (!least || all[i].key < least->key))
+            least = &all[i];
+    return least;
+}
+
+TEST(a_heap_has_the_least_first_also_when_keys_change) {
+    struct heaped all[HEAPED] = {0}, *first;
+    struct least heap = {0};
+    struct rng rng = rng_seeded(7);
+    for (int step = 0; step < 20000; step++) {
+        struct heaped *one = &all[rng_below(&rng, HEAPED)];
+        uint64_t key = (uint64_t)rng_below(&rng, 1000) << 32 | (uint32_t)step; /* no two equal */
+        uint32_t what = rng_below(&rng, 3);
+        if (what == 0 && !one->in) {
+            *one = (struct heaped){.key = key, .in = true};
+            CHECK(least_push(&heap, &one));
+        } else if (what == 1 && one->in) {
+            one->key = key;
+            least_moved(&heap, one->place - 1);
+        } else if (what == 2 && heap.count) {
+            struct heaped *expected = least_of(all);
+            least_pop(&heap, &first);
+            CHECK(first == expected);
+            first->in = false;
+        }
+        for (size_t i = 0; step % 500 == 0 && i < heap.count; i++)
+            CHECK_EQ(heap.at[i]->place, i + 1);
+    }
+    free(heap.at);
+}
+
+TEST(heaps_that_share_an_array) {
+    struct heaped all[HEAPED] = {0};
+    struct rng rng = rng_seeded(8);
+    uint32_t heap[3] = {0}, of[HEAPED], left = 0;
+    for (uint32_t i = 0; i < HEAPED; i++) {
+        all[i].key = (uint64_t)rng_below(&rng, 50) << 32 | i;
+        of[i] = rng_below(&rng, 3);
+        heap[of[i]] = many_meld(all, heap[of[i]], i + 1);
+    }
+    heap[0] = many_meld(all, heap[0], heap[1]); /* two become one */
+    for (int which = 0; which < 3; which += 2) {
+        for (uint32_t i = 0; i < HEAPED; i++) {
+            all[i].in = which == 2 ? of[i] == 2 : of[i] < 2;
+            left += all[i].in;
+        }
+        while (heap[which]) {
+            struct heaped *first = &all[heap[which] - 1];
+            CHECK(first == least_of(all));
+            first->in = false;
+            left--;
+            heap[which] = many_without_first(all, heap[which]);
+        }
+    }
+    CHECK_EQ(left, 0);
 }
 
 TEST_MAIN

@@ -58,7 +58,7 @@ void delivery_clear(struct delivery *d) {
     }
     free(d->peer);
     free(d->bucket);
-    timers_free(&d->timers);
+    free(d->timers.at);
 }
 
 /* Peers. */

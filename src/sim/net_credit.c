@@ -25,6 +25,7 @@
 
 #include "base/error.h"
 #include "base/pages.h"
+#include "base/pairing.h"
 
 int net_credit_create(struct network *net, struct spin_error *err) {
     const struct topology *t = net->topology;
@@ -65,18 +66,10 @@ void net_credit_destroy(struct network *net) {
 
 /* ---- a pairing heap of releases, by time; indices + 1, 0 is empty ---- */
 
-static uint32_t meld(struct release *all, uint32_t a, uint32_t b) {
-    if (!a || !b)
-        return a ? a : b;
-    if (all[b - 1].at_ps < all[a - 1].at_ps) {
-        uint32_t t = a;
-        a = b;
-        b = t;
-    }
-    all[b - 1].sibling = all[a - 1].child;
-    all[a - 1].child = b;
-    return a;
+static inline bool is_sooner(const struct release *a, const struct release *b) {
+    return a->at_ps < b->at_ps;
 }
+PAIRING(releases, struct release, child, sibling, is_sooner);
 
 static void heap_push(struct network *net, struct slot *s, uint64_t at_ps, uint32_t bytes) {
     uint32_t r = net->release_free;
@@ -99,31 +92,13 @@ static void heap_push(struct network *net, struct slot *s, uint64_t at_ps, uint3
         r = ++net->releases_used;
     }
     net->releases[r - 1] = (struct release){.at_ps = at_ps, .bytes = bytes};
-    s->heap = meld(net->releases, s->heap, r);
+    s->heap = releases_meld(net->releases, s->heap, r);
 }
 
 static void heap_pop(struct network *net, struct slot *s) {
-    struct release *all = net->releases;
-    uint32_t first = s->heap, pairs = 0, rest = all[first - 1].child;
-    while (rest) { /* melds pairs from the left, stacking them up */
-        uint32_t a = rest, b = all[a - 1].sibling;
-        rest = b ? all[b - 1].sibling : 0;
-        all[a - 1].sibling = 0;
-        if (b)
-            all[b - 1].sibling = 0;
-        uint32_t pair = meld(all, a, b);
-        all[pair - 1].sibling = pairs;
-        pairs = pair;
-    }
-    uint32_t root = 0;
-    while (pairs) { /* and melds the stack from the right */
-        uint32_t next = all[pairs - 1].sibling;
-        all[pairs - 1].sibling = 0;
-        root = meld(all, root, pairs);
-        pairs = next;
-    }
-    s->heap = root;
-    all[first - 1].sibling = net->release_free;
+    uint32_t first = s->heap;
+    s->heap = releases_without_first(net->releases, first);
+    net->releases[first - 1].sibling = net->release_free;
     net->release_free = first;
 }
 

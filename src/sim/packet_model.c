@@ -6,14 +6,16 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/pool.h"
 #include "base/rng.h"
 #include "base/units.h"
 #include "sim/host.h"
 #include "sim/network.h"
 
 struct flight { /* a message on its way */
+    struct pool_slot slot;
     union sim_payload handle;
-    uint32_t from, to, next_free;
+    uint32_t from, to;
     uint64_t bytes;
 };
 
@@ -28,8 +30,7 @@ struct packet_model {
     uint32_t *host_of; /* rank -> host; NULL for the identity */
     struct net_failure *failures;
     uint32_t failure_count;
-    struct flight *flights;
-    uint32_t flight_room, flights_used, flight_free; /* free: index + 1 */
+    struct pool flights;
     bool out_of_memory;
     uint64_t lost;
     struct flight first_lost;
@@ -45,27 +46,16 @@ struct packet_model {
 
 static void send_message(void *context, const struct sim_message *message) {
     struct packet_model *m = context;
-    uint32_t index = m->flight_free;
-    if (index) {
-        m->flight_free = m->flights[--index].next_free;
-    } else {
-        if (m->flights_used == m->flight_room) {
-            uint32_t room = m->flight_room ? 2 * m->flight_room : 256;
-            struct flight *larger = realloc(m->flights, sizeof *larger * room);
-            if (!larger) {
-                m->out_of_memory = true;
-                sim_stop(m->engine);
-                return;
-            }
-            m->flights = larger;
-            m->flight_room = room;
-        }
-        index = m->flights_used++;
+    struct flight *flight = pool_take(&m->flights);
+    if (!flight) {
+        m->out_of_memory = true;
+        sim_stop(m->engine);
+        return;
     }
-    m->flights[index] = (struct flight){.handle = message->handle,
-                                        .from = message->from,
-                                        .to = message->to,
-                                        .bytes = message->bytes};
+    flight->handle = message->handle;
+    flight->from = message->from;
+    flight->to = message->to;
+    flight->bytes = message->bytes;
     /* The LogGOPS rules may run an operation with a time before one that has already been handled.
      * On the network nothing is sent before now. */
     uint64_t now = sim_engine_counts(m->engine).now_ps;
@@ -73,14 +63,13 @@ static void send_message(void *context, const struct sim_message *message) {
     uint32_t src = m->host_of ? m->host_of[message->from] : message->from;
     uint32_t dst = m->host_of ? m->host_of[message->to] : message->to;
     /* A flow is what a pair of ranks sends through one nic: its messages stay in order. */
-    network_send(m->net, now, at, src, dst, message->bytes, message->nic, index);
+    network_send(m->net, now, at, src, dst, message->bytes, message->nic, flight->slot.index);
 }
 
 static void arrived(void *context, uint64_t cookie, uint64_t at_ps, bool lost) {
     struct packet_model *m = context;
-    struct flight flight = m->flights[cookie];
-    m->flights[cookie].next_free = m->flight_free;
-    m->flight_free = (uint32_t)cookie + 1;
+    struct flight *in = pool_at(&m->flights, (uint32_t)cookie), flight = *in;
+    pool_give(&m->flights, in);
     if (!lost) {
         loggops_arrive(m->replay, at_ps, flight.handle);
         return;
@@ -290,6 +279,7 @@ int packet_model_new(struct packet_model **out, struct sim_engine *engine,
     if (!m)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     m->engine = engine;
+    pool_init(&m->flights, sizeof(struct flight), UINT32_MAX);
     m->options = *options;
     m->trace = trace;
     m->view = view;
@@ -331,7 +321,7 @@ void packet_model_free(struct packet_model *m) {
     free(m->host_of);
     free(m->shown);
     free(m->failures);
-    free(m->flights);
+    pool_clear(&m->flights);
     free(m->named);
     free(m);
 }
@@ -471,5 +461,5 @@ int packet_model_result(const struct packet_model *m, uint64_t makespan_ps,
 }
 
 uint64_t packet_model_bytes(const struct packet_model *m) {
-    return network_counts(m->net).bytes_held + (uint64_t)m->flight_room * sizeof *m->flights;
+    return network_counts(m->net).bytes_held + (uint64_t)m->flights.made * sizeof(struct flight);
 }

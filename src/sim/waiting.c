@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/pages.h"
+#include "base/pairing.h"
 
 /* Up to so many lines are an array by key: zero pages that nobody touches cost nothing. Beyond, as
  * with 256 cpus and 256 nics on every rank, those in use are found by hashing. */
@@ -146,43 +147,10 @@ static uint32_t new_waiter(struct waiting *l) {
     return (uint32_t)l->count++;
 }
 
-/* The root of two heaps: the later one goes behind the earlier. */
-static uint32_t meld(struct waiting *l, uint32_t a, uint32_t b) {
-    if (!a || !b)
-        return a ? a : b;
-    if (l->waiters[b].event.order < l->waiters[a].event.order) {
-        uint32_t swap = a;
-        a = b;
-        b = swap;
-    }
-    l->waiters[b].next = l->waiters[a].child;
-    l->waiters[a].child = b;
-    return a;
+static inline bool is_earlier(const struct waiter *a, const struct waiter *b) {
+    return a->event.order < b->event.order;
 }
-
-/* What is left when the root leaves: its children melded in pairs, then the pairs from the right.
- * Without recursion, since a line may be as long as memory allows. */
-static uint32_t without_root(struct waiting *l, uint32_t root) {
-    uint32_t pairs = 0;
-    for (uint32_t a = l->waiters[root].child; a;) {
-        uint32_t b = l->waiters[a].next, rest = b ? l->waiters[b].next : 0;
-        l->waiters[a].next = 0;
-        if (b)
-            l->waiters[b].next = 0;
-        uint32_t pair = meld(l, a, b);
-        l->waiters[pair].next = pairs;
-        pairs = pair;
-        a = rest;
-    }
-    uint32_t heap = 0;
-    while (pairs) {
-        uint32_t next = l->waiters[pairs].next;
-        l->waiters[pairs].next = 0;
-        heap = meld(l, heap, pairs);
-        pairs = next;
-    }
-    return heap;
-}
+PAIRING(line, struct waiter, child, next, is_earlier);
 
 bool waiting_wait(struct waiting *l, uint64_t key, const struct sim_event *event,
                   uint64_t free_ps) {
@@ -207,7 +175,7 @@ bool waiting_wait(struct waiting *l, uint64_t key, const struct sim_event *event
         return true;
     }
     l->waiters[w] = (struct waiter){*event, 0, 0};
-    line->first = meld(l, line->first, w);
+    line->first = line_meld(l->waiters + 1, line->first, w);
     return false;
 }
 
@@ -224,7 +192,7 @@ bool waiting_ran(struct waiting *l, uint64_t key, const struct sim_event *event,
     *next = l->waiters[first].event;
     line->guard = sim_object(next) + 1;
     line->due_ps = free_ps;
-    line->first = without_root(l, first);
+    line->first = line_without_first(l->waiters + 1, first);
     l->waiters[first].next = l->free_waiters;
     l->free_waiters = first;
     return true;
