@@ -237,6 +237,47 @@ TEST(few_commands_in_flight) {
     world_free(one);
 }
 
+/* Two fetches and a send behind them, of one cluster: where the DMA engine has room for one
+ * command, the second fetch stands in front of it, and the send behind that, though its own way is
+ * free. */
+TEST(a_command_without_room_holds_up_those_behind_it) {
+    static const char *const room[] = {"interface_commands=7", "interface_commands=1"};
+    uint64_t end_ps[2][3];
+    for (int i = 0; i < 2; i++) {
+        struct world *w = world_new();
+        set(w, "clusters=1");
+        set(w, "icache_miss=0");
+        set(w, "pcie_latency=500ns");
+        set(w, room[i]);
+        handlers(w, NULL, "send_or_fetch_ph", NULL);
+        build(w);
+        for (uint32_t n = 0; n < 3; n++)
+            put_head(add(w, 0, 64, n == 2, n * 8000), (struct head){.sequence = n < 2});
+        run(w);
+        memcpy(end_ps[i], w->fed, sizeof end_ps[i]);
+        world_free(w);
+    }
+    CHECK_EQ(end_ps[1][0], end_ps[0][0]);
+    CHECK(end_ps[0][2] < end_ps[0][0]);          /* the send passes the fetches */
+    CHECK(end_ps[1][2] > end_ps[1][0]);          /* it waits for the first one's answer */
+    CHECK(end_ps[1][2] < end_ps[1][0] + 100000); /* but not for the second's */
+}
+
+/* 1,024 B are 16 lines of the host, or 17 if they begin inside one. */
+TEST(a_host_address_off_a_line_costs_a_beat) {
+    for (uint32_t off = 0; off < 2; off++) {
+        struct world *w = world_new();
+        handlers(w, NULL, "to_host_ph", NULL);
+        w->context.host_address += 8 * off;
+        build(w);
+        for (uint32_t n = 0; n < 10; n++)
+            add(w, 0, 1024, n == 9, n * 1000000ull);
+        run(w);
+        CHECK_EQ(w->stats.unit_busy_ps[CARD_UNIT_TO_HOST], 10 * (16 + off) * 1000);
+        world_free(w);
+    }
+}
+
 /* What the HPUs see of memories and cache is the card's to say. */
 TEST(the_cores_surroundings_are_parameters) {
     struct world *usual = stream("l2_ph", NULL, 4, 64, 100000000);
