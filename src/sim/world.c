@@ -24,28 +24,11 @@ void world_fail(struct spin_world *w, enum spin_code code, const char *format, .
     sim_stop(w->engine);
 }
 
-uint32_t world_take(struct spin_world *w, struct world_pool *pool) {
-    uint32_t index = pool->free;
-    if (index--) {
-        memcpy(&pool->free, world_at(pool, index), sizeof pool->free);
-        return index;
-    }
-    if (pool->used == pool->room) {
-        uint32_t room = pool->room ? 2 * pool->room : 64;
-        uint8_t *larger = realloc(pool->entries, (size_t)room * pool->bytes);
-        if (!larger) {
-            world_fail(w, SPIN_ENOMEM, "out of memory for what is in flight");
-            return WORLD_NONE;
-        }
-        pool->entries = larger;
-        pool->room = room;
-    }
-    return pool->used++;
-}
-
-void world_give(struct world_pool *pool, uint32_t index) {
-    memcpy(world_at(pool, index), &pool->free, sizeof pool->free);
-    pool->free = index + 1;
+void *world_take(struct spin_world *w, struct pool *pool) {
+    void *object = pool_take(pool);
+    if (!object)
+        world_fail(w, SPIN_ENOMEM, "out of memory for what is in flight");
+    return object;
 }
 
 /* ---- set-up -----------------------------------------------------------------------------------
@@ -148,9 +131,9 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     w->until_ps = o->until_ps ? o->until_ps : SIM_FOREVER;
     w->timing = hpu_timing_find("sc17");
-    w->flights.bytes = sizeof(struct world_flight);
-    w->dmas.bytes = sizeof(struct world_dma);
-    w->tasks.bytes = sizeof(struct world_task);
+    pool_init(&w->flights, sizeof(struct world_flight), UINT32_MAX);
+    pool_init(&w->dmas, sizeof(struct world_dma), UINT32_MAX);
+    pool_init(&w->tasks, sizeof(struct world_task), UINT32_MAX);
     int code = set_params(w, o, err);
     if (code)
         return code;
@@ -213,7 +196,7 @@ void spin_world_free(struct spin_world *w) {
     sim_engine_free(w->engine);
     pages_free(w->rank, sizeof *w->rank * w->ranks);
     free(w->rank_of);
-    free(w->tasks.entries);
+    pool_clear(&w->tasks);
     free(w->trace_path);
     free(w->picture_path);
     free(w->links_path);

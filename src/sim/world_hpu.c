@@ -340,16 +340,16 @@ void world_run_task(struct world_rank *r, struct nic_task *task) {
         begin(r, task);
         return;
     }
-    uint32_t index = world_take(w, &w->tasks);
-    if (index == WORLD_NONE)
+    struct world_task *queued = world_take(w, &w->tasks);
+    if (!queued)
         return;
-    struct world_task *queued = world_at(&w->tasks, index);
-    *queued = (struct world_task){.task = task, .next = WORLD_NONE};
+    queued->task = task;
+    queued->next = WORLD_NONE;
     if (r->queue_first == WORLD_NONE)
-        r->queue_first = index;
+        r->queue_first = queued->slot.index;
     else
-        ((struct world_task *)world_at(&w->tasks, r->queue_last))->next = index;
-    r->queue_last = index;
+        ((struct world_task *)pool_at(&w->tasks, r->queue_last))->next = queued->slot.index;
+    r->queue_last = queued->slot.index;
 }
 
 static void next_task(struct world_rank *r) {
@@ -357,10 +357,10 @@ static void next_task(struct world_rank *r) {
     uint32_t index = r->queue_first;
     if (index == WORLD_NONE)
         return;
-    const struct world_task queued = *(struct world_task *)world_at(&w->tasks, index);
-    r->queue_first = queued.next;
-    world_give(&w->tasks, index);
-    begin(r, queued.task);
+    struct world_task *queued = pool_at(&w->tasks, index);
+    r->queue_first = queued->next;
+    pool_give(&w->tasks, queued);
+    begin(r, queued->task);
 }
 
 void world_resume_task(struct world_rank *r, const struct nic_task *task) {

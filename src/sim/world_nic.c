@@ -23,39 +23,38 @@ static uint64_t dma_latency(const struct spin_world *w) {
 
 /* One less needs the flight: a copy of its packet has landed, or it has left. */
 static void flight_less(struct spin_world *w, uint32_t index) {
-    struct world_flight *f = world_at(&w->flights, index);
+    struct world_flight *f = pool_at(&w->flights, index);
     if (--f->references)
         return;
     nic_packet_release(f->packet);
-    f->packet = NULL;
-    world_give(&w->flights, index);
+    pool_give(&w->flights, f);
 }
 
 /* What is in flight when a run is stopped. */
 void world_flights_free(struct spin_world *w) {
-    for (uint32_t i = 0; i < w->flights.used; i++) {
-        struct world_flight *f = world_at(&w->flights, i);
-        if (f->packet)
+    for (uint32_t i = 0; i < w->flights.made; i++) {
+        struct world_flight *f = pool_find(&w->flights, i);
+        if (f && f->packet)
             nic_packet_release(f->packet);
     }
-    free(w->flights.entries);
+    pool_clear(&w->flights);
 }
 
 /* And what is being moved. */
 void world_dmas_free(struct spin_world *w) {
-    for (uint32_t i = 0; i < w->dmas.used; i++) {
-        struct world_dma *dma = world_at(&w->dmas, i);
-        if (dma->in_use)
+    for (uint32_t i = 0; i < w->dmas.made; i++) {
+        struct world_dma *dma = pool_find(&w->dmas, i);
+        if (dma)
             nic_move_forget(&dma->move);
     }
-    free(w->dmas.entries);
+    pool_clear(&w->dmas);
 }
 
 /* ---- out --------------------------------------------------------------------------------------
  */
 
 static void depart(struct spin_world *w, uint32_t index) {
-    struct world_flight *f = world_at(&w->flights, index);
+    struct world_flight *f = pool_at(&w->flights, index);
     const struct nic_packet *p = f->packet;
     struct world_rank *r = &w->rank[f->rank];
     if (p->target.nid >= w->ranks) { /* nobody has that address: as if lost on the way */
@@ -79,15 +78,15 @@ static enum nic_status send_packet(void *context, struct nic_packet *packet,
                                    const struct nic_departed *how) {
     struct world_rank *r = context;
     struct spin_world *w = r->world;
-    uint32_t index = world_take(w, &w->flights);
-    struct nic_packet *kept = index == WORLD_NONE ? NULL : nic_packet_keep(packet);
-    if (!kept) {
+    struct world_flight *f = world_take(w, &w->flights);
+    if (!f || !(f->packet = nic_packet_keep(packet))) {
         world_fail(w, SPIN_ENOMEM, "out of memory for packets in flight");
         return NIC_DONE;
     }
-    struct world_flight *f = world_at(&w->flights, index);
-    /* a reference for its way, one until it has left */
-    *f = (struct world_flight){.packet = kept, .rank = r->index, .how = *how, .references = 2};
+    uint32_t index = f->slot.index;
+    f->rank = r->index;
+    f->how = *how;
+    f->references = 2; /* one for its way, one until it has left */
     uint64_t takes =
         transfer_ps(packet->bytes + w->params.network.header_bytes, w->params.network.link_fs);
     uint64_t at = world_later(w->now_ps, r->send_free_ps);
@@ -108,7 +107,7 @@ void world_on_depart(void *context, const struct sim_event *event) {
 void world_on_left(void *context, const struct sim_event *event) {
     struct spin_world *w = context;
     uint32_t index = event->with.u32[0];
-    const struct world_flight *f = world_at(&w->flights, index);
+    const struct world_flight *f = pool_at(&w->flights, index);
     struct world_rank *r = &w->rank[f->rank];
     const struct nic_departed how = f->how;
     w->now_ps = event->at_ps;
@@ -122,7 +121,7 @@ void world_on_left(void *context, const struct sim_event *event) {
 
 void world_on_copy(void *context, uint64_t cookie) {
     struct spin_world *w = context;
-    struct world_flight *f = world_at(&w->flights, (uint32_t)cookie);
+    struct world_flight *f = pool_at(&w->flights, (uint32_t)cookie);
     f->references++;
 }
 
@@ -131,7 +130,7 @@ void world_on_packet(void *context, const struct net_arrival *arrival) {
     const struct world_params *p = &w->params;
     uint32_t index = (uint32_t)arrival->cookie;
     struct world_rank *r = &w->rank[w->rank_of[arrival->dst]];
-    const struct world_flight *f = world_at(&w->flights, index);
+    const struct world_flight *f = pool_at(&w->flights, index);
     const struct nic_packet *packet = f->packet;
     w->now_ps = arrival->at_ps;
     if (arrival->fate != NET_DELIVERED) { /* lost, or thrown away for its checksum */
@@ -154,7 +153,7 @@ void world_on_matched(void *context, const struct sim_event *event) {
     uint32_t index = event->with.u32[0];
     struct world_rank *r = &w->rank[event->with.u32[1]];
     w->now_ps = event->at_ps;
-    nic_packet_in(r->nic, ((struct world_flight *)world_at(&w->flights, index))->packet, w->now_ps);
+    nic_packet_in(r->nic, ((struct world_flight *)pool_at(&w->flights, index))->packet, w->now_ps);
     flight_less(w, index);
     world_pump(r);
 }
@@ -186,7 +185,7 @@ static uint64_t reads_end(const struct world_rank *r, const struct nic_move *a) 
     const struct spin_world *w = r->world;
     uint64_t end_ps = 0;
     for (uint32_t i = r->reads_first; i != WORLD_NONE;) {
-        const struct world_dma *read = world_at(&w->dmas, i);
+        const struct world_dma *read = pool_at(&w->dmas, i);
         if (a->host < read->move.host + read->move.bytes && read->move.host < a->host + a->bytes)
             end_ps = read->done_ps;
         i = read->next;
@@ -199,16 +198,19 @@ static void begin_read(struct world_rank *r, uint32_t index) {
     if (r->reads_first == WORLD_NONE)
         r->reads_first = index;
     else
-        ((struct world_dma *)world_at(&w->dmas, r->reads_last))->next = index;
+        ((struct world_dma *)pool_at(&w->dmas, r->reads_last))->next = index;
     r->reads_last = index;
 }
 
 static enum nic_status move(void *context, struct nic_move *m) {
     struct world_rank *r = context;
     struct spin_world *w = r->world;
-    uint32_t index = world_take(w, &w->dmas);
-    struct nic_move later;
-    if (index == WORLD_NONE || !nic_move_later(r->nic, m, &later)) {
+    struct world_dma *dma = world_take(w, &w->dmas);
+    if (dma && !nic_move_later(r->nic, m, &dma->move)) {
+        pool_give(&w->dmas, dma);
+        dma = NULL;
+    }
+    if (!dma) {
         world_fail(w, SPIN_ENOMEM, "out of memory for what moves to and from host memory");
         return NIC_FAULT;
     }
@@ -216,30 +218,27 @@ static enum nic_status move(void *context, struct nic_move *m) {
     uint64_t done_ps = transfer(r, m);
     if (m->kind == NIC_STORE && m->bytes <= NIC_ORDERED_BYTES)
         done_ps = world_later(done_ps, reads_end(r, m));
-    *(struct world_dma *)world_at(&w->dmas, index) = (struct world_dma){.in_use = true,
-                                                                        .move = later,
-                                                                        .rank = r->index,
-                                                                        .executor = e,
-                                                                        .next = WORLD_NONE,
-                                                                        .done_ps = done_ps};
+    dma->rank = r->index;
+    dma->executor = e;
+    dma->next = WORLD_NONE;
+    dma->done_ps = done_ps;
     if (is_small_read(m))
-        begin_read(r, index);
+        begin_read(r, dma->slot.index);
     if (e)
         e->transfers++;
-    world_event(r, done_ps, WORLD_DMA_EVENT, index, 0, 0);
+    world_event(r, done_ps, WORLD_DMA_EVENT, dma->slot.index, 0, 0);
     return NIC_PENDING;
 }
 
 void world_on_dma(void *context, const struct sim_event *event) {
     struct spin_world *w = context;
     w->now_ps = event->at_ps;
-    struct world_dma *at = world_at(&w->dmas, event->with.u32[0]), dma = *at;
+    struct world_dma *at = pool_at(&w->dmas, event->with.u32[0]), dma = *at;
     struct nic_move *m = &dma.move;
     struct world_rank *r = &w->rank[dma.rank];
     if (is_small_read(m))
         r->reads_first = dma.next; /* it is the first of them */
-    at->in_use = false;
-    world_give(&w->dmas, event->with.u32[0]);
+    pool_give(&w->dmas, at);
     w->moving = r->index; /* addresses are the program's word */
     if (m->kind == NIC_FETCH && m->bytes)
         memcpy(m->local, m->host, m->bytes);

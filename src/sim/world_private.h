@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/pool.h"
 #include "hpu/hpu_invoke.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
@@ -59,27 +60,20 @@ int world_params_set(struct world_params *to, const char *assignment, struct spi
 bool world_params_row(const struct world_params *of, const char *preset, int i,
                       struct spin_parameter *row);
 
-/* ---- pools ------------------------------------------------------------------------------------
+/* ---- what is under way, in pools --------------------------------------------------------------
  */
 
-/* Entries of one size, by index; those that are free are chained through their first word. */
-struct world_pool {
-    uint8_t *entries;
-    uint32_t bytes, room, used, free; /* free: index + 1 */
-};
-
-struct world_flight {          /* a packet on its way to the wire, over it, or being matched */
-    uint32_t pool;             /* the pool's, while it is free */
-    uint32_t rank;             /* of its sender */
-    uint32_t references;       /* until it has left, and one for each copy on its way */
-    uint64_t sent_ps;          /* when it left */
-    struct nic_packet *packet; /* NULL: free */
+struct world_flight { /* a packet on its way to the wire, over it, or being matched */
+    struct pool_slot slot;
+    uint32_t rank;       /* of its sender */
+    uint32_t references; /* until it has left, and one for each copy on its way */
+    uint64_t sent_ps;    /* when it left */
+    struct nic_packet *packet;
     struct nic_departed how;
 };
 
 struct world_dma {
-    uint32_t pool; /* the pool's, while it is free */
-    bool in_use;
+    struct pool_slot slot;
     struct nic_move move;
     uint32_t rank;
     uint32_t next;                   /* small read behind it */
@@ -167,6 +161,7 @@ struct world_code { /* of an image; shared by all with the same content */
 };
 
 struct world_task { /* waits for an HPU */
+    struct pool_slot slot;
     struct nic_task *task;
     uint32_t next;
 };
@@ -248,7 +243,7 @@ struct spin_world {
     uint32_t moving;              /* rank whose memory a card reads or writes, or WORLD_NONE */
     uint32_t ended, at_barrier;
     struct sim_instance sim;
-    struct world_pool flights, dmas, tasks;
+    struct pool flights, dmas, tasks;
     /* HPUs */
     const struct hpu_timing *timing;
     struct world_executor **executor;
@@ -294,12 +289,8 @@ static inline uint32_t world_cpu_row(const struct spin_world *w, uint32_t core) 
 /* Out of memory and the like: the run ends with it. */
 void world_fail(struct spin_world *w, enum spin_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* WORLD_NONE: no memory, and the run ends. */
-uint32_t world_take(struct spin_world *w, struct world_pool *pool);
-void world_give(struct world_pool *pool, uint32_t index);
-static inline void *world_at(const struct world_pool *pool, uint32_t index) {
-    return pool->entries + (size_t)index * pool->bytes;
-}
+/* NULL: no memory, and the run ends. */
+void *world_take(struct spin_world *w, struct pool *pool);
 /* A rank, its host and its card make their events as one object. */
 static inline void world_event(struct world_rank *r, uint64_t at_ps, enum world_kind kind,
                                uint32_t a, uint32_t b, uint64_t c) {
