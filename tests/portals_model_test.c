@@ -34,7 +34,7 @@ struct run {
     uint32_t masks; /* kinds of masks in use: more than there are groups at times */
 };
 
-static enum portals_sending take_answer(void *context, const struct portals_outgoing *out) {
+static enum portals_sending take_answer(void *context, struct portals_outgoing *out) {
     struct run *run = context;
     run->answer = out->message;
     run->answered = true;

@@ -474,19 +474,19 @@ TEST(answers_are_believed_once_and_from_the_target_only) {
     struct nic_message ack = w->queue[0].message, forged = ack;
     struct portals *p = w->process[0].portals;
     forged.source.nid = 103; /* another process */
-    portals_answered(p, &forged);
+    portals_answered(p, forged.initiator, &forged, PTL_NI_OK);
     forged = ack;
     forged.kind = NIC_REPLY;
-    portals_answered(p, &forged);
+    portals_answered(p, forged.initiator, &forged, PTL_NI_OK);
     forged = ack;
     forged.initiator += 1ull << 32;
-    portals_answered(p, &forged);
+    portals_answered(p, forged.initiator, &forged, PTL_NI_OK);
     forged.initiator = UINT64_MAX;
-    portals_answered(p, &forged);
+    portals_answered(p, forged.initiator, &forged, PTL_NI_OK);
     none(w, 0);
     wire_run(w);
     next(w, 0, PTL_EVENT_ACK);
-    portals_answered(p, &ack);
+    portals_answered(p, ack.initiator, &ack, PTL_NI_OK);
     portals_sent(p, ack.initiator, PTL_NI_OK);
     portals_failed(p, ack.initiator, PTL_NI_UNDELIVERABLE);
     none(w, 0);

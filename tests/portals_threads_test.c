@@ -34,7 +34,7 @@ static void sleep_until_raised(void *context, uint64_t deadline) {
     waiting--;
 }
 
-static enum portals_sending lose(void *context, const struct portals_outgoing *out) {
+static enum portals_sending lose(void *context, struct portals_outgoing *out) {
     (void)context, (void)out;
     return PORTALS_LEFT;
 }

@@ -38,13 +38,13 @@ static inline void pool_give(struct pool *pool, void *object);
 
 /* The object with an index below `made`. */
 static inline void *pool_at(const struct pool *pool, uint32_t index) {
-    uint32_t place = index + POOL_FIRST, bits = 31u - (uint32_t)__builtin_clz(place);
+    uint32_t place = index + POOL_FIRST, bits = 31u ^ (uint32_t)__builtin_clz(place);
     uint32_t in_chunk = place ^ 1u << bits;
     return pool->chunk[bits - POOL_FIRST_BITS] + (uint64_t)in_chunk * pool->object_bytes;
 }
 
 /* One that was never taken before; for pool_take_raw. */
-void *pool_make(struct pool *pool);
+__attribute__((cold)) void *pool_make(struct pool *pool);
 
 static inline void *pool_take_raw(struct pool *pool) {
     if (!pool->free)

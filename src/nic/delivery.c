@@ -107,7 +107,8 @@ static struct delivery_peer *peer_new(struct delivery *d, struct nic_address add
     if (!peer)
         return NULL;
     peer->address = address;
-    peer->reliable = d->config->reliable || nic_address_equal(address, d->config->address);
+    peer->self = nic_address_equal(address, d->config->address);
+    peer->reliable = d->config->reliable || peer->self;
     peer->stream = d->config->stream;
     peer->held_end = &peer->held;
     peer->deadline = UINT64_MAX;
@@ -225,15 +226,8 @@ bool delivery_room(const struct delivery *d, const struct delivery_peer *peer) {
     return peer->reliable || peer->next_sequence - peer->oldest < d->config->window_packets;
 }
 
-void delivery_number(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet) {
-    packet->kind = NIC_DATA;
-    packet->source = d->config->address;
-    packet->target = peer->address;
-    if (packet->first)
-        peer->next_message++;
-    packet->message_number = peer->next_message - 1;
-    if (peer->reliable)
-        return;
+void delivery_number_stream(struct delivery *d, struct delivery_peer *peer,
+                            struct nic_packet *packet) {
     packet->stream = peer->stream;
     packet->sequence = peer->next_sequence++;
     peer->slot[packet->sequence & (d->ring - 1)] =
@@ -256,11 +250,8 @@ static void acknowledge(struct delivery *d, struct delivery_peer *peer, struct n
     peer->receipt = false;
 }
 
-uint64_t delivery_departs(struct delivery *d, struct delivery_peer *peer,
-                          struct nic_packet *packet) {
-    d->counts->sent++;
-    if (peer->reliable)
-        return 0;
+uint64_t delivery_departs_stream(struct delivery *d, struct delivery_peer *peer,
+                                 struct nic_packet *packet) {
     struct delivery_slot *slot = &peer->slot[packet->sequence & (d->ring - 1)];
     slot->state = SLOT_QUEUED;
     slot->transmission = ++peer->transmissions;
@@ -542,18 +533,8 @@ static void data_in(struct delivery *d, struct delivery_peer *peer, struct nic_p
         set_timer(d, peer, now);
 }
 
-void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t now) {
-    struct delivery_peer *peer = delivery_peer(d, packet->source);
-    struct nic_packet *kept;
-    if (!peer) {
-        d->counts->no_memory++;
-        return;
-    }
-    if (peer->reliable) {
-        if (packet->kind == NIC_DATA && keep_if_early(d, peer, packet, &kept))
-            hand_over(d, peer, packet, kept);
-        return;
-    }
+static __attribute__((noinline)) void stream_in(struct delivery *d, struct delivery_peer *peer,
+                                                struct nic_packet *packet, uint64_t now) {
     if (!follow_stream(d, peer, packet->stream)) {
         d->counts->duplicates++;
         return;
@@ -572,6 +553,26 @@ void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t 
         peer->receipt = true;
         make_due(d, peer);
     }
+}
+
+/* Where the network is reliable, but not ordered. */
+static __attribute__((noinline)) void early_in(struct delivery *d, struct delivery_peer *peer,
+                                               struct nic_packet *packet) {
+    struct nic_packet *kept;
+    if (packet->kind == NIC_DATA && keep_if_early(d, peer, packet, &kept))
+        hand_over(d, peer, packet, kept);
+}
+
+void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t now) {
+    struct delivery_peer *peer = delivery_peer(d, packet->source);
+    if (!peer)
+        d->counts->no_memory++;
+    else if (!peer->reliable)
+        stream_in(d, peer, packet, now);
+    else if (packet->kind == NIC_DATA && !peer->held && in_order(peer, packet))
+        up(d, peer, packet);
+    else
+        early_in(d, peer, packet);
 }
 
 /* Time passes. */

@@ -30,6 +30,7 @@ struct delivery_slot {
 struct delivery_peer {
     struct nic_address address;
     bool reliable; /* the network, or ourselves */
+    bool self;
     /* Out. */
     uint32_t stream, next_sequence, oldest; /* not acknowledged: [oldest, next_sequence) */
     uint32_t next_message;
@@ -102,10 +103,27 @@ static inline bool delivery_idle(const struct delivery *d) {
     return !d->due && !d->to_arm;
 }
 /* Gives it source, target, stream, sequence and message number: in the order of sending. */
-void delivery_number(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet);
+void delivery_number_stream(struct delivery *d, struct delivery_peer *peer,
+                            struct nic_packet *packet);
+static inline void delivery_number(struct delivery *d, struct delivery_peer *peer,
+                                   struct nic_packet *packet) {
+    packet->kind = NIC_DATA;
+    packet->source = d->config->address;
+    packet->target = peer->address;
+    if (packet->first)
+        peer->next_message++;
+    packet->message_number = peer->next_message - 1;
+    if (!peer->reliable)
+        delivery_number_stream(d, peer, packet);
+}
 /* It goes out now, in the same order. Returns the number of the transmission, for delivery_left. */
-uint64_t delivery_departs(struct delivery *d, struct delivery_peer *peer,
-                          struct nic_packet *packet);
+uint64_t delivery_departs_stream(struct delivery *d, struct delivery_peer *peer,
+                                 struct nic_packet *packet);
+static inline uint64_t delivery_departs(struct delivery *d, struct delivery_peer *peer,
+                                        struct nic_packet *packet) {
+    d->counts->sent++;
+    return peer->reliable ? 0 : delivery_departs_stream(d, peer, packet);
+}
 /* What else has to go out: repeated packets, receipts, probes; NULL: nothing. A receipt
  * or probe is made in `bare`; else it is lent until the next call. */
 struct nic_packet *delivery_next(struct delivery *d, struct delivery_peer **peer,

@@ -13,7 +13,7 @@ struct nic_address {
 };
 
 static inline bool nic_address_equal(struct nic_address a, struct nic_address b) {
-    return a.nid == b.nid && a.pid == b.pid;
+    return !((a.nid ^ b.nid) | (a.pid ^ b.pid));
 }
 
 enum nic_message_kind {

@@ -219,13 +219,16 @@ static bool loop_back(struct nic *nic) {
     return true;
 }
 
-void nic_progress(struct nic *nic, uint64_t now) {
-    nic->now = now;
-    if (!nic->loop && !nic->turn && delivery_idle(&nic->delivery))
-        return;
+static void __attribute__((noinline)) work(struct nic *nic, uint64_t now) {
     while (loop_back(nic) || nic_send_more(nic))
         ;
     delivery_arm(&nic->delivery, now);
+}
+
+void nic_progress(struct nic *nic, uint64_t now) {
+    nic->now = now;
+    if (nic->loop || nic->turn || !delivery_idle(&nic->delivery))
+        work(nic, now);
 }
 
 void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now) {

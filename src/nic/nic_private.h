@@ -75,20 +75,22 @@ enum nic_incoming_phase { PHASE_HEADER, PHASE_BODY, PHASE_COMPLETION };
  * receives its first packet, and becomes a record (`kept`) when something of it stays. */
 struct nic_incoming {
     struct pool_slot slot; /* not used: on the stack */
-    struct nic_incoming *kept;
     struct nic_peer *peer;
     const struct nic_message *message; /* of the first packet; of a record, `own` */
     uint32_t message_number;
+    uint64_t mlength, received;
+    struct nic_packet **waiting_end;
+    /* From here on zero at the beginning, */
+    struct nic_incoming *kept;
     struct nic_outgoing *answered; /* ack, reply: the request */
     struct flow flow;              /* what becomes of its data */
     uint8_t phase;
     bool refused, flow_control, aborted, replied, seen; /* by handlers */
-    uint64_t mlength, received;
-    uint32_t pending;                          /* moves, handlers and replies that are not done */
-    struct nic_packet *waiting, **waiting_end; /* for the header handler's end */
-    struct nic_packet *results;                /* of a fetching atomic or small get, by offset */
+    uint32_t pending;           /* moves, handlers and replies that are not done */
+    struct nic_packet *waiting; /* for the header handler's end */
+    struct nic_packet *results; /* of a fetching atomic or small get, by offset */
     struct nic_incoming *next_open;
-    /* From here on not cleared at the beginning. */
+    /* and from here on anything. */
     struct portals_arrival arrival; /* of a request */
     struct nic_message own;
 };
@@ -148,7 +150,7 @@ static inline enum nic_status nic_drive_move(struct nic *nic, struct nic_move *m
 }
 
 /* nic_send.c */
-enum portals_sending nic_send_message(void *context, const struct portals_outgoing *out);
+enum portals_sending nic_send_message(void *context, struct portals_outgoing *out);
 bool nic_send_more(struct nic *nic);
 void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault);
 void nic_send_over(struct nic *nic, struct nic_outgoing *o); /* its answer is in */

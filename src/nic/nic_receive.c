@@ -58,22 +58,41 @@ static void store_on_card(struct nic *nic, const struct nic_incoming *in,
         memcpy(piece[0].host, packet->data, piece[0].bytes); /* it is one piece */
 }
 
+static void move_piece(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet,
+                       uint64_t at, struct nic_segment piece, enum nic_move_kind way) {
+    struct nic_move m;
+    m.kind = (uint8_t)way;
+    m.purpose = MOVE_MESSAGE;
+    m.from_handler = false;
+    m.record = in;
+    m.host = piece.host;
+    m.local = packet->data + at;
+    m.bytes = piece.bytes;
+    m.task = NULL;
+    m.packet = packet;
+    if (nic_drive_move(nic, &m) >= NIC_FAULT)
+        failed(in, PTL_NI_SEGV);
+}
+
+/* Between a packet and host memory in one piece. */
+static void move_whole(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet,
+                       uint64_t bytes, enum nic_move_kind way) {
+    struct nic_segment whole = {in->arrival.data + packet->offset, bytes};
+    move_piece(nic, in, packet, 0, whole, way);
+}
+
 /* Moves the first `bytes` of a packet's data to where they go in host memory, or from there. */
 static void move(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet,
                  uint64_t bytes, enum nic_move_kind way) {
+    if (nic_is_request(in) && in->arrival.data && bytes) {
+        move_whole(nic, in, packet, bytes, way);
+        return;
+    }
     for (uint64_t done = 0; done < bytes;) {
         struct nic_segment piece[NIC_SEGMENTS];
         uint32_t pieces = pieces_at(nic, in, packet->offset + done, bytes - done, piece);
         for (uint32_t i = 0; i < pieces; i++) {
-            struct nic_move m = {.kind = (uint8_t)way,
-                                 .purpose = MOVE_MESSAGE,
-                                 .record = in,
-                                 .host = piece[i].host,
-                                 .local = packet->data + done,
-                                 .bytes = piece[i].bytes,
-                                 .packet = packet};
-            if (nic_drive_move(nic, &m) >= NIC_FAULT)
-                failed(in, PTL_NI_SEGV);
+            move_piece(nic, in, packet, done, piece[i], way);
             done += piece[i].bytes;
         }
         if (!pieces)
@@ -161,8 +180,8 @@ static void read_early(struct nic *nic, struct nic_incoming *in) {
         move(nic, in, result, in->mlength, NIC_FETCH);
 }
 
-/* The packet is lent. */
-static void take_data(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
+static __attribute__((noinline)) void take_other_data(struct nic *nic, struct nic_incoming *in,
+                                                      struct nic_packet *packet) {
     if (packet->bad)
         failed(in, PTL_NI_SEGV);
     if (in->flow_control && !in->refused)
@@ -177,6 +196,17 @@ static void take_data(struct nic *nic, struct nic_incoming *in, struct nic_packe
         operate(nic, in, packet);
     else
         store(nic, in, packet);
+}
+
+/* The packet is lent. */
+static inline void take_data(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
+    bool plain = in->message->kind == NIC_PUT && in->flow.payload == FLOW_STORED &&
+                 in->arrival.data && !packet->bad && !in->flow_control;
+    uint64_t bytes = plain ? accepted(in, packet) : 0;
+    if (!plain)
+        take_other_data(nic, in, packet);
+    else if (bytes)
+        move_whole(nic, in, packet, bytes, NIC_STORE);
 }
 
 /* ---- From the first packet to the last ---- */
@@ -253,7 +283,8 @@ static void drop_unkept(struct nic *nic, struct nic_incoming *in) {
 }
 
 /* Of a message that needs a record: more of it is to come, handlers are to run, or it replies. */
-static void begin_record(struct nic *nic, struct nic_incoming *first, struct nic_packet *packet) {
+static __attribute__((noinline)) void begin_record(struct nic *nic, struct nic_incoming *first,
+                                                   struct nic_packet *packet) {
     struct nic_incoming *in = nic_receive_keep(nic, first);
     if (!in) {
         drop_unkept(nic, first);
@@ -278,14 +309,17 @@ static void begin_record(struct nic *nic, struct nic_incoming *first, struct nic
     nic_receive_check(nic, in);
 }
 
-static void first_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
+static inline void first_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
     struct nic_incoming in;
     nic->counts.messages_in++;
-    memset(&in, 0, offsetof(struct nic_incoming, arrival));
+    memset(&in.kept, 0,
+           offsetof(struct nic_incoming, arrival) - offsetof(struct nic_incoming, kept));
+    in.slot.used = false;
     in.peer = peer;
     in.message = &packet->message;
     in.message_number = packet->message_number;
     in.received = packet->bytes;
+    in.mlength = 0;
     if (in.message->kind >= NIC_ACK)
         match_answer(nic, &in);
     else
@@ -392,15 +426,10 @@ static void finish_answer(struct nic *nic, const struct nic_incoming *in) {
     if (!o)
         return;
     o->answer = NULL;
-    if (in->aborted) {
+    if (in->aborted)
         portals_failed(nic->portals, o->initiator, PTL_NI_UNDELIVERABLE);
-    } else {
-        struct nic_message answer = *in->message;
-        answer.initiator = o->initiator;
-        if (in->flow.fail)
-            answer.fail = in->flow.fail;
-        portals_answered(nic->portals, &answer);
-    }
+    else
+        portals_answered(nic->portals, o->initiator, in->message, in->flow.fail);
     if (o->to_card)
         nic_command_answered(nic, o);
     nic_send_over(nic, o);

@@ -80,27 +80,16 @@ void nic_send_over(struct nic *nic, struct nic_outgoing *o) {
 
 /* ---- At once ---- */
 
-static bool is_self(const struct nic *nic, const struct nic_peer *peer) {
-    return nic_address_equal(peer->delivery.address, nic->config.address);
-}
-
 /* Nothing is before it, nothing may have to be repeated, and one packet is enough. */
 static bool may_go_at_once(const struct nic *nic, const struct nic_peer *peer,
-                           const struct nic_message *m, const struct nic_origin *from) {
+                           const struct portals_outgoing *out, const struct nic_origin *from) {
+    uint64_t bytes = out->message.payload;
     if (!peer->delivery.reliable || peer->queue || peer->departures || nic->turn ||
-        nic->sending >= nic->config.send_packets || is_self(nic, peer))
+        nic->sending >= nic->config.send_packets || peer->delivery.self)
         return false;
     if (from && from->ready)
-        return from->ready->bytes == m->payload;
-    return m->payload <= nic->config.gather_bytes;
-}
-
-/* The data of a message in one piece of host memory, or NULL. */
-static uint8_t *one_piece(const struct portals_outgoing *out) {
-    struct nic_segment piece;
-    uint64_t bytes = out->message.payload;
-    return portals_outgoing_segments(out, 0, bytes, &piece, 1) && piece.bytes == bytes ? piece.host
-                                                                                       : NULL;
+        return from->ready->bytes == bytes;
+    return !bytes || (out->data && bytes <= nic->config.gather_bytes);
 }
 
 static void left_at_once(struct nic *nic, bool from_handler) {
@@ -111,9 +100,11 @@ static void left_at_once(struct nic *nic, bool from_handler) {
 }
 
 /* A packet that is on the stack unless its data was on the card. */
-static enum portals_sending send_at_once(struct nic *nic, struct nic_peer *peer,
-                                         const struct nic_message *m, uint64_t number,
-                                         uint8_t *data, struct nic_origin *from) {
+static inline enum portals_sending send_at_once(struct nic *nic, struct nic_peer *peer,
+                                                const struct portals_outgoing *out,
+                                                uint64_t number) {
+    const struct nic_message *m = &out->message;
+    struct nic_origin *from = out->origin;
     struct nic_packet own, *packet = &own;
     bool from_handler = from && from->from_handler;
     if (from && from->ready) {
@@ -122,7 +113,7 @@ static enum portals_sending send_at_once(struct nic *nic, struct nic_peer *peer,
         packet->offset = 0;
     } else {
         memset(&own, 0, offsetof(struct nic_packet, message));
-        own.data = data;
+        own.data = out->data;
         own.bytes = (uint32_t)m->payload;
         own.pool = nic->config.pool;
         own.next = NULL;
@@ -147,7 +138,7 @@ static enum portals_sending send_at_once(struct nic *nic, struct nic_peer *peer,
 /* ---- From Portals ---- */
 
 /* NULL: no memory. */
-static struct nic_outgoing *outgoing_new(struct nic *nic, const struct portals_outgoing *out,
+static struct nic_outgoing *outgoing_new(struct nic *nic, struct portals_outgoing *out,
                                          bool wants_answer) {
     uint64_t initiator = out->message.initiator;
     bool request = out->message.kind < NIC_ACK;
@@ -157,12 +148,9 @@ static struct nic_outgoing *outgoing_new(struct nic *nic, const struct portals_o
     if (!o)
         return NULL;
     memset(&o->slot + 1, 0, offsetof(struct nic_outgoing, message) - sizeof o->slot);
-    o->message = out->message;
     o->initiator = initiator;
     o->request = request;
     o->wants_answer = wants_answer;
-    if (request)
-        o->message.initiator = pool_number(o);
     return o;
 }
 
@@ -187,7 +175,7 @@ static void queue_message(struct nic *nic, struct nic_peer *peer, struct nic_out
 }
 
 /* Called by Portals, for every message. */
-enum portals_sending nic_send_message(void *context, const struct portals_outgoing *out) {
+enum portals_sending nic_send_message(void *context, struct portals_outgoing *out) {
     struct nic *nic = context;
     const struct nic_message *m = &out->message;
     struct nic_origin *from = out->origin;
@@ -197,27 +185,30 @@ enum portals_sending nic_send_message(void *context, const struct portals_outgoi
         nic->counts.no_memory++;
         return PORTALS_NO_MEMORY;
     }
-    uint8_t *data = NULL;
-    bool at_once = may_go_at_once(nic, peer, m, from);
-    if (at_once && m->payload && !(from && from->ready))
-        at_once = (data = one_piece(out)) != NULL;
+    bool at_once = may_go_at_once(nic, peer, out, from);
     if (at_once && !answer)
-        return send_at_once(nic, peer, m, m->initiator, data, from);
+        return send_at_once(nic, peer, out, m->initiator);
     struct nic_outgoing *o = outgoing_new(nic, out, answer);
     if (!o) {
         nic->counts.no_memory++;
         return PORTALS_NO_MEMORY;
     }
+    uint64_t number = o->request ? pool_number(o) : m->initiator;
     if (!at_once) {
+        o->message = *m;
+        o->message.initiator = number;
         queue_message(nic, peer, o, from, out->arrival);
         return PORTALS_KEPT;
     }
+    o->message.kind = m->kind; /* it has left: what the answer is checked against is enough */
+    o->message.length = m->length;
+    o->message.payload = m->payload;
     o->begun = true;
     o->packed = m->payload;
     if (from)
         from->made = o;
     link_outgoing(nic, peer, o);
-    enum portals_sending how = send_at_once(nic, peer, m, o->message.initiator, data, from);
+    enum portals_sending how = send_at_once(nic, peer, out, number);
     if (how != PORTALS_LEFT)
         forget(nic, o);
     return how;
@@ -318,7 +309,7 @@ static void depart(struct nic *nic, struct nic_peer *peer) {
         bool from_handler = o->from_handler;
         pool_give(&nic->departures, d);
         uint64_t transmission = delivery_departs(&nic->delivery, &peer->delivery, packet);
-        if (is_self(nic, peer)) {
+        if (peer->delivery.self) {
             to_self(nic, packet, from_handler);
         } else {
             to_wire(nic, peer, packet, transmission, from_handler);

@@ -79,10 +79,6 @@ int portals_ni_handle(struct portals *p, ptl_handle_any_t handle, ptl_handle_ni_
 
 /* ---- Interfaces ---- */
 
-uint32_t p4_interface_number(unsigned options) {
-    return (options & PTL_NI_NO_MATCHING ? 1 : 0) + (options & PTL_NI_PHYSICAL ? 2 : 0);
-}
-
 static bool options_are_valid(unsigned options) {
     unsigned matching = options & (PTL_NI_MATCHING | PTL_NI_NO_MATCHING);
     unsigned addressing = options & (PTL_NI_LOGICAL | PTL_NI_PHYSICAL);

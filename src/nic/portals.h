@@ -36,13 +36,21 @@ struct portals;
 
 struct portals_arrival;
 
-/* A message for the network, as Portals hands it to its owner. Its data is found by
- * portals_outgoing_segments; a reply to a fetch has what portals_apply gave as `before`. */
+/* A message for the network, as Portals hands it to its owner. It lasts until `send` returns. */
 struct portals_outgoing {
-    struct nic_message message;      /* but for `initiator`, which is the owner's */
+    struct nic_message message;      /* but for `initiator` of a request, which is the owner's */
+    uint8_t *data;                   /* its bytes, if they lie in one piece of memory, else NULL */
     struct portals_arrival *arrival; /* of a reply that has data, else NULL */
     void *origin;                    /* what portals_reply and portals_command were given */
-    struct operation *operation;     /* Portals' own; NULL: an answer */
+    /* Portals' own, of a request. */
+    struct portals_ni *ni;
+    struct descriptor *md, *get_md;
+    struct entry *entry;
+    uint8_t *card, *copy;
+    uint64_t source_offset, get_offset;
+    void *user_ptr;
+    const struct sink *sink, *get_sink;
+    struct operation *kept;
 };
 
 enum portals_sending {
@@ -56,7 +64,7 @@ struct portals_owner {
     void *context;
     /* A request that is answered, or does not leave before this returns, must be kept by
      * portals_outgoing_keep. */
-    enum portals_sending (*send)(void *context, const struct portals_outgoing *out);
+    enum portals_sending (*send)(void *context, struct portals_outgoing *out);
     /* An event or a counter has changed: whoever waits looks again. */
     void (*raised)(void *context);
     /* PtlNIInit asks for this pid: may the process have it from now on? NULL: its own alone. */
@@ -99,6 +107,7 @@ struct portals_arrival {
     bool list;        /* overflow? */
     uint64_t mlength; /* bytes of it that are accepted */
     uint64_t offset;  /* in the entry */
+    uint8_t *data;    /* where they are, if they lie in one piece of host memory, else NULL */
     const struct portals_handlers *handlers; /* NULL: none */
     const struct nic_message *message;       /* the owner's */
     /* Portals' own. */
@@ -159,21 +168,19 @@ uint8_t portals_exhausted(const struct portals_arrival *arrival);
 
 /* ---- At the initiator ---- */
 
-/* From the owner's `send`: where the bytes of the message are. */
-uint32_t portals_outgoing_segments(const struct portals_outgoing *out, uint64_t offset,
-                                   uint64_t length, struct nic_segment *segments, uint32_t room);
 /* From the owner's `send`, of a request: the number that names it in the calls below; false: no
  * memory. */
-bool portals_outgoing_keep(struct portals *p, const struct portals_outgoing *out,
-                           uint64_t *initiator);
+bool portals_outgoing_keep(struct portals *p, struct portals_outgoing *out, uint64_t *initiator);
 uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                  uint64_t length, struct nic_segment *segments, uint32_t room);
 uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                 uint64_t length, struct nic_segment *segments, uint32_t room);
 /* `fail`: PTL_NI_OK, or some of its data could not be read. */
 void portals_sent(struct portals *p, uint64_t initiator, uint8_t fail);
-/* An answer is believed only from the process that was asked, once. */
-void portals_answered(struct portals *p, const struct nic_message *answer);
+/* An answer is believed only from the process that was asked, once. `fail`: PTL_NI_OK, or what went
+ * wrong on its way here. */
+void portals_answered(struct portals *p, uint64_t initiator, const struct nic_message *answer,
+                      uint8_t fail);
 /* Nothing more will come of it: PTL_NI_UNDELIVERABLE, or PTL_NI_SEGV. */
 void portals_failed(struct portals *p, uint64_t initiator, uint8_t fail);
 

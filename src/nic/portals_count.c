@@ -45,7 +45,9 @@ int portals_ct_set(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t val
     struct counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
     if (!ct)
         return PTL_ARG_INVALID;
+    p4_trigger_hold(p);
     p4_counter_change(p, ct, value);
+    p4_trigger_release(p);
     return PTL_OK;
 }
 
@@ -59,7 +61,9 @@ int portals_ct_inc(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t inc
         return PTL_ARG_INVALID;
     ptl_ct_event_t sum = {ct->value.success + increment.success,
                           ct->value.failure + increment.failure};
+    p4_trigger_hold(p);
     p4_counter_change(p, ct, sum);
+    p4_trigger_release(p);
     return PTL_OK;
 }
 

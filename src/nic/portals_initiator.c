@@ -56,9 +56,9 @@ struct named {
     struct descriptor *md, *get_md;
 };
 
-static struct descriptor *find_descriptor(struct portals *p, struct named *n,
-                                          ptl_handle_md_t handle, uint64_t offset,
-                                          uint64_t length) {
+static inline __attribute__((always_inline)) struct descriptor *
+find_descriptor(struct portals *p, struct named *n, ptl_handle_md_t handle, uint64_t offset,
+                uint64_t length) {
     struct portals_ni *of = NULL;
     struct descriptor *md = p4_object_of(p, HANDLE_MD, handle, &of);
     if (!md || (n->ni && of != n->ni) || !fits(&md->memory, offset, length))
@@ -80,7 +80,8 @@ static bool is_too_volatile(const struct portals_ni *ni, const struct descriptor
            length > ni->limits.max_volatile_size;
 }
 
-static int check_movement(struct portals *p, const struct portals_request *r, struct named *n) {
+static inline __attribute__((always_inline)) int
+check_movement(struct portals *p, const struct portals_request *r, struct named *n) {
     *n = (struct named){0};
     if (sends_data(r->kind)) {
         n->md = find_descriptor(p, n, r->md, r->local_offset, r->length);
@@ -124,8 +125,12 @@ static struct operation *operation_at(struct portals *p, uint64_t number) {
     return pool_named(&p->operations, number);
 }
 
+static bool copy_is_small(uint64_t length) {
+    return length <= OPERATION_COPY_BYTES;
+}
+
 static void free_copy(struct operation *o) {
-    if (o->copy != o->small_copy)
+    if (!copy_is_small(o->length))
         free(o->copy);
 }
 
@@ -138,40 +143,41 @@ void p4_operations_clear(struct portals *p) {
     pool_clear(&p->operations);
 }
 
-/* The record of an operation that goes on after its call; NULL: no memory. */
-static struct operation *keep(struct portals *p, struct operation *o) {
-    if (o->slot.used || o->kept)
-        return o->slot.used ? o : o->kept;
-    struct operation *kept = pool_take_raw(&p->operations);
-    if (!kept)
-        return NULL;
-    const size_t from = sizeof o->slot, to = offsetof(struct operation, own_out);
-    memcpy((uint8_t *)kept + from, (const uint8_t *)o + from, to - from);
-    if (o->out)
-        kept->own_out = *o->out;
-    if (o->in)
-        kept->own_in = *o->in;
-    kept->out = &kept->own_out;
-    kept->in = &kept->own_in;
-    if (o->copy == o->small_copy) {
-        memcpy(kept->small_copy, o->small_copy, o->length);
-        kept->copy = kept->small_copy;
-    }
-    if (kept->md)
-        kept->md->operations++;
-    if (kept->get_md)
-        kept->get_md->operations++;
-    if (kept->entry)
-        kept->entry->busy++;
-    return o->kept = kept;
-}
-
-bool portals_outgoing_keep(struct portals *p, const struct portals_outgoing *out,
-                           uint64_t *initiator) {
-    const struct operation *kept = keep(p, out->operation);
-    if (kept)
-        *initiator = pool_number(kept);
-    return kept;
+/* The record of a request that goes on after its call; false: no memory. */
+bool portals_outgoing_keep(struct portals *p, struct portals_outgoing *out, uint64_t *initiator) {
+    const struct nic_message *m = &out->message;
+    struct operation *o = pool_take_raw(&p->operations);
+    if (!o)
+        return false;
+    o->ni = out->ni;
+    o->kind = m->kind;
+    o->ack_req = m->ack_req;
+    o->sent = o->receiving = false;
+    o->md = out->md;
+    o->get_md = out->get_md;
+    o->entry = out->entry;
+    o->card = out->card;
+    o->source_offset = out->source_offset;
+    o->get_offset = out->get_offset;
+    o->length = m->length;
+    o->target = m->target;
+    o->user_ptr = out->user_ptr;
+    if (out->sink)
+        o->out = *out->sink;
+    if (out->get_sink)
+        o->in = *out->get_sink;
+    o->copy = out->copy;
+    if (o->copy && copy_is_small(m->length))
+        o->copy = memcpy(o->small_copy, out->copy, m->length);
+    if (o->md)
+        o->md->operations++;
+    if (o->get_md)
+        o->get_md->operations++;
+    if (o->entry)
+        o->entry->busy++;
+    out->kept = o;
+    *initiator = pool_number(o);
+    return true;
 }
 
 /* Its descriptor may be released. */
@@ -181,7 +187,6 @@ static void let_go(struct operation *o) {
     o->md = NULL;
 }
 
-/* Of a record. */
 static void operation_end(struct portals *p, struct operation *o) {
     let_go(o);
     if (o->get_md)
@@ -195,39 +200,38 @@ static void operation_end(struct portals *p, struct operation *o) {
     p4_closing_progress(p, ni);
 }
 
-/* Volatile data is safe when the call returns. */
-static bool copy_volatile(struct operation *o) {
-    if (!o->md || !(o->md->sink.options & PTL_MD_VOLATILE) || !o->length)
-        return true;
-    o->copy = o->length <= sizeof o->small_copy ? o->small_copy : malloc(o->length);
-    if (!o->copy)
+/* Volatile data is safe when the call returns. Into `small`, if it fits; false: no memory. */
+static bool copy_volatile(struct portals_outgoing *out, uint8_t *small, uint64_t length) {
+    out->copy = copy_is_small(length) ? small : malloc(length);
+    if (!out->copy)
         return false;
     struct nic_segment s;
-    for (uint64_t done = 0; done < o->length; done += s.bytes) {
-        p4_memory_segments(&o->md->memory, o->source_offset + done, o->length - done, &s, 1);
-        memcpy(o->copy + done, s.host, s.bytes);
+    for (uint64_t done = 0; done < length; done += s.bytes) {
+        p4_memory_segments(&out->md->memory, out->source_offset + done, length - done, &s, 1);
+        memcpy(out->copy + done, s.host, s.bytes);
     }
+    out->data = out->copy;
     return true;
 }
 
-/* The message of an operation, but for what is particular to its kind. */
-static void set_message(struct nic_message *m, const struct portals_ni *ni,
-                        const struct operation *o, ptl_process_t target) {
+static bool is_volatile(const struct descriptor *md) {
+    return md->sink.options & PTL_MD_VOLATILE;
+}
+
+/* Where the message goes, and from where. */
+static inline void set_addresses(struct nic_message *m, const struct portals_ni *ni,
+                                 ptl_process_t target) {
     const struct portals_config *own = &ni->p->config;
-    bool logical = ni->options & PTL_NI_LOGICAL;
-    const ptl_process_t *to = logical ? &ni->map[target.rank] : &target;
-    m->kind = o->kind;
     m->interface = (uint8_t)ni->options;
-    m->ack_req = o->ack_req;
-    m->fail = m->list = 0;
     m->uid = own->uid;
     m->source = own->address;
     m->source_rank = ni->rank;
-    m->target = (struct nic_address){to->phys.nid, to->phys.pid};
-    m->target_rank = logical ? target.rank : PTL_RANK_ANY;
-    m->length = o->length;
-    m->payload = o->kind == NIC_GET ? 0 : o->length;
-    m->initiator = 0;
+    m->target_rank = PTL_RANK_ANY;
+    if (ni->options & PTL_NI_LOGICAL) {
+        m->target_rank = target.rank;
+        target = ni->map[target.rank];
+    }
+    m->target = (struct nic_address){target.phys.nid, target.phys.pid};
 }
 
 static const uint8_t message_kind[] = {
@@ -236,75 +240,117 @@ static const uint8_t message_kind[] = {
     [PORTALS_SWAP] = NIC_FETCH_ATOMIC,
 };
 
+/* An event of an initiator, and its count. */
+struct said {
+    ptl_event_kind_t type;
+    unsigned count_option;
+    bool full; /* an event, not only a count */
+    uint8_t fail, list;
+    uint64_t length, mlength, remote_offset;
+    void *user_ptr;
+};
+
+static inline void tell(struct portals *p, const struct sink *sink, const struct said *s) {
+    bool failed = s->fail != PTL_NI_OK;
+    if (s->full && (failed || !(sink->options & PTL_MD_EVENT_SUCCESS_DISABLE))) {
+        ptl_event_t *event = p4_event_new(p, sink->eq);
+        if (event)
+            *event = (ptl_event_t){.type = s->type,
+                                   .user_ptr = s->user_ptr,
+                                   .rlength = s->length,
+                                   .mlength = s->mlength,
+                                   .remote_offset = s->remote_offset,
+                                   .ptl_list = s->list,
+                                   .ni_fail_type = s->fail};
+    }
+    if (!(sink->options & s->count_option))
+        return;
+    uint64_t success = sink->options & PTL_MD_EVENT_CT_BYTES ? s->mlength : 1;
+    p4_count(p, sink->ct, failed ? 0 : success, failed);
+}
+
+static inline void tell_send(struct portals *p, const struct sink *sink, void *user_ptr,
+                             uint64_t length, uint8_t fail) {
+    const struct said s = {.type = PTL_EVENT_SEND,
+                           .count_option = PTL_MD_EVENT_CT_SEND,
+                           .full =
+                               fail != PTL_NI_OK || !(sink->options & PTL_MD_EVENT_SEND_DISABLE),
+                           .fail = fail,
+                           .length = length,
+                           .mlength = length,
+                           .user_ptr = user_ptr};
+    tell(p, sink, &s);
+}
+
 static void left(struct portals *p, struct operation *o, uint8_t fail);
 static void never(struct portals *p, struct operation *o, uint8_t fail);
 
-/* What became of it, on the stack or in its record, is done when this returns. */
-static int hand_out(struct portals *p, struct operation *o, const struct portals_outgoing *out) {
-    enum portals_sending how = p->owner.send(p->owner.context, out);
-    struct operation *at = o->kept ? o->kept : o;
-    switch (how) {
-    case PORTALS_LEFT:
-        left(p, at, PTL_NI_OK);
-        break;
-    case PORTALS_KEPT:
-        break;
-    case PORTALS_UNREADABLE:
-        never(p, at, PTL_NI_SEGV);
-        break;
-    case PORTALS_NO_MEMORY:
-        if (o->kept)
-            operation_end(p, o->kept);
-    }
-    if (!o->kept)
-        free_copy(o);
-    return how == PORTALS_NO_MEMORY ? PTL_NO_SPACE : PTL_OK;
+static void end_kept(struct portals *p, struct operation *o, enum portals_sending how) {
+    if (how == PORTALS_LEFT)
+        left(p, o, PTL_NI_OK);
+    else if (how == PORTALS_UNREADABLE)
+        never(p, o, PTL_NI_SEGV);
+    else if (how == PORTALS_NO_MEMORY)
+        operation_end(p, o);
 }
 
-static void set_operation(struct operation *o, struct portals_ni *ni, uint8_t kind, uint64_t length,
-                          void *user_ptr) {
-    memset(o, 0, offsetof(struct operation, own_out));
-    o->ni = ni;
-    o->kind = kind;
-    o->length = length;
-    o->user_ptr = user_ptr;
+/* What ends within its call, without a record. */
+static inline int hand_out(struct portals *p, struct portals_outgoing *out) {
+    enum portals_sending how = p->owner.send(p->owner.context, out);
+    if (out->kept) {
+        end_kept(p, out->kept, how);
+    } else if (how != PORTALS_NO_MEMORY) {
+        p4_trigger_hold(p);
+        tell_send(p, out->sink, out->user_ptr, out->message.length,
+                  how == PORTALS_LEFT ? PTL_NI_OK : PTL_NI_SEGV);
+        p4_closing_progress(p, out->ni);
+        p4_trigger_release(p);
+    }
+    if (out->copy && !out->kept && !copy_is_small(out->message.length))
+        free(out->copy);
+    return how == PORTALS_NO_MEMORY ? PTL_NO_SPACE : PTL_OK;
 }
 
 int p4_request_start(struct portals *p, const struct portals_request *r, bool by_trigger) {
     struct named n;
-    struct operation o;
     struct portals_outgoing out;
     struct nic_message *m = &out.message;
+    uint8_t small_copy[OPERATION_COPY_BYTES];
     int code = check_movement(p, r, &n);
     if (code)
         return code;
-    set_operation(&o, n.ni, message_kind[r->kind], r->length, r->user_ptr);
-    o.ack_req = takes_data(r->kind) ? PTL_NO_ACK_REQ : r->ack_req;
-    if (n.md) {
-        o.md = n.md;
-        o.out = &n.md->sink;
-        o.source_offset = r->local_offset;
-    }
-    if (n.get_md) {
-        o.get_md = n.get_md;
-        o.in = &n.get_md->sink;
-        o.get_offset = r->get_offset;
-    }
-    if (!by_trigger && !copy_volatile(&o))
-        return PTL_NO_SPACE;
-    set_message(m, n.ni, &o, r->target);
+    out.ni = n.ni;
+    out.md = n.md;
+    out.get_md = n.get_md;
+    out.sink = n.md ? &n.md->sink : NULL;
+    out.get_sink = n.get_md ? &n.get_md->sink : NULL;
+    out.source_offset = r->local_offset;
+    out.get_offset = r->get_offset;
+    out.user_ptr = r->user_ptr;
+    out.arrival = NULL;
+    out.entry = NULL;
+    out.data = out.card = out.copy = NULL;
+    out.origin = out.kept = NULL;
+    set_addresses(m, n.ni, r->target);
+    m->kind = message_kind[r->kind];
+    m->ack_req = takes_data(r->kind) ? PTL_NO_ACK_REQ : r->ack_req;
     m->operation = r->operation;
     m->datatype = r->datatype;
+    m->fail = m->list = 0;
     m->pt_index = r->pt_index;
     m->match_bits = r->match_bits;
     m->hdr_data = r->hdr_data;
     m->remote_offset = r->remote_offset;
+    m->length = r->length;
+    m->payload = n.md ? r->length : 0;
+    m->initiator = 0;
     memcpy(m->operand, r->operand, sizeof m->operand);
-    o.target = m->target;
-    out.arrival = NULL;
-    out.origin = NULL;
-    out.operation = &o;
-    return hand_out(p, &o, &out);
+    if (n.md && m->length) {
+        out.data = p4_memory_whole(&n.md->memory, r->local_offset);
+        if (is_volatile(n.md) && !by_trigger && !copy_volatile(&out, small_copy, m->length))
+            return PTL_NO_SPACE;
+    }
+    return hand_out(p, &out);
 }
 
 int portals_start(struct portals *p, const struct portals_request *request) {
@@ -331,33 +377,40 @@ static int check_command(const struct portals_arrival *a, const struct portals_c
 
 int portals_command(struct portals *p, const struct portals_arrival *a,
                     const struct portals_command *c, void *origin) {
-    struct operation o;
-    struct portals_outgoing out = {.origin = origin, .operation = &o};
-    struct nic_message *m = &out.message;
     int code = check_command(a, c);
     if (code)
         return code;
     struct entry *e = a->entry;
-    set_operation(&o, a->ni, c->kind, c->length, c->user_ptr);
-    o.entry = e;
-    o.card = c->card;
-    o.ack_req = c->kind == NIC_GET ? PTL_NO_ACK_REQ : c->ack_req;
-    o.source_offset = o.get_offset = c->offset;
-    unsigned counts = o.ack_req == PTL_NO_ACK_REQ ? PTL_MD_EVENT_CT_SEND : PTL_MD_EVENT_CT_ACK;
+    bool get = c->kind == NIC_GET;
+    uint8_t ack_req = get ? PTL_NO_ACK_REQ : c->ack_req;
+    unsigned counts = ack_req == PTL_NO_ACK_REQ ? PTL_MD_EVENT_CT_SEND : PTL_MD_EVENT_CT_ACK;
     struct counter_name ct = c->count ? e->ct : (struct counter_name){PTL_CT_NONE, NULL};
-    o.own_out = (struct sink){e->pt->eq, ct, counts | PTL_MD_EVENT_SEND_DISABLE};
-    o.own_in = (struct sink){e->pt->eq, ct, PTL_MD_EVENT_CT_REPLY};
-    o.out = &o.own_out;
-    o.in = &o.own_in;
-    set_message(m, o.ni, &o, c->target);
-    m->operation = c->operation;
-    m->datatype = c->datatype;
-    m->pt_index = e->pt->index;
-    m->match_bits = c->match_bits;
-    m->hdr_data = c->hdr_data;
-    m->remote_offset = c->remote_offset;
-    o.target = m->target;
-    return hand_out(p, &o, &out);
+    const struct sink sink = {e->pt->eq, ct, counts | PTL_MD_EVENT_SEND_DISABLE};
+    const struct sink get_sink = {e->pt->eq, ct, PTL_MD_EVENT_CT_REPLY};
+    struct portals_outgoing out = {.message = {.kind = c->kind,
+                                               .ack_req = ack_req,
+                                               .operation = c->operation,
+                                               .datatype = c->datatype,
+                                               .pt_index = e->pt->index,
+                                               .match_bits = c->match_bits,
+                                               .hdr_data = c->hdr_data,
+                                               .remote_offset = c->remote_offset,
+                                               .length = c->length,
+                                               .payload = get ? 0 : c->length},
+                                   .data = get       ? NULL
+                                           : c->card ? c->card
+                                                     : p4_memory_whole(&e->memory, c->offset),
+                                   .origin = origin,
+                                   .ni = a->ni,
+                                   .entry = e,
+                                   .card = c->card,
+                                   .source_offset = c->offset,
+                                   .get_offset = c->offset,
+                                   .user_ptr = c->user_ptr,
+                                   .sink = &sink,
+                                   .get_sink = &get_sink};
+    set_addresses(&out.message, a->ni, c->target);
+    return hand_out(p, &out);
 }
 
 int portals_command_ct_get(struct portals *p, const struct portals_arrival *a,
@@ -403,25 +456,12 @@ static uint32_t operation_segments(const struct operation *o, const struct descr
                               segments, room);
 }
 
-static uint32_t source_segments(const struct operation *o, uint64_t offset, uint64_t length,
-                                struct nic_segment *segments, uint32_t room) {
-    if (o->kind == NIC_GET)
-        return 0;
-    return operation_segments(o, o->md, o->copy, o->source_offset, offset, length, segments, room);
-}
-
-uint32_t portals_outgoing_segments(const struct portals_outgoing *out, uint64_t offset,
-                                   uint64_t length, struct nic_segment *segments, uint32_t room) {
-    if (out->operation)
-        return source_segments(out->operation, offset, length, segments, room);
-    return out->arrival ? portals_arrival_segments(out->arrival, offset, length, segments, room)
-                        : 0;
-}
-
 uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                  uint64_t length, struct nic_segment *segments, uint32_t room) {
     const struct operation *o = operation_at(p, initiator);
-    return o ? source_segments(o, offset, length, segments, room) : 0;
+    if (!o || o->kind == NIC_GET)
+        return 0;
+    return operation_segments(o, o->md, o->copy, o->source_offset, offset, length, segments, room);
 }
 
 uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t offset,
@@ -433,47 +473,13 @@ uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t 
     return operation_segments(o, o->get_md, NULL, o->get_offset, offset, length, segments, room);
 }
 
-/* What an event of an initiator says besides the operation. */
-struct said {
-    ptl_event_kind_t type;
-    unsigned count_option;
-    bool full; /* an event, not only a count */
-    uint8_t fail, list;
-    uint64_t mlength, remote_offset;
-};
-
-static inline void tell(struct portals *p, const struct operation *o, const struct sink *sink,
-                        struct said s) {
-    bool failed = s.fail != PTL_NI_OK;
-    if (!o->ni)
-        return;
-    if (s.full && (failed || !(sink->options & PTL_MD_EVENT_SUCCESS_DISABLE))) {
-        ptl_event_t *event = p4_event_new(p, sink->eq);
-        if (event)
-            *event = (ptl_event_t){.type = s.type,
-                                   .user_ptr = o->user_ptr,
-                                   .rlength = o->length,
-                                   .mlength = s.mlength,
-                                   .remote_offset = s.remote_offset,
-                                   .ptl_list = s.list,
-                                   .ni_fail_type = s.fail};
-    }
-    if (!(sink->options & s.count_option))
-        return;
-    uint64_t success = sink->options & PTL_MD_EVENT_CT_BYTES ? s.mlength : 1;
-    p4_count(p, sink->ct, failed ? 0 : success, failed);
-}
-
-static void tell_send(struct portals *p, struct operation *o, uint8_t fail) {
+/* Once, and not of a get. */
+static void tell_sent(struct portals *p, struct operation *o, uint8_t fail) {
     if (o->sent || o->kind == NIC_GET)
         return;
     o->sent = true;
-    tell(p, o, o->out,
-         (struct said){.type = PTL_EVENT_SEND,
-                       .count_option = PTL_MD_EVENT_CT_SEND,
-                       .full = fail != PTL_NI_OK || !(o->out->options & PTL_MD_EVENT_SEND_DISABLE),
-                       .fail = fail,
-                       .mlength = o->length});
+    if (o->ni)
+        tell_send(p, &o->out, o->user_ptr, o->length, fail);
 }
 
 static bool is_answered(const struct operation *o) {
@@ -482,25 +488,18 @@ static bool is_answered(const struct operation *o) {
 
 /* Will the initiator see that its message was accepted? */
 static bool ack_is_seen(const struct operation *o) {
-    const struct sink *s = o->out;
+    const struct sink *s = &o->out;
     bool full = o->ack_req == PTL_ACK_REQ && s->eq.handle != PTL_EQ_NONE &&
                 !(s->options & PTL_MD_EVENT_SUCCESS_DISABLE);
     return full || (s->ct.handle != PTL_CT_NONE && (s->options & PTL_MD_EVENT_CT_ACK));
 }
 
-static void over(struct portals *p, struct operation *o) {
-    if (o->slot.used)
-        operation_end(p, o);
-    else
-        p4_closing_progress(p, o->ni);
-}
-
 /* Its source may be used again. */
 static void left(struct portals *p, struct operation *o, uint8_t fail) {
     p4_trigger_hold(p);
-    tell_send(p, o, fail);
+    tell_sent(p, o, fail);
     if (!is_answered(o)) {
-        over(p, o);
+        operation_end(p, o);
     } else {
         /* Who sees no more of it there takes the send for its end. */
         if (o->kind == NIC_FETCH_ATOMIC || !ack_is_seen(o))
@@ -510,25 +509,28 @@ static void left(struct portals *p, struct operation *o, uint8_t fail) {
     p4_trigger_release(p);
 }
 
-static void tell_answer(struct portals *p, struct operation *o, uint8_t ack_req, struct said s) {
-    if (s.mlength > o->length)
-        s.mlength = o->length;
+static void tell_answer(struct portals *p, const struct operation *o, uint8_t ack_req,
+                        struct said *s) {
     bool reply = o->kind == NIC_GET || o->kind == NIC_FETCH_ATOMIC;
-    if (!reply && ack_req == PTL_NO_ACK_REQ)
+    if (!o->ni || (!reply && ack_req == PTL_NO_ACK_REQ))
         return;
-    s.type = reply ? PTL_EVENT_REPLY : PTL_EVENT_ACK;
-    s.count_option = reply ? PTL_MD_EVENT_CT_REPLY : PTL_MD_EVENT_CT_ACK;
-    s.full = reply || ack_req == PTL_ACK_REQ;
-    tell(p, o, reply ? o->in : o->out, s);
+    s->type = reply ? PTL_EVENT_REPLY : PTL_EVENT_ACK;
+    s->count_option = reply ? PTL_MD_EVENT_CT_REPLY : PTL_MD_EVENT_CT_ACK;
+    s->full = reply || ack_req == PTL_ACK_REQ;
+    s->length = o->length;
+    s->user_ptr = o->user_ptr;
+    if (s->mlength > o->length)
+        s->mlength = o->length;
+    tell(p, reply ? &o->in : &o->out, s);
 }
 
 /* Nothing more will come of it. */
 static void never(struct portals *p, struct operation *o, uint8_t fail) {
     p4_trigger_hold(p);
-    tell_send(p, o, fail);
+    tell_sent(p, o, fail);
     if (is_answered(o))
-        tell_answer(p, o, o->ack_req, (struct said){.fail = fail});
-    over(p, o);
+        tell_answer(p, o, o->ack_req, &(struct said){.fail = fail});
+    operation_end(p, o);
     p4_trigger_release(p);
 }
 
@@ -544,19 +546,20 @@ void portals_failed(struct portals *p, uint64_t initiator, uint8_t fail) {
         never(p, o, fail);
 }
 
-void portals_answered(struct portals *p, const struct nic_message *answer) {
-    struct operation *o = operation_at(p, answer->initiator);
+void portals_answered(struct portals *p, uint64_t initiator, const struct nic_message *answer,
+                      uint8_t fail) {
+    struct operation *o = operation_at(p, initiator);
     bool is_reply = o && (o->kind == NIC_GET || o->kind == NIC_FETCH_ATOMIC);
     if (!o || !nic_address_equal(answer->source, o->target) || !is_answered(o) ||
         answer->kind != (is_reply ? NIC_REPLY : NIC_ACK))
         return;
     p4_trigger_hold(p);
-    tell_send(p, o, PTL_NI_OK); /* remote completion includes the local one */
+    tell_sent(p, o, PTL_NI_OK); /* remote completion includes the local one */
     tell_answer(p, o, answer->ack_req == PTL_NO_ACK_REQ ? PTL_NO_ACK_REQ : o->ack_req,
-                (struct said){.mlength = answer->length,
-                              .remote_offset = answer->remote_offset,
-                              .list = answer->list,
-                              .fail = answer->fail});
+                &(struct said){.mlength = answer->length,
+                               .remote_offset = answer->remote_offset,
+                               .list = answer->list,
+                               .fail = fail ? fail : answer->fail});
     operation_end(p, o);
     p4_trigger_release(p);
 }

@@ -170,6 +170,13 @@ static int check(struct portals *p, const struct place *place, const ptl_me_t *m
     return PTL_OK;
 }
 
+/* Most entries: nothing but its offset and length decides what a put does to it. */
+static bool is_plain(const struct entry *e) {
+    return e->list == PTL_PRIORITY_LIST && e->uid == PTL_UID_ANY && e->options & PTL_ME_OP_PUT &&
+           !(e->options & (PTL_ME_MANAGE_LOCAL | PTL_ME_USE_ONCE)) && !e->memory.piece &&
+           !e->handlers.image && !(e->pt->options & PTL_PT_FLOWCTRL);
+}
+
 /* A new entry, in no list. */
 static int entry_new(struct portals *p, const struct place *place, const ptl_me_t *me, uint8_t list,
                      void *user_ptr, struct entry **out) {
@@ -199,6 +206,7 @@ static int entry_new(struct portals *p, const struct place *place, const ptl_me_
     code = p4_memory_set(&e->memory, me->start, me->length, me->options & PTL_IOVEC, ni);
     if (!code && me->options & PTL_ME_HANDLERS)
         code = p4_spin_entry_set(e, me);
+    e->is_plain = is_plain(e);
     if (code)
         p4_entry_discard(e);
     else

@@ -23,14 +23,16 @@ static uint8_t ignored_id(const struct entry *e) {
                      (e->match_id.phys.pid == PTL_PID_ANY ? IGNORE_PID : 0));
 }
 
-static bool same_source(const struct entry *e, struct nic_address source, uint32_t rank) {
+static inline __attribute__((always_inline)) bool
+same_source(const struct entry *e, struct nic_address source, uint32_t rank) {
     if (e->ni->options & PTL_NI_LOGICAL)
         return e->match_id.rank == PTL_RANK_ANY || e->match_id.rank == rank;
     return (e->match_id.phys.nid == PTL_NID_ANY || e->match_id.phys.nid == source.nid) &&
            (e->match_id.phys.pid == PTL_PID_ANY || e->match_id.phys.pid == source.pid);
 }
 
-static bool matches(const struct entry *e, const struct nic_message *m) {
+static inline __attribute__((always_inline)) bool matches(const struct entry *e,
+                                                          const struct nic_message *m) {
     uint64_t offset;
     if (!e->is_matching)
         return true;
@@ -45,14 +47,20 @@ static uint64_t mix(uint64_t a, uint64_t b) {
     return rng_mix(a ^ rng_mix(b + 0x9e3779b97f4a7c15ull));
 }
 
+static __attribute__((noinline)) uint64_t source_key(const struct list_group *group,
+                                                     struct nic_address source) {
+    return mix(group->ignore_id & IGNORE_NID ? 0 : source.nid,
+               group->ignore_id & IGNORE_PID ? 0 : source.pid);
+}
+
 /* A message pays for it once per group, so it is one multiplication; what two keys share is told
  * apart by `matches`. */
-static uint64_t key_of(const struct portals_ni *ni, const struct list_group *group, uint64_t bits,
-                       struct nic_address source, uint32_t rank) {
+static inline __attribute__((always_inline)) uint64_t
+key_of(const struct portals_ni *ni, const struct list_group *group, uint64_t bits,
+       struct nic_address source, uint32_t rank) {
     uint64_t key = (bits & ~group->ignore_bits) ^ group->salt;
     if (!(ni->options & PTL_NI_LOGICAL))
-        key += mix(group->ignore_id & IGNORE_NID ? 0 : source.nid,
-                   group->ignore_id & IGNORE_PID ? 0 : source.pid);
+        key += source_key(group, source);
     else if (!group->ignore_id)
         key += (uint64_t)rank << 32 ^ rank;
     key *= 0x9e3779b97f4a7c15ull;
@@ -206,9 +214,10 @@ void p4_match_remove(struct entry *e) {
         leave_group(list, e->group);
 }
 
-/* The first of a group. */
-static struct entry *match_group(const struct portals_ni *ni, const struct list_group *group,
-                                 const struct nic_message *m) {
+/* The first of a group. In the index by itself: as a leaf it needs no registers of its caller. */
+static __attribute__((noinline)) struct entry *match_group(const struct portals_ni *ni,
+                                                           const struct list_group *group,
+                                                           const struct nic_message *m) {
     uint64_t key = key_of(ni, group, m->match_bits, m->source, m->source_rank);
     struct entry *e = ni->entry_bucket[key & (ni->entry_buckets - 1)].first;
     while (e && !(e->key == key && e->group == group && matches(e, m)))
@@ -216,12 +225,9 @@ static struct entry *match_group(const struct portals_ni *ni, const struct list_
     return e;
 }
 
-struct entry *p4_match_message(struct portals_ni *ni, struct portals_pt *pt, uint8_t number,
-                               const struct nic_message *m) {
-    const struct list *list = &pt->list[number];
+static __attribute__((noinline)) struct entry *
+match_many(const struct portals_ni *ni, const struct list *list, const struct nic_message *m) {
     struct entry *best = NULL;
-    if (!(ni->options & PTL_NI_MATCHING))
-        return list->first;
     for (uint32_t left = list->groups; left; left &= left - 1) {
         struct entry *e = match_group(ni, &list->group[__builtin_ctz(left)], m);
         if (e && (!best || e->order < best->order))
@@ -234,6 +240,15 @@ struct entry *p4_match_message(struct portals_ni *ni, struct portals_pt *pt, uin
             return e;
     }
     return best;
+}
+
+struct entry *p4_match_message(const struct portals_ni *ni, const struct list *list,
+                               const struct nic_message *m) {
+    if (!(ni->options & PTL_NI_MATCHING))
+        return list->first;
+    if (list->groups == 1 && !list->others.first) /* as most lists have it: one mask */
+        return match_group(ni, &list->group[0], m);
+    return list->first ? match_many(ni, list, m) : NULL;
 }
 
 /* ---- Headers ---- */

@@ -139,6 +139,7 @@ struct entry {
     uint64_t min_free, local_offset;
     uint8_t list;
     bool is_matching;
+    bool is_plain;     /* takes puts of anybody, whole, and stays: see portals_list.c */
     bool linked;       /* in its list */
     bool expired;      /* unlinked by a message */
     bool told;         /* of which AUTO_UNLINK told */
@@ -238,11 +239,9 @@ struct trigger {
 };
 
 #define OPERATION_COPY_BYTES 64
-/* It begins on the stack of the call that starts it, where it holds nothing, and becomes a record
- * (`kept`) when it does not end within the call: then what it names cannot go away before it. */
+/* A request that has not ended within its call. What it names cannot go away before it. */
 struct operation {
-    struct pool_slot slot; /* not used: on the stack */
-    struct operation *kept;
+    struct pool_slot slot;
     struct portals_ni *ni; /* NULL: closed */
     uint8_t kind;          /* enum nic_message_kind */
     uint8_t ack_req;
@@ -254,10 +253,8 @@ struct operation {
     uint64_t source_offset, get_offset, length;
     struct nic_address target;
     void *user_ptr;
-    const struct sink *out, *in; /* of send and acknowledgement; of reply */
-    uint8_t *copy;               /* of volatile data; NULL: none */
-    /* From here on not copied into the record. */
-    struct sink own_out, own_in; /* of a record, which may outlive its descriptors */
+    struct sink out, in; /* of send and acknowledgement; of reply */
+    uint8_t *copy;       /* of volatile data; NULL: none */
     uint8_t small_copy[OPERATION_COPY_BYTES];
 };
 
@@ -276,16 +273,10 @@ struct portals {
     bool news;                                /* and so does the owner */
 };
 
-/* Something that the program waits for has changed. */
-static inline void p4_raise(struct portals *p) {
-    if (p->held)
-        p->news = true;
-    else
-        p->owner.raised(p->owner.context);
-}
-
 /* portals.c */
-uint32_t p4_interface_number(unsigned options);
+static inline uint32_t p4_interface_number(unsigned options) {
+    return (options & PTL_NI_NO_MATCHING ? 1 : 0) + (options & PTL_NI_PHYSICAL ? 2 : 0);
+}
 /* Gives a new object its handle. */
 ptl_handle_any_t p4_handle_new(const struct portals_ni *ni, enum handle_kind kind, void *object);
 void p4_object_give(struct pool *pool, void *object);
@@ -313,7 +304,7 @@ static inline void *p4_object_of(struct portals *p, enum handle_kind kind, ptl_h
     if (!ni)
         return NULL;
     const struct pool *pool = p4_pool_of(ni, kind);
-    uint32_t index = handle & pool->mask & HANDLE_CODE_MASK;
+    uint32_t index = handle & pool->mask;
     struct object *object = index < pool->made ? pool_at(pool, index) : NULL;
     if (!object || object->handle != handle)
         return NULL;
@@ -335,7 +326,7 @@ int p4_memory_set(struct memory *m, void *start, ptl_size_t length, bool is_iove
 void p4_memory_clear(struct memory *m);
 uint32_t p4_memory_pieces(const struct memory *m, uint64_t offset, uint64_t length,
                           struct nic_segment *segments, uint32_t room);
-void *p4_memory_piece_address(const struct memory *m, uint64_t offset);
+__attribute__((cold)) void *p4_memory_piece_address(const struct memory *m, uint64_t offset);
 
 static inline uint32_t p4_memory_segments(const struct memory *m, uint64_t offset, uint64_t length,
                                           struct nic_segment *segments, uint32_t room) {
@@ -348,6 +339,10 @@ static inline uint32_t p4_memory_segments(const struct memory *m, uint64_t offse
     segments[0] = (struct nic_segment){(uint8_t *)((uintptr_t)m->start + offset), length};
     return length > 0;
 }
+/* Where a byte of it is and all behind it, or NULL: it is in several pieces. */
+static inline uint8_t *p4_memory_whole(const struct memory *m, uint64_t offset) {
+    return m->piece ? NULL : (uint8_t *)((uintptr_t)m->start + offset);
+}
 static inline void *p4_memory_address(const struct memory *m, uint64_t offset) {
     return m->piece ? p4_memory_piece_address(m, offset) : (void *)((uintptr_t)m->start + offset);
 }
@@ -359,26 +354,35 @@ void p4_event_push_reserved(struct portals *p, struct queue_name eq, const ptl_e
 bool p4_event_reserve(struct queue_name eq, uint32_t places);
 bool p4_event_add_place(struct queue_name eq); /* one more, reserved */
 void p4_event_unreserve(struct queue_name eq, uint32_t places);
-bool p4_event_lose(struct event_queue *q); /* the oldest; false: there is none */
+__attribute__((cold)) bool
+p4_event_lose(struct event_queue *q); /* the oldest; false: there is none */
 
-/* The place of a new event, that the caller fills whole; NULL: nobody will see it. */
+/* The place of a new event, that the caller fills whole; NULL: nobody will see it. Only while
+ * triggers are held, as for all that changes what a program waits for: its end tells the owner. */
 static inline ptl_event_t *p4_event_new(struct portals *p, struct queue_name eq) {
     struct event_queue *q = p4_queue(eq);
     if (!q || (q->used + q->reserved >= q->capacity && !p4_event_lose(q)))
         return NULL;
     uint32_t at = q->first + q->used++;
-    p4_raise(p);
+    p->news = true;
     return &q->ring[at < q->capacity ? at : at - q->capacity];
 }
 
-/* portals_trigger.c: between hold and release counters may change, but nothing fires. */
+/* portals_trigger.c: events are raised and counters change between hold and release; nothing fires
+ * there, and the owner is told once. */
 static inline void p4_trigger_hold(struct portals *p) {
     p->held++;
 }
-void p4_trigger_fire(struct portals *p);
+__attribute__((cold)) void p4_trigger_fire(struct portals *p); /* those that are ready */
 static inline void p4_trigger_release(struct portals *p) {
-    if (p->held == 1 && (p->news || p->ready_first))
-        p4_trigger_fire(p);
+    if (p->held == 1) {
+        if (p->news) {
+            p->news = false;
+            p->owner.raised(p->owner.context);
+        }
+        if (p->ready_first)
+            p4_trigger_fire(p);
+    }
     p->held--;
 }
 void p4_trigger_look(struct portals *p, struct counter *ct);
@@ -388,7 +392,7 @@ int p4_trigger_append(struct portals *p, struct entry *e, ptl_handle_ct_t ct, pt
 /* portals_count.c */
 static inline void p4_counter_change(struct portals *p, struct counter *ct, ptl_ct_event_t value) {
     ct->value = value;
-    p4_raise(p);
+    p->news = true;
     if (ct->first)
         p4_trigger_look(p, ct);
 }
@@ -413,7 +417,7 @@ uint8_t p4_table_exhausted(struct portals_ni *ni, struct portals_pt *pt, bool qu
 /* portals_match.c */
 bool p4_match_insert(struct entry *e); /* into its list, by order; false: no memory */
 void p4_match_remove(struct entry *e);
-struct entry *p4_match_message(struct portals_ni *ni, struct portals_pt *pt, uint8_t list,
+struct entry *p4_match_message(const struct portals_ni *ni, const struct list *list,
                                const struct nic_message *m);
 static inline uint64_t p4_entry_room(const struct entry *e, const struct nic_message *m,
                                      uint64_t *offset) {
@@ -463,7 +467,7 @@ bool p4_operation_moves(struct portals_ni *ni); /* data of one is being moved */
 void p4_arrival_forget(struct portals_ni *ni);
 
 /* Tells PtlNIFini, which waits for it. */
-void p4_closing_go_on(struct portals *p, struct portals_ni *ni);
+__attribute__((cold)) void p4_closing_go_on(struct portals *p, struct portals_ni *ni);
 static inline void p4_closing_progress(struct portals *p, struct portals_ni *ni) {
     if (ni && ni->closing)
         p4_closing_go_on(p, ni);

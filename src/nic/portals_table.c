@@ -95,7 +95,9 @@ uint8_t p4_table_exhausted(struct portals_ni *ni, struct portals_pt *pt, bool qu
                              .pt_index = pt->index,
                              .ni_fail_type = PTL_NI_PT_DISABLED};
         pt->reserves = false;
+        p4_trigger_hold(ni->p);
         p4_event_push_reserved(ni->p, pt->eq, &event);
+        p4_trigger_release(ni->p);
     }
     return PTL_NI_PT_DISABLED;
 }

@@ -113,6 +113,23 @@ static bool make_header(struct portals_arrival *a, struct entry *e) {
     return true;
 }
 
+static void take(struct portals_arrival *a, struct entry *e) {
+    e->busy++;
+    e->pt->arrivals++;
+    a->entry = e;
+    a->data = p4_memory_whole(&e->memory, a->offset);
+    a->list = e->list;
+}
+
+static void accept_plain(struct portals_arrival *a, struct entry *e) {
+    const struct nic_message *m = a->message;
+    uint64_t length = e->memory.length, room = length - m->remote_offset;
+    a->offset = m->remote_offset;
+    if (a->offset < length)
+        a->mlength = m->length < room ? m->length : room;
+    take(a, e);
+}
+
 static uint8_t accept_message(struct portals_arrival *a, struct entry *e) {
     struct portals_pt *pt = e->pt;
     bool expires = take_room(a, e);
@@ -131,10 +148,7 @@ static uint8_t accept_message(struct portals_arrival *a, struct entry *e) {
         p4_match_remove(e);
         e->expired = a->expires = true;
     }
-    e->busy++;
-    pt->arrivals++;
-    a->entry = e;
-    a->list = e->list;
+    take(a, e);
     if (e->handlers.image)
         a->handlers = &e->handlers;
     return PTL_NI_OK;
@@ -148,11 +162,15 @@ static uint8_t receive(struct portals_arrival *a, struct portals_ni *ni) {
         return PTL_NI_DROPPED;
     if (!pt->enabled)
         return PTL_NI_PT_DISABLED;
-    struct entry *e = p4_match_message(ni, pt, PTL_PRIORITY_LIST, m);
+    struct entry *e = p4_match_message(ni, &pt->list[PTL_PRIORITY_LIST], m);
     if (!e)
-        e = p4_match_message(ni, pt, PTL_OVERFLOW_LIST, m);
+        e = p4_match_message(ni, &pt->list[PTL_OVERFLOW_LIST], m);
     if (!e)
         return p4_table_exhausted(ni, pt, false);
+    if (e->is_plain && m->kind == NIC_PUT) {
+        accept_plain(a, e);
+        return PTL_NI_OK;
+    }
     uint8_t fail = permission(ni, e, m);
     return fail ? fail : accept_message(a, e);
 }
@@ -169,7 +187,16 @@ static bool is_sound(const struct nic_message *m) {
 void portals_header(struct portals *p, const struct nic_message *message,
                     struct portals_arrival *a) {
     struct portals_ni *ni = p->ni[p4_interface_number(message->interface)];
-    *a = (struct portals_arrival){.kind = message->kind, .message = message};
+    a->kind = message->kind;
+    a->message = message;
+    a->list = a->reserved = a->expires = a->replied = false;
+    a->mlength = a->offset = 0;
+    a->data = NULL;
+    a->handlers = NULL;
+    a->ni = NULL;
+    a->entry = NULL;
+    a->header = NULL;
+    a->link = NULL;
     if (!ni || ni->closing || !is_sound(message)) {
         a->fail = PTL_NI_DROPPED;
         return;
@@ -280,24 +307,30 @@ static bool wants_reply(const struct portals_arrival *a) {
 
 static void answer(struct portals *p, struct portals_arrival *a, uint8_t kind, uint8_t ack_req,
                    uint8_t fail, uint64_t mlength, uint64_t payload, void *origin) {
-    const struct nic_message *m = a->message;
-    const struct portals_outgoing out = {.message = {.kind = kind,
-                                                     .interface = m->interface,
-                                                     .ack_req = ack_req,
-                                                     .fail = fail,
-                                                     .list = a->list,
-                                                     .uid = p->config.uid,
-                                                     .source = p->config.address,
-                                                     .target = m->source,
-                                                     .source_rank = m->target_rank,
-                                                     .target_rank = m->source_rank,
-                                                     .pt_index = m->pt_index,
-                                                     .remote_offset = a->offset,
-                                                     .length = mlength,
-                                                     .payload = payload,
-                                                     .initiator = m->initiator},
-                                         .arrival = payload ? a : NULL,
-                                         .origin = origin};
+    const struct nic_message *to = a->message;
+    struct portals_outgoing out; /* of an answer Portals has nothing of its own in it */
+    struct nic_message *m = &out.message;
+    m->kind = kind;
+    m->interface = to->interface;
+    m->ack_req = ack_req;
+    m->operation = m->datatype = 0;
+    m->fail = fail;
+    m->list = a->list;
+    m->uid = p->config.uid;
+    m->source = p->config.address;
+    m->target = to->source;
+    m->source_rank = to->target_rank;
+    m->target_rank = to->source_rank;
+    m->pt_index = to->pt_index;
+    m->match_bits = m->hdr_data = 0;
+    m->remote_offset = a->offset;
+    m->length = mlength;
+    m->payload = payload;
+    m->initiator = to->initiator;
+    memset(m->operand, 0, sizeof m->operand);
+    out.data = payload ? a->data : NULL;
+    out.arrival = payload ? a : NULL;
+    out.origin = origin;
     p->owner.send(p->owner.context, &out);
 }
 
@@ -375,7 +408,7 @@ static void end_entry(struct portals *p, struct portals_arrival *a, struct porta
     }
     pt->arrivals--;
     if (!pt->enabled && !pt->arrivals)
-        p4_raise(p); /* PtlPTDisable waits for it */
+        p->news = true; /* PtlPTDisable waits for it */
     p4_entry_release(e);
 }
 
@@ -408,5 +441,6 @@ void p4_arrival_forget(struct portals_ni *ni) {
         a->entry = NULL;
         a->header = NULL;
         a->handlers = NULL;
+        a->data = NULL;
     }
 }

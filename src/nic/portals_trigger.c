@@ -89,19 +89,10 @@ static void stand_in_line(struct portals *p, struct counter *ct) {
 void p4_trigger_look(struct portals *p, struct counter *ct) {
     if (is_due(ct) && !ct->ready)
         stand_in_line(p, ct);
-    p4_trigger_hold(p);
-    p4_trigger_release(p);
-}
-
-static void tell_owner(struct portals *p) {
-    if (p->news)
-        p->owner.raised(p->owner.context);
-    p->news = false;
 }
 
 /* Held while they fire: what they set off stands in line behind them. */
 void p4_trigger_fire(struct portals *p) {
-    tell_owner(p);
     for (struct counter *ct; (ct = next_ready(p));) {
         struct portals_request request = ct->first->request;
         struct entry *append = ct->first->entry;
@@ -110,7 +101,9 @@ void p4_trigger_fire(struct portals *p) {
             stand_in_line(p, ct);
         fire(p, &request, append);
     }
-    tell_owner(p);
+    if (p->news)
+        p->owner.raised(p->owner.context);
+    p->news = false;
 }
 
 void p4_trigger_cancel_all(struct portals_ni *ni, struct counter *ct) {
@@ -146,7 +139,9 @@ static int add(struct portals *p, struct portals_ni *ni, ptl_handle_ct_t handle,
     t->entry = append;
     t->threshold = threshold;
     insert_trigger(ct, t);
+    p4_trigger_hold(p);
     p4_trigger_look(p, ct);
+    p4_trigger_release(p);
     return PTL_OK;
 }
 

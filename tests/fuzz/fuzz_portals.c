@@ -43,7 +43,7 @@ static void keep(struct program *f, int code, uint32_t handle) {
 }
 
 /* Requests are answered later, or leave at once where nobody waits for an answer. */
-static enum portals_sending sent(void *context, const struct portals_outgoing *out) {
+static enum portals_sending sent(void *context, struct portals_outgoing *out) {
     struct program *f = context;
     const struct nic_message *m = &out->message;
     uint64_t number;
@@ -168,7 +168,7 @@ static void answer(struct program *f) {
         portals_sent(f->p, initiator, PTL_NI_OK);
         break;
     case 1:
-        portals_answered(f->p, &m);
+        portals_answered(f->p, m.initiator, &m, PTL_NI_OK);
         break;
     default:
         portals_failed(f->p, initiator, PTL_NI_UNDELIVERABLE);

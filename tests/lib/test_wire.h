@@ -62,7 +62,7 @@ static inline void wire_done(struct portals *p, struct portals_arrival *a,
     free(a);
 }
 
-static inline enum portals_sending wire_send(void *context, const struct portals_outgoing *out) {
+static inline enum portals_sending wire_send(void *context, struct portals_outgoing *out) {
     const struct nic_message *m = &out->message;
     struct wire_process *from = context;
     struct wire *w = from->wire;
@@ -215,7 +215,7 @@ static inline void wire_answer(struct wire *w, uint32_t i) {
     if (m.message.payload)
         wire_copy(to->portals, portals_reply_segments, m.message.initiator, m.data,
                   m.message.payload, true);
-    portals_answered(to->portals, &m.message);
+    portals_answered(to->portals, m.message.initiator, &m.message, PTL_NI_OK);
     free(m.data);
 }
 
