@@ -48,7 +48,8 @@ struct port {
     struct hpu_heap heap;       /* of no bytes: there is none */
     struct spin_refusal refusal;
     struct console console;
-    const struct spin_image *measured; /* hpu_invoke.c: the function at an entry has so many bytes */
+    /* hpu_invoke.c: the function at an entry has so many bytes. */
+    const struct spin_image *measured;
     uint32_t measured_entry, measured_bytes;
 };
 

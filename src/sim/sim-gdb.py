@@ -1,5 +1,6 @@
-"""For gdb: shows the programs of a simulated world. Ranks have copies that the system's loader knows nothing of; the command calls
-spin_program_loaded for each, and this reads their symbols there (of the first 64 ranks).
+"""For gdb: shows the programs of a simulated world. Ranks have copies that the system's loader
+knows nothing of; the command calls spin_program_loaded for each, and this reads their symbols there
+(of the first 64 ranks).
 
     gdb -x sim-gdb.py --args openspin sim run -n 4 sum.so sum.spin
     (gdb) break contribute

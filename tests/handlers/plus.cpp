@@ -1,4 +1,5 @@
-// C++ without exceptions: classes and templates, no constructors that would have to run on the card.
+// C++ without exceptions: classes and templates, no constructors that would have to run on the
+// card.
 #include <spin/handler.h>
 
 namespace {

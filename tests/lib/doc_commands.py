@@ -1,7 +1,8 @@
 """Runs the commands of a how-to page and compares what they print with what the page says.
 
-A command is an indented line that begins with "$ "; the indented lines below it are its output, with empty lines as long as
-indented ones follow that are no command. `cat FILE` writes FILE from the page instead. With --update the page gets the output.
+A command is an indented line that begins with "$ "; the indented lines below it are its output,
+with empty lines as long as indented ones follow that are no command. `cat FILE` writes FILE from
+the page instead. With --update the page gets the output.
 usage: doc_commands.py PAGE [--update]
 """
 import re
@@ -35,7 +36,8 @@ def main():
             open(file[1], "w").write("\n".join(stated) + "\n")
             printed = stated
         else:
-            done = subprocess.run(["bash", "-c", command[1]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            done = subprocess.run(["bash", "-c", command[1]], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
             printed = done.stdout.rstrip("\n").split("\n") if done.stdout else []
         if printed == stated:
             print(f"ok {count} - {command[1]}")

@@ -1,9 +1,12 @@
 """Captures for tests, without libpcap: a second opinion on what openspin reads and writes.
 
-make FILE FLOWS PACKETS BYTES [eth|ip]   UDP packets of FLOWS flows in turn, 100 ns apart, content from a fixed seed
-check-echo IN OUT                        OUT is IN with addresses and ports exchanged, in any order, right checksums
+make FILE FLOWS PACKETS BYTES [eth|ip]   UDP packets of FLOWS flows in turn, 100 ns apart, content
+                                         from a fixed seed
+check-echo IN OUT                        OUT is IN with addresses and ports exchanged, in any
+                                         order, right checksums
 check-same IN OUT                        OUT has the packets of IN, as far apart
-check-sums IN OUT                        OUT has one 4-byte packet a flow of IN: the sum of its packets' words
+check-sums IN OUT                        OUT has one 4-byte packet per flow of IN: the sum of its
+                                         packets' words
 """
 import random
 import struct
@@ -36,7 +39,8 @@ def make(path, flows, packets, size, kind="eth"):
     with open(path, "wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, link))
         for n in range(packets * flows):
-            packet = front + udp(0x0A000001 + n % flows, 2000 + n % flows, draw.randbytes(size - 28 - len(front)))
+            packet = front + udp(0x0A000001 + n % flows, 2000 + n % flows,
+                                 draw.randbytes(size - 28 - len(front)))
             file.write(struct.pack("<IIII", 5, 100 * n, len(packet), len(packet)) + packet)
 
 
@@ -53,7 +57,8 @@ def read(path):
     at = 0
     while at < len(data):
         kind, length = struct.unpack_from("<II", data, at)
-        assert length % 4 == 0 and struct.unpack_from("<I", data, at + length - 4)[0] == length, "block lengths agree"
+        assert length % 4 == 0, "blocks are of whole words"
+        assert struct.unpack_from("<I", data, at + length - 4)[0] == length, "block lengths agree"
         if kind == 6:
             _, high, low, size, _ = struct.unpack_from("<IIIII", data, at + 8)
             result.append((high << 32 | low, data[at + 28:at + 28 + size]))
