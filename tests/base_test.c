@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_in.h"
+#include "base/index_table.h"
 #include "base/json.h"
 #include "base/machine.h"
 #include "base/minheap.h"
@@ -445,6 +446,48 @@ TEST(heaps_that_share_an_array) {
         }
     }
     CHECK_EQ(left, 0);
+}
+
+/* ---- the table of numbers against an array ---- */
+
+struct keyed {
+    uint64_t key[HEAPED];
+    bool in[HEAPED];
+};
+static uint64_t key_at(const struct keyed *all, uint32_t number) {
+    return all->key[number];
+}
+INDEX_TABLE(keys, struct keyed, key_at);
+
+TEST(a_table_finds_what_is_in_it) {
+    struct keyed all = {0};
+    struct index_table table = {0};
+    struct rng rng = rng_seeded(9);
+    for (uint32_t i = 0; i < HEAPED; i++) /* close together, or apart by a power of two */
+        all.key[i] = i % 2 ? i : (uint64_t)i << 40;
+    CHECK_EQ(keys_find(&table, &all, 5), INDEX_NONE);
+    for (int step = 0; step < 20000; step++) {
+        uint32_t one = rng_below(&rng, HEAPED);
+        bool more = rng_below(&rng, step % 4000 < 2000 ? 3 : 2) > 0;
+        CHECK_EQ(keys_find(&table, &all, all.key[one]), all.in[one] ? one : INDEX_NONE);
+        if (!all.in[one] && more) {
+            CHECK(keys_add(&table, &all, one));
+            all.in[one] = true;
+        } else if (all.in[one] && !more) {
+            keys_remove(&table, &all, one);
+            all.in[one] = false;
+        }
+    }
+    for (uint32_t i = 0; i < HEAPED; i++)
+        CHECK_EQ(keys_find(&table, &all, all.key[i]), all.in[i] ? i : INDEX_NONE);
+    index_table_free(&table);
+    CHECK(index_table_room(&table, 1000));
+    uint32_t slots = table.slots;
+    memset(all.in, 0, sizeof all.in);
+    for (uint32_t i = 0; i < HEAPED; i++)
+        CHECK(keys_add(&table, &all, i));
+    CHECK_EQ(table.slots, slots);
+    index_table_free(&table);
 }
 
 TEST_MAIN

@@ -57,40 +57,29 @@ void delivery_clear(struct delivery *d) {
         peer_free(peer);
     }
     free(d->peer);
-    free(d->bucket);
+    index_table_free(&d->by_address);
     free(d->timers.at);
 }
 
 /* Peers. */
 
-static uint32_t hash(struct nic_address a) {
-    uint64_t h = ((uint64_t)a.nid << 32 | a.pid) * 0x9e3779b97f4a7c15u;
-    return (uint32_t)(h >> 32);
+static uint64_t key(struct nic_address a) {
+    return (uint64_t)a.nid << 32 | a.pid;
 }
-
-static void place(struct delivery *d, uint32_t number) {
-    uint32_t at = hash(d->peer[number]->address) & (d->buckets - 1);
-    while (d->bucket[at])
-        at = (at + 1) & (d->buckets - 1);
-    d->bucket[at] = number + 1;
+static uint64_t key_of(const struct delivery *d, uint32_t number) {
+    return key(d->peer[number]->address);
 }
+INDEX_TABLE(addresses, struct delivery, key_of);
 
 static bool room_for_peer(struct delivery *d) {
     if (d->peers < d->peers_room)
         return true;
     uint32_t room = d->peers_room ? 2 * d->peers_room : 4;
     struct delivery_peer **peer = realloc(d->peer, room * sizeof *peer);
-    if (peer)
-        d->peer = peer;
-    uint32_t *bucket = peer ? calloc(2 * room, sizeof *bucket) : NULL;
-    if (!bucket)
+    if (!peer)
         return false;
-    free(d->bucket);
-    d->bucket = bucket;
-    d->buckets = 2 * room;
+    d->peer = peer;
     d->peers_room = room;
-    for (uint32_t i = 0; i < d->peers; i++)
-        place(d, i);
     return true;
 }
 
@@ -121,19 +110,17 @@ static struct delivery_peer *peer_new(struct delivery *d, struct nic_address add
         }
     }
     d->peer[d->peers] = peer;
-    place(d, d->peers++);
+    if (!addresses_add(&d->by_address, d, d->peers)) {
+        peer_free(peer);
+        return NULL;
+    }
+    d->peers++;
     return peer;
 }
 
 static struct delivery_peer *peer_find(const struct delivery *d, struct nic_address address) {
-    if (!d->buckets)
-        return NULL;
-    for (uint32_t at = hash(address); d->bucket[at & (d->buckets - 1)]; at++) {
-        struct delivery_peer *peer = d->peer[d->bucket[at & (d->buckets - 1)] - 1];
-        if (nic_address_equal(peer->address, address))
-            return peer;
-    }
-    return NULL;
+    uint32_t number = addresses_find(&d->by_address, d, key(address));
+    return number == INDEX_NONE ? NULL : d->peer[number];
 }
 
 struct delivery_peer *delivery_peer_find(struct delivery *d, struct nic_address address) {

@@ -18,6 +18,7 @@
 #define SPIN_NIC_DELIVERY_H
 
 #include "nic/nic.h"
+#include "base/index_table.h"
 #include "nic/timers.h"
 
 struct delivery_slot {
@@ -73,8 +74,7 @@ struct delivery {
     uint32_t ring;                           /* slots and bits of a window: a power of two */
     struct delivery_peer **peer, *last_peer; /* all; the one that was asked for last */
     uint32_t peers, peers_room;
-    uint32_t *bucket; /* open addressing: 1 + the peer's number */
-    uint32_t buckets;
+    struct index_table by_address; /* peers' numbers */
     struct delivery_peer *due, **due_end;
     struct delivery_peer *to_arm;
     struct timers timers;

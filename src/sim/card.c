@@ -393,14 +393,10 @@ static const struct sim_module module = {.name = "card",
 static bool make_pools(struct card *c) {
     const struct card_config *g = &c->config;
     uint32_t packets = (uint32_t)(g->l2_packet_bytes / UNIT_BYTES);
-    uint32_t tasks = (uint32_t)(g->clusters * g->cluster_tasks), buckets = 1;
-    while (buckets < 2 * g->queues)
-        buckets *= 2;
-    c->bucket_mask = buckets - 1;
+    uint32_t tasks = (uint32_t)(g->clusters * g->cluster_tasks);
     c->packet = pages_sparse(packets * sizeof *c->packet);
     c->free_packet = NONE;
     c->queue = calloc(g->queues, sizeof *c->queue);
-    c->bucket = malloc(buckets * sizeof *c->bucket);
     c->clock.active = calloc(c->clock.words, sizeof *c->clock.active);
     c->clock.recent = calloc(c->clock.words, sizeof *c->clock.recent);
     c->task = calloc(tasks, sizeof *c->task);
@@ -409,13 +405,12 @@ static bool make_pools(struct card *c) {
     c->program = pages_sparse(g->contexts * sizeof *c->program);
     c->l2_packets = pages_sparse(packets * UNIT_BYTES);
     c->l2_handler = guard_memory_new(g->handler_bytes);
-    if (!c->packet || !c->queue || !c->bucket || !c->clock.active || !c->clock.recent || !c->task ||
-        !c->command || !c->context || !c->program || !c->l2_packets || !c->l2_handler ||
-        !card_space_init(&c->l2, packets))
+    if (!c->packet || !c->queue || !index_table_room(&c->queues, (uint32_t)g->queues) ||
+        !c->clock.active || !c->clock.recent || !c->task || !c->command || !c->context ||
+        !c->program || !c->l2_packets || !c->l2_handler || !card_space_init(&c->l2, packets))
         return false;
-    memset(c->bucket, 0xff, buckets * sizeof *c->bucket);
     for (uint32_t i = 0; i < g->queues; i++)
-        c->queue[i].chain = i + 1 < g->queues ? i + 1 : NONE;
+        c->queue[i].next_free = i + 1 < g->queues ? i + 1 : NONE;
     for (uint32_t i = 0; i < tasks; i++)
         c->task[i].next = i + 1 < tasks ? i + 1 : NONE;
     return true;
@@ -478,7 +473,7 @@ void card_free(struct card *c) {
     pages_free(c->packet, packets * sizeof *c->packet);
     pages_free(c->l2_packets, packets * UNIT_BYTES);
     free(c->queue);
-    free(c->bucket);
+    index_table_free(&c->queues);
     free(c->clock.active);
     free(c->clock.recent);
     free(c->task);

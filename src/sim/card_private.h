@@ -17,6 +17,7 @@
 #ifndef SPIN_SIM_CARD_PRIVATE_H
 #define SPIN_SIM_CARD_PRIVATE_H
 
+#include "base/index_table.h"
 #include "hpu/hpu_invoke.h"
 #include "hpu/guard.h"
 #include "hpu/hpu.h"
@@ -75,7 +76,7 @@ struct queue {
     uint32_t last;             /* the packet that the completion handler gets, */
     uint8_t last_fate;         /* and what became of it */
     struct list waiting;       /* packets that wait for the header handler */
-    uint32_t chain;            /* next in the hash bucket, or next free */
+    uint32_t next_free;
     uint64_t touched_ps;
 };
 
@@ -281,7 +282,8 @@ struct card {
     struct packet *packet;
     uint32_t free_packet, packets_made;
     struct queue *queue;
-    uint32_t free_queue, bucket_mask, *bucket;
+    uint32_t free_queue;
+    struct index_table queues; /* by context and message */
     struct queue_clock clock;
     struct list requests, ready; /* packets: without a cell; with a task to dispatch */
     uint32_t cells_free;

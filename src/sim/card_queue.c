@@ -10,28 +10,22 @@
  * comes, the queue is taken for another message as soon as there is no other one. */
 #include <string.h>
 
-#include "base/rng.h"
 #include "sim/card_private.h"
 
 /* ---- Which queue ----------------------------------------------------------------------------- */
 
-static uint32_t *bucket_of(const struct card *c, uint32_t context, uint32_t message) {
-    return &c->bucket[rng_mix((uint64_t)context << 32 | message) & c->bucket_mask];
+static uint64_t key_of(const struct card *c, uint32_t queue) {
+    return (uint64_t)c->queue[queue].context << 32 | c->queue[queue].message;
 }
+INDEX_TABLE(queues, struct card, key_of);
 
 uint32_t card_queue_find(const struct card *c, uint32_t context, uint32_t message) {
-    uint32_t i = *bucket_of(c, context, message);
-    while (i != NONE && (c->queue[i].message != message || c->queue[i].context != context))
-        i = c->queue[i].chain;
-    return i;
+    return queues_find(&c->queues, c, (uint64_t)context << 32 | message);
 }
 
 /* From then on a packet of that name begins another message. */
 static void unname(struct card *c, uint32_t queue) {
-    uint32_t *at = bucket_of(c, c->queue[queue].context, c->queue[queue].message);
-    while (*at != queue)
-        at = &c->queue[*at].chain;
-    *at = c->queue[queue].chain;
+    queues_remove(&c->queues, c, queue);
 }
 
 /* ---- Which message is given up ---------------------------------------------------------------
@@ -124,7 +118,7 @@ static void close_queue(struct card *c, uint32_t i) {
     CARD_COUNT(c, q->context, messages_failed, failed);
     CARD_COUNT(c, q->context, messages_completed, !failed);
     q->state = QUEUE_FREE;
-    q->chain = c->free_queue;
+    q->next_free = c->free_queue;
     c->free_queue = i;
     card_offer_room(c);
 }
@@ -156,16 +150,14 @@ uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message) {
     if (i == NONE)
         return NONE;
     struct queue *q = &c->queue[i];
-    c->free_queue = q->chain;
-    uint32_t *bucket = bucket_of(c, context, message);
+    c->free_queue = q->next_free;
     *q = (struct queue){.state = QUEUE_NEW,
                         .context = context,
                         .message = message,
                         .home = message % c->clusters,
                         .last = NONE,
-                        .waiting = LIST_EMPTY,
-                        .chain = *bucket};
-    *bucket = i;
+                        .waiting = LIST_EMPTY};
+    queues_add(&c->queues, c, i); /* there is room for all */
     CARD_COUNT(c, context, messages_begun, 1);
     return i;
 }
