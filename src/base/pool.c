@@ -24,7 +24,7 @@ static bool grow(struct pool *pool) {
     if (!chunk)
         return false;
     pool->chunk = chunk;
-    pool->chunk[pool->chunks] = calloc(POOL_FIRST << pool->chunks, pool->object_bytes);
+    pool->chunk[pool->chunks] = calloc((size_t)1 << pool->chunks, pool->object_bytes);
     if (!pool->chunk[pool->chunks])
         return false;
     pool->chunks++;
@@ -33,8 +33,7 @@ static bool grow(struct pool *pool) {
 
 /* What is free is taken before more is made, so at the limit nothing is free. */
 void *pool_make(struct pool *pool) {
-    uint32_t bits = 31u - (uint32_t)__builtin_clz(pool->made + POOL_FIRST);
-    uint32_t chunk = bits - POOL_FIRST_BITS;
+    uint32_t chunk = 31u ^ (uint32_t)__builtin_clz(pool->made + 1);
     if (pool->made >= pool->limit || chunk >= MOST_CHUNKS || (chunk == pool->chunks && !grow(pool)))
         return NULL;
     struct pool_slot *slot = pool_at(pool, pool->made);

@@ -1,6 +1,6 @@
 /* Objects of one size, from a pool that grows by doubling up to a limit: addresses stay, indices
  * are small and dense, and a generation tells an object from its predecessors in the same place.
- * The first chunk is small, because there may be tens of thousands of pools. */
+ */
 #ifndef SPIN_BASE_POOL_H
 #define SPIN_BASE_POOL_H
 
@@ -14,9 +14,7 @@ struct pool_slot {
     bool used;
 };
 
-/* Objects in the first chunk, a power of two; each next one has twice as many. */
-#define POOL_FIRST_BITS 1u
-#define POOL_FIRST      (1u << POOL_FIRST_BITS)
+/* Chunk i has 2^i objects: most of tens of thousands of pools hold one. */
 
 struct pool {
     uint32_t object_bytes, limit;
@@ -38,9 +36,9 @@ static inline void pool_give(struct pool *pool, void *object);
 
 /* The object with an index below `made`. */
 static inline void *pool_at(const struct pool *pool, uint32_t index) {
-    uint32_t place = index + POOL_FIRST, bits = 31u ^ (uint32_t)__builtin_clz(place);
-    uint32_t in_chunk = place ^ 1u << bits;
-    return pool->chunk[bits - POOL_FIRST_BITS] + (uint64_t)in_chunk * pool->object_bytes;
+    uint32_t place = index + 1, chunk = 31u ^ (uint32_t)__builtin_clz(place);
+    uint32_t in_chunk = place ^ 1u << chunk;
+    return pool->chunk[chunk] + (uint64_t)in_chunk * pool->object_bytes;
 }
 
 /* One that was never taken before; for pool_take_raw. */

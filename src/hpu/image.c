@@ -461,25 +461,30 @@ const struct spin_image_info *spin_image_info(const struct spin_image *im) {
     return &im->info;
 }
 
+static const struct spin_function *find_global(const struct spin_image *im, const char *name) {
+    for (uint32_t i = 0; i < im->info.functions; i++)
+        if (im->functions[i].is_global && strcmp(im->functions[i].name, name) == 0)
+            return &im->functions[i];
+    return NULL;
+}
+
 int spin_image_find(const struct spin_image *im, const char *name,
                     const struct spin_function **function, struct spin_error *err) {
+    *function = find_global(im, name);
+    if (*function)
+        return SPIN_OK;
     char list[300] = "";
     size_t used = 0;
     for (uint32_t i = 0; i < im->info.functions; i++) {
         const struct spin_function *f = &im->functions[i];
         if (!f->is_global)
             continue;
-        if (strcmp(f->name, name) == 0) {
-            *function = f;
-            return SPIN_OK;
-        }
         int n = snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", f->name);
         if (used + (size_t)n < sizeof list)
             used += (size_t)n;
         else
             list[used] = 0; /* as many as fit whole */
     }
-    *function = NULL;
     if (!used)
         return spin_fail(err, SPIN_EARG, "%s: no handler '%s'; it has no global function at all",
                          im->path, name);
