@@ -200,6 +200,8 @@ static __attribute__((noinline)) void take_other_data(struct nic *nic, struct ni
 
 /* The packet is lent. */
 static inline void take_data(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
+    if (!packet->bytes && !packet->bad && in->flow.payload != FLOW_HANDLED)
+        return;
     bool plain = in->message->kind == NIC_PUT && in->flow.payload == FLOW_STORED &&
                  in->arrival.data && !packet->bad && !in->flow_control;
     uint64_t bytes = plain ? accepted(in, packet) : 0;

@@ -81,20 +81,20 @@ static bool is_too_volatile(const struct portals_ni *ni, const struct descriptor
 }
 
 static inline __attribute__((always_inline)) int
-check_movement(struct portals *p, const struct portals_request *r, struct named *n) {
+check_movement(struct portals *p, const struct portals_request *r, uint8_t kind, struct named *n) {
     *n = (struct named){0};
-    if (sends_data(r->kind)) {
+    if (sends_data(kind)) {
         n->md = find_descriptor(p, n, r->md, r->local_offset, r->length);
-        if (!n->md || (!takes_data(r->kind) && !ack_is_valid(n->md, r->ack_req)) ||
+        if (!n->md || (!takes_data(kind) && !ack_is_valid(n->md, r->ack_req)) ||
             is_too_volatile(n->ni, n->md, r->length))
             return PTL_ARG_INVALID;
     }
-    if (takes_data(r->kind) &&
+    if (takes_data(kind) &&
         !(n->get_md = find_descriptor(p, n, r->get_md, r->get_offset, r->length)))
         return PTL_ARG_INVALID;
     if (r->length > n->ni->limits.max_msg_size || !target_is_valid(n->ni, r->target))
         return PTL_ARG_INVALID;
-    return r->kind >= PORTALS_ATOMIC ? check_atomic(n->ni, r) : PTL_OK;
+    return kind >= PORTALS_ATOMIC ? check_atomic(n->ni, r) : PTL_OK;
 }
 
 int p4_request_check(struct portals *p, const struct portals_request *r, struct portals_ni **ni) {
@@ -112,7 +112,7 @@ int p4_request_check(struct portals *p, const struct portals_request *r, struct 
     }
     default: {
         struct named n;
-        int code = check_movement(p, r, &n);
+        int code = check_movement(p, r, r->kind, &n);
         *ni = n.ni;
         return code;
     }
@@ -311,19 +311,21 @@ static inline int hand_out(struct portals *p, struct portals_outgoing *out) {
     return how == PORTALS_NO_MEMORY ? PTL_NO_SPACE : PTL_OK;
 }
 
-int p4_request_start(struct portals *p, const struct portals_request *r, bool by_trigger) {
+/* `kind` is that of the request: where it is a constant, the compiler leaves out the rest. */
+static inline __attribute__((always_inline)) int
+start(struct portals *p, const struct portals_request *r, uint8_t kind, bool by_trigger) {
     struct named n;
     struct portals_outgoing out;
     struct nic_message *m = &out.message;
     uint8_t small_copy[OPERATION_COPY_BYTES];
-    int code = check_movement(p, r, &n);
+    int code = check_movement(p, r, kind, &n);
     if (code)
         return code;
     out.ni = n.ni;
     out.md = n.md;
     out.get_md = n.get_md;
-    out.sink = n.md ? &n.md->sink : NULL;
-    out.get_sink = n.get_md ? &n.get_md->sink : NULL;
+    out.sink = sends_data(kind) ? &n.md->sink : NULL;
+    out.get_sink = takes_data(kind) ? &n.get_md->sink : NULL;
     out.source_offset = r->local_offset;
     out.get_offset = r->get_offset;
     out.user_ptr = r->user_ptr;
@@ -332,8 +334,8 @@ int p4_request_start(struct portals *p, const struct portals_request *r, bool by
     out.data = out.card = out.copy = NULL;
     out.origin = out.kept = NULL;
     set_addresses(m, n.ni, r->target);
-    m->kind = message_kind[r->kind];
-    m->ack_req = takes_data(r->kind) ? PTL_NO_ACK_REQ : r->ack_req;
+    m->kind = message_kind[kind];
+    m->ack_req = takes_data(kind) ? PTL_NO_ACK_REQ : r->ack_req;
     m->operation = r->operation;
     m->datatype = r->datatype;
     m->fail = m->list = 0;
@@ -342,15 +344,23 @@ int p4_request_start(struct portals *p, const struct portals_request *r, bool by
     m->hdr_data = r->hdr_data;
     m->remote_offset = r->remote_offset;
     m->length = r->length;
-    m->payload = n.md ? r->length : 0;
+    m->payload = sends_data(kind) ? r->length : 0;
     m->initiator = 0;
-    memcpy(m->operand, r->operand, sizeof m->operand);
-    if (n.md && m->length) {
+    if (kind == PORTALS_SWAP)
+        memcpy(m->operand, r->operand, sizeof m->operand);
+    else
+        memset(m->operand, 0, sizeof m->operand);
+    if (sends_data(kind) && m->length) {
         out.data = p4_memory_whole(&n.md->memory, r->local_offset);
         if (is_volatile(n.md) && !by_trigger && !copy_volatile(&out, small_copy, m->length))
             return PTL_NO_SPACE;
     }
     return hand_out(p, &out);
+}
+
+int p4_request_start(struct portals *p, const struct portals_request *r, bool by_trigger) {
+    return r->kind == PORTALS_PUT ? start(p, r, PORTALS_PUT, by_trigger)
+                                  : start(p, r, r->kind, by_trigger);
 }
 
 int portals_start(struct portals *p, const struct portals_request *request) {

@@ -72,8 +72,9 @@ static bool reserve_events(struct portals_arrival *a, struct entry *e, bool expi
     return true;
 }
 
-static void fill_event(ptl_event_t *event, const struct portals_arrival *a, const struct entry *e,
-                       ptl_event_kind_t type, uint64_t mlength, uint8_t fail) {
+static inline void fill_event(ptl_event_t *event, const struct portals_arrival *a,
+                              const struct entry *e, ptl_event_kind_t type, uint64_t mlength,
+                              uint8_t fail) {
     const struct nic_message *m = a->message;
     *event = (ptl_event_t){
         .start = p4_memory_address(&e->memory, a->offset),
@@ -377,7 +378,8 @@ static void take_back(struct portals_arrival *a) {
         p4_header_drop(a->header);
 }
 
-static void tell(struct portals_arrival *a, uint64_t mlength, uint8_t fail) {
+static inline __attribute__((always_inline)) void tell(struct portals_arrival *a, uint64_t mlength,
+                                                       uint8_t fail) {
     struct entry *e = a->entry;
     if (p4_entry_wants(e, PTL_ME_EVENT_COMM_DISABLE, fail)) {
         ptl_event_t *event = p4_event_new(e->ni->p, e->pt->eq);
@@ -389,8 +391,10 @@ static void tell(struct portals_arrival *a, uint64_t mlength, uint8_t fail) {
         p4_header_arrived(a->header, mlength, fail);
 }
 
-static void end_entry(struct portals *p, struct portals_arrival *a, struct portals_ending how,
-                      uint64_t mlength) {
+static inline __attribute__((always_inline)) void end_entry(struct portals *p,
+                                                            struct portals_arrival *a,
+                                                            struct portals_ending how,
+                                                            uint64_t mlength) {
     struct entry *e = a->entry;
     struct portals_pt *pt = e->pt;
     struct portals_ni *ni = a->ni;
@@ -412,7 +416,8 @@ static void end_entry(struct portals *p, struct portals_arrival *a, struct porta
     p4_entry_release(e);
 }
 
-void portals_done(struct portals *p, struct portals_arrival *a, struct portals_ending how) {
+static inline __attribute__((always_inline)) void done(struct portals *p, struct portals_arrival *a,
+                                                       struct portals_ending how) {
     uint8_t fail = a->fail ? a->fail : how.fail;
     uint64_t mlength = a->mlength - (how.dropped < a->mlength ? how.dropped : a->mlength);
     struct portals_ni *ni = a->ni;
@@ -425,6 +430,13 @@ void portals_done(struct portals *p, struct portals_arrival *a, struct portals_e
     unlink_kept(a);
     p4_closing_progress(p, ni);
     p4_trigger_release(p);
+}
+
+void portals_done(struct portals *p, struct portals_arrival *a, struct portals_ending how) {
+    if (!(how.fail | how.pending) && !how.dropped) /* most: the compiler leaves out the rest */
+        done(p, a, (struct portals_ending){0});
+    else
+        done(p, a, how);
 }
 
 uint8_t portals_exhausted(const struct portals_arrival *a) {
