@@ -129,9 +129,10 @@ struct hpu {
     uint32_t info;      /* PsPIN's CMD_INFO: hpu/pspin_registers.h */
     uint32_t task_word; /* takes what is stored to a register of the task; nobody reads it */
     uint64_t device_loads, device_stores;
-    /* Between generated code and what calls it or is called: its `left` when it began, and where;
-     * cycles that its last slow access lost. */
-    int64_t left_at_start;
+    /* Between generated code and what calls it or is called: the local time at which its `left`
+     * would be used up, from which it knows the time (`cycles` is set when it is left, and before
+     * the device is called); where it began; cycles that its last slow access lost. */
+    uint64_t horizon;
     uint32_t began_at;
     uint32_t lapse;
 };

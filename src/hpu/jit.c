@@ -351,11 +351,9 @@ static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_
 }
 
 static inline const struct jit_way_out *run_function(struct hpu *h, jit_function *run,
-                                                     uint64_t limit, uint64_t most) {
+                                                     int64_t left) {
     const struct hpu_icache *icache = h->icache;
-    int64_t left =
-        h->cycles < limit ? (int64_t)least(limit - h->cycles, most) : -(int64_t)(h->cycles - limit);
-    h->left_at_start = left;
+    h->horizon = h->cycles + (uint64_t)left;
     return run(h, left, icache ? icache->seen : h->code->jit->nothing_seen,
                icache ? hpu_icache_generation(icache, h->cycles) : 0);
 }
@@ -610,8 +608,10 @@ static __attribute__((noinline)) enum hpu_stop go_on(struct hpu *h, uint64_t unt
         enum hpu_stop stop;
         if (run || (run = warm(h, place, now))) {
             uint8_t calls = atomic_load_explicit(&root->calls, memory_order_relaxed);
-            const struct jit_way_out *way =
-                run_function(h, run, limit, calls ? DRAFT_CYCLES : MOST_CYCLES);
+            int64_t left = h->cycles < limit ? (int64_t)least(limit - h->cycles,
+                                                              calls ? DRAFT_CYCLES : MOST_CYCLES)
+                                             : -(int64_t)(h->cycles - limit);
+            const struct jit_way_out *way = run_function(h, run, left);
             if (calls)
                 count_call(root, calls);
             if (!way)
@@ -638,21 +638,21 @@ static __attribute__((noinline)) enum hpu_stop go_on_after(struct hpu *h, uint64
 }
 
 /* Most calls: there is a function, it is no draft, and it runs to the handler's end. What others
- * need is in the HPU, so that little is kept meanwhile. */
+ * need is in the HPU, so that little is kept meanwhile. `until` is not behind the watchdog's. */
 enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
     const struct hpu_code *code = h->code;
     struct hpu_jit *jit = code->jit;
-    const uint64_t limit = least(until, h->budget_end);
     uint32_t offset = h->pc - code->base;
-    bool is_fresh = h->is_fresh;
+    uint64_t cycles = h->cycles, left = until - cycles;
+    bool now = h->is_fresh && jit->mode == SPIN_JIT_FORCE;
     h->is_fresh = false;
     h->began_at = h->pc;
-    if (__builtin_expect(offset >= code->bytes || offset & 1 || h->cycles >= limit, 0))
+    if (__builtin_expect(offset >= code->bytes || offset & 1 || cycles >= until, 0))
         return go_on(h, until, false);
-    struct root *root = &jit->root[offset / 2];
+    const struct root *root = &jit->root[offset / 2];
     jit_function *run = atomic_load_explicit(&root->run, memory_order_acquire);
     if (__builtin_expect(!run || atomic_load_explicit(&root->calls, memory_order_relaxed), 0))
-        return go_on(h, until, is_fresh && jit->mode == SPIN_JIT_FORCE);
-    const struct jit_way_out *way = run_function(h, run, limit, MOST_CYCLES);
+        return go_on(h, until, now);
+    const struct jit_way_out *way = run_function(h, run, (int64_t)least(left, MOST_CYCLES));
     return __builtin_expect(!way, 1) ? HPU_DONE : go_on_after(h, until, way);
 }

@@ -30,7 +30,7 @@ void hpu_jit_free(struct hpu_jit *jit);
 /* Generates code for the region at a root now. False: there is no such place, or no room. */
 bool hpu_jit_compile(const struct hpu_code *code, uint32_t pc);
 
-/* hpu_run for code with a JIT. */
+/* hpu_run for code with a JIT; `until` is at most the watchdog's end. */
 enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until);
 
 struct hpu_jit_stats {

@@ -369,9 +369,7 @@ static void device_store(struct lift *l, const struct access *a) {
     l->uses_device = true;
     lift_demand(l, good, JIT_MISS, a->h, true);
     LLVMValueRef cycles = field(l, offsetof(struct hpu, cycles), l->i64);
-    LLVMValueRef before = get(l, l->i64, cycles);
-    LLVMValueRef left = lift_left_at(l, slot_at(l, a->h));
-    LLVMValueRef now = add(l, before, sub(l, l->left_at_start, left));
+    LLVMValueRef now = sub(l, l->horizon, lift_left_at(l, slot_at(l, a->h)));
     set(l, cycles, now);
     set(l, field(l, offsetof(struct hpu, pc), l->i32), c32(l, pc_of(l, a->h)));
     LLVMTypeRef types[] = {l->pointer, l->i32, l->i32};
@@ -383,7 +381,6 @@ static void device_store(struct lift *l, const struct access *a) {
     LLVMValueRef arguments[] = {l->h, offset, lift_stored_value(l, a)};
     LLVMValueRef done = v->BuildCall2(l->b, type, store, arguments, 3, "");
     LLVMValueRef after = l->timed ? get(l, l->i64, cycles) : now;
-    set(l, cycles, before);
     lift_demand_none(l, done, a->h);
     l->words[JIT_STORE]--;
     if (l->timed) {

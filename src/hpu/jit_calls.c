@@ -13,14 +13,12 @@ static uint64_t result(enum hpu_access done, uint32_t value) {
 
 static uint64_t slow(struct hpu *h, uint32_t slot, struct hpu_slow_access *s, bool write) {
     const struct hpu_code *code = h->code;
-    uint64_t cycles = h->cycles; /* of the start: generated code brings it up to date later */
     bool timed = code->mode == HPU_TIMED;
     s->guess = (_Atomic uint8_t *)&code->slot[slot].a.window;
     s->size = hpu_access_bytes(code->insn[slot].id);
     s->pc = hpu_slot_pc(code, &code->slot[slot]);
     s->timed = timed;
     enum hpu_access done = write ? hpu_slow_store(h, s) : hpu_slow_load(h, s);
-    h->cycles = cycles;
     h->lapse = s->extra;
     if (timed && s->size > 1 && (s->address & 3) + s->size > 4)
         h->lapse += code->timing->misaligned;
@@ -29,7 +27,7 @@ static uint64_t slow(struct hpu *h, uint32_t slot, struct hpu_slow_access *s, bo
 
 /* The exact local time when so many cycles are left. */
 static uint64_t now_at(const struct hpu *h, int64_t left) {
-    return h->cycles + (uint64_t)(h->left_at_start - left);
+    return h->horizon - (uint64_t)left;
 }
 
 uint64_t jit_load(struct hpu *h, uint32_t slot, uint32_t address, int64_t left) {
@@ -84,11 +82,10 @@ uint64_t jit_atomic(struct hpu *h, uint32_t slot, uint32_t address, uint32_t val
 }
 
 bool jit_csr(struct hpu *h, uint32_t slot, int64_t left, uint64_t instret) {
-    uint64_t cycles = h->cycles, count = h->instret;
+    uint64_t count = h->instret;
     h->cycles = now_at(h, left);
     h->instret = instret;
     bool good = hpu_csr(h, &h->code->insn[slot]);
-    h->cycles = cycles;
     h->instret = count;
     return good;
 }

@@ -160,7 +160,7 @@ void lift_ways_out(struct lift *l) {
 
     at(l, l->end);
     LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
-    add_to(l, offsetof(struct hpu, cycles), l->i64, spent);
+    set(l, field(l, offsetof(struct hpu, cycles), l->i64), add(l, l->cycles_at_start, spent));
     if (!l->timed) /* an instruction is a cycle */
         add_to(l, offsetof(struct hpu, instret), l->i64, spent);
     l->llvm->BuildRet(l->b, get(l, l->i64, l->way));

@@ -596,6 +596,8 @@ static void begin_region(struct lift *l, const char *name) {
     l->row = v->BuildAlloca(l->b, l->i32, "");
     l->way = v->BuildAlloca(l->b, l->i64, "");
     set(l, l->left, l->left_at_start);
+    l->cycles_at_start = get(l, l->i64, field(l, offsetof(struct hpu, cycles), l->i64));
+    l->horizon = add(l, l->cycles_at_start, l->left_at_start);
 }
 
 static void lift_function(struct lift *l, const char *name) {

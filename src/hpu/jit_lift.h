@@ -104,7 +104,7 @@ struct lift {
     const struct hpu_code *code;
     bool timed;
     LLVMTypeRef i1, i8, i16, i32, i64, pointer;
-    LLVMValueRef function, h, left_at_start, seen, generation;
+    LLVMValueRef function, h, left_at_start, cycles_at_start, horizon, seen, generation;
     LLVMValueRef x[32];                /* of x0: none */
     LLVMValueRef left;                 /* variable */
     LLVMValueRef row, way;             /* variables of those who leave */
