@@ -345,22 +345,3 @@ bool hpu_icache_holds(struct hpu_icache *c, const struct hpu_code *code, uint32_
     c->seen[slot] = lines->generation;
     return true;
 }
-
-/* Limits are looked at where blocks begin, so a block could run past the watchdog: when the budget
- * may end inside one, each instruction is looked at. */
-static enum hpu_stop run_to_budget(struct hpu *h, uint64_t until) {
-    enum hpu_stop stop = HPU_PAUSED;
-    while (stop == HPU_PAUSED && (h->cycles < until || h->mid_block))
-        stop = hpu_step(h);
-    return stop;
-}
-
-enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
-    uint64_t end = until < h->step_from ? until : h->step_from;
-    if (h->cycles < h->step_from) {
-        enum hpu_stop stop = h->code->jit ? hpu_jit_run(h, end) : hpu_interpret(h, end);
-        if (stop != HPU_PAUSED || end == until)
-            return stop;
-    }
-    return run_to_budget(h, until);
-}

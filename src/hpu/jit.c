@@ -629,30 +629,51 @@ static __attribute__((noinline)) enum hpu_stop go_on(struct hpu *h, uint64_t unt
     }
 }
 
-static __attribute__((noinline)) enum hpu_stop go_on_after(struct hpu *h, uint64_t until,
-                                                           const struct jit_way_out *way) {
-    uint64_t limit = least(until, h->budget_end);
+/* Limits are looked at where blocks begin, so a block could run past the watchdog: when the budget
+ * may end inside one, each instruction is looked at. */
+static enum hpu_stop run_to_budget(struct hpu *h, uint64_t until) {
+    enum hpu_stop stop = HPU_PAUSED;
+    while (stop == HPU_PAUSED && (h->cycles < until || h->mid_block))
+        stop = hpu_step(h);
+    return stop;
+}
+
+static __attribute__((noinline)) enum hpu_stop run_any(struct hpu *h, uint64_t until,
+                                                       uint64_t end) {
+    const struct hpu_jit *jit = h->code->jit;
+    bool now = jit && jit->mode == SPIN_JIT_FORCE && h->is_fresh;
+    h->is_fresh = false;
+    if (h->cycles < h->step_from) {
+        enum hpu_stop stop = jit ? go_on(h, end, now) : hpu_interpret(h, end);
+        if (stop != HPU_PAUSED || end == until)
+            return stop;
+    }
+    return run_to_budget(h, until);
+}
+
+/* A function was left before the handler's end. */
+static __attribute__((noinline)) enum hpu_stop run_rest(struct hpu *h, uint64_t until, uint64_t end,
+                                                        const struct jit_way_out *way) {
     struct root *root = &h->code->jit->root[(h->began_at - h->code->base) / 2];
-    enum hpu_stop stop = after_leaving(h, way, root, false, until, limit);
-    return stop == HPU_PAUSED ? go_on(h, until, false) : stop;
+    enum hpu_stop stop = after_leaving(h, way, root, false, end, end);
+    return stop == HPU_PAUSED ? run_any(h, until, end) : stop;
 }
 
 /* Most calls: there is a function, it is no draft, and it runs to the handler's end. What others
- * need is in the HPU, so that little is kept meanwhile. `until` is not behind the watchdog's. */
-enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until) {
+ * need is in the HPU, so that little is kept meanwhile. */
+enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
     const struct hpu_code *code = h->code;
-    struct hpu_jit *jit = code->jit;
-    uint32_t offset = h->pc - code->base;
-    uint64_t cycles = h->cycles, left = until - cycles;
-    bool now = h->is_fresh && jit->mode == SPIN_JIT_FORCE;
-    h->is_fresh = false;
-    h->began_at = h->pc;
-    if (__builtin_expect(offset >= code->bytes || offset & 1 || cycles >= until, 0))
-        return go_on(h, until, false);
+    const struct hpu_jit *jit = code->jit;
+    uint64_t cycles = h->cycles, end = least(until, h->step_from);
+    uint32_t pc = h->pc, offset = pc - code->base;
+    if (__builtin_expect(!jit || cycles >= end || offset >= code->bytes || offset & 1, 0))
+        return run_any(h, until, end);
     const struct root *root = &jit->root[offset / 2];
     jit_function *run = atomic_load_explicit(&root->run, memory_order_acquire);
     if (__builtin_expect(!run || atomic_load_explicit(&root->calls, memory_order_relaxed), 0))
-        return go_on(h, until, now);
-    const struct jit_way_out *way = run_function(h, run, (int64_t)least(left, MOST_CYCLES));
-    return __builtin_expect(!way, 1) ? HPU_DONE : go_on_after(h, until, way);
+        return run_any(h, until, end);
+    h->is_fresh = false;
+    h->began_at = pc;
+    const struct jit_way_out *way = run_function(h, run, (int64_t)least(end - cycles, MOST_CYCLES));
+    return __builtin_expect(!way, 1) ? HPU_DONE : run_rest(h, until, end, way);
 }

@@ -3,7 +3,7 @@
  * Design notes. What runs is always what hpu_run of interp.h would have done: registers, memory,
  * cycles, faults and counters are the same, to the last one. Generated code knows the frequent
  * things and leaves everything else to the interpreter, at an instruction or where a block begins;
- * hpu_jit_run goes back and forth between the two.
+ * hpu_run goes back and forth between the two.
  *
  * The unit is a region: all blocks that can be reached from one place of the program, its root, by
  * branches, jumps and calls. Any place can be a root: the entry of a handler, the loop in which a
@@ -29,9 +29,6 @@ void hpu_jit_free(struct hpu_jit *jit);
 
 /* Generates code for the region at a root now. False: there is no such place, or no room. */
 bool hpu_jit_compile(const struct hpu_code *code, uint32_t pc);
-
-/* hpu_run for code with a JIT; `until` is at most the watchdog's end. */
-enum hpu_stop hpu_jit_run(struct hpu *h, uint64_t until);
 
 struct hpu_jit_stats {
     uint32_t functions, instructions; /* generated; RISC-V instructions in them */

@@ -184,7 +184,8 @@ static enum jit_effort effort_for(const struct lift *l, uint32_t short_loops) {
     weight += l->timed ? weight / 8 : 0;
     if (!l->region->seen || weight > MOST_FAIR)
         return JIT_QUICKLY;
-    return large || (calls && turns) || weight > MOST_WELL ? JIT_FAIRLY : JIT_WELL;
+    large |= weight > MOST_WELL || l->instructions > MOST_WELL_INSNS;
+    return large || (calls && turns) ? JIT_FAIRLY : JIT_WELL;
 }
 
 static uint32_t count_short_loops(const struct lift *l) {
