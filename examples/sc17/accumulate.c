@@ -1,6 +1,6 @@
 /* SC'17 appendix C.3.2: multiplies an array of complex numbers in host memory by the one that comes
  * in. As printed it allocates as many bytes as there are numbers, a quarter of what it uses: it
- * runs, because a handler's scratch memory is one piece, and `--check` finds it. */
+ * runs, because a handler's scratch memory is one segment, and `--check` finds it. */
 #include <spin/handler.h>
 
 typedef struct {
