@@ -46,16 +46,18 @@ struct nic_outgoing {
     struct pool_slot slot;
     struct nic_peer *peer;
     uint64_t initiator; /* in Portals */
+    struct nic_outgoing *next_all, **link_all;
+    /* From here to `message` zero at the beginning. */
+    struct nic_outgoing *next;
     bool begun, request, wants_answer, from_handler;
     bool bad;                        /* some of its data could not be read */
     bool to_card;                    /* a get into HPU memory, */
+    struct nic_task_record *waiting; /* for this handler; NULL: it is gone */
     uint32_t departing;              /* packets */
     uint64_t packed;                 /* bytes in packets so far */
-    struct nic_task_record *waiting; /* for this handler; NULL: it is gone */
     struct nic_packet *ready;        /* whose data is on the card already, instead of fetching it */
     struct nic_incoming *reply_to;   /* of a reply with data: what it answers */
     struct nic_incoming *answer;     /* that is being received */
-    struct nic_outgoing *next, *next_all, **link_all;
     struct nic_message message;
 };
 

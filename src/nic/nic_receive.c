@@ -258,6 +258,26 @@ static void begin_open(struct nic *nic, struct nic_incoming *in) {
     delivery_expect(&nic->delivery, &in->peer->delivery);
 }
 
+static void finish_answer(struct nic *nic, const struct nic_incoming *in) {
+    struct nic_outgoing *o = in->answered;
+    if (!o)
+        return;
+    o->answer = NULL;
+    if (in->aborted)
+        portals_failed(nic->portals, o->initiator, PTL_NI_UNDELIVERABLE);
+    else
+        portals_answered(nic->portals, o->initiator, in->message, in->flow.fail);
+    if (o->to_card)
+        nic_command_answered(nic, o);
+    nic_send_over(nic, o);
+}
+
+static inline void finish_request(struct nic *nic, struct nic_incoming *in) {
+    const struct portals_ending ending = {
+        .fail = in->flow.fail, .pending = in->flow.pending, .dropped = in->flow.dropped};
+    portals_done(nic->portals, &in->arrival, ending);
+}
+
 /* Until the header handler has ended. */
 static void hold(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
     struct nic_packet *kept = nic_packet_keep(packet);
@@ -311,11 +331,12 @@ static __attribute__((noinline)) void begin_record(struct nic *nic, struct nic_i
     nic_receive_check(nic, in);
 }
 
-static inline void first_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
+static inline __attribute__((always_inline)) void
+first_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
     struct nic_incoming in;
     nic->counts.messages_in++;
-    memset(&in.kept, 0,
-           offsetof(struct nic_incoming, arrival) - offsetof(struct nic_incoming, kept));
+    const size_t from = offsetof(struct nic_incoming, kept);
+    memset((uint8_t *)&in + from, 0, offsetof(struct nic_incoming, arrival) - from);
     in.slot.used = false;
     in.peer = peer;
     in.message = &packet->message;
@@ -333,7 +354,10 @@ static inline void first_packet(struct nic *nic, struct nic_peer *peer, struct n
     }
     take_data(nic, &in, packet);
     if (!in.kept) {
-        nic_receive_finish(nic, &in);
+        if (nic_is_request(&in)) /* and no results: what replies is a record */
+            finish_request(nic, &in);
+        else
+            finish_answer(nic, &in);
         return;
     }
     if (in.kept->answered)
@@ -423,33 +447,16 @@ void nic_receive_check(struct nic *nic, struct nic_incoming *in) {
     nic_handler_completion(nic, in);
 }
 
-static void finish_answer(struct nic *nic, const struct nic_incoming *in) {
-    struct nic_outgoing *o = in->answered;
-    if (!o)
-        return;
-    o->answer = NULL;
-    if (in->aborted)
-        portals_failed(nic->portals, o->initiator, PTL_NI_UNDELIVERABLE);
-    else
-        portals_answered(nic->portals, o->initiator, in->message, in->flow.fail);
-    if (o->to_card)
-        nic_command_answered(nic, o);
-    nic_send_over(nic, o);
-}
-
 void nic_receive_finish(struct nic *nic, struct nic_incoming *in) {
     while (in->results) {
         struct nic_packet *result = in->results;
         in->results = result->next;
         nic_packet_release(result);
     }
-    if (in->message->kind >= NIC_ACK) {
+    if (nic_is_request(in))
+        finish_request(nic, in);
+    else
         finish_answer(nic, in);
-    } else {
-        struct portals_ending ending = {
-            .fail = in->flow.fail, .pending = in->flow.pending, .dropped = in->flow.dropped};
-        portals_done(nic->portals, &in->arrival, ending);
-    }
     if (in->slot.used)
         pool_give(&nic->incoming, in);
 }

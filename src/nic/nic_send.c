@@ -147,7 +147,8 @@ static struct nic_outgoing *outgoing_new(struct nic *nic, struct portals_outgoin
     struct nic_outgoing *o = pool_take_raw(&nic->outgoing);
     if (!o)
         return NULL;
-    memset(&o->slot + 1, 0, offsetof(struct nic_outgoing, message) - sizeof o->slot);
+    const size_t from = offsetof(struct nic_outgoing, next);
+    memset((uint8_t *)o + from, 0, offsetof(struct nic_outgoing, message) - from);
     o->initiator = initiator;
     o->request = request;
     o->wants_answer = wants_answer;

@@ -254,14 +254,20 @@ static inline void tell(struct portals *p, const struct sink *sink, const struct
     bool failed = s->fail != PTL_NI_OK;
     if (s->full && (failed || !(sink->options & PTL_MD_EVENT_SUCCESS_DISABLE))) {
         ptl_event_t *event = p4_event_new(p, sink->eq);
-        if (event)
-            *event = (ptl_event_t){.type = s->type,
-                                   .user_ptr = s->user_ptr,
-                                   .rlength = s->length,
-                                   .mlength = s->mlength,
-                                   .remote_offset = s->remote_offset,
-                                   .ptl_list = s->list,
-                                   .ni_fail_type = s->fail};
+        if (event) {
+            event->start = NULL;
+            event->user_ptr = s->user_ptr;
+            event->hdr_data = event->match_bits = 0;
+            event->rlength = s->length;
+            event->mlength = s->mlength;
+            event->remote_offset = s->remote_offset;
+            event->initiator = (ptl_process_t){.phys = {0, 0}};
+            event->uid = event->pt_index = 0;
+            event->type = s->type;
+            event->ptl_list = s->list;
+            event->ni_fail_type = s->fail;
+            event->atomic_operation = event->atomic_type = 0;
+        }
     }
     if (!(sink->options & s->count_option))
         return;

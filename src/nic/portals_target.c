@@ -76,23 +76,21 @@ static inline void fill_event(ptl_event_t *event, const struct portals_arrival *
                               const struct entry *e, ptl_event_kind_t type, uint64_t mlength,
                               uint8_t fail) {
     const struct nic_message *m = a->message;
-    *event = (ptl_event_t){
-        .start = p4_memory_address(&e->memory, a->offset),
-        .user_ptr = e->user_ptr,
-        .hdr_data = m->hdr_data,
-        .match_bits = m->match_bits,
-        .rlength = m->length,
-        .mlength = mlength,
-        .remote_offset = m->remote_offset,
-        .initiator = p4_initiator_id(e->ni, m->source, m->source_rank),
-        .uid = m->uid,
-        .pt_index = e->pt->index,
-        .type = type,
-        .ptl_list = e->list,
-        .ni_fail_type = fail,
-        .atomic_operation = m->operation,
-        .atomic_type = m->datatype,
-    };
+    event->start = p4_memory_address(&e->memory, a->offset);
+    event->user_ptr = e->user_ptr;
+    event->hdr_data = m->hdr_data;
+    event->match_bits = m->match_bits;
+    event->rlength = m->length;
+    event->mlength = mlength;
+    event->remote_offset = m->remote_offset;
+    event->initiator = p4_initiator_id(e->ni, m->source, m->source_rank);
+    event->uid = m->uid;
+    event->pt_index = e->pt->index;
+    event->type = type;
+    event->ptl_list = e->list;
+    event->ni_fail_type = fail;
+    event->atomic_operation = m->operation;
+    event->atomic_type = m->datatype;
 }
 
 static bool make_header(struct portals_arrival *a, struct entry *e) {
