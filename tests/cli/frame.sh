@@ -41,6 +41,29 @@ library='abort|abs|alarm|atexit|atoi|bsearch|calloc|ceil|clock|div|erf|err|errx|
 taken=$(cd "$SOURCE" && sources | grep -vE '^(src/hpu/runtime|include/spin/libc)/' | xargs grep -nE "^(static|TOOL) [^=;(]*\\b($calls|$library)\\(")
 [ -z "$taken" ] && pass "no static function is named like a call of the system" || fail "no static function is named like a call of the system" "$taken"
 
+# Lines: at most 100 columns in code and documents, but for tables and output in documents and macros of man pages.
+if command -v python3 >/dev/null; then
+    wide=$(cd "$SOURCE" && python3 - <<'P'
+import glob, os
+code = (".c", ".cpp", ".h", ".inc", ".def", ".py")
+for folder in ("bench", "cli", "docs", "examples", "experiments", "handlers", "include", "man", "src", "tests", "."):
+    for path in sorted(glob.glob(folder + "/**", recursive=folder != ".")):
+        page = path.endswith(".md")
+        manual = folder == "man" and os.path.isfile(path)
+        if not (page or manual or path.endswith(code)):
+            continue
+        fenced = False
+        for number, line in enumerate(open(path, encoding="utf-8"), 1):
+            line = line.rstrip("\n")
+            fenced ^= page and line.lstrip().startswith("```")
+            free = page and (fenced or line.startswith(("    ", "|"))) or manual and line.startswith(".")
+            if len(line) > 100 and not free:
+                print(f"{path}:{number}: {len(line)} columns")
+P
+)
+    [ -z "$wide" ] && pass "lines have at most 100 columns" || fail "lines have at most 100 columns" "$wide"
+fi
+
 if [ -e /dev/full ]; then
     "$OPENSPIN" --help >/dev/full 2>stderr.txt
     [ $? = 1 ] && grep -q 'cannot write' stderr.txt && pass "a full disk is an error" || fail "a full disk is an error"
