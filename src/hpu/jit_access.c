@@ -371,7 +371,6 @@ static void device_store(struct lift *l, const struct access *a) {
     LLVMValueRef cycles = field(l, offsetof(struct hpu, cycles), l->i64);
     LLVMValueRef now = sub(l, l->horizon, lift_left_at(l, slot_at(l, a->h)));
     set(l, cycles, now);
-    set(l, field(l, offsetof(struct hpu, pc), l->i32), c32(l, pc_of(l, a->h)));
     LLVMTypeRef types[] = {l->pointer, l->i32, l->i32};
     LLVMTypeRef type = v->FunctionType(l->i32, types, 3, 0);
     LLVMValueRef device = get(l, l->pointer, field(l, offsetof(struct hpu, device), l->pointer));
