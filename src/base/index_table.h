@@ -44,21 +44,22 @@ static inline uint32_t index_table_home(const struct index_table *table, uint64_
 }
 
 #define INDEX_TABLE(name, owner, key_of)                                                           \
-    static inline uint32_t name##_slot(const struct index_table *table, const owner *of,           \
-                                       uint64_t key) {                                             \
+    __attribute__((unused)) static inline uint32_t name##_slot(const struct index_table *table,    \
+                                                               const owner *of, uint64_t key) {    \
         uint32_t at = index_table_home(table, key);                                                \
         while (table->slot[at] && key_of(of, table->slot[at] - 1) != key)                          \
             at = (at + 1) & (table->slots - 1);                                                    \
         return at;                                                                                 \
     }                                                                                              \
                                                                                                    \
-    static inline uint32_t name##_find(const struct index_table *table, const owner *of,           \
-                                       uint64_t key) {                                             \
+    __attribute__((unused)) static inline uint32_t name##_find(const struct index_table *table,    \
+                                                               const owner *of, uint64_t key) {    \
         /* 0 - 1 is INDEX_NONE */                                                                  \
         return table->slots ? table->slot[name##_slot(table, of, key)] - 1 : INDEX_NONE;           \
     }                                                                                              \
                                                                                                    \
-    static inline bool name##_add(struct index_table *table, const owner *of, uint32_t number) {   \
+    __attribute__((unused)) static inline bool name##_add(struct index_table *table,               \
+                                                          const owner *of, uint32_t number) {      \
         if (2 * (table->used + 1) > table->slots) {                                                \
             struct index_table wider = {.slots = table->slots ? 2 * table->slots : 8};             \
             wider.slot = calloc(wider.slots, sizeof *wider.slot);                                  \
@@ -78,8 +79,8 @@ static inline uint32_t index_table_home(const struct index_table *table, uint64_
     }                                                                                              \
                                                                                                    \
     /* Those behind it that could stand in its place move up, so that no gap ends a search. */     \
-    static inline void name##_remove(struct index_table *table, const owner *of,                   \
-                                     uint32_t number) {                                            \
+    __attribute__((unused)) static inline void name##_remove(struct index_table *table,            \
+                                                             const owner *of, uint32_t number) {   \
         uint32_t last = table->slots - 1, gap = name##_slot(table, of, key_of(of, number));        \
         for (uint32_t at = (gap + 1) & last; table->slot[at]; at = (at + 1) & last) {              \
             uint32_t home = index_table_home(table, key_of(of, table->slot[at] - 1));              \

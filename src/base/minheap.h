@@ -26,20 +26,23 @@
         size_t count, room;                                                                        \
     };                                                                                             \
                                                                                                    \
-    static inline void name##_put(struct name *heap, size_t place, type record) {                  \
+    __attribute__((unused)) static inline void name##_put(struct name *heap, size_t place,         \
+                                                          type record) {                           \
         heap->at[place] = record;                                                                  \
         placed(&heap->at[place], place);                                                           \
     }                                                                                              \
                                                                                                    \
     /* A record that may belong nearer to the first than `place`. */                               \
-    static inline void name##_up(struct name *heap, size_t place, type record) {                   \
+    __attribute__((unused)) static inline void name##_up(struct name *heap, size_t place,          \
+                                                         type record) {                            \
         for (; place > 0 && earlier(&record, &heap->at[(place - 1) / 4]); place = (place - 1) / 4) \
             name##_put(heap, place, heap->at[(place - 1) / 4]);                                    \
         name##_put(heap, place, record);                                                           \
     }                                                                                              \
                                                                                                    \
     /* Or further from it. */                                                                      \
-    static inline void name##_down(struct name *heap, size_t place, type record) {                 \
+    __attribute__((unused)) static inline void name##_down(struct name *heap, size_t place,        \
+                                                           type record) {                          \
         for (size_t child; (child = 4 * place + 1) < heap->count;) {                               \
             size_t least = child;                                                                  \
             for (size_t i = child + 1; i < child + 4 && i < heap->count; i++)                      \
@@ -54,7 +57,7 @@
     }                                                                                              \
                                                                                                    \
     /* For so many; false: no memory. */                                                           \
-    static inline bool name##_room(struct name *heap, size_t records) {                            \
+    __attribute__((unused)) static inline bool name##_room(struct name *heap, size_t records) {    \
         size_t room = heap->room ? heap->room : 4;                                                 \
         while (room < records)                                                                     \
             room *= 2;                                                                             \
@@ -66,21 +69,22 @@
         return true;                                                                               \
     }                                                                                              \
                                                                                                    \
-    static inline bool name##_push(struct name *heap, type const *record) {                        \
+    __attribute__((unused)) static inline bool name##_push(struct name *heap,                      \
+                                                           type const *record) {                   \
         if (heap->count == heap->room && !name##_room(heap, heap->count + 1))                      \
             return false;                                                                          \
         name##_up(heap, heap->count++, *record);                                                   \
         return true;                                                                               \
     }                                                                                              \
                                                                                                    \
-    static inline void name##_pop(struct name *heap, type *first) {                                \
+    __attribute__((unused)) static inline void name##_pop(struct name *heap, type *first) {        \
         *first = heap->at[0];                                                                      \
         if (--heap->count)                                                                         \
             name##_down(heap, 0, heap->at[heap->count]);                                           \
     }                                                                                              \
                                                                                                    \
     /* The record at `place` has another key. */                                                   \
-    static inline void name##_moved(struct name *heap, size_t place) {                             \
+    __attribute__((unused)) static inline void name##_moved(struct name *heap, size_t place) {     \
         type record = heap->at[place];                                                             \
         if (place > 0 && earlier(&record, &heap->at[(place - 1) / 4]))                             \
             name##_up(heap, place, record);                                                        \

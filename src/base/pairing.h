@@ -14,7 +14,8 @@
 
 #define PAIRING(name, type, child, next, earlier)                                                  \
     /* The first of two heaps: the later one goes behind the earlier. */                           \
-    static inline uint32_t name##_meld(type *all, uint32_t a, uint32_t b) {                        \
+    __attribute__((unused)) static inline uint32_t name##_meld(type *all, uint32_t a,              \
+                                                               uint32_t b) {                       \
         if (!a || !b)                                                                              \
             return a ? a : b;                                                                      \
         if (earlier(&all[b - 1], &all[a - 1])) {                                                   \
@@ -29,7 +30,8 @@
                                                                                                    \
     /* What is left when the first leaves: its children melded in pairs, then the pairs from the   \
      * right. Without recursion, since a heap may be as long as memory allows. */                  \
-    static inline uint32_t name##_without_first(type *all, uint32_t first) {                       \
+    __attribute__((unused)) static inline uint32_t name##_without_first(type *all,                 \
+                                                                        uint32_t first) {          \
         uint32_t pairs = 0, heap = 0;                                                              \
         for (uint32_t a = all[first - 1].child; a;) {                                              \
             uint32_t b = all[a - 1].next, rest = b ? all[b - 1].next : 0;                          \
