@@ -253,7 +253,7 @@ static double packet_ns(bool reliable, uint32_t loss, uint32_t bytes, uint32_t p
 
 /* What valgrind counts: the call, the way, both sides' events and counters, and taking the events.
  */
-__attribute__((noipa)) void bench_nic_puts(struct bench *b, const struct portals_request *put,
+__attribute__((noinline)) void bench_nic_puts(struct bench *b, const struct portals_request *put,
                                            uint32_t puts) {
     for (uint32_t i = 0; i < puts; i++) {
         if (portals_start(nic_portals(b->card[0].nic), put))

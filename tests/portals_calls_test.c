@@ -807,3 +807,30 @@ TEST(puts_that_end_within_their_call) {
     }
     wire_free(w);
 }
+
+/* The ring behind a queue grows while it is used: events stay in order, and only what is beyond the
+ * places that were asked for is lost, the oldest first. */
+TEST(queues_grow_to_what_was_asked_for) {
+    struct wire *w = one(NULL);
+    ptl_handle_eq_t eq;
+    ptl_handle_md_t md;
+    ptl_event_t event;
+    w->at_once = PORTALS_LEFT;
+    CHECK_OK(PtlEQAlloc(ni, 21, &eq));
+    ptl_md_t of = {.eq_handle = eq, .ct_handle = PTL_CT_NONE};
+    CHECK_OK(PtlMDBind(ni, &of, &md));
+    uintptr_t put = 0, taken = 0;
+    for (uint32_t round = 0; round < 40; round++) {
+        for (uint32_t i = 0; i < 1 + round; i++)
+            CHECK_OK(PtlPut(md, 0, 0, PTL_NO_ACK_REQ, wire_phys(1), 0, 0, 0, (void *)++put, 0));
+        bool dropped = put - taken > 21;
+        taken = dropped ? put - 21 : taken;
+        for (uint32_t i = 0; taken < put && i < 1 + round; i++) {
+            CHECK_EQ(PtlEQGet(eq, &event), dropped ? PTL_EQ_DROPPED : PTL_OK);
+            dropped = false;
+            CHECK_EQ((uintptr_t)event.user_ptr, ++taken);
+        }
+    }
+    CHECK_EQ(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
+    wire_free(w);
+}

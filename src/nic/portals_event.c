@@ -7,17 +7,28 @@
 
 #define MOST_EVENTS (1u << 30)
 
-static bool resize(struct event_queue *q, uint32_t capacity) {
-    ptl_event_t *ring = calloc(capacity, sizeof *ring);
+/* A program that asks for thousands of places mostly uses a few. */
+#define FIRST_EVENTS 8u
+
+static bool resize(struct event_queue *q, uint32_t room) {
+    ptl_event_t *ring = calloc(room, sizeof *ring);
     if (!ring)
         return false;
     for (uint32_t i = 0; i < q->used; i++)
-        ring[i] = q->ring[(q->first + i) % q->capacity];
+        ring[i] = q->ring[(q->first + i) % q->room];
     free(q->ring);
     q->ring = ring;
-    q->capacity = capacity;
+    q->room = room;
     q->first = 0;
     return true;
+}
+
+/* Room for so many, within the capacity; false: no memory. */
+static bool grow(struct event_queue *q, uint32_t needed) {
+    if (needed <= q->room)
+        return true;
+    uint32_t doubled = q->room < q->capacity / 2 ? 2 * q->room : q->capacity;
+    return resize(q, needed > doubled ? needed : doubled);
 }
 
 int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t count,
@@ -30,7 +41,8 @@ int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t co
     struct event_queue *q = pool_take(&ni->eqs);
     if (!q)
         return PTL_NO_SPACE;
-    if (!resize(q, count ? (uint32_t)count : 1)) {
+    q->capacity = count ? (uint32_t)count : 1;
+    if (!resize(q, q->capacity < FIRST_EVENTS ? q->capacity : FIRST_EVENTS)) {
         pool_give(&ni->eqs, q);
         return PTL_NO_SPACE;
     }
@@ -51,7 +63,7 @@ int portals_eq_free(struct portals *p, ptl_handle_eq_t handle) {
 
 static void drop_first(struct event_queue *q) {
     q->used--;
-    if (++q->first == q->capacity)
+    if (++q->first == q->room)
         q->first = 0;
 }
 
@@ -92,7 +104,9 @@ int portals_eq_poll(struct portals *p, const ptl_handle_eq_t *handles, unsigned 
     return PTL_EQ_EMPTY;
 }
 
-bool p4_event_lose(struct event_queue *q) {
+bool p4_event_make_room(struct event_queue *q) {
+    if (q->room < q->capacity && grow(q, q->used + q->reserved + 1))
+        return true;
     q->dropped = true;
     if (!q->used) /* every place is reserved: the new one is lost */
         return false;
@@ -115,7 +129,7 @@ bool p4_event_reserve(struct queue_name eq, uint32_t places) {
     struct event_queue *q = p4_queue(eq);
     if (!q)
         return true; /* freed by the program: nothing will be told */
-    if (q->capacity - q->used - q->reserved < places)
+    if (q->capacity - q->used - q->reserved < places || !grow(q, q->used + q->reserved + places))
         return false;
     q->reserved += places;
     return true;
@@ -123,8 +137,13 @@ bool p4_event_reserve(struct queue_name eq, uint32_t places) {
 
 bool p4_event_add_place(struct queue_name eq) {
     struct event_queue *q = p4_queue(eq);
-    if (!q || !resize(q, q->capacity + 1))
+    if (!q)
         return false;
+    q->capacity++;
+    if (!grow(q, q->used + q->reserved + 1)) {
+        q->capacity--;
+        return false;
+    }
     q->reserved++;
     return true;
 }

@@ -66,8 +66,9 @@ struct memory {
 struct event_queue {
     struct object object;
     ptl_event_t *ring;
-    /* `reserved`: places kept for events that must not be lost; used + reserved <= capacity. */
-    uint32_t capacity, first, used, reserved;
+    /* `reserved`: places kept for events that must not be lost; used + reserved <= room, which is
+     * what there is memory for and grows up to the capacity that the program asked for. */
+    uint32_t room, first, used, reserved, capacity;
     bool dropped; /* since the last one that was taken */
 };
 
@@ -238,7 +239,7 @@ struct trigger {
     struct trigger *before, *after;
 };
 
-#define OPERATION_COPY_BYTES 64
+#define OPERATION_COPY_BYTES 16
 /* A request that has not ended within its call. What it names cannot go away before it. */
 struct operation {
     struct pool_slot slot;
@@ -354,18 +355,18 @@ void p4_event_push_reserved(struct portals *p, struct queue_name eq, const ptl_e
 bool p4_event_reserve(struct queue_name eq, uint32_t places);
 bool p4_event_add_place(struct queue_name eq); /* one more, reserved */
 void p4_event_unreserve(struct queue_name eq, uint32_t places);
-__attribute__((cold)) bool
-p4_event_lose(struct event_queue *q); /* the oldest; false: there is none */
+/* Loses the oldest, if it must; false: there is none. */
+__attribute__((cold)) bool p4_event_make_room(struct event_queue *q);
 
 /* The place of a new event, that the caller fills whole; NULL: nobody will see it. Only while
  * triggers are held, as for all that changes what a program waits for: its end tells the owner. */
 static inline ptl_event_t *p4_event_new(struct portals *p, struct queue_name eq) {
     struct event_queue *q = p4_queue(eq);
-    if (!q || (q->used + q->reserved >= q->capacity && !p4_event_lose(q)))
+    if (!q || (q->used + q->reserved >= q->room && !p4_event_make_room(q)))
         return NULL;
     uint32_t at = q->first + q->used++;
     p->news = true;
-    return &q->ring[at < q->capacity ? at : at - q->capacity];
+    return &q->ring[at < q->room ? at : at - q->room];
 }
 
 /* portals_trigger.c: events are raised and counters change between hold and release; nothing fires
