@@ -1,7 +1,5 @@
 #include "p4.h"
 
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +10,13 @@ const char *p4_variant_name(enum p4_variant variant) {
     return names[variant];
 }
 
-static void image_path(char path[PATH_MAX], const struct p4_setup *setup, const char *image) {
-    snprintf(path, PATH_MAX, "%s/%s.spin", setup->images, image);
+/* To be freed; NULL: no memory. Ranks call it: a buffer on their stacks, or printf, would make
+ * another page of each of them resident. */
+static char *image_path(const struct p4_setup *setup, const char *image) {
+    char *path = malloc(strlen(setup->images) + strlen(image) + sizeof "/.spin");
+    if (path)
+        stpcpy(stpcpy(stpcpy(stpcpy(path, setup->images), "/"), image), ".spin");
+    return path;
 }
 
 /* An image that is not there is said once and clearly, not by a rank in the middle of its work. */
@@ -24,11 +27,13 @@ static int check_images(const struct p4_setup *setup, const char *const *images,
     limits.with_float = true;
     int code = SPIN_OK;
     for (; *images && !code; images++) {
-        char path[PATH_MAX];
         struct spin_image *image;
-        image_path(path, setup, *images);
+        char *path = image_path(setup, *images);
+        if (!path)
+            return spin_fail(err, SPIN_ENOMEM, "out of memory");
         code = spin_image_load(&image, path, &limits, err);
         spin_image_free(image);
+        free(path);
     }
     return code;
 }
@@ -60,7 +65,6 @@ int p4_run(const struct p4_setup *setup, uint32_t ranks, const char *const *imag
 }
 
 static bool open_interface(struct p4_rank *r, const char *image) {
-    char path[PATH_MAX];
     ptl_md_t md = {.length = r->buffer_bytes, .ct_handle = PTL_CT_NONE, .eq_handle = PTL_EQ_NONE};
     md.start = r->buffer;
     if (PtlInit() != PTL_OK ||
@@ -73,8 +77,10 @@ static bool open_interface(struct p4_rank *r, const char *image) {
         return false;
     if (!image)
         return true;
-    image_path(path, r->setup, image);
-    return PtlImageLoad(r->ni, path, &r->image) == PTL_OK;
+    char *path = image_path(r->setup, image);
+    bool loaded = path && PtlImageLoad(r->ni, path, &r->image) == PTL_OK;
+    free(path);
+    return loaded;
 }
 
 bool p4_open(struct p4_rank *r, const struct p4_setup *setup, uint64_t bytes, const char *image) {
