@@ -113,11 +113,7 @@ static struct portals_ni *ni_new(struct portals *p, unsigned options,
     pool_init(&ni->headers, sizeof(struct header), (uint32_t)limits->max_unexpected_headers);
     pool_init(&ni->triggers, sizeof(struct trigger), (uint32_t)limits->max_triggered_ops);
     pool_init(&ni->hpus, sizeof(struct hpu_memory), MOST_HPU_MEMORIES);
-    ni->table = calloc((size_t)limits->max_pt_index + 1, sizeof(struct portals_pt *));
-    if (ni->table)
-        return ni;
-    free(ni);
-    return NULL;
+    return ni;
 }
 
 /* Calls for each object in use. */
@@ -178,7 +174,7 @@ static void ni_free(struct portals_ni *ni) {
                             &ni->headers, &ni->triggers, &ni->hpus};
     for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
         pool_clear(pools[i]);
-    for (int i = 0; i <= ni->limits.max_pt_index; i++)
+    for (uint32_t i = 0; i < ni->table_size; i++)
         free(ni->table[i]);
     free(ni->table);
     free(ni->entry_bucket);
@@ -293,6 +289,7 @@ void portals_free(struct portals *p) {
     p->initialised = 0;
     unload_images(p);
     p4_operations_clear(p);
+    free(p->image_error);
     free(p);
 }
 
@@ -393,7 +390,7 @@ int portals_bundle(struct portals *p, ptl_handle_ni_t handle, bool start) {
 
 const char *portals_check(struct portals *p) {
     for (int n = 0; n < PORTALS_INTERFACES; n++)
-        for (int i = 0; p->ni[n] && i <= p->ni[n]->limits.max_pt_index; i++) {
+        for (uint32_t i = 0; p->ni[n] && i < p->ni[n]->table_size; i++) {
             const char *what =
                 p->ni[n]->table[i] ? p4_match_check(p->ni[n], p->ni[n]->table[i]) : NULL;
             if (what)

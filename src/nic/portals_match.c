@@ -70,7 +70,7 @@ key_of(const struct portals_ni *ni, const struct list_group *group, uint64_t bit
 /* Doubles a table and spreads its chains, which stay in order. False: no memory. */
 #define GROW(function, type)                                                                       \
     static bool function(struct bucket **buckets, uint32_t *count) {                               \
-        uint32_t wider = *count ? *count * 2 : 16;                                                 \
+        uint32_t wider = *count ? *count * 2 : 4;                                                  \
         struct bucket *table = calloc(wider, sizeof *table);                                       \
         if (!table)                                                                                \
             return false;                                                                          \

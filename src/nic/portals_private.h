@@ -224,7 +224,8 @@ struct portals_ni {
     uint32_t bundles;
     uint32_t turn; /* of polls */
     struct pool eqs, cts, mds, entries, headers, triggers, hpus;
-    struct portals_pt **table; /* limits.max_pt_index + 1 */
+    struct portals_pt **table; /* as many as the largest index in use needs */
+    uint32_t table_size;
     struct bucket *entry_bucket, *header_bucket;
     uint32_t entry_buckets, header_buckets; /* powers of two, or 0 */
     uint64_t next_order;
@@ -268,7 +269,7 @@ struct portals {
     struct pool operations;
     uint64_t hpu_used;
     struct ptl_image *images;
-    struct spin_error image_error;
+    char *image_error;                        /* of the last call of an image; NULL: none */
     struct counter *ready_first, *ready_last; /* whose triggers may fire */
     uint32_t held;                            /* they wait until a call has done its work, */
     bool news;                                /* and so does the owner */
@@ -409,7 +410,7 @@ bool p4_increment_is_valid(ptl_ct_event_t increment);
 
 /* portals_table.c */
 static inline struct portals_pt *p4_table_entry(const struct portals_ni *ni, ptl_pt_index_t index) {
-    return index <= (uint32_t)ni->limits.max_pt_index ? ni->table[index] : NULL;
+    return index < ni->table_size ? ni->table[index] : NULL;
 }
 /* Flow control, if the entry has it: no more messages, and PT_DISABLED unless `quiet`. Returns why
  * the message is refused. */

@@ -97,27 +97,41 @@ static int image_handlers(struct ptl_image *image, struct spin_error *err) {
     return SPIN_OK;
 }
 
+static void forget_error(struct portals *p) {
+    free(p->image_error);
+    p->image_error = NULL;
+}
+
+/* What the program may ask for. */
+static int refused(struct portals *p, const struct spin_error *err) {
+    p->image_error = strdup(err->text);
+    return PTL_ARG_INVALID;
+}
+
 int portals_image_load(struct portals *p, ptl_handle_ni_t handle, const char *name,
                        const void *bytes, ptl_size_t length, ptl_image_h *out) {
-    struct spin_error *err = &p->image_error;
-    *err = (struct spin_error){0};
+    struct spin_error err = {0};
+    forget_error(p);
     if (!p4_ni_of(p, handle) || !name || !out) {
-        spin_fail(err, SPIN_EARG, "an image needs an interface, a name and a place for its handle");
-        return PTL_ARG_INVALID;
+        spin_fail(&err, SPIN_EARG,
+                  "an image needs an interface, a name and a place for its handle");
+        return refused(p, &err);
     }
     struct ptl_image *image = calloc(1, sizeof *image);
     if (!image)
         return PTL_NO_SPACE;
     image->p = p;
     int code = p->config.images ? image_store_load(p->config.images, name, bytes, length,
-                                                   &p->image_limits, &image->image, err)
-               : bytes ? spin_image_parse(&image->image, name, bytes, length, &p->image_limits, err)
-                       : spin_image_load(&image->image, name, &p->image_limits, err);
+                                                   &p->image_limits, &image->image, &err)
+               : bytes
+                   ? spin_image_parse(&image->image, name, bytes, length, &p->image_limits, &err)
+                   : spin_image_load(&image->image, name, &p->image_limits, &err);
     if (!code)
-        code = image_handlers(image, err);
+        code = image_handlers(image, &err);
     if (code) {
         image_free(image);
-        return code == SPIN_ENOMEM ? PTL_NO_SPACE : PTL_ARG_INVALID;
+        int invalid = refused(p, &err);
+        return code == SPIN_ENOMEM ? PTL_NO_SPACE : invalid;
     }
     image->next = p->images;
     p->images = image;
@@ -135,13 +149,14 @@ static struct ptl_image **image_at(struct portals *p, const struct ptl_image *im
 int portals_image_find(struct portals *p, ptl_image_h image, const char *name,
                        ptl_handler_t *handler) {
     const struct spin_function *function;
-    p->image_error = (struct spin_error){0};
+    struct spin_error err;
+    forget_error(p);
     if (!*image_at(p, image) || !name || !handler) {
-        spin_fail(&p->image_error, SPIN_EARG, "no such image is loaded");
-        return PTL_ARG_INVALID;
+        spin_fail(&err, SPIN_EARG, "no such image is loaded");
+        return refused(p, &err);
     }
-    if (spin_image_find(image->image, name, &function, &p->image_error))
-        return PTL_ARG_INVALID;
+    if (spin_image_find(image->image, name, &function, &err))
+        return refused(p, &err);
     *handler = &image->handler[function - spin_image_info(image->image)->function];
     return PTL_OK;
 }
@@ -158,7 +173,7 @@ int portals_image_unload(struct portals *p, ptl_image_h image) {
 }
 
 const char *portals_image_error(const struct portals *p) {
-    return p->image_error.text;
+    return p->image_error ? p->image_error : "";
 }
 
 /* ---- Entries ---- */

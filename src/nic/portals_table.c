@@ -7,18 +7,35 @@
 #include "nic/portals_private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A free index as wanted, or why there is none. */
 static int choose(const struct portals_ni *ni, ptl_pt_index_t wanted, uint32_t *index) {
     uint32_t last = (uint32_t)ni->limits.max_pt_index;
     if (wanted != PTL_PT_ANY) {
         *index = wanted;
-        return wanted > last ? PTL_ARG_INVALID : ni->table[wanted] ? PTL_PT_IN_USE : PTL_OK;
+        return wanted > last                ? PTL_ARG_INVALID
+               : p4_table_entry(ni, wanted) ? PTL_PT_IN_USE
+                                            : PTL_OK;
     }
     for (*index = 0; *index <= last; ++*index)
-        if (!ni->table[*index])
+        if (!p4_table_entry(ni, *index))
             return PTL_OK;
     return PTL_PT_FULL;
+}
+
+/* False: no memory. */
+static bool table_room(struct portals_ni *ni, uint32_t index) {
+    if (index < ni->table_size)
+        return true;
+    uint32_t size = index + 1 < 2 * ni->table_size ? 2 * ni->table_size : index + 1;
+    struct portals_pt **table = realloc(ni->table, size * sizeof(struct portals_pt *));
+    if (!table)
+        return false;
+    memset(table + ni->table_size, 0, (size - ni->table_size) * sizeof(struct portals_pt *));
+    ni->table = table;
+    ni->table_size = size;
+    return true;
 }
 
 int portals_pt_alloc(struct portals *p, ptl_handle_ni_t handle, unsigned options,
@@ -47,6 +64,12 @@ int portals_pt_alloc(struct portals *p, ptl_handle_ni_t handle, unsigned options
     pt->options = options;
     pt->eq = queue;
     pt->enabled = true;
+    if (!table_room(ni, index)) {
+        if (pt->reserves)
+            p4_event_unreserve(queue, 1);
+        free(pt);
+        return PTL_NO_SPACE;
+    }
     ni->table[index] = pt;
     *out = index;
     return PTL_OK;
