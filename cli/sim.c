@@ -13,8 +13,8 @@
 #include "progress.h"
 
 struct options {
-    const char *preset, *topology, *trace, *picture, *until, *noise, *jit, *params, *json, *csv,
-        *links, *faults;
+    const char *preset, *card, *topology, *trace, *picture, *until, *noise, *jit, *params, *json,
+        *csv, *links, *faults;
     struct cli_view view;
     struct cli_list set;
     uint64_t ranks, seed, gdb, gdb_port;
@@ -25,6 +25,8 @@ struct options {
 static const struct cli_option table[] = {
     {"ranks", 'n', CLI_NUMBER, "N", "how many run the program (1)", AT(ranks), 1, 65536},
     {"preset", 'p', CLI_STRING, "NAME", "sc17-int (the default) or sc17-dis", AT(preset), 0, 0},
+    {"card", 0, CLI_STRING, "NAME", "sc17 (the default) or pspin, with parameters pspin.NAME",
+     AT(card), 0, 0},
     {"set", 's', CLI_LIST, "NAME=VALUE", "one parameter: hpus=8, o=65ns, loss=0.01", AT(set), 0, 0},
     {"params", 0, CLI_STRING, "FILE", CLI_PARAMS_HELP, AT(params), 0, 0},
     {"topology", 'T', CLI_STRING, "SPEC",
@@ -261,19 +263,27 @@ static int check_parameter(void *to, const char *assignment, struct spin_error *
     return spin_world_check(assignment, err);
 }
 
-/* What the file says, then --set. *set is freed by the caller. */
+/* What the file says, then --card, then --set. *set is freed by the caller. */
 static int gather_settings(const struct cli_command *command, const struct options *o,
                            const struct params *params, const char ***set,
                            struct spin_world_options *options) {
-    int count = params->count + o->set.count;
+    static const char *const cards[] = {"card=sc17", "card=pspin"};
+    int card = o->card ? 1 : 0, count = params->count + card + o->set.count;
+    bool pspin = o->card && strcmp(o->card, "pspin") == 0;
+    if (o->card && !pspin && strcmp(o->card, "sc17") != 0)
+        return cli_error(command, CLI_USAGE, "--card: '%.60s' is neither sc17 nor pspin", o->card);
     int status = params_apply(command, params, check_parameter, NULL);
     if (status)
         return status;
     *set = malloc((size_t)(count + 1) * sizeof **set);
     if (!*set)
         return cli_error(command, CLI_FAILED, "out of memory");
-    for (int i = 0; i < count; i++)
-        (*set)[i] = i < params->count ? params->assignment[i] : o->set.items[i - params->count];
+    for (int i = 0; i < params->count; i++)
+        (*set)[i] = params->assignment[i];
+    if (card)
+        (*set)[params->count] = cards[pspin];
+    for (int i = 0; i < o->set.count; i++)
+        (*set)[params->count + card + i] = o->set.items[i];
     options->set = *set;
     options->set_count = count;
     return 0;

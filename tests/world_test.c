@@ -645,4 +645,74 @@ TEST(parameters_are_checked_and_shown) {
     spin_world_free(w);
 }
 
+/* ---- PsPIN's datapath --------------------------------------------------------------------------
+ */
+
+static const char *const on_pspin[] = {
+    "card=pspin",        "loss=0.1",           "duplication=0.1", "reordering=0.1",
+    "reorder_delay=5us", "retry_timeout=20us", "retries=20",      "seed=7"};
+
+static struct p4_setup pspin_setup(enum p4_variant variant, uint32_t bytes, int settings) {
+    struct p4_setup s = setup_of(variant, "sc17-int", bytes);
+    s.world.set = on_pspin;
+    s.world.set_count = settings;
+    return s;
+}
+
+/* The use cases check their data. */
+TEST(use_cases_on_pspin_cards) {
+    static const uint32_t sizes[] = {1, 8, 100, 4096, 4097, 70000};
+    for (int v = 0; v < P4_VARIANTS; v++)
+        for (int i = 0; i < 6; i++) {
+            struct p4_setup s = pspin_setup((enum p4_variant)v, sizes[i], 1);
+            struct p4_outcome o = run_case(p4_pingpong, &s);
+            CHECK_EQ(o.world.counts.handlers > 0, v >= P4_STORE);
+        }
+    for (int v = 0; v < P4_VARIANTS; v += P4_STREAM) {
+        struct p4_setup s = pspin_setup((enum p4_variant)v, 65536, 1);
+        struct p4_outcome o = run_case(p4_accumulate, &s);
+        CHECK_EQ(o.world.counts.handlers, v == P4_STREAM ? 65536 / 4096 + 1 : 0);
+        run_case(p4_strided, &s);
+        s.ranks = 32;
+        struct p4_outcome a = run_case(p4_broadcast, &s), b = run_case(p4_broadcast, &s);
+        CHECK_EQ(a.time_ps, b.time_ps);
+    }
+    struct p4_setup raid = pspin_setup(P4_STREAM, 4096, 1);
+    CHECK_EQ(run_case(p4_raid, &raid).world.counts.handlers, 2 + 3 + 1);
+}
+
+TEST(pspin_cards_on_a_bad_network) {
+    for (int v = 0; v < P4_VARIANTS; v++) {
+        struct p4_setup s = pspin_setup((enum p4_variant)v, 300000, 8);
+        struct p4_outcome o = run_case(p4_pingpong, &s);
+        CHECK(o.world.counts.lost > 5 && o.world.counts.retransmitted > 5);
+        s.ranks = 16;
+        s.bytes = 20000;
+        run_case(p4_broadcast, &s);
+    }
+}
+
+/* Interpreted and generated code take the same time, also with the small card's buffers full. */
+TEST(generated_code_on_pspin_cards) {
+    static const char *const small[] = {"card=pspin", "pspin.l2_packet_bytes=16KiB",
+                                        "pspin.clusters=1"};
+    uint64_t times[2];
+    for (int i = 0; i < 2; i++) {
+        struct p4_setup s = pspin_setup(P4_STREAM, 100000, 1);
+        s.world.set = small;
+        s.world.set_count = 3;
+        s.world.jit = i ? SPIN_JIT_ON : SPIN_JIT_OFF;
+        s.ranks = 8;
+        times[i] = run_case(p4_broadcast, &s).time_ps;
+    }
+    CHECK_EQ(times[0], times[1]);
+}
+
+/* A thousand cards of which most do nothing. */
+TEST(a_thousand_pspin_cards) {
+    struct p4_setup s = pspin_setup(P4_STREAM, 4096, 1);
+    s.ranks = 1024;
+    CHECK(run_case(p4_broadcast, &s).world.counts.handlers >= 1023);
+}
+
 TEST_MAIN

@@ -4,7 +4,7 @@
 enum { PACKETS, BYTES };
 static const struct workload_parameter parameters[] = {
     {"packets", "in all, one message", 512, 1, 2048},
-    {"bytes", "of a packet and of a piece", 1024, WORKLOAD_HEADERS, 2048}, /* all fit L2 */
+    {"bytes", "of a packet and of a segment", 1024, WORKLOAD_HEADERS, 2048}, /* all fit L2 */
     {0}};
 
 struct run {

@@ -10,7 +10,7 @@ static const struct workload_parameter parameters[] = {
     {"packets", "of a message", 512, 1, 65536},
     {"words", "of a packet", 512, 1, 8000},
     {"messages", "one after the other", 1, 1, 1024},
-    {"unrolled", "0: a word a turn of the loop, as on the card's RTL", 1, 0, 1},
+    {"unrolled", "0: one word per iteration of the loop, as on the card's RTL", 1, 0, 1},
     {0}};
 
 struct run {

@@ -50,6 +50,7 @@ struct nic_packet {
     uint8_t *data;              /* room for the MTU, where it comes from a pool */
     struct nic_pool *pool;      /* where it, or a copy of it, comes from and goes back to */
     struct nic_packet *next;    /* of whoever holds it */
+    uint32_t place;             /* the driver's own */
 };
 
 /* Packets, shared by the cards of one driver: what one sends, another releases. The pool is the
@@ -57,6 +58,9 @@ struct nic_packet {
 struct nic_pool;
 int nic_pool_new(struct nic_pool **out, uint32_t mtu_bytes, struct spin_error *err);
 void nic_pool_free(struct nic_pool *pool); /* after all cards */
+/* Told of every packet that goes back to it: its memory may be scarce. */
+void nic_pool_watch(struct nic_pool *pool, void (*back)(void *context, struct nic_packet *packet),
+                    void *context);
 /* How many packets are in use: 0 when nothing is in flight. */
 uint64_t nic_pool_used(const struct nic_pool *pool);
 
@@ -79,7 +83,8 @@ struct nic_task {
     const struct portals_handlers *handlers; /* image, HPU memory */
     const struct nic_message *message;       /* fields for ptl_header_t */
     uint64_t me_offset;
-    const uint8_t *data; /* user header; the packet's payload */
+    struct nic_packet *packet; /* that it is called for; NULL: for the whole message */
+    const uint8_t *data;       /* user header; the packet's payload */
     uint32_t bytes, user_hdr_bytes;
     uint64_t offset; /* of the payload in the message */
     uint32_t dropped_bytes;
@@ -124,6 +129,7 @@ struct nic_move {
 /* A packet that leaves. */
 struct nic_departed {
     bool from_handler;
+    struct nic_task *task; /* in `send` only: the handler whose command it is, which still runs */
     uint32_t sequence;
     uint64_t transmission;
     struct nic_peer *peer;

@@ -380,7 +380,7 @@ static enum nic_command_result from_device(const struct issue *is, enum nic_mess
     }
     packet->bytes = bytes;
     memcpy(packet->data, local, bytes);
-    struct nic_origin origin = {.ready = packet, .from_handler = true};
+    struct nic_origin origin = {.ready = packet, .from_handler = true, .task = &is->task->seen};
     nic->handler_packets++;
     enum nic_command_result done = start_message(is, kind, packet->data, &origin);
     if (origin.ready) { /* there was no message */

@@ -26,7 +26,7 @@ static bool start(struct nic *nic, struct nic_incoming *in, enum nic_handler_kin
     task->seen.message = in->message;
     task->seen.me_offset = in->arrival.offset;
     task->message = in;
-    task->packet = kept;
+    task->packet = task->seen.packet = kept;
     in->pending++;
     in->seen = true;
     nic->running++;

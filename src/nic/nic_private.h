@@ -35,6 +35,7 @@ struct nic_peer {
 struct nic_origin {
     struct nic_packet *ready; /* its data, on the card already: whoever takes it sets it to NULL */
     bool from_handler;
+    struct nic_task *task; /* that gives the command */
     struct nic_incoming *reply_to;
     struct nic_outgoing *made; /* its record, if it has one */
 };

@@ -123,7 +123,8 @@ static inline enum portals_sending send_at_once(struct nic *nic, struct nic_peer
     packet->message.initiator = number;
     delivery_number(&nic->delivery, &peer->delivery, packet);
     delivery_departs(&nic->delivery, &peer->delivery, packet);
-    const struct nic_departed how = {.from_handler = from_handler, .peer = peer};
+    const struct nic_departed how = {
+        .from_handler = from_handler, .task = from ? from->task : NULL, .peer = peer};
     enum nic_status status = nic_drive_send(nic, packet, &how);
     if (status == NIC_PENDING)
         nic->sending++;

@@ -11,6 +11,8 @@ struct nic_pool {
     uint32_t mtu_bytes;
     uint64_t used;
     struct nic_packet *free;
+    void (*back)(void *context, struct nic_packet *packet);
+    void *context;
 };
 
 int nic_pool_new(struct nic_pool **out, uint32_t mtu_bytes, struct spin_error *err) {
@@ -29,6 +31,12 @@ void nic_pool_free(struct nic_pool *pool) {
         free(packet);
     }
     free(pool);
+}
+
+void nic_pool_watch(struct nic_pool *pool, void (*back)(void *context, struct nic_packet *packet),
+                    void *context) {
+    pool->back = back;
+    pool->context = context;
 }
 
 uint64_t nic_pool_used(const struct nic_pool *pool) {
@@ -87,6 +95,8 @@ void nic_packet_release(struct nic_packet *packet) {
     struct nic_pool *pool = packet->pool;
     if (--packet->references)
         return;
+    if (pool->back)
+        pool->back(pool->context, packet);
     pool->used--;
     packet->next = pool->free;
     pool->free = packet;

@@ -119,7 +119,7 @@ static void note_arrival(struct card_stats *s, const struct card_packet *p, uint
 
 /* There is one for each unit of L2, so there is always one. The rest is made when it is needed:
  * most of the buffer is never full, and there may be thousands of cards. */
-static uint32_t take_packet(struct card *c) {
+uint32_t card_packet_new(struct card *c) {
     uint32_t i = c->free_packet;
     if (i == NONE)
         return c->packets_made++;
@@ -128,8 +128,22 @@ static uint32_t take_packet(struct card *c) {
 }
 
 /* Writes the packet to L2; the execution request follows when it is there. */
+void card_write(struct card *c, uint32_t packet, uint64_t from_ps) {
+    struct packet *p = &c->packet[packet];
+    uint64_t start = card_max(card_edge(c, card_max(c->now_ps, p->arrival_ps)), c->inbound_free_ps);
+    uint64_t busy = card_beats(c, 0, p->length) * beat_ps(c);
+    start = card_l2_burst(c, L2_INBOUND, p->l2_unit * UNIT_BYTES, busy, start);
+    c->inbound_free_ps = start + busy;
+    CARD_COUNT(c, p->context, unit_busy_ps[CARD_UNIT_INBOUND], busy);
+    p->request_ps = start + busy + c->config.write_latency * c->cycle;
+    p->since_ps = p->request_ps;
+    p->part_ps[CARD_PART_WRITE] = p->request_ps - from_ps;
+    card_span(c, CARD_ROW_INBOUND, 0, "write to L2", p, start, start + busy, p->length);
+    card_event(c, p->request_ps, CARD_REQUEST_EVENT, packet, 0);
+}
+
 static void take(struct card *c, const struct card_packet *from, uint32_t queue, uint32_t unit) {
-    uint32_t i = take_packet(c);
+    uint32_t i = card_packet_new(c);
     struct packet *p = &c->packet[i];
     uint64_t arrival =
         from->at_once ? card_edge(c, card_max(c->now_ps, from->arrival_ps)) : from->arrival_ps;
@@ -158,16 +172,7 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
     note_arrival(&c->context[from->context].stats, from, arrival);
     card_queue_took(c, queue, from->eom);
 
-    uint64_t start = card_max(card_edge(c, card_max(c->now_ps, arrival)), c->inbound_free_ps);
-    uint64_t busy = card_beats(c, 0, from->length) * beat_ps(c);
-    start = card_l2_burst(c, L2_INBOUND, unit * UNIT_BYTES, busy, start);
-    c->inbound_free_ps = start + busy;
-    CARD_COUNT(c, from->context, unit_busy_ps[CARD_UNIT_INBOUND], busy);
-    p->request_ps = start + busy + c->config.write_latency * c->cycle;
-    p->since_ps = p->request_ps;
-    p->part_ps[CARD_PART_WRITE] = p->request_ps - from->arrival_ps;
-    card_span(c, CARD_ROW_INBOUND, 0, "write to L2", p, start, start + busy, from->length);
-    card_event(c, p->request_ps, CARD_REQUEST_EVENT, i, 0);
+    card_write(c, i, from->arrival_ps);
 }
 
 /* What became of the packet, in the trace: "done", "dropped: its message failed". */

@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "hpu/hpu.h"
 #include "openspin.h"
 #include "sim/engine.h"
 
@@ -147,6 +148,7 @@ struct card_fault {
     /* SPIN_RETURNED: the handler returned `value`, which means failure (P4sPIN); or, with hpu
      * UINT32_MAX, the message queue's timeout or the policy `kill`. */
     enum spin_ending ending;
+    uint32_t entry; /* of the handler */
     uint32_t pc, address;
     int32_t value; /* that the handler returned */
     struct spin_refusal refusal;
@@ -215,6 +217,53 @@ int card_new(struct card **out, struct sim_engine *engine, const struct card_con
 void card_free(struct card *card);
 /* Others from now on, between two runs of the engine. */
 void card_set_callbacks(struct card *card, const struct card_callbacks *callbacks);
+
+/* ---- Under another's messages ----------------------------------------------------------------
+ * The card as the datapath of a Portals card (nic/nic.h), which knows the messages, matches them
+ * and says which handlers run: packets come in by card_serve_packet, handlers by card_serve_task,
+ * and what handlers ask for goes to the server. It has no contexts but those of the images that it
+ * meets, and no message queues. */
+struct nic_move;
+struct nic_task;
+struct port;
+
+struct card_server {
+    void *user;
+    /* A packet is in L2 and its execution request has a cell. */
+    void (*arrived)(void *user, uint64_t packet, uint64_t at_ps);
+    /* The handler has ended with this return code, and all its commands have their responses. */
+    void (*ended)(void *user, struct nic_task *task, int32_t code, uint64_t at_ps);
+    /* As of struct port_card, of the handler's port. */
+    enum hpu_access (*issue)(void *user, struct port *port, struct nic_task *task, uint32_t number,
+                             uint64_t at_ps);
+    bool (*test)(void *user, struct port *port, struct nic_task *task, uint32_t handle, bool wait);
+    /* What card_serve_move and card_serve_send began has its response. */
+    void (*moved)(void *user, struct nic_move *move, uint64_t at_ps);
+    void (*departed)(void *user, uint32_t number, uint64_t at_ps);
+};
+/* Once, on a card without contexts. */
+int card_serve(struct card *card, const struct card_server *server, struct spin_error *err);
+
+/* Now. False: there is no room; try again after `ready` of the callbacks. `packet` is for
+ * `arrived`.
+ */
+bool card_serve_packet(struct card *card, const uint8_t *bytes, uint32_t length, uint64_t packet,
+                       uint32_t *place);
+void card_serve_release(struct card *card, uint32_t place);
+/* A handler is to run; `place` of its packet, UINT32_MAX: none. False: no memory, with the error.
+ */
+bool card_serve_task(struct card *card, struct nic_task *task, uint32_t place,
+                     struct spin_error *err);
+void card_serve_resume(struct card *card, struct nic_task *task);
+/* A DMA or message of the running handler, through the command unit, while its HPU has a place for
+ * another command. */
+bool card_serve_has_place(const struct nic_task *task);
+void card_serve_move(struct card *card, struct nic_task *task, const struct nic_move *move);
+void card_serve_send(struct card *card, struct nic_task *task, uint8_t *bytes, uint32_t length,
+                     uint32_t number);
+/* The card's own, from now on: when bytes are at the host or from there, or out of the card. */
+uint64_t card_serve_host(struct card *card, bool to_host, uint64_t bytes);
+uint64_t card_serve_out(struct card *card, uint32_t bytes);
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
 

@@ -182,6 +182,27 @@ static uint64_t cluster_copy(struct card *c, const struct command *m) {
 
 static void perform(struct card *c, const struct command *m);
 
+uint64_t card_serve_host(struct card *c, bool out, uint64_t bytes) {
+    uint64_t busy =
+        card_max(card_beats(c, 0, (uint32_t)bytes) * c->cycle, bytes * c->config.pcie_rate / 1000);
+    uint64_t *free_ps = out ? &c->to_host_free_ps : &c->from_host_free_ps;
+    c->now_ps = sim_engine_counts(c->engine).now_ps;
+    uint64_t asked =
+        out ? c->now_ps : card_max(c->now_ps, c->to_host_free_ps) + c->config.pcie_latency;
+    *free_ps = card_max(asked, *free_ps) + busy;
+    CARD_COUNT(c, 0, unit_busy_ps[out ? CARD_UNIT_TO_HOST : CARD_UNIT_FROM_HOST], busy);
+    return *free_ps + c->config.pcie_latency;
+}
+
+uint64_t card_serve_out(struct card *c, uint32_t bytes) {
+    uint64_t cycles = c->config.network_rate * c->config.wide_bytes / 1000 / c->cycle;
+    uint64_t busy = card_beats(c, 0, bytes ? bytes : 1) * (cycles ? cycles : 1) * c->cycle;
+    c->now_ps = sim_engine_counts(c->engine).now_ps;
+    c->outbound_free_ps = card_max(c->now_ps, c->outbound_free_ps) + busy;
+    CARD_COUNT(c, 0, unit_busy_ps[CARD_UNIT_OUTBOUND], busy);
+    return c->outbound_free_ps + c->config.send_latency * c->cycle;
+}
+
 static void respond(struct card *c, const struct command *m, uint64_t done_ps) {
     card_event(c, card_edge(c, done_ps + c->config.response_latency * c->cycle),
                CARD_RESPONSE_EVENT, (uint32_t)(m - c->command), 0);
@@ -210,7 +231,8 @@ void card_on_arrived(void *context, const struct sim_event *event) {
     c->now_ps = event->at_ps;
     struct command *m = &c->command[event->with.u32[0]];
     const struct card_config *g = &c->config;
-    perform(c, m);
+    if (!m->served)
+        perform(c, m);
     if (m->target == TARGET_DIRECT || m->to_host) {
         uint64_t rest = m->to_host ? g->to_host_latency : g->direct_latency;
         respond(c, m, c->now_ps + rest * c->cycle + g->pcie_latency);
@@ -374,14 +396,17 @@ void card_on_response(void *context, const struct sim_event *event) {
     }
     if (m->port)
         leave_port(c, m);
-    if (m->target == TARGET_OUTBOUND || m->target == TARGET_CLUSTER)
+    if (!m->served && (m->target == TARGET_OUTBOUND || m->target == TARGET_CLUSTER))
         perform(c, m); /* what concerns the host is done */
+    struct command over = *m;
     m->in_use = false;
     h->in_flight--;
-    bool awaited = m->handle && h->waits_for == m->handle && h->task == m->task;
+    bool awaited = over.handle && h->waits_for == over.handle && h->task == task;
     if (h->state == CORE_BLOCKED && (h->waits_for == WAITS_ANY || awaited))
         card_wake(c, h, c->now_ps);
-    if (m->target != TARGET_CLUSTER)
-        interface_has_room(c, &c->interface[m->target]);
+    if (over.target != TARGET_CLUSTER)
+        interface_has_room(c, &c->interface[over.target]);
+    if (over.served)
+        card_served_response(c, &over);
     card_command_over(c, task);
 }

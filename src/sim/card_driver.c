@@ -140,9 +140,37 @@ static bool is_held(struct card_hpu *h) {
     return true;
 }
 
+/* The HPU has a place for a command and may give it now; else it waits. */
+static bool may_issue(struct card_hpu *h, bool leaves_cluster) {
+    if (leaves_cluster && is_held(h))
+        return false;
+    if (h->in_flight < h->card->config.hpu_commands)
+        return true;
+    h->waits_for = WAITS_ANY;
+    return false;
+}
+
+struct command *card_command_place(struct card_hpu *h, const struct command *m) {
+    struct command *slot = slots_of(h);
+    while (slot->in_use)
+        slot++;
+    *slot = *m;
+    h->in_flight++;
+    h->card->task[h->task].commands++;
+    return slot;
+}
+
+static struct nic_task *served_task(const struct card_hpu *h) {
+    return h->card->packet[h->card->task[h->task].packet].served;
+}
+
 static enum hpu_access issue(struct port *p, uint32_t number, uint32_t handle) {
     struct card_hpu *h = hpu_of(p);
     struct card *c = h->card;
+    if (card_serves(c))
+        return may_issue(h, true)
+                   ? c->server.issue(c->server.user, p, served_task(h), number, c->now_ps)
+                   : HPU_ACCESS_WAIT;
     struct command m = {.in_use = true,
                         .target = TARGET_OUTBOUND,
                         .number = (uint8_t)number,
@@ -152,26 +180,19 @@ static enum hpu_access issue(struct port *p, uint32_t number, uint32_t handle) {
     enum hpu_access good = check(p, &m);
     if (good != HPU_ACCESS_OK)
         return good;
-    if (m.target != TARGET_CLUSTER && is_held(h))
+    if (!may_issue(h, m.target != TARGET_CLUSTER))
         return HPU_ACCESS_WAIT;
-    if (h->in_flight == c->config.hpu_commands) {
-        h->waits_for = WAITS_ANY;
-        return HPU_ACCESS_WAIT;
-    }
     m.handle = h->unnamed ? 0 : handle;
     h->unnamed = false;
-    struct command *slot = slots_of(h);
-    while (slot->in_use)
-        slot++;
-    *slot = m;
-    h->in_flight++;
-    c->task[h->task].commands++;
-    card_command_start(c, slot);
+    card_command_start(c, card_command_place(h, &m));
     return HPU_ACCESS_OK;
 }
 
 static bool ended(struct port *p, uint32_t handle) {
     const struct card_hpu *h = hpu_of(p);
+    const struct card_server *server = &h->card->server;
+    if (card_serves(h->card))
+        return server->test(server->user, p, served_task(h), handle, false);
     const struct command *slot = slots_of(h);
     for (uint32_t i = 0; i < h->card->config.hpu_commands; i++)
         if (slot[i].in_use && slot[i].handle == handle && slot[i].task == h->task)
@@ -180,7 +201,12 @@ static bool ended(struct port *p, uint32_t handle) {
 }
 
 static void wait_for(struct port *p, uint32_t handle) {
-    hpu_of(p)->waits_for = handle;
+    struct card_hpu *h = hpu_of(p);
+    const struct card_server *server = &h->card->server;
+    if (card_serves(h->card))
+        server->test(server->user, p, served_task(h), handle, true);
+    else
+        h->waits_for = handle;
 }
 
 static void print(struct port *p, const char *line) {

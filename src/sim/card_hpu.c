@@ -67,7 +67,7 @@ static uint32_t core_of(const struct card_hpu *h) {
 }
 
 /* The HPU as one of a context's. */
-static void switch_context(struct card *c, struct card_hpu *h, uint32_t number) {
+void card_switch_context(struct card *c, struct card_hpu *h, uint32_t number) {
     struct context *x = &c->context[number];
     struct program *program = &c->program[x->program];
     uint8_t *l1 = c->cluster[h->cluster].l1;
@@ -92,7 +92,7 @@ static void begin(struct card *c, struct card_hpu *h) {
     const struct packet *p = &c->packet[t->packet];
     const struct queue *q = &c->queue[t->queue];
     if (h->context != t->context)
-        switch_context(c, h, t->context);
+        card_switch_context(c, h, t->context);
     const struct context *x = &c->context[t->context];
     uint32_t l1 = MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
     bool pspin = x->set.abi == CARD_PSPIN;
@@ -206,6 +206,11 @@ static uint64_t contend(struct card *c, struct card_hpu *h, const struct accesse
 
 /* ---- Slices ---------------------------------------------------------------------------------- */
 
+static uint32_t entry_of(const struct card *c, const struct task *t) {
+    const struct nic_task *served = c->packet[t->packet].served;
+    return served ? served->entry : c->context[t->context].set.entry[t->kind];
+}
+
 static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
     struct task *t = &c->task[h->task];
     struct hpu *u = &h->hpu;
@@ -219,6 +224,7 @@ static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
                                        .message = c->packet[t->packet].message,
                                        .hpu = h->index,
                                        .kind = (enum spin_handler_kind)t->kind,
+                                       .entry = entry_of(c, t),
                                        .ending = (enum spin_ending)u->fault,
                                        .value = t->value,
                                        .pc = u->pc,
@@ -309,7 +315,9 @@ void card_on_run(void *context, const struct sim_event *event) {
     struct card_hpu *h = &c->hpu[event->with.u32[0]];
     struct hpu *u = &h->hpu;
     bool begins = h->state == CORE_INVOKED || h->stop != HPU_PAUSED;
-    if (h->state == CORE_INVOKED)
+    if (h->state == CORE_INVOKED && card_serves(c))
+        card_served_call(c, h);
+    else if (h->state == CORE_INVOKED)
         begin(c, h);
     else if (!settle(c, h))
         return;

@@ -6,6 +6,7 @@
  *   card_driver.c   the HPU driver's registers and the commands
  *   card_command.c  the command unit: outbound engine, DMA, HostDirect
  *   card_context.c  execution contexts
+ *   card_serve.c    the same card under the messages of a Portals card
  *   card_memory.c   ports and banks of L2 and L1
  *   card_banks.c    single accesses in the banks of L1
  *   card_stats.c, card_params.c
@@ -23,6 +24,7 @@
 #include "hpu/hpu.h"
 #include "hpu/image.h"
 #include "nic/flow.h"
+#include "nic/nic.h"
 #include "sim/card.h"
 #include "sim/spread.h"
 
@@ -62,6 +64,8 @@ struct packet {
     /* P4sPIN */
     uint32_t message_bytes, offset, user_hdr_bytes, source, target;
     uint64_t match_bits, hdr_data;
+    struct nic_task *served; /* the handler that it waits for, of a card that serves */
+    bool own_place;          /* made for that handler */
 };
 
 enum queue_state { QUEUE_FREE, QUEUE_NEW, QUEUE_HEADER, QUEUE_OPEN, QUEUE_COMPLETION };
@@ -124,6 +128,8 @@ struct cluster {
     uint32_t scratch_used;
 };
 
+enum served { SERVED_NOT, SERVED_MOVE, SERVED_SEND };
+
 /* Where a command goes: one of the interfaces of the command unit, or the cluster's own DMA. */
 enum target { TARGET_OUTBOUND, TARGET_DMA, TARGET_DIRECT, INTERFACES, TARGET_CLUSTER = INTERFACES };
 
@@ -142,6 +148,9 @@ struct command {
     uint64_t host_address;
     uint32_t length;
     bool to_host;
+    uint8_t served; /* enum served: the server is told of the response */
+    uint32_t served_number;
+    struct nic_move move;
 };
 
 /* Of an HPU's slice, an atomic in both ways. */
@@ -265,7 +274,8 @@ struct card {
     struct sim_engine *engine;
     struct card_config config;
     struct card_callbacks callbacks;
-    uint64_t now_ps, cycle; /* of the event being handled; ps of a cycle */
+    struct card_server server; /* of functions NULL: the card has messages of its own */
+    uint64_t now_ps, cycle;    /* of the event being handled; ps of a cycle */
 
     struct card_space l2;
     uint8_t *l2_packets, *l2_handler;
@@ -392,10 +402,21 @@ static inline void card_spent(struct card *c, struct packet *p, enum card_part p
 int card_config_check(const struct card_config *of, struct spin_error *err);
 
 /* card.c */
+uint32_t card_packet_new(struct card *c);
+void card_write(struct card *c, uint32_t packet, uint64_t from_ps); /* to L2; a request follows */
 void card_release_packet(struct card *c, uint32_t packet, enum spin_card_fate fate);
 void card_offer_room(struct card *c);
 
+/* card_serve.c */
+static inline bool card_serves(const struct card *c) {
+    return c->server.arrived != NULL;
+}
+void card_served_call(struct card *c, struct card_hpu *h);
+void card_served_ended(struct card *c, const struct task *t);
+void card_served_response(struct card *c, struct command *m);
+
 /* card_queue.c */
+void card_ready(struct card *c, uint32_t packet, enum spin_handler_kind kind);
 uint32_t card_queue_find(const struct card *c, uint32_t context, uint32_t message);
 uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message); /* NONE: none free */
 void card_queue_took(struct card *c, uint32_t queue, bool eom);
@@ -420,9 +441,12 @@ void card_on_complete(void *context, const struct sim_event *event);
 
 /* card_hpu.c */
 int card_hpus_new(struct card *c, struct spin_error *err);
+void card_switch_context(struct card *c, struct card_hpu *h, uint32_t number);
 void card_on_run(void *context, const struct sim_event *event);
 
 /* card_driver.c */
+/* Into a free place of the HPU's, for the task that it runs. */
+struct command *card_command_place(struct card_hpu *h, const struct command *m);
 extern const struct port_card card_port;
 
 /* card_memory.c. When a burst of the L2 packet buffer from `offset` can begin, at `at_ps` or later;

@@ -177,7 +177,7 @@ void card_queue_took(struct card *c, uint32_t i, bool eom) {
         close_queue(c, i);
 }
 
-static void ready(struct card *c, uint32_t packet, enum spin_handler_kind kind) {
+void card_ready(struct card *c, uint32_t packet, enum spin_handler_kind kind) {
     struct packet *p = &c->packet[packet];
     p->kind = (uint8_t)kind;
     p->ready_ps = c->now_ps;
@@ -209,7 +209,7 @@ static void settle(struct card *c, uint32_t i) {
         return;
     }
     q->state = QUEUE_COMPLETION;
-    ready(c, q->last, SPIN_COMPLETION_HANDLER);
+    card_ready(c, q->last, SPIN_COMPLETION_HANDLER);
 }
 
 static void give_cell(struct card *c, uint32_t packet) {
@@ -280,7 +280,7 @@ static void payload(struct card *c, uint32_t packet) {
     struct packet *p = &c->packet[packet];
     const struct queue *q = &c->queue[p->queue];
     if (q->flow.payload == FLOW_HANDLED)
-        ready(c, packet, SPIN_PAYLOAD_HANDLER);
+        card_ready(c, packet, SPIN_PAYLOAD_HANDLER);
     else if (q->flow.payload == FLOW_DISCARDED)
         packet_dropped(c, packet, q->flow.fail ? SPIN_CARD_FATE_FAILED : SPIN_CARD_FATE_BY_HANDLER);
     else if (is_p4spin(c, p->context))
@@ -354,8 +354,18 @@ void card_on_timeout(void *context, const struct sim_event *event) {
 
 /* ---- Execution requests ---------------------------------------------------------------------- */
 
+/* The server's handlers need no cell: it has matched the packet, and the request is over. */
+static void admit_served(struct card *c, uint32_t packet) {
+    card_spent(c, &c->packet[packet], CARD_PART_CELL);
+    c->server.arrived(c->server.user, c->packet[packet].user, c->now_ps);
+}
+
 static void admit(struct card *c, uint32_t packet) {
     struct packet *p = &c->packet[packet];
+    if (card_serves(c)) {
+        admit_served(c, packet);
+        return;
+    }
     struct queue *q = &c->queue[p->queue];
     q->writing--;
     q->pending++;
@@ -373,7 +383,7 @@ static void admit(struct card *c, uint32_t packet) {
     if (q->state == QUEUE_NEW) {
         if (c->context[q->context].set.entry[SPIN_HEADER_HANDLER]) {
             q->state = QUEUE_HEADER;
-            ready(c, packet, SPIN_HEADER_HANDLER);
+            card_ready(c, packet, SPIN_HEADER_HANDLER);
         } else {
             flow_process(&q->flow, c->context[q->context].set.entry[SPIN_PAYLOAD_HANDLER]);
             open_payloads(c, p->queue, packet);
@@ -415,7 +425,8 @@ void card_kick_dispatcher(struct card *c) {
 
 /* The home cluster, else the least loaded that can take it. */
 static bool place(struct card *c, uint32_t packet) {
-    uint32_t home = c->queue[c->packet[packet].queue].home;
+    const struct packet *p = &c->packet[packet];
+    uint32_t home = card_serves(c) ? p->message % c->clusters : c->queue[p->queue].home;
     uint64_t tried[MAX_CLUSTERS / 64] = {0};
     tried[home / 64] = 1ull << home % 64;
     if (card_cluster_take(c, home, packet))
@@ -437,7 +448,7 @@ void card_on_dispatch(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
     c->dispatch_armed = false;
-    while (c->ready.head != NONE) { /* those of failed messages cost no cycle */
+    while (!card_serves(c) && c->ready.head != NONE) { /* those of failed messages cost no cycle */
         uint32_t packet = c->ready.head, queue = c->packet[packet].queue;
         if (!c->queue[queue].failed)
             break;
@@ -480,6 +491,10 @@ static int32_t code_of(const struct card *c, const struct task *t) {
 }
 
 void card_task_done(struct card *c, const struct task *t) {
+    if (card_serves(c)) {
+        card_served_ended(c, t);
+        return;
+    }
     struct queue *q = &c->queue[t->queue];
     int32_t code = code_of(c, t);
     if (t->faulted && (!is_p4spin(c, t->context) || q->failed)) {

@@ -45,6 +45,9 @@ static int set_params(struct spin_world *w, const struct spin_world_options *o,
     snprintf(w->preset, sizeof w->preset, "%s", preset);
     if (o->topology)
         w->params.network.topology = o->topology;
+    if (w->params.is_pspin && o->gdb)
+        return spin_fail(err, SPIN_EARG,
+                         "gdb for handlers on PsPIN cards: use card=sc17, or 'openspin card run'");
     if (w->params.network.fail_links)
         return spin_fail(err, SPIN_EARG,
                          "fail_links: links of a world do not break; loss=0.01 loses packets");
@@ -112,6 +115,7 @@ static const struct sim_module module = {.name = "world",
                                              [WORLD_HPU_EVENT] = {.run = world_on_hpu},
                                              [WORLD_END_EVENT] = {.run = world_on_end},
                                              [WORLD_TICK_EVENT] = {.run = world_on_tick},
+                                             [WORLD_LAUNCH_EVENT] = {.run = world_on_launch},
                                          }};
 
 static int make(struct spin_world *w, const struct spin_world_options *o, struct spin_error *err) {
@@ -192,6 +196,8 @@ void spin_world_free(struct spin_world *w) {
     noise_free(w->noise);
     world_flights_free(w);
     world_dmas_free(w);
+    for (uint32_t i = 0; w->rank && i < w->ranks; i++)
+        world_pspin_free(&w->rank[i]);
     nic_pool_free(w->packets);
     sim_engine_free(w->engine);
     pages_free(w->rank, sizeof *w->rank * w->ranks);

@@ -134,12 +134,16 @@ static enum hpu_access answer(struct port *p, enum nic_command_result how) {
 }
 
 /* The Portals card numbers handles as the port does. */
+enum hpu_access world_issue(struct world_rank *r, struct port *p, const struct nic_task *task,
+                            uint32_t number) {
+    return answer(p, nic_command(r->nic, task, number, p->hpu->word, reach, p, &p->hpu->result,
+                                 &p->refusal, r->world->now_ps));
+}
+
 static enum hpu_access issue(struct port *p, uint32_t number, uint32_t handle) {
     struct world_executor *e = executor_of(p);
-    struct spin_world *w = e->world;
     (void)handle;
-    return answer(p, nic_command(w->rank[e->rank].nic, e->task, number, e->hpu.word, reach, p,
-                                 &e->hpu.result, &p->refusal, w->now_ps));
+    return world_issue(&e->world->rank[e->rank], p, e->task, number);
 }
 
 static uint32_t test(struct port *p, uint32_t handle, bool wait) {
@@ -376,24 +380,29 @@ void world_resume_task(struct world_rank *r, const struct nic_task *task) {
     world_event(r, w->now_ps, WORLD_HPU_EVENT, e->index, 0, 0);
 }
 
-static void note_fault(struct world_executor *e) {
-    struct spin_world *w = e->world;
-    const struct hpu *h = &e->hpu;
-    const struct spin_image *image = e->task->handlers->image;
-    const struct spin_function *f = spin_image_at(image, e->task->entry);
-    uint64_t at = local_ps(e);
+void world_tell_fault(struct world_rank *r, uint32_t hpu, const struct spin_image *image,
+                      uint32_t entry, uint64_t at_ps, enum spin_ending how, uint32_t pc,
+                      uint32_t address, const struct spin_refusal *refusal) {
+    struct spin_world *w = r->world;
+    const struct spin_function *f = spin_image_at(image, entry);
     char ending[400], text[600];
     if (w->counts.faults++ && !w->fault)
         return;
-    spin_ending_text(image, (enum spin_ending)h->fault, h->pc, h->fault_address, &e->port.refusal,
-                     ending, sizeof ending);
-    snprintf(text, sizeof text, "rank %u, HPU %u, %.60s, %llu.%03llu ns: %s", e->rank,
-             e->hpu_number, f ? f->name : "a handler", (unsigned long long)(at / 1000),
-             (unsigned long long)(at % 1000), ending);
+    spin_ending_text(image, how, pc, address, refusal, ending, sizeof ending);
+    snprintf(text, sizeof text, "rank %u, HPU %u, %.60s, %llu.%03llu ns: %s", r->index, hpu,
+             f ? f->name : "a handler", (unsigned long long)(at_ps / 1000),
+             (unsigned long long)(at_ps % 1000), ending);
     if (w->counts.faults == 1)
         snprintf(w->first_fault, sizeof w->first_fault, "%s", text);
     if (w->fault)
         w->fault(w->user, text);
+}
+
+static void note_fault(struct world_executor *e) {
+    const struct hpu *h = &e->hpu;
+    world_tell_fault(&e->world->rank[e->rank], e->hpu_number, e->task->handlers->image,
+                     e->task->entry, local_ps(e), (enum spin_ending)h->fault, h->pc,
+                     h->fault_address, &e->port.refusal);
 }
 
 /* A slice. Handlers of the rank that is debugged stop where gdb wants them to. */

@@ -22,7 +22,7 @@ static uint64_t dma_latency(const struct spin_world *w) {
 }
 
 /* One less needs the flight: a copy of its packet has landed, or it has left. */
-static void flight_less(struct spin_world *w, uint32_t index) {
+void world_flight_less(struct spin_world *w, uint32_t index) {
     struct world_flight *f = pool_at(&w->flights, index);
     if (--f->references)
         return;
@@ -58,7 +58,7 @@ static void depart(struct spin_world *w, uint32_t index) {
     const struct nic_packet *p = f->packet;
     struct world_rank *r = &w->rank[f->rank];
     if (p->target.nid >= w->ranks) { /* nobody has that address: as if lost on the way */
-        flight_less(w, index);
+        world_flight_less(w, index);
         world_event(r, w->now_ps, WORLD_LEFT_EVENT, index, 0, 0);
         return;
     }
@@ -74,27 +74,40 @@ static void depart(struct spin_world *w, uint32_t index) {
                    index);
 }
 
-static enum nic_status send_packet(void *context, struct nic_packet *packet,
-                                   const struct nic_departed *how) {
-    struct world_rank *r = context;
+uint32_t world_flight_new(struct world_rank *r, struct nic_packet *packet,
+                          const struct nic_departed *how) {
     struct spin_world *w = r->world;
     struct world_flight *f = world_take(w, &w->flights);
     if (!f || !(f->packet = nic_packet_keep(packet))) {
         world_fail(w, SPIN_ENOMEM, "out of memory for packets in flight");
-        return NIC_DONE;
+        return WORLD_NONE;
     }
-    uint32_t index = f->slot.index;
     f->rank = r->index;
     f->how = *how;
     f->references = 2; /* one for its way, one until it has left */
+    return f->slot.index;
+}
+
+void world_launch(struct world_rank *r, uint32_t index) {
+    struct spin_world *w = r->world;
+    const struct world_flight *f = pool_at(&w->flights, index);
     uint64_t takes =
-        transfer_ps(packet->bytes + w->params.network.header_bytes, w->params.network.link_fs);
+        transfer_ps(f->packet->bytes + w->params.network.header_bytes, w->params.network.link_fs);
     uint64_t at = world_later(w->now_ps, r->send_free_ps);
     r->send_free_ps = at + world_later(takes, w->params.g);
     if (at == w->now_ps)
         depart(w, index);
     else
         world_event(r, at, WORLD_DEPART_EVENT, index, 0, 0);
+}
+
+static enum nic_status send_packet(void *context, struct nic_packet *packet,
+                                   const struct nic_departed *how) {
+    struct world_rank *r = context;
+    uint32_t index = world_flight_new(r, packet, how);
+    if (index == WORLD_NONE)
+        return NIC_DONE;
+    world_launch(r, index);
     return NIC_PENDING;
 }
 
@@ -111,7 +124,7 @@ void world_on_left(void *context, const struct sim_event *event) {
     struct world_rank *r = &w->rank[f->rank];
     const struct nic_departed how = f->how;
     w->now_ps = event->at_ps;
-    flight_less(w, index);
+    world_flight_less(w, index);
     nic_left(r->nic, &how, w->now_ps);
     world_pump(r);
 }
@@ -134,7 +147,7 @@ void world_on_packet(void *context, const struct net_arrival *arrival) {
     const struct nic_packet *packet = f->packet;
     w->now_ps = arrival->at_ps;
     if (arrival->fate != NET_DELIVERED) { /* lost, or thrown away for its checksum */
-        flight_less(w, index);
+        world_flight_less(w, index);
         return;
     }
     bool header = packet->kind == NIC_DATA && packet->first;
@@ -153,8 +166,12 @@ void world_on_matched(void *context, const struct sim_event *event) {
     uint32_t index = event->with.u32[0];
     struct world_rank *r = &w->rank[event->with.u32[1]];
     w->now_ps = event->at_ps;
+    if (r->card) {
+        world_pspin_packet(r, index);
+        return;
+    }
     nic_packet_in(r->nic, ((struct world_flight *)pool_at(&w->flights, index))->packet, w->now_ps);
-    flight_less(w, index);
+    world_flight_less(w, index);
     world_pump(r);
 }
 
@@ -202,8 +219,8 @@ static void begin_read(struct world_rank *r, uint32_t index) {
     r->reads_last = index;
 }
 
-static enum nic_status move(void *context, struct nic_move *m) {
-    struct world_rank *r = context;
+enum nic_status world_move_until(struct world_rank *r, struct nic_move *m, struct world_executor *e,
+                                 uint64_t done_ps) {
     struct spin_world *w = r->world;
     struct world_dma *dma = world_take(w, &w->dmas);
     if (dma && !nic_move_later(r->nic, m, &dma->move)) {
@@ -214,8 +231,6 @@ static enum nic_status move(void *context, struct nic_move *m) {
         world_fail(w, SPIN_ENOMEM, "out of memory for what moves to and from host memory");
         return NIC_FAULT;
     }
-    struct world_executor *e = m->from_handler ? m->task->driver : NULL;
-    uint64_t done_ps = transfer(r, m);
     if (m->kind == NIC_STORE && m->bytes <= NIC_ORDERED_BYTES)
         done_ps = world_later(done_ps, reads_end(r, m));
     dma->rank = r->index;
@@ -230,6 +245,23 @@ static enum nic_status move(void *context, struct nic_move *m) {
     return NIC_PENDING;
 }
 
+static enum nic_status move(void *context, struct nic_move *m) {
+    struct world_rank *r = context;
+    return world_move_until(r, m, m->from_handler ? m->task->driver : NULL, transfer(r, m));
+}
+
+/* Bytes, when their time has come. */
+void world_copy(struct world_rank *r, struct nic_move *m) {
+    struct spin_world *w = r->world;
+    w->moving = r->index; /* addresses are the program's word */
+    if (m->kind == NIC_FETCH && m->bytes)
+        memcpy(m->local, m->host, m->bytes);
+    else if (m->kind == NIC_STORE && m->bytes)
+        memcpy(m->host, m->local, m->bytes);
+    nic_moved(r->nic, m, NIC_DONE, w->now_ps);
+    w->moving = WORLD_NONE;
+}
+
 void world_on_dma(void *context, const struct sim_event *event) {
     struct spin_world *w = context;
     w->now_ps = event->at_ps;
@@ -239,13 +271,7 @@ void world_on_dma(void *context, const struct sim_event *event) {
     if (is_small_read(m))
         r->reads_first = dma.next; /* it is the first of them */
     pool_give(&w->dmas, at);
-    w->moving = r->index; /* addresses are the program's word */
-    if (m->kind == NIC_FETCH && m->bytes)
-        memcpy(m->local, m->host, m->bytes);
-    else if (m->kind == NIC_STORE && m->bytes)
-        memcpy(m->host, m->local, m->bytes);
-    nic_moved(r->nic, m, NIC_DONE, w->now_ps);
-    w->moving = WORLD_NONE;
+    world_copy(r, m);
     if (dma.executor)
         world_transferred(dma.executor);
     world_pump(r);
@@ -262,13 +288,13 @@ static void resume(void *context, struct nic_task *task) {
     world_resume_task(context, task);
 }
 
-static void raise_to_host(void *context) {
+void world_raise(void *context) {
     struct world_rank *r = context;
     r->raised = true;
 }
 
 const struct nic_driver world_driver = {
-    .send = send_packet, .move = move, .run = run, .resume = resume, .raise = raise_to_host};
+    .send = send_packet, .move = move, .run = run, .resume = resume, .raise = world_raise};
 
 void world_pump(struct world_rank *r) {
     struct spin_world *w = r->world;

@@ -71,7 +71,9 @@ int world_params_preset(struct world_params *to, const char *preset, struct spin
                          "unknown preset '%.60s'; a world has sc17-int and sc17-dis", preset);
     for (int i = 0; i < PARAMETERS; i++)
         *member(to, i) = parameters[i].value;
-    return spin_packet_preset(preset, &to->network, err);
+    to->is_pspin = false;
+    int code = card_config_preset(&to->pspin, "pspin", err);
+    return code ? code : spin_packet_preset(preset, &to->network, err);
 }
 
 static int out_of_range(const struct parameter *p, const char *text, struct spin_error *err) {
@@ -92,7 +94,19 @@ static bool is_known(const struct world_params *of, const char *name, size_t len
     return false;
 }
 
+/* card=sc17, card=pspin. */
+static int set_card(struct world_params *to, const char *name, struct spin_error *err) {
+    to->is_pspin = strcmp(name, "pspin") == 0;
+    if (!to->is_pspin && strcmp(name, "sc17") != 0)
+        return spin_fail(err, SPIN_EARG, "card: '%.60s' is neither sc17 nor pspin", name);
+    return SPIN_OK;
+}
+
 int world_params_set(struct world_params *to, const char *assignment, struct spin_error *err) {
+    if (strncmp(assignment, "card=", 5) == 0)
+        return set_card(to, assignment + 5, err);
+    if (strncmp(assignment, "pspin.", 6) == 0)
+        return card_config_set(&to->pspin, assignment + 6, err);
     const char *equals = strchr(assignment, '=');
     size_t length = equals ? (size_t)(equals - assignment) : 0;
     for (int i = 0; equals && i < PARAMETERS; i++) {
@@ -131,12 +145,37 @@ static bool network_row(const struct world_params *of, const char *preset, int i
     return false;
 }
 
+/* The datapath of the cards, and with PsPIN's what it has. */
+static bool card_row(const struct world_params *of, int i, struct spin_parameter *row) {
+    static const char *const names[] = {
+#define CARD_PARAMETER(member, value, unit, min, max, what, source) "pspin." #member,
+#include "sim/card_params.def"
+#undef CARD_PARAMETER
+    };
+    if (i == 0) {
+        *row = (struct spin_parameter){.name = "card",
+                                       .what = "datapath of the cards: sc17 or pspin",
+                                       .source = of->is_pspin ? SPIN_SET_BY_USER : "SC'17"};
+        snprintf(row->value, sizeof row->value, "%s", of->is_pspin ? "pspin" : "sc17");
+        return true;
+    }
+    if (!of->is_pspin || !card_config_row(&of->pspin, i - 1, row))
+        return false;
+    row->name = names[i - 1];
+    return true;
+}
+
 bool world_params_row(const struct world_params *of, const char *preset, int i,
                       struct spin_parameter *row) {
     if (i < 0)
         return false;
-    if (i >= PARAMETERS)
-        return network_row(of, preset, i - PARAMETERS, row);
+    if (i >= PARAMETERS) {
+        int network = 0;
+        while (network_row(of, preset, network, row))
+            network++;
+        return i - PARAMETERS < network ? network_row(of, preset, i - PARAMETERS, row)
+                                        : card_row(of, i - PARAMETERS - network, row);
+    }
     const struct parameter *p = &parameters[i];
     uint64_t value = *member((struct world_params *)(uintptr_t)of, i);
     *row = (struct spin_parameter){.name = p->name,

@@ -4,6 +4,7 @@
  *   world_rank.c     programs: fibres, their time, what they wait for, crashes
  *   world_nic.c      driver of the card's logic: packets, matching, DMA, retransmission
  *   world_hpu.c      HPUs: handlers in slices, their commands
+ *   world_pspin.c    the same on PsPIN's datapath
  *   world_trace.c    what was busy when: Perfetto and SVG
  *   world_params.c   constants
  *   world_program.c  programs from shared objects (object.c reads them, link.c links them)
@@ -34,6 +35,7 @@
 #include "nic/nic.h"
 #include "openspin.h"
 #include "portals/process.h"
+#include "sim/card.h"
 #include "sim/engine.h"
 #include "sim/fibre.h"
 #include "sim/host.h"
@@ -54,6 +56,8 @@ struct world_params {
     uint64_t handler_packets, turn_packets;
     uint64_t stack, patience;
     struct spin_packet network; /* with DMA and memory rates, and retransmission */
+    bool is_pspin;              /* the datapath of the cards: `pspin`, or SC'17's */
+    struct card_config pspin;
 };
 int world_params_preset(struct world_params *to, const char *preset, struct spin_error *err);
 int world_params_set(struct world_params *to, const char *assignment, struct spin_error *err);
@@ -70,6 +74,8 @@ struct world_flight { /* a packet on its way to the wire, over it, or being matc
     uint64_t sent_ps;    /* when it left */
     struct nic_packet *packet;
     struct nic_departed how;
+    uint32_t next;  /* behind it, of those that wait for room on a PsPIN card, */
+    uint32_t place; /* and where it is there */
 };
 
 struct world_dma {
@@ -128,6 +134,9 @@ struct rank_data { /* the writable data of an image, as this rank's card has it 
 struct world_rank {
     struct spin_world *world;
     struct nic *nic;
+    struct card *card;              /* its datapath: PsPIN's; NULL: that of SC'17 */
+    struct nic_pool *card_packets;  /* that are in its L2 */
+    uint32_t wait_first, wait_last; /* flights that wait for room there */
     struct world_thread main;
     struct world_thread *others; /* threads that its program has made, the youngest first */
     uint32_t index, host;
@@ -220,6 +229,7 @@ enum world_kind {
     WORLD_HPU_EVENT,
     WORLD_END_EVENT,
     WORLD_TICK_EVENT,
+    WORLD_LAUNCH_EVENT,
     WORLD_KINDS
 };
 
@@ -350,6 +360,16 @@ void world_pump(struct world_rank *r);
 void world_on_packet(void *context, const struct net_arrival *arrival);
 void world_on_copy(void *context, uint64_t cookie);
 extern const struct nic_driver world_driver;
+/* A packet of a rank's is on its way to the wire; from now on, in its turn. */
+void world_launch(struct world_rank *r, uint32_t flight);
+uint32_t world_flight_new(struct world_rank *r, struct nic_packet *packet,
+                          const struct nic_departed *how); /* WORLD_NONE: no memory */
+void world_flight_less(struct spin_world *w, uint32_t flight);
+struct world_executor;
+enum nic_status world_move_until(struct world_rank *r, struct nic_move *m, struct world_executor *e,
+                                 uint64_t done_ps);
+void world_copy(struct world_rank *r, struct nic_move *m);
+void world_raise(void *rank);
 void world_flights_free(struct spin_world *w); /* before the packets' pool */
 void world_dmas_free(struct spin_world *w);    /* likewise */
 void world_on_depart(void *context, const struct sim_event *event);
@@ -358,7 +378,19 @@ void world_on_matched(void *context, const struct sim_event *event);
 void world_on_dma(void *context, const struct sim_event *event);
 void world_on_tick(void *context, const struct sim_event *event);
 
+/* world_pspin.c: ranks whose cards have PsPIN's datapath (card.h). */
+extern const struct nic_driver world_pspin_driver;
+int world_pspin_new(struct world_rank *r, struct spin_error *err); /* before its nic */
+void world_pspin_free(struct world_rank *r);                       /* after it */
+void world_pspin_packet(struct world_rank *r, uint32_t flight);    /* has arrived */
+void world_on_launch(void *context, const struct sim_event *event);
+
 /* world_hpu.c */
+enum hpu_access world_issue(struct world_rank *r, struct port *p, const struct nic_task *task,
+                            uint32_t number);
+void world_tell_fault(struct world_rank *r, uint32_t hpu, const struct spin_image *image,
+                      uint32_t entry, uint64_t at_ps, enum spin_ending how, uint32_t pc,
+                      uint32_t address, const struct spin_refusal *refusal);
 void world_run_task(struct world_rank *r, struct nic_task *task);
 void world_resume_task(struct world_rank *r, const struct nic_task *task);
 void world_on_hpu(void *context, const struct sim_event *event);

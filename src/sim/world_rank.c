@@ -416,7 +416,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
     struct spin_limits limits;
     spin_limits_default(&limits);
     limits.with_float = true; /* an A15 has it */
-    limits.hpus = (uint32_t)p->hpus;
+    limits.hpus = (uint32_t)(p->is_pspin ? p->pspin.clusters * p->pspin.cluster_hpus : p->hpus);
     limits.state_bytes = (uint32_t)p->hpu_memory;
     struct portals_config portals;
     portals_config_default(&portals, (uint32_t)p->network.mtu_bytes);
@@ -425,7 +425,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
     portals.image_limits = &limits;
     portals.images = w->images;
     const struct nic_config config = {
-        .driver = &world_driver,
+        .driver = p->is_pspin ? &world_pspin_driver : &world_driver,
         .context = r,
         .address = {.nid = i},
         .pool = w->packets,
@@ -445,7 +445,9 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
     r->tick_ps = SIM_FOREVER;
     r->queue_first = r->queue_last = r->running = WORLD_NONE;
     r->reads_first = r->reads_last = WORLD_NONE;
-    int code = nic_new(&r->nic, &config, err);
+    int code = p->is_pspin ? world_pspin_new(r, err) : SPIN_OK;
+    if (!code)
+        code = nic_new(&r->nic, &config, err);
     if (code)
         return code;
     world_thread_new(&r->main, r, w->fibres, i);

@@ -65,6 +65,7 @@ faulty "DMA outside host memory" 1 "DMA outside host memory at .*, world_faults.
 faulty "an access outside" 1 "SEGV at .*, world_faults.c:$(line_of wild), address 0x20000000$" -q -n 2 faulty.so wild_payload_handler 1 faults.spin
 faulty "faults that are ignored" 0 'SEGV at ' -q -n 2 --faults=ignore faulty.so wild_payload_handler 1 faults.spin
 faulty "the program goes on" 1 '^rank 1: 0 good, 1 bad$' -q -n 2 faulty.so wild_payload_handler 1 faults.spin
+faulty "a message over a packet on a PsPIN card" 1 "^openspin sim run: rank 1, HPU [0-9]+, big_payload_handler, [0-9]+\.[0-9]+ ns: command refused by the card at pc 0x1d[0-9a-f]+ \(big_payload_handler\+0x[0-9a-f]+\), world_faults.c:$(line_of big): PtlHandlerPutFromDevice: 5,000 bytes, at most 4,096$" -q -n 2 --card pspin faulty.so big_payload_handler 1 faults.spin
 faulty "many faults are counted" 1 '^openspin sim run: 20 handlers were ended by faults; above are the first 8$' -q -n 2 faulty.so wild_payload_handler 20 faults.spin
 run sim -q -n 2 faulty.so wild_payload_handler 20 faults.spin
 [ "$(printf '%s\n' "$err" | grep -c 'SEGV at')" = 8 ] && pass "and eight are shown" || fail "and eight are shown" "$err"
@@ -158,6 +159,9 @@ cc -fPIE -pie executable.c -o executable
 refuse "an executable" 1 'executable: cannot load: it is an executable; a program is a shared object' sim ./executable
 refuse "too many ranks" 2 '-n: 65537 is outside 1 to 65536' sim -n 65537 ring.so
 refuse "an unknown preset" 2 "unknown preset 'fast'; a world has sc17-int and sc17-dis" sim -p fast ring.so
+refuse "an unknown card" 2 "--card: 'x' is neither sc17 nor pspin" sim --card x ring.so
+refuse "an unknown card as a parameter" 2 "card: 'x' is neither sc17 nor pspin" sim --set card=x ring.so
+refuse "an unknown parameter of the PsPIN card" 2 "the card has no parameter 'x'" sim --set pspin.x=1 ring.so
 refuse "an unknown parameter" 2 "unknown parameter 'x'; 'openspin sim run --parameters' lists all" sim --set x=1 ring.so
 refuse "one nearly" 2 "unknown parameter 'match_heder' \(did you mean 'match_header'\?\); 'openspin" sim --set match_heder=1 ring.so
 refuse "one of the network nearly" 2 "unknown parameter 'link_lat' \(did you mean 'link_latency'\?\); 'openspin" sim --set link_lat=1 ring.so

@@ -1,0 +1,238 @@
+/* The card as the datapath of a Portals card (card.h, "Under another's messages"): the same
+ * buffers, dispatcher, clusters, HPUs and command unit, with messages that others know. Context 0
+ * stands for what belongs to no image. */
+#include <string.h>
+
+#include "base/error.h"
+#include "sim/card_private.h"
+#include "spin/driver.h"
+
+int card_serve(struct card *c, const struct card_server *server, struct spin_error *err) {
+    if (c->contexts)
+        return spin_fail(err, SPIN_EARG, "a card that has contexts of its own cannot serve");
+    c->server = *server;
+    c->contexts = 1;
+    c->context[0].set = (struct card_context){.name = "the card", .abi = CARD_P4SPIN};
+    return SPIN_OK;
+}
+
+/* ---- Packets ---- */
+
+bool card_serve_packet(struct card *c, const uint8_t *bytes, uint32_t length, uint64_t user,
+                       uint32_t *place) {
+    uint32_t held = length ? length : 1; /* a header alone has a place too */
+    uint32_t unit = card_space_take(&c->l2, (held + UNIT_BYTES - 1) / UNIT_BYTES);
+    if (unit == NONE) {
+        c->stats.full++;
+        c->wants_ready = true;
+        return false;
+    }
+    c->now_ps = sim_engine_counts(c->engine).now_ps;
+    uint32_t i = card_packet_new(c);
+    struct packet *p = &c->packet[i];
+    *p = (struct packet){.queue = NONE,
+                         .length = held,
+                         .l2_unit = unit,
+                         .arrival_ps = c->now_ps,
+                         .user = user,
+                         .number = c->stats.taken};
+    if (length)
+        memcpy(card_packet_bytes(c, p), bytes, length);
+    if (!c->stats.taken++)
+        c->stats.first_arrival_ps = c->now_ps;
+    c->stats.bytes_taken += length;
+    *place = i;
+    card_write(c, i, c->now_ps);
+    return true;
+}
+
+void card_serve_release(struct card *c, uint32_t place) {
+    c->now_ps = sim_engine_counts(c->engine).now_ps;
+    card_release_packet(c, place, SPIN_CARD_FATE_DONE);
+    card_offer_room(c);
+}
+
+/* ---- Handlers ---- */
+
+/* The context of an image: its code and its data on this card. */
+static bool context_of_image(struct card *c, const struct spin_image *image, uint32_t *number,
+                             struct spin_error *err) {
+    for (uint32_t i = 1; i < c->contexts; i++)
+        if (c->context[i].set.image == image) {
+            *number = i;
+            return true;
+        }
+    const struct card_context set = {.abi = CARD_P4SPIN, .image = image};
+    return card_add_context(c, &set, number, err) == SPIN_OK;
+}
+
+/* A completion handler has no packet, and one that the card has sent to itself has not come in: a
+ * place for as long as the handler runs. NONE: there is no room. */
+static uint32_t own_place(struct card *c, const struct nic_packet *packet) {
+    uint32_t unit = NONE;
+    if (packet && packet->bytes) {
+        unit = card_space_take(&c->l2, (packet->bytes + UNIT_BYTES - 1) / UNIT_BYTES);
+        if (unit == NONE)
+            return NONE;
+        memcpy(c->l2_packets + (size_t)unit * UNIT_BYTES, packet->data, packet->bytes);
+    }
+    uint32_t i = card_packet_new(c);
+    c->packet[i] = (struct packet){.queue = NONE,
+                                   .l2_unit = unit,
+                                   .own_place = true,
+                                   .arrival_ps = c->now_ps,
+                                   .since_ps = c->now_ps};
+    return i;
+}
+
+bool card_serve_task(struct card *c, struct nic_task *task, uint32_t place,
+                     struct spin_error *err) {
+    static const enum spin_handler_kind kinds[] = {[NIC_HEADER_HANDLER] = SPIN_HEADER_HANDLER,
+                                                   [NIC_PAYLOAD_HANDLER] = SPIN_PAYLOAD_HANDLER,
+                                                   [NIC_COMPLETION_HANDLER] =
+                                                       SPIN_COMPLETION_HANDLER};
+    uint32_t context;
+    c->now_ps = sim_engine_counts(c->engine).now_ps;
+    if (!context_of_image(c, task->handlers->image, &context, err))
+        return false;
+    uint32_t i = place == NONE ? own_place(c, task->packet) : place;
+    if (i == NONE) {
+        spin_fail(err, SPIN_ELIMIT, "the card's packet buffer is full of what it sends itself");
+        return false;
+    }
+    struct packet *p = &c->packet[i];
+    p->context = context;
+    p->message = task->message_id;
+    p->l1_bytes = task->packet ? task->packet->bytes : 0;
+    p->served = task;
+    card_ready(c, i, kinds[task->kind]);
+    return true;
+}
+
+static uint32_t process_word(const struct nic_message *m, bool source) {
+    uint32_t rank = source ? m->source_rank : m->target_rank;
+    const struct nic_address *a = source ? &m->source : &m->target;
+    return m->interface & PTL_NI_LOGICAL ? rank : a->nid << 16 | (a->pid & 0xffff);
+}
+
+/* The state of an entry is in the L1 of its message's home cluster; the card gives it the address
+ * of the scratchpads. */
+void card_served_call(struct card *c, struct card_hpu *h) {
+    static const uint8_t types[] = {
+        [NIC_PUT] = 0, [NIC_GET] = 1, [NIC_ATOMIC] = 2, [NIC_FETCH_ATOMIC] = 2};
+    const struct task *t = &c->task[h->task];
+    const struct packet *p = &c->packet[t->packet];
+    struct nic_task *task = p->served;
+    const struct nic_message *m = task->message;
+    struct context *x = &c->context[t->context];
+    uint32_t home = p->message % c->clusters;
+    uint32_t l1 = MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
+    uint32_t skip = task->packet ? (uint32_t)(task->data - task->packet->data) : 0;
+    struct invoke_memory before = x->given.memory;
+    enum hpu_region region = x->given.memory_region;
+    x->given.memory =
+        (struct invoke_memory){card_l1_address(c, home) + MAP_L1_SCRATCH,
+                               task->handlers->state_bytes, task->handlers->state, NULL};
+    x->given.memory_region = home == h->cluster ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1;
+    task->driver = h;
+    card_switch_context(c, h, t->context);
+    h->port.counter = NULL; /* the entry's is the server's */
+    const struct invoke_call call = {
+        .entry = task->entry,
+        .kind = (enum spin_handler_kind)t->kind,
+        .budget_cycles = 1000000,
+        .packet = c->cluster[t->cluster].l1 + l1,
+        .address = card_l1_address(c, t->cluster) + l1,
+        .headroom = t->headroom,
+        .bytes = t->l1_bytes < skip + task->bytes ? t->l1_bytes : skip + task->bytes,
+        .length = skip + task->bytes,
+        .memory_address = x->given.memory.address,
+        .memory_bytes = task->handlers->state_bytes,
+        .header = {.type = types[m->kind],
+                   .length = (uint32_t)m->length,
+                   .target = process_word(m, false),
+                   .source = process_word(m, true),
+                   .match_bits = m->match_bits,
+                   .hdr_data = m->hdr_data,
+                   .offset = (uint32_t)task->me_offset},
+        .offset = (uint32_t)task->offset,
+        .user_hdr_bytes = task->kind == NIC_HEADER_HANDLER ? task->user_hdr_bytes : skip,
+        .dropped_bytes = task->dropped_bytes,
+        .flow_control = task->flow_control_triggered,
+        .home_cluster = home,
+        .flow = p->message};
+    h->hpu.cycles = c->now_ps / c->cycle;
+    h->hpu.instret = 0;
+    hpu_invoke_begin(&h->port, &x->given, &h->core, &call);
+    x->given.memory = before;
+    x->given.memory_region = region;
+}
+
+void card_serve_resume(struct card *c, struct nic_task *task) {
+    struct card_hpu *h = task->driver;
+    c->now_ps = sim_engine_counts(c->engine).now_ps;
+    if (h->state == CORE_BLOCKED)
+        card_wake(c, h, c->now_ps);
+}
+
+void card_served_ended(struct card *c, const struct task *t) {
+    struct packet *p = &c->packet[t->packet];
+    struct nic_task *task = p->served;
+    bool fault = t->faulted && t->fault.ending != SPIN_RETURNED;
+    p->served = NULL;
+    if (p->own_place) {
+        if (p->l2_unit != NONE)
+            card_space_give(&c->l2, p->l2_unit);
+        p->next = c->free_packet;
+        c->free_packet = t->packet;
+    }
+    c->server.ended(c->server.user, task, fault ? FLOW_SEGV : t->value, c->now_ps);
+}
+
+/* ---- Commands ---- */
+
+bool card_serve_has_place(const struct nic_task *task) {
+    const struct card_hpu *h = task->driver;
+    return h->in_flight < h->card->config.hpu_commands;
+}
+
+static struct command command_of(const struct card_hpu *h, enum served served, uint32_t length) {
+    struct command m = {.in_use = true,
+                        .hpu = h->index,
+                        .task = h->task,
+                        .length = length,
+                        .served = (uint8_t)served};
+    memcpy(m.word, h->hpu.word, sizeof m.word);
+    return m;
+}
+
+void card_serve_move(struct card *c, struct nic_task *task, const struct nic_move *move) {
+    struct card_hpu *h = task->driver;
+    struct command m = command_of(h, SERVED_MOVE, (uint32_t)move->bytes);
+    m.target = TARGET_DMA;
+    m.to_host = move->kind == NIC_STORE;
+    m.number = m.to_host ? SPIN_COMMAND_DMA_TO_HOST : SPIN_COMMAND_DMA_FROM_HOST;
+    m.host = move->host;
+    m.host_address = 0; /* aligned, wherever the program's memory is in this run */
+    m.local = move->local;
+    m.move = *move;
+    card_command_start(c, card_command_place(h, &m));
+}
+
+void card_serve_send(struct card *c, struct nic_task *task, uint8_t *bytes, uint32_t length,
+                     uint32_t number) {
+    struct card_hpu *h = task->driver;
+    struct command m = command_of(h, SERVED_SEND, length);
+    m.target = TARGET_OUTBOUND;
+    m.number = SPIN_COMMAND_PUT_FROM_DEVICE;
+    m.local = bytes;
+    m.served_number = number;
+    card_command_start(c, card_command_place(h, &m));
+}
+
+void card_served_response(struct card *c, struct command *m) {
+    if (m->served == SERVED_MOVE)
+        c->server.moved(c->server.user, &m->move, c->now_ps);
+    else
+        c->server.departed(c->server.user, m->served_number, c->now_ps);
+}
