@@ -19,6 +19,8 @@ const struct experiment experiments[] = {
     {"pspin/rtl", "handlers and loads beside the card's RTL", "cycle counts of the public RTL",
      false, pspin_rtl},
     {"pspin/table3", "area and power of the card", "ISCA'21 table III", false, pspin_table3},
+    {"sc17/cards", "ping-pong, accumulation and broadcast on PsPIN cards", "ours: no paper has it",
+     false, sc17_cards},
     {"sc17/fig3b", "ping-pong, integrated card", "SC'17 figure 3b", false, sc17_fig3b},
     {"sc17/fig3c", "ping-pong, discrete card", "SC'17 figure 3c", false, sc17_fig3c},
     {"sc17/fig3d", "remote accumulation", "SC'17 figure 3d", false, sc17_fig3d},
