@@ -72,9 +72,9 @@ int sc17_cards(const struct experiment_context *context, struct sheet *s, struct
     sheet_shape(s, "A12", all[PSPIN][1] < all[PSPIN][0],
                 "broadcast of 64 KiB, 1,024 ranks, PsPIN: sPIN is below RDMA");
     sheet_note(s,
-               "Integrated card of SC'17: 4 HPUs at 2.5 GHz, any of which takes a packet where it "
-               "lies. PsPIN: 32 at 1 GHz in four clusters; each packet is written to L2, copied "
-               "to L1 and given to an HPU, and its host is at no distance (pspin.pcie_latency=0).");
+               "SC'17's integrated card has 4 HPUs at 2.5 GHz, any of which takes a packet where "
+               "it lies. PsPIN has 32 at 1 GHz; each packet is written to L2, copied to L1 and "
+               "given to an HPU, and its host is at no distance.");
     sheet_note(
         s,
         "At 8 B sPIN's ping-pong takes %.0f ns on SC'17's card and %.0f ns on PsPIN; "
