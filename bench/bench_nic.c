@@ -62,11 +62,13 @@ static enum nic_status send_packet(void *context, struct nic_packet *packet,
     if (to->count == SLOTS)
         fail("more packets on the wire than it has room for");
     struct slot *slot = &to->slot[(to->first + to->count++) & (SLOTS - 1)];
-    if (packet->first)
+    if (packet->first) {
         slot->packet = *packet;
-    else
+    } else {
         memcpy(&slot->packet, packet, offsetof(struct nic_packet, message));
-    slot->packet.references = 0; /* whoever keeps it makes a copy */
+        slot->packet.pool = packet->pool;
+    }
+    slot->packet.references = 0; /* whoever keeps it makes a copy in its pool */
     slot->packet.data = slot->data;
     memcpy(slot->data, packet->data, packet->bytes);
     return NIC_DONE;
@@ -254,7 +256,7 @@ static double packet_ns(bool reliable, uint32_t loss, uint32_t bytes, uint32_t p
 /* What valgrind counts: the call, the way, both sides' events and counters, and taking the events.
  */
 __attribute__((noinline)) void bench_nic_puts(struct bench *b, const struct portals_request *put,
-                                           uint32_t puts) {
+                                              uint32_t puts) {
     for (uint32_t i = 0; i < puts; i++) {
         if (portals_start(nic_portals(b->card[0].nic), put))
             fail("a put was refused");
