@@ -349,14 +349,10 @@ void card_release_packet(struct card *c, uint32_t index, enum spin_card_fate fat
         note_completion(c, &c->stats, p);
         note_completion(c, &x->stats, p);
         card_spent(c, p, CARD_PART_MESSAGE);
-        uint64_t part[CARD_PART_COUNT];
-        memcpy(part, p->part_ps, CARD_PART_LATENCY * sizeof *part);
-        part[CARD_PART_LATENCY] = c->now_ps - p->request_ps;
-        part[CARD_PART_TOTAL] = c->now_ps - p->arrival_ps;
-        for (unsigned i = 0; i < CARD_PART_COUNT; i++)
-            spread_expect(&x->part[i], part[i]);
-        for (unsigned i = 0; i < CARD_PART_COUNT; i++)
-            spread_add(&x->part[i], part[i]);
+        for (unsigned i = 0; i < CARD_PART_LATENCY; i++)
+            spread_add(&x->part[i], p->part_ps[i]);
+        spread_add(&x->part[CARD_PART_LATENCY], c->now_ps - p->request_ps);
+        spread_add(&x->part[CARD_PART_TOTAL], c->now_ps - p->arrival_ps);
     }
     card_digest(c, c->now_ps, p->user << 1 | dropped);
     card_space_give(&c->l2, p->l2_unit);

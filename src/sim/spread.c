@@ -16,11 +16,6 @@ static uint32_t first_slot(const struct spread *s, uint64_t value) {
     return (uint32_t)(value * 0x9e3779b97f4a7c15ull >> 32) & (s->slots - 1);
 }
 
-void spread_expect(const struct spread *s, uint64_t value) {
-    if (s->slots)
-        __builtin_prefetch(&s->slot[first_slot(s, value)], 1);
-}
-
 static struct spread_slot *find(const struct spread *s, uint64_t value) {
     uint32_t mask = s->slots - 1, i = first_slot(s, value);
     while (s->slot[i].count && s->slot[i].value != value)

@@ -20,9 +20,6 @@ struct spread {
 
 void spread_free(struct spread *s);
 void spread_add(struct spread *s, uint64_t value);
-/* The value is about to be added. Under overload no two packets take the same time, tables outgrow
- * the caches, and misses one after the other would cost a tenth of the card's speed. */
-void spread_expect(const struct spread *s, uint64_t value);
 void spread_merge(struct spread *to, const struct spread *from);
 /* Percentiles are by nearest rank: the least value that so many of 1,000 do not exceed. Each value
  * counts `scale` times itself. */
