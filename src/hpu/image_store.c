@@ -70,6 +70,12 @@ int image_store_load(struct image_store *store, const char *name, const void *by
     return code;
 }
 
+void image_store_keep(struct image_store *store, const struct spin_image *image) {
+    for (struct stored *s = store->first; s; s = s->next)
+        if (s->image == image)
+            s->references++;
+}
+
 void image_store_release(struct image_store *store, struct spin_image *image) {
     for (struct stored **at = &store->first; *at; at = &(*at)->next) {
         struct stored *s = *at;

@@ -15,6 +15,8 @@ void image_store_free(struct image_store *store);
 int image_store_load(struct image_store *store, const char *name, const void *bytes, size_t length,
                      const struct spin_limits *limits, struct spin_image **image,
                      struct spin_error *err);
+/* One more user of an image that is there. */
+void image_store_keep(struct image_store *store, const struct spin_image *image);
 void image_store_release(struct image_store *store, struct spin_image *image);
 
 #endif

@@ -237,6 +237,8 @@ struct card_server {
     enum hpu_access (*issue)(void *user, struct port *port, struct nic_task *task, uint32_t number,
                              uint64_t at_ps);
     bool (*test)(void *user, struct port *port, struct nic_task *task, uint32_t handle, bool wait);
+    /* The card uses the image from now on, as long as it lives. */
+    void (*keep)(void *user, const struct spin_image *image);
     /* What card_serve_move and card_serve_send began has its response. */
     void (*moved)(void *user, struct nic_move *move, uint64_t at_ps);
     void (*departed)(void *user, uint32_t number, uint64_t at_ps);

@@ -260,7 +260,7 @@ static bool give_segments(struct card *c, struct context *x) {
 }
 
 static void free_segments(const struct context *x) {
-    if (x->set.as_rtl)
+    if (x->set.as_rtl || !x->set.image) /* of a card that serves, context 0 has none */
         return;
     free_segment(x->constants, &x->set.image->constants);
     free_segment(x->data, &x->set.image->data);

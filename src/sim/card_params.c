@@ -35,6 +35,7 @@ int card_config_preset(struct card_config *to, const char *preset, struct spin_e
     for (int i = 0; i < ROWS; i++)
         *value_of(to, &rows[i]) = rows[i].value;
     to->jit = SPIN_JIT_OFF;
+    to->check = false;
     return SPIN_OK;
 }
 

@@ -63,7 +63,10 @@ static bool context_of_image(struct card *c, const struct spin_image *image, uin
             return true;
         }
     const struct card_context set = {.abi = CARD_P4SPIN, .image = image};
-    return card_add_context(c, &set, number, err) == SPIN_OK;
+    if (card_add_context(c, &set, number, err))
+        return false;
+    c->server.keep(c->server.user, image);
+    return true;
 }
 
 /* A completion handler has no packet, and one that the card has sent to itself has not come in: a

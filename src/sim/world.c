@@ -186,6 +186,8 @@ int spin_world_new(struct spin_world **out, const struct spin_world_options *o,
 void spin_world_free(struct spin_world *w) {
     if (!w)
         return;
+    world_flights_free(w);
+    world_dmas_free(w);
     world_ranks_free(w);
     world_hpus_free(w);
     gdb_many_free(w->gdb);
@@ -194,10 +196,6 @@ void spin_world_free(struct spin_world *w) {
     topology_destroy(w->topology);
     hosts_free(w->hosts);
     noise_free(w->noise);
-    world_flights_free(w);
-    world_dmas_free(w);
-    for (uint32_t i = 0; w->rank && i < w->ranks; i++)
-        world_pspin_free(&w->rank[i]);
     nic_pool_free(w->packets);
     sim_engine_free(w->engine);
     pages_free(w->rank, sizeof *w->rank * w->ranks);

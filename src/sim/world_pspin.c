@@ -193,6 +193,11 @@ static void fault(void *user, const struct card_fault *f, uint64_t at_ps) {
                      f->pc, f->address, &f->refusal);
 }
 
+static void keep(void *user, const struct spin_image *image) {
+    const struct world_rank *r = user;
+    image_store_keep(r->world->images, image);
+}
+
 /* ---- set-up ---- */
 
 const struct nic_driver world_pspin_driver = {
@@ -205,6 +210,7 @@ int world_pspin_new(struct world_rank *r, struct spin_error *err) {
                                        .ended = ended,
                                        .issue = issue,
                                        .test = test,
+                                       .keep = keep,
                                        .moved = moved,
                                        .departed = departed};
     struct card_config config = w->params.pspin;

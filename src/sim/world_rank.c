@@ -474,6 +474,7 @@ void world_ranks_free(struct spin_world *w) {
     for (uint32_t i = 0; w->rank && i < w->ranks; i++) {
         struct world_rank *r = &w->rank[i];
         nic_free(r->nic);
+        world_pspin_free(r); /* before the images */
         world_libc_free(r);
         while (r->data) {
             struct rank_data *next = r->data->next;
