@@ -402,13 +402,15 @@ static bool make_pools(struct card *c) {
     c->clock.recent = calloc(c->clock.words, sizeof *c->clock.recent);
     c->task = calloc(tasks, sizeof *c->task);
     c->command = calloc(g->clusters * g->cluster_hpus * g->hpu_commands, sizeof *c->command);
-    c->context = pages_sparse(g->contexts * sizeof *c->context);
-    c->program = pages_sparse(g->contexts * sizeof *c->program);
+    c->cluster = calloc(c->clusters, sizeof *c->cluster);
+    c->context = calloc(g->contexts, sizeof *c->context);
+    c->program = calloc(g->contexts, sizeof *c->program);
     c->l2_packets = pages_sparse(packets * UNIT_BYTES);
     c->l2_handler = guard_memory_new(g->handler_bytes);
     if (!c->packet || !c->queue || !index_table_room(&c->queues, (uint32_t)g->queues) ||
-        !c->clock.active || !c->clock.recent || !c->task || !c->command || !c->context ||
-        !c->program || !c->l2_packets || !c->l2_handler || !card_space_init(&c->l2, packets))
+        !c->clock.active || !c->clock.recent || !c->task || !c->command || !c->cluster ||
+        !c->context || !c->program || !c->l2_packets || !c->l2_handler ||
+        !card_space_init(&c->l2, packets))
         return false;
     for (uint32_t i = 0; i < g->queues; i++)
         c->queue[i].next_free = i + 1 < g->queues ? i + 1 : NONE;
@@ -423,7 +425,7 @@ int card_new(struct card **out, struct sim_engine *engine, const struct card_con
     int code = card_config_check(config, err);
     if (code)
         return code;
-    struct card *c = pages_sparse(sizeof *c);
+    struct card *c = calloc(1, sizeof *c);
     if (!c)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     c->engine = engine;
@@ -462,7 +464,7 @@ void card_free(struct card *c) {
     if (!c)
         return;
     card_contexts_free(c);
-    for (uint32_t i = 0; i < c->clusters; i++) {
+    for (uint32_t i = 0; c->cluster && i < c->clusters; i++) {
         guard_memory_free(c->cluster[i].l1, MAP_L1_SIZE);
         card_space_free(&c->cluster[i].packets);
         free(c->cluster[i].banks);
@@ -479,9 +481,10 @@ void card_free(struct card *c) {
     free(c->clock.recent);
     free(c->task);
     free(c->command);
-    pages_free(c->context, c->config.contexts * sizeof *c->context);
-    pages_free(c->program, c->config.contexts * sizeof *c->program);
+    free(c->cluster);
+    free(c->context);
+    free(c->program);
     guard_memory_free(c->l2_handler, c->config.handler_bytes);
     card_space_free(&c->l2);
-    pages_free(c, sizeof *c);
+    free(c);
 }

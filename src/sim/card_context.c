@@ -31,7 +31,9 @@ static int find_program(struct card *c, const struct spin_image *image, uint32_t
                          (unsigned long long)(c->config.program_bytes - c->program_used),
                          (unsigned long long)c->config.program_bytes);
     struct program *p = &c->program[c->programs];
-    *p = (struct program){.image = image};
+    *p = (struct program){.image = image, .icache = calloc(c->clusters, sizeof *p->icache)};
+    if (!p->icache)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
     int code = hpu_code_share(
         &p->code,
         &(struct hpu_code_key){.program = image->code.content,
@@ -54,6 +56,7 @@ static int find_program(struct card *c, const struct spin_image *image, uint32_t
     if (code) {
         for (uint32_t i = 0; i < c->clusters; i++)
             hpu_icache_free(p->icache[i]);
+        free(p->icache);
         hpu_code_release(p->code);
         return code;
     }
@@ -304,6 +307,7 @@ void card_contexts_free(struct card *c) {
     for (uint32_t i = c->programs; i-- > 0;) { /* the first has the caches' lines */
         for (uint32_t k = 0; k < c->clusters; k++)
             hpu_icache_free(c->program[i].icache[k]);
+        free(c->program[i].icache);
         hpu_code_release(c->program[i].code);
         free_segment(c->program[i].constants, &c->program[i].image->constants);
         free_segment(c->program[i].data, &c->program[i].image->data);

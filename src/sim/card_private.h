@@ -224,8 +224,8 @@ struct card_hpu {
 struct program {
     const struct spin_image *image;
     struct hpu_code *code;
-    struct hpu_icache *icache[MAX_CLUSTERS];
-    uint8_t *constants, *data; /* that contexts `as_rtl` share; NULL: not loaded */
+    struct hpu_icache **icache; /* [clusters] */
+    uint8_t *constants, *data;  /* that contexts `as_rtl` share; NULL: not loaded */
 };
 
 struct context {
@@ -284,7 +284,7 @@ struct card {
     struct hpu_timing timing; /* of the core, with this card's memories and cache */
 
     uint32_t clusters, hpus, contexts, programs;
-    struct cluster cluster[MAX_CLUSTERS];
+    struct cluster *cluster; /* [clusters] */
     struct card_hpu *hpu;
     struct context *context;
     struct program *program;
