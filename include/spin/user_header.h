@@ -11,8 +11,8 @@
 #pragma push_macro("ptl_user_header_t")
 #define ptl_user_header_t                                                                          \
     ptl_user_header_t;                                                                             \
-    _Pragma("pop_macro(\"PTL_USER_HEADER\")") _Pragma("pop_macro(\"ptl_user_header_t\")") struct   \
-        spin_user_header
+    _Pragma("pop_macro(\"PTL_USER_HEADER\")")                                                      \
+        _Pragma("pop_macro(\"ptl_user_header_t\")") struct spin_user_header
 #endif
 
 #endif
