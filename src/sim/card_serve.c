@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "nic/nic_call.h"
 #include "sim/card_private.h"
 #include "spin/driver.h"
 
@@ -112,21 +113,12 @@ bool card_serve_task(struct card *c, struct nic_task *task, uint32_t place,
     return true;
 }
 
-static uint32_t process_word(const struct nic_message *m, bool source) {
-    uint32_t rank = source ? m->source_rank : m->target_rank;
-    const struct nic_address *a = source ? &m->source : &m->target;
-    return m->interface & PTL_NI_LOGICAL ? rank : a->nid << 16 | (a->pid & 0xffff);
-}
-
 /* The state of an entry is in the L1 of its message's home cluster; the card gives it the address
  * of the scratchpads. */
 void card_served_call(struct card *c, struct card_hpu *h) {
-    static const uint8_t types[] = {
-        [NIC_PUT] = 0, [NIC_GET] = 1, [NIC_ATOMIC] = 2, [NIC_FETCH_ATOMIC] = 2};
     const struct task *t = &c->task[h->task];
     const struct packet *p = &c->packet[t->packet];
     struct nic_task *task = p->served;
-    const struct nic_message *m = task->message;
     struct context *x = &c->context[t->context];
     uint32_t home = p->message % c->clusters;
     uint32_t l1 = MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
@@ -151,13 +143,7 @@ void card_served_call(struct card *c, struct card_hpu *h) {
         .length = skip + task->bytes,
         .memory_address = x->given.memory.address,
         .memory_bytes = task->handlers->state_bytes,
-        .header = {.type = types[m->kind],
-                   .length = (uint32_t)m->length,
-                   .target = process_word(m, false),
-                   .source = process_word(m, true),
-                   .match_bits = m->match_bits,
-                   .hdr_data = m->hdr_data,
-                   .offset = (uint32_t)task->me_offset},
+        .header = nic_call_header(task),
         .offset = (uint32_t)task->offset,
         .user_hdr_bytes = task->kind == NIC_HEADER_HANDLER ? task->user_hdr_bytes : skip,
         .dropped_bytes = task->dropped_bytes,

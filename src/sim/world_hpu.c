@@ -16,6 +16,7 @@
 #include "hpu/code_store.h"
 #include "hpu/gdb.h"
 #include "hpu/refusal.h"
+#include "nic/nic_call.h"
 #include "sim/world_private.h"
 #include "spin/driver.h"
 
@@ -263,27 +264,6 @@ static void give_memory(struct world_executor *e, const struct world_code *code)
     hpu_invoke_open(&e->port, &e->context, &e->core);
 }
 
-static uint32_t process_word(const struct nic_message *m, bool source) {
-    uint32_t rank = source ? m->source_rank : m->target_rank;
-    const struct nic_address *a = source ? &m->source : &m->target;
-    return m->interface & PTL_NI_LOGICAL ? rank : a->nid << 16 | (a->pid & 0xffff);
-}
-
-static struct call_header header_of(const struct nic_task *t) {
-    static const uint8_t types[] = {
-        [NIC_PUT] = 0, [NIC_GET] = 1, [NIC_ATOMIC] = 2, [NIC_FETCH_ATOMIC] = 2};
-    const struct nic_message *m = t->message;
-    return (struct call_header){
-        .type = types[m->kind],
-        .length = (uint32_t)m->length,
-        .target = process_word(m, false),
-        .source = process_word(m, true),
-        .match_bits = m->match_bits,
-        .hdr_data = m->hdr_data,
-        .offset = (uint32_t)t->me_offset,
-    };
-}
-
 static void call_handler(struct world_executor *e) {
     static const enum spin_handler_kind kinds[] = {[NIC_HEADER_HANDLER] = SPIN_HEADER_HANDLER,
                                                    [NIC_PAYLOAD_HANDLER] = SPIN_PAYLOAD_HANDLER,
@@ -307,7 +287,7 @@ static void call_handler(struct world_executor *e) {
     if (t->bytes)
         memcpy(e->packet + CALL_HEADROOM, t->data, t->bytes);
     if (t->kind == NIC_HEADER_HANDLER)
-        call.header = header_of(t);
+        call.header = nic_call_header(t);
     e->hpu.cycles = e->hpu.instret = 0;
     hpu_invoke_begin(&e->port, &e->context, &e->core, &call);
 }

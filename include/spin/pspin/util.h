@@ -18,8 +18,10 @@
 #define LABEL(name)  __asm__ __volatile__(#name ":" ::: "memory")
 
 #define read_csr(reg, val)      __asm__ volatile("csrr %0, " STRINGIFY(reg) : "=r"(val))
-#define write_csr(reg, val)     __asm__ volatile("csrw " STRINGIFY(reg) ", %0" ::"rK"(val) : "memory")
-#define clear_csr(reg, val)     __asm__ volatile("csrc " STRINGIFY(reg) ", %0" ::"rK"(val) : "memory")
+#define write_csr(reg, val)                                                                        \
+    __asm__ volatile("csrw " STRINGIFY(reg) ", %0" ::"rK"(val) : "memory")
+#define clear_csr(reg, val)                                                                        \
+    __asm__ volatile("csrc " STRINGIFY(reg) ", %0" ::"rK"(val) : "memory")
 #define read_register(reg, val) __asm__ volatile("addi %0, " STRINGIFY(reg) ", 0" : "=r"(val))
 #define write_register(reg, val)                                                                   \
     __asm__ volatile("addi " STRINGIFY(reg) ", %0, 0" ::"r"(val) : "memory")
