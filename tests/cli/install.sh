@@ -35,6 +35,12 @@ cat >driver.c <<'C'
 _Static_assert(sizeof(pkt_hdr_t) == 28, "as on the card");
 C
 check "a driver finds pspinsim.h and packets.h" 0 '' bash -c 'cc -c driver.c $(pkg-config --cflags pspin)'
+# openspin.h, and each of its parts by itself: in C and, as a declaration, in C++.
+for header in openspin.h $(cd "$SOURCE/include" && echo openspin/*.h); do
+    printf '#include <%s>\n' "$header" >header.c
+    check "$header is installed and complete" 0 '' bash -c 'cc -Wall -Werror -fsyntax-only header.c $(pkg-config --cflags portals4) &&
+        cc -Wall -Werror -fsyntax-only -x c++ header.c $(pkg-config --cflags portals4)'
+done
 check "a PsPIN driver compiles" 0 '' bash -c 'cc pspin_driver.c -o pspin_driver $(pkg-config --cflags --libs pspin)'
 check "and runs" 0 '^packets: 32 in, 32 completed, 0 dropped, 32 out' env LD_LIBRARY_PATH="$(dirname "$(find "$prefix" -name libpspin.so -print -quit)")" ./pspin_driver ping_pong.spin ping_pong_ph
 printf '#include <handler.h>\n#include <string.h>\n__handler__ void say_ph(handler_args_t *args) { (void)args; printf("%%d\\n", (int)strlen("four")); }\n' >say.c
