@@ -78,12 +78,11 @@ static void any_command(struct script *s) {
 }
 
 /* Returns to say when the handler must wait. */
-static bool gives_commands(struct script *s, struct node *n) {
+static bool gives_commands(struct script *s) {
     while (s->commands || s->again) {
         uint32_t result = 0;
         if (s->waits) {
-            if (nic_command_test(n->nic, s->task, s->handles, true, &result, &world.refusal) ==
-                NIC_COMMAND_WAIT)
+            if (world_test(&world, s->task, s->handles, true, &result) == NIC_COMMAND_WAIT)
                 return false;
             s->waits = false;
             continue;
@@ -93,7 +92,7 @@ static bool gives_commands(struct script *s, struct node *n) {
             any_command(s);
         }
         s->again = false;
-        enum nic_command_result r = world_command(&world, n, s->task, s->number, s->word, &result);
+        enum nic_command_result r = world_command(&world, s->task, s->number, s->word, &result);
         if (r == NIC_COMMAND_WAIT) {
             s->again = true;
             return false;
@@ -108,11 +107,12 @@ static bool gives_commands(struct script *s, struct node *n) {
 
 static int32_t handler(struct nicworld *w, struct node *n, const struct nic_task *task) {
     (void)w;
+    (void)n;
     struct script *s = script_of(task);
     uint64_t sum = 0;
     for (uint32_t i = 0; i < task->bytes; i++)
         sum += task->data[i]; /* may be read, says the sanitizer */
-    if (below(50) && !gives_commands(s, n))
+    if (below(50) && !gives_commands(s))
         return BLOCKED;
     s->task = NULL;
     return sum == 0x123456789 ? 0 : (int32_t)below(11);

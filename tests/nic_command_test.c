@@ -18,7 +18,7 @@ static struct {
 
 static enum nic_command_result issue(const struct nic_task *task, uint32_t number,
                                      const uint32_t *word, uint32_t *result) {
-    return world_command(&world, &world.node[1], task, number, word, result);
+    return world_command(&world, task, number, word, result);
 }
 
 /* Gives a command that must succeed at once. */
@@ -41,8 +41,7 @@ static uint64_t *stack(void) {
 /* True: the command with that handle is done; else the handler waits. */
 static bool done(const struct nic_task *task, uint32_t handle) {
     uint32_t result;
-    enum nic_command_result r =
-        nic_command_test(world.node[1].nic, task, handle, true, &result, &world.refusal);
+    enum nic_command_result r = world_test(&world, task, handle, true, &result);
     CHECK(r == NIC_COMMAND_DONE || r == NIC_COMMAND_WAIT);
     script.waited |= r == NIC_COMMAND_WAIT;
     return r == NIC_COMMAND_DONE;
@@ -115,8 +114,7 @@ static int32_t dma(const struct nic_task *task) {
         DO(task, DMA_FROM_HOST, &h[2], 80, STACK_AT + 64, 16, 0);
         DO(task, DMA_FROM_HOST, &h[3], 160, STACK_AT + 80, 8, 1);
         CHECK(h[0] && h[1] != h[0] && h[2] != h[1] && h[3] != h[2]);
-        CHECK_EQ(nic_command_test(world.node[1].nic, task, h[3], false, &result, &world.refusal),
-                 NIC_COMMAND_DONE);
+        CHECK_EQ(world_test(&world, task, h[3], false, &result), NIC_COMMAND_DONE);
         CHECK_EQ(result, 0); /* under way */
         script.step++;       /* fallthrough */
     default:
@@ -124,8 +122,7 @@ static int32_t dma(const struct nic_task *task) {
             if (!done(task, h[i]))
                 return BLOCKED;
     }
-    CHECK_EQ(nic_command_test(world.node[1].nic, task, h[0], false, &result, &world.refusal),
-             NIC_COMMAND_DONE);
+    CHECK_EQ(world_test(&world, task, h[0], false, &result), NIC_COMMAND_DONE);
     CHECK_EQ(result, 1);
     CHECK_EQ(stack()[8], 1010);
     CHECK_EQ(stack()[9], 1011);
@@ -222,10 +219,8 @@ static int32_t dma_bad(const struct nic_task *task) {
     const uint32_t none[SPIN_WORDS] = {0};
     CHECK_EQ(issue(task, 0, none, &result), NIC_COMMAND_FAULT);
     CHECK_EQ(issue(task, 99, none, &result), NIC_COMMAND_FAULT);
-    CHECK_EQ(nic_command_test(world.node[1].nic, task, 0, false, &result, &world.refusal),
-             NIC_COMMAND_FAULT);
-    CHECK_EQ(nic_command_test(world.node[1].nic, task, 1, true, &result, &world.refusal),
-             NIC_COMMAND_FAULT);
+    CHECK_EQ(world_test(&world, task, 0, false, &result), NIC_COMMAND_FAULT);
+    CHECK_EQ(world_test(&world, task, 1, true, &result), NIC_COMMAND_FAULT);
     return SEGV;
 }
 
@@ -237,6 +232,31 @@ TEST(what_a_handler_may_not_do) {
     for (uint32_t i = 0; i < 512; i++)
         CHECK(me_memory[i] == 1000 + i && handler_memory[i] == 2000 + i);
     CHECK_EQ(nic_counts(world.node[1].nic)->messages_out, 0);
+    world_end(&world);
+}
+
+/* The command was right, but the driver finds no memory there: who waits for it is told. */
+static int32_t waits_in_vain(const struct nic_task *task) {
+    uint32_t result;
+    if (!script.step++) {
+        world.faults = 1000;
+        DO(task, DMA_TO_HOST, &script.handle[0], STACK_AT, 0, 8, 0);
+    }
+    enum nic_command_result r = world_test(&world, task, script.handle[0], true, &result);
+    if (r == NIC_COMMAND_WAIT)
+        return BLOCKED;
+    CHECK_EQ(r, NIC_COMMAND_HOST);
+    says("a command", "a command before it has met host memory that is not there");
+    return SEGV;
+}
+
+TEST(a_wait_for_memory_that_is_not_there_ends) {
+    world = (struct nicworld){.memory_spread = 100};
+    begin(3, 0);
+    go(waits_in_vain, entry());
+    CHECK_EQ(script.step, 2);
+    ended(PTL_NI_SEGV);
+    CHECK_EQ(me_memory[0], 1000);
     world_end(&world);
 }
 

@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 /* Bytes of a type; 0: it is no integer. */
 static inline uint32_t integer_bytes(uint32_t type) {
@@ -18,16 +17,6 @@ static inline uint64_t integer_extend(uint32_t type, uint64_t value) {
     bool is_signed = type == 0 || type == 2 || type == 4 || type == 7;
     value <<= unused;
     return is_signed ? (uint64_t)((int64_t)value >> unused) : value >> unused;
-}
-
-/* Adds to the value at `at`, which nobody else uses meanwhile; returns what it was, as 64 bits. */
-static inline uint64_t integer_fetch_add(uint32_t type, uint8_t *at, uint64_t add) {
-    uint64_t value = 0;
-    uint32_t bytes = integer_bytes(type);
-    memcpy(&value, at, bytes);
-    uint64_t sum = value + add;
-    memcpy(at, &sum, bytes);
-    return integer_extend(type, value);
 }
 
 #endif

@@ -19,19 +19,57 @@
 
 struct port;
 
+/* What a command does. */
+enum port_effect {
+    PORT_NOTHING,  /* there is no such command */
+    PORT_STORE,    /* copies `bytes` from `local` to host memory */
+    PORT_FETCH,    /* the other way */
+    PORT_ATOMIC,   /* on a value in host memory (port_do_atomic) */
+    PORT_COPY,     /* within the card, from `local` to `other` */
+    PORT_MESSAGE,  /* of Portals: with data in HPU memory (`local`) or in host memory */
+    PORT_PACKET,   /* of PsPIN: out of the card as it is in HPU memory */
+    PORT_COUNTER,  /* the match entry's */
+    PORT_IN_PLACE, /* CAS and FETCH_ADD in HPU memory */
+};
+
+/* Of which host memory. */
+enum { PORT_ENTRY, PORT_HANDLER, PORT_AT_ADDRESS, PORT_NO_HOST };
+
+/* A command whose words are decoded, and which is right in itself: its memory is the handler's. */
+struct port_command {
+    uint32_t number, handle; /* handle 0: it has none */
+    uint8_t effect, space;
+    uint32_t bytes;       /* in host memory, of a copy or a message */
+    uint64_t host_at;     /* offset in host memory; of PORT_AT_ADDRESS the address */
+    uint8_t *host;        /* that memory, where the card has given it in one piece */
+    uint32_t local_at;    /* in HPU memory: the address, */
+    uint8_t *local;       /* and what is there; of HOST_WRITE its words */
+    uint8_t *other;       /* in HPU memory too */
+    uint32_t local_bytes; /* of an atomic: of the value before, and its type and operand */
+    uint32_t type;
+    uint64_t operand;
+    uint32_t *word;
+};
+
+/* Host memory of one kind. */
+struct port_host {
+    uint64_t base, bytes; /* base: what `host_at` counts from */
+    uint8_t *memory;      /* NULL: in pieces, or others stand for it */
+};
+
 /* What a card gives its ports. Answers are: done, to be repeated later, or refused, with fault and
  * refusal set. */
 struct port_card {
     /* Whether the card is at the HPU's local time; NULL: it always is. */
     bool (*in_step)(struct port *p);
-    /* Carries out or starts the command whose words the HPU has; `handle`: its number, or 0. CAS
-     * and FETCH_ADD, the counter's commands where there is a `counter`, and numbers that are none
-     * do not come here. */
-    enum hpu_access (*issue)(struct port *p, uint32_t number, uint32_t handle);
-    /* Whether what has this handle is over. NULL: everything is when it was issued. */
-    bool (*ended)(struct port *p, uint32_t handle);
-    /* The handler waits for it: has the access repeated when it is over. */
-    void (*wait)(struct port *p, uint32_t handle);
+    /* How much host memory of a kind the handler has, and where. */
+    struct port_host (*host)(struct port *p, uint32_t space);
+    /* Carries out or starts the command. Those in HPU memory, and the counter's where there is a
+     * `counter`, do not come here. */
+    enum hpu_access (*issue)(struct port *p, const struct port_command *c);
+    /* Whether what has this handle is over; if not, and the handler is to wait for it, has the
+     * access repeated when it is. NULL: everything is over when it was issued. */
+    enum hpu_access (*over)(struct port *p, uint32_t handle, bool wait);
     /* Of every command, when it has been accepted. */
     void (*note)(struct port *p, uint32_t number);
     void (*print)(struct port *p, const char *line);
@@ -62,32 +100,20 @@ void port_end(struct port *p);
 
 /* ---- for those who carry commands out ---- */
 
-/* Whether a command is numbered. */
-bool port_has_handle(uint32_t number);
-/* `bytes` at an offset of host memory 0, the match entry's, or 1, the handlers', which has `has`.
- * False: refused. */
-bool port_has_host(struct port *p, uint32_t number, uint32_t space, uint64_t offset, uint64_t bytes,
-                   uint64_t has);
-/* The same at an address of PsPIN's host memory. */
-bool port_has_host_at(struct port *p, uint32_t number, uint64_t address, uint64_t bytes,
-                      uint64_t base, uint64_t has);
-/* Memory of the HPU; NULL: refused. */
-uint8_t *port_reach(struct port *p, uint32_t number, uint32_t address, uint64_t bytes, bool write);
 /* Ends the handler for a command that is wrong in itself, after refusal_... */
 enum hpu_access port_refuse(struct port *p);
+/* An atomic's value is naturally aligned at `host`, where there are so many bytes in one piece;
+ * false: refused. For cards that have host memory in pieces. */
+bool port_has_value(struct port *p, const struct port_command *c, uint64_t bytes);
+/* Performs an atomic on `host`. `tell`: the handler's memory is still there. */
+void port_do_atomic(const struct port_command *c, bool tell);
 
-/* An atomic on host memory (DMA_CAS, DMA_FETCH_ADD), taken apart. */
-struct port_atomic {
-    uint32_t offset, space, bytes, type;
-    uint32_t local, local_bytes; /* what is compared with, or takes the value before */
-    uint64_t operand;
-};
-/* False: refused. */
-bool port_atomic(struct port *p, uint32_t number, struct port_atomic *a);
-/* Performs it. */
-void port_do_atomic(const struct port_atomic *a, uint32_t number, uint8_t *host, uint8_t *local);
+/* ---- port_command.c, for port.c ---- */
 
-/* The two ends of a copy within the card; false: refused. */
-bool port_local_copy(struct port *p, uint8_t **from, uint8_t **to);
+bool port_has_handle(uint32_t number);
+/* The command whose words the HPU has; false: refused. */
+bool port_decode(struct port *p, uint32_t number, uint32_t handle, struct port_command *c);
+/* True: it concerned the HPU and its counter alone, and is done. */
+bool port_perform(struct port *p, const struct port_command *c);
 
 #endif

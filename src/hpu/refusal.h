@@ -39,15 +39,4 @@ static inline enum hpu_access hpu_refuse(struct hpu *h, enum hpu_fault fault, ui
     return HPU_ACCESS_FAULT;
 }
 
-/* hpu_reach for a command: NULL, and the refusal is written. */
-static inline uint8_t *refusal_reach(struct hpu *h, unsigned command, uint32_t address,
-                                     uint64_t bytes, bool write) {
-    uint8_t *at = hpu_reach(h, address, bytes, write);
-    if (!at) {
-        refusal_local(h->refusal, command, address, bytes, write);
-        hpu_refuse(h, HPU_FAULT_SEGV, address);
-    }
-    return at;
-}
-
 #endif

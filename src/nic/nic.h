@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hpu/port.h"
 #include "nic/message.h"
 #include "nic/portals.h"
 #include "openspin.h"
@@ -211,26 +212,16 @@ const struct nic_counts *nic_counts(const struct nic *nic);
 /* Bytes of the packet on a wire: its header as wire.h writes it, and its data. */
 uint32_t nic_packet_bytes(const struct nic_packet *packet);
 
-/* A command of the running handler `task`, as spin/driver.h numbers them. `reach` finds HPU memory
- * behind a handler's address, or NULL; it must last until the command is done. `result` is what
- * the handler finds in the register: a handle for DMA, a value for CAS, else PTL_OK or an error. Of
- * a command that is refused `refusal` says why. */
-enum nic_command_result {
-    NIC_COMMAND_DONE,  /* `result` is there */
-    NIC_COMMAND_WAIT,  /* not yet: the same command again after `resume` of this task */
-    NIC_COMMAND_FAULT, /* refused: malformed */
-    NIC_COMMAND_SEGV,  /* refused: names HPU memory that the handler does not have */
-    NIC_COMMAND_HOST,  /* refused: names host memory that is not there */
-};
-typedef uint8_t *nic_reach(void *context, uint32_t address, uint64_t bytes, bool write);
-enum nic_command_result nic_command(struct nic *nic, const struct nic_task *task, uint32_t number,
-                                    const uint32_t *word, nic_reach *reach, void *context,
-                                    uint32_t *result, struct spin_refusal *refusal, uint64_t now);
-/* Has the command with this handle been done? FAULT: nothing of that handle was ever started.
- * DONE with `result` 1 or 0; with `wait`, WAIT instead of 0, and `resume` follows. */
-enum nic_command_result nic_command_test(struct nic *nic, const struct nic_task *task,
-                                         uint32_t handle, bool wait, uint32_t *result,
-                                         struct spin_refusal *refusal);
+/* Behind the port of the HPU that runs `task` (hpu/port.h, struct port_card): the host memory that
+ * it may use, its commands, and whether one with a handle is over. What is to be repeated, because
+ * the handler waits, is after `resume` of this task. HPU memory that a command names must last
+ * until the command is over. */
+struct port_host nic_command_host(const struct nic *nic, const struct nic_task *task,
+                                  uint32_t space);
+enum hpu_access nic_command(struct nic *nic, const struct nic_task *task, struct port *port,
+                            const struct port_command *command, uint64_t now);
+enum hpu_access nic_command_over(const struct nic *nic, const struct nic_task *task,
+                                 struct port *port, uint32_t handle, bool wait);
 /* `ending` is a return code of spin/handler.h; a fault of the processor is SEGV. The task is gone
  * after this. */
 void nic_handler_done(struct nic *nic, const struct nic_task *task, int32_t ending, uint64_t now);

@@ -102,8 +102,8 @@ struct nic_task_record {
     struct pool_slot slot;
     struct nic_task seen; /* by the driver */
     struct nic_incoming *message;
-    struct nic_packet *packet;  /* whose payload it has, or NULL */
-    uint32_t handles, commands; /* given out; not done */
+    struct nic_packet *packet; /* whose payload it has, or NULL */
+    uint32_t commands;         /* not done */
     struct nic_command_record *first;
     bool ended, blocked, in_room_queue;
     bool host_fault; /* one of its commands met host memory that is not there */
@@ -118,11 +118,8 @@ struct nic_command_record {
     struct pool_slot slot; /* not used: on the stack */
     struct nic_command_record *kept;
     struct nic_task_record *task;
-    uint32_t handle, transfers;
-    uint32_t number, type; /* of an atomic: SPIN_COMMAND_*, PTL_*_T */
-    uint32_t local_bytes;
-    uint8_t *host, *local;
-    uint64_t operand;
+    uint32_t transfers;
+    struct port_command of;
     struct nic_command_record *next;
 };
 

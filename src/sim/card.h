@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hpu/hpu.h"
+#include "hpu/port.h"
 #include "openspin.h"
 #include "sim/engine.h"
 
@@ -225,7 +225,6 @@ void card_set_callbacks(struct card *card, const struct card_callbacks *callback
  * meets, and no message queues. */
 struct nic_move;
 struct nic_task;
-struct port;
 
 struct card_server {
     void *user;
@@ -234,9 +233,11 @@ struct card_server {
     /* The handler has ended with this return code, and all its commands have their responses. */
     void (*ended)(void *user, struct nic_task *task, int32_t code, uint64_t at_ps);
     /* As of struct port_card, of the handler's port. */
-    enum hpu_access (*issue)(void *user, struct port *port, struct nic_task *task, uint32_t number,
-                             uint64_t at_ps);
-    bool (*test)(void *user, struct port *port, struct nic_task *task, uint32_t handle, bool wait);
+    struct port_host (*host)(void *user, struct nic_task *task, uint32_t space);
+    enum hpu_access (*issue)(void *user, struct port *port, struct nic_task *task,
+                             const struct port_command *command, uint64_t at_ps);
+    enum hpu_access (*over)(void *user, struct port *port, struct nic_task *task, uint32_t handle,
+                            bool wait);
     /* The card uses the image from now on, as long as it lives. */
     void (*keep)(void *user, const struct spin_image *image);
     /* What card_serve_move and card_serve_send began has its response. */

@@ -6,7 +6,6 @@
  * when its response is at the HPU, those of the host when they are there. */
 #include <string.h>
 
-#include "hpu/integer.h"
 #include "sim/card_private.h"
 #include "spin/driver.h"
 
@@ -33,16 +32,6 @@ static uint32_t context_of(const struct card *c, const struct command *m) {
 
 static const struct packet *packet_of(const struct card *c, const struct command *m) {
     return &c->packet[c->task[m->task].packet];
-}
-
-static uint32_t local_address(const struct command *m) {
-    static const uint8_t word[] = {
-        [SPIN_COMMAND_DMA_TO_HOST] = 0,   [SPIN_COMMAND_PUT_FROM_DEVICE] = 0,
-        [SPIN_COMMAND_NIC_SEND] = 0,      [SPIN_COMMAND_RDMA_PUT] = 1,
-        [SPIN_COMMAND_HOST_DMA_TO] = 2,   [SPIN_COMMAND_HOST_DMA_FROM] = 2,
-        [SPIN_COMMAND_DMA_FROM_HOST] = 1,
-    };
-    return m->number < sizeof word ? m->word[word[m->number]] : 0;
 }
 
 /* What is reserved on the port from `start` on takes `both` longer, or as long again as is left of
@@ -135,12 +124,12 @@ static uint64_t from_host(struct card *c, const struct command *m, uint64_t at) 
 static uint64_t send_packet(struct card *c, struct command *m, uint64_t at) {
     uint64_t cycles = c->config.network_rate * c->config.wide_bytes / 1000 / c->cycle;
     uint64_t line = (cycles ? cycles : 1) * c->cycle;
-    uint32_t bytes = m->length ? m->length : 1, address = local_address(m);
+    uint32_t bytes = m->length ? m->length : 1, address = m->of.local_at;
     uint64_t busy = card_beats(c, 0, bytes) * line, read = 0;
-    if (!m->local) /* the data are the host's */
+    if (!m->of.local) /* the data are the host's */
         at = from_host(c, m, at);
     at = card_max(at, c->outbound_free_ps);
-    if (m->local)
+    if (m->of.local)
         read = through_port(c, m, address, false, card_beats(c, address, bytes) * c->cycle, at);
     c->outbound_free_ps = card_max(at + busy, read);
     CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_OUTBOUND], busy);
@@ -151,7 +140,7 @@ static uint64_t send_packet(struct card *c, struct command *m, uint64_t at) {
 
 /* Read from L1 or L2, and written to the host line by line as it comes. */
 static uint64_t dma_to_host(struct card *c, struct command *m, uint64_t at) {
-    uint32_t address = local_address(m);
+    uint32_t address = m->of.local_at;
     uint64_t busy = host_busy(c, m->host_address, m->length);
     at = card_max(at, c->to_host_free_ps);
     uint64_t read =
@@ -238,7 +227,7 @@ void card_on_arrived(void *context, const struct sim_event *event) {
         respond(c, m, c->now_ps + rest * c->cycle + g->pcie_latency);
         return;
     }
-    uint32_t address = local_address(m);
+    uint32_t address = m->of.local_at;
     uint64_t busy = card_beats(c, address, m->length) * c->cycle;
     uint64_t first = c->now_ps - c->cycle, last = first + host_busy(c, m->host_address, m->length);
     c->into_card_free_ps =
@@ -295,8 +284,8 @@ static void digest_bytes(struct card *c, const uint8_t *bytes, uint32_t length) 
 
 static void write_host(struct card *c, const struct command *m, const uint8_t *bytes) {
     uint32_t context = context_of(c, m);
-    if (m->host)
-        memcpy(m->host, bytes, m->length);
+    if (m->of.host)
+        memcpy(m->of.host, bytes, m->length);
     CARD_COUNT(c, context, host_writes, 1);
     CARD_COUNT(c, context, host_write_bytes, m->length);
     digest_bytes(c, bytes, m->length);
@@ -307,69 +296,50 @@ static void write_host(struct card *c, const struct command *m, const uint8_t *b
 
 static void read_host(struct card *c, const struct command *m) {
     uint32_t context = context_of(c, m);
-    if (m->host)
-        memcpy(m->local, m->host, m->length);
+    if (m->of.host)
+        memcpy(m->of.local, m->of.host, m->length);
     else
-        memset(m->local, 0, m->length);
+        memset(m->of.local, 0, m->length);
     CARD_COUNT(c, context, host_reads, 1);
     CARD_COUNT(c, context, host_read_bytes, m->length);
     if (c->callbacks.host_read)
-        c->callbacks.host_read(c->callbacks.user, context, m->host_address, m->local, m->length,
+        c->callbacks.host_read(c->callbacks.user, context, m->host_address, m->of.local, m->length,
                                c->now_ps);
 }
 
 static void packet_out(struct card *c, const struct command *m) {
     const struct task *t = &c->task[m->task];
-    const uint8_t *bytes = m->local ? m->local : m->host;
+    const uint8_t *bytes = m->of.local ? m->of.local : m->of.host;
     struct card_out out = {.context = t->context,
                            .message = c->packet[t->packet].message,
-                           .command = m->number,
+                           .command = m->of.number,
                            .word = m->word,
                            .bytes = bytes,
                            .length = bytes ? m->length : 0};
     CARD_COUNT(c, t->context, packets_out, 1);
     CARD_COUNT(c, t->context, bytes_out, out.length);
-    card_digest(c, c->now_ps, m->number);
+    card_digest(c, c->now_ps, m->of.number);
     digest_bytes(c, bytes, out.length);
     if (c->callbacks.packet_out)
         c->callbacks.packet_out(c->callbacks.user, &out, c->now_ps);
 }
 
-/* Compare-and-swap and fetch-and-add of P4sPIN in host memory; the driver has checked them. */
-static void host_atomic(struct card *c, const struct command *m) {
-    uint64_t swap = m->word[2] | (uint64_t)m->word[3] << 32;
-    CARD_COUNT(c, context_of(c, m), host_writes, 1);
-    if (m->number == SPIN_COMMAND_DMA_CAS) {
-        if (memcmp(m->host, m->local, 8) == 0)
-            memcpy(m->host, &swap, 8);
-        else
-            memcpy(m->local, m->host, 8);
-        return;
-    }
-    uint64_t before =
-        integer_fetch_add(m->word[5], m->host, m->word[1] | (uint64_t)m->word[2] << 32);
-    memcpy(m->local, &before, m->word[4]);
-}
-
 static void perform(struct card *c, const struct command *m) {
-    switch (m->number) {
-    case SPIN_COMMAND_DMA_TO_HOST:
-    case SPIN_COMMAND_HOST_DMA_TO:
-        write_host(c, m, m->local);
+    switch (m->of.effect) {
+    case PORT_STORE:
+        write_host(c, m,
+                   m->of.number == SPIN_COMMAND_HOST_WRITE ? (const uint8_t *)&m->word[2]
+                                                           : m->of.local);
         break;
-    case SPIN_COMMAND_DMA_FROM_HOST:
-    case SPIN_COMMAND_HOST_DMA_FROM:
+    case PORT_FETCH:
         read_host(c, m);
         break;
-    case SPIN_COMMAND_HOST_WRITE:
-        write_host(c, m, (const uint8_t *)&m->word[2]);
+    case PORT_ATOMIC:
+        CARD_COUNT(c, context_of(c, m), host_writes, 1);
+        port_do_atomic(&m->of, true);
         break;
-    case SPIN_COMMAND_DMA_CAS:
-    case SPIN_COMMAND_DMA_FETCH_ADD:
-        host_atomic(c, m);
-        break;
-    case SPIN_COMMAND_LOCAL_DMA:
-        memmove(m->other, m->local, m->length);
+    case PORT_COPY:
+        memmove(m->of.other, m->of.local, m->length);
         break;
     default:
         packet_out(c, m);
@@ -401,7 +371,7 @@ void card_on_response(void *context, const struct sim_event *event) {
     struct command over = *m;
     m->in_use = false;
     h->in_flight--;
-    bool awaited = over.handle && h->waits_for == over.handle && h->task == task;
+    bool awaited = over.of.handle && h->waits_for == over.of.handle && h->task == task;
     if (h->state == CORE_BLOCKED && (h->waits_for == WAITS_ANY || awaited))
         card_wake(c, h, c->now_ps);
     if (over.target != TARGET_CLUSTER)

@@ -135,18 +135,16 @@ enum target { TARGET_OUTBOUND, TARGET_DMA, TARGET_DIRECT, INTERFACES, TARGET_CLU
 
 struct command {
     bool in_use;
-    uint8_t target, number;
-    uint32_t handle, hpu, task;
+    uint8_t target;
+    uint32_t hpu, task;
+    struct port_command of;
     uint32_t next;     /* in a list of its cluster */
     struct list *port; /* of L1's port, which it has until port_ps; NULL: it does not use it */
     uint64_t port_ps, late_ps; /* late: so much later than the response is scheduled for */
     uint64_t ready_ps;         /* it is in front of its interface */
-    uint32_t word[SPIN_WORDS];
-    uint8_t *local;
-    uint8_t *other; /* of a local DMA: the destination */
-    uint8_t *host;  /* NULL: the callbacks' */
+    uint32_t word[SPIN_WORDS]; /* of `of` */
     uint64_t host_address;
-    uint32_t length;
+    uint32_t length; /* of the data that it takes with it */
     bool to_host;
     uint8_t served; /* enum served: the server is told of the response */
     uint32_t served_number;
@@ -206,6 +204,7 @@ struct card_hpu {
     uint32_t in_flight;
     uint32_t waits_for; /* handle, or 0; WAITS_ANY, WAITS_HELD */
     bool unnamed;       /* the command that is held back gets a handle that is not its own */
+    uint32_t local_at;  /* of the command that the server is asked for */
     /* contention */
     uint32_t rate;                /* L1 accesses a cycle of the last slice, in 1/65536 */
     uint64_t conflict;            /* owed, in 1/65536 cycles */

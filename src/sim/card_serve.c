@@ -186,13 +186,12 @@ bool card_serve_has_place(const struct nic_task *task) {
 }
 
 static struct command command_of(const struct card_hpu *h, enum served served, uint32_t length) {
-    struct command m = {.in_use = true,
-                        .hpu = h->index,
-                        .task = h->task,
-                        .length = length,
-                        .served = (uint8_t)served};
-    memcpy(m.word, h->hpu.word, sizeof m.word);
-    return m;
+    return (struct command){.in_use = true,
+                            .hpu = h->index,
+                            .task = h->task,
+                            .of.local_at = h->local_at,
+                            .length = length,
+                            .served = (uint8_t)served};
 }
 
 void card_serve_move(struct card *c, struct nic_task *task, const struct nic_move *move) {
@@ -200,10 +199,8 @@ void card_serve_move(struct card *c, struct nic_task *task, const struct nic_mov
     struct command m = command_of(h, SERVED_MOVE, (uint32_t)move->bytes);
     m.target = TARGET_DMA;
     m.to_host = move->kind == NIC_STORE;
-    m.number = m.to_host ? SPIN_COMMAND_DMA_TO_HOST : SPIN_COMMAND_DMA_FROM_HOST;
-    m.host = move->host;
     m.host_address = 0; /* aligned, wherever the program's memory is in this run */
-    m.local = move->local;
+    m.of.local = move->local;
     m.move = *move;
     card_command_start(c, card_command_place(h, &m));
 }
@@ -213,8 +210,7 @@ void card_serve_send(struct card *c, struct nic_task *task, uint8_t *bytes, uint
     struct card_hpu *h = task->driver;
     struct command m = command_of(h, SERVED_SEND, length);
     m.target = TARGET_OUTBOUND;
-    m.number = SPIN_COMMAND_PUT_FROM_DEVICE;
-    m.local = bytes;
+    m.of.local = bytes;
     m.served_number = number;
     card_command_start(c, card_command_place(h, &m));
 }

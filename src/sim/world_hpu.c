@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "hpu/code_store.h"
 #include "hpu/gdb.h"
-#include "hpu/refusal.h"
 #include "nic/nic_call.h"
 #include "sim/world_private.h"
 #include "spin/driver.h"
@@ -114,52 +113,23 @@ static bool in_step(struct port *p) {
     return local_ps(e) <= e->world->now_ps;
 }
 
-static uint8_t *reach(void *context, uint32_t address, uint64_t bytes, bool write) {
-    return port_reach(context, 0, address, bytes, write); /* the card says of which command */
+static struct nic *nic_of(const struct world_executor *e) {
+    return e->world->rank[e->rank].nic;
 }
 
-static enum hpu_access answer(struct port *p, enum nic_command_result how) {
-    switch (how) {
-    case NIC_COMMAND_DONE:
-        return HPU_ACCESS_OK;
-    case NIC_COMMAND_WAIT:
-        return HPU_ACCESS_WAIT;
-    case NIC_COMMAND_SEGV: /* of `reach`, which knows the address */
-        return HPU_ACCESS_FAULT;
-    case NIC_COMMAND_HOST:
-        return hpu_refuse(p->hpu, HPU_FAULT_HOST, 0);
-    case NIC_COMMAND_FAULT:
-        break;
-    }
-    return port_refuse(p);
+static struct port_host host(struct port *p, uint32_t space) {
+    const struct world_executor *e = executor_of(p);
+    return nic_command_host(nic_of(e), e->task, space);
 }
 
-/* The Portals card numbers handles as the port does. */
-enum hpu_access world_issue(struct world_rank *r, struct port *p, const struct nic_task *task,
-                            uint32_t number) {
-    return answer(p, nic_command(r->nic, task, number, p->hpu->word, reach, p, &p->hpu->result,
-                                 &p->refusal, r->world->now_ps));
+static enum hpu_access issue(struct port *p, const struct port_command *c) {
+    const struct world_executor *e = executor_of(p);
+    return nic_command(nic_of(e), e->task, p, c, e->world->now_ps);
 }
 
-static enum hpu_access issue(struct port *p, uint32_t number, uint32_t handle) {
-    struct world_executor *e = executor_of(p);
-    (void)handle;
-    return world_issue(&e->world->rank[e->rank], p, e->task, number);
-}
-
-static uint32_t test(struct port *p, uint32_t handle, bool wait) {
-    struct world_executor *e = executor_of(p);
-    uint32_t ended = 0;
-    nic_command_test(e->world->rank[e->rank].nic, e->task, handle, wait, &ended, &p->refusal);
-    return ended;
-}
-
-static bool ended(struct port *p, uint32_t handle) {
-    return test(p, handle, false);
-}
-
-static void wait_for(struct port *p, uint32_t handle) {
-    test(p, handle, true);
+static enum hpu_access over(struct port *p, uint32_t handle, bool wait) {
+    const struct world_executor *e = executor_of(p);
+    return nic_command_over(nic_of(e), e->task, p, handle, wait);
 }
 
 static void print(struct port *p, const char *line) {
@@ -168,7 +138,7 @@ static void print(struct port *p, const char *line) {
 }
 
 static const struct port_card card = {
-    .in_step = in_step, .issue = issue, .ended = ended, .wait = wait_for, .print = print};
+    .in_step = in_step, .host = host, .issue = issue, .over = over, .print = print};
 
 /* ---- executors --------------------------------------------------------------------------------
  */

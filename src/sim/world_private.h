@@ -386,8 +386,6 @@ void world_pspin_packet(struct world_rank *r, uint32_t flight);    /* has arrive
 void world_on_launch(void *context, const struct sim_event *event);
 
 /* world_hpu.c */
-enum hpu_access world_issue(struct world_rank *r, struct port *p, const struct nic_task *task,
-                            uint32_t number);
 void world_tell_fault(struct world_rank *r, uint32_t hpu, const struct spin_image *image,
                       uint32_t entry, uint64_t at_ps, enum spin_ending how, uint32_t pc,
                       uint32_t address, const struct spin_refusal *refusal);

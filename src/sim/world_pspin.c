@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "hpu/port.h"
 #include "sim/world_private.h"
 
 /* ---- packets ---- */
@@ -163,20 +162,24 @@ static void ended(void *user, struct nic_task *task, int32_t code, uint64_t at_p
     world_pump(r);
 }
 
-static enum hpu_access issue(void *user, struct port *port, struct nic_task *task, uint32_t number,
-                             uint64_t at_ps) {
+static struct port_host host(void *user, struct nic_task *task, uint32_t space) {
+    const struct world_rank *r = user;
+    return nic_command_host(r->nic, task, space);
+}
+
+static enum hpu_access issue(void *user, struct port *port, struct nic_task *task,
+                             const struct port_command *command, uint64_t at_ps) {
     struct world_rank *r = user;
     r->world->now_ps = at_ps;
-    enum hpu_access access = world_issue(r, port, task, number);
+    enum hpu_access access = nic_command(r->nic, task, port, command, at_ps);
     world_pump(r);
     return access;
 }
 
-static bool test(void *user, struct port *port, struct nic_task *task, uint32_t handle, bool wait) {
-    struct world_rank *r = user;
-    uint32_t over = 0;
-    nic_command_test(r->nic, task, handle, wait, &over, &port->refusal);
-    return over;
+static enum hpu_access over(void *user, struct port *port, struct nic_task *task, uint32_t handle,
+                            bool wait) {
+    const struct world_rank *r = user;
+    return nic_command_over(r->nic, task, port, handle, wait);
 }
 
 static void print(void *user, uint32_t cluster, uint32_t core, const char *line) {
@@ -208,14 +211,16 @@ int world_pspin_new(struct world_rank *r, struct spin_error *err) {
     const struct card_server server = {.user = r,
                                        .arrived = arrived,
                                        .ended = ended,
+                                       .host = host,
                                        .issue = issue,
-                                       .test = test,
+                                       .over = over,
                                        .keep = keep,
                                        .moved = moved,
                                        .departed = departed};
     struct card_config config = w->params.pspin;
     config.jit = w->jit;
     config.check = w->check;
+    config.mtu = w->params.network.mtu_bytes;
     r->wait_first = r->wait_last = WORLD_NONE;
     int code = nic_pool_new(&r->card_packets, (uint32_t)w->params.network.mtu_bytes, err);
     if (!code)

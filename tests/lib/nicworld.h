@@ -6,9 +6,11 @@
 
 #include "base/rng.h"
 #include "lib/test.h"
+#include "hpu/port.h"
 #include "nic/nic.h"
 #include "nic/portals.h"
 #include "nic/wire.h"
+#include "spin/driver.h"
 
 #define NODES     8
 #define PENDING   8192
@@ -158,39 +160,108 @@ __attribute__((unused)) static void world_actions(struct nicworld *w, struct nod
     nic_progress(n->nic, w->now);
 }
 
-__attribute__((unused)) static uint8_t *world_reach(void *context, uint32_t address, uint64_t bytes,
-                                                    bool write) {
-    struct node *n = ((void **)context)[0];
-    const struct nic_task *task = ((void **)context)[1];
-    if (address >= PACKET_AT)
-        return !write && address - PACKET_AT + bytes <= task->bytes
-                   ? (uint8_t *)(uintptr_t)task->data + (address - PACKET_AT)
-                   : NULL;
-    if (address >= STACK_AT)
-        return address - STACK_AT + bytes <= sizeof n->stack
-                   ? (uint8_t *)n->stack + (address - STACK_AT)
-                   : NULL;
-    return address >= STATE_AT && address - STATE_AT + bytes <= task->handlers->state_bytes
-               ? task->handlers->state + (address - STATE_AT)
-               : NULL;
+/* The HPU of a handler, as its commands see it. */
+struct world_core {
+    struct hpu hpu; /* must be first */
+    struct port port;
+    struct node *node;
+    const struct nic_task *task;
+};
+
+static struct world_core *core_of(struct port *p) {
+    return (struct world_core *)p->hpu;
+}
+
+__attribute__((unused)) static struct port_host world_host(struct port *p, uint32_t space) {
+    return nic_command_host(core_of(p)->node->nic, core_of(p)->task, space);
+}
+
+__attribute__((unused)) static enum hpu_access world_issue(struct port *p,
+                                                           const struct port_command *c) {
+    const struct node *n = core_of(p)->node;
+    return nic_command(n->nic, core_of(p)->task, p, c, n->world->now);
+}
+
+__attribute__((unused)) static enum hpu_access world_over(struct port *p, uint32_t handle,
+                                                          bool wait) {
+    return nic_command_over(core_of(p)->node->nic, core_of(p)->task, p, handle, wait);
+}
+
+static const struct port_card world_card
+    __attribute__((unused)) = {.host = world_host, .issue = world_issue, .over = world_over};
+
+__attribute__((unused)) static void world_window(struct hpu *h, uint32_t base, uint64_t bytes,
+                                                 const void *at, bool writable) {
+    struct hpu_window *w = &h->window[h->windows++];
+    *w = (struct hpu_window){.base = base, .host = (uint8_t *)(uintptr_t)at};
+    hpu_size_window(w, (uint32_t)bytes, writable);
+}
+
+__attribute__((unused)) static void world_core_new(struct node *n, struct nic_task *task) {
+    struct world_core *core = aligned_alloc(_Alignof(struct world_core), sizeof *core);
+    memset(core, 0, sizeof *core);
+    core->node = n;
+    core->task = task;
+    world_window(&core->hpu, STATE_AT, task->handlers->state_bytes, task->handlers->state, true);
+    world_window(&core->hpu, STACK_AT, sizeof n->stack, n->stack, true);
+    world_window(&core->hpu, PACKET_AT, task->bytes, task->data, false);
+    port_open(&core->port, &core->hpu, &world_card, false);
+    core->port.mtu_bytes = n->world->config.mtu_bytes;
+    port_begin(&core->port);
+    task->driver = core;
+}
+
+/* How a port answers, with the kind of fault. */
+enum nic_command_result {
+    NIC_COMMAND_DONE,
+    NIC_COMMAND_WAIT,
+    NIC_COMMAND_FAULT, /* refused: malformed */
+    NIC_COMMAND_SEGV,  /* refused: names HPU memory that the handler does not have */
+    NIC_COMMAND_HOST,  /* refused: names host memory that is not there */
+};
+
+__attribute__((unused)) static enum nic_command_result world_store(struct nicworld *w,
+                                                                   const struct nic_task *task,
+                                                                   uint32_t offset, uint32_t value,
+                                                                   uint32_t *result) {
+    struct world_core *core = task->driver;
+    enum hpu_access how = core->hpu.device->store(&core->hpu, offset, value);
+    *result = core->hpu.result;
+    w->refusal = core->port.refusal;
+    if (how != HPU_ACCESS_FAULT)
+        return how == HPU_ACCESS_OK ? NIC_COMMAND_DONE : NIC_COMMAND_WAIT;
+    return core->hpu.fault == HPU_FAULT_SEGV   ? NIC_COMMAND_SEGV
+           : core->hpu.fault == HPU_FAULT_HOST ? NIC_COMMAND_HOST
+                                               : NIC_COMMAND_FAULT;
 }
 
 /* A command of a handler. */
 __attribute__((unused)) static enum nic_command_result
-world_command(struct nicworld *w, struct node *n, const struct nic_task *task, uint32_t number,
+world_command(struct nicworld *w, const struct nic_task *task, uint32_t number,
               const uint32_t *word, uint32_t *result) {
-    void *context[2] = {n, (void *)(uintptr_t)task};
-    return nic_command(n->nic, task, number, word, world_reach, context, result, &w->refusal,
-                       w->now);
+    struct world_core *core = task->driver;
+    memcpy(core->hpu.word, word, sizeof core->hpu.word);
+    return world_store(w, task, SPIN_REG_ISSUE, number, result);
+}
+
+__attribute__((unused)) static enum nic_command_result world_test(struct nicworld *w,
+                                                                  const struct nic_task *task,
+                                                                  uint32_t handle, bool wait,
+                                                                  uint32_t *result) {
+    return world_store(w, task, wait ? SPIN_REG_WAIT : SPIN_REG_TEST, handle, result);
 }
 
 __attribute__((unused)) static void world_run(struct nicworld *w, struct node *n,
-                                              const struct nic_task *task, bool again) {
+                                              struct nic_task *task, bool again) {
     n->ran[task->kind] += !again;
+    if (!again)
+        world_core_new(n, task);
     CHECK(n->handler[task->kind] != NULL);
     int32_t ending = n->handler[task->kind](w, n, task);
-    if (ending != BLOCKED)
+    if (ending != BLOCKED) {
+        free(task->driver);
         nic_handler_done(n->nic, task, ending, w->now);
+    }
 }
 
 __attribute__((unused)) static void world_happen(struct nicworld *w, struct pending p) {
