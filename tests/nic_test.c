@@ -49,6 +49,24 @@ static uint32_t count_events(struct node *n, int type, int fail) {
     return count;
 }
 
+TEST(a_card_offers_coherent_atomics_only_if_its_driver_does) {
+    struct portals_config portals;
+    portals_config_default(&portals, 256);
+    for (uint32_t i = 0; i < 2; i++) {
+        ptl_ni_limits_t all = {.features = 7}, actual;
+        ptl_handle_ni_t ni;
+        if (i)
+            portals.features |= PTL_COHERENT_ATOMICS;
+        world = (struct nicworld){.config = {.portals = i ? &portals : NULL}};
+        world_begin(&world, 1, 1);
+        CHECK_EQ(portals_ni_init(world.node[0].portals, PTL_IFACE_DEFAULT,
+                                 PTL_NI_MATCHING | PTL_NI_PHYSICAL, 1, &all, NULL, &actual, &ni),
+                 PTL_OK);
+        CHECK_EQ(actual.features, PTL_TARGET_BIND_INACCESSIBLE | (i ? PTL_COHERENT_ATOMICS : 0));
+        world_end(&world);
+    }
+}
+
 TEST(puts_arrive_whole_through_loss_doubling_and_reordering) {
     for (uint32_t seed = 0; seed < seeds(4000); seed++) {
         world = (struct nicworld){.loss = 100,

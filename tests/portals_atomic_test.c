@@ -262,7 +262,8 @@ TEST(all_operations_on_all_types_against_plain_c) {
 TEST(a_complex_product) {
     float complex t = 1 + 2 * I, d = 3 - 4 * I;
     uint8_t operand[32] = {0};
-    p4_atomic_apply(PTL_PROD, PTL_FLOAT_COMPLEX, (uint8_t *)&t, (uint8_t *)&d, operand, sizeof t);
+    p4_atomic_apply(PTL_PROD, PTL_FLOAT_COMPLEX, (uint8_t *)&t, (uint8_t *)&d, operand, sizeof t,
+                    NULL);
     CHECK(crealf(t) == 11 && cimagf(t) == 2);
 }
 
@@ -270,13 +271,13 @@ TEST(a_complex_product) {
 TEST(integers_wrap_and_have_signs) {
     uint8_t operand[32] = {0};
     int32_t t = INT32_MAX, d = 1;
-    p4_atomic_apply(PTL_SUM, PTL_INT32_T, (uint8_t *)&t, (uint8_t *)&d, operand, 4);
+    p4_atomic_apply(PTL_SUM, PTL_INT32_T, (uint8_t *)&t, (uint8_t *)&d, operand, 4, NULL);
     CHECK_EQ(t, INT32_MIN);
     d = 5;
-    p4_atomic_apply(PTL_MAX, PTL_INT32_T, (uint8_t *)&t, (uint8_t *)&d, operand, 4);
+    p4_atomic_apply(PTL_MAX, PTL_INT32_T, (uint8_t *)&t, (uint8_t *)&d, operand, 4, NULL);
     CHECK_EQ(t, 5);
     uint32_t u = 0x80000000u, five = 5;
-    p4_atomic_apply(PTL_MAX, PTL_UINT32_T, (uint8_t *)&u, (uint8_t *)&five, operand, 4);
+    p4_atomic_apply(PTL_MAX, PTL_UINT32_T, (uint8_t *)&u, (uint8_t *)&five, operand, 4, NULL);
     CHECK_EQ(u, 0x80000000u);
 }
 

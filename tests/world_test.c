@@ -174,6 +174,26 @@ TEST(an_empty_message_to_oneself) {
     CHECK_EQ(r.failed ? r.first_status : 0, 0);
 }
 
+static int asks_for_features(void *argument) {
+    ptl_ni_limits_t desired = {.features = 7}, actual;
+    ptl_handle_ni_t ni;
+    (void)argument;
+    if (PtlInit() || PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, 0, &desired,
+                               &actual, &ni))
+        return 1;
+    return (int)actual.features;
+}
+
+TEST(a_world_offers_coherent_atomics) {
+    struct spin_error err;
+    static const char *const pspin[] = {"card=pspin"};
+    for (int i = 0; i < 2; i++) {
+        struct spin_world_options o = {.ranks = 1, .set = pspin, .set_count = i};
+        struct spin_world_result r = run_world(&o, asks_for_features, NULL, SPIN_OK, &err);
+        CHECK_EQ(r.first_status, PTL_TARGET_BIND_INACCESSIBLE | PTL_COHERENT_ATOMICS);
+    }
+}
+
 /* What a process sends to one place is done there in the order it was sent in, also where a read
  * takes longer than a write. */
 enum { ORDERED = 64 };

@@ -55,13 +55,17 @@ struct nic_packet {
 };
 
 /* Packets, shared by the cards of one driver: what one sends, another releases. The pool is the
- * driver's. One thread at a time uses it. */
+ * driver's. One thread at a time uses it, its owner, unless it is shared. */
 struct nic_pool;
 int nic_pool_new(struct nic_pool **out, uint32_t mtu_bytes, struct spin_error *err);
 void nic_pool_free(struct nic_pool *pool); /* after all cards */
-/* Told of every packet that goes back to it: its memory may be scarce. */
+/* Told of every packet that goes back to it, by the thread that releases it: its memory may be
+ * scarce. */
 void nic_pool_watch(struct nic_pool *pool, void (*back)(void *context, struct nic_packet *packet),
                     void *context);
+/* Before the first packet: any thread may keep and release packets of this pool from now on. New
+ * ones, and copies of packets without references, are still made by one thread at a time. */
+void nic_pool_share(struct nic_pool *pool);
 /* How many packets are in use: 0 when nothing is in flight. */
 uint64_t nic_pool_used(const struct nic_pool *pool);
 

@@ -1,5 +1,6 @@
 /* The pool of packets. A packet and its data are one allocation, made when more are in flight than
- * ever before. */
+ * ever before. Its owner takes packets from a list of its own; in a shared pool other threads put
+ * what they release on a second list, which the owner empties when the first one is empty. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,12 @@
 
 struct nic_pool {
     uint32_t mtu_bytes;
-    uint64_t used;
+    bool shared;
+    bool told;           /* more is to be done with a packet that comes back than to keep it */
+    uint64_t used;       /* of a shared pool: ever taken, */
+    uint64_t back_again; /* and how many of these came back */
     struct nic_packet *free;
+    struct nic_packet *returned; /* by other threads */
     void (*back)(void *context, struct nic_packet *packet);
     void *context;
 };
@@ -24,23 +29,43 @@ int nic_pool_new(struct nic_pool **out, uint32_t mtu_bytes, struct spin_error *e
     return 0;
 }
 
-void nic_pool_free(struct nic_pool *pool) {
-    while (pool && pool->free) {
-        struct nic_packet *packet = pool->free;
-        pool->free = packet->next;
+/* What other threads have released is free again: all of it at once, so that no packet can be
+ * mistaken for one that was there before. */
+static struct nic_packet *take_returned(struct nic_pool *pool) {
+    if (!__atomic_load_n(&pool->returned, __ATOMIC_RELAXED))
+        return NULL;
+    return __atomic_exchange_n(&pool->returned, NULL, __ATOMIC_ACQUIRE);
+}
+
+static void free_list(struct nic_packet *packet) {
+    while (packet) {
+        struct nic_packet *next = packet->next;
         free(packet);
+        packet = next;
     }
+}
+
+void nic_pool_free(struct nic_pool *pool) {
+    if (!pool)
+        return;
+    free_list(pool->free);
+    free_list(take_returned(pool));
     free(pool);
+}
+
+void nic_pool_share(struct nic_pool *pool) {
+    pool->shared = pool->told = true;
 }
 
 void nic_pool_watch(struct nic_pool *pool, void (*back)(void *context, struct nic_packet *packet),
                     void *context) {
     pool->back = back;
     pool->context = context;
+    pool->told = back || pool->shared;
 }
 
 uint64_t nic_pool_used(const struct nic_pool *pool) {
-    return pool->used;
+    return pool->used - __atomic_load_n(&pool->back_again, __ATOMIC_ACQUIRE);
 }
 
 uint32_t nic_pool_mtu(const struct nic_pool *pool) {
@@ -49,7 +74,7 @@ uint32_t nic_pool_mtu(const struct nic_pool *pool) {
 
 static struct nic_packet *take(struct nic_pool *pool) {
     struct nic_packet *packet = pool->free;
-    if (packet)
+    if (packet || (pool->shared && (packet = take_returned(pool))))
         pool->free = packet->next;
     else if (!(packet = malloc(sizeof *packet + pool->mtu_bytes)))
         return NULL;
@@ -85,18 +110,46 @@ struct nic_packet *nic_packet_copy(const struct nic_packet *from) {
 }
 
 struct nic_packet *nic_packet_keep(struct nic_packet *packet) {
-    if (!packet->references)
+    if (!__atomic_load_n(&packet->references, __ATOMIC_RELAXED))
         return nic_packet_copy(packet);
-    packet->references++;
+    if (packet->pool->shared)
+        __atomic_add_fetch(&packet->references, 1, __ATOMIC_RELAXED);
+    else
+        packet->references++;
     return packet;
+}
+
+/* Of a pool that is shared or watched. */
+static void release_told(struct nic_pool *pool, struct nic_packet *packet) {
+    if (!pool->shared) {
+        if (--packet->references)
+            return;
+        pool->back(pool->context, packet);
+        pool->used--;
+        packet->next = pool->free;
+        pool->free = packet;
+        return;
+    }
+    /* Who releases last must see what the others did with it. */
+    if (__atomic_sub_fetch(&packet->references, 1, __ATOMIC_ACQ_REL))
+        return;
+    if (pool->back)
+        pool->back(pool->context, packet);
+    packet->next = __atomic_load_n(&pool->returned, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&pool->returned, &packet->next, packet, true,
+                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+    __atomic_add_fetch(&pool->back_again, 1, __ATOMIC_RELEASE);
 }
 
 void nic_packet_release(struct nic_packet *packet) {
     struct nic_pool *pool = packet->pool;
+    if (pool->told) {
+        release_told(pool, packet);
+        return;
+    }
     if (--packet->references)
         return;
-    if (pool->back)
-        pool->back(pool->context, packet);
     pool->used--;
     packet->next = pool->free;
     pool->free = packet;

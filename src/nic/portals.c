@@ -12,7 +12,7 @@ void portals_config_default(struct portals_config *config, uint32_t mtu_bytes) {
     struct spin_limits card;
     spin_limits_default(&card);
     *config = (struct portals_config){
-        .features = PTL_TARGET_BIND_INACCESSIBLE | PTL_COHERENT_ATOMICS,
+        .features = PTL_TARGET_BIND_INACCESSIBLE,
         .hpu_memory_bytes = card.handler_bytes,
         .hpu_limits = {.max_user_hdr_size = 256,
                        .max_payload_size = mtu_bytes,

@@ -74,7 +74,10 @@ struct portals_owner {
 struct portals_config {
     struct nic_address address;
     uint32_t uid;
-    unsigned features;         /* PTL_TOTAL_DATA_ORDERING and the like, that the card can give */
+    /* PTL_TOTAL_DATA_ORDERING and the like, that the card can give. PTL_COHERENT_ATOMICS is for
+     * drivers whose host memory is the process's own: the card changes aligned items of up to 8
+     * bytes in one step then, so that the process's threads may use them at the same time. */
+    unsigned features;
     uint64_t hpu_memory_bytes; /* for all allocations together */
     ptl_hpu_limits_t hpu_limits;
     const struct spin_limits *image_limits; /* copied; NULL: the PsPIN card's */

@@ -1,5 +1,6 @@
 /* Atomic operations: every operation on every type that it is defined for. Items need not be
- * aligned: they are copied out and in. */
+ * aligned. Those that are, and that the processor can exchange, change in one step: the host's own
+ * threads may use them at the same time (PTL_COHERENT_ATOMICS). */
 #include <complex.h>
 #include <stddef.h>
 #include <string.h>
@@ -54,20 +55,77 @@
 #define OPERATIONS_REAL(X, T)    OPERATIONS_ANY(X, T) OPERATIONS_ORDER(X, T) OPERATIONS_FLOAT(X, T)
 #define OPERATIONS_COMPLEX(X, T) OPERATIONS_ANY(X, T) OPERATIONS_FLOAT(X, T)
 
+/* Reads an item in one step, and replaces it if it is still the same. */
+#define STEPS(bytes, T)                                                                            \
+    static inline void read_##bytes(const uint8_t *at, void *item) {                               \
+        T value = __atomic_load_n((const T *)(const void *)at, __ATOMIC_ACQUIRE);                  \
+        memcpy(item, &value, bytes);                                                               \
+    }                                                                                              \
+    static inline bool replace_##bytes(uint8_t *at, const void *before, const void *after) {       \
+        T was, is;                                                                                 \
+        memcpy(&was, before, bytes);                                                               \
+        memcpy(&is, after, bytes);                                                                 \
+        return __atomic_compare_exchange_n((T *)(void *)at, &was, is, false, __ATOMIC_ACQ_REL,     \
+                                           __ATOMIC_RELAXED);                                      \
+    }
+STEPS(1, uint8_t)
+STEPS(2, uint16_t)
+STEPS(4, uint32_t)
+STEPS(8, uint64_t)
+
+/* The sizes are constants where these are called: one case is left of each. */
+static inline void read_item(const uint8_t *at, void *item, size_t bytes) {
+    if ((uintptr_t)at % bytes == 0)
+        switch (bytes) {
+        case 1:
+            read_1(at, item);
+            return;
+        case 2:
+            read_2(at, item);
+            return;
+        case 4:
+            read_4(at, item);
+            return;
+        case 8:
+            read_8(at, item);
+            return;
+        }
+    memcpy(item, at, bytes);
+}
+
+static inline bool replace_item(uint8_t *at, const void *before, const void *after, size_t bytes) {
+    if ((uintptr_t)at % bytes == 0)
+        switch (bytes) {
+        case 1:
+            return replace_1(at, before, after);
+        case 2:
+            return replace_2(at, before, after);
+        case 4:
+            return replace_4(at, before, after);
+        case 8:
+            return replace_8(at, before, after);
+        }
+    memcpy(at, after, bytes);
+    return true;
+}
+
 #define ONE(operation_, T, expression)                                                             \
     case operation_:                                                                               \
         for (uint64_t i = 0; i + sizeof(T) <= bytes; i += sizeof(T)) {                             \
             T t, d, result;                                                                        \
-            memcpy(&t, target + i, sizeof t);                                                      \
             memcpy(&d, data + i, sizeof d);                                                        \
-            result = (expression);                                                                 \
-            memcpy(target + i, &result, sizeof result);                                            \
+            do {                                                                                   \
+                read_item(target + i, &t, sizeof t);                                               \
+                result = (expression);                                                             \
+            } while (!replace_item(target + i, &t, &result, sizeof t));                            \
+            if (before)                                                                            \
+                memcpy(before + i, &t, sizeof t);                                                  \
         }                                                                                          \
         break;
 
 #define FUNCTION(number, T, kind)                                                                  \
     static void apply_##number(uint8_t operation, uint8_t *target, const uint8_t *data,            \
-                               const uint8_t *operand, uint64_t bytes) {                           \
+                               const uint8_t *operand, uint64_t bytes, uint8_t *before) {          \
         T o;                                                                                       \
         memcpy(&o, operand, sizeof o);                                                             \
         switch (operation) { OPERATIONS_##kind(ONE, T) }                                           \
@@ -77,7 +135,7 @@ TYPES(FUNCTION)
 #define BIT(operation, T, expression) | 1u << operation
 static const struct {
     void (*apply)(uint8_t operation, uint8_t *target, const uint8_t *data, const uint8_t *operand,
-                  uint64_t bytes);
+                  uint64_t bytes, uint8_t *before);
     uint32_t bytes, operations;
 } types[PTL_DATATYPE_LAST] = {
 #define ROW(number, T, kind) [number] = {apply_##number, sizeof(T), 0 OPERATIONS_##kind(BIT, T)},
@@ -95,6 +153,6 @@ bool p4_atomic_is_valid(uint8_t operation, uint8_t datatype) {
 }
 
 void p4_atomic_apply(uint8_t operation, uint8_t datatype, uint8_t *target, const uint8_t *data,
-                     const uint8_t *operand, uint64_t bytes) {
-    types[datatype].apply(operation, target, data, operand, bytes);
+                     const uint8_t *operand, uint64_t bytes, uint8_t *before) {
+    types[datatype].apply(operation, target, data, operand, bytes, before);
 }

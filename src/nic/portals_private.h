@@ -477,9 +477,10 @@ static inline void p4_closing_progress(struct portals *p, struct portals_ni *ni)
 
 /* portals_atomic.c */
 bool p4_atomic_is_valid(uint8_t operation, uint8_t datatype);
-/* target := target op data, item by item; swaps use `operand`. Nothing need be aligned. */
+/* target := target op data, item by item; swaps use `operand`. Nothing need be aligned. What the
+ * items were goes to `before`, unless that is NULL. */
 void p4_atomic_apply(uint8_t operation, uint8_t datatype, uint8_t *target, const uint8_t *data,
-                     const uint8_t *operand, uint64_t bytes);
+                     const uint8_t *operand, uint64_t bytes, uint8_t *before);
 
 /* portals_spin.c */
 int p4_spin_entry_set(struct entry *e, const ptl_me_t *me);

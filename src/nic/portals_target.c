@@ -289,9 +289,8 @@ void portals_apply(const struct portals_arrival *a, uint64_t offset, const uint8
             target = item;
             move_item(&a->entry->memory, a->offset + offset + done, item, bytes, true);
         }
-        if (before)
-            memcpy(before + done, target, whole);
-        p4_atomic_apply(m->operation, m->datatype, target, data + done, m->operand, whole);
+        p4_atomic_apply(m->operation, m->datatype, target, data + done, m->operand, whole,
+                        before ? before + done : NULL);
         if (target == item)
             move_item(&a->entry->memory, a->offset + offset + done, item, bytes, false);
         done += whole;

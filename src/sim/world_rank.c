@@ -420,6 +420,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
     limits.state_bytes = (uint32_t)p->hpu_memory;
     struct portals_config portals;
     portals_config_default(&portals, (uint32_t)p->network.mtu_bytes);
+    portals.features |= PTL_COHERENT_ATOMICS; /* memory is the rank's own, and one runs at a time */
     portals.hpu_memory_bytes = p->hpu_memory;
     portals.hpu_limits.max_handler_mem = p->hpu_memory;
     portals.image_limits = &limits;
