@@ -3,33 +3,17 @@
  * that begin with "model" or "preset" say what the values are of. */
 #include "params.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 
 #define LARGEST_FILE (1u << 20)
 
 void params_print(const struct spin_parameter *row) {
     printf("  %s = %s, %s (%s)\n", row->name, row->value, row->what, row->source);
-}
-
-/* "  cycle = 1 ns, clock ..." becomes "cycle=1ns" in place; NULL: it is nothing of the kind. */
-static char *assignment_of(char *line) {
-    while (isblank((unsigned char)*line))
-        line++;
-    char *comment = strstr(line, ", "), *equals = strchr(line, '='), *to = line;
-    if (!equals || equals == line || (comment && comment < equals))
-        return NULL;
-    if (comment)
-        *comment = 0;
-    for (char *from = line; *from; from++)
-        if (!isblank((unsigned char)*from) && *from != '\r')
-            *to++ = *from; /* "20 ps/B" is written 20ps/B on a command line */
-    *to = 0;
-    return line;
 }
 
 static bool is_heading(const char *line) {
@@ -48,7 +32,7 @@ static int read_lines(const struct cli_command *command, struct params *p) {
             continue;
         char shown[60];
         snprintf(shown, sizeof shown, "%s", first);
-        const char *assignment = assignment_of(line);
+        const char *assignment = text_assignment(line);
         if (!assignment)
             return cli_error(command, CLI_FAILED,
                              "%s:%d: '%s' is not NAME = VALUE, as --parameters prints it", p->path,

@@ -13,8 +13,8 @@
 #include "progress.h"
 
 struct options {
-    const char *preset, *card, *topology, *trace, *picture, *until, *noise, *jit, *params, *json,
-        *csv, *links, *faults;
+    const char *preset, *card, *cards, *topology, *trace, *picture, *until, *noise, *jit, *params,
+        *json, *csv, *links, *faults;
     struct cli_view view;
     struct cli_list set;
     uint64_t ranks, seed, gdb, gdb_port;
@@ -27,7 +27,10 @@ static const struct cli_option table[] = {
     {"preset", 'p', CLI_STRING, "NAME", "sc17-int (the default) or sc17-dis", AT(preset), 0, 0},
     {"card", 0, CLI_STRING, "NAME", "sc17 (the default) or pspin, with parameters pspin.NAME",
      AT(card), 0, 0},
-    {"set", 's', CLI_LIST, "NAME=VALUE", "one parameter: hpus=8, o=65ns, loss=0.01", AT(set), 0, 0},
+    {"cards", 0, CLI_STRING, "FILE", "what some ranks have of their own: cards, parameters",
+     AT(cards), 0, 0},
+    {"set", 's', CLI_LIST, "NAME=VALUE",
+     "one parameter: hpus=8, o=65ns, loss=0.01; of some ranks: 0-3,7:hpus=0", AT(set), 0, 0},
     {"params", 0, CLI_STRING, "FILE", CLI_PARAMS_HELP, AT(params), 0, 0},
     {"topology", 'T', CLI_STRING, "SPEC",
      "link, switch, fattree:36, torus:8x8, dragonfly:P,A,H, file:PATH", AT(topology), 0, 0},
@@ -295,6 +298,7 @@ static int simulate(const struct cli_command *command, const struct options *o,
     struct spin_world_options options = {
         .ranks = (uint32_t)o->ranks,
         .preset = o->preset,
+        .cards = o->cards,
         .topology = o->topology,
         .trace = o->trace,
         .picture = o->picture,

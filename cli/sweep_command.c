@@ -117,9 +117,13 @@ static bool of_goal(const char *name) {
 
 static bool of_world(const char *name) {
     struct spin_world *world;
+    size_t ranks = strspn(name, "0123456789-,"); /* "0-3:hpus", of some ranks */
+    name += ranks && name[ranks] == ':' ? ranks + 1 : 0;
     struct spin_parameter row;
     bool found = false;
-    if (spin_world_new(&world, &(struct spin_world_options){.ranks = 1}, NULL))
+    const char *const pspin[] = {"card=pspin"}; /* so that its parameters are there */
+    const struct spin_world_options one = {.ranks = 1, .set = pspin, .set_count = 1};
+    if (spin_world_new(&world, &one, NULL))
         return true;
     for (int i = 0; !found && spin_world_parameter(world, i, &row); i++)
         found = strcmp(row.name, name) == 0;

@@ -628,7 +628,7 @@ TEST(parameters_are_checked_and_shown) {
     struct spin_error err;
     struct spin_world *w;
     struct spin_parameter row;
-    refuse("hpus=0", "hpus: '0' is outside the limits, 1 to 64");
+    refuse("hpus=65", "hpus: '65' is outside the limits, 0 to 64");
     refuse("o=fast", "o: 'fast' is not a time");
     refuse("stack=1", "stack: '1' is outside the limits");
     refuse("speed=9", "unknown parameter 'speed'");
@@ -733,6 +733,69 @@ TEST(a_thousand_pspin_cards) {
     struct p4_setup s = pspin_setup(P4_STREAM, 4096, 1);
     s.ranks = 1024;
     CHECK(run_case(p4_broadcast, &s).world.counts.handlers >= 1023);
+}
+
+/* ---- cards of several kinds -------------------------------------------------------------------
+ */
+
+/* The use cases check their data, whichever of both cards sends and answers. */
+TEST(worlds_of_two_cards) {
+    static const char *const set[2][2] = {{"0:card=pspin", "0:pspin.clusters=2"},
+                                          {"1-:card=pspin", "1-:hpus=0"}};
+    for (int k = 0; k < 2; k++)
+        for (int v = 0; v < P4_VARIANTS; v++) {
+            struct p4_setup s = setup_of((enum p4_variant)v, "sc17-int", 70000);
+            uint64_t alike = run_case(p4_pingpong, &s).time_ps;
+            s.world.set = set[k];
+            s.world.set_count = 2;
+            CHECK(run_case(p4_pingpong, &s).time_ps != alike);
+            s.ranks = 16;
+            run_case(p4_broadcast, &s);
+        }
+}
+
+/* Appendix B.2.1: what a card has is in the limits, and what goes beyond is refused. */
+static int without_hpus(void *argument) {
+    ptl_ni_limits_t actual;
+    ptl_handle_ni_t ni;
+    ptl_pt_index_t pt;
+    ptl_image_h image;
+    ptl_hpu_md_h memory;
+    ptl_handle_me_t entry;
+    ptl_hpu_limits_t limits;
+    ptl_me_t me = {.uid = PTL_UID_ANY,
+                   .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
+                   .ct_handle = PTL_CT_NONE,
+                   .hpu_memory = PTL_INVALID_HANDLE,
+                   .options = PTL_ME_OP_PUT | PTL_ME_HANDLERS};
+    bool has = spin_rank() == 0;
+    int refused = has ? PTL_OK : PTL_NO_SPACE;
+    if (PtlInit() ||
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, &actual,
+                  &ni) ||
+        PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt) || PtlHPULimits(ni, &limits))
+        return 1;
+    if ((limits.max_handler_mem > 0) != has || (actual.max_payload_size > 0) != has ||
+        (actual.max_user_hdr_size > 0) != has || (actual.max_initial_state > 0) != has)
+        return 2;
+    if (PtlHPUAllocMem(64, ni, &memory) != refused)
+        return 3;
+    if (PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &entry)) /* no handlers after all */
+        return 4;
+    if (PtlImageLoad(ni, argument, &image) ||
+        PtlImageFind(image, "pingpong_header_handler", &me.header_handler))
+        return 5;
+    return PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &entry) == refused ? 0 : 6;
+}
+
+TEST(a_card_without_hpus_refuses_handlers) {
+    static const char *const set[] = {"1:hpus=0"};
+    struct spin_error err;
+    char image[] = IMAGES "/p4_pingpong.spin";
+    struct spin_world_options o = {.ranks = 2, .set = set, .set_count = 1};
+    struct spin_world_result r = run_world(&o, without_hpus, image, SPIN_OK, &err);
+    if (r.failed)
+        TEST_FAIL("rank %u returns %d", r.first_failed, r.first_status);
 }
 
 TEST_MAIN

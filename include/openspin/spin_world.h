@@ -23,9 +23,11 @@ struct spin_world;
 struct spin_world_options {
     uint32_t ranks;         /* 1 to 65,536 */
     const char *preset;     /* "sc17-int" (NULL) or "sc17-dis" */
-    const char *const *set; /* "hpus=8", "loss=0.01": see spin_world_parameter */
+    const char *const *set; /* "hpus=8", "loss=0.01": see spin_world_parameter; of some ranks
+                             * "0-3,7:hpus=0", "4-:card=pspin" */
     int set_count;
-    const char *topology;    /* NULL: "fattree:36" */
+    const char *cards;    /* a file of what some ranks have of their own (docs/world.md), or NULL */
+    const char *topology; /* NULL: "fattree:36" */
     struct spin_noise noise; /* on the hosts' processors */
     enum spin_jit jit;       /* how handlers run; no result depends on it */
     uint64_t until_ps;       /* the run ends there; 0: when every rank has returned */

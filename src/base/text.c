@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,21 @@ char *text_shown(const char *text) {
 /* ---- What was meant -------------------------------------------------------------------------- */
 
 #define NEAR_LONGEST 32
+
+char *text_assignment(char *line) {
+    while (isblank((unsigned char)*line))
+        line++;
+    char *comment = strstr(line, ", "), *equals = strchr(line, '='), *to = line;
+    if (!equals || equals == line || (comment && comment < equals))
+        return NULL;
+    if (comment)
+        *comment = 0;
+    for (const char *from = line; *from; from++)
+        if (!isblank((unsigned char)*from) && *from != '\r')
+            *to++ = *from; /* "20 ps/B" is written 20ps/B on a command line */
+    *to = 0;
+    return line;
+}
 
 struct text_near text_near(const char *name, size_t length) {
     return (struct text_near){.name = name, .length = length, .distance = 2 + 2 * (length / 3)};

@@ -16,6 +16,10 @@ void text_show(char *to, size_t room, const char *text);
 /* The same as a new string, NULL without memory. A text that is plain is copied. */
 char *text_shown(const char *text);
 
+/* A line "  cycle = 1 ns, clock ..." of a parameter file becomes "cycle=1ns", in place; NULL: it is
+ * nothing of the kind. */
+char *text_assignment(char *line);
+
 /* The candidate that is likeliest meant by a misspelt name: few letters differ, or one is the
  * other's beginning. Try all, then ask for the hint: " (did you mean 'network_rate'?)", or nothing.
  */

@@ -220,6 +220,9 @@ static bool set_state(struct entry *e, const ptl_me_t *me) {
 
 int p4_spin_entry_set(struct entry *e, const ptl_me_t *me) {
     struct portals_handlers *handlers = &e->handlers;
+    bool any = me->header_handler || me->payload_handler || me->completion_handler;
+    if (any && !e->ni->p->config.hpu_limits.max_payload_size)
+        return PTL_NO_SPACE; /* the card has no HPUs */
     if (me->user_hdr_length > e->ni->p->config.hpu_limits.max_user_hdr_size ||
         !set_handler(e, me->header_handler, &handlers->header) ||
         !set_handler(e, me->payload_handler, &handlers->payload) ||

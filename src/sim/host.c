@@ -30,6 +30,7 @@ int host_preset(const char *name, struct host_config *config, struct spin_error 
 }
 
 struct host {
+    const struct host_config *config; /* NULL: as the others */
     uint64_t memory_free_ps, dma_free_ps[2];
 };
 
@@ -79,6 +80,14 @@ void hosts_free(struct hosts *h) {
     free(h);
 }
 
+void host_is(struct hosts *h, uint32_t host, const struct host_config *config) {
+    h->hosts[host].config = config;
+}
+
+static inline const struct host_config *config_of(const struct hosts *h, uint32_t host) {
+    return h->hosts[host].config ? h->hosts[host].config : &h->config;
+}
+
 static inline uint64_t later(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
@@ -86,7 +95,7 @@ static inline uint64_t later(uint64_t a, uint64_t b) {
 /* Bytes through the memory: returns when the last one is through. */
 static uint64_t through_memory(struct hosts *h, uint32_t host, uint64_t at_ps, uint64_t bytes) {
     uint64_t *free_ps = &h->hosts[host].memory_free_ps;
-    uint64_t takes = transfer_ps(bytes, h->config.memory_fs_per_byte);
+    uint64_t takes = transfer_ps(bytes, config_of(h, host)->memory_fs_per_byte);
     *free_ps = later(*free_ps, at_ps) + takes;
     h->counts.memory_bytes += bytes;
     h->counts.memory_busy_ps += takes;
@@ -104,14 +113,14 @@ uint64_t host_compute(struct hosts *h, uint32_t host, uint32_t cpu, uint64_t at_
 }
 
 uint64_t host_overhead(struct hosts *h, uint32_t host, uint32_t cpu, uint64_t at_ps) {
-    return host_compute(h, host, cpu, at_ps, h->config.overhead_ps);
+    return host_compute(h, host, cpu, at_ps, config_of(h, host)->overhead_ps);
 }
 
 uint64_t host_work(struct hosts *h, uint32_t host, uint32_t cpu, uint64_t at_ps, uint64_t work_ps,
                    uint64_t bytes) {
     uint64_t start = later(h->cpus[(uint64_t)host * h->config.cpus + cpu], at_ps), end = start;
     if (bytes)
-        end = through_memory(h, host, start + h->config.memory_latency_ps, bytes);
+        end = through_memory(h, host, start + config_of(h, host)->memory_latency_ps, bytes);
     return host_compute(h, host, cpu, start, later(work_ps, end - start));
 }
 
@@ -121,7 +130,7 @@ uint64_t host_copy(struct hosts *h, uint32_t host, uint32_t cpu, uint64_t at_ps,
 
 uint64_t host_dma(struct hosts *h, uint32_t host, enum host_direction direction, uint64_t at_ps,
                   uint64_t bytes) {
-    const struct host_config *c = &h->config;
+    const struct host_config *c = config_of(h, host);
     uint64_t *free_ps = &h->hosts[host].dma_free_ps[direction];
     uint64_t asked = at_ps + c->dma_o_ps, start = later(*free_ps, asked);
     uint64_t takes = transfer_ps(bytes, c->dma_fs_per_byte);

@@ -45,6 +45,8 @@ struct hosts;
 int hosts_new(struct hosts **out, uint32_t count, const struct host_config *config,
               const struct noise *noise, struct spin_error *err);
 void hosts_free(struct hosts *hosts);
+/* Another kind for one of them, with as many cpus; it must outlive the hosts. */
+void host_is(struct hosts *hosts, uint32_t host, const struct host_config *config);
 
 /* Each returns when the work ends. */
 uint64_t host_compute(struct hosts *hosts, uint32_t host, uint32_t cpu, uint64_t at_ps,

@@ -7,46 +7,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "sim/rank_set.h"
 
 #define MOST_BOXES 20000000ull
 
 /* ---- views ---- */
-
-static bool read_number(const char **text, uint32_t *number) {
-    char *end;
-    if (!isdigit((unsigned char)**text))
-        return false;
-    unsigned long value = strtoul(*text, &end, 10);
-    *number = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
-    *text = end;
-    return true;
-}
-
-static int choose_ranks(struct view *view, const char *text, uint32_t ranks,
-                        struct spin_error *err) {
-    const char *at = text;
-    view->chosen = calloc(ranks / 8 + 1, 1);
-    if (!view->chosen)
-        return spin_fail(err, SPIN_ENOMEM, "out of memory for %u ranks", ranks);
-    for (bool more = true; more; at++) {
-        uint32_t first, last;
-        bool good = read_number(&at, &first);
-        last = first;
-        if (good && *at == '-') {
-            at++;
-            good = read_number(&at, &last);
-        }
-        more = *at == ',';
-        if (!good || first > last || (*at && !more))
-            return spin_fail(err, SPIN_EARG, "ranks '%.60s': expected numbers and ranges, as 0-3,7",
-                             text);
-        if (last >= ranks)
-            return spin_fail(err, SPIN_EARG, "ranks '%.60s': there are 0 to %u", text, ranks - 1);
-        for (uint32_t r = first; r <= last; r++)
-            view->chosen[r / 8] |= (uint8_t)(1u << r % 8);
-    }
-    return SPIN_OK;
-}
 
 int view_new(struct view *view, const struct spin_view *of, uint32_t ranks,
              struct spin_error *err) {
@@ -54,7 +19,7 @@ int view_new(struct view *view, const struct spin_view *of, uint32_t ranks,
     if (view->from_ps >= view->to_ps)
         return spin_fail(err, SPIN_EARG, "nothing to show: from %llu ps to %llu ps",
                          (unsigned long long)view->from_ps, (unsigned long long)view->to_ps);
-    int code = of->ranks ? choose_ranks(view, of->ranks, ranks, err) : SPIN_OK;
+    int code = of->ranks ? rank_set_read(&view->chosen, of->ranks, ranks, err) : SPIN_OK;
     if (code)
         view_free(view);
     return code;

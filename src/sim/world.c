@@ -39,15 +39,13 @@ static int set_params(struct spin_world *w, const struct spin_world_options *o,
     const char *preset = o->preset ? o->preset : "sc17-int";
     int code = world_params_preset(&w->params, preset, err);
     for (int i = 0; i < o->set_count && !code; i++)
-        code = world_params_set(&w->params, o->set[i], err);
+        if (!world_cards_behind(o->set[i]))
+            code = world_params_set(&w->params, o->set[i], err);
     if (code)
         return code;
     snprintf(w->preset, sizeof w->preset, "%s", preset);
     if (o->topology)
         w->params.network.topology = o->topology;
-    if (w->params.is_pspin && o->gdb)
-        return spin_fail(err, SPIN_EARG,
-                         "gdb for handlers on PsPIN cards: use card=sc17, or 'openspin card run'");
     if (w->params.network.fail_links)
         return spin_fail(err, SPIN_EARG,
                          "fail_links: links of a world do not break; loss=0.01 loses packets");
@@ -56,6 +54,25 @@ static int set_params(struct spin_world *w, const struct spin_world_options *o,
                          "mtu: %llu bytes; a card takes a multiple of 64, at most %u",
                          (unsigned long long)w->params.network.mtu_bytes, MAP_L1_PACKETS_SIZE / 2);
     return SPIN_OK;
+}
+
+/* What some ranks have of their own: the file's, then the options'. */
+static int set_cards(struct spin_world *w, const struct spin_world_options *o,
+                     struct spin_error *err) {
+    struct world_cards *c = &w->cards;
+    int code = world_cards_new(c, w->ranks, &w->params, err);
+    if (!code && o->cards)
+        code = world_cards_file(c, o->cards, err);
+    for (int i = 0; i < o->set_count && !code; i++)
+        if (world_cards_behind(o->set[i]))
+            code = world_cards_set(c, o->set[i], err);
+    for (uint32_t i = 0; i < c->count && !code; i++)
+        if (world_params_hpus(&c->card[i]->params) > w->most_hpus)
+            w->most_hpus = world_params_hpus(&c->card[i]->params);
+    if (!code && o->gdb && c->card[c->of[o->gdb_rank]]->params.is_pspin)
+        return spin_fail(err, SPIN_EARG,
+                         "gdb for handlers on PsPIN cards: use card=sc17, or 'openspin card run'");
+    return code;
 }
 
 static int make_network(struct spin_world *w, struct spin_error *err) {
@@ -74,18 +91,13 @@ static int make_network(struct spin_world *w, struct spin_error *err) {
 
 static int make_hosts(struct spin_world *w, const struct spin_noise *noise,
                       struct spin_error *err) {
-    const struct world_params *p = &w->params;
-    const struct host_config config = {
-        .cpus = (uint32_t)p->cores,
-        .cycle_ps = p->cpu_cycle,
-        .overhead_ps = p->o,
-        .memory_latency_ps = p->memory_latency,
-        .memory_fs_per_byte = p->network.memory_fs,
-        .dma_latency_ps = p->network.dma_latency_ps,
-        .dma_fs_per_byte = p->network.dma_fs,
-    };
+    const struct world_cards *c = &w->cards;
     int code = noise_new(noise, &w->noise, err);
-    return code ? code : hosts_new(&w->hosts, w->ranks, &config, w->noise, err);
+    if (!code)
+        code = hosts_new(&w->hosts, w->ranks, &c->card[0]->host, w->noise, err);
+    for (uint32_t i = 0; i < w->ranks && !code && c->count > 1; i++)
+        host_is(w->hosts, i, &c->card[c->of[i]]->host);
+    return code;
 }
 
 static int place(struct spin_world *w, struct spin_error *err) {
@@ -139,6 +151,8 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
     pool_init(&w->dmas, sizeof(struct world_dma), UINT32_MAX);
     pool_init(&w->tasks, sizeof(struct world_task), UINT32_MAX);
     int code = set_params(w, o, err);
+    if (!code)
+        code = set_cards(w, o, err);
     if (code)
         return code;
     w->trace_path = o->trace ? strdup(o->trace) : NULL;
@@ -200,6 +214,7 @@ void spin_world_free(struct spin_world *w) {
     sim_engine_free(w->engine);
     pages_free(w->rank, sizeof *w->rank * w->ranks);
     free(w->rank_of);
+    world_cards_free(&w->cards);
     pool_clear(&w->tasks);
     free(w->trace_path);
     free(w->picture_path);
@@ -211,11 +226,20 @@ void spin_world_free(struct spin_world *w) {
 int spin_world_check(const char *assignment, struct spin_error *err) {
     struct world_params scratch;
     int code = world_params_preset(&scratch, "sc17-int", err);
-    return code ? code : world_params_set(&scratch, assignment, err);
+    const char *own = world_cards_behind(assignment);
+    if (code)
+        return code;
+    return own ? world_params_set_own(&scratch, own, err)
+               : world_params_set(&scratch, assignment, err);
 }
 
 bool spin_world_parameter(const struct spin_world *w, int i, struct spin_parameter *row) {
-    return world_params_row(&w->params, w->preset, i, row);
+    int k = 0;
+    if (world_params_row(&w->params, w->preset, i, row))
+        return true;
+    while (world_params_row(&w->params, w->preset, k, row))
+        k++;
+    return world_cards_row(&w->cards, w->preset, i - k, row);
 }
 
 /* ---- the run ----------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ _Static_assert(offsetof(struct world_executor, stack) % 16 == MAP_L1_RUNTIME % 1
                "atomics on the stack need the host's alignment to be the handler's");
 
 static uint64_t local_ps(const struct world_executor *e) {
-    return e->base_ps + e->hpu.cycles * e->world->params.hpu_cycle;
+    return e->base_ps + e->hpu.cycles * e->world->rank[e->rank].params->hpu_cycle;
 }
 
 /* ---- code -------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ static void call_handler(struct world_executor *e) {
     const struct nic_task *t = e->task;
     struct invoke_call call = {.entry = t->entry,
                                .kind = kinds[t->kind],
-                               .budget_cycles = e->world->params.hpu_budget,
+                               .budget_cycles = e->world->rank[e->rank].params->hpu_budget,
                                .packet = e->packet + CALL_HEADROOM,
                                .address = PACKET_ADDRESS,
                                .headroom = CALL_HEADROOM,
@@ -284,13 +284,13 @@ static void begin(struct world_rank *r, struct nic_task *task) {
     }
     give_memory(e, code);
     call_handler(e);
-    e->start_ps = e->base_ps = w->now_ps + w->params.hpu_start;
+    e->start_ps = e->base_ps = w->now_ps + r->params->hpu_start;
     world_event(r, e->base_ps, WORLD_HPU_EVENT, e->index, 0, 0);
 }
 
 void world_run_task(struct world_rank *r, struct nic_task *task) {
     struct spin_world *w = r->world;
-    if ((uint32_t)__builtin_popcountll(r->hpus_busy) < w->params.hpus) {
+    if ((uint32_t)__builtin_popcountll(r->hpus_busy) < r->params->hpus) {
         begin(r, task);
         return;
     }
@@ -358,7 +358,7 @@ static void note_fault(struct world_executor *e) {
 /* A slice. Handlers of the rank that is debugged stop where gdb wants them to. */
 static enum hpu_stop run_slice(struct world_executor *e) {
     struct spin_world *w = e->world;
-    uint64_t until = e->hpu.cycles + w->params.hpu_quantum;
+    uint64_t until = e->hpu.cycles + w->rank[e->rank].params->hpu_quantum;
     if (w->gdb && e->rank == w->gdb_rank)
         return gdb_run_one(w->gdb, &e->hpu, e->task->handlers->image, until);
     return hpu_run(&e->hpu, until);

@@ -17,8 +17,8 @@
 #include "sim/transfer.h"
 #include "sim/world_private.h"
 
-static uint64_t dma_latency(const struct spin_world *w) {
-    return w->params.network.dma_latency_ps;
+static uint64_t dma_latency(const struct world_rank *r) {
+    return r->params->network.dma_latency_ps;
 }
 
 /* One less needs the flight: a copy of its packet has landed, or it has left. */
@@ -64,7 +64,7 @@ static void depart(struct spin_world *w, uint32_t index) {
     }
     uint64_t takes =
         transfer_ps(p->bytes + w->params.network.header_bytes, w->params.network.link_fs);
-    uint64_t end = w->now_ps + world_later(takes, w->params.g);
+    uint64_t end = w->now_ps + world_later(takes, r->params->g);
     world_note(w, f->rank, ROW_NIC_OUT, p->kind == NIC_DATA ? "send" : "receipt", w->now_ps, end,
                p->bytes, p->target.nid);
     f->sent_ps = w->now_ps;
@@ -94,7 +94,7 @@ void world_launch(struct world_rank *r, uint32_t index) {
     uint64_t takes =
         transfer_ps(f->packet->bytes + w->params.network.header_bytes, w->params.network.link_fs);
     uint64_t at = world_later(w->now_ps, r->send_free_ps);
-    r->send_free_ps = at + world_later(takes, w->params.g);
+    r->send_free_ps = at + world_later(takes, r->params->g);
     if (at == w->now_ps)
         depart(w, index);
     else
@@ -140,9 +140,9 @@ void world_on_copy(void *context, uint64_t cookie) {
 
 void world_on_packet(void *context, const struct net_arrival *arrival) {
     struct spin_world *w = context;
-    const struct world_params *p = &w->params;
     uint32_t index = (uint32_t)arrival->cookie;
     struct world_rank *r = &w->rank[w->rank_of[arrival->dst]];
+    const struct world_params *p = r->params;
     const struct world_flight *f = pool_at(&w->flights, index);
     const struct nic_packet *packet = f->packet;
     w->now_ps = arrival->at_ps;
@@ -185,9 +185,9 @@ static uint64_t transfer(struct world_rank *r, const struct nic_move *a) {
         [NIC_FETCH] = "fetch", [NIC_STORE] = "store", [NIC_ATOMIC_ON_HOST] = "atomic"};
     enum host_direction way = a->kind == NIC_STORE ? HOST_TO_MEMORY : HOST_FROM_MEMORY;
     uint64_t landed_ps = host_dma(w->hosts, r->index, way, w->now_ps, a->bytes);
-    uint64_t handed_ps = landed_ps - dma_latency(w);
+    uint64_t handed_ps = landed_ps - dma_latency(r);
     uint64_t done =
-        a->kind == NIC_STORE ? handed_ps : handed_ps + w->params.dma_reads * dma_latency(w);
+        a->kind == NIC_STORE ? handed_ps : handed_ps + r->params->dma_reads * dma_latency(r);
     world_note(w, r->index, ROW_DMA, names[a->kind], w->now_ps,
                a->kind == NIC_STORE ? landed_ps : done, a->bytes, -1);
     return done;

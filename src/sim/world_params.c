@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "sim/world_private.h"
+#include "sim/world_cards.h"
 
 enum unit { TIME, BYTES, NUMBER };
 
@@ -38,7 +38,7 @@ static const struct parameter parameters[] = {
     ROW(cpu_cycle, "of a host's core", "SC'17 sec. 4.2: 2.5 GHz", TIME, 400, 1, MOST_TIME),
     ROW(cores, "of a host; threads of a rank take one each, in turn", "SC'17 sec. 4.2", NUMBER, 8,
         1, 1024),
-    ROW(hpus, "handler processors of a card", "SC'17 sec. 4.2", NUMBER, 4, 1, 64),
+    ROW(hpus, "handler processors of a card", "SC'17 sec. 4.2", NUMBER, 4, 0, 64),
     ROW(hpu_cycle, "of an HPU", "SC'17 sec. 4.2: 2.5 GHz", TIME, 400, 1, MOST_TIME),
     ROW(hpu_start, "from a free HPU and a ready packet to the handler", "SC'17 sec. 2: a cycle",
         TIME, 400, 0, MOST_TIME),
@@ -134,6 +134,35 @@ int world_params_set(struct world_params *to, const char *assignment, struct spi
                          "unknown parameter '%.*s'%s; 'openspin sim run --parameters' lists all",
                          (int)(length < 40 ? length : 40), assignment, text_near_hint(&near).text);
     return spin_packet_set(&to->network, assignment, err);
+}
+
+/* What is one for the whole world: its network, and what belongs to the simulation. */
+static bool is_shared(const struct world_params *p, const char *name, size_t length) {
+    static const char *const shared[] = {"cores", "stack", "patience"};
+    static const char *const own[] = {"dma_latency", "dma_rate", "memory_rate"};
+    struct spin_parameter row;
+    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++)
+        if (strlen(shared[i]) == length && memcmp(shared[i], name, length) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (strlen(own[i]) == length && memcmp(own[i], name, length) == 0)
+            return false;
+    for (int i = 0; spin_packet_parameter(&p->network, NULL, i, &row); i++)
+        if (strlen(row.name) == length && memcmp(row.name, name, length) == 0)
+            return true;
+    return false;
+}
+
+int world_params_set_own(struct world_params *to, const char *assignment, struct spin_error *err) {
+    size_t length = strcspn(assignment, "=");
+    if (assignment[length] && is_shared(to, assignment, length))
+        return spin_fail(err, SPIN_EARG, "%.*s: all ranks have the same; set it without ranks",
+                         (int)length, assignment);
+    return world_params_set(to, assignment, err);
+}
+
+uint32_t world_params_hpus(const struct world_params *of) {
+    return (uint32_t)(of->is_pspin ? of->pspin.clusters * of->pspin.cluster_hpus : of->hpus);
 }
 
 /* The network's rows follow ours; what is no part of a world's network is left out. */

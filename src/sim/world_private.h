@@ -7,6 +7,7 @@
  *   world_pspin.c    the same on PsPIN's datapath
  *   world_trace.c    what was busy when: Perfetto and SVG
  *   world_params.c   constants
+ *   world_cards.c    which of them each rank has
  *   world_program.c  programs from shared objects (object.c reads them, link.c links them)
  *   world_stacks.c   threads that programs make: where they run
  *   world_libc.h     the C library as a rank has it
@@ -42,27 +43,10 @@
 #include "sim/network.h"
 #include "sim/noise.h"
 #include "sim/timeline.h"
+#include "sim/world_cards.h"
 
 #define WORLD_NONE       UINT32_MAX
 #define WORLD_MOST_RANKS 65536u
-
-/* ---- world_params.c ---------------------------------------------------------------------------
- */
-
-struct world_params {
-    uint64_t o, g, match_header, match_packet, dma_reads, memory_latency, poll, call, cpu_cycle,
-        cores;
-    uint64_t hpus, hpu_cycle, hpu_start, hpu_budget, hpu_quantum, hpu_memory, contexts, window;
-    uint64_t handler_packets, turn_packets;
-    uint64_t stack, patience;
-    struct spin_packet network; /* with DMA and memory rates, and retransmission */
-    bool is_pspin;              /* the datapath of the cards: `pspin`, or SC'17's */
-    struct card_config pspin;
-};
-int world_params_preset(struct world_params *to, const char *preset, struct spin_error *err);
-int world_params_set(struct world_params *to, const char *assignment, struct spin_error *err);
-bool world_params_row(const struct world_params *of, const char *preset, int i,
-                      struct spin_parameter *row);
 
 /* ---- what is under way, in pools --------------------------------------------------------------
  */
@@ -133,6 +117,7 @@ struct rank_data { /* the writable data of an image, as this rank's card has it 
 
 struct world_rank {
     struct spin_world *world;
+    const struct world_params *params; /* of its host and its card */
     struct nic *nic;
     struct card *card;              /* its datapath: PsPIN's; NULL: that of SC'17 */
     struct nic_pool *card_packets;  /* that are in its L2 */
@@ -234,7 +219,8 @@ enum world_kind {
 };
 
 struct spin_world {
-    struct world_params params;
+    struct world_params params; /* of all ranks, but for what `cards` says of some */
+    struct world_cards cards;
     char preset[16];
     uint32_t ranks;
     struct sim_engine *engine;
@@ -256,6 +242,7 @@ struct spin_world {
     struct pool flights, dmas, tasks;
     /* HPUs */
     const struct hpu_timing *timing;
+    uint32_t most_hpus; /* of any card */
     struct world_executor **executor;
     uint32_t executors, executor_room, executor_free;
     struct world_code *code;
@@ -293,7 +280,7 @@ struct spin_world {
 };
 
 static inline uint32_t world_cpu_row(const struct spin_world *w, uint32_t core) {
-    return core ? ROW_HPU + (uint32_t)w->params.hpus + core - 1 : ROW_CPU;
+    return core ? ROW_HPU + w->most_hpus + core - 1 : ROW_CPU;
 }
 
 /* Out of memory and the like: the run ends with it. */

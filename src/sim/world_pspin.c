@@ -184,7 +184,7 @@ static enum hpu_access over(void *user, struct port *port, struct nic_task *task
 
 static void print(void *user, uint32_t cluster, uint32_t core, const char *line) {
     const struct world_rank *r = user;
-    uint32_t hpus = (uint32_t)r->world->params.pspin.cluster_hpus;
+    uint32_t hpus = (uint32_t)r->params->pspin.cluster_hpus;
     fprintf(stderr, "[%u,%u] %s\n", r->index, cluster * hpus + core, line);
 }
 
@@ -217,7 +217,7 @@ int world_pspin_new(struct world_rank *r, struct spin_error *err) {
                                        .keep = keep,
                                        .moved = moved,
                                        .departed = departed};
-    struct card_config config = w->params.pspin;
+    struct card_config config = r->params->pspin;
     config.jit = w->jit;
     config.check = w->check;
     config.mtu = w->params.network.mtu_bytes;

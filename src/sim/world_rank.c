@@ -62,7 +62,7 @@ static void wait_in(struct world_thread *t, enum thread_state state, uint64_t de
 }
 
 void world_pause(struct world_thread *t, uint64_t time_ps) {
-    const struct world_params *p = &t->rank->world->params;
+    const struct world_params *p = t->rank->params;
     uint64_t least = world_later(p->poll, p->cpu_cycle);
     catch_up(t);
     t->clock_ps += world_later(time_ps, least);
@@ -147,7 +147,7 @@ static void charge(void *context, enum portals_call call, uint64_t bytes) {
     struct world_thread *t = context;
     struct world_rank *r = t->rank;
     struct spin_world *w = r->world;
-    const struct world_params *p = &w->params;
+    const struct world_params *p = r->params;
     enum cost cost = cost_of(call);
     catch_up(t);
     uint64_t start = t->clock_ps;
@@ -171,7 +171,7 @@ static void charge(void *context, enum portals_call call, uint64_t bytes) {
 
 void world_raised(struct world_rank *r) {
     struct spin_world *w = r->world;
-    r->visible_ps = w->now_ps + w->params.network.dma_latency_ps;
+    r->visible_ps = w->now_ps + r->params->network.dma_latency_ps;
     if (r->main.state == THREAD_WAITING)
         wake_at(&r->main, r->visible_ps);
     for (struct world_thread *t = r->others; t; t = t->next)
@@ -225,8 +225,8 @@ void spin_work(uint64_t cycles, uint64_t memory_bytes) {
     uint32_t rank = t->rank->index;
     catch_up(t); /* others use that memory too */
     uint64_t start = t->clock_ps;
-    t->clock_ps =
-        host_work(w->hosts, rank, core_of(t), start, cycles * w->params.cpu_cycle, memory_bytes);
+    t->clock_ps = host_work(w->hosts, rank, core_of(t), start, cycles * t->rank->params->cpu_cycle,
+                            memory_bytes);
     world_note(w, rank, world_cpu_row(w, core_of(t)), "compute", start, t->clock_ps, memory_bytes,
                -1);
     if (t->clock_ps == start)
@@ -411,18 +411,20 @@ void world_thread_new(struct world_thread *t, struct world_rank *r, struct fibre
 }
 
 static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
-    const struct world_params *p = &w->params;
+    const struct world_params *p = &w->cards.card[w->cards.of[i]]->params;
     struct world_rank *r = &w->rank[i];
     struct spin_limits limits;
     spin_limits_default(&limits);
     limits.with_float = true; /* an A15 has it */
-    limits.hpus = (uint32_t)(p->is_pspin ? p->pspin.clusters * p->pspin.cluster_hpus : p->hpus);
+    limits.hpus = world_params_hpus(p);
     limits.state_bytes = (uint32_t)p->hpu_memory;
     struct portals_config portals;
     portals_config_default(&portals, (uint32_t)p->network.mtu_bytes);
     portals.features |= PTL_COHERENT_ATOMICS; /* memory is the rank's own, and one runs at a time */
     portals.hpu_memory_bytes = p->hpu_memory;
     portals.hpu_limits.max_handler_mem = p->hpu_memory;
+    if (!limits.hpus)
+        portals.hpu_limits = (ptl_hpu_limits_t){0}; /* it runs no handlers */
     portals.image_limits = &limits;
     portals.images = w->images;
     const struct nic_config config = {
@@ -442,6 +444,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
         .portals = &portals,
     };
     r->world = w;
+    r->params = p;
     r->index = i;
     r->tick_ps = SIM_FOREVER;
     r->queue_first = r->queue_last = r->running = WORLD_NONE;

@@ -51,7 +51,7 @@ void world_note_packet(struct spin_world *w, uint32_t from, uint64_t sent_ps, ui
 
 static void row_name(const void *user, uint32_t row, char *name, size_t room) {
     static const char *const names[] = {"CPU", "NIC out", "NIC in", "DMA"};
-    uint32_t cores = ROW_HPU + (uint32_t)((const struct spin_world *)user)->params.hpus;
+    uint32_t cores = ROW_HPU + ((const struct spin_world *)user)->most_hpus;
     if (row < ROW_HPU)
         snprintf(name, room, "%s", names[row]);
     else if (row < cores)
@@ -61,7 +61,7 @@ static void row_name(const void *user, uint32_t row, char *name, size_t room) {
 }
 
 static unsigned row_colour(const void *user, uint32_t row) {
-    uint32_t cores = ROW_HPU + (uint32_t)((const struct spin_world *)user)->params.hpus;
+    uint32_t cores = ROW_HPU + ((const struct spin_world *)user)->most_hpus;
     return row < ROW_HPU ? row : row < cores ? ROW_HPU : ROW_CPU;
 }
 

@@ -33,7 +33,7 @@ refuse "an unknown name" 1 "name.txt:2: unknown parameter 'nonsense'; LogGOPS ha
 refuse "of the card" 1 "name.txt:1: unknown parameter 'L'|name.txt:1: .*'L'" "$OPENSPIN" card run --params name.txt --parameters
 refuse "of a world" 1 "name.txt:1: unknown parameter 'L'" "$OPENSPIN" sim run --params name.txt --parameters
 printf '# a\nhpus = 99, handler processors\n' >limit.txt
-refuse "outside the limits" 1 "limit.txt:2: hpus: '99' is outside the limits, 1 to 64" "$OPENSPIN" sim run --params limit.txt --parameters
+refuse "outside the limits" 1 "limit.txt:2: hpus: '99' is outside the limits, 0 to 64" "$OPENSPIN" sim run --params limit.txt --parameters
 printf 'cycle = 1 KiB\n' >unit.txt
 refuse "a wrong unit" 1 "unit.txt:1: cycle: '1KiB' is not a time" "$OPENSPIN" card run --params unit.txt --parameters
 printf 'L\n' >bare.txt

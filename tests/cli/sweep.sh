@@ -72,8 +72,8 @@ P
 
 # --- points that fail
 run sweep -o hpus=1,99,4 -r makespan_ps -- sim run -n 2 ring.so ring
-[ "$status" = 1 ] && [ "$(printf '%s\n' "$out" | sed -n 3p)" = "99,,\"hpus: '99' is outside the limits, 1 to 64\"" ] &&
-    printf '%s\n' "$out" | grep -qE '^4,[0-9]+,$' && [ "$err" = "openspin sweep: 1 of 3 points failed, the first is hpus=99: hpus: '99' is outside the limits, 1 to 64" ] &&
+[ "$status" = 1 ] && [ "$(printf '%s\n' "$out" | sed -n 3p)" = "99,,\"hpus: '99' is outside the limits, 0 to 64\"" ] &&
+    printf '%s\n' "$out" | grep -qE '^4,[0-9]+,$' && [ "$err" = "openspin sweep: 1 of 3 points failed, the first is hpus=99: hpus: '99' is outside the limits, 0 to 64" ] &&
     pass "one that fails is a row, the others run" || fail "one that fails is a row, the others run" "$status" "$out" "$err"
 check "results of a run with status 1 are kept" 1 '^return,[1-9][0-9]*,"ring.so: 1 of 3 ranks failed' sweep -o how=return -r makespan_ps -- sim run -n 3 ring.so '{how}'
 check "a crash" 1 '^crash,,rank 1 in its program at' sweep -o how=crash -r makespan_ps -- sim run -n 3 ring.so '{how}'

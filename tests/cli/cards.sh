@@ -1,0 +1,53 @@
+# sim run --cards: what some ranks have of their own.
+. "$SOURCE/tests/lib/tap.sh"
+compile() { cc -shared -fPIC -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" -o "$2"; }
+compile examples/sum_program.c sum.so && "$OPENSPIN" cc "$SOURCE/examples/sum_handler.c" -o sum.spin && pass "the example compiles" || fail "the example compiles"
+compile tests/programs/exchange.c ring.so
+sim() { "$OPENSPIN" sim run "$@"; }
+cards() { printf '%s\n' "$@" >some.cards; }
+makespan() { sim "$@" --json sum.so sum.spin | grep -v '^the sum' | python3 -c 'import json, sys; print(json.load(sys.stdin)["makespan_ps"])'; }
+
+# --- cards of two kinds in one world
+cards '# rank 0 adds up on a PsPIN card' 'ranks 0' '  card = pspin' '  pspin.clusters = 2, processing clusters' '' 'ranks 1-2' '  o = 100 ns'
+check "a mixed world" 0 '^the sum of 1 to 15 is 120;' sim -n 16 --cards some.cards sum.so sum.spin
+mixed=$(makespan -n 16 --cards some.cards) sc17=$(makespan -n 16) pspin=$(makespan -n 16 --card pspin)
+again=$(makespan -n 16 --set 0:card=pspin --set 0:pspin.clusters=2 --set 1-2:o=100ns)
+[ "$mixed" != "$sc17" ] && [ "$mixed" != "$pspin" ] && [ "$mixed" = "$again" ] && pass "its time is its own, and --set says the same" || fail "its time is its own, and --set says the same" "$mixed $sc17 $pspin $again"
+check "all that ranks exchange comes" 0 '^rank 4 of 5: 103 from the left' sim -q -n 5 --cards some.cards ring.so
+cards 'ranks 0-' 'card = pspin' 'ranks 1,2' 'card = sc17' 'ranks 2-' 'card = pspin' 'ranks 1' 'card=pspin'
+[ "$(makespan -n 16 --cards some.cards)" = "$pspin" ] && pass "what is said later counts" || fail "what is said later counts"
+one=$(makespan -n 16 --set 15:dma_latency=9us) all=$(makespan -n 16 --set dma_latency=9us)
+[ "$sc17" -lt "$one" ] && [ "$one" -lt "$all" ] && pass "a host of its own" || fail "a host of its own" "$sc17 $one $all"
+
+# --- a card without HPUs
+check "no memory for handlers" 1 '^rank 0: PtlHPUAllocMem\(.*\) returns 11$' sim -n 4 --set 0:hpus=0 sum.so sum.spin
+check "nobody else needs HPUs" 0 '^the sum of 1 to 3 is 6;' sim -n 4 --set 1-:hpus=0 sum.so sum.spin
+check "ranks of plain Portals" 0 '^rank 4 of 5: 103 from the left' sim -q -n 5 --set hpus=0 ring.so
+
+# --- parameters, read back
+sim -n 16 --parameters --set 0:card=pspin --set 3,5-7:hpus=0 --set 0:pspin.clusters=2 >shown.txt
+check "they are shown" 0 '^  3,5-7:hpus = 0, handler processors of a card \(set by the user\)$' cat shown.txt
+check "and those of the PsPIN card" 0 '^  0:pspin.clusters = 2, ' cat shown.txt
+[ "$(makespan -n 16 --params shown.txt)" = "$(makespan -n 16 --set 0:card=pspin --set 3,5-7:hpus=0 --set 0:pspin.clusters=2)" ] && pass "and read back" || fail "and read back"
+check "a sweep of some ranks" 0 '^100us,.*sc17-int' "$OPENSPIN" sweep --over 3-4:o=65ns,100us sim run -n 6 sum.so sum.spin
+cards 'ranks 0' 'card=sc17'; cp some.cards a.cards; cards 'ranks 0' 'card=pspin'
+check "a sweep over files" 0 '^some.cards,sc17-int' "$OPENSPIN" sweep --over cards=a.cards,some.cards sim run -n 6 sum.so sum.spin
+
+# --- bad input
+bad() { cards "${@:3}"; refuse "$1" 1 "some.cards:$2" sim -n 4 --cards some.cards sum.so sum.spin; }
+bad "no ranks" "1: 'hpus = 1': of which ranks\? a line such as 'ranks 0-3,7' comes first$" 'hpus = 1'
+bad "ranks that are none" "2: ranks 'x': expected numbers and ranges, as 0-3,7$" '' 'ranks x'
+bad "ranks that are not there" "1: ranks '2-4': there are 0 to 3$" 'ranks 2-4'
+bad "not an assignment" "2: 'hpus' is neither 'ranks 0-3,7' nor NAME = VALUE$" 'ranks 1' 'hpus'
+bad "an unknown parameter" "2: unknown parameter 'hpu' \(did you mean 'hpus'\?\)" 'ranks 1' 'hpu = 1'
+bad "a bad value" "2: hpus: '65' is outside the limits, 0 to 64$" 'ranks 1' 'hpus = 65'
+bad "what all ranks share" "2: link_rate: all ranks have the same; set it without ranks$" 'ranks 1' 'link_rate = 1 Gbit/s'
+bad "another thing of the world" "2: patience: all ranks have the same" 'ranks 1' 'patience = 1'
+refuse "the same on the command line" 2 'cores: all ranks have the same' sim -n 4 --set 1:cores=2 sum.so sum.spin
+refuse "no such file" 1 "no.cards: cannot open card: No such file|no.cards: " sim -n 4 --cards no.cards sum.so sum.spin
+printf 'ranks 0\0' >zero.cards
+refuse "a byte 0" 1 'zero.cards: holds a byte 0; this is no file of cards' sim -n 4 --cards zero.cards sum.so sum.spin
+awk 'BEGIN { for (i = 0; i < 4100; i++) print "ranks 0" }' >many.cards
+refuse "too many groups" 1 'many.cards:4097: more than 4096 groups of ranks' sim -n 4 --cards many.cards sum.so sum.spin
+
+finish
