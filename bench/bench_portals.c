@@ -31,7 +31,8 @@ static struct target target_new(uint32_t waiting, uint32_t masks) {
     portals_config_default(&config, 4096);
     portals_limits_default(&limits, NULL, NULL);
     limits.max_entries = limits.max_list_size = limits.max_unexpected_headers = (int)waiting + 10;
-    if (portals_new(&t.p, &config, &(struct portals_owner){NULL, forget, nothing, NULL}, NULL))
+    const struct portals_owner owner = {.send = forget, .raised = nothing};
+    if (portals_new(&t.p, &config, &owner, NULL))
         exit(1);
     portals_init(t.p);
     portals_ni_init(t.p, 0, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, &limits, NULL, NULL,

@@ -138,6 +138,76 @@ TEST(every_put_raises_its_events_once) {
     world_end(&world);
 }
 
+/* The driver lends a place of the wire, or has none: the message takes its turn then. */
+TEST(small_messages_are_written_into_what_the_driver_lends) {
+    world = (struct nicworld){.at_once = true, .config = {.reliable = true, .ordered = true}};
+    world_begin(&world, 2, 5);
+    world_ranks(&world, 0);
+    host_post(&world.node[1], target[1], ROOM, 5, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+    ptl_handle_md_t md = host_md(&world.node[0], source[0], ROOM);
+    for (uint32_t i = 0; i < 200; i++) {
+        struct portals_request put = host_put(md, 8 * i, 8, 1, 5);
+        fill(&world.rng, source[0] + 8 * i, 8);
+        put.ack_req = i % 4 ? PTL_ACK_REQ : PTL_NO_ACK_REQ;
+        put.remote_offset = 8 * i;
+        CHECK_EQ(portals_start(world.node[0].portals, &put), PTL_OK);
+        world_settle(&world);
+    }
+    CHECK(memcmp(source[0], target[1], 200 * 8) == 0);
+    CHECK_EQ(count_events(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK), 200);
+    CHECK_EQ(count_events(&world.node[0], PTL_EVENT_ACK, PTL_NI_OK), 150);
+    for (uint32_t i = 0; i < 2; i++) { /* puts there, acknowledgements back */
+        CHECK_EQ(world.node[i].lent_sent, world.node[i].lent_often);
+        CHECK(world.node[i].lent_sent > 100);
+        CHECK(world.node[i].lent_sent < (i ? 150 : 200));
+    }
+    world_end(&world);
+}
+
+static void acknowledge_by_hand(uint32_t from, uint32_t number, uint64_t initiator) {
+    struct nic_packet *p = nic_packet_new(world.pool);
+    p->kind = NIC_DATA;
+    p->first = p->last = true;
+    p->source = (struct nic_address){from, 1};
+    p->target = (struct nic_address){0, 1};
+    p->message_number = number;
+    p->message = (struct nic_message){.kind = NIC_ACK,
+                                      .source = p->source,
+                                      .target = p->target,
+                                      .ack_req = PTL_ACK_REQ,
+                                      .length = 8,
+                                      .initiator = initiator};
+    nic_packet_in(world.node[0].nic, p, world.now);
+    nic_packet_release(p);
+}
+
+/* What has left has no record on the card: its number is Portals' own. */
+TEST(an_acknowledgement_counts_once_and_only_from_the_target) {
+    world = (struct nicworld){.config = {.reliable = true, .ordered = true}};
+    world_begin(&world, 3, 5);
+    world.node[1].dead = true; /* it takes the put, and does not answer */
+    world_ranks(&world, 0);
+    ptl_handle_md_t md = host_md(&world.node[0], source[0], ROOM);
+    struct portals_request put = host_put(md, 0, 0, 1, 5);
+    put.ack_req = PTL_ACK_REQ;
+    CHECK_EQ(portals_start(world.node[0].portals, &put), PTL_OK);
+    while (world.count)
+        world_step(&world);
+    CHECK(!nic_quiet(world.node[0].nic));
+    uint64_t number = world.node[0].lent.message.initiator;
+    acknowledge_by_hand(2, 0, number);                 /* another process */
+    acknowledge_by_hand(1, 0, number + 1);             /* another operation */
+    acknowledge_by_hand(1, 1, number ^ 1ull << 32);    /* an earlier one in its place */
+    acknowledge_by_hand(1, 2, number & ~(1ull << 31)); /* one that the card has a record of */
+    CHECK_EQ(count_events(&world.node[0], PTL_EVENT_ACK, PTL_NI_OK), 0);
+    CHECK(!nic_quiet(world.node[0].nic));
+    acknowledge_by_hand(1, 3, number);
+    acknowledge_by_hand(1, 4, number);
+    CHECK_EQ(count_events(&world.node[0], PTL_EVENT_ACK, PTL_NI_OK), 1);
+    CHECK(nic_quiet(world.node[0].nic));
+    world_end(&world);
+}
+
 /* Locally managed offsets show the order of matching. */
 TEST(messages_of_one_source_are_matched_in_order) {
     for (uint32_t seed = 0; seed < 100; seed++) {

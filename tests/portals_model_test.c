@@ -36,7 +36,7 @@ struct run {
 
 static enum portals_sending take_answer(void *context, struct portals_outgoing *out) {
     struct run *run = context;
-    run->answer = out->message;
+    run->answer = *out->message;
     run->answered = true;
     return PORTALS_LEFT;
 }
@@ -349,7 +349,7 @@ static void set_up(struct run *run, uint64_t seed) {
     struct spin_error err;
     portals_config_default(&config, 4096);
     config.address = (struct nic_address){99, 1};
-    struct portals_owner owner = {run, take_answer, nothing, NULL};
+    struct portals_owner owner = {.context = run, .send = take_answer, .raised = nothing};
     CHECK_EQ(portals_new(&run->p, &config, &owner, &err), SPIN_OK);
     ptl_ni_limits_t limits;
     portals_limits_default(&limits, NULL, NULL);

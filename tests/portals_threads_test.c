@@ -45,9 +45,8 @@ static void set_up(void) {
     portals_config_default(&config, 4096);
     process = (struct portals_process){
         .host = {.wait = sleep_until_raised, .lock = take, .unlock = give}};
-    CHECK_EQ(portals_new(&process.portals, &config, &(struct portals_owner){NULL, lose, wake, NULL},
-                         &err),
-             SPIN_OK);
+    const struct portals_owner owner = {.send = lose, .raised = wake};
+    CHECK_EQ(portals_new(&process.portals, &config, &owner, &err), SPIN_OK);
     portals_enter(&process);
     CHECK_EQ(PtlInit(), PTL_OK);
     CHECK_EQ(PtlNIInit(0, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni), PTL_OK);

@@ -14,19 +14,21 @@ void pool_init(struct pool *pool, uint32_t object_bytes, uint32_t limit) {
 
 void pool_clear(struct pool *pool) {
     for (uint32_t i = 0; i < pool->chunks; i++)
-        free(pool->chunk[i]);
+        free((void *)(pool->chunk[i] + ((uintptr_t)pool->object_bytes << i)));
     free(pool->chunk);
     pool_init(pool, pool->object_bytes, pool->limit);
 }
 
 static bool grow(struct pool *pool) {
-    uint8_t **chunk = realloc(pool->chunk, (pool->chunks + 1) * sizeof *chunk);
+    uintptr_t *chunk = realloc(pool->chunk, (pool->chunks + 1) * sizeof *chunk);
     if (!chunk)
         return false;
     pool->chunk = chunk;
-    pool->chunk[pool->chunks] = calloc((size_t)1 << pool->chunks, pool->object_bytes);
-    if (!pool->chunk[pool->chunks])
+    const void *objects = calloc((size_t)1 << pool->chunks, pool->object_bytes);
+    if (!objects)
         return false;
+    pool->chunk[pool->chunks] =
+        (uintptr_t)objects - ((uintptr_t)pool->object_bytes << pool->chunks);
     pool->chunks++;
     return true;
 }

@@ -22,7 +22,7 @@ struct pool {
     uint32_t used, made; /* now; ever, so that indices below it exist */
     uint32_t free;       /* index + 1; 0: none */
     uint32_t chunks;
-    uint8_t **chunk;
+    uintptr_t *chunk; /* where each would begin if it held all places from 0 */
 };
 
 void pool_init(struct pool *pool, uint32_t object_bytes, uint32_t limit);
@@ -37,8 +37,7 @@ static inline void pool_give(struct pool *pool, void *object);
 /* The object with an index below `made`. */
 static inline void *pool_at(const struct pool *pool, uint32_t index) {
     uint32_t place = index + 1, chunk = 31u ^ (uint32_t)__builtin_clz(place);
-    uint32_t in_chunk = place ^ 1u << chunk;
-    return pool->chunk[chunk] + (uint64_t)in_chunk * pool->object_bytes;
+    return (void *)(pool->chunk[chunk] + (uintptr_t)place * pool->object_bytes);
 }
 
 /* One that was never taken before; for pool_take_raw. */

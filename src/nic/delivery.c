@@ -98,6 +98,7 @@ static struct delivery_peer *peer_new(struct delivery *d, struct nic_address add
     peer->address = address;
     peer->self = nic_address_equal(address, d->config->address);
     peer->reliable = d->config->reliable || peer->self;
+    peer->direct = peer->reliable && !peer->self;
     peer->stream = d->config->stream;
     peer->held_end = &peer->held;
     peer->deadline = UINT64_MAX;

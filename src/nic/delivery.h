@@ -32,6 +32,7 @@ struct delivery_peer {
     struct nic_address address;
     bool reliable; /* the network, or ourselves */
     bool self;
+    bool direct; /* reliable, and another */
     /* Out. */
     uint32_t stream, next_sequence, oldest; /* not acknowledged: [oldest, next_sequence) */
     uint32_t next_message;
@@ -133,6 +134,22 @@ void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequ
                    uint64_t transmission, uint64_t now);
 
 void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t now);
+/* The peer of a packet that is the first of the next message from where the last one came, on a
+ * network that loses nothing, and nothing is held: whoever takes it says so. NULL: another packet,
+ * for delivery_packet_in. */
+static inline struct delivery_peer *delivery_last_peer(const struct delivery *d,
+                                                       const struct nic_packet *packet) {
+    struct delivery_peer *peer = d->last_peer;
+    return peer && peer->direct && nic_address_equal(peer->address, packet->source) &&
+                   !peer->held && packet->kind == NIC_DATA && packet->first &&
+                   packet->message_number == peer->in_message
+               ? peer
+               : NULL;
+}
+static inline void delivery_took(struct delivery *d, struct delivery_peer *peer) {
+    peer->in_message++;
+    d->counts->received++;
+}
 
 void delivery_expect(struct delivery *d, struct delivery_peer *peer);
 void delivery_expect_less(struct delivery_peer *peer);

@@ -40,7 +40,8 @@ static int make_parts(struct nic *nic, const struct nic_config *config, struct s
     else
         portals_config_default(&portals, config->mtu_bytes);
     portals.address = config->address;
-    struct portals_owner owner = {.context = nic, .send = nic_send_message, .raised = raised};
+    struct portals_owner owner = {
+        .context = nic, .place = nic_send_place, .send = nic_send_message, .raised = raised};
     struct delivery_owner below = {.context = nic,
                                    .peer_bytes = sizeof(struct nic_peer),
                                    .up = nic_receive_packet,
@@ -69,6 +70,14 @@ int nic_new(struct nic **out, const struct nic_config *config, struct spin_error
     pool_init(&nic->incoming, sizeof(struct nic_incoming), UINT32_MAX);
     pool_init(&nic->tasks, sizeof(struct nic_task_record), UINT32_MAX);
     pool_init(&nic->commands, sizeof(struct nic_command_record), UINT32_MAX);
+    if (!config->driver->slot) {
+        nic->slot = calloc(1, sizeof *nic->slot);
+        if (!nic->slot) {
+            nic_free(nic);
+            return spin_fail(err, SPIN_ENOMEM, "out of memory");
+        }
+        nic->slot->pool = config->pool;
+    }
     nic->turn_end = &nic->turn;
     nic->loop_end = &nic->loop;
     code = make_parts(nic, config, err);
@@ -118,6 +127,7 @@ void nic_free(struct nic *nic) {
     pool_clear(&nic->incoming);
     pool_clear(&nic->tasks);
     pool_clear(&nic->commands);
+    free(nic->slot);
     free(nic);
 }
 
@@ -131,18 +141,25 @@ const struct nic_counts *nic_counts(const struct nic *nic) {
 
 bool nic_quiet(const struct nic *nic) {
     return !nic->loop && !nic->outgoing.used && !nic->departures.used && !nic->incoming.used &&
-           !nic->tasks.used && !nic->commands.used && !nic->moves && !nic->sending &&
-           !nic->running && !nic->handler_packets && !nic->room_queue;
+           !nic->tasks.used && !nic->commands.used && portals_quiet(nic->portals) && !nic->moves &&
+           !nic->sending && !nic->running && !nic->handler_packets && !nic->room_queue;
 }
 
 /* ---- Moves ---- */
 
 /* The message of a move lives on in a record, its packet by a reference or as a copy. */
 static bool keep_message(struct nic *nic, struct nic_move *m) {
-    struct nic_incoming *in = nic_receive_keep(nic, m->record);
-    struct nic_packet *packet = in ? nic_packet_keep(m->packet) : NULL;
-    if (!packet)
+    struct nic_packet *packet = nic_packet_keep(m->packet);
+    struct nic_incoming *in = !packet                    ? NULL
+                              : m->purpose == MOVE_PLAIN ? nic_receive_keep_plain(nic, m->record)
+                                                         : nic_receive_keep(nic, m->record);
+    if (!in) {
+        if (packet)
+            nic_packet_release(packet);
         return false;
+    }
+    if (m->purpose == MOVE_PLAIN)
+        m->purpose = MOVE_MESSAGE;
     m->local = packet->data + (m->local - m->packet->data);
     m->packet = packet;
     m->record = in;
@@ -156,6 +173,7 @@ bool nic_move_later(struct nic *nic, const struct nic_move *move, struct nic_mov
     case FETCH_DEPARTURE:
         ((struct nic_departure *)move->record)->fetches++;
         break;
+    case MOVE_PLAIN:
     case MOVE_MESSAGE:
     case APPLY_ATOMIC:
         if (!keep_message(nic, later)) {
@@ -239,17 +257,6 @@ void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now) {
         nic->handler_packets--;
         nic_command_room(nic);
     }
-}
-
-/* What we send ourselves never leaves the card: a packet from the wire that says so lies, and
- * nobody would ever finish what it begins. */
-void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now) {
-    nic->now = now;
-    if (nic_address_equal(packet->source, nic->config.address)) {
-        nic->counts.malformed++;
-        return;
-    }
-    delivery_packet_in(&nic->delivery, packet, now);
 }
 
 uint64_t nic_deadline(const struct nic *nic) {

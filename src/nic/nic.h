@@ -143,6 +143,12 @@ struct nic_departed {
 /* Functions of a driver. They are called from inside the card's, and call none of it but
  * nic_move_later and the functions of packets. */
 struct nic_driver {
+    /* Lends a packet of the wire, for the card to write a small message into; NULL: there is none
+     * now, and the message waits. It is one without references in the driver's own memory (or,
+     * where gather_bytes is 0, one of the pool), and the card sends it next, if at all: the next
+     * call may lend the same. In `send` its `data` is where the data comes from. The function
+     * may be NULL: then the card has such a packet of its own. */
+    struct nic_packet *(*slot)(void *context, struct nic_address target);
     /* Onto the wire. The packet is lent; `how` is for nic_left, where that comes later. */
     enum nic_status (*send)(void *context, struct nic_packet *packet,
                             const struct nic_departed *how);

@@ -98,6 +98,14 @@ struct nic_incoming {
     struct nic_message own;
 };
 
+/* A put that is whole in its packet and meets a plain entry: what it needs until it is done, or
+ * becomes a record. */
+struct nic_plain {
+    struct nic_peer *peer;
+    const struct nic_packet *packet;
+    struct portals_plain at;
+};
+
 struct nic_task_record {
     struct pool_slot slot;
     struct nic_task seen; /* by the driver */
@@ -123,7 +131,18 @@ struct nic_command_record {
     struct nic_command_record *next;
 };
 
-enum nic_purpose { FETCH_DEPARTURE, MOVE_MESSAGE, APPLY_ATOMIC, MOVE_COMMAND, ATOMIC_COMMAND };
+/* In a message's initiator, of a put or atomic that has left: no record of the card's, but the
+ * number of Portals' (whose indices are below it). */
+#define NIC_UNRECORDED (1ull << 31)
+
+enum nic_purpose {
+    FETCH_DEPARTURE,
+    MOVE_PLAIN,
+    MOVE_MESSAGE,
+    APPLY_ATOMIC,
+    MOVE_COMMAND,
+    ATOMIC_COMMAND
+};
 
 struct nic {
     struct nic_config config;
@@ -135,12 +154,17 @@ struct nic {
     uint32_t moves;                      /* pending */
     struct nic_peer *turn, **turn_end;   /* peers that may have something to send */
     uint32_t sending;                    /* packets between queue and wire */
+    struct nic_packet *slot;             /* where the driver lends none */
     struct nic_packet *loop, **loop_end; /* to ourselves */
     uint32_t running;                    /* handlers that take a context */
     uint32_t handler_packets;
     struct nic_task_record *room_queue; /* handlers that wait for handler_packets */
 };
 
+static inline struct nic_packet *nic_drive_slot(struct nic *nic, struct nic_address target) {
+    return nic->config.driver->slot ? nic->config.driver->slot(nic->config.context, target)
+                                    : nic->slot;
+}
 static inline enum nic_status nic_drive_send(struct nic *nic, struct nic_packet *packet,
                                              const struct nic_departed *how) {
     return nic->config.driver->send(nic->config.context, packet, how);
@@ -150,6 +174,7 @@ static inline enum nic_status nic_drive_move(struct nic *nic, struct nic_move *m
 }
 
 /* nic_send.c */
+struct nic_message *nic_send_place(void *context, struct portals_outgoing *out);
 enum portals_sending nic_send_message(void *context, struct portals_outgoing *out);
 bool nic_send_more(struct nic *nic);
 void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault);
@@ -160,6 +185,7 @@ void nic_send_lost(struct nic *nic, struct nic_peer *peer);
 /* nic_receive.c */
 void nic_receive_packet(void *context, struct delivery_peer *peer, struct nic_packet *packet);
 struct nic_incoming *nic_receive_keep(struct nic *nic, struct nic_incoming *in);
+struct nic_incoming *nic_receive_keep_plain(struct nic *nic, const struct nic_plain *plain);
 void nic_receive_moved(struct nic *nic, struct nic_move *move, enum nic_status how);
 void nic_receive_body(struct nic *nic, struct nic_incoming *in);
 void nic_receive_check(struct nic *nic, struct nic_incoming *in);

@@ -23,6 +23,25 @@ struct nic_incoming *nic_receive_keep(struct nic *nic, struct nic_incoming *in) 
     return in->kept = kept;
 }
 
+struct nic_incoming *nic_receive_keep_plain(struct nic *nic, const struct nic_plain *plain) {
+    struct nic_incoming *in = pool_take_raw(&nic->incoming);
+    if (!in)
+        return NULL;
+    const size_t from = offsetof(struct nic_incoming, kept);
+    memset((uint8_t *)in + from, 0, offsetof(struct nic_incoming, arrival) - from);
+    in->peer = plain->peer;
+    in->own = plain->packet->message;
+    in->message = &in->own;
+    in->message_number = plain->packet->message_number;
+    in->mlength = plain->at.mlength;
+    in->received = plain->packet->bytes;
+    in->waiting_end = &in->waiting;
+    in->flow.payload = FLOW_STORED;
+    in->phase = PHASE_BODY;
+    portals_plain_keep(&in->arrival, &plain->at, &in->own);
+    return in;
+}
+
 /* ---- Data ---- */
 
 /* Where bytes of a message go. */
@@ -331,8 +350,8 @@ static __attribute__((noinline)) void begin_record(struct nic *nic, struct nic_i
     nic_receive_check(nic, in);
 }
 
-static inline __attribute__((always_inline)) void
-first_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
+static __attribute__((noinline)) void first_packet(struct nic *nic, struct nic_peer *peer,
+                                                   struct nic_packet *packet) {
     struct nic_incoming in;
     nic->counts.messages_in++;
     const size_t from = offsetof(struct nic_incoming, kept);
@@ -379,19 +398,76 @@ static bool well_formed(const struct nic_incoming *in, const struct nic_packet *
            packet->bytes <= in->message->payload - packet->offset;
 }
 
+static inline bool is_whole_put(const struct nic_packet *packet) {
+    return packet->message.kind == NIC_PUT && !packet->offset && !packet->bad &&
+           packet->bytes == packet->message.payload;
+}
+
+/* Most messages are such; false: its entry is not plain. */
+static bool plain_put(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
+    const struct nic_message *m = &packet->message;
+    struct nic_plain plain;
+    uint8_t fail = PTL_NI_OK;
+    if (!portals_plain(nic->portals, m, &plain.at))
+        return false;
+    nic->counts.messages_in++;
+    uint64_t bytes = plain.at.mlength < packet->bytes ? plain.at.mlength : packet->bytes;
+    if (bytes) {
+        struct nic_move move;
+        plain.peer = peer;
+        plain.packet = packet;
+        move.kind = NIC_STORE;
+        move.purpose = MOVE_PLAIN;
+        move.from_handler = false;
+        move.record = &plain;
+        move.host = plain.at.data;
+        move.local = packet->data;
+        move.bytes = bytes;
+        move.task = NULL;
+        move.packet = packet;
+        enum nic_status status = nic_drive_move(nic, &move);
+        if (status == NIC_PENDING)
+            return true; /* it has become a record */
+        if (status != NIC_DONE)
+            fail = PTL_NI_SEGV;
+    }
+    portals_plain_done(nic->portals, m, &plain.at, fail);
+    return true;
+}
+
+/* An acknowledgement of what Portals alone keeps. */
+static inline bool is_plain_ack(const struct nic_packet *packet) {
+    const struct nic_message *m = &packet->message;
+    return m->kind == NIC_ACK && !packet->offset && !m->payload && !packet->bytes &&
+           m->initiator & NIC_UNRECORDED;
+}
+
+static inline void plain_ack(struct nic *nic, const struct nic_packet *packet) {
+    const struct nic_message *m = &packet->message;
+    nic->counts.messages_in++;
+    portals_acknowledged(nic->portals, m->initiator ^ NIC_UNRECORDED, m);
+}
+
+static void message_in(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
+    const struct nic_message *m = &packet->message;
+    if (packet->offset || packet->bytes > m->payload || m->kind > NIC_REPLY)
+        nic->counts.malformed++;
+    else if (is_plain_ack(packet))
+        plain_ack(nic, packet);
+    else if (!is_whole_put(packet) || !plain_put(nic, peer, packet))
+        first_packet(nic, peer, packet);
+}
+
 void nic_receive_packet(void *context, struct delivery_peer *delivery, struct nic_packet *packet) {
     struct nic *nic = context;
     struct nic_peer *peer = (struct nic_peer *)delivery;
-    struct nic_incoming *in = packet->first ? NULL : find_open(peer, packet->message_number);
-    bool good = packet->first ? packet->offset == 0 && packet->bytes <= packet->message.payload &&
-                                    packet->message.kind <= NIC_REPLY
-                              : in && well_formed(in, packet);
-    if (!good) {
-        nic->counts.malformed++;
+    if (packet->first) {
+        message_in(nic, peer, packet);
         return;
     }
-    if (packet->first) {
-        first_packet(nic, peer, packet);
+    struct nic_incoming *in = find_open(peer, packet->message_number);
+    if (!in || !well_formed(in, packet)) {
+        nic->counts.malformed++;
         return;
     }
     in->received += packet->bytes;
@@ -470,5 +546,38 @@ void nic_receive_lost(struct nic *nic, struct nic_peer *peer) {
         uint64_t missing = in->message->payload - in->received;
         in->flow.dropped += missing < in->mlength ? missing : in->mlength;
         nic_receive_check(nic, in);
+    }
+}
+
+/* ---- From the wire ---- */
+
+/* What we send ourselves never leaves the card: a packet from the wire that says so lies, and
+ * nobody would ever finish what it begins. */
+static __attribute__((noinline)) void any_packet_in(struct nic *nic, struct nic_packet *packet,
+                                                    uint64_t now) {
+    if (nic_address_equal(packet->source, nic->config.address))
+        nic->counts.malformed++;
+    else
+        delivery_packet_in(&nic->delivery, packet, now);
+}
+
+static __attribute__((noinline)) void put_in(struct nic *nic, struct nic_peer *peer,
+                                             struct nic_packet *packet) {
+    if (!plain_put(nic, peer, packet))
+        first_packet(nic, peer, packet);
+}
+
+/* A look at what most packets are. */
+void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now) {
+    nic->now = now;
+    struct nic_peer *peer = (struct nic_peer *)delivery_last_peer(&nic->delivery, packet);
+    if (peer && is_whole_put(packet)) {
+        delivery_took(&nic->delivery, &peer->delivery);
+        put_in(nic, peer, packet);
+    } else if (peer && is_plain_ack(packet)) {
+        delivery_took(&nic->delivery, &peer->delivery);
+        plain_ack(nic, packet);
+    } else {
+        any_packet_in(nic, packet, now);
     }
 }

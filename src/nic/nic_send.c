@@ -83,13 +83,45 @@ void nic_send_over(struct nic *nic, struct nic_outgoing *o) {
 /* Nothing is before it, nothing may have to be repeated, and one packet is enough. */
 static bool may_go_at_once(const struct nic *nic, const struct nic_peer *peer,
                            const struct portals_outgoing *out, const struct nic_origin *from) {
-    uint64_t bytes = out->message.payload;
-    if (!peer->delivery.reliable || peer->queue || peer->departures || nic->turn ||
-        nic->sending >= nic->config.send_packets || peer->delivery.self)
+    uint64_t bytes = out->payload;
+    if (!peer->delivery.direct || peer->queue || peer->departures || nic->turn ||
+        nic->sending >= nic->config.send_packets)
         return false;
     if (from && from->ready)
         return from->ready->bytes == bytes;
     return !bytes || (out->data && bytes <= nic->config.gather_bytes);
+}
+
+/* Called by Portals, before nic_send_message: a message that may go at once is written into the
+ * packet that leaves. */
+static inline struct nic_message *place_at(struct nic *nic, struct nic_peer *peer,
+                                           struct portals_outgoing *out) {
+    const struct nic_origin *from = out->origin;
+    out->peer = peer;
+    out->packet = NULL;
+    if (!may_go_at_once(nic, peer, out, from))
+        return NULL;
+    struct nic_packet *packet =
+        from && from->ready ? from->ready : nic_drive_slot(nic, out->target);
+    out->packet = packet;
+    return packet ? &packet->message : NULL;
+}
+
+static __attribute__((noinline)) struct nic_message *place_anywhere(struct nic *nic,
+                                                                    struct portals_outgoing *out) {
+    struct nic_peer *peer = (struct nic_peer *)delivery_peer_find(&nic->delivery, out->target);
+    if (peer)
+        return place_at(nic, peer, out);
+    out->peer = out->packet = NULL;
+    return NULL;
+}
+
+struct nic_message *nic_send_place(void *context, struct portals_outgoing *out) {
+    struct nic *nic = context;
+    struct delivery_peer *peer = nic->delivery.last_peer;
+    if (!peer || !nic_address_equal(peer->address, out->target))
+        return place_anywhere(nic, out);
+    return place_at(nic, (struct nic_peer *)peer, out);
 }
 
 static void left_at_once(struct nic *nic, bool from_handler) {
@@ -99,38 +131,38 @@ static void left_at_once(struct nic *nic, bool from_handler) {
     nic_command_room(nic);
 }
 
-/* A packet that is on the stack unless its data was on the card. */
-static inline enum portals_sending send_at_once(struct nic *nic, struct nic_peer *peer,
-                                                const struct portals_outgoing *out,
-                                                uint64_t number) {
-    const struct nic_message *m = &out->message;
+/* The packet is in the driver's memory, or from the pool. */
+static __attribute__((noinline)) enum portals_sending
+send_at_once(struct nic *nic, const struct portals_outgoing *out) {
+    struct nic_peer *peer = out->peer;
+    struct nic_packet *packet = out->packet;
     struct nic_origin *from = out->origin;
-    struct nic_packet own, *packet = &own;
-    bool from_handler = from && from->from_handler;
-    if (from && from->ready) {
-        packet = from->ready;
-        from->ready = NULL;
-        packet->offset = 0;
-    } else {
-        memset(&own, 0, offsetof(struct nic_packet, message));
-        own.data = out->data;
-        own.bytes = (uint32_t)m->payload;
-        own.pool = nic->config.pool;
-        own.next = NULL;
+    struct nic_departed how = {.peer = peer};
+    if (from) {
+        how.from_handler = from->from_handler;
+        how.task = from->task;
     }
+    if (from && from->ready)
+        from->ready = NULL;
+    else if (out->payload)
+        packet->data = out->data;
+    packet->kind = NIC_DATA;
     packet->first = packet->last = true;
-    packet->message = *m;
-    packet->message.initiator = number;
-    delivery_number(&nic->delivery, &peer->delivery, packet);
-    delivery_departs(&nic->delivery, &peer->delivery, packet);
-    const struct nic_departed how = {
-        .from_handler = from_handler, .task = from ? from->task : NULL, .peer = peer};
+    packet->bad = false;
+    packet->source = nic->config.address;
+    packet->target = out->target;
+    packet->stream = packet->sequence = packet->ack_stream = packet->ack = 0;
+    packet->sack = 0;
+    packet->message_number = peer->delivery.next_message++; /* all that is due: it is reliable */
+    packet->offset = 0;
+    packet->bytes = (uint32_t)out->payload;
+    nic->counts.sent++;
     enum nic_status status = nic_drive_send(nic, packet, &how);
     if (status == NIC_PENDING)
         nic->sending++;
     else
-        left_at_once(nic, from_handler);
-    if (packet != &own)
+        left_at_once(nic, how.from_handler);
+    if (packet->references)
         nic_packet_release(packet);
     nic->counts.messages_out++;
     return status < NIC_FAULT ? PORTALS_LEFT : PORTALS_UNREADABLE;
@@ -141,8 +173,8 @@ static inline enum portals_sending send_at_once(struct nic *nic, struct nic_peer
 /* NULL: no memory. */
 static struct nic_outgoing *outgoing_new(struct nic *nic, struct portals_outgoing *out,
                                          bool wants_answer) {
-    uint64_t initiator = out->message.initiator;
-    bool request = out->message.kind < NIC_ACK;
+    uint64_t initiator = out->message->initiator;
+    bool request = out->message->kind < NIC_ACK;
     if (request && !portals_outgoing_keep(nic->portals, out, &initiator))
         return NULL;
     struct nic_outgoing *o = pool_take_raw(&nic->outgoing);
@@ -156,17 +188,39 @@ static struct nic_outgoing *outgoing_new(struct nic *nic, struct portals_outgoin
     return o;
 }
 
-static bool wants_answer(const struct nic_message *m) {
-    return m->kind < NIC_ACK &&
-           (m->kind == NIC_GET || m->kind == NIC_FETCH_ATOMIC || m->ack_req != PTL_NO_ACK_REQ);
+static bool wants_reply(const struct nic_message *m) {
+    return m->kind == NIC_GET || m->kind == NIC_FETCH_ATOMIC;
 }
 
-static void queue_message(struct nic *nic, struct nic_peer *peer, struct nic_outgoing *o,
-                          struct nic_origin *from, bool has_data) {
+static bool wants_ack(const struct nic_message *m) {
+    return m->kind < NIC_ACK && m->ack_req != PTL_NO_ACK_REQ;
+}
+
+static enum portals_sending no_memory(struct nic *nic, const struct portals_outgoing *out) {
+    const struct nic_origin *from = out->origin;
+    struct nic_packet *packet = out->packet;
+    if (packet && packet->references && !(from && from->ready))
+        nic_packet_release(packet);
+    nic->counts.no_memory++;
+    return PORTALS_NO_MEMORY;
+}
+
+/* Into the queue of its peer. */
+static __attribute__((noinline)) enum portals_sending queue_message(struct nic *nic,
+                                                                    struct portals_outgoing *out) {
+    const struct nic_message *m = out->message;
+    struct nic_peer *peer = out->peer;
+    struct nic_origin *from = out->origin;
+    struct nic_outgoing *o = peer ? outgoing_new(nic, out, wants_reply(m) || wants_ack(m)) : NULL;
+    if (!o)
+        return no_memory(nic, out);
+    o->message = *m;
+    if (o->request)
+        o->message.initiator = pool_number(o);
     if (from) {
         o->ready = from->ready;
         o->from_handler = from->from_handler;
-        o->reply_to = has_data ? from->reply_to : NULL;
+        o->reply_to = out->arrival ? from->reply_to : NULL;
         from->ready = NULL;
         from->made = o;
     }
@@ -174,46 +228,47 @@ static void queue_message(struct nic *nic, struct nic_peer *peer, struct nic_out
         o->reply_to->pending++;
     link_outgoing(nic, peer, o);
     enqueue(nic, peer, o);
+    return PORTALS_KEPT;
 }
 
-/* Called by Portals, for every message. */
-enum portals_sending nic_send_message(void *context, struct portals_outgoing *out) {
-    struct nic *nic = context;
-    const struct nic_message *m = &out->message;
+/* A get or fetch that leaves at once: its reply needs a record, but for the message. */
+static __attribute__((noinline)) enum portals_sending ask_at_once(struct nic *nic,
+                                                                  struct portals_outgoing *out) {
+    struct nic_message *m = out->message;
     struct nic_origin *from = out->origin;
-    struct nic_peer *peer = (struct nic_peer *)delivery_peer(&nic->delivery, m->target);
-    bool answer = wants_answer(m);
-    if (!peer) {
-        nic->counts.no_memory++;
-        return PORTALS_NO_MEMORY;
-    }
-    bool at_once = may_go_at_once(nic, peer, out, from);
-    if (at_once && !answer)
-        return send_at_once(nic, peer, out, m->initiator);
-    struct nic_outgoing *o = outgoing_new(nic, out, answer);
-    if (!o) {
-        nic->counts.no_memory++;
-        return PORTALS_NO_MEMORY;
-    }
-    uint64_t number = o->request ? pool_number(o) : m->initiator;
-    if (!at_once) {
-        o->message = *m;
-        o->message.initiator = number;
-        queue_message(nic, peer, o, from, out->arrival);
-        return PORTALS_KEPT;
-    }
-    o->message.kind = m->kind; /* it has left: what the answer is checked against is enough */
+    struct nic_outgoing *o = outgoing_new(nic, out, true);
+    if (!o)
+        return no_memory(nic, out);
+    m->initiator = pool_number(o);
+    o->message.kind = m->kind; /* what the answer is checked against is enough */
     o->message.length = m->length;
     o->message.payload = m->payload;
     o->begun = true;
     o->packed = m->payload;
     if (from)
         from->made = o;
-    link_outgoing(nic, peer, o);
-    enum portals_sending how = send_at_once(nic, peer, out, number);
+    link_outgoing(nic, out->peer, o);
+    enum portals_sending how = send_at_once(nic, out);
     if (how != PORTALS_LEFT)
         forget(nic, o);
     return how;
+}
+
+/* Called by Portals, for every message. */
+enum portals_sending nic_send_message(void *context, struct portals_outgoing *out) {
+    struct nic *nic = context;
+    struct nic_message *m = out->message;
+    if (!out->packet)
+        return queue_message(nic, out);
+    if (wants_reply(m))
+        return ask_at_once(nic, out);
+    if (wants_ack(m)) {
+        /* Portals has all that an acknowledgement needs: it travels with the number there. */
+        if (!portals_outgoing_keep(nic->portals, out, &m->initiator))
+            return no_memory(nic, out);
+        m->initiator |= NIC_UNRECORDED;
+    }
+    return send_at_once(nic, out);
 }
 
 /* ---- Packets of messages that wait ---- */

@@ -36,19 +36,28 @@ struct portals;
 
 struct portals_arrival;
 
+/* Portals' own, of a request: what it moves, and for whom. */
+struct portals_movement {
+    struct portals_ni *ni;
+    struct descriptor *md, *get_md;
+    struct entry *entry; /* of the handler that gave the command */
+    uint8_t *card;       /* its memory on the card */
+    uint8_t *copy;       /* of volatile data; NULL: none */
+    uint64_t source_offset, get_offset, length;
+    void *user_ptr;
+};
+
 /* A message for the network, as Portals hands it to its owner. It lasts until `send` returns. */
 struct portals_outgoing {
-    struct nic_message message;      /* but for `initiator` of a request, which is the owner's */
+    struct nic_address target;
+    uint64_t payload;
     uint8_t *data;                   /* its bytes, if they lie in one piece of memory, else NULL */
     struct portals_arrival *arrival; /* of a reply that has data, else NULL */
     void *origin;                    /* what portals_reply and portals_command were given */
+    struct nic_message *message;     /* but for `initiator` of a request, which is the owner's */
+    void *peer, *packet;             /* the owner's, from `place` to `send` */
     /* Portals' own, of a request. */
-    struct portals_ni *ni;
-    struct descriptor *md, *get_md;
-    struct entry *entry;
-    uint8_t *card, *copy;
-    uint64_t source_offset, get_offset;
-    void *user_ptr;
+    struct portals_movement of;
     const struct sink *sink, *get_sink;
     struct operation *kept;
 };
@@ -62,6 +71,9 @@ enum portals_sending {
 
 struct portals_owner {
     void *context;
+    /* Where the message is to be written, which Portals does next, before it calls `send`; NULL:
+     * the owner copies it. Of `out` it is told what stands before `message`. May be NULL itself. */
+    struct nic_message *(*place)(void *context, struct portals_outgoing *out);
     /* A request that is answered, or does not leave before this returns, must be kept by
      * portals_outgoing_keep. */
     enum portals_sending (*send)(void *context, struct portals_outgoing *out);
@@ -131,6 +143,23 @@ void portals_header(struct portals *p, const struct nic_message *message,
 void portals_arrival_keep(struct portals_arrival *to, const struct portals_arrival *from,
                           const struct nic_message *message);
 
+/* Most puts: whole, and met by an entry that takes them as they are and stays. Nothing of Portals
+ * changes until portals_plain_done, unless it is kept. */
+struct portals_plain {
+    uint64_t mlength; /* bytes of it that are accepted, */
+    uint8_t *data;    /* and where they go */
+    /* Portals' own. */
+    struct entry *entry;
+};
+/* False: it is none, and for portals_header. */
+bool portals_plain(struct portals *p, const struct nic_message *message,
+                   struct portals_plain *plain);
+/* It lives on in `to`, until portals_done. */
+void portals_plain_keep(struct portals_arrival *to, const struct portals_plain *plain,
+                        const struct nic_message *message);
+void portals_plain_done(struct portals *p, const struct nic_message *message,
+                        const struct portals_plain *plain, uint8_t fail);
+
 /* Pieces of host memory behind bytes [offset, offset + length) of the message; returns their
  * number, at most `room`; call again from where they end. None: outside of what is accepted, or the
  * program has closed the interface meanwhile; drop the data. */
@@ -178,12 +207,16 @@ uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t
                                  uint64_t length, struct nic_segment *segments, uint32_t room);
 uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                 uint64_t length, struct nic_segment *segments, uint32_t room);
+/* Of requests that are kept: none is in progress. */
+bool portals_quiet(const struct portals *p);
 /* `fail`: PTL_NI_OK, or some of its data could not be read. */
 void portals_sent(struct portals *p, uint64_t initiator, uint8_t fail);
 /* An answer is believed only from the process that was asked, once. `fail`: PTL_NI_OK, or what went
  * wrong on its way here. */
 void portals_answered(struct portals *p, uint64_t initiator, const struct nic_message *answer,
                       uint8_t fail);
+/* The same of a put or atomic that has been sent. */
+void portals_acknowledged(struct portals *p, uint64_t initiator, const struct nic_message *answer);
 /* Nothing more will come of it: PTL_NI_UNDELIVERABLE, or PTL_NI_SEGV. */
 void portals_failed(struct portals *p, uint64_t initiator, uint8_t fail);
 

@@ -46,7 +46,8 @@ int portals_ct_set(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t val
     if (!ct)
         return PTL_ARG_INVALID;
     p4_trigger_hold(p);
-    p4_counter_change(p, ct, value);
+    ct->value = value;
+    p4_counter_changed(p, ct);
     p4_trigger_release(p);
     return PTL_OK;
 }
@@ -62,7 +63,8 @@ int portals_ct_inc(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t inc
     ptl_ct_event_t sum = {ct->value.success + increment.success,
                           ct->value.failure + increment.failure};
     p4_trigger_hold(p);
-    p4_counter_change(p, ct, sum);
+    ct->value = sum;
+    p4_counter_changed(p, ct);
     p4_trigger_release(p);
     return PTL_OK;
 }

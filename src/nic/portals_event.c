@@ -62,9 +62,9 @@ int portals_eq_free(struct portals *p, ptl_handle_eq_t handle) {
 }
 
 static void drop_first(struct event_queue *q) {
+    uint32_t next = q->first + 1;
     q->used--;
-    if (++q->first == q->room)
-        q->first = 0;
+    q->first = next == q->room ? 0 : next;
 }
 
 static int take(struct event_queue *q, ptl_event_t *event) {
@@ -72,9 +72,10 @@ static int take(struct event_queue *q, ptl_event_t *event) {
         return PTL_EQ_EMPTY;
     *event = q->ring[q->first];
     drop_first(q);
-    int code = q->dropped ? PTL_EQ_DROPPED : PTL_OK;
+    if (!q->dropped)
+        return PTL_OK;
     q->dropped = false;
-    return code;
+    return PTL_EQ_DROPPED;
 }
 
 int portals_eq_get(struct portals *p, ptl_handle_eq_t handle, ptl_event_t *event) {

@@ -50,15 +50,9 @@ static bool takes_data(uint8_t kind) {
     return kind == PORTALS_GET || kind == PORTALS_FETCH_ATOMIC || kind == PORTALS_SWAP;
 }
 
-/* What a request names. */
-struct named {
-    struct portals_ni *ni;
-    struct descriptor *md, *get_md;
-};
-
 static inline __attribute__((always_inline)) struct descriptor *
-find_descriptor(struct portals *p, struct named *n, ptl_handle_md_t handle, uint64_t offset,
-                uint64_t length) {
+find_descriptor(struct portals *p, struct portals_movement *n, ptl_handle_md_t handle,
+                uint64_t offset, uint64_t length) {
     struct portals_ni *of = NULL;
     struct descriptor *md = p4_object_of(p, HANDLE_MD, handle, &of);
     if (!md || (n->ni && of != n->ni) || !fits(&md->memory, offset, length))
@@ -80,9 +74,12 @@ static bool is_too_volatile(const struct portals_ni *ni, const struct descriptor
            length > ni->limits.max_volatile_size;
 }
 
-static inline __attribute__((always_inline)) int
-check_movement(struct portals *p, const struct portals_request *r, uint8_t kind, struct named *n) {
-    *n = (struct named){0};
+static inline __attribute__((always_inline)) int check_movement(struct portals *p,
+                                                                const struct portals_request *r,
+                                                                uint8_t kind,
+                                                                struct portals_movement *n) {
+    n->ni = NULL;
+    n->md = n->get_md = NULL;
     if (sends_data(kind)) {
         n->md = find_descriptor(p, n, r->md, r->local_offset, r->length);
         if (!n->md || (!takes_data(kind) && !ack_is_valid(n->md, r->ack_req)) ||
@@ -111,7 +108,7 @@ int p4_request_check(struct portals *p, const struct portals_request *r, struct 
         return e && e->is_matching ? PTL_OK : PTL_ARG_INVALID;
     }
     default: {
-        struct named n;
+        struct portals_movement n;
         int code = check_movement(p, r, r->kind, &n);
         *ni = n.ni;
         return code;
@@ -130,8 +127,8 @@ static bool copy_is_small(uint64_t length) {
 }
 
 static void free_copy(struct operation *o) {
-    if (!copy_is_small(o->length))
-        free(o->copy);
+    if (!copy_is_small(o->of.length))
+        free(o->of.copy);
 }
 
 void p4_operations_clear(struct portals *p) {
@@ -145,36 +142,27 @@ void p4_operations_clear(struct portals *p) {
 
 /* The record of a request that goes on after its call; false: no memory. */
 bool portals_outgoing_keep(struct portals *p, struct portals_outgoing *out, uint64_t *initiator) {
-    const struct nic_message *m = &out->message;
+    const struct nic_message *m = out->message;
     struct operation *o = pool_take_raw(&p->operations);
     if (!o)
         return false;
-    o->ni = out->ni;
+    o->of = out->of;
+    o->target = m->target;
     o->kind = m->kind;
     o->ack_req = m->ack_req;
     o->sent = o->receiving = false;
-    o->md = out->md;
-    o->get_md = out->get_md;
-    o->entry = out->entry;
-    o->card = out->card;
-    o->source_offset = out->source_offset;
-    o->get_offset = out->get_offset;
-    o->length = m->length;
-    o->target = m->target;
-    o->user_ptr = out->user_ptr;
     if (out->sink)
         o->out = *out->sink;
     if (out->get_sink)
         o->in = *out->get_sink;
-    o->copy = out->copy;
-    if (o->copy && copy_is_small(m->length))
-        o->copy = memcpy(o->small_copy, out->copy, m->length);
-    if (o->md)
-        o->md->operations++;
-    if (o->get_md)
-        o->get_md->operations++;
-    if (o->entry)
-        o->entry->busy++;
+    if (o->of.copy && copy_is_small(m->length))
+        o->of.copy = memcpy(o->small_copy, out->of.copy, m->length);
+    if (o->of.md)
+        o->of.md->operations++;
+    if (o->of.get_md)
+        o->of.get_md->operations++;
+    if (o->of.entry)
+        o->of.entry->busy++;
     out->kept = o;
     *initiator = pool_number(o);
     return true;
@@ -182,17 +170,18 @@ bool portals_outgoing_keep(struct portals *p, struct portals_outgoing *out, uint
 
 /* Its descriptor may be released. */
 static void let_go(struct operation *o) {
-    if (o->md)
-        o->md->operations--;
-    o->md = NULL;
+    if (o->of.md)
+        o->of.md->operations--;
+    o->of.md = NULL;
 }
 
-static void operation_end(struct portals *p, struct operation *o) {
+static inline __attribute__((always_inline)) void end_operation(struct portals *p,
+                                                                struct operation *o) {
     let_go(o);
-    if (o->get_md)
-        o->get_md->operations--;
-    struct entry *e = o->entry;
-    struct portals_ni *ni = o->ni;
+    if (o->of.get_md)
+        o->of.get_md->operations--;
+    struct entry *e = o->of.entry;
+    struct portals_ni *ni = o->of.ni;
     free_copy(o);
     pool_give(&p->operations, o);
     if (e)
@@ -200,17 +189,21 @@ static void operation_end(struct portals *p, struct operation *o) {
     p4_closing_progress(p, ni);
 }
 
+static void operation_end(struct portals *p, struct operation *o) {
+    end_operation(p, o);
+}
+
 /* Volatile data is safe when the call returns. Into `small`, if it fits; false: no memory. */
 static bool copy_volatile(struct portals_outgoing *out, uint8_t *small, uint64_t length) {
-    out->copy = copy_is_small(length) ? small : malloc(length);
-    if (!out->copy)
+    out->of.copy = copy_is_small(length) ? small : malloc(length);
+    if (!out->of.copy)
         return false;
     struct nic_segment s;
     for (uint64_t done = 0; done < length; done += s.bytes) {
-        p4_memory_segments(&out->md->memory, out->source_offset + done, length - done, &s, 1);
-        memcpy(out->copy + done, s.host, s.bytes);
+        p4_memory_segments(&out->of.md->memory, out->of.source_offset + done, length - done, &s, 1);
+        memcpy(out->of.copy + done, s.host, s.bytes);
     }
-    out->data = out->copy;
+    out->data = out->of.copy;
     return true;
 }
 
@@ -218,20 +211,24 @@ static bool is_volatile(const struct descriptor *md) {
     return md->sink.options & PTL_MD_VOLATILE;
 }
 
-/* Where the message goes, and from where. */
-static inline void set_addresses(struct nic_message *m, const struct portals_ni *ni,
+/* Where the message goes, */
+static inline struct nic_address address_of(const struct portals_ni *ni, ptl_process_t target) {
+    if (ni->options & PTL_NI_LOGICAL)
+        target = ni->map[target.rank];
+    return (struct nic_address){target.phys.nid, target.phys.pid};
+}
+
+/* and from where. */
+static inline void set_addresses(struct nic_message *m, const struct portals_outgoing *out,
                                  ptl_process_t target) {
+    const struct portals_ni *ni = out->of.ni;
     const struct portals_config *own = &ni->p->config;
     m->interface = (uint8_t)ni->options;
     m->uid = own->uid;
     m->source = own->address;
     m->source_rank = ni->rank;
-    m->target_rank = PTL_RANK_ANY;
-    if (ni->options & PTL_NI_LOGICAL) {
-        m->target_rank = target.rank;
-        target = ni->map[target.rank];
-    }
-    m->target = (struct nic_address){target.phys.nid, target.phys.pid};
+    m->target_rank = ni->options & PTL_NI_LOGICAL ? target.rank : PTL_RANK_ANY;
+    m->target = out->target;
 }
 
 static const uint8_t message_kind[] = {
@@ -291,6 +288,36 @@ static inline void tell_send(struct portals *p, const struct sink *sink, void *u
 static void left(struct portals *p, struct operation *o, uint8_t fail);
 static void never(struct portals *p, struct operation *o, uint8_t fail);
 
+static bool is_answered(const struct operation *o) {
+    return o->kind == NIC_GET || o->kind == NIC_FETCH_ATOMIC || o->ack_req != PTL_NO_ACK_REQ;
+}
+
+/* Will the initiator see that its message was accepted? */
+static bool ack_is_seen(const struct operation *o) {
+    const struct sink *s = &o->out;
+    bool full = o->ack_req == PTL_ACK_REQ && s->eq.handle != PTL_EQ_NONE &&
+                !(s->options & PTL_MD_EVENT_SUCCESS_DISABLE);
+    return full || (s->ct.handle != PTL_CT_NONE && (s->options & PTL_MD_EVENT_CT_ACK));
+}
+
+/* It has been sent, which may be its end. Who sees no more of it at its descriptor takes it for
+ * that. */
+static inline void wait_for_answer(struct portals *p, struct operation *o) {
+    o->sent = true;
+    if (!is_answered(o))
+        operation_end(p, o);
+    else if (o->kind == NIC_FETCH_ATOMIC || !ack_is_seen(o))
+        let_go(o);
+}
+
+static __attribute__((noinline)) void unreadable(struct portals *p,
+                                                 const struct portals_outgoing *out) {
+    p4_trigger_hold(p);
+    tell_send(p, out->sink, out->of.user_ptr, out->of.length, PTL_NI_SEGV);
+    p4_closing_progress(p, out->of.ni);
+    p4_trigger_release(p);
+}
+
 static void end_kept(struct portals *p, struct operation *o, enum portals_sending how) {
     if (how == PORTALS_LEFT)
         left(p, o, PTL_NI_OK);
@@ -300,50 +327,62 @@ static void end_kept(struct portals *p, struct operation *o, enum portals_sendin
         operation_end(p, o);
 }
 
-/* What ends within its call, without a record. */
+/* What has left within its call. */
+static inline void left_at_once(struct portals *p, const struct portals_outgoing *out) {
+    p4_trigger_hold(p);
+    tell_send(p, out->sink, out->of.user_ptr, out->of.length, PTL_NI_OK);
+    if (out->kept)
+        wait_for_answer(p, out->kept);
+    p4_closing_progress(p, out->of.ni);
+    p4_trigger_release(p);
+}
+
 static inline int hand_out(struct portals *p, struct portals_outgoing *out) {
     enum portals_sending how = p->owner.send(p->owner.context, out);
-    if (out->kept) {
+    if (how == PORTALS_LEFT && out->sink)
+        left_at_once(p, out);
+    else if (out->kept)
         end_kept(p, out->kept, how);
-    } else if (how != PORTALS_NO_MEMORY) {
-        p4_trigger_hold(p);
-        tell_send(p, out->sink, out->user_ptr, out->message.length,
-                  how == PORTALS_LEFT ? PTL_NI_OK : PTL_NI_SEGV);
-        p4_closing_progress(p, out->ni);
-        p4_trigger_release(p);
-    }
-    if (out->copy && !out->kept && !copy_is_small(out->message.length))
-        free(out->copy);
+    else if (how == PORTALS_UNREADABLE)
+        unreadable(p, out);
+    if (out->of.copy && !out->kept && !copy_is_small(out->of.length))
+        free(out->of.copy);
     return how == PORTALS_NO_MEMORY ? PTL_NO_SPACE : PTL_OK;
 }
 
 /* `kind` is that of the request: where it is a constant, the compiler leaves out the rest. */
 static inline __attribute__((always_inline)) int
 start(struct portals *p, const struct portals_request *r, uint8_t kind, bool by_trigger) {
-    struct named n;
     struct portals_outgoing out;
-    struct nic_message *m = &out.message;
+    struct portals_movement *n = &out.of;
+    struct nic_message own;
     uint8_t small_copy[OPERATION_COPY_BYTES];
-    int code = check_movement(p, r, kind, &n);
+    int code = check_movement(p, r, kind, n);
     if (code)
         return code;
-    out.ni = n.ni;
-    out.md = n.md;
-    out.get_md = n.get_md;
-    out.sink = sends_data(kind) ? &n.md->sink : NULL;
-    out.get_sink = takes_data(kind) ? &n.get_md->sink : NULL;
-    out.source_offset = r->local_offset;
-    out.get_offset = r->get_offset;
-    out.user_ptr = r->user_ptr;
+    out.target = address_of(n->ni, r->target);
+    out.payload = sends_data(kind) ? r->length : 0;
+    out.sink = sends_data(kind) ? &n->md->sink : NULL;
+    out.get_sink = takes_data(kind) ? &n->get_md->sink : NULL;
+    out.of.source_offset = r->local_offset;
+    out.of.get_offset = r->get_offset;
+    out.of.length = r->length;
+    out.of.user_ptr = r->user_ptr;
     out.arrival = NULL;
-    out.entry = NULL;
-    out.data = out.card = out.copy = NULL;
+    out.of.entry = NULL;
+    out.data = out.of.card = out.of.copy = NULL;
     out.origin = out.kept = NULL;
-    set_addresses(m, n.ni, r->target);
+    if (out.payload) {
+        out.data = p4_memory_whole(&n->md->memory, r->local_offset);
+        if (is_volatile(n->md) && !by_trigger && !copy_volatile(&out, small_copy, r->length))
+            return PTL_NO_SPACE;
+    }
+    struct nic_message *m = p4_message_place(p, &out, &own);
+    set_addresses(m, &out, r->target);
     m->kind = message_kind[kind];
     m->ack_req = takes_data(kind) ? PTL_NO_ACK_REQ : r->ack_req;
-    m->operation = r->operation;
-    m->datatype = r->datatype;
+    m->operation = kind >= PORTALS_ATOMIC ? r->operation : 0;
+    m->datatype = kind >= PORTALS_ATOMIC ? r->datatype : 0;
     m->fail = m->list = 0;
     m->pt_index = r->pt_index;
     m->match_bits = r->match_bits;
@@ -354,23 +393,18 @@ start(struct portals *p, const struct portals_request *r, uint8_t kind, bool by_
     m->initiator = 0;
     if (kind == PORTALS_SWAP)
         memcpy(m->operand, r->operand, sizeof m->operand);
-    else
+    else if (kind == PORTALS_FETCH_ATOMIC)
         memset(m->operand, 0, sizeof m->operand);
-    if (sends_data(kind) && m->length) {
-        out.data = p4_memory_whole(&n.md->memory, r->local_offset);
-        if (is_volatile(n.md) && !by_trigger && !copy_volatile(&out, small_copy, m->length))
-            return PTL_NO_SPACE;
-    }
     return hand_out(p, &out);
 }
 
-int p4_request_start(struct portals *p, const struct portals_request *r, bool by_trigger) {
-    return r->kind == PORTALS_PUT ? start(p, r, PORTALS_PUT, by_trigger)
-                                  : start(p, r, r->kind, by_trigger);
+__attribute__((noinline)) int p4_request_start(struct portals *p, const struct portals_request *r,
+                                               bool by_trigger) {
+    return start(p, r, r->kind, by_trigger);
 }
 
-int portals_start(struct portals *p, const struct portals_request *request) {
-    return p4_request_start(p, request, false);
+int portals_start(struct portals *p, const struct portals_request *r) {
+    return r->kind == PORTALS_PUT ? start(p, r, PORTALS_PUT, false) : p4_request_start(p, r, false);
 }
 
 /* ---- Commands of handlers ---- */
@@ -403,29 +437,34 @@ int portals_command(struct portals *p, const struct portals_arrival *a,
     struct counter_name ct = c->count ? e->ct : (struct counter_name){PTL_CT_NONE, NULL};
     const struct sink sink = {e->pt->eq, ct, counts | PTL_MD_EVENT_SEND_DISABLE};
     const struct sink get_sink = {e->pt->eq, ct, PTL_MD_EVENT_CT_REPLY};
-    struct portals_outgoing out = {.message = {.kind = c->kind,
-                                               .ack_req = ack_req,
-                                               .operation = c->operation,
-                                               .datatype = c->datatype,
-                                               .pt_index = e->pt->index,
-                                               .match_bits = c->match_bits,
-                                               .hdr_data = c->hdr_data,
-                                               .remote_offset = c->remote_offset,
-                                               .length = c->length,
-                                               .payload = get ? 0 : c->length},
+    struct nic_message own;
+    struct portals_outgoing out = {.target = address_of(a->ni, c->target),
+                                   .payload = get ? 0 : c->length,
                                    .data = get       ? NULL
                                            : c->card ? c->card
                                                      : p4_memory_whole(&e->memory, c->offset),
                                    .origin = origin,
-                                   .ni = a->ni,
-                                   .entry = e,
-                                   .card = c->card,
-                                   .source_offset = c->offset,
-                                   .get_offset = c->offset,
-                                   .user_ptr = c->user_ptr,
-                                   .sink = &sink,
+                                   .of = {.ni = a->ni,
+                                          .entry = e,
+                                          .card = c->card,
+                                          .source_offset = c->offset,
+                                          .get_offset = c->offset,
+                                          .length = c->length,
+                                          .user_ptr = c->user_ptr},
+                                   .sink = get ? NULL : &sink,
                                    .get_sink = &get_sink};
-    set_addresses(&out.message, a->ni, c->target);
+    struct nic_message *m = p4_message_place(p, &out, &own);
+    *m = (struct nic_message){.kind = c->kind,
+                              .ack_req = ack_req,
+                              .operation = c->operation,
+                              .datatype = c->datatype,
+                              .pt_index = e->pt->index,
+                              .match_bits = c->match_bits,
+                              .hdr_data = c->hdr_data,
+                              .remote_offset = c->remote_offset,
+                              .length = c->length,
+                              .payload = out.payload};
+    set_addresses(m, &out, c->target);
     return hand_out(p, &out);
 }
 
@@ -458,17 +497,17 @@ static uint32_t one_segment(uint8_t *memory, uint64_t offset, uint64_t length,
 static uint32_t operation_segments(const struct operation *o, const struct descriptor *md,
                                    uint8_t *copy, uint64_t start, uint64_t offset, uint64_t length,
                                    struct nic_segment *segments, uint32_t room) {
-    if (offset >= o->length)
+    if (offset >= o->of.length)
         return 0;
-    if (length > o->length - offset)
-        length = o->length - offset;
+    if (length > o->of.length - offset)
+        length = o->of.length - offset;
     if (copy)
         return one_segment(copy, offset, length, segments, room);
-    if (o->card)
-        return one_segment(o->card, offset, length, segments, room);
-    if (!o->ni || (!md && !o->entry))
+    if (o->of.card)
+        return one_segment(o->of.card, offset, length, segments, room);
+    if (!o->of.ni || (!md && !o->of.entry))
         return 0;
-    return p4_memory_segments(md ? &md->memory : &o->entry->memory, start + offset, length,
+    return p4_memory_segments(md ? &md->memory : &o->of.entry->memory, start + offset, length,
                               segments, room);
 }
 
@@ -477,7 +516,8 @@ uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t
     const struct operation *o = operation_at(p, initiator);
     if (!o || o->kind == NIC_GET)
         return 0;
-    return operation_segments(o, o->md, o->copy, o->source_offset, offset, length, segments, room);
+    return operation_segments(o, o->of.md, o->of.copy, o->of.source_offset, offset, length,
+                              segments, room);
 }
 
 uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t offset,
@@ -486,7 +526,8 @@ uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t 
     if (!o || (o->kind != NIC_GET && o->kind != NIC_FETCH_ATOMIC))
         return 0;
     o->receiving = true;
-    return operation_segments(o, o->get_md, NULL, o->get_offset, offset, length, segments, room);
+    return operation_segments(o, o->of.get_md, NULL, o->of.get_offset, offset, length, segments,
+                              room);
 }
 
 /* Once, and not of a get. */
@@ -494,49 +535,32 @@ static void tell_sent(struct portals *p, struct operation *o, uint8_t fail) {
     if (o->sent || o->kind == NIC_GET)
         return;
     o->sent = true;
-    if (o->ni)
-        tell_send(p, &o->out, o->user_ptr, o->length, fail);
-}
-
-static bool is_answered(const struct operation *o) {
-    return o->kind == NIC_GET || o->kind == NIC_FETCH_ATOMIC || o->ack_req != PTL_NO_ACK_REQ;
-}
-
-/* Will the initiator see that its message was accepted? */
-static bool ack_is_seen(const struct operation *o) {
-    const struct sink *s = &o->out;
-    bool full = o->ack_req == PTL_ACK_REQ && s->eq.handle != PTL_EQ_NONE &&
-                !(s->options & PTL_MD_EVENT_SUCCESS_DISABLE);
-    return full || (s->ct.handle != PTL_CT_NONE && (s->options & PTL_MD_EVENT_CT_ACK));
+    if (o->of.ni)
+        tell_send(p, &o->out, o->of.user_ptr, o->of.length, fail);
 }
 
 /* Its source may be used again. */
 static void left(struct portals *p, struct operation *o, uint8_t fail) {
+    struct portals_ni *ni = o->of.ni;
     p4_trigger_hold(p);
     tell_sent(p, o, fail);
-    if (!is_answered(o)) {
-        operation_end(p, o);
-    } else {
-        /* Who sees no more of it there takes the send for its end. */
-        if (o->kind == NIC_FETCH_ATOMIC || !ack_is_seen(o))
-            let_go(o);
-        p4_closing_progress(p, o->ni);
-    }
+    wait_for_answer(p, o);
+    p4_closing_progress(p, ni);
     p4_trigger_release(p);
 }
 
 static void tell_answer(struct portals *p, const struct operation *o, uint8_t ack_req,
                         struct said *s) {
     bool reply = o->kind == NIC_GET || o->kind == NIC_FETCH_ATOMIC;
-    if (!o->ni || (!reply && ack_req == PTL_NO_ACK_REQ))
+    if (!o->of.ni || (!reply && ack_req == PTL_NO_ACK_REQ))
         return;
     s->type = reply ? PTL_EVENT_REPLY : PTL_EVENT_ACK;
     s->count_option = reply ? PTL_MD_EVENT_CT_REPLY : PTL_MD_EVENT_CT_ACK;
     s->full = reply || ack_req == PTL_ACK_REQ;
-    s->length = o->length;
-    s->user_ptr = o->user_ptr;
-    if (s->mlength > o->length)
-        s->mlength = o->length;
+    s->length = o->of.length;
+    s->user_ptr = o->of.user_ptr;
+    if (s->mlength > o->of.length)
+        s->mlength = o->of.length;
     tell(p, reply ? &o->in : &o->out, s);
 }
 
@@ -548,6 +572,10 @@ static void never(struct portals *p, struct operation *o, uint8_t fail) {
         tell_answer(p, o, o->ack_req, &(struct said){.fail = fail});
     operation_end(p, o);
     p4_trigger_release(p);
+}
+
+bool portals_quiet(const struct portals *p) {
+    return !p->operations.used;
 }
 
 void portals_sent(struct portals *p, uint64_t initiator, uint8_t fail) {
@@ -580,11 +608,34 @@ void portals_answered(struct portals *p, uint64_t initiator, const struct nic_me
     p4_trigger_release(p);
 }
 
+void portals_acknowledged(struct portals *p, uint64_t initiator, const struct nic_message *answer) {
+    struct operation *o = operation_at(p, initiator);
+    if (!o || !nic_address_equal(answer->source, o->target) || !o->sent ||
+        o->kind == NIC_FETCH_ATOMIC)
+        return;
+    p4_trigger_hold(p);
+    if (o->of.ni && answer->ack_req != PTL_NO_ACK_REQ) {
+        const struct said s = {.type = PTL_EVENT_ACK,
+                               .count_option = PTL_MD_EVENT_CT_ACK,
+                               .full = o->ack_req == PTL_ACK_REQ,
+                               .fail = answer->fail,
+                               .list = answer->list,
+                               .length = o->of.length,
+                               .mlength =
+                                   answer->length < o->of.length ? answer->length : o->of.length,
+                               .remote_offset = answer->remote_offset,
+                               .user_ptr = o->of.user_ptr};
+        tell(p, &o->out, &s);
+    }
+    end_operation(p, o);
+    p4_trigger_release(p);
+}
+
 bool p4_operation_moves(struct portals_ni *ni) {
     struct pool *pool = &ni->p->operations;
     for (uint32_t i = 0; i < pool->made; i++) {
         const struct operation *o = pool_find(pool, i);
-        if (o && o->ni == ni && ((!o->sent && o->kind != NIC_GET) || o->receiving))
+        if (o && o->of.ni == ni && ((!o->sent && o->kind != NIC_GET) || o->receiving))
             return true;
     }
     return false;
@@ -594,10 +645,10 @@ void p4_operation_forget(struct portals_ni *ni) {
     struct pool *pool = &ni->p->operations;
     for (uint32_t i = 0; i < pool->made; i++) {
         struct operation *o = pool_find(pool, i);
-        if (!o || o->ni != ni)
+        if (!o || o->of.ni != ni)
             continue;
-        o->ni = NULL;
-        o->md = o->get_md = NULL;
-        o->entry = NULL;
+        o->of.ni = NULL;
+        o->of.md = o->of.get_md = NULL;
+        o->of.entry = NULL;
     }
 }

@@ -94,7 +94,7 @@ static void tell_overflow(struct entry *e, const struct header *h) {
     event.user_ptr = e->user_ptr;
     if (p4_entry_wants(e, PTL_ME_EVENT_OVER_DISABLE, event.ni_fail_type))
         p4_event_push(e->ni->p, e->pt->eq, &event);
-    p4_entry_count(e, PTL_ME_EVENT_CT_OVERFLOW, event.mlength, event.ni_fail_type);
+    p4_entry_count(e->ni->p, e, PTL_ME_EVENT_CT_OVERFLOW, event.mlength, event.ni_fail_type);
 }
 
 void p4_header_arrived(struct header *h, uint64_t mlength, uint8_t fail) {
@@ -319,7 +319,7 @@ static void tell_search(struct entry *e, const struct header *h) {
     event.user_ptr = e->user_ptr;
     if (p4_entry_wants(e, PTL_ME_EVENT_OVER_DISABLE, event.ni_fail_type))
         p4_event_push(e->ni->p, e->pt->eq, &event);
-    p4_entry_count(e, PTL_ME_EVENT_CT_OVERFLOW, event.mlength, event.ni_fail_type);
+    p4_entry_count(e->ni->p, e, PTL_ME_EVENT_CT_OVERFLOW, event.mlength, event.ni_fail_type);
 }
 
 static void search_only(struct entry *e) {

@@ -214,10 +214,9 @@ void p4_match_remove(struct entry *e) {
         leave_group(list, e->group);
 }
 
-/* The first of a group. In the index by itself: as a leaf it needs no registers of its caller. */
-static __attribute__((noinline)) struct entry *match_group(const struct portals_ni *ni,
-                                                           const struct list_group *group,
-                                                           const struct nic_message *m) {
+/* The first of a group. */
+static inline struct entry *match_group(const struct portals_ni *ni, const struct list_group *group,
+                                        const struct nic_message *m) {
     uint64_t key = key_of(ni, group, m->match_bits, m->source, m->source_rank);
     struct entry *e = ni->entry_bucket[key & (ni->entry_buckets - 1)].first;
     while (e && !(e->key == key && e->group == group && matches(e, m)))
@@ -242,13 +241,36 @@ match_many(const struct portals_ni *ni, const struct list *list, const struct ni
     return best;
 }
 
-struct entry *p4_match_message(const struct portals_ni *ni, const struct list *list,
-                               const struct nic_message *m) {
+static inline __attribute__((always_inline)) struct entry *
+match_message(const struct portals_ni *ni, const struct list *list, const struct nic_message *m) {
     if (!(ni->options & PTL_NI_MATCHING))
         return list->first;
     if (list->groups == 1 && !list->others.first) /* as most lists have it: one mask */
         return match_group(ni, &list->group[0], m);
     return list->first ? match_many(ni, list, m) : NULL;
+}
+
+struct entry *p4_match_message(const struct portals_ni *ni, const struct list *list,
+                               const struct nic_message *m) {
+    return match_message(ni, list, m);
+}
+
+bool portals_plain(struct portals *p, const struct nic_message *m, struct portals_plain *plain) {
+    const struct portals_ni *ni = p->ni[p4_interface_number(m->interface)];
+    if (!ni || ni->closing || m->ack_req > PTL_OC_ACK_REQ)
+        return false;
+    const struct portals_pt *pt = p4_table_entry(ni, m->pt_index);
+    if (!pt || !pt->enabled)
+        return false;
+    struct entry *e = match_message(ni, &pt->list[PTL_PRIORITY_LIST], m);
+    if (!e || !e->is_plain)
+        return false;
+    uint64_t length = e->memory.length;
+    uint64_t room = m->remote_offset < length ? length - m->remote_offset : 0;
+    plain->mlength = m->length < room ? m->length : room;
+    plain->data = (uint8_t *)((uintptr_t)e->memory.start + m->remote_offset);
+    plain->entry = e;
+    return true;
 }
 
 /* ---- Headers ---- */

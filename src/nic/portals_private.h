@@ -244,19 +244,13 @@ struct trigger {
 /* A request that has not ended within its call. What it names cannot go away before it. */
 struct operation {
     struct pool_slot slot;
-    struct portals_ni *ni; /* NULL: closed */
-    uint8_t kind;          /* enum nic_message_kind */
+    struct portals_movement of; /* no interface: closed */
+    struct nic_address target;
+    uint8_t kind; /* enum nic_message_kind */
     uint8_t ack_req;
     bool sent;
-    bool receiving; /* its reply is being stored */
-    struct descriptor *md, *get_md;
-    struct entry *entry; /* of the handler that gave the command */
-    uint8_t *card;       /* its memory on the card */
-    uint64_t source_offset, get_offset, length;
-    struct nic_address target;
-    void *user_ptr;
+    bool receiving;      /* its reply is being stored */
     struct sink out, in; /* of send and acknowledgement; of reply */
-    uint8_t *copy;       /* of volatile data; NULL: none */
     uint8_t small_copy[OPERATION_COPY_BYTES];
 };
 
@@ -274,6 +268,13 @@ struct portals {
     uint32_t held;                            /* they wait until a call has done its work, */
     bool news;                                /* and so does the owner */
 };
+
+/* Where the owner wants the message written, or `own`. */
+static inline struct nic_message *p4_message_place(struct portals *p, struct portals_outgoing *out,
+                                                   struct nic_message *own) {
+    struct nic_message *place = p->owner.place ? p->owner.place(p->owner.context, out) : NULL;
+    return out->message = place ? place : own;
+}
 
 /* portals.c */
 static inline uint32_t p4_interface_number(unsigned options) {
@@ -307,8 +308,10 @@ static inline void *p4_object_of(struct portals *p, enum handle_kind kind, ptl_h
         return NULL;
     const struct pool *pool = p4_pool_of(ni, kind);
     uint32_t index = handle & pool->mask;
-    struct object *object = index < pool->made ? pool_at(pool, index) : NULL;
-    if (!object || object->handle != handle)
+    if (index >= pool->made)
+        return NULL;
+    struct object *object = pool_at(pool, index);
+    if (object->handle != handle)
         return NULL;
     if (ni_out)
         *ni_out = ni;
@@ -377,23 +380,19 @@ static inline void p4_trigger_hold(struct portals *p) {
 }
 __attribute__((cold)) void p4_trigger_fire(struct portals *p); /* those that are ready */
 static inline void p4_trigger_release(struct portals *p) {
-    if (p->held == 1) {
-        if (p->news) {
-            p->news = false;
-            p->owner.raised(p->owner.context);
-        }
-        if (p->ready_first)
-            p4_trigger_fire(p);
+    if (p->ready_first && p->held == 1)
+        p4_trigger_fire(p);
+    if (!--p->held && p->news) {
+        p->news = false;
+        p->owner.raised(p->owner.context);
     }
-    p->held--;
 }
 void p4_trigger_look(struct portals *p, struct counter *ct);
 void p4_trigger_cancel_all(struct portals_ni *ni, struct counter *ct);
 int p4_trigger_append(struct portals *p, struct entry *e, ptl_handle_ct_t ct, ptl_size_t threshold);
 
 /* portals_count.c */
-static inline void p4_counter_change(struct portals *p, struct counter *ct, ptl_ct_event_t value) {
-    ct->value = value;
+static inline void p4_counter_changed(struct portals *p, struct counter *ct) {
     p->news = true;
     if (ct->first)
         p4_trigger_look(p, ct);
@@ -401,9 +400,11 @@ static inline void p4_counter_change(struct portals *p, struct counter *ct, ptl_
 static inline void p4_count(struct portals *p, struct counter_name name, uint64_t success,
                             uint64_t failure) {
     struct counter *ct = p4_counter(name);
-    if (ct)
-        p4_counter_change(
-            p, ct, (ptl_ct_event_t){ct->value.success + success, ct->value.failure + failure});
+    if (!ct)
+        return;
+    ct->value.success += success;
+    ct->value.failure += failure;
+    p4_counter_changed(p, ct);
 }
 /* Successes or failures, not both. */
 bool p4_increment_is_valid(ptl_ct_event_t increment);
@@ -444,10 +445,11 @@ void p4_entry_discard(struct entry *e); /* its memory and its place in the pool 
 int p4_entry_link(struct entry *e);
 void p4_entry_link_failed(struct entry *e); /* where nobody can be told but by an event */
 int p4_entry_unlink(struct entry *e);
-static inline void p4_entry_count(struct entry *e, unsigned option, uint64_t bytes, uint8_t fail) {
+static inline void p4_entry_count(struct portals *p, struct entry *e, unsigned option,
+                                  uint64_t bytes, uint8_t fail) {
     uint64_t success = e->options & PTL_ME_EVENT_CT_BYTES ? bytes : 1;
     if (e->options & option)
-        p4_count(e->ni->p, e->ct, fail != PTL_NI_OK ? 0 : success, fail != PTL_NI_OK);
+        p4_count(p, e->ct, fail != PTL_NI_OK ? 0 : success, fail != PTL_NI_OK);
 }
 static inline bool p4_entry_wants(const struct entry *e, unsigned disable, uint8_t fail) {
     return !(e->options & disable) &&

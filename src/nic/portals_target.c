@@ -72,11 +72,10 @@ static bool reserve_events(struct portals_arrival *a, struct entry *e, bool expi
     return true;
 }
 
-static inline void fill_event(ptl_event_t *event, const struct portals_arrival *a,
+static inline void fill_event(ptl_event_t *event, const struct nic_message *m, uint64_t offset,
                               const struct entry *e, ptl_event_kind_t type, uint64_t mlength,
                               uint8_t fail) {
-    const struct nic_message *m = a->message;
-    event->start = p4_memory_address(&e->memory, a->offset);
+    event->start = p4_memory_address(&e->memory, offset);
     event->user_ptr = e->user_ptr;
     event->hdr_data = m->hdr_data;
     event->match_bits = m->match_bits;
@@ -98,7 +97,8 @@ static bool make_header(struct portals_arrival *a, struct entry *e) {
     struct header *h = pool_take(&ni->headers);
     if (!h)
         return false;
-    fill_event(&h->event, a, e, kinds[a->message->kind].overflow_event, a->mlength, PTL_NI_OK);
+    fill_event(&h->event, a->message, a->offset, e, kinds[a->message->kind].overflow_event,
+               a->mlength, PTL_NI_OK);
     h->length = a->message->length;
     h->source = a->message->source;
     h->source_rank = a->message->source_rank;
@@ -118,15 +118,6 @@ static void take(struct portals_arrival *a, struct entry *e) {
     a->entry = e;
     a->data = p4_memory_whole(&e->memory, a->offset);
     a->list = e->list;
-}
-
-static void accept_plain(struct portals_arrival *a, struct entry *e) {
-    const struct nic_message *m = a->message;
-    uint64_t length = e->memory.length, room = length - m->remote_offset;
-    a->offset = m->remote_offset;
-    if (a->offset < length)
-        a->mlength = m->length < room ? m->length : room;
-    take(a, e);
 }
 
 static uint8_t accept_message(struct portals_arrival *a, struct entry *e) {
@@ -166,10 +157,6 @@ static uint8_t receive(struct portals_arrival *a, struct portals_ni *ni) {
         e = p4_match_message(ni, &pt->list[PTL_OVERFLOW_LIST], m);
     if (!e)
         return p4_table_exhausted(ni, pt, false);
-    if (e->is_plain && m->kind == NIC_PUT) {
-        accept_plain(a, e);
-        return PTL_NI_OK;
-    }
     uint8_t fail = permission(ni, e, m);
     return fail ? fail : accept_message(a, e);
 }
@@ -303,16 +290,29 @@ static bool wants_reply(const struct portals_arrival *a) {
     return a->message->kind == NIC_GET || a->message->kind == NIC_FETCH_ATOMIC;
 }
 
-static void answer(struct portals *p, struct portals_arrival *a, uint8_t kind, uint8_t ack_req,
-                   uint8_t fail, uint64_t mlength, uint64_t payload, void *origin) {
-    const struct nic_message *to = a->message;
+/* What an answer says. */
+struct answer {
+    uint8_t kind, ack_req, fail, list;
+    uint64_t offset, mlength, payload;
+    uint8_t *data;
+    struct portals_arrival *arrival;
+    void *origin;
+};
+
+static inline void answer(struct portals *p, const struct nic_message *to, const struct answer *a) {
     struct portals_outgoing out; /* of an answer Portals has nothing of its own in it */
-    struct nic_message *m = &out.message;
-    m->kind = kind;
+    struct nic_message own;
+    out.target = to->source;
+    out.payload = a->payload;
+    out.data = a->data;
+    out.arrival = a->arrival;
+    out.origin = a->origin;
+    struct nic_message *m = p4_message_place(p, &out, &own);
+    m->kind = a->kind;
     m->interface = to->interface;
-    m->ack_req = ack_req;
+    m->ack_req = a->ack_req;
     m->operation = m->datatype = 0;
-    m->fail = fail;
+    m->fail = a->fail;
     m->list = a->list;
     m->uid = p->config.uid;
     m->source = p->config.address;
@@ -322,13 +322,9 @@ static void answer(struct portals *p, struct portals_arrival *a, uint8_t kind, u
     m->pt_index = to->pt_index;
     m->match_bits = m->hdr_data = 0;
     m->remote_offset = a->offset;
-    m->length = mlength;
-    m->payload = payload;
+    m->length = a->mlength;
+    m->payload = a->payload;
     m->initiator = to->initiator;
-    memset(m->operand, 0, sizeof m->operand);
-    out.data = payload ? a->data : NULL;
-    out.arrival = payload ? a : NULL;
-    out.origin = origin;
     p->owner.send(p->owner.context, &out);
 }
 
@@ -336,21 +332,37 @@ void portals_reply(struct portals *p, struct portals_arrival *a, void *origin) {
     if (a->fail || !wants_reply(a) || a->replied)
         return;
     a->replied = true;
-    answer(p, a, NIC_REPLY, PTL_NO_ACK_REQ, PTL_NI_OK, a->mlength, a->mlength, origin);
+    const struct answer reply = {.kind = NIC_REPLY,
+                                 .ack_req = PTL_NO_ACK_REQ,
+                                 .list = a->list,
+                                 .offset = a->offset,
+                                 .mlength = a->mlength,
+                                 .payload = a->mlength,
+                                 .data = a->mlength ? a->data : NULL,
+                                 .arrival = a->mlength ? a : NULL,
+                                 .origin = origin};
+    answer(p, a->message, &reply);
 }
 
 /* An acknowledgement as it was asked for, or a reply without data. An entry that disables
  * acknowledgements still lets the initiator's card forget the operation: one that tells nobody. */
 static void answer_ending(struct portals *p, struct portals_arrival *a, uint8_t fail,
                           uint64_t mlength) {
-    uint8_t ack_req = a->message->ack_req;
+    struct answer said = {.kind = NIC_ACK,
+                          .ack_req = a->message->ack_req,
+                          .fail = fail,
+                          .list = a->list,
+                          .offset = a->offset,
+                          .mlength = fail ? 0 : mlength};
     if (wants_reply(a)) {
+        said.kind = NIC_REPLY;
+        said.ack_req = PTL_NO_ACK_REQ;
         if (!a->replied)
-            answer(p, a, NIC_REPLY, PTL_NO_ACK_REQ, fail, fail ? 0 : mlength, 0, NULL);
-    } else if (ack_req != PTL_NO_ACK_REQ) {
+            answer(p, a->message, &said);
+    } else if (said.ack_req != PTL_NO_ACK_REQ) {
         if (!fail && a->entry && a->entry->options & PTL_ME_ACK_DISABLE)
-            ack_req = PTL_NO_ACK_REQ;
-        answer(p, a, NIC_ACK, ack_req, fail, fail ? 0 : mlength, 0, NULL);
+            said.ack_req = PTL_NO_ACK_REQ;
+        answer(p, a->message, &said);
     }
 }
 
@@ -375,17 +387,17 @@ static void take_back(struct portals_arrival *a) {
         p4_header_drop(a->header);
 }
 
-static inline __attribute__((always_inline)) void tell(struct portals_arrival *a, uint64_t mlength,
+/* The event of a message, and its count. */
+static inline __attribute__((always_inline)) void tell(struct portals *p, struct entry *e,
+                                                       const struct nic_message *m, uint8_t kind,
+                                                       uint64_t offset, uint64_t mlength,
                                                        uint8_t fail) {
-    struct entry *e = a->entry;
     if (p4_entry_wants(e, PTL_ME_EVENT_COMM_DISABLE, fail)) {
-        ptl_event_t *event = p4_event_new(e->ni->p, e->pt->eq);
+        ptl_event_t *event = p4_event_new(p, e->pt->eq);
         if (event)
-            fill_event(event, a, e, kinds[a->kind].event, mlength, fail);
+            fill_event(event, m, offset, e, kinds[kind].event, mlength, fail);
     }
-    p4_entry_count(e, PTL_ME_EVENT_CT_COMM, mlength, fail);
-    if (a->header)
-        p4_header_arrived(a->header, mlength, fail);
+    p4_entry_count(p, e, PTL_ME_EVENT_CT_COMM, mlength, fail);
 }
 
 static inline __attribute__((always_inline)) void end_entry(struct portals *p,
@@ -405,7 +417,9 @@ static inline __attribute__((always_inline)) void end_entry(struct portals *p,
         if (a->header)
             p4_header_drop(a->header);
     } else {
-        tell(a, mlength, how.fail);
+        tell(p, e, a->message, a->kind, a->offset, mlength, how.fail);
+        if (a->header)
+            p4_header_arrived(a->header, mlength, how.fail);
     }
     pt->arrivals--;
     if (!pt->enabled && !pt->arrivals)
@@ -434,6 +448,55 @@ void portals_done(struct portals *p, struct portals_arrival *a, struct portals_e
         done(p, a, (struct portals_ending){0});
     else
         done(p, a, how);
+}
+
+/* ---- Plain puts ---- */
+
+void portals_plain_keep(struct portals_arrival *to, const struct portals_plain *plain,
+                        const struct nic_message *message) {
+    const struct portals_arrival a = {.kind = message->kind,
+                                      .mlength = plain->mlength,
+                                      .offset = message->remote_offset,
+                                      .message = message,
+                                      .ni = plain->entry->ni};
+    portals_arrival_keep(to, &a, message);
+    take(to, plain->entry);
+}
+
+static inline __attribute__((always_inline)) void plain_done(struct portals *p,
+                                                             const struct nic_message *m,
+                                                             const struct portals_plain *plain,
+                                                             uint8_t fail) {
+    struct entry *e = plain->entry;
+    uint8_t ack_req = m->ack_req;
+    p4_trigger_hold(p);
+    if (ack_req != PTL_NO_ACK_REQ) {
+        if (!fail && e->options & PTL_ME_ACK_DISABLE)
+            ack_req = PTL_NO_ACK_REQ;
+        const struct answer said = {.kind = NIC_ACK,
+                                    .ack_req = ack_req,
+                                    .fail = fail,
+                                    .list = PTL_PRIORITY_LIST,
+                                    .offset = m->remote_offset,
+                                    .mlength = fail ? 0 : plain->mlength};
+        answer(p, m, &said);
+    }
+    tell(p, e, m, NIC_PUT, m->remote_offset, plain->mlength, fail);
+    p4_trigger_release(p);
+}
+
+static __attribute__((noinline)) void plain_failed(struct portals *p, const struct nic_message *m,
+                                                   const struct portals_plain *plain,
+                                                   uint8_t fail) {
+    plain_done(p, m, plain, fail);
+}
+
+void portals_plain_done(struct portals *p, const struct nic_message *m,
+                        const struct portals_plain *plain, uint8_t fail) {
+    if (fail)
+        plain_failed(p, m, plain, fail);
+    else
+        plain_done(p, m, plain, PTL_NI_OK); /* the compiler leaves out the rest */
 }
 
 uint8_t portals_exhausted(const struct portals_arrival *a) {

@@ -101,9 +101,6 @@ void p4_trigger_fire(struct portals *p) {
             stand_in_line(p, ct);
         fire(p, &request, append);
     }
-    if (p->news)
-        p->owner.raised(p->owner.context);
-    p->news = false;
 }
 
 void p4_trigger_cancel_all(struct portals_ni *ni, struct counter *ct) {

@@ -357,6 +357,7 @@ enum nic_status world_move_until(struct world_rank *r, struct nic_move *m, struc
                                  uint64_t done_ps);
 void world_copy(struct world_rank *r, struct nic_move *m);
 void world_raise(void *rank);
+struct nic_packet *world_slot(void *rank, struct nic_address target);
 void world_flights_free(struct spin_world *w); /* before the ranks, whose packets they have */
 void world_dmas_free(struct spin_world *w);    /* likewise */
 void world_on_depart(void *context, const struct sim_event *event);

@@ -203,8 +203,12 @@ static void keep(void *user, const struct spin_image *image) {
 
 /* ---- set-up ---- */
 
-const struct nic_driver world_pspin_driver = {
-    .send = send_packet, .move = move, .run = run, .resume = resume, .raise = world_raise};
+const struct nic_driver world_pspin_driver = {.slot = world_slot,
+                                              .send = send_packet,
+                                              .move = move,
+                                              .run = run,
+                                              .resume = resume,
+                                              .raise = world_raise};
 
 int world_pspin_new(struct world_rank *r, struct spin_error *err) {
     struct spin_world *w = r->world;

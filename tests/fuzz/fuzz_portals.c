@@ -45,7 +45,7 @@ static void keep(struct program *f, int code, uint32_t handle) {
 /* Requests are answered later, or leave at once where nobody waits for an answer. */
 static enum portals_sending sent(void *context, struct portals_outgoing *out) {
     struct program *f = context;
-    const struct nic_message *m = &out->message;
+    const struct nic_message *m = out->message;
     uint64_t number;
     if (m->kind >= NIC_ACK || (m->kind == NIC_PUT && !m->ack_req && m->match_bits & 1))
         return PORTALS_LEFT;
@@ -239,7 +239,7 @@ static void call(struct program *f) {
 
 static void set_up(struct program *f) {
     struct portals_config config;
-    struct portals_owner owner = {f, sent, nothing, NULL};
+    struct portals_owner owner = {.context = f, .send = sent, .raised = nothing};
     ptl_ni_limits_t limits;
     ptl_process_t own;
     portals_config_default(&config, 4096);

@@ -37,6 +37,8 @@ struct node {
     uint32_t ran[3];
     uint64_t stack[64];
     bool dead; /* nothing reaches it and nothing comes from it */
+    struct nic_packet lent;
+    uint32_t lent_often, lent_sent;
 };
 
 enum pending_kind { PACKET, LEFT, MOVED, RUN, RESUME };
@@ -96,10 +98,26 @@ __attribute__((unused)) static void world_fly(struct nicworld *w, struct nic_pac
     world_add(w, 10 + world_spread(w, w->spread), p);
 }
 
+/* A place of the wire, or none now and then. */
+__attribute__((unused)) static struct nic_packet *world_slot(void *context,
+                                                             struct nic_address target) {
+    struct node *n = context;
+    struct nicworld *w = n->world;
+    (void)target;
+    if (w->at_once && !rng_below(&w->rng, 8))
+        return NULL;
+    memset(&n->lent, 0xa5, sizeof n->lent); /* as its last user left it */
+    n->lent.references = 0;
+    n->lent.pool = w->pool;
+    n->lent_often++;
+    return &n->lent;
+}
+
 __attribute__((unused)) static enum nic_status world_send(void *context, struct nic_packet *packet,
                                                           const struct nic_departed *how) {
     struct node *n = context;
     struct nicworld *w = n->world;
+    n->lent_sent += packet == &n->lent;
     if (!n->dead && packet->target.nid < w->nodes && !w->node[packet->target.nid].dead &&
         rng_below(&w->rng, 1000) >= w->loss) {
         if (rng_below(&w->rng, 1000) < w->doubling)
@@ -150,7 +168,8 @@ __attribute__((unused)) static void world_raise(void *context) {
     ((struct node *)context)->raised++;
 }
 
-static const struct nic_driver world_driver __attribute__((unused)) = {.send = world_send,
+static const struct nic_driver world_driver __attribute__((unused)) = {.slot = world_slot,
+                                                                       .send = world_send,
                                                                        .move = world_move,
                                                                        .run = world_start,
                                                                        .resume = world_resume,

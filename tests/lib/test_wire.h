@@ -63,7 +63,7 @@ static inline void wire_done(struct portals *p, struct portals_arrival *a,
 }
 
 static inline enum portals_sending wire_send(void *context, struct portals_outgoing *out) {
-    const struct nic_message *m = &out->message;
+    const struct nic_message *m = out->message;
     struct wire_process *from = context;
     struct wire *w = from->wire;
     if (w->at_once != PORTALS_KEPT && m->kind == NIC_PUT && m->ack_req == PTL_NO_ACK_REQ)
@@ -282,7 +282,9 @@ static inline struct wire *wire_new(void) {
         config.features = 7;
         *own = (struct wire_process){.wire = w, .number = i};
         CHECK_EQ(portals_new(&own->portals, &config,
-                             &(struct portals_owner){own, wire_send, wire_raised, NULL}, &err),
+                             &(struct portals_owner){
+                                 .context = own, .send = wire_send, .raised = wire_raised},
+                             &err),
                  SPIN_OK);
         own->process.portals = own->portals;
         own->process.host = (struct portals_host){.context = own,
