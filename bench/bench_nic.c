@@ -30,6 +30,7 @@ struct bench;
 struct card {
     struct bench *bench;
     struct nic *nic;
+    struct portals *portals;
     ptl_handle_ni_t ni;
     ptl_handle_eq_t eq;
     ptl_handle_ct_t ct;
@@ -70,9 +71,7 @@ static enum nic_status send_packet(void *context, struct nic_packet *packet,
                                    const struct nic_departed *how) {
     struct card *from = context, *to = &from->bench->card[packet->target.nid];
     (void)how;
-    if (from->bench->loss && rng_below(&from->bench->rng, 1000) < from->bench->loss)
-        return NIC_DONE;
-    if (packet == from->lent) { /* only its data is not there yet */
+    if (packet == from->lent) { /* the network is reliable; only its data is not there yet */
         struct slot *slot = (struct slot *)packet;
         to->count++;
         if (packet->bytes)
@@ -80,6 +79,8 @@ static enum nic_status send_packet(void *context, struct nic_packet *packet,
         packet->data = slot->data;
         return NIC_DONE;
     }
+    if (from->bench->loss && rng_below(&from->bench->rng, 1000) < from->bench->loss)
+        return NIC_DONE;
     struct slot *slot = next_slot(to);
     to->count++;
     if (packet->first) {
@@ -177,7 +178,7 @@ static void open_card(struct bench *b, uint32_t i, bool reliable) {
         fail("no card");
     for (uint32_t k = 0; k < SLOTS; k++)
         c->slot[k].packet.pool = b->pool;
-    struct portals *p = nic_portals(c->nic);
+    struct portals *p = c->portals = nic_portals(c->nic);
     if (portals_init(p) ||
         portals_ni_init(p, PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, 1, NULL, NULL, NULL,
                         &c->ni) ||
@@ -201,16 +202,16 @@ static void open_memory(struct bench *b, uint8_t *source, uint8_t *target) {
                    .match_id = {.rank = PTL_RANK_ANY},
                    .match_bits = 5};
     ptl_handle_me_t handle;
-    if (portals_md_bind(nic_portals(b->card[0].nic), b->card[0].ni, &md, &b->md) ||
-        portals_me_append(nic_portals(b->card[1].nic), b->card[1].ni, 0, &me, PTL_PRIORITY_LIST,
-                          NULL, &handle))
+    if (portals_md_bind(b->card[0].portals, b->card[0].ni, &md, &b->md) ||
+        portals_me_append(b->card[1].portals, b->card[1].ni, 0, &me, PTL_PRIORITY_LIST, NULL,
+                          &handle))
         fail("no memory descriptor");
 }
 
 static uint32_t take_events(struct card *c) {
     ptl_event_t event;
     uint32_t taken = 0;
-    while (portals_eq_get(nic_portals(c->nic), c->eq, &event) == PTL_OK)
+    while (portals_eq_get(c->portals, c->eq, &event) == PTL_OK)
         taken++;
     return taken;
 }
@@ -218,7 +219,7 @@ static uint32_t take_events(struct card *c) {
 /* One that is there. */
 static void take_event(struct card *c) {
     ptl_event_t event;
-    if (portals_eq_get(nic_portals(c->nic), c->eq, &event))
+    if (portals_eq_get(c->portals, c->eq, &event))
         fail("an event is missing");
 }
 
@@ -261,7 +262,7 @@ static double packet_ns(bool reliable, uint32_t loss, uint32_t bytes, uint32_t p
     double start = bench_cpu_seconds();
     for (; sent < packets; events += take_events(&b.card[0]) + take_events(&b.card[1])) {
         for (uint32_t i = 0; i < 16; i++, sent += each, puts++)
-            if (portals_start(nic_portals(b.card[0].nic), &put))
+            if (portals_start(b.card[0].portals, &put))
                 fail("a put was refused");
         settle(&b);
     }
@@ -281,7 +282,7 @@ static double packet_ns(bool reliable, uint32_t loss, uint32_t bytes, uint32_t p
 __attribute__((noinline)) void bench_nic_puts(struct bench *b, const struct portals_request *put,
                                               uint32_t puts) {
     for (uint32_t i = 0; i < puts; i++) {
-        if (portals_start(nic_portals(b->card[0].nic), put))
+        if (portals_start(b->card[0].portals, put))
             fail("a put was refused");
         nic_progress(b->card[0].nic, b->now);
         arrive(b, 1);
@@ -301,7 +302,7 @@ static int count_puts(uint32_t puts, bool ack) {
     memset(source, 1, 8);
     bench_nic_puts(&b, &put, puts);
     ptl_ct_event_t seen;
-    portals_ct_get(nic_portals(b.card[1].nic), b.card[1].ct, &seen);
+    portals_ct_get(b.card[1].portals, b.card[1].ct, &seen);
     if (memcmp(source, target, 8) || seen.success != puts)
         fail("not everything has arrived");
     close_bench(&b);

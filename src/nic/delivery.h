@@ -134,15 +134,14 @@ void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequ
                    uint64_t transmission, uint64_t now);
 
 void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t now);
-/* The peer of a packet that is the first of the next message from where the last one came, on a
- * network that loses nothing, and nothing is held: whoever takes it says so. NULL: another packet,
- * for delivery_packet_in. */
+/* The peer of a packet, if it is of the next message from where the last one came, on a network
+ * that loses nothing, and nothing is held: whoever takes it, the first with data, says so. NULL:
+ * another packet, for delivery_packet_in. */
 static inline struct delivery_peer *delivery_last_peer(const struct delivery *d,
                                                        const struct nic_packet *packet) {
     struct delivery_peer *peer = d->last_peer;
     return peer && peer->direct && nic_address_equal(peer->address, packet->source) &&
-                   !peer->held && packet->kind == NIC_DATA && packet->first &&
-                   packet->message_number == peer->in_message
+                   !peer->held && packet->message_number == peer->in_message
                ? peer
                : NULL;
 }

@@ -398,8 +398,16 @@ static bool well_formed(const struct nic_incoming *in, const struct nic_packet *
            packet->bytes <= in->message->payload - packet->offset;
 }
 
+/* A message in one packet: all that its first bytes can say, by one comparison. */
+static inline bool is_whole(const struct nic_packet *packet) {
+    static const struct nic_packet whole = {.kind = NIC_DATA, .first = true, .last = true};
+    return memcmp(&packet->kind, &whole.kind, 4) == 0;
+}
+_Static_assert(offsetof(struct nic_packet, bad) == offsetof(struct nic_packet, kind) + 3,
+               "kind, first, last, bad");
+
 static inline bool is_whole_put(const struct nic_packet *packet) {
-    return packet->message.kind == NIC_PUT && !packet->offset && !packet->bad &&
+    return packet->message.kind == NIC_PUT && !packet->offset && is_whole(packet) &&
            packet->bytes == packet->message.payload;
 }
 
@@ -438,8 +446,8 @@ static bool plain_put(struct nic *nic, struct nic_peer *peer, struct nic_packet 
 /* An acknowledgement of what Portals alone keeps. */
 static inline bool is_plain_ack(const struct nic_packet *packet) {
     const struct nic_message *m = &packet->message;
-    return m->kind == NIC_ACK && !packet->offset && !m->payload && !packet->bytes &&
-           m->initiator & NIC_UNRECORDED;
+    return m->kind == NIC_ACK && !packet->offset && is_whole(packet) && !m->payload &&
+           !packet->bytes && m->initiator & NIC_UNRECORDED;
 }
 
 static inline void plain_ack(struct nic *nic, const struct nic_packet *packet) {

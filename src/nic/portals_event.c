@@ -15,10 +15,11 @@ static bool resize(struct event_queue *q, uint32_t room) {
     if (!ring)
         return false;
     for (uint32_t i = 0; i < q->used; i++)
-        ring[i] = q->ring[(q->first + i) % q->room];
+        ring[i] = q->ring[(q->first + i) & q->mask];
     free(q->ring);
     q->ring = ring;
-    q->room = room;
+    q->mask = room - 1;
+    q->room = room < q->capacity ? room : q->capacity;
     q->first = 0;
     return true;
 }
@@ -27,8 +28,10 @@ static bool resize(struct event_queue *q, uint32_t room) {
 static bool grow(struct event_queue *q, uint32_t needed) {
     if (needed <= q->room)
         return true;
-    uint32_t doubled = q->room < q->capacity / 2 ? 2 * q->room : q->capacity;
-    return resize(q, needed > doubled ? needed : doubled);
+    uint32_t room = q->mask + 1;
+    while (room < needed)
+        room *= 2;
+    return resize(q, room);
 }
 
 int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t count,
@@ -42,7 +45,7 @@ int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t co
     if (!q)
         return PTL_NO_SPACE;
     q->capacity = count ? (uint32_t)count : 1;
-    if (!resize(q, q->capacity < FIRST_EVENTS ? q->capacity : FIRST_EVENTS)) {
+    if (!resize(q, FIRST_EVENTS)) {
         pool_give(&ni->eqs, q);
         return PTL_NO_SPACE;
     }
@@ -62,9 +65,8 @@ int portals_eq_free(struct portals *p, ptl_handle_eq_t handle) {
 }
 
 static void drop_first(struct event_queue *q) {
-    uint32_t next = q->first + 1;
     q->used--;
-    q->first = next == q->room ? 0 : next;
+    q->first = (q->first + 1) & q->mask;
 }
 
 static int take(struct event_queue *q, ptl_event_t *event) {

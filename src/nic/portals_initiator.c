@@ -140,6 +140,11 @@ void p4_operations_clear(struct portals *p) {
     pool_clear(&p->operations);
 }
 
+static __attribute__((noinline)) void keep_copy(struct operation *o) {
+    if (copy_is_small(o->of.length))
+        o->of.copy = memcpy(o->small_copy, o->of.copy, o->of.length);
+}
+
 /* The record of a request that goes on after its call; false: no memory. */
 bool portals_outgoing_keep(struct portals *p, struct portals_outgoing *out, uint64_t *initiator) {
     const struct nic_message *m = out->message;
@@ -155,8 +160,8 @@ bool portals_outgoing_keep(struct portals *p, struct portals_outgoing *out, uint
         o->out = *out->sink;
     if (out->get_sink)
         o->in = *out->get_sink;
-    if (o->of.copy && copy_is_small(m->length))
-        o->of.copy = memcpy(o->small_copy, out->of.copy, m->length);
+    if (o->of.copy)
+        keep_copy(o);
     if (o->of.md)
         o->of.md->operations++;
     if (o->of.get_md)
@@ -288,8 +293,8 @@ static inline void tell_send(struct portals *p, const struct sink *sink, void *u
 static void left(struct portals *p, struct operation *o, uint8_t fail);
 static void never(struct portals *p, struct operation *o, uint8_t fail);
 
-static bool is_answered(const struct operation *o) {
-    return o->kind == NIC_GET || o->kind == NIC_FETCH_ATOMIC || o->ack_req != PTL_NO_ACK_REQ;
+static bool is_answered(uint8_t ack_req, uint8_t kind) {
+    return kind == NIC_GET || kind == NIC_FETCH_ATOMIC || ack_req != PTL_NO_ACK_REQ;
 }
 
 /* Will the initiator see that its message was accepted? */
@@ -302,11 +307,11 @@ static bool ack_is_seen(const struct operation *o) {
 
 /* It has been sent, which may be its end. Who sees no more of it at its descriptor takes it for
  * that. */
-static inline void wait_for_answer(struct portals *p, struct operation *o) {
+static inline void wait_for_answer(struct portals *p, struct operation *o, uint8_t kind) {
     o->sent = true;
-    if (!is_answered(o))
+    if (!is_answered(o->ack_req, kind))
         operation_end(p, o);
-    else if (o->kind == NIC_FETCH_ATOMIC || !ack_is_seen(o))
+    else if (kind == NIC_FETCH_ATOMIC || !ack_is_seen(o))
         let_go(o);
 }
 
@@ -328,19 +333,21 @@ static void end_kept(struct portals *p, struct operation *o, enum portals_sendin
 }
 
 /* What has left within its call. */
-static inline void left_at_once(struct portals *p, const struct portals_outgoing *out) {
+static inline void left_at_once(struct portals *p, const struct portals_outgoing *out,
+                                uint8_t kind) {
     p4_trigger_hold(p);
     tell_send(p, out->sink, out->of.user_ptr, out->of.length, PTL_NI_OK);
     if (out->kept)
-        wait_for_answer(p, out->kept);
-    p4_closing_progress(p, out->of.ni);
+        wait_for_answer(p, out->kept, kind);
+    if (out->of.ni->closing)
+        p4_closing_go_on(p, out->of.ni);
     p4_trigger_release(p);
 }
 
-static inline int hand_out(struct portals *p, struct portals_outgoing *out) {
+static inline int hand_out(struct portals *p, struct portals_outgoing *out, uint8_t kind) {
     enum portals_sending how = p->owner.send(p->owner.context, out);
     if (how == PORTALS_LEFT && out->sink)
-        left_at_once(p, out);
+        left_at_once(p, out, kind);
     else if (out->kept)
         end_kept(p, out->kept, how);
     else if (how == PORTALS_UNREADABLE)
@@ -395,7 +402,7 @@ start(struct portals *p, const struct portals_request *r, uint8_t kind, bool by_
         memcpy(m->operand, r->operand, sizeof m->operand);
     else if (kind == PORTALS_FETCH_ATOMIC)
         memset(m->operand, 0, sizeof m->operand);
-    return hand_out(p, &out);
+    return hand_out(p, &out, message_kind[kind]);
 }
 
 __attribute__((noinline)) int p4_request_start(struct portals *p, const struct portals_request *r,
@@ -465,7 +472,7 @@ int portals_command(struct portals *p, const struct portals_arrival *a,
                               .length = c->length,
                               .payload = out.payload};
     set_addresses(m, &out, c->target);
-    return hand_out(p, &out);
+    return hand_out(p, &out, c->kind);
 }
 
 int portals_command_ct_get(struct portals *p, const struct portals_arrival *a,
@@ -544,7 +551,7 @@ static void left(struct portals *p, struct operation *o, uint8_t fail) {
     struct portals_ni *ni = o->of.ni;
     p4_trigger_hold(p);
     tell_sent(p, o, fail);
-    wait_for_answer(p, o);
+    wait_for_answer(p, o, o->kind);
     p4_closing_progress(p, ni);
     p4_trigger_release(p);
 }
@@ -568,7 +575,7 @@ static void tell_answer(struct portals *p, const struct operation *o, uint8_t ac
 static void never(struct portals *p, struct operation *o, uint8_t fail) {
     p4_trigger_hold(p);
     tell_sent(p, o, fail);
-    if (is_answered(o))
+    if (is_answered(o->ack_req, o->kind))
         tell_answer(p, o, o->ack_req, &(struct said){.fail = fail});
     operation_end(p, o);
     p4_trigger_release(p);
@@ -594,7 +601,7 @@ void portals_answered(struct portals *p, uint64_t initiator, const struct nic_me
                       uint8_t fail) {
     struct operation *o = operation_at(p, initiator);
     bool is_reply = o && (o->kind == NIC_GET || o->kind == NIC_FETCH_ATOMIC);
-    if (!o || !nic_address_equal(answer->source, o->target) || !is_answered(o) ||
+    if (!o || !nic_address_equal(answer->source, o->target) || !is_answered(o->ack_req, o->kind) ||
         answer->kind != (is_reply ? NIC_REPLY : NIC_ACK))
         return;
     p4_trigger_hold(p);
@@ -613,12 +620,15 @@ void portals_acknowledged(struct portals *p, uint64_t initiator, const struct ni
     if (!o || !nic_address_equal(answer->source, o->target) || !o->sent ||
         o->kind == NIC_FETCH_ATOMIC)
         return;
+    if (answer->fail) {
+        portals_answered(p, initiator, answer, PTL_NI_OK);
+        return;
+    }
     p4_trigger_hold(p);
     if (o->of.ni && answer->ack_req != PTL_NO_ACK_REQ) {
         const struct said s = {.type = PTL_EVENT_ACK,
                                .count_option = PTL_MD_EVENT_CT_ACK,
                                .full = o->ack_req == PTL_ACK_REQ,
-                               .fail = answer->fail,
                                .list = answer->list,
                                .length = o->of.length,
                                .mlength =

@@ -41,6 +41,18 @@ static inline __attribute__((always_inline)) bool matches(const struct entry *e,
            (!(e->options & PTL_ME_NO_TRUNCATE) || p4_entry_room(e, m, &offset) >= m->length);
 }
 
+/* The same of an entry of this group, which has told what it ignores. */
+static inline __attribute__((always_inline)) bool matches_in_group(const struct list_group *group,
+                                                                   const struct entry *e,
+                                                                   const struct nic_message *m) {
+    uint64_t offset;
+    if ((e->match_bits ^ m->match_bits) & ~group->ignore_bits)
+        return false;
+    if (group->ignore_id != IGNORE_ALL && !same_source(e, m->source, m->source_rank))
+        return false;
+    return !(e->options & PTL_ME_NO_TRUNCATE) || p4_entry_room(e, m, &offset) >= m->length;
+}
+
 /* ---- The index ---- */
 
 static uint64_t mix(uint64_t a, uint64_t b) {
@@ -53,18 +65,23 @@ static __attribute__((noinline)) uint64_t source_key(const struct list_group *gr
                group->ignore_id & IGNORE_PID ? 0 : source.pid);
 }
 
-/* A message pays for it once per group, so it is one multiplication; what two keys share is told
- * apart by `matches`. */
-static inline __attribute__((always_inline)) uint64_t
-key_of(const struct portals_ni *ni, const struct list_group *group, uint64_t bits,
-       struct nic_address source, uint32_t rank) {
-    uint64_t key = (bits & ~group->ignore_bits) ^ group->salt;
-    if (!(ni->options & PTL_NI_LOGICAL))
-        key += source_key(group, source);
-    else if (!group->ignore_id)
-        key += (uint64_t)rank << 32 ^ rank;
+static inline uint64_t spread(uint64_t key) {
     key *= 0x9e3779b97f4a7c15ull;
     return key ^ key >> 32;
+}
+
+/* A message pays for it once per group, so it is one multiplication; what two keys share is told
+ * apart by `matches`. */
+static inline uint64_t logical_key(const struct list_group *group, uint64_t bits, uint32_t rank) {
+    uint64_t key = (bits & ~group->ignore_bits) ^ group->salt;
+    return spread(group->ignore_id ? key : key + ((uint64_t)rank << 32 ^ rank));
+}
+
+static uint64_t key_of(const struct portals_ni *ni, const struct list_group *group, uint64_t bits,
+                       struct nic_address source, uint32_t rank) {
+    if (ni->options & PTL_NI_LOGICAL)
+        return logical_key(group, bits, rank);
+    return spread(((bits & ~group->ignore_bits) ^ group->salt) + source_key(group, source));
 }
 
 /* Doubles a table and spreads its chains, which stay in order. False: no memory. */
@@ -214,14 +231,29 @@ void p4_match_remove(struct entry *e) {
         leave_group(list, e->group);
 }
 
+static inline __attribute__((always_inline)) struct entry *match_key(const struct portals_ni *ni,
+                                                                     const struct list_group *group,
+                                                                     const struct nic_message *m,
+                                                                     uint64_t key) {
+    struct entry *e = ni->entry_bucket[key & (ni->entry_buckets - 1)].first;
+    while (e && !(e->key == key && e->group == group && matches_in_group(group, e, m)))
+        e = e->chain_after;
+    return e;
+}
+
+/* With the addresses of the source: apart, so that the others need not save registers. */
+static __attribute__((noinline)) struct entry *match_physical(const struct portals_ni *ni,
+                                                              const struct list_group *group,
+                                                              const struct nic_message *m) {
+    return match_key(ni, group, m, key_of(ni, group, m->match_bits, m->source, m->source_rank));
+}
+
 /* The first of a group. */
 static inline struct entry *match_group(const struct portals_ni *ni, const struct list_group *group,
                                         const struct nic_message *m) {
-    uint64_t key = key_of(ni, group, m->match_bits, m->source, m->source_rank);
-    struct entry *e = ni->entry_bucket[key & (ni->entry_buckets - 1)].first;
-    while (e && !(e->key == key && e->group == group && matches(e, m)))
-        e = e->chain_after;
-    return e;
+    if (!(ni->options & PTL_NI_LOGICAL))
+        return match_physical(ni, group, m);
+    return match_key(ni, group, m, logical_key(group, m->match_bits, m->source_rank));
 }
 
 static __attribute__((noinline)) struct entry *

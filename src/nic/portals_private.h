@@ -69,7 +69,8 @@ struct event_queue {
     /* `reserved`: places kept for events that must not be lost; used + reserved <= room, which is
      * what there is memory for and grows up to the capacity that the program asked for. */
     uint32_t room, first, used, reserved, capacity;
-    bool dropped; /* since the last one that was taken */
+    uint32_t mask; /* of the ring, a power of two, less one: not below `room` */
+    bool dropped;  /* since the last one that was taken */
 };
 
 struct trigger;
@@ -278,7 +279,8 @@ static inline struct nic_message *p4_message_place(struct portals *p, struct por
 
 /* portals.c */
 static inline uint32_t p4_interface_number(unsigned options) {
-    return (options & PTL_NI_NO_MATCHING ? 1 : 0) + (options & PTL_NI_PHYSICAL ? 2 : 0);
+    return (options & PTL_NI_NO_MATCHING) / PTL_NI_NO_MATCHING +
+           (options & PTL_NI_PHYSICAL) / (PTL_NI_PHYSICAL / 2);
 }
 /* Gives a new object its handle. */
 ptl_handle_any_t p4_handle_new(const struct portals_ni *ni, enum handle_kind kind, void *object);
@@ -370,7 +372,7 @@ static inline ptl_event_t *p4_event_new(struct portals *p, struct queue_name eq)
         return NULL;
     uint32_t at = q->first + q->used++;
     p->news = true;
-    return &q->ring[at < q->room ? at : at - q->room];
+    return &q->ring[at & q->mask];
 }
 
 /* portals_trigger.c: events are raised and counters change between hold and release; nothing fires
