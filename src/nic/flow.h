@@ -1,7 +1,13 @@
-/* What the handlers of a message make of it: by SC'17's appendix B.3 to B.5, the same on every
- * card. The header handler runs alone and says what becomes of the payload; payload handlers run on
- * every packet, in any order; the completion handler runs once, whatever the others returned.
- * docs/nic.md has the table of return codes. Who runs handlers, and when, is the card's. */
+/* The life of a message with handlers, the same on every card (SC'17, appendix B.3 to B.5): the
+ * header handler runs alone, with the first packet; packets that come meanwhile are held. What it
+ * returns decides what becomes of the packets, the held ones first and in any order. When all have
+ * come and everything is done, the completion handler runs, once, whatever the others returned.
+ * docs/nic.md has the states and the table of return codes.
+ *
+ * A card that receives a message has one of these for it, and asks: what is to be done with this
+ * packet, what does the end of that handler mean, what comes next. Where packets are held, when and
+ * on which HPU handlers run, and how long that takes is the card's. Fronts are the Portals card
+ * (nic_receive.c, nic_handler.c) and the match rules of `card run` (sim/card_queue.c). */
 #ifndef SPIN_NIC_FLOW_H
 #define SPIN_NIC_FLOW_H
 
@@ -22,30 +28,81 @@ enum flow_code {
     FLOW_SEGV, /* also what a fault of the processor counts as */
 };
 
-/* What becomes of the payload. */
-enum flow_payload {
+enum flow_handler { FLOW_HEADER_HANDLER, FLOW_PAYLOAD_HANDLER, FLOW_COMPLETION_HANDLER };
+
+enum flow_phase {
+    FLOW_NONE, /* no message yet, or no more */
+    FLOW_NEW,  /* no packet yet */
+    FLOW_HEADER,
+    FLOW_BODY,
+    FLOW_COMPLETION,
+    FLOW_ENDED, /* the completion handler has returned */
+};
+
+/* What is done with a packet. */
+enum flow_act {
     FLOW_STORED,  /* as without handlers */
-    FLOW_HANDLED, /* payload handlers get it */
+    FLOW_HANDLED, /* a payload handler gets it */
     FLOW_DISCARDED,
+    FLOW_PASSED,    /* nothing: PsPIN's handlers do all that is done */
+    FLOW_HELD,      /* until the header handler has ended: then it is asked for again */
+    FLOW_IS_HEADER, /* the header handler runs with it; then likewise */
 };
 
 struct flow {
-    uint8_t payload;
+    uint8_t phase;
+    uint8_t handlers; /* that there are: a bit for each enum flow_handler */
+    uint8_t payload;  /* enum flow_act: what becomes of it */
     uint8_t fail;     /* the first error: PTL_NI_OK, PTL_NI_SEGV, PTL_NI_HANDLER_FAIL, ... */
+    bool no_codes;    /* PsPIN's handlers, which return none: after a fault the message is lost */
     bool pending;     /* a handler said so: the entry is not completed */
+    bool whole;       /* nothing more of it is to come */
+    bool given_up;    /* it is lost: no handler is begun any more */
+    uint32_t work;    /* the card's count of packets, handlers and moves that are not done */
     uint64_t dropped; /* bytes */
 };
 
-/* Only the first error of a message is told. */
+/* Handlers by their addresses, 0: none. */
+static inline uint8_t flow_handlers(uint32_t header, uint32_t payload, uint32_t completion) {
+    return (uint8_t)((header != 0) << FLOW_HEADER_HANDLER | (payload != 0) << FLOW_PAYLOAD_HANDLER |
+                     (completion != 0) << FLOW_COMPLETION_HANDLER);
+}
+static inline bool flow_has(const struct flow *f, enum flow_handler handler) {
+    return f->handlers >> handler & 1;
+}
+
+/* What a handler has ended with: its return value is no code if it has none, and a fault is one. */
+static inline int32_t flow_code(bool fault, bool no_codes, int32_t value) {
+    return fault ? FLOW_SEGV : no_codes ? FLOW_SUCCESS : value;
+}
+
+/* A message begins. */
+void flow_begin(struct flow *f, uint8_t handlers, bool no_codes);
+/* A packet has come, or the header handler has ended and it was held. `bytes` of it are accepted;
+ * what is discarded is counted. */
+enum flow_act flow_packet(struct flow *f, uint64_t bytes);
+/* A handler has ended with a flow_code. What it means for the packet that it had, of `bytes`
+ * bytes: PTL_NI_OK, PTL_NI_DROPPED (a payload handler said so), or an error. After the header
+ * handler, unless the message is given up, the held packets and the first are asked for again. */
+uint8_t flow_ended(struct flow *f, enum flow_handler handler, int32_t code, uint64_t bytes);
+/* An error from outside; only the first of a message is told. */
 void flow_failed(struct flow *f, uint8_t fail);
-/* Without a header handler, or after it. */
-void flow_process(struct flow *f, bool has_payload_handler);
-/* `bytes`: of the whole message, as far as it is accepted. */
-void flow_header_ended(struct flow *f, int32_t code, bool has_payload_handler, uint64_t bytes);
-/* `bytes`: of the packet. True: they were dropped. */
-bool flow_payload_ended(struct flow *f, int32_t code, uint64_t bytes);
-void flow_completion_ended(struct flow *f, int32_t code);
-/* An error that a handler returned, or a code that there is not. */
-bool flow_is_failure(int32_t code, bool of_header);
+/* The header handler cannot run: the message is refused whole, and has no handlers. */
+void flow_refuse(struct flow *f, uint8_t fail);
+/* The message is lost: held packets are dropped by the card, others as they come. */
+void flow_give_up(struct flow *f);
+
+/* All has come and is done, but for the completion handler. */
+static inline bool flow_is_done(const struct flow *f) {
+    return f->whole && !f->work && (f->phase == FLOW_BODY || (f->given_up && f->phase));
+}
+
+enum flow_next { FLOW_WAITS, FLOW_COMPLETES, FLOW_IS_OVER };
+/* What comes next, asked when something may have been the last: the completion handler is to run;
+ * or the message is over, and told once. */
+enum flow_next flow_next(struct flow *f);
+
+/* An error that a handler returned, or a code that it may not return. */
+bool flow_is_error(enum flow_handler handler, int32_t code);
 
 #endif

@@ -163,7 +163,7 @@ static bool keep_message(struct nic *nic, struct nic_move *m) {
     m->local = packet->data + (m->local - m->packet->data);
     m->packet = packet;
     m->record = in;
-    in->pending++;
+    in->flow.work++;
     return true;
 }
 

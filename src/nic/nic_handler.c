@@ -3,6 +3,7 @@
  * returned. docs/nic.md has the table of return codes. */
 #include <string.h>
 
+#include "hpu/image.h"
 #include "nic/nic_private.h"
 
 /* False: no memory. */
@@ -27,7 +28,7 @@ static bool start(struct nic *nic, struct nic_incoming *in, enum nic_handler_kin
     task->seen.me_offset = in->arrival.offset;
     task->message = in;
     task->packet = task->seen.packet = kept;
-    in->pending++;
+    in->flow.work++;
     in->seen = true;
     nic->running++;
     nic->counts.tasks++;
@@ -45,34 +46,24 @@ static void exhausted(struct nic *nic, struct nic_incoming *in) {
     uint8_t fail = portals_exhausted(&in->arrival);
     nic->counts.flow_control++;
     in->flow_control = true;
-    in->flow.payload = FLOW_DISCARDED;
-    if (in->seen)
-        return;
-    in->refused = true;
-    in->flow.fail = fail;
-}
-
-/* Bytes of [offset, offset + bytes) that the entry accepts. */
-static uint64_t accepted(const struct nic_incoming *in, uint64_t offset, uint64_t bytes) {
-    uint64_t left = offset < in->mlength ? in->mlength - offset : 0;
-    return left < bytes ? left : bytes;
+    in->refused = !in->seen;
+    if (in->refused)
+        flow_refuse(&in->flow, fail);
+    else
+        in->flow.payload = FLOW_DISCARDED;
 }
 
 /* Gets and fetching atomics have an answer, which is the default action: payload handlers are not
  * for them. */
-static bool has_payload_handler(const struct nic_incoming *in) {
+void nic_handler_message(struct nic_incoming *in) {
     const struct portals_handlers *h = nic_handlers(in);
     bool payload = in->message->kind == NIC_PUT || in->message->kind == NIC_ATOMIC;
-    return payload && h && h->payload;
+    flow_begin(&in->flow, flow_handlers(h->header, payload ? h->payload : 0, h->completion),
+               h->image->info.is_pspin);
 }
 
-void nic_handler_message(struct nic *nic, struct nic_incoming *in, struct nic_packet *first) {
+void nic_handler_header(struct nic *nic, struct nic_incoming *in, struct nic_packet *first) {
     const struct portals_handlers *h = nic_handlers(in);
-    if (!h->header) {
-        flow_process(&in->flow, has_payload_handler(in));
-        nic_receive_body(nic, in);
-        return;
-    }
     uint32_t user = h->user_hdr_bytes < first->bytes ? h->user_hdr_bytes : first->bytes;
     struct nic_task seen = {.data = first->data, .bytes = user, .user_hdr_bytes = user};
     if (!context_left(nic) || !start(nic, in, NIC_HEADER_HANDLER, h->header, first, seen)) {
@@ -83,7 +74,7 @@ void nic_handler_message(struct nic *nic, struct nic_incoming *in, struct nic_pa
 
 void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
     const struct portals_handlers *h = nic_handlers(in);
-    uint64_t bytes = accepted(in, packet->offset, packet->bytes), skip = h ? 0 : bytes;
+    uint64_t bytes = nic_accepted(in, packet), skip = h ? 0 : bytes;
     if (h && packet->offset < h->user_hdr_bytes)
         skip = h->user_hdr_bytes - packet->offset;
     if (bytes <= skip)
@@ -100,8 +91,8 @@ void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_pac
 }
 
 void nic_handler_completion(struct nic *nic, struct nic_incoming *in) {
-    const struct portals_handlers *h = in->refused ? NULL : nic_handlers(in);
-    if (!h || !h->completion) {
+    const struct portals_handlers *h = nic_handlers(in);
+    if (!h) { /* the interface was closed meanwhile */
         nic_receive_finish(nic, in);
         return;
     }
@@ -116,21 +107,17 @@ void nic_handler_drained(struct nic *nic, struct nic_task_record *task) {
     struct nic_incoming *in = task->message;
     struct nic_task_record ended = *task;
     pool_give(&nic->tasks, task);
-    in->pending--;
+    in->flow.work--;
     if (ended.packet)
         nic_packet_release(ended.packet);
-    switch (ended.seen.kind) {
-    case NIC_HEADER_HANDLER:
-        flow_header_ended(&in->flow, ended.ending, has_payload_handler(in), in->mlength);
-        nic_receive_body(nic, in);
-        return;
-    case NIC_PAYLOAD_HANDLER:
-        flow_payload_ended(&in->flow, ended.ending, ended.seen.bytes);
+    flow_ended(&in->flow, (enum flow_handler)ended.seen.kind, ended.ending, ended.seen.bytes);
+    if (ended.seen.kind != NIC_HEADER_HANDLER) {
         nic_receive_check(nic, in);
         return;
     }
-    flow_completion_ended(&in->flow, ended.ending);
-    nic_receive_finish(nic, in);
+    if (in->flow.payload == FLOW_DISCARDED && in->message->kind == NIC_GET)
+        in->flow.dropped = in->mlength; /* no packet brings it */
+    nic_receive_body(nic, in);
 }
 
 static void leave_room_queue(struct nic *nic, struct nic_task_record *task) {

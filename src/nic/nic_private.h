@@ -72,8 +72,6 @@ struct nic_departure {
     struct nic_departure *next;
 };
 
-enum nic_incoming_phase { PHASE_HEADER, PHASE_BODY, PHASE_COMPLETION };
-
 /* A message from a peer, until everything that it caused is done. It begins on the stack of whoever
  * receives its first packet, and becomes a record (`kept`) when something of it stays. */
 struct nic_incoming {
@@ -86,11 +84,9 @@ struct nic_incoming {
     /* From here on zero at the beginning, */
     struct nic_incoming *kept;
     struct nic_outgoing *answered; /* ack, reply: the request */
-    struct flow flow;              /* what becomes of its data */
-    uint8_t phase;
+    struct flow flow;              /* its phase; work: moves, handlers and replies */
     bool refused, flow_control, aborted, replied, seen; /* by handlers */
-    uint32_t pending;           /* moves, handlers and replies that are not done */
-    struct nic_packet *waiting; /* for the header handler's end */
+    struct nic_packet *waiting;                         /* held by the header handler */
     struct nic_packet *results; /* of a fetching atomic or small get, by offset */
     struct nic_incoming *next_open;
     /* and from here on anything. */
@@ -193,7 +189,8 @@ void nic_receive_finish(struct nic *nic, struct nic_incoming *in);
 void nic_receive_lost(struct nic *nic, struct nic_peer *peer);
 
 /* nic_handler.c */
-void nic_handler_message(struct nic *nic, struct nic_incoming *in, struct nic_packet *first);
+void nic_handler_message(struct nic_incoming *in); /* has handlers, and begins */
+void nic_handler_header(struct nic *nic, struct nic_incoming *in, struct nic_packet *first);
 void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
 void nic_handler_completion(struct nic *nic, struct nic_incoming *in);
 void nic_handler_drained(struct nic *nic, struct nic_task_record *task); /* no command is left */
@@ -212,6 +209,15 @@ static inline bool nic_is_request(const struct nic_incoming *in) {
 /* NULL as well when the program has closed the interface meanwhile. */
 static inline const struct portals_handlers *nic_handlers(const struct nic_incoming *in) {
     return nic_is_request(in) ? in->arrival.handlers : NULL;
+}
+
+/* Bytes of a packet that the entry, or who asked for them, accepts. */
+static inline uint64_t nic_accepted(const struct nic_incoming *in,
+                                    const struct nic_packet *packet) {
+    if (packet->offset >= in->mlength)
+        return 0;
+    uint64_t left = in->mlength - packet->offset;
+    return left < packet->bytes ? left : packet->bytes;
 }
 
 static inline struct nic_task_record *nic_task_of(const struct nic_task *seen) {

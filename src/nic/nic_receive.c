@@ -37,7 +37,7 @@ struct nic_incoming *nic_receive_keep_plain(struct nic *nic, const struct nic_pl
     in->received = plain->packet->bytes;
     in->waiting_end = &in->waiting;
     in->flow.payload = FLOW_STORED;
-    in->phase = PHASE_BODY;
+    in->flow.phase = FLOW_BODY;
     portals_plain_keep(&in->arrival, &plain->at, &in->own);
     return in;
 }
@@ -55,14 +55,6 @@ static uint32_t pieces_at(struct nic *nic, const struct nic_incoming *in, uint64
                : 0;
 }
 
-/* Bytes of a packet that are accepted. */
-static uint64_t accepted(const struct nic_incoming *in, const struct nic_packet *packet) {
-    if (packet->offset >= in->mlength)
-        return 0;
-    uint64_t left = in->mlength - packet->offset;
-    return left < packet->bytes ? left : packet->bytes;
-}
-
 /* Of a message that may still be on the stack. */
 static void failed(struct nic_incoming *in, uint8_t fail) {
     flow_failed(&(in->kept ? in->kept : in)->flow, fail);
@@ -72,7 +64,7 @@ static void failed(struct nic_incoming *in, uint8_t fail) {
 static void store_on_card(struct nic *nic, const struct nic_incoming *in,
                           const struct nic_packet *packet) {
     struct nic_segment piece[NIC_SEGMENTS];
-    uint64_t bytes = accepted(in, packet);
+    uint64_t bytes = nic_accepted(in, packet);
     if (in->answered->waiting && pieces_at(nic, in, packet->offset, bytes, piece))
         memcpy(piece[0].host, packet->data, piece[0].bytes); /* it is one piece */
 }
@@ -123,7 +115,7 @@ static void store(struct nic *nic, struct nic_incoming *in, struct nic_packet *p
     if (in->answered && in->answered->to_card)
         store_on_card(nic, in, packet);
     else
-        move(nic, in, packet, accepted(in, packet), NIC_STORE);
+        move(nic, in, packet, nic_accepted(in, packet), NIC_STORE);
 }
 
 /* A packet of the reply, whose data is to be filled in; NULL: no memory. */
@@ -149,7 +141,7 @@ static struct nic_packet *add_result(struct nic *nic, struct nic_incoming *in, u
 static void apply(struct nic *nic, struct nic_incoming *in, const struct nic_packet *packet,
                   bool done) {
     struct nic_packet *result = NULL;
-    uint64_t bytes = accepted(in, packet);
+    uint64_t bytes = nic_accepted(in, packet);
     if (in->message->kind == NIC_FETCH_ATOMIC && bytes) {
         result = add_result(nic, in, packet->offset, bytes);
         if (!result)
@@ -163,7 +155,7 @@ static void apply(struct nic *nic, struct nic_incoming *in, const struct nic_pac
 
 static void operate(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
     struct nic_segment piece[NIC_SEGMENTS];
-    uint64_t bytes = accepted(in, packet);
+    uint64_t bytes = nic_accepted(in, packet);
     if (!bytes || !pieces_at(nic, in, packet->offset, bytes, piece))
         return; /* nothing of it is accepted, or the interface was closed meanwhile */
     struct nic_move m = {.kind = NIC_ATOMIC_ON_HOST,
@@ -187,29 +179,32 @@ void nic_receive_moved(struct nic *nic, struct nic_move *m, enum nic_status how)
     if (m->purpose == APPLY_ATOMIC)
         apply(nic, in, m->packet, how == NIC_DONE);
     nic_packet_release(m->packet);
-    in->pending--;
+    in->flow.work--;
     nic_receive_check(nic, in);
+}
+
+static bool replies(const struct nic_incoming *in) {
+    return (in->message->kind == NIC_GET || in->message->kind == NIC_FETCH_ATOMIC) &&
+           in->flow.payload == FLOW_STORED && !in->aborted;
 }
 
 /* A small get is read when it comes, not when its reply's turn to be sent has come: a put behind it
  * must not be seen by it (max_war_ordered_size). */
 static void read_early(struct nic *nic, struct nic_incoming *in) {
+    if (in->message->kind != NIC_GET || !replies(in) || !in->mlength ||
+        in->mlength > NIC_ORDERED_BYTES)
+        return;
     struct nic_packet *result = add_result(nic, in, 0, in->mlength);
     if (result)
         move(nic, in, result, in->mlength, NIC_FETCH);
 }
 
-static __attribute__((noinline)) void take_other_data(struct nic *nic, struct nic_incoming *in,
-                                                      struct nic_packet *packet) {
-    if (packet->bad)
-        failed(in, PTL_NI_SEGV);
-    if (in->flow_control && !in->refused)
-        in->flow.dropped += accepted(in, packet);
-    if (in->flow.payload == FLOW_HANDLED)
-        nic_handler_packet(nic, in, packet);
-    else if (in->flow.payload == FLOW_DISCARDED || packet->bytes == 0)
+static void hold(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
+
+static void store_or_operate(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
+    if (packet->bytes == 0)
         return;
-    else if (packet->bad)
+    if (packet->bad)
         apply(nic, in, packet, false);
     else if (in->message->kind == NIC_ATOMIC || in->message->kind == NIC_FETCH_ATOMIC)
         operate(nic, in, packet);
@@ -217,13 +212,39 @@ static __attribute__((noinline)) void take_other_data(struct nic *nic, struct ni
         store(nic, in, packet);
 }
 
+/* Of a message with handlers, in any phase, and of others what is not plain. */
+static __attribute__((noinline)) void take_other_data(struct nic *nic, struct nic_incoming *in,
+                                                      struct nic_packet *packet) {
+    enum flow_act act = flow_packet(&in->flow, in->refused ? 0 : nic_accepted(in, packet));
+    if (packet->bad && act < FLOW_HELD)
+        failed(in, PTL_NI_SEGV);
+    switch (act) {
+    case FLOW_IS_HEADER:
+        hold(nic, in, packet);
+        nic_handler_header(nic, in, in->waiting ? in->waiting : packet);
+        return;
+    case FLOW_HELD:
+        hold(nic, in, packet);
+        return;
+    case FLOW_HANDLED:
+        nic_handler_packet(nic, in, packet);
+        return;
+    case FLOW_STORED:
+        store_or_operate(nic, in, packet);
+        return;
+    case FLOW_DISCARDED:
+    case FLOW_PASSED:
+        return;
+    }
+}
+
 /* The packet is lent. */
 static inline void take_data(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
-    if (!packet->bytes && !packet->bad && in->flow.payload != FLOW_HANDLED)
+    bool stored = in->flow.phase == FLOW_BODY && in->flow.payload == FLOW_STORED && !packet->bad;
+    bool plain = stored && in->message->kind == NIC_PUT && in->arrival.data;
+    uint64_t bytes = plain ? nic_accepted(in, packet) : 0;
+    if (stored && !packet->bytes)
         return;
-    bool plain = in->message->kind == NIC_PUT && in->flow.payload == FLOW_STORED &&
-                 in->arrival.data && !packet->bad && !in->flow_control;
-    uint64_t bytes = plain ? accepted(in, packet) : 0;
     if (!plain)
         take_other_data(nic, in, packet);
     else if (bytes)
@@ -302,18 +323,13 @@ static void hold(struct nic *nic, struct nic_incoming *in, struct nic_packet *pa
     struct nic_packet *kept = nic_packet_keep(packet);
     if (!kept) {
         nic->counts.no_memory++;
-        in->flow.dropped += accepted(in, packet);
+        in->flow.dropped += nic_accepted(in, packet);
         failed(in, PTL_NI_UNDELIVERABLE);
         return;
     }
     kept->next = NULL;
     *in->waiting_end = kept;
     in->waiting_end = &kept->next;
-}
-
-static bool replies(const struct nic_incoming *in) {
-    return (in->message->kind == NIC_GET || in->message->kind == NIC_FETCH_ATOMIC) &&
-           in->flow.payload == FLOW_STORED && !in->aborted;
 }
 
 /* Nobody can be told but the counter. */
@@ -335,18 +351,13 @@ static __attribute__((noinline)) void begin_record(struct nic *nic, struct nic_i
         in->answered->answer = in;
     if (in->received < in->message->payload)
         begin_open(nic, in);
-    in->pending++; /* by this function */
-    if (in->flow.payload == FLOW_STORED && nic_handlers(in)) {
-        hold(nic, in, packet);
-        nic_handler_message(nic, in, in->waiting ? in->waiting : packet);
-    } else {
-        in->phase = PHASE_BODY;
-        if (in->message->kind == NIC_GET && replies(in) && in->mlength &&
-            in->mlength <= NIC_ORDERED_BYTES)
-            read_early(nic, in);
-        take_data(nic, in, packet);
-    }
-    in->pending--;
+    if (in->flow.payload == FLOW_STORED && nic_handlers(in))
+        nic_handler_message(in);
+    in->flow.work++; /* by this function */
+    if (!flow_has(&in->flow, FLOW_HEADER_HANDLER))
+        read_early(nic, in);
+    take_data(nic, in, packet);
+    in->flow.work--;
     nic_receive_check(nic, in);
 }
 
@@ -362,6 +373,7 @@ static __attribute__((noinline)) void first_packet(struct nic *nic, struct nic_p
     in.message_number = packet->message_number;
     in.received = packet->bytes;
     in.mlength = 0;
+    in.flow.phase = FLOW_BODY;
     if (in.message->kind >= NIC_ACK)
         match_answer(nic, &in);
     else
@@ -381,7 +393,6 @@ static __attribute__((noinline)) void first_packet(struct nic *nic, struct nic_p
     }
     if (in.kept->answered)
         in.kept->answered->answer = in.kept;
-    in.kept->phase = PHASE_BODY;
     nic_receive_check(nic, in.kept);
 }
 
@@ -481,10 +492,6 @@ void nic_receive_packet(void *context, struct delivery_peer *delivery, struct ni
     in->received += packet->bytes;
     if (in->received == in->message->payload)
         end_open(in);
-    if (in->phase == PHASE_HEADER) {
-        hold(nic, in, packet);
-        return;
-    }
     take_data(nic, in, packet);
     nic_receive_check(nic, in);
 }
@@ -500,12 +507,10 @@ static void reply(struct nic *nic, struct nic_incoming *in) {
     in->results = origin.ready; /* nobody has taken them */
 }
 
+/* The header handler has ended. */
 void nic_receive_body(struct nic *nic, struct nic_incoming *in) {
-    in->phase = PHASE_BODY;
-    in->pending++; /* by this function */
-    if (in->message->kind == NIC_GET && replies(in) && in->mlength &&
-        in->mlength <= NIC_ORDERED_BYTES)
-        read_early(nic, in);
+    in->flow.work++; /* by this function */
+    read_early(nic, in);
     while (in->waiting) {
         struct nic_packet *packet = in->waiting;
         in->waiting = packet->next;
@@ -514,21 +519,23 @@ void nic_receive_body(struct nic *nic, struct nic_incoming *in) {
         nic_packet_release(packet);
     }
     in->waiting_end = &in->waiting;
-    in->pending--;
+    in->flow.work--;
     nic_receive_check(nic, in);
 }
 
 void nic_receive_check(struct nic *nic, struct nic_incoming *in) {
-    if (in->phase != PHASE_BODY || in->pending ||
-        (in->received < in->message->payload && !in->aborted))
+    in->flow.whole = in->received >= in->message->payload || in->aborted;
+    if (flow_is_done(&in->flow) && replies(in) && !in->replied)
+        reply(nic, in); /* and if its data is being fetched, that is work */
+    switch (flow_next(&in->flow)) {
+    case FLOW_WAITS:
         return;
-    if (replies(in) && !in->replied) {
-        reply(nic, in);
-        if (in->pending)
-            return; /* its data is being fetched */
+    case FLOW_COMPLETES:
+        nic_handler_completion(nic, in);
+        return;
+    case FLOW_IS_OVER:
+        nic_receive_finish(nic, in);
     }
-    in->phase = PHASE_COMPLETION;
-    nic_handler_completion(nic, in);
 }
 
 void nic_receive_finish(struct nic *nic, struct nic_incoming *in) {

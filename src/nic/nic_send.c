@@ -225,7 +225,7 @@ static __attribute__((noinline)) enum portals_sending queue_message(struct nic *
         from->made = o;
     }
     if (o->reply_to)
-        o->reply_to->pending++;
+        o->reply_to->flow.work++;
     link_outgoing(nic, peer, o);
     enqueue(nic, peer, o);
     return PORTALS_KEPT;
@@ -331,7 +331,7 @@ static void gone(struct nic *nic, struct nic_outgoing *o) {
     if (o->request)
         portals_sent(nic->portals, o->initiator, o->bad ? PTL_NI_SEGV : PTL_NI_OK);
     if (o->reply_to) {
-        o->reply_to->pending--;
+        o->reply_to->flow.work--;
         nic_receive_check(nic, o->reply_to);
     }
     if (!o->wants_answer)
@@ -485,7 +485,7 @@ static void fail(struct nic *nic, struct nic_outgoing *o) {
     if (o->to_card)
         nic_command_answered(nic, o);
     if (o->reply_to && !departed) {
-        o->reply_to->pending--;
+        o->reply_to->flow.work--;
         nic_receive_check(nic, o->reply_to);
     }
     forget(nic, o);

@@ -214,7 +214,7 @@ static enum card_taken refuse(struct card *c, const struct card_packet *p, uint3
         c->held_for = why == SPIN_CARD_FATE_NO_QUEUE;
         return CARD_FULL;
     }
-    if (c->config.policy == CARD_KILL && queue != NONE && !c->queue[queue].failed) {
+    if (c->config.policy == CARD_KILL && queue != NONE && !c->queue[queue].flow.given_up) {
         CARD_COUNT(c, p->context, kills, 1);
         if (c->callbacks.fault)
             c->callbacks.fault(c->callbacks.user,
@@ -236,7 +236,7 @@ int card_inject(struct card *c, const struct card_packet *p, enum card_taken *ta
         return code;
     c->now_ps = sim_engine_counts(c->engine).now_ps;
     uint32_t queue = card_queue_find(c, p->context, p->message);
-    if (queue != NONE && c->queue[queue].failed) { /* what is left of a failed message */
+    if (queue != NONE && c->queue[queue].flow.given_up) { /* what is left of a failed message */
         lost(c, p, SPIN_CARD_FATE_AFTER_FAILURE);
         if (p->eom)
             card_queue_took(c, queue, true);

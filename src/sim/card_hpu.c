@@ -218,7 +218,7 @@ static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
     t->value = (int32_t)u->x[10];
     port_end(&h->port);
     bool p4 = c->context[t->context].set.abi == CARD_P4SPIN;
-    if (stop == HPU_FAULTED || (p4 && flow_is_failure(t->value, t->kind == SPIN_HEADER_HANDLER))) {
+    if (stop == HPU_FAULTED || (p4 && flow_is_error((enum flow_handler)t->kind, t->value))) {
         t->faulted = true;
         t->fault = (struct card_fault){.context = t->context,
                                        .message = c->packet[t->packet].message,

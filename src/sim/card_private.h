@@ -68,18 +68,13 @@ struct packet {
     bool own_place;          /* made for that handler */
 };
 
-enum queue_state { QUEUE_FREE, QUEUE_NEW, QUEUE_HEADER, QUEUE_OPEN, QUEUE_COMPLETION };
-
 struct queue {
-    enum queue_state state;
-    bool failed; /* given up: what is left of it is dropped, no handler runs */
-    bool eom_taken, eom_here;
-    struct flow flow;
+    struct flow flow; /* phase FLOW_NONE: the queue is free; work: packets, from when they are taken
+                         to when they are released, and the completion handler */
     uint32_t context, message, home;
-    uint32_t writing, pending; /* packets: on their way to L2; requested and not finished */
-    uint32_t last;             /* the packet that the completion handler gets, */
-    uint8_t last_fate;         /* and what became of it */
-    struct list waiting;       /* packets that wait for the header handler */
+    uint32_t last;     /* the packet that the completion handler gets, */
+    uint8_t last_fate; /* and what became of it */
+    struct list held;  /* packets, by the header handler */
     uint32_t next_free;
     uint64_t touched_ps;
 };

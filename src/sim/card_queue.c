@@ -5,9 +5,11 @@
  * it wait in the queue, then all are ready in the order in which they came. The dispatcher takes
  * ready tasks first come first served, one a cycle, and stops at one that no cluster can take.
  *
- * What return codes mean is nic/flow.h's. A queue that is given up (a fault of a PsPIN handler, a
- * timeout, the policy `kill`) swallows the rest of its message. When its end-of-message never
- * comes, the queue is taken for another message as soon as there is no other one. */
+ * What is done with packets, in which order handlers run and what their return codes mean is
+ * nic/flow.h's: this is its front by match rules, without Portals. A queue that is given up (a
+ * fault of a PsPIN handler, a timeout, the policy `kill`) swallows the rest of its message. When
+ * its end-of-message never comes, the queue is taken for another message as soon as there is no
+ * other one. */
 #include <string.h>
 
 #include "sim/card_private.h"
@@ -112,19 +114,15 @@ static void clock_touch(struct card *c, uint32_t i) {
 static void close_queue(struct card *c, uint32_t i) {
     struct queue *q = &c->queue[i];
     clock_remove(c, i);
-    if (!q->eom_taken)
+    if (!q->flow.whole)
         unname(c, i);
-    bool failed = q->failed || q->flow.fail;
+    bool failed = q->flow.given_up || q->flow.fail;
     CARD_COUNT(c, q->context, messages_failed, failed);
     CARD_COUNT(c, q->context, messages_completed, !failed);
-    q->state = QUEUE_FREE;
+    q->flow.phase = FLOW_NONE;
     q->next_free = c->free_queue;
     c->free_queue = i;
     card_offer_room(c);
-}
-
-static bool has_work(const struct queue *q) {
-    return q->writing || q->pending;
 }
 
 /* A failed queue whose message has not ended: the one that has been silent for longest. */
@@ -132,7 +130,7 @@ static uint32_t reclaim(struct card *c) {
     uint32_t best = NONE;
     for (uint32_t i = 0; i < c->config.queues; i++) {
         const struct queue *q = &c->queue[i];
-        if (q->failed && !has_work(q) &&
+        if (q->flow.phase && q->flow.given_up && !q->flow.work &&
             (best == NONE || q->touched_ps < c->queue[best].touched_ps))
             best = i;
     }
@@ -151,12 +149,16 @@ uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message) {
         return NONE;
     struct queue *q = &c->queue[i];
     c->free_queue = q->next_free;
-    *q = (struct queue){.state = QUEUE_NEW,
-                        .context = context,
+    *q = (struct queue){.context = context,
                         .message = message,
                         .home = message % c->clusters,
                         .last = NONE,
-                        .waiting = LIST_EMPTY};
+                        .held = LIST_EMPTY};
+    const struct card_context *set = &c->context[context].set;
+    flow_begin(&q->flow,
+               flow_handlers(set->entry[SPIN_HEADER_HANDLER], set->entry[SPIN_PAYLOAD_HANDLER],
+                             set->entry[SPIN_COMPLETION_HANDLER]),
+               set->abi == CARD_PSPIN);
     queues_add(&c->queues, c, i); /* there is room for all */
     CARD_COUNT(c, context, messages_begun, 1);
     return i;
@@ -167,13 +169,13 @@ void card_queue_took(struct card *c, uint32_t i, bool eom) {
     struct queue *q = &c->queue[i];
     clock_touch(c, i);
     if (eom) {
-        q->eom_taken = true;
+        q->flow.whole = true;
         unname(c, i);
         clock_remove(c, i); /* nothing more is to come */
     }
-    if (!q->failed)
-        q->writing++;
-    else if (eom && !has_work(q))
+    if (!q->flow.given_up)
+        q->flow.work++;
+    else if (flow_next(&q->flow) == FLOW_IS_OVER)
         close_queue(c, i);
 }
 
@@ -186,30 +188,20 @@ void card_ready(struct card *c, uint32_t packet, enum spin_handler_kind kind) {
     card_kick_dispatcher(c);
 }
 
-/* All packets done? Then the completion handler, or the end. A callback that was told of the last
- * packet may have injected others, and the queue may be another message's by now, or free: then
- * there is nothing to do. */
+/* Is something done that was the last? A callback that was told of a packet may have injected
+ * others, and the queue may be another message's by now, or free: then there is nothing to do. */
 static void settle(struct card *c, uint32_t i) {
     struct queue *q = &c->queue[i];
-    if (q->state == QUEUE_FREE)
+    switch (flow_next(&q->flow)) {
+    case FLOW_WAITS:
         return;
-    if (q->failed) {
-        if (q->last != NONE) {
-            card_release_packet(c, q->last, SPIN_CARD_FATE_FAILED);
-            q->last = NONE;
-        }
-        if (q->eom_taken && !has_work(q))
-            close_queue(c, i);
+    case FLOW_COMPLETES:
+        q->flow.work++;
+        card_ready(c, q->last, SPIN_COMPLETION_HANDLER);
         return;
-    }
-    if (!q->eom_here || has_work(q) || q->state != QUEUE_OPEN)
-        return;
-    if (q->last == NONE) {
+    case FLOW_IS_OVER:
         close_queue(c, i);
-        return;
     }
-    q->state = QUEUE_COMPLETION;
-    card_ready(c, q->last, SPIN_COMPLETION_HANDLER);
 }
 
 static void give_cell(struct card *c, uint32_t packet) {
@@ -222,20 +214,15 @@ static void packet_over(struct card *c, uint32_t packet, enum spin_card_fate fat
     struct packet *p = &c->packet[packet];
     uint32_t i = p->queue;
     struct queue *q = &c->queue[i];
-    q->pending--;
+    q->flow.work--;
     give_cell(c, packet); /* one that no handler was to see still has it */
-    if (p->eom && !q->failed && c->context[q->context].set.entry[SPIN_COMPLETION_HANDLER]) {
+    if (p->eom && !q->flow.given_up && flow_has(&q->flow, FLOW_COMPLETION_HANDLER)) {
         q->last = packet;
         q->last_fate = (uint8_t)fate;
     } else {
         card_release_packet(c, packet, fate);
     }
     settle(c, i);
-}
-
-static void packet_dropped(struct card *c, uint32_t packet, enum spin_card_fate why) {
-    c->queue[c->packet[packet].queue].flow.dropped += c->packet[packet].length;
-    packet_over(c, packet, why);
 }
 
 /* P4sPIN: the payload is left to the card, which writes it to the host. */
@@ -264,57 +251,74 @@ void card_on_deliver(void *context, const struct sim_event *event) {
     CARD_COUNT(c, p->context, host_writes, fits);
     CARD_COUNT(c, p->context, host_write_bytes, fits ? p->length : 0);
     card_spent(c, p, CARD_PART_DELIVER);
-    if (fits)
-        packet_over(c, event->with.u32[0], SPIN_CARD_FATE_DONE);
-    else
-        packet_dropped(c, event->with.u32[0], SPIN_CARD_FATE_NO_HOST_ROOM);
+    if (!fits)
+        c->queue[p->queue].flow.dropped += p->length;
+    packet_over(c, event->with.u32[0], fits ? SPIN_CARD_FATE_DONE : SPIN_CARD_FATE_NO_HOST_ROOM);
     card_admit(c);
     card_offer_room(c);
 }
 
-static bool is_p4spin(const struct card *c, uint32_t context) {
-    return c->context[context].set.abi == CARD_P4SPIN;
-}
-
-static void payload(struct card *c, uint32_t packet) {
-    struct packet *p = &c->packet[packet];
-    const struct queue *q = &c->queue[p->queue];
-    if (q->flow.payload == FLOW_HANDLED)
+static void act(struct card *c, uint32_t packet) {
+    struct queue *q = &c->queue[c->packet[packet].queue];
+    switch (flow_packet(&q->flow, c->packet[packet].length)) {
+    case FLOW_IS_HEADER:
+        card_ready(c, packet, SPIN_HEADER_HANDLER);
+        return;
+    case FLOW_HELD:
+        LIST_PUSH(c->packet, &q->held, packet);
+        return;
+    case FLOW_HANDLED:
         card_ready(c, packet, SPIN_PAYLOAD_HANDLER);
-    else if (q->flow.payload == FLOW_DISCARDED)
-        packet_dropped(c, packet, q->flow.fail ? SPIN_CARD_FATE_FAILED : SPIN_CARD_FATE_BY_HANDLER);
-    else if (is_p4spin(c, p->context))
+        return;
+    case FLOW_DISCARDED:
+        packet_over(c, packet, q->flow.fail ? SPIN_CARD_FATE_FAILED : SPIN_CARD_FATE_BY_HANDLER);
+        return;
+    case FLOW_STORED:
         deliver(c, packet);
-    else /* PsPIN's handlers do all that is done */
+        return;
+    case FLOW_PASSED:
         packet_over(c, packet, SPIN_CARD_FATE_DONE);
-}
-
-static void open_payloads(struct card *c, uint32_t queue, uint32_t first) {
-    struct queue *q = &c->queue[queue];
-    struct list waiting = q->waiting;
-    q->waiting = LIST_EMPTY;
-    q->state = QUEUE_OPEN;
-    payload(c, first);
-    while (waiting.head != NONE) {
-        uint32_t packet = waiting.head;
-        LIST_POP(c->packet, &waiting);
-        payload(c, packet);
     }
 }
 
-/* The message is lost: what waits is dropped, what runs runs to its end. */
+/* The header handler has ended: its packet, and those that were held by it. */
+static void go_on(struct card *c, uint32_t queue, uint32_t first) {
+    struct list held = c->queue[queue].held;
+    c->queue[queue].held = LIST_EMPTY;
+    act(c, first);
+    while (held.head != NONE) {
+        uint32_t packet = held.head;
+        LIST_POP(c->packet, &held);
+        act(c, packet);
+    }
+}
+
+/* A packet of a message that is given up, which no handler was begun for. */
+static void drop(struct card *c, uint32_t packet) {
+    give_cell(c, packet);
+    c->queue[c->packet[packet].queue].flow.work--;
+    card_release_packet(c, packet, SPIN_CARD_FATE_FAILED);
+}
+
+/* What waits is dropped, what runs runs to its end. */
+static void drop_waiting(struct card *c, struct queue *q) {
+    while (q->held.head != NONE) {
+        uint32_t packet = q->held.head;
+        LIST_POP(c->packet, &q->held);
+        drop(c, packet);
+    }
+    if (q->last != NONE && q->flow.phase != FLOW_ENDED) {
+        card_release_packet(c, q->last, SPIN_CARD_FATE_FAILED);
+        q->last = NONE;
+    }
+}
+
 void card_queue_fail(struct card *c, uint32_t i) {
     struct queue *q = &c->queue[i];
-    if (q->failed)
+    if (q->flow.given_up)
         return;
-    q->failed = true;
-    while (q->waiting.head != NONE) {
-        uint32_t packet = q->waiting.head;
-        LIST_POP(c->packet, &q->waiting);
-        give_cell(c, packet);
-        q->pending--;
-        card_release_packet(c, packet, SPIN_CARD_FATE_FAILED);
-    }
+    flow_give_up(&q->flow);
+    drop_waiting(c, q);
     settle(c, i);
 }
 
@@ -328,8 +332,8 @@ void card_on_timeout(void *context, const struct sim_event *event) {
     if (i != NONE && expires(c, i) <= c->now_ps) {
         struct queue *q = &c->queue[i];
         clock_remove(c, i);
-        if (q->failed) { /* its faults were told */
-            q->eom_taken = true;
+        if (q->flow.given_up) { /* its faults were told */
+            q->flow.whole = true;
             unname(c, i);
             settle(c, i);
         } else {
@@ -342,7 +346,7 @@ void card_on_timeout(void *context, const struct sim_event *event) {
                                                         .kind = SPIN_OTHER_FUNCTION},
                                    c->now_ps);
             card_digest(c, c->now_ps, q->message);
-            q->eom_taken = true; /* the queue is reset: what still comes is another message */
+            q->flow.whole = true; /* the queue is reset: what still comes is another message */
             unname(c, i);
             card_queue_fail(c, i);
         }
@@ -366,33 +370,16 @@ static void admit(struct card *c, uint32_t packet) {
         admit_served(c, packet);
         return;
     }
-    struct queue *q = &c->queue[p->queue];
-    q->writing--;
-    q->pending++;
-    if (q->failed) {
-        q->pending--;
+    if (c->queue[p->queue].flow.given_up) {
         uint32_t queue = p->queue;
-        card_release_packet(c, packet, SPIN_CARD_FATE_FAILED);
+        drop(c, packet);
         settle(c, queue);
         return;
     }
     p->has_cell = true;
     c->cells_free--;
     card_spent(c, p, CARD_PART_CELL);
-    q->eom_here |= p->eom;
-    if (q->state == QUEUE_NEW) {
-        if (c->context[q->context].set.entry[SPIN_HEADER_HANDLER]) {
-            q->state = QUEUE_HEADER;
-            card_ready(c, packet, SPIN_HEADER_HANDLER);
-        } else {
-            flow_process(&q->flow, c->context[q->context].set.entry[SPIN_PAYLOAD_HANDLER]);
-            open_payloads(c, p->queue, packet);
-        }
-    } else if (q->state == QUEUE_HEADER) {
-        LIST_PUSH(c->packet, &q->waiting, packet);
-    } else {
-        payload(c, packet);
-    }
+    act(c, packet);
 }
 
 /* Those that wait for a cell: called wherever one may have become free. */
@@ -450,12 +437,10 @@ void card_on_dispatch(void *context, const struct sim_event *event) {
     c->dispatch_armed = false;
     while (!card_serves(c) && c->ready.head != NONE) { /* those of failed messages cost no cycle */
         uint32_t packet = c->ready.head, queue = c->packet[packet].queue;
-        if (!c->queue[queue].failed)
+        if (!c->queue[queue].flow.given_up)
             break;
         LIST_POP(c->packet, &c->ready);
-        give_cell(c, packet);
-        c->queue[queue].pending--;
-        card_release_packet(c, packet, SPIN_CARD_FATE_FAILED);
+        drop(c, packet);
         settle(c, queue);
     }
     if (c->ready.head != NONE && place(c, c->ready.head)) {
@@ -471,58 +456,35 @@ void card_on_dispatch(void *context, const struct sim_event *event) {
 
 /* ---- What a handler's end means for its message ---------------------------------------------- */
 
-/* A fault of a PsPIN handler, which has no return code: the message is given up. */
-static void task_failed(struct card *c, const struct task *t) {
-    struct queue *q = &c->queue[t->queue];
-    if (t->kind == SPIN_COMPLETION_HANDLER) {
-        q->last = NONE;
-        q->pending++; /* as the other kinds: what is in work keeps the queue */
-    }
-    card_queue_fail(c, t->queue);
-    q->pending--;
-    card_release_packet(c, t->packet, SPIN_CARD_FATE_FAILED);
-    settle(c, t->queue);
-}
-
-static int32_t code_of(const struct card *c, const struct task *t) {
-    if (t->faulted && t->fault.ending != SPIN_RETURNED)
-        return FLOW_SEGV;
-    return is_p4spin(c, t->context) ? t->value : FLOW_SUCCESS;
-}
-
 void card_task_done(struct card *c, const struct task *t) {
     if (card_serves(c)) {
         card_served_ended(c, t);
         return;
     }
-    struct queue *q = &c->queue[t->queue];
-    int32_t code = code_of(c, t);
-    if (t->faulted && (!is_p4spin(c, t->context) || q->failed)) {
-        task_failed(c, t);
-        return;
-    }
+    uint32_t i = t->queue;
+    struct queue *q = &c->queue[i];
+    bool fault = t->faulted && t->fault.ending != SPIN_RETURNED, lost = q->flow.given_up;
+    int32_t code = flow_code(fault, q->flow.no_codes, t->value);
+    uint8_t how =
+        flow_ended(&q->flow, (enum flow_handler)t->kind, code, c->packet[t->packet].length);
+    enum spin_card_fate fate = how == PTL_NI_OK        ? SPIN_CARD_FATE_DONE
+                               : how == PTL_NI_DROPPED ? SPIN_CARD_FATE_BY_HANDLER
+                                                       : SPIN_CARD_FATE_FAILED;
+    if (q->flow.given_up && !lost)
+        drop_waiting(c, q);
     switch (t->kind) {
     case SPIN_HEADER_HANDLER:
-        if (q->failed) {
+        if (q->flow.given_up)
             packet_over(c, t->packet, SPIN_CARD_FATE_FAILED);
-            return;
-        }
-        flow_header_ended(&q->flow, code, c->context[t->context].set.entry[SPIN_PAYLOAD_HANDLER],
-                          0); /* dropped bytes are counted as their packets come */
-        open_payloads(c, t->queue, t->packet);
+        else
+            go_on(c, i, t->packet);
         return;
-    case SPIN_PAYLOAD_HANDLER: {
-        bool dropped = flow_payload_ended(&q->flow, code, c->packet[t->packet].length);
-        packet_over(c, t->packet,
-                    dropped      ? SPIN_CARD_FATE_BY_HANDLER
-                    : t->faulted ? SPIN_CARD_FATE_FAILED
-                                 : SPIN_CARD_FATE_DONE);
+    case SPIN_PAYLOAD_HANDLER:
+        packet_over(c, t->packet, fate);
         return;
     }
-    }
-    flow_completion_ended(&q->flow, code);
     q->last = NONE;
-    card_release_packet(c, t->packet,
-                        t->faulted ? SPIN_CARD_FATE_FAILED : (enum spin_card_fate)q->last_fate);
-    close_queue(c, t->queue);
+    card_release_packet(c, t->packet, how == PTL_NI_OK ? (enum spin_card_fate)q->last_fate : fate);
+    q->flow.work--;
+    settle(c, i);
 }

@@ -175,7 +175,8 @@ void card_served_ended(struct card *c, const struct task *t) {
         p->next = c->free_packet;
         c->free_packet = t->packet;
     }
-    c->server.ended(c->server.user, task, fault ? FLOW_SEGV : t->value, c->now_ps);
+    bool no_codes = c->context[t->context].set.abi == CARD_PSPIN;
+    c->server.ended(c->server.user, task, flow_code(fault, no_codes, t->value), c->now_ps);
 }
 
 /* ---- Commands ---- */

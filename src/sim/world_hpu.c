@@ -15,12 +15,12 @@
 #include "base/error.h"
 #include "hpu/code_store.h"
 #include "hpu/gdb.h"
+#include "nic/flow.h"
 #include "nic/nic_call.h"
 #include "sim/world_private.h"
 #include "spin/driver.h"
 
-#define GUARD_BYTES   64u
-#define RETURNED_SEGV 9 /* of spin/handler.h */
+#define GUARD_BYTES 64u
 
 #define PACKET_ADDRESS (MAP_L1_BASE + MAP_L1_PACKETS + CALL_HEADROOM)
 #define HEAP_ADDRESS   (MAP_L1_BASE + MAP_L1_SCRATCH)
@@ -409,7 +409,7 @@ void world_on_end(void *context, const struct sim_event *event) {
     }
     port_end(&e->port);
     const struct nic_task *task = e->task;
-    int32_t ending = faulted ? RETURNED_SEGV : (int32_t)e->hpu.x[10];
+    int32_t ending = flow_code(faulted, e->context.image->info.is_pspin, (int32_t)e->hpu.x[10]);
     r->hpus_busy &= ~(1ull << e->hpu_number);
     unlink_running(r, e);
     nic_handler_done(r->nic, task, ending, w->now_ps);
