@@ -493,6 +493,36 @@ TEST(answers_are_believed_once_and_from_the_target_only) {
     wire_free(w);
 }
 
+/* What it has acknowledged, what has not been sent, and what went to others is not lost with it. */
+TEST(what_a_lost_process_was_sent_has_failed) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT, 5, 0);
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    struct portals *p = w->process[0].portals;
+    put(w, 5, 8, 0, PTL_ACK_REQ);
+    wire_run(w);
+    next(w, 0, PTL_EVENT_SEND);
+    next(w, 0, PTL_EVENT_ACK);
+    put(w, 5, 8, 0, PTL_ACK_REQ);
+    portals_sent(p, w->queue[0].message.initiator, PTL_NI_OK);
+    next(w, 0, PTL_EVENT_SEND);
+    put(w, 5, 8, 0, PTL_ACK_REQ); /* stays in the queue */
+    CHECK(!portals_quiet(p));
+    portals_lost(p, (struct nic_address){102, 7});
+    none(w, 0);
+    portals_lost(p, (struct nic_address){101, 7});
+    ptl_event_t event = next(w, 0, PTL_EVENT_ACK);
+    CHECK_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
+    none(w, 0);
+    free(wire_take(w, 0).data); /* lost */
+    wire_run(w);
+    next(w, 0, PTL_EVENT_SEND);
+    next(w, 0, PTL_EVENT_ACK);
+    none(w, 0);
+    CHECK(portals_quiet(p));
+    wire_free(w);
+}
+
 TEST(malformed_headers_are_refused) {
     struct wire *w = pair();
     ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_OP_GET, 0, ~0ull);

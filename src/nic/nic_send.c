@@ -498,6 +498,7 @@ void nic_send_lost(struct nic *nic, struct nic_peer *peer) {
     peer->all = NULL; /* what is sent from now on belongs to the next stream */
     if (all)
         all->link_all = &all;
+    portals_lost(nic->portals, peer->delivery.address); /* and what has no record here */
     while (all) {
         struct nic_outgoing *o = all;
         if (!o->answer) {

@@ -217,6 +217,9 @@ void portals_answered(struct portals *p, uint64_t initiator, const struct nic_me
                       uint8_t fail);
 /* The same of a put or atomic that has been sent. */
 void portals_acknowledged(struct portals *p, uint64_t initiator, const struct nic_message *answer);
+/* A process is gone: what it was sent and has not acknowledged (portals_acknowledged) has failed.
+ */
+void portals_lost(struct portals *p, struct nic_address peer);
 /* Nothing more will come of it: PTL_NI_UNDELIVERABLE, or PTL_NI_SEGV. */
 void portals_failed(struct portals *p, uint64_t initiator, uint8_t fail);
 

@@ -641,6 +641,18 @@ void portals_acknowledged(struct portals *p, uint64_t initiator, const struct ni
     p4_trigger_release(p);
 }
 
+/* What this sets off is sent after it, and not lost. */
+void portals_lost(struct portals *p, struct nic_address peer) {
+    p4_trigger_hold(p);
+    for (uint32_t i = 0; i < p->operations.made; i++) {
+        struct operation *o = pool_find(&p->operations, i);
+        if (o && o->sent && (o->kind == NIC_PUT || o->kind == NIC_ATOMIC) &&
+            nic_address_equal(o->target, peer))
+            never(p, o, PTL_NI_UNDELIVERABLE);
+    }
+    p4_trigger_release(p);
+}
+
 bool p4_operation_moves(struct portals_ni *ni) {
     struct pool *pool = &ni->p->operations;
     for (uint32_t i = 0; i < pool->made; i++) {

@@ -2,16 +2,27 @@
 
 #include <string.h>
 
-#define MAGIC         0x4e495073u /* "sPIN" */
+#define SHORT_BYTES   WIRE_PACKET_BYTES
+#define LONG_BYTES    64
 #define MESSAGE_BYTES 72
 
 enum { FIRST = 1, LAST = 2, BAD = 4 };
+enum { SHORT_PUT = 32, SHORT_ACK = 33 };
+enum { ACK_REQ = 3, INTERFACE = 15 << 2, LIST = 64, INITIATOR = 128 };
 
 static void put32(uint8_t *at, uint32_t value) {
     memcpy(at, &value, 4); /* hosts are little-endian */
 }
+static void put16(uint8_t *at, uint16_t value) {
+    memcpy(at, &value, 2);
+}
 static void put64(uint8_t *at, uint64_t value) {
     memcpy(at, &value, 8);
+}
+static uint16_t get16(const uint8_t *at) {
+    uint16_t value;
+    memcpy(&value, at, 2);
+    return value;
 }
 static uint32_t get32(const uint8_t *at) {
     uint32_t value;
@@ -29,8 +40,91 @@ static uint32_t operand_bytes(const struct nic_message *m) {
     return m->kind == NIC_FETCH_ATOMIC ? sizeof m->operand : 0;
 }
 
+static uint32_t long_bytes(const struct nic_packet *p) {
+    return LONG_BYTES + (p->first ? MESSAGE_BYTES + operand_bytes(&p->message) : 0);
+}
+
+/* ---- The short form ---- */
+
+static bool is_short(const struct nic_packet *p) {
+    const struct nic_message *m = &p->message;
+    if (p->kind != NIC_DATA || !p->first || !p->last || p->bad || p->offset)
+        return false;
+    bool is_put = m->kind == NIC_PUT, is_ack = m->kind == NIC_ACK;
+    if (p->stream | p->sequence | p->ack_stream | p->ack | p->sack | m->operation | m->datatype)
+        return false;
+    if ((p->source.pid | p->target.pid | m->uid | m->pt_index) > UINT16_MAX ||
+        m->remote_offset > UINT32_MAX || m->interface > 15 || m->ack_req > 3 || m->list > 1 ||
+        (m->hdr_data && m->initiator) || m->payload != p->bytes)
+        return false;
+    if (is_put)
+        return p->bytes <= UINT8_MAX && m->length == m->payload && !m->fail;
+    return is_ack && !p->bytes && !m->match_bits;
+}
+
+static void encode_short(const struct nic_packet *p, uint8_t *b) {
+    const struct nic_message *m = &p->message;
+    bool ack = m->kind == NIC_ACK;
+    put32(b, WIRE_MAGIC);
+    b[4] = WIRE_VERSION;
+    b[5] = ack ? SHORT_ACK : SHORT_PUT;
+    b[6] = (uint8_t)(m->ack_req | m->interface << 2 | (m->list ? LIST : 0) |
+                     (m->initiator ? INITIATOR : 0));
+    b[7] = ack ? m->fail : (uint8_t)p->bytes;
+    put32(b + 8, p->source.nid);
+    put32(b + 12, p->target.nid);
+    put16(b + 16, (uint16_t)p->source.pid);
+    put16(b + 18, (uint16_t)p->target.pid);
+    put32(b + 20, p->message_number);
+    put64(b + 24, ack ? m->length : m->match_bits);
+    put32(b + 32, (uint32_t)m->remote_offset);
+    put16(b + 36, (uint16_t)m->uid);
+    put16(b + 38, (uint16_t)m->pt_index);
+    put32(b + 40, m->source_rank);
+    put32(b + 44, m->target_rank);
+    put64(b + 48, m->initiator ? m->initiator : m->hdr_data);
+}
+
+static const char *decode_short(struct nic_packet *p, const uint8_t *b) {
+    struct nic_message *m = &p->message;
+    bool ack = b[5] == SHORT_ACK;
+    uint64_t other = get64(b + 48);
+    p->kind = NIC_DATA;
+    p->first = p->last = true;
+    p->bad = false;
+    p->source = (struct nic_address){get32(b + 8), get16(b + 16)};
+    p->target = (struct nic_address){get32(b + 12), get16(b + 18)};
+    p->stream = p->sequence = p->ack_stream = p->ack = 0;
+    p->sack = 0;
+    p->message_number = get32(b + 20);
+    p->offset = 0;
+    p->bytes = ack ? 0 : b[7];
+    m->kind = ack ? NIC_ACK : NIC_PUT;
+    m->interface = (b[6] & INTERFACE) >> 2;
+    m->ack_req = b[6] & ACK_REQ;
+    m->operation = m->datatype = 0;
+    m->fail = ack ? b[7] : 0;
+    m->list = (b[6] & LIST) != 0;
+    m->uid = get16(b + 36);
+    m->source = p->source;
+    m->target = p->target;
+    m->source_rank = get32(b + 40);
+    m->target_rank = get32(b + 44);
+    m->pt_index = get16(b + 38);
+    m->match_bits = ack ? 0 : get64(b + 24);
+    m->hdr_data = b[6] & INITIATOR ? 0 : other;
+    m->remote_offset = get32(b + 32);
+    m->length = ack ? get64(b + 24) : p->bytes;
+    m->payload = p->bytes;
+    m->initiator = b[6] & INITIATOR ? other : 0;
+    memset(m->operand, 0, sizeof m->operand);
+    return b[6] & INITIATOR && !other ? "an initiator that is none" : NULL;
+}
+
+/* ---- The long form ---- */
+
 static uint32_t header_bytes(const struct nic_packet *p) {
-    return WIRE_PACKET_BYTES + (p->first ? MESSAGE_BYTES + operand_bytes(&p->message) : 0);
+    return is_short(p) ? SHORT_BYTES : long_bytes(p);
 }
 
 uint32_t nic_packet_bytes(const struct nic_packet *packet) {
@@ -54,8 +148,12 @@ static void encode_message(const struct nic_message *m, uint8_t *b) {
     memcpy(b + MESSAGE_BYTES, m->operand, operand_bytes(m));
 }
 
-uint32_t wire_encode(const struct nic_packet *p, uint8_t *b) {
-    put32(b, MAGIC);
+uint32_t wire_encode_head(const struct nic_packet *p, uint8_t *b) {
+    if (is_short(p)) {
+        encode_short(p, b);
+        return SHORT_BYTES;
+    }
+    put32(b, WIRE_MAGIC);
     b[4] = WIRE_VERSION;
     b[5] = p->kind;
     b[6] = (uint8_t)((p->first ? FIRST : 0) | (p->last ? LAST : 0) | (p->bad ? BAD : 0));
@@ -73,18 +171,18 @@ uint32_t wire_encode(const struct nic_packet *p, uint8_t *b) {
     put32(b + 52, p->bytes);
     put64(b + 56, p->offset);
     if (p->first)
-        encode_message(&p->message, b + WIRE_PACKET_BYTES);
-    uint32_t header = header_bytes(p);
+        encode_message(&p->message, b + LONG_BYTES);
+    return long_bytes(p);
+}
+
+uint32_t wire_encode(const struct nic_packet *p, uint8_t *b) {
+    uint32_t header = wire_encode_head(p, b);
     if (p->bytes)
         memcpy(b + header, p->data, p->bytes);
     return header + p->bytes;
 }
 
 static const char *decode_packet(struct nic_packet *p, const uint8_t *b) {
-    if (get32(b) != MAGIC)
-        return "not a packet of ours";
-    if (b[4] != WIRE_VERSION)
-        return "another version of the format";
     p->kind = b[5];
     p->first = b[6] & FIRST;
     p->last = b[6] & LAST;
@@ -145,21 +243,41 @@ static const char *decode_message(struct nic_packet *p, const uint8_t *b, uint64
     return NULL;
 }
 
-const char *wire_decode(struct nic_packet *p, uint32_t mtu_bytes, const uint8_t *b,
-                        uint64_t length) {
-    if (length < WIRE_PACKET_BYTES)
+static const char *decode_long(struct nic_packet *p, const uint8_t *b, uint64_t length) {
+    if (length < LONG_BYTES)
         return "shorter than a packet's header";
     const char *wrong = decode_packet(p, b);
     if (!wrong && p->first)
-        wrong = decode_message(p, b + WIRE_PACKET_BYTES, length - WIRE_PACKET_BYTES);
+        wrong = decode_message(p, b + LONG_BYTES, length - LONG_BYTES);
+    return !wrong && is_short(p) ? "long where the short form is enough" : wrong;
+}
+
+const char *wire_decode_head(struct nic_packet *p, uint32_t mtu_bytes, const uint8_t *b,
+                             uint64_t length, uint32_t *data) {
+    if (length < WIRE_PACKET_BYTES)
+        return "shorter than a packet's header";
+    if (get32(b) != WIRE_MAGIC)
+        return "not a packet of ours";
+    if (b[4] != WIRE_VERSION)
+        return "another version of the format";
+    bool compact = b[5] == SHORT_PUT || b[5] == SHORT_ACK;
+    const char *wrong = compact ? decode_short(p, b) : decode_long(p, b, length);
     if (wrong)
         return wrong;
-    uint32_t header = header_bytes(p);
+    uint32_t header = compact ? SHORT_BYTES : long_bytes(p);
     if (p->bytes > mtu_bytes)
         return "more data than the MTU";
     if (length != (uint64_t)header + p->bytes)
         return "length differs from what its header says";
-    if (p->bytes)
-        memcpy(p->data, b + header, p->bytes);
+    *data = header;
     return NULL;
+}
+
+const char *wire_decode(struct nic_packet *p, uint32_t mtu_bytes, const uint8_t *b,
+                        uint64_t length) {
+    uint32_t data;
+    const char *wrong = wire_decode_head(p, mtu_bytes, b, length, &data);
+    if (!wrong && p->bytes)
+        memcpy(p->data, b + data, p->bytes);
+    return wrong;
 }

@@ -11,22 +11,46 @@
  *    136 operand
  *    then the data.
  *
+ * Small puts and acknowledgements on a reliable network have a short form, one line of memory with
+ * 8 bytes of data. Whatever fits into it is in it:
+ *
+ *      0 magic "sPIN"           4 version   5 32 put, 33 acknowledgement
+ *      6 ack_req (2 bits), interface (4 bits), list, whether 48 is the initiator
+ *      7 bytes; of an acknowledgement fail
+ *      8 source nid, target nid
+ *     16 source pid (2), target pid (2), message_number
+ *     24 match_bits; of an acknowledgement length
+ *     32 remote_offset (4), uid (2), pt_index (2)
+ *     40 source_rank, target_rank
+ *     48 hdr_data or initiator
+ *     56 data
+ *
  * A packet has one form only: what decodes encodes to the same bytes. */
 #ifndef SPIN_NIC_WIRE_H
 #define SPIN_NIC_WIRE_H
 
 #include "nic/nic.h"
 
-#define WIRE_VERSION      1
-#define WIRE_PACKET_BYTES 64             /* header of every packet */
+#define WIRE_MAGIC        0x4e495073u /* "sPIN" */
+#define WIRE_VERSION      2
+#define WIRE_PACKET_BYTES 56             /* of a packet, at least */
 #define WIRE_HEADER_BYTES (64 + 72 + 32) /* at most, before the data */
 
 /* Writes nic_packet_bytes(packet) bytes and returns their number. */
 uint32_t wire_encode(const struct nic_packet *packet, uint8_t *bytes);
 
+/* The header alone, of which the number of bytes is returned. */
+uint32_t wire_encode_head(const struct nic_packet *packet, uint8_t *bytes);
+
 /* Into a packet whose `data` has room for mtu_bytes. Returns NULL, or what is wrong with it: then
  * the packet is not to be used. */
 const char *wire_decode(struct nic_packet *packet, uint32_t mtu_bytes, const uint8_t *bytes,
                         uint64_t length);
+
+/* The same of the header alone, where the data stays where it is: `head` has the first
+ * WIRE_HEADER_BYTES of a packet of `length` bytes (or all of a shorter one); *data is where the
+ * data begins. */
+const char *wire_decode_head(struct nic_packet *packet, uint32_t mtu_bytes, const uint8_t *head,
+                             uint64_t length, uint32_t *data);
 
 #endif
