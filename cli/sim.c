@@ -27,8 +27,8 @@ static const struct cli_option table[] = {
     {"preset", 'p', CLI_STRING, "NAME", "sc17-int (the default) or sc17-dis", AT(preset), 0, 0},
     {"card", 0, CLI_STRING, "NAME", "sc17 (the default) or pspin, with parameters pspin.NAME",
      AT(card), 0, 0},
-    {"cards", 0, CLI_STRING, "FILE", "what some ranks have of their own: cards, parameters",
-     AT(cards), 0, 0},
+    {"cards", 0, CLI_STRING, "FILE",
+     "what some ranks have of their own: cards, parameters, programs", AT(cards), 0, 0},
     {"set", 's', CLI_LIST, "NAME=VALUE",
      "one parameter: hpus=8, o=65ns, loss=0.01; of some ranks: 0-3,7:hpus=0", AT(set), 0, 0},
     {"params", 0, CLI_STRING, "FILE", CLI_PARAMS_HELP, AT(params), 0, 0},
@@ -111,6 +111,10 @@ static void print_text(const struct spin_world *world) {
     for (uint32_t i = 0; i < r.ranks && i < SHOWN; i++) {
         char what[32];
         int status;
+        if (!spin_world_has_program(world, i)) {
+            printf("rank %u has no program\n", i);
+            continue;
+        }
         uint64_t finish = spin_world_finish_ps(world, i, &status);
         snprintf(what, sizeof what, "rank %u returns %d at", i, status);
         print_ns(stdout, what, finish);

@@ -798,4 +798,81 @@ TEST(a_card_without_hpus_refuses_handlers) {
         TEST_FAIL("rank %u returns %d", r.first_failed, r.first_status);
 }
 
+/* ---- ranks without a program ------------------------------------------------------------------
+ */
+
+struct served {
+    uint8_t memory[64]; /* of the card without a program */
+    int setups;
+    bool waits, fails;
+};
+
+static int serve_memory(void *argument) {
+    struct served *s = argument;
+    ptl_handle_ni_t ni;
+    ptl_pt_index_t pt;
+    ptl_handle_ct_t ct;
+    ptl_ct_event_t event;
+    ptl_handle_me_t entry;
+    ptl_me_t me = {.start = s->memory,
+                   .length = sizeof s->memory,
+                   .uid = PTL_UID_ANY,
+                   .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
+                   .ct_handle = PTL_CT_NONE,
+                   .options = PTL_ME_OP_PUT};
+    s->setups++;
+    for (int i = 0; i < 200; i++) /* as often as it likes: time has not begun */
+        if (spin_now_ps())
+            return 8;
+    if (open_interface(PTL_NI_MATCHING | PTL_NI_PHYSICAL, &ni) ||
+        PtlPTAlloc(ni, 0, PTL_EQ_NONE, 3, &pt) || PtlCTAlloc(ni, &ct) ||
+        PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &entry) || spin_rank() != 1)
+        return 1;
+    if (s->waits)
+        PtlCTWait(ct, 1, &event);
+    return s->fails ? 5 : 0;
+}
+
+static int use_memory(void *argument) {
+    static uint8_t byte = 77;
+    ptl_handle_ni_t ni;
+    ptl_handle_md_t md;
+    ptl_handle_ct_t ct;
+    ptl_ct_event_t event;
+    ptl_md_t one = {
+        .start = &byte, .length = 1, .eq_handle = PTL_EQ_NONE, .options = PTL_MD_EVENT_CT_ACK};
+    ptl_process_t node = {.phys = {.nid = 1}};
+    (void)argument;
+    if (open_interface(PTL_NI_MATCHING | PTL_NI_PHYSICAL, &ni) || PtlCTAlloc(ni, &ct))
+        return 1;
+    one.ct_handle = ct;
+    if (PtlMDBind(ni, &one, &md) || PtlPut(md, 0, 1, PTL_CT_ACK_REQ, node, 3, 0, 9, NULL, 0))
+        return 2;
+    spin_barrier(); /* of all ranks with a program: this one */
+    return PtlCTWait(ct, 1, &event) || event.success != 1 ? 3 : 0;
+}
+
+TEST(a_card_without_a_program) {
+    static const char *const set[2] = {"1:program=none", "1:card=pspin"};
+    struct spin_error err;
+    for (int pspin = 0; pspin < 2; pspin++) {
+        struct served s = {.setups = 0};
+        struct spin_world_options o = {.ranks = 2,
+                                       .set = set,
+                                       .set_count = 1 + pspin,
+                                       .setup = serve_memory,
+                                       .setup_argument = &s};
+        CHECK_EQ(run_world(&o, use_memory, &s, SPIN_OK, &err).failed, 0);
+        CHECK_EQ(s.memory[9], 77);
+        CHECK_EQ(s.setups, 1);
+        s.waits = true;
+        run_world(&o, use_memory, &s, SPIN_EARG, &err);
+        CHECK_HAS(err.text, "rank 1 has no program, and its set-up waits in PtlCTWait");
+        s.waits = false;
+        s.fails = true;
+        run_world(&o, use_memory, &s, SPIN_EARG, &err);
+        CHECK_HAS(err.text, "rank 1 has no program, and its set-up returned 5");
+    }
+}
+
 TEST_MAIN

@@ -46,7 +46,11 @@ struct spin_world_options {
     void (*listening)(void *user, uint16_t port, const char *image);
     /* Called every now and then with how far virtual time is; NULL: nobody asks. */
     void (*progress)(void *user, uint64_t now_ps);
-    void *user;         /* of fault, listening and progress */
+    void *user; /* of fault, listening and progress */
+    /* Called, before time begins and at no cost, on each rank that has no program ("4-7:program=
+     * none"): it gives the rank's card what it serves with. Not 0: the run fails. */
+    int (*setup)(void *argument);
+    void *setup_argument;
     bool catch_crashes; /* SIGSEGV and exit() of a rank end the process with a report; with a
                          * shared object, SIGINT and programs that make no calls end the run */
 };
@@ -95,6 +99,8 @@ struct spin_world_result {
     struct spin_world_counts counts;
 };
 struct spin_world_result spin_world_result(const struct spin_world *world);
+/* False: the rank is a card alone. */
+bool spin_world_has_program(const struct spin_world *world, uint32_t rank);
 /* When a rank returned, and what. */
 uint64_t spin_world_finish_ps(const struct spin_world *world, uint32_t rank, int *status);
 /* Where a rank is that has not returned: "rank 3 in PtlCTWait (counter 2 of 4) since 120.500 ns";

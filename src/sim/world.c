@@ -139,6 +139,8 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
     w->fault = o->fault;
     w->progress = o->progress;
     w->user = o->user;
+    w->setup = o->setup;
+    w->setup_argument = o->setup_argument;
     if (o->gdb && o->gdb_rank >= o->ranks)
         return spin_fail(err, SPIN_EARG, "gdb for rank %u; the world has ranks 0 to %u",
                          o->gdb_rank, o->ranks - 1);
@@ -205,7 +207,7 @@ void spin_world_free(struct spin_world *w) {
     world_ranks_free(w);
     world_hpus_free(w);
     gdb_many_free(w->gdb);
-    world_program_free(w->program);
+    world_programs_free(w);
     network_destroy(w->net);
     topology_destroy(w->topology);
     hosts_free(w->hosts);
@@ -285,11 +287,15 @@ int world_run(struct spin_world *w, struct spin_error *err) {
     if (w->ran)
         return spin_fail(err, SPIN_EARG, "a world runs once; make another one");
     w->ran = true;
+    int code = world_programs_load(w, err);
+    if (code)
+        return code;
     world_crashes(w, w->catch_crashes);
     if (w->catch_crashes && !w->gdb) /* a session takes as long as it takes, and ^C ends it */
         world_watch_start(w);
     world_start_ranks(w);
-    int code = run_engine(w, err);
+    if (!w->failure)
+        code = run_engine(w, err);
     world_watch_stop(w);
     world_crashes(w, false);
     if (!code && w->watch.reason)
@@ -342,6 +348,10 @@ struct spin_world_result spin_world_result(const struct spin_world *w) {
         }
     }
     return r;
+}
+
+bool spin_world_has_program(const struct spin_world *w, uint32_t rank) {
+    return rank < w->ranks && !w->rank[rank].alone;
 }
 
 uint64_t spin_world_finish_ps(const struct spin_world *w, uint32_t rank, int *status) {

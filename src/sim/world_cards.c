@@ -12,6 +12,8 @@
 
 #define LARGEST_FILE  (1u << 20)
 #define MOST_SECTIONS 4096u /* each looks at every rank */
+#define MOST_PROGRAMS 256u
+#define MOST_ENTRIES  1024u /* of a card: as an interface has */
 
 /* ---- descriptions ---- */
 
@@ -59,6 +61,15 @@ void world_cards_free(struct world_cards *c) {
         free(c->card[i]);
     for (uint32_t i = 0; i < c->settings; i++)
         free(c->setting[i].name);
+    for (struct world_launch *l = c->launches, *next; l; l = next) {
+        next = l->next;
+        free(l->text);
+        free(l);
+    }
+    for (struct world_entry *e = c->entries, *next; e; e = next) {
+        next = e->made;
+        world_entry_free(e);
+    }
     free(c->card);
     free(c->setting);
     free(c->of);
@@ -147,7 +158,78 @@ static int note_setting(struct world_cards *c, const char *assignment, struct sp
     return SPIN_OK;
 }
 
+static struct world_launch *launch_of(struct world_cards *c, const char *text,
+                                      struct spin_error *err) {
+    struct world_launch *l = c->launches;
+    while (l && strcmp(l->text, text) != 0)
+        l = l->next;
+    if (l)
+        return l;
+    if (c->launch_count == MOST_PROGRAMS) {
+        spin_fail(err, SPIN_ELIMIT, "more than %u programs", MOST_PROGRAMS);
+        return NULL;
+    }
+    l = calloc(1, sizeof *l);
+    if (!l || !(l->text = strdup(text))) {
+        free(l);
+        spin_fail(err, SPIN_ENOMEM, "out of memory");
+        return NULL;
+    }
+    l->next = c->launches;
+    c->launches = l;
+    c->launch_count++;
+    return l;
+}
+
+/* "none", or a shared object and its arguments. */
+static int set_program(struct world_cards *c, const char *text, struct spin_error *err) {
+    bool none = strcmp(text, "none") == 0;
+    struct spin_error why = {0};
+    if (!*text)
+        return spin_fail(err, SPIN_EARG, "program: none, or a shared object and its arguments");
+    struct world_launch *launch = none ? NULL : launch_of(c, text, &why);
+    if (!none && !launch)
+        return spin_fail(err, (enum spin_code)why.code, "%s", why.text);
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->card[i]->chosen) {
+            c->card[i]->no_program = none;
+            c->card[i]->launch = launch;
+        }
+    return SPIN_OK;
+}
+
+/* Of ranks that have no program. */
+static int add_entry(struct world_cards *c, const char *text, struct spin_error *err) {
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct world_card *card = c->card[i];
+        struct world_entry *e;
+        if (!card->chosen)
+            continue;
+        if (!card->no_program)
+            return spin_fail(err, SPIN_EARG,
+                             "entry: of ranks with 'program = none', which comes before it; a "
+                             "program appends its entries itself");
+        if (card->entry_count == MOST_ENTRIES)
+            return spin_fail(err, SPIN_ELIMIT, "entry: more than %u of a card", MOST_ENTRIES);
+        int code = world_entry_read(&e, text, err);
+        if (code) {
+            world_entry_free(e);
+            return code;
+        }
+        e->made = c->entries;
+        c->entries = e;
+        e->next = card->entries;
+        card->entries = e;
+        card->entry_count++;
+    }
+    return SPIN_OK;
+}
+
 static int set_chosen(struct world_cards *c, const char *assignment, struct spin_error *err) {
+    if (strncmp(assignment, "program=", 8) == 0)
+        return set_program(c, assignment + 8, err);
+    if (strncmp(assignment, "entry=", 6) == 0)
+        return add_entry(c, assignment + 6, err);
     for (uint32_t i = 0; i < c->count; i++) {
         struct world_card *card = c->card[i];
         if (!card->chosen)
@@ -180,12 +262,35 @@ int world_cards_set(struct world_cards *c, const char *assignment, struct spin_e
 
 /* ---- files ---- */
 
+/* Lines whose values are words, with blanks and commas. */
+static bool is_words(const char *line) {
+    size_t length = strcspn(line, " \t=");
+    return (length == 7 && memcmp(line, "program", 7) == 0) ||
+           (length == 5 && memcmp(line, "entry", 5) == 0);
+}
+
+/* "program = none" becomes "program=none", in place; NULL: it has no '='. */
+static char *words_assignment(char *line) {
+    size_t name = strcspn(line, " \t=");
+    const char *equals = line + name + strspn(line + name, " \t");
+    if (*equals != '=')
+        return NULL;
+    const char *value = equals + 1 + strspn(equals + 1, " \t");
+    size_t length = strlen(value);
+    while (length && isspace((unsigned char)value[length - 1]))
+        length--;
+    line[name] = '=';
+    memmove(line + name + 1, value, length);
+    line[name + 1 + length] = 0;
+    return line;
+}
+
 static int read_line(struct world_cards *c, char *line, struct spin_error *err) {
     if (strncmp(line, "ranks", 5) == 0 && isblank((unsigned char)line[5]))
         return begin_section(c, line + 6, err);
     char shown[60];
     text_show(shown, sizeof shown, line);
-    const char *assignment = text_assignment(line);
+    const char *assignment = is_words(line) ? words_assignment(line) : text_assignment(line);
     if (!assignment)
         return spin_fail(err, SPIN_EFORMAT, "'%s' is neither 'ranks 0-3,7' nor NAME = VALUE",
                          shown);

@@ -34,9 +34,33 @@ uint32_t world_params_hpus(const struct world_params *of);
 
 /* ---- world_cards.c ---- */
 
+/* A matching list entry of a card without a program (world_setup.c). */
+struct world_entry {
+    char *text; /* that the words below point into */
+    uint64_t portal, match, ignore, bytes, state, host, user_header;
+    unsigned operations, interface;
+    const char *data, *image, *handler[3], *initial; /* files and functions, or NULL */
+    struct world_entry *next;                        /* of its card, before it */
+    struct world_entry *made;                        /* before it, of all */
+};
+/* "portal=0,match=0x17,bytes=1MiB,image=store.spin,payload=store"; *out is to be freed in any case.
+ */
+int world_entry_read(struct world_entry **out, const char *text, struct spin_error *err);
+void world_entry_free(struct world_entry *entry);
+
+/* A program that some ranks run instead of the world's. */
+struct world_launch {
+    char *text;                /* path and arguments, as they were given */
+    struct world_launch *next; /* of all, made before it */
+};
+
 struct world_card {
     struct world_params params;
     struct host_config host;
+    struct world_launch *launch; /* NULL: the world's program, */
+    bool no_program;             /* or none, with */
+    struct world_entry *entries; /* the last one first */
+    uint32_t entry_count;
     uint32_t members;         /* ranks that have it */
     uint32_t inside, becomes; /* while something is said of some ranks */
     bool chosen;
@@ -54,6 +78,9 @@ struct world_cards {
     uint32_t count, room;
     struct world_setting *setting;
     uint32_t settings, setting_room;
+    struct world_launch *launches;
+    struct world_entry *entries; /* of all cards, the last one first */
+    uint32_t launch_count;
     char *about; /* the ranks that the next settings are about */
     uint32_t sections;
 };

@@ -59,7 +59,7 @@ struct world_libc *world_libc(struct world_thread *t) {
 }
 
 struct world_own *world_own(struct world_thread *t) {
-    return world_program_own(t->rank->world->program, t->rank->index);
+    return world_program_own(t->rank->program, t->rank->copy);
 }
 
 void world_libc_free(struct world_rank *r) {
@@ -79,7 +79,7 @@ void world_exit(struct world_thread *t, int status, bool in_order) {
         h.call(h.argument, status);
     }
     if (in_order)
-        world_program_end(r->world->program, r->index);
+        world_program_end(r->program, r->copy);
     r->status = status;
     r->leaving = true;
     world_thread_end(t);

@@ -8,6 +8,7 @@
  *   world_trace.c    what was busy when: Perfetto and SVG
  *   world_params.c   constants
  *   world_cards.c    which of them each rank has
+ *   world_setup.c    ranks without a program
  *   world_program.c  programs from shared objects (object.c reads them, link.c links them)
  *   world_stacks.c   threads that programs make: where they run
  *   world_libc.h     the C library as a rank has it
@@ -141,7 +142,11 @@ struct world_rank {
     uint32_t reads_first,
         reads_last; /* small reads under way, which end in this order: pool entries */
     struct rank_data *data;
-    struct world_libc *libc; /* what its C library remembers (world_libc.h), or NULL */
+    struct world_program *program; /* a shared object, */
+    uint32_t copy;                 /* and which copy of it; or NULL: the world's `main` */
+    bool alone;                    /* it has no program, only a card */
+    struct world_memory *memory;   /* that the world has given it then */
+    struct world_libc *libc;       /* what its C library remembers (world_libc.h), or NULL */
 };
 
 /* ---- HPUs -------------------------------------------------------------------------------------
@@ -261,7 +266,11 @@ struct spin_world {
     /* Programs */
     int (*main)(void *argument);
     void *argument;
-    struct world_program *program;
+    int (*setup)(void *argument); /* of ranks without a program, or NULL */
+    void *setup_argument;
+    bool setting_up; /* before time begins: calls cost none */
+    struct world_program **programs;
+    uint32_t program_count;
     uint64_t *exceptions; /* of the thread that runs: two words of C++'s run-time, or NULL */
     struct world_watch watch;
     struct world_thread **thread; /* all that programs have made, by index - 1 */
@@ -405,19 +414,26 @@ bool world_where(const struct spin_world *w, const void *address, char *text, si
 
 /* world_program.c */
 struct world_program;
-int world_program_main(struct world_program *program, uint32_t rank);
-void world_program_end(struct world_program *program, uint32_t rank); /* its destructors */
+/* By the copy that a rank has of it. */
+int world_program_main(struct world_program *program, uint32_t copy);
+void world_program_end(struct world_program *program, uint32_t copy); /* its destructors */
 /* Its block of the C library's variables (struct world_own). */
-void *world_program_own(const struct world_program *program, uint32_t rank);
+void *world_program_own(const struct world_program *program, uint32_t copy);
 /* The exceptions that this thread handles now, two words; NULL: it is not C++. */
 uint64_t *world_program_exceptions(const struct world_program *program);
 /* A new thread's block of thread-local variables, to be freed, or NULL; and where in it an object's
  * begin. */
-void *world_program_tls(const struct world_program *program, uint32_t rank);
+void *world_program_tls(const struct world_program *program, uint32_t copy);
 uint64_t world_program_tls_at(const struct world_program *program, uint64_t object);
 /* Is that address in a copy? Then in this file at this offset, in this function ("": not known). */
-bool world_program_where(const struct world_program *program, const void *address,
-                         const char **path, uint64_t *offset, const char **function);
-void world_program_free(struct world_program *program);
+bool world_program_where(const struct spin_world *w, const void *address, const char **path,
+                         uint64_t *offset, const char **function);
+/* Those that the file of cards names. */
+int world_programs_load(struct spin_world *w, struct spin_error *err);
+void world_programs_free(struct spin_world *w);
+
+/* world_setup.c: of a rank without a program, on its fibre. Not 0: the run is to end. */
+int world_set_up(struct world_rank *r);
+void world_memory_free(struct world_rank *r);
 
 #endif

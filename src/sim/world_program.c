@@ -43,12 +43,12 @@ struct world_program {
     char ***rank_argv;
 };
 
-static uint8_t *image_of(const struct world_program *p, uint32_t rank) {
-    return p->first + rank * p->stride;
+static uint8_t *image_of(const struct world_program *p, uint32_t copy) {
+    return p->first + copy * p->stride;
 }
 
-void *world_program_own(const struct world_program *p, uint32_t rank) {
-    return image_of(p, rank) + p->linked.own_at;
+void *world_program_own(const struct world_program *p, uint32_t copy) {
+    return image_of(p, copy) + p->linked.own_at;
 }
 
 /* ---- copies -----------------------------------------------------------------------------------
@@ -174,9 +174,9 @@ static void unmap(struct world_program *p) {
     p->memory = NULL;
 }
 
-static void fill_copy(struct world_program *p, uint32_t rank) {
+static void fill_copy(struct world_program *p, uint32_t copy) {
     const struct linked *l = &p->linked;
-    uint8_t *image = image_of(p, rank);
+    uint8_t *image = image_of(p, copy);
     for (uint32_t i = 0; i < l->count; i++) {
         const struct object *o = &l->objects[i].object;
         uint64_t from = p->shares_code ? o->private_from : 0;
@@ -239,10 +239,10 @@ static void tell_debuggers(const struct world_program *p) {
  */
 
 /* The frames' descriptions of an object, by its .eh_frame_hdr: mostly relative to itself. */
-static void *frames_of(const struct world_program *p, uint32_t rank, uint32_t object) {
+static void *frames_of(const struct world_program *p, uint32_t copy, uint32_t object) {
     enum { RELATIVE_32_BITS = 0x1b };
     const struct link_object *o = &p->linked.objects[object];
-    uint8_t *header = image_of(p, rank) + o->at + o->object.frames;
+    uint8_t *header = image_of(p, copy) + o->at + o->object.frames;
     int32_t distance;
     if (!o->object.frames || header[1] != RELATIVE_32_BITS)
         return NULL;
@@ -320,39 +320,39 @@ static char **copy_arguments(const struct world_program *p) {
     return argv;
 }
 
-int world_program_main(struct world_program *p, uint32_t rank) {
+int world_program_main(struct world_program *p, uint32_t copy) {
     const struct linked *l = &p->linked;
-    char **argv = p->rank_argv[rank] = copy_arguments(p);
+    char **argv = p->rank_argv[copy] = copy_arguments(p);
     if (!argv)
         return -1;
     for (uint32_t i = 0; i < l->count; i++) {
         const struct link_object *o = &l->objects[l->initialise[i]];
-        const uint8_t *base = image_of(p, rank) + o->at;
+        const uint8_t *base = image_of(p, copy) + o->at;
         if (o->object.init)
             call_at(base + o->object.init, p->argc, argv);
         call_table(&o->object.init_array, base, false, p->argc, argv);
     }
     program_main *call;
-    const uint8_t *at = image_of(p, rank) + l->main;
+    const uint8_t *at = image_of(p, copy) + l->main;
     memcpy(&call, &at, sizeof at);
     return call(p->argc, argv, environ);
 }
 
-void world_program_end(struct world_program *p, uint32_t rank) {
+void world_program_end(struct world_program *p, uint32_t copy) {
     const struct linked *l = &p->linked;
     for (uint32_t i = l->count; i-- > 0;) {
         const struct link_object *o = &l->objects[l->initialise[i]];
-        const uint8_t *base = image_of(p, rank) + o->at;
-        call_table(&o->object.fini_array, base, true, p->argc, p->rank_argv[rank]);
+        const uint8_t *base = image_of(p, copy) + o->at;
+        call_table(&o->object.fini_array, base, true, p->argc, p->rank_argv[copy]);
         if (o->object.fini)
-            call_at(base + o->object.fini, p->argc, p->rank_argv[rank]);
+            call_at(base + o->object.fini, p->argc, p->rank_argv[copy]);
     }
 }
 
 /* ---- thread-local variables -------------------------------------------------------------------
  */
 
-void *world_program_tls(const struct world_program *p, uint32_t rank) {
+void *world_program_tls(const struct world_program *p, uint32_t copy) {
     const struct linked *l = &p->linked;
     uint64_t bytes = (l->tls_bytes + l->tls_align - 1) / l->tls_align * l->tls_align;
     uint8_t *block = aligned_alloc(l->tls_align, bytes ? bytes : l->tls_align);
@@ -362,7 +362,7 @@ void *world_program_tls(const struct world_program *p, uint32_t rank) {
     for (uint32_t i = 0; i < l->count; i++) {
         const struct link_object *o = &l->objects[i];
         if (o->object.tls_valued)
-            memcpy(block + o->tls, image_of(p, rank) + o->at + o->object.tls, o->object.tls_valued);
+            memcpy(block + o->tls, image_of(p, copy) + o->at + o->object.tls, o->object.tls_valued);
     }
     return block;
 }
@@ -374,8 +374,8 @@ uint64_t world_program_tls_at(const struct world_program *p, uint64_t object) {
 /* ---- where is this? ---------------------------------------------------------------------------
  */
 
-bool world_program_where(const struct world_program *p, const void *address, const char **path,
-                         uint64_t *offset, const char **function) {
+static bool where(const struct world_program *p, const void *address, const char **path,
+                  uint64_t *offset, const char **function) {
     uint64_t at = (uint64_t)((const uint8_t *)address - p->first);
     if (!p->first || (const uint8_t *)address < p->first || at >= p->stride * p->ranks)
         return false;
@@ -392,12 +392,18 @@ bool world_program_where(const struct world_program *p, const void *address, con
     return false;
 }
 
+bool world_program_where(const struct spin_world *w, const void *address, const char **path,
+                         uint64_t *offset, const char **function) {
+    for (uint32_t i = 0; i < w->program_count; i++)
+        if (where(w->programs[i], address, path, offset, function))
+            return true;
+    return false;
+}
+
 /* ---- set-up -----------------------------------------------------------------------------------
  */
 
-void world_program_free(struct world_program *p) {
-    if (!p)
-        return;
+static void program_free(struct world_program *p) {
     if (p->forget)
         forget_frames(p);
     unmap(p);
@@ -436,10 +442,67 @@ static int load(struct world_program **out, uint32_t ranks, const char *path, in
     return code;
 }
 
+void world_programs_free(struct spin_world *w) {
+    for (uint32_t i = 0; i < w->program_count; i++)
+        program_free(w->programs[i]);
+    free(w->programs);
+}
+
+/* For all ranks that `launch` is of; NULL: those that nothing else is said of. */
+static int load_for(struct spin_world *w, const struct world_launch *launch, const char *path,
+                    int argc, const char *const *argv, struct spin_error *err) {
+    const struct world_cards *c = &w->cards;
+    uint32_t ranks = 0;
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->card[i]->launch == launch && !c->card[i]->no_program)
+            ranks += c->card[i]->members;
+    struct world_program **larger =
+        realloc(w->programs, sizeof(struct world_program *) * (w->program_count + 1));
+    if (!larger)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    w->programs = larger;
+    if (!ranks)
+        return SPIN_OK;
+    w->programs[w->program_count] = NULL;
+    int code = load(&w->programs[w->program_count], ranks, path, argc, argv, err);
+    struct world_program *p = w->programs[w->program_count];
+    w->program_count += p != NULL;
+    for (uint32_t r = 0, copy = 0; r < w->ranks && !code; r++) {
+        const struct world_card *card = c->card[c->of[r]];
+        if (card->launch != launch || card->no_program)
+            continue;
+        w->rank[r].program = p;
+        w->rank[r].copy = copy++;
+    }
+    if (!code && !w->exceptions)
+        w->exceptions = world_program_exceptions(p);
+    return code;
+}
+
+/* Words are apart by blanks. */
+static int load_launch(struct spin_world *w, const struct world_launch *l, struct spin_error *err) {
+    char *text = strdup(l->text), *rest = NULL;
+    const char **word = text ? malloc((strlen(text) / 2 + 1) * sizeof *word) : NULL;
+    int words = 0, code;
+    if (word)
+        for (char *at = strtok_r(text, " \t", &rest); at; at = strtok_r(NULL, " \t", &rest))
+            word[words++] = at;
+    code = words ? load_for(w, l, word[0], words - 1, word + 1, err)
+                 : spin_fail(err, SPIN_ENOMEM, "out of memory for arguments");
+    free(word);
+    free(text);
+    return code;
+}
+
+int world_programs_load(struct spin_world *w, struct spin_error *err) {
+    int code = SPIN_OK;
+    for (const struct world_launch *l = w->cards.launches; l && !code; l = l->next)
+        code = load_launch(w, l, err);
+    return code;
+}
+
 int spin_world_run_program(struct spin_world *w, const char *path, int argc,
                            const char *const *argv, struct spin_error *err) {
-    int code = load(&w->program, w->ranks, path, argc, argv, err);
-    if (!code)
-        w->exceptions = world_program_exceptions(w->program);
+    int code = load_for(w, NULL, path, argc, argv, err);
     return code ? code : world_run(w, err);
 }

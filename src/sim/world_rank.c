@@ -71,6 +71,8 @@ void world_pause(struct world_thread *t, uint64_t time_ps) {
 
 void world_free_call(struct world_thread *t) {
     enum { AT_ONE_TIME = 64 }; /* more than a program needs to set itself up */
+    if (t->rank->world->setting_up)
+        return;
     if (t->free_calls_ps != t->clock_ps) {
         t->free_calls_ps = t->clock_ps;
         t->free_calls = 0;
@@ -149,6 +151,8 @@ static void charge(void *context, enum portals_call call, uint64_t bytes) {
     struct spin_world *w = r->world;
     const struct world_params *p = r->params;
     enum cost cost = cost_of(call);
+    if (w->setting_up)
+        return;
     catch_up(t);
     uint64_t start = t->clock_ps;
     /* What the card has raised is on its way to host memory: a look takes until it is there. */
@@ -296,11 +300,11 @@ void world_thread_end(struct world_thread *t) {
 
 static void run_program(void *argument) {
     struct world_thread *t = argument;
-    struct spin_world *w = t->rank->world;
-    if (w->program)
-        world_exit(t, world_program_main(w->program, t->rank->index), true);
-    t->rank->status = w->main(w->argument);
-    t->rank->leaving = true;
+    struct world_rank *r = t->rank;
+    if (r->program)
+        world_exit(t, world_program_main(r->program, r->copy), true);
+    r->status = r->alone ? world_set_up(r) : r->world->main(r->world->argument);
+    r->leaving = true;
     catch_up(t);
 }
 
@@ -375,12 +379,34 @@ void world_on_thread(void *context, const struct sim_event *event) {
     run_thread(t);
 }
 
+/* Before time begins: its card has what it serves with. */
+static void set_up(struct world_thread *t) {
+    struct spin_world *w = t->rank->world;
+    w->setting_up = true;
+    run_thread(t);
+    w->setting_up = false;
+    if (t->state != THREAD_ENDED)
+        world_fail(w, SPIN_EARG,
+                   "rank %u has no program, and its set-up waits in %s: nothing can come before "
+                   "time begins",
+                   t->rank->index,
+                   t->state == THREAD_AT_BARRIER ? "spin_barrier"
+                   : t->process.call             ? portals_call_name(t->process.call)
+                                                 : "a call");
+    else if (t->rank->status)
+        world_fail(w, SPIN_EARG, "rank %u has no program, and its set-up returned %d",
+                   t->rank->index, t->rank->status);
+}
+
 void world_start_ranks(struct spin_world *w) {
-    for (uint32_t i = 0; i < w->ranks; i++) {
+    for (uint32_t i = 0; i < w->ranks && !w->failure; i++) {
         struct world_thread *t = &w->rank[i].main;
         fibre_start(t->stacks, t->fibre, run_program, t);
         t->state = THREAD_SLEEPING;
-        wake_at(t, 0);
+        if (w->rank[i].alone)
+            set_up(t);
+        else
+            wake_at(t, 0);
     }
 }
 
@@ -445,6 +471,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
     };
     r->world = w;
     r->params = p;
+    r->alone = w->cards.card[w->cards.of[i]]->no_program;
     r->index = i;
     r->tick_ps = SIM_FOREVER;
     r->queue_first = r->queue_last = r->running = WORLD_NONE;
@@ -480,6 +507,7 @@ void world_ranks_free(struct spin_world *w) {
         nic_free(r->nic);
         world_pspin_free(r); /* before the images */
         world_libc_free(r);
+        world_memory_free(r);
         while (r->data) {
             struct rank_data *next = r->data->next;
             free(r->data->data);
@@ -498,7 +526,7 @@ static void name_caller(const struct world_thread *t, char *text, size_t room) {
     const struct portals_process *p = &t->process;
     char source[200];
     /* what is known is where it returns to: the call is before that */
-    if (t->rank->world->program && p->call && p->caller &&
+    if (t->rank->program && p->call && p->caller &&
         world_where(t->rank->world, (const char *)p->caller - 1, source, sizeof source))
         snprintf(text, room, ", called by %s,", source);
 }

@@ -279,7 +279,7 @@ int world_setspecific(pthread_key_t key, const void *value) {
 
 static uint8_t *tls_of(struct world_thread *t) {
     if (!t->tls)
-        t->tls = world_program_tls(t->rank->world->program, t->rank->index);
+        t->tls = world_program_tls(t->rank->program, t->rank->copy);
     if (!t->tls) {
         fprintf(stderr, "openspin: rank %u: out of memory\n", t->rank->index);
         _Exit(1);
@@ -291,8 +291,7 @@ static void *own_tls_get_addr(const uint64_t of[2]) {
     if (!(of[0] & LINK_TLS_OBJECT))
         return (void *)(uintptr_t)of[1];
     struct world_thread *t = world_current();
-    return tls_of(t) + world_program_tls_at(t->rank->world->program, of[0] & ~LINK_TLS_OBJECT) +
-           of[1];
+    return tls_of(t) + world_program_tls_at(t->rank->program, of[0] & ~LINK_TLS_OBJECT) + of[1];
 }
 
 #if defined(__aarch64__)

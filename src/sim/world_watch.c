@@ -79,7 +79,7 @@ __attribute__((no_sanitize_address)) static uint64_t state_of(const ucontext_t *
 static bool is_programs(const struct spin_world *w, const void *address) {
     const char *path, *function;
     uint64_t offset;
-    return world_program_where(w->program, address, &path, &offset, &function);
+    return world_program_where(w, address, &path, &offset, &function);
 }
 
 /* ---- signals ----------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ static bool new_timer(clockid_t clock, timer_t *timer) {
 
 void world_watch_start(struct spin_world *w) {
     struct world_watch *s = &w->watch;
-    if (watched || !w->program)
+    if (watched || !w->program_count)
         return;
     if (!new_timer(CLOCK_THREAD_CPUTIME_ID, &s->own))
         return;

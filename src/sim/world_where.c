@@ -67,7 +67,7 @@ static bool from_dwarf(const char *path, Dwarf_Addr address, char *text, size_t 
 bool world_where(const struct spin_world *w, const void *address, char *text, size_t room) {
     const char *path, *function;
     uint64_t offset;
-    if (!w->program || !world_program_where(w->program, address, &path, &offset, &function)) {
+    if (!world_program_where(w, address, &path, &offset, &function)) {
         Dl_info info;
         if (!dladdr(address, &info)) {
             snprintf(text, room, "code at %p", address);

@@ -33,6 +33,23 @@ check "a sweep of some ranks" 0 '^100us,.*sc17-int' "$OPENSPIN" sweep --over 3-4
 cards 'ranks 0' 'card=sc17'; cp some.cards a.cards; cards 'ranks 0' 'card=pspin'
 check "a sweep over files" 0 '^some.cards,sc17-int' "$OPENSPIN" sweep --over cards=a.cards,some.cards sim run -n 6 sum.so sum.spin
 
+# --- cards without a program: one adds up, one stores
+compile tests/programs/storage_client.c client.so
+printf '\0\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0' >two.bin # what is to come
+printf 'content of the disk' >disk.bin
+for card in sc17 pspin; do
+    cards 'ranks 2' "  card = $card" '  program = none' '  entry = portal=0, match=1, bytes=64, image=sum.spin, payload=sum_payload_handler, state=16, initial=two.bin' \
+        'ranks 3' '  program = none' '  hpus = 0' '  entry = portal=4, match=7, bytes=4KiB, data=disk.bin, operations=get' '  entry = portal=4, match=8, bytes=4KiB'
+    check "storage nodes, $card" 0 "^rank 1: read 'content', stored 10 and 11, sum 21$" sim -n 4 --cards some.cards client.so
+    check "they have no program, $card" 0 '^rank 3 has no program$' sim -n 4 --cards some.cards client.so
+done
+cp some.cards nodes.cards
+check "nobody runs a program" 0 '^last rank returns at +0.000 ns$' sim -n 4 --set 0-:program=none ring.so
+check "programs of some ranks" 1 '^openspin sim run: other.so: cannot open program' sim -n 5 --set 4:program=other.so ring.so
+cards 'ranks 0-3' 'program = ring.so x  first' 'ranks 4-' 'program = ring.so y second '
+run sim -q -n 6 --cards some.cards sum.so
+[ "$(printf '%s\n' "$out" | grep -c 'from the left, first$')" = 4 ] && [ "$(printf '%s\n' "$out" | grep -c '^rank [45] of 6: 10[34] from the left, second$')" = 2 ] && pass "each with its arguments" || fail "each with its arguments" "$out" "$err"
+
 # --- bad input
 bad() { cards "${@:3}"; refuse "$1" 1 "some.cards:$2" sim -n 4 --cards some.cards sum.so sum.spin; }
 bad "no ranks" "1: 'hpus = 1': of which ranks\? a line such as 'ranks 0-3,7' comes first$" 'hpus = 1'
@@ -43,6 +60,18 @@ bad "an unknown parameter" "2: unknown parameter 'hpu' \(did you mean 'hpus'\?\)
 bad "a bad value" "2: hpus: '65' is outside the limits, 0 to 64$" 'ranks 1' 'hpus = 65'
 bad "what all ranks share" "2: link_rate: all ranks have the same; set it without ranks$" 'ranks 1' 'link_rate = 1 Gbit/s'
 bad "another thing of the world" "2: patience: all ranks have the same" 'ranks 1' 'patience = 1'
+bad "entries of a program" "2: entry: of ranks with 'program = none', which comes before it" 'ranks 1' 'entry = portal=1'
+bad "an unknown word of an entry" "3: entry: unknown option 'port'; there are portal, match" 'ranks 1' 'program = none' 'entry = port=1'
+bad "an entry outside" "3: entry: portal: 512 is outside 0 to 511" 'ranks 1' 'program = none' 'entry = portal=512'
+bad "handlers without image" "3: entry: an image and its header, payload or completion handler go together" 'ranks 1' 'program = none' 'entry = payload=x'
+bad "no program at all" "2: program: none, or a shared object" 'ranks 1' 'program ='
+worse() { cards 'ranks 3' 'program = none' "${@:3}"; refuse "$1" 2 "openspin sim run: rank 3, its entry of portal [0-9]+, match 0x0: $2" sim -n 4 --cards some.cards sum.so sum.spin; }
+worse "no such image" 'no.spin: cannot open image' 'entry = image=no.spin, payload=x'
+worse "no such handler" "sum.spin: no handler 'x'; it has: sum_payload_handler" 'entry = image=sum.spin, payload=x'
+worse "no HPUs" 'the card has no HPUs for its handlers$' 'hpus = 0' 'entry = image=sum.spin, payload=sum_payload_handler'
+worse "more data than bytes" 'disk.bin: data of 19 bytes is over the limit of 4 bytes' 'entry = bytes=4, data=disk.bin'
+worse "no such portal" 'the interface has no such portal table entry' 'entry = portal=100'
+worse "too much state" "the card has no such memory for handlers' state" 'entry = image=sum.spin, payload=sum_payload_handler, state=2MiB'
 refuse "the same on the command line" 2 'cores: all ranks have the same' sim -n 4 --set 1:cores=2 sum.so sum.spin
 refuse "no such file" 1 "no.cards: cannot open card: No such file|no.cards: " sim -n 4 --cards no.cards sum.so sum.spin
 printf 'ranks 0\0' >zero.cards
