@@ -36,7 +36,8 @@ struct node {
     handler_function *handler[3];
     uint32_t ran[3];
     uint64_t stack[64];
-    bool dead; /* nothing reaches it and nothing comes from it */
+    bool dead;                /* nothing reaches it and nothing comes from it */
+    struct world_core *cores; /* of handlers that run */
     struct nic_packet lent;
     uint32_t lent_often, lent_sent;
 };
@@ -62,6 +63,7 @@ struct nicworld {
     uint64_t order, now;
     struct rng rng;
     uint32_t loss, doubling; /* of 1000 */
+    uint32_t corruption;     /* of 1000: arrives, with a bit changed, at a link that sees it */
     bool at_once;            /* what is asked of the driver is mostly done at once, */
     uint32_t faults;         /* host memory that is not there, of 1000 moves */
     uint32_t spread;         /* of a packet's way, */
@@ -91,6 +93,12 @@ __attribute__((unused)) static void world_fly(struct nicworld *w, struct nic_pac
     uint32_t length = wire_encode(packet, bytes);
     struct nic_packet *arrives = nic_packet_new(w->pool);
     CHECK_EQ(length, nic_packet_bytes(packet));
+    if (w->corruption && rng_below(&w->rng, 1000) < w->corruption) {
+        bytes[rng_below(&w->rng, length)] ^= (uint8_t)(1u << rng_below(&w->rng, 8));
+        wire_decode(arrives, w->config.mtu_bytes, bytes, length); /* whatever it says */
+        nic_packet_release(arrives);
+        return;
+    }
     const char *wrong = wire_decode(arrives, w->config.mtu_bytes, bytes, length);
     if (wrong)
         TEST_FAIL("a packet that a card has sent is refused: %s", wrong);
@@ -137,10 +145,25 @@ __attribute__((unused)) static void world_copy(const struct nic_move *m) {
         memcpy(m->host, m->local, m->bytes);
 }
 
+/* When the last small move ends that touches the same host memory: 0 if there is none. */
+__attribute__((unused)) static uint64_t world_before(const struct nicworld *w, const struct node *n,
+                                                     const struct nic_move *m) {
+    uint64_t last = 0;
+    for (uint32_t i = 0; i < w->count && m->bytes <= NIC_ORDERED_BYTES; i++) {
+        const struct nic_move *other = &w->pending[i].move;
+        if (w->pending[i].kind == MOVED && w->pending[i].node == n->index &&
+            other->bytes <= NIC_ORDERED_BYTES && other->host < m->host + m->bytes &&
+            m->host < other->host + other->bytes && w->pending[i].time > last)
+            last = w->pending[i].time;
+    }
+    return last;
+}
+
 __attribute__((unused)) static enum nic_status world_move(void *context, struct nic_move *m) {
     struct node *n = context;
     struct nicworld *w = n->world;
-    if (w->at_once && rng_below(&w->rng, 8)) {
+    uint64_t before = world_before(w, n, m);
+    if (!before && w->at_once && rng_below(&w->rng, 8)) {
         if (rng_below(&w->rng, 1000) < w->faults)
             return NIC_FAULT;
         world_copy(m);
@@ -149,7 +172,8 @@ __attribute__((unused)) static enum nic_status world_move(void *context, struct 
     struct pending p = {.kind = MOVED, .node = n->index};
     if (!nic_move_later(n->nic, m, &p.move))
         return NIC_FAULT;
-    world_add(w, world_spread(w, w->memory_spread), p);
+    uint64_t delay = world_spread(w, w->memory_spread);
+    world_add(w, w->now + delay < before ? before - w->now : delay, p);
     return NIC_PENDING;
 }
 
@@ -185,6 +209,7 @@ struct world_core {
     struct port port;
     struct node *node;
     const struct nic_task *task;
+    struct world_core *next, **link; /* in the node */
 };
 
 static struct world_core *core_of(struct port *p) {
@@ -228,6 +253,18 @@ __attribute__((unused)) static void world_core_new(struct node *n, struct nic_ta
     core->port.mtu_bytes = n->world->config.mtu_bytes;
     port_begin(&core->port);
     task->driver = core;
+    core->next = n->cores;
+    core->link = &n->cores;
+    if (core->next)
+        core->next->link = &core->next;
+    n->cores = core;
+}
+
+__attribute__((unused)) static void world_core_free(struct world_core *core) {
+    *core->link = core->next;
+    if (core->next)
+        core->next->link = core->link;
+    free(core);
 }
 
 /* How a port answers, with the kind of fault. */
@@ -278,7 +315,7 @@ __attribute__((unused)) static void world_run(struct nicworld *w, struct node *n
     CHECK(n->handler[task->kind] != NULL);
     int32_t ending = n->handler[task->kind](w, n, task);
     if (ending != BLOCKED) {
-        free(task->driver);
+        world_core_free(task->driver);
         nic_handler_done(n->nic, task, ending, w->now);
     }
 }
@@ -426,6 +463,27 @@ __attribute__((unused)) static void world_end(struct nicworld *w) {
         nic_free(w->node[i].nic);
     CHECK_EQ(nic_pool_used(w->pool), 0);
     nic_pool_free(w->pool);
+}
+
+/* The process of a node crashes, with its card, and another life of it begins; its interface is
+ * still to be opened. What is on the wire stays there. */
+__attribute__((unused)) static void world_restart(struct nicworld *w, uint32_t i) {
+    struct node *n = &w->node[i];
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < w->count; k++) {
+        struct pending *p = &w->pending[k];
+        if (p->node != i || p->kind == PACKET)
+            w->pending[kept++] = *p;
+        else if (p->kind == MOVED)
+            nic_move_forget(&p->move);
+    }
+    w->count = kept;
+    while (n->cores)
+        world_core_free(n->cores);
+    nic_free(n->nic);
+    n->image = 0;
+    w->config.stream++;
+    world_node(w, i);
 }
 
 /* The next event; false: none. */
