@@ -13,30 +13,42 @@ void pool_init(struct pool *pool, uint32_t object_bytes, uint32_t limit) {
 }
 
 void pool_clear(struct pool *pool) {
-    for (uint32_t i = 0; i < pool->chunks; i++)
+    uint32_t chunks = pool->made ? 32u - (uint32_t)__builtin_clz(pool->made) : 0;
+    for (uint32_t i = 0; i < chunks; i++)
         free((void *)(pool->chunk[i] + ((uintptr_t)pool->object_bytes << i)));
-    free(pool->chunk);
+    if (pool->chunk != &pool->only)
+        free(pool->chunk);
     pool_init(pool, pool->object_bytes, pool->limit);
 }
 
-static bool grow(struct pool *pool) {
-    uintptr_t *chunk = realloc(pool->chunk, (pool->chunks + 1) * sizeof *chunk);
-    if (!chunk)
+/* Room for the addresses of this chunk and those before it. */
+static bool grow_chunks(struct pool *pool, uint32_t chunk) {
+    bool only = pool->chunk == &pool->only;
+    uintptr_t *chunks =
+        chunk ? realloc(only ? NULL : pool->chunk, (chunk + 1) * sizeof *chunks) : &pool->only;
+    if (!chunks)
         return false;
-    pool->chunk = chunk;
-    const void *objects = calloc((size_t)1 << pool->chunks, pool->object_bytes);
+    if (only && chunk)
+        chunks[0] = pool->only;
+    pool->chunk = chunks;
+    return true;
+}
+
+static bool grow(struct pool *pool, uint32_t chunk) {
+    if (!grow_chunks(pool, chunk))
+        return false;
+    const void *objects = calloc((size_t)1 << chunk, pool->object_bytes);
     if (!objects)
         return false;
-    pool->chunk[pool->chunks] =
-        (uintptr_t)objects - ((uintptr_t)pool->object_bytes << pool->chunks);
-    pool->chunks++;
+    pool->chunk[chunk] = (uintptr_t)objects - ((uintptr_t)pool->object_bytes << chunk);
     return true;
 }
 
 /* What is free is taken before more is made, so at the limit nothing is free. */
 void *pool_make(struct pool *pool) {
-    uint32_t chunk = 31u ^ (uint32_t)__builtin_clz(pool->made + 1);
-    if (pool->made >= pool->limit || chunk >= MOST_CHUNKS || (chunk == pool->chunks && !grow(pool)))
+    uint32_t place = pool->made + 1, chunk = 31u ^ (uint32_t)__builtin_clz(place);
+    bool opens = (place & (place - 1)) == 0;
+    if (pool->made >= pool->limit || chunk >= MOST_CHUNKS || (opens && !grow(pool, chunk)))
         return NULL;
     struct pool_slot *slot = pool_at(pool, pool->made);
     slot->index = pool->made++;

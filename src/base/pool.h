@@ -14,15 +14,15 @@ struct pool_slot {
     bool used;
 };
 
-/* Chunk i has 2^i objects: most of tens of thousands of pools hold one. */
+/* Chunk i has 2^i objects: most of tens of thousands of pools hold one. A pool does not move. */
 
 struct pool {
     uint32_t object_bytes, limit;
     uint32_t mask;       /* a power of two less one, that no index is above */
     uint32_t used, made; /* now; ever, so that indices below it exist */
     uint32_t free;       /* index + 1; 0: none */
-    uint32_t chunks;
-    uintptr_t *chunk; /* where each would begin if it held all places from 0 */
+    uintptr_t *chunk;    /* where each would begin if it held all places from 0 */
+    uintptr_t only;      /* what `chunk` points to while there is one */
 };
 
 void pool_init(struct pool *pool, uint32_t object_bytes, uint32_t limit);

@@ -175,7 +175,7 @@ static void ni_free(struct portals_ni *ni) {
     for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
         pool_clear(pools[i]);
     for (uint32_t i = 0; i < ni->table_size; i++)
-        free(ni->table[i]);
+        p4_table_free(ni->table[i]);
     free(ni->table);
     free(ni->entry_bucket);
     free(ni->header_bucket);

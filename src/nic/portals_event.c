@@ -45,10 +45,7 @@ int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t co
     if (!q)
         return PTL_NO_SPACE;
     q->capacity = count ? (uint32_t)count : 1;
-    if (!resize(q, FIRST_EVENTS)) {
-        pool_give(&ni->eqs, q);
-        return PTL_NO_SPACE;
-    }
+    q->mask = FIRST_EVENTS - 1; /* of the ring that the first event will need */
     *handle = p4_handle_new(ni, HANDLE_EQ, q);
     return PTL_OK;
 }

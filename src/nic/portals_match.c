@@ -124,7 +124,9 @@ static struct list_group *join_group(struct list *list, const struct entry *e) {
         }
     }
     uint32_t i = (uint32_t)__builtin_ctz(~list->groups);
-    if (i >= LIST_GROUPS)
+    if (!list->group)
+        list->group = calloc(LIST_GROUPS, sizeof *list->group);
+    if (i >= LIST_GROUPS || !list->group)
         return NULL;
     list->groups |= 1u << i;
     list->group[i] = (struct list_group){

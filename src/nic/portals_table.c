@@ -75,6 +75,14 @@ int portals_pt_alloc(struct portals *p, ptl_handle_ni_t handle, unsigned options
     return PTL_OK;
 }
 
+void p4_table_free(struct portals_pt *pt) {
+    if (!pt)
+        return;
+    free(pt->list[PTL_PRIORITY_LIST].group);
+    free(pt->list[PTL_OVERFLOW_LIST].group);
+    free(pt);
+}
+
 int portals_pt_free(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t index) {
     struct portals_ni *ni = p4_ni_of(p, handle);
     struct portals_pt *pt = ni ? p4_table_entry(ni, index) : NULL;
@@ -85,7 +93,7 @@ int portals_pt_free(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t in
     if (pt->reserves)
         p4_event_unreserve(pt->eq, 1);
     ni->table[index] = NULL;
-    free(pt);
+    p4_table_free(pt);
     return PTL_OK;
 }
 

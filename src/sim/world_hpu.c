@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/pages.h"
 #include "hpu/code_store.h"
 #include "hpu/gdb.h"
 #include "nic/flow.h"
@@ -143,6 +144,21 @@ static const struct port_card card = {
 /* ---- executors --------------------------------------------------------------------------------
  */
 
+#define HEAPS_AT_ONCE 64
+
+/* Of an executor that is to be made. They are pages, since those that nobody uses cost nothing. */
+static uint8_t *heap_new(const struct spin_world *w) {
+    if (w->executors % HEAPS_AT_ONCE)
+        return w->executor[w->executors - 1]->heap + HEAP_BYTES;
+    return pages_sparse(HEAPS_AT_ONCE * HEAP_BYTES);
+}
+
+/* With those behind it. */
+static void heap_free(uint8_t *heap, uint32_t index) {
+    if (index % HEAPS_AT_ONCE == 0)
+        pages_free(heap, HEAPS_AT_ONCE * HEAP_BYTES);
+}
+
 static struct world_executor *executor_new(struct spin_world *w) {
     if (w->executors == w->executor_room) {
         uint32_t room = w->executor_room ? 2 * w->executor_room : 64;
@@ -157,10 +173,10 @@ static struct world_executor *executor_new(struct spin_world *w) {
         return NULL;
     memset(e, 0, sizeof *e);
     e->packet = malloc(CALL_HEADROOM + w->params.network.mtu_bytes);
-    e->heap = calloc(1, HEAP_BYTES); /* pages that nobody uses cost nothing */
+    e->heap = heap_new(w);
     if (!e->packet || !e->heap) {
         free(e->packet);
-        free(e->heap);
+        heap_free(e->heap, w->executors);
         free(e);
         return NULL;
     }
@@ -193,7 +209,7 @@ void world_transferred(struct world_executor *e) {
 
 void world_hpus_free(struct spin_world *w) {
     for (uint32_t i = 0; i < w->executors; i++) {
-        free(w->executor[i]->heap);
+        heap_free(w->executor[i]->heap, i);
         free(w->executor[i]->port.heap.begins);
         free(w->executor[i]->packet);
         free(w->executor[i]);
