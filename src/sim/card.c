@@ -92,9 +92,6 @@ static int check_packet(const struct card *c, const struct card_packet *p, struc
     if (!p->length || p->length > most)
         return spin_fail(err, SPIN_EARG, "packet of %u bytes, the packet buffers take 1 to %u",
                          p->length, most);
-    if (p->user_hdr_bytes > p->length)
-        return spin_fail(err, SPIN_EARG, "user header of %u bytes in a packet of %u bytes",
-                         p->user_hdr_bytes, p->length);
     return SPIN_OK;
 }
 
@@ -159,10 +156,7 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
                          .number = c->stats.taken,
                          .message_bytes = from->message_bytes,
                          .offset = from->offset,
-                         .user_hdr_bytes = from->user_hdr_bytes,
                          .source = from->source,
-                         .target = from->target,
-                         .match_bits = from->match_bits,
                          .hdr_data = from->hdr_data};
     memcpy(card_packet_bytes(c, p), from->bytes, from->length);
     p->marked = c->config.policy == CARD_MARK &&

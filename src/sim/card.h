@@ -110,8 +110,8 @@ struct card_packet {
     bool partial_copy; /* only l1_bytes of it go to L1, unless its context says how many */
     uint32_t l1_bytes;
     /* P4sPIN only: what the descriptors say. */
-    uint32_t message_bytes, offset, user_hdr_bytes, source, target;
-    uint64_t match_bits, hdr_data;
+    uint32_t message_bytes, offset, source;
+    uint64_t hdr_data;
 };
 
 enum card_taken {

@@ -39,33 +39,6 @@ static struct port_host host(struct port *p, uint32_t space) {
                               set->as_rtl ? NULL : set->host};
 }
 
-/* Where the command goes, and what it takes with it. */
-static struct command describe(const struct card_hpu *h, const struct port_command *of) {
-    static const uint8_t targets[] = {
-        [PORT_STORE] = TARGET_DMA,        [PORT_FETCH] = TARGET_DMA,
-        [PORT_ATOMIC] = TARGET_DMA,       [PORT_COPY] = TARGET_CLUSTER,
-        [PORT_MESSAGE] = TARGET_OUTBOUND, [PORT_PACKET] = TARGET_OUTBOUND};
-    const struct card_context *set = &h->card->context[h->context].set;
-    bool direct = of->number == SPIN_COMMAND_HOST_WRITE;
-    bool request =
-        of->number == SPIN_COMMAND_GET_TO_HOST || of->number == SPIN_COMMAND_GET_TO_DEVICE;
-    struct command m = {.in_use = true,
-                        .target = direct ? TARGET_DIRECT : targets[of->effect],
-                        .hpu = h->index,
-                        .task = h->task,
-                        .of = *of,
-                        .to_host = of->effect == PORT_STORE && !direct,
-                        .length = of->bytes,
-                        .host_address = of->host_at};
-    if (of->space == PORT_ENTRY)
-        m.host_address += set->host_address;
-    if (request) { /* no data with it */
-        m.length = 0;
-        m.of.host = m.of.local = NULL;
-    }
-    return m;
-}
-
 static struct command *slots_of(const struct card_hpu *h) {
     return &h->card->command[h->index * h->card->config.hpu_commands];
 }
@@ -100,16 +73,43 @@ static bool may_issue(struct card_hpu *h, bool leaves_cluster) {
     return false;
 }
 
-struct command *card_command_place(struct card_hpu *h, const struct command *m) {
+struct command *card_command_new(struct card_hpu *h, enum target target, uint32_t length) {
     struct command *slot = slots_of(h);
     while (slot->in_use)
         slot++;
-    *slot = *m;
-    memcpy(slot->word, h->hpu.word, sizeof slot->word);
-    slot->of.word = slot->word;
+    *slot = (struct command){.in_use = true,
+                             .target = (uint8_t)target,
+                             .hpu = h->index,
+                             .task = h->task,
+                             .length = length};
     h->in_flight++;
     h->card->task[h->task].commands++;
     return slot;
+}
+
+/* Where the command goes, and what it takes with it. */
+static void start(struct card_hpu *h, const struct port_command *of) {
+    static const uint8_t targets[] = {
+        [PORT_STORE] = TARGET_DMA,        [PORT_FETCH] = TARGET_DMA,
+        [PORT_ATOMIC] = TARGET_DMA,       [PORT_COPY] = TARGET_CLUSTER,
+        [PORT_MESSAGE] = TARGET_OUTBOUND, [PORT_PACKET] = TARGET_OUTBOUND};
+    const struct card_context *set = &h->card->context[h->context].set;
+    bool direct = of->number == SPIN_COMMAND_HOST_WRITE;
+    bool request =
+        of->number == SPIN_COMMAND_GET_TO_HOST || of->number == SPIN_COMMAND_GET_TO_DEVICE;
+    struct command *m = card_command_new(h, direct ? TARGET_DIRECT : targets[of->effect],
+                                         request ? 0 : of->bytes); /* a request has no data */
+    m->of = *of;
+    memcpy(m->word, of->word, sizeof m->word);
+    m->of.word = m->word;
+    m->to_host = of->effect == PORT_STORE && !direct;
+    m->host_address = of->host_at + (of->space == PORT_ENTRY ? set->host_address : 0);
+    if (request)
+        m->of.host = m->of.local = NULL;
+    if (h->unnamed)
+        m->of.handle = 0;
+    h->unnamed = false;
+    card_command_start(h->card, m);
 }
 
 static enum hpu_access issue(struct port *p, const struct port_command *of) {
@@ -127,11 +127,7 @@ static enum hpu_access issue(struct port *p, const struct port_command *of) {
     }
     if (!may_issue(h, of->effect != PORT_COPY))
         return HPU_ACCESS_WAIT;
-    struct command m = describe(h, of);
-    if (h->unnamed)
-        m.of.handle = 0;
-    h->unnamed = false;
-    card_command_start(c, card_command_place(h, &m));
+    start(h, of);
     return HPU_ACCESS_OK;
 }
 

@@ -112,13 +112,8 @@ static void begin(struct card *c, struct card_hpu *h) {
         .memory_address =
             in_l1 ? card_scratch_address(c, t->context, q->home % SCRATCHPADS) : x->memory_address,
         .memory_bytes = in_l1 ? x->set.scratch_bytes : x->set.memory_bytes,
-        .header = {.length = p->message_bytes,
-                   .target = p->target,
-                   .source = p->source,
-                   .match_bits = p->match_bits,
-                   .hdr_data = p->hdr_data},
+        .header = {.length = p->message_bytes, .source = p->source, .hdr_data = p->hdr_data},
         .offset = p->offset,
-        .user_hdr_bytes = p->user_hdr_bytes,
         .dropped_bytes = q->flow.dropped < INT32_MAX ? (uint32_t)q->flow.dropped : INT32_MAX,
         .home_cluster = q->home,
         .flow = p->message};

@@ -62,8 +62,8 @@ struct packet {
     uint64_t since_ps; /* its way is accounted for until then, in the parts of its latency */
     uint64_t part_ps[CARD_PART_LATENCY];
     /* P4sPIN */
-    uint32_t message_bytes, offset, user_hdr_bytes, source, target;
-    uint64_t match_bits, hdr_data;
+    uint32_t message_bytes, offset, source;
+    uint64_t hdr_data;
     struct nic_task *served; /* the handler that it waits for, of a card that serves */
     bool own_place;          /* made for that handler */
 };
@@ -439,8 +439,8 @@ void card_switch_context(struct card *c, struct card_hpu *h, uint32_t number);
 void card_on_run(void *context, const struct sim_event *event);
 
 /* card_driver.c */
-/* Into a free place of the HPU's, for the task that it runs. */
-struct command *card_command_place(struct card_hpu *h, const struct command *m);
+/* In a free place of the HPU's, for the task that it runs; `length` bytes of data go with it. */
+struct command *card_command_new(struct card_hpu *h, enum target target, uint32_t length);
 extern const struct port_card card_port;
 
 /* card_memory.c. When a burst of the L2 packet buffer from `offset` can begin, at `at_ps` or later;

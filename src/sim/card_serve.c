@@ -186,34 +186,28 @@ bool card_serve_has_place(const struct nic_task *task) {
     return h->in_flight < h->card->config.hpu_commands;
 }
 
-static struct command command_of(const struct card_hpu *h, enum served served, uint32_t length) {
-    return (struct command){.in_use = true,
-                            .hpu = h->index,
-                            .task = h->task,
-                            .of.local_at = h->local_at,
-                            .length = length,
-                            .served = (uint8_t)served};
+static struct command *command_of(struct card_hpu *h, enum served served, enum target target,
+                                  uint64_t length, uint8_t *local) {
+    struct command *m = card_command_new(h, target, (uint32_t)length);
+    m->of.local_at = h->local_at;
+    m->of.local = local;
+    m->served = (uint8_t)served;
+    return m;
 }
 
 void card_serve_move(struct card *c, struct nic_task *task, const struct nic_move *move) {
-    struct card_hpu *h = task->driver;
-    struct command m = command_of(h, SERVED_MOVE, (uint32_t)move->bytes);
-    m.target = TARGET_DMA;
-    m.to_host = move->kind == NIC_STORE;
-    m.host_address = 0; /* aligned, wherever the program's memory is in this run */
-    m.of.local = move->local;
-    m.move = *move;
-    card_command_start(c, card_command_place(h, &m));
+    struct command *m = command_of(task->driver, SERVED_MOVE, TARGET_DMA, move->bytes, move->local);
+    m->to_host = move->kind == NIC_STORE;
+    m->host_address = 0; /* aligned, wherever the program's memory is in this run */
+    m->move = *move;
+    card_command_start(c, m);
 }
 
 void card_serve_send(struct card *c, struct nic_task *task, uint8_t *bytes, uint32_t length,
                      uint32_t number) {
-    struct card_hpu *h = task->driver;
-    struct command m = command_of(h, SERVED_SEND, length);
-    m.target = TARGET_OUTBOUND;
-    m.of.local = bytes;
-    m.served_number = number;
-    card_command_start(c, card_command_place(h, &m));
+    struct command *m = command_of(task->driver, SERVED_SEND, TARGET_OUTBOUND, length, bytes);
+    m->served_number = number;
+    card_command_start(c, m);
 }
 
 void card_served_response(struct card *c, struct command *m) {

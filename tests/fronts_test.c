@@ -1,0 +1,278 @@
+/* A message with handlers has the same life on every card: one table of cases (each handler there
+ * or not, with every return code and a fault) on the match rules of `card run`, and on Portals
+ * matching in worlds of either card, with packets in order and not. Which handlers run, with which
+ * arguments, in which order, what is stored, and whether the message has failed. */
+#include <stdlib.h>
+
+#include "lib/cardworld.h"
+#include "portals4.h"
+
+#define MTU     64u
+#define BYTES   296u /* in five packets */
+#define ENTRIES 8u
+#define NO      99  /* there is no such handler */
+#define FAULTS  100 /* it makes a mistake */
+
+static const int32_t headers[] = {NO, FAULTS, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+static const int32_t payloads[] = {NO, FAULTS, -1, 0, 1, 2, 4, 6, 7, 8, 9, 10};
+static const int32_t completions[] = {NO, FAULTS, 0, 1, 2, 6, 8};
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
+#define CASES       (COUNT(payloads) * COUNT(completions)) /* with one header handler */
+
+struct state {
+    int32_t code[3];
+    uint32_t count;
+};
+
+/* What came of a message. */
+struct seen {
+    struct entry {
+        uint32_t kind, a, b, there;
+    } entry[ENTRIES];
+    uint8_t stored[BYTES];
+    bool told, failed; /* told: it had an event */
+};
+
+static const char *const names[] = {"front_header_handler", "front_payload_handler",
+                                    "front_completion_handler"};
+
+static struct state case_of(int32_t header, uint32_t i) {
+    return (struct state){{header, payloads[i % COUNT(payloads)], completions[i / COUNT(payloads)]},
+                          0};
+}
+
+static bool has(struct state s, int kind) {
+    return s.code[kind] != NO;
+}
+
+static uint8_t data_at(uint32_t i) {
+    return (uint8_t)(1 + i % 251);
+}
+
+static int by_offset(const void *x, const void *y) {
+    const struct entry *a = x, *b = y;
+    return (a->a > b->a) - (a->a < b->a);
+}
+
+/* The order of payload handlers is free; that of the others is not. */
+static void normalize(struct seen *s) {
+    uint32_t from = 0, to;
+    while (from < ENTRIES && s->entry[from].there && s->entry[from].kind != 1)
+        from++;
+    for (to = from; to < ENTRIES && s->entry[to].there && s->entry[to].kind == 1;)
+        to++;
+    qsort(&s->entry[from], to - from, sizeof s->entry[0], by_offset);
+}
+
+/* ---- match rules ---- */
+
+/* A context for each set of handlers. */
+static struct world *card_with(struct state header, struct entry *log, uint32_t *contexts) {
+    struct world *w = world_new();
+    w->context.abi = CARD_P4SPIN;
+    w->context.scratch_bytes = 0;
+    w->context.memory_bytes = sizeof(struct state);
+    w->context.handler_host = (uint8_t *)log;
+    w->context.handler_host_bytes = ENTRIES * sizeof *log;
+    for (uint32_t set = 0; set < 4; set++) {
+        handlers(w, has(header, 0) ? names[0] : NULL, set & 1 ? names[1] : NULL,
+                 set & 2 ? names[2] : NULL);
+        if (set == 0)
+            build(w);
+        else
+            GOOD(card_add_context(w->card, &w->context, &w->number, &err));
+        contexts[set] = w->number;
+    }
+    return w;
+}
+
+static void on_card(int32_t header, struct seen *seen) {
+    static struct entry log[ENTRIES];
+    uint32_t contexts[4], failed = 0;
+    struct world *w = card_with(case_of(header, 0), log, contexts);
+    for (uint32_t i = 0; i < CASES; i++) {
+        struct state s = case_of(header, i);
+        w->number = contexts[has(s, 1) | has(s, 2) << 1];
+        memset(log, 0, sizeof log);
+        memset(w->host, 0, BYTES);
+        memcpy(record(w, 0), &s, sizeof s);
+        for (uint32_t at = 0; at < BYTES; at += MTU) {
+            uint32_t length = BYTES - at < MTU ? BYTES - at : MTU;
+            struct card_packet *p =
+                add(w, i, length, at + length == BYTES, sim_engine_counts(w->engine).now_ps);
+            p->context = w->number;
+            p->offset = at;
+            p->message_bytes = BYTES;
+            for (uint32_t k = 0; k < length; k++)
+                ((uint8_t *)(uintptr_t)p->bytes)[k] = data_at(at + k);
+        }
+        run(w);
+        memcpy(seen[i].entry, log, sizeof log);
+        memcpy(seen[i].stored, w->host, BYTES);
+        seen[i].failed = w->stats.messages_failed - failed;
+        failed = (uint32_t)w->stats.messages_failed;
+        CHECK_EQ(w->stats.messages_completed + failed, i + 1);
+    }
+    world_free(w);
+}
+
+/* ---- Portals matching ---- */
+
+struct shared {
+    int32_t header;
+    struct seen *seen;
+    uint8_t data[BYTES];
+};
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if ((call) != PTL_OK)                                                                      \
+            return __LINE__;                                                                       \
+    } while (0)
+
+static int append(struct shared *sh, ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_image_h image,
+                  uint32_t i) {
+    struct state s = case_of(sh->header, i);
+    ptl_handle_me_t entry;
+    ptl_me_t me = {.start = sh->seen[i].stored,
+                   .length = BYTES,
+                   .ct_handle = PTL_CT_NONE,
+                   .uid = PTL_UID_ANY,
+                   .match_id = {.rank = PTL_RANK_ANY},
+                   .match_bits = i,
+                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_HANDLERS,
+                   .handler_host_mem_start = sh->seen[i].entry,
+                   .handler_host_mem_length = sizeof sh->seen[i].entry,
+                   .hpu_initial_state = &s,
+                   .hpu_initial_state_length = sizeof s};
+    ptl_handler_t *handler[] = {&me.header_handler, &me.payload_handler, &me.completion_handler};
+    for (int kind = 0; kind < 3; kind++)
+        if (has(s, kind))
+            OK(PtlImageFind(image, names[kind], handler[kind]));
+    OK(PtlHPUAllocMem(sizeof s, ni, &me.hpu_memory));
+    return PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &entry);
+}
+
+static int rank(void *argument) {
+    struct shared *sh = argument;
+    ptl_handle_ni_t ni;
+    ptl_pt_index_t pt;
+    ptl_handle_eq_t eq;
+    ptl_image_h image;
+    ptl_handle_md_t md;
+    OK(PtlInit());
+    OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL,
+                 &ni));
+    OK(spin_map_ranks(ni));
+    OK(PtlEQAlloc(ni, 4 * CASES, &eq));
+    OK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &pt));
+    if (spin_rank() == 1) {
+        OK(PtlImageLoad(ni, getenv("FRONT_IMAGE"), &image));
+        for (uint32_t i = 0; i < CASES; i++)
+            OK(append(sh, ni, pt, image, i));
+    }
+    spin_barrier();
+    if (spin_rank() == 0) {
+        const ptl_md_t all = {
+            .start = sh->data, .length = BYTES, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+        OK(PtlMDBind(ni, &all, &md));
+        for (uint32_t i = 0; i < CASES; i++)
+            if (sh->header != NO || i)
+                OK(PtlPut(md, 0, BYTES, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 1}, pt, i, 0, NULL,
+                          0));
+    }
+    spin_compute(20000000); /* some messages have no event */
+    ptl_event_t event;
+    while (PtlEQGet(eq, &event) == PTL_OK)
+        if (event.type == PTL_EVENT_PUT) {
+            sh->seen[event.match_bits].told = true;
+            sh->seen[event.match_bits].failed = event.ni_fail_type != PTL_NI_OK;
+        }
+    PtlNIFini(ni);
+    PtlFini();
+    return 0;
+}
+
+static void in_world(int32_t header, struct seen *seen, const char *const *set, int sets) {
+    struct shared sh = {.header = header, .seen = seen};
+    struct spin_world_options o = {.ranks = 2, .set = set, .set_count = sets};
+    struct spin_world *w;
+    for (uint32_t i = 0; i < BYTES; i++)
+        sh.data[i] = data_at(i);
+    GOOD(spin_world_new(&w, &o, &err));
+    GOOD(spin_world_run(w, rank, &sh, &err));
+    struct spin_world_result r = spin_world_result(w);
+    if (r.failed)
+        TEST_FAIL("rank %u failed at line %d", r.first_failed, r.first_status);
+    spin_world_free(w);
+}
+
+/* ---- the same ---- */
+
+/* What the table of docs/nic.md says of the return codes, said once more and shorter. */
+static void expect(struct state s, const struct seen *seen) {
+    uint32_t ran[3] = {0}, last = 0;
+    for (uint32_t i = 0; i < ENTRIES && seen->entry[i].there; i++) {
+        CHECK(seen->entry[i].kind >= last); /* header, payloads, completion */
+        ran[last = seen->entry[i].kind]++;
+    }
+    bool processed = !has(s, 0) || (s.code[0] >= 0 && s.code[0] <= 3);
+    bool kept = processed || s.code[0] == 4 || s.code[0] == 5;
+    CHECK_EQ(ran[0], has(s, 0));
+    CHECK_EQ(ran[1], processed && has(s, 1) ? 5 : 0);
+    CHECK_EQ(ran[2], has(s, 2));
+    for (uint32_t i = 0; i < BYTES; i++)
+        CHECK_EQ(seen->stored[i], kept && !ran[1] ? data_at(i) : 0);
+    bool drops = ran[1] && (s.code[1] == 6 || s.code[1] == 7);
+    if (ran[2])
+        CHECK_EQ(seen->entry[ran[0] + ran[1]].a, drops || !kept ? BYTES : 0);
+}
+
+static void compare(int32_t header, const struct seen *a, const struct seen *b, const char *where) {
+    for (uint32_t i = 0; i < CASES; i++) {
+        struct state s = case_of(header, i);
+        if (!has(s, 0) && !has(s, 1) && !has(s, 2))
+            continue; /* a rule without handlers is none */
+        bool same = memcmp(a[i].entry, b[i].entry, sizeof a[i].entry) == 0 &&
+                    memcmp(a[i].stored, b[i].stored, BYTES) == 0 &&
+                    (!b[i].told || a[i].failed == b[i].failed);
+        if (!same)
+            TEST_FAIL("%s: handlers that return %d, %d, %d", where, s.code[0], s.code[1],
+                      s.code[2]);
+        bool pending = s.code[2] == 1 || (s.code[0] >= 0 && s.code[0] < 8 && s.code[0] % 2);
+        CHECK_EQ(b[i].told, !pending || a[i].failed); /* an error is told in any case */
+    }
+}
+
+static void normalize_all(struct seen *seen) {
+    for (uint32_t i = 0; i < CASES; i++)
+        normalize(&seen[i]);
+}
+
+TEST(every_code_on_every_front) {
+    static const char *const sc17[] = {"mtu=64"}, *const pspin[] = {"mtu=64", "card=pspin"},
+                             *const unordered[] = {"mtu=64", "reordering=0.3"};
+    static const struct {
+        const char *name;
+        const char *const *set;
+        int sets;
+    } world[] = {{"SC'17's card", sc17, 1},
+                 {"the PsPIN card in a world", pspin, 2},
+                 {"packets out of order", unordered, 2}};
+    static struct seen card[CASES], other[CASES];
+    for (uint32_t h = 0; h < COUNT(headers); h++) {
+        memset(card, 0, sizeof card);
+        on_card(headers[h], card);
+        normalize_all(card);
+        for (uint32_t i = 0; i < CASES; i++)
+            expect(case_of(headers[h], i), &card[i]);
+        for (uint32_t k = 0; k < COUNT(world); k++) {
+            memset(other, 0, sizeof other);
+            in_world(headers[h], other, world[k].set, world[k].sets);
+            normalize_all(other);
+            compare(headers[h], card, other, world[k].name);
+        }
+    }
+}
+
+TEST_MAIN
