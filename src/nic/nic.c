@@ -189,6 +189,7 @@ bool nic_move_later(struct nic *nic, const struct nic_move *move, struct nic_mov
             return false;
         }
         ((struct nic_command_record *)later->record)->transfers++;
+        nic_command_later(move, later);
         break;
     }
     later->generation = ((struct pool_slot *)later->record)->generation;

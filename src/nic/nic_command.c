@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "hpu/refusal.h"
+#include "hpu/rig.h"
+#include "nic/nic_call.h"
 #include "nic/nic_private.h"
 #include "spin/driver.h"
 
@@ -85,11 +87,10 @@ struct port_host nic_command_host(const struct nic *nic, const struct nic_task *
                                   uint32_t space) {
     const struct nic_incoming *in = nic_task_of(seen)->message;
     const struct portals_handlers *h = nic_handlers(in);
-    struct port_host has = {0, UINT64_MAX, NULL}; /* by address: nic_command refuses it */
+    /* By address, as PsPIN's handlers have it: the entry's memory, where `exec` has it too. */
+    struct port_host has = {space == PORT_AT_ADDRESS ? RIG_HOST_BASE : 0, 0, NULL};
     (void)nic;
-    if (space != PORT_AT_ADDRESS && !h)
-        has.bytes = 0; /* the interface was closed meanwhile */
-    else if (space != PORT_AT_ADDRESS)
+    if (h) /* else the interface was closed meanwhile */
         has.bytes = space == PORT_HANDLER ? h->host_bytes : portals_entry_bytes(&in->arrival);
     return has;
 }
@@ -105,6 +106,8 @@ static uint32_t host_pieces(const struct issue *is, uint64_t done, struct nic_se
     const struct portals_arrival *arrival = &is->task->message->arrival;
     const struct port_command *c = is->command;
     uint64_t offset = c->host_at + done, bytes = c->bytes - done;
+    if (c->space == PORT_AT_ADDRESS)
+        offset -= RIG_HOST_BASE;
     return c->space == PORT_HANDLER
                ? portals_handler_segments(arrival, offset, bytes, piece, NIC_SEGMENTS)
                : portals_entry_segments(arrival, offset, bytes, piece, NIC_SEGMENTS);
@@ -116,6 +119,10 @@ static enum hpu_access copy(const struct issue *is) {
     struct nic_command_record c = {.task = is->task, .of = *of};
     if (is->task->commands == COMMANDS)
         return wait_for(is->task);
+    if (of->number == SPIN_COMMAND_HOST_WRITE) {
+        memcpy(&c.direct, of->local, sizeof c.direct);
+        c.of.local = (uint8_t *)&c.direct;
+    }
     for (uint64_t done = 0; done < of->bytes;) {
         struct nic_segment piece[NIC_SEGMENTS];
         uint32_t pieces = host_pieces(is, done, piece);
@@ -124,7 +131,7 @@ static enum hpu_access copy(const struct issue *is) {
                                  .purpose = MOVE_COMMAND,
                                  .record = &c,
                                  .host = piece[i].host,
-                                 .local = of->local + done,
+                                 .local = c.of.local + done,
                                  .bytes = piece[i].bytes,
                                  .task = &is->task->seen,
                                  .from_handler = true};
@@ -136,6 +143,13 @@ static enum hpu_access copy(const struct issue *is) {
             break;
     }
     return HPU_ACCESS_OK;
+}
+
+void nic_command_later(const struct nic_move *move, struct nic_move *later) {
+    const struct nic_command_record *c = move->record;
+    struct nic_command_record *kept = later->record;
+    if (c->of.number == SPIN_COMMAND_HOST_WRITE)
+        later->local = (uint8_t *)&kept->direct + (move->local - (const uint8_t *)&c->direct);
 }
 
 void nic_command_moved(struct nic *nic, struct nic_move *m, enum nic_status how) {
@@ -193,8 +207,7 @@ enum hpu_access nic_command_over(const struct nic *nic, const struct nic_task *s
 
 /* Messages. */
 
-static ptl_process_t target_of(const struct issue *is) {
-    uint32_t id = is->command->word[4];
+static ptl_process_t process_of(const struct issue *is, uint32_t id) {
     if (is->task->message->message->interface & PTL_NI_PHYSICAL)
         return (ptl_process_t){.phys = {.nid = id >> 16, .pid = id & 0xffff}};
     return (ptl_process_t){.rank = id};
@@ -204,9 +217,34 @@ static uint64_t pair(const uint32_t *word) {
     return word[0] | (uint64_t)word[1] << 32;
 }
 
+/* PsPIN's packets: to the process that is named, or back to where the message is from, as a put of
+ * the same match bits. */
+static enum hpu_access start_packet(const struct issue *is, uint8_t *card,
+                                    struct nic_origin *origin) {
+    const struct port_command *of = is->command;
+    const struct nic_message *m = is->task->message->message;
+    uint32_t back = nic_process_word(m, true);
+    uint32_t to = of->number == SPIN_COMMAND_RDMA_PUT ? of->word[0] : back;
+    struct portals_command command = {.kind = NIC_PUT,
+                                      .ack_req = PTL_NO_ACK_REQ,
+                                      .card = card,
+                                      .length = of->bytes,
+                                      .target = process_of(is, to),
+                                      .match_bits = m->match_bits,
+                                      .hdr_data = m->hdr_data};
+    int code = portals_command(is->nic->portals, &is->task->message->arrival, &command, origin);
+    if (code == PTL_OK)
+        return HPU_ACCESS_OK;
+    refusal_say(&is->port->refusal, of->number, "%u bytes to %u: %s", of->bytes, to,
+                PtlToStr(code, PTL_STR_ERROR));
+    return refuse(is);
+}
+
 static enum hpu_access start_message(const struct issue *is, enum nic_message_kind kind,
                                      uint8_t *card, struct nic_origin *origin) {
     const uint32_t *w = is->command->word;
+    if (is->command->effect == PORT_PACKET)
+        return start_packet(is, card, origin);
     uint32_t atomic = kind == NIC_ATOMIC ? w[11] : 0;
     struct portals_command command = {.kind = (uint8_t)kind,
                                       .ack_req = (uint8_t)w[3],
@@ -216,7 +254,7 @@ static enum hpu_access start_message(const struct issue *is, enum nic_message_ki
                                       .card = card,
                                       .offset = is->command->host_at,
                                       .length = w[1],
-                                      .target = target_of(is),
+                                      .target = process_of(is, w[4]),
                                       .match_bits = pair(&w[5]),
                                       .remote_offset = w[7],
                                       .hdr_data = pair(&w[9]),
@@ -239,6 +277,11 @@ static enum hpu_access start_message(const struct issue *is, enum nic_message_ki
 /* The data is taken at once, so that the handler may go on with its memory. */
 static enum hpu_access from_device(const struct issue *is, enum nic_message_kind kind) {
     struct nic *nic = is->nic;
+    if (is->command->bytes > nic->config.mtu_bytes) {
+        refusal_length(&is->port->refusal, is->command->number, is->command->bytes,
+                       nic->config.mtu_bytes);
+        return refuse(is);
+    }
     if (nic->config.handler_packets && nic->handler_packets >= nic->config.handler_packets)
         return wait_for_room(nic, is->task);
     struct nic_packet *packet = nic_packet_new(nic->config.pool);
@@ -333,15 +376,22 @@ enum hpu_access nic_command(struct nic *nic, const struct nic_task *seen, struct
                             const struct port_command *command, uint64_t now) {
     const struct issue is = {nic, nic_task_of(seen), port, command};
     nic->now = now;
-    bool by_address = command->space == PORT_AT_ADDRESS;
-    if (command->effect == PORT_MESSAGE)
+    if (command->number >= SPIN_COMMAND_NIC_SEND && !port->is_pspin) {
+        refusal_unknown(&port->refusal, command->number, "a Portals card"); /* PsPIN's */
+        return refuse(&is);
+    }
+    switch (command->effect) {
+    case PORT_MESSAGE:
         return message(&is);
-    if (command->effect == PORT_COUNTER)
+    case PORT_PACKET:
+        return from_device(&is, NIC_PUT);
+    case PORT_COUNTER:
         return counter(&is);
-    if (command->effect == PORT_ATOMIC)
+    case PORT_ATOMIC:
         return atomic(&is);
-    if ((command->effect == PORT_STORE || command->effect == PORT_FETCH) && !by_address)
-        return copy(&is);
-    refusal_unknown(&port->refusal, command->number, "a Portals card"); /* PsPIN's */
-    return refuse(&is);
+    case PORT_COPY: /* at once: the card has no engine for it */
+        memmove(command->other, command->local, command->bytes);
+        return HPU_ACCESS_OK;
+    }
+    return copy(&is);
 }

@@ -59,13 +59,15 @@ void nic_handler_message(struct nic_incoming *in) {
     const struct portals_handlers *h = nic_handlers(in);
     bool payload = in->message->kind == NIC_PUT || in->message->kind == NIC_ATOMIC;
     flow_begin(&in->flow, flow_handlers(h->header, payload ? h->payload : 0, h->completion),
-               h->image->info.is_pspin);
+               h->image->info.is_pspin && payload);
 }
 
 void nic_handler_header(struct nic *nic, struct nic_incoming *in, struct nic_packet *first) {
     const struct portals_handlers *h = nic_handlers(in);
     uint32_t user = h->user_hdr_bytes < first->bytes ? h->user_hdr_bytes : first->bytes;
     struct nic_task seen = {.data = first->data, .bytes = user, .user_hdr_bytes = user};
+    if (h->image->info.is_pspin) /* all of the first packet */
+        seen.bytes = (uint32_t)nic_accepted(in, first);
     if (!context_left(nic) || !start(nic, in, NIC_HEADER_HANDLER, h->header, first, seen)) {
         exhausted(nic, in);
         nic_receive_body(nic, in);

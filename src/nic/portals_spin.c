@@ -84,11 +84,6 @@ static void image_free(struct ptl_image *image) {
 
 static int image_handlers(struct ptl_image *image, struct spin_error *err) {
     const struct spin_image_info *info = spin_image_info(image->image);
-    if (info->is_pspin)
-        return spin_fail(err, SPIN_EFORMAT,
-                         "%.300s: its handlers are PsPIN's; a matching entry needs those of "
-                         "spin/handler.h: compile it without --pspin",
-                         info->path);
     image->handler = calloc(info->functions ? info->functions : 1, sizeof *image->handler);
     if (!image->handler)
         return spin_fail(err, SPIN_ENOMEM, "no memory for the handlers of %.300s", info->path);

@@ -63,7 +63,8 @@ static bool context_of_image(struct card *c, const struct spin_image *image, uin
             *number = i;
             return true;
         }
-    const struct card_context set = {.abi = CARD_P4SPIN, .image = image};
+    const struct card_context set = {.abi = image->info.is_pspin ? CARD_PSPIN : CARD_P4SPIN,
+                                     .image = image};
     if (card_add_context(c, &set, number, err))
         return false;
     c->server.keep(c->server.user, image);
@@ -125,6 +126,10 @@ void card_served_call(struct card *c, struct card_hpu *h) {
     uint32_t skip = task->packet ? (uint32_t)(task->data - task->packet->data) : 0;
     struct invoke_memory before = x->given.memory;
     enum hpu_region region = x->given.memory_region;
+    bool pspin = x->set.abi == CARD_PSPIN;
+    const struct port_host host = c->server.host(c->server.user, task, PORT_AT_ADDRESS);
+    x->given.host_address = host.base;
+    x->given.host_bytes = host.bytes;
     x->given.memory =
         (struct invoke_memory){card_l1_address(c, home) + MAP_L1_SCRATCH,
                                task->handlers->state_bytes, task->handlers->state, NULL};
@@ -134,13 +139,15 @@ void card_served_call(struct card *c, struct card_hpu *h) {
     h->port.counter = NULL; /* the entry's is the server's */
     const struct invoke_call call = {
         .entry = task->entry,
-        .kind = (enum spin_handler_kind)t->kind,
+        .kind = pspin ? SPIN_PSPIN_HANDLER : (enum spin_handler_kind)t->kind,
         .budget_cycles = 1000000,
         .packet = c->cluster[t->cluster].l1 + l1,
         .address = card_l1_address(c, t->cluster) + l1,
         .headroom = t->headroom,
         .bytes = t->l1_bytes < skip + task->bytes ? t->l1_bytes : skip + task->bytes,
         .length = skip + task->bytes,
+        .l2_packet = pspin && task->packet ? card_packet_bytes(c, p) : NULL,
+        .l2_address = pspin && task->packet ? MAP_L2_PACKETS + p->l2_unit * UNIT_BYTES : 0,
         .memory_address = x->given.memory.address,
         .memory_bytes = task->handlers->state_bytes,
         .header = nic_call_header(task),

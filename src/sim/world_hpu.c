@@ -83,21 +83,21 @@ static struct world_code *code_of(struct spin_world *w, const struct spin_image 
     return &w->code[w->codes++];
 }
 
-/* The image's writable data: one copy a card. */
-static uint8_t *data_of(struct world_rank *r, const struct spin_image *im) {
+/* The image's writable data, also .l2_handler_data: one copy a card. */
+static uint8_t *data_of(struct world_rank *r, const struct image_segment *s) {
     for (struct rank_data *d = r->data; d; d = d->next)
-        if (d->image == im)
+        if (d->segment == s)
             return d->data;
     struct rank_data *d = malloc(sizeof *d);
-    uint8_t *data = calloc(1, im->data.bytes);
+    uint8_t *data = calloc(1, s->bytes);
     if (!d || !data) {
         free(d);
         free(data);
         return NULL;
     }
-    if (im->data.filled)
-        memcpy(data, im->data.content, im->data.filled);
-    *d = (struct rank_data){im, data, r->data};
+    if (s->filled)
+        memcpy(data, s->content, s->filled);
+    *d = (struct rank_data){s, data, r->data};
     r->data = d;
     return data;
 }
@@ -230,14 +230,20 @@ void world_hpus_free(struct spin_world *w) {
 static bool describe(struct world_executor *e, const struct world_code *code) {
     const struct portals_handlers *p = e->task->handlers;
     const struct spin_image *im = p->image;
-    uint8_t *data = im->data.bytes ? data_of(&e->world->rank[e->rank], im) : NULL;
+    struct world_rank *r = &e->world->rank[e->rank];
+    uint8_t *data = im->data.bytes ? data_of(r, &im->data) : NULL;
+    uint8_t *handler_data = im->handler_data.bytes ? data_of(r, &im->handler_data) : NULL;
+    const struct port_host host = nic_command_host(r->nic, e->task, PORT_AT_ADDRESS);
     e->context = (struct invoke_context){
         .image = im,
         .constants = {im->constants.address, im->constants.bytes, code->constants, NULL},
         .data = {im->data.address, im->data.bytes, data, NULL},
+        .handler_data = {im->handler_data.address, im->handler_data.bytes, handler_data, NULL},
         .memory = {STATE_ADDRESS, p->state_bytes, p->state, NULL},
-        .memory_region = HPU_REGION_L1};
-    return data || !im->data.bytes;
+        .memory_region = HPU_REGION_L1,
+        .host_address = host.base,
+        .host_bytes = host.bytes};
+    return (data || !im->data.bytes) && (handler_data || !im->handler_data.bytes);
 }
 
 static void give_memory(struct world_executor *e, const struct world_code *code) {
@@ -256,11 +262,14 @@ static void call_handler(struct world_executor *e) {
                                                    [NIC_COMPLETION_HANDLER] =
                                                        SPIN_COMPLETION_HANDLER};
     const struct nic_task *t = e->task;
+    bool pspin = t->handlers->image->info.is_pspin;
     struct invoke_call call = {.entry = t->entry,
-                               .kind = kinds[t->kind],
+                               .kind = pspin ? SPIN_PSPIN_HANDLER : kinds[t->kind],
                                .budget_cycles = e->world->rank[e->rank].params->hpu_budget,
                                .packet = e->packet + CALL_HEADROOM,
                                .address = PACKET_ADDRESS,
+                               .l2_address = pspin ? PACKET_ADDRESS : 0, /* there is one copy */
+                               .flow = t->message_id,
                                .headroom = CALL_HEADROOM,
                                .bytes = t->bytes,
                                .length = t->bytes,

@@ -111,7 +111,7 @@ struct world_thread {
 };
 
 struct rank_data { /* the writable data of an image, as this rank's card has it */
-    const struct spin_image *image;
+    const struct image_segment *segment;
     uint8_t *data;
     struct rank_data *next;
 };

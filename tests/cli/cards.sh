@@ -50,6 +50,19 @@ cards 'ranks 0-3' 'program = ring.so x  first' 'ranks 4-' 'program = ring.so y s
 run sim -q -n 6 --cards some.cards sum.so
 [ "$(printf '%s\n' "$out" | grep -c 'from the left, first$')" = 4 ] && [ "$(printf '%s\n' "$out" | grep -c '^rank [45] of 6: 10[34] from the left, second$')" = 2 ] && pass "each with its arguments" || fail "each with its arguments" "$out" "$err"
 
+# --- images of PsPIN's interface on an entry, with .l2_handler_data, on both cards
+compile tests/programs/pspin_client.c pspin.so
+"$OPENSPIN" cc --pspin "$SOURCE/tests/handlers/pspin_world.c" -o pspin.spin && pass "PsPIN handlers compile" || fail "PsPIN handlers compile"
+line=$(grep -n 'host_of(args->task) + 16380' "$SOURCE/tests/handlers/pspin_world.c" | cut -d: -f1)
+for card in sc17 pspin; do
+    node() { cards 'ranks 1' "card = $card" 'program = none' "entry = portal=0, match=9, bytes=16KiB, image=pspin.spin, header=world_hh, payload=$1, completion=world_th, state=8"; }
+    node world_ph
+    check "PsPIN handlers on $card" 0 '^10000 bytes, 4096 in the first packet, 1 headers, 3 payloads; echoed 4536, stored 4536$' sim -q -n 2 --cards some.cards pspin.so
+    check "interpreted on $card" 0 '^10000 bytes, 4096 in .* stored 4536$' sim -q -n 2 --jit off --cards some.cards pspin.so
+    node outside_ph
+    check "a fault on $card" 1 "^openspin sim run: rank 1, HPU 0, outside_ph, [0-9.]+ ns: DMA outside host memory at pc 0x1d[0-9a-f]+ \(outside_ph\+0x[0-9a-f]+\), pspin_world.c:$line: spin_dma_to_host: 8 bytes at host address 0x1000000000003ffc, host memory is 16,384 at 0x1000000000000000$" sim -q -n 2 --cards some.cards pspin.so
+done
+
 # --- bad input
 bad() { cards "${@:3}"; refuse "$1" 1 "some.cards:$2" sim -n 4 --cards some.cards sum.so sum.spin; }
 bad "no ranks" "1: 'hpus = 1': of which ranks\? a line such as 'ranks 0-3,7' comes first$" 'hpus = 1'
