@@ -69,6 +69,9 @@ static void normalize(struct seen *s) {
 /* A context for each set of handlers. */
 static struct world *card_with(struct state header, struct entry *log, uint32_t *contexts) {
     struct world *w = world_new();
+    spin_image_free(w->image);
+    GOOD(spin_image_load(&w->image, getenv("FRONT_IMAGE"), NULL, &err));
+    w->context.image = w->image;
     w->context.abi = CARD_P4SPIN;
     w->context.scratch_bytes = 0;
     w->context.memory_bytes = sizeof(struct state);
