@@ -188,6 +188,76 @@ TEST(groups_at_the_edges) {
     }
 }
 
+/* Pointers at constant distances from others, or with the lowest bits of others, which may have
+ * been overwritten since; then an access through one. */
+static void random_pointers(struct rng *rng, struct program *p, int accesses) {
+    p->bytes = 0;
+    for (int i = 0; i < accesses; i++) {
+        uint32_t to = 16 + rng_below(rng, 4),
+                 from = rng_below(rng, 2) ? 11 : 16 + rng_below(rng, 4);
+        int32_t offset = (int32_t)rng_below(rng, 8) * 4 + (rng_below(rng, 8) ? 0 : 2);
+        switch (rng_below(rng, 6)) {
+        case 0: /* from here on another's value */
+            put(p, rv_lui(to, DATA_BASE));
+            break;
+        case 1:
+            put(p, rv_slli(20, 9, rng_below(rng, 3)));
+            put(p, rng_below(rng, 2) ? rv_add(to, 20, from) : rv_add(to, from, 20));
+            break;
+        case 2:
+            put(p, rv_andi(20, 9, rng_below(rng, 2) ? 28 : 30));
+            put(p, rv_add(to, from, 20));
+            break;
+        default:
+            put(p, rv_addi(to, from, offset - 8));
+        }
+        uint32_t by = rng_below(rng, 2) ? to : from;
+        switch (rng_below(rng, 5)) {
+        case 0:
+            put(p, rv_sw(9, by, offset));
+            break;
+        case 1:
+            put(p, rv_amoadd_w(21, 9, by));
+            break;
+        case 2:
+            put(p, rv_lhu(22, by, offset));
+            break;
+        case 3:
+            put(p, rv_lw(from, by, offset)); /* and what `from` was is gone */
+            put(p, rv_addi(from, 11, 4));
+            break;
+        default:
+            put(p, rv_lw(23, by, offset));
+        }
+    }
+    put(p, RV_RET);
+}
+
+TEST(accesses_through_sums) {
+    static struct machine plain, jit;
+    static struct program p;
+    const char *seeds = getenv("OPENSPIN_SEEDS");
+    struct rng rng = rng_seeded(23);
+    for (int i = 0, n = seeds ? atoi(seeds) : 60; i < n; i++) {
+        random_pointers(&rng, &p, 3 + (int)rng_below(&rng, 12));
+        for (int mode = 0; mode < 2; mode++) {
+            machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+            machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
+            machine_force_effort(&jit, (unsigned)i % 5);
+            for (int k = 0; k < 60; k++) {
+                uint32_t at = DATA_BASE + 64 + 4 * rng_below(&rng, 8);
+                struct start s = {.x[9] = k % 3 ? 4 * rng_below(&rng, 8) : rng_below(&rng, 300)};
+                s.x[11] = k < 20 || k % 3 ? at : DATA_BASE + rng_below(&rng, DATA_BYTES + 32) - 16;
+                for (uint32_t r = 16; r < 20; r++)
+                    s.x[r] = k < 20 || k % 5 ? at + 4 * r : s.x[11] + rng_below(&rng, 7);
+                demand_same_call(&plain, &jit, &s);
+            }
+            machine_close(&plain);
+            machine_close(&jit);
+        }
+    }
+}
+
 /* To the program's beginning: a pointer is compared with its end, or a counter that goes up or down
  * with another number or 0, in every way. */
 static void put_branch_back(struct rng *rng, struct program *p) {
@@ -289,7 +359,7 @@ TEST(tight_loops) {
             machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
             struct start s = random_start(&rng);
             demand_same_call(&plain, &jit, &s); /* both interpreted: which windows, and warm */
-            machine_force_effort(&jit, (unsigned)i % 4);
+            machine_force_effort(&jit, (unsigned)i % 5);
             for (int k = 0; k < 45; k++) {
                 struct start next = k % 3 ? s : random_start(&rng);
                 next.budget = k % 3 == 1 ? 1 + rng_below(&rng, 3000) : next.budget;
@@ -334,7 +404,7 @@ TEST(indices_of_parts) {
             s.x[12] = rng_below(&rng, 16) / 12;
             demand_same_call(&plain, &jit, &s);
             if (k == 0)
-                machine_force_effort(&jit, (unsigned)i % 4);
+                machine_force_effort(&jit, (unsigned)i % 5);
         }
         machine_close(&plain);
         machine_close(&jit);
@@ -422,7 +492,7 @@ TEST(ways_out_of_many_blocks) {
         for (int mode = 0; mode < 2; mode++) {
             machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
             machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
-            machine_force_effort(&jit, (unsigned)i % 4);
+            machine_force_effort(&jit, (unsigned)i % 5);
             for (int k = 0; k < 60; k++) {
                 struct start s = {.budget = rng_below(&rng, 3) ? 20000 : 1 + rng_below(&rng, 150)};
                 for (uint32_t r = 11; r < 14; r++)
@@ -538,7 +608,7 @@ TEST(pauses_where_the_interpreter_does) {
         int mode = i % 2;
         machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
         machine_open(&jit, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
-        machine_force_effort(&jit, (unsigned)i / 2 % 4);
+        machine_force_effort(&jit, (unsigned)i / 2 % 5);
         for (int k = 0; k < 60; k++) {
             struct start s = random_start(&rng);
             for (uint32_t r = 11; r < 14; r++)

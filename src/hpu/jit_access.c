@@ -2,6 +2,8 @@
  * names, or by a call. */
 #include "hpu/jit_lift.h"
 
+#include <string.h>
+
 /* So many accesses through one value of a register are left to page protection, and more are better
  * off with the check that they share: LLVM can join them. When timed, the check of their alignment
  * is needed anyway, and one is the most that pays (bench-jit). */
@@ -125,76 +127,157 @@ unsigned lift_guess_at(const struct lift *l, uint32_t h) {
     return guess / HPU_WINDOW_STEP;
 }
 
-static bool joins(const struct group *g, const struct group *to) {
-    return !g->alone && !to->alone && g->reg == to->reg && g->version == to->version &&
-           g->window == to->window && g->aligned == to->aligned &&
-           !((uint32_t)(g->least - to->least) & g->aligned);
+/* ---- groups ---- */
+
+/* Values in a block. `at`: where each register's is from; `low`: whose lowest bits it has, which it
+ * shares with more: a pointer plus a multiple of four, say. */
+struct values {
+    uint32_t version[32];
+    struct origin at[32], low[32];
+};
+
+static void begin_values(struct values *v) {
+    memset(v, 0, sizeof *v);
+    for (unsigned r = 1; r < 32; r++)
+        v->at[r].reg = v->low[r].reg = (uint8_t)r;
 }
 
-static void add_access(struct lift *l, uint32_t index, const struct group *g) {
+static bool is_near(int64_t distance) {
+    return distance > -(1 << 30) && distance < 1 << 30;
+}
+
+static struct origin moved(struct origin from, int32_t distance) {
+    from.more = (int32_t)((uint32_t)from.more + (uint32_t)distance);
+    return from;
+}
+
+/* A constant: what x0 holds, plus that. */
+static bool is_constant(const struct origin *o) {
+    return o->reg == 0;
+}
+
+/* Follows what an instruction does to the register that it writes. */
+static void follow(struct lift *l, struct values *v, uint32_t h) {
+    const struct hpu_insn *in = insn_at(l, h);
+    unsigned rd = hpu_insn_writes(in);
+    if (!rd)
+        return;
+    struct origin at = {(uint8_t)rd, ++v->version[rd], 0}, low = at;
+    struct origin a = v->low[in->rs1], b = v->low[in->rs2];
+    int32_t value = slot_at(l, h)->a.imm;
+    if (in->id == HPU_ADDI && is_near((int64_t)v->at[in->rs1].more + in->imm)) {
+        at = moved(v->at[in->rs1], in->imm);
+        low = moved(a, in->imm);
+    } else if (lift_shape[in->id] == SHAPE_CONST && is_near(value)) {
+        at = low = (struct origin){0, 0, value};
+    } else if (in->id == HPU_ADD && (is_constant(&a) || is_constant(&b))) {
+        low = is_constant(&a) ? moved(b, a.more) : moved(a, b.more);
+    } else if ((in->id == HPU_SLLI && in->imm >= 2) || (in->id == HPU_ANDI && !(in->imm & 3))) {
+        low = (struct origin){0};
+    }
+    v->at[rd] = at;
+    v->low[rd] = low;
+}
+
+static bool is_same_origin(const struct origin *a, const struct origin *b) {
+    return a->reg == b->reg && a->version == b->version;
+}
+
+static bool joins(const struct group *g, const struct group *to) {
+    uint32_t aligned = g->aligned > to->aligned ? g->aligned : to->aligned;
+    return is_same_origin(&g->from, &to->from) && g->window == to->window &&
+           !((uint32_t)(g->least - to->least) & aligned);
+}
+
+/* Returns the group that the access is in now, + 1; 0: in none, which makes it a call. */
+static uint8_t add_access(struct lift *l, const struct group *g) {
     for (uint32_t i = 0; i < l->groups; i++) {
         struct group *to = &l->group[i];
         if (!joins(g, to))
             continue;
-        to->least = g->least < to->least ? g->least : to->least;
+        if (g->least < to->least) {
+            to->least = g->least;
+            to->low = g->low;
+        }
         to->end = g->end > to->end ? g->end : to->end;
+        to->aligned = g->aligned > to->aligned ? g->aligned : to->aligned;
         to->write |= g->write;
         to->members++;
         to->guarded &= g->guarded && to->members <= (l->timed ? 1 : MOST_GUARDED);
-        l->group_of[index] = (uint8_t)(i + 1);
-        return;
+        return (uint8_t)(i + 1);
     }
     if (l->groups == MOST_GROUPS)
-        return; /* in none: a call */
+        return 0;
     l->group[l->groups++] = *g;
-    l->group_of[index] = (uint8_t)l->groups;
+    return (uint8_t)l->groups;
+}
+
+static struct group group_of(const struct lift *l, const struct values *v, uint32_t i, uint32_t h) {
+    const struct hpu_insn *in = insn_at(l, h);
+    bool atomic = lift_shape[in->id] == SHAPE_AMO;
+    unsigned window = lift_guess_at(l, h);
+    uint32_t bytes = hpu_access_bytes(in->id);
+    struct origin at = v->at[in->rs1];
+    int32_t offset = atomic ? 0 : in->imm, least = at.more + offset;
+    bool is_old = at.version == 0; /* the register holds it when the block is entered */
+    return (struct group){
+        .from = at,
+        .low = moved(v->low[in->rs1], offset),
+        .window = (uint8_t)window,
+        .reg = is_old ? at.reg : in->rs1,
+        .more = is_old ? 0 : at.more,
+        .first = is_old ? 0 : i,
+        .least = least,
+        .end = least + (int32_t)bytes,
+        .aligned = atomic || l->timed || window >= HPU_WINDOWS ? bytes - 1 : 0,
+        .write = lift_shape[in->id] != SHAPE_LOAD && lift_shape[in->id] != SHAPE_FLOAD,
+        .members = 1,
+        .guarded = lift_how(l, h) == JIT_BY_WINDOW && !atomic && l->region->views >> window & 1};
 }
 
 /* Sorts the block's accesses into groups. In the timed mode one group is one alignment, because an
  * access that crosses a word takes longer; that is not expected. */
 void lift_group_accesses(struct lift *l, const struct block *block) {
-    uint32_t version[32] = {0}, h = block->start;
-    l->groups = 0;
+    uint32_t h = block->start;
+    struct values v;
+    begin_values(&v);
+    l->groups = l->aligneds = 0;
     for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2) {
-        const struct hpu_insn *in = insn_at(l, h);
-        l->group_of[i] = 0;
-        bool atomic = lift_shape[in->id] == SHAPE_AMO;
-        unsigned how = lift_how(l, h), window = lift_guess_at(l, h);
-        bool is_register = window >= HPU_WINDOWS;
-        if (lift_is_access(in) && !lift_is_left(l, h) && (how <= JIT_BY_CHECK || is_register)) {
-            uint32_t bytes = hpu_access_bytes(in->id);
-            int32_t offset = atomic ? 0 : in->imm;
-            add_access(l, i,
-                       &(struct group){.reg = in->rs1,
-                                       .window = (uint8_t)window,
-                                       .version = version[in->rs1],
-                                       .first = version[in->rs1] ? i : 0,
-                                       .least = offset,
-                                       .end = offset + (int32_t)bytes,
-                                       .aligned = atomic || l->timed || is_register ? bytes - 1 : 0,
-                                       .write = lift_shape[in->id] != SHAPE_LOAD &&
-                                                lift_shape[in->id] != SHAPE_FLOAD,
-                                       .alone = atomic,
-                                       .members = 1,
-                                       .guarded = how == JIT_BY_WINDOW && !atomic &&
-                                                  l->region->views >> window & 1});
+        struct group g;
+        l->member[i] = (struct member){0};
+        bool by_window = lift_how(l, h) <= JIT_BY_CHECK || lift_guess_at(l, h) >= HPU_WINDOWS;
+        if (lift_is_access(insn_at(l, h)) && !lift_is_left(l, h) && by_window) {
+            g = group_of(l, &v, i, h);
+            l->member[i] = (struct member){add_access(l, &g), g.least};
         }
-        version[hpu_insn_writes(in)]++;
+        follow(l, &v, h);
     }
+}
+
+/* Whether the address is known to be as the group wants it; from here on it is. */
+static bool is_aligned(struct lift *l, const struct group *g) {
+    if (is_constant(&g->low) && !((uint32_t)g->low.more & g->aligned))
+        return true;
+    for (uint32_t i = 0; i < l->aligneds; i++)
+        if (is_same_origin(&l->aligned[i].low, &g->low) && l->aligned[i].mask >= g->aligned &&
+            !((uint32_t)(l->aligned[i].low.more - g->low.more) & g->aligned))
+            return true;
+    l->aligned[l->aligneds++] = (struct aligned){g->low, g->aligned};
+    return false;
 }
 
 static void check_group(struct lift *l, struct group *g, uint32_t h) {
     struct window *w = lift_use_window(l, g->window);
     if (g->guarded && !w->view)
         w->view = window_field(l, g->window, offsetof(struct hpu_window, view), l->pointer);
-    LLVMValueRef address = add(l, read_x(l, g->reg), c32(l, (uint32_t)g->least));
+    LLVMValueRef address = add(l, read_x(l, g->reg), c32(l, (uint32_t)(g->least - g->more)));
     LLVMValueRef offset = sub(l, address, w->base);
     LLVMValueRef good = NULL;
     if (!g->guarded && !l->region->unprotected) {
         LLVMValueRef bound = lift_bound(l, g->window, (uint32_t)(g->end - g->least), g->write);
         good = compare(l, LLVMIntULT, offset, bound);
     }
-    if (g->aligned) {
+    if (g->aligned && !is_aligned(l, g)) {
         LLVMValueRef low = l->llvm->BuildAnd(l->b, address, c32(l, g->aligned), "");
         LLVMValueRef aligned = compare(l, LLVMIntEQ, low, c32(l, 0));
         good = good ? l->llvm->BuildAnd(l->b, good, aligned, "") : aligned;
@@ -258,7 +341,7 @@ void lift_count_block(struct lift *l, const struct block *block) {
     uint32_t h = block->start;
     for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2) {
         unsigned kind = kind_of(lift_shape[insn_at(l, h)->id]);
-        unsigned window = l->group_of[i] ? l->group[l->group_of[i] - 1].window : NONE;
+        unsigned window = l->member[i].group ? l->group[l->member[i].group - 1].window : NONE;
         if (window < HPU_WINDOWS && l->timed)
             l->ahead[window][kind]++;
         else if (window != NONE && window >= HPU_WINDOWS)
@@ -466,10 +549,10 @@ static void guessed_access(struct lift *l, const struct access *a) {
     at(l, on);
 }
 
-static void plain_access(struct lift *l, const struct access *a, const struct group *g) {
-    int32_t offset = a->atomic ? 0 : a->in->imm;
-    LLVMValueRef place =
-        place_in(l, l->b, g->pointer, c64(l, (uint64_t)(int64_t)(offset - g->least)), a->type);
+static void plain_access(struct lift *l, const struct access *a, const struct member *m) {
+    const struct group *g = &l->group[m->group - 1];
+    uint64_t distance = (uint64_t)(int64_t)(m->distance - g->least);
+    LLVMValueRef place = place_in(l, l->b, g->pointer, c64(l, distance), a->type);
     if (g->guarded)
         lift_guarded_move(l, a, g->window);
     if (g->window >= HPU_WINDOWS)
@@ -482,10 +565,10 @@ static void plain_access(struct lift *l, const struct access *a, const struct gr
         lift_move(l, a, place);
 }
 
-void lift_access(struct lift *l, uint32_t h, const struct group *g) {
+void lift_access(struct lift *l, uint32_t h, const struct member *m) {
     struct access a = lift_access_at(l, h);
-    if (g)
-        plain_access(l, &a, g);
+    if (m && m->group)
+        plain_access(l, &a, m);
     else if (a.shape == SHAPE_LR || a.shape == SHAPE_SC)
         called_access(l, &a);
     else if (lift_how(l, h) == JIT_BY_PORT)

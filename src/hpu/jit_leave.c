@@ -3,8 +3,9 @@
  * Design notes. There are many more ways out than instructions, and hardly any is ever taken, so
  * they must cost nothing to compile. A way out is a row of a table (struct jit_way_out): where the
  * interpreter goes on, what it is told, and what was counted for the rest of the block and is to be
- * taken back. A check that fails jumps straight to the one place that returns the row; all that the
- * jump carries is the row's number and the counters as they are.
+ * taken back. A check that fails jumps to a block behind all other code, which sets the row's
+ * number and goes on to the one place that returns the row; all else that comes with it is the
+ * counters as they are.
  *
  * Registers are written back where they can be without much harm. In a small region, which may be
  * the loop that everything waits for, that is on the way out; blocks share the places that do it.
@@ -86,33 +87,33 @@ void lift_put_back(struct lift *l, const struct block *block) {
     }
 }
 
-/* Where to jump to leave from here, with the number of the row set. Code may be added here. */
-static LLVMBasicBlockRef exit_from_here(struct lift *l) {
+/* A block to jump to in order to leave from here by a row, or if there is `more` by one so much
+ * behind it. It stands apart, so that what is rare is not in the way. */
+static LLVMBasicBlockRef exit_by(struct lift *l, uint32_t row, LLVMValueRef more) {
     lift_settle(l);
-    uint32_t more = l->dirty & ~l->lifted->dirty;
-    if (!more)
-        return l->lifted->put_back;
-    LLVMBasicBlockRef here = l->llvm->GetInsertBlock(l->b), off = new_block(l);
+    LLVMBasicBlockRef here = l->llvm->GetInsertBlock(l->b), off = new_rare_block(l);
     at(l, off);
-    put_back(l, more);
+    put_back(l, l->dirty & ~l->lifted->dirty);
+    set(l, l->row, more ? add(l, more, c32(l, row)) : c32(l, row));
     l->llvm->BuildBr(l->b, l->lifted->put_back);
     at(l, here);
     return off;
 }
 
+static void demand(struct lift *l, LLVMValueRef good, uint32_t row) {
+    LLVMBasicBlockRef off = exit_by(l, row, NULL), on = new_block(l);
+    branch_rarely(l, good, on, off);
+    at(l, on);
+}
+
 /* ---- leaving ---- */
 
 void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool counted) {
-    LLVMBasicBlockRef off = exit_from_here(l);
-    set(l, l->row, c32(l, add_way_out(l, h, status, counted)));
-    l->llvm->BuildBr(l->b, off);
+    l->llvm->BuildBr(l->b, exit_by(l, add_way_out(l, h, status, counted), NULL));
 }
 
 void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h, bool counted) {
-    LLVMBasicBlockRef off = exit_from_here(l), on = new_block(l);
-    set(l, l->row, c32(l, add_way_out(l, h, status, counted)));
-    branch_rarely(l, good, on, off);
-    at(l, on);
+    demand(l, good, add_way_out(l, h, status, counted));
 }
 
 void lift_demand_between(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h,
@@ -124,21 +125,15 @@ void lift_demand_between(struct lift *l, LLVMValueRef good, uint32_t status, uin
     row.cycles = (int32_t)(l->later_cycles - lost);
     row.count = l->later_count;
     note_ahead(l, &row);
-    LLVMBasicBlockRef off = exit_from_here(l), on = new_block(l);
-    set(l, l->row, c32(l, add_row(l, &row)));
-    branch_rarely(l, good, on, off);
-    at(l, on);
+    demand(l, good, add_row(l, &row));
 }
 
 void lift_demand_none(struct lift *l, LLVMValueRef stop, uint32_t h) {
-    LLVMBasicBlockRef off = exit_from_here(l), bad = new_block(l), on = new_block(l);
-    branch_rarely(l, compare(l, LLVMIntEQ, stop, c32(l, 0)), on, bad);
-    at(l, bad);
     uint32_t first = add_way_out(l, h, HPU_FAULTED, true);
     for (uint32_t other = HPU_FAULTED + 1; other <= HPU_WAITING; other++)
         add_way_out(l, h, other, true);
-    set(l, l->row, add(l, stop, c32(l, first - HPU_FAULTED)));
-    l->llvm->BuildBr(l->b, off);
+    LLVMBasicBlockRef off = exit_by(l, first - HPU_FAULTED, stop), on = new_block(l);
+    branch_rarely(l, compare(l, LLVMIntEQ, stop, c32(l, 0)), on, off);
     at(l, on);
 }
 

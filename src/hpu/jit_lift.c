@@ -2,9 +2,9 @@
  *
  * Design notes. Registers are stack variables, which LLVM's first pass turns into values. Memory is
  * reached through windows, as in the interpreter: each load and store is compiled for the window
- * that it hit when it was interpreted. Accesses of a block that go through the same value of the
- * same register are checked as one, before the first of them; LLVM then sees plain loads and stores
- * side by side. Where such a check fails, the function is left, and the interpreter finds out what
+ * that it hit when it was interpreted. Accesses of a block at constant distances from the same
+ * value are checked as one, before the first of them; LLVM then sees plain loads and stores side by
+ * side. Where such a check fails, the function is left, and the interpreter finds out what
  * there is to be found: another window, the device, a fault. Accesses that were seen to go to the
  * device are calls; those that go now to this window and now to that look at the slot's guess.
  * Where a window has a view, page protection does the check of a single access (jit_guard.c).
@@ -171,21 +171,24 @@ static uint32_t count_calls(const struct lift *l, const struct block *block) {
 
 /* How long it takes to compile matters more than single cycles in a draft, and where there is much
  * of it. Where commands are given beside loops, the passes that make something of loops find
- * little. */
+ * little. Where loops of one block are functions of their own, the rest runs less often. */
 static enum jit_effort effort_for(const struct lift *l, uint32_t short_loops) {
-    bool large = l->blocks > MOST_KEPT, turns = false;
+    bool large = l->blocks > MOST_KEPT, turns = false, tight = false;
     uint32_t weight = l->instructions + LOOP_WEIGHT * short_loops, calls = 0;
     for (uint32_t i = 0; i < l->blocks; i++) {
         const struct block *block = &l->block[i];
         calls += block->is_part ? 0 : count_calls(l, block);
         turns |= !block->is_part && block->is_looped;
+        tight |= !block->is_part && lift_is_tight(l, block);
     }
     weight += CALL_WEIGHT * calls;
     weight += l->timed ? weight / 8 : 0;
-    if (!l->region->seen || weight > MOST_FAIR)
+    if (!l->region->seen || weight > MOST_HURRIED)
         return JIT_QUICKLY;
-    large |= weight > MOST_WELL || l->instructions > MOST_WELL_INSNS;
-    return large || (calls && turns) ? JIT_FAIRLY : JIT_WELL;
+    large |= weight > MOST_WELL || l->instructions > MOST_WELL_INSNS || (calls && turns);
+    if (!large)
+        return JIT_WELL;
+    return tight || l->instructions > MOST_FAIR ? JIT_HURRIEDLY : JIT_FAIRLY;
 }
 
 static uint32_t count_short_loops(const struct lift *l) {
@@ -440,7 +443,7 @@ static void lift_jump_register(struct lift *l, uint32_t h, uint32_t before) {
 }
 
 /* True when it has ended the block. */
-bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct group *g) {
+bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct member *m) {
     const struct llvm *v = l->llvm;
     const struct hpu_insn *in = insn_at(l, h);
     switch ((enum shape)lift_shape[in->id]) {
@@ -466,7 +469,7 @@ bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct group *
     case SHAPE_AMO:
     case SHAPE_LR:
     case SHAPE_SC:
-        lift_access(l, h, g);
+        lift_access(l, h, m);
         return false;
     case SHAPE_FP:
         through_hpu(l, h);
@@ -556,10 +559,9 @@ static void lift_block(struct lift *l, const struct block *block) {
             lift_leave_at(l, h, JIT_INTERPRET, true);
             return;
         }
-        unsigned g = l->group_of[i];
         if (i + 1 < block->count && lift_shape[insn_at(l, h)->id] == SHAPE_BRANCH)
             lift_between(l, h);
-        else if (lift_insn(l, h, before, g ? &l->group[g - 1] : NULL))
+        else if (lift_insn(l, h, before, &l->member[i]))
             return;
     }
 }
@@ -591,8 +593,8 @@ static void begin_region(struct lift *l, const char *name) {
     l->left_at_start = v->GetParam(l->function, 1);
     l->seen = v->GetParam(l->function, 2);
     l->generation = v->GetParam(l->function, 3);
-    l->out = new_block(l);
-    l->end = new_block(l);
+    l->out = new_rare_block(l);
+    l->end = new_rare_block(l);
     l->left = v->BuildAlloca(l->b, l->i64, "");
     l->row = v->BuildAlloca(l->b, l->i32, "");
     l->way = v->BuildAlloca(l->b, l->i64, "");
@@ -608,7 +610,7 @@ static void lift_function(struct lift *l, const char *name) {
             continue;
         l->block[i].enter = new_block(l);
         l->block[i].body = new_block(l);
-        l->block[i].put_back = l->block[i].dirty ? new_block(l) : l->out;
+        l->block[i].put_back = l->block[i].dirty ? new_rare_block(l) : l->out;
     }
     for (uint32_t i = 0; i < l->blocks; i++)
         if (!l->block[i].is_part)
@@ -648,8 +650,8 @@ bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef mod
     l->block = calloc(MOST_BLOCKS, sizeof *l->block);
     l->site = calloc(MOST_BLOCKS, sizeof *l->site);
     l->block_at = malloc(halfwords(l) * sizeof *l->block_at);
-    l->group_of = calloc(halfwords(l) + 1, sizeof *l->group_of);
-    bool good = l->block && l->site && l->block_at && l->group_of;
+    l->member = calloc(halfwords(l) + 1, sizeof *l->member);
+    bool good = l->block && l->site && l->block_at && l->member;
     if (good) {
         memset(l->block_at, 0xff, halfwords(l) * sizeof *l->block_at);
         l->scanned = NONE;
@@ -683,7 +685,7 @@ bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef mod
     free(l->block);
     free(l->site);
     free(l->block_at);
-    free(l->group_of);
+    free(l->member);
     free(l);
     return good;
 }

@@ -14,11 +14,12 @@
 #define MOST_UNSEEN       32u  /* of one of which nothing is known */
 #define MOST_KEPT         16u  /* blocks of a region that writes registers back on its ways out */
 /* What makes compiling take long: instructions, and as many more for each that is a call and for
- * each loop that LLVM makes more of. Of a region that is compiled well, or fairly; and how many
- * such loops there may be. */
+ * each loop that LLVM makes more of. Of a region that is compiled well, or hurriedly; instructions
+ * of one that is compiled well, or fairly; and how many such loops there may be. */
 #define MOST_WELL       116u
-#define MOST_WELL_INSNS 64u /* of them */
-#define MOST_FAIR       300u
+#define MOST_HURRIED    240u
+#define MOST_WELL_INSNS 56u
+#define MOST_FAIR       100u
 #define CALL_WEIGHT     2u
 #define LOOP_WEIGHT     60u
 #define MOST_SHORT      2u
@@ -66,14 +67,25 @@ struct block {
     uint32_t parent;               /* the block that led here first, or NONE */
 };
 
-/* Accesses through one value of a register, checked together. */
+/* What a register holds in a block: what another one held when the block had written it so often,
+ * plus a constant. */
+struct origin {
+    uint8_t reg;
+    uint32_t version;
+    int32_t more;
+};
+
+/* Accesses at constant distances from each other, checked together. */
 struct group {
-    uint8_t reg, window;
-    uint32_t version; /* how often the block has written the register before */
-    uint32_t first;   /* instruction of the block at which it is checked */
+    struct origin from; /* distances are from what `reg` held then; `more` is not used */
+    struct origin low;  /* reg + least has the lowest bits of this */
+    uint8_t window;
+    uint8_t reg;    /* when it is checked this register holds that, */
+    int32_t more;   /* plus so much */
+    uint32_t first; /* instruction of the block at which it is checked */
     int32_t least, end;
-    uint32_t aligned; /* mask that must be 0 in reg + least */
-    bool write, alone;
+    uint32_t aligned; /* mask that must be 0 in the address of `least` */
+    bool write;
     bool guarded; /* page protection does the check */
     uint8_t members;
     LLVMValueRef pointer; /* to reg + least */
@@ -136,8 +148,16 @@ struct lift {
     bool has_lost_time;                 /* cycles that no one could know in advance */
     struct group group[MOST_GROUPS];
     uint32_t groups;
-    uint8_t *group_of; /* [instruction]: + 1 */
-    uint32_t dirty;    /* registers that may have changed until now */
+    struct member {
+        uint8_t group; /* + 1 */
+        int32_t distance;
+    } * member; /* [instruction] */
+    struct aligned {
+        struct origin low;
+        uint32_t mask;
+    } aligned[MOST_GROUPS]; /* what was checked until now */
+    uint32_t aligneds;
+    uint32_t dirty; /* registers that may have changed until now */
 };
 
 static inline uint32_t halfwords(const struct lift *l) {
@@ -194,7 +214,12 @@ static inline LLVMValueRef get(struct lift *l, LLVMTypeRef type, LLVMValueRef va
 static inline void set(struct lift *l, LLVMValueRef variable, LLVMValueRef value) {
     l->llvm->BuildStore(l->b, value, variable);
 }
+/* In front of all that is rare. */
 static inline LLVMBasicBlockRef new_block(struct lift *l) {
+    return l->out ? l->llvm->InsertBasicBlockInContext(l->context, l->out, "")
+                  : l->llvm->AppendBasicBlockInContext(l->context, l->function, "");
+}
+static inline LLVMBasicBlockRef new_rare_block(struct lift *l) {
     return l->llvm->AppendBasicBlockInContext(l->context, l->function, "");
 }
 static inline void at(struct lift *l, LLVMBasicBlockRef block) {
@@ -269,8 +294,9 @@ void lift_go_to(struct lift *l, uint32_t h);
 /* A function of an HPU and more, which returns an i64 and begins with the HPU's registers. */
 void lift_begin_function(struct lift *l, const char *name, LLVMTypeRef *types, unsigned n);
 LLVMValueRef lift_taken(struct lift *l, const struct hpu_insn *in);
-/* True when it has ended the block. `before`: the instruction before it in the block, or NONE. */
-bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct group *g);
+/* True when it has ended the block. `before`: the instruction before it in the block, or NONE; `m`:
+ * an access's, or NULL. */
+bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct member *m);
 
 /* ---- jit_leave.c ---- */
 
@@ -329,7 +355,7 @@ void lift_count_timed(struct lift *l, uint32_t instructions, uint32_t (*accesses
 LLVMValueRef lift_cycles_ahead(struct lift *l);
 /* The load or store itself, of memory that was checked. */
 void lift_move(struct lift *l, const struct access *a, LLVMValueRef place);
-void lift_access(struct lift *l, uint32_t h, const struct group *g);
+void lift_access(struct lift *l, uint32_t h, const struct member *m);
 /* A load has this value: its register is set. */
 void lift_set_loaded(struct lift *l, const struct access *a, LLVMValueRef value);
 LLVMValueRef lift_stored_value(struct lift *l, const struct access *a);

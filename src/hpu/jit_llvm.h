@@ -76,6 +76,7 @@
     X(GetBufferStart)                                                                              \
     X(GetEnumAttributeKindForName)                                                                 \
     X(GetFirstBasicBlock)                                                                          \
+    X(GetFirstFunction)                                                                            \
     X(GetFirstInstruction)                                                                         \
     X(GetHostCPUFeatures)                                                                          \
     X(GetHostCPUName)                                                                              \
@@ -85,8 +86,12 @@
     X(GetDefaultTargetTriple)                                                                      \
     X(GetMDKindIDInContext)                                                                        \
     X(GetNamedFunction)                                                                            \
+    X(GetNextBasicBlock)                                                                           \
+    X(GetNextInstruction)                                                                          \
+    X(GetNextFunction)                                                                             \
     X(GetParam)                                                                                    \
     X(GetTargetFromTriple)                                                                         \
+    X(GetTypeKind)                                                                                 \
     X(InitializeX86AsmParser)                                                                      \
     X(InitializeX86AsmPrinter)                                                                     \
     X(InitializeX86Target)                                                                         \
@@ -97,10 +102,12 @@
     X(InitializeAArch64Target)                                                                     \
     X(InitializeAArch64TargetInfo)                                                                 \
     X(InitializeAArch64TargetMC)                                                                   \
+    X(InsertBasicBlockInContext)                                                                   \
     X(InsertIntoBuilder)                                                                           \
     X(InstructionClone)                                                                            \
     X(IntTypeInContext)                                                                            \
     X(IntrinsicGetType)                                                                            \
+    X(IsAPHINode)                                                                                  \
     X(LookupIntrinsicID)                                                                           \
     X(MDNodeInContext)                                                                             \
     X(MDStringInContext)                                                                           \
@@ -113,6 +120,8 @@
     X(ParseIRInContext)                                                                            \
     X(PointerType)                                                                                 \
     X(PositionBuilderAtEnd)                                                                        \
+    X(PositionBuilderBefore)                                                                       \
+    X(ReplaceAllUsesWith)                                                                          \
     X(RunPasses)                                                                                   \
     X(SetAlignment)                                                                                \
     X(SetOrdering)                                                                                 \

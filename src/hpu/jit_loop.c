@@ -516,6 +516,7 @@ static LLVMValueRef turns_function(const struct lift *l, const struct block *blo
     snprintf(name, sizeof name, "%s_turns_%x", l->name, block->start);
     *in = *l;
     in->module = l->loops;
+    in->out = NULL;
     memset(in->window, 0, sizeof in->window);
     in->b = v->CreateBuilderInContext(l->context);
     in->at_entry = v->CreateBuilderInContext(l->context);
@@ -563,19 +564,26 @@ static LLVMValueRef call_turns(struct lift *l, const struct block *block, struct
     return widen(l, narrow(l, r, l->i32));
 }
 
+/* Whether a function of its own makes more of the loop: there are checks to leave out, or turns to
+ * do at once. */
+static bool gains(const struct loop *loop) {
+    return loop->touches || loop->is_counted;
+}
+
 bool lift_is_tight(const struct lift *l, const struct block *block) {
     struct loop loop;
-    return study(l, block, &loop);
+    return study(l, block, &loop) && gains(&loop);
 }
 
 bool lift_is_short(const struct lift *l, const struct block *block) {
     struct loop loop;
-    return study(l, block, &loop) && block->count <= SHORT && ranges_of(&loop) <= FEW_RANGES;
+    return study(l, block, &loop) && gains(&loop) && block->count <= SHORT &&
+           ranges_of(&loop) <= FEW_RANGES;
 }
 
 bool lift_tight_loop(struct lift *l, const struct block *block) {
     struct loop loop;
-    if (!study(l, block, &loop))
+    if (!study(l, block, &loop) || (l->settles && !gains(&loop)))
         return false;
     LLVMBasicBlockRef over = new_block(l), early = new_block(l), bad = new_block(l);
     LLVMValueRef cycles = turn_cycles(l, block, &loop), is_over = NULL;

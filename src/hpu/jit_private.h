@@ -72,10 +72,11 @@ enum { JIT_TASK = HPU_WINDOWS, JIT_COMMAND, JIT_RESULT, JIT_WINDOWS };
  * of hpu_window, from `region` on), and that they have a device, and with it such registers. */
 enum { JIT_DEVICE = HPU_WINDOWS, JIT_TRAITS };
 
-/* How a region is compiled: without any optimisation; with few passes, registers being written back
- * before something that might leave; with those for loops, registers being written back on the way
+/* How a region is compiled: without any optimisation; with few passes, and instructions chosen one
+ * by one; the same with instructions chosen by LLVM's usual means, registers being written back
+ * before something that might leave; with passes for loops, registers being written back on the way
  * out. Loops of one block are functions of their own but in the last, and always compiled well. */
-enum jit_effort { JIT_QUICKLY, JIT_FAIRLY, JIT_WELL };
+enum jit_effort { JIT_QUICKLY, JIT_HURRIEDLY, JIT_FAIRLY, JIT_WELL };
 
 /* What the lifter is asked for, and what it says about it. */
 struct jit_region {

@@ -263,7 +263,7 @@ static bool run_batch(struct batch *b, const char *qemu) {
         code[mode] = hpu_code_new(b->code, DIFF_CODE, (uint32_t)b->code_bytes,
                                   mode ? HPU_TIMED : HPU_FUNCTIONAL, &hpu_timing_ri5cy, true);
         good = code[mode] != NULL &&
-               enable_jit(code[mode], (uint32_t)(b->seed * 0x9e3779b97f4a7c15u >> 62));
+               enable_jit(code[mode], (uint32_t)((b->seed * 0x9e3779b97f4a7c15u >> 32) % 5));
     }
     for (int i = 0; good && i < b->count; i++)
         good = check_program(b, i, code);

@@ -141,7 +141,7 @@ static void run_compiled(const struct input *in, struct hpu_code *code) {
     bool ignored;
     if (hpu_jit_enable(code, SPIN_JIT_FORCE, &err) != SPIN_OK)
         return; /* built without */
-    uint32_t effort = (in->quantum ^ in->packet_bytes) % 4;
+    uint32_t effort = (in->quantum ^ in->packet_bytes) % 5;
     if (effort <= JIT_WELL)
         jit_set_effort(code, (enum jit_effort)effort);
     run(in, code, WARM, &warm, &ignored);
