@@ -76,6 +76,11 @@ static inline int32_t flow_code(bool fault, bool no_codes, int32_t value) {
     return fault ? FLOW_SEGV : no_codes ? FLOW_SUCCESS : value;
 }
 
+/* As a completion handler is told. */
+static inline uint32_t flow_dropped(const struct flow *f) {
+    return f->dropped < INT32_MAX ? (uint32_t)f->dropped : INT32_MAX;
+}
+
 /* A message begins. */
 void flow_begin(struct flow *f, uint8_t handlers, bool no_codes);
 /* A packet has come, or the header handler has ended and it was held. `bytes` of it are accepted;

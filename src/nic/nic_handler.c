@@ -98,8 +98,8 @@ void nic_handler_completion(struct nic *nic, struct nic_incoming *in) {
         nic_receive_finish(nic, in);
         return;
     }
-    uint32_t dropped = in->flow.dropped < INT32_MAX ? (uint32_t)in->flow.dropped : INT32_MAX;
-    struct nic_task seen = {.dropped_bytes = dropped, .flow_control_triggered = in->flow_control};
+    struct nic_task seen = {.dropped_bytes = flow_dropped(&in->flow),
+                            .flow_control_triggered = in->flow_control};
     if (!start(nic, in, NIC_COMPLETION_HANDLER, h->completion, NULL, seen))
         nic_receive_finish(nic, in);
 }

@@ -114,7 +114,7 @@ static void begin(struct card *c, struct card_hpu *h) {
         .memory_bytes = in_l1 ? x->set.scratch_bytes : x->set.memory_bytes,
         .header = {.length = p->message_bytes, .source = p->source, .hdr_data = p->hdr_data},
         .offset = p->offset,
-        .dropped_bytes = q->flow.dropped < INT32_MAX ? (uint32_t)q->flow.dropped : INT32_MAX,
+        .dropped_bytes = flow_dropped(&q->flow),
         .home_cluster = q->home,
         .flow = p->message};
     h->hpu.cycles = c->now_ps / c->cycle;

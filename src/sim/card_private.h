@@ -1,9 +1,9 @@
 /* Inside the simulated card. The files follow the packet:
  *   card.c          inbound engine: injection, the L2 packet buffer, release
- *   card_queue.c    message queues and task dispatcher
+ *   card_queue.c    messages by match rules (nic/flow.h), their queues, and the task dispatcher
  *   card_cluster.c  cluster scheduler: copy to L1, assignment, completion
  *   card_hpu.c      HPUs: windows, arguments, slices of execution, contention
- *   card_driver.c   the HPU driver's registers and the commands
+ *   card_driver.c   what is behind the HPUs' ports: host memory, commands in flight
  *   card_command.c  the command unit: outbound engine, DMA, HostDirect
  *   card_context.c  execution contexts
  *   card_serve.c    the same card under the messages of a Portals card
