@@ -7,8 +7,9 @@
 #include "base/error.h"
 #include "nic/timers.h"
 
-#define REORDER     3 /* so many later packets have arrived: this one is lost, as in TCP */
-#define BACKOFF_MAX 6 /* doublings of retry_time */
+#define REORDER     3          /* so many later packets have arrived: this one is lost, as in TCP */
+#define BACKOFF_MAX 6          /* doublings of retry_time */
+#define NO_STREAM   UINT32_MAX /* instead of the one that is followed */
 
 enum slot_state {
     SLOT_NUMBERED, /* not given to the driver yet */
@@ -232,7 +233,7 @@ static uint64_t sack_bits(const struct delivery *d, const struct delivery_peer *
 }
 
 static void acknowledge(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet) {
-    packet->ack_stream = peer->in_stream;
+    packet->ack_stream = peer->heard && !peer->closed ? peer->in_stream : NO_STREAM;
     packet->ack = peer->expected;
     packet->sack = sack_bits(d, peer);
     peer->receipt = false;
@@ -395,22 +396,36 @@ static void lose(struct delivery *d, struct delivery_peer *peer) {
     peer->stream++;
     peer->next_sequence = peer->oldest = peer->next_message = 0;
     peer->lost = peer->left = peer->failures = 0;
-    peer->probe = false;
+    peer->probe = peer->acknowledged = false;
     peer->deadline = UINT64_MAX;
     forget_in(d, peer);
     peer->closed = true;
     d->counts->given_up++;
-    d->owner.lost(d->owner.context, peer);
+    d->owner.lost(d->owner.context, peer, true);
+}
+
+/* Whether a packet comes from one who follows the stream that we send, from its beginning: nobody
+ * else has acknowledged anything of it. */
+static bool follows_ours(const struct delivery_peer *peer, const struct nic_packet *packet) {
+    return packet->ack_stream == peer->stream && !peer->acknowledged;
 }
 
 /* False: of a stream that has ended. */
-static bool follow_stream(struct delivery *d, struct delivery_peer *peer, uint32_t stream) {
+static bool follow_stream(struct delivery *d, struct delivery_peer *peer,
+                          const struct nic_packet *packet) {
+    uint32_t stream = packet->stream;
     if (peer->heard && stream == peer->in_stream)
         return !peer->closed;
     if (peer->heard && before(stream, peer->in_stream))
         return false;
-    if (peer->heard && !peer->closed)
+    /* One that answers our new stream with a new one of its own has ended what it sent before, not
+     * what we send: else we would begin anew as well, and it after us, for ever. */
+    if (peer->heard && !peer->closed && follows_ours(peer, packet)) {
+        forget_in(d, peer);
+        d->owner.lost(d->owner.context, peer, false);
+    } else if (peer->heard && !peer->closed) {
         lose(d, peer);
+    }
     peer->heard = true;
     peer->closed = false;
     peer->in_stream = stream;
@@ -523,13 +538,15 @@ static void data_in(struct delivery *d, struct delivery_peer *peer, struct nic_p
 
 static __attribute__((noinline)) void stream_in(struct delivery *d, struct delivery_peer *peer,
                                                 struct nic_packet *packet, uint64_t now) {
-    if (!follow_stream(d, peer, packet->stream)) {
+    if (!follow_stream(d, peer, packet)) {
         d->counts->duplicates++;
         return;
     }
     bool news = take_ack(d, peer, packet);
-    if (news)
+    if (news) {
+        peer->acknowledged = true;
         d->owner.room(d->owner.context, peer);
+    }
     /* While we wait for acknowledgements only those count: who probes us must not put them off. */
     if (news || peer->oldest == peer->next_sequence) {
         peer->failures = 0;

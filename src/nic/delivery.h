@@ -36,6 +36,7 @@ struct delivery_peer {
     /* Out. */
     uint32_t stream, next_sequence, oldest; /* not acknowledged: [oldest, next_sequence) */
     uint32_t next_message;
+    bool acknowledged;               /* something of the stream has been */
     uint32_t lost, left, first_lost; /* slots in these states; none lost is older */
     uint64_t transmissions, newest_arrived;
     struct delivery_slot *slot; /* a window, by sequence */
@@ -63,8 +64,9 @@ struct delivery_owner {
     void (*up)(void *context, struct delivery_peer *peer, struct nic_packet *packet);
     /* Something that was sent has arrived: there is room for more. */
     void (*room)(void *context, struct delivery_peer *peer);
-    /* The peer is given up or has forgotten us: nothing of what was sent or begun is finished. */
-    void (*lost)(void *context, struct delivery_peer *peer);
+    /* The peer is given up or has forgotten us: nothing of what was begun to arrive is finished,
+     * and if `sent`, nothing of what was sent. */
+    void (*lost)(void *context, struct delivery_peer *peer, bool sent);
 };
 
 /* Its fields are for delivery.c. */

@@ -14,9 +14,10 @@ static void raised(void *context) {
     nic->config.driver->raise(nic->config.context);
 }
 
-static void lost(void *context, struct delivery_peer *delivery) {
+static void lost(void *context, struct delivery_peer *delivery, bool sent) {
     struct nic_peer *peer = (struct nic_peer *)delivery;
-    nic_send_lost(context, peer);
+    if (sent)
+        nic_send_lost(context, peer);
     nic_receive_lost(context, peer);
 }
 

@@ -205,6 +205,15 @@ void nic_command_moved(struct nic *nic, struct nic_move *move, enum nic_status h
 void nic_command_answered(struct nic *nic, struct nic_outgoing *o);
 void nic_command_room(struct nic *nic);
 
+/* What travels as a message's initiator is the number of its record, with the stream in its upper
+ * bits: an answer to an earlier life of this process finds no record. */
+static inline uint64_t nic_number(const struct nic *nic, const struct nic_outgoing *o) {
+    return pool_number(o) ^ (uint64_t)nic->config.stream << 48;
+}
+static inline struct nic_outgoing *nic_named(const struct nic *nic, uint64_t number) {
+    return pool_named(&nic->outgoing, number ^ (uint64_t)nic->config.stream << 48);
+}
+
 static inline bool nic_is_request(const struct nic_incoming *in) {
     return in->message->kind < NIC_ACK;
 }

@@ -255,7 +255,7 @@ static inline void take_data(struct nic *nic, struct nic_incoming *in, struct ni
 
 static struct nic_outgoing *asked_for(struct nic *nic, const struct nic_peer *peer,
                                       const struct nic_message *m) {
-    struct nic_outgoing *o = pool_named(&nic->outgoing, m->initiator);
+    struct nic_outgoing *o = nic_named(nic, m->initiator);
     if (!o || o->peer != peer || !o->wants_answer || o->answer)
         return NULL;
     bool fetches = o->message.kind == NIC_GET || o->message.kind == NIC_FETCH_ATOMIC;

@@ -216,7 +216,7 @@ static __attribute__((noinline)) enum portals_sending queue_message(struct nic *
         return no_memory(nic, out);
     o->message = *m;
     if (o->request)
-        o->message.initiator = pool_number(o);
+        o->message.initiator = nic_number(nic, o);
     if (from) {
         o->ready = from->ready;
         o->from_handler = from->from_handler;
@@ -239,7 +239,7 @@ static __attribute__((noinline)) enum portals_sending ask_at_once(struct nic *ni
     struct nic_outgoing *o = outgoing_new(nic, out, true);
     if (!o)
         return no_memory(nic, out);
-    m->initiator = pool_number(o);
+    m->initiator = nic_number(nic, o);
     o->message.kind = m->kind; /* what the answer is checked against is enough */
     o->message.length = m->length;
     o->message.payload = m->payload;

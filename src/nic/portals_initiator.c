@@ -549,10 +549,12 @@ static void tell_sent(struct portals *p, struct operation *o, uint8_t fail) {
 /* Its source may be used again. */
 static void left(struct portals *p, struct operation *o, uint8_t fail) {
     struct portals_ni *ni = o->of.ni;
+    bool goes_on = is_answered(o->ack_req, o->kind);
     p4_trigger_hold(p);
     tell_sent(p, o, fail);
     wait_for_answer(p, o, o->kind);
-    p4_closing_progress(p, ni);
+    if (goes_on) /* else its end has told, and the interface may be gone */
+        p4_closing_progress(p, ni);
     p4_trigger_release(p);
 }
 
