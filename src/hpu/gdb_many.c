@@ -51,7 +51,7 @@ static void connect_now(struct gdb_many *m, const struct spin_image *image) {
 enum hpu_stop gdb_run_one(struct gdb_many *m, struct hpu *h, const struct spin_image *image,
                           uint64_t until) {
     struct gdb *g = &m->gdb;
-    bool first = !m->connected;
+    bool first = !m->connected, stands = m->stop_next;
     g->target.hpu = h;
     g->image = image;
     g->start_cycle = 0;
@@ -65,6 +65,14 @@ enum hpu_stop gdb_run_one(struct gdb_many *m, struct hpu *h, const struct spin_i
         g->last = (struct stops_result){.why = STOPS_STEPPED};
         if (!first)
             gdb_say_stop(g);
+        gdb_serve(g);
+        m->stepped = h;
+    }
+    struct stops_result hit;
+    if (!stands && !h->instret && stops_breaks_at(&g->stops, h->pc, &hit)) {
+        g->stop = HPU_PAUSED; /* where a handler begins */
+        g->last = hit;
+        gdb_say_stop(g);
         gdb_serve(g);
         m->stepped = h;
     }

@@ -39,7 +39,7 @@ void stops_remove(struct stops *s, enum stops_kind kind, uint32_t address, uint3
     s->watches -= kind > STOPS_HARDWARE_BREAK;
 }
 
-static bool breaks_at(const struct stops *s, uint32_t pc, struct stops_result *result) {
+bool stops_breaks_at(const struct stops *s, uint32_t pc, struct stops_result *result) {
     for (uint32_t i = 0; i < s->points; i++) {
         const struct stops_point *p = &s->point[i];
         if (p->kind <= STOPS_HARDWARE_BREAK && p->address == pc) {
@@ -83,7 +83,7 @@ static enum hpu_stop step(const struct stops *s, const struct stops_target *targ
     enum hpu_stop stop = target->step(h);
     struct stops_result at;
     bool outside = !hpu_code_find(h->code, h->pc) && h->pc != before;
-    if ((stop == HPU_DONE || stop == HPU_FAULTED) && outside && breaks_at(s, h->pc, &at)) {
+    if ((stop == HPU_DONE || stop == HPU_FAULTED) && outside && stops_breaks_at(s, h->pc, &at)) {
         h->fault = HPU_FAULT_NONE;
         h->fault_address = 0;
         h->mid_block = false;
@@ -105,7 +105,7 @@ static struct stops_result run_stepped(const struct stops *s, const struct stops
             return ended(stop);
         if (watched)
             return hit;
-        if (breaks_at(s, h->pc, &hit))
+        if (stops_breaks_at(s, h->pc, &hit))
             return hit;
         if (how.step && !(h->pc >= how.from && h->pc < how.to))
             return (struct stops_result){.why = STOPS_STEPPED};

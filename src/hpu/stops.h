@@ -58,6 +58,9 @@ struct stops_result {
     enum hpu_stop stop;   /* STOPS_ENDED: HPU_DONE, HPU_FAULTED, HPU_WAITING; HPU_PAUSED: `until` */
 };
 
+/* Whether a breakpoint is there. */
+bool stops_breaks_at(const struct stops *s, uint32_t pc, struct stops_result *result);
+
 /* Goes on from where the handler is, until local time `until` at most. The first instruction runs
  * even if a breakpoint is on it, for that is where the handler was stopped. `ask` is called a few
  * hundred times a second. */

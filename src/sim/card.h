@@ -178,6 +178,7 @@ struct card_span {
     enum card_row row;
     uint32_t index; /* of the unit: of HPUs, of clusters */
     const char *name;
+    const char *fault; /* what ended a handler early, or the error that it returned; else NULL */
     uint64_t start_ps, end_ps;
     uint32_t bytes;
     uint32_t context, message, flow; /* the packet's */
@@ -210,6 +211,9 @@ struct card_callbacks {
      * pc 0, they were lost to contention in memories. */
     void (*stall)(void *user, uint32_t context, uint32_t hpu, uint32_t pc, uint64_t cycles);
     void (*span)(void *user, const struct card_span *span);
+    /* In place of hpu_run, for debuggers. Accesses to banks are not logged then. */
+    enum hpu_stop (*run)(void *user, struct hpu *hpu, const struct spin_image *image,
+                         uint64_t until);
 };
 
 int card_new(struct card **out, struct sim_engine *engine, const struct card_config *config,

@@ -153,15 +153,16 @@ static void report_ended(struct card *c, struct card_hpu *h) {
 
 static void handler_span(struct card *c, const struct card_hpu *h, const struct task *t) {
     const struct card_context *set = &c->context[t->context].set;
-    const struct spin_function *f = spin_image_at(set->image, set->entry[t->kind]);
+    const struct spin_function *f = spin_image_at(set->image, card_entry(c, t));
     const struct packet *p = &c->packet[t->packet];
-    const char *fault = !t->faulted                        ? ""
-                        : t->fault.ending != SPIN_RETURNED ? spin_ending_name(t->fault.ending)
-                                                           : spin_return_code_name(t->value);
-    char name[120];
-    snprintf(name, sizeof name, "%s%s%s", f ? f->name : set->name, t->faulted ? ": " : "",
-             fault ? fault : "returned no code");
-    card_span(c, CARD_ROW_HPU, h->index, name, p, h->begun_ps, c->now_ps, p->length);
+    const char *fault = NULL;
+    if (t->faulted && t->fault.ending != SPIN_RETURNED)
+        fault = spin_ending_name(t->fault.ending);
+    else if (t->faulted && !card_serves(c)) /* else the event tells */
+        fault =
+            spin_return_code_name(t->value) ? spin_return_code_name(t->value) : "returned no code";
+    card_span_of(c, CARD_ROW_HPU, h->index, f ? f->name : set->name, fault, p, h->begun_ps,
+                 c->now_ps, p->length);
 }
 
 void card_on_doorbell(void *context, const struct sim_event *event) {

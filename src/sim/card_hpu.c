@@ -201,11 +201,6 @@ static uint64_t contend(struct card *c, struct card_hpu *h, const struct accesse
 
 /* ---- Slices ---------------------------------------------------------------------------------- */
 
-static uint32_t entry_of(const struct card *c, const struct task *t) {
-    const struct nic_task *served = c->packet[t->packet].served;
-    return served ? served->entry : c->context[t->context].set.entry[t->kind];
-}
-
 static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
     struct task *t = &c->task[h->task];
     struct hpu *u = &h->hpu;
@@ -219,7 +214,7 @@ static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
                                        .message = c->packet[t->packet].message,
                                        .hpu = h->index,
                                        .kind = (enum spin_handler_kind)t->kind,
-                                       .entry = entry_of(c, t),
+                                       .entry = card_entry(c, t),
                                        .ending = (enum spin_ending)u->fault,
                                        .value = t->value,
                                        .pc = u->pc,
@@ -269,10 +264,12 @@ static void run_slice(struct card *c, struct card_hpu *h, bool begins) {
     struct hpu *u = &h->hpu;
     uint64_t until = u->cycles + c->config.quantum;
     uint32_t from = u->pc;
-    bool log = begins && card_log_wanted(c, h);
+    bool log = begins && !c->callbacks.run && card_log_wanted(c, h);
     h->slice_from = u->cycles;
     h->port.sync = false;
-    if (c->callbacks.step || log)
+    if (c->callbacks.run)
+        h->stop = c->callbacks.run(c->callbacks.user, u, c->context[h->context].set.image, until);
+    else if (c->callbacks.step || log)
         h->stop = run_steps(c, h, until, log);
     else
         h->stop = c->config.quantum == 1 ? hpu_step(u) : hpu_run(u, until);

@@ -346,13 +346,14 @@ static inline void card_event(struct card *c, uint64_t at_ps, enum card_kind kin
     sim_schedule(&c->sim, at_ps, 0, kind, (union sim_payload){.u32 = {index, with}});
 }
 /* A unit works for a packet. */
-static inline void card_span(struct card *c, enum card_row row, uint32_t index, const char *name,
-                             const struct packet *p, uint64_t start_ps, uint64_t end_ps,
-                             uint32_t bytes) {
+static inline void card_span_of(struct card *c, enum card_row row, uint32_t index, const char *name,
+                                const char *fault, const struct packet *p, uint64_t start_ps,
+                                uint64_t end_ps, uint32_t bytes) {
     if (c->callbacks.span)
         c->callbacks.span(c->callbacks.user, &(struct card_span){.row = row,
                                                                  .index = index,
                                                                  .name = name,
+                                                                 .fault = fault,
                                                                  .start_ps = start_ps,
                                                                  .end_ps = end_ps,
                                                                  .bytes = bytes,
@@ -362,6 +363,16 @@ static inline void card_span(struct card *c, enum card_row row, uint32_t index, 
                                                                  .user = p->user,
                                                                  .arrival_ps = p->arrival_ps,
                                                                  .way = p->number});
+}
+static inline void card_span(struct card *c, enum card_row row, uint32_t index, const char *name,
+                             const struct packet *p, uint64_t start_ps, uint64_t end_ps,
+                             uint32_t bytes) {
+    card_span_of(c, row, index, name, NULL, p, start_ps, end_ps, bytes);
+}
+/* The handler that a task runs. */
+static inline uint32_t card_entry(const struct card *c, const struct task *t) {
+    const struct nic_task *served = c->packet[t->packet].served;
+    return served ? served->entry : c->context[t->context].set.entry[t->kind];
 }
 void card_digest(struct card *c, uint64_t a, uint64_t b);
 

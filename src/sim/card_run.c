@@ -311,12 +311,14 @@ static void on_span(void *user, const struct card_span *s) {
         [CARD_ROW_REFUSED] = ROW_REFUSED};
     struct run *run = user;
     uint32_t row = first[s->row] + s->index;
+    char name[120]; /* "forward_ph", or "forward_ph: SEGV" */
+    snprintf(name, sizeof name, "%s%s%s", s->name, s->fault ? ": " : "", s->fault ? s->fault : "");
     const struct trace_packet of = {.packet = run->traffic ? s->user >> 17 : s->user,
                                     .arrival_ps = s->arrival_ps,
                                     .message = s->message,
                                     .context = s->context,
                                     .flow = s->flow};
-    trace_packet_box(&run->trace, 0, row, s->name, s->start_ps, s->end_ps - s->start_ps, s->bytes,
+    trace_packet_box(&run->trace, 0, row, name, s->start_ps, s->end_ps - s->start_ps, s->bytes,
                      &of);
     if (s->row != CARD_ROW_REFUSED)
         trace_step(&run->trace,

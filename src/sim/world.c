@@ -69,9 +69,6 @@ static int set_cards(struct spin_world *w, const struct spin_world_options *o,
     for (uint32_t i = 0; i < c->count && !code; i++)
         if (world_params_hpus(&c->card[i]->params) > w->most_hpus)
             w->most_hpus = world_params_hpus(&c->card[i]->params);
-    if (!code && o->gdb && c->card[c->of[o->gdb_rank]]->params.is_pspin)
-        return spin_fail(err, SPIN_EARG,
-                         "gdb for handlers on PsPIN cards: use card=sc17, or 'openspin card run'");
     return code;
 }
 
@@ -337,6 +334,8 @@ struct spin_world_result spin_world_result(const struct spin_world *w) {
     r.counts.events = sim_engine_counts(w->engine).handled;
     for (uint32_t i = 0; i < w->ranks; i++) {
         const struct world_rank *rank = &w->rank[i];
+        if (rank->card)
+            world_pspin_count(rank, &r.counts);
         r.counts.retransmitted += nic_counts(rank->nic)->retransmitted;
         r.counts.flow_control += nic_counts(rank->nic)->flow_control;
         r.counts.dropped += portals_dropped(nic_portals(rank->nic));

@@ -378,6 +378,7 @@ void world_on_tick(void *context, const struct sim_event *event);
 /* world_pspin.c: ranks whose cards have PsPIN's datapath (card.h). */
 extern const struct nic_driver world_pspin_driver;
 int world_pspin_new(struct world_rank *r, struct spin_error *err); /* before its nic */
+void world_pspin_count(const struct world_rank *r, struct spin_world_counts *counts);
 void world_pspin_free(struct world_rank *r);                       /* after it */
 void world_pspin_packet(struct world_rank *r, uint32_t flight);    /* has arrived */
 void world_on_launch(void *context, const struct sim_event *event);

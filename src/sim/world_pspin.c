@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hpu/gdb.h"
 #include "sim/world_private.h"
 
 /* ---- packets ---- */
@@ -128,7 +129,10 @@ static enum nic_status move(void *context, struct nic_move *m) {
         card_serve_move(r->card, m->task, &later);
         return NIC_PENDING;
     }
-    return world_move_until(r, m, NULL, card_serve_host(r->card, m->kind == NIC_STORE, m->bytes));
+    uint64_t done = card_serve_host(r->card, m->kind == NIC_STORE, m->bytes);
+    world_note(r->world, r->index, ROW_DMA, m->kind == NIC_STORE ? "store" : "fetch",
+               r->world->now_ps, done, m->bytes, -1);
+    return world_move_until(r, m, NULL, done);
 }
 
 static void moved(void *user, struct nic_move *later, uint64_t at_ps) {
@@ -201,6 +205,24 @@ static void keep(void *user, const struct spin_image *image) {
     image_store_keep(r->world->images, image);
 }
 
+/* ---- what is seen of it ---- */
+
+/* Of HPUs, and of what handlers move to and from the host. */
+static void span(void *user, const struct card_span *s) {
+    struct world_rank *r = user;
+    if (s->row == CARD_ROW_HPU)
+        world_note_fault(r->world, r->index, ROW_HPU + s->index, s->name, s->start_ps, s->end_ps,
+                         s->bytes, s->fault);
+    else if (s->row == CARD_ROW_HOST)
+        world_note(r->world, r->index, ROW_DMA, s->name, s->start_ps, s->end_ps, s->bytes, -1);
+}
+
+static enum hpu_stop run_under_gdb(void *user, struct hpu *hpu, const struct spin_image *image,
+                                   uint64_t until) {
+    const struct world_rank *r = user;
+    return gdb_run_one(r->world->gdb, hpu, image, until);
+}
+
 /* ---- set-up ---- */
 
 const struct nic_driver world_pspin_driver = {.slot = world_slot,
@@ -221,6 +243,14 @@ int world_pspin_new(struct world_rank *r, struct spin_error *err) {
                                        .keep = keep,
                                        .moved = moved,
                                        .departed = departed};
+    bool noted = w->trace_path || w->picture_path;
+    const struct card_callbacks callbacks = {
+        .user = r,
+        .fault = fault,
+        .ready = ready,
+        .print = print,
+        .span = noted ? span : NULL,
+        .run = w->gdb && w->gdb_rank == r->index ? run_under_gdb : NULL};
     struct card_config config = r->params->pspin;
     config.jit = w->jit;
     config.check = w->check;
@@ -228,15 +258,20 @@ int world_pspin_new(struct world_rank *r, struct spin_error *err) {
     r->wait_first = r->wait_last = WORLD_NONE;
     int code = nic_pool_new(&r->card_packets, (uint32_t)w->params.network.mtu_bytes, err);
     if (!code)
-        code = card_new(
-            &r->card, w->engine, &config,
-            &(struct card_callbacks){.user = r, .fault = fault, .ready = ready, .print = print},
-            err);
+        code = card_new(&r->card, w->engine, &config, &callbacks, err);
     if (!code)
         code = card_serve(r->card, &server, err);
     if (!code)
         nic_pool_watch(r->card_packets, packet_back, r);
     return code;
+}
+
+void world_pspin_count(const struct world_rank *r, struct spin_world_counts *counts) {
+    struct card_stats stats;
+    card_stats(r->card, &stats);
+    for (int i = 0; i < 3; i++)
+        counts->instructions += stats.handler[i].instructions;
+    counts->handler_ps += stats.hpu_busy_ps;
 }
 
 void world_pspin_free(struct world_rank *r) {

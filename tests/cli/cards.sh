@@ -63,6 +63,31 @@ for card in sc17 pspin; do
     check "a fault on $card" 1 "^openspin sim run: rank 1, HPU 0, outside_ph, [0-9.]+ ns: DMA outside host memory at pc 0x1d[0-9a-f]+ \(outside_ph\+0x[0-9a-f]+\), pspin_world.c:$line: spin_dma_to_host: 8 bytes at host address 0x1000000000003ffc, host memory is 16,384 at 0x1000000000000000$" sim -q -n 2 --cards some.cards pspin.so
 done
 
+# --- HPUs of PsPIN cards in traces, pictures and counts
+sim -n 4 --card pspin --trace t.json --picture t.svg sum.so sum.spin >counts.txt
+check "instructions are counted" 0 '^instructions of handlers +[1-9][0-9]*$' cat counts.txt
+check "and the time of HPUs" 0 '^HPUs in use for +[1-9][0-9]*\.000 ns$' cat counts.txt
+python3 - >checks.txt 2>&1 <<'P'
+import json
+events = json.load(open("t.json"))["traceEvents"]
+rows = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+handlers = [(rows[e["pid"], e["tid"]], e["pid"]) for e in events if e["ph"] == "X" and e["name"] == "sum_payload_handler"]
+assert len(handlers) == 3 and {h[1] for h in handlers} == {0}, handlers
+assert len({h[0] for h in handlers}) > 1 and all(h[0].startswith("HPU ") for h in handlers), handlers
+assert any(rows[e["pid"], e["tid"]] == "DMA 0" for e in events if e["ph"] == "X"), rows
+assert open("t.svg").read().count("sum_payload_handler, ") == 3
+P
+if [ $? = 0 ]; then pass "HPUs of PsPIN cards in traces and pictures"; else fail "HPUs of PsPIN cards in traces and pictures" "$(cat checks.txt)"; fi
+"$OPENSPIN" cc "$SOURCE/tests/handlers/world_faults.c" -o faults.spin
+compile tests/programs/faulty.c faulty.so
+for handler in big far wild; do
+    for card in sc17 pspin; do
+        sim -q -n 2 --card $card --trace f.json --picture f.svg faulty.so ${handler}_payload_handler 1 faults.spin 2>&1 | sed 's/, [0-9.]* ns:/:/' >$card.txt
+    done
+    [ -s sc17.txt ] && cmp -s sc17.txt pspin.txt && pass "the same report of $handler on both cards" || fail "the same report of $handler on both cards" "$(cat sc17.txt pspin.txt)"
+done
+grep -q '"wild_payload_handler: SEGV"' f.json && grep -q "fill='#ff0000'[^>]*><title>wild_payload_handler: SEGV, " f.svg && pass "marked in red" || fail "marked in red"
+
 # --- bad input
 bad() { cards "${@:3}"; refuse "$1" 1 "some.cards:$2" sim -n 4 --cards some.cards sum.so sum.spin; }
 bad "no ranks" "1: 'hpus = 1': of which ranks\? a line such as 'ranks 0-3,7' comes first$" 'hpus = 1'

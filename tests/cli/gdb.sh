@@ -189,7 +189,7 @@ cc -shared -fPIC -I"$SOURCE/include" "$SOURCE/tests/programs/faulty.c" -o faulty
 good=$(grep -n 'line: good' "$world" | cut -d: -f1)
 start_world() { # HANDLER COUNT
     : >served.txt
-    timeout 60 "$OPENSPIN" sim run -q -n 2 --gdb 1 faulty.so "$1" "$2" w.spin >served.txt 2>&1 &
+    timeout 60 "$OPENSPIN" sim run -q -n 2 --card "${card:-sc17}" --gdb 1 faulty.so "$1" "$2" w.spin >served.txt 2>&1 &
     server=$!
     port=
     for _ in $(seq 200); do
@@ -208,6 +208,16 @@ shows "a breakpoint in every handler of a rank" '^Breakpoint 1, good_payload_han
 start_world good_payload_handler 2
 debug 'break good_payload_handler' 'continue' 'detach'
 shows "detach lets the world run" 'detached' '^rank 1: 2 good, 0 bad$'
+for card in sc17 pspin; do
+    start_world good_payload_handler 3
+    debug 'break *good_payload_handler' 'continue' 'backtrace' 'continue' 'backtrace' 'continue'
+    shows "a breakpoint where handlers begin, $card" '^Breakpoint 1, ' '^#0 .*good_payload_handler' '^Breakpoint 1, ' '^#0 ' 'exited normally' '^rank 1: 3 good, 0 bad$'
+done
+start_world wild_payload_handler 1
+debug 'continue' 'backtrace' 'continue'
+served=$((served == 1 ? 0 : 9))
+shows "a fault on a PsPIN card" 'Program received signal SIGSEGV' '^#0 .*wild_payload_handler' 'exited normally' '^openspin sim run: rank 1, HPU 0, wild_payload_handler, .*SEGV' '^rank 1: 0 good, 1 bad$'
+card=sc17
 start_world wild_payload_handler 1
 debug 'continue' 'backtrace' 'continue'
 served=$((served == 1 ? 0 : 9)) # the fault is the world's to tell
