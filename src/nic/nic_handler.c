@@ -92,6 +92,14 @@ void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_pac
     }
 }
 
+/* PsPIN's completion handler is called with the message's last packet. */
+void nic_handler_last(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
+    if (in->last || !in->flow.no_codes || !flow_has(&in->flow, FLOW_COMPLETION_HANDLER))
+        return;
+    in->last = nic_packet_keep(packet);
+    nic->counts.no_memory += !in->last;
+}
+
 void nic_handler_completion(struct nic *nic, struct nic_incoming *in) {
     const struct portals_handlers *h = nic_handlers(in);
     if (!h) { /* the interface was closed meanwhile */
@@ -100,7 +108,12 @@ void nic_handler_completion(struct nic *nic, struct nic_incoming *in) {
     }
     struct nic_task seen = {.dropped_bytes = flow_dropped(&in->flow),
                             .flow_control_triggered = in->flow_control};
-    if (!start(nic, in, NIC_COMPLETION_HANDLER, h->completion, NULL, seen))
+    if (in->last) {
+        seen.data = in->last->data;
+        seen.bytes = (uint32_t)nic_accepted(in, in->last);
+        seen.offset = in->last->offset;
+    }
+    if (!start(nic, in, NIC_COMPLETION_HANDLER, h->completion, in->last, seen))
         nic_receive_finish(nic, in);
 }
 

@@ -87,6 +87,7 @@ struct nic_incoming {
     struct flow flow;              /* its phase; work: moves, handlers and replies */
     bool refused, flow_control, aborted, replied, seen; /* by handlers */
     struct nic_packet *waiting;                         /* held by the header handler */
+    struct nic_packet *last;    /* of the message, for PsPIN's completion handler */
     struct nic_packet *results; /* of a fetching atomic or small get, by offset */
     struct nic_incoming *next_open;
     /* and from here on anything. */
@@ -193,6 +194,7 @@ void nic_receive_lost(struct nic *nic, struct nic_peer *peer);
 void nic_handler_message(struct nic_incoming *in); /* has handlers, and begins */
 void nic_handler_header(struct nic *nic, struct nic_incoming *in, struct nic_packet *first);
 void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
+void nic_handler_last(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
 void nic_handler_completion(struct nic *nic, struct nic_incoming *in);
 void nic_handler_drained(struct nic *nic, struct nic_task_record *task); /* no command is left */
 void nic_handler_resume(struct nic *nic, struct nic_task_record *task);

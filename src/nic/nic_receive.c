@@ -216,6 +216,8 @@ static void store_or_operate(struct nic *nic, struct nic_incoming *in, struct ni
 static __attribute__((noinline)) void take_other_data(struct nic *nic, struct nic_incoming *in,
                                                       struct nic_packet *packet) {
     enum flow_act act = flow_packet(&in->flow, in->refused ? 0 : nic_accepted(in, packet));
+    if (packet->last && act < FLOW_HELD)
+        nic_handler_last(nic, in, packet);
     if (packet->bad && act < FLOW_HELD)
         failed(in, PTL_NI_SEGV);
     switch (act) {
@@ -539,6 +541,8 @@ void nic_receive_check(struct nic *nic, struct nic_incoming *in) {
 }
 
 void nic_receive_finish(struct nic *nic, struct nic_incoming *in) {
+    if (in->last)
+        nic_packet_release(in->last);
     while (in->results) {
         struct nic_packet *result = in->results;
         in->results = result->next;
