@@ -1,7 +1,10 @@
 /* Programs that are shared by all who run them in the same way. */
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "hpu/code_store.h"
+#include "hpu/jit_private.h"
 #include "lib/test_machine.h"
 
 static struct program counting(int32_t step) {
@@ -121,11 +124,155 @@ TEST(not_all_of_it) {
 }
 #endif
 
+#ifdef OPENSPIN_JIT
+/* Until the next call asks for the loop to be compiled: it is hot, and was stepped through. */
+static void warm_up(const struct hpu_code *code, uint32_t step) {
+    jit_make_hot(code, CODE_BASE);
+    for (int i = 0; i < 8; i++)
+        CHECK_EQ(run(code, 2), 2 * step);
+}
+
+/* Ends a process while its handler is compiled, which begins soon. */
+static void end_early(int32_t step, useconds_t later) {
+    struct program p = counting(step);
+    struct hpu_code *code = take(key_of(&p, SPIN_JIT_ASIDE));
+    warm_up(code, (uint32_t)step);
+    bool good = run(code, 2) == 2 * (uint32_t)step;
+    usleep(later);
+    exit(good ? 0 : 1);
+}
+
+static int status_of(pid_t child) {
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    return status;
+}
+
+/* Before the tests with threads: under the sanitizer a process that has some cannot have a child
+ * that makes some. */
+TEST(a_process_that_ends_while_it_compiles) {
+    for (int i = 0; i < 4; i++) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0)
+            end_early(50 + i, (useconds_t)i * 600);
+        CHECK_EQ(status_of(child), 0);
+    }
+}
+
+/* The interpreter goes on; the function is there some calls later, and does the same. */
+TEST(compiled_aside) {
+    struct program p = counting(7);
+    struct hpu_code *code = take(key_of(&p, SPIN_JIT_ASIDE));
+    warm_up(code, 7);
+    uint32_t calls = 0;
+    while (!hpu_jit_has_code(code) && ++calls < 10000000)
+        CHECK_EQ(run(code, 2), 14);
+    CHECK(calls > 1);
+    CHECK_EQ(hpu_jit_stats(code).functions, 1);
+    CHECK_EQ(run(code, 1000000), 7000000);
+    hpu_code_release(code);
+    code = take(key_of(&p, SPIN_JIT_ASIDE));
+    CHECK_EQ(hpu_jit_stats(code).functions, 1);
+    hpu_code_release(code);
+}
+
+/* The last user goes while the handler is being compiled, or is about to be. */
+TEST(an_owner_that_ends_while_it_compiles) {
+    for (int32_t i = 0; i < 3; i++) {
+        struct program p = counting(60 + i);
+        struct hpu_code *code = take(key_of(&p, SPIN_JIT_ASIDE));
+        warm_up(code, 60 + (uint32_t)i);
+        CHECK_EQ(run(code, 2), 2 * (60 + (uint32_t)i));
+        usleep((useconds_t)i * 1000);
+        hpu_code_release(code);
+        code = take(key_of(&p, SPIN_JIT_ASIDE)); /* the same, or another */
+        CHECK_EQ(run(code, 3), 3 * (60 + (uint32_t)i));
+        hpu_code_release(code);
+    }
+}
+
+/* The child has no thread that compiles, and runs what it has. */
+TEST(a_fork_while_it_compiles) {
+    struct program p = counting(70);
+    struct hpu_code *code = take(key_of(&p, SPIN_JIT_ASIDE));
+    warm_up(code, 70);
+    CHECK_EQ(run(code, 2), 140);
+    usleep(1500);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        bool good = run(code, 1000) == 70000 && run(code, 2) == 140;
+        hpu_code_release(code);
+        exit(good ? 0 : 1);
+    }
+    CHECK_EQ(status_of(child), 0);
+    while (!hpu_jit_has_code(code))
+        CHECK_EQ(run(code, 2), 140);
+    CHECK_EQ(run(code, 1000), 70000);
+    hpu_code_release(code);
+}
+
+/* Loads through two windows in turn, so that functions are thrown away and made again. */
+static struct program loading(void) {
+    struct program p = {0};
+    put(&p, rv_lw(12, 11, 0));
+    put(&p, rv_add(10, 10, 12));
+    put(&p, rv_addi(9, 9, -1));
+    put(&p, rv_bne(9, 0, -12));
+    put(&p, RV_RET);
+    return p;
+}
+
+struct caller {
+    pthread_t thread;
+    struct hpu_code *code;
+    bool is_good;
+};
+
+static void *call_often(void *argument) {
+    struct caller *c = argument;
+    _Alignas(16) uint32_t one[4] = {3}, other[4] = {5};
+    struct hpu h;
+    hpu_init(&h, c->code, 0);
+    hpu_add_window(&h, DATA_BASE, sizeof one, (uint8_t *)one, true, HPU_REGION_L1);
+    hpu_add_window(&h, 0x20000000, sizeof other, (uint8_t *)other, true, HPU_REGION_L1);
+    for (uint32_t i = 0, more = 500; i < more && i < 100000; i++) {
+        bool has_code = hpu_jit_has_code(c->code), is_other = has_code && i / 100 % 2;
+        if (i + 1 == more && (!has_code || hpu_jit_stats(c->code).functions < 2))
+            more += 100;
+        hpu_start(&h, CODE_BASE, 0, UINT64_MAX);
+        h.x[9] = 100;
+        h.x[11] = is_other ? 0x20000000 : DATA_BASE;
+        bool done = hpu_run(&h, UINT64_MAX) == HPU_DONE;
+        c->is_good &= done && h.x[10] == (is_other ? 500u : 300u);
+    }
+    return NULL;
+}
+
+TEST(many_call_while_one_compiles) {
+    struct program p = loading();
+    struct caller caller[3];
+    struct hpu_code *code = take(key_of(&p, SPIN_JIT_ASIDE));
+    jit_make_hot(code, CODE_BASE);
+    for (int i = 0; i < 3; i++) {
+        caller[i] = (struct caller){.code = code, .is_good = true};
+        CHECK_EQ(pthread_create(&caller[i].thread, NULL, call_often, &caller[i]), 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        pthread_join(caller[i].thread, NULL);
+        CHECK(caller[i].is_good);
+    }
+    CHECK(hpu_jit_stats(code).functions >= 2);
+    hpu_code_release(code);
+}
+#endif
+
 /* Threads that come and go with a few programs. */
 static void *come_and_go(void *argument) {
     for (uint32_t i = 0; i < 200; i++) {
         struct program p = counting((int32_t)(i % 3));
-        struct hpu_code *code = take(key_of(&p, SPIN_JIT_ON));
+        struct hpu_code *code = take(key_of(&p, i % 2 ? SPIN_JIT_ON : SPIN_JIT_ASIDE));
         if (run(code, 50) != 50 * (i % 3))
             *(bool *)argument = false;
         hpu_code_release(code);

@@ -18,8 +18,9 @@ enum spin_jit {
     SPIN_JIT_OFF,   /* interpreted */
     SPIN_JIT_ON,    /* compiled when they are hot, if there is an LLVM */
     SPIN_JIT_FORCE, /* compiled at once; an error where there is no LLVM */
+    SPIN_JIT_ASIDE, /* as ON, but in a thread of its own: no call of a handler waits for LLVM */
 };
-/* "off", "on" or "force"; false for anything else. */
+/* "off", "on" or "force"; false for anything else. (ASIDE is for programs: docs/jit.md.) */
 bool spin_jit_parse(const char *text, enum spin_jit *mode);
 
 /* Whether generated code leaves some of its checks to page protection, which is faster and takes

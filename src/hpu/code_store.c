@@ -87,20 +87,24 @@ int hpu_code_share(struct hpu_code **code, const struct hpu_code_key *key, struc
     return result;
 }
 
-/* Keeps generated code of those that were used last, and nothing else that nobody uses. */
-static void drop_unused(void) {
+/* Keeps generated code of those that were used last, and nothing else that nobody uses. Returns the
+ * rest, to be dropped without the lock: that may have to wait for a compilation. */
+static struct stored *take_unused(void) {
     uint32_t kept = 0;
+    struct stored *unused = NULL;
     for (struct stored **at = &first; *at;) {
         struct stored *s = *at;
-        bool stays = s->users || (hpu_jit_stats(s->code).functions && kept < MOST_KEPT);
+        bool stays = s->users || (hpu_jit_has_code(s->code) && kept < MOST_KEPT);
         kept += stays && !s->users;
         if (stays) {
             at = &s->next;
         } else {
             *at = s->next;
-            drop(s);
+            s->next = unused;
+            unused = s;
         }
     }
+    return unused;
 }
 
 void hpu_code_release(struct hpu_code *code) {
@@ -110,6 +114,11 @@ void hpu_code_release(struct hpu_code *code) {
             s->users--;
             break;
         }
-    drop_unused();
+    struct stored *unused = take_unused();
     pthread_mutex_unlock(&lock);
+    while (unused) {
+        struct stored *s = unused;
+        unused = s->next;
+        drop(s);
+    }
 }

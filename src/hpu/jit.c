@@ -1,294 +1,41 @@
 /* When to generate code, and running it. */
 #include "hpu/jit.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include "base/error.h"
 #include "hpu/guard.h"
 #include "hpu/interp.h"
-#include "hpu/jit_private.h"
+#include "hpu/jit_state.h"
 
 /* Interpreted instructions of a handler before it is compiled: what the interpreter does in 10 to
  * 30 ms, about as long as compiling takes; so the worst that can happen is that both take as long.
  */
 #define HOT_INSTRUCTIONS 10000000u
 #define SLICE_CYCLES     256u /* of the interpreter, between two looks for a root */
-#define MOST_FUNCTIONS   4096u
 /* A function that is left so often because of one of its accesses is compiled again, with what is
- * known by then; and how often that may be. */
+ * known by then. */
 #define MOST_MISSES    8u
 #define BLOCKS_LEARNED 4000u /* in a lesson, and after a draft's miss: most of what a call does */
 #define LESSONS        8u    /* before a hot root is compiled: calls that are stepped through */
-#define MOST_ATTEMPTS  6u
-#define MOST_WIDENED   3u /* of them, because what they lack has become usual */
-/* A function that was compiled before anything was seen is a draft: good for so many calls, and so
- * many cycles at once. */
-#define DRAFT_CALLS  16u
-#define DRAFT_CYCLES (1u << 20)
-#define MOST_TURNS   2u /* of a guess, before the access looks at it when it runs */
+#define MOST_WIDENED   3u    /* functions at a root, because what they lack has become usual */
+#define DRAFT_CYCLES   (1u << 20) /* at once in a draft */
+#define MOST_TURNS     2u         /* of a guess, before the access looks at it when it runs */
 /* Going on behind such a place becomes worth compiling after so many times. */
 #define HEAT_OF_EXIT (HOT_INSTRUCTIONS / 16)
 /* At once in generated code: accesses are counted in 32 bits. */
 #define MOST_CYCLES (1u << 31)
 
-/* A place of the program where functions begin. */
-struct root {
-    _Atomic(jit_function *) run;
-    _Atomic uint32_t heat;    /* interpreted instructions */
-    _Atomic uint8_t misses;   /* of the function */
-    _Atomic uint8_t attempts; /* functions until now */
-    _Atomic uint8_t lessons;
-    _Atomic uint8_t calls; /* that are left to a draft */
-};
-
-struct hpu_jit {
-    enum spin_jit mode;
-    struct root *root;      /* [halfword] */
-    uint8_t *turns;         /* [slot]: how often the guess was wrong; relaxed atomics */
-    uint8_t *by_call;       /* [slot]: what the lifter is told about the access */
-    uint8_t *seen;          /* [halfword]: whether a block begins there that ran; relaxed atomics */
-    uint32_t *nothing_seen; /* [slot], zeroes: for an HPU without an instruction cache */
-    pthread_mutex_t compiling;
-    struct jit_linker *linker;
-    bool gave_up;
-    enum jit_sandbox sandbox;
-    bool has_effort;
-    enum jit_effort effort;
-    _Atomic uint32_t viewless; /* bits: windows that some HPU has without a view */
-    /* Bits: traits that are known, and were written before; those that HPUs differ in. */
-    _Atomic uint32_t known, mixed;
-    uint32_t trait[JIT_TRAITS];
-    _Atomic uint64_t guard_faults;
-    struct hpu_jit_stats stats;
-};
-
-bool spin_jit_parse(const char *text, enum spin_jit *mode) {
-    static const char *const names[] = {
-        [SPIN_JIT_OFF] = "off", [SPIN_JIT_ON] = "on", [SPIN_JIT_FORCE] = "force"};
-    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(text, names[i]) == 0) {
-            *mode = (enum spin_jit)i;
-            return true;
-        }
-    return false;
-}
-
-void hpu_jit_free(struct hpu_jit *jit) {
-    if (!jit)
-        return;
-#ifdef OPENSPIN_JIT
-    jit_linker_free(jit->linker);
-#endif
-    pthread_mutex_destroy(&jit->compiling);
-    free(jit->root);
-    free(jit->turns);
-    free(jit->by_call);
-    free(jit->seen);
-    free(jit->nothing_seen);
-    free(jit);
-}
-
-#ifdef OPENSPIN_JIT
-static struct hpu_jit *jit_new(const struct hpu_code *code, enum spin_jit mode) {
-    struct hpu_jit *jit = calloc(1, sizeof *jit);
-    size_t places = code->bytes / 2 + 1, slots = code->slots + 1;
-    if (!jit)
-        return NULL;
-    pthread_mutex_init(&jit->compiling, NULL);
-    jit->mode = mode;
-    jit->root = calloc(places, sizeof *jit->root);
-    jit->turns = calloc(slots, 1);
-    jit->by_call = calloc(slots, 1);
-    jit->seen = calloc(places, 1);
-    jit->nothing_seen = calloc(slots, sizeof *jit->nothing_seen);
-    if (jit->root && jit->turns && jit->by_call && jit->seen && jit->nothing_seen)
-        return jit;
-    hpu_jit_free(jit);
-    return NULL;
-}
-#endif
-
-int hpu_jit_enable(struct hpu_code *code, enum spin_jit mode, struct spin_error *err) {
-    hpu_jit_free(code->jit);
-    code->jit = NULL;
-    if (mode == SPIN_JIT_OFF)
-        return SPIN_OK;
-#ifdef OPENSPIN_JIT
-    struct hpu_jit *jit = jit_new(code, mode);
-    char why[200] = "out of memory";
-    if (!jit)
-        return spin_fail(err, SPIN_ENOMEM, "out of memory");
-    if (mode == SPIN_JIT_FORCE && !(jit->linker = jit_linker_new(why, sizeof why))) {
-        hpu_jit_free(jit);
-        return spin_fail(err, SPIN_EARG, "the JIT was forced, but cannot work: %s", why);
-    }
-    code->jit = jit;
-#else
-    if (mode == SPIN_JIT_FORCE)
-        return spin_fail(err, SPIN_EARG,
-                         "the JIT was forced, but this program was built without LLVM");
-#endif
-    return SPIN_OK;
-}
-
-struct hpu_jit_stats hpu_jit_stats(const struct hpu_code *code) {
-    if (!code->jit)
-        return (struct hpu_jit_stats){0};
-    struct hpu_jit_stats stats = code->jit->stats;
-    stats.guard_faults = atomic_load_explicit(&code->jit->guard_faults, memory_order_relaxed);
-    return stats;
-}
-
-/* ---- compiling ---- */
-
-static bool is_seen(const struct hpu_jit *jit, uint32_t halfword) {
-    return __atomic_load_n(&jit->seen[halfword], __ATOMIC_RELAXED);
-}
-
-static uint32_t trait_of(const struct hpu *h, uint32_t i) {
-    uint32_t latency;
-    if (i == JIT_DEVICE)
-        return h->device != NULL;
-    memcpy(&latency, &h->window[i].region, sizeof latency);
-    return latency;
-}
-
-/* Notes in what the HPU is not like the others. */
-static void compare_traits(const struct hpu *h, struct hpu_jit *jit) {
-    uint32_t known = atomic_load_explicit(&jit->known, memory_order_acquire), differ = 0;
-    for (uint32_t i = 0; i < JIT_TRAITS; i++)
-        if (known >> i & 1 && trait_of(h, i) != jit->trait[i])
-            differ |= 1u << i;
-    atomic_fetch_or_explicit(&jit->mixed, differ, memory_order_relaxed);
-}
-
-#ifdef OPENSPIN_JIT
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); /* others' work is not the compiler's */
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* Which windows of the HPU generated code may reach by their views. The last function at a root
- * uses none: faults and missing views cannot trouble it. */
-static uint32_t usable_views(const struct hpu *h, const struct hpu_jit *jit, uint32_t halfword) {
-    uint8_t attempts = atomic_load_explicit(&jit->root[halfword].attempts, memory_order_relaxed);
-    uint32_t views = 0;
-    if (!h || jit->sandbox != JIT_VIEWS || attempts + 1u >= MOST_ATTEMPTS)
-        return 0;
-    for (uint32_t i = 0; i < h->windows; i++)
-        views |= (uint32_t)(h->window[i].view != NULL) << i;
-    views &= ~atomic_load_explicit(&jit->viewless, memory_order_relaxed);
-    return views && guard_is_ready() ? views : 0;
-}
-
-/* With the lock held: what can be compiled in. */
-static void fix_traits(const struct hpu *h, struct hpu_jit *jit, struct jit_region *region) {
-    uint32_t known = atomic_load_explicit(&jit->known, memory_order_relaxed);
-    for (uint32_t i = 0; h && i < JIT_TRAITS; i++)
-        if (!(known >> i & 1) && (i < h->windows || i == JIT_DEVICE)) {
-            jit->trait[i] = trait_of(h, i);
-            known |= 1u << i;
-        }
-    atomic_store_explicit(&jit->known, known, memory_order_release);
-    if (h)
-        compare_traits(h, jit);
-    region->fixed = known & ~atomic_load_explicit(&jit->mixed, memory_order_relaxed);
-    memcpy(region->trait, jit->trait, sizeof region->trait);
-}
-
-/* With the lock held. For the windows of an HPU, or any. */
-static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword,
-                                const struct hpu *h) {
-    struct hpu_jit *jit = code->jit;
-    char why[200];
-    if (jit->gave_up || jit->stats.functions >= MOST_FUNCTIONS)
-        return NULL;
-    if (!jit->linker && !(jit->linker = jit_linker_new(why, sizeof why))) {
-        jit->gave_up = true; /* no LLVM here: the interpreter it is */
-        return NULL;
-    }
-    uint8_t *by_call = malloc(code->slots + 1);
-    if (!by_call)
-        return NULL;
-    struct jit_region region = {.code = code,
-                                .root = halfword,
-                                .by_call = by_call,
-                                .seen = is_seen(jit, halfword) ? jit->seen : NULL,
-                                .views = usable_views(h, jit, halfword),
-                                .unprotected = jit->sandbox == JIT_UNPROTECTED,
-                                .has_effort = jit->has_effort,
-                                .effort = jit->effort};
-    for (uint32_t i = 0; i < code->slots; i++) /* as of now: others may be learning */
-        by_call[i] = __atomic_load_n(&jit->by_call[i], __ATOMIC_RELAXED);
-    fix_traits(h, jit, &region);
-    uint64_t start = now_ns(), bytes = 0;
-    jit_function *made = jit_link(jit->linker, &region, &bytes);
-    uint64_t took = now_ns() - start;
-    free(by_call);
-    if (!made) {
-        jit->gave_up = true;
-        return NULL;
-    }
-    jit->stats.functions++;
-    jit->stats.instructions += region.instructions;
-    jit->stats.guarded += region.guarded;
-    jit->stats.code_bytes += bytes;
-    jit->stats.compile_ns += took;
-    if (took > jit->stats.most_ns)
-        jit->stats.most_ns = took;
-    struct root *root = &jit->root[halfword];
-    atomic_store_explicit(&root->misses, 0, memory_order_relaxed);
-    atomic_store_explicit(&root->calls, region.seen ? 0 : DRAFT_CALLS, memory_order_relaxed);
-    atomic_fetch_add_explicit(&root->attempts, 1, memory_order_relaxed);
-    atomic_store_explicit(&root->run, made, memory_order_release);
-    return made;
-}
-
-#else
-static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword,
-                                const struct hpu *h) {
-    (void)code, (void)halfword, (void)h;
-    return NULL;
-}
-#endif
-
-bool hpu_jit_compile(const struct hpu_code *code, uint32_t pc) {
-    if (!code->jit || !hpu_code_find(code, pc))
-        return false;
-    pthread_mutex_lock(&code->jit->compiling);
-    uint32_t place = (pc - code->base) / 2;
-    bool made = atomic_load_explicit(&code->jit->root[place].run, memory_order_relaxed) ||
-                compile_at(code, place, NULL);
-    pthread_mutex_unlock(&code->jit->compiling);
-    return made;
-}
-
 static bool is_hot(const struct root *root) {
     return atomic_load_explicit(&root->heat, memory_order_relaxed) >= HOT_INSTRUCTIONS;
 }
 
-/* The function at a place that has none, if it is time for one. While another thread compiles, the
+/* The function at a place that has none, if it is time for one. While it is compiled, the
  * interpreter goes on. */
 static __attribute__((noinline, cold)) jit_function *warm(const struct hpu *h, uint32_t halfword,
                                                           bool now) {
-    struct hpu_jit *jit = h->code->jit;
-    struct root *root = &jit->root[halfword];
+    const struct root *root = &h->code->jit->root[halfword];
     now &= !atomic_load_explicit(&root->attempts, memory_order_relaxed); /* a draft */
     now |= is_hot(root) && atomic_load_explicit(&root->lessons, memory_order_relaxed) >= LESSONS;
-    if (!now || pthread_mutex_trylock(&jit->compiling) != 0)
-        return NULL;
-    jit_function *made = atomic_load_explicit(&root->run, memory_order_acquire);
-    if (!made)
-        made = compile_at(h->code, halfword, h);
-    pthread_mutex_unlock(&jit->compiling);
-    return made;
+    return now ? jit_compile_for(h, halfword) : NULL;
 }
-
-/* ---- running ---- */
 
 static uint64_t least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
@@ -451,7 +198,7 @@ static enum hpu_stop learn_block(struct hpu *h) {
 static enum hpu_stop learn(struct hpu *h, uint64_t limit, uint32_t blocks) {
     enum hpu_stop stop;
     do {
-        blocks -= is_seen(h->code->jit, (h->pc - h->code->base) / 2);
+        blocks -= jit_is_seen(h->code->jit, (h->pc - h->code->base) / 2);
         stop = learn_block(h);
     } while (blocks && stop == HPU_PAUSED && !h->mid_block && h->cycles < limit &&
              h->pc - h->code->base < h->code->bytes);
@@ -463,6 +210,11 @@ static enum hpu_stop learn(struct hpu *h, uint64_t limit, uint32_t blocks) {
 static void drop_function(struct root *root) {
     atomic_store_explicit(&root->heat, HOT_INSTRUCTIONS, memory_order_relaxed);
     atomic_store_explicit(&root->run, NULL, memory_order_release);
+}
+
+void jit_make_hot(const struct hpu_code *code, uint32_t pc) {
+    struct root *root = &code->jit->root[(pc - code->base) / 2];
+    atomic_store_explicit(&root->heat, HOT_INSTRUCTIONS, memory_order_relaxed);
 }
 
 void jit_set_sandbox(const struct hpu_code *code, enum jit_sandbox sandbox) {
@@ -512,7 +264,7 @@ static bool count_exit(const struct hpu *h, struct root *root, bool might_have) 
     struct hpu_jit *jit = h->code->jit;
     uint32_t place = (h->pc - h->code->base) / 2;
     struct root *to = &jit->root[place];
-    if (!is_seen(jit, place))
+    if (!jit_is_seen(jit, place))
         return false;
     add_heat(to, HEAT_OF_EXIT);
     if (might_have && is_hot(to) && !atomic_load_explicit(&to->run, memory_order_relaxed) &&
@@ -534,7 +286,7 @@ static void note_other(const struct hpu *h, struct root *root) {
     for (uint32_t i = 0; i < HPU_WINDOWS; i++)
         none |= (uint32_t)(h->window[i].view == NULL) << i;
     atomic_fetch_or_explicit(&h->code->jit->viewless, none, memory_order_relaxed);
-    compare_traits(h, h->code->jit);
+    jit_compare_traits(h, h->code->jit);
     drop_function(root);
 }
 

@@ -20,11 +20,12 @@
 #include "hpu/hpu.h"
 #include "openspin.h"
 
-/* Makes `code` run that way. SPIN_JIT_FORCE fails where there is no LLVM, SPIN_JIT_ON then leaves
- * everything to the interpreter. Before any HPU runs the code. */
+/* Makes `code` run that way. SPIN_JIT_FORCE fails where there is no LLVM, SPIN_JIT_ON and ASIDE
+ * then leave everything to the interpreter. Before any HPU runs the code. */
 int hpu_jit_enable(struct hpu_code *code, enum spin_jit mode, struct spin_error *err);
 
 struct hpu_jit;
+/* Waits for a compilation that runs. While no HPU runs the code. */
 void hpu_jit_free(struct hpu_jit *jit);
 
 /* Generates code for the region at a root now. False: there is no such place, or no room. */
@@ -37,6 +38,9 @@ struct hpu_jit_stats {
     uint32_t guarded;      /* accesses in them that page protection checks (guard.h) */
     uint64_t guard_faults; /* how often it did */
 };
+/* Waits for a compilation that runs. */
 struct hpu_jit_stats hpu_jit_stats(const struct hpu_code *code);
+/* Whether something was generated; does not wait. */
+bool hpu_jit_has_code(const struct hpu_code *code);
 
 #endif

@@ -1,5 +1,6 @@
-/* Between the parts of the JIT: jit.c decides and runs, jit_lift.c makes IR of a region, jit_llvm.c
- * optimises, emits and links, jit_calls.c is what the code calls. */
+/* Between the parts of the JIT: jit.c decides and runs, jit_compile.c compiles when it is asked to,
+ * here or by the thread of jit_aside.c, jit_lift.c makes IR of a region, jit_llvm.c optimises,
+ * emits and links, jit_calls.c is what the code calls. */
 #ifndef SPIN_HPU_JIT_PRIVATE_H
 #define SPIN_HPU_JIT_PRIVATE_H
 
@@ -104,6 +105,14 @@ struct jit_linker *jit_linker_new(char *why, size_t room);
 void jit_linker_free(struct jit_linker *linker);
 jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uint64_t *bytes);
 
+/* jit_aside.c. A thread, made when LLVM is there, that calls compile(context) after each
+ * jit_aside_ask, which any thread may call and which does not wait. jit_aside_free waits until it
+ * has ended. NULL: there is no memory or no thread. */
+struct jit_aside;
+struct jit_aside *jit_aside_new(void (*compile)(void *context), void *context);
+void jit_aside_ask(struct jit_aside *aside);
+void jit_aside_free(struct jit_aside *aside);
+
 /* How loads and stores are kept in their windows: by views where there are some, which is what
  * there is without this call; by checks; or, to know what these cost, not at all. That is for
  * handlers which are known to be good and have run for a while: their accesses go where they went.
@@ -113,6 +122,9 @@ void jit_set_sandbox(const struct hpu_code *code, enum jit_sandbox sandbox);
 
 /* For tests: from now on everything is compiled with this effort, also drafts. */
 void jit_set_effort(const struct hpu_code *code, enum jit_effort effort);
+
+/* For tests: as if the place had run often enough to be compiled. */
+void jit_make_hot(const struct hpu_code *code, uint32_t pc);
 
 /* Object code for another machine, for tests: "aarch64-linux-gnu". False: this LLVM cannot. The
  * bytes are freed by the caller. */
