@@ -1,6 +1,8 @@
 #include "figures.h"
 
 const struct experiment experiments[] = {
+    {"dfs22/fig7", "what a 2 KiB packet costs in a PsPIN card", "DFS'22 figure 7", false,
+     dfs22_fig7},
     {"dfs22/fig16-right", "HPUs for line rate over handler duration", "DFS'22 figure 16", false,
      dfs22_fig16},
     {"pspin/fig4", "copying data: one core, local and remote", "ISCA'21 figure 4", false,

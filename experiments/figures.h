@@ -7,6 +7,7 @@
 #define EXPERIMENT_RUN(name)                                                                       \
     int name(const struct experiment_context *context, struct sheet *sheet, struct spin_error *err)
 
+EXPERIMENT_RUN(dfs22_fig7);
 EXPERIMENT_RUN(dfs22_fig16);
 EXPERIMENT_RUN(pspin_fig4);
 EXPERIMENT_RUN(pspin_fig6);

@@ -25,6 +25,10 @@ static void on_fault(void *user, const struct card_fault *fault, uint64_t at_ps)
                  spin_ending_name(fault->ending), fault->pc, fault->address, at_ps);
 }
 
+static struct card_callbacks callbacks_of(struct card_bench *b) {
+    return (struct card_callbacks){.user = b, .packet_out = on_out, .fault = on_fault};
+}
+
 static bool next_packet(void *user, struct card_packet *packet) {
     struct card_bench *b = user;
     const struct card_bench_traffic *t = &b->traffic;
@@ -48,7 +52,7 @@ static bool next_packet(void *user, struct card_packet *packet) {
 static int make_card(struct card_bench *b, const struct card_bench_setup *setup, enum spin_jit jit,
                      struct spin_error *err) {
     struct card_config config;
-    struct card_callbacks callbacks = {.user = b, .packet_out = on_out, .fault = on_fault};
+    const struct card_callbacks callbacks = callbacks_of(b);
     const struct spin_function *function = NULL;
     int code = card_config_preset(&config, "pspin", err);
     if (!code && setup->config)
@@ -90,6 +94,13 @@ int card_bench_open(struct card_bench *b, const struct experiment_context *conte
     if (code)
         card_bench_close(b);
     return code;
+}
+
+void card_bench_spans(struct card_bench *b,
+                      void (*span)(void *user, const struct card_span *span)) {
+    struct card_callbacks callbacks = callbacks_of(b);
+    callbacks.span = span;
+    card_set_callbacks(b->card, &callbacks);
 }
 
 int card_bench_run(struct card_bench *b, const struct card_bench_traffic *traffic,

@@ -42,6 +42,8 @@ struct card_bench {
 
 int card_bench_open(struct card_bench *b, const struct experiment_context *context,
                     const struct card_bench_setup *setup, struct spin_error *err);
+/* Tells of what units do for packets; `user` is the bench. Before it runs. */
+void card_bench_spans(struct card_bench *b, void (*span)(void *user, const struct card_span *span));
 /* Runs until the card is idle. An error when a handler was ended or a packet is stuck or lost. */
 int card_bench_run(struct card_bench *b, const struct card_bench_traffic *traffic,
                    struct card_stats *stats, struct spin_error *err);
