@@ -149,6 +149,8 @@ static bool waiting_for(const struct delivery_peer *peer) {
 static void set_timer(struct delivery *d, struct delivery_peer *peer, uint64_t now) {
     uint32_t doublings = peer->failures < BACKOFF_MAX ? peer->failures : BACKOFF_MAX;
     bool waiting = peer->oldest != peer->next_sequence || waiting_for(peer);
+    if (peer->hopeless)
+        return;
     peer->deadline = waiting ? now + (d->config->retry_time << doublings) : UINT64_MAX;
     if (waiting && (!peer->timer.place || peer->deadline < peer->timer.time))
         timers_set(&d->timers, &peer->timer, peer->deadline);
@@ -174,6 +176,14 @@ void delivery_arm(struct delivery *d, uint64_t now) {
 
 void delivery_expect_less(struct delivery_peer *peer) {
     peer->expectations--;
+}
+
+void delivery_fail(struct delivery *d, struct delivery_peer *peer, uint64_t now) {
+    if (peer->reliable)
+        return;
+    peer->hopeless = true;
+    peer->deadline = now;
+    timers_set(&d->timers, &peer->timer, now);
 }
 
 uint64_t delivery_deadline(const struct delivery *d) {
@@ -396,7 +406,7 @@ static void lose(struct delivery *d, struct delivery_peer *peer) {
     peer->stream++;
     peer->next_sequence = peer->oldest = peer->next_message = 0;
     peer->lost = peer->left = peer->failures = 0;
-    peer->probe = peer->acknowledged = false;
+    peer->probe = peer->acknowledged = peer->hopeless = false;
     peer->deadline = UINT64_MAX;
     forget_in(d, peer);
     peer->closed = true;
@@ -586,7 +596,7 @@ static void timeout(struct delivery *d, struct delivery_peer *peer, uint64_t now
     bool probe = waiting_for(peer) && peer->oldest == peer->next_sequence;
     if (peer->left || probe)
         peer->failures++;
-    if (peer->failures > d->config->retries) {
+    if (peer->failures > d->config->retries || peer->hopeless) {
         lose(d, peer);
         return;
     }

@@ -36,6 +36,7 @@ struct delivery_peer {
     /* Out. */
     uint32_t stream, next_sequence, oldest; /* not acknowledged: [oldest, next_sequence) */
     uint32_t next_message;
+    bool hopeless;                   /* to be given up */
     bool acknowledged;               /* something of the stream has been */
     uint32_t lost, left, first_lost; /* slots in these states; none lost is older */
     uint64_t transmissions, newest_arrived;
@@ -154,6 +155,9 @@ static inline void delivery_took(struct delivery *d, struct delivery_peer *peer)
 
 void delivery_expect(struct delivery *d, struct delivery_peer *peer);
 void delivery_expect_less(struct delivery_peer *peer);
+/* Something that the peer waits for will never be sent: it is given up at the next tick, so that it
+ * learns that. Not on a reliable network, where nobody is given up. */
+void delivery_fail(struct delivery *d, struct delivery_peer *peer, uint64_t now);
 /* The timers of what is expected since the last call run from now on. */
 void delivery_arm(struct delivery *d, uint64_t now);
 

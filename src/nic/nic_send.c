@@ -196,12 +196,27 @@ static bool wants_ack(const struct nic_message *m) {
     return m->kind < NIC_ACK && m->ack_req != PTL_NO_ACK_REQ;
 }
 
+static void fail(struct nic *nic, struct nic_outgoing *o);
+
+/* An answer that will not be sent: whoever waits for it must learn that. */
+static void unanswered(struct nic *nic, const struct nic_message *answer, struct nic_peer *peer) {
+    if (!peer->delivery.self) {
+        delivery_fail(&nic->delivery, &peer->delivery, nic->now);
+        return;
+    }
+    struct nic_outgoing *o = nic_named(nic, answer->initiator);
+    if (o)
+        fail(nic, o);
+}
+
 static enum portals_sending no_memory(struct nic *nic, const struct portals_outgoing *out) {
     const struct nic_origin *from = out->origin;
     struct nic_packet *packet = out->packet;
     if (packet && packet->references && !(from && from->ready))
         nic_packet_release(packet);
     nic->counts.no_memory++;
+    if (out->message->kind >= NIC_ACK && out->peer)
+        unanswered(nic, out->message, out->peer);
     return PORTALS_NO_MEMORY;
 }
 

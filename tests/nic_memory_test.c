@@ -1,0 +1,256 @@
+/* Memory that runs out: the n-th allocation fails, for every n of a run from nic_new to the last
+ * event. Callers see an error or the card counts it; nothing crashes, hangs or leaks; and the card
+ * works afterwards. The linker puts our allocator before the C library's (tests/meson.build). */
+#include "lib/nichost.h"
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *old, size_t bytes);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
+void __wrap_free(void *memory);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+char *__real_strdup(const char *text);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+char *__wrap_strdup(const char *text);
+
+static uint64_t allocations, fail_at; /* since it was armed; 0: none */
+static int64_t alive;
+
+/* Where a debugger stops. */
+__attribute__((noinline)) static void no_memory_here(void) {
+    __asm__ volatile("");
+}
+
+static bool fails(void) {
+    if (++allocations != fail_at)
+        return false;
+    no_memory_here();
+    return true;
+}
+
+void *__wrap_malloc(size_t bytes) {
+    void *memory = fails() ? NULL : __real_malloc(bytes);
+    alive += memory != NULL;
+    return memory;
+}
+
+void *__wrap_calloc(size_t count, size_t bytes) {
+    void *memory = fails() ? NULL : __real_calloc(count, bytes);
+    alive += memory != NULL;
+    return memory;
+}
+
+void *__wrap_realloc(void *old, size_t bytes) {
+    void *memory = fails() ? NULL : __real_realloc(old, bytes);
+    alive += memory && !old;
+    return memory;
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
+    void *memory = fails() ? NULL : __real_aligned_alloc(alignment, bytes);
+    alive += memory != NULL;
+    return memory;
+}
+
+char *__wrap_strdup(const char *text) {
+    char *copy = fails() ? NULL : __real_strdup(text);
+    alive += copy != NULL;
+    return copy;
+}
+
+void __wrap_free(void *memory) {
+    alive -= memory != NULL;
+    __real_free(memory);
+}
+
+#define RANKS 2
+#define BYTES 1000
+#define OPS   24
+
+static struct nicworld world;
+static uint8_t source[RANKS][OPS][BYTES], target[RANKS][OPS][BYTES], got[RANKS][OPS][BYTES];
+static uint32_t refused, told; /* calls; runs in which the card counted it or an event was lost */
+
+/* A call that may find no memory, and then does once more. */
+#define TRY(call, lacks)                                                                           \
+    do {                                                                                           \
+        int code_ = (call);                                                                        \
+        if (code_ == (lacks) && allocations >= fail_at && fail_at) {                               \
+            refused++;                                                                             \
+            code_ = (call);                                                                        \
+        }                                                                                          \
+        CHECK_EQ(code_, 0);                                                                        \
+    } while (0)
+
+static int32_t proceeds(struct nicworld *w, struct node *n, const struct nic_task *task) {
+    (void)w, (void)n;
+    return task->kind == NIC_HEADER_HANDLER ? 4 : 0; /* PROCEED, SUCCESS */
+}
+
+static void open_rank(uint32_t i, bool handlers) {
+    struct node *n = &world.node[i];
+    struct spin_error err;
+    ptl_pt_index_t index;
+    ptl_handle_me_t handle;
+    ptl_process_t map[RANKS] = {{.phys = {0, 1}}, {.phys = {1, 1}}};
+    TRY(world_try_node(&world, i, &err), SPIN_ENOMEM);
+    struct portals *p = n->portals;
+    TRY(portals_ni_init(p, PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, 1, NULL, NULL, NULL,
+                        &n->ni),
+        PTL_NO_SPACE);
+    TRY(portals_set_map(p, n->ni, RANKS, map), PTL_NO_SPACE);
+    TRY(portals_eq_alloc(p, n->ni, 256, &n->eq), PTL_NO_SPACE);
+    TRY(portals_pt_alloc(p, n->ni, 0, n->eq, PTL_PT_ANY, &index), PTL_NO_SPACE);
+    ptl_me_t me = host_entry(target[i], sizeof target[i], 5,
+                             PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE);
+    TRY(portals_ct_alloc(p, n->ni, &me.ct_handle), PTL_NO_SPACE);
+    n->handler[0] = n->handler[1] = n->handler[2] = proceeds;
+    if (handlers) {
+        TRY(portals_image_load(p, n->ni, getenv("NIC_IMAGE"), NULL, 0, &n->image), PTL_NO_SPACE);
+        me.options |= PTL_ME_HANDLERS;
+        CHECK_EQ(portals_image_find(p, n->image, "nic_header_handler", &me.header_handler), 0);
+        CHECK_EQ(portals_image_find(p, n->image, "nic_completion_handler", &me.completion_handler),
+                 0);
+        TRY(portals_hpu_alloc(p, n->ni, 64, &me.hpu_memory), PTL_NO_SPACE);
+    }
+    TRY(portals_me_append(p, n->ni, 0, &me, PTL_PRIORITY_LIST, NULL, &handle), PTL_NO_SPACE);
+    ptl_md_t md = {source[i], sizeof source[i], 0, n->eq, PTL_CT_NONE};
+    TRY(portals_md_bind(p, n->ni, &md, &n->md), PTL_NO_SPACE);
+}
+
+static uint32_t answers[RANKS][OPS], failures, dropped;
+
+static void take_events(void) {
+    ptl_event_t e;
+    int code;
+    for (uint32_t i = 0; i < RANKS; i++)
+        while ((code = portals_eq_get(world.node[i].portals, world.node[i].eq, &e)) == PTL_OK ||
+               code == PTL_EQ_DROPPED) {
+            dropped += code == PTL_EQ_DROPPED;
+            failures += e.ni_fail_type != PTL_NI_OK;
+            if (e.type == PTL_EVENT_ACK || e.type == PTL_EVENT_REPLY)
+                answers[i][(uintptr_t)e.user_ptr] += 1 + (e.ni_fail_type != PTL_NI_OK) * 100;
+        }
+}
+
+/* Puts, gets and fetching atomics to the other rank and to oneself. */
+static void exchange(uint32_t seed) {
+    memset(answers, 0, sizeof answers);
+    memset(target, 0x11, sizeof target);
+    memset(got, 0, sizeof got);
+    failures = dropped = 0;
+    for (uint32_t k = 0; k < OPS; k++)
+        for (uint32_t i = 0; i < RANKS; i++) {
+            struct node *n = &world.node[i];
+            memset(source[i][k], (int)(seed + 3 * k + i), BYTES);
+            uint32_t to = k % 4 ? !i : i;
+            struct portals_request r = host_put(n->md, (uint64_t)k * BYTES, 8 + k * 37, to, 5);
+            r.kind = k % 3 == 0 ? PORTALS_PUT : k % 3 == 1 ? PORTALS_ATOMIC : PORTALS_FETCH_ATOMIC;
+            r.operation = PTL_BXOR;
+            r.datatype = PTL_UINT8_T;
+            if (k % 3)
+                r.length = 8 + k;
+            r.ack_req = k % 3 == 2 ? PTL_NO_ACK_REQ : PTL_ACK_REQ;
+            r.get_md = n->md;
+            r.get_offset = r.local_offset + 500;
+            r.remote_offset = (uint64_t)k * BYTES + (to == i ? 500 : 0);
+            if (to == i && r.length > 500)
+                r.length = 500;
+            r.user_ptr = (void *)(uintptr_t)k;
+            TRY(portals_start(n->portals, &r), PTL_NO_SPACE);
+            world_actions(&world, n);
+        }
+    uint64_t end = world.steps + 100000;
+    while (world_step(&world))
+        CHECK(world.steps < end);
+    take_events();
+}
+
+static void check_exchange(uint32_t seed) {
+    CHECK_EQ(failures, 0);
+    CHECK_EQ(dropped, 0);
+    for (uint32_t i = 0; i < RANKS; i++)
+        for (uint32_t k = 0; k < OPS; k++) {
+            CHECK_EQ(answers[i][k], 1);
+            uint32_t to = k % 4 ? !i : i, length = k % 3 ? 8 + k : 8 + k * 37;
+            uint8_t value = (uint8_t)(seed + 3 * k + i);
+            if (to == i && length > 500)
+                length = 500;
+            for (uint32_t b = 0; b < length; b++)
+                CHECK_EQ(target[to][k][b + (to == i ? 500 : 0)], k % 3 ? value ^ 0x11 : value);
+        }
+}
+
+/* Returns how many allocations it took. */
+static uint64_t run(uint64_t n, bool reliable, bool at_once, bool handlers) {
+    snprintf(test_context, sizeof test_context, "allocation %llu, %s network, %s%s",
+             (unsigned long long)n, reliable ? "reliable" : "unreliable",
+             at_once ? "at once" : "later", handlers ? ", handlers" : "");
+    int64_t before = alive;
+    world = (struct nicworld){.at_once = at_once,
+                              .memory_spread = 50,
+                              .config = {.mtu_bytes = 128,
+                                         .reliable = reliable,
+                                         .ordered = reliable,
+                                         .window_packets = 8,
+                                         .retry_time = 5000,
+                                         .retries = 40}};
+    world.rng = rng_seeded(1);
+    world.nodes = RANKS;
+    allocations = 0;
+    fail_at = n;
+    TRY(nic_pool_new(&world.pool, 128, NULL), SPIN_ENOMEM);
+    for (uint32_t i = 0; i < RANKS; i++)
+        open_rank(i, handlers);
+    exchange(1);
+    uint64_t taken = allocations, counted = 0;
+    for (uint32_t i = 0; i < RANKS; i++)
+        counted += nic_counts(world.node[i].nic)->no_memory;
+    if (!counted && !dropped) /* then nothing may be missing, */
+        check_exchange(1);
+    told += counted || dropped;
+    /* On a reliable network an answer that is lost so is waited for in vain. */
+    for (uint32_t i = 0; i < RANKS; i++)
+        CHECK(nic_quiet(world.node[i].nic) || (reliable && counted));
+    fail_at = 0;
+    exchange(2); /* and with memory again, nothing in any case */
+    check_exchange(2);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        const char *wrong = portals_check(world.node[i].portals);
+        if (wrong)
+            TEST_FAIL("%s", wrong);
+    }
+    world_end(&world);
+    CHECK_EQ(alive, before);
+    return taken;
+}
+
+static void every_allocation(bool reliable, bool handlers) {
+    for (int at_once = 0; at_once < 2; at_once++) {
+        refused = told = 0;
+        uint64_t count = run(0, reliable, at_once, handlers);
+        CHECK(count > 60);
+        for (uint64_t n = 1; n <= count; n++)
+            run(n, reliable, at_once, handlers);
+        test_context[0] = 0;
+        CHECK(refused > 10);
+        CHECK(told > 10);
+    }
+}
+
+TEST(every_allocation_fails_once_on_an_unreliable_network) {
+    every_allocation(false, false);
+}
+
+TEST(every_allocation_fails_once_on_a_reliable_network) {
+    every_allocation(true, false);
+}
+
+TEST(every_allocation_fails_once_with_handlers) {
+    every_allocation(false, true);
+}
+
+TEST_MAIN
