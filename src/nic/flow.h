@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "openspin.h"
+
 /* Return codes, as spin/handler.h numbers them; that file is for the card's compiler. */
 enum flow_code {
     FLOW_SUCCESS,
@@ -28,7 +30,11 @@ enum flow_code {
     FLOW_SEGV, /* also what a fault of the processor counts as */
 };
 
-enum flow_handler { FLOW_HEADER_HANDLER, FLOW_PAYLOAD_HANDLER, FLOW_COMPLETION_HANDLER };
+enum flow_handler {
+    FLOW_HEADER_HANDLER = SPIN_HEADER_HANDLER,
+    FLOW_PAYLOAD_HANDLER = SPIN_PAYLOAD_HANDLER,
+    FLOW_COMPLETION_HANDLER = SPIN_COMPLETION_HANDLER
+};
 
 enum flow_phase {
     FLOW_NONE, /* no message yet, or no more */

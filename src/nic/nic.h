@@ -77,7 +77,12 @@ struct nic_packet *nic_packet_copy(const struct nic_packet *packet);
 struct nic_packet *nic_packet_keep(struct nic_packet *packet);
 void nic_packet_release(struct nic_packet *packet);
 
-enum nic_handler_kind { NIC_HEADER_HANDLER, NIC_PAYLOAD_HANDLER, NIC_COMPLETION_HANDLER };
+/* As flow.h and spin_image.h number them. */
+enum nic_handler_kind {
+    NIC_HEADER_HANDLER = SPIN_HEADER_HANDLER,
+    NIC_PAYLOAD_HANDLER = SPIN_PAYLOAD_HANDLER,
+    NIC_COMPLETION_HANDLER = SPIN_COMPLETION_HANDLER
+};
 
 /* A handler to be run. It ends by nic_handler_done. */
 struct nic_task {

@@ -87,39 +87,50 @@ void card_switch_context(struct card *c, struct card_hpu *h, uint32_t number) {
     hpu_invoke_open(&h->port, &x->given, &h->core);
 }
 
-static void begin(struct card *c, struct card_hpu *h) {
+/* A call of a card that has its own messages. */
+static void own_call(struct card *c, struct card_hpu *h, struct invoke_call *call) {
     const struct task *t = &c->task[h->task];
     const struct packet *p = &c->packet[t->packet];
     const struct queue *q = &c->queue[t->queue];
+    const struct context *x = &c->context[t->context];
     if (h->context != t->context)
         card_switch_context(c, h, t->context);
-    const struct context *x = &c->context[t->context];
-    uint32_t l1 = MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
-    bool pspin = x->set.abi == CARD_PSPIN;
     /* P4sPIN's state is in the L1 of its message's home cluster, if contexts have such. */
-    bool in_l1 = !pspin && x->set.scratch_bytes;
-    const struct invoke_call call = {
-        .entry = x->set.entry[t->kind],
-        .kind = pspin ? SPIN_PSPIN_HANDLER : (enum spin_handler_kind)t->kind,
-        .budget_cycles = x->set.watchdog_cycles,
-        .packet = c->cluster[t->cluster].l1 + l1,
-        .address = card_l1_address(c, t->cluster) + l1,
-        .headroom = t->headroom,
-        .bytes = t->l1_bytes,
-        .length = p->length,
-        .l2_packet = pspin ? card_packet_bytes(c, p) : NULL, /* P4sPIN has no name for it */
-        .l2_address = MAP_L2_PACKETS + p->l2_unit * UNIT_BYTES,
-        .memory_address =
-            in_l1 ? card_scratch_address(c, t->context, q->home % SCRATCHPADS) : x->memory_address,
-        .memory_bytes = in_l1 ? x->set.scratch_bytes : x->set.memory_bytes,
-        .header = {.length = p->message_bytes, .source = p->source, .hdr_data = p->hdr_data},
-        .offset = p->offset,
-        .dropped_bytes = flow_dropped(&q->flow),
-        .home_cluster = q->home,
-        .flow = p->message};
+    bool in_l1 = x->set.abi == CARD_P4SPIN && x->set.scratch_bytes;
+    call->entry = x->set.entry[t->kind];
+    call->budget_cycles = x->set.watchdog_cycles;
+    call->bytes = t->l1_bytes;
+    call->length = p->length;
+    call->memory_address =
+        in_l1 ? card_scratch_address(c, t->context, q->home % SCRATCHPADS) : x->memory_address;
+    call->memory_bytes = in_l1 ? x->set.scratch_bytes : x->set.memory_bytes;
+    call->header = (struct call_header){
+        .length = p->message_bytes, .source = p->source, .hdr_data = p->hdr_data};
+    call->offset = p->offset;
+    call->dropped_bytes = flow_dropped(&q->flow);
+}
+
+static void begin(struct card *c, struct card_hpu *h) {
+    const struct task *t = &c->task[h->task];
+    const struct packet *p = &c->packet[t->packet];
+    bool pspin = c->context[t->context].set.abi == CARD_PSPIN, in_l2 = p->l2_unit != NONE;
+    uint32_t l1 = MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
+    struct invoke_call call = {.kind = pspin ? SPIN_PSPIN_HANDLER : (enum spin_handler_kind)t->kind,
+                               .packet = c->cluster[t->cluster].l1 + l1,
+                               .address = card_l1_address(c, t->cluster) + l1,
+                               .headroom = t->headroom,
+                               .l2_packet = pspin && in_l2 ? card_packet_bytes(c, p)
+                                                           : NULL, /* P4sPIN has no name for it */
+                               .l2_address = in_l2 ? MAP_L2_PACKETS + p->l2_unit * UNIT_BYTES : 0,
+                               .home_cluster = p->message % c->clusters,
+                               .flow = p->message};
+    if (card_serves(c))
+        card_served_call(c, h, &call);
+    else
+        own_call(c, h, &call);
     h->hpu.cycles = c->now_ps / c->cycle;
     h->hpu.instret = 0;
-    hpu_invoke_begin(&h->port, &x->given, &h->core, &call);
+    hpu_invoke_begin(&h->port, &c->context[t->context].given, &h->core, &call);
 }
 
 /* ---- Contention ------------------------------------------------------------------------------ */
@@ -307,9 +318,7 @@ void card_on_run(void *context, const struct sim_event *event) {
     struct card_hpu *h = &c->hpu[event->with.u32[0]];
     struct hpu *u = &h->hpu;
     bool begins = h->state == CORE_INVOKED || h->stop != HPU_PAUSED;
-    if (h->state == CORE_INVOKED && card_serves(c))
-        card_served_call(c, h);
-    else if (h->state == CORE_INVOKED)
+    if (h->state == CORE_INVOKED)
         begin(c, h);
     else if (!settle(c, h))
         return;

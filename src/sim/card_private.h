@@ -416,7 +416,7 @@ void card_offer_room(struct card *c);
 static inline bool card_serves(const struct card *c) {
     return c->server.arrived != NULL;
 }
-void card_served_call(struct card *c, struct card_hpu *h);
+void card_served_call(struct card *c, struct card_hpu *h, struct invoke_call *call);
 void card_served_ended(struct card *c, const struct task *t);
 void card_served_response(struct card *c, struct command *m);
 

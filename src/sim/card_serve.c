@@ -92,10 +92,6 @@ static uint32_t own_place(struct card *c, const struct nic_packet *packet) {
 
 bool card_serve_task(struct card *c, struct nic_task *task, uint32_t place,
                      struct spin_error *err) {
-    static const enum spin_handler_kind kinds[] = {[NIC_HEADER_HANDLER] = SPIN_HEADER_HANDLER,
-                                                   [NIC_PAYLOAD_HANDLER] = SPIN_PAYLOAD_HANDLER,
-                                                   [NIC_COMPLETION_HANDLER] =
-                                                       SPIN_COMPLETION_HANDLER};
     uint32_t context;
     c->now_ps = sim_engine_counts(c->engine).now_ps;
     if (!context_of_image(c, task->handlers->image, &context, err))
@@ -110,56 +106,41 @@ bool card_serve_task(struct card *c, struct nic_task *task, uint32_t place,
     p->message = task->message_id;
     p->l1_bytes = task->packet ? task->packet->bytes : 0;
     p->served = task;
-    card_ready(c, i, kinds[task->kind]);
+    card_ready(c, i, (enum spin_handler_kind)task->kind);
     return true;
 }
 
 /* The state of an entry is in the L1 of its message's home cluster; the card gives it the address
  * of the scratchpads. */
-void card_served_call(struct card *c, struct card_hpu *h) {
+void card_served_call(struct card *c, struct card_hpu *h, struct invoke_call *call) {
     const struct task *t = &c->task[h->task];
-    const struct packet *p = &c->packet[t->packet];
-    struct nic_task *task = p->served;
+    struct nic_task *task = c->packet[t->packet].served;
     struct context *x = &c->context[t->context];
-    uint32_t home = p->message % c->clusters;
-    uint32_t l1 = MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
     uint32_t skip = task->packet ? (uint32_t)(task->data - task->packet->data) : 0;
     struct invoke_memory before = x->given.memory;
     enum hpu_region region = x->given.memory_region;
-    bool pspin = x->set.abi == CARD_PSPIN;
     const struct port_host host = c->server.host(c->server.user, task, PORT_AT_ADDRESS);
     x->given.host_address = host.base;
     x->given.host_bytes = host.bytes;
     x->given.memory =
-        (struct invoke_memory){card_l1_address(c, home) + MAP_L1_SCRATCH,
+        (struct invoke_memory){card_l1_address(c, call->home_cluster) + MAP_L1_SCRATCH,
                                task->handlers->state_bytes, task->handlers->state, NULL};
-    x->given.memory_region = home == h->cluster ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1;
+    x->given.memory_region =
+        call->home_cluster == h->cluster ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1;
     task->driver = h;
     card_switch_context(c, h, t->context);
     h->port.counter = NULL; /* the entry's is the server's */
-    const struct invoke_call call = {
-        .entry = task->entry,
-        .kind = pspin ? SPIN_PSPIN_HANDLER : (enum spin_handler_kind)t->kind,
-        .budget_cycles = 1000000,
-        .packet = c->cluster[t->cluster].l1 + l1,
-        .address = card_l1_address(c, t->cluster) + l1,
-        .headroom = t->headroom,
-        .bytes = t->l1_bytes < skip + task->bytes ? t->l1_bytes : skip + task->bytes,
-        .length = skip + task->bytes,
-        .l2_packet = pspin && task->packet ? card_packet_bytes(c, p) : NULL,
-        .l2_address = pspin && task->packet ? MAP_L2_PACKETS + p->l2_unit * UNIT_BYTES : 0,
-        .memory_address = x->given.memory.address,
-        .memory_bytes = task->handlers->state_bytes,
-        .header = nic_call_header(task),
-        .offset = (uint32_t)task->offset,
-        .user_hdr_bytes = task->kind == NIC_HEADER_HANDLER ? task->user_hdr_bytes : skip,
-        .dropped_bytes = task->dropped_bytes,
-        .flow_control = task->flow_control_triggered,
-        .home_cluster = home,
-        .flow = p->message};
-    h->hpu.cycles = c->now_ps / c->cycle;
-    h->hpu.instret = 0;
-    hpu_invoke_begin(&h->port, &x->given, &h->core, &call);
+    call->entry = task->entry;
+    call->budget_cycles = 1000000;
+    call->length = skip + task->bytes;
+    call->bytes = t->l1_bytes < call->length ? t->l1_bytes : call->length;
+    call->memory_address = x->given.memory.address;
+    call->memory_bytes = task->handlers->state_bytes;
+    call->header = nic_call_header(task);
+    call->offset = (uint32_t)task->offset;
+    call->user_hdr_bytes = task->kind == NIC_HEADER_HANDLER ? task->user_hdr_bytes : skip;
+    call->dropped_bytes = task->dropped_bytes;
+    call->flow_control = task->flow_control_triggered;
     x->given.memory = before;
     x->given.memory_region = region;
 }

@@ -257,14 +257,10 @@ static void give_memory(struct world_executor *e, const struct world_code *code)
 }
 
 static void call_handler(struct world_executor *e) {
-    static const enum spin_handler_kind kinds[] = {[NIC_HEADER_HANDLER] = SPIN_HEADER_HANDLER,
-                                                   [NIC_PAYLOAD_HANDLER] = SPIN_PAYLOAD_HANDLER,
-                                                   [NIC_COMPLETION_HANDLER] =
-                                                       SPIN_COMPLETION_HANDLER};
     const struct nic_task *t = e->task;
     bool pspin = t->handlers->image->info.is_pspin;
     struct invoke_call call = {.entry = t->entry,
-                               .kind = pspin ? SPIN_PSPIN_HANDLER : kinds[t->kind],
+                               .kind = pspin ? SPIN_PSPIN_HANDLER : (enum spin_handler_kind)t->kind,
                                .budget_cycles = e->world->rank[e->rank].params->hpu_budget,
                                .packet = e->packet + CALL_HEADROOM,
                                .address = PACKET_ADDRESS,
