@@ -132,6 +132,11 @@ void nic_free(struct nic *nic) {
     free(nic);
 }
 
+void nic_prefetch(const struct nic *nic) {
+    for (uint32_t i = 0; i < sizeof *nic; i += 64)
+        __builtin_prefetch((const char *)nic + i);
+}
+
 struct portals *nic_portals(struct nic *nic) {
     return nic->portals;
 }

@@ -194,6 +194,8 @@ struct nic;
 int nic_new(struct nic **out, const struct nic_config *config, struct spin_error *err);
 void nic_free(struct nic *nic);
 struct portals *nic_portals(struct nic *nic);
+/* For a driver of many: it will be called soon. */
+void nic_prefetch(const struct nic *nic);
 
 /* The packet is lent. */
 void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now);

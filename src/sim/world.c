@@ -113,19 +113,33 @@ static int place(struct spin_world *w, struct spin_error *err) {
     return SPIN_OK;
 }
 
-static const struct sim_module module = {.name = "world",
-                                         .kinds = WORLD_KINDS,
-                                         .kind = {
-                                             [WORLD_THREAD_EVENT] = {.run = world_on_thread},
-                                             [WORLD_DEPART_EVENT] = {.run = world_on_depart},
-                                             [WORLD_LEFT_EVENT] = {.run = world_on_left},
-                                             [WORLD_MATCHED_EVENT] = {.run = world_on_matched},
-                                             [WORLD_DMA_EVENT] = {.run = world_on_dma},
-                                             [WORLD_HPU_EVENT] = {.run = world_on_hpu},
-                                             [WORLD_END_EVENT] = {.run = world_on_end},
-                                             [WORLD_TICK_EVENT] = {.run = world_on_tick},
-                                             [WORLD_LAUNCH_EVENT] = {.run = world_on_launch},
-                                         }};
+/* In a large world nothing of a rank is in the cache when its turn comes. */
+static void look_ahead(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    const char *rank = (const char *)&w->rank[sim_object(event)];
+    for (uint32_t i = 0; i < sizeof *w->rank; i += 64)
+        __builtin_prefetch(rank + i);
+}
+
+static void look_closer(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    nic_prefetch(w->rank[sim_object(event)].nic);
+}
+
+static const struct sim_module module = {
+    .name = "world",
+    .kinds = WORLD_KINDS,
+    .kind = {
+        [WORLD_THREAD_EVENT] = {world_on_thread, look_ahead, look_closer, 0},
+        [WORLD_DEPART_EVENT] = {world_on_depart, look_ahead, look_closer, 0},
+        [WORLD_LEFT_EVENT] = {world_on_left, look_ahead, look_closer, 0},
+        [WORLD_MATCHED_EVENT] = {world_on_matched, look_ahead, look_closer, 0},
+        [WORLD_DMA_EVENT] = {world_on_dma, look_ahead, look_closer, 0},
+        [WORLD_HPU_EVENT] = {world_on_hpu, look_ahead, look_closer, 0},
+        [WORLD_END_EVENT] = {world_on_end, look_ahead, look_closer, 0},
+        [WORLD_TICK_EVENT] = {world_on_tick, look_ahead, look_closer, 0},
+        [WORLD_LAUNCH_EVENT] = {world_on_launch, look_ahead, look_closer, 0},
+    }};
 
 static int make(struct spin_world *w, const struct spin_world_options *o, struct spin_error *err) {
     w->ranks = o->ranks;
