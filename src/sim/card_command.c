@@ -368,15 +368,14 @@ void card_on_response(void *context, const struct sim_event *event) {
         leave_port(c, m);
     if (!m->served && (m->target == TARGET_OUTBOUND || m->target == TARGET_CLUSTER))
         perform(c, m); /* what concerns the host is done */
-    struct command over = *m;
-    m->in_use = false;
+    m->in_use = false; /* its place is taken again when an HPU runs: not in this event */
     h->in_flight--;
-    bool awaited = over.of.handle && h->waits_for == over.of.handle && h->task == task;
+    bool awaited = m->of.handle && h->waits_for == m->of.handle && h->task == task;
     if (h->state == CORE_BLOCKED && (h->waits_for == WAITS_ANY || awaited))
         card_wake(c, h, c->now_ps);
-    if (over.target != TARGET_CLUSTER)
-        interface_has_room(c, &c->interface[over.target]);
-    if (over.served)
-        card_served_response(c, &over);
+    if (m->target != TARGET_CLUSTER)
+        interface_has_room(c, &c->interface[m->target]);
+    if (m->served)
+        card_served_response(c, m);
     card_command_over(c, task);
 }
