@@ -20,4 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
         }                                                                                          \
     } while (0)
 
+/* What the world of cards (lib/nicworld.h) checks. */
+#define CHECK(condition)       FUZZ_CHECK(condition)
+#define CHECK_EQ(a, b)         FUZZ_CHECK((a) == (b))
+#define TEST_FAIL(format, ...) FUZZ_HOLDS(false, format)
+
 #endif

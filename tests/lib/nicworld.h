@@ -1,11 +1,14 @@
-/* Cards with their Portals in a small world: a network that may lose, double and delay, memory that
- * may take its time, and handlers that are functions of the test. Everything happens at a virtual
- * time; equal times in the order in which they were asked for. */
+/* Cards with their Portals in a small world: a network that may lose, double, corrupt and delay,
+ * memory that may take its time, and handlers that are functions of the test. Everything happens at
+ * a virtual time; equal times in the order in which they were asked for. Fuzzers use it too, with
+ * checks of their own (fuzz/fuzz.h). */
 #ifndef TESTS_NICWORLD_H
 #define TESTS_NICWORLD_H
 
 #include "base/rng.h"
+#ifndef CHECK
 #include "lib/test.h"
+#endif
 #include "hpu/port.h"
 #include "nic/nic.h"
 #include "nic/portals.h"
@@ -58,8 +61,7 @@ struct nicworld {
     struct nic_pool *pool;
     struct node node[NODES];
     uint32_t nodes;
-    struct pending pending[PENDING];
-    uint32_t count;
+    struct nic_address first; /* of node 0; by default 0, 1 */
     uint64_t order, now;
     struct rng rng;
     uint32_t loss, doubling; /* of 1000 */
@@ -73,6 +75,8 @@ struct nicworld {
     struct spin_refusal refusal; /* of the last command that was refused */
     uint64_t steps;
     bool physical;
+    uint32_t count;
+    struct pending pending[PENDING]; /* the last: nobody clears it */
 };
 
 __attribute__((unused)) static void world_add(struct nicworld *w, uint64_t delay,
@@ -402,7 +406,7 @@ __attribute__((unused)) static void world_settle(struct nicworld *w) {
 __attribute__((unused)) static int world_try_node(struct nicworld *w, uint32_t i,
                                                   struct spin_error *err) {
     struct node *n = &w->node[i];
-    w->config.address = (struct nic_address){.nid = i, .pid = 1};
+    w->config.address = (struct nic_address){w->first.nid + i, w->first.pid ? w->first.pid : 1};
     w->config.pool = w->pool;
     w->config.driver = &world_driver;
     w->config.context = n;
@@ -474,8 +478,11 @@ __attribute__((unused)) static void world_end(struct nicworld *w) {
             nic_packet_release(w->pending[i].packet);
         else if (w->pending[i].kind == MOVED)
             nic_move_forget(&w->pending[i].move);
-    for (uint32_t i = 0; i < w->nodes; i++)
+    for (uint32_t i = 0; i < w->nodes; i++) {
+        while (w->node[i].cores)
+            world_core_free(w->node[i].cores);
         nic_free(w->node[i].nic);
+    }
     CHECK_EQ(nic_pool_used(w->pool), 0);
     nic_pool_free(w->pool);
 }
