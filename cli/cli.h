@@ -71,6 +71,8 @@ int cli_error(const struct cli_command *command, int status, const char *format,
     __attribute__((format(printf, 3, 4)));
 /* The same for an error of the library; wrong arguments are usage, anything else a failure. */
 int cli_report(const struct cli_command *command, const struct spin_error *err);
+/* What ^C prints from now on where nobody else takes it, in one line; NULL: nothing. */
+void cli_interrupt_says(const char *line);
 
 /* Whether an option's value stands in the next word (which may be NULL). `word` is the option as it
  * was written. */

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/temporary.h"
@@ -19,7 +20,16 @@ const struct cli_command cli_root = {
     .commands = commands,
 };
 
+static const char *volatile last_words; /* the handler has no other way to know */
+
+void cli_interrupt_says(const char *line) {
+    last_words = line;
+}
+
 static void interrupted(int signal) {
+    const char *line = last_words;
+    ssize_t ignored = line ? write(STDERR_FILENO, line, strlen(line)) : 0;
+    (void)ignored;
     file_out_interrupted();
     temporary_interrupted();
     raise(signal); /* once more, and then for good */

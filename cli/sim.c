@@ -331,6 +331,7 @@ static int simulate(const struct cli_command *command, const struct options *o,
         status = parse_faults(command, o->faults, &ignore);
     if (!status)
         status = cli_jit(command, o->jit, &options.jit);
+    cli_interrupt_says("openspin sim run: interrupted before time began\n");
     if (!status && spin_world_new(&world, &options, &err))
         status = cli_report(command, &err);
     free(set);
@@ -344,6 +345,7 @@ static int simulate(const struct cli_command *command, const struct options *o,
     }
     seen.until_us = options.until_ps / 1000000;
     int code = spin_world_run_program(world, program, words->count - 1, words->items + 1, &err);
+    cli_interrupt_says("openspin sim run: interrupted after the run, at its results\n");
     fflush(stdout);
     progress_end(&seen.progress);
     if (code == SPIN_EDEADLOCK || code == SPIN_ELIMIT)

@@ -875,4 +875,31 @@ TEST(a_card_without_a_program) {
     }
 }
 
+/* ---- ranks that make no calls -----------------------------------------------------------------
+ */
+
+static volatile int flag;
+
+__attribute__((noinline)) static void watch_the_flag(void) {
+    while (!flag)
+        ;
+}
+
+static int watch_memory(void *argument) {
+    (void)argument;
+    if (spin_rank() == 1)
+        watch_the_flag();
+    spin_barrier();
+    return 0;
+}
+
+TEST(a_function_that_watches_memory_is_named) {
+    static const char *const set[] = {"patience=1"};
+    struct spin_error err;
+    struct spin_world_options o = {.ranks = 3, .set = set, .set_count = 1, .catch_crashes = true};
+    run_world(&o, watch_memory, NULL, SPIN_ELIMIT, &err);
+    CHECK_HAS(err.text, "rank 1 watches memory in ");
+    CHECK_HAS(err.text, " for 1 s without a call; ");
+}
+
 TEST_MAIN

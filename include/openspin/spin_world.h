@@ -51,8 +51,8 @@ struct spin_world_options {
      * none"): it gives the rank's card what it serves with. Not 0: the run fails. */
     int (*setup)(void *argument);
     void *setup_argument;
-    bool catch_crashes; /* SIGSEGV and exit() of a rank end the process with a report; with a
-                         * shared object, SIGINT and programs that make no calls end the run */
+    bool catch_crashes; /* SIGSEGV and exit() of a rank end the process with a report; programs
+                         * that make no calls and, with a shared object, SIGINT end the run */
 };
 
 int spin_world_new(struct spin_world **out, const struct spin_world_options *options,

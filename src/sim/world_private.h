@@ -196,6 +196,7 @@ enum watch_reason { WATCH_NOTHING, WATCH_REPEATS, WATCH_COMPUTES, WATCH_INTERRUP
 
 struct world_watch {
     bool running;
+    uintptr_t code_from, code_to; /* of the object that has the world's `main` */
     timer_t own, real; /* of its thread's processor time; of real time, after ^C */
     struct sigaction before_tick, before_int;
     uint64_t entries; /* of programs, until now */
@@ -405,7 +406,7 @@ void world_note_fault(struct spin_world *w, uint32_t rank, uint32_t row, const c
                       uint64_t start_ps, uint64_t end_ps, uint64_t bytes, const char *fault);
 int world_draw(struct spin_world *w, struct spin_error *err);
 
-/* world_watch.c: for programs from shared objects. */
+/* world_watch.c: for programs from shared objects; of functions only what makes no calls. */
 void world_watch_start(struct spin_world *w);
 void world_watch_stop(struct spin_world *w); /* watch.reason says whether it ended the run */
 

@@ -9,7 +9,12 @@
  * A handler of a signal cannot say much: the program may stand in malloc. But where it stands in
  * code of its own nothing of ours or of the C library is half done, and the handler leaves the
  * fibre for good, from the stack that it has; the run ends as after any error. Elsewhere it waits
- * for the next tick. One world at a time has the signals: they are the process's. */
+ * for the next tick. One world at a time has the signals: they are the process's.
+ *
+ * Ranks that are functions stand in the object of that function, which may have our code too. Who
+ * has made no call for a second or more is in no call that matters, so it is left there as well; ^C
+ * does not wait so long, and is the process's own affair then. */
+#include <link.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -79,7 +84,8 @@ __attribute__((no_sanitize_address)) static uint64_t state_of(const ucontext_t *
 static bool is_programs(const struct spin_world *w, const void *address) {
     const char *path, *function;
     uint64_t offset;
-    return world_program_where(w, address, &path, &offset, &function);
+    return ((uintptr_t)address >= w->watch.code_from && (uintptr_t)address < w->watch.code_to) ||
+           world_program_where(w, address, &path, &offset, &function);
 }
 
 /* ---- signals ----------------------------------------------------------------------------------
@@ -170,10 +176,33 @@ static bool new_timer(clockid_t clock, timer_t *timer) {
     return timer_create(clock, &event, timer) == 0;
 }
 
+struct code_search {
+    uintptr_t of;
+    struct world_watch *watch;
+};
+
+/* The segment with that address. */
+static int note_code(struct dl_phdr_info *info, size_t size, void *context) {
+    const struct code_search *search = context;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        uintptr_t from = info->dlpi_addr + p->p_vaddr, to = from + p->p_memsz;
+        if (p->p_type != PT_LOAD || search->of < from || search->of >= to)
+            continue;
+        search->watch->code_from = from;
+        search->watch->code_to = to;
+        return 1;
+    }
+    return 0;
+}
+
 void world_watch_start(struct spin_world *w) {
     struct world_watch *s = &w->watch;
-    if (watched || !w->program_count)
+    if (watched || (!w->program_count && !w->main))
         return;
+    if (!w->program_count)
+        dl_iterate_phdr(note_code, &(struct code_search){(uintptr_t)w->main, s});
     if (!new_timer(CLOCK_THREAD_CPUTIME_ID, &s->own))
         return;
     if (!new_timer(CLOCK_MONOTONIC, &s->real)) {
@@ -190,7 +219,7 @@ void world_watch_start(struct spin_world *w) {
     s->running = true;
     sigaction(SIGVTALRM, &tick, &s->before_tick);
     sigaction(SIGINT, NULL, &s->before_int);
-    if (s->before_int.sa_handler != SIG_IGN) /* nohup, a shell's background */
+    if (w->program_count && s->before_int.sa_handler != SIG_IGN) /* nohup, a shell's background */
         sigaction(SIGINT, &interrupt, NULL);
     start_timer(s->own);
 }

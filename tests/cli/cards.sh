@@ -88,6 +88,26 @@ for handler in big far wild; do
 done
 grep -q '"wild_payload_handler: SEGV"' f.json && grep -q "fill='#ff0000'[^>]*><title>wild_payload_handler: SEGV, " f.svg && pass "marked in red" || fail "marked in red"
 
+# --- ^C while a thousand cards are made, or run: a line, and status 130
+python3 - >checks.txt 2>&1 <<'P'
+import os, signal, subprocess, time
+for attempt in range(8): # it may be through before
+    run = subprocess.Popen([os.environ["OPENSPIN"], "sim", "run", "-n", "1000", "--card", "pspin", "ring.so"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    while run.poll() is None and int(open(f"/proc/{run.pid}/statm").read().split()[1]) < 15000 // (attempt + 1):
+        time.sleep(0.002)
+    run.send_signal(signal.SIGINT)
+    text = run.stderr.read().decode()
+    status = run.wait(60)
+    if status == 0:
+        continue
+    assert status in (130, -signal.SIGINT), status
+    assert "interrupted" in text.splitlines()[0], text
+    break
+else:
+    raise AssertionError("it was never interrupted")
+P
+if [ $? = 0 ]; then pass "^C is answered at any time"; else fail "^C is answered at any time" "$(cat checks.txt)"; fi
+
 # --- bad input
 bad() { cards "${@:3}"; refuse "$1" 1 "some.cards:$2" sim -n 4 --cards some.cards sum.so sum.spin; }
 bad "no ranks" "1: 'hpus = 1': of which ranks\? a line such as 'ranks 0-3,7' comes first$" 'hpus = 1'
