@@ -431,7 +431,7 @@ int card_new(struct card **out, struct sim_engine *engine, const struct card_con
     c->hpus = (uint32_t)(config->clusters * config->cluster_hpus);
     c->cells_free = (uint32_t)config->cells;
     c->handler_high = (uint32_t)config->handler_bytes;
-    c->requests = c->ready = LIST_EMPTY;
+    c->requests = c->ready = c->fetches = c->held_reads = LIST_EMPTY;
     c->clock = (struct queue_clock){
         .words = (uint32_t)(config->queues + 63) / 64, .candidate = NONE, .armed_ps = UINT64_MAX};
     for (int i = 0; i < INTERFACES; i++)

@@ -13,13 +13,17 @@ uint64_t card_l2_read(struct card *c, uint64_t busy_ps, uint64_t at_ps) {
     return start;
 }
 
-/* Reserves a cluster's DMA engine: one copy after the other, and short ones by their overhead. */
+/* Reserves a cluster's DMA engine. It has two copies in flight: the second one after this is asked
+ * for when the last line of this one has come, and its first line comes copy_round cycles later.
+ * Longer copies fill that time and follow each other line by line; of 64 B two pass in four cycles,
+ * one right behind the other. (RTL: AxiMaxTxnsPerId of dma_noc.) */
 uint64_t card_copy_start(struct card *c, struct cluster *cl, uint64_t beats, uint64_t at_ps) {
-    uint64_t least = (beats + c->config.copy_overhead) * c->cycle / 2;
-    uint64_t from = card_max(at_ps, cl->dma_free_ps);
-    cl->dma_free_ps = from + card_max(beats * c->cycle, least);
+    uint64_t round = c->config.copy_round * c->cycle;
+    uint64_t first = card_max(card_max(at_ps, cl->copied_ps[0]) + round, cl->copied_ps[1]);
+    cl->copied_ps[0] = cl->copied_ps[1];
+    cl->copied_ps[1] = first + beats * c->cycle;
     cl->dma_busy_ps += beats * c->cycle;
-    return card_edge(c, from);
+    return first - round;
 }
 
 /* From the L2 packet buffer through its second port, which the clusters share, by the cluster's

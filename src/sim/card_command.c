@@ -26,6 +26,11 @@ static uint32_t cluster_of(const struct card *c, const struct command *m, uint32
     return address < MAP_L1_ALIAS && cluster < c->clusters ? cluster : c->hpu[m->hpu].cluster;
 }
 
+/* Which memory of the card a transfer reads or writes: an L1, L2 packets, L2 handler memory. */
+static uint32_t place_of(const struct card *c, const struct command *m, uint32_t address) {
+    return in_l1(address) ? cluster_of(c, m, address) : c->clusters + in_l2_packets(address);
+}
+
 static uint32_t context_of(const struct card *c, const struct command *m) {
     return c->task[m->task].context;
 }
@@ -120,6 +125,20 @@ static uint64_t from_host(struct card *c, const struct command *m, uint64_t at) 
     return c->from_host_free_ps;
 }
 
+/* When a read of the memories can begin. A stream of transfers has one AXI ID, so it goes to
+ * another memory only when the one before is done, a cycle later; and until then it keeps writes
+ * to the clusters waiting that come behind it. (RTL: axi_demux, axi_id_remap of cluster_noc.) */
+static uint64_t turn_to(struct card *c, struct stream *of, uint32_t place, uint64_t at,
+                        uint64_t free_ps) {
+    uint64_t start = card_max(at, free_ps + (of->place != place) * c->cycle);
+    if (of->place != place && start > at) {
+        c->turning_from_ps = card_max(at, of->begun_ps);
+        c->turning_ps = start;
+    }
+    of->place = place;
+    return of->begun_ps = start;
+}
+
 /* Out of the card: to the network. */
 static uint64_t send_packet(struct card *c, struct command *m, uint64_t at) {
     uint64_t cycles = c->config.network_rate * c->config.wide_bytes / 1000 / c->cycle;
@@ -127,8 +146,9 @@ static uint64_t send_packet(struct card *c, struct command *m, uint64_t at) {
     uint32_t bytes = m->length ? m->length : 1, address = m->of.local_at;
     uint64_t busy = card_beats(c, 0, bytes) * line, read = 0;
     if (!m->of.local) /* the data are the host's */
-        at = from_host(c, m, at);
-    at = card_max(at, c->outbound_free_ps);
+        at = card_max(from_host(c, m, at), c->outbound_free_ps);
+    else
+        at = turn_to(c, &c->outbound, place_of(c, m, address), at, c->outbound_free_ps);
     if (m->of.local)
         read = through_port(c, m, address, false, card_beats(c, address, bytes) * c->cycle, at);
     c->outbound_free_ps = card_max(at + busy, read);
@@ -142,7 +162,7 @@ static uint64_t send_packet(struct card *c, struct command *m, uint64_t at) {
 static uint64_t dma_to_host(struct card *c, struct command *m, uint64_t at) {
     uint32_t address = m->of.local_at;
     uint64_t busy = host_busy(c, m->host_address, m->length);
-    at = card_max(at, c->to_host_free_ps);
+    at = turn_to(c, &c->to_host, place_of(c, m, address), at, c->to_host_free_ps);
     uint64_t read =
         through_port(c, m, address, false, card_beats(c, address, m->length) * c->cycle, at);
     return to_host(c, m, card_max(busy, read - at), m->length, at);
@@ -197,20 +217,104 @@ static void respond(struct card *c, const struct command *m, uint64_t done_ps) {
                CARD_RESPONSE_EVENT, (uint32_t)(m - c->command), 0);
 }
 
+/* ---- The way to the clusters ----------------------------------------------------------------
+ * Reads of L1 (sends, DMA to the host) and writes (DMA from the host) pass one point of the
+ * NIC-host interconnect. A write's address is there before its data: it waits for them, and for
+ * the write before it, and keeps reads waiting meanwhile. One read passes in the cycle after a
+ * write has begun, more if no other write waits. (RTL: axi_id_remap of cluster_noc, whose state
+ * HoldAW serves no AR; axi_to_mem takes an address with its first line.) */
+
+/* A write waits there in this cycle. */
+static bool is_held_up(const struct card *c, uint64_t at) {
+    if (c->fetches.head == NONE)
+        return false;
+    return card_max(c->command[c->fetches.head].address_ps, c->write_begun_ps + c->cycle) < at;
+}
+
+static void arrive(struct card *c, const struct command *m, uint64_t at) {
+    card_event(c, card_edge(c, at), CARD_ARRIVED_EVENT, (uint32_t)(m - c->command), 0);
+}
+
+static void read_out(struct card *c, struct command *m, uint64_t at) {
+    if (m->target == TARGET_OUTBOUND)
+        respond(c, m, send_packet(c, m, at));
+    else
+        arrive(c, m, dma_to_host(c, m, at));
+}
+
+static void let_reads_pass(struct card *c, uint64_t at) {
+    for (; c->held_reads.head != NONE && !is_held_up(c, at); at += c->cycle) {
+        struct command *m = &c->command[c->held_reads.head];
+        LIST_POP(c->command, &c->held_reads);
+        read_out(c, m, at);
+    }
+}
+
+/* Of the latency of a fetch, what is before its first line. */
+static uint64_t fetch_cycles(const struct card *c) {
+    const struct card_config *g = &c->config;
+    return g->fetch_cycles < g->from_host_latency ? g->fetch_cycles : g->from_host_latency;
+}
+
+/* From the host into the card: the first line that is written may need two of the host's. */
+static void fetch(struct card *c, struct command *m, uint64_t at) {
+    uint64_t busy = host_busy(c, m->host_address, m->length);
+    uint32_t lines = card_beats(c, m->host_address % c->config.wide_bytes, m->length);
+    m->ready_ps = from_host(c, m, at) - busy + fetch_cycles(c) * c->cycle;
+    m->last_ps = m->ready_ps + busy;
+    m->ready_ps += lines > card_beats(c, m->of.local_at, m->length) ? c->cycle : 0;
+    m->address_ps = at + c->config.address_cycles * c->cycle;
+    if (in_l1(m->of.local_at))
+        LIST_PUSH(c->command, &c->fetches, (uint32_t)(m - c->command));
+    arrive(c, m, m->ready_ps);
+}
+
 /* The command is the interface's: what it needs is reserved. */
 static void start(struct card *c, struct command *m, uint64_t at) {
-    uint64_t host; /* the last line is there, or the first one here */
-    if (m->target == TARGET_OUTBOUND) {
-        respond(c, m, send_packet(c, m, at));
+    bool at_l1 = m->of.local && in_l1(m->of.local_at);
+    if (m->target == TARGET_DIRECT) {
+        arrive(c, m, to_host(c, m, host_busy(c, m->host_address, DIRECT_BYTES), DIRECT_BYTES, at));
+    } else if (m->target == TARGET_DMA && !m->to_host) {
+        fetch(c, m, at);
+    } else if (c->held_reads.head != NONE || (at_l1 && is_held_up(c, at))) {
+        LIST_PUSH(c->command, &c->held_reads, (uint32_t)(m - c->command));
+    } else {
+        read_out(c, m, at);
+    }
+}
+
+/* When a fetch whose first line is here can write it: behind the write before, and behind a read
+ * that goes to another memory first. */
+static uint64_t write_at(const struct card *c, const struct command *m, uint32_t place) {
+    uint64_t start =
+        card_max(m->ready_ps, c->into_card_free_ps + (c->write_place != place) * c->cycle);
+    uint64_t came = card_max(m->address_ps, c->write_begun_ps + c->cycle);
+    if (place < c->clusters && came > c->turning_from_ps)
+        start = card_max(start, c->turning_ps);
+    return start;
+}
+
+static void fetch_begins(struct card *c, struct command *m) {
+    uint32_t address = m->of.local_at, place = place_of(c, m, address);
+    uint64_t start = write_at(c, m, place);
+    if (place < c->clusters && m != &c->command[c->fetches.head]) /* they keep their order */
+        start = card_max(start, c->now_ps + c->cycle);
+    if (start > c->now_ps) { /* others may slow down what is before it */
+        arrive(c, m, start);
         return;
     }
-    if (m->target == TARGET_DIRECT)
-        host = to_host(c, m, host_busy(c, m->host_address, DIRECT_BYTES), DIRECT_BYTES, at);
-    else
-        host = m->to_host
-                   ? dma_to_host(c, m, at)
-                   : from_host(c, m, at) - host_busy(c, m->host_address, m->length) + c->cycle;
-    card_event(c, card_edge(c, host), CARD_ARRIVED_EVENT, (uint32_t)(m - c->command), 0);
+    if (!m->served)
+        perform(c, m);
+    if (place < c->clusters) {
+        LIST_POP(c->command, &c->fetches);
+        c->write_begun_ps = c->now_ps;
+    }
+    uint64_t busy = card_beats(c, address, m->length) * c->cycle;
+    c->into_card_free_ps = through_port(c, m, address, true, busy, c->now_ps);
+    c->write_place = place;
+    uint64_t last = card_max(c->into_card_free_ps, m->last_ps);
+    respond(c, m, last + (c->config.from_host_latency - fetch_cycles(c)) * c->cycle);
+    let_reads_pass(c, c->now_ps + c->cycle);
 }
 
 /* Bytes are at the host, or the first line is here. Only now the way to a memory of the card is
@@ -220,19 +324,14 @@ void card_on_arrived(void *context, const struct sim_event *event) {
     c->now_ps = event->at_ps;
     struct command *m = &c->command[event->with.u32[0]];
     const struct card_config *g = &c->config;
-    if (!m->served)
-        perform(c, m);
-    if (m->target == TARGET_DIRECT || m->to_host) {
-        uint64_t rest = m->to_host ? g->to_host_latency : g->direct_latency;
-        respond(c, m, c->now_ps + rest * c->cycle + g->pcie_latency);
+    if (m->target == TARGET_DMA && !m->to_host) {
+        fetch_begins(c, m);
         return;
     }
-    uint32_t address = m->of.local_at;
-    uint64_t busy = card_beats(c, address, m->length) * c->cycle;
-    uint64_t first = c->now_ps - c->cycle, last = first + host_busy(c, m->host_address, m->length);
-    c->into_card_free_ps =
-        through_port(c, m, address, true, busy, card_max(first, c->into_card_free_ps));
-    respond(c, m, card_max(c->into_card_free_ps, last) + g->from_host_latency * c->cycle);
+    if (!m->served)
+        perform(c, m);
+    uint64_t rest = m->to_host ? g->to_host_latency : g->direct_latency;
+    respond(c, m, c->now_ps + rest * c->cycle + g->pcie_latency);
 }
 
 /* The clusters' arbiters and those of the interfaces: each lets one command pass in a cycle. What

@@ -110,8 +110,9 @@ struct cluster {
     uint8_t *l1;
     struct card_space packets;
     uint32_t tasks;
-    struct list ready; /* packet in L1, no HPU yet */
-    uint64_t dma_free_ps, assign_free_ps, command_free_ps, notify_free_ps;
+    struct list ready;     /* packet in L1, no HPU yet */
+    uint64_t copied_ps[2]; /* the last line of the last two copies has come; the later one last */
+    uint64_t assign_free_ps, command_free_ps, notify_free_ps;
     uint64_t port_free_ps[2]; /* L1's port to the NIC-host interconnect: reads, writes */
     struct list port[2];      /* commands that have reserved it, the first one to end first */
     uint64_t dma_busy_ps;
@@ -136,7 +137,9 @@ struct command {
     uint32_t next;     /* in a list of its cluster */
     struct list *port; /* of L1's port, which it has until port_ps; NULL: it does not use it */
     uint64_t port_ps, late_ps; /* late: so much later than the response is scheduled for */
-    uint64_t ready_ps;         /* it is in front of its interface */
+    uint64_t ready_ps; /* it is in front of its interface; the first line that it fetches is here */
+    uint64_t last_ps;  /* of a fetch: its last line is here, */
+    uint64_t address_ps;       /* and its address is before the clusters */
     uint32_t word[SPIN_WORDS]; /* of `of` */
     uint64_t host_address;
     uint32_t length; /* of the data that it takes with it */
@@ -243,6 +246,12 @@ struct queue_clock {
     uint64_t armed_ps; /* the next look at the candidate; UINT64_MAX: none */
 };
 
+/* Transfers with one AXI ID, one after the other. */
+struct stream {
+    uint32_t place;    /* the memory that the last one read */
+    uint64_t begun_ps; /* when it began */
+};
+
 struct command_interface {
     uint32_t room;    /* for commands in flight */
     uint64_t free_ps; /* takes one a cycle */
@@ -305,6 +314,12 @@ struct card {
     struct bursts l2_bursts[L2_PORTS];
     uint64_t l2_read_free_ps, l2_nic_host_free_ps, outbound_free_ps;
     uint64_t to_host_free_ps, from_host_free_ps, into_card_free_ps; /* DMA: out; in; its writes */
+
+    /* The way to the clusters: card_command.c. */
+    struct list fetches, held_reads; /* writes that have not begun; reads behind them */
+    uint64_t write_begun_ps, turning_from_ps, turning_ps;
+    struct stream outbound, to_host;
+    uint32_t write_place;
 
     card_source *feed;
     void *feed_user;
