@@ -6,7 +6,8 @@
  * any of the five modes, gives the correctly rounded result (53 >= 24 + 2). So an operation is:
  * compute in double, learn from an exact residue (two-sum, or a fused multiply-add) whether it was
  * cut, make it odd, and round by integer arithmetic, which also tells the flags. No host rounding
- * mode or host flag is touched, and every machine gives the same bits. */
+ * mode or host flag is touched, and every machine gives the same bits. Most sums and products need
+ * none of the last steps (is_usual). */
 #include <math.h>
 #include <string.h>
 
@@ -263,12 +264,57 @@ static uint32_t classify(uint32_t a) {
     return negative ? 1u << 1 : 1u << 6;
 }
 
+/* Sums and products as most are: rounded to the nearest float, which is neither tiny nor infinite.
+ * A double has more than twice a float's bits, so rounding to it first changes nothing (53 >= 2 *
+ * 24 + 2); but for a fused sum that lies between two floats, where what was lost decides. False:
+ * the operation is another, or its result. */
+static bool is_usual(unsigned id, const uint32_t operand[3], uint32_t *result, uint32_t *flags) {
+    double x = to_double(operand[0]), y = to_double(operand[1]), z = to_double(operand[2]);
+    bool is_fused = false;
+    switch (id) {
+    case HPU_FADD_S:
+        break;
+    case HPU_FSUB_S:
+        y = -y;
+        break;
+    case HPU_FMUL_S:
+        x *= y; /* exact */
+        y = x == 0 ? x : 0;
+        break;
+    case HPU_FMADD_S:
+    case HPU_FMSUB_S:
+    case HPU_FNMSUB_S:
+    case HPU_FNMADD_S:
+        is_fused = true;
+        x *= id == HPU_FNMSUB_S || id == HPU_FNMADD_S ? -y : y;
+        y = id == HPU_FMSUB_S || id == HPU_FNMADD_S ? -z : z;
+        break;
+    default:
+        return false;
+    }
+    double sum = x + y, part = sum - x, lost = (x - (sum - part)) + (y - part);
+    if (is_fused && lost != 0 && (double_bits(sum) & 0x1fffffff) == 0x10000000)
+        return false;
+    float nearest = (float)sum;
+    memcpy(result, &nearest, 4);
+    uint32_t exponent = *result & INFINITE;
+    bool is_exact = (double)nearest == sum && lost == 0;
+    *flags = is_exact ? 0 : NX;
+    return exponent != INFINITE && (is_exact || exponent >= 0x01000000);
+}
+
 bool hpu_float(struct hpu *h, const struct hpu_insn *in) {
     uint32_t *f = h->f, a = f[in->rs1], b = f[in->rs2], c = f[in->rs3], flags = 0, r;
     uint32_t x = h->x[in->rs1];
     int mode = in->rm == DYN ? (int)(h->fcsr >> 5) : in->rm;
     if (mode > RMM)
         return false;
+    if (mode == RNE && is_usual(in->id, (const uint32_t[]){a, b, c}, &r, &flags)) {
+        h->fcsr |= flags;
+        f[in->rd] = r;
+        return true;
+    }
+    flags = 0;
     bool to_x = hpu_insn_info(in->id)->operands == OPERANDS_XF ||
                 hpu_insn_info(in->id)->operands == OPERANDS_XFF ||
                 hpu_insn_info(in->id)->operands == OPERANDS_XFM;

@@ -158,13 +158,19 @@ static void join_blocks(struct lift *l) {
     }
 }
 
+/* Of floats: what only moves bits. */
+static bool is_float_move(unsigned id) {
+    return id == HPU_FSGNJ_S || id == HPU_FSGNJN_S || id == HPU_FSGNJX_S || id == HPU_FMV_X_W ||
+           id == HPU_FMV_W_X;
+}
+
 /* Instructions that are calls: of the device, and of what does floats. */
 static uint32_t count_calls(const struct lift *l, const struct block *block) {
     uint32_t h = block->start, calls = 0;
     for (uint32_t n = 0; n < block->count; n++, h += insn_at(l, h)->length / 2) {
         const struct hpu_insn *in = insn_at(l, h);
-        calls +=
-            lift_is_access(in) ? lift_how(l, h) >= JIT_BY_PORT : lift_shape[in->id] == SHAPE_FP;
+        calls += lift_is_access(in) ? lift_how(l, h) >= JIT_BY_PORT
+                                    : lift_shape[in->id] == SHAPE_FP && !is_float_move(in->id);
     }
     return calls;
 }
@@ -352,6 +358,29 @@ static void charge_division(struct lift *l, const struct hpu_insn *in) {
     charge(l, widen(l, v->BuildCall2(l->b, type, function, arguments, 2, "")));
     l->has_lost_time = true;
 }
+static void move_float(struct lift *l, const struct hpu_insn *in) {
+    const struct llvm *v = l->llvm;
+    LLVMValueRef f[3];
+    const unsigned number[3] = {in->rs1, in->rs2, in->rd}, sign = 1u << 31;
+    for (int i = 0; i < 3; i++)
+        f[i] = field(l, offsetof(struct hpu, f) + 4 * number[i], l->i32);
+    if (in->id == HPU_FMV_X_W) {
+        write_x(l, in->rd, get(l, l->i32, f[0]));
+        return;
+    }
+    if (in->id == HPU_FMV_W_X) {
+        set(l, f[2], read_x(l, in->rs1));
+        return;
+    }
+    LLVMValueRef a = get(l, l->i32, f[0]), b = get(l, l->i32, f[1]);
+    if (in->id == HPU_FSGNJN_S)
+        b = v->BuildNot(l->b, b, "");
+    b = v->BuildAnd(l->b, b, c32(l, sign), "");
+    if (in->id != HPU_FSGNJX_S)
+        a = v->BuildAnd(l->b, a, c32(l, ~sign), "");
+    set(l, f[2], v->BuildXor(l->b, a, b, ""));
+}
+
 /* CSRs and F work on the HPU's own registers: what they read is put there and what they write
  * taken from there. */
 static void through_hpu(struct lift *l, uint32_t h) {
@@ -472,7 +501,10 @@ bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct member 
         lift_access(l, h, m);
         return false;
     case SHAPE_FP:
-        through_hpu(l, h);
+        if (is_float_move(in->id))
+            move_float(l, in);
+        else
+            through_hpu(l, h);
         return false;
     case SHAPE_CSR:
         through_hpu(l, h);
