@@ -376,7 +376,10 @@ static void depart(struct nic *nic, struct nic_peer *peer) {
         struct nic_outgoing *o = d->outgoing;
         struct nic_packet *packet = d->packet;
         peer->departures = d->next;
-        o->bad |= packet->bad;
+        if (packet->bad) {
+            o->bad = true;
+            memset(packet->data, 0, packet->bytes); /* of what was in its memory before, nothing */
+        }
         bool last = --o->departing == 0 && o->packed == o->message.payload;
         bool from_handler = o->from_handler;
         pool_give(&nic->departures, d);
