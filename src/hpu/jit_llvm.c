@@ -176,6 +176,48 @@ static void hide_steps(const struct llvm *v, LLVMContextRef context, LLVMModuleR
     v->DisposeBuilder(b);
 }
 
+/* The same instruction once more, here. */
+static LLVMValueRef repeat(const struct llvm *v, LLVMBuilderRef b, LLVMValueRef instruction) {
+    LLVMValueRef made = v->InstructionClone(instruction);
+    v->InsertIntoBuilder(b, made);
+    return made;
+}
+
+/* An address in the HPU, which a load or a store at `user` uses, is computed there. Returns it, or
+ * NULL if it is another's, or stands there already. */
+static LLVMValueRef bring_address(const struct llvm *v, LLVMBuilderRef b, LLVMValueRef user,
+                                  LLVMValueRef address) {
+    LLVMValueRef cast = v->IsABitCastInst(address);
+    LLVMValueRef place = v->IsAGetElementPtrInst(cast ? v->GetOperand(cast, 0) : address);
+    if (!place || !v->IsAArgument(v->GetOperand(place, 0)) ||
+        v->GetInstructionParent(place) == v->GetInstructionParent(user))
+        return NULL;
+    v->PositionBuilderBefore(b, user);
+    place = repeat(v, b, place);
+    if (!cast)
+        return place;
+    cast = repeat(v, b, cast);
+    v->SetOperand(cast, 0, place);
+    return cast;
+}
+
+/* LLVM has found that all blocks use the same addresses of the HPU's registers, and computes them
+ * once. Where instructions are translated one by one that fills the host's registers with addresses
+ * that each load or store has room for itself. */
+static void bring_addresses(const struct llvm *v, LLVMContextRef context, LLVMValueRef function) {
+    LLVMBuilderRef b = v->CreateBuilderInContext(context);
+    for (LLVMBasicBlockRef at = v->GetFirstBasicBlock(function); at; at = v->GetNextBasicBlock(at))
+        for (LLVMValueRef i = v->GetFirstInstruction(at); i; i = v->GetNextInstruction(i)) {
+            unsigned operand = v->IsAStoreInst(i) ? 1 : 0;
+            LLVMValueRef near = operand || v->IsALoadInst(i)
+                                    ? bring_address(v, b, i, v->GetOperand(i, operand))
+                                    : NULL;
+            if (near)
+                v->SetOperand(i, operand, near);
+        }
+    v->DisposeBuilder(b);
+}
+
 /* NULL: LLVM cannot. */
 static LLVMMemoryBufferRef emit(const struct llvm *v, LLVMModuleRef module,
                                 LLVMTargetMachineRef machine) {
@@ -204,6 +246,8 @@ static bool compile(const struct llvm *v, LLVMTargetMachineRef *machine, const c
         name_guards(v, function, name);
     if (good && improve(v, function, well ? good_passes : quick_passes, machine[GOOD])) {
         hide_steps(v, context, function);
+        if (region->effort <= JIT_HURRIEDLY)
+            bring_addresses(v, context, v->GetNamedFunction(function, name));
         if (region->effort == JIT_HURRIEDLY)
             hurry(v, context, function, name);
         object[FUNCTION] = emit(v, function, machine[region->effort == JIT_QUICKLY ? ANY : GOOD]);

@@ -82,6 +82,7 @@
     X(GetHostCPUName)                                                                              \
     X(GetInlineAsm)                                                                                \
     X(GetInsertBlock)                                                                              \
+    X(GetInstructionParent)                                                                        \
     X(GetIntrinsicDeclaration)                                                                     \
     X(GetDefaultTargetTriple)                                                                      \
     X(GetMDKindIDInContext)                                                                        \
@@ -89,6 +90,7 @@
     X(GetNextBasicBlock)                                                                           \
     X(GetNextInstruction)                                                                          \
     X(GetNextFunction)                                                                             \
+    X(GetOperand)                                                                                  \
     X(GetParam)                                                                                    \
     X(GetTargetFromTriple)                                                                         \
     X(GetTypeKind)                                                                                 \
@@ -107,6 +109,11 @@
     X(InstructionClone)                                                                            \
     X(IntTypeInContext)                                                                            \
     X(IntrinsicGetType)                                                                            \
+    X(IsAArgument)                                                                                 \
+    X(IsABitCastInst)                                                                              \
+    X(IsAGetElementPtrInst)                                                                        \
+    X(IsALoadInst)                                                                                 \
+    X(IsAStoreInst)                                                                                \
     X(IsAPHINode)                                                                                  \
     X(LookupIntrinsicID)                                                                           \
     X(MDNodeInContext)                                                                             \
