@@ -169,6 +169,7 @@ static void check_quiet(uint32_t seed) {
 static uint64_t tasks, messages, flow_controls, given_up;
 
 static void chaos(uint32_t seed, bool good_network, bool deaths) {
+    snprintf(test_context, sizeof test_context, "seed %u", seed);
     world = (struct nicworld){.loss = good_network ? 0 : 100,
                               .doubling = good_network ? 0 : 100,
                               .spread = good_network ? 0 : 700,
@@ -239,6 +240,7 @@ static void chaos_of_seeds(bool good_network, bool deaths) {
     tasks = messages = flow_controls = given_up = 0;
     for (uint32_t seed = 0; seed < count; seed++)
         chaos(seed, good_network, deaths);
+    test_context[0] = 0;
     CHECK(messages > 30 * count);
     CHECK(tasks > 10 * count);
     CHECK(flow_controls > count / 20);
