@@ -86,6 +86,22 @@ TEST(fields_masks_and_ranges) {
     CHECK_EQ(target("udp.len=66 -> ctx0", NIC_LINK_IP, b + 14, 86), 0);
 }
 
+TEST(fields_are_listed_by_their_names) {
+    const char *name, *what;
+    uint32_t count = 0, ports = 0;
+    for (; nic_match_field(count, &name, &what); count++) {
+        char rule[100];
+        struct nic_match *m;
+        snprintf(rule, sizeof rule, "%s=1 -> ctx0", name);
+        CHECK_EQ(nic_match_parse(&m, "rule", rule, strlen(rule), 1, NULL), 0);
+        nic_match_free(m);
+        CHECK(strlen(what) > 3);
+        ports += strcmp(name, "udp.dport") == 0;
+    }
+    CHECK(count > 5);
+    CHECK_EQ(ports, 1);
+}
+
 TEST(the_first_rule_that_holds_decides) {
     uint8_t b[60];
     udp(b, NIC_LINK_IP, 60, 9);

@@ -95,6 +95,30 @@ TEST(a_packet_of_a_shared_pool_is_released_by_any_thread) {
     nic_pool_free(pool);
 }
 
+TEST(a_pool_of_one_thread_uses_packets_again) {
+    for (uint32_t watched = 0; watched < 2; watched++) {
+        struct nic_pool *pool;
+        told = 0;
+        CHECK_EQ(nic_pool_new(&pool, 64, NULL), 0);
+        if (watched)
+            nic_pool_watch(pool, back, NULL);
+        struct nic_packet *first = nic_packet_new(pool);
+        first->bytes = 64;
+        CHECK(nic_packet_keep(first) == first);
+        CHECK_EQ(first->references, 2);
+        nic_packet_release(first);
+        CHECK_EQ(nic_pool_used(pool), 1);
+        CHECK_EQ(told, 0);
+        nic_packet_release(first);
+        CHECK_EQ(nic_pool_used(pool), 0);
+        CHECK_EQ(told, watched);
+        CHECK(nic_packet_new(pool) == first);
+        CHECK_EQ(nic_pool_used(pool), 1);
+        nic_packet_release(first);
+        nic_pool_free(pool);
+    }
+}
+
 #define ADDS 20000
 
 static uint64_t sum64, seen_before;
