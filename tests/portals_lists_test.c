@@ -231,6 +231,31 @@ TEST(overflow_and_a_later_receive) {
     wire_free(w);
 }
 
+/* What is found by its match bits is also found after others with the same bits came and went. */
+TEST(unexpected_messages_come_and_go) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE, 0, ~0ull);
+    append(w, &me, PTL_OVERFLOW_LIST, (void *)0xb);
+    me = entry(PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_UNLINK_DISABLE, 6, 0);
+    for (int round = 0; round < 40; round++) {
+        int count = 1 + round % 3; /* other bits stay before, between and behind */
+        for (int i = 0; i < count; i++) {
+            put(w, 6, 10 + i, 0, PTL_NO_ACK_REQ);
+            put(w, (uint64_t)(100 + round), 7, 0, PTL_NO_ACK_REQ);
+        }
+        wire_run(w);
+        for (int i = 0; i < count; i++) {
+            append(w, &me, PTL_PRIORITY_LIST, (void *)6);
+            CHECK_EQ(next(w, 1, PTL_EVENT_PUT_OVERFLOW).rlength, 10 + i);
+        }
+        none(w, 1);
+    }
+    me.match_bits = 100 + 20;
+    append(w, &me, PTL_PRIORITY_LIST, (void *)7);
+    CHECK_EQ(next(w, 1, PTL_EVENT_PUT_OVERFLOW).match_bits, 120);
+    wire_free(w);
+}
+
 TEST(a_persistent_entry_takes_all_that_match) {
     struct wire *w = pair();
     ptl_me_t me = entry(PTL_ME_OP_PUT, 0, ~0ull);
