@@ -11,7 +11,7 @@
 
 static const struct cli_command *const commands[] = {
     &cli_cc,  &cli_image, &cli_exec,       &cli_budget,     &cli_goal, &cli_card,
-    &cli_sim, &cli_sweep, &cli_experiment, &cli_completion, NULL};
+    &cli_sim, &cli_launch, &cli_sweep, &cli_experiment, &cli_completion, NULL};
 
 const struct cli_command cli_root = {
     .name = "openspin",

@@ -11,5 +11,6 @@
 #include "openspin/spin_card.h"    /* the simulated PsPIN card */
 #include "openspin/spin_world.h"   /* ranks, cards and a network */
 #include "openspin/spin_area.h"    /* area and power of a card */
+#include "openspin/spin_launch.h"  /* programs on live cards */
 
 #endif

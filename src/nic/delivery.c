@@ -395,7 +395,8 @@ static bool take_ack(struct delivery *d, struct delivery_peer *peer, const struc
 static void forget_in(struct delivery *d, struct delivery_peer *peer) {
     release_all(&peer->held);
     peer->held_end = &peer->held;
-    memset(peer->arrived, 0, d->ring / 8);
+    if (peer->arrived)
+        memset(peer->arrived, 0, d->ring / 8);
     peer->expected = peer->in_message = peer->ahead = 0;
     peer->receipt = false;
 }
@@ -418,6 +419,12 @@ static void lose(struct delivery *d, struct delivery_peer *peer) {
  * else has acknowledged anything of it. */
 static bool follows_ours(const struct delivery_peer *peer, const struct nic_packet *packet) {
     return packet->ack_stream == peer->stream && !peer->acknowledged;
+}
+
+void delivery_lose(struct delivery *d, struct nic_address address) {
+    struct delivery_peer *peer = peer_find(d, address);
+    if (peer)
+        lose(d, peer);
 }
 
 /* False: of a stream that has ended. */

@@ -153,6 +153,9 @@ static inline void delivery_took(struct delivery *d, struct delivery_peer *peer)
     d->counts->received++;
 }
 
+/* The driver knows that this peer is gone: as if it were given up. */
+void delivery_lose(struct delivery *d, struct nic_address address);
+
 void delivery_expect(struct delivery *d, struct delivery_peer *peer);
 void delivery_expect_less(struct delivery_peer *peer);
 /* Something that the peer waits for will never be sent: it is given up at the next tick, so that it

@@ -21,6 +21,15 @@ static void lost(void *context, struct delivery_peer *delivery, bool sent) {
     nic_receive_lost(context, peer);
 }
 
+static bool take_pid(void *context, uint32_t pid) {
+    struct nic *nic = context;
+    const struct nic_driver *driver = nic->config.driver;
+    if (!driver->take_pid || !driver->take_pid(nic->config.context, pid))
+        return false;
+    nic->config.address.pid = pid;
+    return true;
+}
+
 static int check_config(const struct nic_config *c, struct spin_error *err) {
     if (c->mtu_bytes == 0 || c->mtu_bytes % 64 || c->mtu_bytes > nic_pool_mtu(c->pool))
         return spin_fail(err, SPIN_EARG,
@@ -41,8 +50,11 @@ static int make_parts(struct nic *nic, const struct nic_config *config, struct s
     else
         portals_config_default(&portals, config->mtu_bytes);
     portals.address = config->address;
-    struct portals_owner owner = {
-        .context = nic, .place = nic_send_place, .send = nic_send_message, .raised = raised};
+    struct portals_owner owner = {.context = nic,
+                                  .place = nic_send_place,
+                                  .send = nic_send_message,
+                                  .raised = raised,
+                                  .take_pid = take_pid};
     struct delivery_owner below = {.context = nic,
                                    .peer_bytes = sizeof(struct nic_peer),
                                    .up = nic_receive_packet,
@@ -264,6 +276,20 @@ void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now) {
         nic->handler_packets--;
         nic_command_room(nic);
     }
+}
+
+void nic_peer_room(struct nic *nic, struct nic_address address, uint64_t now) {
+    struct nic_peer *peer = (struct nic_peer *)delivery_peer(&nic->delivery, address);
+    nic->now = now;
+    if (!peer)
+        return;
+    peer->busy = false;
+    nic_send_room(nic, &peer->delivery);
+}
+
+void nic_peer_lost(struct nic *nic, struct nic_address address, uint64_t now) {
+    nic->now = now;
+    delivery_lose(&nic->delivery, address);
 }
 
 uint64_t nic_deadline(const struct nic *nic) {

@@ -106,6 +106,7 @@ struct nic_task {
 enum nic_status {
     NIC_DONE,
     NIC_PENDING, /* it ends later, with one of the others */
+    NIC_BUSY,    /* of `send`: pending, and nothing more to this peer before nic_peer_room */
     NIC_FAULT,   /* that host memory is not there, or not to be used so */
     NIC_GONE,    /* nobody will ever do it */
 };
@@ -165,6 +166,8 @@ struct nic_driver {
     void (*resume)(void *context, struct nic_task *task);
     /* An event or a counter of the host's has changed. */
     void (*raise)(void *context);
+    /* PtlNIInit asks for this pid: may the process have it from now on? NULL: its own alone. */
+    bool (*take_pid)(void *context, uint32_t pid);
 };
 
 struct nic_config {
@@ -207,6 +210,12 @@ void nic_moved(struct nic *nic, struct nic_move *later, enum nic_status how, uin
 /* A driver that ends first: the packet of a move that will not end. */
 void nic_move_forget(struct nic_move *later);
 void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now);
+/* After NIC_BUSY: the driver takes packets to this peer again. */
+void nic_peer_room(struct nic *nic, struct nic_address peer, uint64_t now);
+/* Where the driver knows what a reliable network cannot tell: the peer has ended, or a new process
+ * has its address. What was sent to it or begun by it is undeliverable, and both sides count their
+ * messages from 0. */
+void nic_peer_lost(struct nic *nic, struct nic_address peer, uint64_t now);
 uint64_t nic_deadline(const struct nic *nic); /* UINT64_MAX: none */
 void nic_tick(struct nic *nic, uint64_t now); /* at or after the deadline */
 

@@ -27,6 +27,7 @@ struct nic_peer {
     struct nic_outgoing *all;                           /* everything that is not over */
     struct nic_incoming *open;                          /* of which packets are still to come */
     bool in_turn;
+    bool busy;             /* the driver takes no more now */
     uint32_t turn_packets; /* sent in this turn */
     struct nic_peer *next_turn;
 };

@@ -84,7 +84,7 @@ void nic_send_over(struct nic *nic, struct nic_outgoing *o) {
 static bool may_go_at_once(const struct nic *nic, const struct nic_peer *peer,
                            const struct portals_outgoing *out, const struct nic_origin *from) {
     uint64_t bytes = out->payload;
-    if (!peer->delivery.direct || peer->queue || peer->departures || nic->turn ||
+    if (!peer->delivery.direct || peer->queue || peer->departures || peer->busy || nic->turn ||
         nic->sending >= nic->config.send_packets)
         return false;
     if (from && from->ready)
@@ -131,6 +131,12 @@ static void left_at_once(struct nic *nic, bool from_handler) {
     nic_command_room(nic);
 }
 
+/* Whether nic_left follows what the driver said of a packet. */
+static inline bool is_pending(struct nic_peer *peer, enum nic_status status) {
+    peer->busy |= status == NIC_BUSY;
+    return status == NIC_PENDING || status == NIC_BUSY;
+}
+
 /* The packet is in the driver's memory, or from the pool. */
 static __attribute__((noinline)) enum portals_sending
 send_at_once(struct nic *nic, const struct portals_outgoing *out) {
@@ -158,7 +164,7 @@ send_at_once(struct nic *nic, const struct portals_outgoing *out) {
     packet->bytes = (uint32_t)out->payload;
     nic->counts.sent++;
     enum nic_status status = nic_drive_send(nic, packet, &how);
-    if (status == NIC_PENDING)
+    if (is_pending(peer, status))
         nic->sending++;
     else
         left_at_once(nic, how.from_handler);
@@ -367,7 +373,7 @@ static void to_wire(struct nic *nic, struct nic_peer *peer, struct nic_packet *p
                                      .peer = peer,
                                      .sequence = packet->sequence,
                                      .transmission = transmission};
-    if (nic_drive_send(nic, packet, &how) != NIC_PENDING)
+    if (!is_pending(peer, nic_drive_send(nic, packet, &how)))
         nic_left(nic, &how, nic->now);
 }
 
@@ -448,7 +454,7 @@ bool nic_send_more(struct nic *nic) {
         return true;
     }
     for (struct nic_peer *peer; (peer = next_turn(nic));) {
-        if (!peer->queue || !delivery_room(&nic->delivery, &peer->delivery))
+        if (!peer->queue || peer->busy || !delivery_room(&nic->delivery, &peer->delivery))
             continue; /* nic_send_room brings it back */
         const struct nic_outgoing *o = peer->queue;
         if (!pack(nic, peer)) {
@@ -469,7 +475,7 @@ bool nic_send_more(struct nic *nic) {
 
 void nic_send_room(void *context, struct delivery_peer *delivery) {
     struct nic_peer *peer = (struct nic_peer *)delivery;
-    if (peer->queue)
+    if (peer->queue && !peer->busy)
         take_turn(context, peer);
 }
 
@@ -512,6 +518,7 @@ static void fail(struct nic *nic, struct nic_outgoing *o) {
 void nic_send_lost(struct nic *nic, struct nic_peer *peer) {
     cancel_departures(nic, peer);
     peer->queue = NULL;
+    peer->busy = false;
     struct nic_outgoing *all = peer->all;
     peer->all = NULL; /* what is sent from now on belongs to the next stream */
     if (all)

@@ -1,9 +1,17 @@
 /* Processes, and what surrounds every call. */
 #include "portals/process.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "portals/portals_call.h"
 
 static _Thread_local struct portals_process *current;
+
+/* Portals names no process: what belongs to all threads of a program has to stand somewhere. */
+static struct portals_process *(*make_process)(void);
+static struct portals_process *_Atomic of_all;
+static pthread_once_t is_made = PTHREAD_ONCE_INIT;
 
 struct portals_process *portals_enter(struct portals_process *process) {
     struct portals_process *before = current;
@@ -12,7 +20,23 @@ struct portals_process *portals_enter(struct portals_process *process) {
 }
 
 struct portals_process *portals_current(void) {
-    return current;
+    return current ? current : atomic_load_explicit(&of_all, memory_order_acquire);
+}
+
+void portals_make_with(struct portals_process *(*make)(void)) {
+    make_process = make;
+}
+
+static void make_once(void) {
+    atomic_store_explicit(&of_all, make_process(), memory_order_release);
+}
+
+struct portals_process *portals_here(void) {
+    struct portals_process *process = portals_current();
+    if (process || !make_process)
+        return process;
+    pthread_once(&is_made, make_once);
+    return portals_current();
 }
 
 const char *portals_call_name(enum portals_call call) {
@@ -43,7 +67,7 @@ static void enter(struct portals_process *process, enum portals_call call, uint6
 }
 
 struct portals *portals_call_begin(enum portals_call call, uint64_t bytes, const void *caller) {
-    struct portals_process *process = current;
+    struct portals_process *process = portals_current();
     if (!process)
         return NULL;
     enter(process, call, bytes, caller);
@@ -54,7 +78,7 @@ struct portals *portals_call_begin(enum portals_call call, uint64_t bytes, const
 }
 
 int portals_call_end(int code) {
-    struct portals_process *process = current;
+    struct portals_process *process = portals_current();
     process->call = PORTALS_NO_CALL;
     if (process->host.unlock)
         process->host.unlock(process->host.context);
@@ -63,7 +87,7 @@ int portals_call_end(int code) {
 
 /* Not like the others: there is nothing to begin with. */
 int PtlInit(void) {
-    struct portals_process *process = current;
+    struct portals_process *process = portals_here();
     if (!process)
         return PTL_FAIL;
     enter(process, PORTALS_CALL_PtlInit, 0, PORTALS_CALLER);

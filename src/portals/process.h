@@ -20,6 +20,18 @@ enum portals_call {
 };
 const char *portals_call_name(enum portals_call call); /* "PtlPut"; "no call" */
 
+/* The job that a process is a rank of, for spin_rank and the like (openspin.h). `context` is the
+ * host's. */
+struct portals_job {
+    uint32_t (*rank)(void *context);
+    uint32_t (*ranks)(void *context);
+    uint64_t (*now_ps)(void *context);
+    void (*compute)(void *context, uint64_t time_ps);
+    void (*work)(void *context, uint64_t cycles, uint64_t memory_bytes);
+    void (*barrier)(void *context);
+    int (*map)(void *context, uint32_t ni_handle); /* a code of enum ptl_retvals */
+};
+
 /* Every function may be NULL but wait, where something is waited for. */
 struct portals_host {
     void *context;
@@ -35,6 +47,7 @@ struct portals_host {
     void (*charge)(void *context, enum portals_call call, uint64_t bytes);
     void (*lock)(void *context);
     void (*unlock)(void *context);
+    const struct portals_job *job; /* NULL: none */
 };
 
 struct portals_look;
@@ -52,6 +65,13 @@ void portals_waits_for(const struct portals_process *process, char *text, size_t
 
 /* Makes it the thread's current process (NULL: none); returns the one before. */
 struct portals_process *portals_enter(struct portals_process *process);
+/* That, or else the one of all threads. */
 struct portals_process *portals_current(void);
+
+/* Who makes the process of all threads that have none of their own, when the first of them needs
+ * it: a live card, which is one per process of the system. NULL: it could not. */
+void portals_make_with(struct portals_process *(*make)(void));
+/* The current one, made if there is none. */
+struct portals_process *portals_here(void);
 
 #endif

@@ -191,28 +191,22 @@ struct world_thread *world_current(void) {
     return process && process->host.now == now ? process->host.context : NULL;
 }
 
-uint32_t spin_rank(void) {
-    const struct world_thread *t = world_current();
-    return t ? t->rank->index : 0;
+static uint32_t ask_rank(void *context) {
+    return ((const struct world_thread *)context)->rank->index;
 }
 
-uint32_t spin_ranks(void) {
-    const struct world_thread *t = world_current();
-    return t ? t->rank->world->ranks : 0;
+static uint32_t ask_ranks(void *context) {
+    return ((const struct world_thread *)context)->rank->world->ranks;
 }
 
-uint64_t spin_now_ps(void) {
-    struct world_thread *t = world_current();
-    if (!t)
-        return 0;
+static uint64_t ask_now(void *context) {
+    struct world_thread *t = context;
     world_free_call(t);
     return t->clock_ps;
 }
 
-void spin_compute_ps(uint64_t time_ps) {
-    struct world_thread *t = world_current();
-    if (!t)
-        return;
+static void compute(void *context, uint64_t time_ps) {
+    struct world_thread *t = context;
     catch_up(t);
     if (time_ps)
         busy(t, "compute", time_ps);
@@ -221,10 +215,8 @@ void spin_compute_ps(uint64_t time_ps) {
     catch_up(t); /* memory is then as others have left it by that time */
 }
 
-void spin_work(uint64_t cycles, uint64_t memory_bytes) {
-    struct world_thread *t = world_current();
-    if (!t)
-        return;
+static void do_work(void *context, uint64_t cycles, uint64_t memory_bytes) {
+    struct world_thread *t = context;
     struct spin_world *w = t->rank->world;
     uint32_t rank = t->rank->index;
     catch_up(t); /* others use that memory too */
@@ -238,15 +230,8 @@ void spin_work(uint64_t cycles, uint64_t memory_bytes) {
     catch_up(t);
 }
 
-void spin_copy(void *to, const void *from, size_t bytes) {
-    memcpy(to, from, bytes);
-    spin_work(0, 2 * bytes); /* read and written */
-}
-
-void spin_barrier(void) {
-    struct world_thread *t = world_current();
-    if (!t)
-        return;
+static void meet(void *context) {
+    struct world_thread *t = context;
     struct spin_world *w = t->rank->world;
     catch_up(t);
     world_free_call(t);
@@ -259,13 +244,19 @@ void spin_barrier(void) {
     leave(t);
 }
 
-int spin_map_ranks(uint32_t ni_handle) {
-    struct world_thread *t = world_current();
-    if (!t)
-        return PTL_NO_INIT;
+static int map_all(void *context, uint32_t ni_handle) {
+    struct world_thread *t = context;
     struct spin_world *w = t->rank->world;
     return portals_share_map(t->process.portals, ni_handle, w->ranks, w->map, t->rank->index);
 }
+
+static const struct portals_job job = {.rank = ask_rank,
+                                       .ranks = ask_ranks,
+                                       .now_ps = ask_now,
+                                       .compute = compute,
+                                       .work = do_work,
+                                       .barrier = meet,
+                                       .map = map_all};
 
 /* ---- running ----------------------------------------------------------------------------------
  */
@@ -432,7 +423,8 @@ void world_thread_new(struct world_thread *t, struct world_rank *r, struct fibre
                  .now = now,
                  .per_millisecond = 1000000000,
                  .wait = wait_until,
-                 .charge = charge},
+                 .charge = charge,
+                 .job = &job},
     };
 }
 

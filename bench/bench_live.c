@@ -1,0 +1,174 @@
+/* Live cards over shared memory: two processes of this machine. Half round trip of a put, bandwidth
+ * against memcpy, message rate. Peers to run beside it: ucx_perftest, fi_pingpong. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/machine.h"
+#include "live/live_card.h"
+#include "live/live_clock.h"
+
+#define MEMORY (4u << 20)
+#define NEED(call)                                                                                 \
+    do {                                                                                           \
+        int code_ = (call);                                                                        \
+        if (code_) {                                                                               \
+            fprintf(stderr, "bench-live: %s: %s\n", #call, PtlToStr(code_, PTL_STR_ERROR));        \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+struct side {
+    struct live_card *card;
+    ptl_handle_ni_t ni;
+    ptl_handle_ct_t arrived, acked;
+    ptl_handle_md_t md;
+    ptl_process_t peer;
+    uint64_t seen;
+    uint8_t *source, *memory;
+};
+
+static void open_side(struct side *s, struct live_folder *folder, uint32_t pid) {
+    const struct live_card_options options = {
+        .folder = folder, .nid = 1, .pid = pid, .progress = true};
+    struct spin_error err;
+    *s = (struct side){.peer = {.phys = {.nid = 1, .pid = 1 - pid}}};
+    if (live_card_new(&s->card, &options, &err)) {
+        fprintf(stderr, "bench-live: %s\n", err.text);
+        _exit(1);
+    }
+    s->source = malloc(MEMORY);
+    s->memory = malloc(MEMORY);
+    memset(s->source, 1, MEMORY);
+    memset(s->memory, 2, MEMORY);
+    portals_enter(live_card_process(s->card));
+    NEED(PtlInit());
+    NEED(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
+                   &s->ni));
+    ptl_pt_index_t pt;
+    NEED(PtlPTAlloc(s->ni, 0, PTL_EQ_NONE, 0, &pt));
+    NEED(PtlCTAlloc(s->ni, &s->arrived));
+    NEED(PtlCTAlloc(s->ni, &s->acked));
+    const ptl_me_t me = {.start = s->memory,
+                         .length = MEMORY,
+                         .ct_handle = s->arrived,
+                         .uid = PTL_UID_ANY,
+                         .match_id = {.phys = {.nid = PTL_NID_ANY, .pid = PTL_PID_ANY}},
+                         .options = PTL_ME_OP_PUT | PTL_ME_EVENT_CT_COMM};
+    const ptl_md_t md = {.start = s->source,
+                         .length = MEMORY,
+                         .options = PTL_MD_EVENT_CT_ACK,
+                         .eq_handle = PTL_EQ_NONE,
+                         .ct_handle = s->acked};
+    ptl_handle_me_t handle;
+    NEED(PtlMEAppend(s->ni, 0, &me, PTL_PRIORITY_LIST, NULL, &handle));
+    NEED(PtlMDBind(s->ni, &md, &s->md));
+}
+
+static void put(struct side *s, uint64_t bytes, ptl_ack_req_t ack) {
+    NEED(PtlPut(s->md, 0, bytes, ack, s->peer, 0, 0, 0, NULL, 0));
+}
+
+static void await(struct side *s, uint64_t more) {
+    ptl_ct_event_t event;
+    s->seen += more;
+    NEED(PtlCTWait(s->arrived, s->seen, &event));
+}
+
+/* Both sides run it. Returns ns of half a round trip. */
+static double ping_pong(struct side *s, bool first, uint64_t bytes, uint32_t times) {
+    uint64_t began = live_now_ns();
+    for (uint32_t i = 0; i < times; i++) {
+        if (first)
+            put(s, bytes, PTL_NO_ACK_REQ);
+        await(s, 1);
+        if (!first)
+            put(s, bytes, PTL_NO_ACK_REQ);
+    }
+    return (double)(live_now_ns() - began) / times / 2;
+}
+
+/* ns per message from the first to the second. */
+static double stream(struct side *s, bool first, uint64_t bytes, uint32_t times, uint32_t window) {
+    ptl_ct_event_t event;
+    uint64_t began = live_now_ns();
+    if (!first) {
+        await(s, times);
+        put(s, 0, PTL_NO_ACK_REQ);
+        return 0;
+    }
+    NEED(PtlCTSet(s->acked, (ptl_ct_event_t){0, 0}));
+    for (uint32_t i = 0; i < times; i++) {
+        put(s, bytes, window ? PTL_CT_ACK_REQ : PTL_NO_ACK_REQ);
+        if (window && i + 1 >= window)
+            NEED(PtlCTWait(s->acked, i + 2 - window, &event));
+    }
+    await(s, 1);
+    return (double)(live_now_ns() - began) / times;
+}
+
+static double memcpy_ns(struct side *s, uint64_t bytes, uint32_t times) {
+    uint64_t began = live_now_ns();
+    for (uint32_t i = 0; i < times; i++) {
+        memcpy(s->memory, s->source, bytes);
+        __asm__ volatile("" ::: "memory");
+    }
+    return (double)(live_now_ns() - began) / times;
+}
+
+static const uint64_t sizes[] = {8, 64, 1024, 4096, 65536, 1u << 20};
+#define SIZES (sizeof sizes / sizeof sizes[0])
+
+static void run(struct side *s, bool first) {
+    ping_pong(s, first, 8, 2000); /* both are there */
+    if (first)
+        printf("%10s %18s %12s %12s %8s\n", "bytes", "half round trip ns", "put GB/s",
+               "memcpy GB/s", "ratio");
+    for (size_t i = 0; i < SIZES; i++) {
+        uint64_t bytes = sizes[i];
+        uint32_t times = bytes > 100000 ? 400 : 20000;
+        double half = 1e9;
+        for (int k = 0; k < 5; k++) {
+            double ns = ping_pong(s, first, bytes, times / 5);
+            half = ns < half ? ns : half;
+        }
+        double ns = stream(s, first, bytes, times, 16);
+        if (!first)
+            continue;
+        double copy = memcpy_ns(s, bytes, times);
+        printf("%10llu %18.0f %12.2f %12.2f %8.2f\n", (unsigned long long)bytes, half,
+               (double)bytes / ns, (double)bytes / copy, copy / ns);
+    }
+    double ns = stream(s, first, 8, 500000, 0);
+    if (first)
+        printf("%.2f million messages of 8 bytes per second\n", 1e3 / ns);
+}
+
+int main(void) {
+    struct live_folder folder;
+    struct spin_error err;
+    struct side side;
+    char name[64];
+    if (live_folder_make(&folder, name, sizeof name, &err)) {
+        fprintf(stderr, "bench-live: %s\n", err.text);
+        return 1;
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        open_side(&side, &folder, 1);
+        run(&side, false);
+        _exit(0);
+    }
+    open_side(&side, &folder, 0);
+    run(&side, true);
+    int status;
+    waitpid(child, &status, 0);
+    live_card_free(side.card);
+    live_folder_remove(&folder);
+    return status != 0;
+}

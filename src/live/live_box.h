@@ -1,0 +1,75 @@
+/* The file of a process in its job's folder (live_names.h), as all who talk to it map it: who it
+ * is, the bell that wakes it, and a lane for each process that may send to it. Lane i is that of
+ * the process with pid i, so nothing has to be agreed on; what nobody uses has no memory. */
+#ifndef SPIN_LIVE_LIVE_BOX_H
+#define SPIN_LIVE_LIVE_BOX_H
+
+#include "live/live_names.h"
+#include "live/live_ring.h"
+#include "nic/message.h"
+
+#define BOX_MAGIC 0x31786f426e697073ull /* "spinBox1" */
+
+struct box_header {
+    _Atomic uint64_t magic; /* written last */
+    uint32_t nid, pid;
+    struct live_owner owner;
+    uint64_t life;           /* of this process under this name: another number each time */
+    _Atomic uint32_t closed; /* it has left in order */
+    uint8_t key[LIVE_KEY_BYTES];
+    _Alignas(64) _Atomic uint32_t bell;      /* 1: whoever has something for it wakes it (futex) */
+    _Alignas(64) _Atomic uint32_t attention; /* some lane has a new claim */
+    _Alignas(64) _Atomic uint64_t claims[LIVE_PIDS / 64]; /* of these */
+};
+
+/* Who wants to send writes its life into `claim`. The owner of the box, when nothing of an earlier
+ * life is left in the lane, clears it and writes the same into `accepted`: then the ring is the
+ * sender's. */
+struct box_lane {
+    _Atomic uint64_t claim;
+    _Alignas(64) _Atomic uint64_t accepted;
+    _Alignas(64) struct ring ring;
+};
+
+#define BOX_HEADER_BYTES 4096u
+#define BOX_LANE_BYTES   ((sizeof(struct box_lane) + 4095u) & ~4095u)
+#define BOX_BYTES        (BOX_HEADER_BYTES + LIVE_PIDS * BOX_LANE_BYTES)
+
+/* One's own. */
+struct box {
+    struct live_folder *folder;
+    struct box_header *header; /* of BOX_BYTES */
+    char name[24];
+};
+
+static inline struct box_lane *box_lane(const struct box *box, uint32_t pid) {
+    return (struct box_lane *)(void *)((uint8_t *)box->header + BOX_HEADER_BYTES +
+                                       (uint64_t)pid * BOX_LANE_BYTES);
+}
+
+/* SPIN_ELIMIT: that pid is taken, or (LIVE_PIDS: any) all are. */
+int box_make(struct box *box, struct live_folder *folder, uint32_t nid, uint32_t pid,
+             struct spin_error *err);
+/* Its peers see that it has ended, and its name is free. */
+void box_leave(struct box *box);
+void box_free(struct box *box);
+
+/* Another's, of which one sees the header and one's own lane. */
+struct box_view {
+    struct box_header *header; /* NULL: none */
+    struct box_lane *lane;
+    int pidfd; /* of its owner */
+    uint64_t life;
+};
+
+/* False: there is no such process that lives. */
+bool box_open(struct box_view *view, const struct live_folder *folder, struct nic_address of,
+              uint32_t own_pid);
+void box_close(struct box_view *view);
+/* Whether its owner has ended or left. */
+bool box_ended(const struct box_view *view);
+
+/* Wakes the owner of a box if it sleeps. After what it is woken for was stored. */
+void box_ring(struct box_header *header);
+
+#endif

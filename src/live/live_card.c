@@ -1,0 +1,283 @@
+/* The driver's functions, what the transport tells, and the host's side of a Portals process. */
+#include "live/live_card_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "hpu/image_store.h"
+#include "live/live_clock.h"
+#include "live/live_shm.h"
+
+/* ---- what the card asks ---- */
+
+static enum nic_status card_send(void *context, struct nic_packet *packet,
+                                 const struct nic_departed *how) {
+    struct live_card *card = context;
+    enum live_sent sent = card->transport->calls->send(card->transport, packet);
+    if (sent == LIVE_SENT)
+        return NIC_DONE;
+    struct live_pending *p = malloc(sizeof *p);
+    struct nic_packet *kept = p ? nic_packet_keep(packet) : NULL;
+    if (!kept) {
+        free(p);
+        return NIC_FAULT; /* the message is not sent, and who asked is told */
+    }
+    *p = (struct live_pending){.packet = kept, .how = *how, .nowhere = sent == LIVE_NOWHERE};
+    card->nowhere |= p->nowhere;
+    *card->pending_end = p;
+    card->pending_end = &p->next;
+    return NIC_BUSY;
+}
+
+static enum nic_status card_move(void *context, struct nic_move *move) {
+    (void)context;
+    if (move->kind == NIC_FETCH)
+        memcpy(move->local, move->host, move->bytes);
+    else if (move->kind == NIC_STORE)
+        memcpy(move->host, move->local, move->bytes);
+    return NIC_DONE;
+}
+
+static void card_raise(void *context) {
+    struct live_card *card = context;
+    uint32_t raises = atomic_load_explicit(&card->raises, memory_order_relaxed);
+    atomic_store_explicit(&card->raises, raises + 1, memory_order_release);
+}
+
+static bool card_take_pid(void *context, uint32_t pid) {
+    struct live_card *card = context;
+    return card->transport->calls->take_pid(card->transport, pid);
+}
+
+static const struct nic_driver driver = {.send = card_send,
+                                         .move = card_move,
+                                         .run = live_hpu_start,
+                                         .resume = live_hpu_resume,
+                                         .raise = card_raise,
+                                         .take_pid = card_take_pid};
+
+/* ---- what the transport tells ---- */
+
+static void on_packet(void *context, struct nic_packet *packet) {
+    struct live_card *card = context;
+    nic_packet_in(card->nic, packet, 0);
+}
+
+/* Takes the first packet to that peer out of those that wait. */
+static struct live_pending *take_pending(struct live_card *card, struct nic_address peer) {
+    for (struct live_pending **at = &card->pending; *at; at = &(*at)->next) {
+        struct live_pending *p = *at;
+        if (!nic_address_equal(p->packet->target, peer))
+            continue;
+        *at = p->next;
+        if (card->pending_end == &p->next)
+            card->pending_end = at;
+        return p;
+    }
+    return NULL;
+}
+
+static void end_pending(struct live_card *card, struct live_pending *p) {
+    nic_packet_release(p->packet);
+    nic_left(card->nic, &p->how, 0);
+    free(p);
+}
+
+static void on_room(void *context, struct nic_address peer) {
+    struct live_card *card = context;
+    for (struct live_pending *p; (p = take_pending(card, peer));) {
+        if (card->transport->calls->send(card->transport, p->packet) != LIVE_SENT) {
+            p->next = card->pending; /* still the first to this peer */
+            if (!card->pending)
+                card->pending_end = &p->next;
+            card->pending = p;
+            return;
+        }
+        end_pending(card, p);
+    }
+    nic_peer_room(card->nic, peer, 0);
+}
+
+static void on_lost(void *context, struct nic_address peer) {
+    struct live_card *card = context;
+    for (struct live_pending *p; (p = take_pending(card, peer));)
+        end_pending(card, p);
+    nic_peer_lost(card->nic, peer, 0);
+}
+
+/* What has nowhere to go is undeliverable. */
+static void lose_nowhere(struct live_card *card) {
+    card->nowhere = false;
+    for (struct live_pending *p = card->pending; p;) {
+        struct nic_address peer = p->packet->target;
+        bool nowhere = p->nowhere;
+        p = p->next;
+        if (!nowhere)
+            continue;
+        on_lost(card, peer);
+        p = card->pending;
+    }
+}
+
+/* ---- the host's side ---- */
+
+void live_work(struct live_card *card) {
+    do {
+        nic_progress(card->nic, 0);
+        if (card->nowhere)
+            lose_nowhere(card);
+    } while (live_hpu_work(card) || card->nowhere);
+}
+
+static void card_lock(void *context) {
+    struct live_card *card = context;
+    pthread_mutex_lock(&card->lock);
+    uint32_t calls = atomic_load_explicit(&card->calls, memory_order_relaxed);
+    atomic_store_explicit(&card->calls, calls + 1, memory_order_relaxed);
+    if (card->transport->calls->ready(card->transport)) {
+        card->transport->calls->poll(card->transport);
+        live_work(card);
+    }
+}
+
+static void card_unlock(void *context) {
+    struct live_card *card = context;
+    live_work(card);
+    live_tell(card);
+    if (card->unwatched)
+        live_watch(card);
+    pthread_mutex_unlock(&card->lock);
+}
+
+static uint64_t card_now(void *context) {
+    (void)context;
+    return live_now_ns();
+}
+
+static void card_wait(void *context, uint64_t until_ns) {
+    live_wait(context, until_ns);
+}
+
+void live_card_poll(struct live_card *card) {
+    if (!card->transport->calls->ready(card->transport))
+        return;
+    card_lock(card);
+    card_unlock(card);
+}
+
+void live_card_leave(struct live_card *card, uint64_t within_ns) {
+    uint64_t until_ns = live_now_ns() + within_ns;
+    card_lock(card);
+    while (card->pending && live_now_ns() < until_ns) {
+        card->transport->calls->check(card->transport, live_now_ns());
+        card_unlock(card);
+        usleep(50);
+        card_lock(card);
+    }
+    card->transport->calls->leave(card->transport);
+    card_unlock(card);
+}
+
+/* ---- making one ---- */
+
+static int make_parts(struct live_card *card, struct spin_error *err) {
+    const struct live_card_options *o = &card->options;
+    struct portals_config portals;
+    struct spin_limits limits;
+    int code = nic_pool_new(&card->pool, LIVE_MTU_BYTES, err);
+    if (code)
+        return code;
+    const struct live_shm_options shm = {
+        .folder = o->folder,
+        .nid = o->nid,
+        .pid = o->pid,
+        .pool = card->pool,
+        .mtu_bytes = LIVE_MTU_BYTES,
+        .receiver = {.context = card, .packet = on_packet, .room = on_room, .lost = on_lost}};
+    code = live_shm_new(&card->transport, &shm, err);
+    if (code)
+        return code;
+    portals_config_default(&portals, LIVE_MTU_BYTES);
+    spin_limits_default(&limits);
+    limits.with_float = true;
+    portals.image_limits = &limits;
+    portals.uid = (uint32_t)getuid();
+    portals.images = card->images = image_store_new();
+    if (!card->images)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    portals.features &= ~(unsigned)PTL_COHERENT_ATOMICS; /* not with the program's own atomics */
+    const struct nic_config config = {.driver = &driver,
+                                      .context = card,
+                                      .gather_bytes = LIVE_MTU_BYTES,
+                                      .address = card->transport->calls->address(card->transport),
+                                      .pool = card->pool,
+                                      .mtu_bytes = LIVE_MTU_BYTES,
+                                      .reliable = true,
+                                      .ordered = true,
+                                      .send_packets = UINT32_MAX,
+                                      .turn_packets = 16,
+                                      .contexts = 4096,
+                                      .portals = &portals};
+    return nic_new(&card->nic, &config, err);
+}
+
+int live_card_new(struct live_card **out, const struct live_card_options *options,
+                  struct spin_error *err) {
+    struct live_card *card = calloc(1, sizeof *card);
+    if (!card)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    card->options = *options;
+    card->pending_end = &card->pending;
+    pthread_mutex_init(&card->lock, NULL);
+    live_hpu_init(card);
+    int code = make_parts(card, err);
+    if (!code) {
+        card->process = (struct portals_process){.portals = nic_portals(card->nic),
+                                                 .host = {.context = card,
+                                                          .now = card_now,
+                                                          .per_millisecond = LIVE_MS,
+                                                          .wait = card_wait,
+                                                          .lock = card_lock,
+                                                          .unlock = card_unlock}};
+        code = options->progress ? live_progress_start(card, err) : 0;
+    }
+    if (code)
+        live_card_free(card);
+    else
+        *out = card;
+    return code;
+}
+
+void live_card_free(struct live_card *card) {
+    if (!card)
+        return;
+    live_progress_stop(card);
+    while (card->pending) {
+        struct live_pending *p = card->pending;
+        card->pending = p->next;
+        nic_packet_release(p->packet);
+        free(p);
+    }
+    nic_free(card->nic);
+    live_hpu_clear(card);
+    image_store_free(card->images);
+    if (card->transport)
+        card->transport->calls->close(card->transport);
+    nic_pool_free(card->pool);
+    pthread_mutex_destroy(&card->lock);
+    free(card);
+}
+
+struct portals_process *live_card_process(struct live_card *card) {
+    return &card->process;
+}
+
+struct nic *live_card_nic(struct live_card *card) {
+    return card->nic;
+}
+
+uint64_t live_card_malformed(const struct live_card *card) {
+    return card->transport->malformed + nic_counts(card->nic)->malformed;
+}

@@ -1,0 +1,41 @@
+/* The live card: the card's logic (nic/nic.h) driven in real time inside a process.
+ *
+ * One lock per card; whoever holds it drives the card. A thread that waits in a Portals call is the
+ * leader: it looks at the transport, briefly without pause, then sleeps until a peer rings. Other
+ * threads that wait follow it. When no thread is in a call, the progress thread takes over: while
+ * the program communicates it only looks after it from time to time (a tick); when the program has
+ * not called for a tick, it polls itself and then sleeps until a peer rings. So who waits gets its
+ * message without a switch of threads, who computes still receives, and who is idle uses no time.
+ */
+#ifndef SPIN_LIVE_LIVE_CARD_H
+#define SPIN_LIVE_LIVE_CARD_H
+
+#include "live/live_names.h"
+#include "openspin.h"
+#include "portals/process.h"
+
+struct live_card;
+
+struct live_card_options {
+    struct live_folder *folder; /* to outlive the card */
+    uint32_t nid, pid;          /* LIVE_PIDS: any */
+    enum spin_jit jit;
+    bool progress; /* with a thread of its own */
+    bool crowded;  /* there are more processes than processors: who waits soon sleeps */
+};
+
+int live_card_new(struct live_card **out, const struct live_card_options *options,
+                  struct spin_error *err);
+void live_card_free(struct live_card *card);
+/* For portals_enter and portals_enter_all. */
+struct portals_process *live_card_process(struct live_card *card);
+struct nic *live_card_nic(struct live_card *card);
+uint64_t live_card_malformed(const struct live_card *card);
+
+/* The process ends: what waits to be sent is, if it can be within that time, and peers see that it
+ * has left. Nothing is freed. */
+void live_card_leave(struct live_card *card, uint64_t within_ns);
+/* Looks after the card once, for who waits for something else. */
+void live_card_poll(struct live_card *card);
+
+#endif

@@ -1,0 +1,77 @@
+#ifndef SPIN_LIVE_LIVE_CARD_PRIVATE_H
+#define SPIN_LIVE_LIVE_CARD_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "live/live_card.h"
+#include "live/live_transport.h"
+#include "nic/nic.h"
+
+#define LIVE_MTU_BYTES 4096u
+
+/* A packet that the transport refused. */
+struct live_pending {
+    struct nic_packet *packet;
+    struct nic_departed how;
+    bool nowhere; /* there is no such process */
+    struct live_pending *next;
+};
+
+struct live_executor;
+struct live_code;
+
+enum progress_state {
+    PROGRESS_TICKS,     /* looks from time to time whether the program calls */
+    PROGRESS_SLEEPS,    /* nobody is inside: until a peer rings */
+    PROGRESS_STANDS_BY, /* the leader sleeps: until it has woken */
+    PROGRESS_ENDS,
+};
+
+struct live_card {
+    pthread_mutex_t lock;
+    struct live_card_options options;
+    struct portals_process process;
+    struct nic *nic;
+    struct nic_pool *pool;
+    struct live_transport *transport;
+    struct live_pending *pending, **pending_end;
+    bool nowhere;      /* some of them have nowhere to go */
+    uint64_t check_ns; /* when to look whether peers live */
+    bool unwatched;    /* who sleeps does so without a limit, as nothing is outstanding */
+    /* Waiting. */
+    _Atomic uint32_t raises; /* futex: something was raised */
+    uint32_t told;           /* the same, when followers were last woken */
+    bool led;                /* a waiting thread polls, or sleeps on the transport's bell */
+    _Atomic bool asleep;     /* it does the latter */
+    uint32_t followers;      /* that sleep on `raises` */
+    _Atomic uint32_t calls;  /* so far: for the progress thread */
+    /* The progress thread. */
+    pthread_t thread;
+    bool has_thread;
+    _Atomic uint32_t progress; /* enum progress_state: futex */
+    /* Handlers (live_hpu.c). */
+    struct live_executor *queued, **queued_end, *idle, *all;
+    struct nic_task *failed; /* for which there was no memory, by `driver` */
+    uint32_t executors;
+    struct live_code *code;
+    struct image_store *images;
+};
+
+/* live_hpu.c */
+void live_hpu_init(struct live_card *card);
+void live_hpu_clear(struct live_card *card);
+void live_hpu_start(void *context, struct nic_task *task);
+void live_hpu_resume(void *context, struct nic_task *task);
+/* Runs what is queued; false: nothing was. */
+bool live_hpu_work(struct live_card *card);
+
+/* live_wait.c: with the lock held. */
+void live_work(struct live_card *card);
+void live_wait(struct live_card *card, uint64_t until_ns);
+void live_tell(struct live_card *card);  /* before the lock is given back */
+void live_watch(struct live_card *card); /* likewise, if `unwatched` */
+int live_progress_start(struct live_card *card, struct spin_error *err);
+void live_progress_stop(struct live_card *card);
+
+#endif

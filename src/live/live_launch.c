@@ -1,0 +1,337 @@
+/* Starts the ranks of a job and waits for them: one loop over their ends, their output, their PMI
+ * sockets and our signals. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "live/live_clock.h"
+#include "live/live_job.h"
+#include "live/live_names.h"
+#include "live/live_pmi.h"
+#include "openspin.h"
+
+#define KILL_NS (2000 * LIVE_MS) /* after SIGTERM */
+#define OUTPUT  4096             /* of a line that is labelled; a longer one is split */
+
+/* One of a rank's two outputs, line by line. */
+struct output {
+    int fd; /* -1: none */
+    FILE *to;
+    uint32_t filled;
+    char line[OUTPUT];
+};
+
+struct rank {
+    pid_t pid; /* 0: it has ended */
+    struct output out[2];
+};
+
+struct launch {
+    const struct spin_launch_options *o;
+    struct spin_launch_result *result;
+    struct live_folder folder;
+    char job_name[64];
+    struct live_job *job;
+    struct live_pmi *pmi;
+    struct rank *rank;
+    uint32_t running;
+    int signals; /* signalfd */
+    sigset_t before;
+    uint64_t kill_ns; /* UINT64_MAX: nobody is asked to end */
+    struct pollfd *poll;
+};
+
+/* ---- a rank begins ---- */
+
+static void set_number(const char *name, uint64_t number) {
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    setenv(name, text, 1);
+}
+
+/* In the child; returns when the program cannot be started. */
+static void become(const struct launch *l, uint32_t rank, char *const *argv, int pmi,
+                   const int *pipes) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigprocmask(SIG_SETMASK, &l->before, NULL);
+    setenv("OPENSPIN_JOB", l->job_name, 1);
+    set_number("OPENSPIN_RANK", rank);
+    set_number("OPENSPIN_SIZE", l->o->ranks);
+    set_number("PMI_RANK", rank);
+    set_number("PMI_ID", rank);
+    set_number("PMI_SIZE", l->o->ranks);
+    set_number("PMI_FD", (uint64_t)pmi);
+    unsetenv("PMI_PORT");
+    fcntl(pmi, F_SETFD, 0);
+    for (int i = 0; i < 2; i++)
+        if (pipes[i] >= 0)
+            dup2(pipes[i], i + 1);
+    int nothing = rank ? open("/dev/null", O_RDONLY) : -1;
+    if (nothing >= 0) {
+        dup2(nothing, 0);
+        close(nothing);
+    }
+    execvp(argv[0], argv);
+}
+
+static bool make_pipes(const struct launch *l, struct rank *r, int *ends) {
+    for (int i = 0; i < 2; i++) {
+        int pipe[2];
+        ends[i] = r->out[i].fd = -1;
+        if (!l->o->label)
+            continue;
+        if (pipe2(pipe, O_CLOEXEC))
+            return false;
+        r->out[i].fd = pipe[0];
+        r->out[i].to = i ? stderr : stdout;
+        ends[i] = pipe[1];
+    }
+    return true;
+}
+
+/* What execvp says comes through a pipe that it closes. */
+static int start_rank(struct launch *l, uint32_t number, char *const *argv,
+                      struct spin_error *err) {
+    struct rank *r = &l->rank[number];
+    int sockets[2], told[2], ends[2], failure = 0;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) || pipe2(told, O_CLOEXEC) ||
+        !make_pipes(l, r, ends))
+        return spin_fail(err, SPIN_EFILE, "rank %u: no more open files: %s", number,
+                         strerror(errno));
+    fflush(NULL);
+    r->pid = fork();
+    if (r->pid == 0) {
+        become(l, number, argv, sockets[1], ends);
+        failure = errno;
+        (void)!write(told[1], &failure, sizeof failure);
+        _exit(127);
+    }
+    int forked = errno;
+    close(sockets[1]);
+    close(told[1]);
+    for (int i = 0; i < 2; i++)
+        if (ends[i] >= 0)
+            close(ends[i]);
+    live_pmi_add(l->pmi, number, sockets[0]);
+    bool failed = r->pid > 0 && read(told[0], &failure, sizeof failure) == sizeof failure;
+    close(told[0]);
+    if (r->pid < 0) {
+        r->pid = 0;
+        return spin_fail(err, SPIN_ENOMEM, "rank %u: cannot start a process: %s", number,
+                         strerror(forked));
+    }
+    l->running++;
+    if (failed)
+        return spin_fail(err, SPIN_EFILE, "%s: cannot start it: %s", argv[0], strerror(failure));
+    return 0;
+}
+
+/* ---- output ---- */
+
+static void print_line(struct output *out, uint32_t rank, uint32_t bytes) {
+    fprintf(out->to, "[%u] ", rank);
+    fwrite(out->line, 1, bytes, out->to);
+    fputc('\n', out->to);
+}
+
+static void read_output(struct output *out, uint32_t rank) {
+    ssize_t got = read(out->fd, out->line + out->filled, OUTPUT - out->filled);
+    if (got <= 0) {
+        if (out->filled)
+            print_line(out, rank, out->filled);
+        close(out->fd);
+        out->fd = -1;
+        fflush(out->to);
+        return;
+    }
+    out->filled += (uint32_t)got;
+    for (char *end; (end = memchr(out->line, '\n', out->filled));) {
+        uint32_t bytes = (uint32_t)(end - out->line);
+        print_line(out, rank, bytes);
+        out->filled -= bytes + 1;
+        memmove(out->line, end + 1, out->filled);
+    }
+    if (out->filled == OUTPUT) {
+        print_line(out, rank, OUTPUT);
+        out->filled = 0;
+    }
+    fflush(out->to);
+}
+
+/* ---- ranks end ---- */
+
+static void signal_all(const struct launch *l, int number) {
+    for (uint32_t i = 0; i < l->o->ranks; i++)
+        if (l->rank[i].pid > 0)
+            kill(l->rank[i].pid, number);
+}
+
+static void end_job(struct launch *l) {
+    if (l->kill_ns != UINT64_MAX)
+        return;
+    l->kill_ns = live_now_ns() + KILL_NS;
+    signal_all(l, SIGTERM);
+    signal_all(l, SIGCONT);
+}
+
+static void note_end(struct launch *l, uint32_t rank, int status) {
+    struct spin_launch_result *r = l->result;
+    int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    int code = number ? 128 + number : WEXITSTATUS(status);
+    l->rank[rank].pid = 0;
+    l->running--;
+    live_job_leave(l->job);
+    live_pmi_left(l->pmi, rank);
+    if (!code || l->kill_ns != UINT64_MAX)
+        return; /* what we ended ourselves has not failed */
+    if (!r->failed++) {
+        r->first_failed = rank;
+        r->status = code;
+        r->signal = number;
+    }
+    if (!l->o->keep)
+        end_job(l);
+}
+
+static void reap(struct launch *l) {
+    for (uint32_t i = 0; i < l->o->ranks; i++) {
+        int status;
+        if (l->rank[i].pid > 0 && waitpid(l->rank[i].pid, &status, WNOHANG) > 0)
+            note_end(l, i, status);
+    }
+}
+
+/* From the terminal the ranks have it as well. */
+static void take_signal(struct launch *l) {
+    struct signalfd_siginfo s;
+    if (read(l->signals, &s, sizeof s) != sizeof s || s.ssi_signo == SIGCHLD)
+        return;
+    int number = (int)s.ssi_signo;
+    if (s.ssi_code != SI_KERNEL)
+        signal_all(l, number);
+    if (number == SIGUSR1 || number == SIGUSR2 || number == SIGWINCH)
+        return;
+    l->result->passed_on = number;
+    if (l->kill_ns == UINT64_MAX)
+        l->kill_ns = live_now_ns() + KILL_NS;
+}
+
+/* ---- the loop ---- */
+
+static uint32_t add_poll(struct launch *l, uint32_t count, int fd) {
+    l->poll[count] = (struct pollfd){.fd = fd, .events = POLLIN};
+    return count + 1;
+}
+
+static bool has_output(const struct launch *l) {
+    for (uint32_t i = 0; i < l->o->ranks; i++)
+        if (l->rank[i].out[0].fd >= 0 || l->rank[i].out[1].fd >= 0)
+            return true;
+    return false;
+}
+
+/* A rank's three: its PMI socket and its outputs. */
+static void serve(struct launch *l, uint32_t rank, const struct pollfd *p) {
+    int status = 0;
+    if (p[0].revents && live_pmi_fd(l->pmi, rank) >= 0 && !live_pmi_serve(l->pmi, rank, &status)) {
+        if (!l->result->failed++) {
+            l->result->first_failed = rank;
+            l->result->status = status & 255 ? status & 255 : 1;
+        }
+        end_job(l);
+    }
+    for (int i = 0; i < 2; i++)
+        if (p[1 + i].revents && l->rank[rank].out[i].fd >= 0)
+            read_output(&l->rank[rank].out[i], rank);
+}
+
+static int wait_ms(const struct launch *l) {
+    if (l->kill_ns == UINT64_MAX)
+        return -1;
+    uint64_t now = live_now_ns();
+    return now >= l->kill_ns ? 0 : (int)((l->kill_ns - now) / LIVE_MS + 1);
+}
+
+static void look_after(struct launch *l) {
+    while (l->running || has_output(l)) {
+        uint32_t count = add_poll(l, 0, l->signals);
+        for (uint32_t i = 0; i < l->o->ranks; i++) {
+            count = add_poll(l, count, live_pmi_fd(l->pmi, i));
+            count = add_poll(l, count, l->rank[i].out[0].fd);
+            count = add_poll(l, count, l->rank[i].out[1].fd);
+        }
+        /* Who has inherited an output and lives on is not waited for. */
+        int ready = poll(l->poll, count, l->running ? wait_ms(l) : 100);
+        if (ready == 0 && !l->running)
+            return;
+        if (ready > 0 && l->poll[0].revents)
+            take_signal(l);
+        for (uint32_t i = 0; ready > 0 && i < l->o->ranks; i++)
+            serve(l, i, &l->poll[1 + 3 * i]);
+        reap(l);
+        if (l->kill_ns != UINT64_MAX && live_now_ns() >= l->kill_ns)
+            signal_all(l, SIGKILL);
+    }
+}
+
+static void take_signals(struct launch *l) {
+    static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        sigaddset(&set, numbers[i]);
+    sigprocmask(SIG_BLOCK, &set, &l->before);
+    l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int run_job(struct launch *l, char *const *argv, struct spin_error *err) {
+    uint32_t ranks = l->o->ranks;
+    int code = 0;
+    l->rank = calloc(ranks, sizeof *l->rank);
+    l->poll = calloc(1 + 3 * (size_t)ranks, sizeof *l->poll);
+    l->pmi = live_pmi_new(ranks);
+    if (!l->rank || !l->poll || !l->pmi)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < ranks; i++)
+        l->rank[i].out[0].fd = l->rank[i].out[1].fd = -1;
+    l->job = live_job_make(&l->folder, ranks, err);
+    if (!l->job)
+        return err ? err->code : SPIN_EFILE;
+    take_signals(l);
+    for (uint32_t i = 0; i < ranks && !code; i++)
+        code = start_rank(l, i, argv, err);
+    if (code)
+        end_job(l);
+    look_after(l);
+    close(l->signals);
+    sigprocmask(SIG_SETMASK, &l->before, NULL);
+    return code;
+}
+
+int spin_launch(const struct spin_launch_options *options, char *const *argv,
+                struct spin_launch_result *result, struct spin_error *err) {
+    struct launch l = {.o = options, .result = result, .kill_ns = UINT64_MAX, .signals = -1};
+    *result = (struct spin_launch_result){0};
+    if (!options->ranks || options->ranks > SPIN_LAUNCH_RANKS)
+        return spin_fail(err, SPIN_EARG, "%u ranks: 1 to %u", options->ranks, SPIN_LAUNCH_RANKS);
+    int code = live_folder_make(&l.folder, l.job_name, sizeof l.job_name, err);
+    if (code)
+        return code;
+    code = run_job(&l, argv, err);
+    live_pmi_free(l.pmi);
+    live_job_close(l.job);
+    live_folder_remove(&l.folder);
+    free(l.rank);
+    free(l.poll);
+    return code;
+}

@@ -1,0 +1,21 @@
+/* A server of PMI-1, as programs of the Portals family find their peers: lines of key=value pairs
+ * over a socket per rank. It keeps what ranks put, and a barrier. */
+#ifndef SPIN_LIVE_LIVE_PMI_H
+#define SPIN_LIVE_LIVE_PMI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct live_pmi;
+
+struct live_pmi *live_pmi_new(uint32_t ranks); /* NULL: no memory */
+void live_pmi_free(struct live_pmi *pmi);
+/* The socket of a rank, for the server; until live_pmi_left. */
+void live_pmi_add(struct live_pmi *pmi, uint32_t rank, int fd);
+int live_pmi_fd(const struct live_pmi *pmi, uint32_t rank); /* -1: none */
+/* It can be read. False: the rank asks that the job ends, with *status. */
+bool live_pmi_serve(struct live_pmi *pmi, uint32_t rank, int *status);
+/* The rank has ended. */
+void live_pmi_left(struct live_pmi *pmi, uint32_t rank);
+
+#endif

@@ -1,0 +1,435 @@
+#include "live/live_shm.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+#include "live/live_box.h"
+#include "live/live_clock.h"
+#include "nic/wire.h"
+
+#define BATCH      64u              /* packets of one lane, then another's turn */
+#define TOLD_LINES (RING_LINES / 8) /* consumed before the sender is told */
+#define GRACE_NS   (1000 * LIVE_MS) /* for a peer that is not there yet */
+#define RETRY_NS   LIVE_MS
+
+enum out_state {
+    OUT_NONE,    /* it has not been looked for, or was not there */
+    OUT_CLAIMED, /* the lane is asked for */
+    OUT_OPEN,
+};
+
+/* A process with which packets were exchanged. It stays when the process ends. */
+struct shm_peer {
+    struct nic_address address;
+    struct box_view view;
+    enum out_state out_state;
+    struct ring_out out;
+    bool refused, was_there; /* a packet; ever */
+    uint64_t given_up_ns;    /* while it is not there */
+    struct ring_in in;
+    uint64_t in_life; /* of whom the lane is; 0: nobody's */
+};
+
+struct shm {
+    struct live_transport transport;
+    struct live_shm_options o;
+    struct box box;
+    struct shm_peer *peer[LIVE_PIDS];
+    uint32_t refused;       /* peers */
+    _Atomic uint32_t waits; /* the same, for who has no lock */
+    /* Whose lanes are polled; other threads look at them too, so none is ever taken away. */
+    _Atomic uint32_t lanes;
+    struct shm_peer *_Atomic lane[LIVE_PIDS];
+};
+
+static struct shm *shm_of(struct live_transport *t) {
+    return (struct shm *)t;
+}
+
+static struct shm_peer *find_peer(struct shm *s, struct nic_address address) {
+    if (address.nid != s->o.nid || address.pid >= LIVE_PIDS)
+        return NULL;
+    struct shm_peer *peer = s->peer[address.pid];
+    if (peer)
+        return peer;
+    peer = s->peer[address.pid] = calloc(1, sizeof *peer);
+    if (peer) {
+        peer->address = address;
+        peer->view.pidfd = -1;
+    }
+    return peer;
+}
+
+/* ---- out ---- */
+
+static void refuse(struct shm *s, struct shm_peer *peer) {
+    if (peer->refused)
+        return;
+    peer->refused = true;
+    atomic_store_explicit(&s->waits, ++s->refused, memory_order_relaxed);
+}
+
+static void accept_again(struct shm *s, struct shm_peer *peer) {
+    if (!peer->refused)
+        return;
+    peer->refused = false;
+    atomic_store_explicit(&s->waits, --s->refused, memory_order_relaxed);
+}
+
+static bool open_view(struct shm *s, struct shm_peer *peer) {
+    return peer->view.header ||
+           box_open(&peer->view, s->o.folder, peer->address, s->box.header->pid);
+}
+
+static void claim_lane(struct shm *s, struct shm_peer *peer) {
+    struct box_header *h = peer->view.header;
+    uint32_t pid = s->box.header->pid;
+    atomic_store(&peer->view.lane->claim, s->box.header->life);
+    atomic_fetch_or(&h->claims[pid / 64], 1ull << pid % 64);
+    atomic_store(&h->attention, 1);
+    box_ring(h);
+    peer->out_state = OUT_CLAIMED;
+    peer->was_there = true;
+}
+
+static bool is_out_open(struct shm *s, struct shm_peer *peer) {
+    if (peer->out_state == OUT_OPEN)
+        return true;
+    if (peer->out_state == OUT_NONE && open_view(s, peer))
+        claim_lane(s, peer);
+    if (peer->out_state != OUT_CLAIMED ||
+        atomic_load_explicit(&peer->view.lane->accepted, memory_order_acquire) !=
+            s->box.header->life)
+        return false;
+    peer->out = (struct ring_out){.ring = &peer->view.lane->ring};
+    peer->out_state = OUT_OPEN;
+    return true;
+}
+
+/* Room for the largest packet. */
+static bool has_room(struct shm *s, struct shm_peer *peer) {
+    uint32_t most = ring_lines(WIRE_HEADER_BYTES + s->o.mtu_bytes);
+    return ring_has_room(&peer->out, 2 * most + 1); /* it may skip the end of the ring */
+}
+
+static uint8_t *reserve(struct shm *s, struct shm_peer *peer, uint32_t bytes) {
+    uint8_t *at = ring_reserve(&peer->out, bytes);
+    if (at)
+        return at;
+    atomic_store(&peer->out.ring->wants_room, 1); /* then look again: it may have just moved */
+    return has_room(s, peer) ? ring_reserve(&peer->out, bytes) : NULL;
+}
+
+static enum live_sent shm_send(struct live_transport *t, const struct nic_packet *packet) {
+    struct shm *s = shm_of(t);
+    struct shm_peer *peer = find_peer(s, packet->target);
+    uint8_t head[WIRE_HEADER_BYTES], *at;
+    if (!peer)
+        return LIVE_NOWHERE;
+    if (peer->refused)
+        return LIVE_LATER;
+    if (!is_out_open(s, peer)) {
+        peer->given_up_ns = peer->was_there ? 0 : live_now_ns() + GRACE_NS;
+        refuse(s, peer);
+        return LIVE_LATER;
+    }
+    uint32_t header = wire_encode_head(packet, head), bytes = header + packet->bytes;
+    at = reserve(s, peer, bytes);
+    if (!at) {
+        refuse(s, peer);
+        return LIVE_LATER;
+    }
+    uint64_t first;
+    memcpy(&first, head, sizeof first);
+    memcpy(at + sizeof first, head + sizeof first, header - sizeof first);
+    if (packet->bytes)
+        memcpy(at + header, packet->data, packet->bytes);
+    ring_commit(&peer->out, bytes, first);
+    box_ring(peer->view.header);
+    return LIVE_SENT;
+}
+
+/* ---- in ---- */
+
+/* What the peer did is not what one of ours does: nothing more of it is read. */
+static void distrust(struct shm *s, struct shm_peer *peer) {
+    uint64_t head = atomic_load_explicit(&peer->in.head, memory_order_relaxed);
+    s->transport.malformed++;
+    peer->in_life = 0;
+    atomic_store(&peer->in.ring->line[head % RING_LINES].word, 0);
+}
+
+/* A record that was checked: as a packet whose data stays where it is. False: malformed. */
+static bool hand_over(struct shm *s, struct shm_peer *peer, uint64_t word, uint8_t *at) {
+    uint8_t head[WIRE_HEADER_BYTES];
+    uint32_t bytes = (uint32_t)word, data;
+    struct nic_packet packet;
+    memcpy(head, at, bytes < sizeof head ? bytes : sizeof head);
+    word = (word & ~(uint64_t)UINT32_MAX) | WIRE_MAGIC;
+    memcpy(head, &word, sizeof word);
+    if (wire_decode_head(&packet, s->o.mtu_bytes, head, bytes, &data) ||
+        !nic_address_equal(packet.source, peer->address) ||
+        packet.target.pid != s->box.header->pid || packet.target.nid != s->o.nid)
+        return false;
+    packet.references = 0;
+    packet.data = at + data;
+    packet.pool = s->o.pool;
+    packet.next = NULL;
+    packet.place = 0;
+    s->o.receiver.packet(s->o.receiver.context, &packet);
+    return true;
+}
+
+static void tell_head(struct shm_peer *peer) {
+    uint64_t head = atomic_load_explicit(&peer->in.head, memory_order_relaxed);
+    struct ring *ring = peer->in.ring;
+    if (head - peer->in.told < TOLD_LINES)
+        return;
+    peer->in.told = head;
+    atomic_store(&ring->head, head);
+    if (atomic_load(&ring->wants_room) && atomic_exchange(&ring->wants_room, 0) &&
+        peer->view.header)
+        box_ring(peer->view.header);
+}
+
+/* One record; false: there is none, or it is nonsense. */
+static bool take_record(struct shm *s, struct shm_peer *peer) {
+    uint64_t word = peer->in_life ? ring_peek(&peer->in) : 0;
+    uint32_t bytes = (uint32_t)word, lines = ring_lines(bytes);
+    uint32_t at = atomic_load_explicit(&peer->in.head, memory_order_relaxed) % RING_LINES;
+    if (!word)
+        return false;
+    if (bytes == RING_SKIP) {
+        lines = RING_LINES - at;
+    } else if (bytes < WIRE_PACKET_BYTES || bytes > RING_LINES * RING_LINE_BYTES ||
+               lines > RING_LINES - at) {
+        distrust(s, peer);
+        return false;
+    } else if (!hand_over(s, peer, word, (uint8_t *)&peer->in.ring->line[at])) {
+        s->transport.malformed++;
+    }
+    ring_consume(&peer->in, lines);
+    tell_head(peer);
+    return true;
+}
+
+static void drain(struct shm *s, struct shm_peer *peer, uint32_t most) {
+    while (most-- && take_record(s, peer))
+        ;
+}
+
+/* ---- peers come and go ---- */
+
+/* What it had sent before it ended counts. */
+static void lose(struct shm *s, struct shm_peer *peer) {
+    drain(s, peer, RING_LINES);
+    peer->in_life = 0;
+    box_close(&peer->view);
+    peer->out_state = OUT_NONE;
+    accept_again(s, peer);
+    s->o.receiver.lost(s->o.receiver.context, peer->address);
+}
+
+static void poll_lane(struct shm *s, struct shm_peer *peer) {
+    uint32_t lanes = atomic_load_explicit(&s->lanes, memory_order_relaxed);
+    for (uint32_t i = 0; i < lanes; i++)
+        if (atomic_load_explicit(&s->lane[i], memory_order_relaxed) == peer)
+            return;
+    atomic_store_explicit(&s->lane[lanes], peer, memory_order_release);
+    atomic_store_explicit(&s->lanes, lanes + 1, memory_order_release);
+}
+
+/* The process with that pid wants to send: a new one, or one that we know under another life. */
+static void accept_claim(struct shm *s, uint32_t pid) {
+    struct box_lane *lane = box_lane(&s->box, pid);
+    struct shm_peer *peer = find_peer(s, (struct nic_address){s->o.nid, pid});
+    uint64_t claim = atomic_load(&lane->claim);
+    if (!peer || !claim || claim == peer->in_life)
+        return;
+    if (peer->in_life || (peer->view.header && peer->view.life != claim))
+        lose(s, peer);
+    if (!open_view(s, peer) || peer->view.life != claim) {
+        s->transport.malformed++;
+        return;
+    }
+    atomic_store_explicit(&lane->ring.head, 0, memory_order_relaxed);
+    atomic_store_explicit(&lane->ring.wants_room, 0, memory_order_relaxed);
+    atomic_store_explicit(&lane->ring.line[0].word, 0, memory_order_relaxed);
+    peer->in.ring = &lane->ring;
+    peer->in.told = 0;
+    atomic_store_explicit(&peer->in.head, 0, memory_order_relaxed);
+    peer->in_life = claim;
+    peer->was_there = true;
+    poll_lane(s, peer);
+    atomic_store(&lane->accepted, claim);
+    box_ring(peer->view.header);
+}
+
+static void accept_claims(struct shm *s) {
+    struct box_header *h = s->box.header;
+    if (!atomic_load_explicit(&h->attention, memory_order_relaxed))
+        return;
+    atomic_store(&h->attention, 0);
+    for (uint32_t i = 0; i < LIVE_PIDS / 64; i++)
+        for (uint64_t bits = atomic_exchange(&h->claims[i], 0); bits; bits &= bits - 1)
+            accept_claim(s, 64 * i + (uint32_t)__builtin_ctzll(bits));
+}
+
+/* Peers that refused a packet and may take it now. */
+static void poll_refused(struct shm *s) {
+    for (uint32_t pid = 0; s->refused && pid < LIVE_PIDS; pid++) {
+        struct shm_peer *peer = s->peer[pid];
+        if (!peer || !peer->refused || peer->out_state == OUT_NONE || !is_out_open(s, peer) ||
+            !has_room(s, peer))
+            continue;
+        accept_again(s, peer);
+        s->o.receiver.room(s->o.receiver.context, peer->address);
+    }
+}
+
+static void shm_poll(struct live_transport *t) {
+    struct shm *s = shm_of(t);
+    accept_claims(s);
+    uint32_t lanes = atomic_load_explicit(&s->lanes, memory_order_relaxed);
+    for (uint32_t i = 0; i < lanes; i++)
+        drain(s, atomic_load_explicit(&s->lane[i], memory_order_relaxed), BATCH);
+    if (s->refused)
+        poll_refused(s);
+}
+
+static bool has_records(struct shm *s) {
+    uint32_t lanes = atomic_load_explicit(&s->lanes, memory_order_acquire);
+    for (uint32_t i = 0; i < lanes; i++)
+        if (ring_peek(&atomic_load_explicit(&s->lane[i], memory_order_acquire)->in))
+            return true;
+    return atomic_load_explicit(&s->box.header->attention, memory_order_acquire);
+}
+
+static bool shm_ready(struct live_transport *t) {
+    struct shm *s = shm_of(t);
+    return has_records(s) || atomic_load_explicit(&s->waits, memory_order_relaxed);
+}
+
+/* A peer that is not there: until when it is waited for. */
+static bool is_given_up(struct shm *s, struct shm_peer *peer, uint64_t now_ns) {
+    return peer->out_state == OUT_NONE && !is_out_open(s, peer) && peer->out_state == OUT_NONE &&
+           now_ns >= peer->given_up_ns;
+}
+
+static uint64_t shm_check(struct live_transport *t, uint64_t now_ns) {
+    struct shm *s = shm_of(t);
+    uint64_t again_ns = UINT64_MAX;
+    for (uint32_t pid = 0; pid < LIVE_PIDS; pid++) {
+        struct shm_peer *peer = s->peer[pid];
+        if (!peer)
+            continue;
+        if ((peer->view.header && box_ended(&peer->view)) ||
+            (peer->refused && is_given_up(s, peer, now_ns)))
+            lose(s, peer);
+        if (peer->refused && peer->out_state == OUT_NONE)
+            again_ns = now_ns + RETRY_NS;
+    }
+    return again_ns;
+}
+
+/* ---- sleeping ---- */
+
+static bool refused_may_go_on(struct shm *s) {
+    for (uint32_t pid = 0; s->refused && pid < LIVE_PIDS; pid++) {
+        struct shm_peer *peer = s->peer[pid];
+        if (peer && peer->refused && peer->out_state != OUT_NONE && is_out_open(s, peer) &&
+            has_room(s, peer))
+            return true;
+    }
+    return false;
+}
+
+static bool shm_arm(struct live_transport *t) {
+    struct shm *s = shm_of(t);
+    atomic_store(&s->box.header->bell, 1);
+    atomic_thread_fence(memory_order_seq_cst); /* then look: who stores later sees the bell */
+    if (!has_records(s) && !refused_may_go_on(s))
+        return true;
+    atomic_store(&s->box.header->bell, 0);
+    return false;
+}
+
+static void shm_disarm(struct live_transport *t) {
+    _Atomic uint32_t *bell = &shm_of(t)->box.header->bell;
+    if (atomic_load_explicit(bell, memory_order_relaxed)) /* peers read it: it is seldom written */
+        atomic_store_explicit(bell, 0, memory_order_relaxed);
+}
+
+static void shm_sleep(struct live_transport *t, uint64_t until_ns) {
+    live_futex_wait(&shm_of(t)->box.header->bell, 1, until_ns);
+}
+
+static void shm_ring(struct live_transport *t) {
+    _Atomic uint32_t *bell = &shm_of(t)->box.header->bell;
+    atomic_store(bell, 0);
+    live_futex_wake(bell, INT_MAX);
+}
+
+/* ---- the process ---- */
+
+static struct nic_address shm_address(const struct live_transport *t) {
+    const struct shm *s = (const struct shm *)t;
+    return (struct nic_address){s->box.header->nid, s->box.header->pid};
+}
+
+static bool shm_take_pid(struct live_transport *t, uint32_t pid) {
+    struct shm *s = shm_of(t);
+    struct box box;
+    if (atomic_load(&s->lanes)) /* others know it by the pid that it has */
+        return false;
+    if (box_make(&box, s->o.folder, s->o.nid, pid, NULL))
+        return false;
+    box_free(&s->box);
+    s->box = box;
+    return true;
+}
+
+static void shm_leave(struct live_transport *t) {
+    box_leave(&shm_of(t)->box);
+}
+
+static void shm_close(struct live_transport *t) {
+    struct shm *s = shm_of(t);
+    box_free(&s->box);
+    for (uint32_t pid = 0; pid < LIVE_PIDS; pid++)
+        if (s->peer[pid]) {
+            box_close(&s->peer[pid]->view);
+            free(s->peer[pid]);
+        }
+    free(s);
+}
+
+static const struct live_transport_calls calls = {.close = shm_close,
+                                                  .leave = shm_leave,
+                                                  .address = shm_address,
+                                                  .take_pid = shm_take_pid,
+                                                  .send = shm_send,
+                                                  .ready = shm_ready,
+                                                  .poll = shm_poll,
+                                                  .check = shm_check,
+                                                  .arm = shm_arm,
+                                                  .disarm = shm_disarm,
+                                                  .sleep = shm_sleep,
+                                                  .ring = shm_ring};
+
+int live_shm_new(struct live_transport **out, const struct live_shm_options *options,
+                 struct spin_error *err) {
+    struct shm *s = calloc(1, sizeof *s);
+    if (!s)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    s->transport.calls = &calls;
+    s->o = *options;
+    int code = box_make(&s->box, options->folder, options->nid, options->pid, err);
+    if (code)
+        free(s);
+    else
+        *out = &s->transport;
+    return code;
+}

@@ -1,0 +1,21 @@
+/* Shared memory between processes of one user on one machine. Each has a box (live_box.h) with a
+ * lane per sender. A packet is copied twice: by the sender's card into the lane, and from there to
+ * where it goes. A full lane is the sender's flow control. */
+#ifndef SPIN_LIVE_LIVE_SHM_H
+#define SPIN_LIVE_LIVE_SHM_H
+
+#include "live/live_names.h"
+#include "live/live_transport.h"
+
+struct live_shm_options {
+    struct live_folder *folder; /* to outlive it */
+    uint32_t nid, pid;          /* LIVE_PIDS: any */
+    struct nic_pool *pool;
+    uint32_t mtu_bytes;
+    struct live_receiver receiver;
+};
+
+int live_shm_new(struct live_transport **out, const struct live_shm_options *options,
+                 struct spin_error *err);
+
+#endif

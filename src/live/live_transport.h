@@ -1,0 +1,53 @@
+/* What carries packets between live cards: shared memory (live_shm.h), others later. It is reliable
+ * and ordered. It is called with its card's lock held, but for `ready`, `sleep` and `ring`, which
+ * any thread may call. */
+#ifndef SPIN_LIVE_LIVE_TRANSPORT_H
+#define SPIN_LIVE_LIVE_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nic/nic.h"
+
+/* What a transport tells its card, from inside `poll` and `check`. */
+struct live_receiver {
+    void *context;
+    void (*packet)(void *context, struct nic_packet *packet); /* lent */
+    void (*room)(void *context, struct nic_address peer);     /* it takes again what it refused */
+    void (*lost)(void *context, struct nic_address peer); /* it has ended, or began a new life */
+};
+
+enum live_sent {
+    LIVE_SENT,
+    LIVE_LATER,   /* not now: `room` or `lost` follows */
+    LIVE_NOWHERE, /* it knows no such address */
+};
+
+struct live_transport {
+    const struct live_transport_calls *calls;
+    uint64_t malformed; /* packets that were thrown away */
+};
+
+struct live_transport_calls {
+    void (*close)(struct live_transport *t);
+    void (*leave)(struct live_transport *t); /* nobody reaches it any more */
+    struct nic_address (*address)(const struct live_transport *t);
+    /* Another pid for this process; false: somebody has it. */
+    bool (*take_pid)(struct live_transport *t, uint32_t pid);
+    enum live_sent (*send)(struct live_transport *t, const struct nic_packet *packet);
+    /* May there be something to poll? */
+    bool (*ready)(struct live_transport *t);
+    void (*poll)(struct live_transport *t);
+    /* Looks for peers that have ended, and for those that were not there yet. Returns when it wants
+     * to look again (CLOCK_MONOTONIC); UINT64_MAX: when something is outstanding, every now and
+     * then. */
+    uint64_t (*check)(struct live_transport *t, uint64_t now_ns);
+    /* Peers ring from now on; false: there is something to poll, and they do not. */
+    bool (*arm)(struct live_transport *t);
+    void (*disarm)(struct live_transport *t);
+    /* Until somebody has rung since `arm`, or `until_ns`. */
+    void (*sleep)(struct live_transport *t, uint64_t until_ns);
+    void (*ring)(struct live_transport *t);
+};
+
+#endif

@@ -1,0 +1,250 @@
+/* Who drives the card, and when it sleeps. live_card.h explains. */
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "live/live_card_private.h"
+#include "live/live_clock.h"
+
+#define SPIN_NS    20000u          /* without a pause: longer than a message's way */
+#define YIELD_NS   100000u         /* then letting others run, then asleep */
+#define CROWDED_NS 2000u           /* of the first where processors are scarce */
+#define TICK_NS    (LIVE_MS / 2)   /* of the progress thread */
+#define CHECK_NS   (100 * LIVE_MS) /* between looks whether peers live */
+#define IDLE_LOOKS 10
+#define LOOKS      32 /* between looks at the clock */
+
+static uint32_t raises_of(struct live_card *card) {
+    return atomic_load_explicit(&card->raises, memory_order_acquire);
+}
+
+static bool is_ready(struct live_card *card) {
+    return card->transport->calls->ready(card->transport);
+}
+
+/* Something may go wrong that nobody would tell: a peer that ends. */
+static bool is_outstanding(const struct live_card *card) {
+    return card->pending || !nic_quiet(card->nic);
+}
+
+static void poll_card(struct live_card *card) {
+    if (is_ready(card))
+        card->transport->calls->poll(card->transport);
+    live_work(card);
+}
+
+/* Returns when it is due again. */
+static uint64_t check_peers(struct live_card *card, uint64_t now_ns) {
+    if (now_ns < card->check_ns)
+        return is_outstanding(card) ? card->check_ns : UINT64_MAX;
+    uint64_t due_ns = card->transport->calls->check(card->transport, now_ns);
+    card->check_ns = due_ns < now_ns + CHECK_NS ? due_ns : now_ns + CHECK_NS;
+    live_work(card);
+    return is_outstanding(card) ? card->check_ns : UINT64_MAX;
+}
+
+void live_tell(struct live_card *card) {
+    uint32_t raises = raises_of(card);
+    if (raises == card->told)
+        return;
+    card->told = raises;
+    if (card->followers)
+        live_futex_wake(&card->raises, INT_MAX);
+    if (atomic_load(&card->asleep))
+        card->transport->calls->ring(card->transport);
+}
+
+/* Who sleeps shall look from time to time from now on. */
+void live_watch(struct live_card *card) {
+    if (!is_outstanding(card))
+        return;
+    card->unwatched = false;
+    card->transport->calls->ring(card->transport);
+}
+
+/* ---- waiting ---- */
+
+static void follow(struct live_card *card, uint32_t seen, uint64_t until_ns) {
+    card->followers++;
+    pthread_mutex_unlock(&card->lock);
+    live_futex_wait(&card->raises, seen, until_ns);
+    pthread_mutex_lock(&card->lock);
+    card->followers--;
+}
+
+static void pause_or_yield(uint64_t waited_ns, bool crowded) {
+    if (waited_ns > (crowded ? CROWDED_NS : SPIN_NS))
+        sched_yield();
+    else
+        live_pause();
+}
+
+/* Without the lock, which others may want: true when there is something to look at. */
+static bool spin(struct live_card *card, uint32_t seen, uint64_t until_ns) {
+    bool crowded = card->options.crowded;
+    uint64_t began_ns = 0, waited_ns = 0;
+    for (uint32_t looks = 1;; looks++) {
+        if (is_ready(card) || raises_of(card) != seen)
+            return true;
+        if (looks % LOOKS == 0 || waited_ns > SPIN_NS) {
+            uint64_t now_ns = live_now_ns();
+            began_ns = began_ns ? began_ns : now_ns;
+            waited_ns = now_ns - began_ns;
+            if (waited_ns > YIELD_NS || now_ns >= until_ns)
+                return false;
+        }
+        pause_or_yield(waited_ns, crowded);
+    }
+}
+
+/* With the lock, and again when it returns. */
+static void sleep_as_leader(struct live_card *card, uint32_t seen, uint64_t until_ns) {
+    uint64_t now_ns = live_now_ns(), due_ns = check_peers(card, now_ns);
+    if (raises_of(card) != seen || now_ns >= until_ns)
+        return;
+    atomic_store(&card->asleep, true);
+    if (card->transport->calls->arm(card->transport)) {
+        card->unwatched = due_ns == UINT64_MAX;
+        pthread_mutex_unlock(&card->lock);
+        card->transport->calls->sleep(card->transport, until_ns < due_ns ? until_ns : due_ns);
+        pthread_mutex_lock(&card->lock);
+        card->transport->calls->disarm(card->transport);
+    }
+    atomic_store(&card->asleep, false);
+    uint32_t stands_by = PROGRESS_STANDS_BY;
+    if (atomic_compare_exchange_strong(&card->progress, &stands_by, PROGRESS_TICKS))
+        live_futex_wake(&card->progress, 1);
+}
+
+/* Who leaves while the progress thread sleeps lets peers wake that. */
+static void leave_lead(struct live_card *card) {
+    card->led = false;
+    if (card->followers)
+        live_futex_wake(&card->raises, 1); /* one of them leads now */
+    else if (atomic_load(&card->progress) == PROGRESS_SLEEPS &&
+             !card->transport->calls->arm(card->transport))
+        poll_card(card);
+}
+
+static void lead(struct live_card *card, uint32_t seen, uint64_t until_ns) {
+    card->led = true;
+    card->transport->calls->disarm(card->transport);
+    while (raises_of(card) == seen) {
+        live_tell(card);
+        pthread_mutex_unlock(&card->lock);
+        bool found = spin(card, seen, until_ns);
+        pthread_mutex_lock(&card->lock);
+        poll_card(card);
+        if (found || raises_of(card) != seen)
+            continue;
+        if (live_now_ns() >= until_ns)
+            break;
+        sleep_as_leader(card, seen, until_ns);
+        poll_card(card);
+    }
+    leave_lead(card);
+}
+
+void live_wait(struct live_card *card, uint64_t until_ns) {
+    uint32_t seen = raises_of(card);
+    live_work(card);
+    live_tell(card);
+    if (raises_of(card) != seen)
+        return;
+    if (card->led)
+        follow(card, seen, until_ns);
+    else
+        lead(card, seen, until_ns);
+}
+
+/* ---- the progress thread ---- */
+
+/* Polls while there is something; then sleeps until a peer rings. For a while it still looks at
+ * times, so that a program that communicates seldom need not wake it. */
+static void progress_alone(struct live_card *card, uint32_t *idle) {
+    uint64_t due_ns;
+    pthread_mutex_lock(&card->lock);
+    do {
+        poll_card(card);
+        live_tell(card);
+        due_ns = check_peers(card, live_now_ns());
+    } while (is_ready(card) && !card->led && !card->transport->calls->arm(card->transport));
+    bool sleeps = !card->led && card->transport->calls->arm(card->transport);
+    uint32_t ticks = PROGRESS_TICKS;
+    sleeps = sleeps && atomic_compare_exchange_strong(&card->progress, &ticks, PROGRESS_SLEEPS);
+    if (due_ns == UINT64_MAX && (*idle)++ < IDLE_LOOKS)
+        due_ns = live_now_ns() + CHECK_NS;
+    card->unwatched = sleeps && due_ns == UINT64_MAX;
+    live_tell(card);
+    pthread_mutex_unlock(&card->lock);
+    if (!sleeps)
+        return;
+    card->transport->calls->sleep(card->transport, due_ns);
+    uint32_t slept = PROGRESS_SLEEPS;
+    atomic_compare_exchange_strong(&card->progress, &slept, PROGRESS_TICKS);
+    pthread_mutex_lock(&card->lock);
+    if (!card->led)
+        card->transport->calls->disarm(card->transport);
+    poll_card(card);
+    live_tell(card);
+    pthread_mutex_unlock(&card->lock);
+}
+
+static void stand_by(struct live_card *card) {
+    uint32_t ticks = PROGRESS_TICKS;
+    pthread_mutex_lock(&card->lock);
+    bool asleep = atomic_load(&card->asleep) &&
+                  atomic_compare_exchange_strong(&card->progress, &ticks, PROGRESS_STANDS_BY);
+    pthread_mutex_unlock(&card->lock);
+    while (asleep && atomic_load(&card->progress) == PROGRESS_STANDS_BY)
+        live_futex_wait(&card->progress, PROGRESS_STANDS_BY, UINT64_MAX);
+}
+
+static void *progress(void *context) {
+    struct live_card *card = context;
+    uint32_t calls = 0, idle = 0;
+    while (atomic_load(&card->progress) != PROGRESS_ENDS) {
+        uint32_t now = atomic_load_explicit(&card->calls, memory_order_relaxed);
+        if (atomic_load(&card->asleep)) {
+            stand_by(card);
+            continue;
+        }
+        pthread_mutex_lock(&card->lock);
+        bool active = card->led || now != calls;
+        if (active && is_outstanding(card)) /* who calls all the time does not look */
+            check_peers(card, live_now_ns());
+        live_tell(card);
+        pthread_mutex_unlock(&card->lock);
+        calls = now;
+        if (active)
+            live_futex_wait(&card->progress, PROGRESS_TICKS, live_now_ns() + TICK_NS);
+        else
+            progress_alone(card, &idle);
+        idle = active ? 0 : idle;
+    }
+    return NULL;
+}
+
+/* The program's signals are not for this thread. */
+int live_progress_start(struct live_card *card, struct spin_error *err) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(&card->thread, NULL, progress, card);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code)
+        return spin_fail(err, SPIN_ENOMEM, "no thread for a live card: %s", strerror(code));
+    card->has_thread = true;
+    return 0;
+}
+
+void live_progress_stop(struct live_card *card) {
+    if (!card->has_thread)
+        return;
+    atomic_store(&card->progress, PROGRESS_ENDS);
+    live_futex_wake(&card->progress, 1);
+    card->transport->calls->ring(card->transport);
+    pthread_join(card->thread, NULL);
+    card->has_thread = false;
+}

@@ -1,0 +1,95 @@
+# openspin launch as a user drives it: the programs of worlds as ordinary executables on live cards.
+. "$SOURCE/tests/lib/tap.sh"
+library=$BUILD/src/portals
+flags=
+# A sanitized library needs a sanitized program.
+nm -D "$library/libportals.so" | grep -q __asan_init && flags=-fsanitize=address,undefined
+export LD_LIBRARY_PATH=$library ASAN_OPTIONS=detect_leaks=0
+compile() { # SOURCE NAME
+    clang $flags -g -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" "-L$library" -lportals -lpthread -o "$2" && pass "$2 compiles" || fail "$2 compiles"
+}
+launch() { timeout -k 5 60 "$OPENSPIN" launch "$@"; }
+compile tests/programs/exchange.c ring
+compile tests/programs/conformance.c conformance
+compile examples/sum_program.c sum
+compile examples/sc17/listings.c listings
+"$OPENSPIN" cc "$SOURCE/examples/sum_handler.c" -o sum.spin
+
+# --- ranks
+run launch -n 5 ./ring ring "a word"
+expected=$(for r in 0 1 2 3 4; do echo "rank $r of 5: $((100 + (r + 4) % 5)) from the left, a word"; done)
+[ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | sort)" = "$expected" ] && pass "five ranks exchange" || fail "five ranks exchange" "$status" "$out" "$err"
+check "arguments that look like options" 0 'from the left, --label$' launch -n 2 ./ring x --label
+check "one rank sends to itself" 0 '^rank 0 of 1: 100 from the left' launch ./ring
+check "a program alone is a job of one" 0 '^rank 0 of 1: 100 from the left' timeout 20 ./ring
+check "labels" 0 '^\[1\] rank 1 of 2: 100 from the left' launch -n 2 --label ./ring
+check "eight ranks" 0 '^rank 7 of 8: 106 from the left' launch -n 8 ./ring
+
+# --- handlers: the same images as in a world
+check "a handler on the card" 0 '^the sum of 1 to 3 is 6;' launch -n 4 ./sum sum.spin
+for f in pingpong accumulate broadcast strided raid_data raid_parity; do
+    "$OPENSPIN" cc -Werror "$SOURCE/examples/sc17/$f.c" -o $f.spin
+done
+listing() { check "$2" 0 "$2" launch -n "$1" ./listings "${@:3}"; }
+listing 2 '^ping-pong: 2048 bytes came back$' pingpong pingpong.spin
+listing 2 '^ping-pong: 8192 bytes came back$' pingpong-long pingpong.spin
+listing 2 '^accumulate: 256 complex products, in host memory and back$' accumulate accumulate.spin
+listing 8 '^broadcast: 8192 bytes to 8 ranks$' broadcast-long broadcast.spin
+listing 2 '^strided: 64 blocks of 96 bytes in their places$' strided strided.spin
+listing 3 '^RAID-5: 4096 bytes written, parity updated, and read$' raid raid_data.spin raid_parity.spin
+
+# --- what programs rely on: the points of the conformance list that name no virtual time
+for which in handle-is-equal release-after-send release-in-a-loop arguments-invalid limits-left-zero limits-are-kept all-memory order-is-kept loop-barrier; do
+    check "live: $which" 0 '' launch -n 2 ./conformance "$which"
+done
+
+# --- how ranks end
+check "a status" 3 'rank 1 of 3 ended with status 3$' launch -n 3 ./ring return
+check "a crash" 139 'rank 1 of 3 was ended by signal 11 ' launch -n 3 ./ring crash
+check "a program that is not there" 1 './nothing: cannot start it: No such file' launch -n 3 ./nothing
+check "no program" 2 'which program' launch -n 3
+check "more ranks than there may be" 2 '1024' launch -n 2000 ./ring
+printf '#!/bin/sh\necho "$OPENSPIN_RANK of $OPENSPIN_SIZE"; if [ "$OPENSPIN_RANK" = 1 ]; then exit 5; fi; sleep %s\n' 100 >one_fails
+chmod +x one_fails
+check "one that fails ends all" 5 'rank 1 of 3 ended with status 5$' timeout 20 "$OPENSPIN" launch -n 3 ./one_fails
+sed -i 's/sleep 100/sleep 0.2; echo "$OPENSPIN_RANK is done"/' one_fails
+check "or does not, with --keep-going" 5 '^2 is done$' launch -k -n 3 ./one_fails
+printf '#!/bin/sh\ntrap "echo got it; exit 0" USR1\n: >begun.$OPENSPIN_RANK\nwhile :; do sleep 0.05; done\n' >waits
+chmod +x waits
+"$OPENSPIN" launch -n 2 ./waits >signals.txt 2>&1 &
+launcher=$!
+for _ in $(seq 200); do [ -e begun.0 ] && [ -e begun.1 ] && break; sleep 0.05; done
+kill -USR1 $launcher
+wait $launcher
+[ $? = 0 ] && [ "$(grep -c 'got it' signals.txt)" = 2 ] && pass "signals are passed on" || fail "signals are passed on" "$(cat signals.txt)"
+rm -f begun.*
+"$OPENSPIN" launch -n 2 ./waits >/dev/null 2>&1 &
+launcher=$!
+for _ in $(seq 200); do [ -e begun.0 ] && [ -e begun.1 ] && break; sleep 0.05; done
+ranks=$(pgrep -P $launcher)
+kill -KILL $launcher
+wait $launcher 2>/dev/null
+sleep 0.2
+alive=0
+for p in $ranks; do grep -q 'State:.[^ZX]' "/proc/$p/status" 2>/dev/null && alive=1; done
+[ -n "$ranks" ] && [ $alive = 0 ] && pass "ranks end with a launcher that is killed" || fail "ranks end with a launcher that is killed" "$ranks"
+run launch ./ring
+ls "/dev/shm/openspin-$(id -u)" 2>/dev/null | grep -q "job-$launcher-" && fail "what it left is removed by the next" || pass "what it left is removed by the next"
+
+# --- the PMI server
+cat >pmi.py <<'P'
+import os, socket
+s = socket.socket(fileno=int(os.environ["PMI_FD"]))
+f = s.makefile("rw")
+def ask(line):
+    f.write(line + "\n"); f.flush()
+    return f.readline().strip()
+rank, size = int(os.environ["PMI_RANK"]), int(os.environ["PMI_SIZE"])
+assert "rc=0" in ask("cmd=init pmi_version=1 pmi_subversion=1")
+assert "rc=0" in ask(f"cmd=put kvsname=openspin key=k{rank} value=v{rank}")
+assert ask("cmd=barrier_in") == "cmd=barrier_out"
+print([ask(f"cmd=get kvsname=openspin key=k{i}").split("value=")[1] for i in range(size)])
+assert ask("cmd=finalize") == "cmd=finalize_ack"
+P
+check "ranks exchange values by PMI" 0 "^\['v0', 'v1', 'v2'\]$" launch -n 3 python3 pmi.py
+finish

@@ -1,0 +1,534 @@
+/* The live card: rings, names, two cards over shared memory, peers that are killed and come back,
+ * peers that lie, several threads at once. */
+#include "lib/test.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "live/live_box.h"
+#include "live/live_card.h"
+#include "live/live_clock.h"
+#include "live/live_job.h"
+#include "live/live_pmi.h"
+#include "nic/nic.h"
+
+/* A child of a process with threads cannot make threads there. */
+#if defined(__SANITIZE_THREAD__)
+#define NO_FORK 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define NO_FORK 1
+#endif
+#endif
+#ifdef NO_FORK
+#define NEED_FORK TEST_SKIP("the thread sanitizer allows no threads after fork")
+#else
+#define NEED_FORK
+#endif
+
+static struct spin_error err;
+static struct live_folder folder;
+
+static void open_folder(void) {
+    char name[64];
+    CHECK_EQ(live_folder_make(&folder, name, sizeof name, &err), 0);
+}
+
+/* ---- the ring ---- */
+
+TEST(ring_carries_records_of_any_length) {
+    struct ring *ring = aligned_alloc(64, sizeof *ring);
+    struct ring_out out = {.ring = ring};
+    struct ring_in in = {.ring = ring};
+    struct rng rng;
+    rng = rng_seeded(1);
+    memset(ring, 0, sizeof *ring);
+    uint64_t written = 0, read = 0;
+    uint32_t length[2048];
+    for (int step = 0; step < 200000; step++) {
+        if (rng_below(&rng, 3)) { /* more is written than read: it is full most of the time */
+            uint32_t bytes = 64 + (uint32_t)rng_below(&rng, 4200);
+            uint8_t *at = ring_reserve(&out, bytes);
+            if (!at)
+                continue;
+            memset(at + 8, (int)(written & 255), bytes - 8);
+            length[written++ % 2048] = bytes;
+            ring_commit(&out, bytes, 0xabcd000000000000ull);
+            continue;
+        }
+        uint64_t word = ring_peek(&in);
+        uint32_t at = in.head % RING_LINES;
+        if ((uint32_t)word == RING_SKIP) {
+            ring_consume(&in, RING_LINES - at);
+        } else if (word) {
+            const uint8_t *record = (const uint8_t *)&ring->line[at];
+            CHECK_EQ((uint32_t)word, length[read % 2048]);
+            CHECK_EQ(word >> 48, 0xabcd);
+            CHECK_EQ(record[8], read & 255);
+            CHECK_EQ(record[(uint32_t)word - 1], read & 255);
+            read++;
+            ring_consume(&in, ring_lines((uint32_t)word));
+        }
+        ring->head = in.head;
+    }
+    CHECK(read > 10000);
+    free(ring);
+}
+
+/* ---- names ---- */
+
+TEST(pids_are_given_once) {
+    struct box a, b, c;
+    open_folder();
+    CHECK_EQ(box_make(&a, &folder, 1, LIVE_PIDS, &err), 0);
+    CHECK_EQ(box_make(&b, &folder, 1, LIVE_PIDS, &err), 0);
+    CHECK(a.header->pid != b.header->pid);
+    CHECK_EQ(box_make(&c, &folder, 1, a.header->pid, &err), SPIN_ELIMIT);
+    uint32_t pid = a.header->pid;
+    box_free(&a);
+    CHECK_EQ(box_make(&c, &folder, 1, pid, &err), 0);
+    box_free(&b);
+    box_free(&c);
+    live_folder_remove(&folder);
+}
+
+TEST(what_a_killed_process_leaves_is_removed) {
+    struct box box;
+    struct box_view view;
+    open_folder();
+    pid_t child = fork();
+    if (!child) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        box_make(&box, &folder, 1, 5, NULL);
+        pause();
+    }
+    const struct nic_address address = {1, 5};
+    for (int i = 0; i < 5000 && !box_open(&view, &folder, address, 6); i++)
+        usleep(1000);
+    CHECK(view.header);
+    CHECK(!box_ended(&view));
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    CHECK(box_ended(&view));
+    uint64_t life = view.life;
+    box_close(&view);
+    CHECK(!box_open(&view, &folder, address, 6));
+    CHECK_EQ(box_make(&box, &folder, 1, 5, &err), 0);
+    CHECK(box.header->life != life);
+    box_free(&box);
+    live_folder_remove(&folder);
+}
+
+TEST(only_this_user_can_open_the_folder) {
+    struct stat is;
+    open_folder();
+    CHECK_EQ(stat(folder.path, &is), 0);
+    CHECK_EQ(is.st_mode & 0777, 0700);
+    char key[300];
+    snprintf(key, sizeof key, "%s/key", folder.path);
+    CHECK_EQ(stat(key, &is), 0);
+    CHECK_EQ(is.st_mode & 0777, 0600);
+    live_folder_remove(&folder);
+    CHECK(stat(folder.path, &is) != 0);
+}
+
+/* ---- a process on a card ---- */
+
+#define MEMORY (1u << 20)
+
+struct user {
+    struct live_card *card;
+    ptl_handle_ni_t ni;
+    ptl_handle_ct_t sent, acked, arrived;
+    ptl_handle_md_t md;
+    ptl_pt_index_t pt;
+    uint8_t *memory, *source;
+};
+
+/* For the thread that calls it. */
+static void enter(struct user *u) {
+    portals_enter(live_card_process(u->card));
+}
+
+static int user_open(struct user *u, uint32_t pid, bool progress) {
+    const struct live_card_options options = {
+        .folder = &folder, .nid = 1, .pid = pid, .progress = progress};
+    *u = (struct user){0};
+    u->memory = calloc(1, MEMORY);
+    u->source = calloc(1, MEMORY);
+    if (live_card_new(&u->card, &options, &err))
+        return 1;
+    enter(u);
+    if (PtlInit() ||
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
+                  &u->ni) ||
+        PtlCTAlloc(u->ni, &u->arrived) || PtlCTAlloc(u->ni, &u->acked) ||
+        PtlPTAlloc(u->ni, 0, PTL_EQ_NONE, 3, &u->pt))
+        return 1;
+    const ptl_le_t le = {.start = u->memory,
+                         .length = MEMORY,
+                         .ct_handle = u->arrived,
+                         .uid = PTL_UID_ANY,
+                         .options = PTL_LE_OP_PUT | PTL_LE_OP_GET | PTL_LE_EVENT_CT_COMM};
+    const ptl_md_t md = {.start = u->source,
+                         .length = MEMORY,
+                         .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY,
+                         .eq_handle = PTL_EQ_NONE,
+                         .ct_handle = u->acked};
+    ptl_handle_le_t handle;
+    return PtlLEAppend(u->ni, u->pt, &le, PTL_PRIORITY_LIST, NULL, &handle) ||
+           PtlMDBind(u->ni, &md, &u->md);
+}
+
+static void user_close(struct user *u) {
+    live_card_free(u->card);
+    free(u->memory);
+    free(u->source);
+    portals_enter(NULL);
+}
+
+static ptl_process_t at(uint32_t pid) {
+    return (ptl_process_t){.phys = {.nid = 1, .pid = pid}};
+}
+
+static int put(struct user *u, uint32_t to, uint64_t offset, uint64_t bytes) {
+    return PtlPut(u->md, offset, bytes, PTL_CT_ACK_REQ, at(to), 3, 0, offset, NULL, 0);
+}
+
+/* A child that is a user by itself, until it is killed. */
+static pid_t serve_in_child(uint32_t pid) {
+    pid_t child = fork();
+    if (!child) {
+        struct user u;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (user_open(&u, pid, true))
+            _exit(1);
+        pause();
+    }
+    return child;
+}
+
+static void *echo(void *context) {
+    struct user *u = context;
+    ptl_ct_event_t event;
+    enter(u);
+    for (uint64_t i = 1; i <= 100; i++)
+        if (PtlCTWait(u->arrived, i, &event) || event.failure || put(u, 1, 0, i))
+            return "failed";
+    return NULL;
+}
+
+TEST(two_cards_exchange_messages_of_all_sizes) {
+    struct user a, b;
+    ptl_ct_event_t event;
+    struct rng rng;
+    rng = rng_seeded(7);
+    open_folder();
+    CHECK_EQ(user_open(&b, 2, true), 0);
+    CHECK_EQ(user_open(&a, 1, true), 0);
+    uint64_t sent = 0;
+    for (uint32_t i = 0; i < 60; i++) {
+        uint64_t bytes = i < 20 ? i : rng_below(&rng, i < 50 ? 20000 : MEMORY / 2),
+                 from = rng_below(&rng, MEMORY / 2);
+        for (uint64_t k = 0; k < bytes; k++)
+            a.source[from + k] = (uint8_t)rng_u64(&rng);
+        CHECK_EQ(put(&a, 2, from, bytes), PTL_OK);
+        CHECK_EQ(PtlCTWait(a.acked, ++sent, &event), PTL_OK);
+        CHECK_EQ(event.failure, 0);
+        CHECK(memcmp(a.source + from, b.memory + from, bytes) == 0);
+    }
+    memcpy(b.memory, a.source, MEMORY);
+    memset(a.source, 0, MEMORY);
+    CHECK_EQ(PtlGet(a.md, 0, MEMORY, at(2), 3, 0, 0, NULL), PTL_OK);
+    CHECK_EQ(PtlCTWait(a.acked, ++sent, &event), PTL_OK);
+    CHECK_EQ(event.failure, 0);
+    CHECK(memcmp(a.source, b.memory, MEMORY) == 0);
+    CHECK_EQ(live_card_malformed(a.card) + live_card_malformed(b.card), 0);
+    user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
+TEST(two_threads_play_ping_pong) {
+    struct user a, b;
+    pthread_t thread;
+    ptl_ct_event_t event;
+    void *wrong;
+    open_folder();
+    CHECK_EQ(user_open(&b, 2, false), 0);
+    CHECK_EQ(user_open(&a, 1, false), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, echo, &b), 0);
+    for (uint64_t i = 1; i <= 100; i++) {
+        CHECK_EQ(put(&a, 2, 0, 8), PTL_OK);
+        CHECK_EQ(PtlCTWait(a.arrived, i, &event), PTL_OK);
+        CHECK_EQ(event.failure, 0);
+    }
+    pthread_join(thread, &wrong);
+    CHECK(!wrong);
+    user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
+/* ---- threads of one process ---- */
+
+static void *send_many(void *context) {
+    struct user *u = context;
+    enter(u);
+    for (int i = 0; i < 500; i++)
+        if (put(u, 2, (uint64_t)(i % 16) * 64, 64))
+            return "failed";
+    return NULL;
+}
+
+static void *wait_for_all(void *context) {
+    struct user *u = context;
+    ptl_ct_event_t event;
+    enter(u);
+    return PtlCTWait(u->acked, 2000, &event) || event.failure ? "failed" : NULL;
+}
+
+TEST(threads_send_and_wait_at_once) {
+    struct user a, b;
+    pthread_t sender[4], waiter[3];
+    void *wrong;
+    open_folder();
+    CHECK_EQ(user_open(&b, 2, true), 0);
+    CHECK_EQ(user_open(&a, 1, true), 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(pthread_create(&waiter[i], NULL, wait_for_all, &a), 0);
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(pthread_create(&sender[i], NULL, send_many, &a), 0);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(sender[i], &wrong);
+        CHECK(!wrong);
+    }
+    for (int i = 0; i < 3; i++) {
+        pthread_join(waiter[i], &wrong);
+        CHECK(!wrong);
+    }
+    user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
+static void *wait_for_ever(void *context) {
+    struct user *u = context;
+    ptl_ct_event_t event;
+    enter(u);
+    return PtlCTWait(u->arrived, 1, &event) == PTL_INTERRUPTED ? NULL : "not interrupted";
+}
+
+TEST(a_free_interrupts_who_sleeps) {
+    struct user a;
+    pthread_t waiter;
+    void *wrong;
+    open_folder();
+    CHECK_EQ(user_open(&a, 1, true), 0);
+    CHECK_EQ(pthread_create(&waiter, NULL, wait_for_ever, &a), 0);
+    usleep(20000); /* it sleeps by then, or not: either is right */
+    CHECK_EQ(PtlCTFree(a.arrived), PTL_OK);
+    pthread_join(waiter, &wrong);
+    CHECK(!wrong);
+    user_close(&a);
+    live_folder_remove(&folder);
+}
+
+TEST(a_wait_ends_at_its_time) {
+    struct user a;
+    ptl_ct_event_t event;
+    ptl_size_t one = 1;
+    unsigned which;
+    open_folder();
+    CHECK_EQ(user_open(&a, 1, true), 0);
+    uint64_t began = live_now_ns();
+    CHECK_EQ(PtlCTPoll(&a.arrived, &one, 1, 30, &event, &which), PTL_CT_NONE_REACHED);
+    CHECK(live_now_ns() - began >= 30 * LIVE_MS);
+    user_close(&a);
+    live_folder_remove(&folder);
+}
+
+/* ---- peers that end ---- */
+
+TEST(a_peer_that_is_killed_is_undeliverable_and_comes_back) {
+    struct user a;
+    ptl_ct_event_t event;
+    NEED_FORK;
+    open_folder();
+    for (int seed = 0; seed < 3; seed++) {
+        uint64_t acked = 0;
+        pid_t child = serve_in_child(2);
+        CHECK_EQ(user_open(&a, 1, true), 0);
+        CHECK_EQ(put(&a, 2, 0, 8), PTL_OK); /* it may not be there yet */
+        CHECK_EQ(PtlCTWait(a.acked, ++acked, &event), PTL_OK);
+        CHECK_EQ(event.failure, 0);
+        kill(child, seed ? SIGKILL : SIGSTOP); /* so that much is under way in the first case */
+        for (int i = 0; i < 20; i++)
+            CHECK_EQ(put(&a, 2, 0, MEMORY / 8), PTL_OK);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        /* Whatever did not arrive fails; nothing hangs. */
+        do
+            CHECK_EQ(PtlCTGet(a.acked, &event), PTL_OK);
+        while (event.success + event.failure < acked + 20);
+        CHECK(event.failure > 0);
+        /* A new life under the same name. */
+        child = serve_in_child(2);
+        CHECK_EQ(PtlCTSet(a.acked, (ptl_ct_event_t){0, 0}), PTL_OK);
+        for (int tries = 0; tries < 1000; tries++) {
+            CHECK_EQ(put(&a, 2, 0, 8), PTL_OK);
+            do
+                CHECK_EQ(PtlCTGet(a.acked, &event), PTL_OK);
+            while (!event.success && event.failure <= (uint64_t)tries);
+            if (event.success)
+                break;
+            usleep(2000); /* it is not there yet */
+        }
+        CHECK_EQ(event.success, 1);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        user_close(&a);
+    }
+    live_folder_remove(&folder);
+}
+
+TEST(nobody_there_is_undeliverable) {
+    struct user a;
+    ptl_ct_event_t event;
+    open_folder();
+    CHECK_EQ(user_open(&a, 1, true), 0);
+    CHECK_EQ(put(&a, 9, 0, 8), PTL_OK);
+    CHECK_EQ(PtlPut(a.md, 0, 8, PTL_CT_ACK_REQ, (ptl_process_t){.phys = {.nid = 77, .pid = 1}}, 3,
+                    0, 0, NULL, 0),
+             PTL_OK);
+    do
+        CHECK_EQ(PtlCTGet(a.acked, &event), PTL_OK);
+    while (event.failure < 2);
+    CHECK_EQ(event.success, 0);
+    user_close(&a);
+    live_folder_remove(&folder);
+}
+
+/* ---- peers that lie ---- */
+
+TEST(nonsense_in_a_lane_is_counted_and_harms_nothing) {
+    struct user a, b;
+    struct box_view view;
+    struct rng rng;
+    ptl_ct_event_t event;
+    open_folder();
+    CHECK_EQ(user_open(&b, 2, true), 0);
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        rng = rng_seeded(seed);
+        struct box liar;
+        CHECK_EQ(box_make(&liar, &folder, 1, 7, &err), 0);
+        CHECK(box_open(&view, &folder, (struct nic_address){1, 2}, 7));
+        atomic_store(&view.lane->claim, liar.header->life);
+        atomic_fetch_or(&view.header->claims[0], 1ull << 7);
+        atomic_store(&view.header->attention, 1);
+        box_ring(view.header);
+        for (int i = 0; i < 5000 && view.lane->accepted != liar.header->life; i++)
+            usleep(100);
+        CHECK_EQ(view.lane->accepted, liar.header->life);
+        struct ring_out out = {.ring = &view.lane->ring};
+        for (int record = 0; record < 40; record++) {
+            uint32_t bytes = 64 + (uint32_t)rng_below(&rng, 400);
+            uint8_t *to = ring_reserve(&out, bytes);
+            if (!to)
+                break;
+            for (uint32_t i = 8; i < bytes; i++)
+                to[i] = (uint8_t)rng_u64(&rng);
+            /* Mostly a right length and version, then anything. */
+            ring_commit(&out, bytes,
+                        rng_below(&rng, 4) ? 0x0003000100000000ull : rng_u64(&rng) << 32);
+            if (rng_below(&rng, 20) == 0)
+                atomic_store(&out.ring->line[out.tail % RING_LINES].word, rng_u64(&rng));
+            box_ring(view.header);
+        }
+        box_close(&view);
+        box_free(&liar);
+    }
+    CHECK_EQ(user_open(&a, 1, true), 0);
+    a.source[0] = 42;
+    CHECK_EQ(put(&a, 2, 0, 8), PTL_OK);
+    CHECK_EQ(PtlCTWait(a.acked, 1, &event), PTL_OK);
+    CHECK_EQ(event.failure, 0);
+    CHECK_EQ(b.memory[0], 42);
+    CHECK(live_card_malformed(b.card) > 100);
+    user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
+/* ---- jobs ---- */
+
+TEST(a_barrier_waits_for_those_who_run) {
+    open_folder();
+    struct live_job *job = live_job_make(&folder, 3, &err);
+    CHECK(job);
+    uint32_t number = live_job_arrive(job);
+    CHECK_EQ(live_job_arrive(job), number);
+    CHECK(!live_job_passed(job, number));
+    CHECK_EQ(live_job_arrive(job), number);
+    CHECK(live_job_passed(job, number));
+    number = live_job_arrive(job);
+    live_job_arrive(job);
+    CHECK(!live_job_passed(job, number));
+    live_job_leave(job); /* the third has ended */
+    CHECK(live_job_passed(job, number));
+    live_job_close(job);
+    live_folder_remove(&folder);
+}
+
+static void say(int fd, struct live_pmi *pmi, uint32_t rank, const char *line) {
+    int status;
+    CHECK_EQ(write(fd, line, strlen(line)), (ssize_t)strlen(line));
+    CHECK(live_pmi_serve(pmi, rank, &status));
+}
+
+static const char *hear(int fd) {
+    static char text[2000];
+    ssize_t got = recv(fd, text, sizeof text - 1, MSG_DONTWAIT);
+    text[got < 0 ? 0 : got] = 0;
+    return text;
+}
+
+TEST(a_pmi_server_keeps_values_and_a_barrier) {
+    struct live_pmi *pmi = live_pmi_new(2);
+    int pair[2][2], status = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair[i]), 0);
+        live_pmi_add(pmi, i, pair[i][0]);
+    }
+    int a = pair[0][1], b = pair[1][1];
+    say(a, pmi, 0, "cmd=init pmi_version=1 pmi_subversion=1\n");
+    CHECK_STR(hear(a), "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n");
+    say(a, pmi, 0, "cmd=put kvsname=openspin key=k va"); /* in two pieces */
+    CHECK_STR(hear(a), "");
+    say(a, pmi, 0, "lue=some value\n");
+    CHECK_STR(hear(a), "cmd=put_result rc=0 msg=success\n");
+    say(b, pmi, 1, "cmd=get kvsname=openspin key=k\n");
+    CHECK_STR(hear(b), "cmd=get_result rc=0 msg=success value=some value\n");
+    say(b, pmi, 1, "cmd=get kvsname=openspin key=other\n");
+    CHECK(strstr(hear(b), "rc=-1"));
+    say(a, pmi, 0, "cmd=barrier_in\n");
+    CHECK_STR(hear(a), "");
+    say(b, pmi, 1, "cmd=barrier_in\n");
+    CHECK_STR(hear(a), "cmd=barrier_out\n");
+    CHECK_STR(hear(b), "cmd=barrier_out\n");
+    CHECK_EQ(write(b, "cmd=abort exitcode=7\n", 21), 21);
+    CHECK(!live_pmi_serve(pmi, 1, &status));
+    CHECK_EQ(status, 7);
+    live_pmi_free(pmi);
+    close(a);
+    close(b);
+}
+
+TEST_MAIN
