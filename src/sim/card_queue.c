@@ -271,7 +271,9 @@ static void act(struct card *c, uint32_t packet) {
         card_ready(c, packet, SPIN_PAYLOAD_HANDLER);
         return;
     case FLOW_DISCARDED:
-        packet_over(c, packet, q->flow.fail ? SPIN_CARD_FATE_FAILED : SPIN_CARD_FATE_BY_HANDLER);
+        packet_over(c, packet,
+                    q->flow.given_up || q->flow.fail ? SPIN_CARD_FATE_FAILED
+                                                     : SPIN_CARD_FATE_BY_HANDLER);
         return;
     case FLOW_STORED:
         deliver(c, packet);
