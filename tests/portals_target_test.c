@@ -37,6 +37,45 @@ TEST(a_put_with_all_its_events) {
     wire_free(w);
 }
 
+/* A descriptor is in use until nothing more will be seen at it: the send, or the acknowledgement
+ * where an event or a count is to come. */
+TEST(a_descriptor_is_in_use_until_its_last_event) {
+    static const struct {
+        unsigned options;
+        bool eq, ct;
+        ptl_ack_req_t ack;
+        bool in_use; /* after the send */
+    } cases[] = {{0, true, false, PTL_ACK_REQ, true},
+                 {0, true, false, PTL_NO_ACK_REQ, false},
+                 {0, false, true, PTL_CT_ACK_REQ, false},
+                 {PTL_MD_EVENT_SUCCESS_DISABLE, true, false, PTL_ACK_REQ, false},
+                 {PTL_MD_EVENT_CT_ACK, true, true, PTL_ACK_REQ, true},
+                 {PTL_MD_EVENT_CT_ACK, false, true, PTL_CT_ACK_REQ, true}};
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_OP_PUT, 5, 0);
+    append(w, &me, PTL_PRIORITY_LIST, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptl_md_t md = {source_bytes, 64, cases[i].options, cases[i].eq ? source_eq : PTL_EQ_NONE,
+                       cases[i].ct ? source_ct : PTL_CT_NONE};
+        ptl_handle_md_t handle;
+        snprintf(test_context, sizeof test_context, "case %zu", i);
+        wire_as(w, 0);
+        CHECK_OK(PtlMDBind(ni, &md, &handle));
+        CHECK_OK(PtlPut(handle, 0, 8, cases[i].ack, wire_rank(1), pt, 5, 0, NULL, 0));
+        CHECK_EQ(PtlMDRelease(handle), PTL_IN_USE);
+        wire_carry(w, 0);
+        wire_as(w, 0);
+        if (cases[i].in_use) {
+            CHECK_EQ(PtlMDRelease(handle), PTL_IN_USE);
+            wire_run(w);
+            wire_as(w, 0);
+        }
+        CHECK_OK(PtlMDRelease(handle));
+        wire_run(w);
+    }
+    wire_free(w);
+}
+
 TEST(a_get_and_its_events) {
     struct wire *w = pair();
     ptl_me_t me = entry(PTL_ME_OP_GET, 5, 0);
