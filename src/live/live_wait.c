@@ -1,5 +1,4 @@
 /* Who drives the card, and when it sleeps. live_card.h explains. */
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
@@ -7,9 +6,8 @@
 #include "live/live_card_private.h"
 #include "live/live_clock.h"
 
-#define SPIN_NS    20000u          /* without a pause: longer than a message's way */
-#define YIELD_NS   100000u         /* then letting others run, then asleep */
-#define CROWDED_NS 2000u           /* of the first where processors are scarce */
+#define SPIN_NS    50000u          /* before a sleep: as long as waking up takes */
+#define CROWDED_NS 5000u           /* the same where processors are scarce */
 #define TICK_NS    (LIVE_MS / 2)   /* of the progress thread */
 #define CHECK_NS   (100 * LIVE_MS) /* between looks whether peers live */
 #define IDLE_LOOKS 10
@@ -73,28 +71,21 @@ static void follow(struct live_card *card, uint32_t seen, uint64_t until_ns) {
     card->followers--;
 }
 
-static void pause_or_yield(uint64_t waited_ns, bool crowded) {
-    if (waited_ns > (crowded ? CROWDED_NS : SPIN_NS))
-        sched_yield();
-    else
-        live_pause();
-}
-
-/* Without the lock, which others may want: true when there is something to look at. */
+/* Without the lock, which others may want: true when there is something to look at. It does not
+ * yield: on a busy machine that gives the processor away for longer than a sleep, from which a peer
+ * wakes us. */
 static bool spin(struct live_card *card, uint32_t seen, uint64_t until_ns) {
-    bool crowded = card->options.crowded;
-    uint64_t began_ns = 0, waited_ns = 0;
+    uint64_t most_ns = card->options.crowded ? CROWDED_NS : SPIN_NS, end_ns = 0;
     for (uint32_t looks = 1;; looks++) {
         if (is_ready(card) || raises_of(card) != seen)
             return true;
-        if (looks % LOOKS == 0 || waited_ns > SPIN_NS) {
+        if (looks % LOOKS == 0) {
             uint64_t now_ns = live_now_ns();
-            began_ns = began_ns ? began_ns : now_ns;
-            waited_ns = now_ns - began_ns;
-            if (waited_ns > YIELD_NS || now_ns >= until_ns)
+            end_ns = end_ns ? end_ns : now_ns + most_ns;
+            if (now_ns >= end_ns || now_ns >= until_ns)
                 return false;
         }
-        pause_or_yield(waited_ns, crowded);
+        live_pause();
     }
 }
 
