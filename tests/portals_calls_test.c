@@ -659,6 +659,24 @@ TEST(queues_and_counters) {
     CHECK_OK(PtlCTPoll(ct, tests, 2, PTL_TIME_FOREVER, &count, &which));
     CHECK_EQ(which, 0);
     CHECK_EQ(count.success, 6);
+    /* Whose turn it is, each of five counters is looked at, and those that are reached take turns.
+     */
+    for (unsigned reached = 0; reached < 5; reached++)
+        for (unsigned again = 0; again < 5; again++) {
+            ptl_handle_ct_t many[5] = {ct[1], ct[1], ct[1], ct[1], ct[1]};
+            const ptl_size_t each[5] = {6, 6, 6, 6, 6};
+            many[reached] = ct[0];
+            CHECK_OK(PtlCTPoll(many, each, 5, 0, &count, &which));
+            CHECK_EQ(which, reached);
+        }
+    unsigned turns = 0;
+    for (unsigned i = 0; i < 5; i++) {
+        const ptl_handle_ct_t many[5] = {ct[0], ct[0], ct[0], ct[0], ct[0]};
+        const ptl_size_t each[5] = {6, 6, 6, 6, 6};
+        CHECK_OK(PtlCTPoll(many, each, 5, 0, &count, &which));
+        turns |= 1u << which;
+    }
+    CHECK_EQ(turns, 31);
     tests[0] = 100;
     CHECK_EQ(PtlCTPoll(ct, tests, 2, 0, &count, &which), PTL_CT_NONE_REACHED);
     CHECK_EQ(PtlCTPoll(ct, NULL, 2, 0, &count, &which), PTL_ARG_INVALID);
