@@ -9,6 +9,7 @@
 
 #define REORDER     3          /* so many later packets have arrived: this one is lost, as in TCP */
 #define BACKOFF_MAX 6          /* doublings of retry_time */
+#define FEW_PEERS   8          /* they are looked for one by one, and need no table */
 #define NO_STREAM   UINT32_MAX /* instead of the one that is followed */
 
 enum slot_state {
@@ -75,7 +76,7 @@ INDEX_TABLE(addresses, struct delivery, key_of);
 static bool room_for_peer(struct delivery *d) {
     if (d->peers < d->peers_room)
         return true;
-    uint32_t room = d->peers_room ? 2 * d->peers_room : 4;
+    uint32_t room = d->peers_room ? 2 * d->peers_room : 2;
     struct delivery_peer **peer = realloc(d->peer, room * sizeof *peer);
     if (!peer)
         return false;
@@ -90,6 +91,18 @@ static void peer_free(struct delivery_peer *peer) {
     free(peer->slot);
     free(peer->arrived);
     free(peer);
+}
+
+/* The one behind the last, and all before it if they are not few any more; false: no memory. */
+static bool index_peer(struct delivery *d) {
+    bool added = true;
+    if (d->peers < FEW_PEERS)
+        return true;
+    for (uint32_t i = d->peers == FEW_PEERS ? 0 : d->peers; added && i <= d->peers; i++)
+        added = addresses_add(&d->by_address, d, i);
+    if (!added && d->peers == FEW_PEERS)
+        index_table_free(&d->by_address);
+    return added;
 }
 
 static struct delivery_peer *peer_new(struct delivery *d, struct nic_address address) {
@@ -112,7 +125,7 @@ static struct delivery_peer *peer_new(struct delivery *d, struct nic_address add
         }
     }
     d->peer[d->peers] = peer;
-    if (!addresses_add(&d->by_address, d, d->peers)) {
+    if (!index_peer(d)) {
         peer_free(peer);
         return NULL;
     }
@@ -121,8 +134,14 @@ static struct delivery_peer *peer_new(struct delivery *d, struct nic_address add
 }
 
 static struct delivery_peer *peer_find(const struct delivery *d, struct nic_address address) {
-    uint32_t number = addresses_find(&d->by_address, d, key(address));
-    return number == INDEX_NONE ? NULL : d->peer[number];
+    if (d->peers > FEW_PEERS) {
+        uint32_t number = addresses_find(&d->by_address, d, key(address));
+        return number == INDEX_NONE ? NULL : d->peer[number];
+    }
+    for (uint32_t i = 0; i < d->peers; i++)
+        if (nic_address_equal(d->peer[i]->address, address))
+            return d->peer[i];
+    return NULL;
 }
 
 struct delivery_peer *delivery_peer_find(struct delivery *d, struct nic_address address) {

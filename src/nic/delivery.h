@@ -78,7 +78,7 @@ struct delivery {
     uint32_t ring;                           /* slots and bits of a window: a power of two */
     struct delivery_peer **peer, *last_peer; /* all; the one that was asked for last */
     uint32_t peers, peers_room;
-    struct index_table by_address; /* peers' numbers */
+    struct index_table by_address; /* peers' numbers, if they are many */
     struct delivery_peer *due, **due_end;
     struct delivery_peer *to_arm;
     struct timers timers;

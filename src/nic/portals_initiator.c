@@ -333,8 +333,8 @@ static void end_kept(struct portals *p, struct operation *o, enum portals_sendin
 }
 
 /* What has left within its call. */
-static inline void left_at_once(struct portals *p, const struct portals_outgoing *out,
-                                uint8_t kind) {
+static inline __attribute__((always_inline)) void
+left_at_once(struct portals *p, const struct portals_outgoing *out, uint8_t kind) {
     p4_trigger_hold(p);
     tell_send(p, out->sink, out->of.user_ptr, out->of.length, PTL_NI_OK);
     if (out->kept)
@@ -344,7 +344,8 @@ static inline void left_at_once(struct portals *p, const struct portals_outgoing
     p4_trigger_release(p);
 }
 
-static inline int hand_out(struct portals *p, struct portals_outgoing *out, uint8_t kind) {
+static inline __attribute__((always_inline)) int
+hand_out(struct portals *p, struct portals_outgoing *out, uint8_t kind) {
     enum portals_sending how = p->owner.send(p->owner.context, out);
     if (how == PORTALS_LEFT && out->sink)
         left_at_once(p, out, kind);

@@ -362,42 +362,62 @@ void sim_schedule(const struct sim_instance *instance, uint64_t at_ps, uint64_t 
 
 /* The place of each is the number of those before it, without a branch that random makers would
  * mispredict: makers that are no more than 2^26 apart, with their place in the list below them, are
- * compared four at a time. */
+ * keys, each of which is compared with four at a time. */
 typedef int32_t four __attribute__((vector_size(16)));
 
-static bool places_of_close(const struct sim_event *from, uint32_t count, uint8_t *place) {
-    four keys[BY_COUNTING / 4];
-    uint64_t first = maker_of(&from[0]), beyond = 0;
-    for (uint32_t i = count & ~3u; i < ((count + 3) & ~3u); i++)
-        keys[i / 4][i % 4] = INT32_MAX;
+union keys {
+    four by_four[BY_COUNTING / 4];
+    int32_t one[BY_COUNTING];
+};
+
+/* False: they are too far apart. */
+static inline bool keys_of(const struct sim_event *from, uint32_t count, union keys *keys) {
+    uint64_t first = maker_of(&from[0]) - (1 << 25), beyond = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t apart = maker_of(&from[i]) - first + (1 << 25);
-        beyond |= apart >> 26;
-        keys[i / 4][i % 4] = (int32_t)((uint32_t)apart << 5 | i);
+        uint64_t apart = maker_of(&from[i]) - first;
+        beyond |= apart;
+        keys->one[i] = (int32_t)((uint32_t)apart << 5 | i);
     }
+    return beyond >> 26 == 0;
+}
+
+/* Of 4 * `fours` keys, a constant where it is small. What is beyond `count` is not looked at. */
+static inline __attribute__((always_inline)) void places_of(const union keys *keys, uint32_t count,
+                                                            uint32_t fours, union keys *place) {
+    four before[BY_COUNTING / 4];
+    for (uint32_t k = 0; k < fours; k++)
+        before[k] = (four){0};
     for (uint32_t i = 0; i < count; i++) {
-        int32_t own = keys[i / 4][i % 4];
-        four before = {0};
-        for (uint32_t k = 0; k < (count + 3) / 4; k++)
-            before -= keys[k] < own;
-        place[i] = (uint8_t)(before[0] + before[1] + before[2] + before[3]);
+        int32_t own = keys->one[i];
+        for (uint32_t k = 0; k < fours; k++)
+            before[k] -= keys->by_four[k] > own;
     }
-    return !beyond;
+    for (uint32_t k = 0; k < fours; k++)
+        place->by_four[k] = before[k];
 }
 
 static void sort_few(struct sim_event *to, const struct sim_event *from, uint32_t count) {
-    uint8_t place[BY_COUNTING] = {0};
-    if (!places_of_close(from, count, place))
+    union keys keys, place;
+    if (!keys_of(from, count, &keys)) {
         for (uint32_t i = 0; i < count; i++) {
-            place[i] = 0;
+            place.one[i] = 0;
             for (uint32_t j = 0; j < i; j++) {
                 bool later = maker_of(&from[i]) < maker_of(&from[j]);
-                place[j] = (uint8_t)(place[j] + later);
-                place[i] = (uint8_t)(place[i] + !later);
+                place.one[j] += later;
+                place.one[i] += !later;
             }
         }
+    } else if (count <= 4) {
+        places_of(&keys, count, 1, &place);
+    } else if (count <= 8) {
+        places_of(&keys, count, 2, &place);
+    } else if (count <= 16) {
+        places_of(&keys, count, 4, &place);
+    } else {
+        places_of(&keys, count, BY_COUNTING / 4, &place);
+    }
     for (uint32_t i = 0; i < count; i++)
-        to[place[i]] = from[i];
+        to[place.one[i]] = from[i];
 }
 
 /* Makers that are close together, in any number: each has a bit in a map of them, and the last of
