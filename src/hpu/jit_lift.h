@@ -19,7 +19,7 @@
 #define MOST_WELL       116u
 #define MOST_HURRIED    240u
 #define MOST_WELL_INSNS 56u
-#define MOST_FAIR       100u
+#define MOST_FAIR       110u
 #define CALL_WEIGHT     2u
 #define LOOP_WEIGHT     60u
 #define MOST_SHORT      2u
