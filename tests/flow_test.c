@@ -192,6 +192,7 @@ static void next(struct model *m) {
         CHECK(flow_has(f, FLOW_COMPLETION_HANDLER) && !f->given_up);
         CHECK(m->come == PACKETS && !m->held && !m->ran[FLOW_COMPLETION_HANDLER]);
         CHECK(!m->running[0] && !m->running[1] && !m->running[2]);
+        CHECK_EQ(flow_next(f), FLOW_WAITS); /* once */
         m->running[FLOW_COMPLETION_HANDLER]++;
         f->work++;
         return;
