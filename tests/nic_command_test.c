@@ -235,6 +235,36 @@ TEST(what_a_handler_may_not_do) {
     world_end(&world);
 }
 
+/* An atomic needs one aligned value in one piece, wherever the program has put its memory. */
+static int32_t atomics_across(const struct nic_task *task) {
+    REFUSED(task, DMA_CAS, FAULT, 8, STACK_AT, 1, 0, 0);
+    says("PtlHandlerDMACAS", "what is at offset 8 is not aligned to 8 bytes");
+    return DROP;
+}
+
+TEST(an_atomic_needs_one_aligned_value) {
+    static ptl_iovec_t piece[2];
+    for (int shifted = 0; shifted < 2; shifted++) {
+        world = (struct nicworld){0};
+        begin(1, 0);
+        ptl_me_t me = entry();
+        if (shifted) { /* in one piece, but between two values */
+            me.start = (uint8_t *)me_memory + 4;
+            me.length = 64;
+        } else { /* aligned, but half of it is in the next piece */
+            piece[0] = (ptl_iovec_t){me_memory, 12};
+            piece[1] = (ptl_iovec_t){(uint8_t *)me_memory + 16, 64};
+            me.start = piece;
+            me.length = 2;
+            me.options |= PTL_IOVEC;
+        }
+        go(atomics_across, me);
+        ended(PTL_NI_OK);
+        CHECK_EQ(me_memory[1], 1001);
+        world_end(&world);
+    }
+}
+
 /* The command was right, but the driver finds no memory there: who waits for it is told. */
 static int32_t waits_in_vain(const struct nic_task *task) {
     uint32_t result;
