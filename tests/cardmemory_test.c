@@ -291,6 +291,23 @@ TEST(a_fetch_keeps_sends_waiting) {
     CHECK(end_ps[1][1] < 200000);
 }
 
+/* All clusters have their code from one program memory: two that begin at the same time wait for
+ * each other's lines. */
+TEST(clusters_share_program_memory) {
+    uint64_t cycles[2];
+    for (int i = 0; i < 2; i++) {
+        struct world *w = world_new();
+        handlers(w, NULL, "pingpong_ph", NULL);
+        build(w);
+        for (uint32_t n = 0; n < 2; n++)
+            add(w, n, 64, true, i * n * 1000000);
+        run(w);
+        cycles[i] = w->stats.handler[SPIN_PAYLOAD_HANDLER].cycles;
+        world_free(w);
+    }
+    CHECK(cycles[0] > cycles[1]);
+}
+
 /* The outbound engine reads another L1 when the packet from the one before has come: of 64 B, from
  * each L1 in turn, one in two cycles. */
 TEST(sends_from_several_L1s) {

@@ -176,6 +176,7 @@ static struct hpu_icache_lines *lines_new(const struct hpu_timing *t) {
     l->filled = calloc((size_t)l->sets * t->icache_ways, sizeof *l->filled);
     l->next = calloc(l->sets, sizeof *l->next);
     l->generation = 1;
+    l->memory = &l->own;
     if (!l->tag || !l->filled || !l->next) {
         lines_free(l);
         return NULL;
@@ -208,6 +209,10 @@ void hpu_icache_free(struct hpu_icache *c) {
     free(c);
 }
 
+void hpu_icache_share_memory(struct hpu_icache *c, struct hpu_icache *with) {
+    c->lines->memory = with->lines->memory;
+}
+
 void hpu_icache_clear(struct hpu_icache *c) {
     struct hpu_icache_lines *l = c->lines;
     memset(l->tag, 0, (size_t)l->sets * l->timing->icache_ways * sizeof *l->tag);
@@ -233,7 +238,8 @@ uint64_t hpu_icache_latest(const struct hpu_icache *c) {
 void hpu_icache_rewind(struct hpu_icache *c) {
     struct hpu_icache_lines *l = c->lines;
     memset(l->filled, 0, (size_t)l->sets * l->timing->icache_ways * sizeof *l->filled);
-    l->latest = l->asked_page = l->asked[0] = l->asked[1] = 0;
+    l->latest = 0;
+    l->asked = *l->memory = (struct hpu_cycles){0};
 }
 
 /* The way that has the line or waits for it, as an index; -1: none. */
@@ -254,26 +260,45 @@ static uint64_t asks_after(const struct hpu_icache_lines *l) {
     return l->timing->icache_miss < ASKS_AFTER ? l->timing->icache_miss : ASKS_AFTER;
 }
 
+static bool is_taken(struct hpu_cycles *of, uint64_t cycle) {
+    uint64_t page = cycle / 64;
+    if (page > of->page + 1) {
+        of->taken[0] = page == of->page + 2 ? of->taken[1] : 0;
+        of->taken[1] = 0;
+        of->page = page - 1;
+    }
+    /* a core that is far behind meets nobody */
+    return page >= of->page && of->taken[page - of->page] >> cycle % 64 & 1;
+}
+
+/* The first `n` cycles in a row from `cycle` on that nobody has. */
+static uint64_t take(struct hpu_cycles *of, uint64_t cycle, uint32_t n) {
+    for (uint32_t free = 0; free < n; cycle++)
+        free = is_taken(of, cycle) ? 0 : free + 1;
+    cycle -= n;
+    for (uint64_t i = cycle; i < cycle + n; i++)
+        if (i / 64 >= of->page)
+            of->taken[i / 64 - of->page] |= 1ull << i % 64;
+    return cycle;
+}
+
 /* The cycle in which the controller takes the request of a core that looks the line up now. */
 static uint64_t ask(struct hpu_icache_lines *l, uint64_t now) {
-    uint64_t cycle = now + asks_after(l);
     if (!l->timing->icache_miss)
         return now; /* a cache that costs nothing */
-    for (;; cycle++) {
-        uint64_t page = cycle / 64;
-        if (page > l->asked_page + 1) {
-            l->asked[0] = page == l->asked_page + 2 ? l->asked[1] : 0;
-            l->asked[1] = 0;
-            l->asked_page = page - 1;
-        }
-        if (page < l->asked_page)
-            return cycle; /* of a core that is far behind */
-        uint64_t *bits = &l->asked[page - l->asked_page], bit = 1ull << cycle % 64;
-        if (!(*bits & bit)) {
-            *bits |= bit;
-            return cycle;
-        }
-    }
+    return take(&l->asked, now + asks_after(l), 1);
+}
+
+/* When a line comes that was asked for then. All clusters read one program memory, through a port
+ * of 64 bit. (RTL: prog_mem.) */
+#define MEMORY_BYTES 8u
+
+static uint64_t read_line(struct hpu_icache_lines *l, uint64_t asked) {
+    uint32_t cycles = (l->timing->icache_line + MEMORY_BYTES - 1) / MEMORY_BYTES;
+    if (!l->timing->icache_miss)
+        return asked;
+    cycles = cycles < 64 ? cycles : 64;
+    return take(l->memory, asked, cycles) + l->timing->icache_miss - asks_after(l);
 }
 
 static uint64_t fetch_line(struct hpu_icache_lines *l, uint32_t line, uint64_t filled) {
@@ -297,17 +322,17 @@ static uint64_t wait_for_line(struct hpu_icache_lines *l, uint32_t line, uint64_
     int way = way_of(l, line);
     if (way >= 0 && l->filled[way] <= now)
         return now;
-    uint64_t asked = ask(l, now), fetched = asked + l->timing->icache_miss - asks_after(l);
+    uint64_t asked = ask(l, now), soonest = asked + l->timing->icache_miss - asks_after(l);
     if (way < 0)
-        return fetch_line(l, line, fetched);
-    if (l->filled[way] > fetched) /* of a core that is ahead in time */
-        l->filled[way] = fetched;
+        return fetch_line(l, line, read_line(l, asked));
+    if (l->filled[way] > soonest) /* of a core that is ahead in time */
+        l->filled[way] = soonest;
     if (asked < l->filled[way])
         return l->filled[way];
     if (asked <= l->filled[way] + 1)
         return asked + 1;
     l->misses++;
-    return fetched;
+    return read_line(l, asked);
 }
 
 /* The core's prefetch buffer is ahead of what it executes, and waits for that line too. */

@@ -214,6 +214,8 @@ uint8_t *hpu_reach(struct hpu *h, uint32_t address, uint64_t size, bool write);
 struct hpu_icache *hpu_icache_new(const struct hpu_code *code, const struct hpu_icache *with,
                                   uint32_t place);
 void hpu_icache_free(struct hpu_icache *cache);
+/* The lines of both come from one program memory: the one of `with`, which lives as long. */
+void hpu_icache_share_memory(struct hpu_icache *cache, struct hpu_icache *with);
 void hpu_icache_clear(struct hpu_icache *cache);
 void hpu_icache_rewind(struct hpu_icache *cache);
 uint64_t hpu_icache_misses(const struct hpu_icache *cache);

@@ -84,16 +84,22 @@ uint32_t hpu_icache_fetch(struct hpu_icache *cache, const struct hpu_code *code,
 bool hpu_icache_holds(struct hpu_icache *cache, const struct hpu_code *code, uint32_t slot,
                       uint64_t now);
 
+/* Which of 128 cycles, from 64 * page on, are taken. */
+struct hpu_cycles {
+    uint64_t page, taken[2];
+};
+
 struct hpu_icache_lines {
     const struct hpu_timing *timing;
     uint32_t generation; /* changes when a line is evicted */
     uint32_t sets;
-    uint32_t *tag;                 /* [set][way]: line address / line size + 1, 0 for empty */
-    uint64_t *filled;              /* [set][way]: the cycle in which the line is there */
-    uint64_t latest;               /* of those cycles */
-    uint64_t asked_page, asked[2]; /* 128 cycles from 64 * page on: in which one asks for a line */
-    uint8_t *next;                 /* [set]: way to replace */
-    uint64_t misses, waited;       /* waited: cycles, of all cores */
+    uint32_t *tag;                  /* [set][way]: line address / line size + 1, 0 for empty */
+    uint64_t *filled;               /* [set][way]: the cycle in which the line is there */
+    uint64_t latest;                /* of those cycles */
+    struct hpu_cycles asked;        /* in which one asks for a line */
+    struct hpu_cycles own, *memory; /* in which program memory reads one; its own, or another's */
+    uint8_t *next;                  /* [set]: way to replace */
+    uint64_t misses, waited;        /* waited: cycles, of all cores */
 };
 
 /* One program's view of a cluster's cache, which it may share with other programs. */

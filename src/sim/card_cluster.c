@@ -102,19 +102,23 @@ static void invoke(struct card *c, struct card_hpu *h, uint32_t task, uint64_t a
     card_event(c, t->start_ps, CARD_RUN_EVENT, h->index, 0);
 }
 
-/* The idle HPU with the lowest number, one a cycle. */
+/* The first task that is ready, to an idle HPU: one a cycle. */
+static void assign(struct card *c, struct cluster *cl, struct card_hpu *h) {
+    uint32_t task = cl->ready.head;
+    LIST_POP(c->task, &cl->ready);
+    cl->assign_free_ps =
+        card_max(c->now_ps, cl->assign_free_ps) + c->config.assign_cycles * c->cycle;
+    invoke(c, h, task, cl->assign_free_ps);
+}
+
+/* The idle HPU with the lowest number. */
 void card_assign(struct card *c, uint32_t cluster) {
     struct cluster *cl = &c->cluster[cluster];
     uint32_t n = (uint32_t)c->config.cluster_hpus;
     struct card_hpu *first = &c->hpu[cluster * n];
     for (uint32_t i = 0; i < n && cl->ready.head != NONE; i++) {
-        if (first[i].state != CORE_IDLE)
-            continue;
-        uint32_t task = cl->ready.head;
-        LIST_POP(c->task, &cl->ready);
-        uint64_t at = card_max(c->now_ps, cl->assign_free_ps) + c->config.assign_cycles * c->cycle;
-        cl->assign_free_ps = at;
-        invoke(c, &first[i], task, at);
+        if (first[i].state == CORE_IDLE)
+            assign(c, cl, &first[i]);
     }
 }
 
@@ -133,11 +137,8 @@ static void notify(struct card *c, struct card_hpu *h, uint32_t task) {
 static void next_task(struct card *c, struct card_hpu *h) {
     struct cluster *cl = &c->cluster[h->cluster];
     h->state = CORE_IDLE;
-    if (cl->ready.head == NONE)
-        return;
-    uint32_t task = cl->ready.head;
-    LIST_POP(c->task, &cl->ready);
-    invoke(c, h, task, c->now_ps);
+    if (cl->ready.head != NONE)
+        assign(c, cl, h);
 }
 
 /* Ended tasks leave the HPU driver in order, each when its commands have their responses. The HPU

@@ -52,6 +52,8 @@ static int find_program(struct card *c, const struct spin_image *image, uint32_t
                                       (c->program_used + line - 1) / line * line + RUNTIME_BYTES);
         if (!p->icache[i])
             code = spin_fail(err, SPIN_ENOMEM, "out of memory");
+        else if (!c->programs)
+            hpu_icache_share_memory(p->icache[i], p->icache[0]);
     }
     if (code) {
         for (uint32_t i = 0; i < c->clusters; i++)
