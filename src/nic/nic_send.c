@@ -137,6 +137,20 @@ static inline bool is_pending(struct nic_peer *peer, enum nic_status status) {
     return status == NIC_PENDING || status == NIC_BUSY;
 }
 
+/* A packet that has not left yet, or is a handler's, or from the pool. */
+static __attribute__((noinline)) enum portals_sending sent_otherwise(struct nic *nic,
+                                                                     struct nic_packet *packet,
+                                                                     const struct nic_departed *how,
+                                                                     enum nic_status status) {
+    if (is_pending(how->peer, status))
+        nic->sending++;
+    else
+        left_at_once(nic, how->from_handler);
+    if (packet->references)
+        nic_packet_release(packet);
+    return status < NIC_FAULT ? PORTALS_LEFT : PORTALS_UNREADABLE;
+}
+
 /* The packet is in the driver's memory, or from the pool. */
 static __attribute__((noinline)) enum portals_sending
 send_at_once(struct nic *nic, const struct portals_outgoing *out) {
@@ -164,14 +178,10 @@ send_at_once(struct nic *nic, const struct portals_outgoing *out) {
     packet->bytes = (uint32_t)out->payload;
     nic->counts.sent++;
     enum nic_status status = nic_drive_send(nic, packet, &how);
-    if (is_pending(peer, status))
-        nic->sending++;
-    else
-        left_at_once(nic, how.from_handler);
-    if (packet->references)
-        nic_packet_release(packet);
     nic->counts.messages_out++;
-    return status < NIC_FAULT ? PORTALS_LEFT : PORTALS_UNREADABLE;
+    if (status == NIC_DONE && !from && !packet->references)
+        return PORTALS_LEFT;
+    return sent_otherwise(nic, packet, &how, status);
 }
 
 /* ---- From Portals ---- */
