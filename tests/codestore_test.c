@@ -6,6 +6,7 @@
 #include "hpu/code_store.h"
 #include "hpu/jit_private.h"
 #include "lib/test_machine.h"
+#include "lib/tsan_llvm.h"
 
 static struct program counting(int32_t step) {
     struct program p = {0};

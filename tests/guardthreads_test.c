@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "lib/test_machine.h"
+#include "lib/tsan_llvm.h"
 #include "lib/views.h"
 
 #ifndef OPENSPIN_JIT
@@ -10,16 +11,6 @@ TEST(guarded_code_in_threads) {
     TEST_SKIP("built without LLVM");
 }
 #else
-
-/* LLVM is not built for the sanitizer, which sees its locks and not what orders them. */
-#if defined __has_feature
-#if __has_feature(thread_sanitizer)
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void) {
-    return "called_from_lib:libLLVM-14.so\n";
-}
-#endif
-#endif
 
 #define THREADS 4
 #define ROUNDS  12
