@@ -399,6 +399,48 @@ TEST(a_peer_that_is_killed_is_undeliverable_and_comes_back) {
     live_folder_remove(&folder);
 }
 
+/* Puts and gets of all sizes under way to a peer that is killed in the middle: each of them ends.
+ */
+TEST(whatever_is_under_way_to_a_killed_peer_ends) {
+    struct user a;
+    ptl_ct_event_t event;
+    const char *seeds = getenv("OPENSPIN_SEEDS");
+    NEED_FORK;
+    open_folder();
+    for (uint64_t seed = 0; seed < (seeds ? strtoull(seeds, NULL, 10) : 3); seed++) {
+        struct rng rng = rng_seeded(seed);
+        uint64_t started = 1, kill_ns = 1000 * rng_below(&rng, 20000);
+        pid_t child = serve_in_child(2);
+        snprintf(test_context, sizeof test_context, "seed %llu", (unsigned long long)seed);
+        CHECK_EQ(user_open(&a, 1, true), 0);
+        CHECK_EQ(put(&a, 2, 0, 8), PTL_OK);
+        CHECK_EQ(PtlCTWait(a.acked, 1, &event), PTL_OK);
+        for (uint64_t began = live_now_ns(); live_now_ns() - began < kill_ns;) {
+            uint64_t bytes = rng_below(&rng, rng_below(&rng, 2) ? 100 : MEMORY / 4);
+            CHECK_EQ(rng_below(&rng, 2) ? put(&a, 2, 0, bytes)
+                                        : PtlGet(a.md, 0, bytes, at(2), 3, 0, 0, NULL),
+                     PTL_OK);
+            started++;
+            if (started % 16 == 0) /* not more than a few are under way */
+                CHECK_EQ(PtlCTWait(a.acked, started - 8, &event), PTL_OK);
+        }
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        CHECK_EQ(put(&a, 2, 0, 8), PTL_OK);
+        started++;
+        uint64_t began = live_now_ns();
+        do {
+            CHECK_EQ(PtlCTGet(a.acked, &event), PTL_OK);
+            CHECK(live_now_ns() - began < 20000 * LIVE_MS);
+        } while (event.success + event.failure < started);
+        CHECK_EQ(event.success + event.failure, started);
+        CHECK(event.failure > 0);
+        user_close(&a);
+    }
+    test_context[0] = 0;
+    live_folder_remove(&folder);
+}
+
 TEST(nobody_there_is_undeliverable) {
     struct user a;
     ptl_ct_event_t event;

@@ -41,6 +41,8 @@ struct shm {
     _Atomic uint32_t waits; /* the same, for who has no lock */
     /* Whose lanes are polled; other threads look at them too, so none is ever taken away. */
     _Atomic uint32_t lanes;
+    uint32_t turn; /* whose turn it is */
+    bool enough;   /* the card wants no more in this poll */
     struct shm_peer *_Atomic lane[LIVE_PIDS];
 };
 
@@ -178,7 +180,7 @@ static bool hand_over(struct shm *s, struct shm_peer *peer, uint64_t word, uint8
     packet.pool = s->o.pool;
     packet.next = NULL;
     packet.place = 0;
-    s->o.receiver.packet(s->o.receiver.context, &packet);
+    s->enough = !s->o.receiver.packet(s->o.receiver.context, &packet);
     return true;
 }
 
@@ -216,7 +218,13 @@ static bool take_record(struct shm *s, struct shm_peer *peer) {
 }
 
 static void drain(struct shm *s, struct shm_peer *peer, uint32_t most) {
-    while (most-- && take_record(s, peer))
+    s->enough = false;
+    while (most-- && take_record(s, peer) && !s->enough)
+        ;
+}
+
+static void drain_all(struct shm *s, struct shm_peer *peer) {
+    for (uint32_t left = RING_LINES; left && take_record(s, peer); left--)
         ;
 }
 
@@ -224,7 +232,7 @@ static void drain(struct shm *s, struct shm_peer *peer, uint32_t most) {
 
 /* What it had sent before it ended counts. */
 static void lose(struct shm *s, struct shm_peer *peer) {
-    drain(s, peer, RING_LINES);
+    drain_all(s, peer);
     peer->in_life = 0;
     box_close(&peer->view);
     peer->out_state = OUT_NONE;
@@ -293,8 +301,11 @@ static void shm_poll(struct live_transport *t) {
     struct shm *s = shm_of(t);
     accept_claims(s);
     uint32_t lanes = atomic_load_explicit(&s->lanes, memory_order_relaxed);
-    for (uint32_t i = 0; i < lanes; i++)
-        drain(s, atomic_load_explicit(&s->lane[i], memory_order_relaxed), BATCH);
+    s->enough = false;
+    for (uint32_t i = 0; i < lanes && !s->enough; i++) {
+        s->turn = s->turn + 1 < lanes ? s->turn + 1 : 0;
+        drain(s, atomic_load_explicit(&s->lane[s->turn], memory_order_relaxed), BATCH);
+    }
     if (s->refused)
         poll_refused(s);
 }

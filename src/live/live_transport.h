@@ -12,8 +12,9 @@
 /* What a transport tells its card, from inside `poll` and `check`. */
 struct live_receiver {
     void *context;
-    void (*packet)(void *context, struct nic_packet *packet); /* lent */
-    void (*room)(void *context, struct nic_address peer);     /* it takes again what it refused */
+    /* The packet is lent. False: enough for now, the others shall wait for the next poll. */
+    bool (*packet)(void *context, struct nic_packet *packet);
+    void (*room)(void *context, struct nic_address peer); /* it takes again what it refused */
     void (*lost)(void *context, struct nic_address peer); /* it has ended, or began a new life */
 };
 

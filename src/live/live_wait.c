@@ -118,6 +118,12 @@ static void leave_lead(struct live_card *card) {
         poll_card(card);
 }
 
+static void poll_and_look(struct live_card *card) {
+    card->looks = true;
+    poll_card(card);
+    card->looks = false;
+}
+
 static void lead(struct live_card *card, uint32_t seen, uint64_t until_ns) {
     card->led = true;
     card->transport->calls->disarm(card->transport);
@@ -126,13 +132,13 @@ static void lead(struct live_card *card, uint32_t seen, uint64_t until_ns) {
         pthread_mutex_unlock(&card->lock);
         bool found = spin(card, seen, until_ns);
         pthread_mutex_lock(&card->lock);
-        poll_card(card);
+        poll_and_look(card);
         if (found || raises_of(card) != seen)
             continue;
         if (live_now_ns() >= until_ns)
             break;
         sleep_as_leader(card, seen, until_ns);
-        poll_card(card);
+        poll_and_look(card);
     }
     leave_lead(card);
 }
@@ -192,24 +198,32 @@ static void stand_by(struct live_card *card) {
         live_futex_wait(&card->progress, PROGRESS_STANDS_BY, UINT64_MAX);
 }
 
+/* Who calls all the time does not look whether its peers live. The lock is not waited for: who has
+ * it must not lose it to one that may lose its processor. */
+static void tick(struct live_card *card, uint64_t *look_ns) {
+    uint64_t now_ns = live_now_ns();
+    if (now_ns >= *look_ns && pthread_mutex_trylock(&card->lock) == 0) {
+        *look_ns = now_ns + CHECK_NS;
+        if (is_outstanding(card))
+            check_peers(card, now_ns);
+        live_tell(card);
+        pthread_mutex_unlock(&card->lock);
+    }
+    live_futex_wait(&card->progress, PROGRESS_TICKS, now_ns + TICK_NS);
+}
+
 static void *progress(void *context) {
     struct live_card *card = context;
     uint32_t calls = 0, idle = 0;
+    uint64_t look_ns = 0;
     while (atomic_load(&card->progress) != PROGRESS_ENDS) {
         uint32_t now = atomic_load_explicit(&card->calls, memory_order_relaxed);
-        if (atomic_load(&card->asleep)) {
-            stand_by(card);
-            continue;
-        }
-        pthread_mutex_lock(&card->lock);
-        bool active = card->led || now != calls;
-        if (active && is_outstanding(card)) /* who calls all the time does not look */
-            check_peers(card, live_now_ns());
-        live_tell(card);
-        pthread_mutex_unlock(&card->lock);
+        bool active = atomic_load(&card->led) || now != calls;
         calls = now;
-        if (active)
-            live_futex_wait(&card->progress, PROGRESS_TICKS, live_now_ns() + TICK_NS);
+        if (atomic_load(&card->asleep))
+            stand_by(card);
+        else if (active)
+            tick(card, &look_ns);
         else
             progress_alone(card, &idle);
         idle = active ? 0 : idle;
