@@ -51,6 +51,12 @@ check "a handler for a world compiles" 0 '' openspin cc sum_handler.c -o sum.spi
 line=$(sed -n 's|^    \$ \(cc -shared .*\)|\1|p' "$SOURCE/docs/first-world.md" | head -n 1 | sed 's|examples/||')
 check "the tutorial's program compiles: $line" 0 '' bash -c "$line"
 check "and runs" 0 'the sum of 1 to 15 is 120' openspin sim run -q -n 16 sum.so sum.spin
+# A sanitized library needs a sanitized program.
+flags=
+nm -D "$BUILD/src/portals/libportals.so" | grep -q __asan_init && flags=-fsanitize=address,undefined
+check "an ordinary program links with the package" 0 '' bash -c "clang $flags sum_program.c -o sum \$(pkg-config --cflags --libs portals4)"
+check "and runs on live cards" 0 'the sum of 1 to 3 is 6' env ASAN_OPTIONS=detect_leaks=0 LD_LIBRARY_PATH="$(dirname "$(find "$prefix" -name libportals.so -print -quit)")" \
+    openspin launch -n 4 ./sum sum.spin
 check "experiments find their handlers" 0 'agree' openspin experiment dfs22/fig16-right
 check "the manual is there" 0 '' test -e "$prefix/share/man/man1/openspin.1"
 # What a shell is to read names the places below the prefix; of the build tree too.
