@@ -339,23 +339,25 @@ static int simulate(const struct cli_command *command, const struct options *o,
         return status;
     if (o->parameters && (!program || !cli_is_printed(o->json, o->csv)))
         print_parameters(world);
-    if (!program) {
+    if (!program && (o->parameters || !o->cards)) {
         spin_world_free(world);
         return 0;
     }
+    const char *name = program ? program : o->cards; /* in what is said of it */
     seen.until_us = options.until_ps / 1000000;
-    int code = spin_world_run_program(world, program, words->count - 1, words->items + 1, &err);
+    int code = spin_world_run_program(world, program, program ? words->count - 1 : 0,
+                                      words->items + (program ? 1 : 0), &err);
     cli_interrupt_says("openspin sim run: interrupted after the run, at its results\n");
     fflush(stdout);
     progress_end(&seen.progress);
     if (code == SPIN_EDEADLOCK || code == SPIN_ELIMIT)
-        status = cli_error(command, CLI_FAILED, "%s: %s", program, err.text);
+        status = cli_error(command, CLI_FAILED, "%s: %s", name, err.text);
     else if (code == SPIN_EINTERRUPTED)
-        status = cli_error(command, CLI_INTERRUPTED, "%s: %s", program, err.text);
+        status = cli_error(command, CLI_INTERRUPTED, "%s: %s", name, err.text);
     else if (code)
         status = cli_report(command, &err);
     else
-        status = finish(command, o, program, world);
+        status = finish(command, o, name, world);
     if (code == SPIN_EINTERRUPTED)
         print_where(world);
     if (code == SPIN_EDEADLOCK || code == SPIN_ELIMIT || code == SPIN_EINTERRUPTED)
@@ -375,7 +377,7 @@ static int run(const struct cli_command *command, int argc, char **argv) {
     struct cli_list words;
     struct params params = {0};
     int status = cli_parse(command, argc, argv, &o, &words);
-    if (!status && words.count == 0 && !o.parameters)
+    if (!status && words.count == 0 && !o.parameters && !o.cards)
         status = cli_error(command, CLI_USAGE, "which program? usage: openspin %s %s",
                            command->name, command->args);
     if (!status)

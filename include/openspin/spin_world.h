@@ -73,7 +73,8 @@ int spin_world_run(struct spin_world *world, int (*main)(void *argument), void *
 
 /* The same with main(argc, argv) of a shared object. Every rank has its own copy of the program and
  * of the libraries that come with it, and a C library of its own (docs/world.md). argv[0] of the
- * program is the path; what is given here follows. */
+ * program is the path; what is given here follows. NULL: every rank has a program of its own, or
+ * none ("4-7:program=none"). */
 int spin_world_run_program(struct spin_world *world, const char *path, int argc,
                            const char *const *argv, struct spin_error *err);
 

@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "sim/rank_set.h"
 
-#define LARGEST_FILE  (1u << 20)
-#define MOST_SECTIONS 4096u /* each looks at every rank */
+#define LARGEST_FILE  (256u << 10)
+#define MOST_SECTIONS 1024u /* each looks at every rank, each line at every card */
 #define MOST_PROGRAMS 256u
 #define MOST_ENTRIES  1024u /* of a card: as an interface has */
 

@@ -463,6 +463,10 @@ static int load_for(struct spin_world *w, const struct world_launch *launch, con
     w->programs = larger;
     if (!ranks)
         return SPIN_OK;
+    if (!path)
+        return spin_fail(err, SPIN_EARG,
+                         "which program? the file of cards names none for %u of %u ranks", ranks,
+                         w->ranks);
     w->programs[w->program_count] = NULL;
     int code = load(&w->programs[w->program_count], ranks, path, argc, argv, err);
     struct world_program *p = w->programs[w->program_count];
