@@ -202,6 +202,15 @@ static int put(struct user *u, uint32_t to, uint64_t offset, uint64_t bytes) {
     return PtlPut(u->md, offset, bytes, PTL_CT_ACK_REQ, at(to), 3, 0, offset, NULL, 0);
 }
 
+/* Through the lock of another card of this process, so that its memory is seen as it left it: the
+ * sanitizer does not know that two mappings are the same memory. */
+static void look_at(struct user *other, struct user *own) {
+    ptl_ct_event_t event;
+    enter(other);
+    PtlCTGet(other->arrived, &event);
+    enter(own);
+}
+
 /* A child that is a user by itself, until it is killed. */
 static pid_t serve_in_child(uint32_t pid) {
     pid_t child = fork();
@@ -242,10 +251,12 @@ TEST(two_cards_exchange_messages_of_all_sizes) {
         CHECK_EQ(put(&a, 2, from, bytes), PTL_OK);
         CHECK_EQ(PtlCTWait(a.acked, ++sent, &event), PTL_OK);
         CHECK_EQ(event.failure, 0);
+        look_at(&b, &a);
         CHECK(memcmp(a.source + from, b.memory + from, bytes) == 0);
     }
     memcpy(b.memory, a.source, MEMORY);
     memset(a.source, 0, MEMORY);
+    look_at(&b, &a);
     CHECK_EQ(PtlGet(a.md, 0, MEMORY, at(2), 3, 0, 0, NULL), PTL_OK);
     CHECK_EQ(PtlCTWait(a.acked, ++sent, &event), PTL_OK);
     CHECK_EQ(event.failure, 0);
@@ -502,6 +513,7 @@ TEST(nonsense_in_a_lane_is_counted_and_harms_nothing) {
     CHECK_EQ(put(&a, 2, 0, 8), PTL_OK);
     CHECK_EQ(PtlCTWait(a.acked, 1, &event), PTL_OK);
     CHECK_EQ(event.failure, 0);
+    look_at(&b, &a);
     CHECK_EQ(b.memory[0], 42);
     CHECK(live_card_malformed(b.card) > 100);
     user_close(&a);
