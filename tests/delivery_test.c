@@ -37,6 +37,7 @@ struct world {
     uint64_t delay, spread;
     bool cut[2]; /* what leaves this end goes nowhere */
     bool reliable;
+    uint64_t least_retry; /* not 0: round trips are measured */
 };
 
 static uint8_t byte_of(uint32_t message, uint64_t at) {
@@ -83,6 +84,7 @@ static void make_end(struct world *w, uint32_t i, uint32_t stream, uint32_t wind
                                       .mtu_bytes = MTU,
                                       .reliable = w->reliable,
                                       .retry_time = 1000,
+                                      .least_retry_time = w->least_retry,
                                       .retries = retries,
                                       .window_packets = window,
                                       .stream = stream};
@@ -249,6 +251,98 @@ TEST(loss_doubling_and_reordering_change_nothing) {
         CHECK(world.end[0].counts.retransmitted + world.end[1].counts.retransmitted > 0);
         end_world(&world);
     }
+}
+
+TEST(measured_round_trips_and_windows_change_nothing_that_arrives) {
+    for (uint32_t seed = 0; seed < seeds(1000); seed++) {
+        world = (struct world){
+            .loss = 100, .doubling = 100, .delay = 50, .spread = 400, .least_retry = 100};
+        if (seed % 4 == 1)
+            world.loss = 300, world.doubling = 300, world.spread = 3000;
+        make_world(&world, seed, 1 + seed % 100, 60);
+        const char *wrong = exchange(&world, 32);
+        if (wrong)
+            TEST_FAIL("seed %u: %s", seed, wrong);
+        CHECK(delivery_settled(&world.end[0].delivery));
+        CHECK(delivery_peer(&world.end[0].delivery, world.end[1].address)->congestion.window <=
+              1 + seed % 100);
+        end_world(&world);
+    }
+}
+
+TEST(the_retry_time_follows_the_round_trip) {
+    static const uint64_t delays[] = {10, 300, 5000};
+    for (uint32_t i = 0; i < 3; i++) {
+        world = (struct world){.delay = delays[i], .least_retry = 100};
+        make_world(&world, 1, 64, 60);
+        CHECK(!exchange(&world, 100));
+        const struct congestion *c =
+            &delivery_peer(&world.end[0].delivery, world.end[1].address)->congestion;
+        CHECK(c->round_trip >= 2 * delays[i] - delays[i] / 8 && c->round_trip <= 2 * delays[i] + 8);
+        CHECK(c->retry_time >= 100 && c->retry_time >= c->round_trip);
+        CHECK(c->retry_time <= 100 + 6 * delays[i]);
+        end_world(&world);
+    }
+}
+
+/* From 10 packets, doubled each round trip; half after a loss; 2 after silence. */
+TEST(the_window_follows_losses) {
+    struct congestion c = congestion_begin(64, 1000);
+    CHECK_EQ(c.window, 10);
+    congestion_acknowledged(&c, 10, 64);
+    CHECK_EQ(c.window, 20);
+    congestion_lost(&c, 5, 40);
+    congestion_lost(&c, 40, 60); /* of the same window */
+    CHECK_EQ(c.window, 10);
+    congestion_acknowledged(&c, 9, 64);
+    CHECK_EQ(c.window, 10);
+    congestion_acknowledged(&c, 1, 64); /* one more per round trip from now on */
+    CHECK_EQ(c.window, 11);
+    congestion_lost(&c, 41, 60);
+    CHECK_EQ(c.window, 5);
+    congestion_silent(&c, 70);
+    CHECK_EQ(c.window, 2);
+    congestion_acknowledged(&c, 1000, 64);
+    CHECK(c.window <= 64);
+}
+
+/* Karn's rule: an acknowledgement of a packet that was repeated measures nothing. */
+TEST(what_was_repeated_is_not_measured) {
+    world = (struct world){.delay = 100, .least_retry = 100};
+    make_world(&world, 1, 64, 60);
+    world.cut[0] = true;
+    CHECK(offer(&world, 0, make_packet(&world, 0, 1, 0)));
+    world.cut[0] = false;
+    while (step(&world))
+        ;
+    struct delivery_peer *peer = delivery_peer(&world.end[0].delivery, world.end[1].address);
+    CHECK_EQ(world.end[1].messages, 1);
+    CHECK_EQ(world.end[0].counts.retransmitted, 1);
+    CHECK_EQ(peer->congestion.round_trip, 0);
+    CHECK_EQ(peer->congestion.window, 3); /* 2, and the one that arrived */
+    CHECK(offer(&world, 0, make_packet(&world, 1, 1, 0)));
+    while (step(&world))
+        ;
+    CHECK_EQ(peer->congestion.round_trip, 200);
+    end_world(&world);
+}
+
+static bool near_is_reliable(void *context, struct nic_address peer) {
+    (void)context;
+    return peer.nid < 5;
+}
+
+TEST(reliable_is_a_property_of_the_peer) {
+    static const struct nic_driver driver = {.reliable = near_is_reliable};
+    world = (struct world){.delay = 100};
+    make_world(&world, 1, 64, 3);
+    struct delivery *d = &world.end[0].delivery;
+    world.end[0].config.driver = &driver;
+    CHECK(delivery_peer(d, (struct nic_address){4, 1})->direct);
+    CHECK(!delivery_peer(d, (struct nic_address){5, 1})->reliable);
+    CHECK(delivery_peer(d, (struct nic_address){5, 1})->slot);
+    CHECK(!delivery_peer(d, (struct nic_address){4, 1})->slot);
+    end_world(&world);
 }
 
 /* Numbers that wrap around while packets are on the way. */

@@ -90,6 +90,7 @@ static void peer_free(struct delivery_peer *peer) {
         return;
     free(peer->slot);
     free(peer->arrived);
+    free(peer->left_at);
     free(peer);
 }
 
@@ -105,27 +106,40 @@ static bool index_peer(struct delivery *d) {
     return added;
 }
 
+static bool is_reliable(const struct delivery *d, struct nic_address address) {
+    const struct nic_driver *driver = d->config->driver;
+    return driver && driver->reliable ? driver->reliable(d->config->context, address)
+                                      : d->config->reliable;
+}
+
+/* What an unreliable network needs; false: no memory. */
+static bool make_streams(struct delivery *d, struct delivery_peer *peer) {
+    const struct nic_config *c = d->config;
+    peer->congestion =
+        (struct congestion){.window = c->window_packets, .retry_time = c->retry_time};
+    peer->slot = calloc(d->ring, sizeof *peer->slot);
+    peer->arrived = calloc(d->ring / 64, sizeof *peer->arrived);
+    if (c->least_retry_time) {
+        peer->congestion = congestion_begin(c->window_packets, c->retry_time);
+        peer->left_at = calloc(d->ring, sizeof *peer->left_at);
+    }
+    return peer->slot && peer->arrived && (peer->left_at || !c->least_retry_time) &&
+           timers_room(&d->timers, d->peers + 1);
+}
+
 static struct delivery_peer *peer_new(struct delivery *d, struct nic_address address) {
     struct delivery_peer *peer = room_for_peer(d) ? calloc(1, d->owner.peer_bytes) : NULL;
     if (!peer)
         return NULL;
     peer->address = address;
     peer->self = nic_address_equal(address, d->config->address);
-    peer->reliable = d->config->reliable || peer->self;
+    peer->reliable = peer->self || is_reliable(d, address);
     peer->direct = peer->reliable && !peer->self;
     peer->stream = d->config->stream;
     peer->held_end = &peer->held;
     peer->deadline = UINT64_MAX;
-    if (!peer->reliable) {
-        peer->slot = calloc(d->ring, sizeof *peer->slot);
-        peer->arrived = calloc(d->ring / 64, sizeof *peer->arrived);
-        if (!peer->slot || !peer->arrived || !timers_room(&d->timers, d->peers + 1)) {
-            peer_free(peer);
-            return NULL;
-        }
-    }
     d->peer[d->peers] = peer;
-    if (!index_peer(d)) {
+    if ((!peer->reliable && !make_streams(d, peer)) || !index_peer(d)) {
         peer_free(peer);
         return NULL;
     }
@@ -165,12 +179,15 @@ static bool waiting_for(const struct delivery_peer *peer) {
     return peer->expectations || peer->held;
 }
 
+static uint32_t doublings(const struct delivery_peer *peer) {
+    return peer->failures < BACKOFF_MAX ? peer->failures : BACKOFF_MAX;
+}
+
 static void set_timer(struct delivery *d, struct delivery_peer *peer, uint64_t now) {
-    uint32_t doublings = peer->failures < BACKOFF_MAX ? peer->failures : BACKOFF_MAX;
     bool waiting = peer->oldest != peer->next_sequence || waiting_for(peer);
     if (peer->hopeless)
         return;
-    peer->deadline = waiting ? now + (d->config->retry_time << doublings) : UINT64_MAX;
+    peer->deadline = waiting ? now + (peer->congestion.retry_time << doublings(peer)) : UINT64_MAX;
     if (waiting && (!peer->timer.place || peer->deadline < peer->timer.time))
         timers_set(&d->timers, &peer->timer, peer->deadline);
 }
@@ -209,6 +226,13 @@ uint64_t delivery_deadline(const struct delivery *d) {
     return timers_first(&d->timers);
 }
 
+bool delivery_settled(const struct delivery *d) {
+    for (uint32_t i = 0; i < d->peers; i++)
+        if (d->peer[i]->oldest != d->peer[i]->next_sequence)
+            return false;
+    return true;
+}
+
 /* What has to go out besides new packets. */
 
 static void make_due(struct delivery *d, struct delivery_peer *peer) {
@@ -241,7 +265,8 @@ static void mark_lost(struct delivery_peer *peer, struct delivery_slot *slot, ui
 /* Sends. */
 
 bool delivery_room(const struct delivery *d, const struct delivery_peer *peer) {
-    return peer->reliable || peer->next_sequence - peer->oldest < d->config->window_packets;
+    (void)d;
+    return peer->reliable || peer->next_sequence - peer->oldest < peer->congestion.window;
 }
 
 void delivery_number_stream(struct delivery *d, struct delivery_peer *peer,
@@ -302,6 +327,7 @@ static struct nic_packet *again(struct delivery *d, struct delivery_peer *peer,
     peer->first_lost++;
     peer->lost--;
     slot->state = SLOT_QUEUED;
+    slot->repeats = true;
     *transmission = slot->transmission = ++peer->transmissions;
     acknowledge(d, peer, slot->packet);
     d->counts->retransmitted++;
@@ -321,22 +347,28 @@ static struct nic_packet *make_bare(struct delivery *d, struct delivery_peer *pe
     return packet;
 }
 
+/* The first is always: else nobody would ever answer. */
+static bool may_repeat(const struct delivery_peer *peer) {
+    return peer->lost && (!peer->left_at || peer->left < peer->congestion.window);
+}
+
 struct nic_packet *delivery_next(struct delivery *d, struct delivery_peer **out,
                                  struct nic_packet *bare, uint64_t *transmission) {
     for (struct delivery_peer *peer; (peer = take_due(d));) {
         struct nic_packet *packet = NULL;
         *out = peer;
         *transmission = 0;
-        if (peer->lost) {
+        bool repeats = may_repeat(peer), starved = false;
+        if (repeats) {
             packet = again(d, peer, transmission);
+            starved = !packet;
         } else if (peer->probe) {
             peer->probe = false;
             packet = make_bare(d, peer, bare, NIC_PROBE);
         } else if (peer->receipt) {
             packet = make_bare(d, peer, bare, NIC_RECEIPT);
         }
-        bool starved = peer->lost && !packet;
-        if ((peer->lost && !starved) || peer->receipt)
+        if ((may_repeat(peer) && !starved) || peer->receipt)
             make_due(d, peer); /* behind the others */
         if (packet)
             return packet;
@@ -352,15 +384,29 @@ void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequ
     if (slot->transmission != transmission || !slot->packet || slot->state != SLOT_QUEUED)
         return; /* acknowledged before the driver said that it had left, or given up */
     slot->state = SLOT_LEFT;
+    if (peer->left_at)
+        peer->left_at[sequence & (d->ring - 1)] = now;
     if (!peer->left++) /* the timer was for something else, if for anything */
         set_timer(d, peer, now);
 }
 
 /* Acknowledgements. */
 
-static void arrived(struct delivery_peer *peer, struct delivery_slot *slot) {
+/* What one acknowledgement says: how many packets have arrived that were not known to, and when the
+ * last of them left that was sent once (0: none was). */
+struct news {
+    uint32_t packets;
+    uint64_t left_at;
+};
+
+static void arrived(struct delivery *d, struct delivery_peer *peer, uint32_t sequence,
+                    struct news *news) {
+    struct delivery_slot *slot = &peer->slot[sequence & (d->ring - 1)];
     if (!slot->packet)
         return;
+    news->packets++;
+    if (peer->left_at && slot->state == SLOT_LEFT && !slot->repeats)
+        news->left_at = peer->left_at[sequence & (d->ring - 1)];
     peer->left -= slot->state == SLOT_LEFT;
     peer->lost -= slot->state == SLOT_LOST;
     if (slot->transmission > peer->newest_arrived)
@@ -369,13 +415,30 @@ static void arrived(struct delivery_peer *peer, struct delivery_slot *slot) {
     slot->packet = NULL;
 }
 
+static void adapt(struct delivery *d, struct delivery_peer *peer, const struct news *news,
+                  uint64_t now) {
+    if (!peer->left_at)
+        return;
+    struct congestion *c = &peer->congestion;
+    if (news->left_at && news->left_at <= now)
+        congestion_measured(c, now - news->left_at, d->config->least_retry_time);
+    else if (peer->failures && c->retry_time < d->config->retry_time << BACKOFF_MAX)
+        c->retry_time <<= doublings(peer); /* until one arrives that was not repeated */
+    congestion_acknowledged(c, news->packets, d->config->window_packets);
+    if (peer->lost)
+        make_due(d, peer); /* the window may allow more of it */
+}
+
 /* Packets that others have overtaken. */
 static void find_lost(struct delivery *d, struct delivery_peer *peer) {
     for (uint32_t s = peer->oldest; s != peer->next_sequence; s++) {
         struct delivery_slot *slot = &peer->slot[s & (d->ring - 1)];
         if (slot->packet && slot->state == SLOT_LEFT &&
-            slot->transmission + REORDER <= peer->newest_arrived)
+            slot->transmission + REORDER <= peer->newest_arrived) {
             mark_lost(peer, slot, s);
+            if (peer->left_at)
+                congestion_lost(&peer->congestion, slot->transmission, peer->transmissions);
+        }
     }
     if (peer->lost)
         make_due(d, peer);
@@ -383,17 +446,19 @@ static void find_lost(struct delivery *d, struct delivery_peer *peer) {
 
 /* True: something is newly acknowledged. What was never sent is not, whatever the packet says; and
  * one that knows less than an earlier one is late, or from a peer that has forgotten us. */
-static bool take_ack(struct delivery *d, struct delivery_peer *peer, const struct nic_packet *p) {
+static bool take_ack(struct delivery *d, struct delivery_peer *peer, const struct nic_packet *p,
+                     uint64_t now) {
     if (p->ack_stream != peer->stream || p->ack - peer->oldest > peer->next_sequence - peer->oldest)
         return false;
-    bool news = false;
+    bool moved = false;
+    struct news news = {0};
     for (; peer->oldest != p->ack; peer->oldest++) {
         struct delivery_slot *slot = &peer->slot[peer->oldest & (d->ring - 1)];
         if (slot->state == SLOT_NUMBERED)
-            return news;
-        arrived(peer, slot);
+            return moved;
+        arrived(d, peer, peer->oldest, &news);
         *slot = (struct delivery_slot){0};
-        news = true;
+        moved = true;
     }
     for (uint64_t bits = p->sack; bits; bits &= bits - 1) {
         uint32_t sequence = p->ack + 1 + (uint32_t)__builtin_ctzll(bits);
@@ -401,12 +466,14 @@ static bool take_ack(struct delivery *d, struct delivery_peer *peer, const struc
         if (sequence - peer->oldest >= peer->next_sequence - peer->oldest ||
             slot->state == SLOT_NUMBERED || !slot->packet)
             continue;
-        arrived(peer, slot);
-        news = true;
+        arrived(d, peer, sequence, &news);
     }
-    if (news && p->sack)
+    if (!moved && !news.packets)
+        return false;
+    if (p->sack)
         find_lost(d, peer);
-    return news;
+    adapt(d, peer, &news, now);
+    return true;
 }
 
 /* Receives. */
@@ -426,6 +493,8 @@ static void lose(struct delivery *d, struct delivery_peer *peer) {
     peer->stream++;
     peer->next_sequence = peer->oldest = peer->next_message = 0;
     peer->lost = peer->left = peer->failures = 0;
+    if (peer->left_at)
+        peer->congestion = congestion_begin(d->config->window_packets, d->config->retry_time);
     peer->probe = peer->acknowledged = peer->hopeless = false;
     peer->deadline = UINT64_MAX;
     forget_in(d, peer);
@@ -578,7 +647,7 @@ static __attribute__((noinline)) void stream_in(struct delivery *d, struct deliv
         d->counts->duplicates++;
         return;
     }
-    bool news = take_ack(d, peer, packet);
+    bool news = take_ack(d, peer, packet, now);
     if (news) {
         peer->acknowledged = true;
         d->owner.room(d->owner.context, peer);
@@ -626,6 +695,8 @@ static void timeout(struct delivery *d, struct delivery_peer *peer, uint64_t now
         lose(d, peer);
         return;
     }
+    if (peer->left && peer->left_at)
+        congestion_silent(&peer->congestion, peer->transmissions);
     if (peer->left) {
         for (uint32_t s = peer->oldest; s != peer->next_sequence; s++) {
             struct delivery_slot *slot = &peer->slot[s & (d->ring - 1)];

@@ -8,23 +8,27 @@
  * three that left later have arrived, and everything when nothing was heard for retry_time, doubled
  * each time. After `retries` times the peer is given up: the owner is told, the stream ends, a new
  * one may begin. A peer that begins a new stream has forgotten the old one, so that is the same.
+ * With least_retry_time the window and the time of each peer are its own (congestion.h): what is
+ * lost is repeated as the window allows.
  *
  * Who waits for a peer without having sent it anything (an answer, the rest of a message) says so
  * by delivery_expect: then the peer is probed when it is silent, and given up when it stays so.
  *
- * Where the network is reliable there are no copies, acknowledgements or timers; where it is
- * ordered too, nothing is ever held back. */
+ * Where the network to a peer is reliable there are no copies, acknowledgements or timers; where it
+ * is ordered too, nothing is ever held back. */
 #ifndef SPIN_NIC_DELIVERY_H
 #define SPIN_NIC_DELIVERY_H
 
 #include "nic/nic.h"
 #include "base/index_table.h"
+#include "nic/congestion.h"
 #include "nic/timers.h"
 
 struct delivery_slot {
     struct nic_packet *packet; /* NULL: acknowledged */
     uint64_t transmission;     /* number of its last one, among all to this peer */
     uint8_t state;
+    bool repeats; /* it was sent more than once */
 };
 
 /* The owner's struct for a peer begins with it. */
@@ -41,6 +45,8 @@ struct delivery_peer {
     uint32_t lost, left, first_lost; /* slots in these states; none lost is older */
     uint64_t transmissions, newest_arrived;
     struct delivery_slot *slot; /* a window, by sequence */
+    struct congestion congestion;
+    uint64_t *left_at; /* by sequence: of a packet that left once; 0: again. NULL: not measured */
     /* In. */
     bool heard, closed; /* a stream was seen; it is ignored until a newer one */
     uint32_t in_stream, expected, in_message;
@@ -69,6 +75,10 @@ struct delivery_owner {
      * and if `sent`, nothing of what was sent. */
     void (*lost)(void *context, struct delivery_peer *peer, bool sent);
 };
+
+/* Nothing that was sent waits for an acknowledgement. */
+struct delivery;
+bool delivery_settled(const struct delivery *d);
 
 /* Its fields are for delivery.c. */
 struct delivery {

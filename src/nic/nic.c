@@ -37,7 +37,7 @@ static int check_config(const struct nic_config *c, struct spin_error *err) {
                          c->mtu_bytes, nic_pool_mtu(c->pool));
     if (c->window_packets > 4096)
         return spin_fail(err, SPIN_ELIMIT, "window of %u packets: at most 4096", c->window_packets);
-    if (!c->reliable && c->retry_time == 0)
+    if ((!c->reliable || c->driver->reliable) && c->retry_time == 0)
         return spin_fail(err, SPIN_EARG,
                          "retry time 0 on an unreliable network: give more than a round trip");
     return 0;
@@ -161,6 +161,10 @@ bool nic_quiet(const struct nic *nic) {
     return !nic->loop && !nic->outgoing.used && !nic->departures.used && !nic->incoming.used &&
            !nic->tasks.used && !nic->commands.used && portals_quiet(nic->portals) && !nic->moves &&
            !nic->sending && !nic->running && !nic->handler_packets && !nic->room_queue;
+}
+
+bool nic_settled(const struct nic *nic) {
+    return delivery_settled(&nic->delivery);
 }
 
 /* ---- Moves ---- */

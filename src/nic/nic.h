@@ -168,6 +168,9 @@ struct nic_driver {
     void (*raise)(void *context);
     /* PtlNIInit asks for this pid: may the process have it from now on? NULL: its own alone. */
     bool (*take_pid)(void *context, uint32_t pid);
+    /* Does the network to this peer lose nothing? Asked once, when the card first meets it; NULL:
+     * nic_config.reliable holds for all. */
+    bool (*reliable)(void *context, struct nic_address peer);
 };
 
 struct nic_config {
@@ -178,9 +181,13 @@ struct nic_config {
     uint32_t gather_bytes;
     struct nic_address address;
     struct nic_pool *pool;
-    uint32_t mtu_bytes;      /* of data in a packet: a multiple of 64, at most the pool's */
-    bool reliable, ordered;  /* what the network already gives; reliable: no acknowledgements */
-    uint64_t retry_time;     /* in the driver's unit of time: longer than there and back */
+    uint32_t mtu_bytes;     /* of data in a packet: a multiple of 64, at most the pool's */
+    bool reliable, ordered; /* what the network already gives; reliable: no acknowledgements */
+    uint64_t retry_time;    /* in the driver's unit of time: longer than there and back */
+    /* Not 0: round trips are measured, and retry_time is what holds before the first; it will not
+     * be less than this. The window grows to window_packets while nothing is lost (congestion.h).
+     */
+    uint64_t least_retry_time;
     uint32_t retries;        /* then the peer is given up: its messages are undeliverable */
     uint32_t window_packets; /* on the way to one peer, 1 to 4096; 0: 64 */
     uint32_t stream;         /* higher than in an earlier life of this process */
@@ -221,6 +228,9 @@ void nic_tick(struct nic *nic, uint64_t now); /* at or after the deadline */
 
 /* Nothing is under way: no message, no handler, no answer that is waited for. */
 bool nic_quiet(const struct nic *nic);
+
+/* Nothing that was sent waits to be acknowledged by a peer's card. */
+bool nic_settled(const struct nic *nic);
 
 /* What has happened so far. */
 struct nic_counts {
