@@ -10,11 +10,11 @@
 #include "hpu/hpu_invoke.h"
 #include "hpu/image_store.h"
 #include "live/live_card_private.h"
+#include "nic/flow.h"
 #include "nic/nic_call.h"
 
-#define GUARD_BYTES   64u
-#define RETURNED_SEGV 9          /* of spin/handler.h */
-#define BUDGET        100000000u /* instructions: a handler that loops ends after some 50 ms */
+#define GUARD_BYTES 64u
+#define BUDGET      100000000u /* instructions: a handler that loops ends after some 50 ms */
 
 #define PACKET_ADDRESS (MAP_L1_BASE + MAP_L1_PACKETS + CALL_HEADROOM)
 #define HEAP_ADDRESS   (MAP_L1_BASE + MAP_L1_SCRATCH)
@@ -43,7 +43,7 @@ _Static_assert(offsetof(struct live_executor, stack) % 16 == MAP_L1_RUNTIME % 16
 struct live_code {
     const struct spin_image *image;
     struct hpu_code *code;
-    uint8_t *constants, *data;
+    uint8_t *constants, *data, *handler_data;
     struct live_code *next;
 };
 
@@ -60,6 +60,7 @@ static void code_free(struct live_code *c) {
     hpu_code_release(c->code);
     free(c->constants);
     free(c->data);
+    free(c->handler_data);
     free(c);
 }
 
@@ -71,6 +72,7 @@ static struct live_code *code_new(const struct live_card *card, const struct spi
     c->image = im;
     c->constants = copy_of(&im->constants);
     c->data = copy_of(&im->data);
+    c->handler_data = copy_of(&im->handler_data);
     const struct hpu_code_key key = {.program = im->code.content,
                                      .base = im->code.address,
                                      .bytes = im->code.bytes,
@@ -78,7 +80,7 @@ static struct live_code *code_new(const struct live_card *card, const struct spi
                                      .timing = hpu_timing_find("ri5cy"),
                                      .with_float = im->limits.with_float,
                                      .jit = card->options.jit};
-    if (c->constants && c->data && !hpu_code_share(&c->code, &key, &err))
+    if (c->constants && c->data && c->handler_data && !hpu_code_share(&c->code, &key, &err))
         return c;
     code_free(c);
     return NULL;
@@ -172,6 +174,8 @@ static void give_memory(struct live_executor *e, const struct live_code *code) {
         .image = im,
         .constants = {im->constants.address, im->constants.bytes, code->constants, NULL},
         .data = {im->data.address, im->data.bytes, code->data, NULL},
+        .handler_data = {im->handler_data.address, im->handler_data.bytes, code->handler_data,
+                         NULL},
         .memory = {STATE_ADDRESS, h->state_bytes, h->state, NULL},
         .memory_region = HPU_REGION_L1};
     e->core =
@@ -183,29 +187,11 @@ static void give_memory(struct live_executor *e, const struct live_code *code) {
 }
 
 static void call_handler(struct live_executor *e) {
-    static const enum spin_handler_kind kinds[] = {[NIC_HEADER_HANDLER] = SPIN_HEADER_HANDLER,
-                                                   [NIC_PAYLOAD_HANDLER] = SPIN_PAYLOAD_HANDLER,
-                                                   [NIC_COMPLETION_HANDLER] =
-                                                       SPIN_COMPLETION_HANDLER};
-    const struct nic_task *t = e->task;
-    struct invoke_call call = {.entry = t->entry,
-                               .kind = kinds[t->kind],
-                               .budget_cycles = BUDGET,
-                               .packet = e->packet + CALL_HEADROOM,
-                               .address = PACKET_ADDRESS,
-                               .headroom = CALL_HEADROOM,
-                               .bytes = t->bytes,
-                               .length = t->bytes,
-                               .memory_address = STATE_ADDRESS,
-                               .memory_bytes = (uint32_t)t->handlers->state_bytes,
-                               .offset = (uint32_t)t->offset,
-                               .user_hdr_bytes = t->user_hdr_bytes,
-                               .dropped_bytes = t->dropped_bytes,
-                               .flow_control = t->flow_control_triggered};
-    if (t->bytes)
-        memcpy(e->packet + CALL_HEADROOM, t->data, t->bytes);
-    if (t->kind == NIC_HEADER_HANDLER)
-        call.header = nic_call_header(t);
+    struct invoke_call call = nic_task_call(e->task, e->packet, PACKET_ADDRESS, STATE_ADDRESS);
+    const struct port_host memory = nic_command_host(e->card->nic, e->task, PORT_AT_ADDRESS);
+    e->context.host_address = memory.base;
+    e->context.host_bytes = memory.bytes;
+    call.budget_cycles = BUDGET;
     e->hpu.cycles = e->hpu.instret = 0;
     hpu_invoke_begin(&e->port, &e->context, &e->core, &call);
 }
@@ -233,7 +219,7 @@ static void run(struct live_executor *e) {
     if (!e->begun) {
         const struct live_code *code = code_of(e->card, e->task->handlers->image);
         if (!code) {
-            finish(e, RETURNED_SEGV);
+            finish(e, FLOW_SEGV);
             return;
         }
         give_memory(e, code);
@@ -251,7 +237,7 @@ static void run(struct live_executor *e) {
     if (stop == HPU_FAULTED)
         tell_fault(e);
     port_end(&e->port);
-    finish(e, stop == HPU_DONE ? (int32_t)e->hpu.x[10] : RETURNED_SEGV);
+    finish(e, flow_code(stop != HPU_DONE, e->context.image->info.is_pspin, (int32_t)e->hpu.x[10]));
 }
 
 /* The card calls these from inside of its functions: they only queue. */
@@ -284,7 +270,7 @@ bool live_hpu_work(struct live_card *card) {
     while (card->failed) {
         const struct nic_task *task = card->failed;
         card->failed = task->driver;
-        nic_handler_done(card->nic, task, RETURNED_SEGV, 0);
+        nic_handler_done(card->nic, task, FLOW_SEGV, 0);
     }
     while (card->queued) {
         struct live_executor *e = card->queued;

@@ -1,8 +1,12 @@
-/* The header that a handler of a message is called with (ptl_header_t), the same on every card. */
+/* How a handler of a message is called, the same on every card: its header (ptl_header_t), and its
+ * call where the packet is copied to the HPU's memory. */
 #ifndef SPIN_NIC_NIC_CALL_H
 #define SPIN_NIC_NIC_CALL_H
 
+#include <string.h>
+
 #include "hpu/call.h"
+#include "hpu/hpu_invoke.h"
 #include "nic/nic.h"
 
 static inline uint32_t nic_process_word(const struct nic_message *m, bool source) {
@@ -24,6 +28,34 @@ static inline struct call_header nic_call_header(const struct nic_task *t) {
         .hdr_data = m->hdr_data,
         .offset = (uint32_t)t->me_offset,
     };
+}
+
+/* The call of a task whose packet stands alone in L1 at `address`. Its data goes to `room`, behind
+ * the headroom of a call; `state` is where the entry's handler memory is. Left to the card: the
+ * budget. */
+static inline struct invoke_call nic_task_call(const struct nic_task *t, uint8_t *room,
+                                               uint32_t address, uint32_t state) {
+    bool pspin = t->handlers->image->info.is_pspin;
+    struct invoke_call call = {.entry = t->entry,
+                               .kind = pspin ? SPIN_PSPIN_HANDLER : (enum spin_handler_kind)t->kind,
+                               .packet = room + CALL_HEADROOM,
+                               .address = address,
+                               .l2_address = pspin ? address : 0, /* there is one copy */
+                               .flow = t->message_id,
+                               .headroom = CALL_HEADROOM,
+                               .bytes = t->bytes,
+                               .length = t->bytes,
+                               .memory_address = state,
+                               .memory_bytes = (uint32_t)t->handlers->state_bytes,
+                               .offset = (uint32_t)t->offset,
+                               .user_hdr_bytes = t->user_hdr_bytes,
+                               .dropped_bytes = t->dropped_bytes,
+                               .flow_control = t->flow_control_triggered};
+    if (t->bytes)
+        memcpy(call.packet, t->data, t->bytes);
+    if (t->kind == NIC_HEADER_HANDLER)
+        call.header = nic_call_header(t);
+    return call;
 }
 
 #endif

@@ -257,28 +257,8 @@ static void give_memory(struct world_executor *e, const struct world_code *code)
 }
 
 static void call_handler(struct world_executor *e) {
-    const struct nic_task *t = e->task;
-    bool pspin = t->handlers->image->info.is_pspin;
-    struct invoke_call call = {.entry = t->entry,
-                               .kind = pspin ? SPIN_PSPIN_HANDLER : (enum spin_handler_kind)t->kind,
-                               .budget_cycles = e->world->rank[e->rank].params->hpu_budget,
-                               .packet = e->packet + CALL_HEADROOM,
-                               .address = PACKET_ADDRESS,
-                               .l2_address = pspin ? PACKET_ADDRESS : 0, /* there is one copy */
-                               .flow = t->message_id,
-                               .headroom = CALL_HEADROOM,
-                               .bytes = t->bytes,
-                               .length = t->bytes,
-                               .memory_address = STATE_ADDRESS,
-                               .memory_bytes = (uint32_t)t->handlers->state_bytes,
-                               .offset = (uint32_t)t->offset,
-                               .user_hdr_bytes = t->user_hdr_bytes,
-                               .dropped_bytes = t->dropped_bytes,
-                               .flow_control = t->flow_control_triggered};
-    if (t->bytes)
-        memcpy(e->packet + CALL_HEADROOM, t->data, t->bytes);
-    if (t->kind == NIC_HEADER_HANDLER)
-        call.header = nic_call_header(t);
+    struct invoke_call call = nic_task_call(e->task, e->packet, PACKET_ADDRESS, STATE_ADDRESS);
+    call.budget_cycles = e->world->rank[e->rank].params->hpu_budget;
     e->hpu.cycles = e->hpu.instret = 0;
     hpu_invoke_begin(&e->port, &e->context, &e->core, &call);
 }

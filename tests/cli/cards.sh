@@ -61,6 +61,7 @@ for card in sc17 pspin; do
     node() { cards 'ranks 1' "card = $card" 'program = none' "entry = portal=0, match=9, bytes=16KiB, image=pspin.spin, header=world_hh, payload=$1, completion=world_th, state=8"; }
     node world_ph
     check "PsPIN handlers on $card" 0 '^10000 bytes, 4096 in the first packet, 1 headers, 3 payloads; echoed 4536, stored 4536$' sim -q -n 2 --cards some.cards pspin.so
+    check "set up by a program on $card" 0 '^10000 bytes, 4096 in .* stored 4536$' sim -q -n 2 --card $card pspin.so pspin.spin
     check "interpreted on $card" 0 '^10000 bytes, 4096 in .* stored 4536$' sim -q -n 2 --jit off --cards some.cards pspin.so
     node outside_ph
     check "a fault on $card" 1 "^openspin sim run: rank 1, HPU 0, outside_ph, [0-9.]+ ns: DMA outside host memory at pc 0x1d[0-9a-f]+ \(outside_ph\+0x[0-9a-f]+\), pspin_world.c:$line: spin_dma_to_host: 8 bytes at host address 0x1000000000003ffc, host memory is 16,384 at 0x1000000000000000$" sim -q -n 2 --cards some.cards pspin.so

@@ -13,6 +13,7 @@ compile tests/programs/exchange.c ring
 compile tests/programs/conformance.c conformance
 compile examples/sum_program.c sum
 compile examples/sc17/listings.c listings
+compile tests/programs/pspin_client.c pspin
 "$OPENSPIN" cc "$SOURCE/examples/sum_handler.c" -o sum.spin
 
 # --- ranks
@@ -37,6 +38,9 @@ listing 2 '^accumulate: 256 complex products, in host memory and back$' accumula
 listing 8 '^broadcast: 8192 bytes to 8 ranks$' broadcast-long broadcast.spin
 listing 2 '^strided: 64 blocks of 96 bytes in their places$' strided strided.spin
 listing 3 '^RAID-5: 4096 bytes written, parity updated, and read$' raid raid_data.spin raid_parity.spin
+
+"$OPENSPIN" cc --pspin "$SOURCE/tests/handlers/pspin_world.c" -o pspin.spin
+check "handlers of PsPIN's interface" 0 '^10000 bytes, 4096 in the first packet, 1 headers, 3 payloads; echoed 4536, stored 4536$' launch -n 2 ./pspin pspin.spin
 
 # --- what programs rely on: the points of the conformance list that name no virtual time
 for which in handle-is-equal release-after-send release-in-a-loop arguments-invalid limits-left-zero limits-are-kept all-memory order-is-kept loop-barrier; do
