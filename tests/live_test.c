@@ -36,8 +36,23 @@
 static struct spin_error err;
 static struct live_folder folder;
 
+/* Whoever waits here for ever is ended, and says in which test and for what. */
+#define LIMIT_S 120
+
+static const char *waits_for = "a call";
+
+static void say_and_end(int signal) {
+    char text[400];
+    (void)signal;
+    int length = snprintf(text, sizeof text, "not ok - after %d s it still waits for %s; %s\n",
+                          LIMIT_S, waits_for, test_context);
+    _exit(write(1, text, (size_t)length) == length ? 1 : 2);
+}
+
 static void open_folder(void) {
     char name[64];
+    signal(SIGALRM, say_and_end);
+    alarm(LIMIT_S);
     CHECK_EQ(live_folder_make(&folder, name, sizeof name, &err), 0);
 }
 
@@ -150,6 +165,8 @@ struct user {
     ptl_handle_md_t md;
     ptl_pt_index_t pt;
     uint8_t *memory, *source;
+    ptl_ni_limits_t limits;
+    _Atomic uint64_t next_value; /* of `acked`, for the next thread that waits */
 };
 
 /* For the thread that calls it. */
@@ -160,6 +177,7 @@ static void enter(struct user *u) {
 static int user_open(struct user *u, uint32_t pid, bool progress) {
     const struct live_card_options options = {
         .folder = &folder, .nid = 1, .pid = pid, .progress = progress};
+    const ptl_ni_limits_t all = {.features = PTL_COHERENT_ATOMICS}; /* the others as usual */
     *u = (struct user){0};
     u->memory = calloc(1, MEMORY);
     u->source = calloc(1, MEMORY);
@@ -167,8 +185,8 @@ static int user_open(struct user *u, uint32_t pid, bool progress) {
         return 1;
     enter(u);
     if (PtlInit() ||
-        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
-                  &u->ni) ||
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, &all,
+                  &u->limits, &u->ni) ||
         PtlCTAlloc(u->ni, &u->arrived) || PtlCTAlloc(u->ni, &u->acked) ||
         PtlPTAlloc(u->ni, 0, PTL_EQ_NONE, 3, &u->pt))
         return 1;
@@ -352,6 +370,36 @@ TEST(a_free_interrupts_who_sleeps) {
     live_folder_remove(&folder);
 }
 
+static void *add_many(void *context) {
+    _Atomic uint64_t *word = context;
+    for (int i = 0; i < 20000; i++)
+        atomic_fetch_add(word, 1);
+    return NULL;
+}
+
+TEST(atomics_of_card_and_program_are_one_step) {
+    struct user a;
+    ptl_ct_event_t event;
+    pthread_t adder;
+    open_folder();
+    CHECK_EQ(user_open(&a, 1, true), 0);
+    CHECK(a.limits.features & PTL_COHERENT_ATOMICS);
+    uint64_t one = 1, sum;
+    memcpy(a.source, &one, sizeof one);
+    CHECK_EQ(pthread_create(&adder, NULL, add_many, a.memory), 0);
+    for (int i = 0; i < 20000; i++)
+        CHECK_EQ(
+            PtlAtomic(a.md, 0, 8, PTL_CT_ACK_REQ, at(1), 3, 0, 0, NULL, 0, PTL_SUM, PTL_UINT64_T),
+            PTL_OK);
+    CHECK_EQ(PtlCTWait(a.acked, 20000, &event), PTL_OK);
+    CHECK_EQ(event.failure, 0);
+    pthread_join(adder, NULL);
+    memcpy(&sum, a.memory, sizeof sum);
+    CHECK_EQ(sum, 40000);
+    user_close(&a);
+    live_folder_remove(&folder);
+}
+
 TEST(a_wait_ends_at_its_time) {
     struct user a;
     ptl_ct_event_t event;
@@ -471,6 +519,15 @@ TEST(nobody_there_is_undeliverable) {
 
 /* ---- peers that lie ---- */
 
+static void claim(const struct box_view *view, const struct box *liar) {
+    atomic_store(&view->lane->claim, liar->header->life);
+    atomic_fetch_or(&view->header->claims[0], 1ull << 7);
+    box_attend(view->header);
+    for (int i = 0; i < 50000 && view->lane->accepted != liar->header->life; i++)
+        usleep(100);
+    CHECK_EQ(view->lane->accepted, liar->header->life);
+}
+
 TEST(nonsense_in_a_lane_is_counted_and_harms_nothing) {
     struct user a, b;
     struct box_view view;
@@ -483,13 +540,7 @@ TEST(nonsense_in_a_lane_is_counted_and_harms_nothing) {
         struct box liar;
         CHECK_EQ(box_make(&liar, &folder, 1, 7, &err), 0);
         CHECK(box_open(&view, &folder, (struct nic_address){1, 2}, 7));
-        atomic_store(&view.lane->claim, liar.header->life);
-        atomic_fetch_or(&view.header->claims[0], 1ull << 7);
-        atomic_store(&view.header->attention, 1);
-        box_ring(view.header);
-        for (int i = 0; i < 5000 && view.lane->accepted != liar.header->life; i++)
-            usleep(100);
-        CHECK_EQ(view.lane->accepted, liar.header->life);
+        claim(&view, &liar);
         struct ring_out out = {.ring = &view.lane->ring};
         for (int record = 0; record < 40; record++) {
             uint32_t bytes = 64 + (uint32_t)rng_below(&rng, 400);
@@ -518,6 +569,73 @@ TEST(nonsense_in_a_lane_is_counted_and_harms_nothing) {
     CHECK(live_card_malformed(b.card) > 100);
     user_close(&a);
     user_close(&b);
+    live_folder_remove(&folder);
+}
+
+/* What a liar writes where its lane was closed for it is nothing to look at: the card would look
+ * for ever. */
+TEST(a_lane_that_is_closed_is_not_looked_at) {
+    struct user b;
+    struct box liar;
+    struct box_view view;
+    ptl_ct_event_t event;
+    open_folder();
+    CHECK_EQ(user_open(&b, 2, true), 0);
+    CHECK_EQ(box_make(&liar, &folder, 1, 7, &err), 0);
+    CHECK(box_open(&view, &folder, (struct nic_address){1, 2}, 7));
+    claim(&view, &liar);
+    atomic_store(&view.lane->ring.line[0].word, 1); /* no packet is that short */
+    box_ring(view.header);
+    for (int i = 0; i < 5000 && !live_card_malformed(b.card); i++) {
+        CHECK_EQ(PtlCTGet(b.arrived, &event), PTL_OK);
+        usleep(100);
+    }
+    CHECK_EQ(live_card_malformed(b.card), 1);
+    atomic_store(&view.lane->ring.line[0].word, 1);
+    box_ring(view.header);
+    for (int i = 0; i < 50000 && !atomic_load(&view.header->bell); i++)
+        usleep(100);
+    CHECK_EQ(view.header->bell, 1); /* the progress thread sleeps */
+    waits_for = "the lock of a card whose progress thread has nothing to do";
+    CHECK_EQ(PtlCTGet(b.arrived, &event), PTL_OK);
+    CHECK_EQ(live_card_malformed(b.card), 1);
+    box_close(&view);
+    box_free(&liar);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
+/* Followers: whoever leads goes when its own event comes, and one of the others leads then. There
+ * is no progress thread that would do it for them. */
+static void *wait_for_value(void *context) {
+    struct user *u = context;
+    ptl_ct_event_t event;
+    uint64_t value = atomic_fetch_add(&u->next_value, 1);
+    enter(u);
+    return PtlCTWait(u->acked, value, &event) || event.failure ? "failed" : NULL;
+}
+
+TEST(one_of_those_who_follow_leads_when_the_leader_goes) {
+    struct user a;
+    pthread_t waiter[4];
+    void *wrong;
+    open_folder();
+    CHECK_EQ(user_open(&a, 1, false), 0);
+    for (uint64_t round = 0; round < 100; round++) {
+        snprintf(test_context, sizeof test_context, "round %llu", (unsigned long long)round);
+        waits_for = "a counter that nobody drives the card for";
+        atomic_store(&a.next_value, 4 * round + 1);
+        for (int i = 0; i < 4; i++)
+            CHECK_EQ(pthread_create(&waiter[i], NULL, wait_for_value, &a), 0);
+        for (int i = 0; i < 4; i++)
+            CHECK_EQ(put(&a, 1, 0, 8), PTL_OK);
+        for (int i = 0; i < 4; i++) {
+            pthread_join(waiter[i], &wrong);
+            CHECK(!wrong);
+        }
+    }
+    test_context[0] = 0;
+    user_close(&a);
     live_folder_remove(&folder);
 }
 

@@ -164,6 +164,11 @@ bool box_ended(const struct box_view *v) {
     return atomic_load(&v->header->closed) || (poll(&ended, 1, 0) == 1 && ended.revents);
 }
 
+void box_attend(struct box_header *h) {
+    atomic_store(&h->attention, 1);
+    box_ring(h);
+}
+
 void box_ring(struct box_header *h) {
     atomic_thread_fence(memory_order_seq_cst); /* what was stored, before the bell is looked at */
     if (atomic_load_explicit(&h->bell, memory_order_relaxed) && atomic_exchange(&h->bell, 0))

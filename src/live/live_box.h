@@ -18,7 +18,7 @@ struct box_header {
     _Atomic uint32_t closed; /* it has left in order */
     uint8_t key[LIVE_KEY_BYTES];
     _Alignas(64) _Atomic uint32_t bell;      /* 1: whoever has something for it wakes it (futex) */
-    _Alignas(64) _Atomic uint32_t attention; /* some lane has a new claim */
+    _Alignas(64) _Atomic uint32_t attention; /* look at claims, and at lanes of others */
     _Alignas(64) _Atomic uint64_t claims[LIVE_PIDS / 64]; /* of these */
 };
 
@@ -71,5 +71,7 @@ bool box_ended(const struct box_view *view);
 
 /* Wakes the owner of a box if it sleeps. After what it is woken for was stored. */
 void box_ring(struct box_header *header);
+/* The same for what is not in a lane: a claim, a lane that is given, room in a full one. */
+void box_attend(struct box_header *header);
 
 #endif

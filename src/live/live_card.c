@@ -18,6 +18,10 @@ static enum nic_status card_send(void *context, struct nic_packet *packet,
     enum live_sent sent = card->transport->calls->send(card->transport, packet);
     if (sent == LIVE_SENT)
         return NIC_DONE;
+    if (card->transport->absent) {
+        card->transport->absent = false;
+        card->check_ns = 0;
+    }
     struct live_pending *p = malloc(sizeof *p);
     struct nic_packet *kept = p ? nic_packet_keep(packet) : NULL;
     if (!kept) {
@@ -136,7 +140,11 @@ void live_work(struct live_card *card) {
 
 static void card_lock(void *context) {
     struct live_card *card = context;
-    pthread_mutex_lock(&card->lock);
+    if (pthread_mutex_trylock(&card->lock)) {
+        card->wanted++;
+        pthread_mutex_lock(&card->lock);
+        card->wanted--;
+    }
     uint32_t calls = atomic_load_explicit(&card->calls, memory_order_relaxed);
     atomic_store_explicit(&card->calls, calls + 1, memory_order_relaxed);
     if (card->transport->calls->ready(card->transport)) {
@@ -210,7 +218,7 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
     portals.images = card->images = image_store_new();
     if (!card->images)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
-    portals.features &= ~(unsigned)PTL_COHERENT_ATOMICS; /* not with the program's own atomics */
+    portals.features |= PTL_COHERENT_ATOMICS; /* memory is the process's own */
     const struct nic_config config = {.driver = &driver,
                                       .context = card,
                                       .gather_bytes = LIVE_MTU_BYTES,

@@ -36,9 +36,9 @@ struct live_card {
     struct nic_pool *pool;
     struct live_transport *transport;
     struct live_pending *pending, **pending_end;
-    bool nowhere;      /* some of them have nowhere to go */
-    uint64_t check_ns; /* when to look whether peers live */
-    bool unwatched;    /* who sleeps does so without a limit, as nothing is outstanding */
+    bool nowhere;              /* some of them have nowhere to go */
+    _Atomic uint64_t check_ns; /* when to look whether peers live */
+    bool unwatched;            /* who sleeps does so without a limit: nothing is outstanding */
     /* Waiting. */
     _Atomic uint32_t raises; /* futex: something was raised */
     uint32_t told;           /* the same, when followers were last woken */
@@ -47,6 +47,7 @@ struct live_card {
     _Atomic bool asleep;     /* it does the latter */
     uint32_t followers;      /* that sleep on `raises` */
     _Atomic uint32_t calls;  /* so far: for the progress thread */
+    _Atomic uint32_t wanted; /* calls that wait for the lock */
     /* The progress thread. */
     pthread_t thread;
     bool has_thread;

@@ -134,7 +134,7 @@ static struct portals_process *make(void) {
     const struct live_card_options options = {.folder = &self.folder,
                                               .nid = NID,
                                               .pid = job ? self.rank : LIVE_PIDS,
-                                              .jit = SPIN_JIT_ON,
+                                              .jit = SPIN_JIT_ASIDE,
                                               .progress = true,
                                               .crowded = is_crowded()};
     if (!code)

@@ -29,7 +29,7 @@ struct shm_peer {
     bool refused, was_there; /* a packet; ever */
     uint64_t given_up_ns;    /* while it is not there */
     struct ring_in in;
-    uint64_t in_life; /* of whom the lane is; 0: nobody's */
+    _Atomic uint64_t in_life; /* of whom the lane is; 0: nobody's, whatever stands in it */
 };
 
 struct shm {
@@ -37,8 +37,7 @@ struct shm {
     struct live_shm_options o;
     struct box box;
     struct shm_peer *peer[LIVE_PIDS];
-    uint32_t refused;       /* peers */
-    _Atomic uint32_t waits; /* the same, for who has no lock */
+    uint32_t refused; /* peers */
     /* Whose lanes are polled; other threads look at them too, so none is ever taken away. */
     _Atomic uint32_t lanes;
     uint32_t turn; /* whose turn it is */
@@ -70,14 +69,14 @@ static void refuse(struct shm *s, struct shm_peer *peer) {
     if (peer->refused)
         return;
     peer->refused = true;
-    atomic_store_explicit(&s->waits, ++s->refused, memory_order_relaxed);
+    s->refused++;
 }
 
 static void accept_again(struct shm *s, struct shm_peer *peer) {
     if (!peer->refused)
         return;
     peer->refused = false;
-    atomic_store_explicit(&s->waits, --s->refused, memory_order_relaxed);
+    s->refused--;
 }
 
 static bool open_view(struct shm *s, struct shm_peer *peer) {
@@ -90,8 +89,7 @@ static void claim_lane(struct shm *s, struct shm_peer *peer) {
     uint32_t pid = s->box.header->pid;
     atomic_store(&peer->view.lane->claim, s->box.header->life);
     atomic_fetch_or(&h->claims[pid / 64], 1ull << pid % 64);
-    atomic_store(&h->attention, 1);
-    box_ring(h);
+    box_attend(h);
     peer->out_state = OUT_CLAIMED;
     peer->was_there = true;
 }
@@ -110,18 +108,21 @@ static bool is_out_open(struct shm *s, struct shm_peer *peer) {
     return true;
 }
 
-/* Room for the largest packet. */
+/* Room for the largest packet. If there is none the peer tells when there is more: it takes the
+ * wish away each time, so every look that finds too little renews it. */
 static bool has_room(struct shm *s, struct shm_peer *peer) {
     uint32_t most = ring_lines(WIRE_HEADER_BYTES + s->o.mtu_bytes);
-    return ring_has_room(&peer->out, 2 * most + 1); /* it may skip the end of the ring */
+    most = 2 * most + 1; /* it may skip the end of the ring */
+    if (ring_has_room(&peer->out, most))
+        return true;
+    atomic_store(&peer->out.ring->wants_room, 1);
+    atomic_thread_fence(memory_order_seq_cst); /* then look again: it may have just moved */
+    return ring_has_room(&peer->out, most);
 }
 
 static uint8_t *reserve(struct shm *s, struct shm_peer *peer, uint32_t bytes) {
     uint8_t *at = ring_reserve(&peer->out, bytes);
-    if (at)
-        return at;
-    atomic_store(&peer->out.ring->wants_room, 1); /* then look again: it may have just moved */
-    return has_room(s, peer) ? ring_reserve(&peer->out, bytes) : NULL;
+    return !at && has_room(s, peer) ? ring_reserve(&peer->out, bytes) : at;
 }
 
 static enum live_sent shm_send(struct live_transport *t, const struct nic_packet *packet) {
@@ -134,6 +135,7 @@ static enum live_sent shm_send(struct live_transport *t, const struct nic_packet
         return LIVE_LATER;
     if (!is_out_open(s, peer)) {
         peer->given_up_ns = peer->was_there ? 0 : live_now_ns() + GRACE_NS;
+        s->transport.absent |= peer->out_state == OUT_NONE;
         refuse(s, peer);
         return LIVE_LATER;
     }
@@ -191,9 +193,10 @@ static void tell_head(struct shm_peer *peer) {
         return;
     peer->in.told = head;
     atomic_store(&ring->head, head);
+    atomic_thread_fence(memory_order_seq_cst); /* or who wants room sees it by itself */
     if (atomic_load(&ring->wants_room) && atomic_exchange(&ring->wants_room, 0) &&
         peer->view.header)
-        box_ring(peer->view.header);
+        box_attend(peer->view.header);
 }
 
 /* One record; false: there is none, or it is nonsense. */
@@ -272,14 +275,14 @@ static void accept_claim(struct shm *s, uint32_t pid) {
     peer->was_there = true;
     poll_lane(s, peer);
     atomic_store(&lane->accepted, claim);
-    box_ring(peer->view.header);
+    box_attend(peer->view.header);
 }
 
 static void accept_claims(struct shm *s) {
     struct box_header *h = s->box.header;
     if (!atomic_load_explicit(&h->attention, memory_order_relaxed))
         return;
-    atomic_store(&h->attention, 0);
+    atomic_exchange(&h->attention, 0); /* before the looks: what comes later sets it again */
     for (uint32_t i = 0; i < LIVE_PIDS / 64; i++)
         for (uint64_t bits = atomic_exchange(&h->claims[i], 0); bits; bits &= bits - 1)
             accept_claim(s, 64 * i + (uint32_t)__builtin_ctzll(bits));
@@ -312,15 +315,16 @@ static void shm_poll(struct live_transport *t) {
 
 static bool has_records(struct shm *s) {
     uint32_t lanes = atomic_load_explicit(&s->lanes, memory_order_acquire);
-    for (uint32_t i = 0; i < lanes; i++)
-        if (ring_peek(&atomic_load_explicit(&s->lane[i], memory_order_acquire)->in))
+    for (uint32_t i = 0; i < lanes; i++) {
+        struct shm_peer *peer = atomic_load_explicit(&s->lane[i], memory_order_acquire);
+        if (ring_peek(&peer->in) && atomic_load_explicit(&peer->in_life, memory_order_relaxed))
             return true;
+    }
     return atomic_load_explicit(&s->box.header->attention, memory_order_acquire);
 }
 
 static bool shm_ready(struct live_transport *t) {
-    struct shm *s = shm_of(t);
-    return has_records(s) || atomic_load_explicit(&s->waits, memory_order_relaxed);
+    return has_records(shm_of(t));
 }
 
 /* A peer that is not there: until when it is waited for. */
@@ -397,6 +401,7 @@ static bool shm_take_pid(struct live_transport *t, uint32_t pid) {
         return false;
     if (box_make(&box, s->o.folder, s->o.nid, pid, NULL))
         return false;
+    shm_ring(t); /* who sleeps on the old bell would not hear the new one */
     box_free(&s->box);
     s->box = box;
     return true;

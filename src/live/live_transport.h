@@ -27,6 +27,7 @@ enum live_sent {
 struct live_transport {
     const struct live_transport_calls *calls;
     uint64_t malformed; /* packets that were thrown away */
+    bool absent;        /* a peer is not there (yet): `check` shall look soon */
 };
 
 struct live_transport_calls {

@@ -1,4 +1,32 @@
-/* Who drives the card, and when it sleeps. live_card.h explains. */
+/* Who drives the card, and when it sleeps. live_card.h explains.
+ *
+ * How nobody sleeps too long. Three things are slept on:
+ *
+ * The bell, a word in the process's box, by the leader and by the progress thread. Who wants to
+ * sleep on it holds the lock, sets it to 1 (`arm`), and then looks once more for something to do.
+ * A peer stores what it has (a record, a claim, room in a lane) and then looks at the bell; if it
+ * is 1 the peer sets it to 0 and wakes all. Both have a full fence between their store and their
+ * look, so at least one of them sees the other's store. The sleeper gives the lock back and waits
+ * while the bell is 1: a ring in between makes the wait return at once.
+ *
+ * Two may sleep on the one bell, as the progress thread can be asleep when a leader comes. Only who
+ * leads, or who finds that nobody does, sets the bell to 0 without waking. A leader that leaves
+ * while the progress thread is PROGRESS_SLEEPS rings, so that this looks by itself at what is left
+ * and arms again. Only the progress thread takes that state back: whoever sees it knows that the
+ * thread is asleep or will find the bell at 0.
+ *
+ * `raises`, by threads that follow a leader. Everything that they may wait for changes it, under
+ * the lock: an event, a counter, and the leader's leaving, after which one of them leads. Who makes
+ * it change wakes them before it gives the lock back (live_tell, leave_lead).
+ *
+ * `progress`, by the progress thread while it is PROGRESS_TICKS (for half a millisecond) or
+ * PROGRESS_STANDS_BY. It enters the latter under the lock and only if the leader sleeps; the leader
+ * takes it back, under the lock, when it has woken.
+ *
+ * That a peer has ended nobody rings for. While something is outstanding who sleeps wakes from time
+ * to time and looks; a call that makes something outstanding while the sleeper has no limit
+ * (`unwatched`) rings. A thread that calls without pause looks at no clock, and one that finds
+ * something at each look seldom: for these the progress thread looks. */
 #include <signal.h>
 #include <string.h>
 
@@ -11,7 +39,8 @@
 #define TICK_NS    (LIVE_MS / 2)   /* of the progress thread */
 #define CHECK_NS   (100 * LIVE_MS) /* between looks whether peers live */
 #define IDLE_LOOKS 10
-#define LOOKS      32 /* between looks at the clock */
+#define LOOKS      32   /* between looks at the clock */
+#define FINDS      1024 /* of who finds something at each look, between looks at its peers */
 
 static uint32_t raises_of(struct live_card *card) {
     return atomic_load_explicit(&card->raises, memory_order_acquire);
@@ -108,14 +137,14 @@ static void sleep_as_leader(struct live_card *card, uint32_t seen, uint64_t unti
         live_futex_wake(&card->progress, 1);
 }
 
-/* Who leaves while the progress thread sleeps lets peers wake that. */
 static void leave_lead(struct live_card *card) {
     card->led = false;
-    if (card->followers)
-        live_futex_wake(&card->raises, 1); /* one of them leads now */
-    else if (atomic_load(&card->progress) == PROGRESS_SLEEPS &&
-             !card->transport->calls->arm(card->transport))
-        poll_card(card);
+    if (card->followers) { /* one of them leads now; any of them may be about to sleep, or to go */
+        atomic_fetch_add(&card->raises, 1);
+        live_tell(card);
+    }
+    if (atomic_load(&card->progress) == PROGRESS_SLEEPS)
+        card->transport->calls->ring(card->transport);
 }
 
 static void poll_and_look(struct live_card *card) {
@@ -127,12 +156,14 @@ static void poll_and_look(struct live_card *card) {
 static void lead(struct live_card *card, uint32_t seen, uint64_t until_ns) {
     card->led = true;
     card->transport->calls->disarm(card->transport);
-    while (raises_of(card) == seen) {
+    for (uint32_t finds = 1; raises_of(card) == seen; finds++) {
         live_tell(card);
         pthread_mutex_unlock(&card->lock);
         bool found = spin(card, seen, until_ns);
         pthread_mutex_lock(&card->lock);
         poll_and_look(card);
+        if (found && finds % FINDS == 0)
+            check_peers(card, live_now_ns());
         if (found || raises_of(card) != seen)
             continue;
         if (live_now_ns() >= until_ns)
@@ -162,21 +193,22 @@ void live_wait(struct live_card *card, uint64_t until_ns) {
 static void progress_alone(struct live_card *card, uint32_t *idle) {
     uint64_t due_ns;
     pthread_mutex_lock(&card->lock);
-    do {
-        poll_card(card);
-        live_tell(card);
-        due_ns = check_peers(card, live_now_ns());
-    } while (is_ready(card) && !card->led && !card->transport->calls->arm(card->transport));
+    poll_card(card);
+    due_ns = check_peers(card, live_now_ns());
     bool sleeps = !card->led && card->transport->calls->arm(card->transport);
     uint32_t ticks = PROGRESS_TICKS;
     sleeps = sleeps && atomic_compare_exchange_strong(&card->progress, &ticks, PROGRESS_SLEEPS);
     if (due_ns == UINT64_MAX && (*idle)++ < IDLE_LOOKS)
         due_ns = live_now_ns() + CHECK_NS;
-    card->unwatched = sleeps && due_ns == UINT64_MAX;
+    if (sleeps)
+        card->unwatched = due_ns == UINT64_MAX;
     live_tell(card);
     pthread_mutex_unlock(&card->lock);
-    if (!sleeps)
+    if (!sleeps) { /* there is more to do, but who wants the lock is first */
+        if (atomic_load(&card->wanted))
+            live_futex_wait(&card->progress, PROGRESS_TICKS, live_now_ns() + TICK_NS);
         return;
+    }
     card->transport->calls->sleep(card->transport, due_ns);
     uint32_t slept = PROGRESS_SLEEPS;
     atomic_compare_exchange_strong(&card->progress, &slept, PROGRESS_TICKS);
@@ -200,12 +232,13 @@ static void stand_by(struct live_card *card) {
 
 /* Who calls all the time does not look whether its peers live. The lock is not waited for: who has
  * it must not lose it to one that may lose its processor. */
-static void tick(struct live_card *card, uint64_t *look_ns) {
+static void tick(struct live_card *card) {
     uint64_t now_ns = live_now_ns();
-    if (now_ns >= *look_ns && pthread_mutex_trylock(&card->lock) == 0) {
-        *look_ns = now_ns + CHECK_NS;
+    if (now_ns >= atomic_load(&card->check_ns) && pthread_mutex_trylock(&card->lock) == 0) {
         if (is_outstanding(card))
             check_peers(card, now_ns);
+        else
+            card->check_ns = now_ns + CHECK_NS;
         live_tell(card);
         pthread_mutex_unlock(&card->lock);
     }
@@ -215,7 +248,6 @@ static void tick(struct live_card *card, uint64_t *look_ns) {
 static void *progress(void *context) {
     struct live_card *card = context;
     uint32_t calls = 0, idle = 0;
-    uint64_t look_ns = 0;
     while (atomic_load(&card->progress) != PROGRESS_ENDS) {
         uint32_t now = atomic_load_explicit(&card->calls, memory_order_relaxed);
         bool active = atomic_load(&card->led) || now != calls;
@@ -223,7 +255,7 @@ static void *progress(void *context) {
         if (atomic_load(&card->asleep))
             stand_by(card);
         else if (active)
-            tick(card, &look_ns);
+            tick(card);
         else
             progress_alone(card, &idle);
         idle = active ? 0 : idle;
