@@ -36,8 +36,8 @@ static int fill(uint8_t *set, const char *text, uint32_t ranks, struct spin_erro
         bool good = read_range(&at, ranks, &first, &last);
         more = *at == ',';
         if (!good || (*at && !more))
-            return spin_fail(err, SPIN_EARG, "ranks '%.60s': expected numbers and ranges, as 0-3,7",
-                             text);
+            return spin_fail(err, SPIN_EARG,
+                             "ranks '%.60s': expected numbers and ranges, as 0-3,7 or 4-", text);
         if (last >= ranks)
             return spin_fail(err, SPIN_EARG, "ranks '%.60s': there are 0 to %u", text, ranks - 1);
         for (uint32_t r = first; r <= last; r++)

@@ -115,7 +115,7 @@ if [ $? = 0 ]; then pass "^C is answered at any time"; else fail "^C is answered
 # --- bad input
 bad() { cards "${@:3}"; refuse "$1" 1 "some.cards:$2" sim -n 4 --cards some.cards sum.so sum.spin; }
 bad "no ranks" "1: 'hpus = 1': of which ranks\? a line such as 'ranks 0-3,7' comes first$" 'hpus = 1'
-bad "ranks that are none" "2: ranks 'x': expected numbers and ranges, as 0-3,7$" '' 'ranks x'
+bad "ranks that are none" "2: ranks 'x': expected numbers and ranges, as 0-3,7 or 4-$" '' 'ranks x'
 bad "ranks that are not there" "1: ranks '2-4': there are 0 to 3$" 'ranks 2-4'
 bad "not an assignment" "2: 'hpus' is neither 'ranks 0-3,7' nor NAME = VALUE$" 'ranks 1' 'hpus'
 bad "an unknown parameter" "2: unknown parameter 'hpu' \(did you mean 'hpus'\?\)" 'ranks 1' 'hpu = 1'
