@@ -83,19 +83,26 @@ static bool open_interface(struct p4_rank *r, const char *image) {
     return loaded;
 }
 
+bool p4_open_with(struct p4_rank *r, const struct p4_setup *setup, void *buffer, uint64_t bytes,
+                  const char *image) {
+    *r = (struct p4_rank){.setup = setup, .buffer = buffer, .buffer_bytes = bytes};
+    return open_interface(r, image);
+}
+
 bool p4_open(struct p4_rank *r, const struct p4_setup *setup, uint64_t bytes, const char *image) {
-    *r = (struct p4_rank){.setup = setup, .buffer_bytes = bytes};
-    r->buffer = calloc(1, bytes);
-    if (r->buffer && open_interface(r, image))
+    uint8_t *own = calloc(1, bytes);
+    if (own && p4_open_with(r, setup, own, bytes, image)) {
+        r->own = own;
         return true;
-    free(r->buffer);
+    }
+    free(own);
     return false;
 }
 
 void p4_close(struct p4_rank *r) {
     PtlNIFini(r->ni);
     PtlFini();
-    free(r->buffer);
+    free(r->own);
 }
 
 static bool find(struct p4_rank *r, const char *name, ptl_handler_t *handler) {

@@ -53,6 +53,7 @@ struct p4_rank {
     ptl_pt_index_t pt;
     ptl_handle_md_t md; /* of `buffer` */
     uint8_t *buffer;
+    uint8_t *own; /* `buffer`, unless the caller has it */
     uint64_t buffer_bytes;
     ptl_image_h image;
 };
@@ -63,8 +64,12 @@ int p4_run(const struct p4_setup *setup, uint32_t ranks, const char *const *imag
            int (*rank)(void *shared), void *shared, struct p4_outcome *outcome,
            struct spin_error *err);
 
-/* True when all went well; otherwise the rank returns. `image` may be NULL. */
+/* True when all went well; otherwise the rank returns. `image` may be NULL. The buffer is zero at
+ * first. */
 bool p4_open(struct p4_rank *r, const struct p4_setup *setup, uint64_t bytes, const char *image);
+/* The same with the caller's buffer. */
+bool p4_open_with(struct p4_rank *r, const struct p4_setup *setup, void *buffer, uint64_t bytes,
+                  const char *image);
 void p4_close(struct p4_rank *r);
 /* A matching entry on [start, start + length) of the buffer that counts, with or without handlers
  * of the image (names, NULL for none) and their state. */

@@ -3,12 +3,16 @@
 
 #include <string.h>
 
+#include "base/error.h"
+#include "base/pages.h"
 #include "p4.h"
 
 #define PACKET 4096u
 
 struct shared {
     const struct p4_setup *setup;
+    uint8_t *memory;     /* of all ranks' buffers, in huge pages: else each packet faults a page */
+    uint64_t stride;     /* from one to the next */
     const uint8_t *data; /* the root's, until all have compared */
     uint64_t start_ps, end_ps;
 };
@@ -105,7 +109,8 @@ static int rank(void *argument) {
     struct shared *s = argument;
     struct p4_rank r;
     bool handlers = s->setup->variant >= P4_STORE && spin_rank() != 0;
-    if (!p4_open(&r, s->setup, s->setup->bytes, handlers ? "p4_broadcast" : NULL))
+    uint8_t *buffer = s->memory + spin_rank() * s->stride;
+    if (!p4_open_with(&r, s->setup, buffer, s->setup->bytes, handlers ? "p4_broadcast" : NULL))
         return 1;
     int status = spin_rank() == 0 ? root(&r, s) : other(&r, s);
     p4_close(&r);
@@ -114,8 +119,13 @@ static int rank(void *argument) {
 
 int p4_broadcast(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err) {
     static const char *const images[] = {"p4_broadcast", NULL};
-    struct shared s = {.setup = setup};
+    uint64_t stride = (setup->bytes + 63ull) & ~63ull, bytes = setup->ranks * stride;
+    struct shared s = {.setup = setup, .memory = pages_new(bytes), .stride = stride};
+    *outcome = (struct p4_outcome){0};
+    if (!s.memory)
+        return spin_fail(err, SPIN_ENOMEM, "no memory for the buffers of %u ranks", setup->ranks);
     int code = p4_run(setup, setup->ranks, images, rank, &s, outcome, err);
+    pages_free(s.memory, bytes);
     outcome->time_ps = s.end_ps - s.start_ps;
     return code;
 }

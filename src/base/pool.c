@@ -37,20 +37,22 @@ static bool grow_chunks(struct pool *pool, uint32_t chunk) {
 static bool grow(struct pool *pool, uint32_t chunk) {
     if (!grow_chunks(pool, chunk))
         return false;
-    const void *objects = calloc((size_t)1 << chunk, pool->object_bytes);
+    const void *objects = malloc((size_t)pool->object_bytes << chunk);
     if (!objects)
         return false;
     pool->chunk[chunk] = (uintptr_t)objects - ((uintptr_t)pool->object_bytes << chunk);
     return true;
 }
 
-/* What is free is taken before more is made, so at the limit nothing is free. */
+/* What is free is taken before more is made, so at the limit nothing is free. An object is cleared
+ * here, not with its chunk: half of a chunk is mostly never used. */
 void *pool_make(struct pool *pool) {
     uint32_t place = pool->made + 1, chunk = 31u ^ (uint32_t)__builtin_clz(place);
     bool opens = (place & (place - 1)) == 0;
     if (pool->made >= pool->limit || chunk >= MOST_CHUNKS || (opens && !grow(pool, chunk)))
         return NULL;
     struct pool_slot *slot = pool_at(pool, pool->made);
+    memset(slot, 0, pool->object_bytes);
     slot->index = pool->made++;
     slot->used = true;
     pool->used++;
@@ -58,8 +60,9 @@ void *pool_make(struct pool *pool) {
 }
 
 void *pool_take(struct pool *pool) {
+    if (!pool->free)
+        return pool_make(pool);
     struct pool_slot *slot = pool_take_raw(pool);
-    if (slot)
-        memset(slot + 1, 0, pool->object_bytes - sizeof *slot);
+    memset(slot + 1, 0, pool->object_bytes - sizeof *slot);
     return slot;
 }
