@@ -9,6 +9,14 @@
 #include "hpu/image_store.h"
 #include "live/live_clock.h"
 #include "live/live_shm.h"
+#include "live/live_udp.h"
+
+/* On UDP. A process that has lost its processor answers late, which is no loss; one that has ended
+ * is given up after some seconds. */
+#define FIRST_RETRY_NS (20 * LIVE_MS)
+#define LEAST_RETRY_NS (5 * LIVE_MS)
+#define RETRIES        12
+#define WINDOW_PACKETS 256
 
 /* ---- what the card asks ---- */
 
@@ -68,7 +76,7 @@ static const struct nic_driver driver = {.send = card_send,
 static bool on_packet(void *context, struct nic_packet *packet) {
     struct live_card *card = context;
     uint32_t raises = atomic_load_explicit(&card->raises, memory_order_relaxed);
-    nic_packet_in(card->nic, packet, 0);
+    nic_packet_in(card->nic, packet, live_time(card));
     return !card->looks || raises == atomic_load_explicit(&card->raises, memory_order_relaxed);
 }
 
@@ -88,7 +96,7 @@ static struct live_pending *take_pending(struct live_card *card, struct nic_addr
 
 static void end_pending(struct live_card *card, struct live_pending *p) {
     nic_packet_release(p->packet);
-    nic_left(card->nic, &p->how, 0);
+    nic_left(card->nic, &p->how, live_time(card));
     free(p);
 }
 
@@ -104,14 +112,14 @@ static void on_room(void *context, struct nic_address peer) {
         }
         end_pending(card, p);
     }
-    nic_peer_room(card->nic, peer, 0);
+    nic_peer_room(card->nic, peer, live_time(card));
 }
 
 static void on_lost(void *context, struct nic_address peer) {
     struct live_card *card = context;
     for (struct live_pending *p; (p = take_pending(card, peer));)
         end_pending(card, p);
-    nic_peer_lost(card->nic, peer, 0);
+    nic_peer_lost(card->nic, peer, live_time(card));
 }
 
 /* What has nowhere to go is undeliverable. */
@@ -132,10 +140,15 @@ static void lose_nowhere(struct live_card *card) {
 
 void live_work(struct live_card *card) {
     do {
-        nic_progress(card->nic, 0);
+        uint64_t now = live_time(card);
+        if (nic_deadline(card->nic) <= now)
+            nic_tick(card->nic, now);
+        nic_progress(card->nic, now);
         if (card->nowhere)
             lose_nowhere(card);
     } while (live_hpu_work(card) || card->nowhere);
+    if (card->transport->calls->flush)
+        card->transport->calls->flush(card->transport);
 }
 
 static void card_lock(void *context) {
@@ -181,7 +194,7 @@ void live_card_poll(struct live_card *card) {
 void live_card_leave(struct live_card *card, uint64_t within_ns) {
     uint64_t until_ns = live_now_ns() + within_ns;
     card_lock(card);
-    while (card->pending && live_now_ns() < until_ns) {
+    while ((card->pending || !nic_settled(card->nic)) && live_now_ns() < until_ns) {
         card->transport->calls->check(card->transport, live_now_ns());
         card_unlock(card);
         usleep(50);
@@ -193,6 +206,37 @@ void live_card_leave(struct live_card *card, uint64_t within_ns) {
 
 /* ---- making one ---- */
 
+static int make_transport(struct live_card *card, struct spin_error *err) {
+    const struct live_card_options *o = &card->options;
+    const struct live_receiver receiver = {
+        .context = card, .packet = on_packet, .room = on_room, .lost = on_lost};
+    if (o->udp) {
+        const struct live_udp_options udp = {.key = o->folder->key,
+                                             .interface = o->of_udp.interface,
+                                             .faults = o->of_udp.faults,
+                                             .port = o->of_udp.port,
+                                             .pid = o->pid,
+                                             .pool = card->pool,
+                                             .mtu_bytes = LIVE_MTU_BYTES,
+                                             .receiver = receiver};
+        return live_udp_new(&card->transport, &udp, err);
+    }
+    const struct live_shm_options shm = {.folder = o->folder,
+                                         .nid = o->nid,
+                                         .pid = o->pid,
+                                         .pool = card->pool,
+                                         .mtu_bytes = LIVE_MTU_BYTES,
+                                         .receiver = receiver};
+    return live_shm_new(&card->transport, &shm, err);
+}
+
+/* Higher in each life of a process: the time. It goes round once in half a year. */
+static uint32_t first_stream(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint32_t)((uint64_t)now.tv_sec << 8 | (uint64_t)(now.tv_nsec >> 22)) | 1;
+}
+
 static int make_parts(struct live_card *card, struct spin_error *err) {
     const struct live_card_options *o = &card->options;
     struct portals_config portals;
@@ -200,17 +244,11 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
     int code = nic_pool_new(&card->pool, LIVE_MTU_BYTES, err);
     if (code)
         return code;
-    const struct live_shm_options shm = {
-        .folder = o->folder,
-        .nid = o->nid,
-        .pid = o->pid,
-        .pool = card->pool,
-        .mtu_bytes = LIVE_MTU_BYTES,
-        .receiver = {.context = card, .packet = on_packet, .room = on_room, .lost = on_lost}};
-    code = live_shm_new(&card->transport, &shm, err);
+    code = make_transport(card, err);
     if (code)
         return code;
-    portals_config_default(&portals, LIVE_MTU_BYTES);
+    uint32_t mtu_bytes = o->udp ? live_udp_mtu(card->transport) : LIVE_MTU_BYTES;
+    portals_config_default(&portals, mtu_bytes);
     spin_limits_default(&limits);
     limits.with_float = true;
     portals.image_limits = &limits;
@@ -221,12 +259,17 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
     portals.features |= PTL_COHERENT_ATOMICS; /* memory is the process's own */
     const struct nic_config config = {.driver = &driver,
                                       .context = card,
-                                      .gather_bytes = LIVE_MTU_BYTES,
+                                      .gather_bytes = mtu_bytes,
                                       .address = card->transport->calls->address(card->transport),
                                       .pool = card->pool,
-                                      .mtu_bytes = LIVE_MTU_BYTES,
-                                      .reliable = true,
-                                      .ordered = true,
+                                      .mtu_bytes = mtu_bytes,
+                                      .reliable = !o->udp,
+                                      .ordered = !o->udp,
+                                      .retry_time = FIRST_RETRY_NS,
+                                      .least_retry_time = LEAST_RETRY_NS,
+                                      .retries = o->of_udp.retries ? o->of_udp.retries : RETRIES,
+                                      .window_packets = WINDOW_PACKETS,
+                                      .stream = first_stream(),
                                       .send_packets = UINT32_MAX,
                                       .turn_packets = 16,
                                       .contexts = 4096,
@@ -240,6 +283,7 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
     if (!card)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     card->options = *options;
+    card->timed = options->udp;
     card->pending_end = &card->pending;
     pthread_mutex_init(&card->lock, NULL);
     live_hpu_init(card);
@@ -287,6 +331,10 @@ struct portals_process *live_card_process(struct live_card *card) {
 
 struct nic *live_card_nic(struct live_card *card) {
     return card->nic;
+}
+
+uint64_t live_card_strangers(const struct live_card *card) {
+    return card->transport->strangers;
 }
 
 uint64_t live_card_malformed(const struct live_card *card) {

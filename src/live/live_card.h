@@ -22,6 +22,12 @@ struct live_card_options {
     enum spin_jit jit;
     bool progress; /* with a thread of its own */
     bool crowded;  /* there are more processes than processors: who waits soon sleeps */
+    bool udp;      /* instead of shared memory: nid is then the interface's */
+    struct live_udp_settings {
+        const char *interface, *faults; /* live_udp.h */
+        uint32_t port;
+        uint32_t retries; /* then a peer that is silent is given up; 0: 12, some seconds */
+    } of_udp;
 };
 
 int live_card_new(struct live_card **out, const struct live_card_options *options,
@@ -31,6 +37,7 @@ void live_card_free(struct live_card *card);
 struct portals_process *live_card_process(struct live_card *card);
 struct nic *live_card_nic(struct live_card *card);
 uint64_t live_card_malformed(const struct live_card *card);
+uint64_t live_card_strangers(const struct live_card *card); /* packets without the job's key */
 
 /* The process ends: what waits to be sent is, if it can be within that time, and peers see that it
  * has left. Nothing is freed. */

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "live/live_card.h"
+#include "live/live_clock.h"
 #include "live/live_transport.h"
 #include "nic/nic.h"
 
@@ -38,7 +39,9 @@ struct live_card {
     struct live_pending *pending, **pending_end;
     bool nowhere;              /* some of them have nowhere to go */
     _Atomic uint64_t check_ns; /* when to look whether peers live */
-    bool unwatched;            /* who sleeps does so without a limit: nothing is outstanding */
+    bool unwatched;            /* who sleeps does so until wakes_ns, which may be too late */
+    uint64_t wakes_ns;         /* UINT64_MAX: without a limit, as nothing is outstanding */
+    bool timed;                /* the card's logic has timers: it is told the time */
     /* Waiting. */
     _Atomic uint32_t raises; /* futex: something was raised */
     uint32_t told;           /* the same, when followers were last woken */
@@ -59,6 +62,11 @@ struct live_card {
     struct live_code *code;
     struct image_store *images;
 };
+
+/* For the card's logic. */
+static inline uint64_t live_time(const struct live_card *card) {
+    return card->timed ? live_now_ns() : 0;
+}
 
 /* live_hpu.c */
 void live_hpu_init(struct live_card *card);

@@ -112,7 +112,7 @@ static struct port_host host(struct port *p, uint32_t space) {
 
 static enum hpu_access issue(struct port *p, const struct port_command *c) {
     const struct live_executor *e = executor_of(p);
-    return nic_command(e->card->nic, e->task, p, c, 0);
+    return nic_command(e->card->nic, e->task, p, c, live_time(e->card));
 }
 
 static enum hpu_access over(struct port *p, uint32_t handle, bool wait) {
@@ -203,7 +203,7 @@ static void finish(struct live_executor *e, int32_t ending) {
     const struct nic_task *task = e->task;
     e->next = card->idle;
     card->idle = e;
-    nic_handler_done(card->nic, task, ending, 0);
+    nic_handler_done(card->nic, task, ending, live_time(card));
 }
 
 static void tell_fault(const struct live_executor *e) {
@@ -270,7 +270,7 @@ bool live_hpu_work(struct live_card *card) {
     while (card->failed) {
         const struct nic_task *task = card->failed;
         card->failed = task->driver;
-        nic_handler_done(card->nic, task, FLOW_SEGV, 0);
+        nic_handler_done(card->nic, task, FLOW_SEGV, live_time(card));
     }
     while (card->queued) {
         struct live_executor *e = card->queued;

@@ -93,16 +93,30 @@ static void make_key(const struct live_folder *f) {
     unlinkat(f->fd, part, 0);
 }
 
-static int read_key(struct live_folder *f, struct spin_error *err) {
+/* From a file that only this user can read. */
+static bool read_key_file(struct live_folder *f, int fd) {
     struct stat is;
-    int fd = openat(f->fd, "key", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    bool good = fd >= 0 && fstat(fd, &is) == 0 && is.st_uid == getuid() && !(is.st_mode & 077) &&
-                read(fd, f->key, sizeof f->key) == sizeof f->key;
+    bool good = fd >= 0 && fstat(fd, &is) == 0 && S_ISREG(is.st_mode) && is.st_uid == getuid() &&
+                !(is.st_mode & 077) && read(fd, f->key, sizeof f->key) == sizeof f->key;
     if (fd >= 0)
         close(fd);
-    return good ? 0
-                : spin_fail(err, SPIN_EFILE, "%s/key: not a key that only this user can read",
-                            f->path);
+    return good;
+}
+
+static int read_key(struct live_folder *f, struct spin_error *err) {
+    return read_key_file(f, openat(f->fd, "key", O_RDONLY | O_NOFOLLOW | O_CLOEXEC))
+               ? 0
+               : spin_fail(err, SPIN_EFILE, "%s/key: not a key that only this user can read",
+                           f->path);
+}
+
+int live_folder_key(struct live_folder *f, const char *path, struct spin_error *err) {
+    return read_key_file(f, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK))
+               ? 0
+               : spin_fail(err, SPIN_EFILE,
+                           "OPENSPIN_KEY_FILE: %.200s: not a file of at least %d bytes that only "
+                           "this user can read (mode 0600)",
+                           path, LIVE_KEY_BYTES);
 }
 
 static bool is_folder_name(const char *name) {

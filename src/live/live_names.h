@@ -36,6 +36,9 @@ int live_folder_make(struct live_folder *folder, char *name, uint32_t room, stru
 void live_folder_remove(struct live_folder *folder);
 void live_folder_close(struct live_folder *folder);
 
+/* The key is from this file instead, so that machines can share it. */
+int live_folder_key(struct live_folder *folder, const char *path, struct spin_error *err);
+
 /* While one process holds it, none of the others makes or removes files. */
 bool live_folder_lock(struct live_folder *folder, int *lock);
 void live_folder_unlock(int lock);

@@ -73,7 +73,7 @@ static int map_all(void *context, uint32_t ni_handle) {
     ptl_process_t *map = malloc(self.ranks * sizeof *map), own;
     int code = map ? PtlGetPhysId(ni_handle, &own) : PTL_NO_SPACE;
     for (uint32_t i = 0; code == PTL_OK && i < self.ranks; i++)
-        map[i].phys.nid = NID, map[i].phys.pid = self.job ? i : own.phys.pid;
+        map[i].phys.nid = own.phys.nid, map[i].phys.pid = self.job ? i : own.phys.pid;
     if (code == PTL_OK)
         code = PtlSetMap(ni_handle, self.ranks, map);
     free(map);
@@ -114,6 +114,30 @@ static int read_environment(const char *job, struct spin_error *err) {
     return 0;
 }
 
+/* Which transport, and what it needs to know. */
+static int read_transport(struct live_card_options *options, struct spin_error *err) {
+    const char *transport = getenv("OPENSPIN_TRANSPORT"), *port = getenv("OPENSPIN_PORT");
+    const char *key = getenv("OPENSPIN_KEY_FILE");
+    struct live_udp_settings *udp = &options->of_udp;
+    options->udp = transport && !strcmp(transport, "udp");
+    udp->interface = getenv("OPENSPIN_INTERFACE");
+    udp->faults = getenv("OPENSPIN_FAULTS");
+    err->code = 0;
+    if (key && options->udp && live_folder_key(&self.folder, key, err))
+        return err->code;
+    if (transport && !options->udp && strcmp(transport, "shm")) {
+        snprintf(err->text, sizeof err->text, "OPENSPIN_TRANSPORT: '%.40s' is neither shm nor udp",
+                 transport);
+        err->code = SPIN_EARG;
+    } else if (port && (!number_of("OPENSPIN_PORT", 65536 - LIVE_PIDS, &udp->port) || !udp->port)) {
+        snprintf(err->text, sizeof err->text,
+                 "OPENSPIN_PORT: '%.40s' is not a port from 1 to %d, that of pid 0", port,
+                 65536 - LIVE_PIDS);
+        err->code = SPIN_EARG;
+    }
+    return err->code;
+}
+
 static bool is_crowded(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 && self.ranks > (uint32_t)CPU_COUNT(&set);
@@ -131,12 +155,14 @@ static struct portals_process *make(void) {
     }
     if (self.job)
         self.start_ns = self.job->start_ns;
-    const struct live_card_options options = {.folder = &self.folder,
-                                              .nid = NID,
-                                              .pid = job ? self.rank : LIVE_PIDS,
-                                              .jit = SPIN_JIT_ASIDE,
-                                              .progress = true,
-                                              .crowded = is_crowded()};
+    struct live_card_options options = {.folder = &self.folder,
+                                        .nid = NID,
+                                        .pid = job ? self.rank : LIVE_PIDS,
+                                        .jit = SPIN_JIT_ASIDE,
+                                        .progress = true,
+                                        .crowded = is_crowded()};
+    if (!code)
+        code = read_transport(&options, &err);
     if (!code)
         code = live_card_new(&self.card, &options, &err);
     if (code) {

@@ -1,6 +1,6 @@
-/* What carries packets between live cards: shared memory (live_shm.h), others later. It is reliable
- * and ordered. It is called with its card's lock held, but for `ready`, `sleep` and `ring`, which
- * any thread may call. */
+/* What carries packets between live cards: shared memory (live_shm.h), which is reliable and
+ * ordered, or UDP (live_udp.h), which is neither. It is called with its card's lock held, but for
+ * `ready`, `sleep` and `ring`, which any thread may call. */
 #ifndef SPIN_LIVE_LIVE_TRANSPORT_H
 #define SPIN_LIVE_LIVE_TRANSPORT_H
 
@@ -28,6 +28,7 @@ struct live_transport {
     const struct live_transport_calls *calls;
     uint64_t malformed; /* packets that were thrown away */
     bool absent;        /* a peer is not there (yet): `check` shall look soon */
+    uint64_t strangers; /* the same, as they had not the job's key */
 };
 
 struct live_transport_calls {
@@ -37,6 +38,8 @@ struct live_transport_calls {
     /* Another pid for this process; false: somebody has it. */
     bool (*take_pid)(struct live_transport *t, uint32_t pid);
     enum live_sent (*send)(struct live_transport *t, const struct nic_packet *packet);
+    /* What was sent leaves now; NULL: it has left. */
+    void (*flush)(struct live_transport *t);
     /* May there be something to poll? */
     bool (*ready)(struct live_transport *t);
     void (*poll)(struct live_transport *t);

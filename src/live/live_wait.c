@@ -61,14 +61,20 @@ static void poll_card(struct live_card *card) {
     live_work(card);
 }
 
+static uint64_t due_ns_of(const struct live_card *card) {
+    uint64_t check_ns = is_outstanding(card) ? card->check_ns : UINT64_MAX,
+             timer_ns = nic_deadline(card->nic);
+    return check_ns < timer_ns ? check_ns : timer_ns;
+}
+
 /* Returns when it is due again. */
 static uint64_t check_peers(struct live_card *card, uint64_t now_ns) {
     if (now_ns < card->check_ns)
-        return is_outstanding(card) ? card->check_ns : UINT64_MAX;
+        return due_ns_of(card);
     uint64_t due_ns = card->transport->calls->check(card->transport, now_ns);
     card->check_ns = due_ns < now_ns + CHECK_NS ? due_ns : now_ns + CHECK_NS;
     live_work(card);
-    return is_outstanding(card) ? card->check_ns : UINT64_MAX;
+    return due_ns_of(card);
 }
 
 void live_tell(struct live_card *card) {
@@ -82,9 +88,10 @@ void live_tell(struct live_card *card) {
         card->transport->calls->ring(card->transport);
 }
 
-/* Who sleeps shall look from time to time from now on. */
+/* Who sleeps shall look from time to time from now on, or earlier than it would. */
 void live_watch(struct live_card *card) {
-    if (!is_outstanding(card))
+    bool watches = card->wakes_ns != UINT64_MAX || !is_outstanding(card);
+    if (watches && nic_deadline(card->nic) >= card->wakes_ns)
         return;
     card->unwatched = false;
     card->transport->calls->ring(card->transport);
@@ -118,6 +125,11 @@ static bool spin(struct live_card *card, uint32_t seen, uint64_t until_ns) {
     }
 }
 
+static void falls_asleep(struct live_card *card, uint64_t wakes_ns) {
+    card->unwatched = card->timed || wakes_ns == UINT64_MAX;
+    card->wakes_ns = wakes_ns;
+}
+
 /* With the lock, and again when it returns. */
 static void sleep_as_leader(struct live_card *card, uint32_t seen, uint64_t until_ns) {
     uint64_t now_ns = live_now_ns(), due_ns = check_peers(card, now_ns);
@@ -125,7 +137,7 @@ static void sleep_as_leader(struct live_card *card, uint32_t seen, uint64_t unti
         return;
     atomic_store(&card->asleep, true);
     if (card->transport->calls->arm(card->transport)) {
-        card->unwatched = due_ns == UINT64_MAX;
+        falls_asleep(card, due_ns);
         pthread_mutex_unlock(&card->lock);
         card->transport->calls->sleep(card->transport, until_ns < due_ns ? until_ns : due_ns);
         pthread_mutex_lock(&card->lock);
@@ -201,7 +213,7 @@ static void progress_alone(struct live_card *card, uint32_t *idle) {
     if (due_ns == UINT64_MAX && (*idle)++ < IDLE_LOOKS)
         due_ns = live_now_ns() + CHECK_NS;
     if (sleeps)
-        card->unwatched = due_ns == UINT64_MAX;
+        falls_asleep(card, due_ns);
     live_tell(card);
     pthread_mutex_unlock(&card->lock);
     if (!sleeps) { /* there is more to do, but who wants the lock is first */
@@ -234,11 +246,14 @@ static void stand_by(struct live_card *card) {
  * it must not lose it to one that may lose its processor. */
 static void tick(struct live_card *card) {
     uint64_t now_ns = live_now_ns();
-    if (now_ns >= atomic_load(&card->check_ns) && pthread_mutex_trylock(&card->lock) == 0) {
-        if (is_outstanding(card))
+    bool looks = now_ns >= atomic_load(&card->check_ns);
+    if ((looks || card->timed) && pthread_mutex_trylock(&card->lock) == 0) {
+        if (looks && is_outstanding(card))
             check_peers(card, now_ns);
-        else
+        else if (looks)
             card->check_ns = now_ns + CHECK_NS;
+        if (nic_deadline(card->nic) <= now_ns)
+            live_work(card);
         live_tell(card);
         pthread_mutex_unlock(&card->lock);
     }

@@ -47,6 +47,28 @@ for which in handle-is-equal release-after-send release-in-a-loop arguments-inva
     check "live: $which" 0 '' launch -n 2 ./conformance "$which"
 done
 
+# --- the same over UDP: at a loopback address of this test's own
+udp() { OPENSPIN_TRANSPORT=udp OPENSPIN_INTERFACE=127.200.$(($$ / 256 % 256)).$(($$ % 256)) launch "$@"; }
+check "UDP: five ranks exchange" 0 '^rank 4 of 5: 103 from the left' udp -n 5 ./ring
+check "UDP: a handler on the card" 0 '^the sum of 1 to 3 is 6;' udp -n 4 ./sum sum.spin
+check "UDP: broadcast" 0 '^broadcast: 8192 bytes to 8 ranks$' udp -n 8 ./listings broadcast-long broadcast.spin
+check "UDP: RAID" 0 '^RAID-5: 4096 bytes written' udp -n 3 ./listings raid raid_data.spin raid_parity.spin
+for which in handle-is-equal all-memory order-is-kept loop-barrier; do
+    check "UDP: $which" 0 '' udp -n 2 ./conformance "$which"
+done
+OPENSPIN_FAULTS=3:loss=0.1,duplicate=0.1,reorder=0.1,corrupt=0.1 check "UDP: a bad network" 0 '^broadcast: 8192 bytes to 8 ranks$' udp -n 8 ./listings broadcast-long broadcast.spin
+refused() { # WHAT LINE COMMAND...
+    run "${@:3}"
+    [ "$status" != 0 ] && grep -qF "$2" <<<"$err" && pass "$1" || fail "$1" "$status" "$out" "$err"
+}
+OPENSPIN_TRANSPORT=pigeon refused "a transport that is none" "OPENSPIN_TRANSPORT: 'pigeon' is neither shm nor udp" launch ./ring
+OPENSPIN_FAULTS=loss refused "faults that are none" "OPENSPIN_FAULTS: 'loss' is not SEED" udp ./ring
+OPENSPIN_PORT=70000 refused "a port that is none" "OPENSPIN_PORT: '70000' is not a port" udp ./ring
+echo 0123456789abcdef0123 >key; chmod 644 key
+OPENSPIN_KEY_FILE=key refused "a key that others can read" "OPENSPIN_KEY_FILE: key: not a file" udp ./ring
+chmod 600 key
+OPENSPIN_KEY_FILE=key check "a key that nobody else can" 0 '^rank 1 of 2: 100 from the left' udp -n 2 ./ring
+
 # --- how ranks end
 check "a status" 3 'rank 1 of 3 ended with status 3$' launch -n 3 ./ring return
 check "a crash" 139 'rank 1 of 3 was ended by signal 11 ' launch -n 3 ./ring crash

@@ -1,0 +1,533 @@
+#include "live/live_udp.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "live/live_clock.h"
+#include "live/live_faults.h"
+#include "nic/wire.h"
+
+#ifndef UDP_SEGMENT
+#define UDP_SEGMENT 103
+#endif
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
+
+#define OUT_DATAGRAMS  64u
+#define OUT_MESSAGES   16u    /* of the system, in one call */
+#define SEGMENTS       64u    /* datagrams that the system cuts out of one message, at most */
+#define MESSAGE_BYTES  65000u /* the same in bytes */
+#define IN_MESSAGES    8u
+#define IN_BYTES       65536u
+#define IN_ROUNDS      4u /* calls of the system in one poll */
+#define SOCKET_BYTES   (4 << 20)
+#define IP_UDP_BYTES   28u
+#define ETHERNET_BYTES 1500
+#define LOOPBACK_BYTES 65536u
+
+/* Written one behind the other, so that neighbours of one size can leave as one message. */
+struct datagram {
+    uint32_t at, bytes;
+    struct nic_address target;
+};
+
+/* Received; several datagrams of `segment` bytes each (the last may be shorter). */
+struct message_in {
+    uint32_t bytes, segment;
+    struct sockaddr_in from;
+};
+
+struct udp {
+    struct live_transport transport;
+    struct live_udp_options o;
+    struct live_faults faults;
+    struct nic_address address;
+    uint32_t interface_mtu;
+    int socket, bell;      /* an eventfd, for who sleeps */
+    _Atomic bool rung;     /* the bell has been since it was silenced */
+    _Atomic bool has_more; /* messages that were received and wait for the next poll */
+    bool used;             /* something was sent or received: others know the pid */
+    bool cuts;             /* the system cuts messages into datagrams (GSO) */
+    uint32_t datagram_bytes;
+    /* Out. */
+    struct datagram datagram[OUT_DATAGRAMS];
+    uint32_t datagrams, held_bytes;
+    struct nic_address held_target;
+    uint8_t *out, *held; /* OUT_DATAGRAMS times datagram_bytes; one, by faults */
+    /* In. */
+    struct message_in message[IN_MESSAGES];
+    uint32_t messages, turn, offset; /* whose turn it is, and where in it */
+    uint8_t *in;                     /* IN_MESSAGES times IN_BYTES */
+};
+
+static struct udp *udp_of(struct live_transport *t) {
+    return (struct udp *)t;
+}
+
+static uint64_t word_at(const uint8_t *at, uint32_t bytes) {
+    uint64_t word = 0;
+    memcpy(&word, at, bytes < 8 ? bytes : 8);
+    return word;
+}
+
+uint64_t live_udp_checksum(const uint8_t *key, const uint8_t *bytes, uint32_t length) {
+    uint64_t sum = word_at(key, 8) ^ length;
+    for (uint32_t at = 0; at < length; at += 8) {
+        sum = (sum ^ word_at(bytes + at, length - at)) * 0x9e3779b97f4a7c15ull;
+        sum ^= sum >> 32;
+    }
+    return rng_mix(sum ^ word_at(key + 8, 8));
+}
+
+/* ---- out ---- */
+
+static struct sockaddr_in socket_address(const struct udp *u, struct nic_address a) {
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)(u->o.port + a.pid)),
+                                .sin_addr.s_addr = htonl(a.nid)};
+}
+
+/* How many datagrams from the i-th on leave as one message. */
+static uint32_t join(const struct udp *u, uint32_t i) {
+    const struct datagram *first = &u->datagram[i];
+    uint32_t n = 1, bytes = first->bytes;
+    for (; u->cuts && i + n < u->datagrams && n < SEGMENTS; n++) {
+        const struct datagram *d = &u->datagram[i + n];
+        if (!nic_address_equal(d->target, first->target) || d->bytes > first->bytes ||
+            bytes + d->bytes > MESSAGE_BYTES)
+            break;
+        bytes += d->bytes;
+        if (d->bytes < first->bytes)
+            return n + 1; /* only the last may be shorter */
+    }
+    return n;
+}
+
+struct message_out {
+    struct sockaddr_in to;
+    struct iovec data;
+    uint32_t datagrams;
+    _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint16_t))];
+};
+
+static void write_message(struct udp *u, uint32_t i, struct message_out *m, struct msghdr *h) {
+    const struct datagram *d = &u->datagram[i];
+    m->datagrams = join(u, i);
+    const struct datagram *last = d + m->datagrams - 1;
+    m->to = socket_address(u, d->target);
+    m->data = (struct iovec){u->out + d->at, last->at + last->bytes - d->at};
+    *h = (struct msghdr){
+        .msg_name = &m->to, .msg_namelen = sizeof m->to, .msg_iov = &m->data, .msg_iovlen = 1};
+    if (m->datagrams == 1)
+        return;
+    uint16_t segment = (uint16_t)d->bytes;
+    h->msg_control = m->control;
+    h->msg_controllen = sizeof m->control;
+    struct cmsghdr *c = CMSG_FIRSTHDR(h);
+    *c = (struct cmsghdr){
+        .cmsg_level = SOL_UDP, .cmsg_type = UDP_SEGMENT, .cmsg_len = CMSG_LEN(sizeof segment)};
+    memcpy(CMSG_DATA(c), &segment, sizeof segment);
+}
+
+/* What the system does not take now is lost: delivery repeats it, and sends less. An interface that
+ * does not cut messages says so at the first. */
+static void udp_flush(struct live_transport *t) {
+    struct udp *u = udp_of(t);
+    for (uint32_t at = 0; at < u->datagrams;) {
+        struct message_out message[OUT_MESSAGES];
+        struct mmsghdr header[OUT_MESSAGES];
+        uint32_t n = 0;
+        for (uint32_t i = at; n < OUT_MESSAGES && i < u->datagrams; i += message[n++].datagrams)
+            write_message(u, i, &message[n], &header[n].msg_hdr);
+        int sent = sendmmsg(u->socket, header, n, MSG_DONTWAIT);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && message[0].datagrams > 1 && errno != EAGAIN && errno != ENOBUFS) {
+            u->cuts = false;
+            continue;
+        }
+        for (int i = 0; i < (sent > 0 ? sent : 1); i++)
+            at += message[i].datagrams;
+    }
+    u->datagrams = 0;
+}
+
+static uint32_t out_end(const struct udp *u) {
+    const struct datagram *last = u->datagrams ? &u->datagram[u->datagrams - 1] : NULL;
+    return last ? last->at + last->bytes : 0;
+}
+
+static void append(struct udp *u, const uint8_t *bytes, uint32_t length, struct nic_address to) {
+    uint32_t at = out_end(u);
+    u->datagram[u->datagrams++] = (struct datagram){at, length, to};
+    memcpy(u->out + at, bytes, length);
+}
+
+/* Of the datagram that was written last. */
+static void spoil(struct udp *u) {
+    struct datagram *d = &u->datagram[u->datagrams - 1];
+    if (live_faults_now(&u->faults, FAULT_CORRUPT))
+        u->out[d->at + rng_below(&u->faults.rng, d->bytes)] ^=
+            (uint8_t)(1u << rng_below(&u->faults.rng, 8));
+    if (live_faults_now(&u->faults, FAULT_DUPLICATE))
+        append(u, u->out + d->at, d->bytes, d->target);
+    uint32_t held = u->held_bytes;
+    u->held_bytes = 0;
+    if (live_faults_now(&u->faults, FAULT_LOSS)) {
+        u->datagrams--;
+    } else if (!held && live_faults_now(&u->faults, FAULT_REORDER)) {
+        d = &u->datagram[--u->datagrams];
+        memcpy(u->held, u->out + d->at, d->bytes);
+        u->held_bytes = d->bytes;
+        u->held_target = d->target;
+    }
+    if (held)
+        append(u, u->held, held, u->held_target);
+}
+
+static enum live_sent udp_send(struct live_transport *t, const struct nic_packet *packet) {
+    struct udp *u = udp_of(t);
+    if (packet->target.pid >= LIVE_PIDS || !packet->target.nid)
+        return LIVE_NOWHERE;
+    if (u->datagrams + 3 > OUT_DATAGRAMS) /* faults may make three of one */
+        udp_flush(t);
+    uint32_t at = out_end(u);
+    uint8_t *head = u->out + at, *body = head + LIVE_UDP_HEAD_BYTES;
+    uint32_t bytes = wire_encode(packet, body);
+    uint64_t sum = live_udp_checksum(u->o.key, body, bytes);
+    memcpy(head, u->o.key, LIVE_KEY_BYTES);
+    memcpy(head + LIVE_KEY_BYTES, &sum, sizeof sum);
+    u->datagram[u->datagrams++] =
+        (struct datagram){at, LIVE_UDP_HEAD_BYTES + bytes, packet->target};
+    u->used = true;
+    if (u->faults.on)
+        spoil(u);
+    return LIVE_SENT;
+}
+
+/* ---- in ---- */
+
+/* Its data stays where it is. False: malformed. */
+static bool hand_over(struct udp *u, uint8_t *bytes, uint32_t length,
+                      const struct sockaddr_in *from, bool *enough) {
+    uint8_t *body = bytes + LIVE_UDP_HEAD_BYTES;
+    uint32_t data;
+    struct nic_packet packet;
+    if (length < LIVE_UDP_HEAD_BYTES + WIRE_PACKET_BYTES)
+        return false;
+    length -= LIVE_UDP_HEAD_BYTES;
+    if (word_at(bytes + LIVE_KEY_BYTES, 8) != live_udp_checksum(u->o.key, body, length) ||
+        wire_decode_head(&packet, u->o.mtu_bytes, body, length, &data) ||
+        packet.source.nid != ntohl(from->sin_addr.s_addr) ||
+        packet.source.pid != ntohs(from->sin_port) - u->o.port || packet.source.pid >= LIVE_PIDS ||
+        !nic_address_equal(packet.target, u->address))
+        return false;
+    packet.references = 0;
+    packet.data = body + data;
+    packet.pool = u->o.pool;
+    packet.next = NULL;
+    packet.place = 0;
+    u->used = true;
+    *enough = !u->o.receiver.packet(u->o.receiver.context, &packet);
+    return true;
+}
+
+/* The next datagram of those that were received; false: there is none. */
+static bool take_datagram(struct udp *u, bool *enough) {
+    if (u->turn == u->messages)
+        return false;
+    const struct message_in *m = &u->message[u->turn];
+    uint8_t *bytes = u->in + (size_t)u->turn * IN_BYTES + u->offset;
+    uint32_t left = m->bytes - u->offset, length = left < m->segment ? left : m->segment;
+    u->offset += length;
+    if (u->offset >= m->bytes)
+        u->turn++, u->offset = 0;
+    if (length < LIVE_KEY_BYTES || !live_key_equal(bytes, u->o.key))
+        u->transport.strangers++;
+    else if (!hand_over(u, bytes, length, &m->from, enough))
+        u->transport.malformed++;
+    return true;
+}
+
+static uint32_t segment_of(struct msghdr *h, uint32_t bytes) {
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+        int segment;
+        if (c->cmsg_level != SOL_UDP || c->cmsg_type != UDP_GRO)
+            continue;
+        memcpy(&segment, CMSG_DATA(c), sizeof segment);
+        return segment > 0 ? (uint32_t)segment : bytes;
+    }
+    return bytes;
+}
+
+static bool receive(struct udp *u) {
+    struct mmsghdr header[IN_MESSAGES];
+    struct iovec data[IN_MESSAGES];
+    _Alignas(struct cmsghdr) uint8_t control[IN_MESSAGES][CMSG_SPACE(sizeof(int))];
+    for (uint32_t i = 0; i < IN_MESSAGES; i++) {
+        data[i] = (struct iovec){u->in + (size_t)i * IN_BYTES, IN_BYTES};
+        header[i].msg_hdr = (struct msghdr){.msg_name = &u->message[i].from,
+                                            .msg_namelen = sizeof u->message[i].from,
+                                            .msg_iov = &data[i],
+                                            .msg_iovlen = 1,
+                                            .msg_control = control[i],
+                                            .msg_controllen = sizeof control[i]};
+    }
+    int got = recvmmsg(u->socket, header, IN_MESSAGES, MSG_DONTWAIT, NULL);
+    u->messages = got > 0 ? (uint32_t)got : 0;
+    u->turn = u->offset = 0;
+    for (uint32_t i = 0; i < u->messages; i++) {
+        u->message[i].bytes = header[i].msg_len;
+        u->message[i].segment = segment_of(&header[i].msg_hdr, header[i].msg_len);
+    }
+    return got > 0;
+}
+
+static void udp_poll(struct live_transport *t) {
+    struct udp *u = udp_of(t);
+    bool enough = false;
+    for (uint32_t rounds = 0; !enough && rounds < IN_ROUNDS; rounds++) {
+        if (u->turn == u->messages && !receive(u))
+            break;
+        while (!enough && take_datagram(u, &enough))
+            ;
+    }
+    atomic_store(&u->has_more, u->turn != u->messages);
+}
+
+/* ---- waiting ---- */
+
+static bool udp_ready(struct live_transport *t) {
+    struct udp *u = udp_of(t);
+    struct pollfd readable = {.fd = u->socket, .events = POLLIN};
+    return atomic_load_explicit(&u->has_more, memory_order_relaxed) || poll(&readable, 1, 0) > 0;
+}
+
+static uint64_t udp_check(struct live_transport *t, uint64_t now_ns) {
+    (void)t;
+    (void)now_ns;
+    return UINT64_MAX;
+}
+
+static bool udp_arm(struct live_transport *t) {
+    return !udp_ready(t);
+}
+
+static void udp_disarm(struct live_transport *t) {
+    struct udp *u = udp_of(t);
+    uint64_t rings;
+    if (atomic_load_explicit(&u->rung, memory_order_relaxed) && atomic_exchange(&u->rung, false))
+        (void)!read(u->bell, &rings, sizeof rings);
+}
+
+static void udp_sleep(struct live_transport *t, uint64_t until_ns) {
+    struct udp *u = udp_of(t);
+    struct pollfd wakes[] = {{.fd = u->socket, .events = POLLIN},
+                             {.fd = u->bell, .events = POLLIN}};
+    uint64_t now_ns = live_now_ns(), left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    struct timespec left = {(time_t)(left_ns / 1000000000u), (long)(left_ns % 1000000000u)};
+    ppoll(wakes, 2, until_ns == UINT64_MAX ? NULL : &left, NULL);
+}
+
+static void udp_ring(struct live_transport *t) {
+    struct udp *u = udp_of(t);
+    uint64_t one = 1;
+    atomic_store(&u->rung, true);
+    (void)!write(u->bell, &one, sizeof one);
+}
+
+/* ---- the interface ---- */
+
+static bool is_chosen(const struct ifaddrs *i, const struct live_udp_options *o, bool loopback) {
+    char address[INET_ADDRSTRLEN];
+    if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || !(i->ifa_flags & IFF_UP))
+        return false;
+    if (!o->interface)
+        return loopback == !!(i->ifa_flags & IFF_LOOPBACK);
+    inet_ntop(AF_INET, &((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr, address,
+              sizeof address);
+    return !strcmp(o->interface, i->ifa_name) || !strcmp(o->interface, address);
+}
+
+static void take_interface(struct udp *u, const struct ifaddrs *i) {
+    struct ifreq request = {0};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    u->address.nid = ntohl(((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr.s_addr);
+    strncpy(request.ifr_name, i->ifa_name, sizeof request.ifr_name - 1);
+    if (fd >= 0 && !ioctl(fd, SIOCGIFMTU, &request) && request.ifr_mtu > ETHERNET_BYTES)
+        u->interface_mtu = (uint32_t)request.ifr_mtu;
+    if (fd >= 0)
+        close(fd);
+}
+
+/* One that no interface lists, which bind may know all the same: all of 127.0.0.0/8. */
+static void take_address(struct udp *u, uint32_t address) {
+    u->address.nid = address;
+    if (address >> 24 == IN_LOOPBACKNET)
+        u->interface_mtu = LOOPBACK_BYTES;
+}
+
+static int find_interface(struct udp *u, struct spin_error *err) {
+    struct ifaddrs *all = NULL, *found = NULL;
+    struct in_addr address;
+    u->interface_mtu = ETHERNET_BYTES;
+    if (getifaddrs(&all))
+        all = NULL;
+    for (int loopback = 0; loopback < 2 && !found; loopback++)
+        for (struct ifaddrs *i = all; i && !found; i = i->ifa_next)
+            found = is_chosen(i, &u->o, loopback) ? i : NULL;
+    if (found)
+        take_interface(u, found);
+    else if (u->o.interface && inet_pton(AF_INET, u->o.interface, &address) == 1)
+        take_address(u, ntohl(address.s_addr));
+    if (all)
+        freeifaddrs(all);
+    return u->address.nid ? 0
+                          : spin_fail(err, SPIN_EARG,
+                                      "OPENSPIN_INTERFACE: there is no interface '%.60s' that is "
+                                      "up and has an IPv4 address",
+                                      u->o.interface ? u->o.interface : "");
+}
+
+uint32_t live_udp_mtu(const struct live_transport *t) {
+    const struct udp *u = (const struct udp *)t;
+    uint32_t fits = u->interface_mtu - IP_UDP_BYTES - LIVE_UDP_HEAD_BYTES - WIRE_HEADER_BYTES;
+    return (fits < u->o.mtu_bytes ? fits : u->o.mtu_bytes) / 64 * 64;
+}
+
+/* ---- the process ---- */
+
+/* A socket for that pid, or -1. */
+static int bind_pid(struct udp *u, uint32_t pid) {
+    const struct sockaddr_in at = socket_address(u, (struct nic_address){u->address.nid, pid});
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int bytes = SOCKET_BYTES, on = 1, segment = 0;
+    if (fd < 0 || bind(fd, (const struct sockaddr *)(const void *)&at, sizeof at)) {
+        int why = errno;
+        if (fd >= 0)
+            close(fd);
+        errno = why;
+        return -1;
+    }
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes))
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes); /* as much as we may */
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes))
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof on); /* where the system knows it */
+    u->cuts = !setsockopt(fd, SOL_UDP, UDP_SEGMENT, &segment, sizeof segment);
+    return fd;
+}
+
+/* From the top, so that programs that ask for low numbers find them free. */
+static int open_socket(struct udp *u, struct spin_error *err) {
+    char address[INET_ADDRSTRLEN];
+    struct in_addr in = {htonl(u->address.nid)};
+    uint32_t pid = u->o.pid < LIVE_PIDS ? u->o.pid : LIVE_PIDS - 1;
+    u->socket = bind_pid(u, pid);
+    while (u->socket < 0 && errno == EADDRINUSE && u->o.pid >= LIVE_PIDS && pid)
+        u->socket = bind_pid(u, --pid);
+    u->address.pid = pid;
+    if (u->socket >= 0)
+        return 0;
+    return spin_fail(err, SPIN_ELIMIT, "no UDP socket for pid %u at %s port %u: %s", pid,
+                     inet_ntop(AF_INET, &in, address, sizeof address), u->o.port + pid,
+                     strerror(errno));
+}
+
+static struct nic_address udp_address(const struct live_transport *t) {
+    return ((const struct udp *)t)->address;
+}
+
+/* The number of the socket stays, which another thread may sleep on. */
+static bool udp_take_pid(struct live_transport *t, uint32_t pid) {
+    struct udp *u = udp_of(t);
+    int fd = u->used || pid >= LIVE_PIDS ? -1 : bind_pid(u, pid);
+    if (fd < 0)
+        return false;
+    bool moved = dup3(fd, u->socket, O_CLOEXEC) >= 0;
+    close(fd);
+    if (moved)
+        u->address.pid = pid;
+    udp_ring(t);
+    return moved;
+}
+
+static void udp_leave(struct live_transport *t) {
+    udp_flush(t);
+}
+
+static void udp_close(struct live_transport *t) {
+    struct udp *u = udp_of(t);
+    if (u->socket >= 0)
+        close(u->socket);
+    if (u->bell >= 0)
+        close(u->bell);
+    free(u->out);
+    free(u->held);
+    free(u->in);
+    free(u);
+}
+
+static const struct live_transport_calls calls = {.close = udp_close,
+                                                  .leave = udp_leave,
+                                                  .address = udp_address,
+                                                  .take_pid = udp_take_pid,
+                                                  .send = udp_send,
+                                                  .flush = udp_flush,
+                                                  .ready = udp_ready,
+                                                  .poll = udp_poll,
+                                                  .check = udp_check,
+                                                  .arm = udp_arm,
+                                                  .disarm = udp_disarm,
+                                                  .sleep = udp_sleep,
+                                                  .ring = udp_ring};
+
+static int make_parts(struct udp *u, struct spin_error *err) {
+    int code = live_faults_parse(&u->faults, u->o.faults, err);
+    if (!code)
+        code = find_interface(u, err);
+    if (!code)
+        code = open_socket(u, err);
+    if (code)
+        return code;
+    u->datagram_bytes = LIVE_UDP_HEAD_BYTES + WIRE_HEADER_BYTES + u->o.mtu_bytes;
+    u->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    u->out = malloc((size_t)OUT_DATAGRAMS * u->datagram_bytes);
+    u->held = malloc(u->datagram_bytes);
+    u->in = malloc((size_t)IN_MESSAGES * IN_BYTES);
+    return u->bell >= 0 && u->out && u->held && u->in
+               ? 0
+               : spin_fail(err, SPIN_ENOMEM, "out of memory");
+}
+
+int live_udp_new(struct live_transport **out, const struct live_udp_options *options,
+                 struct spin_error *err) {
+    struct udp *u = calloc(1, sizeof *u);
+    if (!u)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    u->transport.calls = &calls;
+    u->o = *options;
+    u->o.port = options->port ? options->port : LIVE_UDP_PORT;
+    u->socket = u->bell = -1;
+    int code = make_parts(u, err);
+    if (code)
+        udp_close(&u->transport);
+    else
+        *out = &u->transport;
+    return code;
+}

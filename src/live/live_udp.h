@@ -1,0 +1,38 @@
+/* UDP between processes on any machines. A process has one socket: its node id is the IPv4 address
+ * of an interface, its port a base and its pid, so that nid and pid are all one has to know.
+ *
+ * A datagram is the job's key (16 bytes), a checksum of what follows (8 bytes), and a packet as
+ * wire.h writes it. The key is looked at before anything else, in constant time. UDP loses,
+ * doubles and reorders: reliable delivery is the card's (nic/delivery.h). Nothing waits in here
+ * but one batch per direction, so memory is bounded whatever arrives; what the system does not
+ * take is lost. */
+#ifndef SPIN_LIVE_LIVE_UDP_H
+#define SPIN_LIVE_LIVE_UDP_H
+
+#include "live/live_names.h"
+#include "live/live_transport.h"
+
+#define LIVE_UDP_PORT       25600 /* of pid 0 */
+#define LIVE_UDP_HEAD_BYTES (LIVE_KEY_BYTES + 8)
+
+struct live_udp_options {
+    const uint8_t *key;    /* LIVE_KEY_BYTES, to outlive it */
+    const char *interface; /* name or IPv4 address; NULL: the first that is up, best no loopback */
+    const char *faults;    /* live_faults.h; NULL: none */
+    uint32_t port;         /* of pid 0; 0: LIVE_UDP_PORT */
+    uint32_t pid;          /* LIVE_PIDS: any */
+    struct nic_pool *pool;
+    uint32_t mtu_bytes; /* of data in a packet, at most */
+    struct live_receiver receiver;
+};
+
+int live_udp_new(struct live_transport **out, const struct live_udp_options *options,
+                 struct spin_error *err);
+
+/* How much data in a packet makes a datagram that the interface sends whole. */
+uint32_t live_udp_mtu(const struct live_transport *t);
+
+/* The checksum of a datagram, as both sides compute it. */
+uint64_t live_udp_checksum(const uint8_t *key, const uint8_t *bytes, uint32_t length);
+
+#endif

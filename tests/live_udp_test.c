@@ -1,0 +1,491 @@
+/* Live cards over UDP: all sizes and bytes, four processes, a network that loses, doubles, reorders
+ * and corrupts, strangers, peers that are killed, two network namespaces. Each test process has
+ * loopback addresses of its own, so several may run at once. */
+#include "lib/test.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "live/live_card.h"
+#include "live/live_clock.h"
+#include "live/live_faults.h"
+#include "live/live_udp.h"
+#include "nic/wire.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define NO_FORK 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define NO_FORK 1
+#endif
+#endif
+#ifdef NO_FORK
+#define NEED_FORK TEST_SKIP("the thread sanitizer allows no threads after fork")
+#else
+#define NEED_FORK
+#endif
+
+#define MEMORY (1u << 20)
+#define PT     3
+
+static struct spin_error err;
+static struct live_folder folder;
+
+static void open_folder(void) {
+    char name[64];
+    CHECK_EQ(live_folder_make(&folder, name, sizeof name, &err), 0);
+}
+
+struct user {
+    struct live_card *card;
+    ptl_handle_ni_t ni;
+    ptl_handle_eq_t eq;
+    ptl_handle_ct_t acked, arrived;
+    ptl_handle_md_t md;
+    ptl_process_t self;
+    uint8_t *memory, *source;
+};
+
+/* 127.HOST.x.y; x.y are this test process's. */
+static const char *host(uint32_t number) {
+    static char text[4][20];
+    static pid_t test;
+    test = test ? test : getpid();
+    snprintf(text[number % 4], sizeof text[0], "127.%u.%u.%u", 10 + number, test >> 8 & 255,
+             test & 255);
+    return text[number % 4];
+}
+
+static int user_open(struct user *u, uint32_t pid, struct live_udp_settings udp, bool progress) {
+    const struct live_card_options options = {
+        .folder = &folder, .pid = pid, .udp = true, .of_udp = udp, .progress = progress};
+    *u = (struct user){.memory = calloc(1, MEMORY), .source = calloc(1, MEMORY)};
+    if (live_card_new(&u->card, &options, &err))
+        return 1;
+    portals_enter(live_card_process(u->card));
+    ptl_pt_index_t pt;
+    if (PtlInit() ||
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
+                  &u->ni) ||
+        PtlGetPhysId(u->ni, &u->self) || PtlCTAlloc(u->ni, &u->arrived) ||
+        PtlCTAlloc(u->ni, &u->acked) || PtlEQAlloc(u->ni, 64, &u->eq) ||
+        PtlPTAlloc(u->ni, 0, PTL_EQ_NONE, PT, &pt))
+        return 1;
+    const ptl_le_t le = {.start = u->memory,
+                         .length = MEMORY,
+                         .ct_handle = u->arrived,
+                         .uid = PTL_UID_ANY,
+                         .options = PTL_LE_OP_PUT | PTL_LE_OP_GET | PTL_LE_EVENT_CT_COMM};
+    const ptl_md_t md = {.start = u->source,
+                         .length = MEMORY,
+                         .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY |
+                                    PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_SEND_DISABLE,
+                         .eq_handle = u->eq,
+                         .ct_handle = u->acked};
+    ptl_handle_le_t handle;
+    return PtlLEAppend(u->ni, pt, &le, PTL_PRIORITY_LIST, NULL, &handle) ||
+           PtlMDBind(u->ni, &md, &u->md);
+}
+
+static void user_close(struct user *u) {
+    live_card_free(u->card);
+    free(u->memory);
+    free(u->source);
+    portals_enter(NULL);
+}
+
+static int put(struct user *u, ptl_process_t to, uint64_t offset, uint64_t bytes) {
+    return PtlPut(u->md, offset, bytes, PTL_ACK_REQ, to, PT, 0, offset, NULL, 0);
+}
+
+/* Puts of random places and sizes, and a get of everything, each byte checked. */
+static void exchange(struct user *a, struct user *b, uint64_t seed, uint32_t puts, uint32_t most) {
+    struct rng rng = rng_seeded(seed);
+    ptl_ct_event_t event;
+    for (uint32_t i = 0; i < puts; i++) {
+        uint64_t bytes = i < 20 ? i : rng_below(&rng, most), from = rng_below(&rng, MEMORY / 2);
+        for (uint64_t k = 0; k < bytes; k++)
+            a->source[from + k] = (uint8_t)rng_u64(&rng);
+        CHECK_EQ(put(a, b->self, from, bytes), PTL_OK);
+        CHECK_EQ(PtlCTWait(a->acked, i + 1, &event), PTL_OK);
+        CHECK_EQ(event.failure, 0);
+        CHECK(memcmp(a->source + from, b->memory + from, bytes) == 0);
+    }
+    for (uint64_t k = 0; k < most; k++)
+        b->memory[k] = (uint8_t)rng_u64(&rng);
+    CHECK_EQ(PtlGet(a->md, 0, most, b->self, PT, 0, 0, NULL), PTL_OK);
+    CHECK_EQ(PtlCTWait(a->acked, puts + 1, &event), PTL_OK);
+    CHECK_EQ(event.failure, 0);
+    CHECK(memcmp(a->source, b->memory, most) == 0);
+}
+
+TEST(two_addresses_exchange_messages_of_all_sizes) {
+    struct user a, b;
+    struct in_addr address;
+    open_folder();
+    CHECK_EQ(user_open(&b, 2, (struct live_udp_settings){.interface = host(1)}, true), 0);
+    CHECK_EQ(user_open(&a, LIVE_PIDS, (struct live_udp_settings){.interface = host(0)}, true), 0);
+    CHECK(inet_pton(AF_INET, host(0), &address) == 1);
+    CHECK_EQ(a.self.phys.nid, ntohl(address.s_addr));
+    CHECK_EQ(a.self.phys.pid, LIVE_PIDS - 1);
+    CHECK_EQ(b.self.phys.pid, 2);
+    exchange(&a, &b, 7, 60, MEMORY / 2);
+    CHECK_EQ(live_card_malformed(a.card) + live_card_malformed(b.card), 0);
+    CHECK_EQ(live_card_strangers(a.card) + live_card_strangers(b.card), 0);
+    user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
+TEST(a_network_that_loses_doubles_reorders_and_corrupts) {
+    const char *seeds = getenv("OPENSPIN_SEEDS");
+    open_folder();
+    for (uint64_t seed = 0; seed < (seeds ? strtoull(seeds, NULL, 10) : 2); seed++) {
+        struct user a, b;
+        char faults[100];
+        snprintf(test_context, sizeof test_context, "seed %llu", (unsigned long long)seed);
+        snprintf(faults, sizeof faults, "%llu:loss=0.1,duplicate=0.1,reorder=0.1,corrupt=0.1",
+                 (unsigned long long)seed);
+        CHECK_EQ(user_open(&b, 2, (struct live_udp_settings){host(1), faults, 0, 40}, true), 0);
+        CHECK_EQ(user_open(&a, 1, (struct live_udp_settings){host(0), faults, 0, 40}, true), 0);
+        exchange(&a, &b, seed, 30, MEMORY / 32);
+        CHECK(nic_counts(live_card_nic(a.card))->retransmitted > 0);
+        CHECK(nic_counts(live_card_nic(b.card))->duplicates > 0);
+        CHECK(live_card_malformed(b.card) + live_card_strangers(b.card) > 0);
+        user_close(&a);
+        user_close(&b);
+    }
+    test_context[0] = 0;
+    live_folder_remove(&folder);
+}
+
+TEST(faults_are_named_exactly) {
+    static const char *const wrong[] = {"",          "loss=0.1",  "1",        "1:loss",
+                                        "1:loss=2",  "1:loss=x",  "1:less=0", "1:loss=0.1;",
+                                        "1:loss=-1", "1:loss=1,", "x:loss=0"};
+    struct live_faults f;
+    CHECK_EQ(live_faults_parse(&f, NULL, &err), 0);
+    CHECK(!f.on);
+    CHECK_EQ(live_faults_parse(&f, "3:corrupt=1,loss=0.25", &err), 0);
+    CHECK(f.on && f.share[FAULT_LOSS] == 0.25 && f.share[FAULT_CORRUPT] == 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (i != 2) /* a seed without faults is none */
+            CHECK_EQ(live_faults_parse(&f, wrong[i], &err), SPIN_EARG);
+}
+
+TEST(an_interface_that_is_not_there_is_refused) {
+    struct user a;
+    open_folder();
+    CHECK(user_open(&a, 1, (struct live_udp_settings){.interface = "nosuch0"}, false) != 0);
+    CHECK(strstr(err.text, "nosuch0"));
+    free(a.memory);
+    free(a.source);
+    live_folder_remove(&folder);
+}
+
+/* ---- strangers ---- */
+
+static int socket_at(const char *address, uint32_t port) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    CHECK(inet_pton(AF_INET, address, &at.sin_addr) == 1);
+    CHECK(fd >= 0 && bind(fd, (const struct sockaddr *)(const void *)&at, sizeof at) == 0);
+    return fd;
+}
+
+static void throw_at(int fd, const struct user *u, const uint8_t *bytes, size_t length) {
+    const struct sockaddr_in to = {.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)(LIVE_UDP_PORT + u->self.phys.pid)),
+                                   .sin_addr.s_addr = htonl(u->self.phys.nid)};
+    CHECK_EQ(sendto(fd, bytes, length, 0, (const struct sockaddr *)(const void *)&to, sizeof to),
+             (ssize_t)length);
+}
+
+/* A datagram as a process of the job with that address would send it: a probe. */
+static uint32_t forge(uint8_t *bytes, const struct user *to, struct nic_address from) {
+    struct nic_packet probe = {.kind = NIC_PROBE,
+                               .source = from,
+                               .target = {to->self.phys.nid, to->self.phys.pid},
+                               .stream = 5};
+    uint32_t length = wire_encode(&probe, bytes + LIVE_UDP_HEAD_BYTES);
+    uint64_t sum = live_udp_checksum(folder.key, bytes + LIVE_UDP_HEAD_BYTES, length);
+    memcpy(bytes, folder.key, LIVE_KEY_BYTES);
+    memcpy(bytes + LIVE_KEY_BYTES, &sum, sizeof sum);
+    return LIVE_UDP_HEAD_BYTES + length;
+}
+
+static void wait_for_counts(const struct user *u, uint64_t malformed, uint64_t strangers) {
+    uint64_t began = live_now_ns();
+    while (live_card_malformed(u->card) + live_card_strangers(u->card) < malformed + strangers &&
+           live_now_ns() - began < 5000 * LIVE_MS) {
+        live_card_poll(u->card);
+        usleep(100);
+    }
+    CHECK_EQ(live_card_malformed(u->card), malformed);
+    CHECK_EQ(live_card_strangers(u->card), strangers);
+}
+
+TEST(strangers_and_liars_are_counted_and_harm_nothing) {
+    struct user a, b;
+    uint8_t bytes[300];
+    struct rng rng = rng_seeded(3);
+    open_folder();
+    CHECK_EQ(user_open(&b, 2, (struct live_udp_settings){.interface = host(1)}, false), 0);
+    int stranger = socket_at(host(3), LIVE_UDP_PORT + 7);
+    CHECK_EQ(inet_addr(host(3)) != INADDR_NONE, 1);
+    const struct nic_address self = {ntohl(inet_addr(host(3))), 7};
+    /* Without the key: noise, less than a key, a good packet with one bit of the key wrong. */
+    for (uint32_t i = 0; i < 50; i++) {
+        uint32_t length = rng_below(&rng, sizeof bytes);
+        for (uint32_t k = 0; k < length; k++)
+            bytes[k] = (uint8_t)rng_u64(&rng);
+        throw_at(stranger, &b, bytes, length);
+    }
+    throw_at(stranger, &b, folder.key, LIVE_KEY_BYTES - 1);
+    uint32_t length = forge(bytes, &b, self);
+    bytes[15] ^= 1;
+    throw_at(stranger, &b, bytes, length);
+    wait_for_counts(&b, 0, 52);
+    /* With it: every shorter length, a changed bit, another's address or port, another target. */
+    length = forge(bytes, &b, self);
+    for (uint32_t i = LIVE_KEY_BYTES; i < length; i++)
+        throw_at(stranger, &b, bytes, i);
+    bytes[length - 1] ^= 4;
+    throw_at(stranger, &b, bytes, length);
+    length = forge(bytes, &b, (struct nic_address){self.nid, 8});
+    throw_at(stranger, &b, bytes, length);
+    length = forge(bytes, &b, (struct nic_address){self.nid + 1, 7});
+    throw_at(stranger, &b, bytes, length);
+    struct user other = b;
+    other.self.phys.pid = 9;
+    length = forge(bytes, &other, self);
+    throw_at(stranger, &b, bytes, length);
+    wait_for_counts(&b, length - LIVE_KEY_BYTES + 4, 52);
+    /* None of them is a peer; a good one is, and is answered. */
+    length = forge(bytes, &b, self);
+    throw_at(stranger, &b, bytes, length);
+    for (int i = 0; i < 1000 && recv(stranger, bytes, sizeof bytes, MSG_DONTWAIT) < 0; i++) {
+        live_card_poll(b.card);
+        usleep(1000);
+    }
+    CHECK_EQ(nic_counts(live_card_nic(b.card))->receipts, 1);
+    CHECK(memcmp(bytes, folder.key, LIVE_KEY_BYTES) == 0);
+    close(stranger);
+    user_close(&b);
+    CHECK_EQ(user_open(&b, 2, (struct live_udp_settings){.interface = host(1)}, true), 0);
+    CHECK_EQ(user_open(&a, 1, (struct live_udp_settings){.interface = host(0)}, true), 0);
+    exchange(&a, &b, 1, 25, 10000);
+    user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
+/* ---- processes ---- */
+
+/* It ends with its parent, and does not outlast a test that fails. */
+static pid_t fork_child(void) {
+    pid_t child = fork();
+    if (!child) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(60);
+    }
+    return child;
+}
+
+/* Returns when it can be sent to. */
+static pid_t serve_in_child(const char *interface, uint32_t pid) {
+    int up[2];
+    char word;
+    CHECK_EQ(pipe(up), 0);
+    pid_t child = fork_child();
+    if (!child) {
+        struct user u;
+        if (user_open(&u, pid, (struct live_udp_settings){.interface = interface}, true) ||
+            write(up[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(up[1]);
+    CHECK_EQ(read(up[0], &word, 1), 1);
+    close(up[0]);
+    return child;
+}
+
+TEST(a_peer_that_is_killed_is_undeliverable_and_comes_back) {
+    struct user a;
+    ptl_ct_event_t count;
+    ptl_event_t event;
+    NEED_FORK;
+    open_folder();
+    (void)host(0); /* before there are children */
+    pid_t child = serve_in_child(host(1), 2);
+    CHECK_EQ(user_open(&a, 1, (struct live_udp_settings){host(0), NULL, 0, 6}, true), 0);
+    const ptl_process_t to = {.phys = {.nid = ntohl(inet_addr(host(1))), .pid = 2}};
+    CHECK_EQ(put(&a, to, 0, 8), PTL_OK);
+    CHECK_EQ(PtlCTWait(a.acked, 1, &count), PTL_OK);
+    CHECK_EQ(count.failure, 0);
+    kill(child, SIGSTOP); /* so that much is under way */
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(put(&a, to, 0, MEMORY / 2), PTL_OK);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    for (int i = 0; i < 10; i++) {
+        CHECK_EQ(PtlEQWait(a.eq, &event), PTL_OK);
+        CHECK_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
+    }
+    CHECK_EQ(PtlCTGet(a.acked, &count), PTL_OK);
+    CHECK_EQ(count.success, 1);
+    CHECK_EQ(count.failure, 10);
+    /* A new life under the same name. */
+    child = serve_in_child(host(1), 2);
+    CHECK_EQ(PtlCTSet(a.acked, (ptl_ct_event_t){0, 0}), PTL_OK);
+    CHECK_EQ(put(&a, to, 0, MEMORY / 2), PTL_OK);
+    CHECK_EQ(PtlCTWait(a.acked, 1, &count), PTL_OK);
+    CHECK_EQ(count.failure, 0);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    user_close(&a);
+    live_folder_remove(&folder);
+}
+
+#define RANKS 4
+#define PART  (MEMORY / 16)
+
+/* Each puts a part of its own into every other; whoever has all checks them. */
+static int all_to_all(uint32_t rank, const char *faults, int up, int go) {
+    struct user u;
+    char word;
+    ptl_ct_event_t event;
+    if (user_open(&u, rank, (struct live_udp_settings){host(0), faults, 0, 40}, true))
+        return 1;
+    if (write(up, "x", 1) != 1 || read(go, &word, 1) != 0) /* all are there when it is closed */
+        return 6;
+    memset(u.source + rank * PART, (int)rank + 1, PART);
+    for (uint32_t to = 0; to < RANKS; to++)
+        if (put(&u, (ptl_process_t){.phys = {u.self.phys.nid, to}}, rank * PART, PART))
+            return 2;
+    if (PtlCTWait(u.arrived, RANKS, &event) || event.failure)
+        return 3;
+    if (PtlCTWait(u.acked, RANKS, &event) || event.failure)
+        return 4;
+    for (uint32_t i = 0; i < RANKS * PART; i++)
+        if (u.memory[i] != i / PART + 1)
+            return 5;
+    live_card_leave(u.card, 2000 * LIVE_MS);
+    return 0;
+}
+
+static void run_ranks(const char *faults) {
+    pid_t child[RANKS];
+    int status, up[2], go[2];
+    char word;
+    (void)host(0);
+    CHECK(pipe(up) == 0 && pipe(go) == 0);
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        if (!(child[rank] = fork_child())) {
+            close(go[1]);
+            _exit(all_to_all(rank, faults, up[1], go[0]));
+        }
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        CHECK_EQ(read(up[0], &word, 1), 1);
+    close(go[1]);
+    close(go[0]);
+    close(up[0]);
+    close(up[1]);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        CHECK_EQ(waitpid(child[rank], &status, 0), child[rank]);
+        CHECK_EQ(status, 0);
+    }
+}
+
+TEST(four_processes_exchange_everything) {
+    NEED_FORK;
+    open_folder();
+    run_ranks(NULL);
+    run_ranks("5:loss=0.1,duplicate=0.1,reorder=0.1,corrupt=0.1");
+    live_folder_remove(&folder);
+}
+
+/* ---- machines ---- */
+
+static int near_end(pid_t far, int ready, int there) {
+    char command[200], word;
+    struct user u;
+    ptl_ct_event_t event;
+    snprintf(command, sizeof command,
+             "ip link add near type veth peer name far netns %d && "
+             "ip addr add 10.77.0.1/24 dev near && ip link set near up",
+             (int)far);
+    if (system(command) || write(ready, "x", 1) != 1 || read(there, &word, 1) != 1)
+        return 11;
+    if (user_open(&u, 1, (struct live_udp_settings){.interface = "near", .retries = 40}, true))
+        return 12;
+    if (u.self.phys.nid != 0x0a4d0001)
+        return 13;
+    const ptl_process_t to = {.phys = {.nid = 0x0a4d0002, .pid = 2}};
+    for (uint32_t i = 0; i < MEMORY; i++)
+        u.source[i] = (uint8_t)(i * 31 + (i >> 8));
+    if (put(&u, to, 0, MEMORY) || PtlCTWait(u.acked, 1, &event) || event.failure)
+        return 14;
+    memset(u.source, 0, MEMORY);
+    if (PtlGet(u.md, 0, MEMORY, to, PT, 0, 0, NULL) || PtlCTWait(u.acked, 2, &event) ||
+        event.failure)
+        return 15;
+    for (uint32_t i = 0; i < MEMORY; i++)
+        if (u.source[i] != (uint8_t)(i * 31 + (i >> 8)))
+            return 16;
+    return 0;
+}
+
+static int two_machines(void) {
+    int ready[2], done[2];
+    if (unshare(CLONE_NEWNET) || pipe(ready) || pipe(done))
+        return 77;
+    pid_t far = fork_child();
+    if (!far) {
+        struct user u;
+        if (unshare(CLONE_NEWNET) || write(done[1], "x", 1) != 1)
+            _exit(1);
+        close(ready[1]);
+        char word;
+        if (read(ready[0], &word, 1) != 1 ||
+            system("ip addr add 10.77.0.2/24 dev far && ip link set far up") ||
+            user_open(&u, 2, (struct live_udp_settings){.retries = 40}, true) ||
+            write(done[1], "x", 1) != 1)
+            _exit(2);
+        for (;;)
+            pause();
+    }
+    char word;
+    int code = read(done[0], &word, 1) == 1 ? near_end(far, ready[1], done[0]) : 10;
+    kill(far, SIGKILL);
+    waitpid(far, NULL, 0);
+    return code;
+}
+
+TEST(two_network_namespaces) {
+    int status;
+    NEED_FORK;
+    if (geteuid() || system("ip -V >/dev/null 2>&1"))
+        TEST_SKIP("needs root and the command ip");
+    open_folder();
+    pid_t child = fork_child();
+    if (!child)
+        _exit(two_machines());
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    live_folder_remove(&folder);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        TEST_SKIP("no network namespaces here");
+    CHECK_EQ(status, 0);
+}
+
+TEST_MAIN
