@@ -20,6 +20,7 @@
 #include "base/rng.h"
 #include "base/temporary.h"
 #include "base/text.h"
+#include "base/zone.h"
 #include "base/units.h"
 
 TEST(sizes_take_units) {
@@ -491,3 +492,51 @@ TEST(a_table_finds_what_is_in_it) {
 }
 
 TEST_MAIN
+
+/* Pieces do not overlap, are cleared where that is asked for, and what comes back is used again. */
+static void use_zone(struct zone *zone) {
+    enum { PIECES = 300 };
+    struct {
+        uint8_t *at;
+        size_t bytes;
+    } piece[PIECES] = {0};
+    struct rng rng = rng_seeded(7);
+    for (uint32_t step = 0; step < 20000; step++) {
+        uint32_t i = rng_below(&rng, PIECES);
+        uint8_t *at = piece[i].at;
+        size_t bytes = piece[i].bytes;
+        for (size_t k = 0; at && k < bytes; k++)
+            if (at[k] != (uint8_t)i)
+                TEST_FAIL("byte %zu of %zu is another's", k, bytes);
+        zone_give(zone, at, bytes);
+        bytes = rng_below(&rng, 1u << rng_below(&rng, 15));
+        uint32_t how = rng_below(&rng, 3);
+        at = how == 0   ? zone_take(zone, bytes)
+             : how == 1 ? zone_take_clear(zone, bytes)
+                        : zone_take_lines(zone, bytes + 1);
+        bytes += how == 2;
+        CHECK(at || !bytes);
+        CHECK_EQ((uintptr_t)at % (how == 2 ? 64 : 16), 0);
+        for (size_t k = 0; how == 1 && k < bytes; k++)
+            CHECK_EQ(at[k], 0);
+        if (bytes)
+            memset(at, (uint8_t)i, bytes);
+        piece[i].at = at;
+        piece[i].bytes = bytes;
+    }
+    for (uint32_t i = 0; i < PIECES; i++)
+        zone_give(zone, piece[i].at, piece[i].bytes);
+}
+
+TEST(pieces_of_a_zone_are_apart) {
+    struct zone *zone = zone_new();
+    CHECK(zone != NULL);
+    use_zone(zone);
+    use_zone(NULL);
+    uint8_t *large = zone_take_clear(zone, 100 << 20); /* more than any block so far */
+    CHECK(large != NULL);
+    CHECK_EQ(large[0] | large[(100 << 20) - 1], 0);
+    zone_give(zone, large, 100 << 20);
+    zone_free(zone);
+    zone_free(NULL);
+}

@@ -5,20 +5,22 @@
 
 #define MOST_CHUNKS 30u
 
-void pool_init(struct pool *pool, uint32_t object_bytes, uint32_t limit) {
+void pool_init(struct pool *pool, struct zone *zone, uint32_t object_bytes, uint32_t limit) {
     uint32_t last = limit > 1 ? limit - 1 : 1;
     *pool = (struct pool){.object_bytes = (object_bytes + 15) & ~15u,
                           .limit = limit,
+                          .zone = zone,
                           .mask = UINT32_MAX >> __builtin_clz(last)};
 }
 
 void pool_clear(struct pool *pool) {
     uint32_t chunks = pool->made ? 32u - (uint32_t)__builtin_clz(pool->made) : 0;
     for (uint32_t i = 0; i < chunks; i++)
-        free((void *)(pool->chunk[i] + ((uintptr_t)pool->object_bytes << i)));
+        zone_give(pool->zone, (void *)(pool->chunk[i] + ((uintptr_t)pool->object_bytes << i)),
+                  (size_t)pool->object_bytes << i);
     if (pool->chunk != &pool->only)
         free(pool->chunk);
-    pool_init(pool, pool->object_bytes, pool->limit);
+    pool_init(pool, pool->zone, pool->object_bytes, pool->limit);
 }
 
 /* Room for the addresses of this chunk and those before it. */
@@ -37,7 +39,7 @@ static bool grow_chunks(struct pool *pool, uint32_t chunk) {
 static bool grow(struct pool *pool, uint32_t chunk) {
     if (!grow_chunks(pool, chunk))
         return false;
-    const void *objects = malloc((size_t)pool->object_bytes << chunk);
+    const void *objects = zone_take(pool->zone, (size_t)pool->object_bytes << chunk);
     if (!objects)
         return false;
     pool->chunk[chunk] = (uintptr_t)objects - ((uintptr_t)pool->object_bytes << chunk);

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/zone.h"
+
 /* What every object begins with. */
 struct pool_slot {
     uint32_t index, generation;
@@ -23,9 +25,11 @@ struct pool {
     uint32_t free;       /* index + 1; 0: none */
     uintptr_t *chunk;    /* where each would begin if it held all places from 0 */
     uintptr_t only;      /* what `chunk` points to while there is one */
+    struct zone *zone;
 };
 
-void pool_init(struct pool *pool, uint32_t object_bytes, uint32_t limit);
+/* zone: of its memory, or NULL. */
+void pool_init(struct pool *pool, struct zone *zone, uint32_t object_bytes, uint32_t limit);
 void pool_clear(struct pool *pool);
 /* As its last user left it, but for the slot, and zero the first time; NULL: at the limit, or no
  * memory. */

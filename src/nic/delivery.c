@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/zone.h"
 #include "base/error.h"
 #include "nic/timers.h"
 
@@ -48,7 +49,7 @@ static void release_slots(struct delivery *d, struct delivery_peer *peer) {
     }
 }
 
-static void peer_free(struct delivery_peer *peer);
+static void peer_free(const struct delivery *d, struct delivery_peer *peer);
 
 void delivery_clear(struct delivery *d) {
     for (uint32_t i = 0; i < d->peers; i++) {
@@ -56,7 +57,7 @@ void delivery_clear(struct delivery *d) {
         if (peer->slot)
             release_slots(d, peer);
         release_all(&peer->held);
-        peer_free(peer);
+        peer_free(d, peer);
     }
     free(d->peer);
     index_table_free(&d->by_address);
@@ -85,13 +86,13 @@ static bool room_for_peer(struct delivery *d) {
     return true;
 }
 
-static void peer_free(struct delivery_peer *peer) {
+static void peer_free(const struct delivery *d, struct delivery_peer *peer) {
     if (!peer)
         return;
     free(peer->slot);
     free(peer->arrived);
     free(peer->left_at);
-    free(peer);
+    zone_give(d->config->zone, peer, d->owner.peer_bytes);
 }
 
 /* The one behind the last, and all before it if they are not few any more; false: no memory. */
@@ -128,7 +129,8 @@ static bool make_streams(struct delivery *d, struct delivery_peer *peer) {
 }
 
 static struct delivery_peer *peer_new(struct delivery *d, struct nic_address address) {
-    struct delivery_peer *peer = room_for_peer(d) ? calloc(1, d->owner.peer_bytes) : NULL;
+    struct delivery_peer *peer =
+        room_for_peer(d) ? zone_take_clear(d->config->zone, d->owner.peer_bytes) : NULL;
     if (!peer)
         return NULL;
     peer->address = address;
@@ -140,7 +142,7 @@ static struct delivery_peer *peer_new(struct delivery *d, struct nic_address add
     peer->deadline = UINT64_MAX;
     d->peer[d->peers] = peer;
     if ((!peer->reliable && !make_streams(d, peer)) || !index_peer(d)) {
-        peer_free(peer);
+        peer_free(d, peer);
         return NULL;
     }
     d->peers++;

@@ -68,7 +68,7 @@ int nic_new(struct nic **out, const struct nic_config *config, struct spin_error
     int code = check_config(config, err);
     if (code)
         return code;
-    struct nic *nic = calloc(1, sizeof *nic);
+    struct nic *nic = zone_take_clear(config->zone, sizeof *nic);
     if (!nic)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     nic->config = *config;
@@ -78,11 +78,11 @@ int nic_new(struct nic **out, const struct nic_config *config, struct spin_error
         nic->config.send_packets = 32;
     if (nic->config.gather_bytes > config->mtu_bytes)
         nic->config.gather_bytes = config->mtu_bytes;
-    pool_init(&nic->outgoing, sizeof(struct nic_outgoing), UINT32_MAX);
-    pool_init(&nic->departures, sizeof(struct nic_departure), UINT32_MAX);
-    pool_init(&nic->incoming, sizeof(struct nic_incoming), UINT32_MAX);
-    pool_init(&nic->tasks, sizeof(struct nic_task_record), UINT32_MAX);
-    pool_init(&nic->commands, sizeof(struct nic_command_record), UINT32_MAX);
+    pool_init(&nic->outgoing, config->zone, sizeof(struct nic_outgoing), UINT32_MAX);
+    pool_init(&nic->departures, config->zone, sizeof(struct nic_departure), UINT32_MAX);
+    pool_init(&nic->incoming, config->zone, sizeof(struct nic_incoming), UINT32_MAX);
+    pool_init(&nic->tasks, config->zone, sizeof(struct nic_task_record), UINT32_MAX);
+    pool_init(&nic->commands, config->zone, sizeof(struct nic_command_record), UINT32_MAX);
     if (!config->driver->slot) {
         nic->slot = calloc(1, sizeof *nic->slot);
         if (!nic->slot) {
@@ -141,7 +141,7 @@ void nic_free(struct nic *nic) {
     pool_clear(&nic->tasks);
     pool_clear(&nic->commands);
     free(nic->slot);
-    free(nic);
+    zone_give(nic->config.zone, nic, sizeof *nic);
 }
 
 void nic_prefetch(const struct nic *nic) {

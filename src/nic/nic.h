@@ -66,6 +66,8 @@ void nic_pool_watch(struct nic_pool *pool, void (*back)(void *context, struct ni
 /* Before the first packet: any thread may keep and release packets of this pool from now on. New
  * ones, and copies of packets without references, are still made by one thread at a time. */
 void nic_pool_share(struct nic_pool *pool);
+/* Before the first packet: packets are made in that zone. */
+void nic_pool_in(struct nic_pool *pool, struct zone *zone);
 /* How many packets are in use: 0 when nothing is in flight. */
 uint64_t nic_pool_used(const struct nic_pool *pool);
 
@@ -181,6 +183,7 @@ struct nic_config {
     uint32_t gather_bytes;
     struct nic_address address;
     struct nic_pool *pool;
+    struct zone *zone;      /* of its records, to outlive it; NULL: malloc */
     uint32_t mtu_bytes;     /* of data in a packet: a multiple of 64, at most the pool's */
     bool reliable, ordered; /* what the network already gives; reliable: no acknowledgements */
     uint64_t retry_time;    /* in the driver's unit of time: longer than there and back */

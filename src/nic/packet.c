@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/zone.h"
 #include "base/error.h"
 #include "nic/nic.h"
 
 struct nic_pool {
     uint32_t mtu_bytes;
+    struct zone *zone; /* of the packets, or NULL */
     bool shared;
     bool told;           /* more is to be done with a packet that comes back than to keep it */
     uint64_t used;       /* of a shared pool: ever taken, */
@@ -37,10 +39,10 @@ static struct nic_packet *take_returned(struct nic_pool *pool) {
     return __atomic_exchange_n(&pool->returned, NULL, __ATOMIC_ACQUIRE);
 }
 
-static void free_list(struct nic_packet *packet) {
+static void free_list(const struct nic_pool *pool, struct nic_packet *packet) {
     while (packet) {
         struct nic_packet *next = packet->next;
-        free(packet);
+        zone_give(pool->zone, packet, sizeof *packet + pool->mtu_bytes);
         packet = next;
     }
 }
@@ -48,9 +50,13 @@ static void free_list(struct nic_packet *packet) {
 void nic_pool_free(struct nic_pool *pool) {
     if (!pool)
         return;
-    free_list(pool->free);
-    free_list(take_returned(pool));
+    free_list(pool, pool->free);
+    free_list(pool, take_returned(pool));
     free(pool);
+}
+
+void nic_pool_in(struct nic_pool *pool, struct zone *zone) {
+    pool->zone = zone;
 }
 
 void nic_pool_share(struct nic_pool *pool) {
@@ -76,7 +82,7 @@ static struct nic_packet *take(struct nic_pool *pool) {
     struct nic_packet *packet = pool->free;
     if (packet || (pool->shared && (packet = take_returned(pool))))
         pool->free = packet->next;
-    else if (!(packet = malloc(sizeof *packet + pool->mtu_bytes)))
+    else if (!(packet = zone_take(pool->zone, sizeof *packet + pool->mtu_bytes)))
         return NULL;
     pool->used++;
     return packet;

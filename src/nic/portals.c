@@ -25,7 +25,7 @@ void portals_config_default(struct portals_config *config, uint32_t mtu_bytes) {
 int portals_new(struct portals **out, const struct portals_config *config,
                 const struct portals_owner *owner, struct spin_error *err) {
     *out = NULL;
-    struct portals *p = calloc(1, sizeof *p);
+    struct portals *p = zone_take_clear(config->zone, sizeof *p);
     if (!p)
         return spin_fail(err, SPIN_ENOMEM, "no memory for a process of Portals");
     p->config = *config;
@@ -34,7 +34,7 @@ int portals_new(struct portals **out, const struct portals_config *config,
         p->image_limits = *config->image_limits;
     else
         spin_limits_default(&p->image_limits);
-    pool_init(&p->operations, sizeof(struct operation), UINT32_MAX);
+    pool_init(&p->operations, config->zone, sizeof(struct operation), UINT32_MAX);
     *out = p;
     return SPIN_OK;
 }
@@ -89,7 +89,8 @@ static bool options_are_valid(unsigned options) {
 
 static struct portals_ni *ni_new(struct portals *p, unsigned options,
                                  const ptl_ni_limits_t *desired, const ptl_ni_limits_t *usual) {
-    struct portals_ni *ni = calloc(1, sizeof *ni);
+    struct zone *zone = p->config.zone;
+    struct portals_ni *ni = zone_take_clear(zone, sizeof *ni);
     if (!ni)
         return NULL;
     ni->p = p;
@@ -106,13 +107,13 @@ static struct portals_ni *ni_new(struct portals *p, unsigned options,
     portals_limits_clamp(&ni->limits);
     ni->limits.features &= p->config.features;
     const ptl_ni_limits_t *limits = &ni->limits;
-    pool_init(&ni->eqs, sizeof(struct event_queue), (uint32_t)limits->max_eqs);
-    pool_init(&ni->cts, sizeof(struct counter), (uint32_t)limits->max_cts);
-    pool_init(&ni->mds, sizeof(struct descriptor), (uint32_t)limits->max_mds);
-    pool_init(&ni->entries, sizeof(struct entry), (uint32_t)limits->max_entries);
-    pool_init(&ni->headers, sizeof(struct header), (uint32_t)limits->max_unexpected_headers);
-    pool_init(&ni->triggers, sizeof(struct trigger), (uint32_t)limits->max_triggered_ops);
-    pool_init(&ni->hpus, sizeof(struct hpu_memory), MOST_HPU_MEMORIES);
+    pool_init(&ni->eqs, zone, sizeof(struct event_queue), (uint32_t)limits->max_eqs);
+    pool_init(&ni->cts, zone, sizeof(struct counter), (uint32_t)limits->max_cts);
+    pool_init(&ni->mds, zone, sizeof(struct descriptor), (uint32_t)limits->max_mds);
+    pool_init(&ni->entries, zone, sizeof(struct entry), (uint32_t)limits->max_entries);
+    pool_init(&ni->headers, zone, sizeof(struct header), (uint32_t)limits->max_unexpected_headers);
+    pool_init(&ni->triggers, zone, sizeof(struct trigger), (uint32_t)limits->max_triggered_ops);
+    pool_init(&ni->hpus, zone, sizeof(struct hpu_memory), MOST_HPU_MEMORIES);
     return ni;
 }
 
@@ -175,13 +176,13 @@ static void ni_free(struct portals_ni *ni) {
     for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
         pool_clear(pools[i]);
     for (uint32_t i = 0; i < ni->table_size; i++)
-        p4_table_free(ni->table[i]);
+        p4_table_free(ni, ni->table[i]);
     free(ni->table);
-    free(ni->entry_bucket);
-    free(ni->header_bucket);
+    zone_give(p->config.zone, ni->entry_bucket, ni->entry_buckets * sizeof(struct bucket));
+    zone_give(p->config.zone, ni->header_bucket, ni->header_buckets * sizeof(struct bucket));
     free(ni->own_map);
     p->ni[ni->number] = NULL;
-    free(ni);
+    zone_give(p->config.zone, ni, sizeof *ni);
     p->owner.raised(p->owner.context);
 }
 
@@ -290,7 +291,7 @@ void portals_free(struct portals *p) {
     unload_images(p);
     p4_operations_clear(p);
     free(p->image_error);
-    free(p);
+    zone_give(p->config.zone, p, sizeof *p);
 }
 
 /* ---- Status and identity ---- */

@@ -85,6 +85,7 @@ struct portals_owner {
 
 struct portals_config {
     struct nic_address address;
+    struct zone *zone; /* of its records, to outlive it; NULL: malloc */
     uint32_t uid;
     /* PTL_TOTAL_DATA_ORDERING and the like, that the card can give. PTL_COHERENT_ATOMICS is for
      * drivers whose host memory is the process's own: the card changes aligned items of up to 8

@@ -86,9 +86,9 @@ static uint64_t key_of(const struct portals_ni *ni, const struct list_group *gro
 
 /* Doubles a table and spreads its chains, which stay in order. False: no memory. */
 #define GROW(function, type)                                                                       \
-    static bool function(struct bucket **buckets, uint32_t *count) {                               \
+    static bool function(struct zone *zone, struct bucket **buckets, uint32_t *count) {            \
         uint32_t wider = *count ? *count * 2 : 4;                                                  \
-        struct bucket *table = calloc(wider, sizeof *table);                                       \
+        struct bucket *table = zone_take_clear(zone, wider * sizeof *table);                       \
         if (!table)                                                                                \
             return false;                                                                          \
         for (uint32_t i = 0; i < *count; i++)                                                      \
@@ -103,7 +103,7 @@ static uint64_t key_of(const struct portals_ni *ni, const struct list_group *gro
                     b->first = at;                                                                 \
                 b->last = at;                                                                      \
             }                                                                                      \
-        free(*buckets);                                                                            \
+        zone_give(zone, *buckets, *count * sizeof *table);                                         \
         *buckets = table;                                                                          \
         *count = wider;                                                                            \
         return true;                                                                               \
@@ -125,7 +125,7 @@ static struct list_group *join_group(struct list *list, const struct entry *e) {
     }
     uint32_t i = (uint32_t)__builtin_ctz(~list->groups);
     if (!list->group)
-        list->group = calloc(LIST_GROUPS, sizeof *list->group);
+        list->group = zone_take_clear(e->ni->p->config.zone, LIST_GROUPS * sizeof *list->group);
     if (i >= LIST_GROUPS || !list->group)
         return NULL;
     list->groups |= 1u << i;
@@ -193,7 +193,8 @@ static void place(struct entry *e, struct entry *at) {
 bool p4_match_insert(struct entry *e) {
     struct portals_ni *ni = e->ni;
     if (e->is_matching && ni->entries.used > ni->entry_buckets &&
-        !grow_entries(&ni->entry_bucket, &ni->entry_buckets) && !ni->entry_buckets)
+        !grow_entries(ni->p->config.zone, &ni->entry_bucket, &ni->entry_buckets) &&
+        !ni->entry_buckets)
         return false;
     struct entry *at = e->pt->list[e->list].last;
     while (at && at->order > e->order)
@@ -315,7 +316,8 @@ static uint64_t header_key(const struct portals_pt *pt, uint64_t bits) {
 
 bool p4_header_insert(struct portals_ni *ni, struct portals_pt *pt, struct header *h) {
     if (ni->headers.used > ni->header_buckets &&
-        !grow_headers(&ni->header_bucket, &ni->header_buckets) && !ni->header_buckets)
+        !grow_headers(ni->p->config.zone, &ni->header_bucket, &ni->header_buckets) &&
+        !ni->header_buckets)
         return false;
     h->before = pt->last;
     if (pt->last)

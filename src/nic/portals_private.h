@@ -415,7 +415,7 @@ bool p4_increment_is_valid(ptl_ct_event_t increment);
 static inline struct portals_pt *p4_table_entry(const struct portals_ni *ni, ptl_pt_index_t index) {
     return index < ni->table_size ? ni->table[index] : NULL;
 }
-void p4_table_free(struct portals_pt *pt);
+void p4_table_free(const struct portals_ni *ni, struct portals_pt *pt);
 /* Flow control, if the entry has it: no more messages, and PT_DISABLED unless `quiet`. Returns why
  * the message is refused. */
 uint8_t p4_table_exhausted(struct portals_ni *ni, struct portals_pt *pt, bool quiet);

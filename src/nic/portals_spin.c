@@ -33,7 +33,7 @@ int portals_hpu_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_size_t leng
     struct hpu_memory *h = pool_take(&ni->hpus);
     if (!h)
         return PTL_NO_SPACE;
-    h->bytes = aligned_alloc(HPU_ALIGNMENT, rounded(length));
+    h->bytes = zone_take_lines(p->config.zone, rounded(length));
     if (!h->bytes) {
         pool_give(&ni->hpus, h);
         return PTL_NO_SPACE;
@@ -48,7 +48,7 @@ int portals_hpu_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_size_t leng
 
 static void hpu_release(struct hpu_memory *h) {
     h->ni->p->hpu_used -= rounded(h->length);
-    free(h->bytes);
+    zone_give(h->ni->p->config.zone, h->bytes, rounded(h->length));
     p4_object_give(&h->ni->hpus, h);
 }
 

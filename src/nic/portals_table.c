@@ -52,12 +52,12 @@ int portals_pt_alloc(struct portals *p, ptl_handle_ni_t handle, unsigned options
     int code = choose(ni, wanted, &index);
     if (code)
         return code;
-    struct portals_pt *pt = calloc(1, sizeof *pt);
+    struct portals_pt *pt = zone_take_clear(p->config.zone, sizeof *pt);
     if (!pt)
         return PTL_NO_SPACE;
     pt->reserves = options & PTL_PT_FLOWCTRL;
     if (pt->reserves && !p4_event_add_place(queue)) {
-        free(pt);
+        zone_give(p->config.zone, pt, sizeof *pt);
         return PTL_NO_SPACE;
     }
     pt->index = index;
@@ -67,7 +67,7 @@ int portals_pt_alloc(struct portals *p, ptl_handle_ni_t handle, unsigned options
     if (!table_room(ni, index)) {
         if (pt->reserves)
             p4_event_unreserve(queue, 1);
-        free(pt);
+        zone_give(p->config.zone, pt, sizeof *pt);
         return PTL_NO_SPACE;
     }
     ni->table[index] = pt;
@@ -75,12 +75,14 @@ int portals_pt_alloc(struct portals *p, ptl_handle_ni_t handle, unsigned options
     return PTL_OK;
 }
 
-void p4_table_free(struct portals_pt *pt) {
+void p4_table_free(const struct portals_ni *ni, struct portals_pt *pt) {
+    struct zone *zone = ni->p->config.zone;
+    const size_t groups = LIST_GROUPS * sizeof(struct list_group);
     if (!pt)
         return;
-    free(pt->list[PTL_PRIORITY_LIST].group);
-    free(pt->list[PTL_OVERFLOW_LIST].group);
-    free(pt);
+    zone_give(zone, pt->list[PTL_PRIORITY_LIST].group, groups);
+    zone_give(zone, pt->list[PTL_OVERFLOW_LIST].group, groups);
+    zone_give(zone, pt, sizeof *pt);
 }
 
 int portals_pt_free(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t index) {
@@ -93,7 +95,7 @@ int portals_pt_free(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t in
     if (pt->reserves)
         p4_event_unreserve(pt->eq, 1);
     ni->table[index] = NULL;
-    p4_table_free(pt);
+    p4_table_free(ni, pt);
     return PTL_OK;
 }
 

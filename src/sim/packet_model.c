@@ -279,7 +279,7 @@ int packet_model_new(struct packet_model **out, struct sim_engine *engine,
     if (!m)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     m->engine = engine;
-    pool_init(&m->flights, sizeof(struct flight), UINT32_MAX);
+    pool_init(&m->flights, NULL, sizeof(struct flight), UINT32_MAX);
     m->options = *options;
     m->trace = trace;
     m->view = view;

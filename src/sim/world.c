@@ -160,9 +160,12 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     w->until_ps = o->until_ps ? o->until_ps : SIM_FOREVER;
     w->timing = hpu_timing_find("sc17");
-    pool_init(&w->flights, sizeof(struct world_flight), UINT32_MAX);
-    pool_init(&w->dmas, sizeof(struct world_dma), UINT32_MAX);
-    pool_init(&w->tasks, sizeof(struct world_task), UINT32_MAX);
+    w->zone = zone_new();
+    if (!w->zone)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    pool_init(&w->flights, w->zone, sizeof(struct world_flight), UINT32_MAX);
+    pool_init(&w->dmas, w->zone, sizeof(struct world_dma), UINT32_MAX);
+    pool_init(&w->tasks, w->zone, sizeof(struct world_task), UINT32_MAX);
     int code = set_params(w, o, err);
     if (!code)
         code = set_cards(w, o, err);
@@ -190,7 +193,10 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
         code = place(w, err);
     if (!code)
         code = nic_pool_new(&w->packets, (uint32_t)w->params.network.mtu_bytes, err);
-    return code ? code : world_ranks_new(w, err);
+    if (code)
+        return code;
+    nic_pool_in(w->packets, w->zone);
+    return world_ranks_new(w, err);
 }
 
 int spin_world_new(struct spin_world **out, const struct spin_world_options *o,
@@ -233,6 +239,7 @@ void spin_world_free(struct spin_world *w) {
     free(w->picture_path);
     free(w->links_path);
     timeline_free(&w->timeline);
+    zone_free(w->zone);
     free(w);
 }
 

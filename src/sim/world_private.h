@@ -30,6 +30,7 @@
 #include <time.h>
 
 #include "base/pool.h"
+#include "base/zone.h"
 #include "hpu/hpu_invoke.h"
 #include "hpu/hpu.h"
 #include "hpu/image.h"
@@ -234,6 +235,7 @@ struct spin_world {
     struct network *net;
     struct hosts *hosts;
     struct noise *noise;
+    struct zone *zone; /* of the records of all ranks */
     struct nic_pool *packets;
     struct image_store *images;
     struct fibres *fibres; /* of main threads, by rank */

@@ -445,11 +445,13 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
         portals.hpu_limits = (ptl_hpu_limits_t){0}; /* it runs no handlers */
     portals.image_limits = &limits;
     portals.images = w->images;
+    portals.zone = w->zone;
     const struct nic_config config = {
         .driver = p->is_pspin ? &world_pspin_driver : &world_driver,
         .context = r,
         .address = {.nid = i},
         .pool = w->packets,
+        .zone = w->zone,
         .mtu_bytes = (uint32_t)p->network.mtu_bytes,
         .reliable = is_reliable(&p->network),
         .ordered = is_reliable(&p->network) && !p->network.reordering,

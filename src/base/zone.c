@@ -1,0 +1,143 @@
+#include "base/zone.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pages.h"
+
+/* Sanitizers see every piece if each is malloc's. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ZONE_IS_MALLOC 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define ZONE_IS_MALLOC 1
+#endif
+#endif
+#ifndef ZONE_IS_MALLOC
+#define ZONE_IS_MALLOC 0
+#endif
+
+#define LINE        64u
+#define FIRST_BLOCK ((size_t)64 << 10) /* a world of two ranks needs no huge page */
+#define MOST_BLOCK  ((size_t)32 << 20)
+#define MOST_PIECE  ((size_t)1 << 40)
+#define CLASSES     192u /* up to that */
+
+struct block {
+    struct block *next;
+    size_t bytes;
+};
+
+struct piece { /* that was given back */
+    struct piece *next;
+};
+
+struct zone {
+    struct block *blocks;
+    uint8_t *at, *end; /* of what the first of them has left */
+    size_t block_bytes;
+    struct piece *given[CLASSES];
+};
+
+/* Up to 1 KiB every multiple of 16 bytes is a class, above that four per power of two. `bytes`
+ * becomes that of the class. */
+static uint32_t class_of(size_t *bytes) {
+    size_t units = *bytes ? (*bytes + 15) / 16 : 1;
+    if (units <= 64) {
+        *bytes = units * 16;
+        return (uint32_t)units;
+    }
+    uint32_t quarter = 61u - (uint32_t)__builtin_clzll(units - 1); /* units are 5 to 8 of these */
+    size_t quarters = ((units - 1) >> quarter) + 1;
+    *bytes = (quarters << quarter) * 16;
+    return 64 + (quarter - 4) * 4 + (uint32_t)(quarters - 4);
+}
+
+struct zone *zone_new(void) {
+    struct zone *zone = calloc(1, sizeof *zone);
+    if (zone)
+        zone->block_bytes = FIRST_BLOCK;
+    return zone;
+}
+
+void zone_free(struct zone *zone) {
+    while (zone && zone->blocks) {
+        struct block *block = zone->blocks;
+        zone->blocks = block->next;
+        pages_free(block, block->bytes);
+    }
+    free(zone);
+}
+
+/* What is left of the block before is lost: less than a piece. */
+static bool more(struct zone *zone, size_t bytes) {
+    size_t size = zone->block_bytes;
+    while (size < bytes + 2 * LINE)
+        size *= 2;
+    struct block *block = pages_new(size);
+    if (!block)
+        return false;
+    *block = (struct block){zone->blocks, size};
+    zone->blocks = block;
+    zone->at = (uint8_t *)block + LINE;
+    zone->end = (uint8_t *)block + size;
+    if (zone->block_bytes < MOST_BLOCK)
+        zone->block_bytes *= 2;
+    return true;
+}
+
+/* `fresh`: nobody has had it, so it is zero. From a line's length on a piece begins with one. */
+static void *take(struct zone *zone, size_t bytes, bool *fresh) {
+    if (bytes > MOST_PIECE)
+        return NULL;
+    uint32_t class = class_of(&bytes);
+    struct piece *given = zone->given[class];
+    *fresh = !given;
+    if (given) {
+        zone->given[class] = given->next;
+        return given;
+    }
+    if (bytes >= LINE)
+        zone->at += -(uintptr_t)zone->at & (LINE - 1);
+    if ((zone->at >= zone->end || (size_t)(zone->end - zone->at) < bytes) && !more(zone, bytes))
+        return NULL;
+    void *at = zone->at;
+    zone->at += bytes;
+    return at;
+}
+
+void *zone_take(struct zone *zone, size_t bytes) {
+    bool fresh;
+    return ZONE_IS_MALLOC || !zone ? malloc(bytes) : take(zone, bytes, &fresh);
+}
+
+void *zone_take_clear(struct zone *zone, size_t bytes) {
+    if (ZONE_IS_MALLOC || !zone)
+        return calloc(1, bytes);
+    bool fresh;
+    void *at = take(zone, bytes, &fresh);
+    if (at && !fresh)
+        memset(at, 0, bytes);
+    return at;
+}
+
+void *zone_take_lines(struct zone *zone, size_t bytes) {
+    size_t whole = (bytes + LINE - 1) & ~(size_t)(LINE - 1);
+    bool fresh;
+    return ZONE_IS_MALLOC || !zone ? aligned_alloc(LINE, whole) : take(zone, whole, &fresh);
+}
+
+void zone_give(struct zone *zone, void *at, size_t bytes) {
+    if (ZONE_IS_MALLOC || !zone) {
+        free(at);
+        return;
+    }
+    if (!at)
+        return;
+    uint32_t class = class_of(&bytes);
+    struct piece *piece = at;
+    piece->next = zone->given[class];
+    zone->given[class] = piece;
+}

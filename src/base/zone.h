@@ -1,0 +1,23 @@
+/* Memory for the records of one owner, thousands of small ones: close together and in huge pages,
+ * because records of thousands of ranks that are used in turn otherwise miss the translation cache
+ * and fault pages one by one. Where no zone is given (NULL) it is malloc's. */
+#ifndef SPIN_BASE_ZONE_H
+#define SPIN_BASE_ZONE_H
+
+#include <stddef.h>
+
+struct zone;
+
+struct zone *zone_new(void); /* NULL: no memory */
+/* With all that is still taken. */
+void zone_free(struct zone *zone);
+
+/* NULL: no memory. As malloc and calloc. */
+void *zone_take(struct zone *zone, size_t bytes);
+void *zone_take_clear(struct zone *zone, size_t bytes);
+/* Whole cache lines. */
+void *zone_take_lines(struct zone *zone, size_t bytes);
+/* `at` may be NULL; `bytes` is what it was taken with. */
+void zone_give(struct zone *zone, void *at, size_t bytes);
+
+#endif
