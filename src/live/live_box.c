@@ -5,12 +5,14 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -52,6 +54,7 @@ static int make_file(struct box *box, uint32_t nid, uint32_t pid, struct spin_er
     h->nid = nid;
     h->pid = pid;
     h->owner = live_owner_self();
+    h->own_address = (uintptr_t)h;
     while (getrandom(&h->life, sizeof h->life, 0) != sizeof h->life || !h->life)
         ;
     memcpy(h->key, box->folder->key, sizeof h->key);
@@ -140,6 +143,7 @@ bool box_open(struct box_view *v, const struct live_folder *folder, struct nic_a
     if (good) {
         struct live_owner owner = v->header->owner;
         v->life = v->header->life;
+        v->os_pid = owner.os_pid;
         /* Opened before the look at its start: if it is the owner's now, it stays so. */
         v->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)owner.os_pid, 0);
         good = v->pidfd >= 0 && live_owner_lives(owner);
@@ -162,6 +166,23 @@ void box_close(struct box_view *v) {
 bool box_ended(const struct box_view *v) {
     struct pollfd ended = {.fd = v->pidfd, .events = POLLIN};
     return atomic_load(&v->header->closed) || (poll(&ended, 1, 0) == 1 && ended.revents);
+}
+
+bool box_read(const struct box_view *v, void *to, uint64_t from, uint64_t bytes) {
+    for (uint64_t done = 0; done < bytes;) {
+        struct iovec local = {(uint8_t *)to + done, bytes - done},
+                     remote = {(void *)(uintptr_t)(from + done), bytes - done};
+        ssize_t got = process_vm_readv((pid_t)v->os_pid, &local, 1, &remote, 1, 0);
+        if (got <= 0)
+            return false;
+        done += (uint64_t)got;
+    }
+    return !box_ended(v); /* else another process may have the number by now */
+}
+
+bool box_can_read(const struct box_view *v) {
+    uint64_t life = 0, at = v->header->own_address + offsetof(struct box_header, life);
+    return box_read(v, &life, at, sizeof life) && life == v->life;
 }
 
 void box_attend(struct box_header *h) {

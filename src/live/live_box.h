@@ -16,6 +16,7 @@ struct box_header {
     struct live_owner owner;
     uint64_t life;           /* of this process under this name: another number each time */
     _Atomic uint32_t closed; /* it has left in order */
+    uint64_t own_address;    /* of this header, in that process */
     uint8_t key[LIVE_KEY_BYTES];
     _Alignas(64) _Atomic uint32_t bell;      /* 1: whoever has something for it wakes it (futex) */
     _Alignas(64) _Atomic uint32_t attention; /* look at claims, and at lanes of others */
@@ -28,6 +29,8 @@ struct box_header {
 struct box_lane {
     _Atomic uint64_t claim;
     _Alignas(64) _Atomic uint64_t accepted;
+    _Atomic uint32_t pulls;  /* the owner can read the sender's memory */
+    _Atomic uint64_t pulled; /* packets that were lent to it, and read */
     _Alignas(64) struct ring ring;
 };
 
@@ -59,6 +62,7 @@ struct box_view {
     struct box_header *header; /* NULL: none */
     struct box_lane *lane;
     int pidfd; /* of its owner */
+    uint32_t os_pid;
     uint64_t life;
 };
 
@@ -68,6 +72,11 @@ bool box_open(struct box_view *view, const struct live_folder *folder, struct ni
 void box_close(struct box_view *view);
 /* Whether its owner has ended or left. */
 bool box_ended(const struct box_view *view);
+
+/* Reads the owner's memory; false: it has ended, or has none there, or the kernel forbids it. */
+bool box_read(const struct box_view *view, void *to, uint64_t from, uint64_t bytes);
+/* Whether that is possible. */
+bool box_can_read(const struct box_view *view);
 
 /* Wakes the owner of a box if it sleeps. After what it is woken for was stored. */
 void box_ring(struct box_header *header);

@@ -20,9 +20,38 @@
 
 /* ---- what the card asks ---- */
 
+static struct live_pending *pending_new(struct nic_packet *packet, const struct nic_departed *how) {
+    struct live_pending *p = malloc(sizeof *p);
+    struct nic_packet *kept = p ? nic_packet_keep(packet) : NULL;
+    if (!kept) {
+        free(p);
+        return NULL;
+    }
+    *p = (struct live_pending){.packet = kept, .how = *how};
+    return p;
+}
+
+static void append(struct live_pending ***end, struct live_pending *p) {
+    p->next = NULL;
+    **end = p;
+    *end = &p->next;
+}
+
+static enum nic_status send_lent(struct live_card *card, struct nic_packet *packet,
+                                 const struct nic_departed *how) {
+    struct live_pending *p = pending_new(packet, how);
+    if (!p)
+        return NIC_FAULT;
+    bool sent = card->transport->calls->send(card->transport, packet) == LIVE_LENT;
+    append(sent ? &card->lent_end : &card->pending_end, p);
+    return sent ? NIC_PENDING : NIC_BUSY;
+}
+
 static enum nic_status card_send(void *context, struct nic_packet *packet,
                                  const struct nic_departed *how) {
     struct live_card *card = context;
+    if (packet->bytes > LIVE_MTU_BYTES)
+        return send_lent(card, packet, how);
     enum live_sent sent = card->transport->calls->send(card->transport, packet);
     if (sent == LIVE_SENT)
         return NIC_DONE;
@@ -30,21 +59,21 @@ static enum nic_status card_send(void *context, struct nic_packet *packet,
         card->transport->absent = false;
         card->check_ns = 0;
     }
-    struct live_pending *p = malloc(sizeof *p);
-    struct nic_packet *kept = p ? nic_packet_keep(packet) : NULL;
-    if (!kept) {
-        free(p);
+    struct live_pending *p = pending_new(packet, how);
+    if (!p)
         return NIC_FAULT; /* the message is not sent, and who asked is told */
-    }
-    *p = (struct live_pending){.packet = kept, .how = *how, .nowhere = sent == LIVE_NOWHERE};
+    p->nowhere = sent == LIVE_NOWHERE;
     card->nowhere |= p->nowhere;
-    *card->pending_end = p;
-    card->pending_end = &p->next;
+    append(&card->pending_end, p);
     return NIC_BUSY;
 }
 
 static enum nic_status card_move(void *context, struct nic_move *move) {
-    (void)context;
+    struct live_card *card = context;
+    if (move->kind == NIC_STORE && move->packet && move->packet->bytes > LIVE_MTU_BYTES)
+        return card->transport->calls->pull(card->transport, move->host, move->local, move->bytes)
+                   ? NIC_DONE
+                   : NIC_FAULT;
     if (move->kind == NIC_FETCH)
         memcpy(move->local, move->host, move->bytes);
     else if (move->kind == NIC_STORE)
@@ -63,12 +92,19 @@ static bool card_take_pid(void *context, uint32_t pid) {
     return card->transport->calls->take_pid(card->transport, pid);
 }
 
+static bool card_lends(void *context, struct nic_address target) {
+    struct live_card *card = context;
+    const struct live_transport_calls *calls = card->transport->calls;
+    return calls->lends && calls->lends(card->transport, target);
+}
+
 static const struct nic_driver driver = {.send = card_send,
                                          .move = card_move,
                                          .run = live_hpu_start,
                                          .resume = live_hpu_resume,
                                          .raise = card_raise,
-                                         .take_pid = card_take_pid};
+                                         .take_pid = card_take_pid,
+                                         .lends = card_lends};
 
 /* ---- what the transport tells ---- */
 
@@ -80,18 +116,32 @@ static bool on_packet(void *context, struct nic_packet *packet) {
     return !card->looks || raises == atomic_load_explicit(&card->raises, memory_order_relaxed);
 }
 
-/* Takes the first packet to that peer out of those that wait. */
-static struct live_pending *take_pending(struct live_card *card, struct nic_address peer) {
-    for (struct live_pending **at = &card->pending; *at; at = &(*at)->next) {
+static enum nic_rest on_rest(void *context, const struct nic_packet *packet) {
+    struct live_card *card = context;
+    return nic_rest(card->nic, packet);
+}
+
+/* Takes the first packet to that peer out of a list. */
+static struct live_pending *take_first(struct live_pending **list, struct live_pending ***end,
+                                       struct nic_address peer) {
+    for (struct live_pending **at = list; *at; at = &(*at)->next) {
         struct live_pending *p = *at;
         if (!nic_address_equal(p->packet->target, peer))
             continue;
         *at = p->next;
-        if (card->pending_end == &p->next)
-            card->pending_end = at;
+        if (*end == &p->next)
+            *end = at;
         return p;
     }
     return NULL;
+}
+
+static struct live_pending *take_pending(struct live_card *card, struct nic_address peer) {
+    return take_first(&card->pending, &card->pending_end, peer);
+}
+
+static struct live_pending *take_lent(struct live_card *card, struct nic_address peer) {
+    return take_first(&card->lent, &card->lent_end, peer);
 }
 
 static void end_pending(struct live_card *card, struct live_pending *p) {
@@ -103,7 +153,12 @@ static void end_pending(struct live_card *card, struct live_pending *p) {
 static void on_room(void *context, struct nic_address peer) {
     struct live_card *card = context;
     for (struct live_pending *p; (p = take_pending(card, peer));) {
-        if (card->transport->calls->send(card->transport, p->packet) != LIVE_SENT) {
+        enum live_sent sent = card->transport->calls->send(card->transport, p->packet);
+        if (sent == LIVE_LENT) {
+            append(&card->lent_end, p);
+            continue;
+        }
+        if (sent != LIVE_SENT) {
             p->next = card->pending; /* still the first to this peer */
             if (!card->pending)
                 card->pending_end = &p->next;
@@ -115,8 +170,17 @@ static void on_room(void *context, struct nic_address peer) {
     nic_peer_room(card->nic, peer, live_time(card));
 }
 
+static void on_pulled(void *context, struct nic_address peer) {
+    struct live_card *card = context;
+    struct live_pending *p = take_lent(card, peer);
+    if (p)
+        end_pending(card, p);
+}
+
 static void on_lost(void *context, struct nic_address peer) {
     struct live_card *card = context;
+    for (struct live_pending *p; (p = take_lent(card, peer));)
+        end_pending(card, p);
     for (struct live_pending *p; (p = take_pending(card, peer));)
         end_pending(card, p);
     nic_peer_lost(card->nic, peer, live_time(card));
@@ -194,7 +258,7 @@ void live_card_poll(struct live_card *card) {
 void live_card_leave(struct live_card *card, uint64_t within_ns) {
     uint64_t until_ns = live_now_ns() + within_ns;
     card_lock(card);
-    while ((card->pending || !nic_settled(card->nic)) && live_now_ns() < until_ns) {
+    while ((card->pending || card->lent || !nic_settled(card->nic)) && live_now_ns() < until_ns) {
         card->transport->calls->check(card->transport, live_now_ns());
         card_unlock(card);
         usleep(50);
@@ -208,8 +272,12 @@ void live_card_leave(struct live_card *card, uint64_t within_ns) {
 
 static int make_transport(struct live_card *card, struct spin_error *err) {
     const struct live_card_options *o = &card->options;
-    const struct live_receiver receiver = {
-        .context = card, .packet = on_packet, .room = on_room, .lost = on_lost};
+    const struct live_receiver receiver = {.context = card,
+                                           .packet = on_packet,
+                                           .room = on_room,
+                                           .lost = on_lost,
+                                           .pulled = on_pulled,
+                                           .rest = on_rest};
     if (o->udp) {
         const struct live_udp_options udp = {.key = o->folder->key,
                                              .interface = o->of_udp.interface,
@@ -285,6 +353,7 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
     card->options = *options;
     card->timed = options->udp;
     card->pending_end = &card->pending;
+    card->lent_end = &card->lent;
     pthread_mutex_init(&card->lock, NULL);
     live_hpu_init(card);
     int code = make_parts(card, err);
@@ -305,16 +374,21 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
     return code;
 }
 
+static void pending_free(struct live_pending *p) {
+    while (p) {
+        struct live_pending *next = p->next;
+        nic_packet_release(p->packet);
+        free(p);
+        p = next;
+    }
+}
+
 void live_card_free(struct live_card *card) {
     if (!card)
         return;
     live_progress_stop(card);
-    while (card->pending) {
-        struct live_pending *p = card->pending;
-        card->pending = p->next;
-        nic_packet_release(p->packet);
-        free(p);
-    }
+    pending_free(card->pending);
+    pending_free(card->lent);
     nic_free(card->nic);
     live_hpu_clear(card);
     image_store_free(card->images);

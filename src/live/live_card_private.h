@@ -37,11 +37,12 @@ struct live_card {
     struct nic_pool *pool;
     struct live_transport *transport;
     struct live_pending *pending, **pending_end;
-    bool nowhere;              /* some of them have nowhere to go */
-    _Atomic uint64_t check_ns; /* when to look whether peers live */
-    bool unwatched;            /* who sleeps does so until wakes_ns, which may be too late */
-    uint64_t wakes_ns;         /* UINT64_MAX: without a limit, as nothing is outstanding */
-    bool timed;                /* the card's logic has timers: it is told the time */
+    struct live_pending *lent, **lent_end; /* sent; the peers have not read all of it yet */
+    bool nowhere;                          /* some of them have nowhere to go */
+    _Atomic uint64_t check_ns;             /* when to look whether peers live */
+    bool unwatched;    /* who sleeps does so until wakes_ns, which may be too late */
+    uint64_t wakes_ns; /* UINT64_MAX: without a limit, as nothing is outstanding */
+    bool timed;        /* the card's logic has timers: it is told the time */
     /* Waiting. */
     _Atomic uint32_t raises; /* futex: something was raised */
     uint32_t told;           /* the same, when followers were last woken */

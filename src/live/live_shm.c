@@ -27,6 +27,9 @@ struct shm_peer {
     enum out_state out_state;
     struct ring_out out;
     bool refused, was_there; /* a packet; ever */
+    bool lends;              /* it can read our memory */
+    uint64_t lent, returned; /* packets */
+    uint32_t pieces;         /* bytes that were handed over of the packet that is lent to us */
     uint64_t given_up_ns;    /* while it is not there */
     struct ring_in in;
     _Atomic uint64_t in_life; /* of whom the lane is; 0: nobody's, whatever stands in it */
@@ -40,8 +43,11 @@ struct shm {
     uint32_t refused; /* peers */
     /* Whose lanes are polled; other threads look at them too, so none is ever taken away. */
     _Atomic uint32_t lanes;
-    uint32_t turn; /* whose turn it is */
-    bool enough;   /* the card wants no more in this poll */
+    uint32_t turn;           /* whose turn it is */
+    bool enough;             /* the card wants no more in this poll */
+    uint64_t lent;           /* packets, to all */
+    struct shm_peer *lender; /* of the packet that is handed over, until it was read */
+    uint8_t *piece;          /* room for the MTU */
     struct shm_peer *_Atomic lane[LIVE_PIDS];
 };
 
@@ -104,6 +110,8 @@ static bool is_out_open(struct shm *s, struct shm_peer *peer) {
             s->box.header->life)
         return false;
     peer->out = (struct ring_out){.ring = &peer->view.lane->ring};
+    peer->lends = atomic_load(&peer->view.lane->pulls);
+    peer->lent = peer->returned = 0;
     peer->out_state = OUT_OPEN;
     return true;
 }
@@ -139,7 +147,9 @@ static enum live_sent shm_send(struct live_transport *t, const struct nic_packet
         refuse(s, peer);
         return LIVE_LATER;
     }
-    uint32_t header = wire_encode_head(packet, head), bytes = header + packet->bytes;
+    bool lent = packet->bytes > s->o.mtu_bytes;
+    uint32_t header = wire_encode_head(packet, head);
+    uint32_t bytes = header + (lent ? (uint32_t)sizeof packet->data : packet->bytes);
     at = reserve(s, peer, bytes);
     if (!at) {
         refuse(s, peer);
@@ -148,11 +158,35 @@ static enum live_sent shm_send(struct live_transport *t, const struct nic_packet
     uint64_t first;
     memcpy(&first, head, sizeof first);
     memcpy(at + sizeof first, head + sizeof first, header - sizeof first);
-    if (packet->bytes)
+    if (lent)
+        memcpy(at + header, &packet->data, sizeof packet->data);
+    else if (packet->bytes)
         memcpy(at + header, packet->data, packet->bytes);
+    peer->lent += lent;
+    s->lent += lent;
     ring_commit(&peer->out, bytes, first);
     box_ring(peer->view.header);
-    return LIVE_SENT;
+    return lent ? LIVE_LENT : LIVE_SENT;
+}
+
+static bool shm_lends(struct live_transport *t, struct nic_address target) {
+    struct shm *s = shm_of(t);
+    const struct shm_peer *peer = find_peer(s, target);
+    return peer && peer->out_state == OUT_OPEN && peer->lends;
+}
+
+/* What was lent to it and read is ours again. */
+static void take_back(struct shm *s, struct shm_peer *peer) {
+    if (peer->returned == peer->lent || peer->out_state != OUT_OPEN)
+        return;
+    uint64_t pulled = atomic_load_explicit(&peer->view.lane->pulled, memory_order_acquire);
+    if (pulled > peer->lent)
+        return; /* nonsense */
+    while (peer->returned < pulled) {
+        peer->returned++;
+        s->lent--;
+        s->o.receiver.pulled(s->o.receiver.context, peer->address);
+    }
 }
 
 /* ---- in ---- */
@@ -165,15 +199,78 @@ static void distrust(struct shm *s, struct shm_peer *peer) {
     atomic_store(&peer->in.ring->line[head % RING_LINES].word, 0);
 }
 
+/* Before the answer that the data may cause: who lent it has it back when that arrives. */
+static void give_back(struct shm *s, struct shm_peer *peer) {
+    atomic_fetch_add(&box_lane(&s->box, peer->address.pid)->pulled, 1);
+    if (peer->view.header)
+        box_attend(peer->view.header);
+    s->lender = NULL;
+}
+
+static bool shm_pull(struct live_transport *t, void *to, const uint8_t *from, uint64_t bytes) {
+    struct shm *s = shm_of(t);
+    if (!s->lender || !s->lender->view.header)
+        return false;
+    bool read = box_read(&s->lender->view, to, (uintptr_t)from, bytes);
+    give_back(s, s->lender);
+    return read;
+}
+
+/* The next piece of a packet that is lent to us; the record stays until the last. */
+static void hand_over_piece(struct shm *s, struct shm_peer *peer, struct nic_packet *packet) {
+    uint32_t done = peer->pieces, left = packet->bytes - done;
+    packet->bytes = left < s->o.mtu_bytes ? left : s->o.mtu_bytes;
+    packet->last = packet->last && packet->bytes == left;
+    packet->offset += done;
+    if (!peer->view.header ||
+        !box_read(&peer->view, s->piece, (uintptr_t)packet->data + done, packet->bytes)) {
+        packet->bad = true;
+        memset(s->piece, 0, packet->bytes);
+    }
+    packet->data = s->piece;
+    peer->pieces = packet->bytes == left ? 0 : done + packet->bytes;
+    if (!peer->pieces)
+        give_back(s, peer);
+    s->enough = !s->o.receiver.packet(s->o.receiver.context, packet);
+}
+
+/* A packet whose data is in the sender's memory. */
+static void hand_over_lent(struct shm *s, struct shm_peer *peer, struct nic_packet *packet) {
+    struct nic_packet next = *packet;
+    next.offset += peer->pieces;
+    next.bytes -= peer->pieces;
+    enum nic_rest rest = s->o.receiver.rest(s->o.receiver.context, &next);
+    s->lender = peer;
+    if (rest == NIC_REST_WRONG)
+        s->transport.malformed++;
+    else if (rest == NIC_REST_PACKETS || peer->pieces)
+        hand_over_piece(s, peer, packet);
+    else
+        s->enough = !s->o.receiver.packet(s->o.receiver.context, packet);
+    if (rest == NIC_REST_WRONG)
+        peer->pieces = 0;
+    if (s->lender && !peer->pieces)
+        give_back(s, peer);
+    s->lender = NULL;
+}
+
+static bool is_lent(const struct shm *s, uint32_t bytes, const uint8_t *head, uint32_t *of) {
+    memcpy(of, head + WIRE_BYTES_AT, sizeof *of);
+    return bytes == WIRE_LATER_BYTES + sizeof(uint64_t) && head[5] == NIC_DATA && !(head[6] & 1) &&
+           *of > s->o.mtu_bytes;
+}
+
 /* A record that was checked: as a packet whose data stays where it is. False: malformed. */
 static bool hand_over(struct shm *s, struct shm_peer *peer, uint64_t word, uint8_t *at) {
     uint8_t head[WIRE_HEADER_BYTES];
-    uint32_t bytes = (uint32_t)word, data;
+    uint32_t bytes = (uint32_t)word, data, of;
     struct nic_packet packet;
     memcpy(head, at, bytes < sizeof head ? bytes : sizeof head);
     word = (word & ~(uint64_t)UINT32_MAX) | WIRE_MAGIC;
     memcpy(head, &word, sizeof word);
-    if (wire_decode_head(&packet, s->o.mtu_bytes, head, bytes, &data) ||
+    bool lent = is_lent(s, bytes, head, &of);
+    if (wire_decode_head(&packet, lent ? of : s->o.mtu_bytes, head,
+                         lent ? (uint64_t)WIRE_LATER_BYTES + of : bytes, &data) ||
         !nic_address_equal(packet.source, peer->address) ||
         packet.target.pid != s->box.header->pid || packet.target.nid != s->o.nid)
         return false;
@@ -182,6 +279,12 @@ static bool hand_over(struct shm *s, struct shm_peer *peer, uint64_t word, uint8
     packet.pool = s->o.pool;
     packet.next = NULL;
     packet.place = 0;
+    if (lent) {
+        memcpy(&packet.data, head + WIRE_LATER_BYTES, sizeof packet.data);
+        hand_over_lent(s, peer, &packet);
+        return true;
+    }
+    peer->pieces = 0;
     s->enough = !s->o.receiver.packet(s->o.receiver.context, &packet);
     return true;
 }
@@ -206,6 +309,7 @@ static bool take_record(struct shm *s, struct shm_peer *peer) {
     uint32_t at = atomic_load_explicit(&peer->in.head, memory_order_relaxed) % RING_LINES;
     if (!word)
         return false;
+    take_back(s, peer);
     if (bytes == RING_SKIP) {
         lines = RING_LINES - at;
     } else if (bytes < WIRE_PACKET_BYTES || bytes > RING_LINES * RING_LINE_BYTES ||
@@ -214,7 +318,10 @@ static bool take_record(struct shm *s, struct shm_peer *peer) {
         return false;
     } else if (!hand_over(s, peer, word, (uint8_t *)&peer->in.ring->line[at])) {
         s->transport.malformed++;
+        peer->pieces = 0;
     }
+    if (peer->pieces)
+        return true;
     ring_consume(&peer->in, lines);
     tell_head(peer);
     return true;
@@ -227,7 +334,7 @@ static void drain(struct shm *s, struct shm_peer *peer, uint32_t most) {
 }
 
 static void drain_all(struct shm *s, struct shm_peer *peer) {
-    for (uint32_t left = RING_LINES; left && take_record(s, peer); left--)
+    for (uint32_t left = RING_LINES; left && take_record(s, peer); left -= !peer->pieces)
         ;
 }
 
@@ -237,6 +344,10 @@ static void drain_all(struct shm *s, struct shm_peer *peer) {
 static void lose(struct shm *s, struct shm_peer *peer) {
     drain_all(s, peer);
     peer->in_life = 0;
+    peer->pieces = 0;
+    peer->lends = false;
+    s->lent -= peer->lent - peer->returned;
+    peer->lent = peer->returned = 0;
     box_close(&peer->view);
     peer->out_state = OUT_NONE;
     accept_again(s, peer);
@@ -272,13 +383,23 @@ static void accept_claim(struct shm *s, uint32_t pid) {
     peer->in.told = 0;
     atomic_store_explicit(&peer->in.head, 0, memory_order_relaxed);
     peer->in_life = claim;
+    peer->pieces = 0;
+    atomic_store(&lane->pulled, 0);
+    atomic_store(&lane->pulls, box_can_read(&peer->view));
     peer->was_there = true;
     poll_lane(s, peer);
     atomic_store(&lane->accepted, claim);
     box_attend(peer->view.header);
 }
 
-static void accept_claims(struct shm *s) {
+static void take_all_back(struct shm *s) {
+    for (uint32_t pid = 0; pid < LIVE_PIDS && s->lent; pid++)
+        if (s->peer[pid])
+            take_back(s, s->peer[pid]);
+}
+
+/* Looks at all that is not in a lane. */
+static void attend(struct shm *s) {
     struct box_header *h = s->box.header;
     if (!atomic_load_explicit(&h->attention, memory_order_relaxed))
         return;
@@ -286,6 +407,7 @@ static void accept_claims(struct shm *s) {
     for (uint32_t i = 0; i < LIVE_PIDS / 64; i++)
         for (uint64_t bits = atomic_exchange(&h->claims[i], 0); bits; bits &= bits - 1)
             accept_claim(s, 64 * i + (uint32_t)__builtin_ctzll(bits));
+    take_all_back(s);
 }
 
 /* Peers that refused a packet and may take it now. */
@@ -302,7 +424,7 @@ static void poll_refused(struct shm *s) {
 
 static void shm_poll(struct live_transport *t) {
     struct shm *s = shm_of(t);
-    accept_claims(s);
+    attend(s);
     uint32_t lanes = atomic_load_explicit(&s->lanes, memory_order_relaxed);
     s->enough = false;
     for (uint32_t i = 0; i < lanes && !s->enough; i++) {
@@ -419,6 +541,7 @@ static void shm_close(struct live_transport *t) {
             box_close(&s->peer[pid]->view);
             free(s->peer[pid]);
         }
+    free(s->piece);
     free(s);
 }
 
@@ -427,6 +550,8 @@ static const struct live_transport_calls calls = {.close = shm_close,
                                                   .address = shm_address,
                                                   .take_pid = shm_take_pid,
                                                   .send = shm_send,
+                                                  .lends = shm_lends,
+                                                  .pull = shm_pull,
                                                   .ready = shm_ready,
                                                   .poll = shm_poll,
                                                   .check = shm_check,
@@ -442,10 +567,13 @@ int live_shm_new(struct live_transport **out, const struct live_shm_options *opt
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     s->transport.calls = &calls;
     s->o = *options;
-    int code = box_make(&s->box, options->folder, options->nid, options->pid, err);
-    if (code)
+    s->piece = malloc(options->mtu_bytes);
+    int code = s->piece ? box_make(&s->box, options->folder, options->nid, options->pid, err)
+                        : spin_fail(err, SPIN_ENOMEM, "out of memory");
+    if (code) {
+        free(s->piece);
         free(s);
-    else
+    } else
         *out = &s->transport;
     return code;
 }

@@ -14,12 +14,15 @@ struct live_receiver {
     void *context;
     /* The packet is lent. False: enough for now, the others shall wait for the next poll. */
     bool (*packet)(void *context, struct nic_packet *packet);
-    void (*room)(void *context, struct nic_address peer); /* it takes again what it refused */
-    void (*lost)(void *context, struct nic_address peer); /* it has ended, or began a new life */
+    void (*room)(void *context, struct nic_address peer);   /* it takes again what it refused */
+    void (*lost)(void *context, struct nic_address peer);   /* it has ended, or began a new life */
+    void (*pulled)(void *context, struct nic_address peer); /* the first that was lent to it */
+    enum nic_rest (*rest)(void *context, const struct nic_packet *packet);
 };
 
 enum live_sent {
     LIVE_SENT,
+    LIVE_LENT,    /* its data is used until `pulled` or `lost` */
     LIVE_LATER,   /* not now: `room` or `lost` follows */
     LIVE_NOWHERE, /* it knows no such address */
 };
@@ -40,6 +43,10 @@ struct live_transport_calls {
     enum live_sent (*send)(struct live_transport *t, const struct nic_packet *packet);
     /* What was sent leaves now; NULL: it has left. */
     void (*flush)(struct live_transport *t);
+    /* Packets of more than the MTU may be sent to it. */
+    bool (*lends)(struct live_transport *t, struct nic_address target);
+    /* In a call of `packet`, of one of more than the MTU: the data that it was sent with. */
+    bool (*pull)(struct live_transport *t, void *to, const uint8_t *from, uint64_t bytes);
     /* May there be something to poll? */
     bool (*ready)(struct live_transport *t);
     void (*poll)(struct live_transport *t);

@@ -276,6 +276,8 @@ void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now) {
     nic->now = now;
     nic->sending--;
     delivery_left(&nic->delivery, &how->peer->delivery, how->sequence, how->transmission, now);
+    if (how->lent)
+        nic_send_returned(nic, how->lent);
     if (how->from_handler) {
         nic->handler_packets--;
         nic_command_room(nic);

@@ -146,6 +146,7 @@ struct nic_departed {
     uint32_t sequence;
     uint64_t transmission;
     struct nic_peer *peer;
+    uint64_t lent; /* 0, or of a packet that is lent (see `lends`): whose memory it is */
 };
 
 /* Functions of a driver. They are called from inside the card's, and call none of it but
@@ -173,6 +174,9 @@ struct nic_driver {
     /* Does the network to this peer lose nothing? Asked once, when the card first meets it; NULL:
      * nic_config.reliable holds for all. */
     bool (*reliable)(void *context, struct nic_address peer);
+    /* Whether packets to this target may be *lent*: one of more than the MTU, behind the first of a
+     * large put, whose `data` is the program's own memory until nic_left. NULL: none. */
+    bool (*lends)(void *context, struct nic_address target);
 };
 
 struct nic_config {
@@ -212,6 +216,14 @@ void nic_prefetch(const struct nic *nic);
 
 /* The packet is lent. */
 void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now);
+/* What becomes of a packet that is larger than the MTU. NIC_REST_WHOLE: it can be given to
+ * nic_packet_in as it is; its data is used by one `move` of its beginning and by nothing else. */
+enum nic_rest {
+    NIC_REST_WRONG, /* it is not of a message that has begun, or does not fit into it */
+    NIC_REST_WHOLE,
+    NIC_REST_PACKETS, /* it has to come in pieces of the MTU */
+};
+enum nic_rest nic_rest(struct nic *nic, const struct nic_packet *packet);
 /* Sends what waits to be sent. */
 void nic_progress(struct nic *nic, uint64_t now);
 /* From a driver's `move`: what it keeps until then; false: no memory, and the move is a fault. */

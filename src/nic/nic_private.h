@@ -176,6 +176,8 @@ static inline enum nic_status nic_drive_move(struct nic *nic, struct nic_move *m
 struct nic_message *nic_send_place(void *context, struct portals_outgoing *out);
 enum portals_sending nic_send_message(void *context, struct portals_outgoing *out);
 bool nic_send_more(struct nic *nic);
+/* A packet that was lent has left. */
+void nic_send_returned(struct nic *nic, uint64_t lent);
 void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault);
 void nic_send_over(struct nic *nic, struct nic_outgoing *o); /* its answer is in */
 void nic_send_room(void *context, struct delivery_peer *peer);

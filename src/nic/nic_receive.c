@@ -479,6 +479,17 @@ static void message_in(struct nic *nic, struct nic_peer *peer, struct nic_packet
         first_packet(nic, peer, packet);
 }
 
+enum nic_rest nic_rest(struct nic *nic, const struct nic_packet *packet) {
+    const struct nic_peer *peer = (struct nic_peer *)delivery_peer(&nic->delivery, packet->source);
+    const struct nic_incoming *in = peer ? find_open(peer, packet->message_number) : NULL;
+    if (packet->first || !in || !well_formed(in, packet))
+        return NIC_REST_WRONG;
+    bool stored = in->flow.phase == FLOW_BODY && in->flow.payload == FLOW_STORED && !packet->bad;
+    return stored && in->message->kind == NIC_PUT && in->arrival.data && nic_accepted(in, packet)
+               ? NIC_REST_WHOLE
+               : NIC_REST_PACKETS;
+}
+
 void nic_receive_packet(void *context, struct delivery_peer *delivery, struct nic_packet *packet) {
     struct nic *nic = context;
     struct nic_peer *peer = (struct nic_peer *)delivery;

@@ -333,13 +333,42 @@ static void fetch(struct nic *nic, struct nic_departure *d) {
     }
 }
 
+#define LENT_MIN (16u << 10)
+#define LENT_MAX (1u << 30)
+
+static bool is_lent(const struct nic *nic, const struct nic_packet *packet) {
+    return packet->bytes > nic->config.mtu_bytes;
+}
+
+/* The rest of a large put where it lies, or as much of it as is in one piece; NULL: it is copied,
+ * a packet at a time. */
+static struct nic_packet *lend(struct nic *nic, struct nic_outgoing *o) {
+    const struct nic_driver *driver = nic->config.driver;
+    uint64_t left = o->message.payload - o->packed;
+    struct nic_segment piece;
+    if (!driver->lends || !o->begun || o->ready || o->from_handler || !o->request ||
+        o->message.kind != NIC_PUT || left < LENT_MIN || o->peer->delivery.self ||
+        !driver->lends(nic->config.context, o->peer->delivery.address) ||
+        !portals_source_segments(nic->portals, o->initiator, o->packed,
+                                 left < LENT_MAX ? left : LENT_MAX, &piece, 1) ||
+        piece.bytes < LENT_MIN)
+        return NULL;
+    struct nic_packet *packet = nic_packet_new(nic->config.pool);
+    if (!packet)
+        return NULL;
+    packet->bytes = (uint32_t)piece.bytes;
+    packet->data = piece.host;
+    packet->offset = o->packed;
+    return packet;
+}
+
 /* Of data on the card what is next, else one to be filled; NULL: no memory. */
 static struct nic_packet *next_packet(struct nic *nic, struct nic_outgoing *o) {
     struct nic_packet *packet = o->ready;
     if (packet && packet->offset == o->packed) {
         o->ready = packet->next;
         packet->next = NULL;
-    } else {
+    } else if (!(packet = lend(nic, o))) {
         uint64_t left = (o->ready ? o->ready->offset : o->message.payload) - o->packed;
         packet = nic_packet_new(nic->config.pool);
         if (!packet)
@@ -378,9 +407,10 @@ static void to_self(struct nic *nic, struct nic_packet *packet, bool from_handle
 }
 
 static void to_wire(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet,
-                    uint64_t transmission, bool from_handler) {
+                    uint64_t transmission, bool from_handler, uint64_t lent) {
     const struct nic_departed how = {.from_handler = from_handler,
                                      .peer = peer,
+                                     .lent = lent,
                                      .sequence = packet->sequence,
                                      .transmission = transmission};
     if (!is_pending(peer, nic_drive_send(nic, packet, &how)))
@@ -396,19 +426,26 @@ static void depart(struct nic *nic, struct nic_peer *peer) {
             o->bad = true;
             memset(packet->data, 0, packet->bytes); /* of what was in its memory before, nothing */
         }
-        bool last = --o->departing == 0 && o->packed == o->message.payload;
+        uint64_t lent = is_lent(nic, packet) ? nic_number(nic, o) + 1 : 0;
+        bool last = !lent && --o->departing == 0 && o->packed == o->message.payload;
         bool from_handler = o->from_handler;
         pool_give(&nic->departures, d);
         uint64_t transmission = delivery_departs(&nic->delivery, &peer->delivery, packet);
         if (peer->delivery.self) {
             to_self(nic, packet, from_handler);
         } else {
-            to_wire(nic, peer, packet, transmission, from_handler);
+            to_wire(nic, peer, packet, transmission, from_handler, lent);
             nic_packet_release(packet);
         }
         if (last)
             gone(nic, o);
     }
+}
+
+void nic_send_returned(struct nic *nic, uint64_t lent) {
+    struct nic_outgoing *o = nic_named(nic, lent - 1);
+    if (o && o->departing && --o->departing == 0 && o->packed == o->message.payload)
+        gone(nic, o);
 }
 
 /* False: no memory. */
@@ -433,7 +470,7 @@ static bool pack(struct nic *nic, struct nic_peer *peer) {
     peer->departures_end = &d->next;
     if (d->packet->last)
         peer->queue = o->next;
-    if (!on_card)
+    if (!on_card && !is_lent(nic, d->packet))
         fetch(nic, d);
     depart(nic, peer);
     return true;
@@ -460,7 +497,7 @@ bool nic_send_more(struct nic *nic) {
     struct nic_packet bare, *packet = delivery_next(&nic->delivery, &to, &bare, &transmission);
     if (packet) {
         nic->sending++;
-        to_wire(nic, (struct nic_peer *)to, packet, transmission, false);
+        to_wire(nic, (struct nic_peer *)to, packet, transmission, false, 0);
         return true;
     }
     for (struct nic_peer *peer; (peer = next_turn(nic));) {

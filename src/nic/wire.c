@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define SHORT_BYTES   WIRE_PACKET_BYTES
-#define LONG_BYTES    64
+#define LONG_BYTES    WIRE_LATER_BYTES
 #define MESSAGE_BYTES 72
 
 enum { FIRST = 1, LAST = 2, BAD = 4 };
@@ -168,7 +168,7 @@ uint32_t wire_encode_head(const struct nic_packet *p, uint8_t *b) {
     put32(b + 36, p->ack);
     put64(b + 40, p->sack);
     put32(b + 48, p->message_number);
-    put32(b + 52, p->bytes);
+    put32(b + WIRE_BYTES_AT, p->bytes);
     put64(b + 56, p->offset);
     if (p->first)
         encode_message(&p->message, b + LONG_BYTES);
@@ -197,7 +197,7 @@ static const char *decode_packet(struct nic_packet *p, const uint8_t *b) {
     p->ack = get32(b + 36);
     p->sack = get64(b + 40);
     p->message_number = get32(b + 48);
-    p->bytes = get32(b + 52);
+    p->bytes = get32(b + WIRE_BYTES_AT);
     p->offset = get64(b + 56);
     if (p->kind != NIC_DATA && (p->bytes || p->offset || b[6] || p->message_number))
         return "a receipt or probe with data";

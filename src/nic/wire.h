@@ -34,6 +34,8 @@
 #define WIRE_MAGIC        0x4e495073u /* "sPIN" */
 #define WIRE_VERSION      2
 #define WIRE_PACKET_BYTES 56             /* of a packet, at least */
+#define WIRE_LATER_BYTES  64             /* before the data, of all but the first of a message, */
+#define WIRE_BYTES_AT     52             /* and where it says how much that is */
 #define WIRE_HEADER_BYTES (64 + 72 + 32) /* at most, before the data */
 
 /* Writes nic_packet_bytes(packet) bytes and returns their number. */
