@@ -346,7 +346,7 @@ static int simulate(const struct cli_command *command, const struct options *o,
     const char *name = program ? program : o->cards; /* in what is said of it */
     seen.until_us = options.until_ps / 1000000;
     int code = spin_world_run_program(world, program, program ? words->count - 1 : 0,
-                                      words->items + (program ? 1 : 0), &err);
+                                      program ? words->items + 1 : NULL, &err);
     cli_interrupt_says("openspin sim run: interrupted after the run, at its results\n");
     fflush(stdout);
     progress_end(&seen.progress);

@@ -390,7 +390,7 @@ static void at_target(uint32_t rank, const ptl_event_t *e) {
     CHECK_EQ(e->pt_index, 0);
     CHECK(e->user_ptr == &memory[rank]);
     if (e->ni_fail_type == PTL_NI_OK && o->accepted && o->what != WITH_HANDLERS)
-        CHECK(e->start == memory[rank].region[0] + o->offset);
+        CHECK(e->start == (uint8_t *)memory[rank].region + o->offset);
     if (o->request.kind >= PORTALS_ATOMIC) {
         CHECK_EQ(e->atomic_operation, o->request.operation);
         CHECK_EQ(e->atomic_type, o->request.datatype);

@@ -76,7 +76,7 @@ same() {
 sanitized_cc() {
     nm -D "$BUILD/src/pspin/libpspin.so" | grep -q __asan_init || return 0
     mkdir sanitized
-    printf '#!/bin/sh\ncase " $* " in *" -lpspin"*) set -- -fsanitize=address,undefined "$@" ;; esac\nexec clang "$@"\n' >sanitized/cc
+    printf '#!/bin/sh\ncase " $* " in *" -lpspin"* | *" -lportals"*) set -- -fsanitize=address,undefined "$@" ;; esac\nexec clang "$@"\n' >sanitized/cc
     chmod +x sanitized/cc
     export PATH=$PWD/sanitized:$PATH
 }
