@@ -11,7 +11,7 @@
 
 struct shared {
     const struct p4_setup *setup;
-    uint8_t *memory;     /* of all ranks' buffers, in huge pages: else each packet faults a page */
+    uint8_t *memory;     /* of all ranks' buffers: in pieces each packet would fault a page */
     uint64_t stride;     /* from one to the next */
     const uint8_t *data; /* the root's, until all have compared */
     uint64_t start_ps, end_ps;
@@ -120,10 +120,11 @@ static int rank(void *argument) {
 int p4_broadcast(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err) {
     static const char *const images[] = {"p4_broadcast", NULL};
     uint64_t stride = (setup->bytes + 63ull) & ~63ull, bytes = setup->ranks * stride;
-    struct shared s = {.setup = setup, .memory = pages_new(bytes), .stride = stride};
+    struct shared s = {.setup = setup, .memory = pages_sparse(bytes), .stride = stride};
     *outcome = (struct p4_outcome){0};
     if (!s.memory)
         return spin_fail(err, SPIN_ENOMEM, "no memory for the buffers of %u ranks", setup->ranks);
+    pages_fill(s.memory, bytes);
     int code = p4_run(setup, setup->ranks, images, rank, &s, outcome, err);
     pages_free(s.memory, bytes);
     outcome->time_ps = s.end_ps - s.start_ps;

@@ -4,6 +4,9 @@
 #include <sys/mman.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
 
 static size_t rounded(size_t bytes) {
     if (bytes > SIZE_MAX - HUGE_PAGE)
@@ -39,6 +42,12 @@ void *pages_sparse(size_t bytes) {
     if (at)
         (void)madvise(at, size, MADV_NOHUGEPAGE);
     return at;
+}
+
+void pages_fill(void *at, size_t bytes) {
+    uintptr_t first = (uintptr_t)at & ~(uintptr_t)4095;
+    /* A wish: systems that do not know it fault page by page. */
+    (void)madvise((void *)first, (uintptr_t)at + bytes - first, MADV_POPULATE_WRITE);
 }
 
 void *pages_grow(void *at, size_t old, size_t bytes) {

@@ -10,6 +10,9 @@
 void *pages_new(size_t bytes);
 /* The same in small pages, for what is mostly never touched. */
 void *pages_sparse(size_t bytes);
+/* All of [at, at + bytes), which pages_sparse gave, will be used soon: one call of the system
+ * instead of a fault per page. */
+void pages_fill(void *at, size_t bytes);
 /* From `old` to `bytes`; what is new is zero. On failure NULL, and the old array stays. `at` may be
  * NULL when `old` is 0. */
 void *pages_grow(void *at, size_t old, size_t bytes);

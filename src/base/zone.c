@@ -20,8 +20,9 @@
 #endif
 
 #define LINE        64u
-#define FIRST_BLOCK ((size_t)64 << 10) /* a world of two ranks needs no huge page */
+#define FIRST_BLOCK ((size_t)64 << 10) /* enough for a world of two ranks */
 #define MOST_BLOCK  ((size_t)32 << 20)
+#define FILL_STEP   ((size_t)256 << 10)
 #define MOST_PIECE  ((size_t)1 << 40)
 #define CLASSES     192u /* up to that */
 
@@ -37,6 +38,7 @@ struct piece { /* that was given back */
 struct zone {
     struct block *blocks;
     uint8_t *at, *end; /* of what the first of them has left */
+    uint8_t *filled;   /* until there */
     size_t block_bytes;
     struct piece *given[CLASSES];
 };
@@ -76,16 +78,27 @@ static bool more(struct zone *zone, size_t bytes) {
     size_t size = zone->block_bytes;
     while (size < bytes + 2 * LINE)
         size *= 2;
-    struct block *block = pages_new(size);
+    struct block *block = pages_sparse(size);
     if (!block)
         return false;
     *block = (struct block){zone->blocks, size};
     zone->blocks = block;
     zone->at = (uint8_t *)block + LINE;
     zone->end = (uint8_t *)block + size;
+    zone->filled = zone->at;
     if (zone->block_bytes < MOST_BLOCK)
         zone->block_bytes *= 2;
     return true;
+}
+
+/* Some way ahead of what is taken. */
+static void fill(struct zone *zone) {
+    size_t left = (size_t)(zone->end - zone->filled);
+    size_t step = (size_t)(zone->at - zone->filled) + FILL_STEP;
+    if (step > left)
+        step = left;
+    pages_fill(zone->filled, step);
+    zone->filled += step;
 }
 
 /* `fresh`: nobody has had it, so it is zero. From a line's length on a piece begins with one. */
@@ -105,6 +118,8 @@ static void *take(struct zone *zone, size_t bytes, bool *fresh) {
         return NULL;
     void *at = zone->at;
     zone->at += bytes;
+    if (zone->at > zone->filled)
+        fill(zone);
     return at;
 }
 

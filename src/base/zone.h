@@ -1,6 +1,8 @@
-/* Memory for the records of one owner, thousands of small ones: close together and in huge pages,
- * because records of thousands of ranks that are used in turn otherwise miss the translation cache
- * and fault pages one by one. Where no zone is given (NULL) it is malloc's. */
+/* Memory for the records of one owner, thousands of small ones: close together, because records of
+ * thousands of ranks that are used in turn otherwise miss the translation cache, and asked of the
+ * system in large parts, because each page otherwise faults. Not in huge pages: a virtual machine
+ * may have given those back, and then each costs ten times as much as clearing it does. Where no
+ * zone is given (NULL) it is malloc's. */
 #ifndef SPIN_BASE_ZONE_H
 #define SPIN_BASE_ZONE_H
 
