@@ -11,6 +11,7 @@ compile() { # SOURCE NAME
 launch() { timeout -k 5 60 "$OPENSPIN" launch "$@"; }
 compile tests/programs/exchange.c ring
 compile tests/programs/conformance.c conformance
+compile tests/programs/threads.c threads
 compile examples/sum_program.c sum
 compile examples/sc17/listings.c listings
 compile tests/programs/pspin_client.c pspin
@@ -45,6 +46,12 @@ check "handlers of PsPIN's interface" 0 '^10000 bytes, 4096 in the first packet,
 # --- what programs rely on: the points of the conformance list that name no virtual time
 for which in handle-is-equal release-after-send release-in-a-loop arguments-invalid limits-left-zero limits-are-kept all-memory order-is-kept loop-barrier; do
     check "live: $which" 0 '' launch -n 2 ./conformance "$which"
+done
+for how in ct-get eq-get poll-nothing ni-status get-id handles bad-handle init compute compute-nothing work work-nothing now nothing-to-copy yield usleep usleep-nothing nanosleep-nothing clock time; do
+    check "live: a loop ends that waits by $how" 0 '' launch -n 2 ./conformance "loop-$how"
+done
+for which in two-waits put keys cancelling loops; do
+    check "live: threads: $which" 0 '' launch -n 2 ./threads "$which"
 done
 
 # --- the same over UDP: at a loopback address of this test's own
