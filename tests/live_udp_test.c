@@ -64,9 +64,11 @@ static const char *host(uint32_t number) {
     return text[number % 4];
 }
 
+static enum live_transport_kind transport = LIVE_UDP;
+
 static int user_open(struct user *u, uint32_t pid, struct live_udp_settings udp, bool progress) {
     const struct live_card_options options = {
-        .folder = &folder, .pid = pid, .udp = true, .of_udp = udp, .progress = progress};
+        .folder = &folder, .pid = pid, .transport = transport, .of_udp = udp, .progress = progress};
     *u = (struct user){.memory = calloc(1, MEMORY), .source = calloc(1, MEMORY)};
     if (live_card_new(&u->card, &options, &err))
         return 1;
@@ -142,6 +144,35 @@ TEST(two_addresses_exchange_messages_of_all_sizes) {
     CHECK_EQ(live_card_strangers(a.card) + live_card_strangers(b.card), 0);
     user_close(&a);
     user_close(&b);
+    live_folder_remove(&folder);
+}
+
+/* b has a's address, c another; both at once, and each in turn after a pause in which all sleep. */
+TEST(each_peer_has_its_transport) {
+    struct user a, b, c;
+    open_folder();
+    transport = LIVE_AUTO;
+    CHECK_EQ(user_open(&b, 2, (struct live_udp_settings){.interface = host(0)}, true), 0);
+    CHECK_EQ(user_open(&c, 2, (struct live_udp_settings){.interface = host(1)}, true), 0);
+    CHECK_EQ(user_open(&a, LIVE_PIDS, (struct live_udp_settings){.interface = host(0)}, true), 0);
+    transport = LIVE_UDP;
+    CHECK_EQ(a.self.phys.nid, b.self.phys.nid);
+    CHECK(a.self.phys.nid != c.self.phys.nid);
+    exchange(&a, &b, 7, 40, MEMORY / 2);
+    const struct nic_counts *counts = nic_counts(live_card_nic(a.card));
+    CHECK_EQ(counts->receipts, 0); /* nothing was acknowledged by the card's delivery */
+    CHECK_EQ(PtlCTSet(a.acked, (ptl_ct_event_t){0, 0}), PTL_OK);
+    exchange(&a, &c, 8, 40, MEMORY / 2);
+    CHECK(counts->receipts > 0);
+    for (int i = 0; i < 3; i++) {
+        usleep(30000);
+        CHECK_EQ(PtlCTSet(a.acked, (ptl_ct_event_t){0, 0}), PTL_OK);
+        exchange(&a, i % 2 ? &b : &c, 9, 22, 20000);
+    }
+    CHECK_EQ(live_card_malformed(a.card) + live_card_malformed(c.card), 0);
+    user_close(&a);
+    user_close(&b);
+    user_close(&c);
     live_folder_remove(&folder);
 }
 

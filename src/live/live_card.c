@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "hpu/image_store.h"
 #include "live/live_clock.h"
+#include "live/live_auto.h"
 #include "live/live_shm.h"
 #include "live/live_udp.h"
 
@@ -98,13 +99,26 @@ static bool card_lends(void *context, struct nic_address target) {
     return calls->lends && calls->lends(card->transport, target);
 }
 
+/* The first peer that is not reached through shared memory makes time matter. */
+static bool card_reliable(void *context, struct nic_address peer) {
+    struct live_card *card = context;
+    enum live_transport_kind kind = card->options.transport;
+    bool reliable =
+        kind == LIVE_SHM ||
+        (kind == LIVE_AUTO && peer.nid == card->transport->calls->address(card->transport).nid);
+    if (!reliable)
+        atomic_store(&card->timed, true);
+    return reliable;
+}
+
 static const struct nic_driver driver = {.send = card_send,
                                          .move = card_move,
                                          .run = live_hpu_start,
                                          .resume = live_hpu_resume,
                                          .raise = card_raise,
                                          .take_pid = card_take_pid,
-                                         .lends = card_lends};
+                                         .lends = card_lends,
+                                         .reliable = card_reliable};
 
 /* ---- what the transport tells ---- */
 
@@ -112,6 +126,8 @@ static const struct nic_driver driver = {.send = card_send,
 static bool on_packet(void *context, struct nic_packet *packet) {
     struct live_card *card = context;
     uint32_t raises = atomic_load_explicit(&card->raises, memory_order_relaxed);
+    if (packet->stream) /* of a peer that is not reliable, and perhaps not known yet */
+        atomic_store_explicit(&card->timed, true, memory_order_relaxed);
     nic_packet_in(card->nic, packet, live_time(card));
     return !card->looks || raises == atomic_load_explicit(&card->raises, memory_order_relaxed);
 }
@@ -278,24 +294,28 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                            .lost = on_lost,
                                            .pulled = on_pulled,
                                            .rest = on_rest};
-    if (o->udp) {
-        const struct live_udp_options udp = {.key = o->folder->key,
-                                             .interface = o->of_udp.interface,
-                                             .faults = o->of_udp.faults,
-                                             .port = o->of_udp.port,
-                                             .pid = o->pid,
-                                             .pool = card->pool,
-                                             .mtu_bytes = LIVE_MTU_BYTES,
-                                             .receiver = receiver};
-        return live_udp_new(&card->transport, &udp, err);
-    }
+    const struct live_udp_options udp = {.key = o->folder->key,
+                                         .interface = o->of_udp.interface,
+                                         .faults = o->of_udp.faults,
+                                         .port = o->of_udp.port,
+                                         .pid = o->pid,
+                                         .pool = card->pool,
+                                         .mtu_bytes = LIVE_MTU_BYTES,
+                                         .receiver = receiver};
     const struct live_shm_options shm = {.folder = o->folder,
                                          .nid = o->nid,
                                          .pid = o->pid,
                                          .pool = card->pool,
                                          .mtu_bytes = LIVE_MTU_BYTES,
                                          .receiver = receiver};
-    return live_shm_new(&card->transport, &shm, err);
+    switch (o->transport) {
+    case LIVE_UDP:
+        return live_udp_new(&card->transport, &udp, err);
+    case LIVE_AUTO:
+        return live_auto_new(&card->transport, &shm, &udp, err);
+    default:
+        return live_shm_new(&card->transport, &shm, err);
+    }
 }
 
 /* Higher in each life of a process: the time. It goes round once in half a year. */
@@ -315,7 +335,7 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
     code = make_transport(card, err);
     if (code)
         return code;
-    uint32_t mtu_bytes = o->udp ? live_udp_mtu(card->transport) : LIVE_MTU_BYTES;
+    uint32_t mtu_bytes = o->transport == LIVE_UDP ? live_udp_mtu(card->transport) : LIVE_MTU_BYTES;
     portals_config_default(&portals, mtu_bytes);
     spin_limits_default(&limits);
     limits.with_float = true;
@@ -331,8 +351,6 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
                                       .address = card->transport->calls->address(card->transport),
                                       .pool = card->pool,
                                       .mtu_bytes = mtu_bytes,
-                                      .reliable = !o->udp,
-                                      .ordered = !o->udp,
                                       .retry_time = FIRST_RETRY_NS,
                                       .least_retry_time = LEAST_RETRY_NS,
                                       .retries = o->of_udp.retries ? o->of_udp.retries : RETRIES,
@@ -351,7 +369,6 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
     if (!card)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     card->options = *options;
-    card->timed = options->udp;
     card->pending_end = &card->pending;
     card->lent_end = &card->lent;
     pthread_mutex_init(&card->lock, NULL);

@@ -22,7 +22,11 @@ struct live_card_options {
     enum spin_jit jit;
     bool progress; /* with a thread of its own */
     bool crowded;  /* there are more processes than processors: who waits soon sleeps */
-    bool udp;      /* instead of shared memory: nid is then the interface's */
+    enum live_transport_kind {
+        LIVE_SHM,
+        LIVE_UDP,  /* nid is the interface's */
+        LIVE_AUTO, /* likewise; peers with that nid are reached through shared memory */
+    } transport;
     struct live_udp_settings {
         const char *interface, *faults; /* live_udp.h */
         uint32_t port;

@@ -40,9 +40,9 @@ struct live_card {
     struct live_pending *lent, **lent_end; /* sent; the peers have not read all of it yet */
     bool nowhere;                          /* some of them have nowhere to go */
     _Atomic uint64_t check_ns;             /* when to look whether peers live */
-    bool unwatched;    /* who sleeps does so until wakes_ns, which may be too late */
-    uint64_t wakes_ns; /* UINT64_MAX: without a limit, as nothing is outstanding */
-    bool timed;        /* the card's logic has timers: it is told the time */
+    bool unwatched;     /* who sleeps does so until wakes_ns, which may be too late */
+    uint64_t wakes_ns;  /* UINT64_MAX: without a limit, as nothing is outstanding */
+    _Atomic bool timed; /* the card's logic has timers: it is told the time */
     /* Waiting. */
     _Atomic uint32_t raises; /* futex: something was raised */
     uint32_t told;           /* the same, when followers were last woken */
@@ -66,7 +66,7 @@ struct live_card {
 
 /* For the card's logic. */
 static inline uint64_t live_time(const struct live_card *card) {
-    return card->timed ? live_now_ns() : 0;
+    return atomic_load_explicit(&card->timed, memory_order_relaxed) ? live_now_ns() : 0;
 }
 
 /* live_hpu.c */

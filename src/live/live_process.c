@@ -119,15 +119,17 @@ static int read_transport(struct live_card_options *options, struct spin_error *
     const char *transport = getenv("OPENSPIN_TRANSPORT"), *port = getenv("OPENSPIN_PORT");
     const char *key = getenv("OPENSPIN_KEY_FILE");
     struct live_udp_settings *udp = &options->of_udp;
-    options->udp = transport && !strcmp(transport, "udp");
+    options->transport = !transport || !strcmp(transport, "shm") ? LIVE_SHM
+                         : !strcmp(transport, "udp")             ? LIVE_UDP
+                                                                 : LIVE_AUTO;
     udp->interface = getenv("OPENSPIN_INTERFACE");
     udp->faults = getenv("OPENSPIN_FAULTS");
     err->code = 0;
-    if (key && options->udp && live_folder_key(&self.folder, key, err))
+    if (key && options->transport != LIVE_SHM && live_folder_key(&self.folder, key, err))
         return err->code;
-    if (transport && !options->udp && strcmp(transport, "shm")) {
-        snprintf(err->text, sizeof err->text, "OPENSPIN_TRANSPORT: '%.40s' is neither shm nor udp",
-                 transport);
+    if (options->transport == LIVE_AUTO && strcmp(transport, "auto")) {
+        snprintf(err->text, sizeof err->text,
+                 "OPENSPIN_TRANSPORT: '%.40s' is neither shm nor udp nor auto", transport);
         err->code = SPIN_EARG;
     } else if (port && (!number_of("OPENSPIN_PORT", 65536 - LIVE_PIDS, &udp->port) || !udp->port)) {
         snprintf(err->text, sizeof err->text,

@@ -68,7 +68,8 @@ refused() { # WHAT LINE COMMAND...
     run "${@:3}"
     [ "$status" != 0 ] && grep -qF "$2" <<<"$err" && pass "$1" || fail "$1" "$status" "$out" "$err"
 }
-OPENSPIN_TRANSPORT=pigeon refused "a transport that is none" "OPENSPIN_TRANSPORT: 'pigeon' is neither shm nor udp" launch ./ring
+check "shared memory and UDP: the nearer" 0 '^rank 4 of 5: 103 from the left' env OPENSPIN_TRANSPORT=auto OPENSPIN_INTERFACE=127.201.$(($$ / 256 % 256)).$(($$ % 256)) "$OPENSPIN" launch -n 5 ./ring
+OPENSPIN_TRANSPORT=pigeon refused "a transport that is none" "OPENSPIN_TRANSPORT: 'pigeon' is neither shm nor udp nor auto" launch ./ring
 OPENSPIN_FAULTS=loss refused "faults that are none" "OPENSPIN_FAULTS: 'loss' is not SEED" udp ./ring
 OPENSPIN_PORT=70000 refused "a port that is none" "OPENSPIN_PORT: '70000' is not a port" udp ./ring
 echo 0123456789abcdef0123 >key; chmod 644 key

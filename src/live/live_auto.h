@@ -1,0 +1,17 @@
+/* Shared memory and UDP on one card: a peer with our own node id is reached through shared memory,
+ * all others by UDP. Both sides see the same two node ids, so they agree without a word.
+ *
+ * While only shared memory is used nobody asks the system about the socket but a thread that sleeps
+ * in poll. Once UDP is used whoever drives the card looks at the socket itself, and the thread
+ * watches it for who sleeps: it rings the bell of shared memory. */
+#ifndef SPIN_LIVE_LIVE_AUTO_H
+#define SPIN_LIVE_LIVE_AUTO_H
+
+#include "live/live_shm.h"
+#include "live/live_udp.h"
+
+/* nid and pid of `shm` are taken from UDP. */
+int live_auto_new(struct live_transport **out, const struct live_shm_options *shm,
+                  const struct live_udp_options *udp, struct spin_error *err);
+
+#endif
