@@ -373,6 +373,20 @@ void fibre_start(struct fibres *f, uint32_t fibre, void (*run)(void *), void *ar
 #endif
 }
 
+void fibre_ahead(const struct fibres *f, uint32_t fibre) {
+    __builtin_prefetch(&f->fibre[fibre]);
+}
+
+void fibre_closer(const struct fibres *f, uint32_t fibre) {
+#ifndef FIBRE_UCONTEXT
+    const char *stack = f->fibre[fibre].side.stack;
+    for (uint32_t i = 0; i < 512; i += 64)
+        __builtin_prefetch(stack + i);
+#else
+    (void)f, (void)fibre;
+#endif
+}
+
 enum fibre_return fibre_enter(struct fibres *f, uint32_t fibre) {
     struct fibre *own = &f->fibre[fibre];
     f->running = fibre;

@@ -48,4 +48,8 @@ bool fibre_in_guard(const struct fibres *fibres, uint32_t fibre, const void *add
 /* Where its stack lies: [bottom, top). */
 void fibre_stack(const struct fibres *fibres, uint32_t fibre, uintptr_t *bottom, uintptr_t *top);
 
+/* It will be entered soon: into the cache, in two steps. */
+void fibre_ahead(const struct fibres *f, uint32_t fibre);
+void fibre_closer(const struct fibres *f, uint32_t fibre);
+
 #endif

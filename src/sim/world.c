@@ -126,11 +126,26 @@ static void look_closer(void *context, const struct sim_event *event) {
     nic_prefetch(w->rank[sim_object(event)].nic);
 }
 
+/* A program goes on where it left its stack. */
+static void look_at_thread(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    look_ahead(context, event);
+    if (!event->with.u32[1])
+        fibre_ahead(w->fibres, event->with.u32[0]);
+}
+
+static void look_at_stack(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    look_closer(context, event);
+    if (!event->with.u32[1])
+        fibre_closer(w->fibres, event->with.u32[0]);
+}
+
 static const struct sim_module module = {
     .name = "world",
     .kinds = WORLD_KINDS,
     .kind = {
-        [WORLD_THREAD_EVENT] = {world_on_thread, look_ahead, look_closer, 0},
+        [WORLD_THREAD_EVENT] = {world_on_thread, look_at_thread, look_at_stack, 0},
         [WORLD_DEPART_EVENT] = {world_on_depart, look_ahead, look_closer, 0},
         [WORLD_LEFT_EVENT] = {world_on_left, look_ahead, look_closer, 0},
         [WORLD_MATCHED_EVENT] = {world_on_matched, look_ahead, look_closer, 0},
