@@ -29,6 +29,7 @@ static void begin(void) {
     CHECK_EQ(put(&a, 2, 0, 8), PTL_OK);
     CHECK_EQ(PtlCTWait(a.acked, 1, &event), PTL_OK);
     CHECK_EQ(PtlCTSet(a.acked, (ptl_ct_event_t){0, 0}), PTL_OK);
+    look_at(&b, &a);
     struct rng rng = rng_seeded(3);
     for (uint64_t i = 0; i < MEMORY; i++)
         a.source[i] = (uint8_t)rng_u64(&rng);
