@@ -79,8 +79,11 @@ static int start_watch(struct both *b, struct spin_error *err) {
 /* ---- packets ---- */
 
 static void add_up(struct both *b) {
-    b->transport.malformed = b->shm->malformed + b->udp->malformed;
-    b->transport.strangers = b->udp->strangers;
+    uint64_t malformed = b->shm->malformed + b->udp->malformed;
+    if (b->transport.malformed != malformed) /* others may be reading them */
+        b->transport.malformed = malformed;
+    if (b->transport.strangers != b->udp->strangers)
+        b->transport.strangers = b->udp->strangers;
 }
 
 static enum live_sent both_send(struct live_transport *t, const struct nic_packet *packet) {
