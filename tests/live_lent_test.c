@@ -61,6 +61,7 @@ TEST(what_does_not_fit_is_not_read) {
     ptl_ct_event_t event;
     begin();
     memset(b.memory, 7, MEMORY);
+    look_at(&b, &a);
     CHECK_EQ(PtlPut(a.md, 0, MEMORY, PTL_CT_ACK_REQ, at(2), 3, 0, MEMORY - 100000, NULL, 0),
              PTL_OK);
     CHECK_EQ(PtlPut(a.md, 0, MEMORY, PTL_CT_ACK_REQ, at(2), 3, 0, MEMORY - 10, NULL, 0), PTL_OK);
