@@ -291,6 +291,29 @@ TEST(a_fetch_keeps_sends_waiting) {
     CHECK(end_ps[1][1] < 200000);
 }
 
+/* A packet's way to L1 is as long beside sends, or beside fetches; beside both, which take turns at
+ * L1's other port, its lines come in every other cycle. */
+TEST(turns_at_the_other_port_slow_copies) {
+    enum { SENDS, FETCHES, BOTH };
+    uint64_t copy_ps[3];
+    for (int i = SENDS; i <= BOTH; i++) {
+        struct world *w = world_new();
+        set(w, "clusters=1");
+        set(w, "icache_miss=0");
+        handlers(w, NULL, "send_or_fetch_ph", NULL);
+        build(w);
+        for (uint32_t n = 0; n < 64; n++)
+            put_head(add(w, 0, 512, n == 63, n * 16000),
+                     (struct head){.sequence = i == BOTH ? n : (uint32_t)i});
+        run(w);
+        copy_ps[i] = w->stats.part[CARD_PART_COPY].most;
+        world_free(w);
+    }
+    CHECK_EQ(copy_ps[SENDS], copy_ps[FETCHES]);
+    CHECK(copy_ps[BOTH] >= copy_ps[SENDS] + 4000);
+    CHECK(copy_ps[BOTH] <= copy_ps[SENDS] + 8000);
+}
+
 /* All clusters have their code from one program memory: two that begin at the same time wait for
  * each other's lines. */
 TEST(clusters_share_program_memory) {

@@ -26,6 +26,42 @@ uint64_t card_copy_start(struct card *c, struct cluster *cl, uint64_t beats, uin
     return first - round;
 }
 
+/* What a copy from `begin` on loses of its time by the turns of L1's other port. L1 has superbanks
+ * a line wide, and the other port goes first: a copy that catches up with the reads or the writes
+ * there finds its superbank taken every other cycle from then on. (RTL: one of either alone costs
+ * a copy a single cycle.) */
+static uint64_t lost_to_turns(const struct cluster *cl, uint64_t begin, uint64_t busy) {
+    uint64_t from = card_max(begin, cl->both_ps[0]), until = cl->both_ps[1];
+    if (until <= from || begin + busy <= from)
+        return 0;
+    uint64_t left = begin + busy - from, turns = (until - from) / 2;
+    return left < turns ? left : turns;
+}
+
+/* A cluster has so many copies asked for: what others ask for comes after them. */
+#define COPIES_AHEAD 4
+
+void card_slow_copies(struct card *c, struct cluster *cl, uint64_t start_ps, uint64_t both_ps) {
+    uint64_t before = 0, later = 0, latency = c->config.copy_latency * c->cycle;
+    uint32_t ahead = 0;
+    if (start_ps > cl->both_ps[1])
+        cl->both_ps[0] = start_ps;
+    const struct cluster turns = {.both_ps = {start_ps, start_ps + 2 * both_ps}};
+    cl->both_ps[1] = card_max(cl->both_ps[1], turns.both_ps[1]);
+    for (uint32_t i = cl->copying.head; i != NONE; i = c->task[i].next) {
+        struct task *t = &c->task[i];
+        uint64_t busy = t->copied_ps - t->copying_ps;
+        t->copying_ps = card_max(t->copying_ps, before);
+        before = t->copying_ps + busy + lost_to_turns(&turns, t->copying_ps, busy);
+        later = before - t->copied_ps;
+        t->copied_ps = before;
+        if (later && ahead++ < COPIES_AHEAD)
+            c->l2_read_free_ps = card_max(c->l2_read_free_ps, before - latency);
+    }
+    cl->copied_ps[0] += later;
+    cl->copied_ps[1] += later;
+}
+
 /* From the L2 packet buffer through its second port, which the clusters share, by the cluster's
  * DMA engine. Both are busy for the data's cycles; the latency is longer. */
 static void copy_to_l1(struct card *c, struct task *t, const struct packet *p) {
@@ -39,7 +75,11 @@ static void copy_to_l1(struct card *c, struct task *t, const struct packet *p) {
     start = card_l2_burst(c, L2_CLUSTERS, p->l2_unit * UNIT_BYTES, busy, start);
     c->context[t->context].stats.cluster_dma_busy_ps += busy;
     CARD_COUNT(c, t->context, unit_busy_ps[CARD_UNIT_L2_READ], busy);
-    t->copied_ps = start + (c->config.copy_latency + beats) * c->cycle;
+    t->copying_ps = start + c->config.copy_latency * c->cycle;
+    uint64_t lost = lost_to_turns(cl, t->copying_ps, busy);
+    t->copied_ps = t->copying_ps + busy + lost;
+    cl->copied_ps[1] += lost;
+    LIST_PUSH(c->task, &cl->copying, (uint32_t)(t - c->task));
     uint32_t offset = MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
     card_l1_burst(c, t->cluster, true, offset, t->copied_ps - busy, t->copied_ps);
     memcpy(cl->l1 + offset, card_packet_bytes(c, p), t->l1_bytes);
@@ -81,7 +121,15 @@ bool card_cluster_take(struct card *c, uint32_t cluster, uint32_t packet) {
 void card_on_ready(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
-    uint32_t cluster = c->task[event->with.u32[0]].cluster;
+    const struct task *t = &c->task[event->with.u32[0]];
+    uint32_t cluster = t->cluster;
+    struct list *copying = &c->cluster[cluster].copying;
+    if (t->copied_ps > c->now_ps) { /* it was slowed down */
+        card_event(c, t->copied_ps, CARD_READY_EVENT, event->with.u32[0], 0);
+        return;
+    }
+    if (copying->head == event->with.u32[0])
+        LIST_POP(c->task, copying);
     LIST_PUSH(c->task, &c->cluster[cluster].ready, event->with.u32[0]);
     card_assign(c, cluster);
 }

@@ -68,8 +68,10 @@ static uint64_t l1_port(struct card *c, struct command *m, uint32_t address, boo
     both = both < busy ? both : busy;
     *own = start + busy + both;
     *other += both;
-    if (both)
+    if (both) {
         slow_down(c, &cl->port[!write], start, both);
+        card_slow_copies(c, cl, start, both);
+    }
     card_l1_burst(c, cluster, write, address, *own - busy, *own);
     m->port_ps = *own;
     m->late_ps = 0;

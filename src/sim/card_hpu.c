@@ -50,7 +50,7 @@ int card_hpus_new(struct card *c, struct spin_error *err) {
     }
     for (uint32_t i = 0; i < c->clusters; i++) {
         struct cluster *cl = &c->cluster[i];
-        cl->ready = cl->commands = cl->port[0] = cl->port[1] = LIST_EMPTY;
+        cl->copying = cl->ready = cl->commands = cl->port[0] = cl->port[1] = LIST_EMPTY;
         cl->l1 = guard_memory_new(MAP_L1_SIZE);
         cl->banks = card_banks_new(c);
         if (!cl->l1 || !cl->banks ||

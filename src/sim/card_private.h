@@ -89,6 +89,7 @@ struct task {
     uint32_t l1_unit, l1_bytes, headroom; /* bytes of the packet in L1, and before it */
     uint32_t commands;                    /* in flight */
     uint64_t ready_ps, cluster_ps, copied_ps, assigned_ps, start_ps, end_ps;
+    uint64_t copying_ps; /* its first line comes */
     struct card_fault fault;
 };
 
@@ -110,11 +111,13 @@ struct cluster {
     uint8_t *l1;
     struct card_space packets;
     uint32_t tasks;
+    struct list copying;   /* packet on its way to L1, in the order in which they come */
     struct list ready;     /* packet in L1, no HPU yet */
     uint64_t copied_ps[2]; /* the last line of the last two copies has come; the later one last */
     uint64_t assign_free_ps, command_free_ps, notify_free_ps;
     uint64_t port_free_ps[2]; /* L1's port to the NIC-host interconnect: reads, writes */
     struct list port[2];      /* commands that have reserved it, the first one to end first */
+    uint64_t both_ps[2];      /* when it last carries reads and writes in turns: from, until */
     uint64_t dma_busy_ps;
     struct list commands;   /* on their way to an interface, the first one in front of it */
     uint32_t rate_sum;      /* L1 accesses a cycle of the running HPUs, in 1/65536 */
@@ -451,6 +454,8 @@ void card_on_deliver(void *context, const struct sim_event *event);
 
 /* card_cluster.c */
 uint64_t card_l2_read(struct card *c, uint64_t busy_ps, uint64_t at_ps);
+/* From `start` on reads and writes of L1's other port take turns, for `both` cycles each. */
+void card_slow_copies(struct card *c, struct cluster *cl, uint64_t start_ps, uint64_t both_ps);
 uint64_t card_copy_start(struct card *c, struct cluster *cl, uint64_t beats, uint64_t at_ps);
 bool card_cluster_take(struct card *c, uint32_t cluster, uint32_t packet);
 void card_assign(struct card *c, uint32_t cluster);
