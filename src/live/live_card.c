@@ -424,10 +424,16 @@ struct nic *live_card_nic(struct live_card *card) {
     return card->nic;
 }
 
-uint64_t live_card_strangers(const struct live_card *card) {
-    return card->transport->strangers;
+uint64_t live_card_strangers(struct live_card *card) {
+    pthread_mutex_lock(&card->lock);
+    uint64_t count = card->transport->strangers;
+    pthread_mutex_unlock(&card->lock);
+    return count;
 }
 
-uint64_t live_card_malformed(const struct live_card *card) {
-    return card->transport->malformed + nic_counts(card->nic)->malformed;
+uint64_t live_card_malformed(struct live_card *card) {
+    pthread_mutex_lock(&card->lock);
+    uint64_t count = card->transport->malformed + nic_counts(card->nic)->malformed;
+    pthread_mutex_unlock(&card->lock);
+    return count;
 }

@@ -40,8 +40,8 @@ void live_card_free(struct live_card *card);
 /* For portals_enter and portals_enter_all. */
 struct portals_process *live_card_process(struct live_card *card);
 struct nic *live_card_nic(struct live_card *card);
-uint64_t live_card_malformed(const struct live_card *card);
-uint64_t live_card_strangers(const struct live_card *card); /* packets without the job's key */
+uint64_t live_card_malformed(struct live_card *card);
+uint64_t live_card_strangers(struct live_card *card); /* packets without the job's key */
 
 /* The process ends: what waits to be sent is, if it can be within that time, and peers see that it
  * has left. Nothing is freed. */
