@@ -198,7 +198,7 @@ enum watch_reason { WATCH_NOTHING, WATCH_REPEATS, WATCH_COMPUTES, WATCH_INTERRUP
 struct world_watch {
     bool running;
     uintptr_t code_from, code_to; /* of the object that has the world's `main` */
-    timer_t own, real; /* of its thread's processor time; of real time, after ^C */
+    timer_t own, real;            /* of its thread's processor time; of real time, after ^C */
     struct sigaction before_tick, before_int;
     uint64_t entries; /* of programs, until now */
     uint64_t entry;   /* the one that the rest is about */
@@ -382,8 +382,8 @@ void world_on_tick(void *context, const struct sim_event *event);
 extern const struct nic_driver world_pspin_driver;
 int world_pspin_new(struct world_rank *r, struct spin_error *err); /* before its nic */
 void world_pspin_count(const struct world_rank *r, struct spin_world_counts *counts);
-void world_pspin_free(struct world_rank *r);                       /* after it */
-void world_pspin_packet(struct world_rank *r, uint32_t flight);    /* has arrived */
+void world_pspin_free(struct world_rank *r);                    /* after it */
+void world_pspin_packet(struct world_rank *r, uint32_t flight); /* has arrived */
 void world_on_launch(void *context, const struct sim_event *event);
 
 /* world_hpu.c */

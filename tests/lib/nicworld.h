@@ -98,7 +98,7 @@ __attribute__((unused)) static void world_fly(struct nicworld *w, struct nic_pac
     struct nic_packet *arrives = nic_packet_new(w->pool);
     CHECK_EQ(length, nic_packet_bytes(packet));
     for (uint32_t i = 0; packet->bad && i < packet->bytes; i++)
-        CHECK_EQ(packet->data[i], 0); /* nothing of what its memory held before */
+        CHECK_EQ(packet->data[i], 0);   /* nothing of what its memory held before */
     if (!arrives && w->config.reliable) /* no memory: once more, for nothing may be lost here */
         arrives = nic_packet_new(w->pool);
     if (!arrives)
