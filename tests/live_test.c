@@ -1,6 +1,7 @@
 /* The live card: rings, names, two cards over shared memory, peers that are killed and come back,
  * peers that lie, several threads at once. */
 #include "lib/live_user.h"
+#include "lib/need_fork.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,20 +19,6 @@
 #include "live/live_job.h"
 #include "live/live_pmi.h"
 #include "nic/nic.h"
-
-/* A child of a process with threads cannot make threads there. */
-#if defined(__SANITIZE_THREAD__)
-#define NO_FORK 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define NO_FORK 1
-#endif
-#endif
-#ifdef NO_FORK
-#define NEED_FORK TEST_SKIP("the thread sanitizer allows no threads after fork")
-#else
-#define NEED_FORK
-#endif
 
 /* ---- the ring ---- */
 

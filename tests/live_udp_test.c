@@ -2,6 +2,7 @@
  * and corrupts, strangers, peers that are killed, two network namespaces. Each test process has
  * loopback addresses of its own, so several may run at once. */
 #include "lib/test.h"
+#include "lib/need_fork.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -19,19 +20,6 @@
 #include "live/live_faults.h"
 #include "live/live_udp.h"
 #include "nic/wire.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define NO_FORK 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define NO_FORK 1
-#endif
-#endif
-#ifdef NO_FORK
-#define NEED_FORK TEST_SKIP("the thread sanitizer allows no threads after fork")
-#else
-#define NEED_FORK
-#endif
 
 #define MEMORY (1u << 20)
 #define PT     3
