@@ -38,8 +38,16 @@ extern "C" {
     X(floor)                                                                                       \
     X(ceil)                                                                                        \
     X(trunc)                                                                                       \
-    X(round) X(rint) X(nearbyint) X(sqrt) X(cbrt) X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10)  \
-        X(log1p) X(sinh) X(cosh) X(tanh) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan)
+    X(round)                                                                                       \
+    X(rint)                                                                                        \
+    X(nearbyint)                                                                                   \
+    X(sqrt)                                                                                        \
+    X(cbrt)                                                                                        \
+    X(exp)                                                                                         \
+    X(exp2)                                                                                        \
+    X(expm1)                                                                                       \
+    X(log)                                                                                         \
+    X(log2) X(log10) X(log1p) X(sinh) X(cosh) X(tanh) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan)
 #define SPIN_MATH_2(X) X(copysign) X(fmin) X(fmax) X(fdim) X(fmod) X(hypot) X(pow) X(atan2)
 
 #define SPIN_MATH_ROW(name)                                                                        \
