@@ -44,6 +44,12 @@ bool live_owner_lives(struct live_owner owner) {
     return start && start == owner.start;
 }
 
+int live_key_make(uint8_t *key, struct spin_error *err) {
+    return getrandom(key, LIVE_KEY_BYTES, 0) == LIVE_KEY_BYTES
+               ? 0
+               : spin_fail(err, SPIN_EFILE, "no key: %s", strerror(errno));
+}
+
 bool live_key_equal(const uint8_t *a, const uint8_t *b) {
     uint8_t differs = 0;
     for (int i = 0; i < LIVE_KEY_BYTES; i++)
@@ -83,7 +89,7 @@ static void make_key(const struct live_folder *f) {
     char part[40];
     uint8_t key[LIVE_KEY_BYTES];
     snprintf(part, sizeof part, "key.%u", (unsigned)getpid());
-    if (getrandom(key, sizeof key, 0) != sizeof key)
+    if (live_key_make(key, NULL))
         return;
     int fd = openat(f->fd, part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0 && write(fd, key, sizeof key) == sizeof key)

@@ -46,6 +46,8 @@ void live_folder_unlock(int lock);
 struct live_owner live_owner_self(void);
 bool live_owner_lives(struct live_owner owner);
 
+/* A new one, which nobody can guess. */
+int live_key_make(uint8_t *key, struct spin_error *err);
 /* Compares in a time that does not depend on where they differ. */
 bool live_key_equal(const uint8_t *a, const uint8_t *b);
 

@@ -8,6 +8,7 @@
 #include "live/live_card.h"
 #include "live/live_clock.h"
 #include "live/live_job.h"
+#include "live/live_pmix.h"
 #include "portals4.h"
 
 #define NID      1
@@ -19,8 +20,9 @@
 static struct {
     struct live_folder folder;
     struct live_card *card;
-    struct live_job *job; /* NULL: alone */
-    uint32_t rank, ranks;
+    struct live_job *job;   /* of `openspin launch`, or NULL */
+    struct live_pmix *pmix; /* of another launcher, or NULL; without both it is alone */
+    uint32_t rank, ranks, near_ranks;
     uint64_t start_ns;
     pid_t os_pid;
 } self;
@@ -54,10 +56,7 @@ static void do_work(void *context, uint64_t cycles, uint64_t memory_bytes) {
 }
 
 /* The card is looked after meanwhile: by us while we spin, then by its thread. */
-static void meet(void *context) {
-    (void)context;
-    if (!self.job)
-        return;
+static void meet_in_job(void) {
     uint32_t number = live_job_arrive(self.job);
     for (uint64_t began_ns = live_now_ns(); !live_job_passed(self.job, number);) {
         live_card_poll(self.card);
@@ -68,12 +67,54 @@ static void meet(void *context) {
     }
 }
 
+static void meet_by_pmix(void) {
+    struct spin_error err;
+    if (live_pmix_arrive(self.pmix, &err))
+        fprintf(stderr, "openspin: %s\n", err.text);
+    for (uint64_t began_ns = live_now_ns(); !live_pmix_passed(self.pmix);) {
+        live_card_poll(self.card);
+        if (live_now_ns() - began_ns < SPIN_NS)
+            sched_yield();
+        else
+            live_pmix_sleep(self.pmix);
+    }
+}
+
+static void meet(void *context) {
+    (void)context;
+    if (self.job)
+        meet_in_job();
+    else if (self.pmix)
+        meet_by_pmix();
+}
+
+/* Under `openspin launch` pids are ranks; PMIx tells what each rank has. */
+static int find_ranks(const ptl_process_t *own, ptl_process_t *map) {
+    struct spin_error err;
+    uint32_t length;
+    if (self.pmix && live_pmix_put(self.pmix, "openspin.id", own, sizeof *own, &err)) {
+        fprintf(stderr, "openspin: %s\n", err.text);
+        return PTL_FAIL;
+    }
+    for (uint32_t i = 0; i < self.ranks; i++) {
+        map[i] = *own;
+        if (self.job)
+            map[i].phys.pid = i;
+        else if (self.pmix &&
+                 live_pmix_get(self.pmix, i, "openspin.id", &map[i], sizeof *map, &length, &err)) {
+            fprintf(stderr, "openspin: %s\n", err.text);
+            return PTL_FAIL;
+        }
+    }
+    return PTL_OK;
+}
+
 static int map_all(void *context, uint32_t ni_handle) {
     (void)context;
     ptl_process_t *map = malloc(self.ranks * sizeof *map), own;
     int code = map ? PtlGetPhysId(ni_handle, &own) : PTL_NO_SPACE;
-    for (uint32_t i = 0; code == PTL_OK && i < self.ranks; i++)
-        map[i].phys.nid = own.phys.nid, map[i].phys.pid = self.job ? i : own.phys.pid;
+    if (code == PTL_OK)
+        code = find_ranks(&own, map);
     if (code == PTL_OK)
         code = PtlSetMap(ni_handle, self.ranks, map);
     free(map);
@@ -98,12 +139,8 @@ static bool number_of(const char *variable, uint32_t most, uint32_t *number) {
     return text && end != text && !*end && value <= most;
 }
 
-static int read_environment(const char *job, struct spin_error *err) {
-    self.os_pid = getpid();
-    self.start_ns = live_now_ns();
-    self.ranks = 1;
-    if (!job)
-        return 0;
+/* A job of `openspin launch`. */
+static int join_job(const char *job, struct spin_error *err) {
     if (!number_of("OPENSPIN_SIZE", LIVE_PIDS, &self.ranks) || !self.ranks ||
         !number_of("OPENSPIN_RANK", self.ranks - 1, &self.rank)) {
         snprintf(err->text, sizeof err->text,
@@ -111,7 +148,66 @@ static int read_environment(const char *job, struct spin_error *err) {
                  "number of ranks");
         return err->code = SPIN_EARG;
     }
+    self.near_ranks = self.ranks;
+    int code = live_folder_open(&self.folder, job, err);
+    if (code)
+        return code;
+    self.job = live_job_open(&self.folder, err);
+    if (!self.job)
+        return err->code;
+    self.start_ns = self.job->start_ns;
     return 0;
+}
+
+static uint64_t real_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* What rank 0 tells all the others: the job's key, and when it began. */
+struct pmix_job {
+    uint8_t key[LIVE_KEY_BYTES];
+    uint64_t start_real_ns;
+};
+
+/* A job of `mpirun`, `srun` or `prun`. The folder is the user's own, the key the job's. */
+static int join_pmix(struct spin_error *err) {
+    struct pmix_job job = {.start_real_ns = real_ns()};
+    uint32_t length;
+    int code = live_folder_open(&self.folder, NULL, err);
+    if (!code)
+        code = live_pmix_open(&self.pmix, err);
+    if (code)
+        return code;
+    self.rank = live_pmix_rank(self.pmix);
+    self.ranks = live_pmix_ranks(self.pmix);
+    self.near_ranks = live_pmix_near_ranks(self.pmix);
+    if (self.rank)
+        code = live_pmix_get(self.pmix, 0, "openspin.job", &job, sizeof job, &length, err);
+    else
+        code = live_key_make(job.key, err);
+    if (!code && !self.rank)
+        code = live_pmix_put(self.pmix, "openspin.job", &job, sizeof job, err);
+    if (code)
+        return code;
+    memcpy(self.folder.key, job.key, sizeof job.key);
+    self.start_ns = live_now_ns() - (real_ns() - job.start_real_ns);
+    return 0;
+}
+
+static bool is_of_pmix(void) {
+    const char *wanted = getenv("OPENSPIN_PMIX");
+    return getenv("PMIX_NAMESPACE") && getenv("PMIX_RANK") && !(wanted && !strcmp(wanted, "off"));
+}
+
+static int join(const char *job, struct spin_error *err) {
+    self.os_pid = getpid();
+    self.start_ns = live_now_ns();
+    self.ranks = self.near_ranks = 1;
+    return job            ? join_job(job, err)
+           : is_of_pmix() ? join_pmix(err)
+                          : live_folder_open(&self.folder, NULL, err);
 }
 
 /* Which transport, and what it needs to know. */
@@ -119,9 +215,11 @@ static int read_transport(struct live_card_options *options, struct spin_error *
     const char *transport = getenv("OPENSPIN_TRANSPORT"), *port = getenv("OPENSPIN_PORT");
     const char *key = getenv("OPENSPIN_KEY_FILE");
     struct live_udp_settings *udp = &options->of_udp;
-    options->transport = !transport || !strcmp(transport, "shm") ? LIVE_SHM
-                         : !strcmp(transport, "udp")             ? LIVE_UDP
-                                                                 : LIVE_AUTO;
+    if (!transport) /* what reaches all ranks of the job */
+        transport = self.near_ranks < self.ranks ? "auto" : "shm";
+    options->transport = !strcmp(transport, "shm")   ? LIVE_SHM
+                         : !strcmp(transport, "udp") ? LIVE_UDP
+                                                     : LIVE_AUTO;
     udp->interface = getenv("OPENSPIN_INTERFACE");
     udp->faults = getenv("OPENSPIN_FAULTS");
     err->code = 0;
@@ -142,21 +240,14 @@ static int read_transport(struct live_card_options *options, struct spin_error *
 
 static bool is_crowded(void) {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 && self.ranks > (uint32_t)CPU_COUNT(&set);
+    return sched_getaffinity(0, sizeof set, &set) == 0 &&
+           self.near_ranks > (uint32_t)CPU_COUNT(&set);
 }
 
 static struct portals_process *make(void) {
     const char *job = getenv("OPENSPIN_JOB");
     struct spin_error err = {0};
-    int code = read_environment(job, &err);
-    if (!code)
-        code = live_folder_open(&self.folder, job, &err);
-    if (!code && job) {
-        self.job = live_job_open(&self.folder, &err);
-        code = self.job ? 0 : err.code;
-    }
-    if (self.job)
-        self.start_ns = self.job->start_ns;
+    int code = join(job, &err);
     struct live_card_options options = {.folder = &self.folder,
                                         .nid = NID,
                                         .pid = job ? self.rank : LIVE_PIDS,
@@ -169,6 +260,8 @@ static struct portals_process *make(void) {
         code = live_card_new(&self.card, &options, &err);
     if (code) {
         fprintf(stderr, "openspin: no live card: %s\n", err.text);
+        live_pmix_close(self.pmix);
+        self.pmix = NULL;
         return NULL;
     }
     struct portals_process *process = live_card_process(self.card);
@@ -182,6 +275,8 @@ __attribute__((constructor)) static void offer(void) {
 
 /* Nothing is freed: other threads of the program may still be inside. */
 __attribute__((destructor)) static void leave(void) {
-    if (self.card && getpid() == self.os_pid) /* not a child of it */
-        live_card_leave(self.card, FLUSH_NS);
+    if (!self.card || getpid() != self.os_pid) /* a child of it */
+        return;
+    live_card_leave(self.card, FLUSH_NS);
+    live_pmix_close(self.pmix);
 }
