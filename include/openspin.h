@@ -12,5 +12,6 @@
 #include "openspin/spin_world.h"   /* ranks, cards and a network */
 #include "openspin/spin_area.h"    /* area and power of a card */
 #include "openspin/spin_launch.h"  /* programs on live cards */
+#include "openspin/spin_live.h"    /* live cards that run now */
 
 #endif

@@ -1,6 +1,8 @@
 /* The driver's functions, what the transport tells, and the host's side of a Portals process. */
 #include "live/live_card_private.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,6 +22,15 @@
 #define WINDOW_PACKETS 256
 
 /* ---- what the card asks ---- */
+
+static enum live_sent give_transport(struct live_card *card, const struct nic_packet *packet) {
+    enum live_sent sent = card->transport->calls->send(card->transport, packet);
+    if (sent == LIVE_SENT || sent == LIVE_LENT) {
+        card->out.packets++;
+        card->out.bytes += packet->bytes;
+    }
+    return sent;
+}
 
 static struct live_pending *pending_new(struct nic_packet *packet, const struct nic_departed *how) {
     struct live_pending *p = malloc(sizeof *p);
@@ -43,7 +54,7 @@ static enum nic_status send_lent(struct live_card *card, struct nic_packet *pack
     struct live_pending *p = pending_new(packet, how);
     if (!p)
         return NIC_FAULT;
-    bool sent = card->transport->calls->send(card->transport, packet) == LIVE_LENT;
+    bool sent = give_transport(card, packet) == LIVE_LENT;
     append(sent ? &card->lent_end : &card->pending_end, p);
     return sent ? NIC_PENDING : NIC_BUSY;
 }
@@ -53,7 +64,7 @@ static enum nic_status card_send(void *context, struct nic_packet *packet,
     struct live_card *card = context;
     if (packet->bytes > LIVE_MTU_BYTES)
         return send_lent(card, packet, how);
-    enum live_sent sent = card->transport->calls->send(card->transport, packet);
+    enum live_sent sent = give_transport(card, packet);
     if (sent == LIVE_SENT)
         return NIC_DONE;
     if (card->transport->absent) {
@@ -126,6 +137,8 @@ static const struct nic_driver driver = {.send = card_send,
 static bool on_packet(void *context, struct nic_packet *packet) {
     struct live_card *card = context;
     uint32_t raises = atomic_load_explicit(&card->raises, memory_order_relaxed);
+    card->in.packets++;
+    card->in.bytes += packet->bytes;
     if (packet->stream) /* of a peer that is not reliable, and perhaps not known yet */
         atomic_store_explicit(&card->timed, true, memory_order_relaxed);
     nic_packet_in(card->nic, packet, live_time(card));
@@ -169,7 +182,7 @@ static void end_pending(struct live_card *card, struct live_pending *p) {
 static void on_room(void *context, struct nic_address peer) {
     struct live_card *card = context;
     for (struct live_pending *p; (p = take_pending(card, peer));) {
-        enum live_sent sent = card->transport->calls->send(card->transport, p->packet);
+        enum live_sent sent = give_transport(card, p->packet);
         if (sent == LIVE_LENT) {
             append(&card->lent_end, p);
             continue;
@@ -231,6 +244,39 @@ void live_work(struct live_card *card) {
         card->transport->calls->flush(card->transport);
 }
 
+static uint64_t length_of(const struct live_pending *p) {
+    uint64_t length = 0;
+    for (; p; p = p->next)
+        length++;
+    return length;
+}
+
+void live_show(struct live_card *card, uint64_t now_ns) {
+    const struct nic_counts *n = nic_counts(card->nic);
+    struct nic_address address = card->transport->calls->address(card->transport);
+    card->seen.card.nid = address.nid;
+    card->seen.card.pid = address.pid;
+    card->seen.card.counts =
+        (struct spin_live_counts){.packets_out = card->out.packets,
+                                  .packets_in = card->in.packets,
+                                  .bytes_out = card->out.bytes,
+                                  .bytes_in = card->in.bytes,
+                                  .messages_out = n->messages_out,
+                                  .messages_in = n->messages_in,
+                                  .retransmitted = n->retransmitted,
+                                  .duplicates = n->duplicates + n->out_of_window,
+                                  .malformed = n->malformed + card->transport->malformed,
+                                  .strangers = card->transport->strangers,
+                                  .dropped = portals_dropped(nic_portals(card->nic)),
+                                  .given_up = n->given_up,
+                                  .flow_control = n->flow_control,
+                                  .waiting_packets = length_of(card->pending),
+                                  .waiting_runs = live_hpu_waiting(card),
+                                  .lent_packets = length_of(card->lent),
+                                  .packets_in_memory = nic_pool_used(card->pool)};
+    live_seen_show(&card->seen, now_ns);
+}
+
 static void card_lock(void *context) {
     struct live_card *card = context;
     if (pthread_mutex_trylock(&card->lock)) {
@@ -281,6 +327,7 @@ void live_card_leave(struct live_card *card, uint64_t within_ns) {
         card_lock(card);
     }
     card->transport->calls->leave(card->transport);
+    live_seen_leave(&card->seen);
     card_unlock(card);
 }
 
@@ -363,6 +410,16 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
     return nic_new(&card->nic, &config, err);
 }
 
+static void open_seen(struct live_card *card) {
+    static const char *const transports[] = {
+        [LIVE_SHM] = "shm", [LIVE_UDP] = "udp", [LIVE_AUTO] = "auto"};
+    struct spin_live_card seen = {.rank = card->options.rank, .ranks = card->options.ranks};
+    snprintf(seen.program, sizeof seen.program, "%s", program_invocation_short_name);
+    snprintf(seen.transport, sizeof seen.transport, "%s", transports[card->options.transport]);
+    live_seen_open(&card->seen, card->options.folder, &seen);
+    live_show(card, live_now_ns());
+}
+
 int live_card_new(struct live_card **out, const struct live_card_options *options,
                   struct spin_error *err) {
     struct live_card *card = calloc(1, sizeof *card);
@@ -382,6 +439,7 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
                                                           .wait = card_wait,
                                                           .lock = card_lock,
                                                           .unlock = card_unlock}};
+        open_seen(card);
         code = options->progress ? live_progress_start(card, err) : 0;
     }
     if (code)
@@ -412,6 +470,7 @@ void live_card_free(struct live_card *card) {
     if (card->transport)
         card->transport->calls->close(card->transport);
     nic_pool_free(card->pool);
+    live_seen_close(&card->seen);
     pthread_mutex_destroy(&card->lock);
     free(card);
 }

@@ -20,8 +20,9 @@ struct live_card_options {
     struct live_folder *folder; /* to outlive the card */
     uint32_t nid, pid;          /* LIVE_PIDS: any */
     enum spin_jit jit;
-    bool progress; /* with a thread of its own */
-    bool crowded;  /* there are more processes than processors: who waits soon sleeps */
+    uint32_t rank, ranks; /* for who looks from outside; ranks 0: none */
+    bool progress;        /* with a thread of its own */
+    bool crowded;         /* there are more processes than processors: who waits soon sleeps */
     enum live_transport_kind {
         LIVE_SHM,
         LIVE_UDP,  /* nid is the interface's */

@@ -6,6 +6,7 @@
 
 #include "live/live_card.h"
 #include "live/live_clock.h"
+#include "live/live_seen.h"
 #include "live/live_transport.h"
 #include "nic/nic.h"
 
@@ -43,6 +44,10 @@ struct live_card {
     bool unwatched;     /* who sleeps does so until wakes_ns, which may be too late */
     uint64_t wakes_ns;  /* UINT64_MAX: without a limit, as nothing is outstanding */
     _Atomic bool timed; /* the card's logic has timers: it is told the time */
+    struct live_seen seen;
+    struct live_traffic {
+        uint64_t packets, bytes; /* so far */
+    } out, in;
     /* Waiting. */
     _Atomic uint32_t raises; /* futex: something was raised */
     uint32_t told;           /* the same, when followers were last woken */
@@ -74,8 +79,13 @@ void live_hpu_init(struct live_card *card);
 void live_hpu_clear(struct live_card *card);
 void live_hpu_start(void *context, struct nic_task *task);
 void live_hpu_resume(void *context, struct nic_task *task);
+/* Handlers that are queued. */
+uint64_t live_hpu_waiting(const struct live_card *card);
 /* Runs what is queued; false: nothing was. */
 bool live_hpu_work(struct live_card *card);
+
+/* With the lock held: what others see of the card is up to date. */
+void live_show(struct live_card *card, uint64_t now_ns);
 
 /* live_wait.c: with the lock held. */
 void live_work(struct live_card *card);

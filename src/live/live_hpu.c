@@ -27,6 +27,7 @@ struct live_executor {
     const struct nic_task *task;
     uint32_t number;
     bool begun, blocked, resumed;
+    struct seen_handler *seen;
     const struct live_code *code; /* whose windows it has */
     uint8_t *state;
     uint32_t state_bytes;
@@ -216,6 +217,7 @@ static void tell_fault(const struct live_executor *e) {
 }
 
 static void run(struct live_executor *e) {
+    bool again = e->begun;
     if (!e->begun) {
         const struct live_code *code = code_of(e->card, e->task->handlers->image);
         if (!code) {
@@ -223,11 +225,14 @@ static void run(struct live_executor *e) {
             return;
         }
         give_memory(e, code);
+        e->seen = live_seen_handler(&e->card->seen, e->task);
         call_handler(e);
         e->begun = true;
     }
     e->resumed = false;
+    uint64_t began_ns = live_seen_begins(e->seen, again);
     enum hpu_stop stop = hpu_run(&e->hpu, UINT64_MAX);
+    live_seen_ends(e->seen, began_ns, stop == HPU_FAULTED);
     if (stop == HPU_WAITING) {
         e->blocked = !e->resumed;
         if (e->resumed)
@@ -262,6 +267,13 @@ void live_hpu_resume(void *context, struct nic_task *task) {
         return; /* it runs still, and has just been told to wait */
     e->blocked = false;
     enqueue(context, e);
+}
+
+uint64_t live_hpu_waiting(const struct live_card *card) {
+    uint64_t waiting = 0;
+    for (const struct live_executor *e = card->queued; e; e = e->next)
+        waiting++;
+    return waiting;
 }
 
 bool live_hpu_work(struct live_card *card) {

@@ -59,9 +59,9 @@ bool live_key_equal(const uint8_t *a, const uint8_t *b) {
 
 /* ---- folders ---- */
 
-static void base_path(char *path, size_t room) {
+void live_folder_path(char path[LIVE_PATH_BYTES]) {
     const char *where = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(path, room, "%s/openspin-%u", where, (unsigned)getuid());
+    snprintf(path, LIVE_PATH_BYTES, "%s/openspin-%u", where, (unsigned)getuid());
 }
 
 /* A folder of this user's that nobody else can open. */
@@ -131,7 +131,7 @@ static bool is_folder_name(const char *name) {
 
 int live_folder_open(struct live_folder *f, const char *job, struct spin_error *err) {
     f->fd = -1;
-    base_path(f->path, sizeof f->path);
+    live_folder_path(f->path);
     if (job) {
         size_t used = strlen(f->path);
         if (!is_folder_name(job) ||
@@ -221,7 +221,7 @@ int live_folder_make(struct live_folder *f, char *name, uint32_t room, struct sp
 void live_folder_remove(struct live_folder *f) {
     struct live_folder base = {.fd = -1};
     const char *name = strrchr(f->path, '/');
-    base_path(base.path, sizeof base.path);
+    live_folder_path(base.path);
     live_folder_close(f);
     base.fd = open(base.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (base.fd >= 0 && name)

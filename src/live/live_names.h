@@ -13,12 +13,13 @@
 
 #include "openspin.h"
 
-#define LIVE_KEY_BYTES 16
-#define LIVE_PIDS      1024 /* PTL_PID_MAX */
+#define LIVE_KEY_BYTES  16
+#define LIVE_PIDS       1024 /* PTL_PID_MAX */
+#define LIVE_PATH_BYTES 256
 
 struct live_folder {
     int fd; /* the folder, open */
-    char path[256];
+    char path[LIVE_PATH_BYTES];
     uint8_t key[LIVE_KEY_BYTES];
 };
 
@@ -28,6 +29,8 @@ struct live_owner {
     uint64_t start; /* in the system's ticks since it booted */
 };
 
+/* The path of the user's own, whether it is there or not. */
+void live_folder_path(char path[LIVE_PATH_BYTES]);
 /* job NULL: the user's own; else the name of a job's folder, made by live_folder_make. */
 int live_folder_open(struct live_folder *folder, const char *job, struct spin_error *err);
 /* Makes a job's folder with a key of its own; `name` takes what the ranks are told. */

@@ -253,7 +253,9 @@ static struct portals_process *make(void) {
                                         .pid = job ? self.rank : LIVE_PIDS,
                                         .jit = SPIN_JIT_ASIDE,
                                         .progress = true,
-                                        .crowded = is_crowded()};
+                                        .crowded = is_crowded(),
+                                        .rank = self.rank,
+                                        .ranks = job ? self.ranks : 0};
     if (!code)
         code = read_transport(&options, &err);
     if (!code)

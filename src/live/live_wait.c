@@ -138,6 +138,7 @@ static void sleep_as_leader(struct live_card *card, uint32_t seen, uint64_t unti
     atomic_store(&card->asleep, true);
     if (card->transport->calls->arm(card->transport)) {
         falls_asleep(card, due_ns);
+        live_show(card, now_ns);
         pthread_mutex_unlock(&card->lock);
         card->transport->calls->sleep(card->transport, until_ns < due_ns ? until_ns : due_ns);
         pthread_mutex_lock(&card->lock);
@@ -212,8 +213,10 @@ static void progress_alone(struct live_card *card, uint32_t *idle) {
     sleeps = sleeps && atomic_compare_exchange_strong(&card->progress, &ticks, PROGRESS_SLEEPS);
     if (due_ns == UINT64_MAX && (*idle)++ < IDLE_LOOKS)
         due_ns = live_now_ns() + CHECK_NS;
-    if (sleeps)
+    if (sleeps) {
         falls_asleep(card, due_ns);
+        live_show(card, live_now_ns());
+    }
     live_tell(card);
     pthread_mutex_unlock(&card->lock);
     if (!sleeps) { /* there is more to do, but who wants the lock is first */
@@ -247,13 +250,16 @@ static void stand_by(struct live_card *card) {
 static void tick(struct live_card *card) {
     uint64_t now_ns = live_now_ns();
     bool looks = now_ns >= atomic_load(&card->check_ns);
-    if ((looks || card->timed) && pthread_mutex_trylock(&card->lock) == 0) {
+    bool shows = now_ns >= atomic_load_explicit(&card->seen.due_ns, memory_order_relaxed);
+    if ((looks || shows || card->timed) && pthread_mutex_trylock(&card->lock) == 0) {
         if (looks && is_outstanding(card))
             check_peers(card, now_ns);
         else if (looks)
             card->check_ns = now_ns + CHECK_NS;
         if (nic_deadline(card->nic) <= now_ns)
             live_work(card);
+        if (shows)
+            live_show(card, now_ns);
         live_tell(card);
         pthread_mutex_unlock(&card->lock);
     }

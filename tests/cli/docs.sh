@@ -19,7 +19,7 @@ for page in $pages; do
 done
 
 # The manuals are clean and have every option.
-for manual in openspin openspin-card openspin-experiment openspin-goal openspin-launch openspin-sim openspin-sweep; do
+for manual in openspin openspin-card openspin-experiment openspin-goal openspin-launch openspin-sim openspin-sweep openspin-top; do
     if command -v mandoc >/dev/null; then
         lint=$(mandoc -Tlint -Wwarning "$SOURCE/man/$manual.1")
         [ -z "$lint" ] && pass "$manual(1) is clean" || fail "$manual(1) is clean" "$lint"
@@ -42,6 +42,7 @@ has_options openspin-experiment experiment
 has_options openspin-experiment card area
 has_options openspin-sim sim run
 has_options openspin-launch launch
+has_options openspin-top top
 has_options openspin-sweep sweep
 for command in convert gen info join run; do has_options openspin-goal goal $command; done
 finish
