@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/temporary.h"
+#include "images.h"
 
 static const struct cli_command *const commands[] = {
     &cli_cc,     &cli_image, &cli_exec,  &cli_budget,     &cli_goal,       &cli_card, &cli_sim,
@@ -44,8 +46,17 @@ static void catch_interrupts(void) {
             sigaction(signals[i], &act, NULL);
 }
 
+/* Programs and experiments find the handlers of spinlib where this command's are. */
+static void name_handlers(void) {
+    struct images_folders folders;
+    struct experiment_context found = images_find(&folders);
+    if (found.workloads)
+        setenv("OPENSPIN_HANDLERS", found.workloads, 0);
+}
+
 int main(int argc, char **argv) {
     catch_interrupts();
+    name_handlers();
     spin_guard_pages(SPIN_GUARDS_INSTALL); /* nobody else here wants SIGSEGV */
     int status = cli_dispatch(&cli_root, argc, argv);
     /* A full disk or a closed pipe must not look like success. */

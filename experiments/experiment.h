@@ -65,8 +65,18 @@ struct sheet {
     struct sheet_panel panel[SHEET_PANELS];
     struct sheet_claim claim[SHEET_CLAIMS];
     char note[SHEET_NOTES][240];
+    char changed[160]; /* how the set-up is not the published one, or "" */
     int panels, claims, notes;
     bool overflow, no_memory; /* asked for once, after the run */
+};
+
+/* What the caller wants other than it was published; all zero: nothing. */
+struct experiment_setup {
+    uint32_t ranks;              /* of the experiments that have a number of them */
+    uint64_t bytes;              /* only messages of this size */
+    const char *card, *topology; /* as of `sim run` */
+    const char *const *set;
+    int set_count;
 };
 
 /* What an experiment may need from its caller. */
@@ -77,13 +87,21 @@ struct experiment_context {
     /* A folder that exists, for files that are no table, or NULL for none. */
     const char *out;
     enum spin_jit jit; /* how handlers run: changes no result */
+    struct experiment_setup setup;
 };
+
+/* What of a set-up an experiment takes; */
+#define EXPERIMENT_RANKS 0x1u
+#define EXPERIMENT_BYTES 0x2u
+#define EXPERIMENT_WORLD 0x4u /* card, topology and parameters */
+/* and that it times this machine, so no two runs are the same. */
+#define EXPERIMENT_MEASURED 0x8u
 
 struct experiment {
     const char *id;     /* "pspin/fig6" */
     const char *title;  /* one line */
     const char *source; /* "ISCA'21 figure 6" */
-    bool measured;      /* times this machine: no two runs are the same */
+    unsigned flags;
     int (*run)(const struct experiment_context *context, struct sheet *sheet,
                struct spin_error *err);
 };
@@ -91,10 +109,32 @@ struct experiment {
 /* Ended by a row without an id. */
 extern const struct experiment experiments[];
 
+/* Whether it takes this set-up; and the set-up as text. */
+int experiment_check(const struct experiment *experiment, const struct experiment_setup *setup,
+                     struct spin_error *err);
+void experiment_changes(const struct experiment_setup *setup, char *text, size_t room);
 /* Runs one. On an error the sheet is empty; otherwise sheet_free it. */
 int experiment_run(const struct experiment *experiment, const struct experiment_context *context,
                    struct sheet *sheet, struct spin_error *err);
 void sheet_free(struct sheet *sheet);
+
+/* ---- the set-up, for experiments ---- */
+
+/* The options of a world: `base`, then what the caller wants. Here because the options point to
+ * it. */
+#define EXPERIMENT_SETTINGS 64
+struct experiment_world {
+    struct spin_world_options options;
+    const char *set[EXPERIMENT_SETTINGS];
+    char card[40];
+};
+int experiment_world(const struct experiment_context *context,
+                     const struct spin_world_options *base, struct experiment_world *world,
+                     struct spin_error *err);
+/* With one size, or one number of ranks, there is one row, and what was published says nothing. */
+static inline bool experiment_one_row(const struct experiment_context *context) {
+    return context->setup.bytes || context->setup.ranks;
+}
 
 /* ---- filling a sheet; what does not fit is reported by experiment_run ---- */
 

@@ -87,7 +87,10 @@ static void print_claims(const struct sheet *s, FILE *out) {
 
 void sheet_print(const struct experiment *experiment, const struct sheet *sheet, FILE *out) {
     char line[2000];
-    fprintf(out, "%s: %s (%s)\n\n", experiment->id, experiment->title, experiment->source);
+    fprintf(out, "%s: %s (%s)\n", experiment->id, experiment->title, experiment->source);
+    if (*sheet->changed)
+        fprintf(out, "not the published set-up:%s\n", sheet->changed);
+    putc('\n', out);
     for (int i = 0; i < sheet->panels; i++)
         print_panel(&sheet->panel[i], out);
     if (sheet->claims)
@@ -215,6 +218,8 @@ void sheet_print_json(const struct experiment *experiment, const struct sheet *s
     json_object(&j, NULL);
     json_string(&j, "experiment", experiment->id);
     json_string(&j, "title", experiment->title);
+    if (*sheet->changed)
+        json_string(&j, "changed", sheet->changed + 1);
     json_string(&j, "source", experiment->source);
     json_array(&j, "panels");
     for (int i = 0; i < sheet->panels; i++)

@@ -194,7 +194,11 @@ void sheet_free(struct sheet *sheet) {
 int experiment_run(const struct experiment *experiment, const struct experiment_context *context,
                    struct sheet *sheet, struct spin_error *err) {
     *sheet = (struct sheet){0};
-    int code = experiment->run(context, sheet, err);
+    int code = experiment_check(experiment, &context->setup, err);
+    if (code)
+        return code;
+    experiment_changes(&context->setup, sheet->changed, sizeof sheet->changed);
+    code = experiment->run(context, sheet, err);
     for (int i = 0; i < sheet->panels && !code; i++)
         if (sheet->panel[i].too_many)
             sheet->overflow = true;

@@ -8,10 +8,13 @@ int microbench(const struct experiment_context *context, microbench_run *run, st
         return spin_fail(err, SPIN_EFILE,
                          "the handler images are not where openspin is installed "
                          "(share/openspin/handlers); install it again");
-    struct p4_outcome outcome;
+    struct p4_outcome outcome = {0};
+    struct experiment_world world;
+    int code = experiment_world(context, &setup.world, &world, err);
     setup.images = context->workloads;
-    setup.world.jit = context->jit;
-    int code = run(&setup, &outcome, err);
+    setup.world = world.options;
+    if (!code)
+        code = run(&setup, &outcome, err);
     *us = (double)outcome.time_ps / 1e6;
     return code;
 }

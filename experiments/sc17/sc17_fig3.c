@@ -14,10 +14,11 @@ static uint32_t size_at(int i) {
 
 static int measure(const struct experiment_context *context, const char *preset,
                    double us[SIZES][P4_VARIANTS], struct spin_error *err) {
-    for (int i = 0; i < SIZES; i++)
+    for (int i = 0; i < microbench_rows(context, SIZES); i++)
         for (int v = 0; v < P4_VARIANTS; v++) {
-            const struct p4_setup setup = {
-                .variant = (enum p4_variant)v, .bytes = size_at(i), .world = {.preset = preset}};
+            const struct p4_setup setup = {.variant = (enum p4_variant)v,
+                                           .bytes = microbench_size(context, size_at(i)),
+                                           .world = {.preset = preset}};
             int code = microbench(context, p4_pingpong, setup, &us[i][v], err);
             if (code)
                 return code;
@@ -25,15 +26,16 @@ static int measure(const struct experiment_context *context, const char *preset,
     return SPIN_OK;
 }
 
-static void tabulate(struct sheet *s, const char *title, double us[SIZES][P4_VARIANTS]) {
+static void tabulate(const struct experiment_context *context, struct sheet *s, const char *title,
+                     double us[SIZES][P4_VARIANTS]) {
     struct sheet_panel *p = sheet_panel(s, "pingpong", title);
     p->log_x = p->log_y = true;
     sheet_column(p, "B", 0, "message");
     for (int v = 0; v < P4_VARIANTS; v++)
         sheet_column(p, "us", 3, "%s", p4_variant_name((enum p4_variant)v));
-    for (int i = 0; i < SIZES; i++) {
+    for (int i = 0; i < microbench_rows(context, SIZES); i++) {
         struct sheet_row *row = sheet_row(s, p, NULL);
-        row->value[0] = size_at(i);
+        row->value[0] = microbench_size(context, size_at(i));
         for (int v = 0; v < P4_VARIANTS; v++)
             row->value[1 + v] = us[i][v];
     }
@@ -99,7 +101,9 @@ int sc17_fig3b(const struct experiment_context *context, struct sheet *s, struct
     int code = measure(context, "sc17-int", us, err);
     if (code)
         return code;
-    tabulate(s, "Ping-pong, integrated card: half round trip", us);
+    tabulate(context, s, "Ping-pong, integrated card: half round trip", us);
+    if (experiment_one_row(context))
+        return SPIN_OK;
     judge(s, us);
     note_winner(s, us);
     return SPIN_OK;
@@ -112,7 +116,9 @@ int sc17_fig3c(const struct experiment_context *context, struct sheet *s, struct
         code = measure(context, "sc17-int", integrated, err);
     if (code)
         return code;
-    tabulate(s, "Ping-pong, discrete card: half round trip", us);
+    tabulate(context, s, "Ping-pong, discrete card: half round trip", us);
+    if (experiment_one_row(context))
+        return SPIN_OK;
     judge(s, us);
     bool larger = true;
     for (int i = 0; i < SIZES; i++)
@@ -138,19 +144,22 @@ int sc17_fig3d(const struct experiment_context *context, struct sheet *s, struct
     for (int c = 0; c < 2; c++)
         for (int v = 0; v < 2; v++)
             sheet_column(p, "us", 3, "%s (%s)", v ? "sPIN" : "RDMA/P4", c ? "dis" : "int");
-    for (int i = FIRST; i < SIZES; i++) {
+    for (int i = FIRST; i < FIRST + microbench_rows(context, SIZES - FIRST); i++) {
+        uint32_t bytes = microbench_size(context, size_at(i));
         struct sheet_row *row = sheet_row(s, p, NULL);
-        row->value[0] = size_at(i);
+        row->value[0] = bytes;
         for (int c = 0; c < 2; c++)
             for (int v = 0; v < 2; v++) {
                 const struct p4_setup setup = {
-                    .variant = variants[v], .bytes = size_at(i), .world = {.preset = presets[c]}};
+                    .variant = variants[v], .bytes = bytes, .world = {.preset = presets[c]}};
                 int code = microbench(context, p4_accumulate, setup, &us[i][c][v], err);
                 if (code)
                     return code;
                 row->value[1 + 2 * c + v] = us[i][c][v];
             }
     }
+    if (experiment_one_row(context))
+        return SPIN_OK;
     double small_int = us[FIRST][0][1] - us[FIRST][0][0];
     double small_dis = us[FIRST][1][1] - us[FIRST][1][0];
     sheet_shape(s, "A10", small_int > 0 && small_dis > 0,

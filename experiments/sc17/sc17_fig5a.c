@@ -2,6 +2,7 @@
  * card; and what the text says of the integrated one (A12). */
 #include "figures.h"
 
+#include "base/error.h"
 #include "sc17/microbench.h"
 
 enum { STEPS = 10 }; /* 2 to 1,024 ranks */
@@ -17,18 +18,24 @@ static int broadcast(const struct experiment_context *context, enum p4_variant v
 
 static int measure(const struct experiment_context *context, struct sheet *s, int size,
                    double last[P4_VARIANTS], struct spin_error *err) {
-    struct sheet_panel *p = sheet_panel(s, size ? "64KiB" : "8B",
-                                        size ? "Broadcast of 64 KiB, discrete card"
-                                             : "Broadcast of 8 B, discrete card");
+    uint32_t bytes = microbench_size(context, sizes[size]);
+    uint32_t asked = context->setup.ranks;
+    char title[64];
+    if (context->setup.bytes)
+        snprintf(title, sizeof title, "Broadcast of %u B, discrete card", bytes);
+    else
+        snprintf(title, sizeof title, "Broadcast of %s, discrete card", size ? "64 KiB" : "8 B");
+    struct sheet_panel *p = sheet_panel(s, size ? "64KiB" : "8B", title);
     p->log_x = true;
     sheet_column(p, "", 0, "ranks");
     for (int v = 0; v < P4_VARIANTS; v++)
         sheet_column(p, "us", 3, "%s", p4_variant_name((enum p4_variant)v));
-    for (int i = 1; i <= STEPS; i++) {
+    for (int i = 1; i <= (asked ? 1 : STEPS); i++) {
+        uint32_t ranks = asked ? asked : 1u << i;
         struct sheet_row *row = sheet_row(s, p, NULL);
-        row->value[0] = 1u << i;
+        row->value[0] = ranks;
         for (int v = 0; v < P4_VARIANTS; v++) {
-            int code = broadcast(context, (enum p4_variant)v, 1u << i, sizes[size],
+            int code = broadcast(context, (enum p4_variant)v, ranks, bytes,
                                  (struct spin_world_options){.preset = "sc17-dis"}, &last[v], err);
             if (code)
                 return code;
@@ -78,8 +85,13 @@ static int without_cpu(const struct experiment_context *context, uint32_t bytes,
 
 int sc17_fig5a(const struct experiment_context *context, struct sheet *s, struct spin_error *err) {
     double dis[2][P4_VARIANTS], integrated[2][P4_VARIANTS], free_cpu[2];
-    for (int z = 0; z < 2; z++) {
+    if (context->setup.ranks & (context->setup.ranks - 1) || context->setup.ranks == 1)
+        return spin_fail(err, SPIN_EARG, "--ranks %u: the binomial tree is of a power of two",
+                         context->setup.ranks);
+    for (int z = 0; z < (context->setup.bytes ? 1 : 2); z++) {
         int code = measure(context, s, z, dis[z], err);
+        if (!code && experiment_one_row(context))
+            continue;
         for (int v = 0; v < P4_VARIANTS && !code; v++)
             code = broadcast(context, (enum p4_variant)v, 1u << STEPS, sizes[z],
                              (struct spin_world_options){0}, &integrated[z][v], err);
@@ -88,6 +100,8 @@ int sc17_fig5a(const struct experiment_context *context, struct sheet *s, struct
         if (code)
             return code;
     }
+    if (experiment_one_row(context))
+        return SPIN_OK;
     judge(s, "8 B", dis[0], integrated[0]);
     judge(s, "64 KiB", dis[1], integrated[1]);
     sheet_shape(s, "A12", dis[0][P4_STORE] / dis[0][P4_STREAM] < 1.05,

@@ -1,0 +1,60 @@
+/* An experiment with another set-up than the published one. */
+#include "experiment.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+
+int experiment_check(const struct experiment *e, const struct experiment_setup *setup,
+                     struct spin_error *err) {
+    bool world = setup->card || setup->topology || setup->set_count;
+    const char *what = setup->ranks && !(e->flags & EXPERIMENT_RANKS)   ? "a number of ranks"
+                       : setup->bytes && !(e->flags & EXPERIMENT_BYTES) ? "a size of messages"
+                       : world && !(e->flags & EXPERIMENT_WORLD)
+                           ? "a world (--card, --topology, --set)"
+                           : NULL;
+    return what ? spin_fail(err, SPIN_EARG, "%s does not have %s to choose", e->id, what) : SPIN_OK;
+}
+
+void experiment_changes(const struct experiment_setup *setup, char *text, size_t room) {
+    size_t used = 0;
+    *text = 0;
+#define ADD(...) (used < room ? used += (size_t)snprintf(text + used, room - used, __VA_ARGS__) : 0)
+    if (setup->ranks)
+        ADD(" --ranks %" PRIu32, setup->ranks);
+    if (setup->bytes)
+        ADD(" --bytes %" PRIu64, setup->bytes);
+    if (setup->card)
+        ADD(" --card %s", setup->card);
+    if (setup->topology)
+        ADD(" --topology %s", setup->topology);
+    for (int i = 0; i < setup->set_count; i++)
+        ADD(" --set %s", setup->set[i]);
+#undef ADD
+}
+
+int experiment_world(const struct experiment_context *context,
+                     const struct spin_world_options *base, struct experiment_world *w,
+                     struct spin_error *err) {
+    const struct experiment_setup *setup = &context->setup;
+    int count = 0;
+    if (base->set_count + setup->set_count + 1 > EXPERIMENT_SETTINGS)
+        return spin_fail(err, SPIN_ELIMIT, "%d parameters; an experiment takes at most %d",
+                         setup->set_count, EXPERIMENT_SETTINGS - base->set_count - 1);
+    w->options = *base;
+    w->options.jit = context->jit;
+    for (int i = 0; i < base->set_count; i++)
+        w->set[count++] = base->set[i];
+    if (setup->card) {
+        snprintf(w->card, sizeof w->card, "card=%s", setup->card);
+        w->set[count++] = w->card;
+    }
+    for (int i = 0; i < setup->set_count; i++)
+        w->set[count++] = setup->set[i];
+    w->options.set = w->set;
+    w->options.set_count = count;
+    if (setup->topology)
+        w->options.topology = setup->topology;
+    return SPIN_OK;
+}

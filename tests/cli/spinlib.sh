@@ -1,0 +1,25 @@
+# The use cases of spinlib as a user has them: each example compiled by the line that it begins with,
+# run on live and on simulated cards, which print the same but for times.
+. "$SOURCE/tests/lib/tap.sh"
+flags=
+# A sanitized library needs a sanitized program.
+nm -D "$BUILD/src/portals/libportals.so" | grep -q __asan_init && flags=-fsanitize=address,undefined
+. "$BUILD/env"
+export ASAN_OPTIONS=detect_leaks=0:handle_segv=0
+without_times() { sed -E 's/[0-9]+\.[0-9]+ (ns|us|ms)/TIME/g' | grep -vE '^(last rank|rank [0-9]+ returns|packets|bytes|handlers run|instructions of|HPUs in use|events)'; }
+# NAME RANKS LINE...: what both must print.
+example() {
+    local name=$1 ranks=$2 expected
+    expected=$(printf '%s\n' "${@:3}" | sort)
+    clang $flags -g "$SOURCE/handlers/$name/${name}_example.c" -o "$name" $(pkg-config --cflags --libs spinlib) || { fail "$name compiles"; return; }
+    clang $flags -g -shared -fPIC "$SOURCE/handlers/$name/${name}_example.c" -o "$name.so" $(pkg-config --cflags --libs spinlib) || { fail "$name compiles"; return; }
+    run timeout -k 5 60 "$OPENSPIN" launch -n "$ranks" "./$name"
+    [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | without_times | sort)" = "$expected" ] && pass "$name on live cards" || fail "$name on live cards" "$status" "$out" "$err"
+    [ -n "$flags" ] && return # a sanitized program cannot be loaded
+    for card in sc17 pspin; do
+        run timeout -k 5 60 "$OPENSPIN" sim run -n "$ranks" --card $card "./$name.so"
+        [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | without_times | sort)" = "$expected" ] && pass "$name on $card cards" || fail "$name on $card cards" "$status" "$out" "$err"
+    done
+}
+example scan 2 '5 of 100000 rows match; it took TIME' 'employee '{100,101,102,103,104}
+finish
