@@ -20,13 +20,13 @@ struct sender {
     uint32_t used, matching;
 };
 
-static void send(const struct sender *s, const void *rows, uint32_t bytes) {
+static void send_rows(const struct sender *s, const void *rows, uint32_t bytes) {
     PtlHandlerPutFromDevice(rows, bytes, PTL_NO_CT, PTL_NO_ACK_REQ, s->client, s->bits, 0, NULL, 0);
 }
 
 static void send_copied(struct sender *s) {
     if (s->used)
-        send(s, s->rows, s->used);
+        send_rows(s, s->rows, s->used);
     s->used = 0;
 }
 
@@ -63,12 +63,12 @@ static void filter_long(struct sender *s, const uint8_t *rows, uint32_t bytes,
             s->matching++;
             run += q->row_bytes;
         } else if (run) {
-            send(s, row - run, run);
+            send_rows(s, row - run, run);
             run = 0;
         }
     }
     if (run)
-        send(s, row - run, run);
+        send_rows(s, row - run, run);
 }
 
 static void filter(struct sender *s, const uint8_t *rows, uint32_t bytes,

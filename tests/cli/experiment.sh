@@ -79,10 +79,10 @@ ls made/*part* without/*part* >/dev/null 2>&1 && fail "no part is left behind" "
 
 # --- bad input
 check "another set-up is said" 0 '^not the published set-up: --bytes 64 --set hpus=2$' "$OPENSPIN" experiment sc17/fig3b --bytes 64 --set hpus=2
-refuse "ranks that an experiment does not have" 1 'sc17/fig4 does not have a number of ranks' "$OPENSPIN" experiment sc17/fig4 --ranks 4
-refuse "ranks that it cannot have" 1 'power of two' "$OPENSPIN" experiment sc17/fig5a --ranks 3
+refuse "ranks that an experiment does not have" 2 'sc17/fig4 does not have a number of ranks' "$OPENSPIN" experiment sc17/fig4 --ranks 4
+refuse "ranks that it cannot have" 2 'power of two' "$OPENSPIN" experiment sc17/fig5a --ranks 3
 refuse "a card that is not there" 2 'there are sc17 and pspin' "$OPENSPIN" experiment sc17/fig5a --card sc18
-refuse "a parameter that is not there" 1 "unknown parameter 'hpu'" "$OPENSPIN" experiment sc17/fig5a --set hpu=3
+refuse "a parameter that is not there" 2 "unknown parameter 'hpu'" "$OPENSPIN" experiment sc17/fig5a --set hpu=3
 refuse "an unknown experiment" 2 "no experiment 'pspin/fig99'" "$OPENSPIN" experiment pspin/fig99
 refuse "part of a name" 2 "no experiment 'psp'" "$OPENSPIN" experiment psp
 refuse "one known, one not" 2 "no experiment 'x'" "$OPENSPIN" experiment sc17/fig4 x

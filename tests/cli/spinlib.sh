@@ -11,8 +11,8 @@ without_times() { sed -E 's/[0-9]+\.[0-9]+ (ns|us|ms)/TIME/g' | grep -vE '^(last
 example() {
     local name=$1 ranks=$2 expected
     expected=$(printf '%s\n' "${@:3}" | sort)
-    clang $flags -g "$SOURCE/handlers/$name/${name}_example.c" -o "$name" $(pkg-config --cflags --libs spinlib) || { fail "$name compiles"; return; }
-    clang $flags -g -shared -fPIC "$SOURCE/handlers/$name/${name}_example.c" -o "$name.so" $(pkg-config --cflags --libs spinlib) || { fail "$name compiles"; return; }
+    clang $flags -g "$SOURCE/examples/spinlib/${name}_example.c" -o "$name" $(pkg-config --cflags --libs spinlib) || { fail "$name compiles"; return; }
+    clang $flags -g -shared -fPIC "$SOURCE/examples/spinlib/${name}_example.c" -o "$name.so" $(pkg-config --cflags --libs spinlib) || { fail "$name compiles"; return; }
     run timeout -k 5 60 "$OPENSPIN" launch -n "$ranks" "./$name"
     [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | without_times | sort)" = "$expected" ] && pass "$name on live cards" || fail "$name on live cards" "$status" "$out" "$err"
     [ -n "$flags" ] && return # a sanitized program cannot be loaded
