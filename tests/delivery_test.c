@@ -17,6 +17,7 @@ struct end {
     uint32_t messages, packets, lost, rooms;
     uint32_t first_number;        /* of the messages that it gets */
     uint32_t parts[4 * MESSAGES]; /* bit i: packet i of the message */
+    uint32_t load;                /* packets that it says wait on the card */
     bool wrong;
 };
 
@@ -38,6 +39,8 @@ struct world {
     bool cut[2]; /* what leaves this end goes nowhere */
     bool reliable;
     uint64_t least_retry; /* not 0: round trips are measured */
+    uint64_t receipt_time;
+    uint32_t credit_packets;
 };
 
 static uint8_t byte_of(uint32_t message, uint64_t at) {
@@ -75,6 +78,10 @@ static void lost(void *context, struct delivery_peer *peer, bool sent) {
         delivery_expect_less(peer);
 }
 
+static uint32_t load(void *context) {
+    return ((struct end *)context)->load;
+}
+
 static void make_end(struct world *w, uint32_t i, uint32_t stream, uint32_t window,
                      uint32_t retries) {
     struct end *end = &w->end[i];
@@ -85,10 +92,12 @@ static void make_end(struct world *w, uint32_t i, uint32_t stream, uint32_t wind
                                       .reliable = w->reliable,
                                       .retry_time = 1000,
                                       .least_retry_time = w->least_retry,
+                                      .receipt_time = w->receipt_time,
+                                      .credit_packets = w->credit_packets,
                                       .retries = retries,
                                       .window_packets = window,
                                       .stream = stream};
-    struct delivery_owner owner = {end, sizeof(struct delivery_peer), up, room, lost};
+    struct delivery_owner owner = {end, sizeof(struct delivery_peer), up, room, lost, load};
     delivery_init(&end->delivery, &end->config, &end->counts, &owner);
 }
 
@@ -174,10 +183,11 @@ static bool step(struct world *w) {
              w->flight[i].order < w->flight[next].order))
             next = i;
     uint64_t time = next == UINT32_MAX ? UINT64_MAX : w->flight[next].time;
-    for (uint32_t i = 0; i < 2; i++) {
-        uint64_t deadline = delivery_deadline(&w->end[i].delivery);
-        if (deadline >= time)
-            continue;
+    uint64_t deadlines[] = {delivery_deadline(&w->end[0].delivery),
+                            delivery_deadline(&w->end[1].delivery)};
+    uint32_t i = deadlines[1] < deadlines[0];
+    uint64_t deadline = deadlines[i];
+    if (deadline < time) {
         w->now = deadline > w->now ? deadline : w->now;
         delivery_tick(&w->end[i].delivery, w->now);
         flush(w, i);
@@ -268,6 +278,93 @@ TEST(measured_round_trips_and_windows_change_nothing_that_arrives) {
               1 + seed % 100);
         end_world(&world);
     }
+}
+
+TEST(late_receipts_and_credits_change_nothing_that_arrives) {
+    for (uint32_t seed = 0; seed < seeds(300); seed++) {
+        world = (struct world){.loss = 100,
+                               .doubling = 100,
+                               .delay = 50,
+                               .spread = 400,
+                               .least_retry = seed % 2 ? 100 : 0,
+                               .receipt_time = seed % 3 ? 300 : 0,
+                               .credit_packets = 1 + seed % 50};
+        make_world(&world, seed, 1 + seed % 100, 60);
+        const char *wrong = exchange(&world, 32);
+        if (wrong)
+            TEST_FAIL("seed %u: %s", seed, wrong);
+        CHECK(delivery_settled(&world.end[0].delivery));
+        end_world(&world);
+    }
+}
+
+/* Each answers the other: what goes back acknowledges, and only the last needs a receipt. */
+TEST(answers_are_receipts) {
+    world = (struct world){.delay = 50, .receipt_time = 500};
+    make_world(&world, 1, 64, 60);
+    for (uint32_t i = 0; i < 100; i++) {
+        CHECK(offer(&world, i % 2, make_packet(&world, i / 2, 1, 0)));
+        while (world.end[!(i % 2)].messages < i / 2 + 1)
+            CHECK(step(&world));
+    }
+    CHECK_EQ(world.end[0].counts.receipts + world.end[1].counts.receipts, 0);
+    uint64_t then = world.now;
+    while (step(&world))
+        ;
+    CHECK_EQ(world.end[0].counts.receipts, 1);
+    CHECK_EQ(world.end[1].counts.receipts, 0);
+    CHECK_EQ(world.end[0].counts.retransmitted + world.end[1].counts.retransmitted, 0);
+    CHECK(world.now >= then + 500 && delivery_settled(&world.end[1].delivery));
+    end_world(&world);
+}
+
+static uint32_t offer_all(uint32_t next, uint32_t end) {
+    for (; next < end; next++) {
+        struct nic_packet *packet = make_packet(&world, next, 1, 0);
+        if (offer(&world, 0, packet))
+            continue;
+        nic_packet_release(packet);
+        break;
+    }
+    flush(&world, 0);
+    return next;
+}
+
+/* One that has no room is not given up, however long that takes, nor sent more than it said. */
+TEST(a_slow_receiver_slows_its_sender) {
+    world = (struct world){.delay = 50, .least_retry = 100, .receipt_time = 20};
+    world.credit_packets = 20;
+    make_world(&world, 1, 64, 5);
+    uint32_t next = offer_all(0, 4);
+    while (step(&world))
+        ;
+    CHECK_EQ(world.end[1].messages, 4);
+    world.end[1].load = 20;
+    next = offer_all(next, 200); /* what it has been promised */
+    CHECK_EQ(next, 4 + 14);      /* the window; the credit was 20 */
+    for (uint64_t until = world.now + 1000000; world.now < until;) {
+        CHECK(step(&world)); /* probes */
+        next = offer_all(next, 200);
+        CHECK(next <= 4 + 20);
+    }
+    CHECK_EQ(world.end[1].messages, next);
+    CHECK_EQ(world.end[0].lost, 0);
+    CHECK_EQ(world.end[0].counts.retransmitted, 0);
+    uint32_t probes = (uint32_t)world.end[0].counts.receipts;
+    CHECK(probes > 5 && probes < 10000);
+    world.end[1].load = 5; /* it says so by itself */
+    uint64_t then = world.now;
+    flush(&world, 1);
+    while (next < 200) {
+        CHECK(step(&world));
+        next = offer_all(next, 200);
+    }
+    CHECK(world.now < then + 5000);
+    while (step(&world))
+        ;
+    CHECK_EQ(world.end[1].messages, 200);
+    CHECK(!world.end[1].wrong);
+    end_world(&world);
 }
 
 TEST(the_retry_time_follows_the_round_trip) {

@@ -21,8 +21,9 @@
 #include "live/live_udp.h"
 #include "nic/wire.h"
 
-#define MEMORY (1u << 20)
-#define PT     3
+#define MEMORY    (1u << 20)
+#define PT        3
+#define PUT_BYTES (MEMORY / 8)
 
 static struct spin_error err;
 static struct live_folder folder;
@@ -185,8 +186,16 @@ TEST(a_network_that_loses_doubles_reorders_and_corrupts) {
         snprintf(test_context, sizeof test_context, "seed %llu", (unsigned long long)seed);
         snprintf(faults, sizeof faults, "%llu:loss=0.1,duplicate=0.1,reorder=0.1,corrupt=0.1",
                  (unsigned long long)seed);
-        CHECK_EQ(user_open(&b, 2, (struct live_udp_settings){host(1), faults, 0, 40}, true), 0);
-        CHECK_EQ(user_open(&a, 1, (struct live_udp_settings){host(0), faults, 0, 40}, true), 0);
+        CHECK_EQ(user_open(&b, 2,
+                           (struct live_udp_settings){
+                               .interface = host(1), .faults = faults, .retries = 40},
+                           true),
+                 0);
+        CHECK_EQ(user_open(&a, 1,
+                           (struct live_udp_settings){
+                               .interface = host(0), .faults = faults, .retries = 40},
+                           true),
+                 0);
         exchange(&a, &b, seed, 30, MEMORY / 32);
         CHECK(nic_counts(live_card_nic(a.card))->retransmitted > 0);
         CHECK(nic_counts(live_card_nic(b.card))->duplicates > 0);
@@ -195,6 +204,76 @@ TEST(a_network_that_loses_doubles_reorders_and_corrupts) {
         user_close(&b);
     }
     test_context[0] = 0;
+    live_folder_remove(&folder);
+}
+
+/* ---- a receiver that is slow ---- */
+
+/* Datagrams that the system has thrown away as the socket's buffer was full. */
+static uint64_t dropped(const struct user *u) {
+    char line[300];
+    unsigned address, port;
+    unsigned long long count;
+    uint64_t drops = 0;
+    FILE *file = fopen("/proc/net/udp", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line,
+                   " %*d: %x:%x %*x:%*x %*x %*x:%*x %*x:%*x %*x %*u %*d %*u %*d %*s "
+                   "%llu",
+                   &address, &port, &count) == 3 &&
+            ntohl(address) == u->self.phys.nid && port == LIVE_UDP_PORT + u->self.phys.pid)
+            drops += count;
+    if (file)
+        fclose(file);
+    return drops;
+}
+
+static void drive_until_acked(struct user *slow, struct user *a, uint64_t count) {
+    ptl_ct_event_t event = {0, 0};
+    for (uint64_t began = live_now_ns(); event.success < count;) {
+        live_card_poll(slow->card);
+        PtlCTGet(a->acked, &event);
+        CHECK_EQ(event.failure, 0);
+        CHECK(live_now_ns() - began < 20000 * LIVE_MS);
+    }
+}
+
+/* b does not drive its card, and has a small buffer: what two others send waits with them. */
+TEST(who_does_not_drive_loses_nothing) {
+    struct user a, b, c;
+    struct user *const from[] = {&a, &c};
+    open_folder();
+    CHECK_EQ(user_open(&b, 2,
+                       (struct live_udp_settings){.interface = host(1), .buffer_bytes = 200000},
+                       false),
+             0);
+    CHECK_EQ(user_open(&a, 1, (struct live_udp_settings){.interface = host(0)}, true), 0);
+    CHECK_EQ(user_open(&c, 3, (struct live_udp_settings){.interface = host(0)}, true), 0);
+    for (int round = 1; round <= 2; round++) {
+        for (int i = 0; i < 2; i++) {
+            portals_enter(live_card_process(from[i]->card));
+            for (uint64_t k = 0; k < 4 * PUT_BYTES; k++)
+                from[i]->source[k] = (uint8_t)(k * 7 + (k >> 8) + (uint64_t)(i + round));
+            for (uint64_t k = 0; k < 4; k++)
+                CHECK_EQ(put(from[i], b.self, k * PUT_BYTES, PUT_BYTES), PTL_OK);
+        }
+        if (round == 2)
+            usleep(100000);
+        for (int i = 0; i < 2; i++) {
+            portals_enter(live_card_process(from[i]->card));
+            drive_until_acked(&b, from[i], 4 * (uint64_t)round);
+        }
+        CHECK_EQ(dropped(&b), 0);
+    }
+    portals_enter(live_card_process(c.card));
+    look_at(&b, &c);
+    CHECK_EQ(put(&c, b.self, 0, 4 * PUT_BYTES), PTL_OK);
+    drive_until_acked(&b, &c, 9);
+    look_at(&b, &c);
+    CHECK(memcmp(c.source, b.memory, 4 * PUT_BYTES) == 0);
+    user_close(&a);
+    user_close(&b);
+    user_close(&c);
     live_folder_remove(&folder);
 }
 
@@ -247,7 +326,9 @@ static uint32_t forge(uint8_t *bytes, const struct user *to, struct nic_address 
                                .target = {to->self.phys.nid, to->self.phys.pid},
                                .stream = 5};
     uint32_t length = wire_encode(&probe, bytes + LIVE_UDP_HEAD_BYTES);
-    uint64_t sum = live_udp_checksum(folder.key, bytes + LIVE_UDP_HEAD_BYTES, length);
+    struct live_sum key;
+    live_sum_init(&key, folder.key);
+    uint64_t sum = live_sum_of(&key, bytes + LIVE_UDP_HEAD_BYTES, length, NULL, 0);
     memcpy(bytes, folder.key, LIVE_KEY_BYTES);
     memcpy(bytes + LIVE_KEY_BYTES, &sum, sizeof sum);
     return LIVE_UDP_HEAD_BYTES + length;
@@ -359,7 +440,8 @@ TEST(a_peer_that_is_killed_is_undeliverable_and_comes_back) {
     open_folder();
     (void)host(0); /* before there are children */
     pid_t child = serve_in_child(host(1), 2);
-    CHECK_EQ(user_open(&a, 1, (struct live_udp_settings){host(0), NULL, 0, 6}, true), 0);
+    CHECK_EQ(user_open(&a, 1, (struct live_udp_settings){.interface = host(0), .retries = 6}, true),
+             0);
     const ptl_process_t to = {.phys = {.nid = ntohl(inet_addr(host(1))), .pid = 2}};
     CHECK_EQ(put(&a, to, 0, 8), PTL_OK);
     CHECK_EQ(PtlCTWait(a.acked, 1, &count), PTL_OK);
@@ -396,7 +478,9 @@ static int all_to_all(uint32_t rank, const char *faults, int up, int go) {
     struct user u;
     char word;
     ptl_ct_event_t event;
-    if (user_open(&u, rank, (struct live_udp_settings){host(0), faults, 0, 40}, true))
+    if (user_open(&u, rank,
+                  (struct live_udp_settings){.interface = host(0), .faults = faults, .retries = 40},
+                  true))
         return 1;
     if (write(up, "x", 1) != 1 || read(go, &word, 1) != 0) /* all are there when it is closed */
         return 6;

@@ -26,6 +26,7 @@ static struct nic_packet *random_packet(struct rng *rng) {
     p->ack_stream = rng_u32(rng);
     p->ack = rng_u32(rng);
     p->sack = rng_u64(rng);
+    p->credit = (uint16_t)(rng_below(rng, 2) ? 1 + wire_credit_floor(rng_below(rng, 5000)) : 0);
     if (p->kind != NIC_DATA)
         return p;
     p->message_number = rng_u32(rng);
@@ -34,6 +35,7 @@ static struct nic_packet *random_packet(struct rng *rng) {
     for (uint32_t i = 0; i < p->bytes; i++)
         p->data[i] = (uint8_t)rng_u32(rng);
     p->last = rng_below(rng, 2);
+    p->prompt = rng_below(rng, 2);
     if (!p->first) {
         p->offset = 1 + rng_u64(rng) / 2;
         return p;
@@ -168,6 +170,8 @@ static void check_same(const struct nic_packet *a, const struct nic_packet *b) {
     SAME(ack_stream);
     SAME(ack);
     SAME(sack);
+    SAME(credit);
+    SAME(prompt);
     SAME(message_number);
     SAME(offset);
     SAME(bytes);
@@ -304,6 +308,19 @@ TEST(the_layout_is_the_documented_one) {
     nic_packet_release(p);
 }
 
+/* Of each number of packets what can be said is at most one part in 16 less. */
+TEST(credits_are_rounded_down) {
+    uint32_t before = 0;
+    for (uint32_t n = 0; n < 5000; n++) {
+        uint32_t said = wire_credit_floor(n);
+        CHECK(said <= n && said >= before && (n > 3967 || n - said <= n / 16));
+        CHECK_EQ(wire_credit_floor(said), said);
+        CHECK(n > 30 || said == n);
+        before = said;
+    }
+    CHECK_EQ(before, (31 << 7) - 1);
+}
+
 TEST(contradictions_are_refused) {
     struct nic_packet *p = fresh(), *in = fresh();
     uint8_t good[WIRE_HEADER_BYTES + MTU], bad[WIRE_HEADER_BYTES + MTU];
@@ -323,8 +340,9 @@ TEST(contradictions_are_refused) {
         {4, 1, "another version"},
         {28, 0, "long where the short form is enough"},
         {5, 3, "unknown kind"},
-        {6, 8, "unknown kind or flag"},
-        {7, 1, "unknown kind or flag"},
+        {6, 16, "unknown kind, flag or credit"},
+        {7, 32, "unknown kind, flag or credit"}, /* 0 << 1, which is 0 */
+        {7, 0xef, "unknown kind, flag or credit"},
         {5, 1, "a receipt or probe with data"},
         {6, 2, "neither the first"},
         {6, 1, "contradicts its message's length"},

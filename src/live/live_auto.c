@@ -242,6 +242,7 @@ int live_auto_new(struct live_transport **out, const struct live_shm_options *sh
     if (!code) {
         struct nic_address address = both_address(&b->transport);
         b->nid = near.nid = address.nid;
+        b->transport.credit_packets = b->udp->credit_packets;
         near.pid = address.pid;
         code = live_shm_new(&b->shm, &near, err);
     }

@@ -19,6 +19,7 @@
 #define FIRST_RETRY_NS (20 * LIVE_MS)
 #define LEAST_RETRY_NS (5 * LIVE_MS)
 #define RETRIES        12
+#define RECEIPT_NS     (LIVE_MS / 2)
 #define WINDOW_PACKETS 256
 
 /* ---- what the card asks ---- */
@@ -345,6 +346,7 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                          .interface = o->of_udp.interface,
                                          .faults = o->of_udp.faults,
                                          .port = o->of_udp.port,
+                                         .buffer_bytes = o->of_udp.buffer_bytes,
                                          .pid = o->pid,
                                          .pool = card->pool,
                                          .mtu_bytes = LIVE_MTU_BYTES,
@@ -400,6 +402,8 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
                                       .mtu_bytes = mtu_bytes,
                                       .retry_time = FIRST_RETRY_NS,
                                       .least_retry_time = LEAST_RETRY_NS,
+                                      .receipt_time = RECEIPT_NS,
+                                      .credit_packets = card->transport->credit_packets,
                                       .retries = o->of_udp.retries ? o->of_udp.retries : RETRIES,
                                       .window_packets = WINDOW_PACKETS,
                                       .stream = first_stream(),

@@ -29,9 +29,10 @@ enum live_sent {
 
 struct live_transport {
     const struct live_transport_calls *calls;
-    uint64_t malformed; /* packets that were thrown away */
-    bool absent;        /* a peer is not there (yet): `check` shall look soon */
-    uint64_t strangers; /* the same, as they had not the job's key */
+    uint64_t malformed;      /* packets that were thrown away */
+    bool absent;             /* a peer is not there (yet): `check` shall look soon */
+    uint64_t strangers;      /* the same, as they had not the job's key */
+    uint32_t credit_packets; /* that it can hold until they are polled; 0: nothing is ever lost */
 };
 
 struct live_transport_calls {

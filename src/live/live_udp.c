@@ -28,22 +28,28 @@
 #define UDP_GRO 104
 #endif
 
-#define OUT_DATAGRAMS  64u
+#define OUT_DATAGRAMS  35u
 #define OUT_MESSAGES   16u    /* of the system, in one call */
 #define SEGMENTS       64u    /* datagrams that the system cuts out of one message, at most */
 #define MESSAGE_BYTES  65000u /* the same in bytes */
-#define IN_MESSAGES    8u
+#define IN_MESSAGES    2u
 #define IN_BYTES       65536u
-#define IN_ROUNDS      4u /* calls of the system in one poll */
-#define SOCKET_BYTES   (4 << 20)
+#define IN_ROUNDS      1u
 #define IP_UDP_BYTES   28u
 #define ETHERNET_BYTES 1500
 #define LOOPBACK_BYTES 65536u
+#define SUM_LANES      8u
+#define BUFFER_FACTOR  3u /* the memory of the system that a packet takes, by its data, at most */
 
-/* Written one behind the other, so that neighbours of one size can leave as one message. */
+#define COPIED_BYTES 256u /* of data, which are behind the head */
+#define HEAD_BYTES   (LIVE_UDP_HEAD_BYTES + WIRE_HEADER_BYTES + COPIED_BYTES)
+
+/* To be sent: its head, and the data where the packet has it. */
 struct datagram {
-    uint32_t at, bytes;
+    struct nic_packet *packet; /* kept until it has left; NULL: all is behind the head */
     struct nic_address target;
+    uint32_t head_bytes, bytes; /* of all */
+    uint8_t *head;              /* HEAD_BYTES; where there are faults, room for all */
 };
 
 /* Received; several datagrams of `segment` bytes each (the last may be shorter). */
@@ -56,20 +62,21 @@ struct udp {
     struct live_transport transport;
     struct live_udp_options o;
     struct live_faults faults;
+    struct live_sum sum;
     struct nic_address address;
     uint32_t interface_mtu;
-    int socket, bell;      /* an eventfd, for who sleeps */
-    _Atomic bool rung;     /* the bell has been since it was silenced */
-    _Atomic bool has_more; /* messages that were received and wait for the next poll */
-    bool used;             /* something was sent or received: others know the pid */
-    bool cuts;             /* the system cuts messages into datagrams (GSO) */
-    uint32_t datagram_bytes;
+    int socket, bell;  /* an eventfd, for who sleeps */
+    _Atomic bool rung; /* the bell has been since it was silenced */
+    bool used;         /* something was sent or received: others know the pid */
+    bool cuts;         /* the system cuts messages into datagrams (GSO) */
     /* Out. */
-    struct datagram datagram[OUT_DATAGRAMS];
-    uint32_t datagrams, held_bytes;
-    struct nic_address held_target;
-    uint8_t *out, *held; /* OUT_DATAGRAMS times datagram_bytes; one, by faults */
-    /* In. */
+    struct datagram datagram[OUT_DATAGRAMS], held; /* by faults */
+    uint32_t datagrams;
+    uint8_t *heads;
+    /* In. Who receives has set `receiving`: whoever asks whether something is there, or polls. */
+    atomic_flag receiving;
+    _Atomic bool has_more; /* messages that were received and wait to be handed over */
+    _Atomic bool found;    /* the last look found something: the next need not ask the system */
     struct message_in message[IN_MESSAGES];
     uint32_t messages, turn, offset; /* whose turn it is, and where in it */
     uint8_t *in;                     /* IN_MESSAGES times IN_BYTES */
@@ -85,13 +92,53 @@ static uint64_t word_at(const uint8_t *at, uint32_t bytes) {
     return word;
 }
 
-uint64_t live_udp_checksum(const uint8_t *key, const uint8_t *bytes, uint32_t length) {
-    uint64_t sum = word_at(key, 8) ^ length;
-    for (uint32_t at = 0; at < length; at += 8) {
-        sum = (sum ^ word_at(bytes + at, length - at)) * 0x9e3779b97f4a7c15ull;
-        sum ^= sum >> 32;
-    }
-    return rng_mix(sum ^ word_at(key + 8, 8));
+/* ---- checksums ---- */
+
+void live_sum_init(struct live_sum *sum, const uint8_t *key) {
+    struct rng rng = rng_seeded(word_at(key, 8));
+    rng.state ^= word_at(key + 8, 8);
+    for (uint32_t i = 0; i < LIVE_SUM_WORDS; i++)
+        sum->key[i] = rng_u64(&rng);
+}
+
+/* Products of the halves of each word, with the key of its place added, as UMAC has them: the
+ * compiler makes it vector instructions. A lane's sum is mixed before its keys repeat. */
+static void add_block(const uint64_t *key, uint64_t *lane, const uint8_t *bytes, uint32_t words) {
+    for (uint32_t at = 0; at < words; at += SUM_LANES)
+        for (uint32_t i = 0; i < SUM_LANES; i++) {
+            uint64_t word, k = key[at + i];
+            memcpy(&word, bytes + 8 * (at + i), 8);
+            lane[i] += (uint64_t)((uint32_t)word + (uint32_t)k) *
+                           (uint32_t)((uint32_t)(word >> 32) + (uint32_t)(k >> 32)) +
+                       word;
+        }
+    for (uint32_t i = 0; i < SUM_LANES; i++)
+        lane[i] = (lane[i] ^ lane[i] >> 32) * 0x9e3779b97f4a7c15ull;
+}
+
+static void add_bytes(const struct live_sum *sum, uint64_t *lane, const uint8_t *bytes,
+                      uint32_t length) {
+    const uint32_t stripe = 8 * SUM_LANES, block = 8 * LIVE_SUM_WORDS;
+    uint8_t last[8 * SUM_LANES] = {0};
+    for (; length >= block; bytes += block, length -= block)
+        add_block(sum->key, lane, bytes, LIVE_SUM_WORDS);
+    uint32_t whole = length / stripe * stripe;
+    if (whole)
+        add_block(sum->key, lane, bytes, whole / 8);
+    if (length == whole)
+        return;
+    memcpy(last, bytes + whole, length - whole);
+    add_block(sum->key, lane, last, SUM_LANES);
+}
+
+uint64_t live_sum_of(const struct live_sum *sum, const uint8_t *head, uint32_t head_bytes,
+                     const uint8_t *data, uint32_t bytes) {
+    uint64_t lane[SUM_LANES] = {0}, all = (uint64_t)head_bytes << 32 | bytes;
+    add_bytes(sum, lane, head, head_bytes);
+    add_bytes(sum, lane, data, bytes);
+    for (uint32_t i = 0; i < SUM_LANES; i++)
+        all = (all ^ lane[i]) * 0x9e3779b97f4a7c15ull, all ^= all >> 32;
+    return rng_mix(all);
 }
 
 /* ---- out ---- */
@@ -118,23 +165,34 @@ static uint32_t join(const struct udp *u, uint32_t i) {
     return n;
 }
 
+/* The parts of one datagram. */
+static size_t write_parts(const struct datagram *d, struct iovec *part) {
+    part[0] = (struct iovec){d->head, d->head_bytes};
+    if (d->bytes == d->head_bytes)
+        return 1;
+    part[1] = (struct iovec){d->packet->data, d->bytes - d->head_bytes};
+    return 2;
+}
+
 struct message_out {
     struct sockaddr_in to;
-    struct iovec data;
     uint32_t datagrams;
     _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(uint16_t))];
 };
 
-static void write_message(struct udp *u, uint32_t i, struct message_out *m, struct msghdr *h) {
+/* Returns how many parts it took. */
+static size_t write_message(struct udp *u, uint32_t i, struct message_out *m, struct msghdr *h,
+                            struct iovec *part) {
     const struct datagram *d = &u->datagram[i];
+    size_t parts = 0;
     m->datagrams = join(u, i);
-    const struct datagram *last = d + m->datagrams - 1;
     m->to = socket_address(u, d->target);
-    m->data = (struct iovec){u->out + d->at, last->at + last->bytes - d->at};
+    for (uint32_t k = 0; k < m->datagrams; k++)
+        parts += write_parts(d + k, part + parts);
     *h = (struct msghdr){
-        .msg_name = &m->to, .msg_namelen = sizeof m->to, .msg_iov = &m->data, .msg_iovlen = 1};
+        .msg_name = &m->to, .msg_namelen = sizeof m->to, .msg_iov = part, .msg_iovlen = parts};
     if (m->datagrams == 1)
-        return;
+        return parts;
     uint16_t segment = (uint16_t)d->bytes;
     h->msg_control = m->control;
     h->msg_controllen = sizeof m->control;
@@ -142,62 +200,90 @@ static void write_message(struct udp *u, uint32_t i, struct message_out *m, stru
     *c = (struct cmsghdr){
         .cmsg_level = SOL_UDP, .cmsg_type = UDP_SEGMENT, .cmsg_len = CMSG_LEN(sizeof segment)};
     memcpy(CMSG_DATA(c), &segment, sizeof segment);
+    return parts;
 }
 
-/* What the system does not take now is lost: delivery repeats it, and sends less. An interface that
- * does not cut messages says so at the first. */
+/* Returns how many datagrams from the first on are dealt with. What the system does not take now is
+ * lost: delivery repeats it, and sends less. An interface that does not cut messages says so at the
+ * first. */
+static bool send_one(struct udp *u, const struct datagram *d) {
+    const struct sockaddr_in to = socket_address(u, d->target);
+    return !d->packet && sendto(u->socket, d->head, d->bytes, MSG_DONTWAIT,
+                                (const struct sockaddr *)(const void *)&to, sizeof to) >= 0;
+}
+
+static uint32_t send_some(struct udp *u, uint32_t first) {
+    struct message_out message[OUT_MESSAGES];
+    struct mmsghdr header[OUT_MESSAGES];
+    struct iovec part[2 * OUT_DATAGRAMS];
+    uint32_t n = 0, done = 0;
+    size_t parts = 0;
+    if (first + 1 == u->datagrams && send_one(u, &u->datagram[first]))
+        return 1;
+    for (uint32_t i = first; n < OUT_MESSAGES && i < u->datagrams; i += message[n++].datagrams)
+        parts += write_message(u, i, &message[n], &header[n].msg_hdr, part + parts);
+    int sent = n == 1 ? (sendmsg(u->socket, &header[0].msg_hdr, MSG_DONTWAIT) < 0 ? -1 : 1)
+                      : sendmmsg(u->socket, header, n, MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR)
+        return 0;
+    if (sent < 0 && message[0].datagrams > 1 && errno != EAGAIN && errno != ENOBUFS) {
+        u->cuts = false;
+        return 0;
+    }
+    for (int i = 0; i < (sent > 0 ? sent : 1); i++)
+        done += message[i].datagrams;
+    return done;
+}
+
 static void udp_flush(struct live_transport *t) {
     struct udp *u = udp_of(t);
-    for (uint32_t at = 0; at < u->datagrams;) {
-        struct message_out message[OUT_MESSAGES];
-        struct mmsghdr header[OUT_MESSAGES];
-        uint32_t n = 0;
-        for (uint32_t i = at; n < OUT_MESSAGES && i < u->datagrams; i += message[n++].datagrams)
-            write_message(u, i, &message[n], &header[n].msg_hdr);
-        int sent = sendmmsg(u->socket, header, n, MSG_DONTWAIT);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent < 0 && message[0].datagrams > 1 && errno != EAGAIN && errno != ENOBUFS) {
-            u->cuts = false;
-            continue;
-        }
-        for (int i = 0; i < (sent > 0 ? sent : 1); i++)
-            at += message[i].datagrams;
-    }
+    if (!u->datagrams)
+        return;
+    for (uint32_t at = 0; at < u->datagrams;)
+        at += send_some(u, at);
+    for (uint32_t i = 0; i < u->datagrams; i++)
+        if (u->datagram[i].packet)
+            nic_packet_release(u->datagram[i].packet);
     u->datagrams = 0;
 }
 
-static uint32_t out_end(const struct udp *u) {
-    const struct datagram *last = u->datagrams ? &u->datagram[u->datagrams - 1] : NULL;
-    return last ? last->at + last->bytes : 0;
+/* The next one, which has a place for its head. */
+static struct datagram *next_datagram(struct udp *u) {
+    return &u->datagram[u->datagrams++];
 }
 
-static void append(struct udp *u, const uint8_t *bytes, uint32_t length, struct nic_address to) {
-    uint32_t at = out_end(u);
-    u->datagram[u->datagrams++] = (struct datagram){at, length, to};
-    memcpy(u->out + at, bytes, length);
+/* With faults all of a datagram is behind its head. */
+static void copy_datagram(struct datagram *to, const struct datagram *from) {
+    memcpy(to->head, from->head, from->bytes);
+    to->packet = NULL;
+    to->head_bytes = to->bytes = from->bytes;
+    to->target = from->target;
 }
 
 /* Of the datagram that was written last. */
 static void spoil(struct udp *u) {
     struct datagram *d = &u->datagram[u->datagrams - 1];
+    if (d->packet) {
+        memcpy(d->head + d->head_bytes, d->packet->data, d->bytes - d->head_bytes);
+        nic_packet_release(d->packet);
+        d->packet = NULL;
+        d->head_bytes = d->bytes;
+    }
     if (live_faults_now(&u->faults, FAULT_CORRUPT))
-        u->out[d->at + rng_below(&u->faults.rng, d->bytes)] ^=
+        d->head[rng_below(&u->faults.rng, d->bytes)] ^=
             (uint8_t)(1u << rng_below(&u->faults.rng, 8));
     if (live_faults_now(&u->faults, FAULT_DUPLICATE))
-        append(u, u->out + d->at, d->bytes, d->target);
-    uint32_t held = u->held_bytes;
-    u->held_bytes = 0;
+        copy_datagram(next_datagram(u), d);
+    bool held = u->held.bytes;
     if (live_faults_now(&u->faults, FAULT_LOSS)) {
         u->datagrams--;
     } else if (!held && live_faults_now(&u->faults, FAULT_REORDER)) {
-        d = &u->datagram[--u->datagrams];
-        memcpy(u->held, u->out + d->at, d->bytes);
-        u->held_bytes = d->bytes;
-        u->held_target = d->target;
+        copy_datagram(&u->held, &u->datagram[--u->datagrams]);
+        return;
     }
     if (held)
-        append(u, u->held, held, u->held_target);
+        copy_datagram(next_datagram(u), &u->held);
+    u->held.bytes = 0;
 }
 
 static enum live_sent udp_send(struct live_transport *t, const struct nic_packet *packet) {
@@ -206,14 +292,24 @@ static enum live_sent udp_send(struct live_transport *t, const struct nic_packet
         return LIVE_NOWHERE;
     if (u->datagrams + 3 > OUT_DATAGRAMS) /* faults may make three of one */
         udp_flush(t);
-    uint32_t at = out_end(u);
-    uint8_t *head = u->out + at, *body = head + LIVE_UDP_HEAD_BYTES;
-    uint32_t bytes = wire_encode(packet, body);
-    uint64_t sum = live_udp_checksum(u->o.key, body, bytes);
-    memcpy(head, u->o.key, LIVE_KEY_BYTES);
-    memcpy(head + LIVE_KEY_BYTES, &sum, sizeof sum);
-    u->datagram[u->datagrams++] =
-        (struct datagram){at, LIVE_UDP_HEAD_BYTES + bytes, packet->target};
+    bool copied = packet->bytes <= COPIED_BYTES;
+    struct nic_packet *kept = copied ? NULL : nic_packet_keep((struct nic_packet *)packet);
+    if (!copied && !kept)
+        return LIVE_SENT; /* no memory: as if it had been lost */
+    struct datagram *d = next_datagram(u);
+    uint32_t bytes = wire_encode_head(packet, d->head + LIVE_UDP_HEAD_BYTES);
+    d->packet = kept;
+    d->target = packet->target;
+    d->head_bytes = LIVE_UDP_HEAD_BYTES + bytes;
+    d->bytes = d->head_bytes + packet->bytes;
+    uint64_t sum =
+        live_sum_of(&u->sum, d->head + LIVE_UDP_HEAD_BYTES, bytes, packet->data, packet->bytes);
+    memcpy(d->head, u->o.key, LIVE_KEY_BYTES);
+    memcpy(d->head + LIVE_KEY_BYTES, &sum, sizeof sum);
+    if (copied && packet->bytes)
+        memcpy(d->head + d->head_bytes, packet->data, packet->bytes);
+    if (copied)
+        d->head_bytes = d->bytes;
     u->used = true;
     if (u->faults.on)
         spoil(u);
@@ -231,8 +327,9 @@ static bool hand_over(struct udp *u, uint8_t *bytes, uint32_t length,
     if (length < LIVE_UDP_HEAD_BYTES + WIRE_PACKET_BYTES)
         return false;
     length -= LIVE_UDP_HEAD_BYTES;
-    if (word_at(bytes + LIVE_KEY_BYTES, 8) != live_udp_checksum(u->o.key, body, length) ||
-        wire_decode_head(&packet, u->o.mtu_bytes, body, length, &data) ||
+    if (wire_decode_head(&packet, u->o.mtu_bytes, body, length, &data) ||
+        word_at(bytes + LIVE_KEY_BYTES, 8) !=
+            live_sum_of(&u->sum, body, data, body + data, packet.bytes) ||
         packet.source.nid != ntohl(from->sin_addr.s_addr) ||
         packet.source.pid != ntohs(from->sin_port) - u->o.port || packet.source.pid >= LIVE_PIDS ||
         !nic_address_equal(packet.target, u->address))
@@ -275,11 +372,12 @@ static uint32_t segment_of(struct msghdr *h, uint32_t bytes) {
     return bytes;
 }
 
-static bool receive(struct udp *u) {
+/* Up to `most` messages; false: there is none. Only when those before are handed over. */
+static bool receive(struct udp *u, uint32_t most) {
     struct mmsghdr header[IN_MESSAGES];
     struct iovec data[IN_MESSAGES];
     _Alignas(struct cmsghdr) uint8_t control[IN_MESSAGES][CMSG_SPACE(sizeof(int))];
-    for (uint32_t i = 0; i < IN_MESSAGES; i++) {
+    for (uint32_t i = 0; i < most; i++) {
         data[i] = (struct iovec){u->in + (size_t)i * IN_BYTES, IN_BYTES};
         header[i].msg_hdr = (struct msghdr){.msg_name = &u->message[i].from,
                                             .msg_namelen = sizeof u->message[i].from,
@@ -288,7 +386,12 @@ static bool receive(struct udp *u) {
                                             .msg_control = control[i],
                                             .msg_controllen = sizeof control[i]};
     }
-    int got = recvmmsg(u->socket, header, IN_MESSAGES, MSG_DONTWAIT, NULL);
+    ssize_t got = most == 1 ? recvmsg(u->socket, &header[0].msg_hdr, MSG_DONTWAIT)
+                            : recvmmsg(u->socket, header, most, MSG_DONTWAIT, NULL);
+    if (got >= 0 && most == 1) {
+        header[0].msg_len = (unsigned)got;
+        got = 1;
+    }
     u->messages = got > 0 ? (uint32_t)got : 0;
     u->turn = u->offset = 0;
     for (uint32_t i = 0; i < u->messages; i++) {
@@ -298,24 +401,45 @@ static bool receive(struct udp *u) {
     return got > 0;
 }
 
+static void note_more(struct udp *u) {
+    atomic_store_explicit(&u->has_more, u->turn != u->messages, memory_order_release);
+}
+
 static void udp_poll(struct live_transport *t) {
     struct udp *u = udp_of(t);
     bool enough = false;
+    if (atomic_flag_test_and_set_explicit(&u->receiving, memory_order_acquire))
+        return; /* who has it is about to see the same, and polls */
     for (uint32_t rounds = 0; !enough && rounds < IN_ROUNDS; rounds++) {
-        if (u->turn == u->messages && !receive(u))
+        if (u->turn == u->messages && !receive(u, IN_MESSAGES))
             break;
         while (!enough && take_datagram(u, &enough))
             ;
+        atomic_store_explicit(&u->found, true, memory_order_relaxed);
     }
-    atomic_store(&u->has_more, u->turn != u->messages);
+    note_more(u);
+    atomic_flag_clear_explicit(&u->receiving, memory_order_release);
 }
 
 /* ---- waiting ---- */
 
+/* To look is to receive: one message, which the next poll hands over. Whoever receives meanwhile
+ * sees by itself what there is. A call after one that found something does not ask the system: who
+ * answers a message is not to wait for the next. */
 static bool udp_ready(struct live_transport *t) {
     struct udp *u = udp_of(t);
-    struct pollfd readable = {.fd = u->socket, .events = POLLIN};
-    return atomic_load_explicit(&u->has_more, memory_order_relaxed) || poll(&readable, 1, 0) > 0;
+    if (atomic_load_explicit(&u->has_more, memory_order_relaxed))
+        return true;
+    if (atomic_load_explicit(&u->found, memory_order_relaxed)) {
+        atomic_store_explicit(&u->found, false, memory_order_relaxed);
+        return false;
+    }
+    if (atomic_flag_test_and_set_explicit(&u->receiving, memory_order_acquire))
+        return false;
+    bool more = u->turn != u->messages || receive(u, 1);
+    note_more(u);
+    atomic_flag_clear_explicit(&u->receiving, memory_order_release);
+    return more;
 }
 
 static uint64_t udp_check(struct live_transport *t, uint64_t now_ns) {
@@ -324,8 +448,14 @@ static uint64_t udp_check(struct live_transport *t, uint64_t now_ns) {
     return UINT64_MAX;
 }
 
+/* Nobody sleeps while another has taken something off the socket that is not handed over yet. */
 static bool udp_arm(struct live_transport *t) {
-    return !udp_ready(t);
+    struct udp *u = udp_of(t);
+    if (atomic_flag_test_and_set_explicit(&u->receiving, memory_order_acquire))
+        return false;
+    bool more = u->turn != u->messages;
+    atomic_flag_clear_explicit(&u->receiving, memory_order_release);
+    return !more;
 }
 
 static void udp_disarm(struct live_transport *t) {
@@ -416,7 +546,7 @@ uint32_t live_udp_mtu(const struct live_transport *t) {
 static int bind_pid(struct udp *u, uint32_t pid) {
     const struct sockaddr_in at = socket_address(u, (struct nic_address){u->address.nid, pid});
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int bytes = SOCKET_BYTES, on = 1, segment = 0;
+    int bytes = (int)u->o.buffer_bytes, on = 1, segment = 0;
     if (fd < 0 || bind(fd, (const struct sockaddr *)(const void *)&at, sizeof at)) {
         int why = errno;
         if (fd >= 0)
@@ -428,6 +558,9 @@ static int bind_pid(struct udp *u, uint32_t pid) {
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes); /* as much as we may */
     if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes))
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    socklen_t size = sizeof bytes;
+    if (!getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &size))
+        u->transport.credit_packets = (uint32_t)bytes / (BUFFER_FACTOR * u->o.mtu_bytes) + 1;
     setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof on); /* where the system knows it */
     u->cuts = !setsockopt(fd, SOL_UDP, UDP_SEGMENT, &segment, sizeof segment);
     return fd;
@@ -477,8 +610,7 @@ static void udp_close(struct live_transport *t) {
         close(u->socket);
     if (u->bell >= 0)
         close(u->bell);
-    free(u->out);
-    free(u->held);
+    free(u->heads);
     free(u->in);
     free(u);
 }
@@ -505,14 +637,17 @@ static int make_parts(struct udp *u, struct spin_error *err) {
         code = open_socket(u, err);
     if (code)
         return code;
-    u->datagram_bytes = LIVE_UDP_HEAD_BYTES + WIRE_HEADER_BYTES + u->o.mtu_bytes;
+    uint32_t room = HEAD_BYTES + (u->faults.on ? u->o.mtu_bytes : 0);
+    live_sum_init(&u->sum, u->o.key);
     u->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    u->out = malloc((size_t)OUT_DATAGRAMS * u->datagram_bytes);
-    u->held = malloc(u->datagram_bytes);
+    u->heads = malloc((size_t)(OUT_DATAGRAMS + 1) * room);
     u->in = malloc((size_t)IN_MESSAGES * IN_BYTES);
-    return u->bell >= 0 && u->out && u->held && u->in
-               ? 0
-               : spin_fail(err, SPIN_ENOMEM, "out of memory");
+    if (u->bell < 0 || !u->heads || !u->in)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < OUT_DATAGRAMS; i++)
+        u->datagram[i].head = u->heads + (size_t)i * room;
+    u->held.head = u->heads + (size_t)OUT_DATAGRAMS * room;
+    return 0;
 }
 
 int live_udp_new(struct live_transport **out, const struct live_udp_options *options,
@@ -523,6 +658,7 @@ int live_udp_new(struct live_transport **out, const struct live_udp_options *opt
     u->transport.calls = &calls;
     u->o = *options;
     u->o.port = options->port ? options->port : LIVE_UDP_PORT;
+    u->o.buffer_bytes = options->buffer_bytes ? options->buffer_bytes : LIVE_UDP_BUFFER;
     u->socket = u->bell = -1;
     int code = make_parts(u, err);
     if (code)

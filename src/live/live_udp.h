@@ -13,6 +13,7 @@
 #include "live/live_transport.h"
 
 #define LIVE_UDP_PORT       25600 /* of pid 0 */
+#define LIVE_UDP_BUFFER     (4u << 20)
 #define LIVE_UDP_HEAD_BYTES (LIVE_KEY_BYTES + 8)
 
 struct live_udp_options {
@@ -21,6 +22,7 @@ struct live_udp_options {
     const char *faults;    /* live_faults.h; NULL: none */
     uint32_t port;         /* of pid 0; 0: LIVE_UDP_PORT */
     uint32_t pid;          /* LIVE_PIDS: any */
+    uint32_t buffer_bytes; /* 0: LIVE_UDP_BUFFER; the system may give less */
     struct nic_pool *pool;
     uint32_t mtu_bytes; /* of data in a packet, at most */
     struct live_receiver receiver;
@@ -32,7 +34,14 @@ int live_udp_new(struct live_transport **out, const struct live_udp_options *opt
 /* How much data in a packet makes a datagram that the interface sends whole. */
 uint32_t live_udp_mtu(const struct live_transport *t);
 
-/* The checksum of a datagram, as both sides compute it. */
-uint64_t live_udp_checksum(const uint8_t *key, const uint8_t *bytes, uint32_t length);
+/* The checksum of a datagram, as both sides compute it, of a packet's head and its data. The key
+ * spreads it; it finds accidents, and is no proof of where the datagram comes from. */
+#define LIVE_SUM_WORDS 128u
+struct live_sum {
+    uint64_t key[LIVE_SUM_WORDS];
+};
+void live_sum_init(struct live_sum *sum, const uint8_t *key);
+uint64_t live_sum_of(const struct live_sum *sum, const uint8_t *head, uint32_t head_bytes,
+                     const uint8_t *data, uint32_t bytes);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/zone.h"
 #include "base/error.h"
 #include "nic/timers.h"
+#include "nic/wire.h"
 
 #define REORDER     3          /* so many later packets have arrived: this one is lost, as in TCP */
 #define BACKOFF_MAX 6          /* doublings of retry_time */
@@ -139,7 +140,7 @@ static struct delivery_peer *peer_new(struct delivery *d, struct nic_address add
     peer->direct = peer->reliable && !peer->self;
     peer->stream = d->config->stream;
     peer->held_end = &peer->held;
-    peer->deadline = UINT64_MAX;
+    peer->deadline = peer->receipt_by = UINT64_MAX;
     d->peer[d->peers] = peer;
     if ((!peer->reliable && !make_streams(d, peer)) || !index_peer(d)) {
         peer_free(d, peer);
@@ -178,11 +179,17 @@ struct delivery_peer *delivery_peer_at(const struct delivery *d, uint32_t i) {
 
 /* For something that it has to send. */
 static bool waiting_for(const struct delivery_peer *peer) {
-    return peer->expectations || peer->held;
+    return peer->expectations || peer->held || peer->starved;
 }
 
 static uint32_t doublings(const struct delivery_peer *peer) {
     return peer->failures < BACKOFF_MAX ? peer->failures : BACKOFF_MAX;
+}
+
+static void wake_in_time(struct delivery *d, struct delivery_peer *peer) {
+    uint64_t time = peer->deadline < peer->receipt_by ? peer->deadline : peer->receipt_by;
+    if (time != UINT64_MAX && (!peer->timer.place || time < peer->timer.time))
+        timers_set(&d->timers, &peer->timer, time);
 }
 
 static void set_timer(struct delivery *d, struct delivery_peer *peer, uint64_t now) {
@@ -190,17 +197,22 @@ static void set_timer(struct delivery *d, struct delivery_peer *peer, uint64_t n
     if (peer->hopeless)
         return;
     peer->deadline = waiting ? now + (peer->congestion.retry_time << doublings(peer)) : UINT64_MAX;
-    if (waiting && (!peer->timer.place || peer->deadline < peer->timer.time))
-        timers_set(&d->timers, &peer->timer, peer->deadline);
+    wake_in_time(d, peer);
 }
 
-void delivery_expect(struct delivery *d, struct delivery_peer *peer) {
-    peer->expectations++;
-    if (peer->reliable || peer->deadline != UINT64_MAX || peer->to_arm)
+/* Its timer, if none runs, begins with the next delivery_arm. */
+static void arm_soon(struct delivery *d, struct delivery_peer *peer) {
+    if (peer->deadline != UINT64_MAX || peer->to_arm)
         return;
     peer->to_arm = true;
     peer->next_to_arm = d->to_arm;
     d->to_arm = peer;
+}
+
+void delivery_expect(struct delivery *d, struct delivery_peer *peer) {
+    peer->expectations++;
+    if (!peer->reliable)
+        arm_soon(d, peer);
 }
 
 void delivery_arm(struct delivery *d, uint64_t now) {
@@ -266,9 +278,17 @@ static void mark_lost(struct delivery_peer *peer, struct delivery_slot *slot, ui
 
 /* Sends. */
 
-bool delivery_room(const struct delivery *d, const struct delivery_peer *peer) {
-    (void)d;
-    return peer->reliable || peer->next_sequence - peer->oldest < peer->congestion.window;
+static bool has_credit(const struct delivery_peer *peer) {
+    return !peer->limited || before(peer->next_sequence, peer->limit);
+}
+
+bool delivery_room(struct delivery *d, struct delivery_peer *peer) {
+    if (peer->reliable)
+        return true;
+    peer->starved = !has_credit(peer);
+    if (peer->starved)
+        arm_soon(d, peer); /* that there is more might be said once, and be lost */
+    return !peer->starved && peer->next_sequence - peer->oldest < peer->congestion.window;
 }
 
 void delivery_number_stream(struct delivery *d, struct delivery_peer *peer,
@@ -288,11 +308,67 @@ static uint64_t sack_bits(const struct delivery *d, const struct delivery_peer *
     return sack;
 }
 
+/* Its stream is followed. */
+static bool is_sender(const struct delivery_peer *peer) {
+    return peer->heard && !peer->closed;
+}
+
+/* What is left for all, shared by those who send. One packet is better than none as long as the
+ * card itself is not full: what the network's buffer then loses is repeated. */
+static uint32_t share_of(const struct delivery *d, uint32_t load) {
+    uint32_t all = d->config->credit_packets, left = load < all ? all - load : 0;
+    uint32_t share = left / (d->senders ? d->senders : 1);
+    share = share > d->ring ? d->ring : share;
+    return share || !left ? share : 1;
+}
+
+static uint32_t load_of(const struct delivery *d) {
+    return d->owner.load ? d->owner.load(d->owner.context) : 0;
+}
+
+static void set_stinted(struct delivery *d, struct delivery_peer *peer, bool stinted) {
+    d->stinted += stinted;
+    d->stinted -= peer->stinted;
+    peer->stinted = stinted;
+}
+
+/* Who got less than its share is told when half of everything is free again. */
+static void relieve(struct delivery *d) {
+    if (!d->stinted || load_of(d) > d->config->credit_packets / 2)
+        return;
+    for (uint32_t i = 0; i < d->peers; i++)
+        if (d->peer[i]->stinted) {
+            set_stinted(d, d->peer[i], false);
+            d->peer[i]->receipt = true;
+            make_due(d, d->peer[i]);
+        }
+}
+
+static uint32_t say_credit(struct delivery *d, struct delivery_peer *peer) {
+    uint32_t load = load_of(d), share = share_of(d, load);
+    set_stinted(d, peer, load > d->config->credit_packets / 2);
+    return 1 + wire_credit_floor(share);
+}
+
 static void acknowledge(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet) {
-    packet->ack_stream = peer->heard && !peer->closed ? peer->in_stream : NO_STREAM;
+    bool heard = is_sender(peer);
+    packet->ack_stream = heard ? peer->in_stream : NO_STREAM;
     packet->ack = peer->expected;
     packet->sack = sack_bits(d, peer);
+    packet->credit = heard && d->config->credit_packets ? (uint16_t)say_credit(d, peer) : 0;
     peer->receipt = false;
+    peer->receipt_by = UINT64_MAX;
+}
+
+/* Who will soon wait for room wants no receipt that waits for company; but not one for each packet,
+ * as what then leaves in answer would be as little each time. */
+static bool wants_receipt(const struct delivery *d, const struct delivery_peer *peer,
+                          uint32_t sequence) {
+    uint32_t away = peer->next_sequence - peer->oldest, window = peer->congestion.window;
+    if (peer->limited && peer->limit - peer->oldest < window)
+        window = peer->limit - peer->oldest;
+    return d->config->receipt_time && 2 * away >= window &&
+           (window < 16 || sequence % (window / 8) == 0);
 }
 
 uint64_t delivery_departs_stream(struct delivery *d, struct delivery_peer *peer,
@@ -300,6 +376,7 @@ uint64_t delivery_departs_stream(struct delivery *d, struct delivery_peer *peer,
     struct delivery_slot *slot = &peer->slot[packet->sequence & (d->ring - 1)];
     slot->state = SLOT_QUEUED;
     slot->transmission = ++peer->transmissions;
+    packet->prompt = wants_receipt(d, peer, packet->sequence);
     acknowledge(d, peer, packet);
     return slot->transmission;
 }
@@ -331,6 +408,7 @@ static struct nic_packet *again(struct delivery *d, struct delivery_peer *peer,
     slot->state = SLOT_QUEUED;
     slot->repeats = true;
     *transmission = slot->transmission = ++peer->transmissions;
+    slot->packet->prompt = d->config->receipt_time != 0;
     acknowledge(d, peer, slot->packet);
     d->counts->retransmitted++;
     return slot->packet;
@@ -356,6 +434,7 @@ static bool may_repeat(const struct delivery_peer *peer) {
 
 struct nic_packet *delivery_next(struct delivery *d, struct delivery_peer **out,
                                  struct nic_packet *bare, uint64_t *transmission) {
+    relieve(d);
     for (struct delivery_peer *peer; (peer = take_due(d));) {
         struct nic_packet *packet = NULL;
         *out = peer;
@@ -446,6 +525,11 @@ static void find_lost(struct delivery *d, struct delivery_peer *peer) {
         make_due(d, peer);
 }
 
+static void take_credit(struct delivery_peer *peer, const struct nic_packet *p) {
+    peer->limited = p->credit;
+    peer->limit = p->ack + p->credit - 1u;
+}
+
 /* True: something is newly acknowledged. What was never sent is not, whatever the packet says; and
  * one that knows less than an earlier one is late, or from a peer that has forgotten us. */
 static bool take_ack(struct delivery *d, struct delivery_peer *peer, const struct nic_packet *p,
@@ -454,6 +538,7 @@ static bool take_ack(struct delivery *d, struct delivery_peer *peer, const struc
         return false;
     bool moved = false;
     struct news news = {0};
+    take_credit(peer, p);
     for (; peer->oldest != p->ack; peer->oldest++) {
         struct delivery_slot *slot = &peer->slot[peer->oldest & (d->ring - 1)];
         if (slot->state == SLOT_NUMBERED)
@@ -487,6 +572,8 @@ static void forget_in(struct delivery *d, struct delivery_peer *peer) {
         memset(peer->arrived, 0, d->ring / 8);
     peer->expected = peer->in_message = peer->ahead = 0;
     peer->receipt = false;
+    peer->receipt_by = UINT64_MAX;
+    set_stinted(d, peer, false);
 }
 
 /* Both streams end. The other side will learn it from our next one. */
@@ -498,8 +585,10 @@ static void lose(struct delivery *d, struct delivery_peer *peer) {
     if (peer->left_at)
         peer->congestion = congestion_begin(d->config->window_packets, d->config->retry_time);
     peer->probe = peer->acknowledged = peer->hopeless = false;
+    peer->limited = peer->starved = false;
     peer->deadline = UINT64_MAX;
     forget_in(d, peer);
+    d->senders -= is_sender(peer);
     peer->closed = true;
     d->counts->given_up++;
     d->owner.lost(d->owner.context, peer, true);
@@ -533,17 +622,31 @@ static bool follow_stream(struct delivery *d, struct delivery_peer *peer,
     } else if (peer->heard && !peer->closed) {
         lose(d, peer);
     }
+    d->senders += !is_sender(peer);
     peer->heard = true;
     peer->closed = false;
     peer->in_stream = stream;
     return true;
 }
 
+/* Now, or when nothing goes back for a while. A gap or a packet that came twice says that something
+ * was lost: its sender wants to know. */
+static void owe_receipt(struct delivery *d, struct delivery_peer *peer,
+                        const struct nic_packet *packet, uint64_t now) {
+    bool first = !peer->receipt;
+    peer->receipt = true;
+    if (!d->config->receipt_time || packet->prompt || peer->ahead ||
+        packet->sequence != peer->expected) {
+        make_due(d, peer);
+    } else if (first) {
+        peer->receipt_by = now + d->config->receipt_time;
+        wake_in_time(d, peer);
+    }
+}
+
 /* True: it is new. */
 static bool note_arrival(struct delivery *d, struct delivery_peer *peer, uint32_t sequence) {
     uint32_t distance = sequence - peer->expected;
-    peer->receipt = true;
-    make_due(d, peer);
     if (distance >= d->ring) {
         if (before(sequence, peer->expected))
             d->counts->duplicates++;
@@ -633,6 +736,7 @@ static void data_in(struct delivery *d, struct delivery_peer *peer, struct nic_p
     struct nic_packet *kept;
     if (!keep_if_early(d, peer, packet, &kept))
         return; /* as if it had been lost */
+    owe_receipt(d, peer, packet, now);
     if (!note_arrival(d, peer, packet->sequence)) {
         if (kept)
             nic_packet_release(kept);
@@ -650,8 +754,10 @@ static __attribute__((noinline)) void stream_in(struct delivery *d, struct deliv
         return;
     }
     bool news = take_ack(d, peer, packet, now);
-    if (news) {
+    if (news)
         peer->acknowledged = true;
+    if (news || (peer->starved && has_credit(peer))) {
+        peer->starved = false; /* who still is says so again */
         d->owner.room(d->owner.context, peer);
     }
     /* While we wait for acknowledgements only those count: who probes us must not put them off. */
@@ -717,9 +823,12 @@ void delivery_tick(struct delivery *d, uint64_t now) {
     for (struct timer *timer; (timer = timers_expired(&d->timers, now));) {
         struct delivery_peer *peer =
             (struct delivery_peer *)((char *)timer - offsetof(struct delivery_peer, timer));
+        if (peer->receipt_by <= now) {
+            peer->receipt_by = UINT64_MAX;
+            make_due(d, peer);
+        }
         if (peer->deadline <= now)
             timeout(d, peer, now);
-        else if (peer->deadline != UINT64_MAX)
-            timers_set(&d->timers, timer, peer->deadline);
+        wake_in_time(d, peer);
     }
 }

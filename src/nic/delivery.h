@@ -11,6 +11,12 @@
  * With least_retry_time the window and the time of each peer are its own (congestion.h): what is
  * lost is repeated as the window allows.
  *
+ * With receipt_time a packet that came in order is acknowledged by the next one that goes back, or
+ * by a receipt after that time; at once if its sender asks for it, as half of its window is on the
+ * way. With credit_packets every acknowledgement also says how many packets beyond it the receiver
+ * takes, its share of what all of its senders may have waiting there: who has used that up waits,
+ * and probes when it hears nothing.
+ *
  * Who waits for a peer without having sent it anything (an answer, the rest of a message) says so
  * by delivery_expect: then the peer is probed when it is silent, and given up when it stays so.
  *
@@ -47,6 +53,9 @@ struct delivery_peer {
     struct delivery_slot *slot; /* a window, by sequence */
     struct congestion congestion;
     uint64_t *left_at; /* by sequence: of a packet that left once; 0: again. NULL: not measured */
+    bool limited;      /* the peer has said how much it takes: */
+    bool starved;      /* something waits for its credit */
+    uint32_t limit;    /* it takes packets before this one */
     /* In. */
     bool heard, closed; /* a stream was seen; it is ignored until a newer one */
     uint32_t in_stream, expected, in_message;
@@ -55,6 +64,8 @@ struct delivery_peer {
     struct nic_packet *held, **held_end;
     /* Due: a receipt, a probe, or lost packets. */
     bool receipt, probe, in_due;
+    bool stinted;        /* it was told less than its share */
+    uint64_t receipt_by; /* the receipt may wait until then; UINT64_MAX: none does */
     struct delivery_peer *next_due;
     bool to_arm; /* its timer: see delivery_arm */
     struct delivery_peer *next_to_arm;
@@ -74,6 +85,8 @@ struct delivery_owner {
     /* The peer is given up or has forgotten us: nothing of what was begun to arrive is finished,
      * and if `sent`, nothing of what was sent. */
     void (*lost)(void *context, struct delivery_peer *peer, bool sent);
+    /* How many of config->credit_packets wait on the card itself. NULL: none. */
+    uint32_t (*load)(void *context);
 };
 
 /* Nothing that was sent waits for an acknowledgement. */
@@ -92,6 +105,8 @@ struct delivery {
     struct delivery_peer *due, **due_end;
     struct delivery_peer *to_arm;
     struct timers timers;
+    uint32_t senders; /* peers whose stream is followed: they share the credit */
+    uint32_t stinted; /* peers */
 };
 
 /* `config` and `counts` are to outlive it. */
@@ -110,11 +125,11 @@ static inline struct delivery_peer *delivery_peer(struct delivery *d, struct nic
 /* The i-th peer in the order in which they were made; NULL past the last. */
 struct delivery_peer *delivery_peer_at(const struct delivery *d, uint32_t i);
 
-/* May another packet be sent? */
-bool delivery_room(const struct delivery *d, const struct delivery_peer *peer);
+/* May another packet be sent? False: the owner's `room` says when. */
+bool delivery_room(struct delivery *d, struct delivery_peer *peer);
 /* Neither packets nor timers wait for delivery_next and delivery_arm. */
 static inline bool delivery_idle(const struct delivery *d) {
-    return !d->due && !d->to_arm;
+    return !d->due && !d->to_arm && !d->stinted;
 }
 /* Gives it source, target, stream, sequence and message number: in the order of sending. */
 void delivery_number_stream(struct delivery *d, struct delivery_peer *peer,

@@ -21,6 +21,12 @@ static void lost(void *context, struct delivery_peer *delivery, bool sent) {
     nic_receive_lost(context, peer);
 }
 
+/* Packets that wait for their handlers. */
+static uint32_t load(void *context) {
+    const struct nic *nic = context;
+    return nic->running;
+}
+
 static bool take_pid(void *context, uint32_t pid) {
     struct nic *nic = context;
     const struct nic_driver *driver = nic->config.driver;
@@ -59,6 +65,7 @@ static int make_parts(struct nic *nic, const struct nic_config *config, struct s
                                    .peer_bytes = sizeof(struct nic_peer),
                                    .up = nic_receive_packet,
                                    .room = nic_send_room,
+                                   .load = load,
                                    .lost = lost};
     delivery_init(&nic->delivery, &nic->config, &nic->counts, &below);
     return portals_new(&nic->portals, &portals, &owner, err);

@@ -45,6 +45,8 @@ struct nic_packet {
                                    here, */
     uint64_t sack;              /* and ack + 1 + i where bit i is set */
     uint32_t message_number;    /* of the source's messages to this target */
+    uint16_t credit;            /* 0, or 1 + how many packets beyond `ack` its source takes */
+    bool prompt;                /* acknowledge it at once */
     uint64_t offset;            /* of its data in the message */
     uint32_t bytes;             /* of data */
     struct nic_message message; /* of the first packet */
@@ -195,6 +197,8 @@ struct nic_config {
      * be less than this. The window grows to window_packets while nothing is lost (congestion.h).
      */
     uint64_t least_retry_time;
+    uint64_t receipt_time;   /* packets may be acknowledged so much later; 0: at once */
+    uint32_t credit_packets; /* of all peers together, that may wait here; 0: no limit */
     uint32_t retries;        /* then the peer is given up: its messages are undeliverable */
     uint32_t window_packets; /* on the way to one peer, 1 to 4096; 0: 64 */
     uint32_t stream;         /* higher than in an earlier life of this process */

@@ -173,6 +173,8 @@ send_at_once(struct nic *nic, const struct portals_outgoing *out) {
     packet->target = out->target;
     packet->stream = packet->sequence = packet->ack_stream = packet->ack = 0;
     packet->sack = 0;
+    packet->credit = 0;
+    packet->prompt = false;
     packet->message_number = peer->delivery.next_message++; /* all that is due: it is reliable */
     packet->offset = 0;
     packet->bytes = (uint32_t)out->payload;

@@ -6,7 +6,8 @@
 #define LONG_BYTES    WIRE_LATER_BYTES
 #define MESSAGE_BYTES 72
 
-enum { FIRST = 1, LAST = 2, BAD = 4 };
+enum { FIRST = 1, LAST = 2, BAD = 4, PROMPT = 8 };
+enum { CREDIT_BITS = 5, CREDIT_HALF = 16, CREDIT_MOST = 31 << 7 };
 enum { SHORT_PUT = 32, SHORT_ACK = 33 };
 enum { ACK_REQ = 3, INTERFACE = 15 << 2, LIST = 64, INITIATOR = 128 };
 
@@ -44,6 +45,28 @@ static uint32_t long_bytes(const struct nic_packet *p) {
     return LONG_BYTES + (p->first ? MESSAGE_BYTES + operand_bytes(&p->message) : 0);
 }
 
+/* ---- Credits ---- */
+
+static uint8_t encode_credit(uint32_t credit) {
+    uint32_t e = 0;
+    for (; credit >= 2 * CREDIT_HALF; credit /= 2)
+        e++;
+    return (uint8_t)(e << CREDIT_BITS | credit);
+}
+
+static uint32_t decode_credit(uint8_t byte) {
+    return (byte & (2 * CREDIT_HALF - 1u)) << (byte >> CREDIT_BITS);
+}
+
+static bool is_credit(uint8_t byte) {
+    return byte < 2 * CREDIT_HALF || byte & CREDIT_HALF;
+}
+
+uint32_t wire_credit_floor(uint32_t packets) {
+    uint32_t credit = packets < CREDIT_MOST ? packets + 1 : CREDIT_MOST;
+    return decode_credit(encode_credit(credit)) - 1;
+}
+
 /* ---- The short form ---- */
 
 static bool is_short(const struct nic_packet *p) {
@@ -51,7 +74,8 @@ static bool is_short(const struct nic_packet *p) {
     if (p->kind != NIC_DATA || !p->first || !p->last || p->bad || p->offset)
         return false;
     bool is_put = m->kind == NIC_PUT, is_ack = m->kind == NIC_ACK;
-    if (p->stream | p->sequence | p->ack_stream | p->ack | p->sack | m->operation | m->datatype)
+    if (p->stream | p->sequence | p->ack_stream | p->ack | p->sack | p->credit | p->prompt |
+        m->operation | m->datatype)
         return false;
     if ((p->source.pid | p->target.pid | m->uid | m->pt_index) > UINT16_MAX ||
         m->remote_offset > UINT32_MAX || m->interface > 15 || m->ack_req > 3 || m->list > 1 ||
@@ -96,6 +120,8 @@ static const char *decode_short(struct nic_packet *p, const uint8_t *b) {
     p->target = (struct nic_address){get32(b + 12), get16(b + 18)};
     p->stream = p->sequence = p->ack_stream = p->ack = 0;
     p->sack = 0;
+    p->credit = 0;
+    p->prompt = false;
     p->message_number = get32(b + 20);
     p->offset = 0;
     p->bytes = ack ? 0 : b[7];
@@ -156,8 +182,9 @@ uint32_t wire_encode_head(const struct nic_packet *p, uint8_t *b) {
     put32(b, WIRE_MAGIC);
     b[4] = WIRE_VERSION;
     b[5] = p->kind;
-    b[6] = (uint8_t)((p->first ? FIRST : 0) | (p->last ? LAST : 0) | (p->bad ? BAD : 0));
-    b[7] = 0;
+    b[6] = (uint8_t)((p->first ? FIRST : 0) | (p->last ? LAST : 0) | (p->bad ? BAD : 0) |
+                     (p->prompt ? PROMPT : 0));
+    b[7] = encode_credit(p->credit);
     put32(b + 8, p->source.nid);
     put32(b + 12, p->source.pid);
     put32(b + 16, p->target.nid);
@@ -187,8 +214,10 @@ static const char *decode_packet(struct nic_packet *p, const uint8_t *b) {
     p->first = b[6] & FIRST;
     p->last = b[6] & LAST;
     p->bad = b[6] & BAD;
-    if (p->kind > NIC_PROBE || b[6] > (FIRST | LAST | BAD) || b[7])
-        return "unknown kind or flag";
+    p->prompt = b[6] & PROMPT;
+    p->credit = (uint16_t)decode_credit(b[7]);
+    if (p->kind > NIC_PROBE || b[6] > (FIRST | LAST | BAD | PROMPT) || !is_credit(b[7]))
+        return "unknown kind, flag or credit";
     p->source = (struct nic_address){get32(b + 8), get32(b + 12)};
     p->target = (struct nic_address){get32(b + 16), get32(b + 20)};
     p->stream = get32(b + 24);

@@ -1,6 +1,7 @@
 /* Packets as bytes, for a live wire and for captures. Little-endian:
  *
- *      0 magic "sPIN"           4 version   5 kind   6 flags (1 first, 2 last, 4 bad)   7 zero
+ *      0 magic "sPIN"           4 version   5 kind   6 flags (1 first, 2 last, 4 bad, 8 prompt)
+ *      7 credit: 0 none is said, else that of wire_credit_floor
  *      8 source nid, pid       16 target nid, pid
  *     24 stream, sequence      32 ack_stream, ack                    40 sack
  *     48 message_number        52 bytes                              56 offset
@@ -37,6 +38,11 @@
 #define WIRE_LATER_BYTES  64             /* before the data, of all but the first of a message, */
 #define WIRE_BYTES_AT     52             /* and where it says how much that is */
 #define WIRE_HEADER_BYTES (64 + 72 + 32) /* at most, before the data */
+
+/* Credits have one byte: e in the upper 3 bits and m in the lower 5 say m << e, with an m of 16 or
+ * more where e is not 0, and the credit is one less. This is the largest that can be said which is
+ * not more than `packets`. */
+uint32_t wire_credit_floor(uint32_t packets);
 
 /* Writes nic_packet_bytes(packet) bytes and returns their number. */
 uint32_t wire_encode(const struct nic_packet *packet, uint8_t *bytes);
