@@ -232,7 +232,7 @@ static void lose_nowhere(struct live_card *card) {
 
 /* ---- the host's side ---- */
 
-void live_work(struct live_card *card) {
+static __attribute__((noinline)) void work(struct live_card *card) {
     do {
         uint64_t now = live_time(card);
         if (nic_deadline(card->nic) <= now)
@@ -241,6 +241,11 @@ void live_work(struct live_card *card) {
         if (card->nowhere)
             lose_nowhere(card);
     } while (live_hpu_work(card) || card->nowhere);
+}
+
+void live_work(struct live_card *card) {
+    if (nic_has_work(card->nic) || card->queued || card->failed || card->nowhere)
+        work(card);
     if (card->transport->calls->flush)
         card->transport->calls->flush(card->transport);
 }
@@ -278,28 +283,29 @@ void live_show(struct live_card *card, uint64_t now_ns) {
     live_seen_show(&card->seen, now_ns);
 }
 
-static void card_lock(void *context) {
-    struct live_card *card = context;
-    if (pthread_mutex_trylock(&card->lock)) {
-        card->wanted++;
-        pthread_mutex_lock(&card->lock);
-        card->wanted--;
-    }
+static void called(struct live_card *card) {
     uint32_t calls = atomic_load_explicit(&card->calls, memory_order_relaxed);
     atomic_store_explicit(&card->calls, calls + 1, memory_order_relaxed);
+}
+
+static void card_lock(void *context) {
+    struct live_card *card = context;
+    live_lock_take(&card->lock);
+    called(card);
+}
+
+/* What a call has made is sent first; then it looks what has come. */
+static void card_unlock(void *context) {
+    struct live_card *card = context;
+    live_work(card);
     if (card->transport->calls->ready(card->transport)) {
         card->transport->calls->poll(card->transport);
         live_work(card);
     }
-}
-
-static void card_unlock(void *context) {
-    struct live_card *card = context;
-    live_work(card);
     live_tell(card);
     if (card->unwatched)
         live_watch(card);
-    pthread_mutex_unlock(&card->lock);
+    live_lock_give(&card->lock);
 }
 
 static uint64_t card_now(void *context) {
@@ -432,7 +438,6 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
     card->options = *options;
     card->pending_end = &card->pending;
     card->lent_end = &card->lent;
-    pthread_mutex_init(&card->lock, NULL);
     live_hpu_init(card);
     int code = make_parts(card, err);
     if (!code) {
@@ -475,7 +480,6 @@ void live_card_free(struct live_card *card) {
         card->transport->calls->close(card->transport);
     nic_pool_free(card->pool);
     live_seen_close(&card->seen);
-    pthread_mutex_destroy(&card->lock);
     free(card);
 }
 
@@ -488,15 +492,15 @@ struct nic *live_card_nic(struct live_card *card) {
 }
 
 uint64_t live_card_strangers(struct live_card *card) {
-    pthread_mutex_lock(&card->lock);
+    live_lock_take(&card->lock);
     uint64_t count = card->transport->strangers;
-    pthread_mutex_unlock(&card->lock);
+    live_lock_give(&card->lock);
     return count;
 }
 
 uint64_t live_card_malformed(struct live_card *card) {
-    pthread_mutex_lock(&card->lock);
+    live_lock_take(&card->lock);
     uint64_t count = card->transport->malformed + nic_counts(card->nic)->malformed;
-    pthread_mutex_unlock(&card->lock);
+    live_lock_give(&card->lock);
     return count;
 }

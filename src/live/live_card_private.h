@@ -6,6 +6,7 @@
 
 #include "live/live_card.h"
 #include "live/live_clock.h"
+#include "live/live_lock.h"
 #include "live/live_seen.h"
 #include "live/live_transport.h"
 #include "nic/nic.h"
@@ -31,7 +32,7 @@ enum progress_state {
 };
 
 struct live_card {
-    pthread_mutex_t lock;
+    struct live_lock lock;
     struct live_card_options options;
     struct portals_process process;
     struct nic *nic;
@@ -56,7 +57,6 @@ struct live_card {
     _Atomic bool asleep;     /* it does the latter */
     uint32_t followers;      /* that sleep on `raises` */
     _Atomic uint32_t calls;  /* so far: for the progress thread */
-    _Atomic uint32_t wanted; /* calls that wait for the lock */
     /* The progress thread. */
     pthread_t thread;
     bool has_thread;

@@ -133,10 +133,17 @@ static uint8_t *reserve(struct shm *s, struct shm_peer *peer, uint32_t bytes) {
     return !at && has_room(s, peer) ? ring_reserve(&peer->out, bytes) : at;
 }
 
+/* Most have one word. */
+static inline void copy_data(uint8_t *to, const uint8_t *from, uint32_t bytes) {
+    if (bytes == sizeof(uint64_t))
+        memcpy(to, from, sizeof(uint64_t));
+    else if (bytes)
+        memcpy(to, from, bytes);
+}
+
 static enum live_sent shm_send(struct live_transport *t, const struct nic_packet *packet) {
     struct shm *s = shm_of(t);
     struct shm_peer *peer = find_peer(s, packet->target);
-    uint8_t head[WIRE_HEADER_BYTES], *at;
     if (!peer)
         return LIVE_NOWHERE;
     if (peer->refused)
@@ -147,21 +154,20 @@ static enum live_sent shm_send(struct live_transport *t, const struct nic_packet
         refuse(s, peer);
         return LIVE_LATER;
     }
-    bool lent = packet->bytes > s->o.mtu_bytes;
-    uint32_t header = wire_encode_head(packet, head);
+    bool lent = packet->bytes > s->o.mtu_bytes, is_short = wire_is_short(packet);
+    uint32_t header = wire_head_bytes(packet, is_short);
     uint32_t bytes = header + (lent ? (uint32_t)sizeof packet->data : packet->bytes);
-    at = reserve(s, peer, bytes);
+    uint8_t *at = reserve(s, peer, bytes);
     if (!at) {
         refuse(s, peer);
         return LIVE_LATER;
     }
     uint64_t first;
-    memcpy(&first, head, sizeof first);
-    memcpy(at + sizeof first, head + sizeof first, header - sizeof first);
+    wire_encode_rest(packet, is_short, at, &first);
     if (lent)
         memcpy(at + header, &packet->data, sizeof packet->data);
-    else if (packet->bytes)
-        memcpy(at + header, packet->data, packet->bytes);
+    else
+        copy_data(at + header, packet->data, packet->bytes);
     peer->lent += lent;
     s->lent += lent;
     ring_commit(&peer->out, bytes, first);
@@ -265,7 +271,10 @@ static bool hand_over(struct shm *s, struct shm_peer *peer, uint64_t word, uint8
     uint8_t head[WIRE_HEADER_BYTES];
     uint32_t bytes = (uint32_t)word, data, of;
     struct nic_packet packet;
-    memcpy(head, at, bytes < sizeof head ? bytes : sizeof head);
+    if (bytes <= RING_LINE_BYTES)
+        memcpy(head, at, RING_LINE_BYTES); /* it has the line to itself */
+    else
+        memcpy(head, at, bytes < sizeof head ? bytes : sizeof head);
     word = (word & ~(uint64_t)UINT32_MAX) | WIRE_MAGIC;
     memcpy(head, &word, sizeof word);
     bool lent = is_lent(s, bytes, head, &of);

@@ -39,7 +39,8 @@
 #define TICK_NS    (LIVE_MS / 2)   /* of the progress thread */
 #define CHECK_NS   (100 * LIVE_MS) /* between looks whether peers live */
 #define IDLE_LOOKS 10
-#define LOOKS      32   /* between looks at the clock */
+#define LOOKS      64   /* between looks at the clock */
+#define WAY_LOOKS  200  /* at who wants the lock, before it is taken back */
 #define FINDS      1024 /* of who finds something at each look, between looks at its peers */
 
 static uint32_t raises_of(struct live_card *card) {
@@ -101,28 +102,19 @@ void live_watch(struct live_card *card) {
 
 static void follow(struct live_card *card, uint32_t seen, uint64_t until_ns) {
     card->followers++;
-    pthread_mutex_unlock(&card->lock);
+    live_lock_give(&card->lock);
     live_futex_wait(&card->raises, seen, until_ns);
-    pthread_mutex_lock(&card->lock);
+    live_lock_take(&card->lock);
     card->followers--;
 }
 
-/* Without the lock, which others may want: true when there is something to look at. It does not
- * yield: on a busy machine that gives the processor away for longer than a sleep, from which a peer
- * wakes us. */
-static bool spin(struct live_card *card, uint32_t seen, uint64_t until_ns) {
-    uint64_t most_ns = card->options.crowded ? CROWDED_NS : SPIN_NS, end_ns = 0;
-    for (uint32_t looks = 1;; looks++) {
-        if (is_ready(card) || raises_of(card) != seen)
-            return true;
-        if (looks % LOOKS == 0) {
-            uint64_t now_ns = live_now_ns();
-            end_ns = end_ns ? end_ns : now_ns + most_ns;
-            if (now_ns >= end_ns || now_ns >= until_ns)
-                return false;
-        }
+/* Others want the lock that we look with. */
+static void give_way(struct live_card *card) {
+    live_tell(card);
+    live_lock_give(&card->lock);
+    for (uint32_t i = 0; i < WAY_LOOKS && live_lock_is_wanted(&card->lock); i++)
         live_pause();
-    }
+    live_lock_take(&card->lock);
 }
 
 static void falls_asleep(struct live_card *card, uint64_t wakes_ns) {
@@ -139,9 +131,9 @@ static void sleep_as_leader(struct live_card *card, uint32_t seen, uint64_t unti
     if (card->transport->calls->arm(card->transport)) {
         falls_asleep(card, due_ns);
         live_show(card, now_ns);
-        pthread_mutex_unlock(&card->lock);
+        live_lock_give(&card->lock);
         card->transport->calls->sleep(card->transport, until_ns < due_ns ? until_ns : due_ns);
-        pthread_mutex_lock(&card->lock);
+        live_lock_take(&card->lock);
         card->transport->calls->disarm(card->transport);
     }
     atomic_store(&card->asleep, false);
@@ -151,7 +143,7 @@ static void sleep_as_leader(struct live_card *card, uint32_t seen, uint64_t unti
 }
 
 static void leave_lead(struct live_card *card) {
-    card->led = false;
+    atomic_store_explicit(&card->led, false, memory_order_relaxed);
     if (card->followers) { /* one of them leads now; any of them may be about to sleep, or to go */
         atomic_fetch_add(&card->raises, 1);
         live_tell(card);
@@ -166,20 +158,41 @@ static void poll_and_look(struct live_card *card) {
     card->looks = false;
 }
 
-static void lead(struct live_card *card, uint32_t seen, uint64_t until_ns) {
-    card->led = true;
-    card->transport->calls->disarm(card->transport);
-    for (uint32_t finds = 1; raises_of(card) == seen; finds++) {
-        live_tell(card);
-        pthread_mutex_unlock(&card->lock);
-        bool found = spin(card, seen, until_ns);
-        pthread_mutex_lock(&card->lock);
-        poll_and_look(card);
-        if (found && finds % FINDS == 0)
-            check_peers(card, live_now_ns());
-        if (found || raises_of(card) != seen)
+/* Looks for something to do until something was raised: true; false: for so long that it is time
+ * to sleep. It does not yield: on a busy machine that gives the processor away for longer than a
+ * sleep, from which a peer wakes us. */
+static bool look(struct live_card *card, uint32_t seen, uint64_t until_ns) {
+    uint64_t most_ns = card->options.crowded ? CROWDED_NS : SPIN_NS, end_ns = 0;
+    uint32_t finds = 0;
+    for (uint32_t looks = 1; raises_of(card) == seen; looks++) {
+        if (is_ready(card)) {
+            poll_and_look(card);
+            if (++finds % FINDS == 0)
+                check_peers(card, live_now_ns());
+            end_ns = 0;
             continue;
-        if (live_now_ns() >= until_ns)
+        }
+        if (looks % LOOKS == 0) {
+            uint64_t now_ns = live_now_ns();
+            end_ns = end_ns ? end_ns : now_ns + most_ns;
+            if (now_ns >= end_ns || now_ns >= until_ns)
+                return false;
+            if (nic_deadline(card->nic) <= now_ns)
+                live_work(card);
+        }
+        if (live_lock_is_wanted(&card->lock))
+            give_way(card);
+        live_pause();
+    }
+    return true;
+}
+
+static void lead(struct live_card *card, uint32_t seen, uint64_t until_ns) {
+    atomic_store_explicit(&card->led, true, memory_order_relaxed);
+    card->transport->calls->disarm(card->transport);
+    while (!look(card, seen, until_ns) && live_now_ns() < until_ns) {
+        poll_and_look(card);
+        if (raises_of(card) != seen)
             break;
         sleep_as_leader(card, seen, until_ns);
         poll_and_look(card);
@@ -205,7 +218,7 @@ void live_wait(struct live_card *card, uint64_t until_ns) {
  * times, so that a program that communicates seldom need not wake it. */
 static void progress_alone(struct live_card *card, uint32_t *idle) {
     uint64_t due_ns;
-    pthread_mutex_lock(&card->lock);
+    live_lock_take(&card->lock);
     poll_card(card);
     due_ns = check_peers(card, live_now_ns());
     bool sleeps = !card->led && card->transport->calls->arm(card->transport);
@@ -218,29 +231,29 @@ static void progress_alone(struct live_card *card, uint32_t *idle) {
         live_show(card, live_now_ns());
     }
     live_tell(card);
-    pthread_mutex_unlock(&card->lock);
+    live_lock_give(&card->lock);
     if (!sleeps) { /* there is more to do, but who wants the lock is first */
-        if (atomic_load(&card->wanted))
+        if (live_lock_is_wanted(&card->lock))
             live_futex_wait(&card->progress, PROGRESS_TICKS, live_now_ns() + TICK_NS);
         return;
     }
     card->transport->calls->sleep(card->transport, due_ns);
     uint32_t slept = PROGRESS_SLEEPS;
     atomic_compare_exchange_strong(&card->progress, &slept, PROGRESS_TICKS);
-    pthread_mutex_lock(&card->lock);
+    live_lock_take(&card->lock);
     if (!card->led)
         card->transport->calls->disarm(card->transport);
     poll_card(card);
     live_tell(card);
-    pthread_mutex_unlock(&card->lock);
+    live_lock_give(&card->lock);
 }
 
 static void stand_by(struct live_card *card) {
     uint32_t ticks = PROGRESS_TICKS;
-    pthread_mutex_lock(&card->lock);
+    live_lock_take(&card->lock);
     bool asleep = atomic_load(&card->asleep) &&
                   atomic_compare_exchange_strong(&card->progress, &ticks, PROGRESS_STANDS_BY);
-    pthread_mutex_unlock(&card->lock);
+    live_lock_give(&card->lock);
     while (asleep && atomic_load(&card->progress) == PROGRESS_STANDS_BY)
         live_futex_wait(&card->progress, PROGRESS_STANDS_BY, UINT64_MAX);
 }
@@ -251,7 +264,7 @@ static void tick(struct live_card *card) {
     uint64_t now_ns = live_now_ns();
     bool looks = now_ns >= atomic_load(&card->check_ns);
     bool shows = now_ns >= atomic_load_explicit(&card->seen.due_ns, memory_order_relaxed);
-    if ((looks || shows || card->timed) && pthread_mutex_trylock(&card->lock) == 0) {
+    if ((looks || shows || card->timed) && live_lock_try(&card->lock)) {
         if (looks && is_outstanding(card))
             check_peers(card, now_ns);
         else if (looks)
@@ -261,7 +274,7 @@ static void tick(struct live_card *card) {
         if (shows)
             live_show(card, now_ns);
         live_tell(card);
-        pthread_mutex_unlock(&card->lock);
+        live_lock_give(&card->lock);
     }
     live_futex_wait(&card->progress, PROGRESS_TICKS, now_ns + TICK_NS);
 }

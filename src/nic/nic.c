@@ -273,6 +273,10 @@ static void __attribute__((noinline)) work(struct nic *nic, uint64_t now) {
     delivery_arm(&nic->delivery, now);
 }
 
+bool nic_has_work(const struct nic *nic) {
+    return nic->loop || nic->turn || !delivery_idle(&nic->delivery) || nic->delivery.timers.count;
+}
+
 void nic_progress(struct nic *nic, uint64_t now) {
     nic->now = now;
     if (nic->loop || nic->turn || !delivery_idle(&nic->delivery))

@@ -228,6 +228,8 @@ enum nic_rest {
     NIC_REST_PACKETS, /* it has to come in pieces of the MTU */
 };
 enum nic_rest nic_rest(struct nic *nic, const struct nic_packet *packet);
+/* Whether nic_progress or, whatever the time is, nic_tick may have something to do. */
+bool nic_has_work(const struct nic *nic);
 /* Sends what waits to be sent. */
 void nic_progress(struct nic *nic, uint64_t now);
 /* From a driver's `move`: what it keeps until then; false: no memory, and the move is a fault. */

@@ -327,6 +327,9 @@ int portals_ct_cancel(struct portals *p, ptl_handle_ct_t ct);
 int portals_ct_get(struct portals *p, ptl_handle_ct_t ct, ptl_ct_event_t *event);
 int portals_ct_set(struct portals *p, ptl_handle_ct_t ct, ptl_ct_event_t value);
 int portals_ct_inc(struct portals *p, ptl_handle_ct_t ct, ptl_ct_event_t increment);
+/* It has reached its test or counts a failure; PTL_CT_NONE_REACHED. */
+int portals_ct_reached(struct portals *p, ptl_handle_ct_t ct, ptl_size_t test,
+                       ptl_ct_event_t *event);
 /* The first of them that has reached its test or counts a failure, taking turns;
  * PTL_CT_NONE_REACHED. */
 int portals_ct_poll(struct portals *p, const ptl_handle_ct_t *cts, const ptl_size_t *tests,

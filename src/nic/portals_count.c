@@ -69,6 +69,21 @@ int portals_ct_inc(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t inc
     return PTL_OK;
 }
 
+static inline bool is_reached(const struct counter *ct, ptl_size_t test) {
+    return ct->value.success >= test || ct->value.failure;
+}
+
+int portals_ct_reached(struct portals *p, ptl_handle_ct_t handle, ptl_size_t test,
+                       ptl_ct_event_t *event) {
+    const struct counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
+    if (!ct || !event)
+        return PTL_ARG_INVALID;
+    if (!is_reached(ct, test))
+        return PTL_CT_NONE_REACHED;
+    *event = ct->value;
+    return PTL_OK;
+}
+
 int portals_ct_poll(struct portals *p, const ptl_handle_ct_t *handles, const ptl_size_t *tests,
                     unsigned size, ptl_ct_event_t *event, unsigned *which) {
     struct portals_ni *first = NULL, *ni;
@@ -79,11 +94,11 @@ int portals_ct_poll(struct portals *p, const ptl_handle_ct_t *handles, const ptl
             return PTL_ARG_INVALID;
         first = ni;
     }
-    uint32_t start = first->turn++;
+    uint32_t start = size > 1 ? first->turn++ % size : 0;
     for (unsigned i = 0; i < size; i++) {
-        unsigned at = (start + i) % size;
+        unsigned at = start + i < size ? start + i : start + i - size;
         const struct counter *ct = p4_object_of(p, HANDLE_CT, handles[at], NULL);
-        if (ct->value.success >= tests[at] || ct->value.failure) {
+        if (is_reached(ct, tests[at])) {
             *event = ct->value;
             *which = at;
             return PTL_OK;

@@ -69,7 +69,7 @@ uint32_t wire_credit_floor(uint32_t packets) {
 
 /* ---- The short form ---- */
 
-static bool is_short(const struct nic_packet *p) {
+bool wire_is_short(const struct nic_packet *p) {
     const struct nic_message *m = &p->message;
     if (p->kind != NIC_DATA || !p->first || !p->last || p->bad || p->offset)
         return false;
@@ -86,15 +86,12 @@ static bool is_short(const struct nic_packet *p) {
     return is_ack && !p->bytes && !m->match_bits;
 }
 
-static void encode_short(const struct nic_packet *p, uint8_t *b) {
+/* All but the first 8 bytes, which are returned: so in all encoders. */
+static uint64_t encode_short(const struct nic_packet *p, uint8_t *b) {
     const struct nic_message *m = &p->message;
     bool ack = m->kind == NIC_ACK;
-    put32(b, WIRE_MAGIC);
-    b[4] = WIRE_VERSION;
-    b[5] = ack ? SHORT_ACK : SHORT_PUT;
-    b[6] = (uint8_t)(m->ack_req | m->interface << 2 | (m->list ? LIST : 0) |
-                     (m->initiator ? INITIATOR : 0));
-    b[7] = ack ? m->fail : (uint8_t)p->bytes;
+    uint64_t flags = m->ack_req | (uint32_t)m->interface << 2 | (m->list ? LIST : 0u) |
+                     (m->initiator ? INITIATOR : 0u);
     put32(b + 8, p->source.nid);
     put32(b + 12, p->target.nid);
     put16(b + 16, (uint16_t)p->source.pid);
@@ -107,6 +104,9 @@ static void encode_short(const struct nic_packet *p, uint8_t *b) {
     put32(b + 40, m->source_rank);
     put32(b + 44, m->target_rank);
     put64(b + 48, m->initiator ? m->initiator : m->hdr_data);
+    return WIRE_MAGIC | (uint64_t)WIRE_VERSION << 32 |
+           (uint64_t)(ack ? SHORT_ACK : SHORT_PUT) << 40 | flags << 48 |
+           (uint64_t)(ack ? m->fail : (uint8_t)p->bytes) << 56;
 }
 
 static const char *decode_short(struct nic_packet *p, const uint8_t *b) {
@@ -149,12 +149,12 @@ static const char *decode_short(struct nic_packet *p, const uint8_t *b) {
 
 /* ---- The long form ---- */
 
-static uint32_t header_bytes(const struct nic_packet *p) {
-    return is_short(p) ? SHORT_BYTES : long_bytes(p);
+uint32_t wire_head_bytes(const struct nic_packet *p, bool is_short) {
+    return is_short ? SHORT_BYTES : long_bytes(p);
 }
 
 uint32_t nic_packet_bytes(const struct nic_packet *packet) {
-    return header_bytes(packet) + packet->bytes;
+    return wire_head_bytes(packet, wire_is_short(packet)) + packet->bytes;
 }
 
 static void encode_message(const struct nic_message *m, uint8_t *b) {
@@ -174,17 +174,9 @@ static void encode_message(const struct nic_message *m, uint8_t *b) {
     memcpy(b + MESSAGE_BYTES, m->operand, operand_bytes(m));
 }
 
-uint32_t wire_encode_head(const struct nic_packet *p, uint8_t *b) {
-    if (is_short(p)) {
-        encode_short(p, b);
-        return SHORT_BYTES;
-    }
-    put32(b, WIRE_MAGIC);
-    b[4] = WIRE_VERSION;
-    b[5] = p->kind;
-    b[6] = (uint8_t)((p->first ? FIRST : 0) | (p->last ? LAST : 0) | (p->bad ? BAD : 0) |
-                     (p->prompt ? PROMPT : 0));
-    b[7] = encode_credit(p->credit);
+static uint64_t encode_long(const struct nic_packet *p, uint8_t *b) {
+    uint64_t flags = (p->first ? FIRST : 0u) | (p->last ? LAST : 0u) | (p->bad ? BAD : 0u) |
+                     (p->prompt ? PROMPT : 0u);
     put32(b + 8, p->source.nid);
     put32(b + 12, p->source.pid);
     put32(b + 16, p->target.nid);
@@ -199,7 +191,20 @@ uint32_t wire_encode_head(const struct nic_packet *p, uint8_t *b) {
     put64(b + 56, p->offset);
     if (p->first)
         encode_message(&p->message, b + LONG_BYTES);
-    return long_bytes(p);
+    return WIRE_MAGIC | (uint64_t)WIRE_VERSION << 32 | (uint64_t)p->kind << 40 | flags << 48 |
+           (uint64_t)encode_credit(p->credit) << 56;
+}
+
+void wire_encode_rest(const struct nic_packet *p, bool is_short, uint8_t *b, uint64_t *first) {
+    *first = is_short ? encode_short(p, b) : encode_long(p, b);
+}
+
+uint32_t wire_encode_head(const struct nic_packet *p, uint8_t *b) {
+    bool is_short = wire_is_short(p);
+    uint64_t first;
+    wire_encode_rest(p, is_short, b, &first);
+    put64(b, first);
+    return wire_head_bytes(p, is_short);
 }
 
 uint32_t wire_encode(const struct nic_packet *p, uint8_t *b) {
@@ -278,7 +283,7 @@ static const char *decode_long(struct nic_packet *p, const uint8_t *b, uint64_t 
     const char *wrong = decode_packet(p, b);
     if (!wrong && p->first)
         wrong = decode_message(p, b + LONG_BYTES, length - LONG_BYTES);
-    return !wrong && is_short(p) ? "long where the short form is enough" : wrong;
+    return !wrong && wire_is_short(p) ? "long where the short form is enough" : wrong;
 }
 
 const char *wire_decode_head(struct nic_packet *p, uint32_t mtu_bytes, const uint8_t *b,

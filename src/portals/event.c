@@ -50,9 +50,13 @@ struct portals_look {
     ptl_event_t *event;
     ptl_ct_event_t *count;
     unsigned *which;
+    bool alone; /* one, and `which` is not asked for */
 };
 
 static int look_once(struct portals *p, const struct portals_look *l) {
+    if (l->alone)
+        return l->tests ? portals_ct_reached(p, *l->handles, *l->tests, l->count)
+                        : portals_eq_get(p, *l->handles, l->event);
     return l->tests ? portals_ct_poll(p, l->handles, l->tests, l->size, l->count, l->which)
                     : portals_eq_poll(p, l->handles, l->size, l->event, l->which);
 }
@@ -69,21 +73,22 @@ static bool is_over(const struct portals_host *host, uint64_t deadline) {
 
 static int wait_for(enum portals_call call, const struct portals_look *l, ptl_time_t timeout,
                     const void *caller) {
-    struct portals *p = portals_call_begin(call, 0, caller);
-    if (!p)
+    struct portals_process *process = portals_call_begin(call, 0, caller);
+    if (!process)
         return PTL_NO_INIT;
-    const struct portals_host *host = &portals_current()->host;
+    struct portals *p = process->portals;
+    const struct portals_host *host = &process->host;
     int none = l->tests ? PTL_CT_NONE_REACHED : PTL_EQ_EMPTY, code = look_once(p, l);
     if (code != none || timeout == 0 || !host->wait)
-        return portals_call_end(code);
+        return portals_call_end(process, code);
     uint64_t deadline = deadline_of(host, timeout);
-    portals_current()->look = l;
+    process->look = l;
     do {
         host->wait(host->context, deadline);
         code = portals_is_initialised(p) ? look_once(p, l) : PTL_ARG_INVALID;
     } while (code == none && !is_over(host, deadline));
-    portals_current()->look = NULL;
-    portals_call_end(code);
+    process->look = NULL;
+    portals_call_end(process, code);
     if (host->charge && code != none)
         host->charge(host->context, call, 0);
     return code == PTL_ARG_INVALID ? PTL_INTERRUPTED : code;
@@ -104,10 +109,9 @@ void portals_waits_for(const struct portals_process *process, char *text, size_t
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event) {
-    unsigned which;
     return wait_for(
         PORTALS_CALL_PtlEQWait,
-        &(struct portals_look){.handles = &eq_handle, .size = 1, .event = event, .which = &which},
+        &(struct portals_look){.handles = &eq_handle, .size = 1, .event = event, .alone = true},
         PTL_TIME_FOREVER, PORTALS_CALLER);
 }
 
@@ -120,11 +124,10 @@ int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t t
 }
 
 int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event) {
-    unsigned which;
     return wait_for(
         PORTALS_CALL_PtlCTWait,
         &(struct portals_look){
-            .handles = &ct_handle, .tests = &test, .size = 1, .count = event, .which = &which},
+            .handles = &ct_handle, .tests = &test, .size = 1, .count = event, .alone = true},
         PTL_TIME_FOREVER, PORTALS_CALLER);
 }
 

@@ -132,7 +132,9 @@ int PtlEndBundle(ptl_handle_ni_t ni_handle) {
 
 /* A truth value, at any time: programs compare handles before PtlInit, and without a card. */
 int PtlHandleIsEqual(ptl_handle_any_t handle1, ptl_handle_any_t handle2) {
-    if (portals_call_begin(PORTALS_CALL_PtlHandleIsEqual, 0, PORTALS_CALLER))
-        portals_call_end(PTL_OK);
+    struct portals_process *process =
+        portals_call_begin(PORTALS_CALL_PtlHandleIsEqual, 0, PORTALS_CALLER);
+    if (process)
+        portals_call_end(process, PTL_OK);
     return handle1 == handle2;
 }

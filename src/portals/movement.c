@@ -13,17 +13,19 @@ static int put(struct portals *p, ptl_handle_md_t md, ptl_size_t local_offset, p
                ptl_ack_req_t ack_req, ptl_process_t target, ptl_pt_index_t pt_index,
                ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
                ptl_hdr_data_t hdr_data, const ptl_handle_ct_t *ct, ptl_size_t threshold) {
-    struct portals_request r = {.kind = PORTALS_PUT,
-                                .md = md,
-                                .local_offset = local_offset,
-                                .length = length,
-                                .ack_req = ack_req,
-                                .target = target,
-                                .pt_index = pt_index,
-                                .match_bits = match_bits,
-                                .remote_offset = remote_offset,
-                                .user_ptr = user_ptr,
-                                .hdr_data = hdr_data};
+    struct portals_request r; /* what a put has: all of it is as long as the rest of the call */
+    r.kind = PORTALS_PUT;
+    r.md = md;
+    r.local_offset = local_offset;
+    r.get_offset = 0;
+    r.length = length;
+    r.ack_req = ack_req;
+    r.target = target;
+    r.pt_index = pt_index;
+    r.match_bits = match_bits;
+    r.remote_offset = remote_offset;
+    r.user_ptr = user_ptr;
+    r.hdr_data = hdr_data;
     return start(p, &r, ct, threshold);
 }
 

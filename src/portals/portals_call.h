@@ -4,17 +4,20 @@
 
 #include "portals/process.h"
 
-/* The logic of the current process, locked; NULL: there is none, or PtlInit is missing. `caller` is
- * where in the program the call stands. */
-struct portals *portals_call_begin(enum portals_call call, uint64_t bytes, const void *caller);
+/* The current process, locked; NULL: there is none, or PtlInit is missing. `caller` is where in the
+ * program the call stands. */
+struct portals_process *portals_call_begin(enum portals_call call, uint64_t bytes,
+                                           const void *caller);
 #define PORTALS_CALLER __builtin_return_address(0)
 /* Unlocks; returns the code. */
-int portals_call_end(int code);
+int portals_call_end(struct portals_process *process, int code);
 
 #define PORTALS_CALL(name, bytes, work)                                                            \
     do {                                                                                           \
-        struct portals *p = portals_call_begin(PORTALS_CALL_##name, bytes, PORTALS_CALLER);        \
-        return p ? portals_call_end(work) : PTL_NO_INIT;                                           \
+        struct portals_process *process_ =                                                         \
+            portals_call_begin(PORTALS_CALL_##name, bytes, PORTALS_CALLER);                        \
+        struct portals *p = process_ ? process_->portals : NULL;                                   \
+        return p ? portals_call_end(process_, work) : PTL_NO_INIT;                                 \
     } while (0)
 
 #endif

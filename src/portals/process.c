@@ -6,7 +6,8 @@
 
 #include "portals/portals_call.h"
 
-static _Thread_local struct portals_process *current;
+/* Looked at by every call, also of a shared library: without a function. */
+static _Thread_local struct portals_process *current __attribute__((tls_model("initial-exec")));
 
 /* Portals names no process: what belongs to all threads of a program has to stand somewhere. */
 static struct portals_process *(*make_process)(void);
@@ -66,19 +67,19 @@ static void enter(struct portals_process *process, enum portals_call call, uint6
     process->caller = caller;
 }
 
-struct portals *portals_call_begin(enum portals_call call, uint64_t bytes, const void *caller) {
+struct portals_process *portals_call_begin(enum portals_call call, uint64_t bytes,
+                                           const void *caller) {
     struct portals_process *process = portals_current();
     if (!process)
         return NULL;
     enter(process, call, bytes, caller);
     if (portals_is_initialised(process->portals))
-        return process->portals;
-    portals_call_end(PTL_NO_INIT);
+        return process;
+    portals_call_end(process, PTL_NO_INIT);
     return NULL;
 }
 
-int portals_call_end(int code) {
-    struct portals_process *process = portals_current();
+int portals_call_end(struct portals_process *process, int code) {
     process->call = PORTALS_NO_CALL;
     if (process->host.unlock)
         process->host.unlock(process->host.context);
@@ -91,13 +92,13 @@ int PtlInit(void) {
     if (!process)
         return PTL_FAIL;
     enter(process, PORTALS_CALL_PtlInit, 0, PORTALS_CALLER);
-    return portals_call_end(portals_init(process->portals));
+    return portals_call_end(process, portals_init(process->portals));
 }
 
 void PtlFini(void) {
-    struct portals *p = portals_call_begin(PORTALS_CALL_PtlFini, 0, PORTALS_CALLER);
-    if (!p)
+    struct portals_process *process = portals_call_begin(PORTALS_CALL_PtlFini, 0, PORTALS_CALLER);
+    if (!process)
         return;
-    portals_fini(p);
-    portals_call_end(PTL_OK);
+    portals_fini(process->portals);
+    portals_call_end(process, PTL_OK);
 }
