@@ -26,6 +26,7 @@ EXPERIMENT_RUN(sc17_fig3d);
 EXPERIMENT_RUN(sc17_fig4);
 EXPERIMENT_RUN(sc17_cards);
 EXPERIMENT_RUN(sc17_fig5a);
+EXPERIMENT_RUN(sc17_ftb);
 EXPERIMENT_RUN(sc17_timelines);
 EXPERIMENT_RUN(slides_scan);
 

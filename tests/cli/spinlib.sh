@@ -7,19 +7,26 @@ nm -D "$BUILD/src/portals/libportals.so" | grep -q __asan_init && flags=-fsaniti
 . "$BUILD/env"
 export ASAN_OPTIONS=detect_leaks=0:handle_segv=0
 without_times() { sed -E 's/[0-9]+\.[0-9]+ (ns|us|ms)/TIME/g' | grep -vE '^(last rank|rank [0-9]+ returns|packets|bytes|handlers run|instructions of|HPUs in use|events)'; }
-# NAME RANKS LINE...: what both must print.
+# NAME RANKS LINE...: what both must print, given $arguments.
+arguments=
 example() {
     local name=$1 ranks=$2 expected
     expected=$(printf '%s\n' "${@:3}" | sort)
     clang $flags -g "$SOURCE/examples/spinlib/${name}_example.c" -o "$name" $(pkg-config --cflags --libs spinlib) || { fail "$name compiles"; return; }
     clang $flags -g -shared -fPIC "$SOURCE/examples/spinlib/${name}_example.c" -o "$name.so" $(pkg-config --cflags --libs spinlib) || { fail "$name compiles"; return; }
-    run timeout -k 5 60 "$OPENSPIN" launch -n "$ranks" "./$name"
+    run timeout -k 5 60 "$OPENSPIN" launch -n "$ranks" "./$name" $arguments
     [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | without_times | sort)" = "$expected" ] && pass "$name on live cards" || fail "$name on live cards" "$status" "$out" "$err"
     [ -n "$flags" ] && return # a sanitized program cannot be loaded
     for card in sc17 pspin; do
-        run timeout -k 5 60 "$OPENSPIN" sim run -n "$ranks" --card $card "./$name.so"
+        run timeout -k 5 60 "$OPENSPIN" sim run -n "$ranks" --card $card "./$name.so" $arguments
         [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | without_times | sort)" = "$expected" ] && pass "$name on $card cards" || fail "$name on $card cards" "$status" "$out" "$err"
     done
 }
+for r in 1 2 3 4 6 7 8 10 11 12 13 14 15; do echo "rank $r: the first broadcast"; done >ftb.txt
+for r in 0 2 3 4 6 7 8 10 11 12 13 14 15; do echo "rank $r: another root"; done >>ftb.txt
+arguments='5 9'
+mapfile -t lines <ftb.txt
+example ftb 16 "${lines[@]}"
+arguments=
 example scan 2 '5 of 100000 rows match; it took TIME' 'employee '{100,101,102,103,104}
 finish

@@ -6,27 +6,36 @@
 #include "spinlib/spinlib.h"
 
 /* Runs rank(argument) on every rank; each returns 0, or a line number that the failure shows. */
+static inline void spinlib_world_on(struct spin_world_options o, const char *card,
+                                    int (*rank)(void *), void *argument) {
+    struct spin_world *w;
+    struct spin_error err;
+    if (spin_world_new(&w, &o, &err))
+        TEST_FAIL("%s: %s", card, err.text);
+    int code = spin_world_run(w, rank, argument, &err);
+    struct spin_world_result r = spin_world_result(w);
+    if (r.failed)
+        TEST_FAIL("%s: rank %u failed in line %d", card, r.first_failed, r.first_status);
+    if (code)
+        TEST_FAIL("%s: %s", card, err.text);
+    if (r.counts.faults)
+        TEST_FAIL("%s: a handler failed: %s", card, r.first_fault);
+    spin_world_free(w);
+}
+
+/* On either card. */
 static inline void spinlib_world_with(struct spin_world_options o, int (*rank)(void *),
                                       void *argument) {
     static const char *const cards[] = {"card=sc17", "card=pspin"};
     const char *set[16];
     for (int card = 0; card < 2; card++) {
         struct spin_world_options options = o;
-        struct spin_world *w;
-        struct spin_error err;
         for (int i = 0; i < o.set_count; i++)
             set[i] = o.set[i];
         set[o.set_count] = cards[card];
         options.set = set;
         options.set_count = o.set_count + 1;
-        if (spin_world_new(&w, &options, &err) || spin_world_run(w, rank, argument, &err))
-            TEST_FAIL("%s: %s", cards[card], err.text);
-        struct spin_world_result r = spin_world_result(w);
-        if (r.failed)
-            TEST_FAIL("%s: rank %u failed in line %d", cards[card], r.first_failed, r.first_status);
-        if (r.counts.faults)
-            TEST_FAIL("%s: a handler failed: %s", cards[card], r.first_fault);
-        spin_world_free(w);
+        spinlib_world_on(options, cards[card], rank, argument);
     }
 }
 
