@@ -1,10 +1,15 @@
 /* A message with handlers has the same life on every card: one table of cases (each handler there
  * or not, with every return code and a fault) on the match rules of `card run`, and on Portals
- * matching in worlds of either card, with packets in order and not. Which handlers run, with which
+ * matching in worlds of either card, with packets in order and not, and on live cards, with
+ * handlers on who drives and on workers. Which handlers run, with which
  * arguments, in which order, what is stored, and whether the message has failed. */
+#include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "lib/cardworld.h"
+#include "live/live_card.h"
+#include "nic/nic.h"
 #include "portals4.h"
 
 #define MTU     64u
@@ -225,6 +230,91 @@ static void in_world(struct run_of r, struct seen *seen, const char *const *set,
     spin_world_free(w);
 }
 
+/* ---- live ---- */
+
+static struct {
+    struct live_folder folder;
+    struct live_card *card[2];
+    struct shared *shared;
+    pthread_barrier_t barrier;
+    int status[2];
+} live;
+static __thread uint32_t own_rank;
+
+static uint32_t live_rank(void *context) {
+    (void)context;
+    return own_rank;
+}
+
+static void live_barrier(void *context) {
+    (void)context;
+    pthread_barrier_wait(&live.barrier);
+}
+
+static int live_map(void *context, uint32_t ni) {
+    (void)context;
+    const ptl_process_t both[2] = {{.phys = {1, 0}}, {.phys = {1, 1}}};
+    return PtlSetMap(ni, 2, both);
+}
+
+static bool is_quiet(struct live_card *card) {
+    const struct portals_host *host = &live_card_process(card)->host;
+    host->lock(host->context);
+    bool quiet = nic_quiet(live_card_nic(card));
+    host->unlock(host->context);
+    return quiet;
+}
+
+/* For both: the sender is quiet when everything has left, the receiver when it is done. */
+static void live_compute(void *context, uint64_t ps) {
+    (void)ps;
+    live_barrier(context);
+    for (int rounds = 0; rounds < 3; rounds++)
+        while (!is_quiet(live.card[0]) || !is_quiet(live.card[1]))
+            usleep(100);
+    live_barrier(context);
+}
+
+static void *live_main(void *argument) {
+    static const struct portals_job job = {
+        .rank = live_rank, .compute = live_compute, .barrier = live_barrier, .map = live_map};
+    own_rank = (uint32_t)(uintptr_t)argument;
+    live_card_process(live.card[own_rank])->host.job = &job;
+    portals_enter(live_card_process(live.card[own_rank]));
+    live.status[own_rank] = rank(live.shared);
+    return NULL;
+}
+
+static void on_live(struct run_of r, struct seen *seen, uint32_t hpus) {
+    struct shared sh = {.run = r, .seen = seen};
+    pthread_t thread[2];
+    char name[64];
+    for (uint32_t i = 0; i < BYTES; i++)
+        sh.data[i] = data_at(i);
+    live.shared = &sh;
+    pthread_barrier_init(&live.barrier, NULL, 2);
+    GOOD(live_folder_make(&live.folder, name, sizeof name, &err));
+    for (uintptr_t i = 0; i < 2; i++) {
+        const struct live_card_options options = {.folder = &live.folder,
+                                                  .nid = 1,
+                                                  .pid = (uint32_t)i,
+                                                  .progress = true,
+                                                  .hpus = hpus,
+                                                  .mtu_bytes = MTU};
+        GOOD(live_card_new(&live.card[i], &options, &err));
+    }
+    for (uintptr_t i = 0; i < 2; i++)
+        CHECK_EQ(pthread_create(&thread[i], NULL, live_main, (void *)i), 0);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(thread[i], NULL);
+        CHECK_EQ(live.status[i], 0);
+    }
+    live_card_free(live.card[0]);
+    live_card_free(live.card[1]);
+    live_folder_remove(&live.folder);
+    pthread_barrier_destroy(&live.barrier);
+}
+
 /* ---- the same ---- */
 
 /* What the table of docs/nic.md says of the return codes, said once more and shorter. */
@@ -321,6 +411,17 @@ static void everywhere(struct run_of r) {
         if (r.pspin)
             forget_payloads(r, other);
         compare(r, card, other, world[k].name);
+    }
+    static const uint32_t hpus[] = {0, 1, 3};
+    for (uint32_t k = 0; k < COUNT(hpus); k++) {
+        char name[64];
+        memset(other, 0, sizeof other);
+        on_live(r, other, hpus[k]);
+        normalize_all(other);
+        if (r.pspin)
+            forget_payloads(r, other);
+        snprintf(name, sizeof name, "a live card, handlers on %u workers", hpus[k]);
+        compare(r, card, other, name);
     }
 }
 

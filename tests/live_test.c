@@ -246,6 +246,14 @@ static void *wait_for_ever(void *context) {
     return PtlCTWait(u->arrived, 1, &event) == PTL_INTERRUPTED ? NULL : "not interrupted";
 }
 
+static bool is_in_a_call(struct live_card *card) {
+    const struct portals_process *process = live_card_process(card);
+    process->host.lock(process->host.context);
+    bool called = process->call == PORTALS_CALL_PtlCTWait;
+    process->host.unlock(process->host.context);
+    return called;
+}
+
 TEST(a_free_interrupts_who_sleeps) {
     struct user a;
     pthread_t waiter;
@@ -253,6 +261,8 @@ TEST(a_free_interrupts_who_sleeps) {
     open_folder();
     CHECK_EQ(user_open(&a, 1, true), 0);
     CHECK_EQ(pthread_create(&waiter, NULL, wait_for_ever, &a), 0);
+    while (!is_in_a_call(a.card))
+        usleep(1000);
     usleep(20000); /* it sleeps by then, or not: either is right */
     CHECK_EQ(PtlCTFree(a.arrived), PTL_OK);
     pthread_join(waiter, &wrong);

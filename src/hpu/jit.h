@@ -24,6 +24,9 @@
  * then leave everything to the interpreter. Before any HPU runs the code. */
 int hpu_jit_enable(struct hpu_code *code, enum spin_jit mode, struct spin_error *err);
 
+/* Loads LLVM, which takes some 20 ms, so that nothing has to wait for that later. */
+void hpu_jit_load(void);
+
 struct hpu_jit;
 /* Waits for a compilation that runs. While no HPU runs the code. */
 void hpu_jit_free(struct hpu_jit *jit);

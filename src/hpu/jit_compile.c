@@ -187,9 +187,8 @@ static void ask_for(const struct hpu *h, uint32_t halfword) {
 static int go_aside(struct hpu_code *code, struct spin_error *err) {
     struct hpu_jit *jit = code->jit;
     char why[200];
-    jit->linker = jit_linker_new(why, sizeof why);
-    jit->gave_up = !jit->linker;
-    jit->aside = jit->linker ? jit_aside_new(compile_wanted, code) : NULL;
+    jit->gave_up = !jit_find_llvm(why, sizeof why);
+    jit->aside = jit->gave_up ? NULL : jit_aside_new(compile_wanted, code);
     if (jit->aside || jit->gave_up)
         return SPIN_OK;
     hpu_jit_free(jit);
@@ -252,6 +251,13 @@ int hpu_jit_enable(struct hpu_code *code, enum spin_jit mode, struct spin_error 
                          "the JIT was forced, but this program was built without LLVM");
 #endif
     return SPIN_OK;
+}
+
+void hpu_jit_load(void) {
+#ifdef OPENSPIN_JIT
+    char why[200];
+    jit_find_llvm(why, sizeof why);
+#endif
 }
 
 bool hpu_jit_compile(const struct hpu_code *code, uint32_t pc) {

@@ -74,6 +74,10 @@ static const struct llvm *get_llvm(char *why, size_t room) {
     return NULL;
 }
 
+bool jit_find_llvm(char *why, size_t room) {
+    return get_llvm(why, room);
+}
+
 /* Kinds of object code: optimised, and whatever comes quickly. */
 enum { GOOD, ANY, LEVELS };
 

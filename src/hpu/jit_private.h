@@ -99,7 +99,9 @@ struct jit_region {
     struct jit_way_out *way_out;
 };
 
-/* jit_llvm.c. One for each program; calls must not overlap. */
+/* jit_llvm.c. LLVM is loaded when it is first needed, or by this. */
+bool jit_find_llvm(char *why, size_t room);
+/* One for each program; calls must not overlap. */
 struct jit_linker;
 struct jit_linker *jit_linker_new(char *why, size_t room);
 void jit_linker_free(struct jit_linker *linker);

@@ -244,7 +244,7 @@ static __attribute__((noinline)) void work(struct live_card *card) {
 }
 
 void live_work(struct live_card *card) {
-    if (nic_has_work(card->nic) || card->queued || card->failed || card->nowhere)
+    if (nic_has_work(card->nic) || card->fresh || card->resumed || card->nowhere)
         work(card);
     if (card->transport->calls->flush)
         card->transport->calls->flush(card->transport);
@@ -391,6 +391,9 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
     if (code)
         return code;
     uint32_t mtu_bytes = o->transport == LIVE_UDP ? live_udp_mtu(card->transport) : LIVE_MTU_BYTES;
+    if (o->mtu_bytes)
+        mtu_bytes = o->mtu_bytes;
+    card->mtu_bytes = mtu_bytes;
     portals_config_default(&portals, mtu_bytes);
     spin_limits_default(&limits);
     limits.with_float = true;
@@ -446,10 +449,13 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
                                                           .now = card_now,
                                                           .per_millisecond = LIVE_MS,
                                                           .wait = card_wait,
+                                                          .image = live_hpu_prepare,
                                                           .lock = card_lock,
                                                           .unlock = card_unlock}};
         open_seen(card);
-        code = options->progress ? live_progress_start(card, err) : 0;
+        code = options->hpus ? live_workers_start(card, options->hpus, err) : 0;
+        if (!code && options->progress)
+            code = live_progress_start(card, err);
     }
     if (code)
         live_card_free(card);
@@ -471,6 +477,7 @@ void live_card_free(struct live_card *card) {
     if (!card)
         return;
     live_progress_stop(card);
+    live_workers_stop(card);
     pending_free(card->pending);
     pending_free(card->lent);
     nic_free(card->nic);

@@ -10,11 +10,15 @@
 #ifndef SPIN_LIVE_LIVE_CARD_H
 #define SPIN_LIVE_LIVE_CARD_H
 
+#include "hpu/map.h"
 #include "live/live_names.h"
 #include "openspin.h"
 #include "portals/process.h"
 
 struct live_card;
+
+/* Handlers that have begun and not ended; the others wait. Images are made for at least so many. */
+#define LIVE_HPUS (MAP_CLUSTERS * MAP_CLUSTER_HPUS)
 
 struct live_card_options {
     struct live_folder *folder; /* to outlive the card */
@@ -22,6 +26,8 @@ struct live_card_options {
     enum spin_jit jit;
     uint32_t rank, ranks; /* for who looks from outside; ranks 0: none */
     bool progress;        /* with a thread of its own */
+    uint32_t hpus;        /* threads that run handlers; 0: whoever drives the card does */
+    uint32_t mtu_bytes;   /* of a packet's data; 0: as much as the transport likes */
     bool crowded;         /* there are more processes than processors: who waits soon sleeps */
     enum live_transport_kind {
         LIVE_SHM,

@@ -22,6 +22,7 @@ struct live_pending {
 };
 
 struct live_executor;
+struct live_workers;
 struct live_code;
 
 enum progress_state {
@@ -36,6 +37,7 @@ struct live_card {
     struct live_card_options options;
     struct portals_process process;
     struct nic *nic;
+    uint32_t mtu_bytes;
     struct nic_pool *pool;
     struct live_transport *transport;
     struct live_pending *pending, **pending_end;
@@ -62,9 +64,12 @@ struct live_card {
     bool has_thread;
     _Atomic uint32_t progress; /* enum progress_state: futex */
     /* Handlers (live_hpu.c). */
-    struct live_executor *queued, **queued_end, *idle, *all;
-    struct nic_task *failed; /* for which there was no memory, by `driver` */
+    struct nic_task *fresh, *fresh_last;          /* that have not begun, by `driver` */
+    struct live_executor *resumed, **resumed_end; /* that go on */
+    struct live_executor *idle, *all;
     uint32_t executors;
+    uint64_t faults;
+    struct live_workers *workers; /* NULL: whoever drives runs handlers */
     struct live_code *code;
     struct image_store *images;
 };
@@ -77,12 +82,27 @@ static inline uint64_t live_time(const struct live_card *card) {
 /* live_hpu.c */
 void live_hpu_init(struct live_card *card);
 void live_hpu_clear(struct live_card *card);
+void live_hpu_prepare(void *context); /* without the lock: handlers will be loaded */
 void live_hpu_start(void *context, struct nic_task *task);
 void live_hpu_resume(void *context, struct nic_task *task);
 /* Handlers that are queued. */
 uint64_t live_hpu_waiting(const struct live_card *card);
-/* Runs what is queued; false: nothing was. */
+/* Runs what is queued, unless workers do; false: nothing was. */
 bool live_hpu_work(struct live_card *card);
+/* For workers: the next handler to run (NULL: there is none), with the lock held; runs it until it
+ * ends or waits, without; and what that means for its message, with the lock again. */
+struct live_executor *live_hpu_take(struct live_card *card);
+enum hpu_stop live_hpu_run(struct live_executor *e);
+void live_hpu_ran(struct live_executor *e, enum hpu_stop stop);
+
+/* live_workers.c */
+int live_workers_start(struct live_card *card, uint32_t count, struct spin_error *err);
+void live_workers_stop(struct live_card *card);
+/* Something is queued; with the lock held. */
+void live_workers_call(struct live_card *card);
+/* Around what a handler asks of the card. Without workers whoever runs it has the lock. */
+void live_worker_enter(struct live_card *card);
+void live_worker_leave(struct live_card *card);
 
 /* With the lock held: what others see of the card is up to date. */
 void live_show(struct live_card *card, uint64_t now_ns);

@@ -1,7 +1,12 @@
-/* Handlers on a live card: run by whoever drives it, one after the other, to their end or until
- * they wait. What a handler needs while it lives (registers, stack, packet, heap) is an executor,
- * which is kept for the next one. Time is not modelled: a cycle is an instruction, and the watchdog
- * counts these. */
+/* Handlers on a live card: run by whoever drives it, one after the other, or by the card's workers
+ * (live_workers.c), to their end or until they wait. What a handler needs while it lives
+ * (registers, stack, packet, heap) is an executor, which it gets when it begins, and which is kept
+ * for the next one: a task that waits for its turn has none. Time is not modelled: a cycle is an
+ * instruction, and the watchdog counts these.
+ *
+ * Who runs a handler has its executor for itself, and needs no lock. Everything else, the card and
+ * what the executor is asked for (its commands), is under the card's lock: whoever drives has it,
+ * and a worker takes it. What the task refers to stays until nic_handler_done. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +14,15 @@
 #include "hpu/code_store.h"
 #include "hpu/hpu_invoke.h"
 #include "hpu/image_store.h"
+#include "hpu/jit.h"
 #include "live/live_card_private.h"
 #include "nic/flow.h"
 #include "nic/nic_call.h"
 
 #define GUARD_BYTES 64u
 #define BUDGET      100000000u /* instructions: a handler that loops ends after some 50 ms */
+
+#define MOST_TOLD 100u /* faults of handlers, in words */
 
 #define PACKET_ADDRESS (MAP_L1_BASE + MAP_L1_PACKETS + CALL_HEADROOM)
 #define HEAP_ADDRESS   (MAP_L1_BASE + MAP_L1_SCRATCH)
@@ -25,9 +33,11 @@ struct live_executor {
     struct port port;
     struct live_card *card;
     const struct nic_task *task;
-    uint32_t number;
+    uint32_t number; /* of this executor: its HPU, as handlers see it */
     bool begun, blocked, resumed;
     struct seen_handler *seen;
+    struct port_host memory;      /* by address, for PsPIN's handlers */
+    const struct live_code *runs; /* its handler's */
     const struct live_code *code; /* whose windows it has */
     uint8_t *state;
     uint32_t state_bytes;
@@ -87,6 +97,13 @@ static struct live_code *code_new(const struct live_card *card, const struct spi
     return NULL;
 }
 
+/* Loading LLVM takes long: not when the first packet is there, with the card's lock. */
+void live_hpu_prepare(void *context) {
+    const struct live_card *card = context;
+    if (card->options.jit != SPIN_JIT_OFF)
+        hpu_jit_load();
+}
+
 static struct live_code *code_of(struct live_card *card, const struct spin_image *im) {
     for (struct live_code *c = card->code; c; c = c->next)
         if (c->image == im)
@@ -108,17 +125,26 @@ static struct live_executor *executor_of(struct port *p) {
 
 static struct port_host host(struct port *p, uint32_t space) {
     const struct live_executor *e = executor_of(p);
-    return nic_command_host(e->card->nic, e->task, space);
+    live_worker_enter(e->card);
+    struct port_host has = nic_command_host(e->card->nic, e->task, space);
+    live_worker_leave(e->card);
+    return has;
 }
 
 static enum hpu_access issue(struct port *p, const struct port_command *c) {
     const struct live_executor *e = executor_of(p);
-    return nic_command(e->card->nic, e->task, p, c, live_time(e->card));
+    live_worker_enter(e->card);
+    enum hpu_access done = nic_command(e->card->nic, e->task, p, c, live_time(e->card));
+    live_worker_leave(e->card);
+    return done;
 }
 
 static enum hpu_access over(struct port *p, uint32_t handle, bool wait) {
     const struct live_executor *e = executor_of(p);
-    return nic_command_over(e->card->nic, e->task, p, handle, wait);
+    live_worker_enter(e->card);
+    enum hpu_access done = nic_command_over(e->card->nic, e->task, p, handle, wait);
+    live_worker_leave(e->card);
+    return done;
 }
 
 static void print(struct port *p, const char *line) {
@@ -144,8 +170,8 @@ static struct live_executor *executor_take(struct live_card *card) {
     e->packet = malloc(CALL_HEADROOM + LIVE_MTU_BYTES);
     e->heap = calloc(1, HEAP_BYTES);
     e->card = card;
-    e->number = card->executors++;
     if (e->packet && e->heap) {
+        e->number = card->executors++;
         e->all = card->all;
         card->all = e;
         return e;
@@ -156,10 +182,11 @@ static struct live_executor *executor_take(struct live_card *card) {
     return NULL;
 }
 
-static void enqueue(struct live_card *card, struct live_executor *e) {
-    e->next = NULL;
-    *card->queued_end = e;
-    card->queued_end = &e->next;
+static void executor_give(struct live_executor *e) {
+    if (!e)
+        return;
+    e->next = e->card->idle;
+    e->card->idle = e;
 }
 
 /* Windows stay from one handler to the next where they are the same. */
@@ -181,83 +208,40 @@ static void give_memory(struct live_executor *e, const struct live_code *code) {
         .memory_region = HPU_REGION_L1};
     e->core =
         (struct invoke_core){.stack = e->stack, .heap = {HEAP_ADDRESS, HEAP_BYTES, e->heap, NULL}};
-    hpu_init(&e->hpu, code->code, 0);
+    hpu_init(&e->hpu, code->code, e->number);
     port_open(&e->port, &e->hpu, &port_card, im->info.is_pspin);
-    e->port.mtu_bytes = LIVE_MTU_BYTES;
+    e->port.mtu_bytes = e->card->mtu_bytes;
     hpu_invoke_open(&e->port, &e->context, &e->core);
 }
 
 static void call_handler(struct live_executor *e) {
     struct invoke_call call = nic_task_call(e->task, e->packet, PACKET_ADDRESS, STATE_ADDRESS);
-    const struct port_host memory = nic_command_host(e->card->nic, e->task, PORT_AT_ADDRESS);
-    e->context.host_address = memory.base;
-    e->context.host_bytes = memory.bytes;
+    e->context.host_address = e->memory.base;
+    e->context.host_bytes = e->memory.bytes;
     call.budget_cycles = BUDGET;
     e->hpu.cycles = e->hpu.instret = 0;
     hpu_invoke_begin(&e->port, &e->context, &e->core, &call);
 }
 
-/* ---- a handler's life ---- */
-
-static void finish(struct live_executor *e, int32_t ending) {
-    struct live_card *card = e->card;
-    const struct nic_task *task = e->task;
-    e->next = card->idle;
-    card->idle = e;
-    nic_handler_done(card->nic, task, ending, live_time(card));
-}
-
-static void tell_fault(const struct live_executor *e) {
-    const struct spin_image *im = e->task->handlers->image;
-    const struct spin_function *f = spin_image_at(im, e->task->entry);
-    char ending[400];
-    spin_ending_text(im, (enum spin_ending)e->hpu.fault, e->hpu.pc, e->hpu.fault_address,
-                     &e->port.refusal, ending, sizeof ending);
-    fprintf(stderr, "openspin: %.60s: %s\n", f ? f->name : "a handler", ending);
-}
-
-static void run(struct live_executor *e) {
-    bool again = e->begun;
-    if (!e->begun) {
-        const struct live_code *code = code_of(e->card, e->task->handlers->image);
-        if (!code) {
-            finish(e, FLOW_SEGV);
-            return;
-        }
-        give_memory(e, code);
-        e->seen = live_seen_handler(&e->card->seen, e->task);
-        call_handler(e);
-        e->begun = true;
-    }
-    e->resumed = false;
-    uint64_t began_ns = live_seen_begins(e->seen, again);
-    enum hpu_stop stop = hpu_run(&e->hpu, UINT64_MAX);
-    live_seen_ends(e->seen, began_ns, stop == HPU_FAULTED);
-    if (stop == HPU_WAITING) {
-        e->blocked = !e->resumed;
-        if (e->resumed)
-            enqueue(e->card, e);
-        return;
-    }
-    if (stop == HPU_FAULTED)
-        tell_fault(e);
-    port_end(&e->port);
-    finish(e, flow_code(stop != HPU_DONE, e->context.image->info.is_pspin, (int32_t)e->hpu.x[10]));
-}
+/* ---- the queue ---- */
 
 /* The card calls these from inside of its functions: they only queue. */
 void live_hpu_start(void *context, struct nic_task *task) {
     struct live_card *card = context;
-    struct live_executor *e = executor_take(card);
-    if (!e) { /* no memory: it ends as if it had failed */
-        task->driver = card->failed;
-        card->failed = task;
-        return;
-    }
-    task->driver = e;
-    e->task = task;
-    e->begun = e->blocked = e->resumed = false;
-    enqueue(card, e);
+    task->driver = NULL; /* the next one, until it has an executor */
+    if (card->fresh)
+        card->fresh_last->driver = task;
+    else
+        card->fresh = task;
+    card->fresh_last = task;
+    live_workers_call(card);
+}
+
+static void enqueue(struct live_card *card, struct live_executor *e) {
+    e->next = NULL;
+    *card->resumed_end = e;
+    card->resumed_end = &e->next;
+    live_workers_call(card);
 }
 
 void live_hpu_resume(void *context, struct nic_task *task) {
@@ -271,31 +255,109 @@ void live_hpu_resume(void *context, struct nic_task *task) {
 
 uint64_t live_hpu_waiting(const struct live_card *card) {
     uint64_t waiting = 0;
-    for (const struct live_executor *e = card->queued; e; e = e->next)
+    for (const struct live_executor *e = card->resumed; e; e = e->next)
+        waiting++;
+    for (const struct nic_task *t = card->fresh; t; t = t->driver)
         waiting++;
     return waiting;
 }
 
+static struct live_executor *take_resumed(struct live_card *card) {
+    struct live_executor *e = card->resumed;
+    if (!e)
+        return NULL;
+    card->resumed = e->next;
+    if (!card->resumed)
+        card->resumed_end = &card->resumed;
+    e->resumed = false;
+    return e;
+}
+
+/* A task gets its executor; false: no memory. */
+static bool begin(struct live_executor *e, struct nic_task *task) {
+    e->begun = e->blocked = e->resumed = false;
+    e->task = task;
+    e->runs = code_of(e->card, task->handlers->image);
+    e->memory = nic_command_host(e->card->nic, task, PORT_AT_ADDRESS);
+    task->driver = e;
+    return e->runs;
+}
+
+struct live_executor *live_hpu_take(struct live_card *card) {
+    struct live_executor *e = take_resumed(card);
+    while (!e && card->fresh && (card->idle || card->executors < LIVE_HPUS)) {
+        struct nic_task *task = card->fresh;
+        card->fresh = task->driver;
+        e = executor_take(card);
+        if (e && begin(e, task))
+            return e;
+        executor_give(e);
+        e = NULL;
+        nic_handler_done(card->nic, task, FLOW_SEGV, live_time(card)); /* as if it had failed */
+    }
+    return e;
+}
+
+/* ---- a handler's life ---- */
+
+/* With the lock: source lines are looked up in the image. Whoever sends may make handlers fail as
+ * often as it likes. */
+static void tell_fault(const struct live_executor *e) {
+    if (e->card->faults++ >= MOST_TOLD) {
+        if (e->card->faults == MOST_TOLD + 1)
+            fprintf(stderr, "openspin: more faults of handlers are not told\n");
+        return;
+    }
+    const struct spin_image *im = e->task->handlers->image;
+    const struct spin_function *f = spin_image_at(im, e->task->entry);
+    char ending[400];
+    spin_ending_text(im, (enum spin_ending)e->hpu.fault, e->hpu.pc, e->hpu.fault_address,
+                     &e->port.refusal, ending, sizeof ending);
+    fprintf(stderr, "openspin: %.60s: %s\n", f ? f->name : "a handler", ending);
+}
+
+enum hpu_stop live_hpu_run(struct live_executor *e) {
+    bool again = e->begun;
+    if (!again) {
+        give_memory(e, e->runs);
+        e->seen = live_seen_handler(&e->card->seen, e->task);
+        call_handler(e);
+        e->begun = true;
+    }
+    uint64_t began_ns = live_seen_begins(e->seen, again);
+    enum hpu_stop stop = hpu_run(&e->hpu, UINT64_MAX);
+    live_seen_ends(e->seen, began_ns, stop == HPU_FAULTED);
+    if (stop != HPU_WAITING)
+        port_end(&e->port);
+    return stop;
+}
+
+void live_hpu_ran(struct live_executor *e, enum hpu_stop stop) {
+    struct live_card *card = e->card;
+    if (stop == HPU_WAITING) {
+        e->blocked = !e->resumed;
+        if (e->resumed)
+            enqueue(card, e);
+        return;
+    }
+    if (stop == HPU_FAULTED)
+        tell_fault(e);
+    const struct nic_task *task = e->task;
+    int32_t code =
+        flow_code(stop != HPU_DONE, e->context.image->info.is_pspin, (int32_t)e->hpu.x[10]);
+    executor_give(e);
+    nic_handler_done(card->nic, task, code, live_time(card));
+}
+
 bool live_hpu_work(struct live_card *card) {
-    if (!card->queued && !card->failed)
-        return false;
-    while (card->failed) {
-        const struct nic_task *task = card->failed;
-        card->failed = task->driver;
-        nic_handler_done(card->nic, task, FLOW_SEGV, live_time(card));
-    }
-    while (card->queued) {
-        struct live_executor *e = card->queued;
-        card->queued = e->next;
-        if (!card->queued)
-            card->queued_end = &card->queued;
-        run(e);
-    }
-    return true;
+    bool worked = false;
+    for (struct live_executor *e; !card->workers && (e = live_hpu_take(card)); worked = true)
+        live_hpu_ran(e, live_hpu_run(e));
+    return worked;
 }
 
 void live_hpu_init(struct live_card *card) {
-    card->queued_end = &card->queued;
+    card->resumed_end = &card->resumed;
 }
 
 void live_hpu_clear(struct live_card *card) {

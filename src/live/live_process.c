@@ -238,10 +238,20 @@ static int read_transport(struct live_card_options *options, struct spin_error *
     return err->code;
 }
 
-static bool is_crowded(void) {
+/* Threads for handlers. They are threads more that want processors, so only those that are asked
+ * for. */
+static int read_hpus(struct live_card_options *options, struct spin_error *err) {
+    const char *text = getenv("OPENSPIN_HPUS");
+    if (!text || number_of("OPENSPIN_HPUS", LIVE_HPUS, &options->hpus))
+        return 0;
+    snprintf(err->text, sizeof err->text,
+             "OPENSPIN_HPUS: '%.40s' is not a number of threads from 0 to %d", text, LIVE_HPUS);
+    return err->code = SPIN_EARG;
+}
+
+static uint32_t processors(void) {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 &&
-           self.near_ranks > (uint32_t)CPU_COUNT(&set);
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : UINT32_MAX;
 }
 
 static struct portals_process *make(void) {
@@ -253,11 +263,13 @@ static struct portals_process *make(void) {
                                         .pid = job ? self.rank : LIVE_PIDS,
                                         .jit = SPIN_JIT_ASIDE,
                                         .progress = true,
-                                        .crowded = is_crowded(),
                                         .rank = self.rank,
                                         .ranks = job ? self.ranks : 0};
     if (!code)
         code = read_transport(&options, &err);
+    if (!code)
+        code = read_hpus(&options, &err);
+    options.crowded = self.near_ranks * (1 + options.hpus) > processors();
     if (!code)
         code = live_card_new(&self.card, &options, &err);
     if (code) {

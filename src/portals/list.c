@@ -52,12 +52,21 @@ int PtlHPUFreeMem(ptl_hpu_md_h *hpu_mem) {
     PORTALS_CALL(PtlHPUFreeMem, 0, hpu_free(p, hpu_mem));
 }
 
+/* The host may have something to prepare, which the lock is not for. */
+static void announce_image(void) {
+    const struct portals_process *process = portals_current();
+    if (process && process->host.image)
+        process->host.image(process->host.context);
+}
+
 int PtlImageLoad(ptl_handle_ni_t ni_handle, const char *path, ptl_image_h *image) {
+    announce_image();
     PORTALS_CALL(PtlImageLoad, 0, portals_image_load(p, ni_handle, path, NULL, 0, image));
 }
 
 int PtlImageParse(ptl_handle_ni_t ni_handle, const char *name, const void *bytes, ptl_size_t length,
                   ptl_image_h *image) {
+    announce_image();
     PORTALS_CALL(PtlImageParse, length,
                  bytes ? portals_image_load(p, ni_handle, name, bytes, length, image)
                        : PTL_ARG_INVALID);

@@ -45,6 +45,8 @@ struct portals_host {
      * Called before the call acts, without the lock; may switch to other processes. A call that
      * had to wait is charged once more when it has what it waited for. */
     void (*charge)(void *context, enum portals_call call, uint64_t bytes);
+    /* An image is about to be loaded; without the lock. */
+    void (*image)(void *context);
     void (*lock)(void *context);
     void (*unlock)(void *context);
     const struct portals_job *job; /* NULL: none */

@@ -10,8 +10,6 @@ compile() { # SOURCE NAME
 }
 launch() { timeout -k 5 60 "$OPENSPIN" launch "$@"; }
 compile tests/programs/exchange.c ring
-compile tests/programs/conformance.c conformance
-compile tests/programs/threads.c threads
 compile examples/sum_program.c sum
 compile examples/sc17/listings.c listings
 compile tests/programs/pspin_client.c pspin
@@ -43,26 +41,12 @@ listing 3 '^RAID-5: 4096 bytes written, parity updated, and read$' raid raid_dat
 "$OPENSPIN" cc --pspin "$SOURCE/tests/handlers/pspin_world.c" -o pspin.spin
 check "handlers of PsPIN's interface" 0 '^10000 bytes, 4096 in the first packet, 1 headers, 3 payloads; echoed 4536, stored 4536$' launch -n 2 ./pspin pspin.spin
 
-# --- what programs rely on: the points of the conformance list that name no virtual time
-for which in handle-is-equal release-after-send release-in-a-loop arguments-invalid limits-left-zero limits-are-kept all-memory order-is-kept loop-barrier; do
-    check "live: $which" 0 '' launch -n 2 ./conformance "$which"
-done
-for how in ct-get eq-get poll-nothing ni-status get-id handles bad-handle init compute compute-nothing work work-nothing now nothing-to-copy yield usleep usleep-nothing nanosleep-nothing clock time; do
-    check "live: a loop ends that waits by $how" 0 '' launch -n 2 ./conformance "loop-$how"
-done
-for which in two-waits put keys cancelling loops; do
-    check "live: threads: $which" 0 '' launch -n 2 ./threads "$which"
-done
-
 # --- the same over UDP: at a loopback address of this test's own
 udp() { OPENSPIN_TRANSPORT=udp OPENSPIN_INTERFACE=127.200.$(($$ / 256 % 256)).$(($$ % 256)) launch "$@"; }
 check "UDP: five ranks exchange" 0 '^rank 4 of 5: 103 from the left' udp -n 5 ./ring
 check "UDP: a handler on the card" 0 '^the sum of 1 to 3 is 6;' udp -n 4 ./sum sum.spin
 check "UDP: broadcast" 0 '^broadcast: 8192 bytes to 8 ranks$' udp -n 8 ./listings broadcast-long broadcast.spin
 check "UDP: RAID" 0 '^RAID-5: 4096 bytes written' udp -n 3 ./listings raid raid_data.spin raid_parity.spin
-for which in handle-is-equal all-memory order-is-kept loop-barrier; do
-    check "UDP: $which" 0 '' udp -n 2 ./conformance "$which"
-done
 OPENSPIN_FAULTS=3:loss=0.1,duplicate=0.1,reorder=0.1,corrupt=0.1 check "UDP: a bad network" 0 '^broadcast: 8192 bytes to 8 ranks$' udp -n 8 ./listings broadcast-long broadcast.spin
 refused() { # WHAT LINE COMMAND...
     run "${@:3}"

@@ -1,0 +1,88 @@
+/* For live cards with several workers (live_hpu_test.c). What they share they read by atomics too,
+ * so that the thread sanitizer, which sees the interpreter's loads, has nothing to say. */
+#include <spin/handler.h>
+
+struct state {
+    uint32_t sum, swaps, ids, met;
+    uint64_t wide, slow;
+};
+
+static uint32_t look(uint32_t *word) {
+    uint32_t nothing = 0;
+    __asm__("" : "+r"(nothing)); /* or the compiler would make a load of it */
+    return __atomic_fetch_add(word, nothing, __ATOMIC_RELAXED);
+}
+
+/* Counts in every way there is to count in HPU memory. */
+__handler int count_payload_handler(const ptl_payload_t p, void *state) {
+    struct state *s = state;
+    const uint32_t *word = (const uint32_t *)(const void *)p.base;
+    uint64_t before;
+    uint32_t old, mine = 1u << PTL_MY_HPU;
+    if (__atomic_fetch_or(&s->ids, mine, __ATOMIC_RELAXED) & mine)
+        return FAIL; /* another one runs on this HPU */
+    for (uint32_t i = 0; i < p.length / 4; i++)
+        __atomic_fetch_add(&s->sum, word[i], __ATOMIC_RELAXED);
+    do
+        old = look(&s->swaps);
+    while (!__atomic_compare_exchange_n(&s->swaps, &old, old + 1, 0, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED));
+    PtlHandlerFAdd(&s->wide, &before, 1);
+    do
+        PtlHandlerFAdd(&s->slow, &before, 0);
+    while (!PtlHandlerCAS(&s->slow, before, before + 1));
+    __atomic_fetch_and(&s->ids, ~mine, __ATOMIC_RELAXED);
+    return SUCCESS;
+}
+
+/* Says how far they have come. */
+__handler int tell_completion_handler(int dropped_bytes, bool flow_control_triggered, void *state) {
+    (void)dropped_bytes, (void)flow_control_triggered;
+    PtlHandlerDMAToHostB(state, 0, sizeof(struct state), PTL_HANDLER_HOST_MEM);
+    return SUCCESS;
+}
+
+/* Returns when as many payload handlers have begun as the message has packets, which they do only
+ * if they run at the same time. */
+__handler int meet_payload_handler(const ptl_payload_t p, void *state) {
+    struct state *s = state;
+    (void)p;
+    __atomic_fetch_add(&s->met, 1, __ATOMIC_RELAXED);
+    while (look(&s->met) < 2)
+        ;
+    return SUCCESS;
+}
+
+__handler int loop_header_handler(const ptl_header_t h, void *state) {
+    (void)h, (void)state;
+    for (;;)
+        __asm__ volatile("");
+}
+
+__handler int fault_payload_handler(const ptl_payload_t p, void *state) {
+    (void)p, (void)state;
+    *(volatile uint32_t *)4 = 1;
+    return SUCCESS;
+}
+
+/* Puts to where the message is from, until it is ended. */
+__handler int flood_header_handler(const ptl_header_t h, void *state) {
+    (void)state;
+    for (;;)
+        PtlHandlerPutFromDevice(state, sizeof(struct state), PTL_NO_CT, PTL_NO_ACK_REQ, h.source_id,
+                                99, 0, NULL, 0);
+}
+
+__handler int flood_host_header_handler(const ptl_header_t h, void *state) {
+    (void)state;
+    for (;;)
+        PtlHandlerPutFromHost(0, 4096, PTL_NO_CT, PTL_NO_ACK_REQ, h.source_id, 99, 0, NULL, 0);
+}
+
+/* Waits for data of the sender's. */
+__handler int get_header_handler(const ptl_header_t h, void *state) {
+    struct state *s = state;
+    PtlHandlerGetToDevice(&s->wide, 8, PTL_NO_CT, h.source_id, 50, 0, NULL);
+    PtlHandlerDMAToHostB(&s->wide, 0, 8, PTL_HANDLER_HOST_MEM);
+    return PROCEED;
+}

@@ -1,0 +1,241 @@
+/* Handlers of live cards on workers and on who drives: they run at the same time, count exactly,
+ * wait, and what one of them does wrong costs its own message. */
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "hpu/jit.h"
+#include "lib/live_user.h"
+#include "lib/tsan_llvm.h"
+
+#define BYTES    (8u * 4096)
+#define MESSAGES 200u
+
+struct state { /* tests/handlers/live_handlers.c */
+    uint32_t sum, swaps, ids, met;
+    uint64_t wide, slow;
+};
+
+struct side {
+    struct live_card *card;
+    ptl_handle_ni_t ni;
+    ptl_handle_eq_t eq;
+    ptl_pt_index_t pt;
+    ptl_image_h image;
+};
+
+static struct side sender, receiver;
+static uint8_t source[BYTES], target[BYTES];
+static struct state told;
+static ptl_handle_md_t md;
+static ptl_hpu_md_h memory;
+
+static void be(const struct side *s) {
+    portals_enter(live_card_process(s->card));
+}
+
+static void open_side(struct side *s, uint32_t pid, uint32_t hpus, enum spin_jit jit) {
+    const struct live_card_options options = {
+        .folder = &folder, .nid = 1, .pid = pid, .progress = true, .hpus = hpus, .jit = jit};
+    CHECK_EQ(live_card_new(&s->card, &options, &err), 0);
+    be(s);
+    CHECK_EQ(PtlInit(), PTL_OK);
+    CHECK_EQ(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL,
+                       NULL, &s->ni),
+             PTL_OK);
+    CHECK_EQ(PtlEQAlloc(s->ni, 4096, &s->eq), PTL_OK);
+    CHECK_EQ(PtlPTAlloc(s->ni, 0, s->eq, 4, &s->pt), PTL_OK);
+}
+
+static void open_both(uint32_t hpus, enum spin_jit jit) {
+    open_folder();
+    open_side(&receiver, 2, hpus, jit);
+    CHECK_EQ(PtlImageLoad(receiver.ni, getenv("LIVE_IMAGE"), &receiver.image), PTL_OK);
+    CHECK_EQ(PtlHPUAllocMem(sizeof told, receiver.ni, &memory), PTL_OK);
+    open_side(&sender, 1, 0, SPIN_JIT_OFF);
+    const ptl_md_t all = {
+        .start = source, .length = BYTES, .eq_handle = sender.eq, .ct_handle = PTL_CT_NONE};
+    CHECK_EQ(PtlMDBind(sender.ni, &all, &md), PTL_OK);
+    for (uint32_t i = 0; i < BYTES; i++)
+        source[i] = (uint8_t)(i * 7 + 3);
+}
+
+static void close_both(void) {
+    live_card_free(sender.card);
+    live_card_free(receiver.card);
+    portals_enter(NULL);
+    live_folder_remove(&folder);
+}
+
+static ptl_handler_t handler(const char *name) {
+    ptl_handler_t found = NULL;
+    if (name && PtlImageFind(receiver.image, name, &found) != PTL_OK)
+        TEST_FAIL("%s", PtlImageError());
+    return found;
+}
+
+/* An entry at the receiver with handlers by these names. */
+static void entry(uint64_t bits, const char *header, const char *payload, const char *completion) {
+    static const struct state zero;
+    bool keeps = completion; /* of what others have counted */
+    be(&receiver);
+    const ptl_me_t me = {.start = target,
+                         .length = BYTES,
+                         .ct_handle = PTL_CT_NONE,
+                         .uid = PTL_UID_ANY,
+                         .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
+                         .match_bits = bits,
+                         .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_HANDLERS,
+                         .handler_host_mem_start = &told,
+                         .handler_host_mem_length = sizeof told,
+                         .hpu_memory = memory,
+                         .hpu_initial_state = keeps ? NULL : (void *)(uintptr_t)&zero,
+                         .hpu_initial_state_length = keeps ? 0 : sizeof zero,
+                         .header_handler = handler(header),
+                         .payload_handler = handler(payload),
+                         .completion_handler = handler(completion)};
+    ptl_handle_me_t handle;
+    CHECK_EQ(PtlMEAppend(receiver.ni, receiver.pt, &me, PTL_PRIORITY_LIST, NULL, &handle), PTL_OK);
+}
+
+static void send_put(uint64_t bits, uint32_t bytes) {
+    be(&sender);
+    CHECK_EQ(PtlPut(md, 0, bytes, PTL_ACK_REQ, at(2), 4, bits, 0, NULL, 0), PTL_OK);
+}
+
+/* The next event of that kind. */
+static ptl_event_t event(struct side *s, ptl_event_kind_t kind) {
+    ptl_event_t ev;
+    unsigned which;
+    be(s);
+    do
+        CHECK_EQ(PtlEQPoll(&s->eq, 1, 60000, &ev, &which), PTL_OK);
+    while (ev.type != kind);
+    return ev;
+}
+
+static void count_exactly(uint32_t hpus, enum spin_jit jit) {
+    uint32_t sum = 0;
+    snprintf(test_context, sizeof test_context, "%u workers, jit %d", hpus, jit);
+    open_both(hpus, jit);
+    entry(1, NULL, "count_payload_handler", NULL);
+    entry(2, NULL, NULL, "tell_completion_handler");
+    for (uint32_t i = 0, word; i < BYTES / 4; i++) {
+        memcpy(&word, source + 4 * i, 4);
+        sum += word;
+    }
+    for (uint32_t i = 0; i < MESSAGES; i++)
+        send_put(1, BYTES);
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        CHECK_EQ(event(&receiver, PTL_EVENT_PUT).ni_fail_type, PTL_NI_OK);
+        CHECK_EQ(event(&sender, PTL_EVENT_ACK).ni_fail_type, PTL_NI_OK);
+    }
+    send_put(2, 0);
+    event(&receiver, PTL_EVENT_PUT);
+    CHECK_EQ(told.swaps, MESSAGES * 8);
+    CHECK_EQ(told.wide, MESSAGES * 8);
+    CHECK_EQ(told.slow, MESSAGES * 8);
+    CHECK_EQ(told.sum, sum * MESSAGES);
+    CHECK_EQ(told.ids, 0);
+    close_both();
+}
+
+TEST(atomics_of_handlers_on_workers_count_exactly) {
+    count_exactly(0, SPIN_JIT_OFF);
+    count_exactly(1, SPIN_JIT_OFF);
+    count_exactly(4, SPIN_JIT_OFF);
+    count_exactly(0, SPIN_JIT_ASIDE);
+    count_exactly(4, SPIN_JIT_ASIDE);
+}
+
+/* Two packets of one message; two messages. */
+TEST(payload_handlers_run_at_the_same_time) {
+    open_both(2, SPIN_JIT_OFF);
+    entry(1, NULL, "meet_payload_handler", NULL);
+    for (int i = 0; i < 2; i++) {
+        send_put(1, 8192);
+        CHECK_EQ(event(&receiver, PTL_EVENT_PUT).ni_fail_type, PTL_NI_OK);
+    }
+    entry(2, NULL, "meet_payload_handler", NULL); /* the state is new */
+    send_put(2, 64);
+    send_put(2, 64);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(event(&receiver, PTL_EVENT_PUT).ni_fail_type, PTL_NI_OK);
+    close_both();
+}
+
+/* While one loops, messages of others are delivered. */
+static void wrong_costs_its_own(uint32_t hpus) {
+    snprintf(test_context, sizeof test_context, "%u workers", hpus);
+    open_both(hpus, SPIN_JIT_OFF);
+    entry(1, "loop_header_handler", NULL, NULL);
+    entry(2, NULL, "fault_payload_handler", NULL);
+    entry(3, NULL, NULL, NULL);
+    send_put(1, 64);
+    send_put(2, 8192);
+    send_put(3, BYTES);
+    unsigned ended = 0;
+    for (int i = 0; i < 3; i++) {
+        ptl_event_t ev = event(&receiver, PTL_EVENT_PUT);
+        CHECK_EQ(ev.ni_fail_type, ev.match_bits == 3 ? PTL_NI_OK : PTL_NI_SEGV);
+        ended |= 1u << ev.match_bits;
+        if (hpus > 1 && ev.match_bits == 1)
+            CHECK_EQ(i, 2); /* the others did not wait for it */
+    }
+    CHECK_EQ(ended, 14);
+    CHECK(memcmp(target, source, BYTES) == 0);
+    close_both();
+}
+
+TEST(what_a_handler_does_wrong_costs_its_own_message) {
+    wrong_costs_its_own(0);
+    wrong_costs_its_own(2);
+}
+
+TEST(a_handler_that_waits_gives_its_worker_to_others) {
+    static const uint32_t workers[] = {0, 1, 2};
+    for (int k = 0; k < 3; k++) {
+        uint64_t answer = 77;
+        ptl_handle_me_t handle;
+        open_both(workers[k], SPIN_JIT_OFF);
+        entry(1, "get_header_handler", NULL, NULL);
+        entry(3, NULL, NULL, NULL);
+        be(&sender);
+        const ptl_me_t me = {.start = &answer,
+                             .length = sizeof answer,
+                             .ct_handle = PTL_CT_NONE,
+                             .uid = PTL_UID_ANY,
+                             .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
+                             .match_bits = 50,
+                             .options = PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE};
+        CHECK_EQ(PtlMEAppend(sender.ni, sender.pt, &me, PTL_PRIORITY_LIST, NULL, &handle), PTL_OK);
+        for (int i = 0; i < 50; i++)
+            send_put(i % 2 ? 3 : 1, 64);
+        for (int i = 0; i < 50; i++)
+            CHECK_EQ(event(&receiver, PTL_EVENT_PUT).ni_fail_type, PTL_NI_OK);
+        CHECK_EQ(*(uint64_t *)&told, 77);
+        close_both();
+    }
+}
+
+static uint64_t cpu_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+TEST(workers_without_work_use_no_time) {
+    open_both(4, SPIN_JIT_OFF);
+    entry(1, NULL, "count_payload_handler", NULL);
+    for (int i = 0; i < 20; i++)
+        send_put(1, BYTES);
+    for (int i = 0; i < 20; i++)
+        event(&receiver, PTL_EVENT_PUT);
+    usleep(50000);
+    uint64_t before = cpu_ns();
+    usleep(300000);
+    CHECK(cpu_ns() - before < 100000000); /* one that looks all the time uses three times that */
+    close_both();
+}
+
+TEST_MAIN
