@@ -292,15 +292,18 @@ static void card_lock(void *context) {
     struct live_card *card = context;
     live_lock_take(&card->lock);
     called(card);
+    card->rested = false;
 }
 
-/* What a call has made is sent first; then it looks what has come. */
+/* What a call has made is sent first; then it looks what has come. Who waited has done both. */
 static void card_unlock(void *context) {
     struct live_card *card = context;
-    live_work(card);
-    if (card->transport->calls->ready(card->transport)) {
-        card->transport->calls->poll(card->transport);
+    if (!card->rested) {
         live_work(card);
+        if (card->transport->calls->ready(card->transport)) {
+            card->transport->calls->poll(card->transport);
+            live_work(card);
+        }
     }
     live_tell(card);
     if (card->unwatched)

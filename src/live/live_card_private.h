@@ -54,6 +54,7 @@ struct live_card {
     /* Waiting. */
     _Atomic uint32_t raises; /* futex: something was raised */
     uint32_t told;           /* the same, when followers were last woken */
+    bool rested;             /* the call has waited, and made nothing since */
     bool looks;              /* the leader polls: it looks at each thing that is raised */
     _Atomic bool led;        /* a waiting thread polls, or sleeps on the transport's bell */
     _Atomic bool asleep;     /* it does the latter */

@@ -1,11 +1,12 @@
 /* A ring of 64-byte lines in shared memory from one process to another: no lock, no system call.
  *
  * A record is a packet as wire.h writes it, from the beginning of a line, its length standing where
- * the wire has its magic. The producer writes it, clears the first word of the line behind it, and
- * then stores the first word of the record: that is what the consumer waits for, so a small packet
- * is one line that moves from cache to cache, and no index is. How far the consumer is the producer
- * reads only when it believes the ring to be full. A record that would not fit before the end of
- * the ring begins at its start; a word says so.
+ * the wire has its magic. The producer writes it, sees to it that the first word of the line behind
+ * it is clear, and then stores the first word of the record: that is what the consumer waits for,
+ * so a small packet is one line that moves from cache to cache, and no index is. The line after the
+ * next is cleared in advance, as a line has to be fetched for it: nobody waits then. How far the
+ * consumer is the producer reads only when it believes the ring to be full. A record that would not
+ * fit before the end of the ring begins at its start; a word says so.
  *
  * The consumer believes nothing: what is read twice is copied first. */
 #ifndef SPIN_LIVE_LIVE_RING_H
@@ -19,6 +20,7 @@
 
 #define RING_LINES      1024u
 #define RING_LINE_BYTES 64u
+#define RING_CLEAR      2u         /* lines behind the last record, whose first words are 0 */
 #define RING_SKIP       UINT32_MAX /* in place of a length: go on at the start */
 
 /* In the consumer's memory: a lane. All counts are of lines, and never wrap. */
@@ -57,8 +59,10 @@ static inline void ring_publish(struct ring_out *out, uint32_t lines, uint64_t w
     struct ring_line *line = out->ring->line;
     uint32_t at = out->tail % RING_LINES;
     out->tail += lines;
-    atomic_store_explicit(&line[out->tail % RING_LINES].word, 0, memory_order_relaxed);
+    if (lines > 1)
+        atomic_store_explicit(&line[out->tail % RING_LINES].word, 0, memory_order_relaxed);
     atomic_store_explicit(&line[at].word, word, memory_order_release);
+    atomic_store_explicit(&line[(out->tail + 1) % RING_LINES].word, 0, memory_order_relaxed);
 }
 
 /* Where a record of so many bytes goes; NULL: there is no room. */
@@ -66,11 +70,11 @@ static inline uint8_t *ring_reserve(struct ring_out *out, uint32_t bytes) {
     uint32_t lines = ring_lines(bytes), at = out->tail % RING_LINES;
     if (at + lines > RING_LINES) {
         uint32_t skipped = RING_LINES - at;
-        if (!ring_has_room(out, skipped + lines + 1))
+        if (!ring_has_room(out, skipped + lines + RING_CLEAR))
             return NULL;
         ring_publish(out, skipped, RING_SKIP);
         at = 0;
-    } else if (!ring_has_room(out, lines + 1)) {
+    } else if (!ring_has_room(out, lines + RING_CLEAR)) {
         return NULL;
     }
     return (uint8_t *)&out->ring->line[at];

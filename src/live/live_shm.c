@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "live/live_box.h"
 #include "live/live_clock.h"
-#include "nic/wire.h"
+#include "nic/wire_short.h"
 
 #define BATCH      64u              /* packets of one lane, then another's turn */
 #define TOLD_LINES (RING_LINES / 8) /* consumed before the sender is told */
@@ -120,7 +120,7 @@ static bool is_out_open(struct shm *s, struct shm_peer *peer) {
  * wish away each time, so every look that finds too little renews it. */
 static bool has_room(struct shm *s, struct shm_peer *peer) {
     uint32_t most = ring_lines(WIRE_HEADER_BYTES + s->o.mtu_bytes);
-    most = 2 * most + 1; /* it may skip the end of the ring */
+    most = 2 * most + RING_CLEAR; /* it may skip the end of the ring */
     if (ring_has_room(&peer->out, most))
         return true;
     atomic_store(&peer->out.ring->wants_room, 1);
@@ -155,15 +155,14 @@ static enum live_sent shm_send(struct live_transport *t, const struct nic_packet
         return LIVE_LATER;
     }
     bool lent = packet->bytes > s->o.mtu_bytes, is_short = wire_is_short(packet);
-    uint32_t header = wire_head_bytes(packet, is_short);
+    uint32_t header = is_short ? WIRE_PACKET_BYTES : wire_long_bytes(packet);
     uint32_t bytes = header + (lent ? (uint32_t)sizeof packet->data : packet->bytes);
     uint8_t *at = reserve(s, peer, bytes);
     if (!at) {
         refuse(s, peer);
         return LIVE_LATER;
     }
-    uint64_t first;
-    wire_encode_rest(packet, is_short, at, &first);
+    uint64_t first = is_short ? wire_encode_short(packet, at) : wire_encode_long(packet, at);
     if (lent)
         memcpy(at + header, &packet->data, sizeof packet->data);
     else
@@ -266,36 +265,57 @@ static bool is_lent(const struct shm *s, uint32_t bytes, const uint8_t *head, ui
            *of > s->o.mtu_bytes;
 }
 
-/* A record that was checked: as a packet whose data stays where it is. False: malformed. */
-static bool hand_over(struct shm *s, struct shm_peer *peer, uint64_t word, uint8_t *at) {
-    uint8_t head[WIRE_HEADER_BYTES];
-    uint32_t bytes = (uint32_t)word, data, of;
-    struct nic_packet packet;
-    if (bytes <= RING_LINE_BYTES)
-        memcpy(head, at, RING_LINE_BYTES); /* it has the line to itself */
-    else
-        memcpy(head, at, bytes < sizeof head ? bytes : sizeof head);
-    word = (word & ~(uint64_t)UINT32_MAX) | WIRE_MAGIC;
-    memcpy(head, &word, sizeof word);
-    bool lent = is_lent(s, bytes, head, &of);
-    if (wire_decode_head(&packet, lent ? of : s->o.mtu_bytes, head,
-                         lent ? (uint64_t)WIRE_LATER_BYTES + of : bytes, &data) ||
-        !nic_address_equal(packet.source, peer->address) ||
-        packet.target.pid != s->box.header->pid || packet.target.nid != s->o.nid)
+/* False: it lies about who sent it, or to whom. */
+static bool give_packet(struct shm *s, struct shm_peer *peer, struct nic_packet *packet,
+                        uint8_t *data) {
+    if (!nic_address_equal(packet->source, peer->address) ||
+        packet->target.pid != s->box.header->pid || packet->target.nid != s->o.nid)
         return false;
-    packet.references = 0;
-    packet.data = at + data;
-    packet.pool = s->o.pool;
-    packet.next = NULL;
-    packet.place = 0;
-    if (lent) {
-        memcpy(&packet.data, head + WIRE_LATER_BYTES, sizeof packet.data);
-        hand_over_lent(s, peer, &packet);
+    packet->references = 0;
+    packet->data = data;
+    packet->pool = s->o.pool;
+    packet->next = NULL;
+    packet->place = 0;
+    if (packet->bytes > s->o.mtu_bytes) {
+        hand_over_lent(s, peer, packet);
         return true;
     }
     peer->pieces = 0;
-    s->enough = !s->o.receiver.packet(s->o.receiver.context, &packet);
+    s->enough = !s->o.receiver.packet(s->o.receiver.context, packet);
     return true;
+}
+
+/* A record in the short form: each word is read once. */
+static bool hand_over_short(struct shm *s, struct shm_peer *peer, uint64_t word, uint8_t *at) {
+    const _Atomic uint64_t *words = (const _Atomic uint64_t *)(void *)at;
+    uint64_t head[WIRE_PACKET_BYTES / 8];
+    struct nic_packet packet;
+    for (uint32_t i = 1; i < WIRE_PACKET_BYTES / 8; i++)
+        head[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
+    return !wire_decode_short(&packet, word, (const uint8_t *)head) &&
+           (uint32_t)word == WIRE_PACKET_BYTES + packet.bytes &&
+           give_packet(s, peer, &packet, at + WIRE_PACKET_BYTES);
+}
+
+/* A record that was checked: as a packet whose data stays where it is. False: malformed. */
+static __attribute__((noinline)) bool hand_over(struct shm *s, struct shm_peer *peer, uint64_t word,
+                                                uint8_t *at) {
+    uint8_t head[WIRE_HEADER_BYTES], *lender;
+    uint32_t bytes = (uint32_t)word, data, of;
+    struct nic_packet packet;
+    memcpy(head, at, bytes < sizeof head ? bytes : sizeof head);
+    word = (word & ~(uint64_t)UINT32_MAX) | WIRE_MAGIC;
+    memcpy(head, &word, sizeof word);
+    bool lent = is_lent(s, bytes, head, &of);
+    memcpy(&lender, head + WIRE_LATER_BYTES, sizeof lender);
+    return !wire_decode_head(&packet, lent ? of : s->o.mtu_bytes, head,
+                             lent ? (uint64_t)WIRE_LATER_BYTES + of : bytes, &data) &&
+           give_packet(s, peer, &packet, lent ? lender : at + data);
+}
+
+static bool is_short(uint64_t word) {
+    uint8_t version = (uint8_t)(word >> 32), kind = (uint8_t)(word >> 40);
+    return version == WIRE_VERSION && (kind == WIRE_SHORT_PUT || kind == WIRE_SHORT_ACK);
 }
 
 static void tell_head(struct shm_peer *peer) {
@@ -313,7 +333,8 @@ static void tell_head(struct shm_peer *peer) {
 
 /* One record; false: there is none, or it is nonsense. */
 static bool take_record(struct shm *s, struct shm_peer *peer) {
-    uint64_t word = peer->in_life ? ring_peek(&peer->in) : 0;
+    uint64_t word =
+        atomic_load_explicit(&peer->in_life, memory_order_relaxed) ? ring_peek(&peer->in) : 0;
     uint32_t bytes = (uint32_t)word, lines = ring_lines(bytes);
     uint32_t at = atomic_load_explicit(&peer->in.head, memory_order_relaxed) % RING_LINES;
     if (!word)
@@ -325,7 +346,8 @@ static bool take_record(struct shm *s, struct shm_peer *peer) {
                lines > RING_LINES - at) {
         distrust(s, peer);
         return false;
-    } else if (!hand_over(s, peer, word, (uint8_t *)&peer->in.ring->line[at])) {
+    } else if (!(is_short(word) ? hand_over_short
+                                : hand_over)(s, peer, word, (uint8_t *)&peer->in.ring->line[at])) {
         s->transport.malformed++;
         peer->pieces = 0;
     }
@@ -387,7 +409,8 @@ static void accept_claim(struct shm *s, uint32_t pid) {
     }
     atomic_store_explicit(&lane->ring.head, 0, memory_order_relaxed);
     atomic_store_explicit(&lane->ring.wants_room, 0, memory_order_relaxed);
-    atomic_store_explicit(&lane->ring.line[0].word, 0, memory_order_relaxed);
+    for (uint32_t i = 0; i < RING_CLEAR; i++)
+        atomic_store_explicit(&lane->ring.line[i].word, 0, memory_order_relaxed);
     peer->in.ring = &lane->ring;
     peer->in.told = 0;
     atomic_store_explicit(&peer->in.head, 0, memory_order_relaxed);
@@ -444,10 +467,10 @@ static void shm_poll(struct live_transport *t) {
         poll_refused(s);
 }
 
-static bool has_records(struct shm *s) {
+static inline bool has_records(struct shm *s) {
     uint32_t lanes = atomic_load_explicit(&s->lanes, memory_order_acquire);
     for (uint32_t i = 0; i < lanes; i++) {
-        struct shm_peer *peer = atomic_load_explicit(&s->lane[i], memory_order_acquire);
+        struct shm_peer *peer = atomic_load_explicit(&s->lane[i], memory_order_relaxed);
         if (ring_peek(&peer->in) && atomic_load_explicit(&peer->in_life, memory_order_relaxed))
             return true;
     }

@@ -202,14 +202,17 @@ static void lead(struct live_card *card, uint32_t seen, uint64_t until_ns) {
 
 void live_wait(struct live_card *card, uint64_t until_ns) {
     uint32_t seen = raises_of(card);
-    live_work(card);
-    live_tell(card);
-    if (raises_of(card) != seen)
-        return;
+    if (nic_has_work(card->nic)) {
+        live_work(card);
+        live_tell(card);
+        if (raises_of(card) != seen)
+            return;
+    }
     if (card->led)
         follow(card, seen, until_ns);
     else
         lead(card, seen, until_ns);
+    card->rested = true;
 }
 
 /* ---- the progress thread ---- */

@@ -50,12 +50,10 @@ uint32_t wire_encode(const struct nic_packet *packet, uint8_t *bytes);
 /* The header alone, of which the number of bytes is returned. */
 uint32_t wire_encode_head(const struct nic_packet *packet, uint8_t *bytes);
 
-/* The same where the first 8 bytes are to be stored last: *first has them, `bytes` all others.
- * wire_head_bytes says how many they will be. */
-bool wire_is_short(const struct nic_packet *packet);
-uint32_t wire_head_bytes(const struct nic_packet *packet, bool is_short);
-void wire_encode_rest(const struct nic_packet *packet, bool is_short, uint8_t *bytes,
-                      uint64_t *first);
+/* The same of a packet that has the long form, where the first 8 bytes are to be stored last: they
+ * are returned, `bytes` has all others. */
+uint64_t wire_encode_long(const struct nic_packet *packet, uint8_t *bytes);
+uint32_t wire_long_bytes(const struct nic_packet *packet);
 
 /* Into a packet whose `data` has room for mtu_bytes. Returns NULL, or what is wrong with it: then
  * the packet is not to be used. */
