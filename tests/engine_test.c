@@ -124,6 +124,22 @@ static void churn_step(void *context, const struct sim_event *event) {
                                          : rng_u64(&c->rng) >> (24 + rng_below(&c->rng, 40))));
 }
 
+/* In short windows: between them events are made from outside, for any time since the last one that
+ * was handled, in the leaf that is open or before what was looked at. */
+static void churn_in_windows(struct churn *c) {
+    while (sim_engine_counts(c->engine).pending && !c->wrong) {
+        uint64_t now = sim_engine_counts(c->engine).now_ps, until = now + rng_below(&c->rng, 700);
+        if (sim_engine_counts(c->engine).handled > 1000)
+            until = SIM_FOREVER;
+        CHECK_EQ(sim_run(c->engine, until, UINT64_MAX, NULL), SPIN_OK);
+        now = sim_engine_counts(c->engine).now_ps;
+        if (now < until && c->left) {
+            c->left--;
+            churn_put(c, now + rng_below(&c->rng, 500));
+        }
+    }
+}
+
 TEST(events_made_for_the_present_time_keep_the_order) {
     static const struct sim_module churning = {"churn", 1, {{.run = churn_step}}};
     for (uint64_t seed = 1; seed <= 30; seed++) {
@@ -134,6 +150,8 @@ TEST(events_made_for_the_present_time_keep_the_order) {
         c->left = 3500;
         for (uint32_t i = 0; i < 50; i++, c->left--)
             churn_put(c, i / 10);
+        if (seed % 2)
+            churn_in_windows(c);
         CHECK_EQ(sim_run(c->engine, SIM_FOREVER, UINT64_MAX, NULL), SPIN_OK);
         if (c->wrong || c->slow.count)
             TEST_FAIL("seed %d: order differs after %d events", (int)seed,
