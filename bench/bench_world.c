@@ -1,7 +1,8 @@
 /* Simulated worlds: a broadcast with real handlers (sPIN stream), from a few ranks to 65,536. CPU
  * time per packet and per rank, handlers and events per CPU second, memory per rank: of everything,
  * set-up and the check of every byte included.
- * Usage: bench-world IMAGES [quick]; quick leaves out the large ones. */
+ * Usage: bench-world IMAGES [quick]; quick leaves out the large ones, BENCH_ONLY=n runs row n
+ * alone. */
 #include "measure.h"
 
 #include "p4.h"
@@ -42,6 +43,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: bench-world IMAGES [quick]\n");
         return 2;
     }
+    const char *only = getenv("BENCH_ONLY"); /* the number of one job */
     bench_machine();
     puts(
         "A packet is one packet of data that the network delivers: a message of its own here, of "
@@ -55,7 +57,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
         struct job job = jobs[i];
         double r[5];
-        if (argc > 2 && job.ranks > 2000)
+        if ((argc > 2 && job.ranks > 2000) || (only && (size_t)atoi(only) != i))
             continue;
         job.images = argv[1];
         double memory = bench_apart(run, &job, r, 5);

@@ -19,7 +19,8 @@ void hpu_invoke_open(struct port *p, const struct invoke_context *x,
     h->windows = 0;
     hpu_add_window(h, 0, 0, NULL, true, HPU_REGION_L1);         /* INVOKE_PACKET */
     hpu_add_window(h, 0, 0, NULL, true, HPU_REGION_L2_PACKETS); /* INVOKE_L2_PACKET */
-    hpu_add_window(h, stack_address(core), MAP_STACK_SIZE, core->stack, true, HPU_REGION_L1);
+    hpu_add_window(h, stack_address(core), MAP_STACK_SIZE, core->stack, true,
+                   HPU_REGION_L1); /* INVOKE_STACK */
     give(h, &x->constants, false, HPU_REGION_L2_HANDLER);
     give(h, &x->data, true, HPU_REGION_L2_HANDLER);
     give(h, &x->handler_data, true, HPU_REGION_L2_HANDLER);
@@ -43,6 +44,13 @@ static void move_window(struct hpu_window *w, uint32_t base, uint8_t *host, uint
     w->base = base;
     w->host = host;
     hpu_size_window(w, bytes, true);
+}
+
+void hpu_invoke_memory(struct port *p, const struct invoke_context *x) {
+    uint32_t i = INVOKE_OTHERS + (x->constants.bytes != 0) + (x->data.bytes != 0) +
+                 (x->handler_data.bytes != 0);
+    move_window(&p->hpu->window[i], x->memory.address, x->memory.host, x->memory.bytes);
+    p->hpu->window[i].view = x->memory.view;
 }
 
 /* ---- what the handler is told ---- */

@@ -38,8 +38,11 @@ struct invoke_core {
 void hpu_invoke_open(struct port *p, const struct invoke_context *x,
                      const struct invoke_core *core);
 
+/* The same context, whose `memory` (not of no bytes, now and then) is another now. */
+void hpu_invoke_memory(struct port *p, const struct invoke_context *x);
+
 /* The windows that change with each packet. */
-enum { INVOKE_PACKET, INVOKE_L2_PACKET };
+enum { INVOKE_PACKET, INVOKE_L2_PACKET, INVOKE_STACK, INVOKE_OTHERS };
 
 /* One call. */
 struct invoke_call {

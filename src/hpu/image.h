@@ -33,6 +33,7 @@ struct spin_image {
     struct image_segment handler_data;          /* at MAP_L2_HANDLER_DATA, of PsPIN handlers */
     struct image_lines *lines;                  /* made when first asked for */
     bool lines_tried;
+    uint32_t code_number; /* of whoever runs it: 1 + which code it has; 0 as long as nobody has */
 };
 
 /* Any symbol with that name: a function, or data. False: there is none. */

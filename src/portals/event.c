@@ -94,6 +94,14 @@ static int wait_for(enum portals_call call, const struct portals_look *l, ptl_ti
     return code == PTL_ARG_INVALID ? PTL_INTERRUPTED : code;
 }
 
+bool portals_still_waits(const struct portals_process *process) {
+    const struct portals_look *l = process->look;
+    ptl_ct_event_t event;
+    return l && l->tests && l->alone && portals_is_initialised(process->portals) &&
+           portals_ct_reached(process->portals, l->handles[0], l->tests[0], &event) ==
+               PTL_CT_NONE_REACHED;
+}
+
 void portals_waits_for(const struct portals_process *process, char *text, size_t room) {
     const struct portals_look *l = process->look;
     ptl_ct_event_t count;

@@ -62,6 +62,9 @@ struct portals_process {
     const struct portals_look *look; /* while it waits: for what */
 };
 
+/* A process in PtlCTWait that would look and wait again: it need not be switched to. */
+bool portals_still_waits(const struct portals_process *process);
+
 /* What a process waits for: "counter 3 of 15", "an event"; "" if it does not wait. */
 void portals_waits_for(const struct portals_process *process, char *text, size_t room);
 

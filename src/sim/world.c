@@ -137,7 +137,7 @@ static void look_at_thread(void *context, const struct sim_event *event) {
 static void look_at_stack(void *context, const struct sim_event *event) {
     const struct spin_world *w = context;
     look_closer(context, event);
-    if (!event->with.u32[1])
+    if (!event->with.u32[1] && w->rank[sim_object(event)].main.state != THREAD_WAITING)
         fibre_closer(w->fibres, event->with.u32[0]);
 }
 

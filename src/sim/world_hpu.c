@@ -36,8 +36,8 @@ static uint64_t local_ps(const struct world_executor *e) {
 /* ---- code -------------------------------------------------------------------------------------
  */
 
-/* The content is compared each time: an image may be unloaded and another be where it was. */
-static struct world_code *code_of(struct spin_world *w, const struct spin_image *im) {
+/* One for all images of the same content. */
+static struct world_code *code_new(struct spin_world *w, const struct spin_image *im) {
     for (uint32_t i = 0; i < w->codes; i++) {
         struct world_code *c = &w->code[i];
         if (c->bytes == im->code.bytes && c->constant_bytes == im->constants.bytes &&
@@ -81,6 +81,18 @@ static struct world_code *code_of(struct spin_world *w, const struct spin_image 
     }
     w->code[w->codes] = c;
     return &w->code[w->codes++];
+}
+
+/* An image is one world's (its image store), so that it can bear the number. */
+static const struct world_code *code_of(struct spin_world *w, const struct spin_image *image) {
+    struct spin_image *im = (struct spin_image *)(uintptr_t)image;
+    if (!im->code_number) {
+        const struct world_code *code = code_new(w, im);
+        if (!code)
+            return NULL;
+        im->code_number = (uint32_t)(code - w->code) + 1;
+    }
+    return &w->code[im->code_number - 1];
 }
 
 /* The image's writable data, also .l2_handler_data: one copy a card. */
@@ -256,11 +268,91 @@ static void give_memory(struct world_executor *e, const struct world_code *code)
     hpu_invoke_open(&e->port, &e->context, &e->core);
 }
 
+/* Most handlers are of the image that the executor ran last: then only what belongs to the entry is
+ * another. */
+static bool is_open_for(const struct world_executor *e, const struct world_code *code) {
+    const struct portals_handlers *p = e->task->handlers;
+    const struct spin_image *im = p->image;
+    const struct invoke_context *x = &e->context;
+    return e->hpu.code == code->code && x->image == im && x->memory.bytes && p->state_bytes &&
+           e->port.is_pspin == im->info.is_pspin && x->constants.address == im->constants.address &&
+           x->constants.bytes == im->constants.bytes && !im->data.bytes && !im->handler_data.bytes;
+}
+
+/* False: no memory. */
+static bool open_for(struct world_executor *e, const struct world_code *code) {
+    if (!is_open_for(e, code)) {
+        if (!describe(e, code))
+            return false;
+        give_memory(e, code);
+        return true;
+    }
+    const struct portals_handlers *p = e->task->handlers;
+    const struct port_host host =
+        nic_command_host(e->world->rank[e->rank].nic, e->task, PORT_AT_ADDRESS);
+    e->hpu.id = e->hpu_number;
+    e->context.host_address = host.base;
+    e->context.host_bytes = host.bytes;
+    e->context.memory.bytes = p->state_bytes;
+    e->context.memory.host = p->state;
+    hpu_invoke_memory(&e->port, &e->context);
+    return true;
+}
+
 static void call_handler(struct world_executor *e) {
     struct invoke_call call = nic_task_call(e->task, e->packet, PACKET_ADDRESS, STATE_ADDRESS);
     call.budget_cycles = e->world->rank[e->rank].params->hpu_budget;
     e->hpu.cycles = e->hpu.instret = 0;
     hpu_invoke_begin(&e->port, &e->context, &e->core, &call);
+}
+
+void world_tell_fault(struct world_rank *r, uint32_t hpu, const struct spin_image *image,
+                      uint32_t entry, uint64_t at_ps, enum spin_ending how, uint32_t pc,
+                      uint32_t address, const struct spin_refusal *refusal) {
+    struct spin_world *w = r->world;
+    const struct spin_function *f = spin_image_at(image, entry);
+    char ending[400], text[600];
+    if (w->counts.faults++ && !w->fault)
+        return;
+    spin_ending_text(image, how, pc, address, refusal, ending, sizeof ending);
+    snprintf(text, sizeof text, "rank %u, HPU %u, %.60s, %llu.%03llu ns: %s", r->index, hpu,
+             f ? f->name : "a handler", (unsigned long long)(at_ps / 1000),
+             (unsigned long long)(at_ps % 1000), ending);
+    if (w->counts.faults == 1)
+        snprintf(w->first_fault, sizeof w->first_fault, "%s", text);
+    if (w->fault)
+        w->fault(w->user, text);
+}
+
+static void note_fault(struct world_executor *e) {
+    const struct hpu *h = &e->hpu;
+    world_tell_fault(&e->world->rank[e->rank], e->hpu_number, e->task->handlers->image,
+                     e->task->entry, local_ps(e), (enum spin_ending)h->fault, h->pc,
+                     h->fault_address, &e->port.refusal);
+}
+
+/* Handlers of the rank that is debugged stop where gdb wants them to. */
+static enum hpu_stop run_hpu(struct world_executor *e) {
+    struct spin_world *w = e->world;
+    uint64_t until = e->hpu.cycles + w->rank[e->rank].params->hpu_quantum;
+    if (w->gdb && e->rank == w->gdb_rank)
+        return gdb_run_one(w->gdb, &e->hpu, e->task->handlers->image, until);
+    return hpu_run(&e->hpu, until);
+}
+
+/* Until the handler ends, or has to wait for the engine or the card. */
+static void run_slice(struct world_executor *e) {
+    struct world_rank *r = &e->world->rank[e->rank];
+    e->port.sync = false;
+    enum hpu_stop stop = run_hpu(e);
+    if (stop == HPU_FAULTED)
+        note_fault(e);
+    if (stop == HPU_DONE || stop == HPU_FAULTED)
+        world_event(r, local_ps(e), WORLD_END_EVENT, e->index, stop == HPU_FAULTED, 0);
+    else if (stop == HPU_WAITING && !e->port.sync)
+        e->blocked = true; /* `resume` wakes it */
+    else
+        world_event(r, local_ps(e), WORLD_HPU_EVENT, e->index, 0, 0);
 }
 
 static void begin(struct world_rank *r, struct nic_task *task) {
@@ -279,14 +371,18 @@ static void begin(struct world_rank *r, struct nic_task *task) {
     r->hpus_busy |= 1ull << e->hpu_number;
     e->next = r->running;
     r->running = e->index;
-    if (!describe(e, code)) {
+    if (!open_for(e, code)) {
         world_fail(w, SPIN_ENOMEM, "out of memory for the data of a handler of rank %u", r->index);
         return;
     }
-    give_memory(e, code);
     call_handler(e);
     e->start_ps = e->base_ps = w->now_ps + r->params->hpu_start;
-    world_event(r, e->base_ps, WORLD_HPU_EVENT, e->index, 0, 0);
+    /* It starts later than now, so it is not in step and gives the card no command before an event
+     * of its own; the card, which called this, would not expect one. */
+    if (r->params->hpu_start)
+        run_slice(e);
+    else
+        world_event(r, e->base_ps, WORLD_HPU_EVENT, e->index, 0, 0);
 }
 
 void world_run_task(struct world_rank *r, struct nic_task *task) {
@@ -331,55 +427,12 @@ void world_resume_task(struct world_rank *r, const struct nic_task *task) {
     world_event(r, w->now_ps, WORLD_HPU_EVENT, e->index, 0, 0);
 }
 
-void world_tell_fault(struct world_rank *r, uint32_t hpu, const struct spin_image *image,
-                      uint32_t entry, uint64_t at_ps, enum spin_ending how, uint32_t pc,
-                      uint32_t address, const struct spin_refusal *refusal) {
-    struct spin_world *w = r->world;
-    const struct spin_function *f = spin_image_at(image, entry);
-    char ending[400], text[600];
-    if (w->counts.faults++ && !w->fault)
-        return;
-    spin_ending_text(image, how, pc, address, refusal, ending, sizeof ending);
-    snprintf(text, sizeof text, "rank %u, HPU %u, %.60s, %llu.%03llu ns: %s", r->index, hpu,
-             f ? f->name : "a handler", (unsigned long long)(at_ps / 1000),
-             (unsigned long long)(at_ps % 1000), ending);
-    if (w->counts.faults == 1)
-        snprintf(w->first_fault, sizeof w->first_fault, "%s", text);
-    if (w->fault)
-        w->fault(w->user, text);
-}
-
-static void note_fault(struct world_executor *e) {
-    const struct hpu *h = &e->hpu;
-    world_tell_fault(&e->world->rank[e->rank], e->hpu_number, e->task->handlers->image,
-                     e->task->entry, local_ps(e), (enum spin_ending)h->fault, h->pc,
-                     h->fault_address, &e->port.refusal);
-}
-
-/* A slice. Handlers of the rank that is debugged stop where gdb wants them to. */
-static enum hpu_stop run_slice(struct world_executor *e) {
-    struct spin_world *w = e->world;
-    uint64_t until = e->hpu.cycles + w->rank[e->rank].params->hpu_quantum;
-    if (w->gdb && e->rank == w->gdb_rank)
-        return gdb_run_one(w->gdb, &e->hpu, e->task->handlers->image, until);
-    return hpu_run(&e->hpu, until);
-}
-
 void world_on_hpu(void *context, const struct sim_event *event) {
     struct spin_world *w = context;
     struct world_executor *e = w->executor[event->with.u32[0]];
     struct world_rank *r = &w->rank[e->rank];
     w->now_ps = event->at_ps;
-    e->port.sync = false;
-    enum hpu_stop stop = run_slice(e);
-    if (stop == HPU_FAULTED)
-        note_fault(e);
-    if (stop == HPU_DONE || stop == HPU_FAULTED)
-        world_event(r, local_ps(e), WORLD_END_EVENT, e->index, stop == HPU_FAULTED, 0);
-    else if (stop == HPU_WAITING && !e->port.sync)
-        e->blocked = true; /* `resume` wakes it */
-    else
-        world_event(r, local_ps(e), WORLD_HPU_EVENT, e->index, 0, 0);
+    run_slice(e);
     if (e->blocked && e->resumed)
         world_resume_task(r, e->task);
     e->resumed = false;

@@ -365,6 +365,11 @@ void world_on_thread(void *context, const struct sim_event *event) {
     w->now_ps = event->at_ps;
     if (t->state == THREAD_ENDED || event->with.u64[1] != t->wait_number)
         return; /* for a wait that is over */
+    if (t->state == THREAD_WAITING && portals_still_waits(&t->process)) {
+        t->clock_ps = world_later(t->clock_ps, w->now_ps);
+        t->wait_number += 2; /* as if it had run: this wait is over, and the next one begins */
+        return;
+    }
     if (t->state == THREAD_WAITING || t->state == THREAD_BLOCKED)
         t->wait_number++;
     run_thread(t);
