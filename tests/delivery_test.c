@@ -330,6 +330,20 @@ static uint32_t offer_all(uint32_t next, uint32_t end) {
     return next;
 }
 
+TEST(who_leaves_says_what_has_arrived) {
+    world = (struct world){.delay = 50, .receipt_time = 500};
+    make_world(&world, 1, 64, 60);
+    CHECK(offer(&world, 0, make_packet(&world, 0, 1, 0)));
+    CHECK(step(&world));
+    CHECK_EQ(world.end[1].counts.receipts, 0);
+    delivery_hurry(&world.end[1].delivery);
+    flush(&world, 1);
+    CHECK(step(&world));
+    CHECK_EQ(world.now, 100);
+    CHECK(delivery_settled(&world.end[0].delivery));
+    end_world(&world);
+}
+
 /* One that has no room is not given up, however long that takes, nor sent more than it said. */
 TEST(a_slow_receiver_slows_its_sender) {
     world = (struct world){.delay = 50, .least_retry = 100, .receipt_time = 20};
@@ -341,7 +355,7 @@ TEST(a_slow_receiver_slows_its_sender) {
     CHECK_EQ(world.end[1].messages, 4);
     world.end[1].load = 20;
     next = offer_all(next, 200); /* what it has been promised */
-    CHECK_EQ(next, 4 + 14);      /* the window; the credit was 20 */
+    CHECK_EQ(next, 4 + 20);
     for (uint64_t until = world.now + 1000000; world.now < until;) {
         CHECK(step(&world)); /* probes */
         next = offer_all(next, 200);
@@ -382,25 +396,25 @@ TEST(the_retry_time_follows_the_round_trip) {
     }
 }
 
-/* From 10 packets, doubled each round trip; half after a loss; 2 after silence. */
+/* From 64 packets, doubled each round trip; half after a loss; 2 after silence. */
 TEST(the_window_follows_losses) {
-    struct congestion c = congestion_begin(64, 1000);
-    CHECK_EQ(c.window, 10);
-    congestion_acknowledged(&c, 10, 64);
-    CHECK_EQ(c.window, 20);
+    struct congestion c = congestion_begin(256, 1000);
+    CHECK_EQ(c.window, 64);
+    congestion_acknowledged(&c, 64, 256);
+    CHECK_EQ(c.window, 128);
     congestion_lost(&c, 5, 40);
     congestion_lost(&c, 40, 60); /* of the same window */
-    CHECK_EQ(c.window, 10);
-    congestion_acknowledged(&c, 9, 64);
-    CHECK_EQ(c.window, 10);
-    congestion_acknowledged(&c, 1, 64); /* one more per round trip from now on */
-    CHECK_EQ(c.window, 11);
+    CHECK_EQ(c.window, 64);
+    congestion_acknowledged(&c, 63, 256);
+    CHECK_EQ(c.window, 64);
+    congestion_acknowledged(&c, 1, 256); /* one more per round trip from now on */
+    CHECK_EQ(c.window, 65);
     congestion_lost(&c, 41, 60);
-    CHECK_EQ(c.window, 5);
+    CHECK_EQ(c.window, 32);
     congestion_silent(&c, 70);
     CHECK_EQ(c.window, 2);
-    congestion_acknowledged(&c, 1000, 64);
-    CHECK(c.window <= 64);
+    congestion_acknowledged(&c, 10000, 256);
+    CHECK(c.window <= 256);
 }
 
 /* Karn's rule: an acknowledgement of a packet that was repeated measures nothing. */

@@ -24,6 +24,7 @@ struct both {
     _Atomic uint32_t watch; /* enum watch: futex */
     pthread_t thread;
     bool has_thread;
+    bool near_only; /* the pid that the program wanted has no port here */
 };
 
 static struct both *both_of(struct live_transport *t) {
@@ -93,6 +94,8 @@ static enum live_sent both_send(struct live_transport *t, const struct nic_packe
         t->absent = b->shm->absent;
         return sent;
     }
+    if (b->near_only)
+        return LIVE_NOWHERE;
     atomic_store_explicit(&b->active, true, memory_order_relaxed);
     return b->udp->calls->send(b->udp, packet);
 }
@@ -100,6 +103,11 @@ static enum live_sent both_send(struct live_transport *t, const struct nic_packe
 static bool both_lends(struct live_transport *t, struct nic_address target) {
     struct both *b = both_of(t);
     return target.nid == b->nid && b->shm->calls->lends(b->shm, target);
+}
+
+static uint32_t both_packet_bytes(struct live_transport *t, struct nic_address target) {
+    const struct both *b = both_of(t);
+    return target.nid == b->nid ? UINT32_MAX : live_udp_mtu(b->udp);
 }
 
 static bool both_pull(struct live_transport *t, void *to, const uint8_t *from, uint64_t bytes) {
@@ -181,18 +189,16 @@ static void both_ring(struct live_transport *t) {
 
 static struct nic_address both_address(const struct live_transport *t) {
     const struct both *b = (const struct both *)t;
-    return b->udp->calls->address(b->udp);
+    return b->shm->calls->address(b->shm);
 }
 
+/* Somebody else's port is no reason to refuse: then nobody elsewhere knows this process. */
 static bool both_take_pid(struct live_transport *t, uint32_t pid) {
     struct both *b = both_of(t);
-    uint32_t before = both_address(t).pid;
-    if (!b->udp->calls->take_pid(b->udp, pid))
+    if (is_active(b) || !b->shm->calls->take_pid(b->shm, pid))
         return false;
-    if (b->shm->calls->take_pid(b->shm, pid))
-        return true;
-    b->udp->calls->take_pid(b->udp, before);
-    return false;
+    b->near_only = !b->udp->calls->take_pid(b->udp, pid);
+    return true;
 }
 
 static void both_leave(struct live_transport *t) {
@@ -220,6 +226,7 @@ static const struct live_transport_calls calls = {.close = both_close,
                                                   .address = both_address,
                                                   .take_pid = both_take_pid,
                                                   .send = both_send,
+                                                  .packet_bytes = both_packet_bytes,
                                                   .lends = both_lends,
                                                   .pull = both_pull,
                                                   .flush = both_flush,
@@ -231,26 +238,47 @@ static const struct live_transport_calls calls = {.close = both_close,
                                                   .sleep = both_sleep,
                                                   .ring = both_ring};
 
+/* One pid for both, from the top: another process may have it in one of them. */
+static int open_both(struct both *b, const struct live_shm_options *shm,
+                     const struct live_udp_options *udp, struct spin_error *err) {
+    struct live_shm_options near = *shm;
+    struct live_udp_options far = *udp;
+    bool any = shm->pid >= LIVE_PIDS;
+    for (uint32_t pid = any ? LIVE_PIDS - 1 : shm->pid;; pid--) {
+        near.pid = far.pid = pid;
+        int code = live_udp_new(&b->udp, &far, err);
+        if (!code) {
+            near.nid = b->udp->calls->address(b->udp).nid;
+            code = live_shm_new(&b->shm, &near, err);
+        }
+        if (code != SPIN_ELIMIT || !any || !pid)
+            return code;
+        if (b->udp)
+            b->udp->calls->close(b->udp);
+        b->udp = NULL;
+    }
+}
+
 int live_auto_new(struct live_transport **out, const struct live_shm_options *shm,
                   const struct live_udp_options *udp, struct spin_error *err) {
     struct both *b = calloc(1, sizeof *b);
-    struct live_shm_options near = *shm;
     if (!b)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     b->transport.calls = &calls;
-    int code = live_udp_new(&b->udp, udp, err);
+    int code = open_both(b, shm, udp, err);
     if (!code) {
-        struct nic_address address = both_address(&b->transport);
-        b->nid = near.nid = address.nid;
+        b->nid = both_address(&b->transport).nid;
         b->transport.credit_packets = b->udp->credit_packets;
-        near.pid = address.pid;
-        code = live_shm_new(&b->shm, &near, err);
-    }
-    if (!code)
         code = start_watch(b, err);
-    if (code)
-        both_close(&b->transport);
-    else
+    }
+    if (!code) {
         *out = &b->transport;
-    return code;
+        return 0;
+    }
+    bool without = !b->udp && !udp->interface && !udp->faults;
+    both_close(&b->transport);
+    struct live_shm_options near = *shm;
+    uint32_t nid = without ? live_udp_nid(udp) : 0;
+    near.nid = nid ? nid : shm->nid;
+    return without ? live_shm_new(out, &near, err) : code;
 }

@@ -10,7 +10,9 @@
 #include "live/live_shm.h"
 #include "live/live_udp.h"
 
-/* nid and pid of `shm` are taken from UDP. */
+/* The node id is the interface's; without one, that of `shm`. Where there is no interface or no
+ * socket to be had, and none was asked for by name, it is shared memory alone: peers elsewhere are
+ * not reached. */
 int live_auto_new(struct live_transport **out, const struct live_shm_options *shm,
                   const struct live_udp_options *udp, struct spin_error *err);
 

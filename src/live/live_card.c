@@ -111,6 +111,12 @@ static bool card_lends(void *context, struct nic_address target) {
     return calls->lends && calls->lends(card->transport, target);
 }
 
+static uint32_t card_packet_bytes(void *context, struct nic_address peer) {
+    struct live_card *card = context;
+    const struct live_transport_calls *calls = card->transport->calls;
+    return calls->packet_bytes ? calls->packet_bytes(card->transport, peer) : LIVE_MTU_BYTES;
+}
+
 /* The first peer that is not reached through shared memory makes time matter. */
 static bool card_reliable(void *context, struct nic_address peer) {
     struct live_card *card = context;
@@ -130,6 +136,7 @@ static const struct nic_driver driver = {.send = card_send,
                                          .raise = card_raise,
                                          .take_pid = card_take_pid,
                                          .lends = card_lends,
+                                         .packet_bytes = card_packet_bytes,
                                          .reliable = card_reliable};
 
 /* ---- what the transport tells ---- */
@@ -332,10 +339,13 @@ void live_card_leave(struct live_card *card, uint64_t within_ns) {
     card_lock(card);
     while ((card->pending || card->lent || !nic_settled(card->nic)) && live_now_ns() < until_ns) {
         card->transport->calls->check(card->transport, live_now_ns());
+        nic_hurry(card->nic);
         card_unlock(card);
         usleep(50);
         card_lock(card);
     }
+    nic_hurry(card->nic); /* peers do not wait for receipts of who has gone */
+    live_work(card);
     card->transport->calls->leave(card->transport);
     live_seen_leave(&card->seen);
     card_unlock(card);

@@ -18,6 +18,7 @@
 #include "live/live_job.h"
 #include "live/live_names.h"
 #include "live/live_pmi.h"
+#include "live/live_ports.h"
 #include "openspin.h"
 
 #define KILL_NS (2000 * LIVE_MS) /* after SIGTERM */
@@ -43,6 +44,7 @@ struct launch {
     char job_name[64];
     struct live_job *job;
     struct live_pmi *pmi;
+    struct live_ports ports; /* port 0: none are needed */
     struct rank *rank;
     uint32_t running;
     int signals; /* signalfd */
@@ -72,6 +74,8 @@ static void become(const struct launch *l, uint32_t rank, char *const *argv, int
     set_number("PMI_SIZE", l->o->ranks);
     set_number("PMI_FD", (uint64_t)pmi);
     unsetenv("PMI_PORT");
+    if (l->ports.port)
+        set_number("OPENSPIN_PORT", l->ports.port);
     fcntl(pmi, F_SETFD, 0);
     for (int i = 0; i < 2; i++)
         if (pipes[i] >= 0)
@@ -294,6 +298,14 @@ static void take_signals(struct launch *l) {
     l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* All ranks are on this machine: unless they are told otherwise they need none. */
+static int take_ports(struct launch *l, struct spin_error *err) {
+    const char *transport = getenv("OPENSPIN_TRANSPORT");
+    if (!transport || !strcmp(transport, "shm") || getenv("OPENSPIN_PORT"))
+        return 0;
+    return live_ports_take(&l->ports, l->o->ranks, err);
+}
+
 static int run_job(struct launch *l, char *const *argv, struct spin_error *err) {
     uint32_t ranks = l->o->ranks;
     int code = 0;
@@ -327,7 +339,10 @@ int spin_launch(const struct spin_launch_options *options, char *const *argv,
     int code = live_folder_make(&l.folder, l.job_name, sizeof l.job_name, err);
     if (code)
         return code;
-    code = run_job(&l, argv, err);
+    code = take_ports(&l, err);
+    if (!code)
+        code = run_job(&l, argv, err);
+    live_ports_give(&l.ports);
     live_pmi_free(l.pmi);
     live_job_close(l.job);
     live_folder_remove(&l.folder);

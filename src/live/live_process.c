@@ -215,8 +215,9 @@ static int read_transport(struct live_card_options *options, struct spin_error *
     const char *transport = getenv("OPENSPIN_TRANSPORT"), *port = getenv("OPENSPIN_PORT");
     const char *key = getenv("OPENSPIN_KEY_FILE");
     struct live_udp_settings *udp = &options->of_udp;
-    if (!transport) /* what reaches all ranks of the job */
-        transport = self.near_ranks < self.ranks ? "auto" : "shm";
+    if (!transport) /* what reaches all ranks of the job; who has none may know processes anywhere
+                     */
+        transport = self.near_ranks < self.ranks || (!self.job && !self.pmix) ? "auto" : "shm";
     options->transport = !strcmp(transport, "shm")   ? LIVE_SHM
                          : !strcmp(transport, "udp") ? LIVE_UDP
                                                      : LIVE_AUTO;

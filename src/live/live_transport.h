@@ -44,6 +44,8 @@ struct live_transport_calls {
     enum live_sent (*send)(struct live_transport *t, const struct nic_packet *packet);
     /* What was sent leaves now; NULL: it has left. */
     void (*flush)(struct live_transport *t);
+    /* How much data a packet to it has best; NULL: the MTU. */
+    uint32_t (*packet_bytes)(struct live_transport *t, struct nic_address target);
     /* Packets of more than the MTU may be sent to it. */
     bool (*lends)(struct live_transport *t, struct nic_address target);
     /* In a call of `packet`, of one of more than the MTU: the data that it was sent with. */

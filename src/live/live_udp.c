@@ -534,6 +534,12 @@ static int find_interface(struct udp *u, struct spin_error *err) {
                                       u->o.interface ? u->o.interface : "");
 }
 
+uint32_t live_udp_nid(const struct live_udp_options *options) {
+    struct udp u = {.o = *options};
+    struct spin_error ignored;
+    return find_interface(&u, &ignored) ? 0 : u.address.nid;
+}
+
 uint32_t live_udp_mtu(const struct live_transport *t) {
     const struct udp *u = (const struct udp *)t;
     uint32_t fits = u->interface_mtu - IP_UDP_BYTES - LIVE_UDP_HEAD_BYTES - WIRE_HEADER_BYTES;

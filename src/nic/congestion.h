@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-#define CONGESTION_FIRST 10u /* packets at the beginning, as RFC 6928 has it */
+#define CONGESTION_FIRST                                                                           \
+    64u /* packets at the beginning: what a switch of a cluster takes at once */
 #define CONGESTION_LEAST 2u
 
 struct congestion {

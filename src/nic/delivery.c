@@ -114,6 +114,14 @@ static bool is_reliable(const struct delivery *d, struct nic_address address) {
                                       : d->config->reliable;
 }
 
+static uint32_t packet_bytes(const struct delivery *d, struct nic_address address) {
+    const struct nic_driver *driver = d->config->driver;
+    uint32_t most = d->config->mtu_bytes;
+    uint32_t bytes =
+        driver && driver->packet_bytes ? driver->packet_bytes(d->config->context, address) : most;
+    return bytes < most ? bytes : most;
+}
+
 /* What an unreliable network needs; false: no memory. */
 static bool make_streams(struct delivery *d, struct delivery_peer *peer) {
     const struct nic_config *c = d->config;
@@ -138,6 +146,7 @@ static struct delivery_peer *peer_new(struct delivery *d, struct nic_address add
     peer->self = nic_address_equal(address, d->config->address);
     peer->reliable = peer->self || is_reliable(d, address);
     peer->direct = peer->reliable && !peer->self;
+    peer->packet_bytes = packet_bytes(d, address);
     peer->stream = d->config->stream;
     peer->held_end = &peer->held;
     peer->deadline = peer->receipt_by = UINT64_MAX;
@@ -256,6 +265,12 @@ static void make_due(struct delivery *d, struct delivery_peer *peer) {
     peer->next_due = NULL;
     *d->due_end = peer;
     d->due_end = &peer->next_due;
+}
+
+void delivery_hurry(struct delivery *d) {
+    for (uint32_t i = 0; i < d->peers; i++)
+        if (d->peer[i]->receipt)
+            make_due(d, d->peer[i]);
 }
 
 static struct delivery_peer *take_due(struct delivery *d) {

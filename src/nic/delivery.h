@@ -42,7 +42,8 @@ struct delivery_peer {
     struct nic_address address;
     bool reliable; /* the network, or ourselves */
     bool self;
-    bool direct; /* reliable, and another */
+    bool direct;           /* reliable, and another */
+    uint32_t packet_bytes; /* of data in a packet to it, at most */
     /* Out. */
     uint32_t stream, next_sequence, oldest; /* not acknowledged: [oldest, next_sequence) */
     uint32_t next_message;
@@ -183,6 +184,8 @@ void delivery_lose(struct delivery *d, struct nic_address address);
 
 void delivery_expect(struct delivery *d, struct delivery_peer *peer);
 void delivery_expect_less(struct delivery_peer *peer);
+/* Receipts that wait for company go out with the next delivery_next. */
+void delivery_hurry(struct delivery *d);
 /* Something that the peer waits for will never be sent: it is given up at the next tick, so that it
  * learns that. Not on a reliable network, where nobody is given up. */
 void delivery_fail(struct delivery *d, struct delivery_peer *peer, uint64_t now);

@@ -170,6 +170,10 @@ bool nic_quiet(const struct nic *nic) {
            !nic->sending && !nic->running && !nic->handler_packets && !nic->room_queue;
 }
 
+void nic_hurry(struct nic *nic) {
+    delivery_hurry(&nic->delivery);
+}
+
 bool nic_settled(const struct nic *nic) {
     return delivery_settled(&nic->delivery);
 }

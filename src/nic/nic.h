@@ -176,6 +176,9 @@ struct nic_driver {
     /* Does the network to this peer lose nothing? Asked once, when the card first meets it; NULL:
      * nic_config.reliable holds for all. */
     bool (*reliable)(void *context, struct nic_address peer);
+    /* How much data a packet to this peer has, at most; asked once, like `reliable`. NULL:
+     * nic_config.mtu_bytes. Data that a handler sends from HPU memory stays one packet. */
+    uint32_t (*packet_bytes)(void *context, struct nic_address peer);
     /* Whether packets to this target may be *lent*: one of more than the MTU, behind the first of a
      * large put, whose `data` is the program's own memory until nic_left. NULL: none. */
     bool (*lends)(void *context, struct nic_address target);
@@ -250,6 +253,8 @@ void nic_tick(struct nic *nic, uint64_t now); /* at or after the deadline */
 /* Nothing is under way: no message, no handler, no answer that is waited for. */
 bool nic_quiet(const struct nic *nic);
 
+/* Before the process ends: what has arrived is acknowledged by the next nic_progress. */
+void nic_hurry(struct nic *nic);
 /* Nothing that was sent waits to be acknowledged by a peer's card. */
 bool nic_settled(const struct nic *nic);
 

@@ -372,10 +372,11 @@ static struct nic_packet *next_packet(struct nic *nic, struct nic_outgoing *o) {
         packet->next = NULL;
     } else if (!(packet = lend(nic, o))) {
         uint64_t left = (o->ready ? o->ready->offset : o->message.payload) - o->packed;
+        uint32_t most = o->peer->delivery.packet_bytes;
         packet = nic_packet_new(nic->config.pool);
         if (!packet)
             return NULL;
-        packet->bytes = left < nic->config.mtu_bytes ? (uint32_t)left : nic->config.mtu_bytes;
+        packet->bytes = left < most ? (uint32_t)left : most;
         packet->offset = o->packed;
     }
     packet->first = !o->begun;

@@ -53,6 +53,23 @@ refused() { # WHAT LINE COMMAND...
     [ "$status" != 0 ] && grep -qF "$2" <<<"$err" && pass "$1" || fail "$1" "$status" "$out" "$err"
 }
 check "shared memory and UDP: the nearer" 0 '^rank 4 of 5: 103 from the left' env OPENSPIN_TRANSPORT=auto OPENSPIN_INTERFACE=127.201.$(($$ / 256 % 256)).$(($$ % 256)) "$OPENSPIN" launch -n 5 ./ring
+# Two jobs at once need not know of each other; nor is a network needed.
+OPENSPIN_TRANSPORT=udp launch -n 3 ./ring ring one >one.txt 2>&1 &
+first=$!
+OPENSPIN_TRANSPORT=udp launch -n 3 ./ring ring two >two.txt 2>&1 &
+wait $!; second=$?
+wait $first
+[ $? = 0 ] && [ $second = 0 ] && [ "$(grep -c 'from the left, one' one.txt)" = 3 ] && [ "$(grep -c 'from the left, two' two.txt)" = 3 ] \
+    && pass "two jobs at once over UDP" || fail "two jobs at once over UDP" "$(cat one.txt two.txt)"
+printf 'echo $OPENSPIN_PORT\n' >port.sh
+OPENSPIN_TRANSPORT=udp OPENSPIN_PORT=29000 check "a port that the user chose is kept" 0 '^29000$' launch sh port.sh
+check "shared memory needs no port" 0 '^$' launch sh port.sh
+if [ "$(id -u)" = 0 ] && unshare -n true 2>/dev/null; then
+    check "without any network" 0 '^rank 0 of 1: 100 from the left' unshare -n timeout 20 ./ring
+    check "a job without any network" 0 '^rank 4 of 5: 103 from the left' unshare -n "$OPENSPIN" launch -n 5 ./ring
+else
+    skip "without any network" "needs root"
+fi
 OPENSPIN_TRANSPORT=pigeon refused "a transport that is none" "OPENSPIN_TRANSPORT: 'pigeon' is neither shm nor udp nor auto" launch ./ring
 OPENSPIN_FAULTS=loss refused "faults that are none" "OPENSPIN_FAULTS: 'loss' is not SEED" udp ./ring
 OPENSPIN_PORT=70000 refused "a port that is none" "OPENSPIN_PORT: '70000' is not a port" udp ./ring
