@@ -13,8 +13,8 @@
 #include "progress.h"
 
 struct options {
-    const char *preset, *card, *cards, *topology, *trace, *picture, *until, *noise, *jit, *params,
-        *json, *csv, *links, *faults;
+    const char *preset, *card, *cards, *topology, *trace, *picture, *pcap, *until, *noise, *jit,
+        *params, *json, *csv, *links, *faults;
     struct cli_view view;
     struct cli_list set;
     uint64_t ranks, seed, gdb, gdb_port;
@@ -57,6 +57,7 @@ static const struct cli_option table[] = {
     {"json", 'j', CLI_RESULT, "[=FILE]", "print JSON, or write it into a file", AT(json), 0, 0},
     {"csv", 'c', CLI_RESULT, "[=FILE]", "print rank,finish_ps,status as CSV, or write it", AT(csv),
      0, 0},
+    {"pcap", 0, CLI_OUTPUT, "FILE", "write what left the cards, for Wireshark", AT(pcap), 0, 0},
     {"links", 0, CLI_OUTPUT, "FILE", "write a row per link as CSV", AT(links), 0, 0},
     {"quiet", 'q', CLI_FLAG, NULL, "print nothing but what the program prints", AT(quiet), 0, 0},
     {0},
@@ -306,6 +307,7 @@ static int simulate(const struct cli_command *command, const struct options *o,
         .topology = o->topology,
         .trace = o->trace,
         .picture = o->picture,
+        .pcap = o->pcap,
         .links = o->links,
         .catch_crashes = true,
         .check = o->check,

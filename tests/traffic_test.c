@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "sim/capture.h"
+#include "nic/capture.h"
 #include "sim/traffic.h"
 
 static struct spin_error err;
@@ -353,7 +353,7 @@ static void round_trip(const char *text, const char *name) {
     struct capture c;
     CHECK_EQ(capture_open(&c, in_folder(name), traffic_link(t), &err), SPIN_OK);
     while (next(t, &p))
-        capture_write(&c, 123456789000000 + p.arrival_ps, p.bytes, p.length);
+        capture_write(&c, 123456789000 + p.arrival_ps / 1000, p.bytes, p.length, NULL);
     CHECK_EQ(c.packets, traffic_packets(t));
     CHECK(access(in_folder(name), F_OK) != 0); /* not before it is complete */
     CHECK_EQ(capture_close(&c, true, &err), SPIN_OK);
@@ -408,7 +408,7 @@ TEST(messages_of_a_capture) {
     struct capture c;
     CHECK_EQ(capture_open(&c, in_folder("m.pcap"), NIC_LINK_ETHERNET, &err), SPIN_OK);
     for (int i = 0; next(t, &p); i++)
-        capture_write(&c, p.arrival_ps + (i >= 8 ? 1000000 : 0), p.bytes, p.length);
+        capture_write(&c, p.arrival_ps / 1000 + (i >= 8 ? 1000 : 0), p.bytes, p.length, NULL);
     CHECK_EQ(capture_close(&c, true, &err), SPIN_OK);
     traffic_close(t);
     check_messages(spec("pcap:%s", "m.pcap"), "0 1 0 1 0 1 0 1 0 1 0. 1.");
@@ -432,8 +432,8 @@ TEST(bad_captures_are_refused) {
     uint8_t file[5000];
     struct capture c;
     CHECK_EQ(capture_open(&c, in_folder("b.pcap"), NIC_LINK_ETHERNET, &err), SPIN_OK);
-    capture_write(&c, 5000, (const uint8_t *)"twenty bytes of data", 20);
-    capture_write(&c, 4000, (const uint8_t *)"twenty bytes of data", 20);
+    capture_write(&c, 5, (const uint8_t *)"twenty bytes of data", 20, NULL);
+    capture_write(&c, 4, (const uint8_t *)"twenty bytes of data", 20, NULL);
     CHECK_EQ(capture_close(&c, true, &err), SPIN_OK);
     FILE *f = fopen(in_folder("b.pcap"), "rb");
     size_t length = fread(file, 1, sizeof file, f);

@@ -34,6 +34,7 @@ struct spin_world_options {
     const char *trace;       /* a Perfetto trace of the run, or NULL */
     const char *picture;     /* the same as SVG, or NULL */
     struct spin_view view;   /* what these two show */
+    const char *pcap;        /* packets as they left cards, pcap or (.pcapng) pcapng, or NULL */
     const char *links;       /* a CSV file with a row per link, or NULL */
     bool check;              /* what handlers allocate stands before a hole: spin_rig_options */
     /* Called with each handler that a fault ended, when it happens, in one line. */

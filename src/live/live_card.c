@@ -25,10 +25,15 @@
 /* ---- what the card asks ---- */
 
 static enum live_sent give_transport(struct live_card *card, const struct nic_packet *packet) {
+    uint64_t began_ns = card->record ? live_now_ns() : 0;
     enum live_sent sent = card->transport->calls->send(card->transport, packet);
-    if (sent == LIVE_SENT || sent == LIVE_LENT) {
-        card->out.packets++;
-        card->out.bytes += packet->bytes;
+    if (sent != LIVE_SENT && sent != LIVE_LENT)
+        return sent;
+    card->out.packets++;
+    card->out.bytes += packet->bytes;
+    if (card->record) {
+        live_record_wire(card->record, packet, CAPTURE_OUT, began_ns);
+        live_record_work(card->record, packet, CAPTURE_OUT, began_ns);
     }
     return sent;
 }
@@ -81,8 +86,7 @@ static enum nic_status card_send(void *context, struct nic_packet *packet,
     return NIC_BUSY;
 }
 
-static enum nic_status card_move(void *context, struct nic_move *move) {
-    struct live_card *card = context;
+static enum nic_status do_move(struct live_card *card, struct nic_move *move) {
     if (move->kind == NIC_STORE && move->packet && move->packet->bytes > LIVE_MTU_BYTES)
         return card->transport->calls->pull(card->transport, move->host, move->local, move->bytes)
                    ? NIC_DONE
@@ -94,8 +98,24 @@ static enum nic_status card_move(void *context, struct nic_move *move) {
     return NIC_DONE;
 }
 
+static enum nic_status card_move(void *context, struct nic_move *move) {
+    static const char *const names[] = {
+        [NIC_FETCH] = "fetch", [NIC_STORE] = "store", [NIC_ATOMIC_ON_HOST] = "atomic"};
+    struct live_card *card = context;
+    if (!live_record_traces(card->record))
+        return do_move(card, move);
+    uint64_t began_ns = live_now_ns(), bytes = move->bytes;
+    enum nic_status status = do_move(card, move);
+    live_record_box(card->record, RECORD_DMA, names[move->kind], began_ns, live_now_ns(), bytes);
+    return status;
+}
+
 static void card_raise(void *context) {
     struct live_card *card = context;
+    if (live_record_traces(card->record)) {
+        uint64_t now_ns = live_now_ns();
+        live_record_box(card->record, RECORD_CPU, "event", now_ns, now_ns, 0);
+    }
     uint32_t raises = atomic_load_explicit(&card->raises, memory_order_relaxed);
     atomic_store_explicit(&card->raises, raises + 1, memory_order_release);
 }
@@ -149,8 +169,21 @@ static bool on_packet(void *context, struct nic_packet *packet) {
     card->in.bytes += packet->bytes;
     if (packet->stream) /* of a peer that is not reliable, and perhaps not known yet */
         atomic_store_explicit(&card->timed, true, memory_order_relaxed);
+    uint64_t began_ns = card->record ? live_now_ns() : 0;
+    if (card->record)
+        live_record_wire(card->record, packet, CAPTURE_IN, began_ns);
     nic_packet_in(card->nic, packet, live_time(card));
+    if (card->record)
+        live_record_work(card->record, packet, CAPTURE_IN, began_ns);
     return !card->looks || raises == atomic_load_explicit(&card->raises, memory_order_relaxed);
+}
+
+static void on_dropped(void *context, struct nic_address from, const uint8_t *bytes,
+                       uint32_t length, const char *why) {
+    struct live_card *card = context;
+    if (card->record)
+        live_record_dropped(card->record, from, card->transport->calls->address(card->transport),
+                            bytes, length, why);
 }
 
 static enum nic_rest on_rest(void *context, const struct nic_packet *packet) {
@@ -288,6 +321,8 @@ void live_show(struct live_card *card, uint64_t now_ns) {
                                   .lent_packets = length_of(card->lent),
                                   .packets_in_memory = nic_pool_used(card->pool)};
     live_seen_show(&card->seen, now_ns);
+    if (card->record)
+        live_record_flush(card->record);
 }
 
 static void called(struct live_card *card) {
@@ -334,6 +369,11 @@ void live_card_poll(struct live_card *card) {
     card_unlock(card);
 }
 
+void live_card_flush(struct live_card *card) {
+    if (card->record)
+        live_record_flush(card->record);
+}
+
 void live_card_leave(struct live_card *card, uint64_t within_ns) {
     uint64_t until_ns = live_now_ns() + within_ns;
     card_lock(card);
@@ -349,6 +389,8 @@ void live_card_leave(struct live_card *card, uint64_t within_ns) {
     card->transport->calls->leave(card->transport);
     live_seen_leave(&card->seen);
     card_unlock(card);
+    if (card->record)
+        live_record_close(card->record);
 }
 
 /* ---- making one ---- */
@@ -357,6 +399,7 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
     const struct live_card_options *o = &card->options;
     const struct live_receiver receiver = {.context = card,
                                            .packet = on_packet,
+                                           .dropped = on_dropped,
                                            .room = on_room,
                                            .lost = on_lost,
                                            .pulled = on_pulled,
@@ -436,6 +479,19 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
     return nic_new(&card->nic, &config, err);
 }
 
+static int open_record(struct live_card *card, struct spin_error *err) {
+    const struct live_card_options *o = &card->options;
+    const struct live_record_options record = {
+        .pcap = o->pcap,
+        .trace = o->trace,
+        .rank = o->ranks ? o->rank : card->transport->calls->address(card->transport).pid,
+        .ranks = o->ranks,
+        .port = o->of_udp.port,
+        .mtu_bytes = LIVE_MTU_BYTES,
+        .start_ns = o->start_ns ? o->start_ns : live_now_ns()};
+    return live_record_open(&card->record, &record, err);
+}
+
 static void open_seen(struct live_card *card) {
     static const char *const transports[] = {
         [LIVE_SHM] = "shm", [LIVE_UDP] = "udp", [LIVE_AUTO] = "auto"};
@@ -456,6 +512,8 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
     card->lent_end = &card->lent;
     live_hpu_init(card);
     int code = make_parts(card, err);
+    if (!code)
+        code = open_record(card, err);
     if (!code) {
         card->process = (struct portals_process){.portals = nic_portals(card->nic),
                                                  .host = {.context = card,
@@ -500,6 +558,7 @@ void live_card_free(struct live_card *card) {
         card->transport->calls->close(card->transport);
     nic_pool_free(card->pool);
     live_seen_close(&card->seen);
+    live_record_free(card->record);
     free(card);
 }
 

@@ -24,11 +24,13 @@ struct live_card_options {
     struct live_folder *folder; /* to outlive the card */
     uint32_t nid, pid;          /* LIVE_PIDS: any */
     enum spin_jit jit;
-    uint32_t rank, ranks; /* for who looks from outside; ranks 0: none */
-    bool progress;        /* with a thread of its own */
-    uint32_t hpus;        /* threads that run handlers; 0: whoever drives the card does */
-    uint32_t mtu_bytes;   /* of a packet's data; 0: as much as the transport likes */
-    bool crowded;         /* there are more processes than processors: who waits soon sleeps */
+    uint32_t rank, ranks;     /* for who looks from outside; ranks 0: none */
+    const char *pcap, *trace; /* live_record.h; NULL: none */
+    uint64_t start_ns;        /* the trace's time 0; 0: now */
+    bool progress;            /* with a thread of its own */
+    uint32_t hpus;            /* threads that run handlers; 0: whoever drives the card does */
+    uint32_t mtu_bytes;       /* of a packet's data; 0: as much as the transport likes */
+    bool crowded;             /* there are more processes than processors: who waits soon sleeps */
     enum live_transport_kind {
         LIVE_SHM,
         LIVE_UDP,  /* nid is the interface's */
@@ -54,6 +56,9 @@ uint64_t live_card_strangers(struct live_card *card); /* packets without the job
 /* The process ends: what waits to be sent is, if it can be within that time, and peers see that it
  * has left. Nothing is freed. */
 void live_card_leave(struct live_card *card, uint64_t within_ns);
+/* What the card has written (live_record.h) is in its files, and in no memory that a child would
+ * write once more. */
+void live_card_flush(struct live_card *card);
 /* Looks after the card once, for who waits for something else. */
 void live_card_poll(struct live_card *card);
 

@@ -7,6 +7,7 @@
 #include "live/live_card.h"
 #include "live/live_clock.h"
 #include "live/live_lock.h"
+#include "live/live_record.h"
 #include "live/live_seen.h"
 #include "live/live_transport.h"
 #include "nic/nic.h"
@@ -48,6 +49,7 @@ struct live_card {
     uint64_t wakes_ns;  /* UINT64_MAX: without a limit, as nothing is outstanding */
     _Atomic bool timed; /* the card's logic has timers: it is told the time */
     struct live_seen seen;
+    struct live_record *record; /* NULL: nothing is written */
     struct live_traffic {
         uint64_t packets, bytes; /* so far */
     } out, in;

@@ -325,8 +325,12 @@ enum hpu_stop live_hpu_run(struct live_executor *e) {
         e->begun = true;
     }
     uint64_t began_ns = live_seen_begins(e->seen, again);
+    uint64_t traced_ns = live_record_traces(e->card->record) ? live_now_ns() : 0;
     enum hpu_stop stop = hpu_run(&e->hpu, UINT64_MAX);
     live_seen_ends(e->seen, began_ns, stop == HPU_FAULTED);
+    if (traced_ns)
+        live_record_box(e->card->record, RECORD_HPU + e->number, e->seen->is.name, traced_ns,
+                        live_now_ns(), e->task->bytes);
     if (stop != HPU_WAITING)
         port_end(&e->port);
     return stop;

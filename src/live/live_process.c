@@ -1,5 +1,6 @@
 /* A program's own process, in libportals: its card is made when the first call needs it, from what
  * the launcher has put into the environment. */
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -255,6 +256,11 @@ static uint32_t processors(void) {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : UINT32_MAX;
 }
 
+static void before_fork(void) {
+    if (self.card)
+        live_card_flush(self.card);
+}
+
 static struct portals_process *make(void) {
     const char *job = getenv("OPENSPIN_JOB");
     struct spin_error err = {0};
@@ -265,7 +271,10 @@ static struct portals_process *make(void) {
                                         .jit = SPIN_JIT_ASIDE,
                                         .progress = true,
                                         .rank = self.rank,
-                                        .ranks = job ? self.ranks : 0};
+                                        .ranks = job || self.pmix ? self.ranks : 0,
+                                        .pcap = getenv("OPENSPIN_PCAP"),
+                                        .trace = getenv("OPENSPIN_TRACE"),
+                                        .start_ns = self.start_ns};
     if (!code)
         code = read_transport(&options, &err);
     if (!code)
@@ -279,6 +288,8 @@ static struct portals_process *make(void) {
         self.pmix = NULL;
         return NULL;
     }
+    if (options.pcap || options.trace)
+        pthread_atfork(before_fork, NULL, NULL);
     struct portals_process *process = live_card_process(self.card);
     process->host.job = &job_calls;
     return process;

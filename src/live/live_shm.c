@@ -331,6 +331,17 @@ static void tell_head(struct shm_peer *peer) {
         box_attend(peer->view.header);
 }
 
+/* As it would be on another wire, where the record's length is the magic. */
+static void tell_dropped(struct shm *s, const struct shm_peer *peer, const uint8_t *at,
+                         uint32_t bytes) {
+    uint8_t packet[WIRE_HEADER_BYTES + 4096];
+    const uint32_t magic = WIRE_MAGIC;
+    bytes = bytes < sizeof packet ? bytes : sizeof packet;
+    memcpy(packet, at, bytes);
+    memcpy(packet, &magic, sizeof magic);
+    s->o.receiver.dropped(s->o.receiver.context, peer->address, packet, bytes, "malformed");
+}
+
 /* One record; false: there is none, or it is nonsense. */
 static bool take_record(struct shm *s, struct shm_peer *peer) {
     uint64_t word =
@@ -349,6 +360,7 @@ static bool take_record(struct shm *s, struct shm_peer *peer) {
     } else if (!(is_short(word) ? hand_over_short
                                 : hand_over)(s, peer, word, (uint8_t *)&peer->in.ring->line[at])) {
         s->transport.malformed++;
+        tell_dropped(s, peer, (uint8_t *)&peer->in.ring->line[at], bytes);
         peer->pieces = 0;
     }
     if (peer->pieces)

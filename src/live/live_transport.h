@@ -14,6 +14,9 @@ struct live_receiver {
     void *context;
     /* The packet is lent. False: enough for now, the others shall wait for the next poll. */
     bool (*packet)(void *context, struct nic_packet *packet);
+    /* What came is no packet of ours, or not from whom it says; it is thrown away. */
+    void (*dropped)(void *context, struct nic_address from, const uint8_t *bytes, uint32_t length,
+                    const char *why);
     void (*room)(void *context, struct nic_address peer);   /* it takes again what it refused */
     void (*lost)(void *context, struct nic_address peer);   /* it has ended, or began a new life */
     void (*pulled)(void *context, struct nic_address peer); /* the first that was lent to it */

@@ -344,6 +344,13 @@ static bool hand_over(struct udp *u, uint8_t *bytes, uint32_t length,
     return true;
 }
 
+static void tell_dropped(struct udp *u, const struct sockaddr_in *from, const uint8_t *bytes,
+                         uint32_t length, const char *why) {
+    const struct nic_address source = {ntohl(from->sin_addr.s_addr),
+                                       ntohs(from->sin_port) - u->o.port};
+    u->o.receiver.dropped(u->o.receiver.context, source, bytes, length, why);
+}
+
 /* The next datagram of those that were received; false: there is none. */
 static bool take_datagram(struct udp *u, bool *enough) {
     if (u->turn == u->messages)
@@ -354,10 +361,14 @@ static bool take_datagram(struct udp *u, bool *enough) {
     u->offset += length;
     if (u->offset >= m->bytes)
         u->turn++, u->offset = 0;
-    if (length < LIVE_KEY_BYTES || !live_key_equal(bytes, u->o.key))
+    if (length < LIVE_KEY_BYTES || !live_key_equal(bytes, u->o.key)) {
         u->transport.strangers++;
-    else if (!hand_over(u, bytes, length, &m->from, enough))
+        tell_dropped(u, &m->from, bytes, length, "without the job's key");
+    } else if (!hand_over(u, bytes, length, &m->from, enough)) {
+        uint32_t head = length < LIVE_UDP_HEAD_BYTES ? length : LIVE_UDP_HEAD_BYTES;
         u->transport.malformed++;
+        tell_dropped(u, &m->from, bytes + head, length - head, "malformed");
+    }
     return true;
 }
 

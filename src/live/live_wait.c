@@ -200,7 +200,7 @@ static void lead(struct live_card *card, uint32_t seen, uint64_t until_ns) {
     leave_lead(card);
 }
 
-void live_wait(struct live_card *card, uint64_t until_ns) {
+static void wait_for_raise(struct live_card *card, uint64_t until_ns) {
     uint32_t seen = raises_of(card);
     if (nic_has_work(card->nic)) {
         live_work(card);
@@ -213,6 +213,13 @@ void live_wait(struct live_card *card, uint64_t until_ns) {
     else
         lead(card, seen, until_ns);
     card->rested = true;
+}
+
+void live_wait(struct live_card *card, uint64_t until_ns) {
+    uint64_t began_ns = live_record_traces(card->record) ? live_now_ns() : 0;
+    wait_for_raise(card, until_ns);
+    if (began_ns)
+        live_record_box(card->record, RECORD_CPU, "wait", began_ns, live_now_ns(), 0);
 }
 
 /* ---- the progress thread ---- */

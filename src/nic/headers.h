@@ -18,7 +18,8 @@ enum nic_link { NIC_LINK_IP, NIC_LINK_ETHERNET };
 #define HEADERS_UDP      8u
 #define HEADERS_TCP      20u /* without options */
 /* The longest datagram that an IPv4 length field can say. */
-#define HEADERS_MOST_IPV4 65535u
+#define HEADERS_MOST_IPV4  65535u
+#define HEADERS_MOST_BYTES (HEADERS_MOST_IPV4 + HEADERS_ETHERNET + 2 * HEADERS_VLAN)
 
 /* Why a packet is malformed. */
 #define HEADERS_FAULTS(X)                                                                          \

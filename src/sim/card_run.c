@@ -4,9 +4,9 @@
 #include <inttypes.h>
 
 #include "base/error.h"
-#include "sim/capture.h"
+#include "nic/capture.h"
 #include "sim/card_messages.h"
-#include "sim/trace.h"
+#include "base/trace.h"
 #include "sim/traffic.h"
 
 #define SLICE    200000 /* events between two looks at the progress */
@@ -69,7 +69,7 @@ static void to_host(struct run *run, const struct spin_card_packet *p) {
     run->s->so_far.to_host++;
     run->s->so_far.to_host_bytes += p->length;
     if (run->host_out.file.stream)
-        capture_write(&run->host_out, p->arrival_ps, p->bytes, p->length);
+        capture_write(&run->host_out, p->arrival_ps / 1000, p->bytes, p->length, NULL);
     if (run->o->to_host)
         run->o->to_host(run->o->user, p);
 }
@@ -237,7 +237,7 @@ static bool next_packet(void *user, struct card_packet *packet) {
 static void on_packet_out(void *user, const struct card_out *out, uint64_t at_ps) {
     struct run *run = user;
     if (run->out.file.stream && out->length)
-        capture_write(&run->out, at_ps, out->bytes, out->length);
+        capture_write(&run->out, at_ps / 1000, out->bytes, out->length, NULL);
     if (run->o->sent)
         run->o->sent(run->o->user, &(struct spin_card_sent){.at_ps = at_ps,
                                                             .context = out->context,

@@ -7,7 +7,7 @@
 #include "sim/goal_path.h"
 #include "sim/noise.h"
 #include "sim/timeline.h"
-#include "sim/trace.h"
+#include "base/trace.h"
 #include "sim/transport.h"
 
 struct loggops_setup {

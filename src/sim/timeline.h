@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "openspin.h"
-#include "sim/trace.h"
+#include "base/trace.h"
 
 struct view {
     uint8_t *chosen; /* a bit per rank; NULL: all */

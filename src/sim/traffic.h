@@ -21,7 +21,7 @@
 #include "openspin.h"
 
 /* The longest packet of any source: an IPv4 datagram in an Ethernet frame with two tags. */
-#define TRAFFIC_MOST_BYTES (HEADERS_MOST_IPV4 + HEADERS_ETHERNET + 2 * HEADERS_VLAN)
+#define TRAFFIC_MOST_BYTES HEADERS_MOST_BYTES
 
 /* Handlers and handler memory that a trace names by address; see csv. */
 struct traffic_handlers {

@@ -192,6 +192,9 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
     code = view_new(&w->timeline.view, &o->view, w->ranks, err);
     if (code)
         return code;
+    code = o->pcap ? world_capture(w, o->pcap, err) : 0;
+    if (code)
+        return code;
     w->rank = pages_new(sizeof *w->rank * w->ranks);
     if (!w->rank || (o->trace && !w->trace_path) || (o->picture && !w->picture_path) ||
         (o->links && !w->links_path))
@@ -253,6 +256,7 @@ void spin_world_free(struct spin_world *w) {
     free(w->trace_path);
     free(w->picture_path);
     free(w->links_path);
+    world_capture_free(w);
     timeline_free(&w->timeline);
     zone_free(w->zone);
     free(w);
@@ -348,6 +352,8 @@ int world_run(struct spin_world *w, struct spin_error *err) {
         drawn = packet_links(w->topology, w->net, sim_engine_counts(w->engine).now_ps, &links,
                              w->links_path, code ? NULL : err);
     }
+    if (w->pcap && !drawn)
+        drawn = world_capture_end(w, code ? NULL : err);
     return code ? code : drawn;
 }
 

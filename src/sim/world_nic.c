@@ -67,6 +67,8 @@ static void depart(struct spin_world *w, uint32_t index) {
     uint64_t end = w->now_ps + world_later(takes, r->params->g);
     world_note(w, f->rank, ROW_NIC_OUT, p->kind == NIC_DATA ? "send" : "receipt", w->now_ps, end,
                p->bytes, p->target.nid);
+    if (w->pcap)
+        world_capture_packet(w, p);
     f->sent_ps = w->now_ps;
     w->counts.bytes += p->bytes;
     world_event(r, w->now_ps + takes, WORLD_LEFT_EVENT, index, 0, 0);

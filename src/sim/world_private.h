@@ -187,6 +187,12 @@ struct world_executor {
 /* ---- the world --------------------------------------------------------------------------------
  */
 
+/* Packets that leave are written to a file that world_run completes. */
+int world_capture(struct spin_world *w, const char *path, struct spin_error *err);
+void world_capture_packet(struct spin_world *w, const struct nic_packet *packet);
+int world_capture_end(struct spin_world *w, struct spin_error *err);
+void world_capture_free(struct spin_world *w);
+
 /* Rows of a rank in pictures; HPU i is ROW_HPU + i, and behind them are the cores of threads. */
 enum { ROW_CPU, ROW_NIC_OUT, ROW_NIC_IN, ROW_DMA, ROW_HPU };
 
@@ -289,6 +295,7 @@ struct spin_world {
     char *trace_path, *picture_path;
     struct timeline timeline;
     char *links_path;
+    struct wire_capture *pcap; /* NULL: none */
 };
 
 static inline uint32_t world_cpu_row(const struct spin_world *w, uint32_t core) {

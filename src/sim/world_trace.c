@@ -1,8 +1,11 @@
 /* What was busy when, as pictures: a row each for a rank's CPU, the card's port out and in, DMA and
- * HPUs, and an arrow for each packet with data. */
+ * HPUs, and an arrow for each packet with data. And packets, as a capture. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/error.h"
+#include "nic/wire_capture.h"
 #include "sim/world_private.h"
 
 static void too_many(struct spin_world *w) {
@@ -76,4 +79,26 @@ int world_draw(struct spin_world *w, struct spin_error *err) {
     if (!code && w->picture_path)
         code = timeline_svg(&w->timeline, &rows, w->picture_path, err);
     return code;
+}
+
+int world_capture(struct spin_world *w, const char *path, struct spin_error *err) {
+    w->pcap = calloc(1, sizeof *w->pcap);
+    if (!w->pcap)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    w->pcap->mtu_bytes = UINT32_MAX; /* nothing is lent */
+    return wire_capture_open(w->pcap, path, err);
+}
+
+void world_capture_packet(struct spin_world *w, const struct nic_packet *packet) {
+    wire_capture_packet(w->pcap, w->now_ps / 1000, packet, CAPTURE_NONE);
+}
+
+int world_capture_end(struct spin_world *w, struct spin_error *err) {
+    return capture_close(&w->pcap->file, true, err);
+}
+
+void world_capture_free(struct spin_world *w) {
+    if (w->pcap)
+        capture_close(&w->pcap->file, false, NULL);
+    free(w->pcap);
 }

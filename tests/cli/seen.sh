@@ -1,4 +1,4 @@
-# What is seen of live cards from outside: openspin top.
+# What is seen of live cards from outside: openspin top, captures, traces.
 . "$SOURCE/tests/lib/tap.sh"
 library=$BUILD/src/portals
 flags=
@@ -32,5 +32,92 @@ grep -q '^all operations: done$' every.txt && pass "the program ends as ever" ||
 refuse "top: a job that is not there" 2 "there is no job '$name' of .openspin launch.$" "$OPENSPIN" top --once --job "$name"
 refuse "top: not a terminal" 2 'not a terminal that can be redrawn: use --once or --json$' "$OPENSPIN" top
 refuse "top: a word" 2 "'word' is not an option" "$OPENSPIN" top word
+
+# --- OPENSPIN_PCAP, and the dissector
+lua=$SOURCE/src/nic/openspin.lua
+packets() { # FILE FIELD...: one line per packet
+    local file=$1 fields=()
+    shift
+    for field in "$@"; do [[ $field == openspin.*[=\&]* || $field != *.* || $field == frame.*[=\&]* ]] && fields+=("$field") || fields+=(-e "$field"); done
+    XDG_CONFIG_HOME=$PWD HOME=$PWD tshark -X "lua_script:$lua" -r "$file" -T fields "${fields[@]}" 2>tshark.txt
+}
+has() { # NAME EXPECTED COMMAND...
+    local name=$1 expected=$2 got
+    shift 2
+    got=$("$@")
+    [ "$got" = "$expected" ] && pass "$name" || fail "$name" "expected: $expected" "got: $got" "$(cat tshark.txt)"
+}
+run env OPENSPIN_PCAP=%r.pcapng OPENSPIN_TRACE=%r-%p.json timeout 60 "$OPENSPIN" launch -n 2 ./every pingpong.spin
+[ "$status" = 0 ] && [ "$(ls ./*.pcapng | tr '\n' ' ')" = "./0.pcapng ./1.pcapng " ] && ! ls | grep -q part && pass "a capture and a trace per rank" || fail "a capture and a trace per rank" "$(ls)" "$err"
+run env OPENSPIN_PCAP=u%r.pcapng OPENSPIN_TRANSPORT=udp OPENSPIN_INTERFACE=127.202.$(($$ / 256 % 256)).$(($$ % 256)) OPENSPIN_FAULTS=5:corrupt=0.3 timeout 60 "$OPENSPIN" launch -n 2 ./every pingpong.spin
+[ "$status" = 0 ] && pass "a capture over UDP, some packets corrupted" || fail "a capture over UDP, some packets corrupted" "$out" "$err"
+clang -shared -fPIC -I"$SOURCE/include" "$SOURCE/tests/programs/every_operation.c" -o every.so
+check "a capture of a world" 0 '^all operations: done$' "$OPENSPIN" sim run -n 2 --pcap world.pcapng every.so pingpong.spin
+if command -v tshark >/dev/null; then
+    names=(put ack put put ack get reply atomic ack fetch reply swap reply put put put ack)
+    has "every operation by its name" "$(printf '%s\n' "${names[@]}")" packets 0.pcapng openspin.op
+    has "the same at the target" "$(printf '%s\n' "${names[@]}")" packets 1.pcapng openspin.op
+    has "the same in a world" "$(printf '%s\n' "${names[@]}")" packets world.pcapng -Y 'openspin.op!="receipt"' openspin.op
+    has "a filter: puts that came, one by a handler" $'0.0.0.1\t25601\t64\t4' packets 0.pcapng -Y 'openspin.op=="put"&&frame.packet_flags_direction==1' ip.src udp.srcport openspin.bytes openspin.pt_index
+    has "a message of two packets" $'4096\t0\t6000\n1904\t4096\t' packets 0.pcapng -Y 'openspin.message_number==1&&openspin.source.pid==0' openspin.bytes openspin.offset openspin.length
+    has "what an acknowledgement says" $'0\n0\n0\n2' packets 0.pcapng -Y 'openspin.op=="ack"' openspin.fail
+    has "an atomic" $'2\t8' packets 0.pcapng -Y 'openspin.op=="atomic"' openspin.operation openspin.datatype
+    has "nothing is malformed" "" packets 0.pcapng -Y 'openspin.malformed!=""' openspin.malformed
+    [ -n "$(packets u0.pcapng -Y 'frame.comment=="malformed"' frame.number)$(packets u1.pcapng -Y 'frame.comment=="malformed"' frame.number)" ] && pass "packets that were dropped are there, and say so" || fail "packets that were dropped are there, and say so" "$(packets u0.pcapng frame.comment openspin.op)"
+    [ -n "$(packets u0.pcapng -Y 'openspin.op=="receipt"' openspin.ack)" ] && pass "receipts" || fail "receipts"
+    $MESON_EXE_WRAPPER "$BUILD/tests/wire_frames" >frames.txt || fail "frames" "$(cat frames.txt)"
+    packets frames.pcapng frame.comment openspin.malformed openspin.op openspin.bytes openspin.message_number openspin.pt_index openspin.uid openspin.remote_offset >frames.tsv
+    check "3000 packets, whole and damaged: the dissector says what the card's decoder says" 0 '^3000 frames, [0-9]+ of them right, 1[0-9] ways to be wrong$' python3 -c '
+wrong, right = set(), 0
+lines = open("frames.tsv").read().splitlines()
+for number, line in enumerate(lines, 1):
+    comment, malformed, op, *fields = line.split("\t")
+    if malformed:
+        wrong.add(malformed)
+        said = malformed
+    else:
+        said = " ".join([op] + [f or "0" for f in fields[:2]] + [f for f in fields[2:] if f])
+        right += 1
+    assert said == comment, f"frame {number}: {said!r}, expected {comment!r}"
+print(len(lines), "frames,", right, "of them right,", len(wrong), "ways to be wrong")'
+else
+    skip "the dissector" "no tshark here"
+fi
+no_card() { # NAME PATTERN VARIABLE=VALUE
+    run env "$3" timeout 20 "$OPENSPIN" launch -n 2 ./every pingpong.spin
+    [ "$status" = 1 ] && printf '%s\n' "$err" | grep -qE -- "^openspin: no live card: $2" && pass "$1" || fail "$1" "$status" "$err"
+}
+no_card "one file for two ranks" "OPENSPIN_PCAP: 'x.pcap' is one file for 2 ranks; write %r" OPENSPIN_PCAP=x.pcap
+no_card "a name that is none" "OPENSPIN_TRACE: 'x%y': after % comes r " OPENSPIN_TRACE=x%y
+no_card "a folder that is not there" "nowhere/[01].pcap: cannot write: No such file" OPENSPIN_PCAP=nowhere/%r.pcap
+[ -z "$(ls | grep -E '^x|part')" ] && pass "and nothing is left of these" || fail "and nothing is left of these" "$(ls)"
+
+# --- kills: what was written has its own name
+OPENSPIN_PCAP=killed%r.pcapng OPENSPIN_TRACE=killed%r.json "$OPENSPIN" launch -n 2 ./every pingpong.spin wait >/dev/null 2>&1 &
+job=$!
+until_there wait
+sleep 0.2
+pkill -KILL -P $job every
+wait $job
+rm -f wait
+[ ! -e killed0.pcapng ] && [ ! -e killed0.json ] && [ -s "$(echo killed0.pcapng.part-*)" ] && [ -s "$(echo killed0.json.part-*)" ] && pass "a process that was killed leaves parts" || fail "a process that was killed leaves parts" "$(ls)"
+if command -v tshark >/dev/null; then
+    has "with all that happened" "17" bash -c "$(declare -f packets); lua=$lua; packets killed0.pcapng.part-* openspin.op | wc -l"
+fi
+
+# --- OPENSPIN_TRACE: the simulator's format
+check "a trace has packets, handlers, host memory and waits; arrows join the ranks" 0 '^17 arrows$' python3 -c '
+import glob, json
+ranks = [json.load(open(glob.glob(f"{r}-*.json")[0]))["traceEvents"] for r in (0, 1)]
+rows = {e["args"]["name"] for e in ranks[1] if e["name"] == "thread_name"}
+assert rows == {"CPU 0", "NIC out 0", "NIC in 0", "DMA 0", "HPU 0"}, rows
+boxes = {e["name"] for e in ranks[1] if e["ph"] == "X"}
+assert {"send", "match", "look up", "store", "atomic", "event", "pingpong_header_handler", "pingpong_payload_handler", "pingpong_completion_handler"} <= boxes, boxes
+assert "wait" in {e["name"] for e in ranks[0]}
+assert all(e["dur"] >= 0 and e["ts"] >= 0 for r in ranks for e in r if e["ph"] == "X")
+begin = {e["id"]: e["ts"] for r in ranks for e in r if e["ph"] == "s"}
+end = {e["id"]: e["ts"] for r in ranks for e in r if e["ph"] == "f"}
+assert begin.keys() == end.keys() and all(begin[i] <= end[i] for i in begin), (begin, end)
+print(len(begin), "arrows")'
 
 finish

@@ -1,4 +1,4 @@
-#include "sim/trace.h"
+#include "base/trace.h"
 
 #include <inttypes.h>
 
