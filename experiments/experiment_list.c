@@ -32,6 +32,8 @@ const struct experiment experiments[] = {
      EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_fig5a},
     {"sc17/ftb", "fault-tolerant broadcast on a binomial graph", "SC'17 section 5.4; no figure",
      EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_ftb},
+    {"sc17/kv", "a key-value store on the card", "SC'17 section 5.4; no figure",
+     EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_kv},
     {"sc17/timelines", "what CPU, card, DMA and HPUs do, as pictures", "SC'17 appendix C", 0,
      sc17_timelines},
     {"slides/scan", "conditional reads: only rows that match travel", "the slides' use case 6",

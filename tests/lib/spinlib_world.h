@@ -14,12 +14,12 @@ static inline void spinlib_world_on(struct spin_world_options o, const char *car
         TEST_FAIL("%s: %s", card, err.text);
     int code = spin_world_run(w, rank, argument, &err);
     struct spin_world_result r = spin_world_result(w);
+    if (r.counts.faults)
+        TEST_FAIL("%s: a handler failed: %s", card, r.first_fault);
     if (r.failed)
         TEST_FAIL("%s: rank %u failed in line %d", card, r.first_failed, r.first_status);
     if (code)
         TEST_FAIL("%s: %s", card, err.text);
-    if (r.counts.faults)
-        TEST_FAIL("%s: a handler failed: %s", card, r.first_fault);
     spin_world_free(w);
 }
 
