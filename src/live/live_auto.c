@@ -100,6 +100,10 @@ static enum live_sent both_send(struct live_transport *t, const struct nic_packe
     return b->udp->calls->send(b->udp, packet);
 }
 
+static bool both_reliable(struct live_transport *t, struct nic_address peer) {
+    return peer.nid == both_of(t)->nid;
+}
+
 static bool both_lends(struct live_transport *t, struct nic_address target) {
     struct both *b = both_of(t);
     return target.nid == b->nid && b->shm->calls->lends(b->shm, target);
@@ -225,6 +229,7 @@ static const struct live_transport_calls calls = {.close = both_close,
                                                   .leave = both_leave,
                                                   .address = both_address,
                                                   .take_pid = both_take_pid,
+                                                  .reliable = both_reliable,
                                                   .send = both_send,
                                                   .packet_bytes = both_packet_bytes,
                                                   .lends = both_lends,

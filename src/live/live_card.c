@@ -11,6 +11,7 @@
 #include "hpu/image_store.h"
 #include "live/live_clock.h"
 #include "live/live_auto.h"
+#include "live/live_fabric.h"
 #include "live/live_shm.h"
 #include "live/live_udp.h"
 
@@ -137,13 +138,11 @@ static uint32_t card_packet_bytes(void *context, struct nic_address peer) {
     return calls->packet_bytes ? calls->packet_bytes(card->transport, peer) : LIVE_MTU_BYTES;
 }
 
-/* The first peer that is not reached through shared memory makes time matter. */
+/* The first peer that is not makes time matter. */
 static bool card_reliable(void *context, struct nic_address peer) {
     struct live_card *card = context;
-    enum live_transport_kind kind = card->options.transport;
-    bool reliable =
-        kind == LIVE_SHM ||
-        (kind == LIVE_AUTO && peer.nid == card->transport->calls->address(card->transport).nid);
+    const struct live_transport_calls *calls = card->transport->calls;
+    bool reliable = calls->reliable && calls->reliable(card->transport, peer);
     if (!reliable)
         atomic_store(&card->timed, true);
     return reliable;
@@ -419,7 +418,17 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                          .pool = card->pool,
                                          .mtu_bytes = LIVE_MTU_BYTES,
                                          .receiver = receiver};
+    struct live_fabric_options fabric = {.provider = o->provider,
+                                         .interface = o->of_udp.interface,
+                                         .nid = o->nid,
+                                         .pid = o->pid,
+                                         .pool = card->pool,
+                                         .mtu_bytes = LIVE_MTU_BYTES,
+                                         .receiver = receiver};
+    live_book_open(&fabric.book, o->folder, o->pmix);
     switch (o->transport) {
+    case LIVE_FABRIC:
+        return live_fabric_new(&card->transport, &fabric, err);
     case LIVE_UDP:
         return live_udp_new(&card->transport, &udp, err);
     case LIVE_AUTO:
@@ -494,7 +503,7 @@ static int open_record(struct live_card *card, struct spin_error *err) {
 
 static void open_seen(struct live_card *card) {
     static const char *const transports[] = {
-        [LIVE_SHM] = "shm", [LIVE_UDP] = "udp", [LIVE_AUTO] = "auto"};
+        [LIVE_SHM] = "shm", [LIVE_UDP] = "udp", [LIVE_FABRIC] = "fabric", [LIVE_AUTO] = "auto"};
     struct spin_live_card seen = {.rank = card->options.rank, .ranks = card->options.ranks};
     snprintf(seen.program, sizeof seen.program, "%s", program_invocation_short_name);
     snprintf(seen.transport, sizeof seen.transport, "%s", transports[card->options.transport]);

@@ -33,9 +33,12 @@ struct live_card_options {
     bool crowded;             /* there are more processes than processors: who waits soon sleeps */
     enum live_transport_kind {
         LIVE_SHM,
-        LIVE_UDP,  /* nid is the interface's */
-        LIVE_AUTO, /* likewise; peers with that nid are reached through shared memory */
+        LIVE_UDP, /* nid is the interface's */
+        LIVE_FABRIC,
+        LIVE_AUTO, /* as UDP; peers with that nid are reached through shared memory */
     } transport;
+    const char *provider;   /* of LIVE_FABRIC; NULL: the best */
+    struct live_pmix *pmix; /* the job, if it is one of PMIx: for LIVE_FABRIC */
     struct live_udp_settings {
         const char *interface, *faults; /* live_udp.h */
         uint32_t port;

@@ -174,12 +174,42 @@ void live_folder_unlock(int lock) {
 
 /* ---- folders of jobs ---- */
 
+bool live_folder_read_entry(int folder_fd, const char *name, struct live_entry *e) {
+    int fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    bool good = fd >= 0 && read(fd, e, sizeof *e) == sizeof *e && e->bytes <= LIVE_ADDRESS_BYTES &&
+                memchr(e->provider, 0, sizeof e->provider);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+/* Memory that libfabric's provider shm has in /dev/shm, and leaves there after a kill. */
+static void remove_region(const struct live_entry *e) {
+    static const char scheme[] = "fi_shm://";
+    char path[sizeof "/dev/shm/" + LIVE_ADDRESS_BYTES];
+    const char *name = (const char *)e->address + sizeof scheme - 1;
+    if (strcmp(e->provider, "shm") || e->bytes < sizeof scheme ||
+        memcmp(e->address, scheme, sizeof scheme - 1) || !memchr(e->address, 0, e->bytes) ||
+        !is_folder_name(name))
+        return;
+    snprintf(path, sizeof path, "/dev/shm/%s", name);
+    unlink(path);
+}
+
+void live_folder_remove_file(int folder_fd, const char *name) {
+    struct live_entry e;
+    if (!strncmp(name, LIVE_FABRIC_FILE, sizeof LIVE_FABRIC_FILE - 1) &&
+        live_folder_read_entry(folder_fd, name, &e))
+        remove_region(&e);
+    unlinkat(folder_fd, name, 0);
+}
+
 /* "job-PID-START": whose launcher it is can be seen from its name. */
 static void remove_job(int base, const char *name) {
     int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
     for (struct dirent *e; folder && (e = readdir(folder));)
-        unlinkat(dirfd(folder), e->d_name, 0);
+        live_folder_remove_file(dirfd(folder), e->d_name);
     if (folder)
         closedir(folder);
     else if (fd >= 0)

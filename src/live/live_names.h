@@ -31,6 +31,20 @@ struct live_owner {
 
 /* The path of the user's own, whether it is there or not. */
 void live_folder_path(char path[LIVE_PATH_BYTES]);
+
+#define LIVE_ADDRESS_BYTES 256u
+#define LIVE_FABRIC_FILE   "fabric." /* its pid follows: a struct live_entry */
+
+/* How a process is reached by libfabric. */
+struct live_entry {
+    uint64_t life;           /* of the process: another is another process */
+    struct live_owner owner; /* os_pid 0: on another machine */
+    uint32_t nid;
+    char provider[32]; /* both must have the same */
+    uint32_t bytes;
+    uint8_t address[LIVE_ADDRESS_BYTES];
+};
+
 /* job NULL: the user's own; else the name of a job's folder, made by live_folder_make. */
 int live_folder_open(struct live_folder *folder, const char *job, struct spin_error *err);
 /* Makes a job's folder with a key of its own; `name` takes what the ranks are told. */
@@ -38,6 +52,10 @@ int live_folder_make(struct live_folder *folder, char *name, uint32_t room, stru
 /* With all that is in it. */
 void live_folder_remove(struct live_folder *folder);
 void live_folder_close(struct live_folder *folder);
+
+/* A file in it; of one with an entry also what the provider has left of that process. */
+void live_folder_remove_file(int folder_fd, const char *name);
+bool live_folder_read_entry(int folder_fd, const char *name, struct live_entry *e);
 
 /* The key is from this file instead, so that machines can share it. */
 int live_folder_key(struct live_folder *folder, const char *path, struct spin_error *err);

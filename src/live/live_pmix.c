@@ -29,6 +29,7 @@ struct live_pmix {
     pmix_proc_t self;
     uint32_t ranks, near_ranks, node;
     _Atomic uint32_t in_barrier; /* futex */
+    struct look **looks;         /* per rank: on its way */
 #define X(name) __typeof__(&name) name;
     FUNCTIONS(X)
 #undef X
@@ -93,13 +94,16 @@ static void answer(pmix_status_t status, pmix_value_t *value, void *context) {
     live_futex_wake(answered, 1);
 }
 
-static pmix_status_t ask(struct live_pmix *p, uint32_t rank, const char *name, struct question *q,
-                         bool waits) {
+static pmix_status_t begin(struct live_pmix *p, uint32_t rank, const char *name,
+                           struct question *q) {
     pmix_proc_t of = p->self;
-    pmix_info_t now = {.key = PMIX_IMMEDIATE, .value = {.type = PMIX_BOOL, .data.flag = true}};
     of.rank = rank;
     q->answered = 0;
-    pmix_status_t status = p->PMIx_Get_nb(&of, name, waits ? NULL : &now, !waits, answer, q);
+    return p->PMIx_Get_nb(&of, name, NULL, 0, answer, q);
+}
+
+static pmix_status_t ask(struct live_pmix *p, uint32_t rank, const char *name, struct question *q) {
+    pmix_status_t status = begin(p, rank, name, q);
     if (status != PMIX_SUCCESS)
         return status;
     while (!atomic_load(&q->answered))
@@ -111,7 +115,7 @@ static pmix_status_t ask(struct live_pmix *p, uint32_t rank, const char *name, s
 static uint32_t number_of_job(struct live_pmix *p, uint32_t rank, const char *name,
                               uint32_t otherwise) {
     struct question q = {0};
-    return ask(p, rank, name, &q, true) == PMIX_SUCCESS ? q.number : otherwise;
+    return ask(p, rank, name, &q) == PMIX_SUCCESS ? q.number : otherwise;
 }
 
 int live_pmix_put(struct live_pmix *p, const char *name, const void *bytes, uint32_t length,
@@ -134,11 +138,35 @@ static bool is_not_there(pmix_status_t status) {
     return status == PMIX_ERR_NOT_FOUND || status == PMIX_ERR_PROC_ENTRY_NOT_FOUND;
 }
 
+/* A question that outlasts the call. */
+struct look {
+    struct question q;
+    uint8_t bytes[LIVE_PMIX_BYTES];
+};
+
 bool live_pmix_look(struct live_pmix *p, uint32_t rank, const char *name, void *bytes,
                     uint32_t room, uint32_t *length) {
-    struct question q = {.bytes = bytes, .room = room};
-    bool found = ask(p, rank, name, &q, false) == PMIX_SUCCESS && q.length;
-    *length = q.length;
+    struct look *look = p->looks[rank];
+    if (!look) {
+        look = calloc(1, sizeof *look);
+        if (!look)
+            return false;
+        look->q.bytes = look->bytes;
+        look->q.room = sizeof look->bytes;
+        if (begin(p, rank, name, &look->q) == PMIX_SUCCESS)
+            p->looks[rank] = look;
+        else
+            free(look);
+        return false;
+    }
+    if (!atomic_load(&look->q.answered))
+        return false;
+    p->looks[rank] = NULL;
+    bool found = look->q.status == PMIX_SUCCESS && look->q.length && look->q.length <= room;
+    *length = look->q.length;
+    if (found)
+        memcpy(bytes, look->bytes, look->q.length);
+    free(look);
     return found;
 }
 
@@ -148,7 +176,7 @@ int live_pmix_get(struct live_pmix *p, uint32_t rank, const char *name, void *by
     struct question q = {.bytes = bytes, .room = room};
     uint64_t told_ns = live_now_ns() + LONG_NS;
     pmix_status_t status;
-    while (is_not_there(status = ask(p, rank, name, &q, true))) {
+    while (is_not_there(status = ask(p, rank, name, &q))) {
         if (live_now_ns() > told_ns) {
             fprintf(stderr, "openspin: rank %u waits for rank %u, which has not told its %s yet\n",
                     p->self.rank, rank, name);
@@ -238,7 +266,8 @@ int live_pmix_open(struct live_pmix **out, struct spin_error *err) {
     p->ranks = number_of_job(p, PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, 0);
     p->near_ranks = number_of_job(p, PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, p->ranks);
     p->node = number_of_job(p, p->self.rank, PMIX_NODEID, 0);
-    if (p->self.rank >= p->ranks) {
+    p->looks = p->ranks ? calloc(p->ranks, sizeof(struct look *)) : NULL;
+    if (p->self.rank >= p->ranks || !p->looks) {
         live_pmix_close(p);
         return spin_fail(err, SPIN_EFILE,
                          "the launcher's PMIx server does not tell how many ranks "
@@ -250,6 +279,5 @@ int live_pmix_open(struct live_pmix **out, struct spin_error *err) {
 
 void live_pmix_close(struct live_pmix *p) {
     if (p)
-        p->PMIx_Finalize(NULL, 0);
-    free(p);
+        p->PMIx_Finalize(NULL, 0); /* what was asked and not answered stays allocated */
 }

@@ -29,7 +29,8 @@ int live_pmix_put(struct live_pmix *p, const char *name, const void *bytes, uint
 /* Waits until that rank has put it, and says so if that takes long. */
 int live_pmix_get(struct live_pmix *p, uint32_t rank, const char *name, void *bytes, uint32_t room,
                   uint32_t *length, struct spin_error *err);
-/* The same without waiting: false: it has not (yet). */
+/* The same without waiting, by one thread at a time and always for the same name. False: it is not
+ * known yet; ask again. */
 bool live_pmix_look(struct live_pmix *p, uint32_t rank, const char *name, void *bytes,
                     uint32_t room, uint32_t *length);
 

@@ -219,9 +219,11 @@ static int read_transport(struct live_card_options *options, struct spin_error *
     if (!transport) /* what reaches all ranks of the job; who has none may know processes anywhere
                      */
         transport = self.near_ranks < self.ranks || (!self.job && !self.pmix) ? "auto" : "shm";
-    options->transport = !strcmp(transport, "shm")   ? LIVE_SHM
-                         : !strcmp(transport, "udp") ? LIVE_UDP
-                                                     : LIVE_AUTO;
+    options->transport = !strcmp(transport, "shm")      ? LIVE_SHM
+                         : !strcmp(transport, "udp")    ? LIVE_UDP
+                         : !strcmp(transport, "fabric") ? LIVE_FABRIC
+                                                        : LIVE_AUTO;
+    options->provider = getenv("OPENSPIN_FABRIC_PROVIDER");
     udp->interface = getenv("OPENSPIN_INTERFACE");
     udp->faults = getenv("OPENSPIN_FAULTS");
     err->code = 0;
@@ -229,7 +231,7 @@ static int read_transport(struct live_card_options *options, struct spin_error *
         return err->code;
     if (options->transport == LIVE_AUTO && strcmp(transport, "auto")) {
         snprintf(err->text, sizeof err->text,
-                 "OPENSPIN_TRANSPORT: '%.40s' is neither shm nor udp nor auto", transport);
+                 "OPENSPIN_TRANSPORT: '%.40s' is none of shm, udp, fabric and auto", transport);
         err->code = SPIN_EARG;
     } else if (port && (!number_of("OPENSPIN_PORT", 65536 - LIVE_PIDS, &udp->port) || !udp->port)) {
         snprintf(err->text, sizeof err->text,
@@ -266,7 +268,8 @@ static struct portals_process *make(void) {
     struct spin_error err = {0};
     int code = join(job, &err);
     struct live_card_options options = {.folder = &self.folder,
-                                        .nid = NID,
+                                        .nid = NID + (self.pmix ? live_pmix_node(self.pmix) : 0),
+                                        .pmix = self.pmix,
                                         .pid = job ? self.rank : LIVE_PIDS,
                                         .jit = SPIN_JIT_ASIDE,
                                         .progress = true,

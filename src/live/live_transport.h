@@ -1,6 +1,7 @@
-/* What carries packets between live cards: shared memory (live_shm.h), which is reliable and
- * ordered, or UDP (live_udp.h), which is neither. It is called with its card's lock held, but for
- * `ready`, `sleep` and `ring`, which any thread may call. */
+/* What carries packets between live cards: shared memory (live_shm.h) and libfabric
+ * (live_fabric.h), which are reliable and ordered, or UDP (live_udp.h), which is neither. It is
+ * called with its card's lock held, but for `ready`, `sleep` and `ring`, which any thread may call.
+ */
 #ifndef SPIN_LIVE_LIVE_TRANSPORT_H
 #define SPIN_LIVE_LIVE_TRANSPORT_H
 
@@ -44,6 +45,8 @@ struct live_transport_calls {
     struct nic_address (*address)(const struct live_transport *t);
     /* Another pid for this process; false: somebody has it. */
     bool (*take_pid)(struct live_transport *t, uint32_t pid);
+    /* Does it lose nothing to this peer, in order? NULL: it may lose and reorder. */
+    bool (*reliable)(struct live_transport *t, struct nic_address peer);
     enum live_sent (*send)(struct live_transport *t, const struct nic_packet *packet);
     /* What was sent leaves now; NULL: it has left. */
     void (*flush)(struct live_transport *t);

@@ -70,7 +70,7 @@ if [ "$(id -u)" = 0 ] && unshare -n true 2>/dev/null; then
 else
     skip "without any network" "needs root"
 fi
-OPENSPIN_TRANSPORT=pigeon refused "a transport that is none" "OPENSPIN_TRANSPORT: 'pigeon' is neither shm nor udp nor auto" launch ./ring
+OPENSPIN_TRANSPORT=pigeon refused "a transport that is none" "OPENSPIN_TRANSPORT: 'pigeon' is none of shm, udp, fabric and auto" launch ./ring
 OPENSPIN_FAULTS=loss refused "faults that are none" "OPENSPIN_FAULTS: 'loss' is not SEED" udp ./ring
 OPENSPIN_PORT=70000 refused "a port that is none" "OPENSPIN_PORT: '70000' is not a port" udp ./ring
 echo 0123456789abcdef0123 >key; chmod 644 key

@@ -11,6 +11,7 @@ compile() { # SOURCE NAME FLAGS...
 }
 compile tests/programs/exchange.c ring
 compile tests/programs/rank_waits.c waits
+compile tests/programs/all_to_all.c all_to_all
 compile examples/sum_program.c sum
 "$OPENSPIN" cc "$SOURCE/examples/sum_handler.c" -o sum.spin
 
@@ -96,5 +97,10 @@ OPENSPIN_TRANSPORT=udp check "a handler on a card of another host" 0 '^the sum o
 run far -n 5 ./own
 [ "$status" = 0 ] && [ "$(grep -o 'node [0-9]*' <<<"$out" | sort | uniq -c | awk '{print $1}' | sort | xargs)" = "1 2 2" ] && grep -q '^rank 4 of 5 on node 168361987: 103 from the left$' <<<"$out" &&
     pass "addresses of three nodes" || fail "addresses of three nodes" "$status" "$out" "$err"
+if OPENSPIN_TRANSPORT=fabric timeout 20 ./waits end >/dev/null 2>&1; then
+    OPENSPIN_TRANSPORT=fabric OPENSPIN_FABRIC_PROVIDER=tcp check "libfabric between three hosts" 0 '^5 ranks, 10 messages each way, every byte as it should be$' far -n 5 ./all_to_all 10
+else
+    skip "libfabric between three hosts" "no libfabric here"
+fi
 check "a rank that is killed ends the job on all hosts" 137 'exited on signal 9' far -n 5 ./waits killed
 finish

@@ -1,4 +1,5 @@
-/* All ranks meet and say so; then they wait for ever, or rank 1 is killed while the others do. */
+/* All ranks meet and say so; then they wait for ever, or rank 1 is killed while the others do, or
+ * all end. */
 #include <openspin.h>
 #include <portals4.h>
 #include <signal.h>
@@ -14,6 +15,8 @@ int main(int argc, char **argv) {
     fflush(stdout);
     if (argc > 1 && strcmp(argv[1], "killed") == 0 && spin_rank() == 1)
         kill(getpid(), SIGKILL);
+    if (argc > 1 && strcmp(argv[1], "end") == 0)
+        return 0;
     for (;;)
         pause();
 }

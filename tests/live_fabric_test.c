@@ -1,0 +1,372 @@
+/* Live cards over libfabric: all sizes and bytes, a receiver that is slow, strangers, peers that
+ * are killed, what a kill leaves behind. Two cards of one process are by TCP: the provider shm uses
+ * the memory of a process's other endpoints, also when those are closed. */
+#include "lib/test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "live/live_book.h"
+#include "live/live_card.h"
+#include "live/live_clock.h"
+#include "live/live_fabric_port.h"
+#include "nic/nic.h"
+
+#define MEMORY (1u << 20)
+#define PT     3
+#define NID    1
+
+static struct spin_error err;
+static struct live_folder folder;
+static char job[64];
+
+struct user {
+    struct live_card *card;
+    ptl_handle_ni_t ni;
+    ptl_handle_eq_t eq;
+    ptl_handle_ct_t acked, arrived;
+    ptl_handle_md_t md;
+    ptl_process_t self;
+    uint8_t *memory, *source;
+};
+
+static int user_open(struct user *u, uint32_t pid, const char *provider, bool progress) {
+    const struct live_card_options options = {.folder = &folder,
+                                              .nid = NID,
+                                              .pid = pid,
+                                              .transport = LIVE_FABRIC,
+                                              .provider = provider,
+                                              .progress = progress};
+    ptl_pt_index_t pt;
+    ptl_handle_le_t le;
+    *u = (struct user){.memory = calloc(1, MEMORY), .source = calloc(1, MEMORY)};
+    if (live_card_new(&u->card, &options, &err))
+        return 1;
+    portals_enter(live_card_process(u->card));
+    if (PtlInit() ||
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
+                  &u->ni) ||
+        PtlGetPhysId(u->ni, &u->self) || PtlCTAlloc(u->ni, &u->arrived) ||
+        PtlCTAlloc(u->ni, &u->acked) || PtlEQAlloc(u->ni, 64, &u->eq) ||
+        PtlPTAlloc(u->ni, 0, PTL_EQ_NONE, PT, &pt))
+        return 2;
+    const ptl_le_t entry = {.start = u->memory,
+                            .length = MEMORY,
+                            .ct_handle = u->arrived,
+                            .uid = PTL_UID_ANY,
+                            .options = PTL_LE_OP_PUT | PTL_LE_OP_GET | PTL_LE_EVENT_CT_COMM};
+    const ptl_md_t md = {.start = u->source,
+                         .length = MEMORY,
+                         .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY |
+                                    PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_SEND_DISABLE,
+                         .eq_handle = u->eq,
+                         .ct_handle = u->acked};
+    return PtlLEAppend(u->ni, pt, &entry, PTL_PRIORITY_LIST, NULL, &le) ||
+           PtlMDBind(u->ni, &md, &u->md);
+}
+
+static void user_close(struct user *u) {
+    live_card_free(u->card);
+    free(u->memory);
+    free(u->source);
+    portals_enter(NULL);
+}
+
+static void enter(struct user *u) {
+    portals_enter(live_card_process(u->card));
+}
+
+/* libfabric may be missing, in the build or on the machine. */
+static bool begin(void) {
+    struct user u;
+    CHECK_EQ(live_folder_make(&folder, job, sizeof job, &err), 0);
+    if (user_open(&u, LIVE_PIDS, "shm", false) == 0) {
+        CHECK_EQ(u.self.phys.nid, NID);
+        CHECK_EQ(u.self.phys.pid, LIVE_PIDS - 1);
+        user_close(&u);
+        return true;
+    }
+    CHECK(strstr(err.text, "libfabric"));
+    free(u.memory);
+    free(u.source);
+    live_folder_remove(&folder);
+    return false;
+}
+
+#define NEED_FABRIC                                                                                \
+    do {                                                                                           \
+        if (!begin())                                                                              \
+            TEST_SKIP(err.text);                                                                   \
+    } while (0)
+
+static int put(struct user *u, ptl_process_t to, uint64_t offset, uint64_t bytes) {
+    return PtlPut(u->md, offset, bytes, PTL_ACK_REQ, to, PT, 0, offset, NULL, 0);
+}
+
+/* Puts of random places and sizes, and a get of everything, each byte checked. */
+static void exchange(struct user *a, struct user *b, uint64_t seed, uint32_t puts, uint32_t most) {
+    struct rng rng = rng_seeded(seed);
+    ptl_ct_event_t event;
+    enter(a);
+    CHECK_EQ(PtlCTSet(a->acked, (ptl_ct_event_t){0, 0}), PTL_OK);
+    for (uint32_t i = 0; i < puts; i++) {
+        uint64_t bytes = i < 20 ? i : rng_below(&rng, most), from = rng_below(&rng, MEMORY / 2);
+        for (uint64_t k = 0; k < bytes; k++)
+            a->source[from + k] = (uint8_t)rng_u64(&rng);
+        CHECK_EQ(put(a, b->self, from, bytes), PTL_OK);
+        CHECK_EQ(PtlCTWait(a->acked, i + 1, &event), PTL_OK);
+        CHECK_EQ(event.failure, 0);
+        CHECK(memcmp(a->source + from, b->memory + from, bytes) == 0);
+    }
+    for (uint64_t k = 0; k < most; k++)
+        b->memory[k] = (uint8_t)rng_u64(&rng);
+    CHECK_EQ(PtlGet(a->md, 0, most, b->self, PT, 0, 0, NULL), PTL_OK);
+    CHECK_EQ(PtlCTWait(a->acked, puts + 1, &event), PTL_OK);
+    CHECK_EQ(event.failure, 0);
+    CHECK(memcmp(a->source, b->memory, most) == 0);
+}
+
+/* Also after pauses in which all sleep. */
+TEST(two_cards_exchange_messages_of_all_sizes) {
+    struct user a, b;
+    NEED_FABRIC;
+    CHECK_EQ(user_open(&b, 2, "tcp", true), 0);
+    CHECK_EQ(user_open(&a, 1, "tcp", true), 0);
+    CHECK_EQ(a.self.phys.pid, 1);
+    exchange(&a, &b, 7, 40, MEMORY / 2);
+    for (int k = 0; k < 2; k++) {
+        usleep(20000);
+        exchange(k ? &a : &b, k ? &b : &a, 9, 22, 20000);
+    }
+    CHECK_EQ(nic_counts(live_card_nic(a.card))->receipts, 0); /* the provider is reliable */
+    CHECK_EQ(live_card_malformed(a.card) + live_card_malformed(b.card), 0);
+    CHECK_EQ(live_card_strangers(a.card) + live_card_strangers(b.card), 0);
+    user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
+/* More than its credits: the rest waits on the sender's card until the receiver looks. */
+TEST(a_slow_receiver_slows_its_sender_and_loses_nothing) {
+    NEED_FABRIC;
+    struct user a, b;
+    ptl_ct_event_t event;
+    CHECK_EQ(user_open(&b, 2, "tcp", false), 0);
+    CHECK_EQ(user_open(&a, 1, "tcp", true), 0);
+    for (uint32_t k = 0; k < MEMORY; k++)
+        a.source[k] = (uint8_t)(k * 31 + (k >> 8));
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(put(&a, b.self, 0, MEMORY), PTL_OK);
+    usleep(30000);
+    CHECK(nic_counts(live_card_nic(a.card))->sent < 2 * 64 + 3);
+    enter(&b);
+    CHECK_EQ(PtlCTWait(b.arrived, 3, &event), PTL_OK);
+    CHECK_EQ(event.failure, 0);
+    CHECK(memcmp(a.source, b.memory, MEMORY) == 0);
+    user_close(&b);
+    user_close(&a);
+    live_folder_remove(&folder);
+}
+
+TEST(a_provider_that_is_not_there_is_refused) {
+    struct user u;
+    NEED_FABRIC;
+    CHECK_EQ(user_open(&u, 1, "pigeon", false), 1);
+    CHECK(strstr(err.text, "pigeon") && strstr(err.text, "fi_info"));
+    free(u.memory);
+    free(u.source);
+    live_folder_remove(&folder);
+}
+
+TEST(signals_stay_the_programs) {
+    struct user u;
+    struct sigaction now;
+    NEED_FABRIC;
+    CHECK_EQ(user_open(&u, 1, "shm", false), 0);
+    for (int i = 1; i < 32; i++)
+        if (i != SIGKILL && i != SIGSTOP && i != SIGSEGV) { /* that is the tests' own */
+            CHECK_EQ(sigaction(i, NULL, &now), 0);
+            CHECK(now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN);
+        }
+    user_close(&u);
+    live_folder_remove(&folder);
+}
+
+/* ---- strangers ---- */
+
+/* The provider may want to be asked several times. */
+static void throw_at(struct fabric_port *port, uint64_t number, const uint8_t *bytes,
+                     uint32_t length) {
+    enum fabric_sent sent = FABRIC_AGAIN;
+    for (int i = 0; i < 5000 && sent == FABRIC_AGAIN; i++) {
+        struct fabric_slot *slot = fabric_port_slot(port);
+        CHECK(slot);
+        memcpy(slot->bytes, bytes, length);
+        slot->length = length;
+        sent = fabric_port_send(port, slot, number);
+        if (sent == FABRIC_AGAIN && !fabric_port_ready(port))
+            usleep(1000);
+    }
+    CHECK_EQ(sent, FABRIC_SENT);
+}
+
+static void wait_for_counts(const struct user *u, uint64_t malformed, uint64_t strangers) {
+    uint64_t began = live_now_ns();
+    while (live_card_malformed(u->card) + live_card_strangers(u->card) < malformed + strangers &&
+           live_now_ns() - began < 5000 * LIVE_MS) {
+        live_card_poll(u->card);
+        usleep(100);
+    }
+    CHECK_EQ(live_card_malformed(u->card), malformed);
+    CHECK_EQ(live_card_strangers(u->card), strangers);
+}
+
+TEST(strangers_and_liars_are_counted_and_harm_nothing) {
+    struct fabric_port *port;
+    const struct fabric_port_options options = {.provider = "tcp", .frame_bytes = 1000};
+    struct live_entry e;
+    struct live_book book;
+    struct user a, b;
+    uint64_t number;
+    uint8_t bytes[300];
+    struct rng rng = rng_seeded(3);
+    NEED_FABRIC;
+    CHECK_EQ(user_open(&b, 2, "tcp", true), 0);
+    live_book_open(&book, &folder, NULL);
+    CHECK(live_book_find(&book, 2, &e));
+    CHECK_EQ(e.owner.os_pid, (uint32_t)getpid());
+    CHECK_EQ(fabric_port_open(&port, &options, &err), 0);
+    CHECK(fabric_port_insert(port, e.address, &number));
+    for (uint32_t i = 0; i < 50; i++) { /* noise, and less than a head */
+        uint32_t length = 1 + rng_below(&rng, sizeof bytes - 1);
+        for (uint32_t k = 0; k < length; k++)
+            bytes[k] = (uint8_t)rng_u64(&rng);
+        throw_at(port, number, bytes, length);
+    }
+    throw_at(port, number, folder.key, LIVE_KEY_BYTES);
+    wait_for_counts(&b, 0, 51);
+    for (uint32_t i = 0; i < 50; i++) { /* with the key, of a process that does not exist or lies */
+        for (uint32_t k = 0; k < sizeof bytes; k++)
+            bytes[k] = (uint8_t)rng_u64(&rng);
+        memcpy(bytes, folder.key, LIVE_KEY_BYTES);
+        bytes[36] = bytes[37] = bytes[38] = bytes[39] = 0; /* a packet */
+        if (i % 2)
+            memcpy(bytes + 24, (uint32_t[]){NID, 7, 0}, 12);
+        throw_at(port, number, bytes, sizeof bytes);
+    }
+    wait_for_counts(&b, 50, 51);
+    fabric_port_close(port);
+    CHECK_EQ(user_open(&a, 1, "tcp", true), 0);
+    exchange(&a, &b, 1, 25, 10000);
+    user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
+/* ---- processes ---- */
+
+/* A program of its own, as libfabric does not survive a fork: this one, with other work to do. */
+__attribute__((constructor)) static void serve(void) {
+    const char *pid = getenv("SERVE_PID");
+    struct user u;
+    if (!pid)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(60);
+    if (live_folder_open(&folder, getenv("SERVE_JOB"), &err) ||
+        user_open(&u, (uint32_t)atoi(pid), getenv("SERVE_PROVIDER"), true) ||
+        write(atoi(getenv("SERVE_FD")), "x", 1) != 1)
+        _exit(1);
+    for (;;)
+        pause();
+}
+
+static void set_number(const char *name, uint32_t number) {
+    char text[20];
+    snprintf(text, sizeof text, "%u", number);
+    setenv(name, text, 1);
+}
+
+/* Returns when it can be sent to. */
+static pid_t serve_in_child(const char *provider, uint32_t pid) {
+    int up[2];
+    char word;
+    CHECK_EQ(pipe(up), 0);
+    pid_t child = fork();
+    if (!child) {
+        setenv("SERVE_PROVIDER", provider, 1);
+        setenv("SERVE_JOB", job, 1);
+        set_number("SERVE_PID", pid);
+        set_number("SERVE_FD", (uint32_t)up[1]);
+        execl("/proc/self/exe", "serve", NULL);
+        _exit(1);
+    }
+    close(up[1]);
+    CHECK_EQ(read(up[0], &word, 1), 1);
+    close(up[0]);
+    return child;
+}
+
+static const char *const providers[] = {"shm", "tcp"};
+
+TEST(a_peer_that_is_killed_is_undeliverable_and_comes_back) {
+    const ptl_process_t to = {.phys = {.nid = NID, .pid = 2}};
+    for (int i = 0; i < 2; i++) {
+        struct user a;
+        ptl_ct_event_t count;
+        ptl_event_t event;
+        NEED_FABRIC;
+        pid_t child = serve_in_child(providers[i], 2);
+        CHECK_EQ(user_open(&a, 1, providers[i], true), 0);
+        CHECK_EQ(put(&a, to, 0, 8), PTL_OK);
+        CHECK_EQ(PtlCTWait(a.acked, 1, &count), PTL_OK);
+        CHECK_EQ(count.failure, 0);
+        kill(child, SIGSTOP); /* so that much is under way */
+        for (int k = 0; k < 10; k++)
+            CHECK_EQ(put(&a, to, 0, MEMORY / 2), PTL_OK);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        for (int k = 0; k < 10; k++) {
+            CHECK_EQ(PtlEQWait(a.eq, &event), PTL_OK);
+            CHECK_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
+        }
+        CHECK_EQ(PtlCTGet(a.acked, &count), PTL_OK);
+        CHECK_EQ(count.success, 1);
+        CHECK_EQ(count.failure, 10);
+        /* A new life under the same name. */
+        child = serve_in_child(providers[i], 2);
+        enter(&a);
+        CHECK_EQ(PtlCTSet(a.acked, (ptl_ct_event_t){0, 0}), PTL_OK);
+        CHECK_EQ(put(&a, to, 0, MEMORY / 2), PTL_OK);
+        CHECK_EQ(PtlCTWait(a.acked, 1, &count), PTL_OK);
+        CHECK_EQ(count.failure, 0);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        user_close(&a);
+        live_folder_remove(&folder);
+    }
+}
+
+/* The provider's memory of a process that was killed goes with its name. */
+TEST(a_kill_leaves_nothing_behind) {
+    struct live_entry e;
+    struct live_book book;
+    char path[300];
+    NEED_FABRIC;
+    pid_t child = serve_in_child("shm", 2);
+    live_book_open(&book, &folder, NULL);
+    CHECK(live_book_find(&book, 2, &e));
+    snprintf(path, sizeof path, "/dev/shm/%s", (char *)e.address + strlen("fi_shm://"));
+    CHECK_EQ(access(path, F_OK), 0);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    CHECK_EQ(access(path, F_OK), 0);
+    live_folder_remove(&folder);
+    CHECK(access(path, F_OK) != 0);
+}
+
+TEST_MAIN
