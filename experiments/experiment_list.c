@@ -30,6 +30,8 @@ const struct experiment experiments[] = {
     {"sc17/fig4", "HPUs needed for line rate", "SC'17 figure 4", 0, sc17_fig4},
     {"sc17/fig5a", "broadcast on 2 to 1,024 ranks", "SC'17 figure 5a",
      EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_fig5a},
+    {"sc17/fig7a", "strided data unpacked by the card", "SC'17 figure 7a",
+     EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_fig7a},
     {"sc17/ftb", "fault-tolerant broadcast on a binomial graph", "SC'17 section 5.4; no figure",
      EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_ftb},
     {"sc17/kv", "a key-value store on the card", "SC'17 section 5.4; no figure",

@@ -20,6 +20,7 @@ struct p4_setup {
     enum p4_variant variant;
     uint32_t ranks; /* of a broadcast, a power of two; the others have theirs */
     uint32_t bytes;
+    uint32_t block;                  /* of strided data; 0: 8 KiB. The gap is as long */
     const char *images;              /* folder of the handler images */
     struct spin_world_options world; /* preset, settings, pictures; ranks are set here */
 };

@@ -6,13 +6,15 @@
 
 __handler int ddtvec_payload_handler(const ptl_payload_t p, void *state) {
     const struct p4_strided *i = state;
+    ptl_size_t at = i->offset + p.offset, in_block = at % i->block;
+    ptl_size_t to = at / i->block * (i->block + i->gap) + in_block, left = i->block - in_block;
     for (ptl_size_t done = 0; done < p.length;) {
-        ptl_size_t at = i->offset + p.offset + done, block = at / i->block;
-        ptl_size_t in_block = at % i->block, left = i->block - in_block;
         ptl_size_t bytes = left < p.length - done ? left : p.length - done;
-        PtlHandlerDMAToHostB(p.base + done, block * (i->block + i->gap) + in_block, bytes,
-                             PTL_ME_HOST_MEM);
+        ptl_dma_h stored; /* the message is complete when all are */
+        PtlHandlerDMAToHostNB(p.base + done, to, bytes, PTL_ME_HOST_MEM, &stored);
         done += bytes;
+        to += bytes + i->gap;
+        left = i->block;
     }
     return SUCCESS;
 }

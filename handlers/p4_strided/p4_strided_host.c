@@ -6,7 +6,9 @@
 #include "p4.h"
 
 #define BLOCK 8192u /* as in the appendix */
-#define GAP   8192u
+
+/* What a core takes to copy: a load and a store of 8 bytes per cycle, and so many per block. */
+enum { COPY_BYTES = 8, BLOCK_CYCLES = 10 };
 
 struct shared {
     const struct p4_setup *setup;
@@ -17,8 +19,13 @@ static uint8_t pattern(uint32_t i) {
     return (uint8_t)(i * 11 + i / 241 + 3);
 }
 
-static uint64_t spread(uint32_t bytes) {
-    return (uint64_t)((bytes + BLOCK - 1) / BLOCK) * (BLOCK + GAP);
+static uint32_t block_of(const struct p4_setup *setup) {
+    return setup->block ? setup->block : BLOCK;
+}
+
+static uint64_t spread(const struct p4_setup *setup) {
+    uint32_t block = block_of(setup);
+    return ((uint64_t)setup->bytes + block - 1) / block * (2ull * block);
 }
 
 static int initiator(struct p4_rank *r, struct shared *s) {
@@ -32,17 +39,19 @@ static int initiator(struct p4_rank *r, struct shared *s) {
     return 0;
 }
 
-static void scatter(uint8_t *to, const uint8_t *from, uint32_t bytes) {
-    for (uint32_t at = 0; at < bytes; at += BLOCK)
-        spin_copy(to + (uint64_t)at / BLOCK * (BLOCK + GAP), from + at,
-                  bytes - at < BLOCK ? bytes - at : BLOCK);
+static void scatter(const struct p4_setup *setup, uint8_t *to, const uint8_t *from) {
+    uint32_t bytes = setup->bytes, block = block_of(setup), blocks = 0;
+    for (uint32_t at = 0; at < bytes; at += block, blocks++)
+        memcpy(to + 2ull * at, from + at, bytes - at < block ? bytes - at : block);
+    spin_work(bytes / COPY_BYTES + (uint64_t)blocks * BLOCK_CYCLES, 2ull * bytes);
 }
 
-static bool is_right(const uint8_t *got, uint32_t bytes) {
-    for (uint64_t i = 0; i < spread(bytes); i++) {
-        uint32_t in = (uint32_t)(i % (BLOCK + GAP)),
-                 at = (uint32_t)(i / (BLOCK + GAP)) * BLOCK + in;
-        if (got[i] != (in < BLOCK && at < bytes ? pattern(at) : 0))
+static bool is_right(const struct p4_setup *setup, const uint8_t *got) {
+    uint32_t block = block_of(setup);
+    for (uint64_t i = 0; i < spread(setup); i++) {
+        uint32_t in = (uint32_t)(i % (2ull * block)),
+                 at = (uint32_t)(i / (2ull * block)) * block + in;
+        if (got[i] != (in < block && at < setup->bytes ? pattern(at) : 0))
             return false;
     }
     return true;
@@ -51,9 +60,9 @@ static bool is_right(const uint8_t *got, uint32_t bytes) {
 static int target(struct p4_rank *r, struct shared *s) {
     uint32_t n = s->setup->bytes;
     bool on_cpu = s->setup->variant < P4_STORE;
-    struct p4_strided state = {.block = BLOCK, .gap = GAP};
+    struct p4_strided state = {.block = block_of(s->setup), .gap = block_of(s->setup)};
     struct p4_entry entry = {
-        .start = on_cpu ? spread(n) : 0, .length = on_cpu ? n : spread(n), .bits = 1};
+        .start = on_cpu ? spread(s->setup) : 0, .length = on_cpu ? n : spread(s->setup), .bits = 1};
     if (!on_cpu) {
         entry.payload = "ddtvec_payload_handler";
         entry.state = &state;
@@ -65,18 +74,17 @@ static int target(struct p4_rank *r, struct shared *s) {
     if (on_cpu ? !p4_receive(r) : !p4_wait(r, 1))
         return 3;
     if (on_cpu)
-        scatter(r->buffer, r->buffer + spread(n), n);
+        scatter(s->setup, r->buffer, r->buffer + spread(s->setup));
     s->end_ps = spin_now_ps();
     spin_barrier();
-    return is_right(r->buffer, n) ? 0 : 5;
+    return is_right(s->setup, r->buffer) ? 0 : 5;
 }
 
 static int rank(void *argument) {
     struct shared *s = argument;
     struct p4_rank r;
     bool handlers = s->setup->variant >= P4_STORE && spin_rank() == 1;
-    if (!p4_open(&r, s->setup, spread(s->setup->bytes) + s->setup->bytes,
-                 handlers ? "p4_strided" : NULL))
+    if (!p4_open(&r, s->setup, spread(s->setup) + s->setup->bytes, handlers ? "p4_strided" : NULL))
         return 1;
     int status = spin_rank() == 0 ? initiator(&r, s) : target(&r, s);
     p4_close(&r);
