@@ -114,11 +114,6 @@ static uint32_t both_packet_bytes(struct live_transport *t, struct nic_address t
     return target.nid == b->nid ? UINT32_MAX : live_udp_mtu(b->udp);
 }
 
-static bool both_pull(struct live_transport *t, void *to, const uint8_t *from, uint64_t bytes) {
-    struct both *b = both_of(t);
-    return b->shm->calls->pull(b->shm, to, from, bytes);
-}
-
 static void both_flush(struct live_transport *t) {
     struct both *b = both_of(t);
     b->udp->calls->flush(b->udp);
@@ -233,7 +228,6 @@ static const struct live_transport_calls calls = {.close = both_close,
                                                   .send = both_send,
                                                   .packet_bytes = both_packet_bytes,
                                                   .lends = both_lends,
-                                                  .pull = both_pull,
                                                   .flush = both_flush,
                                                   .ready = both_ready,
                                                   .poll = both_poll,

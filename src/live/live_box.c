@@ -12,7 +12,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -45,16 +44,16 @@ static int make_file(struct box *box, uint32_t nid, uint32_t pid, struct spin_er
     void *map = ftruncate(fd, BOX_BYTES) ? MAP_FAILED
                                          : mmap(NULL, BOX_BYTES, PROT_READ | PROT_WRITE,
                                                 MAP_SHARED | MAP_NORESERVE, fd, 0);
-    close(fd);
     if (map == MAP_FAILED) {
+        close(fd);
         unlinkat(box->folder->fd, name, 0);
         return spin_fail(err, SPIN_ENOMEM, "%s/%s: cannot map it: %s", path, name, strerror(errno));
     }
     struct box_header *h = box->header = map;
+    box->fd = fd;
     h->nid = nid;
     h->pid = pid;
     h->owner = live_owner_self();
-    h->own_address = (uintptr_t)h;
     while (getrandom(&h->life, sizeof h->life, 0) != sizeof h->life || !h->life)
         ;
     memcpy(h->key, box->folder->key, sizeof h->key);
@@ -104,7 +103,15 @@ void box_free(struct box *box) {
         return;
     box_leave(box);
     munmap(box->header, BOX_BYTES);
+    close(box->fd);
     box->header = NULL;
+}
+
+bool box_give_bulk(struct box *box, uint32_t pid) {
+    off_t at = (off_t)(BOX_HEADER_BYTES + pid * (uint64_t)BOX_LANE_BYTES);
+    struct box_lane *lane = box_lane(box, pid);
+    return fallocate(box->fd, 0, at + (off_t)offsetof(struct box_lane, bulk), sizeof lane->bulk) ==
+           0;
 }
 
 /* ---- another's ---- */
@@ -143,7 +150,6 @@ bool box_open(struct box_view *v, const struct live_folder *folder, struct nic_a
     if (good) {
         struct live_owner owner = v->header->owner;
         v->life = v->header->life;
-        v->os_pid = owner.os_pid;
         /* Opened before the look at its start: if it is the owner's now, it stays so. */
         v->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)owner.os_pid, 0);
         good = v->pidfd >= 0 && live_owner_lives(owner);
@@ -166,23 +172,6 @@ void box_close(struct box_view *v) {
 bool box_ended(const struct box_view *v) {
     struct pollfd ended = {.fd = v->pidfd, .events = POLLIN};
     return atomic_load(&v->header->closed) || (poll(&ended, 1, 0) == 1 && ended.revents);
-}
-
-bool box_read(const struct box_view *v, void *to, uint64_t from, uint64_t bytes) {
-    for (uint64_t done = 0; done < bytes;) {
-        struct iovec local = {(uint8_t *)to + done, bytes - done},
-                     remote = {(void *)(uintptr_t)(from + done), bytes - done};
-        ssize_t got = process_vm_readv((pid_t)v->os_pid, &local, 1, &remote, 1, 0);
-        if (got <= 0)
-            return false;
-        done += (uint64_t)got;
-    }
-    return !box_ended(v); /* else another process may have the number by now */
-}
-
-bool box_can_read(const struct box_view *v) {
-    uint64_t life = 0, at = v->header->own_address + offsetof(struct box_header, life);
-    return box_read(v, &life, at, sizeof life) && life == v->life;
 }
 
 void box_attend(struct box_header *h) {

@@ -8,7 +8,13 @@
 #include "live/live_ring.h"
 #include "nic/message.h"
 
-#define BOX_MAGIC 0x31786f426e697073ull /* "spinBox1" */
+/* Data of packets that are larger than the MTU: the sender copies it into a slot while the receiver
+ * copies the one before out of it. Slots are used in turn, each by a record of the ring that is a
+ * packet's header alone. */
+#define BULK_SLOTS      16u
+#define BULK_SLOT_BYTES (32u << 10)
+
+#define BOX_MAGIC 0x32786f426e697073ull /* "spinBox2" */
 
 struct box_header {
     _Atomic uint64_t magic; /* written last */
@@ -16,7 +22,6 @@ struct box_header {
     struct live_owner owner;
     uint64_t life;           /* of this process under this name: another number each time */
     _Atomic uint32_t closed; /* it has left in order */
-    uint64_t own_address;    /* of this header, in that process */
     uint8_t key[LIVE_KEY_BYTES];
     _Alignas(64) _Atomic uint32_t bell;      /* 1: whoever has something for it wakes it (futex) */
     _Alignas(64) _Atomic uint32_t attention; /* look at claims, and at lanes of others */
@@ -29,9 +34,10 @@ struct box_header {
 struct box_lane {
     _Atomic uint64_t claim;
     _Alignas(64) _Atomic uint64_t accepted;
-    _Atomic uint32_t pulls;  /* the owner can read the sender's memory */
-    _Atomic uint64_t pulled; /* packets that were lent to it, and read */
+    _Atomic uint32_t has_bulk; /* the owner has given memory to the slots: who claims again, asks */
+    _Atomic uint64_t bulk_head; /* slots that were emptied so far: the owner's */
     _Alignas(64) struct ring ring;
+    _Alignas(4096) uint8_t bulk[BULK_SLOTS][BULK_SLOT_BYTES];
 };
 
 #define BOX_HEADER_BYTES 4096u
@@ -42,6 +48,7 @@ struct box_lane {
 struct box {
     struct live_folder *folder;
     struct box_header *header; /* of BOX_BYTES */
+    int fd;
     char name[24];
 };
 
@@ -56,13 +63,14 @@ int box_make(struct box *box, struct live_folder *folder, uint32_t nid, uint32_t
 /* Its peers see that it has ended, and its name is free. */
 void box_leave(struct box *box);
 void box_free(struct box *box);
+/* Memory for the slots of a lane; false: there is none. */
+bool box_give_bulk(struct box *box, uint32_t pid);
 
 /* Another's, of which one sees the header and one's own lane. */
 struct box_view {
     struct box_header *header; /* NULL: none */
     struct box_lane *lane;
     int pidfd; /* of its owner */
-    uint32_t os_pid;
     uint64_t life;
 };
 
@@ -72,11 +80,6 @@ bool box_open(struct box_view *view, const struct live_folder *folder, struct ni
 void box_close(struct box_view *view);
 /* Whether its owner has ended or left. */
 bool box_ended(const struct box_view *view);
-
-/* Reads the owner's memory; false: it has ended, or has none there, or the kernel forbids it. */
-bool box_read(const struct box_view *view, void *to, uint64_t from, uint64_t bytes);
-/* Whether that is possible. */
-bool box_can_read(const struct box_view *view);
 
 /* Wakes the owner of a box if it sleeps. After what it is woken for was stored. */
 void box_ring(struct box_header *header);

@@ -61,9 +61,14 @@ static enum nic_status send_lent(struct live_card *card, struct nic_packet *pack
     struct live_pending *p = pending_new(packet, how);
     if (!p)
         return NIC_FAULT;
-    bool sent = give_transport(card, packet) == LIVE_LENT;
-    append(sent ? &card->lent_end : &card->pending_end, p);
-    return sent ? NIC_PENDING : NIC_BUSY;
+    enum live_sent sent = give_transport(card, packet);
+    if (sent == LIVE_SENT) {
+        nic_packet_release(p->packet);
+        free(p);
+        return NIC_DONE;
+    }
+    append(sent == LIVE_LENT ? &card->lent_end : &card->pending_end, p);
+    return sent == LIVE_LENT ? NIC_PENDING : NIC_BUSY;
 }
 
 static enum nic_status card_send(void *context, struct nic_packet *packet,
@@ -87,28 +92,24 @@ static enum nic_status card_send(void *context, struct nic_packet *packet,
     return NIC_BUSY;
 }
 
-static enum nic_status do_move(struct live_card *card, struct nic_move *move) {
-    if (move->kind == NIC_STORE && move->packet && move->packet->bytes > LIVE_MTU_BYTES)
-        return card->transport->calls->pull(card->transport, move->host, move->local, move->bytes)
-                   ? NIC_DONE
-                   : NIC_FAULT;
+static void do_move(struct nic_move *move) {
     if (move->kind == NIC_FETCH)
         memcpy(move->local, move->host, move->bytes);
     else if (move->kind == NIC_STORE)
         memcpy(move->host, move->local, move->bytes);
-    return NIC_DONE;
 }
 
 static enum nic_status card_move(void *context, struct nic_move *move) {
     static const char *const names[] = {
         [NIC_FETCH] = "fetch", [NIC_STORE] = "store", [NIC_ATOMIC_ON_HOST] = "atomic"};
     struct live_card *card = context;
-    if (!live_record_traces(card->record))
-        return do_move(card, move);
-    uint64_t began_ns = live_now_ns(), bytes = move->bytes;
-    enum nic_status status = do_move(card, move);
-    live_record_box(card->record, RECORD_DMA, names[move->kind], began_ns, live_now_ns(), bytes);
-    return status;
+    bool traces = live_record_traces(card->record);
+    uint64_t began_ns = traces ? live_now_ns() : 0, bytes = move->bytes;
+    do_move(move);
+    if (traces)
+        live_record_box(card->record, RECORD_DMA, names[move->kind], began_ns, live_now_ns(),
+                        bytes);
+    return NIC_DONE;
 }
 
 static void card_raise(void *context) {
@@ -239,7 +240,7 @@ static void on_room(void *context, struct nic_address peer) {
     nic_peer_room(card->nic, peer, live_time(card));
 }
 
-static void on_pulled(void *context, struct nic_address peer) {
+static void on_copied(void *context, struct nic_address peer) {
     struct live_card *card = context;
     struct live_pending *p = take_lent(card, peer);
     if (p)
@@ -401,7 +402,7 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                            .dropped = on_dropped,
                                            .room = on_room,
                                            .lost = on_lost,
-                                           .pulled = on_pulled,
+                                           .copied = on_copied,
                                            .rest = on_rest};
     const struct live_udp_options udp = {.key = o->folder->key,
                                          .interface = o->of_udp.interface,

@@ -27,10 +27,16 @@ struct shm_peer {
     enum out_state out_state;
     struct ring_out out;
     bool refused, was_there; /* a packet; ever */
-    bool lends;              /* it can read our memory */
-    uint64_t lent, returned; /* packets */
-    uint32_t pieces;         /* bytes that were handed over of the packet that is lent to us */
     uint64_t given_up_ns;    /* while it is not there */
+    /* Large packets out: what is left of the one that is being copied; slots. */
+    bool asked_bulk, has_bulk, bulk_is_last;
+    uint32_t bulk_left, bulk_part;
+    struct nic_packet bulk;
+    uint64_t bulk_sent, bulk_head; /* filled; known to be empty again */
+    /* In. */
+    bool gave_bulk;
+    uint64_t bulk_taken;
+    uint32_t pieces; /* bytes that were handed over of the large packet that comes in pieces */
     struct ring_in in;
     _Atomic uint64_t in_life; /* of whom the lane is; 0: nobody's, whatever stands in it */
 };
@@ -39,15 +45,13 @@ struct shm {
     struct live_transport transport;
     struct live_shm_options o;
     struct box box;
-    struct shm_peer *peer[LIVE_PIDS];
-    uint32_t refused; /* peers */
+    struct shm_peer *peer[LIVE_PIDS]; /* by pid */
+    struct shm_peer *known[LIVE_PIDS];
+    uint32_t knowns, refused; /* peers */
     /* Whose lanes are polled; other threads look at them too, so none is ever taken away. */
     _Atomic uint32_t lanes;
-    uint32_t turn;           /* whose turn it is */
-    bool enough;             /* the card wants no more in this poll */
-    uint64_t lent;           /* packets, to all */
-    struct shm_peer *lender; /* of the packet that is handed over, until it was read */
-    uint8_t *piece;          /* room for the MTU */
+    uint32_t turn; /* whose turn it is */
+    bool enough;   /* the card wants no more in this poll */
     struct shm_peer *_Atomic lane[LIVE_PIDS];
 };
 
@@ -65,6 +69,7 @@ static struct shm_peer *find_peer(struct shm *s, struct nic_address address) {
     if (peer) {
         peer->address = address;
         peer->view.pidfd = -1;
+        s->known[s->knowns++] = peer;
     }
     return peer;
 }
@@ -90,12 +95,16 @@ static bool open_view(struct shm *s, struct shm_peer *peer) {
            box_open(&peer->view, s->o.folder, peer->address, s->box.header->pid);
 }
 
-static void claim_lane(struct shm *s, struct shm_peer *peer) {
-    struct box_header *h = peer->view.header;
+/* It shall look at the claim of its lane that is ours. */
+static void point_at_claim(struct shm *s, struct shm_peer *peer) {
     uint32_t pid = s->box.header->pid;
+    atomic_fetch_or(&peer->view.header->claims[pid / 64], 1ull << pid % 64);
+    box_attend(peer->view.header);
+}
+
+static void claim_lane(struct shm *s, struct shm_peer *peer) {
     atomic_store(&peer->view.lane->claim, s->box.header->life);
-    atomic_fetch_or(&h->claims[pid / 64], 1ull << pid % 64);
-    box_attend(h);
+    point_at_claim(s, peer);
     peer->out_state = OUT_CLAIMED;
     peer->was_there = true;
 }
@@ -110,8 +119,9 @@ static bool is_out_open(struct shm *s, struct shm_peer *peer) {
             s->box.header->life)
         return false;
     peer->out = (struct ring_out){.ring = &peer->view.lane->ring};
-    peer->lends = atomic_load(&peer->view.lane->pulls);
-    peer->lent = peer->returned = 0;
+    peer->asked_bulk = peer->has_bulk = false;
+    peer->bulk_left = 0;
+    peer->bulk_sent = peer->bulk_head = 0;
     peer->out_state = OUT_OPEN;
     return true;
 }
@@ -141,6 +151,88 @@ static inline void copy_data(uint8_t *to, const uint8_t *from, uint32_t bytes) {
         memcpy(to, from, bytes);
 }
 
+static bool send_record(struct shm *s, struct shm_peer *peer, const struct nic_packet *packet) {
+    bool is_short = wire_is_short(packet);
+    uint32_t header = is_short ? WIRE_PACKET_BYTES : wire_long_bytes(packet);
+    uint32_t bytes = header + packet->bytes;
+    uint8_t *at = reserve(s, peer, bytes);
+    if (!at) {
+        refuse(s, peer);
+        return false;
+    }
+    uint64_t first = is_short ? wire_encode_short(packet, at) : wire_encode_long(packet, at);
+    copy_data(at + header, packet->data, packet->bytes);
+    ring_commit(&peer->out, bytes, first);
+    box_ring(peer->view.header);
+    return true;
+}
+
+/* ---- large packets ---- */
+
+static bool has_slot(struct shm_peer *peer) {
+    if (peer->bulk_sent - peer->bulk_head < BULK_SLOTS)
+        return true;
+    uint64_t head = atomic_load_explicit(&peer->view.lane->bulk_head, memory_order_acquire);
+    if (head > peer->bulk_sent || peer->bulk_sent - head > BULK_SLOTS)
+        return false; /* nonsense: as if it stood still */
+    peer->bulk_head = head;
+    return peer->bulk_sent - head < BULK_SLOTS;
+}
+
+/* If there is none, the peer tells when there is: see has_room. */
+static bool wait_for_slot(struct shm_peer *peer) {
+    if (has_slot(peer))
+        return true;
+    atomic_store(&peer->out.ring->wants_room, 1);
+    atomic_thread_fence(memory_order_seq_cst);
+    return has_slot(peer);
+}
+
+static bool send_slot(struct shm *s, struct shm_peer *peer) {
+    struct nic_packet *packet = &peer->bulk;
+    uint8_t *at = wait_for_slot(peer) ? reserve(s, peer, WIRE_LATER_BYTES) : NULL;
+    if (!at) {
+        refuse(s, peer);
+        return false;
+    }
+    memcpy(peer->view.lane->bulk[peer->bulk_sent++ % BULK_SLOTS], packet->data, packet->bytes);
+    ring_commit(&peer->out, WIRE_LATER_BYTES, wire_encode_long(packet, at));
+    box_ring(peer->view.header);
+    return true;
+}
+
+/* Of a packet of that size: small enough that both sides copy at once, large enough that nothing
+ * else counts. */
+static uint32_t part_of(uint32_t bytes) {
+    uint32_t quarter = (bytes / 4 + 4095) & ~4095u, least = BULK_SLOT_BYTES / 4;
+    uint32_t part = quarter < least ? least : quarter;
+    return part < BULK_SLOT_BYTES ? part : BULK_SLOT_BYTES;
+}
+
+/* As much as there are slots for; true: all of it. */
+static bool push_bulk(struct shm *s, struct shm_peer *peer) {
+    struct nic_packet *packet = &peer->bulk;
+    while (peer->bulk_left) {
+        packet->bytes = peer->bulk_left < peer->bulk_part ? peer->bulk_left : peer->bulk_part;
+        packet->last = peer->bulk_is_last && packet->bytes == peer->bulk_left;
+        if (!(packet->bytes > s->o.mtu_bytes ? send_slot(s, peer) : send_record(s, peer, packet)))
+            return false;
+        packet->data += packet->bytes;
+        packet->offset += packet->bytes;
+        peer->bulk_left -= packet->bytes;
+    }
+    return true;
+}
+
+static enum live_sent send_bulk(struct shm *s, struct shm_peer *peer,
+                                const struct nic_packet *packet) {
+    peer->bulk = *packet;
+    peer->bulk_left = packet->bytes;
+    peer->bulk_part = part_of(packet->bytes);
+    peer->bulk_is_last = packet->last;
+    return push_bulk(s, peer) ? LIVE_SENT : LIVE_LENT; /* nothing overtakes it: it is refused */
+}
+
 static enum live_sent shm_send(struct live_transport *t, const struct nic_packet *packet) {
     struct shm *s = shm_of(t);
     struct shm_peer *peer = find_peer(s, packet->target);
@@ -154,44 +246,23 @@ static enum live_sent shm_send(struct live_transport *t, const struct nic_packet
         refuse(s, peer);
         return LIVE_LATER;
     }
-    bool lent = packet->bytes > s->o.mtu_bytes, is_short = wire_is_short(packet);
-    uint32_t header = is_short ? WIRE_PACKET_BYTES : wire_long_bytes(packet);
-    uint32_t bytes = header + (lent ? (uint32_t)sizeof packet->data : packet->bytes);
-    uint8_t *at = reserve(s, peer, bytes);
-    if (!at) {
-        refuse(s, peer);
-        return LIVE_LATER;
-    }
-    uint64_t first = is_short ? wire_encode_short(packet, at) : wire_encode_long(packet, at);
-    if (lent)
-        memcpy(at + header, &packet->data, sizeof packet->data);
-    else
-        copy_data(at + header, packet->data, packet->bytes);
-    peer->lent += lent;
-    s->lent += lent;
-    ring_commit(&peer->out, bytes, first);
-    box_ring(peer->view.header);
-    return lent ? LIVE_LENT : LIVE_SENT;
+    if (packet->bytes > s->o.mtu_bytes)
+        return send_bulk(s, peer, packet);
+    return send_record(s, peer, packet) ? LIVE_SENT : LIVE_LATER;
 }
 
+/* Who has no slots yet asks for them, and goes on with small packets until it has. */
 static bool shm_lends(struct live_transport *t, struct nic_address target) {
     struct shm *s = shm_of(t);
-    const struct shm_peer *peer = find_peer(s, target);
-    return peer && peer->out_state == OUT_OPEN && peer->lends;
-}
-
-/* What was lent to it and read is ours again. */
-static void take_back(struct shm *s, struct shm_peer *peer) {
-    if (peer->returned == peer->lent || peer->out_state != OUT_OPEN)
-        return;
-    uint64_t pulled = atomic_load_explicit(&peer->view.lane->pulled, memory_order_acquire);
-    if (pulled > peer->lent)
-        return; /* nonsense */
-    while (peer->returned < pulled) {
-        peer->returned++;
-        s->lent--;
-        s->o.receiver.pulled(s->o.receiver.context, peer->address);
+    struct shm_peer *peer = find_peer(s, target);
+    if (!peer || peer->out_state != OUT_OPEN || peer->has_bulk)
+        return peer && peer->out_state == OUT_OPEN;
+    peer->has_bulk = atomic_load_explicit(&peer->view.lane->has_bulk, memory_order_acquire);
+    if (!peer->has_bulk && !peer->asked_bulk) {
+        peer->asked_bulk = true;
+        point_at_claim(s, peer);
     }
+    return peer->has_bulk;
 }
 
 /* ---- in ---- */
@@ -204,65 +275,31 @@ static void distrust(struct shm *s, struct shm_peer *peer) {
     atomic_store(&peer->in.ring->line[head % RING_LINES].word, 0);
 }
 
-/* Before the answer that the data may cause: who lent it has it back when that arrives. */
-static void give_back(struct shm *s, struct shm_peer *peer) {
-    atomic_fetch_add(&box_lane(&s->box, peer->address.pid)->pulled, 1);
-    if (peer->view.header)
-        box_attend(peer->view.header);
-    s->lender = NULL;
-}
-
-static bool shm_pull(struct live_transport *t, void *to, const uint8_t *from, uint64_t bytes) {
-    struct shm *s = shm_of(t);
-    if (!s->lender || !s->lender->view.header)
-        return false;
-    bool read = box_read(&s->lender->view, to, (uintptr_t)from, bytes);
-    give_back(s, s->lender);
-    return read;
-}
-
-/* The next piece of a packet that is lent to us; the record stays until the last. */
+/* The next piece of a packet whose message takes no larger ones; the record stays until the last.
+ */
 static void hand_over_piece(struct shm *s, struct shm_peer *peer, struct nic_packet *packet) {
     uint32_t done = peer->pieces, left = packet->bytes - done;
     packet->bytes = left < s->o.mtu_bytes ? left : s->o.mtu_bytes;
     packet->last = packet->last && packet->bytes == left;
     packet->offset += done;
-    if (!peer->view.header ||
-        !box_read(&peer->view, s->piece, (uintptr_t)packet->data + done, packet->bytes)) {
-        packet->bad = true;
-        memset(s->piece, 0, packet->bytes);
-    }
-    packet->data = s->piece;
+    packet->data += done;
     peer->pieces = packet->bytes == left ? 0 : done + packet->bytes;
-    if (!peer->pieces)
-        give_back(s, peer);
     s->enough = !s->o.receiver.packet(s->o.receiver.context, packet);
 }
 
-/* A packet whose data is in the sender's memory. */
-static void hand_over_lent(struct shm *s, struct shm_peer *peer, struct nic_packet *packet) {
+static void hand_over_bulk(struct shm *s, struct shm_peer *peer, struct nic_packet *packet) {
     struct nic_packet next = *packet;
     next.offset += peer->pieces;
     next.bytes -= peer->pieces;
     enum nic_rest rest = s->o.receiver.rest(s->o.receiver.context, &next);
-    s->lender = peer;
-    if (rest == NIC_REST_WRONG)
+    if (rest == NIC_REST_WRONG) {
         s->transport.malformed++;
-    else if (rest == NIC_REST_PACKETS || peer->pieces)
-        hand_over_piece(s, peer, packet);
-    else
-        s->enough = !s->o.receiver.packet(s->o.receiver.context, packet);
-    if (rest == NIC_REST_WRONG)
         peer->pieces = 0;
-    if (s->lender && !peer->pieces)
-        give_back(s, peer);
-    s->lender = NULL;
-}
-
-static bool is_lent(const struct shm *s, uint32_t bytes, const uint8_t *head, uint32_t *of) {
-    memcpy(of, head + WIRE_BYTES_AT, sizeof *of);
-    return bytes == WIRE_LATER_BYTES + sizeof(uint64_t) && head[5] == NIC_DATA && !(head[6] & 1) &&
-           *of > s->o.mtu_bytes;
+    } else if (rest == NIC_REST_PACKETS || peer->pieces) {
+        hand_over_piece(s, peer, packet);
+    } else {
+        s->enough = !s->o.receiver.packet(s->o.receiver.context, packet);
+    }
 }
 
 /* False: it lies about who sent it, or to whom. */
@@ -277,7 +314,7 @@ static bool give_packet(struct shm *s, struct shm_peer *peer, struct nic_packet 
     packet->next = NULL;
     packet->place = 0;
     if (packet->bytes > s->o.mtu_bytes) {
-        hand_over_lent(s, peer, packet);
+        hand_over_bulk(s, peer, packet);
         return true;
     }
     peer->pieces = 0;
@@ -297,20 +334,36 @@ static bool hand_over_short(struct shm *s, struct shm_peer *peer, uint64_t word,
            give_packet(s, peer, &packet, at + WIRE_PACKET_BYTES);
 }
 
-/* A record that was checked: as a packet whose data stays where it is. False: malformed. */
-static __attribute__((noinline)) bool hand_over(struct shm *s, struct shm_peer *peer, uint64_t word,
-                                                uint8_t *at) {
-    uint8_t head[WIRE_HEADER_BYTES], *lender;
-    uint32_t bytes = (uint32_t)word, data, of;
-    struct nic_packet packet;
-    memcpy(head, at, bytes < sizeof head ? bytes : sizeof head);
+/* The header of another, as the wire has it. */
+static void read_head(uint8_t *head, uint64_t word, const uint8_t *at, uint32_t bytes) {
+    memcpy(head, at, bytes);
     word = (word & ~(uint64_t)UINT32_MAX) | WIRE_MAGIC;
     memcpy(head, &word, sizeof word);
-    bool lent = is_lent(s, bytes, head, &of);
-    memcpy(&lender, head + WIRE_LATER_BYTES, sizeof lender);
-    return !wire_decode_head(&packet, lent ? of : s->o.mtu_bytes, head,
-                             lent ? (uint64_t)WIRE_LATER_BYTES + of : bytes, &data) &&
-           give_packet(s, peer, &packet, lent ? lender : at + data);
+}
+
+/* A record that was checked: as a packet whose data stays where it is. False: malformed. */
+static bool hand_over_long(struct shm *s, struct shm_peer *peer, uint64_t word, uint8_t *at) {
+    uint8_t head[WIRE_HEADER_BYTES];
+    uint32_t bytes = (uint32_t)word, data;
+    struct nic_packet packet;
+    read_head(head, word, at, bytes < sizeof head ? bytes : sizeof head);
+    return !wire_decode_head(&packet, s->o.mtu_bytes, head, bytes, &data) &&
+           give_packet(s, peer, &packet, at + data);
+}
+
+/* The same of a header alone, whose data is in the next slot. */
+static bool hand_over_slot(struct shm *s, struct shm_peer *peer, uint64_t word, uint8_t *at) {
+    uint8_t head[WIRE_LATER_BYTES];
+    struct nic_packet packet;
+    uint32_t data;
+    if (!peer->gave_bulk)
+        return false;
+    read_head(head, word, at, sizeof head);
+    uint32_t of = wire_get32(head + WIRE_BYTES_AT);
+    at = box_lane(&s->box, peer->address.pid)->bulk[peer->bulk_taken % BULK_SLOTS];
+    return !(head[6] & 1) && of > s->o.mtu_bytes && of <= BULK_SLOT_BYTES &&
+           !wire_decode_head(&packet, of, head, WIRE_LATER_BYTES + of, &data) &&
+           give_packet(s, peer, &packet, at);
 }
 
 static bool is_short(uint64_t word) {
@@ -318,13 +371,16 @@ static bool is_short(uint64_t word) {
     return version == WIRE_VERSION && (kind == WIRE_SHORT_PUT || kind == WIRE_SHORT_ACK);
 }
 
-static void tell_head(struct shm_peer *peer) {
-    uint64_t head = atomic_load_explicit(&peer->in.head, memory_order_relaxed);
+static bool hand_over(struct shm *s, struct shm_peer *peer, uint64_t word, uint8_t *at) {
+    if (is_short(word))
+        return hand_over_short(s, peer, word, at);
+    return (uint32_t)word == WIRE_LATER_BYTES ? hand_over_slot(s, peer, word, at)
+                                              : hand_over_long(s, peer, word, at);
+}
+
+/* The producer may go on: after what it waits for was stored. */
+static void tell_room(const struct shm_peer *peer) {
     struct ring *ring = peer->in.ring;
-    if (head - peer->in.told < TOLD_LINES)
-        return;
-    peer->in.told = head;
-    atomic_store(&ring->head, head);
     atomic_thread_fence(memory_order_seq_cst); /* or who wants room sees it by itself */
     if (atomic_load(&ring->wants_room) && atomic_exchange(&ring->wants_room, 0) &&
         peer->view.header)
@@ -342,23 +398,36 @@ static void tell_dropped(struct shm *s, const struct shm_peer *peer, const uint8
     s->o.receiver.dropped(s->o.receiver.context, peer->address, packet, bytes, "malformed");
 }
 
+static void tell_head(struct shm_peer *peer) {
+    uint64_t head = atomic_load_explicit(&peer->in.head, memory_order_relaxed);
+    if (head - peer->in.told < TOLD_LINES)
+        return;
+    peer->in.told = head;
+    atomic_store_explicit(&peer->in.ring->head, head, memory_order_release);
+    tell_room(peer);
+}
+
+static void empty_slot(struct shm *s, struct shm_peer *peer) {
+    struct box_lane *lane = box_lane(&s->box, peer->address.pid);
+    atomic_store_explicit(&lane->bulk_head, ++peer->bulk_taken, memory_order_release);
+    tell_room(peer);
+}
+
 /* One record; false: there is none, or it is nonsense. */
 static bool take_record(struct shm *s, struct shm_peer *peer) {
-    uint64_t word =
-        atomic_load_explicit(&peer->in_life, memory_order_relaxed) ? ring_peek(&peer->in) : 0;
+    bool lives = atomic_load_explicit(&peer->in_life, memory_order_relaxed);
+    uint64_t word = lives ? ring_peek(&peer->in) : 0;
     uint32_t bytes = (uint32_t)word, lines = ring_lines(bytes);
     uint32_t at = atomic_load_explicit(&peer->in.head, memory_order_relaxed) % RING_LINES;
     if (!word)
         return false;
-    take_back(s, peer);
     if (bytes == RING_SKIP) {
         lines = RING_LINES - at;
     } else if (bytes < WIRE_PACKET_BYTES || bytes > RING_LINES * RING_LINE_BYTES ||
                lines > RING_LINES - at) {
         distrust(s, peer);
         return false;
-    } else if (!(is_short(word) ? hand_over_short
-                                : hand_over)(s, peer, word, (uint8_t *)&peer->in.ring->line[at])) {
+    } else if (!hand_over(s, peer, word, (uint8_t *)&peer->in.ring->line[at])) {
         s->transport.malformed++;
         tell_dropped(s, peer, (uint8_t *)&peer->in.ring->line[at], bytes);
         peer->pieces = 0;
@@ -366,6 +435,8 @@ static bool take_record(struct shm *s, struct shm_peer *peer) {
     if (peer->pieces)
         return true;
     ring_consume(&peer->in, lines);
+    if (bytes == WIRE_LATER_BYTES && peer->gave_bulk)
+        empty_slot(s, peer);
     tell_head(peer);
     return true;
 }
@@ -388,9 +459,7 @@ static void lose(struct shm *s, struct shm_peer *peer) {
     drain_all(s, peer);
     peer->in_life = 0;
     peer->pieces = 0;
-    peer->lends = false;
-    s->lent -= peer->lent - peer->returned;
-    peer->lent = peer->returned = 0;
+    peer->bulk_left = 0;
     box_close(&peer->view);
     peer->out_state = OUT_NONE;
     accept_again(s, peer);
@@ -406,11 +475,20 @@ static void poll_lane(struct shm *s, struct shm_peer *peer) {
     atomic_store_explicit(&s->lanes, lanes + 1, memory_order_release);
 }
 
+static void give_bulk(struct shm *s, struct shm_peer *peer) {
+    if (peer->gave_bulk || !box_give_bulk(&s->box, peer->address.pid))
+        return;
+    peer->gave_bulk = true;
+    atomic_store(&box_lane(&s->box, peer->address.pid)->has_bulk, 1);
+}
+
 /* The process with that pid wants to send: a new one, or one that we know under another life. */
 static void accept_claim(struct shm *s, uint32_t pid) {
     struct box_lane *lane = box_lane(&s->box, pid);
     struct shm_peer *peer = find_peer(s, (struct nic_address){s->o.nid, pid});
     uint64_t claim = atomic_load(&lane->claim);
+    if (peer && claim && claim == peer->in_life)
+        give_bulk(s, peer);
     if (!peer || !claim || claim == peer->in_life)
         return;
     if (peer->in_life || (peer->view.header && peer->view.life != claim))
@@ -428,18 +506,14 @@ static void accept_claim(struct shm *s, uint32_t pid) {
     atomic_store_explicit(&peer->in.head, 0, memory_order_relaxed);
     peer->in_life = claim;
     peer->pieces = 0;
-    atomic_store(&lane->pulled, 0);
-    atomic_store(&lane->pulls, box_can_read(&peer->view));
+    peer->gave_bulk = false;
+    peer->bulk_taken = 0;
+    atomic_store(&lane->has_bulk, 0);
+    atomic_store(&lane->bulk_head, 0);
     peer->was_there = true;
     poll_lane(s, peer);
     atomic_store(&lane->accepted, claim);
     box_attend(peer->view.header);
-}
-
-static void take_all_back(struct shm *s) {
-    for (uint32_t pid = 0; pid < LIVE_PIDS && s->lent; pid++)
-        if (s->peer[pid])
-            take_back(s, s->peer[pid]);
 }
 
 /* Looks at all that is not in a lane. */
@@ -449,17 +523,27 @@ static void attend(struct shm *s) {
         return;
     atomic_exchange(&h->attention, 0); /* before the looks: what comes later sets it again */
     for (uint32_t i = 0; i < LIVE_PIDS / 64; i++)
-        for (uint64_t bits = atomic_exchange(&h->claims[i], 0); bits; bits &= bits - 1)
+        for (uint64_t bits = atomic_load(&h->claims[i]) ? atomic_exchange(&h->claims[i], 0) : 0;
+             bits; bits &= bits - 1)
             accept_claim(s, 64 * i + (uint32_t)__builtin_ctzll(bits));
-    take_all_back(s);
+}
+
+static bool may_go_on(struct shm *s, struct shm_peer *peer) {
+    return peer->refused && peer->out_state != OUT_NONE && is_out_open(s, peer);
 }
 
 /* Peers that refused a packet and may take it now. */
 static void poll_refused(struct shm *s) {
-    for (uint32_t pid = 0; s->refused && pid < LIVE_PIDS; pid++) {
-        struct shm_peer *peer = s->peer[pid];
-        if (!peer || !peer->refused || peer->out_state == OUT_NONE || !is_out_open(s, peer) ||
-            !has_room(s, peer))
+    for (uint32_t i = 0; s->refused && i < s->knowns; i++) {
+        struct shm_peer *peer = s->known[i];
+        if (!may_go_on(s, peer))
+            continue;
+        if (peer->bulk_left) {
+            if (!push_bulk(s, peer))
+                continue;
+            s->o.receiver.copied(s->o.receiver.context, peer->address);
+        }
+        if (!has_room(s, peer))
             continue;
         accept_again(s, peer);
         s->o.receiver.room(s->o.receiver.context, peer->address);
@@ -502,10 +586,8 @@ static bool is_given_up(struct shm *s, struct shm_peer *peer, uint64_t now_ns) {
 static uint64_t shm_check(struct live_transport *t, uint64_t now_ns) {
     struct shm *s = shm_of(t);
     uint64_t again_ns = UINT64_MAX;
-    for (uint32_t pid = 0; pid < LIVE_PIDS; pid++) {
-        struct shm_peer *peer = s->peer[pid];
-        if (!peer)
-            continue;
+    for (uint32_t i = 0; i < s->knowns; i++) {
+        struct shm_peer *peer = s->known[i];
         if ((peer->view.header && box_ended(&peer->view)) ||
             (peer->refused && is_given_up(s, peer, now_ns)))
             lose(s, peer);
@@ -518,10 +600,9 @@ static uint64_t shm_check(struct live_transport *t, uint64_t now_ns) {
 /* ---- sleeping ---- */
 
 static bool refused_may_go_on(struct shm *s) {
-    for (uint32_t pid = 0; s->refused && pid < LIVE_PIDS; pid++) {
-        struct shm_peer *peer = s->peer[pid];
-        if (peer && peer->refused && peer->out_state != OUT_NONE && is_out_open(s, peer) &&
-            has_room(s, peer))
+    for (uint32_t i = 0; s->refused && i < s->knowns; i++) {
+        struct shm_peer *peer = s->known[i];
+        if (may_go_on(s, peer) && has_room(s, peer) && (!peer->bulk_left || wait_for_slot(peer)))
             return true;
     }
     return false;
@@ -586,12 +667,10 @@ static void shm_leave(struct live_transport *t) {
 static void shm_close(struct live_transport *t) {
     struct shm *s = shm_of(t);
     box_free(&s->box);
-    for (uint32_t pid = 0; pid < LIVE_PIDS; pid++)
-        if (s->peer[pid]) {
-            box_close(&s->peer[pid]->view);
-            free(s->peer[pid]);
-        }
-    free(s->piece);
+    for (uint32_t i = 0; i < s->knowns; i++) {
+        box_close(&s->known[i]->view);
+        free(s->known[i]);
+    }
     free(s);
 }
 
@@ -602,7 +681,6 @@ static const struct live_transport_calls calls = {.close = shm_close,
                                                   .reliable = shm_reliable,
                                                   .send = shm_send,
                                                   .lends = shm_lends,
-                                                  .pull = shm_pull,
                                                   .ready = shm_ready,
                                                   .poll = shm_poll,
                                                   .check = shm_check,
@@ -618,13 +696,10 @@ int live_shm_new(struct live_transport **out, const struct live_shm_options *opt
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     s->transport.calls = &calls;
     s->o = *options;
-    s->piece = malloc(options->mtu_bytes);
-    int code = s->piece ? box_make(&s->box, options->folder, options->nid, options->pid, err)
-                        : spin_fail(err, SPIN_ENOMEM, "out of memory");
-    if (code) {
-        free(s->piece);
+    int code = box_make(&s->box, options->folder, options->nid, options->pid, err);
+    if (code)
         free(s);
-    } else
+    else
         *out = &s->transport;
     return code;
 }

@@ -20,13 +20,13 @@ struct live_receiver {
                     const char *why);
     void (*room)(void *context, struct nic_address peer);   /* it takes again what it refused */
     void (*lost)(void *context, struct nic_address peer);   /* it has ended, or began a new life */
-    void (*pulled)(void *context, struct nic_address peer); /* the first that was lent to it */
+    void (*copied)(void *context, struct nic_address peer); /* the first that was lent to it */
     enum nic_rest (*rest)(void *context, const struct nic_packet *packet);
 };
 
 enum live_sent {
     LIVE_SENT,
-    LIVE_LENT,    /* its data is used until `pulled` or `lost` */
+    LIVE_LENT,    /* its data is used until `copied` or `lost` */
     LIVE_LATER,   /* not now: `room` or `lost` follows */
     LIVE_NOWHERE, /* it knows no such address */
 };
@@ -54,8 +54,6 @@ struct live_transport_calls {
     uint32_t (*packet_bytes)(struct live_transport *t, struct nic_address target);
     /* Packets of more than the MTU may be sent to it. */
     bool (*lends)(struct live_transport *t, struct nic_address target);
-    /* In a call of `packet`, of one of more than the MTU: the data that it was sent with. */
-    bool (*pull)(struct live_transport *t, void *to, const uint8_t *from, uint64_t bytes);
     /* May there be something to poll? */
     bool (*ready)(struct live_transport *t);
     void (*poll)(struct live_transport *t);

@@ -180,7 +180,7 @@ struct nic_driver {
      * nic_config.mtu_bytes. Data that a handler sends from HPU memory stays one packet. */
     uint32_t (*packet_bytes)(void *context, struct nic_address peer);
     /* Whether packets to this target may be *lent*: one of more than the MTU, behind the first of a
-     * large put, whose `data` is the program's own memory until nic_left. NULL: none. */
+     * large put or reply, whose `data` is the program's own memory until nic_left. NULL: none. */
     bool (*lends)(void *context, struct nic_address target);
 };
 
@@ -224,7 +224,8 @@ void nic_prefetch(const struct nic *nic);
 /* The packet is lent. */
 void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now);
 /* What becomes of a packet that is larger than the MTU. NIC_REST_WHOLE: it can be given to
- * nic_packet_in as it is; its data is used by one `move` of its beginning and by nothing else. */
+ * nic_packet_in as it is; its data is used by `move`, which has to do it at once, and by nothing
+ * else. */
 enum nic_rest {
     NIC_REST_WRONG, /* it is not of a message that has begun, or does not fit into it */
     NIC_REST_WHOLE,

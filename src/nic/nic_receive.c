@@ -485,9 +485,9 @@ enum nic_rest nic_rest(struct nic *nic, const struct nic_packet *packet) {
     if (packet->first || !in || !well_formed(in, packet))
         return NIC_REST_WRONG;
     bool stored = in->flow.phase == FLOW_BODY && in->flow.payload == FLOW_STORED && !packet->bad;
-    return stored && in->message->kind == NIC_PUT && in->arrival.data && nic_accepted(in, packet)
-               ? NIC_REST_WHOLE
-               : NIC_REST_PACKETS;
+    bool in_one = in->answered ? in->message->kind == NIC_REPLY && !in->answered->to_card
+                               : in->message->kind == NIC_PUT && in->arrival.data;
+    return stored && in_one && nic_accepted(in, packet) ? NIC_REST_WHOLE : NIC_REST_PACKETS;
 }
 
 void nic_receive_packet(void *context, struct delivery_peer *delivery, struct nic_packet *packet) {

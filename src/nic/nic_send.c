@@ -306,6 +306,14 @@ enum portals_sending nic_send_message(void *context, struct portals_outgoing *ou
 
 /* ---- Packets of messages that wait ---- */
 
+/* Where bytes of a message are. */
+static uint32_t source_pieces(struct nic *nic, const struct nic_outgoing *o, uint64_t from,
+                              uint64_t bytes, struct nic_segment *piece, uint32_t room) {
+    return o->reply_to
+               ? portals_arrival_segments(&o->reply_to->arrival, from, bytes, piece, room)
+               : portals_source_segments(nic->portals, o->initiator, from, bytes, piece, room);
+}
+
 /* Asks for the data of a packet. What is no longer there is sent as zeroes. */
 static void fetch(struct nic *nic, struct nic_departure *d) {
     struct nic_outgoing *o = d->outgoing;
@@ -313,10 +321,7 @@ static void fetch(struct nic *nic, struct nic_departure *d) {
     for (uint32_t have = 0; have < packet->bytes;) {
         struct nic_segment piece[NIC_SEGMENTS];
         uint64_t from = packet->offset + have, bytes = packet->bytes - have;
-        uint32_t pieces = o->reply_to ? portals_arrival_segments(&o->reply_to->arrival, from, bytes,
-                                                                 piece, NIC_SEGMENTS)
-                                      : portals_source_segments(nic->portals, o->initiator, from,
-                                                                bytes, piece, NIC_SEGMENTS);
+        uint32_t pieces = source_pieces(nic, o, from, bytes, piece, NIC_SEGMENTS);
         if (!pieces) {
             memset(packet->data + have, 0, bytes);
             return;
@@ -342,17 +347,16 @@ static bool is_lent(const struct nic *nic, const struct nic_packet *packet) {
     return packet->bytes > nic->config.mtu_bytes;
 }
 
-/* The rest of a large put where it lies, or as much of it as is in one piece; NULL: it is copied,
- * a packet at a time. */
+/* The rest of a large put or reply where it lies, or as much of it as is in one piece; NULL: it is
+ * copied, a packet at a time. */
 static struct nic_packet *lend(struct nic *nic, struct nic_outgoing *o) {
     const struct nic_driver *driver = nic->config.driver;
     uint64_t left = o->message.payload - o->packed;
     struct nic_segment piece;
-    if (!driver->lends || !o->begun || o->ready || o->from_handler || !o->request ||
-        o->message.kind != NIC_PUT || left < LENT_MIN || o->peer->delivery.self ||
+    if (!driver->lends || !o->begun || o->ready || o->from_handler || left < LENT_MIN ||
+        o->peer->delivery.self || (o->message.kind != NIC_PUT && !o->reply_to) ||
         !driver->lends(nic->config.context, o->peer->delivery.address) ||
-        !portals_source_segments(nic->portals, o->initiator, o->packed,
-                                 left < LENT_MAX ? left : LENT_MAX, &piece, 1) ||
+        !source_pieces(nic, o, o->packed, left < LENT_MAX ? left : LENT_MAX, &piece, 1) ||
         piece.bytes < LENT_MIN)
         return NULL;
     struct nic_packet *packet = nic_packet_new(nic->config.pool);
