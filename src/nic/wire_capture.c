@@ -27,8 +27,8 @@ void wire_capture_packet(struct wire_capture *c, uint64_t at_ns, const struct ni
                          enum capture_direction direction) {
     uint8_t frame[BEFORE + WIRE_HEADER_BYTES + MOST_DATA], *at = frame + BEFORE;
     bool lent = packet->bytes > c->mtu_bytes || packet->bytes > MOST_DATA;
-    const struct capture_mark mark = {direction,
-                                      lent ? "its data is read from the sender's memory" : NULL};
+    const struct capture_mark mark = {
+        direction, lent ? "its data goes through slots, and is not captured" : NULL};
     uint32_t length = wire_encode_head(packet, at);
     if (lent) {
         memcpy(at + length, &packet->data, sizeof packet->data);
