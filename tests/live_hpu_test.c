@@ -34,9 +34,11 @@ static void be(const struct side *s) {
     portals_enter(live_card_process(s->card));
 }
 
+static bool lazy; /* the next side receives in calls alone */
+
 static void open_side(struct side *s, uint32_t pid, uint32_t hpus, enum spin_jit jit) {
     const struct live_card_options options = {
-        .folder = &folder, .nid = 1, .pid = pid, .progress = true, .hpus = hpus, .jit = jit};
+        .folder = &folder, .nid = 1, .pid = pid, .progress = !lazy, .hpus = hpus, .jit = jit};
     CHECK_EQ(live_card_new(&s->card, &options, &err), 0);
     be(s);
     CHECK_EQ(PtlInit(), PTL_OK);
@@ -47,12 +49,16 @@ static void open_side(struct side *s, uint32_t pid, uint32_t hpus, enum spin_jit
     CHECK_EQ(PtlPTAlloc(s->ni, 0, s->eq, 4, &s->pt), PTL_OK);
 }
 
+static bool deaf; /* the sender is lazy */
+
 static void open_both(uint32_t hpus, enum spin_jit jit) {
     open_folder();
     open_side(&receiver, 2, hpus, jit);
     CHECK_EQ(PtlImageLoad(receiver.ni, getenv("LIVE_IMAGE"), &receiver.image), PTL_OK);
     CHECK_EQ(PtlHPUAllocMem(sizeof told, receiver.ni, &memory), PTL_OK);
+    lazy = deaf;
     open_side(&sender, 1, 0, SPIN_JIT_OFF);
+    lazy = false;
     const ptl_md_t all = {
         .start = source, .length = BYTES, .eq_handle = sender.eq, .ct_handle = PTL_CT_NONE};
     CHECK_EQ(PtlMDBind(sender.ni, &all, &md), PTL_OK);
@@ -190,6 +196,36 @@ static void wrong_costs_its_own(uint32_t hpus) {
 TEST(what_a_handler_does_wrong_costs_its_own_message) {
     wrong_costs_its_own(0);
     wrong_costs_its_own(2);
+}
+
+/* To a process that takes nothing: it waits, and the card's memory does not grow. */
+static void flood(uint32_t hpus, const char *header) {
+    snprintf(test_context, sizeof test_context, "%s, %u workers", header, hpus);
+    deaf = true;
+    open_both(hpus, SPIN_JIT_OFF);
+    deaf = false;
+    entry(1, header, NULL, NULL);
+    entry(3, NULL, NULL, NULL);
+    send_put(3, 64); /* they know each other then */
+    event(&sender, PTL_EVENT_ACK);
+    event(&receiver, PTL_EVENT_PUT);
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    for (int i = 0; i < 20; i++)
+        send_put(1, 64);
+    send_put(3, 64);
+    CHECK_EQ(event(&receiver, PTL_EVENT_PUT).match_bits, 3);
+    usleep(100000);
+    getrusage(RUSAGE_SELF, &after);
+    CHECK(after.ru_maxrss - before.ru_maxrss < 20000); /* KiB */
+    close_both();
+}
+
+TEST(handlers_that_flood_wait_and_use_little_memory) {
+    flood(0, "flood_header_handler");
+    flood(2, "flood_header_handler");
+    flood(0, "flood_host_header_handler");
+    flood(2, "flood_host_header_handler");
 }
 
 TEST(a_handler_that_waits_gives_its_worker_to_others) {

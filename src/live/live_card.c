@@ -485,6 +485,8 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
                                       .send_packets = UINT32_MAX,
                                       .turn_packets = 16,
                                       .contexts = 4096,
+                                      .handler_packets = 256,
+                                      .handler_messages = 1024,
                                       .portals = &portals};
     return nic_new(&card->nic, &config, err);
 }

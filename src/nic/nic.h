@@ -209,6 +209,7 @@ struct nic_config {
     uint32_t turn_packets;   /* of a message, then it is another peer's turn; 0: 1 */
     uint32_t contexts; /* handlers queued or running; more triggers flow control; 0: no limit */
     uint32_t handler_packets; /* of handlers, waiting to leave: more makes them wait; 0: no limit */
+    uint32_t handler_messages; /* likewise, messages from and to host memory that are not over */
     /* Copied, but for the address; NULL: portals_config_default. */
     const struct portals_config *portals;
 };

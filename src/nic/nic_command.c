@@ -42,8 +42,13 @@ static enum hpu_access wait_for_room(struct nic *nic, struct nic_task_record *ta
     return wait_for(task);
 }
 
+static bool is_below(uint32_t count, uint32_t most) {
+    return !most || count < most;
+}
+
 void nic_command_room(struct nic *nic) {
-    while (nic->room_queue && nic->handler_packets < nic->config.handler_packets) {
+    while (nic->room_queue && is_below(nic->handler_packets, nic->config.handler_packets) &&
+           is_below(nic->handler_messages, nic->config.handler_messages)) {
         struct nic_task_record *task = nic->room_queue;
         nic->room_queue = task->next_waiter;
         task->in_room_queue = false;
@@ -282,7 +287,7 @@ static enum hpu_access from_device(const struct issue *is, enum nic_message_kind
                        nic->config.mtu_bytes);
         return refuse(is);
     }
-    if (nic->config.handler_packets && nic->handler_packets >= nic->config.handler_packets)
+    if (!is_below(nic->handler_packets, nic->config.handler_packets))
         return wait_for_room(nic, is->task);
     struct nic_packet *packet = nic_packet_new(nic->config.pool);
     if (!packet) {
@@ -300,6 +305,14 @@ static enum hpu_access from_device(const struct issue *is, enum nic_message_kind
         nic_packet_release(packet);
     }
     return done;
+}
+
+static enum hpu_access with_host(const struct issue *is, enum nic_message_kind kind) {
+    struct nic *nic = is->nic;
+    struct nic_origin origin = {.of_handler = true, .task = &is->task->seen};
+    if (!is_below(nic->handler_messages, nic->config.handler_messages))
+        return wait_for_room(nic, is->task);
+    return start_message(is, kind, NULL, &origin);
 }
 
 /* Blocks until the data is there: the call gives the handler no handle to wait for. */
@@ -359,15 +372,15 @@ static enum hpu_access counter(const struct issue *is) {
 static enum hpu_access message(const struct issue *is) {
     switch (is->command->number) {
     case SPIN_COMMAND_PUT_FROM_HOST:
-        return start_message(is, NIC_PUT, NULL, NULL);
+        return with_host(is, NIC_PUT);
     case SPIN_COMMAND_PUT_FROM_DEVICE:
         return from_device(is, NIC_PUT);
     case SPIN_COMMAND_GET_TO_HOST:
-        return start_message(is, NIC_GET, NULL, NULL);
+        return with_host(is, NIC_GET);
     case SPIN_COMMAND_GET_TO_DEVICE:
         return get_to_device(is);
     case SPIN_COMMAND_ATOMIC_FROM_HOST:
-        return start_message(is, NIC_ATOMIC, NULL, NULL);
+        return with_host(is, NIC_ATOMIC);
     }
     return from_device(is, NIC_ATOMIC);
 }

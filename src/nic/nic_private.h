@@ -36,6 +36,7 @@ struct nic_peer {
 struct nic_origin {
     struct nic_packet *ready; /* its data, on the card already: whoever takes it sets it to NULL */
     bool from_handler;
+    bool of_handler;       /* likewise, but its data is in host memory */
     struct nic_task *task; /* that gives the command */
     struct nic_incoming *reply_to;
     struct nic_outgoing *made; /* its record, if it has one */
@@ -51,7 +52,7 @@ struct nic_outgoing {
     struct nic_outgoing *next_all, **link_all;
     /* From here to `message` zero at the beginning. */
     struct nic_outgoing *next;
-    bool begun, request, wants_answer, from_handler;
+    bool begun, request, wants_answer, from_handler, of_handler;
     bool bad;                        /* some of its data could not be read */
     bool to_card;                    /* a get into HPU memory, */
     struct nic_task_record *waiting; /* for this handler; NULL: it is gone */
@@ -157,7 +158,8 @@ struct nic {
     struct nic_packet *loop, **loop_end; /* to ourselves */
     uint32_t running;                    /* handlers that take a context */
     uint32_t handler_packets;
-    struct nic_task_record *room_queue; /* handlers that wait for handler_packets */
+    uint32_t handler_messages;
+    struct nic_task_record *room_queue; /* handlers that wait for one of these to become less */
 };
 
 static inline struct nic_packet *nic_drive_slot(struct nic *nic, struct nic_address target) {

@@ -68,7 +68,19 @@ static void forget(struct nic *nic, struct nic_outgoing *o) {
     unlink_outgoing(o);
     if (o->wants_answer)
         delivery_expect_less(&o->peer->delivery);
+    bool of_handler = o->of_handler;
     pool_give(&nic->outgoing, o);
+    if (of_handler) {
+        nic->handler_messages--;
+        nic_command_room(nic);
+    }
+}
+
+/* Of a handler, which may have to wait before it makes more. */
+static void count_for_handler(struct nic *nic, struct nic_outgoing *o,
+                              const struct nic_origin *from) {
+    o->of_handler = from->of_handler;
+    nic->handler_messages += from->of_handler;
 }
 
 void nic_send_over(struct nic *nic, struct nic_outgoing *o) {
@@ -253,6 +265,7 @@ static __attribute__((noinline)) enum portals_sending queue_message(struct nic *
     if (from) {
         o->ready = from->ready;
         o->from_handler = from->from_handler;
+        count_for_handler(nic, o, from);
         o->reply_to = out->arrival ? from->reply_to : NULL;
         from->ready = NULL;
         from->made = o;
@@ -278,8 +291,10 @@ static __attribute__((noinline)) enum portals_sending ask_at_once(struct nic *ni
     o->message.payload = m->payload;
     o->begun = true;
     o->packed = m->payload;
-    if (from)
+    if (from) {
         from->made = o;
+        count_for_handler(nic, o, from);
+    }
     link_outgoing(nic, out->peer, o);
     enum portals_sending how = send_at_once(nic, out);
     if (how != PORTALS_LEFT)
