@@ -67,4 +67,13 @@ for ranks in 4 8; do
     [ -n "${FULL:-}" ] && all "UDP, $ranks ranks" $ranks "$points" "$threads"
 done
 handlers "UDP, two workers" 2
+unset OPENSPIN_TRANSPORT
+
+# --- mixed traffic, and ranks that are killed and begin anew; more of both in scripts/soak
+compile tests/programs/soak.c soak
+"$OPENSPIN" cc "$SOURCE/tests/handlers/soak_handlers.c" -o soak.spin
+check "mixed traffic: every byte checked" 0 '[1-9][0-9]* bytes checked, 0 undeliverable' env OPENSPIN_HPUS=2 timeout -k 5 60 "$OPENSPIN" launch -n 3 ./soak 1 1 soak.spin
+if [ -z "$flags" ]; then
+    check "ranks that are killed: all else goes on" 0 '^2 of 2 as they should be$' timeout -k 5 100 python3 "$SOURCE/tests/cli/kill_ranks.py" "$OPENSPIN" ./soak soak.spin 2
+fi
 finish
