@@ -15,9 +15,10 @@ enum watch { WATCH_OFF, WATCH_ON, WATCH_ENDS };
 
 struct both {
     struct live_transport transport;
-    struct live_transport *shm, *udp;
+    struct live_transport *shm, *far;
     uint32_t nid;
-    _Atomic bool active;   /* UDP is used */
+    uint32_t far_bytes;    /* of data in a packet to other nodes */
+    _Atomic bool active;   /* it is used */
     _Atomic bool readable; /* the watch has seen something */
     _Atomic uint32_t looks;
     uint32_t polls;
@@ -50,10 +51,10 @@ static void *watch_socket(void *context) {
             live_futex_wait(&b->watch, WATCH_OFF, UINT64_MAX);
             continue;
         }
-        b->udp->calls->sleep(b->udp, UINT64_MAX);
+        b->far->calls->sleep(b->far, UINT64_MAX);
         uint32_t on = WATCH_ON;
-        if (!b->udp->calls->ready(b->udp)) {
-            b->udp->calls->disarm(b->udp); /* somebody has rung: the state may be another */
+        if (!b->far->calls->ready(b->far)) {
+            b->far->calls->disarm(b->far); /* somebody has rung: the state may be another */
             continue;
         }
         atomic_store(&b->readable, true);
@@ -72,7 +73,8 @@ static int start_watch(struct both *b, struct spin_error *err) {
     int code = pthread_create(&b->thread, NULL, watch_socket, b);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code)
-        return spin_fail(err, SPIN_ENOMEM, "no thread for UDP: %s", strerror(code));
+        return spin_fail(err, SPIN_ENOMEM, "no thread for peers on other nodes: %s",
+                         strerror(code));
     b->has_thread = true;
     return 0;
 }
@@ -80,11 +82,11 @@ static int start_watch(struct both *b, struct spin_error *err) {
 /* ---- packets ---- */
 
 static void add_up(struct both *b) {
-    uint64_t malformed = b->shm->malformed + b->udp->malformed;
+    uint64_t malformed = b->shm->malformed + b->far->malformed;
     if (b->transport.malformed != malformed) /* others may be reading them */
         b->transport.malformed = malformed;
-    if (b->transport.strangers != b->udp->strangers)
-        b->transport.strangers = b->udp->strangers;
+    if (b->transport.strangers != b->far->strangers)
+        b->transport.strangers = b->far->strangers;
 }
 
 static enum live_sent both_send(struct live_transport *t, const struct nic_packet *packet) {
@@ -97,11 +99,15 @@ static enum live_sent both_send(struct live_transport *t, const struct nic_packe
     if (b->near_only)
         return LIVE_NOWHERE;
     atomic_store_explicit(&b->active, true, memory_order_relaxed);
-    return b->udp->calls->send(b->udp, packet);
+    enum live_sent sent = b->far->calls->send(b->far, packet);
+    t->absent |= b->far->absent;
+    return sent;
 }
 
 static bool both_reliable(struct live_transport *t, struct nic_address peer) {
-    return peer.nid == both_of(t)->nid;
+    struct both *b = both_of(t);
+    const struct live_transport_calls *far = b->far->calls;
+    return peer.nid == b->nid || (far->reliable && far->reliable(b->far, peer));
 }
 
 static bool both_lends(struct live_transport *t, struct nic_address target) {
@@ -111,12 +117,13 @@ static bool both_lends(struct live_transport *t, struct nic_address target) {
 
 static uint32_t both_packet_bytes(struct live_transport *t, struct nic_address target) {
     const struct both *b = both_of(t);
-    return target.nid == b->nid ? UINT32_MAX : live_udp_mtu(b->udp);
+    return target.nid == b->nid ? UINT32_MAX : b->far_bytes;
 }
 
 static void both_flush(struct live_transport *t) {
     struct both *b = both_of(t);
-    b->udp->calls->flush(b->udp);
+    if (b->far->calls->flush)
+        b->far->calls->flush(b->far);
 }
 
 static bool both_ready(struct live_transport *t) {
@@ -124,16 +131,16 @@ static bool both_ready(struct live_transport *t) {
     if (b->shm->calls->ready(b->shm) || atomic_load_explicit(&b->readable, memory_order_relaxed))
         return true;
     if (!is_active(b) || atomic_fetch_add_explicit(&b->looks, 1, memory_order_relaxed) % SELDOM ||
-        !b->udp->calls->ready(b->udp))
+        !b->far->calls->ready(b->far))
         return false;
     atomic_store(&b->readable, true); /* whoever asks next sees the same */
     return true;
 }
 
 /* Strangers do not make it active: an answer does. */
-static void poll_udp(struct both *b) {
-    b->udp->calls->poll(b->udp);
-    atomic_store(&b->readable, b->udp->calls->ready(b->udp));
+static void poll_far(struct both *b) {
+    b->far->calls->poll(b->far);
+    atomic_store(&b->readable, b->far->calls->ready(b->far));
     if (!is_active(b))
         set_watch(b, WATCH_ON);
 }
@@ -144,24 +151,25 @@ static void both_poll(struct live_transport *t) {
     if (busy)
         b->shm->calls->poll(b->shm);
     if (atomic_load(&b->readable) || (is_active(b) && (!busy || ++b->polls % SELDOM == 0)))
-        poll_udp(b);
+        poll_far(b);
     add_up(b);
 }
 
 static uint64_t both_check(struct live_transport *t, uint64_t now_ns) {
     struct both *b = both_of(t);
     b->shm->absent = t->absent;
-    uint64_t due_ns = b->shm->calls->check(b->shm, now_ns);
-    t->absent = b->shm->absent;
+    uint64_t near_ns = b->shm->calls->check(b->shm, now_ns);
+    uint64_t far_ns = b->far->calls->check(b->far, now_ns);
+    t->absent = b->shm->absent || b->far->absent;
     add_up(b);
-    return due_ns;
+    return near_ns < far_ns ? near_ns : far_ns;
 }
 
 /* ---- waiting ---- */
 
 static bool both_arm(struct live_transport *t) {
     struct both *b = both_of(t);
-    if (b->udp->calls->ready(b->udp))
+    if (b->far->calls->ready(b->far))
         atomic_store(&b->readable, true);
     if (atomic_load(&b->readable) || !b->shm->calls->arm(b->shm))
         return false;
@@ -196,13 +204,13 @@ static bool both_take_pid(struct live_transport *t, uint32_t pid) {
     struct both *b = both_of(t);
     if (is_active(b) || !b->shm->calls->take_pid(b->shm, pid))
         return false;
-    b->near_only = !b->udp->calls->take_pid(b->udp, pid);
+    b->near_only = !b->far->calls->take_pid(b->far, pid);
     return true;
 }
 
 static void both_leave(struct live_transport *t) {
     struct both *b = both_of(t);
-    b->udp->calls->leave(b->udp);
+    b->far->calls->leave(b->far);
     b->shm->calls->leave(b->shm);
 }
 
@@ -210,13 +218,13 @@ static void both_close(struct live_transport *t) {
     struct both *b = both_of(t);
     if (b->has_thread) {
         set_watch(b, WATCH_ENDS);
-        b->udp->calls->ring(b->udp);
+        b->far->calls->ring(b->far);
         pthread_join(b->thread, NULL);
     }
     if (b->shm)
         b->shm->calls->close(b->shm);
-    if (b->udp)
-        b->udp->calls->close(b->udp);
+    if (b->far)
+        b->far->calls->close(b->far);
     free(b);
 }
 
@@ -237,47 +245,63 @@ static const struct live_transport_calls calls = {.close = both_close,
                                                   .sleep = both_sleep,
                                                   .ring = both_ring};
 
-/* One pid for both, from the top: another process may have it in one of them. */
-static int open_both(struct both *b, const struct live_shm_options *shm,
-                     const struct live_udp_options *udp, struct spin_error *err) {
+/* How other nodes are reached. */
+static int open_far(struct both *b, const struct live_far *far, uint32_t pid,
+                    struct spin_error *err) {
+    if (far->fabric) {
+        struct live_fabric_options fabric = *far->fabric;
+        fabric.pid = pid;
+        b->far_bytes = UINT32_MAX;
+        return live_fabric_new(&b->far, &fabric, err);
+    }
+    struct live_udp_options udp = *far->udp;
+    udp.pid = pid;
+    int code = live_udp_new(&b->far, &udp, err);
+    b->far_bytes = code ? 0 : live_udp_mtu(b->far);
+    return code;
+}
+
+/* One pid for both, from the top: another process may have it in one of them. In a job of PMIx
+ * libfabric has its own. */
+static int open_both(struct both *b, const struct live_shm_options *shm, const struct live_far *far,
+                     struct spin_error *err) {
     struct live_shm_options near = *shm;
-    struct live_udp_options far = *udp;
-    bool any = shm->pid >= LIVE_PIDS;
+    bool any = shm->pid >= LIVE_PIDS && !far->fabric;
     for (uint32_t pid = any ? LIVE_PIDS - 1 : shm->pid;; pid--) {
-        near.pid = far.pid = pid;
-        int code = live_udp_new(&b->udp, &far, err);
+        int code = open_far(b, far, pid, err);
         if (!code) {
-            near.nid = b->udp->calls->address(b->udp).nid;
+            near.nid = b->far->calls->address(b->far).nid;
+            near.pid = b->far->calls->address(b->far).pid;
             code = live_shm_new(&b->shm, &near, err);
         }
         if (code != SPIN_ELIMIT || !any || !pid)
             return code;
-        if (b->udp)
-            b->udp->calls->close(b->udp);
-        b->udp = NULL;
+        if (b->far)
+            b->far->calls->close(b->far);
+        b->far = NULL;
     }
 }
 
 int live_auto_new(struct live_transport **out, const struct live_shm_options *shm,
-                  const struct live_udp_options *udp, struct spin_error *err) {
+                  const struct live_far *far, struct spin_error *err) {
     struct both *b = calloc(1, sizeof *b);
     if (!b)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     b->transport.calls = &calls;
-    int code = open_both(b, shm, udp, err);
+    int code = open_both(b, shm, far, err);
     if (!code) {
         b->nid = both_address(&b->transport).nid;
-        b->transport.credit_packets = b->udp->credit_packets;
+        b->transport.credit_packets = b->far->credit_packets;
         code = start_watch(b, err);
     }
     if (!code) {
         *out = &b->transport;
         return 0;
     }
-    bool without = !b->udp && !udp->interface && !udp->faults;
+    bool without = !b->far && !far->fabric && !far->udp->interface && !far->udp->faults;
     both_close(&b->transport);
     struct live_shm_options near = *shm;
-    uint32_t nid = without ? live_udp_nid(udp) : 0;
+    uint32_t nid = without ? live_udp_nid(far->udp) : 0;
     near.nid = nid ? nid : shm->nid;
     return without ? live_shm_new(out, &near, err) : code;
 }

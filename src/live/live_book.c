@@ -120,7 +120,7 @@ bool live_book_find(struct live_book *b, uint32_t pid, struct live_entry *e) {
         !live_pmix_look(b->pmix, pid, NAME, e, sizeof *e, &length) || length != sizeof *e ||
         e->bytes > LIVE_ADDRESS_BYTES || !memchr(e->provider, 0, sizeof e->provider))
         return false;
-    if (e->nid != 1 + live_pmix_node(b->pmix))
+    if (e->nid != live_pmix_nid(b->pmix))
         e->owner.os_pid = 0;
     return true;
 }

@@ -427,13 +427,15 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                          .mtu_bytes = LIVE_MTU_BYTES,
                                          .receiver = receiver};
     live_book_open(&fabric.book, o->folder, o->pmix);
+    /* Between nodes only PMIx can tell the addresses of libfabric. */
+    const struct live_far far = {&udp, o->provider && o->pmix ? &fabric : NULL};
     switch (o->transport) {
     case LIVE_FABRIC:
         return live_fabric_new(&card->transport, &fabric, err);
     case LIVE_UDP:
         return live_udp_new(&card->transport, &udp, err);
     case LIVE_AUTO:
-        return live_auto_new(&card->transport, &shm, &udp, err);
+        return live_auto_new(&card->transport, &shm, &far, err);
     default:
         return live_shm_new(&card->transport, &shm, err);
     }

@@ -33,9 +33,9 @@ struct live_card_options {
     bool crowded;             /* there are more processes than processors: who waits soon sleeps */
     enum live_transport_kind {
         LIVE_SHM,
-        LIVE_UDP, /* nid is the interface's */
-        LIVE_FABRIC,
+        LIVE_UDP,  /* nid is the interface's */
         LIVE_AUTO, /* as UDP; peers with that nid are reached through shared memory */
+        LIVE_FABRIC,
     } transport;
     const char *provider;   /* of LIVE_FABRIC; NULL: the best */
     struct live_pmix *pmix; /* the job, if it is one of PMIx: for LIVE_FABRIC */

@@ -66,7 +66,8 @@ struct fabric {
     struct live_entry entry; /* ours */
     int bell;                /* an eventfd, for who sleeps */
     _Atomic bool rung, closed;
-    bool used, enough, armed;
+    bool used, enough;
+    _Atomic bool armed;
     bool deaf;              /* its card is gone */
     uint32_t refused;       /* peers */
     _Atomic uint32_t owing; /* peers that could not be told yet what was taken */

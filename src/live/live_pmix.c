@@ -47,8 +47,11 @@ uint32_t live_pmix_near_ranks(const struct live_pmix *p) {
     return p->near_ranks;
 }
 
-uint32_t live_pmix_node(const struct live_pmix *p) {
-    return p->node;
+uint32_t live_pmix_nid(const struct live_pmix *p) {
+    uint32_t job = 0;
+    for (const char *c = p->self.nspace; *c; c++)
+        job = job * 31 + (uint8_t)*c;
+    return 1 + ((job * 2654435761u) >> 17 << 16 | (p->node & 0xffff));
 }
 
 /* ---- values ---- */

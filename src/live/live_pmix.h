@@ -19,7 +19,8 @@ void live_pmix_close(struct live_pmix *p);
 uint32_t live_pmix_rank(const struct live_pmix *p);
 uint32_t live_pmix_ranks(const struct live_pmix *p);
 uint32_t live_pmix_near_ranks(const struct live_pmix *p); /* on our node, with us */
-uint32_t live_pmix_node(const struct live_pmix *p);       /* the number of our node, from 0 */
+/* Of our node, for transports that have no nids of their own: others in each job. */
+uint32_t live_pmix_nid(const struct live_pmix *p);
 
 #define LIVE_PMIX_BYTES 512u /* of a value, at most */
 

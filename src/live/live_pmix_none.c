@@ -27,7 +27,7 @@ uint32_t live_pmix_near_ranks(const struct live_pmix *p) {
     return (void)p, 0;
 }
 
-uint32_t live_pmix_node(const struct live_pmix *p) {
+uint32_t live_pmix_nid(const struct live_pmix *p) {
     return (void)p, 0;
 }
 

@@ -268,7 +268,7 @@ static struct portals_process *make(void) {
     struct spin_error err = {0};
     int code = join(job, &err);
     struct live_card_options options = {.folder = &self.folder,
-                                        .nid = NID + (self.pmix ? live_pmix_node(self.pmix) : 0),
+                                        .nid = self.pmix ? live_pmix_nid(self.pmix) : NID,
                                         .pmix = self.pmix,
                                         .pid = job ? self.rank : LIVE_PIDS,
                                         .jit = SPIN_JIT_ASIDE,
