@@ -1,0 +1,214 @@
+/* Worlds of other cards than SC'17's: PsPIN's, several kinds, cards without HPUs or a program. */
+#include "lib/worlds.h"
+
+/* ---- PsPIN's datapath --------------------------------------------------------------------------
+ */
+
+static const char *const on_pspin[] = {
+    "card=pspin",        "loss=0.1",           "duplication=0.1", "reordering=0.1",
+    "reorder_delay=5us", "retry_timeout=20us", "retries=20",      "seed=7"};
+
+static struct p4_setup pspin_setup(enum p4_variant variant, uint32_t bytes, int settings) {
+    struct p4_setup s = setup_of(variant, "sc17-int", bytes);
+    s.world.set = on_pspin;
+    s.world.set_count = settings;
+    return s;
+}
+
+/* The use cases check their data. */
+TEST(use_cases_on_pspin_cards) {
+    static const uint32_t sizes[] = {1, 8, 100, 4096, 4097, 70000};
+    for (int v = 0; v < P4_VARIANTS; v++)
+        for (int i = 0; i < 6; i++) {
+            struct p4_setup s = pspin_setup((enum p4_variant)v, sizes[i], 1);
+            struct p4_outcome o = run_case(p4_pingpong, &s);
+            CHECK_EQ(o.world.counts.handlers > 0, v >= P4_STORE);
+        }
+    for (int v = 0; v < P4_VARIANTS; v += P4_STREAM) {
+        struct p4_setup s = pspin_setup((enum p4_variant)v, 65536, 1);
+        struct p4_outcome o = run_case(p4_accumulate, &s);
+        CHECK_EQ(o.world.counts.handlers, v == P4_STREAM ? 65536 / 4096 + 1 : 0);
+        run_case(p4_strided, &s);
+        s.ranks = 32;
+        struct p4_outcome a = run_case(p4_broadcast, &s), b = run_case(p4_broadcast, &s);
+        CHECK_EQ(a.time_ps, b.time_ps);
+    }
+    struct p4_setup raid = pspin_setup(P4_STREAM, 4096, 1);
+    CHECK_EQ(run_case(p4_raid, &raid).world.counts.handlers, 2 + 3 + 1);
+}
+
+TEST(pspin_cards_on_a_bad_network) {
+    for (int v = 0; v < P4_VARIANTS; v++) {
+        struct p4_setup s = pspin_setup((enum p4_variant)v, 300000, 8);
+        struct p4_outcome o = run_case(p4_pingpong, &s);
+        CHECK(o.world.counts.lost > 5 && o.world.counts.retransmitted > 5);
+        s.ranks = 16;
+        s.bytes = 20000;
+        run_case(p4_broadcast, &s);
+    }
+}
+
+/* Interpreted and generated code take the same time, also with the small card's buffers full. */
+TEST(generated_code_on_pspin_cards) {
+    static const char *const small[] = {"card=pspin", "pspin.l2_packet_bytes=16KiB",
+                                        "pspin.clusters=1"};
+    uint64_t times[2];
+    for (int i = 0; i < 2; i++) {
+        struct p4_setup s = pspin_setup(P4_STREAM, 100000, 1);
+        s.world.set = small;
+        s.world.set_count = 3;
+        s.world.jit = i ? SPIN_JIT_ON : SPIN_JIT_OFF;
+        s.ranks = 8;
+        times[i] = run_case(p4_broadcast, &s).time_ps;
+    }
+    CHECK_EQ(times[0], times[1]);
+}
+
+/* A thousand cards of which most do nothing. */
+TEST(a_thousand_pspin_cards) {
+    struct p4_setup s = pspin_setup(P4_STREAM, 4096, 1);
+    s.ranks = 1024;
+    CHECK(run_case(p4_broadcast, &s).world.counts.handlers >= 1023);
+}
+
+/* ---- cards of several kinds -------------------------------------------------------------------
+ */
+
+/* The use cases check their data, whichever of both cards sends and answers. */
+TEST(worlds_of_two_cards) {
+    static const char *const set[2][2] = {{"0:card=pspin", "0:pspin.clusters=2"},
+                                          {"1-:card=pspin", "1-:hpus=0"}};
+    for (int k = 0; k < 2; k++)
+        for (int v = 0; v < P4_VARIANTS; v++) {
+            struct p4_setup s = setup_of((enum p4_variant)v, "sc17-int", 70000);
+            uint64_t alike = run_case(p4_pingpong, &s).time_ps;
+            s.world.set = set[k];
+            s.world.set_count = 2;
+            CHECK(run_case(p4_pingpong, &s).time_ps != alike);
+            s.ranks = 16;
+            run_case(p4_broadcast, &s);
+        }
+}
+
+/* Appendix B.2.1: what a card has is in the limits, and what goes beyond is refused. */
+static int without_hpus(void *argument) {
+    ptl_ni_limits_t actual;
+    ptl_handle_ni_t ni;
+    ptl_pt_index_t pt;
+    ptl_image_h image;
+    ptl_hpu_md_h memory;
+    ptl_handle_me_t entry;
+    ptl_hpu_limits_t limits;
+    ptl_me_t me = {.uid = PTL_UID_ANY,
+                   .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
+                   .ct_handle = PTL_CT_NONE,
+                   .hpu_memory = PTL_INVALID_HANDLE,
+                   .options = PTL_ME_OP_PUT | PTL_ME_HANDLERS};
+    bool has = spin_rank() == 0;
+    int refused = has ? PTL_OK : PTL_NO_SPACE;
+    if (PtlInit() ||
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, &actual,
+                  &ni) ||
+        PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt) || PtlHPULimits(ni, &limits))
+        return 1;
+    if ((limits.max_handler_mem > 0) != has || (actual.max_payload_size > 0) != has ||
+        (actual.max_user_hdr_size > 0) != has || (actual.max_initial_state > 0) != has)
+        return 2;
+    if (PtlHPUAllocMem(64, ni, &memory) != refused)
+        return 3;
+    if (PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &entry)) /* no handlers after all */
+        return 4;
+    if (PtlImageLoad(ni, argument, &image) ||
+        PtlImageFind(image, "pingpong_header_handler", &me.header_handler))
+        return 5;
+    return PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &entry) == refused ? 0 : 6;
+}
+
+TEST(a_card_without_hpus_refuses_handlers) {
+    static const char *const set[] = {"1:hpus=0"};
+    struct spin_error err;
+    char image[] = IMAGES "/p4_pingpong.spin";
+    struct spin_world_options o = {.ranks = 2, .set = set, .set_count = 1};
+    struct spin_world_result r = run_world(&o, without_hpus, image, SPIN_OK, &err);
+    if (r.failed)
+        TEST_FAIL("rank %u returns %d", r.first_failed, r.first_status);
+}
+
+/* ---- ranks without a program ------------------------------------------------------------------
+ */
+
+struct served {
+    uint8_t memory[64]; /* of the card without a program */
+    int setups;
+    bool waits, fails;
+};
+
+static int serve_memory(void *argument) {
+    struct served *s = argument;
+    ptl_handle_ni_t ni;
+    ptl_pt_index_t pt;
+    ptl_handle_ct_t ct;
+    ptl_ct_event_t event;
+    ptl_handle_me_t entry;
+    ptl_me_t me = {.start = s->memory,
+                   .length = sizeof s->memory,
+                   .uid = PTL_UID_ANY,
+                   .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
+                   .ct_handle = PTL_CT_NONE,
+                   .options = PTL_ME_OP_PUT};
+    s->setups++;
+    for (int i = 0; i < 200; i++) /* as often as it likes: time has not begun */
+        if (spin_now_ps())
+            return 8;
+    if (open_interface(PTL_NI_MATCHING | PTL_NI_PHYSICAL, &ni) ||
+        PtlPTAlloc(ni, 0, PTL_EQ_NONE, 3, &pt) || PtlCTAlloc(ni, &ct) ||
+        PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &entry) || spin_rank() != 1)
+        return 1;
+    if (s->waits)
+        PtlCTWait(ct, 1, &event);
+    return s->fails ? 5 : 0;
+}
+
+static int use_memory(void *argument) {
+    static uint8_t byte = 77;
+    ptl_handle_ni_t ni;
+    ptl_handle_md_t md;
+    ptl_handle_ct_t ct;
+    ptl_ct_event_t event;
+    ptl_md_t one = {
+        .start = &byte, .length = 1, .eq_handle = PTL_EQ_NONE, .options = PTL_MD_EVENT_CT_ACK};
+    ptl_process_t node = {.phys = {.nid = 1}};
+    (void)argument;
+    if (open_interface(PTL_NI_MATCHING | PTL_NI_PHYSICAL, &ni) || PtlCTAlloc(ni, &ct))
+        return 1;
+    one.ct_handle = ct;
+    if (PtlMDBind(ni, &one, &md) || PtlPut(md, 0, 1, PTL_CT_ACK_REQ, node, 3, 0, 9, NULL, 0))
+        return 2;
+    spin_barrier(); /* of all ranks with a program: this one */
+    return PtlCTWait(ct, 1, &event) || event.success != 1 ? 3 : 0;
+}
+
+TEST(a_card_without_a_program) {
+    static const char *const set[2] = {"1:program=none", "1:card=pspin"};
+    struct spin_error err;
+    for (int pspin = 0; pspin < 2; pspin++) {
+        struct served s = {.setups = 0};
+        struct spin_world_options o = {.ranks = 2,
+                                       .set = set,
+                                       .set_count = 1 + pspin,
+                                       .setup = serve_memory,
+                                       .setup_argument = &s};
+        CHECK_EQ(run_world(&o, use_memory, &s, SPIN_OK, &err).failed, 0);
+        CHECK_EQ(s.memory[9], 77);
+        CHECK_EQ(s.setups, 1);
+        s.waits = true;
+        run_world(&o, use_memory, &s, SPIN_EARG, &err);
+        CHECK_HAS(err.text, "rank 1 has no program, and its set-up waits in PtlCTWait");
+        s.waits = false;
+        s.fails = true;
+        run_world(&o, use_memory, &s, SPIN_EARG, &err);
+        CHECK_HAS(err.text, "rank 1 has no program, and its set-up returned 5");
+    }
+}
+
+TEST_MAIN
