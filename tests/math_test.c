@@ -21,10 +21,9 @@
     X(floor, 0)                                                                                    \
     X(ceil, 0)                                                                                     \
     X(trunc, 0)                                                                                    \
-    X(round, 0)                                                                                    \
-    X(rint, 0) X(nearbyint, 0) X(sqrt, 0) X(cbrt, 4) X(exp, 2) X(exp2, 2) X(expm1, 2) X(log, 2)    \
-        X(log2, 2) X(log10, 2) X(log1p, 2) X(sinh, 4) X(cosh, 4) X(tanh, 4) X(sin, 2) X(cos, 2)    \
-            X(tan, 2) X(asin, 4) X(acos, 4) X(atan, 2)
+    X(round, 0) X(rint, 0) X(nearbyint, 0) X(sqrt, 0) X(cbrt, 4) X(exp, 2) X(exp2, 2) X(expm1, 2)  \
+        X(log, 2) X(log2, 2) X(log10, 2) X(log1p, 2) X(sinh, 4) X(cosh, 4) X(tanh, 4) X(sin, 2)    \
+            X(cos, 2) X(tan, 2) X(asin, 4) X(acos, 4) X(atan, 2)
 #define FUNCTIONS_2(X)                                                                             \
     X(copysign, 0) X(fmin, 0) X(fmax, 0) X(fdim, 0) X(fmod, 0) X(hypot, 2) X(pow, 64) X(atan2, 2)
 
