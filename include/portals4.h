@@ -79,6 +79,8 @@ typedef enum {
     PTL_SR_PERMISSION_VIOLATIONS = 1,
     PTL_SR_OPERATION_VIOLATIONS = 2,
     PTL_SR_LAST = 3,
+    /* Not of Portals 4: packets without the key, forged, truncated, corrupted or seen before. */
+    PTL_SR_REFUSED_PACKETS = 64,
 } ptl_sr_index_t;
 
 /* Interfaces: one of each pair. */

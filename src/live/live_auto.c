@@ -298,7 +298,8 @@ int live_auto_new(struct live_transport **out, const struct live_shm_options *sh
         *out = &b->transport;
         return 0;
     }
-    bool without = !b->far && !far->fabric && !far->udp->interface && !far->udp->faults;
+    bool without =
+        !b->far && !far->fabric && !far->udp->interface && !far->udp->faults && !far->udp->auth;
     both_close(&b->transport);
     struct live_shm_options near = *shm;
     uint32_t nid = without ? live_udp_nid(far->udp) : 0;

@@ -133,6 +133,11 @@ static bool card_lends(void *context, struct nic_address target) {
     return calls->lends && calls->lends(card->transport, target);
 }
 
+static uint64_t card_refused(void *context) {
+    const struct live_card *card = context;
+    return card->transport->malformed + card->transport->strangers;
+}
+
 static uint32_t card_packet_bytes(void *context, struct nic_address peer) {
     struct live_card *card = context;
     const struct live_transport_calls *calls = card->transport->calls;
@@ -157,6 +162,7 @@ static const struct nic_driver driver = {.send = card_send,
                                          .take_pid = card_take_pid,
                                          .lends = card_lends,
                                          .packet_bytes = card_packet_bytes,
+                                         .refused = card_refused,
                                          .reliable = card_reliable};
 
 /* ---- what the transport tells ---- */
@@ -408,6 +414,7 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                          .interface = o->of_udp.interface,
                                          .faults = o->of_udp.faults,
                                          .port = o->of_udp.port,
+                                         .auth = o->of_udp.auth,
                                          .buffer_bytes = o->of_udp.buffer_bytes,
                                          .pid = o->pid,
                                          .pool = card->pool,

@@ -42,6 +42,7 @@ struct live_card_options {
     struct live_udp_settings {
         const char *interface, *faults; /* live_udp.h */
         uint32_t port;
+        bool auth;             /* every datagram is authenticated */
         uint32_t buffer_bytes; /* of the socket; 0: 4 MiB */
         uint32_t retries;      /* then a peer that is silent is given up; 0: 12, some seconds */
     } of_udp;

@@ -214,7 +214,7 @@ static int join(const char *job, struct spin_error *err) {
 /* Which transport, and what it needs to know. */
 static int read_transport(struct live_card_options *options, struct spin_error *err) {
     const char *transport = getenv("OPENSPIN_TRANSPORT"), *port = getenv("OPENSPIN_PORT");
-    const char *key = getenv("OPENSPIN_KEY_FILE");
+    const char *key = getenv("OPENSPIN_KEY_FILE"), *auth = getenv("OPENSPIN_AUTH");
     struct live_udp_settings *udp = &options->of_udp;
     if (!transport) /* what reaches all ranks of the job; who has none may know processes anywhere
                      */
@@ -226,12 +226,16 @@ static int read_transport(struct live_card_options *options, struct spin_error *
     options->provider = getenv("OPENSPIN_FABRIC_PROVIDER");
     udp->interface = getenv("OPENSPIN_INTERFACE");
     udp->faults = getenv("OPENSPIN_FAULTS");
+    udp->auth = auth && !strcmp(auth, "1");
     err->code = 0;
     if (key && options->transport != LIVE_SHM && live_folder_key(&self.folder, key, err))
         return err->code;
     if (options->transport == LIVE_AUTO && strcmp(transport, "auto")) {
         snprintf(err->text, sizeof err->text,
                  "OPENSPIN_TRANSPORT: '%.40s' is none of shm, udp, fabric and auto", transport);
+        err->code = SPIN_EARG;
+    } else if (auth && *auth && !udp->auth && strcmp(auth, "0")) {
+        snprintf(err->text, sizeof err->text, "OPENSPIN_AUTH: '%.40s' is neither 0 nor 1", auth);
         err->code = SPIN_EARG;
     } else if (port && (!number_of("OPENSPIN_PORT", 65536 - LIVE_PIDS, &udp->port) || !udp->port)) {
         snprintf(err->text, sizeof err->text,

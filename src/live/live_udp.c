@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "live/live_auth.h"
 #include "live/live_clock.h"
 #include "live/live_faults.h"
 #include "nic/wire.h"
@@ -49,7 +50,7 @@ struct datagram {
     struct nic_packet *packet; /* kept until it has left; NULL: all is behind the head */
     struct nic_address target;
     uint32_t head_bytes, bytes; /* of all */
-    uint8_t *head;              /* HEAD_BYTES; where there are faults, room for all */
+    uint8_t *head;              /* HEAD_BYTES; with `flat`, room for all */
 };
 
 /* Received; several datagrams of `segment` bytes each (the last may be shorter). */
@@ -63,12 +64,14 @@ struct udp {
     struct live_udp_options o;
     struct live_faults faults;
     struct live_sum sum;
+    struct live_auth auth;
     struct nic_address address;
     uint32_t interface_mtu;
     int socket, bell;  /* an eventfd, for who sleeps */
     _Atomic bool rung; /* the bell has been since it was silenced */
     bool used;         /* something was sent or received: others know the pid */
     bool cuts;         /* the system cuts messages into datagrams (GSO) */
+    bool flat;         /* datagrams are in one piece, for faults or authentication */
     /* Out. */
     struct datagram datagram[OUT_DATAGRAMS], held; /* by faults */
     uint32_t datagrams;
@@ -252,7 +255,6 @@ static struct datagram *next_datagram(struct udp *u) {
     return &u->datagram[u->datagrams++];
 }
 
-/* With faults all of a datagram is behind its head. */
 static void copy_datagram(struct datagram *to, const struct datagram *from) {
     memcpy(to->head, from->head, from->bytes);
     to->packet = NULL;
@@ -263,12 +265,6 @@ static void copy_datagram(struct datagram *to, const struct datagram *from) {
 /* Of the datagram that was written last. */
 static void spoil(struct udp *u) {
     struct datagram *d = &u->datagram[u->datagrams - 1];
-    if (d->packet) {
-        memcpy(d->head + d->head_bytes, d->packet->data, d->bytes - d->head_bytes);
-        nic_packet_release(d->packet);
-        d->packet = NULL;
-        d->head_bytes = d->bytes;
-    }
     if (live_faults_now(&u->faults, FAULT_CORRUPT))
         d->head[rng_below(&u->faults.rng, d->bytes)] ^=
             (uint8_t)(1u << rng_below(&u->faults.rng, 8));
@@ -286,13 +282,27 @@ static void spoil(struct udp *u) {
     u->held.bytes = 0;
 }
 
+/* What is before the packet: a tag, or the key and a checksum. */
+static void prove(const struct udp *u, struct datagram *d, uint32_t head_bytes,
+                  const struct nic_packet *packet) {
+    uint8_t *body = d->head + LIVE_UDP_HEAD_BYTES;
+    uint64_t sum = 0;
+    if (u->o.auth) {
+        live_auth_tag(&u->auth, d->head, body, d->bytes - LIVE_UDP_HEAD_BYTES);
+    } else {
+        sum = live_sum_of(&u->sum, body, head_bytes, packet->data, packet->bytes);
+        memcpy(d->head, u->o.key, LIVE_KEY_BYTES);
+    }
+    memcpy(d->head + LIVE_KEY_BYTES, &sum, sizeof sum);
+}
+
 static enum live_sent udp_send(struct live_transport *t, const struct nic_packet *packet) {
     struct udp *u = udp_of(t);
     if (packet->target.pid >= LIVE_PIDS || !packet->target.nid)
         return LIVE_NOWHERE;
     if (u->datagrams + 3 > OUT_DATAGRAMS) /* faults may make three of one */
         udp_flush(t);
-    bool copied = packet->bytes <= COPIED_BYTES;
+    bool copied = u->flat || packet->bytes <= COPIED_BYTES;
     struct nic_packet *kept = copied ? NULL : nic_packet_keep((struct nic_packet *)packet);
     if (!copied && !kept)
         return LIVE_SENT; /* no memory: as if it had been lost */
@@ -302,14 +312,11 @@ static enum live_sent udp_send(struct live_transport *t, const struct nic_packet
     d->target = packet->target;
     d->head_bytes = LIVE_UDP_HEAD_BYTES + bytes;
     d->bytes = d->head_bytes + packet->bytes;
-    uint64_t sum =
-        live_sum_of(&u->sum, d->head + LIVE_UDP_HEAD_BYTES, bytes, packet->data, packet->bytes);
-    memcpy(d->head, u->o.key, LIVE_KEY_BYTES);
-    memcpy(d->head + LIVE_KEY_BYTES, &sum, sizeof sum);
     if (copied && packet->bytes)
         memcpy(d->head + d->head_bytes, packet->data, packet->bytes);
     if (copied)
         d->head_bytes = d->bytes;
+    prove(u, d, bytes, packet);
     u->used = true;
     if (u->faults.on)
         spoil(u);
@@ -329,7 +336,7 @@ static bool hand_over(struct udp *u, uint8_t *bytes, uint32_t length,
     length -= LIVE_UDP_HEAD_BYTES;
     if (wire_decode_head(&packet, u->o.mtu_bytes, body, length, &data) ||
         word_at(bytes + LIVE_KEY_BYTES, 8) !=
-            live_sum_of(&u->sum, body, data, body + data, packet.bytes) ||
+            (u->o.auth ? 0 : live_sum_of(&u->sum, body, data, body + data, packet.bytes)) ||
         packet.source.nid != ntohl(from->sin_addr.s_addr) ||
         packet.source.pid != ntohs(from->sin_port) - u->o.port || packet.source.pid >= LIVE_PIDS ||
         !nic_address_equal(packet.target, u->address))
@@ -351,6 +358,15 @@ static void tell_dropped(struct udp *u, const struct sockaddr_in *from, const ui
     u->o.receiver.dropped(u->o.receiver.context, source, bytes, length, why);
 }
 
+/* Before anything else in it is read. */
+static bool is_ours(const struct udp *u, const uint8_t *bytes, uint32_t length) {
+    if (!u->o.auth)
+        return length >= LIVE_KEY_BYTES && live_key_equal(bytes, u->o.key);
+    return length >= LIVE_UDP_HEAD_BYTES &&
+           live_auth_holds(&u->auth, bytes, bytes + LIVE_UDP_HEAD_BYTES,
+                           length - LIVE_UDP_HEAD_BYTES);
+}
+
 /* The next datagram of those that were received; false: there is none. */
 static bool take_datagram(struct udp *u, bool *enough) {
     if (u->turn == u->messages)
@@ -361,7 +377,7 @@ static bool take_datagram(struct udp *u, bool *enough) {
     u->offset += length;
     if (u->offset >= m->bytes)
         u->turn++, u->offset = 0;
-    if (length < LIVE_KEY_BYTES || !live_key_equal(bytes, u->o.key)) {
+    if (!is_ours(u, bytes, length)) {
         u->transport.strangers++;
         tell_dropped(u, &m->from, bytes, length, "without the job's key");
     } else if (!hand_over(u, bytes, length, &m->from, enough)) {
@@ -648,13 +664,16 @@ static const struct live_transport_calls calls = {.close = udp_close,
 
 static int make_parts(struct udp *u, struct spin_error *err) {
     int code = live_faults_parse(&u->faults, u->o.faults, err);
+    if (!code && u->o.auth)
+        code = live_auth_init(&u->auth, u->o.key, err);
     if (!code)
         code = find_interface(u, err);
     if (!code)
         code = open_socket(u, err);
     if (code)
         return code;
-    uint32_t room = HEAD_BYTES + (u->faults.on ? u->o.mtu_bytes : 0);
+    u->flat = u->faults.on || u->o.auth;
+    uint32_t room = HEAD_BYTES + (u->flat ? u->o.mtu_bytes : 0);
     live_sum_init(&u->sum, u->o.key);
     u->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     u->heads = malloc((size_t)(OUT_DATAGRAMS + 1) * room);

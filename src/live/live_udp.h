@@ -22,6 +22,7 @@ struct live_udp_options {
     const char *faults;    /* live_faults.h; NULL: none */
     uint32_t port;         /* of pid 0; 0: LIVE_UDP_PORT */
     uint32_t pid;          /* LIVE_PIDS: any */
+    bool auth;             /* with live_auth.h; else the key is in each datagram */
     uint32_t buffer_bytes; /* 0: LIVE_UDP_BUFFER; the system may give less */
     struct nic_pool *pool;
     uint32_t mtu_bytes; /* of data in a packet, at most */

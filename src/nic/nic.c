@@ -21,6 +21,14 @@ static void lost(void *context, struct delivery_peer *delivery, bool sent) {
     nic_receive_lost(context, peer);
 }
 
+static uint64_t refused(void *context) {
+    const struct nic *nic = context;
+    const struct nic_driver *driver = nic->config.driver;
+    const struct nic_counts *c = &nic->counts;
+    return c->malformed + c->duplicates + c->out_of_window +
+           (driver->refused ? driver->refused(nic->config.context) : 0);
+}
+
 /* Packets that wait for their handlers. */
 static uint32_t load(void *context) {
     const struct nic *nic = context;
@@ -60,7 +68,8 @@ static int make_parts(struct nic *nic, const struct nic_config *config, struct s
                                   .place = nic_send_place,
                                   .send = nic_send_message,
                                   .raised = raised,
-                                  .take_pid = take_pid};
+                                  .take_pid = take_pid,
+                                  .refused = refused};
     struct delivery_owner below = {.context = nic,
                                    .peer_bytes = sizeof(struct nic_peer),
                                    .up = nic_receive_packet,

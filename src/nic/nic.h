@@ -176,6 +176,8 @@ struct nic_driver {
     /* Does the network to this peer lose nothing? Asked once, when the card first meets it; NULL:
      * nic_config.reliable holds for all. */
     bool (*reliable)(void *context, struct nic_address peer);
+    /* Packets that it threw away because they were none of the job's, or not whole. NULL: none. */
+    uint64_t (*refused)(void *context);
     /* How much data a packet to this peer has, at most; asked once, like `reliable`. NULL:
      * nic_config.mtu_bytes. Data that a handler sends from HPU memory stays one packet. */
     uint32_t (*packet_bytes)(void *context, struct nic_address peer);

@@ -1,6 +1,7 @@
 /* A process and its interfaces: handles, identity, limits, status. */
 #include "nic/portals_private.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,9 +300,13 @@ void portals_free(struct portals *p) {
 int portals_ni_status(struct portals *p, ptl_handle_ni_t handle, ptl_sr_index_t index,
                       ptl_sr_value_t *status) {
     const struct portals_ni *ni = p4_ni_of(p, handle);
-    if (!ni || !status || (unsigned)index >= PTL_SR_LAST)
+    bool refused = index == PTL_SR_REFUSED_PACKETS;
+    if (!ni || !status || (!refused && (unsigned)index >= PTL_SR_LAST))
         return PTL_ARG_INVALID;
-    *status = ni->status[index];
+    uint64_t count = !refused           ? (uint64_t)ni->status[index]
+                     : p->owner.refused ? p->owner.refused(p->owner.context)
+                                        : 0;
+    *status = count < INT_MAX ? (ptl_sr_value_t)count : INT_MAX;
     return PTL_OK;
 }
 

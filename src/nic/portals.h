@@ -81,6 +81,8 @@ struct portals_owner {
     void (*raised)(void *context);
     /* PtlNIInit asks for this pid: may the process have it from now on? NULL: its own alone. */
     bool (*take_pid)(void *context, uint32_t pid);
+    /* PTL_SR_REFUSED_PACKETS; NULL: 0. */
+    uint64_t (*refused)(void *context);
 };
 
 struct portals_config {

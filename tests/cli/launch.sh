@@ -72,6 +72,12 @@ else
 fi
 OPENSPIN_TRANSPORT=pigeon refused "a transport that is none" "OPENSPIN_TRANSPORT: 'pigeon' is none of shm, udp, fabric and auto" launch ./ring
 OPENSPIN_FAULTS=loss refused "faults that are none" "OPENSPIN_FAULTS: 'loss' is not SEED" udp ./ring
+if ldconfig -p 2>/dev/null | grep -q 'libsodium\.so\.23' || [ -e /usr/lib/x86_64-linux-gnu/libsodium.so.23 ]; then
+    OPENSPIN_AUTH=1 check "UDP: authenticated" 0 '^broadcast: 8192 bytes to 8 ranks$' udp -n 8 ./listings broadcast-long broadcast.spin
+else
+    skip "UDP: authenticated" "no libsodium"
+fi
+OPENSPIN_AUTH=yes refused "neither with nor without authentication" "OPENSPIN_AUTH: 'yes' is neither 0 nor 1" udp ./ring
 OPENSPIN_PORT=70000 refused "a port that is none" "OPENSPIN_PORT: '70000' is not a port" udp ./ring
 echo 0123456789abcdef0123 >key; chmod 644 key
 OPENSPIN_KEY_FILE=key refused "a key that others can read" "OPENSPIN_KEY_FILE: key: not a file" udp ./ring
