@@ -254,6 +254,38 @@ static bool is_in_a_call(struct live_card *card) {
     return called;
 }
 
+/* Who reads counters and looks for events needs nothing of who drives the card. */
+TEST(counters_and_empty_queues_are_read_without_the_lock) {
+    struct user a;
+    ptl_ct_event_t event;
+    ptl_event_t full;
+    ptl_handle_eq_t eq;
+    ptl_handle_ct_t ct;
+    open_folder();
+    CHECK_EQ(user_open(&a, 1, false), 0);
+    CHECK_EQ(PtlEQAlloc(a.ni, 4, &eq), PTL_OK);
+    CHECK_EQ(PtlCTAlloc(a.ni, &ct), PTL_OK);
+    CHECK_EQ(PtlCTInc(ct, (ptl_ct_event_t){7, 0}), PTL_OK);
+    CHECK_EQ(PtlCTInc(ct, (ptl_ct_event_t){0, 2}), PTL_OK);
+    const struct portals_host *host = &live_card_process(a.card)->host;
+    host->lock(host->context); /* another would wait for it for ever */
+    CHECK_EQ(PtlCTGet(ct, &event), PTL_OK);
+    CHECK_EQ(event.success, 7);
+    CHECK_EQ(event.failure, 2);
+    CHECK_EQ(PtlEQGet(eq, &full), PTL_EQ_EMPTY);
+    host->unlock(host->context);
+    CHECK_EQ(PtlCTSet(ct, (ptl_ct_event_t){1, 0}), PTL_OK);
+    CHECK_EQ(PtlCTGet(ct, &event), PTL_OK);
+    CHECK_EQ(event.success, 1);
+    CHECK_EQ(event.failure, 0);
+    CHECK_EQ(PtlCTFree(ct), PTL_OK);
+    CHECK_EQ(PtlCTGet(ct, &event), PTL_ARG_INVALID);
+    CHECK_EQ(PtlEQFree(eq), PTL_OK);
+    CHECK_EQ(PtlEQGet(eq, &full), PTL_ARG_INVALID);
+    user_close(&a);
+    live_folder_remove(&folder);
+}
+
 TEST(a_free_interrupts_who_sleeps) {
     struct user a;
     pthread_t waiter;

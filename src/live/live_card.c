@@ -359,6 +359,15 @@ static void card_unlock(void *context) {
     live_lock_give(&card->lock);
 }
 
+static void card_look(void *context) {
+    struct live_card *card = context;
+    called(card);
+    if (!card->transport->calls->ready(card->transport) || !live_lock_try(&card->lock))
+        return;
+    card->rested = false;
+    card_unlock(card);
+}
+
 static uint64_t card_now(void *context) {
     (void)context;
     return live_now_ns();
@@ -474,6 +483,7 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
     limits.with_float = true;
     portals.image_limits = &limits;
     portals.uid = (uint32_t)getuid();
+    portals.cells = card->cells;
     portals.images = card->images = image_store_new();
     if (!card->images)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
@@ -542,6 +552,8 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
                                                           .per_millisecond = LIVE_MS,
                                                           .wait = card_wait,
                                                           .image = live_hpu_prepare,
+                                                          .look = card_look,
+                                                          .cells = card->cells,
                                                           .lock = card_lock,
                                                           .unlock = card_unlock}};
         open_seen(card);

@@ -37,6 +37,7 @@ struct live_card {
     struct live_lock lock;
     struct live_card_options options;
     struct portals_process process;
+    struct portals_cell cells[2 * PORTALS_CELLS]; /* read without the lock */
     struct nic *nic;
     uint32_t mtu_bytes;
     struct nic_pool *pool;

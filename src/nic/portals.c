@@ -128,7 +128,9 @@ static void each(struct pool *pool, void (*with)(void *object)) {
 }
 
 static void clear_eq(void *object) {
-    free(((struct event_queue *)object)->ring);
+    struct event_queue *q = object;
+    p4_cell_give(q->cell);
+    free(q->ring);
 }
 
 static void clear_md(void *object) {
@@ -142,7 +144,9 @@ static void clear_entry(void *object) {
 }
 
 static void clear_ct(void *object) {
-    ((struct counter *)object)->ready = false;
+    struct counter *ct = object;
+    p4_cell_give(ct->cell);
+    ct->ready = false;
 }
 
 /* Counters that are to be looked at, but belong to an interface that goes away. */

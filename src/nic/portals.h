@@ -25,6 +25,7 @@
 #ifndef SPIN_NIC_PORTALS_H
 #define SPIN_NIC_PORTALS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -85,7 +86,17 @@ struct portals_owner {
     uint64_t (*refused)(void *context);
 };
 
+/* What a counter or an event queue has, where any thread may read it at any time: by handle, and
+ * only while `handle` is that. Queues tell in `success` how many events they hold. */
+#define PORTALS_CELLS 256 /* for each kind: what has no place has no cell */
+struct portals_cell {
+    _Atomic uint32_t handle;  /* 0: nobody's */
+    _Atomic uint32_t changes; /* of both values at once; odd: one is under way */
+    _Atomic uint64_t success, failure;
+};
+
 struct portals_config {
+    struct portals_cell *cells; /* 2 * PORTALS_CELLS, to outlive it; NULL: nobody reads them */
     struct nic_address address;
     struct zone *zone; /* of its records, to outlive it; NULL: malloc */
     uint32_t uid;
@@ -327,6 +338,10 @@ int portals_ct_alloc(struct portals *p, ptl_handle_ni_t ni, ptl_handle_ct_t *ct)
 int portals_ct_free(struct portals *p, ptl_handle_ct_t ct);
 int portals_ct_cancel(struct portals *p, ptl_handle_ct_t ct);
 int portals_ct_get(struct portals *p, ptl_handle_ct_t ct, ptl_ct_event_t *event);
+/* From the cells, without a lock; false: ask portals_ct_get. */
+bool portals_ct_peek(const struct portals_cell *cells, ptl_handle_ct_t ct, ptl_ct_event_t *event);
+/* Whether a queue is known to be empty, likewise; false: ask portals_eq_get. */
+bool portals_eq_is_empty(const struct portals_cell *cells, ptl_handle_eq_t eq);
 int portals_ct_set(struct portals *p, ptl_handle_ct_t ct, ptl_ct_event_t value);
 int portals_ct_inc(struct portals *p, ptl_handle_ct_t ct, ptl_ct_event_t increment);
 /* It has reached its test or counts a failure; PTL_CT_NONE_REACHED. */

@@ -10,6 +10,7 @@ int portals_ct_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_handle_ct_t 
         return PTL_NO_SPACE;
     ct->ni = ni;
     *out = p4_handle_new(ni, HANDLE_CT, ct);
+    ct->cell = p4_cell_take(p, HANDLE_CT, *out);
     return PTL_OK;
 }
 
@@ -19,6 +20,7 @@ int portals_ct_free(struct portals *p, ptl_handle_ct_t handle) {
     if (!ct)
         return PTL_ARG_INVALID;
     p4_trigger_cancel_all(ni, ct);
+    p4_cell_give(ct->cell);
     p4_object_give(&ni->cts, ct);
     p->owner.raised(p->owner.context); /* whoever waits for it is interrupted */
     return PTL_OK;

@@ -47,6 +47,7 @@ int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t co
     q->capacity = count ? (uint32_t)count : 1;
     q->mask = FIRST_EVENTS - 1; /* of the ring that the first event will need */
     *handle = p4_handle_new(ni, HANDLE_EQ, q);
+    q->cell = p4_cell_take(p, HANDLE_EQ, *handle);
     return PTL_OK;
 }
 
@@ -56,6 +57,7 @@ int portals_eq_free(struct portals *p, ptl_handle_eq_t handle) {
     if (!q)
         return PTL_ARG_INVALID;
     free(q->ring);
+    p4_cell_give(q->cell);
     p4_object_give(&ni->eqs, q);
     p->owner.raised(p->owner.context); /* whoever waits for it is interrupted */
     return PTL_OK;
@@ -63,6 +65,7 @@ int portals_eq_free(struct portals *p, ptl_handle_eq_t handle) {
 
 static void drop_first(struct event_queue *q) {
     q->used--;
+    p4_cell_tell(q->cell, q->used, 0);
     q->first = (q->first + 1) & q->mask;
 }
 

@@ -69,8 +69,9 @@ struct event_queue {
     /* `reserved`: places kept for events that must not be lost; used + reserved <= room, which is
      * what there is memory for and grows up to the capacity that the program asked for. */
     uint32_t room, first, used, reserved, capacity;
-    uint32_t mask; /* of the ring, a power of two, less one: not below `room` */
-    bool dropped;  /* since the last one that was taken */
+    uint32_t mask;             /* of the ring, a power of two, less one: not below `room` */
+    bool dropped;              /* since the last one that was taken */
+    struct portals_cell *cell; /* NULL: none */
 };
 
 struct trigger;
@@ -81,6 +82,7 @@ struct counter {
     struct trigger *first, *last; /* by threshold, then as they came */
     bool ready;                   /* in the list of those to look at */
     struct counter *next_ready;
+    struct portals_cell *cell; /* NULL: none */
 };
 
 /* Where the events of an operation go. */
@@ -354,6 +356,22 @@ static inline void *p4_memory_address(const struct memory *m, uint64_t offset) {
     return m->piece ? p4_memory_piece_address(m, offset) : (void *)((uintptr_t)m->start + offset);
 }
 
+/* portals_cell.c */
+/* A free cell for the object of a handle, or NULL. */
+struct portals_cell *p4_cell_take(struct portals *p, enum handle_kind kind,
+                                  ptl_handle_any_t handle);
+void p4_cell_give(struct portals_cell *cell); /* may be NULL */
+__attribute__((cold)) void p4_cell_change(struct portals_cell *cell, uint64_t success,
+                                          uint64_t failure);
+static inline void p4_cell_tell(struct portals_cell *cell, uint64_t success, uint64_t failure) {
+    if (!cell)
+        return;
+    if (atomic_load_explicit(&cell->failure, memory_order_relaxed) == failure)
+        atomic_store_explicit(&cell->success, success, memory_order_release);
+    else
+        p4_cell_change(cell, success, failure);
+}
+
 /* portals_event.c */
 void p4_event_push(struct portals *p, struct queue_name eq, const ptl_event_t *event);
 /* Into a place that was reserved. */
@@ -371,6 +389,7 @@ static inline ptl_event_t *p4_event_new(struct portals *p, struct queue_name eq)
     if (!q || (q->used + q->reserved >= q->room && !p4_event_make_room(q)))
         return NULL;
     uint32_t at = q->first + q->used++;
+    p4_cell_tell(q->cell, q->used, 0);
     p->news = true;
     return &q->ring[at & q->mask];
 }
@@ -396,6 +415,7 @@ int p4_trigger_append(struct portals *p, struct entry *e, ptl_handle_ct_t ct, pt
 /* portals_count.c */
 static inline void p4_counter_changed(struct portals *p, struct counter *ct) {
     p->news = true;
+    p4_cell_tell(ct->cell, ct->value.success, ct->value.failure);
     if (ct->first)
         p4_trigger_look(p, ct);
 }

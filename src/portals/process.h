@@ -47,6 +47,10 @@ struct portals_host {
     void (*charge)(void *context, enum portals_call call, uint64_t bytes);
     /* An image is about to be loaded; without the lock. */
     void (*image)(void *context);
+    /* Without the lock, where calls need not take it to read what is there (`cells`): looks what
+     * has come, unless another thread does. */
+    void (*look)(void *context);
+    const struct portals_cell *cells;
     void (*lock)(void *context);
     void (*unlock)(void *context);
     const struct portals_job *job; /* NULL: none */
