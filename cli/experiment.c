@@ -10,7 +10,7 @@
 struct options {
     const char *out, *jit, *card, *topology;
     uint64_t ranks, bytes;
-    bool csv, json;
+    bool csv, json, live;
     struct cli_list set;
 };
 
@@ -28,14 +28,17 @@ static const struct cli_option options[] = {
      offsetof(struct options, topology), 0, 0},
     {"set", 's', CLI_LIST, "NAME=VALUE", "another parameter of the world, as of 'sim run'",
      offsetof(struct options, set), 0, 0},
+    {"live", 0, CLI_FLAG, NULL,
+     "on live cards of this machine, and predicted: sc17/fig3, sc17/fig5a",
+     offsetof(struct options, live), 0, 0},
     {"csv", 0, CLI_FLAG, NULL, "print CSV: each table, then the published values",
      offsetof(struct options, csv), 0, 0},
     {"json", 0, CLI_FLAG, NULL, "print JSON, an object for each experiment",
      offsetof(struct options, json), 0, 0},
     {0}};
 
-static void list(void) {
-    for (const struct experiment *e = experiments; e->id; e++)
+static void list(const struct experiment *all) {
+    for (const struct experiment *e = all; e->id; e++)
         printf("%-18s %s (%s)%s\n", e->id, e->title, e->source,
                e->flags & EXPERIMENT_MEASURED ? "; times this machine" : "");
 }
@@ -58,15 +61,16 @@ static bool is_meant(const struct experiment *e, const char *word) {
            (strncmp(word, e->id, length) == 0 && e->id[length] == '/');
 }
 
-static int check_names(const struct cli_command *command, const struct cli_list *names) {
+static int check_names(const struct cli_command *command, const struct experiment *all,
+                       const struct cli_list *names) {
     for (int i = 0; i < names->count; i++) {
         bool known = false;
-        for (const struct experiment *e = experiments; e->id; e++)
+        for (const struct experiment *e = all; e->id; e++)
             known = known || is_meant(e, names->items[i]);
         if (!known)
             return cli_error(command, CLI_USAGE,
-                             "no experiment '%s'; 'openspin experiment' lists them",
-                             names->items[i]);
+                             "no experiment '%s'; 'openspin experiment%s' lists them",
+                             names->items[i], all == live_experiments ? " --live" : "");
     }
     return 0;
 }
@@ -110,16 +114,17 @@ static int run(const struct cli_command *command, int argc, char **argv) {
     struct cli_list names;
     struct images_folders folders;
     int status = cli_parse(command, argc, argv, &o, &names);
+    const struct experiment *all = o.live ? live_experiments : experiments;
     if (!status && o.csv && o.json)
         status = cli_error(command, CLI_USAGE, "--csv or --json, not both");
     if (!status)
-        status = check_names(command, &names);
+        status = check_names(command, all, &names);
     if (!status && names.count == 0) {
         if (o.out || o.csv || o.json)
             status =
                 cli_error(command, CLI_USAGE, "which experiment? 'openspin experiment' lists them");
         else
-            list();
+            list(all);
     }
     struct experiment_context context = images_find(&folders);
     struct spin_error err;
@@ -137,7 +142,7 @@ static int run(const struct cli_command *command, int argc, char **argv) {
     if (!status)
         status = cli_jit(command, o.jit, &context.jit);
     bool first = true;
-    for (const struct experiment *e = experiments; e->id && !status; e++)
+    for (const struct experiment *e = all; e->id && !status; e++)
         for (int i = 0; i < names.count; i++)
             if (is_meant(e, names.items[i])) {
                 if (!first && !o.json)

@@ -84,6 +84,7 @@ struct experiment_context {
     /* Folders of the handler images that are built with openspin, or NULL: the experiments' own and
      * those of the workloads. */
     const char *images, *workloads;
+    const char *programs; /* likewise: of programs on live cards, or NULL */
     /* A folder that exists, for files that are no table, or NULL for none. */
     const char *out;
     enum spin_jit jit; /* how handlers run: changes no result */
@@ -108,6 +109,8 @@ struct experiment {
 
 /* Ended by a row without an id. */
 extern const struct experiment experiments[];
+/* The same on live cards of this machine, with what a simulated card of its speed would do. */
+extern const struct experiment live_experiments[];
 
 /* Whether it takes this set-up; and the set-up as text. */
 int experiment_check(const struct experiment *experiment, const struct experiment_setup *setup,

@@ -42,3 +42,11 @@ const struct experiment experiments[] = {
      EXPERIMENT_BYTES | EXPERIMENT_WORLD, slides_scan},
     {0},
 };
+
+const struct experiment live_experiments[] = {
+    {"sc17/fig3", "ping-pong and accumulation, live", "SC'17 figure 3",
+     EXPERIMENT_BYTES | EXPERIMENT_MEASURED, sc17_fig3_live},
+    {"sc17/fig5a", "broadcast, live", "SC'17 figure 5a",
+     EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_MEASURED, sc17_fig5a_live},
+    {0},
+};

@@ -31,5 +31,7 @@ EXPERIMENT_RUN(sc17_ftb);
 EXPERIMENT_RUN(sc17_kv);
 EXPERIMENT_RUN(sc17_timelines);
 EXPERIMENT_RUN(slides_scan);
+EXPERIMENT_RUN(sc17_fig3_live);
+EXPERIMENT_RUN(sc17_fig5a_live);
 
 #endif

@@ -8,9 +8,9 @@
 
 #include "experiment.h"
 
-/* Finds both folders; one that is not there is NULL in the context. */
+/* Finds the folders; one that is not there is NULL in the context. */
 struct images_folders {
-    char images[PATH_MAX], workloads[PATH_MAX];
+    char images[PATH_MAX], workloads[PATH_MAX], programs[PATH_MAX];
 };
 struct experiment_context images_find(struct images_folders *folders);
 

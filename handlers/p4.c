@@ -3,65 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-
 const char *p4_variant_name(enum p4_variant variant) {
     static const char *const names[] = {"RDMA", "Portals 4", "sPIN store", "sPIN stream"};
     return names[variant];
 }
 
-/* To be freed; NULL: no memory. Ranks call it: a buffer on their stacks, or printf, would make
+/* Ranks call it: a buffer on their stacks, or printf, would make
  * another page of each of them resident. */
-static char *image_path(const struct p4_setup *setup, const char *image) {
+char *p4_image_path(const struct p4_setup *setup, const char *image) {
     char *path = malloc(strlen(setup->images) + strlen(image) + sizeof "/.spin");
     if (path)
         stpcpy(stpcpy(stpcpy(stpcpy(path, setup->images), "/"), image), ".spin");
     return path;
-}
-
-/* An image that is not there is said once and clearly, not by a rank in the middle of its work. */
-static int check_images(const struct p4_setup *setup, const char *const *images,
-                        struct spin_error *err) {
-    struct spin_limits limits;
-    spin_limits_default(&limits);
-    limits.with_float = true;
-    int code = SPIN_OK;
-    for (; *images && !code; images++) {
-        struct spin_image *image;
-        char *path = image_path(setup, *images);
-        if (!path)
-            return spin_fail(err, SPIN_ENOMEM, "out of memory");
-        code = spin_image_load(&image, path, &limits, err);
-        spin_image_free(image);
-        free(path);
-    }
-    return code;
-}
-
-int p4_run(const struct p4_setup *setup, uint32_t ranks, const char *const *images,
-           int (*rank)(void *shared), void *shared, struct p4_outcome *outcome,
-           struct spin_error *err) {
-    struct spin_world_options options = setup->world;
-    struct spin_world *world;
-    *outcome = (struct p4_outcome){0};
-    options.ranks = ranks;
-    int code = check_images(setup, images, err);
-    if (!code)
-        code = spin_world_new(&world, &options, err);
-    if (code)
-        return code;
-    code = spin_world_run(world, rank, shared, err);
-    outcome->world = spin_world_result(world);
-    outcome->world.first_fault = "";
-    const struct spin_world_result *r = &outcome->world;
-    if (!code && r->failed)
-        code = spin_fail(err, SPIN_EFORMAT, "%s: rank %u failed at check %d",
-                         p4_variant_name(setup->variant), r->first_failed, r->first_status);
-    else if (!code && r->counts.faults)
-        code = spin_fail(err, SPIN_EFORMAT, "%s: a handler failed: %s",
-                         p4_variant_name(setup->variant), spin_world_result(world).first_fault);
-    spin_world_free(world);
-    return code;
 }
 
 static bool open_interface(struct p4_rank *r, const char *image) {
@@ -77,7 +30,7 @@ static bool open_interface(struct p4_rank *r, const char *image) {
         return false;
     if (!image)
         return true;
-    char *path = image_path(r->setup, image);
+    char *path = p4_image_path(r->setup, image);
     bool loaded = path && PtlImageLoad(r->ni, path, &r->image) == PTL_OK;
     free(path);
     return loaded;
@@ -152,6 +105,6 @@ bool p4_receive(struct p4_rank *r) {
     if (PtlEQWait(r->eq, &event) != PTL_OK || event.type != PTL_EVENT_PUT ||
         event.ni_fail_type != PTL_NI_OK)
         return false;
-    spin_work(0, 64); /* the header is read from memory and compared */
+    p4_work(0, 64); /* the header is read from memory and compared */
     return true;
 }

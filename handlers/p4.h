@@ -1,6 +1,6 @@
-/* The use cases of the SC'17 paper on a simulated world: host programs against portals4.h, each in
- * the variants that the paper compares. A run makes a world, checks the data that came out, and
- * says how long it took in virtual time. */
+/* The use cases of the SC'17 paper on simulated worlds (p4_world.c) and live cards (p4_live.c):
+ * host programs against portals4.h, each in the variants that the paper compares. A run makes a
+ * world, checks the data that came out, and says how long it took in virtual time. */
 #ifndef OPENSPIN_P4_H
 #define OPENSPIN_P4_H
 
@@ -59,11 +59,27 @@ struct p4_rank {
     ptl_image_h image;
 };
 
-/* Runs the ranks of a use case, whose images (ended by NULL) are looked at first; `shared` is what
- * they and the caller know together. Each returns 0 or a number that the error will show. */
+/* What ranks and caller know together; what a use case adds is behind it. On live cards each
+ * process has its own, and what one has not set is 0. */
+struct p4_shared {
+    const struct p4_setup *setup;
+    uint64_t start_ps, end_ps;
+};
+
+/* Runs the ranks of a use case, whose images (ended by NULL) are looked at first; `shared`
+ * begins with a struct p4_shared. Each returns 0 or a number that the error will show. */
 int p4_run(const struct p4_setup *setup, uint32_t ranks, const char *const *images,
            int (*rank)(void *shared), void *shared, struct p4_outcome *outcome,
            struct spin_error *err);
+
+/* Of an image, to be freed; NULL: no memory. */
+char *p4_image_path(const struct p4_setup *setup, const char *image);
+/* Work that the program has done takes this long: in a world, where it took no time. */
+void p4_work(uint64_t cycles, uint64_t memory_bytes);
+/* After a barrier: all ranks wait for what is sent now. */
+void p4_settle(void);
+/* Complex numbers, into the first array: on the host. */
+void p4_multiply(float *into, const float *by, uint32_t floats);
 
 /* True when all went well; otherwise the rank returns. `image` may be NULL. The buffer is zero at
  * first. */

@@ -13,11 +13,6 @@
  * memory is the limit. The paper does not say. */
 #define CYCLES_A_PRODUCT 4
 
-struct shared {
-    const struct p4_setup *setup;
-    uint64_t start_ps, end_ps;
-};
-
 static float factor(uint32_t i) {
     return (float)(i % 17) - 8;
 }
@@ -25,7 +20,7 @@ static float initial(uint32_t i) {
     return (float)(i % 13) * 0.5f - 3;
 }
 
-static void multiply(float *into, const float *by, uint32_t floats) {
+void p4_multiply(float *into, const float *by, uint32_t floats) {
     for (uint32_t j = 0; j < floats; j += 2) {
         float re = by[j] * into[j] - by[j + 1] * into[j + 1];
         float im = by[j] * into[j + 1] + by[j + 1] * into[j];
@@ -43,11 +38,12 @@ static bool is_right(const float *got, uint32_t floats) {
     return true;
 }
 
-static int initiator(struct p4_rank *r, struct shared *s) {
+static int initiator(struct p4_rank *r, struct p4_shared *s) {
     float *data = (float *)(void *)r->buffer;
     for (uint32_t i = 0; i < s->setup->bytes / 4; i++)
         data[i] = factor(i);
     spin_barrier();
+    p4_settle();
     s->start_ps = spin_now_ps();
     if (!p4_put(r, 0, s->setup->bytes, 1, 1))
         return 3;
@@ -55,7 +51,7 @@ static int initiator(struct p4_rank *r, struct shared *s) {
     return 0;
 }
 
-static int target(struct p4_rank *r, struct shared *s) {
+static int target(struct p4_rank *r, struct p4_shared *s) {
     uint32_t n = s->setup->bytes;
     bool on_cpu = s->setup->variant < P4_STORE;
     float *array = (float *)(void *)r->buffer, *arrived = array + n / 4;
@@ -76,8 +72,8 @@ static int target(struct p4_rank *r, struct shared *s) {
     if (on_cpu) {
         if (!p4_receive(r))
             return 3;
-        multiply(array, arrived, n / 4);
-        spin_work((uint64_t)n / 8 * CYCLES_A_PRODUCT, 3ull * n); /* two arrays read, one written */
+        p4_multiply(array, arrived, n / 4);
+        p4_work((uint64_t)n / 8 * CYCLES_A_PRODUCT, 3ull * n); /* two arrays read, one written */
     } else if (!p4_wait(r, 1)) {
         return 4;
     }
@@ -87,7 +83,7 @@ static int target(struct p4_rank *r, struct shared *s) {
 }
 
 static int rank(void *argument) {
-    struct shared *s = argument;
+    struct p4_shared *s = argument;
     struct p4_rank r;
     bool handlers = s->setup->variant >= P4_STORE && spin_rank() == 1;
     if (!p4_open(&r, s->setup, 2ull * s->setup->bytes, handlers ? "p4_accumulate" : NULL))
@@ -100,7 +96,7 @@ static int rank(void *argument) {
 int p4_accumulate(const struct p4_setup *setup, struct p4_outcome *outcome,
                   struct spin_error *err) {
     static const char *const images[] = {"p4_accumulate", NULL};
-    struct shared s = {.setup = setup};
+    struct p4_shared s = {.setup = setup};
     int code = p4_run(setup, 2, images, rank, &s, outcome, err);
     outcome->time_ps = s.end_ps - s.start_ps;
     return code;

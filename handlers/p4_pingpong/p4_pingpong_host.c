@@ -7,16 +7,11 @@
 
 #define PING 1 /* match bits */
 
-struct shared {
-    const struct p4_setup *setup;
-    uint64_t start_ps, end_ps;
-};
-
 static uint8_t pattern(uint32_t i) {
     return (uint8_t)(i * 7 + i / 251 + 1);
 }
 
-static int initiator(struct p4_rank *r, struct shared *s) {
+static int initiator(struct p4_rank *r, struct p4_shared *s) {
     uint32_t n = s->setup->bytes;
     /* The answer comes into the second half, in one message or in many. */
     if (!p4_append(
@@ -25,6 +20,7 @@ static int initiator(struct p4_rank *r, struct shared *s) {
     for (uint32_t i = 0; i < n; i++)
         r->buffer[i] = pattern(i);
     spin_barrier();
+    p4_settle();
     s->start_ps = spin_now_ps();
     if (!p4_put(r, 0, n, 1, PING))
         return 3;
@@ -55,7 +51,7 @@ static bool prepare(struct p4_rank *r, const struct p4_setup *setup) {
                            r->pt, P4_PONG, 0, NULL, 0, r->ct, 1) == PTL_OK;
 }
 
-static int target(struct p4_rank *r, const struct shared *s) {
+static int target(struct p4_rank *r, const struct p4_shared *s) {
     if (!prepare(r, s->setup))
         return 2;
     spin_barrier();
@@ -67,7 +63,7 @@ static int target(struct p4_rank *r, const struct shared *s) {
 }
 
 static int rank(void *argument) {
-    struct shared *s = argument;
+    struct p4_shared *s = argument;
     struct p4_rank r;
     bool handlers = s->setup->variant >= P4_STORE && spin_rank() == 1;
     if (!p4_open(&r, s->setup, 2ull * s->setup->bytes, handlers ? "p4_pingpong" : NULL))
@@ -81,7 +77,7 @@ static int rank(void *argument) {
 
 int p4_pingpong(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err) {
     static const char *const images[] = {"p4_pingpong", NULL};
-    struct shared s = {.setup = setup};
+    struct p4_shared s = {.setup = setup};
     int code = p4_run(setup, 2, images, rank, &s, outcome, err);
     outcome->time_ps = (s.end_ps - s.start_ps) / 2;
     return code;
