@@ -393,10 +393,11 @@ static int run(const struct cli_command *command, int argc, char **argv) {
 
 static const struct cli_command sim_run = {
     .name = "sim run",
-    .args = "[options] PROGRAM.so [ARGUMENT...]",
+    .args = "[options] PROGRAM [ARGUMENT...]",
     .summary = "run a Portals program on simulated cards",
     .about = "Runs main(argc, argv) of a shared object (cc -shared -fPIC) on every rank of a\n"
-             "simulated world, in virtual time. Whatever follows the program is the program's.\n"
+             "simulated world, in virtual time; or an executable that is linked with\n"
+             "libportals.so, a process per rank. Whatever follows the program is the program's.\n"
              "Exit status 1 when a rank returns something other than 0, crashes or waits for\n"
              "what will not come, or when a fault ended a handler.",
     .options = table,

@@ -63,6 +63,10 @@ int live_pmi_fd(const struct live_pmi *pmi, uint32_t rank) {
     return pmi->rank[rank].fd;
 }
 
+bool live_pmi_waits(const struct live_pmi *pmi, uint32_t rank) {
+    return pmi->rank[rank].at_barrier;
+}
+
 /* A rank that does not read its answers is not waited for. */
 static void answer(struct rank *r, const char *text) {
     size_t length = strlen(text);

@@ -13,6 +13,8 @@ void live_pmi_free(struct live_pmi *pmi);
 /* The socket of a rank, for the server; until live_pmi_left. */
 void live_pmi_add(struct live_pmi *pmi, uint32_t rank, int fd);
 int live_pmi_fd(const struct live_pmi *pmi, uint32_t rank); /* -1: none */
+/* Whether it waits for the others. */
+bool live_pmi_waits(const struct live_pmi *pmi, uint32_t rank);
 /* It can be read. False: the rank asks that the job ends, with *status. */
 bool live_pmi_serve(struct live_pmi *pmi, uint32_t rank, int *status);
 /* The rank has ended. */

@@ -55,4 +55,12 @@ struct nic_segment {
     uint64_t bytes;
 };
 
+/* How the card reaches host memory that is not in its own address space. False: it is not there,
+ * or not to be used so. */
+struct nic_memory {
+    void *context;
+    bool (*read)(void *context, void *to, const uint8_t *host, uint64_t bytes);
+    bool (*write)(void *context, uint8_t *host, const void *from, uint64_t bytes);
+};
+
 #endif

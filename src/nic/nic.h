@@ -131,6 +131,7 @@ enum nic_move_kind {
 struct nic_move {
     uint8_t kind;
     bool from_handler; /* a handler's own, of `task`: for priorities and statistics */
+    bool on_card;      /* `host` is the card's own: a copy of volatile data, or HPU memory */
     uint8_t *host, *local;
     uint64_t bytes;
     struct nic_task *task;

@@ -157,12 +157,28 @@ void nic_command_later(const struct nic_move *move, struct nic_move *later) {
         later->local = (uint8_t *)&kept->direct + (move->local - (const uint8_t *)&c->direct);
 }
 
+/* On a value in host memory, which may be another address space's. */
+static void do_atomic(const struct nic *nic, const struct port_command *of, bool tell) {
+    const struct nic_memory *m = portals_memory(nic->portals);
+    if (!m) {
+        port_do_atomic(of, tell);
+        return;
+    }
+    struct port_command c = *of;
+    uint64_t value = 0;
+    c.host = (uint8_t *)&value;
+    if (!m->read(m->context, &value, of->host, of->bytes))
+        return;
+    port_do_atomic(&c, tell);
+    m->write(m->context, of->host, &value, of->bytes);
+}
+
 void nic_command_moved(struct nic *nic, struct nic_move *m, enum nic_status how) {
     struct nic_command_record *c = m->record;
     if (how != NIC_DONE)
         c->task->host_fault = true;
     else if (m->purpose == ATOMIC_COMMAND)
-        port_do_atomic(&c->of, !c->task->ended);
+        do_atomic(nic, &c->of, !c->task->ended);
     if (--c->transfers == 0)
         command_over(nic, c);
 }
@@ -190,7 +206,7 @@ static enum hpu_access atomic(const struct issue *is) {
     if (status >= NIC_FAULT)
         return host_fault(is, c.of.host_at);
     if (status == NIC_DONE)
-        port_do_atomic(&c.of, true);
+        do_atomic(is->nic, &c.of, true);
     return HPU_ACCESS_OK;
 }
 

@@ -333,6 +333,7 @@ static uint32_t source_pieces(struct nic *nic, const struct nic_outgoing *o, uin
 static void fetch(struct nic *nic, struct nic_departure *d) {
     struct nic_outgoing *o = d->outgoing;
     struct nic_packet *packet = d->packet;
+    bool on_card = !o->reply_to && portals_source_on_card(nic->portals, o->initiator);
     for (uint32_t have = 0; have < packet->bytes;) {
         struct nic_segment piece[NIC_SEGMENTS];
         uint64_t from = packet->offset + have, bytes = packet->bytes - have;
@@ -344,6 +345,7 @@ static void fetch(struct nic *nic, struct nic_departure *d) {
         for (uint32_t i = 0; i < pieces; i++) {
             struct nic_move move = {.kind = NIC_FETCH,
                                     .purpose = FETCH_DEPARTURE,
+                                    .on_card = on_card,
                                     .record = d,
                                     .host = piece[i].host,
                                     .local = packet->data + have,

@@ -116,6 +116,10 @@ int portals_new(struct portals **out, const struct portals_config *config,
                 const struct portals_owner *owner, struct spin_error *err);
 void portals_free(struct portals *p);
 struct nic_address portals_address(const struct portals *p);
+/* How the program's memory is reached, from now on; to outlive it. NULL, as at the beginning: it is
+ * this process's own. */
+void portals_reach(struct portals *p, const struct nic_memory *memory);
+const struct nic_memory *portals_memory(const struct portals *p);
 
 /* ---- At the target ---- */
 
@@ -217,6 +221,8 @@ uint8_t portals_exhausted(const struct portals_arrival *arrival);
 /* From the owner's `send`, of a request: the number that names it in the calls below; false: no
  * memory. */
 bool portals_outgoing_keep(struct portals *p, struct portals_outgoing *out, uint64_t *initiator);
+/* Whether the pieces below are the card's own memory. */
+bool portals_source_on_card(struct portals *p, uint64_t initiator);
 uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                  uint64_t length, struct nic_segment *segments, uint32_t room);
 uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t offset,

@@ -198,17 +198,23 @@ static void operation_end(struct portals *p, struct operation *o) {
     end_operation(p, o);
 }
 
-/* Volatile data is safe when the call returns. Into `small`, if it fits; false: no memory. */
+/* Volatile data is safe when the call returns. Into `small`, if it fits; false: no memory. What
+ * cannot be read is left to the card, whose fetch says so. */
 static bool copy_volatile(struct portals_outgoing *out, uint8_t *small, uint64_t length) {
-    out->of.copy = copy_is_small(length) ? small : malloc(length);
-    if (!out->of.copy)
+    const struct portals *p = out->of.ni->p;
+    uint8_t *copy = copy_is_small(length) ? small : malloc(length);
+    if (!copy)
         return false;
     struct nic_segment s;
-    for (uint64_t done = 0; done < length; done += s.bytes) {
+    bool good = true;
+    for (uint64_t done = 0; done < length && good; done += s.bytes) {
         p4_memory_segments(&out->of.md->memory, out->of.source_offset + done, length - done, &s, 1);
-        memcpy(out->of.copy + done, s.host, s.bytes);
+        good = p4_host_read(p, copy + done, s.host, s.bytes);
     }
-    out->data = out->of.copy;
+    if (good)
+        out->data = out->of.copy = copy;
+    else if (copy != small)
+        free(copy);
     return true;
 }
 
@@ -517,6 +523,11 @@ static uint32_t operation_segments(const struct operation *o, const struct descr
         return 0;
     return p4_memory_segments(md ? &md->memory : &o->of.entry->memory, start + offset, length,
                               segments, room);
+}
+
+bool portals_source_on_card(struct portals *p, uint64_t initiator) {
+    const struct operation *o = operation_at(p, initiator);
+    return o && (o->of.copy || o->of.card);
 }
 
 uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t offset,

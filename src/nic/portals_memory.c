@@ -4,6 +4,14 @@
 
 #include "nic/portals_private.h"
 
+const struct nic_memory *portals_memory(const struct portals *p) {
+    return p->memory;
+}
+
+void portals_reach(struct portals *p, const struct nic_memory *memory) {
+    p->memory = memory;
+}
+
 static int set_pieces(struct memory *m, const ptl_iovec_t *vector, ptl_size_t count) {
     m->piece = calloc(count ? count : 1, sizeof *m->piece);
     if (!m->piece)

@@ -259,6 +259,7 @@ struct operation {
 
 struct portals {
     struct portals_config config;
+    const struct nic_memory *memory; /* NULL: our own */
     struct spin_limits image_limits;
     struct portals_owner owner;
     uint32_t initialised;
@@ -370,6 +371,24 @@ static inline void p4_cell_tell(struct portals_cell *cell, uint64_t success, uin
         atomic_store_explicit(&cell->success, success, memory_order_release);
     else
         p4_cell_change(cell, success, failure);
+}
+
+/* Bytes of host memory; false: they are not there. */
+static inline bool p4_host_read(const struct portals *p, void *to, const uint8_t *host,
+                                uint64_t bytes) {
+    const struct nic_memory *m = p->memory;
+    if (m)
+        return m->read(m->context, to, host, bytes);
+    memcpy(to, host, bytes);
+    return true;
+}
+static inline bool p4_host_write(const struct portals *p, uint8_t *host, const void *from,
+                                 uint64_t bytes) {
+    const struct nic_memory *m = p->memory;
+    if (m)
+        return m->write(m->context, host, from, bytes);
+    memcpy(host, from, bytes);
+    return true;
 }
 
 /* portals_event.c */

@@ -245,17 +245,18 @@ uint64_t portals_entry_bytes(const struct portals_arrival *a) {
     return a->ni ? a->entry->memory.length : 0;
 }
 
-/* An item that lies in several pieces of memory. */
-static void move_item(const struct memory *m, uint64_t offset, uint8_t *item, uint32_t bytes,
-                      bool out) {
+/* Items that lie in several pieces of memory, or not in ours. */
+static bool move_items(const struct portals_arrival *a, uint64_t offset, uint8_t *items,
+                       uint64_t bytes, bool out) {
+    const struct portals *p = a->ni->p;
     struct nic_segment s;
-    for (uint32_t done = 0; done < bytes; done += (uint32_t)s.bytes) {
-        p4_memory_segments(m, offset + done, bytes - done, &s, 1);
-        if (out)
-            memcpy(item + done, s.host, s.bytes);
-        else
-            memcpy(s.host, item + done, s.bytes);
+    bool good = true;
+    for (uint64_t done = 0; done < bytes && good; done += s.bytes) {
+        p4_memory_segments(&a->entry->memory, a->offset + offset + done, bytes - done, &s, 1);
+        good = out ? p4_host_read(p, items + done, s.host, s.bytes)
+                   : p4_host_write(p, s.host, items + done, s.bytes);
     }
+    return good;
 }
 
 void portals_apply(const struct portals_arrival *a, uint64_t offset, const uint8_t *data,
@@ -269,17 +270,21 @@ void portals_apply(const struct portals_arrival *a, uint64_t offset, const uint8
     while (length - done >= bytes &&
            portals_arrival_segments(a, offset + done, length - done, &s, 1)) {
         uint64_t whole = s.bytes - s.bytes % bytes;
-        uint8_t item[32];
+        uint8_t items[512];
         uint8_t *target = s.host;
-        if (!whole) {
-            whole = bytes;
-            target = item;
-            move_item(&a->entry->memory, a->offset + offset + done, item, bytes, true);
+        bool there = true;
+        if (a->ni->p->memory && whole > sizeof items)
+            whole = sizeof items;
+        if (!whole || a->ni->p->memory) {
+            whole = whole ? whole : bytes;
+            target = items;
+            there = move_items(a, offset + done, items, whole, true);
         }
-        p4_atomic_apply(m->operation, m->datatype, target, data + done, m->operand, whole,
-                        before ? before + done : NULL);
-        if (target == item)
-            move_item(&a->entry->memory, a->offset + offset + done, item, bytes, false);
+        if (there)
+            p4_atomic_apply(m->operation, m->datatype, target, data + done, m->operand, whole,
+                            before ? before + done : NULL);
+        if (there && target == items)
+            move_items(a, offset + done, items, whole, false);
         done += whole;
     }
 }

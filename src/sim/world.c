@@ -243,6 +243,7 @@ void spin_world_free(struct spin_world *w) {
     world_hpus_free(w);
     gdb_many_free(w->gdb);
     world_programs_free(w);
+    world_processes_free(w);
     network_destroy(w->net);
     topology_destroy(w->topology);
     hosts_free(w->hosts);
@@ -332,8 +333,11 @@ int world_run(struct spin_world *w, struct spin_error *err) {
         world_watch_start(w);
     world_start_ranks(w);
     if (!w->failure)
-        code = run_engine(w, err);
+        do
+            code = run_engine(w, err);
+        while (!code && world_processes_wait(w));
     world_watch_stop(w);
+    world_processes_end(w);
     world_crashes(w, false);
     if (!code && w->watch.reason)
         say_why_stopped(w);

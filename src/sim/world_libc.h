@@ -26,6 +26,9 @@ bool world_libc_variable(const char *name, uint64_t *offset);
 uint64_t world_libc_bytes(void);
 /* The block of a rank, as a process finds it. */
 void world_libc_start(void *own);
+/* For ranks that are processes: as clock_gettime and clock_nanosleep of a rank. */
+void world_clock_read(clockid_t clock, struct timespec *to);
+int world_clock_sleep(clockid_t clock, int flags, const struct timespec *of);
 /* What finds a thread-local variable by a descriptor; NULL where compilers do not use them. */
 const void *world_libc_tls_call(void);
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "sim/transfer.h"
-#include "sim/world_private.h"
+#include "sim/world_process.h"
 
 static uint64_t dma_latency(const struct world_rank *r) {
     return r->params->network.dma_latency_ps;
@@ -259,9 +259,24 @@ static enum nic_status move(void *context, struct nic_move *m) {
     return world_move_until(r, m, m->from_handler ? m->task->driver : NULL, transfer(r, m));
 }
 
+/* To or from another process; of an atomic, which the card performs itself, a try. */
+static bool copy_afar(struct world_process *p, const struct nic_move *m) {
+    uint64_t host = (uintptr_t)m->host;
+    uint8_t try[NIC_ORDERED_BYTES];
+    uint64_t tried = m->bytes < sizeof try ? m->bytes : sizeof try;
+    return m->kind == NIC_FETCH   ? world_process_read(p, m->local, host, m->bytes)
+           : m->kind == NIC_STORE ? world_process_write(p, host, m->local, m->bytes)
+                                  : world_process_read(p, try, host, tried) &&
+                                        world_process_write(p, host, try, tried);
+}
+
 /* Bytes, when their time has come. */
 void world_copy(struct world_rank *r, struct nic_move *m) {
     struct spin_world *w = r->world;
+    if (r->process && !m->on_card) {
+        nic_moved(r->nic, m, copy_afar(r->process, m) ? NIC_DONE : NIC_FAULT, w->now_ps);
+        return;
+    }
     w->moving = r->index; /* addresses are the program's word */
     if (m->kind == NIC_FETCH && m->bytes)
         memcpy(m->local, m->host, m->bytes);

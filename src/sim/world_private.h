@@ -10,6 +10,7 @@
  *   world_cards.c    which of them each rank has
  *   world_setup.c    ranks without a program
  *   world_program.c  programs from shared objects (object.c reads them, link.c links them)
+ *   world_process.h  ranks that are processes
  *   world_stacks.c   threads that programs make: where they run
  *   world_libc.h     the C library as a rank has it
  *   world_watch.c    ^C, and programs that make no calls
@@ -144,7 +145,8 @@ struct world_rank {
         reads_last; /* small reads under way, which end in this order: pool entries */
     struct rank_data *data;
     struct world_program *program; /* a shared object, */
-    uint32_t copy;                 /* and which copy of it; or NULL: the world's `main` */
+    uint32_t copy;                 /* and which copy of it; or NULL: the world's `main`, */
+    struct world_process *process; /* or an executable's process */
     bool alone;                    /* it has no program, only a card */
     struct world_memory *memory;   /* that the world has given it then */
     struct world_libc *libc;       /* what its C library remembers (world_libc.h), or NULL */
@@ -280,6 +282,7 @@ struct spin_world {
     bool setting_up; /* before time begins: calls cost none */
     struct world_program **programs;
     uint32_t program_count;
+    struct world_processes *processes; /* or NULL */
     uint64_t *exceptions; /* of the thread that runs: two words of C++'s run-time, or NULL */
     struct world_watch watch;
     struct world_thread **thread; /* all that programs have made, by index - 1 */
@@ -348,6 +351,8 @@ void world_thread_forget(struct world_thread *t);
 void world_thread_leave(struct world_thread *t);
 void world_threads_free(struct spin_world *w);
 void world_start_ranks(struct spin_world *w);
+/* A rank whose process has ended while all its threads wait. */
+void world_rank_end(struct world_rank *r, int status);
 void world_on_thread(void *context, const struct sim_event *event);
 void world_raised(struct world_rank *r);
 /* From the thread's program: others run while its clock moves on by time_ps, at least by a look
@@ -442,6 +447,18 @@ bool world_program_where(const struct spin_world *w, const void *address, const 
 /* Those that the file of cards names. */
 int world_programs_load(struct spin_world *w, struct spin_error *err);
 void world_programs_free(struct spin_world *w);
+
+/* world_process.c: ranks that are processes. */
+bool world_is_executable(const char *path); /* or a script */
+/* argv[0] is the path; of all ranks of which that is true. */
+int world_processes_start(struct spin_world *w, const char *path, char **argv,
+                          bool (*is_its)(const void *context, uint32_t rank), const void *context,
+                          struct spin_error *err);
+void world_process_main(struct world_thread *t); /* on the rank's fibre; does not return */
+/* No events are left: waits for processes that may still make calls. False: there are none. */
+bool world_processes_wait(struct spin_world *w);
+void world_processes_end(struct spin_world *w); /* those that still run */
+void world_processes_free(struct spin_world *w);
 
 /* world_setup.c: of a rank without a program, on its fibre. Not 0: the run is to end. */
 int world_set_up(struct world_rank *r);

@@ -448,6 +448,31 @@ void world_programs_free(struct spin_world *w) {
     free(w->programs);
 }
 
+/* Which ranks run what `launch` says, or, if that is NULL, what nothing is said of. */
+struct whose {
+    const struct world_cards *cards;
+    const struct world_launch *launch;
+};
+
+static bool is_its(const void *context, uint32_t rank) {
+    const struct whose *of = context;
+    const struct world_card *card = of->cards->card[of->cards->of[rank]];
+    return card->launch == of->launch && !card->no_program;
+}
+
+static int start_processes(struct spin_world *w, const struct whose *of, const char *path, int argc,
+                           const char *const *argv, struct spin_error *err) {
+    const char **words = calloc((size_t)argc + 2, sizeof *words);
+    if (!words)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory for arguments");
+    words[0] = path;
+    for (int i = 0; i < argc; i++)
+        words[i + 1] = argv[i];
+    int code = world_processes_start(w, path, (char **)words, is_its, of, err);
+    free(words);
+    return code;
+}
+
 /* For all ranks that `launch` is of; NULL: those that nothing else is said of. */
 static int load_for(struct spin_world *w, const struct world_launch *launch, const char *path,
                     int argc, const char *const *argv, struct spin_error *err) {
@@ -456,6 +481,7 @@ static int load_for(struct spin_world *w, const struct world_launch *launch, con
     for (uint32_t i = 0; i < c->count; i++)
         if (c->card[i]->launch == launch && !c->card[i]->no_program)
             ranks += c->card[i]->members;
+    const struct whose of = {c, launch};
     struct world_program **larger =
         realloc(w->programs, sizeof(struct world_program *) * (w->program_count + 1));
     if (!larger)
@@ -467,13 +493,14 @@ static int load_for(struct spin_world *w, const struct world_launch *launch, con
         return spin_fail(err, SPIN_EARG,
                          "which program? the file of cards names none for %u of %u ranks", ranks,
                          w->ranks);
+    if (world_is_executable(path))
+        return start_processes(w, &of, path, argc, argv, err);
     w->programs[w->program_count] = NULL;
     int code = load(&w->programs[w->program_count], ranks, path, argc, argv, err);
     struct world_program *p = w->programs[w->program_count];
     w->program_count += p != NULL;
     for (uint32_t r = 0, copy = 0; r < w->ranks && !code; r++) {
-        const struct world_card *card = c->card[c->of[r]];
-        if (card->launch != launch || card->no_program)
+        if (!is_its(&of, r))
             continue;
         w->rank[r].program = p;
         w->rank[r].copy = copy++;

@@ -292,6 +292,8 @@ void world_thread_end(struct world_thread *t) {
 static void run_program(void *argument) {
     struct world_thread *t = argument;
     struct world_rank *r = t->rank;
+    if (r->process)
+        world_process_main(t);
     if (r->program)
         world_exit(t, world_program_main(r->program, r->copy), true);
     r->status = r->alone ? world_set_up(r) : r->world->main(r->world->argument);
@@ -316,6 +318,12 @@ static void end_rank(struct world_rank *r, uint64_t clock_ps) {
     }
     w->ended++;
     world_open_barrier(w); /* nobody waits for one who has gone */
+}
+
+void world_rank_end(struct world_rank *r, int status) {
+    r->status = status;
+    r->exited = true;
+    end_rank(r, world_later(r->main.clock_ps, r->world->now_ps));
 }
 
 static void exchange(uint64_t a[2], uint64_t b[2]) {

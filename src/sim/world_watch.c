@@ -199,9 +199,9 @@ static int note_code(struct dl_phdr_info *info, size_t size, void *context) {
 
 void world_watch_start(struct spin_world *w) {
     struct world_watch *s = &w->watch;
-    if (watched || (!w->program_count && !w->main))
+    if (watched || (!w->program_count && !w->processes && !w->main))
         return;
-    if (!w->program_count)
+    if (w->main)
         dl_iterate_phdr(note_code, &(struct code_search){(uintptr_t)w->main, s});
     if (!new_timer(CLOCK_THREAD_CPUTIME_ID, &s->own))
         return;
@@ -219,7 +219,7 @@ void world_watch_start(struct spin_world *w) {
     s->running = true;
     sigaction(SIGVTALRM, &tick, &s->before_tick);
     sigaction(SIGINT, NULL, &s->before_int);
-    if (w->program_count && s->before_int.sa_handler != SIG_IGN) /* nohup, a shell's background */
+    if (!w->main && s->before_int.sa_handler != SIG_IGN) /* nohup, a shell's background */
         sigaction(SIGINT, &interrupt, NULL);
     start_timer(s->own);
 }

@@ -1,0 +1,209 @@
+/* A rank's side of the channel. The library is loaded before the program (LD_PRELOAD), so that its
+ * calls are found before those of libportals.so. */
+#include "portals/channel_client.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "live/live_clock.h"
+
+#define SPINS 50u /* before a thread sleeps: some microseconds */
+
+/* One per process, as that is what a rank is. */
+static struct {
+    struct channel *channel;
+    struct channel_rank *own;
+    struct channel_place place;
+    int bell;
+    pid_t world;
+    bool is_none; /* this process is no rank, and will be none */
+    pthread_once_t once;
+    pthread_key_t key; /* its destructor tells that a thread has ended */
+} self = {.once = PTHREAD_ONCE_INIT};
+
+static _Thread_local struct channel_slot *slot;
+
+/* ---- a process becomes a rank ---- */
+
+static void end_thread(void *own) {
+    slot = own; /* destructors of others may have cleared it */
+    channel_post(CHANNEL_THREAD_END, NULL, 0, NULL);
+    atomic_store(&slot->state, CHANNEL_FREE);
+    slot = NULL;
+}
+
+/* A child of a rank is none. */
+static void in_child(void) {
+    self.is_none = true;
+    slot = NULL;
+}
+
+/* The last thing before the process is gone. */
+static void end_process(int status, void *argument) {
+    (void)argument;
+    if (!channel_is_attached())
+        return;
+    fflush(NULL);
+    CHANNEL_CALL(CHANNEL_EXIT, (uint64_t)(status & 0xff));
+    self.is_none = true;
+}
+
+static void attach(void) {
+    const char *text = getenv(CHANNEL_VARIABLE);
+    int version, fd, world;
+    unsigned rank, ranks;
+    if (!text ||
+        sscanf(text, "%d %d %d %d %u %u", &version, &fd, &self.bell, &world, &rank, &ranks) != 6)
+        return;
+    if (version != CHANNEL_VERSION) {
+        fprintf(stderr, "openspin: this libportals-world.so is of another version than the command "
+                        "that started the program\n");
+        _exit(1);
+    }
+    size_t bytes = sizeof(struct channel) + ranks * sizeof(struct channel_rank);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
+        return;
+    self.place = (struct channel_place){rank, ranks};
+    self.world = world;
+    self.channel = memory;
+    struct channel_rank *own = &self.channel->rank[rank];
+    /* Not below a rank that makes calls itself; of a script's children the last is it. */
+    if (getppid() != world) {
+        if (atomic_load(&own->slot[0].state) != CHANNEL_FREE && own->slot[0].call)
+            return;
+        atomic_store(&own->threads, 1);
+    }
+    atomic_store(&own->pid, getpid());
+    if (dlsym(RTLD_NEXT, "PtlInit"))
+        atomic_store(&own->portals, 1);
+    self.own = own;
+    pthread_key_create(&self.key, end_thread);
+    pthread_atfork(NULL, NULL, in_child);
+    on_exit(end_process, NULL);
+}
+
+/* A child of the world is a rank from its first instruction on, so that it sees virtual time. */
+__attribute__((constructor)) static void begin(void) {
+    const char *text = getenv(CHANNEL_VARIABLE);
+    int world = 0;
+    if (text && sscanf(text, "%*d %*d %*d %d", &world) == 1 && getppid() == world)
+        pthread_once(&self.once, attach);
+}
+
+bool channel_is_attached(void) {
+    return self.own && !self.is_none;
+}
+
+bool channel_is_rank(struct channel_place *place) {
+    pthread_once(&self.once, attach);
+    if (place)
+        *place = self.place;
+    return channel_is_attached();
+}
+
+/* ---- calls ---- */
+
+static struct channel_slot *claim(void) {
+    for (uint32_t i = 0; i < CHANNEL_SLOTS; i++) {
+        struct channel_slot *s = &self.own->slot[i];
+        uint32_t expected = CHANNEL_FREE;
+        if (!atomic_compare_exchange_strong(&s->state, &expected, CHANNEL_RUNNING))
+            continue;
+        s->thread = (int32_t)syscall(SYS_gettid);
+        if (s->thread != getpid()) /* the process ends with its main thread */
+            pthread_setspecific(self.key, s);
+        return s;
+    }
+    fprintf(stderr, "openspin: a rank of a world has at most %d threads that call Portals\n",
+            CHANNEL_SLOTS);
+    _exit(1);
+}
+
+/* The world is gone: so is its rank. */
+static void look_around(void) {
+    if (atomic_load(&self.channel->over) || (kill(self.world, 0) && errno == ESRCH))
+        _exit(1);
+}
+
+static void wait_for_answer(struct channel_slot *s) {
+    for (uint32_t i = 0; i < SPINS; i++) {
+        if (atomic_load_explicit(&s->state, memory_order_acquire) == CHANNEL_RUNNING)
+            return;
+        live_pause();
+    }
+    uint32_t posted = CHANNEL_POSTED;
+    if (!atomic_compare_exchange_strong(&s->state, &posted, CHANNEL_ASLEEP))
+        return;
+    while (atomic_load(&s->state) == CHANNEL_ASLEEP) {
+        /* sometimes it looks whether the world is still there; clocks are the world's own */
+        const struct timespec second = {.tv_sec = 1};
+        if (syscall(SYS_futex, &s->state, FUTEX_WAIT, CHANNEL_ASLEEP, &second, NULL, 0))
+            look_around();
+    }
+}
+
+/* A pointer of the program's that leads nowhere is followed here, where it crashes as ever. */
+static void follow(const struct channel_slot *s) {
+    volatile char *at = (volatile char *)(uintptr_t)s->fault;
+    if (s->fault_writes)
+        *at = *at;
+    else
+        (void)*at;
+}
+
+static void wake_world(struct channel_slot *s) {
+    uint64_t one = 1;
+    uint32_t where = atomic_load(&self.channel->asleep);
+    if (where == CHANNEL_AT_SLOT)
+        live_futex_wake(&s->state, 1);
+    else if (where == CHANNEL_AT_BELL)
+        (void)!write(self.bell, &one, sizeof one);
+}
+
+int channel_post(uint32_t call, const uint64_t *words, uint32_t count, uint64_t *back) {
+    if (!channel_is_rank(NULL))
+        return PTL_NO_INIT;
+    int error = errno;
+    struct channel_slot *s = slot;
+    if (!s)
+        s = slot = claim();
+    if (call < CHANNEL_CLOCK)
+        atomic_store_explicit(&self.own->portals, 1, memory_order_relaxed);
+    s->call = call;
+    s->fault = 0;
+    if (count)
+        memcpy(s->word, words, count * sizeof *words);
+    atomic_store(&s->state, CHANNEL_POSTED);
+    wake_world(s);
+    wait_for_answer(s);
+    if (s->fault)
+        follow(s);
+    if (back)
+        memcpy(back, s->back, sizeof s->back);
+    errno = error;
+    return s->code;
+}
+
+const char *channel_text(void) {
+    return slot ? slot->text : "";
+}
+
+/* ---- threads ---- */
+
+/* Only told: the world looks at all threads of a process that has several. */
+int pthread_create(pthread_t *id, const pthread_attr_t *how, void *(*run)(void *), void *argument) {
+    static int (*_Atomic real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    if (self.own)
+        atomic_store(&self.own->threads, 1);
+    return real(id, how, run, argument);
+}

@@ -1,0 +1,607 @@
+/* Ranks that are processes: world_process.h says how. */
+#include "sim/world_process.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/error.h"
+#include "config.h"
+#include "live/live_clock.h"
+#include "live/live_pmi.h"
+
+#define SPINS      50u /* while the world waits for a process: about a microsecond */
+#define SOON_NS    LIVE_MS
+#define LET_GO_MS  2000
+#define SLEEPS_NS  (10 * LIVE_MS) /* one thread alone that sleeps so long is outside */
+#define LONGEST_MS 5
+
+/* ---- which programs are processes ---- */
+
+bool world_is_executable(const char *path) {
+    unsigned char head[4096] = {0};
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = file >= 0 ? read(file, head, sizeof head) : -1;
+    if (file >= 0)
+        close(file);
+    if (got > 2 && head[0] == '#' && head[1] == '!')
+        return true;
+    Elf64_Ehdr h;
+    if (got < (ssize_t)sizeof h || memcmp(head, ELFMAG, SELFMAG) || head[EI_CLASS] != ELFCLASS64)
+        return false;
+    memcpy(&h, head, sizeof h);
+    for (uint32_t i = 0; i < h.e_phnum; i++) {
+        Elf64_Phdr p;
+        uint64_t at = h.e_phoff + i * sizeof p;
+        if (at + sizeof p > sizeof head)
+            break;
+        memcpy(&p, head + at, sizeof p);
+        if (p.p_type == PT_INTERP)
+            return true;
+    }
+    return h.e_type == ET_EXEC;
+}
+
+/* ---- starting ---- */
+
+/* The library with the calls of ranks: beside the command in the build folder, or installed. */
+static bool find_library(char *path, size_t room) {
+    static const char *const places[] = {"src/portals", "../src/portals",
+                                         "../" OPENSPIN_LIBDIR "/openspin"};
+    char self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = 0;
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = 0;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        snprintf(path, room, "%s/%s/libportals-world.so", self, places[i]);
+        if (access(path, R_OK) == 0)
+            return true;
+    }
+    snprintf(path, room, "%s/openspin/libportals-world.so", OPENSPIN_PREFIX "/" OPENSPIN_LIBDIR);
+    return access(path, R_OK) == 0;
+}
+
+static void set_number(const char *name, uint64_t number) {
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    setenv(name, text, 1);
+}
+
+/* In front of what is there already. */
+static void put_before(const char *name, const char *value, char between) {
+    const char *rest = getenv(name);
+    char *text = NULL;
+    if (asprintf(&text, "%s%c%s", value, rest && *rest ? between : 0, rest ? rest : "") >= 0)
+        setenv(name, text, 1);
+    free(text);
+}
+
+struct starting {
+    struct world_processes *all;
+    const char *path, *library;
+    char **argv;
+    struct rlimit files; /* as they were */
+};
+
+/* In the child; returns when the program cannot be started. */
+static void become(const struct starting *s, uint32_t rank, int pmi, pid_t world) {
+    char text[80];
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != world)
+        _exit(1);
+    snprintf(text, sizeof text, "%d %d %d %d %u %u", CHANNEL_VERSION, s->all->memory, s->all->bell,
+             (int)world, rank, s->all->ranks);
+    setenv(CHANNEL_VARIABLE, text, 1);
+    put_before("LD_PRELOAD", s->library, ':');
+    put_before("ASAN_OPTIONS", "verify_asan_link_order=0", ':'); /* its library is not the first */
+    set_number("PMI_RANK", rank);
+    set_number("PMI_ID", rank);
+    set_number("PMI_SIZE", s->all->ranks);
+    set_number("PMI_FD", (uint64_t)pmi);
+    unsetenv("PMI_PORT");
+    fcntl(pmi, F_SETFD, 0);
+    fcntl(s->all->memory, F_SETFD, 0);
+    fcntl(s->all->bell, F_SETFD, 0);
+    setrlimit(RLIMIT_NOFILE, &s->files);
+    int nothing = rank ? open("/dev/null", O_RDONLY) : -1;
+    if (nothing >= 0) {
+        dup2(nothing, 0);
+        close(nothing);
+    }
+    execv(s->path, s->argv);
+}
+
+static int start_process(const struct starting *s, uint32_t rank, struct spin_error *err) {
+    struct world_process *p = &s->all->process[rank];
+    int sockets[2], told[2], failure = 0;
+    pid_t world = getpid();
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
+        return spin_fail(err, SPIN_EFILE, "rank %u: no more open files: %s", rank, strerror(errno));
+    if (pipe2(told, O_CLOEXEC)) {
+        close(sockets[0]);
+        close(sockets[1]);
+        return spin_fail(err, SPIN_EFILE, "rank %u: no more open files: %s", rank, strerror(errno));
+    }
+    p->pid = fork();
+    if (p->pid == 0) {
+        become(s, rank, sockets[1], world);
+        failure = errno;
+        (void)!write(told[1], &failure, sizeof failure);
+        _exit(127);
+    }
+    int forked = errno;
+    close(sockets[1]);
+    close(told[1]);
+    live_pmi_add(s->all->pmi, rank, sockets[0]);
+    bool failed = p->pid > 0 && read(told[0], &failure, sizeof failure) == sizeof failure;
+    close(told[0]);
+    if (p->pid < 0) {
+        p->pid = 0;
+        return spin_fail(err, SPIN_ENOMEM, "rank %u: cannot start a process: %s", rank,
+                         strerror(forked));
+    }
+    p->file = (int)syscall(SYS_pidfd_open, p->pid, 0);
+    if (p->file < 0)
+        return spin_fail(err, SPIN_EFILE, "rank %u: no more open files: %s", rank, strerror(errno));
+    if (failed)
+        return spin_fail(err, SPIN_EFILE, "%s: cannot start it: %s", s->path, strerror(failure));
+    return SPIN_OK;
+}
+
+static bool read_memory(void *context, void *to, const uint8_t *host, uint64_t bytes) {
+    return world_process_read(context, to, (uintptr_t)host, bytes);
+}
+
+static bool write_memory(void *context, uint8_t *host, const void *from, uint64_t bytes) {
+    return world_process_write(context, (uintptr_t)host, from, bytes);
+}
+
+static void connect_rank(struct world_processes *all, struct world_rank *r) {
+    struct world_process *p = r->process = &all->process[r->index];
+    p->rank = r;
+    p->memory = (struct nic_memory){p, read_memory, write_memory};
+    portals_reach(nic_portals(r->nic), &p->memory);
+}
+
+/* Once per world. */
+static int prepare(struct spin_world *w, struct spin_error *err) {
+    struct world_processes *all = w->processes = calloc(1, sizeof *all);
+    if (!all)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    all->ranks = w->ranks;
+    all->bytes = sizeof *all->channel + w->ranks * sizeof all->channel->rank[0];
+    all->memory = memfd_create("openspin-world", MFD_CLOEXEC);
+    all->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    all->process = calloc(w->ranks, sizeof *all->process);
+    all->pmi = live_pmi_new(w->ranks);
+    if (!all->process || !all->pmi)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory for %u ranks", w->ranks);
+    if (all->memory < 0 || all->bell < 0 || ftruncate(all->memory, (off_t)all->bytes))
+        return spin_fail(err, SPIN_EFILE, "no memory to share with %u processes: %s", w->ranks,
+                         strerror(errno));
+    void *memory = mmap(NULL, all->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, all->memory, 0);
+    if (memory == MAP_FAILED)
+        return spin_fail(err, SPIN_ENOMEM, "no memory to share with %u processes", w->ranks);
+    all->channel = memory;
+    for (uint32_t i = 0; i < w->ranks; i++) {
+        struct world_process *p = &all->process[i];
+        p->file = -1;
+        p->ended = true; /* until it is started */
+        p->shared = &all->channel->rank[i];
+        for (uint32_t k = 0; k < CHANNEL_SLOTS; k++)
+            p->slot[k] = (struct world_slot){.process = p, .shared = &p->shared->slot[k]};
+    }
+    return SPIN_OK;
+}
+
+int world_processes_start(struct spin_world *w, const char *path, char **argv,
+                          bool (*is_its)(const void *context, uint32_t rank), const void *context,
+                          struct spin_error *err) {
+    char library[4200];
+    if (!w->processes) {
+        int code = prepare(w, err);
+        if (code)
+            return code;
+    }
+    if (!find_library(library, sizeof library))
+        return spin_fail(err, SPIN_EFILE,
+                         "%s: an executable needs libportals-world.so, which is not at %s", path,
+                         library);
+    struct starting s = {w->processes, path, library, argv, {0, 0}};
+    getrlimit(RLIMIT_NOFILE, &s.files);
+    struct rlimit more = {s.files.rlim_max, s.files.rlim_max}; /* two or three per rank */
+    setrlimit(RLIMIT_NOFILE, &more);
+    fflush(NULL);
+    int code = SPIN_OK;
+    for (uint32_t i = 0; i < w->ranks && !code; i++) {
+        if (!is_its(context, i))
+            continue;
+        connect_rank(w->processes, &w->rank[i]);
+        code = start_process(&s, i, err);
+        w->processes->process[i].ended = code != SPIN_OK;
+    }
+    return code;
+}
+
+static void answer(struct world_slot *s) {
+    s->serving = false;
+    uint32_t before = atomic_exchange(&s->shared->state, CHANNEL_RUNNING);
+    if (before == CHANNEL_ASLEEP)
+        live_futex_wake(&s->shared->state, 1);
+}
+
+/* A program that has ended goes on from there; what it still prints comes in the order of ranks. */
+static void let_go(struct world_process *p) {
+    struct pollfd file = {p->file, POLLIN, 0};
+    for (uint32_t i = 0; i < CHANNEL_SLOTS; i++)
+        if (p->slot[i].shared->call == CHANNEL_EXIT)
+            answer(&p->slot[i]);
+    if (poll(&file, 1, LET_GO_MS) > 0) {
+        waitpid(p->pid, NULL, 0);
+        p->pid = 0;
+    }
+}
+
+void world_processes_end(struct spin_world *w) {
+    struct world_processes *all = w->processes;
+    if (!all)
+        return;
+    for (uint32_t i = 0; all->process && i < all->ranks; i++)
+        if (all->process[i].kept && all->process[i].pid > 0)
+            let_go(&all->process[i]);
+    if (all->channel)
+        atomic_store(&all->channel->over, 1);
+    for (uint32_t i = 0; all->process && i < all->ranks; i++)
+        if (all->process[i].pid > 0)
+            kill(all->process[i].pid, SIGKILL);
+    for (uint32_t i = 0; all->process && i < all->ranks; i++) {
+        struct world_process *p = &all->process[i];
+        if (p->pid > 0)
+            waitpid(p->pid, NULL, 0);
+        p->pid = 0;
+        if (p->file >= 0)
+            close(p->file);
+        p->file = -1;
+    }
+}
+
+void world_processes_free(struct spin_world *w) {
+    struct world_processes *all = w->processes;
+    if (!all)
+        return;
+    world_processes_end(w);
+    live_pmi_free(all->pmi);
+    if (all->channel)
+        munmap(all->channel, all->bytes);
+    close(all->memory);
+    close(all->bell);
+    free(all->process);
+    free(all);
+}
+
+/* ---- waiting for a process ---- */
+
+static bool is_posted(const struct world_slot *s) {
+    return !s->serving &&
+           atomic_load_explicit(&s->shared->state, memory_order_acquire) >= CHANNEL_POSTED;
+}
+
+static bool any_posted(const struct world_process *p) {
+    uint32_t slots =
+        atomic_load_explicit(&p->shared->threads, memory_order_relaxed) ? CHANNEL_SLOTS : 1;
+    for (uint32_t i = 0; i < slots; i++)
+        if (is_posted(&p->slot[i]))
+            return true;
+    return false;
+}
+
+/* For good: nobody enters this fibre again. */
+static _Noreturn void leave_for_good(const struct world_thread *t) {
+    for (;;)
+        fibre_leave(t->stacks);
+}
+
+static void note_interrupt(struct spin_world *w) {
+    w->watch.interrupted = true;
+    w->watch.reason = WATCH_INTERRUPTED;
+    sim_stop(w->engine);
+}
+
+/* A program that is through without ever having heard of Portals was not meant. */
+static void check_linked(const struct world_process *p, int status) {
+    if (!status && !atomic_load(&p->shared->portals))
+        world_fail(p->rank->world, SPIN_ETOOL,
+                   "rank %u ended without a call of Portals: is the program linked with "
+                   "libportals.so (cc program.c $(pkg-config --cflags --libs portals4))?",
+                   p->rank->index);
+}
+
+/* It has ended: how. A crash ends the world. */
+static void reap(struct world_process *p) {
+    struct spin_world *w = p->rank->world;
+    uint64_t now = w->now_ps;
+    waitpid(p->pid, &p->status, 0);
+    p->pid = 0;
+    p->ended = true;
+    live_pmi_left(w->processes->pmi, p->rank->index);
+    if (!WIFSIGNALED(p->status)) {
+        check_linked(p, WEXITSTATUS(p->status));
+        return;
+    }
+    int number = WTERMSIG(p->status);
+    if (number == SIGINT) /* a terminal's ^C comes to all */
+        note_interrupt(w);
+    else
+        world_fail(w, SPIN_ETOOL, "rank %u at %llu.%03llu ns: crashed: %s (signal %d)",
+                   p->rank->index, (unsigned long long)(now / 1000),
+                   (unsigned long long)(now % 1000), strsignal(number), number);
+}
+
+static void serve_pmi(struct world_process *p) {
+    struct spin_world *w = p->rank->world;
+    int status = 0;
+    if (live_pmi_fd(w->processes->pmi, p->rank->index) >= 0 &&
+        !live_pmi_serve(w->processes->pmi, p->rank->index, &status))
+        world_fail(w, SPIN_ETOOL, "rank %u ended the job by PMI's abort, with status %d",
+                   p->rank->index, status);
+}
+
+/* Sleeps until the bell rings, or something else comes of this process, or for some time. */
+static void sleep_for(struct world_process *p, int ms) {
+    struct world_processes *all = p->rank->world->processes;
+    struct pollfd files[] = {{all->bell, POLLIN, 0},
+                             {p->file, POLLIN, 0},
+                             {live_pmi_fd(all->pmi, p->rank->index), POLLIN, 0}};
+    uint64_t rings;
+    if (poll(files, 3, ms) <= 0)
+        return;
+    if (files[0].revents)
+        (void)!read(all->bell, &rings, sizeof rings);
+    if (files[2].revents)
+        serve_pmi(p);
+    if (files[1].revents)
+        reap(p);
+}
+
+static uint64_t used_ns(const struct world_process *p) {
+    clockid_t clock;
+    struct timespec t = {0};
+    if (clock_getcpuclockid(atomic_load(&p->shared->pid), &clock) || clock_gettime(clock, &t))
+        return 0;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool is_impatient(const struct world_process *p, uint64_t before_ns) {
+    struct spin_world *w = p->rank->world;
+    uint64_t patience_ns = w->params.patience * 1000000000u, used = used_ns(p);
+    if (!patience_ns || !before_ns || used < before_ns + patience_ns)
+        return false;
+    world_fail(w, SPIN_ELIMIT,
+               "rank %u computes for %llu s without a call; no virtual time passes in its program, "
+               "only in calls: where it waits for memory to change it should call spin_work, "
+               "sched_yield or PtlCTGet; if it needs longer, set patience=SECONDS",
+               p->rank->index, (unsigned long long)w->params.patience);
+    return true;
+}
+
+/* Whether it is still. One thread is so when it has posted; or when it sleeps for long, because it
+ * may sleep shortly for what has nothing to do with the world. */
+static bool is_still(const struct world_process *p, uint64_t since_ns) {
+    const struct world_processes *all = p->rank->world->processes;
+    if (p->ended)
+        return true;
+    if (!atomic_load(&p->shared->threads)) {
+        if (is_posted(&p->slot[0]) || live_pmi_waits(all->pmi, p->rank->index))
+            return true;
+        if (live_now_ns() - since_ns < SLEEPS_NS)
+            return false;
+    }
+    return world_look_at(p) != WORLD_RUNS;
+}
+
+/* A single thread that has called before is about to call again. */
+static bool calls_soon(struct world_process *p) {
+    struct channel *channel = p->rank->world->processes->channel;
+    struct world_slot *s = &p->slot[0];
+    for (uint32_t i = 0; i < SPINS && !is_posted(s); i++)
+        live_pause();
+    if (!is_posted(s) && p->quick) {
+        atomic_store(&channel->asleep, CHANNEL_AT_SLOT);
+        live_futex_wait(&s->shared->state, CHANNEL_RUNNING, live_now_ns() + SOON_NS);
+        atomic_store(&channel->asleep, CHANNEL_AWAKE);
+    }
+    return is_posted(s);
+}
+
+/* Until it is still, the run has failed, or ^C. */
+static void settle(struct world_process *p) {
+    struct spin_world *w = p->rank->world;
+    struct channel *channel = w->processes->channel;
+    if (!atomic_load(&p->shared->threads) && calls_soon(p) && !atomic_load(&p->shared->threads))
+        return;
+    uint64_t since_ns = live_now_ns(), before_ns = 0;
+    p->quick = false;
+    atomic_store(&channel->asleep, CHANNEL_AT_BELL);
+    for (int ms = 0; !is_still(p, since_ns) && !w->failure; ms = ms < LONGEST_MS ? ms + 1 : ms) {
+        sleep_for(p, ms);
+        if (w->watch.interrupted)
+            note_interrupt(w);
+        if (w->watch.interrupted || is_impatient(p, before_ns))
+            break;
+        if (!before_ns && ms == LONGEST_MS)
+            before_ns = used_ns(p);
+    }
+    atomic_store(&channel->asleep, CHANNEL_AWAKE);
+    p->quick = is_posted(&p->slot[0]);
+}
+
+/* ---- fibres ---- */
+
+static void run_slot(void *argument);
+
+/* Every call that it has posted gets its fibre. */
+static void dispatch(struct world_process *p) {
+    struct spin_world *w = p->rank->world;
+    bool in_call = false;
+    for (uint32_t i = 0; i < CHANNEL_SLOTS && (!i || atomic_load(&p->shared->threads)); i++) {
+        struct world_slot *s = &p->slot[i];
+        in_call |= s->serving || is_posted(s);
+        if ((!is_posted(s) && !p->ended) || s->serving)
+            continue;
+        struct spin_error err;
+        if (s->thread)
+            world_wake(s->thread); /* if it waits for this */
+        else if (!p->ended && !(s->thread = world_thread_start(p->rank, run_slot, s, &err)))
+            world_fail(w, err.code, "%s", err.text);
+    }
+    bool outside = !in_call && !p->ended;
+    w->processes->outside += outside - p->outside;
+    p->outside = outside;
+}
+
+/* Something that another one has done may have woken those that are outside. */
+static void look_outside(struct spin_world *w) {
+    struct world_processes *all = w->processes;
+    for (uint32_t i = 0; i < all->ranks && all->outside; i++) {
+        struct world_process *p = &all->process[i];
+        if (!p->outside || live_pmi_waits(all->pmi, i) ||
+            (!any_posted(p) && world_look_at(p) != WORLD_RUNS))
+            continue;
+        settle(p);
+        dispatch(p);
+    }
+}
+
+/* From a fibre of p, which runs: time goes on when this returns. */
+static void let_run(struct world_process *p, const struct world_thread *t) {
+    struct spin_world *w = p->rank->world;
+    settle(p);
+    if (!w->failure && !w->watch.interrupted) {
+        dispatch(p);
+        look_outside(w);
+    }
+    if (w->failure || w->watch.interrupted)
+        leave_for_good(t);
+}
+
+/* The rank has ended; it is its main thread's time that counts. */
+static _Noreturn void end_here(struct world_process *p, struct world_thread *t, int status) {
+    p->rank->status = status;
+    p->rank->exited = true;
+    p->rank->leaving = true;
+    world_thread_end(t);
+}
+
+/* Its program is through, and it stays where it is. */
+static _Noreturn void keep(struct world_slot *s, struct world_thread *t) {
+    struct world_process *p = s->process;
+    struct spin_world *w = p->rank->world;
+    p->ended = p->kept = true;
+    check_linked(p, (int)s->shared->word[0]);
+    live_pmi_left(w->processes->pmi, p->rank->index);
+    look_outside(w); /* that may have opened a barrier */
+    end_here(p, t, (int)s->shared->word[0]);
+}
+
+/* Returns when the slot has a call; not at all, if its process has ended. */
+static void next_call(struct world_slot *s, struct world_thread *t) {
+    struct world_process *p = s->process;
+    for (;;) {
+        if (p->ended)
+            end_here(p, t, WEXITSTATUS(p->status));
+        if (is_posted(s))
+            return;
+        world_block(t,
+                    live_pmi_waits(p->rank->world->processes->pmi, p->rank->index)
+                        ? "a barrier of PMI"
+                        : "its program, outside of Portals",
+                    UINT64_MAX);
+    }
+}
+
+static void serve_slot(struct world_slot *s, struct world_thread *t) {
+    for (;;) {
+        next_call(s, t);
+        s->serving = true;
+        if (s->shared->call == CHANNEL_EXIT)
+            keep(s, t);
+        if (s->shared->call == CHANNEL_THREAD_END)
+            break;
+        world_serve(s->process, s->shared);
+        answer(s);
+        let_run(s->process, t);
+    }
+    s->thread = NULL;
+    t->detached = true;
+    answer(s);
+    let_run(s->process, t);
+    world_thread_end(t);
+}
+
+static void run_slot(void *argument) {
+    struct world_slot *s = argument;
+    serve_slot(s, s->thread);
+}
+
+void world_process_main(struct world_thread *t) {
+    struct world_process *p = t->rank->process;
+    p->slot[0].thread = t;
+    let_run(p, t);
+    serve_slot(&p->slot[0], t);
+}
+
+/* ---- when nothing happens in virtual time ---- */
+
+/* It may have ended by itself while its calls were performed. */
+static bool has_left(struct world_process *p) {
+    struct pollfd file = {p->file, POLLIN, 0};
+    if (poll(&file, 1, 0) <= 0)
+        return false;
+    reap(p);
+    world_rank_end(p->rank, WEXITSTATUS(p->status));
+    return true;
+}
+
+bool world_processes_wait(struct spin_world *w) {
+    struct world_processes *all = w->processes;
+    bool may_come = all != NULL && !sim_engine_counts(w->engine).pending; /* else it was stopped */
+    w->now_ps = world_later(w->now_ps, sim_engine_counts(w->engine).now_ps);
+    while (all && may_come && !w->failure && !w->watch.interrupted) {
+        may_come = false;
+        for (uint32_t i = 0; i < all->ranks; i++) {
+            struct world_process *p = &all->process[i];
+            if (p->ended || has_left(p) || live_pmi_waits(all->pmi, i))
+                continue;
+            enum world_stillness how = world_look_at(p);
+            if (how == WORLD_IS_DEAD && !any_posted(p))
+                continue;
+            may_come = true;
+            atomic_store(&all->channel->asleep, CHANNEL_AT_BELL);
+            if (!any_posted(p))
+                sleep_for(p, 1);
+            atomic_store(&all->channel->asleep, CHANNEL_AWAKE);
+            settle(p);
+            if (!p->ended && !any_posted(p))
+                continue;
+            dispatch(p);
+            return true;
+        }
+    }
+    if (w->watch.interrupted)
+        note_interrupt(w);
+    return false;
+}

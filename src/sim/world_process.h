@@ -1,0 +1,61 @@
+/* Ranks that are processes.
+ *   world_process.c  starting and ending them; their fibres, which make their calls
+ *   world_still.c    is a process still: does each of its threads wait?
+ *   world_serve.c    a call: its arguments, its results
+ *
+ * Design notes. A process runs while the world waits for it, so virtual time stands still for its
+ * program as for one on a fibre. Each of its threads that makes calls has a fibre here, which reads
+ * a call from the thread's slot (portals/channel.h), makes it, answers, and waits until the process
+ * is *still*: every thread has posted a call, or sleeps in the system for something else (a lock, a
+ * socket). Then virtual time goes on. What a thread sleeps for may come from another rank, so those
+ * that are *outside* are looked at again after every turn of another one. */
+#ifndef SPIN_SIM_WORLD_PROCESS_H
+#define SPIN_SIM_WORLD_PROCESS_H
+
+#include "nic/message.h"
+#include "portals/channel.h"
+#include "sim/world_private.h"
+
+struct world_slot {
+    struct world_process *process;
+    struct channel_slot *shared;
+    struct world_thread *thread; /* whose fibre and clock serve it, or NULL */
+    bool serving;                /* its call is being performed */
+};
+
+struct world_process {
+    struct world_rank *rank;
+    struct channel_rank *shared;
+    struct nic_memory memory;
+    int pid, file; /* file: its pidfd */
+    int status;    /* as waitpid gives it, when it has */
+    bool ended;
+    bool kept;    /* but its memory is there until the world ends */
+    bool quick;   /* its last call came soon */
+    bool outside; /* still, and not because all its threads are in calls */
+    struct world_slot slot[CHANNEL_SLOTS];
+};
+
+struct world_processes {
+    struct channel *channel;
+    size_t bytes;
+    int memory, bell;
+    struct live_pmi *pmi;
+    struct world_process *process; /* by rank */
+    uint32_t ranks, outside;
+};
+
+/* world_still.c */
+enum world_stillness {
+    WORLD_RUNS,    /* a thread of it computes, or waits for something that is soon there */
+    WORLD_SLEEPS,  /* all wait, and something from outside may come to one of them */
+    WORLD_IS_DEAD, /* all wait for calls or for each other */
+};
+enum world_stillness world_look_at(const struct world_process *p);
+
+/* world_serve.c: performs the call in a slot, on the thread that runs; its results are there. */
+void world_serve(struct world_process *p, struct channel_slot *s);
+bool world_process_read(struct world_process *p, void *to, uint64_t from, uint64_t bytes);
+bool world_process_write(struct world_process *p, uint64_t to, const void *from, uint64_t bytes);
+
+#endif

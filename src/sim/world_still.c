@@ -1,0 +1,116 @@
+/* Is a process still? What the system says of its threads: those in a call of ours wait for us;
+ * others may sleep in a call of the system that ends only when somebody does something. */
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "sim/world_process.h"
+
+/* Reads a small file of /proc; "" if it is not there. */
+static void read_proc(char *text, size_t room, int pid, const char *thread, const char *name) {
+    char path[80];
+    snprintf(path, sizeof path, "/proc/%d/task/%s/%s", pid, thread, name);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = file >= 0 ? read(file, text, room - 1) : -1;
+    text[got > 0 ? got : 0] = 0;
+    if (file >= 0)
+        close(file);
+}
+
+/* Calls of the system that wait for somebody. Not read of the standard input, write or what a disk
+ * does: these wait for no rank, and the world waits with them. */
+static enum world_stillness waits_in(int pid, const char *thread) {
+    static const long waiting[] = {
+        SYS_read,
+        SYS_readv,
+        SYS_recvfrom,
+        SYS_recvmsg,
+        SYS_accept,
+        SYS_accept4,
+        SYS_connect,
+        SYS_ppoll,
+        SYS_pselect6,
+        SYS_epoll_pwait,
+        SYS_wait4,
+        SYS_waitid,
+        SYS_nanosleep,
+        SYS_clock_nanosleep,
+        SYS_rt_sigsuspend,
+        SYS_rt_sigtimedwait,
+        SYS_restart_syscall,
+        SYS_semtimedop,
+        SYS_msgrcv,
+#ifdef SYS_poll
+        SYS_poll,
+        SYS_select,
+        SYS_epoll_wait,
+        SYS_pause,
+        SYS_semop,
+#endif
+    };
+    char text[256];
+    long number;
+    unsigned long long first = 0, fourth = 0;
+    read_proc(text, sizeof text, pid, thread, "syscall");
+    int fields = sscanf(text, "%ld %llx %*x %*x %llx", &number, &first, &fourth);
+    if (fields < 1)
+        return *text ? WORLD_RUNS : WORLD_SLEEPS; /* "running"; or we may not look */
+    if (number == SYS_futex)
+        return fourth ? WORLD_SLEEPS : WORLD_IS_DEAD;
+    if (number == SYS_read && first == 0)
+        return WORLD_RUNS;
+    for (size_t i = 0; i < sizeof waiting / sizeof waiting[0]; i++)
+        if (number == waiting[i])
+            return WORLD_SLEEPS;
+    return WORLD_RUNS;
+}
+
+static bool is_in_call(const struct world_process *p, int thread) {
+    for (uint32_t i = 0; i < CHANNEL_SLOTS; i++) {
+        const struct channel_slot *s = &p->shared->slot[i];
+        if (s->thread == thread && atomic_load(&s->state) >= CHANNEL_POSTED)
+            return true;
+    }
+    return false;
+}
+
+static enum world_stillness look_at_thread(const struct world_process *p, int pid,
+                                           const char *thread) {
+    char text[512];
+    if (is_in_call(p, atoi(thread)))
+        return WORLD_IS_DEAD;
+    read_proc(text, sizeof text, pid, thread, "stat");
+    const char *end = strrchr(text, ')');
+    if (!end || !end[1])
+        return WORLD_IS_DEAD; /* it has ended meanwhile */
+    char state = end[2];
+    if (state == 'Z' || state == 'X')
+        return WORLD_IS_DEAD;
+    if (state == 'T' || state == 't') /* somebody debugs it */
+        return WORLD_RUNS;
+    return state == 'S' ? waits_in(pid, thread) : WORLD_RUNS;
+}
+
+enum world_stillness world_look_at(const struct world_process *p) {
+    char path[40];
+    int pid = atomic_load(&p->shared->pid);
+    if (!pid)
+        return WORLD_RUNS; /* it has not begun */
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *folder = opendir(path);
+    enum world_stillness all = WORLD_IS_DEAD;
+    const struct dirent *entry;
+    while (folder && all != WORLD_RUNS && (entry = readdir(folder))) {
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        enum world_stillness one = look_at_thread(p, pid, entry->d_name);
+        all = one < all ? one : all;
+    }
+    if (folder)
+        closedir(folder);
+    return all;
+}

@@ -1,0 +1,102 @@
+# sim run with executables: a process per rank, whose Portals calls reach the world through shared memory.
+. "$SOURCE/tests/lib/tap.sh"
+library=$BUILD/src/portals
+flags=
+# A sanitized library needs a sanitized program.
+nm -D "$library/libportals.so" | grep -q __asan_init && flags=-fsanitize=address,undefined
+[ -n "$(nm -D "$library/libportals.so" | grep __tsan_init)" ] && flags=-fsanitize=thread
+export LD_LIBRARY_PATH=$library ASAN_OPTIONS=detect_leaks=0:handle_segv=0
+sim() { timeout -k 5 60 "$OPENSPIN" sim run "$@"; }
+compile() { # SOURCE NAME: both ways
+    cc -g -shared -fPIC -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" -o "$2.so" &&
+        clang $flags -g -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" "-L$library" -lportals -lpthread -o "$2" &&
+        pass "$2 compiles" || fail "$2 compiles"
+}
+compile tests/programs/exchange.c ring
+compile tests/programs/conformance.c conformance
+compile tests/programs/threads.c threads
+compile tests/programs/outside.c outside
+compile tests/programs/faulty.c faulty
+compile examples/sum_program.c sum
+compile examples/sc17/listings.c listings
+compile tests/programs/pspin_client.c pspin
+"$OPENSPIN" cc "$SOURCE/examples/sum_handler.c" -o sum.spin
+"$OPENSPIN" cc "$SOURCE/tests/handlers/world_faults.c" -o faults.spin
+"$OPENSPIN" cc --pspin "$SOURCE/tests/handlers/pspin_world.c" -o pspin.spin
+for f in pingpong accumulate broadcast strided raid_data raid_parity; do
+    "$OPENSPIN" cc "$SOURCE/examples/sc17/$f.c" -o $f.spin
+done
+
+# --- a shared object on fibres and an executable give the same bytes, times, counts and status
+both() { # RANKS PROGRAM [OPTION... --] ARGUMENT...
+    local n=$1 program=$2 options=()
+    shift 2
+    if [[ " $* " = *" -- "* ]]; then
+        while [ "$1" != -- ]; do options+=("$1") && shift; done
+        shift
+    fi
+    run sim -n "$n" "${options[@]}" "./$program.so" "$@"
+    local s=$status o e
+    o=$(printf '%s\n' "$out" | sort) e=${err//.so:/:}
+    run sim -n "$n" "${options[@]}" "./$program" "$@"
+    if [ "$s" = "$status" ] && [ "$o" = "$(printf '%s\n' "$out" | sort)" ] && [ "$e" = "$err" ]; then
+        pass "both ways: $program $* ${options[*]}"
+    else
+        fail "both ways: $program $* ${options[*]}" "$s" "$o" "$e" "$status" "$out" "$err"
+    fi
+}
+both 5 ring ring "a word"
+both 16 sum sum.spin
+both 16 sum --card pspin -- sum.spin
+both 8 sum --set loss=0.1 --set retry_timeout=20us -- sum.spin
+both 2 listings pingpong-long pingpong.spin
+both 2 listings accumulate accumulate.spin
+both 8 listings broadcast-long broadcast.spin
+both 2 listings strided strided.spin
+both 3 listings raid raid_data.spin raid_parity.spin
+both 3 listings --card pspin -- raid raid_data.spin raid_parity.spin
+both 2 pspin pspin.spin
+both 2 pspin --card pspin -- pspin.spin
+both 2 faulty wild_payload_handler 3 faults.spin
+for which in handle-is-equal memory-after-compute memory-after-work release-after-send arguments-invalid limits-left-zero limits-are-kept \
+    all-memory loop-ct-get loop-eq-get loop-yield loop-usleep loop-clock loop-barrier; do
+    both 2 conformance "$which"
+done
+both 2 conformance --set reordering=0.5 --set seed=5 -- order-is-kept
+both 2 conformance arguments -n 7 --json --help -- --until=1ns -
+for which in two-waits freed finalised; do both 2 threads "$which"; done
+
+# --- what only a process has
+for which in pmi bad-memory child hour lock; do check "a process: $which" 0 '' sim -q -n 3 ./outside "$which"; done
+check "a program started alone is a job of one" 0 '' timeout 20 ./outside lone
+check "and so is one rank of a world" 0 '' sim -q -n 1 ./outside lone
+check "a script that starts it" 0 '^rank 2 of 3: 101 from the left, x y$' sim -q -n 3 "$(printf '#!/bin/sh\n./ring ring "x y"\n' >script && chmod +x script && echo ./script)"
+check "a hundred processes" 0 '^the sum of 1 to 99 is 4950;' sim -q -n 100 ./sum sum.spin
+
+# --- how it ends
+check "the status of a rank" 1 'ring: 1 of 3 ranks failed, the first is rank 1: it called exit with 3$' sim -q -n 3 ./ring exit3
+refuse "a crash names rank and signal" 1 'rank 1 at [0-9.]+ ns: crashed: Segmentation fault \(signal 11\)$' sim -q -n 3 ./ring crash
+refuse "abort" 1 'rank 1 at [0-9.]+ ns: crashed: Aborted \(signal 6\)$' sim -q -n 3 ./ring abort
+refuse "a pointer to nowhere, in a call" 1 'rank 1 at [0-9.]+ ns: crashed: Segmentation fault' sim -q -n 3 ./outside bad-pointer
+refuse "kill -9" 1 'rank 1 at [0-9.]+ ns: crashed: Killed \(signal 9\)$' sim -q -n 3 ./outside killed
+check "a deadlock" 1 'ring: deadlock: 3 of 3 ranks wait .*rank 2 in PtlCTWait \(counter 0 of 1\)' sim -q -n 3 ./ring wait
+check "--until" 1 'stopped at 2000 ns with 2 of 2 ranks not done' sim -q -n 2 --until 2us ./outside sleeps
+refuse "a program without Portals" 1 'rank 0 ended without a call of Portals: is the program linked with libportals.so' sim -q -n 2 /bin/true
+printf 'not a program\n' >text && chmod +x text
+refuse "no program" 1 'text: cannot load: not an ELF file' sim -q ./text
+# SIGINT ends all. Not by the shell: what it starts in the background ignores the signal.
+cat >interrupt.py <<'P'
+import signal, subprocess, sys, time
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+child.stdout.readline()
+child.send_signal(signal.SIGINT)
+sys.exit(child.wait(20))
+P
+check "SIGINT ends the run and tells where the ranks are" 130 'interrupted at [0-9]+ ns with 2 of 2 ranks not done' python3 interrupt.py "$OPENSPIN" sim run -q -n 2 ./outside sleeps
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    left=$(pgrep -f "^\./(ring|outside) " || true)
+    [ -z "$left" ] && break || sleep 0.2
+done
+[ -z "$left" ] && pass "no process is left" || fail "no process is left" "$left"
+
+finish
