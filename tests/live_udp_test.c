@@ -5,6 +5,7 @@
 #include "lib/need_fork.h"
 
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
@@ -400,6 +401,36 @@ TEST(strangers_and_liars_are_counted_and_harm_nothing) {
     CHECK_EQ(user_open(&a, 1, (struct live_udp_settings){.interface = host(0)}, true), 0);
     exchange(&a, &b, 1, 25, 10000);
     user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
+/* However many there are, and whoever they say they are. */
+TEST(a_flood_of_strangers_takes_no_memory) {
+    struct user b;
+    uint8_t bytes[1400];
+    struct rng rng = rng_seeded(8);
+    open_folder();
+    CHECK_EQ(user_open(&b, 2, (struct live_udp_settings){.interface = host(1)}, false), 0);
+    int stranger = socket_at(host(3), LIVE_UDP_PORT + 7);
+    struct nic_address liar = {ntohl(inet_addr(host(3))), 7};
+    size_t before = 0;
+    for (uint32_t i = 0; i < 6000; i++) {
+        uint32_t length = 100 + rng_below(&rng, sizeof bytes - 100);
+        memset(bytes, (int)i, sizeof bytes);
+        if (i % 2) { /* one with the key, which says that it is another */
+            liar.pid = 8 + i % 1000;
+            length = forge(bytes, &b, liar);
+        }
+        throw_at(stranger, &b, bytes, length);
+        live_card_poll(b.card);
+        if (i == 100)
+            before = mallinfo2().uordblks;
+    }
+    wait_for_counts(&b, 3000, 3000);
+    CHECK(mallinfo2().uordblks <= before + 4096); /* nothing per datagram */
+    CHECK_EQ(nic_counts(live_card_nic(b.card))->receipts, 0);
+    close(stranger);
     user_close(&b);
     live_folder_remove(&folder);
 }
