@@ -32,6 +32,8 @@ const struct experiment experiments[] = {
      EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_fig5a},
     {"sc17/fig7a", "strided data unpacked by the card", "SC'17 figure 7a",
      EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_fig7a},
+    {"sc17/fig7c", "updates of a RAID-5 by the servers' cards", "SC'17 figure 7c",
+     EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_fig7c},
     {"sc17/ftb", "fault-tolerant broadcast on a binomial graph", "SC'17 section 5.4; no figure",
      EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_ftb},
     {"sc17/kv", "a key-value store on the card", "SC'17 section 5.4; no figure",
