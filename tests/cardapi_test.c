@@ -129,6 +129,39 @@ TEST(traffic_by_a_spec) {
     CHECK(digest[0] == digest[1]);
 }
 
+/* A busy card with a small packet buffer: what it has counted reaches the program. */
+TEST(counts_reach_the_program) {
+    static const char *const names[] = {"ping_pong", "copy_to_host"};
+    uint64_t host_writes = 0, marked = 0, out = 0, conflicts = 0;
+    for (int i = 0; i < 2; i++) {
+        char handler[40];
+        snprintf(handler, sizeof handler, "%s_ph", names[i]);
+        load(&w, names[i], handler, NULL);
+        w.context.host_bytes = 1 << 20;
+        GOOD(spin_card_set(w.card, "l2_packet_bytes=4KiB", &err));
+        GOOD(spin_card_set(w.card, "policy=mark", &err));
+        GOOD(spin_card_set(w.card, "mark_percent=50", &err));
+        GOOD(spin_card_add_context(w.card, &w.context, &w.number, &err));
+        GOOD(run(&w, (struct spin_card_options){
+                         .traffic = "gen:messages=8,packets=50,size=1024,headers=pspin"}));
+        const struct spin_card_result *r = &w.result;
+        CHECK_EQ(r->taken, 400);
+        CHECK_EQ(r->bytes_completed, 400 * 1024);
+        CHECK_EQ(r->messages_begun, 8);
+        CHECK(r->stalled_offers && r->held[0] && r->held_ps[0]);
+        CHECK(r->elapsed_ps && r->throughput_mbit && r->hpus_used && r->most_hpus_busy);
+        CHECK(r->hpu_busy_ps && r->cluster_dma_busy_ps && r->most_l2_bytes <= 4096);
+        CHECK(r->most_l2_bytes > 2048 && r->l1_accesses && r->icache_misses && r->cycles);
+        host_writes += r->host_writes + r->host_write_bytes / 1024;
+        out += r->packets_out + r->bytes_out / 1024;
+        marked += r->marked;
+        conflicts += r->conflict_cycles;
+        unload(&w);
+    }
+    CHECK_EQ(out, 2 * 400);
+    CHECK(host_writes >= 2 * 390 && marked && conflicts);
+}
+
 struct stages {
     uint64_t done[2], of[2], calls[2];
 };

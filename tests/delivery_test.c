@@ -333,7 +333,10 @@ static uint32_t offer_all(uint32_t next, uint32_t end) {
 TEST(who_leaves_says_what_has_arrived) {
     world = (struct world){.delay = 50, .receipt_time = 500};
     make_world(&world, 1, 64, 60);
+    for (uint32_t i = 0; i < 2; i++) /* who is no part of it stands before the other */
+        delivery_peer(&world.end[i].delivery, (struct nic_address){5, 7});
     CHECK(offer(&world, 0, make_packet(&world, 0, 1, 0)));
+    CHECK(!delivery_settled(&world.end[0].delivery));
     CHECK(step(&world));
     CHECK_EQ(world.end[1].counts.receipts, 0);
     delivery_hurry(&world.end[1].delivery);
@@ -366,9 +369,14 @@ TEST(a_slow_receiver_slows_its_sender) {
     CHECK_EQ(world.end[0].counts.retransmitted, 0);
     uint32_t probes = (uint32_t)world.end[0].counts.receipts;
     CHECK(probes > 5 && probes < 10000);
-    world.end[1].load = 5; /* it says so by itself */
-    uint64_t then = world.now;
-    flush(&world, 1);
+    uint64_t then = world.now, said = world.end[1].counts.receipts;
+    static const uint32_t loads[] = {11, 10, 10}; /* it says so by itself, once, at half */
+    for (uint32_t i = 0; i < 3; i++) {
+        world.end[1].load = loads[i];
+        flush(&world, 1);
+        CHECK_EQ(world.end[1].counts.receipts, said + (i > 0));
+    }
+    world.end[1].load = 5;
     while (next < 200) {
         CHECK(step(&world));
         next = offer_all(next, 200);
@@ -381,14 +389,30 @@ TEST(a_slow_receiver_slows_its_sender) {
     end_world(&world);
 }
 
+TEST(a_hopeless_peer_is_given_up_at_once) {
+    world = (struct world){.delay = 50, .cut = {true}};
+    make_world(&world, 1, 64, 60);
+    CHECK(offer(&world, 0, make_packet(&world, 0, 1, 0)));
+    struct delivery *d = &world.end[0].delivery;
+    delivery_arm(d, 0);
+    delivery_fail(d, delivery_peer(d, world.end[1].address), world.now = 10);
+    CHECK_EQ(delivery_deadline(d), 10);
+    CHECK(step(&world));
+    CHECK_EQ(world.now, 10);
+    CHECK_EQ(world.end[0].lost, 1);
+    end_world(&world);
+}
+
 TEST(the_retry_time_follows_the_round_trip) {
     static const uint64_t delays[] = {10, 300, 5000};
     for (uint32_t i = 0; i < 3; i++) {
         world = (struct world){.delay = delays[i], .least_retry = 100};
         make_world(&world, 1, 64, 60);
-        CHECK(!exchange(&world, 100));
+        const struct congestion begun = congestion_begin(64, 1000);
         const struct congestion *c =
             &delivery_peer(&world.end[0].delivery, world.end[1].address)->congestion;
+        CHECK(c->window == begun.window && c->retry_time == begun.retry_time);
+        CHECK(!exchange(&world, 100));
         CHECK(c->round_trip >= 2 * delays[i] - delays[i] / 8 && c->round_trip <= 2 * delays[i] + 8);
         CHECK(c->retry_time >= 100 && c->retry_time >= c->round_trip);
         CHECK(c->retry_time <= 100 + 6 * delays[i]);
@@ -769,6 +793,11 @@ TEST(peers_are_found_among_many) {
     struct delivery_peer *first = delivery_peer(d, (struct nic_address){1000, 0});
     for (uint32_t i = 0; i < 10000; i++)
         delivery_peer(d, (struct nic_address){i * 65537, i % 3});
+    for (uint32_t i = 0; i < 10000; i++) { /* the one of then, and no second one */
+        d->last_peer = NULL;
+        CHECK(delivery_peer(d, (struct nic_address){i * 65537, i % 3}) ==
+              delivery_peer_at(d, i + 1));
+    }
     CHECK(delivery_peer(d, (struct nic_address){1000, 0}) == first);
     CHECK(delivery_peer(d, (struct nic_address){65537, 1})->address.pid == 1);
     CHECK(delivery_peer_at(d, 0) == first);
