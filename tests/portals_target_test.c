@@ -485,6 +485,27 @@ TEST(volatile_data_may_change_after_the_call) {
     }
 }
 
+TEST(volatile_data_in_pieces_is_copied_in_order) {
+    static const uint64_t sizes[] = {30, 300};
+    for (int i = 0; i < 2; i++) {
+        struct wire *w = pair();
+        ptl_me_t me = entry(PTL_ME_OP_PUT, 5, 0);
+        append(w, &me, PTL_PRIORITY_LIST, NULL);
+        wire_as(w, 0);
+        ptl_iovec_t pieces[] = {
+            {source_bytes, 7}, {source_bytes + 7, 11}, {source_bytes + 18, 400}};
+        ptl_md_t md = {pieces, 3, PTL_IOVEC | PTL_MD_VOLATILE, PTL_EQ_NONE, PTL_CT_NONE};
+        ptl_handle_md_t handle;
+        CHECK_OK(PtlMDBind(ni, &md, &handle));
+        CHECK_OK(PtlPut(handle, 3, sizes[i], PTL_NO_ACK_REQ, wire_rank(1), pt, 5, 0, NULL, 0));
+        memset(source_bytes, 0xee, sizeof source_bytes);
+        wire_run(w);
+        for (uint64_t k = 0; k < sizes[i]; k++)
+            CHECK_EQ(target_bytes[k], (uint8_t)((k + 3) * 7 + 1));
+        wire_free(w);
+    }
+}
+
 TEST(a_process_sends_to_itself) {
     struct wire *w = pair();
     ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_OP_GET, 5, 0);

@@ -168,6 +168,25 @@ TEST(credits_are_rounded_down) {
     CHECK_EQ(before, (31 << 7) - 1);
 }
 
+TEST(receipts_and_probes_have_no_data) {
+    static const uint32_t at[] = {6, 48, WIRE_BYTES_AT, 56}; /* flags, number, bytes, offset */
+    struct nic_packet *p = fresh(), *in = fresh();
+    uint8_t bytes[WIRE_HEADER_BYTES + MTU];
+    for (int kind = NIC_RECEIPT; kind <= NIC_PROBE; kind++) {
+        p->kind = (uint8_t)kind;
+        uint32_t length = wire_encode(p, bytes);
+        CHECK(wire_decode(in, MTU, bytes, length) == NULL);
+        for (int i = 0; i < 4; i++) {
+            bytes[at[i]] = 1;
+            const char *why = wire_decode(in, MTU, bytes, length);
+            CHECK_HAS(why ? why : "nothing", "a receipt or probe with data");
+            bytes[at[i]] = 0;
+        }
+    }
+    nic_packet_release(p);
+    nic_packet_release(in);
+}
+
 TEST(contradictions_are_refused) {
     struct nic_packet *p = fresh(), *in = fresh();
     uint8_t good[WIRE_HEADER_BYTES + MTU], bad[WIRE_HEADER_BYTES + MTU];
