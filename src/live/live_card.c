@@ -445,6 +445,11 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
     live_book_open(&fabric.book, o->folder, o->pmix);
     /* Between nodes only PMIx can tell the addresses of libfabric. */
     const struct live_far far = {&udp, o->provider && o->pmix ? &fabric : NULL};
+    if (o->of_udp.auth &&
+        (o->transport == LIVE_FABRIC || (o->transport == LIVE_AUTO && far.fabric)))
+        return spin_fail(err, SPIN_EARG,
+                         "OPENSPIN_AUTH=1: UDP is authenticated, libfabric is not; use "
+                         "OPENSPIN_TRANSPORT=udp");
     switch (o->transport) {
     case LIVE_FABRIC:
         return live_fabric_new(&card->transport, &fabric, err);

@@ -32,4 +32,5 @@ for provider in shm tcp; do
 done
 check "a provider that is not there" 3 "OPENSPIN_FABRIC_PROVIDER: libfabric has no reliable endpoint of pigeon .*fi_info" by pigeon -n 2 ./waits
 OPENSPIN_INTERFACE=nosuch0 check "an interface that is not there" 3 "no reliable endpoint of tcp at nosuch0" by tcp ./waits
+OPENSPIN_AUTH=1 check "what cannot be authenticated is refused" 3 "OPENSPIN_AUTH=1: UDP is authenticated, libfabric is not" by tcp ./waits
 finish
