@@ -11,11 +11,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/helper_thread.h"
 #include "hpu/jit_private.h"
 
 struct jit_aside {
@@ -67,7 +67,6 @@ static void *work(void *argument) {
 
 struct jit_aside *jit_aside_new(void (*compile)(void *context), void *context) {
     struct jit_aside *a = calloc(1, sizeof *a);
-    sigset_t all, before;
     if (!a)
         return NULL;
     pthread_once(&once, register_all);
@@ -75,11 +74,7 @@ struct jit_aside *jit_aside_new(void (*compile)(void *context), void *context) {
     a->compile = compile;
     a->context = context;
     sem_init(&a->asked, 0, 0);
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int failed = pthread_create(&a->thread, NULL, work, a);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!failed)
+    if (helper_thread_start(&a->thread, work, a) == 0)
         return a;
     sem_destroy(&a->asked);
     free(a);

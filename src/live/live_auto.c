@@ -1,12 +1,12 @@
 #include "live/live_auto.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/helper_thread.h"
 #include "live/live_clock.h"
 
 #define SELDOM 8u /* looks at shared memory for one at the socket, while that is busy */
@@ -64,14 +64,9 @@ static void *watch_socket(void *context) {
     return NULL;
 }
 
-/* The program's signals are not for this thread. */
 static int start_watch(struct both *b, struct spin_error *err) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     atomic_store(&b->watch, WATCH_ON);
-    int code = pthread_create(&b->thread, NULL, watch_socket, b);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int code = helper_thread_start(&b->thread, watch_socket, b);
     if (code)
         return spin_fail(err, SPIN_ENOMEM, "no thread for peers on other nodes: %s",
                          strerror(code));

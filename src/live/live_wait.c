@@ -27,10 +27,10 @@
  * to time and looks; a call that makes something outstanding while the sleeper has no limit
  * (`unwatched`) rings. A thread that calls without pause looks at no clock, and one that finds
  * something at each look seldom: for these the progress thread looks. */
-#include <signal.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/helper_thread.h"
 #include "live/live_card_private.h"
 #include "live/live_clock.h"
 
@@ -307,13 +307,8 @@ static void *progress(void *context) {
     return NULL;
 }
 
-/* The program's signals are not for this thread. */
 int live_progress_start(struct live_card *card, struct spin_error *err) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(&card->thread, NULL, progress, card);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int code = helper_thread_start(&card->thread, progress, card);
     if (code)
         return spin_fail(err, SPIN_ENOMEM, "no thread for a live card: %s", strerror(code));
     card->has_thread = true;

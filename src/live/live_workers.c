@@ -9,11 +9,11 @@
  * One with nothing to do looks at `queued` for a while and then sleeps on it. Who queues something
  * counts it up and then looks whether somebody sleeps; who wants to sleep says so and then looks at
  * `queued`: with full fences at least one of them sees the other. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/helper_thread.h"
 #include "live/live_card_private.h"
 #include "live/live_clock.h"
 
@@ -100,21 +100,16 @@ static void *work(void *context) {
     return NULL;
 }
 
-/* The program's signals are not for these threads. */
 int live_workers_start(struct live_card *card, uint32_t count, struct spin_error *err) {
     struct live_workers *w = calloc(1, sizeof *w + count * sizeof w->thread[0]);
-    sigset_t all, before;
     int code = 0;
     if (!w)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     card->workers = w;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (!code && w->count < count) {
-        code = pthread_create(&w->thread[w->count], NULL, work, card);
+        code = helper_thread_start(&w->thread[w->count], work, card);
         w->count += !code;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code ? spin_fail(err, SPIN_ENOMEM, "no thread for handlers: %s", strerror(code)) : 0;
 }
 

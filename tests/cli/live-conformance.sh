@@ -54,6 +54,7 @@ handlers() { # NAME HPUS
 }
 
 all "2 ranks" 2 "$points" "$threads"
+check "threads may outlive main" 0 '^rank 1: late$' launch -n 2 ./threads main-leaves-first
 check "a thread ends its rank" 4 'rank 1 of 2 ended with status 4$' launch -n 2 ./threads a-thread-exits
 for ranks in 4 8; do
     all "$ranks ranks" $ranks "$(every "$points" "$some")" "$(every "$threads" "$some_threads")"
