@@ -60,6 +60,22 @@ TEST(large_puts_go_through_slots) {
     end();
 }
 
+/* Records of every length between them, one of which is as long as the header of a slot. */
+TEST(small_puts_between_large_ones_take_no_slot) {
+    ptl_ct_event_t event;
+    begin();
+    for (uint32_t bytes = 0; bytes <= 64; bytes++) {
+        CHECK_EQ(put(&a, 2, 0, bytes), PTL_OK);
+        CHECK_EQ(put(&a, 2, bytes * 100, 100000), PTL_OK);
+        CHECK_EQ(PtlCTWait(a.acked, 2 * (bytes + 1), &event), PTL_OK);
+        look_at(&b, &a);
+        CHECK(memcmp(a.source + bytes * 100, b.memory + bytes * 100, 100000) == 0);
+        enter(&a);
+        memset(a.source + bytes * 100, (int)bytes + 1, 200000); /* of the next */
+    }
+    end();
+}
+
 TEST(what_does_not_fit_is_dropped) {
     ptl_ct_event_t event;
     begin();

@@ -371,11 +371,15 @@ static bool is_short(uint64_t word) {
     return version == WIRE_VERSION && (kind == WIRE_SHORT_PUT || kind == WIRE_SHORT_ACK);
 }
 
+/* A header alone. A short record may be as long. */
+static bool is_slot(uint64_t word) {
+    return (uint32_t)word == WIRE_LATER_BYTES && !is_short(word);
+}
+
 static bool hand_over(struct shm *s, struct shm_peer *peer, uint64_t word, uint8_t *at) {
     if (is_short(word))
         return hand_over_short(s, peer, word, at);
-    return (uint32_t)word == WIRE_LATER_BYTES ? hand_over_slot(s, peer, word, at)
-                                              : hand_over_long(s, peer, word, at);
+    return is_slot(word) ? hand_over_slot(s, peer, word, at) : hand_over_long(s, peer, word, at);
 }
 
 /* The producer may go on: after what it waits for was stored. */
@@ -435,7 +439,7 @@ static bool take_record(struct shm *s, struct shm_peer *peer) {
     if (peer->pieces)
         return true;
     ring_consume(&peer->in, lines);
-    if (bytes == WIRE_LATER_BYTES && peer->gave_bulk)
+    if (is_slot(word) && peer->gave_bulk)
         empty_slot(s, peer);
     tell_head(peer);
     return true;
