@@ -680,6 +680,10 @@ TEST(queues_and_counters) {
     tests[0] = 100;
     CHECK_EQ(PtlCTPoll(ct, tests, 2, 0, &count, &which), PTL_CT_NONE_REACHED);
     CHECK_EQ(PtlCTPoll(ct, NULL, 2, 0, &count, &which), PTL_ARG_INVALID);
+    CHECK_EQ(PtlCTPoll(NULL, tests, 2, 0, &count, &which), PTL_ARG_INVALID);
+    CHECK_EQ(PtlCTPoll(ct, tests, 0, 0, &count, &which), PTL_ARG_INVALID);
+    CHECK_EQ(PtlCTPoll(ct, tests, 2, 0, NULL, &which), PTL_ARG_INVALID);
+    CHECK_EQ(PtlCTPoll(ct, tests, 2, 0, &count, NULL), PTL_ARG_INVALID);
     start = w->now;
     CHECK_EQ(PtlCTPoll(ct, tests, 2, 7, &count, &which), PTL_CT_NONE_REACHED);
     CHECK_EQ(w->now - start, 7000);
