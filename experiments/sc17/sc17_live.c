@@ -153,8 +153,8 @@ int sc17_fig3_live(const struct experiment_context *context, struct sheet *s,
     if (!code) {
         judge_pingpong(s, &l);
         note_machine(s, &l);
-        sheet_note(s, "Live, puts of more than 20 KiB are read from the sender's memory in one "
-                      "copy, and handlers run on the processor that waits: the model has neither.");
+        sheet_note(s, "Live, large puts go beside the packets, and handlers run on the processor "
+                      "that waits: the model has neither.");
         sheet_note(s, "Handlers compute floats with integers, and are interpreted until they are "
                       "compiled: so accumulation takes longer than hpu_cycle says.");
     }

@@ -80,7 +80,7 @@ local f = {
     initiator = ProtoField.uint64("openspin.initiator", "Initiator's operation", base.HEX),
     operand = ProtoField.bytes("openspin.operand", "Operand"),
     data = ProtoField.bytes("openspin.data", "Data"),
-    lent = ProtoField.uint64("openspin.lent", "Data in the sender's memory at", base.HEX),
+    lent = ProtoField.uint64("openspin.lent", "Data beside the packet, from", base.HEX),
 }
 openspin.fields = f
 
@@ -109,7 +109,7 @@ local function operation_name(kind, operation)
     return named(messages, kind)
 end
 
--- Bytes behind the header: data, or where it is in the sender's memory.
+-- Bytes behind the header: data, or where the sender has it if it goes beside the packet.
 local function add_data(tree, tvb, at, bytes)
     local left = tvb:reported_length_remaining(at)
     if left == 8 and bytes > 4096 then
