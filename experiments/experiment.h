@@ -134,6 +134,11 @@ struct experiment_world {
 int experiment_world(const struct experiment_context *context,
                      const struct spin_world_options *base, struct experiment_world *world,
                      struct spin_error *err);
+/* Runs rank(argument) on all ranks of such a world; a rank that does not return 0, or a handler
+ * that fails, is an error, which says `what` it was. */
+int experiment_ranks(const struct experiment_context *context, const char *what,
+                     const struct spin_world_options *base, int (*rank)(void *argument),
+                     void *argument, struct spin_error *err);
 /* With one size, or one number of ranks, there is one row, and what was published says nothing. */
 static inline bool experiment_one_row(const struct experiment_context *context) {
     return context->setup.bytes || context->setup.ranks;

@@ -58,3 +58,24 @@ int experiment_world(const struct experiment_context *context,
         w->options.topology = setup->topology;
     return SPIN_OK;
 }
+
+int experiment_ranks(const struct experiment_context *context, const char *what,
+                     const struct spin_world_options *base, int (*rank)(void *argument),
+                     void *argument, struct spin_error *err) {
+    struct experiment_world w;
+    struct spin_world *world;
+    int code = experiment_world(context, base, &w, err);
+    if (!code)
+        code = spin_world_new(&world, &w.options, err);
+    if (code)
+        return code;
+    code = spin_world_run(world, rank, argument, err);
+    struct spin_world_result r = spin_world_result(world);
+    if (!code && r.counts.faults)
+        code = spin_fail(err, SPIN_EFORMAT, "%s: a handler failed: %s", what, r.first_fault);
+    if (!code && r.failed)
+        code = spin_fail(err, SPIN_EFORMAT, "%s: rank %u failed at check %d", what, r.first_failed,
+                         r.first_status);
+    spin_world_free(world);
+    return code;
+}

@@ -61,19 +61,7 @@ static int measure(const struct experiment_context *context, uint64_t bytes, int
                                   .by_host = way % 2 == 0},
                       .bytes = bytes,
                       .data = data};
-    struct experiment_world w;
-    struct spin_world *world;
-    int code = experiment_world(context, &base, &w, err);
-    if (!code)
-        code = spin_world_new(&world, &w.options, err);
-    if (code)
-        return code;
-    code = spin_world_run(world, rank, &s, err);
-    struct spin_world_result r = spin_world_result(world);
-    if (!code && (r.failed || r.counts.faults))
-        code = spin_fail(err, SPIN_EFORMAT, "RAID: rank %u failed at check %d%s%s", r.first_failed,
-                         r.first_status, r.counts.faults ? ": " : "", r.first_fault);
-    spin_world_free(world);
+    int code = experiment_ranks(context, "RAID", &base, rank, &s, err);
     *us = (double)s.time_ps / 1e6;
     return code;
 }

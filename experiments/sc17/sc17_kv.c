@@ -75,21 +75,7 @@ static int measure(const struct experiment_context *context, uint32_t ranks, int
                    struct scene *s, struct spin_error *err) {
     static const char *const cards[CARDS] = {"card=sc17", "card=pspin"};
     const struct spin_world_options base = {.ranks = ranks, .set = &cards[card], .set_count = 1};
-    struct experiment_world w;
-    struct spin_world *world;
-    int code = experiment_world(context, &base, &w, err);
-    if (!code)
-        code = spin_world_new(&world, &w.options, err);
-    if (code)
-        return code;
-    code = spin_world_run(world, rank, s, err);
-    struct spin_world_result r = spin_world_result(world);
-    if (!code && (r.failed || r.counts.faults))
-        code =
-            spin_fail(err, SPIN_EFORMAT, "key-value store: rank %u failed at check %d%s%s",
-                      r.first_failed, r.first_status, r.counts.faults ? ": " : "", r.first_fault);
-    spin_world_free(world);
-    return code;
+    return experiment_ranks(context, "key-value store", &base, rank, s, err);
 }
 
 static int latency(const struct experiment_context *context, struct sheet *s,

@@ -60,22 +60,8 @@ static int rank(void *argument) {
 
 static int measure(const struct experiment_context *context, struct spin_world_options base,
                    struct scene *s, struct spin_error *err) {
-    struct experiment_world w;
-    struct spin_world *world;
     base.ranks = 2;
-    int code = experiment_world(context, &base, &w, err);
-    if (!code)
-        code = spin_world_new(&world, &w.options, err);
-    if (code)
-        return code;
-    code = spin_world_run(world, rank, s, err);
-    struct spin_world_result r = spin_world_result(world);
-    if (!code && (r.failed || r.counts.faults))
-        code =
-            spin_fail(err, SPIN_EFORMAT, "conditional read: rank %u failed at check %d%s%s",
-                      r.first_failed, r.first_status, r.counts.faults ? ": " : "", r.first_fault);
-    spin_world_free(world);
-    return code;
+    return experiment_ranks(context, "conditional read", &base, rank, s, err);
 }
 
 /* A column that is uniform in 0 to 99. */
