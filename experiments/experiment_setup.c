@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "images.h"
 
 int experiment_check(const struct experiment *e, const struct experiment_setup *setup,
                      struct spin_error *err) {
@@ -59,12 +60,16 @@ int experiment_world(const struct experiment_context *context,
     return SPIN_OK;
 }
 
-int experiment_ranks(const struct experiment_context *context, const char *what,
+int experiment_ranks(const struct experiment_context *context, const char *image,
                      const struct spin_world_options *base, int (*rank)(void *argument),
                      void *argument, struct spin_error *err) {
     struct experiment_world w;
     struct spin_world *world;
-    int code = experiment_world(context, base, &w, err);
+    struct spin_image *there;
+    int code = images_load_workload(context, image, &there, err); /* said once and clearly */
+    spin_image_free(there);
+    if (!code)
+        code = experiment_world(context, base, &w, err);
     if (!code)
         code = spin_world_new(&world, &w.options, err);
     if (code)
@@ -72,9 +77,9 @@ int experiment_ranks(const struct experiment_context *context, const char *what,
     code = spin_world_run(world, rank, argument, err);
     struct spin_world_result r = spin_world_result(world);
     if (!code && r.counts.faults)
-        code = spin_fail(err, SPIN_EFORMAT, "%s: a handler failed: %s", what, r.first_fault);
+        code = spin_fail(err, SPIN_EFORMAT, "%s: a handler failed: %s", image, r.first_fault);
     if (!code && r.failed)
-        code = spin_fail(err, SPIN_EFORMAT, "%s: rank %u failed at check %d", what, r.first_failed,
+        code = spin_fail(err, SPIN_EFORMAT, "%s: rank %u failed at check %d", image, r.first_failed,
                          r.first_status);
     spin_world_free(world);
     return code;

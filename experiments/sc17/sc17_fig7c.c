@@ -61,7 +61,7 @@ static int measure(const struct experiment_context *context, uint64_t bytes, int
                                   .by_host = way % 2 == 0},
                       .bytes = bytes,
                       .data = data};
-    int code = experiment_ranks(context, "RAID", &base, rank, &s, err);
+    int code = experiment_ranks(context, "raid_handler", &base, rank, &s, err);
     *us = (double)s.time_ps / 1e6;
     return code;
 }

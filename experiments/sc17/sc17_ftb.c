@@ -44,7 +44,7 @@ static int measure(const struct experiment_context *context, uint32_t ranks, int
     static const char *const cards[CARDS] = {"card=sc17", "card=pspin"};
     const struct spin_world_options base = {.ranks = ranks, .set = &cards[card], .set_count = 1};
     s->end_ps = 0;
-    return experiment_ranks(context, "broadcast", &base, rank, s, err);
+    return experiment_ranks(context, "ftb_handler", &base, rank, s, err);
 }
 
 static int panel(const struct experiment_context *context, struct sheet *s, struct scene *scene,

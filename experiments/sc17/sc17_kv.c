@@ -75,7 +75,7 @@ static int measure(const struct experiment_context *context, uint32_t ranks, int
                    struct scene *s, struct spin_error *err) {
     static const char *const cards[CARDS] = {"card=sc17", "card=pspin"};
     const struct spin_world_options base = {.ranks = ranks, .set = &cards[card], .set_count = 1};
-    return experiment_ranks(context, "key-value store", &base, rank, s, err);
+    return experiment_ranks(context, "kv_handler", &base, rank, s, err);
 }
 
 static int latency(const struct experiment_context *context, struct sheet *s,

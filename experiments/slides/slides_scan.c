@@ -61,7 +61,7 @@ static int rank(void *argument) {
 static int measure(const struct experiment_context *context, struct spin_world_options base,
                    struct scene *s, struct spin_error *err) {
     base.ranks = 2;
-    return experiment_ranks(context, "conditional read", &base, rank, s, err);
+    return experiment_ranks(context, "scan_handler", &base, rank, s, err);
 }
 
 /* A column that is uniform in 0 to 99. */
