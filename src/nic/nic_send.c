@@ -308,6 +308,8 @@ enum portals_sending nic_send_message(void *context, struct portals_outgoing *ou
     struct nic_message *m = out->message;
     if (!out->packet)
         return queue_message(nic, out);
+    if (m->kind >= NIC_ACK) /* nobody answers an answer */
+        return send_at_once(nic, out);
     if (wants_reply(m))
         return ask_at_once(nic, out);
     if (wants_ack(m)) {

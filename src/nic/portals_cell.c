@@ -22,7 +22,11 @@ void p4_cell_give(struct portals_cell *cell) {
         atomic_store_explicit(&cell->handle, 0, memory_order_release);
 }
 
-void p4_cell_change(struct portals_cell *cell, uint64_t success, uint64_t failure) {
+void p4_cell_store(struct portals_cell *cell, uint64_t success, uint64_t failure) {
+    if (atomic_load_explicit(&cell->failure, memory_order_relaxed) == failure) {
+        atomic_store_explicit(&cell->success, success, memory_order_release);
+        return;
+    }
     uint32_t changes = atomic_load_explicit(&cell->changes, memory_order_relaxed);
     atomic_store_explicit(&cell->changes, changes + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);

@@ -1,6 +1,12 @@
 /* Counting events. */
 #include "nic/portals_private.h"
 
+void p4_counter_watched(struct portals *p, struct counter *ct) {
+    p4_cell_tell(ct->cell, ct->value.success, ct->value.failure);
+    if (ct->first)
+        p4_trigger_look(p, ct);
+}
+
 int portals_ct_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_handle_ct_t *out) {
     struct portals_ni *ni = p4_ni_of(p, handle);
     if (!ni || !out)

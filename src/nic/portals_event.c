@@ -20,6 +20,7 @@ static bool resize(struct event_queue *q, uint32_t room) {
     q->ring = ring;
     q->mask = room - 1;
     q->room = room < q->capacity ? room : q->capacity;
+    q->plain_room = q->cell ? 0 : q->room;
     q->first = 0;
     return true;
 }
@@ -48,6 +49,7 @@ int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t co
     q->mask = FIRST_EVENTS - 1; /* of the ring that the first event will need */
     *handle = p4_handle_new(ni, HANDLE_EQ, q);
     q->cell = p4_cell_take(p, HANDLE_EQ, *handle);
+    q->special = q->cell ? QUEUE_HAS_CELL : 0;
     return PTL_OK;
 }
 
@@ -63,21 +65,26 @@ int portals_eq_free(struct portals *p, ptl_handle_eq_t handle) {
     return PTL_OK;
 }
 
-static void drop_first(struct event_queue *q) {
+static inline void drop_first(struct event_queue *q) {
     q->used--;
-    p4_cell_tell(q->cell, q->used, 0);
     q->first = (q->first + 1) & q->mask;
 }
 
-static int take(struct event_queue *q, ptl_event_t *event) {
+static __attribute__((noinline)) int take_special(struct event_queue *q) {
+    int code = q->special & QUEUE_DROPPED ? PTL_EQ_DROPPED : PTL_OK;
+    q->special &= (uint8_t)~QUEUE_DROPPED;
+    p4_cell_tell(q->cell, q->used, 0);
+    return code;
+}
+
+static inline int take(struct event_queue *q, ptl_event_t *event) {
     if (!q->used)
         return PTL_EQ_EMPTY;
-    *event = q->ring[q->first];
+    const ptl_event_t *oldest = &q->ring[q->first];
     drop_first(q);
-    if (!q->dropped)
-        return PTL_OK;
-    q->dropped = false;
-    return PTL_EQ_DROPPED;
+    uint8_t special = q->special;
+    *event = *oldest;
+    return special ? take_special(q) : PTL_OK;
 }
 
 int portals_eq_get(struct portals *p, ptl_handle_eq_t handle, ptl_event_t *event) {
@@ -108,12 +115,15 @@ int portals_eq_poll(struct portals *p, const ptl_handle_eq_t *handles, unsigned 
 }
 
 bool p4_event_make_room(struct event_queue *q) {
-    if (q->room < q->capacity && grow(q, q->used + q->reserved + 1))
-        return true;
-    q->dropped = true;
-    if (!q->used) /* every place is reserved: the new one is lost */
-        return false;
-    drop_first(q);
+    bool has_room = q->used + q->reserved < q->room ||
+                    (q->room < q->capacity && grow(q, q->used + q->reserved + 1));
+    if (!has_room) {
+        q->special |= QUEUE_DROPPED;
+        if (!q->used) /* every place is reserved: the new one is lost */
+            return false;
+        drop_first(q);
+    }
+    p4_cell_tell(q->cell, q->used + 1, 0);
     return true;
 }
 

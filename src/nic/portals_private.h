@@ -63,6 +63,9 @@ struct memory {
     uint32_t pieces;
 };
 
+/* What makes taking an event more than that. */
+enum { QUEUE_DROPPED = 1 /* since the last one that was taken */, QUEUE_HAS_CELL = 2 };
+
 struct event_queue {
     struct object object;
     ptl_event_t *ring;
@@ -70,7 +73,8 @@ struct event_queue {
      * what there is memory for and grows up to the capacity that the program asked for. */
     uint32_t room, first, used, reserved, capacity;
     uint32_t mask;             /* of the ring, a power of two, less one: not below `room` */
-    bool dropped;              /* since the last one that was taken */
+    uint32_t plain_room;       /* `room`, but 0 of one with a cell */
+    uint8_t special;           /* bits: */
     struct portals_cell *cell; /* NULL: none */
 };
 
@@ -362,15 +366,10 @@ static inline void *p4_memory_address(const struct memory *m, uint64_t offset) {
 struct portals_cell *p4_cell_take(struct portals *p, enum handle_kind kind,
                                   ptl_handle_any_t handle);
 void p4_cell_give(struct portals_cell *cell); /* may be NULL */
-__attribute__((cold)) void p4_cell_change(struct portals_cell *cell, uint64_t success,
-                                          uint64_t failure);
+void p4_cell_store(struct portals_cell *cell, uint64_t success, uint64_t failure);
 static inline void p4_cell_tell(struct portals_cell *cell, uint64_t success, uint64_t failure) {
-    if (!cell)
-        return;
-    if (atomic_load_explicit(&cell->failure, memory_order_relaxed) == failure)
-        atomic_store_explicit(&cell->success, success, memory_order_release);
-    else
-        p4_cell_change(cell, success, failure);
+    if (__builtin_expect(cell != NULL, 0)) /* in worlds there are none */
+        p4_cell_store(cell, success, failure);
 }
 
 /* Bytes of host memory; false: they are not there. */
@@ -398,17 +397,16 @@ void p4_event_push_reserved(struct portals *p, struct queue_name eq, const ptl_e
 bool p4_event_reserve(struct queue_name eq, uint32_t places);
 bool p4_event_add_place(struct queue_name eq); /* one more, reserved */
 void p4_event_unreserve(struct queue_name eq, uint32_t places);
-/* Loses the oldest, if it must; false: there is none. */
+/* Loses the oldest, if it must; false: there is none. Tells the cell of what will be there. */
 __attribute__((cold)) bool p4_event_make_room(struct event_queue *q);
 
 /* The place of a new event, that the caller fills whole; NULL: nobody will see it. Only while
  * triggers are held, as for all that changes what a program waits for: its end tells the owner. */
 static inline ptl_event_t *p4_event_new(struct portals *p, struct queue_name eq) {
     struct event_queue *q = p4_queue(eq);
-    if (!q || (q->used + q->reserved >= q->room && !p4_event_make_room(q)))
+    if (!q || (q->used + q->reserved >= q->plain_room && !p4_event_make_room(q)))
         return NULL;
     uint32_t at = q->first + q->used++;
-    p4_cell_tell(q->cell, q->used, 0);
     p->news = true;
     return &q->ring[at & q->mask];
 }
@@ -432,11 +430,11 @@ void p4_trigger_cancel_all(struct portals_ni *ni, struct counter *ct);
 int p4_trigger_append(struct portals *p, struct entry *e, ptl_handle_ct_t ct, ptl_size_t threshold);
 
 /* portals_count.c */
+void p4_counter_watched(struct portals *p, struct counter *ct); /* by triggers, or in a cell */
 static inline void p4_counter_changed(struct portals *p, struct counter *ct) {
     p->news = true;
-    p4_cell_tell(ct->cell, ct->value.success, ct->value.failure);
-    if (ct->first)
-        p4_trigger_look(p, ct);
+    if ((uintptr_t)ct->first | (uintptr_t)ct->cell)
+        p4_counter_watched(p, ct);
 }
 static inline void p4_count(struct portals *p, struct counter_name name, uint64_t success,
                             uint64_t failure) {
