@@ -267,7 +267,18 @@ static void before_fork(void) {
         live_card_flush(self.card);
 }
 
+/* Programs that are linked with the static library do not have the calls of a world. */
+static bool is_in_world(void) {
+    if (!getenv("OPENSPIN_WORLD"))
+        return false;
+    fprintf(stderr, "openspin: this program has libportals.a in it; a rank of a world needs "
+                    "libportals.so\n");
+    return true;
+}
+
 static struct portals_process *make(void) {
+    if (is_in_world())
+        return NULL;
     const char *job = getenv("OPENSPIN_JOB");
     struct spin_error err = {0};
     int code = join(job, &err);

@@ -274,7 +274,10 @@ static bool copy_afar(struct world_process *p, const struct nic_move *m) {
 void world_copy(struct world_rank *r, struct nic_move *m) {
     struct spin_world *w = r->world;
     if (r->process && !m->on_card) {
+        bool writes = m->kind != NIC_FETCH;
         nic_moved(r->nic, m, copy_afar(r->process, m) ? NIC_DONE : NIC_FAULT, w->now_ps);
+        if (writes)
+            world_process_written(r->process);
         return;
     }
     w->moving = r->index; /* addresses are the program's word */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,8 @@
 
 #define SPINS      50u /* while the world waits for a process: about a microsecond */
 #define SOON_NS    LIVE_MS
+#define WATCHES_NS (200 * LIVE_MS) /* then it is looked whether a thread only watches memory */
+#define NOTICES_NS (2 * LIVE_MS)   /* and it is given this to see what its card has written */
 #define LET_GO_MS  2000
 #define SLEEPS_NS  (10 * LIVE_MS) /* one thread alone that sleeps so long is outside */
 #define LONGEST_MS 5
@@ -334,7 +337,8 @@ static void check_linked(const struct world_process *p, int status) {
 static void reap(struct world_process *p) {
     struct spin_world *w = p->rank->world;
     uint64_t now = w->now_ps;
-    waitpid(p->pid, &p->status, 0);
+    if (p->pid > 0)
+        waitpid(p->pid, &p->status, 0);
     p->pid = 0;
     p->ended = true;
     live_pmi_left(w->processes->pmi, p->rank->index);
@@ -398,11 +402,29 @@ static bool is_impatient(const struct world_process *p, uint64_t before_ns) {
     return true;
 }
 
+/* A loop that looks at memory repeats itself. Found once, it counts as still: what it waits for
+ * comes in virtual time. */
+static void look_whether_it_watches(struct world_process *p) {
+    enum { ENOUGH = 24, ENOUGH_AGAIN = 8, MOST = 400 };
+    int thread = p->samples < MOST ? world_running_thread(p) : 0;
+    if (!thread || !world_sample(p, thread) || p->samples < (p->watched ? ENOUGH_AGAIN : ENOUGH) ||
+        2 * p->repeated <= p->samples)
+        return;
+    if (!p->watched)
+        fprintf(stderr,
+                "openspin: rank %u waits for memory to change without a call: virtual time goes "
+                "on, but its times may differ from run to run; sched_yield or spin_work in the "
+                "loop makes them exact\n",
+                p->rank->index);
+    p->watching = p->watched = true;
+    p->watch_ns = used_ns(p);
+}
+
 /* Whether it is still. One thread is so when it has posted; or when it sleeps for long, because it
  * may sleep shortly for what has nothing to do with the world. */
 static bool is_still(const struct world_process *p, uint64_t since_ns) {
     const struct world_processes *all = p->rank->world->processes;
-    if (p->ended)
+    if (p->ended || p->watching)
         return true;
     if (!atomic_load(&p->shared->threads)) {
         if (is_posted(&p->slot[0]) || live_pmi_waits(all->pmi, p->rank->index))
@@ -435,15 +457,20 @@ static void settle(struct world_process *p) {
         return;
     uint64_t since_ns = live_now_ns(), before_ns = 0;
     p->quick = false;
+    p->samples = p->known = p->repeated = 0;
     atomic_store(&channel->asleep, CHANNEL_AT_BELL);
-    for (int ms = 0; !is_still(p, since_ns) && !w->failure; ms = ms < LONGEST_MS ? ms + 1 : ms) {
+    const int longest_ms = p->watched ? 1 : LONGEST_MS;
+    const uint64_t watches_ns = p->watched ? LIVE_MS : WATCHES_NS;
+    for (int ms = 0; !is_still(p, since_ns) && !w->failure; ms += ms < longest_ms) {
         sleep_for(p, ms);
         if (w->watch.interrupted)
             note_interrupt(w);
         if (w->watch.interrupted || is_impatient(p, before_ns))
             break;
-        if (!before_ns && ms == LONGEST_MS)
+        if (!before_ns && ms == longest_ms)
             before_ns = used_ns(p);
+        if (live_now_ns() - since_ns > watches_ns && !p->ended)
+            look_whether_it_watches(p);
     }
     atomic_store(&channel->asleep, CHANNEL_AWAKE);
     p->quick = is_posted(&p->slot[0]);
@@ -457,6 +484,7 @@ static void run_slot(void *argument);
 static void dispatch(struct world_process *p) {
     struct spin_world *w = p->rank->world;
     bool in_call = false;
+    p->watching &= !any_posted(p);
     for (uint32_t i = 0; i < CHANNEL_SLOTS && (!i || atomic_load(&p->shared->threads)); i++) {
         struct world_slot *s = &p->slot[i];
         in_call |= s->serving || is_posted(s);
@@ -479,11 +507,21 @@ static void look_outside(struct spin_world *w) {
     for (uint32_t i = 0; i < all->ranks && all->outside; i++) {
         struct world_process *p = &all->process[i];
         if (!p->outside || live_pmi_waits(all->pmi, i) ||
-            (!any_posted(p) && world_look_at(p) != WORLD_RUNS))
+            (!any_posted(p) && (p->watching || world_look_at(p) != WORLD_RUNS)))
             continue;
         settle(p);
         dispatch(p);
     }
+}
+
+void world_process_written(struct world_process *p) {
+    if (!p->watching)
+        return;
+    for (uint64_t until_ns = live_now_ns() + NOTICES_NS;
+         live_now_ns() < until_ns && !any_posted(p);)
+        sched_yield();
+    if (any_posted(p))
+        dispatch(p);
 }
 
 /* From a fibre of p, which runs: time goes on when this returns. */
@@ -586,6 +624,14 @@ bool world_processes_wait(struct spin_world *w) {
             struct world_process *p = &all->process[i];
             if (p->ended || has_left(p) || live_pmi_waits(all->pmi, i))
                 continue;
+            if (p->watching && !any_posted(p)) {
+                if (is_impatient(p, p->watch_ns))
+                    return false;
+                may_come = true;
+                world_process_written(p);
+                if (!any_posted(p))
+                    continue;
+            }
             enum world_stillness how = world_look_at(p);
             if (how == WORLD_IS_DEAD && !any_posted(p))
                 continue;

@@ -8,7 +8,8 @@
  * a call from the thread's slot (portals/channel.h), makes it, answers, and waits until the process
  * is *still*: every thread has posted a call, or sleeps in the system for something else (a lock, a
  * socket). Then virtual time goes on. What a thread sleeps for may come from another rank, so those
- * that are *outside* are looked at again after every turn of another one. */
+ * that are *outside* are looked at again after every turn of another one. A thread that watches
+ * memory is outside too, and looked at when its card has written. */
 #ifndef SPIN_SIM_WORLD_PROCESS_H
 #define SPIN_SIM_WORLD_PROCESS_H
 
@@ -30,9 +31,14 @@ struct world_process {
     int pid, file; /* file: its pidfd */
     int status;    /* as waitpid gives it, when it has */
     bool ended;
-    bool kept;    /* but its memory is there until the world ends */
-    bool quick;   /* its last call came soon */
-    bool outside; /* still, and not because all its threads are in calls */
+    bool kept;  /* but its memory is there until the world ends */
+    bool quick; /* its last call came soon */
+    /* Whether its thread that runs does nothing but look at memory. */
+    bool watching, watched; /* watched: it did so before, and is found sooner */
+    uint32_t samples, known, repeated;
+    uint64_t state[64];
+    uint64_t watch_ns; /* processor time that it had used when that was found */
+    bool outside;      /* still, and not because all its threads are in calls */
     struct world_slot slot[CHANNEL_SLOTS];
 };
 
@@ -52,6 +58,15 @@ enum world_stillness {
     WORLD_IS_DEAD, /* all wait for calls or for each other */
 };
 enum world_stillness world_look_at(const struct world_process *p);
+
+/* A thread that is not in a call and does not sleep; 0: there is none. */
+int world_running_thread(const struct world_process *p);
+/* Stops it for a moment and notes its registers and the top of its stack: one that watches memory
+ * comes back to the same few states again and again. False: it could not be stopped. */
+bool world_sample(struct world_process *p, int thread);
+
+/* world_process.c: its card has written to its memory, which it may be watching. */
+void world_process_written(struct world_process *p);
 
 /* world_serve.c: performs the call in a slot, on the thread that runs; its results are there. */
 void world_serve(struct world_process *p, struct channel_slot *s);

@@ -2,11 +2,16 @@
  * others may sleep in a call of the system that ends only when somebody does something. */
 #include <ctype.h>
 #include <dirent.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
 
 #include "sim/world_process.h"
 
@@ -95,9 +100,11 @@ static enum world_stillness look_at_thread(const struct world_process *p, int pi
     return state == 'S' ? waits_in(pid, thread) : WORLD_RUNS;
 }
 
-enum world_stillness world_look_at(const struct world_process *p) {
+/* Of all threads; *runner is one that runs, if any does. */
+static enum world_stillness look_at_all(const struct world_process *p, int *runner) {
     char path[40];
     int pid = atomic_load(&p->shared->pid);
+    *runner = 0;
     if (!pid)
         return WORLD_RUNS; /* it has not begun */
     snprintf(path, sizeof path, "/proc/%d/task", pid);
@@ -109,8 +116,75 @@ enum world_stillness world_look_at(const struct world_process *p) {
             continue;
         enum world_stillness one = look_at_thread(p, pid, entry->d_name);
         all = one < all ? one : all;
+        if (one == WORLD_RUNS)
+            *runner = atoi(entry->d_name);
     }
     if (folder)
         closedir(folder);
     return all;
+}
+
+enum world_stillness world_look_at(const struct world_process *p) {
+    int runner;
+    return look_at_all(p, &runner);
+}
+
+int world_running_thread(const struct world_process *p) {
+    int runner;
+    look_at_all(p, &runner);
+    return runner;
+}
+
+/* ---- what a thread does that runs ---- */
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t count) {
+    const uint8_t *at = bytes;
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ at[i]) * 0x100000001b3ull;
+    return hash;
+}
+
+static uint64_t state_of(struct world_process *p, int thread) {
+    enum { TOP = 1024 };
+    struct user_regs_struct registers;
+    struct iovec all = {&registers, sizeof registers};
+    uint8_t stack[TOP];
+    uint64_t hash = 0xcbf29ce484222325ull;
+    if (ptrace(PTRACE_GETREGSET, thread, NT_PRSTATUS, &all))
+        return 0;
+#if defined(__x86_64__)
+    uint64_t top = registers.rsp;
+#else
+    uint64_t top = registers.sp;
+#endif
+    hash = mix(hash, &registers, all.iov_len);
+    return world_process_read(p, stack, top, TOP) ? mix(hash, stack, TOP) : hash;
+}
+
+static void note_state(struct world_process *p, uint64_t state) {
+    p->samples++;
+    for (uint32_t i = 0; i < p->known; i++)
+        if (p->state[i] == state) {
+            p->repeated++;
+            return;
+        }
+    if (p->known < sizeof p->state / sizeof p->state[0])
+        p->state[p->known++] = state;
+}
+
+bool world_sample(struct world_process *p, int thread) {
+    int status = 0;
+    if (ptrace(PTRACE_SEIZE, thread, NULL, NULL))
+        return false; /* somebody debugs it, or we may not */
+    if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) == 0 &&
+        waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status))
+        note_state(p, state_of(p, thread));
+    /* A signal that came just then is its own. */
+    long pass_on = WIFSTOPPED(status) && status >> 16 == 0 ? WSTOPSIG(status) : 0;
+    ptrace(PTRACE_DETACH, thread, NULL, pass_on);
+    if (!WIFSTOPPED(status) && thread == p->pid) { /* its end */
+        p->status = status;
+        p->pid = 0;
+    }
+    return true;
 }

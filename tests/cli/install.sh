@@ -57,6 +57,19 @@ nm -D "$BUILD/src/portals/libportals.so" | grep -q __asan_init && flags=-fsaniti
 check "an ordinary program links with the package" 0 '' bash -c "clang $flags sum_program.c -o sum \$(pkg-config --cflags --libs portals4)"
 check "and runs on live cards" 0 'the sum of 1 to 3 is 6' env ASAN_OPTIONS=detect_leaks=0 LD_LIBRARY_PATH="$(dirname "$(find "$prefix" -name libportals.so -print -quit)")" \
     openspin launch -n 4 ./sum sum.spin
+library=$(dirname "$(find "$prefix" -name libportals.so -print -quit)")
+check "and in a world, a process per rank" 0 'the sum of 1 to 3 is 6' env ASAN_OPTIONS=detect_leaks=0 LD_LIBRARY_PATH="$library" openspin sim run -q -n 4 ./sum sum.spin
+# What configure scripts of programs for another Portals 4 library ask: the header, and a function that they declare themselves.
+for function in PtlInit PtlLEAppend PtlMEAppend PtlSetMap PtlTriggeredPut; do
+    printf 'char %s();\nint main(void) { return %s(); }\n' $function $function >conftest.c
+    check "AC_CHECK_LIB(portals, $function)" 0 '' bash -c "cc $flags -w conftest.c -o conftest -L'$library' -lportals"
+done
+printf '#include <portals4.h>\n#include <stddef.h>\nint main(void) { ptl_handle_ni_t ni; return PtlInit() || PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL, &ni); }\n' >static.c
+check "the static library links" 0 '' bash -c "clang $flags static.c -o static \$(pkg-config --cflags portals4) -Wl,--whole-archive '$library/libportals.a' -Wl,--no-whole-archive \$(pkg-config --libs openspin)"
+check "and has a live card" 0 '' ./static
+check "but none in a world" 1 'this program has libportals.a in it; a rank of a world needs libportals.so' openspin sim run -q ./static
+check "every public name has a version" 0 '^0$' bash -c "nm -D --defined-only '$library/libportals.so' | grep -c -v '@@\\(PORTALS_4.1\\|OPENSPIN_0.1\\)\\| A ' || true"
+check "the library is found by its soname" 0 'SONAME.*libportals.so.0' readelf -d "$library/libportals.so"
 check "experiments find their handlers" 0 'agree' openspin experiment dfs22/fig16-right
 check "the manual is there" 0 '' test -e "$prefix/share/man/man1/openspin.1"
 # What a shell is to read names the places below the prefix; of the build tree too.

@@ -68,7 +68,9 @@ for which in two-waits freed finalised; do both 2 threads "$which"; done
 
 # --- what only a process has
 for which in pmi bad-memory child hour lock; do check "a process: $which" 0 '' sim -q -n 3 ./outside "$which"; done
+check "a process: watch" 0 'openspin: rank 2 waits for memory to change without a call: virtual time goes on' sim -q -n 3 ./outside watch
 check "a program started alone is a job of one" 0 '' timeout 20 ./outside lone
+check "also where it gets no card" 10 'no live card' env OPENSPIN_TRANSPORT=none timeout 20 ./ring
 check "and so is one rank of a world" 0 '' sim -q -n 1 ./outside lone
 check "a script that starts it" 0 '^rank 2 of 3: 101 from the left, x y$' sim -q -n 3 "$(printf '#!/bin/sh\n./ring ring "x y"\n' >script && chmod +x script && echo ./script)"
 check "a hundred processes" 0 '^the sum of 1 to 99 is 4950;' sim -q -n 100 ./sum sum.spin

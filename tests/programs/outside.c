@@ -148,6 +148,35 @@ static int lock(void) {
     return pthread_join(thread, NULL);
 }
 
+/* A rank that waits for memory to change, and makes no calls meanwhile. */
+static int watch(void) {
+    static volatile char flag;
+    static char one = 1;
+    ptl_handle_md_t md;
+    ptl_handle_le_t le;
+    if (open_ni())
+        return 1;
+    const ptl_le_t entry = {.start = (void *)&flag,
+                            .length = 1,
+                            .ct_handle = PTL_CT_NONE,
+                            .uid = PTL_UID_ANY,
+                            .options = PTL_LE_OP_PUT};
+    const ptl_md_t own = {
+        .start = &one, .length = 1, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+    EXPECT_EQ(PtlLEAppend(ni, pt, &entry, PTL_PRIORITY_LIST, NULL, &le), PTL_OK);
+    EXPECT_EQ(PtlMDBind(ni, &own, &md), PTL_OK);
+    spin_barrier();
+    if (spin_rank() == 0) {
+        const ptl_process_t to = {.rank = spin_ranks() - 1};
+        spin_compute_ps(1000000);
+        EXPECT_EQ(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, to, pt, 0, 0, NULL, 0), PTL_OK);
+    }
+    while (spin_rank() == spin_ranks() - 1 && !flag)
+        ;
+    spin_barrier();
+    return 0;
+}
+
 static int lone(void) {
     EXPECT_EQ((int)spin_ranks(), 1);
     EXPECT_EQ((int)spin_rank(), 0);
@@ -183,6 +212,7 @@ static const struct point points[] = {
     {"child", child},
     {"hour", hour},
     {"lock", lock},
+    {"watch", watch},
     {"lone", lone},
     {"sleeps", sleeps},
     {"killed", killed},
