@@ -2,7 +2,6 @@
  * they are installed. `bench-live [SECTION...]`:
  *
  *     latency    half round trip of a put, by size and by the way of waiting
- *     spin       the same where a handler sends the answer
  *     bandwidth  puts against memcpy
  *     rate       small messages from 1 to 8 peers
  *     crowd      8 ranks on as many processors as there are, against 2
@@ -36,7 +35,7 @@
         }                                                                                          \
     } while (0)
 
-enum { TO_ALL, TO_HANDLER, PONG }; /* match bits */
+enum { TO_ALL }; /* match bits */
 
 enum way { CT_WAIT, CT_GET, EQ_WAIT, EQ_GET, WATCH, WAYS };
 static const char *const way_names[] = {"PtlCTWait", "PtlCTGet", "PtlEQWait", "PtlEQGet", "memory"};
@@ -95,7 +94,6 @@ static void open_side(struct side *s, struct live_folder *folder) {
     NEED(PtlCTAlloc(s->ni, &s->arrived));
     NEED(PtlCTAlloc(s->ni, &s->acked));
     append(s, 0, TO_ALL);
-    append(s, 0, PONG);
     append(s, 1, TO_ALL);
     const ptl_md_t md = {.start = s->source,
                          .length = MEMORY,
