@@ -58,9 +58,17 @@ void p4_close(struct p4_rank *r) {
     free(r->own);
 }
 
-static bool find(struct p4_rank *r, const char *name, ptl_handler_t *handler) {
+/* Looked up once for all entries that have it. */
+static bool find(struct p4_rank *r, const char *name, enum p4_handler which,
+                 ptl_handler_t *handler) {
     *handler = NULL;
-    return !name || PtlImageFind(r->image, name, handler) == PTL_OK;
+    if (!name)
+        return true;
+    if (r->found[which] != name && PtlImageFind(r->image, name, &r->handler[which]) != PTL_OK)
+        return false;
+    r->found[which] = name;
+    *handler = r->handler[which];
+    return true;
 }
 
 bool p4_append(struct p4_rank *r, const struct p4_entry *e) {
@@ -81,8 +89,9 @@ bool p4_append(struct p4_rank *r, const struct p4_entry *e) {
         me.options |= PTL_ME_HANDLERS;
         me.hpu_initial_state = (void *)(uintptr_t)e->state;
         me.hpu_initial_state_length = e->state_bytes;
-        if (!find(r, e->header, &me.header_handler) || !find(r, e->payload, &me.payload_handler) ||
-            !find(r, e->completion, &me.completion_handler) ||
+        if (!find(r, e->header, P4_HEADER, &me.header_handler) ||
+            !find(r, e->payload, P4_PAYLOAD, &me.payload_handler) ||
+            !find(r, e->completion, P4_COMPLETION, &me.completion_handler) ||
             PtlHPUAllocMem(e->state_bytes, r->ni, &me.hpu_memory) != PTL_OK)
             return false;
     }

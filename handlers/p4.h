@@ -23,6 +23,9 @@ struct p4_setup {
     uint32_t block;                  /* of strided data; 0: 8 KiB. The gap is as long */
     const char *images;              /* folder of the handler images */
     struct spin_world_options world; /* preset, settings, pictures; ranks are set here */
+    /* Of a broadcast: all ranks are set up, and the first message is about to leave. Or NULL. */
+    void (*ready)(void *user);
+    void *user;
 };
 
 struct p4_outcome {
@@ -45,6 +48,8 @@ int p4_raid(const struct p4_setup *setup, struct p4_outcome *outcome, struct spi
 /* ---- For the use cases themselves -------------------------------------------------------------
  */
 
+enum p4_handler { P4_HEADER, P4_PAYLOAD, P4_COMPLETION, P4_HANDLERS };
+
 /* What a rank of any of them has: one matching, logical interface. */
 struct p4_rank {
     const struct p4_setup *setup;
@@ -57,6 +62,8 @@ struct p4_rank {
     uint8_t *own; /* `buffer`, unless the caller has it */
     uint64_t buffer_bytes;
     ptl_image_h image;
+    const char *found[P4_HANDLERS]; /* names of handlers that were looked up last, */
+    ptl_handler_t handler[P4_HANDLERS];
 };
 
 /* What ranks and caller know together; what a use case adds is behind it. On live cards each

@@ -29,6 +29,7 @@ static struct {
     int32_t header, payload, completion;
     int32_t payload_at[8192 / MTU]; /* instead, for the packet of that number, when not 0 */
     uint32_t headers, payloads, completions, payload_bytes, dropped, user_bytes;
+    uint32_t owned; /* payloads that the handler may write over, which it does */
     bool flow_control, wrong;
     uint8_t user[16];
     uint64_t first_payload;
@@ -53,6 +54,10 @@ static int32_t payload(struct nicworld *w, struct node *n, const struct nic_task
     script.payload_bytes += task->bytes;
     for (uint32_t i = 0; i < task->bytes; i++)
         script.wrong |= task->data[i] != source[task->offset + i];
+    script.owned += task->owns_data;
+    if (task->owns_data)
+        memset((uint8_t *)(uintptr_t)task->data - NIC_PACKET_HEADROOM, 0xee,
+               NIC_PACKET_HEADROOM + task->bytes);
     int32_t special = script.payload_at[task->offset / MTU];
     return special ? special : script.payload;
 }
@@ -138,6 +143,31 @@ TEST(header_then_payloads_then_completion) {
         no_more_events();
         world_end(&world);
     }
+}
+
+/* The packet is the handler's where nobody sends it again. */
+TEST(a_payload_is_the_handlers_where_nothing_is_sent_again) {
+    for (uint32_t reliable = 0; reliable < 2; reliable++) {
+        world = (struct nicworld){.handler_spread = 500, .config = {.reliable = reliable}};
+        begin(1, 0);
+        post(HEADER | PAYLOAD | COMPLETION, 0, 0);
+        for (uint32_t i = 0; i < 3; i++) { /* packets come back to their pool as they were */
+            send_bytes(BYTES);
+            CHECK(!script.wrong);
+            CHECK_EQ(script.payload_bytes, BYTES);
+            CHECK_EQ(script.owned, reliable ? script.payloads : 0);
+            script.headers = script.payloads = script.completions = 0;
+            script.payload_bytes = script.owned = 0;
+        }
+        world_end(&world);
+    }
+    world = (struct nicworld){.config = {.reliable = true}};
+    begin(1, 0);
+    post(HEADER | PAYLOAD, 0, 12);
+    send_bytes(BYTES);
+    CHECK_EQ(script.owned, script.payloads - 1); /* before the first one is the user header */
+    CHECK(!script.wrong);
+    world_end(&world);
 }
 
 TEST(payload_handlers_run_side_by_side) {

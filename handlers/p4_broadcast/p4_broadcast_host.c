@@ -79,6 +79,8 @@ static int root(struct p4_rank *r, struct shared *s) {
         r->buffer[i] = pattern(i);
     s->data = r->buffer;
     spin_barrier();
+    if (r->setup->ready)
+        r->setup->ready(r->setup->user);
     p4_settle();
     s->p4.start_ps = spin_now_ps();
     if (!for_children(r, send_now))

@@ -24,7 +24,7 @@
 #define MOST_BLOCK  ((size_t)32 << 20)
 #define FILL_STEP   ((size_t)256 << 10)
 #define MOST_PIECE  ((size_t)1 << 40)
-#define CLASSES     192u /* up to that */
+#define CLASSES     320u /* up to that */
 
 struct block {
     struct block *next;
@@ -43,18 +43,18 @@ struct zone {
     struct piece *given[CLASSES];
 };
 
-/* Up to 1 KiB every multiple of 16 bytes is a class, above that four per power of two. `bytes`
- * becomes that of the class. */
+/* Up to 1 KiB every multiple of 16 bytes is a class, above that eight per power of two: a packet of
+ * 4 KiB and its header lose 4 %. `bytes` becomes that of the class. */
 static uint32_t class_of(size_t *bytes) {
     size_t units = *bytes ? (*bytes + 15) / 16 : 1;
     if (units <= 64) {
         *bytes = units * 16;
         return (uint32_t)units;
     }
-    uint32_t quarter = 61u - (uint32_t)__builtin_clzll(units - 1); /* units are 5 to 8 of these */
-    size_t quarters = ((units - 1) >> quarter) + 1;
-    *bytes = (quarters << quarter) * 16;
-    return 64 + (quarter - 4) * 4 + (uint32_t)(quarters - 4);
+    uint32_t eighth = 60u - (uint32_t)__builtin_clzll(units - 1); /* units are 9 to 16 of these */
+    size_t eighths = ((units - 1) >> eighth) + 1;
+    *bytes = (eighths << eighth) * 16;
+    return 64 + (eighth - 3) * 8 + (uint32_t)(eighths - 8);
 }
 
 struct zone *zone_new(void) {

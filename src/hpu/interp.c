@@ -152,8 +152,21 @@ __attribute__((noinline, cold)) enum hpu_access hpu_slow_load(struct hpu *h,
     return HPU_ACCESS_OK;
 }
 
+/* Words of commands are most of what is stored at the device. */
+static inline bool store_word(struct hpu *h, struct hpu_slow_access *s) {
+    uint32_t offset = s->address - (MAP_DRIVER + SPIN_REG_WORD);
+    if (offset >= 4 * SPIN_WORDS || (offset & 3) || s->size != 4 || !h->device)
+        return false;
+    h->word[offset / 4] = s->value;
+    h->device_stores++;
+    s->extra = 0;
+    return true;
+}
+
 __attribute__((noinline, cold)) enum hpu_access hpu_slow_store(struct hpu *h,
                                                                struct hpu_slow_access *s) {
+    if (store_word(h, s))
+        return HPU_ACCESS_OK;
     int index = is_device(s) ? -1 : hpu_find_window(h, s->address, s->size, true);
     if (index < 0)
         return refused(h, s, at_device(h, s, true));

@@ -56,6 +56,9 @@ struct nic_packet {
     uint32_t place;             /* the driver's own */
 };
 
+/* Before the data of a packet of a pool: free for whoever alone holds the packet. */
+#define NIC_PACKET_HEADROOM 64
+
 /* Packets, shared by the cards of one driver: what one sends, another releases. The pool is the
  * driver's. One thread at a time uses it, its owner, unless it is shared. */
 struct nic_pool;
@@ -99,6 +102,7 @@ struct nic_task {
     uint64_t me_offset;
     struct nic_packet *packet; /* that it is called for; NULL: for the whole message */
     const uint8_t *data;       /* user header; the packet's payload */
+    bool owns_data;            /* nobody else will look at it, nor at the headroom before it */
     uint32_t bytes, user_hdr_bytes;
     uint64_t offset; /* of the payload in the message */
     uint32_t dropped_bytes;

@@ -9,6 +9,8 @@
 #include "hpu/hpu_invoke.h"
 #include "nic/nic.h"
 
+_Static_assert(NIC_PACKET_HEADROOM >= CALL_HEADROOM, "a call is laid before the packet's data");
+
 static inline uint32_t nic_process_word(const struct nic_message *m, bool source) {
     uint32_t rank = source ? m->source_rank : m->target_rank;
     const struct nic_address *a = source ? &m->source : &m->target;
@@ -31,14 +33,15 @@ static inline struct call_header nic_call_header(const struct nic_task *t) {
 }
 
 /* The call of a task whose packet stands alone in L1 at `address`. Its data goes to `room`, behind
- * the headroom of a call; `state` is where the entry's handler memory is. Left to the card: the
- * budget. */
+ * the headroom of a call, unless the task owns it and it is used as it is; `state` is where the
+ * entry's handler memory is. Left to the card: the budget. */
 static inline struct invoke_call nic_task_call(const struct nic_task *t, uint8_t *room,
                                                uint32_t address, uint32_t state) {
     bool pspin = t->handlers->image->info.is_pspin;
     struct invoke_call call = {.entry = t->entry,
                                .kind = pspin ? SPIN_PSPIN_HANDLER : (enum spin_handler_kind)t->kind,
-                               .packet = room + CALL_HEADROOM,
+                               .packet = t->owns_data ? (uint8_t *)(uintptr_t)t->data
+                                                      : room + CALL_HEADROOM,
                                .address = address,
                                .l2_address = pspin ? address : 0, /* there is one copy */
                                .flow = t->message_id,
@@ -51,7 +54,7 @@ static inline struct invoke_call nic_task_call(const struct nic_task *t, uint8_t
                                .user_hdr_bytes = t->user_hdr_bytes,
                                .dropped_bytes = t->dropped_bytes,
                                .flow_control = t->flow_control_triggered};
-    if (t->bytes)
+    if (t->bytes && !t->owns_data)
         memcpy(call.packet, t->data, t->bytes);
     if (t->kind == NIC_HEADER_HANDLER)
         call.header = nic_call_header(t);

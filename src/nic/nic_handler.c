@@ -6,6 +6,15 @@
 #include "hpu/image.h"
 #include "nic/nic_private.h"
 
+/* A payload handler of P4sPIN is the last to see its packet, if nothing is sent again: then it may
+ * have it as it is. */
+static bool owns_data(const struct nic *nic, const struct nic_incoming *in,
+                      enum nic_handler_kind kind, const struct nic_packet *packet,
+                      const uint8_t *data) {
+    return kind == NIC_PAYLOAD_HANDLER && nic->config.reliable && data == packet->data &&
+           packet->pool == nic->config.pool && !in->arrival.handlers->image->info.is_pspin;
+}
+
 /* False: no memory. */
 static bool start(struct nic *nic, struct nic_incoming *in, enum nic_handler_kind kind,
                   uint32_t entry, struct nic_packet *packet, struct nic_task seen) {
@@ -18,8 +27,10 @@ static bool start(struct nic *nic, struct nic_incoming *in, enum nic_handler_kin
         return false;
     }
     task->seen = seen;
-    if (kept)
+    if (kept) {
         task->seen.data = kept->data + (seen.data - packet->data);
+        task->seen.owns_data = owns_data(nic, in, kind, kept, task->seen.data);
+    }
     task->seen.kind = (uint8_t)kind;
     task->seen.entry = entry;
     task->seen.message_id = in->slot.index;

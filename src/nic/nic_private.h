@@ -152,8 +152,8 @@ struct nic {
     uint64_t now; /* of the call that is being worked on */
     struct pool outgoing, departures, incoming, tasks, commands;
     uint32_t moves;                      /* pending */
-    struct nic_peer *turn, **turn_end;   /* peers that may have something to send */
     uint32_t sending;                    /* packets between queue and wire */
+    struct nic_peer *turn, **turn_end;   /* peers that may have something to send */
     struct nic_packet *slot;             /* where the driver lends none */
     struct nic_packet *loop, **loop_end; /* to ourselves */
     uint32_t running;                    /* handlers that take a context */

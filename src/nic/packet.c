@@ -31,6 +31,13 @@ int nic_pool_new(struct nic_pool **out, uint32_t mtu_bytes, struct spin_error *e
     return 0;
 }
 
+/* Data stands on a line of the cache if the packet does, behind NIC_PACKET_HEADROOM bytes. */
+#define DATA_AT ((sizeof(struct nic_packet) + NIC_PACKET_HEADROOM + 63) / 64 * 64)
+
+static size_t bytes_of(const struct nic_pool *pool) {
+    return DATA_AT + pool->mtu_bytes;
+}
+
 /* What other threads have released is free again: all of it at once, so that no packet can be
  * mistaken for one that was there before. */
 static struct nic_packet *take_returned(struct nic_pool *pool) {
@@ -42,7 +49,7 @@ static struct nic_packet *take_returned(struct nic_pool *pool) {
 static void free_list(const struct nic_pool *pool, struct nic_packet *packet) {
     while (packet) {
         struct nic_packet *next = packet->next;
-        zone_give(pool->zone, packet, sizeof *packet + pool->mtu_bytes);
+        zone_give(pool->zone, packet, bytes_of(pool));
         packet = next;
     }
 }
@@ -82,7 +89,7 @@ static struct nic_packet *take(struct nic_pool *pool) {
     struct nic_packet *packet = pool->free;
     if (packet || (pool->shared && (packet = take_returned(pool))))
         pool->free = packet->next;
-    else if (!(packet = zone_take(pool->zone, sizeof *packet + pool->mtu_bytes)))
+    else if (!(packet = zone_take(pool->zone, bytes_of(pool))))
         return NULL;
     pool->used++;
     return packet;
@@ -90,7 +97,7 @@ static struct nic_packet *take(struct nic_pool *pool) {
 
 static void own(struct nic_packet *packet, struct nic_pool *pool) {
     packet->references = 1;
-    packet->data = (uint8_t *)(packet + 1);
+    packet->data = (uint8_t *)packet + DATA_AT;
     packet->pool = pool;
     packet->next = NULL;
 }

@@ -132,28 +132,28 @@ struct bucket {
     void *first, *last;
 };
 
-/* A list entry, matching or not. */
+/* A list entry, matching or not. Of five lines of the cache: a program may have thousands. */
 struct entry {
     struct object object;
+    uint32_t uid;
     struct portals_ni *ni;
     struct portals_pt *pt;
     struct memory memory;
     void *user_ptr;
     struct counter_name ct;
-    uint32_t uid;
-    unsigned options;
     ptl_process_t match_id;
     uint64_t match_bits, ignore_bits;
     uint64_t min_free, local_offset;
+    unsigned options;
     uint8_t list;
     bool is_matching;
     bool is_plain;     /* takes puts of anybody, whole, and stays: see portals_list.c */
     bool linked;       /* in its list */
     bool expired;      /* unlinked by a message */
-    bool told;         /* of which AUTO_UNLINK told */
-    bool silent;       /* unlinked by a trigger while busy: no events */
-    bool waiting;      /* for its trigger */
-    bool searches;     /* stands for a search that found a message still arriving */
+    bool told : 1;     /* of which AUTO_UNLINK told */
+    bool silent : 1;   /* unlinked by a trigger while busy: no events */
+    bool waiting : 1;  /* for its trigger */
+    bool searches : 1; /* stands for a search that found a message still arriving */
     uint32_t busy;     /* arrivals, operations and events to come that need it */
     uint32_t headers;  /* unexpected, that lie in its memory */
     uint32_t reserved; /* places in the queue for its last events */
@@ -169,6 +169,7 @@ struct entry {
     struct hpu_memory *hpu;
     struct ptl_image *image;
 };
+_Static_assert(sizeof(void *) != 8 || sizeof(struct entry) <= 320, "five lines");
 
 /* Entries that ignore the same bits and the same parts of the source are a group: such a group
  * needs one look-up for a message, however many entries it has. More groups than this are searched

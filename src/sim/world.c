@@ -141,6 +141,32 @@ static void look_at_stack(void *context, const struct sim_event *event) {
         fibre_closer(w->fibres, event->with.u32[0]);
 }
 
+/* A handler goes on where its HPU stands. */
+static void look_at_hpu(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    const char *executor = (const char *)w->executor[event->with.u32[0]];
+    look_closer(context, event);
+    for (uint32_t i = 0; i < 384; i += 64) /* registers and the first windows */
+        __builtin_prefetch(executor + i);
+    __builtin_prefetch(&((const struct world_executor *)executor)->task);
+}
+
+/* A packet is met by its header. */
+static void look_at_flight(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    look_ahead(context, event);
+    __builtin_prefetch(pool_at(&w->flights, event->with.u32[0]));
+}
+
+static void look_at_packet(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    const struct world_flight *f = pool_at(&w->flights, event->with.u32[0]);
+    const char *packet = (const char *)f->packet;
+    look_closer(context, event);
+    for (uint32_t i = 0; i < sizeof *f->packet; i += 64)
+        __builtin_prefetch(packet + i);
+}
+
 static const struct sim_module module = {
     .name = "world",
     .kinds = WORLD_KINDS,
@@ -148,10 +174,10 @@ static const struct sim_module module = {
         [WORLD_THREAD_EVENT] = {world_on_thread, look_at_thread, look_at_stack, 0},
         [WORLD_DEPART_EVENT] = {world_on_depart, look_ahead, look_closer, 0},
         [WORLD_LEFT_EVENT] = {world_on_left, look_ahead, look_closer, 0},
-        [WORLD_MATCHED_EVENT] = {world_on_matched, look_ahead, look_closer, 0},
+        [WORLD_MATCHED_EVENT] = {world_on_matched, look_at_flight, look_at_packet, 0},
         [WORLD_DMA_EVENT] = {world_on_dma, look_ahead, look_closer, 0},
-        [WORLD_HPU_EVENT] = {world_on_hpu, look_ahead, look_closer, 0},
-        [WORLD_END_EVENT] = {world_on_end, look_ahead, look_closer, 0},
+        [WORLD_HPU_EVENT] = {world_on_hpu, look_ahead, look_at_hpu, 0},
+        [WORLD_END_EVENT] = {world_on_end, look_ahead, look_at_hpu, 0},
         [WORLD_TICK_EVENT] = {world_on_tick, look_ahead, look_closer, 0},
         [WORLD_LAUNCH_EVENT] = {world_on_launch, look_ahead, look_closer, 0},
     }};

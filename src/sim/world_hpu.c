@@ -184,11 +184,8 @@ static struct world_executor *executor_new(struct spin_world *w) {
     if (!e)
         return NULL;
     memset(e, 0, sizeof *e);
-    e->packet = malloc(CALL_HEADROOM + w->params.network.mtu_bytes);
     e->heap = heap_new(w);
-    if (!e->packet || !e->heap) {
-        free(e->packet);
-        heap_free(e->heap, w->executors);
+    if (!e->heap) {
         free(e);
         return NULL;
     }
@@ -299,8 +296,18 @@ static bool open_for(struct world_executor *e, const struct world_code *code) {
     return true;
 }
 
-static void call_handler(struct world_executor *e) {
-    struct invoke_call call = nic_task_call(e->task, e->packet, PACKET_ADDRESS, STATE_ADDRESS);
+/* Where the call is laid, and its packet if that is to be copied; NULL: no memory. Few are: tens of
+ * thousands of HPUs may be in use, so each has such memory only once it has needed it. */
+static uint8_t *room_of(struct world_executor *e) {
+    if (!e->task->bytes || e->task->owns_data)
+        return e->no_packet;
+    if (!e->packet)
+        e->packet = malloc(CALL_HEADROOM + e->world->params.network.mtu_bytes);
+    return e->packet;
+}
+
+static void call_handler(struct world_executor *e, uint8_t *room) {
+    struct invoke_call call = nic_task_call(e->task, room, PACKET_ADDRESS, STATE_ADDRESS);
     call.budget_cycles = e->world->rank[e->rank].params->hpu_budget;
     e->hpu.cycles = e->hpu.instret = 0;
     hpu_invoke_begin(&e->port, &e->context, &e->core, &call);
@@ -371,11 +378,12 @@ static void begin(struct world_rank *r, struct nic_task *task) {
     r->hpus_busy |= 1ull << e->hpu_number;
     e->next = r->running;
     r->running = e->index;
-    if (!open_for(e, code)) {
+    uint8_t *room = room_of(e);
+    if (!room || !open_for(e, code)) {
         world_fail(w, SPIN_ENOMEM, "out of memory for the data of a handler of rank %u", r->index);
         return;
     }
-    call_handler(e);
+    call_handler(e, room);
     e->start_ps = e->base_ps = w->now_ps + r->params->hpu_start;
     /* It starts later than now, so it is not in step and gives the card no command before an event
      * of its own; the card, which called this, would not expect one. */

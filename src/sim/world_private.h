@@ -182,7 +182,8 @@ struct world_executor {
     uint32_t transfers; /* of its own that are under way */
     struct invoke_context context;
     struct invoke_core core;
-    uint8_t *packet, *heap;
+    uint8_t *packet, *heap; /* packet: NULL as long as none was copied */
+    _Alignas(8) uint8_t no_packet[CALL_HEADROOM];
     _Alignas(16) uint8_t stack[MAP_STACK_SIZE]; /* atomics need what the handler sees */
 };
 
