@@ -104,9 +104,9 @@ LIVE_USER static int put(struct user *u, uint32_t to, uint64_t offset, uint64_t 
 /* Through the lock of another card of this process, so that its memory is seen as it left it: the
  * sanitizer does not know that two mappings are the same memory. */
 LIVE_USER static void look_at(struct user *other, struct user *own) {
-    ptl_ct_event_t event;
+    ptl_sr_value_t status;
     enter(other);
-    PtlCTGet(other->arrived, &event);
+    PtlNIStatus(other->ni, PTL_SR_DROP_COUNT, &status);
     enter(own);
 }
 
