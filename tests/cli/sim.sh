@@ -156,7 +156,7 @@ cc -shared -fPIC -ftls-model=initial-exec tls.c -o tls.so
 refuse "thread-local variables that cannot be copied" 1 'tls.so: cannot load: thread-local variables of a model that cannot be copied; compile with -fPIC, without -ftls-model' sim tls.so
 printf 'int main(void) { return 0; }\n' >executable.c
 cc -fPIE -pie executable.c -o executable
-refuse "an executable" 1 'executable: cannot load: it is an executable; a program is a shared object' sim ./executable
+refuse "an executable without Portals" 1 "rank 0 ended without a call of Portals: is the program linked with libportals.so" sim ./executable
 refuse "too many ranks" 2 '-n: 65537 is outside 1 to 65536' sim -n 65537 ring.so
 refuse "an unknown preset" 2 "unknown preset 'fast'; a world has sc17-int and sc17-dis" sim -p fast ring.so
 refuse "an unknown card" 2 "--card: 'x' is neither sc17 nor pspin" sim --card x ring.so
