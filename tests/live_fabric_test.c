@@ -312,44 +312,42 @@ static pid_t serve_in_child(const char *provider, uint32_t pid) {
     return child;
 }
 
-static const char *const providers[] = {"shm", "tcp"};
-
+/* Not with provider shm: its processes share a spin lock, and one that is stopped or killed while
+ * it has it lets all others spin. */
 TEST(a_peer_that_is_killed_is_undeliverable_and_comes_back) {
     const ptl_process_t to = {.phys = {.nid = NID, .pid = 2}};
-    for (int i = 0; i < 2; i++) {
-        struct user a;
-        ptl_ct_event_t count;
-        ptl_event_t event;
-        NEED_FABRIC;
-        pid_t child = serve_in_child(providers[i], 2);
-        CHECK_EQ(user_open(&a, 1, providers[i], true), 0);
-        CHECK_EQ(put(&a, to, 0, 8), PTL_OK);
-        CHECK_EQ(PtlCTWait(a.acked, 1, &count), PTL_OK);
-        CHECK_EQ(count.failure, 0);
-        kill(child, SIGSTOP); /* so that much is under way */
-        for (int k = 0; k < 10; k++)
-            CHECK_EQ(put(&a, to, 0, MEMORY / 2), PTL_OK);
-        kill(child, SIGKILL);
-        waitpid(child, NULL, 0);
-        for (int k = 0; k < 10; k++) {
-            CHECK_EQ(PtlEQWait(a.eq, &event), PTL_OK);
-            CHECK_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
-        }
-        CHECK_EQ(PtlCTGet(a.acked, &count), PTL_OK);
-        CHECK_EQ(count.success, 1);
-        CHECK_EQ(count.failure, 10);
-        /* A new life under the same name. */
-        child = serve_in_child(providers[i], 2);
-        enter(&a);
-        CHECK_EQ(PtlCTSet(a.acked, (ptl_ct_event_t){0, 0}), PTL_OK);
+    struct user a;
+    ptl_ct_event_t count;
+    ptl_event_t event;
+    NEED_FABRIC;
+    pid_t child = serve_in_child("tcp", 2);
+    CHECK_EQ(user_open(&a, 1, "tcp", true), 0);
+    CHECK_EQ(put(&a, to, 0, 8), PTL_OK);
+    CHECK_EQ(PtlCTWait(a.acked, 1, &count), PTL_OK);
+    CHECK_EQ(count.failure, 0);
+    kill(child, SIGSTOP); /* so that much is under way */
+    for (int k = 0; k < 10; k++)
         CHECK_EQ(put(&a, to, 0, MEMORY / 2), PTL_OK);
-        CHECK_EQ(PtlCTWait(a.acked, 1, &count), PTL_OK);
-        CHECK_EQ(count.failure, 0);
-        kill(child, SIGKILL);
-        waitpid(child, NULL, 0);
-        user_close(&a);
-        live_folder_remove(&folder);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    for (int k = 0; k < 10; k++) {
+        CHECK_EQ(PtlEQWait(a.eq, &event), PTL_OK);
+        CHECK_EQ(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
     }
+    CHECK_EQ(PtlCTGet(a.acked, &count), PTL_OK);
+    CHECK_EQ(count.success, 1);
+    CHECK_EQ(count.failure, 10);
+    /* A new life under the same name. */
+    child = serve_in_child("tcp", 2);
+    enter(&a);
+    CHECK_EQ(PtlCTSet(a.acked, (ptl_ct_event_t){0, 0}), PTL_OK);
+    CHECK_EQ(put(&a, to, 0, MEMORY / 2), PTL_OK);
+    CHECK_EQ(PtlCTWait(a.acked, 1, &count), PTL_OK);
+    CHECK_EQ(count.failure, 0);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    user_close(&a);
+    live_folder_remove(&folder);
 }
 
 /* The provider's memory of a process that was killed goes with its name. */

@@ -102,9 +102,9 @@ static int put(struct user *u, ptl_process_t to, uint64_t offset, uint64_t bytes
 /* Through the lock of the other's card, so that its memory is seen as that left it: the thread
  * sanitizer does not know that two mappings of a box are the same memory. */
 static void look_at(struct user *other, struct user *own) {
-    ptl_ct_event_t event;
+    ptl_sr_value_t status;
     portals_enter(live_card_process(other->card));
-    PtlCTGet(other->arrived, &event);
+    PtlNIStatus(other->ni, PTL_SR_DROP_COUNT, &status);
     portals_enter(live_card_process(own->card));
 }
 

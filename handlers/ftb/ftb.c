@@ -198,7 +198,8 @@ static uint64_t md_offset(const struct spin_ftb *f, const void *start) {
 }
 
 /* To all neighbours but the root of the broadcast. */
-static int forward(struct spin_ftb *f, const struct ftb_chunk *c, uint64_t bytes) {
+static int forward(struct spin_ftb *f, const struct ftb_chunk *c, const void *packet,
+                   uint64_t bytes) {
     for (uint32_t k = 0; k < f->degree; k++) {
         uint32_t to = ftb_neighbour(f->rank, f->ranks, k);
         if (to == c->root)
@@ -207,7 +208,7 @@ static int forward(struct spin_ftb *f, const struct ftb_chunk *c, uint64_t bytes
             f->may_forward = 0;
             return PTL_OK;
         }
-        int code = PtlPut(f->md, md_offset(f, c), bytes, PTL_NO_ACK_REQ,
+        int code = PtlPut(f->md, md_offset(f, packet), bytes, PTL_NO_ACK_REQ,
                           (ptl_process_t){.rank = to}, f->pt, c->sequence, 0, NULL, c->total);
         if (code != PTL_OK)
             return code;
@@ -248,7 +249,7 @@ int spin_ftb_send(struct spin_ftb *f, const void *data, uint64_t bytes) {
         *c = (struct ftb_chunk){
             .sequence = f->next, .root = f->rank, .total = (uint32_t)bytes, .chunk = i};
         spin_copy(c + 1, (const uint8_t *)data + at, length);
-        code = forward(f, c, sizeof *c + length);
+        code = forward(f, c, c, sizeof *c + length);
         if (code != PTL_OK)
             return code;
         at += length;
@@ -284,20 +285,23 @@ static int receive_by_card(struct spin_ftb *f, struct expected *x, ptl_time_t ti
  * its memory is used again; match_bits tell. */
 static int take(struct spin_ftb *f, const ptl_event_t *event) {
     struct expected *x = event->user_ptr;
-    const struct ftb_chunk *c = event->start;
+    const uint8_t *packet = event->start; /* not aligned: packets lie behind each other */
+    struct ftb_chunk c;
     f->copies++;
-    spin_work(64, sizeof *c); /* the event and the header are read and compared */
-    uint64_t length = event->mlength - sizeof *c;
-    if (event->match_bits != x->sequence || event->mlength < sizeof *c || c->chunk >= f->chunks ||
-        length > f->chunk_bytes)
+    spin_work(64, sizeof c); /* the event and the header are read and compared */
+    uint64_t length = event->mlength - sizeof c;
+    if (event->match_bits != x->sequence || event->mlength < sizeof c || length > f->chunk_bytes)
         return PTL_OK;
-    uint32_t bit = 1u << c->chunk % 32;
-    if (x->state->seen[c->chunk / 32] & bit)
+    memcpy(&c, packet, sizeof c);
+    if (c.chunk >= f->chunks)
         return PTL_OK;
-    x->state->seen[c->chunk / 32] |= bit;
-    int code = forward(f, c, event->mlength);
-    spin_copy(x->data + (uint64_t)c->chunk * f->chunk_bytes, c + 1, length);
-    x->total = c->total;
+    uint32_t bit = 1u << c.chunk % 32;
+    if (x->state->seen[c.chunk / 32] & bit)
+        return PTL_OK;
+    x->state->seen[c.chunk / 32] |= bit;
+    int code = forward(f, &c, packet, event->mlength);
+    spin_copy(x->data + (uint64_t)c.chunk * f->chunk_bytes, packet + sizeof c, length);
+    x->total = c.total;
     x->here++;
     return code;
 }

@@ -173,7 +173,10 @@ static int take_event(struct spin_kv *kv, const ptl_event_t *event) {
         kv->answered |= kv->reply.serial == kv->serial;
         return PTL_OK;
     }
-    return work(kv, event->start, event->mlength);
+    struct kv_request q; /* what lies behind each other in a queue is not aligned */
+    uint64_t bytes = event->mlength < sizeof q ? event->mlength : sizeof q;
+    memcpy(&q, event->start, bytes);
+    return work(kv, &q, event->mlength);
 }
 
 int spin_kv_work(struct spin_kv *kv, ptl_time_t timeout_ms) {

@@ -16,7 +16,7 @@ void pool_init(struct pool *pool, struct zone *zone, uint32_t object_bytes, uint
 void pool_clear(struct pool *pool) {
     uint32_t chunks = pool->made ? 32u - (uint32_t)__builtin_clz(pool->made) : 0;
     for (uint32_t i = 0; i < chunks; i++)
-        zone_give(pool->zone, (void *)(pool->chunk[i] + ((uintptr_t)pool->object_bytes << i)),
+        zone_give(pool->zone, (void *)(pool->chunk[i] + pool_before(pool, i)),
                   (size_t)pool->object_bytes << i);
     if (pool->chunk != &pool->only)
         free(pool->chunk);
@@ -42,7 +42,7 @@ static bool grow(struct pool *pool, uint32_t chunk) {
     const void *objects = zone_take(pool->zone, (size_t)pool->object_bytes << chunk);
     if (!objects)
         return false;
-    pool->chunk[chunk] = (uintptr_t)objects - ((uintptr_t)pool->object_bytes << chunk);
+    pool->chunk[chunk] = (uintptr_t)objects - pool_before(pool, chunk);
     return true;
 }
 

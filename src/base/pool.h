@@ -23,7 +23,7 @@ struct pool {
     uint32_t mask;       /* a power of two less one, that no index is above */
     uint32_t used, made; /* now; ever, so that indices below it exist */
     uint32_t free;       /* index + 1; 0: none */
-    uintptr_t *chunk;    /* where each would begin if it held all places from 0 */
+    uintptr_t *chunk;    /* where each would begin if it held all places from 0 (pool_before) */
     uintptr_t only;      /* what `chunk` points to while there is one */
     struct zone *zone;
 };
@@ -38,10 +38,17 @@ static inline void *pool_take_raw(struct pool *pool);
 void *pool_take(struct pool *pool);
 static inline void pool_give(struct pool *pool, void *object);
 
+/* How far a chunk's address is before its memory. Who looks for leaks must find the memory's own.
+ */
+static inline uintptr_t pool_before(const struct pool *pool, uint32_t chunk) {
+    return ZONE_IS_MALLOC ? 0 : (uintptr_t)pool->object_bytes << chunk;
+}
+
 /* The object with an index below `made`. */
 static inline void *pool_at(const struct pool *pool, uint32_t index) {
     uint32_t place = index + 1, chunk = 31u ^ (uint32_t)__builtin_clz(place);
-    return (void *)(pool->chunk[chunk] + (uintptr_t)place * pool->object_bytes);
+    uintptr_t first = ZONE_IS_MALLOC ? (uintptr_t)pool->object_bytes << chunk : 0;
+    return (void *)(pool->chunk[chunk] + (uintptr_t)place * pool->object_bytes - first);
 }
 
 /* One that was never taken before; for pool_take_raw. */

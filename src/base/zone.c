@@ -7,18 +7,6 @@
 
 #include "base/pages.h"
 
-/* Sanitizers see every piece if each is malloc's. */
-#if defined(__SANITIZE_ADDRESS__)
-#define ZONE_IS_MALLOC 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-#define ZONE_IS_MALLOC 1
-#endif
-#endif
-#ifndef ZONE_IS_MALLOC
-#define ZONE_IS_MALLOC 0
-#endif
-
 #define LINE        64u
 #define FIRST_BLOCK ((size_t)64 << 10) /* enough for a world of two ranks */
 #define MOST_BLOCK  ((size_t)32 << 20)

@@ -8,6 +8,18 @@
 
 #include <stddef.h>
 
+/* Sanitizers see every piece if each is malloc's. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ZONE_IS_MALLOC 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define ZONE_IS_MALLOC 1
+#endif
+#endif
+#ifndef ZONE_IS_MALLOC
+#define ZONE_IS_MALLOC 0
+#endif
+
 struct zone;
 
 struct zone *zone_new(void); /* NULL: no memory */
