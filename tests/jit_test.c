@@ -242,7 +242,7 @@ TEST(accesses_through_sums) {
     static struct program p;
     const char *seeds = getenv("OPENSPIN_SEEDS");
     struct rng rng = rng_seeded(23);
-    for (int i = 0, n = seeds ? atoi(seeds) : 60 / FEWER; i < n; i++) {
+    for (int i = 0, n = seeds ? atoi(seeds) : 40 / FEWER; i < n; i++) {
         random_pointers(&rng, &p, 3 + (int)rng_below(&rng, 12));
         for (int mode = 0; mode < 2; mode++) {
             machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
@@ -356,7 +356,7 @@ TEST(tight_loops) {
     static struct program p;
     const char *seeds = getenv("OPENSPIN_SEEDS");
     struct rng rng = rng_seeded(7);
-    for (int i = 0, n = seeds ? atoi(seeds) : 120 / FEWER; i < n; i++) {
+    for (int i = 0, n = seeds ? atoi(seeds) : 60 / FEWER; i < n; i++) {
         random_loop(&rng, &p);
         for (int mode = 0; mode < 2; mode++) {
             machine_open(&plain, &p, mode ? HPU_TIMED : HPU_FUNCTIONAL, false);
@@ -383,7 +383,7 @@ TEST(indices_of_parts) {
     static struct program p;
     const char *seeds = getenv("OPENSPIN_SEEDS");
     struct rng rng = rng_seeded(19);
-    for (int i = 0, n = seeds ? atoi(seeds) : 120 / FEWER; i < n; i++) {
+    for (int i = 0, n = seeds ? atoi(seeds) : 60 / FEWER; i < n; i++) {
         p.bytes = 0;
         for (uint32_t k = 1 + rng_below(&rng, 2); k > 0; k--) {
             uint32_t value = 16 + rng_below(&rng, 4);

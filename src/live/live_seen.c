@@ -310,7 +310,8 @@ int spin_live_cards(const char *job, struct spin_live_card **cards, uint32_t *co
         free(l.card);
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     }
-    qsort(l.card, l.cards, sizeof *l.card, by_job_and_pid);
+    if (l.cards)
+        qsort(l.card, l.cards, sizeof *l.card, by_job_and_pid);
     *cards = l.card;
     *count = l.cards;
     return 0;
