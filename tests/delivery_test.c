@@ -242,7 +242,7 @@ static const char *exchange(struct world *w, uint32_t messages) {
 
 static uint32_t seeds(uint32_t usual) {
     const char *text = getenv("OPENSPIN_SEEDS");
-    return text ? (uint32_t)strtoul(text, NULL, 0) : usual;
+    return text ? (uint32_t)strtoul(text, NULL, 0) : TEST_SANITIZED ? usual / 4 : usual;
 }
 
 static struct world world;
