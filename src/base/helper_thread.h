@@ -6,8 +6,9 @@
 #include <pthread.h>
 #include <signal.h>
 
-#define HELPER_THREAD_NAME "openspin/card" /* at most 15 letters; who starts threads passes it on  \
-                                            */
+#define HELPER_THREAD_NAME                                                                         \
+    "openspin/card" /* at most 15 letters; who starts threads passes it on                         \
+                     */
 
 /* As pthread_create. */
 static inline int helper_thread_start(pthread_t *thread, void *(*run)(void *), void *context) {
