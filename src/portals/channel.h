@@ -16,7 +16,7 @@
 
 /* In a rank's environment: "VERSION FD BELL WORLD RANK RANKS"; FD is the memory, WORLD the pid. */
 #define CHANNEL_VARIABLE "OPENSPIN_WORLD"
-#define CHANNEL_VERSION  1
+#define CHANNEL_VERSION  2
 
 /* Calls of openspin.h, and of the C library where it asks for the time; behind those of Portals. */
 enum channel_call {
@@ -24,10 +24,11 @@ enum channel_call {
     CHANNEL_COMPUTE, /* ps */
     CHANNEL_WORK,    /* cycles, bytes */
     CHANNEL_BARRIER,
-    CHANNEL_MAP,        /* interface */
-    CHANNEL_NI_INIT_41, /* PtlNIInit with the limits of Portals 4.1 */
-    CHANNEL_CLOCK,      /* clock: seconds and nanoseconds come back */
-    CHANNEL_SLEEP,      /* clock, flags, seconds, nanoseconds */
+    CHANNEL_MAP,          /* interface */
+    CHANNEL_NI_INIT_41,   /* PtlNIInit with the limits of Portals 4.1 */
+    CHANNEL_CLOCK,        /* clock: seconds and nanoseconds come back */
+    CHANNEL_SLEEP,        /* clock, flags, seconds, nanoseconds */
+    CHANNEL_THREAD_BEGIN, /* a new thread waits for its turn */
     CHANNEL_THREAD_END,
     CHANNEL_EXIT, /* status; answered when the world ends: until then the card uses its memory */
 };
@@ -49,7 +50,7 @@ enum channel_sleep {
 struct channel_slot { /* of a thread */
     _Alignas(64) _Atomic uint32_t state;
     uint32_t call;
-    int32_t thread; /* its number in the system */
+    _Atomic int32_t thread; /* its number in the system; 0: it is being started */
     int32_t code;
     uint64_t back[2];
     uint64_t fault; /* 0, or an argument that points to memory that is not there, */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <threads.h>
 
 #include "live/live_clock.h"
 
@@ -32,10 +33,15 @@ static _Thread_local struct channel_slot *slot;
 
 /* ---- a process becomes a rank ---- */
 
+static void release(struct channel_slot *s) {
+    atomic_store(&s->thread, 0);
+    atomic_store(&s->state, CHANNEL_FREE);
+}
+
 static void end_thread(void *own) {
     slot = own; /* destructors of others may have cleared it */
     channel_post(CHANNEL_THREAD_END, NULL, 0, NULL);
-    atomic_store(&slot->state, CHANNEL_FREE);
+    release(slot);
     slot = NULL;
 }
 
@@ -111,20 +117,37 @@ bool channel_is_rank(struct channel_place *place) {
 
 /* ---- calls ---- */
 
-static struct channel_slot *claim(void) {
+/* A slot for somebody; NULL: all are taken. */
+static struct channel_slot *reserve(void) {
     for (uint32_t i = 0; i < CHANNEL_SLOTS; i++) {
         struct channel_slot *s = &self.own->slot[i];
         uint32_t expected = CHANNEL_FREE;
-        if (!atomic_compare_exchange_strong(&s->state, &expected, CHANNEL_RUNNING))
-            continue;
-        s->thread = (int32_t)syscall(SYS_gettid);
-        if (s->thread != getpid()) /* the process ends with its main thread */
-            pthread_setspecific(self.key, s);
-        return s;
+        if (atomic_compare_exchange_strong(&s->state, &expected, CHANNEL_RUNNING))
+            return s;
     }
-    fprintf(stderr, "openspin: a rank of a world has at most %d threads that call Portals\n",
-            CHANNEL_SLOTS);
-    _exit(1);
+    return NULL;
+}
+
+/* It is this thread's from now on. */
+static void take(struct channel_slot *s) {
+    int32_t thread = (int32_t)syscall(SYS_gettid);
+    atomic_store(&s->thread, thread);
+    if (thread != getpid()) /* the process ends with its main thread */
+        pthread_setspecific(self.key, s);
+    slot = s;
+}
+
+static struct channel_slot *own_slot(void) {
+    if (slot)
+        return slot;
+    struct channel_slot *s = reserve();
+    if (!s) {
+        fprintf(stderr, "openspin: a rank of a world has at most %d threads that call Portals\n",
+                CHANNEL_SLOTS);
+        _exit(1);
+    }
+    take(s);
+    return s;
 }
 
 /* The world is gone: so is its rank. */
@@ -172,9 +195,7 @@ int channel_post(uint32_t call, const uint64_t *words, uint32_t count, uint64_t 
     if (!channel_is_rank(NULL))
         return PTL_NO_INIT;
     int error = errno;
-    struct channel_slot *s = slot;
-    if (!s)
-        s = slot = claim();
+    struct channel_slot *s = own_slot();
     if (call < CHANNEL_CLOCK)
         atomic_store_explicit(&self.own->portals, 1, memory_order_relaxed);
     s->call = call;
@@ -198,12 +219,53 @@ const char *channel_text(void) {
 
 /* ---- threads ---- */
 
-/* Only told: the world looks at all threads of a process that has several. */
-int pthread_create(pthread_t *id, const pthread_attr_t *how, void *(*run)(void *), void *argument) {
+/* Threads of a rank run at its virtual time in the order of their slots, so a new one gets its slot
+ * from its creator and begins with a call: what it does first does not depend on when the system
+ * lets it run. */
+struct beginning {
+    void *(*run)(void *);
+    int (*run_c11)(void *);
+    void *argument;
+    struct channel_slot *slot; /* NULL: there is none left; it gets one when it needs it */
+};
+
+static void *begin_thread(void *argument) {
+    struct beginning b = *(struct beginning *)argument;
+    free(argument);
+    if (b.slot) {
+        take(b.slot);
+        channel_post(CHANNEL_THREAD_BEGIN, NULL, 0, NULL);
+    }
+    return b.run ? b.run(b.argument) : (void *)(intptr_t)b.run_c11(b.argument);
+}
+
+static int create(pthread_t *id, const pthread_attr_t *how, struct beginning b) {
     static int (*_Atomic real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
-    if (self.own)
-        atomic_store(&self.own->threads, 1);
-    return real(id, how, run, argument);
+    struct beginning *kept = malloc(sizeof *kept);
+    if (!kept)
+        return EAGAIN;
+    if (channel_is_attached()) {
+        own_slot(); /* before the new one's: the main thread has the first */
+        b.slot = reserve();
+        atomic_store(&self.own->threads, 1); /* the world looks at all of them */
+    }
+    *kept = b;
+    int code = real(id, how, begin_thread, kept);
+    if (code) {
+        if (b.slot)
+            release(b.slot);
+        free(kept);
+    }
+    return code;
+}
+
+int pthread_create(pthread_t *id, const pthread_attr_t *how, void *(*run)(void *), void *argument) {
+    return create(id, how, (struct beginning){.run = run, .argument = argument});
+}
+
+int thrd_create(thrd_t *id, int (*run)(void *), void *argument) {
+    int code = create(id, NULL, (struct beginning){.run_c11 = run, .argument = argument});
+    return code == 0 ? thrd_success : code == EAGAIN ? thrd_nomem : thrd_error;
 }

@@ -426,8 +426,10 @@ static bool is_still(const struct world_process *p, uint64_t since_ns) {
     const struct world_processes *all = p->rank->world->processes;
     if (p->ended || p->watching)
         return true;
+    /* This first: a thread that it has started before that is then known. */
+    bool waits = is_posted(&p->slot[0]) || live_pmi_waits(all->pmi, p->rank->index);
     if (!atomic_load(&p->shared->threads)) {
-        if (is_posted(&p->slot[0]) || live_pmi_waits(all->pmi, p->rank->index))
+        if (waits)
             return true;
         if (live_now_ns() - since_ns < SLEEPS_NS)
             return false;

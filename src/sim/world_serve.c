@@ -476,6 +476,8 @@ static int other(struct served *s, uint32_t call) {
     case CHANNEL_SLEEP:
         time = (struct timespec){(time_t)w[2], (long)w[3]};
         return world_clock_sleep((clockid_t)w[0], (int)w[1], &time);
+    case CHANNEL_THREAD_BEGIN:
+        return 0;
     default:
         return PTL_ARG_INVALID;
     }

@@ -1,5 +1,9 @@
 /* Is a process still? What the system says of its threads: those in a call of ours wait for us;
- * others may sleep in a call of the system that ends only when somebody does something. */
+ * others may sleep in a call of the system that ends only when somebody does something.
+ *
+ * Threads are looked at one after the other, and one that slept may be woken by the next before
+ * that one sleeps too. So all are looked at twice: who sleeps both times and has not been switched
+ * to in between slept all the time from the end of the first look to the start of the second. */
 #include <ctype.h>
 #include <dirent.h>
 #include <elf.h>
@@ -16,9 +20,9 @@
 #include "sim/world_process.h"
 
 /* Reads a small file of /proc; "" if it is not there. */
-static void read_proc(char *text, size_t room, int pid, const char *thread, const char *name) {
+static void read_proc(char *text, size_t room, int pid, int thread, const char *name) {
     char path[80];
-    snprintf(path, sizeof path, "/proc/%d/task/%s/%s", pid, thread, name);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/%s", pid, thread, name);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t got = file >= 0 ? read(file, text, room - 1) : -1;
     text[got > 0 ? got : 0] = 0;
@@ -28,7 +32,7 @@ static void read_proc(char *text, size_t room, int pid, const char *thread, cons
 
 /* Calls of the system that wait for somebody. Not read of the standard input, write or what a disk
  * does: these wait for no rank, and the world waits with them. */
-static enum world_stillness waits_in(int pid, const char *thread) {
+static enum world_stillness waits_in(int pid, int thread) {
     static const long waiting[] = {
         SYS_read,
         SYS_readv,
@@ -83,10 +87,26 @@ static bool is_in_call(const struct world_process *p, int thread) {
     return false;
 }
 
-static enum world_stillness look_at_thread(const struct world_process *p, int pid,
-                                           const char *thread) {
+/* How often it has gone to sleep. */
+static uint64_t sleeps_of(int pid, int thread) {
+    static const char name[] = "\nvoluntary_ctxt_switches:";
+    char text[8192];
+    read_proc(text, sizeof text, pid, thread, "status");
+    const char *at = strstr(text, name);
+    return at ? strtoull(at + sizeof name - 1, NULL, 10) : 0;
+}
+
+struct look {
+    enum world_stillness all;
+    int runner;     /* a thread that runs, if any does */
+    uint64_t marks; /* of who sleeps, and since when */
+};
+
+static enum world_stillness look_at_thread(const struct world_process *p, int pid, int thread,
+                                           uint64_t *sleeps) {
     char text[512];
-    if (is_in_call(p, atoi(thread)))
+    *sleeps = 0;
+    if (is_in_call(p, thread))
         return WORLD_IS_DEAD;
     read_proc(text, sizeof text, pid, thread, "stat");
     const char *end = strrchr(text, ')');
@@ -97,45 +117,10 @@ static enum world_stillness look_at_thread(const struct world_process *p, int pi
         return WORLD_IS_DEAD;
     if (state == 'T' || state == 't') /* somebody debugs it */
         return WORLD_RUNS;
-    return state == 'S' ? waits_in(pid, thread) : WORLD_RUNS;
+    enum world_stillness how = state == 'S' ? waits_in(pid, thread) : WORLD_RUNS;
+    *sleeps = how == WORLD_RUNS ? 0 : sleeps_of(pid, thread); /* after it was found asleep */
+    return how;
 }
-
-/* Of all threads; *runner is one that runs, if any does. */
-static enum world_stillness look_at_all(const struct world_process *p, int *runner) {
-    char path[40];
-    int pid = atomic_load(&p->shared->pid);
-    *runner = 0;
-    if (!pid)
-        return WORLD_RUNS; /* it has not begun */
-    snprintf(path, sizeof path, "/proc/%d/task", pid);
-    DIR *folder = opendir(path);
-    enum world_stillness all = WORLD_IS_DEAD;
-    const struct dirent *entry;
-    while (folder && all != WORLD_RUNS && (entry = readdir(folder))) {
-        if (!isdigit((unsigned char)entry->d_name[0]))
-            continue;
-        enum world_stillness one = look_at_thread(p, pid, entry->d_name);
-        all = one < all ? one : all;
-        if (one == WORLD_RUNS)
-            *runner = atoi(entry->d_name);
-    }
-    if (folder)
-        closedir(folder);
-    return all;
-}
-
-enum world_stillness world_look_at(const struct world_process *p) {
-    int runner;
-    return look_at_all(p, &runner);
-}
-
-int world_running_thread(const struct world_process *p) {
-    int runner;
-    look_at_all(p, &runner);
-    return runner;
-}
-
-/* ---- what a thread does that runs ---- */
 
 static uint64_t mix(uint64_t hash, const void *bytes, size_t count) {
     const uint8_t *at = bytes;
@@ -143,6 +128,58 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t count) {
         hash = (hash ^ at[i]) * 0x100000001b3ull;
     return hash;
 }
+
+/* A thread that its creator has made, but that has not come to its first instruction. */
+static bool is_starting(const struct world_process *p) {
+    if (!atomic_load(&p->shared->threads))
+        return false;
+    for (uint32_t i = 0; i < CHANNEL_SLOTS; i++) {
+        const struct channel_slot *s = &p->shared->slot[i];
+        if (atomic_load(&s->state) == CHANNEL_RUNNING && !atomic_load(&s->thread))
+            return true;
+    }
+    return false;
+}
+
+static struct look look_at_all(const struct world_process *p) {
+    char path[40];
+    struct look look = {.all = WORLD_RUNS, .marks = 1};
+    int pid = atomic_load(&p->shared->pid);
+    if (!pid || is_starting(p))
+        return look;
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    look.all = WORLD_IS_DEAD;
+    while (folder && look.all != WORLD_RUNS && (entry = readdir(folder))) {
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        int thread = atoi(entry->d_name);
+        uint64_t mark[2] = {(uint64_t)thread, 0};
+        enum world_stillness one = look_at_thread(p, pid, thread, &mark[1]);
+        look.all = one < look.all ? one : look.all;
+        look.marks = mix(look.marks, mark, sizeof mark);
+        if (one == WORLD_RUNS)
+            look.runner = thread;
+    }
+    if (folder)
+        closedir(folder);
+    return look;
+}
+
+enum world_stillness world_look_at(const struct world_process *p) {
+    struct look first = look_at_all(p);
+    if (first.all == WORLD_RUNS)
+        return WORLD_RUNS;
+    struct look second = look_at_all(p);
+    return second.marks == first.marks ? second.all : WORLD_RUNS;
+}
+
+int world_running_thread(const struct world_process *p) {
+    return look_at_all(p).runner;
+}
+
+/* ---- what a thread does that runs ---- */
 
 static uint64_t state_of(struct world_process *p, int thread) {
     enum { TOP = 1024 };

@@ -24,7 +24,7 @@ done
 # Left to worlds: those that name a virtual time or rely on one. memory-after-*: 5 us after a put the neighbour's is there.
 # mutexes, conditions: a timeout takes exactly its seconds, and nobody is late by 100 us. all-else, many: counters without a
 # lock between threads that run one at a time, and pthread_join of a thread that was detached and has ended: that is the C
-# library's own here, and undefined.
+# library's own here, and undefined. in-order: real threads run in any order.
 points="handle-is-equal release-after-send release-in-a-loop arguments-invalid limits-left-zero limits-are-kept all-memory order-is-kept loop-barrier"
 for how in ct-get eq-get poll-nothing ni-status get-id handles bad-handle init compute compute-nothing work work-nothing now nothing-to-copy yield usleep \
     usleep-nothing nanosleep-nothing clock time; do

@@ -65,7 +65,7 @@ done
 both 2 conformance --set reordering=0.5 --set seed=5 -- order-is-kept
 both 2 conformance arguments -n 7 --json --help -- --until=1ns -
 # A sanitizer has threads of a program do more.
-[ -n "$SANITIZED" ] || for which in two-waits freed finalised; do both 2 threads "$which"; done
+[ -n "$SANITIZED" ] || for which in two-waits freed finalised in-order keys c11 main-returns a-thread-exits; do both 2 threads "$which"; done
 
 # --- what only a process has
 for which in pmi bad-memory child hour lock; do check "a process: $which" 0 '' sim -q -n 3 ./outside "$which"; done

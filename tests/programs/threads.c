@@ -388,6 +388,29 @@ static int many(void) {
     return 0;
 }
 
+/* Threads run in the order in which they were made, however long one computes before a call. */
+static int order[2], ordered;
+
+static void *compute_and_note(void *argument) {
+    intptr_t which = (intptr_t)argument;
+    for (volatile int i = which ? 0 : 5000000; i; i--)
+        ;
+    spin_compute_ps(1000);
+    order[ordered++] = (int)which;
+    return NULL;
+}
+
+static int in_order(void) {
+    pthread_t threads[2];
+    for (intptr_t i = 0; i < 2; i++)
+        EXPECT_EQ(pthread_create(&threads[i], NULL, compute_and_note, (void *)i), 0);
+    for (int i = 0; i < 2; i++)
+        EXPECT_EQ(joined(threads[i]), 0);
+    EXPECT_EQ(order[0], 0);
+    EXPECT_EQ(order[1], 1);
+    return 0;
+}
+
 /* A loop that waits for another thread by trying, or by looking under a lock, ends. */
 static volatile int flag;
 
@@ -506,6 +529,7 @@ int main(int argc, char **argv) {
         {"keys", keys},
         {"cancelling", cancelling},
         {"many", many},
+        {"in-order", in_order},
         {"loops", loops},
         {"c11", c11},
         {"main-leaves-first", main_leaves_first},
