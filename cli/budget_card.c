@@ -108,7 +108,9 @@ static int add_context(struct spin_card *card, const struct invoke_options *o,
                                                             : state,
                                   .host_bytes = host,
                                   .watchdog_cycles = o->watchdog};
-    x.handler[is_pspin ? SPIN_PAYLOAD_HANDLER : inv->call.kind] = inv->function;
+    x.handler[is_pspin                                 ? SPIN_PAYLOAD_HANDLER
+              : inv->call.kind == SPIN_CLEANUP_HANDLER ? SPIN_COMPLETION_HANDLER
+                                                       : inv->call.kind] = inv->function;
     return spin_card_add_context(card, &x, &number, err);
 }
 

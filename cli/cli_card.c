@@ -86,6 +86,7 @@ void card_show_progress(struct progress *p, enum spin_card_stage stage, uint64_t
 }
 
 const char *card_kind_name(enum spin_handler_kind kind) {
-    static const char *const names[] = {"header", "payload", "completion", "function", "pspin"};
+    static const char *const names[] = {"header",  "payload",  "completion",
+                                        "cleanup", "function", "pspin"};
     return names[kind];
 }

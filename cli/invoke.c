@@ -69,9 +69,9 @@ static int pick_kind(const struct cli_command *command, const struct invoke_opti
             inv->call.kind = (enum spin_handler_kind)k;
             return 0;
         }
-    return cli_error(command, CLI_USAGE,
-                     "--kind: '%s' is none of header, payload, completion, function, pspin",
-                     o->kind);
+    return cli_error(
+        command, CLI_USAGE,
+        "--kind: '%s' is none of header, payload, completion, cleanup, function, pspin", o->kind);
 }
 
 /* The arguments of a function that is no handler: as given, or packet, length and state. */

@@ -21,7 +21,8 @@ struct invoke_options {
 #define INVOKE_OPTIONS(type, field)                                                                \
     INVOKE_ROW(type, field, "entry", CLI_STRING, "NAME", "the handler to run", entry, 0, 0),       \
         INVOKE_ROW(type, field, "kind", CLI_STRING, "KIND",                                        \
-                   "header, payload, completion, function or pspin (default: by name and image)",  \
+                   "header, payload, completion, cleanup, function or pspin (default: by name "    \
+                   "and image)",                                                                   \
                    kind, 0, 0),                                                                    \
         INVOKE_ROW(type, field, "packet", CLI_STRING, "FILE", "the packet's bytes", packet, 0, 0), \
         INVOKE_ROW(type, field, "hex", CLI_STRING, "DIGITS", "the packet's bytes in hexadecimal",  \

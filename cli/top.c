@@ -162,10 +162,10 @@ static const struct {
 };
 
 static void json_handler(struct json *j, const struct spin_live_handler *h) {
-    static const char *const kinds[] = {"header", "payload", "completion"};
+    static const char *const kinds[] = {"header", "payload", "completion", "cleanup"};
     json_object(j, NULL);
     json_string(j, "name", h->name);
-    json_string(j, "kind", h->kind < 3 ? kinds[h->kind] : "?");
+    json_string(j, "kind", h->kind <= SPIN_CLEANUP_HANDLER ? kinds[h->kind] : "?");
     json_u64(j, "interface", h->interface);
     json_u64(j, "pt_index", h->pt_index);
     json_u64(j, "runs", h->runs);

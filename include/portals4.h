@@ -297,6 +297,11 @@ typedef struct {
     void *handler_host_mem_start; /* a second piece of host memory, for the handlers */
     ptl_size_t handler_host_mem_length;
     ptl_size_t user_hdr_length; /* the first bytes of a message, for the header handler alone */
+    /* Read only with PTL_ME_CLEANUP: when a message has begun and nothing of it has come for
+     * cleanup_time nanoseconds, or its sender is known to be gone, this handler runs in place of
+     * the completion handler. */
+    ptl_handler_t cleanup_handler;
+    ptl_size_t cleanup_time;
 } ptl_me_t;
 
 /* A counting event. */
@@ -500,6 +505,7 @@ const char *PtlToStr(int value, ptl_str_type_t type);
 /* Further options of matching list entries, outside of PTL_ME_APPEND_OPTIONS_MASK. */
 #define PTL_ME_HANDLERS      0x100000 /* the fields for handlers are set */
 #define PTL_ME_HANDLER_IOVEC 0x200000 /* handler_host_mem_start is an array of ptl_iovec_t */
+#define PTL_ME_CLEANUP       0x400000 /* with PTL_ME_HANDLERS: there is a cleanup handler */
 
 /* In the event of a message whose handler returned FAIL. A fault of a handler is PTL_NI_SEGV. Only
  * the first error of a message is told. */

@@ -6,7 +6,7 @@
 #include "portals4.h"
 
 #define BYTES 1000
-#define ALL   flow_handlers(1, 1, 1)
+#define ALL   flow_handlers(1, 1, 1, 1)
 
 /* A message of which the first packet has come. */
 static struct flow begun(uint8_t handlers, bool no_codes) {
@@ -52,14 +52,14 @@ TEST(header_codes) {
         CHECK_EQ(flow_is_error(FLOW_HEADER_HANDLER, row[i].code), row[i].fail != PTL_NI_OK);
         CHECK(!f.given_up);
     }
-    struct flow without = begun(flow_handlers(1, 0, 0), false);
+    struct flow without = begun(flow_handlers(1, 0, 0, 0), false);
     flow_ended(&without, FLOW_HEADER_HANDLER, FLOW_PROCESS_DATA, BYTES);
     CHECK_EQ(flow_packet(&without, BYTES), FLOW_STORED);
 }
 
 TEST(payload_codes) {
     for (int32_t code = -1; code <= 11; code++) {
-        struct flow f = begun(flow_handlers(0, 1, 1), false);
+        struct flow f = begun(flow_handlers(0, 1, 1, 0), false);
         bool drop = code == FLOW_DROP || code == FLOW_DROP_PENDING;
         bool good = drop || code == FLOW_SUCCESS || code == FLOW_SUCCESS_PENDING;
         uint8_t fail = good ? PTL_NI_OK : code == FLOW_SEGV ? PTL_NI_SEGV : PTL_NI_HANDLER_FAIL;
@@ -101,7 +101,7 @@ TEST(handlers_without_codes) {
             CHECK(!f.pending && !f.dropped);
             CHECK_EQ(flow_packet(&f, 64), fault ? FLOW_DISCARDED : FLOW_HANDLED);
         }
-    struct flow f = begun(flow_handlers(1, 0, 1), true);
+    struct flow f = begun(flow_handlers(1, 0, 1, 0), true);
     flow_ended(&f, FLOW_HEADER_HANDLER, 0, BYTES);
     CHECK_EQ(flow_packet(&f, BYTES), FLOW_PASSED); /* nothing is stored for them */
 }
@@ -122,7 +122,7 @@ TEST(refused_whole) {
 
 struct model {
     struct flow flow;
-    uint32_t come, held, running[3], ran[3], over;
+    uint32_t come, held, running[4], ran[4], over;
     bool first_waits; /* the header handler has its packet */
 };
 
@@ -183,24 +183,35 @@ static void end(struct model *m, enum flow_handler kind, int32_t code) {
         act(m, i == 0);
 }
 
+static void begin_last(struct model *m, enum flow_handler kind) {
+    struct flow *f = &m->flow;
+    CHECK(flow_has(f, kind) && !f->given_up && !m->held && !m->ran[kind]);
+    CHECK(!m->running[0] && !m->running[1] && !m->running[2] && !m->running[3]);
+    CHECK_EQ(flow_next(f), FLOW_WAITS); /* once */
+    m->running[kind]++;
+    f->work++;
+}
+
 static void next(struct model *m) {
     struct flow *f = &m->flow;
     switch (flow_next(f)) {
     case FLOW_WAITS:
         return;
     case FLOW_COMPLETES:
-        CHECK(flow_has(f, FLOW_COMPLETION_HANDLER) && !f->given_up);
-        CHECK(m->come == PACKETS && !m->held && !m->ran[FLOW_COMPLETION_HANDLER]);
-        CHECK(!m->running[0] && !m->running[1] && !m->running[2]);
-        CHECK_EQ(flow_next(f), FLOW_WAITS); /* once */
-        m->running[FLOW_COMPLETION_HANDLER]++;
-        f->work++;
+        CHECK(f->cut_off ? !flow_has(f, FLOW_CLEANUP_HANDLER) : m->come == PACKETS);
+        begin_last(m, FLOW_COMPLETION_HANDLER);
+        return;
+    case FLOW_CLEANS_UP:
+        CHECK(f->cut_off && m->come < PACKETS);
+        begin_last(m, FLOW_CLEANUP_HANDLER);
         return;
     case FLOW_IS_OVER:
         CHECK(!m->over++ && f->whole && !f->work && !m->held);
-        CHECK(!m->running[0] && !m->running[1] && !m->running[2]);
-        CHECK(f->given_up || f->fail == PTL_NI_DROPPED ||
-              m->ran[FLOW_COMPLETION_HANDLER] == flow_has(f, FLOW_COMPLETION_HANDLER));
+        CHECK(!m->running[0] && !m->running[1] && !m->running[2] && !m->running[3]);
+        bool cleans = f->cut_off && flow_has(f, FLOW_CLEANUP_HANDLER);
+        CHECK(f->given_up ||
+              m->ran[FLOW_COMPLETION_HANDLER] == (!cleans && flow_has(f, FLOW_COMPLETION_HANDLER)));
+        CHECK(f->given_up || m->ran[FLOW_CLEANUP_HANDLER] == cleans);
     }
 }
 
@@ -208,17 +219,17 @@ TEST(any_order) {
     for (uint32_t seed = 0; seed < 20000; seed++) {
         struct rng r = rng_seeded(seed);
         struct model m = {0};
-        flow_begin(&m.flow, (uint8_t)rng_below(&r, 8), rng_below(&r, 4) == 0);
+        flow_begin(&m.flow, (uint8_t)rng_below(&r, 16), rng_below(&r, 4) == 0);
         for (uint32_t step = 0; !m.over; step++) {
             CHECK(step < 1000);
             uint32_t what = rng_below(&r, 40);
-            if (what < 10 && m.come < PACKETS) {
+            if (what < 10 && m.come < PACKETS && !m.flow.cut_off) {
                 m.come++;
                 m.flow.work++;
                 m.flow.whole = m.come == PACKETS;
                 act(&m, m.come == 1);
             } else if (what < 39) {
-                enum flow_handler kind = (enum flow_handler)(what % 3);
+                enum flow_handler kind = (enum flow_handler)(what % 4);
                 if (m.running[kind])
                     end(&m, kind,
                         flow_code(rng_below(&r, 9) == 0, m.flow.no_codes,
@@ -227,6 +238,8 @@ TEST(any_order) {
                        m.flow.phase != FLOW_COMPLETION) {
                 flow_give_up(&m.flow);
                 drop_held(&m);
+            } else if (rng_below(&r, 5) == 0 && m.come && m.come < PACKETS) {
+                flow_cut_off(&m.flow);
             }
             next(&m);
         }

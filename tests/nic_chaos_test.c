@@ -123,7 +123,7 @@ static void post(struct node *n, uint32_t options) {
                              PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE | options);
     if (below(3)) {
         me.user_hdr_length = below(3) * 16;
-        me = host_handlers(n, me, 1 + below(7));
+        me = host_handlers(n, me, 1 + below(15));
         me.handler_host_mem_start = result_memory[n->index];
         me.handler_host_mem_length = MEMORY;
     }
@@ -191,7 +191,7 @@ static void chaos(uint32_t seed, bool good_network, bool deaths) {
     for (uint32_t i = 0; i < 3; i++) {
         struct node *n = &world.node[i];
         n->md = host_md(n, memory[i], MEMORY);
-        for (uint32_t k = 0; k < 3; k++)
+        for (uint32_t k = 0; k <= NIC_CLEANUP_HANDLER; k++)
             n->handler[k] = handler;
         for (uint32_t k = 0; k < 3; k++)
             post(n, below(2) ? PTL_ME_USE_ONCE : 0);

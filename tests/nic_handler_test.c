@@ -16,7 +16,7 @@ enum {
     FAIL,
     SEGV,
 };
-enum { HEADER = 1, PAYLOAD = 2, COMPLETION = 4 };
+enum { HEADER = 1, PAYLOAD = 2, COMPLETION = 4, CLEANUP = 8 };
 
 #define BYTES 1000
 #define MTU   64
@@ -28,7 +28,8 @@ static uint8_t source[8192], target[8192];
 static struct {
     int32_t header, payload, completion;
     int32_t payload_at[8192 / MTU]; /* instead, for the packet of that number, when not 0 */
-    uint32_t headers, payloads, completions, payload_bytes, dropped, user_bytes;
+    uint32_t headers, payloads, completions, cleanups, payload_bytes, dropped, user_bytes;
+    uint64_t cleaned_at;
     uint32_t owned; /* payloads that the handler may write over, which it does */
     bool flow_control, wrong;
     uint8_t user[16];
@@ -71,6 +72,15 @@ static int32_t completion(struct nicworld *w, struct node *n, const struct nic_t
     return script.completion;
 }
 
+static int32_t cleanup(struct nicworld *w, struct node *n, const struct nic_task *task) {
+    (void)n;
+    script.cleanups++;
+    script.cleaned_at = w->now;
+    script.dropped = task->dropped_bytes;
+    script.wrong |= task->kind != NIC_CLEANUP_HANDLER;
+    return script.completion;
+}
+
 static void begin(uint32_t seed, unsigned pt_options) {
     world.config.mtu_bytes = MTU;
     world_begin(&world, 2, seed);
@@ -83,6 +93,7 @@ static void begin(uint32_t seed, unsigned pt_options) {
     world.node[1].handler[NIC_HEADER_HANDLER] = header;
     world.node[1].handler[NIC_PAYLOAD_HANDLER] = payload;
     world.node[1].handler[NIC_COMPLETION_HANDLER] = completion;
+    world.node[1].handler[NIC_CLEANUP_HANDLER] = cleanup;
 }
 
 static void post(unsigned which, unsigned options, uint64_t user_hdr) {
@@ -580,6 +591,126 @@ TEST(the_completion_handler_learns_that_the_source_died) {
     CHECK_EQ(script.completions, 1);
     CHECK_EQ(script.dropped, 8000 - script.payload_bytes);
     world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_UNDELIVERABLE);
+    world_end(&world);
+}
+
+/* ---- cleanup ---- */
+
+/* A message of 8000 bytes, whose first packet has come. */
+static void begin_to_send(void) {
+    struct portals_request put =
+        host_put(host_md(&world.node[0], source, sizeof source), 0, 8000, 1, 5);
+    put.ack_req = PTL_ACK_REQ;
+    CHECK_EQ(portals_start(world.node[0].portals, &put), PTL_OK);
+    world_actions(&world, &world.node[0]);
+    while (!nic_counts(world.node[1].nic)->messages_in)
+        CHECK(world_step(&world));
+}
+
+/* The source dies, and with it what is on the way. */
+static void source_dies(void) {
+    world.node[0].dead = true;
+    for (uint32_t i = 0; i < world.count;)
+        if (world.pending[i].kind == PACKET) {
+            nic_packet_release(world.pending[i].packet);
+            world.pending[i] = world.pending[--world.count];
+        } else {
+            i++;
+        }
+}
+
+/* On a reliable network nobody else notices. */
+TEST(the_cleanup_handler_runs_after_silence) {
+    for (uint32_t seed = 0; seed < 50; seed++) {
+        world = (struct nicworld){.spread = seed % 2 ? 300 : 0,
+                                  .handler_spread = seed % 3 ? 500 : 0,
+                                  .config = {.reliable = true, .units_per_ns = 1 + seed % 4}};
+        uint64_t silence = (uint64_t)HOST_SILENCE * (1 + seed % 4);
+        begin(seed, 0);
+        post(HEADER | PAYLOAD | COMPLETION | CLEANUP, 0, 0);
+        begin_to_send();
+        source_dies();
+        uint64_t died = world.now;
+        world_settle(&world);
+        CHECK_EQ(script.cleanups, 1);
+        CHECK_EQ(script.completions, 0);
+        CHECK_EQ(script.dropped, 8000 - script.payload_bytes);
+        CHECK(script.cleaned_at >= died + silence && script.cleaned_at < died + silence + 2000);
+        CHECK_EQ(nic_counts(world.node[1].nic)->malformed, 0);
+        CHECK(!script.wrong);
+        world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_UNDELIVERABLE);
+        world_end(&world);
+    }
+}
+
+TEST(the_cleanup_handler_runs_when_the_source_is_given_up) {
+    world = (struct nicworld){.config = {.retries = 3, .units_per_ns = 1000000}};
+    begin(1, 0);
+    post(HEADER | PAYLOAD | CLEANUP, 0, 0);
+    begin_to_send();
+    source_dies();
+    world_settle(&world);
+    CHECK_EQ(script.cleanups, 1);
+    CHECK_EQ(script.dropped, 8000 - script.payload_bytes);
+    world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_UNDELIVERABLE);
+    CHECK_EQ(nic_deadline(world.node[1].nic), UINT64_MAX);
+    world_end(&world);
+}
+
+TEST(a_message_that_comes_whole_is_not_cleaned_up) {
+    for (uint32_t seed = 0; seed < 50; seed++) {
+        world = (struct nicworld){.loss = 100, .spread = 1000, .handler_spread = 500};
+        begin(seed, 0);
+        post(HEADER | PAYLOAD | COMPLETION | CLEANUP, 0, 0);
+        send_bytes(BYTES);
+        CHECK_EQ(script.cleanups, 0);
+        CHECK_EQ(script.completions, 1);
+        CHECK_EQ(nic_deadline(world.node[1].nic), UINT64_MAX); /* nothing is listened for */
+        world_end(&world);
+    }
+}
+
+/* Each packet counts as a sign of life, and what comes too late harms nothing. */
+TEST(a_slow_source_is_waited_for_and_a_late_packet_is_dropped) {
+    for (uint32_t late = 0; late < 2; late++) {
+        world = (struct nicworld){.config = {.reliable = true}};
+        begin(1, 0);
+        post(HEADER | PAYLOAD | COMPLETION | CLEANUP, 0, 0);
+        begin_to_send();
+        uint32_t held = 0;
+        for (uint32_t i = 0; i < world.count; i++)
+            if (world.pending[i].kind == PACKET)
+                world.pending[i].time += (late ? 3 : 1) * (HOST_SILENCE * 9 / 10) * ++held;
+        CHECK(held > 2);
+        world_settle(&world);
+        CHECK_EQ(script.cleanups, late);
+        CHECK_EQ(script.completions, !late);
+        CHECK_EQ(nic_counts(world.node[1].nic)->malformed > 0, late);
+        world_expect(&world.node[1], PTL_EVENT_PUT, late ? PTL_NI_UNDELIVERABLE : PTL_NI_OK);
+        ack(late ? PTL_NI_UNDELIVERABLE : PTL_NI_OK);
+        no_more_events();
+        world_end(&world);
+    }
+}
+
+TEST(a_cleanup_handler_needs_its_function_and_a_time) {
+    world = (struct nicworld){0};
+    begin(1, 0);
+    ptl_me_t me = host_entry(target, sizeof target, 5, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+    const ptl_me_t good = host_handlers(&world.node[1], me, CLEANUP);
+    ptl_handle_me_t handle;
+    struct node *n = &world.node[1];
+    for (uint32_t i = 0; i < 4; i++) {
+        me = good;
+        me.cleanup_handler = i == 1 ? NULL : good.cleanup_handler;
+        me.cleanup_time = i == 2 ? 0 : good.cleanup_time;
+        if (i == 3) { /* then the two are not even read */
+            me.options &= ~(unsigned)PTL_ME_CLEANUP;
+            me.cleanup_handler = (ptl_handler_t)(uintptr_t)8;
+        }
+        CHECK_EQ(portals_me_append(n->portals, n->ni, 0, &me, PTL_PRIORITY_LIST, NULL, &handle),
+                 i % 3 ? PTL_ARG_INVALID : PTL_OK);
+    }
     world_end(&world);
 }
 

@@ -27,8 +27,9 @@ enum spin_handler_kind {
     SPIN_HEADER_HANDLER,
     SPIN_PAYLOAD_HANDLER,
     SPIN_COMPLETION_HANDLER,
-    SPIN_OTHER_FUNCTION, /* the name says nothing */
-    SPIN_PSPIN_HANDLER,  /* of an invocation only: void h(handler_args_t *), whenever it runs */
+    SPIN_CLEANUP_HANDLER, /* of a message whose rest does not come */
+    SPIN_OTHER_FUNCTION,  /* the name says nothing */
+    SPIN_PSPIN_HANDLER,   /* of an invocation only: void h(handler_args_t *), whenever it runs */
 };
 
 struct spin_function {

@@ -83,6 +83,17 @@
             name##_down(heap, 0, heap->at[heap->count]);                                           \
     }                                                                                              \
                                                                                                    \
+    /* Takes the record at `place` out. */                                                         \
+    __attribute__((unused)) static inline void name##_take(struct name *heap, size_t place) {      \
+        type last = heap->at[--heap->count];                                                       \
+        if (place == heap->count)                                                                  \
+            return;                                                                                \
+        if (place > 0 && earlier(&last, &heap->at[(place - 1) / 4]))                               \
+            name##_up(heap, place, last);                                                          \
+        else                                                                                       \
+            name##_down(heap, place, last);                                                        \
+    }                                                                                              \
+                                                                                                   \
     /* The record at `place` has another key. */                                                   \
     __attribute__((unused)) static inline void name##_moved(struct name *heap, size_t place) {     \
         type record = heap->at[place];                                                             \

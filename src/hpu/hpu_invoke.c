@@ -115,6 +115,7 @@ static void p4spin_arguments(struct hpu *h, const struct invoke_call *c) {
         h->x[11] = c->memory_address;
         return;
     case SPIN_COMPLETION_HANDLER:
+    case SPIN_CLEANUP_HANDLER:
         h->x[10] = c->dropped_bytes;
         h->x[11] = c->flow_control;
         h->x[12] = c->memory_address;

@@ -205,6 +205,7 @@ static enum spin_handler_kind kind_by_name(const char *name) {
         {"payload_handler", SPIN_PAYLOAD_HANDLER},
         {"_ph", SPIN_PAYLOAD_HANDLER},
         {"completion_handler", SPIN_COMPLETION_HANDLER},
+        {"cleanup_handler", SPIN_CLEANUP_HANDLER},
         {"_ch", SPIN_COMPLETION_HANDLER},
         {"_th", SPIN_COMPLETION_HANDLER},
     };

@@ -32,7 +32,7 @@ bool flow_is_error(enum flow_handler handler, int32_t code) {
         return false;
     if (handler == FLOW_HEADER_HANDLER)
         return code < FLOW_SUCCESS || code >= FLOW_FAIL;
-    return handler == FLOW_COMPLETION_HANDLER || !is_drop(code);
+    return handler != FLOW_PAYLOAD_HANDLER || !is_drop(code);
 }
 
 /* The error of a code that is one. */
@@ -85,7 +85,7 @@ static enum flow_act after_header(const struct flow *f, int32_t code) {
 static bool is_pending(enum flow_handler handler, int32_t code) {
     if (handler == FLOW_HEADER_HANDLER)
         return code >= 0 && code < FLOW_FAIL && code % 2;
-    return handler == FLOW_COMPLETION_HANDLER && code == FLOW_SUCCESS_PENDING;
+    return handler != FLOW_PAYLOAD_HANDLER && code == FLOW_SUCCESS_PENDING;
 }
 
 uint8_t flow_ended(struct flow *f, enum flow_handler handler, int32_t code, uint64_t bytes) {
@@ -101,7 +101,7 @@ uint8_t flow_ended(struct flow *f, enum flow_handler handler, int32_t code, uint
     if (handler == FLOW_HEADER_HANDLER) {
         f->phase = FLOW_BODY;
         f->payload = (uint8_t)(f->given_up ? FLOW_DISCARDED : after_header(f, code));
-    } else if (handler == FLOW_COMPLETION_HANDLER) {
+    } else if (handler != FLOW_PAYLOAD_HANDLER) {
         f->phase = FLOW_ENDED;
     }
     return drops ? PTL_NI_DROPPED : error ? error_of(code) : PTL_NI_OK;
@@ -113,9 +113,10 @@ enum flow_next flow_next(struct flow *f) {
     bool ended = f->phase == FLOW_ENDED && !f->work;
     if (!ended && !flow_is_done(f))
         return FLOW_WAITS;
-    if (!ended && !f->given_up && flow_has(f, FLOW_COMPLETION_HANDLER)) {
+    bool cleans = f->cut_off && flow_has(f, FLOW_CLEANUP_HANDLER);
+    if (!ended && !f->given_up && (cleans || flow_has(f, FLOW_COMPLETION_HANDLER))) {
         f->phase = FLOW_COMPLETION;
-        return FLOW_COMPLETES;
+        return cleans ? FLOW_CLEANS_UP : FLOW_COMPLETES;
     }
     f->phase = FLOW_NONE;
     return FLOW_IS_OVER;

@@ -1,8 +1,9 @@
 /* The life of a message with handlers, the same on every card (SC'17, appendix B.3 to B.5): the
  * header handler runs alone, with the first packet; packets that come meanwhile are held. What it
  * returns decides what becomes of the packets, the held ones first and in any order. When all have
- * come and everything is done, the completion handler runs, once, whatever the others returned.
- * docs/nic.md has the states and the table of return codes.
+ * come and everything is done, the completion handler runs, once, whatever the others returned. Of
+ * a message whose rest will not come the cleanup handler runs instead, if there is one. docs/nic.md
+ * has the states and the table of return codes.
  *
  * A card that receives a message has one of these for it, and asks: what is to be done with this
  * packet, what does the end of that handler mean, what comes next. Where packets are held, when and
@@ -33,7 +34,8 @@ enum flow_code {
 enum flow_handler {
     FLOW_HEADER_HANDLER = SPIN_HEADER_HANDLER,
     FLOW_PAYLOAD_HANDLER = SPIN_PAYLOAD_HANDLER,
-    FLOW_COMPLETION_HANDLER = SPIN_COMPLETION_HANDLER
+    FLOW_COMPLETION_HANDLER = SPIN_COMPLETION_HANDLER,
+    FLOW_CLEANUP_HANDLER = SPIN_CLEANUP_HANDLER
 };
 
 enum flow_phase {
@@ -41,8 +43,8 @@ enum flow_phase {
     FLOW_NEW,  /* no packet yet */
     FLOW_HEADER,
     FLOW_BODY,
-    FLOW_COMPLETION,
-    FLOW_ENDED, /* the completion handler has returned */
+    FLOW_COMPLETION, /* or cleanup */
+    FLOW_ENDED,      /* the handler of that has returned */
 };
 
 /* What is done with a packet. */
@@ -63,15 +65,18 @@ struct flow {
     bool no_codes;    /* PsPIN's handlers, which return none: after a fault the message is lost */
     bool pending;     /* a handler said so: the entry is not completed */
     bool whole;       /* nothing more of it is to come */
+    bool cut_off;     /* the same, though not all of it has come: its sender was silent, or died */
     bool given_up;    /* it is lost: no handler is begun any more */
     uint32_t work;    /* the card's count of packets, handlers and moves that are not done */
     uint64_t dropped; /* bytes */
 };
 
 /* Handlers by their addresses, 0: none. */
-static inline uint8_t flow_handlers(uint32_t header, uint32_t payload, uint32_t completion) {
+static inline uint8_t flow_handlers(uint32_t header, uint32_t payload, uint32_t completion,
+                                    uint32_t cleanup) {
     return (uint8_t)((header != 0) << FLOW_HEADER_HANDLER | (payload != 0) << FLOW_PAYLOAD_HANDLER |
-                     (completion != 0) << FLOW_COMPLETION_HANDLER);
+                     (completion != 0) << FLOW_COMPLETION_HANDLER |
+                     (cleanup != 0) << FLOW_CLEANUP_HANDLER);
 }
 static inline bool flow_has(const struct flow *f, enum flow_handler handler) {
     return f->handlers >> handler & 1;
@@ -103,14 +108,19 @@ void flow_refuse(struct flow *f, uint8_t fail);
 /* The message is lost: held packets are dropped by the card, others as they come. */
 void flow_give_up(struct flow *f);
 
+/* Nothing more of it will come, and some is missing. */
+static inline void flow_cut_off(struct flow *f) {
+    f->whole = f->cut_off = true;
+}
+
 /* All has come and is done, but for the completion handler. */
 static inline bool flow_is_done(const struct flow *f) {
     return f->whole && !f->work && (f->phase == FLOW_BODY || (f->given_up && f->phase));
 }
 
-enum flow_next { FLOW_WAITS, FLOW_COMPLETES, FLOW_IS_OVER };
-/* What comes next, asked when something may have been the last: the completion handler is to run;
- * or the message is over, and told once. */
+enum flow_next { FLOW_WAITS, FLOW_COMPLETES, FLOW_CLEANS_UP, FLOW_IS_OVER };
+/* What comes next, asked when something may have been the last: the completion or the cleanup
+ * handler is to run; or the message is over, and told once. */
 enum flow_next flow_next(struct flow *f);
 
 /* An error that a handler returned, or a code that it may not return. */

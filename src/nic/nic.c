@@ -156,6 +156,7 @@ void nic_free(struct nic *nic) {
     pool_clear(&nic->incoming);
     pool_clear(&nic->tasks);
     pool_clear(&nic->commands);
+    free(nic->silences.at);
     free(nic->slot);
     zone_give(nic->config.zone, nic, sizeof *nic);
 }
@@ -287,7 +288,8 @@ static void __attribute__((noinline)) work(struct nic *nic, uint64_t now) {
 }
 
 bool nic_has_work(const struct nic *nic) {
-    return nic->loop || nic->turn || !delivery_idle(&nic->delivery) || nic->delivery.timers.count;
+    return nic->loop || nic->turn || !delivery_idle(&nic->delivery) || nic->delivery.timers.count ||
+           nic->silences.count;
 }
 
 void nic_progress(struct nic *nic, uint64_t now) {
@@ -323,10 +325,12 @@ void nic_peer_lost(struct nic *nic, struct nic_address address, uint64_t now) {
 }
 
 uint64_t nic_deadline(const struct nic *nic) {
-    return delivery_deadline(&nic->delivery);
+    uint64_t silence = timers_first(&nic->silences), due = delivery_deadline(&nic->delivery);
+    return silence < due ? silence : due;
 }
 
 void nic_tick(struct nic *nic, uint64_t now) {
     nic->now = now;
     delivery_tick(&nic->delivery, now);
+    nic_receive_tick(nic);
 }

@@ -88,7 +88,8 @@ void nic_packet_release(struct nic_packet *packet);
 enum nic_handler_kind {
     NIC_HEADER_HANDLER = SPIN_HEADER_HANDLER,
     NIC_PAYLOAD_HANDLER = SPIN_PAYLOAD_HANDLER,
-    NIC_COMPLETION_HANDLER = SPIN_COMPLETION_HANDLER
+    NIC_COMPLETION_HANDLER = SPIN_COMPLETION_HANDLER,
+    NIC_CLEANUP_HANDLER = SPIN_CLEANUP_HANDLER
 };
 
 /* A handler to be run. It ends by nic_handler_done. */
@@ -202,6 +203,7 @@ struct nic_config {
     struct zone *zone;      /* of its records, to outlive it; NULL: malloc */
     uint32_t mtu_bytes;     /* of data in a packet: a multiple of 64, at most the pool's */
     bool reliable, ordered; /* what the network already gives; reliable: no acknowledgements */
+    uint32_t units_per_ns;  /* of the driver's time; 0: 1 */
     uint64_t retry_time;    /* in the driver's unit of time: longer than there and back */
     /* Not 0: round trips are measured, and retry_time is what holds before the first; it will not
      * be less than this. The window grows to window_packets while nothing is lost (congestion.h).

@@ -69,7 +69,8 @@ static void exhausted(struct nic *nic, struct nic_incoming *in) {
 void nic_handler_message(struct nic_incoming *in) {
     const struct portals_handlers *h = nic_handlers(in);
     bool payload = in->message->kind == NIC_PUT || in->message->kind == NIC_ATOMIC;
-    flow_begin(&in->flow, flow_handlers(h->header, payload ? h->payload : 0, h->completion),
+    flow_begin(&in->flow,
+               flow_handlers(h->header, payload ? h->payload : 0, h->completion, h->cleanup),
                h->image->info.is_pspin && payload);
 }
 
@@ -111,7 +112,7 @@ void nic_handler_last(struct nic *nic, struct nic_incoming *in, struct nic_packe
     nic->counts.no_memory += !in->last;
 }
 
-void nic_handler_completion(struct nic *nic, struct nic_incoming *in) {
+void nic_handler_end(struct nic *nic, struct nic_incoming *in, enum nic_handler_kind kind) {
     const struct portals_handlers *h = nic_handlers(in);
     if (!h) { /* the interface was closed meanwhile */
         nic_receive_finish(nic, in);
@@ -124,7 +125,8 @@ void nic_handler_completion(struct nic *nic, struct nic_incoming *in) {
         seen.bytes = (uint32_t)nic_accepted(in, in->last);
         seen.offset = in->last->offset;
     }
-    if (!start(nic, in, NIC_COMPLETION_HANDLER, h->completion, in->last, seen))
+    uint32_t entry = kind == NIC_CLEANUP_HANDLER ? h->cleanup : h->completion;
+    if (!start(nic, in, kind, entry, in->last, seen))
         nic_receive_finish(nic, in);
 }
 

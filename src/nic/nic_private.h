@@ -17,6 +17,7 @@
 #include "nic/delivery.h"
 #include "nic/flow.h"
 #include "nic/nic.h"
+#include "nic/timers.h"
 
 #define NIC_SEGMENTS 8 /* pieces of memory asked for at once */
 
@@ -92,6 +93,8 @@ struct nic_incoming {
     struct nic_packet *last;    /* of the message, for PsPIN's completion handler */
     struct nic_packet *results; /* of a fetching atomic or small get, by offset */
     struct nic_incoming *next_open;
+    struct timer silence; /* set while its cleanup handler may have to run */
+    uint64_t heard;       /* when the last packet came */
     /* and from here on anything. */
     struct portals_arrival arrival; /* of a request */
     struct nic_message own;
@@ -159,6 +162,7 @@ struct nic {
     uint32_t running;                    /* handlers that take a context */
     uint32_t handler_packets;
     uint32_t handler_messages;
+    struct timers silences;
     struct nic_task_record *room_queue; /* handlers that wait for one of these to become less */
 };
 
@@ -194,13 +198,15 @@ void nic_receive_body(struct nic *nic, struct nic_incoming *in);
 void nic_receive_check(struct nic *nic, struct nic_incoming *in);
 void nic_receive_finish(struct nic *nic, struct nic_incoming *in);
 void nic_receive_lost(struct nic *nic, struct nic_peer *peer);
+void nic_receive_tick(struct nic *nic);
 
 /* nic_handler.c */
 void nic_handler_message(struct nic_incoming *in); /* has handlers, and begins */
 void nic_handler_header(struct nic *nic, struct nic_incoming *in, struct nic_packet *first);
 void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
 void nic_handler_last(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
-void nic_handler_completion(struct nic *nic, struct nic_incoming *in);
+/* Completion, or cleanup. */
+void nic_handler_end(struct nic *nic, struct nic_incoming *in, enum nic_handler_kind kind);
 void nic_handler_drained(struct nic *nic, struct nic_task_record *task); /* no command is left */
 void nic_handler_resume(struct nic *nic, struct nic_task_record *task);
 

@@ -284,13 +284,14 @@ static void match_request(struct nic *nic, struct nic_incoming *in) {
     in->mlength = in->arrival.mlength;
 }
 
-static void end_open(struct nic_incoming *in) {
+static void end_open(struct nic *nic, struct nic_incoming *in) {
     struct nic_incoming **at = &in->peer->open;
     while (*at && *at != in)
         at = &(*at)->next_open;
     if (!*at)
         return;
     *at = in->next_open;
+    timers_stop(&nic->silences, &in->silence);
     delivery_expect_less(&in->peer->delivery);
 }
 
@@ -299,6 +300,48 @@ static void begin_open(struct nic *nic, struct nic_incoming *in) {
     in->peer->open = in;
     delivery_expect(&nic->delivery, &in->peer->delivery);
 }
+
+/* ---- Silence ---- */
+
+static uint64_t patience(const struct nic *nic, const struct portals_handlers *h) {
+    uint64_t unit = nic->config.units_per_ns ? nic->config.units_per_ns : 1;
+    return h->cleanup_ns < UINT64_MAX / 2 / unit ? h->cleanup_ns * unit : UINT64_MAX / 2;
+}
+
+/* Its sender shall not be silent for too long from now on. */
+static void expect_more(struct nic *nic, struct nic_incoming *in) {
+    if (timers_room(&nic->silences, nic->silences.count + 1))
+        timers_set(&nic->silences, &in->silence, nic->now + patience(nic, nic_handlers(in)));
+    else
+        nic->counts.no_memory++;
+}
+
+/* The rest of it will not come. */
+static void cut_off(struct nic *nic, struct nic_incoming *in) {
+    end_open(nic, in);
+    in->aborted = true;
+    flow_cut_off(&in->flow);
+    failed(in, PTL_NI_UNDELIVERABLE);
+    uint64_t missing = in->message->payload - in->received;
+    in->flow.dropped += missing < in->mlength ? missing : in->mlength;
+    nic_receive_check(nic, in);
+}
+
+/* Packets leave the timer as it is: it finds out when the last one came. */
+void nic_receive_tick(struct nic *nic) {
+    for (struct timer *timer; (timer = timers_expired(&nic->silences, nic->now));) {
+        struct nic_incoming *in =
+            (struct nic_incoming *)((char *)timer - offsetof(struct nic_incoming, silence));
+        const struct portals_handlers *h = nic_handlers(in);
+        uint64_t due = h ? in->heard + patience(nic, h) : 0;
+        if (due > nic->now)
+            timers_set(&nic->silences, timer, due);
+        else
+            cut_off(nic, in);
+    }
+}
+
+/* ---- The end of a message ---- */
 
 static void finish_answer(struct nic *nic, const struct nic_incoming *in) {
     struct nic_outgoing *o = in->answered;
@@ -353,8 +396,11 @@ static __attribute__((noinline)) void begin_record(struct nic *nic, struct nic_i
         in->answered->answer = in;
     if (in->received < in->message->payload)
         begin_open(nic, in);
-    if (in->flow.payload == FLOW_STORED && nic_handlers(in))
+    if (in->flow.payload == FLOW_STORED && nic_handlers(in)) {
         nic_handler_message(in);
+        if (in->received < in->message->payload && nic_handlers(in)->cleanup)
+            expect_more(nic, in);
+    }
     in->flow.work++; /* by this function */
     if (!flow_has(&in->flow, FLOW_HEADER_HANDLER))
         read_early(nic, in);
@@ -503,8 +549,9 @@ void nic_receive_packet(void *context, struct delivery_peer *delivery, struct ni
         return;
     }
     in->received += packet->bytes;
+    in->heard = nic->now;
     if (in->received == in->message->payload)
-        end_open(in);
+        end_open(nic, in);
     take_data(nic, in, packet);
     nic_receive_check(nic, in);
 }
@@ -537,14 +584,17 @@ void nic_receive_body(struct nic *nic, struct nic_incoming *in) {
 }
 
 void nic_receive_check(struct nic *nic, struct nic_incoming *in) {
-    in->flow.whole = in->received >= in->message->payload || in->aborted;
+    in->flow.whole |= in->received >= in->message->payload;
     if (flow_is_done(&in->flow) && replies(in) && !in->replied)
         reply(nic, in); /* and if its data is being fetched, that is work */
     switch (flow_next(&in->flow)) {
     case FLOW_WAITS:
         return;
     case FLOW_COMPLETES:
-        nic_handler_completion(nic, in);
+        nic_handler_end(nic, in, NIC_COMPLETION_HANDLER);
+        return;
+    case FLOW_CLEANS_UP:
+        nic_handler_end(nic, in, NIC_CLEANUP_HANDLER);
         return;
     case FLOW_IS_OVER:
         nic_receive_finish(nic, in);
@@ -569,14 +619,8 @@ void nic_receive_finish(struct nic *nic, struct nic_incoming *in) {
 
 /* The rest of what the peer has begun will not come. */
 void nic_receive_lost(struct nic *nic, struct nic_peer *peer) {
-    for (struct nic_incoming *in; (in = peer->open);) {
-        end_open(in);
-        in->aborted = true;
-        failed(in, PTL_NI_UNDELIVERABLE);
-        uint64_t missing = in->message->payload - in->received;
-        in->flow.dropped += missing < in->mlength ? missing : in->mlength;
-        nic_receive_check(nic, in);
-    }
+    while (peer->open)
+        cut_off(nic, peer->open);
 }
 
 /* ---- From the wire ---- */

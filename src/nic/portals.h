@@ -126,11 +126,11 @@ const struct nic_memory *portals_memory(const struct portals *p);
 /* The handlers of a matching entry (P4sPIN), as the card needs them. */
 struct portals_handlers {
     const struct spin_image *image;
-    uint32_t header, payload, completion; /* entry points; 0: none */
-    uint8_t *state;                       /* HPU memory, aligned to 64 bytes */
-    uint32_t state_bytes;
+    uint32_t header, payload, completion, cleanup; /* entry points; 0: none */
+    uint8_t *state;                                /* HPU memory, aligned to 64 bytes */
+    uint32_t state_bytes, user_hdr_bytes;
     uint64_t host_bytes; /* of the handler's host memory; pieces by portals_handler_segments */
-    uint32_t user_hdr_bytes;
+    uint64_t cleanup_ns; /* of silence within a message, before its cleanup handler runs */
 };
 
 /* A message at its target, from its header to portals_done. */

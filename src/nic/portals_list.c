@@ -2,7 +2,7 @@
  * of their lives. */
 #include "nic/portals_private.h"
 
-#define OUR_OPTIONS ((unsigned)(PTL_ME_HANDLERS | PTL_ME_HANDLER_IOVEC))
+#define OUR_OPTIONS ((unsigned)(PTL_ME_HANDLERS | PTL_ME_HANDLER_IOVEC | PTL_ME_CLEANUP))
 
 /* LINK, AUTO_UNLINK, AUTO_FREE. */
 static void tell(struct entry *e, ptl_event_kind_t type, uint8_t fail) {

@@ -213,15 +213,26 @@ static bool set_state(struct entry *e, const ptl_me_t *me) {
     return true;
 }
 
+/* These fields are there only with PTL_ME_CLEANUP. */
+static bool set_cleanup(struct entry *e, const ptl_me_t *me) {
+    if (!(me->options & PTL_ME_CLEANUP))
+        return true;
+    e->handlers.cleanup_ns = me->cleanup_time;
+    return me->cleanup_handler && me->cleanup_time &&
+           set_handler(e, me->cleanup_handler, &e->handlers.cleanup);
+}
+
 int p4_spin_entry_set(struct entry *e, const ptl_me_t *me) {
     struct portals_handlers *handlers = &e->handlers;
-    bool any = me->header_handler || me->payload_handler || me->completion_handler;
+    bool any = me->header_handler || me->payload_handler || me->completion_handler ||
+               me->options & PTL_ME_CLEANUP;
     if (any && !e->ni->p->config.hpu_limits.max_payload_size)
         return PTL_NO_SPACE; /* the card has no HPUs */
     if (me->user_hdr_length > e->ni->p->config.hpu_limits.max_user_hdr_size ||
         !set_handler(e, me->header_handler, &handlers->header) ||
         !set_handler(e, me->payload_handler, &handlers->payload) ||
-        !set_handler(e, me->completion_handler, &handlers->completion) || !set_state(e, me))
+        !set_handler(e, me->completion_handler, &handlers->completion) || !set_cleanup(e, me) ||
+        !set_state(e, me))
         return PTL_ARG_INVALID;
     int code =
         p4_memory_set(&e->handler_memory, me->handler_host_mem_start, me->handler_host_mem_length,

@@ -29,6 +29,12 @@ static inline void timers_set(struct timers *t, struct timer *timer, uint64_t ti
         timers_push(t, &timer);
 }
 
+static inline void timers_stop(struct timers *t, struct timer *timer) {
+    if (timer->place)
+        timers_take(t, timer->place - 1);
+    timer->place = 0;
+}
+
 /* UINT64_MAX: none. */
 static inline uint64_t timers_first(const struct timers *t) {
     return t->count ? t->at[0]->time : UINT64_MAX;

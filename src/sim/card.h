@@ -57,7 +57,8 @@ struct card_context {
     const char *name; /* for messages; NULL: the image's path */
     enum card_abi abi;
     const struct spin_image *image;
-    uint32_t entry[3]; /* address by enum spin_handler_kind: header, payload, completion; 0: none */
+    /* Address by enum spin_handler_kind, 0: none. Cleanup handlers only entries of Portals have. */
+    uint32_t entry[SPIN_CLEANUP_HANDLER + 1];
     uint32_t memory_bytes;   /* of L2 handler memory */
     uint32_t memory_address; /* where; 0: the card chooses. Contexts may share it */
     uint32_t scratch_bytes;  /* in the L1 of each cluster */
@@ -311,7 +312,7 @@ struct card_stats {
      * notifications, as the paper measures it (figure 8). In Mbit/s. */
     uint64_t throughput_mbit;
     struct spin_spread part[CARD_PART_COUNT];
-    struct card_handler_stats handler[3]; /* by enum spin_handler_kind */
+    struct card_handler_stats handler[SPIN_CLEANUP_HANDLER + 1]; /* by enum spin_handler_kind */
     uint64_t unit_busy_ps[CARD_UNIT_COUNT], cluster_dma_busy_ps, hpu_busy_ps; /* sums */
     uint64_t elapsed_ps;                /* first arrival to the last completion */
     uint32_t hpus_used, most_hpus_busy; /* that ran anything; at one time */

@@ -236,9 +236,10 @@ struct context {
     uint32_t memory_address;
     uint32_t scratch_offset; /* in each L1 */
     uint64_t counter[2];
-    struct card_stats stats;                                /* of its packets */
-    struct spread part[CARD_PART_COUNT], handler_cycles[3]; /* the card's are their sums */
-    struct invoke_context given;                            /* all of it, as its handlers see it */
+    struct card_stats stats; /* of its packets */
+    struct spread part[CARD_PART_COUNT],
+        handler_cycles[SPIN_CLEANUP_HANDLER + 1]; /* the card's are their sums */
+    struct invoke_context given;                  /* all of it, as its handlers see it */
 };
 
 /* Which queue is given up next: card_queue.c. A bit a queue: has a timeout and waits for packets;

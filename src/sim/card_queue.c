@@ -157,7 +157,7 @@ uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message) {
     const struct card_context *set = &c->context[context].set;
     flow_begin(&q->flow,
                flow_handlers(set->entry[SPIN_HEADER_HANDLER], set->entry[SPIN_PAYLOAD_HANDLER],
-                             set->entry[SPIN_COMPLETION_HANDLER]),
+                             set->entry[SPIN_COMPLETION_HANDLER], 0),
                set->abi == CARD_PSPIN);
     queues_add(&c->queues, c, i); /* there is room for all */
     CARD_COUNT(c, context, messages_begun, 1);
@@ -195,6 +195,7 @@ static void settle(struct card *c, uint32_t i) {
     switch (flow_next(&q->flow)) {
     case FLOW_WAITS:
         return;
+    case FLOW_CLEANS_UP: /* not of this front's messages */
     case FLOW_COMPLETES:
         q->flow.work++;
         card_ready(c, q->last, SPIN_COMPLETION_HANDLER);

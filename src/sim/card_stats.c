@@ -57,7 +57,7 @@ static void finish(struct card_stats *s) {
 /* The distributions of contexts `from` to `to`, together. */
 static void report_spreads(const struct card *c, uint32_t from, uint32_t to,
                            struct card_stats *out) {
-    for (unsigned k = 0; k < CARD_PART_COUNT + 3; k++) {
+    for (unsigned k = 0; k <= CARD_PART_COUNT + SPIN_CLEANUP_HANDLER; k++) {
         bool part = k < CARD_PART_COUNT;
         struct spread sum = {0};
         for (uint32_t i = from; i < to; i++)
@@ -93,7 +93,7 @@ void card_context_stats(const struct card *c, uint32_t context, struct card_stat
 void card_stats_free(struct context *x) {
     for (unsigned i = 0; i < CARD_PART_COUNT; i++)
         spread_free(&x->part[i]);
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i <= SPIN_CLEANUP_HANDLER; i++)
         spread_free(&x->handler_cycles[i]);
 }
 
@@ -111,7 +111,7 @@ static bool is_whole(const struct card *c) {
         for (unsigned k = 0; k < CARD_PART_COUNT; k++)
             if (c->context[i].part[k].lost)
                 return false;
-        for (unsigned k = 0; k < 3; k++)
+        for (unsigned k = 0; k <= SPIN_CLEANUP_HANDLER; k++)
             if (c->context[i].handler_cycles[k].lost)
                 return false;
     }

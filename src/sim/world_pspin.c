@@ -269,7 +269,7 @@ int world_pspin_new(struct world_rank *r, struct spin_error *err) {
 void world_pspin_count(const struct world_rank *r, struct spin_world_counts *counts) {
     struct card_stats stats;
     card_stats(r->card, &stats);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i <= SPIN_CLEANUP_HANDLER; i++)
         counts->instructions += stats.handler[i].instructions;
     counts->handler_ps += stats.hpu_busy_ps;
 }

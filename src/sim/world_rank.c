@@ -468,6 +468,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
         .mtu_bytes = (uint32_t)p->network.mtu_bytes,
         .reliable = is_reliable(&p->network),
         .ordered = is_reliable(&p->network) && !p->network.reordering,
+        .units_per_ns = 1000,
         .retry_time = p->network.retry_ps,
         .retries = (uint32_t)p->network.retries,
         .window_packets = (uint32_t)p->window,

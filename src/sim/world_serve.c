@@ -177,12 +177,14 @@ static ptl_le_t *take_le(struct served *s, int i, ptl_le_t *own) {
     return le;
 }
 
-/* What follows min_free is there only with PTL_ME_HANDLERS. */
+/* What follows min_free is there only with PTL_ME_HANDLERS, and the end only with PTL_ME_CLEANUP.
+ */
 static ptl_me_t *take_me(struct served *s, int i, ptl_me_t *own) {
     *own = (ptl_me_t){0};
     ptl_me_t *me = in(s, i, own, offsetof(ptl_me_t, header_handler));
     if (me && me->options & PTL_ME_HANDLERS) {
-        in(s, i, own, sizeof *own);
+        in(s, i, own,
+           me->options & PTL_ME_CLEANUP ? sizeof *own : offsetof(ptl_me_t, cleanup_handler));
         if (is_good(s) && me->hpu_initial_state)
             me->hpu_initial_state =
                 array(s, (uintptr_t)me->hpu_initial_state, me->hpu_initial_state_length, 1);

@@ -16,3 +16,8 @@ __handler int nic_completion_handler(int dropped_bytes, bool flow_control_trigge
     (void)state;
     return dropped_bytes || flow_control_triggered ? FAIL : SEGV;
 }
+
+__handler int nic_cleanup_handler(int dropped_bytes, bool flow_control_triggered, void *state) {
+    (void)state;
+    return dropped_bytes || flow_control_triggered ? FAIL : SEGV;
+}

@@ -47,22 +47,28 @@ HOST struct portals_request host_put(ptl_handle_md_t md, uint64_t offset, uint64
                                     .match_bits = match_bits};
 }
 
-/* An entry with handlers: a mask of 1 header, 2 payload, 4 completion, of the image NIC_IMAGE. */
+#define HOST_SILENCE 100000u /* then the cleanup handler runs */
+
+/* An entry with handlers: a mask of 1 header, 2 payload, 4 completion, 8 cleanup, of the image
+ * NIC_IMAGE. */
 HOST ptl_me_t host_handlers(struct node *n, ptl_me_t me, unsigned which) {
     static const char *const names[] = {"nic_header_handler", "nic_payload_handler",
-                                        "nic_completion_handler"};
+                                        "nic_completion_handler", "nic_cleanup_handler"};
     const char *path = getenv("NIC_IMAGE");
-    ptl_handler_t handler[3] = {NULL};
+    ptl_handler_t handler[4] = {NULL};
     CHECK(path != NULL);
     if (!n->image && portals_image_load(n->portals, n->ni, path, NULL, 0, &n->image) != PTL_OK)
         TEST_FAIL("%s: %s", path, portals_image_error(n->portals));
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < 4; i++)
         if (which >> i & 1)
             CHECK_EQ(portals_image_find(n->portals, n->image, names[i], &handler[i]), PTL_OK);
     me.options |= PTL_ME_HANDLERS;
     me.header_handler = handler[0];
     me.payload_handler = handler[1];
     me.completion_handler = handler[2];
+    me.options |= handler[3] ? PTL_ME_CLEANUP : 0;
+    me.cleanup_handler = handler[3];
+    me.cleanup_time = HOST_SILENCE;
     CHECK_EQ(portals_hpu_alloc(n->portals, n->ni, 256, &me.hpu_memory), PTL_OK);
     return me;
 }

@@ -35,9 +35,8 @@ struct node {
     ptl_handle_md_t md;
     ptl_image_h image;
     uint32_t index, raised;
-    /* Handlers by kind; 0 to 2. */
-    handler_function *handler[3];
-    uint32_t ran[3];
+    handler_function *handler[NIC_CLEANUP_HANDLER + 1]; /* by kind */
+    uint32_t ran[NIC_CLEANUP_HANDLER + 1];
     uint64_t stack[64];
     bool dead;                /* nothing reaches it and nothing comes from it */
     struct world_core *cores; /* of handlers that run */
