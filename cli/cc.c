@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +12,8 @@
 
 #include "base/file.h"
 #include "base/temporary.h"
+#include "child.h"
 #include "config.h"
-
-extern char **environ;
 
 struct options {
     const char *output, *compiler, *target; /* target: of make, the image's name */
@@ -61,15 +58,6 @@ static void add(struct cc_list *w, const char *word) {
     cc_add(w, word);
 }
 
-/* The child's status; that of a failure if it cannot be had. */
-static int wait_for(pid_t child) {
-    int status;
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            return -1;
-    return status;
-}
-
 /* Runs a program of Debian's `package` to its end. 0, or the exit status for main after the one
  * line of error: what `failed` says of `subject` if the program did. */
 static int run_program(const struct cli_command *command, struct cc_list *w, const char *package,
@@ -82,22 +70,7 @@ static int run_program(const struct cli_command *command, struct cc_list *w, con
             fprintf(stderr, "%s%s", i ? " " : "", w->word[i]);
         fputc('\n', stderr);
     }
-    /* As system() does: an interrupt ends the program that runs, and we clean up after it. */
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-    posix_spawnattr_t attributes;
-    sigset_t restored;
-    sigemptyset(&restored);
-    sigaddset(&restored, SIGINT);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigdefault(&attributes, &restored);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
-    sigaction(SIGINT, &ignore, &before);
-    pid_t child;
-    int why =
-        posix_spawnp(&child, w->word[0], NULL, &attributes, (char **)(uintptr_t)w->word, environ);
-    posix_spawnattr_destroy(&attributes);
-    int status = why ? 0 : wait_for(child);
-    sigaction(SIGINT, &before, NULL);
+    int status, why = child_run(w->word, &status);
     if (why)
         return cli_error(command, CLI_FAILED, "cannot run %s: %s; install Debian's package %s",
                          w->word[0], strerror(why), package);

@@ -158,13 +158,13 @@ static const struct cli_command goal_info = {
     .run = info,
 };
 
-static const struct cli_command *const goal_commands[] = {&goal_convert,  &cli_goal_gen, &goal_info,
-                                                          &cli_goal_join, &cli_goal_run, NULL};
+static const struct cli_command *const goal_commands[] = {
+    &goal_convert, &cli_goal_gen, &goal_info, &cli_goal_join, &cli_goal_run, &cli_goal_trace, NULL};
 
 const struct cli_command cli_goal = {
     .name = "goal",
     .args = "COMMAND ...",
-    .summary = "GOAL schedules: make, convert and simulate them",
+    .summary = "GOAL schedules: make, trace, convert and simulate them",
     .about = "GOAL is the schedule language of LogGOPSim: per rank, what it sends, receives and\n"
              "computes, and what waits for what.",
     .commands = goal_commands,

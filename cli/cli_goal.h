@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "cli.h"
 
-extern const struct cli_command cli_goal_gen, cli_goal_join, cli_goal_run;
+extern const struct cli_command cli_goal_gen, cli_goal_join, cli_goal_run, cli_goal_trace;
 
 /* 0 if there is exactly one operand; else the exit status, with the error printed. */
 int goal_one_file(const struct cli_command *command, const struct cli_list *operands);

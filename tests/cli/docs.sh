@@ -44,5 +44,5 @@ has_options openspin-sim sim run
 has_options openspin-launch launch
 has_options openspin-top top
 has_options openspin-sweep sweep
-for command in convert gen info join run; do has_options openspin-goal goal $command; done
+for command in convert gen info join run trace; do has_options openspin-goal goal $command; done
 finish
