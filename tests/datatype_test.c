@@ -1,0 +1,243 @@
+/* Derived datatypes: random ones against their type map, whole and in pieces in any order. */
+#include "spinlib/datatype.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/spinlib_world.h"
+#include "lib/type_tree.h"
+
+/* ---- Types and layouts on the host ---- */
+
+struct random_type {
+    struct tree *tree;
+    struct map map;
+    struct bounds bounds; /* of `count` of them */
+    struct spin_type *type;
+    struct spin_layout *layout;
+    int count;
+};
+
+enum { MOST_BYTES = 20000, MOST_SPAN = 100000 };
+
+/* One whose type map is not too long. */
+static struct random_type random_type(struct rng *r, struct tree_taste taste) {
+    struct random_type t = {.count = tree_between(r, taste.zeros ? 0 : 1, 3)};
+    struct spin_error err;
+    for (;;) {
+        t.tree = tree_random(r, tree_between(r, 1, 4), taste);
+        struct map one = tree_map(t.tree);
+        map_block(&t.map, &one, t.count, 0);
+        free(one.entry);
+        t.bounds = map_bounds(&t.map);
+        if (t.bounds.size < MOST_BYTES && t.bounds.true_extent < MOST_SPAN)
+            break;
+        free(t.map.entry);
+        t.map = (struct map){0};
+        tree_free(t.tree);
+    }
+    t.type = tree_type(t.tree);
+    CHECK(t.type);
+    CHECK_EQ(spin_type_commit(t.type, t.count, &t.layout, &err), PTL_OK);
+    return t;
+}
+
+static void free_type(struct random_type *t) {
+    spin_layout_free(t->layout);
+    spin_type_free(t->type);
+    free(t->map.entry);
+    tree_free(t->tree);
+}
+
+/* Where each byte of the packed data belongs, from the first byte on. */
+static int64_t *byte_map(const struct random_type *t) {
+    int64_t *at = malloc((size_t)(t->bounds.size + 1) * sizeof *at), n = 0;
+    for (size_t i = 0; i < t->map.count; i++)
+        for (int b = 0; b < t->map.entry[i].bytes; b++)
+            at[n++] = t->map.entry[i].at + b - t->bounds.true_lb;
+    return at;
+}
+
+static void check_bounds(const struct random_type *t) {
+    struct map one = tree_map(t->tree);
+    struct bounds b = map_bounds(&one);
+    ptrdiff_t lb, extent;
+    free(one.entry);
+    CHECK_EQ(spin_type_size(t->type), (uint64_t)b.size);
+    spin_type_extent(t->type, &lb, &extent);
+    CHECK_EQ(lb, b.lb);
+    CHECK_EQ(extent, b.extent);
+    spin_type_true_extent(t->type, &lb, &extent);
+    CHECK_EQ(lb, b.true_lb);
+    CHECK_EQ(extent, b.true_extent);
+    struct spin_layout_info info = spin_layout_info(t->layout);
+    CHECK_EQ(info.size, (uint64_t)t->bounds.size);
+    CHECK_EQ(info.true_lb, t->bounds.true_lb);
+    CHECK_EQ(info.true_extent, (uint64_t)t->bounds.true_extent);
+}
+
+static void check_packing(const struct random_type *t, struct rng *r) {
+    int64_t *at = byte_map(t), size = t->bounds.size, span = t->bounds.true_extent;
+    uint8_t *memory = malloc((size_t)span + 1), *packed = malloc((size_t)size + 1);
+    uint8_t *back = malloc((size_t)span + 1);
+    for (int64_t i = 0; i < span; i++)
+        memory[i] = (uint8_t)rng_below(r, 256);
+    void *buffer = memory - t->bounds.true_lb;
+    spin_layout_pack(t->layout, buffer, 0, UINT64_MAX, packed);
+    for (int64_t i = 0; i < size; i++)
+        CHECK_EQ(packed[i], memory[at[i]]);
+    for (int piece = 0; piece < 5 && size; piece++) {
+        int64_t from = rng_below(r, (uint32_t)size), n = rng_below(r, (uint32_t)(size - from)) + 1;
+        memset(packed, 0, (size_t)n);
+        spin_layout_pack(t->layout, buffer, (uint64_t)from, (uint64_t)n, packed);
+        for (int64_t i = 0; i < n; i++)
+            CHECK_EQ(packed[i], memory[at[from + i]]);
+        memcpy(back, memory, (size_t)span);
+        for (int64_t i = 0; i < n; i++)
+            packed[i] = (uint8_t)~packed[i];
+        spin_layout_unpack(t->layout, back - t->bounds.true_lb, (uint64_t)from, (uint64_t)n,
+                           packed);
+        for (int64_t i = 0; i < n; i++)
+            memory[at[from + i]] = packed[i];
+        CHECK(memcmp(memory, back, (size_t)span) == 0);
+    }
+    free(at);
+    free(memory);
+    free(packed);
+    free(back);
+}
+
+TEST(random_types_are_their_type_maps) {
+    struct rng r = rng_seeded(1);
+    for (int i = 0; i < 3000; i++) {
+        struct random_type t =
+            random_type(&r, (struct tree_taste){.zeros = i % 3 == 0, .overlaps = i % 2 == 0});
+        check_bounds(&t);
+        check_packing(&t, &r);
+        free_type(&t);
+    }
+}
+
+static struct spin_layout_info info_of(struct spin_type *type, int count) {
+    struct spin_layout *layout;
+    struct spin_error err = {0};
+    if (spin_type_commit(type, count, &layout, &err) != PTL_OK)
+        TEST_FAIL("%s", err.text);
+    struct spin_layout_info info = spin_layout_info(layout);
+    spin_layout_free(layout);
+    return info;
+}
+
+/* What is the same layout becomes the same loops, however it was built. */
+TEST(layouts_are_normalised) {
+    struct spin_type *number, *a, *b, *c, *d;
+    SPIN_TYPE_OF(double, &number);
+    spin_type_contiguous(4, number, &a);
+    CHECK_EQ(info_of(a, 100).regions, 1);
+    spin_type_vector(10, 2, 5, number, &b);
+    struct spin_layout_info info = info_of(b, 1);
+    CHECK_EQ(info.form, SPIN_LAYOUT_VECTOR);
+    CHECK_EQ(info.depth, 1);
+    CHECK_EQ(info.regions, 10);
+    spin_type_resized(b, 0, 400, &c); /* goes on at its own stride */
+    CHECK_EQ(info_of(c, 7).depth, 1);
+    CHECK_EQ(info_of(b, 7).depth, 2);
+    CHECK_EQ(info_of(c, 7).dataloop_bytes, info_of(a, 1).dataloop_bytes);
+    const int at[] = {0, 5, 10, 15}, uneven[] = {0, 5, 11, 15}, lengths[] = {2, 2, 2, 1};
+    spin_type_indexed_block(4, 2, at, number, &d);
+    CHECK_EQ(info_of(d, 1).form, SPIN_LAYOUT_VECTOR);
+    spin_type_free(d);
+    spin_type_indexed_block(4, 2, uneven, number, &d);
+    CHECK_EQ(info_of(d, 1).form, SPIN_LAYOUT_INDEX);
+    spin_type_free(d);
+    spin_type_indexed(4, lengths, at, number, &d);
+    CHECK_EQ(info_of(d, 1).form, SPIN_LAYOUT_INDEX);
+    CHECK_EQ(info_of(d, 2).form, SPIN_LAYOUT_GENERAL);
+    spin_type_free(d);
+    const int sizes[] = {8, 8, 8}, sub[] = {4, 8, 8}, part[] = {4, 4, 4}, starts[] = {2, 0, 0};
+    spin_type_subarray(3, sizes, sub, starts, SPIN_ORDER_C, number, &d);
+    CHECK_EQ(info_of(d, 1).regions, 1);
+    spin_type_free(d);
+    spin_type_subarray(3, sizes, part, starts, SPIN_ORDER_C, number, &d);
+    CHECK_EQ(info_of(d, 1).regions, 16);
+    CHECK_EQ(info_of(d, 1).depth, 2);
+    spin_type_free(a);
+    spin_type_free(b);
+    spin_type_free(c);
+    spin_type_free(d);
+    spin_type_free(number);
+}
+
+TEST(nested_deeply) {
+    struct spin_type *t, *outer;
+    struct spin_layout *layout;
+    struct spin_error err = {0};
+    spin_type_basic(4, 4, &t);
+    for (int i = 0; i < 100000; i++) { /* all of it contiguous */
+        CHECK_EQ(spin_type_contiguous(1, t, &outer), PTL_OK);
+        spin_type_free(t);
+        t = outer;
+    }
+    CHECK_EQ(info_of(t, 1).depth, 1);
+    spin_type_free(t);
+    spin_type_basic(1, 1, &t);
+    int most = 0;
+    for (int i = 0; i < 30; i++) { /* no two strides are alike */
+        CHECK_EQ(spin_type_hvector(2, 1, (3ll << i) + 1, t, &outer), PTL_OK);
+        spin_type_free(t);
+        t = outer;
+        if (spin_type_commit(t, 1, &layout, &err) == PTL_OK) {
+            most = i + 1;
+            spin_layout_free(layout);
+        }
+    }
+    CHECK_EQ(most, 24);
+    CHECK_STR(err.text, "30 loops within each other, none of which can be merged with its "
+                         "neighbour; a layout has at most 24");
+    for (int i = 0; i < 200000; i++) { /* and freed without a stack */
+        CHECK_EQ(spin_type_hvector(1, 1, 0, t, &outer), PTL_OK);
+        spin_type_free(t);
+        t = outer;
+    }
+    spin_type_free(t);
+}
+
+TEST(what_cannot_be_is_refused) {
+    struct spin_type *number, *t, *huge;
+    struct spin_layout *layout;
+    struct spin_error err;
+    CHECK_EQ(spin_type_basic(0, 1, &t), PTL_ARG_INVALID);
+    CHECK_EQ(spin_type_basic(8, 3, &t), PTL_ARG_INVALID);
+    SPIN_TYPE_OF(int, &number);
+    CHECK_EQ(spin_type_contiguous(-1, number, &t), PTL_ARG_INVALID);
+    CHECK_EQ(spin_type_vector(2, -1, 3, number, &t), PTL_ARG_INVALID);
+    CHECK_EQ(spin_type_hvector(2, 1, PTRDIFF_MAX, number, &t), PTL_ARG_INVALID);
+    const int one = 1, two = 2, minus = -1, zero = 0;
+    CHECK_EQ(spin_type_indexed(-1, &one, &one, number, &t), PTL_ARG_INVALID);
+    CHECK_EQ(spin_type_indexed(1, &minus, &one, number, &t), PTL_ARG_INVALID);
+    CHECK_EQ(spin_type_subarray(1, &one, &two, &zero, SPIN_ORDER_C, number, &t), PTL_ARG_INVALID);
+    CHECK_EQ(spin_type_subarray(0, &one, &one, &zero, SPIN_ORDER_C, number, &t), PTL_ARG_INVALID);
+    CHECK_EQ(spin_type_subarray(1, &two, &two, &one, SPIN_ORDER_C, number, &t), PTL_ARG_INVALID);
+    const enum spin_type_distribution block = SPIN_DISTRIBUTE_BLOCK;
+    const int seven = 7;
+    CHECK_EQ(spin_type_darray(2, 2, 1, &seven, &block, &one, &two, SPIN_ORDER_C, number, &t),
+              PTL_ARG_INVALID); /* no such rank */
+    CHECK_EQ(spin_type_darray(2, 0, 1, &seven, &block, &two, &two, SPIN_ORDER_C, number, &t),
+              PTL_ARG_INVALID); /* two blocks of two are less than seven */
+    CHECK_EQ(spin_type_darray(3, 0, 1, &seven, &block, &minus, &two, SPIN_ORDER_C, number, &t),
+              PTL_ARG_INVALID); /* three processes in a grid of two */
+    CHECK_EQ(spin_type_commit(number, -1, &layout, &err), PTL_ARG_INVALID);
+    CHECK_STR(err.text, "a count of -1; it is negative");
+    CHECK_EQ(spin_type_commit(number, 1 << 30, &layout, &err), PTL_NO_SPACE);
+    CHECK_STR(err.text, "4294967296 bytes of data; a layout has less than 4 GiB");
+    CHECK_EQ(spin_type_hvector(2, 1, 1ll << 32, number, &t), PTL_OK);
+    CHECK_EQ(spin_type_commit(t, 1, &layout, &err), PTL_NO_SPACE);
+    CHECK_STR(err.text, "the data spans 4294967300 bytes of memory; a layout less than 4 GiB");
+    spin_type_free(t);
+    CHECK_EQ(spin_type_contiguous(INT32_MAX, number, &huge), PTL_OK);
+    CHECK_EQ(spin_type_contiguous(INT32_MAX, huge, &t), PTL_ARG_INVALID);
+    spin_type_free(huge);
+    spin_type_free(number);
+}
+
+TEST_MAIN
