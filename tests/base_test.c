@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/pages.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_in.h"
@@ -17,6 +18,7 @@
 #include "base/machine.h"
 #include "base/minheap.h"
 #include "base/pairing.h"
+#include "base/pool.h"
 #include "base/rng.h"
 #include "base/temporary.h"
 #include "base/text.h"
@@ -539,4 +541,37 @@ TEST(pieces_of_a_zone_are_apart) {
     zone_give(zone, large, 100 << 20);
     zone_free(zone);
     zone_free(NULL);
+}
+
+/* Whether its memory is new to the zone or another's before, and with any objects before it. */
+TEST(an_object_of_a_pool_is_zero_the_first_time) {
+    struct zone *zone = zone_new();
+    CHECK(zone != NULL);
+    for (int turn = 0; turn < 3; turn++) {
+        struct pool pool;
+        pool_init(&pool, zone, 200, UINT32_MAX);
+        for (int i = 0; i < 100; i++) {
+            uint8_t *object = pool_take_raw(&pool);
+            CHECK(object != NULL);
+            for (uint32_t k = sizeof(struct pool_slot); k < 200; k++)
+                CHECK_EQ(object[k], 0);
+            memset(object + sizeof(struct pool_slot), 0xa5, 200 - sizeof(struct pool_slot));
+        }
+        pool_clear(&pool); /* the next one gets it */
+    }
+    zone_free(zone);
+}
+
+/* In huge pages or not: zeroes, all there, and what is beyond stays usable. */
+TEST(pages_that_are_filled_are_zero) {
+    const size_t bytes = (7u << 20) + 5000, rest = 3u << 20;
+    uint8_t *at = pages_new(bytes + rest);
+    CHECK(at != NULL);
+    (void)pages_fill(at + 100, bytes - 100, rest);
+    (void)pages_fill(at + bytes, rest, 0);
+    for (size_t i = 0; i < bytes + rest; i += 512) {
+        CHECK_EQ(at[i], 0);
+        at[i] = 1;
+    }
+    pages_free(at, bytes + rest);
 }

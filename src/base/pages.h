@@ -4,15 +4,19 @@
 #ifndef SPIN_BASE_PAGES_H
 #define SPIN_BASE_PAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* NULL when there is no memory. `bytes` may be 0. */
 void *pages_new(size_t bytes);
 /* The same in small pages, for what is mostly never touched. */
 void *pages_sparse(size_t bytes);
-/* All of [at, at + bytes), which pages_sparse gave, will be used soon: one call of the system
- * instead of a fault per page. */
-void pages_fill(void *at, size_t bytes);
+/* All of [at, at + bytes), which pages_new gave with as much as `rest` behind it, will be used
+ * soon: one call of the system instead of a fault per page. Huge pages take a fifth of the time
+ * that small ones do, unless the system is a virtual machine that has given their memory back to
+ * its host: then they take five times as long. The first that does so is the last: what follows,
+ * `rest` included, is in small pages, and the function returns false. */
+bool pages_fill(void *at, size_t bytes, size_t rest);
 /* From `old` to `bytes`; what is new is zero. On failure NULL, and the old array stays. `at` may be
  * NULL when `old` is 0. */
 void *pages_grow(void *at, size_t old, size_t bytes);

@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_CHUNKS 30u
+#define MOST_CHUNKS  30u
+#define MOST_OBJECTS (UINT32_MAX >> 1) /* of all chunks together it is fewer */
 
 void pool_init(struct pool *pool, struct zone *zone, uint32_t object_bytes, uint32_t limit) {
     uint32_t last = limit > 1 ? limit - 1 : 1;
     *pool = (struct pool){.object_bytes = (object_bytes + 15) & ~15u,
-                          .limit = limit,
+                          .limit = limit < MOST_OBJECTS ? limit : MOST_OBJECTS,
                           .zone = zone,
                           .mask = UINT32_MAX >> __builtin_clz(last)};
 }
@@ -39,9 +40,11 @@ static bool grow_chunks(struct pool *pool, uint32_t chunk) {
 static bool grow(struct pool *pool, uint32_t chunk) {
     if (!grow_chunks(pool, chunk))
         return false;
-    const void *objects = zone_take(pool->zone, (size_t)pool->object_bytes << chunk);
+    bool fresh = false;
+    const void *objects = zone_take_raw(pool->zone, (size_t)pool->object_bytes << chunk, &fresh);
     if (!objects)
         return false;
+    pool->clean = fresh;
     pool->chunk[chunk] = (uintptr_t)objects - pool_before(pool, chunk);
     return true;
 }
@@ -54,7 +57,8 @@ void *pool_make(struct pool *pool) {
     if (pool->made >= pool->limit || chunk >= MOST_CHUNKS || (opens && !grow(pool, chunk)))
         return NULL;
     struct pool_slot *slot = pool_at(pool, pool->made);
-    memset(slot, 0, pool->object_bytes);
+    if (!pool->clean)
+        memset(slot, 0, pool->object_bytes);
     slot->index = pool->made++;
     slot->used = true;
     pool->used++;

@@ -19,7 +19,9 @@ struct pool_slot {
 /* Chunk i has 2^i objects: most of tens of thousands of pools hold one. A pool does not move. */
 
 struct pool {
-    uint32_t object_bytes, limit;
+    uint32_t object_bytes;
+    uint32_t limit : 31;
+    uint32_t clean : 1;  /* the last chunk is memory that nobody has had: it is zero */
     uint32_t mask;       /* a power of two less one, that no index is above */
     uint32_t used, made; /* now; ever, so that indices below it exist */
     uint32_t free;       /* index + 1; 0: none */

@@ -27,6 +27,7 @@ struct zone {
     struct block *blocks;
     uint8_t *at, *end; /* of what the first of them has left */
     uint8_t *filled;   /* until there */
+    bool small;        /* huge pages are dear here */
     size_t block_bytes;
     struct piece *given[CLASSES];
 };
@@ -66,7 +67,7 @@ static bool more(struct zone *zone, size_t bytes) {
     size_t size = zone->block_bytes;
     while (size < bytes + 2 * LINE)
         size *= 2;
-    struct block *block = pages_sparse(size);
+    struct block *block = zone->small ? pages_sparse(size) : pages_new(size);
     if (!block)
         return false;
     *block = (struct block){zone->blocks, size};
@@ -85,7 +86,7 @@ static void fill(struct zone *zone) {
     size_t step = (size_t)(zone->at - zone->filled) + FILL_STEP;
     if (step > left)
         step = left;
-    pages_fill(zone->filled, step);
+    zone->small = !pages_fill(zone->filled, step, left - step) || zone->small;
     zone->filled += step;
 }
 
@@ -111,9 +112,16 @@ static void *take(struct zone *zone, size_t bytes, bool *fresh) {
     return at;
 }
 
+void *zone_take_raw(struct zone *zone, size_t bytes, bool *is_zero) {
+    if (!ZONE_IS_MALLOC && zone)
+        return take(zone, bytes, is_zero);
+    *is_zero = false;
+    return malloc(bytes);
+}
+
 void *zone_take(struct zone *zone, size_t bytes) {
-    bool fresh;
-    return ZONE_IS_MALLOC || !zone ? malloc(bytes) : take(zone, bytes, &fresh);
+    bool is_zero;
+    return zone_take_raw(zone, bytes, &is_zero);
 }
 
 void *zone_take_clear(struct zone *zone, size_t bytes) {

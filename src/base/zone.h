@@ -1,11 +1,11 @@
 /* Memory for the records of one owner, thousands of small ones: close together, because records of
  * thousands of ranks that are used in turn otherwise miss the translation cache, and asked of the
- * system in large parts, because each page otherwise faults. Not in huge pages: a virtual machine
- * may have given those back, and then each costs ten times as much as clearing it does. Where no
- * zone is given (NULL) it is malloc's. */
+ * system in large parts, because each page otherwise faults. Where no zone is given (NULL) it is
+ * malloc's. */
 #ifndef SPIN_BASE_ZONE_H
 #define SPIN_BASE_ZONE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Sanitizers see every piece if each is malloc's. */
@@ -29,6 +29,8 @@ void zone_free(struct zone *zone);
 /* NULL: no memory. As malloc and calloc. */
 void *zone_take(struct zone *zone, size_t bytes);
 void *zone_take_clear(struct zone *zone, size_t bytes);
+/* As malloc, and whether it is zero because nobody has had it before. */
+void *zone_take_raw(struct zone *zone, size_t bytes, bool *is_zero);
 /* Whole cache lines. */
 void *zone_take_lines(struct zone *zone, size_t bytes);
 /* `at` may be NULL; `bytes` is what it was taken with. */

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "portals/portals_call.h"
 
@@ -10,11 +11,19 @@ static const char *look_up(const char *name) {
     return getenv(name);
 }
 
+/* Mostly not: then nobody has to look for sixteen variables. */
+static bool are_limits_set(void) {
+    char **variable = environ;
+    while (variable && *variable && strncmp(*variable, "PTL_LIM_", 8) != 0)
+        variable++;
+    return variable && *variable;
+}
+
 static int ni_init(struct portals *p, ptl_interface_t iface, unsigned options, ptl_pid_t pid,
                    const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni) {
     ptl_ni_limits_t usual;
     struct spin_error err = {0};
-    portals_limits_default(&usual, look_up, &err);
+    portals_limits_default(&usual, are_limits_set() ? look_up : NULL, &err);
     if (err.code)
         fprintf(stderr, "PtlNIInit: %s\n", err.text);
     return portals_ni_init(p, iface, options, pid, desired, &usual, actual, ni);
