@@ -97,8 +97,8 @@ static void make_end(struct world *w, uint32_t i, uint32_t stream, uint32_t wind
                                       .retries = retries,
                                       .window_packets = window,
                                       .stream = stream};
-    struct delivery_owner owner = {end, sizeof(struct delivery_peer), up, room, lost, load};
-    delivery_init(&end->delivery, &end->config, &end->counts, &owner);
+    static const struct delivery_owner owner = {sizeof(struct delivery_peer), up, room, lost, load};
+    delivery_init(&end->delivery, &end->config, &end->counts, &owner, end);
 }
 
 static void make_world(struct world *w, uint64_t seed, uint32_t window, uint32_t retries) {

@@ -258,10 +258,10 @@ static int live_map(void *context, uint32_t ni) {
 }
 
 static bool is_quiet(struct live_card *card) {
-    const struct portals_host *host = &live_card_process(card)->host;
-    host->lock(host->context);
+    const struct portals_process *process = live_card_process(card);
+    process->host->lock(process->context);
     bool quiet = nic_quiet(live_card_nic(card));
-    host->unlock(host->context);
+    process->host->unlock(process->context);
     return quiet;
 }
 
@@ -279,7 +279,7 @@ static void *live_main(void *argument) {
     static const struct portals_job job = {
         .rank = live_rank, .compute = live_compute, .barrier = live_barrier, .map = live_map};
     own_rank = (uint32_t)(uintptr_t)argument;
-    live_card_process(live.card[own_rank])->host.job = &job;
+    live_card_process(live.card[own_rank])->job = &job;
     portals_enter(live_card_process(live.card[own_rank]));
     live.status[own_rank] = rank(live.shared);
     return NULL;

@@ -43,8 +43,9 @@ static void set_up(void) {
     struct portals_config config;
     struct spin_error err;
     portals_config_default(&config, 4096);
-    process = (struct portals_process){
-        .host = {.wait = sleep_until_raised, .lock = take, .unlock = give}};
+    static const struct portals_host host = {
+        .wait = sleep_until_raised, .lock = take, .unlock = give};
+    process = (struct portals_process){.host = &host};
     const struct portals_owner owner = {.send = lose, .raised = wake};
     CHECK_EQ(portals_new(&process.portals, &config, &owner, &err), SPIN_OK);
     portals_enter(&process);

@@ -551,16 +551,16 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
     if (!code)
         code = open_record(card, err);
     if (!code) {
-        card->process = (struct portals_process){.portals = nic_portals(card->nic),
-                                                 .host = {.context = card,
-                                                          .now = card_now,
-                                                          .per_millisecond = LIVE_MS,
-                                                          .wait = card_wait,
-                                                          .image = live_hpu_prepare,
-                                                          .look = card_look,
-                                                          .cells = card->cells,
-                                                          .lock = card_lock,
-                                                          .unlock = card_unlock}};
+        card->host = (struct portals_host){.now = card_now,
+                                           .per_millisecond = LIVE_MS,
+                                           .wait = card_wait,
+                                           .image = live_hpu_prepare,
+                                           .look = card_look,
+                                           .cells = card->cells,
+                                           .lock = card_lock,
+                                           .unlock = card_unlock};
+        card->process = (struct portals_process){
+            .portals = nic_portals(card->nic), .context = card, .host = &card->host};
         open_seen(card);
         code = options->hpus ? live_workers_start(card, options->hpus, err) : 0;
         if (!code && options->progress)

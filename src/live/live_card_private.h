@@ -36,6 +36,7 @@ enum progress_state {
 struct live_card {
     struct live_lock lock;
     struct live_card_options options;
+    struct portals_host host;
     struct portals_process process;
     struct portals_cell cells[2 * PORTALS_CELLS]; /* read without the lock */
     struct nic *nic;

@@ -309,7 +309,7 @@ static struct portals_process *make(void) {
     if (options.pcap || options.trace)
         pthread_atfork(before_fork, NULL, NULL);
     struct portals_process *process = live_card_process(self.card);
-    process->host.job = &job_calls;
+    process->job = &job_calls;
     return process;
 }
 

@@ -26,8 +26,8 @@ static bool before(uint32_t a, uint32_t b) {
 }
 
 void delivery_init(struct delivery *d, const struct nic_config *config, struct nic_counts *counts,
-                   const struct delivery_owner *owner) {
-    *d = (struct delivery){.config = config, .counts = counts, .owner = *owner};
+                   const struct delivery_owner *owner, void *context) {
+    *d = (struct delivery){.config = config, .counts = counts, .owner = owner, .context = context};
     d->due_end = &d->due;
     for (d->ring = 64; d->ring < config->window_packets; d->ring *= 2)
         ;
@@ -93,7 +93,7 @@ static void peer_free(const struct delivery *d, struct delivery_peer *peer) {
     free(peer->slot);
     free(peer->arrived);
     free(peer->left_at);
-    zone_give(d->config->zone, peer, d->owner.peer_bytes);
+    zone_give(d->config->zone, peer, d->owner->peer_bytes);
 }
 
 /* The one behind the last, and all before it if they are not few any more; false: no memory. */
@@ -139,7 +139,7 @@ static bool make_streams(struct delivery *d, struct delivery_peer *peer) {
 
 static struct delivery_peer *peer_new(struct delivery *d, struct nic_address address) {
     struct delivery_peer *peer =
-        room_for_peer(d) ? zone_take_clear(d->config->zone, d->owner.peer_bytes) : NULL;
+        room_for_peer(d) ? zone_take_clear(d->config->zone, d->owner->peer_bytes) : NULL;
     if (!peer)
         return NULL;
     peer->address = address;
@@ -338,7 +338,7 @@ static uint32_t share_of(const struct delivery *d, uint32_t load) {
 }
 
 static uint32_t load_of(const struct delivery *d) {
-    return d->owner.load ? d->owner.load(d->owner.context) : 0;
+    return d->owner->load ? d->owner->load(d->context) : 0;
 }
 
 static void set_stinted(struct delivery *d, struct delivery_peer *peer, bool stinted) {
@@ -606,7 +606,7 @@ static void lose(struct delivery *d, struct delivery_peer *peer) {
     d->senders -= is_sender(peer);
     peer->closed = true;
     d->counts->given_up++;
-    d->owner.lost(d->owner.context, peer, true);
+    d->owner->lost(d->context, peer, true);
 }
 
 /* Whether a packet comes from one who follows the stream that we send, from its beginning: nobody
@@ -633,7 +633,7 @@ static bool follow_stream(struct delivery *d, struct delivery_peer *peer,
      * what we send: else we would begin anew as well, and it after us, for ever. */
     if (peer->heard && !peer->closed && follows_ours(peer, packet)) {
         forget_in(d, peer);
-        d->owner.lost(d->owner.context, peer, false);
+        d->owner->lost(d->context, peer, false);
     } else if (peer->heard && !peer->closed) {
         lose(d, peer);
     }
@@ -697,7 +697,7 @@ static void up(struct delivery *d, struct delivery_peer *peer, struct nic_packet
     if (packet->first)
         peer->in_message++;
     d->counts->received++;
-    d->owner.up(d->owner.context, peer, packet);
+    d->owner->up(d->context, peer, packet);
 }
 
 /* Held packets whose turn has come. A first packet may free others that were passed already. */
@@ -773,7 +773,7 @@ static __attribute__((noinline)) void stream_in(struct delivery *d, struct deliv
         peer->acknowledged = true;
     if (news || (peer->starved && has_credit(peer))) {
         peer->starved = false; /* who still is says so again */
-        d->owner.room(d->owner.context, peer);
+        d->owner->room(d->context, peer);
     }
     /* While we wait for acknowledgements only those count: who probes us must not put them off. */
     if (news || peer->oldest == peer->next_sequence) {

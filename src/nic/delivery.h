@@ -77,7 +77,6 @@ struct delivery_peer {
 };
 
 struct delivery_owner {
-    void *context;
     uint32_t peer_bytes; /* of the owner's struct for a peer */
     /* A packet of a message; it is lent. */
     void (*up)(void *context, struct delivery_peer *peer, struct nic_packet *packet);
@@ -98,7 +97,8 @@ bool delivery_settled(const struct delivery *d);
 struct delivery {
     const struct nic_config *config;
     struct nic_counts *counts;
-    struct delivery_owner owner;
+    const struct delivery_owner *owner;
+    void *context;                           /* the owner's */
     uint32_t ring;                           /* slots and bits of a window: a power of two */
     struct delivery_peer **peer, *last_peer; /* all; the one that was asked for last */
     uint32_t peers, peers_room;
@@ -110,9 +110,9 @@ struct delivery {
     uint32_t stinted; /* peers */
 };
 
-/* `config` and `counts` are to outlive it. */
+/* `config`, `counts` and `owner` are to outlive it. */
 void delivery_init(struct delivery *d, const struct nic_config *config, struct nic_counts *counts,
-                   const struct delivery_owner *owner);
+                   const struct delivery_owner *owner, void *context);
 void delivery_clear(struct delivery *d);
 
 /* The peer with that address, made when it is asked for; NULL: no memory. It stays as long as the

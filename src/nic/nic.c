@@ -70,13 +70,12 @@ static int make_parts(struct nic *nic, const struct nic_config *config, struct s
                                   .raised = raised,
                                   .take_pid = take_pid,
                                   .refused = refused};
-    struct delivery_owner below = {.context = nic,
-                                   .peer_bytes = sizeof(struct nic_peer),
-                                   .up = nic_receive_packet,
-                                   .room = nic_send_room,
-                                   .load = load,
-                                   .lost = lost};
-    delivery_init(&nic->delivery, &nic->config, &nic->counts, &below);
+    static const struct delivery_owner below = {.peer_bytes = sizeof(struct nic_peer),
+                                                .up = nic_receive_packet,
+                                                .room = nic_send_room,
+                                                .load = load,
+                                                .lost = lost};
+    delivery_init(&nic->delivery, &nic->config, &nic->counts, &below, nic);
     return portals_new(&nic->portals, &portals, &owner, err);
 }
 

@@ -15,10 +15,10 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) {
 /* Where counters and queues can be read without the lock; NULL: nowhere. */
 static const struct portals_cell *look_without_lock(void) {
     const struct portals_process *process = portals_current();
-    if (!process || !process->host.look)
+    if (!process || !process->host->look)
         return NULL;
-    process->host.look(process->host.context);
-    return process->host.cells;
+    process->host->look(process->context);
+    return process->host->cells;
 }
 
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event) {
@@ -76,14 +76,15 @@ static int look_once(struct portals *p, const struct portals_look *l) {
                     : portals_eq_poll(p, l->handles, l->size, l->event, l->which);
 }
 
-static uint64_t deadline_of(const struct portals_host *host, ptl_time_t timeout) {
+static uint64_t deadline_of(const struct portals_process *process, ptl_time_t timeout) {
+    const struct portals_host *host = process->host;
     if (timeout == PTL_TIME_FOREVER || !host->now)
         return UINT64_MAX;
-    return host->now(host->context) + timeout * host->per_millisecond;
+    return host->now(process->context) + timeout * host->per_millisecond;
 }
 
-static bool is_over(const struct portals_host *host, uint64_t deadline) {
-    return deadline != UINT64_MAX && host->now(host->context) >= deadline;
+static bool is_over(const struct portals_process *process, uint64_t deadline) {
+    return deadline != UINT64_MAX && process->host->now(process->context) >= deadline;
 }
 
 static int wait_for(enum portals_call call, const struct portals_look *l, ptl_time_t timeout,
@@ -92,20 +93,20 @@ static int wait_for(enum portals_call call, const struct portals_look *l, ptl_ti
     if (!process)
         return PTL_NO_INIT;
     struct portals *p = process->portals;
-    const struct portals_host *host = &process->host;
+    const struct portals_host *host = process->host;
     int none = l->tests ? PTL_CT_NONE_REACHED : PTL_EQ_EMPTY, code = look_once(p, l);
     if (code != none || timeout == 0 || !host->wait)
         return portals_call_end(process, code);
-    uint64_t deadline = deadline_of(host, timeout);
+    uint64_t deadline = deadline_of(process, timeout);
     process->look = l;
     do {
-        host->wait(host->context, deadline);
+        host->wait(process->context, deadline);
         code = portals_is_initialised(p) ? look_once(p, l) : PTL_ARG_INVALID;
-    } while (code == none && !is_over(host, deadline));
+    } while (code == none && !is_over(process, deadline));
     process->look = NULL;
     portals_call_end(process, code);
     if (host->charge && code != none)
-        host->charge(host->context, call, 0);
+        host->charge(process->context, call, 0);
     return code == PTL_ARG_INVALID ? PTL_INTERRUPTED : code;
 }
 

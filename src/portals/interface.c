@@ -54,10 +54,10 @@ int portals_41_ni_init(ptl_interface_t iface, unsigned int options, ptl_pid_t pi
 
 /* Returns when the card has done with the program's memory. */
 static int ni_fini(struct portals *p, ptl_handle_ni_t ni_handle) {
-    const struct portals_host *host = &portals_current()->host;
+    const struct portals_process *process = portals_current();
     int code;
-    while ((code = portals_ni_fini(p, ni_handle)) == PTL_IN_USE && host->wait)
-        host->wait(host->context, UINT64_MAX);
+    while ((code = portals_ni_fini(p, ni_handle)) == PTL_IN_USE && process->host->wait)
+        process->host->wait(process->context, UINT64_MAX);
     return code;
 }
 
@@ -108,10 +108,10 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
 
 /* Returns when no message is being delivered there any more. */
 static int pt_disable(struct portals *p, ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index) {
-    const struct portals_host *host = &portals_current()->host;
+    const struct portals_process *process = portals_current();
     int code;
-    while ((code = portals_pt_disable(p, ni_handle, pt_index)) == PTL_IN_USE && host->wait)
-        host->wait(host->context, UINT64_MAX);
+    while ((code = portals_pt_disable(p, ni_handle, pt_index)) == PTL_IN_USE && process->host->wait)
+        process->host->wait(process->context, UINT64_MAX);
     return code;
 }
 

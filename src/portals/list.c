@@ -55,8 +55,8 @@ int PtlHPUFreeMem(ptl_hpu_md_h *hpu_mem) {
 /* The host may have something to prepare, which the lock is not for. */
 static void announce_image(void) {
     const struct portals_process *process = portals_current();
-    if (process && process->host.image)
-        process->host.image(process->host.context);
+    if (process && process->host->image)
+        process->host->image(process->context);
 }
 
 int PtlImageLoad(ptl_handle_ni_t ni_handle, const char *path, ptl_image_h *image) {

@@ -53,16 +53,16 @@ const char *portals_call_name(enum portals_call call) {
 /* Charges, then locks. A world, which has no lock, may switch and report while it charges. */
 static void enter(struct portals_process *process, enum portals_call call, uint64_t bytes,
                   const void *caller) {
-    const struct portals_host *host = &process->host;
+    const struct portals_host *host = process->host;
     if (!host->lock) {
         process->call = call;
         process->caller = caller;
     }
     if (host->charge)
-        host->charge(host->context, call, bytes);
+        host->charge(process->context, call, bytes);
     if (!host->lock)
         return;
-    host->lock(host->context);
+    host->lock(process->context);
     process->call = call;
     process->caller = caller;
 }
@@ -81,8 +81,8 @@ struct portals_process *portals_call_begin(enum portals_call call, uint64_t byte
 
 int portals_call_end(struct portals_process *process, int code) {
     process->call = PORTALS_NO_CALL;
-    if (process->host.unlock)
-        process->host.unlock(process->host.context);
+    if (process->host->unlock)
+        process->host->unlock(process->context);
     return code;
 }
 

@@ -21,7 +21,7 @@ enum portals_call {
 const char *portals_call_name(enum portals_call call); /* "PtlPut"; "no call" */
 
 /* The job that a process is a rank of, for spin_rank and the like (openspin.h). `context` is the
- * host's. */
+ * process's. */
 struct portals_job {
     uint32_t (*rank)(void *context);
     uint32_t (*ranks)(void *context);
@@ -32,9 +32,9 @@ struct portals_job {
     int (*map)(void *context, uint32_t ni_handle); /* a code of enum ptl_retvals */
 };
 
-/* Every function may be NULL but wait, where something is waited for. */
+/* What calls need of their surroundings. Every function may be NULL but wait, where something is
+ * waited for. `context` is the process's. */
 struct portals_host {
-    void *context;
     uint64_t (*now)(void *context);
     uint64_t per_millisecond; /* of `now`'s unit */
     /* Returns when something was raised since the call's last look, or at `deadline` (UINT64_MAX:
@@ -53,14 +53,15 @@ struct portals_host {
     const struct portals_cell *cells;
     void (*lock)(void *context);
     void (*unlock)(void *context);
-    const struct portals_job *job; /* NULL: none */
 };
 
 struct portals_look;
 
 struct portals_process {
     struct portals *portals; /* of its card */
-    struct portals_host host;
+    void *context;           /* of the functions of: */
+    const struct portals_host *host;
+    const struct portals_job *job;   /* NULL: none */
     enum portals_call call;          /* in which it is now */
     const void *caller;              /* of it: an address of the program */
     const struct portals_look *look; /* while it waits: for what */

@@ -7,8 +7,8 @@
 /* NULL: this thread is in no rank. */
 static const struct portals_job *job_here(void **context) {
     const struct portals_process *process = portals_here();
-    *context = process ? process->host.context : NULL;
-    return process ? process->host.job : NULL;
+    *context = process ? process->context : NULL;
+    return process ? process->job : NULL;
 }
 
 uint32_t spin_rank(void) {

@@ -186,9 +186,12 @@ void world_raised(struct world_rank *r) {
 /* ---- what a program may ask -------------------------------------------------------------------
  */
 
+static const struct portals_host host = {
+    .now = now, .per_millisecond = 1000000000, .wait = wait_until, .charge = charge};
+
 struct world_thread *world_current(void) {
     struct portals_process *process = portals_current();
-    return process && process->host.now == now ? process->host.context : NULL;
+    return process && process->host == &host ? process->context : NULL;
 }
 
 static uint32_t ask_rank(void *context) {
@@ -432,12 +435,9 @@ void world_thread_new(struct world_thread *t, struct world_rank *r, struct fibre
         r->world->cores_used = core_of(t) + 1;
     t->process = (struct portals_process){
         .portals = nic_portals(r->nic),
-        .host = {.context = t,
-                 .now = now,
-                 .per_millisecond = 1000000000,
-                 .wait = wait_until,
-                 .charge = charge,
-                 .job = &job},
+        .context = t,
+        .host = &host,
+        .job = &job,
     };
 }
 

@@ -277,6 +277,8 @@ static inline struct wire *wire_new(void) {
         struct portals_config config;
         struct spin_error err;
         portals_config_default(&config, 4096);
+        static const struct portals_host host = {
+            .now = wire_now, .per_millisecond = 1000, .wait = wire_wait, .charge = wire_charge};
         config.address = (struct nic_address){100 + i, 7};
         config.uid = 500 + i;
         config.features = 7;
@@ -287,11 +289,8 @@ static inline struct wire *wire_new(void) {
                              &err),
                  SPIN_OK);
         own->process.portals = own->portals;
-        own->process.host = (struct portals_host){.context = own,
-                                                  .now = wire_now,
-                                                  .per_millisecond = 1000,
-                                                  .wait = wire_wait,
-                                                  .charge = wire_charge};
+        own->process.context = own;
+        own->process.host = &host;
     }
     return w;
 }
