@@ -29,6 +29,11 @@ mapfile -t lines <ftb.txt
 example ftb 16 "${lines[@]}"
 arguments=
 example kv 4 'rank 0: hello from rank 1' 'rank 1: hello from rank 2' 'rank 2: hello from rank 3' 'rank 3: hello from rank 0'
+for variant in rdma portals spin; do
+    arguments=$variant
+    example p2p 3 '1048576 bytes from rank 1, 0 of them wrong; waited for TIME'
+done
+arguments=
 example raid 6 'after the write: every byte is right' 'without a server: every byte is right' 'rebuilt: every byte is right'
 example scan 2 '5 of 100000 rows match; it took TIME' 'employee '{100,101,102,103,104}
 finish
