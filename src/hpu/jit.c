@@ -9,6 +9,7 @@
  * 30 ms, about as long as compiling takes; so the worst that can happen is that both take as long.
  */
 #define HOT_INSTRUCTIONS 10000000u
+#define ASIDE_HEAT       16u  /* an instruction counts as so many where another thread compiles */
 #define SLICE_CYCLES     256u /* of the interpreter, between two looks for a root */
 /* A function that is left so often because of one of its accesses is compiled again, with what is
  * known by then. */
@@ -55,7 +56,8 @@ static void add_heat_at(const struct hpu *h, uint32_t place, uint64_t instructio
     uint32_t offset = h->entry - h->code->base;
     if (offset < h->code->bytes && !is_hot(&jit->root[offset / 2]))
         place = offset / 2;
-    add_heat(&jit->root[place], instructions);
+    add_heat(&jit->root[place],
+             jit->mode == SPIN_JIT_ASIDE ? ASIDE_HEAT * instructions : instructions);
 }
 
 /* Up to so many cycles; to the next block with 1. HPU_PAUSED: there is time left, or none. */
