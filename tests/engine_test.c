@@ -14,10 +14,16 @@ struct recorder {
     struct sim_instance sim[3];
     struct log_row *rows;
     size_t count;
+    bool all_made;    /* nothing more is scheduled: */
+    uint64_t next_ps; /* as the engine said at every 64th event */
 };
 
 static void record(void *context, const struct sim_event *event) {
     struct recorder *r = context;
+    if (r->all_made && r->count % 64 == 1)
+        CHECK_EQ(event->at_ps, r->next_ps);
+    if (r->all_made && r->count % 64 == 0)
+        r->next_ps = sim_next_ps(r->engine);
     r->rows[r->count++] = (struct log_row){event->at_ps, event->order >> SIM_INSTANCE_SHIFT,
                                            sim_object(event), 0, event->with.u32[0]};
 }
@@ -62,9 +68,11 @@ TEST(events_come_out_by_time_then_maker_then_as_made) {
             sim_schedule(&r.sim[which], at, object, rng_below(&rng, 3),
                          (union sim_payload){.u32 = {i}});
         }
+        r.all_made = true;
         CHECK_EQ(sim_run(r.engine, SIM_FOREVER, UINT64_MAX, NULL), SPIN_OK);
         qsort(rows, COUNT, sizeof *rows, by_order);
         CHECK_EQ(r.count, COUNT);
+        CHECK_EQ(sim_next_ps(r.engine), SIM_FOREVER);
         for (size_t i = 0; i < COUNT; i++)
             if (rows[i].id != r.rows[i].id || rows[i].at_ps != r.rows[i].at_ps)
                 TEST_FAIL("seed %d: event %zu is %u, expected %u", (int)seed, i, r.rows[i].id,

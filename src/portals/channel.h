@@ -16,7 +16,7 @@
 
 /* In a rank's environment: "VERSION FD BELL WORLD RANK RANKS"; FD is the memory, WORLD the pid. */
 #define CHANNEL_VARIABLE "OPENSPIN_WORLD"
-#define CHANNEL_VERSION  2
+#define CHANNEL_VERSION  3
 
 /* Calls of openspin.h, and of the C library where it asks for the time; behind those of Portals. */
 enum channel_call {
@@ -47,6 +47,18 @@ enum channel_sleep {
     CHANNEL_AT_BELL, /* in poll, on the bell and on more */
 };
 
+/* A thread that looks again and again, by PtlEQGet or PtlCTGet, need not ask each time: the world
+ * says how often it will find the same, because nothing happens before. The thread says with its
+ * next call how often it has looked meanwhile, and the world then makes these calls, in the virtual
+ * time that they take. */
+struct channel_looks {
+    uint32_t call;      /* that finds the same */
+    uint32_t left;      /* so often */
+    uint32_t made;      /* without the world */
+    uint64_t handle;    /* of the queue or counter */
+    uint64_t counts[2]; /* what PtlCTGet finds */
+};
+
 struct channel_slot { /* of a thread */
     _Alignas(64) _Atomic uint32_t state;
     uint32_t call;
@@ -57,6 +69,7 @@ struct channel_slot { /* of a thread */
     uint64_t fault_writes;
     uint64_t word[20];
     char text[256];
+    struct channel_looks looks;
 };
 
 #define CHANNEL_SLOTS 256

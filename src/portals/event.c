@@ -65,7 +65,9 @@ struct portals_look {
     ptl_event_t *event;
     ptl_ct_event_t *count;
     unsigned *which;
-    bool alone; /* one, and `which` is not asked for */
+    bool alone;      /* one, and `which` is not asked for */
+    bool is_reached; /* a counter, while this waits: with this value */
+    ptl_ct_event_t reached;
 };
 
 static int look_once(struct portals *p, const struct portals_look *l) {
@@ -87,7 +89,7 @@ static bool is_over(const struct portals_process *process, uint64_t deadline) {
     return deadline != UINT64_MAX && process->host->now(process->context) >= deadline;
 }
 
-static int wait_for(enum portals_call call, const struct portals_look *l, ptl_time_t timeout,
+static int wait_for(enum portals_call call, struct portals_look *l, ptl_time_t timeout,
                     const void *caller) {
     struct portals_process *process = portals_call_begin(call, 0, caller);
     if (!process)
@@ -101,21 +103,39 @@ static int wait_for(enum portals_call call, const struct portals_look *l, ptl_ti
     process->look = l;
     do {
         host->wait(process->context, deadline);
-        code = portals_is_initialised(p) ? look_once(p, l) : PTL_ARG_INVALID;
+        code = l->is_reached               ? PTL_OK
+               : portals_is_initialised(p) ? look_once(p, l)
+                                           : PTL_ARG_INVALID;
     } while (code == none && !is_over(process, deadline));
     process->look = NULL;
+    if (l->is_reached)
+        *l->count = l->reached;
     portals_call_end(process, code);
     if (host->charge && code != none)
         host->charge(process->context, call, 0);
     return code == PTL_ARG_INVALID ? PTL_INTERRUPTED : code;
 }
 
-bool portals_still_waits(const struct portals_process *process) {
+/* For one counter: whether it is there yet. */
+static bool waits_for_count(const struct portals_process *process, int code,
+                            ptl_ct_event_t *value) {
     const struct portals_look *l = process->look;
-    ptl_ct_event_t event;
-    return l && l->tests && l->alone && portals_is_initialised(process->portals) &&
-           portals_ct_reached(process->portals, l->handles[0], l->tests[0], &event) ==
-               PTL_CT_NONE_REACHED;
+    return l && l->tests && l->alone && !l->is_reached &&
+           portals_is_initialised(process->portals) &&
+           portals_ct_reached(process->portals, l->handles[0], l->tests[0], value) == code;
+}
+
+bool portals_still_waits(const struct portals_process *process) {
+    ptl_ct_event_t value;
+    return waits_for_count(process, PTL_CT_NONE_REACHED, &value);
+}
+
+void portals_raised(struct portals_process *process) {
+    ptl_ct_event_t value;
+    if (!waits_for_count(process, PTL_OK, &value))
+        return;
+    process->look->is_reached = true;
+    process->look->reached = value;
 }
 
 void portals_waits_for(const struct portals_process *process, char *text, size_t room) {

@@ -61,11 +61,15 @@ struct portals_process {
     struct portals *portals; /* of its card */
     void *context;           /* of the functions of: */
     const struct portals_host *host;
-    const struct portals_job *job;   /* NULL: none */
-    enum portals_call call;          /* in which it is now */
-    const void *caller;              /* of it: an address of the program */
-    const struct portals_look *look; /* while it waits: for what */
+    const struct portals_job *job; /* NULL: none */
+    enum portals_call call;        /* in which it is now */
+    const void *caller;            /* of it: an address of the program */
+    struct portals_look *look;     /* while it waits: for what */
 };
+
+/* Something was raised on the card of a process that waits. A wait for one counter returns the
+ * value that ended it, however far the counter is when the process goes on. */
+void portals_raised(struct portals_process *process);
 
 /* A process in PtlCTWait that would look and wait again: it need not be switched to. */
 bool portals_still_waits(const struct portals_process *process);

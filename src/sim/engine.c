@@ -311,6 +311,17 @@ static uint64_t least_of(const struct sim_list *list) {
     return least;
 }
 
+uint64_t sim_next_ps(const struct sim_engine *engine) {
+    const struct sim_chunk *head = engine->ready.head;
+    uint64_t next = head ? head->events[head->first].at_ps : SIM_FOREVER;
+    if (engine->early.count && engine->early.at[0].event.at_ps < next)
+        next = engine->early.at[0].event.at_ps;
+    if (head || !engine->levels)
+        return next;
+    unsigned level = (unsigned)__builtin_ctz(engine->levels);
+    return least_of(&engine->slots[level][__builtin_ctzll(engine->used[level])]);
+}
+
 /* All of a slot move to lower levels. */
 static void spread(struct sim_engine *engine, const struct sim_list *opened, unsigned level,
                    uint64_t from) {

@@ -112,6 +112,8 @@ struct sim_counts {
     uint64_t digest; /* 0 when it is off */
     uint64_t bytes;  /* held by the pool */
 };
+/* When the next event is; SIM_FOREVER: there is none. */
+uint64_t sim_next_ps(const struct sim_engine *engine);
 struct sim_counts sim_engine_counts(const struct sim_engine *engine);
 
 static inline uint64_t sim_object(const struct sim_event *event) {

@@ -577,11 +577,16 @@ static void serve_slot(struct world_slot *s, struct world_thread *t) {
     for (;;) {
         next_call(s, t);
         s->serving = true;
+        if (!world_looks_made(s->shared))
+            world_fail(t->rank->world, SPIN_ETOOL,
+                       "rank %u: a look that was promised to find the same did not",
+                       t->rank->index);
         if (s->shared->call == CHANNEL_EXIT)
             keep(s, t);
         if (s->shared->call == CHANNEL_THREAD_END)
             break;
         world_serve(s->process, s->shared);
+        world_looks_allow(s->process, s->shared, t);
         answer(s);
         let_run(s->process, t);
     }

@@ -2,6 +2,7 @@
  *   world_process.c  starting and ending them; their fibres, which make their calls
  *   world_still.c    is a process still: does each of its threads wait?
  *   world_serve.c    a call: its arguments, its results
+ *   world_looks.c    calls that find the same again, which need not be asked for one by one
  *
  * Design notes. A process runs while the world waits for it, so virtual time stands still for its
  * program as for one on a fibre. Each of its threads that makes calls has a fibre here, which reads
@@ -67,6 +68,12 @@ bool world_sample(struct world_process *p, int thread);
 
 /* world_process.c: its card has written to its memory, which it may be watching. */
 void world_process_written(struct world_process *p);
+
+/* world_looks.c: how often the thread that runs may make the call again that it has just made and
+ * find the same; and the calls that it made so, which is false when one found something else. */
+void world_looks_allow(struct world_process *p, struct channel_slot *s,
+                       const struct world_thread *t);
+bool world_looks_made(struct channel_slot *s);
 
 /* world_serve.c: performs the call in a slot, on the thread that runs; its results are there. */
 void world_serve(struct world_process *p, struct channel_slot *s);

@@ -173,14 +173,18 @@ static void charge(void *context, enum portals_call call, uint64_t bytes) {
         world_free_call(t);
 }
 
+static void tell_waiting(struct world_thread *t, uint64_t at_ps) {
+    if (t->state != THREAD_WAITING)
+        return;
+    portals_raised(&t->process);
+    wake_at(t, at_ps);
+}
+
 void world_raised(struct world_rank *r) {
-    struct spin_world *w = r->world;
-    r->visible_ps = w->now_ps + r->params->network.dma_latency_ps;
-    if (r->main.state == THREAD_WAITING)
-        wake_at(&r->main, r->visible_ps);
+    r->visible_ps = r->world->now_ps + r->params->network.dma_latency_ps;
+    tell_waiting(&r->main, r->visible_ps);
     for (struct world_thread *t = r->others; t; t = t->next)
-        if (t->state == THREAD_WAITING)
-            wake_at(t, r->visible_ps);
+        tell_waiting(t, r->visible_ps);
 }
 
 /* ---- what a program may ask -------------------------------------------------------------------

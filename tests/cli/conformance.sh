@@ -21,6 +21,7 @@ point "a loop ends that waits by calls that all cost nothing" conformance loop-c
 point "a loop ends that waits by barriers" conformance loop-barrier
 point "memory after spin_compute is that of its end" conformance memory-after-compute
 point "memory after spin_work is that of its end" conformance memory-after-work
+point "PtlCTWait returns the value that ended it" conformance wait-is-exact -n 6
 
 # --- descriptors, arguments, limits
 point "a descriptor can be released after SEND where no acknowledgement will be seen" conformance release-after-send

@@ -22,6 +22,7 @@ for f in pingpong accumulate broadcast strided raid_data raid_parity; do
 done
 
 # Left to worlds: those that name a virtual time or rely on one. memory-after-*: 5 us after a put the neighbour's is there.
+# wait-is-exact: two increments may come between two looks.
 # mutexes, conditions: a timeout takes exactly its seconds, and nobody is late by 100 us. all-else, many: counters without a
 # lock between threads that run one at a time, and pthread_join of a thread that was detached and has ended: that is the C
 # library's own here, and undefined. in-order: real threads run in any order.

@@ -62,6 +62,10 @@ for which in handle-is-equal memory-after-compute memory-after-work release-afte
     all-memory loop-ct-get loop-eq-get loop-yield loop-usleep loop-clock loop-barrier; do
     both 2 conformance "$which"
 done
+both 4 conformance wait-is-exact
+both 4 conformance looks
+both 4 conformance --set poll=333ps -- looks
+both 3 conformance --card pspin -- looks
 both 2 conformance --set reordering=0.5 --set seed=5 -- order-is-kept
 both 2 conformance arguments -n 7 --json --help -- --until=1ns -
 # A sanitizer has threads of a program do more.

@@ -234,6 +234,46 @@ static int loop_barrier(void) {
     return 0;
 }
 
+/* A wait ends with the value for which it waited, though more come before the program goes on. */
+static int wait_is_exact(void) {
+    ptl_ct_event_t event = {0};
+    const ptl_process_t first = {.rank = 0};
+    if (open_all(0))
+        return 1;
+    if (spin_rank()) {
+        EXPECT_EQ(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, first, pt, 0, 0, NULL, 0), PTL_OK);
+    } else {
+        EXPECT_EQ(PtlCTWait(target_ct, 1, &event), PTL_OK);
+        EXPECT_EQ(event.success, 1);
+        EXPECT_EQ(PtlCTWait(target_ct, spin_ranks() - 1, &event), PTL_OK);
+        EXPECT_EQ(event.success, spin_ranks() - 1);
+    }
+    spin_barrier();
+    return 0;
+}
+
+/* Many looks at a queue and a counter, while the others sleep. How many is what runs compare. */
+static int looks(void) {
+    ptl_event_t event;
+    ptl_ct_event_t count = {0};
+    unsigned long in_queue = 0, at_counter = 0;
+    if (open_all(PTL_MD_EVENT_CT_ACK))
+        return 1;
+    usleep(200 * spin_rank());
+    EXPECT_EQ(PtlPut(md, 0, 8, PTL_ACK_REQ, right(), pt, 0, 0, NULL, 0), PTL_OK);
+    for (int i = 0; i < 2; in_queue++) {
+        int code = PtlEQGet(own_eq, &event);
+        EXPECT(code == PTL_OK || code == PTL_EQ_EMPTY);
+        i += code == PTL_OK;
+    }
+    for (; count.success < 1; at_counter++)
+        EXPECT_EQ(PtlCTGet(target_ct, &count), PTL_OK);
+    printf("%u: %lu looks at the queue, %lu at the counter, %llu ps\n", spin_rank(), in_queue,
+           at_counter, (unsigned long long)spin_now_ps());
+    spin_barrier();
+    return 0;
+}
+
 /* ---- descriptors ------------------------------------------------------------------------------
  */
 
@@ -524,6 +564,8 @@ static const struct point points[] = {
     {"loop-barrier", loop_barrier},
     {"memory-after-compute", memory_after_compute},
     {"memory-after-work", memory_after_work},
+    {"looks", looks},
+    {"wait-is-exact", wait_is_exact},
     {"release-after-send", release_after_send},
     {"release-in-a-loop", release_in_a_loop},
     {"arguments-invalid", arguments_invalid},
