@@ -6,7 +6,7 @@ flags=
 nm -D "$BUILD/src/portals/libportals.so" | grep -q __asan_init && flags=-fsanitize=address,undefined
 . "$BUILD/env"
 export ASAN_OPTIONS=detect_leaks=0:handle_segv=0
-without_times() { sed -E 's/[0-9]+\.[0-9]+ (ns|us|ms)/TIME/g' | grep -vE '^(last rank|rank [0-9]+ returns|packets|bytes|handlers run|instructions of|HPUs in use|events)'; }
+without_times() { sed -E 's/[0-9]+\.[0-9]+ (ns|us|ms|million)/TIME/g' | grep -vE '^(last rank|rank [0-9]+ returns|packets|bytes|handlers run|instructions of|HPUs in use|events)'; }
 # NAME RANKS LINE...: what both must print, given $arguments.
 arguments=
 example() {
@@ -27,6 +27,9 @@ for r in 0 2 3 4 6 7 8 10 11 12 13 14 15; do echo "rank $r: another root"; done 
 arguments='5 9'
 mapfile -t lines <ftb.txt
 example ftb 16 "${lines[@]}"
+arguments=
+arguments='9 1'
+example graph 3 {levels,'shortest paths'}' by the '{cards,processors}': 464 vertices, right; TIME traversed edges per second'
 arguments=
 example kv 4 'rank 0: hello from rank 1' 'rank 1: hello from rank 2' 'rank 2: hello from rank 3' 'rank 3: hello from rank 0'
 for variant in rdma portals spin; do
