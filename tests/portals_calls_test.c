@@ -188,10 +188,11 @@ TEST(interfaces_and_their_arguments) {
 #undef BAD
         CHECK_EQ(PtlNIInit(PTL_IFACE_DEFAULT, MATCHING, PTL_PID_ANY, NULL, NULL, NULL),
                  PTL_ARG_INVALID);
-        CHECK_EQ(PtlNIInit(PTL_IFACE_DEFAULT, MATCHING, 8, NULL, NULL, &handle), PTL_PID_IN_USE);
+        CHECK_EQ(PtlNIInit(PTL_IFACE_DEFAULT, MATCHING, WIRE_OTHER_PID(i), NULL, NULL, &handle),
+                 PTL_PID_IN_USE);
         for (int k = 0; k < 4; k++) {
-            CHECK_OK(
-                PtlNIInit(PTL_IFACE_DEFAULT, options[k], k ? 7 : PTL_PID_ANY, NULL, NULL, &handle));
+            CHECK_OK(PtlNIInit(PTL_IFACE_DEFAULT, options[k], k ? WIRE_PID(i) : PTL_PID_ANY, NULL,
+                               NULL, &handle));
             /* launchers' keys hold the number: every process has the same */
             if (i == 0)
                 first[k] = handle;
@@ -243,7 +244,7 @@ static const struct {
     {"PTL_LIM_MAX_WAW_ORDERED_SIZE", 8, 8, 64},
     {"PTL_LIM_MAX_WAR_ORDERED_SIZE", 8, 8, 64},
     {"PTL_LIM_MAX_VOLATILE_SIZE", 8, 0, LONG_MAX},
-    {"PTL_LIM_FEATURES", 0, 0, 7},
+    {"PTL_LIM_FEATURES", 0, 0, WIRE_FEATURES},
 };
 #define LIMIT_ROWS (sizeof limit_rows / sizeof *limit_rows)
 
@@ -329,13 +330,13 @@ TEST(identity_and_maps) {
     CHECK_OK(PtlNIInit(0, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &logical));
     CHECK_OK(PtlNIInit(0, MATCHING, PTL_PID_ANY, NULL, NULL, &physical));
     CHECK_OK(PtlGetUid(logical, &uid));
-    CHECK_EQ(uid, 500);
+    CHECK_EQ(uid, WIRE_UID(0));
     CHECK_EQ(PtlGetUid(logical, NULL), PTL_ARG_INVALID);
     CHECK_OK(PtlGetPhysId(logical, &id));
-    CHECK_EQ(id.phys.nid, 100);
-    CHECK_EQ(id.phys.pid, 7);
+    CHECK_EQ(id.phys.nid, WIRE_NID(0));
+    CHECK_EQ(id.phys.pid, WIRE_PID(0));
     CHECK_OK(PtlGetId(physical, &id));
-    CHECK_EQ(id.phys.nid, 100);
+    CHECK_EQ(id.phys.nid, WIRE_NID(0));
     CHECK_EQ(PtlGetId(logical, &id), PTL_ARG_INVALID); /* no map yet */
     CHECK_EQ(PtlGetMap(logical, 5, back, &size), PTL_ARG_INVALID);
     CHECK_EQ(PtlSetMap(logical, 0, map), PTL_ARG_INVALID);
@@ -353,7 +354,7 @@ TEST(identity_and_maps) {
     memset(back, 0, sizeof back);
     CHECK_OK(PtlGetMap(logical, 1, back, &size)); /* as many as there is room for */
     CHECK_EQ(size, 3);
-    CHECK_EQ(back[0].phys.nid, 102);
+    CHECK_EQ(back[0].phys.nid, WIRE_NID(2));
     CHECK_EQ(back[1].phys.nid, 0);
     CHECK_OK(PtlGetMap(logical, 0, NULL, &size));
     wire_free(w);
@@ -542,7 +543,8 @@ TEST(descriptors) {
     md = (ptl_md_t){NULL, PTL_SIZE_MAX, 0, PTL_EQ_NONE, PTL_CT_NONE};
     CHECK_OK(PtlMDBind(ni, &md, &handle));
     CHECK_OK(PtlPut(handle, (uintptr_t)bytes, 100, 0, wire_phys(1), 0, 0, 0, NULL, 0));
-    CHECK_EQ(PtlMDRelease(handle), PTL_IN_USE);
+    if (WIRE_HOLDS)
+        CHECK_EQ(PtlMDRelease(handle), PTL_IN_USE);
     wire_run(w);
     CHECK_OK(PtlMDRelease(handle));
     wire_free(w);
@@ -612,7 +614,7 @@ TEST(appending_checks_its_arguments) {
     wire_free(w);
 }
 
-TEST(queues_and_counters) {
+STEP_TEST(queues_and_counters) {
     struct wire *w = one(NULL);
     ptl_handle_eq_t eq[2];
     ptl_handle_ct_t ct[2];
@@ -737,7 +739,7 @@ static void finish(struct wire *w) {
     PtlFini();
 }
 
-TEST(waiting_is_interrupted_by_freeing) {
+STEP_TEST(waiting_is_interrupted_by_freeing) {
     void (*const ways[])(struct wire *) = {NULL, close_interface, finish};
     for (int i = 0; i < 3; i++)
         for (int poll = 0; poll < 2; poll++) {
@@ -769,7 +771,7 @@ TEST(every_call_has_its_name) {
     CHECK_EQ(PORTALS_CALL_COUNT, 1 + 54 + 8);
 }
 
-TEST(calls_are_charged) {
+STEP_TEST(calls_are_charged) {
     struct wire *w = one(NULL);
     uint64_t before = w->process[0].charged;
     ptl_uid_t uid;
@@ -782,7 +784,7 @@ TEST_MAIN
 
 /* What ends within its call holds nothing: events and counts are there when it returns, and the
  * descriptor may be released; small and large volatile data alike. */
-TEST(puts_that_end_within_their_call) {
+STEP_TEST(puts_that_end_within_their_call) {
     struct wire *w = one(NULL);
     static uint8_t bytes[256];
     static const struct {
@@ -832,7 +834,7 @@ TEST(puts_that_end_within_their_call) {
 
 /* The ring behind a queue grows while it is used: events stay in order, and only what is beyond the
  * places that were asked for is lost, the oldest first. */
-TEST(queues_grow_to_what_was_asked_for) {
+STEP_TEST(queues_grow_to_what_was_asked_for) {
     struct wire *w = one(NULL);
     ptl_handle_eq_t eq;
     ptl_handle_md_t md;

@@ -21,7 +21,7 @@ TEST(a_put_with_all_its_events) {
     CHECK_EQ(ev.mlength, 100);
     CHECK_EQ(ev.remote_offset, 8);
     CHECK_EQ(ev.initiator.rank, 0);
-    CHECK_EQ(ev.uid, 500);
+    CHECK_EQ(ev.uid, WIRE_UID(0));
     CHECK_EQ(ev.pt_index, pt);
     CHECK_EQ(ev.ptl_list, PTL_PRIORITY_LIST);
     CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
@@ -39,7 +39,7 @@ TEST(a_put_with_all_its_events) {
 
 /* A descriptor is in use until nothing more will be seen at it: the send, or the acknowledgement
  * where an event or a count is to come. */
-TEST(a_descriptor_is_in_use_until_its_last_event) {
+STEP_TEST(a_descriptor_is_in_use_until_its_last_event) {
     static const struct {
         unsigned options;
         bool eq, ct;
@@ -308,14 +308,14 @@ TEST(undeliverable) {
     CHECK_OK(PtlPut(source, 0, 8, PTL_ACK_REQ, nobody, 0, 0, 0, NULL, 0));
     CHECK_OK(PtlGet(source, 0, 8, nobody, 0, 0, 0, NULL));
     wire_run(w);
-    CHECK_EQ(next(w, 0, PTL_EVENT_SEND).ni_fail_type, PTL_NI_UNDELIVERABLE);
-    CHECK_EQ(next(w, 0, PTL_EVENT_SEND).ni_fail_type, PTL_NI_UNDELIVERABLE);
+    for (int i = 0; i < (WIRE_HOLDS ? 2 : 0); i++) /* elsewhere they have left before */
+        CHECK_EQ(next(w, 0, PTL_EVENT_SEND).ni_fail_type, PTL_NI_UNDELIVERABLE);
     CHECK_EQ(next(w, 0, PTL_EVENT_ACK).ni_fail_type, PTL_NI_UNDELIVERABLE);
     CHECK_EQ(next(w, 0, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_UNDELIVERABLE);
     none(w, 0);
     ptl_ct_event_t count;
     CHECK_OK(PtlCTGet(source_ct, &count));
-    CHECK_EQ(count.failure, 4);
+    CHECK_EQ(count.failure, WIRE_HOLDS ? 4 : 2);
     CHECK_OK(PtlMDRelease(source));
     wire_free(w);
 }
@@ -403,7 +403,7 @@ TEST(a_queue_that_nobody_empties_says_so) {
 
 /* ---- Memory in pieces, volatile memory, loopback ---- */
 
-TEST(iovecs_on_both_sides) {
+STEP_TEST(iovecs_on_both_sides) {
     struct wire *w = pair();
     ptl_iovec_t from[4] = {{source_bytes, 3},
                            {source_bytes + 100, 0},
@@ -524,7 +524,7 @@ TEST(a_process_sends_to_itself) {
     wire_free(w);
 }
 
-TEST(answers_are_believed_once_and_from_the_target_only) {
+STEP_TEST(answers_are_believed_once_and_from_the_target_only) {
     struct wire *w = pair();
     ptl_me_t me = entry(PTL_ME_OP_PUT, 5, 0);
     append(w, &me, PTL_PRIORITY_LIST, NULL);
@@ -554,7 +554,7 @@ TEST(answers_are_believed_once_and_from_the_target_only) {
 }
 
 /* What it has acknowledged, what has not been sent, and what went to others is not lost with it. */
-TEST(what_a_lost_process_was_sent_has_failed) {
+STEP_TEST(what_a_lost_process_was_sent_has_failed) {
     struct wire *w = pair();
     ptl_me_t me = entry(PTL_ME_OP_PUT, 5, 0);
     append(w, &me, PTL_PRIORITY_LIST, NULL);
@@ -583,7 +583,7 @@ TEST(what_a_lost_process_was_sent_has_failed) {
     wire_free(w);
 }
 
-TEST(malformed_headers_are_refused) {
+STEP_TEST(malformed_headers_are_refused) {
     struct wire *w = pair();
     ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_OP_GET, 0, ~0ull);
     append(w, &me, PTL_PRIORITY_LIST, NULL);
@@ -616,7 +616,7 @@ TEST(malformed_headers_are_refused) {
 
 /* The interface is closed while messages are under way: the card may go on with what it has begun,
  * and takes nothing more. */
-TEST(closing_waits_for_what_is_being_moved) {
+STEP_TEST(closing_waits_for_what_is_being_moved) {
     struct wire *w = pair();
     ptl_me_t me = entry(PTL_ME_OP_PUT | PTL_ME_OP_GET, 5, 0);
     append(w, &me, PTL_PRIORITY_LIST, NULL);
@@ -649,7 +649,7 @@ TEST(closing_waits_for_what_is_being_moved) {
 }
 
 /* A program that leaves without closing anything does not take from the card what it uses. */
-TEST(leaving_under_messages) {
+STEP_TEST(leaving_under_messages) {
     struct wire *w = pair();
     ptl_me_t me = entry(PTL_ME_OP_PUT, 5, 0);
     append(w, &me, PTL_PRIORITY_LIST, NULL);

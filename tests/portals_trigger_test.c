@@ -80,7 +80,7 @@ TEST(they_fire_by_threshold_then_as_they_came) {
     wire_free(w);
 }
 
-TEST(arguments_and_cancelling) {
+STEP_TEST(arguments_and_cancelling) {
     struct wire *w = wire_with(LOGICAL, NULL, &ni);
     ptl_handle_ni_t other;
     CHECK_OK(PtlNIInit(0, PTL_NI_NO_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &other));
@@ -218,7 +218,7 @@ TEST(a_reduction_and_a_broadcast_by_triggers_alone) {
     wire_free(w);
 }
 
-TEST(every_triggered_movement) {
+STEP_TEST(every_triggered_movement) {
     struct wire *w = wire_with(LOGICAL, NULL, &ni);
     wire_as(w, 1);
     ptl_pt_index_t pt;
@@ -257,7 +257,7 @@ TEST(every_triggered_movement) {
     wire_free(w);
 }
 
-TEST(triggered_append_and_unlink) {
+STEP_TEST(triggered_append_and_unlink) {
     struct wire *w = wire_with(LOGICAL, NULL, &ni);
     ptl_handle_eq_t eq;
     ptl_event_t ev;
@@ -490,7 +490,7 @@ TEST(without_flow_control_messages_are_dropped) {
 static void end_transit(struct wire *w);
 static struct wire_transit held;
 
-TEST(disabling_waits_for_what_is_being_delivered) {
+STEP_TEST(disabling_waits_for_what_is_being_delivered) {
     struct wire *w = wire_with(LOGICAL, NULL, &ni);
     struct sender senders[WIRE_PROCESSES] = {0};
     ptl_handle_eq_t eq;

@@ -1,7 +1,13 @@
 /* A network of Portals processes without packets or time: messages wait in one queue and are
- * carried when the test says so, whole or with their header first. */
+ * carried when the test says so, whole or with their header first. The same tests run on live cards
+ * (LIVE_WIRE: lib/live_wire.h), but for those that hold messages, or look at what only this network
+ * has: STEP_TEST. */
 #ifndef TESTS_WIRE_H
 #define TESTS_WIRE_H
+
+#ifdef LIVE_WIRE
+#include "lib/live_wire.h"
+#else
 
 #include "lib/test.h"
 
@@ -9,8 +15,16 @@
 #include "nic/portals.h"
 #include "portals/process.h"
 
-#define WIRE_PROCESSES 4
-#define WIRE_MESSAGES  4096
+#define WIRE_PROCESSES    4
+#define WIRE_MESSAGES     4096
+#define WIRE_NID(i)       (100u + (i))
+#define WIRE_PID(i)       7u
+#define WIRE_UID(i)       (500u + (i))
+#define WIRE_OTHER_PID(i) 8u
+#define WIRE_FEATURES     7u
+#define WIRE_HOLDS        true
+
+#define STEP_TEST TEST
 
 struct wire;
 
@@ -279,9 +293,9 @@ static inline struct wire *wire_new(void) {
         portals_config_default(&config, 4096);
         static const struct portals_host host = {
             .now = wire_now, .per_millisecond = 1000, .wait = wire_wait, .charge = wire_charge};
-        config.address = (struct nic_address){100 + i, 7};
-        config.uid = 500 + i;
-        config.features = 7;
+        config.address = (struct nic_address){WIRE_NID(i), WIRE_PID(i)};
+        config.uid = WIRE_UID(i);
+        config.features = WIRE_FEATURES;
         *own = (struct wire_process){.wire = w, .number = i};
         CHECK_EQ(portals_new(&own->portals, &config,
                              &(struct portals_owner){
@@ -313,6 +327,8 @@ static inline void wire_as(struct wire *w, uint32_t i) {
     portals_enter(&w->process[i].process);
 }
 
+#endif
+
 #define CHECK_OK(call) CHECK_EQ(call, PTL_OK)
 
 /* All processes with one interface of these options; logical ones with the map 0, 1, 2, 3. */
@@ -321,8 +337,8 @@ static inline struct wire *wire_with(unsigned options, const ptl_ni_limits_t *li
     struct wire *w = wire_new();
     ptl_process_t map[WIRE_PROCESSES];
     for (uint32_t i = 0; i < WIRE_PROCESSES; i++) {
-        map[i].phys.nid = 100 + i;
-        map[i].phys.pid = 7;
+        map[i].phys.nid = WIRE_NID(i);
+        map[i].phys.pid = WIRE_PID(i);
     }
     for (uint32_t i = 0; i < WIRE_PROCESSES; i++) {
         wire_as(w, i);
@@ -344,8 +360,8 @@ static inline ptl_process_t wire_rank(uint32_t i) {
 
 static inline ptl_process_t wire_phys(uint32_t i) {
     ptl_process_t to;
-    to.phys.nid = 100 + i;
-    to.phys.pid = 7;
+    to.phys.nid = WIRE_NID(i);
+    to.phys.pid = WIRE_PID(i);
     return to;
 }
 
