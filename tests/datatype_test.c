@@ -1,4 +1,5 @@
-/* Derived datatypes: random ones against their type map, whole and in pieces in any order. */
+/* Derived datatypes: random ones against their type map, whole and in pieces in any order, by the
+ * host, and by cards in every strategy, where the network reorders and loses packets too. */
 #include "spinlib/datatype.h"
 
 #include <stdlib.h>
@@ -193,7 +194,7 @@ TEST(nested_deeply) {
     }
     CHECK_EQ(most, 24);
     CHECK_STR(err.text, "30 loops within each other, none of which can be merged with its "
-                         "neighbour; a layout has at most 24");
+                        "neighbour; a layout has at most 24");
     for (int i = 0; i < 200000; i++) { /* and freed without a stack */
         CHECK_EQ(spin_type_hvector(1, 1, 0, t, &outer), PTL_OK);
         spin_type_free(t);
@@ -221,11 +222,11 @@ TEST(what_cannot_be_is_refused) {
     const enum spin_type_distribution block = SPIN_DISTRIBUTE_BLOCK;
     const int seven = 7;
     CHECK_EQ(spin_type_darray(2, 2, 1, &seven, &block, &one, &two, SPIN_ORDER_C, number, &t),
-              PTL_ARG_INVALID); /* no such rank */
+             PTL_ARG_INVALID); /* no such rank */
     CHECK_EQ(spin_type_darray(2, 0, 1, &seven, &block, &two, &two, SPIN_ORDER_C, number, &t),
-              PTL_ARG_INVALID); /* two blocks of two are less than seven */
+             PTL_ARG_INVALID); /* two blocks of two are less than seven */
     CHECK_EQ(spin_type_darray(3, 0, 1, &seven, &block, &minus, &two, SPIN_ORDER_C, number, &t),
-              PTL_ARG_INVALID); /* three processes in a grid of two */
+             PTL_ARG_INVALID); /* three processes in a grid of two */
     CHECK_EQ(spin_type_commit(number, -1, &layout, &err), PTL_ARG_INVALID);
     CHECK_STR(err.text, "a count of -1; it is negative");
     CHECK_EQ(spin_type_commit(number, 1 << 30, &layout, &err), PTL_NO_SPACE);
@@ -237,6 +238,285 @@ TEST(what_cannot_be_is_refused) {
     CHECK_EQ(spin_type_contiguous(INT32_MAX, number, &huge), PTL_OK);
     CHECK_EQ(spin_type_contiguous(INT32_MAX, huge, &t), PTL_ARG_INVALID);
     spin_type_free(huge);
+    spin_type_free(number);
+}
+
+/* ---- By cards ---- */
+
+enum { TYPES = 6 };
+
+/* A type whose data does not overlap, so often that it is several packets; and what is expected. */
+struct case_of_type {
+    struct random_type type;
+    uint8_t *from, *expected, *into; /* from the first byte of data on */
+    uint64_t span;
+};
+
+struct scene {
+    struct case_of_type cases[TYPES];
+    uint64_t seed;
+};
+
+static bool overlaps(const struct random_type *t) {
+    int64_t *at = byte_map(t);
+    uint8_t *used = calloc(1, (size_t)t->bounds.true_extent + 1);
+    bool twice = false;
+    for (int64_t i = 0; i < t->bounds.size; i++)
+        twice |= used[at[i]]++ != 0;
+    free(at);
+    free(used);
+    return twice;
+}
+
+static struct case_of_type random_case(struct rng *r) {
+    struct case_of_type c;
+    struct spin_error err;
+    for (;;) {
+        c.type = random_type(r, (struct tree_taste){0});
+        if (c.type.bounds.size && !overlaps(&c.type))
+            break;
+        free_type(&c.type);
+    }
+    int64_t wanted = 1000 + rng_below(r, 25000), each = (int64_t)spin_type_size(c.type.type);
+    struct random_type *t = &c.type;
+    t->count = (int)(wanted / each) + 1;
+    struct map one = tree_map(t->tree);
+    t->map.count = 0;
+    map_block(&t->map, &one, t->count, 0);
+    free(one.entry);
+    t->bounds = map_bounds(&t->map);
+    spin_layout_free(t->layout);
+    CHECK_EQ(spin_type_commit(t->type, t->count, &t->layout, &err), PTL_OK);
+    c.span = (uint64_t)t->bounds.true_extent;
+    c.from = malloc(c.span);
+    c.expected = calloc(1, c.span);
+    c.into = calloc(1, c.span);
+    for (uint64_t i = 0; i < c.span; i++)
+        c.from[i] = (uint8_t)rng_u32(r);
+    int64_t *at = byte_map(t);
+    for (int64_t i = 0; i < t->bounds.size; i++)
+        c.expected[at[i]] = c.from[at[i]];
+    free(at);
+    return c;
+}
+
+static void make_scene(struct scene *s, uint64_t seed) {
+    struct rng r = rng_seeded(seed);
+    s->seed = seed;
+    for (int i = 0; i < TYPES; i++)
+        s->cases[i] = random_case(&r);
+}
+
+static void free_scene(struct scene *s) {
+    for (int i = 0; i < TYPES; i++) {
+        free_type(&s->cases[i].type);
+        free(s->cases[i].from);
+        free(s->cases[i].expected);
+        free(s->cases[i].into);
+    }
+}
+
+static int send_case(struct spin_types *types, const struct case_of_type *c, int way) {
+    struct spin_send *send;
+    struct spin_error err;
+    const uint8_t *buffer = c->from - c->type.bounds.true_lb;
+    RANK_CHECK(spin_send_open(types, buffer, c->type.layout, (enum spin_send_way)way, &send,
+                              &err) == PTL_OK);
+    for (int twice = 0; twice < 2; twice++) {
+        spin_barrier();
+        RANK_CHECK(spin_send_start(send, 1, 5) == PTL_OK);
+        RANK_CHECK(spin_send_wait(send) == PTL_OK);
+        spin_barrier();
+    }
+    spin_send_close(send);
+    return 0;
+}
+
+static int receive_case(struct spin_types *types, const struct case_of_type *c,
+                        const struct spin_type_options *o) {
+    struct spin_receive *receive;
+    struct spin_error err;
+    RANK_CHECK(spin_receive_open(types, c->into - c->type.bounds.true_lb, c->type.layout, 5, o,
+                                 &receive, &err) == PTL_OK);
+    for (int twice = 0; twice < 2; twice++) {
+        memset(c->into, 0, c->span);
+        spin_barrier();
+        RANK_CHECK(spin_receive_wait(receive) == PTL_OK);
+        RANK_CHECK(memcmp(c->into, c->expected, c->span) == 0);
+        spin_barrier();
+    }
+    spin_receive_close(receive);
+    return 0;
+}
+
+static int types_rank(void *argument) {
+    const struct scene *s = argument;
+    struct spin_job job;
+    struct spin_types *types;
+    struct rng r = rng_seeded(s->seed + 1);
+    RANK_CHECK(spin_job_open(&job) == PTL_OK);
+    RANK_CHECK(spin_types_open(job.ni, &types) == PTL_OK);
+    for (int i = 0; i < TYPES; i++)
+        for (int strategy = SPIN_TYPE_BEST; strategy <= SPIN_TYPE_HOST; strategy++) {
+            const struct case_of_type *c = &s->cases[i];
+            const struct spin_type_options o = {
+                .strategy = (enum spin_type_strategy)strategy,
+                .interval = rng_below(&r, 3) ? 256 + rng_below(&r, 9000) : 0,
+                .hpus = 1 + rng_below(&r, 8),
+            };
+            int way = (int)rng_below(&r, 3);
+            if (strategy == SPIN_TYPE_SPECIALISED &&
+                spin_layout_info(c->type.layout).form == SPIN_LAYOUT_GENERAL)
+                continue;
+            int line = job.rank == 0 ? send_case(types, c, way) : receive_case(types, c, &o);
+            if (line)
+                return line;
+        }
+    spin_types_close(types);
+    spin_job_close(&job);
+    return 0;
+}
+
+TEST(every_strategy_puts_every_byte_in_its_place) {
+    struct scene s;
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        make_scene(&s, seed);
+        spinlib_world(2, types_rank, &s);
+        free_scene(&s);
+    }
+}
+
+TEST(whatever_the_network_does) {
+    static const char *const faults[] = {"loss=0.05", "reordering=0.5", "duplication=0.05",
+                                         "retry_timeout=20000"};
+    struct scene s;
+    make_scene(&s, 11);
+    spinlib_world_with((struct spin_world_options){.ranks = 2, .set = faults, .set_count = 4},
+                       types_rank, &s);
+    free_scene(&s);
+}
+
+/* What a card cannot take, in one line. */
+static int refused_rank(void *argument) {
+    struct spin_job job;
+    struct spin_types *types;
+    struct spin_type *number, *t;
+    struct spin_layout *layout, *general;
+    struct spin_receive *receive;
+    struct spin_send *send;
+    struct spin_error err;
+    enum { BLOCKS = 200000 };
+    int *at = argument;
+    static uint8_t memory[64];
+    RANK_CHECK(spin_job_open(&job) == PTL_OK);
+    RANK_CHECK(spin_types_open(job.ni, &types) == PTL_OK);
+    spin_type_basic(1, 1, &number);
+    for (int i = 0; i < BLOCKS; i++)
+        at[i] = 3 * i + i % 2;
+    RANK_CHECK(spin_type_indexed_block(BLOCKS, 1, at, number, &t) == PTL_OK);
+    RANK_CHECK(spin_type_commit(t, 1, &layout, &err) == PTL_OK);
+    RANK_CHECK(spin_receive_open(types, at, layout, 1, NULL, &receive, &err) == PTL_NO_SPACE);
+    RANK_CHECK(strstr(err.text, "the dataloop of 800036 bytes and 0 segments take 800060 bytes of "
+                                "card memory, and an entry may have "));
+    RANK_CHECK(spin_send_open(types, at, layout, SPIN_SEND_CARD, &send, &err) == PTL_NO_SPACE);
+    spin_layout_free(layout);
+    spin_type_free(t);
+    RANK_CHECK(spin_type_hvector(4, 2, 1, number, &t) == PTL_OK);
+    RANK_CHECK(spin_type_commit(t, 1, &layout, &err) == PTL_OK);
+    RANK_CHECK(spin_receive_open(types, memory, layout, 1, NULL, &receive, &err) ==
+               PTL_ARG_INVALID);
+    RANK_CHECK(strstr(err.text, "overlaps"));
+    spin_layout_free(layout);
+    spin_type_free(t);
+    RANK_CHECK(spin_type_vector(2, 1, 3, number, &t) == PTL_OK);
+    RANK_CHECK(spin_type_commit(t, 4, &general, &err) == PTL_OK);
+    const struct spin_type_options o = {.strategy = SPIN_TYPE_SPECIALISED};
+    RANK_CHECK(spin_receive_open(types, memory, general, 1, &o, &receive, &err) == PTL_ARG_INVALID);
+    /* A message that is longer than the receive, one that nobody expects, and one of nothing. */
+    RANK_CHECK(spin_type_commit(number, 12, &layout, &err) == PTL_OK);
+    RANK_CHECK(spin_receive_open(types, memory, general, 1, NULL, &receive, &err) == PTL_OK);
+    RANK_CHECK(spin_send_open(types, memory, layout, SPIN_SEND_PACK, &send, &err) == PTL_OK);
+    spin_barrier();
+    if (job.rank == 0) {
+        RANK_CHECK(spin_send_start(send, 1, 1) == PTL_OK);
+        RANK_CHECK(spin_send_wait(send) == PTL_FAIL);
+    } else {
+        RANK_CHECK(spin_receive_wait(receive) == PTL_FAIL);
+    }
+    spin_barrier();
+    spin_send_close(send);
+    RANK_CHECK(spin_send_open(types, memory, layout, SPIN_SEND_CARD, &send, &err) == PTL_OK);
+    if (job.rank == 0) {
+        RANK_CHECK(spin_send_start(send, 1, 2) == PTL_OK);
+        RANK_CHECK(spin_send_wait(send) == PTL_FAIL);
+    }
+    spin_barrier();
+    spin_send_close(send);
+    spin_receive_close(receive);
+    spin_layout_free(layout);
+    RANK_CHECK(spin_type_commit(number, 0, &layout, &err) == PTL_OK);
+    RANK_CHECK(spin_receive_open(types, memory, layout, 1, NULL, &receive, &err) == PTL_OK);
+    RANK_CHECK(spin_send_open(types, memory, layout, SPIN_SEND_CARD, &send, &err) == PTL_OK);
+    spin_barrier();
+    if (job.rank == 0) {
+        RANK_CHECK(spin_send_start(send, 1, 1) == PTL_OK);
+        RANK_CHECK(spin_send_wait(send) == PTL_OK);
+    } else {
+        RANK_CHECK(spin_receive_wait(receive) == PTL_OK);
+    }
+    spin_barrier();
+    spin_send_close(send);
+    spin_receive_close(receive);
+    spin_layout_free(layout);
+    spin_layout_free(general);
+    spin_type_free(t);
+    spin_type_free(number);
+    spin_types_close(types);
+    spin_job_close(&job);
+    return 0;
+}
+
+TEST(what_a_card_cannot_take_is_refused) {
+    static const char *const little[] = {"hpu_memory=500000"};
+    int *at = malloc(200000 * sizeof *at);
+    spinlib_world_with((struct spin_world_options){.ranks = 2, .set = little, .set_count = 1},
+                       refused_rank, at);
+    free(at);
+}
+
+/* The model's interval, by hand: 256 packets of 64 regions on 4 HPUs. */
+TEST(the_interval_is_the_model_s) {
+    struct spin_type *number, *t;
+    struct spin_layout *layout;
+    struct spin_interval i;
+    struct spin_error err;
+    spin_type_basic(64, 8, &number);
+    spin_type_vector(16384, 1, 2, number, &t);
+    CHECK_EQ(spin_type_commit(t, 1, &layout, &err), PTL_OK);
+    CHECK(spin_type_interval(layout, NULL, &i));
+    CHECK_EQ(i.packets, 256);
+    CHECK_EQ(i.regions_per_packet, 64);
+    double handling = 64 * i.handler_ps;
+    uint32_t packets = (uint32_t)(0.2 * handling / (3 * 82000));
+    CHECK(packets > 1);
+    CHECK_EQ(i.bytes, packets * 4096);
+    CHECK_EQ(i.bound, SPIN_INTERVAL_BY_WAITING);
+    CHECK_EQ(i.time_ps, 82000 + packets * 3.0 * 82000 + handling);
+    /* Room for five checkpoints. */
+    struct spin_type_options o = {.card_bytes = spin_layout_info(layout).dataloop_bytes + 64 +
+                                                5 * i.checkpoint_bytes};
+    CHECK(spin_type_interval(layout, &o, &i));
+    CHECK_EQ(i.bytes, 52 * 4096);
+    CHECK_EQ(i.checkpoints, 5);
+    CHECK_EQ(i.bound, SPIN_INTERVAL_BY_MEMORY);
+    o = (struct spin_type_options){.buffer_packets = 4};
+    CHECK(spin_type_interval(layout, &o, &i));
+    CHECK_EQ(i.bytes, 4096);
+    CHECK_EQ(i.bound, SPIN_INTERVAL_BY_BUFFER);
+    o = (struct spin_type_options){.card_bytes = 100};
+    CHECK(!spin_type_interval(layout, &o, &i));
+    spin_layout_free(layout);
+    spin_type_free(t);
     spin_type_free(number);
 }
 

@@ -8,6 +8,7 @@
 #ifndef SPINLIB_DATATYPE_H
 #define SPINLIB_DATATYPE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "spinlib.h"
@@ -91,6 +92,79 @@ void spin_layout_pack(const struct spin_layout *layout, const void *buffer, uint
                       uint64_t bytes, void *packed);
 void spin_layout_unpack(const struct spin_layout *layout, void *buffer, uint64_t position,
                         uint64_t bytes, const void *packed);
+
+/* ---- Receiving and sending ---- */
+
+/* A rank's receives and sends. All ranks open it, in the same order as other calls that take a
+ * portal table entry; receives and sends are closed before it is. */
+struct spin_types;
+int spin_types_open(ptl_handle_ni_t ni, struct spin_types **types);
+void spin_types_close(struct spin_types *types);
+
+/* How a receive finds the place of a packet in the layout. The first chooses: a specialised handler
+ * if the layout has a form for it (spin_layout_info), else SPIN_TYPE_SEEK. */
+enum spin_type_strategy {
+    SPIN_TYPE_BEST,
+    SPIN_TYPE_SPECIALISED, /* refused if the layout is SPIN_LAYOUT_GENERAL */
+    SPIN_TYPE_HPU_LOCAL,   /* each HPU moves a segment of its own over the whole message */
+    SPIN_TYPE_READ_ONLY,   /* from a copy of the nearest checkpoint */
+    SPIN_TYPE_READ_WRITE,  /* with the checkpoint, which moves on with the packets behind it */
+    SPIN_TYPE_SEEK,        /* by divisions and bisections, from nothing */
+    SPIN_TYPE_HOST,        /* no handlers: received packed, unpacked by the processor */
+};
+
+/* What the interval between checkpoints is computed from; 0: as said. */
+struct spin_type_options {
+    enum spin_type_strategy strategy;
+    uint32_t interval;       /* bytes; 0: by the model */
+    uint32_t hpus;           /* of the card; 4 */
+    uint32_t hpu_cycle_ps;   /* 400 */
+    uint32_t packet_ps;      /* from one packet of 4 KiB to the next; 82,000 (400 Gbit/s) */
+    uint32_t card_bytes;     /* memory for a receive; what the card has */
+    uint32_t buffer_packets; /* the card holds so many; 1,024 */
+};
+
+/* The published model (slides, E1) with its inputs: a message takes
+ *     T_C = T_pkt + ceil(interval / k) (P - 1) T_pkt + ceil(n_pkt / P) T_PH
+ * The interval is the longest, for the fewest checkpoints, with which the second term, waiting for
+ * the first packet, is at most a fifth of the third, and P sequences fit in the packet buffer; or
+ * longer, if card memory has no room for as many checkpoints. */
+struct spin_interval {
+    uint32_t bytes, checkpoints, checkpoint_bytes;
+    uint32_t packet_bytes, packets, hpus;  /* k, n_pkt, P */
+    double regions_per_packet;             /* gamma */
+    double packet_ps, handler_ps, time_ps; /* T_pkt, T_PH(gamma), T_C */
+    enum { SPIN_INTERVAL_BY_WAITING, SPIN_INTERVAL_BY_BUFFER, SPIN_INTERVAL_BY_MEMORY } bound;
+};
+/* False: the checkpoints of no interval fit in card memory. */
+bool spin_type_interval(const struct spin_layout *layout, const struct spin_type_options *options,
+                        struct spin_interval *interval);
+
+/* A receive: messages with this tag, from whom ever, are put into `buffer` by the card, one after
+ * the other until it is closed. `options` may be NULL. PTL_ARG_INVALID: the layout has no such
+ * strategy, or data of it overlaps; PTL_NO_SPACE: it does not fit in card memory; err says more. */
+struct spin_receive;
+int spin_receive_open(struct spin_types *types, void *buffer, const struct spin_layout *layout,
+                      uint32_t tag, const struct spin_type_options *options,
+                      struct spin_receive **receive, struct spin_error *err);
+/* Waits for the next message. PTL_FAIL: it was longer than the layout, or a part did not come. */
+int spin_receive_wait(struct spin_receive *receive);
+void spin_receive_close(struct spin_receive *receive);
+
+/* A send: data of a layout in `buffer`, as often as wanted. */
+enum spin_send_way {
+    SPIN_SEND_CARD,   /* the own card gathers it */
+    SPIN_SEND_STREAM, /* the processor packs it, and puts each piece as soon as it is packed */
+    SPIN_SEND_PACK,   /* the processor packs all of it, then puts it */
+};
+struct spin_send;
+int spin_send_open(struct spin_types *types, const void *buffer, const struct spin_layout *layout,
+                   enum spin_send_way way, struct spin_send **send, struct spin_error *err);
+/* Begins to send, to a receive that is there. Data may change after the wait, which comes before
+ * the next start. PTL_FAIL of the wait: the receive is not there, or has failed. */
+int spin_send_start(struct spin_send *send, uint32_t rank, uint32_t tag);
+int spin_send_wait(struct spin_send *send);
+void spin_send_close(struct spin_send *send);
 
 #ifdef __cplusplus
 }

@@ -31,6 +31,7 @@ arguments=
 arguments='9 1'
 example graph 3 {levels,'shortest paths'}' by the '{cards,processors}': 464 vertices, right; TIME traversed edges per second'
 arguments=
+example datatype 2 '4 columns are rows now; 0 numbers are wrong'
 example kv 4 'rank 0: hello from rank 1' 'rank 1: hello from rank 2' 'rank 2: hello from rank 3' 'rank 3: hello from rank 0'
 for variant in rdma portals spin; do
     arguments=$variant
