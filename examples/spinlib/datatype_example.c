@@ -27,7 +27,7 @@ static struct spin_type *rows_by_columns(struct spin_type *number) {
     return type;
 }
 
-static int send(struct spin_types *types, const struct spin_layout *layout) {
+static int send_columns(struct spin_types *types, const struct spin_layout *layout) {
     struct spin_error err;
     struct spin_send *send;
     for (int i = 0; i < N; i++)
@@ -43,7 +43,7 @@ static int send(struct spin_types *types, const struct spin_layout *layout) {
     return code != PTL_OK;
 }
 
-static int receive(struct spin_types *types, const struct spin_layout *layout) {
+static int receive_rows(struct spin_types *types, const struct spin_layout *layout) {
     struct spin_error err;
     struct spin_receive *receive;
     if (spin_receive_open(types, matrix, layout, 7, NULL, &receive, &err) != PTL_OK)
@@ -78,7 +78,9 @@ int main(void) {
         printf("%s\n", err.text);
         return 1;
     }
-    int status = job.rank == 0 ? send(types, layout) : job.rank == 1 ? receive(types, layout) : 0;
+    int status = job.rank == 0   ? send_columns(types, layout)
+                 : job.rank == 1 ? receive_rows(types, layout)
+                                 : 0;
     if (job.rank > 1)
         spin_barrier();
     spin_barrier();
