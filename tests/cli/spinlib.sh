@@ -22,6 +22,7 @@ example() {
         [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | without_times | sort)" = "$expected" ] && pass "$name on $card cards" || fail "$name on $card cards" "$status" "$out" "$err"
     done
 }
+example coll 4 {rdma,triggered,spin}': hello from rank 1; the ranks'"' sum is 6; both took TIME"
 for r in 1 2 3 4 6 7 8 10 11 12 13 14 15; do echo "rank $r: the first broadcast"; done >ftb.txt
 for r in 0 2 3 4 6 7 8 10 11 12 13 14 15; do echo "rank $r: another root"; done >>ftb.txt
 arguments='5 9'
