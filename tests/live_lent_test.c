@@ -212,8 +212,7 @@ static void record(struct ring_out *out, const struct nic_packet *packet, bool i
 }
 
 static void wait_for_malformed(uint64_t count) {
-    for (int i = 0; i < 50000 && live_card_malformed(b.card) < count; i++)
-        usleep(100);
+    CHECK_SOON(live_card_malformed(b.card) >= count, );
     CHECK_EQ(live_card_malformed(b.card), count);
 }
 
@@ -252,9 +251,7 @@ TEST(slots_of_a_liar_harm_nothing) {
     wait_for_malformed(1);
     atomic_fetch_or(&view.header->claims[0], 1ull << 7);
     box_attend(view.header);
-    for (int i = 0; i < 50000 && !view.lane->has_bulk; i++)
-        usleep(100);
-    CHECK(view.lane->has_bulk);
+    CHECK_SOON(view.lane->has_bulk, );
     record(&out, &rest, true); /* of no message */
     box_ring(view.header);
     wait_for_malformed(2);

@@ -89,9 +89,7 @@ TEST(what_a_killed_process_leaves_is_removed) {
         pause();
     }
     const struct nic_address address = {1, 5};
-    for (int i = 0; i < 5000 && !box_open(&view, &folder, address, 6); i++)
-        usleep(1000);
-    CHECK(view.header);
+    CHECK_SOON(box_open(&view, &folder, address, 6), );
     CHECK(!box_ended(&view));
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
@@ -425,7 +423,7 @@ TEST(whatever_is_under_way_to_a_killed_peer_ends) {
         uint64_t began = live_now_ns();
         do {
             CHECK_EQ(PtlCTGet(a.acked, &event), PTL_OK);
-            CHECK(live_now_ns() - began < 20000 * LIVE_MS);
+            CHECK(live_now_ns() - began < 200000 * LIVE_MS);
         } while (event.success + event.failure < started);
         CHECK_EQ(event.success + event.failure, started);
         CHECK(event.failure > 0);
@@ -512,16 +510,11 @@ TEST(a_lane_that_is_closed_is_not_looked_at) {
     claim(&view, &liar);
     atomic_store(&view.lane->ring.line[0].word, 1); /* no packet is that short */
     box_ring(view.header);
-    for (int i = 0; i < 5000 && !live_card_malformed(b.card); i++) {
-        CHECK_EQ(PtlCTGet(b.arrived, &event), PTL_OK);
-        usleep(100);
-    }
+    CHECK_SOON(live_card_malformed(b.card), CHECK_EQ(PtlCTGet(b.arrived, &event), PTL_OK));
     CHECK_EQ(live_card_malformed(b.card), 1);
     atomic_store(&view.lane->ring.line[0].word, 1);
     box_ring(view.header);
-    for (int i = 0; i < 50000 && !atomic_load(&view.header->bell); i++)
-        usleep(100);
-    CHECK_EQ(view.header->bell, 1); /* the progress thread sleeps */
+    CHECK_SOON(atomic_load(&view.header->bell) == 1, ); /* the progress thread sleeps */
     waits_for = "the lock of a card whose progress thread has nothing to do";
     CHECK_EQ(PtlCTGet(b.arrived, &event), PTL_OK);
     CHECK_EQ(live_card_malformed(b.card), 1);

@@ -236,7 +236,7 @@ static void drive_until_acked(struct user *slow, struct user *a, uint64_t count)
         live_card_poll(slow->card);
         PtlCTGet(a->acked, &event);
         CHECK_EQ(event.failure, 0);
-        CHECK(live_now_ns() - began < 20000 * LIVE_MS);
+        CHECK(live_now_ns() - began < 200000 * LIVE_MS);
     }
 }
 
@@ -340,12 +340,8 @@ static uint32_t forge(uint8_t *bytes, const struct user *to, struct nic_address 
 }
 
 static void wait_for_counts(const struct user *u, uint64_t malformed, uint64_t strangers) {
-    uint64_t began = live_now_ns();
-    while (live_card_malformed(u->card) + live_card_strangers(u->card) < malformed + strangers &&
-           live_now_ns() - began < 5000 * LIVE_MS) {
-        live_card_poll(u->card);
-        usleep(100);
-    }
+    CHECK_SOON(live_card_malformed(u->card) + live_card_strangers(u->card) >= malformed + strangers,
+               live_card_poll(u->card));
     CHECK_EQ(live_card_malformed(u->card), malformed);
     CHECK_EQ(live_card_strangers(u->card), strangers);
 }
@@ -389,10 +385,7 @@ TEST(strangers_and_liars_are_counted_and_harm_nothing) {
     /* None of them is a peer; a good one is, and is answered. */
     length = forge(bytes, &b, self);
     throw_at(stranger, &b, bytes, length);
-    for (int i = 0; i < 1000 && recv(stranger, bytes, sizeof bytes, MSG_DONTWAIT) < 0; i++) {
-        live_card_poll(b.card);
-        usleep(1000);
-    }
+    CHECK_SOON(recv(stranger, bytes, sizeof bytes, MSG_DONTWAIT) >= 0, live_card_poll(b.card));
     CHECK_EQ(nic_counts(live_card_nic(b.card))->receipts, 1);
     CHECK(memcmp(bytes, folder.key, LIVE_KEY_BYTES) == 0);
     close(stranger);
@@ -424,6 +417,9 @@ TEST(a_flood_of_strangers_takes_no_memory) {
         }
         throw_at(stranger, &b, bytes, length);
         live_card_poll(b.card);
+        /* The system throws away what it cannot keep: not more than it can. */
+        CHECK_SOON(i < 100 + live_card_malformed(b.card) + live_card_strangers(b.card),
+                   live_card_poll(b.card));
         if (i == 100)
             before = mallinfo2().uordblks;
     }
@@ -492,10 +488,12 @@ static uint32_t forge_put(uint8_t *bytes, const struct user *to, struct nic_addr
     return LIVE_UDP_HEAD_BYTES + length;
 }
 
-static uint64_t received(const struct user *u) {
-    for (int i = 0; i < 3000; i++) /* more often than there are datagrams */
-        live_card_poll(u->card);
-    return nic_counts(live_card_nic(u->card))->received;
+/* Until so many were refused, and so many taken. */
+static void expect(const struct user *u, int refusals, uint64_t taken) {
+    const struct nic_counts *counts = nic_counts(live_card_nic(u->card));
+    CHECK_SOON(refused(u) >= refusals && counts->received >= taken, live_card_poll(u->card));
+    CHECK_EQ(refused(u), refusals);
+    CHECK_EQ(counts->received, taken);
 }
 
 TEST(forged_and_repeated_datagrams_are_refused_and_counted) {
@@ -519,18 +517,16 @@ TEST(forged_and_repeated_datagrams_are_refused_and_counted) {
         throw_at(peer, &b, bytes, shorter);
     uint32_t false_length = forge(bytes, &b, self); /* the key itself */
     throw_at(peer, &b, bytes, false_length);
-    CHECK_EQ(received(&b), 0);
-    int count = refused(&b);
-    CHECK_EQ(count, (int)((8 * length + 2) / 3 + length + 1));
+    int count = (int)((8 * length + 2) / 3 + length + 1);
+    expect(&b, count, 0);
     length = forge_put(bytes, &b, self, 100, 0, &auth); /* and one that is right */
     throw_at(peer, &b, bytes, length);
-    CHECK_EQ(received(&b), 1);
+    expect(&b, count, 1);
     for (int i = 0; i < 5; i++) /* again */
         throw_at(peer, &b, bytes, length);
     length = forge_put(bytes, &b, self, 99, 0, &auth); /* of an earlier life */
     throw_at(peer, &b, bytes, length);
-    CHECK_EQ(received(&b), 1);
-    CHECK_EQ(refused(&b), count + 6);
+    expect(&b, count + 6, 1);
     close(peer);
     user_close(&b);
     live_folder_remove(&folder);
@@ -543,7 +539,7 @@ static pid_t fork_child(void) {
     pid_t child = fork();
     if (!child) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        alarm(60);
+        alarm(300);
     }
     return child;
 }
@@ -576,7 +572,7 @@ TEST(a_peer_that_is_killed_is_undeliverable_and_comes_back) {
     open_folder();
     (void)host(0); /* before there are children */
     pid_t child = serve_in_child(host(1), 2);
-    CHECK_EQ(user_open(&a, 1, (struct live_udp_settings){.interface = host(0), .retries = 6}, true),
+    CHECK_EQ(user_open(&a, 1, (struct live_udp_settings){.interface = host(0), .retries = 7}, true),
              0);
     const ptl_process_t to = {.phys = {.nid = ntohl(inet_addr(host(1))), .pid = 2}};
     CHECK_EQ(put(&a, to, 0, 8), PTL_OK);

@@ -355,8 +355,8 @@ mkdir cut
 "$OPENSPIN" card run --handler echo.spin --traffic gen:messages=100000,packets=1000 --out cut/o.pcap \
     --trace cut/t.json >/dev/null 2>&1 &
 run=$!
-for _ in $(seq 100); do [ -z "$(ls cut)" ] || break; sleep 0.1; done
-[ -n "$(ls cut)" ] && pass "a run begins its files" || fail "a run begins its files"
+begun() { [ -n "$(ls cut)" ]; }
+soon begun && pass "a run begins its files" || fail "a run begins its files"
 kill -TERM $run
 wait $run
 [ $? = 143 ] && pass "a run ends by the signal" || fail "a run ends by the signal"

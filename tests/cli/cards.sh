@@ -96,12 +96,12 @@ grep -q '"wild_payload_handler: SEGV"' f.json && grep -q "fill='#ff0000'[^>]*><t
 python3 - >checks.txt 2>&1 <<'P'
 import os, signal, subprocess, time
 for attempt in range(8): # it may be through before
-    run = subprocess.Popen([os.environ["OPENSPIN"], "sim", "run", "-n", "1000", "--card", "pspin", "ring.so"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    run = subprocess.Popen([os.environ["OPENSPIN"], "sim", "run", "-n", str(1000 + 500 * attempt), "--card", "pspin", "ring.so"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     while run.poll() is None and int(open(f"/proc/{run.pid}/statm").read().split()[1]) < 15000 // (attempt + 1):
         time.sleep(0.002)
     run.send_signal(signal.SIGINT)
     text = run.stderr.read().decode()
-    status = run.wait(60)
+    status = run.wait(300)
     if status == 0:
         continue
     assert status in (130, -signal.SIGINT), status

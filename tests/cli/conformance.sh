@@ -5,7 +5,7 @@ compile() { cc -g -shared -fPIC -Wall -Wextra -I"$SOURCE/include" "$SOURCE/tests
 point() {
     local name=$1 program=$2 which=$3
     shift 3
-    run timeout 60 "$OPENSPIN" sim run -q -n 2 "$@" "./$program.so" "$which"
+    run timeout $patience "$OPENSPIN" sim run -q -n 2 "$@" "./$program.so" "$which"
     if [ "$status" = 0 ]; then pass "$name"; else fail "$name" "exit status $status" "$out" "$err"; fi
 }
 
@@ -50,19 +50,26 @@ stops() { # NAME STATUS PATTERN COMMAND...
     check "$name" "$want" "$pattern" timeout --preserve-status -k 60 "$@"
 }
 sim="$OPENSPIN sim run -q -n 3"
-stops "a rank that watches memory is named, with function and line" 1 'watch.so: rank 1 watches memory in watch_flag \(watch.c:1[0-9]\) for 1 s without a call; .* spin_work, sched_yield or PtlCTGet' 60 $sim --set patience=1 ./watch.so flag
-stops "and one that only computes, after its time" 1 'rank 1 computes in compute \(watch.c:[0-9]+\) for 1 s .*patience=SECONDS' 60 $sim --set patience=1 ./watch.so compute
-stops "--until stops a loop of calls" 1 'stopped at 100000 ns with 3 of 3 ranks not done' 60 $sim --until 100us ./watch.so yield
-stops "--until does not keep a program without calls" 1 'rank 1 (watches memory|computes) in watch_flags \(watch.c:[0-9]+\)' 60 $sim --until 1us --set patience=1 ./watch.so flags
+stops "a rank that watches memory is named, with function and line" 1 'watch.so: rank 1 watches memory in watch_flag \(watch.c:1[0-9]\) for 1 s without a call; .* spin_work, sched_yield or PtlCTGet' $patience $sim --set patience=1 ./watch.so flag
+stops "and one that only computes, after its time" 1 'rank 1 computes in compute \(watch.c:[0-9]+\) for 1 s .*patience=SECONDS' $patience $sim --set patience=1 ./watch.so compute
+stops "--until stops a loop of calls" 1 'stopped at 100000 ns with 3 of 3 ranks not done' $patience $sim --until 100us ./watch.so yield
+stops "--until does not keep a program without calls" 1 'rank 1 (watches memory|computes) in watch_flags \(watch.c:[0-9]+\)' $patience $sim --until 1us --set patience=1 ./watch.so flags
 # ^C once rank 1 is where it stays. Not by the shell: what it starts in the background ignores the signal.
 cat >interrupt.py <<'P'
 import os, signal, subprocess, sys, time
 child = subprocess.Popen(sys.argv[1:])
+def used(): # state and ticks of processor time
+    fields = open(f"/proc/{child.pid}/stat").read().rsplit(")", 1)[1].split()
+    return fields[0], int(fields[11]) + int(fields[12])
 while not os.path.exists("begun") and child.poll() is None:
     time.sleep(0.02)
-time.sleep(0.3)
+begun, still = used()[1], 0
+while used()[1] < begun + 20 and still < 10: # it computes, or it sleeps
+    before = used()
+    time.sleep(0.03)
+    still = still + 1 if used() == before and before[0] == "S" else 0
 child.send_signal(signal.SIGINT)
-status = child.wait(60)
+status = child.wait(300)
 sys.exit(128 - status if status < 0 else status)
 P
 interrupt() { # NAME PATTERN HOW

@@ -204,9 +204,9 @@ refuse "no clusters" 2 '--clusters: 0 is outside 1 to 4096' "$OPENSPIN" card are
 refuse "no size" 2 "--l1: 'big' is not a size" "$OPENSPIN" card area --l1 big
 refuse "an operand" 2 "unexpected 'x'" "$OPENSPIN" card area x
 # --- on live cards: what is measured differs from run to run
-check "live: ping-pong and accumulation, with a prediction for each" 0 '^ +64 +([0-9.]+ +){7}[0-9.]+$' timeout 120 "$OPENSPIN" experiment sc17/fig3 --live --bytes 64
+check "live: ping-pong and accumulation, with a prediction for each" 0 '^ +64 +([0-9.]+ +){7}[0-9.]+$' timeout $patience "$OPENSPIN" experiment sc17/fig3 --live --bytes 64
 printf '%s\n' "$out" | grep -qE '^Measured parameters: o=[0-9.]+ns, poll=' && pass "live: the parameters are named" || fail "live: the parameters are named" "$out"
-check "live: broadcast" 0 '^ +2 +([0-9.]+ +){7}[0-9.]+$' timeout 120 "$OPENSPIN" experiment sc17/fig5a --live --bytes 64 --ranks 2
+check "live: broadcast" 0 '^ +2 +([0-9.]+ +){7}[0-9.]+$' timeout $patience "$OPENSPIN" experiment sc17/fig5a --live --bytes 64 --ranks 2
 check "live: what there is" 0 "^sc17/fig3 +ping-pong and accumulation, live" "$OPENSPIN" experiment --live
 refuse "live: not all" 2 "no experiment 'pspin/fig6'; 'openspin experiment --live' lists them" "$OPENSPIN" experiment --live pspin/fig6
 refuse "live: ranks of no tree" 2 "ranks 3: the binomial tree is of a power of two" "$OPENSPIN" experiment --live sc17/fig5a --ranks 3

@@ -7,7 +7,7 @@ export LD_LIBRARY_PATH=$library ASAN_OPTIONS=detect_leaks=0:handle_segv=0 OPENSP
 compile() { # SOURCE NAME
     clang $flags -g -O1 -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" "-L$library" -lportals -o "$2" && pass "$2 compiles" || fail "$2 compiles"
 }
-launch() { timeout -k 5 60 "$OPENSPIN" launch "$@"; }
+launch() { timeout -k 5 $patience "$OPENSPIN" launch "$@"; }
 by() { OPENSPIN_FABRIC_PROVIDER=$1 launch "${@:2}"; }
 compile tests/programs/all_to_all.c all_to_all
 compile tests/programs/rank_waits.c waits
@@ -26,7 +26,7 @@ for ranks in 2 4 8; do
     done
 done
 check "a handler on the card" 0 '^the sum of 1 to 3 is 6;' by tcp -n 4 ./sum sum.spin
-check "a program alone is a job of one" 0 '^1 ranks, 10 messages each way' timeout 20 ./all_to_all 10
+check "a program alone is a job of one" 0 '^1 ranks, 10 messages each way' timeout $patience ./all_to_all 10
 for provider in shm tcp; do
     check "$provider: a rank that is killed ends the job" 137 'rank 1 of 3 was ended by signal 9 ' by $provider -n 3 ./waits killed
 done

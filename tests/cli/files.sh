@@ -51,13 +51,13 @@ esac
 # --- temporary folders: in TMPDIR, gone after INT and TERM, and after a kill at the next start ---
 mkdir tmp slow
 # A compiler that takes its time.
-printf '#!/bin/sh\necho $$ >"%s/compiler"\nexec sleep 20\n' "$PWD" >slow/clang
+printf '#!/bin/sh\necho $$ >"%s/compiler"\nexec sleep 300\n' "$PWD" >slow/clang
 chmod +x slow/clang
 begin() { # leaves $pid once the compiler runs
     rm -f compiler
     TMPDIR=$PWD/tmp PATH=$PWD/slow:$PATH "$OPENSPIN" cc "$SOURCE/examples/word_sum.c" -o echo.spin 2>/dev/null &
     pid=$!
-    for _ in $(seq 200); do [ ! -s compiler ] || break; sleep 0.05; done
+    soon test -s compiler
 }
 left() { find tmp -mindepth 1 | wc -l; }
 for signal in TERM HUP KILL; do

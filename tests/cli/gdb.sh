@@ -18,15 +18,11 @@ check "handlers compile with F" 0 '' "$OPENSPIN" cc -O1 --float "$source_file" -
 # ended, and with it gdb.
 start() {
     : >served.txt
-    timeout 60 "${serve[@]}" "$@" >served.txt 2>&1 &
+    timeout $patience "${serve[@]}" "$@" >served.txt 2>&1 &
     server=$!
     port=
-    for _ in $(seq 200); do
-        port=$(sed -n 's/^port //p' served.txt)
-        [ -n "$port" ] && return
-        sleep 0.05
-    done
-    fail "the server listens" "$(cat served.txt)"
+    soon grep -q '^port ' served.txt || fail "the server listens" "$(cat served.txt)"
+    port=$(sed -n 's/^port //p' served.txt)
 }
 
 # debug GDB-COMMAND...: a session with what was started; gdb's words in gdb.txt, the server's in
@@ -163,14 +159,17 @@ start d.spin wild_payload_handler
 debug 'continue' 'kill'
 shows "killed after a fault: the fault counts" 'SIGSEGV' '^SEGV: .*bad address 0x20000010'
 
-# Ctrl-C, at full speed and while stepping
+# Ctrl-C, at full speed and while stepping: once the server has computed for 0.3 s
+ticks() { awk '{ sum += $14 + $15 } END { print sum }' "/proc/$server/stat" $(pgrep -P $server | sed 's,.*,/proc/&/stat,'); }
+goes() { [ "$(ticks)" -gt $((ticks + 30)) ]; }
 for watch in 'print 1' 'watch calls'; do
     start d.spin endless_payload_handler --budget=0x4000000000000000
     gdb-multiarch -nx -batch -ex 'file d.spin' -ex "target remote 127.0.0.1:$port" -ex "$watch" \
         -ex 'echo going\n' -ex 'continue' -ex 'print s->words > 0' -ex 'kill' >gdb.txt 2>&1 </dev/null &
     client=$!
-    for _ in $(seq 200); do grep -q '^going' gdb.txt && break; sleep 0.05; done
-    sleep 0.5
+    soon grep -q '^going' gdb.txt
+    ticks=$(ticks)
+    soon goes
     kill -INT "$client"
     wait "$client"
     settle
@@ -189,15 +188,11 @@ cc -shared -fPIC -I"$SOURCE/include" "$SOURCE/tests/programs/faulty.c" -o faulty
 good=$(grep -n 'line: good' "$world" | cut -d: -f1)
 start_world() { # HANDLER COUNT
     : >served.txt
-    timeout 60 "$OPENSPIN" sim run -q -n 2 --card "${card:-sc17}" --gdb 1 faulty.so "$1" "$2" w.spin >served.txt 2>&1 &
+    timeout $patience "$OPENSPIN" sim run -q -n 2 --card "${card:-sc17}" --gdb 1 faulty.so "$1" "$2" w.spin >served.txt 2>&1 &
     server=$!
     port=
-    for _ in $(seq 200); do
-        port=$(sed -n "s/.*target remote :\([0-9]*\)'/\1/p" served.txt)
-        [ -n "$port" ] && return
-        sleep 0.05
-    done
-    fail "the world listens" "$(cat served.txt)"
+    soon grep -q "target remote :[0-9]*'" served.txt || fail "the world listens" "$(cat served.txt)"
+    port=$(sed -n "s/.*target remote :\([0-9]*\)'/\1/p" served.txt)
 }
 image=w.spin
 start_world good_payload_handler 3

@@ -8,7 +8,7 @@ export LD_LIBRARY_PATH=$library ASAN_OPTIONS=detect_leaks=0:handle_segv=0
 compile() { # SOURCE NAME
     clang $flags -g -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" "-L$library" -lportals -lpthread -o "$2" && pass "$2 compiles" || fail "$2 compiles"
 }
-launch() { timeout -k 5 60 "$OPENSPIN" launch "$@"; }
+launch() { timeout -k 5 $patience "$OPENSPIN" launch "$@"; }
 compile tests/programs/exchange.c ring
 compile examples/sum_program.c sum
 compile examples/sc17/listings.c listings
@@ -21,7 +21,7 @@ expected=$(for r in 0 1 2 3 4; do echo "rank $r of 5: $((100 + (r + 4) % 5)) fro
 [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | sort)" = "$expected" ] && pass "five ranks exchange" || fail "five ranks exchange" "$status" "$out" "$err"
 check "arguments that look like options" 0 'from the left, --label$' launch -n 2 ./ring x --label
 check "one rank sends to itself" 0 '^rank 0 of 1: 100 from the left' launch ./ring
-check "a program alone is a job of one" 0 '^rank 0 of 1: 100 from the left' timeout 20 ./ring
+check "a program alone is a job of one" 0 '^rank 0 of 1: 100 from the left' timeout $patience ./ring
 check "labels" 0 '^\[1\] rank 1 of 2: 100 from the left' launch -n 2 --label ./ring
 check "eight ranks" 0 '^rank 7 of 8: 106 from the left' launch -n 8 ./ring
 
@@ -65,7 +65,7 @@ printf 'echo $OPENSPIN_PORT\n' >port.sh
 OPENSPIN_TRANSPORT=udp OPENSPIN_PORT=29000 check "a port that the user chose is kept" 0 '^29000$' launch sh port.sh
 check "shared memory needs no port" 0 '^$' launch sh port.sh
 if [ "$(id -u)" = 0 ] && unshare -n true 2>/dev/null; then
-    check "without any network" 0 '^rank 0 of 1: 100 from the left' unshare -n timeout 20 ./ring
+    check "without any network" 0 '^rank 0 of 1: 100 from the left' unshare -n timeout $patience ./ring
     check "a job without any network" 0 '^rank 4 of 5: 103 from the left' unshare -n "$OPENSPIN" launch -n 5 ./ring
 else
     skip "without any network" "needs root"
@@ -92,28 +92,26 @@ check "no program" 2 'which program' launch -n 3
 check "more ranks than there may be" 2 '1024' launch -n 2000 ./ring
 printf '#!/bin/sh\necho "$OPENSPIN_RANK of $OPENSPIN_SIZE"; if [ "$OPENSPIN_RANK" = 1 ]; then exit 5; fi; sleep %s\n' 100 >one_fails
 chmod +x one_fails
-check "one that fails ends all" 5 'rank 1 of 3 ended with status 5$' timeout 20 "$OPENSPIN" launch -n 3 ./one_fails
+check "one that fails ends all" 5 'rank 1 of 3 ended with status 5$' timeout $patience "$OPENSPIN" launch -n 3 ./one_fails
 sed -i 's/sleep 100/sleep 0.2; echo "$OPENSPIN_RANK is done"/' one_fails
 check "or does not, with --keep-going" 5 '^2 is done$' launch -k -n 3 ./one_fails
 printf '#!/bin/sh\ntrap "echo got it; exit 0" USR1\n: >begun.$OPENSPIN_RANK\nwhile :; do sleep 0.05; done\n' >waits
 chmod +x waits
 "$OPENSPIN" launch -n 2 ./waits >signals.txt 2>&1 &
 launcher=$!
-for _ in $(seq 200); do [ -e begun.0 ] && [ -e begun.1 ] && break; sleep 0.05; done
+begun() { [ -e begun.0 ] && [ -e begun.1 ]; }
+soon begun
 kill -USR1 $launcher
 wait $launcher
 [ $? = 0 ] && [ "$(grep -c 'got it' signals.txt)" = 2 ] && pass "signals are passed on" || fail "signals are passed on" "$(cat signals.txt)"
 rm -f begun.*
 "$OPENSPIN" launch -n 2 ./waits >/dev/null 2>&1 &
 launcher=$!
-for _ in $(seq 200); do [ -e begun.0 ] && [ -e begun.1 ] && break; sleep 0.05; done
+soon begun
 ranks=$(pgrep -P $launcher)
 kill -KILL $launcher
 wait $launcher 2>/dev/null
-sleep 0.2
-alive=0
-for p in $ranks; do grep -q 'State:.[^ZX]' "/proc/$p/status" 2>/dev/null && alive=1; done
-[ -n "$ranks" ] && [ $alive = 0 ] && pass "ranks end with a launcher that is killed" || fail "ranks end with a launcher that is killed" "$ranks"
+[ -n "$ranks" ] && soon ended $ranks && pass "ranks end with a launcher that is killed" || fail "ranks end with a launcher that is killed" "$ranks"
 run launch ./ring
 ls "/dev/shm/openspin-$(id -u)" 2>/dev/null | grep -q "job-$launcher-" && fail "what it left is removed by the next" || pass "what it left is removed by the next"
 

@@ -11,7 +11,7 @@ export OPENSPIN_INTERFACE=127.202.$(($$ / 256 % 256)).$(($$ % 256))
 compile() { # SOURCE NAME
     clang $flags -g -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" "-L$library" -lportals -lpthread -o "$2" && pass "$2 compiles" || fail "$2 compiles"
 }
-launch() { timeout -k 5 60 "$OPENSPIN" launch "$@"; }
+launch() { timeout -k 5 $patience "$OPENSPIN" launch "$@"; }
 compile tests/programs/conformance.c conformance
 compile tests/programs/threads.c threads
 compile examples/sc17/listings.c listings
@@ -62,7 +62,7 @@ for ranks in 4 8; do
 done
 handlers "two workers" 2
 if [ -n "${FULL:-}" ]; then handlers "whoever drives" 0; handlers "eight workers" 8; fi
-OPENSPIN_HPUS=some check "a number of workers that is none" 1 "OPENSPIN_HPUS: 'some' is not a number of threads from 0 to 32" timeout 20 ./sum sum.spin
+OPENSPIN_HPUS=some check "a number of workers that is none" 1 "OPENSPIN_HPUS: 'some' is not a number of threads from 0 to 32" timeout $patience ./sum sum.spin
 export OPENSPIN_TRANSPORT=udp
 all "UDP, 2 ranks" 2 "$(every "$points" "$some release-in-a-loop handle-is-equal all-memory")" "$(every "$threads" "$some_threads")"
 for ranks in 4 8; do
@@ -74,8 +74,8 @@ unset OPENSPIN_TRANSPORT
 # --- mixed traffic, and ranks that are killed and begin anew; more of both in scripts/soak
 compile tests/programs/soak.c soak
 "$OPENSPIN" cc "$SOURCE/tests/handlers/soak_handlers.c" -o soak.spin
-check "mixed traffic: every byte checked" 0 '[1-9][0-9]* bytes checked, 0 undeliverable' env OPENSPIN_HPUS=2 timeout -k 5 60 "$OPENSPIN" launch -n 3 ./soak 1 1 soak.spin
+check "mixed traffic: every byte checked" 0 '[1-9][0-9]* bytes checked, 0 undeliverable' env OPENSPIN_HPUS=2 timeout -k 5 $patience "$OPENSPIN" launch -n 3 ./soak 1 1 soak.spin
 if [ -z "$flags" ]; then
-    check "ranks that are killed: all else goes on" 0 '^2 of 2 as they should be$' timeout -k 5 100 python3 "$SOURCE/tests/cli/kill_ranks.py" "$OPENSPIN" ./soak soak.spin 2
+    check "ranks that are killed: all else goes on" 0 '^2 of 2 as they should be$' timeout -k 5 $patience python3 "$SOURCE/tests/cli/kill_ranks.py" "$OPENSPIN" ./soak soak.spin 2
 fi
 finish

@@ -16,7 +16,7 @@ compile examples/sum_program.c sum
 "$OPENSPIN" cc "$SOURCE/examples/sum_handler.c" -o sum.spin
 
 # --- without the launcher that the environment speaks of
-alone() { timeout 30 env "$@"; }
+alone() { timeout $patience env "$@"; }
 if nm "$library/libportals.so" 2>/dev/null | grep -q 'pmix_look' && ldconfig -p | grep -q libpmix.so.2; then
     refused="the launcher's PMIx server does not answer"
 else
@@ -32,7 +32,7 @@ if [ "$refused" != "the launcher's PMIx server does not answer" ] || ! command -
 fi
 
 # --- one host
-mpi() { timeout -k 5 60 mpirun.openmpi --oversubscribe "$@"; }
+mpi() { timeout -k 5 $patience mpirun.openmpi --oversubscribe "$@"; }
 expected=$(for r in 0 1 2 3; do echo "rank $r of 4: $((100 + (r + 3) % 4)) from the left, a word"; done)
 run mpi -n 4 ./ring ring "a word"
 [ "$status" = 0 ] && [ "$(sort <<<"$out")" = "$expected" ] && pass "four ranks exchange" || fail "four ranks exchange" "$status" "$out" "$err"
@@ -48,12 +48,11 @@ printf '#!/bin/sh\necho $$ >pid.$PMIX_RANK\nexec ./waits >out.$PMIX_RANK 2>err.$
 chmod +x kept
 mpirun.openmpi --oversubscribe -n 2 ./kept >/dev/null 2>&1 &
 launcher=$!
-for _ in $(seq 200); do grep -qs waits out.0 && grep -qs waits out.1 && break; sleep 0.05; done
+waiting() { grep -qs waits out.0 && grep -qs waits out.1; }
+soon waiting
 kill -KILL $launcher
 wait $launcher 2>/dev/null
-ends() { ! grep -q 'State:.[^ZX]' "/proc/$1/status" 2>/dev/null; }
-for _ in $(seq 200); do ends "$(cat pid.0)" && ends "$(cat pid.1)" && break; sleep 0.05; done
-ends "$(cat pid.0)" && ends "$(cat pid.1)" && [ "$(cat err.0 err.1 | sort -u)" = "openspin: the launcher (its PMIx server) is gone: this rank ends" ] &&
+soon ended "$(cat pid.0)" "$(cat pid.1)" && [ "$(cat err.0 err.1 | sort -u)" = "openspin: the launcher (its PMIx server) is gone: this rank ends" ] &&
     pass "ranks end with an mpirun that is killed" || fail "ranks end with an mpirun that is killed" "$(cat err.*)"
 
 # --- three hosts: namespaces with an interface and a name of their own at one bridge. What is in them ends with them.
@@ -89,7 +88,7 @@ if ! unshare -rnm ./hosts true 2>/dev/null || ! unshare -rnm ./hosts ./agent 10.
     finish
     exit
 fi
-far() { timeout -k 5 90 unshare -rnm ./hosts mpirun.openmpi --mca plm_rsh_agent "$PWD/agent" --host 10.9.0.1:2,10.9.0.2:2,10.9.0.3 "$@"; }
+far() { timeout -k 5 $patience unshare -rnm ./hosts mpirun.openmpi --mca plm_rsh_agent "$PWD/agent" --host 10.9.0.1:2,10.9.0.2:2,10.9.0.3 "$@"; }
 run far -n 5 ./ring
 expected=$(for r in 0 1 2 3 4; do echo "rank $r of 5: $((100 + (r + 4) % 5)) from the left, nothing to say"; done)
 [ "$status" = 0 ] && [ "$(sort <<<"$out")" = "$expected" ] && pass "five ranks on three hosts exchange" || fail "five ranks on three hosts exchange" "$status" "$out" "$err"
@@ -97,7 +96,7 @@ OPENSPIN_TRANSPORT=udp check "a handler on a card of another host" 0 '^the sum o
 run far -n 5 ./own
 [ "$status" = 0 ] && [ "$(grep -o 'node [0-9]*' <<<"$out" | sort | uniq -c | awk '{print $1}' | sort | xargs)" = "1 2 2" ] && grep -q '^rank 4 of 5 on node 168361987: 103 from the left$' <<<"$out" &&
     pass "addresses of three nodes" || fail "addresses of three nodes" "$status" "$out" "$err"
-if OPENSPIN_TRANSPORT=fabric timeout 20 ./waits end >/dev/null 2>&1; then
+if OPENSPIN_TRANSPORT=fabric timeout $patience ./waits end >/dev/null 2>&1; then
     OPENSPIN_TRANSPORT=fabric OPENSPIN_FABRIC_PROVIDER=tcp check "libfabric between three hosts" 0 '^5 ranks, 10 messages each way, every byte as it should be$' far -n 5 ./all_to_all 10
     OPENSPIN_FABRIC_PROVIDER=tcp OPENSPIN_FAULTS=1:loss=1 check "shared memory on a host, libfabric between hosts" 0 '^5 ranks, 10 messages each way' far -n 5 ./all_to_all 10
 else

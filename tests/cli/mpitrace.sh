@@ -8,7 +8,7 @@ fi
 export ASAN_OPTIONS=detect_leaks=0 OMPI_MCA_mpi_yield_when_idle=1
 unset OPENSPIN_JOB PMIX_NAMESPACE PMIX_RANK
 mpicc -O1 -Wall -Wextra "$SOURCE/tests/programs/mpi_patterns.c" -o patterns && pass "patterns compile" || fail "patterns compile"
-trace() { timeout -k 5 60 "$OPENSPIN" goal trace "$@"; }
+trace() { timeout -k 5 $patience "$OPENSPIN" goal trace "$@"; }
 
 # what was traced runs, and all that is sent is received
 replays() { # NAME MESSAGES BYTES

@@ -6,16 +6,19 @@ nm -D "$library/libportals.so" | grep -q __asan_init && flags=-fsanitize=address
 export LD_LIBRARY_PATH=$library ASAN_OPTIONS=detect_leaks=0:handle_segv=0
 clang $flags -g -Wall -Wextra -I"$SOURCE/include" "$SOURCE/tests/programs/every_operation.c" "-L$library" -lportals -o every && pass "a program of all operations" || fail "a program of all operations"
 "$OPENSPIN" cc "$SOURCE/examples/sc17/pingpong.c" -o pingpong.spin
-launch() { timeout -k 5 60 "$OPENSPIN" launch "$@"; }
-until_there() { for _ in $(seq 500); do [ -e "$1" ] && return; sleep 0.02; done; }
+launch() { timeout -k 5 $patience "$OPENSPIN" launch "$@"; }
 
 # --- openspin top
 "$OPENSPIN" launch -n 2 ./every pingpong.spin ready >every.txt 2>&1 &
 job=$!
-until_there ready
-sleep 0.2
+soon test -e ready
 name=$(basename /dev/shm/openspin-"$(id -u)"/job-"$job"-*)
-run "$OPENSPIN" top --once --job "$name"
+# What a card shows is as old as its process is busy.
+shown() {
+    run "$OPENSPIN" top --once --job "$name"
+    grep -q 'every .* 180 .* 6104 ' <<<"$out" && grep -q 'every .* 6104 .* 180 ' <<<"$out"
+}
+soon shown
 printf '%s\n' "$out" | grep -qE "^   0 +[0-9]+ every +shm +9 +8 +6104 +180 +0 +0 +0 +0 +0$" && pass "top: a rank's packets and bytes" || fail "top: a rank's packets and bytes" "$out" "$err"
 printf '%s\n' "$out" | grep -qE "^   1 +[0-9]+ every +shm +8 +9 +180 +6104 +1 +0 +3 +[0-9]+ +0$" && pass "top: what was dropped, and runs of handlers" || fail "top: what was dropped, and runs of handlers" "$out" "$err"
 printf '%s\n' "$out" | grep -qE "^ +pingpong_payload_handler +table entry 4 +1 runs +[0-9]+ ns each +0 faults$" && pass "top: a handler" || fail "top: a handler" "$out"
@@ -26,7 +29,7 @@ h = card["handler"][0]
 print(card["dropped"], card["bytes_in"], h["name"], h["kind"], h["pt_index"], h["runs"])'
 check "top: all cards of the user have this one, too" 0 "^job $name$" "$OPENSPIN" top --once
 (sleep 0.5; rm ready) &
-check "top: redrawn until the last card ends" 0 'the last live card has ended' timeout 20 script -qec "TERM=xterm $OPENSPIN top -i 50 --job $name" /dev/null
+check "top: redrawn until the last card ends" 0 'the last live card has ended' timeout $patience script -qec "TERM=xterm $OPENSPIN top -i 50 --job $name" /dev/null
 wait $job
 grep -q '^all operations: done$' every.txt && pass "the program ends as ever" || fail "the program ends as ever" "$(cat every.txt)"
 refuse "top: a job that is not there" 2 "there is no job '$name' of .openspin launch.$" "$OPENSPIN" top --once --job "$name"
@@ -47,9 +50,9 @@ has() { # NAME EXPECTED COMMAND...
     got=$("$@")
     [ "$got" = "$expected" ] && pass "$name" || fail "$name" "expected: $expected" "got: $got" "$(cat tshark.txt)"
 }
-run env OPENSPIN_PCAP=%r.pcapng OPENSPIN_TRACE=%r-%p.json timeout 60 "$OPENSPIN" launch -n 2 ./every pingpong.spin
+run env OPENSPIN_PCAP=%r.pcapng OPENSPIN_TRACE=%r-%p.json timeout $patience "$OPENSPIN" launch -n 2 ./every pingpong.spin
 [ "$status" = 0 ] && [ "$(ls ./*.pcapng | tr '\n' ' ')" = "./0.pcapng ./1.pcapng " ] && ! ls | grep -q part && pass "a capture and a trace per rank" || fail "a capture and a trace per rank" "$(ls)" "$err"
-run env OPENSPIN_PCAP=u%r.pcapng OPENSPIN_TRANSPORT=udp OPENSPIN_INTERFACE=127.202.$(($$ / 256 % 256)).$(($$ % 256)) OPENSPIN_FAULTS=5:corrupt=0.3 timeout 60 "$OPENSPIN" launch -n 2 ./every pingpong.spin
+run env OPENSPIN_PCAP=u%r.pcapng OPENSPIN_TRANSPORT=udp OPENSPIN_INTERFACE=127.202.$(($$ / 256 % 256)).$(($$ % 256)) OPENSPIN_FAULTS=5:corrupt=0.3 timeout $patience "$OPENSPIN" launch -n 2 ./every pingpong.spin
 [ "$status" = 0 ] && pass "a capture over UDP, some packets corrupted" || fail "a capture over UDP, some packets corrupted" "$out" "$err"
 clang -shared -fPIC -I"$SOURCE/include" "$SOURCE/tests/programs/every_operation.c" -o every.so
 check "a capture of a world" 0 '^all operations: done$' "$OPENSPIN" sim run -n 2 --pcap world.pcapng every.so pingpong.spin
@@ -86,7 +89,7 @@ else
     skip "the dissector" "no tshark here"
 fi
 no_card() { # NAME PATTERN VARIABLE=VALUE
-    run env "$3" timeout 20 "$OPENSPIN" launch -n 2 ./every pingpong.spin
+    run env "$3" timeout $patience "$OPENSPIN" launch -n 2 ./every pingpong.spin
     [ "$status" = 1 ] && printf '%s\n' "$err" | grep -qE -- "^openspin: no live card: $2" && pass "$1" || fail "$1" "$status" "$err"
 }
 no_card "one file for two ranks" "OPENSPIN_PCAP: 'x.pcap' is one file for 2 ranks; write %r" OPENSPIN_PCAP=x.pcap
@@ -97,8 +100,11 @@ no_card "a folder that is not there" "nowhere/[01].pcap: cannot write: No such f
 # --- kills: what was written has its own name
 OPENSPIN_PCAP=killed%r.pcapng OPENSPIN_TRACE=killed%r.json "$OPENSPIN" launch -n 2 ./every pingpong.spin wait >/dev/null 2>&1 &
 job=$!
-until_there wait
-sleep 0.2
+soon test -e wait
+written() { [ -s "$(echo killed0.pcapng.part-*)" ] && [ -s "$(echo killed0.json.part-*)" ]; }
+soon written
+everything() { [ "$(packets killed0.pcapng.part-* openspin.op | wc -l)" = 17 ]; }
+command -v tshark >/dev/null && soon everything
 pkill -KILL -P $job every
 wait $job
 rm -f wait

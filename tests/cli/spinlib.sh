@@ -14,11 +14,11 @@ example() {
     expected=$(printf '%s\n' "${@:3}" | sort)
     clang $flags -g "$SOURCE/examples/spinlib/${name}_example.c" -o "$name" $(pkg-config --cflags --libs spinlib) || { fail "$name compiles"; return; }
     clang $flags -g -shared -fPIC "$SOURCE/examples/spinlib/${name}_example.c" -o "$name.so" $(pkg-config --cflags --libs spinlib) || { fail "$name compiles"; return; }
-    run timeout -k 5 60 "$OPENSPIN" launch -n "$ranks" "./$name" $arguments
+    run timeout -k 5 $patience "$OPENSPIN" launch -n "$ranks" "./$name" $arguments
     [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | without_times | sort)" = "$expected" ] && pass "$name on live cards" || fail "$name on live cards" "$status" "$out" "$err"
     [ -n "$flags" ] && return # a sanitized program cannot be loaded
     for card in sc17 pspin; do
-        run timeout -k 5 60 "$OPENSPIN" sim run -n "$ranks" --card $card "./$name.so" $arguments
+        run timeout -k 5 $patience "$OPENSPIN" sim run -n "$ranks" --card $card "./$name.so" $arguments
         [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | without_times | sort)" = "$expected" ] && pass "$name on $card cards" || fail "$name on $card cards" "$status" "$out" "$err"
     done
 }

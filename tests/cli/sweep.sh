@@ -117,22 +117,23 @@ int main(int argc, char **argv) {
     fclose(log);
     if (argc > 2 && atoi(argv[1]) > 2)
         for (FILE *go = NULL; !(go = fopen(argv[2], "r"));)
-            execl("/bin/sleep", "sleep", "60", (char *)0);
+            execl("/bin/sleep", "sleep", "600", (char *)0);
     return 0;
 }
 C
 cc -shared -fPIC slow.c -o slow.so || exit 1
 slow() { "$OPENSPIN" sweep -j 2 "${@:2}" -o "n=$1" -r makespan_ps --csv slow.csv -- sim run slow.so '{n}' go.txt; }
+four_begun() { [ "$(cat log.txt 2>/dev/null | wc -l)" -ge 4 ]; }
 interrupt() { # SIGNAL; bash has background jobs ignore INT
     rm -f slow.csv slow.csv.journal go.txt log.txt
     env --default-signal=INT "$OPENSPIN" sweep -j 2 -o n=1:4:1 -r makespan_ps --csv slow.csv -- sim run slow.so '{n}' go.txt >out.txt 2>err.txt &
     local pid=$!
-    for _ in $(seq 100); do [ "$(cat log.txt 2>/dev/null | wc -l)" -ge 4 ] && break; sleep 0.05; done
+    soon four_begun
     children=$(pgrep -P $pid)
     kill -"$1" $pid
     wait $pid 2>/dev/null
     ended=$?
-    for _ in $(seq 40); do alive=; for c in $children; do kill -0 "$c" 2>/dev/null && alive=$c; done; [ -z "$alive" ] && break; sleep 0.05; done
+    soon ended $children && alive= || alive=$children
 }
 for signal in INT TERM KILL; do
     interrupt $signal

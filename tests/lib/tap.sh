@@ -16,6 +16,25 @@ fail() {
 }
 skip() { tap_count=$((tap_count + 1)); echo "ok $tap_count - $1 # SKIP $2"; }
 
+# How long, in seconds, a program may take that should end at once, and how long `soon` waits: a machine that does much else
+# may take long, and the limit only ends what would never end.
+patience=300
+
+# soon COMMAND...: until it succeeds
+soon() {
+    local until=$((SECONDS + patience))
+    until "$@"; do
+        [ $SECONDS -lt $until ] || return 1
+        sleep 0.05
+    done
+}
+
+# ended PID...: none of them runs any more
+ended() {
+    local process
+    for process in "$@"; do ! grep -q 'State:.[^ZX]' "/proc/$process/status" 2>/dev/null || return 1; done
+}
+
 # run COMMAND...: leaves $status, $out (stdout) and $err (stderr)
 run() {
     "$@" >stdout.txt 2>stderr.txt </dev/null

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct test_case {
     const char *name;
@@ -83,6 +84,21 @@ static bool test_skipped;
         const char *a_ = (text), *e_ = (part);                                                     \
         if (!strstr(a_, e_))                                                                       \
             TEST_FAIL("%s is \"%s\", expected it to hold \"%s\"", #text, a_, e_);                  \
+    } while (0)
+
+/* Until something holds that another thread or process, or the system, brings about; `meanwhile` is
+ * done between looks. A machine that does much else may take long: the limit only ends a test that
+ * would never end. */
+#define CHECK_SOON(condition, meanwhile)                                                           \
+    do {                                                                                           \
+        bool holds_;                                                                               \
+        time_t until_ = time(NULL) + 200;                                                          \
+        while (!(holds_ = (condition)) && time(NULL) < until_) {                                   \
+            meanwhile;                                                                             \
+            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);                                \
+        }                                                                                          \
+        if (!holds_)                                                                               \
+            TEST_FAIL("%s is false", #condition);                                                  \
     } while (0)
 
 /* True when every check held. In a function of its own: no local lives across the jump. */
