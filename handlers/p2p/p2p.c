@@ -124,8 +124,8 @@ static int put(struct spin_p2p *p2p, struct spin_p2p_request *r) {
     uint64_t along = r->bytes;
     if (along > p2p->eager_bytes)
         along = p2p->variant->by_processor ? 0 : p2p->eager_bytes;
-    return PtlPut(p2p->md, (ptl_size_t)(uintptr_t)r->data, along, PTL_ACK_REQ,
-                  (ptl_process_t){.rank = r->peer}, p2p->pt, r->bits, 0, r,
+    return PtlPut(r->acked ? p2p->large_md : p2p->md, (ptl_size_t)(uintptr_t)r->data, along,
+                  PTL_ACK_REQ, (ptl_process_t){.rank = r->peer}, p2p->pt, r->bits, 0, r,
                   P2P_HEADER(r->name, r->bytes));
 }
 
@@ -139,7 +139,8 @@ static int start_send(struct spin_p2p *p2p, struct spin_p2p_request *r) {
         r->bits |= (uint64_t)sequence << P2P_SEQUENCE_AT;
     }
     r->stage = STARTED;
-    r->fetched = r->bytes <= p2p->eager_bytes; /* nothing is left to be fetched */
+    r->fetched = r->bytes <= p2p->eager_bytes; /* nothing is left to be fetched, */
+    r->acked = !r->fetched;                    /* or the get says that the put was taken */
     p2p->sending++;
     return put(p2p, r);
 }
@@ -155,14 +156,13 @@ static void sent(struct spin_p2p *p2p, struct spin_p2p_request *r, int code) {
 static int take_ack(struct spin_p2p *p2p, struct spin_p2p_request *r, const ptl_event_t *event) {
     uint8_t fail = event->ni_fail_type;
     if (fail != PTL_NI_OK) {
-        bool full = fail == PTL_NI_DROPPED || fail == PTL_NI_PT_DISABLED;
-        if (full && p2p->variant->by_processor) { /* in order again by its number */
+        if (fail == PTL_NI_PT_DISABLED) { /* by a processor's: its number keeps the order */
             do_again(p2p, r);
             return PTL_OK;
         }
         if (r->bytes > p2p->eager_bytes)
             PtlMEUnlink(r->entry);
-        sent(p2p, r, full ? PTL_NO_SPACE : PTL_FAIL);
+        sent(p2p, r, fail == PTL_NI_DROPPED ? PTL_NO_SPACE : PTL_FAIL);
         return PTL_OK;
     }
     r->acked = true;
@@ -259,7 +259,8 @@ static int repeat(struct spin_p2p *p2p) {
         p2p_remove(&list, r);
         r->again = false;
         p2p->counts.resent++;
-        int code = !r->is_send ? p2p_get_rest(p2p, r) : r->acked ? offer(p2p, r) : put(p2p, r);
+        bool offers = r->acked && r->bytes <= p2p->eager_bytes;
+        int code = !r->is_send ? p2p_get_rest(p2p, r) : offers ? offer(p2p, r) : put(p2p, r);
         if (is_full(code))
             do_again(p2p, r);
         else if (code != PTL_OK)
@@ -373,10 +374,13 @@ int spin_p2p_irecv(struct spin_p2p *p2p, void *into, uint64_t room, uint32_t fro
     if (code != PTL_OK)
         return code;
     if (p2p->variant->by_processor)
-        return processor_post(p2p, *request);
-    bool now = !p2p->receives.first && p2p->receiving < p2p->depth;
-    code = now ? card_post(p2p, *request) : PTL_NO_SPACE;
-    return wait_for_room(p2p, &p2p->receives, code, request);
+        code = processor_post(p2p, *request);
+    else
+        code = p2p->receives.first || p2p->receiving == p2p->depth ? PTL_NO_SPACE
+                                                                   : card_post(p2p, *request);
+    code = wait_for_room(p2p, &p2p->receives, code, request);
+    /* If its message is here already, the rest of that is asked for now. */
+    return code == PTL_OK ? p2p_progress(p2p, 0) : code;
 }
 
 void spin_p2p_set_user(struct spin_p2p_request *request, void *user) {
@@ -572,6 +576,9 @@ static int open_card(struct spin_p2p *p2p) {
     }
     md.eq_handle = p2p->eq[0];
     int code = PtlMDBind(p2p->ni, &md, &p2p->md);
+    md.options |= PTL_MD_EVENT_SUCCESS_DISABLE;
+    if (code == PTL_OK)
+        code = PtlMDBind(p2p->ni, &md, &p2p->large_md);
     if (code == PTL_OK)
         code = PtlPTAlloc(p2p->ni, by_processor ? PTL_PT_FLOWCTRL : 0, p2p->eq[1], PTL_PT_ANY,
                           &p2p->pt);
@@ -594,6 +601,7 @@ int spin_p2p_open(ptl_handle_ni_t ni, const struct spin_p2p_options *options,
                              .pt = PTL_PT_ANY,
                              .eq = {PTL_EQ_NONE, PTL_EQ_NONE},
                              .md = PTL_INVALID_HANDLE,
+                             .large_md = PTL_INVALID_HANDLE,
                              .ranks = spin_ranks(),
                              .unexpected = PTL_CT_NONE,
                              .last_resort = PTL_INVALID_HANDLE,
@@ -624,8 +632,10 @@ void spin_p2p_close(struct spin_p2p *p2p) {
     }
     card_close(p2p);
     processor_close(p2p);
-    while (p2p->md != PTL_INVALID_HANDLE && PtlMDRelease(p2p->md) == PTL_IN_USE)
-        ;
+    const ptl_handle_md_t mds[] = {p2p->md, p2p->large_md};
+    for (int i = 0; i < 2; i++)
+        while (mds[i] != PTL_INVALID_HANDLE && PtlMDRelease(mds[i]) == PTL_IN_USE)
+            ;
     if (p2p->pt != PTL_PT_ANY)
         PtlPTFree(p2p->ni, p2p->pt);
     for (int i = 0; i < 2; i++)

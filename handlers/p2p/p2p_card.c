@@ -198,6 +198,10 @@ int card_event(struct spin_p2p *p2p, const ptl_event_t *event) {
     case PTL_EVENT_PUT:
         return take_expected(p2p, event->user_ptr, event);
     case PTL_EVENT_PUT_OVERFLOW:
+        if (event->user_ptr == p2p) { /* a search has taken it away */
+            p2p->searching = false;
+            return PTL_OK;
+        }
         return take_unexpected(p2p, event->user_ptr, event);
     case PTL_EVENT_REPLY:
         take_rest(p2p, event);
@@ -221,7 +225,7 @@ int card_event(struct spin_p2p *p2p, const ptl_event_t *event) {
 /* ---- Probes ---- */
 
 static int search(struct spin_p2p *p2p, const ptl_me_t *me, ptl_search_op_t what, bool *found) {
-    p2p->searching = true;
+    p2p->searching = p2p->found = true;
     int code = PtlMESearch(p2p->ni, p2p->pt, me, what, p2p);
     while (code == PTL_OK && p2p->searching)
         code = p2p_progress(p2p, PTL_TIME_FOREVER);

@@ -55,8 +55,8 @@ struct variant {
 struct spin_p2p {
     ptl_handle_ni_t ni;
     ptl_pt_index_t pt;
-    ptl_handle_eq_t eq[2]; /* of what was begun here, and of what came */
-    ptl_handle_md_t md;    /* of all memory */
+    ptl_handle_eq_t eq[2];        /* of what was begun here, and of what came */
+    ptl_handle_md_t md, large_md; /* of all memory; the second's puts only say what failed */
     const struct variant *variant;
     uint32_t ranks, eager_bytes, depth;
 

@@ -1,0 +1,323 @@
+/* SC'17 table 5c: what offloaded message matching gains for four applications. The paper replays
+ * traces; here are proxies with the applications' neighbours, exchanges and messages, on cards. Of
+ * the paper they take the number of ranks, of messages, and the share of time that communication
+ * has without offloading, from which follows how long a proxy computes. What it is with offloading
+ * is the result. */
+#include "figures.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "spinlib/p2p.h"
+
+enum { VARIANTS = 3, APPLICATIONS = 4, DIMENSIONS = 4, NEIGHBOURS = 8 };
+enum { AS_WRITTEN, OVERLAPPED, STRUCTURES };
+enum { WARM_UP = 1, EXCHANGES = 2, FITS = 3 };
+static const char *const variants[VARIANTS] = {"rdma", "portals", "spin"};
+/* Computing takes a rank so much more or less from one exchange to the next. */
+static const double jitter = 0.01;
+
+/* The share and the messages are inputs of the paper; sizes and structure are those of the public
+ * codes: MILC starts its gathers, works on the sites inside and waits; POP updates all eight
+ * neighbours at once; coMD and Cloverleaf exchange one dimension after the other and wait for each.
+ */
+static const struct application {
+    const char *name, *why; /* of the size */
+    int dimensions;
+    bool corners, by_dimension;
+    double between; /* of its computing, between sends and wait */
+    uint32_t bytes;
+    struct {
+        uint32_t ranks;
+        double share;      /* of time in point-to-point communication, with RDMA */
+        uint64_t messages; /* of all ranks; 0: not said */
+    } run[2];
+} applications[APPLICATIONS] = {
+    {"MILC",
+     "8^4 sites per rank, 3 complex numbers each",
+     4,
+     false,
+     false,
+     0.5,
+     8 * 8 * 8 * 48,
+     {{64, 0.055, 5743212}}},
+    {"POP",
+     "40 x 48 points per rank, 2 deep",
+     2,
+     true,
+     false,
+     0,
+     48 * 2 * 8,
+     {{64, 0.031, 772063149}}},
+    {"coMD",
+     "4,000 atoms per rank, faces of 49 boxes, 12 atoms of 56 B in each",
+     3,
+     false,
+     true,
+     0,
+     7 * 7 * 12 * 56,
+     {{72, 0.061, 5337575}, {360, 0.065, 0}}},
+    {"Cloverleaf",
+     "960 x 960 cells, 8 fields, 2 deep",
+     2,
+     false,
+     true,
+     0,
+     113 * 2 * 8 * 8,
+     {{72, 0.052, 2677705}, {360, 0.056, 0}}},
+};
+
+struct scene {
+    const struct application *application;
+    const char *variant;
+    double between;
+    uint64_t bytes, compute_ps; /* per exchange */
+    uint32_t ranks, side[DIMENSIONS];
+    uint8_t *memory;      /* of all messages: nobody looks at them */
+    double in_calls, all; /* of all ranks */
+};
+
+/* ---- The grid ---- */
+
+/* Sides as equal as the number allows. */
+static void make_grid(struct scene *s) {
+    uint32_t left = s->ranks;
+    int d = s->application->dimensions;
+    for (int i = 0; i < d; i++) {
+        uint32_t side = (uint32_t)(pow(left, 1.0 / (d - i)) + 0.5);
+        while (left % side)
+            side--;
+        s->side[i] = side;
+        left /= s->side[i];
+    }
+}
+
+static uint32_t neighbour(const struct scene *s, uint32_t rank, const int step[DIMENSIONS]) {
+    uint32_t to = 0, scale = 1;
+    for (int i = 0; i < s->application->dimensions; i++) {
+        uint32_t side = s->side[i], at = rank % side;
+        rank /= side;
+        to += (uint32_t)((int)(at + side) + step[i]) % side * scale;
+        scale *= side;
+    }
+    return to;
+}
+
+struct link {
+    uint32_t rank, tag, back; /* the tag of what goes there, and of what comes from there */
+};
+
+/* In pairs, one dimension after the other, then the corners. */
+static int find_neighbours(const struct scene *s, uint32_t rank, struct link link[NEIGHBOURS]) {
+    static const int corner[4][DIMENSIONS] = {{1, 1}, {-1, -1}, {1, -1}, {-1, 1}};
+    int n = 0;
+    for (int i = 0; i < s->application->dimensions; i++)
+        for (int sign = 1; sign >= -1; sign -= 2) {
+            int step[DIMENSIONS] = {0};
+            step[i] = sign;
+            link[n++].rank = neighbour(s, rank, step);
+        }
+    for (int i = 0; i < 4 && s->application->corners; i++)
+        link[n++].rank = neighbour(s, rank, corner[i]);
+    for (int i = 0; i < n; i++) {
+        link[i].tag = (uint32_t)i;
+        link[i].back = (uint32_t)i ^ 1;
+    }
+    return n;
+}
+
+/* ---- A rank ---- */
+
+static int exchange(struct spin_p2p *p2p, const struct scene *s, const struct link *link, int n,
+                    uint64_t between_ps, double *in_calls) {
+    struct spin_p2p_request *r[2 * NEIGHBOURS];
+    uint64_t start = spin_now_ps();
+    int code = PTL_OK;
+    for (int i = 0; i < n && code == PTL_OK; i++)
+        code = spin_p2p_irecv(p2p, s->memory, s->bytes, link[i].rank, link[i].back, 0, &r[i]);
+    for (int i = 0; i < n && code == PTL_OK; i++)
+        code = spin_p2p_isend(p2p, s->memory + s->bytes, s->bytes, link[i].rank, link[i].tag, 0,
+                              &r[n + i]);
+    *in_calls += (double)(spin_now_ps() - start);
+    spin_compute_ps(between_ps);
+    start = spin_now_ps();
+    if (code == PTL_OK)
+        code = spin_p2p_waitall(p2p, 2 * (uint32_t)n, r, NULL);
+    *in_calls += (double)(spin_now_ps() - start);
+    return code;
+}
+
+static int step(struct spin_p2p *p2p, const struct scene *s, const struct link *link, int n,
+                struct rng *random, double *in_calls) {
+    double u = (double)rng_below(random, 1 << 20) / (1 << 20);
+    double compute = (double)s->compute_ps * (1 + jitter * (2 * u - 1));
+    int phases = s->application->by_dimension ? s->application->dimensions : 1, code = PTL_OK;
+    uint64_t between = (uint64_t)(compute * s->between / phases);
+    for (int i = 0; i < phases && code == PTL_OK; i++)
+        code = exchange(p2p, s, link + i * n / phases, n / phases, between, in_calls);
+    spin_compute_ps((uint64_t)(compute * (1 - s->between)));
+    return code;
+}
+
+static int rank(void *argument) {
+    struct scene *s = argument;
+    const struct spin_p2p_options o = {.variant = s->variant};
+    struct spin_job job;
+    struct spin_p2p *p2p;
+    struct link link[NEIGHBOURS];
+    double in_calls = 0;
+    if (spin_job_open(&job) != PTL_OK || spin_p2p_open(job.ni, &o, &p2p) != PTL_OK)
+        return 1;
+    struct rng random = rng_seeded(job.rank);
+    int n = find_neighbours(s, job.rank, link), code = PTL_OK;
+    spin_barrier();
+    uint64_t start = 0;
+    for (int i = 0; i < WARM_UP + EXCHANGES && code == PTL_OK; i++) {
+        if (i == WARM_UP) {
+            start = spin_now_ps();
+            in_calls = 0;
+        }
+        code = step(p2p, s, link, n, &random, &in_calls);
+    }
+    s->in_calls += in_calls;
+    s->all += (double)(spin_now_ps() - start);
+    spin_barrier();
+    spin_p2p_close(p2p);
+    spin_job_close(&job);
+    return code != PTL_OK;
+}
+
+/* ---- The table ---- */
+
+static int measure(const struct experiment_context *context, struct scene *s, const char *variant,
+                   struct spin_error *err) {
+    const struct spin_world_options base = {.ranks = s->ranks};
+    s->variant = variant;
+    s->in_calls = s->all = 0;
+    return experiment_ranks(context, "p2p_handler", &base, rank, s, err);
+}
+
+struct result {
+    double share[VARIANTS], time[VARIANTS]; /* per exchange */
+};
+
+/* How long it computes follows from the share that communication has with RDMA. */
+static int run(const struct experiment_context *context, struct scene *s, double share,
+               struct result *r, struct spin_error *err) {
+    int code = SPIN_OK;
+    s->compute_ps = 100000000;
+    for (int v = 0, fits = 1; v < VARIANTS && !code; fits++) {
+        code = measure(context, s, variants[v], err);
+        r->share[v] = 100 * s->in_calls / s->all;
+        r->time[v] = s->all / s->ranks / EXCHANGES;
+        if (fits < FITS)
+            s->compute_ps = (uint64_t)(s->in_calls / s->ranks / EXCHANGES * (1 / share - 1));
+        else
+            v++;
+    }
+    return code;
+}
+
+static double gain(const struct result *r) {
+    return 100 * (1 - r->time[2] / r->time[0]);
+}
+
+/* ---- Published ---- */
+
+static const struct {
+    int application, run;
+    double share, gain; /* gain NAN: not said */
+} published[] = {
+    {0, 0, 1.9, 3.6}, {1, 0, 2.4, 0.7}, {2, 0, 2.4, 3.7},
+    {2, 1, 2.8, NAN}, {3, 0, 2.4, 2.8}, {3, 1, 3.2, NAN},
+};
+
+static void claims(struct sheet *s, int a, uint32_t ranks, const struct result of[STRUCTURES]) {
+    const struct application *x = &applications[a];
+    for (size_t i = 0; i < sizeof published / sizeof published[0]; i++) {
+        if (published[i].application != a || x->run[published[i].run].ranks != ranks)
+            continue;
+        struct sheet_claim *c =
+            sheet_claim(s, "A13", "%", of[AS_WRITTEN].share[2], published[i].share,
+                        "%s, %u ranks: communication", x->name, ranks);
+        sheet_because(c, "%.1f %% if half of the computing were between sends and wait",
+                      of[OVERLAPPED].share[2]);
+        if (!isnan(published[i].gain))
+            sheet_because(sheet_claim(s, "A13", "%", gain(&of[AS_WRITTEN]), published[i].gain,
+                                      "%s, %u ranks: gain", x->name, ranks),
+                          "%.1f %% likewise", gain(&of[OVERLAPPED]));
+    }
+}
+
+static struct sheet_panel *new_panel(struct sheet *s, const char *name, const char *title) {
+    struct sheet_panel *p = sheet_panel(s, name, title);
+    p->by_name = true;
+    sheet_column(p, "", 0, "application");
+    sheet_column(p, "", 0, "ranks");
+    sheet_column(p, "B", 0, "message");
+    sheet_column(p, "", 0, "messages per rank");
+    for (int v = 0; v < VARIANTS; v++)
+        sheet_column(p, "%", 2, "%s", variants[v]);
+    sheet_column(p, "%", 2, "gain of spin");
+    return p;
+}
+
+static void add_row(struct sheet *s, struct sheet_panel *p, const struct scene *scene,
+                    uint64_t messages, const struct result *r) {
+    struct sheet_row *row = sheet_row(s, p, scene->application->name);
+    row->value[1] = scene->ranks;
+    row->value[2] = (double)scene->bytes;
+    if (messages)
+        row->value[3] = (double)(messages / scene->ranks);
+    for (int v = 0; v < VARIANTS; v++)
+        row->value[4 + v] = r->share[v];
+    row->value[7] = gain(r);
+}
+
+int sc17_table5c(const struct experiment_context *context, struct sheet *s,
+                 struct spin_error *err) {
+    const struct experiment_setup *setup = &context->setup;
+    struct sheet_panel *panel[STRUCTURES] = {
+        new_panel(s, "written", "Share of time in communication, as the codes are written"),
+        new_panel(s, "overlapped", "Half of the computing between sends and wait")};
+    uint64_t most = setup->bytes ? setup->bytes : 1 << 20;
+    if (setup->ranks == 1)
+        return spin_fail(err, SPIN_EARG, "--ranks 1: neighbours need two");
+    uint8_t *memory = calloc(2, most);
+    int code = memory ? SPIN_OK : spin_fail(err, SPIN_ENOMEM, "no memory for the messages");
+    for (int a = 0; a < APPLICATIONS && !code; a++) {
+        const struct application *x = &applications[a];
+        int row = x->run[1].ranks && setup->ranks == x->run[1].ranks;
+        struct scene scene = {.application = x,
+                              .bytes = setup->bytes ? setup->bytes : x->bytes,
+                              .ranks = setup->ranks ? setup->ranks : x->run[0].ranks,
+                              .memory = memory};
+        bool as_published = scene.ranks == x->run[row].ranks;
+        struct result r[STRUCTURES];
+        make_grid(&scene);
+        for (int k = 0; k < STRUCTURES && !code; k++) {
+            scene.between = k == OVERLAPPED ? 0.5 : x->between;
+            if (k == OVERLAPPED && scene.between == x->between)
+                r[k] = r[AS_WRITTEN];
+            else
+                code = run(context, &scene, x->run[row].share, &r[k], err);
+            if (!code)
+                add_row(s, panel[k], &scene, as_published ? x->run[row].messages : 0, &r[k]);
+        }
+        if (!code && as_published && !setup->bytes)
+            claims(s, a, scene.ranks, r);
+    }
+    free(memory);
+    if (code)
+        return code;
+    sheet_note(s,
+               "Inputs: ranks, messages and the share with RDMA (SC'17); sizes and structure of "
+               "the public codes; computing varies by %.0f %%. %d exchanges are simulated: each "
+               "is like the others.",
+               100 * jitter, EXCHANGES);
+    for (int a = 0; a < APPLICATIONS; a++)
+        sheet_note(s, "%s: %s.", applications[a].name, applications[a].why);
+    return SPIN_OK;
+}
