@@ -141,6 +141,30 @@ static void print_csv(FILE *out, const void *what) {
     }
 }
 
+static void card_json(struct json *j, const struct spin_world_card *card) {
+    json_object(j, "card");
+    json_string(j, "kind", card->kind);
+    json_u64(j, "hpus", card->hpus);
+    json_u64(j, "packets_sent", card->packets_sent);
+    json_u64(j, "packets_received", card->packets_received);
+    json_u64(j, "packets_retransmitted", card->packets_retransmitted);
+    json_u64(j, "messages_sent", card->messages_sent);
+    json_u64(j, "messages_received", card->messages_received);
+    json_u64(j, "handlers", card->handlers);
+    json_u64(j, "flow_control", card->flow_control);
+    if (strcmp(card->kind, "pspin") == 0) {
+        json_u64(j, "handler_instructions", card->instructions);
+        json_u64(j, "hpu_busy_ps", card->hpu_busy_ps);
+        json_u64(j, "packet_buffer_most_bytes", card->packet_buffer_most_bytes);
+        json_u64(j, "packet_buffer_full", card->packet_buffer_full);
+        json_u64(j, "host_bytes_written", card->host_bytes_written);
+        json_u64(j, "host_bytes_read", card->host_bytes_read);
+        json_u64(j, "l1_conflict_cycles", card->l1_conflict_cycles);
+        json_u64(j, "icache_misses", card->icache_misses);
+    }
+    json_end_object(j);
+}
+
 static void print_json(FILE *out, const void *what) {
     const struct spin_world *world = ((const struct report *)what)->world;
     const char *preset = ((const struct report *)what)->preset;
@@ -171,11 +195,14 @@ static void print_json(FILE *out, const void *what) {
     json_array(&j, "ranks");
     for (uint32_t i = 0; i < r.ranks; i++) {
         int status;
+        struct spin_world_card card;
         uint64_t finish = spin_world_finish_ps(world, i, &status);
         json_object(&j, NULL);
         json_u64(&j, "rank", i);
         json_u64(&j, "finish_ps", finish);
         json_i64(&j, "status", status);
+        if (spin_world_card(world, i, &card))
+            card_json(&j, &card);
         json_end_object(&j);
     }
     json_end_array(&j);

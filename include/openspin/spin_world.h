@@ -105,6 +105,20 @@ struct spin_world_result spin_world_result(const struct spin_world *world);
 bool spin_world_has_program(const struct spin_world *world, uint32_t rank);
 /* When a rank returned, and what. */
 uint64_t spin_world_finish_ps(const struct spin_world *world, uint32_t rank, int *status);
+/* The card of a rank, until now; false: there is no such rank. */
+struct spin_world_card {
+    const char *kind; /* "sc17" or "pspin" */
+    uint32_t hpus;
+    uint64_t packets_sent, packets_received, packets_retransmitted; /* of data */
+    uint64_t messages_sent, messages_received;
+    uint64_t handlers, flow_control;
+    /* Of a PsPIN card, else 0. */
+    uint64_t instructions, hpu_busy_ps;
+    uint64_t packet_buffer_most_bytes, packet_buffer_full; /* in use at one time; times */
+    uint64_t host_bytes_written, host_bytes_read;          /* by handlers */
+    uint64_t l1_conflict_cycles, icache_misses;
+};
+bool spin_world_card(const struct spin_world *world, uint32_t rank, struct spin_world_card *card);
 /* Where a rank is that has not returned: "rank 3 in PtlCTWait (counter 2 of 4) since 120.500 ns";
  * false: it has. */
 bool spin_world_where(const struct spin_world *world, uint32_t rank, char *text, size_t room);

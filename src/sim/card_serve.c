@@ -63,7 +63,9 @@ static bool context_of_image(struct card *c, const struct spin_image *image, uin
             *number = i;
             return true;
         }
-    const struct card_context set = {.abi = image->info.is_pspin ? CARD_PSPIN : CARD_P4SPIN,
+    bool pspin = image->info.is_pspin;
+    const struct card_context set = {.abi = pspin ? CARD_PSPIN : CARD_P4SPIN,
+                                     .scratch_bytes = pspin ? c->server.scratch_bytes : 0,
                                      .image = image};
     if (card_add_context(c, &set, number, err))
         return false;
@@ -110,8 +112,13 @@ bool card_serve_task(struct card *c, struct nic_task *task, uint32_t place,
     return true;
 }
 
-/* The state of an entry is in the L1 of its message's home cluster; the card gives it the address
- * of the scratchpads. */
+/* Where the state of an entry is in the L1 of its message's home cluster: behind the scratchpad of
+ * its image, and a gap, so that who writes beyond that is found. */
+static uint32_t state_at(const struct context *x) {
+    return x->set.scratch_bytes ? x->scratch_offset + ((x->set.scratch_bytes + 127) & ~63u)
+                                : MAP_L1_SCRATCH;
+}
+
 void card_served_call(struct card *c, struct card_hpu *h, struct invoke_call *call) {
     const struct task *t = &c->task[h->task];
     struct nic_task *task = c->packet[t->packet].served;
@@ -123,7 +130,7 @@ void card_served_call(struct card *c, struct card_hpu *h, struct invoke_call *ca
     x->given.host_address = host.base;
     x->given.host_bytes = host.bytes;
     x->given.memory =
-        (struct invoke_memory){card_l1_address(c, call->home_cluster) + MAP_L1_SCRATCH,
+        (struct invoke_memory){card_l1_address(c, call->home_cluster) + state_at(x),
                                task->handlers->state_bytes, task->handlers->state, NULL};
     x->given.memory_region =
         call->home_cluster == h->cluster ? HPU_REGION_L1 : HPU_REGION_REMOTE_L1;

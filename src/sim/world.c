@@ -432,3 +432,22 @@ uint64_t spin_world_finish_ps(const struct spin_world *w, uint32_t rank, int *st
         *status = w->rank[rank].status;
     return w->rank[rank].main.clock_ps;
 }
+
+bool spin_world_card(const struct spin_world *w, uint32_t rank, struct spin_world_card *card) {
+    if (rank >= w->ranks)
+        return false;
+    const struct world_rank *r = &w->rank[rank];
+    const struct nic_counts *n = nic_counts(r->nic);
+    *card = (struct spin_world_card){.kind = r->params->is_pspin ? "pspin" : "sc17",
+                                     .hpus = world_params_hpus(r->params),
+                                     .packets_sent = n->sent,
+                                     .packets_received = n->received,
+                                     .packets_retransmitted = n->retransmitted,
+                                     .messages_sent = n->messages_out,
+                                     .messages_received = n->messages_in,
+                                     .handlers = n->tasks,
+                                     .flow_control = n->flow_control};
+    if (r->card)
+        world_pspin_tell(r, card);
+    return true;
+}

@@ -225,7 +225,26 @@ static int add_entry(struct world_cards *c, const char *text, struct spin_error 
     return SPIN_OK;
 }
 
+/* "preset=sc17-dis": how these ranks' cards reach host memory, which is what presets differ in. The
+ * network and all else is the world's. */
+static int set_preset(struct world_cards *c, const char *name, struct spin_error *err) {
+    struct world_params of;
+    int code = world_params_preset(&of, name, err);
+    for (uint32_t i = 0; i < c->count && !code; i++) {
+        struct world_card *card = c->card[i];
+        if (!card->chosen)
+            continue;
+        card->params.network.dma_latency_ps = of.network.dma_latency_ps;
+        card->params.network.dma_fs = of.network.dma_fs;
+        card->host = host_of(&card->params);
+    }
+    code = code ? code : note_setting(c, "dma_latency", err);
+    return code ? code : note_setting(c, "dma_rate", err);
+}
+
 static int set_chosen(struct world_cards *c, const char *assignment, struct spin_error *err) {
+    if (strncmp(assignment, "preset=", 7) == 0)
+        return set_preset(c, assignment + 7, err);
     if (strncmp(assignment, "program=", 8) == 0)
         return set_program(c, assignment + 8, err);
     if (strncmp(assignment, "entry=", 6) == 0)

@@ -13,7 +13,8 @@
 struct world_params {
     uint64_t o, g, match_header, match_packet, dma_reads, memory_latency, poll, call, cpu_cycle,
         cores;
-    uint64_t hpus, hpu_cycle, hpu_start, hpu_budget, hpu_quantum, hpu_memory, contexts, window;
+    uint64_t hpus, hpu_cycle, hpu_start, hpu_budget, hpu_quantum, hpu_memory, scratchpad, contexts,
+        window;
     uint64_t handler_packets, turn_packets;
     uint64_t stack, patience;
     struct spin_packet network; /* with DMA and memory rates, and retransmission */

@@ -26,6 +26,7 @@
 #define PACKET_ADDRESS (MAP_L1_BASE + MAP_L1_PACKETS + CALL_HEADROOM)
 #define HEAP_ADDRESS   (MAP_L1_BASE + MAP_L1_SCRATCH)
 #define STATE_ADDRESS  (HEAP_ADDRESS + HEAP_BYTES + GUARD_BYTES)
+#define PAD_ADDRESS    (MAP_L1_BASE + MAP_L1_STRIDE + MAP_L1_SCRATCH) /* the state has any size */
 _Static_assert(offsetof(struct world_executor, stack) % 16 == MAP_L1_RUNTIME % 16,
                "atomics on the stack need the host's alignment to be the handler's");
 
@@ -95,22 +96,31 @@ static const struct world_code *code_of(struct spin_world *w, const struct spin_
     return &w->code[im->code_number - 1];
 }
 
-/* The image's writable data, also .l2_handler_data: one copy a card. */
-static uint8_t *data_of(struct world_rank *r, const struct image_segment *s) {
+/* What this card has of an image, zero at first; NULL: no memory. */
+static uint8_t *own_of(struct world_rank *r, const void *of, uint32_t bytes, bool *is_new) {
+    *is_new = false;
     for (struct rank_data *d = r->data; d; d = d->next)
-        if (d->segment == s)
+        if (d->of == of)
             return d->data;
     struct rank_data *d = malloc(sizeof *d);
-    uint8_t *data = calloc(1, s->bytes);
+    uint8_t *data = calloc(1, bytes);
     if (!d || !data) {
         free(d);
         free(data);
         return NULL;
     }
-    if (s->filled)
-        memcpy(data, s->content, s->filled);
-    *d = (struct rank_data){s, data, r->data};
+    *d = (struct rank_data){of, data, r->data};
     r->data = d;
+    *is_new = true;
+    return data;
+}
+
+/* The image's writable data, also .l2_handler_data: one copy a card. */
+static uint8_t *data_of(struct world_rank *r, const struct image_segment *s) {
+    bool is_new;
+    uint8_t *data = own_of(r, s, s->bytes, &is_new);
+    if (is_new && s->filled)
+        memcpy(data, s->content, s->filled);
     return data;
 }
 
@@ -242,6 +252,9 @@ static bool describe(struct world_executor *e, const struct world_code *code) {
     struct world_rank *r = &e->world->rank[e->rank];
     uint8_t *data = im->data.bytes ? data_of(r, &im->data) : NULL;
     uint8_t *handler_data = im->handler_data.bytes ? data_of(r, &im->handler_data) : NULL;
+    uint32_t pad_bytes = im->info.is_pspin ? (uint32_t)r->params->scratchpad : 0;
+    bool is_new;
+    uint8_t *pad = pad_bytes ? own_of(r, im, pad_bytes, &is_new) : NULL;
     const struct port_host host = nic_command_host(r->nic, e->task, PORT_AT_ADDRESS);
     e->context = (struct invoke_context){
         .image = im,
@@ -250,9 +263,11 @@ static bool describe(struct world_executor *e, const struct world_code *code) {
         .handler_data = {im->handler_data.address, im->handler_data.bytes, handler_data, NULL},
         .memory = {STATE_ADDRESS, p->state_bytes, p->state, NULL},
         .memory_region = HPU_REGION_L1,
+        .scratchpad = {{PAD_ADDRESS, pad_bytes, pad, NULL}}, /* the card is one cluster */
         .host_address = host.base,
         .host_bytes = host.bytes};
-    return (data || !im->data.bytes) && (handler_data || !im->handler_data.bytes);
+    return (data || !im->data.bytes) && (handler_data || !im->handler_data.bytes) &&
+           (pad || !pad_bytes);
 }
 
 static void give_memory(struct world_executor *e, const struct world_code *code) {
@@ -273,7 +288,8 @@ static bool is_open_for(const struct world_executor *e, const struct world_code 
     const struct invoke_context *x = &e->context;
     return e->hpu.code == code->code && x->image == im && x->memory.bytes && p->state_bytes &&
            e->port.is_pspin == im->info.is_pspin && x->constants.address == im->constants.address &&
-           x->constants.bytes == im->constants.bytes && !im->data.bytes && !im->handler_data.bytes;
+           x->constants.bytes == im->constants.bytes && !im->data.bytes &&
+           !im->handler_data.bytes && !x->scratchpad[0].bytes;
 }
 
 /* False: no memory. */

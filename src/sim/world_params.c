@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "hpu/map.h"
 #include "sim/world_cards.h"
 
 enum unit { TIME, BYTES, NUMBER };
@@ -46,6 +47,8 @@ static const struct parameter parameters[] = {
     ROW(hpu_quantum, "cycles that an HPU may run ahead of the rest", "ours", NUMBER, 1000, 1,
         1ull << 32),
     ROW(hpu_memory, "of a card, for handlers' state", "ours", BYTES, 1 << 20, 64, 1 << 28),
+    ROW(scratchpad, "in each L1 of a card, for the handlers of one image of PsPIN's interface",
+        "ours: as card run", BYTES, 4096, 0, MAP_L1_SCRATCH_SIZE),
     ROW(contexts, "handlers queued or running on a card, then flow control", "ours", NUMBER, 1024,
         1, 1 << 20),
     ROW(handler_packets, "packets that handlers have sent and are on the card, then they wait",

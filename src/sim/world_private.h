@@ -112,8 +112,8 @@ struct world_thread {
     struct world_thread *next;   /* of its rank's other threads */
 };
 
-struct rank_data { /* the writable data of an image, as this rank's card has it */
-    const struct image_segment *segment;
+struct rank_data {  /* of an image, as this rank's card has it: writable data, or a scratchpad */
+    const void *of; /* its segment, or the image */
     uint8_t *data;
     struct rank_data *next;
 };
@@ -395,6 +395,7 @@ void world_on_tick(void *context, const struct sim_event *event);
 extern const struct nic_driver world_pspin_driver;
 int world_pspin_new(struct world_rank *r, struct spin_error *err); /* before its nic */
 void world_pspin_count(const struct world_rank *r, struct spin_world_counts *counts);
+void world_pspin_tell(const struct world_rank *r, struct spin_world_card *card);
 void world_pspin_free(struct world_rank *r);                    /* after it */
 void world_pspin_packet(struct world_rank *r, uint32_t flight); /* has arrived */
 void world_on_launch(void *context, const struct sim_event *event);

@@ -235,6 +235,7 @@ const struct nic_driver world_pspin_driver = {.slot = world_slot,
 int world_pspin_new(struct world_rank *r, struct spin_error *err) {
     struct spin_world *w = r->world;
     const struct card_server server = {.user = r,
+                                       .scratch_bytes = (uint32_t)r->params->scratchpad,
                                        .arrived = arrived,
                                        .ended = ended,
                                        .host = host,
@@ -272,6 +273,21 @@ void world_pspin_count(const struct world_rank *r, struct spin_world_counts *cou
     for (int i = 0; i <= SPIN_CLEANUP_HANDLER; i++)
         counts->instructions += stats.handler[i].instructions;
     counts->handler_ps += stats.hpu_busy_ps;
+}
+
+void world_pspin_tell(const struct world_rank *r, struct spin_world_card *card) {
+    struct spin_world_counts counts = {0};
+    struct card_stats stats;
+    card_stats(r->card, &stats);
+    world_pspin_count(r, &counts);
+    card->instructions = counts.instructions;
+    card->hpu_busy_ps = counts.handler_ps;
+    card->packet_buffer_most_bytes = stats.most_l2_bytes;
+    card->packet_buffer_full = stats.full;
+    card->host_bytes_written = stats.host_write_bytes;
+    card->host_bytes_read = stats.host_read_bytes;
+    card->l1_conflict_cycles = stats.conflict_cycles;
+    card->icache_misses = stats.icache_misses;
 }
 
 void world_pspin_free(struct world_rank *r) {

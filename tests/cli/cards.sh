@@ -19,6 +19,31 @@ cards 'ranks 0-' 'card = pspin' 'ranks 1,2' 'card = sc17' 'ranks 2-' 'card = psp
 one=$(makespan -n 16 --set 15:dma_latency=9us) all=$(makespan -n 16 --set dma_latency=9us)
 [ "$sc17" -lt "$one" ] && [ "$one" -lt "$all" ] && pass "a host of its own" || fail "a host of its own" "$sc17 $one $all"
 
+# --- presets of some ranks: how their cards reach host memory
+cards 'ranks 0-' '  preset = sc17-dis'
+[ "$(makespan -n 16 --cards some.cards)" = "$(makespan -n 16 --preset sc17-dis)" ] && pass "all ranks with a preset of their own" || fail "all ranks with a preset of their own"
+cards 'ranks 0' 'preset = sc17-dis'
+one=$(makespan -n 16 --cards some.cards) dis=$(makespan -n 16 --preset sc17-dis)
+[ "$sc17" -lt "$one" ] && [ "$one" -lt "$dis" ] && [ "$one" = "$(makespan -n 16 --set 0:preset=sc17-dis)" ] && pass "one rank with another preset" || fail "one rank with another preset" "$sc17 $one $dis"
+check "they are shown as what they set" 0 '^  0:dma_latency = 250 ns, of a DMA \(L\) \(set by the user\)$' sim -n 16 --parameters --cards some.cards
+
+# --- the card of each rank in JSON
+cards 'ranks 0' 'card = pspin'
+sim -n 16 --cards some.cards --json=cards.json sum.so sum.spin >/dev/null
+python3 - >checks.txt 2>&1 <<'P'
+import json
+world = json.load(open("cards.json"))
+card = [rank["card"] for rank in world["ranks"]]
+assert [c["kind"] for c in card] == ["pspin"] + 15 * ["sc17"] and card[0]["hpus"] == 32 and card[1]["hpus"] == 4
+assert sum(c["packets_sent"] for c in card) == world["packets"], (card, world["packets"])
+assert sum(c["packets_received"] for c in card) == world["packets"]
+assert sum(c["handlers"] for c in card) == world["handlers"] == card[0]["handlers"] == 15
+assert card[0]["handler_instructions"] == world["handler_instructions"] > 0 and card[0]["hpu_busy_ps"] == world["handler_ps"]
+assert 0 < card[0]["packet_buffer_most_bytes"] <= 4194304 and card[0]["messages_received"] == 15
+assert "hpu_busy_ps" not in card[1]
+P
+if [ $? = 0 ]; then pass "the cards of ranks in JSON"; else fail "the cards of ranks in JSON" "$(cat checks.txt)"; fi
+
 # --- a card without HPUs
 check "no memory for handlers" 1 '^rank 0: PtlHPUAllocMem\(.*\) returns 11$' sim -n 4 --set 0:hpus=0 sum.so sum.spin
 check "nobody else needs HPUs" 0 '^the sum of 1 to 3 is 6;' sim -n 4 --set 1-:hpus=0 sum.so sum.spin
@@ -63,6 +88,13 @@ for card in sc17 pspin; do
     check "PsPIN handlers on $card" 0 '^10000 bytes, 4096 in the first packet, 1 headers, 3 payloads; echoed 4536, stored 4536$' sim -q -n 2 --cards some.cards pspin.so
     check "set up by a program on $card" 0 '^10000 bytes, 4096 in .* stored 4536$' sim -q -n 2 --card $card pspin.so pspin.spin
     check "interpreted on $card" 0 '^10000 bytes, 4096 in .* stored 4536$' sim -q -n 2 --jit off --cards some.cards pspin.so
+    node pad_ph
+    # one cluster, so that three packets add 7, 14 and 21; on the SC'17 card there is one anyway
+    check "a scratchpad on $card" 0 '^42 bytes, 4096 in the first packet, 1 headers, 3 payloads; echoed 4536, stored 4536$' sim -q -n 2 --set 1:pspin.clusters=1 --set 1:pspin.cluster_hpus=1 --set 1:hpus=1 --cards some.cards pspin.so
+    check "of any size on $card" 0 '^42 bytes, 64 in the first packet' sim -q -n 2 --set 1:pspin.clusters=1 --set 1:pspin.cluster_hpus=1 --set 1:hpus=1 --set 1:scratchpad=64 --cards some.cards pspin.so
+    node behind_ph
+    check "and no further on $card" 1 'rank 1, HPU [0-9]+, behind_ph, [0-9.]+ ns: SEGV ' sim -q -n 2 --cards some.cards pspin.so
+    check "none at all on $card" 1 'rank 1, HPU [0-9]+, behind_ph, [0-9.]+ ns: SEGV at .* address 0x00000000$' sim -q -n 2 --set 1:scratchpad=0 --cards some.cards pspin.so
     node outside_ph
     check "a fault on $card" 1 "^openspin sim run: rank 1, HPU 0, outside_ph, [0-9.]+ ns: DMA outside host memory at pc 0x1d[0-9a-f]+ \(outside_ph\+0x[0-9a-f]+\), pspin_world.c:$line: spin_dma_to_host: 8 bytes at host address 0x1000000000003ffc, host memory is 16,384 at 0x1000000000000000$" sim -q -n 2 --cards some.cards pspin.so
 done
@@ -126,6 +158,8 @@ bad "entries of a program" "2: entry: of ranks with 'program = none', which come
 bad "an unknown word of an entry" "3: entry: unknown option 'port'; there are portal, match" 'ranks 1' 'program = none' 'entry = port=1'
 bad "an entry outside" "3: entry: portal: 512 is outside 0 to 511" 'ranks 1' 'program = none' 'entry = portal=512'
 bad "handlers without image" "3: entry: an image and its header, payload or completion handler go together" 'ranks 1' 'program = none' 'entry = payload=x'
+bad "a preset that is none" "2: unknown preset 'pspin'; a world has sc17-int and sc17-dis" 'ranks 1' 'preset = pspin'
+bad "a scratchpad too large" "2: scratchpad: '2MiB' is outside the limits, 0 to [0-9]+ bytes$" 'ranks 1' 'scratchpad = 2MiB'
 bad "no program at all" "2: program: none, or a shared object" 'ranks 1' 'program ='
 worse() { cards 'ranks 3' 'program = none' "${@:3}"; refuse "$1" 2 "openspin sim run: rank 3, its entry of portal [0-9]+, match 0x0: $2" sim -n 4 --cards some.cards sum.so sum.spin; }
 worse "no such image" 'no.spin: cannot open image' 'entry = image=no.spin, payload=x'

@@ -40,6 +40,29 @@ __handler__ void world_th(handler_args_t *args) {
     spin_cmd_wait(writing[1]);
 }
 
+/* The number of the packet is counted in the scratchpad, up to its last word; behind it is SEGV. */
+__handler__ void pad_ph(handler_args_t *args) {
+    const task_t *task = args->task;
+    struct memory *memory = task->handler_mem;
+    uint32_t pad = args->cluster_id, words = task->scratchpad_size[pad] / 4;
+    volatile uint32_t *word = (volatile uint32_t *)task->scratchpad[pad];
+    uint32_t number = __atomic_fetch_add(&calls[1], 1, __ATOMIC_RELAXED) - 200;
+    spin_cmd_t sending, storing;
+    __atomic_fetch_add(&word[0], 1, __ATOMIC_RELAXED);
+    word[words - 1] += 7;
+    memory->first = task->scratchpad_size[pad];
+    __atomic_fetch_add(&memory->bytes, word[words - 1], __ATOMIC_RELAXED);
+    spin_send_packet(task->pkt_mem, 8, &sending);
+    spin_dma_to_host(host_of(task) + 16 + 8 * number, (uint32_t)task->pkt_mem, 8, 1, &storing);
+    spin_cmd_wait(storing);
+}
+
+__handler__ void behind_ph(handler_args_t *args) {
+    const task_t *task = args->task;
+    uint32_t pad = args->cluster_id;
+    ((volatile uint32_t *)task->scratchpad[pad])[task->scratchpad_size[pad] / 4] = 1;
+}
+
 __handler__ void outside_ph(handler_args_t *args) {
     spin_cmd_t storing;
     spin_dma_to_host(host_of(args->task) + 16380, (uint32_t)args->task->pkt_mem, 8, 1,
