@@ -29,7 +29,7 @@ static const struct cli_option options[] = {
     {"set", 's', CLI_LIST, "NAME=VALUE", "another parameter of the world, as of 'sim run'",
      offsetof(struct options, set), 0, 0},
     {"live", 0, CLI_FLAG, NULL,
-     "on live cards of this machine, and predicted: sc17/fig3, sc17/fig5a",
+     "on live cards of this machine: 'experiment --live' lists those that have it",
      offsetof(struct options, live), 0, 0},
     {"csv", 0, CLI_FLAG, NULL, "print CSV: each table, then the published values",
      offsetof(struct options, csv), 0, 0},

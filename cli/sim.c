@@ -81,6 +81,39 @@ static void print_parameters(const struct spin_world *world) {
             params_print(&row);
 }
 
+/* What handlers cost: instructions per packet, and HPUs that keep up with 400 Gbit/s of such
+ * packets, if they execute an instruction per ns, and as long as those of this world were in use.
+ */
+struct budget {
+    double bytes, instructions, hpus, hpus_here;
+};
+#define LINE_PS_PER_BYTE 20.0
+
+static struct budget budget_of(const struct spin_world_counts *c) {
+    double packets = (double)c->handled_packets,
+           line_ps = LINE_PS_PER_BYTE * (double)c->handled_bytes;
+    struct budget b = {0};
+    if (c->handled_packets)
+        b = (struct budget){.bytes = (double)c->handled_bytes / packets,
+                            .instructions = (double)c->instructions / packets};
+    if (c->handled_bytes) {
+        b.hpus = 1000.0 * (double)c->instructions / line_ps;
+        b.hpus_here = (double)c->handler_ps / line_ps;
+    }
+    return b;
+}
+
+static void print_budget(FILE *out, const struct spin_world_counts *c) {
+    struct budget b = budget_of(c);
+    if (!c->handled_bytes)
+        return;
+    fprintf(out, "%-24s %" PRIu64 ", %.1f B each\n", "packets to handlers", c->handled_packets,
+            b.bytes);
+    fprintf(out, "%-24s %.1f\n", "instructions per packet", b.instructions);
+    fprintf(out, "%-24s %.1f at an instruction per ns, %.1f as they are here\n",
+            "HPUs for 400 Gbit/s", b.hpus, b.hpus_here);
+}
+
 /* Counters, and what was lost. */
 static void print_counts(FILE *out, const struct spin_world *world) {
     struct spin_world_result r = spin_world_result(world);
@@ -94,6 +127,7 @@ static void print_counts(FILE *out, const struct spin_world *world) {
     if (r.counts.handlers) {
         print_count(out, "instructions of handlers", r.counts.instructions);
         print_ns(out, "HPUs in use for", r.counts.handler_ps);
+        print_budget(out, &r.counts);
     }
     if (r.counts.faults)
         print_count(out, "handlers ended by faults", r.counts.faults);
@@ -185,6 +219,12 @@ static void print_json(FILE *out, const void *what) {
     json_u64(&j, "handlers", r.counts.handlers);
     json_u64(&j, "handler_instructions", r.counts.instructions);
     json_u64(&j, "handler_ps", r.counts.handler_ps);
+    json_u64(&j, "handled_packets", r.counts.handled_packets);
+    json_u64(&j, "handled_bytes", r.counts.handled_bytes);
+    struct budget b = budget_of(&r.counts);
+    json_real(&j, "instructions_per_packet", b.instructions, 3);
+    json_real(&j, "hpus_for_400g", b.hpus, 3);
+    json_real(&j, "hpus_for_400g_here", b.hpus_here, 3);
     json_u64(&j, "handler_faults", r.counts.faults);
     json_string(&j, "first_fault", r.first_fault);
     json_u64(&j, "messages_dropped", r.counts.dropped);

@@ -17,7 +17,7 @@
 #define SHEET_COLUMNS 12
 #define SHEET_PANELS  4
 #define SHEET_CLAIMS  32
-#define SHEET_NOTES   12
+#define SHEET_NOTES   16
 
 struct sheet_column {
     char name[40];
@@ -139,6 +139,11 @@ int experiment_world(const struct experiment_context *context,
 int experiment_ranks(const struct experiment_context *context, const char *what,
                      const struct spin_world_options *base, int (*rank)(void *argument),
                      void *argument, struct spin_error *err);
+/* The same, and what happened in it. */
+int experiment_ranks_counted(const struct experiment_context *context, const char *what,
+                             const struct spin_world_options *base, int (*rank)(void *argument),
+                             void *argument, struct spin_world_counts *counts,
+                             struct spin_error *err);
 /* With one size, or one number of ranks, there is one row, and what was published says nothing. */
 static inline bool experiment_one_row(const struct experiment_context *context) {
     return context->setup.bytes || context->setup.ranks;

@@ -49,6 +49,8 @@ const struct experiment experiments[] = {
      sc17_timelines},
     {"slides/scan", "conditional reads: only rows that match travel", "the slides' use case 6",
      EXPERIMENT_BYTES | EXPERIMENT_WORLD, slides_scan},
+    {"spinlib/speed", "use cases of spinlib: cards and processors, budgets",
+     "ours: no paper has it", EXPERIMENT_WORLD, spinlib_speed},
     {0},
 };
 
@@ -57,5 +59,7 @@ const struct experiment live_experiments[] = {
      EXPERIMENT_BYTES | EXPERIMENT_MEASURED, sc17_fig3_live},
     {"sc17/fig5a", "broadcast, live", "SC'17 figure 5a",
      EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_MEASURED, sc17_fig5a_live},
+    {"spinlib/speed", "use cases of spinlib, live", "ours: no paper has it", EXPERIMENT_MEASURED,
+     spinlib_speed_live},
     {0},
 };

@@ -63,6 +63,14 @@ int experiment_world(const struct experiment_context *context,
 int experiment_ranks(const struct experiment_context *context, const char *image,
                      const struct spin_world_options *base, int (*rank)(void *argument),
                      void *argument, struct spin_error *err) {
+    struct spin_world_counts counts;
+    return experiment_ranks_counted(context, image, base, rank, argument, &counts, err);
+}
+
+int experiment_ranks_counted(const struct experiment_context *context, const char *image,
+                             const struct spin_world_options *base, int (*rank)(void *argument),
+                             void *argument, struct spin_world_counts *counts,
+                             struct spin_error *err) {
     struct experiment_world w;
     struct spin_world *world;
     struct spin_image *there;
@@ -76,6 +84,7 @@ int experiment_ranks(const struct experiment_context *context, const char *image
         return code;
     code = spin_world_run(world, rank, argument, err);
     struct spin_world_result r = spin_world_result(world);
+    *counts = r.counts;
     if (!code && r.counts.faults)
         code = spin_fail(err, SPIN_EFORMAT, "%s: a handler failed: %s", image, r.first_fault);
     if (!code && r.failed)

@@ -35,6 +35,8 @@ EXPERIMENT_RUN(sc17_kv);
 EXPERIMENT_RUN(sc17_table5c);
 EXPERIMENT_RUN(sc17_timelines);
 EXPERIMENT_RUN(slides_scan);
+EXPERIMENT_RUN(spinlib_speed);
+EXPERIMENT_RUN(spinlib_speed_live);
 EXPERIMENT_RUN(sc17_fig3_live);
 EXPERIMENT_RUN(sc17_fig5a_live);
 

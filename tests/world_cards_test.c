@@ -34,7 +34,9 @@ TEST(use_cases_on_pspin_cards) {
         CHECK_EQ(a.time_ps, b.time_ps);
     }
     struct p4_setup raid = pspin_setup(P4_STREAM, 4096, 1);
-    CHECK_EQ(run_case(p4_raid, &raid).world.counts.handlers, 2 + 3 + 1);
+    struct p4_outcome o = run_case(p4_raid, &raid);
+    CHECK_EQ(o.world.counts.handlers, 2 + 3 + 1);
+    CHECK_EQ(o.world.counts.handled_packets, 3);
 }
 
 TEST(pspin_cards_on_a_bad_network) {

@@ -458,6 +458,8 @@ TEST(accumulate_is_the_complex_product) {
             struct p4_setup s = setup_of((enum p4_variant)v, "sc17-dis", sizes[i]);
             struct p4_outcome o = run_case(p4_accumulate, &s);
             CHECK_EQ(o.world.counts.handlers, v == P4_STREAM ? (sizes[i] + 4095) / 4096 + 1 : 0);
+            CHECK_EQ(o.world.counts.handled_packets, v == P4_STREAM ? (sizes[i] + 4095) / 4096 : 0);
+            CHECK_EQ(o.world.counts.handled_bytes, v == P4_STREAM ? sizes[i] : 0);
         }
 }
 
@@ -480,6 +482,8 @@ TEST(strided_and_raid) {
     struct p4_setup s = setup_of(P4_STREAM, "sc17-dis", 4096);
     struct p4_outcome o = run_case(p4_raid, &s);
     CHECK_EQ(o.world.counts.handlers, 2 + 3 + 1);
+    CHECK_EQ(o.world.counts.handled_packets, 3); /* the write, the change, "stored" */
+    CHECK_EQ(o.world.counts.handled_bytes, 4096 + 4096 + 1);
 }
 
 /* ---- a network that loses, repeats and reorders -----------------------------------------------

@@ -1,46 +1,25 @@
 #include "sc17/live_machine.h"
 
-#include <errno.h>
 #include <math.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "images.h"
+#include "live_ranks.h"
 #include "nic/headers.h"
 
 /* ---- plans ---- */
 
 struct p4_live_plan *live_plan_new(const struct experiment_context *context, int *fd,
                                    struct spin_error *err) {
-    if (!context->workloads || !context->programs) {
-        spin_fail(err, SPIN_EFILE,
-                  "the handler images or p4-live are not where openspin is installed "
-                  "(share/openspin/handlers, libexec/openspin); install it again");
-        return NULL;
-    }
-    *fd = memfd_create("openspin-live", 0); /* the ranks inherit it */
-    void *plan =
-        *fd < 0 || ftruncate(*fd, sizeof(struct p4_live_plan))
-            ? MAP_FAILED
-            : mmap(NULL, sizeof(struct p4_live_plan), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
-    if (plan == MAP_FAILED) {
-        spin_fail(err, SPIN_ENOMEM, "no memory to share with live ranks: %s", strerror(errno));
-        if (*fd >= 0)
-            close(*fd);
-        return NULL;
-    }
-    snprintf(((struct p4_live_plan *)plan)->images, PATH_MAX, "%s", context->workloads);
+    struct p4_live_plan *plan = live_memory_new(context, sizeof *plan, fd, err);
+    if (plan)
+        snprintf(plan->images, sizeof plan->images, "%s", context->workloads);
     return plan;
 }
 
 void live_plan_free(struct p4_live_plan *plan, int fd) {
-    if (plan) {
-        munmap(plan, sizeof *plan);
-        close(fd);
-    }
+    live_memory_free(plan, sizeof *plan, fd);
 }
 
 void live_plan_add(struct p4_live_plan *plan, enum p4_live_case use_case, enum p4_variant variant,
@@ -52,17 +31,7 @@ void live_plan_add(struct p4_live_plan *plan, enum p4_live_case use_case, enum p
 
 int live_plan_run(const struct experiment_context *context, int fd, uint32_t ranks,
                   struct spin_error *err) {
-    char program[PATH_MAX + 16], number[16];
-    char *const argv[] = {program, number, NULL};
-    const struct spin_launch_options options = {.ranks = ranks};
-    struct spin_launch_result result;
-    snprintf(program, sizeof program, "%s/p4-live", context->programs);
-    snprintf(number, sizeof number, "%d", fd);
-    int code = spin_launch(&options, argv, &result, err);
-    if (!code && (result.failed || result.passed_on))
-        code = spin_fail(err, SPIN_EFORMAT, "a live rank failed (rank %u of %u, status %d)",
-                         result.first_failed, ranks, result.status);
-    return code;
+    return live_ranks(context, "p4-live", fd, ranks, err);
 }
 
 double live_row_us(const struct p4_live_row *row) {

@@ -89,6 +89,7 @@ struct spin_world_counts {
     uint64_t flow_control;           /* times that a card had no context left for a handler */
     uint64_t dma_bytes, memory_bytes;
     uint64_t events;
+    uint64_t handled_packets, handled_bytes; /* that a header or a payload handler was called for */
 };
 struct spin_world_result {
     uint32_t ranks;

@@ -278,6 +278,8 @@ struct nic_counts {
     uint64_t given_up;                  /* peers */
     uint64_t messages_in, messages_out;
     uint64_t tasks, flow_control;
+    uint64_t handled_packets,
+        handled_bytes;  /* that a header or a payload handler was started for */
     uint64_t no_memory; /* something was lost or refused for it */
 };
 const struct nic_counts *nic_counts(const struct nic *nic);

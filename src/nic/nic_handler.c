@@ -47,6 +47,12 @@ static bool start(struct nic *nic, struct nic_incoming *in, enum nic_handler_kin
     return true;
 }
 
+/* Once for a packet that both a header and a payload handler see. */
+static void count_handled(struct nic *nic, const struct nic_packet *packet) {
+    nic->counts.handled_packets++;
+    nic->counts.handled_bytes += packet->bytes;
+}
+
 static bool context_left(const struct nic *nic) {
     return !nic->config.contexts || nic->running < nic->config.contexts;
 }
@@ -83,7 +89,9 @@ void nic_handler_header(struct nic *nic, struct nic_incoming *in, struct nic_pac
     if (!context_left(nic) || !start(nic, in, NIC_HEADER_HANDLER, h->header, first, seen)) {
         exhausted(nic, in);
         nic_receive_body(nic, in);
+        return;
     }
+    count_handled(nic, first);
 }
 
 void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
@@ -101,6 +109,8 @@ void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_pac
         if (!packet->bad)
             exhausted(nic, in);
         in->flow.dropped += bytes;
+    } else if (packet->offset || !h->header) {
+        count_handled(nic, packet);
     }
 }
 

@@ -410,6 +410,8 @@ struct spin_world_result spin_world_result(const struct spin_world *w) {
             world_pspin_count(rank, &r.counts);
         r.counts.retransmitted += nic_counts(rank->nic)->retransmitted;
         r.counts.flow_control += nic_counts(rank->nic)->flow_control;
+        r.counts.handled_packets += nic_counts(rank->nic)->handled_packets;
+        r.counts.handled_bytes += nic_counts(rank->nic)->handled_bytes;
         r.counts.dropped += portals_dropped(nic_portals(rank->nic));
         r.makespan_ps = world_later(r.makespan_ps, rank->main.clock_ps);
         if (rank->ended && rank->status != 0 && r.failed++ == 0) {

@@ -102,6 +102,7 @@ done
 # --- HPUs of PsPIN cards in traces, pictures and counts
 sim -n 4 --card pspin --trace t.json --picture t.svg sum.so sum.spin >counts.txt
 check "instructions are counted" 0 '^instructions of handlers +[1-9][0-9]*$' cat counts.txt
+check "and per packet" 0 '^instructions per packet +[1-9][0-9.]*$' cat counts.txt
 check "and the time of HPUs" 0 '^HPUs in use for +[1-9][0-9]*\.000 ns$' cat counts.txt
 python3 - >checks.txt 2>&1 <<'P'
 import json

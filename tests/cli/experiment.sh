@@ -207,6 +207,8 @@ refuse "an operand" 2 "unexpected 'x'" "$OPENSPIN" card area x
 check "live: ping-pong and accumulation, with a prediction for each" 0 '^ +64 +([0-9.]+ +){7}[0-9.]+$' timeout $patience "$OPENSPIN" experiment sc17/fig3 --live --bytes 64
 printf '%s\n' "$out" | grep -qE '^Measured parameters: o=[0-9.]+ns, poll=' && pass "live: the parameters are named" || fail "live: the parameters are named" "$out"
 check "live: broadcast" 0 '^ +2 +([0-9.]+ +){7}[0-9.]+$' timeout $patience "$OPENSPIN" experiment sc17/fig5a --live --bytes 64 --ranks 2
+check "live: use cases of spinlib, by processors and by cards" 0 '^ +kv +([0-9.]+ +){4}[0-9.]+$' timeout $patience "$OPENSPIN" experiment spinlib/speed --live
+[ "$(printf '%s\n' "$out" | grep -cE '^  [a-z0-9]+ +([0-9.]+ +){4}[0-9.]+$')" = "$(ls "$SOURCE"/handlers/*/*_speed.c | wc -l)" ] && pass "live: a row for each" || fail "live: a row for each" "$out"
 check "live: what there is" 0 "^sc17/fig3 +ping-pong and accumulation, live" "$OPENSPIN" experiment --live
 refuse "live: not all" 2 "no experiment 'pspin/fig6'; 'openspin experiment --live' lists them" "$OPENSPIN" experiment --live pspin/fig6
 refuse "live: ranks of no tree" 2 "ranks 3: the binomial tree is of a power of two" "$OPENSPIN" experiment --live sc17/fig5a --ranks 3

@@ -6,7 +6,7 @@ flags=
 nm -D "$BUILD/src/portals/libportals.so" | grep -q __asan_init && flags=-fsanitize=address,undefined
 . "$BUILD/env"
 export ASAN_OPTIONS=detect_leaks=0:handle_segv=0
-without_times() { sed -E 's/[0-9]+\.[0-9]+ (ns|us|ms|million)/TIME/g' | grep -vE '^(last rank|rank [0-9]+ returns|packets|bytes|handlers run|instructions of|HPUs in use|events)'; }
+without_times() { sed -E 's/[0-9]+\.[0-9]+ (ns|us|ms|million)/TIME/g' | grep -vE '^(last rank|rank [0-9]+ returns|packets|bytes|handlers run|instructions of|instructions per|HPUs in use|HPUs for|events)'; }
 # NAME RANKS LINE...: what both must print, given $arguments.
 arguments=
 example() {

@@ -1,0 +1,65 @@
+/* Speed of the key-value store: one server, one client that inserts and gets in turn. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "speed.h"
+#include "spinlib/kv.h"
+
+enum { KEYS = 256, VALUE = 64 };
+
+struct use {
+    struct spin_kv *kv;
+    bool is_client;
+};
+
+static int open_use(const struct speed *s, const struct spin_job *job, void **out) {
+    const struct spin_kv_options o = {.servers = 1, .by_host = s->by_host};
+    struct use *u = calloc(1, sizeof *u);
+    *out = u;
+    if (!u)
+        return PTL_NO_SPACE;
+    u->is_client = job->rank > 0;
+    return spin_kv_open(job->ni, &o, &u->kv);
+}
+
+static int work(void *use, uint32_t operations, struct speed_done *done) {
+    struct use *u = use;
+    uint8_t value[SPIN_KV_VALUE_BYTES] = {0};
+    int code = PTL_OK;
+    if (!u->is_client) {
+        done->serves = true;
+        return PTL_OK;
+    }
+    for (uint32_t i = 0; i < operations && code == PTL_OK; i++) {
+        uint32_t key = i / 2 % KEYS, bytes = VALUE;
+        bool found = true;
+        code = i % 2 ? spin_kv_get(u->kv, &key, sizeof key, value, &bytes, &found)
+                     : spin_kv_insert(u->kv, &key, sizeof key, value, VALUE);
+        if (code == PTL_OK && (!found || bytes != VALUE))
+            code = PTL_FAIL;
+    }
+    done->operations = operations;
+    done->bytes = (uint64_t)operations * VALUE;
+    return code;
+}
+
+static int serve(void *use) {
+    return spin_kv_work(((struct use *)use)->kv, 1);
+}
+
+static void close_use(void *use) {
+    struct use *u = use;
+    spin_kv_close(u->kv);
+    free(u);
+}
+
+const struct speed_case kv_speed = {.name = "kv",
+                                    .operation = "insert or get of 64 B",
+                                    .image = "kv_handler",
+                                    .ranks = 2,
+                                    .operations = 64,
+                                    .live_operations = 400,
+                                    .open = open_use,
+                                    .work = work,
+                                    .serve = serve,
+                                    .close = close_use};
