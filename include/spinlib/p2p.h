@@ -37,8 +37,9 @@ void spin_p2p_close(struct spin_p2p *p2p);
 struct spin_p2p_status {
     uint32_t source, tag;
     uint64_t bytes; /* of the message; of a receive that was too short for it, what was stored */
-    /* PTL_OK; PTL_NO_SPACE: the receive was too short, or the receiver has no place for one more
-     * unexpected message; PTL_FAIL: the other rank is gone; PTL_IGNORED: cancelled. */
+    /* PTL_OK; PTL_NO_SPACE: the receive was too short, or the other rank has not opened its end, or
+     * has no place for one more unexpected message; PTL_FAIL: that rank is gone; PTL_IGNORED:
+     * cancelled. */
     int code;
     void *user; /* the request's, by spin_p2p_set_user */
 };

@@ -41,4 +41,11 @@ done
 arguments=
 example raid 6 'after the write: every byte is right' 'without a server: every byte is right' 'rebuilt: every byte is right'
 example scan 2 '5 of 100000 rows match; it took TIME' 'employee '{100,101,102,103,104}
+
+# Random programs of messages, as tests/p2p_test.c runs them in worlds.
+clang $flags -g -I"$SOURCE/src" -I"$SOURCE/tests" "$SOURCE/tests/programs/random_messages.c" -o messages $(pkg-config --cflags --libs spinlib) || fail "random_messages compiles"
+for variant in rdma portals spin; do
+    check "$variant: random programs on live cards" 0 "^$variant: 4 programs match as in MPI$" timeout -k 5 60 "$OPENSPIN" launch -n 4 ./messages $variant 1 4
+done
+check "spin: by UDP" 0 '^spin: 2 programs match as in MPI$' env OPENSPIN_TRANSPORT=udp timeout -k 5 60 "$OPENSPIN" launch -n 3 ./messages spin 5 2
 finish
