@@ -496,23 +496,24 @@ TEST(the_interval_is_the_model_s) {
     CHECK(spin_type_interval(layout, NULL, &i));
     CHECK_EQ(i.packets, 256);
     CHECK_EQ(i.regions_per_packet, 64);
-    double handling = 64 * i.handler_ps;
-    uint32_t packets = (uint32_t)(0.2 * handling / (3 * 82000));
-    CHECK(packets > 1);
-    CHECK_EQ(i.bytes, packets * 4096);
-    CHECK_EQ(i.bound, SPIN_INTERVAL_BY_WAITING);
-    CHECK_EQ(i.time_ps, 82000 + packets * 3.0 * 82000 + handling);
-    /* Room for five checkpoints. */
-    struct spin_type_options o = {.card_bytes = spin_layout_info(layout).dataloop_bytes + 64 +
-                                                5 * i.checkpoint_bytes};
+    CHECK_EQ(i.bytes, 4096);
+    CHECK_EQ(i.bound, SPIN_INTERVAL_IS_A_PACKET);
+    CHECK_EQ(i.time_ps, 82000 + 3.0 * 82000 + 64 * i.handler_ps);
+    /* Room for 50 checkpoints, for 5, and a small buffer. */
+    uint32_t rest = spin_layout_info(layout).dataloop_bytes + 64;
+    struct spin_type_options o = {.card_bytes = rest + 50 * i.checkpoint_bytes};
+    CHECK(spin_type_interval(layout, &o, &i));
+    CHECK_EQ(i.bytes, 6 * 4096);
+    CHECK_EQ(i.checkpoints, 43);
+    CHECK_EQ(i.bound, SPIN_INTERVAL_BY_MEMORY);
+    CHECK_EQ(i.time_ps, 82000 + 6 * 3.0 * 82000 + 64 * i.handler_ps);
+    o.card_bytes = rest + 5 * i.checkpoint_bytes;
     CHECK(spin_type_interval(layout, &o, &i));
     CHECK_EQ(i.bytes, 52 * 4096);
-    CHECK_EQ(i.checkpoints, 5);
-    CHECK_EQ(i.bound, SPIN_INTERVAL_BY_MEMORY);
-    o = (struct spin_type_options){.buffer_packets = 4};
+    CHECK_EQ(i.bound, SPIN_INTERVAL_OVER_WAITING);
+    o.buffer_packets = 200;
     CHECK(spin_type_interval(layout, &o, &i));
-    CHECK_EQ(i.bytes, 4096);
-    CHECK_EQ(i.bound, SPIN_INTERVAL_BY_BUFFER);
+    CHECK_EQ(i.bound, SPIN_INTERVAL_OVER_BUFFER);
     o = (struct spin_type_options){.card_bytes = 100};
     CHECK(!spin_type_interval(layout, &o, &i));
     spin_layout_free(layout);

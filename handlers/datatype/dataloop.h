@@ -159,6 +159,36 @@ static inline void dataloop_next(const uint32_t *d, struct dataloop_segment *s) 
 /* Called with each region: its offset in memory, the offset in what is moved, and its bytes. */
 typedef void dataloop_region(void *argument, uint32_t at, uint32_t from, uint32_t bytes);
 
+/* Whole contiguous elements of frame f behind its present one, as many as there are and fit in
+ * bytes - from; returns `from` behind them. Most regions are found here, without looking at any
+ * other loop. */
+static inline __attribute__((always_inline)) uint32_t
+dataloop_whole(const uint32_t *l, struct dataloop_frame *f, uint32_t from, uint32_t bytes,
+               dataloop_region *region, void *argument) {
+    uint32_t more = l[DATALOOP_COUNT] - 1 - f->index, all = more, base = f->base;
+    const uint32_t *row = l + DATALOOP_TABLE;
+    if (l[DATALOOP_KIND] == DATALOOP_VECTOR) {
+        uint32_t block = l[DATALOOP_BYTES], stride = l[DATALOOP_STRIDE];
+        uint32_t at = base + (f->index + 1) * stride;
+        for (; more && bytes - from >= block; more--, at += stride, from += block)
+            region(argument, at, from, block);
+    } else if (l[DATALOOP_KIND] == DATALOOP_BLOCKINDEX) {
+        uint32_t block = l[DATALOOP_BYTES];
+        for (row += f->index + 1; more && bytes - from >= block; more--, row++, from += block)
+            region(argument, base + *row, from, block);
+    } else if (l[DATALOOP_KIND] == DATALOOP_INDEX) {
+        for (row += 2 * f->index + 2; more; more--, row += 2) {
+            uint32_t block = row[3] - row[1];
+            if (bytes - from < block)
+                break;
+            region(argument, base + row[0], from, block);
+            from += block;
+        }
+    }
+    f->index += all - more;
+    return from;
+}
+
 /* Moves on by `bytes`, region by region. Always inline, so that `region` is no call. */
 static inline __attribute__((always_inline)) void
 dataloop_move(const uint32_t *d, struct dataloop_segment *s, uint32_t bytes,
@@ -174,17 +204,8 @@ dataloop_move(const uint32_t *d, struct dataloop_segment *s, uint32_t bytes,
             s->left -= n;
             return;
         }
-        /* Most regions are of vectors: whole ones without looking at anything else. */
         struct dataloop_frame *f = &s->frame[s->level];
-        const uint32_t *l = d + f->loop;
-        if (l[DATALOOP_KIND] == DATALOOP_VECTOR) {
-            uint32_t block = l[DATALOOP_BYTES], stride = l[DATALOOP_STRIDE];
-            uint32_t more = l[DATALOOP_COUNT] - 1 - f->index;
-            uint32_t at = f->base + (f->index + 1) * stride;
-            for (; more && bytes - from >= block; more--, at += stride, from += block)
-                region(argument, at, from, block);
-            f->index = l[DATALOOP_COUNT] - 1 - more;
-        }
+        from = dataloop_whole(d + f->loop, f, from, bytes, region, argument);
         dataloop_next(d, s);
     }
 }

@@ -48,15 +48,15 @@ static void vector(struct datatype_state *s, const struct packet *p) {
 /* Specialised: blocks at the offsets of a table. */
 static void list(struct datatype_state *s, const struct packet *p) {
     const uint32_t *d = dataloop_of(s), *l = d + d[DATALOOP_ROOT];
-    uint32_t base = d[DATALOOP_BASE], in_block = p->position, i = dataloop_find(l, &in_block);
-    for (uint32_t done = 0; done < p->bytes; i++) {
-        struct dataloop_element e = dataloop_element(l, i);
-        uint32_t left = e.bytes - in_block, more = p->bytes - done;
-        uint32_t n = left < more ? left : more;
-        store((void *)(uintptr_t)p->data, base + e.offset + in_block, done, n);
-        done += n;
-        in_block = 0;
-    }
+    void *data = (void *)(uintptr_t)p->data;
+    uint32_t in_block = p->position, i = dataloop_find(l, &in_block);
+    struct dataloop_frame f = {d[DATALOOP_ROOT], i, d[DATALOOP_BASE]};
+    struct dataloop_element e = dataloop_element(l, i);
+    uint32_t left = e.bytes - in_block, done = left < p->bytes ? left : p->bytes;
+    store(data, f.base + e.offset + in_block, 0, done);
+    done = dataloop_whole(l, &f, done, p->bytes, store, data);
+    if (done < p->bytes)
+        store(data, f.base + dataloop_element(l, f.index + 1).offset, done, p->bytes - done);
 }
 
 /* By the positions in the dataloop: a division or a bisection per level. */

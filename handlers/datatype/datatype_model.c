@@ -3,9 +3,9 @@
 
 /* What a general handler takes, in cycles of an HPU: per packet, and per region of it (counted on
  * simulated cards; handlers/datatype/README.md). */
-enum { PACKET_CYCLES = 170, REGION_CYCLES = 22 };
+enum { PACKET_CYCLES = 210, REGION_CYCLES = 16 };
 
-#define WAITING_SHARE 0.2 /* of the time that handlers take */
+#define WAITING_SHARE 0.2 /* of the time that handlers take: above it HPUs wait for too long */
 #define PACKET_BYTES  4096u
 
 static uint32_t or_else(uint32_t value, uint32_t otherwise) {
@@ -38,28 +38,21 @@ bool spin_type_interval(const struct spin_layout *layout, const struct spin_type
     i->handler_ps =
         (PACKET_CYCLES + REGION_CYCLES * i->regions_per_packet) * or_else(o->hpu_cycle_ps, 400);
     double handling = (double)divide_up(i->packets, hpus) * i->handler_ps;
-    double waiting = i->packet_ps * (hpus > 1 ? hpus - 1 : 1); /* per packet of the interval */
-    uint64_t in_packets = (uint64_t)(WAITING_SHARE * handling / waiting);
-    uint64_t in_buffer = or_else(o->buffer_packets, 1024) / hpus;
-    if (in_packets > in_buffer) {
-        in_packets = in_buffer;
-        i->bound = SPIN_INTERVAL_BY_BUFFER;
-    }
-    in_packets = in_packets ? in_packets : 1;
     uint64_t dataloop = info->dataloop_bytes + 64, room = 0;
     if (card > dataloop)
         room = (card - dataloop) / i->checkpoint_bytes;
     if (!room)
         return false;
-    if (divide_up(i->packets, in_packets) > room) {
-        in_packets = divide_up(i->packets, room);
-        i->bound = SPIN_INTERVAL_BY_MEMORY;
-    }
+    uint64_t in_packets = divide_up(i->packets, room); /* the fewest that card memory allows */
     if (o->interval)
         in_packets = divide_up(o->interval, PACKET_BYTES);
     i->bytes = o->interval ? o->interval : (uint32_t)(in_packets * PACKET_BYTES);
     i->checkpoints = (uint32_t)divide_up(size, i->bytes);
-    i->time_ps =
-        i->packet_ps + (double)in_packets * (hpus > 1 ? hpus - 1 : 0) * i->packet_ps + handling;
+    double waiting = (double)in_packets * (hpus - 1) * i->packet_ps;
+    i->time_ps = i->packet_ps + waiting + handling;
+    i->bound = in_packets == 1                                        ? SPIN_INTERVAL_IS_A_PACKET
+               : in_packets * hpus > or_else(o->buffer_packets, 1024) ? SPIN_INTERVAL_OVER_BUFFER
+               : waiting > WAITING_SHARE * handling                   ? SPIN_INTERVAL_OVER_WAITING
+                                                                      : SPIN_INTERVAL_BY_MEMORY;
     return i->checkpoints <= room;
 }

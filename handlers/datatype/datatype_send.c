@@ -14,7 +14,8 @@ struct spin_send {
     enum spin_send_way way;
     uint32_t number;          /* of the gathering entry */
     struct spin_linked entry; /* which gathers */
-    uint8_t *staging;         /* packed data with heads, or requests to the own card */
+    uint8_t *staging;         /* packed data, pieces with heads, or requests to the own card */
+    const uint8_t *start;     /* what is put: that, or the data itself if it is contiguous */
     ptl_handle_md_t md;       /* of it */
     ptl_handle_ct_t taken;    /* acknowledgements of what this processor has put, */
     ptl_handle_ct_t arrived;  /* and of what its card has */
@@ -51,18 +52,29 @@ static int append_gathering(struct spin_send *s, struct spin_error *err) {
                           : datatype_refuse(err, code, "the card has no memory left for this send");
 }
 
+static bool is_contiguous(const struct spin_send *s) {
+    return s->layout->info.regions <= 1;
+}
+
 static int open_puts(struct spin_send *s, struct spin_error *err) {
     uint64_t pieces = datatype_pieces(s->layout), bytes = pieces * DATATYPE_PACKET;
     if (s->way == SPIN_SEND_CARD)
         bytes = (pieces / PER_REQUEST + 1) * sizeof(struct datatype_request);
-    ptl_md_t md = {.length = bytes, .eq_handle = PTL_EQ_NONE, .options = PTL_MD_EVENT_CT_ACK};
-    s->staging = malloc(bytes + 1);
-    if (!s->staging)
-        return datatype_refuse(err, PTL_NO_SPACE, "no memory for packed data");
+    if (is_contiguous(s)) {
+        bytes = s->layout->info.size;
+        s->start = s->buffer + s->layout->info.true_lb;
+    } else {
+        s->start = s->staging = malloc(bytes);
+        if (!s->staging)
+            return datatype_refuse(err, PTL_NO_SPACE, "no memory for packed data");
+    }
+    ptl_md_t md = {.start = (void *)(uintptr_t)s->start,
+                   .length = bytes,
+                   .eq_handle = PTL_EQ_NONE,
+                   .options = PTL_MD_EVENT_CT_ACK};
     int code = PtlCTAlloc(s->types->ni, &s->taken);
     if (code == PTL_OK)
         code = PtlCTAlloc(s->types->ni, &s->arrived);
-    md.start = s->staging;
     md.ct_handle = s->taken;
     if (code == PTL_OK)
         code = PtlMDBind(s->types->ni, &md, &s->md);
@@ -82,7 +94,7 @@ int spin_send_open(struct spin_types *t, const void *buffer, const struct spin_l
                             .number = t->sends++,
                             .md = PTL_INVALID_HANDLE};
     int code = open_puts(s, err);
-    if (code == PTL_OK && way == SPIN_SEND_CARD)
+    if (code == PTL_OK && way == SPIN_SEND_CARD && !is_contiguous(s))
         code = append_gathering(s, err);
     if (code == PTL_OK)
         *out = s;
@@ -111,7 +123,7 @@ void spin_send_close(struct spin_send *s) {
 static int put(struct spin_send *s, const void *from, uint64_t bytes, uint32_t rank,
                uint64_t bits) {
     s->puts++;
-    return PtlPut(s->md, (uint64_t)((const uint8_t *)from - s->staging), bytes, PTL_CT_ACK_REQ,
+    return PtlPut(s->md, (uint64_t)((const uint8_t *)from - s->start), bytes, PTL_CT_ACK_REQ,
                   (ptl_process_t){.rank = rank}, s->types->pt, bits, 0, NULL, 0);
 }
 
@@ -168,21 +180,28 @@ static int put_pieces(struct spin_send *s, bool all) {
     return code;
 }
 
+/* All of it as one message. */
+static bool is_whole(const struct spin_send *s) {
+    return s->way == SPIN_SEND_PACK || is_contiguous(s);
+}
+
 int spin_send_start(struct spin_send *s, uint32_t rank, uint32_t tag) {
     s->rank = rank;
     s->tag = tag;
     s->next = 0;
-    uint64_t size = s->layout->info.size;
-    if (s->way != SPIN_SEND_PACK && size)
+    if (!is_whole(s))
         return put_pieces(s, false);
-    spin_layout_pack(s->layout, s->buffer, 0, size, s->staging);
-    datatype_charge_copy(s->layout, size);
-    return put(s, s->staging, size, rank, DATATYPE_BITS(DATATYPE_WHOLE, tag));
+    uint64_t size = s->layout->info.size;
+    if (!is_contiguous(s)) {
+        spin_layout_pack(s->layout, s->buffer, 0, size, s->staging);
+        datatype_charge_copy(s->layout, size);
+    }
+    return put(s, s->start, size, rank, DATATYPE_BITS(DATATYPE_WHOLE, tag));
 }
 
 int spin_send_wait(struct spin_send *s) {
     ptl_ct_event_t event;
-    if (s->way == SPIN_SEND_PACK || !s->layout->info.size) {
+    if (is_whole(s)) {
         int code = PtlCTWait(s->taken, s->puts, &event);
         return code != PTL_OK ? code : event.failure ? PTL_FAIL : PTL_OK;
     }

@@ -126,15 +126,22 @@ struct spin_type_options {
 
 /* The published model (slides, E1) with its inputs: a message takes
  *     T_C = T_pkt + ceil(interval / k) (P - 1) T_pkt + ceil(n_pkt / P) T_PH
- * The interval is the longest, for the fewest checkpoints, with which the second term, waiting for
- * the first packet, is at most a fifth of the third, and P sequences fit in the packet buffer; or
- * longer, if card memory has no room for as many checkpoints. */
+ * with P HPUs and n_pkt packets of k bytes, one every T_pkt, of T_PH each. The second term is what
+ * HPUs wait for the first packet of their sequence. T_C grows with the interval, so that is a
+ * packet, or as many as make the checkpoints fit in card memory; `bound` says which, and if HPUs
+ * then wait for more than a fifth of the third term, or the card's buffer is too small for a
+ * sequence per HPU. */
 struct spin_interval {
     uint32_t bytes, checkpoints, checkpoint_bytes;
     uint32_t packet_bytes, packets, hpus;  /* k, n_pkt, P */
     double regions_per_packet;             /* gamma */
     double packet_ps, handler_ps, time_ps; /* T_pkt, T_PH(gamma), T_C */
-    enum { SPIN_INTERVAL_BY_WAITING, SPIN_INTERVAL_BY_BUFFER, SPIN_INTERVAL_BY_MEMORY } bound;
+    enum {
+        SPIN_INTERVAL_IS_A_PACKET,
+        SPIN_INTERVAL_BY_MEMORY,
+        SPIN_INTERVAL_OVER_WAITING,
+        SPIN_INTERVAL_OVER_BUFFER
+    } bound;
 };
 /* False: the checkpoints of no interval fit in card memory. */
 bool spin_type_interval(const struct spin_layout *layout, const struct spin_type_options *options,
@@ -147,11 +154,13 @@ struct spin_receive;
 int spin_receive_open(struct spin_types *types, void *buffer, const struct spin_layout *layout,
                       uint32_t tag, const struct spin_type_options *options,
                       struct spin_receive **receive, struct spin_error *err);
-/* Waits for the next message. PTL_FAIL: it was longer than the layout, or a part did not come. */
+/* Waits for the next message; another one may be sent when that has returned. PTL_FAIL: it was
+ * longer than the layout, or a part did not come. */
 int spin_receive_wait(struct spin_receive *receive);
 void spin_receive_close(struct spin_receive *receive);
 
-/* A send: data of a layout in `buffer`, as often as wanted. */
+/* A send: data of a layout in `buffer`, as often as wanted. Contiguous data is put as it is,
+ * whatever the way. */
 enum spin_send_way {
     SPIN_SEND_CARD,   /* the own card gathers it */
     SPIN_SEND_STREAM, /* the processor packs it, and puts each piece as soon as it is packed */
