@@ -218,8 +218,8 @@ static struct spin_goal *random_goal(uint64_t seed, bool portals) {
             goal_add(g, op);
             if (op.type <= GOAL_CALC)
                 continue;
-            struct goal_portals x = {0};
-            if (op.type != GOAL_GEM5CALC && !append) {
+            struct goal_portals x = GOAL_PORTALS_NONE;
+            if (op.type != GOAL_GEM5CALC && op.type != GOAL_APPEND) {
                 x.ct = rng_below(&rng, 3);
                 x.threshold = rng_below(&rng, 3);
             }

@@ -367,6 +367,34 @@ struct goal_op goal_at(const struct spin_goal *goal, uint32_t op) {
                             .nic = s->nic};
 }
 
+int goal_deadlock(const struct spin_goal *goal, const uint64_t *running, uint64_t done,
+                  struct spin_error *err) {
+    char list[340] = "", text[80];
+    size_t used = 0;
+    uint64_t waiting = 0, named = 0;
+    for (uint32_t rank = 0; rank < goal->num_ranks; rank++)
+        for (uint32_t i = goal->first_op[rank]; i < goal->first_op[rank + 1]; i++) {
+            if (!(running[i / 64] >> i % 64 & 1))
+                continue;
+            waiting++;
+            int more = snprintf(list + used, sizeof list - used, "%srank %u operation %u (%s)",
+                                used ? ", " : "", rank, i - goal->first_op[rank] + 1,
+                                goal_describe(goal, i, text, sizeof text));
+            if (more > 0 && used + (size_t)more < sizeof list) {
+                used += (size_t)more;
+                named++;
+            } else {
+                list[used] = 0;
+            }
+        }
+    char rest[40] = "";
+    if (named < waiting)
+        snprintf(rest, sizeof rest, " and %llu more", (unsigned long long)(waiting - named));
+    return spin_fail(err, SPIN_EDEADLOCK,
+                     "deadlock: %llu of %u operations are not done; waiting: %s%s",
+                     (unsigned long long)(goal->op_count - done), goal->op_count, list, rest);
+}
+
 uint64_t goal_bytes(const struct spin_goal *goal) {
     return (uint64_t)goal->op_count * sizeof *goal->ops +
            (uint64_t)goal->shape_count * sizeof *goal->shapes +
@@ -378,7 +406,11 @@ char *goal_describe(const struct spin_goal *goal, uint32_t op, char *text, size_
     const struct goal_op o = goal_at(goal, op);
     const char *word = goal_type_word(o.type);
     int used;
-    if (o.type >= GOAL_CALC)
+    const struct goal_portals *x = goal_portals_of(goal, op);
+    if (o.type == GOAL_CTWAIT && x)
+        used =
+            snprintf(text, room, "%s %u for %llu", word, x->ct, (unsigned long long)x->threshold);
+    else if (o.type >= GOAL_CALC)
         used = snprintf(text, room, "%s %llu", word, (unsigned long long)o.size);
     else if (o.peer == GOAL_ANY)
         used = snprintf(text, room, "%s %llub from any", word, (unsigned long long)o.size);

@@ -77,13 +77,26 @@ enum {
     GOAL_OPTION_USE_ONCE = 2,
 };
 
-/* What the 104-byte nodes carry beyond the 39; only operations of the Portals dialect have one. */
+/* What the 104-byte nodes carry beyond the 39; only operations of the Portals dialect have one.
+ * What is not given has all bits set, as in LogGOPSim's files. */
+#define GOAL_NONE     UINT32_MAX /* no counter, no handler */
+#define GOAL_NO_VALUE UINT64_MAX /* of an argument */
 struct goal_portals {
     uint32_t op; /* index in goal.ops */
     uint8_t options;
-    uint32_t ct, oct, hh, ph, ch, mem;
+    uint32_t ct;         /* waited for, until it has the threshold */
+    uint32_t oct;        /* the one that counts */
+    uint32_t hh, ph, ch; /* handlers */
+    uint32_t mem;        /* bytes of the handlers' memory */
     uint64_t threshold, arg[4];
 };
+#define GOAL_PORTALS_NONE                                                                          \
+    ((struct goal_portals){.ct = GOAL_NONE,                                                        \
+                           .oct = GOAL_NONE,                                                       \
+                           .hh = GOAL_NONE,                                                        \
+                           .ph = GOAL_NONE,                                                        \
+                           .ch = GOAL_NONE,                                                        \
+                           .arg = {GOAL_NO_VALUE, GOAL_NO_VALUE, GOAL_NO_VALUE, GOAL_NO_VALUE}})
 
 enum { GOAL_SHAPES_NEAR = 1024 };
 
@@ -141,6 +154,10 @@ const struct goal_portals *goal_portals_of(const struct spin_goal *goal, uint32_
 /* "recv 8b from 2 tag 5", for messages. Returns `text`. */
 char *goal_describe(const struct spin_goal *goal, uint32_t op, char *text, size_t room);
 uint64_t goal_bytes(const struct spin_goal *goal); /* of memory */
+/* The error of a replay that cannot go on: it names operations that run (a bit for each) and whose
+ * partner did not come. All others that are not done wait for these. */
+int goal_deadlock(const struct spin_goal *goal, const uint64_t *running, uint64_t done,
+                  struct spin_error *err);
 
 /* ---- building: new, then per rank op..., link..., end_rank; in order of ranks ---- */
 

@@ -113,7 +113,7 @@ static unsigned type_of(struct word w) {
         if (word_is(w, word, (uint32_t)strlen(word)))
             return type;
     }
-    return 0;
+    return WORD_IS(w, "calcgem5") ? GOAL_GEM5CALC : 0;
 }
 
 /* The type that follows a label and its colon; there the word cannot be another label. */
@@ -122,6 +122,8 @@ static unsigned type_after_label(struct scan *s) {
         return GOAL_SEND;
     if (SCAN_PREFIX(s, "recv"))
         return GOAL_RECV;
+    if (SCAN_PREFIX(s, "calcgem5"))
+        return GOAL_GEM5CALC;
     if (SCAN_PREFIX(s, "calc"))
         return GOAL_CALC;
     return type_of(scan_word(s));

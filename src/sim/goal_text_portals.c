@@ -1,10 +1,11 @@
 /* The Portals dialect in text:
  *
- *   put|tput|get|tget N b [arg1 V]..[arg4 V] to R [when CT reaches V] [ct C] tag T
+ *   put|tput N b [arg1 V]..[arg4 V] to R [when CT reaches V] [ct C] tag T
+ *   get|tget N b from R [when CT reaches V] [ct C] tag T
  *   append|tappend N b to priority_list|overflow_list [hh V][ph V][ch V][arg1 V]..[mem V]
- *       allowed (R|-1) ct C [use_once] tag T
+ *       allowed (R|-1) [when CT reaches V] ct C [use_once] tag T
  *   test CT for V
- *   gem5calc N
+ *   gem5calc N, calcgem5 FUNCTION N b
  *
  * "when" and "test" name the counter that is waited for, with its threshold; "ct" the one that
  * counts. Handlers (hh, ph, ch) are numbers here; a card gives them meaning. */
@@ -52,7 +53,8 @@ static int to_part(struct scan *s, struct goal_op *op, struct goal_portals *p, b
 static int part(struct scan *s, struct word w, const char *from, struct goal_op *op,
                 struct goal_portals *p) {
     bool append = op->type == GOAL_APPEND || op->type == GOAL_TAPPEND;
-    if (WORD_IS(w, "to"))
+    bool get = op->type == GOAL_GET || op->type == GOAL_TGET;
+    if (WORD_IS(w, "to") || (get && WORD_IS(w, "from")))
         return to_part(s, op, p, append);
     if (WORD_IS(w, "tag"))
         return scan_number_or_any(s, "a tag (a number, or -1 for any)", UINT32_MAX - 1, &op->tag);
@@ -64,7 +66,7 @@ static int part(struct scan *s, struct word w, const char *from, struct goal_op 
         return number32(s, "a counter", &p->oct);
     if (w.length == 4 && memcmp(w.at, "arg", 3) == 0 && w.at[3] >= '1' && w.at[3] <= '4')
         return scan_number(s, "an argument", UINT64_MAX, &p->arg[w.at[3] - '1']);
-    if (!append && WORD_IS(w, "when"))
+    if (op->type != GOAL_APPEND && WORD_IS(w, "when"))
         return when_part(s, p);
     if (append && WORD_IS(w, "hh"))
         return number32(s, "a header handler", &p->hh);
@@ -87,8 +89,17 @@ static int part(struct scan *s, struct word w, const char *from, struct goal_op 
     return scan_expected(s, from, "an attribute of this operation, or the line's end");
 }
 
+/* A time; or, as LogGOPSim's calcgem5 has it, a function and its bytes. */
+static int scan_gem5(struct scan *s, struct goal_op *op) {
+    int code = scan_number(s, "a time or a function", UINT64_MAX, &op->size);
+    if (code || !scan_blanks(s) || !scan_is_digit(*s->at))
+        return code;
+    op->tag = (uint32_t)op->size;
+    return scan_bytes(s, &op->size);
+}
+
 int scan_portals_op(struct scan *s, struct goal_op *op, struct goal_portals *portals) {
-    *portals = (struct goal_portals){0};
+    *portals = GOAL_PORTALS_NONE;
     int code;
     if (op->type == GOAL_CTWAIT) {
         if ((code = number32(s, "a counter", &portals->ct)) || (code = scan_keyword(s, "for")))
@@ -96,7 +107,7 @@ int scan_portals_op(struct scan *s, struct goal_op *op, struct goal_portals *por
         return scan_number(s, "a threshold", UINT64_MAX, &portals->threshold);
     }
     if (op->type == GOAL_GEM5CALC)
-        return scan_number(s, "a time", UINT64_MAX, &op->size);
+        return scan_gem5(s, op);
     if ((code = scan_bytes(s, &op->size)) != 0)
         return code;
     const char *start = s->at;
@@ -108,7 +119,7 @@ int scan_portals_op(struct scan *s, struct goal_op *op, struct goal_portals *por
         if (!scan_is_letter(*from))
             break;
         struct word name = scan_word(s);
-        to |= WORD_IS(name, "to");
+        to |= WORD_IS(name, "to") || WORD_IS(name, "from");
         if ((code = part(s, name, from, op, portals)) != 0)
             return code;
     }

@@ -57,10 +57,19 @@ static void write_rank_or_any(struct sink *out, uint32_t rank) {
 
 static void write_args(const struct goal_portals *x, struct sink *out) {
     for (int i = 0; i < 4; i++)
-        if (x->arg[i]) {
+        if (x->arg[i] != GOAL_NO_VALUE) {
             put_number(out, " arg", (uint64_t)i + 1);
             put_number(out, " ", x->arg[i]);
         }
+}
+
+static void write_counters(const struct goal_portals *x, struct sink *out) {
+    if (x->ct != GOAL_NONE) {
+        put_number(out, " when ", x->ct);
+        put_number(out, " reaches ", x->threshold);
+    }
+    if (x->oct != GOAL_NONE)
+        put_number(out, " ct ", x->oct);
 }
 
 static void write_append(const struct goal_op *o, const struct goal_portals *x, struct sink *out) {
@@ -70,19 +79,25 @@ static void write_append(const struct goal_op *o, const struct goal_portals *x, 
         uint32_t value;
     } handlers[] = {{" hh ", x->hh}, {" ph ", x->ph}, {" ch ", x->ch}};
     for (size_t i = 0; i < 3; i++)
-        if (handlers[i].value)
+        if (handlers[i].value != GOAL_NONE)
             put_number(out, handlers[i].word, handlers[i].value);
     write_args(x, out);
     if (x->mem)
         put_number(out, " mem ", x->mem);
     put(out, " allowed ");
     write_rank_or_any(out, o->peer);
-    put_number(out, " ct ", x->oct);
+    write_counters(x, out);
     if (x->options & GOAL_OPTION_USE_ONCE)
         put(out, " use_once");
 }
 
 static void write_portals(const struct goal_op *o, const struct goal_portals *x, struct sink *out) {
+    if (o->type == GOAL_GEM5CALC && o->tag) {
+        put_number(out, "calcgem5 ", o->tag);
+        put_number(out, " ", o->size);
+        put(out, "b");
+        return;
+    }
     put(out, goal_type_word(o->type));
     if (o->type == GOAL_CTWAIT) {
         put_number(out, " ", x->ct);
@@ -97,13 +112,8 @@ static void write_portals(const struct goal_op *o, const struct goal_portals *x,
         write_append(o, x, out);
     } else {
         write_args(x, out);
-        put_number(out, " to ", o->peer);
-        if (x->ct || x->threshold) {
-            put_number(out, " when ", x->ct);
-            put_number(out, " reaches ", x->threshold);
-        }
-        if (x->oct)
-            put_number(out, " ct ", x->oct);
+        put_number(out, o->type == GOAL_GET || o->type == GOAL_TGET ? " from " : " to ", o->peer);
+        write_counters(x, out);
     }
     write_tag(out, o->tag);
 }
@@ -113,7 +123,7 @@ static void write_op(const struct spin_goal *goal, uint32_t op, struct sink *out
     if (o->type == GOAL_CALC) {
         put_number(out, "calc ", o->size);
     } else if (o->type > GOAL_CALC) {
-        const struct goal_portals none = {0}, *x = goal_portals_of(goal, op);
+        const struct goal_portals none = GOAL_PORTALS_NONE, *x = goal_portals_of(goal, op);
         write_portals(o, x ? x : &none, out);
     } else {
         bool send = o->type == GOAL_SEND;

@@ -798,36 +798,6 @@ struct timeline_rows loggops_rows(const struct loggops *l) {
                                   .user = l};
 }
 
-/* The operations that were free to run and are not done: receives without a message and large sends
- * without a receive. All others that are not done wait for these. */
-static int report_waiting(const struct loggops *l, struct spin_error *err) {
-    const struct spin_goal *goal = l->goal;
-    char list[340] = "", text[80];
-    size_t used = 0;
-    uint64_t waiting = 0, named = 0;
-    for (uint32_t rank = 0; rank < goal->num_ranks; rank++)
-        for (uint32_t i = goal->first_op[rank]; i < goal->first_op[rank + 1]; i++) {
-            if (!(l->running[i / 64] >> i % 64 & 1))
-                continue;
-            waiting++;
-            int more = snprintf(list + used, sizeof list - used, "%srank %u operation %u (%s)",
-                                used ? ", " : "", rank, i - goal->first_op[rank] + 1,
-                                goal_describe(goal, i, text, sizeof text));
-            if (more > 0 && used + (size_t)more < sizeof list) {
-                used += (size_t)more;
-                named++;
-            } else {
-                list[used] = 0;
-            }
-        }
-    char rest[40] = "";
-    if (named < waiting)
-        snprintf(rest, sizeof rest, " and %llu more", (unsigned long long)(waiting - named));
-    return spin_fail(
-        err, SPIN_EDEADLOCK, "deadlock: %llu of %u operations are not done; waiting: %s%s",
-        (unsigned long long)(goal->op_count - l->counts.done), goal->op_count, list, rest);
-}
-
 bool loggops_stopped(const struct loggops *l) {
     return l->out_of_memory || l->too_late || l->too_large || goal_match_out_of_memory(l->match) ||
            waiting_out_of_memory(l->waiting);
@@ -845,5 +815,7 @@ int loggops_verdict(const struct loggops *l, struct spin_error *err) {
                          "simulated time goes beyond the limit of %llu ps (53 days); shorten the "
                          "computation or the messages",
                          SIM_LATEST_PS);
-    return l->counts.done < l->goal->op_count ? report_waiting(l, err) : SPIN_OK;
+    return l->counts.done < l->goal->op_count
+               ? goal_deadlock(l->goal, l->running, l->counts.done, err)
+               : SPIN_OK;
 }
