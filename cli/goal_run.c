@@ -12,7 +12,7 @@
 
 struct run_options {
     const char *model, *preset, *trace, *noise, *noise_file, *topology, *links, *params, *picture,
-        *json, *csv;
+        *json, *csv, *matching, *card, *handlers;
     struct cli_view view;
     struct cli_list set, fail;
     uint64_t seed;
@@ -21,18 +21,25 @@ struct run_options {
 
 #define AT(member) offsetof(struct run_options, member)
 static const struct cli_option table[] = {
-    {"model", 'm', CLI_STRING, "MODEL", "loggops (the default) or packet", AT(model), 0, 0},
+    {"model", 'm', CLI_STRING, "MODEL", "loggops (the default), packet or card", AT(model), 0, 0},
+    {"matching", 0, CLI_STRING, "WHO",
+     "card model: handlers (the default), portals or host match messages", AT(matching), 0, 0},
+    {"card", 0, CLI_STRING, "NAME", "card model: sc17 (the default) or pspin", AT(card), 0, 0},
+    {"handlers", 0, CLI_STRING, "IMAGE", "card model: handlers hh0, ph1, ... of GOAL's appends",
+     AT(handlers), 0, 0},
     {"preset", 'p', CLI_STRING, "NAME",
-     "a set of parameters (loggopsim; sc17-int for packets); see --presets", AT(preset), 0, 0},
+     "a set of parameters (loggopsim; sc17-int for packets and cards); see --presets", AT(preset),
+     0, 0},
     {"set", 's', CLI_LIST, "NAME=VALUE",
      "one parameter: L=2500, o=65ns, G=20ps/B, S=64KiB, link_latency=33.4ns", AT(set), 0, 0},
     {"params", 0, CLI_STRING, "FILE", CLI_PARAMS_HELP, AT(params), 0, 0},
     {"topology", 'T', CLI_STRING, "SPEC",
-     "packet model: link, switch, fattree:36, torus:8x8, dragonfly:P,A,H, file:PATH", AT(topology),
-     0, 0},
+     "packet and card model: link, switch, fattree:36, torus:8x8, dragonfly:P,A,H, file:PATH",
+     AT(topology), 0, 0},
     {"fail", 0, CLI_LIST, "A-B@TIME[:TIME]", "packet model: a link that breaks (and heals)",
      AT(fail), 0, 0},
-    {"links", 0, CLI_OUTPUT, "FILE", "packet model: write a row a link as CSV", AT(links), 0, 0},
+    {"links", 0, CLI_OUTPUT, "FILE", "packet and card model: write a row a link as CSV", AT(links),
+     0, 0},
     {"noise", 0, CLI_STRING, "PERIOD,LENGTH", "the system takes LENGTH every PERIOD (1ms,25us)",
      AT(noise), 0, 0},
     {"noise-file", 0, CLI_STRING, "FILE",
@@ -64,8 +71,7 @@ static void show_progress(void *context, uint64_t done, uint64_t of) {
 
 /* ---- output ---- */
 
-/* Nanoseconds with the picoseconds as decimals. */
-static void print_ns(const char *what, uint64_t ps) {
+void goal_print_ns(const char *what, uint64_t ps) {
     printf("%-24s %" PRIu64 ".%03" PRIu64 " ns\n", what, ps / 1000, ps % 1000);
 }
 
@@ -100,29 +106,33 @@ static int list_presets(bool packets) {
 
 static void print_text(const struct spin_goal_options *o, const char *preset,
                        const struct spin_goal_result *r) {
-    enum { SHOWN = 32 };
     print_parameters(o, preset);
-    print_ns("makespan", r->makespan_ps);
+    goal_print_ns("makespan", r->makespan_ps);
     printf("%-24s %" PRIu64 "\n", "messages", r->messages);
     printf("%-24s %" PRIu64 "\n", "bytes", r->bytes);
     printf("%-24s %" PRIu64 "\n", "events", r->events);
-    print_ns("lost in noise", r->noise_ps);
-    print_ns("waited for cpu and nic", r->queue_ps);
+    goal_print_ns("lost in noise", r->noise_ps);
+    goal_print_ns("waited for cpu and nic", r->queue_ps);
     if (r->unreceived)
         printf("%-24s %" PRIu64 "\n", "messages never received", r->unreceived);
     if (o->packet)
         goal_print_packet(r);
     if (r->digest)
         printf("%-24s %016" PRIx64 "\n", "digest", r->digest);
+    goal_print_ranks(r);
+    if (o->critical_path)
+        goal_print_path(r);
+}
+
+void goal_print_ranks(const struct spin_goal_result *r) {
+    enum { SHOWN = 32 };
     for (uint32_t rank = 0; rank < r->ranks && rank < SHOWN; rank++) {
         char what[32];
         snprintf(what, sizeof what, "rank %u finishes at", rank);
-        print_ns(what, r->finish_ps[rank]);
+        goal_print_ns(what, r->finish_ps[rank]);
     }
     if (r->ranks > SHOWN)
         printf("and %u more ranks: --csv and --json print all\n", r->ranks - SHOWN);
-    if (o->critical_path)
-        goal_print_path(r);
 }
 
 struct report {
@@ -166,19 +176,26 @@ static void print_json(FILE *out, const void *what) {
         goal_json_packet(&j, r);
     if (o->critical_path)
         goal_json_path(&j, r);
-    json_array(&j, "ranks");
-    for (uint32_t rank = 0; rank < r->ranks; rank++) {
-        json_object(&j, NULL);
-        json_u64(&j, "rank", rank);
-        json_u64(&j, "finish_ps", r->finish_ps[rank]);
-        json_end_object(&j);
-    }
-    json_end_array(&j);
+    goal_json_ranks(&j, r);
     json_end_object(&j);
 }
 
+void goal_json_ranks(struct json *j, const struct spin_goal_result *r) {
+    json_array(j, "ranks");
+    for (uint32_t rank = 0; rank < r->ranks; rank++) {
+        json_object(j, NULL);
+        json_u64(j, "rank", rank);
+        json_u64(j, "finish_ps", r->finish_ps[rank]);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 static void print_csv(FILE *out, const void *what) {
-    const struct spin_goal_result *r = ((const struct report *)what)->result;
+    goal_csv_ranks(out, ((const struct report *)what)->result);
+}
+
+void goal_csv_ranks(FILE *out, const struct spin_goal_result *r) {
     fputs("rank,finish_ps\n", out);
     for (uint32_t rank = 0; rank < r->ranks; rank++)
         fprintf(out, "%u,%" PRIu64 "\n", rank, r->finish_ps[rank]);
@@ -238,15 +255,21 @@ static int configure(const struct cli_command *command, const struct run_options
     return status;
 }
 
-static int check(const struct cli_command *command, const struct run_options *o, bool packets) {
-    if (o->model && !packets && strcmp(o->model, "loggops") != 0)
-        return cli_error(command, CLI_USAGE, "unknown model '%s'; there are loggops and packet",
-                         o->model);
-    if (!packets && (o->topology || o->fail.count || o->links))
+static int check(const struct cli_command *command, const struct run_options *o, bool packets,
+                 bool cards) {
+    if (o->model && !packets && !cards && strcmp(o->model, "loggops") != 0)
+        return cli_error(command, CLI_USAGE,
+                         "unknown model '%s'; there are loggops, packet and card", o->model);
+    if (!packets && !cards && (o->topology || o->fail.count || o->links))
         return cli_error(
             command, CLI_USAGE,
             "--topology, --fail and --links need --model packet: the LogGOPS model has "
             "no links");
+    if (!cards && (o->matching || o->card || o->handlers))
+        return cli_error(command, CLI_USAGE, "--matching, --card and --handlers need --model card");
+    if (cards && (o->fail.count || o->critical_path || o->digest))
+        return cli_error(command, CLI_USAGE,
+                         "--fail, --critical-path and --digest are not for --model card");
     if ((o->view.only || o->view.from || o->view.to) && !o->trace && !o->picture)
         return cli_error(command, CLI_USAGE,
                          "--only, --from and --to choose what --trace and --picture show: say one");
@@ -282,6 +305,31 @@ static int simulate(const struct cli_command *command, const struct run_options 
     return status;
 }
 
+static int on_cards(const struct cli_command *command, const struct run_options *o,
+                    const char *preset, const struct params *params,
+                    const struct cli_list *operands) {
+    struct goal_on_cards on = {.preset = preset,
+                               .matching = o->matching,
+                               .card = o->card,
+                               .handlers = o->handlers,
+                               .topology = o->topology,
+                               .links = o->links,
+                               .trace = o->trace,
+                               .picture = o->picture,
+                               .json = o->json,
+                               .csv = o->csv,
+                               .set = &o->set,
+                               .params = params};
+    int status = parse_noise(command, o, &on.noise);
+    if (!status)
+        status = cli_view(command, &o->view, &on.view);
+    if (!status && o->parameters)
+        return goal_cards_parameters(command, &on);
+    if (!status)
+        status = goal_one_file(command, operands);
+    return status ? status : goal_cards_run(command, &on, operands->items[0]);
+}
+
 static int configured(const struct cli_command *command, const struct run_options *o,
                       const struct cli_list *operands) {
     struct spin_goal_options options = {.digest = o->digest,
@@ -291,11 +339,17 @@ static int configured(const struct cli_command *command, const struct run_option
     struct spin_packet packet;
     struct params params;
     bool packets = o->model && strcmp(o->model, "packet") == 0;
-    const char *preset = o->preset ? o->preset : packets ? "sc17-int" : "loggopsim";
-    int status = check(command, o, packets);
+    bool cards = o->model && strcmp(o->model, "card") == 0;
+    const char *preset = o->preset ? o->preset : packets || cards ? "sc17-int" : "loggopsim";
+    int status = check(command, o, packets, cards);
     if (status)
         return status;
     status = params_read(command, o->params, &params);
+    if (!status && cards) {
+        status = on_cards(command, o, preset, &params, operands);
+        params_free(&params);
+        return status;
+    }
     if (!status)
         status = configure(command, o, preset, &params,
                            (struct models){&options.loggops, packets ? &packet : NULL});

@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 #include "base/temporary.h"
+#include "base/units.h"
 #include "child.h"
 #include "config.h"
 
 struct trace_options {
     uint64_t ranks;
-    const char *output, *format, *scale, *clock;
+    const char *output, *format, *scale, *clock, *shortest;
     struct cli_list pass;
     bool wildcards;
 };
@@ -30,6 +31,8 @@ static const struct cli_option table[] = {
      0},
     {"clock", 0, CLI_STRING, "CLOCK",
      "what measures computation: cpu (the default: of the rank's thread) or wall", AT(clock), 0, 0},
+    {"shortest", 0, CLI_STRING, "TIME", "computation that is shorter does not count (0)",
+     AT(shortest), 0, 0},
     {"wildcards", 0, CLI_FLAG, NULL,
      "receives from any source stay so (without it they name the source that came)", AT(wildcards),
      0, 0},
@@ -67,11 +70,21 @@ static int check(const struct cli_command *command, const struct trace_options *
     double scale = o->scale ? strtod(o->scale, &end) : 1;
     if (o->scale && (end == o->scale || *end || !(scale >= 0 && scale <= 1e9)))
         return cli_error(command, CLI_USAGE, "--scale %s is not a factor from 0 to 1e9", o->scale);
+    uint64_t ps;
+    if (o->shortest && !units_time_ps(o->shortest, &ps))
+        return cli_error(command, CLI_USAGE, "--shortest %s is not a time (such as 10us)",
+                         o->shortest);
     return 0;
 }
 
 /* What the tracer reads in each rank; mpirun hands on those that are named by -x. */
 static void set_environment(const struct trace_options *o, const char *part) {
+    uint64_t ps = 0;
+    char shortest[24];
+    if (o->shortest)
+        units_time_ps(o->shortest, &ps);
+    snprintf(shortest, sizeof shortest, "%llu", (unsigned long long)ps / 1000);
+    setenv("OPENSPIN_GOAL_SHORTEST", shortest, 1);
     setenv("OPENSPIN_GOAL", part, 1);
     setenv("OPENSPIN_GOAL_SCALE", o->scale ? o->scale : "1", 1);
     setenv("OPENSPIN_GOAL_CLOCK", o->clock ? o->clock : "cpu", 1);
@@ -86,8 +99,9 @@ static void set_environment(const struct trace_options *o, const char *part) {
 static const char **command_line(const struct trace_options *o, const struct cli_list *program,
                                  const char *ranks, const char *preload) {
     static const char *const handed[] = {"OPENSPIN_GOAL", "OPENSPIN_GOAL_SCALE",
-                                         "OPENSPIN_GOAL_CLOCK", "OPENSPIN_GOAL_WILDCARDS"};
-    const char **words = calloc((size_t)(o->pass.count + program->count) + 16, sizeof *words);
+                                         "OPENSPIN_GOAL_CLOCK", "OPENSPIN_GOAL_WILDCARDS",
+                                         "OPENSPIN_GOAL_SHORTEST"};
+    const char **words = calloc((size_t)(o->pass.count + program->count) + 24, sizeof *words);
     int n = 0;
     if (!words)
         return NULL;

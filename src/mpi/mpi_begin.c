@@ -9,13 +9,15 @@
 static void begin(void) {
     struct trace *t = trace_of_process();
     const char *path = getenv("OPENSPIN_GOAL"), *scale = getenv("OPENSPIN_GOAL_SCALE"),
-               *clock = getenv("OPENSPIN_GOAL_CLOCK"), *wild = getenv("OPENSPIN_GOAL_WILDCARDS");
+               *clock = getenv("OPENSPIN_GOAL_CLOCK"), *wild = getenv("OPENSPIN_GOAL_WILDCARDS"),
+               *shortest = getenv("OPENSPIN_GOAL_SHORTEST");
     if (!path || !*path)
         return;
     char *end = NULL;
     t->scale = scale ? strtod(scale, &end) : 1;
     t->wall = clock && strcmp(clock, "wall") == 0;
     t->wildcards = wild && strcmp(wild, "keep") == 0;
+    t->shortest_ns = shortest ? strtoull(shortest, NULL, 10) : 0;
     t->path = strdup(path);
     PMPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &t->ranks);

@@ -86,7 +86,8 @@ static uint32_t op_add(struct trace *t, struct trace_op op) {
 
 /* Computation so far comes before what follows. */
 static void flush_calc(struct trace *t) {
-    uint64_t size = (uint64_t)((double)t->calc_ns * t->scale + 0.5);
+    bool counts = t->calc_ns >= t->shortest_ns;
+    uint64_t size = counts ? (uint64_t)((double)t->calc_ns * t->scale + 0.5) : 0;
     t->calc_ns = 0;
     if (size)
         op_add(t, (struct trace_op){.type = TRACE_CALC, .size = size});

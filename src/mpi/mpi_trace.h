@@ -48,9 +48,10 @@ struct trace_edges {
 
 struct trace {
     bool on;
-    bool wildcards; /* receives from anybody stay so */
-    bool wall;      /* which clock measures computation */
-    double scale;   /* of computation */
+    bool wildcards;       /* receives from anybody stay so */
+    bool wall;            /* which clock measures computation */
+    double scale;         /* of computation */
+    uint64_t shortest_ns; /* computation that counts */
     uint64_t since_ns, calc_ns;
     bool polled; /* the last call asked for something that was not there */
     int rank, ranks;

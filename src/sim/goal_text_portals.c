@@ -94,6 +94,8 @@ static int scan_gem5(struct scan *s, struct goal_op *op) {
     int code = scan_number(s, "a time or a function", UINT64_MAX, &op->size);
     if (code || !scan_blanks(s) || !scan_is_digit(*s->at))
         return code;
+    if (op->size > UINT32_MAX)
+        return scan_fail(s, s->at, "a function has a number below 4294967296");
     op->tag = (uint32_t)op->size;
     return scan_bytes(s, &op->size);
 }

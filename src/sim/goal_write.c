@@ -63,8 +63,9 @@ static void write_args(const struct goal_portals *x, struct sink *out) {
         }
 }
 
-static void write_counters(const struct goal_portals *x, struct sink *out) {
-    if (x->ct != GOAL_NONE) {
+static void write_counters(const struct goal_op *o, const struct goal_portals *x,
+                           struct sink *out) {
+    if (x->ct != GOAL_NONE && o->type != GOAL_APPEND) {
         put_number(out, " when ", x->ct);
         put_number(out, " reaches ", x->threshold);
     }
@@ -86,7 +87,7 @@ static void write_append(const struct goal_op *o, const struct goal_portals *x, 
         put_number(out, " mem ", x->mem);
     put(out, " allowed ");
     write_rank_or_any(out, o->peer);
-    write_counters(x, out);
+    write_counters(o, x, out);
     if (x->options & GOAL_OPTION_USE_ONCE)
         put(out, " use_once");
 }
@@ -113,7 +114,7 @@ static void write_portals(const struct goal_op *o, const struct goal_portals *x,
     } else {
         write_args(x, out);
         put_number(out, o->type == GOAL_GET || o->type == GOAL_TGET ? " from " : " to ", o->peer);
-        write_counters(x, out);
+        write_counters(o, x, out);
     }
     write_tag(out, o->tag);
 }

@@ -359,6 +359,8 @@ void world_raised(struct world_rank *r);
 /* From the thread's program: others run while its clock moves on by time_ps, at least by a look
  * (`poll`; a cycle, if that is 0). */
 void world_pause(struct world_thread *t, uint64_t time_ps);
+/* From inside a rank: its processor idles until its card has raised something, or until then. */
+void world_idle(uint64_t until_ps);
 /* For every call that takes no time: a loop of such calls would hold the world at one instant for
  * ever, so the 64th in a row, and every further one, pauses. */
 void world_free_call(struct world_thread *t);

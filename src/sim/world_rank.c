@@ -198,6 +198,14 @@ struct world_thread *world_current(void) {
     return process && process->host == &host ? process->context : NULL;
 }
 
+void world_idle(uint64_t until_ps) {
+    struct world_thread *t = world_current();
+    if (!t)
+        return;
+    catch_up(t);
+    wait_in(t, THREAD_WAITING, until_ps);
+}
+
 static uint32_t ask_rank(void *context) {
     return ((const struct world_thread *)context)->rank->index;
 }
