@@ -129,9 +129,6 @@ int sc17_fig5b(const struct experiment_context *context, struct sheet *s, struct
         bytes[i] = context->setup.bytes ? context->setup.bytes : 16ull << 2 * i;
     if (context->setup.bytes > most)
         most = context->setup.bytes;
-    if (most >= 1ull << 32)
-        return spin_fail(err, SPIN_ELIMIT, "--bytes %llu: a message has less than 4 GiB",
-                         (unsigned long long)most);
     uint8_t *memory = calloc(2, most);
     if (!memory)
         return spin_fail(err, SPIN_ENOMEM, "no memory for the messages");

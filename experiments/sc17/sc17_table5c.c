@@ -258,6 +258,7 @@ static struct sheet_panel *new_panel(struct sheet *s, const char *name, const ch
     sheet_column(p, "", 0, "ranks");
     sheet_column(p, "B", 0, "message");
     sheet_column(p, "", 0, "messages per rank");
+    sheet_column(p, "", 0, "exchanges");
     for (int v = 0; v < VARIANTS; v++)
         sheet_column(p, "%", 2, "%s", variants[v]);
     sheet_column(p, "%", 2, "gain of spin");
@@ -269,11 +270,14 @@ static void add_row(struct sheet *s, struct sheet_panel *p, const struct scene *
     struct sheet_row *row = sheet_row(s, p, scene->application->name);
     row->value[1] = scene->ranks;
     row->value[2] = (double)scene->bytes;
-    if (messages)
+    if (messages) {
+        struct link link[NEIGHBOURS];
         row->value[3] = (double)(messages / scene->ranks);
+        row->value[4] = floor(row->value[3] / find_neighbours(scene, 0, link));
+    }
     for (int v = 0; v < VARIANTS; v++)
-        row->value[4 + v] = r->share[v];
-    row->value[7] = gain(r);
+        row->value[5 + v] = r->share[v];
+    row->value[8] = gain(r);
 }
 
 int sc17_table5c(const struct experiment_context *context, struct sheet *s,
