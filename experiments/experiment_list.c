@@ -21,6 +21,8 @@ const struct experiment experiments[] = {
     {"pspin/table3", "area and power of the card", "ISCA'21 table III", 0, pspin_table3},
     {"sc17/cards", "ping-pong, accumulation and broadcast on PsPIN cards", "ours: no paper has it",
      EXPERIMENT_WORLD, sc17_cards},
+    {"sc17/collectives", "collectives by hosts and by cards", "SC'17 section 4.4.3; no figure",
+     EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_collectives},
     {"sc17/fig3b", "ping-pong, integrated card", "SC'17 figure 3b",
      EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_fig3b},
     {"sc17/fig3c", "ping-pong, discrete card", "SC'17 figure 3c",

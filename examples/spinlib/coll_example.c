@@ -1,11 +1,16 @@
-/* A few collectives of all ranks, each by one algorithm in all three variants: processors (rdma),
- * triggered operations (triggered), handlers (spin).
+/* Collectives of all ranks, in all three variants: processors (rdma), triggered operations
+ * (triggered), handlers (spin). Without an argument a few of them; with the name of one and a
+ * number of bytes, how long each algorithm takes.
  *     cc coll_example.c -o coll $(pkg-config --cflags --libs spinlib)
  *     openspin launch -n 4 ./coll
+ *     openspin launch -n 4 ./coll allreduce 65536
  *     openspin sim run -n 100 ./coll */
 #include <spinlib/coll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { REPEATS = 21 };
 
 static int report(const char *what, int code, const struct spin_coll *coll) {
     if (code != PTL_OK)
@@ -33,7 +38,52 @@ static int collectives(struct spin_coll *coll, const struct spin_job *job, const
     return 0;
 }
 
-int main(void) {
+static int by_time(const void *a, const void *b) {
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* One way in one variant: the median, at rank 0, of what it and a barrier after it take. */
+static int measure(struct spin_coll *coll, const struct spin_job *job, struct spin_coll_call call) {
+    double us[REPEATS];
+    for (int i = 0; i < REPEATS; i++) {
+        struct spin_coll_request *request;
+        const struct spin_coll_how how = {"recursive-doubling", call.how.variant};
+        if (report("barrier", spin_coll_barrier(coll, &how), coll))
+            return 1;
+        uint64_t begin = spin_now_ps();
+        if (report(call.collective, spin_coll_start(coll, &call, &request), coll) ||
+            report(call.collective, spin_coll_wait(coll, request), coll) ||
+            report("barrier", spin_coll_barrier(coll, &how), coll))
+            return 1;
+        us[i] = (double)(spin_now_ps() - begin) / 1e6;
+    }
+    qsort(us, REPEATS, sizeof us[0], by_time);
+    if (job->rank == 0)
+        printf("%s %s %s: %.1f us\n", call.collective, call.how.algorithm, call.how.variant,
+               us[REPEATS / 2]);
+    return 0;
+}
+
+static int measure_all(struct spin_coll *coll, const struct spin_job *job, const char *collective,
+                       uint64_t bytes) {
+    int reduces = strstr(collective, "reduce") != NULL, status = 0;
+    struct spin_coll_call call = {.collective = collective,
+                                  .in = calloc(job->ranks, bytes + 8),
+                                  .out = calloc(job->ranks, bytes + 8),
+                                  .count = reduces ? bytes / 8 : bytes,
+                                  .type = PTL_INT64_T,
+                                  .operation = PTL_SUM};
+    for (const struct spin_coll_way *way = spin_coll_ways(); way->collective && !status; way++)
+        for (const char *const *v = spin_coll_variants(); *v && !status; v++)
+            if (strcmp(way->collective, collective) == 0) {
+                call.how = (struct spin_coll_how){way->algorithm, *v};
+                status = measure(coll, job, call);
+            }
+    return status;
+}
+
+int main(int argc, char **argv) {
     struct spin_job job;
     struct spin_coll *coll;
     int status = 0;
@@ -46,8 +96,11 @@ int main(void) {
         printf("rank %u: %s\n", job.rank, PtlToStr(code, PTL_STR_ERROR));
         return 1;
     }
-    for (const char *const *variant = spin_coll_variants(); *variant && !status; variant++)
-        status = collectives(coll, &job, *variant);
+    if (argc > 2)
+        status = measure_all(coll, &job, argv[1], strtoull(argv[2], NULL, 0));
+    for (const char *const *v = spin_coll_variants(); argc <= 2 && *v && !status; v++)
+        status = collectives(coll, &job, *v);
+    spin_barrier();
     spin_coll_close(coll);
     spin_job_close(&job);
     return status;

@@ -117,7 +117,7 @@ struct coll_landing coll_land(const struct spin_coll *c, const struct coll_node 
     struct coll_stage s;
     there.rank = to;
     coll_stage(&there, block, stage, &s);
-    uint32_t input = 1 + coll_input(&s, node->rank);
+    uint32_t input = coll_input(&s, stage, node->rank) + !(stage || s.own);
     uint64_t at = (uint64_t)block * coll_stride(node);
     return (struct coll_landing){input, (s.combine ? (uint64_t)input * c->room : 0) + at};
 }
@@ -212,7 +212,9 @@ static uint64_t next_bytes(const struct spin_coll *c, const struct spin_coll_req
     uint64_t most = c->part_bytes, left = r->bytes - r->begun;
     if (has_blocks(r->kind))
         most = most / c->ranks ? most / c->ranks : 1;
-    else if (r->kind != COLL_BROADCAST && variant[r->variant]->most_combined < most)
+    else if (r->kind == COLL_REDUCE && variant[r->variant]->most_reduced < most)
+        most = variant[r->variant]->most_reduced;
+    else if (r->kind == COLL_ALLREDUCE && variant[r->variant]->most_combined < most)
         most = variant[r->variant]->most_combined;
     return left < most ? left : most;
 }

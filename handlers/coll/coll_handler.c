@@ -1,341 +1,380 @@
-/* Collectives on the card: each chunk goes through the stages of its block (coll_layout.h) as its
- * inputs arrive. Whoever brings the last input of a stage runs it, with the data of its packet;
- * inputs that come before their stage are kept, on the card (short vectors) or in host memory. */
+/* Collectives on the card: a chunk takes its inputs in their order (coll_layout.h), each as soon as
+ * those before it were taken, by the handler that brings it. An input that comes before its turn
+ * waits, on the card (short vectors) or in host memory, for the handler that takes the one before
+ * it. After the last input of a stage the data goes to other ranks. */
 #include "spin/handler.h"
 
 #include "coll_layout.h"
 
 struct work {
-    struct coll_state *s;
-    const struct coll_head *head; /* of the packet */
+    const struct coll_state *s;
+    struct coll_head *head; /* of the packet */
+    uint8_t *data;
     struct coll_node node;
-    uint32_t stride, per_block; /* bytes, chunks */
-    uint32_t *words;            /* of the slot's chunks */
-    uint8_t *card;              /* the slot's data, or NULL: it is in host memory */
-    struct coll_head *out;      /* scratch: a packet, and an input, or NULL */
+    uint32_t stride, chunk_bytes;
+    uint32_t *words; /* of the slot's chunks */
+    uint8_t *card;   /* the slot's vectors, or NULL: they are in host memory */
+    /* the chunk */
+    uint32_t *word;
+    uint32_t block, offset, at, bytes; /* at: in the vector */
+    /* scratch, once it is needed: a packet, and an input */
+    struct coll_head *out;
     uint8_t *input;
 };
 
-/* One chunk. */
-struct chunk {
-    uint32_t *word;
-    uint32_t block, offset, at, bytes; /* at: in the vector */
-};
-
-/* What came with the packet: bit of the input, or 0. */
-struct direct {
-    uint32_t bit;
-    const uint8_t *data;
-};
-
-static void open_work(struct work *w, struct coll_state *s, const struct coll_head *h) {
+static void open_work(struct work *w, struct coll_state *s, struct coll_head *h) {
     uint32_t slot = h->sequence % COLL_SLOTS;
     w->s = s;
     w->head = h;
-    w->out = NULL;
+    w->data = (uint8_t *)(h + 1);
     w->node = (struct coll_node){s->rank, s->ranks, h->root, h->bytes, h->kind, h->algorithm};
     w->stride = coll_stride(&w->node);
-    w->per_block =
-        w->stride > s->chunk_bytes ? coll_chunks(&w->node, w->stride, s->chunk_bytes) : 1;
+    w->chunk_bytes = coll_chunk_bytes(&w->node, s->chunk_bytes);
     w->words = s->word + slot * s->words;
-    w->card = (uint8_t *)(s->word + COLL_SLOTS * s->words) + slot * s->slot_bytes;
-    if (h->bytes > COLL_ON_CARD || h->kind == COLL_ALLTOALL)
-        w->card = NULL;
+    w->card = NULL;
+    if (h->bytes <= COLL_ON_CARD)
+        w->card = (uint8_t *)(s->word + COLL_SLOTS * s->words) + slot * s->slot_bytes;
+    w->out = NULL;
 }
 
-static bool open_chunk(const struct work *w, uint32_t block, uint32_t offset, struct chunk *c) {
-    uint32_t number = block * w->per_block;
-    uint32_t bytes = coll_block_bytes(&w->node, block);
-    if (offset)
-        number += offset / w->s->chunk_bytes;
-    *c = (struct chunk){w->words + number, block, offset, block * w->stride + offset,
-                        bytes - offset < w->s->chunk_bytes ? bytes - offset : w->s->chunk_bytes};
+static bool open_chunk(struct work *w, uint32_t block, uint32_t offset) {
+    uint32_t number = block, bytes = coll_block_bytes(&w->node, block);
+    if (w->stride > w->chunk_bytes)
+        number = block * coll_chunks(&w->node, w->stride, w->chunk_bytes) + offset / w->chunk_bytes;
+    w->word = w->words + number;
+    w->block = block;
+    w->offset = offset;
+    w->at = block * w->stride + offset;
+    w->bytes = bytes - offset < w->chunk_bytes ? bytes - offset : w->chunk_bytes;
     return number < w->s->words && offset <= bytes;
 }
 
-/* ---- Where data waits ---- */
+/* ---- Where data waits: vector 0 is the data, vector i the input i ---- */
 
-/* The data is vector 0, input i is vector 1 + i: that is the number of its bit. */
-static void keep(const struct work *w, const struct chunk *c, uint32_t vector, const void *data) {
-    if (!c->bytes)
+static void keep(const struct work *w, uint32_t vector, const void *data) {
+    if (!w->bytes)
         return;
     if (w->card)
-        memcpy(w->card + vector * COLL_ON_CARD + c->at, data, c->bytes);
+        memcpy(w->card + vector * COLL_ON_CARD + w->at, data, w->bytes);
     else
-        PtlHandlerDMAToHostB(data, vector * w->s->room + c->at, c->bytes, PTL_ME_HOST_MEM);
+        PtlHandlerDMAToHostB(data, vector * w->s->room + w->at, w->bytes, PTL_ME_HOST_MEM);
 }
 
 /* `buffer` holds it if it is not on the card. */
-static const uint8_t *look(const struct work *w, const struct chunk *c, uint32_t vector,
-                           uint8_t *buffer) {
+static const uint8_t *look(const struct work *w, uint32_t vector, uint8_t *buffer) {
     if (w->card)
-        return w->card + vector * COLL_ON_CARD + c->at;
-    if (c->bytes)
-        PtlHandlerDMAFromHostB(vector * w->s->room + c->at, buffer, c->bytes, PTL_ME_HOST_MEM);
+        return w->card + vector * COLL_ON_CARD + w->at;
+    PtlHandlerDMAFromHostB(vector * w->s->room + w->at, buffer, w->bytes, PTL_ME_HOST_MEM);
     return buffer;
+}
+
+static bool has_scratch(struct work *w) {
+    if (w->out)
+        return true;
+    w->out = malloc(sizeof *w->out + w->chunk_bytes);
+    w->input = malloc(w->chunk_bytes);
+    return w->out && w->input;
 }
 
 /* ---- Combining ---- */
 
 #define LOOP(type, expression)                                                                     \
-    {                                                                                              \
-        type *a = to;                                                                              \
-        const type *b = from;                                                                      \
-        for (uint32_t i = 0; i < bytes / sizeof(type); i++)                                        \
-            a[i] = (expression);                                                                   \
-        return;                                                                                    \
-    }
-/* Sums of integers wrap. */
-#define ORDERED(type, sum_type)                                                                    \
-    if (operation == PTL_SUM)                                                                      \
-        LOOP(sum_type, a[i] + b[i])                                                                \
-    if (operation == PTL_MIN)                                                                      \
-        LOOP(type, b[i] < a[i] ? b[i] : a[i])                                                      \
-    if (operation == PTL_MAX)                                                                      \
-    LOOP(type, b[i] > a[i] ? b[i] : a[i])
+    for (uint32_t i = 0; i < bytes / sizeof(type); i++) {                                          \
+        type a = ((const type *)x)[i], b = ((const type *)y)[i];                                   \
+        ((type *)to)[i] = (expression);                                                            \
+    }                                                                                              \
+    return
+#define ORDERED(type)                                                                              \
+    if (operation == PTL_MIN) {                                                                    \
+        LOOP(type, b < a ? b : a);                                                                 \
+    }                                                                                              \
+    LOOP(type, b > a ? b : a)
 
-static void combine(uint32_t operation, uint32_t datatype, void *to, const void *from,
-                    uint32_t bytes) {
-    if (operation == PTL_BAND)
-        LOOP(uint32_t, a[i] & b[i])
-    if (operation == PTL_BOR)
-        LOOP(uint32_t, a[i] | b[i])
-    if (operation == PTL_BXOR)
-        LOOP(uint32_t, a[i] ^ b[i])
+/* The most frequent operation: a third of the loop would be its counters. Sums of integers wrap. */
+static void add(uint32_t datatype, void *to, const void *x, const void *y, uint32_t bytes) {
+    if (datatype == PTL_INT32_T) {
+        _Pragma("clang loop unroll_count(4)") LOOP(uint32_t, a + b);
+    }
+    if (datatype == PTL_FLOAT) {
+        LOOP(float, a + b);
+    }
+    if (datatype == PTL_DOUBLE) {
+        LOOP(double, a + b);
+    }
+    _Pragma("clang loop unroll_count(4)") LOOP(uint64_t, a + b);
+}
+
+static __attribute__((noinline)) void combine(uint32_t operation, uint32_t datatype, void *to,
+                                              const void *x, const void *y, uint32_t bytes) {
+    switch (operation) {
+    case PTL_SUM:
+        add(datatype, to, x, y, bytes);
+        return;
+    case PTL_BAND:
+        LOOP(uint32_t, a & b);
+    case PTL_BOR:
+        LOOP(uint32_t, a | b);
+    case PTL_BXOR:
+        LOOP(uint32_t, a ^ b);
+    }
     switch (datatype) {
     case PTL_INT32_T:
-        ORDERED(int32_t, uint32_t)
-        return;
+        ORDERED(int32_t);
     case PTL_INT64_T:
-        ORDERED(int64_t, uint64_t)
-        return;
+        ORDERED(int64_t);
     case PTL_UINT64_T:
-        ORDERED(uint64_t, uint64_t)
-        return;
+        ORDERED(uint64_t);
     case PTL_FLOAT:
-        ORDERED(float, float)
-        return;
+        ORDERED(float);
     case PTL_DOUBLE:
-        ORDERED(double, double)
-        return;
+        ORDERED(double);
     }
 }
 
 /* ---- Stages ---- */
 
-static uint32_t inputs(const struct coll_stage *s) {
-    return s->own | ((1u << s->ins) - 1) << (1 + s->first);
-}
-
-static uint32_t stage_of(uint32_t word) {
-    return word >> COLL_STAGE_SHIFT & 0x1f;
-}
-
-static bool is_ready(uint32_t word, const struct coll_stage *s) {
-    return !(inputs(s) & ~word);
-}
-
 static bool swap(uint32_t *word, uint32_t from, uint32_t to) {
     return __atomic_compare_exchange_n(word, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-static void send_on(const struct coll_stage *s, const struct coll_head *h, uint32_t bytes) {
-    for (uint32_t i = 0; i < s->outs; i++)
-        PtlHandlerPutFromDevice(h, bytes, PTL_NO_CT, PTL_NO_ACK_REQ, s->out[i],
-                                COLL_SPIN_BITS + h->sequence % COLL_SLOTS, 0, NULL, 0);
+static uint32_t next_of(uint32_t word) {
+    return word >> COLL_NEXT_SHIFT & 0x1f;
 }
 
-/* The next stage, if its inputs are here; otherwise the lock is given up. */
-static bool go_on(const struct work *w, const struct chunk *c, struct coll_stage *s,
-                  const uint8_t *value, bool *kept) {
+static void put(const struct coll_head *h, uint32_t bytes, uint32_t to) {
+    PtlHandlerPutFromDevice(h, bytes, PTL_NO_CT, PTL_NO_ACK_REQ, to,
+                            COLL_SPIN_BITS + h->sequence % COLL_SLOTS, 0, NULL, 0);
+}
+
+/* The data is the packet's, which goes on with another head, or is brought behind one. */
+static void send_on(struct work *w, const struct coll_stage *s, const uint8_t *value) {
+    struct coll_head *h = w->head;
+    if (!s->outs)
+        return;
+    if (value != w->data) {
+        h = w->out;
+        *h = *w->head;
+        h->block = w->block;
+        h->offset = w->offset;
+        if (value != (const uint8_t *)(h + 1))
+            memcpy(h + 1, value, w->bytes);
+    }
+    h->from = w->node.rank;
+    h->stage = s->next;
+    for (uint32_t i = 0; i < s->outs; i++)
+        put(h, sizeof *h + w->bytes, s->out[i]);
+}
+
+static void finish(const struct work *w, const uint8_t *value) {
+    bool has_result = w->node.kind == COLL_REDUCE      ? w->node.rank == w->node.root
+                      : w->node.kind == COLL_BROADCAST ? w->node.rank != w->node.root
+                                                       : true;
+    if (has_result && w->bytes)
+        PtlHandlerDMAToHostB(value, w->at, w->bytes, PTL_ME_HOST_MEM);
+    __atomic_store_n(w->word, 0, __ATOMIC_RELEASE);
+    PtlHandlerCTInc((ptl_ct_event_t){.success = 1});
+}
+
+/* Takes one input: `direct`, or NULL: it waits. Returns the data; NULL: it is where it was. */
+static const uint8_t *take_input(struct work *w, const struct coll_stage *s, uint32_t input,
+                                 const uint8_t *value, const uint8_t *direct) {
+    if (!w->bytes)
+        return w->data;
+    if (input == 0 && s->own)
+        return direct;
+    if (!direct)
+        direct = look(w, input, w->input);
+    if (!s->combine)
+        return direct;
+    uint8_t *to = (uint8_t *)(w->out + 1);
+    if (!value)
+        value = look(w, 0, to);
+    combine(w->head->operation, w->head->type, to, value, direct, w->bytes);
+    return to;
+}
+
+/* Whether the next input is here; otherwise the data is kept and the lock given up. */
+static bool goes_on(const struct work *w, const struct coll_stage *s, uint32_t next,
+                    const uint8_t *value) {
     for (;;) {
-        uint32_t seen = __atomic_load_n(c->word, __ATOMIC_ACQUIRE);
-        uint32_t next = seen + (1u << COLL_STAGE_SHIFT);
-        coll_stage(&w->node, c->block, stage_of(next), s);
-        if (is_ready(next, s)) {
-            __atomic_fetch_add(c->word, 1u << COLL_STAGE_SHIFT, __ATOMIC_ACQ_REL);
+        uint32_t seen = __atomic_load_n(w->word, __ATOMIC_ACQUIRE);
+        if (seen >> next & 1)
             return true;
-        }
-        if (s->combine && !*kept)
-            keep(w, c, 0, value);
-        *kept = true;
-        if (swap(c->word, seen, next & ~COLL_LOCKED))
+        if (value && s->combine)
+            keep(w, 0, value);
+        value = NULL;
+        if (swap(w->word, seen, (seen & ((1u << COLL_NEXT_SHIFT) - 1)) | next << COLL_NEXT_SHIFT))
             return false;
     }
 }
 
-static void finish(const struct work *w, const struct chunk *c, const uint8_t *value) {
-    bool has_result = w->node.kind == COLL_REDUCE      ? w->node.rank == w->node.root
-                      : w->node.kind == COLL_BROADCAST ? w->node.rank != w->node.root
-                                                       : true;
-    if (has_result && c->bytes)
-        PtlHandlerDMAToHostB(value, c->at, c->bytes, PTL_ME_HOST_MEM);
-    __atomic_store_n(c->word, 0, __ATOMIC_RELEASE);
-    PtlHandlerCTInc((ptl_ct_event_t){.success = 1});
-}
-
-/* Once per handler: what is allocated lasts as long as it runs. */
-static bool has_scratch(struct work *w) {
-    if (w->out)
-        return true;
-    w->out = malloc(sizeof *w->out + w->s->chunk_bytes);
-    w->input = malloc(w->s->chunk_bytes);
-    return w->out && w->input;
-}
-
-/* The packet that goes on, with the data as it was before the stage. */
-static void open_packet(const struct work *w, const struct chunk *c, const struct coll_stage *s,
-                        struct direct d) {
-    uint8_t *value = (uint8_t *)(w->out + 1);
-    const uint8_t *before = value;
-    *w->out = *w->head;
-    w->out->from = w->s->rank;
-    w->out->block = c->block;
-    w->out->offset = c->offset;
-    if (s->own || s->combine)
-        before = d.bit == 1 ? d.data : look(w, c, 0, value);
-    if (before != value)
-        memcpy(value, before, c->bytes);
-}
-
-/* The word is locked, and the inputs of `s` are here. */
-static int run(struct work *w, const struct chunk *c, struct coll_stage *s, struct direct d) {
-    if (!s->combine && !s->own && d.bit == 2u << s->first) { /* goes on as it is */
-        send_on(s, w->head, sizeof *w->head + c->bytes);
-        finish(w, c, d.data);
-        return SUCCESS;
-    }
-    if (!has_scratch(w))
+/* The chunk is locked. Takes the input `next` of stage `s`, and all that follow and are here. */
+static int run(struct work *w, struct coll_stage *s, uint32_t stage, uint32_t next,
+               const uint8_t *direct) {
+    const uint8_t *value = NULL;
+    uint32_t end = stage ? next + 1 : (uint32_t)s->own + s->ins;
+    bool single = s->last && end == 1;
+    if (!(single && direct) && w->bytes && !has_scratch(w))
         return FAIL;
-    open_packet(w, c, s, d);
-    uint8_t *value = (uint8_t *)(w->out + 1);
-    for (;;) {
-        bool kept = false;
-        for (uint32_t i = 0; i < s->ins; i++) {
-            uint32_t bit = 2u << (s->first + i);
-            const uint8_t *in = d.bit == bit ? d.data : look(w, c, 1 + s->first + i, w->input);
-            if (s->combine)
-                combine(w->head->operation, w->head->type, value, in, c->bytes);
-            else
-                memcpy(value, in, c->bytes);
-        }
-        w->out->stage = s->next;
-        send_on(s, w->out, sizeof *w->out + c->bytes);
+    do {
+        value = take_input(w, s, next, value, direct);
+        direct = NULL;
+        if (++next < end)
+            continue;
+        if (!value && (s->outs || s->last)) /* own data alone, which waits here */
+            value = look(w, 0, (uint8_t *)(w->out + 1));
+        send_on(w, s, value);
         if (s->last) {
-            finish(w, c, value);
+            finish(w, value);
             return SUCCESS;
         }
-        d.bit = 0;
-        if (!go_on(w, c, s, value, &kept))
-            return SUCCESS;
-    }
+        coll_stage(&w->node, w->block, ++stage, s);
+        end = next + 1;
+    } while (goes_on(w, s, next, value));
+    return SUCCESS;
 }
 
-/* An input is here: with the packet, or (own data, without a pointer) where it waits. */
-static int deliver(struct work *w, const struct chunk *c, uint32_t bit, const uint8_t *data) {
-    struct coll_stage s;
-    uint32_t seen = __atomic_load_n(c->word, __ATOMIC_ACQUIRE);
-    coll_stage(&w->node, c->block, stage_of(seen), &s);
-    if (!(seen & COLL_LOCKED) && is_ready(seen | bit, &s) &&
-        swap(c->word, seen, seen | bit | COLL_LOCKED))
-        return run(w, c, &s, (struct direct){data ? bit : 0, data});
+static uint32_t stage_of_input(const struct work *w, uint32_t input, struct coll_stage *s) {
+    coll_stage(&w->node, w->block, 0, s);
+    uint32_t first = (uint32_t)s->own + s->ins;
+    if (input < first)
+        return 0;
+    coll_stage(&w->node, w->block, input - first + 1, s);
+    return input - first + 1;
+}
+
+/* An input of stage `s` is here: with the packet, or (own data, without a pointer) in its place. */
+static int deliver(struct work *w, struct coll_stage *s, uint32_t stage, uint32_t input,
+                   const uint8_t *data) {
+    if (s->last && s->own + s->ins == 1 && stage == 0) /* nothing else comes */
+        return run(w, s, 0, 0, data);
+    uint32_t seen = __atomic_load_n(w->word, __ATOMIC_ACQUIRE);
+    if (!(seen & COLL_LOCKED) && next_of(seen) == input && swap(w->word, seen, seen | COLL_LOCKED))
+        return run(w, s, stage, input, data);
     if (data)
-        keep(w, c, (uint32_t)__builtin_ctz(bit), data);
-    seen = __atomic_fetch_or(c->word, bit, __ATOMIC_ACQ_REL) | bit;
+        keep(w, input, data);
+    seen = __atomic_fetch_or(w->word, 1u << input, __ATOMIC_ACQ_REL) | 1u << input;
     while (!(seen & COLL_LOCKED)) { /* otherwise who holds it will see the bit */
-        coll_stage(&w->node, c->block, stage_of(seen), &s);
-        if (!is_ready(seen, &s))
+        uint32_t next = next_of(seen);
+        if (!(seen >> next & 1))
             return SUCCESS;
-        if (swap(c->word, seen, seen | COLL_LOCKED))
-            return run(w, c, &s, (struct direct){0, NULL});
-        seen = __atomic_load_n(c->word, __ATOMIC_ACQUIRE);
+        if (swap(w->word, seen, seen | COLL_LOCKED)) {
+            stage = stage_of_input(w, next, s);
+            return run(w, s, stage, next, NULL);
+        }
+        seen = __atomic_load_n(w->word, __ATOMIC_ACQUIRE);
     }
     return SUCCESS;
 }
 
 /* ---- Own data ---- */
 
-/* All of it is where it waits, but for chunks that need nothing else: these come by themselves. */
-static int deliver_own(struct work *w) {
+/* A vector of several blocks that stays on the card. */
+static int deliver_blocks(struct work *w) {
     int code = SUCCESS;
-    for (uint32_t block = 0; block < coll_blocks(&w->node) && code == SUCCESS; block++) {
+    for (uint32_t block = 0; block < w->node.ranks && code == SUCCESS; block++) {
         struct coll_stage s;
-        struct chunk c;
-        uint32_t bytes = coll_block_bytes(&w->node, block), offset = 0;
         coll_stage(&w->node, block, 0, &s);
-        if (!s.own || (!w->card && !s.ins) || (w->node.bytes && !bytes))
+        if (!s.own || !coll_block_bytes(&w->node, block))
             continue;
-        do {
-            if (!open_chunk(w, block, offset, &c))
-                return FAIL;
-            code = deliver(w, &c, 1, NULL);
-            offset += w->s->chunk_bytes;
-        } while (offset < bytes && code == SUCCESS);
+        if (!open_chunk(w, block, 0))
+            return FAIL;
+        code = deliver(w, &s, 0, 0, NULL);
     }
     return code;
 }
 
+/* All is in host memory, but for chunks that need nothing else: these came by themselves. For each
+ * of the others a packet to this card, so that all HPUs take part. */
+static int spread(struct work *w) {
+    struct coll_head *h = w->head;
+    for (uint32_t block = 0; block < coll_blocks(&w->node); block++) {
+        struct coll_stage s;
+        uint32_t bytes = coll_block_bytes(&w->node, block);
+        coll_stage(&w->node, block, 0, &s);
+        if (!s.own || !s.ins)
+            continue;
+        h->block = block;
+        for (h->offset = 0; h->offset < bytes; h->offset += w->chunk_bytes)
+            put(h, sizeof *h, w->node.rank);
+    }
+    return SUCCESS;
+}
+
 /* Own blocks to `count` ranks from the one at distance `first`. */
-static int send_blocks(const struct work *w, uint32_t first, uint32_t count) {
-    struct coll_head *out = malloc(sizeof *out + w->s->chunk_bytes);
-    if (!out)
+static int send_blocks(struct work *w, uint32_t first, uint32_t count) {
+    if (!has_scratch(w))
         return FAIL;
-    *out = *w->head;
-    out->stage = 0;
-    out->block = out->from = w->s->rank;
-    for (uint32_t k = first; k < first + count && k < w->s->ranks; k++) {
-        uint32_t to = coll_modulo(w->s->rank + k, w->s->ranks);
-        for (uint32_t at = 0; at < w->stride; at += w->s->chunk_bytes) {
-            uint32_t bytes =
-                w->stride - at < w->s->chunk_bytes ? w->stride - at : w->s->chunk_bytes;
-            const struct coll_stage s = {.outs = 1, .out = {(uint16_t)to}};
-            PtlHandlerDMAFromHostB(w->s->room + to * w->stride + at, out + 1, bytes,
+    *w->out = *w->head;
+    w->out->stage = 0;
+    w->out->block = w->node.rank;
+    for (uint32_t k = first; k < first + count && k < w->node.ranks; k++) {
+        uint32_t to = coll_modulo(w->node.rank + k, w->node.ranks);
+        for (uint32_t at = 0; at < w->stride; at += w->chunk_bytes) {
+            uint32_t bytes = w->stride - at < w->chunk_bytes ? w->stride - at : w->chunk_bytes;
+            PtlHandlerDMAFromHostB(w->s->room + to * w->stride + at, w->out + 1, bytes,
                                    PTL_ME_HOST_MEM);
-            out->offset = at;
-            send_on(&s, out, sizeof *out + bytes);
+            w->out->offset = at;
+            put(w->out, sizeof *w->out + bytes, to);
         }
     }
     return SUCCESS;
 }
 
-static int take_own(struct work *w, const uint8_t *data, uint32_t bytes) {
-    struct chunk c;
+/* A short vector; or one chunk, which is here or (without data) in host memory; or all of these. */
+static int take_own(struct work *w, uint32_t bytes) {
+    struct coll_stage s;
     if (w->node.kind == COLL_ALLTOALL)
         return send_blocks(w, w->head->block, w->head->offset);
-    if (w->card) {
-        memcpy(w->card, data, bytes);
-        return deliver_own(w);
+    if (w->head->block == COLL_OWN)
+        return spread(w);
+    if (w->card && coll_blocks(&w->node) > 1) {
+        memcpy(w->card, w->data, bytes);
+        return deliver_blocks(w);
     }
-    if (!bytes)
-        return deliver_own(w);
-    if (!open_chunk(w, w->head->block, w->head->offset, &c) || c.bytes != bytes)
+    if (!open_chunk(w, w->head->block, w->head->offset) || (bytes && w->bytes != bytes))
         return FAIL;
-    return deliver(w, &c, 1, data);
+    coll_stage(&w->node, w->block, 0, &s);
+    return deliver(w, &s, 0, 0, bytes || w->card ? w->data : NULL);
 }
 
-static int take(struct coll_state *state, const struct coll_head *h, uint32_t length) {
-    const uint8_t *data = (const uint8_t *)(h + 1);
+/* What is only stored, and has no other input: it is sent on and stored. */
+static int relay(const struct coll_state *state, const struct coll_head *h, uint32_t bytes) {
+    const struct coll_node n = {state->rank, state->ranks, h->root,
+                                h->bytes,    h->kind,      h->algorithm};
+    uint32_t at = h->block * coll_stride(&n) + h->offset;
+    struct coll_stage s;
+    coll_stage(&n, h->block, 0, &s);
+    for (uint32_t i = 0; i < s.outs; i++)
+        put(h, sizeof *h + bytes, s.out[i]);
+    PtlHandlerDMAToHostB(h + 1, at, bytes, PTL_ME_HOST_MEM);
+    PtlHandlerCTInc((ptl_ct_event_t){.success = 1});
+    return SUCCESS;
+}
+
+static int take(struct coll_state *state, struct coll_head *h, uint32_t length) {
     uint32_t bytes = length - sizeof *h;
     struct coll_stage s;
-    struct chunk c;
     struct work w;
     if (length < sizeof *h)
         return FAIL;
+    if ((h->kind == COLL_BROADCAST || h->kind == COLL_ALLGATHER) && h->stage != COLL_OWN)
+        return relay(state, h, bytes);
     open_work(&w, state, h);
     if (h->stage == COLL_OWN)
-        return take_own(&w, data, bytes);
-    if (!open_chunk(&w, h->block, h->offset, &c) || c.bytes != bytes)
+        return take_own(&w, bytes);
+    if (!open_chunk(&w, h->block, h->offset) || w.bytes != bytes)
         return FAIL;
     if (h->kind == COLL_ALLTOALL) {
-        finish(&w, &c, data);
+        finish(&w, w.data);
         return SUCCESS;
     }
     coll_stage(&w.node, h->block, h->stage, &s);
-    return deliver(&w, &c, 2u << coll_input(&s, h->from), data);
+    return deliver(&w, &s, h->stage, coll_input(&s, h->stage, h->from), w.data);
 }
 
 __handler int coll_payload_handler(const ptl_payload_t p, void *state) {
-    int code = take(state, (const struct coll_head *)p.base, p.length);
+    int code = take(state, (struct coll_head *)(uintptr_t)p.base, p.length);
     if (code == FAIL) /* so that nobody waits for it */
         PtlHandlerCTInc((ptl_ct_event_t){.failure = 1});
     return code;

@@ -29,8 +29,8 @@ struct coll_head {
     uint32_t bytes; /* of the vector */
     uint32_t root;
     uint32_t from;
-    uint32_t stage; /* at the target; COLL_OWN: its own data */
-    uint32_t block;
+    uint32_t stage;  /* at the target; COLL_OWN: its own data */
+    uint32_t block;  /* of own data: or COLL_OWN, all */
     uint32_t offset; /* of the chunk in its block */
 };
 #define COLL_OWN UINT32_MAX
@@ -72,7 +72,16 @@ static inline uint32_t coll_block_bytes(const struct coll_node *n, uint32_t bloc
     return at >= n->bytes ? 0 : n->bytes - at < stride ? n->bytes - at : stride;
 }
 
-/* A barrier is one empty chunk. */
+/* What is combined goes in shorter chunks, of which more HPUs work at the same time. */
+#define COLL_COMBINED 2048u
+static inline bool coll_combines(const struct coll_node *n) {
+    return n->kind == COLL_REDUCE || n->kind == COLL_ALLREDUCE;
+}
+static inline uint32_t coll_chunk_bytes(const struct coll_node *n, uint32_t chunk_bytes) {
+    return coll_combines(n) && chunk_bytes > COLL_COMBINED ? COLL_COMBINED : chunk_bytes;
+}
+
+/* Chunks of a block of so many bytes. A barrier is one empty chunk. */
 static inline uint32_t coll_chunks(const struct coll_node *n, uint32_t bytes,
                                    uint32_t chunk_bytes) {
     return n->bytes ? (bytes + chunk_bytes - 1) / chunk_bytes : 1;
@@ -237,22 +246,23 @@ static inline void coll_stage(const struct coll_node *n, uint32_t block, uint32_
         coll_tree(n, stage, s);
 }
 
-/* Which of the block's inputs from others this is. */
-static inline uint32_t coll_input(const struct coll_stage *s, uint32_t from) {
+/* The number of an input: in the order in which a block takes them, from 0. Own data is the first
+ * where there is some. */
+static inline uint32_t coll_input(const struct coll_stage *s, uint32_t stage, uint32_t from) {
     uint32_t i = 0;
-    while (i + 1 < s->ins && s->in[i] != from)
+    while (i + 1u < s->ins && s->in[i] != from)
         i++;
-    return s->first + i;
+    return s->first + i + (stage || s->own);
 }
 
 /* ---- On the card ---- */
 
 #define COLL_ON_CARD 1024u /* vectors up to here stay on the card until they are complete */
 
-/* Of a chunk: inputs that are here (own data: bit 0, from others: above), the stage, a lock. All
- * zero before its first input and after its last. */
-#define COLL_STAGE_SHIFT 24
-#define COLL_LOCKED      0x80000000u
+/* The word of a chunk: a bit for each input that is here and was not taken, the number of the next
+ * one that will be, and a lock. All zero before its first input and after its last. */
+#define COLL_NEXT_SHIFT 24
+#define COLL_LOCKED     0x80000000u
 
 /* The memory of a communicator: this, and for each slot a word per chunk and, if they stay here,
  * the data and one vector per input. */

@@ -91,8 +91,7 @@ struct spin_coll {
 };
 
 struct coll_variant {
-    const char *name;
-    uint32_t most_combined; /* bytes of a part of a reduction */
+    uint32_t most_reduced, most_combined; /* bytes of a part: of reduce, of allreduce */
     int (*open)(struct spin_coll *c);
     void (*close)(struct spin_coll *c);
     int (*begin)(struct spin_coll *c, struct coll_slot *slot);

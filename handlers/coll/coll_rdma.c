@@ -162,4 +162,11 @@ static int complete(struct spin_coll *c, struct coll_slot *s, bool wait, bool *d
     return PTL_OK;
 }
 
-const struct coll_variant coll_rdma = {"rdma", UINT32_MAX, open_rdma, close_rdma, begin, complete};
+const struct coll_variant coll_rdma = {
+    .most_reduced = UINT32_MAX,
+    .most_combined = UINT32_MAX,
+    .open = open_rdma,
+    .close = close_rdma,
+    .begin = begin,
+    .complete = complete,
+};

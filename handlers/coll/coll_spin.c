@@ -8,8 +8,13 @@
 /* Targets of an alltoall that one handler sends to. */
 #define TARGETS 8u
 
+/* Six parts of a reduction may come to a card that is slow, from log2 P children: the card has room
+ * for 1,024 packets that wait for handlers. */
+#define MOST_REDUCED 32768u
+
 static uint32_t most_packets(const struct spin_coll *c) {
-    return c->room / c->chunk_bytes + c->ranks + 2;
+    return c->room / (c->chunk_bytes < COLL_COMBINED ? c->chunk_bytes : COLL_COMBINED) + c->ranks +
+           2;
 }
 
 static int open_slot(struct spin_coll *c, struct coll_slot *s, uint32_t i,
@@ -40,7 +45,7 @@ static int open_spin(struct spin_coll *c) {
         return code != PTL_OK ? code : PTL_NO_SPACE; /* a card without HPUs */
     uint64_t packet = limits.max_payload_size < 4096 ? limits.max_payload_size : 4096;
     c->chunk_bytes = (uint32_t)(packet - sizeof(struct coll_head)) & ~7u;
-    c->words = (2 * (c->room / c->chunk_bytes + 1) + c->ranks + 1) & ~1u;
+    c->words = (2 * most_packets(c) + 1) & ~1u;
     const struct coll_state state = {
         .rank = c->rank,
         .ranks = c->ranks,
@@ -108,8 +113,9 @@ static int begin_block(const struct spin_coll *c, const struct coll_slot *s, uin
         coll_own(c, s, own_at, bytes, coll_vector(c, s, 0) + at);
         return PTL_OK;
     }
-    for (uint32_t done = 0; done < bytes && code == PTL_OK; done += c->chunk_bytes) {
-        uint32_t length = bytes - done < c->chunk_bytes ? bytes - done : c->chunk_bytes;
+    uint32_t chunk = coll_chunk_bytes(n, c->chunk_bytes);
+    for (uint32_t done = 0; done < bytes && code == PTL_OK; done += chunk) {
+        uint32_t length = bytes - done < chunk ? bytes - done : chunk;
         coll_own(c, s, own_at + done, length, *packet + 1);
         code = give(c, s, packet, block, done, length);
     }
@@ -140,7 +146,8 @@ static int begin(struct spin_coll *c, struct coll_slot *s) {
     int code = PTL_OK;
     for (uint32_t b = 0; b < blocks; b++)
         if (n->kind != COLL_ALLTOALL || b != c->rank)
-            s->chunks.count += coll_chunks(n, coll_block_bytes(n, b), c->chunk_bytes);
+            s->chunks.count +=
+                coll_chunks(n, coll_block_bytes(n, b), coll_chunk_bytes(n, c->chunk_bytes));
     if (n->kind == COLL_ALLTOALL) {
         coll_own_all(c, s);
         for (uint32_t k = 1; k < c->ranks && code == PTL_OK; k += TARGETS)
@@ -151,7 +158,7 @@ static int begin(struct spin_coll *c, struct coll_slot *s) {
         return begin_short(c, s, packet);
     for (uint32_t b = 0; b < blocks && code == PTL_OK; b++)
         code = begin_block(c, s, b, &packet, &waits);
-    return waits && code == PTL_OK ? give(c, s, &packet, 0, 0, 0) : code;
+    return waits && code == PTL_OK ? give(c, s, &packet, COLL_OWN, 0, 0) : code;
 }
 
 static int complete(struct spin_coll *c, struct coll_slot *s, bool wait, bool *done) {
@@ -165,4 +172,11 @@ static int complete(struct spin_coll *c, struct coll_slot *s, bool wait, bool *d
     return code;
 }
 
-const struct coll_variant coll_spin = {"spin", UINT32_MAX, open_spin, close_spin, begin, complete};
+const struct coll_variant coll_spin = {
+    .most_reduced = MOST_REDUCED,
+    .most_combined = UINT32_MAX,
+    .open = open_spin,
+    .close = close_spin,
+    .begin = begin,
+    .complete = complete,
+};

@@ -181,5 +181,11 @@ static int complete(struct spin_coll *c, struct coll_slot *s, bool wait, bool *d
     return PTL_OK;
 }
 
-const struct coll_variant coll_triggered = {"triggered",     MOST_COMBINED, open_triggered,
-                                            close_triggered, begin,         complete};
+const struct coll_variant coll_triggered = {
+    .most_reduced = MOST_COMBINED,
+    .most_combined = MOST_COMBINED,
+    .open = open_triggered,
+    .close = close_triggered,
+    .begin = begin,
+    .complete = complete,
+};
