@@ -51,6 +51,8 @@ const struct experiment experiments[] = {
      sc17_timelines},
     {"slides/datatypes", "datatypes of applications unpacked by the card", "the slides' use case 1",
      EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD, slides_datatypes},
+    {"slides/fft2d", "a 2-D FFT whose transposes are datatypes", "the slides' use case 1",
+     EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD, slides_fft2d},
     {"slides/scan", "conditional reads: only rows that match travel", "the slides' use case 6",
      EXPERIMENT_BYTES | EXPERIMENT_WORLD, slides_scan},
     {"spinlib/speed", "use cases of spinlib: cards and processors, budgets",

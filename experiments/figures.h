@@ -36,6 +36,7 @@ EXPERIMENT_RUN(sc17_kv);
 EXPERIMENT_RUN(sc17_table5c);
 EXPERIMENT_RUN(sc17_timelines);
 EXPERIMENT_RUN(slides_datatypes);
+EXPERIMENT_RUN(slides_fft2d);
 EXPERIMENT_RUN(slides_scan);
 EXPERIMENT_RUN(spinlib_speed);
 EXPERIMENT_RUN(spinlib_speed_live);
