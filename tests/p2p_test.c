@@ -183,6 +183,44 @@ TEST(what_the_card_has_no_room_for_waits) {
     run_pair(more_than_fit, (struct spin_p2p_options){.depth = 3});
 }
 
+/* The same where the interface has few entries; and without enough headers sends are told so. */
+static int few_entries_rank(void *argument) {
+    const struct spin_p2p_options options = {.variant = argument};
+    const ptl_ni_limits_t limits = {.max_entries = 20, .max_unexpected_headers = 8};
+    struct spin_p2p *p2p;
+    ptl_handle_ni_t ni;
+    RANK_CHECK(PtlInit() == PTL_OK);
+    RANK_CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, &limits,
+                         NULL, &ni) == PTL_OK);
+    RANK_CHECK(spin_map_ranks(ni) == PTL_OK);
+    RANK_CHECK(spin_p2p_open(ni, &options, &p2p) == PTL_OK);
+    spin_barrier();
+    int line = 0, refused = 0;
+    if (spin_rank())
+        spin_compute(50000); /* receives first */
+    line = more_than_fit(p2p, options.variant);
+    spin_barrier();
+    for (int i = 0; i < 20 && spin_rank() && !line; i++) {
+        int code = spin_p2p_send(p2p, &line, sizeof line, 0, 9, 0);
+        RANK_CHECK(code == PTL_OK || code == PTL_NO_SPACE);
+        refused += code == PTL_NO_SPACE;
+    }
+    bool by_card = strcmp(options.variant, "rdma") != 0;
+    RANK_CHECK(line || !spin_rank() || refused == (by_card ? 12 : 0));
+    spin_barrier();
+    spin_p2p_close(p2p);
+    PtlNIFini(ni);
+    PtlFini();
+    return line;
+}
+
+TEST(an_interface_with_few_entries) {
+    for (int v = 0; v < VARIANTS; v++) {
+        snprintf(test_context, sizeof test_context, "%s", variants[v]);
+        spinlib_world(2, few_entries_rank, (void *)(uintptr_t)variants[v]);
+    }
+}
+
 static int probes(struct spin_p2p *p2p, const char *variant) {
     struct spin_p2p_status status = {0};
     uint8_t data[64] = {0};

@@ -88,6 +88,8 @@ void p2p_finish(struct spin_p2p *p2p, struct spin_p2p_request *r, int code) {
     if (r->again)
         p2p_remove(&p2p->again, r);
     r->again = false;
+    if (r->stage != WAITING)
+        --*(r->is_send ? &p2p->sending : &p2p->receiving);
     r->stage = FINISHED;
     r->status.code = code;
     if (code == PTL_OK)
@@ -148,7 +150,6 @@ static int start_send(struct spin_p2p *p2p, struct spin_p2p_request *r) {
 static void sent(struct spin_p2p *p2p, struct spin_p2p_request *r, int code) {
     if (code == PTL_OK && !(r->acked && r->fetched))
         return;
-    p2p->sending--;
     p2p_finish(p2p, r, code);
 }
 

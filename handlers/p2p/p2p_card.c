@@ -90,6 +90,13 @@ static int32_t take_place(struct spin_p2p *p2p) {
     return p2p->places_free ? (int32_t)p2p->free_place[--p2p->places_free] : -1;
 }
 
+/* Its handler has run, or will not. */
+static void give_place(struct spin_p2p *p2p, struct spin_p2p_request *r) {
+    if (r->place >= 0)
+        p2p->free_place[p2p->places_free++] = (uint32_t)r->place;
+    r->place = -1;
+}
+
 int card_post(struct spin_p2p *p2p, struct spin_p2p_request *r) {
     ptl_me_t me = entry_of(r);
     struct p2p_receive state = {
@@ -108,25 +115,23 @@ int card_post(struct spin_p2p *p2p, struct spin_p2p_request *r) {
     if (code == PTL_OK) {
         r->stage = STARTED;
         p2p->receiving++;
-    } else if (r->place >= 0) {
-        p2p->free_place[p2p->places_free++] = (uint32_t)r->place;
-        r->place = -1;
+    } else {
+        give_place(p2p, r);
     }
     return code;
 }
 
-/* The card has nothing more to do with it. */
-static void off_card(struct spin_p2p *p2p, struct spin_p2p_request *r) {
-    if (r->place >= 0)
-        p2p->free_place[p2p->places_free++] = (uint32_t)r->place;
-    r->place = -1;
-    p2p->receiving--;
+static void finish(struct spin_p2p *p2p, struct spin_p2p_request *r, bool failed) {
+    if (failed)
+        p2p_finish(p2p, r, PTL_FAIL);
+    else
+        p2p_received(p2p, r);
 }
 
 bool card_cancel(struct spin_p2p *p2p, struct spin_p2p_request *r) {
     if (PtlMEUnlink(r->entry) != PTL_OK)
         return false;
-    off_card(p2p, r);
+    give_place(p2p, r);
     return true;
 }
 
@@ -142,7 +147,7 @@ static int take_expected(struct spin_p2p *p2p, struct spin_p2p_request *r,
                          const ptl_event_t *event) {
     bool by_handler = r->place >= 0 && P2P_SIZE(event->hdr_data) > p2p->eager_bytes;
     p2p_match(r, event->initiator.rank, event->match_bits, event->hdr_data, event->mlength);
-    off_card(p2p, r);
+    give_place(p2p, r);
     count(p2p, r, false);
     if (event->ni_fail_type != PTL_NI_OK) {
         p2p_finish(p2p, r, PTL_FAIL);
@@ -151,7 +156,7 @@ static int take_expected(struct spin_p2p *p2p, struct spin_p2p_request *r,
     if (by_handler) {
         r->first_here = true;
         if (r->rest_here)
-            p2p_received(p2p, r);
+            finish(p2p, r, r->rest_failed);
         return PTL_OK;
     }
     if (r->have < r->size)
@@ -164,7 +169,7 @@ static int take_expected(struct spin_p2p *p2p, struct spin_p2p_request *r,
 static int take_unexpected(struct spin_p2p *p2p, struct spin_p2p_request *r,
                            const ptl_event_t *event) {
     p2p_match(r, event->initiator.rank, event->match_bits, event->hdr_data, event->mlength);
-    off_card(p2p, r);
+    give_place(p2p, r);
     count(p2p, r, true);
     if (event->ni_fail_type != PTL_NI_OK) {
         p2p_finish(p2p, r, PTL_FAIL);
@@ -187,10 +192,9 @@ static void take_rest(struct spin_p2p *p2p, const ptl_event_t *event) {
     if (!r || r->is_send || r->stage == FINISHED)
         return;
     r->rest_here = true;
-    if (event->ni_fail_type != PTL_NI_OK && r->stage == MATCHED)
-        p2p_finish(p2p, r, PTL_FAIL);
-    else if (r->first_here)
-        p2p_received(p2p, r);
+    r->rest_failed = event->ni_fail_type != PTL_NI_OK;
+    if (r->first_here)
+        finish(p2p, r, r->rest_failed);
 }
 
 int card_event(struct spin_p2p *p2p, const ptl_event_t *event) {

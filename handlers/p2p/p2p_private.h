@@ -24,6 +24,7 @@ struct spin_p2p_request {
     bool again;          /* in that queue: its put, offer or get has to be repeated */
     bool first_here;     /* a receive of which the card fetches the rest, */
     bool rest_here;      /* and which of both have come */
+    bool rest_failed;
     uint8_t *data;
     uint64_t bytes;        /* of the message, or room for it */
     uint32_t peer, tag;    /* as the caller said */
@@ -63,7 +64,7 @@ struct spin_p2p {
     struct spin_p2p_request **chunk; /* of CHUNK requests each */
     uint32_t chunks;
     struct request_list free, done, sends, receives, again; /* `sends`, `receives`: that wait */
-    uint32_t sending, receiving;                            /* on the card */
+    uint32_t sending, receiving;                            /* from the card's start to their end */
     struct spin_p2p_counts counts;
 
     uint8_t *buffer[BUFFERS];

@@ -149,6 +149,7 @@ int processor_post(struct spin_p2p *p2p, struct spin_p2p_request *r) {
     uint64_t looked = 0;
     struct arrival **at = &p2p->unexpected_first;
     r->stage = STARTED;
+    p2p->receiving++;
     for (; *at && !matches(r, *at); at = &(*at)->next)
         looked++;
     spin_work(looked * LOOK_CYCLES, looked * LINE);

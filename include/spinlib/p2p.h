@@ -31,7 +31,7 @@ struct spin_p2p_options {
  * table entry. PTL_ARG_INVALID: there is no such variant, or an option is out of bounds. */
 int spin_p2p_open(ptl_handle_ni_t ni, const struct spin_p2p_options *options,
                   struct spin_p2p **p2p);
-/* When no rank has a request any more. */
+/* When no rank has a request any more. Like all calls here it is made by one thread at a time. */
 void spin_p2p_close(struct spin_p2p *p2p);
 
 struct spin_p2p_status {
