@@ -135,6 +135,8 @@ static void print_text(const struct card_report *report) {
     rows_of(r, rows);
     print_head(report->on, report->options);
     goal_print_ns("makespan", r->run.makespan_ps);
+    if (r->quiet_ps)
+        goal_print_ns("cards are done at", r->quiet_ps);
     for (int i = 0; i < ROWS; i++)
         if (rows[i].value || i < 2)
             printf("%-24s %" PRIu64 "\n", rows[i].text, rows[i].value);
@@ -157,6 +159,7 @@ static void print_json(FILE *out, const void *what) {
         json_string(&j, NULL, report->options->world.set[i]);
     json_end_array(&j);
     json_u64(&j, "makespan_ps", r->run.makespan_ps);
+    json_u64(&j, "cards_done_ps", r->quiet_ps);
     for (int i = 0; i < ROWS; i++)
         json_u64(&j, rows[i].key, rows[i].value);
     json_u64(&j, "engine_events", r->run.engine_events);

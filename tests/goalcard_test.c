@@ -302,8 +302,25 @@ TEST(portals_operations_run) {
         CHECK(r.run.finish_ps[1] < 1000000); /* handed over before the first message left */
         CHECK(r.run.finish_ps[2] > 1000000);
         CHECK(r.run.finish_ps[0] > 1000000);
+        CHECK(r.quiet_ps >= r.run.makespan_ps);
+        CHECK(r.world.bytes >= r.run.bytes);
         goal_card_result_free(&r);
     }
+    spin_goal_free(goal);
+}
+
+/* Nobody waits for the last message; it arrives all the same. */
+TEST(cards_finish_what_was_handed_to_them) {
+    struct spin_goal *goal =
+        from_text("num_ranks 3\nrank 0 {\nput 4096b to 1 tag 1\n}\n"
+                  "rank 1 {\nappend 4096b to priority_list allowed 0 ct 1 tag 1\n"
+                  "tput 4096b to 2 when 1 reaches 1 tag 1\n}\n"
+                  "rank 2 {\nappend 4096b to priority_list allowed 1 ct 1 tag 1\n}\n");
+    struct goal_card_result r = run(goal, (struct goal_card_options){.eager_bytes = 4096});
+    CHECK_EQ(r.world.bytes, 2 * 4096);
+    CHECK_EQ(r.world.dropped, 0);
+    CHECK(r.run.makespan_ps < 200000 && r.quiet_ps > 500000);
+    goal_card_result_free(&r);
     spin_goal_free(goal);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "goal_card_private.h"
+#include "sim/world_private.h"
 
 #define MOST_MESSAGE  ((1ull << 32) - 1)
 #define MOST_EAGER    (1ull << 30)
@@ -218,6 +219,7 @@ static int gather(const struct card_replay *all, const struct spin_world *world,
         sent += goal_shape_of(goal, i)->type == GOAL_SEND;
     run->unreceived = sent - received;
     result->world = spin_world_result(world).counts;
+    result->quiet_ps = all->portals ? world->now_ps - all->rank[0].began_ps : 0;
     run->engine_events = result->world.events;
     run->events = goal->op_count + run->messages;
     run->memory_bytes = result->world.memory_bytes + goal_bytes(goal);
@@ -233,6 +235,8 @@ static int verdict(const struct card_replay *all, const struct spin_world *world
         return spin_fail(err, SPIN_EFORMAT, "a handler failed: %s", r.first_fault);
     if (code == SPIN_EDEADLOCK && all->done < all->goal->op_count)
         return goal_deadlock(all->goal, all->running, all->done, err);
+    if (code == SPIN_EDEADLOCK) /* the end of one with Portals operations */
+        return SPIN_OK;
     if (!code && r.failed)
         return spin_fail(err, SPIN_EFORMAT, "rank %u failed", r.first_failed);
     return code;

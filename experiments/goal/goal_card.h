@@ -22,6 +22,7 @@ struct goal_card_result {
     struct spin_goal_result run; /* without a network, digest and critical path */
     struct spin_world_counts world;
     struct spin_p2p_counts p2p; /* of all ranks */
+    uint64_t quiet_ps;          /* with Portals operations: when the last card was done; else 0 */
 };
 
 /* What --matching and S may be, as errors of the command line. */

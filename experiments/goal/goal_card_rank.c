@@ -274,8 +274,9 @@ int card_rank_main(void *argument) {
     if (code != PTL_OK)
         return 1;
     spin_p2p_counts(r->p2p, &r->counts);
-    if (all->portals)
-        card_portals_close(r);
+    /* Cards go on with what was handed to them; the world ends when nothing is left to happen. */
+    while (all->portals)
+        world_idle(UINT64_MAX);
     spin_p2p_close(r->p2p);
     r->p2p = NULL;
     spin_job_close(&r->job);
