@@ -649,3 +649,44 @@ TEST(peers_take_turns) {
 }
 
 TEST_MAIN
+
+static void tell(void *context, struct nic_packet *packet) {
+    (void)packet;
+    ++*(int *)context;
+}
+
+/* Packets with the data of another: it stays as long as one of them, and goes back with the last.
+ */
+TEST(a_borrowed_packet_keeps_its_lender) {
+    struct nic_pool *pool;
+    CHECK_EQ(nic_pool_new(&pool, 256, NULL), 0);
+    for (int turn = 0; turn < 3; turn++) {
+        struct nic_packet *lender = nic_packet_new(pool);
+        memset(lender->data, 0x5a, 256);
+        lender->bytes = 256;
+        struct nic_packet *first = nic_packet_borrow(lender, lender->data);
+        struct nic_packet *second = nic_packet_borrow(first, first->data + 64);
+        CHECK(first->lender == lender && second->lender == lender);
+        second->bytes = 192;
+        nic_packet_release(lender);
+        nic_packet_release(first);
+        CHECK_EQ(nic_pool_used(pool), 2);
+        struct nic_packet *other = nic_packet_new(pool); /* not the lender, which is in use */
+        memset(other->data, 0, 256);
+        struct nic_packet *own = nic_packet_copy(second);
+        CHECK(own->lender == NULL && own->data != second->data);
+        for (int i = 0; i < 192; i++)
+            CHECK_EQ(own->data[i] + second->data[i], 2 * 0x5a);
+        nic_packet_release(second);
+        nic_packet_release(own);
+        nic_packet_release(other);
+        CHECK_EQ(nic_pool_used(pool), 0);
+    }
+    int told = 0;
+    nic_pool_watch(pool, tell, &told);
+    struct nic_packet *watched = nic_packet_new(pool);
+    CHECK(nic_packet_borrow(watched, watched->data) == NULL);
+    nic_packet_release(watched);
+    CHECK_EQ(told, 1);
+    nic_pool_free(pool);
+}

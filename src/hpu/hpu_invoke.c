@@ -40,16 +40,17 @@ void hpu_invoke_open(struct port *p, const struct invoke_context *x,
         give(h, &core->heap, true, HPU_REGION_L1);
 }
 
-static void move_window(struct hpu_window *w, uint32_t base, uint8_t *host, uint32_t bytes) {
+static void move_window(struct hpu_window *w, uint32_t base, uint8_t *host, uint32_t bytes,
+                        bool writable) {
     w->base = base;
     w->host = host;
-    hpu_size_window(w, bytes, true);
+    hpu_size_window(w, bytes, writable);
 }
 
 void hpu_invoke_memory(struct port *p, const struct invoke_context *x) {
     uint32_t i = INVOKE_OTHERS + (x->constants.bytes != 0) + (x->data.bytes != 0) +
                  (x->handler_data.bytes != 0);
-    move_window(&p->hpu->window[i], x->memory.address, x->memory.host, x->memory.bytes);
+    move_window(&p->hpu->window[i], x->memory.address, x->memory.host, x->memory.bytes, true);
     p->hpu->window[i].view = x->memory.view;
 }
 
@@ -100,17 +101,18 @@ static void pspin_arguments(struct hpu *h, const struct invoke_core *core) {
 
 static void p4spin_arguments(struct hpu *h, const struct invoke_call *c) {
     uint32_t before = c->user_hdr_bytes < c->bytes ? c->user_hdr_bytes : c->bytes;
+    uint8_t *end = c->arguments ? c->arguments : c->packet;
     struct call_header header;
     switch (c->kind) {
     case SPIN_HEADER_HANDLER:
         header = c->header;
         header.length = header.length ? header.length : c->length;
-        call_put_header(c->packet, &header);
+        call_put_header(end, &header);
         h->x[10] = c->address - CALL_HEADER_BYTES;
         h->x[11] = c->memory_address;
         return;
     case SPIN_PAYLOAD_HANDLER:
-        call_put_payload(c->packet + before, c->length - before, c->offset);
+        call_put_payload(end + before, c->length - before, c->offset);
         h->x[10] = c->address + before - CALL_PAYLOAD_BYTES;
         h->x[11] = c->memory_address;
         return;
@@ -129,9 +131,9 @@ void hpu_invoke_begin(struct port *p, const struct invoke_context *x,
                       const struct invoke_core *core, const struct invoke_call *c) {
     struct hpu *h = p->hpu;
     move_window(&h->window[INVOKE_PACKET], c->address - c->headroom, c->packet - c->headroom,
-                c->headroom + c->bytes);
+                c->headroom + c->bytes, !c->reads_only);
     move_window(&h->window[INVOKE_L2_PACKET], c->l2_address, c->l2_packet,
-                c->l2_packet ? c->length : 0);
+                c->l2_packet ? c->length : 0, true);
     hpu_start(h, c->entry, stack_address(core) + MAP_STACK_SIZE, c->budget_cycles);
     set_task(p, x, c);
     if (c->kind == SPIN_PSPIN_HANDLER)

@@ -53,6 +53,9 @@ struct invoke_call {
      * bytes that the handler may use too; all of it in L2, or nowhere else (NULL). */
     uint8_t *packet;
     uint32_t address, headroom, bytes, length;
+    bool reads_only;    /* a store to the packet is SEGV */
+    uint8_t *arguments; /* what stands before the packet is to be laid before this, in a window that
+                           the caller gives; NULL: before the packet, in the headroom */
     uint8_t *l2_packet;
     uint32_t l2_address;
     uint32_t memory_address, memory_bytes; /* as the task's registers tell; P4sPIN: the state */

@@ -53,6 +53,7 @@ struct nic_packet {
     uint8_t *data;              /* room for the MTU, where it comes from a pool */
     struct nic_pool *pool;      /* where it, or a copy of it, comes from and goes back to */
     struct nic_packet *next;    /* of whoever holds it */
+    struct nic_packet *lender;  /* whose data it has, and keeps; NULL: its own */
     uint32_t place;             /* the driver's own */
 };
 
@@ -78,6 +79,9 @@ uint64_t nic_pool_used(const struct nic_pool *pool);
 
 /* Zeroed but for data and message; one reference. NULL: no memory. */
 struct nic_packet *nic_packet_new(struct nic_pool *pool);
+/* The same, with the data of another that nobody writes to any more; it has no headroom. NULL: no
+ * memory, or a pool that is shared or watched. */
+struct nic_packet *nic_packet_borrow(struct nic_packet *lender, uint8_t *data);
 /* One of its own with the same contents; NULL: no memory. */
 struct nic_packet *nic_packet_copy(const struct nic_packet *packet);
 /* The packet with a reference more, or a copy of it; NULL: no memory. */
@@ -104,6 +108,8 @@ struct nic_task {
     struct nic_packet *packet; /* that it is called for; NULL: for the whole message */
     const uint8_t *data;       /* user header; the packet's payload */
     bool owns_data;            /* nobody else will look at it, nor at the headroom before it */
+    bool may_share;            /* it may be used as it is by who only reads it, and then */
+    bool reads_only;           /* the driver says so: what is sent from there is not copied */
     uint32_t bytes, user_hdr_bytes;
     uint64_t offset; /* of the payload in the message */
     uint32_t dropped_bytes;

@@ -33,15 +33,16 @@ static inline struct call_header nic_call_header(const struct nic_task *t) {
 }
 
 /* The call of a task whose packet stands alone in L1 at `address`. Its data goes to `room`, behind
- * the headroom of a call, unless the task owns it and it is used as it is; `state` is where the
- * entry's handler memory is. Left to the card: the budget. */
+ * the headroom of a call, unless the task owns it or only reads it and it is used as it is; `state`
+ * is where the entry's handler memory is. Left to the card: the budget. */
 static inline struct invoke_call nic_task_call(const struct nic_task *t, uint8_t *room,
                                                uint32_t address, uint32_t state) {
-    bool pspin = t->handlers->image->info.is_pspin;
+    bool pspin = t->handlers->image->info.is_pspin, as_it_is = t->owns_data || t->reads_only;
     struct invoke_call call = {.entry = t->entry,
                                .kind = pspin ? SPIN_PSPIN_HANDLER : (enum spin_handler_kind)t->kind,
-                               .packet = t->owns_data ? (uint8_t *)(uintptr_t)t->data
-                                                      : room + CALL_HEADROOM,
+                               .packet =
+                                   as_it_is ? (uint8_t *)(uintptr_t)t->data : room + CALL_HEADROOM,
+                               .reads_only = t->reads_only,
                                .address = address,
                                .l2_address = pspin ? address : 0, /* there is one copy */
                                .flow = t->message_id,
@@ -54,7 +55,7 @@ static inline struct invoke_call nic_task_call(const struct nic_task *t, uint8_t
                                .user_hdr_bytes = t->user_hdr_bytes,
                                .dropped_bytes = t->dropped_bytes,
                                .flow_control = t->flow_control_triggered};
-    if (t->bytes && !t->owns_data)
+    if (t->bytes && !as_it_is)
         memcpy(call.packet, t->data, t->bytes);
     if (t->kind == NIC_HEADER_HANDLER)
         call.header = nic_call_header(t);

@@ -295,6 +295,28 @@ static enum hpu_access start_message(const struct issue *is, enum nic_message_ki
     return refuse(is);
 }
 
+/* What a handler sends of the packet that it only reads is not copied: the one borrows it of the
+ * other. A little is copied, since a borrowed packet holds the whole, and so is what would not lie
+ * as in the card's memory. */
+static bool is_borrowed(const struct issue *is) {
+    enum { LEAST = 256, LINE = 64 };
+    const struct nic_packet *of = is->task->packet;
+    const uint8_t *local = is->command->local;
+    return is->task->seen.reads_only && is->command->bytes >= LEAST && local >= of->data &&
+           local + is->command->bytes <= of->data + of->bytes && (uintptr_t)local % LINE == 0;
+}
+
+/* The data of a command from HPU memory; NULL: no memory. */
+static struct nic_packet *packet_of(const struct issue *is) {
+    uint8_t *local = is->command->local;
+    struct nic_packet *packet = is_borrowed(is) ? nic_packet_borrow(is->task->packet, local) : NULL;
+    if (!packet && (packet = nic_packet_new(is->nic->config.pool)))
+        memcpy(packet->data, local, is->command->bytes);
+    if (packet)
+        packet->bytes = is->command->bytes;
+    return packet;
+}
+
 /* The data is taken at once, so that the handler may go on with its memory. */
 static enum hpu_access from_device(const struct issue *is, enum nic_message_kind kind) {
     struct nic *nic = is->nic;
@@ -305,14 +327,12 @@ static enum hpu_access from_device(const struct issue *is, enum nic_message_kind
     }
     if (!is_below(nic->handler_packets, nic->config.handler_packets))
         return wait_for_room(nic, is->task);
-    struct nic_packet *packet = nic_packet_new(nic->config.pool);
+    struct nic_packet *packet = packet_of(is);
     if (!packet) {
         nic->counts.no_memory++;
         refusal_say(&is->port->refusal, is->command->number, "out of memory for packets");
         return refuse(is);
     }
-    packet->bytes = is->command->bytes;
-    memcpy(packet->data, is->command->local, packet->bytes);
     struct nic_origin origin = {.ready = packet, .from_handler = true, .task = &is->task->seen};
     nic->handler_packets++;
     enum hpu_access done = start_message(is, kind, packet->data, &origin);

@@ -6,12 +6,11 @@
 #include "hpu/image.h"
 #include "nic/nic_private.h"
 
-/* A payload handler of P4sPIN is the last to see its packet, if nothing is sent again: then it may
- * have it as it is. */
-static bool owns_data(const struct nic *nic, const struct nic_incoming *in,
+/* A payload handler of P4sPIN may read its packet where that is. */
+static bool may_share(const struct nic *nic, const struct nic_incoming *in,
                       enum nic_handler_kind kind, const struct nic_packet *packet,
                       const uint8_t *data) {
-    return kind == NIC_PAYLOAD_HANDLER && nic->config.reliable && data == packet->data &&
+    return kind == NIC_PAYLOAD_HANDLER && data == packet->data &&
            packet->pool == nic->config.pool && !in->arrival.handlers->image->info.is_pspin;
 }
 
@@ -29,7 +28,9 @@ static bool start(struct nic *nic, struct nic_incoming *in, enum nic_handler_kin
     task->seen = seen;
     if (kept) {
         task->seen.data = kept->data + (seen.data - packet->data);
-        task->seen.owns_data = owns_data(nic, in, kind, kept, task->seen.data);
+        task->seen.may_share = may_share(nic, in, kind, kept, task->seen.data);
+        /* It is the last to see it, if nothing is sent again: then it may write there, too. */
+        task->seen.owns_data = task->seen.may_share && nic->config.reliable && !kept->lender;
     }
     task->seen.kind = (uint8_t)kind;
     task->seen.entry = entry;

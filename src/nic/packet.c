@@ -17,6 +17,7 @@ struct nic_pool {
     uint64_t used;       /* of a shared pool: ever taken, */
     uint64_t back_again; /* and how many of these came back */
     struct nic_packet *free;
+    struct nic_packet *heads;    /* free ones without data of their own */
     struct nic_packet *returned; /* by other threads */
     void (*back)(void *context, struct nic_packet *packet);
     void *context;
@@ -46,10 +47,10 @@ static struct nic_packet *take_returned(struct nic_pool *pool) {
     return __atomic_exchange_n(&pool->returned, NULL, __ATOMIC_ACQUIRE);
 }
 
-static void free_list(const struct nic_pool *pool, struct nic_packet *packet) {
+static void free_list(const struct nic_pool *pool, struct nic_packet *packet, size_t bytes) {
     while (packet) {
         struct nic_packet *next = packet->next;
-        zone_give(pool->zone, packet, bytes_of(pool));
+        zone_give(pool->zone, packet, bytes);
         packet = next;
     }
 }
@@ -57,8 +58,9 @@ static void free_list(const struct nic_pool *pool, struct nic_packet *packet) {
 void nic_pool_free(struct nic_pool *pool) {
     if (!pool)
         return;
-    free_list(pool, pool->free);
-    free_list(pool, take_returned(pool));
+    free_list(pool, pool->free, bytes_of(pool));
+    free_list(pool, take_returned(pool), bytes_of(pool));
+    free_list(pool, pool->heads, sizeof(struct nic_packet));
     free(pool);
 }
 
@@ -99,7 +101,7 @@ static void own(struct nic_packet *packet, struct nic_pool *pool) {
     packet->references = 1;
     packet->data = (uint8_t *)packet + DATA_AT;
     packet->pool = pool;
-    packet->next = NULL;
+    packet->next = packet->lender = NULL;
 }
 
 struct nic_packet *nic_packet_new(struct nic_pool *pool) {
@@ -108,6 +110,24 @@ struct nic_packet *nic_packet_new(struct nic_pool *pool) {
         return NULL;
     memset(packet, 0, offsetof(struct nic_packet, message)); /* most have none */
     own(packet, pool);
+    return packet;
+}
+
+struct nic_packet *nic_packet_borrow(struct nic_packet *lender, uint8_t *data) {
+    struct nic_pool *pool = lender->pool;
+    struct nic_packet *packet = pool->heads;
+    if (pool->told)
+        return NULL;
+    if (packet)
+        pool->heads = packet->next;
+    else if (!(packet = zone_take(pool->zone, sizeof *packet)))
+        return NULL;
+    pool->used++;
+    memset(packet, 0, offsetof(struct nic_packet, message));
+    own(packet, pool);
+    packet->data = data;
+    packet->lender = lender->lender ? lender->lender : lender; /* whose data it is */
+    packet->lender->references++;
     return packet;
 }
 
@@ -155,6 +175,15 @@ static void release_told(struct nic_pool *pool, struct nic_packet *packet) {
     __atomic_add_fetch(&pool->back_again, 1, __ATOMIC_RELEASE);
 }
 
+static __attribute__((noinline)) void release_borrowed(struct nic_pool *pool,
+                                                       struct nic_packet *packet) {
+    struct nic_packet *lender = packet->lender;
+    pool->used--;
+    packet->next = pool->heads;
+    pool->heads = packet;
+    nic_packet_release(lender); /* which has its own data */
+}
+
 void nic_packet_release(struct nic_packet *packet) {
     struct nic_pool *pool = packet->pool;
     if (pool->told) {
@@ -163,6 +192,10 @@ void nic_packet_release(struct nic_packet *packet) {
     }
     if (--packet->references)
         return;
+    if (packet->lender) {
+        release_borrowed(pool, packet);
+        return;
+    }
     pool->used--;
     packet->next = pool->free;
     pool->free = packet;

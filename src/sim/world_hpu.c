@@ -278,6 +278,10 @@ static void give_memory(struct world_executor *e, const struct world_code *code)
     e->core = (struct invoke_core){
         .stack = e->stack, .heap = {HEAP_ADDRESS, HEAP_BYTES, e->heap, NULL}, .check = w->check};
     hpu_invoke_open(&e->port, &e->context, &e->core);
+    e->before = e->context.image->info.is_pspin || w->check /* the heap's window is the last */
+                    ? -1
+                    : hpu_add_window(&e->hpu, PACKET_ADDRESS - CALL_HEADROOM, 0, e->no_packet, true,
+                                     HPU_REGION_L1);
 }
 
 /* Most handlers are of the image that the executor ran last: then only what belongs to the entry is
@@ -312,18 +316,66 @@ static bool open_for(struct world_executor *e, const struct world_code *code) {
     return true;
 }
 
-/* Where the call is laid, and its packet if that is to be copied; NULL: no memory. Few are: tens of
- * thousands of HPUs may be in use, so each has such memory only once it has needed it. */
-static uint8_t *room_of(struct world_executor *e) {
-    if (!e->task->bytes || e->task->owns_data)
-        return e->no_packet;
+/* For a packet, behind the headroom; NULL: no memory. Few need it: tens of thousands of HPUs may be
+ * in use, so each has such memory only once it has needed it. */
+static uint8_t *packet_room(struct world_executor *e) {
     if (!e->packet)
         e->packet = malloc(CALL_HEADROOM + e->world->params.network.mtu_bytes);
     return e->packet;
 }
 
+/* Where the call is laid, and its packet if that is to be copied. */
+static uint8_t *room_of(struct world_executor *e) {
+    const struct nic_task *t = e->task;
+    return !t->bytes || t->owns_data || t->reads_only ? e->no_packet : packet_room(e);
+}
+
+/* Most handlers only read their packets, which then are used where they are, by many cards at a
+ * time, with a window of its own for the arguments before them. The first store of one that does
+ * not gives it a copy (becomes_own), and handlers of its image may write from then on. gdb, which
+ * writes anywhere, has no such packets. */
+static void choose_packet(struct world_executor *e, const struct world_code *code) {
+    const struct spin_world *w = e->world;
+    struct nic_task *t = (struct nic_task *)(uintptr_t)e->task;
+    bool writes = code->writes && t->owns_data;
+    t->reads_only = t->may_share && !writes && !w->check && !(w->gdb && w->gdb_rank == e->rank);
+}
+
+/* After a fault: at a packet that was only read, the handler goes on with a copy. */
+static bool becomes_own(struct world_executor *e) {
+    struct hpu *h = &e->hpu;
+    struct hpu_window *w = &h->window[INVOKE_PACKET];
+    struct nic_task *t = (struct nic_task *)(uintptr_t)e->task;
+    uint32_t from = PACKET_ADDRESS - CALL_HEADROOM, bytes = CALL_HEADROOM + t->bytes;
+    if (!t->reads_only || h->fault != HPU_FAULT_SEGV || h->fault_address - from >= bytes)
+        return false;
+    uint8_t *room = packet_room(e);
+    if (!room) {
+        world_fail(e->world, SPIN_ENOMEM, "out of memory for a packet of rank %u", e->rank);
+        return false;
+    }
+    memcpy(room, e->no_packet, CALL_HEADROOM);
+    memcpy(room + CALL_HEADROOM, t->data, t->bytes);
+    w->base = from;
+    w->host = room;
+    hpu_size_window(w, bytes, true);
+    hpu_size_window(&h->window[e->before], 0, true);
+    t->reads_only = false;
+    e->world->code[t->handlers->image->code_number - 1].writes = true;
+    h->fault = HPU_FAULT_NONE; /* the instruction is repeated */
+    h->fault_address = 0;
+    e->port.refusal.call = NULL;
+    return true;
+}
+
 static void call_handler(struct world_executor *e, uint8_t *room) {
     struct invoke_call call = nic_task_call(e->task, room, PACKET_ADDRESS, STATE_ADDRESS);
+    if (e->before >= 0)
+        hpu_size_window(&e->hpu.window[e->before], e->task->reads_only ? CALL_HEADROOM : 0, true);
+    if (e->task->reads_only) {
+        call.headroom = 0;
+        call.arguments = e->no_packet + CALL_HEADROOM;
+    }
     call.budget_cycles = e->world->rank[e->rank].params->hpu_budget;
     e->hpu.cycles = e->hpu.instret = 0;
     hpu_invoke_begin(&e->port, &e->context, &e->core, &call);
@@ -368,6 +420,8 @@ static void run_slice(struct world_executor *e) {
     struct world_rank *r = &e->world->rank[e->rank];
     e->port.sync = false;
     enum hpu_stop stop = run_hpu(e);
+    while (stop == HPU_FAULTED && becomes_own(e))
+        stop = run_hpu(e);
     if (stop == HPU_FAULTED)
         note_fault(e);
     if (stop == HPU_DONE || stop == HPU_FAULTED)
@@ -394,6 +448,7 @@ static void begin(struct world_rank *r, struct nic_task *task) {
     r->hpus_busy |= 1ull << e->hpu_number;
     e->next = r->running;
     r->running = e->index;
+    choose_packet(e, code);
     uint8_t *room = room_of(e);
     if (!room || !open_for(e, code)) {
         world_fail(w, SPIN_ENOMEM, "out of memory for the data of a handler of rank %u", r->index);

@@ -160,6 +160,7 @@ struct world_code { /* of an image; shared by all with the same content */
     uint8_t *constants;
     const uint8_t *content; /* owned copy of the code's bytes */
     uint32_t bytes, constant_bytes;
+    bool writes; /* a handler of it wrote to its packet */
 };
 
 struct world_task { /* waits for an HPU */
@@ -182,6 +183,7 @@ struct world_executor {
     uint32_t transfers; /* of its own that are under way */
     struct invoke_context context;
     struct invoke_core core;
+    int before;             /* window of the arguments of a packet that is only read; -1: none */
     uint8_t *packet, *heap; /* packet: NULL as long as none was copied */
     _Alignas(8) uint8_t no_packet[CALL_HEADROOM];
     _Alignas(16) uint8_t stack[MAP_STACK_SIZE]; /* atomics need what the handler sees */

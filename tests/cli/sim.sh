@@ -228,4 +228,14 @@ if [ $? = 0 ]; then pass "progress on a terminal"; else fail "progress on a term
 sim -q --until 10us long.so 2>err.txt >/dev/null
 grep -q 'of virtual time' err.txt && fail "and nowhere else" "$(cat err.txt)" || pass "and nowhere else"
 
+# --- packets that handlers only read are used by many cards at a time; who writes gets a copy
+compile_shared() { cc -shared -fPIC -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" -o "$2"; }
+compile_shared tests/programs/relay.c relay.so && "$OPENSPIN" cc "$SOURCE/tests/handlers/relay_handlers.c" -o relay.spin && pass "handlers that write to their packets" || fail "handlers that write to their packets"
+for handler in relay relay_read; do
+    for options in "" "--jit off" "--jit force" "--check" "--card pspin" "--set loss=0.02" "--set mtu=512"; do
+        check "$handler $options" 0 '^6 ranks have 20480 bytes as they were sent$' sim -n 6 $options relay.so relay.spin ${handler}_payload_handler 20480
+    done
+done
+check "and not beyond the packet" 1 'relay_beyond_payload_handler, [0-9.]+ ns: SEGV at pc .*, address 0x10005440$' sim -q -n 2 relay.so relay.spin relay_beyond_payload_handler 4096
+
 finish
