@@ -35,6 +35,7 @@ EXPERIMENT_RUN(sc17_graph);
 EXPERIMENT_RUN(sc17_kv);
 EXPERIMENT_RUN(sc17_table5c);
 EXPERIMENT_RUN(sc17_timelines);
+EXPERIMENT_RUN(sc17_transactions);
 EXPERIMENT_RUN(slides_datatypes);
 EXPERIMENT_RUN(slides_fft2d);
 EXPERIMENT_RUN(slides_scan);
