@@ -82,6 +82,8 @@ run env PATH=/nowhere "$OPENSPIN" experiment pspin/fig13 --out without
 ls made/*part* without/*part* >/dev/null 2>&1 && fail "no part is left behind" "$(ls made without)" || pass "no part is left behind"
 
 # --- bad input
+check "other ranks and sizes of the applications" 0 '^not the published set-up: --ranks 8 --bytes 1000$' "$OPENSPIN" experiment sc17/table5c --ranks 8 --bytes 1000
+refuse "one rank has no neighbours" 2 'neighbours need two' "$OPENSPIN" experiment sc17/table5c --ranks 1
 check "another set-up is said" 0 '^not the published set-up: --bytes 64 --set hpus=2$' "$OPENSPIN" experiment sc17/fig3b --bytes 64 --set hpus=2
 refuse "ranks that an experiment does not have" 2 'sc17/fig4 does not have a number of ranks' "$OPENSPIN" experiment sc17/fig4 --ranks 4
 refuse "ranks that it cannot have" 2 'power of two' "$OPENSPIN" experiment sc17/fig5a --ranks 3
