@@ -396,6 +396,59 @@ TEST(whatever_the_network_does) {
     free_scene(&s);
 }
 
+/* All ranks send to one, which can hold fewer pieces than there are. */
+static int many_rank(void *argument) {
+    (void)argument;
+    enum { BLOCKS = 25000, BLOCK = 8 }; /* short ones, so that the receiver is slow */
+    struct spin_job job;
+    struct spin_types *types;
+    struct spin_type *number, *t;
+    struct spin_layout *layout;
+    struct spin_receive *receive[32];
+    struct spin_send *send;
+    struct spin_error err;
+    RANK_CHECK(spin_job_open(&job) == PTL_OK);
+    RANK_CHECK(spin_types_open(job.ni, &types) == PTL_OK);
+    spin_type_basic(BLOCK, BLOCK, &number);
+    RANK_CHECK(spin_type_vector(BLOCKS, 1, 2, number, &t) == PTL_OK);
+    RANK_CHECK(spin_type_commit(t, 1, &layout, &err) == PTL_OK);
+    size_t bytes = spin_layout_info(layout).true_extent;
+    uint8_t *memory = calloc(job.rank == 0 ? job.ranks : 1, bytes);
+    if (job.rank == 0) {
+        for (uint32_t r = 1; r < job.ranks; r++)
+            RANK_CHECK(spin_receive_open(types, memory + r * bytes, layout, r, NULL, &receive[r],
+                                         &err) == PTL_OK);
+        spin_barrier();
+        for (uint32_t r = 1; r < job.ranks; r++) {
+            RANK_CHECK(spin_receive_wait(receive[r]) == PTL_OK);
+            for (size_t i = 0; i < bytes; i++)
+                RANK_CHECK(memory[r * bytes + i] == (i / BLOCK % 2 ? 0 : (uint8_t)(i + r)));
+            spin_receive_close(receive[r]);
+        }
+    } else {
+        for (size_t i = 0; i < bytes; i++)
+            memory[i] = (uint8_t)(i + job.rank);
+        RANK_CHECK(spin_send_open(types, memory, layout, SPIN_SEND_CARD, &send, &err) == PTL_OK);
+        spin_barrier();
+        RANK_CHECK(spin_send_start(send, 0, job.rank) == PTL_OK);
+        RANK_CHECK(spin_send_wait(send) == PTL_OK);
+        spin_send_close(send);
+    }
+    free(memory);
+    spin_layout_free(layout);
+    spin_type_free(t);
+    spin_type_free(number);
+    spin_types_close(types);
+    spin_job_close(&job);
+    return 0;
+}
+
+TEST(many_ranks_send_to_one) {
+    static const char *const few[] = {"contexts=520"};
+    struct spin_world_options o = {.ranks = 14, .set = few, .set_count = 1};
+    spinlib_world_with(o, many_rank, NULL);
+}
+
 /* What a card cannot take, in one line. */
 static int refused_rank(void *argument) {
     struct spin_job job;

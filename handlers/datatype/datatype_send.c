@@ -3,9 +3,9 @@
 
 #include "datatype_host.h"
 
-/* Pieces that a send has under way, as a card that has no free context drops what comes; and that
- * an HPU gathers at a time. */
-enum { WINDOW = 128, PER_REQUEST = 4 };
+/* A card that has no free context drops what comes: pieces that a send has under way at most, that
+ * the sends of all ranks to one may have, and that an HPU gathers at a time. */
+enum { WINDOW = 128, OF_ALL = 512, PER_REQUEST = 4 };
 
 struct spin_send {
     struct spin_types *types;
@@ -21,6 +21,7 @@ struct spin_send {
     ptl_handle_ct_t arrived;  /* and of what its card has */
     uint64_t puts, pieces;    /* waited for, of all messages so far */
     uint64_t next;            /* piece of this message */
+    uint64_t window;          /* of pieces under way */
     uint32_t rank, tag;
 };
 
@@ -93,6 +94,8 @@ int spin_send_open(struct spin_types *t, const void *buffer, const struct spin_l
                             .way = way,
                             .number = t->sends++,
                             .md = PTL_INVALID_HANDLE};
+    s->window = OF_ALL / (spin_ranks() ? spin_ranks() : 1);
+    s->window = s->window > WINDOW ? WINDOW : s->window < PER_REQUEST ? PER_REQUEST : s->window;
     int code = open_puts(s, err);
     if (code == PTL_OK && way == SPIN_SEND_CARD && !is_contiguous(s))
         code = append_gathering(s, err);
@@ -169,9 +172,9 @@ static int wait_until(struct spin_send *s, uint64_t ahead) {
 static int put_pieces(struct spin_send *s, bool all) {
     uint64_t pieces = datatype_pieces(s->layout);
     int code = PTL_OK;
-    while (s->next < pieces && (all || s->next < WINDOW)) {
+    while (s->next < pieces && (all || s->next < s->window)) {
         if (all)
-            code = wait_until(s, WINDOW - PER_REQUEST);
+            code = wait_until(s, s->window - PER_REQUEST);
         if (code == PTL_OK)
             s->next += put_some(s, &code);
         if (code != PTL_OK)
