@@ -72,6 +72,10 @@ TEST(fields_masks_and_ranges) {
     CHECK_EQ(target("ipv4.dst=10.9.9.9/8 -> ctx3", eth, b, 100), 3);
     CHECK_EQ(target("ipv4.dst=10.0.0.0/31 -> ctx3", eth, b, 100), NIC_TO_HOST);
     CHECK_EQ(target("ipv4.dst=1.2.3.4/0 -> ctx3", eth, b, 100), 3);
+    CHECK_EQ(target("ipv4.dst=10.0.0.2/32 -> ctx3", eth, b, 100), 3);
+    CHECK_EQ(target("ipv4.dst=11.0.0.2/32 -> ctx3", eth, b, 100), NIC_TO_HOST);
+    CHECK_EQ(target("ipv4.dst=11.0.0.2/33 -> ctx3", eth, b, 100), 3); /* a mask: bits 0 and 5 */
+    CHECK_EQ(target("raw[65535:1]=0 -> ctx3", eth, b, 100), NIC_TO_HOST);
     CHECK_EQ(target("ipv4.dst=10.255.0.2/255.0.0.255 -> ctx3", eth, b, 100), 3);
     CHECK_EQ(target("eth.src=02:00:0a:00:00:01 -> drop", eth, b, 100), NIC_TO_DROP);
     CHECK_EQ(target("eth.type=0x800 & ipv4.proto=17 & ipv4.ttl=64 -> ctx0", eth, b, 100), 0);
@@ -195,6 +199,9 @@ TEST(errors_say_line_and_column) {
     refused("udp.dport -> ctx0", "rules:1:11: expected '=', found '->'");
     refused("udp.dport=1/ -> ctx0", "rules:1:13: expected a mask");
     refused("vlan.id=4096 -> ctx0", "limit of 4095");
+    refused("vlan.id=1-4096 -> ctx0", "rules:1:11: 4096 (0x1000) is over the field's limit of");
+    refused("vlan.id=1a -> ctx0", "rules:1:9: expected a number, found '1a'");
+    refused("raw[65536:1]=5 -> ctx0", "rules:1:5: the offset is over the limit");
     refused("ipv4.src=10.0.0.256 -> ctx0",
             "rules:1:10: expected an address such as 10.0.0.1, found '10.0.0.256'");
     refused("raw[1:9]=5 -> ctx0", "rules:1:7: 1 to 8 bytes");

@@ -147,6 +147,7 @@ TEST(header_then_payloads_then_completion) {
         CHECK_EQ(script.payloads, (BYTES + MTU - 1) / MTU);
         CHECK_EQ(script.payload_bytes, BYTES);
         CHECK_EQ(script.completions, 1);
+        CHECK_EQ(nic_counts(world.node[1].nic)->tasks, script.payloads + 2);
         CHECK_EQ(script.dropped, 0);
         CHECK(untouched()); /* what becomes of the data is the handlers' matter */
         CHECK_EQ(world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK).mlength, BYTES);
