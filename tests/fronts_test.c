@@ -89,7 +89,7 @@ static struct world *card_with(struct run_of r, struct entry *log, uint32_t *con
     GOOD(spin_image_load(&w->image, image_of(r), NULL, &err));
     w->context.image = w->image;
     w->context.abi = r.pspin ? CARD_PSPIN : CARD_P4SPIN;
-    w->context.scratch_bytes = 0;
+    w->context.scratch_bytes = r.pspin ? 4096 : 0; /* as others have */
     w->context.memory_bytes = sizeof(struct state);
     uint8_t **host = r.pspin ? &w->context.host : &w->context.handler_host;
     uint64_t *host_bytes = r.pspin ? &w->context.host_bytes : &w->context.handler_host_bytes;

@@ -27,6 +27,8 @@
 #define PACKET_ADDRESS (MAP_L1_BASE + MAP_L1_PACKETS + CALL_HEADROOM)
 #define HEAP_ADDRESS   (MAP_L1_BASE + MAP_L1_SCRATCH)
 #define STATE_ADDRESS  (HEAP_ADDRESS + HEAP_BYTES + GUARD_BYTES)
+#define PAD_ADDRESS    (MAP_L1_BASE + MAP_L1_STRIDE + MAP_L1_SCRATCH) /* the state has any size */
+#define PAD_BYTES      4096u /* as in worlds and 'card run' where nothing is said */
 
 struct live_executor {
     struct hpu hpu; /* first: the port's card finds its executor through it */
@@ -50,11 +52,12 @@ struct live_executor {
 _Static_assert(offsetof(struct live_executor, stack) % 16 == MAP_L1_RUNTIME % 16,
                "atomics on the stack need the host's alignment to be the handler's");
 
-/* An image as it runs: its program, and its constants and data on this card. */
+/* An image as it runs: its program, and its constants, data and scratchpad on this card. */
 struct live_code {
     const struct spin_image *image;
     struct hpu_code *code;
     uint8_t *constants, *data, *handler_data;
+    uint8_t *pad; /* of an image of PsPIN's interface: the card is one cluster */
     struct live_code *next;
 };
 
@@ -72,6 +75,7 @@ static void code_free(struct live_code *c) {
     free(c->constants);
     free(c->data);
     free(c->handler_data);
+    free(c->pad);
     free(c);
 }
 
@@ -84,6 +88,7 @@ static struct live_code *code_new(const struct live_card *card, const struct spi
     c->constants = copy_of(&im->constants);
     c->data = copy_of(&im->data);
     c->handler_data = copy_of(&im->handler_data);
+    c->pad = calloc(1, PAD_BYTES);
     const struct hpu_code_key key = {.program = im->code.content,
                                      .base = im->code.address,
                                      .bytes = im->code.bytes,
@@ -91,7 +96,8 @@ static struct live_code *code_new(const struct live_card *card, const struct spi
                                      .timing = hpu_timing_find("ri5cy"),
                                      .with_float = im->limits.with_float,
                                      .jit = card->options.jit};
-    if (c->constants && c->data && c->handler_data && !hpu_code_share(&c->code, &key, &err))
+    if (c->constants && c->data && c->handler_data && c->pad &&
+        !hpu_code_share(&c->code, &key, &err))
         return c;
     code_free(c);
     return NULL;
@@ -205,7 +211,8 @@ static void give_memory(struct live_executor *e, const struct live_code *code) {
         .handler_data = {im->handler_data.address, im->handler_data.bytes, code->handler_data,
                          NULL},
         .memory = {STATE_ADDRESS, h->state_bytes, h->state, NULL},
-        .memory_region = HPU_REGION_L1};
+        .memory_region = HPU_REGION_L1,
+        .scratchpad = {{PAD_ADDRESS, im->info.is_pspin ? PAD_BYTES : 0, code->pad, NULL}}};
     e->core =
         (struct invoke_core){.stack = e->stack, .heap = {HEAP_ADDRESS, HEAP_BYTES, e->heap, NULL}};
     hpu_init(&e->hpu, code->code, e->number);

@@ -12,7 +12,11 @@ static uint32_t tell(handler_args_t *args, uint32_t kind) {
     const task_t *task = args->task;
     struct state *s = task->handler_mem;
     const uint8_t *packet = task->pkt_mem;
-    const uint32_t entry[4] = {kind, task->pkt_mem_size ? packet[0] : 0, task->pkt_mem_size, 1};
+    uint32_t pad = args->cluster_id, last = task->scratchpad_size[pad] / 4 - 1;
+    volatile uint32_t *word = (volatile uint32_t *)task->scratchpad[pad];
+    word[last] = 4096; /* others of the cluster write the same */
+    const uint32_t entry[4] = {kind, task->pkt_mem_size ? packet[0] : 0, task->pkt_mem_size,
+                               task->scratchpad_size[pad] / word[last]};
     uint64_t host = (uint64_t)task->host_mem_high << 32 | task->host_mem_low;
     spin_cmd_t storing;
     uint32_t at = __atomic_fetch_add(&s->count, 1, __ATOMIC_RELAXED);
