@@ -6,7 +6,10 @@
 #include "p2p_layout.h"
 #include "spinlib/p2p.h"
 
-enum { BUFFERS = 4 }; /* of what comes unexpected, or, with RDMA, of all that comes */
+enum {
+    BUFFERS = 4, /* of what comes unexpected, or, with RDMA, of all that comes */
+    EARLY = 256, /* lists of what came early */
+};
 
 enum request_stage {
     WAITING,  /* in a queue, until the card has room */
@@ -84,7 +87,8 @@ struct spin_p2p {
     /* The processor matches. */
     uint16_t *next_sequence, *expected; /* per rank */
     struct request_list posted;
-    struct arrival *early; /* came before one that their rank sent before them */
+    /* Came before one that their rank sent before them; by the last bits of their number. */
+    struct arrival *early[EARLY];
     struct arrival *unexpected_first, **unexpected_end;
     bool disabled; /* the card has refused messages */
 };

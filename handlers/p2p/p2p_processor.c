@@ -30,7 +30,8 @@ static void free_arrivals(struct arrival *a) {
 }
 
 void processor_close(struct spin_p2p *p2p) {
-    free_arrivals(p2p->early);
+    for (uint32_t i = 0; i < EARLY; i++)
+        free_arrivals(p2p->early[i]);
     free_arrivals(p2p->unexpected_first);
     free(p2p->next_sequence);
     free(p2p->expected);
@@ -109,9 +110,23 @@ static int deliver(struct spin_p2p *p2p, struct arrival *a, bool kept) {
     return PTL_OK;
 }
 
+static uint32_t sequence_of(const struct arrival *a) {
+    return (uint32_t)(a->bits >> P2P_SEQUENCE_AT) & P2P_SEQUENCE_MASK;
+}
+
 static bool is_next(const struct spin_p2p *p2p, const struct arrival *a) {
-    uint32_t sequence = (uint32_t)(a->bits >> P2P_SEQUENCE_AT);
-    return ((sequence ^ p2p->expected[a->source]) & P2P_SEQUENCE_MASK) == 0;
+    return sequence_of(a) == (p2p->expected[a->source] & P2P_SEQUENCE_MASK);
+}
+
+/* The next one of this source, if it came too early and was kept, or NULL. */
+static struct arrival *take_early(struct spin_p2p *p2p, uint32_t source) {
+    struct arrival **at = &p2p->early[p2p->expected[source] % EARLY], *a;
+    while (*at && !((*at)->source == source && is_next(p2p, *at)))
+        at = &(*at)->next;
+    a = *at;
+    if (a)
+        *at = a->next;
+    return a;
 }
 
 static int take_message(struct spin_p2p *p2p, const ptl_event_t *event) {
@@ -124,24 +139,17 @@ static int take_message(struct spin_p2p *p2p, const ptl_event_t *event) {
     if (event->ni_fail_type != PTL_NI_OK || a.source >= p2p->ranks)
         return PTL_OK; /* its sender is told, too */
     if (!is_next(p2p, &a)) {
-        struct arrival *early = keep(p2p, &a);
+        struct arrival *early = keep(p2p, &a), **list = &p2p->early[sequence_of(&a) % EARLY];
         if (!early)
             return PTL_NO_SPACE;
-        early->next = p2p->early;
-        p2p->early = early;
+        early->next = *list;
+        *list = early;
         return PTL_OK;
     }
     int code = deliver(p2p, &a, false);
-    for (struct arrival **at = &p2p->early; *at && code == PTL_OK;) {
-        struct arrival *early = *at;
-        if (early->source != a.source || !is_next(p2p, early)) {
-            at = &early->next;
-            continue;
-        }
-        *at = early->next;
+    struct arrival *early;
+    while (code == PTL_OK && (early = take_early(p2p, a.source)))
         code = deliver(p2p, early, true);
-        at = &p2p->early;
-    }
     return code;
 }
 
