@@ -165,7 +165,7 @@ static bool offer(struct world *w, uint32_t from, struct nic_packet *packet) {
     struct delivery_peer *peer = delivery_peer(d, w->end[!from].address);
     if (!delivery_room(d, peer))
         return false;
-    delivery_number(d, peer, packet);
+    delivery_number(d, peer, packet, peer->next_message - 1);
     uint64_t transmission = delivery_departs(d, peer, packet);
     uint32_t sequence = packet->sequence;
     launch(w, from, packet);

@@ -48,7 +48,8 @@
  * `result`, `event` and `before` are addresses that the card reads or writes; RESULT of CAS is 1 if
  * it swapped. From 16 on: what the calls of PsPIN need. There `high` and `low` are a host address
  * from SPIN_REG_HOST_HIGH and LOW upward, `event` asks for an event at the host, `direction` 0
- * copies source to dest, 1 dest to source. */
+ * copies source to dest, 1 dest to source. 22 and 23 are P4sPIN's again, and ours: RESULT of
+ * STREAM_START is the stream, of STREAM_PUT 0 or PTL_FAIL. */
 #define SPIN_MESSAGE_WORDS                                                                         \
     "length ct ack target match_low match_high remote_offset user hdr_low hdr_high"
 #define SPIN_COMMANDS(X)                                                                           \
@@ -75,7 +76,9 @@
     X(18, HOST_DMA_TO, 5, "high low local length event", "spin_dma_to_host")                       \
     X(19, HOST_DMA_FROM, 5, "high low local length event", "spin_dma_from_host")                   \
     X(20, HOST_WRITE, 4, "high low data_low data_high", "spin_write_to_host")                      \
-    X(21, LOCAL_DMA, 4, "source dest length direction", "spin_dma")
+    X(21, LOCAL_DMA, 4, "source dest length direction", "spin_dma")                                \
+    X(22, STREAM_START, 12, "local " SPIN_MESSAGE_WORDS " total", "PtlHandlerStreamStart")         \
+    X(23, STREAM_PUT, 6, "local length ct ack stream offset", "PtlHandlerStreamPut")
 
 enum spin_command_number {
 #define SPIN_COMMAND_ROW(number, name, words, labels, call) SPIN_COMMAND_##name = number,

@@ -349,6 +349,39 @@ SPIN_CALL int PtlHandlerPutFromDevice(const void *local, ptl_size_t len, ptl_req
     return PTL_OK;
 }
 
+/* A message of `total` bytes whose packets handlers send one by one, and which is one message to
+ * whoever gets it (ours: P4sPIN has single packets only). This sends its first `len` bytes, and
+ * returns the stream for the others; 0: it cannot be sent. Any handler of the message that is being
+ * processed may send them, in any order. What handlers have not sent when that message ends never
+ * comes: see cleanup handlers. */
+typedef uint32_t ptl_stream_t;
+SPIN_CALL ptl_stream_t PtlHandlerStreamStart(const void *local, ptl_size_t len, ptl_size_t total,
+                                             ptl_process_t target_id, ptl_match_bits_t match_bits,
+                                             ptl_size_t remote_offset, ptl_hdr_data_t hdr_data) {
+    spin_message(SPIN_POINTER(local), len, 0, PTL_NO_ACK_REQ, target_id, match_bits, remote_offset,
+                 NULL, hdr_data);
+    SPIN_WORD(11) = total;
+    return spin_issue(SPIN_COMMAND_STREAM_START);
+}
+
+/* At most one packet, at `offset` in the message. PTL_FAIL: its target is gone. */
+SPIN_CALL int PtlHandlerStreamPut(ptl_stream_t stream, const void *local, ptl_size_t len,
+                                  ptl_size_t offset) {
+    __asm__ volatile("" ::: "memory");
+    SPIN_WORD(0) = SPIN_POINTER(local);
+    SPIN_WORD(1) = len;
+    SPIN_WORD(2) = SPIN_WORD(3) = 0;
+    SPIN_WORD(4) = stream;
+    SPIN_WORD(5) = offset;
+    return (int)spin_issue(SPIN_COMMAND_STREAM_PUT);
+}
+
+/* The number of the message that this handler runs for, the same for all its handlers; messages
+ * that are processed at the same time have different ones, and small ones are used again. */
+SPIN_CALL uint32_t PtlHandlerMessage(void) {
+    return SPIN_REGISTER(SPIN_REG_FLOW);
+}
+
 SPIN_CALL int PtlHandlerGetToHost(ptl_size_t offset, ptl_size_t len, ptl_req_ct_t ct,
                                   ptl_process_t target_id, ptl_match_bits_t match_bits,
                                   ptl_size_t remote_offset, void *user_ptr) {

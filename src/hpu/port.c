@@ -4,6 +4,7 @@
 
 #include "hpu/pspin_registers.h"
 #include "hpu/refusal.h"
+#include "spin/driver.h"
 
 static struct port *port_of(struct hpu *h) {
     return h->device_context;
@@ -25,7 +26,7 @@ static enum hpu_access issue(struct hpu *h, uint32_t number) {
     uint32_t handle = port_has_handle(number) ? p->handles + 1 : 0;
     if (!in_step(p))
         return HPU_ACCESS_WAIT;
-    h->result = handle;
+    h->result = number == SPIN_COMMAND_STREAM_START ? 1 : handle; /* or what the card says */
     struct port_command c;
     if (!port_decode(p, number, handle, &c))
         return HPU_ACCESS_FAULT;

@@ -9,7 +9,7 @@
  *
  * Handles: commands that take time are numbered 1, 2, ... within one run of a handler (DMA and host
  * atomics, and all of PsPIN's). RESULT is the number. Of a CAS in HPU memory it is 1 if it swapped,
- * of messages and counters 0. */
+ * of messages and counters 0, but for streams (spin/driver.h). */
 #ifndef SPIN_HPU_PORT_H
 #define SPIN_HPU_PORT_H
 

@@ -42,6 +42,8 @@ static const struct form {
     [SPIN_COMMAND_HOST_DMA_FROM] = {PORT_FETCH, true, 0, BY_ADDRESS, 2, 3, true},
     [SPIN_COMMAND_HOST_WRITE] = {PORT_STORE, true, 0, BY_ADDRESS, NO, EIGHT, false},
     [SPIN_COMMAND_LOCAL_DMA] = {PORT_COPY, true, NO, NO, NO, 2, false},
+    [SPIN_COMMAND_STREAM_START] = {PORT_MESSAGE, false, NO, NO, 0, 1, false},
+    [SPIN_COMMAND_STREAM_PUT] = {PORT_MESSAGE, false, NO, NO, 0, 1, false},
 };
 
 static const struct form *form_of(uint32_t number) {
@@ -66,8 +68,10 @@ static bool refused(struct port *p) {
 
 static bool check_message(struct port *p, const struct port_command *c) {
     const uint32_t *w = c->word;
-    bool one_packet =
-        c->number == SPIN_COMMAND_PUT_FROM_DEVICE || c->number == SPIN_COMMAND_ATOMIC_FROM_DEVICE;
+    bool one_packet = c->number == SPIN_COMMAND_PUT_FROM_DEVICE ||
+                      c->number == SPIN_COMMAND_ATOMIC_FROM_DEVICE ||
+                      c->number == SPIN_COMMAND_STREAM_START ||
+                      c->number == SPIN_COMMAND_STREAM_PUT;
     if (one_packet && c->bytes > p->mtu_bytes)
         refusal_length(&p->refusal, c->number, c->bytes, p->mtu_bytes);
     else if (w[2] > 1)
@@ -75,6 +79,8 @@ static bool check_message(struct port *p, const struct port_command *c) {
                     w[2]);
     else if (w[3] > PTL_OC_ACK_REQ)
         refusal_say(&p->refusal, c->number, "there is no acknowledgement request %u", w[3]);
+    else if (c->number == SPIN_COMMAND_STREAM_START && w[11] < c->bytes)
+        refusal_say(&p->refusal, c->number, "%u bytes of a message of %u", c->bytes, w[11]);
     else
         return true;
     return refused(p);

@@ -154,6 +154,12 @@ static bool card_reliable(void *context, struct nic_address peer) {
     return reliable;
 }
 
+static uint64_t card_needs_time(void *context) {
+    struct live_card *card = context;
+    atomic_store(&card->timed, true);
+    return live_now_ns();
+}
+
 static const struct nic_driver driver = {.send = card_send,
                                          .move = card_move,
                                          .run = live_hpu_start,
@@ -163,7 +169,8 @@ static const struct nic_driver driver = {.send = card_send,
                                          .lends = card_lends,
                                          .packet_bytes = card_packet_bytes,
                                          .refused = card_refused,
-                                         .reliable = card_reliable};
+                                         .reliable = card_reliable,
+                                         .now = card_needs_time};
 
 /* ---- what the transport tells ---- */
 

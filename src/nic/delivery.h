@@ -132,17 +132,16 @@ bool delivery_room(struct delivery *d, struct delivery_peer *peer);
 static inline bool delivery_idle(const struct delivery *d) {
     return !d->due && !d->to_arm && !d->stinted;
 }
-/* Gives it source, target, stream, sequence and message number: in the order of sending. */
+/* Gives it source, target, stream, sequence and message number: in the order of sending. The first
+ * packet of a message takes the next number; the others have `number`. */
 void delivery_number_stream(struct delivery *d, struct delivery_peer *peer,
                             struct nic_packet *packet);
 static inline void delivery_number(struct delivery *d, struct delivery_peer *peer,
-                                   struct nic_packet *packet) {
+                                   struct nic_packet *packet, uint32_t number) {
     packet->kind = NIC_DATA;
     packet->source = d->config->address;
     packet->target = peer->address;
-    if (packet->first)
-        peer->next_message++;
-    packet->message_number = peer->next_message - 1;
+    packet->message_number = packet->first ? peer->next_message++ : number;
     if (!peer->reliable)
         delivery_number_stream(d, peer, packet);
 }

@@ -196,6 +196,9 @@ struct nic_driver {
     /* Whether packets to this target may be *lent*: one of more than the MTU, behind the first of a
      * large put or reply, whose `data` is the program's own memory until nic_left. NULL: none. */
     bool (*lends)(void *context, struct nic_address target);
+    /* The card waits for something to happen in time, though its network is reliable: what time it
+     * is, which it is to be told from now on. NULL: it always is. */
+    uint64_t (*now)(void *context);
 };
 
 struct nic_config {

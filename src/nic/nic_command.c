@@ -274,7 +274,7 @@ static enum hpu_access start_message(const struct issue *is, enum nic_message_ki
                                       .count = w[2],
                                       .card = card,
                                       .offset = is->command->host_at,
-                                      .length = w[1],
+                                      .length = origin->streams ? w[11] : w[1],
                                       .target = process_of(is, w[4]),
                                       .match_bits = pair(&w[5]),
                                       .remote_offset = w[7],
@@ -306,19 +306,25 @@ static bool is_borrowed(const struct issue *is) {
            local + is->command->bytes <= of->data + of->bytes && (uintptr_t)local % LINE == 0;
 }
 
-/* The data of a command from HPU memory; NULL: no memory. */
+/* The data of a command from HPU memory, so that the handler may go on with it; NULL: no memory,
+ * and the command is refused. */
 static struct nic_packet *packet_of(const struct issue *is) {
     uint8_t *local = is->command->local;
     struct nic_packet *packet = is_borrowed(is) ? nic_packet_borrow(is->task->packet, local) : NULL;
     if (!packet && (packet = nic_packet_new(is->nic->config.pool)))
         memcpy(packet->data, local, is->command->bytes);
-    if (packet)
+    if (packet) {
         packet->bytes = is->command->bytes;
-    return packet;
+        return packet;
+    }
+    is->nic->counts.no_memory++;
+    refusal_say(&is->port->refusal, is->command->number, "out of memory for packets");
+    return NULL;
 }
 
-/* The data is taken at once, so that the handler may go on with its memory. */
-static enum hpu_access from_device(const struct issue *is, enum nic_message_kind kind) {
+/* `stream`: more data comes later, and this is the message then. */
+static enum hpu_access from_device(const struct issue *is, enum nic_message_kind kind,
+                                   struct nic_outgoing **stream) {
     struct nic *nic = is->nic;
     if (is->command->bytes > nic->config.mtu_bytes) {
         refusal_length(&is->port->refusal, is->command->number, is->command->bytes,
@@ -328,19 +334,73 @@ static enum hpu_access from_device(const struct issue *is, enum nic_message_kind
     if (!is_below(nic->handler_packets, nic->config.handler_packets))
         return wait_for_room(nic, is->task);
     struct nic_packet *packet = packet_of(is);
-    if (!packet) {
-        nic->counts.no_memory++;
-        refusal_say(&is->port->refusal, is->command->number, "out of memory for packets");
+    if (!packet)
         return refuse(is);
-    }
-    struct nic_origin origin = {.ready = packet, .from_handler = true, .task = &is->task->seen};
+    struct nic_origin origin = {
+        .ready = packet, .from_handler = true, .streams = stream, .task = &is->task->seen};
     nic->handler_packets++;
     enum hpu_access done = start_message(is, kind, packet->data, &origin);
     if (origin.ready) { /* there was no message */
         nic->handler_packets--;
         nic_packet_release(packet);
     }
+    if (stream)
+        *stream = origin.made;
     return done;
+}
+
+/* ---- Streams ---- */
+
+#define WHOLE_STREAM UINT32_MAX /* nothing more of it is to come */
+
+static enum hpu_access stream_start(const struct issue *is) {
+    struct nic_incoming *in = is->task->message;
+    uint32_t total = is->command->word[11];
+    if (total == is->command->bytes) {
+        enum hpu_access done = from_device(is, NIC_PUT, NULL);
+        is->port->hpu->result = WHOLE_STREAM;
+        return done;
+    }
+    struct nic_outgoing *o = NULL;
+    enum hpu_access done = from_device(is, NIC_PUT, &o);
+    is->port->hpu->result = o ? o->slot.index + 1 : 0;
+    if (!o)
+        return done;
+    o->of = in;
+    o->next_stream = in->streams;
+    in->streams = o;
+    o->handed = is->command->bytes;
+    return done;
+}
+
+static enum hpu_access stream_put(const struct issue *is) {
+    struct nic *nic = is->nic;
+    const struct port_command *c = is->command;
+    uint32_t stream = c->word[4], offset = c->word[5];
+    struct nic_outgoing *o = pool_find(&nic->outgoing, stream - 1);
+    is->port->hpu->result = PTL_FAIL;
+    if (!o || !o->streams || o->of != is->task->message)
+        return HPU_ACCESS_OK; /* gone with its target */
+    if (offset > o->message.payload || c->bytes > o->message.payload - offset ||
+        c->bytes > o->message.payload - o->handed) {
+        refusal_say(&is->port->refusal, c->number,
+                    "%u bytes at %u of a message of %llu, of which %llu are sent", c->bytes, offset,
+                    (unsigned long long)o->message.payload, (unsigned long long)o->handed);
+        return refuse(is);
+    }
+    if (!is_below(nic->handler_packets, nic->config.handler_packets))
+        return wait_for_room(nic, is->task);
+    struct nic_packet *packet = c->bytes ? packet_of(is) : NULL;
+    if (c->bytes && !packet)
+        return refuse(is);
+    is->port->hpu->result = PTL_OK;
+    if (!packet)
+        return HPU_ACCESS_OK;
+    packet->offset = offset;
+    o->handed += c->bytes;
+    nic->handler_packets++;
+    nic_send_stream(nic, o, packet, &is->task->seen);
+    return HPU_ACCESS_OK;
 }
 
 static enum hpu_access with_host(const struct issue *is, enum nic_message_kind kind) {
@@ -410,22 +470,30 @@ static enum hpu_access message(const struct issue *is) {
     case SPIN_COMMAND_PUT_FROM_HOST:
         return with_host(is, NIC_PUT);
     case SPIN_COMMAND_PUT_FROM_DEVICE:
-        return from_device(is, NIC_PUT);
+        return from_device(is, NIC_PUT, NULL);
     case SPIN_COMMAND_GET_TO_HOST:
         return with_host(is, NIC_GET);
     case SPIN_COMMAND_GET_TO_DEVICE:
         return get_to_device(is);
     case SPIN_COMMAND_ATOMIC_FROM_HOST:
         return with_host(is, NIC_ATOMIC);
+    case SPIN_COMMAND_STREAM_START:
+        return stream_start(is);
+    case SPIN_COMMAND_STREAM_PUT:
+        return stream_put(is);
     }
-    return from_device(is, NIC_ATOMIC);
+    return from_device(is, NIC_ATOMIC, NULL);
+}
+
+static bool is_of_pspin(uint32_t number) {
+    return number >= SPIN_COMMAND_NIC_SEND && number <= SPIN_COMMAND_LOCAL_DMA;
 }
 
 enum hpu_access nic_command(struct nic *nic, const struct nic_task *seen, struct port *port,
                             const struct port_command *command, uint64_t now) {
     const struct issue is = {nic, nic_task_of(seen), port, command};
     nic->now = now;
-    if (command->number >= SPIN_COMMAND_NIC_SEND && !port->is_pspin) {
+    if (is_of_pspin(command->number) && !port->is_pspin) {
         refusal_unknown(&port->refusal, command->number, "a Portals card"); /* PsPIN's */
         return refuse(&is);
     }
@@ -433,7 +501,7 @@ enum hpu_access nic_command(struct nic *nic, const struct nic_task *seen, struct
     case PORT_MESSAGE:
         return message(&is);
     case PORT_PACKET:
-        return from_device(&is, NIC_PUT);
+        return from_device(&is, NIC_PUT, NULL);
     case PORT_COUNTER:
         return counter(&is);
     case PORT_ATOMIC:

@@ -39,6 +39,7 @@ struct nic_origin {
     bool from_handler;
     bool of_handler;       /* likewise, but its data is in host memory */
     struct nic_task *task; /* that gives the command */
+    bool streams; /* more of its data comes later */
     struct nic_incoming *reply_to;
     struct nic_outgoing *made; /* its record, if it has one */
 };
@@ -58,10 +59,16 @@ struct nic_outgoing {
     bool to_card;                    /* a get into HPU memory, */
     struct nic_task_record *waiting; /* for this handler; NULL: it is gone */
     uint32_t departing;              /* packets */
+    uint32_t message_number;         /* once begun */
     uint64_t packed;                 /* bytes in packets so far */
     struct nic_packet *ready;        /* whose data is on the card already, instead of fetching it */
     struct nic_incoming *reply_to;   /* of a reply with data: what it answers */
     struct nic_incoming *answer;     /* that is being received */
+    /* A stream: its packets come from handlers of this message. */
+    bool streams, queued, abandoned;
+    uint64_t handed; /* bytes, by handlers */
+    struct nic_incoming *of;
+    struct nic_outgoing *next_stream;
     struct nic_message message;
 };
 
@@ -92,6 +99,7 @@ struct nic_incoming {
     struct nic_packet *waiting;                         /* held by the header handler */
     struct nic_packet *last;    /* of the message, for PsPIN's completion handler */
     struct nic_packet *results; /* of a fetching atomic or small get, by offset */
+    struct nic_outgoing *streams; /* of its handlers, not complete */
     struct nic_incoming *next_open;
     struct timer silence; /* set while its cleanup handler may have to run */
     uint64_t heard;       /* when the last packet came */
@@ -188,6 +196,11 @@ void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault);
 void nic_send_over(struct nic *nic, struct nic_outgoing *o); /* its answer is in */
 void nic_send_room(void *context, struct delivery_peer *peer);
 void nic_send_lost(struct nic *nic, struct nic_peer *peer);
+/* A packet more of a stream, whose reference it takes. */
+void nic_send_stream(struct nic *nic, struct nic_outgoing *o, struct nic_packet *packet,
+                     struct nic_task *task);
+/* The message whose handlers have made streams is over. */
+void nic_send_abandon(struct nic *nic, struct nic_incoming *in);
 
 /* nic_receive.c */
 void nic_receive_packet(void *context, struct delivery_peer *peer, struct nic_packet *packet);

@@ -310,6 +310,8 @@ static uint64_t patience(const struct nic *nic, const struct portals_handlers *h
 
 /* Its sender shall not be silent for too long from now on. */
 static void expect_more(struct nic *nic, struct nic_incoming *in) {
+    if (nic->config.driver->now)
+        nic->now = nic->config.driver->now(nic->config.context);
     if (timers_room(&nic->silences, nic->silences.count + 1))
         timers_set(&nic->silences, &in->silence, nic->now + patience(nic, nic_handlers(in)));
     else
@@ -602,6 +604,8 @@ void nic_receive_check(struct nic *nic, struct nic_incoming *in) {
 }
 
 void nic_receive_finish(struct nic *nic, struct nic_incoming *in) {
+    if (in->streams)
+        nic_send_abandon(nic, in);
     if (in->last)
         nic_packet_release(in->last);
     while (in->results) {

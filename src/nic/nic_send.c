@@ -51,6 +51,8 @@ static void link_outgoing(struct nic *nic, struct nic_peer *peer, struct nic_out
 }
 
 static void enqueue(struct nic *nic, struct nic_peer *peer, struct nic_outgoing *o) {
+    o->queued = true;
+    o->next = NULL;
     if (!peer->queue)
         peer->queue_end = &peer->queue;
     *peer->queue_end = o;
@@ -64,8 +66,18 @@ static void unlink_outgoing(struct nic_outgoing *o) {
         o->next_all->link_all = o->link_all;
 }
 
+static void end_stream(struct nic_outgoing *o) {
+    struct nic_outgoing **at = &o->of->streams;
+    while (*at != o)
+        at = &(*at)->next_stream;
+    *at = o->next_stream;
+    o->of = NULL;
+}
+
 static void forget(struct nic *nic, struct nic_outgoing *o) {
     unlink_outgoing(o);
+    if (o->of)
+        end_stream(o);
     if (o->wants_answer)
         delivery_expect_less(&o->peer->delivery);
     bool of_handler = o->of_handler;
@@ -265,6 +277,7 @@ static __attribute__((noinline)) enum portals_sending queue_message(struct nic *
     if (from) {
         o->ready = from->ready;
         o->from_handler = from->from_handler;
+        o->streams = from->streams;
         count_for_handler(nic, o, from);
         o->reply_to = out->arrival ? from->reply_to : NULL;
         from->ready = NULL;
@@ -390,7 +403,7 @@ static struct nic_packet *lend(struct nic *nic, struct nic_outgoing *o) {
 /* Of data on the card what is next, else one to be filled; NULL: no memory. */
 static struct nic_packet *next_packet(struct nic *nic, struct nic_outgoing *o) {
     struct nic_packet *packet = o->ready;
-    if (packet && packet->offset == o->packed) {
+    if (packet && (o->streams || packet->offset == o->packed)) {
         o->ready = packet->next;
         packet->next = NULL;
     } else if (!(packet = lend(nic, o))) {
@@ -409,6 +422,11 @@ static struct nic_packet *next_packet(struct nic *nic, struct nic_outgoing *o) {
     o->packed += packet->bytes;
     packet->last = o->packed == o->message.payload;
     return packet;
+}
+
+/* Nothing of it is left to be made a packet of. */
+static bool is_packed(const struct nic_outgoing *o) {
+    return o->packed == o->message.payload || (o->abandoned && !o->ready);
 }
 
 /* All packets of it have departed. */
@@ -453,7 +471,7 @@ static void depart(struct nic *nic, struct nic_peer *peer) {
             memset(packet->data, 0, packet->bytes); /* of what was in its memory before, nothing */
         }
         uint64_t lent = is_lent(nic, packet) ? nic_number(nic, o) + 1 : 0;
-        bool last = !lent && --o->departing == 0 && o->packed == o->message.payload;
+        bool last = !lent && --o->departing == 0 && is_packed(o);
         bool from_handler = o->from_handler;
         pool_give(&nic->departures, d);
         uint64_t transmission = delivery_departs(&nic->delivery, &peer->delivery, packet);
@@ -478,7 +496,7 @@ void nic_send_returned(struct nic *nic, uint64_t lent) {
 static bool pack(struct nic *nic, struct nic_peer *peer) {
     struct nic_outgoing *o = peer->queue;
     struct nic_departure *d = pool_take(&nic->departures);
-    bool on_card = o->ready && o->ready->offset == o->packed;
+    bool on_card = o->ready && (o->streams || o->ready->offset == o->packed);
     if (!d || !(d->packet = next_packet(nic, o))) {
         if (d)
             pool_give(&nic->departures, d);
@@ -487,15 +505,18 @@ static bool pack(struct nic *nic, struct nic_peer *peer) {
     }
     d->peer = peer;
     d->outgoing = o;
-    delivery_number(&nic->delivery, &peer->delivery, d->packet);
+    delivery_number(&nic->delivery, &peer->delivery, d->packet, o->message_number);
+    o->message_number = d->packet->message_number;
     nic->sending++;
     o->departing++;
     if (!peer->departures)
         peer->departures_end = &peer->departures;
     *peer->departures_end = d;
     peer->departures_end = &d->next;
-    if (d->packet->last)
+    if (d->packet->last || (o->streams && !o->ready)) {
         peer->queue = o->next;
+        o->queued = false;
+    }
     if (!on_card && !is_lent(nic, d->packet))
         fetch(nic, d);
     depart(nic, peer);
@@ -552,6 +573,53 @@ void nic_send_room(void *context, struct delivery_peer *delivery) {
         take_turn(context, peer);
 }
 
+/* ---- Streams ---- */
+
+/* It departs within the handler's command. */
+static void stream_at_once(struct nic *nic, struct nic_outgoing *o, struct nic_packet *packet,
+                           struct nic_task *task) {
+    struct nic_peer *peer = o->peer;
+    const struct nic_departed how = {.from_handler = true, .task = task, .peer = peer};
+    packet->first = false;
+    o->packed += packet->bytes;
+    packet->last = o->packed == o->message.payload;
+    delivery_number(&nic->delivery, &peer->delivery, packet, o->message_number);
+    delivery_departs(&nic->delivery, &peer->delivery, packet);
+    if (is_pending(peer, nic_drive_send(nic, packet, &how)))
+        nic->sending++;
+    else
+        left_at_once(nic, true);
+    nic_packet_release(packet);
+    if (!o->departing && is_packed(o))
+        gone(nic, o);
+}
+
+void nic_send_stream(struct nic *nic, struct nic_outgoing *o, struct nic_packet *packet,
+                     struct nic_task *task) {
+    struct nic_peer *peer = o->peer;
+    if (o->begun && !o->ready && peer->delivery.direct && !peer->queue && !peer->departures &&
+        !peer->busy && !nic->turn && nic->sending < nic->config.send_packets) {
+        stream_at_once(nic, o, packet, task);
+        return;
+    }
+    struct nic_packet **end = &o->ready;
+    while (*end)
+        end = &(*end)->next;
+    *end = packet;
+    packet->next = NULL;
+    if (!o->queued)
+        enqueue(nic, peer, o);
+}
+
+void nic_send_abandon(struct nic *nic, struct nic_incoming *in) {
+    for (struct nic_outgoing *o; (o = in->streams);) {
+        end_stream(o);
+        o->abandoned = true;
+        if (!o->departing && !o->queued)
+            gone(nic, o);
+    }
+}
+
 /* ---- The peer is lost ---- */
 
 static void cancel_departures(struct nic *nic, struct nic_peer *peer) {
@@ -568,13 +636,15 @@ static void cancel_departures(struct nic *nic, struct nic_peer *peer) {
 
 static void fail(struct nic *nic, struct nic_outgoing *o) {
     bool departed = o->begun && !o->departing && o->packed == o->message.payload;
+    uint32_t packets = o->departing;
     while (o->ready) {
         struct nic_packet *packet = o->ready;
         o->ready = packet->next;
         nic_packet_release(packet);
+        packets++;
     }
-    if (o->from_handler && !departed) {
-        nic->handler_packets--;
+    if (o->from_handler && packets) {
+        nic->handler_packets -= packets;
         nic_command_room(nic);
     }
     if (o->request && (o->wants_answer || !departed))

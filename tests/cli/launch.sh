@@ -13,6 +13,8 @@ compile tests/programs/exchange.c ring
 compile examples/sum_program.c sum
 compile examples/sc17/listings.c listings
 compile tests/programs/pspin_client.c pspin
+compile tests/programs/chain.c chain
+"$OPENSPIN" cc "$SOURCE/tests/handlers/chain_handlers.c" -o chain.spin
 "$OPENSPIN" cc "$SOURCE/examples/sum_handler.c" -o sum.spin
 
 # --- ranks
@@ -26,6 +28,8 @@ check "labels" 0 '^\[1\] rank 1 of 2: 100 from the left' launch -n 2 --label ./r
 check "eight ranks" 0 '^rank 7 of 8: 106 from the left' launch -n 8 ./ring
 
 # --- handlers: the same images as in a world
+check "a message that cards pass on is one message" 0 '^rank 3: 1000000 bytes from rank 2, 0 wrong' launch -n 4 ./chain chain.spin 1000000
+check "what they do not pass on is cleaned up" 0 '^rank 2: cleaned up 1, more than nothing is missing 1 1, failed 1' launch -n 3 ./chain chain.spin 100000 5
 check "a handler on the card" 0 '^the sum of 1 to 3 is 6;' launch -n 4 ./sum sum.spin
 for f in pingpong accumulate broadcast strided raid_data raid_parity; do
     "$OPENSPIN" cc -Werror "$SOURCE/examples/sc17/$f.c" -o $f.spin
@@ -43,6 +47,7 @@ check "handlers of PsPIN's interface" 0 '^10000 bytes, 4096 in the first packet,
 
 # --- the same over UDP: at a loopback address of this test's own
 udp() { OPENSPIN_TRANSPORT=udp OPENSPIN_INTERFACE=127.200.$(($$ / 256 % 256)).$(($$ % 256)) launch "$@"; }
+check "passed on by udp" 0 '^rank 3: 1000000 bytes from rank 2, 0 wrong' udp -n 4 ./chain chain.spin 1000000
 check "UDP: five ranks exchange" 0 '^rank 4 of 5: 103 from the left' udp -n 5 ./ring
 check "UDP: a handler on the card" 0 '^the sum of 1 to 3 is 6;' udp -n 4 ./sum sum.spin
 check "UDP: broadcast" 0 '^broadcast: 8192 bytes to 8 ranks$' udp -n 8 ./listings broadcast-long broadcast.spin

@@ -20,9 +20,11 @@ compile tests/programs/faulty.c faulty
 compile examples/sum_program.c sum
 compile examples/sc17/listings.c listings
 compile tests/programs/pspin_client.c pspin
+compile tests/programs/chain.c chain
 "$OPENSPIN" cc "$SOURCE/examples/sum_handler.c" -o sum.spin
 "$OPENSPIN" cc "$SOURCE/tests/handlers/world_faults.c" -o faults.spin
 "$OPENSPIN" cc --pspin "$SOURCE/tests/handlers/pspin_world.c" -o pspin.spin
+"$OPENSPIN" cc "$SOURCE/tests/handlers/chain_handlers.c" -o chain.spin
 for f in pingpong accumulate broadcast strided raid_data raid_parity; do
     "$OPENSPIN" cc "$SOURCE/examples/sc17/$f.c" -o $f.spin
 done
@@ -57,6 +59,13 @@ both 3 listings raid raid_data.spin raid_parity.spin
 both 3 listings --card pspin -- raid raid_data.spin raid_parity.spin
 both 2 pspin pspin.spin
 both 2 pspin --card pspin -- pspin.spin
+both 4 chain chain.spin 100000
+both 4 chain --card pspin -- chain.spin 100000
+both 4 chain --set loss=0.05 --set retry_timeout=20us -- chain.spin 100000
+both 4 chain chain.spin 100000 5
+both 4 chain --card pspin -- chain.spin 100000 5
+check "a message that is passed on is one message" 0 '^rank 3: 100000 bytes from rank 2, 0 wrong' sim -q -n 4 ./chain chain.spin 100000
+check "what is not passed on is cleaned up" 0 '^rank 2: cleaned up 1, more than nothing is missing 1 1, failed 1' sim -q -n 4 ./chain chain.spin 100000 5
 both 2 faulty wild_payload_handler 3 faults.spin
 for which in handle-is-equal memory-after-compute memory-after-work release-after-send arguments-invalid limits-left-zero limits-are-kept \
     all-memory loop-ct-get loop-eq-get loop-yield loop-usleep loop-clock loop-barrier; do
