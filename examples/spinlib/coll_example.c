@@ -1,16 +1,14 @@
 /* Collectives of all ranks, in all three variants: processors (rdma), triggered operations
  * (triggered), handlers (spin). Without an argument a few of them; with the name of one and a
- * number of bytes, how long each algorithm takes.
- *     cc coll_example.c -o coll $(pkg-config --cflags --libs spinlib)
- *     openspin launch -n 4 ./coll
- *     openspin launch -n 4 ./coll allreduce 65536
- *     openspin sim run -n 100 ./coll */
+ * number of bytes (a multiple of 8), how long each algorithm takes, and whether its result is
+ * right. cc coll_example.c -o coll $(pkg-config --cflags --libs spinlib) openspin launch -n 4
+ * ./coll openspin launch -n 4 ./coll allreduce 65536 openspin sim run -n 100 ./coll */
 #include <spinlib/coll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPEATS = 21 };
+enum { REPEATS = 11 };
 
 static int report(const char *what, int code, const struct spin_coll *coll) {
     if (code != PTL_OK)
@@ -43,12 +41,50 @@ static int by_time(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
+/* Element i of what rank `from` gives (alltoall: to rank `to`). */
+static int64_t element(uint32_t from, uint32_t to, uint64_t i) {
+    return (int64_t)(from * 1000 + to + i);
+}
+
+/* What element i of the result must be; n: of a block. */
+static int64_t expected(const char *collective, const struct spin_job *job, uint64_t n,
+                        uint64_t i) {
+    int64_t sum = 0;
+    if (strcmp(collective, "broadcast") == 0)
+        return element(0, 0, i);
+    if (strcmp(collective, "allgather") == 0)
+        return element((uint32_t)(i / n), 0, i % n);
+    if (strcmp(collective, "alltoall") == 0)
+        return element((uint32_t)(i / n), job->rank, i % n);
+    for (uint32_t r = 0; r < job->ranks; r++)
+        sum += element(r, 0, i);
+    return sum;
+}
+
+/* Elements of this rank's result. */
+static uint64_t results(const char *collective, const struct spin_job *job, uint64_t n) {
+    if (strcmp(collective, "barrier") == 0 || (strcmp(collective, "reduce") == 0 && job->rank))
+        return 0;
+    return strncmp(collective, "all", 3) == 0 && strcmp(collective, "allreduce") != 0
+               ? n * job->ranks
+               : n;
+}
+
 /* One way in one variant: the median, at rank 0, of what it and a barrier after it take. */
-static int measure(struct spin_coll *coll, const struct spin_job *job, struct spin_coll_call call) {
+static int measure(struct spin_coll *coll, const struct spin_job *job, struct spin_coll_call call,
+                   uint64_t n) {
+    const struct spin_coll_how how = {"recursive-doubling", call.how.variant};
+    int64_t *in = (int64_t *)call.in, *out = call.out;
     double us[REPEATS];
-    for (int i = 0; i < REPEATS; i++) {
+    uint64_t wrong = 0;
+    for (int k = 0; k < REPEATS; k++) {
         struct spin_coll_request *request;
-        const struct spin_coll_how how = {"recursive-doubling", call.how.variant};
+        for (uint64_t i = 0; i < n * job->ranks; i++) {
+            bool blocks = strcmp(call.collective, "alltoall") == 0;
+            in[i] =
+                blocks ? element(job->rank, (uint32_t)(i / n), i % n) : element(job->rank, 0, i);
+            out[i] = job->rank == 0 && strcmp(call.collective, "broadcast") == 0 ? in[i] : -1;
+        }
         if (report("barrier", spin_coll_barrier(coll, &how), coll))
             return 1;
         uint64_t begin = spin_now_ps();
@@ -56,30 +92,38 @@ static int measure(struct spin_coll *coll, const struct spin_job *job, struct sp
             report(call.collective, spin_coll_wait(coll, request), coll) ||
             report("barrier", spin_coll_barrier(coll, &how), coll))
             return 1;
-        us[i] = (double)(spin_now_ps() - begin) / 1e6;
+        us[k] = (double)(spin_now_ps() - begin) / 1e6;
+        for (uint64_t i = 0; i < results(call.collective, job, n); i++)
+            wrong += out[i] != expected(call.collective, job, n, i);
     }
     qsort(us, REPEATS, sizeof us[0], by_time);
     if (job->rank == 0)
         printf("%s %s %s: %.1f us\n", call.collective, call.how.algorithm, call.how.variant,
                us[REPEATS / 2]);
-    return 0;
+    if (wrong)
+        printf("rank %u: %s %s %s: %llu wrong elements\n", job->rank, call.collective,
+               call.how.algorithm, call.how.variant, (unsigned long long)wrong);
+    return wrong != 0;
 }
 
 static int measure_all(struct spin_coll *coll, const struct spin_job *job, const char *collective,
                        uint64_t bytes) {
+    uint64_t n = bytes / 8;
     int reduces = strstr(collective, "reduce") != NULL, status = 0;
     struct spin_coll_call call = {.collective = collective,
-                                  .in = calloc(job->ranks, bytes + 8),
-                                  .out = calloc(job->ranks, bytes + 8),
-                                  .count = reduces ? bytes / 8 : bytes,
+                                  .in = calloc(job->ranks * n + 1, 8),
+                                  .out = calloc(job->ranks * n + 1, 8),
+                                  .count = reduces ? n : n * 8,
                                   .type = PTL_INT64_T,
                                   .operation = PTL_SUM};
     for (const struct spin_coll_way *way = spin_coll_ways(); way->collective && !status; way++)
         for (const char *const *v = spin_coll_variants(); *v && !status; v++)
             if (strcmp(way->collective, collective) == 0) {
                 call.how = (struct spin_coll_how){way->algorithm, *v};
-                status = measure(coll, job, call);
+                status = measure(coll, job, call, n);
             }
+    free((void *)call.in);
+    free(call.out);
     return status;
 }
 

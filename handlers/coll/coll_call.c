@@ -102,6 +102,23 @@ static enum coll_algorithm choose_algorithm(const struct spin_coll *c, int kind,
     }
 }
 
+/* One per block, by triggered operations. */
+static bool takes_counters(int kind, int algorithm) {
+    return kind != COLL_ALLTOALL && (algorithm == COLL_RING || kind == COLL_ALLGATHER);
+}
+
+/* What is fastest in `openspin experiment sc17/collectives`: counting and short sums need no
+ * handler, what is forwarded is forwarded per packet, and long sums are the processors'. */
+static enum coll_variant_number choose_variant(const struct spin_coll *c, int kind,
+                                               uint64_t bytes) {
+    bool reduces = kind == COLL_REDUCE || kind == COLL_ALLREDUCE;
+    enum coll_variant_number wanted = kind == COLL_BARRIER || (reduces && bytes <= 4096)
+                                          ? COLL_TRIGGERED
+                                      : reduces ? COLL_RDMA
+                                                : COLL_SPIN;
+    return c->opened[wanted] == PTL_OK ? wanted : COLL_RDMA;
+}
+
 static int choose(struct spin_coll *c, const struct spin_coll_call *call,
                   struct spin_coll_request *r) {
     char list[120];
@@ -117,14 +134,15 @@ static int choose(struct spin_coll *c, const struct spin_coll_call *call,
                           call->how.algorithm, list_of(call->collective, list, sizeof list));
         algorithm = number_of(call->how.algorithm, algorithms, 4);
     }
-    int variant = c->opened[COLL_SPIN] == PTL_OK ? COLL_SPIN : COLL_RDMA;
+    int variant = (int)choose_variant(c, kind, r->bytes);
+    if (variant == COLL_TRIGGERED && takes_counters(kind, algorithm) && c->ranks > c->counters)
+        variant = COLL_RDMA;
     if (!is_auto(call->how.variant))
         variant = number_of(call->how.variant, variants, COLL_VARIANTS);
     if (variant < 0)
         return refuse(c, "there is no variant %s; there are auto, rdma, triggered, spin",
                       call->how.variant);
-    bool has_blocks = kind != COLL_ALLTOALL && (algorithm == COLL_RING || kind == COLL_ALLGATHER);
-    if (variant == COLL_TRIGGERED && has_blocks && c->ranks > c->counters)
+    if (variant == COLL_TRIGGERED && takes_counters(kind, algorithm) && c->ranks > c->counters)
         return refuse(c,
                       "%s by %s takes a counter per rank: with triggered operations, at most %u "
                       "ranks; take spin or rdma, or another algorithm",

@@ -24,8 +24,8 @@ int spin_coll_open(ptl_handle_ni_t ni, ptl_pt_index_t pt, uint32_t part_bytes,
 /* All ranks, when their calls are over. */
 void spin_coll_close(struct spin_coll *coll);
 
-/* How a collective is done. A NULL is "auto", which depends on the size and on the number of ranks;
- * so is a NULL instead of a pointer to this. */
+/* How a collective is done. A NULL is "auto", which depends on the collective, the size and the
+ * number of ranks; so is a NULL instead of a pointer to this. */
 struct spin_coll_how {
     const char *algorithm; /* "binomial", "pipelined", "recursive-doubling", "ring" */
     const char *variant;   /* "rdma", "triggered", "spin" */

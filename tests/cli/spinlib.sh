@@ -23,6 +23,17 @@ example() {
     done
 }
 example coll 4 {rdma,triggered,spin}': hello from rank 1; the ranks'"' sum is 6; both took TIME"
+# Every collective by every algorithm in every variant, which the example checks.
+ways() {
+    local transport=$1 ranks=$2 bytes=$3 collective
+    for collective in barrier broadcast reduce allreduce allgather alltoall; do
+        run env OPENSPIN_TRANSPORT=$transport timeout -k 5 60 "$OPENSPIN" launch -n "$ranks" ./coll $collective "$bytes"
+        [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | grep -c "^$collective .* us$")" -ge 3 ] || { fail "live collectives, $transport, $ranks ranks" "$status" "$out" "$err"; return; }
+    done
+    pass "live collectives, $transport, $ranks ranks"
+}
+ways shm 3 20000
+ways udp 4 8
 for r in 1 2 3 4 6 7 8 10 11 12 13 14 15; do echo "rank $r: the first broadcast"; done >ftb.txt
 for r in 0 2 3 4 6 7 8 10 11 12 13 14 15; do echo "rank $r: another root"; done >>ftb.txt
 arguments='5 9'
