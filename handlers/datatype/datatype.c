@@ -20,10 +20,15 @@ int spin_types_open(ptl_handle_ni_t ni, struct spin_types **out) {
         free(t);
         return code;
     }
-    if (PtlHPULimits(ni, &limits) == PTL_OK)
+    t->piece = DATATYPE_PACKET;
+    if (PtlHPULimits(ni, &limits) == PTL_OK) {
         t->card_bytes =
             (uint32_t)(limits.max_initial_state < limits.max_handler_mem ? limits.max_initial_state
                                                                          : limits.max_handler_mem);
+        if (limits.max_payload_size >= 64 && limits.max_payload_size < t->piece)
+            t->piece = (uint32_t)limits.max_payload_size;
+    }
+    t->piece -= (uint32_t)sizeof(struct datatype_head);
     code = spin_handlers_load(ni, "datatype_handler", &t->image);
     if (code == PTL_OK)
         *out = t;

@@ -17,7 +17,7 @@
 struct datatype_head {
     uint32_t position, bytes;
 };
-#define DATATYPE_PIECE (4096u - (uint32_t)sizeof(struct datatype_head)) /* of data */
+#define DATATYPE_PACKET 4096u /* a piece and its head at most */
 
 struct datatype_state {
     uint32_t dataloop;      /* words from the beginning of the state */
@@ -31,6 +31,7 @@ struct datatype_state {
 /* In the user header of a message to the own card: pieces that it shall gather and send. */
 struct datatype_request {
     uint32_t position, bytes, target, tag;
+    uint32_t piece; /* bytes of data in each but the last */
 };
 
 #endif

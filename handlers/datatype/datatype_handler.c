@@ -177,17 +177,18 @@ static void send_piece(const struct gathered *g, const struct datatype_request *
 __handler int gather_header_handler(const ptl_header_t h, void *state) {
     const struct datatype_request *q = &h.user_hdr;
     const uint32_t *d = dataloop_of(state);
-    uint8_t *buffers = malloc(2 * 4096);
+    uint8_t *buffers = malloc(2 * DATATYPE_PACKET);
     uint32_t size = d[DATALOOP_SIZE], next = q->position, left = q->bytes;
-    if (!buffers || next > size || left > size - next)
+    if (!buffers || next > size || left > size - next || !q->piece ||
+        q->piece > DATATYPE_PACKET - sizeof(struct datatype_head))
         return FAIL;
     struct dataloop_segment segment;
     struct gathered before = {0};
     dataloop_seek(d, &segment, next);
     for (uint32_t turn = 0; left; turn ^= 1) {
-        uint32_t bytes = left < DATATYPE_PIECE ? left : DATATYPE_PIECE;
-        struct gathered now = {(struct datatype_head *)(buffers + turn * 4096), before.last + 1,
-                               before.last};
+        uint32_t bytes = left < q->piece ? left : q->piece;
+        struct gathered now = {(struct datatype_head *)(buffers + turn * DATATYPE_PACKET),
+                               before.last + 1, before.last};
         *now.head = (struct datatype_head){next, bytes};
         dataloop_move(d, &segment, bytes, fetch, &now);
         send_piece(&before, q);

@@ -5,14 +5,13 @@
 #include "datatype_card.h"
 #include "datatype_layout.h"
 
-#define DATATYPE_PACKET (sizeof(struct datatype_head) + DATATYPE_PIECE)
-
 struct spin_types {
     ptl_handle_ni_t ni;
     ptl_pt_index_t pt;
     ptl_image_h image;
     uint32_t card_bytes;              /* most memory of an entry */
     uint32_t sends;                   /* opened so far */
+    uint32_t piece;                   /* bytes of data, that a packet has room for with a head */
     uint8_t scratch[DATATYPE_PACKET]; /* what entries are long whose data goes elsewhere */
 };
 
@@ -30,8 +29,9 @@ int datatype_make_state(const struct spin_types *t, const struct spin_layout *la
 /* Returns `code`, after writing `text`. */
 int datatype_refuse(struct spin_error *err, int code, const char *text);
 
-static inline uint64_t datatype_pieces(const struct spin_layout *layout) {
-    return (layout->info.size + DATATYPE_PIECE - 1) / DATATYPE_PIECE;
+static inline uint64_t datatype_pieces(const struct spin_types *t,
+                                       const struct spin_layout *layout) {
+    return (layout->info.size + t->piece - 1) / t->piece;
 }
 
 /* What the host takes, in worlds, to pack or unpack so many bytes: a load and a store of 8 bytes

@@ -85,7 +85,7 @@ static int append(struct spin_receive *r, int which, uint32_t tag, const char *s
     };
     if (r->on_host) {
         e.start = which ? r->staging + info->size : r->staging;
-        e.length = which ? datatype_pieces(r->layout) * DATATYPE_PACKET : info->size;
+        e.length = which ? datatype_pieces(r->types, r->layout) * DATATYPE_PACKET : info->size;
         e.options |= which ? PTL_ME_MANAGE_LOCAL : 0;
         return spin_entry_append(t->ni, t->pt, &e, &r->entry[which]);
     }
@@ -160,7 +160,7 @@ int spin_receive_open(struct spin_types *t, void *buffer, const struct spin_layo
     r->on_host = strategy == SPIN_TYPE_HOST;
     int code = PTL_OK;
     if (r->on_host) {
-        r->staging = malloc(layout->info.size + datatype_pieces(layout) * DATATYPE_PACKET);
+        r->staging = malloc(layout->info.size + datatype_pieces(t, layout) * DATATYPE_PACKET);
         if (!r->staging)
             code = datatype_refuse(err, PTL_NO_SPACE, "no memory for packed data");
     } else {
@@ -192,7 +192,7 @@ static void unpack(struct spin_receive *r, bool pieces) {
 }
 
 int spin_receive_wait(struct spin_receive *r) {
-    uint64_t pieces = datatype_pieces(r->layout);
+    uint64_t pieces = datatype_pieces(r->types, r->layout);
     const ptl_size_t tests[2] = {r->seen[0] + 1, r->seen[1] + (pieces ? pieces : 1)};
     ptl_ct_event_t event;
     unsigned int which;

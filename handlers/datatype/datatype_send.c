@@ -58,7 +58,7 @@ static bool is_contiguous(const struct spin_send *s) {
 }
 
 static int open_puts(struct spin_send *s, struct spin_error *err) {
-    uint64_t pieces = datatype_pieces(s->layout), bytes = pieces * DATATYPE_PACKET;
+    uint64_t pieces = datatype_pieces(s->types, s->layout), bytes = pieces * DATATYPE_PACKET;
     if (s->way == SPIN_SEND_CARD)
         bytes = (pieces / PER_REQUEST + 1) * sizeof(struct datatype_request);
     if (is_contiguous(s)) {
@@ -132,14 +132,15 @@ static int put(struct spin_send *s, const void *from, uint64_t bytes, uint32_t r
 
 /* Pieces from s->next on; returns how many they are. */
 static uint32_t put_some(struct spin_send *s, int *code) {
-    uint64_t at = s->next * DATATYPE_PIECE, left = s->layout->info.size - at;
-    uint64_t most = s->way == SPIN_SEND_CARD ? PER_REQUEST * DATATYPE_PIECE : DATATYPE_PIECE;
+    uint32_t piece = s->types->piece;
+    uint64_t at = s->next * piece, left = s->layout->info.size - at;
+    uint64_t most = s->way == SPIN_SEND_CARD ? (uint64_t)PER_REQUEST * piece : piece;
     uint32_t bytes = (uint32_t)(left < most ? left : most);
     uint64_t bits = DATATYPE_BITS(DATATYPE_PIECES, s->tag);
     if (s->way == SPIN_SEND_CARD) {
         struct datatype_request *q =
             (struct datatype_request *)(void *)s->staging + s->next / PER_REQUEST;
-        *q = (struct datatype_request){(uint32_t)at, bytes, s->rank, s->tag};
+        *q = (struct datatype_request){(uint32_t)at, bytes, s->rank, s->tag, piece};
         *code =
             put(s, q, sizeof *q, spin_rank(), DATATYPE_BITS(DATATYPE_GATHER, (uint64_t)s->number));
     } else {
@@ -149,7 +150,7 @@ static uint32_t put_some(struct spin_send *s, int *code) {
         datatype_charge_copy(s->layout, bytes);
         *code = put(s, to, sizeof(struct datatype_head) + bytes, s->rank, bits);
     }
-    return (bytes + DATATYPE_PIECE - 1) / DATATYPE_PIECE;
+    return (bytes + piece - 1) / piece;
 }
 
 /* What is counted when `ahead` pieces of this message are still under way. */
@@ -170,7 +171,7 @@ static int wait_until(struct spin_send *s, uint64_t ahead) {
 
 /* As many as may be under way; with `all` the rest too, as places become free. */
 static int put_pieces(struct spin_send *s, bool all) {
-    uint64_t pieces = datatype_pieces(s->layout);
+    uint64_t pieces = datatype_pieces(s->types, s->layout);
     int code = PTL_OK;
     while (s->next < pieces && (all || s->next < s->window)) {
         if (all)

@@ -43,7 +43,7 @@ arguments=
 arguments='9 1'
 example graph 3 {levels,'shortest paths'}' by the '{cards,processors}': 464 vertices, right; TIME traversed edges per second'
 arguments=
-example datatype 2 '4 columns are rows now; 0 numbers are wrong'
+example datatype 2 '4 columns are rows now, '{'as the library chooses','a segment per HPU',read-{only,write}' checkpoints','by seeking','by the processor'}'; 0 numbers are wrong'
 example kv 4 'rank 0: hello from rank 1' 'rank 1: hello from rank 2' 'rank 2: hello from rank 3' 'rank 3: hello from rank 0'
 arguments=spin
 example p2p 3 '1048576 bytes from rank 1, 0 of them wrong; waited for TIME'
