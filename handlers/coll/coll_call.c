@@ -112,10 +112,8 @@ static bool takes_counters(int kind, int algorithm) {
 static enum coll_variant_number choose_variant(const struct spin_coll *c, int kind,
                                                uint64_t bytes) {
     bool reduces = kind == COLL_REDUCE || kind == COLL_ALLREDUCE;
-    enum coll_variant_number wanted = kind == COLL_BARRIER || (reduces && bytes <= 4096)
-                                          ? COLL_TRIGGERED
-                                      : reduces ? COLL_RDMA
-                                                : COLL_SPIN;
+    bool counts = kind == COLL_BARRIER || kind == COLL_ALLTOALL || (reduces && bytes <= 4096);
+    enum coll_variant_number wanted = counts ? COLL_TRIGGERED : reduces ? COLL_RDMA : COLL_SPIN;
     return c->opened[wanted] == PTL_OK ? wanted : COLL_RDMA;
 }
 

@@ -193,14 +193,14 @@ static const uint8_t *take_input(struct work *w, const struct coll_stage *s, uin
     return to;
 }
 
-/* Whether the next input is here; otherwise the data is kept and the lock given up. */
-static bool goes_on(const struct work *w, const struct coll_stage *s, uint32_t next,
-                    const uint8_t *value) {
+/* Whether the next input is here; otherwise the data (NULL: it is there) is kept, unless the next
+ * input takes its place, and the lock given up. */
+static bool goes_on(const struct work *w, uint32_t next, const uint8_t *value) {
     for (;;) {
         uint32_t seen = __atomic_load_n(w->word, __ATOMIC_ACQUIRE);
         if (seen >> next & 1)
             return true;
-        if (value && s->combine)
+        if (value)
             keep(w, 0, value);
         value = NULL;
         if (swap(w->word, seen, (seen & ((1u << COLL_NEXT_SHIFT) - 1)) | next << COLL_NEXT_SHIFT))
@@ -209,29 +209,33 @@ static bool goes_on(const struct work *w, const struct coll_stage *s, uint32_t n
 }
 
 /* The chunk is locked. Takes the input `next` of stage `s`, and all that follow and are here. */
-static int run(struct work *w, struct coll_stage *s, uint32_t stage, uint32_t next,
-               const uint8_t *direct) {
+static inline int run(struct work *w, struct coll_stage *s, uint32_t stage, uint32_t next,
+                      const uint8_t *direct) {
     const uint8_t *value = NULL;
     uint32_t end = stage ? next + 1 : (uint32_t)s->own + s->ins;
-    bool single = s->last && end == 1;
-    if (!(single && direct) && w->bytes && !has_scratch(w))
+    if (w->bytes && !(direct && end == 1 && s->last) && !has_scratch(w))
         return FAIL;
-    do {
+    for (;;) {
         value = take_input(w, s, next, value, direct);
         direct = NULL;
-        if (++next < end)
-            continue;
-        if (!value && (s->outs || s->last)) /* own data alone, which waits here */
-            value = look(w, 0, (uint8_t *)(w->out + 1));
-        send_on(w, s, value);
-        if (s->last) {
-            finish(w, value);
-            return SUCCESS;
+        bool stage_over = ++next >= end;
+        if (stage_over) {
+            if (!value && (s->outs || s->last)) /* own data alone, which waits here */
+                value = look(w, 0, (uint8_t *)(w->out + 1));
+            send_on(w, s, value);
+            if (s->last) {
+                finish(w, value);
+                return SUCCESS;
+            }
         }
-        coll_stage(&w->node, w->block, ++stage, s);
-        end = next + 1;
-    } while (goes_on(w, s, next, value));
-    return SUCCESS;
+        bool stores = stage_over && w->node.algorithm != COLL_DOUBLING; /* what comes next */
+        if (!goes_on(w, next, stores ? NULL : value))
+            return SUCCESS;
+        if (stage_over) {
+            coll_stage(&w->node, w->block, ++stage, s);
+            end = next + 1;
+        }
+    }
 }
 
 static uint32_t stage_of_input(const struct work *w, uint32_t input, struct coll_stage *s) {
@@ -243,35 +247,45 @@ static uint32_t stage_of_input(const struct work *w, uint32_t input, struct coll
     return input - first + 1;
 }
 
-/* An input of stage `s` is here: with the packet, or (own data, without a pointer) in its place. */
-static int deliver(struct work *w, struct coll_stage *s, uint32_t stage, uint32_t input,
-                   const uint8_t *data) {
-    if (s->last && s->own + s->ins == 1 && stage == 0) /* nothing else comes */
-        return run(w, s, 0, 0, data);
-    uint32_t seen = __atomic_load_n(w->word, __ATOMIC_ACQUIRE);
-    if (!(seen & COLL_LOCKED) && next_of(seen) == input && swap(w->word, seen, seen | COLL_LOCKED))
-        return run(w, s, stage, input, data);
+/* Puts an input where it waits. True: the next input is here, and the chunk is locked for it. */
+static __attribute__((noinline)) bool wait_here(const struct work *w, uint32_t input,
+                                                const uint8_t *data, uint32_t *next) {
     if (data)
         keep(w, input, data);
-    seen = __atomic_fetch_or(w->word, 1u << input, __ATOMIC_ACQ_REL) | 1u << input;
+    uint32_t seen = __atomic_fetch_or(w->word, 1u << input, __ATOMIC_ACQ_REL) | 1u << input;
     while (!(seen & COLL_LOCKED)) { /* otherwise who holds it will see the bit */
-        uint32_t next = next_of(seen);
-        if (!(seen >> next & 1))
-            return SUCCESS;
-        if (swap(w->word, seen, seen | COLL_LOCKED)) {
-            stage = stage_of_input(w, next, s);
-            return run(w, s, stage, next, NULL);
-        }
+        *next = next_of(seen);
+        if (!(seen >> *next & 1))
+            return false;
+        if (swap(w->word, seen, seen | COLL_LOCKED))
+            return true;
         seen = __atomic_load_n(w->word, __ATOMIC_ACQUIRE);
     }
-    return SUCCESS;
+    return false;
+}
+
+/* An input of stage `s` is here: with the packet, or (own data, without a pointer) in its place.
+ * Inlined: saving registers twice would cost a short packet a tenth of its instructions. */
+static inline __attribute__((always_inline)) int
+deliver(struct work *w, struct coll_stage *s, uint32_t stage, uint32_t input, const uint8_t *data) {
+    bool alone = s->last && s->own + s->ins == 1 && stage == 0; /* nothing else comes */
+    uint32_t seen = __atomic_load_n(w->word, __ATOMIC_ACQUIRE);
+    if (!alone && ((seen & COLL_LOCKED) || next_of(seen) != input ||
+                   !swap(w->word, seen, seen | COLL_LOCKED))) {
+        if (!wait_here(w, input, data, &input))
+            return SUCCESS;
+        stage = stage_of_input(w, input, s);
+        data = NULL;
+    }
+    return run(w, s, stage, input, data);
 }
 
 /* ---- Own data ---- */
 
 /* A vector of several blocks that stays on the card. */
-static int deliver_blocks(struct work *w) {
+static __attribute__((noinline)) int deliver_blocks(struct work *w, uint32_t bytes) {
     int code = SUCCESS;
+    memcpy(w->card, w->data, bytes);
     for (uint32_t block = 0; block < w->node.ranks && code == SUCCESS; block++) {
         struct coll_stage s;
         coll_stage(&w->node, block, 0, &s);
@@ -286,7 +300,7 @@ static int deliver_blocks(struct work *w) {
 
 /* All is in host memory, but for chunks that need nothing else: these came by themselves. For each
  * of the others a packet to this card, so that all HPUs take part. */
-static int spread(struct work *w) {
+static __attribute__((noinline)) int spread(struct work *w) {
     struct coll_head *h = w->head;
     for (uint32_t block = 0; block < coll_blocks(&w->node); block++) {
         struct coll_stage s;
@@ -302,7 +316,7 @@ static int spread(struct work *w) {
 }
 
 /* Own blocks to `count` ranks from the one at distance `first`. */
-static int send_blocks(struct work *w, uint32_t first, uint32_t count) {
+static __attribute__((noinline)) int send_blocks(struct work *w, uint32_t first, uint32_t count) {
     if (!has_scratch(w))
         return FAIL;
     *w->out = *w->head;
@@ -321,23 +335,6 @@ static int send_blocks(struct work *w, uint32_t first, uint32_t count) {
     return SUCCESS;
 }
 
-/* A short vector; or one chunk, which is here or (without data) in host memory; or all of these. */
-static int take_own(struct work *w, uint32_t bytes) {
-    struct coll_stage s;
-    if (w->node.kind == COLL_ALLTOALL)
-        return send_blocks(w, w->head->block, w->head->offset);
-    if (w->head->block == COLL_OWN)
-        return spread(w);
-    if (w->card && coll_blocks(&w->node) > 1) {
-        memcpy(w->card, w->data, bytes);
-        return deliver_blocks(w);
-    }
-    if (!open_chunk(w, w->head->block, w->head->offset) || (bytes && w->bytes != bytes))
-        return FAIL;
-    coll_stage(&w->node, w->block, 0, &s);
-    return deliver(w, &s, 0, 0, bytes || w->card ? w->data : NULL);
-}
-
 /* What is only stored, and has no other input: it is sent on and stored. */
 static int relay(const struct coll_state *state, const struct coll_head *h, uint32_t bytes) {
     const struct coll_node n = {state->rank, state->ranks, h->root,
@@ -352,29 +349,40 @@ static int relay(const struct coll_state *state, const struct coll_head *h, uint
     return SUCCESS;
 }
 
-static int take(struct coll_state *state, struct coll_head *h, uint32_t length) {
-    uint32_t bytes = length - sizeof *h;
+/* Own data is a short vector; or one chunk, which is here or (without data) in host memory; or all
+ * of these. */
+static inline int take(struct coll_state *state, struct coll_head *h, uint32_t bytes) {
     struct coll_stage s;
     struct work w;
-    if (length < sizeof *h)
-        return FAIL;
-    if ((h->kind == COLL_BROADCAST || h->kind == COLL_ALLGATHER) && h->stage != COLL_OWN)
-        return relay(state, h, bytes);
+    bool own = h->stage == COLL_OWN;
     open_work(&w, state, h);
-    if (h->stage == COLL_OWN)
-        return take_own(&w, bytes);
-    if (!open_chunk(&w, h->block, h->offset) || w.bytes != bytes)
+    if (own && h->kind == COLL_ALLTOALL)
+        return send_blocks(&w, h->block, h->offset);
+    if (own && h->block == COLL_OWN)
+        return spread(&w);
+    if (own && w.card && coll_blocks(&w.node) > 1)
+        return deliver_blocks(&w, bytes);
+    bool in_host = own && !bytes && !w.card;
+    if (!open_chunk(&w, h->block, h->offset) || (w.bytes != bytes && !in_host))
         return FAIL;
     if (h->kind == COLL_ALLTOALL) {
         finish(&w, w.data);
         return SUCCESS;
     }
-    coll_stage(&w.node, h->block, h->stage, &s);
-    return deliver(&w, &s, h->stage, coll_input(&s, h->stage, h->from), w.data);
+    uint32_t stage = own ? 0 : h->stage;
+    coll_stage(&w.node, h->block, stage, &s);
+    return deliver(&w, &s, stage, own ? 0 : coll_input(&s, stage, h->from),
+                   in_host ? NULL : w.data);
 }
 
 __handler int coll_payload_handler(const ptl_payload_t p, void *state) {
-    int code = take(state, (struct coll_head *)(uintptr_t)p.base, p.length);
+    struct coll_head *h = (struct coll_head *)(uintptr_t)p.base;
+    int code = FAIL;
+    if (p.length >= sizeof *h) {
+        bool stored = h->kind == COLL_BROADCAST || h->kind == COLL_ALLGATHER;
+        uint32_t bytes = p.length - sizeof *h;
+        code = stored && h->stage != COLL_OWN ? relay(state, h, bytes) : take(state, h, bytes);
+    }
     if (code == FAIL) /* so that nobody waits for it */
         PtlHandlerCTInc((ptl_ct_event_t){.failure = 1});
     return code;
