@@ -73,7 +73,7 @@ for which in handle-is-equal memory-after-compute memory-after-work release-afte
 done
 both 4 conformance wait-is-exact
 both 4 conformance looks
-both 4 conformance --set poll=333ps -- looks
+both 4 conformance --set poll=5003ps -- looks
 both 3 conformance --card pspin -- looks
 both 2 conformance --set reordering=0.5 --set seed=5 -- order-is-kept
 both 2 conformance arguments -n 7 --json --help -- --until=1ns -

@@ -28,8 +28,8 @@ card = json.load(open("top.json"))["cards"][1]
 h = card["handler"][0]
 print(card["dropped"], card["bytes_in"], h["name"], h["kind"], h["pt_index"], h["runs"])'
 check "top: all cards of the user have this one, too" 0 "^job $name$" "$OPENSPIN" top --once
-(sleep 0.5; rm ready) &
-check "top: redrawn until the last card ends" 0 'the last live card has ended' timeout $patience script -qec "TERM=xterm $OPENSPIN top -i 50 --job $name" /dev/null
+(soon grep -q "job $name" drawn.txt; rm ready) 2>/dev/null &
+check "top: redrawn until the last card ends" 0 'the last live card has ended' timeout $patience script -qfec "TERM=xterm $OPENSPIN top -i 50 --job $name" drawn.txt
 wait $job
 grep -q '^all operations: done$' every.txt && pass "the program ends as ever" || fail "the program ends as ever" "$(cat every.txt)"
 refuse "top: a job that is not there" 2 "there is no job '$name' of .openspin launch.$" "$OPENSPIN" top --once --job "$name"

@@ -279,7 +279,7 @@ __attribute__((unused)) static void machine_force_effort(struct machine *m, unsi
 static bool is_compiled(const struct program *p, bool with_float) {
     static unsigned programs;
     unsigned ids[64], n = 0;
-    bool wanted = programs++ % (TEST_SANITIZED ? 64 : 16) == 0;
+    bool wanted = programs++ % (TEST_SANITIZED ? 256 : 64) == 0;
     for (uint32_t at = 0; at + 2 <= p->bytes && n < 64; n++) {
         uint32_t word = 0;
         memcpy(&word, p->byte + at, at + 4 <= p->bytes ? 4 : 2);
