@@ -82,23 +82,8 @@ static int run_program(const struct cli_command *command, struct cc_list *w, con
 /* The folder with headers, runtime and linker script: beside the program in a build tree, or in
  * share/ of the prefix it is installed in. */
 static bool find_share(char *share, size_t room) {
-    static const char *const places[] = {"share/openspin", "../share/openspin"};
-    char self[PATH_MAX], script[PATH_MAX + 64];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length < 0)
-        return false;
-    self[length] = 0;
-    char *slash = strrchr(self, '/');
-    if (slash)
-        *slash = 0;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        if (snprintf(share, room, "%s/%s", self, places[i]) >= (int)room)
-            continue;
-        snprintf(script, sizeof script, "%s/spin.ld", share);
-        if (access(script, R_OK) == 0)
-            return true;
-    }
-    return false;
+    static const char *const places[] = {"share/openspin", "../share/openspin", NULL};
+    return file_beside(places, "spin.ld", share, room);
 }
 
 static bool is_cplusplus(const char *source) {

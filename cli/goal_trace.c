@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/temporary.h"
 #include "base/units.h"
 #include "child.h"
@@ -41,21 +42,13 @@ static const struct cli_option table[] = {
 };
 #undef AT
 
-/* The tracer: beside the command in the build folder, or installed. */
-static bool find_tracer(char *path, size_t room) {
-    static const char *const places[] = {"src/mpi", "../src/mpi",
-                                         "../" OPENSPIN_LIBDIR "/openspin"};
-    char self[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[length > 0 ? length : 0] = 0;
-    char *slash = strrchr(self, '/');
-    if (slash)
-        *slash = 0;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-        if (snprintf(path, room, "%s/%s/libopenspin-goal.so", self, places[i]) < (int)room &&
-            access(path, R_OK) == 0)
-            return true;
-    return false;
+#define TRACER "libopenspin-goal.so"
+
+/* The folder of the tracer. */
+static bool find_tracer(char *folder, size_t room) {
+    static const char *const places[] = {"src/mpi", "../src/mpi", "../" OPENSPIN_LIBDIR "/openspin",
+                                         NULL};
+    return file_beside(places, TRACER, folder, room);
 }
 
 static int check(const struct cli_command *command, const struct trace_options *o,
@@ -129,10 +122,10 @@ static int run_traced(const struct cli_command *command, const struct trace_opti
     int ended;
     if (!find_tracer(tracer, sizeof tracer))
         return cli_error(command, CLI_FAILED,
-                         "the tracer libopenspin-goal.so was not built: install Debian's package "
+                         "the tracer " TRACER " was not built: install Debian's package "
                          "libopenmpi-dev and build openspin again");
     set_environment(o, part);
-    snprintf(preload, sizeof preload, "LD_PRELOAD=%s%s%s", tracer, others ? ":" : "",
+    snprintf(preload, sizeof preload, "LD_PRELOAD=%s/" TRACER "%s%s", tracer, others ? ":" : "",
              others ? others : "");
     snprintf(ranks, sizeof ranks, "%llu", (unsigned long long)o->ranks);
     const char **words = command_line(o, program, ranks, preload);

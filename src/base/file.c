@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -173,4 +174,23 @@ void file_out_abandon(struct file_out *out) {
     free(out->part);
     free(out->path);
     *out = (struct file_out){0};
+}
+
+bool file_beside(const char *const *places, const char *name, char *folder, size_t room) {
+    char self[PATH_MAX], path[2 * PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length < 0)
+        return false;
+    self[length] = 0;
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = 0;
+    for (; *places; places++) {
+        if (snprintf(folder, room, "%s/%s", self, *places) >= (int)room)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, name);
+        if (access(path, R_OK) == 0)
+            return true;
+    }
+    return false;
 }

@@ -2,6 +2,7 @@
 #ifndef SPIN_BASE_FILE_H
 #define SPIN_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,6 +19,10 @@ int file_read(const char *path, const char *what, size_t limit, uint8_t **data, 
 /* An error before memory is filled: `bytes` of a file, or of what it will be in memory, are more
  * than is free. Small ones always fit. */
 int file_must_fit(const char *path, const char *what, uint64_t bytes, struct spin_error *err);
+
+/* The first folder that holds `name`, of `places` that are relative to where this command is: in
+ * its build tree, and where it is installed. NULL ends them. False: there is none. */
+bool file_beside(const char *const *places, const char *name, char *folder, size_t room);
 
 /* A file that appears under its final name only when it is complete. */
 struct file_out {

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "config.h"
 #include "live/live_clock.h"
 #include "live/live_pmi.h"
@@ -62,17 +63,11 @@ bool world_is_executable(const char *path) {
 /* The library with the calls of ranks: beside the command in the build folder, or installed. */
 static bool find_library(char *path, size_t room) {
     static const char *const places[] = {"src/portals", "../src/portals",
-                                         "../" OPENSPIN_LIBDIR "/openspin"};
-    char self[4096];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[length > 0 ? length : 0] = 0;
-    char *slash = strrchr(self, '/');
-    if (slash)
-        *slash = 0;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        snprintf(path, room, "%s/%s/libportals-world.so", self, places[i]);
-        if (access(path, R_OK) == 0)
-            return true;
+                                         "../" OPENSPIN_LIBDIR "/openspin", NULL};
+    char folder[PATH_MAX];
+    if (file_beside(places, "libportals-world.so", folder, sizeof folder)) {
+        snprintf(path, room, "%s/libportals-world.so", folder);
+        return true;
     }
     snprintf(path, room, "%s/openspin/libportals-world.so", OPENSPIN_PREFIX "/" OPENSPIN_LIBDIR);
     return access(path, R_OK) == 0;
