@@ -8,7 +8,7 @@
 #include "images.h"
 
 struct options {
-    const char *out, *jit, *card, *topology;
+    const char *out, *jit, *card, *topology, *file;
     uint64_t ranks, bytes;
     bool csv, json, live;
     struct cli_list set;
@@ -28,6 +28,8 @@ static const struct cli_option options[] = {
      offsetof(struct options, topology), 0, 0},
     {"set", 's', CLI_LIST, "NAME=VALUE", "another parameter of the world, as of 'sim run'",
      offsetof(struct options, set), 0, 0},
+    {"file", 'f', CLI_STRING, "FILE", "another input: a block trace for sc17/spc",
+     offsetof(struct options, file), 0, 0},
     {"live", 0, CLI_FLAG, NULL,
      "on live cards of this machine: 'experiment --live' lists those that have it",
      offsetof(struct options, live), 0, 0},
@@ -133,6 +135,7 @@ static int run(const struct cli_command *command, int argc, char **argv) {
                                               .bytes = o.bytes,
                                               .card = o.card,
                                               .topology = o.topology,
+                                              .file = o.file,
                                               .set = o.set.items,
                                               .set_count = o.set.count};
     if (!status)

@@ -75,6 +75,7 @@ struct experiment_setup {
     uint32_t ranks;              /* of the experiments that have a number of them */
     uint64_t bytes;              /* only messages of this size */
     const char *card, *topology; /* as of `sim run` */
+    const char *file;            /* with the input, for experiments that have some */
     const char *const *set;
     int set_count;
 };
@@ -95,6 +96,7 @@ struct experiment_context {
 #define EXPERIMENT_RANKS 0x1u
 #define EXPERIMENT_BYTES 0x2u
 #define EXPERIMENT_WORLD 0x4u /* card, topology and parameters */
+#define EXPERIMENT_FILE  0x10u
 /* and that it times this machine, so no two runs are the same. */
 #define EXPERIMENT_MEASURED 0x8u
 

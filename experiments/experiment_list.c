@@ -47,6 +47,8 @@ const struct experiment experiments[] = {
      EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_kv},
     {"sc17/table5c", "applications with offloaded message matching", "SC'17 table 5c",
      EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD, sc17_table5c},
+    {"sc17/spc", "block traces on a RAID-5", "SC'17 section 5.3",
+     EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD | EXPERIMENT_FILE, sc17_spc},
     {"sc17/timelines", "what CPU, card, DMA and HPUs do, as pictures", "SC'17 appendix C", 0,
      sc17_timelines},
     {"sc17/transactions", "transactions validated by the owners' cards",

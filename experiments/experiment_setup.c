@@ -12,6 +12,7 @@ int experiment_check(const struct experiment *e, const struct experiment_setup *
     bool world = setup->card || setup->topology || setup->set_count;
     const char *what = setup->ranks && !(e->flags & EXPERIMENT_RANKS)   ? "a number of ranks"
                        : setup->bytes && !(e->flags & EXPERIMENT_BYTES) ? "a size of messages"
+                       : setup->file && !(e->flags & EXPERIMENT_FILE)   ? "an input file"
                        : world && !(e->flags & EXPERIMENT_WORLD)
                            ? "a world (--card, --topology, --set)"
                            : NULL;
@@ -26,6 +27,8 @@ void experiment_changes(const struct experiment_setup *setup, char *text, size_t
         ADD(" --ranks %" PRIu32, setup->ranks);
     if (setup->bytes)
         ADD(" --bytes %" PRIu64, setup->bytes);
+    if (setup->file)
+        ADD(" --file %s", setup->file);
     if (setup->card)
         ADD(" --card %s", setup->card);
     if (setup->topology)

@@ -34,6 +34,7 @@ EXPERIMENT_RUN(sc17_ftb);
 EXPERIMENT_RUN(sc17_graph);
 EXPERIMENT_RUN(sc17_kv);
 EXPERIMENT_RUN(sc17_table5c);
+EXPERIMENT_RUN(sc17_spc);
 EXPERIMENT_RUN(sc17_timelines);
 EXPERIMENT_RUN(sc17_transactions);
 EXPERIMENT_RUN(slides_datatypes);

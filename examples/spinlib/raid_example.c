@@ -1,6 +1,8 @@
-/* A client writes to a RAID of four servers of data and one of parity; one of them loses its data,
- * the client reads all the same, and the server makes its data again. cc raid_example.c -o raid
- * $(pkg-config --cflags --libs spinlib) openspin launch -n 6 ./raid openspin sim run -n 6 ./raid */
+/* A client writes to a RAID-5 of five servers; one of them loses its data, the client writes and
+ * reads all the same, and the server makes its data again.
+ *     cc raid_example.c -o raid $(pkg-config --cflags --libs spinlib)
+ *     openspin launch -n 6 ./raid
+ *     openspin sim run -n 6 ./raid */
 #include <spinlib/raid.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +23,7 @@ static int is_there(struct spin_raid *raid, const uint8_t *data, uint8_t *back, 
 int main(void) {
     struct spin_job job;
     struct spin_raid *raid;
-    const struct spin_raid_options options = {.server_bytes = SERVER_BYTES};
+    const struct spin_raid_options options = {.server_bytes = SERVER_BYTES, .rotate = true};
     uint8_t *data = malloc(BYTES), *back = malloc(BYTES);
     int status = 0;
     if (!data || !back || spin_job_open(&job) != PTL_OK || job.ranks < 6) {
@@ -44,7 +46,11 @@ int main(void) {
     spin_barrier();
     if (job.rank == CLIENT) {
         spin_raid_avoid(raid, VICTIM);
-        status |= is_there(raid, data, back, "without a server");
+        for (int i = 0; i < BYTES / 2; i++)
+            data[i] ^= 0x55;
+        if (spin_raid_write(raid, 4096, data, BYTES / 2) != PTL_OK)
+            status = 1;
+        status |= is_there(raid, data, back, "written without a server");
         spin_raid_avoid(raid, SPIN_RAID_ALL);
     }
     spin_barrier();

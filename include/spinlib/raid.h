@@ -1,6 +1,7 @@
 /* spinlib/raid.h: a distributed RAID (SC'17 section 5.3). Ranks 0 to data - 1 hold data, in
- * stripes, rank `data` the parity; all others are clients. A write is acknowledged when data and
- * parity are updated; the servers' cards do all of it. See handlers/raid/README.md. */
+ * stripes, rank `data` the parity, or the parity rotates over all of them; all others are clients.
+ * A write is acknowledged when data and parity are updated; the servers' cards do all of it. See
+ * handlers/raid/README.md. */
 #ifndef SPINLIB_RAID_H
 #define SPINLIB_RAID_H
 
@@ -16,6 +17,7 @@ struct spin_raid_options {
     uint32_t data;         /* servers of data (0: 4); there is one of parity */
     uint64_t server_bytes; /* that each server holds: a multiple of `unit`, less than 2 GiB */
     uint32_t unit;         /* bytes of a stripe on one server, a multiple of 64 (0: 64 KiB) */
+    bool rotate;           /* parity on all servers in turn (RAID-5, left-symmetric), not on one */
     bool by_host;          /* processors do everything, not the cards: to compare */
 };
 
@@ -32,11 +34,14 @@ void spin_raid_close(struct spin_raid *raid);
 int spin_raid_write(struct spin_raid *raid, uint64_t address, const void *data, uint64_t bytes);
 int spin_raid_read(struct spin_raid *raid, uint64_t address, void *data, uint64_t bytes);
 
-/* This client reads what `server` (of data) holds from all others, and writes nothing to it, until
- * it is SPIN_RAID_ALL again. */
+/* `server` has failed, so this client goes without it, until it is SPIN_RAID_ALL again: what it
+ * held is read from all others, and written as a change of the parity. All clients call this before
+ * one of them writes again. A stripe that has data on that server is then read and written by one
+ * client at a time; one that ends in the middle of this keeps it locked. */
 #define SPIN_RAID_ALL UINT32_MAX
 void spin_raid_avoid(struct spin_raid *raid, uint32_t server);
-/* On a server that has lost its data: made again from the others. Nobody may write meanwhile. */
+/* On a server that has lost its data, or missed writes: made again from the others. Nobody may
+ * write meanwhile. */
 int spin_raid_rebuild(struct spin_raid *raid);
 /* What a server holds. */
 void *spin_raid_memory(struct spin_raid *raid);

@@ -197,6 +197,15 @@ assert abs(sum(c["count"] * c["w_each"] for c in outer) - d["power_w"]) < 1e-4, 
 refuse "no clusters" 2 '--clusters: 0 is outside 1 to 4096' "$OPENSPIN" card area --clusters 0
 refuse "no size" 2 "--l1: 'big' is not a size" "$OPENSPIN" card area --l1 big
 refuse "an operand" 2 "unexpected 'x'" "$OPENSPIN" card area x
+# --- a block trace of the user's
+printf '0,20941264,8192,W,0.551706\n1,20939840,8192,w,0.554041,more\n0,3436288,15872,r,1.011732\n' >user.spc
+check "a trace from a file" 0 '^  file +3 +33\.3 +10752 ' "$OPENSPIN" experiment sc17/spc --file user.spc
+printf '%s\n' "$out" | grep -q 'not the published set-up.*--file user.spc' && pass "which is said" || fail "which is said" "$out"
+printf '0,1,512,W,0\n0,1,512,Z,0\n' >bad.spc
+refuse "a trace with a bad line" 1 "bad.spc: line 2: opcode 'Z' is neither R nor W" "$OPENSPIN" experiment sc17/spc --file bad.spc
+refuse "no trace" 1 'nowhere.spc: No such file' "$OPENSPIN" experiment sc17/spc --file nowhere.spc
+refuse "a file for another" 2 'sc17/kv does not have an input file' "$OPENSPIN" experiment sc17/kv --file user.spc
+refuse "too few ranks for a RAID" 2 'there are 5 servers, and a client at least' "$OPENSPIN" experiment sc17/spc --ranks 5
 # --- on live cards: what is measured differs from run to run
 check "live: ping-pong and accumulation, with a prediction for each" 0 '^ +64 +([0-9.]+ +){7}[0-9.]+$' timeout $patience "$OPENSPIN" experiment sc17/fig3 --live --bytes 64
 printf '%s\n' "$out" | grep -qE '^Measured parameters: o=[0-9.]+ns, poll=' && pass "live: the parameters are named" || fail "live: the parameters are named" "$out"

@@ -1,5 +1,6 @@
 # The use cases of spinlib as a user has them: each example compiled by the line that it begins with,
-# run on live and on simulated cards, which print the same but for times.
+# run on live cards (shared memory and UDP) and on simulated ones (loaded, and as processes), which print the same but
+# for times.
 . "$SOURCE/tests/lib/tap.sh"
 flags=
 # A sanitized library needs a sanitized program.
@@ -14,13 +15,18 @@ example() {
     expected=$(printf '%s\n' "${@:3}" | sort)
     clang $flags -g "$SOURCE/examples/spinlib/${name}_example.c" -o "$name" $(pkg-config --cflags --libs spinlib) || { fail "$name compiles"; return; }
     clang $flags -g -shared -fPIC "$SOURCE/examples/spinlib/${name}_example.c" -o "$name.so" $(pkg-config --cflags --libs spinlib) || { fail "$name compiles"; return; }
-    run timeout -k 5 $patience "$OPENSPIN" launch -n "$ranks" "./$name" $arguments
-    [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | without_times | sort)" = "$expected" ] && pass "$name on live cards" || fail "$name on live cards" "$status" "$out" "$err"
+    prints() { [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | without_times | sort)" = "$expected" ] && pass "$name $1" || fail "$name $1" "$status" "$out" "$err"; }
+    for transport in shm udp; do
+        run env OPENSPIN_TRANSPORT=$transport timeout -k 5 $patience "$OPENSPIN" launch -n "$ranks" "./$name" $arguments
+        prints "on live cards, $transport"
+    done
     [ -n "$flags" ] && return # a sanitized program cannot be loaded
     for card in sc17 pspin; do
         run timeout -k 5 $patience "$OPENSPIN" sim run -n "$ranks" --card $card "./$name.so" $arguments
-        [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | without_times | sort)" = "$expected" ] && pass "$name on $card cards" || fail "$name on $card cards" "$status" "$out" "$err"
+        prints "on $card cards"
     done
+    run timeout -k 5 $patience "$OPENSPIN" sim run -n "$ranks" "./$name" $arguments
+    prints "as processes of a world"
 }
 example coll 4 {rdma,triggered,spin}': hello from rank 1; the ranks'"' sum is 6; both took TIME"
 # Every collective by every algorithm in every variant, which the example checks.
@@ -48,7 +54,7 @@ example kv 4 'rank 0: hello from rank 1' 'rank 1: hello from rank 2' 'rank 2: he
 arguments=spin
 example p2p 3 '1048576 bytes from rank 1, 0 of them wrong; waited for TIME'
 arguments=
-example raid 6 'after the write: every byte is right' 'without a server: every byte is right' 'rebuilt: every byte is right'
+example raid 6 'after the write: every byte is right' 'written without a server: every byte is right' 'rebuilt: every byte is right'
 example scan 2 '5 of 100000 rows match; it took TIME' 'employee '{100,101,102,103,104}
 example tx 3 '600 transfers by the '{cards,processors}', no money is lost; TIME per second, TIME each'
 
