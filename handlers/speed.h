@@ -10,7 +10,7 @@
 
 #include "spinlib/spinlib.h"
 
-#define SPEED_CASES(X) X(coll) X(datatype) X(ftb) X(kv) X(p2p) X(raid) X(scan)
+#define SPEED_CASES(X) X(coll) X(datatype) X(ftb) X(graph) X(kv) X(p2p) X(raid) X(scan) X(tx)
 
 /* Live, handlers are compiled in the first round, and the shortest of the others counts: whatever
  * else runs on the machine makes rounds longer. */
