@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "spinlib/datatype.h"
 
-#define SIDE 256u
+#define SIDE 128u
 
 enum { MOST_RANKS = 64, WAYS = 3, RANK_ROWS = 5 }; /* 2 to 32 ranks */
 
