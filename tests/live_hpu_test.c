@@ -115,7 +115,7 @@ static ptl_event_t event(struct side *s, ptl_event_kind_t kind) {
     unsigned which;
     be(s);
     do
-        CHECK_EQ(PtlEQPoll(&s->eq, 1, 60000, &ev, &which), PTL_OK);
+        CHECK_EQ(PtlEQPoll(&s->eq, 1, 300000, &ev, &which), PTL_OK);
     while (ev.type != kind);
     return ev;
 }
