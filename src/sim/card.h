@@ -234,6 +234,7 @@ struct nic_task;
 struct card_server {
     void *user;
     uint32_t scratch_bytes; /* in each L1, for each image of PsPIN's interface */
+    uint64_t budget_cycles; /* that a handler may run */
     /* A packet is in L2 and its execution request has a cell. */
     void (*arrived)(void *user, uint64_t packet, uint64_t at_ps);
     /* The handler has ended with this return code, and all its commands have their responses. */

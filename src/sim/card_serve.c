@@ -138,7 +138,7 @@ void card_served_call(struct card *c, struct card_hpu *h, struct invoke_call *ca
     card_switch_context(c, h, t->context);
     h->port.counter = NULL; /* the entry's is the server's */
     call->entry = task->entry;
-    call->budget_cycles = 1000000;
+    call->budget_cycles = c->server.budget_cycles;
     call->length = skip + task->bytes;
     call->bytes = t->l1_bytes < call->length ? t->l1_bytes : call->length;
     call->memory_address = x->given.memory.address;

@@ -236,6 +236,7 @@ int world_pspin_new(struct world_rank *r, struct spin_error *err) {
     struct spin_world *w = r->world;
     const struct card_server server = {.user = r,
                                        .scratch_bytes = (uint32_t)r->params->scratchpad,
+                                       .budget_cycles = r->params->hpu_budget,
                                        .arrived = arrived,
                                        .ended = ended,
                                        .host = host,

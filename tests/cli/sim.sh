@@ -66,6 +66,10 @@ faulty "an access outside" 1 "SEGV at .*, world_faults.c:$(line_of wild), addres
 faulty "faults that are ignored" 0 'SEGV at ' -q -n 2 --faults=ignore faulty.so wild_payload_handler 1 faults.spin
 faulty "the program goes on" 1 '^rank 1: 0 good, 1 bad$' -q -n 2 faulty.so wild_payload_handler 1 faults.spin
 faulty "a message over a packet on a PsPIN card" 1 "^openspin sim run: rank 1, HPU [0-9]+, big_payload_handler, [0-9]+\.[0-9]+ ns: command refused by the card at pc 0x1d[0-9a-f]+ \(big_payload_handler\+0x[0-9a-f]+\), world_faults.c:$(line_of big): PtlHandlerPutFromDevice: 5,000 bytes, at most 4,096$" -q -n 2 --card pspin faulty.so big_payload_handler 1 faults.spin
+for card in sc17 pspin; do
+    faulty "a handler within its cycles, $card" 0 '^rank 1: 1 good, 0 bad$' -q -n 2 --card $card faulty.so slow_payload_handler 1 faults.spin
+    faulty "and one that takes more, $card" 1 'slow_payload_handler, .*: cycle budget exceeded at ' -q -n 2 --card $card --set hpu_budget=5000 faulty.so slow_payload_handler 1 faults.spin
+done
 faulty "many faults are counted" 1 '^openspin sim run: 20 handlers were ended by faults; above are the first 8$' -q -n 2 faulty.so wild_payload_handler 20 faults.spin
 run sim -q -n 2 faulty.so wild_payload_handler 20 faults.spin
 [ "$(printf '%s\n' "$err" | grep -c 'SEGV at')" = 8 ] && pass "and eight are shown" || fail "and eight are shown" "$err"

@@ -57,3 +57,11 @@ int good_payload_handler(const ptl_payload_t p, void *state) {
     *count += p.length; /* line: good */
     return SUCCESS;
 }
+
+/* Some 12,000 cycles. */
+int slow_payload_handler(const ptl_payload_t p, void *state) {
+    volatile uint32_t *count = state;
+    for (uint32_t i = 0; i < 2000; i++)
+        *count += p.length;
+    return SUCCESS;
+}
