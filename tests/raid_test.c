@@ -47,7 +47,7 @@ static void choose(const struct scene *s, struct rng *r, uint32_t client, uint64
 static int use(struct spin_raid *raid, struct scene *s, uint32_t client) {
     struct rng r = rng_seeded(s->seed * 64 + client);
     uint8_t *data = malloc(all(s));
-    for (int i = 0; i < 15; i++) {
+    for (int i = 0; i < (TEST_SANITIZED ? 5 : 15); i++) {
         uint64_t address, bytes;
         choose(s, &r, client, &address, &bytes);
         if (rng_below(&r, 3) == 0) {

@@ -30,6 +30,9 @@ static struct {
 } self = {.once = PTHREAD_ONCE_INIT};
 
 static _Thread_local struct channel_slot *slot;
+/* The world waits for the new thread, so that what the C library itself asks for meanwhile (an
+ * allocator its clock) is not for the world to answer. */
+static _Thread_local bool makes_thread;
 
 /* ---- a process becomes a rank ---- */
 
@@ -105,7 +108,7 @@ __attribute__((constructor)) static void begin(void) {
 }
 
 bool channel_is_attached(void) {
-    return self.own && !self.is_none;
+    return self.own && !self.is_none && !makes_thread;
 }
 
 bool channel_is_rank(struct channel_place *place) {
@@ -263,7 +266,9 @@ static int create(pthread_t *id, const pthread_attr_t *how, struct beginning b) 
         atomic_store(&self.own->threads, 1); /* the world looks at all of them */
     }
     *kept = b;
+    makes_thread = true;
     int code = real(id, how, begin_thread, kept);
+    makes_thread = false;
     if (code) {
         if (b.slot)
             release(b.slot);

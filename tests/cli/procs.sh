@@ -59,11 +59,13 @@ both 3 listings raid raid_data.spin raid_parity.spin
 both 3 listings --card pspin -- raid raid_data.spin raid_parity.spin
 both 2 pspin pspin.spin
 both 2 pspin --card pspin -- pspin.spin
-both 4 chain chain.spin 100000
-both 4 chain --card pspin -- chain.spin 100000
-both 4 chain --set loss=0.05 --set retry_timeout=20us -- chain.spin 100000
-both 4 chain chain.spin 100000 5
-both 4 chain --card pspin -- chain.spin 100000 5
+if [ -z "$SANITIZED" ]; then # whose allocator looks at the clock, which takes time
+    both 4 chain chain.spin 100000
+    both 4 chain --card pspin -- chain.spin 100000
+    both 4 chain --set loss=0.05 --set retry_timeout=20us -- chain.spin 100000
+    both 4 chain chain.spin 100000 5
+    both 4 chain --card pspin -- chain.spin 100000 5
+fi
 check "a message that is passed on is one message" 0 '^rank 3: 100000 bytes from rank 2, 0 wrong' sim -q -n 4 ./chain chain.spin 100000
 check "what is not passed on is cleaned up" 0 '^rank 2: cleaned up 1, more than nothing is missing 1 1, failed 1' sim -q -n 4 ./chain chain.spin 100000 5
 both 2 faulty wild_payload_handler 3 faults.spin
