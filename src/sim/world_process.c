@@ -400,7 +400,7 @@ static bool is_impatient(const struct world_process *p, uint64_t before_ns) {
 /* A loop that looks at memory repeats itself. Found once, it counts as still: what it waits for
  * comes in virtual time. */
 static void look_whether_it_watches(struct world_process *p) {
-    enum { ENOUGH = 24, ENOUGH_AGAIN = 8, MOST = 400 };
+    enum { ENOUGH = 24, ENOUGH_AGAIN = 8, MOST = 2000 };
     int thread = p->samples < MOST ? world_running_thread(p) : 0;
     if (!thread || !world_sample(p, thread) || p->samples < (p->watched ? ENOUGH_AGAIN : ENOUGH) ||
         2 * p->repeated <= p->samples)

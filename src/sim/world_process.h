@@ -37,7 +37,7 @@ struct world_process {
     /* Whether its thread that runs does nothing but look at memory. */
     bool watching, watched; /* watched: it did so before, and is found sooner */
     uint32_t samples, known, repeated;
-    uint64_t state[64];
+    uint64_t state[512];
     uint64_t watch_ns; /* processor time that it had used when that was found */
     bool outside;      /* still, and not because all its threads are in calls */
     struct world_slot slot[CHANNEL_SLOTS];

@@ -171,7 +171,8 @@ static int watch(void) {
         spin_compute_ps(1000000);
         EXPECT_EQ(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, to, pt, 0, 0, NULL, 0), PTL_OK);
     }
-    while (spin_rank() == spin_ranks() - 1 && !flag)
+    bool watches = spin_rank() == spin_ranks() - 1;
+    while (watches && !flag)
         ;
     spin_barrier();
     return 0;
