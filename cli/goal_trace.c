@@ -2,6 +2,7 @@
  * (src/mpi) loaded before its MPI. */
 #include "cli_goal.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,6 +121,9 @@ static int run_traced(const struct cli_command *command, const struct trace_opti
     const char *others = getenv("LD_PRELOAD");
     char tracer[PATH_MAX], ranks[24], preload[2 * PATH_MAX];
     int ended;
+    if (strchr(program->items[0], '/') && access(program->items[0], X_OK) != 0)
+        return cli_error(command, CLI_FAILED, "%s: cannot run it: %s", program->items[0],
+                         strerror(errno));
     if (!find_tracer(tracer, sizeof tracer))
         return cli_error(command, CLI_FAILED,
                          "the tracer " TRACER " was not built: install Debian's package "

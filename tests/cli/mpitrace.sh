@@ -58,7 +58,7 @@ one_line "a program without MPI" 'true: no schedule came: it must be a C or C\+\
 one_line "a clock that is none" "unknown clock 'sun'; there are cpu and wall" --clock sun ./patterns ring
 one_line "a factor that is none" 'scale x is not a factor' --scale x ./patterns ring
 one_line "no program" 'which program\?'
-one_line "no such program" 'mpirun ended with status' ./nothing
+refuse "no such program" 1 './nothing: cannot run it: No such file or directory$' trace -o kept.goal ./nothing
 left=$(ls | grep -c part)
 [ "$left" = 0 ] && pass "nothing half-written" || fail "nothing half-written" "$(ls)"
 finish
