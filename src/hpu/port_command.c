@@ -68,10 +68,9 @@ static bool refused(struct port *p) {
 
 static bool check_message(struct port *p, const struct port_command *c) {
     const uint32_t *w = c->word;
-    bool one_packet = c->number == SPIN_COMMAND_PUT_FROM_DEVICE ||
-                      c->number == SPIN_COMMAND_ATOMIC_FROM_DEVICE ||
-                      c->number == SPIN_COMMAND_STREAM_START ||
-                      c->number == SPIN_COMMAND_STREAM_PUT;
+    bool one_packet =
+        c->number == SPIN_COMMAND_PUT_FROM_DEVICE || c->number == SPIN_COMMAND_ATOMIC_FROM_DEVICE ||
+        c->number == SPIN_COMMAND_STREAM_START || c->number == SPIN_COMMAND_STREAM_PUT;
     if (one_packet && c->bytes > p->mtu_bytes)
         refusal_length(&p->refusal, c->number, c->bytes, p->mtu_bytes);
     else if (w[2] > 1)

@@ -39,7 +39,7 @@ struct nic_origin {
     bool from_handler;
     bool of_handler;       /* likewise, but its data is in host memory */
     struct nic_task *task; /* that gives the command */
-    bool streams; /* more of its data comes later */
+    bool streams;          /* more of its data comes later */
     struct nic_incoming *reply_to;
     struct nic_outgoing *made; /* its record, if it has one */
 };
@@ -97,8 +97,8 @@ struct nic_incoming {
     struct flow flow;              /* its phase; work: moves, handlers and replies */
     bool refused, flow_control, aborted, replied, seen; /* by handlers */
     struct nic_packet *waiting;                         /* held by the header handler */
-    struct nic_packet *last;    /* of the message, for PsPIN's completion handler */
-    struct nic_packet *results; /* of a fetching atomic or small get, by offset */
+    struct nic_packet *last;      /* of the message, for PsPIN's completion handler */
+    struct nic_packet *results;   /* of a fetching atomic or small get, by offset */
     struct nic_outgoing *streams; /* of its handlers, not complete */
     struct nic_incoming *next_open;
     struct timer silence; /* set while its cleanup handler may have to run */
