@@ -1,0 +1,112 @@
+/* What a storage node keeps on its card, and how its host and its card talk about it. One piece of
+ * HPU memory: storage_state, the windows of clients, and the request table. */
+#ifndef STORAGE_STATE_H
+#define STORAGE_STATE_H
+
+#include "storage_wire.h"
+
+/* ---- Requests under way ---- */
+
+enum storage_phase {
+    STORAGE_FREE = 0,
+    STORAGE_ACCEPTED = 1, /* data goes to the medium and on */
+    STORAGE_BYPASS = 2,   /* all of it goes to the host */
+};
+
+/* A request that was accepted, by the card's number for its message. The paper has 77 bytes. */
+struct storage_descriptor {
+    uint8_t phase, status; /* status: of the first thing that went wrong, or STORAGE_DONE */
+    uint8_t operation, strategy;
+    uint8_t virtual_rank, data_index, k, m;
+    uint64_t request;
+    uint32_t client;
+    uint32_t base; /* of the data on the medium */
+    uint32_t length;
+    uint16_t packet;                   /* AUTHENTICATED, else 0 */
+    uint8_t children, gone;            /* streams; a bit for each whose target is gone */
+    uint32_t stream[STORAGE_PARITIES]; /* to the children, one after the other */
+    uint32_t session[2];
+    uint32_t first_child; /* virtual rank */
+    uint32_t reserved;
+};
+_Static_assert(sizeof(struct storage_descriptor) == 64, "a power of two: found by a shift");
+
+/* ---- Numbers that were used ---- */
+
+/* Requests of one client, those for parity by the data node that they come from. The newest
+ * STORAGE_WINDOW numbers are known one by one, smaller ones are taken for used. A window may be
+ * given to another when all capabilities that were shown with it have expired. */
+#define STORAGE_WINDOW 256u
+struct storage_window {
+    uint32_t lock;
+    uint32_t who; /* storage_who() + 1; 0: nobody's */
+    uint64_t highest;
+    uint32_t expires; /* the last of those capabilities */
+    uint32_t reserved[3];
+    uint32_t seen[STORAGE_WINDOW / 32]; /* bit number % STORAGE_WINDOW */
+};
+_Static_assert(sizeof(struct storage_window) == 64, "likewise");
+#define STORAGE_PROBES 8u /* windows that may be a client's */
+
+/* ---- The card ---- */
+
+struct storage_counts {
+    uint32_t accepted, answered, bypassed, cleaned;
+    uint32_t refused[STORAGE_STATUSES]; /* by status */
+    uint32_t reserved;
+};
+
+struct storage_state {
+    struct storage_node node;
+    uint32_t by_file;     /* the host flushes and answers */
+    uint32_t load;        /* not 0: the card is behind, requests go to the host */
+    uint32_t slots;       /* of the request table */
+    uint32_t bypass_from; /* requests in these places of the table go to the host */
+    uint32_t window_mask; /* windows, less one: a power of two */
+    uint32_t table_at;    /* bytes from here */
+    struct storage_counts counts;
+    uint64_t reserved;
+    struct storage_window window[];
+};
+_Static_assert(sizeof(struct storage_state) % 8 == 0, "64-bit words follow");
+
+static inline uint32_t storage_state_bytes(uint32_t windows, uint32_t slots) {
+    return (uint32_t)(sizeof(struct storage_state) + windows * sizeof(struct storage_window) +
+                      slots * sizeof(struct storage_descriptor));
+}
+
+/* NULL: there is no room for it. */
+static inline struct storage_descriptor *storage_descriptor_of(struct storage_state *s,
+                                                               uint32_t message) {
+    if (message >= s->slots)
+        return 0;
+    return (struct storage_descriptor *)((uint8_t *)s + s->table_at) + message;
+}
+
+/* ---- Host to card ---- */
+
+enum storage_control_kind {
+    STORAGE_SET_CLOCK = 1, /* value */
+    STORAGE_SET_LOAD = 2,  /* value */
+    STORAGE_SET_KEY = 3,   /* key: takes the place of the one two generations before */
+    STORAGE_END_KEY = 4,   /* key.generation is valid until key.ends */
+    STORAGE_REPORT = 5,    /* the counts, to the memory of the entry */
+};
+struct storage_control {
+    uint32_t kind, value;
+    struct storage_key key;
+};
+
+/* ---- Card to host ---- */
+
+enum storage_notice_kind {
+    STORAGE_WRITTEN = 1, /* flush [base, base + length), then answer */
+    STORAGE_CLEANED = 2, /* the rest of a request has not come; nobody is answered */
+};
+struct storage_notice {
+    uint32_t kind, client;
+    uint64_t answer; /* header data */
+    uint32_t base, length;
+};
+
+#endif
