@@ -166,7 +166,7 @@ static void check_quiet(uint32_t seed) {
 }
 
 /* Of all worlds so far: did it happen at all? */
-static uint64_t tasks, messages, flow_controls, given_up;
+static uint64_t tasks, messages, flow_controls, given_up, parked;
 
 static void chaos(uint32_t seed, bool good_network, bool deaths) {
     snprintf(test_context, sizeof test_context, "seed %u", seed);
@@ -177,6 +177,10 @@ static void chaos(uint32_t seed, bool good_network, bool deaths) {
                               .handler_spread = 100,
                               .at_once = seed / 2 % 2,
                               .faults = seed % 11 ? 0 : 20,
+                              .source_absence = seed % 7 == 1 ? 50 : 0,
+                              .destination_absence = seed % 7 < 2 ? 50 : 0,
+                              .unresolvable = 100,
+                              .page_spread = 400,
                               .config = {.mtu_bytes = 64 << seed % 3,
                                          .reliable = good_network,
                                          .ordered = good_network,
@@ -226,6 +230,7 @@ static void chaos(uint32_t seed, bool good_network, bool deaths) {
         messages += c->messages_in;
         flow_controls += c->flow_control;
         given_up += c->given_up;
+        parked += c->parked;
     }
     world_end(&world);
 }
@@ -237,13 +242,14 @@ static uint32_t seeds(uint32_t usual) {
 
 static void chaos_of_seeds(bool good_network, bool deaths) {
     uint32_t count = seeds(1000);
-    tasks = messages = flow_controls = given_up = 0;
+    tasks = messages = flow_controls = given_up = parked = 0;
     for (uint32_t seed = 0; seed < count; seed++)
         chaos(seed, good_network, deaths);
     test_context[0] = 0;
     CHECK(messages > 30 * count);
     CHECK(tasks > 10 * count);
     CHECK(flow_controls > count / 20);
+    CHECK(parked > count / 5);
     CHECK(deaths ? given_up > count / 4 : given_up == 0);
 }
 

@@ -29,10 +29,10 @@ static uint64_t refused(void *context) {
            (driver->refused ? driver->refused(nic->config.context) : 0);
 }
 
-/* Packets that wait for their handlers. */
+/* Packets that wait for their handlers, or for pages. */
 static uint32_t load(void *context) {
     const struct nic *nic = context;
-    return nic->running;
+    return nic->running + nic->parked.used;
 }
 
 static bool take_pid(void *context, uint32_t pid) {
@@ -98,6 +98,8 @@ int nic_new(struct nic **out, const struct nic_config *config, struct spin_error
     pool_init(&nic->incoming, config->zone, sizeof(struct nic_incoming), UINT32_MAX);
     pool_init(&nic->tasks, config->zone, sizeof(struct nic_task_record), UINT32_MAX);
     pool_init(&nic->commands, config->zone, sizeof(struct nic_command_record), UINT32_MAX);
+    pool_init(&nic->parked, config->zone, sizeof(struct nic_parked), UINT32_MAX);
+    nic->parked_end = &nic->first_parked;
     if (!config->driver->slot) {
         nic->slot = calloc(1, sizeof *nic->slot);
         if (!nic->slot) {
@@ -146,6 +148,7 @@ static void release_packets(struct nic *nic) {
 void nic_free(struct nic *nic) {
     if (!nic)
         return;
+    nic_page_clear(nic);
     release_packets(nic);
     if (nic->portals)
         portals_free(nic->portals);
@@ -155,6 +158,7 @@ void nic_free(struct nic *nic) {
     pool_clear(&nic->incoming);
     pool_clear(&nic->tasks);
     pool_clear(&nic->commands);
+    pool_clear(&nic->parked);
     free(nic->silences.at);
     free(nic->slot);
     zone_give(nic->config.zone, nic, sizeof *nic);
@@ -211,6 +215,8 @@ static bool keep_message(struct nic *nic, struct nic_move *m) {
 
 bool nic_move_later(struct nic *nic, const struct nic_move *move, struct nic_move *later) {
     *later = *move;
+    if (move->kept)
+        return true;
     switch (move->purpose) {
     case FETCH_DEPARTURE:
         ((struct nic_departure *)move->record)->fetches++;
@@ -249,6 +255,8 @@ void nic_moved(struct nic *nic, struct nic_move *later, enum nic_status how, uin
     if (!slot->used || slot->generation != later->generation)
         return; /* told twice */
     nic->now = now;
+    if (how == NIC_ABSENT && nic_page_park(nic, later))
+        return;
     nic->moves--;
     switch (later->purpose) {
     case FETCH_DEPARTURE:

@@ -26,6 +26,28 @@ enum nic_packet_kind {
     NIC_DATA,
     NIC_RECEIPT, /* acknowledges packets, carries nothing */
     NIC_PROBE,   /* asks for a receipt: is the peer alive? */
+    NIC_BLOCK,   /* data of a block: see struct nic_block_tag */
+    NIC_REPORT,  /* what became of a block */
+};
+
+/* What a receiver says of a block. */
+enum nic_report {
+    NIC_BLOCK_ACK,     /* it is in host memory */
+    NIC_BLOCK_FAULT,   /* negative: a page of it was absent; an ERR follows */
+    NIC_BLOCK_CORRUPT, /* negative: some of it arrived damaged; send it again */
+    NIC_BLOCK_ERROR,   /* it has arrived, but its memory cannot be used */
+    NIC_BLOCK_ERR,     /* explicit retransmission request: the pages are there now */
+};
+
+/* Of a packet of kind NIC_BLOCK or NIC_REPORT. */
+struct nic_block_tag {
+    uint64_t transfer;     /* its sender's number for it, which reports bring back */
+    uint32_t block;        /* of the transfer, from 0 */
+    uint32_t transmission; /* of this block, from 1: older ones are dropped */
+    uint32_t block_bytes;  /* of all blocks of the transfer but the last; report: 0 */
+    uint8_t place;         /* of the packet in its block; report: enum nic_report */
+    bool corrupt;          /* the receiving driver says so: its data is damaged, its header is not.
+                              Other kinds of packets it drops then */
 };
 
 /* A packet. It is lent to whoever is called with it; who needs it afterwards keeps it
@@ -50,6 +72,7 @@ struct nic_packet {
     uint64_t offset;            /* of its data in the message */
     uint32_t bytes;             /* of data */
     struct nic_message message; /* of the first packet */
+    struct nic_block_tag tag;   /* of a block or report; else anything */
     uint8_t *data;              /* room for the MTU, where it comes from a pool */
     struct nic_pool *pool;      /* where it, or a copy of it, comes from and goes back to */
     struct nic_packet *next;    /* of whoever holds it */
@@ -122,8 +145,13 @@ enum nic_status {
     NIC_DONE,
     NIC_PENDING, /* it ends later, with one of the others */
     NIC_BUSY,    /* of `send`: pending, and nothing more to this peer before nic_peer_room */
-    NIC_FAULT,   /* that host memory is not there, or not to be used so */
-    NIC_GONE,    /* nobody will ever do it */
+    /* Of a move: a page fault. The page is not there now; nic_paged_in will say when it is, and
+     * until then every move that meets it is absent. Nothing was moved, the driver keeps nothing of
+     * it: the card repeats the move, or has the data sent again. Not of `send`: where pages can be
+     * absent gather_bytes is 0. */
+    NIC_ABSENT,
+    NIC_FAULT, /* that host memory is not there, or not to be used so */
+    NIC_GONE,  /* nobody will ever do it */
 };
 
 /* Reads, writes and atomics of host memory up to this size are done in the order in which they were
@@ -143,6 +171,7 @@ struct nic_move {
     uint8_t kind;
     bool from_handler; /* a handler's own, of `task`: for priorities and statistics */
     bool on_card;      /* `host` is the card's own: a copy of volatile data, or HPU memory */
+    bool kept;         /* the card's own: it is repeated, and what it refers to is a record */
     uint8_t *host, *local;
     uint64_t bytes;
     struct nic_task *task;
@@ -151,6 +180,23 @@ struct nic_move {
     uint8_t purpose;
     uint32_t generation;
     void *record;
+};
+
+/* What else a move that met an absent page belongs to, for a driver that pages in more than that:
+ * from `host` on so many bytes, in one piece of memory, are of the same block and of the same
+ * transfer. Of a move that is not in a block both are its own bytes. */
+struct nic_extent {
+    uint64_t transfer; /* the same for all moves of a transfer on this card; 0: it has no blocks */
+    uint32_t block;    /* of the transfer, from 0 */
+    uint64_t block_bytes, transfer_bytes;
+};
+
+/* When a receiver asks for a block again (ERR, an explicit retransmission request) whose pages
+ * were absent. */
+enum nic_err_policy {
+    NIC_ERR_LATE,      /* after all pages of a page-in */
+    NIC_ERR_PER_BLOCK, /* as soon as the pages of this block are there */
+    NIC_ERR_EARLY,     /* at once; and as per block if they are still absent when it comes again */
 };
 
 /* A packet that leaves. */
@@ -228,6 +274,15 @@ struct nic_config {
     uint32_t contexts; /* handlers queued or running; more triggers flow control; 0: no limit */
     uint32_t handler_packets; /* of handlers, waiting to leave: more makes them wait; 0: no limit */
     uint32_t handler_messages; /* likewise, messages from and to host memory that are not over */
+    /* Host memory whose pages may be absent (docs/nic.md): puts and replies with data in host
+     * memory travel in blocks, each acknowledged, and repeated alone. */
+    uint32_t block_bytes;        /* at most 64 packets; 0: there are no blocks */
+    uint32_t unblocked_bytes;    /* messages of so many bytes or less have none; 0: 64 */
+    uint32_t blocks_outstanding; /* of a transfer, at most 8; 0: 2 */
+    uint64_t block_timeout;      /* a block that is not acknowledged is sent again; 0: it is not */
+    bool fault_ends_timeout;     /* nor is one of which the receiver has said that a page is absent:
+                                    it waits for the ERR */
+    uint8_t err_policy;          /* enum nic_err_policy */
     /* Copied, but for the address; NULL: portals_config_default. */
     const struct portals_config *portals;
 };
@@ -258,6 +313,19 @@ void nic_progress(struct nic *nic, uint64_t now);
 /* From a driver's `move`: what it keeps until then; false: no memory, and the move is a fault. */
 bool nic_move_later(struct nic *nic, const struct nic_move *move, struct nic_move *later);
 void nic_moved(struct nic *nic, struct nic_move *later, enum nic_status how, uint64_t now);
+/* From `move`, or before nic_moved(..., NIC_ABSENT): what the move belongs to. */
+struct nic_extent nic_move_extent(struct nic *nic, const struct nic_move *move);
+/* Pages that were absent when a move met them, and more if the driver likes. */
+struct nic_pages {
+    const uint8_t *host;
+    uint64_t bytes;
+    bool more;   /* the page-in that they are of goes on: at its end all of it is said once more */
+    bool failed; /* they will never be there: what waits for them ends as NIC_FAULT does */
+};
+/* They are there now. Everything that waits for them goes on: moves are repeated, blocks are sent,
+ * or asked for. Called by whoever else calls the card, like nic_moved, and for any page that a move
+ * has met as absent sooner or later; more often does no harm. */
+void nic_paged_in(struct nic *nic, const struct nic_pages *pages, uint64_t now);
 /* A driver that ends first: the packet of a move that will not end. */
 void nic_move_forget(struct nic_move *later);
 void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now);
@@ -290,6 +358,16 @@ struct nic_counts {
     uint64_t handled_packets,
         handled_bytes;  /* that a header or a payload handler was started for */
     uint64_t no_memory; /* something was lost or refused for it */
+    /* Of absent pages and blocks. */
+    uint64_t source_faults, destination_faults; /* moves that met an absent page */
+    uint64_t parked;                            /* of those, the ones that waited on the card */
+    uint64_t blocks_sent;                       /* blocks, each once, */
+    uint64_t blocks_repeated;                   /* and how often one was sent again, because of */
+    uint64_t block_timeouts;                    /* a timeout, */
+    uint64_t errs_in, corrupt_in;               /* an ERR, or a report that it was damaged */
+    uint64_t blocks_received;                   /* whole, each once */
+    uint64_t acks_out, nacks_out, errs_out;     /* reports of blocks, sent */
+    uint64_t stale; /* packets of older transmissions, thrown away, and late reports */
 };
 const struct nic_counts *nic_counts(const struct nic *nic);
 

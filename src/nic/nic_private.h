@@ -5,6 +5,7 @@
  *     nic_receive.c  messages in: storing, atomics, answers
  *     nic_handler.c  handlers of a message and their return codes
  *     nic_command.c  what handlers ask for
+ *     nic_page.c     moves that wait for a page of host memory
  *
  * Whatever a pending move refers to is a record and lives until the move has ended. What ends
  * within one call stays on that call's stack. */
@@ -142,6 +143,13 @@ struct nic_command_record {
     struct nic_command_record *next;
 };
 
+/* A move that waits for a page of host memory, to be repeated. */
+struct nic_parked {
+    struct pool_slot slot;
+    struct nic_move move;
+    struct nic_parked *next;
+};
+
 /* In a message's initiator, of a put or atomic that has left: no record of the card's, but the
  * number of Portals' (whose indices are below it). */
 #define NIC_UNRECORDED (1ull << 31)
@@ -172,6 +180,8 @@ struct nic {
     uint32_t handler_messages;
     struct timers silences;
     struct nic_task_record *room_queue; /* handlers that wait for one of these to become less */
+    struct pool parked;
+    struct nic_parked *first_parked, **parked_end; /* in the order in which they came */
 };
 
 static inline struct nic_packet *nic_drive_slot(struct nic *nic, struct nic_address target) {
@@ -182,9 +192,19 @@ static inline enum nic_status nic_drive_send(struct nic *nic, struct nic_packet 
                                              const struct nic_departed *how) {
     return nic->config.driver->send(nic->config.context, packet, how);
 }
+enum nic_status nic_page_absent(struct nic *nic, struct nic_move *move);
+/* NIC_ABSENT: what follows is seen to. */
 static inline enum nic_status nic_drive_move(struct nic *nic, struct nic_move *move) {
-    return nic->config.driver->move(nic->config.context, move);
+    enum nic_status status = nic->config.driver->move(nic->config.context, move);
+    if (__builtin_expect(status == NIC_DONE, 1))
+        return NIC_DONE;
+    return status == NIC_ABSENT ? nic_page_absent(nic, move) : status;
 }
+
+/* nic_page.c */
+/* One that has ended so later; true: the card waits for its page. */
+bool nic_page_park(struct nic *nic, struct nic_move *later);
+void nic_page_clear(struct nic *nic);
 
 /* nic_send.c */
 struct nic_message *nic_send_place(void *context, struct portals_outgoing *out);

@@ -74,7 +74,7 @@ static void move_piece(struct nic *nic, struct nic_incoming *in, struct nic_pack
     struct nic_move m;
     m.kind = (uint8_t)way;
     m.purpose = MOVE_MESSAGE;
-    m.from_handler = m.on_card = false;
+    m.from_handler = m.on_card = m.kept = false;
     m.record = in;
     m.host = piece.host;
     m.local = packet->data + at;
@@ -487,7 +487,7 @@ static bool plain_put(struct nic *nic, struct nic_peer *peer, struct nic_packet 
         plain.packet = packet;
         move.kind = NIC_STORE;
         move.purpose = MOVE_PLAIN;
-        move.from_handler = move.on_card = false;
+        move.from_handler = move.on_card = move.kept = false;
         move.record = &plain;
         move.host = plain.at.data;
         move.local = packet->data;

@@ -44,7 +44,7 @@ struct node {
     uint32_t lent_often, lent_sent;
 };
 
-enum pending_kind { PACKET, LEFT, MOVED, RUN, RESUME };
+enum pending_kind { PACKET, LEFT, MOVED, RUN, RESUME, PAGED_IN };
 
 struct pending {
     uint64_t time, order;
@@ -54,7 +54,16 @@ struct pending {
     struct nic_departed how;
     struct nic_move move;
     struct nic_task *task;
+    struct nic_pages pages;
 };
+
+/* A page of host memory that is being paged in. */
+struct absent_page {
+    uint32_t node;
+    uintptr_t number; /* address / PAGE */
+};
+#define PAGE   256 /* small, so that there are many */
+#define ABSENT 1024
 
 struct nicworld {
     struct nic_pool *pool;
@@ -67,6 +76,12 @@ struct nicworld {
     uint32_t corruption;     /* of 1000: arrives, with a bit changed, at a link that sees it */
     bool at_once;            /* what is asked of the driver is mostly done at once, */
     uint32_t faults;         /* host memory that is not there, of 1000 moves */
+    /* Moves of 1000 that find that a page has become absent, by where; and page-ins of 1000 that
+     * fail. */
+    uint32_t source_absence, destination_absence, unresolvable;
+    uint32_t page_spread; /* of a page-in */
+    struct absent_page absent[ABSENT];
+    uint32_t absents, page_ins;
     uint32_t spread;         /* of a packet's way, */
     uint32_t memory_spread;  /* of a transfer, */
     uint32_t handler_spread; /* of a handler's start */
@@ -168,6 +183,70 @@ __attribute__((unused)) static uint64_t world_before(const struct nicworld *w, c
     return last;
 }
 
+__attribute__((unused)) static bool world_is_absent(const struct nicworld *w, const struct node *n,
+                                                    const struct nic_move *m) {
+    for (uint32_t i = 0; i < w->absents && !m->on_card; i++)
+        if (w->absent[i].node == n->index && w->absent[i].number >= (uintptr_t)m->host / PAGE &&
+            w->absent[i].number <= ((uintptr_t)m->host + m->bytes - 1) / PAGE)
+            return true;
+    return false;
+}
+
+/* The operating system takes a page away that the move meets; the move finds it, and the page-in
+ * begins, of that page, of the block or of all of the transfer. */
+__attribute__((unused)) static void world_take_page(struct nicworld *w, struct node *n,
+                                                    const struct nic_move *m) {
+    struct nic_extent e = nic_move_extent(n->nic, m);
+    uint64_t ways[] = {1, e.block_bytes, e.transfer_bytes};
+    uintptr_t first = (uintptr_t)m->host / PAGE;
+    uintptr_t last = ((uintptr_t)m->host + ways[rng_below(&w->rng, 3)] - 1) / PAGE;
+    CHECK(e.block_bytes >= m->bytes && e.transfer_bytes >= e.block_bytes);
+    bool failed = rng_below(&w->rng, 1000) < w->unresolvable;
+    uint64_t delay = 0;
+    for (uintptr_t page = first; page <= last; page++) {
+        bool is = false;
+        for (uint32_t i = 0; i < w->absents; i++)
+            is |= w->absent[i].node == n->index && w->absent[i].number == page;
+        if (w->absents < ABSENT && !is && (page == first || rng_below(&w->rng, 2)))
+            w->absent[w->absents++] = (struct absent_page){n->index, page};
+        delay += 1 + world_spread(w, w->page_spread);
+        world_add(w, delay,
+                  (struct pending){.kind = PAGED_IN,
+                                   .node = n->index,
+                                   .pages = {.host = (const uint8_t *)(page * PAGE),
+                                             .bytes = PAGE,
+                                             .more = true,
+                                             .failed = failed}});
+    }
+    world_add(w, delay + world_spread(w, w->page_spread),
+              (struct pending){.kind = PAGED_IN,
+                               .node = n->index,
+                               .pages = {.host = (const uint8_t *)(first * PAGE),
+                                         .bytes = (last - first + 1) * PAGE,
+                                         .failed = failed}});
+    w->page_ins++;
+}
+
+__attribute__((unused)) static bool world_faults(struct nicworld *w, struct node *n,
+                                                 const struct nic_move *m) {
+    uint32_t absence = m->kind == NIC_FETCH ? w->source_absence : w->destination_absence;
+    if (absence && !m->on_card && !world_is_absent(w, n, m) && rng_below(&w->rng, 1000) < absence)
+        world_take_page(w, n, m);
+    return world_is_absent(w, n, m);
+}
+
+__attribute__((unused)) static void world_page_in(struct nicworld *w, struct node *n,
+                                                  const struct nic_pages *pages) {
+    uintptr_t first = (uintptr_t)pages->host / PAGE, last = first + pages->bytes / PAGE - 1;
+    for (uint32_t i = 0; i < w->absents;)
+        if (w->absent[i].node == n->index && w->absent[i].number >= first &&
+            w->absent[i].number <= last)
+            w->absent[i] = w->absent[--w->absents];
+        else
+            i++;
+    nic_paged_in(n->nic, pages, w->now);
+}
+
 __attribute__((unused)) static enum nic_status world_move(void *context, struct nic_move *m) {
     struct node *n = context;
     struct nicworld *w = n->world;
@@ -175,9 +254,15 @@ __attribute__((unused)) static enum nic_status world_move(void *context, struct 
     if (!before && w->at_once && rng_below(&w->rng, 8)) {
         if (rng_below(&w->rng, 1000) < w->faults)
             return NIC_FAULT;
+        if (world_faults(w, n, m))
+            return NIC_ABSENT;
         world_copy(m);
         return NIC_DONE;
     }
+    /* Small ones, which keep their order, learn it at once: else one could pass another that has
+     * to be repeated. */
+    if (m->bytes <= NIC_ORDERED_BYTES ? world_faults(w, n, m) : world_is_absent(w, n, m))
+        return NIC_ABSENT;
     struct pending p = {.kind = MOVED, .node = n->index};
     if (!nic_move_later(n->nic, m, &p.move))
         return NIC_FAULT;
@@ -344,11 +429,15 @@ __attribute__((unused)) static void world_happen(struct nicworld *w, struct pend
         break;
     case MOVED: {
         bool fault = rng_below(&w->rng, 1000) < w->faults;
-        if (!fault)
+        bool absent = !fault && p.move.bytes > NIC_ORDERED_BYTES && world_faults(w, n, &p.move);
+        if (!fault && !absent)
             world_copy(&p.move);
-        nic_moved(n->nic, &p.move, fault ? NIC_FAULT : NIC_DONE, w->now);
+        nic_moved(n->nic, &p.move, fault ? NIC_FAULT : absent ? NIC_ABSENT : NIC_DONE, w->now);
         break;
     }
+    case PAGED_IN:
+        world_page_in(w, n, &p.pages);
+        break;
     case RUN:
     case RESUME:
         world_run(w, n, p.task, p.kind == RESUME);
@@ -411,7 +500,7 @@ __attribute__((unused)) static int world_try_node(struct nicworld *w, uint32_t i
     w->config.pool = w->pool;
     w->config.driver = &world_driver;
     w->config.context = n;
-    if (w->at_once)
+    if (w->at_once && !w->source_absence)
         w->config.gather_bytes = w->config.mtu_bytes;
     n->world = w;
     n->index = i;

@@ -1,0 +1,99 @@
+/* Pages of host memory that are absent. A move that meets one is parked: it stays on the card with
+ * what it refers to, is repeated when the driver says that the page is there, and nothing else
+ * waits for it. Parked moves are repeated in the order in which they came, so small ones that
+ * overlap keep it: until then the driver says of each of them that its page is absent. */
+#include "nic/nic_private.h"
+
+static void append(struct nic *nic, struct nic_parked *p) {
+    p->next = NULL;
+    *nic->parked_end = p;
+    nic->parked_end = &p->next;
+    nic->counts.parked++;
+}
+
+static void count(struct nic *nic, const struct nic_move *move) {
+    if (move->kind == NIC_FETCH)
+        nic->counts.source_faults++;
+    else
+        nic->counts.destination_faults++;
+}
+
+static struct nic_parked *parked_new(struct nic *nic) {
+    struct nic_parked *p = pool_take_raw(&nic->parked);
+    nic->counts.no_memory += !p;
+    return p;
+}
+
+__attribute__((noinline)) enum nic_status nic_page_absent(struct nic *nic, struct nic_move *move) {
+    count(nic, move);
+    struct nic_parked *p = parked_new(nic);
+    if (!p)
+        return NIC_FAULT;
+    if (!nic_move_later(nic, move, &p->move)) {
+        pool_give(&nic->parked, p);
+        return NIC_FAULT;
+    }
+    append(nic, p);
+    return NIC_PENDING;
+}
+
+bool nic_page_park(struct nic *nic, struct nic_move *later) {
+    count(nic, later);
+    struct nic_parked *p = parked_new(nic);
+    if (!p)
+        return false;
+    p->move = *later;
+    append(nic, p);
+    return true;
+}
+
+void nic_page_clear(struct nic *nic) {
+    for (struct nic_parked *p = nic->first_parked; p; p = p->next)
+        nic_move_forget(&p->move);
+}
+
+struct nic_extent nic_move_extent(struct nic *nic, const struct nic_move *move) {
+    (void)nic;
+    return (struct nic_extent){.block_bytes = move->bytes, .transfer_bytes = move->bytes};
+}
+
+/* The handler may have returned since. */
+static void forget_handler(struct nic_move *move) {
+    const struct nic_command_record *c = move->record;
+    if (move->from_handler && c->task->ended) {
+        move->from_handler = false;
+        move->task = NULL;
+    }
+}
+
+static void repeat(struct nic *nic, struct nic_move *move, bool failed) {
+    move->kept = true;
+    forget_handler(move);
+    enum nic_status how = failed ? NIC_FAULT : nic->config.driver->move(nic->config.context, move);
+    if (how != NIC_PENDING)
+        nic_moved(nic, move, how, nic->now);
+}
+
+static bool overlaps(const struct nic_pages *pages, const struct nic_move *move) {
+    return move->host < pages->host + pages->bytes && pages->host < move->host + move->bytes;
+}
+
+void nic_paged_in(struct nic *nic, const struct nic_pages *pages, uint64_t now) {
+    nic->now = now;
+    struct nic_parked *waiting = nic->first_parked;
+    nic->first_parked = NULL;
+    nic->parked_end = &nic->first_parked;
+    while (waiting) {
+        struct nic_parked *p = waiting;
+        waiting = p->next;
+        if (!overlaps(pages, &p->move)) {
+            p->next = NULL;
+            *nic->parked_end = p;
+            nic->parked_end = &p->next;
+            continue;
+        }
+        struct nic_move move = p->move;
+        pool_give(&nic->parked, p);
+        repeat(nic, &move, pages->failed);
+    }
+}
