@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/units.h"
+#include "cli_card.h"
 #include "params.h"
 #include "progress.h"
 
@@ -175,6 +176,22 @@ static void print_csv(FILE *out, const void *what) {
     }
 }
 
+static void handlers_json(struct json *j, const struct spin_world_card *card) {
+    json_object(j, "handlers_by_kind");
+    for (unsigned k = 0; k <= SPIN_CLEANUP_HANDLER; k++) {
+        const struct spin_card_handler *h = &card->handler[k];
+        if (!h->runs)
+            continue;
+        json_object(j, card_kind_name((enum spin_handler_kind)k));
+        json_u64(j, "runs", h->runs);
+        json_u64(j, "instructions", h->instructions);
+        json_u64(j, "cycles", h->cycles);
+        json_u64(j, "cycles_median", h->spread.p50);
+        json_end_object(j);
+    }
+    json_end_object(j);
+}
+
 static void card_json(struct json *j, const struct spin_world_card *card) {
     json_object(j, "card");
     json_string(j, "kind", card->kind);
@@ -195,6 +212,7 @@ static void card_json(struct json *j, const struct spin_world_card *card) {
         json_u64(j, "host_bytes_read", card->host_bytes_read);
         json_u64(j, "l1_conflict_cycles", card->l1_conflict_cycles);
         json_u64(j, "icache_misses", card->icache_misses);
+        handlers_json(j, card);
     }
     json_end_object(j);
 }

@@ -11,6 +11,7 @@
 #ifndef OPENSPIN_SPIN_WORLD_H
 #define OPENSPIN_SPIN_WORLD_H
 
+#include "spin_card.h"
 #include "spin_network.h"
 #include "spin_rig.h"
 
@@ -118,6 +119,7 @@ struct spin_world_card {
     uint64_t packet_buffer_most_bytes, packet_buffer_full; /* in use at one time; times */
     uint64_t host_bytes_written, host_bytes_read;          /* by handlers */
     uint64_t l1_conflict_cycles, icache_misses;
+    struct spin_card_handler handler[SPIN_CLEANUP_HANDLER + 1]; /* by enum spin_handler_kind */
 };
 bool spin_world_card(const struct spin_world *world, uint32_t rank, struct spin_world_card *card);
 /* Where a rank is that has not returned: "rank 3 in PtlCTWait (counter 2 of 4) since 120.500 ns";

@@ -290,6 +290,10 @@ struct card_handler_stats {
     uint64_t runs, faults, instructions, cycles, commands;
     struct spin_spread spread; /* cycles of a run */
 };
+static inline struct spin_card_handler card_handler_told(const struct card_handler_stats *h) {
+    return (struct spin_card_handler){h->runs,   h->faults,   h->instructions,
+                                      h->cycles, h->commands, h->spread};
+}
 
 enum card_unit {
 #define CARD_UNIT_ROW(name, text) CARD_UNIT_##name,

@@ -235,11 +235,8 @@ static void add_stats(const struct card_stats *s, struct spin_card_result *r) {
     r->digest = s->digest;
     memcpy(r->part, s->part, sizeof r->part);
     memcpy(r->unit_busy_ps, s->unit_busy_ps, sizeof r->unit_busy_ps);
-    for (int k = 0; k < 3; k++) {
-        const struct card_handler_stats *h = &s->handler[k];
-        r->handler[k] = (struct spin_card_handler){h->runs,   h->faults,   h->instructions,
-                                                   h->cycles, h->commands, h->spread};
-    }
+    for (int k = 0; k < 3; k++)
+        r->handler[k] = card_handler_told(&s->handler[k]);
 }
 
 void spin_card_result(const struct spin_card *s, struct spin_card_result *r) {

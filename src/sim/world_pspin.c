@@ -289,6 +289,8 @@ void world_pspin_tell(const struct world_rank *r, struct spin_world_card *card) 
     card->host_bytes_read = stats.host_read_bytes;
     card->l1_conflict_cycles = stats.conflict_cycles;
     card->icache_misses = stats.icache_misses;
+    for (int k = 0; k <= SPIN_CLEANUP_HANDLER; k++)
+        card->handler[k] = card_handler_told(&stats.handler[k]);
 }
 
 void world_pspin_free(struct world_rank *r) {

@@ -40,6 +40,10 @@ assert sum(c["packets_received"] for c in card) == world["packets"]
 assert sum(c["handlers"] for c in card) == world["handlers"] == card[0]["handlers"] == 15
 assert card[0]["handler_instructions"] == world["handler_instructions"] > 0 and card[0]["hpu_busy_ps"] == world["handler_ps"]
 assert 0 < card[0]["packet_buffer_most_bytes"] <= 4194304 and card[0]["messages_received"] == 15
+kinds = card[0]["handlers_by_kind"]
+assert sum(k["runs"] for k in kinds.values()) == 15 and "cleanup" not in kinds, kinds
+assert sum(k["instructions"] for k in kinds.values()) == card[0]["handler_instructions"]
+assert all(0 < k["cycles_median"] <= k["cycles"] for k in kinds.values()), kinds
 assert "hpu_busy_ps" not in card[1]
 P
 if [ $? = 0 ]; then pass "the cards of ranks in JSON"; else fail "the cards of ranks in JSON" "$(cat checks.txt)"; fi
