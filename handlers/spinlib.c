@@ -59,12 +59,17 @@ static int add_handlers(ptl_handle_ni_t ni, const struct spin_entry *e, ptl_me_t
     me->handler_host_mem_start = e->handler_memory;
     me->handler_host_mem_length = e->handler_memory_bytes;
     me->user_hdr_length = e->user_hdr_bytes;
+    me->cleanup_time = e->cleanup_ns;
     uint32_t memory = e->memory_bytes ? e->memory_bytes : e->state_bytes;
     int code = find(e, e->header, &me->header_handler);
     if (code == PTL_OK)
         code = find(e, e->payload, &me->payload_handler);
     if (code == PTL_OK)
         code = find(e, e->completion, &me->completion_handler);
+    if (code == PTL_OK && e->cleanup) {
+        me->options |= PTL_ME_CLEANUP;
+        code = find(e, e->cleanup, &me->cleanup_handler);
+    }
     if (code == PTL_OK && !e->memory && memory)
         code = PtlHPUAllocMem(memory, ni, &me->hpu_memory);
     return code;
@@ -78,7 +83,7 @@ int spin_entry_append(ptl_handle_ni_t ni, ptl_pt_index_t pt, const struct spin_e
         .ct_handle = e->ct ? e->ct : PTL_CT_NONE,
         .uid = PTL_UID_ANY,
         .options = e->options | PTL_ME_EVENT_LINK_DISABLE,
-        .match_id = {.rank = PTL_RANK_ANY},
+        .match_id = {.rank = e->from_self ? spin_rank() : PTL_RANK_ANY},
         .match_bits = e->bits,
         .ignore_bits = e->ignore,
         .min_free = e->min_free,

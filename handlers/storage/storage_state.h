@@ -23,10 +23,10 @@ struct storage_descriptor {
     uint32_t base; /* of the data on the medium */
     uint32_t length;
     uint16_t packet;                   /* AUTHENTICATED, else 0 */
-    uint8_t children, gone;            /* streams; a bit for each whose target is gone */
+    uint8_t children, first_child;     /* how many; virtual rank of the first */
     uint32_t stream[STORAGE_PARITIES]; /* to the children, one after the other */
     uint32_t session[2];
-    uint32_t first_child; /* virtual rank */
+    uint8_t gone[STORAGE_PARITIES]; /* children that cannot be reached */
     uint32_t reserved;
 };
 _Static_assert(sizeof(struct storage_descriptor) == 64, "a power of two: found by a shift");
@@ -64,8 +64,9 @@ struct storage_state {
     uint32_t bypass_from; /* requests in these places of the table go to the host */
     uint32_t window_mask; /* windows, less one: a power of two */
     uint32_t table_at;    /* bytes from here */
+    uint32_t claim;       /* lock: who looks for a window that is nobody's */
+    uint32_t reserved;
     struct storage_counts counts;
-    uint64_t reserved;
     struct storage_window window[];
 };
 _Static_assert(sizeof(struct storage_state) % 8 == 0, "64-bit words follow");

@@ -27,7 +27,7 @@ void spin_job_close(struct spin_job *job);
  * says what is wrong. */
 int spin_handlers_load(ptl_handle_ni_t ni, const char *name, ptl_image_h *image);
 
-/* A matching list entry for anybody, with handlers of an image; each call that opens a use case
+/* A matching list entry, for anybody unless it says otherwise, with handlers of an image; each call that opens a use case
  * makes some. `options` are those of ptl_me_t; PTL_ME_HANDLERS is added if a handler is named, and
  * PTL_ME_EVENT_LINK_DISABLE always. */
 struct spin_entry {
@@ -47,6 +47,9 @@ struct spin_entry {
     const void *state;
     void *handler_memory; /* host memory that handlers use beside the entry's, or NULL */
     uint64_t handler_memory_bytes;
+    const char *cleanup; /* runs after cleanup_ns of silence within a message; or NULL */
+    uint64_t cleanup_ns;
+    bool from_self; /* not for anybody: for this rank only */
 };
 struct spin_linked {
     ptl_handle_me_t me;

@@ -1,0 +1,315 @@
+/* A storage node's card: checks requests, writes their data to the node's medium, passes them on
+ * to other nodes while they come, and answers. docs/storage.md has the protocol. */
+#include "spin/handler.h"
+
+#include "storage_state.h"
+
+typedef struct storage_head ptl_user_header_t;
+
+static void answer(struct storage_state *s, uint32_t client, uint64_t request,
+                   uint32_t virtual_rank, uint32_t status) {
+    if (status != STORAGE_DONE)
+        __atomic_fetch_add(&s->counts.refused[status], 1, __ATOMIC_RELAXED);
+    PtlHandlerPutFromDevice(s, 0, PTL_NO_CT, PTL_NO_ACK_REQ, client, STORAGE_ANSWER, 0, NULL,
+                            storage_answer(request, virtual_rank, status));
+}
+
+static void notice(struct storage_state *s, const struct storage_descriptor *d, uint32_t kind) {
+    const struct storage_notice n = {kind, d->client,
+                                     storage_answer(d->request, d->virtual_rank, STORAGE_DONE),
+                                     d->base, d->length};
+    PtlHandlerPutFromDevice(&n, sizeof n, PTL_NO_CT, PTL_NO_ACK_REQ, s->node.rank, STORAGE_NOTICE,
+                            0, NULL, 0);
+}
+
+/* ---- Numbers that were used ---- */
+
+static void lock(uint32_t *word) {
+    while (__atomic_exchange_n(word, 1, __ATOMIC_ACQUIRE))
+        PtlHandlerYield();
+}
+
+static void unlock(uint32_t *word) {
+    __atomic_store_n(word, 0, __ATOMIC_RELEASE);
+}
+
+static struct storage_window *window_at(struct storage_state *s, uint32_t who, uint32_t probe) {
+    return &s->window[((who * 2654435769u >> 16) + probe) & s->window_mask];
+}
+
+static struct storage_window *find_window(struct storage_state *s, uint32_t who) {
+    for (uint32_t i = 0; i < STORAGE_PROBES; i++) {
+        struct storage_window *w = window_at(s, who, i);
+        if (w->who == who)
+            return w;
+    }
+    return NULL;
+}
+
+/* One at a time, so that nobody gets two. */
+static struct storage_window *claim_window(struct storage_state *s, uint32_t who) {
+    lock(&s->claim);
+    struct storage_window *mine = find_window(s, who);
+    for (uint32_t i = 0; !mine && i < STORAGE_PROBES; i++) {
+        struct storage_window *w = window_at(s, who, i);
+        if (w->who && w->expires >= s->node.now)
+            continue;
+        lock(&w->lock);
+        w->who = who;
+        w->highest = 0;
+        w->expires = s->node.now; /* it is in use */
+        for (uint32_t k = 0; k < STORAGE_WINDOW / 32; k++)
+            w->seen[k] = 0;
+        unlock(&w->lock);
+        mine = w;
+    }
+    unlock(&s->claim);
+    return mine;
+}
+
+static enum storage_status mark(struct storage_window *w, uint64_t number) {
+    uint32_t bit = (uint32_t)number % STORAGE_WINDOW;
+    if (number > w->highest) {
+        uint64_t ahead = number - w->highest;
+        uint32_t fresh = ahead < STORAGE_WINDOW ? (uint32_t)ahead : STORAGE_WINDOW;
+        for (uint32_t i = 0; i < fresh; i++) {
+            uint32_t at = (bit - i) % STORAGE_WINDOW;
+            w->seen[at / 32] &= ~(1u << at % 32);
+        }
+        w->highest = number;
+    } else if (w->highest - number >= STORAGE_WINDOW || w->seen[bit / 32] >> bit % 32 & 1) {
+        return STORAGE_REPLAY;
+    }
+    w->seen[bit / 32] |= 1u << bit % 32;
+    return STORAGE_DONE;
+}
+
+/* Notes that the number of a request is used, if it was not. Parts of a parity come with the same
+ * number from each data node. */
+static enum storage_status use_number(struct storage_state *s, const struct storage_head *h) {
+    uint32_t part = h->operation == STORAGE_PARITY ? h->data_index + 1u : 0;
+    uint32_t who = h->capability.client * 16 + part + 1;
+    for (;;) {
+        struct storage_window *w = find_window(s, who);
+        if (!w)
+            w = claim_window(s, who);
+        if (!w)
+            return STORAGE_FULL;
+        lock(&w->lock);
+        if (w->who == who) { /* else it is another's now */
+            enum storage_status status = mark(w, h->request);
+            if (w->expires < h->capability.expires)
+                w->expires = h->capability.expires;
+            unlock(&w->lock);
+            return status;
+        }
+        unlock(&w->lock);
+    }
+}
+
+/* ---- The beginning of a request ---- */
+
+static int refuse(struct storage_state *s, const ptl_header_t *h, enum storage_status status) {
+    const struct storage_head *head = &h->user_hdr;
+    bool has_head = h->length >= STORAGE_HEAD;
+    answer(s, storage_is_genuine(status) ? head->capability.client : h->source_id,
+           has_head ? head->request & STORAGE_MOST_REQUEST : 0, has_head ? head->virtual_rank : 0,
+           status);
+    return DROP;
+}
+
+static int read_medium(struct storage_state *s, const struct storage_head *h, uint32_t base) {
+    __atomic_fetch_add(&s->counts.accepted, 1, __ATOMIC_RELAXED);
+    PtlHandlerPutFromHost(base, h->length, PTL_NO_CT, PTL_NO_ACK_REQ, h->capability.client,
+                          STORAGE_DATA_BITS(h->request), 0, NULL,
+                          storage_answer(h->request, h->virtual_rank, STORAGE_DONE));
+    return DROP;
+}
+
+/* All of it goes to the host, which does what the card would. */
+static int bypass(struct storage_state *s, struct storage_descriptor *d, const ptl_header_t *h) {
+    __atomic_fetch_add(&s->counts.bypassed, 1, __ATOMIC_RELAXED);
+    d->phase = STORAGE_BYPASS;
+    d->stream[0] = PtlHandlerStreamStart(&h->user_hdr, STORAGE_HEAD, h->length, s->node.rank,
+                                         STORAGE_HOST, 0, h->source_id);
+    return PROCESS_DATA;
+}
+
+/* A stream to each child. The head is changed where it is: it is this handler's. */
+static void start_streams(struct storage_descriptor *d, ptl_header_t *h) {
+    struct storage_head *head = &h->user_hdr;
+    uint32_t first, count = storage_children(&head->capability, head->virtual_rank, &first);
+    d->children = (uint8_t)count;
+    d->first_child = (uint8_t)first;
+    for (uint32_t i = 0; i < count; i++) {
+        storage_pass_on(head, d->session, first + i);
+        d->stream[i] =
+            PtlHandlerStreamStart(head, STORAGE_HEAD, h->length,
+                                  head->capability.place[first + i].node, STORAGE_REQUEST, 0, 0);
+        d->gone[i] = d->stream[i] == 0;
+    }
+}
+
+__handler int storage_header_handler(ptl_header_t h, void *state) {
+    struct storage_state *s = state;
+    struct storage_head *head = &h.user_hdr;
+    const struct storage_capability *c = &head->capability;
+    struct storage_descriptor *d = storage_descriptor_of(s, PtlHandlerMessage());
+    uint32_t session[2];
+    enum storage_status status = storage_check(head, h.length, h.source_id, &s->node, session);
+    if (status == STORAGE_DONE && c->strategy == STORAGE_RS && head->operation != STORAGE_READ)
+        status = STORAGE_MALFORMED; /* no erasure coding yet */
+    if (status == STORAGE_DONE && !d)
+        status = STORAGE_FULL;
+    if (status == STORAGE_DONE)
+        status = use_number(s, head);
+    if (status != STORAGE_DONE)
+        return refuse(s, &h, status);
+    uint32_t base = c->place[head->virtual_rank].block * STORAGE_BLOCK + head->offset;
+    if (head->operation == STORAGE_READ)
+        return read_medium(s, head, base);
+    if (s->load || PtlHandlerMessage() >= s->bypass_from)
+        return bypass(s, d, &h);
+    __atomic_fetch_add(&s->counts.accepted, 1, __ATOMIC_RELAXED);
+    d->phase = STORAGE_ACCEPTED;
+    d->status = STORAGE_DONE;
+    d->operation = head->operation;
+    d->strategy = c->strategy;
+    d->virtual_rank = head->virtual_rank;
+    d->data_index = head->data_index;
+    d->k = c->k;
+    d->m = c->m;
+    d->request = head->request;
+    d->client = c->client;
+    d->base = base;
+    d->length = head->length;
+    d->packet = head->packet;
+    d->session[0] = session[0];
+    d->session[1] = session[1];
+    start_streams(d, &h);
+    return PROCESS_DATA;
+}
+
+/* ---- Its packets ---- */
+
+/* A packet that is authenticated is a whole one, and ends with its tag. */
+static bool is_authentic(const struct storage_descriptor *d, const ptl_payload_t *p) {
+    uint32_t tag[2], was[2], index = p->offset / d->packet;
+    if (p->length <= STORAGE_TAG_BYTES || (p->offset + p->length - 1) / d->packet != index ||
+        p->offset != (index ? index * d->packet : STORAGE_HEAD))
+        return false;
+    uint32_t bytes = p->length - STORAGE_TAG_BYTES;
+    __builtin_memcpy(was, p->base + bytes, sizeof was);
+    storage_packet_tag(d->session, d->request, d->data_index, p->offset, p->base, bytes, tag);
+    return storage_mac_equal(tag, was);
+}
+
+__handler int storage_payload_handler(const ptl_payload_t p, void *state) {
+    struct storage_state *s = state;
+    struct storage_descriptor *d = storage_descriptor_of(s, PtlHandlerMessage());
+    if (!d)
+        return DROP;
+    if (d->phase == STORAGE_BYPASS) {
+        PtlHandlerStreamPut(d->stream[0], p.base, p.length, p.offset);
+        return SUCCESS;
+    }
+    uint32_t bytes = p.length, at = p.offset - STORAGE_HEAD;
+    if (d->packet) {
+        if (!is_authentic(d, &p)) {
+            d->status = STORAGE_BAD_CAPABILITY;
+            return DROP;
+        }
+        bytes -= STORAGE_TAG_BYTES;
+        at = storage_data_offset(p.offset, d->packet);
+    }
+    ptl_dma_h stored; /* the message does not end before it */
+    PtlHandlerDMAToHostNB(p.base, d->base + at, bytes, PTL_ME_HOST_MEM, &stored);
+    for (uint32_t i = 0; i < d->children; i++)
+        if (PtlHandlerStreamPut(d->stream[i], p.base, p.length, p.offset) != PTL_OK)
+            d->gone[i] = 1;
+    return SUCCESS;
+}
+
+/* ---- Its end ---- */
+
+/* Every packet is on the medium. */
+__handler int storage_completion_handler(int dropped, bool flow_control, void *state) {
+    struct storage_state *s = state;
+    struct storage_descriptor *d = storage_descriptor_of(s, PtlHandlerMessage());
+    if (!d || d->phase == STORAGE_FREE)
+        return SUCCESS;
+    if (d->phase == STORAGE_ACCEPTED) {
+        uint32_t status = d->status;
+        if (status == STORAGE_DONE && (dropped || flow_control))
+            status = STORAGE_FULL; /* the card could not take all of it */
+        for (uint32_t i = 0; i < d->children; i++)
+            if (d->gone[i])
+                answer(s, d->client, d->request, d->first_child + i, STORAGE_GONE);
+        if (status == STORAGE_DONE)
+            __atomic_fetch_add(&s->counts.answered, 1, __ATOMIC_RELAXED);
+        if (status == STORAGE_DONE && s->by_file)
+            notice(s, d, STORAGE_WRITTEN);
+        else
+            answer(s, d->client, d->request, d->virtual_rank, status);
+    }
+    d->phase = STORAGE_FREE;
+    return SUCCESS;
+}
+
+/* The rest of a request does not come. Streams to children end with the message, and so theirs. */
+__handler int storage_cleanup_handler(int dropped, bool flow_control, void *state) {
+    struct storage_state *s = state;
+    struct storage_descriptor *d = storage_descriptor_of(s, PtlHandlerMessage());
+    (void)dropped;
+    (void)flow_control;
+    if (!d || d->phase == STORAGE_FREE)
+        return SUCCESS;
+    __atomic_fetch_add(&s->counts.cleaned, 1, __ATOMIC_RELAXED);
+    if (d->phase == STORAGE_ACCEPTED)
+        notice(s, d, STORAGE_CLEANED);
+    d->phase = STORAGE_FREE;
+    return SUCCESS;
+}
+
+/* ---- What the host says ---- */
+
+/* Handlers that look at a key meanwhile find its old generation, none, or the whole new key. */
+static void set_key(struct storage_state *s, const struct storage_key *key) {
+    struct storage_key *to = &s->node.key[key->generation % 2];
+    __atomic_store_n(&to->generation, 0, __ATOMIC_SEQ_CST);
+    to->ends = key->ends;
+    for (int i = 0; i < 2; i++) {
+        to->key[i] = key->key[i];
+        to->ticket[i] = key->ticket[i];
+    }
+    __atomic_store_n(&to->generation, key->generation, __ATOMIC_SEQ_CST);
+}
+
+__handler int storage_control_payload_handler(const ptl_payload_t p, void *state) {
+    struct storage_state *s = state;
+    struct storage_control c;
+    if (p.length != sizeof c)
+        return FAIL;
+    __builtin_memcpy(&c, p.base, sizeof c);
+    struct storage_key *key = &s->node.key[c.key.generation % 2];
+    switch (c.kind) {
+    case STORAGE_SET_CLOCK:
+        s->node.now = c.value;
+        return SUCCESS;
+    case STORAGE_SET_LOAD:
+        s->load = c.value;
+        return SUCCESS;
+    case STORAGE_SET_KEY:
+        set_key(s, &c.key);
+        return SUCCESS;
+    case STORAGE_END_KEY:
+        if (key->generation == c.key.generation)
+            key->ends = c.key.ends;
+        return SUCCESS;
+    case STORAGE_REPORT:
+        PtlHandlerDMAToHostB(&s->counts, 0, sizeof s->counts, PTL_ME_HOST_MEM);
+        return SUCCESS;
+    default:
+        return FAIL;
+    }
+}
