@@ -4,8 +4,8 @@
 #ifndef STORE_MESSAGE_H
 #define STORE_MESSAGE_H
 
-#include "storage_wire.h"
 #include "store_meta.h"
+#include "store_request.h"
 
 enum {
     STORE_MESSAGE_BYTES = 8192, /* at most */
@@ -36,12 +36,6 @@ enum store_kind {
     STORE_KINDS(X)
 #undef X
         STORE_KIND_COUNT
-};
-
-/* A capability with what proves it. */
-struct store_grant {
-    struct storage_capability capability;
-    uint32_t mac[2], session[2]; /* session: the key of authenticated packets, or 0 */
 };
 
 /* An extent as clients see it, or a part of it that belongs to an object. */
