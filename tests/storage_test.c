@@ -6,46 +6,82 @@
 enum { BLOCKS = 64 };
 #define EXTENT 150000u
 
-/* A write, and the answer of every node: then its bytes are there, and no others. */
-static int write_once(struct storage_scene *s, const struct store_grant *g, uint32_t offset,
-                      uint32_t length) {
-    const struct storage_capability *c = &g->capability;
+static uint32_t mtu_of(const struct storage_scene *s) {
+    ptl_hpu_limits_t limits = {0};
+    PtlHPULimits(s->job.ni, &limits);
+    return (uint32_t)limits.max_payload_size;
+}
+
+/* The message of a write to place 0, with a new number; its data depends on that. */
+struct write {
     struct storage_head head;
+    uint8_t *data, *message;
+    uint64_t bytes;
+};
+
+static struct write write_new(struct storage_scene *s, const struct store_grant *g, uint32_t offset,
+                              uint32_t length) {
+    struct write w = {.data = malloc(length + 1)};
     struct rng r = rng_seeded(++s->request);
-    uint8_t *data = malloc(length + 1), *message = malloc(2ull * length + 1000);
-    uint32_t answered = 0;
     for (uint32_t i = 0; i < length; i++)
-        data[i] = (uint8_t)rng_u32(&r);
-    for (uint32_t v = 0; v < c->k; v++)
-        memset(s->medium[v], 0, (uint64_t)BLOCKS * STORAGE_BLOCK);
-    ptl_hpu_limits_t limits;
-    RANK_CHECK(PtlHPULimits(s->job.ni, &limits) == PTL_OK);
-    store_head(&head, g,
+        w.data[i] = (uint8_t)(1 + rng_below(&r, 255));
+    store_head(&w.head, g,
                &(struct store_ask){.operation = STORAGE_WRITE,
                                    .trust = s->options.trust,
                                    .offset = offset,
                                    .length = length,
-                                   .packet = (uint32_t)limits.max_payload_size,
+                                   .packet = mtu_of(s),
                                    .request = s->request});
-    store_message_fill(message, &head, g->session, data);
-    RANK_CHECK(storage_put(s, message, storage_message_bytes(length, head.packet), 0) == PTL_OK);
-    for (uint32_t i = 0; i < c->k; i++) {
-        uint64_t request;
+    w.bytes = storage_message_bytes(length, w.head.packet);
+    w.message = malloc(w.bytes);
+    store_message_fill(w.message, &w.head, g->session, w.data);
+    return w;
+}
+
+static void write_free(struct write *w) {
+    free(w->message);
+    free(w->data);
+}
+
+/* Every copy of it answers. */
+static int all_answer(struct storage_scene *s, uint32_t k) {
+    uint32_t answered = 0;
+    for (uint32_t i = 0; i < k; i++) {
+        uint64_t request = 0;
         int got = storage_wait(s, &request);
-        RANK_CHECK(request == s->request && got >= 0 && (got & 0xff) == STORAGE_DONE);
+        RANK_CHECK(got >= 0 && request == s->request && (got & 0xff) == STORAGE_DONE);
         answered |= 1u << (got >> 8);
     }
-    RANK_CHECK(answered == (1u << c->k) - 1);
-    for (uint32_t v = 0; v < c->k; v++) {
-        const uint8_t *at = s->medium[v];
-        uint64_t first = (uint64_t)c->place[v].block * STORAGE_BLOCK + offset;
-        RANK_CHECK(memcmp(at + first, data, length) == 0);
-        for (uint64_t i = 0; i < (uint64_t)BLOCKS * STORAGE_BLOCK; i++)
-            RANK_CHECK(at[i] == 0 || (i >= first && i < first + length));
-    }
-    free(message);
-    free(data);
+    RANK_CHECK(answered == (1u << k) - 1);
     return 0;
+}
+
+/* The medium holds the data of a write, and nothing else. */
+static int holds(const uint8_t *medium, uint64_t first, const struct write *w) {
+    uint64_t length = w->head.length;
+    RANK_CHECK(memcmp(medium + first, w->data, length) == 0);
+    for (uint64_t i = 0; i < (uint64_t)BLOCKS * STORAGE_BLOCK; i++)
+        RANK_CHECK(medium[i] == 0 || (i >= first && i < first + length));
+    return 0;
+}
+
+static void clear(struct storage_scene *s) {
+    for (uint32_t i = 0; i < s->nodes; i++)
+        memset(s->medium[i], 0, (uint64_t)BLOCKS * STORAGE_BLOCK);
+}
+
+/* A write, and the answer of every node: then its bytes are there, and no others. */
+static int write_once(struct storage_scene *s, const struct store_grant *g, uint32_t offset,
+                      uint32_t length) {
+    const struct storage_capability *c = &g->capability;
+    struct write w = write_new(s, g, offset, length);
+    clear(s);
+    RANK_CHECK(storage_put(s, w.message, w.bytes, c->place[0].node) == PTL_OK);
+    int line = all_answer(s, c->k);
+    for (uint32_t v = 0; v < c->k && !line; v++)
+        line = holds(s->medium[v], (uint64_t)c->place[v].block * STORAGE_BLOCK + offset, &w);
+    write_free(&w);
+    return line;
 }
 
 static int write_sizes(struct storage_scene *s) {
@@ -67,6 +103,226 @@ static int write_sizes(struct storage_scene *s) {
 
 TEST(every_byte_on_every_copy) {
     struct storage_scene s = {.nodes = 8, .options = {.blocks = BLOCKS}, .client = write_sizes};
+    storage_world(&s, NULL, 0);
+}
+
+TEST(packets_of_an_untrusted_network_are_authenticated) {
+    struct storage_scene s = {
+        .nodes = 8,
+        .options = {.blocks = BLOCKS, .trust = STORAGE_AUTHENTICATED},
+        .client = write_sizes,
+    };
+    storage_world(&s, NULL, 0);
+}
+
+/* ---- Reads ---- */
+
+static int read_back(struct storage_scene *s, const struct store_grant *g, const struct write *w,
+                     uint32_t v) {
+    struct storage_head head;
+    uint8_t *data = calloc(1, w->head.length + 1);
+    struct spin_linked entry;
+    store_head(&head, g,
+               &(struct store_ask){.operation = STORAGE_READ,
+                                   .trust = s->options.trust,
+                                   .place = v,
+                                   .offset = w->head.offset,
+                                   .length = w->head.length,
+                                   .packet = mtu_of(s),
+                                   .request = ++s->request});
+    RANK_CHECK(spin_entry_append(s->job.ni, s->pt,
+                                 &(struct spin_entry){.start = data,
+                                                      .length = w->head.length,
+                                                      .bits = STORAGE_DATA_BITS(head.request),
+                                                      .options = PTL_ME_OP_PUT},
+                                 &entry) == PTL_OK);
+    RANK_CHECK(storage_put(s, &head, sizeof head, g->capability.place[v].node) == PTL_OK);
+    uint64_t request = 0;
+    RANK_CHECK(storage_wait(s, &request) == (int)(v << 8 | STORAGE_DONE));
+    RANK_CHECK(request == s->request && memcmp(data, w->data, w->head.length) == 0);
+    spin_entry_remove(&entry);
+    free(data);
+    return 0;
+}
+
+static int write_and_read(struct storage_scene *s) {
+    static const uint32_t sizes[] = {0, 1, 5000, 100001};
+    struct store_grant g = storage_grant(s, STORAGE_RING, 3, 0, EXTENT);
+    for (uint32_t n = 0; n < sizeof sizes / sizeof *sizes; n++) {
+        struct write w = write_new(s, &g, 11 * n, sizes[n]);
+        RANK_CHECK(storage_put(s, w.message, w.bytes, 0) == PTL_OK);
+        int line = all_answer(s, 3);
+        for (uint32_t v = 0; v < 3 && !line; v++)
+            line = read_back(s, &g, &w, v);
+        if (line)
+            return line;
+        write_free(&w);
+    }
+    return 0;
+}
+
+TEST(any_copy_can_be_read) {
+    for (uint32_t trust = STORAGE_TRUSTED; trust <= STORAGE_AUTHENTICATED; trust++) {
+        struct storage_scene s = {
+            .nodes = 3, .options = {.blocks = BLOCKS, .trust = trust}, .client = write_and_read};
+        storage_world(&s, NULL, 0);
+    }
+}
+
+/* ---- Refusals ---- */
+
+/* What comes is refused like this, and no medium has changed. */
+static int refused(struct storage_scene *s, enum storage_status status) {
+    uint64_t request = 0;
+    int got = storage_wait(s, &request);
+    RANK_CHECK(got >= 0 && (got & 0xff) == (int)status);
+    for (uint32_t i = 0; i < s->nodes; i++)
+        for (uint32_t k = 0; k < BLOCKS * STORAGE_BLOCK; k++)
+            RANK_CHECK(s->medium[i][k] == 0);
+    return 0;
+}
+
+/* What a malicious client does to its grant before (S) or after (F) somebody signs it, or to the
+ * message (M). */
+#define ATTACKS(S, F, M)                                                                           \
+    F(BAD_CAPABILITY, g.capability.bytes += 4096)                                                  \
+    F(BAD_CAPABILITY, g.capability.place[0].block++)                                               \
+    F(BAD_CAPABILITY, g.capability.place[1].node = 0)                                              \
+    F(BAD_CAPABILITY, g.capability.expires++)                                                      \
+    F(BAD_CAPABILITY, g.capability.object++)                                                       \
+    F(BAD_CAPABILITY, g.capability.client++)                                                       \
+    F(BAD_CAPABILITY, g.capability.strategy = STORAGE_PBT)                                         \
+    F(BAD_CAPABILITY, g.mac[0] ^= 0x10000)                                                         \
+    F(BAD_CAPABILITY, g.mac[1] = 0)                                                                \
+    F(BAD_CAPABILITY, g.capability.key = 2)                                                        \
+    F(BAD_CAPABILITY, g.capability.key = 0)                                                        \
+    F(BAD_CAPABILITY, store_grant_sign(&g, &forger, s->options.trust))                             \
+    S(EXPIRED, g.capability.expires = STORAGE_NOW - 1)                                             \
+    S(RIGHTS, g.capability.rights = STORAGE_MAY_READ)                                              \
+    S(BAD_CAPABILITY, g.capability.client = 0) /* stolen */                                        \
+    S(RANGE, g.capability.place[0].node = 1)                                                       \
+    S(RANGE, g.capability.place[0].block = BLOCKS)                                                 \
+    S(RANGE, g.capability.bytes = UINT32_MAX)                                                      \
+    M(RANGE, w.head.offset = EXTENT - 2999)                                                        \
+    M(RANGE, w.head.offset = UINT32_MAX)                                                           \
+    M(BAD_CAPABILITY, w.head.virtual_rank = 1)                                                     \
+    M(BAD_VERSION, w.head.version = 2)                                                             \
+    M(BAD_VERSION, w.head.capability.version = 2)                                                  \
+    M(MALFORMED, w.head.virtual_rank = 2)                                                          \
+    M(MALFORMED, w.head.operation = STORAGE_PARITY)                                                \
+    M(MALFORMED, w.head.operation = 77)                                                            \
+    M(MALFORMED, w.head.trust = STORAGE_TRUSTED)                                                   \
+    M(MALFORMED, w.head.length--)                                                                  \
+    M(MALFORMED, w.head.length = UINT32_MAX)                                                       \
+    M(MALFORMED, w.bytes--)                                                                        \
+    M(MALFORMED, w.bytes = STORAGE_HEAD)                                                           \
+    M(MALFORMED, w.bytes = STORAGE_HEAD - 1)                                                       \
+    M(MALFORMED, w.bytes = 41)                                                                     \
+    M(MALFORMED, w.bytes = 1)                                                                      \
+    M(MALFORMED, w.bytes = 0)
+
+static int attack(struct storage_scene *s, uint32_t number) {
+    const struct storage_key forger = store_key(1, UINT32_MAX, STORAGE_SECRET + 1);
+    struct store_grant g = storage_grant(s, STORAGE_RING, 2, 0, EXTENT);
+    enum storage_status wanted = STORAGE_DONE;
+    uint32_t i = 0;
+#define BEFORE(status, change)                                                                     \
+    if (i++ == number) {                                                                           \
+        change;                                                                                    \
+        wanted = STORAGE_##status;                                                                 \
+        store_grant_sign(&g, &s->key, s->options.trust);                                           \
+    }
+#define AFTER(status, change)                                                                      \
+    if (i++ == number) {                                                                           \
+        change;                                                                                    \
+        wanted = STORAGE_##status;                                                                 \
+    }
+#define COUNT(status, change) i++;
+    ATTACKS(BEFORE, AFTER, COUNT)
+    struct write w = write_new(s, &g, 0, 3000);
+    i = 0;
+    ATTACKS(COUNT, COUNT, AFTER)
+    memcpy(w.message, &w.head, STORAGE_HEAD);
+    RANK_CHECK(wanted != STORAGE_DONE);
+    RANK_CHECK(storage_put(s, w.message, w.bytes, 0) == PTL_OK);
+    int line = refused(s, wanted);
+    write_free(&w);
+    return line ? (int)(line + 1000 * number) : 0;
+}
+
+static int attack_all(struct storage_scene *s) {
+    uint32_t attacks = 0;
+    clear(s);
+#define ONE(status, change) attacks++;
+    ATTACKS(ONE, ONE, ONE)
+    for (uint32_t i = 0; i < attacks; i++) {
+        int line = attack(s, i);
+        if (line)
+            return line;
+    }
+    struct store_grant g = storage_grant(s, STORAGE_RING, 2, 0, EXTENT);
+    return write_once(s, &g, 3, 9000); /* as if nothing had been */
+}
+
+TEST(what_is_forged_expired_or_elsewhere_is_refused) {
+    struct storage_scene s = {.nodes = 2, .options = {.blocks = BLOCKS}, .client = attack_all};
+    storage_world(&s, NULL, 0);
+}
+
+/* A number is used once; those within the window in any order, those far below not at all. */
+static int replay(struct storage_scene *s) {
+    struct store_grant g = storage_grant(s, STORAGE_PLAIN, 1, 0, EXTENT);
+    static const struct {
+        int step;
+        enum storage_status wanted;
+    } rows[] = {
+        {0, STORAGE_DONE},      {0, STORAGE_REPLAY},  {10, STORAGE_DONE},    {5, STORAGE_DONE},
+        {5, STORAGE_REPLAY},    {10, STORAGE_REPLAY}, {-200, STORAGE_DONE},  {-200, STORAGE_REPLAY},
+        {-246, STORAGE_REPLAY}, {-245, STORAGE_DONE}, {1000, STORAGE_DONE},  {10, STORAGE_REPLAY},
+        {999, STORAGE_DONE},    {745, STORAGE_DONE},  {744, STORAGE_REPLAY}, {999, STORAGE_REPLAY}};
+    const uint64_t first = s->request += 1000;
+    for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        s->request = first + (uint64_t)(int64_t)rows[i].step - 1;
+        struct write w = write_new(s, &g, 0, 100);
+        RANK_CHECK(storage_put(s, w.message, w.bytes, 0) == PTL_OK);
+        int got = storage_wait(s, NULL);
+        if (got != (int)rows[i].wanted)
+            return (int)(__LINE__ + 1000 * i);
+        write_free(&w);
+    }
+    return 0;
+}
+
+TEST(a_request_is_carried_out_once) {
+    struct storage_scene s = {.nodes = 1, .options = {.blocks = BLOCKS}, .client = replay};
+    storage_world(&s, NULL, 0);
+}
+
+/* Any bytes: an answer or nothing, and a card that goes on. */
+static int garbage(struct storage_scene *s) {
+    struct rng r = rng_seeded(3);
+    struct store_grant g = storage_grant(s, STORAGE_PBT, 3, 0, EXTENT);
+    uint8_t *message = malloc(9000);
+    for (int i = 0; i < 100; i++) {
+        uint32_t bytes = rng_below(&r, 3) ? rng_below(&r, 9000) : rng_below(&r, 400);
+        for (uint32_t k = 0; k < bytes; k++)
+            message[k] = (uint8_t)rng_u32(&r);
+        if (bytes > STORAGE_HEAD && i % 2) { /* nearly right */
+            struct write w = write_new(s, &g, 0, bytes - STORAGE_HEAD);
+            memcpy(message, &w.head, STORAGE_HEAD);
+            message[rng_below(&r, STORAGE_HEAD)] ^= (uint8_t)(1 << rng_below(&r, 8));
+            write_free(&w);
+        }
+        RANK_CHECK(storage_put(s, message, bytes, rng_below(&r, 3)) == PTL_OK);
+    }
+    while (storage_wait(s, NULL) >= 0)
+        ;
+    free(message);
+    return write_once(s, &g, 3, 9000);
+}
+
+TEST(any_bytes_do_no_harm) {
+    struct storage_scene s = {.nodes = 3, .options = {.blocks = BLOCKS}, .client = garbage};
     storage_world(&s, NULL, 0);
 }
 

@@ -155,8 +155,8 @@ TEST(each_field_has_its_reason) {
     REFUSED(STORAGE_BAD_CAPABILITY, h.capability.key = 5);
     REFUSED(STORAGE_EXPIRED, h.capability.expires = 49);
     REFUSED(STORAGE_RIGHTS, h.capability.rights = STORAGE_MAY_READ);
-    REFUSED(STORAGE_RIGHTS, h.capability.place[1].node = 3); /* not this sender */
-    REFUSED(STORAGE_RIGHTS, h.virtual_rank = 3);
+    REFUSED(STORAGE_BAD_CAPABILITY, h.capability.place[1].node = 3); /* not this sender's */
+    REFUSED(STORAGE_BAD_CAPABILITY, h.virtual_rank = 3);
     REFUSED(STORAGE_RANGE, h.capability.place[2].node = 3);
     REFUSED(STORAGE_RANGE, h.capability.place[2].block = 98); /* of 3 blocks the last is missing */
     REFUSED(STORAGE_RANGE, h.capability.place[2].block = UINT32_MAX);

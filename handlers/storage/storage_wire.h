@@ -45,10 +45,10 @@ enum storage_trust {
 
 enum storage_status {
     STORAGE_DONE = 0,           /* all of the data is durable on this node */
-    STORAGE_BAD_CAPABILITY = 1, /* signature, ticket, key or tag */
+    STORAGE_BAD_CAPABILITY = 1, /* signature, ticket, key, tag, or not this sender's */
     STORAGE_EXPIRED = 2,
     STORAGE_RANGE = 3,  /* not within the extent, the node or its medium */
-    STORAGE_RIGHTS = 4, /* not this operation, or not this sender */
+    STORAGE_RIGHTS = 4, /* not this operation */
     STORAGE_BAD_VERSION = 5,
     STORAGE_REPLAY = 6, /* this number was used before, or is far below others that were */
     STORAGE_FULL = 7,   /* no room on the card: again later, with a new number */
@@ -271,7 +271,7 @@ storage_check_mac(const struct storage_head *h, const struct storage_node *n, ui
         if (!storage_mac_equal(mac, h->tag))
             return STORAGE_BAD_CAPABILITY;
     }
-    return n->now > key->ends ? STORAGE_EXPIRED : STORAGE_DONE;
+    return STORAGE_DONE;
 }
 
 /* Whether a message of so many bytes that begins with this head and comes from this rank may be
@@ -286,10 +286,12 @@ static inline enum storage_status storage_check(const struct storage_head *h,
         status = storage_check_mac(h, n, session);
     if (status != STORAGE_DONE)
         return status;
-    if (n->now > c->expires)
+    if (source != storage_sender(h))
+        return STORAGE_BAD_CAPABILITY;
+    if (n->now > c->expires || n->now > n->key[c->key % 2].ends)
         return STORAGE_EXPIRED;
     uint32_t right = h->operation == STORAGE_READ ? STORAGE_MAY_READ : STORAGE_MAY_WRITE;
-    if (!(c->rights & right) || source != storage_sender(h))
+    if (!(c->rights & right))
         return STORAGE_RIGHTS;
     const struct storage_place *place = &c->place[h->virtual_rank];
     uint32_t blocks = c->bytes / STORAGE_BLOCK + (c->bytes % STORAGE_BLOCK != 0);

@@ -27,9 +27,9 @@ void spin_job_close(struct spin_job *job);
  * says what is wrong. */
 int spin_handlers_load(ptl_handle_ni_t ni, const char *name, ptl_image_h *image);
 
-/* A matching list entry, for anybody unless it says otherwise, with handlers of an image; each call that opens a use case
- * makes some. `options` are those of ptl_me_t; PTL_ME_HANDLERS is added if a handler is named, and
- * PTL_ME_EVENT_LINK_DISABLE always. */
+/* A matching list entry, for anybody unless it says otherwise, with handlers of an image; each call
+ * that opens a use case makes some. `options` are those of ptl_me_t; PTL_ME_HANDLERS is added if a
+ * handler is named, and PTL_ME_EVENT_LINK_DISABLE always. */
 struct spin_entry {
     void *start;
     uint64_t length, min_free;
