@@ -142,6 +142,7 @@ TEST(each_field_has_its_reason) {
     REFUSED(STORAGE_MALFORMED, h.zero = 1);
     REFUSED(STORAGE_MALFORMED, h.packet = 2048);
     REFUSED(STORAGE_MALFORMED, h.request = 1ull << 48);
+    REFUSED(STORAGE_MALFORMED, h.request = 0);
     REFUSED(STORAGE_MALFORMED, h.length--);
     REFUSED(STORAGE_MALFORMED, h.length = UINT32_MAX);
     REFUSED(STORAGE_MALFORMED, h.capability.strategy = 0);

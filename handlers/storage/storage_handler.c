@@ -37,7 +37,8 @@ static struct storage_window *window_at(struct storage_state *s, uint32_t who, u
     return &s->window[((who * 2654435769u >> 16) + probe) & s->window_mask];
 }
 
-static struct storage_window *find_window(struct storage_state *s, uint32_t who) {
+static __attribute__((noinline)) struct storage_window *search_window(struct storage_state *s,
+                                                                      uint32_t who) {
     for (uint32_t i = 0; i < STORAGE_PROBES; i++) {
         struct storage_window *w = window_at(s, who, i);
         if (w->who == who)
@@ -47,19 +48,18 @@ static struct storage_window *find_window(struct storage_state *s, uint32_t who)
 }
 
 /* One at a time, so that nobody gets two. */
-static struct storage_window *claim_window(struct storage_state *s, uint32_t who) {
+static __attribute__((noinline)) struct storage_window *claim_window(struct storage_state *s,
+                                                                     uint32_t who) {
     lock(&s->claim);
-    struct storage_window *mine = find_window(s, who);
+    struct storage_window *mine = search_window(s, who);
     for (uint32_t i = 0; !mine && i < STORAGE_PROBES; i++) {
         struct storage_window *w = window_at(s, who, i);
         if (w->who && w->expires >= s->node.now)
             continue;
         lock(&w->lock);
         w->who = who;
-        w->highest = 0;
+        w->highest = 0;           /* so that the first number forgets all others */
         w->expires = s->node.now; /* it is in use */
-        for (uint32_t k = 0; k < STORAGE_WINDOW / 32; k++)
-            w->seen[k] = 0;
         unlock(&w->lock);
         mine = w;
     }
@@ -67,15 +67,20 @@ static struct storage_window *claim_window(struct storage_state *s, uint32_t who
     return mine;
 }
 
+static void forget_all(struct storage_window *w) {
+    for (uint32_t i = 0; i < STORAGE_WINDOW / 32; i++)
+        w->seen[i] = 0;
+}
+
+/* Takes a number that was not used. Those that come into the window with it are unused. */
 static enum storage_status mark(struct storage_window *w, uint64_t number) {
     uint32_t bit = (uint32_t)number % STORAGE_WINDOW;
     if (number > w->highest) {
-        uint64_t ahead = number - w->highest;
-        uint32_t fresh = ahead < STORAGE_WINDOW ? (uint32_t)ahead : STORAGE_WINDOW;
-        for (uint32_t i = 0; i < fresh; i++) {
-            uint32_t at = (bit - i) % STORAGE_WINDOW;
-            w->seen[at / 32] &= ~(1u << at % 32);
-        }
+        if (number - w->highest >= STORAGE_WINDOW)
+            forget_all(w);
+        else
+            for (uint32_t at = (uint32_t)w->highest + 1; at != (uint32_t)number; at++)
+                w->seen[at % STORAGE_WINDOW / 32] &= ~(1u << at % 32);
         w->highest = number;
     } else if (w->highest - number >= STORAGE_WINDOW || w->seen[bit / 32] >> bit % 32 & 1) {
         return STORAGE_REPLAY;
@@ -90,7 +95,9 @@ static enum storage_status use_number(struct storage_state *s, const struct stor
     uint32_t part = h->operation == STORAGE_PARITY ? h->data_index + 1u : 0;
     uint32_t who = h->capability.client * 16 + part + 1;
     for (;;) {
-        struct storage_window *w = find_window(s, who);
+        struct storage_window *w = window_at(s, who, 0); /* nearly always */
+        if (w->who != who)
+            w = search_window(s, who);
         if (!w)
             w = claim_window(s, who);
         if (!w)
@@ -173,19 +180,18 @@ __handler int storage_header_handler(ptl_header_t h, void *state) {
     __atomic_fetch_add(&s->counts.accepted, 1, __ATOMIC_RELAXED);
     d->phase = STORAGE_ACCEPTED;
     d->status = STORAGE_DONE;
-    d->operation = head->operation;
+    __builtin_memcpy(&d->version, __builtin_assume_aligned(head, 8), 8);
     d->strategy = c->strategy;
-    d->virtual_rank = head->virtual_rank;
-    d->data_index = head->data_index;
     d->k = c->k;
     d->m = c->m;
     d->request = head->request;
     d->client = c->client;
     d->base = base;
     d->length = head->length;
-    d->packet = head->packet;
-    d->session[0] = session[0];
-    d->session[1] = session[1];
+    if (head->packet) {
+        d->session[0] = session[0];
+        d->session[1] = session[1];
+    }
     start_streams(d, &h);
     return PROCESS_DATA;
 }

@@ -15,19 +15,19 @@ enum storage_phase {
 
 /* A request that was accepted, by the card's number for its message. The paper has 77 bytes. */
 struct storage_descriptor {
-    uint8_t phase, status; /* status: of the first thing that went wrong, or STORAGE_DONE */
-    uint8_t operation, strategy;
-    uint8_t virtual_rank, data_index, k, m;
+    uint8_t phase, status;         /* status: of the first thing that went wrong, or STORAGE_DONE */
+    uint8_t children, first_child; /* how many; virtual rank of the first */
+    uint8_t version, operation, trust, virtual_rank; /* the first 8 bytes of its head */
+    uint8_t data_index, zero;
+    uint16_t packet; /* AUTHENTICATED, else 0 */
+    uint8_t strategy, k, m, reserved;
     uint64_t request;
     uint32_t client;
     uint32_t base; /* of the data on the medium */
     uint32_t length;
-    uint16_t packet;                   /* AUTHENTICATED, else 0 */
-    uint8_t children, first_child;     /* how many; virtual rank of the first */
     uint32_t stream[STORAGE_PARITIES]; /* to the children, one after the other */
+    uint8_t gone[STORAGE_PARITIES];    /* children that cannot be reached */
     uint32_t session[2];
-    uint8_t gone[STORAGE_PARITIES]; /* children that cannot be reached */
-    uint32_t reserved;
 };
 _Static_assert(sizeof(struct storage_descriptor) == 64, "a power of two: found by a shift");
 

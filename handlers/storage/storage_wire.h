@@ -218,15 +218,14 @@ struct storage_node {
 };
 
 static inline enum storage_status storage_check_shape(const struct storage_head *h,
-                                                      uint64_t message_bytes, uint32_t trust) {
+                                                      uint64_t message_bytes, uint32_t trust,
+                                                      uint32_t places) {
     const struct storage_capability *c = &h->capability;
-    if (message_bytes < STORAGE_HEAD)
-        return STORAGE_MALFORMED;
     if (h->version != STORAGE_VERSION || c->version != STORAGE_VERSION)
         return STORAGE_BAD_VERSION;
-    uint32_t places = storage_places(c), v = h->virtual_rank;
+    uint32_t v = h->virtual_rank;
     if (!places || v >= places || h->zero || c->unsigned_zero || h->trust != trust ||
-        h->request > STORAGE_MOST_REQUEST)
+        h->request - 1 >= STORAGE_MOST_REQUEST)
         return STORAGE_MALFORMED;
     if (trust == STORAGE_AUTHENTICATED ? h->packet < 512 || h->packet % 8 : h->packet != 0)
         return STORAGE_MALFORMED;
@@ -250,8 +249,9 @@ static inline enum storage_status storage_check_shape(const struct storage_head 
 }
 
 /* session: set for authenticated packets. */
-static inline enum storage_status
-storage_check_mac(const struct storage_head *h, const struct storage_node *n, uint32_t session[2]) {
+static inline enum storage_status storage_check_mac(const struct storage_head *h,
+                                                    const struct storage_node *n, uint32_t places,
+                                                    uint32_t session[2]) {
     const struct storage_capability *c = &h->capability;
     const struct storage_key *key = &n->key[c->key % 2];
     uint32_t mac[2];
@@ -261,7 +261,7 @@ storage_check_mac(const struct storage_head *h, const struct storage_node *n, ui
         if (!storage_mac_equal(key->ticket, h->mac))
             return STORAGE_BAD_CAPABILITY;
     } else {
-        storage_mac(key->key, c, STORAGE_CAPABILITY_BYTES(storage_places(c)), mac);
+        storage_mac(key->key, c, STORAGE_CAPABILITY_BYTES(places), mac);
         if (!storage_mac_equal(mac, h->mac))
             return STORAGE_BAD_CAPABILITY;
     }
@@ -281,9 +281,12 @@ static inline enum storage_status storage_check(const struct storage_head *h,
                                                 uint64_t message_bytes, uint32_t source,
                                                 const struct storage_node *n, uint32_t session[2]) {
     const struct storage_capability *c = &h->capability;
-    enum storage_status status = storage_check_shape(h, message_bytes, n->trust);
+    if (message_bytes < STORAGE_HEAD)
+        return STORAGE_MALFORMED;
+    uint32_t places = storage_places(c);
+    enum storage_status status = storage_check_shape(h, message_bytes, n->trust, places);
     if (status == STORAGE_DONE)
-        status = storage_check_mac(h, n, session);
+        status = storage_check_mac(h, n, places, session);
     if (status != STORAGE_DONE)
         return status;
     if (source != storage_sender(h))
