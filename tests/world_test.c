@@ -153,6 +153,49 @@ TEST(an_empty_message_to_oneself) {
     CHECK_EQ(r.failed ? r.first_status : 0, 0);
 }
 
+/* Rank 1 waits until so many puts of rank 0 have come. */
+static int count_puts(void *argument) {
+    const uint64_t *puts = argument;
+    static uint8_t bytes[8];
+    ptl_handle_ni_t ni;
+    ptl_handle_ct_t ct;
+    ptl_handle_md_t md;
+    ptl_handle_le_t handle;
+    ptl_pt_index_t pt;
+    ptl_ct_event_t event;
+    if (open_interface(PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, &ni) || PtlCTAlloc(ni, &ct) ||
+        PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt))
+        return 1;
+    ptl_le_t le = {.start = bytes,
+                   .length = sizeof bytes,
+                   .ct_handle = ct,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM};
+    ptl_md_t memory = {
+        .start = bytes, .length = sizeof bytes, .eq_handle = PTL_EQ_NONE, .ct_handle = PTL_CT_NONE};
+    if (PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, NULL, &handle) || PtlMDBind(ni, &memory, &md))
+        return 2;
+    spin_barrier();
+    if (spin_rank() == 1)
+        return PtlCTWait(ct, *puts, &event) || event.success != *puts ? 3 : 0;
+    for (uint64_t i = 0; i < *puts; i++)
+        if (PtlPut(md, 0, sizeof bytes, PTL_NO_ACK_REQ, (ptl_process_t){.phys = {.nid = 1}}, pt, 0,
+                   0, NULL, 0))
+            return 4;
+    return 0;
+}
+
+TEST(who_waits_for_a_counter_is_not_woken_by_each_count) {
+    struct spin_error err;
+    struct spin_world_options o = {.ranks = 2};
+    uint64_t few = 20, many = 120;
+    struct spin_world_result a = run_world(&o, count_puts, &few, SPIN_OK, &err);
+    struct spin_world_result b = run_world(&o, count_puts, &many, SPIN_OK, &err);
+    CHECK_EQ(a.failed + b.failed, 0);
+    /* A put: its program's call, departure and the end of it, two links, match, store. */
+    CHECK((b.counts.events - a.counts.events) / (many - few) <= 7);
+}
+
 static int asks_for_features(void *argument) {
     ptl_ni_limits_t desired = {.features = 7}, actual;
     ptl_handle_ni_t ni;

@@ -169,6 +169,12 @@ void nic_prefetch(const struct nic *nic) {
         __builtin_prefetch((const char *)nic + i);
 }
 
+void nic_prefetch_task(const struct nic_task *seen) {
+    const char *task = (const char *)nic_task_of(seen);
+    for (uint32_t i = 0; i < sizeof(struct nic_task_record); i += 64)
+        __builtin_prefetch(task + i);
+}
+
 struct portals *nic_portals(struct nic *nic) {
     return nic->portals;
 }

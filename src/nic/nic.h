@@ -294,6 +294,7 @@ void nic_free(struct nic *nic);
 struct portals *nic_portals(struct nic *nic);
 /* For a driver of many: it will be called soon. */
 void nic_prefetch(const struct nic *nic);
+void nic_prefetch_task(const struct nic_task *task); /* one of its handlers has ended */
 
 /* The packet is lent. */
 void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now);

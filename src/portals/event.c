@@ -101,6 +101,11 @@ static int wait_for(enum portals_call call, struct portals_look *l, ptl_time_t t
         return portals_call_end(process, code);
     uint64_t deadline = deadline_of(process, timeout);
     process->look = l;
+    if (l->tests && l->alone) {
+        process->counts = true;
+        process->count = l->handles[0];
+        process->test = l->tests[0];
+    }
     do {
         host->wait(process->context, deadline);
         code = l->is_reached               ? PTL_OK
@@ -108,6 +113,7 @@ static int wait_for(enum portals_call call, struct portals_look *l, ptl_time_t t
                                            : PTL_ARG_INVALID;
     } while (code == none && !is_over(process, deadline));
     process->look = NULL;
+    process->counts = false;
     if (l->is_reached)
         *l->count = l->reached;
     portals_call_end(process, code);
@@ -116,26 +122,19 @@ static int wait_for(enum portals_call call, struct portals_look *l, ptl_time_t t
     return code == PTL_ARG_INVALID ? PTL_INTERRUPTED : code;
 }
 
-/* For one counter: whether it is there yet. */
-static bool waits_for_count(const struct portals_process *process, int code,
-                            ptl_ct_event_t *value) {
-    const struct portals_look *l = process->look;
-    return l && l->tests && l->alone && !l->is_reached &&
-           portals_is_initialised(process->portals) &&
-           portals_ct_reached(process->portals, l->handles[0], l->tests[0], value) == code;
-}
-
-bool portals_still_waits(const struct portals_process *process) {
+bool portals_raised(struct portals_process *process) {
     ptl_ct_event_t value;
-    return waits_for_count(process, PTL_CT_NONE_REACHED, &value);
-}
-
-void portals_raised(struct portals_process *process) {
-    ptl_ct_event_t value;
-    if (!waits_for_count(process, PTL_OK, &value))
-        return;
-    process->look->is_reached = true;
-    process->look->reached = value;
+    if (!process->counts || !portals_is_initialised(process->portals))
+        return true;
+    int code = portals_ct_reached(process->portals, process->count, process->test, &value);
+    if (code == PTL_CT_NONE_REACHED)
+        return false;
+    if (code == PTL_OK) {
+        process->look->is_reached = true;
+        process->look->reached = value;
+        process->counts = false;
+    }
+    return true;
 }
 
 void portals_waits_for(const struct portals_process *process, char *text, size_t room) {

@@ -65,14 +65,16 @@ struct portals_process {
     enum portals_call call;        /* in which it is now */
     const void *caller;            /* of it: an address of the program */
     struct portals_look *look;     /* while it waits: for what */
+    /* For one counter: here, since `look` is on its stack, of which nothing is in the cache. */
+    bool counts;
+    ptl_handle_ct_t count;
+    ptl_size_t test;
 };
 
 /* Something was raised on the card of a process that waits. A wait for one counter returns the
- * value that ended it, however far the counter is when the process goes on. */
-void portals_raised(struct portals_process *process);
-
-/* A process in PtlCTWait that would look and wait again: it need not be switched to. */
-bool portals_still_waits(const struct portals_process *process);
+ * value that ended it, however far the counter is when the process goes on. False: it waits for one
+ * that is not there yet, so it would look and wait again, and need not be switched to. */
+bool portals_raised(struct portals_process *process);
 
 /* What a process waits for: "counter 3 of 15", "an event"; "" if it does not wait. */
 void portals_waits_for(const struct portals_process *process, char *text, size_t room);

@@ -151,6 +151,20 @@ static void look_at_hpu(void *context, const struct sim_event *event) {
     __builtin_prefetch(&((const struct world_executor *)executor)->task);
 }
 
+/* A handler has ended. */
+static void look_at_end(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    look_ahead(context, event);
+    __builtin_prefetch(pool_at(&w->ends, event->with.u32[0]));
+}
+
+static void look_at_task(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    const struct world_end *end = pool_at(&w->ends, event->with.u32[0]);
+    look_closer(context, event);
+    nic_prefetch_task(end->task);
+}
+
 /* A packet is met by its header. */
 static void look_at_flight(void *context, const struct sim_event *event) {
     const struct spin_world *w = context;
@@ -177,7 +191,7 @@ static const struct sim_module module = {
         [WORLD_MATCHED_EVENT] = {world_on_matched, look_at_flight, look_at_packet, 0},
         [WORLD_DMA_EVENT] = {world_on_dma, look_ahead, look_closer, 0},
         [WORLD_HPU_EVENT] = {world_on_hpu, look_ahead, look_at_hpu, 0},
-        [WORLD_END_EVENT] = {world_on_end, look_ahead, look_at_hpu, 0},
+        [WORLD_END_EVENT] = {world_on_end, look_at_end, look_at_task, 0},
         [WORLD_TICK_EVENT] = {world_on_tick, look_ahead, look_closer, 0},
         [WORLD_LAUNCH_EVENT] = {world_on_launch, look_ahead, look_closer, 0},
     }};
@@ -207,6 +221,7 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
     pool_init(&w->flights, w->zone, sizeof(struct world_flight), UINT32_MAX);
     pool_init(&w->dmas, w->zone, sizeof(struct world_dma), UINT32_MAX);
     pool_init(&w->tasks, w->zone, sizeof(struct world_task), UINT32_MAX);
+    pool_init(&w->ends, w->zone, sizeof(struct world_end), UINT32_MAX);
     int code = set_params(w, o, err);
     if (!code)
         code = set_cards(w, o, err);
@@ -280,6 +295,7 @@ void spin_world_free(struct spin_world *w) {
     free(w->rank_of);
     world_cards_free(&w->cards);
     pool_clear(&w->tasks);
+    pool_clear(&w->ends);
     free(w->trace_path);
     free(w->picture_path);
     free(w->links_path);

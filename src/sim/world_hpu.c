@@ -220,6 +220,18 @@ static void executor_give(struct world_executor *e) {
     e->world->executor_free = e->index + 1;
 }
 
+static void executor_end(struct world_executor *e) {
+    e->ended = true;
+    executor_give(e);
+}
+
+bool world_is_memory_of(const struct world_executor *e, const uint8_t *at) {
+    return (uintptr_t)at - (uintptr_t)e < sizeof *e ||
+           (uintptr_t)at - (uintptr_t)e->heap < HEAP_BYTES ||
+           (e->packet && (uintptr_t)at - (uintptr_t)e->packet <
+                             CALL_HEADROOM + e->world->params.network.mtu_bytes);
+}
+
 void world_transferred(struct world_executor *e) {
     e->transfers--;
     if (e->ended)
@@ -415,6 +427,27 @@ static enum hpu_stop run_hpu(struct world_executor *e) {
     return hpu_run(&e->hpu, until);
 }
 
+/* What is left of a handler until the engine is at its end. */
+static void end_later(struct world_executor *e) {
+    struct spin_world *w = e->world;
+    struct world_end *end = world_take(w, &w->ends);
+    if (!end)
+        return;
+    bool says = e->port.console.length != 0; /* when its time has come */
+    bool faulted = e->hpu.fault != HPU_FAULT_NONE;
+    end->task = e->task;
+    end->executor = says ? e : NULL;
+    end->start_ps = e->start_ps;
+    end->instructions = e->hpu.instret;
+    end->rank = e->rank;
+    end->hpu_number = (uint8_t)e->hpu_number;
+    end->fault = (uint8_t)e->hpu.fault;
+    end->code = flow_code(faulted, e->context.image->info.is_pspin, (int32_t)e->hpu.x[10]);
+    world_event(&w->rank[e->rank], local_ps(e), WORLD_END_EVENT, end->slot.index, 0, 0);
+    if (!says)
+        executor_end(e);
+}
+
 /* Until the handler ends, or has to wait for the engine or the card. */
 static void run_slice(struct world_executor *e) {
     struct world_rank *r = &e->world->rank[e->rank];
@@ -425,7 +458,7 @@ static void run_slice(struct world_executor *e) {
     if (stop == HPU_FAULTED)
         note_fault(e);
     if (stop == HPU_DONE || stop == HPU_FAULTED)
-        world_event(r, local_ps(e), WORLD_END_EVENT, e->index, stop == HPU_FAULTED, 0);
+        end_later(e);
     else if (stop == HPU_WAITING && !e->port.sync)
         e->blocked = true; /* `resume` wakes it */
     else
@@ -446,8 +479,6 @@ static void begin(struct world_rank *r, struct nic_task *task) {
     e->hpu_number = (uint32_t)__builtin_ctzll(~r->hpus_busy);
     e->blocked = e->ended = e->resumed = false;
     r->hpus_busy |= 1ull << e->hpu_number;
-    e->next = r->running;
-    r->running = e->index;
     choose_packet(e, code);
     uint8_t *room = room_of(e);
     if (!room || !open_for(e, code)) {
@@ -518,36 +549,27 @@ void world_on_hpu(void *context, const struct sim_event *event) {
     world_pump(&w->rank[e->rank]);
 }
 
-static void unlink_running(struct world_rank *r, const struct world_executor *e) {
-    struct spin_world *w = r->world;
-    uint32_t *link = &r->running;
-    while (*link != e->index)
-        link = &w->executor[*link]->next;
-    *link = e->next;
-}
-
 void world_on_end(void *context, const struct sim_event *event) {
     struct spin_world *w = context;
-    struct world_executor *e = w->executor[event->with.u32[0]];
-    struct world_rank *r = &w->rank[e->rank];
-    bool faulted = event->with.u32[1];
+    struct world_end *at = pool_at(&w->ends, event->with.u32[0]), end = *at;
+    struct world_rank *r = &w->rank[end.rank];
     w->now_ps = event->at_ps;
     w->counts.handlers++;
-    w->counts.instructions += e->hpu.instret;
-    w->counts.handler_ps += w->now_ps - e->start_ps;
+    w->counts.instructions += end.instructions;
+    w->counts.handler_ps += w->now_ps - end.start_ps;
     if (w->trace_path || w->picture_path) {
-        const struct spin_function *f = spin_image_at(e->task->handlers->image, e->task->entry);
-        world_note_fault(w, r->index, ROW_HPU + e->hpu_number, f ? f->name : "handler", e->start_ps,
-                         w->now_ps, e->task->bytes, faulted ? hpu_fault_name(e->hpu.fault) : NULL);
+        const struct spin_function *f = spin_image_at(end.task->handlers->image, end.task->entry);
+        world_note_fault(w, end.rank, ROW_HPU + end.hpu_number, f ? f->name : "handler",
+                         end.start_ps, w->now_ps, end.task->bytes,
+                         end.fault ? hpu_fault_name(end.fault) : NULL);
     }
-    port_end(&e->port);
-    const struct nic_task *task = e->task;
-    int32_t ending = flow_code(faulted, e->context.image->info.is_pspin, (int32_t)e->hpu.x[10]);
-    r->hpus_busy &= ~(1ull << e->hpu_number);
-    unlink_running(r, e);
-    nic_handler_done(r->nic, task, ending, w->now_ps);
-    e->ended = true;
-    executor_give(e);
+    if (end.executor) {
+        port_end(&end.executor->port);
+        executor_end(end.executor);
+    }
+    pool_give(&w->ends, at);
+    r->hpus_busy &= ~(1ull << end.hpu_number);
+    nic_handler_done(r->nic, end.task, end.code, w->now_ps);
     next_task(r);
     world_pump(r);
 }

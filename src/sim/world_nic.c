@@ -256,7 +256,8 @@ enum nic_status world_move_until(struct world_rank *r, struct nic_move *m, struc
 
 static enum nic_status move(void *context, struct nic_move *m) {
     struct world_rank *r = context;
-    return world_move_until(r, m, m->from_handler ? m->task->driver : NULL, transfer(r, m));
+    struct world_executor *e = m->from_handler ? m->task->driver : NULL;
+    return world_move_until(r, m, e && world_is_memory_of(e, m->local) ? e : NULL, transfer(r, m));
 }
 
 /* To or from another process; of an atomic, which the card performs itself, a try. */

@@ -95,13 +95,15 @@ struct world_thread {
     uint32_t fibre, index;          /* index: 0 for main, else 1 + its place in the world's table */
     uint32_t number;                /* in its rank, from 0 */
     enum thread_state state;
-    int error;                   /* errno, while it does not run */
-    uint64_t clock_ps;           /* its own, ahead of the engine's while it computes */
-    uint64_t wait_number;        /* of its waits: a wake-up for an older one is void */
-    uint64_t free_calls_ps;      /* at that time it made */
-    uint32_t free_calls;         /* calls that took none */
-    uint64_t clock_read_ps;      /* when its program last read a clock, + 1 */
-    void *tls;                   /* its thread-local variables, once it has used one */
+    int error;              /* errno, while it does not run */
+    uint64_t clock_ps;      /* its own, ahead of the engine's while it computes */
+    uint64_t wait_number;   /* of its waits: a wake-up for an older one is void */
+    uint64_t look_ps;       /* while it waits: when it looks next, if that is later than now, */
+    bool looks;             /* with an event */
+    uint64_t free_calls_ps; /* at that time it made */
+    uint32_t free_calls;    /* calls that took none */
+    uint64_t clock_read_ps; /* when its program last read a clock, + 1 */
+    void *tls;              /* its thread-local variables, once it has used one */
     struct world_pthread *posix; /* what pthread.h keeps of it (world_thread.c), or NULL */
     uint64_t exceptions[2];      /* that it handles now, while it does not run (C++) */
     const char *blocked_in;      /* while BLOCKED: the call */
@@ -140,7 +142,6 @@ struct world_rank {
     uint64_t tick_ps;                 /* the earliest tick that is in the queue */
     uint64_t hpus_busy;               /* bits */
     uint32_t queue_first, queue_last; /* tasks that wait for an HPU: pool entries */
-    uint32_t running;                 /* list of executors */
     uint32_t reads_first,
         reads_last; /* small reads under way, which end in this order: pool entries */
     struct rank_data *data;
@@ -169,13 +170,26 @@ struct world_task { /* waits for an HPU */
     uint32_t next;
 };
 
+/* A handler that has run to its end, ahead of the engine, until that is there: its executor is
+ * another handler's by then, and still in the cache. */
+struct world_end {
+    struct pool_slot slot;
+    const struct nic_task *task;
+    struct world_executor *executor; /* that still has something to say, or NULL */
+    uint64_t start_ps, instructions;
+    uint32_t rank;
+    uint8_t hpu_number, fault; /* enum hpu_fault */
+    int32_t code;              /* what it returned */
+};
+
 struct world_executor {
     struct hpu hpu; /* first: the port's card finds its executor through it */
     struct port port;
     struct spin_world *world;
     const struct nic_task *task;
-    uint32_t index, rank, hpu_number, next; /* in the rank's list; free: in the world's */
-    uint64_t base_ps;                       /* local time is base_ps + cycles */
+    uint32_t index, rank, hpu_number;
+    uint32_t next;    /* of those that are free */
+    uint64_t base_ps; /* local time is base_ps + cycles */
     uint64_t start_ps;
     bool blocked;
     bool resumed;       /* before it was blocked */
@@ -258,7 +272,7 @@ struct spin_world {
     uint32_t moving;              /* rank whose memory a card reads or writes, or WORLD_NONE */
     uint32_t ended, at_barrier;
     struct sim_instance sim;
-    struct pool flights, dmas, tasks;
+    struct pool flights, dmas, tasks, ends;
     /* HPUs */
     const struct hpu_timing *timing;
     uint32_t most_hpus; /* of any card */
@@ -412,6 +426,8 @@ void world_run_task(struct world_rank *r, struct nic_task *task);
 void world_resume_task(struct world_rank *r, const struct nic_task *task);
 void world_on_hpu(void *context, const struct sim_event *event);
 void world_on_end(void *context, const struct sim_event *event);
+/* What a handler had there is gone when its executor is another's. */
+bool world_is_memory_of(const struct world_executor *e, const uint8_t *at);
 void world_transferred(struct world_executor *e);
 void world_hpus_free(struct spin_world *w);
 

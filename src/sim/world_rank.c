@@ -55,6 +55,7 @@ static uint64_t now(void *context) {
 static void wait_in(struct world_thread *t, enum thread_state state, uint64_t deadline) {
     t->state = state;
     t->wait_number++;
+    t->look_ps = 0;
     world_pump(t->rank); /* may raise what it waits for */
     if (deadline != UINT64_MAX)
         wake_at(t, world_later(deadline, t->rank->world->now_ps));
@@ -173,11 +174,23 @@ static void charge(void *context, enum portals_call call, uint64_t bytes) {
         world_free_call(t);
 }
 
+/* A thread looks when what was raised is in its memory. It goes on if what it waits for has come
+ * until then; if that is one counter which is not there yet, that look is only remembered, and the
+ * thread is not switched to. */
 static void tell_waiting(struct world_thread *t, uint64_t at_ps) {
     if (t->state != THREAD_WAITING)
         return;
-    portals_raised(&t->process);
-    wake_at(t, at_ps);
+    if (t->look_ps <= t->rank->world->now_ps) {
+        t->look_ps = at_ps;
+        t->looks = false;
+    }
+    if (t->looks)
+        return;
+    t->looks = portals_raised(&t->process);
+    if (t->looks)
+        wake_at(t, t->look_ps);
+    else
+        t->clock_ps = world_later(t->clock_ps, t->look_ps);
 }
 
 void world_raised(struct world_rank *r) {
@@ -388,11 +401,6 @@ void world_on_thread(void *context, const struct sim_event *event) {
     w->now_ps = event->at_ps;
     if (t->state == THREAD_ENDED || event->with.u64[1] != t->wait_number)
         return; /* for a wait that is over */
-    if (t->state == THREAD_WAITING && portals_still_waits(&t->process)) {
-        t->clock_ps = world_later(t->clock_ps, w->now_ps);
-        t->wait_number += 2; /* as if it had run: this wait is over, and the next one begins */
-        return;
-    }
     if (t->state == THREAD_WAITING || t->state == THREAD_BLOCKED)
         t->wait_number++;
     run_thread(t);
@@ -494,7 +502,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
     r->alone = w->cards.card[w->cards.of[i]]->no_program;
     r->index = i;
     r->tick_ps = SIM_FOREVER;
-    r->queue_first = r->queue_last = r->running = WORLD_NONE;
+    r->queue_first = r->queue_last = WORLD_NONE;
     r->reads_first = r->reads_last = WORLD_NONE;
     int code = p->is_pspin ? world_pspin_new(r, err) : SPIN_OK;
     if (!code)
