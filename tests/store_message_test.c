@@ -104,6 +104,7 @@ static void random_request(struct rng *r, struct store_message *m) {
     case STORE_KIND_KEYS:
         m->key = (struct storage_key){7, 1000, {1, 2}, {3, 4}};
         m->previous_ends = rng_u32(r);
+        m->clock = rng_u32(r);
         break;
     default:
         break;
@@ -133,6 +134,7 @@ TEST(what_is_written_is_read) {
         random_message(&r, &message);
         uint32_t length = store_message_write(&message, bytes, STORE_MESSAGE_BYTES);
         CHECK(length >= 12);
+        memset(&again, 0, sizeof again);
         CHECK(store_message_read(&again, bytes, length));
         CHECK(memcmp(&message, &again, sizeof message) == 0);
         CHECK(!store_message_read(&again, bytes, length - 1));

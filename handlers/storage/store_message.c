@@ -1,5 +1,6 @@
 #include "store_message.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define MAGIC   0x5453u
@@ -189,6 +190,10 @@ static void pass_request(struct pass *p, struct store_message *m) {
     case STORE_KIND_KEYS:
         pass_key(p, &m->key);
         pass_u32(p, &m->previous_ends);
+        pass_u32(p, &m->clock);
+        break;
+    case STORE_KIND_PING:
+        pass_u32(p, &m->clock);
         break;
     default:
         break;
@@ -218,6 +223,7 @@ static void pass_answer(struct pass *p, struct store_message *m) {
     case STORE_KIND_LAYOUT:
         pass_u64(p, &m->size);
         pass_u64(p, &m->version);
+        pass_u64(p, &m->bytes); /* that the layouts tell all of */
         pass_layouts(p, m, STORE_MESSAGE_LAYOUTS);
         break;
     case STORE_KIND_REPAIR: /* the extent, and where the part goes */
@@ -265,6 +271,10 @@ static void pass_message(struct pass *p, struct store_message *m) {
         pass_u32(p, &m->extent); /* that cannot be repaired */
 }
 
+void store_message_clear(struct store_message *m) {
+    memset(m, 0, offsetof(struct store_message, layout));
+}
+
 uint32_t store_message_write(struct store_message *m, uint8_t *to, uint32_t room) {
     struct pass p = {
         .at = to, .left = room < STORE_MESSAGE_BYTES ? room : STORE_MESSAGE_BYTES, .ok = true};
@@ -277,7 +287,7 @@ bool store_message_read(struct store_message *m, const uint8_t *from, uint64_t b
         return false;
     struct pass p = {
         .at = (uint8_t *)(uintptr_t)from, .left = (uint32_t)bytes, .reads = true, .ok = true};
-    *m = (struct store_message){0};
+    store_message_clear(m);
     pass_message(&p, m);
     return p.ok && p.left == 0;
 }

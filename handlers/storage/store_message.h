@@ -60,14 +60,17 @@ struct store_message {
     uint32_t object, extent, node, index, target, length, session;
     uint64_t write, offset, bytes, size, version;
     struct storage_key key;
-    uint32_t previous_ends;
+    uint32_t previous_ends, clock;
     struct store_meta_counts counts;
     uint32_t nodes, dead_nodes;
-    uint32_t layouts;
+    uint32_t layouts, sums;
+    /* What follows is not looked at beyond these. */
     struct store_layout layout[STORE_MESSAGE_LAYOUTS];
-    uint32_t sums;
     uint32_t sum[STORE_MESSAGE_SUMS];
 };
+
+/* Everything zero, but for what is not looked at. */
+void store_message_clear(struct store_message *message);
 
 /* Bytes written; 0: it does not fit, or contradicts itself. */
 uint32_t store_message_write(struct store_message *message, uint8_t *to, uint32_t room);

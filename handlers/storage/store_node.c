@@ -1,0 +1,158 @@
+/* A storage node's host: its medium, and what it tells its card. Requests are the card's; with a
+ * file as medium the host flushes what the card has written, and answers. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "store_node_card.h"
+#include "store_private.h"
+
+#define NOTICE_BYTES (1u << 16) /* of each queue */
+
+struct store_node {
+    struct store_node_card card;
+    uint8_t *medium;
+    uint64_t bytes; /* mapped */
+    bool by_file;
+    struct spin_linked entry[STORE_QUEUES];
+    struct storage_notice *notice[STORE_QUEUES];
+    bool stopped;
+};
+
+static int open_notices(struct spinstore *s, int i) {
+    struct store_node *n = s->node;
+    const struct spin_entry entry = {
+        .start = n->notice[i],
+        .length = NOTICE_BYTES,
+        .min_free = sizeof(struct storage_notice),
+        .bits = STORAGE_NOTICE,
+        .from_self = true,
+        .options = PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_NO_TRUNCATE,
+        .user_ptr = &n->notice[i],
+    };
+    return spin_entry_append(s->port.ni, s->port.pt, &entry, &n->entry[i]);
+}
+
+/* A file keeps what was in it; a card needs some bytes behind the last block. */
+static int open_medium(struct store_node *n, const char *file, uint64_t bytes) {
+    n->bytes = bytes + STORAGE_BLOCK;
+    n->by_file = file;
+    int fd = file ? open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (file && (fd < 0 || ftruncate(fd, (off_t)n->bytes) != 0)) {
+        if (fd >= 0)
+            close(fd);
+        return PTL_FAIL;
+    }
+    void *at = mmap(NULL, n->bytes, PROT_READ | PROT_WRITE,
+                    file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    n->medium = at == MAP_FAILED ? NULL : at;
+    return n->medium ? PTL_OK : PTL_NO_SPACE;
+}
+
+int store_node_open(struct spinstore *s) {
+    struct store_node *n = s->node = calloc(1, sizeof *n);
+    if (!n)
+        return PTL_NO_SPACE;
+    int code = open_medium(n, s->o.file, s->o.node_bytes);
+    const struct store_node_options o = {
+        .medium = n->medium,
+        .blocks = (uint32_t)(s->o.node_bytes / STORAGE_BLOCK),
+        .trust = store_trust(s),
+        .by_file = n->by_file,
+    };
+    for (int i = 0; i < STORE_QUEUES && code == PTL_OK; i++) {
+        n->notice[i] = malloc(NOTICE_BYTES);
+        code = n->notice[i] ? open_notices(s, i) : PTL_NO_SPACE;
+    }
+    return code == PTL_OK ? store_node_card_open(s->port.ni, s->port.pt, &o, &n->card) : code;
+}
+
+void store_node_close(struct spinstore *s) {
+    struct store_node *n = s->node;
+    if (!n)
+        return;
+    store_node_card_close(&n->card);
+    for (int i = 0; i < STORE_QUEUES; i++) {
+        spin_entry_remove(&n->entry[i]);
+        free(n->notice[i]);
+    }
+    if (n->medium)
+        munmap(n->medium, n->bytes);
+    free(n);
+    s->node = NULL;
+}
+
+void *spinstore_memory(struct spinstore *s, uint64_t *bytes) {
+    *bytes = s->node ? s->o.node_bytes : 0;
+    return s->node ? s->node->medium : NULL;
+}
+
+static int flush(struct spinstore *s, const struct storage_notice *notice) {
+    const struct store_node *n = s->node;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), begin = notice->base / page * page;
+    uint64_t answer = notice->answer;
+    if (notice->kind != STORAGE_WRITTEN)
+        return PTL_OK;
+    if ((uint64_t)notice->base + notice->length > n->bytes ||
+        msync(n->medium + begin, notice->base + notice->length - begin, MS_SYNC) != 0)
+        answer = (answer & ~0xffull) | STORAGE_MEDIUM;
+    return PtlPut(s->port.md, 0, 0, PTL_NO_ACK_REQ, (ptl_process_t){.rank = notice->client},
+                  s->port.pt, STORAGE_ANSWER, 0, NULL, answer);
+}
+
+static int take_notice(struct spinstore *s, const ptl_event_t *event) {
+    struct store_node *n = s->node;
+    int i = event->user_ptr == &n->notice[1];
+    if (event->user_ptr != &n->notice[i])
+        return PTL_OK;
+    if (event->type == PTL_EVENT_AUTO_UNLINK) {
+        n->entry[i] = (struct spin_linked){0};
+        return open_notices(s, i);
+    }
+    struct storage_notice notice;
+    if (event->type != PTL_EVENT_PUT || event->mlength != sizeof notice)
+        return PTL_OK;
+    memcpy(&notice, event->start, sizeof notice);
+    return flush(s, &notice);
+}
+
+/* From the service alone. */
+static int take_message(struct spinstore *s) {
+    const struct store_message *in = s->port.in;
+    struct store_node *n = s->node;
+    int code = PTL_OK;
+    if (in->kind == STORE_KIND_PING || in->kind == STORE_KIND_KEYS)
+        code = store_node_card_clock(&n->card, in->clock);
+    if (code == PTL_OK && in->kind == STORE_KIND_KEYS)
+        code = store_node_card_key(&n->card, &in->key, in->previous_ends);
+    n->stopped |= in->kind == STORE_KIND_END;
+    if (code == PTL_OK && in->kind != STORE_KIND_END) {
+        store_port_begin(&s->port, in->kind);
+        code = store_port_answer(&s->port, s->o.service, STORE_TO_SERVICE, STORE_OK);
+    }
+    return code;
+}
+
+int store_node_work(struct spinstore *s, ptl_time_t timeout_ms, bool *stopped) {
+    struct store_node *n = s->node;
+    enum store_port_news news = STORE_PORT_OTHER;
+    ptl_event_t event;
+    const struct store_buffer *sent;
+    int code = PTL_OK;
+    while (code == PTL_OK && !n->stopped && news != STORE_PORT_NOTHING) {
+        code = store_port_next(&s->port, timeout_ms, &news, &event, &sent);
+        if (code == PTL_OK && news == STORE_PORT_OTHER)
+            code = take_notice(s, &event);
+        else if (code == PTL_OK && news == STORE_PORT_MESSAGE && !s->port.in->answer &&
+                 event.initiator.rank == s->o.service)
+            code = take_message(s);
+        if (timeout_ms != PTL_TIME_FOREVER)
+            timeout_ms = 0; /* whatever else is there already */
+    }
+    *stopped = n->stopped;
+    return code;
+}

@@ -1,0 +1,515 @@
+/* The store in worlds, on SC'17's card and on PsPIN's: what is written is read, by whom and from
+ * wherever, also when nodes die at any moment. */
+#include "spinlib/spinstore.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "lib/linearizable.h"
+#include "lib/spinlib_world.h"
+
+/* Rank 0 is the service, ranks 1 to nodes store, all others are clients. */
+struct scene {
+    struct spinstore_options o;
+    uint32_t clients;
+    int (*client)(struct scene *, struct spinstore *, uint32_t number);
+    uint64_t dies_ps[15]; /* after the barrier; 0: never */
+    uint8_t *medium[15];
+    /* Of clients. */
+    struct spinstore_policy policy;
+    uint64_t bytes;
+    uint32_t killed, seed;
+    uint64_t took_ps;
+    volatile uint32_t finished;
+    uint32_t operations;
+    struct register_operation history[64];
+};
+
+static uint8_t pattern(uint64_t seed, uint64_t i) {
+    return (uint8_t)(seed * 77 + i * 31 + i / 251 + (i >> 13));
+}
+
+static uint8_t *filled(uint64_t seed, uint64_t bytes) {
+    uint8_t *data = malloc(bytes + 1);
+    for (uint64_t i = 0; i < bytes; i++)
+        data[i] = pattern(seed, i);
+    return data;
+}
+
+static bool is_filled(const uint8_t *data, uint64_t seed, uint64_t bytes) {
+    for (uint64_t i = 0; i < bytes; i++)
+        if (data[i] != pattern(seed, i))
+            return false;
+    return true;
+}
+
+/* One that dies closes its interface in the middle of everything: what comes finds nobody. */
+static int serve_until(struct spinstore *store, uint64_t dies_ps) {
+    uint64_t until = spin_now_ps() + dies_ps;
+    bool stopped = false;
+    if (!dies_ps)
+        return spinstore_serve(store);
+    while (spin_now_ps() < until) {
+        if (spinstore_work(store, 0, &stopped) != PTL_OK)
+            return PTL_FAIL;
+        spin_compute_ps(until - spin_now_ps() < 100000 ? until - spin_now_ps() : 100000);
+    }
+    return PTL_OK;
+}
+
+static int rank(void *argument) {
+    struct scene *s = argument;
+    struct spin_job job;
+    struct spinstore *store;
+    uint64_t bytes;
+    RANK_CHECK(spin_job_open(&job) == PTL_OK);
+    RANK_CHECK(spinstore_join(job.ni, &s->o, &store) == PTL_OK);
+    uint32_t number = job.rank - 1 - s->o.nodes;
+    s->finished = 0;
+    if (job.rank && job.rank <= s->o.nodes)
+        s->medium[job.rank - 1] = spinstore_memory(store, &bytes);
+    spin_barrier();
+    int line = 0;
+    if (job.rank > s->o.nodes) {
+        line = s->client(s, store, number);
+        s->finished++;
+        while (number == 0 && s->finished < s->clients)
+            spin_compute(1000);
+        if (number == 0)
+            RANK_CHECK(spinstore_stop(store) == PTL_OK || line);
+    } else {
+        RANK_CHECK(serve_until(store, job.rank ? s->dies_ps[job.rank - 1] : 0) == PTL_OK);
+    }
+    spinstore_leave(store);
+    spin_job_close(&job);
+    return line;
+}
+
+static int one_object(struct scene *s, struct spinstore *store, uint32_t number) {
+    struct spinstore_object *o;
+    uint8_t *data = filled(number, s->bytes), *back = calloc(1, s->bytes + 1);
+    uint64_t got;
+    RANK_CHECK(spinstore_open(store, "nobody", NULL, &o) == PTL_ARG_INVALID);
+    RANK_CHECK(spinstore_open(store, "object", &s->policy, &o) == PTL_OK);
+    RANK_CHECK(spinstore_read(o, 0, back, s->bytes, &got) == PTL_OK && got == 0);
+    RANK_CHECK(spinstore_write(o, 0, data, s->bytes) == PTL_OK);
+    RANK_CHECK(spinstore_size(o) == s->bytes && spinstore_flush(o) == PTL_OK);
+    RANK_CHECK(spinstore_read(o, 0, back, s->bytes + 1, &got) == PTL_OK && got == s->bytes);
+    RANK_CHECK(memcmp(data, back, s->bytes) == 0 && back[s->bytes] == 0);
+    spinstore_close(o);
+    free(data);
+    free(back);
+    return 0;
+}
+
+static void run_on(struct scene *s, const char *const *set, int set_count) {
+    uint32_t ranks = 1 + s->o.nodes + s->clients;
+    s->o.node_bytes = s->o.node_bytes ? s->o.node_bytes : 1 << 20;
+    spinlib_world_with(
+        (struct spin_world_options){.ranks = ranks, .set = set, .set_count = set_count}, rank, s);
+}
+
+static void run(struct scene *s) {
+    run_on(s, NULL, 0);
+}
+
+/* ---- Where it is ---- */
+
+TEST(what_is_written_is_read) {
+    static const struct spinstore_policy policies[] = {
+        {SPINSTORE_PLAIN, 0, 0}, {SPINSTORE_RING, 3, 0}, {SPINSTORE_TREE, 4, 0}};
+    static const uint64_t sizes[] = {1, 5000, 40000};
+    for (int p = 0; p < 3; p++)
+        for (int i = 0; i < 3; i++) {
+            snprintf(test_context, sizeof test_context, "policy %d, size %d", p, i);
+            run(&(struct scene){.o = {.nodes = 5, .trust = (enum spinstore_trust)i},
+                                .clients = 1,
+                                .client = one_object,
+                                .policy = policies[p],
+                                .bytes = sizes[i]});
+        }
+}
+
+/* Writes over each other, with holes, against an array. */
+static int overlapping(struct scene *s, struct spinstore *store, uint32_t number) {
+    enum { BYTES = 60000 };
+    uint8_t *model = calloc(1, BYTES), *data = malloc(BYTES), *back = malloc(BYTES);
+    uint64_t size = 0, got;
+    struct spinstore_object *o;
+    struct rng r = rng_seeded(number);
+    RANK_CHECK(spinstore_open(store, "o", &s->policy, &o) == PTL_OK);
+    for (uint32_t i = 0; i < 12; i++) {
+        uint32_t at = rng_below(&r, BYTES), bytes = 1 + rng_below(&r, BYTES - at);
+        memset(data, (int)i + 1, bytes);
+        RANK_CHECK(spinstore_write(o, at, data, bytes) == PTL_OK);
+        memset(model + at, (int)i + 1, bytes);
+        size = at + bytes > size ? at + bytes : size;
+        at = rng_below(&r, BYTES);
+        bytes = 1 + rng_below(&r, BYTES - at);
+        RANK_CHECK(spinstore_read(o, at, back, bytes, &got) == PTL_OK);
+        RANK_CHECK(got == (at >= size ? 0 : size - at < bytes ? size - at : bytes));
+        RANK_CHECK(memcmp(back, model + at, got) == 0);
+    }
+    struct spinstore_status status;
+    RANK_CHECK(spinstore_ask(store, &status) == PTL_OK);
+    RANK_CHECK(status.objects == 1 && status.extents <= 12 && status.dead == 0);
+    RANK_CHECK(spinstore_remove(store, "o") == PTL_OK);
+    RANK_CHECK(spinstore_write(o, 0, data, 1) == PTL_ARG_INVALID);
+    RANK_CHECK(spinstore_remove(store, "o") == PTL_ARG_INVALID);
+    spinstore_close(o);
+    free(model);
+    free(data);
+    free(back);
+    return 0;
+}
+
+TEST(writes_cover_each_other) {
+    run(&(struct scene){.o = {.nodes = 3, .node_bytes = 4 << 20},
+                        .clients = 1,
+                        .client = overlapping,
+                        .policy = {SPINSTORE_RING, 2, 0}});
+}
+
+/* A write of more than an extent, committed as one. */
+static int large(struct scene *s, struct spinstore *store, uint32_t number) {
+    struct spinstore_object *o;
+    uint8_t *data = filled(9, s->bytes), *back = calloc(1, s->bytes);
+    uint64_t got;
+    (void)number;
+    RANK_CHECK(spinstore_open(store, "large", &s->policy, &o) == PTL_OK);
+    RANK_CHECK(spinstore_write(o, 5, data, s->bytes) == PTL_OK);
+    RANK_CHECK(spinstore_read(o, 5, back, s->bytes, &got) == PTL_OK && got == s->bytes);
+    RANK_CHECK(memcmp(data, back, s->bytes) == 0);
+    /* nodes of this size have no room for it again */
+    RANK_CHECK(spinstore_write(o, 5, data, s->bytes) == PTL_NO_SPACE);
+    RANK_CHECK(spinstore_read(o, 5, back, s->bytes, &got) == PTL_OK && is_filled(back, 9, got));
+    spinstore_close(o);
+    free(data);
+    free(back);
+    return 0;
+}
+
+TEST(a_write_of_several_extents) {
+    static const char *const sc17[] = {"card=sc17"};
+    struct scene s = {.o = {.nodes = 1, .node_bytes = 6 << 20},
+                      .clients = 1,
+                      .client = large,
+                      .policy = {SPINSTORE_PLAIN, 0, 0},
+                      .bytes = (4 << 20) + 10000};
+    spinlib_world_on((struct spin_world_options){.ranks = 3, .set = sc17, .set_count = 1}, "sc17",
+                     rank, &s);
+}
+
+/* ---- Nodes that die ---- */
+
+/* k - 1 of k nodes die between writing and reading. */
+static int survives(struct scene *s, struct spinstore *store, uint32_t number) {
+    struct spinstore_object *o;
+    struct spinstore_status status;
+    struct spinstore_repaired repaired;
+    uint8_t *data = filled(number, s->bytes), *back = calloc(1, s->bytes);
+    uint64_t got;
+    RANK_CHECK(spinstore_open(store, "o", &s->policy, &o) == PTL_OK);
+    RANK_CHECK(spinstore_write(o, 0, data, s->bytes) == PTL_OK);
+    spin_compute_ps(2 * s->dies_ps[0]);
+    RANK_CHECK(spinstore_read(o, 0, back, s->bytes, &got) == PTL_OK && got == s->bytes);
+    RANK_CHECK(memcmp(data, back, s->bytes) == 0);
+    RANK_CHECK(spinstore_repair(store, &repaired) == PTL_OK && repaired.lost == 0);
+    RANK_CHECK(spinstore_ask(store, &status) == PTL_OK && status.damaged == 0);
+    RANK_CHECK(status.dead == s->killed);
+    memset(back, 0, s->bytes);
+    RANK_CHECK(spinstore_read(o, 0, back, s->bytes, &got) == PTL_OK && got == s->bytes);
+    RANK_CHECK(memcmp(data, back, s->bytes) == 0);
+    /* and it is as it was asked for again */
+    RANK_CHECK(spinstore_write(o, 100, data, s->bytes) == PTL_OK);
+    RANK_CHECK(spinstore_read(o, 100, back, s->bytes, &got) == PTL_OK && got == s->bytes);
+    RANK_CHECK(memcmp(data, back, s->bytes) == 0);
+    spinstore_close(o);
+    free(data);
+    free(back);
+    return 0;
+}
+
+TEST(all_but_one_of_k_nodes_are_lost) {
+    for (uint32_t k = 2; k <= 4; k++) {
+        struct scene s = {.o = {.nodes = 2 * k - 1, .patience_ms = 1, .silence_ms = 5},
+                          .clients = 1,
+                          .client = survives,
+                          .policy = {k == 3 ? SPINSTORE_TREE : SPINSTORE_RING, k, 0},
+                          .bytes = 20000,
+                          .killed = k - 1};
+        /* the first extent is on the first k nodes */
+        for (uint32_t i = 0; i < k - 1; i++)
+            s.dies_ps[i] = 100000000;
+        run(&s);
+    }
+}
+
+/* A plain object has one copy. */
+static int is_lost(struct scene *s, struct spinstore *store, uint32_t number) {
+    struct spinstore_object *o;
+    struct spinstore_repaired repaired;
+    uint8_t *data = filled(number, s->bytes), *back = calloc(1, s->bytes);
+    uint64_t got;
+    RANK_CHECK(spinstore_open(store, "o", &s->policy, &o) == PTL_OK);
+    RANK_CHECK(spinstore_write(o, 0, data, s->bytes) == PTL_OK);
+    spin_compute_ps(2 * s->dies_ps[0]);
+    RANK_CHECK(spinstore_read(o, 0, back, s->bytes, &got) == PTL_FAIL);
+    RANK_CHECK(spinstore_repair(store, &repaired) == PTL_OK);
+    RANK_CHECK(repaired.lost == 1 && repaired.parts == 0);
+    RANK_CHECK(spinstore_write(o, 0, data, s->bytes) == PTL_OK);
+    RANK_CHECK(spinstore_read(o, 0, back, s->bytes, &got) == PTL_OK &&
+               is_filled(back, number, got));
+    spinstore_close(o);
+    free(data);
+    free(back);
+    return 0;
+}
+
+TEST(what_is_lost_is_said) {
+    run(&(struct scene){.o = {.nodes = 2, .patience_ms = 1, .silence_ms = 5},
+                        .clients = 1,
+                        .client = is_lost,
+                        .policy = {SPINSTORE_PLAIN, 0, 0},
+                        .bytes = 3000,
+                        .dies_ps = {100000000}});
+}
+
+/* A node dies at any moment of some writes: each that was acknowledged is read, the last one that
+ * was not is there as a whole or not at all. */
+static int writes_on(struct scene *s, struct spinstore *store, uint32_t number) {
+    struct spinstore_object *o;
+    uint8_t *data = malloc(s->bytes), *back = calloc(1, s->bytes);
+    uint64_t got;
+    (void)number;
+    RANK_CHECK(spinstore_open(store, "o", &s->policy, &o) == PTL_OK);
+    for (int i = 1; i <= 3; i++) {
+        memset(data, i, s->bytes);
+        RANK_CHECK(spinstore_write(o, 0, data, s->bytes) == PTL_OK);
+        RANK_CHECK(spinstore_read(o, 0, back, s->bytes, &got) == PTL_OK && got == s->bytes);
+        RANK_CHECK(memcmp(data, back, s->bytes) == 0);
+    }
+    s->took_ps = spin_now_ps();
+    spinstore_close(o);
+    free(data);
+    free(back);
+    return 0;
+}
+
+/* Time is the protocol's only order, so the moments of death are every 20 ns of what the writes
+ * take (SOAK), or some of them; each of the first two nodes of the first extent dies. */
+static void dies_at_every_step(struct scene s) {
+    static const char *const cards[] = {"card=sc17", "card=pspin"};
+    for (int card = 0; card < 2; card++) {
+        const struct spin_world_options o = {
+            .ranks = 2 + s.o.nodes, .set = &cards[card], .set_count = 1};
+        memset(s.dies_ps, 0, sizeof s.dies_ps);
+        spinlib_world_on(o, cards[card], rank, &s);
+        uint64_t step = getenv("SOAK") ? 20000 : s.took_ps / 9 + 1, took = s.took_ps;
+        for (uint64_t at = step, node = 0; at < took; node = !node, at += node ? 0 : step) {
+            snprintf(test_context, sizeof test_context, "%s: node %u dies after %llu ns",
+                     cards[card], (unsigned)node, (unsigned long long)at / 1000);
+            memset(s.dies_ps, 0, sizeof s.dies_ps);
+            s.dies_ps[node] = at;
+            spinlib_world_on(o, cards[card], rank, &s);
+        }
+    }
+}
+
+TEST(a_node_dies_at_every_step_of_a_write) {
+    struct scene s = {.o = {.nodes = 4, .patience_ms = 1, .silence_ms = 5, .node_bytes = 1 << 20},
+                      .clients = 1,
+                      .client = writes_on,
+                      .policy = {SPINSTORE_RING, 3, 0},
+                      .bytes = 9000};
+    dies_at_every_step(s);
+    s.policy.strategy = SPINSTORE_TREE;
+    s.bytes = 5000;
+    dies_at_every_step(s);
+}
+
+/* ---- Checksums ---- */
+
+static int rots(struct scene *s, struct spinstore *store, uint32_t number) {
+    struct spinstore_object *o;
+    uint8_t *data = filled(number, s->bytes), *back = calloc(1, s->bytes);
+    uint64_t got;
+    RANK_CHECK(spinstore_open(store, "o", &s->policy, &o) == PTL_OK);
+    RANK_CHECK(spinstore_write(o, 0, data, s->bytes) == PTL_OK);
+    for (uint32_t node = 0; node + 1 < s->o.nodes; node++)
+        for (uint64_t i = 0; i < s->o.node_bytes; i++)
+            s->medium[node][i] ^= i % 4096 == 77;
+    RANK_CHECK(spinstore_read(o, 4000, back, 5000, &got) == PTL_OK && got == 5000);
+    RANK_CHECK(memcmp(data + 4000, back, got) == 0);
+    RANK_CHECK(spinstore_read(o, 0, back, s->bytes, &got) == PTL_OK && got == s->bytes);
+    RANK_CHECK(memcmp(data, back, got) == 0);
+    RANK_CHECK(spinstore_counts(store).wrong_sums > 0);
+    for (uint64_t i = 0; i < s->o.node_bytes; i++)
+        s->medium[s->o.nodes - 1][i] ^= i % 4096 == 77;
+    RANK_CHECK(spinstore_read(o, 0, back, s->bytes, &got) == PTL_FAIL); /* never what is wrong */
+    spinstore_close(o);
+    free(data);
+    free(back);
+    return 0;
+}
+
+TEST(a_copy_that_has_changed_is_not_used) {
+    run(&(struct scene){.o = {.nodes = 3},
+                        .clients = 1,
+                        .client = rots,
+                        .policy = {SPINSTORE_RING, 3, 0},
+                        .bytes = 20000});
+}
+
+/* ---- Keys ---- */
+
+static int rotates(struct scene *s, struct spinstore *store, uint32_t number) {
+    uint32_t generation;
+    for (uint32_t i = 2; i < 5; i++) {
+        RANK_CHECK(one_object(s, store, number) == 0);
+        RANK_CHECK(spinstore_rotate(store, &generation) == PTL_OK && generation == i);
+        RANK_CHECK(spinstore_remove(store, "object") == PTL_OK);
+    }
+    return one_object(s, store, number);
+}
+
+TEST(keys_change_between_writes) {
+    for (int trust = 0; trust < 3; trust++)
+        run(&(struct scene){.o = {.nodes = 3, .trust = (enum spinstore_trust)trust},
+                            .clients = 1,
+                            .client = rotates,
+                            .policy = {SPINSTORE_RING, 2, 0},
+                            .bytes = 3000});
+}
+
+/* Capabilities live for a second, and the client is slow: everything is asked for again. */
+static int slowly(struct scene *s, struct spinstore *store, uint32_t number) {
+    RANK_CHECK(one_object(s, store, number) == 0);
+    RANK_CHECK(spinstore_remove(store, "object") == PTL_OK);
+    spin_compute_ps(20000000000000);
+    return one_object(s, store, number);
+}
+
+TEST(time_passes) {
+    run(&(struct scene){.o = {.nodes = 2, .lifetime_s = 1, .node_bytes = 8192},
+                        .clients = 1,
+                        .client = slowly,
+                        .policy = {SPINSTORE_RING, 2, 0},
+                        .bytes = 8000});
+}
+
+/* ---- Several clients ---- */
+
+/* Registers of one byte that is everywhere in the object, so that a read that mixes two writes is
+ * seen at once. */
+static int races(struct scene *s, struct spinstore *store, uint32_t number) {
+    struct spinstore_object *o;
+    struct rng r = rng_seeded(s->seed * 100 + number);
+    uint8_t *data = malloc(s->bytes);
+    uint64_t got;
+    RANK_CHECK(spinstore_open(store, "o", &s->policy, &o) == PTL_OK);
+    for (int i = 0; i < 7; i++) {
+        struct register_operation *op = &s->history[s->operations++];
+        *op = (struct register_operation){.start = spin_now_ps(), .end = UINT64_MAX};
+        op->kind = rng_below(&r, 2) ? REGISTER_WRITE : REGISTER_READ;
+        if (op->kind == REGISTER_WRITE) {
+            op->value = 1 + number * 7 + (uint32_t)i;
+            memset(data, (int)op->value, s->bytes);
+            RANK_CHECK(spinstore_write(o, 0, data, s->bytes) == PTL_OK);
+        } else {
+            RANK_CHECK(spinstore_read(o, 0, data, s->bytes, &got) == PTL_OK);
+            RANK_CHECK(got == 0 || got == s->bytes);
+            op->value = got ? data[0] : 0;
+            for (uint64_t k = 0; k < got; k++)
+                RANK_CHECK(data[k] == op->value);
+        }
+        op->end = spin_now_ps();
+        spin_compute_ps(rng_below(&r, 4000000));
+    }
+    spinstore_close(o);
+    free(data);
+    return 0;
+}
+
+TEST(writers_and_readers_of_one_object_are_linearizable) {
+    static const char *const cards[] = {"card=sc17", "card=pspin"};
+    for (uint32_t seed = 0; seed < 6; seed++) {
+        struct scene s = {.o = {.nodes = 3, .node_bytes = 4 << 20},
+                          .clients = 4,
+                          .client = races,
+                          .policy = {SPINSTORE_RING, 2, 0},
+                          .bytes = 6000,
+                          .seed = seed};
+        spinlib_world_on(
+            (struct spin_world_options){.ranks = 8, .set = &cards[seed % 2], .set_count = 1},
+            cards[seed % 2], rank, &s);
+        snprintf(test_context, sizeof test_context, "seed %u", seed);
+        CHECK_EQ(s.operations, 28);
+        CHECK(linearizable(s.history, (int)s.operations));
+        /* the checker would have seen it */
+        for (uint32_t i = 0; i < s.operations; i++)
+            if (s.history[i].kind == REGISTER_READ && s.history[i].value) {
+                s.history[i].value = 200;
+                CHECK(!linearizable(s.history, (int)s.operations));
+                break;
+            }
+    }
+}
+
+/* ---- What is refused ---- */
+
+static int refused(void *argument) {
+    struct spin_job job;
+    struct spinstore *store;
+    (void)argument;
+    RANK_CHECK(spin_job_open(&job) == PTL_OK);
+    static const struct spinstore_options bad[] = {
+        {.nodes = 0},
+        {.nodes = 3},
+        {.nodes = 2, .first_node = 2},
+        {.nodes = 1, .service = 3},
+        {.nodes = 2, .service = 1},
+        {.nodes = 1, .node_bytes = 5ull << 30},
+        {.nodes = 1, .trust = (enum spinstore_trust)9},
+    };
+    for (uint32_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        RANK_CHECK(spinstore_join(job.ni, &bad[i], &store) == PTL_ARG_INVALID && !store);
+    spin_job_close(&job);
+    return 0;
+}
+
+static int refuses(struct scene *s, struct spinstore *store, uint32_t number) {
+    struct spinstore_object *o;
+    char name[100];
+    uint64_t got;
+    uint8_t byte = 1;
+    bool stopped;
+    (void)number;
+    memset(name, 'x', sizeof name);
+    name[SPINSTORE_NAME + 1] = 0;
+    RANK_CHECK(spinstore_open(store, name, &s->policy, &o) == PTL_ARG_INVALID && !o);
+    RANK_CHECK(spinstore_open(store, "", &s->policy, &o) == PTL_ARG_INVALID);
+    name[SPINSTORE_NAME] = 0;
+    RANK_CHECK(spinstore_open(store, name, &(struct spinstore_policy){SPINSTORE_RS, 12, 4}, &o) ==
+               PTL_ARG_INVALID);
+    RANK_CHECK(spinstore_open(store, name, &(struct spinstore_policy){SPINSTORE_RING, 3, 0}, &o) ==
+               PTL_NO_SPACE);
+    RANK_CHECK(spinstore_open(store, name, &s->policy, &o) == PTL_OK);
+    RANK_CHECK(spinstore_write(o, INT64_MAX, &byte, 1) == PTL_ARG_INVALID);
+    RANK_CHECK(spinstore_write(o, 0, &byte, (256ull << 20) + 1) == PTL_ARG_INVALID);
+    RANK_CHECK(spinstore_write(o, 0, NULL, 0) == PTL_OK);
+    RANK_CHECK(spinstore_read(o, UINT64_MAX, &byte, 1, &got) == PTL_ARG_INVALID);
+    RANK_CHECK(spinstore_read(o, 1ull << 60, &byte, 1, &got) == PTL_OK && got == 0);
+    RANK_CHECK(spinstore_work(store, 0, &stopped) == PTL_ARG_INVALID);
+    spinstore_close(o);
+    return 0;
+}
+
+TEST(arguments_that_are_wrong) {
+    spinlib_world(3, refused, NULL);
+    run(&(struct scene){
+        .o = {.nodes = 2}, .clients = 1, .client = refuses, .policy = {SPINSTORE_RING, 2, 0}});
+}
+
+TEST_MAIN
