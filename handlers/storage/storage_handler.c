@@ -6,6 +6,11 @@
 
 typedef struct storage_head ptl_user_header_t;
 
+/* For tests: as a card whose node has died. */
+static bool is_dead(struct storage_state *s) {
+    return s->dies_after && __atomic_add_fetch(&s->runs, 1, __ATOMIC_RELAXED) >= s->dies_after;
+}
+
 static void answer(struct storage_state *s, uint32_t client, uint64_t request,
                    uint32_t virtual_rank, uint32_t status) {
     if (status != STORAGE_DONE)
@@ -20,6 +25,48 @@ static void notice(struct storage_state *s, const struct storage_descriptor *d, 
                                      d->base, d->length};
     PtlHandlerPutFromDevice(&n, sizeof n, PTL_NO_CT, PTL_NO_ACK_REQ, s->node.rank, STORAGE_NOTICE,
                             0, NULL, 0);
+}
+
+/* ---- The request table ---- */
+
+static __attribute__((noinline)) struct storage_descriptor *search(struct storage_state *s,
+                                                                   uint32_t message) {
+    uint32_t at = storage_home(s, message);
+    for (uint32_t i = 0; i < STORAGE_PROBES && i < s->slots; i++, at++) {
+        struct storage_descriptor *d = &storage_table(s)[at < s->slots ? at : at - s->slots];
+        if (d->message == message + 1)
+            return d;
+    }
+    return NULL;
+}
+
+/* Of this handler's message; NULL: it was not accepted. */
+static inline struct storage_descriptor *find(struct storage_state *s) {
+    uint32_t message = PtlHandlerMessage();
+    if (message < s->slots && storage_table(s)[message].message == message + 1)
+        return &storage_table(s)[message];
+    return search(s, message);
+}
+
+/* A free one for it; NULL: there is none. */
+static struct storage_descriptor *take(struct storage_state *s) {
+    uint32_t message = PtlHandlerMessage(), at = storage_home(s, message);
+    for (uint32_t i = 0; i < STORAGE_PROBES && i < s->slots; i++, at++) {
+        struct storage_descriptor *d = &storage_table(s)[at < s->slots ? at : at - s->slots];
+        uint32_t free_one = 0;
+        if (d->message == 0 &&
+            __atomic_compare_exchange_n(&d->message, &free_one, message + 1, false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            __atomic_fetch_add(&s->under_way, 1, __ATOMIC_RELAXED);
+            return d;
+        }
+    }
+    return NULL;
+}
+
+static void give(struct storage_state *s, struct storage_descriptor *d) {
+    __atomic_fetch_sub(&s->under_way, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&d->message, 0, __ATOMIC_RELEASE);
 }
 
 /* ---- Numbers that were used ---- */
@@ -161,29 +208,38 @@ __handler int storage_header_handler(ptl_header_t h, void *state) {
     struct storage_state *s = state;
     struct storage_head *head = &h.user_hdr;
     const struct storage_capability *c = &head->capability;
-    struct storage_descriptor *d = storage_descriptor_of(s, PtlHandlerMessage());
     uint32_t session[2];
+    if (is_dead(s))
+        return DROP;
     enum storage_status status = storage_check(head, h.length, h.source_id, &s->node, session);
-    if (status == STORAGE_DONE && c->strategy == STORAGE_RS && head->operation != STORAGE_READ)
-        status = STORAGE_MALFORMED; /* no erasure coding yet */
-    if (status == STORAGE_DONE && !d)
-        status = STORAGE_FULL;
-    if (status == STORAGE_DONE)
-        status = use_number(s, head);
     if (status != STORAGE_DONE)
         return refuse(s, &h, status);
     uint32_t base = c->place[head->virtual_rank].block * STORAGE_BLOCK + head->offset;
-    if (head->operation == STORAGE_READ)
-        return read_medium(s, head, base);
-    if (s->load || PtlHandlerMessage() >= s->bypass_from)
+    if (head->operation == STORAGE_READ) {
+        status = use_number(s, head);
+        return status == STORAGE_DONE ? read_medium(s, head, base) : refuse(s, &h, status);
+    }
+    if (c->strategy == STORAGE_RS)
+        return refuse(s, &h, STORAGE_MALFORMED); /* no erasure coding yet */
+    struct storage_descriptor *d = take(s);
+    status = d ? use_number(s, head) : STORAGE_FULL;
+    if (status != STORAGE_DONE) {
+        if (d)
+            give(s, d);
+        return refuse(s, &h, status);
+    }
+    if ((s->load || s->under_way > s->bypass_from) && c->strategy != STORAGE_RS)
         return bypass(s, d, &h);
     __atomic_fetch_add(&s->counts.accepted, 1, __ATOMIC_RELAXED);
     d->phase = STORAGE_ACCEPTED;
     d->status = STORAGE_DONE;
-    __builtin_memcpy(&d->version, __builtin_assume_aligned(head, 8), 8);
+    d->operation = head->operation;
+    d->virtual_rank = head->virtual_rank;
+    d->data_index = head->data_index;
     d->strategy = c->strategy;
     d->k = c->k;
     d->m = c->m;
+    d->packet = head->packet;
     d->request = head->request;
     d->client = c->client;
     d->base = base;
@@ -212,8 +268,8 @@ static bool is_authentic(const struct storage_descriptor *d, const ptl_payload_t
 
 __handler int storage_payload_handler(const ptl_payload_t p, void *state) {
     struct storage_state *s = state;
-    struct storage_descriptor *d = storage_descriptor_of(s, PtlHandlerMessage());
-    if (!d)
+    struct storage_descriptor *d = find(s);
+    if (is_dead(s) || !d)
         return DROP;
     if (d->phase == STORAGE_BYPASS) {
         PtlHandlerStreamPut(d->stream[0], p.base, p.length, p.offset);
@@ -241,8 +297,8 @@ __handler int storage_payload_handler(const ptl_payload_t p, void *state) {
 /* Every packet is on the medium. */
 __handler int storage_completion_handler(int dropped, bool flow_control, void *state) {
     struct storage_state *s = state;
-    struct storage_descriptor *d = storage_descriptor_of(s, PtlHandlerMessage());
-    if (!d || d->phase == STORAGE_FREE)
+    struct storage_descriptor *d = find(s);
+    if (is_dead(s) || !d)
         return SUCCESS;
     if (d->phase == STORAGE_ACCEPTED) {
         uint32_t status = d->status;
@@ -258,22 +314,22 @@ __handler int storage_completion_handler(int dropped, bool flow_control, void *s
         else
             answer(s, d->client, d->request, d->virtual_rank, status);
     }
-    d->phase = STORAGE_FREE;
+    give(s, d);
     return SUCCESS;
 }
 
 /* The rest of a request does not come. Streams to children end with the message, and so theirs. */
 __handler int storage_cleanup_handler(int dropped, bool flow_control, void *state) {
     struct storage_state *s = state;
-    struct storage_descriptor *d = storage_descriptor_of(s, PtlHandlerMessage());
+    struct storage_descriptor *d = find(s);
     (void)dropped;
     (void)flow_control;
-    if (!d || d->phase == STORAGE_FREE)
+    if (is_dead(s) || !d)
         return SUCCESS;
     __atomic_fetch_add(&s->counts.cleaned, 1, __ATOMIC_RELAXED);
     if (d->phase == STORAGE_ACCEPTED)
         notice(s, d, STORAGE_CLEANED);
-    d->phase = STORAGE_FREE;
+    give(s, d);
     return SUCCESS;
 }
 

@@ -8,19 +8,20 @@
 /* ---- Requests under way ---- */
 
 enum storage_phase {
-    STORAGE_FREE = 0,
     STORAGE_ACCEPTED = 1, /* data goes to the medium and on */
     STORAGE_BYPASS = 2,   /* all of it goes to the host */
 };
+#define STORAGE_PROBES 8u
 
-/* A request that was accepted, by the card's number for its message. The paper has 77 bytes. */
+/* A request that was accepted. Handlers find it by the card's number for their message, at the
+ * place of that number or one of the next STORAGE_PROBES. The paper has 77 bytes. */
 struct storage_descriptor {
+    uint32_t message;              /* the card's number + 1; 0: the descriptor is free */
     uint8_t phase, status;         /* status: of the first thing that went wrong, or STORAGE_DONE */
     uint8_t children, first_child; /* how many; virtual rank of the first */
-    uint8_t version, operation, trust, virtual_rank; /* the first 8 bytes of its head */
-    uint8_t data_index, zero;
+    uint8_t operation, virtual_rank, data_index, strategy;
+    uint8_t k, m;
     uint16_t packet; /* AUTHENTICATED, else 0 */
-    uint8_t strategy, k, m, reserved;
     uint64_t request;
     uint32_t client;
     uint32_t base; /* of the data on the medium */
@@ -46,7 +47,6 @@ struct storage_window {
     uint32_t seen[STORAGE_WINDOW / 32]; /* bit number % STORAGE_WINDOW */
 };
 _Static_assert(sizeof(struct storage_window) == 64, "likewise");
-#define STORAGE_PROBES 8u /* windows that may be a client's */
 
 /* ---- The card ---- */
 
@@ -58,14 +58,15 @@ struct storage_counts {
 
 struct storage_state {
     struct storage_node node;
-    uint32_t by_file;     /* the host flushes and answers */
-    uint32_t load;        /* not 0: the card is behind, requests go to the host */
-    uint32_t slots;       /* of the request table */
-    uint32_t bypass_from; /* requests in these places of the table go to the host */
-    uint32_t window_mask; /* windows, less one: a power of two */
-    uint32_t table_at;    /* bytes from here */
-    uint32_t claim;       /* lock: who looks for a window that is nobody's */
-    uint32_t reserved;
+    uint32_t by_file;          /* the host flushes and answers */
+    uint32_t load;             /* not 0: the card is behind, requests go to the host */
+    uint32_t slots;            /* of the request table */
+    uint32_t bypass_from;      /* requests in these places of the table go to the host */
+    uint32_t window_mask;      /* windows, less one: a power of two */
+    uint32_t table_at;         /* bytes from here */
+    uint32_t claim;            /* lock: who looks for a window that is nobody's */
+    uint32_t dies_after, runs; /* tests: from this run of a handler on it does nothing; 0: never */
+    uint32_t under_way;        /* descriptors in use */
     struct storage_counts counts;
     struct storage_window window[];
 };
@@ -76,12 +77,13 @@ static inline uint32_t storage_state_bytes(uint32_t windows, uint32_t slots) {
                       slots * sizeof(struct storage_descriptor));
 }
 
-/* NULL: there is no room for it. */
-static inline struct storage_descriptor *storage_descriptor_of(struct storage_state *s,
-                                                               uint32_t message) {
-    if (message >= s->slots)
-        return 0;
-    return (struct storage_descriptor *)((uint8_t *)s + s->table_at) + message;
+static inline struct storage_descriptor *storage_table(struct storage_state *s) {
+    return (struct storage_descriptor *)((uint8_t *)s + s->table_at);
+}
+
+/* Where the descriptor of a message may be. Numbers are small while few messages are under way. */
+static inline uint32_t storage_home(const struct storage_state *s, uint32_t message) {
+    return message < s->slots ? message : message % s->slots;
 }
 
 /* ---- Host to card ---- */

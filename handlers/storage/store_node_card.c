@@ -46,8 +46,14 @@ static int open_memory(struct store_node_card *card, const struct store_node_opt
     if (windows & (windows - 1) || o->bypass > slots || o->blocks > MOST_BLOCKS ||
         slots > 1u << 24 || windows > 1u << 24)
         return PTL_ARG_INVALID;
+    card->node = (struct storage_node){
+        .rank = card->rank, .trust = o->trust, .blocks = o->blocks, .now = o->now};
+    for (int i = 0; i < 2; i++)
+        if (o->key[i].generation)
+            card->node.key[o->key[i].generation % 2] = o->key[i];
     struct storage_state state = {
-        .node = {.rank = card->rank, .trust = o->trust, .blocks = o->blocks, .now = o->now},
+        .node = card->node,
+        .dies_after = o->dies_after,
         .by_file = o->by_file,
         .slots = slots,
         .bypass_from = slots - o->bypass,
@@ -55,9 +61,6 @@ static int open_memory(struct store_node_card *card, const struct store_node_opt
         .table_at =
             (uint32_t)(sizeof(struct storage_state) + windows * sizeof(struct storage_window)),
     };
-    for (int i = 0; i < 2; i++)
-        if (o->key[i].generation)
-            state.node.key[o->key[i].generation % 2] = o->key[i];
     int code = PtlHPUAllocMem(storage_state_bytes(windows, slots), card->ni, &card->memory);
     return code == PTL_OK ? open_entries(card, o, &state) : code;
 }
@@ -100,10 +103,22 @@ void store_node_card_close(struct store_node_card *card) {
     *card = (struct store_node_card){0};
 }
 
+/* As the card does. */
+static void note(struct storage_node *n, const struct storage_control *c) {
+    struct storage_key *key = &n->key[c->key.generation % 2];
+    if (c->kind == STORAGE_SET_CLOCK)
+        n->now = c->value;
+    else if (c->kind == STORAGE_SET_KEY)
+        *key = c->key;
+    else if (c->kind == STORAGE_END_KEY && key->generation == c->key.generation)
+        key->ends = c->key.ends;
+}
+
 /* The acknowledgement comes when the handler has run. */
 int store_node_card_tell(struct store_node_card *card, const struct storage_control *what) {
     ptl_ct_event_t event;
     *card->saying = *what;
+    note(&card->node, what);
     int code =
         PtlPut(card->md, (ptl_size_t)(uintptr_t)card->saying, sizeof *card->saying, PTL_CT_ACK_REQ,
                (ptl_process_t){.rank = card->rank}, card->pt, STORAGE_CONTROL, 0, NULL, 0);

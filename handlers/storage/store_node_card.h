@@ -18,6 +18,8 @@ struct store_node_options {
     bool by_file;              /* the host flushes and answers (STORAGE_NOTICE) */
     uint32_t now;              /* by the clock of the store */
     struct storage_key key[2]; /* in any order; generation 0: none */
+    /* For tests: from this run of a handler on, counted from 1, the card does nothing; 0: never. */
+    uint32_t dies_after;
 };
 
 struct store_node_card {
@@ -26,6 +28,7 @@ struct store_node_card {
     uint32_t rank;
     ptl_image_h image;
     ptl_hpu_md_h memory;
+    struct storage_node node; /* what the card knows */
     struct spin_linked requests, control;
     ptl_handle_md_t md; /* of all memory */
     ptl_handle_ct_t told;

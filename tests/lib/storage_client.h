@@ -8,6 +8,7 @@
 
 #include "../handlers/storage/store_node_card.h"
 #include "../handlers/storage/store_request.h"
+#include "base/rng.h"
 #include "lib/spinlib_world.h"
 
 enum { STORAGE_NODES = 14, STORAGE_SECRET = 4711, STORAGE_NOW = 100 };
@@ -16,7 +17,9 @@ struct storage_scene {
     uint32_t nodes;
     struct store_node_options options; /* but for medium and key */
     uint8_t *medium[STORAGE_NODES];
-    int (*client)(struct storage_scene *); /* of the first rank that is no node */
+    uint32_t dies_after[STORAGE_NODES];
+    struct storage_counts counts[STORAGE_NODES]; /* at the end */
+    int (*client)(struct storage_scene *);       /* of the first rank that is no node */
     /* Of the client. */
     struct spin_job job;
     ptl_pt_index_t pt;
@@ -27,8 +30,11 @@ struct storage_scene {
     uint64_t request;
     uint16_t serial;
     /* Of nodes: the host of each does this while the client works. */
-    int (*host)(struct storage_scene *, struct store_node_card *, uint32_t rank);
+    int (*host)(struct storage_scene *, struct store_node_card *, ptl_handle_eq_t);
     volatile uint32_t done; /* the client is */
+    /* For tests as they like. */
+    uint8_t strategy;
+    uint32_t answered;
 };
 
 /* A grant for an extent at block 1 + i of place i, on the nodes from 0 on. */
@@ -68,6 +74,87 @@ static inline int storage_wait(struct storage_scene *s, uint64_t *request) {
     return -1;
 }
 
+static inline uint32_t storage_mtu_of(const struct storage_scene *s) {
+    ptl_hpu_limits_t limits = {0};
+    PtlHPULimits(s->job.ni, &limits);
+    return (uint32_t)limits.max_payload_size;
+}
+
+/* The message of a write to place 0, with a new number; its data depends on that. */
+struct storage_write {
+    struct storage_head head;
+    uint8_t *data, *message;
+    uint64_t bytes;
+};
+
+static inline struct storage_write storage_write_new(struct storage_scene *s,
+                                                     const struct store_grant *g, uint32_t offset,
+                                                     uint32_t length) {
+    struct storage_write w = {.data = malloc(length + 1)};
+    struct rng r = rng_seeded(++s->request);
+    for (uint32_t i = 0; i < length; i++)
+        w.data[i] = (uint8_t)(1 + rng_below(&r, 255));
+    store_head(&w.head, g,
+               &(struct store_ask){.operation = STORAGE_WRITE,
+                                   .trust = s->options.trust,
+                                   .offset = offset,
+                                   .length = length,
+                                   .packet = storage_mtu_of(s),
+                                   .request = s->request});
+    w.bytes = storage_message_bytes(length, w.head.packet);
+    w.message = malloc(w.bytes);
+    store_message_fill(w.message, &w.head, g->session, w.data);
+    return w;
+}
+
+static inline void storage_write_free(struct storage_write *w) {
+    free(w->message);
+    free(w->data);
+}
+
+/* Every copy of it answers. */
+static inline int storage_all_answer(struct storage_scene *s, uint32_t k) {
+    uint32_t answered = 0;
+    for (uint32_t i = 0; i < k; i++) {
+        uint64_t request = 0;
+        int got = storage_wait(s, &request);
+        RANK_CHECK(got >= 0 && request == s->request && (got & 0xff) == STORAGE_DONE);
+        answered |= 1u << (got >> 8);
+    }
+    RANK_CHECK(answered == (1u << k) - 1);
+    return 0;
+}
+
+/* The medium holds the data of a write, and nothing else. */
+static inline int storage_holds(const struct storage_scene *s, const uint8_t *medium,
+                                uint64_t first, const struct storage_write *w) {
+    uint64_t length = w->head.length;
+    RANK_CHECK(memcmp(medium + first, w->data, length) == 0);
+    for (uint64_t i = 0; i < s->options.blocks * (uint64_t)STORAGE_BLOCK; i++)
+        RANK_CHECK(medium[i] == 0 || (i >= first && i < first + length));
+    return 0;
+}
+
+static inline void storage_clear(struct storage_scene *s) {
+    for (uint32_t i = 0; i < s->nodes; i++)
+        memset(s->medium[i], 0, s->options.blocks * (uint64_t)STORAGE_BLOCK);
+}
+
+/* A write, and the answer of every node: then its bytes are there, and no others. */
+static inline int storage_write_once(struct storage_scene *s, const struct store_grant *g,
+                                     uint32_t offset, uint32_t length) {
+    const struct storage_capability *c = &g->capability;
+    struct storage_write w = storage_write_new(s, g, offset, length);
+    storage_clear(s);
+    RANK_CHECK(storage_put(s, w.message, w.bytes, c->place[0].node) == PTL_OK);
+    int line = storage_all_answer(s, c->k);
+    for (uint32_t v = 0; v < c->k && !line; v++)
+        line = storage_holds(s, s->medium[v], (uint64_t)c->place[v].block * STORAGE_BLOCK + offset,
+                             &w);
+    storage_write_free(&w);
+    return line;
+}
+
 static inline int storage_open_client(struct storage_scene *s) {
     const ptl_md_t md = {.length = PTL_SIZE_MAX,
                          .options = PTL_MD_EVENT_SEND_DISABLE,
@@ -88,16 +175,18 @@ static inline int storage_run_client(struct storage_scene *s) {
 }
 
 static inline int storage_run_node(struct storage_scene *s, const struct spin_job *job,
-                                   ptl_pt_index_t pt) {
+                                   ptl_pt_index_t pt, ptl_handle_eq_t eq) {
     struct store_node_options o = s->options;
     struct store_node_card card;
     o.medium = s->medium[job->rank];
     o.key[0] = s->key;
+    o.dies_after = s->dies_after[job->rank];
     o.now = o.now ? o.now : STORAGE_NOW;
     RANK_CHECK(store_node_card_open(job->ni, pt, &o, &card) == PTL_OK);
     spin_barrier();
-    int line = s->host ? s->host(s, &card, job->rank) : 0;
+    int line = s->host ? s->host(s, &card, eq) : 0;
     spin_barrier();
+    RANK_CHECK(store_node_card_report(&card, &s->counts[job->rank]) == PTL_OK);
     store_node_card_close(&card);
     return line;
 }
@@ -112,11 +201,12 @@ static inline int storage_rank(void *argument) {
     RANK_CHECK(PtlEQAlloc(job.ni, 4096, &eq) == PTL_OK);
     RANK_CHECK(PtlPTAlloc(job.ni, 0, eq, PTL_PT_ANY, &pt) == PTL_OK);
     if (job.rank < s->nodes) {
-        line = storage_run_node(s, &job, pt);
+        line = storage_run_node(s, &job, pt, eq);
     } else {
         s->job = job;
         s->pt = pt;
         s->eq = eq;
+        s->done = 0;
         spin_barrier();
         line = storage_run_client(s);
         s->done = 1;

@@ -1,0 +1,182 @@
+#include "store_node_host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_BYTES   (1u << 20)
+#define NOTICE_BYTES 65536u
+
+/* ---- Sending ---- */
+
+static int put(struct store_node_host *h, const void *data, uint64_t bytes, uint32_t to,
+               ptl_match_bits_t bits, uint64_t hdr_data) {
+    int code = PtlPut(h->md, (ptl_size_t)(uintptr_t)data, bytes, PTL_NO_ACK_REQ,
+                      (ptl_process_t){.rank = to}, h->card->pt, bits, 0, NULL, hdr_data);
+    h->sends += code == PTL_OK;
+    return code;
+}
+
+/* Until what was sent may be changed. */
+static int wait_sent(struct store_node_host *h) {
+    ptl_ct_event_t event;
+    int code = PtlCTGet(h->sent, &event);
+    while (code == PTL_OK && event.success + event.failure < h->sends)
+        code = PtlCTWait(h->sent, h->sends - event.failure, &event);
+    return code;
+}
+
+static int answer(struct store_node_host *h, uint32_t client, uint64_t word) {
+    return put(h, h, 0, client, STORAGE_ANSWER, word);
+}
+
+/* ---- Requests ---- */
+
+/* Data to the medium, packet by packet if they are authenticated. */
+static enum storage_status store_data(struct store_node_host *h, const struct storage_head *head,
+                                      const uint8_t *message, uint64_t bytes,
+                                      const uint32_t session[2]) {
+    const struct storage_place *place = &head->capability.place[head->virtual_rank];
+    uint8_t *to = h->medium + (uint64_t)place->block * STORAGE_BLOCK + head->offset;
+    uint64_t at = STORAGE_HEAD;
+    if (!head->packet) {
+        spin_copy(to, message + at, head->length);
+        return STORAGE_DONE;
+    }
+    while (at < bytes) {
+        uint64_t end = (at / head->packet + 1) * head->packet;
+        uint32_t count = (uint32_t)((end < bytes ? end : bytes) - at) - STORAGE_TAG_BYTES, tag[2];
+        storage_packet_tag(session, head->request, storage_role(head), (uint32_t)at, message + at,
+                           count, tag);
+        uint32_t came[2];
+        memcpy(came, message + at + count, sizeof came);
+        if (!storage_mac_equal(tag, came))
+            return STORAGE_BAD_CAPABILITY;
+        spin_copy(to, message + at, count);
+        to += count;
+        at += count + STORAGE_TAG_BYTES;
+    }
+    return STORAGE_DONE;
+}
+
+/* The card has checked it and used its number; its keys may have changed since. */
+static int work(struct store_node_host *h, uint8_t *message, uint64_t bytes, uint32_t source) {
+    struct storage_head head, passed;
+    uint32_t session[2] = {0}, first = 0;
+    memcpy(&head, message, bytes < sizeof head ? bytes : sizeof head);
+    spin_work(500, bytes < 4096 ? bytes : 4096); /* event and head are read, the MAC is computed */
+    enum storage_status status = storage_check(&head, bytes, source, &h->card->node, session);
+    if (status == STORAGE_DONE &&
+        (head.operation != STORAGE_WRITE || head.capability.strategy == STORAGE_RS))
+        status = STORAGE_MALFORMED;
+    h->requests++;
+    const struct storage_capability *c = &head.capability;
+    uint32_t children = status == STORAGE_DONE ? storage_children(c, head.virtual_rank, &first) : 0;
+    int code = PTL_OK;
+    passed = head;
+    for (uint32_t i = 0; i < children && code == PTL_OK; i++) {
+        storage_pass_on(&passed, session, first + i);
+        memcpy(message, &passed, sizeof passed);
+        code = put(h, message, bytes, c->place[first + i].node, STORAGE_REQUEST, 0);
+        if (code == PTL_OK)
+            code = wait_sent(h);
+    }
+    if (code != PTL_OK)
+        return code;
+    if (status == STORAGE_DONE)
+        status = store_data(h, &head, message, bytes, session);
+    if (status == STORAGE_DONE && h->options.flush &&
+        h->options.flush(h->options.user,
+                         (uint64_t)c->place[head.virtual_rank].block * STORAGE_BLOCK + head.offset,
+                         head.length))
+        status = STORAGE_MEDIUM;
+    return answer(h, storage_is_genuine(status) ? c->client : source,
+                  storage_answer(head.request, head.virtual_rank, status));
+}
+
+static int take_notice(struct store_node_host *h, const struct storage_notice *n) {
+    if (n->kind == STORAGE_CLEANED) {
+        if (h->options.cleaned)
+            h->options.cleaned(h->options.user, n);
+        return PTL_OK;
+    }
+    bool ok = !h->options.flush || !h->options.flush(h->options.user, n->base, n->length);
+    return answer(h, n->client, n->answer | (ok ? STORAGE_DONE : STORAGE_MEDIUM));
+}
+
+/* ---- Queues ---- */
+
+static int open_queue(struct store_node_host *h, struct store_host_queue *q) {
+    const struct spin_entry entry = {
+        .start = q->memory,
+        .length = q->bytes,
+        .min_free = q->min_free,
+        .bits = q->bits,
+        .from_self = true,
+        .options = PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_NO_TRUNCATE,
+        .user_ptr = q,
+    };
+    return spin_entry_append(h->card->ni, h->card->pt, &entry, &q->entry);
+}
+
+bool store_node_host_event(struct store_node_host *h, const ptl_event_t *event, int *code) {
+    struct store_host_queue *q = event->user_ptr;
+    *code = PTL_OK;
+    if (q < h->queue || q >= h->queue + STORE_HOST_QUEUES)
+        return false;
+    if (event->type == PTL_EVENT_AUTO_UNLINK) { /* it is full, and all of it was worked on */
+        q->entry = (struct spin_linked){0};
+        *code = wait_sent(h);
+        if (*code == PTL_OK)
+            *code = open_queue(h, q);
+    } else if (event->type == PTL_EVENT_PUT && event->ni_fail_type == PTL_NI_OK) {
+        struct storage_notice n;
+        if (q->bits == STORAGE_HOST) {
+            *code = work(h, event->start, event->mlength, (uint32_t)event->hdr_data);
+        } else if (event->mlength == sizeof n) {
+            memcpy(&n, event->start, sizeof n);
+            *code = take_notice(h, &n);
+        }
+    }
+    return true;
+}
+
+int store_node_host_open(struct store_node_card *card, void *medium,
+                         const struct store_host_options *o, struct store_node_host *h) {
+    *h = (struct store_node_host){
+        .card = card, .medium = medium, .options = *o, .md = PTL_INVALID_HANDLE};
+    uint64_t most = STORAGE_HEAD + (uint64_t)(o->most_bytes ? o->most_bytes : MOST_BYTES);
+    most += most / 32; /* tags */
+    ptl_md_t md = {.length = PTL_SIZE_MAX,
+                   .options = PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_SEND_DISABLE,
+                   .eq_handle = PTL_EQ_NONE};
+    int code = PtlCTAlloc(card->ni, &h->sent);
+    md.ct_handle = h->sent;
+    if (code == PTL_OK)
+        code = PtlMDBind(card->ni, &md, &h->md);
+    for (int i = 0; i < STORE_HOST_QUEUES && code == PTL_OK; i++) {
+        struct store_host_queue *q = &h->queue[i];
+        bool requests = i < STORE_HOST_QUEUES / 2;
+        q->bits = requests ? STORAGE_HOST : STORAGE_NOTICE;
+        q->bytes = !requests ? NOTICE_BYTES : o->queue_bytes ? o->queue_bytes : 4 * most;
+        q->min_free = requests ? most : sizeof(struct storage_notice);
+        q->memory = malloc(q->bytes);
+        code = q->memory ? open_queue(h, q) : PTL_NO_SPACE;
+    }
+    if (code != PTL_OK)
+        store_node_host_close(h);
+    return code;
+}
+
+void store_node_host_close(struct store_node_host *h) {
+    if (!h->card)
+        return;
+    for (int i = 0; i < STORE_HOST_QUEUES; i++) {
+        spin_entry_remove(&h->queue[i].entry);
+        free(h->queue[i].memory);
+    }
+    while (h->md != PTL_INVALID_HANDLE && PtlMDRelease(h->md) == PTL_IN_USE)
+        ;
+    if (h->sent)
+        PtlCTFree(h->sent);
+    *h = (struct store_node_host){0};
+}
