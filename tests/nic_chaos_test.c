@@ -166,7 +166,7 @@ static void check_quiet(uint32_t seed) {
 }
 
 /* Of all worlds so far: did it happen at all? */
-static uint64_t tasks, messages, flow_controls, given_up, parked;
+static uint64_t tasks, messages, flow_controls, given_up, parked, repeated;
 
 static void chaos(uint32_t seed, bool good_network, bool deaths) {
     snprintf(test_context, sizeof test_context, "seed %u", seed);
@@ -181,6 +181,7 @@ static void chaos(uint32_t seed, bool good_network, bool deaths) {
                               .destination_absence = seed % 7 < 2 ? 50 : 0,
                               .unresolvable = 100,
                               .page_spread = 400,
+                              .damage = seed % 10 ? 0 : 50,
                               .config = {.mtu_bytes = 64 << seed % 3,
                                          .reliable = good_network,
                                          .ordered = good_network,
@@ -188,6 +189,12 @@ static void chaos(uint32_t seed, bool good_network, bool deaths) {
                                          .window_packets = 1 + seed % 40,
                                          .contexts = seed % 4 ? 0 : 1 + seed % 9,
                                          .handler_packets = seed % 5 ? 0 : 2,
+                                         .block_bytes = seed % 7 < 3 ? 400 : 0,
+                                         .unblocked_bytes = seed % 6 < 3 ? 0 : 8,
+                                         .blocks_outstanding = seed % 9,
+                                         .block_timeout = seed % 8 ? 1000 : 0,
+                                         .fault_ends_timeout = seed / 3 % 2,
+                                         .err_policy = (uint8_t)(seed / 2 % 3),
                                          .send_packets = 1 + seed % 17}};
     memset(scripts, 0, sizeof scripts);
     world_begin(&world, 3, seed);
@@ -231,6 +238,7 @@ static void chaos(uint32_t seed, bool good_network, bool deaths) {
         flow_controls += c->flow_control;
         given_up += c->given_up;
         parked += c->parked;
+        repeated += c->blocks_repeated;
     }
     world_end(&world);
 }
@@ -242,7 +250,7 @@ static uint32_t seeds(uint32_t usual) {
 
 static void chaos_of_seeds(bool good_network, bool deaths) {
     uint32_t count = seeds(1000);
-    tasks = messages = flow_controls = given_up = parked = 0;
+    tasks = messages = flow_controls = given_up = parked = repeated = 0;
     for (uint32_t seed = 0; seed < count; seed++)
         chaos(seed, good_network, deaths);
     test_context[0] = 0;
@@ -250,6 +258,7 @@ static void chaos_of_seeds(bool good_network, bool deaths) {
     CHECK(tasks > 10 * count);
     CHECK(flow_controls > count / 20);
     CHECK(parked > count / 5);
+    CHECK(repeated > count / 2);
     CHECK(deaths ? given_up > count / 4 : given_up == 0);
 }
 

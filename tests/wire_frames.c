@@ -25,7 +25,7 @@ static void damage(struct rng *rng, uint8_t *bytes, uint32_t *length) {
 
 /* Of one that is right: what the first packet of a message says, else of itself alone. */
 static void describe(const struct nic_packet *p, char *text, size_t room) {
-    static const char *const kinds[] = {"data", "receipt", "probe"};
+    static const char *const kinds[] = {"data", "receipt", "probe", "block", "report"};
     static const char *const messages[] = {"put", "get", "atomic", "fetch", "ack", "reply"};
     const struct nic_message *m = &p->message;
     if (!p->first || p->kind != NIC_DATA) {

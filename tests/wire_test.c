@@ -23,6 +23,13 @@ static void check_same(const struct nic_packet *a, const struct nic_packet *b) {
     SAME(offset);
     SAME(bytes);
     CHECK(memcmp(a->data, b->data, a->bytes) == 0);
+    if (a->kind >= NIC_BLOCK) {
+        SAME(tag.transfer);
+        SAME(tag.block);
+        SAME(tag.transmission);
+        SAME(tag.block_bytes);
+        SAME(tag.place);
+    }
     if (!a->first)
         return;
     SAME(message.kind);
@@ -187,6 +194,50 @@ TEST(receipts_and_probes_have_no_data) {
     nic_packet_release(in);
 }
 
+TEST(contradictions_of_blocks_are_refused) {
+    static const struct {
+        uint8_t kind;
+        uint32_t at;
+        uint8_t value;
+        const char *why;
+    } change[] = {
+        {NIC_BLOCK, 6, 1, "the first of its message"},
+        {NIC_BLOCK, 52, 0, "without data"},
+        {NIC_BLOCK, 56, 0, "data of another block"},
+        {NIC_BLOCK, 72, 1, "data of another block"},
+        {NIC_BLOCK, 76, 0, "never sent"},
+        {NIC_BLOCK, 80, 0, "without a size"},
+        {NIC_BLOCK, 84, 64, "more packets than a block has"},
+        {NIC_BLOCK, 85, 1, "unknown report"},
+        {NIC_REPORT, 6, 2, "report of a block with data"},
+        {NIC_REPORT, 48, 1, "report of a block with data"},
+        {NIC_REPORT, 52, 1, "report of a block with data"},
+        {NIC_REPORT, 56, 1, "report of a block with data"},
+        {NIC_REPORT, 76, 0, "never sent"},
+        {NIC_REPORT, 80, 1, "without a size"},
+        {NIC_REPORT, 84, NIC_BLOCK_ERR + 1, "unknown report"},
+        {NIC_REPORT, 87, 1, "unknown report"},
+    };
+    struct nic_packet *p = fresh(), *in = fresh();
+    for (uint32_t i = 0; i < sizeof change / sizeof change[0]; i++) {
+        uint8_t bytes[WIRE_HEADER_BYTES + MTU];
+        bool report = change[i].kind == NIC_REPORT;
+        p->kind = change[i].kind;
+        p->bytes = report ? 0 : 32;
+        p->offset = report ? 0 : 2 * 64;
+        p->tag =
+            (struct nic_block_tag){.block = 2, .transmission = 3, .block_bytes = report ? 0 : 64};
+        memset(p->data, 0, 32);
+        uint32_t length = wire_encode(p, bytes);
+        CHECK(wire_decode(in, MTU, bytes, length) == NULL);
+        bytes[change[i].at] = change[i].value;
+        const char *wrong = wire_decode(in, MTU, bytes, length);
+        CHECK_HAS(wrong ? wrong : "nothing", change[i].why);
+    }
+    nic_packet_release(p);
+    nic_packet_release(in);
+}
+
 TEST(contradictions_are_refused) {
     struct nic_packet *p = fresh(), *in = fresh();
     uint8_t good[WIRE_HEADER_BYTES + MTU], bad[WIRE_HEADER_BYTES + MTU];
@@ -205,7 +256,7 @@ TEST(contradictions_are_refused) {
         {0, 'S', "not a packet of ours"},
         {4, 1, "another version"},
         {28, 0, "long where the short form is enough"},
-        {5, 3, "unknown kind"},
+        {5, 5, "unknown kind"},
         {6, 16, "unknown kind, flag or credit"},
         {7, 32, "unknown kind, flag or credit"}, /* 0 << 1, which is 0 */
         {7, 0xef, "unknown kind, flag or credit"},

@@ -294,7 +294,7 @@ static void mark_lost(struct delivery_peer *peer, struct delivery_slot *slot, ui
 /* Sends. */
 
 static bool has_credit(const struct delivery_peer *peer) {
-    return !peer->limited || before(peer->next_sequence, peer->limit);
+    return !peer->limited || before(peer->next_sequence + peer->reserved, peer->limit);
 }
 
 bool delivery_room(struct delivery *d, struct delivery_peer *peer) {
@@ -303,7 +303,8 @@ bool delivery_room(struct delivery *d, struct delivery_peer *peer) {
     peer->starved = !has_credit(peer);
     if (peer->starved)
         arm_soon(d, peer); /* that there is more might be said once, and be lost */
-    return !peer->starved && peer->next_sequence - peer->oldest < peer->congestion.window;
+    return !peer->starved &&
+           peer->next_sequence + peer->reserved - peer->oldest < peer->congestion.window;
 }
 
 void delivery_number_stream(struct delivery *d, struct delivery_peer *peer,
@@ -688,7 +689,13 @@ static bool note_arrival(struct delivery *d, struct delivery_peer *peer, uint32_
     return true;
 }
 
+static bool is_numbered(const struct nic_packet *packet) {
+    return packet->kind != NIC_RECEIPT && packet->kind != NIC_PROBE;
+}
+
 static bool in_order(const struct delivery_peer *peer, const struct nic_packet *packet) {
+    if (packet->kind == NIC_REPORT)
+        return true;
     return packet->first ? packet->message_number == peer->in_message
                          : before(packet->message_number, peer->in_message);
 }
@@ -780,7 +787,7 @@ static __attribute__((noinline)) void stream_in(struct delivery *d, struct deliv
         peer->failures = 0;
         set_timer(d, peer, now);
     }
-    if (packet->kind == NIC_DATA) {
+    if (is_numbered(packet)) {
         data_in(d, peer, packet, now);
     } else if (packet->kind == NIC_PROBE) {
         peer->receipt = true;
@@ -792,7 +799,7 @@ static __attribute__((noinline)) void stream_in(struct delivery *d, struct deliv
 static __attribute__((noinline)) void early_in(struct delivery *d, struct delivery_peer *peer,
                                                struct nic_packet *packet) {
     struct nic_packet *kept;
-    if (packet->kind == NIC_DATA && keep_if_early(d, peer, packet, &kept))
+    if (is_numbered(packet) && keep_if_early(d, peer, packet, &kept))
         hand_over(d, peer, packet, kept);
 }
 

@@ -20,6 +20,9 @@
  * Who waits for a peer without having sent it anything (an answer, the rest of a message) says so
  * by delivery_expect: then the peer is probed when it is silent, and given up when it stays so.
  *
+ * Packets of blocks and reports (nic_block.h) are packets of the stream like all others; a report
+ * is of no message, and is handed up as it comes.
+ *
  * Where the network to a peer is reliable there are no copies, acknowledgements or timers; where it
  * is ordered too, nothing is ever held back. */
 #ifndef SPIN_NIC_DELIVERY_H
@@ -47,6 +50,7 @@ struct delivery_peer {
     /* Out. */
     uint32_t stream, next_sequence, oldest; /* not acknowledged: [oldest, next_sequence) */
     uint32_t next_message;
+    uint32_t reserved;               /* packets that will be numbered: they have room */
     bool hopeless;                   /* to be given up */
     bool acknowledged;               /* something of the stream has been */
     uint32_t lost, left, first_lost; /* slots in these states; none lost is older */
@@ -138,7 +142,6 @@ void delivery_number_stream(struct delivery *d, struct delivery_peer *peer,
                             struct nic_packet *packet);
 static inline void delivery_number(struct delivery *d, struct delivery_peer *peer,
                                    struct nic_packet *packet, uint32_t number) {
-    packet->kind = NIC_DATA;
     packet->source = d->config->address;
     packet->target = peer->address;
     packet->message_number = packet->first ? peer->next_message++ : number;

@@ -51,6 +51,12 @@ static int check_config(const struct nic_config *c, struct spin_error *err) {
                          c->mtu_bytes, nic_pool_mtu(c->pool));
     if (c->window_packets > 4096)
         return spin_fail(err, SPIN_ELIMIT, "window of %u packets: at most 4096", c->window_packets);
+    if (c->block_bytes > (uint64_t)NIC_BLOCK_PACKETS * c->mtu_bytes)
+        return spin_fail(err, SPIN_ELIMIT, "blocks of %u bytes: at most %u packets of %u bytes",
+                         c->block_bytes, NIC_BLOCK_PACKETS, c->mtu_bytes);
+    if (c->blocks_outstanding > NIC_BLOCKS_MAX)
+        return spin_fail(err, SPIN_ELIMIT, "%u blocks outstanding: at most %u",
+                         c->blocks_outstanding, NIC_BLOCKS_MAX);
     if ((!c->reliable || c->driver->reliable) && c->retry_time == 0)
         return spin_fail(err, SPIN_EARG,
                          "retry time 0 on an unreliable network: give more than a round trip");
@@ -98,6 +104,13 @@ int nic_new(struct nic **out, const struct nic_config *config, struct spin_error
     pool_init(&nic->incoming, config->zone, sizeof(struct nic_incoming), UINT32_MAX);
     pool_init(&nic->tasks, config->zone, sizeof(struct nic_task_record), UINT32_MAX);
     pool_init(&nic->commands, config->zone, sizeof(struct nic_command_record), UINT32_MAX);
+    if (!config->blocks_outstanding)
+        nic->config.blocks_outstanding = 2;
+    if (!config->unblocked_bytes)
+        nic->config.unblocked_bytes = NIC_ORDERED_BYTES;
+    if (config->block_bytes && nic->config.gather_bytes > nic->config.unblocked_bytes)
+        nic->config.gather_bytes = nic->config.unblocked_bytes;
+    nic_block_init(nic);
     pool_init(&nic->parked, config->zone, sizeof(struct nic_parked), UINT32_MAX);
     nic->parked_end = &nic->first_parked;
     if (!config->driver->slot) {
@@ -159,6 +172,7 @@ void nic_free(struct nic *nic) {
     pool_clear(&nic->tasks);
     pool_clear(&nic->commands);
     pool_clear(&nic->parked);
+    nic_block_clear(nic);
     free(nic->silences.at);
     free(nic->slot);
     zone_give(nic->config.zone, nic, sizeof *nic);
@@ -186,7 +200,8 @@ const struct nic_counts *nic_counts(const struct nic *nic) {
 bool nic_quiet(const struct nic *nic) {
     return !nic->loop && !nic->outgoing.used && !nic->departures.used && !nic->incoming.used &&
            !nic->tasks.used && !nic->commands.used && portals_quiet(nic->portals) && !nic->moves &&
-           !nic->sending && !nic->running && !nic->handler_packets && !nic->room_queue;
+           !nic->sending && !nic->running && !nic->handler_packets && !nic->room_queue &&
+           !nic->blocks.reports.used;
 }
 
 void nic_hurry(struct nic *nic) {
@@ -216,6 +231,8 @@ static bool keep_message(struct nic *nic, struct nic_move *m) {
     m->packet = packet;
     m->record = in;
     in->flow.work++;
+    if (packet->kind == NIC_BLOCK)
+        nic_block_move_later(in, packet);
     return true;
 }
 
@@ -261,12 +278,12 @@ void nic_moved(struct nic *nic, struct nic_move *later, enum nic_status how, uin
     if (!slot->used || slot->generation != later->generation)
         return; /* told twice */
     nic->now = now;
-    if (how == NIC_ABSENT && nic_page_park(nic, later))
+    if (how == NIC_ABSENT && (how = nic_page_park(nic, later)) == NIC_PENDING)
         return;
     nic->moves--;
     switch (later->purpose) {
     case FETCH_DEPARTURE:
-        nic_send_fetched(nic, later->record, how != NIC_DONE);
+        nic_send_fetched(nic, later->record, how >= NIC_FAULT);
         break;
     case MOVE_MESSAGE:
     case APPLY_ATOMIC:
@@ -302,7 +319,7 @@ static void __attribute__((noinline)) work(struct nic *nic, uint64_t now) {
 
 bool nic_has_work(const struct nic *nic) {
     return nic->loop || nic->turn || !delivery_idle(&nic->delivery) || nic->delivery.timers.count ||
-           nic->silences.count;
+           nic->silences.count || nic->blocks.timeouts.count;
 }
 
 void nic_progress(struct nic *nic, uint64_t now) {
@@ -338,12 +355,15 @@ void nic_peer_lost(struct nic *nic, struct nic_address address, uint64_t now) {
 }
 
 uint64_t nic_deadline(const struct nic *nic) {
-    uint64_t silence = timers_first(&nic->silences), due = delivery_deadline(&nic->delivery);
-    return silence < due ? silence : due;
+    uint64_t due = delivery_deadline(&nic->delivery);
+    uint64_t silence = timers_first(&nic->silences), block = timers_first(&nic->blocks.timeouts);
+    due = silence < due ? silence : due;
+    return block < due ? block : due;
 }
 
 void nic_tick(struct nic *nic, uint64_t now) {
     nic->now = now;
     delivery_tick(&nic->delivery, now);
     nic_receive_tick(nic);
+    nic_block_tick(nic);
 }

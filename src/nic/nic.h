@@ -63,21 +63,23 @@ struct nic_packet {
     /* Reliable delivery; 0 where the network is reliable. A stream is all that a source sends to a
      * target until one of them gives the other up; it begins with sequence 0, message 0. */
     uint32_t stream, sequence;
-    uint32_t ack_stream, ack;   /* every packet of that stream of the other direction below `ack` is
-                                   here, */
-    uint64_t sack;              /* and ack + 1 + i where bit i is set */
-    uint32_t message_number;    /* of the source's messages to this target */
-    uint16_t credit;            /* 0, or 1 + how many packets beyond `ack` its source takes */
-    bool prompt;                /* acknowledge it at once */
-    uint64_t offset;            /* of its data in the message */
-    uint32_t bytes;             /* of data */
-    struct nic_message message; /* of the first packet */
-    struct nic_block_tag tag;   /* of a block or report; else anything */
-    uint8_t *data;              /* room for the MTU, where it comes from a pool */
-    struct nic_pool *pool;      /* where it, or a copy of it, comes from and goes back to */
-    struct nic_packet *next;    /* of whoever holds it */
-    struct nic_packet *lender;  /* whose data it has, and keeps; NULL: its own */
-    uint32_t place;             /* the driver's own */
+    uint32_t ack_stream, ack; /* every packet of that stream of the other direction below `ack` is
+                                 here, */
+    uint64_t sack;            /* and ack + 1 + i where bit i is set */
+    uint32_t message_number;  /* of the source's messages to this target */
+    uint16_t credit;          /* 0, or 1 + how many packets beyond `ack` its source takes */
+    bool prompt;              /* acknowledge it at once */
+    uint64_t offset;          /* of its data in the message */
+    uint32_t bytes;           /* of data */
+    union {
+        struct nic_message message; /* of the first packet */
+        struct nic_block_tag tag;   /* of a block or report, which is none */
+    };
+    uint8_t *data;             /* room for the MTU, where it comes from a pool */
+    struct nic_pool *pool;     /* where it, or a copy of it, comes from and goes back to */
+    struct nic_packet *next;   /* of whoever holds it */
+    struct nic_packet *lender; /* whose data it has, and keeps; NULL: its own */
+    uint32_t place;            /* the driver's own */
 };
 
 /* Before the data of a packet of a pool: free for whoever alone holds the packet. */

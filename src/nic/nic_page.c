@@ -24,8 +24,26 @@ static struct nic_parked *parked_new(struct nic *nic) {
     return p;
 }
 
+static bool is_departing_block(const struct nic_move *move) {
+    return move->purpose == FETCH_DEPARTURE && move->packet->kind == NIC_BLOCK;
+}
+
+/* One that is of a block: the block sees to it. */
+static bool is_in_block(const struct nic_move *move) {
+    return move->purpose == MOVE_MESSAGE && move->packet->kind == NIC_BLOCK;
+}
+
 __attribute__((noinline)) enum nic_status nic_page_absent(struct nic *nic, struct nic_move *move) {
     count(nic, move);
+    if (is_departing_block(move)) {
+        ((struct nic_departure *)move->record)->absent = true;
+        return NIC_ABSENT;
+    }
+    if (is_in_block(move)) {
+        struct nic_incoming *in = move->record;
+        nic_block_absent(nic, in, move->packet);
+        return NIC_ABSENT;
+    }
     struct nic_parked *p = parked_new(nic);
     if (!p)
         return NIC_FAULT;
@@ -37,14 +55,18 @@ __attribute__((noinline)) enum nic_status nic_page_absent(struct nic *nic, struc
     return NIC_PENDING;
 }
 
-bool nic_page_park(struct nic *nic, struct nic_move *later) {
+enum nic_status nic_page_park(struct nic *nic, struct nic_move *later) {
     count(nic, later);
+    if (is_departing_block(later))
+        ((struct nic_departure *)later->record)->absent = true;
+    if (is_departing_block(later) || is_in_block(later))
+        return NIC_ABSENT;
     struct nic_parked *p = parked_new(nic);
     if (!p)
-        return false;
+        return NIC_FAULT;
     p->move = *later;
     append(nic, p);
-    return true;
+    return NIC_PENDING;
 }
 
 void nic_page_clear(struct nic *nic) {
@@ -53,7 +75,10 @@ void nic_page_clear(struct nic *nic) {
 }
 
 struct nic_extent nic_move_extent(struct nic *nic, const struct nic_move *move) {
-    (void)nic;
+    if (is_departing_block(move))
+        return nic_block_source_extent(nic, move);
+    if (is_in_block(move))
+        return nic_block_target_extent(nic, move);
     return (struct nic_extent){.block_bytes = move->bytes, .transfer_bytes = move->bytes};
 }
 
@@ -74,10 +99,6 @@ static void repeat(struct nic *nic, struct nic_move *move, bool failed) {
         nic_moved(nic, move, how, nic->now);
 }
 
-static bool overlaps(const struct nic_pages *pages, const struct nic_move *move) {
-    return move->host < pages->host + pages->bytes && pages->host < move->host + move->bytes;
-}
-
 void nic_paged_in(struct nic *nic, const struct nic_pages *pages, uint64_t now) {
     nic->now = now;
     struct nic_parked *waiting = nic->first_parked;
@@ -86,7 +107,7 @@ void nic_paged_in(struct nic *nic, const struct nic_pages *pages, uint64_t now) 
     while (waiting) {
         struct nic_parked *p = waiting;
         waiting = p->next;
-        if (!overlaps(pages, &p->move)) {
+        if (!nic_pages_meet(pages, p->move.host, p->move.bytes)) {
             p->next = NULL;
             *nic->parked_end = p;
             nic->parked_end = &p->next;
@@ -96,4 +117,6 @@ void nic_paged_in(struct nic *nic, const struct nic_pages *pages, uint64_t now) 
         pool_give(&nic->parked, p);
         repeat(nic, &move, pages->failed);
     }
+    nic_block_source_in(nic, pages);
+    nic_block_target_in(nic, pages);
 }

@@ -6,6 +6,7 @@
  *     nic_handler.c  handlers of a message and their return codes
  *     nic_command.c  what handlers ask for
  *     nic_page.c     moves that wait for a page of host memory
+ *     nic_block_send.c, nic_block_receive.c   messages in blocks (nic_block.h)
  *
  * Whatever a pending move refers to is a record and lives until the move has ended. What ends
  * within one call stays on that call's stack. */
@@ -18,6 +19,7 @@
 #include "nic/delivery.h"
 #include "nic/flow.h"
 #include "nic/nic.h"
+#include "nic/nic_block.h"
 #include "nic/timers.h"
 
 #define NIC_SEGMENTS 8 /* pieces of memory asked for at once */
@@ -31,6 +33,9 @@ struct nic_peer {
     bool in_turn;
     bool busy;             /* the driver takes no more now */
     uint32_t turn_packets; /* sent in this turn */
+    bool block_turn;       /* the next packet is one of a block, if there are such */
+    struct nic_transfer *ready, **ready_end; /* with packets of blocks to send */
+    struct nic_report_out *reports, **reports_end;
     struct nic_peer *next_turn;
 };
 
@@ -65,6 +70,7 @@ struct nic_outgoing {
     struct nic_packet *ready;        /* whose data is on the card already, instead of fetching it */
     struct nic_incoming *reply_to;   /* of a reply with data: what it answers */
     struct nic_incoming *answer;     /* that is being received */
+    struct nic_transfer *transfer;   /* in blocks, not all of them acknowledged */
     /* A stream: its packets come from handlers of this message. */
     bool streams, queued, abandoned;
     uint64_t handed; /* bytes, by handlers */
@@ -80,6 +86,8 @@ struct nic_departure {
     struct nic_outgoing *outgoing; /* NULL: given up */
     struct nic_packet *packet;
     uint32_t fetches;
+    bool absent;       /* of a packet of a block: a page of its data is, */
+    uint64_t transfer; /* and the transfer's name */
     struct nic_departure *next;
 };
 
@@ -97,10 +105,12 @@ struct nic_incoming {
     struct nic_outgoing *answered; /* ack, reply: the request */
     struct flow flow;              /* its phase; work: moves, handlers and replies */
     bool refused, flow_control, aborted, replied, seen; /* by handlers */
-    struct nic_packet *waiting;                         /* held by the header handler */
-    struct nic_packet *last;      /* of the message, for PsPIN's completion handler */
-    struct nic_packet *results;   /* of a fetching atomic or small get, by offset */
-    struct nic_outgoing *streams; /* of its handlers, not complete */
+    bool headless;                 /* in blocks: its header handler waits for its first bytes */
+    struct nic_assembly *assembly; /* in blocks, not all of them here */
+    struct nic_packet *waiting;    /* held by the header handler */
+    struct nic_packet *last;       /* of the message, for PsPIN's completion handler */
+    struct nic_packet *results;    /* of a fetching atomic or small get, by offset */
+    struct nic_outgoing *streams;  /* of its handlers, not complete */
     struct nic_incoming *next_open;
     struct timer silence; /* set while its cleanup handler may have to run */
     uint64_t heard;       /* when the last packet came */
@@ -180,6 +190,7 @@ struct nic {
     uint32_t handler_messages;
     struct timers silences;
     struct nic_task_record *room_queue; /* handlers that wait for one of these to become less */
+    struct nic_blocks blocks;
     struct pool parked;
     struct nic_parked *first_parked, **parked_end; /* in the order in which they came */
 };
@@ -202,8 +213,9 @@ static inline enum nic_status nic_drive_move(struct nic *nic, struct nic_move *m
 }
 
 /* nic_page.c */
-/* One that has ended so later; true: the card waits for its page. */
-bool nic_page_park(struct nic *nic, struct nic_move *later);
+/* One that has ended so later. NIC_PENDING: the card waits for its page; NIC_ABSENT: it is of a
+ * block; NIC_FAULT: no memory. */
+enum nic_status nic_page_park(struct nic *nic, struct nic_move *later);
 void nic_page_clear(struct nic *nic);
 
 /* nic_send.c */
@@ -213,6 +225,13 @@ bool nic_send_more(struct nic *nic);
 /* A packet that was lent has left. */
 void nic_send_returned(struct nic *nic, uint64_t lent);
 void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault);
+/* Where bytes of a message are; asks for the data of a packet; a packet that is numbered leaves;
+ * all blocks of a message are acknowledged. */
+uint32_t nic_send_pieces(struct nic *nic, const struct nic_outgoing *o, uint64_t from,
+                         uint64_t bytes, struct nic_segment *piece, uint32_t room);
+void nic_send_fetch(struct nic *nic, struct nic_departure *d);
+void nic_send_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet);
+void nic_send_acknowledged(struct nic *nic, struct nic_outgoing *o);
 void nic_send_over(struct nic *nic, struct nic_outgoing *o); /* its answer is in */
 void nic_send_room(void *context, struct delivery_peer *peer);
 void nic_send_lost(struct nic *nic, struct nic_peer *peer);
@@ -232,6 +251,13 @@ void nic_receive_check(struct nic *nic, struct nic_incoming *in);
 void nic_receive_finish(struct nic *nic, struct nic_incoming *in);
 void nic_receive_lost(struct nic *nic, struct nic_peer *peer);
 void nic_receive_tick(struct nic *nic);
+/* For messages in blocks: the message with that number, of which more is to come; a packet's data;
+ * all of it has come; where bytes of it go. */
+struct nic_incoming *nic_receive_open(struct nic_peer *peer, uint32_t message_number);
+void nic_receive_data(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
+void nic_receive_whole(struct nic *nic, struct nic_incoming *in);
+uint32_t nic_receive_pieces(struct nic *nic, const struct nic_incoming *in, uint64_t offset,
+                            uint64_t bytes, struct nic_segment *piece);
 
 /* nic_handler.c */
 void nic_handler_message(struct nic_incoming *in); /* has handlers, and begins */

@@ -44,9 +44,8 @@ struct nic_incoming *nic_receive_keep_plain(struct nic *nic, const struct nic_pl
 
 /* ---- Data ---- */
 
-/* Where bytes of a message go. */
-static uint32_t pieces_at(struct nic *nic, const struct nic_incoming *in, uint64_t offset,
-                          uint64_t bytes, struct nic_segment *piece) {
+uint32_t nic_receive_pieces(struct nic *nic, const struct nic_incoming *in, uint64_t offset,
+                            uint64_t bytes, struct nic_segment *piece) {
     if (in->answered)
         return portals_reply_segments(nic->portals, in->answered->initiator, offset, bytes, piece,
                                       NIC_SEGMENTS);
@@ -65,8 +64,14 @@ static void store_on_card(struct nic *nic, const struct nic_incoming *in,
                           const struct nic_packet *packet) {
     struct nic_segment piece[NIC_SEGMENTS];
     uint64_t bytes = nic_accepted(in, packet);
-    if (in->answered->waiting && pieces_at(nic, in, packet->offset, bytes, piece))
+    if (in->answered->waiting && nic_receive_pieces(nic, in, packet->offset, bytes, piece))
         memcpy(piece[0].host, packet->data, piece[0].bytes); /* it is one piece */
+}
+
+static void move_failed(struct nic_incoming *in, const struct nic_packet *packet) {
+    failed(in, PTL_NI_SEGV);
+    if (packet->kind == NIC_BLOCK)
+        nic_block_failed(in, packet);
 }
 
 static void move_piece(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet,
@@ -82,7 +87,7 @@ static void move_piece(struct nic *nic, struct nic_incoming *in, struct nic_pack
     m.task = NULL;
     m.packet = packet;
     if (nic_drive_move(nic, &m) >= NIC_FAULT)
-        failed(in, PTL_NI_SEGV);
+        move_failed(in, packet);
 }
 
 /* Between a packet and host memory in one piece. */
@@ -101,7 +106,7 @@ static void move(struct nic *nic, struct nic_incoming *in, struct nic_packet *pa
     }
     for (uint64_t done = 0; done < bytes;) {
         struct nic_segment piece[NIC_SEGMENTS];
-        uint32_t pieces = pieces_at(nic, in, packet->offset + done, bytes - done, piece);
+        uint32_t pieces = nic_receive_pieces(nic, in, packet->offset + done, bytes - done, piece);
         for (uint32_t i = 0; i < pieces; i++) {
             move_piece(nic, in, packet, done, piece[i], way);
             done += piece[i].bytes;
@@ -156,7 +161,7 @@ static void apply(struct nic *nic, struct nic_incoming *in, const struct nic_pac
 static void operate(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
     struct nic_segment piece[NIC_SEGMENTS];
     uint64_t bytes = nic_accepted(in, packet);
-    if (!bytes || !pieces_at(nic, in, packet->offset, bytes, piece))
+    if (!bytes || !nic_receive_pieces(nic, in, packet->offset, bytes, piece))
         return; /* nothing of it is accepted, or the interface was closed meanwhile */
     struct nic_move m = {.kind = NIC_ATOMIC_ON_HOST,
                          .purpose = APPLY_ATOMIC,
@@ -174,10 +179,14 @@ static void operate(struct nic *nic, struct nic_incoming *in, struct nic_packet 
 
 void nic_receive_moved(struct nic *nic, struct nic_move *m, enum nic_status how) {
     struct nic_incoming *in = m->record;
-    if (how != NIC_DONE)
-        failed(in, PTL_NI_SEGV);
+    if (how == NIC_ABSENT)
+        nic_block_absent(nic, in, m->packet);
+    else if (how != NIC_DONE)
+        move_failed(in, m->packet);
     if (m->purpose == APPLY_ATOMIC)
         apply(nic, in, m->packet, how == NIC_DONE);
+    if (m->packet->kind == NIC_BLOCK)
+        nic_block_moved(nic, in, m->packet);
     nic_packet_release(m->packet);
     in->flow.work--;
     nic_receive_check(nic, in);
@@ -200,6 +209,7 @@ static void read_early(struct nic *nic, struct nic_incoming *in) {
 }
 
 static void hold(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
+static void hold_first(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
 
 static void store_or_operate(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
     if (packet->bytes == 0)
@@ -222,7 +232,7 @@ static __attribute__((noinline)) void take_other_data(struct nic *nic, struct ni
         failed(in, PTL_NI_SEGV);
     switch (act) {
     case FLOW_IS_HEADER:
-        hold(nic, in, packet);
+        hold_first(nic, in, packet);
         nic_handler_header(nic, in, in->waiting ? in->waiting : packet);
         return;
     case FLOW_HELD:
@@ -251,6 +261,15 @@ static inline void take_data(struct nic *nic, struct nic_incoming *in, struct ni
         take_other_data(nic, in, packet);
     else if (bytes)
         move_whole(nic, in, packet, bytes, NIC_STORE);
+}
+
+void nic_receive_data(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
+    if (in->headless && packet->offset) {
+        hold(nic, in, packet);
+        return;
+    }
+    in->headless = false;
+    take_data(nic, in, packet);
 }
 
 /* ---- From the first packet to the last ---- */
@@ -318,9 +337,25 @@ static void expect_more(struct nic *nic, struct nic_incoming *in) {
         nic->counts.no_memory++;
 }
 
+/* Its header handler will not run. */
+static void refuse_headless(struct nic_incoming *in) {
+    in->headless = false;
+    in->refused = true;
+    flow_refuse(&in->flow, PTL_NI_UNDELIVERABLE);
+    while (in->waiting) {
+        struct nic_packet *packet = in->waiting;
+        in->waiting = packet->next;
+        nic_packet_release(packet);
+    }
+    in->waiting_end = &in->waiting;
+}
+
 /* The rest of it will not come. */
 static void cut_off(struct nic *nic, struct nic_incoming *in) {
     end_open(nic, in);
+    nic_block_end(nic, in);
+    if (in->headless)
+        refuse_headless(in);
     in->aborted = true;
     flow_cut_off(&in->flow);
     failed(in, PTL_NI_UNDELIVERABLE);
@@ -379,6 +414,17 @@ static void hold(struct nic *nic, struct nic_incoming *in, struct nic_packet *pa
     in->waiting_end = &kept->next;
 }
 
+/* Likewise; of a message in blocks others may have come before. */
+static void hold_first(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
+    struct nic_packet *others = in->waiting, **end = in->waiting_end;
+    in->waiting = NULL;
+    in->waiting_end = &in->waiting;
+    hold(nic, in, packet);
+    *in->waiting_end = others;
+    if (others)
+        in->waiting_end = end;
+}
+
 /* Nobody can be told but the counter. */
 static void drop_unkept(struct nic *nic, struct nic_incoming *in) {
     nic->counts.no_memory++;
@@ -406,7 +452,10 @@ static __attribute__((noinline)) void begin_record(struct nic *nic, struct nic_i
     in->flow.work++; /* by this function */
     if (!flow_has(&in->flow, FLOW_HEADER_HANDLER))
         read_early(nic, in);
-    take_data(nic, in, packet);
+    in->headless =
+        !packet->bytes && in->message->payload && flow_has(&in->flow, FLOW_HEADER_HANDLER);
+    if (!in->headless)
+        take_data(nic, in, packet);
     in->flow.work--;
     nic_receive_check(nic, in);
 }
@@ -451,6 +500,23 @@ static struct nic_incoming *find_open(const struct nic_peer *peer, uint32_t mess
     while (in && in->message_number != message_number)
         in = in->next_open;
     return in;
+}
+
+/* Transfers take turns by blocks: the next packet is mostly of the same. */
+struct nic_incoming *nic_receive_open(struct nic_peer *peer, uint32_t message_number) {
+    struct nic_incoming **at = &peer->open, *in;
+    while ((in = *at) && in->message_number != message_number)
+        at = &in->next_open;
+    if (in) {
+        *at = in->next_open;
+        in->next_open = peer->open;
+        peer->open = in;
+    }
+    return in;
+}
+
+void nic_receive_whole(struct nic *nic, struct nic_incoming *in) {
+    end_open(nic, in);
 }
 
 static bool well_formed(const struct nic_incoming *in, const struct nic_packet *packet) {
@@ -545,8 +611,15 @@ void nic_receive_packet(void *context, struct delivery_peer *delivery, struct ni
         message_in(nic, peer, packet);
         return;
     }
+    if (packet->kind != NIC_DATA) {
+        if (packet->kind == NIC_BLOCK)
+            nic_block_packet(nic, peer, packet);
+        else
+            nic_block_reported(nic, peer, packet);
+        return;
+    }
     struct nic_incoming *in = find_open(peer, packet->message_number);
-    if (!in || !well_formed(in, packet)) {
+    if (!in || in->assembly || !well_formed(in, packet)) {
         nic->counts.malformed++;
         return;
     }
@@ -581,6 +654,7 @@ void nic_receive_body(struct nic *nic, struct nic_incoming *in) {
         nic_packet_release(packet);
     }
     in->waiting_end = &in->waiting;
+    nic_block_settle(nic, in);
     in->flow.work--;
     nic_receive_check(nic, in);
 }
@@ -606,6 +680,8 @@ void nic_receive_check(struct nic *nic, struct nic_incoming *in) {
 void nic_receive_finish(struct nic *nic, struct nic_incoming *in) {
     if (in->streams)
         nic_send_abandon(nic, in);
+    if (in->assembly)
+        nic_block_end(nic, in);
     if (in->last)
         nic_packet_release(in->last);
     while (in->results) {

@@ -336,23 +336,22 @@ enum portals_sending nic_send_message(void *context, struct portals_outgoing *ou
 
 /* ---- Packets of messages that wait ---- */
 
-/* Where bytes of a message are. */
-static uint32_t source_pieces(struct nic *nic, const struct nic_outgoing *o, uint64_t from,
-                              uint64_t bytes, struct nic_segment *piece, uint32_t room) {
+uint32_t nic_send_pieces(struct nic *nic, const struct nic_outgoing *o, uint64_t from,
+                         uint64_t bytes, struct nic_segment *piece, uint32_t room) {
     return o->reply_to
                ? portals_arrival_segments(&o->reply_to->arrival, from, bytes, piece, room)
                : portals_source_segments(nic->portals, o->initiator, from, bytes, piece, room);
 }
 
-/* Asks for the data of a packet. What is no longer there is sent as zeroes. */
-static void fetch(struct nic *nic, struct nic_departure *d) {
+/* What is no longer there is sent as zeroes. */
+void nic_send_fetch(struct nic *nic, struct nic_departure *d) {
     struct nic_outgoing *o = d->outgoing;
     struct nic_packet *packet = d->packet;
     bool on_card = !o->reply_to && portals_source_on_card(nic->portals, o->initiator);
     for (uint32_t have = 0; have < packet->bytes;) {
         struct nic_segment piece[NIC_SEGMENTS];
         uint64_t from = packet->offset + have, bytes = packet->bytes - have;
-        uint32_t pieces = source_pieces(nic, o, from, bytes, piece, NIC_SEGMENTS);
+        uint32_t pieces = nic_send_pieces(nic, o, from, bytes, piece, NIC_SEGMENTS);
         if (!pieces) {
             memset(packet->data + have, 0, bytes);
             return;
@@ -388,7 +387,7 @@ static struct nic_packet *lend(struct nic *nic, struct nic_outgoing *o) {
     if (!driver->lends || !o->begun || o->ready || o->from_handler || left < LENT_MIN ||
         o->peer->delivery.self || (o->message.kind != NIC_PUT && !o->reply_to) ||
         !driver->lends(nic->config.context, o->peer->delivery.address) ||
-        !source_pieces(nic, o, o->packed, left < LENT_MAX ? left : LENT_MAX, &piece, 1) ||
+        !nic_send_pieces(nic, o, o->packed, left < LENT_MAX ? left : LENT_MAX, &piece, 1) ||
         piece.bytes < LENT_MIN)
         return NULL;
     struct nic_packet *packet = nic_packet_new(nic->config.pool);
@@ -408,7 +407,7 @@ static struct nic_packet *next_packet(struct nic *nic, struct nic_outgoing *o) {
         packet->next = NULL;
     } else if (!(packet = lend(nic, o))) {
         uint64_t left = (o->ready ? o->ready->offset : o->message.payload) - o->packed;
-        uint32_t most = o->peer->delivery.packet_bytes;
+        uint32_t most = o->transfer ? 0 : o->peer->delivery.packet_bytes;
         packet = nic_packet_new(nic->config.pool);
         if (!packet)
             return NULL;
@@ -442,6 +441,12 @@ static void gone(struct nic *nic, struct nic_outgoing *o) {
         forget(nic, o);
 }
 
+void nic_send_acknowledged(struct nic *nic, struct nic_outgoing *o) {
+    o->packed = o->message.payload;
+    if (!o->departing)
+        gone(nic, o);
+}
+
 static void to_self(struct nic *nic, struct nic_packet *packet, bool from_handler) {
     nic->sending--;
     packet->next = NULL;
@@ -459,6 +464,16 @@ static void to_wire(struct nic *nic, struct nic_peer *peer, struct nic_packet *p
                                      .transmission = transmission};
     if (!is_pending(peer, nic_drive_send(nic, packet, &how)))
         nic_left(nic, &how, nic->now);
+}
+
+void nic_send_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
+    uint64_t transmission = delivery_departs(&nic->delivery, &peer->delivery, packet);
+    if (peer->delivery.self) {
+        to_self(nic, packet, false);
+    } else {
+        to_wire(nic, peer, packet, transmission, false, 0);
+        nic_packet_release(packet);
+    }
 }
 
 static void depart(struct nic *nic, struct nic_peer *peer) {
@@ -495,7 +510,9 @@ void nic_send_returned(struct nic *nic, uint64_t lent) {
 /* False: no memory. */
 static bool pack(struct nic *nic, struct nic_peer *peer) {
     struct nic_outgoing *o = peer->queue;
-    struct nic_departure *d = pool_take(&nic->departures);
+    bool blocks = nic_block_wanted(nic, o);
+    struct nic_departure *d =
+        !blocks || o->transfer || nic_block_begin(nic, o) ? pool_take(&nic->departures) : NULL;
     bool on_card = o->ready && (o->streams || o->ready->offset == o->packed);
     if (!d || !(d->packet = next_packet(nic, o))) {
         if (d)
@@ -513,12 +530,14 @@ static bool pack(struct nic *nic, struct nic_peer *peer) {
         peer->departures_end = &peer->departures;
     *peer->departures_end = d;
     peer->departures_end = &d->next;
-    if (d->packet->last || (o->streams && !o->ready)) {
+    if (d->packet->last || blocks || (o->streams && !o->ready)) {
         peer->queue = o->next;
         o->queued = false;
     }
+    if (blocks)
+        nic_block_announced(nic, o);
     if (!on_card && !is_lent(nic, d->packet))
-        fetch(nic, d);
+        nic_send_fetch(nic, d);
     depart(nic, peer);
     return true;
 }
@@ -527,6 +546,10 @@ void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault) {
     d->packet->bad |= fault;
     if (--d->fetches)
         return;
+    if (d->packet->kind == NIC_BLOCK) {
+        nic_block_fetched(nic, d);
+        return;
+    }
     if (d->outgoing) {
         depart(nic, d->peer);
         return;
@@ -534,6 +557,16 @@ void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault) {
     nic_packet_release(d->packet); /* given up meanwhile */
     nic->sending--;
     pool_give(&nic->departures, d);
+}
+
+static bool has_packets(const struct nic_peer *peer) {
+    return peer->queue || peer->ready || peer->reports;
+}
+
+static void end_turn(struct nic *nic, struct nic_peer *peer) {
+    peer->turn_packets = 0;
+    if (has_packets(peer))
+        take_turn(nic, peer);
 }
 
 bool nic_send_more(struct nic *nic) {
@@ -548,20 +581,34 @@ bool nic_send_more(struct nic *nic) {
         return true;
     }
     for (struct nic_peer *peer; (peer = next_turn(nic));) {
-        if (!peer->queue || peer->busy || !delivery_room(&nic->delivery, &peer->delivery))
+        if (!has_packets(peer) || peer->busy || !delivery_room(&nic->delivery, &peer->delivery))
             continue; /* nic_send_room brings it back */
         const struct nic_outgoing *o = peer->queue;
+        if (peer->reports || peer->ready) {
+            bool sent = true, other = peer->reports || !o || peer->block_turn;
+            peer->block_turn = !peer->block_turn;
+            if (peer->reports)
+                sent = nic_block_send_report(nic, peer);
+            else if (other)
+                sent = nic_block_send(nic, peer);
+            if (other) {
+                if (sent && peer->ready && !peer->in_turn &&
+                    ++peer->turn_packets < nic->config.turn_packets)
+                    keep_turn(nic, peer);
+                else
+                    end_turn(nic, peer);
+                return sent;
+            }
+        }
         if (!pack(nic, peer)) {
             take_turn(nic, peer); /* another time */
             return false;
         }
         bool goes_on = peer->queue == o && ++peer->turn_packets < nic->config.turn_packets;
-        if (!goes_on)
-            peer->turn_packets = 0;
         if (goes_on)
             keep_turn(nic, peer);
-        else if (peer->queue)
-            take_turn(nic, peer);
+        else
+            end_turn(nic, peer);
         return true;
     }
     return false;
@@ -569,7 +616,7 @@ bool nic_send_more(struct nic *nic) {
 
 void nic_send_room(void *context, struct delivery_peer *delivery) {
     struct nic_peer *peer = (struct nic_peer *)delivery;
-    if (peer->queue && !peer->busy)
+    if (has_packets(peer) && !peer->busy)
         take_turn(context, peer);
 }
 
@@ -635,6 +682,7 @@ static void cancel_departures(struct nic *nic, struct nic_peer *peer) {
 }
 
 static void fail(struct nic *nic, struct nic_outgoing *o) {
+    nic_block_drop(nic, o);
     bool departed = o->begun && !o->departing && o->packed == o->message.payload;
     uint32_t packets = o->departing;
     while (o->ready) {
@@ -660,6 +708,7 @@ static void fail(struct nic *nic, struct nic_outgoing *o) {
 
 void nic_send_lost(struct nic *nic, struct nic_peer *peer) {
     cancel_departures(nic, peer);
+    nic_block_lost(nic, peer);
     peer->queue = NULL;
     peer->busy = false;
     struct nic_outgoing *all = peer->all;
@@ -675,6 +724,7 @@ void nic_send_lost(struct nic *nic, struct nic_peer *peer) {
         }
         /* Its answer is partly here; whoever receives that ends it. */
         unlink_outgoing(o);
+        nic_block_drop(nic, o);
         o->departing = 0;
         o->packed = o->message.payload;
         o->next_all = peer->all;

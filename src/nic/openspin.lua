@@ -10,13 +10,17 @@ local openspin = Proto("openspin", "openspin packet")
 local PORT, PIDS = 25600, 1024
 local MAGIC, VERSION = "sPIN", 2
 local HEAD_BYTES = 24 -- of a datagram on UDP: key and checksum
-local SHORT, LONG, MESSAGE = 56, 64, 72
+local SHORT, LONG, MESSAGE, TAG = 56, 64, 72, 24
+local BLOCK, REPORT = 3, 4
 local SHORT_PUT, SHORT_ACK = 32, 33
 
-local kinds = { [0] = "data", [1] = "receipt", [2] = "probe",
+local kinds = { [0] = "data", [1] = "receipt", [2] = "probe", [BLOCK] = "block",
+                [REPORT] = "report",
                 [SHORT_PUT] = "data, short put", [SHORT_ACK] = "data, short acknowledgement" }
 local messages = { [0] = "put", [1] = "get", [2] = "atomic", [3] = "fetch", [4] = "ack",
                    [5] = "reply" }
+local reports = { [0] = "whole", [1] = "page fault", [2] = "corrupt", [3] = "error",
+                  [4] = "retransmission request (ERR)" }
 local acks = { [0] = "PTL_NO_ACK_REQ", [1] = "PTL_ACK_REQ", [2] = "PTL_CT_ACK_REQ",
                [3] = "PTL_OC_ACK_REQ" }
 local fails = { [0] = "PTL_NI_OK", [1] = "PTL_NI_UNDELIVERABLE", [2] = "PTL_NI_DROPPED",
@@ -79,6 +83,12 @@ local f = {
     payload = ProtoField.uint64("openspin.payload", "Bytes that travel", base.DEC),
     initiator = ProtoField.uint64("openspin.initiator", "Initiator's operation", base.HEX),
     operand = ProtoField.bytes("openspin.operand", "Operand"),
+    transfer = ProtoField.uint64("openspin.transfer", "Transfer in blocks", base.HEX),
+    block = ProtoField.uint32("openspin.block", "Block"),
+    transmission = ProtoField.uint32("openspin.transmission", "Transmission of the block"),
+    block_bytes = ProtoField.uint32("openspin.block_bytes", "Bytes of a block"),
+    place = ProtoField.uint8("openspin.place", "Place in the block"),
+    report = ProtoField.uint8("openspin.report", "Report of the block", base.DEC, reports),
     data = ProtoField.bytes("openspin.data", "Data"),
     lent = ProtoField.uint64("openspin.lent", "Data beside the packet, from", base.HEX),
 }
@@ -236,6 +246,34 @@ local function is_short(tvb)
     return kind == 4 and bytes == 0 and is_zero(88, 8)
 end
 
+-- Of a packet of a block, or of a report of one. Returns what the column says, and what is wrong.
+local function block_tag(tree, tvb, report)
+    if tvb:reported_length_remaining(LONG) < TAG then
+        return "", "shorter than the tag of a block"
+    end
+    local block, transmission = tvb(72, 4):le_uint(), tvb(76, 4):le_uint()
+    local block_bytes, place = tvb(80, 4):le_uint(), tvb(84, 1):uint()
+    tree:add_le(f.transfer, tvb(64, 8))
+    tree:add_le(f.block, tvb(72, 4))
+    tree:add_le(f.transmission, tvb(76, 4))
+    tree:add(report and f.report or f.place, tvb(84, 1))
+    if tvb(85, 1):uint() + tvb(86, 2):uint() > 0 or place > (report and 4 or 63) then
+        return "", "unknown report, or more packets than a block has"
+    end
+    if transmission == 0 or report ~= (block_bytes == 0) then
+        return "", "a block that was never sent, or without a size"
+    end
+    if report then
+        return string.format("block %u, transmission %u: %s", block, transmission, reports[place])
+    end
+    tree:add_le(f.block_bytes, tvb(80, 4))
+    if tvb(56, 8):le_uint64() / UInt64(block_bytes) ~= UInt64(block) then
+        return "", "data of another block"
+    end
+    return string.format("block %u, transmission %u, %u bytes from %s on", block, transmission,
+                         tvb(52, 4):le_uint(), tostring(tvb(56, 8):le_uint64()))
+end
+
 local function long_form(tree, tvb)
     local kind, flags = tvb(5, 1):uint(), tvb(6, 1):uint()
     local bytes, first = tvb(52, 4):le_uint(), flags % 2 == 1
@@ -260,18 +298,28 @@ local function long_form(tree, tvb)
     tree:add_le(f.message_number, tvb(48, 4))
     tree:add_le(f.bytes, tvb(52, 4))
     tree:add_le(f.offset, tvb(56, 8))
-    if kind > 2 or flags > 15 or not (credit < 32 or credit % 32 >= 16) then
+    if kind > REPORT or flags > 15 or not (credit < 32 or credit % 32 >= 16) then
         return "?", "", "unknown kind, flag or credit"
     end
     local nothing = UInt64(0)
     local offset = tvb(56, 8):le_uint64()
-    if kind ~= 0 then
-        local wrong = (bytes ~= 0 or offset ~= nothing or flags ~= 0 or
-                       tvb(48, 4):le_uint() ~= 0) and "a receipt or probe with data" or nil
+    local empty = bytes == 0 and offset == nothing and tvb(48, 4):le_uint() == 0
+    if kind == REPORT then
+        if not empty or (flags ~= 0 and flags ~= 8) then
+            return kinds[kind], "", "a report of a block with data"
+        end
+        local info, wrong = block_tag(tree, tvb, true)
+        return kinds[kind], info, wrong or add_data(tree, tvb, LONG + TAG, 0)
+    end
+    if kind ~= 0 and kind ~= BLOCK then
+        local wrong = (not empty or flags ~= 0) and "a receipt or probe with data" or nil
         return kinds[kind], string.format("below %u", tvb(36, 4):le_uint()),
                wrong or add_data(tree, tvb, LONG, 0)
     end
-    if not first and (bytes == 0 or offset == nothing) then
+    if kind == BLOCK and (first or bytes == 0) then
+        return "block", "", "a packet of a block without data, or the first of its message"
+    end
+    if kind ~= BLOCK and not first and (bytes == 0 or offset == nothing) then
         return "data", "", "neither the first of its message nor with data of its own"
     end
     if offset + bytes < offset then
@@ -279,6 +327,10 @@ local function long_form(tree, tvb)
     end
     local key = message_key(tvb(8, 8):le_uint64():tohex(), tvb(16, 8):le_uint64():tohex(),
                             tvb(24, 4):le_uint(), tvb(48, 4):le_uint())
+    if kind == BLOCK then
+        local info, wrong = block_tag(tree, tvb, false)
+        return operation_of[key] or "block", info, wrong or add_data(tree, tvb, LONG + TAG, bytes)
+    end
     if not first then
         return operation_of[key] or "data",
                string.format("%u bytes from %s on", bytes, tostring(offset)),

@@ -136,7 +136,8 @@ struct nic_packet *nic_packet_copy(const struct nic_packet *from) {
     if (!packet)
         return NULL;
     memcpy(packet, from, from->first ? sizeof *packet : offsetof(struct nic_packet, message));
-    packet->tag = from->tag;
+    if (from->kind >= NIC_BLOCK)
+        packet->tag = from->tag;
     own(packet, from->pool);
     if (from->bytes)
         memcpy(packet->data, from->data, from->bytes);

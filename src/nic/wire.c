@@ -4,6 +4,7 @@
 
 #define LONG_BYTES    WIRE_LATER_BYTES
 #define MESSAGE_BYTES 72
+#define TAG_BYTES     24
 
 enum { FIRST = 1, LAST = 2, BAD = 4, PROMPT = 8 };
 enum { CREDIT_BITS = 5, CREDIT_HALF = 16, CREDIT_MOST = 31 << 7 };
@@ -14,6 +15,8 @@ static uint32_t operand_bytes(const struct nic_message *m) {
 }
 
 uint32_t wire_long_bytes(const struct nic_packet *p) {
+    if (p->kind >= NIC_BLOCK)
+        return LONG_BYTES + TAG_BYTES;
     return LONG_BYTES + (p->first ? MESSAGE_BYTES + operand_bytes(&p->message) : 0);
 }
 
@@ -63,6 +66,14 @@ static void encode_message(const struct nic_message *m, uint8_t *b) {
     memcpy(b + MESSAGE_BYTES, m->operand, operand_bytes(m));
 }
 
+static void encode_tag(const struct nic_block_tag *tag, uint8_t *b) {
+    wire_put64(b, tag->transfer);
+    wire_put32(b + 8, tag->block);
+    wire_put32(b + 12, tag->transmission);
+    wire_put32(b + 16, tag->block_bytes);
+    wire_put32(b + 20, tag->place);
+}
+
 uint64_t wire_encode_long(const struct nic_packet *p, uint8_t *b) {
     uint64_t flags = (p->first ? FIRST : 0u) | (p->last ? LAST : 0u) | (p->bad ? BAD : 0u) |
                      (p->prompt ? PROMPT : 0u);
@@ -78,7 +89,9 @@ uint64_t wire_encode_long(const struct nic_packet *p, uint8_t *b) {
     wire_put32(b + 48, p->message_number);
     wire_put32(b + WIRE_BYTES_AT, p->bytes);
     wire_put64(b + 56, p->offset);
-    if (p->first)
+    if (p->kind >= NIC_BLOCK)
+        encode_tag(&p->tag, b + LONG_BYTES);
+    else if (p->first)
         encode_message(&p->message, b + LONG_BYTES);
     return WIRE_MAGIC | (uint64_t)WIRE_VERSION << 32 | (uint64_t)p->kind << 40 | flags << 48 |
            (uint64_t)encode_credit(p->credit) << 56;
@@ -104,7 +117,7 @@ static const char *decode_packet(struct nic_packet *p, const uint8_t *b) {
     p->bad = b[6] & BAD;
     p->prompt = b[6] & PROMPT;
     p->credit = (uint16_t)decode_credit(b[7]);
-    if (p->kind > NIC_PROBE || b[6] > (FIRST | LAST | BAD | PROMPT) || !is_credit(b[7]))
+    if (p->kind > NIC_REPORT || b[6] > (FIRST | LAST | BAD | PROMPT) || !is_credit(b[7]))
         return "unknown kind, flag or credit";
     p->source = (struct nic_address){wire_get32(b + 8), wire_get32(b + 12)};
     p->target = (struct nic_address){wire_get32(b + 16), wire_get32(b + 20)};
@@ -116,8 +129,13 @@ static const char *decode_packet(struct nic_packet *p, const uint8_t *b) {
     p->message_number = wire_get32(b + 48);
     p->bytes = wire_get32(b + WIRE_BYTES_AT);
     p->offset = wire_get64(b + 56);
-    if (p->kind != NIC_DATA && (p->bytes || p->offset || b[6] || p->message_number))
+    bool empty = !p->bytes && !p->offset && !p->message_number;
+    if ((p->kind == NIC_RECEIPT || p->kind == NIC_PROBE) && (!empty || b[6]))
         return "a receipt or probe with data";
+    if (p->kind == NIC_REPORT && (!empty || b[6] & ~PROMPT))
+        return "a report of a block with data";
+    if (p->kind == NIC_BLOCK && (p->first || !p->bytes))
+        return "a packet of a block without data, or the first of its message";
     if (p->kind == NIC_DATA && !p->first && (p->bytes == 0 || p->offset == 0))
         return "neither the first of its message nor with data of its own";
     if (p->offset + p->bytes < p->offset)
@@ -160,11 +178,31 @@ static const char *decode_message(struct nic_packet *p, const uint8_t *b, uint64
     return NULL;
 }
 
+static const char *decode_tag(struct nic_packet *p, const uint8_t *b, uint64_t room) {
+    if (room < TAG_BYTES)
+        return "shorter than the tag of a block";
+    p->tag = (struct nic_block_tag){.transfer = wire_get64(b),
+                                    .block = wire_get32(b + 8),
+                                    .transmission = wire_get32(b + 12),
+                                    .block_bytes = wire_get32(b + 16),
+                                    .place = b[20]};
+    bool report = p->kind == NIC_REPORT;
+    if (b[21] || b[22] || b[23] || p->tag.place > (report ? NIC_BLOCK_ERR : 63))
+        return "unknown report, or more packets than a block has";
+    if (!p->tag.transmission || report == (p->tag.block_bytes != 0))
+        return "a block that was never sent, or without a size";
+    if (!report && p->offset / p->tag.block_bytes != p->tag.block)
+        return "data of another block";
+    return NULL;
+}
+
 static const char *decode_long(struct nic_packet *p, const uint8_t *b, uint64_t length) {
     if (length < LONG_BYTES)
         return "shorter than a packet's header";
     const char *wrong = decode_packet(p, b);
-    if (!wrong && p->first)
+    if (!wrong && p->kind >= NIC_BLOCK)
+        wrong = decode_tag(p, b + LONG_BYTES, length - LONG_BYTES);
+    else if (!wrong && p->first)
         wrong = decode_message(p, b + LONG_BYTES, length - LONG_BYTES);
     return !wrong && wire_is_short(p) ? "long where the short form is enough" : wrong;
 }

@@ -10,6 +10,9 @@
  *     72 uid, source_rank, target_rank, pt_index
  *     88 match_bits, hdr_data, remote_offset, length, payload, initiator
  *    136 operand
+ *     64 of a packet of a block, and of a report of one: transfer
+ *     72 block, transmission   80 block_bytes
+ *     84 place of the packet in its block, or what is reported; 85 zero (3)
  *    then the data.
  *
  * Small puts and acknowledgements on a reliable network have a short form, one line of memory with

@@ -48,7 +48,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                        .reliable = data[0] & 1,
                                        .retry_time = 100,
                                        .retries = 2,
-                                       .window_packets = 8};
+                                       .window_packets = 8,
+                                       .block_bytes = data[0] & 4 ? 1024 : 0,
+                                       .block_timeout = data[0] & 8 ? 300 : 0,
+                                       .err_policy = data[0] / 16 % 3};
+    world.destination_absence = world.source_absence = data[0] & 64 ? 200 : 0;
+    world.page_spread = 20;
     world_begin(&world, 1, 1);
     struct node *n = &world.node[0];
     memset(memory, 0x5a, sizeof memory);

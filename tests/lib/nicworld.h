@@ -82,6 +82,9 @@ struct nicworld {
     uint32_t page_spread; /* of a page-in */
     struct absent_page absent[ABSENT];
     uint32_t absents, page_ins;
+    uint32_t damage; /* of 1000 packets of blocks: arrive with damaged data, and are marked */
+    /* Sees every packet that is sent, and that arrives. */
+    void (*watch)(struct nicworld *w, const struct nic_packet *packet, bool arrives);
     uint32_t spread;         /* of a packet's way, */
     uint32_t memory_spread;  /* of a transfer, */
     uint32_t handler_spread; /* of a handler's start */
@@ -126,6 +129,10 @@ __attribute__((unused)) static void world_fly(struct nicworld *w, struct nic_pac
     const char *wrong = wire_decode(arrives, w->config.mtu_bytes, bytes, length);
     if (wrong)
         TEST_FAIL("a packet that a card has sent is refused: %s", wrong);
+    if (arrives->kind == NIC_BLOCK && w->damage && rng_below(&w->rng, 1000) < w->damage) {
+        arrives->tag.corrupt = true;
+        memset(arrives->data, 0xee, arrives->bytes);
+    }
     struct pending p = {.kind = PACKET, .node = packet->target.nid, .packet = arrives};
     world_add(w, 10 + world_spread(w, w->spread), p);
 }
@@ -150,6 +157,8 @@ __attribute__((unused)) static enum nic_status world_send(void *context, struct 
     struct node *n = context;
     struct nicworld *w = n->world;
     n->lent_sent += packet == &n->lent;
+    if (w->watch)
+        w->watch(w, packet, false);
     if (!n->dead && packet->target.nid < w->nodes && !w->node[packet->target.nid].dead &&
         rng_below(&w->rng, 1000) >= w->loss) {
         if (rng_below(&w->rng, 1000) < w->doubling)
@@ -420,6 +429,8 @@ __attribute__((unused)) static void world_happen(struct nicworld *w, struct pend
     struct node *n = &w->node[p.node];
     switch (p.kind) {
     case PACKET:
+        if (!n->dead && w->watch)
+            w->watch(w, p.packet, true);
         if (!n->dead)
             nic_packet_in(n->nic, p.packet, w->now);
         nic_packet_release(p.packet);

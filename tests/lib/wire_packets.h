@@ -19,9 +19,29 @@ static struct nic_packet *fresh(void) {
     return packet;
 }
 
+/* What a packet of a block, or a report of one, says. */
+__attribute__((unused)) static void random_tag(struct rng *rng, struct nic_packet *p) {
+    bool report = p->kind == NIC_REPORT;
+    p->prompt = rng_below(rng, 2);
+    p->tag = (struct nic_block_tag){.transfer = rng_u64(rng),
+                                    .block = rng_u32(rng),
+                                    .transmission = 1 + rng_u32(rng) / 2,
+                                    .block_bytes = report ? 0 : 1 + rng_u32(rng) / 2,
+                                    .place = (uint8_t)rng_below(rng, report ? 5 : 64)};
+    if (report)
+        return;
+    p->message_number = rng_u32(rng);
+    p->last = rng_below(rng, 2);
+    p->bad = rng_below(rng, 2);
+    p->offset = (uint64_t)p->tag.block * p->tag.block_bytes + rng_below(rng, p->tag.block_bytes);
+    p->bytes = 1 + rng_below(rng, MTU);
+    for (uint32_t i = 0; i < p->bytes; i++)
+        p->data[i] = (uint8_t)rng_u32(rng);
+}
+
 __attribute__((unused)) static struct nic_packet *random_packet(struct rng *rng) {
     struct nic_packet *p = fresh();
-    p->kind = (uint8_t)rng_below(rng, 3);
+    p->kind = (uint8_t)rng_below(rng, 5);
     p->source = (struct nic_address){rng_u32(rng), rng_u32(rng)};
     p->target = (struct nic_address){rng_u32(rng), rng_u32(rng)};
     p->stream = rng_u32(rng);
@@ -30,6 +50,8 @@ __attribute__((unused)) static struct nic_packet *random_packet(struct rng *rng)
     p->ack = rng_u32(rng);
     p->sack = rng_u64(rng);
     p->credit = (uint16_t)(rng_below(rng, 2) ? 1 + wire_credit_floor(rng_below(rng, 5000)) : 0);
+    if (p->kind >= NIC_BLOCK)
+        random_tag(rng, p);
     if (p->kind != NIC_DATA)
         return p;
     p->message_number = rng_u32(rng);
