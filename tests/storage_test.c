@@ -190,6 +190,28 @@ TEST(what_is_forged_expired_or_elsewhere_is_refused) {
     storage_world(&s, NULL, 0);
 }
 
+/* The node before says so. */
+static int to_nobody(struct storage_scene *s) {
+    struct store_grant g = storage_grant(s, STORAGE_PBT, 3, 0, EXTENT);
+    g.capability.place[2].node = 1000;
+    store_grant_sign(&g, &s->key, s->options.trust);
+    struct storage_write w = storage_write_new(s, &g, 0, 5000);
+    uint32_t answers = 0;
+    RANK_CHECK(storage_put(s, w.message, w.bytes, 0) == PTL_OK);
+    for (int got; (got = storage_wait(s, NULL)) >= 0;) {
+        RANK_CHECK((got & 0xff) == (got >> 8 == 2 ? STORAGE_GONE : STORAGE_DONE));
+        answers |= 1u << (got >> 8);
+    }
+    RANK_CHECK(answers == 7);
+    storage_write_free(&w);
+    return 0;
+}
+
+TEST(a_node_that_cannot_be_reached_is_told_of) {
+    struct storage_scene s = {.nodes = 3, .options = {.blocks = BLOCKS}, .client = to_nobody};
+    storage_world(&s, NULL, 0);
+}
+
 /* A number is used once; those within the window in any order, those far below not at all. */
 static int replay(struct storage_scene *s) {
     struct store_grant g = storage_grant(s, STORAGE_PLAIN, 1, 0, EXTENT);

@@ -190,16 +190,18 @@ static int bypass(struct storage_state *s, struct storage_descriptor *d, const p
 }
 
 /* A stream to each child. The head is changed where it is: it is this handler's. */
-static void start_streams(struct storage_descriptor *d, ptl_header_t *h) {
+static void start_streams(const struct storage_state *s, struct storage_descriptor *d,
+                          ptl_header_t *h) {
     struct storage_head *head = &h->user_hdr;
     uint32_t first, count = storage_children(&head->capability, head->virtual_rank, &first);
     d->children = (uint8_t)count;
     d->first_child = (uint8_t)first;
     for (uint32_t i = 0; i < count; i++) {
         storage_pass_on(head, d->session, first + i);
-        d->stream[i] =
-            PtlHandlerStreamStart(head, STORAGE_HEAD, h->length,
-                                  head->capability.place[first + i].node, STORAGE_REQUEST, 0, 0);
+        uint32_t node = head->capability.place[first + i].node;
+        d->stream[i] = node < s->ranks ? PtlHandlerStreamStart(head, STORAGE_HEAD, h->length, node,
+                                                               STORAGE_REQUEST, 0, 0)
+                                       : 0;
         d->gone[i] = d->stream[i] == 0;
     }
 }
@@ -248,7 +250,7 @@ __handler int storage_header_handler(ptl_header_t h, void *state) {
         d->session[0] = session[0];
         d->session[1] = session[1];
     }
-    start_streams(d, &h);
+    start_streams(s, d, &h);
     return PROCESS_DATA;
 }
 

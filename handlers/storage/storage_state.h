@@ -58,10 +58,11 @@ struct storage_counts {
 
 struct storage_state {
     struct storage_node node;
+    uint32_t ranks;            /* of the job: others are nobody */
     uint32_t by_file;          /* the host flushes and answers */
     uint32_t load;             /* not 0: the card is behind, requests go to the host */
     uint32_t slots;            /* of the request table */
-    uint32_t bypass_from;      /* requests in these places of the table go to the host */
+    uint32_t bypass_from;      /* with more than so many under way requests go to the host */
     uint32_t window_mask;      /* windows, less one: a power of two */
     uint32_t table_at;         /* bytes from here */
     uint32_t claim;            /* lock: who looks for a window that is nobody's */

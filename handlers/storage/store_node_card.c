@@ -53,6 +53,7 @@ static int open_memory(struct store_node_card *card, const struct store_node_opt
             card->node.key[o->key[i].generation % 2] = o->key[i];
     struct storage_state state = {
         .node = card->node,
+        .ranks = spin_ranks(),
         .dies_after = o->dies_after,
         .by_file = o->by_file,
         .slots = slots,

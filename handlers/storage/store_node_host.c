@@ -76,9 +76,10 @@ static int work(struct store_node_host *h, uint8_t *message, uint64_t bytes, uin
     for (uint32_t i = 0; i < children && code == PTL_OK; i++) {
         storage_pass_on(&passed, session, first + i);
         memcpy(message, &passed, sizeof passed);
-        code = put(h, message, bytes, c->place[first + i].node, STORAGE_REQUEST, 0);
-        if (code == PTL_OK)
+        if (put(h, message, bytes, c->place[first + i].node, STORAGE_REQUEST, 0) == PTL_OK)
             code = wait_sent(h);
+        else
+            code = answer(h, c->client, storage_answer(head.request, first + i, STORAGE_GONE));
     }
     if (code != PTL_OK)
         return code;
