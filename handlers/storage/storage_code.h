@@ -20,12 +20,14 @@
 /* Parities that one pass over a packet makes: more have to wait for the next. */
 #define STORAGE_PASS 4u
 
-/* Before a loop that is to have no branch. */
-#ifdef __clang__
+/* Before a loop that is to have no branch. Hosts' compilers know better. */
+#if defined __riscv && defined __clang__
 #define STORAGE_UNROLL(times) _Pragma("clang loop unroll(full)")
-#else
+#elif defined __riscv
 #define STORAGE_PRAGMA(text)  _Pragma(#text)
 #define STORAGE_UNROLL(times) STORAGE_PRAGMA(GCC unroll times)
+#else
+#define STORAGE_UNROLL(times)
 #endif
 
 static inline uint32_t storage_double(uint32_t x) {
