@@ -2,6 +2,7 @@
  * to other nodes while they come, and answers. docs/storage.md has the protocol. */
 #include "spin/handler.h"
 
+#include "storage_erasure.h"
 #include "storage_state.h"
 
 typedef struct storage_head ptl_user_header_t;
@@ -221,16 +222,17 @@ __handler int storage_header_handler(ptl_header_t h, void *state) {
         status = use_number(s, head);
         return status == STORAGE_DONE ? read_medium(s, head, base) : refuse(s, &h, status);
     }
-    if (c->strategy == STORAGE_RS)
-        return refuse(s, &h, STORAGE_MALFORMED); /* no erasure coding yet */
     struct storage_descriptor *d = take(s);
+    bool behind = s->load || s->under_way > s->bypass_from;
     status = d ? use_number(s, head) : STORAGE_FULL;
+    if (status == STORAGE_DONE && head->operation == STORAGE_PARITY)
+        status = begin_parity(s, d, head, base, behind);
     if (status != STORAGE_DONE) {
         if (d)
             give(s, d);
         return refuse(s, &h, status);
     }
-    if ((s->load || s->under_way > s->bypass_from) && c->strategy != STORAGE_RS)
+    if (behind && c->strategy != STORAGE_RS)
         return bypass(s, d, &h);
     __atomic_fetch_add(&s->counts.accepted, 1, __ATOMIC_RELAXED);
     d->phase = STORAGE_ACCEPTED;
@@ -264,7 +266,7 @@ static bool is_authentic(const struct storage_descriptor *d, const ptl_payload_t
         return false;
     uint32_t bytes = p->length - STORAGE_TAG_BYTES;
     __builtin_memcpy(was, p->base + bytes, sizeof was);
-    storage_packet_tag(d->session, d->request, d->data_index, p->offset, p->base, bytes, tag);
+    storage_packet_tag(d->session, d->request, storage_role_of(d), p->offset, p->base, bytes, tag);
     return storage_mac_equal(tag, was);
 }
 
@@ -286,8 +288,17 @@ __handler int storage_payload_handler(const ptl_payload_t p, void *state) {
         bytes -= STORAGE_TAG_BYTES;
         at = storage_data_offset(p.offset, d->packet);
     }
+    if (d->operation == STORAGE_PARITY) {
+        add_parity(s, d, p.base, bytes, at);
+        return SUCCESS;
+    }
     ptl_dma_h stored; /* the message does not end before it */
     PtlHandlerDMAToHostNB(p.base, d->base + at, bytes, PTL_ME_HOST_MEM, &stored);
+    if (d->strategy == STORAGE_RS) {
+        if (!encode(d, p.base, bytes, p.offset))
+            d->status = STORAGE_FULL;
+        return SUCCESS;
+    }
     for (uint32_t i = 0; i < d->children; i++)
         if (PtlHandlerStreamPut(d->stream[i], p.base, p.length, p.offset) != PTL_OK)
             d->gone[i] = 1;
@@ -295,6 +306,23 @@ __handler int storage_payload_handler(const ptl_payload_t p, void *state) {
 }
 
 /* ---- Its end ---- */
+
+/* All of its packets are; it is answered if the whole parity is durable, or will never be. */
+static bool end_parity(struct storage_state *s, const struct storage_descriptor *d,
+                       uint32_t status) {
+    return parity_end(&s->parity, d->write, d->data_index, status != STORAGE_DONE, s->node.now) ==
+               PARITY_DURABLE ||
+           status != STORAGE_DONE;
+}
+
+static void finish(struct storage_state *s, const struct storage_descriptor *d, uint32_t status) {
+    if (status == STORAGE_DONE)
+        __atomic_fetch_add(&s->counts.answered, 1, __ATOMIC_RELAXED);
+    if (status == STORAGE_DONE && s->by_file)
+        notice(s, d, STORAGE_WRITTEN);
+    else
+        answer(s, d->client, d->request, d->virtual_rank, status);
+}
 
 /* Every packet is on the medium. */
 __handler int storage_completion_handler(int dropped, bool flow_control, void *state) {
@@ -309,12 +337,8 @@ __handler int storage_completion_handler(int dropped, bool flow_control, void *s
         for (uint32_t i = 0; i < d->children; i++)
             if (d->gone[i])
                 answer(s, d->client, d->request, d->first_child + i, STORAGE_GONE);
-        if (status == STORAGE_DONE)
-            __atomic_fetch_add(&s->counts.answered, 1, __ATOMIC_RELAXED);
-        if (status == STORAGE_DONE && s->by_file)
-            notice(s, d, STORAGE_WRITTEN);
-        else
-            answer(s, d->client, d->request, d->virtual_rank, status);
+        if (d->operation != STORAGE_PARITY || end_parity(s, d, status))
+            finish(s, d, status);
     }
     give(s, d);
     return SUCCESS;
@@ -329,8 +353,11 @@ __handler int storage_cleanup_handler(int dropped, bool flow_control, void *stat
     if (is_dead(s) || !d)
         return SUCCESS;
     __atomic_fetch_add(&s->counts.cleaned, 1, __ATOMIC_RELAXED);
-    if (d->phase == STORAGE_ACCEPTED)
+    if (d->phase == STORAGE_ACCEPTED) {
+        if (d->operation == STORAGE_PARITY)
+            end_parity(s, d, STORAGE_GONE);
         notice(s, d, STORAGE_CLEANED);
+    }
     give(s, d);
     return SUCCESS;
 }
@@ -347,6 +374,30 @@ static void set_key(struct storage_state *s, const struct storage_key *key) {
         to->ticket[i] = key->ticket[i];
     }
     __atomic_store_n(&to->generation, key->generation, __ATOMIC_SEQ_CST);
+}
+
+/* The host has made a sum durable. */
+static void summed(struct storage_state *s, const struct storage_control *c) {
+    struct parity_request whose;
+    if (parity_host_done(&s->parity, c->value, c->sum.generation, c->sum.bytes, &whose) !=
+        PARITY_DURABLE)
+        return;
+    const struct storage_descriptor d = {.virtual_rank = (uint8_t)whose.virtual_rank,
+                                         .request = whose.request,
+                                         .client = whose.client,
+                                         .base = whose.at,
+                                         .length = whose.length};
+    finish(s, &d, STORAGE_DONE);
+}
+
+static void report(struct storage_state *s) {
+    struct storage_counts *c = &s->counts;
+    c->sums_on_card = s->parity.sums_on_card;
+    c->sums_at_host = s->parity.sums_at_host;
+    c->parities_failed = s->parity.failed_writes;
+    c->accumulators = s->parity.in_use;
+    c->most_accumulators = s->parity.most_in_use;
+    PtlHandlerDMAToHostB(c, 0, sizeof *c, PTL_ME_HOST_MEM);
 }
 
 __handler int storage_control_payload_handler(const ptl_payload_t p, void *state) {
@@ -371,7 +422,10 @@ __handler int storage_control_payload_handler(const ptl_payload_t p, void *state
             key->ends = c.key.ends;
         return SUCCESS;
     case STORAGE_REPORT:
-        PtlHandlerDMAToHostB(&s->counts, 0, sizeof s->counts, PTL_ME_HOST_MEM);
+        report(s);
+        return SUCCESS;
+    case STORAGE_SUMMED:
+        summed(s, &c);
         return SUCCESS;
     default:
         return FAIL;

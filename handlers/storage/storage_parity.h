@@ -16,7 +16,7 @@
  * when all messages that begun have ended. A write whose other messages never begin is found by its
  * age when records or accumulators are short.
  *
- * All of it is in one piece of memory that the host has filled in (storage_parity_make). */
+ * The tables are in memory that is all zero at first; the host has filled in their sizes. */
 #ifndef STORAGE_PARITY_H
 #define STORAGE_PARITY_H
 
@@ -29,7 +29,9 @@
 #define STORAGE_PARITY_PAUSE() sched_yield()
 #endif
 
-#define STORAGE_PARITY_NONE 0xffffffffu
+/* Writes and accumulators are numbered from 1: memory that is all zero is a table where nothing was
+ * ever used. */
+#define STORAGE_PARITY_NONE 0u
 /* Ranges begin where packets do: the first one has the request's head before its data. */
 #define STORAGE_PARITY_HEAD 184u
 
@@ -51,7 +53,7 @@ struct parity_write {
 };
 
 struct parity_accumulator {
-    uint32_t next;  /* in its bucket, or of the free ones; STORAGE_PARITY_NONE: the last */
+    uint32_t next;  /* in its bucket, or of the free ones */
     uint32_t write; /* whose */
     uint32_t range; /* its number */
     uint32_t bytes; /* of the range */
@@ -62,63 +64,46 @@ struct parity_accumulator {
 
 struct parity_bucket {
     uint32_t lock;
-    uint32_t first, first_write; /* accumulator, write; STORAGE_PARITY_NONE: none */
+    uint32_t first, first_write; /* accumulator, write */
 };
 
 struct storage_parity {
     uint32_t writes, accumulators, buckets; /* how many; buckets: a power of 2 */
     uint32_t room;                          /* bytes of a range at most, a multiple of 4 */
     uint32_t oldest;                        /* a write without news for so long is given up */
+    uint32_t tables_at; /* bytes from here: parity_bucket[buckets], parity_write[writes], the
+                           accumulators */
     uint32_t free_lock, free_write, free_accumulator;
-    uint32_t swept; /* when the old ones were last looked for */
+    uint32_t used_writes, used_accumulators; /* those with higher numbers were never used */
+    uint32_t sweep_lock, swept;              /* when the old ones were last looked for */
     /* What happened, for the host to read. */
     uint32_t sums_on_card, sums_at_host, failed_writes, most_in_use, in_use;
-    /* parity_bucket[buckets], parity_write[writes], the accumulators */
 };
 
 static inline uint32_t parity_accumulator_bytes(uint32_t room) {
     return (uint32_t)sizeof(struct parity_accumulator) + room;
 }
 
-static inline uint32_t storage_parity_bytes(uint32_t writes, uint32_t accumulators,
-                                            uint32_t buckets, uint32_t room) {
-    return (uint32_t)sizeof(struct storage_parity) +
-           buckets * (uint32_t)sizeof(struct parity_bucket) +
-           writes * (uint32_t)sizeof(struct parity_write) +
-           accumulators * parity_accumulator_bytes(room);
+/* Of the tables. */
+static inline uint32_t storage_parity_bytes(const struct storage_parity *s) {
+    return s->buckets * (uint32_t)sizeof(struct parity_bucket) +
+           s->writes * (uint32_t)sizeof(struct parity_write) +
+           s->accumulators * parity_accumulator_bytes(s->room);
 }
 
 static inline struct parity_bucket *parity_buckets(struct storage_parity *s) {
-    return (struct parity_bucket *)(s + 1);
+    return (struct parity_bucket *)(void *)((uint8_t *)s + s->tables_at);
 }
 
-static inline struct parity_write *parity_write_at(struct storage_parity *s, uint32_t i) {
-    return (struct parity_write *)(parity_buckets(s) + s->buckets) + i;
+static inline struct parity_write *parity_write_at(struct storage_parity *s, uint32_t number) {
+    return (struct parity_write *)(parity_buckets(s) + s->buckets) + (number - 1);
 }
 
 static inline struct parity_accumulator *parity_accumulator_at(struct storage_parity *s,
-                                                               uint32_t i) {
-    uint8_t *first = (uint8_t *)parity_write_at(s, s->writes);
-    return (struct parity_accumulator *)(void *)(first + i * parity_accumulator_bytes(s->room));
-}
-
-/* By the host, in memory of storage_parity_bytes() that is all zero. */
-static inline void storage_parity_make(struct storage_parity *s, uint32_t writes,
-                                       uint32_t accumulators, uint32_t buckets, uint32_t room,
-                                       uint32_t oldest) {
-    *s = (struct storage_parity){.writes = writes,
-                                 .accumulators = accumulators,
-                                 .buckets = buckets,
-                                 .room = room,
-                                 .oldest = oldest};
-    for (uint32_t i = 0; i < buckets; i++)
-        parity_buckets(s)[i].first = parity_buckets(s)[i].first_write = STORAGE_PARITY_NONE;
-    for (uint32_t i = 0; i < writes; i++)
-        parity_write_at(s, i)->next = i + 1 < writes ? i + 1 : STORAGE_PARITY_NONE;
-    for (uint32_t i = 0; i < accumulators; i++)
-        parity_accumulator_at(s, i)->next = i + 1 < accumulators ? i + 1 : STORAGE_PARITY_NONE;
-    s->free_write = writes ? 0 : STORAGE_PARITY_NONE;
-    s->free_accumulator = accumulators ? 0 : STORAGE_PARITY_NONE;
+                                                               uint32_t number) {
+    uint8_t *first = (uint8_t *)parity_write_at(s, s->writes + 1);
+    return (struct parity_accumulator *)(void *)(first +
+                                                 (number - 1) * parity_accumulator_bytes(s->room));
 }
 
 static inline void parity_lock(uint32_t *word) {
@@ -211,12 +196,13 @@ enum parity_result {
 
 static inline uint32_t parity_take(struct storage_parity *s) {
     parity_lock(&s->free_lock);
-    const uint32_t i = s->free_accumulator;
-    if (i != STORAGE_PARITY_NONE) {
+    uint32_t i = s->free_accumulator;
+    if (i)
         s->free_accumulator = parity_accumulator_at(s, i)->next;
-        if (++s->in_use > s->most_in_use)
-            s->most_in_use = s->in_use;
-    }
+    else if (s->used_accumulators < s->accumulators)
+        i = ++s->used_accumulators;
+    if (i && ++s->in_use > s->most_in_use)
+        s->most_in_use = s->in_use;
     parity_unlock(&s->free_lock);
     return i;
 }
@@ -363,9 +349,8 @@ static inline void parity_forget(struct storage_parity *s, uint32_t write) {
 /* Gives up writes that have no message under way and have been waiting for others for too long; at
  * most once per tick of the clock. */
 static inline void parity_sweep(struct storage_parity *s, uint32_t now) {
-    if (__atomic_exchange_n(&s->swept, now, __ATOMIC_RELAXED) == now)
-        return;
-    for (uint32_t i = 0; i < s->writes; i++) {
+    parity_lock(&s->sweep_lock); /* who comes meanwhile finds what was given up */
+    for (uint32_t i = 1; s->swept != now && i <= s->used_writes; i++) {
         struct parity_write *w = parity_write_at(s, i);
         if (!__atomic_load_n(&w->in_use, __ATOMIC_ACQUIRE))
             continue;
@@ -382,6 +367,8 @@ static inline void parity_sweep(struct storage_parity *s, uint32_t now) {
             parity_forget(s, i);
         }
     }
+    s->swept = now;
+    parity_unlock(&s->sweep_lock);
 }
 
 /* What a message says of its write. */
@@ -401,9 +388,11 @@ static inline int parity_is_same(const struct parity_write *w, const struct pari
 static inline uint32_t parity_new_write(struct storage_parity *s, struct parity_bucket *b,
                                         const struct parity_request *q) {
     parity_lock(&s->free_lock);
-    const uint32_t i = s->free_write;
-    if (i != STORAGE_PARITY_NONE)
+    uint32_t i = s->free_write;
+    if (i)
         s->free_write = parity_write_at(s, i)->next;
+    else if (s->used_writes < s->writes)
+        i = ++s->used_writes;
     parity_unlock(&s->free_lock);
     if (i == STORAGE_PARITY_NONE)
         return i;
@@ -493,7 +482,7 @@ static inline enum parity_state parity_end(struct storage_parity *s, uint32_t wr
 static inline enum parity_state parity_host_done(struct storage_parity *s, uint32_t write,
                                                  uint32_t generation, uint32_t bytes,
                                                  struct parity_request *whose) {
-    if (write >= s->writes)
+    if (write - 1 >= s->used_writes)
         return PARITY_OPEN;
     struct parity_write *w = parity_write_at(s, write);
     struct parity_bucket *b = parity_bucket_of_write(s, w->client, w->request_low);

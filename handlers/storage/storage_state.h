@@ -1,8 +1,10 @@
 /* What a storage node keeps on its card, and how its host and its card talk about it. One piece of
- * HPU memory: storage_state, the windows of clients, and the request table. */
+ * HPU memory: storage_state, the windows of clients, the request table, and the sums of parities.
+ */
 #ifndef STORAGE_STATE_H
 #define STORAGE_STATE_H
 
+#include "storage_parity.h"
 #include "storage_wire.h"
 
 /* ---- Requests under way ---- */
@@ -26,8 +28,11 @@ struct storage_descriptor {
     uint32_t client;
     uint32_t base; /* of the data on the medium */
     uint32_t length;
-    uint32_t stream[STORAGE_PARITIES]; /* to the children, one after the other */
-    uint8_t gone[STORAGE_PARITIES];    /* children that cannot be reached */
+    union {
+        uint32_t stream[STORAGE_PARITIES]; /* to the children, one after the other */
+        uint32_t write;                    /* of PARITY: which (storage_parity.h) */
+    };
+    uint8_t gone[STORAGE_PARITIES]; /* children that cannot be reached */
     uint32_t session[2];
 };
 _Static_assert(sizeof(struct storage_descriptor) == 64, "a power of two: found by a shift");
@@ -53,7 +58,8 @@ _Static_assert(sizeof(struct storage_window) == 64, "likewise");
 struct storage_counts {
     uint32_t accepted, answered, bypassed, cleaned;
     uint32_t refused[STORAGE_STATUSES]; /* by status */
-    uint32_t reserved;
+    /* Ranges of parities; writes that never got all parts of their parity; accumulators. */
+    uint32_t sums_on_card, sums_at_host, parities_failed, accumulators, most_accumulators;
 };
 
 struct storage_state {
@@ -69,6 +75,7 @@ struct storage_state {
     uint32_t dies_after, runs; /* tests: from this run of a handler on it does nothing; 0: never */
     uint32_t under_way;        /* descriptors in use */
     struct storage_counts counts;
+    struct storage_parity parity;
     struct storage_window window[];
 };
 _Static_assert(sizeof(struct storage_state) % 8 == 0, "64-bit words follow");
@@ -95,10 +102,16 @@ enum storage_control_kind {
     STORAGE_SET_KEY = 3,   /* key: takes the place of the one two generations before */
     STORAGE_END_KEY = 4,   /* key.generation is valid until key.ends */
     STORAGE_REPORT = 5,    /* the counts, to the memory of the entry */
+    STORAGE_SUMMED = 6,    /* sum: so many bytes of the parity of write `value` are durable */
 };
 struct storage_control {
     uint32_t kind, value;
-    struct storage_key key;
+    union {
+        struct storage_key key;
+        struct {
+            uint32_t generation, bytes;
+        } sum;
+    };
 };
 
 /* ---- Card to host ---- */

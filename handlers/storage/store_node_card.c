@@ -1,9 +1,18 @@
 #include "store_node_card.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 4096, WINDOWS = 256 };
+enum {
+    SLOTS = 4096,
+    WINDOWS = 256,
+    ACCUMULATORS = 128,
+    PARITIES = 256,
+    BUCKETS = 256,
+    OLDEST_SECONDS = 30,
+    HOST_SUMS = 4096,
+};
 #define CLEANUP_NS  1000000000u
 #define MOST_BLOCKS ((1u << 20) - 1) /* offsets of a card have 32 bits */
 
@@ -62,7 +71,21 @@ static int open_memory(struct store_node_card *card, const struct store_node_opt
         .table_at =
             (uint32_t)(sizeof(struct storage_state) + windows * sizeof(struct storage_window)),
     };
-    int code = PtlHPUAllocMem(storage_state_bytes(windows, slots), card->ni, &card->memory);
+    ptl_hpu_limits_t limits = {0};
+    int code = PtlHPULimits(card->ni, &limits);
+    if (code != PTL_OK)
+        return code;
+    state.parity = (struct storage_parity){
+        .writes = o->writes ? o->writes : PARITIES,
+        .accumulators = o->accumulators ? o->accumulators : ACCUMULATORS,
+        .buckets = BUCKETS,
+        .room = ((uint32_t)limits.max_payload_size + 3) & ~3u,
+        .oldest = card->oldest,
+        .tables_at =
+            storage_state_bytes(windows, slots) - (uint32_t)offsetof(struct storage_state, parity),
+    };
+    code = PtlHPUAllocMem(storage_state_bytes(windows, slots) + storage_parity_bytes(&state.parity),
+                          card->ni, &card->memory);
     return code == PTL_OK ? open_entries(card, o, &state) : code;
 }
 
@@ -72,7 +95,12 @@ int store_node_card_open(ptl_handle_ni_t ni, ptl_pt_index_t pt, const struct sto
         (struct store_node_card){.ni = ni, .pt = pt, .rank = spin_rank(), .md = PTL_INVALID_HANDLE};
     card->counts = calloc(1, sizeof *card->counts);
     card->saying = calloc(1, sizeof *card->saying);
-    int code = card->counts && card->saying ? PtlCTAlloc(ni, &card->told) : PTL_NO_SPACE;
+    card->sums = store_sums_new(HOST_SUMS);
+    card->medium = o->medium;
+    card->medium_bytes = (uint64_t)o->blocks * STORAGE_BLOCK;
+    card->oldest = o->oldest ? o->oldest : OLDEST_SECONDS;
+    int code =
+        card->counts && card->saying && card->sums ? PtlCTAlloc(ni, &card->told) : PTL_NO_SPACE;
     const ptl_md_t md = {.length = PTL_SIZE_MAX,
                          .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SEND_DISABLE,
                          .eq_handle = PTL_EQ_NONE,
@@ -99,6 +127,7 @@ void store_node_card_close(struct store_node_card *card) {
         PtlCTFree(card->told);
     if (card->image)
         PtlImageUnload(card->image);
+    store_sums_free(card->sums);
     free(card->saying);
     free(card->counts);
     *card = (struct store_node_card){0};
@@ -140,6 +169,19 @@ int store_node_card_key(struct store_node_card *card, const struct storage_key *
     int code =
         store_node_card_tell(card, &(struct storage_control){.kind = STORAGE_SET_KEY, .key = *key});
     return code == PTL_OK ? store_node_card_tell(card, &end) : code;
+}
+
+int store_node_card_sum(struct store_node_card *card, const ptl_event_t *event, uint32_t now) {
+    struct store_sum sum;
+    if (store_sums_add(card->sums, event->match_bits, event->hdr_data, event->start, event->mlength,
+                       now, card->oldest, &sum) != STORE_SUM_COMPLETE)
+        return PTL_OK;
+    if (sum.at > card->medium_bytes || sum.bytes > card->medium_bytes - sum.at)
+        return PTL_ARG_INVALID;
+    memcpy(card->medium + sum.at, sum.data, sum.bytes);
+    return store_node_card_tell(
+        card, &(struct storage_control){
+                  .kind = STORAGE_SUMMED, .value = sum.write, .sum = {sum.generation, sum.bytes}});
 }
 
 int store_node_card_report(struct store_node_card *card, struct storage_counts *counts) {

@@ -6,14 +6,18 @@
 #include "spinlib/spinlib.h"
 
 #include "storage_state.h"
+#include "store_sums.h"
 
 struct store_node_options {
-    void *medium;        /* of `blocks` blocks, and STORAGE_HEAD bytes behind them */
-    uint32_t blocks;     /* fewer than 2^20 */
-    uint32_t slots;      /* requests at a time; 0: 4096 */
-    uint32_t windows;    /* clients, a power of two; 0: 256 */
-    uint32_t bypass;     /* so many of the slots are for requests that go to the host */
-    uint64_t cleanup_ns; /* silence after which a request is given up; 0: a second */
+    void *medium;          /* of `blocks` blocks, and STORAGE_HEAD bytes behind them */
+    uint32_t blocks;       /* fewer than 2^20 */
+    uint32_t slots;        /* requests at a time; 0: 4096 */
+    uint32_t windows;      /* clients, a power of two; 0: 256 */
+    uint32_t bypass;       /* so many of the slots are for requests that go to the host */
+    uint32_t accumulators; /* for sums of parities, of a packet each; 0: 128 */
+    uint32_t writes;       /* parities at a time; 0: 256 */
+    uint32_t oldest;       /* seconds after which a parity that lacks a part is given up; 0: 30 */
+    uint64_t cleanup_ns;   /* silence after which a request is given up; 0: a second */
     enum storage_trust trust;
     bool by_file;              /* the host flushes and answers (STORAGE_NOTICE) */
     uint32_t now;              /* by the clock of the store */
@@ -35,6 +39,10 @@ struct store_node_card {
     uint64_t tells;
     struct storage_control *saying;
     struct storage_counts *counts; /* as of the last report */
+    struct store_sums *sums;       /* those that the card cannot make */
+    uint8_t *medium;
+    uint64_t medium_bytes;
+    uint32_t oldest;
 };
 
 int store_node_card_open(ptl_handle_ni_t ni, ptl_pt_index_t pt, const struct store_node_options *o,
@@ -49,6 +57,10 @@ int store_node_card_clock(struct store_node_card *card, uint32_t now);
 /* Makes `key` the current one; the one before it is valid until `previous_ends`. */
 int store_node_card_key(struct store_node_card *card, const struct storage_key *key,
                         uint32_t previous_ends);
+/* The host's part of a parity whose sums the card cannot make (STORAGE_SUM): adds the data of an
+ * event; what is complete is written to the medium, and the card is told. The medium is in memory:
+ * that of a file is flushed when STORAGE_WRITTEN comes. */
+int store_node_card_sum(struct store_node_card *card, const ptl_event_t *event, uint32_t now);
 /* Reads the counts. */
 int store_node_card_report(struct store_node_card *card, struct storage_counts *counts);
 

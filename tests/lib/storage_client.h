@@ -226,7 +226,6 @@ static inline void storage_world(struct storage_scene *s, const char *const *set
     for (uint32_t i = 0; i < s->nodes; i++)
         s->medium[i] = calloc(1, bytes);
     s->request = 1000;
-    s->done = 0;
     spinlib_world_with((struct spin_world_options){.ranks = s->nodes + 1,
                                                    .set = (const char **)(uintptr_t)set,
                                                    .set_count = set_count},
