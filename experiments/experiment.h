@@ -96,6 +96,7 @@ struct experiment_context {
 #define EXPERIMENT_RANKS 0x1u
 #define EXPERIMENT_BYTES 0x2u
 #define EXPERIMENT_WORLD 0x4u /* card, topology and parameters */
+#define EXPERIMENT_ANY   (EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD)
 #define EXPERIMENT_FILE  0x10u
 /* and that it times this machine, so no two runs are the same. */
 #define EXPERIMENT_MEASURED 0x8u
@@ -146,6 +147,13 @@ int experiment_ranks_counted(const struct experiment_context *context, const cha
                              const struct spin_world_options *base, int (*rank)(void *argument),
                              void *argument, struct spin_world_counts *counts,
                              struct spin_error *err);
+/* Rows of sizes: so many were published, of which the one in hand is `bytes`. */
+static inline int experiment_sizes(const struct experiment_context *context, int published) {
+    return context->setup.bytes ? 1 : published;
+}
+static inline uint32_t experiment_size(const struct experiment_context *context, uint32_t bytes) {
+    return context->setup.bytes ? (uint32_t)context->setup.bytes : bytes;
+}
 /* With one size, or one number of ranks, there is one row, and what was published says nothing. */
 static inline bool experiment_one_row(const struct experiment_context *context) {
     return context->setup.bytes || context->setup.ranks;

@@ -18,7 +18,9 @@ const char *p4_variant_name(enum p4_variant variant); /* "RDMA", "Portals 4", "s
 
 struct p4_setup {
     enum p4_variant variant;
-    uint32_t ranks; /* of a broadcast, a power of two; the others have theirs */
+    /* Of a broadcast, a power of two; of ping-pong and accumulation even (0: 2): each of the first
+     * half with one of the second, all at once. The others have theirs. */
+    uint32_t ranks;
     uint32_t bytes;
     uint32_t block;                  /* of strided data; 0: 8 KiB. The gap is as long */
     const char *images;              /* folder of the handler images */
@@ -33,7 +35,7 @@ struct p4_outcome {
     struct spin_world_result world;
 };
 
-/* Half of the time there and back. */
+/* Half of the time there and back, of the slowest pair. */
 int p4_pingpong(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err);
 /* From the call that sends an array of complex numbers until the target's program knows that it was
  * multiplied into its own. Variants: RDMA and sPIN stream. */
@@ -83,6 +85,22 @@ int p4_run(const struct p4_setup *setup, uint32_t ranks, const char *const *imag
 char *p4_image_path(const struct p4_setup *setup, const char *image);
 /* Work that the program has done takes this long: in a world, where it took no time. */
 void p4_work(uint64_t cycles, uint64_t memory_bytes);
+/* Ranks that work in pairs: how many there are, and who is with this one. */
+static inline uint32_t p4_ranks(const struct p4_setup *setup) {
+    return setup->ranks ? setup->ranks : 2;
+}
+static inline bool p4_is_first(void) {
+    return spin_rank() < spin_ranks() / 2;
+}
+static inline uint32_t p4_partner(void) {
+    return p4_is_first() ? spin_rank() + spin_ranks() / 2 : spin_rank() - spin_ranks() / 2;
+}
+/* The slowest has ended. */
+static inline void p4_ended(struct p4_shared *shared) {
+    uint64_t now = spin_now_ps();
+    if (now > shared->end_ps)
+        shared->end_ps = now;
+}
 /* After a barrier: all ranks wait for what is sent now. */
 void p4_settle(void);
 /* Complex numbers, into the first array: on the host. */

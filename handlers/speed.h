@@ -24,6 +24,7 @@ struct speed_round {
 /* Of a run: shared by its ranks. */
 struct speed {
     bool by_host, live;
+    uint32_t bytes;                         /* of an operation; 0: as the case has it */
     _Atomic uint32_t ended;                 /* ranks, of all rounds */
     struct speed_round round[SPEED_ROUNDS]; /* in a world: the first alone */
 };
@@ -39,7 +40,12 @@ struct speed_done {
 struct speed_case {
     const char *name, *operation; /* "kv", "insert and get, 64 B" */
     const char *image;
-    uint32_t ranks;
+    uint32_t ranks; /* usually; `least_ranks` and more, with `in_pairs` an even number */
+    uint32_t least_ranks;
+    bool in_pairs;
+    uint32_t
+        bytes; /* usually; from `least_bytes` to `most_bytes` (0: any), multiples of the least */
+    uint32_t least_bytes, most_bytes;
     uint32_t operations, live_operations; /* of a round, that a rank is asked for */
     /* All return a code of Portals. `use` is the case's own. */
     int (*open)(const struct speed *speed, const struct spin_job *job, void **use);
@@ -52,6 +58,14 @@ struct speed_case {
 
 extern const struct speed_case *const speed_cases[]; /* ended by NULL */
 
+static inline uint32_t speed_bytes(const struct speed_case *c, const struct speed *speed) {
+    return speed->bytes ? speed->bytes : c->bytes;
+}
+/* Whether there is such a case, with 0 for what is as usual. */
+static inline bool speed_fits(const struct speed_case *c, uint32_t ranks, uint32_t bytes) {
+    return (!ranks || (ranks >= c->least_ranks && !(c->in_pairs && ranks % 2))) &&
+           (!bytes || (bytes % c->least_bytes == 0 && (!c->most_bytes || bytes <= c->most_bytes)));
+}
 /* One rank: 0, or the number of what failed. */
 int speed_rank(const struct speed_case *c, struct speed *speed);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "experiment_card.h"
 #include "images.h"
 
 #define WARM_PS 1000000ull
@@ -43,25 +44,40 @@ static bool next_packet(void *user, struct card_packet *packet) {
                                    .bytes = b->packet,
                                    .length = t->bytes,
                                    .eom = i + messages >= t->packets,
-                                   .arrival_ps = i < t->warm ? i * WARM_PS
-                                                             : t->warm * WARM_PS +
-                                                                   (i - t->warm) * t->interval_ps};
+                                   .arrival_ps = b->arrival_ps[i]};
     return true;
 }
 
-static int make_card(struct card_bench *b, const struct card_bench_setup *setup, enum spin_jit jit,
+/* As published, then through a network if the caller wants one. */
+static int make_arrivals(struct card_bench *b, struct spin_error *err) {
+    const struct card_bench_traffic *t = &b->traffic;
+    uint32_t *bytes = malloc(t->packets * sizeof *bytes), together = t->together ? t->together : 1;
+    b->arrival_ps = malloc(t->packets * sizeof *b->arrival_ps);
+    if (!bytes || !b->arrival_ps) {
+        free(bytes);
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    }
+    for (uint32_t i = 0; i < t->packets; i++) {
+        bytes[i] = t->bytes;
+        b->arrival_ps[i] = i < t->warm
+                               ? i * WARM_PS
+                               : t->warm * WARM_PS + (i - t->warm) / together * t->interval_ps;
+    }
+    int code = experiment_arrivals(b->context_of, t->packets, bytes, b->arrival_ps, err);
+    free(bytes);
+    return code;
+}
+
+static int make_card(struct card_bench *b, const struct card_bench_setup *setup,
                      struct spin_error *err) {
     struct card_config config;
     const struct card_callbacks callbacks = callbacks_of(b);
     const struct spin_function *function = NULL;
-    int code = card_config_preset(&config, "pspin", err);
-    if (!code && setup->config)
-        code = card_config_set(&config, setup->config, err);
+    int code = experiment_card(b->context_of, setup->config, &config, err);
     if (!code)
         code = spin_image_find(b->image, setup->entry, &function, err);
     if (code)
         return code;
-    config.jit = jit;
     b->engine = sim_engine_new(err);
     if (!b->engine)
         return SPIN_ENOMEM;
@@ -81,7 +97,7 @@ static int make_card(struct card_bench *b, const struct card_bench_setup *setup,
 
 int card_bench_open(struct card_bench *b, const struct experiment_context *context,
                     const struct card_bench_setup *setup, struct spin_error *err) {
-    *b = (struct card_bench){0};
+    *b = (struct card_bench){.context_of = context};
     int code = setup->of_workload ? images_load_workload(context, setup->image, &b->image, err)
                                   : images_load(context, setup->image, &b->image, err);
     if (!code && setup->host_bytes) {
@@ -90,7 +106,7 @@ int card_bench_open(struct card_bench *b, const struct experiment_context *conte
             code = spin_fail(err, SPIN_ENOMEM, "out of memory");
     }
     if (!code)
-        code = make_card(b, setup, context->jit, err);
+        code = make_card(b, setup, err);
     if (code)
         card_bench_close(b);
     return code;
@@ -105,14 +121,22 @@ void card_bench_spans(struct card_bench *b,
 
 int card_bench_run(struct card_bench *b, const struct card_bench_traffic *traffic,
                    struct card_stats *stats, struct spin_error *err) {
+    if (traffic->bytes > card_most_bytes(b->card))
+        return spin_fail(err, SPIN_EARG, "a packet of %u bytes; this card takes at most %u",
+                         traffic->bytes, card_most_bytes(b->card));
     free(b->packet);
+    free(b->arrival_ps);
+    b->arrival_ps = NULL;
     b->packet = malloc(traffic->bytes ? traffic->bytes : 1);
     if (!b->packet)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     b->traffic = *traffic;
     b->given = 0;
+    int code = make_arrivals(b, err);
+    if (code)
+        return code;
     card_feed(b->card, next_packet, b);
-    int code = sim_run(b->engine, SIM_FOREVER, UINT64_MAX, err);
+    code = sim_run(b->engine, SIM_FOREVER, UINT64_MAX, err);
     if (!code && b->faults)
         code = spin_fail(err, SPIN_EFORMAT, "%" PRIu64 " handlers were ended, the first: %s",
                          b->faults, b->fault);
@@ -134,5 +158,6 @@ void card_bench_close(struct card_bench *b) {
     spin_image_free(b->image);
     free(b->host);
     free(b->packet);
+    free(b->arrival_ps);
     *b = (struct card_bench){0};
 }

@@ -1,5 +1,5 @@
 /* One simulated card with one execution context and a stream of packets: what the figures that need
- * a card have in common. Deterministic. */
+ * a card have in common, with the caller's set-up (experiment_card.h). Deterministic. */
 #ifndef OPENSPIN_EXPERIMENTS_CARD_BENCH_H
 #define OPENSPIN_EXPERIMENTS_CARD_BENCH_H
 
@@ -19,6 +19,7 @@ struct card_bench_traffic {
     uint32_t packets, bytes;
     uint32_t messages;    /* packets are dealt out to so many, one after the other */
     uint64_t interval_ps; /* 0: as fast as the card takes them */
+    uint32_t together;    /* so many come at a time; 0: one */
     uint32_t warm;        /* so many come before, 1 us apart: for the instruction caches */
     /* Fills in packet i, which is zero; NULL: leave it. */
     void (*fill)(void *user, uint32_t i, uint8_t *bytes);
@@ -34,7 +35,9 @@ struct card_bench {
     uint64_t packets_out, bytes_out, last_out_ps, first_out_ps;
     uint64_t faults;
     char fault[200];
+    const struct experiment_context *context_of;
     /* of the running stream */
+    uint64_t *arrival_ps; /* of each packet */
     struct card_bench_traffic traffic;
     uint32_t given;
     uint8_t *packet;

@@ -2,6 +2,7 @@
  * packets. */
 #include "figures.h"
 
+#include "experiment_card.h"
 #include "pspin/six.h"
 
 static const uint32_t sizes[] = {64, 512, 1024};
@@ -28,37 +29,50 @@ static const struct {
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-static void columns(struct sheet_panel *throughput, struct sheet_panel *cycles) {
+static void columns(const struct experiment_context *context, struct sheet_panel *throughput,
+                    struct sheet_panel *cycles) {
     throughput->by_name = cycles->by_name = true;
     sheet_column(throughput, "", 0, "workload");
     sheet_column(cycles, "", 0, "workload");
-    for (int z = 0; z < SIZES; z++) {
-        sheet_column(throughput, "Gbit/s", 1, "%u B", sizes[z]);
-        sheet_column(cycles, "cycles", 1, "%u B", sizes[z]);
+    for (int z = 0; z < experiment_sizes(context, SIZES); z++) {
+        sheet_column(throughput, "Gbit/s", 1, "%u B", experiment_size(context, sizes[z]));
+        sheet_column(cycles, "cycles", 1, "%u B", experiment_size(context, sizes[z]));
     }
-    sheet_column(throughput, "Gbit/s", 1, "%u B, whole run", sizes[MIDDLE]);
+    sheet_column(throughput, "Gbit/s", 1, "%u B, whole run",
+                 experiment_size(context, sizes[MIDDLE]));
 }
 
 int pspin_fig10(const struct experiment_context *context, struct sheet *s, struct spin_error *err) {
-    struct sheet_panel *throughput = sheet_panel(s, "throughput", "Throughput, 32 HPUs");
+    struct card_config card;
+    char title[40];
+    int code = experiment_card(context, NULL, &card, err);
+    if (code)
+        return code;
+    snprintf(title, sizeof title, "Throughput, %u HPUs",
+             (unsigned)(card.clusters * card.cluster_hpus));
+    int count = experiment_sizes(context, SIZES), middle = count == SIZES ? MIDDLE : 0;
+    struct sheet_panel *throughput = sheet_panel(s, "throughput", title);
     struct sheet_panel *cycles = sheet_panel(s, "cycles", "Payload handler");
-    columns(throughput, cycles);
+    columns(context, throughput, cycles);
     for (int k = 0; k < ROWS; k++) {
         struct sheet_row *row = sheet_row(s, throughput, rows[k].title);
         struct sheet_row *time = sheet_row(s, cycles, rows[k].title);
-        for (int z = 0; z < SIZES; z++) {
-            struct six_load load = {
-                .which = rows[k].which, .bytes = sizes[z], .setting = rows[k].setting};
+        for (int z = 0; z < count; z++) {
+            struct six_load load = {.which = rows[k].which,
+                                    .bytes = experiment_size(context, sizes[z]),
+                                    .setting = rows[k].setting};
             struct six_result r;
-            int code = six_on_card(context, &load, &r, err);
+            code = six_on_card(context, &load, &r, err);
             if (code)
                 return code;
             const struct card_handler_stats *payload = &r.stats.handler[SPIN_PAYLOAD_HANDLER];
             row->value[1 + z] = r.steady_gbit;
-            if (z == MIDDLE)
-                row->value[1 + SIZES] = (double)r.stats.throughput_mbit / 1000;
+            if (z == middle)
+                row->value[1 + count] = (double)r.stats.throughput_mbit / 1000;
             time->value[1 + z] = (double)payload->cycles / (double)payload->runs;
         }
+        if (experiment_one_row(context))
+            continue;
         struct sheet_claim *c =
             sheet_bound(s, "B13", "Gbit/s", row->value[1 + MIDDLE], rows[k].gbit, false,
                         "%s, 512 B, at least", rows[k].title);
@@ -66,6 +80,7 @@ int pspin_fig10(const struct experiment_context *context, struct sheet *s, struc
             sheet_because(c, "a handler takes %.0f cycles, 32 HPUs have %.0f; %s",
                           time->value[1 + MIDDLE], 32 * 512 * 8 / rows[k].gbit - 8, rows[k].why);
     }
+    experiment_note_network(context, s);
     sheet_note(s,
                "Every result was checked against a plain computation. Throughput is from the first "
                "arrival to the completion that leaves a tenth.");

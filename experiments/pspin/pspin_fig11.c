@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/machine.h"
+#include "experiment_card.h"
 #include "pspin/six.h"
 
 #define MOST_COUNTS 8
@@ -35,8 +36,8 @@ static int thread_counts(int count[MOST_COUNTS]) {
     return counts;
 }
 
-static double gbit(double ns) {
-    return 8.0 * PACKET_BYTES / ns;
+static double gbit(uint32_t bytes, double ns) {
+    return 8.0 * bytes / ns;
 }
 
 static double published_factor(const char *name) {
@@ -51,8 +52,9 @@ static double published_factor(const char *name) {
 #define XEON_MM2 35.956
 
 /* Throughput of a core over its area. The paper: better than the Xeon's on every workload. */
-static int per_area(struct sheet *s, const double hpu[SIX], const double here[SIX],
-                    struct spin_error *err) {
+static int per_area(const struct experiment_context *context, struct sheet *s,
+                    const double hpu[SIX], const double here[SIX], struct spin_error *err) {
+    uint32_t bytes = experiment_size(context, PACKET_BYTES);
     struct spin_area_config config;
     struct spin_area area;
     spin_area_default(&config);
@@ -68,12 +70,14 @@ static int per_area(struct sheet *s, const double hpu[SIX], const double here[SI
     sheet_column(p, "x", 1, "ratio");
     for (int k = 0; k < SIX; k++) {
         struct sheet_row *row = sheet_row(s, p, six_names[k]);
-        row->value[1] = gbit(hpu[k]) / mm2;
-        row->value[2] = gbit(here[k]) / XEON_MM2;
+        row->value[1] = gbit(bytes, hpu[k]) / mm2;
+        row->value[2] = gbit(bytes, here[k]) / XEON_MM2;
         row->value[3] = row->value[1] / row->value[2];
         least = fmin(least, row->value[3]);
         most = fmax(most, row->value[3]);
     }
+    if (experiment_one_row(context))
+        return SPIN_OK;
     const char *why = "this machine's cores with a Xeon 6154's area";
     sheet_because(sheet_claim(s, "B14", "x", least, 1.5, "least, over area"), "%s", why);
     sheet_because(sheet_claim(s, "B14", "x", most, 248, "most, over area"), "%s", why);
@@ -83,43 +87,56 @@ static int per_area(struct sheet *s, const double hpu[SIX], const double here[SI
 
 static int measure(const struct experiment_context *context, int which, const int *count,
                    int counts, double *hpu_ns, double *native_ns, struct spin_error *err) {
-    struct six_load load = {.which = which, .bytes = PACKET_BYTES};
+    struct six_load load = {.which = which, .bytes = experiment_size(context, PACKET_BYTES)};
     struct six_result result;
-    int code = six_on_card(context, &load, &result, err);
+    struct card_config card;
+    int code = experiment_card(context, NULL, &card, err);
     if (!code)
-        *hpu_ns =
-            (double)result.stats.handler[SPIN_PAYLOAD_HANDLER].spread.p50; /* cycles of 1 ns */
+        code = six_on_card(context, &load, &result, err);
+    if (!code)
+        *hpu_ns = (double)result.stats.handler[SPIN_PAYLOAD_HANDLER].spread.p50 *
+                  (double)card.cycle / 1000;
     for (int i = 0; i < counts && !code; i++)
-        code = six_on_machine(which, PACKET_BYTES, count[i], &native_ns[i], err);
+        code = six_on_machine(which, load.bytes, count[i], &native_ns[i], err);
     return code;
 }
 
 int pspin_fig11(const struct experiment_context *context, struct sheet *s, struct spin_error *err) {
     int count[MOST_COUNTS], counts = thread_counts(count);
     double factor[SIX], hpu[SIX], here[SIX], native[SIX][MOST_COUNTS];
-    struct sheet_panel *p =
-        sheet_panel(s, "percore", "Throughput of a core, 1 KiB packets, the same handlers");
+    uint32_t bytes = experiment_size(context, PACKET_BYTES);
+    struct card_config card;
+    char title[80];
+    int code = experiment_card(context, NULL, &card, err);
+    if (code)
+        return code;
+    snprintf(title, sizeof title, "Throughput of a core, %u B packets, the same handlers", bytes);
+    struct sheet_panel *p = sheet_panel(
+        s, "percore",
+        bytes == PACKET_BYTES ? "Throughput of a core, 1 KiB packets, the same handlers" : title);
     p->by_name = p->log_y = true;
     sheet_column(p, "", 0, "workload");
-    sheet_column(p, "Gbit/s", 2, "HPU at 1 GHz, 32 at work");
+    sheet_column(p, "Gbit/s", 2, "HPU at %g GHz, %u at work", 1000.0 / (double)card.cycle,
+                 (unsigned)(card.clusters * card.cluster_hpus));
     for (int i = 0; i < counts; i++)
         sheet_column(p, "Gbit/s", 2, "here, %d thread%s", count[i], count[i] > 1 ? "s" : "");
     for (int k = 0; k < SIX; k++) {
-        int code = measure(context, k, count, counts, &hpu[k], native[k], err);
+        code = measure(context, k, count, counts, &hpu[k], native[k], err);
         if (code)
             return code;
         struct sheet_row *row = sheet_row(s, p, six_names[k]);
-        row->value[1] = gbit(hpu[k]);
+        row->value[1] = gbit(bytes, hpu[k]);
         for (int i = 0; i < counts; i++)
-            row->value[2 + i] = gbit(native[k][i]);
+            row->value[2 + i] = gbit(bytes, native[k][i]);
         here[k] = native[k][counts - 1];
         factor[k] = here[k] / hpu[k];
     }
-    for (int k = 0; k < SIX; k++)
+    experiment_note_network(context, s);
+    for (int k = 0; k < SIX && !experiment_one_row(context); k++)
         sheet_because(sheet_claim(s, "B14", "x", factor[k], published_factor(six_names[k]),
                                   "%s: HPU over a core here", six_names[k]),
                       "published against the better of a Xeon 6154 and a Cortex-A53");
-    int code = per_area(s, hpu, here, err);
+    code = per_area(context, s, hpu, here, err);
     if (code)
         return code;
     char machine[300];

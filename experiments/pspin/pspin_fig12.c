@@ -3,24 +3,29 @@
  * work. */
 #include "figures.h"
 
+#include "experiment_card.h"
 #include "pspin/six.h"
 
 #define PACKET_BYTES 1024
 
 static void add_row(struct sheet *s, struct sheet_panel *p, const char *name,
-                    const struct card_stats *stats) {
+                    const struct card_stats *stats, double cycle_ns) {
     const struct card_handler_stats *h = &stats->handler[SPIN_PAYLOAD_HANDLER];
     double runs = (double)h->runs, cycles = (double)h->cycles;
     struct sheet_row *row = sheet_row(s, p, name);
-    row->value[1] = (double)h->spread.least;
-    row->value[2] = (double)h->spread.p50;
-    row->value[3] = (double)h->spread.p99;
+    row->value[1] = cycle_ns * (double)h->spread.least;
+    row->value[2] = cycle_ns * (double)h->spread.p50;
+    row->value[3] = cycle_ns * (double)h->spread.p99;
     row->value[4] = (double)h->instructions / runs;
-    row->value[5] = 1000 * (double)h->instructions / cycles;
+    row->value[5] = 1000 * (double)h->instructions / (cycle_ns * cycles);
     row->value[6] = (double)stats->remote_accesses / runs;
 }
 
 int pspin_fig12(const struct experiment_context *context, struct sheet *s, struct spin_error *err) {
+    struct card_config card;
+    int code = experiment_card(context, NULL, &card, err);
+    if (code)
+        return code;
     struct sheet_panel *panels[] = {
         sheet_panel(s, "alone", "Payload handlers, one packet every 20 us"),
         sheet_panel(s, "loaded", "Payload handlers, all HPUs at work")};
@@ -36,14 +41,15 @@ int pspin_fig12(const struct experiment_context *context, struct sheet *s, struc
     }
     for (int k = 0; k < SIX; k++)
         for (int i = 0; i < 2; i++) {
-            struct six_load load = {.which = k, .bytes = PACKET_BYTES};
+            struct six_load load = {.which = k, .bytes = experiment_size(context, PACKET_BYTES)};
             struct six_result result;
             load.interval_ps = i ? 0 : 20000000;
-            int code = six_on_card(context, &load, &result, err);
+            code = six_on_card(context, &load, &result, err);
             if (code)
                 return code;
-            add_row(s, panels[i], six_names[k], &result.stats);
+            add_row(s, panels[i], six_names[k], &result.stats, (double)card.cycle / 1000);
         }
+    experiment_note_network(context, s);
     sheet_note(s,
                "The paper prints figure 12 as box plots without numbers, so there is no value to "
                "compare with. Loops over words are unrolled by hand: the core has no hardware "

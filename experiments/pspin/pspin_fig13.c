@@ -4,24 +4,48 @@
 
 #include <math.h>
 
+#include "base/error.h"
+#include "experiment_card.h"
 #include "pspin/six.h"
 #include "rate.h"
 
 static const struct { double gbit, hpus; } cards[] = {{200, 16}, {400, 32}, {800, 64}};
-static const double sizes[] = {256, 1024, 4096};
+enum { CARDS = 3, SIZES = 3 };
+static const uint32_t sizes[SIZES] = {256, 1024, 4096};
+#define PACKET_BYTES 1024
+
+/* What comes to each card, in Gbit/s. */
+static int line_rates(const struct experiment_context *context, uint32_t bytes, double line[CARDS],
+                      struct spin_error *err) {
+    for (int c = 0; c < CARDS; c++) {
+        double interval;
+        int code = experiment_interval(context, bytes, cards[c].gbit, 0, &interval, err);
+        if (code)
+            return code;
+        line[c] = 8 * bytes / interval;
+    }
+    return SPIN_OK;
+}
 
 /* The shortest, the geometric mean and the longest of our six payload handlers (pspin/fig12), as
  * the figure's horizontal lines are of the paper's. */
 static int handlers(const struct experiment_context *context, struct sheet *s,
-                    struct spin_error *err) {
+                    const double line[CARDS], struct spin_error *err) {
     double least = INFINITY, most = 0, logs = 0;
+    uint32_t bytes = experiment_size(context, PACKET_BYTES);
+    struct card_config card;
+    char title[80];
+    int code = experiment_card(context, NULL, &card, err);
+    if (code)
+        return code;
     for (int k = 0; k < SIX; k++) {
-        struct six_load load = {.which = k, .bytes = 1024};
+        struct six_load load = {.which = k, .bytes = bytes};
         struct six_result r;
-        int code = six_on_card(context, &load, &r, err);
+        code = six_on_card(context, &load, &r, err);
         if (code)
             return code;
-        double ns = (double)r.stats.handler[SPIN_PAYLOAD_HANDLER].spread.p50;
+        double ns =
+            (double)r.stats.handler[SPIN_PAYLOAD_HANDLER].spread.p50 * (double)card.cycle / 1000;
         least = fmin(least, ns);
         most = fmax(most, ns);
         logs += log(ns);
@@ -30,8 +54,10 @@ static int handlers(const struct experiment_context *context, struct sheet *s,
         const char *name;
         double ns;
     } lines[] = {{"least", least}, {"geometric mean", exp(logs / SIX)}, {"longest", most}};
-    struct sheet_panel *p =
-        sheet_panel(s, "handlers", "Payload handlers of 1 KiB packets, and buffer for them");
+    snprintf(title, sizeof title, "Payload handlers of %u B packets, and buffer for them", bytes);
+    struct sheet_panel *p = sheet_panel(
+        s, "handlers",
+        bytes == PACKET_BYTES ? "Payload handlers of 1 KiB packets, and buffer for them" : title);
     p->by_name = true;
     sheet_column(p, "", 0, "handler");
     sheet_column(p, "ns", 0, "time");
@@ -41,12 +67,16 @@ static int handlers(const struct experiment_context *context, struct sheet *s,
         struct sheet_row *row = sheet_row(s, p, lines[i].name);
         row->value[1] = lines[i].ns;
         for (int c = 0; c < 3; c++)
-            row->value[2 + c] = rate_buffer_bytes(cards[c].gbit, lines[i].ns) / 1024;
+            row->value[2 + c] = rate_buffer_bytes(line[c], lines[i].ns) / 1024;
     }
     return SPIN_OK;
 }
 
 int pspin_fig13(const struct experiment_context *context, struct sheet *s, struct spin_error *err) {
+    double line[CARDS];
+    int code = line_rates(context, experiment_size(context, PACKET_BYTES), line, err);
+    if (code)
+        return code;
     struct sheet_panel *p = sheet_panel(s, "buffer", "Packet buffer over packet latency");
     p->every = 4;
     sheet_column(p, "ns", 0, "packet latency");
@@ -56,7 +86,7 @@ int pspin_fig13(const struct experiment_context *context, struct sheet *s, struc
         struct sheet_row *row = sheet_row(s, p, NULL);
         row->value[0] = ns;
         for (int c = 0; c < 3; c++)
-            row->value[1 + c] = rate_buffer_bytes(cards[c].gbit, ns) / 1024;
+            row->value[1 + c] = rate_buffer_bytes(line[c], ns) / 1024;
     }
 
     struct sheet_panel *h = sheet_panel(s, "critical", "Handler critical time and buffer there");
@@ -66,19 +96,29 @@ int pspin_fig13(const struct experiment_context *context, struct sheet *s, struc
     for (int c = 0; c < 3; c++)
         sheet_column(h, "KiB", 1, "buffer at %.0f Gbit/s", cards[c].gbit);
     bool same = true;
-    for (int z = 0; z < 3; z++) {
+    for (int z = 0; z < experiment_sizes(context, SIZES) && !code; z++) {
         struct sheet_row *row = sheet_row(s, h, NULL);
-        row->value[0] = sizes[z];
-        row->value[1] = rate_budget_ns(cards[1].hpus, sizes[z], cards[1].gbit);
-        for (int c = 0; c < 3; c++) {
-            double critical = rate_budget_ns(cards[c].hpus, sizes[z], cards[c].gbit);
+        uint32_t bytes = experiment_size(context, sizes[z]);
+        double at[CARDS], hpus[CARDS];
+        code = line_rates(context, bytes, at, err);
+        for (int c = 0; c < CARDS && !code; c++)
+            code = experiment_hpus(context, "pspin", cards[c].hpus, &hpus[c], err);
+        if (code)
+            return code;
+        row->value[0] = bytes;
+        row->value[1] = rate_budget_ns(hpus[1], bytes, at[1]);
+        for (int c = 0; c < CARDS; c++) {
+            double critical = rate_budget_ns(hpus[c], bytes, at[c]);
             same = same && fabs(critical - row->value[1]) < 1e-6;
-            row->value[2 + c] = rate_buffer_bytes(cards[c].gbit, critical) / 1024;
+            row->value[2 + c] = rate_buffer_bytes(at[c], critical) / 1024;
         }
     }
-    int code = handlers(context, s, err);
+    code = handlers(context, s, line, err);
     if (code)
         return code;
+    experiment_note_network(context, s);
+    if (experiment_one_row(context))
+        return SPIN_OK;
 
     struct sheet_claim *c = sheet_claim(s, "B17", "KiB", rate_buffer_bytes(800, 3000) / 1024, 300,
                                         "buffer for 800 Gbit/s at 3 us");

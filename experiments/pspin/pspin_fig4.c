@@ -1,134 +1,106 @@
 /* ISCA'21 figure 4: one core copies 4 B to 4 KiB into its local L1, by load and store from local L1
  * and from L2, and by DMA from L2.
  *
- * Load and store run on the HPU rig, DMA on the card. The copy is timed by the handler itself with
- * the core's cycle counter, and its result is compared byte by byte. */
+ * The copy is timed by the handler itself with the core's cycle counter, and its result is compared
+ * byte by byte. */
 #include "figures.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "handlers/dma_copy.h"
-#include "images.h"
+#include "experiment_card.h"
+#include "handlers/copies.h"
 #include "pspin/card_bench.h"
 
-#define LARGEST 4096
+#define LARGEST COPIES_LARGEST
 #define SIZES   11 /* 4 B to 4 KiB */
 
+enum way { NEAR, FAR, DMA, WAYS };
+
+/* Twice as many as copy at once: the second half finds the instruction cache warm. */
 struct copies {
-    struct spin_image *image;
-    struct spin_rig *rig;
-    uint8_t packet[LARGEST]; /* the destination's first content: zero */
-    uint32_t to, from;       /* addresses on the card */
+    uint32_t bytes, at_once;
+    enum way way;
 };
 
-static int begin(const struct experiment_context *context, struct copies *c, bool in_l2,
-                 struct spin_error *err) {
-    struct spin_rig_options options = {
-        .state_bytes = LARGEST, .state_in_l2 = in_l2, .jit = context->jit};
-    int code = images_load(context, "copy", &c->image, err);
-    if (!code)
-        code = spin_rig_new(&c->rig, c->image, &options, err);
-    if (code)
-        return code;
-    uint32_t bytes;
-    uint8_t *source = spin_rig_memory(c->rig, SPIN_STATE, &bytes, &c->from);
-    for (uint32_t i = 0; i < LARGEST; i++)
-        source[i] = (uint8_t)(i * 7 + i / 256);
-    spin_rig_memory(c->rig, SPIN_PACKET, &bytes, &c->to);
-    return SPIN_OK;
-}
-
-static void end(struct copies *c) {
-    spin_rig_free(c->rig);
-    spin_image_free(c->image);
-    *c = (struct copies){0};
-}
-
-/* Cycles between the handler's two readings of the clock, on a warm instruction cache. */
-static int measure(struct copies *c, uint32_t size, uint32_t *cycles, struct spin_error *err) {
-    char name[24];
-    const struct spin_function *function;
-    snprintf(name, sizeof name, "copy_%u", size);
-    int code = spin_image_find(c->image, name, &function, err);
-    for (int run = 0; run < 2 && !code; run++) {
-        struct spin_call call = {.entry = function->address,
-                                 .kind = SPIN_OTHER_FUNCTION,
-                                 .packet = c->packet,
-                                 .packet_bytes = LARGEST,
-                                 .argument = {c->to, c->from}};
-        struct spin_outcome o;
-        code = spin_rig_call(c->rig, &call, &o, err);
-        if (!code && o.ending != SPIN_RETURNED)
-            code = spin_fail(err, SPIN_EFORMAT, "%s was ended: %s at pc 0x%x", name,
-                             spin_ending_name(o.ending), o.pc);
-        *cycles = code ? 0 : (uint32_t)o.value;
-    }
-    if (code)
-        return code;
-    uint32_t bytes, at;
-    const uint8_t *to = spin_rig_memory(c->rig, SPIN_PACKET, &bytes, &at);
-    const uint8_t *from = spin_rig_memory(c->rig, SPIN_STATE, &bytes, &at);
-    static const uint8_t zero[LARGEST];
-    if (memcmp(to, from, size) != 0 || memcmp(to + size, zero, LARGEST - size) != 0)
-        return spin_fail(err, SPIN_EFORMAT, "%s did not copy %u bytes right", name, size);
-    return SPIN_OK;
-}
-
-/* A curve: cycles of each size, without what reading the clock takes. */
-static int curve(const struct experiment_context *context, bool in_l2, double cycles[SIZES],
-                 struct spin_error *err) {
-    struct copies c = {0};
-    uint32_t clock = 0, taken = 0;
-    int code = begin(context, &c, in_l2, err);
-    if (!code)
-        code = measure(&c, 0, &clock, err);
-    for (int i = 0; i < SIZES && !code; i++) {
-        code = measure(&c, 4u << i, &taken, err);
-        cycles[i] = (double)taken - clock;
-    }
-    end(&c);
-    return code;
-}
-
-/* ---- DMA, on the card ---- */
-
-/* Each size twice: the second finds the instruction cache warm, and its cycles stay. */
 static void request(void *user, uint32_t i, uint8_t *packet) {
-    (void)user;
-    struct dma_copy_request r = {.bytes = 4u << i / 2, .index = i / 2};
+    const struct copies *c = user;
+    struct copies_request r = {
+        .bytes = c->bytes, .is_far = c->way == FAR, .index = i >= c->at_once};
     memcpy(packet, &r, sizeof r);
 }
 
-static int dma_curve(const struct experiment_context *context, double cycles[SIZES],
-                     struct spin_error *err) {
+static void fill_with_pattern(uint8_t *bytes) {
+    for (uint32_t i = 0; i < LARGEST; i++)
+        bytes[i] = (uint8_t)(i * 7 + i / 256);
+}
+
+/* So many bytes are copied, and none behind them. */
+static bool is_right(const uint8_t *to, const uint8_t *from, uint32_t bytes) {
+    static const uint8_t zero[LARGEST];
+    return memcmp(to, from, bytes) == 0 && memcmp(to + bytes, zero, LARGEST - bytes) == 0;
+}
+
+static struct copies_scratchpad *scratchpad(const struct card_bench *b, uint32_t cluster) {
+    uint32_t bytes, at = card_address(b->card, b->context, cluster, &bytes);
+    return (void *)card_reach(b->card, b->context, at, sizeof(struct copies_scratchpad));
+}
+
+/* Cycles between the handler's two readings of the clock; 0 bytes: nothing between them. With more
+ * ranks than two the others' requests come together, and the last copy to end counts. */
+static int measure(const struct experiment_context *context, enum way way, uint32_t size,
+                   uint32_t *cycles, struct spin_error *err) {
+    char entry[24];
     struct card_bench b;
     struct card_stats stats;
-    struct card_bench_setup setup = {.image = "dma_copy",
-                                     .entry = "dma_copy_ph",
-                                     .memory_bytes = sizeof(struct dma_copy_memory),
-                                     .scratch_bytes = LARGEST};
-    struct card_bench_traffic traffic = {
-        .packets = 2 * SIZES, .bytes = 64, .interval_ps = 1000000, .fill = request};
-    int code = card_bench_open(&b, context, &setup, err);
+    struct card_config card;
+    struct copies copies = {
+        .bytes = size,
+        .at_once = context->setup.ranks > 1 ? context->setup.ranks - 1 : 1,
+        .way = way,
+    };
+    struct card_bench_setup setup = {.image = "copy",
+                                     .entry = entry,
+                                     .memory_bytes = sizeof(struct copies_memory),
+                                     .scratch_bytes = sizeof(struct copies_scratchpad)};
+    struct card_bench_traffic traffic = {.packets = 2 * copies.at_once,
+                                         .together = copies.at_once,
+                                         .bytes = 64,
+                                         .interval_ps = 1000000000,
+                                         .fill = request,
+                                         .user = &copies};
+    snprintf(entry, sizeof entry, way == DMA ? "dma_copy_ph" : "copy_%u_ph", size);
+    int code = experiment_card(context, NULL, &card, err);
+    if (!code)
+        code = card_bench_open(&b, context, &setup, err);
     if (code)
         return code;
     uint32_t bytes, at = card_address(b.card, b.context, UINT32_MAX, &bytes);
-    struct dma_copy_memory *memory =
-        (struct dma_copy_memory *)(void *)card_reach(b.card, b.context, at, sizeof *memory);
-    for (uint32_t i = 0; i < LARGEST; i++)
-        memory->source[i] = (uint8_t)(i * 7 + i / 256);
+    struct copies_memory *memory = (void *)card_reach(b.card, b.context, at, sizeof *memory);
+    fill_with_pattern(memory->source);
+    for (uint32_t i = 0; i < card.clusters; i++)
+        fill_with_pattern(scratchpad(&b, i)->near);
     code = card_bench_run(&b, &traffic, &stats, err);
-    for (int i = 0; i < SIZES && !code; i++)
-        cycles[i] = (double)memory->cycles[i] - 1; /* what reading the clock takes */
-    if (!code) {
-        at = card_address(b.card, b.context, memory->cluster[SIZES - 1], &bytes);
-        if (memcmp(card_reach(b.card, b.context, at, LARGEST), memory->source, LARGEST) != 0)
-            code =
-                spin_fail(err, SPIN_EFORMAT, "the DMA engine did not copy %d bytes right", LARGEST);
-    }
+    *cycles = code ? 0 : memory->cycles[1];
+    if (!code && !is_right(scratchpad(&b, memory->cluster[1])->to, memory->source, size))
+        code = spin_fail(err, SPIN_EFORMAT, "%s did not copy %u bytes right", entry, size);
     card_bench_close(&b);
+    return code;
+}
+
+static uint32_t size_at(const struct experiment_context *context, int i) {
+    return experiment_size(context, 4u << i);
+}
+
+/* A curve: cycles of each size, without what reading the clock takes. */
+static int curve(const struct experiment_context *context, enum way way, double cycles[SIZES],
+                 struct spin_error *err) {
+    uint32_t clock = 0, taken = 0;
+    int code = measure(context, NEAR, 0, &clock, err);
+    for (int i = 0; i < experiment_sizes(context, SIZES) && !code; i++) {
+        code = measure(context, way, size_at(context, i), &taken, err);
+        cycles[i] = (double)taken - clock;
+    }
     return code;
 }
 
@@ -137,7 +109,8 @@ static double gibit(double bytes, double cycles) {
     return 8 * bytes / cycles * 1e9 / 1073741824;
 }
 
-static void fill(struct sheet *s, double local[SIZES], double remote[SIZES], double dma[SIZES]) {
+static void fill(const struct experiment_context *context, struct sheet *s,
+                 double cycles[WAYS][SIZES]) {
     struct sheet_panel *latency = sheet_panel(s, "latency", "Copying by one core: latency");
     struct sheet_panel *rate = sheet_panel(s, "throughput", "Copying by one core: throughput");
     struct sheet_panel *both[] = {latency, rate};
@@ -149,14 +122,13 @@ static void fill(struct sheet *s, double local[SIZES], double remote[SIZES], dou
         sheet_column(both[i], unit, i ? 2 : 0, "L2, load/store");
         sheet_column(both[i], unit, i ? 2 : 0, "L2, DMA");
     }
-    for (int i = 0; i < SIZES; i++) {
-        double bytes = 4u << i;
+    for (int i = 0; i < experiment_sizes(context, SIZES); i++) {
+        double bytes = size_at(context, i);
         struct sheet_row *l = sheet_row(s, latency, NULL), *r = sheet_row(s, rate, NULL);
-        const double cycles[] = {local[i], remote[i], dma[i]};
         l->value[0] = r->value[0] = bytes;
-        for (int k = 0; k < 3; k++) {
-            l->value[1 + k] = cycles[k];
-            r->value[1 + k] = gibit(bytes, cycles[k]);
+        for (int k = 0; k < WAYS; k++) {
+            l->value[1 + k] = cycles[k][i];
+            r->value[1 + k] = gibit(bytes, cycles[k][i]);
         }
     }
 }
@@ -196,15 +168,19 @@ static void compare(struct sheet *s, const double *local, const double *remote, 
 }
 
 int pspin_fig4(const struct experiment_context *context, struct sheet *s, struct spin_error *err) {
-    double local[SIZES], remote[SIZES], dma[SIZES];
-    int code = curve(context, false, local, err);
-    if (!code)
-        code = curve(context, true, remote, err);
-    if (!code)
-        code = dma_curve(context, dma, err);
+    double cycles[WAYS][SIZES];
+    uint64_t bytes = context->setup.bytes;
+    int code = SPIN_OK;
+    if (bytes && (bytes < 4 || bytes > LARGEST || bytes & (bytes - 1)))
+        return spin_fail(err, SPIN_EARG, "--bytes %llu: copies have 4 B to 4 KiB, a power of two",
+                         (unsigned long long)bytes);
+    for (int way = 0; way < WAYS && !code; way++)
+        code = curve(context, (enum way)way, cycles[way], err);
     if (code)
         return code;
-    fill(s, local, remote, dma);
-    compare(s, local, remote, dma);
+    fill(context, s, cycles);
+    experiment_note_network(context, s);
+    if (!experiment_one_row(context))
+        compare(s, cycles[NEAR], cycles[FAR], cycles[DMA]);
     return SPIN_OK;
 }

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "experiment_card.h"
 #include "pspin/card_bench.h"
 #include "rate.h"
 
@@ -58,11 +59,14 @@ static int measure(const struct experiment_context *context, uint32_t count, uin
 }
 
 /* The paper's own bound: the interconnect, or 32 HPUs that execute nothing else. */
-static double theoretical(double bytes, double count) {
-    return rate_throughput_gbit(32, bytes, 512, count);
+static double theoretical(const struct card_config *card, double bytes, double count) {
+    double ns = (double)card->cycle / 1000;
+    return rate_throughput_gbit((double)(card->clusters * card->cluster_hpus), bytes,
+                                8 * (double)card->wide_bytes / ns, count * ns);
 }
 
-static void fill(struct sheet *s, struct point aligned[COUNTS][SIZES],
+static void fill(const struct experiment_context *context, struct sheet *s,
+                 const struct card_config *card, struct point aligned[COUNTS][SIZES],
                  struct point odd[COUNTS][SIZES]) {
     struct sheet_panel *t =
         sheet_panel(s, "throughput", "Inbound throughput over instructions of the handler");
@@ -71,20 +75,23 @@ static void fill(struct sheet *s, struct point aligned[COUNTS][SIZES],
     t->log_x = h->log_x = true;
     sheet_column(t, "", 0, "instructions");
     sheet_column(h, "", 0, "instructions");
-    for (int z = 0; z < SIZES; z++) {
-        sheet_column(t, "Gbit/s", 1, "%u B", sizes[z]);
-        sheet_column(t, "Gbit/s", 1, "%u B", sizes[z] + 1);
-        sheet_column(t, "Gbit/s", 1, "bound %u B", sizes[z]);
-        sheet_column(h, "HPUs", 0, "%u B", sizes[z]);
-        sheet_column(h, "HPUs", 0, "%u B, warm", sizes[z]);
+    int count = experiment_sizes(context, SIZES);
+    for (int z = 0; z < count; z++) {
+        uint32_t bytes = experiment_size(context, sizes[z]);
+        sheet_column(t, "Gbit/s", 1, "%u B", bytes);
+        sheet_column(t, "Gbit/s", 1, "%u B", bytes + 1);
+        sheet_column(t, "Gbit/s", 1, "bound %u B", bytes);
+        sheet_column(h, "HPUs", 0, "%u B", bytes);
+        sheet_column(h, "HPUs", 0, "%u B, warm", bytes);
     }
     for (int i = 0; i < COUNTS; i++) {
         struct sheet_row *row = sheet_row(s, t, NULL), *used = sheet_row(s, h, NULL);
         row->value[0] = used->value[0] = instructions[i];
-        for (int z = 0; z < SIZES; z++) {
+        for (int z = 0; z < count; z++) {
             row->value[1 + 3 * z] = aligned[i][z].gbit;
             row->value[2 + 3 * z] = odd[i][z].gbit;
-            row->value[3 + 3 * z] = theoretical(sizes[z], instructions[i]);
+            row->value[3 + 3 * z] =
+                theoretical(card, experiment_size(context, sizes[z]), instructions[i]);
             used->value[1 + 2 * z] = aligned[i][z].hpus;
             used->value[2 + 2 * z] = aligned[i][z].warm_hpus;
         }
@@ -115,15 +122,21 @@ static void compare(struct sheet *s, struct point aligned[COUNTS][SIZES]) {
 
 int pspin_fig8(const struct experiment_context *context, struct sheet *s, struct spin_error *err) {
     struct point aligned[COUNTS][SIZES], odd[COUNTS][SIZES];
-    for (int i = 0; i < COUNTS; i++)
-        for (int z = 0; z < SIZES; z++) {
-            int code = measure(context, instructions[i], sizes[z], &aligned[i][z], err);
+    struct card_config card;
+    int code = experiment_card(context, NULL, &card, err);
+    for (int i = 0; i < COUNTS && !code; i++)
+        for (int z = 0; z < experiment_sizes(context, SIZES) && !code; z++) {
+            uint32_t bytes = experiment_size(context, sizes[z]);
+            code = measure(context, instructions[i], bytes, &aligned[i][z], err);
             if (!code)
-                code = measure(context, instructions[i], sizes[z] + 1, &odd[i][z], err);
-            if (code)
-                return code;
+                code = measure(context, instructions[i], bytes + 1, &odd[i][z], err);
         }
-    fill(s, aligned, odd);
+    if (code)
+        return code;
+    fill(context, s, &card, aligned, odd);
+    experiment_note_network(context, s);
+    if (experiment_one_row(context))
+        return SPIN_OK;
     compare(s, aligned);
     sheet_note(
         s,

@@ -4,12 +4,14 @@
 
 #include <string.h>
 
+#include "base/error.h"
+#include "experiment_card.h"
 #include "pspin/card_bench.h"
 
 #define PACKETS 4096
 
 static const uint32_t sizes[] = {64, 128, 256, 512, 1024};
-enum { SIZES = 5 };
+enum { SIZES = 5, HEADERS = 28 };
 static const struct {
     const char *entry, *title;
 } flows[] = {{"network_l1_ph", "to network, from L1"},
@@ -51,18 +53,24 @@ static int measure(const struct experiment_context *context, const struct card_b
 
 int pspin_fig9(const struct experiment_context *context, struct sheet *s, struct spin_error *err) {
     double gbit[FLOWS][SIZES], rate, instructions;
+    int count = experiment_sizes(context, SIZES);
+    if (context->setup.bytes && context->setup.bytes < HEADERS)
+        return spin_fail(err, SPIN_EARG, "--bytes: a packet with headers has %d B at least",
+                         HEADERS);
     for (int f = 0; f < FLOWS; f++)
-        for (int z = 0; z < SIZES; z++) {
+        for (int z = 0; z < count; z++) {
             struct card_bench_setup setup = {
                 .image = "outbound", .entry = flows[f].entry, .host_bytes = 1 << 20};
-            int code = measure(context, &setup, sizes[z], &gbit[f][z], &instructions, err);
+            uint32_t bytes = experiment_size(context, sizes[z]);
+            int code = measure(context, &setup, bytes, &gbit[f][z], &instructions, err);
             if (code)
                 return code;
         }
     /* The library's handler, which finds the UDP header behind an IP header of any length. */
     struct card_bench_setup ping_pong = {
         .image = "ping_pong", .entry = "ping_pong_ph", .of_workload = true};
-    int code = measure(context, &ping_pong, 64, &rate, &instructions, err);
+    int code =
+        measure(context, &ping_pong, experiment_size(context, 64), &rate, &instructions, err);
     if (code)
         return code;
     struct sheet_panel *p = sheet_panel(s, "outbound", "Outbound throughput over packet size");
@@ -70,12 +78,15 @@ int pspin_fig9(const struct experiment_context *context, struct sheet *s, struct
     sheet_column(p, "B", 0, "packet size");
     for (int f = 0; f < FLOWS; f++)
         sheet_column(p, "Gbit/s", 1, "%s", flows[f].title);
-    for (int z = 0; z < SIZES; z++) {
+    for (int z = 0; z < count; z++) {
         struct sheet_row *row = sheet_row(s, p, NULL);
-        row->value[0] = sizes[z];
+        row->value[0] = experiment_size(context, sizes[z]);
         for (int f = 0; f < FLOWS; f++)
             row->value[1 + f] = gbit[f][z];
     }
+    experiment_note_network(context, s);
+    if (experiment_one_row(context))
+        return SPIN_OK;
     for (int f = 0; f < PUBLISHED; f++) {
         if (f % 2) {
             sheet_bound(s, "B12", "Gbit/s", gbit[f][0], 400, false, "%s, 64 B, at least",

@@ -1,6 +1,7 @@
 /* ISCA'21 section IV-B1: the latency of a packet in an unloaded card, by its parts. */
 #include "figures.h"
 
+#include "experiment_card.h"
 #include "pspin/card_bench.h"
 
 #define PACKETS 64
@@ -17,7 +18,12 @@ static int measure(const struct experiment_context *context, uint32_t bytes, dou
     struct card_stats stats;
     struct card_bench_setup setup = {.image = "arithmetic", .entry = "arithmetic_0_ph"};
     struct card_bench_traffic traffic = {
-        .packets = PACKETS, .bytes = bytes, .messages = 1, .interval_ps = 200000};
+        .packets = PACKETS,
+        .bytes = bytes,
+        .messages = 1,
+        .interval_ps = 200000,
+        /* A packet of each sender at a time. */
+        .together = context->setup.ranks > 1 ? context->setup.ranks - 1 : 1};
     int code = card_bench_open(&b, context, &setup, err);
     if (code)
         return code;
@@ -37,15 +43,19 @@ int pspin_latency(const struct experiment_context *context, struct sheet *s,
     sheet_column(p, "B", 0, "packet size");
     for (int i = 0; i < PARTS; i++)
         sheet_column(p, "ns", 1, "%s", card_part_name(parts[i]));
-    for (int z = 0; z < SIZES; z++) {
-        int code = measure(context, 64u << z, ns[z], err);
+    for (int z = 0; z < experiment_sizes(context, SIZES); z++) {
+        uint32_t bytes = experiment_size(context, 64u << z);
+        int code = measure(context, bytes, ns[z], err);
         if (code)
             return code;
         struct sheet_row *row = sheet_row(s, p, NULL);
-        row->value[0] = 64u << z;
+        row->value[0] = bytes;
         for (int i = 0; i < PARTS; i++)
             row->value[1 + i] = ns[z][i];
     }
+    experiment_note_network(context, s);
+    if (experiment_one_row(context))
+        return SPIN_OK;
     for (int k = 0; k < 2; k++) {
         int z = k ? SIZES - 1 : 0;
         const char *input = "a parameter of the card model (B5)";

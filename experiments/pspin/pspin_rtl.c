@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/error.h"
+#include "experiment_card.h"
 #include "hpu/timing.h"
 #include "pspin/card_bench.h"
 #include "workload.h"
@@ -83,18 +85,19 @@ static void headers(void *user, uint32_t i, uint8_t *packet) {
 
 /* The bench's driver gives a context this host address: 47 bytes into a line. */
 #define HOST_ADDRESS 0xdeadbeefdeadbeefull
+#define COPIED_BYTES 4096
 
 static int run(const struct experiment_context *context, int row, struct card_stats *stats,
                struct spin_error *err) {
     struct card_bench b;
+    uint32_t bytes = experiment_size(context, rows[row].bytes);
     struct card_bench_setup setup = {.image = "rtl",
                                      .config = "held_handles=1",
                                      .entry = handlers[rows[row].handler].entry,
                                      .memory_bytes = 64,
-                                     .scratch_bytes = 1024,
-                                     .host_bytes = 4096,
+                                     .scratch_bytes = bytes > 1024 ? bytes : 1024,
+                                     .host_bytes = COPIED_BYTES,
                                      .host_address = HOST_ADDRESS};
-    uint32_t bytes = rows[row].bytes;
     struct card_bench_traffic traffic = {.packets = rows[row].packets,
                                          .bytes = bytes,
                                          .messages = 1,
@@ -136,9 +139,10 @@ static struct sheet_panel *panel(struct sheet *s, const char *name, const char *
     return p;
 }
 
-static void add(struct sheet *s, struct sheet_panel *p, int k, const double v[VALUES]) {
+static void add(struct sheet *s, struct sheet_panel *p, int k, uint32_t bytes,
+                const double v[VALUES]) {
     char label[32];
-    snprintf(label, sizeof label, "%s %u B x %u /%u", handlers[rows[k].handler].name, rows[k].bytes,
+    snprintf(label, sizeof label, "%s %u B x %u /%u", handlers[rows[k].handler].name, bytes,
              rows[k].packets, rows[k].delay);
     struct sheet_row *row = sheet_row(s, p, label);
     for (int i = 0; i < VALUES; i++)
@@ -171,21 +175,39 @@ static void compare(struct sheet *s, double ours[ROWS][VALUES]) {
     }
 }
 
+/* With one size: a row before it is the same load. */
+static bool is_again(int k) {
+    for (int i = 0; i < k; i++)
+        if (rows[i].handler == rows[k].handler && rows[i].packets == rows[k].packets &&
+            rows[i].delay == rows[k].delay)
+            return true;
+    return false;
+}
+
 int pspin_rtl(const struct experiment_context *context, struct sheet *s, struct spin_error *err) {
     double ours[ROWS][VALUES];
     struct sheet_panel *p =
         panel(s, "ours", "Ours: handlers in cycles, latency from the NIC in ns");
+    uint64_t bytes = context->setup.bytes;
+    if (bytes && (bytes < WORKLOAD_HEADERS || bytes > COPIED_BYTES))
+        return spin_fail(err, SPIN_EARG, "--bytes: packets have %u to %d B here", WORKLOAD_HEADERS,
+                         COPIED_BYTES);
     for (int k = 0; k < ROWS; k++) {
         struct card_stats stats;
+        if (context->setup.bytes && is_again(k))
+            continue;
         int code = run(context, k, &stats, err);
         if (code)
             return code;
         take(&stats, ours[k]);
-        add(s, p, k, ours[k]);
+        add(s, p, k, experiment_size(context, rows[k].bytes), ours[k]);
     }
+    experiment_note_network(context, s);
+    if (experiment_one_row(context))
+        return SPIN_OK;
     p = panel(s, "rtl", "The RTL's");
     for (int k = 0; k < ROWS; k++)
-        add(s, p, k, rows[k].rtl);
+        add(s, p, k, rows[k].bytes, rows[k].rtl);
     compare(s, ours);
     sheet_note(
         s,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "experiment_card.h"
 #include "images.h"
 #include "spin/driver.h"
 
@@ -24,6 +25,9 @@ int six_open(struct workload_run **run, int which, uint32_t bytes, const char *m
     char setting[40];
     const char *settings[2];
     int count = 0;
+    if (bytes < 64 || bytes > SIX_MOST_BYTES || bytes % 4)
+        return spin_fail(err, SPIN_EARG, "--bytes %u: packets have 64 to %u bytes, in words", bytes,
+                         SIX_MOST_BYTES);
     if (length[which].parameter) {
         snprintf(setting, sizeof setting, "%s=%u", length[which].parameter,
                  (bytes - length[which].headers) / length[which].unit);
@@ -45,8 +49,9 @@ struct on_card {
     uint32_t context, given, completed, room;
     struct six_load load;
     uint64_t faults;
+    uint64_t *arrival_ps;                       /* [room] */
     uint64_t *completion_ps, *completion_bytes; /* [room] */
-    uint8_t packet[4096];
+    uint8_t packet[SIX_MOST_BYTES];
 };
 
 static bool next_packet(void *user, struct card_packet *packet) {
@@ -69,7 +74,7 @@ static bool next_packet(void *user, struct card_packet *packet) {
                                    .length = is_padded ? length : p.bytes,
                                    .eom = p.last,
                                    .user = is_padded ? length : p.bytes,
-                                   .arrival_ps = c->given * c->load.interval_ps};
+                                   .arrival_ps = c->arrival_ps[c->given]};
     c->given++;
     return true;
 }
@@ -97,11 +102,11 @@ static void on_feedback(void *user, const struct card_feedback *feedback) {
 static double steady_gbit(const struct on_card *c) {
     uint32_t last = c->completed - 1 - c->completed / 10;
     uint64_t bytes = 0;
-    if (!c->completed || !c->completion_ps[last])
+    if (!c->completed || c->completion_ps[last] <= c->arrival_ps[0])
         return 0;
     for (uint32_t i = 0; i <= last; i++)
         bytes += c->completion_bytes[i];
-    return 8000.0 * (double)bytes / (double)c->completion_ps[last];
+    return 8000.0 * (double)bytes / (double)(c->completion_ps[last] - c->arrival_ps[0]);
 }
 
 static int entry(const struct spin_image *image, const char *name, uint32_t *address,
@@ -153,13 +158,15 @@ static int make_card(struct on_card *c, const struct experiment_context *context
     struct card_callbacks callbacks = {
         .user = c, .packet_out = on_out, .fault = on_fault, .feedback = on_feedback};
     int code = images_load_workload(context, w->image, &c->image, err);
-    if (!code)
-        code = card_config_preset(&config, "pspin", err);
     if (!code) /* an HPU that waits for a lock spins to the end of its quantum */
-        code = card_config_set(&config, "quantum=16", err);
+        code = experiment_card(context, "quantum=16", &config, err);
+    if (!code && config.clusters != WORKLOAD_CLUSTERS)
+        code = spin_fail(err, SPIN_EARG,
+                         "%u clusters: the workloads' handlers are written for the scratchpads of "
+                         "%d (pspin.cluster_hpus=N, or --card sc17 with hpus a multiple of 4)",
+                         (unsigned)config.clusters, WORKLOAD_CLUSTERS);
     if (code)
         return code;
-    config.jit = context->jit;
     c->host = calloc(1, w->host_bytes ? w->host_bytes : 1);
     if (!c->host)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
@@ -193,6 +200,30 @@ static int judge(struct on_card *c, struct card_stats *stats, struct spin_error 
 
 #define MOST_PACKETS 65536u
 
+/* As the load says, then through a network if the caller wants one. All are as long as the longest:
+ * of a message the last alone is shorter. */
+static int make_arrivals(struct on_card *c, const struct experiment_context *context,
+                         struct spin_error *err) {
+    uint32_t packets = 0, *bytes;
+    for (uint32_t i = 0; i < c->room; i++)
+        c->arrival_ps[i] = i * c->load.interval_ps;
+    struct workload_run *count; /* which has as many packets */
+    int code = six_open(&count, c->load.which, c->load.bytes, c->load.setting, err);
+    if (code)
+        return code;
+    for (struct workload_packet p; packets < c->room && workload_next(count, &p);)
+        packets++;
+    workload_close(count);
+    bytes = malloc(c->room * sizeof *bytes);
+    if (!bytes)
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < packets; i++)
+        bytes[i] = c->load.bytes;
+    code = experiment_arrivals(context, packets, bytes, c->arrival_ps, err);
+    free(bytes);
+    return code;
+}
+
 int six_on_card(const struct experiment_context *context, const struct six_load *load,
                 struct six_result *result, struct spin_error *err) {
     struct on_card *c = calloc(1, sizeof *c);
@@ -202,13 +233,16 @@ int six_on_card(const struct experiment_context *context, const struct six_load 
     c->room = MOST_PACKETS;
     c->completion_ps = calloc(c->room, sizeof *c->completion_ps);
     c->completion_bytes = calloc(c->room, sizeof *c->completion_bytes);
-    int code = c->completion_ps && c->completion_bytes
+    c->arrival_ps = calloc(c->room, sizeof *c->arrival_ps);
+    int code = c->completion_ps && c->completion_bytes && c->arrival_ps
                    ? SPIN_OK
                    : spin_fail(err, SPIN_ENOMEM, "out of memory");
     if (!code)
         code = six_open(&c->run, load->which, load->bytes, load->setting, err);
     if (!code)
         code = make_card(c, context, err);
+    if (!code)
+        code = make_arrivals(c, context, err);
     if (!code) {
         card_feed(c->card, next_packet, c);
         code = sim_run(c->engine, SIM_FOREVER, UINT64_MAX, err);
@@ -225,6 +259,7 @@ int six_on_card(const struct experiment_context *context, const struct six_load 
     workload_close(c->run);
     free(c->completion_ps);
     free(c->completion_bytes);
+    free(c->arrival_ps);
     free(c->host);
     free(c);
     return code;

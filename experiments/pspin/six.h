@@ -7,7 +7,8 @@
 #include "sim/card.h"
 #include "workload.h"
 
-#define SIX 6
+#define SIX            6
+#define SIX_MOST_BYTES 4096u
 extern const char *const six_names[SIX]; /* as the paper orders them */
 
 /* A run of workload `which` whose packets are `bytes` long, headers included; with one more setting

@@ -10,6 +10,10 @@ int microbench(const struct experiment_context *context, microbench_run *run, st
                          "(share/openspin/handlers); install it again");
     struct p4_outcome outcome = {0};
     struct experiment_world world;
+    if (!setup.ranks)
+        setup.ranks = context->setup.ranks;
+    if (setup.ranks % 2)
+        return spin_fail(err, SPIN_EARG, "--ranks %u: ranks play in pairs", setup.ranks);
     int code = experiment_world(context, &setup.world, &world, err);
     setup.images = context->workloads;
     setup.world = world.options;

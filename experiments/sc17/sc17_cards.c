@@ -3,6 +3,8 @@
  * published; what must hold is the paper's claim that sPIN gains on either card (A9, A10, A12). */
 #include "figures.h"
 
+#include <string.h>
+
 #include "sc17/microbench.h"
 
 enum { SC17, PSPIN, CARDS };
@@ -23,6 +25,12 @@ static int run(const struct experiment_context *context, microbench_run *what, i
     return microbench(context, what, setup, us, err);
 }
 
+/* One of them, if the caller wants it so. */
+static bool has_card(const struct experiment_context *context, int card) {
+    const char *chosen = context->setup.card;
+    return !chosen || strcmp(chosen, card == PSPIN ? "pspin" : "sc17") == 0;
+}
+
 /* Columns of RDMA and sPIN on either card; rows of sizes, or of ranks for the broadcast. */
 static int panel(const struct experiment_context *context, struct sheet *s, const char *name,
                  const char *title, microbench_run *what, int rows, bool by_ranks,
@@ -32,19 +40,22 @@ static int panel(const struct experiment_context *context, struct sheet *s, cons
     p->log_x = true;
     p->log_y = !by_ranks;
     sheet_column(p, by_ranks ? "" : "B", 0, by_ranks ? "ranks" : "message");
+    const struct experiment_setup *setup = &context->setup;
     for (int c = 0; c < CARDS; c++)
-        for (int v = 0; v < 2; v++)
+        for (int v = 0; v < 2 && has_card(context, c); v++)
             sheet_column(p, "us", 3, "%s, %s", v ? "sPIN" : "RDMA", c ? "PsPIN" : "SC'17");
+    rows = by_ranks ? (setup->ranks ? 1 : rows) : experiment_sizes(context, rows);
     for (int i = 0; i < rows; i++) {
         struct sheet_row *row = sheet_row(s, p, NULL);
-        row->value[0] = by_ranks ? 2u << i : size_at(i);
+        uint32_t bytes = experiment_size(context, by_ranks ? 65536 : size_at(i)), column = 1;
+        uint32_t ranks = setup->ranks ? setup->ranks : by_ranks ? 2u << i : 2;
+        row->value[0] = by_ranks ? ranks : bytes;
         for (int c = 0; c < CARDS; c++)
-            for (int v = 0; v < 2; v++) {
-                int code = run(context, what, c, variants[v], by_ranks ? 2u << i : 2,
-                               by_ranks ? 65536 : size_at(i), &us[i][c][v], err);
+            for (int v = 0; v < 2 && has_card(context, c); v++) {
+                int code = run(context, what, c, variants[v], ranks, bytes, &us[i][c][v], err);
                 if (code)
                     return code;
-                row->value[1 + 2 * c + v] = us[i][c][v];
+                row->value[column++] = us[i][c][v];
             }
     }
     return SPIN_OK;
@@ -57,10 +68,12 @@ int sc17_cards(const struct experiment_context *context, struct sheet *s, struct
     if (!code)
         code = panel(context, s, "accumulate", "Remote accumulation of complex numbers",
                      p4_accumulate, SIZES, false, accumulate, err);
+    char title[40];
+    snprintf(title, sizeof title, "Broadcast of %u B", (unsigned)context->setup.bytes);
     if (!code)
-        code = panel(context, s, "broadcast", "Broadcast of 64 KiB", p4_broadcast, STEPS, true,
-                     broadcast, err);
-    if (code)
+        code = panel(context, s, "broadcast", context->setup.bytes ? title : "Broadcast of 64 KiB",
+                     p4_broadcast, STEPS, true, broadcast, err);
+    if (code || experiment_one_row(context) || context->setup.card)
         return code;
     bool first = true;
     for (int i = 0; i < SIZES; i++)

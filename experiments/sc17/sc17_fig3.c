@@ -14,10 +14,10 @@ static uint32_t size_at(int i) {
 
 static int measure(const struct experiment_context *context, const char *preset,
                    double us[SIZES][P4_VARIANTS], struct spin_error *err) {
-    for (int i = 0; i < microbench_rows(context, SIZES); i++)
+    for (int i = 0; i < experiment_sizes(context, SIZES); i++)
         for (int v = 0; v < P4_VARIANTS; v++) {
             const struct p4_setup setup = {.variant = (enum p4_variant)v,
-                                           .bytes = microbench_size(context, size_at(i)),
+                                           .bytes = experiment_size(context, size_at(i)),
                                            .world = {.preset = preset}};
             int code = microbench(context, p4_pingpong, setup, &us[i][v], err);
             if (code)
@@ -33,9 +33,9 @@ static void tabulate(const struct experiment_context *context, struct sheet *s, 
     sheet_column(p, "B", 0, "message");
     for (int v = 0; v < P4_VARIANTS; v++)
         sheet_column(p, "us", 3, "%s", p4_variant_name((enum p4_variant)v));
-    for (int i = 0; i < microbench_rows(context, SIZES); i++) {
+    for (int i = 0; i < experiment_sizes(context, SIZES); i++) {
         struct sheet_row *row = sheet_row(s, p, NULL);
-        row->value[0] = microbench_size(context, size_at(i));
+        row->value[0] = experiment_size(context, size_at(i));
         for (int v = 0; v < P4_VARIANTS; v++)
             row->value[1 + v] = us[i][v];
     }
@@ -144,8 +144,8 @@ int sc17_fig3d(const struct experiment_context *context, struct sheet *s, struct
     for (int c = 0; c < 2; c++)
         for (int v = 0; v < 2; v++)
             sheet_column(p, "us", 3, "%s (%s)", v ? "sPIN" : "RDMA/P4", c ? "dis" : "int");
-    for (int i = FIRST; i < FIRST + microbench_rows(context, SIZES - FIRST); i++) {
-        uint32_t bytes = microbench_size(context, size_at(i));
+    for (int i = FIRST; i < FIRST + experiment_sizes(context, SIZES - FIRST); i++) {
+        uint32_t bytes = experiment_size(context, size_at(i));
         struct sheet_row *row = sheet_row(s, p, NULL);
         row->value[0] = bytes;
         for (int c = 0; c < 2; c++)

@@ -2,6 +2,7 @@
  * g and the rate are the paper's LogGP parameters (A1, A2). */
 #include "figures.h"
 
+#include "experiment_card.h"
 #include "rate.h"
 
 #define GAP_NS 6.7
@@ -11,22 +12,32 @@
 static const double handlers_ns[] = {25, 50, 100, 200, 500, 1000};
 
 int sc17_fig4(const struct experiment_context *context, struct sheet *s, struct spin_error *err) {
-    (void)context, (void)err;
+    enum { SIZES = 10 }; /* 8 B to 4 KiB */
+    double hpus;
+    int code = experiment_hpus(context, "sc17", HPUS, &hpus, err);
+    if (code)
+        return code;
     struct sheet_panel *p = sheet_panel(s, "hpus", "HPUs needed for line rate");
     p->log_x = true;
     sheet_column(p, "B", 0, "packet size");
     for (int h = 0; h < 6; h++)
         sheet_column(p, "HPUs", 0, "T = %.0f ns", handlers_ns[h]);
-    sheet_column(p, "ns", 1, "longest T, %d HPUs", HPUS);
-    for (double bytes = 8; bytes <= 4096; bytes *= 2) {
-        double interval = rate_interval_ns(bytes, GBIT, GAP_NS);
+    sheet_column(p, "ns", 1, "longest T, %.0f HPUs", hpus);
+    for (int z = 0; z < experiment_sizes(context, SIZES); z++) {
+        double interval, bytes = experiment_size(context, 8u << z);
+        code = experiment_interval(context, bytes, GBIT, GAP_NS, &interval, err);
+        if (code)
+            return code;
         struct sheet_row *row = sheet_row(s, p, NULL);
         row->value[0] = bytes;
         for (int h = 0; h < 6; h++)
             row->value[1 + h] = rate_hpus(handlers_ns[h], interval);
-        row->value[7] = HPUS * interval;
+        row->value[7] = hpus * interval;
     }
 
+    experiment_note_network(context, s);
+    if (experiment_one_row(context))
+        return SPIN_OK;
     double shortest = HPUS * rate_interval_ns(1, GBIT, GAP_NS);
     sheet_claim(s, "A11", "ns", shortest, 53, "T that 8 HPUs sustain at any packet size");
     sheet_claim(s, "A11", "B", GAP_NS * GBIT / 8, 335, "size from which bandwidth limits (g/G)");

@@ -18,7 +18,7 @@ static int broadcast(const struct experiment_context *context, enum p4_variant v
 
 static int measure(const struct experiment_context *context, struct sheet *s, int size,
                    double last[P4_VARIANTS], struct spin_error *err) {
-    uint32_t bytes = microbench_size(context, sizes[size]);
+    uint32_t bytes = experiment_size(context, sizes[size]);
     uint32_t asked = context->setup.ranks;
     char title[64];
     if (context->setup.bytes)

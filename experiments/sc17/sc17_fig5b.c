@@ -17,31 +17,43 @@ struct scene {
     const char *variant;
     const uint64_t *bytes;
     int sizes;
+    uint32_t ranks;                    /* of which all but the first send */
+    struct spin_p2p_request **request; /* [ranks] */
+    struct spin_p2p_status *status;
     uint8_t *memory[2];
     double us[KINDS][SIZES];
     struct spin_p2p_counts counts; /* of the receiver */
 };
 
 /* Long enough for the message to arrive meanwhile. */
-static uint64_t compute_ps(uint64_t bytes) {
-    return 20000000 + bytes * 40;
+static uint64_t compute_ps(const struct scene *s, uint64_t bytes) {
+    return (20000000 + bytes * 40) * (s->ranks - 1);
+}
+
+/* One message of each of the others. */
+static int post(struct spin_p2p *p2p, struct scene *s, int i) {
+    int code = PTL_OK;
+    for (uint32_t k = 1; k < s->ranks && code == PTL_OK; k++)
+        code = spin_p2p_irecv(p2p, s->memory[0], s->bytes[i], k, TAG, 0, &s->request[k - 1]);
+    return code;
 }
 
 static int receive(struct spin_p2p *p2p, struct scene *s, int kind, int i, uint64_t *ready_ps) {
-    struct spin_p2p_request *r;
-    struct spin_p2p_status status;
-    if (kind != LATE && spin_p2p_irecv(p2p, s->memory[0], s->bytes[i], 1, TAG, 0, &r) != PTL_OK)
+    if (kind != LATE && post(p2p, s, i) != PTL_OK)
         return 1;
     spin_barrier();
     uint64_t start = spin_now_ps();
     if (kind != WAITING)
-        spin_compute_ps(compute_ps(s->bytes[i]));
+        spin_compute_ps(compute_ps(s, s->bytes[i]));
     if (kind != WAITING)
         start = spin_now_ps();
-    if (kind == LATE && spin_p2p_irecv(p2p, s->memory[0], s->bytes[i], 1, TAG, 0, &r) != PTL_OK)
+    if (kind == LATE && post(p2p, s, i) != PTL_OK)
         return 2;
-    if (spin_p2p_wait(p2p, &r, &status) != PTL_OK || status.code != PTL_OK)
+    if (spin_p2p_waitall(p2p, s->ranks - 1, s->request, s->status) != PTL_OK)
         return 3;
+    for (uint32_t k = 1; k < s->ranks; k++)
+        if (s->status[k - 1].code != PTL_OK)
+            return 3;
     *ready_ps = spin_now_ps() - start;
     return 0;
 }
@@ -129,21 +141,33 @@ int sc17_fig5b(const struct experiment_context *context, struct sheet *s, struct
         bytes[i] = context->setup.bytes ? context->setup.bytes : 16ull << 2 * i;
     if (context->setup.bytes > most)
         most = context->setup.bytes;
+    uint32_t ranks = context->setup.ranks ? context->setup.ranks : 2;
+    if (ranks == 1)
+        return spin_fail(err, SPIN_EARG, "--ranks 1: one receives, another must send");
     uint8_t *memory = calloc(2, most);
-    if (!memory)
-        return spin_fail(err, SPIN_ENOMEM, "no memory for the messages");
+    struct spin_p2p_request **request = calloc(ranks, sizeof *request);
+    struct spin_p2p_status *status = calloc(ranks, sizeof *status);
+    if (!memory || !request || !status)
+        code = spin_fail(err, SPIN_ENOMEM, "no memory for the messages");
     for (int v = 0; v < VARIANTS && !code; v++) {
-        const struct spin_world_options base = {.ranks = 2};
+        const struct spin_world_options base = {.ranks = ranks};
         scene[v] = (struct scene){.variant = variants[v],
                                   .bytes = bytes,
                                   .sizes = sizes,
+                                  .ranks = ranks,
+                                  .request = request,
+                                  .status = status,
                                   .memory = {memory, memory + most}};
         code = experiment_ranks(context, "p2p_handler", &base, rank, &scene[v], err);
     }
     free(memory);
+    free(request);
+    free(status);
     if (code)
         return code;
     fill(s, scene);
+    if (ranks > 2)
+        sheet_note(s, "%u ranks send a message each; times are until all are there.", ranks - 1);
     sheet_note(s, "Messages of more than 16 KiB are large: their receiver gets them.");
     if (!experiment_one_row(context))
         claims(s, scene);

@@ -28,7 +28,7 @@ static int rank(void *argument) {
     if (spin_job_open(&job) != PTL_OK || spin_raid_open(job.ni, &s->options, &raid) != PTL_OK)
         return 1;
     spin_barrier();
-    if (job.rank == DATA + 1) {
+    if (job.rank == s->options.data + 1) {
         uint64_t start = spin_now_ps();
         code = spin_raid_write(raid, 0, s->data, s->bytes);
         s->time_ps = spin_now_ps() - start;
@@ -42,20 +42,27 @@ static int rank(void *argument) {
     return code == PTL_OK ? 0 : 2;
 }
 
+/* Of data: all ranks but the server of parity and the client. */
+static uint32_t servers(const struct experiment_context *context) {
+    return context->setup.ranks ? context->setup.ranks - 2 : DATA;
+}
+
 static int measure(const struct experiment_context *context, uint64_t bytes, int way,
                    const void *data, double *us, struct spin_error *err) {
     static const char *const on_pspin[] = {"card=pspin"}, *const many[] = {"hpus=32"};
-    uint64_t unit = (bytes / DATA + 63) & ~63ull; /* a server has one part of the update */
-    struct spin_world_options base = {.ranks = DATA + 2,
+    uint32_t data_servers = servers(context);
+    uint64_t unit = (bytes / data_servers + 63) & ~63ull; /* a server has one part of the update */
+    struct spin_world_options base = {.ranks = data_servers + 2,
                                       .preset = way < 2 ? "sc17-int" : "sc17-dis"};
     if (way >= WAYS) /* the first four once more */
-        base = (struct spin_world_options){.ranks = DATA + 2,
+        base = (struct spin_world_options){.ranks = data_servers + 2,
                                            .preset = way < WAYS + 2 ? "sc17-int" : "sc17-dis",
                                            .set = many,
                                            .set_count = 1};
     else if (way >= 4)
-        base = (struct spin_world_options){.ranks = DATA + 2, .set = on_pspin, .set_count = 1};
-    struct scene s = {.options = {.data = DATA,
+        base =
+            (struct spin_world_options){.ranks = data_servers + 2, .set = on_pspin, .set_count = 1};
+    struct scene s = {.options = {.data = data_servers,
                                   .server_bytes = unit,
                                   .unit = (uint32_t)unit,
                                   .by_host = way % 2 == 0},
@@ -87,22 +94,31 @@ int sc17_fig7c(const struct experiment_context *context, struct sheet *s, struct
     static const char *const names[] = {"int", "dis", "PsPIN"};
     double us[SIZES][WAYS];
     uint64_t most = context->setup.bytes ? context->setup.bytes : size_at(SIZES - 1);
+    if (context->setup.ranks && context->setup.ranks < 4)
+        return spin_fail(err, SPIN_EARG,
+                         "--ranks %u: there are two servers of data, one of parity and a client at "
+                         "least",
+                         context->setup.ranks);
     if (most % 8)
         return spin_fail(err, SPIN_EARG, "--bytes: an update is a multiple of 8 bytes");
     void *data = calloc(1, most);
     if (!data)
         return spin_fail(err, SPIN_ENOMEM, "no memory for the data");
-    struct sheet_panel *p = sheet_panel(s, "raid", "RAID-5 update of four data servers");
+    char title[60];
+    snprintf(title, sizeof title, "RAID-5 update of %u data servers", servers(context));
+    struct sheet_panel *p =
+        sheet_panel(s, "raid", context->setup.ranks ? title : "RAID-5 update of four data servers");
+    int ways = context->setup.card ? 4 : WAYS;
     p->log_x = p->log_y = true;
     sheet_column(p, "B", 0, "update");
-    for (int way = 0; way < WAYS; way++)
+    for (int way = 0; way < ways; way++)
         sheet_column(p, "us", 3, "%s (%s)", way % 2 ? "sPIN" : "RDMA/P4", names[way / 2]);
     int code = SPIN_OK;
     for (int i = 0; i < (context->setup.bytes ? 1 : SIZES) && !code; i++) {
         struct sheet_row *row = sheet_row(s, p, NULL);
         uint64_t bytes = context->setup.bytes ? context->setup.bytes : size_at(i);
         row->value[0] = (double)bytes;
-        for (int way = 0; way < WAYS && !code; way++) {
+        for (int way = 0; way < ways && !code; way++) {
             code = measure(context, bytes, way, data, &us[i][way], err);
             row->value[1 + way] = us[i][way];
         }

@@ -30,12 +30,17 @@ enum { RUNS = sizeof runs / sizeof runs[0] };
 
 static int run_one(const struct experiment_context *context, int i, struct p4_outcome *outcome,
                    struct spin_error *err) {
+    const struct spin_world_options base = {.preset = "sc17-dis"};
+    struct experiment_world world;
+    int code = experiment_world(context, &base, &world, err);
+    if (code)
+        return code;
     char trace[PATH_MAX], picture[PATH_MAX];
     struct p4_setup setup = {.variant = runs[i].variant,
-                             .ranks = runs[i].ranks,
-                             .bytes = runs[i].bytes,
+                             .ranks = context->setup.ranks ? context->setup.ranks : runs[i].ranks,
+                             .bytes = experiment_size(context, runs[i].bytes),
                              .images = context->workloads,
-                             .world = {.preset = "sc17-dis", .jit = context->jit}};
+                             .world = world.options};
     if (context->out) {
         if ((size_t)snprintf(trace, sizeof trace, "%s/sc17-timelines-%s.json", context->out,
                              runs[i].name) >= sizeof trace)
@@ -54,6 +59,9 @@ int sc17_timelines(const struct experiment_context *context, struct sheet *s,
         return spin_fail(err, SPIN_EFILE,
                          "the handler images are not where openspin is installed "
                          "(share/openspin/handlers); install it again");
+    uint32_t ranks = context->setup.ranks;
+    if (ranks == 1 || ranks & (ranks - 1))
+        return spin_fail(err, SPIN_EARG, "--ranks %u: a broadcast has a power of two", ranks);
     struct sheet_panel *p = sheet_panel(s, "runs", "Runs of appendix C, discrete card");
     p->by_name = true;
     sheet_column(p, "", 0, "run");
@@ -74,6 +82,8 @@ int sc17_timelines(const struct experiment_context *context, struct sheet *s,
         row->value[4] = (double)c->packets;
         row->value[5] = (double)c->memory_bytes;
     }
+    if (experiment_one_row(context))
+        return SPIN_OK;
     /* Appendix C says so of its pictures. */
     sheet_claim(s, "SC17", "", (double)o[2].world.counts.handlers, 2,
                 "pingpong-store: header and completion handler, no payload handler");

@@ -19,13 +19,14 @@ static uint32_t size_at(int i) {
 
 struct scene {
     uint32_t *table;
-    void *into;
+    uint8_t *into; /* of each client `room` */
+    uint64_t room;
     uint64_t bytes;
     uint32_t discarded; /* percent */
     uint64_t time_ps[2];
 };
 
-static int read_both_ways(struct spin_scan *scan, struct scene *s) {
+static int read_both_ways(struct spin_scan *scan, struct scene *s, uint8_t *into) {
     static int (*const ways[2])(struct spin_scan *, uint32_t, const struct spin_scan_query *,
                                 void *, uint64_t,
                                 uint64_t *) = {spin_scan_read_all, spin_scan_read};
@@ -34,9 +35,11 @@ static int read_both_ways(struct spin_scan *scan, struct scene *s) {
     uint64_t matching[2];
     for (int way = 0; way < 2; way++) {
         uint64_t start = spin_now_ps();
-        if (ways[way](scan, 1, &q, s->into, s->bytes, &matching[way]) != PTL_OK)
+        if (ways[way](scan, 1, &q, into, s->bytes, &matching[way]) != PTL_OK)
             return 2;
-        s->time_ps[way] = spin_now_ps() - start;
+        if (spin_now_ps() - start > s->time_ps[way])
+            s->time_ps[way] = spin_now_ps() - start;
+        spin_barrier();
     }
     return matching[0] == matching[1] ? 0 : 3;
 }
@@ -50,7 +53,10 @@ static int rank(void *argument) {
         return status;
     if (spin_scan_open(job.ni, job.rank == 1 ? s->table : NULL, s->bytes, &scan) == PTL_OK) {
         spin_barrier();
-        status = job.rank == 0 ? read_both_ways(scan, s) : 0;
+        uint32_t client = job.rank ? job.rank - 1 : 0;
+        status = job.rank != 1 ? read_both_ways(scan, s, s->into + client * s->room) : 0;
+        for (int way = 0; way < 2 && job.rank == 1; way++)
+            spin_barrier();
         spin_barrier();
         spin_scan_close(scan);
     }
@@ -60,7 +66,14 @@ static int rank(void *argument) {
 
 static int measure(const struct experiment_context *context, struct spin_world_options base,
                    struct scene *s, struct spin_error *err) {
-    base.ranks = 2;
+    /* Clients ask for all pieces of the table at once, and a card without room drops requests. */
+    const char *const with_room[] = {"contexts=65536", base.set_count ? base.set[0] : NULL};
+    base.ranks = context->setup.ranks ? context->setup.ranks : 2;
+    if (base.ranks > 2) {
+        base.set = with_room;
+        base.set_count++;
+    }
+    s->time_ps[0] = s->time_ps[1] = 0;
     return experiment_ranks(context, "scan_handler", &base, rank, s, err);
 }
 
@@ -163,11 +176,14 @@ int slides_scan(const struct experiment_context *context, struct sheet *s, struc
     uint64_t most = context->setup.bytes ? context->setup.bytes : size_at(SIZES - 1);
     if (most < ROW)
         return spin_fail(err, SPIN_EARG, "--bytes: a row of the table has %u B", ROW);
-    struct scene scene = {.table = malloc(most), .into = malloc(most)};
+    if (context->setup.ranks == 1)
+        return spin_fail(err, SPIN_EARG, "--ranks 1: one has the table, another must read it");
+    uint64_t clients = context->setup.ranks ? context->setup.ranks - 1 : 1;
+    struct scene scene = {.table = malloc(most), .into = malloc(clients * most), .room = most};
     int code = SPIN_OK;
     if (!scene.table || !scene.into)
-        code = spin_fail(err, SPIN_ENOMEM, "no memory for two tables of %llu B",
-                         (unsigned long long)most);
+        code = spin_fail(err, SPIN_ENOMEM, "no memory for %llu tables of %llu B",
+                         (unsigned long long)clients + 1, (unsigned long long)most);
     if (!code) {
         fill(scene.table, most);
         code = run(context, s, &scene, err);

@@ -3,7 +3,9 @@
 #include "speed.h"
 #include "figures.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -18,6 +20,31 @@ static double operation_us(const struct speed_round *r) {
 
 static double megabytes(const struct speed_round *r) {
     return (double)r->bytes / ((double)(r->end_ps - r->start_ps) / 1e6);
+}
+
+/* With other ranks or sizes the operation is another. */
+static void note_case(const struct experiment_context *context, struct sheet *s,
+                      const struct speed_case *c) {
+    uint32_t ranks = context->setup.ranks, bytes = (uint32_t)context->setup.bytes;
+    if (!speed_fits(c, ranks, bytes))
+        sheet_note(s, "%s: left out; it has %u ranks or more%s, and multiples of %u B%s.", c->name,
+                   c->least_ranks, c->in_pairs ? " in pairs" : "", c->least_bytes,
+                   c->most_bytes ? " up to a limit" : "");
+    else if (bytes)
+        sheet_note(s, "%s: %s; but of %u B, %u ranks", c->name, c->operation, bytes,
+                   ranks ? ranks : c->ranks);
+    else
+        sheet_note(s, "%s: %s, %u ranks", c->name, c->operation, ranks ? ranks : c->ranks);
+}
+
+static bool fits(const struct experiment_context *context, const struct speed_case *c) {
+    return speed_fits(c, context->setup.ranks, (uint32_t)context->setup.bytes);
+}
+
+/* Of both cards the one that the caller wants. */
+static bool has_card(const struct experiment_context *context, int card) {
+    const char *chosen = context->setup.card;
+    return !chosen || strcmp(chosen, card ? "pspin" : "sc17") == 0;
 }
 
 /* ---- simulated ---- */
@@ -36,8 +63,11 @@ static int measure(const struct experiment_context *context, const struct speed_
                    bool by_host, double *us, uint64_t *bytes, struct spin_world_counts *counts,
                    struct spin_error *err) {
     static const char *const cards[CARDS] = {"card=sc17", "card=pspin"};
-    const struct spin_world_options base = {.ranks = c->ranks, .set = &cards[card], .set_count = 1};
-    struct scene s = {.use_case = c, .speed = {.by_host = by_host}};
+    const struct experiment_setup *setup = &context->setup;
+    const struct spin_world_options base = {
+        .ranks = setup->ranks ? setup->ranks : c->ranks, .set = &cards[card], .set_count = 1};
+    struct scene s = {.use_case = c,
+                      .speed = {.by_host = by_host, .bytes = (uint32_t)setup->bytes}};
     int code = experiment_ranks_counted(context, c->image, &base, rank, &s, counts, err);
     *us = operation_us(speed_best(&s.speed));
     *bytes = speed_best(&s.speed)->bytes;
@@ -49,10 +79,6 @@ static double hpus(double busy_ps, uint64_t bytes) {
     return busy_ps / (LINE_PS_PER_BYTE * (double)bytes);
 }
 
-static void note_case(struct sheet *s, const struct speed_case *c) {
-    sheet_note(s, "%s: %s, %u ranks", c->name, c->operation, c->ranks);
-}
-
 static int tabulate(const struct experiment_context *context, const struct speed_case *c,
                     struct sheet *s, struct sheet_panel *speed, struct sheet_panel *budget,
                     struct spin_error *err) {
@@ -60,6 +86,11 @@ static int tabulate(const struct experiment_context *context, const struct speed
     uint64_t bytes;
     struct spin_world_counts counts[CARDS], unused;
     for (int card = 0; card < CARDS; card++) {
+        if (!has_card(context, card)) {
+            us[card][0] = us[card][1] = NAN;
+            counts[card] = (struct spin_world_counts){0};
+            continue;
+        }
         int code = measure(context, c, card, true, &us[card][0], &bytes, &unused, err);
         if (!code)
             code = measure(context, c, card, false, &us[card][1], &bytes, &counts[card], err);
@@ -73,14 +104,17 @@ static int tabulate(const struct experiment_context *context, const struct speed
         row->value[3 + 3 * card] = us[card][0] / us[card][1];
     }
     row = sheet_row(s, budget, c->name);
-    double packets = (double)counts[0].handled_packets;
+    const struct spin_world_counts *n = &counts[has_card(context, 0) ? 0 : 1];
+    double packets = (double)n->handled_packets;
     row->value[1] = packets;
-    row->value[2] = (double)counts[0].handled_bytes / packets;
-    row->value[3] = (double)counts[0].instructions / packets;
-    row->value[4] = hpus(1000.0 * (double)counts[0].instructions, counts[0].handled_bytes);
+    row->value[2] = (double)n->handled_bytes / packets;
+    row->value[3] = (double)n->instructions / packets;
+    row->value[4] = hpus(1000.0 * (double)n->instructions, n->handled_bytes);
     for (int card = 0; card < CARDS; card++)
-        row->value[5 + card] = hpus((double)counts[card].handler_ps, counts[card].handled_bytes);
-    row->value[7] = hpus(1000.0 * (double)counts[0].instructions, bytes);
+        row->value[5 + card] = !has_card(context, card) ? NAN
+                                                        : hpus((double)counts[card].handler_ps,
+                                                               counts[card].handled_bytes);
+    row->value[7] = hpus(1000.0 * (double)n->instructions, bytes);
     return SPIN_OK;
 }
 
@@ -105,12 +139,14 @@ int spinlib_speed(const struct experiment_context *context, struct sheet *s,
         sheet_column(budget, "", 1, "HPUs (%s)", names[card]);
     sheet_column(budget, "", 1, "all HPUs");
     for (int i = 0; speed_cases[i]; i++) {
+        if (!fits(context, speed_cases[i]))
+            continue;
         int code = tabulate(context, speed_cases[i], s, speed, budget, err);
         if (code)
             return code;
     }
     for (int i = 0; speed_cases[i]; i++)
-        note_case(s, speed_cases[i]);
+        note_case(context, s, speed_cases[i]);
     sheet_note(
         s, "HPUs: how many keep up with 400 Gbit/s of packets as these are; at an instruction per "
            "ns, and as long as those of each card are in use, waiting for DMA included.");
@@ -137,18 +173,22 @@ int spinlib_speed_live(const struct experiment_context *context, struct sheet *s
     sheet_column(p, "MB/s", 1, "hosts");
     sheet_column(p, "MB/s", 1, "cards");
     for (uint32_t i = 0; speed_cases[i] && !code; i++) {
+        if (!fits(context, speed_cases[i]))
+            continue;
+        uint32_t ranks = context->setup.ranks ? context->setup.ranks : speed_cases[i]->ranks;
         struct sheet_row *row = sheet_row(s, p, speed_cases[i]->name);
         plan->number = i;
         for (int by_card = 0; by_card < 2 && !code; by_card++) {
-            plan->speed = (struct speed){.live = true, .by_host = !by_card};
-            code = live_ranks(context, "spinlib-live", fd, speed_cases[i]->ranks, err);
+            plan->speed = (struct speed){
+                .live = true, .by_host = !by_card, .bytes = (uint32_t)context->setup.bytes};
+            code = live_ranks(context, "spinlib-live", fd, ranks, err);
             row->value[1 + by_card] = operation_us(speed_best(&plan->speed));
             row->value[4 + by_card] = megabytes(speed_best(&plan->speed));
         }
         row->value[3] = row->value[1] / row->value[2];
     }
     for (int i = 0; speed_cases[i]; i++)
-        note_case(s, speed_cases[i]);
+        note_case(context, s, speed_cases[i]);
     sheet_note(s,
                "Processes with shared memory between them, on %ld processors; the shortest of %u "
                "rounds, after one in which handlers are compiled.",

@@ -1,25 +1,27 @@
-/* Speed of collectives: a broadcast of 64 KiB on a binomial tree from each rank in turn, and an
+/* Speed of collectives: a broadcast on a binomial tree from each rank in turn, and an
  * allreduce of one number by recursive doubling. */
 #include <stdlib.h>
 
 #include "speed.h"
 #include "spinlib/coll.h"
 
-enum { BYTES = 64 << 10 };
+extern const struct speed_case coll_speed;
 
 struct use {
     struct spin_coll *coll;
     struct spin_coll_how broadcast, allreduce;
-    uint32_t rank, ranks;
-    uint8_t data[BYTES];
+    uint32_t rank, ranks, bytes;
+    uint8_t data[];
 };
 
 static int open_use(const struct speed *s, const struct spin_job *job, void **out) {
     const char *variant = s->by_host ? "rdma" : "spin";
-    struct use *u = calloc(1, sizeof *u);
+    uint32_t bytes = speed_bytes(&coll_speed, s);
+    struct use *u = calloc(1, sizeof *u + bytes);
     *out = u;
     if (!u)
         return PTL_NO_SPACE;
+    u->bytes = bytes;
     u->rank = job->rank;
     u->ranks = job->ranks;
     u->broadcast = (struct spin_coll_how){"binomial", variant};
@@ -33,17 +35,17 @@ static int work(void *use, uint32_t operations, struct speed_done *done) {
     for (uint32_t i = 0; i < operations && code == PTL_OK; i++) {
         int64_t sum = u->rank;
         if (i % u->ranks == u->rank)
-            u->data[BYTES - 1] = (uint8_t)i;
-        code = spin_coll_broadcast(u->coll, &u->broadcast, u->data, BYTES, i % u->ranks);
+            u->data[u->bytes - 1] = (uint8_t)i;
+        code = spin_coll_broadcast(u->coll, &u->broadcast, u->data, u->bytes, i % u->ranks);
         if (code == PTL_OK)
             code = spin_coll_allreduce(u->coll, &u->allreduce, &sum, &sum, 1, PTL_INT64_T, PTL_SUM);
         if (code == PTL_OK &&
-            (u->data[BYTES - 1] != (uint8_t)i || sum != (int64_t)u->ranks * (u->ranks - 1) / 2))
+            (u->data[u->bytes - 1] != (uint8_t)i || sum != (int64_t)u->ranks * (u->ranks - 1) / 2))
             code = PTL_FAIL;
     }
     if (u->rank == 0) {
         done->operations = operations;
-        done->bytes = (uint64_t)operations * BYTES;
+        done->bytes = (uint64_t)operations * u->bytes;
     }
     return code;
 }
@@ -58,6 +60,9 @@ const struct speed_case coll_speed = {.name = "coll",
                                       .operation = "broadcast of 64 KiB to 4, and an allreduce",
                                       .image = "coll_handler",
                                       .ranks = 4,
+                                      .least_ranks = 2,
+                                      .bytes = 64 << 10,
+                                      .least_bytes = 1,
                                       .operations = 8,
                                       .live_operations = 100,
                                       .open = open_use,

@@ -1,27 +1,30 @@
-/* Speed of datatypes: a side of a grid, 64 KiB in blocks of 256 B, goes to the other rank and back.
+/* Speed of datatypes: a side of a grid, in blocks of 256 B, goes to the other rank and back.
  * Without cards processors pack and unpack it. */
 #include <stdlib.h>
 
 #include "speed.h"
 #include "spinlib/datatype.h"
 
-enum { BLOCK = 256, BLOCKS = 256, STRIDE = 2 * BLOCK, BYTES = BLOCK * BLOCKS };
+enum { BLOCK = 256, STRIDE = 2 * BLOCK };
+
+extern const struct speed_case datatype_speed;
 
 struct use {
     bool begins;
-    uint32_t peer;
+    uint32_t peer, blocks;
+    uint64_t room; /* of `from` and of `into` */
     struct spin_types *types;
     struct spin_layout *layout;
     struct spin_send *send;
     struct spin_receive *receive;
-    uint8_t from[BLOCKS * STRIDE], into[BLOCKS * STRIDE];
+    uint8_t *into, from[];
 };
 
 static int make_layout(struct use *u, struct spin_error *err) {
     struct spin_type *byte = NULL, *side = NULL;
     int code = spin_type_basic(1, 1, &byte);
     if (code == PTL_OK)
-        code = spin_type_vector(BLOCKS, BLOCK, STRIDE, byte, &side);
+        code = spin_type_vector(u->blocks, BLOCK, STRIDE, byte, &side);
     if (code == PTL_OK)
         code = spin_type_commit(side, 1, &u->layout, err);
     spin_type_free(byte);
@@ -31,14 +34,19 @@ static int make_layout(struct use *u, struct spin_error *err) {
 
 static int open_use(const struct speed *s, const struct spin_job *job, void **out) {
     const struct spin_type_options o = {.strategy = s->by_host ? SPIN_TYPE_HOST : SPIN_TYPE_BEST};
-    struct use *u = calloc(1, sizeof *u);
+    uint32_t blocks = speed_bytes(&datatype_speed, s) / BLOCK;
+    uint64_t room = (uint64_t)blocks * STRIDE;
+    struct use *u = calloc(1, sizeof *u + 2 * room);
     struct spin_error err;
     *out = u;
     if (!u)
         return PTL_NO_SPACE;
-    u->begins = job->rank == 0;
-    u->peer = 1 - job->rank;
-    for (uint32_t i = 0; i < sizeof u->from; i++)
+    u->blocks = blocks;
+    u->room = room;
+    u->into = u->from + room;
+    u->begins = job->rank % 2 == 0;
+    u->peer = job->rank ^ 1;
+    for (uint32_t i = 0; i < u->room; i++)
         u->from[i] = (uint8_t)(i + i / BLOCK + job->rank);
     int code = make_layout(u, &err);
     if (code == PTL_OK)
@@ -69,10 +77,10 @@ static int work(void *use, uint32_t operations, struct speed_done *done) {
     }
     if (u->begins) {
         done->operations = operations;
-        done->bytes = 2ull * operations * BYTES;
+        done->bytes = 2ull * operations * u->blocks * BLOCK;
     }
     /* The other rank's data is in the blocks, and nothing beside them. */
-    for (uint32_t i = 0; i < sizeof u->into && code == PTL_OK; i++)
+    for (uint32_t i = 0; i < u->room && code == PTL_OK; i++)
         if (u->into[i] != (i % STRIDE < BLOCK ? (uint8_t)(i + i / BLOCK + u->peer) : 0))
             code = PTL_FAIL;
     return code;
@@ -91,6 +99,10 @@ const struct speed_case datatype_speed = {.name = "datatype",
                                           .operation = "64 KiB in blocks of 256 B, there and back",
                                           .image = "datatype_handler",
                                           .ranks = 2,
+                                          .least_ranks = 2,
+                                          .in_pairs = true,
+                                          .bytes = 64 << 10,
+                                          .least_bytes = BLOCK,
                                           .operations = 2,
                                           .live_operations = 50,
                                           .open = open_use,

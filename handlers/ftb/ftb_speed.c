@@ -1,24 +1,26 @@
-/* Speed of the fault-tolerant broadcast: 8 KiB to four ranks, from each in turn, so that nobody is
- * more than four broadcasts ahead of another. */
+/* Speed of the fault-tolerant broadcast, from each rank in turn, so that nobody is more than a
+ * round of broadcasts ahead of another. */
 #include <stdlib.h>
 
 #include "speed.h"
 #include "spinlib/ftb.h"
 
-enum { BYTES = 8 << 10 };
+extern const struct speed_case ftb_speed;
 
 struct use {
     struct spin_ftb *ftb;
-    uint32_t rank, ranks;
-    uint8_t data[BYTES];
+    uint32_t rank, ranks, bytes;
+    uint8_t data[];
 };
 
 static int open_use(const struct speed *s, const struct spin_job *job, void **out) {
-    const struct spin_ftb_options o = {.most_bytes = BYTES, .by_host = s->by_host};
-    struct use *u = calloc(1, sizeof *u);
+    uint32_t bytes = speed_bytes(&ftb_speed, s);
+    const struct spin_ftb_options o = {.most_bytes = bytes, .by_host = s->by_host};
+    struct use *u = calloc(1, sizeof *u + bytes);
     *out = u;
     if (!u)
         return PTL_NO_SPACE;
+    u->bytes = bytes;
     u->rank = job->rank;
     u->ranks = job->ranks;
     return spin_ftb_open(job->ni, &o, &u->ftb);
@@ -32,14 +34,15 @@ static int work(void *use, uint32_t operations, struct speed_done *done) {
     for (uint32_t i = 0; i < operations && code == PTL_OK; i++) {
         bool is_root = i % u->ranks == u->rank;
         u->data[0] = (uint8_t)i;
-        code = is_root ? spin_ftb_send(u->ftb, u->data, BYTES)
+        code = is_root ? spin_ftb_send(u->ftb, u->data, u->bytes)
                        : spin_ftb_receive(u->ftb, PTL_TIME_FOREVER, &data, &bytes);
-        if (code == PTL_OK && !is_root && (bytes != BYTES || *(const uint8_t *)data != (uint8_t)i))
+        if (code == PTL_OK && !is_root &&
+            (bytes != u->bytes || *(const uint8_t *)data != (uint8_t)i))
             code = PTL_FAIL;
     }
     if (u->rank == 0) {
         done->operations = operations;
-        done->bytes = (uint64_t)operations * BYTES;
+        done->bytes = (uint64_t)operations * u->bytes;
     }
     return code;
 }
@@ -54,6 +57,9 @@ const struct speed_case ftb_speed = {.name = "ftb",
                                      .operation = "broadcast of 8 KiB to 4",
                                      .image = "ftb_handler",
                                      .ranks = 4,
+                                     .least_ranks = 2,
+                                     .bytes = 8 << 10,
+                                     .least_bytes = 1,
                                      .operations = 8,
                                      .live_operations = 100,
                                      .open = open_use,

@@ -25,6 +25,7 @@ static int open_searches(const struct speed *speed, const struct spin_job *job, 
         const struct spin_graph_options o = {.vertices = 1u << SCALE,
                                              .edges = edges,
                                              .edge_count = count,
+                                             .batch_bytes = speed->bytes,
                                              .by_host = speed->by_host};
         code = spin_graph_open(job->ni, &o, &s->graph);
     }
@@ -60,6 +61,9 @@ const struct speed_case graph_speed = {
     .operation = "levels of 1,024 vertices, 16,384 edges",
     .image = "graph_handler",
     .ranks = RANKS,
+    .least_ranks = 2,
+    .least_bytes = 12,
+    .most_bytes = 4096,
     .operations = 2,
     .live_operations = 10,
     .open = open_searches,

@@ -45,7 +45,7 @@ static int initiator(struct p4_rank *r, struct p4_shared *s) {
     spin_barrier();
     p4_settle();
     s->start_ps = spin_now_ps();
-    if (!p4_put(r, 0, s->setup->bytes, 1, 1))
+    if (!p4_put(r, 0, s->setup->bytes, p4_partner(), 1))
         return 3;
     spin_barrier();
     return 0;
@@ -77,7 +77,7 @@ static int target(struct p4_rank *r, struct p4_shared *s) {
     } else if (!p4_wait(r, 1)) {
         return 4;
     }
-    s->end_ps = spin_now_ps();
+    p4_ended(s);
     spin_barrier();
     return is_right(array, n / 4) ? 0 : 5;
 }
@@ -85,10 +85,10 @@ static int target(struct p4_rank *r, struct p4_shared *s) {
 static int rank(void *argument) {
     struct p4_shared *s = argument;
     struct p4_rank r;
-    bool handlers = s->setup->variant >= P4_STORE && spin_rank() == 1;
+    bool handlers = s->setup->variant >= P4_STORE && !p4_is_first();
     if (!p4_open(&r, s->setup, 2ull * s->setup->bytes, handlers ? "p4_accumulate" : NULL))
         return 1;
-    int status = spin_rank() == 0 ? initiator(&r, s) : target(&r, s);
+    int status = p4_is_first() ? initiator(&r, s) : target(&r, s);
     p4_close(&r);
     return status;
 }
@@ -97,7 +97,7 @@ int p4_accumulate(const struct p4_setup *setup, struct p4_outcome *outcome,
                   struct spin_error *err) {
     static const char *const images[] = {"p4_accumulate", NULL};
     struct p4_shared s = {.setup = setup};
-    int code = p4_run(setup, 2, images, rank, &s, outcome, err);
+    int code = p4_run(setup, p4_ranks(setup), images, rank, &s, outcome, err);
     outcome->time_ps = s.end_ps - s.start_ps;
     return code;
 }

@@ -1,4 +1,4 @@
-/* Ping-pong between two ranks. */
+/* Ping-pong between two ranks, or pairs of them. */
 #include "p4_pingpong/p4_pingpong.h"
 
 #include <string.h>
@@ -22,11 +22,11 @@ static int initiator(struct p4_rank *r, struct p4_shared *s) {
     spin_barrier();
     p4_settle();
     s->start_ps = spin_now_ps();
-    if (!p4_put(r, 0, n, 1, PING))
+    if (!p4_put(r, 0, n, p4_partner(), PING))
         return 3;
     if (!p4_wait(r, n))
         return 4;
-    s->end_ps = spin_now_ps();
+    p4_ended(s);
     return memcmp(r->buffer, r->buffer + n, n) == 0 ? 0 : 5;
 }
 
@@ -47,8 +47,9 @@ static bool prepare(struct p4_rank *r, const struct p4_setup *setup) {
     if (!p4_append(r, &entry))
         return false;
     return setup->variant != P4_TRIGGERED ||
-           PtlTriggeredPut(r->md, 0, setup->bytes, PTL_NO_ACK_REQ, (ptl_process_t){.rank = 0},
-                           r->pt, P4_PONG, 0, NULL, 0, r->ct, 1) == PTL_OK;
+           PtlTriggeredPut(r->md, 0, setup->bytes, PTL_NO_ACK_REQ,
+                           (ptl_process_t){.rank = p4_partner()}, r->pt, P4_PONG, 0, NULL, 0, r->ct,
+                           1) == PTL_OK;
 }
 
 static int target(struct p4_rank *r, const struct p4_shared *s) {
@@ -56,7 +57,7 @@ static int target(struct p4_rank *r, const struct p4_shared *s) {
         return 2;
     spin_barrier();
     if (s->setup->variant == P4_RDMA &&
-        (!p4_receive(r) || !p4_put(r, 0, s->setup->bytes, 0, P4_PONG)))
+        (!p4_receive(r) || !p4_put(r, 0, s->setup->bytes, p4_partner(), P4_PONG)))
         return 3;
     spin_barrier();
     return 0;
@@ -65,11 +66,11 @@ static int target(struct p4_rank *r, const struct p4_shared *s) {
 static int rank(void *argument) {
     struct p4_shared *s = argument;
     struct p4_rank r;
-    bool handlers = s->setup->variant >= P4_STORE && spin_rank() == 1;
+    bool handlers = s->setup->variant >= P4_STORE && !p4_is_first();
     if (!p4_open(&r, s->setup, 2ull * s->setup->bytes, handlers ? "p4_pingpong" : NULL))
         return 1;
-    int status = spin_rank() == 0 ? initiator(&r, s) : target(&r, s);
-    if (spin_rank() == 0)
+    int status = p4_is_first() ? initiator(&r, s) : target(&r, s);
+    if (p4_is_first())
         spin_barrier(); /* the target stays until the answer is there */
     p4_close(&r);
     return status;
@@ -78,7 +79,7 @@ static int rank(void *argument) {
 int p4_pingpong(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err) {
     static const char *const images[] = {"p4_pingpong", NULL};
     struct p4_shared s = {.setup = setup};
-    int code = p4_run(setup, 2, images, rank, &s, outcome, err);
+    int code = p4_run(setup, p4_ranks(setup), images, rank, &s, outcome, err);
     outcome->time_ps = (s.end_ps - s.start_ps) / 2;
     return code;
 }

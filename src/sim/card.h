@@ -25,6 +25,8 @@
 #include "openspin.h"
 #include "sim/engine.h"
 
+struct hpu_timing;
+
 /* ---- Configuration ---------------------------------------------------------------------------
  * The parameters are the rows of card_params.def. */
 
@@ -34,6 +36,7 @@ struct card_config {
 #define CARD_PARAMETER(member, value, unit, min, max, what, source) uint64_t member;
 #include "sim/card_params.def"
 #undef CARD_PARAMETER
+    const struct hpu_timing *core; /* of an HPU; NULL: RI5CY. Memories and cache are the card's */
     enum spin_jit jit; /* how handlers run; no parameter of the card: it changes no result */
     bool check;        /* what handlers allocate stands before a hole (hpu/heap.h) */
 };

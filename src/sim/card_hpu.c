@@ -25,7 +25,7 @@ static void set_timing(struct card *c) {
     static const enum hpu_region far[] = {HPU_REGION_REMOTE_L1, HPU_REGION_L2_HANDLER,
                                           HPU_REGION_L2_PACKETS, HPU_REGION_PROGRAM};
     const struct card_config *g = &c->config;
-    c->timing = hpu_timing_ri5cy;
+    c->timing = g->core ? *g->core : hpu_timing_ri5cy;
     for (size_t i = 0; i < sizeof far / sizeof far[0]; i++)
         c->timing.load_extra[far[i]] = c->timing.amo_extra[far[i]] = (uint8_t)g->remote_cycles;
     c->timing.icache_bytes = (uint32_t)g->icache_bytes;

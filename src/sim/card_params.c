@@ -32,6 +32,7 @@ int card_config_preset(struct card_config *to, const char *preset, struct spin_e
     if (strcmp(preset, "pspin") != 0)
         return spin_fail(err, SPIN_EARG, "no preset '%.60s' of the card; there is: pspin", preset);
     parameters_preset(&table, to);
+    to->core = NULL;
     to->jit = SPIN_JIT_OFF;
     to->check = false;
     return SPIN_OK;

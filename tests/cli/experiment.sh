@@ -87,11 +87,84 @@ run env PATH=/nowhere "$OPENSPIN" experiment pspin/fig13 --out without
     [ "$(printf '%s\n' "$err" | wc -l)" = 1 ] && printf '%s' "$err" | grep -q 'no gnuplot' && pass "without gnuplot: CSV, script and one line" || fail "without gnuplot: CSV, script and one line" "$status" "$err" "$(ls without)"
 ls made/*part* without/*part* >/dev/null 2>&1 && fail "no part is left behind" "$(ls made without)" || pass "no part is left behind"
 
+# --- another set-up: every experiment takes every option and says so; with one size and few ranks, to be cheap
+shopt -s extglob
+less() { # what an experiment is given to be small
+    case $1 in
+    sc17/fig5a | sc17/cards | sc17/collectives | sc17/ftb | sc17/table5c) echo --bytes 1024 --ranks 4 ;;
+    sc17/transactions) echo --bytes 64 --ranks 5 ;;
+    sc17/graph) echo --bytes 4096 --ranks 2 ;;
+    sc17/kv | pspin/fig4) echo --bytes 64 --ranks 3 ;;
+    sc17/spc) echo --bytes 512 --ranks 6 ;;
+    slides/datatypes) echo --bytes 4096 --ranks 2 ;;
+    slides/fft2d) echo --bytes 16384 --ranks 4 ;;
+    spinlib/speed) echo --bytes 5120 --ranks 4 ;;
+    sc17/fig7c) echo --bytes 1024 --ranks 6 ;;
+    *) echo --bytes 1024 --ranks 2 ;;
+    esac
+}
+other() { # a value of the option that makes a difference
+    case $1,$2 in
+    sc17/fig3?,--ranks) echo 40 ;; # beyond a switch
+    *,--ranks) echo 8 ;;
+    sc17/kv,--bytes | sc17/transactions,--bytes) echo 128 ;;
+    slides/datatypes,--bytes) echo 8192 ;;
+    slides/fft2d,--bytes) echo 65536 ;;
+    spinlib/speed,--bytes) echo 10240 ;;
+    *,--bytes) echo 2048 ;;
+    pspin/*,--card | dfs22/fig7,--card | dfs22/fig16-right,--card) echo sc17 ;;
+    *,--card) echo pspin ;;
+    pspin/fig4,--set) echo pspin.remote_cycles=50 ;;
+    pspin/latency,--set) echo pspin.invoke_cycles=20 ;;
+    pspin/*,--set | dfs22/fig7,--set | dfs22/fig16-right,--set | sc17/fig4,--set) echo link_rate=100Gbit/s ;;
+    *,--set) echo link_latency=500ns ;;
+    *) echo torus:4x4x4 ;;
+    esac
+}
+body() { printf '%s\n' "$out" | grep -vE '^not the published|^verdict|^$'; }
+takes() { # ID OPTION: and the result is not the usual one
+    local small value
+    small=$(less "$1")
+    value=$(other "$1" "$2")
+    run "$OPENSPIN" experiment "$1" ${small/$2 +([0-9])/} "$2" "$value"
+    if [ "$status" != 0 ] || ! printf '%s\n' "$out" | grep -q "^not the published set-up:.* $2 $value"; then
+        fail "$1 takes $2 $value" "$status" "$err" "$out"
+    elif [ "$(body)" = "$usual" ] && [ "$1 $2" != 'sc17/fig7a --ranks' ]; then # neighbours in pairs: none is in another's way
+        fail "$1 with $2 $value is another result" "$out"
+    else
+        pass "$1 takes $2 $value"
+    fi
+}
+for id in $("$OPENSPIN" experiment | cut -d' ' -f1); do
+    [ -z "$SANITIZED" ] || [[ $id = @(pspin/latency|dfs22/fig7|pspin/fig6|sc17/fig5b) ]] || continue
+    case $id in
+    pspin/fig[89] | pspin/fig1[0-3] | sc17/graph | sc17/kv | sc17/spc | slides/datatypes) # not cheap: all at once
+        run "$OPENSPIN" experiment "$id" $(less "$id") --card "$(other "$id" --card)" --set "$(other "$id" --set)" --topology torus:4x4x4
+        [ "$status" = 0 ] && printf '%s\n' "$out" | grep -qE '^not the published set-up: --ranks .* --bytes .* --card .* --topology .* --set ' &&
+            pass "$id takes every option" || fail "$id takes every option" "$status" "$err" "$out"
+        ;;
+    *)
+        run "$OPENSPIN" experiment "$id" $(less "$id")
+        usual=$(body)
+        for option in --ranks --bytes --card --set; do
+            takes "$id" $option
+        done
+        run "$OPENSPIN" experiment "$id" $(less "$id") --topology torus:4x4x4
+        [ "$status" = 0 ] && printf '%s\n' "$out" | grep -q '^not the published set-up: .* --topology torus:4x4x4' &&
+            pass "$id takes --topology" || fail "$id takes --topology" "$status" "$err" "$out"
+        ;;
+    esac
+done
+refuse "a host that a card alone does not have" 2 'a card without a host' "$OPENSPIN" experiment pspin/fig8 --set o=10ns
+refuse "one rank and nobody who sends" 2 'another must send' "$OPENSPIN" experiment pspin/fig8 --ranks 1
+refuse "three ranks in pairs" 2 'in pairs' "$OPENSPIN" experiment sc17/fig3b --ranks 3 --bytes 64
+refuse "clusters that handlers do not know" 2 'written for the scratchpads of 4' "$OPENSPIN" experiment pspin/fig12 --set pspin.clusters=2
+refuse "a network that loses packets" 2 'the network lost' "$OPENSPIN" experiment pspin/latency --bytes 64 --set loss=0.5
+
 # --- bad input
 check "other ranks and sizes of the applications" 0 '^not the published set-up: --ranks 8 --bytes 1000$' "$OPENSPIN" experiment sc17/table5c --ranks 8 --bytes 1000
 refuse "one rank has no neighbours" 2 'neighbours need two' "$OPENSPIN" experiment sc17/table5c --ranks 1
 check "another set-up is said" 0 '^not the published set-up: --bytes 64 --set hpus=2$' "$OPENSPIN" experiment sc17/fig3b --bytes 64 --set hpus=2
-refuse "ranks that an experiment does not have" 2 'sc17/fig4 does not have a number of ranks' "$OPENSPIN" experiment sc17/fig4 --ranks 4
 refuse "ranks that it cannot have" 2 'power of two' "$OPENSPIN" experiment sc17/fig5a --ranks 3
 refuse "a card that is not there" 2 'there are sc17 and pspin' "$OPENSPIN" experiment sc17/fig5a --card sc18
 refuse "a parameter that is not there" 2 "unknown parameter 'hpu'" "$OPENSPIN" experiment sc17/fig5a --set hpu=3
