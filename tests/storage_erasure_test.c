@@ -3,6 +3,7 @@
 #include "lib/storage_client.h"
 
 #include "../handlers/storage/store_decode.h"
+#include "../handlers/storage/store_node_host.h"
 
 enum { BLOCKS = 40 };
 #define EXTENT 60000u
@@ -135,28 +136,18 @@ TEST(parities_of_an_untrusted_network_are_authenticated) {
 /* ---- Sums at the host ---- */
 
 static int add_sums(struct storage_scene *s, struct store_node_card *card, ptl_handle_eq_t eq) {
-    enum { ROOM = 1 << 20 };
-    uint8_t *room = malloc(ROOM);
-    struct spin_linked entry;
+    struct store_node_host host;
     ptl_event_t event;
     unsigned int which;
-    const struct spin_entry sums = {.start = room,
-                                    .length = ROOM,
-                                    .min_free = 8192,
-                                    .bits = STORAGE_SUM,
-                                    .ignore = ~0xffull,
-                                    .from_self = true,
-                                    .options = PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL};
-    RANK_CHECK(spin_entry_append(card->ni, card->pt, &sums, &entry) == PTL_OK);
+    int code;
+    RANK_CHECK(store_node_host_open(card, s->medium[card->rank], &(struct store_host_options){0},
+                                    &host) == PTL_OK);
     while (!s->done)
         if (PtlEQPoll(&eq, 1, 1, &event, &which) == PTL_OK) {
-            if (event.type == PTL_EVENT_PUT && (event.match_bits & 0xff) == STORAGE_SUM)
-                RANK_CHECK(store_node_card_sum(card, &event, STORAGE_NOW) == PTL_OK);
-            if (event.type == PTL_EVENT_AUTO_FREE)
-                RANK_CHECK(spin_entry_append(card->ni, card->pt, &sums, &entry) == PTL_OK);
+            store_node_host_event(&host, &event, &code);
+            RANK_CHECK(code == PTL_OK);
         }
-    spin_entry_remove(&entry);
-    free(room);
+    store_node_host_close(&host);
     return 0;
 }
 
@@ -204,6 +195,24 @@ TEST(without_accumulators_the_host_makes_the_sums) {
             CHECK_EQ(s.counts[i].most_accumulators, 4);
             CHECK_EQ(s.counts[i].accumulators, 0);
             CHECK_EQ(s.counts[i].parities_failed, 0);
+        }
+    }
+}
+
+/* Cards that are behind: data nodes' hosts encode, parity nodes' hosts sum. */
+TEST(cards_that_are_behind_leave_it_to_their_hosts) {
+    need_isal();
+    for (uint32_t trust = STORAGE_CAPABILITY; trust <= STORAGE_AUTHENTICATED; trust++) {
+        struct storage_scene s = {
+            .nodes = 5,
+            .options = {.blocks = BLOCKS, .slots = 64, .bypass = 64, .trust = trust},
+            .client = flood,
+            .host = add_sums};
+        storage_world(&s, turns, 1);
+        for (uint32_t i = 0; i < 5; i++) {
+            CHECK_EQ(s.counts[i].bypassed, i < 3 ? 7 : 0);
+            CHECK_EQ(s.counts[i].sums_on_card, 0);
+            CHECK(i < 3 || s.counts[i].sums_at_host > 0);
         }
     }
 }

@@ -232,7 +232,7 @@ __handler int storage_header_handler(ptl_header_t h, void *state) {
             give(s, d);
         return refuse(s, &h, status);
     }
-    if (behind && c->strategy != STORAGE_RS)
+    if (behind && head->operation == STORAGE_WRITE)
         return bypass(s, d, &h);
     __atomic_fetch_add(&s->counts.accepted, 1, __ATOMIC_RELAXED);
     d->phase = STORAGE_ACCEPTED;

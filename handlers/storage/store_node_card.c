@@ -11,7 +11,6 @@ enum {
     PARITIES = 256,
     BUCKETS = 256,
     OLDEST_SECONDS = 30,
-    HOST_SUMS = 4096,
 };
 #define CLEANUP_NS  1000000000u
 #define MOST_BLOCKS ((1u << 20) - 1) /* offsets of a card have 32 bits */
@@ -95,12 +94,8 @@ int store_node_card_open(ptl_handle_ni_t ni, ptl_pt_index_t pt, const struct sto
         (struct store_node_card){.ni = ni, .pt = pt, .rank = spin_rank(), .md = PTL_INVALID_HANDLE};
     card->counts = calloc(1, sizeof *card->counts);
     card->saying = calloc(1, sizeof *card->saying);
-    card->sums = store_sums_new(HOST_SUMS);
-    card->medium = o->medium;
-    card->medium_bytes = (uint64_t)o->blocks * STORAGE_BLOCK;
     card->oldest = o->oldest ? o->oldest : OLDEST_SECONDS;
-    int code =
-        card->counts && card->saying && card->sums ? PtlCTAlloc(ni, &card->told) : PTL_NO_SPACE;
+    int code = card->counts && card->saying ? PtlCTAlloc(ni, &card->told) : PTL_NO_SPACE;
     const ptl_md_t md = {.length = PTL_SIZE_MAX,
                          .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SEND_DISABLE,
                          .eq_handle = PTL_EQ_NONE,
@@ -127,7 +122,6 @@ void store_node_card_close(struct store_node_card *card) {
         PtlCTFree(card->told);
     if (card->image)
         PtlImageUnload(card->image);
-    store_sums_free(card->sums);
     free(card->saying);
     free(card->counts);
     *card = (struct store_node_card){0};
@@ -169,19 +163,6 @@ int store_node_card_key(struct store_node_card *card, const struct storage_key *
     int code =
         store_node_card_tell(card, &(struct storage_control){.kind = STORAGE_SET_KEY, .key = *key});
     return code == PTL_OK ? store_node_card_tell(card, &end) : code;
-}
-
-int store_node_card_sum(struct store_node_card *card, const ptl_event_t *event, uint32_t now) {
-    struct store_sum sum;
-    if (store_sums_add(card->sums, event->match_bits, event->hdr_data, event->start, event->mlength,
-                       now, card->oldest, &sum) != STORE_SUM_COMPLETE)
-        return PTL_OK;
-    if (sum.at > card->medium_bytes || sum.bytes > card->medium_bytes - sum.at)
-        return PTL_ARG_INVALID;
-    memcpy(card->medium + sum.at, sum.data, sum.bytes);
-    return store_node_card_tell(
-        card, &(struct storage_control){
-                  .kind = STORAGE_SUMMED, .value = sum.write, .sum = {sum.generation, sum.bytes}});
 }
 
 int store_node_card_report(struct store_node_card *card, struct storage_counts *counts) {

@@ -6,7 +6,6 @@
 #include "spinlib/spinlib.h"
 
 #include "storage_state.h"
-#include "store_sums.h"
 
 struct store_node_options {
     void *medium;          /* of `blocks` blocks, and STORAGE_HEAD bytes behind them */
@@ -39,9 +38,6 @@ struct store_node_card {
     uint64_t tells;
     struct storage_control *saying;
     struct storage_counts *counts; /* as of the last report */
-    struct store_sums *sums;       /* those that the card cannot make */
-    uint8_t *medium;
-    uint64_t medium_bytes;
     uint32_t oldest;
 };
 
@@ -57,10 +53,6 @@ int store_node_card_clock(struct store_node_card *card, uint32_t now);
 /* Makes `key` the current one; the one before it is valid until `previous_ends`. */
 int store_node_card_key(struct store_node_card *card, const struct storage_key *key,
                         uint32_t previous_ends);
-/* The host's part of a parity whose sums the card cannot make (STORAGE_SUM): adds the data of an
- * event; what is complete is written to the medium, and the card is told. The medium is in memory:
- * that of a file is flushed when STORAGE_WRITTEN comes. */
-int store_node_card_sum(struct store_node_card *card, const ptl_event_t *event, uint32_t now);
 /* Reads the counts. */
 int store_node_card_report(struct store_node_card *card, struct storage_counts *counts);
 

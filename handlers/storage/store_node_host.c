@@ -3,8 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "storage_code.h"
+
 #define MOST_BYTES   (1u << 20)
 #define NOTICE_BYTES 65536u
+#define SUM_BYTES    (256u << 10)
+#define SUMS         4096u /* ranges of parities at a time */
 
 /* ---- Sending ---- */
 
@@ -58,32 +62,73 @@ static enum storage_status store_data(struct store_node_host *h, const struct st
     return STORAGE_DONE;
 }
 
-/* The card has checked it and used its number; its keys may have changed since. */
+/* The data of a write multiplied for a parity node, whose head `head` is. */
+static void encode(const struct storage_head *head, const uint32_t session[2],
+                   const uint8_t *message, uint8_t *to, uint64_t bytes) {
+    const uint32_t k = head->capability.k,
+                   coefficient = storage_coefficient(k, head->virtual_rank - k, head->data_index);
+    struct storage_row row;
+    storage_make_row(&row, coefficient);
+    for (uint64_t at = STORAGE_HEAD, end; at < bytes; at = end) {
+        end = head->packet ? (at / head->packet + 1) * head->packet : bytes;
+        end = end < bytes ? end : bytes;
+        const uint32_t count = (uint32_t)(end - at) - (head->packet ? STORAGE_TAG_BYTES : 0);
+        uint32_t tag[2];
+        storage_multiply(&row, 1, message + at, count, (uint8_t *[]){to + at});
+        if (head->packet) {
+            storage_packet_tag(session, head->request, storage_role(head), (uint32_t)at, to + at,
+                               count, tag);
+            memcpy(to + at + count, tag, sizeof tag);
+        }
+    }
+    spin_work(2 * bytes, 2 * bytes); /* as much as it takes natively, bench-code says */
+}
+
+/* To the nodes that get it from this one. */
+static int pass_on(struct store_node_host *h, const struct storage_head *head, uint8_t *message,
+                   uint64_t bytes, const uint32_t session[2]) {
+    const struct storage_capability *c = &head->capability;
+    uint32_t first, children = storage_children(c, head->virtual_rank, &first);
+    bool coded = children && c->strategy == STORAGE_RS;
+    uint8_t *sends = coded ? malloc(bytes) : message;
+    int code = sends ? PTL_OK : PTL_NO_SPACE;
+    struct storage_head passed = *head;
+    for (uint32_t i = 0; i < children && code == PTL_OK; i++) {
+        storage_pass_on(&passed, session, first + i);
+        memcpy(sends, &passed, sizeof passed);
+        if (coded)
+            encode(&passed, session, message, sends, bytes);
+        if (put(h, sends, bytes, c->place[first + i].node, STORAGE_REQUEST, 0) == PTL_OK)
+            code = wait_sent(h);
+        else
+            code = answer(h, c->client, storage_answer(head->request, first + i, STORAGE_GONE));
+    }
+    if (coded)
+        free(sends);
+    return code;
+}
+
+/* The card has checked it and used its number; its keys may have changed since. Packets are checked
+ * while they are stored; those that are passed on as they are, by the next node too. */
 static int work(struct store_node_host *h, uint8_t *message, uint64_t bytes, uint32_t source) {
-    struct storage_head head, passed;
-    uint32_t session[2] = {0}, first = 0;
+    struct storage_head head;
+    uint32_t session[2] = {0};
     memcpy(&head, message, bytes < sizeof head ? bytes : sizeof head);
     spin_work(500, bytes < 4096 ? bytes : 4096); /* event and head are read, the MAC is computed */
     enum storage_status status = storage_check(&head, bytes, source, &h->card->node, session);
-    if (status == STORAGE_DONE &&
-        (head.operation != STORAGE_WRITE || head.capability.strategy == STORAGE_RS))
+    if (status == STORAGE_DONE && head.operation != STORAGE_WRITE)
         status = STORAGE_MALFORMED;
     h->requests++;
     const struct storage_capability *c = &head.capability;
-    uint32_t children = status == STORAGE_DONE ? storage_children(c, head.virtual_rank, &first) : 0;
+    bool coded = status == STORAGE_DONE && c->strategy == STORAGE_RS;
     int code = PTL_OK;
-    passed = head;
-    for (uint32_t i = 0; i < children && code == PTL_OK; i++) {
-        storage_pass_on(&passed, session, first + i);
-        memcpy(message, &passed, sizeof passed);
-        if (put(h, message, bytes, c->place[first + i].node, STORAGE_REQUEST, 0) == PTL_OK)
-            code = wait_sent(h);
-        else
-            code = answer(h, c->client, storage_answer(head.request, first + i, STORAGE_GONE));
-    }
+    if (coded)
+        status = store_data(h, &head, message, bytes, session);
+    if (status == STORAGE_DONE)
+        code = pass_on(h, &head, message, bytes, session);
     if (code != PTL_OK)
         return code;
-    if (status == STORAGE_DONE)
+    if (status == STORAGE_DONE && !coded)
         status = store_data(h, &head, message, bytes, session);
     if (status == STORAGE_DONE && h->options.flush &&
         h->options.flush(h->options.user,
@@ -104,6 +149,24 @@ static int take_notice(struct store_node_host *h, const struct storage_notice *n
     return answer(h, n->client, n->answer | (ok ? STORAGE_DONE : STORAGE_MEDIUM));
 }
 
+/* Part of a parity that has no accumulator on the card. A file is flushed when the card says that
+ * all of the parity is written. */
+static int add_sum(struct store_node_host *h, const ptl_event_t *event) {
+    const struct store_node_card *card = h->card;
+    const uint64_t room = (uint64_t)card->node.blocks * STORAGE_BLOCK;
+    struct store_sum sum;
+    spin_work(300, 2 * event->mlength);
+    if (store_sums_add(h->sums, event->match_bits, event->hdr_data, event->start, event->mlength,
+                       card->node.now, card->oldest, &sum) != STORE_SUM_COMPLETE ||
+        sum.at > room || sum.bytes > room - sum.at)
+        return PTL_OK;
+    spin_copy(h->medium + sum.at, sum.data, sum.bytes);
+    return store_node_card_tell(h->card,
+                                &(struct storage_control){.kind = STORAGE_SUMMED,
+                                                          .value = sum.write,
+                                                          .sum = {sum.generation, sum.bytes}});
+}
+
 /* ---- Queues ---- */
 
 static int open_queue(struct store_node_host *h, struct store_host_queue *q) {
@@ -112,6 +175,7 @@ static int open_queue(struct store_node_host *h, struct store_host_queue *q) {
         .length = q->bytes,
         .min_free = q->min_free,
         .bits = q->bits,
+        .ignore = q->ignore,
         .from_self = true,
         .options = PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_NO_TRUNCATE,
         .user_ptr = q,
@@ -133,6 +197,8 @@ bool store_node_host_event(struct store_node_host *h, const ptl_event_t *event, 
         struct storage_notice n;
         if (q->bits == STORAGE_HOST) {
             *code = work(h, event->start, event->mlength, (uint32_t)event->hdr_data);
+        } else if (q->bits == STORAGE_SUM) {
+            *code = add_sum(h, event);
         } else if (event->mlength == sizeof n) {
             memcpy(&n, event->start, sizeof n);
             *code = take_notice(h, &n);
@@ -150,16 +216,22 @@ int store_node_host_open(struct store_node_card *card, void *medium,
     ptl_md_t md = {.length = PTL_SIZE_MAX,
                    .options = PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_SEND_DISABLE,
                    .eq_handle = PTL_EQ_NONE};
-    int code = PtlCTAlloc(card->ni, &h->sent);
+    h->sums = store_sums_new(SUMS);
+    int code = h->sums ? PtlCTAlloc(card->ni, &h->sent) : PTL_NO_SPACE;
     md.ct_handle = h->sent;
     if (code == PTL_OK)
         code = PtlMDBind(card->ni, &md, &h->md);
     for (int i = 0; i < STORE_HOST_QUEUES && code == PTL_OK; i++) {
         struct store_host_queue *q = &h->queue[i];
-        bool requests = i < STORE_HOST_QUEUES / 2;
-        q->bits = requests ? STORAGE_HOST : STORAGE_NOTICE;
-        q->bytes = !requests ? NOTICE_BYTES : o->queue_bytes ? o->queue_bytes : 4 * most;
-        q->min_free = requests ? most : sizeof(struct storage_notice);
+        *q = (struct store_host_queue[]){
+            {.bits = STORAGE_HOST,
+             .bytes = o->queue_bytes ? o->queue_bytes : 4 * most,
+             .min_free = most},
+            {.bits = STORAGE_NOTICE,
+             .bytes = NOTICE_BYTES,
+             .min_free = sizeof(struct storage_notice)},
+            {.bits = STORAGE_SUM, .ignore = ~0xffull, .bytes = SUM_BYTES, .min_free = 65536},
+        }[i / 2];
         q->memory = malloc(q->bytes);
         code = q->memory ? open_queue(h, q) : PTL_NO_SPACE;
     }
@@ -179,5 +251,6 @@ void store_node_host_close(struct store_node_host *h) {
         ;
     if (h->sent)
         PtlCTFree(h->sent);
+    store_sums_free(h->sums);
     *h = (struct store_node_host){0};
 }

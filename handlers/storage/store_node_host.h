@@ -4,6 +4,7 @@
 #define STORE_NODE_HOST_H
 
 #include "store_node_card.h"
+#include "store_sums.h"
 
 struct store_host_options {
     uint32_t most_bytes;  /* of a request's data that may come; 0: a MiB */
@@ -15,7 +16,7 @@ struct store_host_options {
     void *user;
 };
 
-enum { STORE_HOST_QUEUES = 4 }; /* two of requests, two of notices */
+enum { STORE_HOST_QUEUES = 6 }; /* two of requests, of notices, of parts of parities */
 
 struct store_node_host {
     struct store_node_card *card;
@@ -24,13 +25,14 @@ struct store_node_host {
     struct store_host_queue {
         uint8_t *memory;
         uint64_t bytes, min_free;
-        ptl_match_bits_t bits;
+        ptl_match_bits_t bits, ignore;
         struct spin_linked entry;
     } queue[STORE_HOST_QUEUES];
     ptl_handle_md_t md; /* of all memory */
     ptl_handle_ct_t sent;
     uint64_t sends;
-    uint64_t requests; /* that it carried out or refused */
+    struct store_sums *sums; /* of parities, that the card cannot make */
+    uint64_t requests;       /* that it carried out or refused */
 };
 
 /* The medium is that of the card; events of the queues go to the event queue of the card's portal
