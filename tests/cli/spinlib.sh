@@ -64,4 +64,14 @@ for variant in rdma portals spin; do
     check "$variant: random programs on live cards" 0 "^$variant: 4 programs match as in MPI$" timeout -k 5 60 "$OPENSPIN" launch -n 4 ./messages $variant 1 4
 done
 check "spin: by UDP" 0 '^spin: 2 programs match as in MPI$' env OPENSPIN_TRANSPORT=udp timeout -k 5 60 "$OPENSPIN" launch -n 3 ./messages spin 5 2
+
+# The data plane of the storage system, without its services: copies on four nodes.
+clang $flags -g "$SOURCE/tests/programs/storage_copies.c" -o copies $(pkg-config --cflags --libs spinlib) || fail "storage compiles"
+copies() { # NAME COMMAND...
+    run timeout -k 5 $patience "${@:2}"
+    [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | sort)" = "$(printf '%s\n' 'client: 15 writes, 0 bytes of copies are wrong' 'client: once 0, again 6, forged 1' 'node 0: 31 accepted, 0 given up' 'node '{1,2,3}': 20 accepted, 0 given up' | sort)" ] && pass "storage $1" || fail "storage $1" "$status" "$out" "$err"
+}
+copies "on live cards, shm" env OPENSPIN_TRANSPORT=shm "$OPENSPIN" launch -n 5 ./copies 2
+copies "with authenticated packets, udp" env OPENSPIN_TRANSPORT=udp "$OPENSPIN" launch -n 5 ./copies 3
+copies "as processes of a world" "$OPENSPIN" sim run -q -n 5 --card pspin ./copies 1
 finish

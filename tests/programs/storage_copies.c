@@ -1,0 +1,160 @@
+/* The data plane of the storage system as an ordinary program: the last rank is a client, all
+ * others are nodes.
+ *     storage_copies [TRUST]
+ * Every strategy that the nodes suffice for, in awkward sizes, read back from each copy; then a
+ * request that is forged and one that is used again. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../handlers/storage/store_node_card.h"
+#include "../../handlers/storage/store_request.h"
+
+#define NEED(call)                                                                                 \
+    do {                                                                                           \
+        int code_ = (call);                                                                        \
+        if (code_ != PTL_OK) {                                                                     \
+            fprintf(stderr, "rank %u: %s: %s\n", spin_rank(), #call,                               \
+                    PtlToStr(code_, PTL_STR_ERROR));                                               \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+enum { BLOCKS = 64, MOST = 150000, NOW = 100 };
+
+static struct spin_job job;
+static ptl_pt_index_t pt;
+static ptl_handle_eq_t eq;
+static ptl_handle_md_t md;
+static struct storage_key key;
+static enum storage_trust trust;
+static uint64_t request = 1;
+static uint32_t mtu;
+
+static void node(void) {
+    static uint8_t medium[BLOCKS * STORAGE_BLOCK + STORAGE_HEAD];
+    struct store_node_card card;
+    const struct store_node_options o = {
+        .medium = medium, .blocks = BLOCKS, .trust = trust, .now = NOW, .key = {key}};
+    NEED(store_node_card_open(job.ni, pt, &o, &card));
+    spin_barrier();
+    spin_barrier();
+    struct storage_counts counts;
+    NEED(store_node_card_report(&card, &counts));
+    printf("node %u: %u accepted, %u given up\n", job.rank, counts.accepted, counts.cleaned);
+    store_node_card_close(&card);
+}
+
+static uint32_t answer(void) {
+    ptl_event_t event;
+    do
+        NEED(PtlEQWait(eq, &event));
+    while (event.type != PTL_EVENT_PUT);
+    return (uint32_t)event.hdr_data & 0xff;
+}
+
+static void send_to(const void *message, uint64_t bytes, uint32_t rank) {
+    NEED(PtlPut(md, (ptl_size_t)(uintptr_t)message, bytes, PTL_NO_ACK_REQ,
+                (ptl_process_t){.rank = rank}, pt, STORAGE_REQUEST, 0, NULL, 0));
+}
+
+static struct store_grant grant(uint8_t strategy, uint32_t k) {
+    struct store_grant g = {.capability = {.rights = STORAGE_MAY_READ | STORAGE_MAY_WRITE,
+                                           .strategy = strategy,
+                                           .k = (uint8_t)k,
+                                           .client = job.rank,
+                                           .bytes = MOST,
+                                           .expires = NOW}};
+    for (uint32_t i = 0; i < k; i++)
+        g.capability.place[i] = (struct storage_place){i, 1 + i};
+    store_grant_sign(&g, &key, trust);
+    return g;
+}
+
+/* Returns how many bytes of any copy are wrong. */
+static uint64_t write_and_read(const struct store_grant *g, uint32_t offset, uint32_t length) {
+    static uint8_t data[MOST], back[MOST], message[2 * MOST];
+    struct storage_head head;
+    struct store_ask ask = {STORAGE_WRITE, trust, 0, offset, length, mtu, ++request};
+    uint64_t wrong = 0;
+    for (uint32_t i = 0; i < length; i++)
+        data[i] = (uint8_t)(i * 31 + i / 251 + request);
+    store_head(&head, g, &ask);
+    store_message_fill(message, &head, g->session, data);
+    send_to(message, storage_message_bytes(length, head.packet), 0);
+    for (uint32_t i = 0; i < g->capability.k; i++)
+        wrong += 1000000 * (answer() != STORAGE_DONE);
+    for (uint32_t i = 0; i < g->capability.k; i++) {
+        struct spin_linked entry;
+        ask = (struct store_ask){STORAGE_READ, trust, i, offset, length, mtu, ++request};
+        store_head(&head, g, &ask);
+        memset(back, 0, length);
+        NEED(spin_entry_append(job.ni, pt,
+                               &(struct spin_entry){.start = back,
+                                                    .length = length,
+                                                    .bits = STORAGE_DATA_BITS(request),
+                                                    .options = PTL_ME_OP_PUT},
+                               &entry));
+        send_to(&head, sizeof head, i);
+        wrong += 1000000 * (answer() != STORAGE_DONE);
+        for (uint32_t k = 0; k < length; k++)
+            wrong += back[k] != data[k];
+        spin_entry_remove(&entry);
+    }
+    return wrong;
+}
+
+static void client(void) {
+    static const uint32_t sizes[] = {0, 1, 1865, 20001, 131072};
+    ptl_hpu_limits_t limits;
+    struct spin_linked answers;
+    const ptl_md_t all = {.length = PTL_SIZE_MAX,
+                          .options = PTL_MD_EVENT_SEND_DISABLE,
+                          .eq_handle = eq,
+                          .ct_handle = PTL_CT_NONE};
+    const struct spin_entry entry = {.bits = STORAGE_ANSWER, .options = PTL_ME_OP_PUT};
+    uint64_t wrong = 0;
+    uint32_t writes = 0, nodes = job.ranks - 1;
+    NEED(PtlHPULimits(job.ni, &limits));
+    mtu = (uint32_t)limits.max_payload_size;
+    NEED(PtlMDBind(job.ni, &all, &md));
+    NEED(spin_entry_append(job.ni, pt, &entry, &answers));
+    spin_barrier();
+    for (uint8_t strategy = STORAGE_PLAIN; strategy <= STORAGE_PBT; strategy++) {
+        struct store_grant g = grant(strategy, strategy == STORAGE_PLAIN ? 1 : nodes);
+        for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++, writes++)
+            wrong += write_and_read(&g, 3 * i, sizes[i]);
+    }
+    printf("client: %u writes, %llu bytes of copies are wrong\n", writes,
+           (unsigned long long)wrong);
+    struct storage_head head;
+    struct store_grant g = grant(STORAGE_PLAIN, 1);
+    store_head(&head, &g, &(struct store_ask){STORAGE_WRITE, trust, 0, 0, 0, mtu, ++request});
+    send_to(&head, sizeof head, 0);
+    uint32_t once = answer();
+    send_to(&head, sizeof head, 0);
+    uint32_t again = answer();
+    g.mac[1] ^= 1;
+    store_head(&head, &g, &(struct store_ask){STORAGE_WRITE, trust, 0, 0, 0, mtu, ++request});
+    send_to(&head, sizeof head, 0);
+    printf("client: once %u, again %u, forged %u\n", once, again, answer());
+    spin_barrier();
+    spin_entry_remove(&answers);
+    PtlMDRelease(md);
+}
+
+int main(int argc, char **argv) {
+    trust = argc > 1 ? (enum storage_trust)atoi(argv[1]) : STORAGE_CAPABILITY;
+    key = store_key(1, UINT32_MAX, 99);
+    NEED(spin_job_open(&job));
+    NEED(PtlEQAlloc(job.ni, 1024, &eq));
+    NEED(PtlPTAlloc(job.ni, 0, eq, PTL_PT_ANY, &pt));
+    if (job.rank == job.ranks - 1)
+        client();
+    else
+        node();
+    PtlPTFree(job.ni, pt);
+    PtlEQFree(eq);
+    spin_job_close(&job);
+    return 0;
+}
