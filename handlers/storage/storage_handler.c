@@ -7,9 +7,16 @@
 
 typedef struct storage_head ptl_user_header_t;
 
+/* What few requests need is not between what all do: a cluster has 4 KiB of instruction cache. */
+#define ASIDE static __attribute__((noinline))
+
 /* For tests: as a card whose node has died. */
-static bool is_dead(struct storage_state *s) {
-    return s->dies_after && __atomic_add_fetch(&s->runs, 1, __ATOMIC_RELAXED) >= s->dies_after;
+ASIDE bool has_died(struct storage_state *s) {
+    return __atomic_add_fetch(&s->runs, 1, __ATOMIC_RELAXED) >= s->dies_after;
+}
+
+static inline bool is_dead(struct storage_state *s) {
+    return s->dies_after && has_died(s);
 }
 
 static void answer(struct storage_state *s, uint32_t client, uint64_t request,
@@ -20,7 +27,7 @@ static void answer(struct storage_state *s, uint32_t client, uint64_t request,
                             storage_answer(request, virtual_rank, status));
 }
 
-static void notice(struct storage_state *s, const struct storage_descriptor *d, uint32_t kind) {
+ASIDE void notice(struct storage_state *s, const struct storage_descriptor *d, uint32_t kind) {
     const struct storage_notice n = {kind, d->client,
                                      storage_answer(d->request, d->virtual_rank, STORAGE_DONE),
                                      d->base, d->length};
@@ -30,8 +37,7 @@ static void notice(struct storage_state *s, const struct storage_descriptor *d, 
 
 /* ---- The request table ---- */
 
-static __attribute__((noinline)) struct storage_descriptor *search(struct storage_state *s,
-                                                                   uint32_t message) {
+ASIDE struct storage_descriptor *search(struct storage_state *s, uint32_t message) {
     uint32_t at = storage_home(s, message);
     for (uint32_t i = 0; i < STORAGE_PROBES && i < s->slots; i++, at++) {
         struct storage_descriptor *d = &storage_table(s)[at < s->slots ? at : at - s->slots];
@@ -85,8 +91,7 @@ static struct storage_window *window_at(struct storage_state *s, uint32_t who, u
     return &s->window[((who * 2654435769u >> 16) + probe) & s->window_mask];
 }
 
-static __attribute__((noinline)) struct storage_window *search_window(struct storage_state *s,
-                                                                      uint32_t who) {
+ASIDE struct storage_window *search_window(struct storage_state *s, uint32_t who) {
     for (uint32_t i = 0; i < STORAGE_PROBES; i++) {
         struct storage_window *w = window_at(s, who, i);
         if (w->who == who)
@@ -96,8 +101,7 @@ static __attribute__((noinline)) struct storage_window *search_window(struct sto
 }
 
 /* One at a time, so that nobody gets two. */
-static __attribute__((noinline)) struct storage_window *claim_window(struct storage_state *s,
-                                                                     uint32_t who) {
+ASIDE struct storage_window *claim_window(struct storage_state *s, uint32_t who) {
     lock(&s->claim);
     struct storage_window *mine = search_window(s, who);
     for (uint32_t i = 0; !mine && i < STORAGE_PROBES; i++) {
@@ -164,7 +168,7 @@ static enum storage_status use_number(struct storage_state *s, const struct stor
 
 /* ---- The beginning of a request ---- */
 
-static int refuse(struct storage_state *s, const ptl_header_t *h, enum storage_status status) {
+ASIDE int refuse(struct storage_state *s, const ptl_header_t *h, enum storage_status status) {
     const struct storage_head *head = &h->user_hdr;
     bool has_head = h->length >= STORAGE_HEAD;
     answer(s, storage_is_genuine(status) ? head->capability.client : h->source_id,
@@ -173,7 +177,7 @@ static int refuse(struct storage_state *s, const ptl_header_t *h, enum storage_s
     return DROP;
 }
 
-static int read_medium(struct storage_state *s, const struct storage_head *h, uint32_t base) {
+ASIDE int read_medium(struct storage_state *s, const struct storage_head *h, uint32_t base) {
     __atomic_fetch_add(&s->counts.accepted, 1, __ATOMIC_RELAXED);
     PtlHandlerPutFromHost(base, h->length, PTL_NO_CT, PTL_NO_ACK_REQ, h->capability.client,
                           STORAGE_DATA_BITS(h->request), 0, NULL,
@@ -182,7 +186,7 @@ static int read_medium(struct storage_state *s, const struct storage_head *h, ui
 }
 
 /* All of it goes to the host, which does what the card would. */
-static int bypass(struct storage_state *s, struct storage_descriptor *d, const ptl_header_t *h) {
+ASIDE int bypass(struct storage_state *s, struct storage_descriptor *d, const ptl_header_t *h) {
     __atomic_fetch_add(&s->counts.bypassed, 1, __ATOMIC_RELAXED);
     d->phase = STORAGE_BYPASS;
     d->stream[0] = PtlHandlerStreamStart(&h->user_hdr, STORAGE_HEAD, h->length, s->node.rank,
@@ -270,46 +274,58 @@ static bool is_authentic(const struct storage_descriptor *d, const ptl_payload_t
     return storage_mac_equal(tag, was);
 }
 
+/* Data to the medium, and the packet to other nodes that have copies. */
+static inline void store_and_pass_on(struct storage_descriptor *d, const ptl_payload_t *p,
+                                     uint32_t bytes, uint32_t at) {
+    ptl_dma_h stored; /* the message does not end before it */
+    PtlHandlerDMAToHostNB(p->base, d->base + at, bytes, PTL_ME_HOST_MEM, &stored);
+    uint32_t copies = d->strategy == STORAGE_RS ? 0 : d->children;
+    for (uint32_t i = 0; i < copies; i++)
+        if (PtlHandlerStreamPut(d->stream[i], p->base, p->length, p->offset) != PTL_OK)
+            d->gone[i] = 1;
+}
+
+/* Other packets than those that are copied as they are. */
+ASIDE int process(struct storage_state *s, struct storage_descriptor *d, const ptl_payload_t *p) {
+    if (d->phase == STORAGE_BYPASS) {
+        PtlHandlerStreamPut(d->stream[0], p->base, p->length, p->offset);
+        return SUCCESS;
+    }
+    uint32_t bytes = p->length, at = p->offset - STORAGE_HEAD;
+    if (d->packet) {
+        if (!is_authentic(d, p)) {
+            d->status = STORAGE_BAD_CAPABILITY;
+            return DROP;
+        }
+        bytes -= STORAGE_TAG_BYTES;
+        at = storage_data_offset(p->offset, d->packet);
+    }
+    if (d->operation == STORAGE_PARITY) {
+        add_parity(s, d, p->base, bytes, at);
+        return SUCCESS;
+    }
+    store_and_pass_on(d, p, bytes, at);
+    if (d->strategy == STORAGE_RS && !encode(d, p->base, bytes, p->offset))
+        d->status = STORAGE_FULL;
+    return SUCCESS;
+}
+
 __handler int storage_payload_handler(const ptl_payload_t p, void *state) {
     struct storage_state *s = state;
     struct storage_descriptor *d = find(s);
     if (is_dead(s) || !d)
         return DROP;
-    if (d->phase == STORAGE_BYPASS) {
-        PtlHandlerStreamPut(d->stream[0], p.base, p.length, p.offset);
-        return SUCCESS;
-    }
-    uint32_t bytes = p.length, at = p.offset - STORAGE_HEAD;
-    if (d->packet) {
-        if (!is_authentic(d, &p)) {
-            d->status = STORAGE_BAD_CAPABILITY;
-            return DROP;
-        }
-        bytes -= STORAGE_TAG_BYTES;
-        at = storage_data_offset(p.offset, d->packet);
-    }
-    if (d->operation == STORAGE_PARITY) {
-        add_parity(s, d, p.base, bytes, at);
-        return SUCCESS;
-    }
-    ptl_dma_h stored; /* the message does not end before it */
-    PtlHandlerDMAToHostNB(p.base, d->base + at, bytes, PTL_ME_HOST_MEM, &stored);
-    if (d->strategy == STORAGE_RS) {
-        if (!encode(d, p.base, bytes, p.offset))
-            d->status = STORAGE_FULL;
-        return SUCCESS;
-    }
-    for (uint32_t i = 0; i < d->children; i++)
-        if (PtlHandlerStreamPut(d->stream[i], p.base, p.length, p.offset) != PTL_OK)
-            d->gone[i] = 1;
+    if (d->phase != STORAGE_ACCEPTED || d->packet || d->strategy == STORAGE_RS)
+        return process(s, d, &p);
+    store_and_pass_on(d, &p, p.length, p.offset - STORAGE_HEAD);
     return SUCCESS;
 }
 
 /* ---- Its end ---- */
 
 /* All of its packets are; it is answered if the whole parity is durable, or will never be. */
-static bool end_parity(struct storage_state *s, const struct storage_descriptor *d,
-                       uint32_t status) {
+ASIDE bool end_parity(struct storage_state *s, const struct storage_descriptor *d,
+                      uint32_t status) {
     return parity_end(&s->parity, d->write, d->data_index, status != STORAGE_DONE, s->node.now) ==
                PARITY_DURABLE ||
            status != STORAGE_DONE;
@@ -365,7 +381,7 @@ __handler int storage_cleanup_handler(int dropped, bool flow_control, void *stat
 /* ---- What the host says ---- */
 
 /* Handlers that look at a key meanwhile find its old generation, none, or the whole new key. */
-static void set_key(struct storage_state *s, const struct storage_key *key) {
+ASIDE void set_key(struct storage_state *s, const struct storage_key *key) {
     struct storage_key *to = &s->node.key[key->generation % 2];
     __atomic_store_n(&to->generation, 0, __ATOMIC_SEQ_CST);
     to->ends = key->ends;
@@ -377,7 +393,7 @@ static void set_key(struct storage_state *s, const struct storage_key *key) {
 }
 
 /* The host has made a sum durable. */
-static void summed(struct storage_state *s, const struct storage_control *c) {
+ASIDE void summed(struct storage_state *s, const struct storage_control *c) {
     struct parity_request whose;
     if (parity_host_done(&s->parity, c->value, c->sum.generation, c->sum.bytes, &whose) !=
         PARITY_DURABLE)
@@ -390,7 +406,7 @@ static void summed(struct storage_state *s, const struct storage_control *c) {
     finish(s, &d, STORAGE_DONE);
 }
 
-static void report(struct storage_state *s) {
+ASIDE void report(struct storage_state *s) {
     struct storage_counts *c = &s->counts;
     c->sums_on_card = s->parity.sums_on_card;
     c->sums_at_host = s->parity.sums_at_host;

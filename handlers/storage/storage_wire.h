@@ -171,8 +171,8 @@ static inline uint32_t storage_data_offset(uint32_t offset, uint32_t packet) {
  * is told with the capability. */
 static inline void storage_session_key(const uint32_t key[2], const uint32_t mac[2],
                                        uint32_t session[2]) {
-    struct storage_mac m = storage_mac_words(storage_mac_begin(key), mac, 2);
-    storage_mac_end(storage_mac_word(m, 0x73736573u), 0, 12, session);
+    const uint32_t words[3] = {mac[0], mac[1], 0x73736573u};
+    storage_mac(key, words, sizeof words, session);
 }
 
 static inline void storage_head_tag(const uint32_t session[2], const struct storage_head *h,
@@ -188,9 +188,9 @@ static inline uint32_t storage_role(const struct storage_head *h) {
 }
 
 /* Of the data of the packet at `offset` of the message. */
-static inline void storage_packet_tag(const uint32_t session[2], uint64_t request, uint32_t role,
-                                      uint32_t offset, const uint8_t *data, uint32_t bytes,
-                                      uint32_t tag[2]) {
+static __attribute__((noinline, unused)) void
+storage_packet_tag(const uint32_t session[2], uint64_t request, uint32_t role, uint32_t offset,
+                   const uint8_t *data, uint32_t bytes, uint32_t tag[2]) {
     struct storage_mac m = storage_mac_begin(session);
     m = storage_mac_word(m, (uint32_t)request);
     m = storage_mac_word(m, (uint32_t)(request >> 32) | role << 16);
