@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/pages.h"
+#include "base/copy_past.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_in.h"
@@ -491,6 +492,21 @@ TEST(a_table_finds_what_is_in_it) {
         CHECK(keys_add(&table, &all, i));
     CHECK_EQ(table.slots, slots);
     index_table_free(&table);
+}
+
+TEST(copies_past_the_cache_are_copies) {
+    uint8_t from[400], to[400];
+    for (size_t at = 0; at < 70; at++)
+        for (size_t bytes = 0; bytes <= 260; bytes += bytes < 70 ? 1 : 19) {
+            for (size_t i = 0; i < sizeof from; i++) {
+                from[i] = (uint8_t)(i * 7 + bytes);
+                to[i] = 0xee;
+            }
+            copy_past(to + at, from + 3, bytes);
+            CHECK_EQ(memcmp(to + at, from + 3, bytes), 0);
+            CHECK(at == 0 || to[at - 1] == 0xee);
+            CHECK_EQ(to[at + bytes], 0xee);
+        }
 }
 
 TEST_MAIN

@@ -99,19 +99,20 @@ bool delivery_settled(const struct delivery *d);
 
 /* Its fields are for delivery.c. */
 struct delivery {
+    struct delivery_peer *due, *to_arm;
+    uint32_t stinted; /* peers */
+    uint32_t senders; /* peers whose stream is followed: they share the credit */
+    struct timers timers;
+    struct delivery_peer *last_peer, **peer; /* the one that was asked for last; all */
+    /* Until here all that most calls use. */
     const struct nic_config *config;
     struct nic_counts *counts;
     const struct delivery_owner *owner;
-    void *context;                           /* the owner's */
-    uint32_t ring;                           /* slots and bits of a window: a power of two */
-    struct delivery_peer **peer, *last_peer; /* all; the one that was asked for last */
+    void *context; /* the owner's */
+    uint32_t ring; /* slots and bits of a window: a power of two */
     uint32_t peers, peers_room;
     struct index_table by_address; /* peers' numbers, if they are many */
-    struct delivery_peer *due, **due_end;
-    struct delivery_peer *to_arm;
-    struct timers timers;
-    uint32_t senders; /* peers whose stream is followed: they share the credit */
-    uint32_t stinted; /* peers */
+    struct delivery_peer **due_end;
 };
 
 /* `config`, `counts` and `owner` are to outlive it. */

@@ -178,15 +178,33 @@ void nic_free(struct nic *nic) {
     zone_give(nic->config.zone, nic, sizeof *nic);
 }
 
+void nic_prefetch_progress(const struct nic *nic) {
+    __builtin_prefetch(&nic->now);
+    __builtin_prefetch(&nic->delivery);
+    __builtin_prefetch(&nic->blocks.timeouts.count);
+    __builtin_prefetch(&nic->counts.no_memory);
+}
+
 void nic_prefetch(const struct nic *nic) {
-    for (uint32_t i = 0; i < sizeof *nic; i += 64)
-        __builtin_prefetch((const char *)nic + i);
+    nic_prefetch_progress(nic);
+    __builtin_prefetch(&nic->config);
+    __builtin_prefetch(&nic->incoming);
+    __builtin_prefetch(&nic->tasks);
+    __builtin_prefetch(&nic->commands);
 }
 
 void nic_prefetch_task(const struct nic_task *seen) {
     const char *task = (const char *)nic_task_of(seen);
     for (uint32_t i = 0; i < sizeof(struct nic_task_record); i += 64)
         __builtin_prefetch(task + i);
+}
+
+void nic_prefetch_move(const struct nic_move *m) {
+    for (uint32_t i = 0; i < sizeof(struct nic_command_record); i += 64)
+        __builtin_prefetch((const char *)m->record + i); /* or what else it is: as large */
+    if (m->task)
+        nic_prefetch_task(m->task);
+    __builtin_prefetch(m->host, 1);
 }
 
 struct portals *nic_portals(struct nic *nic) {

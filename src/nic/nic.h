@@ -250,18 +250,24 @@ struct nic_driver {
 };
 
 struct nic_config {
+    /* What most calls use: a line of a cache. */
     const struct nic_driver *driver;
     void *context; /* of its functions */
-    /* `send` takes the data of a packet from host memory by itself, up to so many bytes: such a
-     * message is sent without a copy on the card. */
-    uint32_t gather_bytes;
-    struct nic_address address;
     struct nic_pool *pool;
-    struct zone *zone;      /* of its records, to outlive it; NULL: malloc */
+    struct nic_address address;
     uint32_t mtu_bytes;     /* of data in a packet: a multiple of 64, at most the pool's */
     bool reliable, ordered; /* what the network already gives; reliable: no acknowledgements */
-    uint32_t units_per_ns;  /* of the driver's time; 0: 1 */
-    uint64_t retry_time;    /* in the driver's unit of time: longer than there and back */
+    uint32_t contexts; /* handlers queued or running; more triggers flow control; 0: no limit */
+    uint32_t handler_packets; /* of handlers, waiting to leave: more makes them wait; 0: no limit */
+    uint32_t handler_messages; /* likewise, messages from and to host memory that are not over */
+    uint32_t send_packets;     /* being fetched or waiting to leave; 0: 32 */
+    uint32_t turn_packets;     /* of a message, then it is another peer's turn; 0: 1 */
+    /* The rest. `send` takes the data of a packet from host memory by itself, up to so many bytes:
+     * such a message is sent without a copy on the card. */
+    uint32_t gather_bytes;
+    struct zone *zone;     /* of its records, to outlive it; NULL: malloc */
+    uint32_t units_per_ns; /* of the driver's time; 0: 1 */
+    uint64_t retry_time;   /* in the driver's unit of time: longer than there and back */
     /* Not 0: round trips are measured, and retry_time is what holds before the first; it will not
      * be less than this. The window grows to window_packets while nothing is lost (congestion.h).
      */
@@ -271,11 +277,6 @@ struct nic_config {
     uint32_t retries;        /* then the peer is given up: its messages are undeliverable */
     uint32_t window_packets; /* on the way to one peer, 1 to 4096; 0: 64 */
     uint32_t stream;         /* higher than in an earlier life of this process */
-    uint32_t send_packets;   /* being fetched or waiting to leave; 0: 32 */
-    uint32_t turn_packets;   /* of a message, then it is another peer's turn; 0: 1 */
-    uint32_t contexts; /* handlers queued or running; more triggers flow control; 0: no limit */
-    uint32_t handler_packets; /* of handlers, waiting to leave: more makes them wait; 0: no limit */
-    uint32_t handler_messages; /* likewise, messages from and to host memory that are not over */
     /* Host memory whose pages may be absent (docs/nic.md): puts and replies with data in host
      * memory travel in blocks, each acknowledged, and repeated alone. */
     uint32_t block_bytes;        /* at most 64 packets; 0: there are no blocks */
@@ -294,9 +295,11 @@ struct nic;
 int nic_new(struct nic **out, const struct nic_config *config, struct spin_error *err);
 void nic_free(struct nic *nic);
 struct portals *nic_portals(struct nic *nic);
-/* For a driver of many: it will be called soon. */
+/* For a driver of many: it will be called soon; `progress`, by nic_progress and little else. */
 void nic_prefetch(const struct nic *nic);
-void nic_prefetch_task(const struct nic_task *task); /* one of its handlers has ended */
+void nic_prefetch_progress(const struct nic *nic);
+void nic_prefetch_task(const struct nic_task *task); /* one of its handlers has ended, */
+void nic_prefetch_move(const struct nic_move *move); /* or a move */
 
 /* The packet is lent. */
 void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now);
@@ -351,16 +354,18 @@ bool nic_settled(const struct nic *nic);
 
 /* What has happened so far. */
 struct nic_counts {
-    uint64_t sent, received;            /* data packets, without the next two lines */
+    uint64_t sent, received; /* data packets, without those that are sent again or thrown away */
+    uint64_t messages_in, messages_out;
+    uint64_t tasks;
+    uint64_t handled_packets,
+        handled_bytes;  /* that a header or a payload handler was started for */
+    uint64_t no_memory; /* something was lost or refused for it */
+    /* Until here what most calls use. */
     uint64_t retransmitted, receipts;   /* sent */
     uint64_t duplicates, out_of_window; /* received, thrown away */
     uint64_t malformed;                 /* likewise: contradict themselves or what came before */
     uint64_t given_up;                  /* peers */
-    uint64_t messages_in, messages_out;
-    uint64_t tasks, flow_control;
-    uint64_t handled_packets,
-        handled_bytes;  /* that a header or a payload handler was started for */
-    uint64_t no_memory; /* something was lost or refused for it */
+    uint64_t flow_control;
     /* Of absent pages and blocks. */
     uint64_t source_faults, destination_faults; /* moves that met an absent page */
     uint64_t parked;                            /* of those, the ones that waited on the card */

@@ -88,10 +88,10 @@ struct nic_report_out {
 
 /* All of a card. */
 struct nic_blocks {
+    struct timers timeouts; /* first: it is looked at after every call */
     struct pool transfers, assemblies, reports;
     struct nic_transfer *waiting_out; /* for a page */
     struct nic_assembly *waiting_in;
-    struct timers timeouts;
 };
 
 void nic_block_init(struct nic *nic);

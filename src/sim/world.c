@@ -117,8 +117,8 @@ static int place(struct spin_world *w, struct spin_error *err) {
 static void look_ahead(void *context, const struct sim_event *event) {
     const struct spin_world *w = context;
     const char *rank = (const char *)&w->rank[sim_object(event)];
-    for (uint32_t i = 0; i < sizeof *w->rank; i += 64)
-        __builtin_prefetch(rank + i);
+    __builtin_prefetch(rank);
+    __builtin_prefetch(rank + RANK_LINE);
 }
 
 static void look_closer(void *context, const struct sim_event *event) {
@@ -126,10 +126,15 @@ static void look_closer(void *context, const struct sim_event *event) {
     nic_prefetch(w->rank[sim_object(event)].nic);
 }
 
+static inline void prefetch(const void *object, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += RANK_LINE)
+        __builtin_prefetch((const char *)object + i);
+}
+
 /* A program goes on where it left its stack. */
 static void look_at_thread(void *context, const struct sim_event *event) {
     const struct spin_world *w = context;
-    look_ahead(context, event);
+    prefetch(&w->rank[sim_object(event)], sizeof *w->rank);
     if (!event->with.u32[1])
         fibre_ahead(w->fibres, event->with.u32[0]);
 }
@@ -141,14 +146,51 @@ static void look_at_stack(void *context, const struct sim_event *event) {
         fibre_closer(w->fibres, event->with.u32[0]);
 }
 
+/* A packet leaves, has left, or is met by its header. */
+static void look_at_flight(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    look_ahead(context, event);
+    prefetch(pool_at(&w->flights, event->with.u32[0]), sizeof(struct world_flight));
+}
+
+static void look_at_packet(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    const struct world_flight *f = pool_at(&w->flights, event->with.u32[0]);
+    look_closer(context, event);
+    prefetch(f->packet, sizeof *f->packet);
+}
+
+static void look_at_leaving(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    const struct world_flight *f = pool_at(&w->flights, event->with.u32[0]);
+    nic_prefetch_progress(w->rank[sim_object(event)].nic);
+    __builtin_prefetch(f->packet);
+    __builtin_prefetch(f->how.peer);
+}
+
+/* What was moved counts, and the program may wait for that. */
+static void look_at_dma(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    const struct world_rank *r = &w->rank[sim_object(event)];
+    look_ahead(context, event);
+    prefetch(&r->main, 2 * RANK_LINE);
+    prefetch(pool_at(&w->dmas, event->with.u32[0]), sizeof(struct world_dma));
+}
+
+static void look_at_move(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    const struct world_dma *dma = pool_at(&w->dmas, event->with.u32[0]);
+    look_closer(context, event);
+    nic_prefetch_move(&dma->move);
+}
+
 /* A handler goes on where its HPU stands. */
 static void look_at_hpu(void *context, const struct sim_event *event) {
     const struct spin_world *w = context;
-    const char *executor = (const char *)w->executor[event->with.u32[0]];
+    const struct world_executor *e = w->executor[event->with.u32[0]];
     look_closer(context, event);
-    for (uint32_t i = 0; i < 384; i += 64) /* registers and the first windows */
-        __builtin_prefetch(executor + i);
-    __builtin_prefetch(&((const struct world_executor *)executor)->task);
+    prefetch(e, 384); /* registers and the first windows */
+    __builtin_prefetch(&e->task);
 }
 
 /* A handler has ended. */
@@ -165,31 +207,15 @@ static void look_at_task(void *context, const struct sim_event *event) {
     nic_prefetch_task(end->task);
 }
 
-/* A packet is met by its header. */
-static void look_at_flight(void *context, const struct sim_event *event) {
-    const struct spin_world *w = context;
-    look_ahead(context, event);
-    __builtin_prefetch(pool_at(&w->flights, event->with.u32[0]));
-}
-
-static void look_at_packet(void *context, const struct sim_event *event) {
-    const struct spin_world *w = context;
-    const struct world_flight *f = pool_at(&w->flights, event->with.u32[0]);
-    const char *packet = (const char *)f->packet;
-    look_closer(context, event);
-    for (uint32_t i = 0; i < sizeof *f->packet; i += 64)
-        __builtin_prefetch(packet + i);
-}
-
 static const struct sim_module module = {
     .name = "world",
     .kinds = WORLD_KINDS,
     .kind = {
         [WORLD_THREAD_EVENT] = {world_on_thread, look_at_thread, look_at_stack, 0},
-        [WORLD_DEPART_EVENT] = {world_on_depart, look_ahead, look_closer, 0},
-        [WORLD_LEFT_EVENT] = {world_on_left, look_ahead, look_closer, 0},
+        [WORLD_DEPART_EVENT] = {world_on_depart, look_at_flight, look_at_leaving, 0},
+        [WORLD_LEFT_EVENT] = {world_on_left, look_at_flight, look_at_leaving, 0},
         [WORLD_MATCHED_EVENT] = {world_on_matched, look_at_flight, look_at_packet, 0},
-        [WORLD_DMA_EVENT] = {world_on_dma, look_ahead, look_closer, 0},
+        [WORLD_DMA_EVENT] = {world_on_dma, look_at_dma, look_at_move, 0},
         [WORLD_HPU_EVENT] = {world_on_hpu, look_ahead, look_at_hpu, 0},
         [WORLD_END_EVENT] = {world_on_end, look_at_end, look_at_task, 0},
         [WORLD_TICK_EVENT] = {world_on_tick, look_ahead, look_closer, 0},

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/copy_past.h"
 #include "sim/transfer.h"
 #include "sim/world_process.h"
 
@@ -271,6 +272,15 @@ static bool copy_afar(struct world_process *p, const struct nic_move *m) {
                                         world_process_write(p, host, try, tried);
 }
 
+/* Of a large world no cache holds the memory, but one may hold what else is needed. */
+static void store(const struct spin_world *w, const struct nic_move *m) {
+    enum { MANY_RANKS = 256, MANY_BYTES = 1024 };
+    if (w->ranks >= MANY_RANKS && m->bytes >= MANY_BYTES)
+        copy_past(m->host, m->local, m->bytes);
+    else
+        memcpy(m->host, m->local, m->bytes);
+}
+
 /* Bytes, when their time has come. */
 void world_copy(struct world_rank *r, struct nic_move *m) {
     struct spin_world *w = r->world;
@@ -285,7 +295,7 @@ void world_copy(struct world_rank *r, struct nic_move *m) {
     if (m->kind == NIC_FETCH && m->bytes)
         memcpy(m->local, m->host, m->bytes);
     else if (m->kind == NIC_STORE && m->bytes)
-        memcpy(m->host, m->local, m->bytes);
+        store(w, m);
     nic_moved(r->nic, m, NIC_DONE, w->now_ps);
     w->moving = WORLD_NONE;
 }

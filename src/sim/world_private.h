@@ -90,28 +90,28 @@ enum thread_state {
  * that its program makes. */
 struct world_thread {
     struct world_rank *rank;
+    uint64_t clock_ps;    /* its own, ahead of the engine's while it computes */
+    uint64_t wait_number; /* of its waits: a wake-up for an older one is void */
+    uint64_t look_ps;     /* while it waits: when it looks next, if that is later than now, */
+    bool looks;           /* with an event */
+    enum thread_state state;
     struct portals_process process; /* as this thread sees it: the call that it is in */
     struct fibres *stacks;          /* its fibre is one of them */
     uint32_t fibre, index;          /* index: 0 for main, else 1 + its place in the world's table */
     uint32_t number;                /* in its rank, from 0 */
-    enum thread_state state;
-    int error;              /* errno, while it does not run */
-    uint64_t clock_ps;      /* its own, ahead of the engine's while it computes */
-    uint64_t wait_number;   /* of its waits: a wake-up for an older one is void */
-    uint64_t look_ps;       /* while it waits: when it looks next, if that is later than now, */
-    bool looks;             /* with an event */
-    uint64_t free_calls_ps; /* at that time it made */
-    uint32_t free_calls;    /* calls that took none */
-    uint64_t clock_read_ps; /* when its program last read a clock, + 1 */
-    void *tls;              /* its thread-local variables, once it has used one */
-    struct world_pthread *posix; /* what pthread.h keeps of it (world_thread.c), or NULL */
-    uint64_t exceptions[2];      /* that it handles now, while it does not run (C++) */
-    const char *blocked_in;      /* while BLOCKED: the call */
-    const void *waits_for;       /* while BLOCKED: handed over when NULL */
-    uint64_t order;              /* of all who wait in its rank */
-    bool wants_to_write;         /* who waits for a lock of readers and writers */
-    bool detached;               /* nobody will ask how it ended */
-    struct world_thread *next;   /* of its rank's other threads */
+    int error;                      /* errno, while it does not run */
+    uint64_t free_calls_ps;         /* at that time it made */
+    uint32_t free_calls;            /* calls that took none */
+    uint64_t clock_read_ps;         /* when its program last read a clock, + 1 */
+    void *tls;                      /* its thread-local variables, once it has used one */
+    struct world_pthread *posix;    /* what pthread.h keeps of it (world_thread.c), or NULL */
+    uint64_t exceptions[2];         /* that it handles now, while it does not run (C++) */
+    const char *blocked_in;         /* while BLOCKED: the call */
+    const void *waits_for;          /* while BLOCKED: handed over when NULL */
+    uint64_t order;                 /* of all who wait in its rank */
+    bool wants_to_write;            /* who waits for a lock of readers and writers */
+    bool detached;                  /* nobody will ask how it ended */
+    struct world_thread *next;      /* of its rank's other threads */
 };
 
 struct rank_data {  /* of an image, as this rank's card has it: writable data, or a scratchpad */
@@ -120,37 +120,40 @@ struct rank_data {  /* of an image, as this rank's card has it: writable data, o
     struct rank_data *next;
 };
 
+/* Nothing of it is in the cache when its turn comes, where ranks are many: its card's events need
+ * the first two lines. */
+#define RANK_LINE 64
 struct world_rank {
-    struct spin_world *world;
+    _Alignas(RANK_LINE) struct spin_world *world;
     const struct world_params *params; /* of its host and its card */
     struct nic *nic;
-    struct card *card;              /* its datapath: PsPIN's; NULL: that of SC'17 */
-    struct nic_pool *card_packets;  /* that are in its L2 */
-    uint32_t wait_first, wait_last; /* flights that wait for room there */
-    struct world_thread main;
-    struct world_thread *others; /* threads that its program has made, the youngest first */
+    struct card *card;             /* its datapath: PsPIN's; NULL: that of SC'17 */
+    struct world_process *process; /* its program is an executable */
     uint32_t index, host;
-    uint64_t orders;                 /* that were given out to waiting threads */
-    uint32_t live, made;             /* threads that have not ended; that there ever were */
-    bool at_barrier, leaving, ended; /* leaving: it ends with the thread that runs */
-    bool exited;                     /* by exit, not by returning from main */
-    bool raised;                     /* something, by its card: world_pump tells */
-    int status;                      /* what its program returned, or gave to exit */
-    uint64_t visible_ps;             /* what the card raised last is in host memory from then on */
-    uint64_t send_free_ps;           /* its card's port */
+    uint64_t send_free_ps; /* its card's port */
     uint64_t match_free_ps;
     uint64_t tick_ps;                 /* the earliest tick that is in the queue */
     uint64_t hpus_busy;               /* bits */
     uint32_t queue_first, queue_last; /* tasks that wait for an HPU: pool entries */
     uint32_t reads_first,
-        reads_last; /* small reads under way, which end in this order: pool entries */
+        reads_last;              /* small reads under way, which end in this order: pool entries */
+    uint64_t visible_ps;         /* what the card raised last is in host memory from then on */
+    struct world_thread *others; /* threads that its program has made, the youngest first */
     struct rank_data *data;
-    struct world_program *program; /* a shared object, */
-    uint32_t copy;                 /* and which copy of it; or NULL: the world's `main`, */
-    struct world_process *process; /* or an executable's process */
-    bool alone;                    /* it has no program, only a card */
-    struct world_memory *memory;   /* that the world has given it then */
-    struct world_libc *libc;       /* what its C library remembers (world_libc.h), or NULL */
+    bool raised;                     /* something, by its card: world_pump tells */
+    bool at_barrier, leaving, ended; /* leaving: it ends with the thread that runs */
+    bool exited;                     /* by exit, not by returning from main */
+    bool alone;                      /* it has no program, only a card */
+    struct world_thread main;
+    struct nic_pool *card_packets;  /* that are in its L2 */
+    uint32_t wait_first, wait_last; /* flights that wait for room there */
+    uint64_t orders;                /* that were given out to waiting threads */
+    uint32_t live, made;            /* threads that have not ended; that there ever were */
+    int status;                     /* what its program returned, or gave to exit */
+    uint32_t copy;                  /* which copy of */
+    struct world_program *program;  /* a shared object; NULL: the world's `main`, or `process` */
+    struct world_memory *memory;    /* that the world has given it, if it is alone */
+    struct world_libc *libc;        /* what its C library remembers (world_libc.h), or NULL */
 };
 
 /* ---- HPUs -------------------------------------------------------------------------------------
