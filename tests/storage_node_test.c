@@ -111,6 +111,17 @@ TEST(a_full_table_denies_and_recovers) {
     CHECK(s.counts[0].refused[STORAGE_FULL] > 0);
 }
 
+static int write_some_more(struct storage_scene *s) {
+    struct store_grant g = storage_grant(s, STORAGE_PLAIN, 1, 0, EXTENT);
+    return storage_write_once(s, &g, 0, 5000);
+}
+
+TEST(six_mebibytes_hold_the_table_of_the_paper) {
+    struct storage_scene s = {
+        .nodes = 1, .options = {.blocks = BLOCKS, .slots = 82000}, .client = write_some_more};
+    storage_world(&s, (const char *const[]){"hpu_memory=6291456"}, 1);
+}
+
 /* A card that has no context for a packet's handler drops it: then nobody says that it is there. */
 static int crowd(struct storage_scene *s) {
     struct store_grant g = storage_grant(s, STORAGE_PLAIN, 1, 0, EXTENT);
