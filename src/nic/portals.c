@@ -182,7 +182,7 @@ static void ni_free(struct portals_ni *ni) {
         pool_clear(pools[i]);
     for (uint32_t i = 0; i < ni->table_size; i++)
         p4_table_free(ni, ni->table[i]);
-    free(ni->table);
+    p4_table_release(ni);
     zone_give(p->config.zone, ni->entry_bucket, ni->entry_buckets * sizeof(struct bucket));
     zone_give(p->config.zone, ni->header_bucket, ni->header_buckets * sizeof(struct bucket));
     free(ni->own_map);

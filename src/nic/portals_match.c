@@ -117,29 +117,30 @@ GROW(grow_headers, struct header)
 static struct list_group *join_group(struct list *list, const struct entry *e) {
     uint8_t ignore_id = ignored_id(e);
     for (uint32_t left = list->groups; left; left &= left - 1) {
-        struct list_group *g = &list->group[__builtin_ctz(left)];
+        struct list_group *g = p4_group_at(list, (uint32_t)__builtin_ctz(left));
         if (g->ignore_bits == e->ignore_bits && g->ignore_id == ignore_id) {
             g->entries++;
             return g;
         }
     }
     uint32_t i = (uint32_t)__builtin_ctz(~list->groups);
-    if (!list->group)
-        list->group = zone_take_clear(e->ni->p->config.zone, LIST_GROUPS * sizeof *list->group);
-    if (i >= LIST_GROUPS || !list->group)
+    if (i && !list->more)
+        list->more = zone_take_clear(e->ni->p->config.zone, LIST_MORE_BYTES);
+    if (i >= LIST_GROUPS || (i && !list->more))
         return NULL;
     list->groups |= 1u << i;
-    list->group[i] = (struct list_group){
+    struct list_group *g = p4_group_at(list, i);
+    *g = (struct list_group){
         .ignore_bits = e->ignore_bits,
         .ignore_id = ignore_id,
         .entries = 1,
         .salt = mix((uint64_t)e->pt->index << 1 | e->list, e->ignore_bits + ignore_id)};
-    return &list->group[i];
+    return g;
 }
 
 static void leave_group(struct list *list, struct list_group *group) {
     if (!--group->entries)
-        list->groups &= ~(1u << (group - list->group));
+        list->groups &= ~(1u << (group == &list->one ? 0 : group - list->more + 1));
 }
 
 /* Where an entry is looked for: its bucket, or with the others of its list. */
@@ -263,7 +264,7 @@ static __attribute__((noinline)) struct entry *
 match_many(const struct portals_ni *ni, const struct list *list, const struct nic_message *m) {
     struct entry *best = NULL;
     for (uint32_t left = list->groups; left; left &= left - 1) {
-        struct entry *e = match_group(ni, &list->group[__builtin_ctz(left)], m);
+        struct entry *e = match_group(ni, p4_group_at(list, (uint32_t)__builtin_ctz(left)), m);
         if (e && (!best || e->order < best->order))
             best = e;
     }
@@ -281,7 +282,7 @@ match_message(const struct portals_ni *ni, const struct list *list, const struct
     if (!(ni->options & PTL_NI_MATCHING))
         return list->first;
     if (list->groups == 1 && !list->others.first) /* as most lists have it: one mask */
-        return match_group(ni, &list->group[0], m);
+        return match_group(ni, &list->one, m);
     return list->first ? match_many(ni, list, m) : NULL;
 }
 
@@ -398,11 +399,11 @@ const char *p4_match_check(const struct portals_ni *ni, const struct portals_pt 
                 return "an expired entry is linked";
             length++;
         }
-        for (int i = 0; i < LIST_GROUPS; i++) {
-            bool in_use = list->groups >> i & 1;
-            if (in_use && !list->group[i].entries)
+        for (uint32_t left = list->groups; left; left &= left - 1) {
+            uint32_t entries = p4_group_at(list, (uint32_t)__builtin_ctz(left))->entries;
+            if (!entries)
                 return "a group without entries is in use";
-            indexed += in_use ? list->group[i].entries : 0;
+            indexed += entries;
         }
         for (const struct entry *e = list->others.first; e; e = e->chain_after)
             indexed++;

@@ -132,18 +132,18 @@ struct bucket {
     void *first, *last;
 };
 
-/* A list entry, matching or not. Of five lines of the cache: a program may have thousands. */
+/* A list entry, matching or not. Of five lines of the cache: a program may have thousands, and of
+ * most of them nothing is there when a message comes. */
 struct entry {
     struct object object;
     uint32_t uid;
-    struct portals_ni *ni;
-    struct portals_pt *pt;
-    struct memory memory;
-    void *user_ptr;
-    struct counter_name ct;
+    /* What is looked for in a bucket of the index. */
+    uint64_t key;
+    struct list_group *group; /* NULL: in none */
+    struct entry *chain_after;
+    uint64_t match_bits;
     ptl_process_t match_id;
-    uint64_t match_bits, ignore_bits;
-    uint64_t min_free, local_offset;
+    /* What a message needs. */
     unsigned options;
     uint8_t list;
     bool is_matching;
@@ -155,18 +155,22 @@ struct entry {
     bool waiting : 1;  /* for its trigger */
     bool searches : 1; /* stands for a search that found a message still arriving */
     uint32_t busy;     /* arrivals, operations and events to come that need it */
+    struct portals_ni *ni;
+    struct portals_pt *pt;
+    struct memory memory;
+    struct portals_handlers handlers; /* P4sPIN, */
+    struct hpu_memory *hpu;
+    struct counter_name ct;
+    uint64_t min_free, local_offset;
+    /* The rest. */
+    uint64_t ignore_bits;
+    uint64_t order; /* by which it is in its list */
+    struct entry *before, *after;
+    struct entry *chain_before;
+    void *user_ptr;
     uint32_t headers;  /* unexpected, that lie in its memory */
     uint32_t reserved; /* places in the queue for its last events */
-    /* Its place: in the list by order, and in a bucket of the index. */
-    uint64_t order;
-    struct entry *before, *after;
-    struct list_group *group; /* NULL: in none */
-    struct entry *chain_before, *chain_after;
-    uint64_t key;
-    /* P4sPIN. */
-    struct portals_handlers handlers;
     struct memory handler_memory;
-    struct hpu_memory *hpu;
     struct ptl_image *image;
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct entry) <= 320, "five lines");
@@ -174,7 +178,8 @@ _Static_assert(sizeof(void *) != 8 || sizeof(struct entry) <= 320, "five lines")
 /* Entries that ignore the same bits and the same parts of the source are a group: such a group
  * needs one look-up for a message, however many entries it has. More groups than this are searched
  * in order. */
-#define LIST_GROUPS 8
+#define LIST_GROUPS     8
+#define LIST_MORE_BYTES ((LIST_GROUPS - 1) * sizeof(struct list_group))
 struct list_group {
     uint64_t ignore_bits;
     uint64_t salt; /* of its keys */
@@ -183,12 +188,17 @@ struct list_group {
 };
 
 struct list {
-    struct entry *first, *last;
+    uint32_t groups; /* bits: those that have entries */
     uint32_t length;
-    uint32_t groups;          /* bits: those that have entries */
-    struct list_group *group; /* LIST_GROUPS of them, made for the first entry */
-    struct bucket others;     /* entries in no group */
+    struct list_group one; /* the first group: most lists have no other */
+    struct bucket others;  /* entries in no group */
+    struct entry *first, *last;
+    struct list_group *more; /* the other LIST_GROUPS - 1, made for the second */
 };
+
+static inline struct list_group *p4_group_at(const struct list *list, uint32_t i) {
+    return i ? &list->more[i - 1] : (struct list_group *)(uintptr_t)&list->one;
+}
 
 /* The header of a message in an overflow entry that nobody has asked for yet. */
 struct header {
@@ -206,38 +216,43 @@ struct header {
 };
 
 struct portals_pt {
-    uint32_t index;
-    unsigned options;
-    struct queue_name eq;
     bool enabled;
     bool reserves;       /* a place in the queue for PT_DISABLED */
     uint32_t arrivals;   /* in progress */
-    uint32_t entries;    /* alive */
     struct list list[2]; /* PTL_PRIORITY_LIST, PTL_OVERFLOW_LIST */
+    uint32_t index;
+    unsigned options;
+    struct queue_name eq;
+    uint32_t entries; /* alive */
     struct header *first, *last;
 };
 
 struct portals_ni {
+    /* What a message needs. */
     struct portals *p;
-    uint32_t number, options, references;
+    uint32_t options;
     bool closing;             /* takes nothing more, and waits for what is being moved, */
     bool abandoned;           /* by a program that does not wait with it */
     bool volatile_is_limited; /* by the program itself, which then means it */
-    ptl_ni_limits_t limits;
-    int status[PTL_SR_LAST];
+    uint32_t table_size;
+    uint32_t entry_buckets;    /* a power of two, or 0 */
+    struct portals_pt **table; /* as many as the largest index in use needs */
+    struct portals_pt *only;   /* what `table` points to while that is one */
+    struct bucket *entry_bucket;
+    struct portals_arrival *arrivals; /* those that are kept */
     const ptl_process_t *map;
-    ptl_process_t *own_map; /* NULL: `map` is another's */
     uint64_t map_size;
     uint32_t rank;
+    uint32_t number, references;
     uint32_t bundles;
     uint32_t turn; /* of polls */
-    struct pool eqs, cts, mds, entries, headers, triggers, hpus;
-    struct portals_pt **table; /* as many as the largest index in use needs */
-    uint32_t table_size;
-    struct bucket *entry_bucket, *header_bucket;
-    uint32_t entry_buckets, header_buckets; /* powers of two, or 0 */
+    struct pool cts, eqs, mds, entries, headers, triggers, hpus;
     uint64_t next_order;
-    struct portals_arrival *arrivals; /* those that are kept */
+    ptl_process_t *own_map; /* NULL: `map` is another's */
+    ptl_ni_limits_t limits;
+    int status[PTL_SR_LAST];
+    struct bucket *header_bucket;
+    uint32_t header_buckets; /* a power of two, or 0 */
 };
 
 struct trigger {
@@ -263,19 +278,19 @@ struct operation {
 };
 
 struct portals {
-    struct portals_config config;
-    const struct nic_memory *memory; /* NULL: our own */
-    struct spin_limits image_limits;
-    struct portals_owner owner;
-    uint32_t initialised;
     struct portals_ni *ni[PORTALS_INTERFACES];
+    uint32_t initialised;
+    uint32_t held;                            /* triggers wait until a call has done its work, */
+    bool news;                                /* and so does the owner */
+    struct counter *ready_first, *ready_last; /* whose triggers may fire */
+    const struct nic_memory *memory;          /* NULL: our own */
+    struct portals_owner owner;
+    struct portals_config config;
+    struct spin_limits image_limits;
     struct pool operations;
     uint64_t hpu_used;
     struct ptl_image *images;
-    char *image_error;                        /* of the last call of an image; NULL: none */
-    struct counter *ready_first, *ready_last; /* whose triggers may fire */
-    uint32_t held;                            /* they wait until a call has done its work, */
-    bool news;                                /* and so does the owner */
+    char *image_error; /* of the last call of an image; NULL: none */
 };
 
 /* Where the owner wants the message written, or `own`. */
@@ -454,6 +469,7 @@ static inline struct portals_pt *p4_table_entry(const struct portals_ni *ni, ptl
     return index < ni->table_size ? ni->table[index] : NULL;
 }
 void p4_table_free(const struct portals_ni *ni, struct portals_pt *pt);
+void p4_table_release(struct portals_ni *ni); /* the table itself */
 /* Flow control, if the entry has it: no more messages, and PT_DISABLED unless `quiet`. Returns why
  * the message is refused. */
 uint8_t p4_table_exhausted(struct portals_ni *ni, struct portals_pt *pt, bool quiet);

@@ -24,15 +24,22 @@ static int choose(const struct portals_ni *ni, ptl_pt_index_t wanted, uint32_t *
     return PTL_PT_FULL;
 }
 
+void p4_table_release(struct portals_ni *ni) {
+    if (ni->table != &ni->only)
+        free(ni->table);
+}
+
 /* False: no memory. */
 static bool table_room(struct portals_ni *ni, uint32_t index) {
     if (index < ni->table_size)
         return true;
     uint32_t size = index + 1 < 2 * ni->table_size ? 2 * ni->table_size : index + 1;
-    struct portals_pt **table = realloc(ni->table, size * sizeof(struct portals_pt *));
+    struct portals_pt **table = size == 1 ? &ni->only : calloc(size, sizeof *table);
     if (!table)
         return false;
-    memset(table + ni->table_size, 0, (size - ni->table_size) * sizeof(struct portals_pt *));
+    if (ni->table_size)
+        memcpy(table, ni->table, ni->table_size * sizeof *table);
+    p4_table_release(ni);
     ni->table = table;
     ni->table_size = size;
     return true;
@@ -77,11 +84,10 @@ int portals_pt_alloc(struct portals *p, ptl_handle_ni_t handle, unsigned options
 
 void p4_table_free(const struct portals_ni *ni, struct portals_pt *pt) {
     struct zone *zone = ni->p->config.zone;
-    const size_t groups = LIST_GROUPS * sizeof(struct list_group);
     if (!pt)
         return;
-    zone_give(zone, pt->list[PTL_PRIORITY_LIST].group, groups);
-    zone_give(zone, pt->list[PTL_OVERFLOW_LIST].group, groups);
+    zone_give(zone, pt->list[PTL_PRIORITY_LIST].more, LIST_MORE_BYTES);
+    zone_give(zone, pt->list[PTL_OVERFLOW_LIST].more, LIST_MORE_BYTES);
     zone_give(zone, pt, sizeof *pt);
 }
 

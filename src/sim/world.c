@@ -158,6 +158,7 @@ static void look_at_packet(void *context, const struct sim_event *event) {
     const struct world_flight *f = pool_at(&w->flights, event->with.u32[0]);
     look_closer(context, event);
     prefetch(f->packet, sizeof *f->packet);
+    __builtin_prefetch(w->rank[sim_object(event)].main.process.portals);
 }
 
 static void look_at_leaving(void *context, const struct sim_event *event) {
@@ -166,6 +167,12 @@ static void look_at_leaving(void *context, const struct sim_event *event) {
     nic_prefetch_progress(w->rank[sim_object(event)].nic);
     __builtin_prefetch(f->packet);
     __builtin_prefetch(f->how.peer);
+}
+
+static void look_at_arrival(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    look_at_flight(context, event);
+    __builtin_prefetch(&w->rank[sim_object(event)].main.process.portals);
 }
 
 /* What was moved counts, and the program may wait for that. */
@@ -214,7 +221,7 @@ static const struct sim_module module = {
         [WORLD_THREAD_EVENT] = {world_on_thread, look_at_thread, look_at_stack, 0},
         [WORLD_DEPART_EVENT] = {world_on_depart, look_at_flight, look_at_leaving, 0},
         [WORLD_LEFT_EVENT] = {world_on_left, look_at_flight, look_at_leaving, 0},
-        [WORLD_MATCHED_EVENT] = {world_on_matched, look_at_flight, look_at_packet, 0},
+        [WORLD_MATCHED_EVENT] = {world_on_matched, look_at_arrival, look_at_packet, 0},
         [WORLD_DMA_EVENT] = {world_on_dma, look_at_dma, look_at_move, 0},
         [WORLD_HPU_EVENT] = {world_on_hpu, look_ahead, look_at_hpu, 0},
         [WORLD_END_EVENT] = {world_on_end, look_at_end, look_at_task, 0},
