@@ -109,6 +109,7 @@ TEST(a_full_table_denies_and_recovers) {
     storage_world(&s, NULL, 0);
     CHECK_EQ(s.counts[0].accepted, s.counts[0].answered);
     CHECK(s.counts[0].refused[STORAGE_FULL] > 0);
+    CHECK_EQ(s.counts[0].under_way, 0);
 }
 
 static int write_some_more(struct storage_scene *s) {
@@ -381,8 +382,10 @@ static void die_everywhere(uint8_t strategy, uint32_t k) {
             CHECK(!lived || s.answered == all);
             CHECK(step < 20);
             for (uint32_t v = 0; v < k; v++)
-                if (v != victim)
+                if (v != victim) {
                     CHECK_EQ(s.counts[v].accepted, s.counts[v].answered + s.counts[v].cleaned);
+                    CHECK_EQ(s.counts[v].under_way, 0);
+                }
         }
     }
 }

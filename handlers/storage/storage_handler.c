@@ -408,6 +408,7 @@ ASIDE void summed(struct storage_state *s, const struct storage_control *c) {
 
 ASIDE void report(struct storage_state *s) {
     struct storage_counts *c = &s->counts;
+    c->under_way = s->under_way;
     c->sums_on_card = s->parity.sums_on_card;
     c->sums_at_host = s->parity.sums_at_host;
     c->parities_failed = s->parity.failed_writes;

@@ -57,6 +57,7 @@ _Static_assert(sizeof(struct storage_window) == 64, "likewise");
 
 struct storage_counts {
     uint32_t accepted, answered, bypassed, cleaned;
+    uint32_t under_way, reserved;       /* descriptors in use when it was asked */
     uint32_t refused[STORAGE_STATUSES]; /* by status */
     /* Ranges of parities; writes that never got all parts of their parity; accumulators. */
     uint32_t sums_on_card, sums_at_host, parities_failed, accumulators, most_accumulators;

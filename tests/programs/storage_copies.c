@@ -1,11 +1,13 @@
 /* The data plane of the storage system as an ordinary program: the last rank is a client, all
  * others are nodes.
- *     storage_copies [TRUST]
+ *     storage_copies [TRUST [leave]]
  * Every strategy that the nodes suffice for, in awkward sizes, read back from each copy; then a
- * request that is forged and one that is used again. */
+ * request that is forged and one that is used again. With "leave" (live only) the client ends in
+ * the middle of a long write: nothing of it is left on the cards. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../handlers/storage/store_node_card.h"
 #include "../../handlers/storage/store_request.h"
@@ -20,7 +22,7 @@
         }                                                                                          \
     } while (0)
 
-enum { BLOCKS = 64, MOST = 150000, NOW = 100 };
+enum { BLOCKS = 4096, MOST = 150000, LONG = 15 << 20, NOW = 100 };
 
 static struct spin_job job;
 static ptl_pt_index_t pt;
@@ -31,13 +33,34 @@ static enum storage_trust trust;
 static uint64_t request = 1;
 static uint32_t mtu;
 
-static void node(void) {
+/* What has begun ends by itself. */
+static void wait_for_the_end(struct store_node_card *card) {
+    struct storage_counts counts = {0};
+    for (int i = 0; i < 300; i++) {
+        usleep(100000);
+        NEED(store_node_card_report(card, &counts));
+        if (i > 10 && !counts.under_way)
+            break;
+    }
+    printf("node %u: %u under way\n", job.rank, counts.under_way);
+}
+
+static void node(bool leaves) {
     static uint8_t medium[BLOCKS * STORAGE_BLOCK + STORAGE_HEAD];
     struct store_node_card card;
-    const struct store_node_options o = {
-        .medium = medium, .blocks = BLOCKS, .trust = trust, .now = NOW, .key = {key}};
+    const struct store_node_options o = {.medium = medium,
+                                         .blocks = BLOCKS,
+                                         .trust = trust,
+                                         .now = NOW,
+                                         .key = {key},
+                                         .cleanup_ns = leaves ? 300000000 : 0};
     NEED(store_node_card_open(job.ni, pt, &o, &card));
     spin_barrier();
+    if (leaves) {
+        wait_for_the_end(&card);
+        store_node_card_close(&card);
+        return;
+    }
     spin_barrier();
     struct storage_counts counts;
     NEED(store_node_card_report(&card, &counts));
@@ -58,12 +81,12 @@ static void send_to(const void *message, uint64_t bytes, uint32_t rank) {
                 (ptl_process_t){.rank = rank}, pt, STORAGE_REQUEST, 0, NULL, 0));
 }
 
-static struct store_grant grant(uint8_t strategy, uint32_t k) {
+static struct store_grant grant(uint8_t strategy, uint32_t k, uint32_t bytes) {
     struct store_grant g = {.capability = {.rights = STORAGE_MAY_READ | STORAGE_MAY_WRITE,
                                            .strategy = strategy,
                                            .k = (uint8_t)k,
                                            .client = job.rank,
-                                           .bytes = MOST,
+                                           .bytes = bytes,
                                            .expires = NOW}};
     for (uint32_t i = 0; i < k; i++)
         g.capability.place[i] = (struct storage_place){i, 1 + i};
@@ -104,7 +127,17 @@ static uint64_t write_and_read(const struct store_grant *g, uint32_t offset, uin
     return wrong;
 }
 
-static void client(void) {
+static void leave_in_the_middle(void) {
+    static uint8_t data[LONG], message[LONG + STORAGE_HEAD];
+    struct storage_head head;
+    struct store_grant g = grant(STORAGE_RING, job.ranks - 1, LONG);
+    store_head(&head, &g, &(struct store_ask){STORAGE_WRITE, trust, 0, 0, LONG, 0, ++request});
+    store_message_fill(message, &head, g.session, data);
+    send_to(message, sizeof message, 0);
+    _exit(0);
+}
+
+static void client(bool leaves) {
     static const uint32_t sizes[] = {0, 1, 1865, 20001, 131072};
     ptl_hpu_limits_t limits;
     struct spin_linked answers;
@@ -120,15 +153,17 @@ static void client(void) {
     NEED(PtlMDBind(job.ni, &all, &md));
     NEED(spin_entry_append(job.ni, pt, &entry, &answers));
     spin_barrier();
+    if (leaves)
+        leave_in_the_middle();
     for (uint8_t strategy = STORAGE_PLAIN; strategy <= STORAGE_PBT; strategy++) {
-        struct store_grant g = grant(strategy, strategy == STORAGE_PLAIN ? 1 : nodes);
+        struct store_grant g = grant(strategy, strategy == STORAGE_PLAIN ? 1 : nodes, MOST);
         for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++, writes++)
             wrong += write_and_read(&g, 3 * i, sizes[i]);
     }
     printf("client: %u writes, %llu bytes of copies are wrong\n", writes,
            (unsigned long long)wrong);
     struct storage_head head;
-    struct store_grant g = grant(STORAGE_PLAIN, 1);
+    struct store_grant g = grant(STORAGE_PLAIN, 1, MOST);
     store_head(&head, &g, &(struct store_ask){STORAGE_WRITE, trust, 0, 0, 0, mtu, ++request});
     send_to(&head, sizeof head, 0);
     uint32_t once = answer();
@@ -149,10 +184,11 @@ int main(int argc, char **argv) {
     NEED(spin_job_open(&job));
     NEED(PtlEQAlloc(job.ni, 1024, &eq));
     NEED(PtlPTAlloc(job.ni, 0, eq, PTL_PT_ANY, &pt));
+    bool leaves = argc > 2;
     if (job.rank == job.ranks - 1)
-        client();
+        client(leaves);
     else
-        node();
+        node(leaves);
     PtlPTFree(job.ni, pt);
     PtlEQFree(eq);
     spin_job_close(&job);
