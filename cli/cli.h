@@ -134,7 +134,7 @@ extern const struct cli_command cli_root;
 
 extern const struct cli_command cli_cc, cli_image, cli_exec, cli_budget, cli_completion;
 
-extern const struct cli_command cli_goal, cli_card, cli_experiment, cli_launch, cli_sim, cli_sweep,
-    cli_top;
+extern const struct cli_command cli_goal, cli_card, cli_experiment, cli_launch, cli_sim, cli_store,
+    cli_sweep, cli_top;
 
 #endif

@@ -12,8 +12,8 @@
 #include "images.h"
 
 static const struct cli_command *const commands[] = {
-    &cli_cc,     &cli_image, &cli_exec,  &cli_budget,     &cli_goal,       &cli_card, &cli_sim,
-    &cli_launch, &cli_top,   &cli_sweep, &cli_experiment, &cli_completion, NULL};
+    &cli_cc,     &cli_image, &cli_exec,  &cli_budget, &cli_goal,       &cli_card,       &cli_sim,
+    &cli_launch, &cli_top,   &cli_store, &cli_sweep,  &cli_experiment, &cli_completion, NULL};
 
 const struct cli_command cli_root = {
     .name = "openspin",

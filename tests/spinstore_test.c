@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "lib/linearizable.h"
 #include "lib/spinlib_world.h"
+#include "../handlers/storage/store_decode.h"
 
 /* Rank 0 is the service, ranks 1 to nodes store, all others are clients. */
 struct scene {
@@ -117,10 +118,12 @@ static void run(struct scene *s) {
 /* ---- Where it is ---- */
 
 TEST(what_is_written_is_read) {
-    static const struct spinstore_policy policies[] = {
-        {SPINSTORE_PLAIN, 0, 0}, {SPINSTORE_RING, 3, 0}, {SPINSTORE_TREE, 4, 0}};
+    static const struct spinstore_policy policies[] = {{SPINSTORE_PLAIN, 0, 0},
+                                                       {SPINSTORE_RING, 3, 0},
+                                                       {SPINSTORE_TREE, 4, 0},
+                                                       {SPINSTORE_RS, 3, 2}};
     static const uint64_t sizes[] = {1, 5000, 40000};
-    for (int p = 0; p < 3; p++)
+    for (int p = 0; p < 4; p++)
         for (int i = 0; i < 3; i++) {
             snprintf(test_context, sizeof test_context, "policy %d, size %d", p, i);
             run(&(struct scene){.o = {.nodes = 5, .trust = (enum spinstore_trust)i},
@@ -203,6 +206,8 @@ TEST(a_write_of_several_extents) {
 
 /* ---- Nodes that die ---- */
 
+#define DIES_PS 200000000u
+
 /* k - 1 of k nodes die between writing and reading. */
 static int survives(struct scene *s, struct spinstore *store, uint32_t number) {
     struct spinstore_object *o;
@@ -212,7 +217,8 @@ static int survives(struct scene *s, struct spinstore *store, uint32_t number) {
     uint64_t got;
     RANK_CHECK(spinstore_open(store, "o", &s->policy, &o) == PTL_OK);
     RANK_CHECK(spinstore_write(o, 0, data, s->bytes) == PTL_OK);
-    spin_compute_ps(2 * s->dies_ps[0]);
+    RANK_CHECK(spin_now_ps() < DIES_PS); /* nobody is dead yet */
+    spin_compute_ps(2200000000000);      /* the service asks everybody once per second */
     RANK_CHECK(spinstore_read(o, 0, back, s->bytes, &got) == PTL_OK && got == s->bytes);
     RANK_CHECK(memcmp(data, back, s->bytes) == 0);
     RANK_CHECK(spinstore_repair(store, &repaired) == PTL_OK && repaired.lost == 0);
@@ -241,8 +247,38 @@ TEST(all_but_one_of_k_nodes_are_lost) {
                           .killed = k - 1};
         /* the first extent is on the first k nodes */
         for (uint32_t i = 0; i < k - 1; i++)
-            s.dies_ps[i] = 100000000;
+            s.dies_ps[i] = DIES_PS;
         run(&s);
+    }
+}
+
+/* Whether ISA-L is there, which reconstructs. */
+static bool can_decode(void) {
+    uint8_t data[2][8] = {{1}, {0}}, *chunk[2] = {data[0], data[1]};
+    struct spin_error err;
+    return store_decode(1, 1, 1, chunk, 8, &err) == 0;
+}
+
+TEST(m_chunks_are_lost) {
+    if (!can_decode())
+        TEST_SKIP("no ISA-L here");
+    for (uint32_t set = 1; set < 32; set++) {
+        if (__builtin_popcount(set) > 2)
+            continue;
+        struct scene s = {.o = {.nodes = 7, .patience_ms = 1, .silence_ms = 5},
+                          .clients = 1,
+                          .client = survives,
+                          .policy = {SPINSTORE_RS, 3, 2},
+                          .bytes = 13000,
+                          .killed = (uint32_t)__builtin_popcount(set)};
+        static const char *const cards[] = {"card=sc17", "card=pspin"};
+        snprintf(test_context, sizeof test_context, "lost: %x", set);
+        s.o.node_bytes = 1 << 20;
+        for (uint32_t i = 0; i < 5; i++)
+            s.dies_ps[i] = set >> i & 1 ? DIES_PS : 0;
+        spinlib_world_on(
+            (struct spin_world_options){.ranks = 9, .set = &cards[set % 2], .set_count = 1},
+            cards[set % 2], rank, &s);
     }
 }
 
@@ -298,7 +334,8 @@ static int writes_on(struct scene *s, struct spinstore *store, uint32_t number) 
 }
 
 /* Time is the protocol's only order, so the moments of death are every 20 ns of what the writes
- * take (SOAK), or some of them; each of the first two nodes of the first extent dies. */
+ * take (with OPENSPIN_SEEDS), or some of them; each of the first two nodes of the first extent
+ * dies. */
 static void dies_at_every_step(struct scene s) {
     static const char *const cards[] = {"card=sc17", "card=pspin"};
     for (int card = 0; card < 2; card++) {
@@ -306,7 +343,7 @@ static void dies_at_every_step(struct scene s) {
             .ranks = 2 + s.o.nodes, .set = &cards[card], .set_count = 1};
         memset(s.dies_ps, 0, sizeof s.dies_ps);
         spinlib_world_on(o, cards[card], rank, &s);
-        uint64_t step = getenv("SOAK") ? 20000 : s.took_ps / 9 + 1, took = s.took_ps;
+        uint64_t step = getenv("OPENSPIN_SEEDS") ? 20000 : s.took_ps / 6 + 1, took = s.took_ps;
         for (uint64_t at = step, node = 0; at < took; node = !node, at += node ? 0 : step) {
             snprintf(test_context, sizeof test_context, "%s: node %u dies after %llu ns",
                      cards[card], (unsigned)node, (unsigned long long)at / 1000);
@@ -327,6 +364,11 @@ TEST(a_node_dies_at_every_step_of_a_write) {
     s.policy.strategy = SPINSTORE_TREE;
     s.bytes = 5000;
     dies_at_every_step(s);
+    if (can_decode()) {
+        s.policy = (struct spinstore_policy){SPINSTORE_RS, 2, 1};
+        s.bytes = 12000;
+        dies_at_every_step(s);
+    }
 }
 
 /* ---- Checksums ---- */
@@ -360,6 +402,44 @@ TEST(a_copy_that_has_changed_is_not_used) {
                         .client = rots,
                         .policy = {SPINSTORE_RING, 3, 0},
                         .bytes = 20000});
+}
+
+/* Data or parity, on as many nodes as there are parities. */
+static int rots_coded(struct scene *s, struct spinstore *store, uint32_t number) {
+    struct spinstore_object *o;
+    uint8_t *data = filled(number, s->bytes), *back = calloc(1, s->bytes);
+    uint64_t got;
+    RANK_CHECK(spinstore_open(store, "o", &s->policy, &o) == PTL_OK);
+    RANK_CHECK(spinstore_write(o, 0, data, s->bytes) == PTL_OK);
+    for (uint32_t set = 0; set < 1u << s->o.nodes; set++) {
+        bool readable = __builtin_popcount(set) <= (int)s->policy.m;
+        for (int twice = 0; twice < 2; twice++) {
+            for (uint32_t node = 0; node < s->o.nodes; node++)
+                for (uint64_t i = 77; set >> node & 1 && i < s->o.node_bytes; i += 512)
+                    s->medium[node][i] ^= 3;
+            if (twice || (!readable && set % 4))
+                continue;
+            memset(back, 0, s->bytes);
+            int code = spinstore_read(o, 0, back, s->bytes, &got);
+            /* parities are not needed if the data is there */
+            RANK_CHECK(readable || (set & 3) == 0 ? code == PTL_OK : code == PTL_FAIL);
+            RANK_CHECK(code != PTL_OK || (got == s->bytes && memcmp(data, back, got) == 0));
+        }
+    }
+    spinstore_close(o);
+    free(data);
+    free(back);
+    return 0;
+}
+
+TEST(chunks_that_have_changed_are_reconstructed) {
+    if (!can_decode())
+        TEST_SKIP("no ISA-L here");
+    run(&(struct scene){.o = {.nodes = 4, .node_bytes = 64 << 10},
+                        .clients = 1,
+                        .client = rots_coded,
+                        .policy = {SPINSTORE_RS, 2, 2},
+                        .bytes = 15000});
 }
 
 /* ---- Keys ---- */
@@ -438,7 +518,7 @@ TEST(writers_and_readers_of_one_object_are_linearizable) {
         struct scene s = {.o = {.nodes = 3, .node_bytes = 4 << 20},
                           .clients = 4,
                           .client = races,
-                          .policy = {SPINSTORE_RING, 2, 0},
+                          .policy = {seed < 4 ? SPINSTORE_RING : SPINSTORE_RS, 2, seed < 4 ? 0 : 1},
                           .bytes = 6000,
                           .seed = seed};
         spinlib_world_on(

@@ -2,38 +2,19 @@
  * file as medium the host flushes what the card has written, and answers. */
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "store_node_card.h"
+#include "store_node_host.h"
 #include "store_private.h"
-
-#define NOTICE_BYTES (1u << 16) /* of each queue */
 
 struct store_node {
     struct store_node_card card;
+    struct store_node_host host;
     uint8_t *medium;
     uint64_t bytes; /* mapped */
-    bool by_file;
-    struct spin_linked entry[STORE_QUEUES];
-    struct storage_notice *notice[STORE_QUEUES];
-    bool stopped;
+    bool by_file, stopped;
 };
-
-static int open_notices(struct spinstore *s, int i) {
-    struct store_node *n = s->node;
-    const struct spin_entry entry = {
-        .start = n->notice[i],
-        .length = NOTICE_BYTES,
-        .min_free = sizeof(struct storage_notice),
-        .bits = STORAGE_NOTICE,
-        .from_self = true,
-        .options = PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_NO_TRUNCATE,
-        .user_ptr = &n->notice[i],
-    };
-    return spin_entry_append(s->port.ni, s->port.pt, &entry, &n->entry[i]);
-}
 
 /* A file keeps what was in it; a card needs some bytes behind the last block. */
 static int open_medium(struct store_node *n, const char *file, uint64_t bytes) {
@@ -53,6 +34,12 @@ static int open_medium(struct store_node *n, const char *file, uint64_t bytes) {
     return n->medium ? PTL_OK : PTL_NO_SPACE;
 }
 
+static int flush(void *user, uint64_t first, uint64_t bytes) {
+    const struct store_node *n = user;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), begin = first / page * page;
+    return msync(n->medium + begin, first + bytes - begin, MS_SYNC);
+}
+
 int store_node_open(struct spinstore *s) {
     struct store_node *n = s->node = calloc(1, sizeof *n);
     if (!n)
@@ -64,22 +51,23 @@ int store_node_open(struct spinstore *s) {
         .trust = store_trust(s),
         .by_file = n->by_file,
     };
-    for (int i = 0; i < STORE_QUEUES && code == PTL_OK; i++) {
-        n->notice[i] = malloc(NOTICE_BYTES);
-        code = n->notice[i] ? open_notices(s, i) : PTL_NO_SPACE;
-    }
-    return code == PTL_OK ? store_node_card_open(s->port.ni, s->port.pt, &o, &n->card) : code;
+    const struct store_host_options host = {
+        .most_bytes = s->o.node_bytes < STORE_EXTENT_BYTES ? (uint32_t)s->o.node_bytes
+                                                           : STORE_EXTENT_BYTES,
+        .flush = n->by_file ? flush : NULL,
+        .user = n,
+    };
+    if (code == PTL_OK)
+        code = store_node_card_open(s->port.ni, s->port.pt, &o, &n->card);
+    return code == PTL_OK ? store_node_host_open(&n->card, n->medium, &host, &n->host) : code;
 }
 
 void store_node_close(struct spinstore *s) {
     struct store_node *n = s->node;
     if (!n)
         return;
+    store_node_host_close(&n->host);
     store_node_card_close(&n->card);
-    for (int i = 0; i < STORE_QUEUES; i++) {
-        spin_entry_remove(&n->entry[i]);
-        free(n->notice[i]);
-    }
     if (n->medium)
         munmap(n->medium, n->bytes);
     free(n);
@@ -89,35 +77,6 @@ void store_node_close(struct spinstore *s) {
 void *spinstore_memory(struct spinstore *s, uint64_t *bytes) {
     *bytes = s->node ? s->o.node_bytes : 0;
     return s->node ? s->node->medium : NULL;
-}
-
-static int flush(struct spinstore *s, const struct storage_notice *notice) {
-    const struct store_node *n = s->node;
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), begin = notice->base / page * page;
-    uint64_t answer = notice->answer;
-    if (notice->kind != STORAGE_WRITTEN)
-        return PTL_OK;
-    if ((uint64_t)notice->base + notice->length > n->bytes ||
-        msync(n->medium + begin, notice->base + notice->length - begin, MS_SYNC) != 0)
-        answer = (answer & ~0xffull) | STORAGE_MEDIUM;
-    return PtlPut(s->port.md, 0, 0, PTL_NO_ACK_REQ, (ptl_process_t){.rank = notice->client},
-                  s->port.pt, STORAGE_ANSWER, 0, NULL, answer);
-}
-
-static int take_notice(struct spinstore *s, const ptl_event_t *event) {
-    struct store_node *n = s->node;
-    int i = event->user_ptr == &n->notice[1];
-    if (event->user_ptr != &n->notice[i])
-        return PTL_OK;
-    if (event->type == PTL_EVENT_AUTO_UNLINK) {
-        n->entry[i] = (struct spin_linked){0};
-        return open_notices(s, i);
-    }
-    struct storage_notice notice;
-    if (event->type != PTL_EVENT_PUT || event->mlength != sizeof notice)
-        return PTL_OK;
-    memcpy(&notice, event->start, sizeof notice);
-    return flush(s, &notice);
 }
 
 /* From the service alone. */
@@ -146,7 +105,7 @@ int store_node_work(struct spinstore *s, ptl_time_t timeout_ms, bool *stopped) {
     while (code == PTL_OK && !n->stopped && news != STORE_PORT_NOTHING) {
         code = store_port_next(&s->port, timeout_ms, &news, &event, &sent);
         if (code == PTL_OK && news == STORE_PORT_OTHER)
-            code = take_notice(s, &event);
+            store_node_host_event(&n->host, &event, &code);
         else if (code == PTL_OK && news == STORE_PORT_MESSAGE && !s->port.in->answer &&
                  event.initiator.rank == s->o.service)
             code = take_message(s);

@@ -24,7 +24,7 @@ for page in $pages; do
 done
 
 # The manuals are clean and have every option.
-for manual in openspin openspin-card openspin-experiment openspin-goal openspin-launch openspin-sim openspin-sweep openspin-top; do
+for manual in openspin openspin-card openspin-experiment openspin-goal openspin-launch openspin-sim openspin-store openspin-sweep openspin-top; do
     if command -v mandoc >/dev/null; then
         lint=$(mandoc -Tlint -Wwarning "$SOURCE/man/$manual.1")
         [ -z "$lint" ] && pass "$manual(1) is clean" || fail "$manual(1) is clean" "$lint"
@@ -49,5 +49,6 @@ has_options openspin-sim sim run
 has_options openspin-launch launch
 has_options openspin-top top
 has_options openspin-sweep sweep
+has_options openspin-store store demo
 for command in convert gen info join run trace; do has_options openspin-goal goal $command; done
 finish

@@ -56,6 +56,7 @@ example p2p 3 '1048576 bytes from rank 1, 0 of them wrong; waited for TIME'
 arguments=
 example raid 6 'after the write: every byte is right' 'written without a server: every byte is right' 'rebuilt: every byte is right'
 example scan 2 '5 of 100000 rows match; it took TIME' 'employee '{100,101,102,103,104}
+example spinstore 8 {plain,'three copies by a ring','four copies by a tree','RS(4,2)'}': every byte is right'
 example tx 3 '600 transfers by the '{cards,processors}', no money is lost; TIME per second, TIME each'
 
 # Random programs of messages, as tests/p2p_test.c runs them in worlds.

@@ -1,0 +1,87 @@
+/* store-live demo|storm FILE NODES BYTES SEED [FOLDER]: the ranks of a store on live cards: the
+ * service, NODES storage nodes, and clients; started by `openspin store demo` and by tests. FILE is
+ * the memory of a struct store_live_shared; nodes have media of their own in FOLDER, or in memory.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "store_live.h"
+
+void store_live_kill(struct store_live *live, uint32_t rank) {
+    live->shared->killed++;
+    kill((pid_t)live->shared->pid[rank], SIGKILL);
+}
+
+void store_live_fill(uint8_t *data, uint64_t bytes, uint64_t object, uint64_t version) {
+    uint64_t x = (object + 1) * 0x9e3779b97f4a7c15ull ^ (version + 1) * 0xd1342543de82ef95ull;
+    for (uint64_t i = 0; i < bytes; i++) {
+        if (i % 8 == 0)
+            x = x * 6364136223846793005ull + 1442695040888963407ull;
+        data[i] = (uint8_t)(x >> 8 * (i % 8));
+    }
+}
+
+static volatile struct store_live_shared *share(const char *path) {
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    void *memory = fd < 0 ? MAP_FAILED
+                          : mmap(NULL, sizeof(struct store_live_shared), PROT_READ | PROT_WRITE,
+                                 MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static int play(struct store_live *live, const char *what, const struct spin_job *job) {
+    if (job->rank <= live->nodes)
+        return spinstore_serve(live->store) != PTL_OK;
+    int status = strcmp(what, "demo") == 0 ? store_live_demo(live) : store_live_storm(live);
+    if (job->rank == live->nodes + 1 && spinstore_stop(live->store) != PTL_OK) {
+        printf("store: the service does not stop\n");
+        status = 1;
+    }
+    if (job->rank == live->nodes + 1)
+        live->shared->good = status == 0;
+    return status;
+}
+
+int main(int argc, char **argv) {
+    struct store_live live = {0};
+    struct spin_job job;
+    char medium[4096];
+    if (argc < 6 || argc > 7 || (strcmp(argv[1], "demo") != 0 && strcmp(argv[1], "storm") != 0)) {
+        fprintf(stderr, "store-live: this is a part of `openspin store`\n");
+        return 2;
+    }
+    live.shared = share(argv[2]);
+    live.nodes = (uint32_t)strtoul(argv[3], NULL, 10);
+    live.bytes = strtoull(argv[4], NULL, 10);
+    live.seed = strtoull(argv[5], NULL, 10);
+    int code = live.shared ? spin_job_open(&job) : PTL_FAIL;
+    if (code != PTL_OK || job.ranks < live.nodes + 2 || job.ranks > 1024) {
+        fprintf(stderr, "store-live: no memory, no card, or too few ranks\n");
+        return 2;
+    }
+    live.rank = job.rank;
+    live.clients = job.ranks - 1 - live.nodes;
+    snprintf(medium, sizeof medium, "%s/node-%u", argc == 7 ? argv[6] : "", job.rank);
+    const struct spinstore_options options = {
+        .nodes = live.nodes, .file = argc == 7 ? medium : NULL, .patience_ms = 1000};
+    code = spinstore_join(job.ni, &options, &live.store);
+    if (code != PTL_OK) {
+        fprintf(stderr, "store-live: rank %u cannot join%s%s: %s %s\n", job.rank,
+                options.file ? " with " : "", options.file ? options.file : "",
+                PtlToStr(code, PTL_STR_ERROR), PtlImageError());
+        live.shared->alone++;
+    }
+    live.shared->pid[job.rank] = (uint32_t)getpid();
+    spin_barrier(); /* whoever cannot join says so to the others */
+    int status = live.shared->alone ? 1 : play(&live, argv[1], &job);
+    spinstore_leave(live.store);
+    spin_job_close(&job);
+    return status;
+}

@@ -1,0 +1,35 @@
+/* store-live: ranks of a store on live cards, as processes that can be killed. */
+#ifndef STORE_LIVE_H
+#define STORE_LIVE_H
+
+#include "spinlib/spinstore.h"
+
+/* Memory that all ranks share, and whoever started them; zero at first. */
+struct store_live_shared {
+    uint32_t good;      /* 1: the client has found everything right; cli/store.c looks at this */
+    uint32_t killed;    /* ranks that it has ended by SIGKILL; and at this */
+    uint32_t failed;    /* storm: the writer's call has */
+    uint32_t alone;     /* ranks that could not join */
+    uint32_t written;   /* storm: a client's last write that was acknowledged, */
+    uint32_t writing;   /* and the one that it has begun */
+    uint32_t pid[1024]; /* of each rank */
+};
+
+struct store_live {
+    struct spinstore *store;
+    volatile struct store_live_shared *shared;
+    uint32_t rank, nodes, clients;
+    uint64_t bytes, seed;
+};
+
+/* What a client does (client 0 stops the store after it). Each returns 0, or has said what is
+ * wrong. */
+int store_live_demo(struct store_live *live);
+int store_live_storm(struct store_live *live);
+
+void store_live_kill(struct store_live *live, uint32_t rank);
+
+/* The bytes of version `version` of object `object`. */
+void store_live_fill(uint8_t *data, uint64_t bytes, uint64_t object, uint64_t version);
+
+#endif
