@@ -1,6 +1,7 @@
 /* Host memory with pages that are absent: nothing is lost, nothing else waits, and what cannot be
  * resolved ends as an error on both sides. */
 #include "lib/nichost.h"
+#include "nic/flow.h"
 
 #define ROOM 65536
 
@@ -108,6 +109,457 @@ TEST(small_puts_keep_their_order_behind_an_absent_page) {
         world_settle(&world);
         CHECK(memcmp(target[1], source[0] + 8 * 29, 8) == 0);
         CHECK(nic_counts(world.node[1].nic)->parked > 0);
+        world_end(&world);
+    }
+}
+
+/* ---- Blocks ---- */
+
+#define MTU   256
+#define BLOCK 1024 /* four packets */
+
+/* What was sent, in short: D block.transmission, or a report. */
+static char sent[1000];
+static void write_down(struct nicworld *w, const struct nic_packet *packet, bool arrives) {
+    static const char *const reports[] = {"ack", "fault", "corrupt", "error", "ERR"};
+    char text[32];
+    (void)w;
+    if (arrives || packet->kind < NIC_BLOCK || (packet->kind == NIC_BLOCK && packet->tag.place))
+        return;
+    snprintf(text, sizeof text, "%s %u.%u, ",
+             packet->kind == NIC_BLOCK ? "D" : reports[packet->tag.place], packet->tag.block,
+             packet->tag.transmission);
+    if (strlen(sent) + strlen(text) < sizeof sent)
+        strcat(sent, text);
+}
+
+/* Two cards that send in blocks. */
+static void begin_blocks(struct nic_config config) {
+    config.mtu_bytes = MTU;
+    config.block_bytes = BLOCK;
+    config.reliable = config.ordered = true;
+    sent[0] = 0;
+    begin((struct nicworld){.config = config, .watch = write_down});
+}
+
+static void is_right(uint64_t at, uint64_t bytes) {
+    CHECK(memcmp(target[1] + at, source[0] + at, bytes) == 0);
+}
+
+static const struct nic_counts *counts(uint32_t node) {
+    return nic_counts(world.node[node].nic);
+}
+
+TEST(blocks_are_acknowledged_one_by_one) {
+    begin_blocks((struct nic_config){0});
+    put(0, 3 * BLOCK + 5);
+    world_settle(&world);
+    is_right(0, 3 * BLOCK + 5);
+    CHECK_STR(sent, "D 0.1, D 1.1, ack 0.1, ack 1.1, D 2.1, D 3.1, ack 2.1, ack 3.1, ");
+    CHECK_EQ(world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK).mlength, 3 * BLOCK + 5);
+    world_expect(&world.node[0], PTL_EVENT_SEND, PTL_NI_OK);
+    world_expect(&world.node[0], PTL_EVENT_ACK, PTL_NI_OK);
+    CHECK_EQ(counts(0)->blocks_sent, 4);
+    CHECK_EQ(counts(1)->blocks_received, 4);
+    world_end(&world);
+}
+
+/* The block waits for the ERR, not for anything else; the other blocks go on. */
+TEST(a_block_is_sent_again_when_its_receiver_asks) {
+    begin_blocks((struct nic_config){.err_policy = NIC_ERR_PER_BLOCK});
+    take(1, target[1] + PAGE);
+    put(0, 3 * BLOCK);
+    run();
+    CHECK_STR(sent, "D 0.1, D 1.1, fault 0.1, ack 1.1, D 2.1, ack 2.1, ");
+    is_right(BLOCK, 2 * BLOCK);
+    is_right(0, PAGE); /* what could be stored is */
+    CHECK_EQ(counts(1)->destination_faults, 1);
+    sent[0] = 0;
+    page_in(1, target[1] + PAGE, false);
+    run();
+    CHECK_STR(sent, "ERR 0.1, D 0.2, ack 0.2, ");
+    world_settle(&world);
+    is_right(0, 3 * BLOCK);
+    world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK);
+    world_expect(&world.node[0], PTL_EVENT_SEND, PTL_NI_OK);
+    CHECK_EQ(counts(0)->blocks_repeated, 1);
+    CHECK_EQ(counts(0)->errs_in, 1);
+    world_end(&world);
+}
+
+TEST(other_transfers_go_on_while_one_waits) {
+    for (int at_source = 0; at_source < 2; at_source++) {
+        const uint8_t *page = at_source ? source[0] : target[1];
+        begin_blocks((struct nic_config){0});
+        take(!at_source, page);
+        put(0, 2 * BLOCK);
+        put(4 * BLOCK, 6 * BLOCK);
+        put(12 * BLOCK, 8);
+        run();
+        is_right(4 * BLOCK, 6 * BLOCK);
+        is_right(12 * BLOCK, 8);
+        CHECK_EQ(world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK).mlength, 8);
+        CHECK_EQ(world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK).mlength, 6 * BLOCK);
+        ptl_event_t none;
+        CHECK(!world_event(&world.node[1], &none));
+        page_in(!at_source, page, false);
+        world_settle(&world);
+        is_right(0, 2 * BLOCK);
+        CHECK_EQ(world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK).mlength, 2 * BLOCK);
+        CHECK_EQ(counts(0)->blocks_repeated, !at_source); /* at the source nothing was sent */
+        world_end(&world);
+    }
+}
+
+/* A page-in of two pages, of two blocks, of which each call says one; then all is said. */
+static void page_in_two(void) {
+    const struct nic_pages parts[] = {{target[1], PAGE, true, false},
+                                      {target[1] + BLOCK, PAGE, true, false},
+                                      {target[1], BLOCK + PAGE, false, false}};
+    for (uint32_t i = 0; i < 3; i++) {
+        char text[8];
+        snprintf(text, sizeof text, "[%u] ", i);
+        strcat(sent, text);
+        world_page_in(&world, &world.node[1], &parts[i]);
+        run();
+    }
+}
+
+TEST(when_the_receiver_asks_is_a_policy) {
+    static const char *const expected[] = {
+        [NIC_ERR_LATE] = "D 0.1, D 1.1, fault 0.1, fault 1.1, [0] [1] "
+                         "[2] ERR 0.1, ERR 1.1, D 0.2, D 1.2, ack 0.2, ack 1.2, ",
+        [NIC_ERR_PER_BLOCK] = "D 0.1, D 1.1, fault 0.1, fault 1.1, "
+                              "[0] ERR 0.1, D 0.2, ack 0.2, [1] ERR 1.1, D 1.2, ack 1.2, [2] ",
+        [NIC_ERR_EARLY] = "D 0.1, D 1.1, fault 0.1, ERR 0.1, fault 1.1, ERR 1.1, "
+                          "D 0.2, D 1.2, fault 0.2, fault 1.2, "
+                          "[0] ERR 0.2, D 0.3, ack 0.3, [1] ERR 1.2, D 1.3, ack 1.3, [2] ",
+    };
+    for (int policy = NIC_ERR_LATE; policy <= NIC_ERR_EARLY; policy++) {
+        begin_blocks((struct nic_config){.err_policy = (uint8_t)policy});
+        take(1, target[1]);
+        take(1, target[1] + BLOCK);
+        put(0, 2 * BLOCK);
+        run();
+        page_in_two();
+        CHECK_STR(sent, expected[policy]);
+        world_settle(&world);
+        is_right(0, 2 * BLOCK);
+        world_end(&world);
+    }
+}
+
+/* Until the page is there it is sent again after each timeout, unless the report of the fault has
+ * ended that. */
+TEST(a_timeout_sends_a_block_again) {
+    for (int ends = 0; ends < 2; ends++) {
+        begin_blocks((struct nic_config){.block_timeout = 1000, .fault_ends_timeout = ends});
+        take(1, target[1]);
+        put(0, BLOCK);
+        world_actions(&world, &world.node[0]);
+        while (world.count || nic_deadline(world.node[0].nic) < 2500)
+            world_step(&world);
+        CHECK_STR(sent, ends ? "D 0.1, fault 0.1, "
+                             : "D 0.1, fault 0.1, D 0.2, fault 0.2, D 0.3, fault 0.3, ");
+        CHECK_EQ(counts(0)->block_timeouts, ends ? 0 : 2);
+        sent[0] = 0;
+        page_in(1, target[1], false);
+        world_settle(&world);
+        CHECK_STR(sent, ends ? "ERR 0.1, D 0.2, ack 0.2, " : "ERR 0.3, D 0.4, ack 0.4, ");
+        is_right(0, BLOCK);
+        world_end(&world);
+    }
+}
+
+/* A page that appears before the timeout: the sender finds it without being asked. */
+TEST(a_timeout_finds_pages_that_are_there) {
+    begin_blocks((struct nic_config){.block_timeout = 1000});
+    take(1, target[1]);
+    put(0, BLOCK);
+    world_actions(&world, &world.node[0]);
+    while (world.now < 500 && world_step(&world))
+        ;
+    world_page_in(&world, &world.node[1], &(struct nic_pages){target[1], PAGE, true, false});
+    world_settle(&world);
+    CHECK_STR(sent, "D 0.1, fault 0.1, D 0.2, ack 0.2, ");
+    is_right(0, BLOCK);
+    world_page_in(&world, &world.node[1], &(struct nic_pages){target[1], PAGE, false, false});
+    world_settle(&world);
+    CHECK_STR(sent, "D 0.1, fault 0.1, D 0.2, ack 0.2, ");
+    world_end(&world);
+}
+
+/* By a put and by a get, at the memory that is read and at the one that is written. */
+TEST(pages_that_never_come_are_errors_on_both_sides) {
+    for (int get = 0; get < 2; get++)
+        for (int at_source = 0; at_source < 2; at_source++) {
+            begin_blocks((struct nic_config){0});
+            uint8_t *from = source[get], *to = target[!get];
+            host_post(&world.node[1], source[1], ROOM, 6, PTL_ME_OP_GET);
+            world_expect(&world.node[1], PTL_EVENT_LINK, PTL_NI_OK);
+            struct portals_request r = {.kind = PORTALS_GET,
+                                        .get_md = host_md(&world.node[0], target[0], ROOM),
+                                        .length = 3 * BLOCK,
+                                        .target = {.rank = 1},
+                                        .match_bits = 6};
+            uint32_t node = get ? at_source : !at_source;
+            const uint8_t *page = (at_source ? from : to) + BLOCK;
+            take(node, page);
+            if (get)
+                CHECK_EQ(portals_start(world.node[0].portals, &r), PTL_OK);
+            else
+                put(0, 3 * BLOCK);
+            run();
+            page_in(node, page, true);
+            world_settle(&world);
+            CHECK(memcmp(to, from, BLOCK) == 0 &&
+                  memcmp(to + 2 * BLOCK, from + 2 * BLOCK, BLOCK) == 0);
+            for (uint32_t i = 0; i < PAGE; i++)
+                CHECK_EQ(to[BLOCK + i], 0);
+            if (get) {
+                world_expect(&world.node[1], PTL_EVENT_GET, PTL_NI_SEGV);
+                world_expect(&world.node[0], PTL_EVENT_REPLY, PTL_NI_SEGV);
+            } else {
+                world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_SEGV);
+                world_expect(&world.node[0], PTL_EVENT_SEND, PTL_NI_SEGV);
+                world_expect(&world.node[0], PTL_EVENT_ACK, PTL_NI_SEGV);
+            }
+            world_end(&world);
+        }
+}
+
+TEST(damaged_data_is_sent_again_at_once) {
+    begin_blocks((struct nic_config){0});
+    world.damage = 1000;
+    put(0, BLOCK);
+    world_actions(&world, &world.node[0]);
+    for (uint32_t i = 0; i < 200; i++)
+        world_step(&world);
+    CHECK_HAS(sent, "D 0.1, corrupt 0.1, D 0.2, corrupt 0.2, D 0.3, ");
+    world.damage = 0;
+    world_settle(&world);
+    is_right(0, BLOCK);
+    CHECK_EQ(counts(1)->blocks_received, 1);
+    world_end(&world);
+}
+
+/* ---- Packets by hand ---- */
+
+/* From node 0, which knows nothing of it, to node 1. */
+static struct nic_packet *by_hand(enum nic_packet_kind kind) {
+    struct nic_packet *packet = nic_packet_new(world.pool);
+    packet->kind = (uint8_t)kind;
+    packet->source = (struct nic_address){0, 1};
+    packet->target = (struct nic_address){1, 1};
+    return packet;
+}
+
+static void hand_in(struct nic_packet *packet) {
+    nic_packet_in(world.node[1].nic, packet, world.now);
+    nic_packet_release(packet);
+    world_actions(&world, &world.node[1]);
+    while (world_step(&world))
+        ;
+}
+
+static void announce(uint64_t bytes) {
+    struct nic_packet *packet = by_hand(NIC_DATA);
+    packet->first = true;
+    packet->message = (struct nic_message){.kind = NIC_PUT,
+                                           .interface = PTL_NI_MATCHING | PTL_NI_LOGICAL,
+                                           .uid = 1000,
+                                           .source = packet->source,
+                                           .target = packet->target,
+                                           .source_rank = 0,
+                                           .target_rank = 1,
+                                           .match_bits = 5,
+                                           .length = bytes,
+                                           .payload = bytes};
+    hand_in(packet);
+}
+
+static void hand_in_block(uint32_t block, uint32_t place, uint32_t transmission, uint8_t value) {
+    struct nic_packet *packet = by_hand(NIC_BLOCK);
+    packet->offset = block * BLOCK + place * MTU;
+    packet->bytes = MTU;
+    memset(packet->data, value, MTU);
+    packet->tag = (struct nic_block_tag){.transfer = 7,
+                                         .block = block,
+                                         .transmission = transmission,
+                                         .block_bytes = BLOCK,
+                                         .place = (uint8_t)place};
+    hand_in(packet);
+}
+
+TEST(older_transmissions_are_dropped) {
+    begin_blocks((struct nic_config){0});
+    announce(2 * BLOCK);
+    hand_in_block(0, 0, 2, 2);
+    hand_in_block(0, 1, 1, 1); /* older */
+    CHECK_EQ(target[1][MTU], 0);
+    CHECK_EQ(counts(1)->stale, 1);
+    hand_in_block(0, 1, 2, 2);
+    hand_in_block(0, 0, 3, 3); /* newer, but that packet is here */
+    CHECK_EQ(target[1][0], 2);
+    CHECK_EQ(target[1][MTU], 2);
+    CHECK_EQ(counts(1)->stale, 1);
+    hand_in_block(0, 2, 3, 3);
+    hand_in_block(0, 3, 2, 2);
+    CHECK_EQ(counts(1)->stale, 2);
+    CHECK_EQ(counts(1)->blocks_received, 0);
+    hand_in_block(0, 3, 3, 3);
+    CHECK_EQ(counts(1)->blocks_received, 1);
+    hand_in_block(0, 3, 4, 9); /* the block is whole */
+    hand_in_block(0, 0, 4, 9);
+    CHECK_EQ(target[1][0], 2);
+    CHECK_EQ(counts(1)->stale, 4);
+    CHECK_EQ(counts(1)->blocks_received, 1);
+    CHECK_STR(sent, "ack 0.3, ack 0.4, ");
+    ptl_event_t none;
+    CHECK(!world_event(&world.node[1], &none));
+    for (uint32_t place = 0; place < 4; place++)
+        hand_in_block(1, place, 1, 5);
+    world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK);
+    hand_in_block(1, 0, 2, 9); /* the message is over */
+    CHECK_STR(sent, "ack 0.3, ack 0.4, ack 1.1, ack 1.2, ");
+    CHECK(!world_event(&world.node[1], &none));
+    CHECK_EQ(target[1][BLOCK], 5);
+    CHECK_EQ(counts(1)->malformed, 0);
+    world_end(&world);
+}
+
+/* Two packets met absent pages. One page is said to be there; the packet of the other one comes
+ * again, and finds its page: now the first has to be asked for. */
+TEST(a_packet_that_comes_again_may_be_the_last_that_was_absent) {
+    begin_blocks((struct nic_config){.err_policy = NIC_ERR_PER_BLOCK});
+    announce(BLOCK);
+    take(1, target[1]);
+    take(1, target[1] + MTU);
+    hand_in_block(0, 0, 1, 1);
+    hand_in_block(0, 1, 1, 1);
+    page_in(1, target[1], false);
+    CHECK_STR(sent, "fault 0.1, ");
+    world.absents = 0;
+    hand_in_block(0, 1, 2, 1);
+    CHECK_STR(sent, "fault 0.1, ERR 0.2, ");
+    hand_in_block(0, 2, 2, 1);
+    hand_in_block(0, 3, 2, 1);
+    hand_in_block(0, 0, 3, 1);
+    CHECK_STR(sent, "fault 0.1, ERR 0.2, ack 0.3, ");
+    world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK);
+    world_end(&world);
+}
+
+/* Of one transmission a packet meets an absent page and another is damaged: after the page has
+ * failed, the damaged one has to be asked for. */
+TEST(damage_and_a_page_that_never_comes_in_one_block) {
+    begin_blocks((struct nic_config){0});
+    announce(BLOCK);
+    take(1, target[1]);
+    hand_in_block(0, 0, 1, 1);
+    struct nic_packet *packet = by_hand(NIC_BLOCK);
+    packet->offset = packet->bytes = MTU;
+    packet->tag = (struct nic_block_tag){
+        .transfer = 7, .transmission = 1, .block_bytes = BLOCK, .place = 1, .corrupt = true};
+    hand_in(packet);
+    hand_in_block(0, 2, 1, 1);
+    hand_in_block(0, 3, 1, 1);
+    CHECK_STR(sent, "fault 0.1, ");
+    page_in(1, target[1], true);
+    CHECK_STR(sent, "fault 0.1, ERR 0.1, ");
+    hand_in_block(0, 1, 2, 1);
+    CHECK_STR(sent, "fault 0.1, ERR 0.1, error 0.2, ");
+    world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_SEGV);
+    world_end(&world);
+}
+
+TEST(blocks_that_contradict_themselves_are_dropped) {
+    begin_blocks((struct nic_config){0});
+    announce(20 * BLOCK);
+    hand_in_block(0, 0, 1, 1);
+    struct nic_packet *packet = by_hand(NIC_BLOCK);
+    packet->offset = 100; /* places are 256 bytes apart */
+    packet->bytes = 100;
+    packet->tag =
+        (struct nic_block_tag){.transfer = 7, .transmission = 1, .block_bytes = BLOCK, .place = 1};
+    hand_in(packet);
+    CHECK_EQ(counts(1)->malformed, 1);
+    for (uint32_t block = 1; block < 9; block++)
+        hand_in_block(block, 0, 1, 1);
+    CHECK_EQ(counts(1)->malformed, 2); /* the ninth that is begun */
+    for (uint32_t i = 0; i < ROOM; i++)
+        CHECK_EQ(target[1][i], i % BLOCK < MTU && i < 8 * BLOCK);
+    world_end(&world);
+}
+
+TEST(settings_of_blocks_have_limits) {
+    struct spin_error err = {0};
+    world = (struct nicworld){.config = {.mtu_bytes = 256, .reliable = true}};
+    CHECK_EQ(nic_pool_new(&world.pool, 256, NULL), 0);
+    world.config.block_bytes = 64 * 256 + 1;
+    CHECK_EQ(world_try_node(&world, 0, &err), SPIN_ELIMIT);
+    CHECK_HAS(err.text, "blocks of 16385 bytes: at most 64 packets of 256 bytes");
+    world.config.block_bytes = 64 * 256;
+    world.config.blocks_outstanding = 9;
+    CHECK_EQ(world_try_node(&world, 0, &err), SPIN_ELIMIT);
+    CHECK_HAS(err.text, "9 blocks outstanding: at most 8");
+    nic_pool_free(world.pool);
+}
+
+/* ---- Handlers ---- */
+
+static uint32_t headers, payloads;
+static uint64_t payload_bytes;
+static int32_t handle(struct nicworld *w, struct node *n, const struct nic_task *task) {
+    (void)w;
+    (void)n;
+    if (task->kind == NIC_HEADER_HANDLER) {
+        headers++;
+        CHECK_EQ(task->user_hdr_bytes, 16);
+        CHECK(memcmp(task->data, source[0], 16) == 0);
+        return FLOW_PROCESS_DATA;
+    }
+    if (task->kind == NIC_PAYLOAD_HANDLER) {
+        payloads++;
+        payload_bytes += task->bytes;
+        CHECK(memcmp(task->data, source[0] + task->offset, task->bytes) == 0);
+    }
+    return FLOW_SUCCESS;
+}
+
+/* Each packet goes to one handler, though blocks come again; the header handler sees the first
+ * bytes, whichever packet comes first. */
+TEST(handlers_see_each_packet_once) {
+    for (uint32_t seed = 0; seed < 40; seed++) {
+        begin((struct nicworld){.config = {.mtu_bytes = MTU,
+                                           .block_bytes = BLOCK,
+                                           .block_timeout = 30, /* far too early */
+                                           .window_packets = 20},
+                                .loss = 50,
+                                .doubling = 50,
+                                .spread = 300,
+                                .source_absence = 50,
+                                .page_spread = 100,
+                                .handler_spread = 100});
+        world.rng = rng_seeded(seed);
+        struct node *n = &world.node[1];
+        ptl_me_t me = host_handlers(n, host_entry(target[1], ROOM, 7, PTL_ME_OP_PUT), 7);
+        me.user_hdr_length = 16;
+        host_append(n, &me);
+        world_expect(n, PTL_EVENT_LINK, PTL_NI_OK);
+        for (uint32_t k = 0; k <= NIC_CLEANUP_HANDLER; k++)
+            n->handler[k] = handle;
+        headers = payloads = 0;
+        payload_bytes = 0;
+        struct portals_request r = host_put(world.node[0].md, 0, 5 * BLOCK + 100, 1, 7);
+        CHECK_EQ(portals_start(world.node[0].portals, &r), PTL_OK);
+        world_settle(&world);
+        CHECK_EQ(headers, 1);
+        CHECK_EQ(payloads, 21);
+        CHECK_EQ(payload_bytes, 5 * BLOCK + 100 - 16);
+        CHECK_EQ(n->ran[NIC_COMPLETION_HANDLER], 1);
+        world_expect(n, PTL_EVENT_PUT, PTL_NI_OK);
+        CHECK(counts(0)->blocks_repeated > 0);
         world_end(&world);
     }
 }

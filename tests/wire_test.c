@@ -210,7 +210,6 @@ TEST(contradictions_of_blocks_are_refused) {
         {NIC_BLOCK, 84, 64, "more packets than a block has"},
         {NIC_BLOCK, 85, 1, "unknown report"},
         {NIC_REPORT, 6, 2, "report of a block with data"},
-        {NIC_REPORT, 48, 1, "report of a block with data"},
         {NIC_REPORT, 52, 1, "report of a block with data"},
         {NIC_REPORT, 56, 1, "report of a block with data"},
         {NIC_REPORT, 76, 0, "never sent"},

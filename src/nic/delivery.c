@@ -586,7 +586,7 @@ static void forget_in(struct delivery *d, struct delivery_peer *peer) {
     peer->held_end = &peer->held;
     if (peer->arrived)
         memset(peer->arrived, 0, d->ring / 8);
-    peer->expected = peer->in_message = peer->ahead = 0;
+    peer->expected = peer->in_message = peer->in_report = peer->ahead = 0;
     peer->receipt = false;
     peer->receipt_by = UINT64_MAX;
     set_stinted(d, peer, false);
@@ -596,7 +596,7 @@ static void forget_in(struct delivery *d, struct delivery_peer *peer) {
 static void lose(struct delivery *d, struct delivery_peer *peer) {
     release_slots(d, peer);
     peer->stream++;
-    peer->next_sequence = peer->oldest = peer->next_message = 0;
+    peer->next_sequence = peer->oldest = peer->next_message = peer->next_report = 0;
     peer->lost = peer->left = peer->failures = 0;
     if (peer->left_at)
         peer->congestion = congestion_begin(d->config->window_packets, d->config->retry_time);
@@ -695,7 +695,7 @@ static bool is_numbered(const struct nic_packet *packet) {
 
 static bool in_order(const struct delivery_peer *peer, const struct nic_packet *packet) {
     if (packet->kind == NIC_REPORT)
-        return true;
+        return packet->message_number == peer->in_report;
     return packet->first ? packet->message_number == peer->in_message
                          : before(packet->message_number, peer->in_message);
 }
@@ -703,6 +703,8 @@ static bool in_order(const struct delivery_peer *peer, const struct nic_packet *
 static void up(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet) {
     if (packet->first)
         peer->in_message++;
+    else if (packet->kind == NIC_REPORT)
+        peer->in_report++;
     d->counts->received++;
     d->owner->up(d->context, peer, packet);
 }
@@ -720,7 +722,7 @@ static void release_held(struct delivery *d, struct delivery_peer *peer) {
             *at = packet->next;
             if (peer->held_end == &packet->next)
                 peer->held_end = at;
-            more |= packet->first;
+            more |= packet->first || packet->kind == NIC_REPORT;
             up(d, peer, packet);
             nic_packet_release(packet);
         }
@@ -736,7 +738,7 @@ static void hand_over(struct delivery *d, struct delivery_peer *peer, struct nic
         peer->held_end = &kept->next;
         return;
     }
-    bool first = packet->first;
+    bool first = packet->first || packet->kind == NIC_REPORT;
     up(d, peer, packet);
     if (first && peer->held)
         release_held(d, peer);

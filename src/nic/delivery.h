@@ -20,8 +20,8 @@
  * Who waits for a peer without having sent it anything (an answer, the rest of a message) says so
  * by delivery_expect: then the peer is probed when it is silent, and given up when it stays so.
  *
- * Packets of blocks and reports (nic_block.h) are packets of the stream like all others; a report
- * is of no message, and is handed up as it comes.
+ * Packets of blocks and reports (nic_block.h) are packets of the stream like all others. A report
+ * is of no message: reports have numbers of their own, and come up in their order.
  *
  * Where the network to a peer is reliable there are no copies, acknowledgements or timers; where it
  * is ordered too, nothing is ever held back. */
@@ -50,6 +50,7 @@ struct delivery_peer {
     /* Out. */
     uint32_t stream, next_sequence, oldest; /* not acknowledged: [oldest, next_sequence) */
     uint32_t next_message;
+    uint32_t next_report;
     uint32_t reserved;               /* packets that will be numbered: they have room */
     bool hopeless;                   /* to be given up */
     bool acknowledged;               /* something of the stream has been */
@@ -63,7 +64,7 @@ struct delivery_peer {
     uint32_t limit;    /* it takes packets before this one */
     /* In. */
     bool heard, closed; /* a stream was seen; it is ignored until a newer one */
-    uint32_t in_stream, expected, in_message;
+    uint32_t in_stream, expected, in_message, in_report;
     uint32_t ahead;    /* arrived, beyond one that has not */
     uint64_t *arrived; /* bits, a window, by sequence */
     struct nic_packet *held, **held_end;

@@ -48,6 +48,8 @@ struct nic_transfer {
     uint32_t under_way;  /* blocks */
     uint32_t fetching;   /* packets, of any transmission */
     bool ready, waiting; /* in the lists of its peer, and of the card */
+    bool answered;       /* and told when nothing is being fetched: by */
+    struct nic_message answer;
     struct nic_transfer *next_ready, *next_waiting, **link_waiting;
     struct nic_block_out block[NIC_BLOCKS_MAX];
 };
@@ -55,7 +57,7 @@ struct nic_transfer {
 /* A block that has begun to arrive and is not whole. */
 struct nic_block_in {
     bool used;
-    bool error;   /* some of its memory cannot be used */
+    bool error;   /* some of its memory, here or at its source, cannot be used */
     bool hurried; /* it was asked for before its pages were there */
     bool wanted;  /* pages that were absent are there now: it has to come again */
     uint32_t block, transmission;
@@ -108,6 +110,9 @@ void nic_block_announced(struct nic *nic, struct nic_outgoing *o);
 /* A packet of a transfer that is ready; false: no memory. */
 bool nic_block_send(struct nic *nic, struct nic_peer *peer);
 void nic_block_fetched(struct nic *nic, struct nic_departure *d);
+/* Its acknowledgement by Portals is in, and says that all blocks have arrived, maybe before their
+ * reports. False: what is being fetched from its memory comes first, and it is told then. */
+bool nic_block_answered(struct nic *nic, struct nic_outgoing *o, const struct nic_message *answer);
 /* It will never be sent. */
 void nic_block_drop(struct nic *nic, struct nic_outgoing *o);
 void nic_block_reported(struct nic *nic, struct nic_peer *peer, const struct nic_packet *packet);

@@ -123,6 +123,14 @@ static void complain(struct nic *nic, struct nic_assembly *a, struct nic_block_i
     report(nic, a, b, why);
 }
 
+/* All that was absent is there, or has come with another transmission. */
+static void ask_again(struct nic *nic, struct nic_assembly *a, struct nic_block_in *b) {
+    if (!b->wanted || b->absent || b->bytes == length_of(a, b->block))
+        return;
+    b->wanted = false;
+    report(nic, a, b, NIC_BLOCK_ERR);
+}
+
 /* ---- Packets ---- */
 
 /* Every packet of a block but its last is as long as the first. */
@@ -162,13 +170,16 @@ static void take_packet(struct nic *nic, struct nic_incoming *in, struct nic_blo
     b->got |= bit;
     b->bytes += packet->bytes;
     b->absent &= ~bit;
+    b->error |= packet->bad;
     in->heard = nic->now;
     in->flow.work++; /* by this function */
     nic_receive_data(nic, in, packet);
     in->flow.work--;
     b = find_block(in->assembly, packet->tag.block);
-    if (b)
+    if (b) {
+        ask_again(nic, in->assembly, b);
         check_block(nic, in, b);
+    }
     nic_receive_check(nic, in);
 }
 
@@ -220,10 +231,12 @@ void nic_block_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet 
     if (!b)
         return;
     b->transmission = tag->transmission;
-    if (tag->corrupt)
-        complain(nic, in->assembly, b, NIC_BLOCK_CORRUPT);
-    else
+    if (!tag->corrupt)
         take_packet(nic, in, b, packet);
+    else if (b->complained == b->transmission)
+        b->wanted = true; /* its sender waits for an ERR */
+    else
+        complain(nic, in->assembly, b, NIC_BLOCK_CORRUPT);
 }
 
 /* ---- Moves ---- */
@@ -326,10 +339,7 @@ static void block_in(struct nic *nic, struct nic_assembly *a, struct nic_block_i
         else
             b->wanted = true;
     }
-    if (b->wanted && !b->absent) {
-        b->wanted = false;
-        report(nic, a, b, NIC_BLOCK_ERR);
-    }
+    ask_again(nic, a, b);
 }
 
 static bool waits(const struct nic_assembly *a) {

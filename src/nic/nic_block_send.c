@@ -133,13 +133,47 @@ void nic_block_drop(struct nic *nic, struct nic_outgoing *o) {
     pool_give(&nic->blocks.transfers, t);
 }
 
+/* The local end of a put that is known to have arrived. */
+static void end_answered(struct nic *nic, struct nic_outgoing *o, uint8_t fail) {
+    uint8_t sent = o->bad || fail == PTL_NI_SEGV ? PTL_NI_SEGV : PTL_NI_OK;
+    nic_block_drop(nic, o);
+    o->packed = o->message.payload;
+    nic->counts.messages_out++;
+    portals_sent(nic->portals, o->initiator, sent);
+}
+
+bool nic_block_answered(struct nic *nic, struct nic_outgoing *o, const struct nic_message *answer) {
+    struct nic_transfer *t = o->transfer;
+    if (!t->fetching) {
+        end_answered(nic, o, answer->fail);
+        return true;
+    }
+    t->answered = true;
+    t->answer = *answer;
+    t->next = t->blocks;
+    for (uint32_t i = 0; i < NIC_BLOCKS_MAX; i++) {
+        timers_stop(&nic->blocks.timeouts, &t->block[i].timeout);
+        t->block[i].used = false;
+    }
+    if (t->ready)
+        not_ready(t);
+    return false;
+}
+
 /* All blocks are acknowledged, and no packet of it is on the card. */
 static void check_end(struct nic *nic, struct nic_transfer *t) {
     struct nic_outgoing *o = t->outgoing;
-    if (t->oldest < t->blocks || t->fetching)
+    if (t->fetching)
         return;
-    nic_block_drop(nic, o);
-    nic_send_acknowledged(nic, o);
+    if (t->answered) {
+        struct nic_message answer = t->answer;
+        end_answered(nic, o, answer.fail);
+        portals_answered(nic->portals, o->initiator, &answer, PTL_NI_OK);
+        nic_send_over(nic, o);
+    } else if (t->oldest == t->blocks) {
+        nic_block_drop(nic, o);
+        nic_send_acknowledged(nic, o);
+    }
 }
 
 /* ---- Blocks ---- */
@@ -264,9 +298,7 @@ bool nic_block_send(struct nic *nic, struct nic_peer *peer) {
     nic->sending++;
     peer->delivery.reserved++;
     next_transfer(nic, t, b);
-    if (packet->bad)
-        memset(packet->data, 0, packet->bytes);
-    else
+    if (!packet->bad)
         nic_send_fetch(nic, d);
     if (!d->fetches)
         nic_block_fetched(nic, d);
@@ -304,10 +336,8 @@ void nic_block_fetched(struct nic *nic, struct nic_departure *d) {
         discard(nic, peer, packet);
         return;
     }
-    if (packet->bad) {
-        t->outgoing->bad = true;
+    if (packet->bad) /* whether it matters, its receiver reports */
         memset(packet->data, 0, packet->bytes);
-    }
     delivery_number(&nic->delivery, &peer->delivery, packet, t->outgoing->message_number);
     check_left(nic, b);
     nic_send_packet(nic, peer, packet);
@@ -411,7 +441,7 @@ bool nic_block_send_report(struct nic *nic, struct nic_peer *peer) {
     packet->tag = r->tag;
     pool_give(&nic->blocks.reports, r);
     nic->sending++;
-    delivery_number(&nic->delivery, &peer->delivery, packet, 0);
+    delivery_number(&nic->delivery, &peer->delivery, packet, peer->delivery.next_report++);
     nic_send_packet(nic, peer, packet);
     return true;
 }

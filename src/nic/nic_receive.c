@@ -385,6 +385,8 @@ static void finish_answer(struct nic *nic, const struct nic_incoming *in) {
     if (!o)
         return;
     o->answer = NULL;
+    if (o->transfer && !in->aborted && !nic_block_answered(nic, o, in->message))
+        return;
     if (in->aborted)
         portals_failed(nic->portals, o->initiator, PTL_NI_UNDELIVERABLE);
     else

@@ -434,6 +434,8 @@ static void gone(struct nic *nic, struct nic_outgoing *o) {
     if (o->request)
         portals_sent(nic->portals, o->initiator, o->bad ? PTL_NI_SEGV : PTL_NI_OK);
     if (o->reply_to) {
+        if (o->bad)
+            flow_failed(&o->reply_to->flow, PTL_NI_SEGV);
         o->reply_to->flow.work--;
         nic_receive_check(nic, o->reply_to);
     }

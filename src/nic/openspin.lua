@@ -303,7 +303,7 @@ local function long_form(tree, tvb)
     end
     local nothing = UInt64(0)
     local offset = tvb(56, 8):le_uint64()
-    local empty = bytes == 0 and offset == nothing and tvb(48, 4):le_uint() == 0
+    local empty = bytes == 0 and offset == nothing
     if kind == REPORT then
         if not empty or (flags ~= 0 and flags ~= 8) then
             return kinds[kind], "", "a report of a block with data"
@@ -312,7 +312,7 @@ local function long_form(tree, tvb)
         return kinds[kind], info, wrong or add_data(tree, tvb, LONG + TAG, 0)
     end
     if kind ~= 0 and kind ~= BLOCK then
-        local wrong = (not empty or flags ~= 0) and "a receipt or probe with data" or nil
+        local wrong = (not empty or flags ~= 0 or tvb(48, 4):le_uint() ~= 0) and "a receipt or probe with data" or nil
         return kinds[kind], string.format("below %u", tvb(36, 4):le_uint()),
                wrong or add_data(tree, tvb, LONG, 0)
     end

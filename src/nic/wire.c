@@ -129,8 +129,8 @@ static const char *decode_packet(struct nic_packet *p, const uint8_t *b) {
     p->message_number = wire_get32(b + 48);
     p->bytes = wire_get32(b + WIRE_BYTES_AT);
     p->offset = wire_get64(b + 56);
-    bool empty = !p->bytes && !p->offset && !p->message_number;
-    if ((p->kind == NIC_RECEIPT || p->kind == NIC_PROBE) && (!empty || b[6]))
+    bool empty = !p->bytes && !p->offset;
+    if ((p->kind == NIC_RECEIPT || p->kind == NIC_PROBE) && (!empty || p->message_number || b[6]))
         return "a receipt or probe with data";
     if (p->kind == NIC_REPORT && (!empty || b[6] & ~PROMPT))
         return "a report of a block with data";

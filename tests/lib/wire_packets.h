@@ -28,9 +28,9 @@ __attribute__((unused)) static void random_tag(struct rng *rng, struct nic_packe
                                     .transmission = 1 + rng_u32(rng) / 2,
                                     .block_bytes = report ? 0 : 1 + rng_u32(rng) / 2,
                                     .place = (uint8_t)rng_below(rng, report ? 5 : 64)};
+    p->message_number = rng_u32(rng);
     if (report)
         return;
-    p->message_number = rng_u32(rng);
     p->last = rng_below(rng, 2);
     p->bad = rng_below(rng, 2);
     p->offset = (uint64_t)p->tag.block * p->tag.block_bytes + rng_below(rng, p->tag.block_bytes);
