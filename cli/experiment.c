@@ -9,7 +9,7 @@
 
 struct options {
     const char *out, *jit, *card, *topology, *file;
-    uint64_t ranks, bytes;
+    uint64_t ranks, bytes, exchanges;
     bool csv, json, live;
     struct cli_list set;
 };
@@ -30,6 +30,8 @@ static const struct cli_option options[] = {
      offsetof(struct options, set), 0, 0},
     {"file", 'f', CLI_STRING, "FILE", "another input: a block trace for sc17/spc",
      offsetof(struct options, file), 0, 0},
+    {"exchanges", 0, CLI_NUMBER, "N", "of sc17/table5c: simulate so many, up to all published",
+     offsetof(struct options, exchanges), 1, UINT32_MAX},
     {"live", 0, CLI_FLAG, NULL,
      "on live cards of this machine: 'experiment --live' lists those that have it",
      offsetof(struct options, live), 0, 0},
@@ -136,6 +138,7 @@ static int run(const struct cli_command *command, int argc, char **argv) {
                                               .card = o.card,
                                               .topology = o.topology,
                                               .file = o.file,
+                                              .exchanges = o.exchanges,
                                               .set = o.set.items,
                                               .set_count = o.set.count};
     if (!status)

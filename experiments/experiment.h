@@ -76,6 +76,7 @@ struct experiment_setup {
     uint64_t bytes;              /* only messages of this size */
     const char *card, *topology; /* as of `sim run` */
     const char *file;            /* with the input, for experiments that have some */
+    uint64_t exchanges;          /* of the application proxies, at most; 0: a few */
     const char *const *set;
     int set_count;
 };
@@ -93,11 +94,12 @@ struct experiment_context {
 };
 
 /* What of a set-up an experiment takes; */
-#define EXPERIMENT_RANKS 0x1u
-#define EXPERIMENT_BYTES 0x2u
-#define EXPERIMENT_WORLD 0x4u /* card, topology and parameters */
-#define EXPERIMENT_ANY   (EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD)
-#define EXPERIMENT_FILE  0x10u
+#define EXPERIMENT_RANKS     0x1u
+#define EXPERIMENT_BYTES     0x2u
+#define EXPERIMENT_WORLD     0x4u /* card, topology and parameters */
+#define EXPERIMENT_ANY       (EXPERIMENT_RANKS | EXPERIMENT_BYTES | EXPERIMENT_WORLD)
+#define EXPERIMENT_FILE      0x10u
+#define EXPERIMENT_EXCHANGES 0x20u
 /* and that it times this machine, so no two runs are the same. */
 #define EXPERIMENT_MEASURED 0x8u
 

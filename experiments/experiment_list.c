@@ -48,7 +48,7 @@ const struct experiment experiments[] = {
     {"sc17/kv", "a key-value store on the card", "SC'17 section 5.4; no figure", EXPERIMENT_ANY,
      sc17_kv},
     {"sc17/table5c", "applications with offloaded message matching", "SC'17 table 5c",
-     EXPERIMENT_ANY, sc17_table5c},
+     EXPERIMENT_ANY | EXPERIMENT_EXCHANGES, sc17_table5c},
     {"sc17/spc", "block traces on a RAID-5", "SC'17 section 5.3", EXPERIMENT_ANY | EXPERIMENT_FILE,
      sc17_spc},
     {"sc17/timelines", "what CPU, card, DMA and HPUs do, as pictures", "SC'17 appendix C",

@@ -10,12 +10,13 @@
 int experiment_check(const struct experiment *e, const struct experiment_setup *setup,
                      struct spin_error *err) {
     bool world = setup->card || setup->topology || setup->set_count;
-    const char *what = setup->ranks && !(e->flags & EXPERIMENT_RANKS)   ? "a number of ranks"
-                       : setup->bytes && !(e->flags & EXPERIMENT_BYTES) ? "a size of messages"
-                       : setup->file && !(e->flags & EXPERIMENT_FILE)   ? "an input file"
-                       : world && !(e->flags & EXPERIMENT_WORLD)
-                           ? "a world (--card, --topology, --set)"
-                           : NULL;
+    const char *what =
+        setup->ranks && !(e->flags & EXPERIMENT_RANKS)           ? "a number of ranks"
+        : setup->bytes && !(e->flags & EXPERIMENT_BYTES)         ? "a size of messages"
+        : setup->file && !(e->flags & EXPERIMENT_FILE)           ? "an input file"
+        : setup->exchanges && !(e->flags & EXPERIMENT_EXCHANGES) ? "a number of exchanges"
+        : world && !(e->flags & EXPERIMENT_WORLD) ? "a world (--card, --topology, --set)"
+                                                  : NULL;
     return what ? spin_fail(err, SPIN_EARG, "%s does not have %s to choose", e->id, what) : SPIN_OK;
 }
 

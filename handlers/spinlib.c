@@ -1,5 +1,6 @@
 #include "spinlib/spinlib.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +42,17 @@ int spin_handlers_load(ptl_handle_ni_t ni, const char *name, ptl_image_h *image)
     if (!path)
         return PTL_NO_SPACE;
     stpcpy(stpcpy(stpcpy(stpcpy(path, folder), "/"), name), ".spin");
+    ptl_handler_t stamp;
     int code = PtlImageLoad(ni, path, image);
+    /* Handlers of another build would take memory for what it is not. */
+    if (code == PTL_OK && PtlImageFind(*image, SPINLIB_STAMP, &stamp) != PTL_OK) {
+        fprintf(stderr,
+                "spinlib: %s is of another build than this library; install both again, or set "
+                "OPENSPIN_HANDLERS to the folder of this build's images\n",
+                path);
+        PtlImageUnload(*image);
+        code = PTL_ARG_INVALID;
+    }
     free(path);
     return code;
 }

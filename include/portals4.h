@@ -81,6 +81,9 @@ typedef enum {
     PTL_SR_LAST = 3,
     /* Not of Portals 4: packets without the key, forged, truncated, corrupted or seen before. */
     PTL_SR_REFUSED_PACKETS = 64,
+    /* Likewise: messages that failed at an entry, by a handler for instance, told by events or
+     * counters or not. */
+    PTL_SR_FAILED_MESSAGES = 65,
 } ptl_sr_index_t;
 
 /* Interfaces: one of each pair. */

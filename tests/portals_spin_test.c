@@ -305,6 +305,24 @@ TEST(errors_are_events) {
     wire_free(w);
 }
 
+/* Neither events nor a counter: the status register has it. */
+TEST(silent_failures_are_counted) {
+    struct wire *w = pair();
+    ptl_me_t me = entry(PTL_ME_EVENT_COMM_DISABLE);
+    ptl_sr_value_t failed;
+    me.ct_handle = PTL_CT_NONE;
+    append(w, &me);
+    for (int i = 0; i < 3; i++) {
+        struct wire_transit t = arrive(w, 8, PTL_NO_ACK_REQ);
+        wire_end(w, &t, (struct portals_ending){.fail = i == 1 ? PTL_NI_HANDLER_FAIL : PTL_NI_OK});
+        none(w);
+        CHECK_OK(PtlNIStatus(ni, PTL_SR_FAILED_MESSAGES, &failed));
+        CHECK_EQ(failed, i >= 1);
+    }
+    CHECK_EQ(PtlNIStatus(ni, (ptl_sr_index_t)66, &failed), PTL_ARG_INVALID);
+    wire_free(w);
+}
+
 TEST(dropped_bytes_are_not_in_mlength) {
     struct wire *w = pair();
     ptl_me_t me = entry(PTL_ME_EVENT_CT_BYTES);

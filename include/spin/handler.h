@@ -454,6 +454,14 @@ SPIN_CALL void free(void *memory) {
     (void)memory;
 }
 
+/* -DSPIN_STAMP=NAME: an image has a function of this name, which a host program looks for to know
+ * that the image is of its own build. Nobody calls it. */
+#ifdef SPIN_STAMP
+__handler __attribute__((weak)) int SPIN_STAMP(void) {
+    return 0;
+}
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -24,7 +24,8 @@ void spin_job_close(struct spin_job *job);
 
 /* An image of the library ("scan"), from the folder $OPENSPIN_HANDLERS or, without it, from where
  * openspin was installed. `openspin sim run` and `openspin launch` set the variable. PtlImageError
- * says what is wrong. */
+ * says what is wrong. One that is of another build than the library is refused, PTL_ARG_INVALID,
+ * with a line on stderr. */
 int spin_handlers_load(ptl_handle_ni_t ni, const char *name, ptl_image_h *image);
 
 /* A matching list entry, for anybody unless it says otherwise, with handlers of an image; each call

@@ -304,10 +304,11 @@ void portals_free(struct portals *p) {
 int portals_ni_status(struct portals *p, ptl_handle_ni_t handle, ptl_sr_index_t index,
                       ptl_sr_value_t *status) {
     const struct portals_ni *ni = p4_ni_of(p, handle);
-    bool refused = index == PTL_SR_REFUSED_PACKETS;
-    if (!ni || !status || (!refused && (unsigned)index >= PTL_SR_LAST))
+    bool refused = index == PTL_SR_REFUSED_PACKETS, failed = index == PTL_SR_FAILED_MESSAGES;
+    if (!ni || !status || (!refused && !failed && (unsigned)index >= PTL_SR_LAST))
         return PTL_ARG_INVALID;
-    uint64_t count = !refused           ? (uint64_t)ni->status[index]
+    uint64_t count = failed             ? ni->failed
+                     : !refused         ? (uint64_t)ni->status[index]
                      : p->owner.refused ? p->owner.refused(p->owner.context)
                                         : 0;
     *status = count < INT_MAX ? (ptl_sr_value_t)count : INT_MAX;

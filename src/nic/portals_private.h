@@ -251,6 +251,7 @@ struct portals_ni {
     ptl_process_t *own_map; /* NULL: `map` is another's */
     ptl_ni_limits_t limits;
     int status[PTL_SR_LAST];
+    uint32_t failed; /* PTL_SR_FAILED_MESSAGES */
     struct bucket *header_bucket;
     uint32_t header_buckets; /* a power of two, or 0 */
 };

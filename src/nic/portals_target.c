@@ -423,6 +423,7 @@ static inline __attribute__((always_inline)) void end_entry(struct portals *p,
             p4_header_drop(a->header);
     } else {
         tell(p, e, a->message, a->kind, a->offset, mlength, how.fail);
+        ni->failed += how.fail != PTL_NI_OK; /* the entry may have neither events nor a counter */
         if (a->header)
             p4_header_arrived(a->header, mlength, how.fail);
     }

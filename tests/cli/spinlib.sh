@@ -59,6 +59,17 @@ example scan 2 '5 of 100000 rows match; it took TIME' 'employee '{100,101,102,10
 example spinstore 8 {plain,'three copies by a ring','four copies by a tree','RS(4,2)'}': every byte is right'
 example tx 3 '600 transfers by the '{cards,processors}', no money is lost; TIME per second, TIME each'
 
+# Packets that are shorter than the pieces that a server's card likes.
+[ -n "$flags" ] || check "raid with packets of 512 B" 0 '^rebuilt: every byte is right$' timeout -k 5 $patience "$OPENSPIN" sim run -q -n 6 --set mtu=512 ./raid.so
+
+# Images of another build than the library: one line, and no handler runs.
+mkdir -p elsewhere
+cp "$OPENSPIN_HANDLERS"/*.spin elsewhere 2>/dev/null
+"$OPENSPIN" cc "$SOURCE/handlers/kv/kv_handler.c" -o elsewhere/kv_handler.spin || fail "kv_handler.c compiles"
+run env OPENSPIN_HANDLERS="$PWD/elsewhere" timeout -k 5 $patience "$OPENSPIN" launch -n 2 ./kv
+[ "$status" != 0 ] && printf '%s\n' "$err" | grep -q 'spinlib: .*elsewhere/kv_handler.spin is of another build than this library' &&
+    ! printf '%s\n' "$err" | grep -qi segv && pass "an image of another build is refused" || fail "an image of another build is refused" "$status" "$out" "$err"
+
 # Random programs of messages, as tests/p2p_test.c runs them in worlds.
 clang $flags -g -I"$SOURCE/src" -I"$SOURCE/tests" "$SOURCE/tests/programs/random_messages.c" -o messages $(pkg-config --cflags --libs spinlib) || fail "random_messages compiles"
 for variant in rdma portals spin; do
