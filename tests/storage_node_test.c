@@ -112,6 +112,33 @@ TEST(a_full_table_denies_and_recovers) {
     CHECK_EQ(s.counts[0].under_way, 0);
 }
 
+/* With a second table in L2 the same flood is taken. */
+static int flood_swapped(struct storage_scene *s) {
+    struct store_grant g = storage_grant(s, STORAGE_PLAIN, 1, 0, EXTENT);
+    struct storage_write w[FLOOD];
+    storage_clear(s);
+    for (uint32_t i = 0; i < FLOOD; i++) {
+        w[i] = storage_write_new(s, &g, 700 * i, 700);
+        RANK_CHECK(storage_put(s, w[i].message, w[i].bytes, 0) == PTL_OK);
+    }
+    for (int i = 0; i < FLOOD; i++)
+        RANK_CHECK(storage_wait(s, NULL) == STORAGE_DONE);
+    for (uint32_t i = 0; i < FLOOD; i++) {
+        RANK_CHECK(memcmp(s->medium[0] + STORAGE_BLOCK + 700 * i, w[i].data, 700) == 0);
+        storage_write_free(&w[i]);
+    }
+    return 0;
+}
+
+TEST(a_table_in_l2_takes_what_the_first_one_does_not) {
+    struct storage_scene s = {.nodes = 1,
+                              .options = {.blocks = BLOCKS, .slots = SLOTS, .swap = 1000},
+                              .client = flood_swapped};
+    storage_world(&s, NULL, 0);
+    CHECK_EQ(s.counts[0].answered, FLOOD);
+    CHECK(s.counts[0].swapped > 0 && s.counts[0].under_way == 0);
+}
+
 static int write_some_more(struct storage_scene *s) {
     struct store_grant g = storage_grant(s, STORAGE_PLAIN, 1, 0, EXTENT);
     return storage_write_once(s, &g, 0, 5000);
@@ -119,8 +146,10 @@ static int write_some_more(struct storage_scene *s) {
 
 TEST(six_mebibytes_hold_the_table_of_the_paper) {
     struct storage_scene s = {
-        .nodes = 1, .options = {.blocks = BLOCKS, .slots = 82000}, .client = write_some_more};
-    storage_world(&s, (const char *const[]){"hpu_memory=6291456"}, 1);
+        .nodes = 1,
+        .options = {.blocks = BLOCKS, .slots = 56000, .swap = STORAGE_SWAP_SLOTS},
+        .client = write_some_more};
+    storage_world(&s, (const char *const[]){"hpu_memory=4194304"}, 1);
 }
 
 /* A card that has no context for a packet's handler drops it: then nobody says that it is there. */

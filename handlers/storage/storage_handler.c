@@ -37,14 +37,29 @@ ASIDE void notice(struct storage_state *s, const struct storage_descriptor *d, u
 
 /* ---- The request table ---- */
 
-ASIDE struct storage_descriptor *search(struct storage_state *s, uint32_t message) {
-    uint32_t at = storage_home(s, message);
-    for (uint32_t i = 0; i < STORAGE_PROBES && i < s->slots; i++, at++) {
-        struct storage_descriptor *d = &storage_table(s)[at < s->slots ? at : at - s->slots];
+/* A second table for when the first one is full, in L2: variables of an image are there. */
+#ifdef STORAGE_SWAP
+static struct storage_descriptor swap_table[STORAGE_SWAP];
+static uint32_t swap_is_taken; /* by one node of this card */
+#else
+#define STORAGE_SWAP 0u
+#define swap_table   ((struct storage_descriptor *)NULL)
+#endif
+
+static inline struct storage_descriptor *search_in(struct storage_descriptor *table, uint32_t slots,
+                                                   uint32_t message) {
+    uint32_t at = storage_home(slots, message);
+    for (uint32_t i = 0; i < STORAGE_PROBES && i < slots; i++, at++) {
+        struct storage_descriptor *d = &table[at < slots ? at : at - slots];
         if (d->message == message + 1)
             return d;
     }
     return NULL;
+}
+
+ASIDE struct storage_descriptor *search(struct storage_state *s, uint32_t message) {
+    struct storage_descriptor *d = search_in(storage_table(s), s->slots, message);
+    return d || STORAGE_SWAP == 0 ? d : search_in(swap_table, s->swap_slots, message);
 }
 
 /* Of this handler's message; NULL: it was not accepted. */
@@ -55,25 +70,59 @@ static inline struct storage_descriptor *find(struct storage_state *s) {
     return search(s, message);
 }
 
-/* A free one for it; NULL: there is none. */
-static struct storage_descriptor *take(struct storage_state *s) {
-    uint32_t message = PtlHandlerMessage(), at = storage_home(s, message);
-    for (uint32_t i = 0; i < STORAGE_PROBES && i < s->slots; i++, at++) {
-        struct storage_descriptor *d = &storage_table(s)[at < s->slots ? at : at - s->slots];
+static inline struct storage_descriptor *take_in(struct storage_descriptor *table, uint32_t slots,
+                                                 uint32_t message) {
+    uint32_t at = storage_home(slots, message);
+    for (uint32_t i = 0; i < STORAGE_PROBES && i < slots; i++, at++) {
+        struct storage_descriptor *d = &table[at < slots ? at : at - slots];
         uint32_t free_one = 0;
         if (d->message == 0 &&
             __atomic_compare_exchange_n(&d->message, &free_one, message + 1, false,
-                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-            __atomic_fetch_add(&s->under_way, 1, __ATOMIC_RELAXED);
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return d;
-        }
     }
     return NULL;
+}
+
+ASIDE struct storage_descriptor *take_swapped(struct storage_state *s, uint32_t message) {
+    struct storage_descriptor *d = take_in(swap_table, s->swap_slots, message);
+    if (d)
+        __atomic_fetch_add(&s->counts.swapped, 1, __ATOMIC_RELAXED);
+    return d;
+}
+
+/* A free one for it; NULL: there is none. */
+static struct storage_descriptor *take(struct storage_state *s) {
+    uint32_t message = PtlHandlerMessage();
+    struct storage_descriptor *d = take_in(storage_table(s), s->slots, message);
+    if (!d && STORAGE_SWAP > 0)
+        d = take_swapped(s, message);
+    if (d)
+        __atomic_fetch_add(&s->under_way, 1, __ATOMIC_RELAXED);
+    return d;
 }
 
 static void give(struct storage_state *s, struct storage_descriptor *d) {
     __atomic_fetch_sub(&s->under_way, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&d->message, 0, __ATOMIC_RELEASE);
+}
+
+/* From now on so many are of this node; 0: none. */
+ASIDE int set_swap(struct storage_state *s, uint32_t slots) {
+#if STORAGE_SWAP
+    if (slots > STORAGE_SWAP ||
+        (!s->swap_slots && slots && __atomic_exchange_n(&swap_is_taken, 1, __ATOMIC_ACQUIRE)))
+        return FAIL;
+    for (uint32_t i = 0; i < slots; i++)
+        swap_table[i].message = 0;
+    if (s->swap_slots && !slots)
+        __atomic_store_n(&swap_is_taken, 0, __ATOMIC_RELEASE);
+    s->swap_slots = slots;
+    return SUCCESS;
+#else
+    (void)s;
+    return slots ? FAIL : SUCCESS;
+#endif
 }
 
 /* ---- Numbers that were used ---- */
@@ -438,6 +487,8 @@ __handler int storage_control_payload_handler(const ptl_payload_t p, void *state
         if (key->generation == c.key.generation)
             key->ends = c.key.ends;
         return SUCCESS;
+    case STORAGE_SET_SWAP:
+        return set_swap(s, c.value);
     case STORAGE_REPORT:
         report(s);
         return SUCCESS;

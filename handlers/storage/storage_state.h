@@ -57,7 +57,8 @@ _Static_assert(sizeof(struct storage_window) == 64, "likewise");
 
 struct storage_counts {
     uint32_t accepted, answered, bypassed, cleaned;
-    uint32_t under_way, reserved;       /* descriptors in use when it was asked */
+    uint32_t under_way;                 /* descriptors in use when it was asked */
+    uint32_t swapped;                   /* requests with a descriptor in L2 */
     uint32_t refused[STORAGE_STATUSES]; /* by status */
     /* Ranges of parities; writes that never got all parts of their parity; accumulators. */
     uint32_t sums_on_card, sums_at_host, parities_failed, accumulators, most_accumulators;
@@ -75,11 +76,14 @@ struct storage_state {
     uint32_t claim;            /* lock: who looks for a window that is nobody's */
     uint32_t dies_after, runs; /* tests: from this run of a handler on it does nothing; 0: never */
     uint32_t under_way;        /* descriptors in use */
+    uint32_t swap_slots;       /* descriptors in L2, for when all are in use */
     struct storage_counts counts;
     struct storage_parity parity;
     struct storage_window window[];
 };
 _Static_assert(sizeof(struct storage_state) % 8 == 0, "64-bit words follow");
+
+#define STORAGE_SWAP_SLOTS 32768u /* of the image "storage_swap_handler": 2 MiB of L2 */
 
 static inline uint32_t storage_state_bytes(uint32_t windows, uint32_t slots) {
     return (uint32_t)(sizeof(struct storage_state) + windows * sizeof(struct storage_window) +
@@ -91,8 +95,8 @@ static inline struct storage_descriptor *storage_table(struct storage_state *s) 
 }
 
 /* Where the descriptor of a message may be. Numbers are small while few messages are under way. */
-static inline uint32_t storage_home(const struct storage_state *s, uint32_t message) {
-    return message < s->slots ? message : message % s->slots;
+static inline uint32_t storage_home(uint32_t slots, uint32_t message) {
+    return message < slots ? message : slots ? message % slots : 0;
 }
 
 /* ---- Host to card ---- */
@@ -104,6 +108,7 @@ enum storage_control_kind {
     STORAGE_END_KEY = 4,   /* key.generation is valid until key.ends */
     STORAGE_REPORT = 5,    /* the counts, to the memory of the entry */
     STORAGE_SUMMED = 6,    /* sum: so many bytes of the parity of write `value` are durable */
+    STORAGE_SET_SWAP = 7,  /* value: slots in L2 (0 to STORAGE_SWAP_SLOTS) */
 };
 struct storage_control {
     uint32_t kind, value;

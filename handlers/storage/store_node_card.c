@@ -51,8 +51,8 @@ static int open_entries(struct store_node_card *card, const struct store_node_op
 
 static int open_memory(struct store_node_card *card, const struct store_node_options *o) {
     uint32_t slots = o->slots ? o->slots : SLOTS, windows = o->windows ? o->windows : WINDOWS;
-    if (windows & (windows - 1) || o->bypass > slots || o->blocks > MOST_BLOCKS ||
-        slots > 1u << 24 || windows > 1u << 24)
+    if (windows & (windows - 1) || o->bypass > slots + o->swap || o->swap > STORAGE_SWAP_SLOTS ||
+        o->blocks > MOST_BLOCKS || slots > 1u << 24 || windows > 1u << 24)
         return PTL_ARG_INVALID;
     card->node = (struct storage_node){
         .rank = card->rank, .trust = o->trust, .blocks = o->blocks, .now = o->now};
@@ -65,7 +65,7 @@ static int open_memory(struct store_node_card *card, const struct store_node_opt
         .dies_after = o->dies_after,
         .by_file = o->by_file,
         .slots = slots,
-        .bypass_from = slots - o->bypass,
+        .bypass_from = slots + o->swap - o->bypass,
         .window_mask = windows - 1,
         .table_at =
             (uint32_t)(sizeof(struct storage_state) + windows * sizeof(struct storage_window)),
@@ -88,6 +88,11 @@ static int open_memory(struct store_node_card *card, const struct store_node_opt
     return code == PTL_OK ? open_entries(card, o, &state) : code;
 }
 
+static int set_swap(struct store_node_card *card, uint32_t slots) {
+    return store_node_card_tell(
+        card, &(struct storage_control){.kind = STORAGE_SET_SWAP, .value = slots});
+}
+
 int store_node_card_open(ptl_handle_ni_t ni, ptl_pt_index_t pt, const struct store_node_options *o,
                          struct store_node_card *card) {
     *card =
@@ -103,15 +108,22 @@ int store_node_card_open(ptl_handle_ni_t ni, ptl_pt_index_t pt, const struct sto
     if (code == PTL_OK)
         code = PtlMDBind(ni, &md, &card->md);
     if (code == PTL_OK)
-        code = spin_handlers_load(ni, "storage_handler", &card->image);
+        code = spin_handlers_load(ni, o->swap ? "storage_swap_handler" : "storage_handler",
+                                  &card->image);
     if (code == PTL_OK)
         code = open_memory(card, o);
+    if (code == PTL_OK && o->swap) {
+        code = set_swap(card, o->swap);
+        card->swap = code == PTL_OK;
+    }
     if (code != PTL_OK)
         store_node_card_close(card);
     return code;
 }
 
 void store_node_card_close(struct store_node_card *card) {
+    if (card->swap)
+        set_swap(card, 0);
     spin_entry_remove(&card->requests);
     spin_entry_remove(&card->control);
     if (card->memory)

@@ -11,6 +11,7 @@ struct store_node_options {
     void *medium;          /* of `blocks` blocks, and STORAGE_HEAD bytes behind them */
     uint32_t blocks;       /* fewer than 2^20 */
     uint32_t slots;        /* requests at a time; 0: 4096 */
+    uint32_t swap;         /* more of them in L2, up to STORAGE_SWAP_SLOTS, of one node per card */
     uint32_t windows;      /* clients, a power of two; 0: 256 */
     uint32_t bypass;       /* so many of the slots are for requests that go to the host */
     uint32_t accumulators; /* for sums of parities, of a packet each; 0: 128 */
@@ -33,6 +34,7 @@ struct store_node_card {
     ptl_hpu_md_h memory;
     struct storage_node node; /* what the card knows */
     struct spin_linked requests, control;
+    bool swap;          /* it has the card's table in L2 */
     ptl_handle_md_t md; /* of all memory */
     ptl_handle_ct_t told;
     uint64_t tells;
