@@ -21,10 +21,9 @@ static inline void copy_past(void *to, const void *from, size_t bytes) {
     }
     memcpy(t, f, head);
     for (t += head, f += head, bytes -= head; bytes >= LINE; t += LINE, f += LINE, bytes -= LINE) {
-        __m128i word[WORDS];
-        memcpy(word, f, LINE);
         for (int i = 0; i < WORDS; i++)
-            _mm_stream_si128((__m128i *)(void *)t + i, word[i]);
+            _mm_stream_si128((__m128i *)(void *)t + i,
+                             _mm_loadu_si128((const __m128i *)(const void *)f + i));
     }
     _mm_sfence();
     memcpy(t, f, bytes);

@@ -13,6 +13,7 @@ enum {
     APART_BITS = 26,  /* makers of one time */
     APART_TIMED = 18, /* and of several: APART_BITS less those of a time in the leaf */
 };
+_Static_assert((int)FEW <= (int)SIM_CHUNK_EVENTS, "few are in one chunk");
 _Static_assert(APART_BITS - APART_TIMED == SIM_LEAF_BITS && 1 << PLACE_BITS == FEW, "31 bits");
 
 /* Events of one time whose makers are close together: by maker, counted from the least. */

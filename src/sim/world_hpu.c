@@ -430,9 +430,11 @@ static enum hpu_stop run_hpu(struct world_executor *e) {
 /* What is left of a handler until the engine is at its end. */
 static void end_later(struct world_executor *e) {
     struct spin_world *w = e->world;
-    struct world_end *end = world_take(w, &w->ends);
-    if (!end)
+    struct world_end *end = pool_take_raw(&w->ends);
+    if (!end) {
+        world_fail(w, SPIN_ENOMEM, "out of memory for a handler of rank %u", e->rank);
         return;
+    }
     bool says = e->port.console.length != 0; /* when its time has come */
     bool faulted = e->hpu.fault != HPU_FAULT_NONE;
     end->task = e->task;
@@ -495,9 +497,15 @@ static void begin(struct world_rank *r, struct nic_task *task) {
         world_event(r, e->base_ps, WORLD_HPU_EVENT, e->index, 0, 0);
 }
 
+/* The first ones are taken first, so that none beyond the last is ever busy. */
+static bool has_free_hpu(const struct world_rank *r) {
+    uint64_t hpus = r->params->hpus;
+    return hpus && r->hpus_busy != ~0ull >> (64 - hpus);
+}
+
 void world_run_task(struct world_rank *r, struct nic_task *task) {
     struct spin_world *w = r->world;
-    if ((uint32_t)__builtin_popcountll(r->hpus_busy) < r->params->hpus) {
+    if (has_free_hpu(r)) {
         begin(r, task);
         return;
     }
