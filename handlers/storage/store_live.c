@@ -1,6 +1,7 @@
-/* store-live demo|storm FILE NODES BYTES SEED [FOLDER]: the ranks of a store on live cards: the
- * service, NODES storage nodes, and clients; started by `openspin store demo` and by tests. FILE is
- * the memory of a struct store_live_shared; nodes have media of their own in FOLDER, or in memory.
+/* store-live demo|bench|storm FILE NODES BYTES SEED [FOLDER]: the ranks of a store on live cards:
+ * the service, NODES storage nodes, and clients; started by `openspin store demo` and by tests.
+ * FILE is the memory of a struct store_live_shared; nodes have media of their own in FOLDER, or in
+ * memory.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -36,10 +37,19 @@ static volatile struct store_live_shared *share(const char *path) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+typedef int player(struct store_live *);
+
+static player *player_of(const char *what) {
+    return strcmp(what, "demo") == 0    ? store_live_demo
+           : strcmp(what, "storm") == 0 ? store_live_storm
+           : strcmp(what, "bench") == 0 ? store_live_bench
+                                        : NULL;
+}
+
 static int play(struct store_live *live, const char *what, const struct spin_job *job) {
     if (job->rank <= live->nodes)
         return spinstore_serve(live->store) != PTL_OK;
-    int status = strcmp(what, "demo") == 0 ? store_live_demo(live) : store_live_storm(live);
+    int status = player_of(what)(live);
     if (job->rank == live->nodes + 1 && spinstore_stop(live->store) != PTL_OK) {
         printf("store: the service does not stop\n");
         status = 1;
@@ -53,7 +63,7 @@ int main(int argc, char **argv) {
     struct store_live live = {0};
     struct spin_job job;
     char medium[4096];
-    if (argc < 6 || argc > 7 || (strcmp(argv[1], "demo") != 0 && strcmp(argv[1], "storm") != 0)) {
+    if (argc < 6 || argc > 7 || !player_of(argv[1])) {
         fprintf(stderr, "store-live: this is a part of `openspin store`\n");
         return 2;
     }
@@ -69,9 +79,15 @@ int main(int argc, char **argv) {
     live.rank = job.rank;
     live.clients = job.ranks - 1 - live.nodes;
     snprintf(medium, sizeof medium, "%s/node-%u", argc == 7 ? argv[6] : "", job.rank);
-    const struct spinstore_options options = {
-        .nodes = live.nodes, .file = argc == 7 ? medium : NULL, .patience_ms = 1000};
-    code = spinstore_join(job.ni, &options, &live.store);
+    const struct spinstore_options options = {.nodes = live.nodes,
+                                              .file = argc == 7 ? medium : NULL,
+                                              .patience_ms = 1000,
+                                              .node_bytes =
+                                                  strcmp(argv[1], "bench") == 0 ? 256 << 20 : 0,
+                                              .lifetime_s = 2};
+    code = store_live_open_puts(&live, job.ni);
+    if (code == PTL_OK)
+        code = spinstore_join(job.ni, &options, &live.store);
     if (code != PTL_OK) {
         fprintf(stderr, "store-live: rank %u cannot join%s%s: %s %s\n", job.rank,
                 options.file ? " with " : "", options.file ? options.file : "",
@@ -82,6 +98,8 @@ int main(int argc, char **argv) {
     spin_barrier(); /* whoever cannot join says so to the others */
     int status = live.shared->alone ? 1 : play(&live, argv[1], &job);
     spinstore_leave(live.store);
+    spin_entry_remove(&live.puts);
+    free(live.memory);
     spin_job_close(&job);
     return status;
 }

@@ -20,12 +20,20 @@ struct store_live {
     volatile struct store_live_shared *shared;
     uint32_t rank, nodes, clients;
     uint64_t bytes, seed;
+    /* bench: memory for plain puts. */
+    ptl_handle_ni_t ni;
+    ptl_pt_index_t pt;
+    struct spin_linked puts;
+    void *memory;
 };
 
 /* What a client does (client 0 stops the store after it). Each returns 0, or has said what is
  * wrong. */
 int store_live_demo(struct store_live *live);
 int store_live_storm(struct store_live *live);
+int store_live_bench(struct store_live *live);
+/* Before the store is joined. */
+int store_live_open_puts(struct store_live *live, ptl_handle_ni_t ni);
 
 void store_live_kill(struct store_live *live, uint32_t rank);
 

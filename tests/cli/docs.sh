@@ -50,5 +50,6 @@ has_options openspin-launch launch
 has_options openspin-top top
 has_options openspin-sweep sweep
 has_options openspin-store store demo
+has_options openspin-store store bench
 for command in convert gen info join run trace; do has_options openspin-goal goal $command; done
 finish
