@@ -191,6 +191,41 @@ TEST(what_is_forged_expired_or_elsewhere_is_refused) {
     storage_world(&s, NULL, 0);
 }
 
+/* What would be cut off is not acknowledged: a message that is put at an offset, and one whose tags
+ * do not fit behind a medium that it fills. */
+static int cut_off(struct storage_scene *s) {
+    struct store_grant g = storage_grant(s, STORAGE_PLAIN, 1, 0, (BLOCKS - 1) * STORAGE_BLOCK);
+    static const uint32_t offsets[] = {1, 4096, BLOCKS * STORAGE_BLOCK, UINT32_MAX};
+    storage_clear(s);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct storage_write w = storage_write_new(s, &g, 0, 3000);
+        RANK_CHECK(PtlPut(s->md, (ptl_size_t)(uintptr_t)w.message, w.bytes, PTL_NO_ACK_REQ,
+                          (ptl_process_t){.rank = 0}, s->pt, STORAGE_REQUEST, offsets[i], NULL,
+                          0) == PTL_OK);
+        int line = refused(s, STORAGE_MALFORMED);
+        if (line)
+            return line;
+        storage_write_free(&w);
+    }
+    g = storage_grant(s, STORAGE_PLAIN, 1, 0, BLOCKS * STORAGE_BLOCK);
+    g.capability.place[0].block = 0;
+    store_grant_sign(&g, &s->key, s->options.trust);
+    struct storage_write w = storage_write_new(s, &g, 0, BLOCKS * STORAGE_BLOCK);
+    RANK_CHECK(storage_put(s, w.message, w.bytes, 0) == PTL_OK);
+    int line = s->options.trust == STORAGE_AUTHENTICATED ? refused(s, STORAGE_MALFORMED)
+                                                         : storage_all_answer(s, 1);
+    storage_write_free(&w);
+    return line;
+}
+
+TEST(a_message_that_is_cut_off_is_refused) {
+    for (uint32_t trust = STORAGE_CAPABILITY; trust <= STORAGE_AUTHENTICATED; trust++) {
+        struct storage_scene s = {
+            .nodes = 1, .options = {.blocks = BLOCKS, .trust = trust}, .client = cut_off};
+        storage_world(&s, NULL, 0);
+    }
+}
+
 /* The node before says so. */
 static int to_nobody(struct storage_scene *s) {
     struct store_grant g = storage_grant(s, STORAGE_PBT, 3, 0, EXTENT);

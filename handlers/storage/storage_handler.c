@@ -268,6 +268,8 @@ __handler int storage_header_handler(ptl_header_t h, void *state) {
     if (is_dead(s))
         return DROP;
     enum storage_status status = storage_check(head, h.length, h.source_id, &s->node, session);
+    if (h.offset || h.length > s->entry_bytes) /* a part would be cut off */
+        status = STORAGE_MALFORMED;
     if (status != STORAGE_DONE)
         return refuse(s, &h, status);
     uint32_t base = c->place[head->virtual_rank].block * STORAGE_BLOCK + head->offset;

@@ -66,14 +66,15 @@ struct storage_counts {
 
 struct storage_state {
     struct storage_node node;
-    uint32_t ranks;            /* of the job: others are nobody */
-    uint32_t by_file;          /* the host flushes and answers */
-    uint32_t load;             /* not 0: the card is behind, requests go to the host */
-    uint32_t slots;            /* of the request table */
-    uint32_t bypass_from;      /* with more than so many under way requests go to the host */
-    uint32_t window_mask;      /* windows, less one: a power of two */
-    uint32_t table_at;         /* bytes from here */
-    uint32_t claim;            /* lock: who looks for a window that is nobody's */
+    uint32_t entry_bytes; /* of the entry for requests: of a longer message a part is cut off */
+    uint32_t ranks;       /* of the job: others are nobody */
+    uint32_t by_file;     /* the host flushes and answers */
+    uint32_t load;        /* not 0: the card is behind, requests go to the host */
+    uint32_t slots;       /* of the request table */
+    uint32_t bypass_from; /* with more than so many under way requests go to the host */
+    uint32_t window_mask; /* windows, less one: a power of two */
+    uint32_t table_at;    /* bytes from here */
+    uint32_t claim;       /* lock: who looks for a window that is nobody's */
     uint32_t dies_after, runs; /* tests: from this run of a handler on it does nothing; 0: never */
     uint32_t under_way;        /* descriptors in use */
     uint32_t swap_slots;       /* descriptors in L2, for when all are in use */

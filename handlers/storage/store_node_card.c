@@ -19,7 +19,7 @@ static int open_entries(struct store_node_card *card, const struct store_node_op
                         const struct storage_state *state) {
     struct spin_entry entry = {
         .start = o->medium,
-        .length = (uint64_t)o->blocks * STORAGE_BLOCK + STORAGE_HEAD,
+        .length = state->entry_bytes,
         .bits = STORAGE_REQUEST,
         .options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE,
         .image = card->image,
@@ -61,6 +61,7 @@ static int open_memory(struct store_node_card *card, const struct store_node_opt
             card->node.key[o->key[i].generation % 2] = o->key[i];
     struct storage_state state = {
         .node = card->node,
+        .entry_bytes = o->blocks * STORAGE_BLOCK + STORAGE_HEAD,
         .ranks = spin_ranks(),
         .dies_after = o->dies_after,
         .by_file = o->by_file,
