@@ -147,10 +147,22 @@ static struct store_flight *flight_of(struct spinstore *s, uint64_t request) {
     return request && f->request == request && !f->left ? f : NULL;
 }
 
-static void answered(struct spinstore *s, uint64_t answer) {
+/* Whether this rank is a node of the extent; for a place of it, that very node. */
+static bool is_node(const struct store_flight *f, uint32_t rank, uint32_t place) {
+    const struct storage_capability *c = &f->put[0].head.capability;
+    for (uint32_t i = 0; place == STORAGE_PLACES && i < storage_places(c); i++)
+        if (c->place[i].node == rank)
+            return true;
+    return place < STORAGE_PLACES && c->place[place].node == rank;
+}
+
+/* A node says for itself that it has the data, and may say for others that they have not. What
+ * anybody else says is not believed. */
+static void answered(struct spinstore *s, uint64_t answer, uint32_t from) {
     struct store_flight *f = flight_of(s, answer >> 16);
     uint32_t place = answer >> 8 & 0xff, status = answer & 0xff;
-    if (!f || place >= STORAGE_PLACES || !(f->places >> place & 1))
+    if (!f || place >= STORAGE_PLACES || !(f->places >> place & 1) ||
+        !is_node(f, from, status == STORAGE_DONE ? place : STORAGE_PLACES))
         return;
     if (status == STORAGE_DONE)
         f->done |= 1u << place;
@@ -187,10 +199,12 @@ static void take(struct spinstore *s, enum store_port_news news, const ptl_event
         put_event(s, event);
     else if (news == STORE_PORT_OTHER && event->type == PTL_EVENT_PUT &&
              event->match_bits == STORAGE_ANSWER)
-        answered(s, event->hdr_data);
+        answered(s, event->hdr_data, event->initiator.rank);
     else if (news == STORE_PORT_OTHER && event->type == PTL_EVENT_PUT &&
              (event->match_bits & 0xff) == STORAGE_DATA) {
         struct store_flight *f = flight_of(s, event->match_bits >> 8);
+        if (f && !is_node(f, event->initiator.rank, f->put[0].head.virtual_rank))
+            return;
         if (f && event->ni_fail_type == PTL_NI_OK && event->mlength == f->put[0].head.length)
             f->done |= f->places;
         else if (f)
