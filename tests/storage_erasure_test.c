@@ -135,12 +135,15 @@ TEST(parities_of_an_untrusted_network_are_authenticated) {
 
 /* ---- Sums at the host ---- */
 
+static uint32_t sum_bytes;
+
 static int add_sums(struct storage_scene *s, struct store_node_card *card, ptl_handle_eq_t eq) {
     struct store_node_host host;
     ptl_event_t event;
     unsigned int which;
     int code;
-    RANK_CHECK(store_node_host_open(card, s->medium[card->rank], &(struct store_host_options){0},
+    RANK_CHECK(store_node_host_open(card, s->medium[card->rank],
+                                    &(struct store_host_options){.sum_bytes = sum_bytes},
                                     &host) == PTL_OK);
     while (!s->done)
         if (PtlEQPoll(&eq, 1, 1, &event, &which) == PTL_OK) {
@@ -196,6 +199,45 @@ TEST(without_accumulators_the_host_makes_the_sums) {
             CHECK_EQ(s.counts[i].accumulators, 0);
             CHECK_EQ(s.counts[i].parities_failed, 0);
         }
+    }
+}
+
+/* Neither cards nor hosts have room for all of it: a write is done, or refused and done later. */
+static int flood_all(struct storage_scene *s) {
+    enum { WRITES = 8 };
+    struct store_grant g = storage_grant(s, STORAGE_RS, 3, 2, 20000);
+    struct coded c[WRITES];
+    uint32_t full = 0;
+    storage_clear(s);
+    for (uint32_t i = 0; i < WRITES; i++)
+        c[i] = coded_new(s, &g, 2000 * i, 2000 + 40 * i);
+    for (uint32_t j = 0; j < 3; j++)
+        for (uint32_t i = 0; i < WRITES; i++)
+            RANK_CHECK(coded_put(s, &c[i], j) == PTL_OK);
+    for (int got; (got = storage_wait(s, NULL)) >= 0;) {
+        RANK_CHECK((got & 0xff) == STORAGE_DONE || (got & 0xff) == STORAGE_FULL);
+        full += (got & 0xff) == STORAGE_FULL;
+    }
+    for (uint32_t i = 0; i < WRITES; i++)
+        coded_free(&c[i]);
+    RANK_CHECK(full > 0);
+    return write_once(s, &g, 7, 3000);
+}
+
+TEST(a_flood_of_parities_is_bounded) {
+    need_isal();
+    sum_bytes = 12288;
+    struct storage_scene s = {.nodes = 5,
+                              .options = {.blocks = BLOCKS, .accumulators = 2},
+                              .client = flood_all,
+                              .host = add_sums};
+    storage_world(&s, NULL, 0);
+    sum_bytes = 0;
+    for (uint32_t i = 3; i < 5; i++) {
+        CHECK_EQ(s.counts[i].most_accumulators, 2);
+        CHECK_EQ(s.counts[i].accumulators, 0);
+        CHECK(s.counts[i].parities_failed > 0);
+        CHECK_EQ(s.counts[i].refused[STORAGE_FULL] > 0, 1);
     }
 }
 
@@ -266,6 +308,55 @@ TEST(a_parity_that_lacks_a_part_is_given_up) {
         CHECK_EQ(s.counts[i].parities_failed, 1);
         CHECK_EQ(s.counts[i].accumulators, 0);
     }
+}
+
+/* ---- Nodes that die ---- */
+
+enum { DEATH_BYTES = 5000 };
+
+/* Whoever says that it has its chunk has it. */
+static int write_to_the_dying(struct storage_scene *s) {
+    struct store_grant g = storage_grant(s, STORAGE_RS, 2, 1, 2 * DEATH_BYTES);
+    struct coded c = coded_new(s, &g, 0, DEATH_BYTES);
+    storage_clear(s);
+    s->answered = 0;
+    for (uint32_t j = 0; j < 2; j++)
+        RANK_CHECK(coded_put(s, &c, j) == PTL_OK);
+    for (int got; (got = storage_wait(s, NULL)) >= 0;) {
+        uint32_t v = (uint32_t)got >> 8;
+        RANK_CHECK((got & 0xff) == STORAGE_DONE && v < s->nodes && !(s->answered >> v & 1));
+        RANK_CHECK(memcmp(s->medium[v] + (1 + v) * STORAGE_BLOCK, c.chunk[v], DEATH_BYTES) == 0);
+        s->answered |= 1u << v;
+    }
+    coded_free(&c);
+    return 0;
+}
+
+/* Each node dies at each of its steps. The parity is there only if both data nodes have lived to
+ * their last packet; what the parity node has begun it gives up, and its accumulators with it. */
+TEST(a_node_may_die_at_any_step) {
+    need_isal();
+    for (uint32_t victim = 0; victim < 3; victim++) {
+        bool lived = false;
+        for (uint32_t step = 1; !lived; step++) {
+            struct storage_scene s = {.nodes = 3,
+                                      .options = {.blocks = 16, .cleanup_ns = 100000},
+                                      .client = write_to_the_dying};
+            s.dies_after[victim] = step;
+            snprintf(test_context, sizeof test_context, "node %u dies at step %u", victim, step);
+            storage_world(&s, turns, 1);
+            uint32_t data = 3 & ~(1u << victim);
+            CHECK_EQ(s.answered & data, data);
+            lived = s.answered >> victim & 1;
+            CHECK(!lived || s.answered == 7);
+            CHECK(step < 30);
+            if (victim < 2 && step > 1) { /* both messages of the parity have begun */
+                CHECK_EQ(s.counts[2].accumulators, 0);
+                CHECK_EQ(s.counts[2].parities_failed, s.answered >> 2 ? 0 : 1);
+            }
+        }
+    }
+    test_context[0] = 0;
 }
 
 TEST_MAIN

@@ -26,7 +26,7 @@ static struct {
     uint8_t data[WRITES][14][MOST];
     uint8_t medium[WRITES][MOST], expected[WRITES][MOST];
     struct packet packet[WRITES * 14 * 60];
-    uint32_t packets, next, durable[WRITES], answers, wrong;
+    uint32_t packets, next, durable[WRITES], refused, wrong;
     uint32_t first_write, end_write; /* of this round */
 } t;
 
@@ -37,6 +37,7 @@ static void make_card(uint32_t writes, uint32_t accumulators) {
                                          .buckets = 16,
                                          .room = ROOM,
                                          .oldest = OLDEST,
+                                         .host_room = 1000,
                                          .tables_at = sizeof sizes};
     t.card = calloc(1, sizeof sizes + storage_parity_bytes(&sizes));
     *t.card = sizes;
@@ -71,6 +72,7 @@ static void at_host(uint64_t bits, uint64_t hdr_data, const uint8_t *data, uint3
     struct store_sum sum;
     struct parity_request whose;
     pthread_mutex_lock(&t.host);
+    parity_host_took(t.card, 1);
     enum store_sums_result result =
         store_sums_add(t.sums, bits, hdr_data, data, bytes, now, OLDEST, &sum);
     if (result == STORE_SUM_COMPLETE) {
@@ -100,6 +102,9 @@ static void handle(const struct packet *p, uint32_t now) {
         case PARITY_AT_HOST:
             at_host(parity_sum_bits(w, number), parity_sum_data(w, &piece), data + offset,
                     piece.length, now);
+            break;
+        case PARITY_REFUSED:
+            __atomic_fetch_add(&t.refused, 1, __ATOMIC_SEQ_CST);
             break;
         default:
             break;
@@ -212,8 +217,29 @@ TEST(every_parity_is_the_sum_of_its_parts) {
             CHECK(t.card->sums_on_card > 0 && t.card->sums_at_host > 0);
         CHECK(t.card->most_in_use <= count);
         CHECK_EQ(store_sums_count(t.sums), 0);
+        CHECK_EQ(t.card->host_pieces, 0);
         check_all_free(count);
     }
+}
+
+/* Neither card nor host has room: it fails, once, and nothing is left. */
+TEST(a_write_without_room_anywhere_is_refused) {
+    struct rng rng = rng_seeded(5);
+    make_card(WRITES, 1);
+    t.card->host_room = 0;
+    t.first_write = t.refused = 0;
+    t.end_write = 1;
+    do
+        make_packets(&rng, ROOM, false);
+    while (t.k[0] < 3 || t.length[0] < 600);
+    begin_all(ROOM);
+    for (uint32_t i = 0; i < t.packets; i++)
+        handle(&t.packet[i], 1);
+    CHECK_EQ(t.refused, 1);
+    CHECK_EQ(t.durable[0], 0);
+    CHECK_EQ(t.card->host_pieces, 0);
+    CHECK_EQ(t.card->failed_writes, 1);
+    check_all_free(1);
 }
 
 /* One that breaks off gives back what it holds when its other messages have ended. */

@@ -86,7 +86,7 @@ static inline enum storage_status begin_parity(struct storage_state *s,
 }
 
 /* Data of a packet, which is at `at` of the parity. */
-static inline void add_parity(struct storage_state *s, const struct storage_descriptor *d,
+static inline void add_parity(struct storage_state *s, struct storage_descriptor *d,
                               const uint8_t *data, uint32_t bytes, uint32_t at) {
     const struct parity_write *w = parity_write_at(&s->parity, d->write);
     uint32_t which;
@@ -102,6 +102,9 @@ static inline void add_parity(struct storage_state *s, const struct storage_desc
             PtlHandlerPutFromDevice(data, p.length, PTL_NO_CT, PTL_NO_ACK_REQ, s->node.rank,
                                     parity_sum_bits(w, d->write), 0, NULL, parity_sum_data(w, &p));
             parity_sweep(&s->parity, s->node.now);
+            break;
+        case PARITY_REFUSED:
+            d->status = STORAGE_FULL;
             break;
         default:
             break;

@@ -446,6 +446,7 @@ ASIDE void set_key(struct storage_state *s, const struct storage_key *key) {
 /* The host has made a sum durable. */
 ASIDE void summed(struct storage_state *s, const struct storage_control *c) {
     struct parity_request whose;
+    parity_host_took(&s->parity, c->sum.pieces);
     if (parity_host_done(&s->parity, c->value, c->sum.generation, c->sum.bytes, &whose) !=
         PARITY_DURABLE)
         return;
@@ -493,6 +494,9 @@ __handler int storage_control_payload_handler(const ptl_payload_t p, void *state
         return set_swap(s, c.value);
     case STORAGE_REPORT:
         report(s);
+        return SUCCESS;
+    case STORAGE_SET_SUMS:
+        s->parity.host_room = c.value;
         return SUCCESS;
     case STORAGE_SUMMED:
         summed(s, &c);

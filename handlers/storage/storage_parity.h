@@ -9,7 +9,8 @@
  *
  * When the pool is empty the sum of a range is made by the host, and so are all sums of this write
  * that have no accumulator yet. That is decided under the bucket's lock: all parts of one sum are
- * added in one place. The host says how many bytes it has made durable.
+ * added in one place. The host says how many bytes it has made durable, and how many pieces it has
+ * taken out of its queue; when that is full the write is refused.
  *
  * A *write* has a record from its first message to its answer: begun and ended messages, and bytes
  * that are not durable. When a message breaks off, the write has failed: its accumulators go back
@@ -76,6 +77,7 @@ struct storage_parity {
     uint32_t free_lock, free_write, free_accumulator;
     uint32_t used_writes, used_accumulators; /* those with higher numbers were never used */
     uint32_t sweep_lock, swept;              /* when the old ones were last looked for */
+    uint32_t host_room, host_pieces; /* pieces that the host has room for; that it has not taken */
     /* What happened, for the host to read. */
     uint32_t sums_on_card, sums_at_host, failed_writes, most_in_use, in_use;
 };
@@ -192,6 +194,7 @@ enum parity_result {
     PARITY_COMPLETE, /* the accumulator is the caller's: write it out, then parity_written() */
     PARITY_AT_HOST,  /* the host has to add this piece */
     PARITY_DROPPED,  /* the write has failed */
+    PARITY_REFUSED,  /* it fails now: the host has no room, either */
 };
 
 static inline uint32_t parity_take(struct storage_parity *s) {
@@ -257,6 +260,11 @@ static inline uint32_t parity_find(struct storage_parity *s, struct parity_bucke
     return i;
 }
 
+/* The host has taken pieces out of its queue. */
+static inline void parity_host_took(struct storage_parity *s, uint32_t pieces) {
+    __atomic_fetch_sub(&s->host_pieces, pieces, __ATOMIC_RELAXED);
+}
+
 /* Adds a piece (parity_cut) of one of the messages of a write, from any HPU. COMPLETE: *which is
  * the accumulator. */
 static inline enum parity_result parity_add(struct storage_parity *s, uint32_t write,
@@ -270,7 +278,11 @@ static inline enum parity_result parity_add(struct storage_parity *s, uint32_t w
     const uint32_t i = parity_find(s, b, write, p);
     if (i == STORAGE_PARITY_NONE) {
         parity_unlock(&b->lock);
-        return PARITY_AT_HOST;
+        if (__atomic_fetch_add(&s->host_pieces, 1, __ATOMIC_RELAXED) < s->host_room)
+            return PARITY_AT_HOST;
+        parity_host_took(s, 1);
+        __atomic_store_n(&w->failed, 1, __ATOMIC_RELAXED);
+        return PARITY_REFUSED;
     }
     struct parity_accumulator *a = parity_accumulator_at(s, i);
     a->users++;

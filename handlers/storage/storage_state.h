@@ -108,15 +108,17 @@ enum storage_control_kind {
     STORAGE_SET_KEY = 3,   /* key: takes the place of the one two generations before */
     STORAGE_END_KEY = 4,   /* key.generation is valid until key.ends */
     STORAGE_REPORT = 5,    /* the counts, to the memory of the entry */
-    STORAGE_SUMMED = 6,    /* sum: so many bytes of the parity of write `value` are durable */
+    STORAGE_SUMMED = 6,    /* sum: so many bytes of the parity of write `value` are durable, and so
+                              many pieces are no more in the host's queue */
     STORAGE_SET_SWAP = 7,  /* value: slots in L2 (0 to STORAGE_SWAP_SLOTS) */
+    STORAGE_SET_SUMS = 8,  /* value: pieces that the queue has room for */
 };
 struct storage_control {
     uint32_t kind, value;
     union {
         struct storage_key key;
         struct {
-            uint32_t generation, bytes;
+            uint32_t generation, bytes, pieces;
         } sum;
     };
 };

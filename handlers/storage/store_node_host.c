@@ -7,7 +7,7 @@
 
 #define MOST_BYTES   (1u << 20)
 #define NOTICE_BYTES 65536u
-#define SUM_BYTES    (256u << 10)
+#define SUM_BYTES    (1u << 20)
 #define SUMS         4096u /* ranges of parities at a time */
 
 /* ---- Sending ---- */
@@ -149,22 +149,37 @@ static int take_notice(struct store_node_host *h, const struct storage_notice *n
     return answer(h, n->client, n->answer | (ok ? STORAGE_DONE : STORAGE_MEDIUM));
 }
 
+/* Tells the card what is durable, and what has been taken out of the queue. */
+static int tell_sum(struct store_node_host *h, const struct store_sum *sum) {
+    const struct storage_control c = {.kind = STORAGE_SUMMED,
+                                      .value = sum->write,
+                                      .sum = {sum->generation, sum->bytes, h->pieces}};
+    h->pieces = 0;
+    return store_node_card_tell(h->card, &c);
+}
+
 /* Part of a parity that has no accumulator on the card. A file is flushed when the card says that
  * all of the parity is written. */
 static int add_sum(struct store_node_host *h, const ptl_event_t *event) {
     const struct store_node_card *card = h->card;
     const uint64_t room = (uint64_t)card->node.blocks * STORAGE_BLOCK;
     struct store_sum sum;
+    h->pieces++;
     spin_work(300, 2 * event->mlength);
     if (store_sums_add(h->sums, event->match_bits, event->hdr_data, event->start, event->mlength,
                        card->node.now, card->oldest, &sum) != STORE_SUM_COMPLETE ||
         sum.at > room || sum.bytes > room - sum.at)
-        return PTL_OK;
+        return h->pieces < h->most_pieces ? PTL_OK : tell_sum(h, &(struct store_sum){0});
     spin_copy(h->medium + sum.at, sum.data, sum.bytes);
-    return store_node_card_tell(h->card,
-                                &(struct storage_control){.kind = STORAGE_SUMMED,
-                                                          .value = sum.write,
-                                                          .sum = {sum.generation, sum.bytes}});
+    return tell_sum(h, &sum);
+}
+
+/* The card may send so many pieces ahead that one of two queues has room for them: the other may
+ * hold one that has not been taken yet. */
+static int open_sums(struct store_node_host *h, uint32_t room) {
+    h->most_pieces = room > 8 ? room / 8 : 1;
+    return store_node_card_tell(
+        h->card, &(struct storage_control){.kind = STORAGE_SET_SUMS, .value = room ? room - 1 : 0});
 }
 
 /* ---- Queues ---- */
@@ -213,11 +228,16 @@ int store_node_host_open(struct store_node_card *card, void *medium,
         .card = card, .medium = medium, .options = *o, .md = PTL_INVALID_HANDLE};
     uint64_t most = STORAGE_HEAD + (uint64_t)(o->most_bytes ? o->most_bytes : MOST_BYTES);
     most += most / 32; /* tags */
+    uint32_t sum_bytes = o->sum_bytes ? o->sum_bytes : SUM_BYTES;
     ptl_md_t md = {.length = PTL_SIZE_MAX,
                    .options = PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_SEND_DISABLE,
                    .eq_handle = PTL_EQ_NONE};
+    ptl_hpu_limits_t limits = {0};
+    int code = PtlHPULimits(card->ni, &limits);
+    uint32_t payload = (uint32_t)limits.max_payload_size;
     h->sums = store_sums_new(SUMS);
-    int code = h->sums ? PtlCTAlloc(card->ni, &h->sent) : PTL_NO_SPACE;
+    if (code == PTL_OK)
+        code = h->sums ? PtlCTAlloc(card->ni, &h->sent) : PTL_NO_SPACE;
     md.ct_handle = h->sent;
     if (code == PTL_OK)
         code = PtlMDBind(card->ni, &md, &h->md);
@@ -230,11 +250,13 @@ int store_node_host_open(struct store_node_card *card, void *medium,
             {.bits = STORAGE_NOTICE,
              .bytes = NOTICE_BYTES,
              .min_free = sizeof(struct storage_notice)},
-            {.bits = STORAGE_SUM, .ignore = ~0xffull, .bytes = SUM_BYTES, .min_free = 65536},
+            {.bits = STORAGE_SUM, .ignore = ~0xffull, .bytes = sum_bytes, .min_free = payload},
         }[i / 2];
         q->memory = malloc(q->bytes);
         code = q->memory ? open_queue(h, q) : PTL_NO_SPACE;
     }
+    if (code == PTL_OK)
+        code = open_sums(h, sum_bytes / payload);
     if (code != PTL_OK)
         store_node_host_close(h);
     return code;

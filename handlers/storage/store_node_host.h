@@ -9,6 +9,7 @@
 struct store_host_options {
     uint32_t most_bytes;  /* of a request's data that may come; 0: a MiB */
     uint32_t queue_bytes; /* of each of two queues; 0: for four such requests */
+    uint32_t sum_bytes;   /* of each of two queues for parts of parities; 0: a MiB */
     /* Makes these bytes of the medium durable; not 0: they are not. Only if the node is by_file. */
     int (*flush)(void *user, uint64_t first, uint64_t bytes);
     /* The rest of a request did not come; or NULL. */
@@ -31,8 +32,9 @@ struct store_node_host {
     ptl_handle_md_t md; /* of all memory */
     ptl_handle_ct_t sent;
     uint64_t sends;
-    struct store_sums *sums; /* of parities, that the card cannot make */
-    uint64_t requests;       /* that it carried out or refused */
+    struct store_sums *sums;      /* of parities, that the card cannot make */
+    uint32_t pieces, most_pieces; /* taken, of which the card has not been told; to tell it */
+    uint64_t requests;            /* that it carried out or refused */
 };
 
 /* The medium is that of the card; events of the queues go to the event queue of the card's portal
