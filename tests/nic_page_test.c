@@ -187,6 +187,26 @@ TEST(a_block_is_sent_again_when_its_receiver_asks) {
     world_end(&world);
 }
 
+/* One block waits; so do those that are 64 or more beyond it. */
+TEST(blocks_do_not_run_away_from_one_that_waits) {
+    begin((struct nicworld){.config = {.mtu_bytes = MTU,
+                                       .block_bytes = 2 * MTU,
+                                       .blocks_outstanding = 3,
+                                       .reliable = true,
+                                       .ordered = true}});
+    take(1, target[1]);
+    put(0, ROOM);
+    run();
+    CHECK_EQ(counts(1)->blocks_received, 63);
+    is_right(2 * MTU, 63 * 2 * MTU);
+    CHECK_EQ(target[1][64 * 2 * MTU], 0);
+    page_in(1, target[1], false);
+    world_settle(&world);
+    is_right(0, ROOM);
+    CHECK_EQ(counts(0)->blocks_repeated, 1);
+    world_end(&world);
+}
+
 TEST(other_transfers_go_on_while_one_waits) {
     for (int at_source = 0; at_source < 2; at_source++) {
         const uint8_t *page = at_source ? source[0] : target[1];
@@ -287,6 +307,36 @@ TEST(a_timeout_finds_pages_that_are_there) {
     world_settle(&world);
     CHECK_STR(sent, "D 0.1, fault 0.1, D 0.2, ack 0.2, ");
     world_end(&world);
+}
+
+/* When the program learns that its memory is free, the card does not read it any more, whatever it
+ * has begun to send again meanwhile. */
+TEST(memory_is_not_read_after_its_last_event) {
+    uint64_t late = 0;
+    for (uint32_t seed = 0; seed < 60; seed++) {
+        begin((struct nicworld){.config = {.mtu_bytes = MTU,
+                                           .block_bytes = BLOCK,
+                                           .block_timeout = 60,
+                                           .reliable = true,
+                                           .ordered = seed % 2},
+                                .spread = seed % 2 ? 0 : 80,
+                                .memory_spread = 120});
+        world.rng = rng_seeded(seed);
+        put(0, 3 * BLOCK);
+        world_actions(&world, &world.node[0]);
+        while (world_step(&world)) {
+            ptl_event_t event;
+            bool reads = false;
+            for (uint32_t i = 0; i < world.count; i++)
+                reads |= world.pending[i].kind == MOVED && world.pending[i].node == 0;
+            late += reads;
+            if (world_event(&world.node[0], &event) && reads)
+                TEST_FAIL("seed %u: event %u while its memory is read", seed, event.type);
+        }
+        is_right(0, 3 * BLOCK);
+        world_end(&world);
+    }
+    CHECK(late > 0);
 }
 
 /* By a put and by a get, at the memory that is read and at the one that is written. */
@@ -428,6 +478,29 @@ TEST(older_transmissions_are_dropped) {
     world_end(&world);
 }
 
+/* A request for a transmission that is not the last has been answered already. */
+TEST(old_requests_are_ignored) {
+    static const enum nic_report reports[] = {NIC_BLOCK_ERR, NIC_BLOCK_ERR, NIC_BLOCK_CORRUPT};
+    begin_blocks((struct nic_config){0});
+    take(1, target[1]);
+    put(0, BLOCK);
+    run();
+    CHECK_STR(sent, "D 0.1, fault 0.1, ");
+    for (uint32_t i = 0; i < 3; i++) {
+        struct nic_packet *packet = by_hand(NIC_REPORT);
+        packet->source = (struct nic_address){1, 1};
+        packet->target = (struct nic_address){0, 1};
+        packet->message_number = 1 + i; /* behind the one of the fault */
+        packet->tag = (struct nic_block_tag){.transmission = 1, .place = (uint8_t)reports[i]};
+        nic_packet_in(world.node[0].nic, packet, world.now);
+        nic_packet_release(packet);
+        run();
+        CHECK_STR(sent, "D 0.1, fault 0.1, D 0.2, fault 0.2, ");
+        CHECK_EQ(counts(0)->stale, i);
+    }
+    world_end(&world);
+}
+
 /* Two packets met absent pages. One page is said to be there; the packet of the other one comes
  * again, and finds its page: now the first has to be asked for. */
 TEST(a_packet_that_comes_again_may_be_the_last_that_was_absent) {
@@ -525,6 +598,35 @@ static int32_t handle(struct nicworld *w, struct node *n, const struct nic_task 
         CHECK(memcmp(task->data, source[0] + task->offset, task->bytes) == 0);
     }
     return FLOW_SUCCESS;
+}
+
+static int32_t proceed(struct nicworld *w, struct node *n, const struct nic_task *task) {
+    (void)w;
+    (void)n;
+    return task->kind == NIC_HEADER_HANDLER ? FLOW_PROCEED : FLOW_SUCCESS;
+}
+
+/* The header handler runs while all of the message arrives; then it is stored, and meets an absent
+ * page: no block is acknowledged before it is stored. */
+TEST(blocks_held_for_a_header_handler_are_not_acknowledged) {
+    begin_blocks((struct nic_config){0});
+    struct node *n = &world.node[1];
+    ptl_me_t me = host_handlers(n, host_entry(target[1], ROOM, 7, PTL_ME_OP_PUT), 1);
+    host_append(n, &me);
+    world_expect(n, PTL_EVENT_LINK, PTL_NI_OK);
+    n->handler[NIC_HEADER_HANDLER] = proceed;
+    world.handler_spread = 5000;
+    take(1, target[1] + PAGE);
+    struct portals_request r = host_put(world.node[0].md, 0, 2 * BLOCK, 1, 7);
+    CHECK_EQ(portals_start(world.node[0].portals, &r), PTL_OK);
+    run();
+    CHECK_STR(sent, "D 0.1, D 1.1, fault 0.1, ack 1.1, ");
+    page_in(1, target[1] + PAGE, false);
+    world_settle(&world);
+    is_right(0, 2 * BLOCK);
+    CHECK_EQ(n->ran[NIC_HEADER_HANDLER], 1);
+    world_expect(n, PTL_EVENT_PUT, PTL_NI_OK);
+    world_end(&world);
 }
 
 /* Each packet goes to one handler, though blocks come again; the header handler sees the first
