@@ -198,7 +198,8 @@ static struct store_layout *add_layout(struct spinstore *s, uint32_t extent, uin
     for (uint32_t i = 0; i < store_policy_places(&e->policy); i++)
         l->dead |= (uint32_t)!store_meta_lives(meta, e->place[i].node) << i;
     l->grant = grant_of(s, extent, client, rights);
-    memcpy(out->sum + out->sums, e->sum, e->sum_count * sizeof *e->sum);
+    if (e->sum_count)
+        memcpy(out->sum + out->sums, e->sum, e->sum_count * sizeof *e->sum);
     out->sums += e->sum_count;
     return l;
 }
