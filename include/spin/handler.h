@@ -455,11 +455,16 @@ SPIN_CALL void free(void *memory) {
 }
 
 /* -DSPIN_STAMP=NAME: an image has a function of this name, which a host program looks for to know
- * that the image is of its own build. Nobody calls it. */
+ * that the image is of its own build. A name for code that is there anyhow, so that handlers stay
+ * where they are; nobody calls it. */
 #ifdef SPIN_STAMP
-__handler __attribute__((weak)) int SPIN_STAMP(void) {
-    return 0;
-}
+#define SPIN_STAMP_TEXT(name)  #name
+#define SPIN_STAMP_LABEL(name) SPIN_STAMP_TEXT(name)
+__asm__(".text\n"
+        ".weak " SPIN_STAMP_LABEL(
+            SPIN_STAMP) "\n"
+                        ".type " SPIN_STAMP_LABEL(SPIN_STAMP) ", @function\n" SPIN_STAMP_LABEL(
+                            SPIN_STAMP) ":\n");
 #endif
 
 #ifdef __cplusplus
