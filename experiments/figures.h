@@ -7,8 +7,18 @@
 #define EXPERIMENT_RUN(name)                                                                       \
     int name(const struct experiment_context *context, struct sheet *sheet, struct spin_error *err)
 
+EXPERIMENT_RUN(dfs22_fig4);
+EXPERIMENT_RUN(dfs22_fig6);
 EXPERIMENT_RUN(dfs22_fig7);
+EXPERIMENT_RUN(dfs22_fig9);
+EXPERIMENT_RUN(dfs22_fig10);
+EXPERIMENT_RUN(dfs22_fig11);
+EXPERIMENT_RUN(dfs22_fig15);
 EXPERIMENT_RUN(dfs22_fig16);
+EXPERIMENT_RUN(dfs22_fig16_left);
+EXPERIMENT_RUN(dfs22_table1);
+EXPERIMENT_RUN(dfs22_table2);
+EXPERIMENT_RUN(dfs22_timelines);
 EXPERIMENT_RUN(pspin_fig4);
 EXPERIMENT_RUN(pspin_fig6);
 EXPERIMENT_RUN(pspin_fig8);

@@ -8,13 +8,15 @@ listed=$("$OPENSPIN" experiment | grep -v 'times this machine' | cut -d' ' -f1)
 # The release build compares the modes: all compiled, all interpreted. A sanitizer looks at memory, and has the interpreter,
 # generated code and the way from one to the other in one run, as a user has. So have, everywhere, those whose many handlers take
 # longer to compile than to run.
-compiles_long=' sc17/collectives sc17/graph sc17/transactions sc17/kv sc17/fig7c sc17/ftb sc17/spc spinlib/speed slides/datatypes '
+compiles_long=' dfs22/fig4 dfs22/fig6 dfs22/fig9 dfs22/fig10 dfs22/fig11 dfs22/fig15 dfs22/fig16-left dfs22/table1 dfs22/table2 sc17/collectives sc17/graph sc17/transactions sc17/kv sc17/fig7c sc17/ftb sc17/spc spinlib/speed slides/datatypes '
 # Worlds that take a sanitizer long; of use cases their tests run with it.
 worlds_long=" $compiles_long sc17/cards sc17/fig5a sc17/table5c sc17/fig7a slides/scan slides/fft2d "
+# Those with longest worlds run once.
+once=' sc17/cards dfs22/fig9 dfs22/fig10 dfs22/fig11 dfs22/fig15 dfs22/fig16-left dfs22/table1 dfs22/table2 '
 for id in $listed; do
     folder=(--out made)
     [ "$id" != sc17/table5c ] || folder+=(--exchanges 2) # of 32
-    [ "$id" != sc17/timelines ] || folder=() # it says where its pictures are
+    [[ $id != */timelines ]] || folder=() # it says where its pictures are
     of=$golden/experiment_${id//\//_}.txt
     if [ -n "$SANITIZED" ] && [[ $worlds_long = *" $id "* ]]; then
         skip "$id prints what it did" "its worlds take a sanitizer too long; the release build runs it"
@@ -30,7 +32,7 @@ for id in $listed; do
         *"built without LLVM"*) skip "$id prints what it did when handlers are compiled" "built without LLVM" ;;
         *) same "$id prints what it did when handlers are compiled" "$of" printf '%s\n' "$out" ;;
         esac
-        [ "$id" = sc17/cards ] || same "$id prints what it did when handlers are interpreted" "$of" "$OPENSPIN" experiment "$id" --jit=off "${folder[@]}"
+        [[ $once = *" $id "* ]] || same "$id prints what it did when handlers are interpreted" "$of" "$OPENSPIN" experiment "$id" --jit=off "${folder[@]}"
     fi
     lines=$(printf '%s\n' "$out" | grep -cE '^verdict: ([0-9]+ of [0-9]+ agree|nothing published to compare with)')
     [ "$lines" = 1 ] && pass "$id: one line of verdict" || fail "$id: one line of verdict" "$out"
@@ -58,8 +60,8 @@ for row in d["panels"][0]["rows"]:
 verdicts = {p["verdict"] for p in d["published"]}
 assert "calibrated" in verdicts, verdicts' && pass "what was fitted is called so" || fail "what was fitted is called so" "$out"
 check "--csv has every row" 0 '^2000,200' bash -c "'$OPENSPIN' experiment pspin/fig6 --csv | sed 's/^2000,8.2,65.5,131.1/2000,200/'"
-check "a paper's name runs all of it" 0 '^dfs22/fig16-right:' "$OPENSPIN" experiment dfs22
-run "$OPENSPIN" experiment sc17/fig4 dfs22
+check "a paper's name runs all of it" 0 '^dfs22/fig16-right:' "$OPENSPIN" experiment dfs22 --bytes 1024 --ranks 4
+run "$OPENSPIN" experiment sc17/fig4 dfs22/fig7 dfs22/fig16-right
 [ "$(printf '%s\n' "$out" | grep -c '^verdict:')" = 3 ] && pass "several at once" || fail "several at once" "$out"
 
 # --- files
@@ -93,6 +95,7 @@ ls made/*part* without/*part* >/dev/null 2>&1 && fail "no part is left behind" "
 shopt -s extglob
 less() { # what an experiment is given to be small
     case $1 in
+    dfs22/fig15 | dfs22/fig16-left | dfs22/table2 | dfs22/timelines) echo --bytes 1024 --ranks 4 ;;
     sc17/fig5a | sc17/cards | sc17/collectives | sc17/ftb) echo --bytes 1024 --ranks 4 ;;
     sc17/table5c) echo --bytes 1024 --ranks 4 --exchanges 2 ;;
     sc17/transactions) echo --bytes 64 --ranks 5 ;;
@@ -115,7 +118,7 @@ other() { # a value of the option that makes a difference
     slides/fft2d,--bytes) echo 65536 ;;
     spinlib/speed,--bytes) echo 10240 ;;
     *,--bytes) echo 2048 ;;
-    pspin/*,--card | dfs22/fig7,--card | dfs22/fig16-right,--card) echo sc17 ;;
+    pspin/*,--card | dfs22/*,--card) echo sc17 ;;
     *,--card) echo pspin ;;
     pspin/fig4,--set) echo pspin.remote_cycles=50 ;;
     pspin/latency,--set) echo pspin.invoke_cycles=20 ;;
@@ -141,7 +144,7 @@ takes() { # ID OPTION: and the result is not the usual one
 for id in $("$OPENSPIN" experiment | cut -d' ' -f1); do
     [ -z "$SANITIZED" ] || [[ $id = @(pspin/latency|dfs22/fig7|pspin/fig6|sc17/fig5b) ]] || continue
     case $id in
-    pspin/fig[89] | pspin/fig1[0-3] | sc17/graph | sc17/kv | sc17/spc | slides/datatypes) # not cheap: all at once
+    dfs22/fig9 | dfs22/fig1[015] | dfs22/table? | pspin/fig[89] | pspin/fig1[0-3] | sc17/graph | sc17/kv | sc17/spc | slides/datatypes) # not cheap: all at once
         run "$OPENSPIN" experiment "$id" $(less "$id") --card "$(other "$id" --card)" --set "$(other "$id" --set)" --topology torus:4x4x4
         [ "$status" = 0 ] && printf '%s\n' "$out" | grep -qE '^not the published set-up: --ranks .* --bytes .* --card .* --topology .* --set ' &&
             pass "$id takes every option" || fail "$id takes every option" "$status" "$err" "$out"

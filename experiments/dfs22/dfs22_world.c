@@ -1,0 +1,319 @@
+#include "dfs22/dfs22_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "storage/storage_wire.h"
+
+static bool is_right(const struct dfs_rank *r, uint64_t at) {
+    return memcmp(r->memory + at, r->scene->data, r->scene->write.bytes) == 0;
+}
+
+static bool right_where_it_came(const struct dfs_rank *r) {
+    return is_right(r, 0);
+}
+
+static bool right_in_copy(const struct dfs_rank *r) {
+    return is_right(r, r->scene->write.bytes);
+}
+
+static const struct {
+    const char *name;
+    bool has_chunks;
+    int (*rank)(struct dfs_rank *r, struct dfs_scene *s);
+    bool (*right)(const struct dfs_rank *r); /* whether a node has what it should have */
+    void (*close)(struct dfs_rank *r);
+} protocols[DFS_PROTOCOLS] = {
+    [DFS_RAW] = {"raw write", false, dfs_auth_rank, right_where_it_came},
+    [DFS_RPC] = {"RPC", false, dfs_auth_rank, right_in_copy},
+    [DFS_RPC_RDMA] = {"RPC+RDMA", false, dfs_auth_rank, right_in_copy},
+    [DFS_CPU_RING] = {"CPU-Ring", true, dfs_replicate_rank, right_in_copy},
+    [DFS_CPU_PBT] = {"CPU-PBT", true, dfs_replicate_rank, right_in_copy},
+    [DFS_FLAT] = {"RDMA-Flat", false, dfs_replicate_rank, right_where_it_came},
+    [DFS_HYPERLOOP] = {"RDMA-HyperLoop", true, dfs_replicate_rank, right_where_it_came},
+    [DFS_TRIEC] = {"INEC-TriEC", false, dfs_triec_rank, dfs_triec_right},
+    [DFS_SPIN_RING] = {"sPIN-Ring", false, dfs_spin_rank, dfs_spin_right, dfs_spin_close},
+    [DFS_SPIN_PBT] = {"sPIN-PBT", false, dfs_spin_rank, dfs_spin_right, dfs_spin_close},
+    [DFS_SPIN_RS] = {"sPIN-TriEC", false, dfs_spin_rank, dfs_spin_right, dfs_spin_close},
+};
+
+const char *dfs_protocol_name(enum dfs_protocol protocol) {
+    return protocols[protocol].name;
+}
+
+bool dfs_has_chunks(enum dfs_protocol protocol) {
+    return protocols[protocol].has_chunks;
+}
+
+/* DFS'22 section III-D, and 400 ns for a round trip on PCIe (section III): 200 ns each way, for the
+ * card's requests and for what it raises. A switch takes SC'17's 50 ns. There are more contexts of
+ * handlers than packets in L2, so that a card that is behind keeps packets waiting, as the paper
+ * has it, and drops none. */
+struct spin_world_options dfs_world(uint32_t ranks, bool slow) {
+    /* those of the slow one, with a client that sends to its peers packet by packet, come last */
+    static const char *const set[] = {
+        "card=pspin",        "contexts=4096",     "mtu=2KiB",
+        "link_latency=20ns", "dma_latency=200ns", "pspin.pcie_latency=200ns",
+        "turn_packets=1",    "link_rate=80ps",    "pspin.network_rate=80ps"};
+    enum { SLOW = 3, COUNT = sizeof set / sizeof set[0] };
+    return (struct spin_world_options){
+        .ranks = ranks, .set = set, .set_count = slow ? COUNT : COUNT - SLOW};
+}
+
+void dfs_note_world(struct sheet *s, int gbit) {
+    sheet_note(s,
+               "PsPIN cards everywhere, %d Gbit/s, packets of 2 KiB, links of 20 ns and a switch "
+               "(50 ns) between; PCIe takes 200 ns each way. Processors have SC'17's costs: o = 65 "
+               "ns, a look 51 ns, memory 150 GiB/s and 51 ns.",
+               gbit);
+}
+
+int dfs_check_bytes(const struct experiment_context *context, struct spin_error *err) {
+    if (context->setup.bytes > DFS_MOST_BYTES)
+        return spin_fail(err, SPIN_EARG, "--bytes %llu: a write has at most %u",
+                         (unsigned long long)context->setup.bytes, DFS_MOST_BYTES);
+    return SPIN_OK;
+}
+
+static int check(const struct experiment_context *context, uint32_t most, const char *what,
+                 struct spin_error *err) {
+    uint32_t ranks = context->setup.ranks;
+    if (ranks && (ranks < 2 || ranks > 1 + most))
+        return spin_fail(err, SPIN_EARG, "--ranks %u: %s", ranks, what);
+    return dfs_check_bytes(context, err);
+}
+
+int dfs_check_copies(const struct experiment_context *context, struct spin_error *err) {
+    return check(context, STORAGE_REPLICAS, "a client and 1 to 8 copies", err);
+}
+
+int dfs_check_clients(const struct experiment_context *context, struct spin_error *err) {
+    return check(context, DFS_CLIENTS, "a node and 1 to 64 clients", err);
+}
+
+uint32_t dfs_copies(const struct experiment_context *context, uint32_t published) {
+    return context->setup.ranks ? context->setup.ranks - 1 : published;
+}
+
+int dfs_code(const struct experiment_context *context, uint32_t *k, uint32_t *m,
+             struct spin_error *err) {
+    uint32_t ranks = context->setup.ranks;
+    if (!ranks)
+        return SPIN_OK;
+    if (ranks < 3 || ranks > 1 + STORAGE_PLACES)
+        return spin_fail(err, SPIN_EARG, "--ranks %u: a client and 2 to %u nodes of a code", ranks,
+                         STORAGE_PLACES);
+    *m = ranks < 5 ? 1 : 2;
+    *k = ranks - 1 - *m;
+    return SPIN_OK;
+}
+
+/* ---- a rank ---- */
+
+bool dfs_open(struct dfs_rank *r, struct dfs_scene *scene, uint64_t extra) {
+    *r = (struct dfs_rank){.scene = scene};
+    uint64_t bytes = 2ull * scene->write.bytes + extra;
+    r->memory = calloc(bytes, 1);
+    if (!r->memory || spin_job_open(&r->job) != PTL_OK)
+        return false;
+    if (PtlEQAlloc(r->job.ni, 4096, &r->eq) != PTL_OK || PtlCTAlloc(r->job.ni, &r->ct) != PTL_OK ||
+        PtlCTAlloc(r->job.ni, &r->acks) != PTL_OK ||
+        PtlPTAlloc(r->job.ni, 0, r->eq, PTL_PT_ANY, &r->pt) != PTL_OK)
+        return false;
+    const ptl_md_t md = {.start = r->memory,
+                         .length = bytes,
+                         .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY |
+                                    PTL_MD_EVENT_SEND_DISABLE | PTL_MD_EVENT_SUCCESS_DISABLE,
+                         .eq_handle = PTL_EQ_NONE,
+                         .ct_handle = r->acks};
+    return PtlMDBind(r->job.ni, &md, &r->md) == PTL_OK;
+}
+
+void dfs_close(struct dfs_rank *r) {
+    if (protocols[r->scene->write.protocol].close)
+        protocols[r->scene->write.protocol].close(r);
+    spin_job_close(&r->job);
+    free(r->memory);
+}
+
+bool dfs_expose(struct dfs_rank *r, uint64_t bits, uint64_t at, uint64_t bytes, ptl_handle_ct_t ct,
+                bool events) {
+    ptl_handle_me_t handle;
+    const ptl_me_t me = {.start = r->memory + at,
+                         .length = bytes,
+                         .ct_handle = ct,
+                         .uid = PTL_UID_ANY,
+                         .options = PTL_ME_OP_PUT | PTL_ME_OP_GET | PTL_ME_EVENT_LINK_DISABLE |
+                                    PTL_ME_EVENT_CT_COMM |
+                                    (events ? 0u : PTL_ME_EVENT_SUCCESS_DISABLE),
+                         .match_id = {.rank = PTL_RANK_ANY},
+                         .match_bits = bits};
+    return PtlMEAppend(r->job.ni, r->pt, &me, PTL_PRIORITY_LIST, NULL, &handle) == PTL_OK;
+}
+
+bool dfs_put(struct dfs_rank *r, uint64_t at, uint64_t bytes, uint32_t target, uint64_t bits,
+             uint64_t remote, bool acknowledged) {
+    return PtlPut(r->md, at, bytes, acknowledged ? PTL_CT_ACK_REQ : PTL_NO_ACK_REQ,
+                  (ptl_process_t){.rank = target}, r->pt, bits, remote, NULL, 0) == PTL_OK;
+}
+
+bool dfs_wait(ptl_handle_ct_t ct, uint64_t count) {
+    ptl_ct_event_t event;
+    return PtlCTWait(ct, count, &event) == PTL_OK && event.failure == 0;
+}
+
+bool dfs_next(struct dfs_rank *r, ptl_event_t *event) {
+    return PtlEQWait(r->eq, event) == PTL_OK && event->type == PTL_EVENT_PUT &&
+           event->ni_fail_type == PTL_NI_OK;
+}
+
+void dfs_took(struct dfs_scene *s, uint64_t start_ps, uint64_t first_ps) {
+    uint64_t now = spin_now_ps();
+    if (now - start_ps > s->took_ps) {
+        s->took_ps = now - start_ps;
+        s->start_ps = start_ps;
+    }
+    if (now - first_ps > s->elapsed_ps)
+        s->elapsed_ps = now - first_ps;
+}
+
+void dfs_check_request(void) {
+    spin_work(DFS_CHECK_CYCLES, DFS_REQUEST_BYTES);
+}
+
+/* ---- a run ---- */
+
+static int rank(void *argument) {
+    struct dfs_scene *s = argument;
+    struct dfs_rank r;
+    /* descriptors of all chunks for all nodes, or the head of a request, or whole blocks */
+    uint64_t extra = 64ull * (s->write.bytes / 512 + 2) * (s->write.copies + 1) + 8192;
+    if (!dfs_open(&r, s, extra))
+        return 1;
+    if (!dfs_is_node(&s->write))
+        memcpy(r.memory, s->data, s->write.bytes);
+    int status = protocols[s->write.protocol].rank(&r, s);
+    spin_barrier(); /* the client's follows its last write */
+    if (!status && dfs_is_node(&s->write) && !protocols[s->write.protocol].right(&r))
+        status = 9;
+    dfs_close(&r);
+    return status;
+}
+
+static int run(const struct experiment_context *context, struct dfs_scene *s,
+               struct dfs_outcome *outcome, struct spin_error *err) {
+    struct experiment_world w;
+    struct spin_world *world;
+    struct spin_world_options base =
+        dfs_world(s->write.clients + s->write.copies + s->write.parities, s->write.slow);
+    base.trace = s->write.trace;
+    base.picture = s->write.picture;
+    base.view.from_ps = s->write.from_ps;
+    int code = experiment_world(context, &base, &w, err);
+    if (!code)
+        code = spin_world_new(&world, &w.options, err);
+    if (code)
+        return code;
+    code = spin_world_run(world, rank, s, err);
+    const struct spin_world_result r = spin_world_result(world);
+    if (!code && r.counts.faults)
+        code = spin_fail(err, SPIN_EFORMAT, "%s: a handler failed: %s",
+                         dfs_protocol_name(s->write.protocol), r.first_fault);
+    if (!code && r.failed)
+        code = spin_fail(err, SPIN_EFORMAT, "%s: rank %u failed at check %d",
+                         dfs_protocol_name(s->write.protocol), r.first_failed, r.first_status);
+    struct spin_world_card card;
+    if (!code && spin_world_card(world, 1, &card))
+        memcpy(outcome->handler, card.handler, sizeof card.handler);
+    if (!code && spin_world_card(world, s->write.copies + s->write.parities, &card))
+        memcpy(outcome->last, card.handler, sizeof card.handler);
+    spin_world_free(world);
+    return code;
+}
+
+static int earlier(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The slope of writes done over time, without the first three windows of all clients, when packets
+ * that waited for cold caches come in haste, and without the last. Clients go in step, so the ends
+ * of an interval alone would say little. */
+static double steady_gbit(const struct dfs_scene *s) {
+    uint32_t all = s->write.clients * s->writes, window = s->write.clients * s->window;
+    double t = 0, n = 0, tt = 0, tn = 0, count = 0;
+    qsort(s->done_ps, all, sizeof *s->done_ps, earlier);
+    for (uint32_t i = 3 * window; i + window < all; i++, count++) {
+        double at = (double)(s->done_ps[i] - s->done_ps[3 * window]);
+        t += at;
+        n += i;
+        tt += at * at;
+        tn += at * i;
+    }
+    return 8e3 * s->write.bytes * (count * tn - t * n) / (count * tt - t * t);
+}
+
+int dfs_write(const struct experiment_context *context, const struct dfs_write *write,
+              struct dfs_outcome *outcome, struct spin_error *err) {
+    bool spin = write->protocol >= DFS_SPIN_RING;
+    struct dfs_scene s = {.write = *write, .writes = write->writes, .window = write->window};
+    if (!s.writes || (spin && write->parities)) {
+        s.warm = spin ? DFS_WARM : 0;
+        s.writes += s.warm + !s.writes;
+    }
+    if (!s.window)
+        s.window = 1;
+    if (!s.write.clients)
+        s.write.clients = 1;
+    if (!s.write.chunk || s.write.chunk > write->bytes)
+        s.write.chunk = write->bytes;
+    *outcome = (struct dfs_outcome){.chunk = s.write.chunk};
+    s.done_ps = calloc((size_t)s.writes * s.write.clients, sizeof *s.done_ps);
+    s.data = malloc(write->bytes);
+    for (uint32_t i = 0; s.data && i < write->bytes; i++)
+        s.data[i] = (uint8_t)(i * 31 + i / 253 + 5);
+    int code = s.done_ps && s.data ? run(context, &s, outcome, err)
+                                   : spin_fail(err, SPIN_ENOMEM, "out of memory for a write");
+    outcome->start_ps = s.start_ps;
+    outcome->us = (double)s.took_ps / 1e6;
+    if (!code && write->writes) /* of erasure coding all of the time counts, as in the paper */
+        outcome->gbit = write->parities ? 8e3 * write->bytes * write->writes / (double)s.elapsed_ps
+                                        : steady_gbit(&s);
+    free(s.data);
+    free(s.done_ps);
+    return code;
+}
+
+/* Half a MiB under way, or enough handlers for all HPUs, from several clients: one alone puts 15
+ * million times a second. */
+void dfs_flood(struct dfs_write *w) {
+    enum { UNDER_WAY = 512 << 10, MOST = 24, WINDOWS = 6 };
+    w->clients = 4;
+    w->window = UNDER_WAY / w->clients / w->bytes;
+    w->window = w->window < 4 ? 4 : w->window > MOST ? MOST : w->window;
+    w->writes = WINDOWS * w->window;
+}
+
+/* From all in one to smaller chunks, until two in a row were no better. */
+int dfs_write_best(const struct experiment_context *context, const struct dfs_write *write,
+                   struct dfs_outcome *best, struct spin_error *err) {
+    int code = dfs_write(context, write, best, err);
+    if (code || !dfs_has_chunks(write->protocol))
+        return code;
+    uint32_t chunk = DFS_MTU;
+    while (2 * chunk < write->bytes)
+        chunk *= 2;
+    for (int worse = 0; !code && worse < 2 && chunk >= DFS_MTU && chunk < write->bytes &&
+                        write->bytes / chunk <= DFS_CHUNKS;
+         chunk /= 2) {
+        struct dfs_write of = *write;
+        struct dfs_outcome o;
+        of.chunk = chunk;
+        code = dfs_write(context, &of, &o, err);
+        worse = o.us < best->us ? 0 : worse + 1;
+        if (o.us < best->us)
+            *best = o;
+    }
+    return code;
+}
