@@ -184,15 +184,24 @@ static void check_exchange(uint32_t seed) {
         }
 }
 
+enum { RELIABLE = 1, HANDLERS = 2, BLOCKS = 4 };
+
 /* Returns how many allocations it took. */
-static uint64_t run(uint64_t n, bool reliable, bool at_once, bool handlers) {
-    snprintf(test_context, sizeof test_context, "allocation %llu, %s network, %s%s",
+static uint64_t run(uint64_t n, unsigned what, bool at_once) {
+    bool reliable = what & RELIABLE, blocks = what & BLOCKS;
+    snprintf(test_context, sizeof test_context, "allocation %llu, %s network, %s%s%s",
              (unsigned long long)n, reliable ? "reliable" : "unreliable",
-             at_once ? "at once" : "later", handlers ? ", handlers" : "");
+             at_once ? "at once" : "later", what & HANDLERS ? ", handlers" : "",
+             blocks ? ", blocks" : "");
     int64_t before = alive;
     world = (struct nicworld){.at_once = at_once,
                               .memory_spread = 50,
+                              .source_absence = blocks ? 40 : 0,
+                              .destination_absence = blocks ? 40 : 0,
+                              .page_spread = 50,
                               .config = {.mtu_bytes = 128,
+                                         .block_bytes = blocks ? 300 : 0,
+                                         .block_timeout = 3000,
                                          .reliable = reliable,
                                          .ordered = reliable,
                                          .window_packets = 8,
@@ -204,7 +213,7 @@ static uint64_t run(uint64_t n, bool reliable, bool at_once, bool handlers) {
     fail_at = n;
     TRY(nic_pool_new(&world.pool, 128, NULL), SPIN_ENOMEM);
     for (uint32_t i = 0; i < RANKS; i++)
-        open_rank(i, handlers);
+        open_rank(i, what & HANDLERS);
     exchange(1);
     uint64_t taken = allocations, counted = 0;
     for (uint32_t i = 0; i < RANKS; i++)
@@ -228,13 +237,13 @@ static uint64_t run(uint64_t n, bool reliable, bool at_once, bool handlers) {
     return taken;
 }
 
-static void every_allocation(bool reliable, bool handlers) {
+static void every_allocation(unsigned what) {
     for (int at_once = 0; at_once < 2; at_once++) {
         refused = told = 0;
-        uint64_t count = run(0, reliable, at_once, handlers);
+        uint64_t count = run(0, what, at_once);
         CHECK(count > 60);
         for (uint64_t n = 1; n <= count; n++)
-            run(n, reliable, at_once, handlers);
+            run(n, what, at_once);
         test_context[0] = 0;
         CHECK(refused > 10);
         CHECK(told > 10);
@@ -242,15 +251,20 @@ static void every_allocation(bool reliable, bool handlers) {
 }
 
 TEST(every_allocation_fails_once_on_an_unreliable_network) {
-    every_allocation(false, false);
+    every_allocation(0);
 }
 
 TEST(every_allocation_fails_once_on_a_reliable_network) {
-    every_allocation(true, false);
+    every_allocation(RELIABLE);
 }
 
 TEST(every_allocation_fails_once_with_handlers) {
-    every_allocation(false, true);
+    every_allocation(HANDLERS);
+}
+
+TEST(every_allocation_fails_once_in_blocks_with_absent_pages) {
+    every_allocation(BLOCKS);
+    every_allocation(BLOCKS | RELIABLE);
 }
 
 TEST_MAIN
