@@ -208,19 +208,21 @@ static uint64_t arrow_of(const struct nic_packet *p) {
     uint64_t id = rng_mix((uint64_t)p->source.nid << 32 | p->source.pid);
     id = rng_mix(id ^ ((uint64_t)p->target.nid << 32 | p->target.pid));
     id = rng_mix(id ^ ((uint64_t)p->stream << 32 | p->message_number));
-    return rng_mix(id ^ p->offset) >> 12 | 1;
+    uint64_t again = p->kind == NIC_BLOCK ? p->tag.transmission : 0;
+    return rng_mix(id ^ p->offset ^ again << 48) >> 12 | 1;
 }
 
 static void note_packet(struct live_record *r, const struct nic_packet *p, bool out,
                         uint64_t began_ns, uint64_t now_ns) {
-    static const char *const others[] = {[NIC_RECEIPT] = "receipt", [NIC_PROBE] = "probe"};
+    static const char *const others[] = {
+        [NIC_RECEIPT] = "receipt", [NIC_PROBE] = "probe", [NIC_REPORT] = "report"};
     struct note note = {.began_ns = began_ns,
                         .ended_ns = now_ns,
                         .bytes = p->bytes,
                         .peer = out ? p->target.pid : p->source.pid,
                         .row = out ? RECORD_OUT : RECORD_IN,
                         .step = out ? TRACE_FIRST : TRACE_LAST};
-    if (p->kind != NIC_DATA) {
+    if (p->kind != NIC_DATA && p->kind != NIC_BLOCK) {
         note.name = others[p->kind];
     } else {
         note.name = out ? "send" : p->first ? "match" : "look up";
