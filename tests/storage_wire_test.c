@@ -168,6 +168,75 @@ TEST(each_field_has_its_reason) {
     REFUSED(STORAGE_DONE, h.capability.place[2].block = 97);
 }
 
+static enum storage_status check_bytes(struct storage_head h, uint64_t bytes, uint32_t source) {
+    uint32_t session[2];
+    sign(&h, &node);
+    return storage_check(&h, bytes, source, &node, session);
+}
+
+/* The last values that are right. */
+TEST(limits_are_within) {
+    struct storage_head h = third();
+    h.length = 0;
+    CHECK_EQ(check_bytes(h, STORAGE_HEAD, RANK - 1), STORAGE_DONE);
+    h.offset = BYTES;
+    CHECK_EQ(check_bytes(h, STORAGE_HEAD, RANK - 1), STORAGE_DONE);
+    h.offset++;
+    CHECK_EQ(check_bytes(h, STORAGE_HEAD, RANK - 1), STORAGE_RANGE);
+    h = third();
+    h.length = h.offset = h.capability.bytes = 0;
+    h.capability.place[2].block = node.blocks;
+    CHECK_EQ(check_bytes(h, STORAGE_HEAD, RANK - 1), STORAGE_DONE);
+    h.capability.place[2].block++;
+    CHECK_EQ(check_bytes(h, STORAGE_HEAD, RANK - 1), STORAGE_RANGE);
+    REFUSED(STORAGE_DONE, h.capability.expires = node.now);
+    for (enum storage_status i = 0; i < STORAGE_STATUSES; i++)
+        CHECK_EQ(storage_is_genuine(i),
+                 i != STORAGE_MALFORMED && i != STORAGE_BAD_VERSION && i != STORAGE_BAD_CAPABILITY);
+}
+
+TEST(reads_come_from_the_client_for_any_copy) {
+    struct storage_head h = third();
+    h.operation = STORAGE_READ;
+    h.capability.rights = STORAGE_MAY_READ;
+    CHECK_EQ(check_bytes(h, STORAGE_HEAD, CLIENT), STORAGE_DONE);
+    CHECK_EQ(check_bytes(h, STORAGE_HEAD, RANK - 1), STORAGE_BAD_CAPABILITY);
+    CHECK_EQ(check_bytes(h, STORAGE_HEAD + 1, CLIENT), STORAGE_MALFORMED);
+    h.data_index = 1;
+    CHECK_EQ(check_bytes(h, STORAGE_HEAD, CLIENT), STORAGE_MALFORMED);
+    h.data_index = 0;
+    h.capability.rights = STORAGE_MAY_WRITE;
+    CHECK_EQ(check_bytes(h, STORAGE_HEAD, CLIENT), STORAGE_RIGHTS);
+}
+
+/* RS(3,2): who may send what to this node at which place. */
+TEST(roles_of_erasure_coding) {
+    for (uint32_t v = 0; v < 6; v++)
+        for (uint32_t index = 0; index < 5; index++)
+            for (uint32_t operation = STORAGE_WRITE; operation <= STORAGE_PARITY;
+                 operation += STORAGE_PARITY - STORAGE_WRITE) {
+                struct storage_head h = third();
+                h.operation = (uint8_t)operation;
+                h.virtual_rank = (uint8_t)v;
+                h.data_index = (uint8_t)index;
+                h.capability.strategy = STORAGE_RS;
+                h.capability.k = 3;
+                h.capability.m = 2;
+                for (uint32_t i = 0; i < STORAGE_PLACES; i++)
+                    h.capability.place[i] = (struct storage_place){i == v ? RANK : 30 + i, 0};
+                bool parity = operation == STORAGE_PARITY;
+                bool right = parity ? v >= 3 && v < 5 && index < 3 : v < 3 && index == v;
+                uint32_t first, source = parity ? 30 + index : CLIENT;
+                snprintf(test_context, sizeof test_context, "%u at %u from %u", operation, v,
+                         index);
+                CHECK_EQ(check_bytes(h, STORAGE_HEAD + 5000, source),
+                         right ? STORAGE_DONE : STORAGE_MALFORMED);
+                CHECK_EQ(storage_children(&h.capability, v, &first), v < 3 ? 2u : 0);
+                CHECK_EQ(first, 3);
+                CHECK_EQ(storage_role(&h), parity ? v << 8 | 0x80 | index : index);
+            }
+}
+
 TEST(a_message_without_a_whole_head_is_not_read) {
     struct storage_head *h = malloc(STORAGE_HEAD);
     uint32_t session[2];
@@ -252,10 +321,34 @@ TEST(tickets_are_compared_and_packets_signed) {
     CHECK_EQ(storage_check(&h, bytes, RANK, &n, session), STORAGE_DONE);
 }
 
+TEST(packets_have_a_least_size_and_whole_tags) {
+    struct storage_node n = node;
+    uint32_t session[2], tag[2], other[2];
+    n.trust = STORAGE_AUTHENTICATED;
+    for (uint32_t packet = 504; packet < 530; packet++) {
+        struct storage_head h = third();
+        h.trust = STORAGE_AUTHENTICATED;
+        h.packet = (uint16_t)packet;
+        sign(&h, &n);
+        CHECK_EQ(storage_check(&h, storage_message_bytes(5000, packet), RANK - 1, &n, session),
+                 packet >= 512 && packet % 8 == 0 ? STORAGE_DONE : STORAGE_MALFORMED);
+    }
+    uint8_t data[11] = "0123456789";
+    for (uint32_t bytes = 1; bytes <= 10; bytes++) { /* the last byte counts, the next one not */
+        storage_packet_tag(session, 7, 0, 184, data, bytes, tag);
+        data[bytes] ^= 1;
+        storage_packet_tag(session, 7, 0, 184, data, bytes, other);
+        CHECK(storage_mac_equal(tag, other));
+        data[bytes - 1] ^= 1;
+        storage_packet_tag(session, 7, 0, 184, data, bytes, other);
+        CHECK(!storage_mac_equal(tag, other));
+    }
+}
+
 /* Packet by packet, every byte of data is at one place only. */
 TEST(packets_that_are_signed_cover_the_data) {
     for (uint32_t packet = 512; packet <= 4096; packet += 512)
-        for (uint32_t length = 0; length < 9000; length = length * 3 / 2 + 1) {
+        for (uint32_t length = 0; length < 9000; length = length < 2600 ? length + 1 : length * 2) {
             uint64_t bytes = storage_message_bytes(length, packet);
             uint32_t data = 0, at = STORAGE_HEAD;
             while (at < bytes) {
