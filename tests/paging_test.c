@@ -149,7 +149,7 @@ TEST(faults_are_taken_together) {
     CHECK_EQ(h->reports, 2);
     CHECK_EQ(h->report[0].at_ps, (1 + 4 + 5 * 9 + 15) * US);
     CHECK_EQ(h->report[1].at_ps, (1 + 4 + 5 * 9 + 22) * US);
-    CHECK_EQ(h->report[0].what.bytes, 3 * PAGE + 1);
+    CHECK_EQ(h->report[0].what.bytes, 4 * PAGE);
     end(h);
 }
 

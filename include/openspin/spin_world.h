@@ -23,7 +23,7 @@ struct spin_world;
 
 struct spin_world_options {
     uint32_t ranks;         /* 1 to 65,536 */
-    const char *preset;     /* "sc17-int" (NULL) or "sc17-dis" */
+    const char *preset;     /* "sc17-int" (NULL), "sc17-dis" or "part" */
     const char *const *set; /* "hpus=8", "loss=0.01": see spin_world_parameter; of some ranks
                              * "0-3,7:hpus=0", "4-:card=pspin" */
     int set_count;
@@ -91,6 +91,9 @@ struct spin_world_counts {
     uint64_t dma_bytes, memory_bytes;
     uint64_t events;
     uint64_t handled_packets, handled_bytes; /* that a header or a payload handler was called for */
+    /* Of memory that is not there, with paging.memory=demand or present (docs/page-faults.md). */
+    uint64_t page_faults, fault_interrupts, pages_in; /* moves of cards; interrupts; pages */
+    uint64_t blocks, blocks_repeated, block_timeouts, errs; /* sent */
 };
 struct spin_world_result {
     uint32_t ranks;
@@ -139,6 +142,15 @@ static inline void spin_compute(uint64_t ns) {
 void spin_work(uint64_t cycles, uint64_t memory_bytes);
 /* memcpy that takes the time of one. */
 void spin_copy(void *to, const void *from, size_t bytes);
+/* What a program does to pages of its own. In a world with paging.memory=demand or present this
+ * decides which of them its card finds, and takes its time there; elsewhere it is the system's own
+ * memory that is meant. Each returns SPIN_OK or a negative code (of the system: SPIN_ELIMIT if it
+ * lets the process pin no more, SPIN_EARG if the process has no such memory).
+ * touch: reads and writes a byte of each page, so that it is there; pin: keeps the pages there
+ * (mlock); discard: gives whole pages back, pinned or not, and what is in them is 0 then. */
+int spin_touch(void *at, size_t bytes);
+int spin_pin(const void *at, size_t bytes);
+int spin_discard(void *at, size_t bytes);
 /* All ranks that have not returned wait for each other, as in a launcher's barrier: no message, no
  * time of its own. */
 void spin_barrier(void);

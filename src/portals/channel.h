@@ -16,7 +16,7 @@
 
 /* In a rank's environment: "VERSION FD BELL WORLD RANK RANKS"; FD is the memory, WORLD the pid. */
 #define CHANNEL_VARIABLE "OPENSPIN_WORLD"
-#define CHANNEL_VERSION  3
+#define CHANNEL_VERSION  4
 
 /* Calls of openspin.h, and of the C library where it asks for the time; behind those of Portals. */
 enum channel_call {
@@ -24,6 +24,7 @@ enum channel_call {
     CHANNEL_COMPUTE, /* ps */
     CHANNEL_WORK,    /* cycles, bytes */
     CHANNEL_BARRIER,
+    CHANNEL_MEMORY,       /* enum portals_memory, address, bytes */
     CHANNEL_MAP,          /* interface */
     CHANNEL_NI_INIT_41,   /* PtlNIInit with the limits of Portals 4.1 */
     CHANNEL_CLOCK,        /* clock: seconds and nanoseconds come back */

@@ -20,6 +20,9 @@ enum portals_call {
 };
 const char *portals_call_name(enum portals_call call); /* "PtlPut"; "no call" */
 
+/* What a program does to pages of its own (spin_touch, spin_pin, spin_discard). */
+enum portals_memory { PORTALS_TOUCH, PORTALS_PIN, PORTALS_DISCARD };
+
 /* The job that a process is a rank of, for spin_rank and the like (openspin.h). `context` is the
  * process's. */
 struct portals_job {
@@ -30,6 +33,8 @@ struct portals_job {
     void (*work)(void *context, uint64_t cycles, uint64_t memory_bytes);
     void (*barrier)(void *context);
     int (*map)(void *context, uint32_t ni_handle); /* a code of enum ptl_retvals */
+    /* In a world; NULL: the system's own pages. A code of enum spin_code. */
+    int (*memory)(void *context, enum portals_memory how, const void *at, uint64_t bytes);
 };
 
 /* What calls need of their surroundings. Every function may be NULL but wait, where something is

@@ -27,6 +27,8 @@ enum paging_err { PAGING_ERR_LATE, PAGING_ERR_EARLY, PAGING_ERR_BLOCK };
 
 struct paging_config {
     uint64_t memory, policy, err; /* of the enumerations above */
+    /* Of the card. */
+    uint64_t block, blocks_outstanding, timeout_ps, fault_ends_timeout, start_ps;
     uint64_t bits, invalidate_all;
     uint64_t fifo, interrupt_ps, tasklet_ps, gup_call_ps, gup_page_ps, netlink_ps, switch_ps,
         err_call_ps, chunk;
@@ -46,10 +48,11 @@ struct paging_fault {
     uint64_t address; /* the byte that is not there */
     bool write;
     uint64_t block_bytes, transfer_bytes;
+    bool in_order; /* whoever waits for it is not to be overtaken: the page is held */
 };
 
-/* Pages that are there, for a card that waits for some of them; `more`: what was begun for the same
- * fault goes on; `failed`: the program has no such page, or may not write to it. */
+/* Whole pages that are there, for a card that waits for some of them; `more`: what was begun for
+ * the same fault goes on; `failed`: the program has no such page, or may not write to it. */
 struct paging_report {
     uint64_t address, bytes;
     bool more, failed;
@@ -96,6 +99,10 @@ struct paging_reply paging_use(struct paging *p, uint64_t address, uint64_t byte
 /* When paging_tasklet is to be called; PAGING_NEVER: that was said before, or there is no need. */
 uint64_t paging_fault(struct paging *p, const struct paging_fault *fault, uint64_t at_ps);
 uint64_t paging_tasklet(struct paging *p, uint64_t at_ps);
+
+/* Whether a page of these is held: a move waits for it, and has not been told that it is there. */
+bool paging_is_held(struct paging *p, uint64_t address, uint64_t bytes);
+void paging_release(struct paging *p, uint64_t address, uint64_t bytes);
 
 struct paging_counts paging_counts(const struct paging *p);
 struct iommu_counts paging_iommu_counts(const struct paging *p);

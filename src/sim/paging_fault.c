@@ -42,9 +42,38 @@ static bool log_fault(struct paging *p, const struct paging_fault *fault) {
     return true;
 }
 
+/* True: it was not so. */
+static bool hold(struct paging *p, uint64_t address, bool held) {
+    struct place at = paging_place(p, address);
+    bool changes = at.page && at.page->held != held;
+    if (changes)
+        at.page->held = held;
+    return changes;
+}
+
+bool paging_is_held(struct paging *p, uint64_t address, uint64_t bytes) {
+    uint64_t end = address + (bytes ? bytes : 1);
+    if (!p->holds)
+        return false;
+    for (uint64_t a = page_of(address); a < end; a += IOMMU_PAGE) {
+        struct place at = paging_place(p, a);
+        if (at.page && at.page->held)
+            return true;
+    }
+    return false;
+}
+
+void paging_release(struct paging *p, uint64_t address, uint64_t bytes) {
+    for (uint64_t a = page_of(address); p->holds && a < address + bytes; a += IOMMU_PAGE)
+        if (hold(p, a, false))
+            p->holds--;
+}
+
 uint64_t paging_fault(struct paging *p, const struct paging_fault *fault, uint64_t at_ps) {
     bool interrupts = p->fault_first == p->faults;
     p->counts.faults++;
+    if (fault->in_order && hold(p, fault->address, true))
+        p->holds++;
     if (is_logged(p, fault))
         return PAGING_NEVER;
     if (!log_fault(p, fault)) {
@@ -111,8 +140,9 @@ static uint64_t wanted(const struct paging *p, const struct paging_fault *f) {
 
 static void report(struct paging *p, const struct paging_fault *f, uint64_t bytes, bool more,
                    uint64_t at_ps) {
+    uint64_t from = page_of(f->address), end = f->address + (bytes ? bytes : 1) + IOMMU_PAGE - 1;
     const struct paging_report r = {
-        .address = f->address, .bytes = bytes ? bytes : 1, .more = more, .failed = bytes == 0};
+        .address = from, .bytes = page_of(end) - from, .more = more, .failed = bytes == 0};
     p->counts.reports++;
     p->counts.errors += r.failed;
     p->calls.report(p->calls.context, &r, at_ps);

@@ -13,6 +13,7 @@
 struct page {
     uint8_t state;   /* enum paging_state */
     bool mapped;     /* the IOMMU's table has it */
+    bool held;       /* by a move that waits for it */
     bool used;       /* since the swapping hand came by */
     uint64_t due_ps; /* when it is mapped, if it is not yet */
 };
@@ -65,6 +66,7 @@ struct paging {
     /* paging_fault.c */
     struct paging_fault *fault; /* that wait for the tasklet, in order: [fault_first, faults) */
     uint32_t fault_first, faults, fault_room;
+    uint64_t holds;                   /* pages that are held */
     bool tasklet;                     /* scheduled or running */
     uint64_t stolen_ps;               /* from the running one, by interrupts */
     struct ahead ahead[PAGING_AHEAD]; /* err=block: the oldest first */

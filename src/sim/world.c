@@ -227,6 +227,8 @@ static const struct sim_module module = {
         [WORLD_END_EVENT] = {world_on_end, look_at_end, look_at_task, 0},
         [WORLD_TICK_EVENT] = {world_on_tick, look_ahead, look_closer, 0},
         [WORLD_LAUNCH_EVENT] = {world_on_launch, look_ahead, look_closer, 0},
+        [WORLD_TASKLET_EVENT] = {world_on_tasklet, look_ahead, look_closer, 0},
+        [WORLD_PAGED_EVENT] = {world_on_paged, look_ahead, look_closer, 0},
     }};
 
 static int make(struct spin_world *w, const struct spin_world_options *o, struct spin_error *err) {
@@ -253,6 +255,7 @@ static int make(struct spin_world *w, const struct spin_world_options *o, struct
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     pool_init(&w->flights, w->zone, sizeof(struct world_flight), UINT32_MAX);
     pool_init(&w->dmas, w->zone, sizeof(struct world_dma), UINT32_MAX);
+    pool_init(&w->paged, w->zone, sizeof(struct world_paged), UINT32_MAX);
     pool_init(&w->tasks, w->zone, sizeof(struct world_task), UINT32_MAX);
     pool_init(&w->ends, w->zone, sizeof(struct world_end), UINT32_MAX);
     int code = set_params(w, o, err);
@@ -329,6 +332,7 @@ void spin_world_free(struct spin_world *w) {
     world_cards_free(&w->cards);
     pool_clear(&w->tasks);
     pool_clear(&w->ends);
+    pool_clear(&w->paged);
     free(w->trace_path);
     free(w->picture_path);
     free(w->links_path);
@@ -457,6 +461,7 @@ struct spin_world_result spin_world_result(const struct spin_world *w) {
         const struct world_rank *rank = &w->rank[i];
         if (rank->card)
             world_pspin_count(rank, &r.counts);
+        world_paging_count(rank, &r.counts);
         r.counts.retransmitted += nic_counts(rank->nic)->retransmitted;
         r.counts.flow_control += nic_counts(rank->nic)->flow_control;
         r.counts.handled_packets += nic_counts(rank->nic)->handled_packets;

@@ -9,6 +9,7 @@
 #include "openspin.h"
 #include "sim/card.h"
 #include "sim/host.h"
+#include "sim/paging.h"
 
 struct world_params {
     uint64_t o, g, match_header, match_packet, dma_reads, memory_latency, poll, call, cpu_cycle,
@@ -20,6 +21,7 @@ struct world_params {
     struct spin_packet network; /* with DMA and memory rates, and retransmission */
     bool is_pspin;              /* the datapath of the card: `pspin`, or SC'17's */
     struct card_config pspin;
+    struct paging_config paging;
 };
 
 /* ---- world_params.c ---- */

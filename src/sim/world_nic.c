@@ -97,6 +97,8 @@ void world_launch(struct world_rank *r, uint32_t index) {
     uint64_t takes =
         transfer_ps(f->packet->bytes + w->params.network.header_bytes, w->params.network.link_fs);
     uint64_t at = world_later(w->now_ps, r->send_free_ps);
+    if (r->paging)
+        at = world_later(at, world_paging_start(r, f->packet));
     r->send_free_ps = at + world_later(takes, r->params->g);
     if (at == w->now_ps)
         depart(w, index);
@@ -188,18 +190,18 @@ void world_on_matched(void *context, const struct sim_event *event) {
 /* ---- host memory ------------------------------------------------------------------------------
  */
 
-/* When the card is done with it. */
-static uint64_t transfer(struct world_rank *r, const struct nic_move *a) {
+/* When the card is done with it, if it begins then. */
+static uint64_t transfer(struct world_rank *r, const struct nic_move *a, uint64_t at_ps) {
     struct spin_world *w = r->world;
     static const char *const names[] = {
         [NIC_FETCH] = "fetch", [NIC_STORE] = "store", [NIC_ATOMIC_ON_HOST] = "atomic"};
     enum host_direction way = a->kind == NIC_STORE ? HOST_TO_MEMORY : HOST_FROM_MEMORY;
-    uint64_t landed_ps = host_dma(w->hosts, r->index, way, w->now_ps, a->bytes);
+    uint64_t landed_ps = host_dma(w->hosts, r->index, way, at_ps, a->bytes);
     uint64_t handed_ps = landed_ps - dma_latency(r);
     uint64_t done =
         a->kind == NIC_STORE ? handed_ps : handed_ps + r->params->dma_reads * dma_latency(r);
-    world_note(w, r->index, ROW_DMA, names[a->kind], w->now_ps,
-               a->kind == NIC_STORE ? landed_ps : done, a->bytes, -1);
+    world_note(w, r->index, ROW_DMA, names[a->kind], at_ps, a->kind == NIC_STORE ? landed_ps : done,
+               a->bytes, -1);
     return done;
 }
 
@@ -258,7 +260,12 @@ enum nic_status world_move_until(struct world_rank *r, struct nic_move *m, struc
 static enum nic_status move(void *context, struct nic_move *m) {
     struct world_rank *r = context;
     struct world_executor *e = m->from_handler ? m->task->driver : NULL;
-    return world_move_until(r, m, e && world_is_memory_of(e, m->local) ? e : NULL, transfer(r, m));
+    uint64_t at_ps = r->world->now_ps;
+    enum nic_status status = r->paging ? world_paging_move(r, m, &at_ps) : NIC_DONE;
+    if (status != NIC_DONE)
+        return status;
+    return world_move_until(r, m, e && world_is_memory_of(e, m->local) ? e : NULL,
+                            transfer(r, m, at_ps));
 }
 
 /* To or from another process; of an atomic, which the card performs itself, a try. */

@@ -68,13 +68,31 @@ static uint64_t *member(struct world_params *p, int i) {
     return (uint64_t *)(void *)((char *)p + parameters[i].offset);
 }
 
+static bool is_part(const char *preset) {
+    return preset && strcmp(preset, "part") == 0;
+}
+
+/* The hosts of the page-fault paper: four cores of 1.2 GHz, and a card that they reach in 150 ns
+ * there and back, whose own processor takes 3 us (sections 4.1 and 4.2). */
+static void set_part(struct world_params *to) {
+    to->o = 150000;
+    to->g = 0;
+    to->cpu_cycle = 833;
+    to->cores = 4;
+    to->paging.memory = PAGING_DEMAND;
+    to->paging.start_ps = 3000000;
+}
+
 int world_params_preset(struct world_params *to, const char *preset, struct spin_error *err) {
-    if (strcmp(preset, "sc17-int") != 0 && strcmp(preset, "sc17-dis") != 0)
+    if (strcmp(preset, "sc17-int") != 0 && strcmp(preset, "sc17-dis") != 0 && !is_part(preset))
         return spin_fail(err, SPIN_EARG,
-                         "unknown preset '%.60s'; a world has sc17-int and sc17-dis", preset);
+                         "unknown preset '%.60s'; a world has sc17-int, sc17-dis and part", preset);
     for (int i = 0; i < PARAMETERS; i++)
         *member(to, i) = parameters[i].value;
     to->is_pspin = false;
+    paging_config_default(&to->paging);
+    if (is_part(preset))
+        set_part(to);
     int code = card_config_preset(&to->pspin, "pspin", err);
     return code ? code : spin_packet_preset(preset, &to->network, err);
 }
@@ -110,6 +128,8 @@ int world_params_set(struct world_params *to, const char *assignment, struct spi
         return set_card(to, assignment + 5, err);
     if (strncmp(assignment, "pspin.", 6) == 0)
         return card_config_set(&to->pspin, assignment + 6, err);
+    if (strncmp(assignment, "paging.", 7) == 0)
+        return paging_config_set(&to->paging, assignment, err);
     const char *equals = strchr(assignment, '=');
     size_t length = equals ? (size_t)(equals - assignment) : 0;
     for (int i = 0; equals && i < PARAMETERS; i++) {
@@ -177,6 +197,11 @@ static bool network_row(const struct world_params *of, const char *preset, int i
     return false;
 }
 
+/* Of hosts whose memory is always there, only that. */
+static bool paging_row(const struct world_params *of, int i, struct spin_parameter *row) {
+    return (i == 0 || of->paging.memory != PAGING_OFF) && paging_config_row(&of->paging, i, row);
+}
+
 /* The datapath of the cards, and with PsPIN's what it has. */
 static bool card_row(const struct world_params *of, int i, struct spin_parameter *row) {
     static const char *const names[] = {
@@ -202,17 +227,29 @@ bool world_params_row(const struct world_params *of, const char *preset, int i,
     if (i < 0)
         return false;
     if (i >= PARAMETERS) {
-        int network = 0;
+        int network = 0, card = 0;
         while (network_row(of, preset, network, row))
             network++;
-        return i - PARAMETERS < network ? network_row(of, preset, i - PARAMETERS, row)
-                                        : card_row(of, i - PARAMETERS - network, row);
+        i -= PARAMETERS;
+        if (i < network)
+            return network_row(of, preset, i, row);
+        while (card_row(of, card, row))
+            card++;
+        i -= network;
+        return i < card ? card_row(of, i, row) : paging_row(of, i - card, row);
     }
     const struct parameter *p = &parameters[i];
     uint64_t value = *member((struct world_params *)(uintptr_t)of, i);
+    struct world_params part;
     *row = (struct spin_parameter){.name = p->name,
                                    .what = p->what,
                                    .source = value == p->value ? p->source : SPIN_SET_BY_USER};
+    if (value != p->value && is_part(preset)) {
+        part = *of;
+        set_part(&part);
+        if (*member(&part, i) == value)
+            row->source = "PART sec. 4.1 and 4.2";
+    }
     if (p->unit == TIME)
         units_thousandths(row->value, sizeof row->value, value, "ns");
     else

@@ -5,6 +5,7 @@
  *   world_nic.c      driver of the card's logic: packets, matching, DMA, retransmission
  *   world_hpu.c      HPUs: handlers in slices, their commands
  *   world_pspin.c    the same on PsPIN's datapath
+ *   world_paging.c   pages of ranks that may be absent
  *   world_trace.c    what was busy when: Perfetto and SVG
  *   world_params.c   constants
  *   world_cards.c    which of them each rank has
@@ -45,6 +46,7 @@
 #include "sim/host.h"
 #include "sim/network.h"
 #include "sim/noise.h"
+#include "sim/paging.h"
 #include "sim/timeline.h"
 #include "sim/world_cards.h"
 
@@ -72,6 +74,11 @@ struct world_dma {
     uint32_t next;                   /* small read behind it */
     struct world_executor *executor; /* whose memory it uses, or NULL */
     uint64_t done_ps;
+};
+
+struct world_paged { /* to be told to a card */
+    struct pool_slot slot;
+    struct paging_report what;
 };
 
 /* ---- ranks ------------------------------------------------------------------------------------
@@ -129,6 +136,7 @@ struct world_rank {
     struct nic *nic;
     struct card *card;             /* its datapath: PsPIN's; NULL: that of SC'17 */
     struct world_process *process; /* its program is an executable */
+    struct paging *paging;         /* of its host; NULL: all its memory is there */
     uint32_t index, host;
     uint64_t send_free_ps; /* its card's port */
     uint64_t match_free_ps;
@@ -139,12 +147,13 @@ struct world_rank {
         reads_last;              /* small reads under way, which end in this order: pool entries */
     uint64_t visible_ps;         /* what the card raised last is in host memory from then on */
     struct world_thread *others; /* threads that its program has made, the youngest first */
-    struct rank_data *data;
     bool raised;                     /* something, by its card: world_pump tells */
     bool at_barrier, leaving, ended; /* leaving: it ends with the thread that runs */
     bool exited;                     /* by exit, not by returning from main */
     bool alone;                      /* it has no program, only a card */
+    struct rank_data *data;
     struct world_thread main;
+    uint64_t start_ps; /* what its card sends with data leaves from then on, with `paging` */
     struct nic_pool *card_packets;  /* that are in its L2 */
     uint32_t wait_first, wait_last; /* flights that wait for room there */
     uint64_t orders;                /* that were given out to waiting threads */
@@ -250,6 +259,8 @@ enum world_kind {
     WORLD_END_EVENT,
     WORLD_TICK_EVENT,
     WORLD_LAUNCH_EVENT,
+    WORLD_TASKLET_EVENT,
+    WORLD_PAGED_EVENT,
     WORLD_KINDS
 };
 
@@ -275,7 +286,7 @@ struct spin_world {
     uint32_t moving;              /* rank whose memory a card reads or writes, or WORLD_NONE */
     uint32_t ended, at_barrier;
     struct sim_instance sim;
-    struct pool flights, dmas, tasks, ends;
+    struct pool flights, dmas, tasks, ends, paged;
     /* HPUs */
     const struct hpu_timing *timing;
     uint32_t most_hpus; /* of any card */
@@ -323,6 +334,11 @@ struct spin_world {
 
 static inline uint32_t world_cpu_row(const struct spin_world *w, uint32_t core) {
     return core ? ROW_HPU + w->most_hpus + core - 1 : ROW_CPU;
+}
+
+/* The operating system's, behind all cores. */
+static inline uint32_t world_kernel_row(const struct spin_world *w) {
+    return world_cpu_row(w, (uint32_t)w->params.cores);
 }
 
 /* Out of memory and the like: the run ends with it. */
@@ -378,6 +394,9 @@ void world_raised(struct world_rank *r);
 /* From the thread's program: others run while its clock moves on by time_ps, at least by a look
  * (`poll`; a cycle, if that is 0). */
 void world_pause(struct world_thread *t, uint64_t time_ps);
+/* From the thread's program: what it does to its pages takes its time; a code of enum spin_code. */
+int world_use_memory(struct world_thread *t, enum portals_memory how, const void *at,
+                     uint64_t bytes);
 /* From inside a rank: its processor idles until its card has raised something, or until then. */
 void world_idle(uint64_t until_ps);
 /* For every call that takes no time: a loop of such calls would hold the world at one instant for
@@ -420,6 +439,22 @@ void world_pspin_tell(const struct world_rank *r, struct spin_world_card *card);
 void world_pspin_free(struct world_rank *r);                    /* after it */
 void world_pspin_packet(struct world_rank *r, uint32_t flight); /* has arrived */
 void world_on_launch(void *context, const struct sim_event *event);
+
+/* world_paging.c: ranks whose memory may be absent; the first two where there are none do nothing.
+ */
+int world_paging_new(struct world_rank *r, struct spin_error *err); /* before its nic */
+void world_paging_config(const struct world_params *p, struct nic_config *config);
+void world_paging_count(const struct world_rank *r, struct spin_world_counts *counts);
+/* Only with r->paging. NIC_DONE: the move may begin then. */
+enum nic_status world_paging_move(struct world_rank *r, const struct nic_move *m,
+                                  uint64_t *ready_ps);
+/* When a packet may leave: the card's own processor begins messages and blocks. */
+uint64_t world_paging_start(struct world_rank *r, const struct nic_packet *packet);
+/* Returns when it is over. */
+uint64_t world_paging_ask(struct world_rank *r, enum portals_memory how, uint64_t address,
+                          uint64_t bytes, uint64_t at_ps);
+void world_on_tasklet(void *context, const struct sim_event *event);
+void world_on_paged(void *context, const struct sim_event *event);
 
 /* world_hpu.c */
 void world_tell_fault(struct world_rank *r, uint32_t hpu, const struct spin_image *image,

@@ -124,12 +124,17 @@ void world_on_launch(void *context, const struct sim_event *event) {
 static enum nic_status move(void *context, struct nic_move *m) {
     struct world_rank *r = context;
     struct nic_move later;
+    uint64_t ready_ps = r->world->now_ps;
+    enum nic_status status = r->paging ? world_paging_move(r, m, &ready_ps) : NIC_DONE;
+    if (status != NIC_DONE)
+        return status;
     /* of a command in many segments, those beyond the HPU's places go by themselves */
     if (m->from_handler && card_serve_has_place(m->task) && nic_move_later(r->nic, m, &later)) {
         card_serve_move(r->card, m->task, &later);
         return NIC_PENDING;
     }
-    uint64_t done = card_serve_host(r->card, m->kind == NIC_STORE, m->bytes);
+    uint64_t waits = ready_ps - r->world->now_ps; /* for its translation */
+    uint64_t done = card_serve_host(r->card, m->kind == NIC_STORE, m->bytes) + waits;
     world_note(r->world, r->index, ROW_DMA, m->kind == NIC_STORE ? "store" : "fetch",
                r->world->now_ps, done, m->bytes, -1);
     return world_move_until(r, m, NULL, done);

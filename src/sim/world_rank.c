@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "portals/own_pages.h"
 #include "sim/world_libc.h"
 #include "sim/world_private.h"
 
@@ -258,6 +259,27 @@ static void do_work(void *context, uint64_t cycles, uint64_t memory_bytes) {
     catch_up(t);
 }
 
+int world_use_memory(struct world_thread *t, enum portals_memory how, const void *at,
+                     uint64_t bytes) {
+    static const char *const names[] = {
+        [PORTALS_TOUCH] = "touch", [PORTALS_PIN] = "pin", [PORTALS_DISCARD] = "discard"};
+    if (how > PORTALS_DISCARD)
+        return SPIN_EARG;
+    catch_up(t);
+    uint64_t start = t->clock_ps;
+    busy(t, names[how], world_paging_ask(t->rank, how, (uintptr_t)at, bytes, start) - start);
+    if (t->clock_ps == start)
+        world_free_call(t);
+    catch_up(t);
+    return SPIN_OK;
+}
+
+/* Ranks share a process: what one would pin, all would have to. */
+static int use_memory(void *context, enum portals_memory how, const void *at, uint64_t bytes) {
+    int code = how == PORTALS_PIN ? SPIN_OK : own_pages_use(how, at, bytes);
+    return code ? code : world_use_memory(context, how, at, bytes);
+}
+
 static void meet(void *context) {
     struct world_thread *t = context;
     struct spin_world *w = t->rank->world;
@@ -284,7 +306,8 @@ static const struct portals_job job = {.rank = ask_rank,
                                        .compute = compute,
                                        .work = do_work,
                                        .barrier = meet,
-                                       .map = map_all};
+                                       .map = map_all,
+                                       .memory = use_memory};
 
 /* ---- running ----------------------------------------------------------------------------------
  */
@@ -479,7 +502,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
     portals.image_limits = &limits;
     portals.images = w->images;
     portals.zone = w->zone;
-    const struct nic_config config = {
+    struct nic_config config = {
         .driver = p->is_pspin ? &world_pspin_driver : &world_driver,
         .context = r,
         .address = {.nid = i},
@@ -497,6 +520,7 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
         .handler_packets = (uint32_t)p->handler_packets,
         .portals = &portals,
     };
+    world_paging_config(p, &config);
     r->world = w;
     r->params = p;
     r->alone = w->cards.card[w->cards.of[i]]->no_program;
@@ -505,6 +529,8 @@ static int rank_new(struct spin_world *w, uint32_t i, struct spin_error *err) {
     r->queue_first = r->queue_last = WORLD_NONE;
     r->reads_first = r->reads_last = WORLD_NONE;
     int code = p->is_pspin ? world_pspin_new(r, err) : SPIN_OK;
+    if (!code)
+        code = world_paging_new(r, err);
     if (!code)
         code = nic_new(&r->nic, &config, err);
     if (code)
@@ -533,6 +559,7 @@ void world_ranks_free(struct spin_world *w) {
     for (uint32_t i = 0; w->rank && i < w->ranks; i++) {
         struct world_rank *r = &w->rank[i];
         nic_free(r->nic);
+        paging_free(r->paging);
         world_pspin_free(r); /* before the images */
         world_libc_free(r);
         world_memory_free(r);

@@ -466,6 +466,8 @@ static int other(struct served *s, uint32_t call) {
     case CHANNEL_BARRIER:
         spin_barrier();
         return 0;
+    case CHANNEL_MEMORY: /* the process has done its part */
+        return world_use_memory(world_current(), (enum portals_memory)w[0], pointer(w[1]), w[2]);
     case CHANNEL_MAP:
         return spin_map_ranks((uint32_t)w[0]);
     case CHANNEL_NI_INIT_41:

@@ -59,6 +59,8 @@ static void row_name(const void *user, uint32_t row, char *name, size_t room) {
         snprintf(name, room, "%s", names[row]);
     else if (row < cores)
         snprintf(name, room, "HPU %u", row - ROW_HPU);
+    else if (row == world_kernel_row(user))
+        snprintf(name, room, "kernel");
     else
         snprintf(name, room, "CPU %u", row - cores + 1);
 }
@@ -70,7 +72,9 @@ static unsigned row_colour(const void *user, uint32_t row) {
 
 int world_draw(struct spin_world *w, struct spin_error *err) {
     const struct timeline_rows rows = {.ranks = w->ranks,
-                                       .rows = world_cpu_row(w, w->cores_used),
+                                       .rows = w->params.paging.memory == PAGING_OFF
+                                                   ? world_cpu_row(w, w->cores_used)
+                                                   : world_kernel_row(w) + 1,
                                        .optional = ROW_HPU, /* what is never busy has no row */
                                        .user = w,
                                        .name = row_name,

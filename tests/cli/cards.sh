@@ -163,7 +163,7 @@ bad "entries of a program" "2: entry: of ranks with 'program = none', which come
 bad "an unknown word of an entry" "3: entry: unknown option 'port'; there are portal, match" 'ranks 1' 'program = none' 'entry = port=1'
 bad "an entry outside" "3: entry: portal: 512 is outside 0 to 511" 'ranks 1' 'program = none' 'entry = portal=512'
 bad "handlers without image" "3: entry: an image and its header, payload or completion handler go together" 'ranks 1' 'program = none' 'entry = payload=x'
-bad "a preset that is none" "2: unknown preset 'pspin'; a world has sc17-int and sc17-dis" 'ranks 1' 'preset = pspin'
+bad "a preset that is none" "2: unknown preset 'pspin'; a world has sc17-int, sc17-dis and part" 'ranks 1' 'preset = pspin'
 bad "a scratchpad too large" "2: scratchpad: '2MiB' is outside the limits, 0 to [0-9]+ bytes$" 'ranks 1' 'scratchpad = 2MiB'
 bad "no program at all" "2: program: none, or a shared object" 'ranks 1' 'program ='
 worse() { cards 'ranks 3' 'program = none' "${@:3}"; refuse "$1" 2 "openspin sim run: rank 3, its entry of portal [0-9]+, match 0x0: $2" sim -n 4 --cards some.cards sum.so sum.spin; }

@@ -162,7 +162,7 @@ printf 'int main(void) { return 0; }\n' >executable.c
 cc -fPIE -pie executable.c -o executable
 refuse "an executable without Portals" 1 "rank 0 ended without a call of Portals: is the program linked with libportals.so" sim ./executable
 refuse "too many ranks" 2 '-n: 65537 is outside 1 to 65536' sim -n 65537 ring.so
-refuse "an unknown preset" 2 "unknown preset 'fast'; a world has sc17-int and sc17-dis" sim -p fast ring.so
+refuse "an unknown preset" 2 "unknown preset 'fast'; a world has sc17-int, sc17-dis and part" sim -p fast ring.so
 refuse "an unknown card" 2 "--card: 'x' is neither sc17 nor pspin" sim --card x ring.so
 refuse "an unknown card as a parameter" 2 "card: 'x' is neither sc17 nor pspin" sim --set card=x ring.so
 refuse "an unknown parameter of the PsPIN card" 2 "the card has no parameter 'x'" sim --set pspin.x=1 ring.so

@@ -1,0 +1,183 @@
+#include "part/part_world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "portals4.h"
+
+#define WARM_BYTES 65536u /* sent before, so that the IOMMUs know their tables */
+#define HUGE_PAGE                                                                                  \
+    (2u << 20) /* buffers begin with one, so that no time depends on where they are                \
+                */
+
+struct run {
+    const struct part_setup *setup;
+    uint8_t *from, *to;
+    bool *is_absent; /* of the target's pages */
+    uint64_t start_ps, end_ps;
+};
+
+static uint8_t byte_at(uint64_t i) {
+    return (uint8_t)(i * 31 + i / 251 + 7);
+}
+
+/* As it is before the measurement, when all of it was there. A source's data stays: the IOMMU's
+ * table loses it, as when the system moves pages. */
+static void prepare(const struct run *r, enum part_pages how, uint8_t *at, bool is_target) {
+    uint64_t bytes = r->setup->bytes;
+    for (uint64_t i = 0; i * PART_PAGE < bytes; i++) {
+        bool goes = how == PART_TOUCH_ABSENT || how == PART_PIN_ABSENT ||
+                    (how == PART_ABSENT && (!is_target || r->is_absent[i]));
+        if (goes)
+            spin_discard(at + i * PART_PAGE, PART_PAGE);
+    }
+    for (uint64_t i = 0; i < bytes && !is_target; i++)
+        at[i] = byte_at(i);
+}
+
+/* As a part of it. */
+static void before(enum part_pages how, uint8_t *at, uint64_t bytes) {
+    if (how == PART_TOUCH_PRESENT || how == PART_TOUCH_ABSENT)
+        spin_touch(at, bytes);
+    else if (how == PART_PIN_PRESENT || how == PART_PIN_ABSENT)
+        spin_pin(at, bytes);
+}
+
+#define GOOD(call)                                                                                 \
+    do {                                                                                           \
+        if ((call) != PTL_OK)                                                                      \
+            return __LINE__;                                                                       \
+    } while (0)
+
+static int put(ptl_handle_md_t md, uint64_t bytes) {
+    const ptl_process_t target = {.phys = {.nid = 1}};
+    return PtlPut(md, 0, bytes, PTL_CT_ACK_REQ, target, 0, 0, 0, NULL, 0);
+}
+
+static int send_buffer(struct run *r, ptl_handle_ni_t ni) {
+    uint64_t bytes = r->setup->bytes;
+    ptl_md_t md = {.start = r->from, .length = bytes};
+    ptl_handle_md_t handle;
+    ptl_ct_event_t count;
+    md.eq_handle = PTL_EQ_NONE;
+    md.options = PTL_MD_EVENT_CT_ACK;
+    GOOD(PtlCTAlloc(ni, &md.ct_handle));
+    GOOD(PtlMDBind(ni, &md, &handle));
+    spin_touch(r->from, bytes);
+    spin_barrier();
+    GOOD(put(handle, bytes < WARM_BYTES ? bytes : WARM_BYTES));
+    GOOD(PtlCTWait(md.ct_handle, 1, &count));
+    spin_barrier();
+    prepare(r, r->setup->source, r->from, false);
+    spin_barrier();
+    r->start_ps = spin_now_ps();
+    before(r->setup->source, r->from, bytes);
+    spin_barrier();
+    GOOD(put(handle, bytes));
+    GOOD(PtlCTWait(md.ct_handle, 2, &count));
+    return count.failure ? __LINE__ : 0;
+}
+
+static int receive_buffer(struct run *r, ptl_handle_ni_t ni) {
+    uint64_t bytes = r->setup->bytes;
+    ptl_pt_index_t index;
+    ptl_handle_le_t handle;
+    ptl_ct_event_t count;
+    ptl_le_t le = {.start = r->to,
+                   .length = bytes,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM | PTL_LE_EVENT_LINK_DISABLE};
+    GOOD(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &index));
+    GOOD(PtlCTAlloc(ni, &le.ct_handle));
+    GOOD(PtlLEAppend(ni, index, &le, PTL_PRIORITY_LIST, NULL, &handle));
+    spin_touch(r->to, bytes);
+    spin_barrier();
+    GOOD(PtlCTWait(le.ct_handle, 1, &count));
+    spin_barrier();
+    prepare(r, r->setup->target, r->to, true);
+    spin_barrier();
+    before(r->setup->target, r->to, bytes);
+    spin_barrier();
+    GOOD(PtlCTWait(le.ct_handle, 2, &count));
+    r->end_ps = spin_now_ps();
+    if (count.failure)
+        return __LINE__;
+    for (uint64_t i = 0; i < bytes; i++)
+        if (r->to[i] != byte_at(i))
+            return __LINE__;
+    return 0;
+}
+
+static int rank(void *argument) {
+    ptl_handle_ni_t ni;
+    GOOD(PtlInit());
+    GOOD(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
+                   &ni));
+    return spin_rank() ? receive_buffer(argument, ni) : send_buffer(argument, ni);
+}
+
+/* At least one page of those that are chosen by chance; the paper draws them with rand(). */
+static uint64_t choose(const struct part_setup *s, bool *is_absent) {
+    uint64_t pages = (s->bytes + PART_PAGE - 1) / PART_PAGE, chosen = 0;
+    struct rng rng = rng_seeded(s->seed);
+    for (uint64_t i = 0; i < pages; i++) {
+        bool hit = !s->fault_percent || rng_below(&rng, 100) < s->fault_percent;
+        is_absent[i] = s->target == PART_ABSENT && hit;
+        chosen += is_absent[i];
+    }
+    return chosen;
+}
+
+static int run_world(const struct experiment_context *context, struct run *r,
+                     struct part_outcome *outcome, struct spin_error *err) {
+    struct spin_world_options base = {.ranks = 2,
+                                      .preset = "part",
+                                      .trace = r->setup->trace,
+                                      .picture = r->setup->picture,
+                                      .set = r->setup->set};
+    struct experiment_world w;
+    struct spin_world *world;
+    while (base.set_count < PART_SETTINGS && r->setup->set[base.set_count])
+        base.set_count++;
+    int code = experiment_world(context, &base, &w, err);
+    if (!code)
+        code = spin_world_new(&world, &w.options, err);
+    if (code)
+        return code;
+    code = spin_world_run(world, rank, r, err);
+    struct spin_world_result result = spin_world_result(world);
+    if (!code && result.failed)
+        code = spin_fail(err, SPIN_EFORMAT, "a transfer of %llu bytes: rank %u failed at check %d",
+                         (unsigned long long)r->setup->bytes, result.first_failed,
+                         result.first_status);
+    outcome->us = (double)(r->end_ps - r->start_ps) / 1e6;
+    outcome->counts = result.counts;
+    spin_world_free(world);
+    return code;
+}
+
+int part_transfer(const struct experiment_context *context, const struct part_setup *setup,
+                  struct part_outcome *outcome, struct spin_error *err) {
+    uint64_t room = (setup->bytes + HUGE_PAGE) / HUGE_PAGE * HUGE_PAGE;
+    struct run r = {.setup = setup,
+                    .from = aligned_alloc(HUGE_PAGE, room),
+                    .to = aligned_alloc(HUGE_PAGE, room),
+                    .is_absent = calloc(setup->bytes / PART_PAGE + 1, sizeof *r.is_absent)};
+    int code = SPIN_OK;
+    if (!r.from || !r.to || !r.is_absent) {
+        code = spin_fail(err, SPIN_ENOMEM, "out of memory for a transfer of %llu bytes",
+                         (unsigned long long)setup->bytes);
+    } else {
+        for (uint64_t i = 0; i < setup->bytes; i++)
+            r.from[i] = byte_at(i);
+        memset(r.to, 0, setup->bytes);
+        outcome->faulting = choose(setup, r.is_absent);
+        code = run_world(context, &r, outcome, err);
+    }
+    free(r.from);
+    free(r.to);
+    free(r.is_absent);
+    return code;
+}
