@@ -172,7 +172,7 @@ TEST(by_blocks_others_do_not_wait) {
     fault(h, 0, 4, 1000, 0);
     run_until(h, 200 * US);
     CHECK_EQ(h->reports, 1);
-    CHECK_EQ(h->report[0].at_ps, (1 + 4 + 6 + 12 + 15) * US);
+    CHECK_EQ(h->report[0].at_ps, (1 + 4 + 6 + 24 + 15) * US); /* the blocks under way */
     CHECK(h->report[0].what.more);
     fault(h, 5000, 1, 1, 200 * US);
     run_until(h, 400 * US);

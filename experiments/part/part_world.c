@@ -14,6 +14,8 @@
 
 struct run {
     const struct part_setup *setup;
+    uint32_t sources; /* ranks from 0 on; the one behind them is the target of all */
+    uint64_t room;    /* of each source's part of the target's buffer, and of its own */
     uint8_t *from, *to;
     bool *is_absent; /* of the target's pages */
     uint64_t start_ps, end_ps;
@@ -27,6 +29,8 @@ static uint8_t byte_at(uint64_t i) {
  * table loses it, as when the system moves pages. */
 static void prepare(const struct run *r, enum part_pages how, uint8_t *at, bool is_target) {
     uint64_t bytes = r->setup->bytes;
+    if (is_target)
+        memset(at, 0, bytes);
     for (uint64_t i = 0; i * PART_PAGE < bytes; i++) {
         bool goes = how == PART_TOUCH_ABSENT || how == PART_PIN_ABSENT ||
                     (how == PART_ABSENT && (!is_target || r->is_absent[i]));
@@ -51,31 +55,32 @@ static void before(enum part_pages how, uint8_t *at, uint64_t bytes) {
             return __LINE__;                                                                       \
     } while (0)
 
-static int put(ptl_handle_md_t md, uint64_t bytes) {
-    const ptl_process_t target = {.phys = {.nid = 1}};
-    return PtlPut(md, 0, bytes, PTL_CT_ACK_REQ, target, 0, 0, 0, NULL, 0);
+static int put(const struct run *r, ptl_handle_md_t md, uint64_t bytes) {
+    const ptl_process_t target = {.phys = {.nid = r->sources}};
+    return PtlPut(md, 0, bytes, PTL_CT_ACK_REQ, target, 0, 0, spin_rank() * r->room, NULL, 0);
 }
 
 static int send_buffer(struct run *r, ptl_handle_ni_t ni) {
     uint64_t bytes = r->setup->bytes;
-    ptl_md_t md = {.start = r->from, .length = bytes};
+    uint8_t *from = r->from + spin_rank() * r->room;
+    ptl_md_t md = {.start = from, .length = bytes};
     ptl_handle_md_t handle;
     ptl_ct_event_t count;
     md.eq_handle = PTL_EQ_NONE;
     md.options = PTL_MD_EVENT_CT_ACK;
     GOOD(PtlCTAlloc(ni, &md.ct_handle));
     GOOD(PtlMDBind(ni, &md, &handle));
-    spin_touch(r->from, bytes);
+    spin_touch(from, bytes);
     spin_barrier();
-    GOOD(put(handle, bytes < WARM_BYTES ? bytes : WARM_BYTES));
+    GOOD(put(r, handle, bytes < WARM_BYTES ? bytes : WARM_BYTES));
     GOOD(PtlCTWait(md.ct_handle, 1, &count));
     spin_barrier();
-    prepare(r, r->setup->source, r->from, false);
+    prepare(r, r->setup->source, from, false);
     spin_barrier();
     r->start_ps = spin_now_ps();
-    before(r->setup->source, r->from, bytes);
+    before(r->setup->source, from, bytes);
     spin_barrier();
-    GOOD(put(handle, bytes));
+    GOOD(put(r, handle, bytes));
     GOOD(PtlCTWait(md.ct_handle, 2, &count));
     return count.failure ? __LINE__ : 0;
 }
@@ -86,27 +91,31 @@ static int receive_buffer(struct run *r, ptl_handle_ni_t ni) {
     ptl_handle_le_t handle;
     ptl_ct_event_t count;
     ptl_le_t le = {.start = r->to,
-                   .length = bytes,
+                   .length = r->sources * r->room,
                    .uid = PTL_UID_ANY,
                    .options = PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM | PTL_LE_EVENT_LINK_DISABLE};
     GOOD(PtlPTAlloc(ni, 0, PTL_EQ_NONE, 0, &index));
     GOOD(PtlCTAlloc(ni, &le.ct_handle));
     GOOD(PtlLEAppend(ni, index, &le, PTL_PRIORITY_LIST, NULL, &handle));
-    spin_touch(r->to, bytes);
+    for (uint32_t k = 0; k < r->sources; k++)
+        spin_touch(r->to + k * r->room, bytes);
     spin_barrier();
-    GOOD(PtlCTWait(le.ct_handle, 1, &count));
+    GOOD(PtlCTWait(le.ct_handle, r->sources, &count));
     spin_barrier();
-    prepare(r, r->setup->target, r->to, true);
+    for (uint32_t k = 0; k < r->sources; k++)
+        prepare(r, r->setup->target, r->to + k * r->room, true);
     spin_barrier();
-    before(r->setup->target, r->to, bytes);
+    for (uint32_t k = 0; k < r->sources; k++)
+        before(r->setup->target, r->to + k * r->room, bytes);
     spin_barrier();
-    GOOD(PtlCTWait(le.ct_handle, 2, &count));
+    GOOD(PtlCTWait(le.ct_handle, 2 * r->sources, &count));
     r->end_ps = spin_now_ps();
     if (count.failure)
         return __LINE__;
-    for (uint64_t i = 0; i < bytes; i++)
-        if (r->to[i] != byte_at(i))
-            return __LINE__;
+    for (uint32_t k = 0; k < r->sources; k++)
+        for (uint64_t i = 0; i < bytes; i++)
+            if (r->to[k * r->room + i] != byte_at(i))
+                return __LINE__;
     return 0;
 }
 
@@ -115,7 +124,8 @@ static int rank(void *argument) {
     GOOD(PtlInit());
     GOOD(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
                    &ni));
-    return spin_rank() ? receive_buffer(argument, ni) : send_buffer(argument, ni);
+    struct run *r = argument;
+    return spin_rank() == r->sources ? receive_buffer(r, ni) : send_buffer(r, ni);
 }
 
 /* At least one page of those that are chosen by chance; the paper draws them with rand(). */
@@ -132,7 +142,7 @@ static uint64_t choose(const struct part_setup *s, bool *is_absent) {
 
 static int run_world(const struct experiment_context *context, struct run *r,
                      struct part_outcome *outcome, struct spin_error *err) {
-    struct spin_world_options base = {.ranks = 2,
+    struct spin_world_options base = {.ranks = r->sources + 1,
                                       .preset = "part",
                                       .trace = r->setup->trace,
                                       .picture = r->setup->picture,
@@ -160,19 +170,23 @@ static int run_world(const struct experiment_context *context, struct run *r,
 
 int part_transfer(const struct experiment_context *context, const struct part_setup *setup,
                   struct part_outcome *outcome, struct spin_error *err) {
-    uint64_t room = (setup->bytes + HUGE_PAGE) / HUGE_PAGE * HUGE_PAGE;
+    uint32_t ranks = context->setup.ranks ? context->setup.ranks : 2;
+    if (ranks < 2)
+        return spin_fail(err, SPIN_EARG, "--ranks %u: one that sends and one that receives", ranks);
+    uint64_t room = (setup->bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     struct run r = {.setup = setup,
-                    .from = aligned_alloc(HUGE_PAGE, room),
-                    .to = aligned_alloc(HUGE_PAGE, room),
+                    .sources = ranks - 1,
+                    .room = room,
+                    .from = aligned_alloc(HUGE_PAGE, (ranks - 1) * room),
+                    .to = aligned_alloc(HUGE_PAGE, (ranks - 1) * room),
                     .is_absent = calloc(setup->bytes / PART_PAGE + 1, sizeof *r.is_absent)};
     int code = SPIN_OK;
     if (!r.from || !r.to || !r.is_absent) {
-        code = spin_fail(err, SPIN_ENOMEM, "out of memory for a transfer of %llu bytes",
+        code = spin_fail(err, SPIN_ENOMEM, "out of memory for transfers of %llu bytes",
                          (unsigned long long)setup->bytes);
     } else {
-        for (uint64_t i = 0; i < setup->bytes; i++)
-            r.from[i] = byte_at(i);
-        memset(r.to, 0, setup->bytes);
+        for (uint64_t i = 0; i < r.sources * room; i++)
+            r.from[i] = byte_at(i % room);
         outcome->faulting = choose(setup, r.is_absent);
         code = run_world(context, &r, outcome, err);
     }

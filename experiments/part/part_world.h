@@ -1,5 +1,6 @@
-/* Transfers between two ranks whose pages may be absent: what figures 9 to 15 of the page-fault
- * paper measure. */
+/* Transfers whose pages may be absent: what figures 9 to 15 of the page-fault paper measure between
+ * two ranks. With more (--ranks), all but the last send to the last, and the last transfer counts.
+ */
 #ifndef OPENSPIN_PART_WORLD_H
 #define OPENSPIN_PART_WORLD_H
 

@@ -22,8 +22,8 @@
 enum paging_memory { PAGING_OFF, PAGING_DEMAND, PAGING_PRESENT };
 enum paging_policy { PAGING_ONE, PAGING_BLOCK, PAGING_ALL };
 /* When the sender is asked for a block again: once all pages of a fault are there (the paper's
- * way), at once, or when those of the block are. */
-enum paging_err { PAGING_ERR_LATE, PAGING_ERR_EARLY, PAGING_ERR_BLOCK };
+ * way), at once, when those of the block are, or not at all, so that a timeout is waited for. */
+enum paging_err { PAGING_ERR_LATE, PAGING_ERR_EARLY, PAGING_ERR_BLOCK, PAGING_ERR_NONE };
 
 struct paging_config {
     uint64_t memory, policy, err; /* of the enumerations above */

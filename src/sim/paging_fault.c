@@ -18,13 +18,13 @@ static uint64_t page_of(uint64_t address) {
 /* Many packets meet the same page. */
 static bool is_logged(const struct paging *p, const struct paging_fault *fault) {
     for (uint32_t i = p->fault_first; i < p->faults; i++)
-        if (page_of(p->fault[i].address) == page_of(fault->address) &&
-            p->fault[i].write == fault->write)
+        if (page_of(p->fault[i].fault.address) == page_of(fault->address) &&
+            p->fault[i].fault.write == fault->write)
             return true;
     return false;
 }
 
-static bool log_fault(struct paging *p, const struct paging_fault *fault) {
+static bool log_fault(struct paging *p, const struct paging_fault *fault, uint64_t at_ps) {
     if (p->fault_first) {
         p->faults -= p->fault_first;
         memmove(p->fault, p->fault + p->fault_first, p->faults * sizeof *p->fault);
@@ -32,13 +32,13 @@ static bool log_fault(struct paging *p, const struct paging_fault *fault) {
     }
     if (p->faults == p->fault_room) {
         uint32_t room = p->fault_room ? 2 * p->fault_room : 16;
-        struct paging_fault *wider = realloc(p->fault, room * sizeof *wider);
+        struct logged *wider = realloc(p->fault, room * sizeof *wider);
         if (!wider)
             return false;
         p->fault = wider;
         p->fault_room = room;
     }
-    p->fault[p->faults++] = *fault;
+    p->fault[p->faults++] = (struct logged){*fault, at_ps};
     return true;
 }
 
@@ -76,7 +76,7 @@ uint64_t paging_fault(struct paging *p, const struct paging_fault *fault, uint64
         p->holds++;
     if (is_logged(p, fault))
         return PAGING_NEVER;
-    if (!log_fault(p, fault)) {
+    if (!log_fault(p, fault, at_ps)) {
         p->no_memory = true;
         return PAGING_NEVER;
     }
@@ -143,6 +143,9 @@ static void report(struct paging *p, const struct paging_fault *f, uint64_t byte
     uint64_t from = page_of(f->address), end = f->address + (bytes ? bytes : 1) + IOMMU_PAGE - 1;
     const struct paging_report r = {
         .address = from, .bytes = page_of(end) - from, .more = more, .failed = bytes == 0};
+    bool nobody = p->config.err == PAGING_ERR_NONE && !f->in_order && !r.failed;
+    if (nobody)
+        return;
     p->counts.reports++;
     p->counts.errors += r.failed;
     p->calls.report(p->calls.context, &r, at_ps);
@@ -177,7 +180,7 @@ static uint64_t take_all(struct paging *p, uint32_t count, uint64_t at_ps) {
     struct told told[PAGING_FIFO];
     uint32_t tells = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct paging_fault f = p->fault[p->fault_first + i];
+        const struct paging_fault f = p->fault[p->fault_first + i].fault;
         uint64_t got = wanted(p, &f);
         if (is_in(p, f.address)) /* with one before it, or by the program */
             at_ps = paging_wait(paging_place(p, f.address), at_ps);
@@ -200,26 +203,39 @@ static uint64_t take_all(struct paging *p, uint32_t count, uint64_t at_ps) {
     return at_ps;
 }
 
-/* err=block: the block of each fault, and the sender is told; the rest of the transfer after that,
- * by chunks, so that faults of others do not wait for all of it. */
+/* Whether the sender was told of that page after its fault. */
+static bool is_told(const struct paging *p, const struct logged *l) {
+    for (uint32_t i = 0; i < p->aheads; i++) {
+        const struct ahead *a = &p->ahead[i];
+        if (l->fault.address >= page_of(a->fault.address) && l->fault.address < a->told_end &&
+            l->at_ps <= a->at_ps)
+            return true;
+    }
+    return false;
+}
+
+/* What is brought in before the sender is told: the blocks that it has under way, so that those
+ * that follow are there before they come. */
+static uint64_t at_once(const struct paging *p, const struct paging_fault *f, uint64_t all) {
+    uint64_t bytes = f->block_bytes + (p->config.blocks_outstanding - 1) * p->config.block;
+    return p->config.policy == PAGING_ALL && f->block_bytes && bytes < all ? bytes : all;
+}
+
+/* err=block: the sender is told when its blocks under way are there; the rest of the transfer comes
+ * after that, by chunks, so that faults of others do not wait for all of it. */
 static uint64_t take_blocks(struct paging *p, uint32_t count, uint64_t at_ps) {
-    uint64_t told_from = 0, told_end = 0; /* the block before, if it was told */
     for (uint32_t i = 0; i < count; i++) {
-        const struct paging_fault f = p->fault[p->fault_first + i];
-        if (f.address >= told_from && f.address < told_end)
+        const struct logged l = p->fault[p->fault_first + i];
+        const struct paging_fault *f = &l.fault;
+        if (is_told(p, &l))
             continue;
-        uint64_t all = wanted(p, &f);
-        uint64_t bytes = p->config.policy == PAGING_ALL && f.block_bytes && f.block_bytes < all
-                             ? f.block_bytes
-                             : all;
-        uint64_t got = bytes;
-        at_ps = get_user_pages(p, f.address, &got, f.write, at_ps);
+        uint64_t all = wanted(p, f), bytes = at_once(p, f, all), got = bytes;
+        at_ps = get_user_pages(p, f->address, &got, f->write, at_ps);
         bool more = got == bytes && bytes < all && p->aheads < PAGING_AHEAD;
-        at_ps = tell(p, &f, got, more, at_ps);
-        told_from = f.address;
-        told_end = f.address + got;
         if (more)
-            p->ahead[p->aheads++] = (struct ahead){f, f.address + bytes, all - bytes};
+            p->ahead[p->aheads++] = (struct ahead){*f, f->address + bytes, all - bytes,
+                                                   page_of(f->address + bytes), at_ps};
+        at_ps = tell(p, f, got, more, at_ps);
     }
     p->fault_first += count;
     return at_ps;
@@ -253,12 +269,14 @@ uint64_t paging_tasklet(struct paging *p, uint64_t at_ps) {
         p->tasklet = false;
         return PAGING_NEVER;
     }
-    if (!waiting)
+    bool ahead = p->aheads && (!waiting || p->is_their_turn);
+    p->is_their_turn = !ahead;
+    if (ahead)
         return take_chunk(p, at_ps);
     p->counts.tasklets++;
     note(p, "tasklet", at_ps, at_ps + p->config.tasklet_ps);
     at_ps += p->config.tasklet_ps;
-    return p->config.err == PAGING_ERR_BLOCK
-               ? take_blocks(p, waiting < most ? waiting : most, at_ps)
-               : take_all(p, waiting < most ? waiting : most, at_ps);
+    waiting = waiting < most ? waiting : most;
+    return p->config.err == PAGING_ERR_BLOCK ? take_blocks(p, waiting, at_ps)
+                                             : take_all(p, waiting, at_ps);
 }

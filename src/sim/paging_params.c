@@ -4,7 +4,7 @@
 
 static const char *const memories[] = {"off", "demand", "present", NULL};
 static const char *const policies[] = {"one", "block", "all", NULL};
-static const char *const errs[] = {"late", "early", "block", NULL};
+static const char *const errs[] = {"late", "early", "block", "none", NULL};
 
 static const struct parameter_row rows[] = {
 #define PAGING_PARAMETER(name, member, value, unit, words, min, max, what, source)                 \

@@ -44,9 +44,17 @@ struct place {
     struct page *page; /* NULL: no memory */
 };
 
-struct ahead {                 /* brought in without a fault of its own */
-    struct paging_fault fault; /* the one that it belongs to */
-    uint64_t from, bytes;
+struct logged { /* by the card */
+    struct paging_fault fault;
+    uint64_t at_ps;
+};
+
+/* err=block: the rest of a transfer, that is brought in after the blocks of its fault. */
+struct ahead {
+    struct paging_fault fault;
+    uint64_t from, bytes; /* what is left */
+    uint64_t told_end,
+        at_ps; /* up to there the sender has been told, and since when it was there */
 };
 
 struct paging {
@@ -64,13 +72,14 @@ struct paging {
     bool no_memory;
     struct paging_counts counts;
     /* paging_fault.c */
-    struct paging_fault *fault; /* that wait for the tasklet, in order: [fault_first, faults) */
+    struct logged *fault; /* that wait for the tasklet, in order: [fault_first, faults) */
     uint32_t fault_first, faults, fault_room;
     uint64_t holds;                   /* pages that are held */
     bool tasklet;                     /* scheduled or running */
     uint64_t stolen_ps;               /* from the running one, by interrupts */
     struct ahead ahead[PAGING_AHEAD]; /* err=block: the oldest first */
     uint32_t aheads;
+    bool is_their_turn; /* and not that of faults, which would starve them */
 };
 
 struct place paging_place(struct paging *p, uint64_t address);

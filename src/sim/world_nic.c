@@ -66,8 +66,12 @@ static void depart(struct spin_world *w, uint32_t index) {
     uint64_t takes =
         transfer_ps(p->bytes + w->params.network.header_bytes, w->params.network.link_fs);
     uint64_t end = w->now_ps + world_later(takes, r->params->g);
-    world_note(w, f->rank, ROW_NIC_OUT, p->kind == NIC_DATA ? "send" : "receipt", w->now_ps, end,
-               p->bytes, p->target.nid);
+    static const char *const names[] = {[NIC_DATA] = "send",
+                                        [NIC_RECEIPT] = "receipt",
+                                        [NIC_PROBE] = "receipt",
+                                        [NIC_BLOCK] = "block",
+                                        [NIC_REPORT] = "report"};
+    world_note(w, f->rank, ROW_NIC_OUT, names[p->kind], w->now_ps, end, p->bytes, p->target.nid);
     if (w->pcap)
         world_capture_packet(w, p);
     f->sent_ps = w->now_ps;
@@ -168,7 +172,7 @@ void world_on_packet(void *context, const struct net_arrival *arrival) {
     r->match_free_ps = start + world_later(takes, p->g);
     world_note(w, r->index, ROW_NIC_IN, header ? "match" : "look up", start, start + takes,
                packet->bytes, packet->source.nid);
-    if (packet->kind == NIC_DATA)
+    if (packet->kind == NIC_DATA || packet->kind == NIC_BLOCK)
         world_note_packet(w, packet->source.nid, f->sent_ps, r->index, start);
     world_event(r, start + takes, WORLD_MATCHED_EVENT, index, r->index, 0);
 }

@@ -53,7 +53,8 @@ int world_paging_new(struct world_rank *r, struct spin_error *err) {
 void world_paging_config(const struct world_params *p, struct nic_config *config) {
     static const uint8_t policies[] = {[PAGING_ERR_LATE] = NIC_ERR_LATE,
                                        [PAGING_ERR_EARLY] = NIC_ERR_EARLY,
-                                       [PAGING_ERR_BLOCK] = NIC_ERR_PER_BLOCK};
+                                       [PAGING_ERR_BLOCK] = NIC_ERR_PER_BLOCK,
+                                       [PAGING_ERR_NONE] = NIC_ERR_LATE};
     if (p->paging.memory == PAGING_OFF)
         return;
     config->block_bytes = (uint32_t)p->paging.block;
