@@ -240,6 +240,41 @@ TEST(what_is_touched_does_not_fault) {
     CHECK(absent.end_ps > touched.end_ps + 50000000);
 }
 
+/* 512 pages become a huge one under a card that uses them: it waits for the copy, and no more. */
+static int collapsing(void *argument) {
+    uint64_t bytes = 2 << 20;
+    uint8_t *memory = aligned_alloc(bytes, bytes);
+    struct ends e;
+    ptl_ct_event_t count;
+    (void)argument;
+    RANK_CHECK(memory && !open_ends(&e, memory, memory, bytes));
+    memset(memory, spin_rank() ? 0 : 7, bytes);
+    spin_touch(memory, bytes); /* 1.5 ms */
+    spin_barrier();
+    for (uint32_t i = 1; i <= 4 && spin_rank() == 0; i++) {
+        RANK_CHECK(!put(&e, 0, 0, bytes)); /* 1.7 ms */
+        RANK_CHECK(!PtlCTWait(e.sent, i, &count) && !count.failure);
+    }
+    spin_barrier();
+    RANK_CHECK(memory[0] == 7 && !memcmp(memory, memory + 1, bytes - 1));
+    free(memory);
+    return 0;
+}
+
+TEST(huge_pages_collapse_under_the_card) {
+    const char *set[] = {"paging.collapse_period=2ms"};
+    struct spin_world_options o = {.ranks = 2, .preset = "part", .set = set, .set_count = 1};
+    struct spin_world *w;
+    struct spin_error err;
+    CHECK_EQ(spin_world_new(&w, &o, &err), 0);
+    CHECK_EQ(spin_world_run(w, collapsing, NULL, &err), 0);
+    struct spin_world_result r = spin_world_result(w);
+    CHECK_EQ(r.failed, 0);
+    CHECK(r.counts.page_faults > 0);
+    CHECK(r.counts.pages_in == 1024); /* touched, once */
+    spin_world_free(w);
+}
+
 /* Off is the default: nothing of it costs or counts anything. */
 TEST(off_by_default) {
     struct timed plain = {.touches = true}, off = {0};

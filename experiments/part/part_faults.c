@@ -23,18 +23,26 @@ struct curve {
     const char *set[PART_SETTINGS];
 };
 
-static int measure(const struct experiment_context *context, const struct curve *curve,
-                   uint64_t bytes, struct part_outcome *out, struct spin_error *err) {
-    struct part_setup setup = {.bytes = bytes, .target = curve->target};
+static int measure_from(const struct experiment_context *context, const struct curve *curve,
+                        enum part_pages source, uint64_t bytes, struct part_outcome *out,
+                        struct spin_error *err) {
+    struct part_setup setup = {.bytes = bytes, .target = curve->target, .source = source};
     for (int i = 0; i < PART_SETTINGS; i++)
         setup.set[i] = curve->set[i];
     return part_transfer(context, &setup, out, err);
 }
 
-/* A panel of latencies: a row per size from `first` to `last`, or the one that is asked for. */
+static int measure(const struct experiment_context *context, const struct curve *curve,
+                   uint64_t bytes, struct part_outcome *out, struct spin_error *err) {
+    return measure_from(context, curve, PART_THERE, bytes, out, err);
+}
+
+/* A panel of latencies (sources NULL: their pages are there): a row per size from `first` to
+ * `last`, or the one that is asked for. */
 static int tabulate(const struct experiment_context *context, struct sheet *s,
-                    struct sheet_panel *p, const struct curve *curves, int count, int first,
-                    int last, double us[][SIZES], struct spin_error *err) {
+                    struct sheet_panel *p, const struct curve *curves,
+                    const enum part_pages *sources, int count, int first, int last,
+                    double us[][SIZES], struct spin_error *err) {
     p->log_x = p->log_y = true;
     sheet_column(p, "B", 0, "transfer");
     for (int k = 0; k < count; k++)
@@ -45,7 +53,8 @@ static int tabulate(const struct experiment_context *context, struct sheet *s,
         row->value[0] = (double)bytes;
         for (int k = 0; k < count; k++) {
             struct part_outcome out;
-            int code = measure(context, &curves[k], bytes, &out, err);
+            int code = measure_from(context, &curves[k], sources ? sources[k] : PART_THERE, bytes,
+                                    &out, err);
             if (code)
                 return code;
             row->value[1 + k] = us[k][i] = out.us;
@@ -67,7 +76,7 @@ int part_fig9(const struct experiment_context *context, struct sheet *s, struct 
     };
     double us[CURVES][SIZES];
     struct sheet_panel *p = sheet_panel(s, "latency", "A write whose pages are all there");
-    int code = tabulate(context, s, p, curves, CURVES, 0, AT_4M, us, err);
+    int code = tabulate(context, s, p, curves, NULL, CURVES, 0, AT_4M, us, err);
     if (code || experiment_one_row(context))
         return code;
     struct sheet_claim *c =
@@ -200,7 +209,7 @@ int part_fig11(const struct experiment_context *context, struct sheet *s, struct
     double us[CURVES][SIZES];
     struct sheet_panel *p =
         sheet_panel(s, "latency", "A write with one fault at the destination, by what repeats it");
-    int code = tabulate(context, s, p, curves, CURVES, 0, AT_4K, us, err);
+    int code = tabulate(context, s, p, curves, NULL, CURVES, 0, AT_4K, us, err);
     if (code || experiment_one_row(context))
         return code;
     struct sheet_claim *c = sheet_claim(s, "D5", "us", us[ERR][AT_4K], 38, "4 KiB with ERR");
@@ -230,10 +239,24 @@ static const struct curve all_fault[CURVES] = {
 };
 
 int part_fig12(const struct experiment_context *context, struct sheet *s, struct spin_error *err) {
-    double us[CURVES][SIZES];
+    static const struct curve places[] = {
+        {"destination", PART_ABSENT, {0}},
+        {"source", PART_THERE, {0}},
+        {"both", PART_ABSENT, {0}},
+        {"destination, by block", PART_ABSENT, {"paging.err=block"}},
+        {"source, by block", PART_THERE, {"paging.err=block"}},
+        {"both, by block", PART_ABSENT, {"paging.err=block"}},
+    };
+    static const enum part_pages sources[] = {PART_THERE, PART_ABSENT, PART_ABSENT,
+                                              PART_THERE, PART_ABSENT, PART_ABSENT};
+    enum { PLACES = sizeof places / sizeof places[0] };
+    double us[CURVES][SIZES], where[PLACES][SIZES];
     struct sheet_panel *p =
         sheet_panel(s, "latency", "A write all of whose pages at the destination are absent");
-    int code = tabulate(context, s, p, all_fault, CURVES, AT_4K, AT_4M, us, err);
+    int code = tabulate(context, s, p, all_fault, NULL, CURVES, AT_4K, AT_4M, us, err);
+    p = sheet_panel(s, "where", "PIA: where the pages are absent (no figure in the paper)");
+    if (!code)
+        code = tabulate(context, s, p, places, sources, PLACES, AT_4K, AT_1M, where, err);
     if (code || experiment_one_row(context))
         return code;
     static const struct curve on_board[] = {
