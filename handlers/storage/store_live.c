@@ -79,12 +79,15 @@ int main(int argc, char **argv) {
     live.rank = job.rank;
     live.clients = job.ranks - 1 - live.nodes;
     snprintf(medium, sizeof medium, "%s/node-%u", argc == 7 ? argv[6] : "", job.rank);
+    bool benches = strcmp(argv[1], "bench") == 0;
+    /* A process that is killed is noticed at once; one that gets no processor for long is not dead.
+     * The bench covers what it wrote again and again, so it wants the blocks back soon. */
     const struct spinstore_options options = {.nodes = live.nodes,
                                               .file = argc == 7 ? medium : NULL,
-                                              .patience_ms = 1000,
-                                              .node_bytes =
-                                                  strcmp(argv[1], "bench") == 0 ? 256 << 20 : 0,
-                                              .lifetime_s = 2};
+                                              .patience_ms = 3000,
+                                              .silence_ms = 60000,
+                                              .node_bytes = benches ? 256 << 20 : 0,
+                                              .lifetime_s = benches ? 2 : 0};
     code = store_live_open_puts(&live, job.ni);
     if (code == PTL_OK)
         code = spinstore_join(job.ni, &options, &live.store);

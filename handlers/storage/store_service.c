@@ -144,6 +144,18 @@ static int look_after_nodes(struct spinstore *s) {
     return code;
 }
 
+/* When look_after_nodes has something to do: questions, or a node that was silent for too long. */
+static uint64_t next_look_ps(const struct spinstore *s) {
+    const struct store_service *v = s->service;
+    uint64_t next = v->pinged_ps + PING_MS * 1000000000ull;
+    for (uint32_t n = 0; n < s->o.nodes; n++) {
+        uint64_t silent = v->node[n].asked_ps + s->o.silence_ms * 1000000000ull + 1;
+        if (v->node[n].asked_ps && silent < next && store_meta_lives(v->meta, n))
+            next = silent;
+    }
+    return next;
+}
+
 static struct waiting *let_wait(struct spinstore *s, uint32_t client) {
     for (struct waiting *w = s->service->waiting; w < s->service->waiting + WAITING; w++)
         if (w->kind == STORE_KIND_NONE) {
@@ -417,11 +429,10 @@ int store_service_work(struct spinstore *s, ptl_time_t timeout_ms, bool *stopped
     int code = PTL_OK;
     while (code == PTL_OK && !v->stopping) {
         code = look_after_nodes(s);
-        uint64_t now = spin_now_ps(),
-                 left = until > now ? (until - now + 999999999) / 1000000000 : 0;
+        uint64_t now = spin_now_ps(), look = next_look_ps(s), end = until < look ? until : look;
+        uint64_t left_ms = end > now ? (end - now + 999999999) / 1000000000 : 0;
         if (code == PTL_OK)
-            code = store_port_next(&s->port, left < PING_MS ? (ptl_time_t)left : PING_MS, &news,
-                                   &event, &sent);
+            code = store_port_next(&s->port, (ptl_time_t)left_ms, &news, &event, &sent);
         if (code == PTL_OK)
             code = take(s, news, &event, sent);
         store_meta_expire(v->meta, clock_of(v));
