@@ -59,7 +59,6 @@ struct parity_accumulator {
     uint32_t range; /* its number */
     uint32_t bytes; /* of the range */
     uint32_t got;   /* bytes added, of k times as many */
-    uint32_t users; /* HPUs that add */
     uint32_t word[];
 };
 
@@ -213,8 +212,12 @@ static inline uint32_t parity_take(struct storage_parity *s) {
 /* Clears it, too: the next sum begins with zeros. */
 static inline void parity_give(struct storage_parity *s, uint32_t i) {
     struct parity_accumulator *a = parity_accumulator_at(s, i);
-    for (uint32_t at = 0; at < (a->bytes + 3) / 4; at++)
-        a->word[at] = 0;
+    /* By eights, as far as the room goes. */
+    uint32_t *at = a->word, *const end = at + (a->bytes + 3) / 4, *const room = at + s->room / 4;
+    for (; at < end && room - at >= 8; at += 8)
+        at[0] = at[1] = at[2] = at[3] = at[4] = at[5] = at[6] = at[7] = 0;
+    while (at < end)
+        *at++ = 0;
     parity_lock(&s->free_lock);
     a->next = s->free_accumulator;
     s->free_accumulator = i;
@@ -253,7 +256,7 @@ static inline uint32_t parity_find(struct storage_parity *s, struct parity_bucke
     a->write = write;
     a->range = p->range;
     a->bytes = p->bytes;
-    a->got = a->users = 0;
+    a->got = 0;
     a->next = b->first;
     b->first = i;
     __atomic_fetch_add(&w->holds, 1, __ATOMIC_RELAXED);
@@ -285,16 +288,16 @@ static inline enum parity_result parity_add(struct storage_parity *s, uint32_t w
         return PARITY_REFUSED;
     }
     struct parity_accumulator *a = parity_accumulator_at(s, i);
-    a->users++;
     parity_unlock(&b->lock);
     parity_xor(a->word, p->offset, data, p->length);
-    parity_lock(&b->lock);
-    a->users--;
-    a->got += p->length;
-    const int complete = a->got == w->k * a->bytes;
-    if (complete)
+    /* Who adds the last bytes sees what all others have added. */
+    const int complete =
+        __atomic_add_fetch(&a->got, p->length, __ATOMIC_ACQ_REL) == w->k * a->bytes;
+    if (complete) {
+        parity_lock(&b->lock);
         parity_unlink(s, b, i);
-    parity_unlock(&b->lock);
+        parity_unlock(&b->lock);
+    }
     *which = i;
     return complete ? PARITY_COMPLETE : PARITY_ADDED;
 }
