@@ -144,7 +144,7 @@ takes() { # ID OPTION: and the result is not the usual one
 for id in $("$OPENSPIN" experiment | cut -d' ' -f1); do
     [ -z "$SANITIZED" ] || [[ $id = @(pspin/latency|dfs22/fig7|pspin/fig6|sc17/fig5b) ]] || continue
     case $id in
-    dfs22/fig9 | dfs22/fig1[015] | dfs22/table? | pspin/fig[89] | pspin/fig1[0-3] | part/* | sc17/graph | sc17/kv | sc17/spc | slides/datatypes) # not cheap: all at once
+    dfs22/fig9 | dfs22/fig1[015] | dfs22/fig16-left | dfs22/table? | pspin/fig[89] | pspin/fig1[0-3] | part/* | sc17/graph | sc17/kv | sc17/spc | slides/datatypes) # not cheap: all at once
         run "$OPENSPIN" experiment "$id" $(less "$id") --card "$(other "$id" --card)" --set "$(other "$id" --set)" --topology torus:4x4x4
         [ "$status" = 0 ] && printf '%s\n' "$out" | grep -qE '^not the published set-up: --ranks .* --bytes .* --card .* --topology .* --set ' &&
             pass "$id takes every option" || fail "$id takes every option" "$status" "$err" "$out"
