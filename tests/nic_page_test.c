@@ -93,6 +93,29 @@ TEST(a_small_put_is_sent_when_its_source_is_there) {
     }
 }
 
+/* Data that is read when the get comes: the reply says what became of it, at once or later. */
+TEST(a_small_get_of_a_page_that_never_comes_fails_on_both_sides) {
+    for (int at_once = 0; at_once < 2; at_once++) {
+        begin((struct nicworld){.config = {.reliable = true, .ordered = true}});
+        struct portals_request get = {.kind = PORTALS_GET,
+                                      .get_md = host_md(&world.node[0], source[0], ROOM),
+                                      .length = 8,
+                                      .target = {.rank = 1},
+                                      .match_bits = 5};
+        world.faults = at_once ? 1000 : 0;
+        if (!at_once)
+            take(1, target[1]);
+        CHECK_EQ(portals_start(world.node[0].portals, &get), PTL_OK);
+        run();
+        if (!at_once)
+            page_in(1, target[1], true);
+        world_settle(&world);
+        world_expect(&world.node[1], PTL_EVENT_GET, PTL_NI_SEGV);
+        world_expect(&world.node[0], PTL_EVENT_REPLY, PTL_NI_SEGV);
+        world_end(&world);
+    }
+}
+
 /* Small writes to the same bytes keep their order, however often their page goes. */
 TEST(small_puts_keep_their_order_behind_an_absent_page) {
     for (uint32_t seed = 0; seed < 50; seed++) {

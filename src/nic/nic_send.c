@@ -112,7 +112,7 @@ static bool may_go_at_once(const struct nic *nic, const struct nic_peer *peer,
         nic->sending >= nic->config.send_packets)
         return false;
     if (from && from->ready)
-        return from->ready->bytes == bytes;
+        return from->ready->bytes == bytes && !from->ready->bad;
     return !bytes || (out->data && bytes <= nic->config.gather_bytes);
 }
 
