@@ -25,14 +25,14 @@ static const struct {
     bool (*right)(const struct dfs_rank *r); /* whether a node has what it should have */
     void (*close)(struct dfs_rank *r);
 } protocols[DFS_PROTOCOLS] = {
-    [DFS_RAW] = {"raw write", false, dfs_auth_rank, right_where_it_came},
-    [DFS_RPC] = {"RPC", false, dfs_auth_rank, right_in_copy},
-    [DFS_RPC_RDMA] = {"RPC+RDMA", false, dfs_auth_rank, right_in_copy},
-    [DFS_CPU_RING] = {"CPU-Ring", true, dfs_replicate_rank, right_in_copy},
-    [DFS_CPU_PBT] = {"CPU-PBT", true, dfs_replicate_rank, right_in_copy},
-    [DFS_FLAT] = {"RDMA-Flat", false, dfs_replicate_rank, right_where_it_came},
-    [DFS_HYPERLOOP] = {"RDMA-HyperLoop", true, dfs_replicate_rank, right_where_it_came},
-    [DFS_TRIEC] = {"INEC-TriEC", false, dfs_triec_rank, dfs_triec_right},
+    [DFS_RAW] = {"raw write", false, dfs_auth_rank, right_where_it_came, NULL},
+    [DFS_RPC] = {"RPC", false, dfs_auth_rank, right_in_copy, NULL},
+    [DFS_RPC_RDMA] = {"RPC+RDMA", false, dfs_auth_rank, right_in_copy, NULL},
+    [DFS_CPU_RING] = {"CPU-Ring", true, dfs_replicate_rank, right_in_copy, NULL},
+    [DFS_CPU_PBT] = {"CPU-PBT", true, dfs_replicate_rank, right_in_copy, NULL},
+    [DFS_FLAT] = {"RDMA-Flat", false, dfs_replicate_rank, right_where_it_came, NULL},
+    [DFS_HYPERLOOP] = {"RDMA-HyperLoop", true, dfs_replicate_rank, right_where_it_came, NULL},
+    [DFS_TRIEC] = {"INEC-TriEC", false, dfs_triec_rank, dfs_triec_right, NULL},
     [DFS_SPIN_RING] = {"sPIN-Ring", false, dfs_spin_rank, dfs_spin_right, dfs_spin_close},
     [DFS_SPIN_PBT] = {"sPIN-PBT", false, dfs_spin_rank, dfs_spin_right, dfs_spin_close},
     [DFS_SPIN_RS] = {"sPIN-TriEC", false, dfs_spin_rank, dfs_spin_right, dfs_spin_close},
