@@ -546,27 +546,32 @@ TEST(a_packet_that_comes_again_may_be_the_last_that_was_absent) {
     world_end(&world);
 }
 
-/* Of one transmission a packet meets an absent page and another is damaged: after the page has
- * failed, the damaged one has to be asked for. */
+/* Of one transmission a packet meets an absent page and another is damaged, before or after it is
+ * known that the page will not come: the damaged one has to be asked for. */
 TEST(damage_and_a_page_that_never_comes_in_one_block) {
-    begin_blocks((struct nic_config){0});
-    announce(BLOCK);
-    take(1, target[1]);
-    hand_in_block(0, 0, 1, 1);
-    struct nic_packet *packet = by_hand(NIC_BLOCK);
-    packet->offset = packet->bytes = MTU;
-    packet->tag = (struct nic_block_tag){
-        .transfer = 7, .transmission = 1, .block_bytes = BLOCK, .place = 1, .corrupt = true};
-    hand_in(packet);
-    hand_in_block(0, 2, 1, 1);
-    hand_in_block(0, 3, 1, 1);
-    CHECK_STR(sent, "fault 0.1, ");
-    page_in(1, target[1], true);
-    CHECK_STR(sent, "fault 0.1, ERR 0.1, ");
-    hand_in_block(0, 1, 2, 1);
-    CHECK_STR(sent, "fault 0.1, ERR 0.1, error 0.2, ");
-    world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_SEGV);
-    world_end(&world);
+    for (int after = 0; after < 2; after++) {
+        begin_blocks((struct nic_config){0});
+        announce(BLOCK);
+        take(1, target[1]);
+        hand_in_block(0, 0, 1, 1);
+        if (after)
+            page_in(1, target[1], true);
+        struct nic_packet *packet = by_hand(NIC_BLOCK);
+        packet->offset = packet->bytes = MTU;
+        packet->tag = (struct nic_block_tag){
+            .transfer = 7, .transmission = 1, .block_bytes = BLOCK, .place = 1, .corrupt = true};
+        hand_in(packet);
+        hand_in_block(0, 2, 1, 1);
+        hand_in_block(0, 3, 1, 1);
+        CHECK_STR(sent, after ? "fault 0.1, ERR 0.1, " : "fault 0.1, ");
+        if (!after)
+            page_in(1, target[1], true);
+        CHECK_STR(sent, "fault 0.1, ERR 0.1, ");
+        hand_in_block(0, 1, 2, 1);
+        CHECK_STR(sent, "fault 0.1, ERR 0.1, error 0.2, ");
+        world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_SEGV);
+        world_end(&world);
+    }
 }
 
 TEST(blocks_that_contradict_themselves_are_dropped) {

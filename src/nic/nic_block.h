@@ -59,6 +59,7 @@ struct nic_block_in {
     bool used;
     bool error;   /* some of its memory, here or at its source, cannot be used */
     bool hurried; /* it was asked for before its pages were there */
+    bool patient; /* its sender was told of a fault in this transmission, and waits for an ERR */
     bool wanted;  /* pages that were absent are there now: it has to come again */
     uint32_t block, transmission;
     uint32_t complained; /* the last transmission that had a negative report */

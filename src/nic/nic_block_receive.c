@@ -120,6 +120,7 @@ static void complain(struct nic *nic, struct nic_assembly *a, struct nic_block_i
     if (b->complained == b->transmission)
         return;
     b->complained = b->transmission;
+    b->patient = why == NIC_BLOCK_FAULT;
     report(nic, a, b, why);
 }
 
@@ -233,10 +234,12 @@ void nic_block_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet 
     b->transmission = tag->transmission;
     if (!tag->corrupt)
         take_packet(nic, in, b, packet);
-    else if (b->complained == b->transmission)
-        b->wanted = true; /* its sender waits for an ERR */
-    else
+    else if (b->complained != b->transmission)
         complain(nic, in->assembly, b, NIC_BLOCK_CORRUPT);
+    else if (b->patient) {
+        b->wanted = true;
+        ask_again(nic, in->assembly, b);
+    }
 }
 
 /* ---- Moves ---- */
