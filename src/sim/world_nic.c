@@ -272,15 +272,16 @@ static enum nic_status move(void *context, struct nic_move *m) {
                             transfer(r, m, at_ps));
 }
 
-/* To or from another process; of an atomic, which the card performs itself, a try. */
-static bool copy_afar(struct world_process *p, const struct nic_move *m) {
+/* To or from memory of which the program's word is not enough: another process's, or that may be
+ * gone meanwhile. Of an atomic, which the card performs itself, a try. */
+static bool copy_with_care(const struct world_rank *r, const struct nic_move *m) {
     uint64_t host = (uintptr_t)m->host;
     uint8_t try[NIC_ORDERED_BYTES];
     uint64_t tried = m->bytes < sizeof try ? m->bytes : sizeof try;
-    return m->kind == NIC_FETCH   ? world_process_read(p, m->local, host, m->bytes)
-           : m->kind == NIC_STORE ? world_process_write(p, host, m->local, m->bytes)
-                                  : world_process_read(p, try, host, tried) &&
-                                        world_process_write(p, host, try, tried);
+    return m->kind == NIC_FETCH ? world_reach(r, host, m->local, m->bytes, false)
+           : m->kind == NIC_STORE
+               ? world_reach(r, host, m->local, m->bytes, true)
+               : world_reach(r, host, try, tried, false) && world_reach(r, host, try, tried, true);
 }
 
 /* Of a large world no cache holds the memory, but one may hold what else is needed. */
@@ -295,10 +296,10 @@ static void store(const struct spin_world *w, const struct nic_move *m) {
 /* Bytes, when their time has come. */
 void world_copy(struct world_rank *r, struct nic_move *m) {
     struct spin_world *w = r->world;
-    if (r->process && !m->on_card) {
+    if ((r->process || r->paging) && !m->on_card) {
         bool writes = m->kind != NIC_FETCH;
-        nic_moved(r->nic, m, copy_afar(r->process, m) ? NIC_DONE : NIC_FAULT, w->now_ps);
-        if (writes)
+        nic_moved(r->nic, m, copy_with_care(r, m) ? NIC_DONE : NIC_FAULT, w->now_ps);
+        if (writes && r->process)
             world_process_written(r->process);
         return;
     }

@@ -10,21 +10,28 @@
 /* ---- what the host model asks -----------------------------------------------------------------
  */
 
-static bool copy_byte(const struct world_rank *r, uint64_t address, uint8_t *byte, bool write) {
-    struct iovec here = {byte, 1}, there = {(void *)(uintptr_t)address, 1};
+bool world_reach(const struct world_rank *r, uint64_t address, void *here, uint64_t bytes,
+                 bool write) {
+    struct iovec near = {here, bytes}, there = {(void *)(uintptr_t)address, bytes};
     if (r->process)
-        return write ? world_process_write(r->process, address, byte, 1)
-                     : world_process_read(r->process, byte, address, 1);
-    ssize_t done = write ? process_vm_writev(getpid(), &here, 1, &there, 1, 0)
-                         : process_vm_readv(getpid(), &here, 1, &there, 1, 0);
-    return done == 1 || errno != EFAULT; /* who may not ask has to believe the program */
+        return write ? world_process_write(r->process, address, here, bytes)
+                     : world_process_read(r->process, here, address, bytes);
+    ssize_t done = write ? process_vm_writev(getpid(), &near, 1, &there, 1, 0)
+                         : process_vm_readv(getpid(), &near, 1, &there, 1, 0);
+    if (done >= 0 || errno == EFAULT)
+        return done == (ssize_t)bytes;
+    if (write) /* who may not ask has to believe the program */
+        memcpy(there.iov_base, here, bytes);
+    else
+        memcpy(here, there.iov_base, bytes);
+    return true;
 }
 
 /* A byte is read and written again: what is in the page stays. */
 static bool exists(void *context, uint64_t address, bool write) {
     uint8_t byte;
-    return copy_byte(context, address, &byte, false) &&
-           (!write || copy_byte(context, address, &byte, true));
+    return world_reach(context, address, &byte, 1, false) &&
+           (!write || world_reach(context, address, &byte, 1, true));
 }
 
 static void report(void *context, const struct paging_report *what, uint64_t at_ps) {

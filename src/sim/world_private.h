@@ -147,7 +147,7 @@ struct world_rank {
         reads_last;              /* small reads under way, which end in this order: pool entries */
     uint64_t visible_ps;         /* what the card raised last is in host memory from then on */
     struct world_thread *others; /* threads that its program has made, the youngest first */
-    bool raised;                     /* something, by its card: world_pump tells */
+    bool raised;                 /* something, by its card: world_pump tells */
     bool at_barrier, leaving, ended; /* leaving: it ends with the thread that runs */
     bool exited;                     /* by exit, not by returning from main */
     bool alone;                      /* it has no program, only a card */
@@ -443,6 +443,9 @@ void world_on_launch(void *context, const struct sim_event *event);
 /* world_paging.c: ranks whose memory may be absent; the first two where there are none do nothing.
  */
 int world_paging_new(struct world_rank *r, struct spin_error *err); /* before its nic */
+/* Bytes of a program's memory, wherever it runs; false: it has no such memory. */
+bool world_reach(const struct world_rank *r, uint64_t address, void *here, uint64_t bytes,
+                 bool write);
 void world_paging_config(const struct world_params *p, struct nic_config *config);
 void world_paging_count(const struct world_rank *r, struct spin_world_counts *counts);
 /* Only with r->paging. NIC_DONE: the move may begin then. */
