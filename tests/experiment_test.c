@@ -164,6 +164,8 @@ TEST(no_images_is_an_error_of_one_line) {
     for (const struct experiment *e = experiments; e->id; e++) {
         struct sheet s;
         struct spin_error err = {0};
+        if (strncmp(e->id, "part/", 5) == 0)
+            continue; /* they have none, and take their time */
         int code = experiment_run(
             e, &(struct experiment_context){.images = "/nowhere", .workloads = "/nowhere"}, &s,
             &err);

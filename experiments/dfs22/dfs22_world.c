@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "images.h"
 #include "storage/storage_wire.h"
 
 static bool is_right(const struct dfs_rank *r, uint64_t at) {
@@ -201,6 +202,15 @@ static int rank(void *argument) {
     return status;
 }
 
+/* Said once, clearly and before the protocols that have no handlers have run: nodes that cannot
+ * load theirs leave the others waiting. */
+static int has_images(const struct experiment_context *context, struct spin_error *err) {
+    struct spin_image *image;
+    int code = images_load_workload(context, "storage_handler", &image, err);
+    spin_image_free(image);
+    return code;
+}
+
 static int run(const struct experiment_context *context, struct dfs_scene *s,
                struct dfs_outcome *outcome, struct spin_error *err) {
     struct experiment_world w;
@@ -210,7 +220,9 @@ static int run(const struct experiment_context *context, struct dfs_scene *s,
     base.trace = s->write.trace;
     base.picture = s->write.picture;
     base.view.from_ps = s->write.from_ps;
-    int code = experiment_world(context, &base, &w, err);
+    int code = has_images(context, err);
+    if (!code)
+        code = experiment_world(context, &base, &w, err);
     if (!code)
         code = spin_world_new(&world, &w.options, err);
     if (code)
