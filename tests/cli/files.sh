@@ -55,7 +55,7 @@ printf '#!/bin/sh\necho $$ >"%s/compiler"\nexec sleep 300\n' "$PWD" >slow/clang
 chmod +x slow/clang
 begin() { # leaves $pid once the compiler runs
     rm -f compiler
-    TMPDIR=$PWD/tmp PATH=$PWD/slow:$PATH "$OPENSPIN" cc "$SOURCE/examples/word_sum.c" -o echo.spin 2>/dev/null &
+    TMPDIR=$PWD/tmp PATH=$PWD/slow:$PATH env --default-signal=HUP,TERM "$OPENSPIN" cc "$SOURCE/examples/word_sum.c" -o echo.spin 2>/dev/null &
     pid=$!
     soon test -s compiler
 }
