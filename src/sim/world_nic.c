@@ -296,9 +296,11 @@ static void store(const struct spin_world *w, const struct nic_move *m) {
 /* Bytes, when their time has come. */
 void world_copy(struct world_rank *r, struct nic_move *m) {
     struct spin_world *w = r->world;
-    if ((r->process || r->paging) && !m->on_card) {
-        bool writes = m->kind != NIC_FETCH;
-        nic_moved(r->nic, m, copy_with_care(r, m) ? NIC_DONE : NIC_FAULT, w->now_ps);
+    if ((r->process || (r->paging && !world_found(r, m))) && !m->on_card) {
+        bool writes = m->kind != NIC_FETCH, is_there = copy_with_care(r, m);
+        if (is_there && r->paging)
+            world_find(r, m);
+        nic_moved(r->nic, m, is_there ? NIC_DONE : NIC_FAULT, w->now_ps);
         if (writes && r->process)
             world_process_written(r->process);
         return;

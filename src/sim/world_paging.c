@@ -27,6 +27,21 @@ bool world_reach(const struct world_rank *r, uint64_t address, void *here, uint6
     return true;
 }
 
+/* A page and how it is used; 0: more than one page. */
+static uint64_t use_of(const struct nic_move *m) {
+    uint64_t first = (uintptr_t)m->host, last = first + m->bytes - 1;
+    return m->bytes && first / 4096 == last / 4096 ? first / 4096 * 2 + (m->kind != NIC_FETCH) : 0;
+}
+
+bool world_found(const struct world_rank *r, const struct nic_move *m) {
+    return r->found && r->found == use_of(m) && r->found_at == r->world->watch.entries;
+}
+
+void world_find(struct world_rank *r, const struct nic_move *m) {
+    r->found = use_of(m);
+    r->found_at = r->world->watch.entries;
+}
+
 /* A byte is read and written again: what is in the page stays. */
 static bool exists(void *context, uint64_t address, bool write) {
     uint8_t byte;

@@ -153,7 +153,8 @@ struct world_rank {
     bool alone;                      /* it has no program, only a card */
     struct rank_data *data;
     struct world_thread main;
-    uint64_t start_ps; /* what its card sends with data leaves from then on, with `paging` */
+    uint64_t start_ps;        /* what its card sends with data leaves from then on, with `paging` */
+    uint64_t found, found_at; /* with `paging`: a page that could be used, at world.watch.entries */
     struct nic_pool *card_packets;  /* that are in its L2 */
     uint32_t wait_first, wait_last; /* flights that wait for room there */
     uint64_t orders;                /* that were given out to waiting threads */
@@ -443,6 +444,9 @@ void world_on_launch(void *context, const struct sim_event *event);
 /* world_paging.c: ranks whose memory may be absent; the first two where there are none do nothing.
  */
 int world_paging_new(struct world_rank *r, struct spin_error *err); /* before its nic */
+/* Whether no program has run since the page of a move was last used in the same way. */
+bool world_found(const struct world_rank *r, const struct nic_move *m);
+void world_find(struct world_rank *r, const struct nic_move *m); /* it was used now */
 /* Bytes of a program's memory, wherever it runs; false: it has no such memory. */
 bool world_reach(const struct world_rank *r, uint64_t address, void *here, uint64_t bytes,
                  bool write);

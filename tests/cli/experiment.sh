@@ -7,13 +7,11 @@ check "experiment lists them" 0 '^pspin/fig6 +.*ISCA.21 figure 6' "$OPENSPIN" ex
 listed=$("$OPENSPIN" experiment | grep -v 'times this machine' | cut -d' ' -f1)
 [ "$(printf '%s\n' "$listed" | wc -l)" -ge 6 ] && pass "several are deterministic" || fail "several are deterministic" "$listed"
 # The release build compares the modes: all compiled, all interpreted. A sanitizer looks at memory, and has the interpreter,
-# generated code and the way from one to the other in one run, as a user has. So have, everywhere, those whose many handlers take
-# longer to compile than to run.
+# generated code and the way from one to the other in one run, as a user has. So have, everywhere, the long worlds below and those
+# whose many handlers take longer to compile than to run.
 compiles_long=' dfs22/fig4 dfs22/fig6 dfs22/fig9 dfs22/fig10 dfs22/fig11 dfs22/fig15 dfs22/fig16-left dfs22/table1 dfs22/table2 sc17/collectives sc17/graph sc17/transactions sc17/kv sc17/fig7c sc17/ftb sc17/spc spinlib/speed slides/datatypes '
-# Worlds that take a sanitizer long; of use cases their tests run with it.
+# Worlds that take a sanitizer long; of use cases their tests run with it. They run once elsewhere, as a user has them.
 worlds_long=" $compiles_long sc17/cards sc17/fig5a sc17/table5c sc17/fig7a slides/scan slides/fft2d part/eq1 part/fig9 part/fig12 part/fig13 part/fig14 part/fig15 part/table3 "
-# Those with longest worlds run once.
-once=' sc17/cards dfs22/fig9 dfs22/fig10 dfs22/fig11 dfs22/fig15 dfs22/fig16-left dfs22/table1 dfs22/table2 '
 for id in $listed; do
     folder=(--out made)
     [ "$id" != sc17/table5c ] || folder+=(--exchanges 2) # of 32
@@ -26,14 +24,13 @@ for id in $listed; do
         same "$id prints what it did" "$of" "$OPENSPIN" experiment "$id" "${folder[@]}"
     else
         mode=(--jit=force)
-        [[ $compiles_long != *" $id "* ]] || mode=()
-        [ "$id" != sc17/table5c ] || mode+=(--exchanges 2)
+        [[ $worlds_long != *" $id "* ]] || mode=("${folder[@]}")
         run "$OPENSPIN" experiment "$id" "${mode[@]}"
         case "$err" in
         *"built without LLVM"*) skip "$id prints what it did when handlers are compiled" "built without LLVM" ;;
         *) same "$id prints what it did when handlers are compiled" "$of" printf '%s\n' "$out" ;;
         esac
-        [[ $once = *" $id "* || $id = part/* ]] || same "$id prints what it did when handlers are interpreted" "$of" "$OPENSPIN" experiment "$id" --jit=off "${folder[@]}"
+        [[ $worlds_long = *" $id "* || $id = part/* ]] || same "$id prints what it did when handlers are interpreted" "$of" "$OPENSPIN" experiment "$id" --jit=off "${folder[@]}"
     fi
     lines=$(printf '%s\n' "$out" | grep -cE '^verdict: ([0-9]+ of [0-9]+ agree|nothing published to compare with)')
     [ "$lines" = 1 ] && pass "$id: one line of verdict" || fail "$id: one line of verdict" "$out"
