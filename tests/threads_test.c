@@ -165,6 +165,8 @@ TEST(lock_around_plain_memory) {
     put(&p, rv_amoswap_w(0, 0, 8) | RV_AQRL);
     put_turn(&p, top);
     IN_ALL_WAYS(way) {
+        if (TEST_SANITIZED && way >= 2)
+            continue; /* it does not see locks that generated code takes */
         run_on_both(&p, way, &shared, workers);
         CHECK_EQ(shared.word[0], 0);
         CHECK_EQ(shared.word[1], TURNS / 4 * THREADS);

@@ -290,7 +290,7 @@ static bool is_there(const char *program) {
 
 int main(int argc, char **argv) {
     const char *qemu = "qemu-riscv32";
-    int programs = 500, batch_size = 100, failed = 0, batches = 0;
+    int programs = 300, batch_size = 100, failed = 0, batches = 0;
     uint64_t seed = 1;
     spin_guard_pages(SPIN_GUARDS_INSTALL);
     data = guard_memory_new(WINDOW_BYTES);
