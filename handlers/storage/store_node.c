@@ -52,8 +52,8 @@ int store_node_open(struct spinstore *s) {
         .by_file = n->by_file,
     };
     const struct store_host_options host = {
-        .most_bytes = s->o.node_bytes < STORE_EXTENT_BYTES ? (uint32_t)s->o.node_bytes
-                                                           : STORE_EXTENT_BYTES,
+        .most_bytes =
+            s->o.node_bytes < STORE_EXTENT_BYTES ? (uint32_t)s->o.node_bytes : STORE_EXTENT_BYTES,
         .flush = n->by_file ? flush : NULL,
         .user = n,
     };

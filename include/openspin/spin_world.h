@@ -92,7 +92,7 @@ struct spin_world_counts {
     uint64_t events;
     uint64_t handled_packets, handled_bytes; /* that a header or a payload handler was called for */
     /* Of memory that is not there, with paging.memory=demand or present (docs/page-faults.md). */
-    uint64_t page_faults, fault_interrupts, pages_in; /* moves of cards; interrupts; pages */
+    uint64_t page_faults, fault_interrupts, pages_in;       /* moves of cards; interrupts; pages */
     uint64_t blocks, blocks_repeated, block_timeouts, errs; /* sent */
 };
 struct spin_world_result {
