@@ -77,6 +77,32 @@ TEST(an_old_key_is_valid_for_its_time_and_then_refused) {
     }
 }
 
+/* ---- A capability that is shown again ---- */
+
+static int show_again(struct storage_scene *s) {
+    const struct store_grant g = storage_grant(s, STORAGE_PLAIN, 1, 0, EXTENT);
+    for (int i = 0; i < 3; i++)
+        RANK_CHECK(answer_of(s, &g) == STORAGE_DONE);
+    struct store_grant forged = g;
+    forged.mac[1] ^= 1;
+    RANK_CHECK(answer_of(s, &forged) == STORAGE_BAD_CAPABILITY);
+    forged = g;
+    forged.capability.place[0].block++;
+    RANK_CHECK(answer_of(s, &forged) == STORAGE_BAD_CAPABILITY);
+    RANK_CHECK(answer_of(s, &g) == STORAGE_DONE);
+    return 0;
+}
+
+TEST(a_capability_is_computed_once_and_then_known) {
+    for (uint32_t trust = STORAGE_CAPABILITY; trust <= STORAGE_AUTHENTICATED; trust++) {
+        struct storage_scene s = {
+            .nodes = 1, .options = {.blocks = BLOCKS, .trust = trust}, .client = show_again};
+        storage_world(&s, NULL, 0);
+        CHECK_EQ(s.counts[0].learnt, 1);
+        CHECK_EQ(s.counts[0].answered, 4);
+    }
+}
+
 /* ---- A full card ---- */
 
 enum { FLOOD = 200, SLOTS = 3 };

@@ -82,7 +82,7 @@ static struct storage_head third(void) {
 
 static enum storage_status check(const struct storage_head *h) {
     uint32_t session[2];
-    return storage_check(h, STORAGE_HEAD + 5000, RANK - 1, &node, session);
+    return storage_check(h, STORAGE_HEAD + 5000, RANK - 1, &node, NULL, session);
 }
 
 TEST(a_good_request_is_accepted) {
@@ -96,9 +96,87 @@ TEST(a_good_request_is_accepted) {
     later.now = 61;
     h.capability.expires = 100;
     sign(&h, &node);
-    CHECK_EQ(storage_check(&h, STORAGE_HEAD + 5000, RANK - 1, &later, session), STORAGE_EXPIRED);
+    CHECK_EQ(storage_check(&h, STORAGE_HEAD + 5000, RANK - 1, &later, NULL, session),
+             STORAGE_EXPIRED);
     later.now = 60;
-    CHECK_EQ(storage_check(&h, STORAGE_HEAD + 5000, RANK - 1, &later, session), STORAGE_DONE);
+    CHECK_EQ(storage_check(&h, STORAGE_HEAD + 5000, RANK - 1, &later, NULL, session), STORAGE_DONE);
+}
+
+/* ---- Capabilities that are known ---- */
+
+static struct storage_known places[STORAGE_KNOWN];
+
+static enum storage_status check_known(const struct storage_head *h, const struct storage_node *n,
+                                       uint32_t epoch, uint32_t *learnt) {
+    const struct storage_known_table known = {places, epoch, learnt};
+    uint32_t session[2] = {0, 0};
+    return storage_check(h, STORAGE_HEAD + 5000, RANK - 1, n, &known, session);
+}
+
+TEST(a_known_capability_is_computed_once_and_nothing_else_passes_for_it) {
+    struct storage_head h = third();
+    uint32_t learnt = 0;
+    memset(places, 0, sizeof places);
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(check_known(&h, &node, 1, &learnt), STORAGE_DONE);
+    CHECK_EQ(learnt, 1);
+    for (uint32_t bit = 0; bit < 8 * STORAGE_CAPABILITY_BYTES(4); bit++) {
+        struct storage_head changed = h;
+        ((uint8_t *)&changed.capability)[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        CHECK(check_known(&changed, &node, 1, &learnt) != STORAGE_DONE);
+    }
+    for (uint32_t bit = 0; bit < 64; bit++) {
+        struct storage_head changed = h;
+        changed.mac[bit / 32] ^= 1u << bit % 32;
+        CHECK_EQ(check_known(&changed, &node, 1, &learnt), STORAGE_BAD_CAPABILITY);
+    }
+    CHECK_EQ(learnt, 1);
+    /* what is not signed is checked as ever */
+    struct storage_node later = node;
+    later.now = 56;
+    CHECK_EQ(check_known(&h, &later, 1, &learnt), STORAGE_EXPIRED);
+    struct storage_head beyond = h;
+    beyond.offset = BYTES;
+    CHECK_EQ(check_known(&beyond, &node, 1, &learnt), STORAGE_RANGE);
+}
+
+TEST(a_known_capability_is_forgotten_with_its_key) {
+    struct storage_head h = third();
+    struct storage_node changed = node;
+    uint32_t learnt = 0;
+    memset(places, 0, sizeof places);
+    CHECK_EQ(check_known(&h, &node, 1, &learnt), STORAGE_DONE);
+    changed.key[0].key[1]++; /* the same generation, another key */
+    CHECK_EQ(check_known(&h, &changed, 2, &learnt), STORAGE_BAD_CAPABILITY);
+    CHECK_EQ(check_known(&h, &node, 2, &learnt), STORAGE_DONE);
+    CHECK_EQ(learnt, 2);
+    changed = node;
+    changed.key[0].generation = 6;
+    CHECK_EQ(check_known(&h, &changed, 3, &learnt), STORAGE_BAD_CAPABILITY);
+    places[h.mac[0] % STORAGE_KNOWN].turn++; /* somebody writes it */
+    CHECK_EQ(check_known(&h, &node, 2, &learnt), STORAGE_DONE);
+    CHECK_EQ(learnt, 3);
+}
+
+TEST(known_capabilities_that_share_a_place_take_turns) {
+    uint32_t learnt = 0, same = 0;
+    memset(places, 0, sizeof places);
+    struct storage_head first = third(), second = first;
+    while (second.mac[0] % STORAGE_KNOWN != first.mac[0] % STORAGE_KNOWN ||
+           second.mac[0] == first.mac[0]) {
+        second.capability.object++;
+        sign(&second, &node);
+        same++;
+    }
+    CHECK(same < 10000);
+    for (int i = 0; i < 4; i++) {
+        CHECK_EQ(check_known(&first, &node, 1, &learnt), STORAGE_DONE);
+        CHECK_EQ(check_known(&second, &node, 1, &learnt), STORAGE_DONE);
+    }
+    CHECK_EQ(learnt, 8);
+    struct storage_head mixed = second;
+    memcpy(mixed.mac, first.mac, sizeof mixed.mac);
+    CHECK_EQ(check_known(&mixed, &node, 1, &learnt), STORAGE_BAD_CAPABILITY);
 }
 
 /* What a client may want to change in a capability: none of it is signed any more. */
@@ -171,7 +249,7 @@ TEST(each_field_has_its_reason) {
 static enum storage_status check_bytes(struct storage_head h, uint64_t bytes, uint32_t source) {
     uint32_t session[2];
     sign(&h, &node);
-    return storage_check(&h, bytes, source, &node, session);
+    return storage_check(&h, bytes, source, &node, NULL, session);
 }
 
 /* The last values that are right. */
@@ -244,7 +322,8 @@ TEST(a_message_without_a_whole_head_is_not_read) {
     for (uint32_t bytes = 0; bytes < STORAGE_HEAD; bytes++) {
         uint8_t *cut = malloc(bytes ? bytes : 1);
         memcpy(cut, h, bytes);
-        CHECK_EQ(storage_check((struct storage_head *)(void *)cut, bytes, RANK - 1, &node, session),
+        CHECK_EQ(storage_check((struct storage_head *)(void *)cut, bytes, RANK - 1, &node, NULL,
+                               session),
                  STORAGE_MALFORMED);
         free(cut);
     }
@@ -299,9 +378,10 @@ TEST(tickets_are_compared_and_packets_signed) {
     struct storage_head h = third();
     h.trust = STORAGE_TRUSTED;
     sign(&h, &n);
-    CHECK_EQ(storage_check(&h, STORAGE_HEAD + 5000, RANK - 1, &n, session), STORAGE_DONE);
+    CHECK_EQ(storage_check(&h, STORAGE_HEAD + 5000, RANK - 1, &n, NULL, session), STORAGE_DONE);
     h.mac[1]++;
-    CHECK_EQ(storage_check(&h, STORAGE_HEAD + 5000, RANK - 1, &n, session), STORAGE_BAD_CAPABILITY);
+    CHECK_EQ(storage_check(&h, STORAGE_HEAD + 5000, RANK - 1, &n, NULL, session),
+             STORAGE_BAD_CAPABILITY);
 
     n.trust = STORAGE_AUTHENTICATED;
     h = third();
@@ -310,15 +390,15 @@ TEST(tickets_are_compared_and_packets_signed) {
     uint64_t bytes = storage_message_bytes(5000, 2048);
     CHECK_EQ(bytes, STORAGE_HEAD + 5000 + 3 * 8);
     sign(&h, &n);
-    CHECK_EQ(storage_check(&h, bytes, RANK - 1, &n, session), STORAGE_DONE);
+    CHECK_EQ(storage_check(&h, bytes, RANK - 1, &n, NULL, session), STORAGE_DONE);
     for (uint32_t bit = 0; bit < 24 * 8; bit++) { /* what the capability does not sign */
         struct storage_head changed = h;
         ((uint8_t *)&changed)[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        CHECK(storage_check(&changed, bytes, RANK - 1, &n, session) != STORAGE_DONE);
+        CHECK(storage_check(&changed, bytes, RANK - 1, &n, NULL, session) != STORAGE_DONE);
     }
     storage_pass_on(&h, session, 3);
     n.rank++;
-    CHECK_EQ(storage_check(&h, bytes, RANK, &n, session), STORAGE_DONE);
+    CHECK_EQ(storage_check(&h, bytes, RANK, &n, NULL, session), STORAGE_DONE);
 }
 
 TEST(packets_have_a_least_size_and_whole_tags) {
@@ -330,8 +410,9 @@ TEST(packets_have_a_least_size_and_whole_tags) {
         h.trust = STORAGE_AUTHENTICATED;
         h.packet = (uint16_t)packet;
         sign(&h, &n);
-        CHECK_EQ(storage_check(&h, storage_message_bytes(5000, packet), RANK - 1, &n, session),
-                 packet >= 512 && packet % 8 == 0 ? STORAGE_DONE : STORAGE_MALFORMED);
+        CHECK_EQ(
+            storage_check(&h, storage_message_bytes(5000, packet), RANK - 1, &n, NULL, session),
+            packet >= 512 && packet % 8 == 0 ? STORAGE_DONE : STORAGE_MALFORMED);
     }
     uint8_t data[11] = "0123456789";
     for (uint32_t bytes = 1; bytes <= 10; bytes++) { /* the last byte counts, the next one not */
@@ -371,8 +452,8 @@ TEST(any_bytes_are_checked) {
         uint32_t session[2], n = rng_below(&r, 6);
         for (uint32_t k = 0; k < n; k++)
             ((uint8_t *)&h)[rng_below(&r, STORAGE_HEAD)] = (uint8_t)rng_u32(&r);
-        enum storage_status status =
-            storage_check(&h, rng_below(&r, 2 * (STORAGE_HEAD + 5000)), RANK - 1, &node, session);
+        enum storage_status status = storage_check(&h, rng_below(&r, 2 * (STORAGE_HEAD + 5000)),
+                                                   RANK - 1, &node, NULL, session);
         CHECK(status < STORAGE_STATUSES);
     }
 }

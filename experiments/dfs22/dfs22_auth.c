@@ -14,18 +14,6 @@ static bool client_writes(struct dfs_rank *r, const struct dfs_scene *s) {
     }
 }
 
-static int client(struct dfs_rank *r, struct dfs_scene *s) {
-    if (!dfs_expose(r, DFS_ANSWER, 0, 0, r->ct, false) ||
-        !dfs_expose(r, DFS_DATA, 0, s->write.bytes, PTL_CT_NONE, false))
-        return 2;
-    spin_barrier();
-    uint64_t start_ps = spin_now_ps();
-    if (!client_writes(r, s))
-        return 3;
-    dfs_took(s, start_ps, start_ps);
-    return 0;
-}
-
 /* One request, by the node's processor. */
 static bool serve(struct dfs_rank *r, const struct dfs_scene *s, uint32_t i) {
     uint32_t bytes = s->write.bytes;
@@ -34,7 +22,7 @@ static bool serve(struct dfs_rank *r, const struct dfs_scene *s, uint32_t i) {
         return false;
     dfs_check_request();
     if (s->write.protocol == DFS_RPC)
-        spin_copy(r->memory + bytes, r->memory, bytes);
+        dfs_copy(r, bytes, 0, bytes);
     else if (PtlGet(r->md, bytes, bytes, event.initiator, r->pt, DFS_DATA, 0, NULL) != PTL_OK ||
              !dfs_wait(r->acks, i + 1))
         return false;
@@ -44,7 +32,9 @@ static bool serve(struct dfs_rank *r, const struct dfs_scene *s, uint32_t i) {
 int dfs_auth_rank(struct dfs_rank *r, struct dfs_scene *s) {
     uint32_t bytes = s->write.bytes;
     if (!dfs_is_node(&s->write))
-        return client(r, s);
+        return dfs_expose(r, DFS_DATA, 0, bytes, PTL_CT_NONE, false)
+                   ? dfs_client(r, s, client_writes)
+                   : 2;
     bool raw = s->write.protocol == DFS_RAW;
     if (!dfs_expose(r, raw ? DFS_DATA : DFS_REQUEST, 0, bytes + DFS_REQUEST_BYTES, PTL_CT_NONE,
                     !raw))

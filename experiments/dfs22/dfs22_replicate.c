@@ -52,17 +52,6 @@ static bool client_writes(struct dfs_rank *r, const struct dfs_scene *s) {
     }
 }
 
-static int client(struct dfs_rank *r, struct dfs_scene *s) {
-    if (!dfs_expose(r, DFS_ANSWER, 0, 0, r->ct, false))
-        return 2;
-    spin_barrier();
-    uint64_t start_ps = spin_now_ps();
-    if (!client_writes(r, s))
-        return 3;
-    dfs_took(s, start_ps, start_ps);
-    return 0;
-}
-
 /* ---- nodes with processors ---- */
 
 static bool pass_on(struct dfs_rank *r, const struct dfs_scene *s, const ptl_event_t *event) {
@@ -85,8 +74,7 @@ static bool serve(struct dfs_rank *r, const struct dfs_scene *s) {
             dfs_check_request();
         if (!pass_on(r, s, &event))
             return false;
-        spin_copy(r->memory + s->write.bytes + event.remote_offset, r->memory + event.remote_offset,
-                  event.mlength);
+        dfs_copy(r, s->write.bytes + event.remote_offset, event.remote_offset, event.mlength);
     }
     return dfs_put(r, 0, 0, 0, DFS_ANSWER, 0, false);
 }
@@ -144,7 +132,7 @@ static bool post(struct dfs_rank *r, const struct dfs_scene *s, const struct hyp
 int dfs_replicate_rank(struct dfs_rank *r, struct dfs_scene *s) {
     struct hyperloop h;
     if (spin_rank() == 0)
-        return client(r, s);
+        return dfs_client(r, s, client_writes);
     bool processor = s->write.protocol == DFS_CPU_RING || s->write.protocol == DFS_CPU_PBT;
     bool ready = s->write.protocol == DFS_HYPERLOOP
                      ? open_hyperloop(r, s, &h)

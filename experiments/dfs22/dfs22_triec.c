@@ -24,22 +24,15 @@ static bool trigger(struct dfs_rank *r, uint64_t at, uint64_t bytes, uint32_t ta
                            bits, remote, NULL, 0, ct, count) == PTL_OK;
 }
 
-static int client(struct dfs_rank *r, struct dfs_scene *s) {
+static bool client_writes(struct dfs_rank *r, const struct dfs_scene *s) {
     const struct dfs_write *w = &s->write;
     uint32_t bytes = chunk_bytes(w);
-    if (!dfs_expose(r, DFS_ANSWER, 0, 0, r->ct, false))
-        return 2;
-    spin_barrier();
-    uint64_t start_ps = spin_now_ps();
     for (uint32_t i = 0; i < s->writes; i++)
         for (uint32_t j = 0; j < w->copies; j++)
             if (!dfs_put(r, (uint64_t)j * bytes, bytes, 1 + j, DFS_DATA, 0, true))
-                return 3;
-    if (!dfs_wait(r->acks, (uint64_t)s->writes * w->copies) ||
-        !dfs_wait(r->ct, (uint64_t)s->writes * w->parities))
-        return 3;
-    dfs_took(s, start_ps, start_ps);
-    return 0;
+                return false;
+    return dfs_wait(r->acks, (uint64_t)s->writes * w->copies) &&
+           dfs_wait(r->ct, (uint64_t)s->writes * w->parities);
 }
 
 static bool open_data(struct dfs_rank *r, const struct dfs_scene *s) {
@@ -85,7 +78,7 @@ bool dfs_triec_right(const struct dfs_rank *r) {
 
 int dfs_triec_rank(struct dfs_rank *r, struct dfs_scene *s) {
     if (spin_rank() == 0)
-        return client(r, s);
+        return dfs_client(r, s, client_writes);
     if (!(spin_rank() <= s->write.copies ? open_data(r, s) : open_parity(r, s)))
         return 4;
     spin_barrier();

@@ -179,6 +179,28 @@ void dfs_took(struct dfs_scene *s, uint64_t start_ps, uint64_t first_ps) {
         s->elapsed_ps = now - first_ps;
 }
 
+int dfs_client(struct dfs_rank *r, struct dfs_scene *s,
+               bool (*writes)(struct dfs_rank *r, const struct dfs_scene *s)) {
+    if (!dfs_expose(r, DFS_ANSWER, 0, 0, r->ct, false))
+        return 2;
+    spin_barrier();
+    uint64_t start_ps = spin_now_ps();
+    if (!writes(r, s))
+        return 3;
+    dfs_took(s, start_ps, start_ps);
+    return 0;
+}
+
+/* Memory of 150 GiB/s that is read and written makes 75 GiB/s, unless it is one core's. */
+void dfs_copy(struct dfs_rank *r, uint64_t to, uint64_t from, uint64_t bytes) {
+    enum { CYCLE_PS = 400 };
+    uint64_t start_ps = spin_now_ps(), whole_ps = bytes * 1000 / DFS_CORE_GBS, took_ps;
+    spin_copy(r->memory + to, r->memory + from, bytes);
+    took_ps = spin_now_ps() - start_ps;
+    if (r->scene->write.core_copies && whole_ps > took_ps)
+        spin_work((whole_ps - took_ps) / CYCLE_PS, 0);
+}
+
 void dfs_check_request(void) {
     spin_work(DFS_CHECK_CYCLES, DFS_REQUEST_BYTES);
 }
@@ -244,26 +266,17 @@ static int run(const struct experiment_context *context, struct dfs_scene *s,
     return code;
 }
 
-static int earlier(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* The slope of writes done over time, without the first three windows of all clients, when packets
- * that waited for cold caches come in haste, and without the last. Clients go in step, so the ends
- * of an interval alone would say little. */
+/* Of all clients. A client's write begins when the one `window` before it is done, so whole windows
+ * of one client are the steady state. The first three, with cold caches and packets that waited for
+ * them, do not count, nor does the last, when others have ended. */
 static double steady_gbit(const struct dfs_scene *s) {
-    uint32_t all = s->write.clients * s->writes, window = s->write.clients * s->window;
-    double t = 0, n = 0, tt = 0, tn = 0, count = 0;
-    qsort(s->done_ps, all, sizeof *s->done_ps, earlier);
-    for (uint32_t i = 3 * window; i + window < all; i++, count++) {
-        double at = (double)(s->done_ps[i] - s->done_ps[3 * window]);
-        t += at;
-        n += i;
-        tt += at * at;
-        tn += at * i;
+    uint32_t from = 3 * s->window - 1, to = s->writes - s->window - 1;
+    double gbit = 0;
+    for (uint32_t c = 0; c < s->write.clients; c++) {
+        const uint64_t *done = s->done_ps + (size_t)c * s->writes;
+        gbit += 8e3 * s->write.bytes * (to - from) / (double)(done[to] - done[from]);
     }
-    return 8e3 * s->write.bytes * (count * tn - t * n) / (count * tt - t * t);
+    return gbit;
 }
 
 int dfs_write(const struct experiment_context *context, const struct dfs_write *write,

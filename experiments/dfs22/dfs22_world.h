@@ -22,6 +22,8 @@
  * memory, and computes a keyed hash of the capability (HalfSipHash-2-4 of 64 bytes: 22 rounds of 14
  * operations, at some three per cycle, and the comparisons). */
 enum { DFS_REQUEST_BYTES = 128, DFS_CHECK_CYCLES = 150 };
+/* GB/s that one core of a server of today copies, of 2 MiB and not from its caches. */
+enum { DFS_CORE_GBS = 12 };
 /* Writes before one that is timed alone: messages have home clusters in turn, and each cluster has
  * an instruction cache. */
 enum { DFS_WARM = 8, DFS_WARM_BYTES = 4096 };
@@ -56,6 +58,7 @@ struct dfs_write {
     uint32_t clients;  /* likewise; 0: one */
     bool slow;         /* 100 Gbit/s */
     bool ticket;       /* of sPIN: clients are trusted, a plain secret is compared */
+    bool core_copies;  /* processors copy DFS_CORE_GBS, and not what memory allows */
     const char *trace, *picture; /* from this time on */
     uint64_t from_ps;
 };
@@ -114,6 +117,11 @@ bool dfs_wait(ptl_handle_ct_t ct, uint64_t count);
 /* The next put that has come, as the program sees it. */
 bool dfs_next(struct dfs_rank *r, ptl_event_t *event);
 void dfs_check_request(void);
+/* What a node's processor copies within its memory. */
+void dfs_copy(struct dfs_rank *r, uint64_t to, uint64_t from, uint64_t bytes);
+/* A client: opens an entry for answers, and times what `writes` does. Returns as a rank does. */
+int dfs_client(struct dfs_rank *r, struct dfs_scene *s,
+               bool (*writes)(struct dfs_rank *r, const struct dfs_scene *s));
 /* A client's last write, begun then, is done now; and all of its writes. */
 void dfs_took(struct dfs_scene *s, uint64_t start_ps, uint64_t first_ps);
 

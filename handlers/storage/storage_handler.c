@@ -7,11 +7,13 @@
 
 typedef struct storage_head ptl_user_header_t;
 
-/* What few requests need is not between what all do: a cluster has 4 KiB of instruction cache. */
+/* What few requests need is not between what all do, and what hardly any needs is far away: a
+ * cluster has 4 KiB of instruction cache. */
 #define ASIDE static __attribute__((noinline))
+#define RARE  static __attribute__((noinline, cold))
 
 /* For tests: as a card whose node has died. */
-ASIDE bool has_died(struct storage_state *s) {
+RARE bool has_died(struct storage_state *s) {
     return __atomic_add_fetch(&s->runs, 1, __ATOMIC_RELAXED) >= s->dies_after;
 }
 
@@ -27,7 +29,7 @@ static void answer(struct storage_state *s, uint32_t client, uint64_t request,
                             storage_answer(request, virtual_rank, status));
 }
 
-ASIDE void notice(struct storage_state *s, const struct storage_descriptor *d, uint32_t kind) {
+RARE void notice(struct storage_state *s, const struct storage_descriptor *d, uint32_t kind) {
     const struct storage_notice n = {kind, d->client,
                                      storage_answer(d->request, d->virtual_rank, STORAGE_DONE),
                                      d->base, d->length};
@@ -57,7 +59,7 @@ static inline struct storage_descriptor *search_in(struct storage_descriptor *ta
     return NULL;
 }
 
-ASIDE struct storage_descriptor *search(struct storage_state *s, uint32_t message) {
+RARE struct storage_descriptor *search(struct storage_state *s, uint32_t message) {
     struct storage_descriptor *d = search_in(storage_table(s), s->slots, message);
     return d || STORAGE_SWAP == 0 ? d : search_in(swap_table, s->swap_slots, message);
 }
@@ -84,7 +86,7 @@ static inline struct storage_descriptor *take_in(struct storage_descriptor *tabl
     return NULL;
 }
 
-ASIDE struct storage_descriptor *take_swapped(struct storage_state *s, uint32_t message) {
+RARE struct storage_descriptor *take_swapped(struct storage_state *s, uint32_t message) {
     struct storage_descriptor *d = take_in(swap_table, s->swap_slots, message);
     if (d)
         __atomic_fetch_add(&s->counts.swapped, 1, __ATOMIC_RELAXED);
@@ -108,7 +110,7 @@ static void give(struct storage_state *s, struct storage_descriptor *d) {
 }
 
 /* From now on so many are of this node; 0: none. */
-ASIDE int set_swap(struct storage_state *s, uint32_t slots) {
+RARE int set_swap(struct storage_state *s, uint32_t slots) {
 #if STORAGE_SWAP
     if (slots > STORAGE_SWAP ||
         (!s->swap_slots && slots && __atomic_exchange_n(&swap_is_taken, 1, __ATOMIC_ACQUIRE)))
@@ -140,7 +142,7 @@ static struct storage_window *window_at(struct storage_state *s, uint32_t who, u
     return &s->window[((who * 2654435769u >> 16) + probe) & s->window_mask];
 }
 
-ASIDE struct storage_window *search_window(struct storage_state *s, uint32_t who) {
+RARE struct storage_window *search_window(struct storage_state *s, uint32_t who) {
     for (uint32_t i = 0; i < STORAGE_PROBES; i++) {
         struct storage_window *w = window_at(s, who, i);
         if (w->who == who)
@@ -150,7 +152,7 @@ ASIDE struct storage_window *search_window(struct storage_state *s, uint32_t who
 }
 
 /* One at a time, so that nobody gets two. */
-ASIDE struct storage_window *claim_window(struct storage_state *s, uint32_t who) {
+RARE struct storage_window *claim_window(struct storage_state *s, uint32_t who) {
     lock(&s->claim);
     struct storage_window *mine = search_window(s, who);
     for (uint32_t i = 0; !mine && i < STORAGE_PROBES; i++) {
@@ -217,7 +219,7 @@ static enum storage_status use_number(struct storage_state *s, const struct stor
 
 /* ---- The beginning of a request ---- */
 
-ASIDE int refuse(struct storage_state *s, const ptl_header_t *h, enum storage_status status) {
+RARE int refuse(struct storage_state *s, const ptl_header_t *h, enum storage_status status) {
     const struct storage_head *head = &h->user_hdr;
     bool has_head = h->length >= STORAGE_HEAD;
     answer(s, storage_is_genuine(status) ? head->capability.client : h->source_id,
@@ -235,7 +237,7 @@ ASIDE int read_medium(struct storage_state *s, const struct storage_head *h, uin
 }
 
 /* All of it goes to the host, which does what the card would. */
-ASIDE int bypass(struct storage_state *s, struct storage_descriptor *d, const ptl_header_t *h) {
+RARE int bypass(struct storage_state *s, struct storage_descriptor *d, const ptl_header_t *h) {
     __atomic_fetch_add(&s->counts.bypassed, 1, __ATOMIC_RELAXED);
     d->phase = STORAGE_BYPASS;
     d->stream[0] = PtlHandlerStreamStart(&h->user_hdr, STORAGE_HEAD, h->length, s->node.rank,
@@ -264,22 +266,24 @@ __handler int storage_header_handler(ptl_header_t h, void *state) {
     struct storage_state *s = state;
     struct storage_head *head = &h.user_hdr;
     const struct storage_capability *c = &head->capability;
-    uint32_t session[2];
+    uint32_t session[2] = {0, 0};
     if (is_dead(s))
         return DROP;
-    enum storage_status status = storage_check(head, h.length, h.source_id, &s->node, session);
+    const struct storage_known_table known = {
+        s->known, __atomic_load_n(&s->epoch, __ATOMIC_ACQUIRE), &s->counts.learnt};
+    enum storage_status status =
+        storage_check(head, h.length, h.source_id, &s->node, &known, session);
     if (h.offset || h.length > s->entry_bytes) /* a part would be cut off */
         status = STORAGE_MALFORMED;
     if (status != STORAGE_DONE)
         return refuse(s, &h, status);
     uint32_t base = c->place[head->virtual_rank].block * STORAGE_BLOCK + head->offset;
-    if (head->operation == STORAGE_READ) {
-        status = use_number(s, head);
-        return status == STORAGE_DONE ? read_medium(s, head, base) : refuse(s, &h, status);
-    }
-    struct storage_descriptor *d = take(s);
+    bool reads = head->operation == STORAGE_READ; /* at once: it needs no descriptor */
+    struct storage_descriptor *d = reads ? NULL : take(s);
     bool behind = s->load || s->under_way > s->bypass_from;
-    status = d ? use_number(s, head) : STORAGE_FULL;
+    status = d || reads ? use_number(s, head) : STORAGE_FULL;
+    if (reads && status == STORAGE_DONE)
+        return read_medium(s, head, base);
     if (status == STORAGE_DONE && head->operation == STORAGE_PARITY)
         status = begin_parity(s, d, head, base, behind);
     if (status != STORAGE_DONE) {
@@ -432,7 +436,7 @@ __handler int storage_cleanup_handler(int dropped, bool flow_control, void *stat
 /* ---- What the host says ---- */
 
 /* Handlers that look at a key meanwhile find its old generation, none, or the whole new key. */
-ASIDE void set_key(struct storage_state *s, const struct storage_key *key) {
+RARE void set_key(struct storage_state *s, const struct storage_key *key) {
     struct storage_key *to = &s->node.key[key->generation % 2];
     __atomic_store_n(&to->generation, 0, __ATOMIC_SEQ_CST);
     to->ends = key->ends;
@@ -440,11 +444,12 @@ ASIDE void set_key(struct storage_state *s, const struct storage_key *key) {
         to->key[i] = key->key[i];
         to->ticket[i] = key->ticket[i];
     }
+    __atomic_fetch_add(&s->epoch, 1, __ATOMIC_SEQ_CST);
     __atomic_store_n(&to->generation, key->generation, __ATOMIC_SEQ_CST);
 }
 
 /* The host has made a sum durable. */
-ASIDE void summed(struct storage_state *s, const struct storage_control *c) {
+RARE void summed(struct storage_state *s, const struct storage_control *c) {
     struct parity_request whose;
     parity_host_took(&s->parity, c->sum.pieces);
     if (parity_host_done(&s->parity, c->value, c->sum.generation, c->sum.bytes, &whose) !=
@@ -458,7 +463,7 @@ ASIDE void summed(struct storage_state *s, const struct storage_control *c) {
     finish(s, &d, STORAGE_DONE);
 }
 
-ASIDE void report(struct storage_state *s) {
+RARE void report(struct storage_state *s) {
     struct storage_counts *c = &s->counts;
     c->under_way = s->under_way;
     c->sums_on_card = s->parity.sums_on_card;

@@ -1,6 +1,6 @@
 /* What a storage node keeps on its card, and how its host and its card talk about it. One piece of
- * HPU memory: storage_state, the windows of clients, the request table, and the sums of parities.
- */
+ * HPU memory: storage_state, capabilities that are known, the windows of clients, the request
+ * table, and the sums of parities. */
 #ifndef STORAGE_STATE_H
 #define STORAGE_STATE_H
 
@@ -59,6 +59,7 @@ struct storage_counts {
     uint32_t accepted, answered, bypassed, cleaned;
     uint32_t under_way;                 /* descriptors in use when it was asked */
     uint32_t swapped;                   /* requests with a descriptor in L2 */
+    uint32_t learnt;                    /* capabilities that were not known, and are genuine */
     uint32_t refused[STORAGE_STATUSES]; /* by status */
     /* Ranges of parities; writes that never got all parts of their parity; accumulators. */
     uint32_t sums_on_card, sums_at_host, parities_failed, accumulators, most_accumulators;
@@ -80,6 +81,9 @@ struct storage_state {
     uint32_t swap_slots;       /* descriptors in L2, for when all are in use */
     struct storage_counts counts;
     struct storage_parity parity;
+    uint32_t epoch; /* of the keys: from 1 on, one more with each that is set */
+    uint32_t reserved;
+    struct storage_known known[STORAGE_KNOWN]; /* from here on all is zero at first */
     struct storage_window window[];
 };
 _Static_assert(sizeof(struct storage_state) % 8 == 0, "64-bit words follow");

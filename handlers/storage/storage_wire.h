@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "storage_known.h"
 #include "storage_mac.h"
 
 #define STORAGE_VERSION   1
@@ -77,6 +78,8 @@ struct storage_capability {
     uint32_t unsigned_zero;
 };
 #define STORAGE_CAPABILITY_BYTES(places) (28u + 8u * (places)) /* that are signed */
+_Static_assert(STORAGE_KNOWN_WORDS * 4 == STORAGE_CAPABILITY_BYTES(0), "storage_known.h");
+_Static_assert(STORAGE_KNOWN_MOST * 4 == STORAGE_CAPABILITY_BYTES(STORAGE_PLACES), "likewise");
 
 struct storage_head {
     uint8_t version, operation, trust, virtual_rank; /* virtual_rank: which place is meant */
@@ -243,8 +246,9 @@ static inline enum storage_status storage_check_shape(const struct storage_head 
     default:
         ok = 0;
     }
+    uint32_t length = h->operation == STORAGE_READ ? 0 : h->length;
     uint64_t whole =
-        h->operation == STORAGE_READ ? STORAGE_HEAD : storage_message_bytes(h->length, h->packet);
+        h->packet ? storage_message_bytes(length, h->packet) : (uint64_t)STORAGE_HEAD + length;
     return ok && message_bytes == whole ? STORAGE_DONE : STORAGE_MALFORMED;
 }
 
@@ -257,18 +261,31 @@ static inline enum storage_status storage_check_mac(const struct storage_head *h
     uint32_t mac[2];
     if (!c->key || key->generation != c->key)
         return STORAGE_BAD_CAPABILITY;
-    if (h->trust == STORAGE_TRUSTED) {
-        if (!storage_mac_equal(key->ticket, h->mac))
-            return STORAGE_BAD_CAPABILITY;
-    } else {
-        storage_mac(key->key, c, STORAGE_CAPABILITY_BYTES(places), mac);
-        if (!storage_mac_equal(mac, h->mac))
-            return STORAGE_BAD_CAPABILITY;
+    if (h->trust == STORAGE_TRUSTED)
+        return storage_mac_equal(key->ticket, h->mac) ? STORAGE_DONE : STORAGE_BAD_CAPABILITY;
+    storage_mac(key->key, c, STORAGE_CAPABILITY_BYTES(places), mac);
+    if (!storage_mac_equal(mac, h->mac))
+        return STORAGE_BAD_CAPABILITY;
+    if (h->trust == STORAGE_AUTHENTICATED)
+        storage_session_key(key->key, h->mac, session);
+    return STORAGE_DONE;
+}
+
+/* Of a request without a fault of shape. `is_known`: its capability is genuine. */
+static inline enum storage_status
+storage_check_genuine(const struct storage_head *h, const struct storage_node *n, uint32_t places,
+                      int is_known, const struct storage_known_table *known, uint32_t session[2]) {
+    if (!is_known) {
+        enum storage_status status = storage_check_mac(h, n, places, session);
+        if (status != STORAGE_DONE)
+            return status;
+        if (known && h->trust != STORAGE_TRUSTED)
+            storage_know(known, &h->capability, places, h->mac, session);
     }
     if (h->trust == STORAGE_AUTHENTICATED) {
-        storage_session_key(key->key, h->mac, session);
-        storage_head_tag(session, h, mac);
-        if (!storage_mac_equal(mac, h->tag))
+        uint32_t tag[2];
+        storage_head_tag(session, h, tag);
+        if (!storage_mac_equal(tag, h->tag))
             return STORAGE_BAD_CAPABILITY;
     }
     return STORAGE_DONE;
@@ -276,17 +293,24 @@ static inline enum storage_status storage_check_mac(const struct storage_head *h
 
 /* Whether a message of so many bytes that begins with this head and comes from this rank may be
  * carried out on a node. The head is read only if the message has one. Answers EXPIRED, RANGE and
- * RIGHTS are about a capability that is genuine: they may go to its client. */
+ * RIGHTS are about a capability that is genuine: they may go to its client. `known` may be NULL. */
 static inline enum storage_status storage_check(const struct storage_head *h,
                                                 uint64_t message_bytes, uint32_t source,
-                                                const struct storage_node *n, uint32_t session[2]) {
+                                                const struct storage_node *n,
+                                                const struct storage_known_table *known,
+                                                uint32_t session[2]) {
     const struct storage_capability *c = &h->capability;
     if (message_bytes < STORAGE_HEAD)
         return STORAGE_MALFORMED;
-    uint32_t places = storage_places(c);
+    uint32_t places = 0;
+    if (known && n->trust != STORAGE_TRUSTED)
+        places = storage_known_places(known, c, h->mac, session);
+    int is_known = places != 0;
+    if (!is_known)
+        places = storage_places(c);
     enum storage_status status = storage_check_shape(h, message_bytes, n->trust, places);
     if (status == STORAGE_DONE)
-        status = storage_check_mac(h, n, places, session);
+        status = storage_check_genuine(h, n, places, is_known, known, session);
     if (status != STORAGE_DONE)
         return status;
     if (source != storage_sender(h))

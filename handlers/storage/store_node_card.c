@@ -31,7 +31,7 @@ static int open_entries(struct store_node_card *card, const struct store_node_op
         .user_hdr_bytes = STORAGE_HEAD,
         .memory = card->memory,
         .state = state,
-        .state_bytes = sizeof *state,
+        .state_bytes = offsetof(struct storage_state, known),
     };
     int code = spin_entry_append(card->ni, card->pt, &entry, &card->requests);
     if (code != PTL_OK)
@@ -68,6 +68,7 @@ static int open_memory(struct store_node_card *card, const struct store_node_opt
         .slots = slots,
         .bypass_from = slots + o->swap - o->bypass,
         .window_mask = windows - 1,
+        .epoch = 1,
         .table_at =
             (uint32_t)(sizeof(struct storage_state) + windows * sizeof(struct storage_window)),
     };

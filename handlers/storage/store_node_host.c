@@ -115,7 +115,7 @@ static int work(struct store_node_host *h, uint8_t *message, uint64_t bytes, uin
     uint32_t session[2] = {0};
     memcpy(&head, message, bytes < sizeof head ? bytes : sizeof head);
     spin_work(500, bytes < 4096 ? bytes : 4096); /* event and head are read, the MAC is computed */
-    enum storage_status status = storage_check(&head, bytes, source, &h->card->node, session);
+    enum storage_status status = storage_check(&head, bytes, source, &h->card->node, NULL, session);
     if (status == STORAGE_DONE && head.operation != STORAGE_WRITE)
         status = STORAGE_MALFORMED;
     h->requests++;

@@ -55,8 +55,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length) {
     if (input[1] & 1 && bytes >= STORAGE_HEAD)
         sign(message, &key, trust);
     const struct storage_head *h = (const struct storage_head *)(const void *)message;
-    enum storage_status status = storage_check(h, bytes, SOURCE, &node, session);
+    enum storage_status status = storage_check(h, bytes, SOURCE, &node, NULL, session);
     FUZZ_HOLDS(status < STORAGE_STATUSES, "a status");
+    static struct storage_known place[STORAGE_KNOWN];
+    uint32_t learnt = 0;
+    const struct storage_known_table known = {place, 1, &learnt};
+    memset(place, 0, sizeof place);
+    for (int i = 0; i < 2; i++) /* not known, and then perhaps */
+        FUZZ_HOLDS(storage_check(h, bytes, SOURCE, &node, &known, session) == status,
+                   "a capability that is known changes nothing");
+    FUZZ_HOLDS(learnt <= 1, "it is learnt once");
     if (status == STORAGE_DONE) {
         FUZZ_HOLDS(bytes >= STORAGE_HEAD, "there is a head");
         const struct storage_place *place = &h->capability.place[h->virtual_rank];

@@ -2,21 +2,9 @@
  *     chain IMAGE BYTES [CUT]
  * Rank 0 sends, the others look at what they have got. With CUT the second rank's card leaves
  * packets out: then the third tells that its cleanup handler has run. */
-#include <openspin.h>
-#include <portals4.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define NEED(call)                                                                                 \
-    do {                                                                                           \
-        int code_ = (call);                                                                        \
-        if (code_) {                                                                               \
-            fprintf(stderr, "rank %u: %s: %s\n", spin_rank(), #call,                               \
-                    PtlToStr(code_, PTL_STR_ERROR));                                               \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "need.h"
 
 struct state {
     uint32_t rank, cut, packets, stream[64];

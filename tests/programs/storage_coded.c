@@ -8,16 +8,7 @@
 #include "../../handlers/storage/store_decode.h"
 #include "../../handlers/storage/store_node_host.h"
 #include "../../handlers/storage/store_request.h"
-
-#define NEED(call)                                                                                 \
-    do {                                                                                           \
-        int code_ = (call);                                                                        \
-        if (code_ != PTL_OK) {                                                                     \
-            fprintf(stderr, "rank %u: %s: %s\n", spin_rank(), #call,                               \
-                    PtlToStr(code_, PTL_STR_ERROR));                                               \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "need.h"
 
 enum { WRITES = 6, BLOCKS = WRITES * 20, MOST = 80000, NOW = 100, OVER = 0x70 };
 

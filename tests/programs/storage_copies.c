@@ -11,16 +11,7 @@
 
 #include "../../handlers/storage/store_node_card.h"
 #include "../../handlers/storage/store_request.h"
-
-#define NEED(call)                                                                                 \
-    do {                                                                                           \
-        int code_ = (call);                                                                        \
-        if (code_ != PTL_OK) {                                                                     \
-            fprintf(stderr, "rank %u: %s: %s\n", spin_rank(), #call,                               \
-                    PtlToStr(code_, PTL_STR_ERROR));                                               \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
+#include "need.h"
 
 enum { BLOCKS = 4096, MOST = 150000, LONG = 15 << 20, NOW = 100 };
 
