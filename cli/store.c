@@ -7,11 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory_group.h"
 #include "images.h"
 #include "live_ranks.h"
 
 struct options {
-    uint64_t nodes, bytes;
+    uint64_t nodes, bytes, memory;
     const char *files;
 };
 
@@ -27,18 +28,34 @@ static const struct cli_option demo_table[] = {
     {0},
 };
 #undef NODES
+static const struct cli_option large_table[] = {
+    {"nodes", 'n', CLI_NUMBER, "N", "storage nodes, each a process (1)", AT(nodes), 1, 64},
+    {"bytes", 'b', CLI_SIZE, "BYTES", "of each node's medium (256MiB)", AT(bytes), 16 << 20,
+     (4ull << 30) - (1 << 20)},
+    {"memory", 'm', CLI_SIZE, "BYTES", "that the nodes together may have (64MiB)", AT(memory),
+     16 << 20, 1ull << 40},
+    {"files", 0, CLI_STRING, "FOLDER", "on a disk, where the nodes keep their media", AT(files), 0,
+     0},
+    {0},
+};
 #undef AT
 
 /* What the ranks say in the memory that they share with us (handlers/storage/store_live.h). */
 struct verdict {
     uint32_t good, killed;
+    uint32_t not_ours[4];
+    uint32_t resident; /* MiB of all media, at the end */
 };
 #define SHARED_BYTES (64u << 10)
 
 static int judge(const struct cli_command *command, const volatile struct verdict *v,
-                 const struct spin_launch_result *r) {
+                 const struct spin_launch_result *r, bool limited) {
     if (r->passed_on)
         return 128 + r->passed_on;
+    if (limited && r->failed && r->signal == SIGKILL)
+        return cli_error(command, CLI_FAILED,
+                         "node %u was killed: its process alone needs more than --memory",
+                         r->first_failed);
     if (v->good != 1)
         return cli_error(command, CLI_FAILED, "something was wrong, see above");
     if (r->failed != v->killed || (r->failed && r->signal != SIGKILL))
@@ -51,16 +68,31 @@ static int judge(const struct cli_command *command, const volatile struct verdic
     return 0;
 }
 
-/* The ranks of a store; `what` its client does. */
-static int start(const struct cli_command *command, const struct options *o, const char *what) {
+static void tell_memory(const volatile struct verdict *v, const struct memory_group *group) {
+    uint64_t peak = memory_group_peak(group);
+    if (peak)
+        printf("the nodes had at most %.1f MiB of memory at a time; ", (double)peak / (1 << 20));
+    printf("%u MiB of their media were in memory at the end\n", v->resident);
+}
+
+/* The ranks of a store; `what` its client does; the nodes in a control group, or NULL. */
+static int start(const struct cli_command *command, const struct options *o, const char *what,
+                 const struct memory_group *group) {
     struct images_folders folders;
     const struct experiment_context found = images_find(&folders);
     const struct spin_launch_options options = {.ranks = (uint32_t)o->nodes + 2, .keep = true};
     struct spin_launch_result result;
     struct spin_error err;
     char program[PATH_MAX + 32], shared[64], nodes[24], bytes[24];
-    char *argv[] = {program, (char *)(uintptr_t)what,     shared, nodes, bytes,
-                    "1",     (char *)(uintptr_t)o->files, NULL};
+    char *argv[] = {program,
+                    (char *)(uintptr_t)what,
+                    shared,
+                    nodes,
+                    bytes,
+                    "1",
+                    (char *)(uintptr_t)o->files,
+                    (char *)(uintptr_t)(group ? group->path : NULL),
+                    NULL};
     int fd;
     if (o->files && access(o->files, W_OK | X_OK) != 0)
         return cli_error(command, CLI_FAILED, "%s: %s; nodes keep their media in this folder",
@@ -73,21 +105,53 @@ static int start(const struct cli_command *command, const struct options *o, con
     snprintf(nodes, sizeof nodes, "%llu", (unsigned long long)o->nodes);
     snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)o->bytes);
     fflush(stdout);
-    int status = spin_launch(&options, argv, &result, &err) ? cli_report(command, &err)
-                                                            : judge(command, memory, &result);
+    int status = spin_launch(&options, argv, &result, &err)
+                     ? cli_report(command, &err)
+                     : judge(command, memory, &result, group);
+    if (!status && group)
+        tell_memory(memory, group);
     live_memory_free(memory, SHARED_BYTES, fd);
+    return status;
+}
+
+static int parse(const struct cli_command *command, int argc, char **argv, struct options *o,
+                 struct cli_list *words) {
+    int status = cli_parse(command, argc, argv, o, words);
+    if (!status && words->count)
+        status = cli_error(command, CLI_USAGE, "'%s' is not an option; see openspin %s --help",
+                           words->items[0], command->name);
     return status;
 }
 
 static int run(const struct cli_command *command, int argc, char **argv) {
     struct options o = {.nodes = 8, .bytes = 256 << 10};
     struct cli_list words;
-    int status = cli_parse(command, argc, argv, &o, &words);
-    if (!status && words.count)
-        status = cli_error(command, CLI_USAGE, "'%s' is not an option; see openspin %s --help",
-                           words.items[0], command->name);
+    int status = parse(command, argc, argv, &o, &words);
     if (!status)
-        status = start(command, &o, cli_last_word(command));
+        status = start(command, &o, cli_last_word(command), NULL);
+    cli_free(command, &o, &words);
+    return status;
+}
+
+static int run_large(const struct cli_command *command, int argc, char **argv) {
+    struct options o = {.nodes = 1, .bytes = 256 << 20, .memory = 64 << 20};
+    struct memory_group group;
+    struct cli_list words;
+    struct spin_error err;
+    int status = parse(command, argc, argv, &o, &words);
+    if (!status && !o.files)
+        status = cli_error(command, CLI_USAGE,
+                           "--files FOLDER: where do the nodes keep their media? On a disk: memory "
+                           "is what they have not");
+    if (!status && memory_group_make(&group, o.memory, &err))
+        status = cli_report(command, &err);
+    else if (!status) {
+        printf("%llu node%s of %llu MiB, with %llu MiB of memory\n", (unsigned long long)o.nodes,
+               o.nodes > 1 ? "s" : "", (unsigned long long)o.bytes >> 20,
+               (unsigned long long)o.memory >> 20);
+        status = start(command, &o, cli_last_word(command), &group);
+        memory_group_remove(&group);
+    }
     cli_free(command, &o, &words);
     return status;
 }
@@ -119,7 +183,22 @@ static const struct cli_command store_bench = {
     .run = run,
 };
 
-static const struct cli_command *const commands[] = {&store_bench, &store_demo, NULL};
+static const struct cli_command store_large = {
+    .name = "store large",
+    .args = "--files FOLDER [options]",
+    .summary = "nodes with more data than memory, on live cards",
+    .about =
+        "Starts a store whose nodes keep their media in mapped files that are not pinned, and\n"
+        "limits the memory of the nodes' processes by a control group. The client fills the\n"
+        "store and reads everything back, every byte checked; then stands how much memory\n"
+        "the nodes had. It needs a user who may make control groups (root, or in a scope of\n"
+        "systemd-run --user). The files stay.",
+    .options = large_table,
+    .reads_nothing = true,
+    .run = run_large,
+};
+
+static const struct cli_command *const commands[] = {&store_bench, &store_demo, &store_large, NULL};
 
 const struct cli_command cli_store = {
     .name = "store",

@@ -111,6 +111,8 @@ const struct experiment experiments[] = {
 };
 
 const struct experiment live_experiments[] = {
+    {"part/unpinned", "windows over memory that is not pinned, live", "ours: no paper has it",
+     EXPERIMENT_BYTES | EXPERIMENT_EXCHANGES | EXPERIMENT_MEASURED, part_unpinned_live},
     {"sc17/fig3", "ping-pong and accumulation, live", "SC'17 figure 3",
      EXPERIMENT_BYTES | EXPERIMENT_MEASURED, sc17_fig3_live},
     {"sc17/fig5a", "broadcast, live", "SC'17 figure 5a",

@@ -27,6 +27,7 @@ EXPERIMENT_RUN(part_fig13);
 EXPERIMENT_RUN(part_fig14);
 EXPERIMENT_RUN(part_fig15);
 EXPERIMENT_RUN(part_fig16);
+EXPERIMENT_RUN(part_unpinned_live);
 EXPERIMENT_RUN(part_eq1);
 EXPERIMENT_RUN(part_table2);
 EXPERIMENT_RUN(part_table3);

@@ -17,6 +17,7 @@
 #include "base/index_table.h"
 #include "base/json.h"
 #include "base/machine.h"
+#include "base/memory_group.h"
 #include "base/minheap.h"
 #include "base/pairing.h"
 #include "base/pool.h"
@@ -367,6 +368,68 @@ TEST(temporary_folders_vanish) {
 TEST(memory_has_limits) {
     uint64_t free_bytes = machine_memory();
     CHECK(free_bytes > 1 << 20 && free_bytes < 1ull << 60);
+}
+
+/* ---- control groups, in folders of our own ---- */
+
+static void put_text(const char *folder, const char *name, const char *text) {
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static uint64_t limit_in(const struct memory_group *group, const char *name) {
+    char path[2 * PATH_MAX];
+    unsigned long long bytes = 0;
+    snprintf(path, sizeof path, "%s/%s", group->path, name);
+    FILE *file = fopen(path, "r");
+    CHECK(file && fscanf(file, "%llu", &bytes) == 1);
+    fclose(file);
+    unlink(path);
+    return bytes;
+}
+
+/* Of the controller where it is, cgroup v1; else of all controllers, cgroup v2: there a group that
+ * has processes may have no children, and ours stands beside it. */
+TEST(a_memory_group_is_made_where_we_are) {
+    char root[] = "/tmp/openspin-group-XXXXXX", self[64], folder[128], beside[128];
+    struct memory_group group;
+    struct spin_error err;
+    CHECK(mkdtemp(root));
+    snprintf(self, sizeof self, "%s/self", root);
+    put_text(root, "self", "3:cpu,cpuacct:/other\n2:memory:/a/b\n0::/c\n");
+    CHECK_EQ(memory_group_make_at(&group, self, root, 1 << 20, &err), SPIN_EFILE);
+    CHECK_HAS(err.text, "no control group with a limit of memory can be made in");
+    CHECK_EQ(group.path[0], 0);
+    for (const char *const *step = (const char *const[]){"memory", "memory/a", "memory/a/b", NULL};
+         *step; step++) {
+        snprintf(folder, sizeof folder, "%s/%s", root, *step);
+        CHECK_EQ(mkdir(folder, 0700), 0);
+    }
+    CHECK_EQ(memory_group_make_at(&group, self, root, 1 << 20, &err), 0);
+    CHECK(group.old && strncmp(group.path, folder, strlen(folder)) == 0);
+    CHECK_EQ(limit_in(&group, "memory.limit_in_bytes"), 1 << 20);
+    put_text(group.path, "memory.max_usage_in_bytes", "12345\n");
+    CHECK_EQ(memory_group_peak(&group), 12345);
+    CHECK_EQ(limit_in(&group, "memory.max_usage_in_bytes"), 12345);
+    memory_group_remove(&group);
+    CHECK(group.path[0] == 0 && rmdir(folder) == 0);
+
+    put_text(root, "self", "0::/user/shell\n");
+    snprintf(beside, sizeof beside, "%s/user", root);
+    snprintf(folder, sizeof folder, "%s/user/shell", root);
+    CHECK(mkdir(beside, 0700) == 0);
+    put_text(beside, "shell", "no folder: nothing can be made in it");
+    CHECK_EQ(memory_group_make_at(&group, self, root, 2 << 20, &err), 0);
+    CHECK(!group.old && strncmp(group.path, beside, strlen(beside)) == 0 &&
+          strncmp(group.path, folder, strlen(folder)) != 0);
+    CHECK_EQ(limit_in(&group, "memory.max"), 2 << 20);
+    CHECK_EQ(memory_group_peak(&group), 0);
+    memory_group_remove(&group);
+    char command[160];
+    snprintf(command, sizeof command, "rm -r %s", root);
+    CHECK_EQ(system(command), 0);
 }
 
 /* ---- heaps against a scan for the least ---- */

@@ -1,8 +1,9 @@
-/* store-live demo|bench|storm FILE NODES BYTES SEED [FOLDER]: the ranks of a store on live cards:
- * the service, NODES storage nodes, and clients; started by `openspin store demo` and by tests.
- * FILE is the memory of a struct store_live_shared; nodes have media of their own in FOLDER, or in
- * memory.
+/* store-live demo|bench|storm|large FILE NODES BYTES SEED [FOLDER [GROUP]]: the ranks of a store on
+ * live cards: the service, NODES storage nodes, and clients; started by `openspin store` and by
+ * tests. FILE is the memory of a struct store_live_shared; nodes have media of their own in FOLDER,
+ * or in memory; they put themselves into the control group GROUP, a folder.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -43,12 +44,18 @@ static player *player_of(const char *what) {
     return strcmp(what, "demo") == 0    ? store_live_demo
            : strcmp(what, "storm") == 0 ? store_live_storm
            : strcmp(what, "bench") == 0 ? store_live_bench
+           : strcmp(what, "large") == 0 ? store_live_large
                                         : NULL;
 }
 
 static int play(struct store_live *live, const char *what, const struct spin_job *job) {
-    if (job->rank <= live->nodes)
-        return spinstore_serve(live->store) != PTL_OK;
+    if (job->rank <= live->nodes) {
+        int code = spinstore_serve(live->store);
+        if (job->rank > 0)
+            __atomic_add_fetch(&live->shared->resident, store_live_resident(live) >> 20,
+                               __ATOMIC_RELAXED);
+        return code != PTL_OK;
+    }
     int status = player_of(what)(live);
     if (job->rank == live->nodes + 1 && spinstore_stop(live->store) != PTL_OK) {
         printf("store: the service does not stop\n");
@@ -59,11 +66,23 @@ static int play(struct store_live *live, const char *what, const struct spin_job
     return status;
 }
 
+/* Before anything that takes memory. */
+static bool join_group(const char *group) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/cgroup.procs", group);
+    FILE *file = fopen(path, "we");
+    bool good = file && fprintf(file, "%d\n", (int)getpid()) > 0;
+    good = file && fclose(file) == 0 && good;
+    if (!good)
+        fprintf(stderr, "store-live: %s: %s\n", path, strerror(errno));
+    return good;
+}
+
 int main(int argc, char **argv) {
     struct store_live live = {0};
     struct spin_job job;
     char medium[4096];
-    if (argc < 6 || argc > 7 || !player_of(argv[1])) {
+    if (argc < 6 || argc > 8 || !player_of(argv[1])) {
         fprintf(stderr, "store-live: this is a part of `openspin store`\n");
         return 2;
     }
@@ -71,6 +90,8 @@ int main(int argc, char **argv) {
     live.nodes = (uint32_t)strtoul(argv[3], NULL, 10);
     live.bytes = strtoull(argv[4], NULL, 10);
     live.seed = strtoull(argv[5], NULL, 10);
+    if (argc == 8 && spin_rank() > 0 && spin_rank() <= live.nodes && !join_group(argv[7]))
+        return 2;
     int code = live.shared ? spin_job_open(&job) : PTL_FAIL;
     if (code != PTL_OK || job.ranks < live.nodes + 2 || job.ranks > 1024) {
         fprintf(stderr, "store-live: no memory, no card, or too few ranks\n");
@@ -78,15 +99,17 @@ int main(int argc, char **argv) {
     }
     live.rank = job.rank;
     live.clients = job.ranks - 1 - live.nodes;
-    snprintf(medium, sizeof medium, "%s/node-%u", argc == 7 ? argv[6] : "", job.rank);
-    bool benches = strcmp(argv[1], "bench") == 0;
+    snprintf(medium, sizeof medium, "%s/node-%u", argc > 6 ? argv[6] : "", job.rank);
+    bool benches = strcmp(argv[1], "bench") == 0, large = strcmp(argv[1], "large") == 0;
     /* A process that is killed is noticed at once; one that gets no processor for long is not dead.
      * The bench covers what it wrote again and again, so it wants the blocks back soon. */
     const struct spinstore_options options = {.nodes = live.nodes,
-                                              .file = argc == 7 ? medium : NULL,
+                                              .file = argc > 6 ? medium : NULL,
                                               .patience_ms = 3000,
                                               .silence_ms = 60000,
-                                              .node_bytes = benches ? 256 << 20 : 0,
+                                              .node_bytes = benches ? 256 << 20
+                                                            : large ? live.bytes
+                                                                    : 0,
                                               .lifetime_s = benches ? 2 : 0};
     code = store_live_open_puts(&live, job.ni);
     if (code == PTL_OK)

@@ -12,6 +12,7 @@ struct store_live_shared {
     uint32_t alone;     /* ranks that could not join */
     uint32_t written;   /* storm: a client's last write that was acknowledged, */
     uint32_t writing;   /* and the one that it has begun */
+    uint32_t resident;  /* large: MiB of all nodes' media that were in memory at the end */
     uint32_t pid[1024]; /* of each rank */
 };
 
@@ -32,6 +33,9 @@ struct store_live {
 int store_live_demo(struct store_live *live);
 int store_live_storm(struct store_live *live);
 int store_live_bench(struct store_live *live);
+int store_live_large(struct store_live *live);
+/* A node: bytes of its medium that are in memory. */
+uint64_t store_live_resident(struct store_live *live);
 /* Before the store is joined. */
 int store_live_open_puts(struct store_live *live, ptl_handle_ni_t ni);
 

@@ -1,0 +1,65 @@
+# Windows over memory that is not pinned, as a user's programs have them: untouched memory, files, memory that goes while
+# messages come, and more of it than a limit lets be there at a time ($LIMITED_MS of traffic; `make soak` has more).
+. "$SOURCE/tests/lib/tap.sh"
+. "$BUILD/env"
+library=$BUILD/src/portals
+flags=
+nm -D "$library/libportals.so" | grep -q __asan_init && flags=-fsanitize=address,undefined
+export LD_LIBRARY_PATH=$library ASAN_OPTIONS=detect_leaks=0:handle_segv=0:handle_sigbus=0
+for program in unpinned outsized; do
+    clang $flags -O1 -g -Wall -Wextra -I"$SOURCE/include" "$SOURCE/tests/programs/$program.c" "-L$library" -lportals -lpthread -o $program && pass "$program compiles" || fail "$program compiles"
+done
+launch() { timeout -k 5 $patience "$OPENSPIN" launch "$@"; }
+export OPENSPIN_INTERFACE=127.202.$(($$ / 256 % 256)).$(($$ % 256))
+for paging in off on; do
+    for transport in shm udp; do
+        export OPENSPIN_PAGING=$paging OPENSPIN_TRANSPORT=$transport
+        check "$transport, paging $paging: untouched memory" 0 '^3323026 bytes written and read, none wrong$' launch -n 2 ./unpinned untouched
+        check "$transport, paging $paging: a mapped file" 0 '^and so has the file$' launch -n 2 ./unpinned file file
+        check "$transport, paging $paging: from a read-only mapping" 0 '^3000017 bytes put and got, none wrong$' launch -n 2 ./unpinned source file
+    done
+done
+unset OPENSPIN_PAGING OPENSPIN_TRANSPORT
+
+# --- less memory than there is data
+own=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup) limit=memory.limit_in_bytes
+if [ -n "$own" ]; then group=/sys/fs/cgroup/memory${own%/}; else group=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup) limit=memory.max; fi
+group=${group%/}/openspin-test-$$
+trap '[ ! -d "$group" ] || rmdir "$group"; rm -rf "$scratch"' EXIT
+limited() { # WHAT FILE|- MIB LIMIT_MIB
+    for paging in off on; do
+        if [ ! -d "$group" ] && ! mkdir "$group" 2>/dev/null || ! echo $(($4 << 20)) 2>/dev/null >"$group/$limit"; then
+            skip "$1, paging $paging" "no control group with a limit of memory can be made in $(dirname "$group")"
+            continue
+        fi
+        check "$1, paging $paging" 0 '^rank 2: [1-9][0-9]* MiB written and read, none wrong$' env OPENSPIN_PAGING=$paging timeout -k 5 $patience "$OPENSPIN" launch -n 3 ./outsized "$2" "$3" "${LIMITED_MS:-100}" 1 "$group"
+        there=$(sed -n 's/^\([0-9]*\) of .* MiB are in memory$/\1/p' <<<"$out")
+        [ -n "$there" ] && [ "$there" -le "$4" ] && pass "$1, paging $paging: no more in memory than may be" || fail "$1, paging $paging: no more in memory than may be" "$out"
+    done
+}
+room=16
+[ -n "$flags" ] && room=64 # a sanitizer has memory of its own
+limited "a file larger than the memory limit" file $((2 * room)) $room
+if [ "$(wc -l </proc/swaps)" -gt 1 ]; then
+    limited "anonymous memory larger than the memory limit" - $((2 * room)) $room
+else
+    skip "anonymous memory larger than the memory limit" "this machine has no swap"
+fi
+
+mkdir media
+unset MALLOC_PERTURB_ # it makes memory of what is only reserved
+run timeout -k 5 $patience "$OPENSPIN" store large --bytes $((2 * room + 16))MiB --memory $((room + 24))MiB --files media
+if printf '%s\n' "$err" | grep -q 'no control group with a limit of memory can be made'; then
+    skip "a store larger than its memory" "$err"
+elif [ "$status" = 0 ] && grep -q 'every byte is right$' <<<"$out" && grep -qE '^the nodes had at most [0-9.]+ MiB' <<<"$out"; then
+    pass "a store larger than its memory"
+else
+    fail "a store larger than its memory" "$status" "$out" "$err"
+fi
+if [ "$status" = 0 ]; then
+    check "a store with too little memory says so" 1 'node 1 was killed: its process alone needs more than --memory$' env MALLOC_PERTURB_=1 timeout -k 5 $patience "$OPENSPIN" store large --bytes 16MiB --memory 16MiB --files media
+fi
+refuse "a large store in memory" 2 '--files FOLDER: where' "$OPENSPIN" store large
+
+check "the experiment" 0 '^ +untouched +([0-9.]+ +){6}[0-9.]+$' timeout -k 5 $patience "$OPENSPIN" experiment part/unpinned --live --bytes 4096 --exchanges 10
+finish
