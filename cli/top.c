@@ -156,6 +156,7 @@ static const struct {
     COUNT(packets_out),  COUNT(packets_in),   COUNT(bytes_out),         COUNT(bytes_in),
     COUNT(messages_out), COUNT(messages_in),  COUNT(retransmitted),     COUNT(duplicates),
     COUNT(malformed),    COUNT(strangers),    COUNT(dropped),           COUNT(given_up),
+    COUNT(page_faults),  COUNT(paged_in),     COUNT(page_errors),       COUNT(blocks_repeated),
     COUNT(flow_control), COUNT(handlers),     COUNT(handler_ns),        COUNT(waiting_packets),
     COUNT(waiting_runs), COUNT(lent_packets), COUNT(packets_in_memory),
 #undef COUNT

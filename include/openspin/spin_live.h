@@ -18,12 +18,14 @@ struct spin_live_counts {
     uint64_t packets_out, packets_in; /* of all kinds */
     uint64_t bytes_out, bytes_in;     /* of data in them */
     uint64_t messages_out, messages_in;
-    uint64_t retransmitted, duplicates;       /* packets */
-    uint64_t malformed, strangers;            /* likewise: thrown away */
-    uint64_t dropped;                         /* messages that no entry took */
-    uint64_t given_up, flow_control;          /* peers; times that it was triggered */
-    uint64_t handlers, handler_ns;            /* runs; their time, see below */
-    uint64_t waiting_packets, waiting_runs;   /* queues: for room at a peer; for an HPU */
+    uint64_t retransmitted, duplicates; /* packets */
+    uint64_t malformed, strangers;      /* likewise: thrown away */
+    uint64_t dropped;                   /* messages that no entry took */
+    uint64_t given_up, flow_control;    /* peers; times that it was triggered */
+    uint64_t page_faults, paged_in; /* times that a page was absent; pages that were brought in */
+    uint64_t page_errors, blocks_repeated;  /* memory that was gone; blocks that were sent again */
+    uint64_t handlers, handler_ns;          /* runs; their time, see below */
+    uint64_t waiting_packets, waiting_runs; /* queues: for room at a peer; for an HPU */
     uint64_t lent_packets, packets_in_memory; /* read by their peers; of the card's pool, in use */
 };
 

@@ -12,6 +12,7 @@
 #include "live/live_clock.h"
 #include "live/live_auto.h"
 #include "live/live_fabric.h"
+#include "live/live_pager.h"
 #include "live/live_shm.h"
 #include "live/live_udp.h"
 
@@ -23,13 +24,21 @@
 #define RECEIPT_NS     (LIVE_MS / 2)
 #define WINDOW_PACKETS 256
 
+/* With paging. What is larger than the lane takes at once travels in blocks, each of as many
+ * packets as a block may have; what is smaller waits on the card for its pages. */
+#define BLOCK_BYTES        (64 * LIVE_MTU_BYTES)
+#define BLOCKS_OUTSTANDING 8
+#define UNBLOCKED_BYTES    (20 * 1024 - 1)
+#define PARKED_MOST        1024 /* moves; then nothing more is taken from the transport */
+
 /* ---- what the card asks ---- */
 
 static enum live_sent give_transport(struct live_card *card, const struct nic_packet *packet) {
     uint64_t began_ns = card->record ? live_now_ns() : 0;
     enum live_sent sent = card->transport->calls->send(card->transport, packet);
-    if (sent != LIVE_SENT && sent != LIVE_LENT)
+    if (sent == LIVE_LATER || sent == LIVE_NOWHERE)
         return sent;
+    card->lost_pages += sent == LIVE_UNREADABLE;
     card->out.packets++;
     card->out.bytes += packet->bytes;
     if (card->record) {
@@ -39,9 +48,26 @@ static enum live_sent give_transport(struct live_card *card, const struct nic_pa
     return sent;
 }
 
-static struct live_pending *pending_new(struct nic_packet *packet, const struct nic_departed *how) {
+/* The packet, or a copy of one whose data is the program's. */
+static struct nic_packet *keep(const struct live_card *card, struct nic_packet *packet) {
+    if (packet->references || card->guarded == GUARDED_NOT)
+        return nic_packet_keep(packet);
+    struct nic_packet bare = *packet;
+    bare.bytes = 0;
+    struct nic_packet *kept = nic_packet_copy(&bare);
+    if (!kept)
+        return NULL;
+    kept->bytes = packet->bytes;
+    kept->bad |= !guarded_read(card->guarded, kept->data, packet->data, packet->bytes);
+    if (kept->bad)
+        memset(kept->data, 0, kept->bytes);
+    return kept;
+}
+
+static struct live_pending *pending_new(const struct live_card *card, struct nic_packet *packet,
+                                        const struct nic_departed *how) {
     struct live_pending *p = malloc(sizeof *p);
-    struct nic_packet *kept = p ? nic_packet_keep(packet) : NULL;
+    struct nic_packet *kept = p ? keep(card, packet) : NULL;
     if (!kept) {
         free(p);
         return NULL;
@@ -58,7 +84,7 @@ static void append(struct live_pending ***end, struct live_pending *p) {
 
 static enum nic_status send_lent(struct live_card *card, struct nic_packet *packet,
                                  const struct nic_departed *how) {
-    struct live_pending *p = pending_new(packet, how);
+    struct live_pending *p = pending_new(card, packet, how);
     if (!p)
         return NIC_FAULT;
     enum live_sent sent = give_transport(card, packet);
@@ -79,11 +105,13 @@ static enum nic_status card_send(void *context, struct nic_packet *packet,
     enum live_sent sent = give_transport(card, packet);
     if (sent == LIVE_SENT)
         return NIC_DONE;
+    if (sent == LIVE_UNREADABLE)
+        return NIC_FAULT;
     if (card->transport->absent) {
         card->transport->absent = false;
         card->check_ns = 0;
     }
-    struct live_pending *p = pending_new(packet, how);
+    struct live_pending *p = pending_new(card, packet, how);
     if (!p)
         return NIC_FAULT; /* the message is not sent, and who asked is told */
     p->nowhere = sent == LIVE_NOWHERE;
@@ -92,11 +120,45 @@ static enum nic_status card_send(void *context, struct nic_packet *packet,
     return NIC_BUSY;
 }
 
-static void do_move(struct nic_move *move) {
+static bool do_move(enum guarded how, struct nic_move *move) {
     if (move->kind == NIC_FETCH)
-        memcpy(move->local, move->host, move->bytes);
-    else if (move->kind == NIC_STORE)
-        memcpy(move->host, move->local, move->bytes);
+        return guarded_read(how, move->local, move->host, move->bytes);
+    if (move->kind == NIC_STORE)
+        return guarded_write(how, move->host, move->local, move->bytes);
+    return guarded_touch(how, move->host, move->bytes);
+}
+
+/* A packet of more than the MTU that is not of a block, from a peer without paging, is stored at
+ * once: nothing here could hold it. */
+static bool may_wait(const struct nic_move *move) {
+    return move->bytes <= LIVE_MTU_BYTES || move->packet->kind == NIC_BLOCK;
+}
+
+static __attribute__((noinline)) enum nic_status move_paged(struct live_card *card,
+                                                            struct nic_move *move) {
+    bool on_card = move->on_card || !move->bytes;
+    struct nic_extent extent = {0};
+    if (!on_card && may_wait(move)) {
+        if (move->packet && move->packet->kind == NIC_BLOCK)
+            extent = nic_move_extent(card->nic, move);
+        enum nic_status there = live_pages_want(card->pages, move->host, move->bytes,
+                                                extent.transfer_bytes, move->kind != NIC_FETCH);
+        if (there == NIC_ABSENT)
+            return NIC_ABSENT;
+        if (there != NIC_DONE) {
+            card->lost_pages++;
+            return there;
+        }
+    }
+    if (do_move(on_card ? GUARDED_NOT : card->guarded, move))
+        return NIC_DONE;
+    card->lost_pages++;
+    return NIC_FAULT;
+}
+
+static uint64_t card_present(void *context, const uint8_t *host, uint64_t bytes) {
+    struct live_card *card = context;
+    return card->pages ? live_pages_present(card->pages, host, bytes) : bytes;
 }
 
 static enum nic_status card_move(void *context, struct nic_move *move) {
@@ -105,11 +167,15 @@ static enum nic_status card_move(void *context, struct nic_move *move) {
     struct live_card *card = context;
     bool traces = live_record_traces(card->record);
     uint64_t began_ns = traces ? live_now_ns() : 0, bytes = move->bytes;
-    do_move(move);
-    if (traces)
+    enum nic_status status = NIC_DONE;
+    if (card->pages)
+        status = move_paged(card, move);
+    else
+        do_move(GUARDED_NOT, move);
+    if (traces && status == NIC_DONE)
         live_record_box(card->record, RECORD_DMA, names[move->kind], began_ns, live_now_ns(),
                         bytes);
-    return NIC_DONE;
+    return status;
 }
 
 static void card_raise(void *context) {
@@ -167,6 +233,7 @@ static const struct nic_driver driver = {.send = card_send,
                                          .raise = card_raise,
                                          .take_pid = card_take_pid,
                                          .lends = card_lends,
+                                         .present = card_present,
                                          .packet_bytes = card_packet_bytes,
                                          .refused = card_refused,
                                          .reliable = card_reliable,
@@ -241,7 +308,7 @@ static void on_room(void *context, struct nic_address peer) {
             append(&card->lent_end, p);
             continue;
         }
-        if (sent != LIVE_SENT) {
+        if (sent == LIVE_LATER || sent == LIVE_NOWHERE) {
             p->next = card->pending; /* still the first to this peer */
             if (!card->pending)
                 card->pending_end = &p->next;
@@ -285,9 +352,31 @@ static void lose_nowhere(struct live_card *card) {
 
 /* ---- the host's side ---- */
 
+bool live_ready(struct live_card *card) {
+    return card->transport->calls->ready(card->transport) &&
+           (!card->pages || nic_parked(card->nic) < PARKED_MOST);
+}
+
+static void tell_paged(struct live_card *card) {
+    for (struct nic_pages pages; live_pages_next(card->pages, &pages);)
+        nic_paged_in(card->nic, &pages, live_time(card));
+}
+
+/* By the pager's thread. */
+static void on_paged(void *context) {
+    struct live_card *card = context;
+    card->transport->calls->ring(card->transport);
+}
+
+void live_card_hold_pager(struct live_card *card, bool held) {
+    live_pager_hold(live_pages_pager(card->pages), held);
+}
+
 static __attribute__((noinline)) void work(struct live_card *card) {
     do {
         uint64_t now = live_time(card);
+        if (live_paged(card))
+            tell_paged(card);
         if (nic_deadline(card->nic) <= now)
             nic_tick(card->nic, now);
         nic_progress(card->nic, now);
@@ -297,7 +386,8 @@ static __attribute__((noinline)) void work(struct live_card *card) {
 }
 
 void live_work(struct live_card *card) {
-    if (nic_has_work(card->nic) || card->fresh || card->resumed || card->nowhere)
+    if (nic_has_work(card->nic) || card->fresh || card->resumed || card->nowhere ||
+        live_paged(card))
         work(card);
     if (card->transport->calls->flush)
         card->transport->calls->flush(card->transport);
@@ -315,24 +405,28 @@ void live_show(struct live_card *card, uint64_t now_ns) {
     struct nic_address address = card->transport->calls->address(card->transport);
     card->seen.card.nid = address.nid;
     card->seen.card.pid = address.pid;
-    card->seen.card.counts =
-        (struct spin_live_counts){.packets_out = card->out.packets,
-                                  .packets_in = card->in.packets,
-                                  .bytes_out = card->out.bytes,
-                                  .bytes_in = card->in.bytes,
-                                  .messages_out = n->messages_out,
-                                  .messages_in = n->messages_in,
-                                  .retransmitted = n->retransmitted,
-                                  .duplicates = n->duplicates + n->out_of_window,
-                                  .malformed = n->malformed + card->transport->malformed,
-                                  .strangers = card->transport->strangers,
-                                  .dropped = portals_dropped(nic_portals(card->nic)),
-                                  .given_up = n->given_up,
-                                  .flow_control = n->flow_control,
-                                  .waiting_packets = length_of(card->pending),
-                                  .waiting_runs = live_hpu_waiting(card),
-                                  .lent_packets = length_of(card->lent),
-                                  .packets_in_memory = nic_pool_used(card->pool)};
+    card->seen.card.counts = (struct spin_live_counts){
+        .packets_out = card->out.packets,
+        .packets_in = card->in.packets,
+        .bytes_out = card->out.bytes,
+        .bytes_in = card->in.bytes,
+        .messages_out = n->messages_out,
+        .messages_in = n->messages_in,
+        .retransmitted = n->retransmitted,
+        .duplicates = n->duplicates + n->out_of_window,
+        .malformed = n->malformed + card->transport->malformed,
+        .strangers = card->transport->strangers,
+        .dropped = portals_dropped(nic_portals(card->nic)),
+        .given_up = n->given_up,
+        .flow_control = n->flow_control,
+        .page_faults = n->source_faults + n->destination_faults,
+        .paged_in = card->pages ? live_pages_counts(card->pages)->paged_in : 0,
+        .page_errors = card->lost_pages,
+        .blocks_repeated = n->blocks_repeated,
+        .waiting_packets = length_of(card->pending),
+        .waiting_runs = live_hpu_waiting(card),
+        .lent_packets = length_of(card->lent),
+        .packets_in_memory = nic_pool_used(card->pool)};
     live_seen_show(&card->seen, now_ns);
     if (card->record)
         live_record_flush(card->record);
@@ -355,7 +449,7 @@ static void card_unlock(void *context) {
     struct live_card *card = context;
     if (!card->rested) {
         live_work(card);
-        if (card->transport->calls->ready(card->transport)) {
+        if (live_ready(card)) {
             card->transport->calls->poll(card->transport);
             live_work(card);
         }
@@ -366,10 +460,15 @@ static void card_unlock(void *context) {
     live_lock_give(&card->lock);
 }
 
+/* Something has come, of packets or of pages; any thread may ask. */
+static bool has_something(const struct live_card *card) {
+    return card->transport->calls->ready(card->transport) || live_paged(card);
+}
+
 static void card_look(void *context) {
     struct live_card *card = context;
     called(card);
-    if (!card->transport->calls->ready(card->transport) || !live_lock_try(&card->lock))
+    if (!has_something(card) || !live_lock_try(&card->lock))
         return;
     card->rested = false;
     card_unlock(card);
@@ -385,7 +484,7 @@ static void card_wait(void *context, uint64_t until_ns) {
 }
 
 void live_card_poll(struct live_card *card) {
-    if (!card->transport->calls->ready(card->transport))
+    if (!has_something(card))
         return;
     card_lock(card);
     card_unlock(card);
@@ -441,6 +540,7 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                          .pid = o->pid,
                                          .pool = card->pool,
                                          .mtu_bytes = LIVE_MTU_BYTES,
+                                         .guarded = o->paging ? &card->guarded : NULL,
                                          .receiver = receiver};
     struct live_fabric_options fabric = {.provider = o->provider,
                                          .interface = o->of_udp.interface,
@@ -486,6 +586,8 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
     code = make_transport(card, err);
     if (code)
         return code;
+    if (o->paging && !(card->pages = live_pages_new(on_paged, card, &card->guarded)))
+        return spin_fail(err, SPIN_ENOMEM, "out of memory");
     uint32_t mtu_bytes = o->transport == LIVE_UDP ? live_udp_mtu(card->transport) : LIVE_MTU_BYTES;
     if (o->mtu_bytes)
         mtu_bytes = o->mtu_bytes;
@@ -518,6 +620,10 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
                                       .contexts = 4096,
                                       .handler_packets = 256,
                                       .handler_messages = 1024,
+                                      .block_bytes = o->paging ? BLOCK_BYTES : 0,
+                                      .blocks_outstanding = BLOCKS_OUTSTANDING,
+                                      .unblocked_bytes = UNBLOCKED_BYTES,
+                                      .err_policy = NIC_ERR_PER_BLOCK,
                                       .portals = &portals};
     return nic_new(&card->nic, &config, err);
 }
@@ -594,6 +700,8 @@ void live_card_free(struct live_card *card) {
         return;
     live_progress_stop(card);
     live_workers_stop(card);
+    live_pages_free(card->pages);
+    card->pages = NULL;
     pending_free(card->pending);
     pending_free(card->lent);
     nic_free(card->nic);

@@ -30,6 +30,7 @@ struct live_card_options {
     bool progress;            /* with a thread of its own */
     uint32_t hpus;            /* threads that run handlers; 0: whoever drives the card does */
     uint32_t mtu_bytes;       /* of a packet's data; 0: as much as the transport likes */
+    bool paging;              /* memory may be absent: who drives waits for no page (live_page.h) */
     bool crowded;             /* there are more processes than processors: who waits soon sleeps */
     enum live_transport_kind {
         LIVE_SHM,
@@ -56,6 +57,9 @@ struct portals_process *live_card_process(struct live_card *card);
 struct nic *live_card_nic(struct live_card *card);
 uint64_t live_card_malformed(struct live_card *card);
 uint64_t live_card_strangers(struct live_card *card); /* packets without the job's key */
+
+/* For tests: while it is held no absent page is brought in. With paging. */
+void live_card_hold_pager(struct live_card *card, bool held);
 
 /* The process ends: what waits to be sent is, if it can be within that time, and peers see that it
  * has left. Nothing is freed. */

@@ -7,6 +7,7 @@
 #include "live/live_card.h"
 #include "live/live_clock.h"
 #include "live/live_lock.h"
+#include "live/live_page.h"
 #include "live/live_record.h"
 #include "live/live_seen.h"
 #include "live/live_transport.h"
@@ -41,6 +42,9 @@ struct live_card {
     struct portals_cell cells[2 * PORTALS_CELLS]; /* read without the lock */
     struct nic *nic;
     uint32_t mtu_bytes;
+    struct live_pages *pages; /* which pages of the program's memory are there; NULL: all */
+    enum guarded guarded;     /* how its memory is used */
+    uint64_t lost_pages;      /* moves and packets whose memory was gone */
     struct nic_pool *pool;
     struct live_transport *transport;
     struct live_pending *pending, **pending_end;
@@ -82,6 +86,15 @@ struct live_card {
 /* For the card's logic. */
 static inline uint64_t live_time(const struct live_card *card) {
     return atomic_load_explicit(&card->timed, memory_order_relaxed) ? live_now_ns() : 0;
+}
+
+/* With the lock held: is there something to take from the transport, and room for it? While many
+ * moves wait for pages nothing is taken, so that what waits here has a bound. */
+bool live_ready(struct live_card *card);
+
+/* Pages that were absent are there: the card is to be told. */
+static inline bool live_paged(const struct live_card *card) {
+    return card->pages && live_pages_has(card->pages);
 }
 
 /* live_hpu.c */

@@ -257,6 +257,16 @@ static int read_hpus(struct live_card_options *options, struct spin_error *err) 
     return err->code = SPIN_EARG;
 }
 
+/* Whether memory may be absent. */
+static int read_paging(struct live_card_options *options, struct spin_error *err) {
+    const char *text = getenv("OPENSPIN_PAGING");
+    options->paging = text && !strcmp(text, "on");
+    if (!text || options->paging || !strcmp(text, "off"))
+        return 0;
+    snprintf(err->text, sizeof err->text, "OPENSPIN_PAGING: '%.40s' is neither on nor off", text);
+    return err->code = SPIN_EARG;
+}
+
 static uint32_t processors(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : UINT32_MAX;
@@ -297,6 +307,8 @@ static struct portals_process *make(void) {
         code = read_transport(&options, &err);
     if (!code)
         code = read_hpus(&options, &err);
+    if (!code)
+        code = read_paging(&options, &err);
     options.crowded = self.near_ranks * (1 + options.hpus) > processors();
     if (!code)
         code = live_card_new(&self.card, &options, &err);

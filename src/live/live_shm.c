@@ -143,28 +143,46 @@ static uint8_t *reserve(struct shm *s, struct shm_peer *peer, uint32_t bytes) {
     return !at && has_room(s, peer) ? ring_reserve(&peer->out, bytes) : at;
 }
 
-/* Most have one word. */
-static inline void copy_data(uint8_t *to, const uint8_t *from, uint32_t bytes) {
-    if (bytes == sizeof(uint64_t))
-        memcpy(to, from, sizeof(uint64_t));
-    else if (bytes)
-        memcpy(to, from, bytes);
+/* Data of a packet, which may be in the program's memory. False: it cannot be read. */
+static inline bool copy_data(const struct shm *s, uint8_t *to, const struct nic_packet *packet) {
+    bool theirs = s->o.guarded && !packet->references;
+    if (packet->bytes == sizeof(uint64_t) && !theirs)
+        memcpy(to, packet->data, sizeof(uint64_t)); /* most have one word */
+    else if (packet->bytes)
+        return guarded_read(theirs ? *s->o.guarded : GUARDED_NOT, to, packet->data, packet->bytes);
+    return true;
 }
 
-static bool send_record(struct shm *s, struct shm_peer *peer, const struct nic_packet *packet) {
+static enum live_sent send_unreadable(struct shm *s, struct shm_peer *peer,
+                                      const struct nic_packet *packet);
+
+static enum live_sent send_record(struct shm *s, struct shm_peer *peer,
+                                  const struct nic_packet *packet) {
     bool is_short = wire_is_short(packet);
     uint32_t header = is_short ? WIRE_PACKET_BYTES : wire_long_bytes(packet);
     uint32_t bytes = header + packet->bytes;
     uint8_t *at = reserve(s, peer, bytes);
     if (!at) {
         refuse(s, peer);
-        return false;
+        return LIVE_LATER;
     }
     uint64_t first = is_short ? wire_encode_short(packet, at) : wire_encode_long(packet, at);
-    copy_data(at + header, packet->data, packet->bytes);
+    if (!copy_data(s, at + header, packet))
+        return send_unreadable(s, peer, packet);
     ring_commit(&peer->out, bytes, first);
     box_ring(peer->view.header);
-    return true;
+    return LIVE_SENT;
+}
+
+/* Zeroes instead, of which the receiver knows that they are not the data. */
+static enum live_sent send_unreadable(struct shm *s, struct shm_peer *peer,
+                                      const struct nic_packet *packet) {
+    static uint8_t zeroes[BULK_SLOT_BYTES];
+    struct nic_packet bad = *packet;
+    bad.bad = true;
+    bad.references = 1;
+    bad.data = zeroes;
+    return send_record(s, peer, &bad) == LIVE_SENT ? LIVE_UNREADABLE : LIVE_LATER;
 }
 
 /* ---- large packets ---- */
@@ -190,15 +208,26 @@ static bool wait_for_slot(struct shm_peer *peer) {
 
 static bool send_slot(struct shm *s, struct shm_peer *peer) {
     struct nic_packet *packet = &peer->bulk;
-    uint8_t *at = wait_for_slot(peer) ? reserve(s, peer, WIRE_LATER_BYTES) : NULL;
+    uint32_t header = wire_long_bytes(packet);
+    uint8_t *at = wait_for_slot(peer) ? reserve(s, peer, header) : NULL;
     if (!at) {
         refuse(s, peer);
         return false;
     }
-    memcpy(peer->view.lane->bulk[peer->bulk_sent++ % BULK_SLOTS], packet->data, packet->bytes);
-    ring_commit(&peer->out, WIRE_LATER_BYTES, wire_encode_long(packet, at));
+    uint8_t *slot = peer->view.lane->bulk[peer->bulk_sent++ % BULK_SLOTS];
+    packet->bad = !copy_data(s, slot, packet);
+    if (packet->bad)
+        memset(slot, 0, packet->bytes);
+    ring_commit(&peer->out, header, wire_encode_long(packet, at));
     box_ring(peer->view.header);
     return true;
+}
+
+static bool send_part(struct shm *s, struct shm_peer *peer) {
+    if (peer->bulk.bytes > s->o.mtu_bytes)
+        return send_slot(s, peer);
+    peer->bulk.bad = false;
+    return send_record(s, peer, &peer->bulk) != LIVE_LATER;
 }
 
 /* Of a packet of that size: small enough that both sides copy at once, large enough that nothing
@@ -215,8 +244,10 @@ static bool push_bulk(struct shm *s, struct shm_peer *peer) {
     while (peer->bulk_left) {
         packet->bytes = peer->bulk_left < peer->bulk_part ? peer->bulk_left : peer->bulk_part;
         packet->last = peer->bulk_is_last && packet->bytes == peer->bulk_left;
-        if (!(packet->bytes > s->o.mtu_bytes ? send_slot(s, peer) : send_record(s, peer, packet)))
+        if (!send_part(s, peer))
             return false;
+        if (packet->kind == NIC_BLOCK)
+            packet->tag.place += (uint8_t)(packet->bytes / s->o.mtu_bytes);
         packet->data += packet->bytes;
         packet->offset += packet->bytes;
         peer->bulk_left -= packet->bytes;
@@ -227,6 +258,7 @@ static bool push_bulk(struct shm *s, struct shm_peer *peer) {
 static enum live_sent send_bulk(struct shm *s, struct shm_peer *peer,
                                 const struct nic_packet *packet) {
     peer->bulk = *packet;
+    peer->bulk.references = 0; /* its data is the program's */
     peer->bulk_left = packet->bytes;
     peer->bulk_part = part_of(packet->bytes);
     peer->bulk_is_last = packet->last;
@@ -248,7 +280,7 @@ static enum live_sent shm_send(struct live_transport *t, const struct nic_packet
     }
     if (packet->bytes > s->o.mtu_bytes)
         return send_bulk(s, peer, packet);
-    return send_record(s, peer, packet) ? LIVE_SENT : LIVE_LATER;
+    return send_record(s, peer, packet);
 }
 
 /* Who has no slots yet asks for them, and goes on with small packets until it has. */
@@ -283,6 +315,8 @@ static void hand_over_piece(struct shm *s, struct shm_peer *peer, struct nic_pac
     packet->last = packet->last && packet->bytes == left;
     packet->offset += done;
     packet->data += done;
+    if (packet->kind == NIC_BLOCK)
+        packet->tag.place += (uint8_t)(done / s->o.mtu_bytes);
     peer->pieces = packet->bytes == left ? 0 : done + packet->bytes;
     s->enough = !s->o.receiver.packet(s->o.receiver.context, packet);
 }
@@ -353,16 +387,16 @@ static bool hand_over_long(struct shm *s, struct shm_peer *peer, uint64_t word, 
 
 /* The same of a header alone, whose data is in the next slot. */
 static bool hand_over_slot(struct shm *s, struct shm_peer *peer, uint64_t word, uint8_t *at) {
-    uint8_t head[WIRE_LATER_BYTES];
+    uint8_t head[WIRE_HEADER_BYTES];
     struct nic_packet packet;
-    uint32_t data;
+    uint32_t data, bytes = (uint32_t)word;
     if (!peer->gave_bulk)
         return false;
-    read_head(head, word, at, sizeof head);
+    read_head(head, word, at, bytes);
     uint32_t of = wire_get32(head + WIRE_BYTES_AT);
     at = box_lane(&s->box, peer->address.pid)->bulk[peer->bulk_taken % BULK_SLOTS];
     return !(head[6] & 1) && of > s->o.mtu_bytes && of <= BULK_SLOT_BYTES &&
-           !wire_decode_head(&packet, of, head, WIRE_LATER_BYTES + of, &data) &&
+           !wire_decode_head(&packet, of, head, bytes + of, &data) &&
            give_packet(s, peer, &packet, at);
 }
 
@@ -371,9 +405,11 @@ static bool is_short(uint64_t word) {
     return version == WIRE_VERSION && (kind == WIRE_SHORT_PUT || kind == WIRE_SHORT_ACK);
 }
 
-/* A header alone. A short record may be as long. */
+/* A header alone; of a block it is longer, and a report is as long as that. A short record may be
+ * as long. */
 static bool is_slot(uint64_t word) {
-    return (uint32_t)word == WIRE_LATER_BYTES && !is_short(word);
+    bool block = (uint8_t)(word >> 40) == NIC_BLOCK;
+    return (uint32_t)word == WIRE_LATER_BYTES + (block ? WIRE_TAG_BYTES : 0) && !is_short(word);
 }
 
 static bool hand_over(struct shm *s, struct shm_peer *peer, uint64_t word, uint8_t *at) {

@@ -4,6 +4,7 @@
 #ifndef SPIN_LIVE_LIVE_SHM_H
 #define SPIN_LIVE_LIVE_SHM_H
 
+#include "base/guarded_copy.h"
 #include "live/live_names.h"
 #include "live/live_transport.h"
 
@@ -12,6 +13,7 @@ struct live_shm_options {
     uint32_t nid, pid;          /* LIVE_PIDS: any */
     struct nic_pool *pool;
     uint32_t mtu_bytes;
+    const enum guarded *guarded; /* how the program's memory is read; NULL: as it is */
     struct live_receiver receiver;
 };
 

@@ -26,9 +26,10 @@ struct live_receiver {
 
 enum live_sent {
     LIVE_SENT,
-    LIVE_LENT,    /* its data is used until `copied` or `lost` */
-    LIVE_LATER,   /* not now: `room` or `lost` follows */
-    LIVE_NOWHERE, /* it knows no such address */
+    LIVE_LENT,       /* its data is used until `copied` or `lost` */
+    LIVE_LATER,      /* not now: `room` or `lost` follows */
+    LIVE_NOWHERE,    /* it knows no such address */
+    LIVE_UNREADABLE, /* its data is not the program's any more: sent as bad */
 };
 
 struct live_transport {

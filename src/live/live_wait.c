@@ -47,17 +47,13 @@ static uint32_t raises_of(struct live_card *card) {
     return atomic_load_explicit(&card->raises, memory_order_acquire);
 }
 
-static bool is_ready(struct live_card *card) {
-    return card->transport->calls->ready(card->transport);
-}
-
 /* Something may go wrong that nobody would tell: a peer that ends. */
 static bool is_outstanding(const struct live_card *card) {
     return card->pending || !nic_quiet(card->nic);
 }
 
 static void poll_card(struct live_card *card) {
-    if (is_ready(card))
+    if (live_ready(card))
         card->transport->calls->poll(card->transport);
     live_work(card);
 }
@@ -117,7 +113,19 @@ static void give_way(struct live_card *card) {
     live_lock_take(&card->lock);
 }
 
+/* Peers ring from now on, and the pager; false: there is something to do. */
+static bool arm(struct live_card *card) {
+    if (!card->transport->calls->arm(card->transport))
+        return false;
+    if (!live_paged(card)) /* after arming: the pager first has results, then rings */
+        return true;
+    card->transport->calls->disarm(card->transport);
+    return false;
+}
+
 static void falls_asleep(struct live_card *card, uint64_t wakes_ns) {
+    if (card->pages)
+        live_pages_doubt(card->pages);
     card->unwatched = card->timed || wakes_ns == UINT64_MAX;
     card->wakes_ns = wakes_ns;
 }
@@ -128,7 +136,7 @@ static void sleep_as_leader(struct live_card *card, uint32_t seen, uint64_t unti
     if (raises_of(card) != seen || now_ns >= until_ns)
         return;
     atomic_store(&card->asleep, true);
-    if (card->transport->calls->arm(card->transport)) {
+    if (arm(card)) {
         falls_asleep(card, due_ns);
         live_show(card, now_ns);
         live_lock_give(&card->lock);
@@ -165,7 +173,7 @@ static bool look(struct live_card *card, uint32_t seen, uint64_t until_ns) {
     uint64_t most_ns = card->options.crowded ? CROWDED_NS : SPIN_NS, end_ns = 0;
     uint32_t finds = 0;
     for (uint32_t looks = 1; raises_of(card) == seen; looks++) {
-        if (is_ready(card)) {
+        if (live_ready(card) || live_paged(card)) {
             poll_and_look(card);
             if (++finds % FINDS == 0)
                 check_peers(card, live_now_ns());
@@ -231,7 +239,7 @@ static void progress_alone(struct live_card *card, uint32_t *idle) {
     live_lock_take(&card->lock);
     poll_card(card);
     due_ns = check_peers(card, live_now_ns());
-    bool sleeps = !card->led && card->transport->calls->arm(card->transport);
+    bool sleeps = !card->led && arm(card);
     uint32_t ticks = PROGRESS_TICKS;
     sleeps = sleeps && atomic_compare_exchange_strong(&card->progress, &ticks, PROGRESS_SLEEPS);
     if (due_ns == UINT64_MAX && (*idle)++ < IDLE_LOOKS)

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "nic/nic_private.h"
 
-uint32_t nic_pool_mtu(const struct nic_pool *pool);
 
 static void raised(void *context) {
     struct nic *nic = context;

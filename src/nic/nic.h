@@ -45,7 +45,8 @@ struct nic_block_tag {
     uint32_t block;        /* of the transfer, from 0 */
     uint32_t transmission; /* of this block, from 1: older ones are dropped */
     uint32_t block_bytes;  /* of all blocks of the transfer but the last; report: 0 */
-    uint8_t place;         /* of the packet in its block; report: enum nic_report */
+    uint8_t place;         /* of the packet in its block; report: enum nic_report. A packet of more
+                              than the MTU has those of all packets that it stands for */
     bool corrupt;          /* the receiving driver says so: its data is damaged, its header is not.
                               Other kinds of packets it drops then */
 };
@@ -150,7 +151,7 @@ enum nic_status {
     /* Of a move: a page fault. The page is not there now; nic_paged_in will say when it is, and
      * until then every move that meets it is absent. Nothing was moved, the driver keeps nothing of
      * it: the card repeats the move, or has the data sent again. Not of `send`: where pages can be
-     * absent gather_bytes is 0. */
+     * absent gather_bytes is 0, or the driver has `present`. */
     NIC_ABSENT,
     NIC_FAULT, /* that host memory is not there, or not to be used so */
     NIC_GONE,  /* nobody will ever do it */
@@ -244,6 +245,10 @@ struct nic_driver {
     /* Whether packets to this target may be *lent*: one of more than the MTU, behind the first of a
      * large put or reply, whose `data` is the program's own memory until nic_left. NULL: none. */
     bool (*lends)(void *context, struct nic_address target);
+    /* How many of these bytes of host memory, from the first on, are there: asked before `send`
+     * takes data from there by itself, of a small message or of one that is lent. What is absent
+     * goes through `move`. NULL: all. */
+    uint64_t (*present)(void *context, const uint8_t *host, uint64_t bytes);
     /* The card waits for something to happen in time, though its network is reliable: what time it
      * is, which it is to be told from now on. NULL: it always is. */
     uint64_t (*now)(void *context);
@@ -304,12 +309,12 @@ void nic_prefetch_move(const struct nic_move *move); /* or a move */
 /* The packet is lent. */
 void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now);
 /* What becomes of a packet that is larger than the MTU. NIC_REST_WHOLE: it can be given to
- * nic_packet_in as it is; its data is used by `move`, which has to do it at once, and by nothing
- * else. */
+ * nic_packet_in as it is; its data is used by `move`, which has to do it at once (of a block, or
+ * say that a page is absent), and by nothing else. */
 enum nic_rest {
     NIC_REST_WRONG, /* it is not of a message that has begun, or does not fit into it */
     NIC_REST_WHOLE,
-    NIC_REST_PACKETS, /* it has to come in pieces of the MTU */
+    NIC_REST_PACKETS, /* it has to come in pieces of the MTU; of a block, each with its place */
 };
 enum nic_rest nic_rest(struct nic *nic, const struct nic_packet *packet);
 /* Whether nic_progress or, whatever the time is, nic_tick may have something to do. */
@@ -332,6 +337,9 @@ struct nic_pages {
  * or asked for. Called by whoever else calls the card, like nic_moved, and for any page that a move
  * has met as absent sooner or later; more often does no harm. */
 void nic_paged_in(struct nic *nic, const struct nic_pages *pages, uint64_t now);
+/* Moves that wait on the card for a page, each with a packet: who takes packets from a network can
+ * see to it that they are not too many. */
+uint32_t nic_parked(const struct nic *nic);
 /* A driver that ends first: the packet of a move that will not end. */
 void nic_move_forget(struct nic_move *later);
 void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now);

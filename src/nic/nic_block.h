@@ -111,6 +111,7 @@ void nic_block_announced(struct nic *nic, struct nic_outgoing *o);
 /* A packet of a transfer that is ready; false: no memory. */
 bool nic_block_send(struct nic *nic, struct nic_peer *peer);
 void nic_block_fetched(struct nic *nic, struct nic_departure *d);
+void nic_block_returned(struct nic *nic, struct nic_transfer *t); /* a packet that was lent */
 /* Its acknowledgement by Portals is in, and says that all blocks have arrived, maybe before their
  * reports. False: what is being fetched from its memory comes first, and it is told then. */
 bool nic_block_answered(struct nic *nic, struct nic_outgoing *o, const struct nic_message *answer);

@@ -134,6 +134,17 @@ static void ask_again(struct nic *nic, struct nic_assembly *a, struct nic_block_
 
 /* ---- Packets ---- */
 
+/* Of the packets that it stands for: the MTU where they are several, else its own. */
+static uint32_t each_of(const struct nic_packet *packet) {
+    uint32_t most = nic_pool_mtu(packet->pool);
+    return packet->bytes > most ? most : packet->bytes;
+}
+
+static uint64_t places_of(const struct nic_packet *packet) {
+    uint32_t each = each_of(packet), count = (packet->bytes + each - 1) / each;
+    return UINT64_MAX >> (NIC_BLOCK_PACKETS - count) << packet->tag.place;
+}
+
 /* Every packet of a block but its last is as long as the first. */
 static bool fits(struct nic_assembly *a, const struct nic_packet *packet) {
     const struct nic_block_tag *tag = &packet->tag;
@@ -145,16 +156,21 @@ static bool fits(struct nic_assembly *a, const struct nic_packet *packet) {
     uint64_t at = packet->offset - begin;
     if (at >= length || !packet->bytes || packet->bytes > length - at)
         return false;
-    bool last = at + packet->bytes == length;
-    uint64_t each = tag->place ? at / tag->place : packet->bytes;
-    if (at != each * tag->place || (!last && packet->bytes != each) || packet->bytes > each)
+    bool last = at + packet->bytes == length, several = each_of(packet) < packet->bytes;
+    uint64_t each = several ? each_of(packet) : tag->place ? at / tag->place : packet->bytes;
+    if (at != each * tag->place || (!last && packet->bytes % each) ||
+        (!several && packet->bytes > each) ||
+        tag->place + (packet->bytes + each - 1) / each > NIC_BLOCK_PACKETS)
         return false;
-    if (tag->place == 0 && last)
+    if (tag->place == 0 && last && !several)
         return true; /* alone: it says nothing of the others */
     if (!a->packet_bytes)
         a->packet_bytes = (uint32_t)each;
     return a->packet_bytes == each;
 }
+
+static void take_packet(struct nic *nic, struct nic_incoming *in, struct nic_block_in *b,
+                        struct nic_packet *packet);
 
 /* A packet of what is over: its sender may not know that. */
 static void drop_stale(struct nic *nic, struct nic_peer *peer, const struct nic_packet *packet) {
@@ -163,20 +179,47 @@ static void drop_stale(struct nic *nic, struct nic_peer *peer, const struct nic_
         nic_block_report(nic, peer, &packet->tag, NIC_BLOCK_ACK);
 }
 
+/* Of the packets that it stands for some are here, or the pages of some are absent. */
+static void take_each(struct nic *nic, struct nic_incoming *in, const struct nic_packet *packet) {
+    uint32_t each = each_of(packet);
+    for (uint32_t done = 0, place = packet->tag.place; done < packet->bytes; done += each) {
+        struct nic_block_in *b = find_block(in->assembly, packet->tag.block);
+        struct nic_packet one = *packet;
+        one.references = 0;
+        one.offset += done;
+        one.data += done;
+        one.bytes = packet->bytes - done < each ? packet->bytes - done : each;
+        one.last = packet->last && done + one.bytes == packet->bytes;
+        one.tag.place = (uint8_t)place++;
+        if (!b || b->transmission != packet->tag.transmission)
+            return; /* the message is over */
+        take_packet(nic, in, b, &one);
+    }
+}
+
 static void take_packet(struct nic *nic, struct nic_incoming *in, struct nic_block_in *b,
                         struct nic_packet *packet) {
-    uint64_t bit = 1ull << packet->tag.place;
-    if (b->got & bit)
+    uint64_t bits = places_of(packet);
+    if (bits & (bits - 1) && bits & (b->got | b->absent)) {
+        take_each(nic, in, packet);
         return;
-    b->got |= bit;
+    }
+    if (b->got & bits)
+        return;
+    b->got |= bits;
     b->bytes += packet->bytes;
-    b->absent &= ~bit;
+    b->absent &= ~bits;
     b->error |= packet->bad;
     in->heard = nic->now;
     in->flow.work++; /* by this function */
     nic_receive_data(nic, in, packet);
     in->flow.work--;
     b = find_block(in->assembly, packet->tag.block);
+    if (b && bits & (bits - 1) && b->absent & bits) {
+        b->absent &= ~bits;
+        take_each(nic, in, packet);
+        return;
+    }
     if (b) {
         ask_again(nic, in->assembly, b);
         check_block(nic, in, b);
@@ -267,13 +310,13 @@ void nic_block_failed(struct nic_incoming *in, const struct nic_packet *packet) 
 void nic_block_absent(struct nic *nic, struct nic_incoming *in, const struct nic_packet *packet) {
     struct nic_assembly *a = in->assembly;
     struct nic_block_in *b = find_block(a, packet->tag.block);
-    uint64_t bit = 1ull << packet->tag.place;
+    uint64_t bits = places_of(packet);
     if (!b)
         return;
-    if (b->got & bit)
+    if (b->got & bits) /* all or none of them */
         b->bytes -= packet->bytes;
-    b->got &= ~bit;
-    b->absent |= bit;
+    b->got &= ~bits;
+    b->absent |= bits;
     wait_for_page(nic, a);
     complain(nic, a, b, NIC_BLOCK_FAULT);
     if (nic->config.err_policy == NIC_ERR_EARLY && !b->hurried)

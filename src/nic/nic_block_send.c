@@ -273,6 +273,37 @@ static void next_transfer(struct nic *nic, struct nic_transfer *t, const struct 
     make_ready(nic, t);
 }
 
+static uint64_t places_from(uint32_t place, uint32_t count) {
+    return UINT64_MAX >> (NIC_BLOCK_PACKETS - count) << place;
+}
+
+/* As many of the next packets as one may stand for, whose data is not copied on the card; 1: it is.
+ */
+static uint32_t lend(struct nic *nic, const struct nic_block_out *b, struct nic_packet *packet) {
+    const struct nic_transfer *t = b->transfer;
+    uint32_t each = t->packet_bytes, place = packet->tag.place, run = 1;
+    while (place + run < NIC_BLOCK_PACKETS && b->unsent >> (place + run) & 1 &&
+           !(b->unreadable >> (place + run) & 1))
+        run++;
+    uint32_t length = nic_block_length(b->block, t->block_bytes, t->outgoing->message.payload);
+    uint64_t left = length - place * each, bytes = (uint64_t)run * each;
+    struct nic_segment piece;
+    bytes = left < bytes ? left : bytes;
+    if (bytes < NIC_LENT_MIN || packet->bad || each != nic_pool_mtu(nic->config.pool) ||
+        !nic_send_may_lend(nic, t->outgoing) ||
+        !nic_send_pieces(nic, t->outgoing, packet->offset, bytes, &piece, 1))
+        return 1;
+    uint64_t there = nic_drive_present(nic, piece.host, piece.bytes);
+    bool last = there == left;
+    there -= last ? 0 : there % each;
+    if (there < NIC_LENT_MIN)
+        return 1;
+    packet->data = piece.host;
+    packet->bytes = (uint32_t)there;
+    packet->last = packet->offset + there == t->outgoing->message.payload;
+    return (uint32_t)((there + each - 1) / each);
+}
+
 bool nic_block_send(struct nic *nic, struct nic_peer *peer) {
     struct nic_transfer *t = peer->ready;
     struct nic_departure *d = pool_take(&nic->departures);
@@ -288,7 +319,8 @@ bool nic_block_send(struct nic *nic, struct nic_peer *peer) {
         b = begin_block(nic, t);
     uint32_t place = (uint32_t)__builtin_ctzll(b->unsent);
     make_packet(nic, b, place, packet);
-    b->unsent &= b->unsent - 1;
+    uint32_t count = lend(nic, b, packet);
+    b->unsent &= ~places_from(place, count);
     b->fetching++;
     t->fetching++;
     d->peer = peer;
@@ -298,7 +330,7 @@ bool nic_block_send(struct nic *nic, struct nic_peer *peer) {
     nic->sending++;
     peer->delivery.reserved++;
     next_transfer(nic, t, b);
-    if (!packet->bad)
+    if (!packet->bad && count == 1)
         nic_send_fetch(nic, d);
     if (!d->fetches)
         nic_block_fetched(nic, d);
@@ -312,16 +344,21 @@ static void discard(struct nic *nic, struct nic_peer *peer, struct nic_packet *p
     nic_send_room(nic, &peer->delivery);
 }
 
-/* Its data is on the card, or cannot be fetched now. */
+void nic_block_returned(struct nic *nic, struct nic_transfer *t) {
+    t->fetching--;
+    check_end(nic, t);
+}
+
+/* Its data is on the card or stays where it is, or cannot be fetched now. */
 void nic_block_fetched(struct nic *nic, struct nic_departure *d) {
     struct nic_peer *peer = d->peer;
     struct nic_packet *packet = d->packet;
-    bool absent = d->absent;
+    bool absent = d->absent, lent = packet->bytes > nic_pool_mtu(nic->config.pool);
     struct nic_transfer *t = named(nic, d->transfer);
     struct nic_block_out *b = find_block(t, packet->tag.block);
     pool_give(&nic->departures, d);
     peer->delivery.reserved--;
-    if (t)
+    if (t && !lent)
         t->fetching--;
     if (!b || b->transmission != packet->tag.transmission) { /* it is sent anew, or not needed */
         discard(nic, peer, packet);
@@ -340,7 +377,7 @@ void nic_block_fetched(struct nic *nic, struct nic_departure *d) {
         memset(packet->data, 0, packet->bytes);
     delivery_number(&nic->delivery, &peer->delivery, packet, t->outgoing->message_number);
     check_left(nic, b);
-    nic_send_packet(nic, peer, packet);
+    nic_send_packet(nic, peer, packet, lent ? nic_number(nic, t->outgoing) + 1 : 0);
 }
 
 /* ---- Pages at the source ---- */
@@ -442,7 +479,7 @@ bool nic_block_send_report(struct nic *nic, struct nic_peer *peer) {
     pool_give(&nic->blocks.reports, r);
     nic->sending++;
     delivery_number(&nic->delivery, &peer->delivery, packet, peer->delivery.next_report++);
-    nic_send_packet(nic, peer, packet);
+    nic_send_packet(nic, peer, packet, 0);
     return true;
 }
 

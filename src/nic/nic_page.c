@@ -69,6 +69,10 @@ enum nic_status nic_page_park(struct nic *nic, struct nic_move *later) {
     return NIC_PENDING;
 }
 
+uint32_t nic_parked(const struct nic *nic) {
+    return nic->parked.used;
+}
+
 void nic_page_clear(struct nic *nic) {
     for (struct nic_parked *p = nic->first_parked; p; p = p->next)
         nic_move_forget(&p->move);

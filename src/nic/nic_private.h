@@ -207,6 +207,11 @@ static inline enum nic_status nic_drive_send(struct nic *nic, struct nic_packet 
                                              const struct nic_departed *how) {
     return nic->config.driver->send(nic->config.context, packet, how);
 }
+static inline uint64_t nic_drive_present(struct nic *nic, const uint8_t *host, uint64_t bytes) {
+    return nic->config.driver->present
+               ? nic->config.driver->present(nic->config.context, host, bytes)
+               : bytes;
+}
 enum nic_status nic_page_absent(struct nic *nic, struct nic_move *move);
 /* NIC_ABSENT: what follows is seen to. */
 static inline enum nic_status nic_drive_move(struct nic *nic, struct nic_move *move) {
@@ -215,6 +220,8 @@ static inline enum nic_status nic_drive_move(struct nic *nic, struct nic_move *m
         return NIC_DONE;
     return status == NIC_ABSENT ? nic_page_absent(nic, move) : status;
 }
+
+uint32_t nic_pool_mtu(const struct nic_pool *pool); /* packet.c */
 
 /* nic_page.c */
 /* One that has ended so later. NIC_PENDING: the card waits for its page; NIC_ABSENT: it is of a
@@ -234,7 +241,11 @@ void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault);
 uint32_t nic_send_pieces(struct nic *nic, const struct nic_outgoing *o, uint64_t from,
                          uint64_t bytes, struct nic_segment *piece, uint32_t room);
 void nic_send_fetch(struct nic *nic, struct nic_departure *d);
-void nic_send_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet);
+void nic_send_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet,
+                     uint64_t lent);
+/* Whether the data of a message may be lent to its peer, as long as it is in one piece. */
+bool nic_send_may_lend(const struct nic *nic, const struct nic_outgoing *o);
+#define NIC_LENT_MIN (16u << 10)
 void nic_send_acknowledged(struct nic *nic, struct nic_outgoing *o);
 void nic_send_over(struct nic *nic, struct nic_outgoing *o); /* its answer is in */
 void nic_send_room(void *context, struct delivery_peer *peer);

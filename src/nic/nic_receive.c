@@ -599,7 +599,10 @@ static void message_in(struct nic *nic, struct nic_peer *peer, struct nic_packet
 enum nic_rest nic_rest(struct nic *nic, const struct nic_packet *packet) {
     const struct nic_peer *peer = (struct nic_peer *)delivery_peer(&nic->delivery, packet->source);
     const struct nic_incoming *in = peer ? find_open(peer, packet->message_number) : NULL;
-    if (packet->first || !in || !well_formed(in, packet))
+    bool block = packet->kind == NIC_BLOCK;
+    if (block && peer && !in)
+        return NIC_REST_WHOLE; /* it is late, and reported as such */
+    if (packet->first || !in || (!block && !well_formed(in, packet)))
         return NIC_REST_WRONG;
     bool stored = in->flow.phase == FLOW_BODY && in->flow.payload == FLOW_STORED && !packet->bad;
     bool in_one = in->answered ? in->message->kind == NIC_REPLY && !in->answered->to_card

@@ -105,7 +105,7 @@ void nic_send_over(struct nic *nic, struct nic_outgoing *o) {
 /* ---- At once ---- */
 
 /* Nothing is before it, nothing may have to be repeated, and one packet is enough. */
-static bool may_go_at_once(const struct nic *nic, const struct nic_peer *peer,
+static bool may_go_at_once(struct nic *nic, const struct nic_peer *peer,
                            const struct portals_outgoing *out, const struct nic_origin *from) {
     uint64_t bytes = out->payload;
     if (!peer->delivery.direct || peer->queue || peer->departures || peer->busy || nic->turn ||
@@ -113,7 +113,8 @@ static bool may_go_at_once(const struct nic *nic, const struct nic_peer *peer,
         return false;
     if (from && from->ready)
         return from->ready->bytes == bytes && !from->ready->bad;
-    return !bytes || (out->data && bytes <= nic->config.gather_bytes);
+    return !bytes || (out->data && bytes <= nic->config.gather_bytes &&
+                      nic_drive_present(nic, out->data, bytes) == bytes);
 }
 
 /* Called by Portals, before nic_send_message: a message that may go at once is written into the
@@ -371,24 +372,27 @@ void nic_send_fetch(struct nic *nic, struct nic_departure *d) {
     }
 }
 
-#define LENT_MIN (16u << 10)
 #define LENT_MAX (1u << 30)
 
 static bool is_lent(const struct nic *nic, const struct nic_packet *packet) {
     return packet->bytes > nic->config.mtu_bytes;
 }
 
+bool nic_send_may_lend(const struct nic *nic, const struct nic_outgoing *o) {
+    const struct nic_driver *driver = nic->config.driver;
+    return driver->lends && o->begun && !o->ready && !o->from_handler && !o->peer->delivery.self &&
+           (o->message.kind == NIC_PUT || o->reply_to) &&
+           driver->lends(nic->config.context, o->peer->delivery.address);
+}
+
 /* The rest of a large put or reply where it lies, or as much of it as is in one piece; NULL: it is
  * copied, a packet at a time. */
 static struct nic_packet *lend(struct nic *nic, struct nic_outgoing *o) {
-    const struct nic_driver *driver = nic->config.driver;
     uint64_t left = o->message.payload - o->packed;
     struct nic_segment piece;
-    if (!driver->lends || !o->begun || o->ready || o->from_handler || left < LENT_MIN ||
-        o->peer->delivery.self || (o->message.kind != NIC_PUT && !o->reply_to) ||
-        !driver->lends(nic->config.context, o->peer->delivery.address) ||
+    if (left < NIC_LENT_MIN || !nic_send_may_lend(nic, o) ||
         !nic_send_pieces(nic, o, o->packed, left < LENT_MAX ? left : LENT_MAX, &piece, 1) ||
-        piece.bytes < LENT_MIN)
+        piece.bytes < NIC_LENT_MIN || nic_drive_present(nic, piece.host, piece.bytes) < piece.bytes)
         return NULL;
     struct nic_packet *packet = nic_packet_new(nic->config.pool);
     if (!packet)
@@ -468,12 +472,13 @@ static void to_wire(struct nic *nic, struct nic_peer *peer, struct nic_packet *p
         nic_left(nic, &how, nic->now);
 }
 
-void nic_send_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
+void nic_send_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet,
+                     uint64_t lent) {
     uint64_t transmission = delivery_departs(&nic->delivery, &peer->delivery, packet);
     if (peer->delivery.self) {
         to_self(nic, packet, false);
     } else {
-        to_wire(nic, peer, packet, transmission, false, 0);
+        to_wire(nic, peer, packet, transmission, false, lent);
         nic_packet_release(packet);
     }
 }
@@ -505,7 +510,9 @@ static void depart(struct nic *nic, struct nic_peer *peer) {
 
 void nic_send_returned(struct nic *nic, uint64_t lent) {
     struct nic_outgoing *o = nic_named(nic, lent - 1);
-    if (o && o->departing && --o->departing == 0 && o->packed == o->message.payload)
+    if (o && o->transfer)
+        nic_block_returned(nic, o->transfer);
+    else if (o && o->departing && --o->departing == 0 && o->packed == o->message.payload)
         gone(nic, o);
 }
 

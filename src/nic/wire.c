@@ -4,7 +4,7 @@
 
 #define LONG_BYTES    WIRE_LATER_BYTES
 #define MESSAGE_BYTES 72
-#define TAG_BYTES     24
+#define TAG_BYTES     WIRE_TAG_BYTES
 
 enum { FIRST = 1, LAST = 2, BAD = 4, PROMPT = 8 };
 enum { CREDIT_BITS = 5, CREDIT_HALF = 16, CREDIT_MOST = 31 << 7 };

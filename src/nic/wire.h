@@ -40,6 +40,7 @@
 #define WIRE_PACKET_BYTES 56             /* of a packet, at least */
 #define WIRE_LATER_BYTES  64             /* before the data, of all but the first of a message, */
 #define WIRE_BYTES_AT     52             /* and where it says how much that is */
+#define WIRE_TAG_BYTES    24             /* more of a block or report */
 #define WIRE_HEADER_BYTES (64 + 72 + 32) /* at most, before the data */
 
 /* Credits have one byte: e in the upper 3 bits and m in the lower 5 say m << e, with an m of 16 or

@@ -1,0 +1,110 @@
+#include "base/guarded_copy.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/fault_signal.h"
+
+/* A thread's way out of a copy. The sanitizer of threads has to see where it goes. */
+#if defined __has_feature
+#if __has_feature(thread_sanitizer)
+#define WATCHED_JUMPS 1
+#endif
+#endif
+#if defined __SANITIZE_THREAD__ || !defined __x86_64__
+#define WATCHED_JUMPS 1
+#endif
+
+#ifdef WATCHED_JUMPS
+typedef jmp_buf way_out;
+#define SET_WAY_OUT(way)  _setjmp(way)
+#define TAKE_WAY_OUT(way) longjmp(way, 1)
+#else
+typedef void *way_out[5];
+#define SET_WAY_OUT(way)  __builtin_setjmp(way)
+#define TAKE_WAY_OUT(way) __builtin_longjmp(way, 1)
+#endif
+
+/* What the thread is copying now; bytes 0: nothing. The signal handler reads it. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+    uintptr_t at;
+    volatile size_t bytes;
+    way_out out;
+} now;
+
+/* The fault of a copy is in its range; of an address that no process can have the kernel does not
+ * say where it was. */
+static bool take_fault(int number, const siginfo_t *info, ucontext_t *context) {
+    (void)number;
+    bool here = (uintptr_t)info->si_addr - now.at < now.bytes || info->si_code == SI_KERNEL;
+    if (!now.bytes || info->si_code <= 0 || !here)
+        return false;
+    now.bytes = 0;
+    pthread_sigmask(SIG_SETMASK, &context->uc_sigmask, NULL);
+    TAKE_WAY_OUT(now.out);
+}
+
+static void begin(const void *theirs, size_t bytes) {
+    now.at = (uintptr_t)theirs;
+    now.bytes = bytes;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void end(void) {
+    atomic_signal_fence(memory_order_seq_cst);
+    now.bytes = 0;
+}
+
+static __attribute__((noinline)) bool by_signal(void *to, const void *from, const void *theirs,
+                                                size_t bytes) {
+    if (SET_WAY_OUT(now.out))
+        return false;
+    begin(theirs, bytes);
+    memcpy(to, from, bytes);
+    end();
+    return true;
+}
+
+bool guarded_read_slowly(enum guarded how, void *ours, const void *theirs, size_t bytes) {
+    if (how == GUARDED_BY_SIGNAL)
+        return by_signal(ours, theirs, theirs, bytes);
+    const struct iovec here = {ours, bytes}, there = {(void *)(uintptr_t)theirs, bytes};
+    return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)bytes;
+}
+
+bool guarded_write_slowly(enum guarded how, void *theirs, const void *ours, size_t bytes) {
+    if (how == GUARDED_BY_SIGNAL)
+        return by_signal(theirs, ours, theirs, bytes);
+    const struct iovec here = {(void *)(uintptr_t)ours, bytes}, there = {theirs, bytes};
+    return process_vm_writev(getpid(), &here, 1, &there, 1, 0) == (ssize_t)bytes;
+}
+
+/* Adds nothing to a byte of each page. */
+static __attribute__((noinline)) bool touch(uint8_t *theirs, size_t bytes, size_t page) {
+    if (SET_WAY_OUT(now.out))
+        return false;
+    begin(theirs, bytes);
+    for (size_t at = 0; at < bytes; at += page - ((uintptr_t)theirs + at) % page)
+        __atomic_fetch_or(theirs + at, 0, __ATOMIC_RELAXED);
+    end();
+    return true;
+}
+
+bool guarded_touch(enum guarded how, void *theirs, size_t bytes) {
+    if (how == GUARDED_NOT)
+        return true;
+    if (how == GUARDED_BY_SIGNAL)
+        return touch(theirs, bytes, (size_t)sysconf(_SC_PAGESIZE));
+    uint8_t byte; /* writing could undo what the program does at the same time */
+    return guarded_read_slowly(how, &byte, theirs, 1) &&
+           guarded_read_slowly(how, &byte, (uint8_t *)theirs + bytes - 1, 1);
+}
+
+enum guarded guarded_way(void) {
+    fault_signal_add(take_fault);
+    return fault_signal_is_ready(SIGSEGV) && fault_signal_is_ready(SIGBUS) ? GUARDED_BY_SIGNAL
+                                                                           : GUARDED_BY_SYSTEM;
+}
