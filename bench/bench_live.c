@@ -2,6 +2,9 @@
  * they are installed. `bench-live [SECTION...]`:
  *
  *     latency    half round trip of a put, by size and by the way of waiting
+ *     latency8   the same of 8 bytes alone, by who waits in a call: also at real-time priority
+ *     software   the same without the way: put and wait between two cards of one thread, beside a
+ *                line of memory that two processes pass to and fro
  *     bandwidth  puts against memcpy
  *     rate       small messages from 1 to 8 peers
  *     crowd      8 ranks on as many processors as there are, against 2
@@ -250,15 +253,16 @@ static void run_ranks(uint32_t ranks, void (*work)(struct side *, const void *),
         exit(1);
 }
 
-static void latency(void) {
-    static const uint64_t sizes[] = {8, 64, 256, 1024, 4096};
+static const uint64_t latency_sizes[] = {8, 64, 256, 1024, 4096};
+
+static void latency_of(const uint64_t *sizes, uint32_t count, uint32_t ways) {
     printf("half round trip in ns:\n%8s", "bytes");
-    for (uint32_t way = 0; way < WAYS; way++)
+    for (uint32_t way = 0; way < ways; way++)
         printf(" %10s", way_names[way]);
     printf(" %10s %10s\n", "UCX", "libfabric");
-    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         printf("%8llu", (unsigned long long)sizes[i]);
-        for (uint32_t way = 0; way < WAYS; way++) {
+        for (uint32_t way = 0; way < ways; way++) {
             const struct latency l = {.way = way, .bytes = sizes[i]};
             double half;
             run_ranks(2, ping_pong, &l, &half, 1);
@@ -269,6 +273,108 @@ static void latency(void) {
         print_peer(peer_libfabric_latency_ns(sizes[i]));
         printf("\n");
     }
+}
+
+static void latency(void) {
+    latency_of(latency_sizes, sizeof latency_sizes / sizeof *latency_sizes, WAYS);
+}
+
+static void latency8(void) {
+    latency_of(latency_sizes, 1, WATCH);
+}
+
+/* ---- what the way and the library take of it ---- */
+
+#define SOFTWARE_TIMES 20000u
+
+/* A put and the wait for it: neither a line nor a processor changes hands. */
+static double software_ns(struct live_folder *folder, enum way way) {
+    struct side side[2] = {{.rank = 0, .ranks = 2}, {.rank = 1, .ranks = 2}};
+    double took[BATCHES];
+    for (uint32_t i = 0; i < 2; i++)
+        open_side(&side[i], folder);
+    for (uint32_t b = 0; b < BATCHES + 2; b++) {
+        uint64_t began = live_now_ns();
+        for (uint32_t i = 0; i < SOFTWARE_TIMES / BATCHES; i++) {
+            struct side *from = &side[i & 1], *to = &side[~i & 1];
+            portals_enter(live_card_process(from->card));
+            put_to(from, to->rank, 8, PTL_NO_ACK_REQ, way == EQ_WAIT || way == EQ_GET, TO_ALL);
+            portals_enter(live_card_process(to->card));
+            await_by(to, way, 0);
+        }
+        if (b >= 2)
+            took[b - 2] = (double)(live_now_ns() - began) / (SOFTWARE_TIMES / BATCHES);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        live_card_leave(side[i].card, 1000 * LIVE_MS);
+        live_card_free(side[i].card);
+        free(side[i].source);
+        free(side[i].memory);
+    }
+    return median_of(took, BATCHES);
+}
+
+struct floor_lines {
+    _Alignas(256) _Atomic uint64_t ping;
+    _Alignas(256) _Atomic uint64_t pong;
+    _Alignas(256) double ns;
+};
+
+/* Each waits for the other's line and writes its own. */
+static void pass_lines(struct floor_lines *lines, bool first) {
+    _Atomic uint64_t *own = first ? &lines->ping : &lines->pong,
+                     *other = first ? &lines->pong : &lines->ping;
+    double took[BATCHES];
+    for (uint64_t b = 0, turn = 1; b < BATCHES; b++) {
+        uint64_t began = live_now_ns();
+        for (uint32_t i = 0; i < BATCH; i++, turn++) {
+            if (first)
+                atomic_store_explicit(own, turn, memory_order_release);
+            while (atomic_load_explicit(other, memory_order_acquire) != turn)
+                ;
+            if (!first)
+                atomic_store_explicit(own, turn, memory_order_release);
+        }
+        took[b] = (double)(live_now_ns() - began) / (2 * BATCH);
+    }
+    if (first)
+        lines->ns = median_of(took, BATCHES);
+}
+
+static double line_ns(void) {
+    struct floor_lines *lines =
+        mmap(NULL, sizeof *lines, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (lines == MAP_FAILED)
+        return 0;
+    fflush(stdout);
+    if (fork() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pass_lines(lines, false);
+        _exit(0);
+    }
+    pass_lines(lines, true);
+    wait(NULL);
+    double ns = lines->ns;
+    munmap(lines, sizeof *lines);
+    return ns;
+}
+
+static void software(void) {
+    printf("\na line of memory from process to process: %.0f ns\n", line_ns());
+    printf("put and wait in one thread, ns:");
+    for (uint32_t way = 0; way < WATCH; way++) {
+        struct live_folder folder;
+        struct spin_error err;
+        char name[64];
+        if (live_folder_make(&folder, name, sizeof name, &err)) {
+            fprintf(stderr, "bench-live: %s\n", err.text);
+            exit(1);
+        }
+        printf(" %s %.0f", way_names[way], software_ns(&folder, way));
+        fflush(stdout);
+        live_folder_remove(&folder);
+    }
+    printf("\n");
 }
 
 /* ---- bandwidth ---- */
@@ -407,12 +513,13 @@ static void crowd(void) {
 static const struct {
     const char *name;
     void (*run)(void);
-} sections[] = {{"latency", latency}, {"bandwidth", bandwidth}, {"rate", rate}, {"crowd", crowd}};
+} sections[] = {{"latency", latency},     {"latency8", latency8}, {"software", software},
+                {"bandwidth", bandwidth}, {"rate", rate},         {"crowd", crowd}};
 
 int main(int count, char **arguments) {
     bench_machine();
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-        bool wanted = count < 2;
+        bool wanted = count < 2 && sections[i].run != latency8;
         for (int a = 1; a < count; a++)
             wanted |= !strcmp(arguments[a], sections[i].name);
         if (wanted)

@@ -597,7 +597,7 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
     limits.with_float = true;
     portals.image_limits = &limits;
     portals.uid = (uint32_t)getuid();
-    portals.cells = card->cells;
+    portals.cells = &card->cells;
     portals.images = card->images = image_store_new();
     if (!card->images)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
@@ -669,7 +669,7 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
                                            .wait = card_wait,
                                            .image = live_hpu_prepare,
                                            .look = card_look,
-                                           .cells = card->cells,
+                                           .cells = &card->cells,
                                            .lock = card_lock,
                                            .unlock = card_unlock};
         card->process = (struct portals_process){

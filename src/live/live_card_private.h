@@ -39,7 +39,7 @@ struct live_card {
     struct live_card_options options;
     struct portals_host host;
     struct portals_process process;
-    struct portals_cell cells[2 * PORTALS_CELLS]; /* read without the lock */
+    struct portals_cells cells; /* read without the lock */
     struct nic *nic;
     uint32_t mtu_bytes;
     struct live_pages *pages; /* which pages of the program's memory are there; NULL: all */

@@ -127,10 +127,14 @@ static void each(struct pool *pool, void (*with)(void *object)) {
     }
 }
 
-static void clear_eq(void *object) {
-    struct event_queue *q = object;
-    p4_cell_give(q->cell);
-    free(q->ring);
+static void clear_eqs(struct portals_ni *ni) {
+    for (uint32_t i = 0; i < ni->eqs.made; i++) {
+        struct event_queue *q = pool_find(&ni->eqs, i);
+        if (!q)
+            continue;
+        p4_queue_unshare(ni->p, q);
+        free(q->ring);
+    }
 }
 
 static void clear_md(void *object) {
@@ -172,7 +176,7 @@ static void ni_free(struct portals_ni *ni) {
     p4_operation_forget(ni);
     forget_ready(p, ni);
     each(&ni->entries, clear_entry);
-    each(&ni->eqs, clear_eq);
+    clear_eqs(ni);
     each(&ni->mds, clear_md);
     each(&ni->cts, clear_ct);
     p4_spin_ni_clear(ni);
@@ -295,6 +299,7 @@ void portals_free(struct portals *p) {
     p->initialised = 0;
     unload_images(p);
     p4_operations_clear(p);
+    p4_queue_clear(p);
     free(p->image_error);
     zone_give(p->config.zone, p, sizeof *p);
 }

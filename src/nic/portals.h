@@ -86,8 +86,8 @@ struct portals_owner {
     uint64_t (*refused)(void *context);
 };
 
-/* What a counter or an event queue has, where any thread may read it at any time: by handle, and
- * only while `handle` is that. Queues tell in `success` how many events they hold. */
+/* What a counter has, where any thread may read it at any time: by handle, and only while `handle`
+ * is that. */
 #define PORTALS_CELLS 256 /* for each kind: what has no place has no cell */
 struct portals_cell {
     _Atomic uint32_t handle;  /* 0: nobody's */
@@ -95,8 +95,26 @@ struct portals_cell {
     _Atomic uint64_t success, failure;
 };
 
+/* The same of an event queue, from which any thread may take (portals_queue.c). */
+struct portals_event_words {
+    _Atomic uint64_t word[sizeof(ptl_event_t) / 8];
+};
+struct portals_queue {
+    _Alignas(64) _Atomic uint32_t handle;
+    _Atomic uint32_t mask; /* of the ring */
+    /* Events so far: taken, with flags in the highest bits; there. */
+    _Atomic uint64_t head, tail;
+    struct portals_event_words *_Atomic ring;
+};
+
+struct portals_cells {
+    struct portals_cell counter[PORTALS_CELLS];
+    struct portals_queue queue[PORTALS_CELLS];
+    _Atomic uint32_t turn; /* of who looks at several */
+};
+
 struct portals_config {
-    struct portals_cell *cells; /* 2 * PORTALS_CELLS, to outlive it; NULL: nobody reads them */
+    struct portals_cells *cells; /* zero, to outlive it; NULL: nobody reads them */
     struct nic_address address;
     struct zone *zone; /* of its records, to outlive it; NULL: malloc */
     uint32_t uid;
@@ -345,9 +363,16 @@ int portals_ct_free(struct portals *p, ptl_handle_ct_t ct);
 int portals_ct_cancel(struct portals *p, ptl_handle_ct_t ct);
 int portals_ct_get(struct portals *p, ptl_handle_ct_t ct, ptl_ct_event_t *event);
 /* From the cells, without a lock; false: ask portals_ct_get. */
-bool portals_ct_peek(const struct portals_cell *cells, ptl_handle_ct_t ct, ptl_ct_event_t *event);
-/* Whether a queue is known to be empty, likewise; false: ask portals_eq_get. */
-bool portals_eq_is_empty(const struct portals_cell *cells, ptl_handle_eq_t eq);
+bool portals_ct_peek(struct portals_cells *cells, ptl_handle_ct_t ct, ptl_ct_event_t *event);
+/* The next event of a queue, likewise; PORTALS_ASK: ask portals_eq_get. */
+#define PORTALS_ASK (-1)
+int portals_eq_take(struct portals_cells *cells, ptl_handle_eq_t eq, ptl_event_t *event);
+/* The same of several, in turn: portals_eq_poll, portals_ct_poll. */
+int portals_eq_take_any(struct portals_cells *cells, const ptl_handle_eq_t *eqs, unsigned count,
+                        ptl_event_t *event, unsigned *which);
+int portals_ct_peek_any(struct portals_cells *cells, const ptl_handle_ct_t *cts,
+                        const ptl_size_t *tests, unsigned count, ptl_ct_event_t *event,
+                        unsigned *which);
 int portals_ct_set(struct portals *p, ptl_handle_ct_t ct, ptl_ct_event_t value);
 int portals_ct_inc(struct portals *p, ptl_handle_ct_t ct, ptl_ct_event_t increment);
 /* It has reached its test or counts a failure; PTL_CT_NONE_REACHED. */

@@ -1,16 +1,13 @@
-/* Counters and the lengths of queues, for threads that look while another has the lock. */
+/* Counters, for threads that look while another has the lock. */
 #include "nic/portals_private.h"
 
-static struct portals_cell *cell_of(const struct portals_cell *cells, ptl_handle_any_t handle) {
-    uint32_t kind = handle >> 29 == HANDLE_EQ;
-    return (struct portals_cell *)(uintptr_t)&cells[kind * PORTALS_CELLS + handle % PORTALS_CELLS];
+static struct portals_cell *cell_of(struct portals_cells *cells, ptl_handle_ct_t handle) {
+    return &cells->counter[handle % PORTALS_CELLS];
 }
 
-struct portals_cell *p4_cell_take(struct portals *p, enum handle_kind kind,
-                                  ptl_handle_any_t handle) {
+struct portals_cell *p4_cell_take(struct portals *p, ptl_handle_ct_t handle) {
     struct portals_cell *cell = p->config.cells ? cell_of(p->config.cells, handle) : NULL;
-    if (!cell || !handle || handle >> 29 != (uint32_t)kind ||
-        atomic_load_explicit(&cell->handle, memory_order_relaxed))
+    if (!cell || atomic_load_explicit(&cell->handle, memory_order_relaxed))
         return NULL;
     p4_cell_tell(cell, 0, 0);
     atomic_store_explicit(&cell->handle, handle, memory_order_release);
@@ -36,23 +33,37 @@ void p4_cell_store(struct portals_cell *cell, uint64_t success, uint64_t failure
 }
 
 /* The handle is looked at again behind the values: they are then of no later owner. */
-static bool read_cell(const struct portals_cell *cells, ptl_handle_any_t handle,
-                      ptl_ct_event_t *value) {
-    const struct portals_cell *cell = cell_of(cells, handle);
+bool portals_ct_peek(struct portals_cells *cells, ptl_handle_ct_t ct, ptl_ct_event_t *value) {
+    struct portals_cell *cell = cell_of(cells, ct);
     uint32_t changes = atomic_load_explicit(&cell->changes, memory_order_acquire);
-    if (atomic_load_explicit(&cell->handle, memory_order_acquire) != handle)
+    if (atomic_load_explicit(&cell->handle, memory_order_acquire) != ct || !value)
         return false;
-    value->success = atomic_load_explicit(&cell->success, memory_order_acquire);
-    value->failure = atomic_load_explicit(&cell->failure, memory_order_acquire);
-    return atomic_load_explicit(&cell->handle, memory_order_relaxed) == handle && !(changes & 1) &&
-           atomic_load_explicit(&cell->changes, memory_order_relaxed) == changes;
+    ptl_ct_event_t seen = {atomic_load_explicit(&cell->success, memory_order_acquire),
+                           atomic_load_explicit(&cell->failure, memory_order_acquire)};
+    if (atomic_load_explicit(&cell->handle, memory_order_relaxed) != ct || changes & 1 ||
+        atomic_load_explicit(&cell->changes, memory_order_relaxed) != changes)
+        return false;
+    *value = seen;
+    return true;
 }
 
-bool portals_ct_peek(const struct portals_cell *cells, ptl_handle_ct_t ct, ptl_ct_event_t *event) {
-    return ct >> 29 == HANDLE_CT && event && read_cell(cells, ct, event);
-}
-
-bool portals_eq_is_empty(const struct portals_cell *cells, ptl_handle_eq_t eq) {
-    ptl_ct_event_t held;
-    return eq >> 29 == HANDLE_EQ && read_cell(cells, eq, &held) && !held.success;
+int portals_ct_peek_any(struct portals_cells *cells, const ptl_handle_ct_t *cts,
+                        const ptl_size_t *tests, unsigned count, ptl_ct_event_t *event,
+                        unsigned *which) {
+    uint32_t turn = atomic_load_explicit(&cells->turn, memory_order_relaxed);
+    if (!cts || !tests || !count || !event || !which)
+        return PORTALS_ASK;
+    atomic_store_explicit(&cells->turn, turn + 1, memory_order_relaxed);
+    int code = PTL_CT_NONE_REACHED;
+    for (unsigned i = 0, at = turn % count; i < count; i++, at = at + 1 < count ? at + 1 : 0) {
+        ptl_ct_event_t value;
+        if ((cts[at] ^ cts[0]) >> HANDLE_CODE_BITS || !portals_ct_peek(cells, cts[at], &value))
+            return PORTALS_ASK;
+        if (code == PTL_OK || (value.success < tests[at] && !value.failure))
+            continue; /* all handles have to be right */
+        *event = value;
+        *which = at;
+        code = PTL_OK;
+    }
+    return code;
 }

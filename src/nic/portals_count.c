@@ -16,7 +16,7 @@ int portals_ct_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_handle_ct_t 
         return PTL_NO_SPACE;
     ct->ni = ni;
     *out = p4_handle_new(ni, HANDLE_CT, ct);
-    ct->cell = p4_cell_take(p, HANDLE_CT, *out);
+    ct->cell = p4_cell_take(p, *out);
     return PTL_OK;
 }
 

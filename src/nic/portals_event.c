@@ -10,29 +10,37 @@
 /* A program that asks for thousands of places mostly uses a few. */
 #define FIRST_EVENTS 4u
 
-static bool resize(struct event_queue *q, uint32_t room) {
-    ptl_event_t *ring = calloc(room, sizeof *ring);
-    if (!ring)
+static bool resize(struct portals *p, struct event_queue *q, uint32_t room) {
+    if (q->shared && !p4_queue_resize(p, q, room))
         return false;
-    for (uint32_t i = 0; i < q->used; i++)
-        ring[i] = q->ring[(q->first + i) & q->mask];
-    free(q->ring);
-    q->ring = ring;
+    if (!q->shared) {
+        ptl_event_t *ring = calloc(room, sizeof *ring);
+        if (!ring)
+            return false;
+        for (uint32_t i = 0; i < q->used; i++)
+            ring[i] = q->ring[(q->first + i) & q->mask];
+        free(q->ring);
+        q->ring = ring;
+        q->first = 0;
+    }
     q->mask = room - 1;
     q->room = room < q->capacity ? room : q->capacity;
-    q->plain_room = q->cell ? 0 : q->room;
-    q->first = 0;
+    q->plain_room = q->shared ? 0 : q->room;
     return true;
 }
 
 /* Room for so many, within the capacity; false: no memory. */
-static bool grow(struct event_queue *q, uint32_t needed) {
+static bool grow(struct portals *p, struct event_queue *q, uint32_t needed) {
     if (needed <= q->room)
         return true;
     uint32_t room = q->mask + 1;
     while (room < needed)
         room *= 2;
-    return resize(q, room);
+    return resize(p, q, room);
+}
+
+static uint32_t used_of(const struct event_queue *q) {
+    return q->shared ? p4_queue_used(q) : q->used;
 }
 
 int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t count,
@@ -48,8 +56,7 @@ int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t co
     q->capacity = count ? (uint32_t)count : 1;
     q->mask = FIRST_EVENTS - 1; /* of the ring that the first event will need */
     *handle = p4_handle_new(ni, HANDLE_EQ, q);
-    q->cell = p4_cell_take(p, HANDLE_EQ, *handle);
-    q->special = q->cell ? QUEUE_HAS_CELL : 0;
+    p4_queue_share(p, q);
     return PTL_OK;
 }
 
@@ -59,7 +66,7 @@ int portals_eq_free(struct portals *p, ptl_handle_eq_t handle) {
     if (!q)
         return PTL_ARG_INVALID;
     free(q->ring);
-    p4_cell_give(q->cell);
+    p4_queue_unshare(p, q);
     p4_object_give(&ni->eqs, q);
     p->owner.raised(p->owner.context); /* whoever waits for it is interrupted */
     return PTL_OK;
@@ -70,21 +77,24 @@ static inline void drop_first(struct event_queue *q) {
     q->first = (q->first + 1) & q->mask;
 }
 
-static __attribute__((noinline)) int take_special(struct event_queue *q) {
-    int code = q->special & QUEUE_DROPPED ? PTL_EQ_DROPPED : PTL_OK;
-    q->special &= (uint8_t)~QUEUE_DROPPED;
-    p4_cell_tell(q->cell, q->used, 0);
-    return code;
+static __attribute__((noinline)) int take_special(struct event_queue *q, ptl_event_t *event) {
+    if (q->shared)
+        return p4_queue_take(q->shared, event);
+    q->dropped = false;
+    *event = q->ring[q->first];
+    drop_first(q);
+    return PTL_EQ_DROPPED;
 }
 
 static inline int take(struct event_queue *q, ptl_event_t *event) {
+    if ((uintptr_t)q->shared | (q->used && q->dropped))
+        return take_special(q, event);
     if (!q->used)
         return PTL_EQ_EMPTY;
     const ptl_event_t *oldest = &q->ring[q->first];
     drop_first(q);
-    uint8_t special = q->special;
     *event = *oldest;
-    return special ? take_special(q) : PTL_OK;
+    return PTL_OK;
 }
 
 int portals_eq_get(struct portals *p, ptl_handle_eq_t handle, ptl_event_t *event) {
@@ -114,17 +124,41 @@ int portals_eq_poll(struct portals *p, const ptl_handle_eq_t *handles, unsigned 
     return PTL_EQ_EMPTY;
 }
 
-bool p4_event_make_room(struct event_queue *q) {
-    bool has_room = q->used + q->reserved < q->room ||
-                    (q->room < q->capacity && grow(q, q->used + q->reserved + 1));
-    if (!has_room) {
-        q->special |= QUEUE_DROPPED;
-        if (!q->used) /* every place is reserved: the new one is lost */
-            return false;
+/* False: every place is reserved. */
+static bool make_room(struct portals *p, struct event_queue *q) {
+    uint32_t needed = used_of(q) + q->reserved + 1;
+    if (needed <= q->room || (q->room < q->capacity && grow(p, q, needed)))
+        return true;
+    if (q->reserved >= q->room)
+        return false;
+    if (q->shared) {
+        p4_queue_drop_oldest(q->shared);
+    } else {
+        q->dropped = true;
         drop_first(q);
     }
-    p4_cell_tell(q->cell, q->used + 1, 0);
     return true;
+}
+
+ptl_event_t *p4_event_new_special(struct portals *p, struct event_queue *q) {
+    if (p->staged_in)
+        p4_queue_publish(p);
+    bool has_room = make_room(p, q);
+    if (!q->shared) {
+        uint32_t at = q->first + q->used;
+        q->used += has_room;
+        q->dropped |= !has_room;
+        p->news |= has_room;
+        return has_room ? &q->ring[at & q->mask] : NULL;
+    }
+    if (!has_room) {
+        p4_queue_drop_new(q->shared);
+        return NULL;
+    }
+    q->tail++;
+    p->news = true;
+    p->staged_in = q->shared;
+    return &p->staged;
 }
 
 void p4_event_push(struct portals *p, struct queue_name eq, const ptl_event_t *event) {
@@ -138,22 +172,23 @@ void p4_event_push_reserved(struct portals *p, struct queue_name eq, const ptl_e
     p4_event_push(p, eq, event);
 }
 
-bool p4_event_reserve(struct queue_name eq, uint32_t places) {
+bool p4_event_reserve(struct portals *p, struct queue_name eq, uint32_t places) {
     struct event_queue *q = p4_queue(eq);
     if (!q)
         return true; /* freed by the program: nothing will be told */
-    if (q->capacity - q->used - q->reserved < places || !grow(q, q->used + q->reserved + places))
+    uint32_t held = used_of(q) + q->reserved;
+    if (q->capacity - held < places || !grow(p, q, held + places))
         return false;
     q->reserved += places;
     return true;
 }
 
-bool p4_event_add_place(struct queue_name eq) {
+bool p4_event_add_place(struct portals *p, struct queue_name eq) {
     struct event_queue *q = p4_queue(eq);
     if (!q)
         return false;
     q->capacity++;
-    if (!grow(q, q->used + q->reserved + 1)) {
+    if (!grow(p, q, used_of(q) + q->reserved + 1)) {
         q->capacity--;
         return false;
     }

@@ -63,19 +63,26 @@ struct memory {
     uint32_t pieces;
 };
 
-/* What makes taking an event more than that. */
-enum { QUEUE_DROPPED = 1 /* since the last one that was taken */, QUEUE_HAS_CELL = 2 };
-
 struct event_queue {
     struct object object;
     ptl_event_t *ring;
     /* `reserved`: places kept for events that must not be lost; used + reserved <= room, which is
      * what there is memory for and grows up to the capacity that the program asked for. */
     uint32_t room, first, used, reserved, capacity;
-    uint32_t mask;             /* of the ring, a power of two, less one: not below `room` */
-    uint32_t plain_room;       /* `room`, but 0 of one with a cell */
-    uint8_t special;           /* bits: */
-    struct portals_cell *cell; /* NULL: none */
+    uint32_t mask;       /* of the ring, a power of two, less one: not below `room` */
+    uint32_t plain_room; /* `room`, but 0 of one that is shared */
+    bool dropped;        /* since the last one that was taken */
+    /* Events are here instead of in `ring`, for threads that look without the lock; NULL: no. */
+    struct portals_queue *shared;
+    struct shared_ring *shared_ring;
+    uint64_t tail; /* of `shared`, with one that is staged */
+};
+
+/* Memory of events that threads may be reading: it is never given back, but used again. */
+struct shared_ring {
+    struct shared_ring *next;
+    uint32_t room;
+    struct portals_event_words event[];
 };
 
 struct trigger;
@@ -292,6 +299,10 @@ struct portals {
     uint64_t hpu_used;
     struct ptl_image *images;
     char *image_error; /* of the last call of an image; NULL: none */
+    /* An event that is being filled in, for a queue that others read; NULL: none is. */
+    struct portals_queue *staged_in;
+    ptl_event_t staged;
+    struct shared_ring *rings; /* that no queue has now */
 };
 
 /* Where the owner wants the message written, or `own`. */
@@ -379,9 +390,8 @@ static inline void *p4_memory_address(const struct memory *m, uint64_t offset) {
 }
 
 /* portals_cell.c */
-/* A free cell for the object of a handle, or NULL. */
-struct portals_cell *p4_cell_take(struct portals *p, enum handle_kind kind,
-                                  ptl_handle_any_t handle);
+/* A free cell for a counter, or NULL. */
+struct portals_cell *p4_cell_take(struct portals *p, ptl_handle_ct_t handle);
 void p4_cell_give(struct portals_cell *cell); /* may be NULL */
 void p4_cell_store(struct portals_cell *cell, uint64_t success, uint64_t failure);
 static inline void p4_cell_tell(struct portals_cell *cell, uint64_t success, uint64_t failure) {
@@ -407,22 +417,36 @@ static inline bool p4_host_write(const struct portals *p, uint8_t *host, const v
     return true;
 }
 
+/* portals_queue.c: of `shared`, but the first. */
+bool p4_queue_share(struct portals *p, struct event_queue *q); /* false: no */
+void p4_queue_unshare(struct portals *p, struct event_queue *q);
+bool p4_queue_resize(struct portals *p, struct event_queue *q, uint32_t room);
+uint32_t p4_queue_used(const struct event_queue *q);
+int p4_queue_take(struct portals_queue *shared, ptl_event_t *event);
+void p4_queue_drop_oldest(struct portals_queue *shared); /* unless others have emptied it */
+void p4_queue_drop_new(struct portals_queue *shared);    /* one that has no place */
+/* Those who look see what is staged. */
+void p4_queue_publish(struct portals *p);
+void p4_queue_clear(struct portals *p); /* rings that no queue has */
+
 /* portals_event.c */
 void p4_event_push(struct portals *p, struct queue_name eq, const ptl_event_t *event);
 /* Into a place that was reserved. */
 void p4_event_push_reserved(struct portals *p, struct queue_name eq, const ptl_event_t *event);
-bool p4_event_reserve(struct queue_name eq, uint32_t places);
-bool p4_event_add_place(struct queue_name eq); /* one more, reserved */
+bool p4_event_reserve(struct portals *p, struct queue_name eq, uint32_t places);
+bool p4_event_add_place(struct portals *p, struct queue_name eq); /* one more, reserved */
 void p4_event_unreserve(struct queue_name eq, uint32_t places);
-/* Loses the oldest, if it must; false: there is none. Tells the cell of what will be there. */
-__attribute__((cold)) bool p4_event_make_room(struct event_queue *q);
+/* Of a queue that is shared, or has to grow, or loses its oldest. */
+ptl_event_t *p4_event_new_special(struct portals *p, struct event_queue *q);
 
 /* The place of a new event, that the caller fills whole; NULL: nobody will see it. Only while
  * triggers are held, as for all that changes what a program waits for: its end tells the owner. */
 static inline ptl_event_t *p4_event_new(struct portals *p, struct queue_name eq) {
     struct event_queue *q = p4_queue(eq);
-    if (!q || (q->used + q->reserved >= q->plain_room && !p4_event_make_room(q)))
+    if (!q)
         return NULL;
+    if (q->used + q->reserved >= q->plain_room)
+        return p4_event_new_special(p, q);
     uint32_t at = q->first + q->used++;
     p->news = true;
     return &q->ring[at & q->mask];
@@ -439,6 +463,8 @@ static inline void p4_trigger_release(struct portals *p) {
         p4_trigger_fire(p);
     if (!--p->held && p->news) {
         p->news = false;
+        if (__builtin_expect(p->staged_in != NULL, 0)) /* in worlds there is none */
+            p4_queue_publish(p);
         p->owner.raised(p->owner.context);
     }
 }

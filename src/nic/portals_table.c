@@ -63,7 +63,7 @@ int portals_pt_alloc(struct portals *p, ptl_handle_ni_t handle, unsigned options
     if (!pt)
         return PTL_NO_SPACE;
     pt->reserves = options & PTL_PT_FLOWCTRL;
-    if (pt->reserves && !p4_event_add_place(queue)) {
+    if (pt->reserves && !p4_event_add_place(p, queue)) {
         zone_give(p->config.zone, pt, sizeof *pt);
         return PTL_NO_SPACE;
     }
@@ -120,7 +120,7 @@ int portals_pt_enable(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t 
     if (!pt)
         return PTL_ARG_INVALID;
     if (pt->options & PTL_PT_FLOWCTRL && !pt->reserves)
-        pt->reserves = p4_event_reserve(pt->eq, 1) || p4_event_add_place(pt->eq);
+        pt->reserves = p4_event_reserve(p, pt->eq, 1) || p4_event_add_place(p, pt->eq);
     pt->enabled = true;
     return PTL_OK;
 }

@@ -65,7 +65,7 @@ static bool reserve_events(struct portals_arrival *a, struct entry *e, bool expi
     if (expires && !(e->options & PTL_ME_EVENT_UNLINK_DISABLE))
         last = e->list == PTL_OVERFLOW_LIST ? 2 : 1;
     bool own = !(e->options & PTL_ME_EVENT_COMM_DISABLE);
-    if (!p4_event_reserve(pt->eq, last + own))
+    if (!p4_event_reserve(e->ni->p, pt->eq, last + own))
         return false;
     e->reserved += last;
     a->reserved = own;

@@ -13,7 +13,7 @@ int PtlEQFree(ptl_handle_eq_t eq_handle) {
 }
 
 /* Where counters and queues can be read without the lock; NULL: nowhere. */
-static const struct portals_cell *look_without_lock(void) {
+static struct portals_cells *look_without_lock(void) {
     const struct portals_process *process = portals_current();
     if (!process || !process->host->look)
         return NULL;
@@ -22,9 +22,10 @@ static const struct portals_cell *look_without_lock(void) {
 }
 
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event) {
-    const struct portals_cell *cells = look_without_lock();
-    if (cells && event && portals_eq_is_empty(cells, eq_handle))
-        return PTL_EQ_EMPTY;
+    struct portals_cells *cells = look_without_lock();
+    int code = cells ? portals_eq_take(cells, eq_handle, event) : PORTALS_ASK;
+    if (code != PORTALS_ASK)
+        return code;
     PORTALS_CALL(PtlEQGet, 0, portals_eq_get(p, eq_handle, event));
 }
 
@@ -41,7 +42,7 @@ int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle) {
 }
 
 int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event) {
-    const struct portals_cell *cells = look_without_lock();
+    struct portals_cells *cells = look_without_lock();
     if (cells && portals_ct_peek(cells, ct_handle, event))
         return PTL_OK;
     PORTALS_CALL(PtlCTGet, 0, portals_ct_get(p, ct_handle, event));
@@ -78,6 +79,18 @@ static int look_once(struct portals *p, const struct portals_look *l) {
                     : portals_eq_poll(p, l->handles, l->size, l->event, l->which);
 }
 
+/* The same without the lock; PORTALS_ASK: it is not known, or not there and to be waited for. */
+static int look_early(const struct portals_look *l, ptl_time_t timeout) {
+    struct portals_cells *cells = look_without_lock();
+    unsigned which, *at = l->alone ? &which : l->which;
+    if (!cells)
+        return PORTALS_ASK;
+    int code = l->tests ? portals_ct_peek_any(cells, l->handles, l->tests, l->size, l->count, at)
+                        : portals_eq_take_any(cells, l->handles, l->size, l->event, at);
+    bool none = code == (l->tests ? PTL_CT_NONE_REACHED : PTL_EQ_EMPTY);
+    return none && timeout ? PORTALS_ASK : code;
+}
+
 static uint64_t deadline_of(const struct portals_process *process, ptl_time_t timeout) {
     const struct portals_host *host = process->host;
     if (timeout == PTL_TIME_FOREVER || !host->now)
@@ -91,6 +104,9 @@ static bool is_over(const struct portals_process *process, uint64_t deadline) {
 
 static int wait_for(enum portals_call call, struct portals_look *l, ptl_time_t timeout,
                     const void *caller) {
+    int early = look_early(l, timeout);
+    if (early != PORTALS_ASK)
+        return early;
     struct portals_process *process = portals_call_begin(call, 0, caller);
     if (!process)
         return PTL_NO_INIT;

@@ -55,7 +55,7 @@ struct portals_host {
     /* Without the lock, where calls need not take it to read what is there (`cells`): looks what
      * has come, unless another thread does. */
     void (*look)(void *context);
-    const struct portals_cell *cells;
+    struct portals_cells *cells;
     void (*lock)(void *context);
     void (*unlock)(void *context);
 };
