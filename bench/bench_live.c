@@ -26,6 +26,7 @@
 #include "measure.h"
 
 #define MEMORY  (4u << 20)
+#define HUGE    (2u << 20) /* large buffers begin with a huge page */
 #define BATCH   50u
 #define BATCHES 200u
 #define MOST    8u /* peers */
@@ -83,8 +84,8 @@ static void open_side(struct side *s, struct live_folder *folder) {
         fprintf(stderr, "bench-live: %s\n", err.text);
         _exit(1);
     }
-    s->source = aligned_alloc(4096, MEMORY);
-    s->memory = aligned_alloc(4096, MEMORY);
+    s->source = aligned_alloc(HUGE, MEMORY);
+    s->memory = aligned_alloc(HUGE, MEMORY);
     memset(s->source, 1, MEMORY);
     memset(s->memory, 2, MEMORY);
     portals_enter(live_card_process(s->card));

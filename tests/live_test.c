@@ -118,19 +118,6 @@ TEST(only_this_user_can_open_the_folder) {
 
 /* ---- a process on a card ---- */
 
-/* A child that is a user by itself, until it is killed. */
-static pid_t serve_in_child(uint32_t pid) {
-    pid_t child = fork();
-    if (!child) {
-        struct user u;
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (user_open(&u, pid, true))
-            _exit(1);
-        pause();
-    }
-    return child;
-}
-
 static void *echo(void *context) {
     struct user *u = context;
     ptl_ct_event_t event;
@@ -346,21 +333,6 @@ TEST(a_wait_ends_at_its_time) {
 }
 
 /* ---- peers that end ---- */
-
-/* Until the child is there and has its entry. */
-static void reach(struct user *u) {
-    ptl_ct_event_t event;
-    for (int tries = 0; tries < 5000; tries++) {
-        CHECK_EQ(PtlCTSet(u->acked, (ptl_ct_event_t){0, 0}), PTL_OK);
-        CHECK_EQ(put(u, 2, 0, 8), PTL_OK);
-        CHECK_EQ(PtlCTWait(u->acked, 1, &event), PTL_OK);
-        if (event.success)
-            break;
-        usleep(2000);
-    }
-    CHECK_EQ(event.success, 1);
-    CHECK_EQ(PtlCTSet(u->acked, (ptl_ct_event_t){0, 0}), PTL_OK);
-}
 
 TEST(a_peer_that_is_killed_is_undeliverable_and_comes_back) {
     struct user a;

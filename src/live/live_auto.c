@@ -105,6 +105,12 @@ static bool both_reliable(struct live_transport *t, struct nic_address peer) {
     return peer.nid == b->nid || (far->reliable && far->reliable(b->far, peer));
 }
 
+static enum nic_status both_fetch(struct live_transport *t, uint8_t *to, const uint8_t *from,
+                                  uint64_t bytes) {
+    struct both *b = both_of(t);
+    return b->shm->calls->fetch(b->shm, to, from, bytes);
+}
+
 static bool both_lends(struct live_transport *t, struct nic_address target) {
     struct both *b = both_of(t);
     return target.nid == b->nid && b->shm->calls->lends(b->shm, target);
@@ -231,6 +237,7 @@ static const struct live_transport_calls calls = {.close = both_close,
                                                   .send = both_send,
                                                   .packet_bytes = both_packet_bytes,
                                                   .lends = both_lends,
+                                                  .fetch = both_fetch,
                                                   .flush = both_flush,
                                                   .ready = both_ready,
                                                   .poll = both_poll,

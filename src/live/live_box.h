@@ -5,6 +5,7 @@
 #define SPIN_LIVE_LIVE_BOX_H
 
 #include "live/live_names.h"
+#include "live/live_offer.h"
 #include "live/live_ring.h"
 #include "nic/message.h"
 
@@ -14,7 +15,7 @@
 #define BULK_SLOTS      16u
 #define BULK_SLOT_BYTES (32u << 10)
 
-#define BOX_MAGIC 0x32786f426e697073ull /* "spinBox2" */
+#define BOX_MAGIC 0x33786f426e697073ull /* "spinBox3" */
 
 struct box_header {
     _Atomic uint64_t magic; /* written last */
@@ -36,6 +37,7 @@ struct box_lane {
     _Alignas(64) _Atomic uint64_t accepted;
     _Atomic uint32_t has_bulk; /* the owner has given memory to the slots: who claims again, asks */
     _Atomic uint64_t bulk_head; /* slots that were emptied so far: the owner's */
+    struct offer offer;
     _Alignas(64) struct ring ring;
     _Alignas(4096) uint8_t bulk[BULK_SLOTS][BULK_SLOT_BYTES];
 };

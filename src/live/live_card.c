@@ -120,6 +120,12 @@ static enum nic_status card_send(void *context, struct nic_packet *packet,
     return NIC_BUSY;
 }
 
+/* Data of a large packet may be in another process, also where little of it is accepted. */
+static bool is_elsewhere(const struct nic_move *move) {
+    const struct nic_packet *packet = move->packet;
+    return packet && packet->bytes > LIVE_MTU_BYTES && packet->place == LIVE_ELSEWHERE;
+}
+
 static bool do_move(enum guarded how, struct nic_move *move) {
     if (move->kind == NIC_FETCH)
         return guarded_read(how, move->local, move->host, move->bytes);
@@ -168,7 +174,9 @@ static enum nic_status card_move(void *context, struct nic_move *move) {
     bool traces = live_record_traces(card->record);
     uint64_t began_ns = traces ? live_now_ns() : 0, bytes = move->bytes;
     enum nic_status status = NIC_DONE;
-    if (card->pages)
+    if (is_elsewhere(move))
+        status = card->transport->calls->fetch(card->transport, move->host, move->local, bytes);
+    else if (card->pages)
         status = move_paged(card, move);
     else
         do_move(GUARDED_NOT, move);
@@ -268,6 +276,8 @@ static void on_dropped(void *context, struct nic_address from, const uint8_t *by
 
 static enum nic_rest on_rest(void *context, const struct nic_packet *packet) {
     struct live_card *card = context;
+    if (card->record && packet->place == LIVE_ELSEWHERE)
+        return NIC_REST_PACKETS; /* what is recorded has to be here */
     return nic_rest(card->nic, packet);
 }
 
@@ -320,11 +330,13 @@ static void on_room(void *context, struct nic_address peer) {
     nic_peer_room(card->nic, peer, live_time(card));
 }
 
-static void on_copied(void *context, struct nic_address peer) {
+static void on_copied(void *context, struct nic_address peer, bool bad) {
     struct live_card *card = context;
     struct live_pending *p = take_lent(card, peer);
-    if (p)
-        end_pending(card, p);
+    if (!p)
+        return;
+    p->how.unreadable = bad;
+    end_pending(card, p);
 }
 
 static void on_lost(void *context, struct nic_address peer) {
@@ -541,6 +553,7 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                          .pool = card->pool,
                                          .mtu_bytes = LIVE_MTU_BYTES,
                                          .guarded = o->paging ? &card->guarded : NULL,
+                                         .crowded = o->crowded,
                                          .receiver = receiver};
     struct live_fabric_options fabric = {.provider = o->provider,
                                          .interface = o->of_udp.interface,

@@ -7,18 +7,30 @@
 #include "base/error.h"
 #include "live/live_box.h"
 #include "live/live_clock.h"
+#include "live/live_huge.h"
 #include "nic/wire_short.h"
 
-#define BATCH      64u              /* packets of one lane, then another's turn */
-#define TOLD_LINES (RING_LINES / 8) /* consumed before the sender is told */
-#define GRACE_NS   (1000 * LIVE_MS) /* for a peer that is not there yet */
-#define RETRY_NS   LIVE_MS
+#define BATCH       64u              /* packets of one lane, then another's turn */
+#define TOLD_LINES  (RING_LINES / 8) /* consumed before the sender is told */
+#define GRACE_NS    (1000 * LIVE_MS) /* for a peer that is not there yet */
+#define RETRY_NS    LIVE_MS
+#define TIMED_SLOTS 5  /* one of so many is timed */
+#define UNWANTED    16 /* large packets that are not offered, after such an answer */
 
 enum out_state {
     OUT_NONE,    /* it has not been looked for, or was not there */
     OUT_CLAIMED, /* the lane is asked for */
     OUT_OPEN,
 };
+
+enum offer_state {
+    OFFER_NONE,
+    OFFER_DUE, /* its record has found no room in the lane */
+    OFFER_MADE,
+};
+
+/* Whether the kernel lets one process use the memory of another. */
+enum allowed { NOT_TRIED, ALLOWED, FORBIDDEN };
 
 /* A process with which packets were exchanged. It stays when the process ends. */
 struct shm_peer {
@@ -33,9 +45,18 @@ struct shm_peer {
     uint32_t bulk_left, bulk_part;
     struct nic_packet bulk;
     uint64_t bulk_sent, bulk_head; /* filled; known to be empty again */
+    uint64_t slot_ps;              /* what filling one takes, per KiB */
+    enum offer_state offer;        /* of all that is left */
+    enum allowed may_help;
+    uint64_t offers;    /* made so far */
+    uint32_t declining; /* so many are not offered */
+    bool bulk_bad;      /* could not be read */
     /* In. */
     bool gave_bulk;
     uint64_t bulk_taken;
+    enum allowed may_fetch;
+    uint64_t answers; /* to offers, so far */
+    struct offer_choice choice;
     uint32_t pieces; /* bytes that were handed over of the large packet that comes in pieces */
     struct ring_in in;
     _Atomic uint64_t in_life; /* of whom the lane is; 0: nobody's, whatever stands in it */
@@ -53,6 +74,9 @@ struct shm {
     uint32_t turn; /* whose turn it is */
     bool enough;   /* the card wants no more in this poll */
     struct shm_peer *_Atomic lane[LIVE_PIDS];
+    struct live_huge huge;
+    struct shm_peer *fetching; /* of whom the packet is whose data is elsewhere */
+    bool unreadable;           /* some of that data */
 };
 
 static struct shm *shm_of(struct live_transport *t) {
@@ -122,6 +146,10 @@ static bool is_out_open(struct shm *s, struct shm_peer *peer) {
     peer->asked_bulk = peer->has_bulk = false;
     peer->bulk_left = 0;
     peer->bulk_sent = peer->bulk_head = 0;
+    peer->offer = OFFER_NONE;
+    peer->offers = peer->declining = 0;
+    peer->slot_ps = 0;
+    peer->may_help = NOT_TRIED;
     peer->out_state = OUT_OPEN;
     return true;
 }
@@ -206,6 +234,11 @@ static bool wait_for_slot(struct shm_peer *peer) {
     return has_slot(peer);
 }
 
+/* Whether a slot is one of those that both sides time. */
+static bool is_timed(const struct nic_packet *packet, uint64_t slot) {
+    return packet->bytes == BULK_SLOT_BYTES && slot % TIMED_SLOTS == 0;
+}
+
 static bool send_slot(struct shm *s, struct shm_peer *peer) {
     struct nic_packet *packet = &peer->bulk;
     uint32_t header = wire_long_bytes(packet);
@@ -214,10 +247,16 @@ static bool send_slot(struct shm *s, struct shm_peer *peer) {
         refuse(s, peer);
         return false;
     }
+    bool timed = is_timed(packet, peer->bulk_sent);
+    uint64_t began_ns = timed ? live_now_ns() : 0;
     uint8_t *slot = peer->view.lane->bulk[peer->bulk_sent++ % BULK_SLOTS];
     packet->bad = !copy_data(s, slot, packet);
     if (packet->bad)
         memset(slot, 0, packet->bytes);
+    if (timed) {
+        offer_measured(&peer->slot_ps, packet->bytes, live_now_ns() - began_ns);
+        atomic_store_explicit(&peer->view.lane->offer.slot_ps, peer->slot_ps, memory_order_relaxed);
+    }
     ring_commit(&peer->out, header, wire_encode_long(packet, at));
     box_ring(peer->view.header);
     return true;
@@ -238,9 +277,73 @@ static uint32_t part_of(uint32_t bytes) {
     return part < BULK_SLOT_BYTES ? part : BULK_SLOT_BYTES;
 }
 
+static bool is_offered(struct shm *s, struct shm_peer *peer, const struct nic_packet *packet) {
+    if (packet->bytes < OFFER_MIN || packet->kind != NIC_DATA || s->o.guarded)
+        return false;
+    live_huge_used(&s->huge, packet->data, packet->bytes);
+    if (peer->declining)
+        peer->declining--;
+    return !peer->declining;
+}
+
+static bool make_offer(struct shm *s, struct shm_peer *peer) {
+    struct nic_packet *packet = &peer->bulk;
+    uint64_t address = (uintptr_t)packet->data;
+    uint8_t *at = reserve(s, peer, WIRE_LATER_BYTES + OFFER_BYTES);
+    if (!at)
+        return false;
+    packet->bytes = peer->bulk_left;
+    packet->last = peer->bulk_is_last;
+    memcpy(at + WIRE_LATER_BYTES, &address, sizeof address);
+    ring_commit(&peer->out, WIRE_LATER_BYTES + OFFER_BYTES, wire_encode_long(packet, at));
+    box_ring(peer->view.header);
+    peer->offers++;
+    peer->offer = OFFER_MADE;
+    return true;
+}
+
+static bool is_answered(const struct shm_peer *peer) {
+    return atomic_load(&peer->view.lane->offer.answers) >> 2 == peer->offers;
+}
+
+static void help(struct shm_peer *peer) {
+    struct offer *offer = &peer->view.lane->offer;
+    uint32_t os_pid = peer->view.header->owner.os_pid;
+    if (peer->may_help == NOT_TRIED) {
+        const uint8_t *to = (const uint8_t *)(uintptr_t)atomic_load(&offer->to);
+        peer->may_help = offer_can_read(os_pid, to) ? ALLOWED : FORBIDDEN;
+    }
+    if (peer->may_help == ALLOWED)
+        offer_help(offer, os_pid, peer->bulk.data, peer->bulk_left);
+}
+
+/* False: the peer has not answered yet. Else all is there, or what is left goes into slots. */
+static bool settle_offer(struct shm *s, struct shm_peer *peer) {
+    if (peer->offer == OFFER_DUE && !make_offer(s, peer)) {
+        refuse(s, peer);
+        return false;
+    }
+    if (!is_answered(peer) && offer_has_left(&peer->view.lane->offer))
+        help(peer);
+    if (!is_answered(peer)) {
+        refuse(s, peer);
+        return false;
+    }
+    uint32_t answer = atomic_load(&peer->view.lane->offer.answers) & 3;
+    peer->offer = OFFER_NONE;
+    peer->bulk_bad = answer == OFFER_UNREADABLE;
+    if (answer == OFFER_UNWANTED)
+        peer->declining = UNWANTED;
+    if (answer == OFFER_TAKEN || answer == OFFER_UNREADABLE)
+        peer->bulk_left = 0;
+    return true;
+}
+
 /* As much as there are slots for; true: all of it. */
 static bool push_bulk(struct shm *s, struct shm_peer *peer) {
     struct nic_packet *packet = &peer->bulk;
+    if (peer->offer != OFFER_NONE && !settle_offer(s, peer))
+        return false;
     while (peer->bulk_left) {
         packet->bytes = peer->bulk_left < peer->bulk_part ? peer->bulk_left : peer->bulk_part;
         packet->last = peer->bulk_is_last && packet->bytes == peer->bulk_left;
@@ -262,6 +365,8 @@ static enum live_sent send_bulk(struct shm *s, struct shm_peer *peer,
     peer->bulk_left = packet->bytes;
     peer->bulk_part = part_of(packet->bytes);
     peer->bulk_is_last = packet->last;
+    peer->bulk_bad = false;
+    peer->offer = is_offered(s, peer, packet) ? OFFER_DUE : OFFER_NONE;
     return push_bulk(s, peer) ? LIVE_SENT : LIVE_LENT; /* nothing overtakes it: it is refused */
 }
 
@@ -332,21 +437,30 @@ static void hand_over_bulk(struct shm *s, struct shm_peer *peer, struct nic_pack
     } else if (rest == NIC_REST_PACKETS || peer->pieces) {
         hand_over_piece(s, peer, packet);
     } else {
+        bool timed = is_timed(packet, peer->bulk_taken);
+        uint64_t began_ns = timed ? live_now_ns() : 0;
         s->enough = !s->o.receiver.packet(s->o.receiver.context, packet);
+        if (timed)
+            offer_measured(&peer->choice.slot_ps, packet->bytes, live_now_ns() - began_ns);
     }
 }
 
-/* False: it lies about who sent it, or to whom. */
-static bool give_packet(struct shm *s, struct shm_peer *peer, struct nic_packet *packet,
+/* Data that lies at `data`. False: it lies about who sent it, or to whom. */
+static bool fill_packet(struct shm *s, struct shm_peer *peer, struct nic_packet *packet,
                         uint8_t *data) {
-    if (!nic_address_equal(packet->source, peer->address) ||
-        packet->target.pid != s->box.header->pid || packet->target.nid != s->o.nid)
-        return false;
     packet->references = 0;
     packet->data = data;
     packet->pool = s->o.pool;
     packet->next = NULL;
     packet->place = 0;
+    return nic_address_equal(packet->source, peer->address) &&
+           packet->target.pid == s->box.header->pid && packet->target.nid == s->o.nid;
+}
+
+static bool give_packet(struct shm *s, struct shm_peer *peer, struct nic_packet *packet,
+                        uint8_t *data) {
+    if (!fill_packet(s, peer, packet, data))
+        return false;
     if (packet->bytes > s->o.mtu_bytes) {
         hand_over_bulk(s, peer, packet);
         return true;
@@ -400,6 +514,74 @@ static bool hand_over_slot(struct shm *s, struct shm_peer *peer, uint64_t word, 
            give_packet(s, peer, &packet, at);
 }
 
+static bool may_fetch(struct shm_peer *peer, const uint8_t *from) {
+    if (peer->may_fetch == NOT_TRIED)
+        peer->may_fetch =
+            offer_can_read(peer->view.header->owner.os_pid, from) ? ALLOWED : FORBIDDEN;
+    return peer->may_fetch == ALLOWED;
+}
+
+static void answer_offer(struct shm *s, struct shm_peer *peer, enum offer_answer how) {
+    struct box_lane *lane = box_lane(&s->box, peer->address.pid);
+    atomic_store(&lane->offer.answers, ++peer->answers << 2 | how);
+    if (peer->view.header)
+        box_attend(peer->view.header);
+}
+
+/* The card's logic has it copied, and by nothing but shm_fetch. */
+static enum offer_answer take_offer(struct shm *s, struct shm_peer *peer,
+                                    struct nic_packet *packet) {
+    packet->place = LIVE_ELSEWHERE;
+    enum nic_rest rest = s->o.receiver.rest(s->o.receiver.context, packet);
+    if (rest != NIC_REST_WHOLE || s->o.guarded || !peer->view.header ||
+        !may_fetch(peer, packet->data))
+        return OFFER_UNWANTED;
+    const struct offer *offer = &box_lane(&s->box, peer->address.pid)->offer;
+    enum offer_answer answer = offer_choose(&peer->choice, offer);
+    if (answer != OFFER_TAKEN)
+        return answer;
+    s->fetching = peer;
+    s->unreadable = false;
+    s->enough = !s->o.receiver.packet(s->o.receiver.context, packet);
+    s->fetching = NULL;
+    return s->unreadable ? OFFER_UNREADABLE : OFFER_TAKEN;
+}
+
+/* The same of a header whose data the sender has offered. */
+static bool hand_over_offer(struct shm *s, struct shm_peer *peer, uint64_t word,
+                            const uint8_t *at) {
+    uint8_t head[WIRE_LATER_BYTES];
+    struct nic_packet packet;
+    uint64_t address;
+    uint32_t data;
+    read_head(head, word, at, sizeof head);
+    memcpy(&address, at + WIRE_LATER_BYTES, sizeof address);
+    uint32_t of = wire_get32(head + WIRE_BYTES_AT);
+    bool good = !(head[6] & 1) && of > s->o.mtu_bytes && of <= UINT32_MAX - WIRE_LATER_BYTES &&
+                !wire_decode_head(&packet, of, head, WIRE_LATER_BYTES + of, &data) &&
+                fill_packet(s, peer, &packet, (uint8_t *)(uintptr_t)address);
+    answer_offer(s, peer, good ? take_offer(s, peer, &packet) : OFFER_UNWANTED);
+    return good;
+}
+
+/* Of the packet that take_offer has given. */
+static enum nic_status shm_fetch(struct live_transport *t, uint8_t *to, const uint8_t *from,
+                                 uint64_t bytes) {
+    struct shm *s = shm_of(t);
+    struct shm_peer *peer = s->fetching;
+    if (!peer)
+        return NIC_FAULT;
+    live_huge_used(&s->huge, to, bytes);
+    uint64_t began_ns = live_now_ns();
+    struct box_lane *lane = box_lane(&s->box, peer->address.pid);
+    bool shared = !s->o.crowded && bytes >= OFFER_MIN;
+    enum nic_status status = offer_fetch(&lane->offer, &peer->view, to, from, bytes, shared);
+    offer_measured(&peer->choice.offer_ps, bytes, live_now_ns() - began_ns);
+    s->unreadable |=
+        status == NIC_FAULT && !offer_is_there(peer->view.header->owner.os_pid, from, bytes);
+    return status;
+}
+
 static bool is_short(uint64_t word) {
     uint8_t version = (uint8_t)(word >> 32), kind = (uint8_t)(word >> 40);
     return version == WIRE_VERSION && (kind == WIRE_SHORT_PUT || kind == WIRE_SHORT_ACK);
@@ -412,9 +594,17 @@ static bool is_slot(uint64_t word) {
     return (uint32_t)word == WIRE_LATER_BYTES + (block ? WIRE_TAG_BYTES : 0) && !is_short(word);
 }
 
+/* A header and an address; of other records of this length the data is as long as they say. */
+static bool is_offer(const struct shm *s, uint64_t word, const uint8_t *at) {
+    return (uint32_t)word == WIRE_LATER_BYTES + OFFER_BYTES && !is_short(word) &&
+           wire_get32(at + WIRE_BYTES_AT) > s->o.mtu_bytes;
+}
+
 static bool hand_over(struct shm *s, struct shm_peer *peer, uint64_t word, uint8_t *at) {
     if (is_short(word))
         return hand_over_short(s, peer, word, at);
+    if (is_offer(s, word, at))
+        return hand_over_offer(s, peer, word, at);
     return is_slot(word) ? hand_over_slot(s, peer, word, at) : hand_over_long(s, peer, word, at);
 }
 
@@ -500,6 +690,7 @@ static void lose(struct shm *s, struct shm_peer *peer) {
     peer->in_life = 0;
     peer->pieces = 0;
     peer->bulk_left = 0;
+    peer->offer = OFFER_NONE;
     box_close(&peer->view);
     peer->out_state = OUT_NONE;
     accept_again(s, peer);
@@ -550,6 +741,13 @@ static void accept_claim(struct shm *s, uint32_t pid) {
     peer->bulk_taken = 0;
     atomic_store(&lane->has_bulk, 0);
     atomic_store(&lane->bulk_head, 0);
+    peer->may_fetch = NOT_TRIED;
+    peer->choice = (struct offer_choice){0};
+    peer->answers = 0;
+    atomic_store(&lane->offer.answers, 0);
+    atomic_store(&lane->offer.left, 0);
+    atomic_store(&lane->offer.helps, 0);
+    atomic_store(&lane->offer.slot_ps, 0);
     peer->was_there = true;
     poll_lane(s, peer);
     atomic_store(&lane->accepted, claim);
@@ -581,7 +779,7 @@ static void poll_refused(struct shm *s) {
         if (peer->bulk_left) {
             if (!push_bulk(s, peer))
                 continue;
-            s->o.receiver.copied(s->o.receiver.context, peer->address);
+            s->o.receiver.copied(s->o.receiver.context, peer->address, peer->bulk_bad);
         }
         if (!has_room(s, peer))
             continue;
@@ -639,10 +837,17 @@ static uint64_t shm_check(struct live_transport *t, uint64_t now_ns) {
 
 /* ---- sleeping ---- */
 
+static bool bulk_may_go_on(struct shm_peer *peer) {
+    if (peer->offer != OFFER_MADE)
+        return wait_for_slot(peer);
+    return is_answered(peer) ||
+           (peer->may_help != FORBIDDEN && offer_has_left(&peer->view.lane->offer));
+}
+
 static bool refused_may_go_on(struct shm *s) {
     for (uint32_t i = 0; s->refused && i < s->knowns; i++) {
         struct shm_peer *peer = s->known[i];
-        if (may_go_on(s, peer) && has_room(s, peer) && (!peer->bulk_left || wait_for_slot(peer)))
+        if (may_go_on(s, peer) && has_room(s, peer) && (!peer->bulk_left || bulk_may_go_on(peer)))
             return true;
     }
     return false;
@@ -721,6 +926,7 @@ static const struct live_transport_calls calls = {.close = shm_close,
                                                   .reliable = shm_reliable,
                                                   .send = shm_send,
                                                   .lends = shm_lends,
+                                                  .fetch = shm_fetch,
                                                   .ready = shm_ready,
                                                   .poll = shm_poll,
                                                   .check = shm_check,

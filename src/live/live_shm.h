@@ -1,6 +1,7 @@
 /* Shared memory between processes of one user on one machine. Each has a box (live_box.h) with a
  * lane per sender. A packet is copied twice: by the sender's card into the lane, and from there to
- * where it goes. A full lane is the sender's flow control. */
+ * where it goes; what is large and in huge pages once (live_offer.h). A full lane is the sender's
+ * flow control. */
 #ifndef SPIN_LIVE_LIVE_SHM_H
 #define SPIN_LIVE_LIVE_SHM_H
 
@@ -14,6 +15,7 @@ struct live_shm_options {
     struct nic_pool *pool;
     uint32_t mtu_bytes;
     const enum guarded *guarded; /* how the program's memory is read; NULL: as it is */
+    bool crowded;                /* more processes than processors: a sender has no time to help */
     struct live_receiver receiver;
 };
 

@@ -18,11 +18,15 @@ struct live_receiver {
     /* What came is no packet of ours, or not from whom it says; it is thrown away. */
     void (*dropped)(void *context, struct nic_address from, const uint8_t *bytes, uint32_t length,
                     const char *why);
-    void (*room)(void *context, struct nic_address peer);   /* it takes again what it refused */
-    void (*lost)(void *context, struct nic_address peer);   /* it has ended, or began a new life */
-    void (*copied)(void *context, struct nic_address peer); /* the first that was lent to it */
+    void (*room)(void *context, struct nic_address peer); /* it takes again what it refused */
+    void (*lost)(void *context, struct nic_address peer); /* it has ended, or began a new life */
+    /* The first that was lent to it; `bad`: its data could not be read. */
+    void (*copied)(void *context, struct nic_address peer, bool bad);
     enum nic_rest (*rest)(void *context, const struct nic_packet *packet);
 };
+
+/* `place` of a packet whose data is in another process: `fetch` copies it, and nobody else. */
+#define LIVE_ELSEWHERE 1u
 
 enum live_sent {
     LIVE_SENT,
@@ -55,6 +59,10 @@ struct live_transport_calls {
     uint32_t (*packet_bytes)(struct live_transport *t, struct nic_address target);
     /* Packets of more than the MTU may be sent to it. */
     bool (*lends)(struct live_transport *t, struct nic_address target);
+    /* From inside `packet`: of the data of that packet, which is elsewhere. NIC_DONE, NIC_FAULT or
+     * NIC_GONE. */
+    enum nic_status (*fetch)(struct live_transport *t, uint8_t *to, const uint8_t *from,
+                             uint64_t bytes);
     /* May there be something to poll? */
     bool (*ready)(struct live_transport *t);
     void (*poll)(struct live_transport *t);

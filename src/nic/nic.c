@@ -350,7 +350,7 @@ void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now) {
     nic->sending--;
     delivery_left(&nic->delivery, &how->peer->delivery, how->sequence, how->transmission, now);
     if (how->lent)
-        nic_send_returned(nic, how->lent);
+        nic_send_returned(nic, how->lent, how->unreadable);
     if (how->from_handler) {
         nic->handler_packets--;
         nic_command_room(nic);

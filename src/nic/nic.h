@@ -209,7 +209,8 @@ struct nic_departed {
     uint32_t sequence;
     uint64_t transmission;
     struct nic_peer *peer;
-    uint64_t lent; /* 0, or of a packet that is lent (see `lends`): whose memory it is */
+    uint64_t lent;   /* 0, or of a packet that is lent (see `lends`): whose memory it is */
+    bool unreadable; /* the driver's, in nic_left: that memory was not there */
 };
 
 /* Functions of a driver. They are called from inside the card's, and call none of it but
@@ -310,7 +311,7 @@ void nic_prefetch_move(const struct nic_move *move); /* or a move */
 void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now);
 /* What becomes of a packet that is larger than the MTU. NIC_REST_WHOLE: it can be given to
  * nic_packet_in as it is; its data is used by `move`, which has to do it at once (of a block, or
- * say that a page is absent), and by nothing else. */
+ * say that a page is absent), and by nothing else: so it may be another process's. */
 enum nic_rest {
     NIC_REST_WRONG, /* it is not of a message that has begun, or does not fit into it */
     NIC_REST_WHOLE,

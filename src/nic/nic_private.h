@@ -234,7 +234,7 @@ struct nic_message *nic_send_place(void *context, struct portals_outgoing *out);
 enum portals_sending nic_send_message(void *context, struct portals_outgoing *out);
 bool nic_send_more(struct nic *nic);
 /* A packet that was lent has left. */
-void nic_send_returned(struct nic *nic, uint64_t lent);
+void nic_send_returned(struct nic *nic, uint64_t lent, bool unreadable);
 void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault);
 /* Where bytes of a message are; asks for the data of a packet; a packet that is numbered leaves;
  * all blocks of a message are acknowledged. */

@@ -68,8 +68,9 @@ static void store_on_card(struct nic *nic, const struct nic_incoming *in,
         memcpy(piece[0].host, packet->data, piece[0].bytes); /* it is one piece */
 }
 
-static void move_failed(struct nic_incoming *in, struct nic_packet *packet, uint8_t way) {
-    failed(in, PTL_NI_SEGV);
+static void move_failed(struct nic_incoming *in, struct nic_packet *packet, uint8_t way,
+                        enum nic_status how) {
+    failed(in, how == NIC_GONE ? PTL_NI_UNDELIVERABLE : PTL_NI_SEGV);
     packet->bad |= way == NIC_FETCH; /* of a reply: who asked learns it, too */
     if (packet->kind == NIC_BLOCK)
         nic_block_failed(in, packet);
@@ -87,8 +88,9 @@ static void move_piece(struct nic *nic, struct nic_incoming *in, struct nic_pack
     m.bytes = piece.bytes;
     m.task = NULL;
     m.packet = packet;
-    if (nic_drive_move(nic, &m) >= NIC_FAULT)
-        move_failed(in, packet, (uint8_t)way);
+    enum nic_status status = nic_drive_move(nic, &m);
+    if (status >= NIC_FAULT)
+        move_failed(in, packet, (uint8_t)way, status);
 }
 
 /* Between a packet and host memory in one piece. */
@@ -183,7 +185,7 @@ void nic_receive_moved(struct nic *nic, struct nic_move *m, enum nic_status how)
     if (how == NIC_ABSENT)
         nic_block_absent(nic, in, m->packet);
     else if (how != NIC_DONE)
-        move_failed(in, m->packet, m->kind);
+        move_failed(in, m->packet, m->kind, how);
     if (m->purpose == APPLY_ATOMIC)
         apply(nic, in, m->packet, how == NIC_DONE);
     if (m->packet->kind == NIC_BLOCK)

@@ -508,8 +508,10 @@ static void depart(struct nic *nic, struct nic_peer *peer) {
     }
 }
 
-void nic_send_returned(struct nic *nic, uint64_t lent) {
+void nic_send_returned(struct nic *nic, uint64_t lent, bool unreadable) {
     struct nic_outgoing *o = nic_named(nic, lent - 1);
+    if (o)
+        o->bad |= unreadable;
     if (o && o->transfer)
         nic_block_returned(nic, o->transfer);
     else if (o && o->departing && --o->departing == 0 && o->packed == o->message.payload)

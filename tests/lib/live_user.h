@@ -6,6 +6,8 @@
 #include "lib/test.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "live/live_box.h"
@@ -108,6 +110,34 @@ LIVE_USER static void look_at(struct user *other, struct user *own) {
     enter(other);
     PtlNIStatus(other->ni, PTL_SR_DROP_COUNT, &status);
     enter(own);
+}
+
+/* A child that is a user by itself, until it is killed. */
+LIVE_USER static pid_t serve_in_child(uint32_t pid) {
+    pid_t child = fork();
+    if (!child) {
+        struct user u;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (user_open(&u, pid, true))
+            _exit(1);
+        pause();
+    }
+    return child;
+}
+
+/* Until the child is there and has its entry. */
+LIVE_USER static void reach(struct user *u) {
+    ptl_ct_event_t event;
+    for (int tries = 0; tries < 5000; tries++) {
+        CHECK_EQ(PtlCTSet(u->acked, (ptl_ct_event_t){0, 0}), PTL_OK);
+        CHECK_EQ(put(u, 2, 0, 8), PTL_OK);
+        CHECK_EQ(PtlCTWait(u->acked, 1, &event), PTL_OK);
+        if (event.success)
+            break;
+        usleep(2000);
+    }
+    CHECK_EQ(event.success, 1);
+    CHECK_EQ(PtlCTSet(u->acked, (ptl_ct_event_t){0, 0}), PTL_OK);
 }
 
 /* A process of pid 7 by hand: it asks for its lane in another's box. */
