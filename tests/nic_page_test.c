@@ -51,6 +51,20 @@ static void run(void) {
         CHECK(world.steps < 1000000);
 }
 
+/* Of a message that has not begun: it is held, and a packet of the pool has room for the MTU. */
+TEST(a_lent_block_that_is_early_comes_in_packets) {
+    begin((struct nicworld){.config = {.reliable = true, .ordered = true}});
+    struct nic_packet block = {.kind = NIC_BLOCK,
+                               .source = {world.first.nid, 1},
+                               .target = {world.first.nid + 1, 1},
+                               .bytes = 4 * PAGE,
+                               .tag = {.transfer = 1, .block_bytes = 4 * PAGE}};
+    CHECK_EQ(nic_rest(world.node[1].nic, &block), NIC_REST_PACKETS);
+    block.message_number--; /* of one that is over */
+    CHECK_EQ(nic_rest(world.node[1].nic, &block), NIC_REST_WHOLE);
+    world_end(&world);
+}
+
 TEST(a_small_put_waits_for_its_page_and_others_pass_it) {
     for (int failed = 0; failed < 2; failed++) {
         int fail = failed ? PTL_NI_SEGV : PTL_NI_OK;

@@ -700,6 +700,10 @@ static bool in_order(const struct delivery_peer *peer, const struct nic_packet *
                          : before(packet->message_number, peer->in_message);
 }
 
+bool delivery_early(const struct delivery_peer *peer, const struct nic_packet *packet) {
+    return !in_order(peer, packet);
+}
+
 static void up(struct delivery *d, struct delivery_peer *peer, struct nic_packet *packet) {
     if (packet->first)
         peer->in_message++;

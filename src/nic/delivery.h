@@ -132,6 +132,8 @@ static inline struct delivery_peer *delivery_peer(struct delivery *d, struct nic
 /* The i-th peer in the order in which they were made; NULL past the last. */
 struct delivery_peer *delivery_peer_at(const struct delivery *d, uint32_t i);
 
+/* Whether this packet would be held until others have come. */
+bool delivery_early(const struct delivery_peer *peer, const struct nic_packet *packet);
 /* May another packet be sent? False: the owner's `room` says when. */
 bool delivery_room(struct delivery *d, struct delivery_peer *peer);
 /* Neither packets nor timers wait for delivery_next and delivery_arm. */

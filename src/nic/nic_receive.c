@@ -602,8 +602,8 @@ enum nic_rest nic_rest(struct nic *nic, const struct nic_packet *packet) {
     const struct nic_peer *peer = (struct nic_peer *)delivery_peer(&nic->delivery, packet->source);
     const struct nic_incoming *in = peer ? find_open(peer, packet->message_number) : NULL;
     bool block = packet->kind == NIC_BLOCK;
-    if (block && peer && !in)
-        return NIC_REST_WHOLE; /* it is late, and reported as such */
+    if (block && peer && !in) /* late, and reported as such; or early, and held */
+        return delivery_early(&peer->delivery, packet) ? NIC_REST_PACKETS : NIC_REST_WHOLE;
     if (packet->first || !in || (!block && !well_formed(in, packet)))
         return NIC_REST_WRONG;
     bool stored = in->flow.phase == FLOW_BODY && in->flow.payload == FLOW_STORED && !packet->bad;
