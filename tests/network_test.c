@@ -326,9 +326,9 @@ static bool agrees_with_slow(uint64_t seed) {
 
 TEST(random_traffic_agrees_with_a_plain_implementation) {
     uint32_t compared = 0;
-    for (uint64_t seed = 1; seed <= 250; seed++)
+    for (uint64_t seed = 1; seed <= (TEST_SANITIZED ? 60 : 250); seed++)
         compared += agrees_with_slow(seed * 1000003);
-    CHECK(compared > 120);
+    CHECK(compared > (TEST_SANITIZED ? 28 : 120));
 }
 
 TEST(drop_tail_counts_what_it_drops) {
