@@ -161,6 +161,53 @@ TEST(two_cards_exchange_messages_of_all_sizes) {
     live_folder_remove(&folder);
 }
 
+/* The same put each time: what it met before must not be taken for what it meets now. */
+TEST(a_put_meets_what_is_there_when_it_comes) {
+    struct user a, b;
+    ptl_ct_event_t event;
+    uint64_t other[2] = {0}, acks = 0, fails = 0;
+    ptl_handle_le_t le[2];
+    ptl_pt_index_t pt;
+    open_folder();
+    CHECK_EQ(user_open(&b, 2, true), 0);
+    CHECK_EQ(PtlPTAlloc(b.ni, 0, PTL_EQ_NONE, 5, &pt), PTL_OK);
+    CHECK_EQ(user_open(&a, 1, true), 0);
+    for (uint64_t round = 0; round < 12; round++) {
+        uint32_t which = round / 3 % 2;
+        enter(&b);
+        if (round % 3 == 0) {
+            const ptl_le_t entry = {.start = &other[which],
+                                    .length = 8,
+                                    .ct_handle = PTL_CT_NONE,
+                                    .uid = PTL_UID_ANY,
+                                    .options = PTL_LE_OP_PUT};
+            if (round)
+                CHECK_EQ(PtlLEUnlink(le[1 - which]), PTL_OK);
+            CHECK_EQ(PtlLEAppend(b.ni, 5, &entry, PTL_PRIORITY_LIST, NULL, &le[which]), PTL_OK);
+        }
+        if (round % 3 == 2)
+            CHECK_EQ(PtlPTDisable(b.ni, 5), PTL_OK);
+        enter(&a);
+        uint64_t value = 100 + round;
+        memcpy(a.source, &value, sizeof value);
+        CHECK_EQ(PtlPut(a.md, 0, 8, PTL_CT_ACK_REQ, at(2), 5, 0, 0, NULL, round), PTL_OK);
+        fails += round % 3 == 2;
+        acks += round % 3 != 2;
+        do
+            CHECK_EQ(PtlCTGet(a.acked, &event), PTL_OK);
+        while (event.success + event.failure < acks + fails);
+        CHECK_EQ(event.failure, fails);
+        look_at(&b, &a);
+        CHECK_EQ(other[which], round % 3 == 2 ? value - 1 : value);
+        enter(&b);
+        CHECK_EQ(PtlPTEnable(b.ni, 5), PTL_OK);
+    }
+    CHECK_EQ(live_card_malformed(a.card) + live_card_malformed(b.card), 0);
+    user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
 TEST(two_threads_play_ping_pong) {
     struct user a, b;
     pthread_t thread;

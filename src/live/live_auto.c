@@ -84,6 +84,13 @@ static void add_up(struct both *b) {
         b->transport.strangers = b->far->strangers;
 }
 
+static bool both_send_short(struct live_transport *t, const struct nic_message *message,
+                            uint32_t number, const uint8_t *data) {
+    struct both *b = both_of(t);
+    return message->target.nid == b->nid &&
+           b->shm->calls->send_short(b->shm, message, number, data);
+}
+
 static enum live_sent both_send(struct live_transport *t, const struct nic_packet *packet) {
     struct both *b = both_of(t);
     if (packet->target.nid == b->nid) {
@@ -235,6 +242,7 @@ static const struct live_transport_calls calls = {.close = both_close,
                                                   .take_pid = both_take_pid,
                                                   .reliable = both_reliable,
                                                   .send = both_send,
+                                                  .send_short = both_send_short,
                                                   .packet_bytes = both_packet_bytes,
                                                   .lends = both_lends,
                                                   .fetch = both_fetch,

@@ -134,6 +134,18 @@ static bool do_move(enum guarded how, struct nic_move *move) {
     return guarded_touch(how, move->host, move->bytes);
 }
 
+static bool card_send_short(void *context, const struct nic_message *message, uint32_t number,
+                            const uint8_t *data) {
+    struct live_card *card = context;
+    const struct live_transport_calls *calls = card->transport->calls;
+    if (!card->plain || !calls->send_short ||
+        !calls->send_short(card->transport, message, number, data))
+        return false;
+    card->out.packets++;
+    card->out.bytes += message->payload;
+    return true;
+}
+
 /* A packet of more than the MTU that is not of a block, from a peer without paging, is stored at
  * once: nothing here could hold it. */
 static bool may_wait(const struct nic_move *move) {
@@ -235,6 +247,7 @@ static uint64_t card_needs_time(void *context) {
 }
 
 static const struct nic_driver driver = {.send = card_send,
+                                         .send_short = card_send_short,
                                          .move = card_move,
                                          .run = live_hpu_start,
                                          .resume = live_hpu_resume,
@@ -264,6 +277,18 @@ static bool on_packet(void *context, struct nic_packet *packet) {
     if (card->record)
         live_record_work(card->record, packet, CAPTURE_IN, began_ns);
     return !card->looks || raises == atomic_load_explicit(&card->raises, memory_order_relaxed);
+}
+
+static bool on_put(void *context, struct nic_put *put, bool same, uint32_t number,
+                   const uint8_t *data, bool *enough) {
+    struct live_card *card = context;
+    uint32_t raises = atomic_load_explicit(&card->raises, memory_order_relaxed);
+    if (!card->plain || !nic_put_in(card->nic, put, same, number, data, live_time(card)))
+        return false;
+    card->in.packets++;
+    card->in.bytes += put->message.payload;
+    *enough = card->looks && raises != atomic_load_explicit(&card->raises, memory_order_relaxed);
+    return true;
 }
 
 static void on_dropped(void *context, struct nic_address from, const uint8_t *bytes,
@@ -532,6 +557,7 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
     const struct live_card_options *o = &card->options;
     const struct live_receiver receiver = {.context = card,
                                            .packet = on_packet,
+                                           .put = on_put,
                                            .dropped = on_dropped,
                                            .room = on_room,
                                            .lost = on_lost,
@@ -677,6 +703,7 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
     if (!code)
         code = open_record(card, err);
     if (!code) {
+        card->plain = !card->record && !card->pages;
         card->host = (struct portals_host){.now = card_now,
                                            .per_millisecond = LIVE_MS,
                                            .wait = card_wait,

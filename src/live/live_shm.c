@@ -16,6 +16,7 @@
 #define RETRY_NS    LIVE_MS
 #define TIMED_SLOTS 5  /* one of so many is timed */
 #define UNWANTED    16 /* large packets that are not offered, after such an answer */
+#define SHORT_WORDS 6  /* of a short record: all of its message but hdr_data or initiator */
 
 enum out_state {
     OUT_NONE,    /* it has not been looked for, or was not there */
@@ -59,7 +60,9 @@ struct shm_peer {
     struct offer_choice choice;
     uint32_t pieces; /* bytes that were handed over of the large packet that comes in pieces */
     struct ring_in in;
-    _Atomic uint64_t in_life; /* of whom the lane is; 0: nobody's, whatever stands in it */
+    struct nic_put put;             /* the last that was short, */
+    uint64_t last_put[SHORT_WORDS]; /* as it came; the first word is 0: there is none */
+    _Atomic uint64_t in_life;       /* of whom the lane is; 0: nobody's, whatever stands in it */
 };
 
 struct shm {
@@ -211,6 +214,26 @@ static enum live_sent send_unreadable(struct shm *s, struct shm_peer *peer,
     bad.references = 1;
     bad.data = zeroes;
     return send_record(s, peer, &bad) == LIVE_SENT ? LIVE_UNREADABLE : LIVE_LATER;
+}
+
+static bool shm_send_short(struct live_transport *t, const struct nic_message *m, uint32_t number,
+                           const uint8_t *data) {
+    struct shm *s = shm_of(t);
+    struct nic_address to = m->target;
+    struct shm_peer *peer = to.nid == s->o.nid && to.pid < LIVE_PIDS ? s->peer[to.pid] : NULL;
+    if (!peer || peer->refused || peer->out_state != OUT_OPEN || !wire_message_is_short(m))
+        return false;
+    uint32_t bytes = WIRE_PACKET_BYTES + (uint32_t)m->payload;
+    uint8_t *at = ring_reserve(&peer->out, bytes);
+    if (!at)
+        return false;
+    if (m->payload == sizeof(uint64_t)) /* most */
+        memcpy(at + WIRE_PACKET_BYTES, data, sizeof(uint64_t));
+    else if (m->payload)
+        memcpy(at + WIRE_PACKET_BYTES, data, m->payload);
+    ring_commit(&peer->out, bytes, wire_encode_short_message(m, number, at));
+    box_ring(peer->view.header);
+    return true;
 }
 
 /* ---- large packets ---- */
@@ -445,6 +468,12 @@ static void hand_over_bulk(struct shm *s, struct shm_peer *peer, struct nic_pack
     }
 }
 
+static inline bool is_between(const struct shm *s, const struct shm_peer *peer,
+                              struct nic_address source, struct nic_address target) {
+    return nic_address_equal(source, peer->address) && target.pid == s->box.header->pid &&
+           target.nid == s->o.nid;
+}
+
 /* Data that lies at `data`. False: it lies about who sent it, or to whom. */
 static bool fill_packet(struct shm *s, struct shm_peer *peer, struct nic_packet *packet,
                         uint8_t *data) {
@@ -453,8 +482,7 @@ static bool fill_packet(struct shm *s, struct shm_peer *peer, struct nic_packet 
     packet->pool = s->o.pool;
     packet->next = NULL;
     packet->place = 0;
-    return nic_address_equal(packet->source, peer->address) &&
-           packet->target.pid == s->box.header->pid && packet->target.nid == s->o.nid;
+    return is_between(s, peer, packet->source, packet->target);
 }
 
 static bool give_packet(struct shm *s, struct shm_peer *peer, struct nic_packet *packet,
@@ -470,16 +498,58 @@ static bool give_packet(struct shm *s, struct shm_peer *peer, struct nic_packet 
     return true;
 }
 
+/* What the card wants as a packet. */
+static __attribute__((noinline)) bool hand_over_packet(struct shm *s, struct shm_peer *peer,
+                                                       const uint64_t *head, uint8_t *data) {
+    struct nic_packet packet;
+    return !wire_decode_short(&packet, head[0], (const uint8_t *)head) &&
+           (uint32_t)head[0] == WIRE_PACKET_BYTES + packet.bytes &&
+           give_packet(s, peer, &packet, data);
+}
+
+/* The message of a short put, as `peer->put`; false: it is wrong. `same`: as the last one. */
+static inline bool read_put(const struct shm *s, struct shm_peer *peer, const uint64_t *head,
+                            bool *same, uint32_t *number) {
+    uint64_t *last = peer->last_put, differs = (uint32_t)(head[2] ^ last[2]);
+    struct nic_message *m = &peer->put.message;
+    for (uint32_t i = 0; i < SHORT_WORDS; i++)
+        differs |= i == 2 ? 0 : head[i] ^ last[i];
+    *same = !differs;
+    if (differs) {
+        memcpy(last, head, SHORT_WORDS * sizeof *last);
+        last[0] = 0; /* until it is seen to be right */
+        if (wire_decode_short_message(m, number, false, head[0], (const uint8_t *)head) ||
+            (uint32_t)head[0] != WIRE_PACKET_BYTES + m->payload ||
+            !is_between(s, peer, m->source, m->target))
+            return false;
+        last[0] = head[0];
+        return true;
+    }
+    bool names = head[0] >> 48 & WIRE_INITIATOR;
+    *number = (uint32_t)(head[2] >> 32);
+    m->hdr_data = names ? 0 : head[SHORT_WORDS];
+    m->initiator = names ? head[SHORT_WORDS] : 0;
+    return !names || m->initiator;
+}
+
 /* A record in the short form: each word is read once. */
 static bool hand_over_short(struct shm *s, struct shm_peer *peer, uint64_t word, uint8_t *at) {
     const _Atomic uint64_t *words = (const _Atomic uint64_t *)(void *)at;
-    uint64_t head[WIRE_PACKET_BYTES / 8];
-    struct nic_packet packet;
+    uint64_t head[WIRE_PACKET_BYTES / 8] = {word};
+    bool same;
+    uint32_t number;
     for (uint32_t i = 1; i < WIRE_PACKET_BYTES / 8; i++)
         head[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
-    return !wire_decode_short(&packet, word, (const uint8_t *)head) &&
-           (uint32_t)word == WIRE_PACKET_BYTES + packet.bytes &&
-           give_packet(s, peer, &packet, at + WIRE_PACKET_BYTES);
+    at += WIRE_PACKET_BYTES;
+    if ((uint8_t)(word >> 40) == WIRE_SHORT_PUT) {
+        if (!read_put(s, peer, head, &same, &number))
+            return false;
+        if (s->o.receiver.put(s->o.receiver.context, &peer->put, same, number, at, &s->enough)) {
+            peer->pieces = 0;
+            return true;
+        }
+    }
+    return hand_over_packet(s, peer, head, at);
 }
 
 /* The header of another, as the wire has it. */
@@ -925,6 +995,7 @@ static const struct live_transport_calls calls = {.close = shm_close,
                                                   .take_pid = shm_take_pid,
                                                   .reliable = shm_reliable,
                                                   .send = shm_send,
+                                                  .send_short = shm_send_short,
                                                   .lends = shm_lends,
                                                   .fetch = shm_fetch,
                                                   .ready = shm_ready,

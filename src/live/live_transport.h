@@ -15,6 +15,10 @@ struct live_receiver {
     void *context;
     /* The packet is lent. False: enough for now, the others shall wait for the next poll. */
     bool (*packet)(void *context, struct nic_packet *packet);
+    /* A small put that is one packet (nic_put_in); false: it is for `packet`. `enough`: as there.
+     */
+    bool (*put)(void *context, struct nic_put *put, bool same, uint32_t number, const uint8_t *data,
+                bool *enough);
     /* What came is no packet of ours, or not from whom it says; it is thrown away. */
     void (*dropped)(void *context, struct nic_address from, const uint8_t *bytes, uint32_t length,
                     const char *why);
@@ -53,6 +57,10 @@ struct live_transport_calls {
     /* Does it lose nothing to this peer, in order? NULL: it may lose and reorder. */
     bool (*reliable)(struct live_transport *t, struct nic_address peer);
     enum live_sent (*send)(struct live_transport *t, const struct nic_packet *packet);
+    /* The same of what has a short form (wire_short.h), without a packet; false: it is not sent,
+     * and for `send`. NULL: all goes so. */
+    bool (*send_short)(struct live_transport *t, const struct nic_message *message, uint32_t number,
+                       const uint8_t *data);
     /* What was sent leaves now; NULL: it has left. */
     void (*flush)(struct live_transport *t);
     /* How much data a packet to it has best; NULL: the MTU. */

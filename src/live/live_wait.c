@@ -162,7 +162,8 @@ static void leave_lead(struct live_card *card) {
 
 static void poll_and_look(struct live_card *card) {
     card->looks = true;
-    poll_card(card);
+    card->transport->calls->poll(card->transport);
+    live_work(card);
     card->looks = false;
 }
 

@@ -225,6 +225,10 @@ struct nic_driver {
     /* Onto the wire. The packet is lent; `how` is for nic_left, where that comes later. */
     enum nic_status (*send)(void *context, struct nic_packet *packet,
                             const struct nic_departed *how);
+    /* The same of a small put or acknowledgement that is one packet, of this number, without one
+     * being made. False: it has not left, and goes by `send`. NULL: none goes so. */
+    bool (*send_short)(void *context, const struct nic_message *message, uint32_t number,
+                       const uint8_t *data);
     /* NIC_DONE: what moves is moved, an atomic may be performed. */
     enum nic_status (*move)(void *context, struct nic_move *move);
     /* On any HPU. It ends by nic_handler_done. */
@@ -309,6 +313,16 @@ void nic_prefetch_move(const struct nic_move *move); /* or a move */
 
 /* The packet is lent. */
 void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now);
+/* A small put that is one packet, likewise, without a packet: from a driver whose `move` would copy
+ * its data and no more. False: nothing has happened, and it is for nic_packet_in. The driver keeps
+ * the last one of each peer; `same`: the message says the same as then, but for hdr_data and
+ * initiator, so that what it has met is known. */
+struct nic_put {
+    struct nic_message message;
+    struct portals_plain at;
+};
+bool nic_put_in(struct nic *nic, struct nic_put *put, bool same, uint32_t number,
+                const uint8_t *data, uint64_t now);
 /* What becomes of a packet that is larger than the MTU. NIC_REST_WHOLE: it can be given to
  * nic_packet_in as it is; its data is used by `move`, which has to do it at once (of a block, or
  * say that a page is absent), and by nothing else: so it may be another process's. */

@@ -743,3 +743,27 @@ void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now) {
         any_packet_in(nic, packet, now);
     }
 }
+
+bool nic_put_in(struct nic *nic, struct nic_put *put, bool same, uint32_t number,
+                const uint8_t *data, uint64_t now) {
+    const struct nic_message *m = &put->message;
+    struct delivery_peer *peer = nic->delivery.last_peer;
+    if (!same)
+        put->at.entry = NULL;
+    if (!peer || !peer->direct || peer->held || peer->in_message != number ||
+        !nic_address_equal(peer->address, m->source))
+        return false;
+    if (!portals_plain_holds(nic->portals, &put->at) && !portals_plain(nic->portals, m, &put->at)) {
+        put->at.entry = NULL;
+        return false;
+    }
+    nic->now = now;
+    nic->counts.messages_in++;
+    delivery_took(&nic->delivery, peer);
+    if (put->at.mlength == sizeof(uint64_t)) /* most */
+        memcpy(put->at.data, data, sizeof(uint64_t));
+    else if (put->at.mlength)
+        memcpy(put->at.data, data, put->at.mlength);
+    portals_plain_done(nic->portals, m, &put->at, PTL_NI_OK);
+    return true;
+}

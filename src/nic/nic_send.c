@@ -176,6 +176,19 @@ static __attribute__((noinline)) enum portals_sending sent_otherwise(struct nic 
     return status < NIC_FAULT ? PORTALS_LEFT : PORTALS_UNREADABLE;
 }
 
+/* Of a message that Portals made, in one packet; false: a packet is needed. */
+static inline bool send_short(struct nic *nic, const struct portals_outgoing *out) {
+    const struct nic_driver *driver = nic->config.driver;
+    struct delivery_peer *peer = out->peer; /* a nic_peer begins with it */
+    if (!driver->send_short || out->origin ||
+        !driver->send_short(nic->config.context, out->message, peer->next_message, out->data))
+        return false;
+    peer->next_message++;
+    nic->counts.sent++;
+    nic->counts.messages_out++;
+    return true;
+}
+
 /* The packet is in the driver's memory, or from the pool. */
 static __attribute__((noinline)) enum portals_sending
 send_at_once(struct nic *nic, const struct portals_outgoing *out) {
@@ -323,7 +336,7 @@ enum portals_sending nic_send_message(void *context, struct portals_outgoing *ou
     if (!out->packet)
         return queue_message(nic, out);
     if (m->kind >= NIC_ACK) /* nobody answers an answer */
-        return send_at_once(nic, out);
+        return send_short(nic, out) ? PORTALS_LEFT : send_at_once(nic, out);
     if (wants_reply(m))
         return ask_at_once(nic, out);
     if (wants_ack(m)) {
@@ -332,7 +345,7 @@ enum portals_sending nic_send_message(void *context, struct portals_outgoing *ou
             return no_memory(nic, out);
         m->initiator |= NIC_UNRECORDED;
     }
-    return send_at_once(nic, out);
+    return send_short(nic, out) ? PORTALS_LEFT : send_at_once(nic, out);
 }
 
 /* ---- Packets of messages that wait ---- */

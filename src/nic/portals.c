@@ -191,6 +191,7 @@ static void ni_free(struct portals_ni *ni) {
     zone_give(p->config.zone, ni->header_bucket, ni->header_buckets * sizeof(struct bucket));
     free(ni->own_map);
     p->ni[ni->number] = NULL;
+    p->changes++;
     zone_give(p->config.zone, ni, sizeof *ni);
     p->owner.raised(p->owner.context);
 }
@@ -262,6 +263,7 @@ int portals_ni_fini(struct portals *p, ptl_handle_ni_t handle) {
         return PTL_OK;
     }
     ni->closing = true;
+    p->changes++;
     if (ni_moves(ni))
         return PTL_IN_USE;
     ni_free(ni);
@@ -280,6 +282,7 @@ void portals_fini(struct portals *p) {
     for (int i = 0; i < PORTALS_INTERFACES; i++)
         if (p->ni[i]) {
             p->ni[i]->closing = p->ni[i]->abandoned = true;
+            p->changes++;
             p4_closing_progress(p, p->ni[i]);
         }
     unload_images(p);

@@ -186,10 +186,13 @@ struct portals_plain {
     uint8_t *data;    /* and where they go */
     /* Portals' own. */
     struct entry *entry;
+    uint32_t changes;
 };
 /* False: it is none, and for portals_header. */
 bool portals_plain(struct portals *p, const struct nic_message *message,
                    struct portals_plain *plain);
+/* Whether it (entry NULL: it is none) would be found again for a message that says the same. */
+bool portals_plain_holds(const struct portals *p, const struct portals_plain *plain);
 /* It lives on in `to`, until portals_done. */
 void portals_plain_keep(struct portals_arrival *to, const struct portals_plain *plain,
                         const struct nic_message *message);

@@ -181,6 +181,7 @@ static void place(struct entry *e, struct entry *at) {
     else
         list->first = e;
     list->length++;
+    e->ni->p->changes++;
     e->linked = true;
     if (!e->is_matching)
         return;
@@ -227,6 +228,7 @@ void p4_match_remove(struct entry *e) {
     else
         list->last = e->before;
     list->length--;
+    e->ni->p->changes++;
     e->linked = false;
     if (!e->is_matching)
         return;
@@ -306,7 +308,12 @@ bool portals_plain(struct portals *p, const struct nic_message *m, struct portal
     plain->mlength = m->length < room ? m->length : room;
     plain->data = (uint8_t *)((uintptr_t)e->memory.start + m->remote_offset);
     plain->entry = e;
+    plain->changes = p->changes;
     return true;
+}
+
+bool portals_plain_holds(const struct portals *p, const struct portals_plain *plain) {
+    return plain->entry && plain->changes == p->changes;
 }
 
 /* ---- Headers ---- */

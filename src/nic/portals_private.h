@@ -288,8 +288,9 @@ struct operation {
 struct portals {
     struct portals_ni *ni[PORTALS_INTERFACES];
     uint32_t initialised;
-    uint32_t held;                            /* triggers wait until a call has done its work, */
-    bool news;                                /* and so does the owner */
+    uint32_t changes; /* of what messages meet: lists, tables that close, interfaces that end */
+    uint32_t held;    /* triggers wait until a call has done its work, */
+    bool news;        /* and so does the owner */
     struct counter *ready_first, *ready_last; /* whose triggers may fire */
     const struct nic_memory *memory;          /* NULL: our own */
     struct portals_owner owner;

@@ -111,6 +111,7 @@ int portals_pt_disable(struct portals *p, ptl_handle_ni_t handle, ptl_pt_index_t
     if (!pt)
         return PTL_ARG_INVALID;
     pt->enabled = false;
+    ni->p->changes++;
     return pt->arrivals ? PTL_IN_USE : PTL_OK;
 }
 
@@ -129,6 +130,7 @@ uint8_t p4_table_exhausted(struct portals_ni *ni, struct portals_pt *pt, bool qu
     if (!(pt->options & PTL_PT_FLOWCTRL))
         return PTL_NI_DROPPED;
     pt->enabled = false;
+    ni->p->changes++;
     if (!quiet && pt->reserves) {
         ptl_event_t event = {.type = PTL_EVENT_PT_DISABLED,
                              .pt_index = pt->index,
