@@ -7,10 +7,14 @@
 
 #include "base/rng.h"
 #include "lib/linearizable.h"
-#include "lib/spinlib_world.h"
+#include "lib/world_packet.h"
 #include "../handlers/storage/store_decode.h"
+#include "../handlers/storage/store_private.h"
+#include "../handlers/storage/storage_state.h"
 
-/* Rank 0 is the service, ranks 1 to nodes store, all others are clients. */
+struct steps;
+
+/* Rank 0 is the service, ranks 1 to nodes store, all others are clients; one more may watch. */
 struct scene {
     struct spinstore_options o;
     uint32_t clients;
@@ -21,11 +25,23 @@ struct scene {
     struct spinstore_policy policy;
     uint64_t bytes;
     uint32_t killed, seed;
-    uint64_t took_ps;
     volatile uint32_t finished;
     uint32_t operations;
     struct register_operation history[64];
+    /* Of those who watch. */
+    struct spin_world *world;
+    struct steps *steps;
+    uint32_t watched; /* a node */
+    /* Of nodes, at their end; and whether a client has died (1) or is to (2). */
+    struct storage_counts counts[15];
+    uint64_t given_up[15];
+    volatile uint32_t left;
+    /* Of attacks. */
+    struct spinstore *victim;
+    uint32_t forged;
 };
+
+static int watch(struct scene *s);
 
 static uint8_t pattern(uint64_t seed, uint64_t i) {
     return (uint8_t)(seed * 77 + i * 31 + i / 251 + (i >> 13));
@@ -51,9 +67,11 @@ static int serve_until(struct spinstore *store, uint64_t dies_ps) {
     bool stopped = false;
     if (!dies_ps)
         return spinstore_serve(store);
-    while (spin_now_ps() < until) {
+    while (spin_now_ps() < until && !stopped) {
         if (spinstore_work(store, 0, &stopped) != PTL_OK)
             return PTL_FAIL;
+        if (stopped)
+            break;
         spin_compute_ps(until - spin_now_ps() < 100000 ? until - spin_now_ps() : 100000);
     }
     return PTL_OK;
@@ -72,15 +90,21 @@ static int rank(void *argument) {
         s->medium[job.rank - 1] = spinstore_memory(store, &bytes);
     spin_barrier();
     int line = 0;
-    if (job.rank > s->o.nodes) {
+    if (number == s->clients && job.rank > s->o.nodes) {
+        line = s->steps ? watch(s) : 0;
+    } else if (job.rank > s->o.nodes) {
         line = s->client(s, store, number);
         s->finished++;
-        while (number == 0 && s->finished < s->clients)
+        while (number == 0 && s->finished < s->clients && !line)
             spin_compute(1000);
         if (number == 0)
             RANK_CHECK(spinstore_stop(store) == PTL_OK || line);
     } else {
         RANK_CHECK(serve_until(store, job.rank ? s->dies_ps[job.rank - 1] : 0) == PTL_OK);
+        if (job.rank) {
+            s->given_up[job.rank - 1] = spinstore_counts(store).given_up;
+            RANK_CHECK(store_node_card_counts(store, &s->counts[job.rank - 1]) == PTL_OK);
+        }
     }
     spinstore_leave(store);
     spin_job_close(&job);
@@ -326,36 +350,76 @@ static int writes_on(struct scene *s, struct spinstore *store, uint32_t number) 
         RANK_CHECK(spinstore_read(o, 0, back, s->bytes, &got) == PTL_OK && got == s->bytes);
         RANK_CHECK(memcmp(data, back, s->bytes) == 0);
     }
-    s->took_ps = spin_now_ps();
     spinstore_close(o);
     free(data);
     free(back);
     return 0;
 }
 
-/* Time is the protocol's only order, so the moments of death are every 20 ns of what the writes
- * take (with OPENSPIN_SEEDS), or some of them; each of the first two nodes of the first extent
- * dies. */
+/* Times at which something has happened on a node's card: a packet came or left, a handler began or
+ * ended, a message was over. Between two of them it makes no difference when the node dies. */
+struct steps {
+    uint64_t *at_ps;
+    uint32_t count, room;
+};
+
+/* Looks at the card as often as the HPUs have cycles; it is a rank that does nothing else. */
+static int watch(struct scene *s) {
+    struct steps *steps = s->steps;
+    const struct nic *nic = s->world->rank[1 + s->watched].nic;
+    struct nic_counts before = *nic_counts(nic), now;
+    uint64_t began = spin_now_ps();
+    uint32_t busy = 0;
+    while (!s->finished) {
+        spin_compute(1);
+        now = *nic_counts(nic);
+        uint32_t is_busy = (uint32_t)__builtin_popcountll(s->world->rank[1 + s->watched].hpus_busy);
+        if (busy == is_busy && memcmp(&now, &before, sizeof now) == 0)
+            continue;
+        if (steps->count == steps->room) {
+            steps->room = 2 * steps->room + 256;
+            steps->at_ps = realloc(steps->at_ps, steps->room * sizeof *steps->at_ps);
+        }
+        steps->at_ps[steps->count++] = spin_now_ps() - began;
+        before = now;
+        busy = is_busy;
+    }
+    return 0;
+}
+
+/* Each node dies after each step of its card (with OPENSPIN_SEEDS); or the first two, which have
+ * the first extent, after some of them. */
 static void dies_at_every_step(struct scene s) {
     static const char *const cards[] = {"card=sc17", "card=pspin"};
-    for (int card = 0; card < 2; card++) {
-        const struct spin_world_options o = {
-            .ranks = 2 + s.o.nodes, .set = &cards[card], .set_count = 1};
+    bool all = getenv("OPENSPIN_SEEDS");
+    for (uint32_t run = 0; run < 2 * (all ? s.o.nodes : 2); run++) {
+        const char *card = cards[run % 2];
+        const struct spin_world_options o = {.ranks = 3 + s.o.nodes, .set = &card, .set_count = 1};
+        struct steps steps = {0};
+        uint32_t node = run / 2;
+        s.watched = node;
+        s.steps = &steps;
         memset(s.dies_ps, 0, sizeof s.dies_ps);
-        spinlib_world_on(o, cards[card], rank, &s);
-        uint64_t step = getenv("OPENSPIN_SEEDS") ? 20000 : s.took_ps / 6 + 1, took = s.took_ps;
-        for (uint64_t at = 20000, node = 0; at < took; node = !node, at += node ? 0 : step) {
-            snprintf(test_context, sizeof test_context, "%s: node %u dies after %llu ns",
-                     cards[card], (unsigned)node, (unsigned long long)at / 1000);
-            memset(s.dies_ps, 0, sizeof s.dies_ps);
-            s.dies_ps[node] = at;
-            spinlib_world_on(o, cards[card], rank, &s);
+        s.dies_ps[node] = UINT64_MAX / 2;
+        spinlib_world_seen(o, card, rank, &s, &s.world);
+        CHECK(steps.count > 10);
+        s.steps = NULL;
+        uint32_t stride = all ? 1 : steps.count / 6 + 1;
+        for (uint32_t i = 0; i < steps.count; i += stride) {
+            snprintf(test_context, sizeof test_context, "%s: node %u dies after %llu ns", card,
+                     node, (unsigned long long)steps.at_ps[i] / 1000);
+            s.dies_ps[node] = steps.at_ps[i];
+            spinlib_world_seen(o, card, rank, &s, &s.world);
         }
+        if (all)
+            printf("# %s, policy %d: node %u has died at each of %u steps\n", card,
+                   s.policy.strategy, node, steps.count);
+        free(steps.at_ps);
     }
 }
 
 TEST(a_node_dies_at_every_step_of_a_write) {
-    struct scene s = {.o = {.nodes = 4, .patience_ms = 1, .silence_ms = 5, .node_bytes = 1 << 20},
+    struct scene s = {.o = {.nodes = 4, .patience_ms = 1, .silence_ms = 5, .node_bytes = 256 << 10},
                       .clients = 1,
                       .client = writes_on,
                       .policy = {SPINSTORE_RING, 3, 0},
@@ -368,6 +432,91 @@ TEST(a_node_dies_at_every_step_of_a_write) {
         s.policy = (struct spinstore_policy){SPINSTORE_RS, 2, 1};
         s.bytes = 12000;
         dies_at_every_step(s);
+    }
+}
+
+/* ---- Clients that die ---- */
+
+/* Only the first two packets of the last client's write leave its card; then it is gone. */
+static int leaves_in_the_middle(struct scene *s, struct spinstore *store) {
+    struct spinstore_object *o;
+    struct store_message *question;
+    struct storage_head head;
+    uint8_t *data = filled(77, s->bytes);
+    RANK_CHECK(spinstore_open(store, "o", &s->policy, &o) == PTL_OK);
+    RANK_CHECK(store_client_begin(store, STORE_KIND_ALLOCATE, &question) == PTL_OK);
+    question->object = o->id;
+    question->write = ++store->next_write;
+    question->length = (uint32_t)s->bytes;
+    RANK_CHECK(store_client_ask(store) == PTL_OK && store->port.in->status == STORE_OK);
+    const struct store_grant g = store->port.in->layout[0].grant;
+    store_head(&head, &g,
+               &(struct store_ask){.operation = STORAGE_WRITE,
+                                   .trust = store_trust(store),
+                                   .length = (uint32_t)s->bytes,
+                                   .packet = store->mtu,
+                                   .request = ++store->next_request});
+    const struct nic_message m = {.source_rank = store->rank,
+                                  .pt_index = store->port.pt,
+                                  .match_bits = STORAGE_REQUEST,
+                                  .payload = storage_message_bytes(head.length, head.packet)};
+    uint8_t *message = malloc(m.payload);
+    store_message_fill(message, &head, g.session, data);
+    for (uint32_t i = 0; i < 2; i++)
+        RANK_CHECK(world_packet(s->world, store->rank, g.capability.place[0].node, 0, &m,
+                                message + i * store->mtu, i * store->mtu, store->mtu) == 0);
+    spinstore_close(o);
+    s->left = 1;
+    free(message);
+    free(data);
+    return 0;
+}
+
+static int heir(struct scene *s, struct spinstore *store, uint32_t number) {
+    struct spinstore_object *o;
+    uint8_t *back = calloc(1, s->bytes);
+    uint64_t got;
+    if (number) {
+        while (s->left != 2)
+            spin_compute(1000);
+        return leaves_in_the_middle(s, store);
+    }
+    RANK_CHECK(spinstore_open(store, "o", &s->policy, &o) == PTL_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint8_t *data = filled(i, s->bytes);
+        RANK_CHECK(spinstore_write(o, 0, data, s->bytes) == PTL_OK);
+        for (int twice = 0; twice < 2; twice++) {
+            RANK_CHECK(spinstore_read(o, 0, back, s->bytes, &got) == PTL_OK && got == s->bytes);
+            RANK_CHECK(memcmp(data, back, got) == 0); /* nothing of the other one */
+            s->left = i == 0 && twice == 0 ? 2 : s->left;
+            while (s->left == 2)
+                spin_compute(1000);
+        }
+        free(data);
+        spin_compute_ps(2000000000000);
+    }
+    spinstore_close(o);
+    free(back);
+    return 0;
+}
+
+TEST(a_client_dies_in_the_middle_of_a_write) {
+    static const char *const cards[] = {"card=sc17", "card=pspin"};
+    for (int card = 0; card < 4; card++) {
+        struct scene s = {.o = {.nodes = 3, .trust = (enum spinstore_trust)(card & 2)},
+                          .clients = 2,
+                          .client = heir,
+                          .policy = {card & 1 ? SPINSTORE_TREE : SPINSTORE_RING, 3, 0},
+                          .bytes = 40000};
+        s.o.node_bytes = 1 << 20;
+        spinlib_world_seen(
+            (struct spin_world_options){.ranks = 6, .set = &cards[card % 2], .set_count = 1},
+            cards[card % 2], rank, &s, &s.world);
+        for (uint32_t i = 0; i < 3; i++) { /* each had begun, is free, and its host knows */
+            CHECK_EQ(s.counts[i].cleaned, 1);
+            CHECK_EQ(s.given_up[i], 1);
+            CHECK_EQ(s.counts[i].under_way, 0);
+        }
     }
 }
 
@@ -534,6 +683,102 @@ TEST(writers_and_readers_of_one_object_are_linearizable) {
                 CHECK(!linearizable(s.history, (int)s.operations));
                 break;
             }
+    }
+}
+
+/* ---- A network that is not trusted ---- */
+
+/* To the victim, which is the rank before this one; it says that it is from `node`. */
+static int forge(struct scene *s, uint32_t node, uint64_t bits, uint64_t word, const uint8_t *data,
+                 uint64_t bytes) {
+    const struct nic_message m = {.source_rank = node,
+                                  .pt_index = s->victim->port.pt,
+                                  .match_bits = bits,
+                                  .hdr_data = word,
+                                  .payload = bytes};
+    return world_packet(s->world, s->o.nodes + 2, s->o.nodes + 1, s->forged++, &m, data, 0,
+                        (uint32_t)bytes);
+}
+
+/* Of the request that the victim has under way: that all is done, unsigned, with any signature, and
+ * with that of an older answer; data, likewise. */
+static int forge_all(struct scene *s, const struct store_flight *f) {
+    const struct storage_head *h = &f->put[0].head;
+    uint32_t v = h->virtual_rank, node = h->capability.place[v].node, tag[2];
+    uint64_t word = storage_answer(f->request, v, STORAGE_DONE);
+    uint64_t older = storage_answer(f->request - 1, v, STORAGE_DONE);
+    uint64_t bytes = storage_read_bytes(h->length, h->packet);
+    uint8_t *data = calloc(1, bytes + 1);
+    if (h->operation == STORAGE_WRITE) {
+        RANK_CHECK(forge(s, node, STORAGE_ANSWER, word, NULL, 0) == 0);
+        RANK_CHECK(forge(s, node, STORAGE_ANSWER | 0x1234500, word, NULL, 0) == 0);
+        RANK_CHECK(forge(s, node, storage_answer_bits(f->session, older), word, NULL, 0) == 0);
+    } else {
+        RANK_CHECK(bytes == h->length + STORAGE_TAG_BYTES); /* one packet */
+        RANK_CHECK(forge(s, node, STORAGE_DATA_BITS(f->request), word, data, h->length) == 0);
+        RANK_CHECK(forge(s, node, STORAGE_DATA_BITS(f->request), word, data, bytes) == 0);
+        storage_packet_tag(f->session, f->request - 1, storage_read_role(v), 0, data, h->length,
+                           tag);
+        memcpy(data + h->length, tag, sizeof tag);
+        RANK_CHECK(forge(s, node, STORAGE_DATA_BITS(f->request), word, data, bytes) == 0);
+    }
+    free(data);
+    return 0;
+}
+
+/* A node dies between two writes: what it seems to answer to the next is forged. */
+static int attacked(struct scene *s, struct spinstore *store, uint32_t number) {
+    struct spinstore_object *o;
+    uint8_t *data, *back = calloc(1, s->bytes);
+    uint64_t got;
+    if (number == 1) {
+        uint64_t last = 0;
+        while (s->finished == 0) {
+            spin_compute(200);
+            for (uint32_t i = 0; s->victim && i < STORE_FLIGHTS; i++) {
+                const struct store_flight *f = &s->victim->flight[i];
+                if (f->request > last && f->puts) {
+                    last = f->request;
+                    RANK_CHECK(forge_all(s, f) == 0);
+                }
+            }
+        }
+        free(back);
+        return 0;
+    }
+    s->victim = store;
+    RANK_CHECK(spinstore_open(store, "o", &s->policy, &o) == PTL_OK);
+    for (uint32_t i = 0; i < 6; i++) {
+        data = filled(i, s->bytes);
+        if (i == 2)
+            spin_compute_ps(DIES_PS);
+        RANK_CHECK(spinstore_write(o, 0, data, s->bytes) == PTL_OK);
+        RANK_CHECK(spinstore_read(o, 0, back, s->bytes, &got) == PTL_OK && got == s->bytes);
+        RANK_CHECK(memcmp(data, back, got) == 0);
+        free(data);
+    }
+    RANK_CHECK(s->forged > 20 && spinstore_counts(store).forged > 10);
+    spinstore_close(o);
+    free(back);
+    return 0;
+}
+
+TEST(forged_and_replayed_answers_and_data_are_not_believed) {
+    static const char *const cards[] = {"card=sc17", "card=pspin"};
+    for (int card = 0; card < 4; card++) {
+        struct scene s = {.o = {.nodes = 2,
+                                .trust = SPINSTORE_AUTHENTICATED,
+                                .node_bytes = 1 << 20,
+                                .patience_ms = 1,
+                                .silence_ms = 5},
+                          .clients = 2,
+                          .client = attacked,
+                          .policy = {SPINSTORE_PLAIN, 0, 0},
+                          .bytes = 1500};
+        s.dies_ps[card / 2] = DIES_PS;
+        spinlib_world_seen(
+            (struct spin_world_options){.ranks = 5, .set = &cards[card % 2], .set_count = 1},
+            cards[card % 2], rank, &s, &s.world);
     }
 }
 

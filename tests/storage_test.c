@@ -44,6 +44,8 @@ static int read_back(struct storage_scene *s, const struct store_grant *g,
                      const struct storage_write *w, uint32_t v) {
     struct storage_head head;
     uint8_t *data = calloc(1, w->head.length + 1);
+    uint64_t bytes = storage_read_bytes(w->head.length, w->head.packet);
+    uint8_t *came = calloc(1, bytes + 1);
     struct spin_linked entry;
     store_head(&head, g,
                &(struct store_ask){.operation = STORAGE_READ,
@@ -54,17 +56,24 @@ static int read_back(struct storage_scene *s, const struct store_grant *g,
                                    .packet = storage_mtu_of(s),
                                    .request = ++s->request});
     RANK_CHECK(spin_entry_append(s->job.ni, s->pt,
-                                 &(struct spin_entry){.start = data,
-                                                      .length = w->head.length,
+                                 &(struct spin_entry){.start = came,
+                                                      .length = bytes,
                                                       .bits = STORAGE_DATA_BITS(head.request),
                                                       .options = PTL_ME_OP_PUT},
                                  &entry) == PTL_OK);
     RANK_CHECK(storage_put(s, &head, sizeof head, g->capability.place[v].node) == PTL_OK);
-    uint64_t request = 0;
-    RANK_CHECK(storage_wait(s, &request) == (int)(v << 8 | STORAGE_DONE));
-    RANK_CHECK(request == s->request && memcmp(data, w->data, w->head.length) == 0);
+    uint64_t request = 0, at = 0;
+    do {
+        RANK_CHECK(storage_wait(s, &request) == (int)(v << 8 | STORAGE_DONE));
+        if (head.packet)
+            RANK_CHECK(store_read_piece(data, &head, g->session, at, came + at, s->bytes));
+        at += s->bytes;
+    } while (at < bytes);
+    RANK_CHECK(request == s->request &&
+               memcmp(head.packet ? data : came, w->data, w->head.length) == 0);
     spin_entry_remove(&entry);
     free(data);
+    free(came);
     return 0;
 }
 

@@ -59,10 +59,9 @@ static inline bool encode(struct storage_descriptor *d, const uint8_t *data, uin
 }
 
 /* A message of a parity begins. `behind`: its sums are to be made by the host. */
-static inline enum storage_status begin_parity(struct storage_state *s,
-                                               struct storage_descriptor *d,
-                                               const struct storage_head *h, uint32_t base,
-                                               bool behind) {
+static inline enum storage_status
+begin_parity(struct storage_state *s, struct storage_descriptor *d, const struct storage_head *h,
+             const uint32_t session[2], uint32_t base, bool behind) {
     const struct parity_request q = {
         .request = h->request,
         .client = h->capability.client,
@@ -73,6 +72,7 @@ static inline enum storage_status begin_parity(struct storage_state *s,
         .at = base,
         .step = h->packet ? h->packet - STORAGE_TAG_BYTES : s->parity.room,
         .to_host = behind,
+        .session = {h->packet ? session[0] : 0, h->packet ? session[1] : 0},
     };
     int mismatch;
     d->write = parity_begin(&s->parity, &q, s->node.now, &mismatch);

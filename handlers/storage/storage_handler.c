@@ -21,18 +21,28 @@ static inline bool is_dead(struct storage_state *s) {
     return s->dies_after && has_died(s);
 }
 
-static void answer(struct storage_state *s, uint32_t client, uint64_t request,
-                   uint32_t virtual_rank, uint32_t status) {
+RARE void answer_signed(const uint32_t session[2], uint32_t client, uint64_t word) {
+    PtlHandlerPutFromDevice(session, 0, PTL_NO_CT, PTL_NO_ACK_REQ, client,
+                            storage_answer_bits(session, word), 0, NULL, word);
+}
+
+/* session: of a capability that is genuine, else NULL. */
+static void answer(struct storage_state *s, const uint32_t *session, uint32_t client,
+                   uint64_t request, uint32_t virtual_rank, uint32_t status) {
+    const uint64_t word = storage_answer(request, virtual_rank, status);
     if (status != STORAGE_DONE)
         __atomic_fetch_add(&s->counts.refused[status], 1, __ATOMIC_RELAXED);
-    PtlHandlerPutFromDevice(s, 0, PTL_NO_CT, PTL_NO_ACK_REQ, client, STORAGE_ANSWER, 0, NULL,
-                            storage_answer(request, virtual_rank, status));
+    if (s->node.trust == STORAGE_AUTHENTICATED && session)
+        answer_signed(session, client, word);
+    else
+        PtlHandlerPutFromDevice(s, 0, PTL_NO_CT, PTL_NO_ACK_REQ, client, STORAGE_ANSWER, 0, NULL,
+                                word);
 }
 
 RARE void notice(struct storage_state *s, const struct storage_descriptor *d, uint32_t kind) {
-    const struct storage_notice n = {kind, d->client,
-                                     storage_answer(d->request, d->virtual_rank, STORAGE_DONE),
-                                     d->base, d->length};
+    const struct storage_notice n = {
+        kind,    d->client, storage_answer(d->request, d->virtual_rank, STORAGE_DONE),
+        d->base, d->length, {d->session[0], d->session[1]}};
     PtlHandlerPutFromDevice(&n, sizeof n, PTL_NO_CT, PTL_NO_ACK_REQ, s->node.rank, STORAGE_NOTICE,
                             0, NULL, 0);
 }
@@ -219,17 +229,54 @@ static enum storage_status use_number(struct storage_state *s, const struct stor
 
 /* ---- The beginning of a request ---- */
 
-RARE int refuse(struct storage_state *s, const ptl_header_t *h, enum storage_status status) {
+RARE int refuse(struct storage_state *s, const ptl_header_t *h, const uint32_t session[2],
+                enum storage_status status) {
     const struct storage_head *head = &h->user_hdr;
-    bool has_head = h->length >= STORAGE_HEAD;
-    answer(s, storage_is_genuine(status) ? head->capability.client : h->source_id,
+    bool has_head = h->length >= STORAGE_HEAD, genuine = storage_is_genuine(status);
+    answer(s, genuine ? session : NULL, genuine ? head->capability.client : h->source_id,
            has_head ? head->request & STORAGE_MOST_REQUEST : 0, has_head ? head->virtual_rank : 0,
            status);
     return DROP;
 }
 
-ASIDE int read_medium(struct storage_state *s, const struct storage_head *h, uint32_t base) {
+/* Piece by piece, because each is signed; a handler's time is for some of them, and the next
+ * handler has the rest. False: there is no memory. */
+RARE bool read_signed(const struct storage_state *s, struct storage_more *m) {
+    const uint64_t word = storage_answer(m->request, m->virtual_rank, STORAGE_DONE);
+    const uint32_t piece = storage_piece(m->packet), role = storage_read_role(m->virtual_rank);
+    const uint32_t end = m->at + STORAGE_READ_ONCE;
+    uint8_t *out = malloc(piece);
+    uint32_t tag[2];
+    if (!out)
+        return false;
+    do {
+        uint32_t bytes = m->left < piece - STORAGE_TAG_BYTES ? m->left : piece - STORAGE_TAG_BYTES;
+        if (bytes)
+            PtlHandlerDMAFromHostB(m->base, out, bytes, PTL_ME_HOST_MEM);
+        storage_packet_tag(m->session, m->request, role, m->at, out, bytes, tag);
+        __builtin_memcpy(out + bytes, tag, sizeof tag);
+        PtlHandlerPutFromDevice(out, bytes + STORAGE_TAG_BYTES, PTL_NO_CT, PTL_NO_ACK_REQ,
+                                m->client, STORAGE_DATA_BITS(m->request), m->at, NULL, word);
+        m->at += bytes + STORAGE_TAG_BYTES;
+        m->base += bytes;
+        m->left -= bytes;
+    } while (m->left && m->at < end);
+    if (m->left)
+        PtlHandlerPutFromDevice(m, sizeof *m, PTL_NO_CT, PTL_NO_ACK_REQ, s->node.rank, STORAGE_MORE,
+                                0, NULL, 0);
+    return true;
+}
+
+ASIDE int read_medium(struct storage_state *s, const ptl_header_t *header, uint32_t base,
+                      const uint32_t session[2]) {
+    const struct storage_head *h = &header->user_hdr;
     __atomic_fetch_add(&s->counts.accepted, 1, __ATOMIC_RELAXED);
+    if (h->packet) {
+        struct storage_more m = {
+            h->request, {session[0], session[1]}, h->capability.client, base, 0, h->length,
+            h->packet,  h->virtual_rank};
+        return read_signed(s, &m) ? DROP : refuse(s, header, session, STORAGE_FULL);
+    }
     PtlHandlerPutFromHost(base, h->length, PTL_NO_CT, PTL_NO_ACK_REQ, h->capability.client,
                           STORAGE_DATA_BITS(h->request), 0, NULL,
                           storage_answer(h->request, h->virtual_rank, STORAGE_DONE));
@@ -276,20 +323,20 @@ __handler int storage_header_handler(ptl_header_t h, void *state) {
     if (h.offset || h.length > s->entry_bytes) /* a part would be cut off */
         status = STORAGE_MALFORMED;
     if (status != STORAGE_DONE)
-        return refuse(s, &h, status);
+        return refuse(s, &h, session, status);
     uint32_t base = c->place[head->virtual_rank].block * STORAGE_BLOCK + head->offset;
     bool reads = head->operation == STORAGE_READ; /* at once: it needs no descriptor */
     struct storage_descriptor *d = reads ? NULL : take(s);
     bool behind = s->load || s->under_way > s->bypass_from;
     status = d || reads ? use_number(s, head) : STORAGE_FULL;
     if (reads && status == STORAGE_DONE)
-        return read_medium(s, head, base);
+        return read_medium(s, &h, base, session);
     if (status == STORAGE_DONE && head->operation == STORAGE_PARITY)
-        status = begin_parity(s, d, head, base, behind);
+        status = begin_parity(s, d, head, session, base, behind);
     if (status != STORAGE_DONE) {
         if (d)
             give(s, d);
-        return refuse(s, &h, status);
+        return refuse(s, &h, session, status);
     }
     if (behind && head->operation == STORAGE_WRITE)
         return bypass(s, d, &h);
@@ -313,6 +360,16 @@ __handler int storage_header_handler(ptl_header_t h, void *state) {
     }
     start_streams(s, d, &h);
     return PROCESS_DATA;
+}
+
+/* The rest of a read, from this card to itself. */
+__handler int storage_more_payload_handler(const ptl_payload_t p, void *state) {
+    struct storage_more m;
+    if (is_dead(state) || p.length != sizeof m)
+        return DROP;
+    __builtin_memcpy(&m, p.base, sizeof m);
+    read_signed(state, &m);
+    return DROP;
 }
 
 /* ---- Its packets ---- */
@@ -392,7 +449,20 @@ static void finish(struct storage_state *s, const struct storage_descriptor *d, 
     if (status == STORAGE_DONE && s->by_file)
         notice(s, d, STORAGE_WRITTEN);
     else
-        answer(s, d->client, d->request, d->virtual_rank, status);
+        answer(s, d->session, d->client, d->request, d->virtual_rank, status);
+}
+
+/* Children that cannot be reached do not answer themselves. */
+RARE void answer_for_the_gone(struct storage_state *s, const struct storage_descriptor *d) {
+    for (uint32_t i = 0; i < d->children; i++)
+        if (d->gone[i])
+            answer(s, d->session, d->client, d->request, d->first_child + i, STORAGE_GONE);
+}
+
+static inline bool has_gone(const struct storage_descriptor *d) {
+    uint32_t all; /* bytes beyond the last child's are those of an older request */
+    __builtin_memcpy(&all, d->gone, sizeof all);
+    return d->children && all;
 }
 
 /* Every packet is on the medium. */
@@ -405,9 +475,8 @@ __handler int storage_completion_handler(int dropped, bool flow_control, void *s
         uint32_t status = d->status;
         if (status == STORAGE_DONE && (dropped || flow_control))
             status = STORAGE_FULL; /* the card could not take all of it */
-        for (uint32_t i = 0; i < d->children; i++)
-            if (d->gone[i])
-                answer(s, d->client, d->request, d->first_child + i, STORAGE_GONE);
+        if (has_gone(d))
+            answer_for_the_gone(s, d);
         if (d->operation != STORAGE_PARITY || end_parity(s, d, status))
             finish(s, d, status);
     }
@@ -459,7 +528,8 @@ RARE void summed(struct storage_state *s, const struct storage_control *c) {
                                          .request = whose.request,
                                          .client = whose.client,
                                          .base = whose.at,
-                                         .length = whose.length};
+                                         .length = whose.length,
+                                         .session = {whose.session[0], whose.session[1]}};
     finish(s, &d, STORAGE_DONE);
 }
 

@@ -45,12 +45,13 @@ struct parity_write {
     uint8_t reserved;
     uint16_t begun, ended; /* a bit for each message */
     uint32_t client, request_low, request_high;
-    uint32_t length;   /* of the parity */
-    uint32_t at;       /* where it begins on the medium */
-    uint32_t step;     /* length of a range */
-    uint32_t left;     /* bytes that are not durable */
-    uint32_t holds;    /* its accumulators */
-    uint32_t last_use; /* by the node's clock: when a message last begun or ended */
+    uint32_t length;     /* of the parity */
+    uint32_t at;         /* where it begins on the medium */
+    uint32_t step;       /* length of a range */
+    uint32_t left;       /* bytes that are not durable */
+    uint32_t holds;      /* its accumulators */
+    uint32_t last_use;   /* by the node's clock: when a message last begun or ended */
+    uint32_t session[2]; /* authenticated packets: signs the answer */
 };
 
 struct parity_accumulator {
@@ -393,6 +394,7 @@ struct parity_request {
     uint32_t length, at; /* of the parity; where it begins on the medium */
     uint32_t step;       /* of a range: bytes of a packet without tag */
     uint32_t to_host;    /* the card is behind: sums are the host's */
+    uint32_t session[2]; /* as in parity_write */
 };
 
 static inline int parity_is_same(const struct parity_write *w, const struct parity_request *q) {
@@ -418,6 +420,8 @@ static inline uint32_t parity_new_write(struct storage_parity *s, struct parity_
     w->virtual_rank = (uint8_t)q->virtual_rank;
     w->begun = w->ended = 0;
     w->client = q->client;
+    w->session[0] = q->session[0];
+    w->session[1] = q->session[1];
     w->request_low = (uint32_t)q->request;
     w->request_high = (uint32_t)(q->request >> 32);
     w->length = w->left = q->length;
@@ -510,7 +514,8 @@ static inline enum parity_state parity_host_done(struct storage_parity *s, uint3
                                      .client = w->client,
                                      .virtual_rank = w->virtual_rank,
                                      .length = w->length,
-                                     .at = w->at};
+                                     .at = w->at,
+                                     .session = {w->session[0], w->session[1]}};
     __atomic_fetch_add(&s->sums_at_host, 1, __ATOMIC_RELAXED);
     __atomic_fetch_sub(&w->left, bytes, __ATOMIC_RELEASE);
     return parity_decide(s, b, write);

@@ -21,11 +21,13 @@
 /* Match bits, all at one portal table entry. The lower byte says what it is. */
 enum {
     STORAGE_REQUEST = 0x51, /* to a card: storage_head, data */
-    STORAGE_ANSWER = 0x52,  /* to a client: no data; header data is a storage_answer() */
+    STORAGE_ANSWER = 0x52,  /* to a client: no data; header data is a storage_answer(), the upper
+                               bits are its tag, if packets are authenticated */
     STORAGE_DATA = 0x53,    /* to a client: what it reads; STORAGE_DATA_BITS(request) */
     STORAGE_HOST = 0x54,    /* from a node's card to its host: a request that bypasses the card */
     STORAGE_NOTICE = 0x55,  /* likewise: a storage_notice (storage_state.h) */
     STORAGE_CONTROL = 0x56, /* from a node's host to its card: a storage_control */
+    STORAGE_MORE = 0x58,    /* from a node's card to itself: a storage_more */
 };
 #define STORAGE_DATA_BITS(request) ((uint64_t)(request) << 8 | STORAGE_DATA)
 
@@ -190,6 +192,11 @@ static inline uint32_t storage_role(const struct storage_head *h) {
                                           : h->data_index;
 }
 
+/* The same of what a node sends to a reader. */
+static inline uint32_t storage_read_role(uint32_t virtual_rank) {
+    return 0x4000u | virtual_rank;
+}
+
 /* Of the data of the packet at `offset` of the message. */
 static __attribute__((noinline, unused)) void
 storage_packet_tag(const uint32_t session[2], uint64_t request, uint32_t role, uint32_t offset,
@@ -200,6 +207,30 @@ storage_packet_tag(const uint32_t session[2], uint64_t request, uint32_t role, u
     m = storage_mac_word(m, offset);
     m = storage_mac_words(m, data, bytes / 4);
     storage_mac_end(m, data + bytes / 4 * 4, bytes, tag);
+}
+
+/* What a reader gets is in pieces that end with a tag each: packets, or as much of them as a
+ * handler has memory for. */
+#define STORAGE_MOST_PIECE 8192u
+static inline uint32_t storage_piece(uint32_t packet) {
+    return packet < STORAGE_MOST_PIECE ? packet : STORAGE_MOST_PIECE;
+}
+
+/* All of it. Nothing, too, has a tag. */
+static inline uint64_t storage_read_bytes(uint32_t length, uint32_t packet) {
+    uint32_t each = storage_piece(packet) - STORAGE_TAG_BYTES;
+    if (!packet)
+        return length;
+    return length + (uint64_t)STORAGE_TAG_BYTES * (length ? (length - 1) / each + 1 : 1);
+}
+
+/* Match bits of an answer whose node has the key of the capability: with a tag of 56 bits. */
+static __attribute__((noinline, unused)) uint64_t storage_answer_bits(const uint32_t session[2],
+                                                                      uint64_t answer) {
+    const uint32_t words[3] = {(uint32_t)answer, (uint32_t)(answer >> 32), 0x77736e61u};
+    uint32_t tag[2];
+    storage_mac(session, words, sizeof words, tag);
+    return (uint64_t)tag[1] << 32 | (tag[0] & ~0xffu) | STORAGE_ANSWER;
 }
 
 /* ---- The check ---- */

@@ -332,7 +332,8 @@ int spinstore_stop(struct spinstore *s) {
 
 int store_client_open(struct spinstore *s) {
     ptl_hpu_limits_t limits;
-    const struct spin_entry answers = {.bits = STORAGE_ANSWER, .options = PTL_ME_OP_PUT};
+    const struct spin_entry answers = {
+        .bits = STORAGE_ANSWER, .ignore = ~0xffull, .options = PTL_ME_OP_PUT};
     s->plan = calloc(1, sizeof *s->plan);
     s->flight = calloc(STORE_FLIGHTS, sizeof *s->flight);
     if (!s->plan || !s->flight)

@@ -80,6 +80,7 @@ static struct store_put *begin(struct spinstore *s, struct store_flight *f,
     ask.packet = s->mtu;
     p->place = ask.place;
     p->signed_message = NULL;
+    memcpy(f->session, grant->session, sizeof f->session);
     store_head(&p->head, grant, &ask);
     p->piece[0] = (ptl_iovec_t){&p->head, STORAGE_HEAD};
     spin_work(100, STORAGE_HEAD); /* it is put together */
@@ -127,17 +128,29 @@ int store_flight_write(struct spinstore *s, struct store_flight *f, const struct
 
 int store_flight_read(struct spinstore *s, struct store_flight *f, const struct store_grant *grant,
                       uint32_t place, uint32_t offset, uint8_t *to, uint32_t bytes) {
-    const struct spin_entry entry = {.start = to,
-                                     .length = bytes,
-                                     .bits = STORAGE_DATA_BITS(f->request),
-                                     .options = PTL_ME_OP_PUT};
+    struct spin_entry entry = {.start = to,
+                               .length = bytes,
+                               .bits = STORAGE_DATA_BITS(f->request),
+                               .options = PTL_ME_OP_PUT};
     struct store_put *p =
         begin(s, f, grant,
               (struct store_ask){
                   .operation = STORAGE_READ, .place = place, .offset = offset, .length = bytes});
     f->places |= 1u << place;
+    p->to = to;
+    p->came = 0;
+    if (p->head.packet) { /* with tags */
+        entry.length = storage_read_bytes(bytes, p->head.packet);
+        entry.start = p->signed_message = malloc(entry.length);
+        if (!entry.start)
+            return PTL_NO_SPACE;
+    }
     int code = spin_entry_append(s->port.ni, s->port.pt, &entry, &f->entry);
-    return code == PTL_OK ? send_put(s, f, p, 1, STORAGE_HEAD) : code;
+    if (code == PTL_OK)
+        return send_put(s, f, p, 1, STORAGE_HEAD);
+    free(p->signed_message);
+    p->signed_message = NULL;
+    return code;
 }
 
 /* ---- What happens to them ---- */
@@ -157,10 +170,14 @@ static bool is_node(const struct store_flight *f, uint32_t rank, uint32_t place)
 }
 
 /* A node says for itself that it has the data, and may say for others that they have not. What
- * anybody else says is not believed. */
-static void answered(struct spinstore *s, uint64_t answer, uint32_t from) {
+ * anybody else says is not believed; nor, on a network that is not trusted, what is not signed. */
+static void answered(struct spinstore *s, uint64_t answer, ptl_match_bits_t bits, uint32_t from) {
     struct store_flight *f = flight_of(s, answer >> 16);
     uint32_t place = answer >> 8 & 0xff, status = answer & 0xff;
+    if (f && f->put[0].head.packet && bits != storage_answer_bits(f->session, answer)) {
+        s->counts.forged++;
+        return;
+    }
     if (!f || place >= STORAGE_PLACES || !(f->places >> place & 1) ||
         !is_node(f, from, status == STORAGE_DONE ? place : STORAGE_PLACES))
         return;
@@ -170,6 +187,34 @@ static void answered(struct spinstore *s, uint64_t answer, uint32_t from) {
         f->gone |= 1u << place;
     if (status != STORAGE_DONE && f->worst == STORAGE_DONE)
         f->worst = status < STORAGE_STATUSES ? (enum storage_status)status : STORAGE_MALFORMED;
+}
+
+/* Pieces come in order. What is not this node's answer to this request changes nothing: the true
+ * one may still come, and its entry is there for that. */
+static void piece_came(struct spinstore *s, struct store_flight *f, const ptl_event_t *event) {
+    struct store_put *p = &f->put[0];
+    spin_work(event->mlength * 2, 2 * event->mlength); /* HalfSipHash */
+    if (event->ni_fail_type != PTL_NI_OK || event->remote_offset != p->came ||
+        !store_read_piece(p->to, &p->head, f->session, p->came, event->start, event->mlength)) {
+        s->counts.forged++;
+        return;
+    }
+    p->came += event->mlength;
+    if (p->came == storage_read_bytes(p->head.length, p->head.packet))
+        f->done |= f->places;
+}
+
+/* Data of a read has come. */
+static void data_came(struct spinstore *s, const ptl_event_t *event) {
+    struct store_flight *f = flight_of(s, event->match_bits >> 8);
+    if (!f || !is_node(f, event->initiator.rank, f->put[0].head.virtual_rank))
+        return;
+    if (f->put[0].head.packet)
+        piece_came(s, f, event);
+    else if (event->ni_fail_type == PTL_NI_OK && event->mlength == f->put[0].head.length)
+        f->done |= f->places;
+    else
+        f->gone |= f->places;
 }
 
 static void put_event(struct spinstore *s, const ptl_event_t *event) {
@@ -198,18 +243,11 @@ static void take(struct spinstore *s, enum store_port_news news, const ptl_event
              (event->type == PTL_EVENT_SEND || event->type == PTL_EVENT_ACK))
         put_event(s, event);
     else if (news == STORE_PORT_OTHER && event->type == PTL_EVENT_PUT &&
-             event->match_bits == STORAGE_ANSWER)
-        answered(s, event->hdr_data, event->initiator.rank);
+             (event->match_bits & 0xff) == STORAGE_ANSWER)
+        answered(s, event->hdr_data, event->match_bits, event->initiator.rank);
     else if (news == STORE_PORT_OTHER && event->type == PTL_EVENT_PUT &&
-             (event->match_bits & 0xff) == STORAGE_DATA) {
-        struct store_flight *f = flight_of(s, event->match_bits >> 8);
-        if (f && !is_node(f, event->initiator.rank, f->put[0].head.virtual_rank))
-            return;
-        if (f && event->ni_fail_type == PTL_NI_OK && event->mlength == f->put[0].head.length)
-            f->done |= f->places;
-        else if (f)
-            f->gone |= f->places;
-    }
+             (event->match_bits & 0xff) == STORAGE_DATA)
+        data_came(s, event);
 }
 
 int store_client_events(struct spinstore *s, ptl_time_t timeout_ms) {

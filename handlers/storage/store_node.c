@@ -13,6 +13,7 @@ struct store_node {
     struct store_node_host host;
     uint8_t *medium;
     uint64_t bytes; /* mapped */
+    struct spinstore_counts *counts;
     bool by_file, stopped;
 };
 
@@ -40,10 +41,22 @@ static int flush(void *user, uint64_t first, uint64_t bytes) {
     return msync(n->medium + begin, first + bytes - begin, MS_SYNC);
 }
 
+/* Its card says that it has freed what it kept for a request. */
+static void cleaned(void *user, const struct storage_notice *notice) {
+    struct store_node *n = user;
+    (void)notice;
+    n->counts->given_up++;
+}
+
+int store_node_card_counts(struct spinstore *s, struct storage_counts *counts) {
+    return store_node_card_report(&s->node->card, counts);
+}
+
 int store_node_open(struct spinstore *s) {
     struct store_node *n = s->node = calloc(1, sizeof *n);
     if (!n)
         return PTL_NO_SPACE;
+    n->counts = &s->counts;
     int code = open_medium(n, s->o.file, s->o.node_bytes);
     const struct store_node_options o = {
         .medium = n->medium,
@@ -55,6 +68,7 @@ int store_node_open(struct spinstore *s) {
         .most_bytes =
             s->o.node_bytes < STORE_EXTENT_BYTES ? (uint32_t)s->o.node_bytes : STORE_EXTENT_BYTES,
         .flush = n->by_file ? flush : NULL,
+        .cleaned = cleaned,
         .user = n,
     };
     if (code == PTL_OK)

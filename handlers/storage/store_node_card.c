@@ -34,6 +34,18 @@ static int open_entries(struct store_node_card *card, const struct store_node_op
         .state_bytes = offsetof(struct storage_state, known),
     };
     int code = spin_entry_append(card->ni, card->pt, &entry, &card->requests);
+    const struct spin_entry more = {
+        .start = o->medium,
+        .length = state->entry_bytes,
+        .bits = STORAGE_MORE,
+        .from_self = true,
+        .options = PTL_ME_OP_PUT | PTL_ME_EVENT_COMM_DISABLE,
+        .image = card->image,
+        .payload = "storage_more_payload_handler",
+        .memory = card->memory,
+    };
+    if (code == PTL_OK && o->trust == STORAGE_AUTHENTICATED)
+        code = spin_entry_append(card->ni, card->pt, &more, &card->more);
     if (code != PTL_OK)
         return code;
     const struct spin_entry control = {
@@ -127,6 +139,7 @@ void store_node_card_close(struct store_node_card *card) {
     if (card->swap)
         set_swap(card, 0);
     spin_entry_remove(&card->requests);
+    spin_entry_remove(&card->more);
     spin_entry_remove(&card->control);
     if (card->memory)
         PtlHPUFreeMem(&card->memory);

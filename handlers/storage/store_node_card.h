@@ -33,7 +33,7 @@ struct store_node_card {
     ptl_image_h image;
     ptl_hpu_md_h memory;
     struct storage_node node; /* what the card knows */
-    struct spin_linked requests, control;
+    struct spin_linked requests, more, control;
     bool swap;          /* it has the card's table in L2 */
     ptl_handle_md_t md; /* of all memory */
     ptl_handle_ct_t told;

@@ -29,8 +29,12 @@ static int wait_sent(struct store_node_host *h) {
     return code;
 }
 
-static int answer(struct store_node_host *h, uint32_t client, uint64_t word) {
-    return put(h, h, 0, client, STORAGE_ANSWER, word);
+/* session: of a capability that is genuine, else NULL. */
+static int answer(struct store_node_host *h, const uint32_t *session, uint32_t client,
+                  uint64_t word) {
+    bool is_signed = h->card->node.trust == STORAGE_AUTHENTICATED && session;
+    return put(h, h, 0, client, is_signed ? storage_answer_bits(session, word) : STORAGE_ANSWER,
+               word);
 }
 
 /* ---- Requests ---- */
@@ -101,7 +105,8 @@ static int pass_on(struct store_node_host *h, const struct storage_head *head, u
         if (put(h, sends, bytes, c->place[first + i].node, STORAGE_REQUEST, 0) == PTL_OK)
             code = wait_sent(h);
         else
-            code = answer(h, c->client, storage_answer(head->request, first + i, STORAGE_GONE));
+            code = answer(h, session, c->client,
+                          storage_answer(head->request, first + i, STORAGE_GONE));
     }
     if (coded)
         free(sends);
@@ -116,6 +121,7 @@ static int work(struct store_node_host *h, uint8_t *message, uint64_t bytes, uin
     memcpy(&head, message, bytes < sizeof head ? bytes : sizeof head);
     spin_work(500, bytes < 4096 ? bytes : 4096); /* event and head are read, the MAC is computed */
     enum storage_status status = storage_check(&head, bytes, source, &h->card->node, NULL, session);
+    bool genuine = storage_is_genuine(status); /* a packet of it may not be */
     if (status == STORAGE_DONE && head.operation != STORAGE_WRITE)
         status = STORAGE_MALFORMED;
     h->requests++;
@@ -135,7 +141,7 @@ static int work(struct store_node_host *h, uint8_t *message, uint64_t bytes, uin
                          (uint64_t)c->place[head.virtual_rank].block * STORAGE_BLOCK + head.offset,
                          head.length))
         status = STORAGE_MEDIUM;
-    return answer(h, storage_is_genuine(status) ? c->client : source,
+    return answer(h, genuine ? session : NULL, genuine ? c->client : source,
                   storage_answer(head.request, head.virtual_rank, status));
 }
 
@@ -146,7 +152,7 @@ static int take_notice(struct store_node_host *h, const struct storage_notice *n
         return PTL_OK;
     }
     bool ok = !h->options.flush || !h->options.flush(h->options.user, n->base, n->length);
-    return answer(h, n->client, n->answer | (ok ? STORAGE_DONE : STORAGE_MEDIUM));
+    return answer(h, n->session, n->client, n->answer | (ok ? STORAGE_DONE : STORAGE_MEDIUM));
 }
 
 /* Tells the card what is durable, and what has been taken out of the queue. */

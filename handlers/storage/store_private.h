@@ -21,7 +21,9 @@ struct store_put {
     ptl_handle_md_t md;
     ptl_iovec_t piece[3]; /* head, data, zeroes */
     struct storage_head head;
-    uint8_t *signed_message; /* if packets are authenticated */
+    uint8_t *signed_message; /* if packets are authenticated: as it travels */
+    uint8_t *to;             /* of a read: where its data goes, */
+    uint64_t came;           /* and how much has come, with tags */
 };
 
 /* A request of this client: one message to a node, or one to each of k data nodes. */
@@ -31,6 +33,7 @@ struct store_flight {
     uint32_t places;           /* a bit per place that has to answer */
     uint32_t done, gone;       /* a bit per place that has; that cannot be reached */
     enum storage_status worst; /* of the answers */
+    uint32_t session[2];       /* that signs them, if packets are authenticated */
     struct spin_linked entry;  /* of a read */
     uint32_t puts;
     struct store_put put[STORAGE_PLACES];
@@ -81,6 +84,8 @@ int store_service_work(struct spinstore *store, ptl_time_t timeout_ms, bool *sto
 
 int store_node_open(struct spinstore *store);
 void store_node_close(struct spinstore *store);
+struct storage_counts;
+int store_node_card_counts(struct spinstore *store, struct storage_counts *counts);
 int store_node_work(struct spinstore *store, ptl_time_t timeout_ms, bool *stopped);
 
 int store_client_open(struct spinstore *store);

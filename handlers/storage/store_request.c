@@ -65,3 +65,18 @@ void store_message_fill(uint8_t *message, const struct storage_head *head,
         left -= bytes;
     }
 }
+
+bool store_read_piece(uint8_t *data, const struct storage_head *head, const uint32_t session[2],
+                      uint64_t at, const uint8_t *came, uint64_t bytes) {
+    const uint64_t piece = storage_piece(head->packet);
+    const uint64_t whole = storage_read_bytes(head->length, head->packet);
+    if (at % piece || at >= whole || bytes != (whole - at < piece ? whole - at : piece))
+        return false;
+    uint8_t *to = data + (at - at / piece * STORAGE_TAG_BYTES);
+    uint32_t tag[2], was[2], count = (uint32_t)bytes - STORAGE_TAG_BYTES;
+    memcpy(to, came, count); /* first: somebody may still write to what came */
+    storage_packet_tag(session, head->request, storage_read_role(head->virtual_rank), (uint32_t)at,
+                       to, count, tag);
+    memcpy(was, came + count, sizeof was);
+    return storage_mac_equal(tag, was);
+}

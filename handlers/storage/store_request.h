@@ -35,4 +35,10 @@ void store_head(struct storage_head *head, const struct store_grant *grant,
 void store_message_fill(uint8_t *message, const struct storage_head *head,
                         const uint32_t session[2], const void *data);
 
+/* A piece of what a node has sent to a reader, which is at `at` of all storage_read_bytes() of
+ * them: its data goes to its place in `data`. False: it is not what this node answers to this
+ * request. */
+bool store_read_piece(uint8_t *data, const struct storage_head *head, const uint32_t session[2],
+                      uint64_t at, const uint8_t *came, uint64_t bytes);
+
 #endif

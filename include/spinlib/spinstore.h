@@ -93,12 +93,14 @@ struct spinstore_status {
     uint32_t damaged; /* extents that have a part on a dead node */
 };
 int spinstore_ask(struct spinstore *store, struct spinstore_status *status);
-/* What this client met. */
+/* What this client, or node, met. */
 struct spinstore_counts {
     uint64_t writes_again;  /* a node did not answer, or a capability had expired */
     uint64_t reads_again;   /* from another copy: a node was gone, or a checksum was wrong */
     uint64_t wrong_sums;    /* of those */
     uint64_t reconstructed; /* extents */
+    uint64_t forged;        /* answers and data whose signature is wrong: they are not believed */
+    uint64_t given_up;      /* a node: requests that had begun and whose rest has not come */
 };
 struct spinstore_counts spinstore_counts(const struct spinstore *store);
 

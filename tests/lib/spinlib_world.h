@@ -5,13 +5,16 @@
 #include "lib/test.h"
 #include "spinlib/spinlib.h"
 
-/* Runs rank(argument) on every rank; each returns 0, or a line number that the failure shows. */
-static inline void spinlib_world_on(struct spin_world_options o, const char *card,
-                                    int (*rank)(void *), void *argument) {
+/* Runs rank(argument) on every rank; each returns 0, or a line number that the failure shows. The
+ * world is *seen by them. */
+static inline void spinlib_world_seen(struct spin_world_options o, const char *card,
+                                      int (*rank)(void *), void *argument,
+                                      struct spin_world **seen) {
     struct spin_world *w;
     struct spin_error err;
     if (spin_world_new(&w, &o, &err))
         TEST_FAIL("%s: %s", card, err.text);
+    *seen = w;
     int code = spin_world_run(w, rank, argument, &err);
     struct spin_world_result r = spin_world_result(w);
     if (r.counts.faults)
@@ -21,6 +24,12 @@ static inline void spinlib_world_on(struct spin_world_options o, const char *car
     if (code)
         TEST_FAIL("%s: %s", card, err.text);
     spin_world_free(w);
+}
+
+static inline void spinlib_world_on(struct spin_world_options o, const char *card,
+                                    int (*rank)(void *), void *argument) {
+    struct spin_world *unused;
+    spinlib_world_seen(o, card, rank, argument, &unused);
 }
 
 /* On either card. */

@@ -29,6 +29,7 @@ struct storage_scene {
     struct storage_key key;
     uint64_t request;
     uint16_t serial;
+    uint64_t word, bits, bytes; /* of the last answer: header data, match bits, length */
     /* Of nodes: the host of each does this while the client works. */
     int (*host)(struct storage_scene *, struct store_node_card *, ptl_handle_eq_t);
     volatile uint32_t done; /* the client is */
@@ -69,6 +70,9 @@ static inline int storage_wait(struct storage_scene *s, uint64_t *request) {
         if (event.type == PTL_EVENT_PUT) {
             if (request)
                 *request = event.hdr_data >> 16;
+            s->word = event.hdr_data;
+            s->bits = event.match_bits;
+            s->bytes = event.mlength;
             return (int)(event.hdr_data & 0xffff);
         }
     return -1;
@@ -164,7 +168,8 @@ static inline int storage_open_client(struct storage_scene *s) {
                          .options = PTL_MD_EVENT_SEND_DISABLE,
                          .eq_handle = s->eq,
                          .ct_handle = PTL_CT_NONE};
-    const struct spin_entry entry = {.bits = STORAGE_ANSWER, .options = PTL_ME_OP_PUT};
+    const struct spin_entry entry = {
+        .bits = STORAGE_ANSWER, .ignore = ~0xffull, .options = PTL_ME_OP_PUT};
     RANK_CHECK(PtlMDBind(s->job.ni, &md, &s->md) == PTL_OK);
     RANK_CHECK(spin_entry_append(s->job.ni, s->pt, &entry, &s->answers) == PTL_OK);
     return 0;

@@ -58,6 +58,8 @@ static void node(void) {
     store_node_card_close(&card);
 }
 
+static uint64_t got; /* bytes with the last answer */
+
 static uint32_t answer(void) {
     ptl_event_t event;
     unsigned int which;
@@ -65,6 +67,7 @@ static uint32_t answer(void) {
         if (PtlEQPoll(&eq, 1, 30000, &event, &which) != PTL_OK)
             return UINT32_MAX; /* none within 30 s */
     while (event.type != PTL_EVENT_PUT);
+    got = event.mlength;
     return (uint32_t)event.hdr_data & 0xff;
 }
 
@@ -122,24 +125,32 @@ static void begin(struct write *w, uint32_t number, uint32_t length) {
 
 /* How many bytes of a node's chunk are wrong. */
 static uint64_t read_chunk(const struct write *w, uint32_t place) {
-    uint8_t *back = calloc(1, w->length + 1);
+    uint8_t *back = calloc(1, w->length + 1), *came = calloc(1, 2 * w->length + 1000);
     struct storage_head head;
     struct spin_linked entry;
     uint64_t wrong = 0;
     store_head(&head, &w->grant,
                &(struct store_ask){STORAGE_READ, trust, place, 0, w->length, mtu, ++request});
-    NEED(spin_entry_append(job.ni, pt,
-                           &(struct spin_entry){.start = back,
-                                                .length = w->length,
-                                                .bits = STORAGE_DATA_BITS(request),
-                                                .options = PTL_ME_OP_PUT},
-                           &entry));
+    NEED(
+        spin_entry_append(job.ni, pt,
+                          &(struct spin_entry){.start = came,
+                                               .length = storage_read_bytes(w->length, head.packet),
+                                               .bits = STORAGE_DATA_BITS(request),
+                                               .options = PTL_ME_OP_PUT},
+                          &entry));
     put(&head, sizeof head, place, STORAGE_REQUEST);
-    wrong += 1000000 * (answer() != STORAGE_DONE);
+    for (uint64_t at = 0; at < storage_read_bytes(w->length, head.packet); at += got) {
+        wrong += 1000000 * (answer() != STORAGE_DONE);
+        if (head.packet)
+            wrong += 1000000 * !store_read_piece(back, &head, w->grant.session, at, came + at, got);
+    }
+    if (!head.packet)
+        memcpy(back, came, w->length);
     for (uint32_t b = 0; b < w->length; b++)
         wrong += back[b] != w->chunk[place][b];
     spin_entry_remove(&entry);
     free(back);
+    free(came);
     return wrong;
 }
 
@@ -150,7 +161,8 @@ static void client(void) {
                           .options = PTL_MD_EVENT_SEND_DISABLE,
                           .eq_handle = eq,
                           .ct_handle = PTL_CT_NONE};
-    const struct spin_entry entry = {.bits = STORAGE_ANSWER, .options = PTL_ME_OP_PUT};
+    const struct spin_entry entry = {
+        .bits = STORAGE_ANSWER, .ignore = ~0xffull, .options = PTL_ME_OP_PUT};
     struct spin_linked answers;
     ptl_hpu_limits_t limits;
     uint64_t wrong = 0;

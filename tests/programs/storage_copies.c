@@ -59,11 +59,14 @@ static void node(bool leaves) {
     store_node_card_close(&card);
 }
 
+static uint64_t got; /* bytes with the last answer */
+
 static uint32_t answer(void) {
     ptl_event_t event;
     do
         NEED(PtlEQWait(eq, &event));
     while (event.type != PTL_EVENT_PUT);
+    got = event.mlength;
     return (uint32_t)event.hdr_data & 0xff;
 }
 
@@ -87,7 +90,7 @@ static struct store_grant grant(uint8_t strategy, uint32_t k, uint32_t bytes) {
 
 /* Returns how many bytes of any copy are wrong. */
 static uint64_t write_and_read(const struct store_grant *g, uint32_t offset, uint32_t length) {
-    static uint8_t data[MOST], back[MOST], message[2 * MOST];
+    static uint8_t data[MOST], back[MOST], came[2 * MOST], message[2 * MOST];
     struct storage_head head;
     struct store_ask ask = {STORAGE_WRITE, trust, 0, offset, length, mtu, ++request};
     uint64_t wrong = 0;
@@ -103,14 +106,22 @@ static uint64_t write_and_read(const struct store_grant *g, uint32_t offset, uin
         ask = (struct store_ask){STORAGE_READ, trust, i, offset, length, mtu, ++request};
         store_head(&head, g, &ask);
         memset(back, 0, length);
-        NEED(spin_entry_append(job.ni, pt,
-                               &(struct spin_entry){.start = back,
-                                                    .length = length,
-                                                    .bits = STORAGE_DATA_BITS(request),
-                                                    .options = PTL_ME_OP_PUT},
-                               &entry));
+        NEED(spin_entry_append(
+            job.ni, pt,
+            &(struct spin_entry){.start = came,
+                                 .length = storage_read_bytes(length, head.packet),
+                                 .bits = STORAGE_DATA_BITS(request),
+                                 .options = PTL_ME_OP_PUT},
+            &entry));
         send_to(&head, sizeof head, i);
-        wrong += 1000000 * (answer() != STORAGE_DONE);
+        for (uint64_t at = 0; at < storage_read_bytes(length, head.packet) || !at;
+             at += got + !got) {
+            wrong += 1000000 * (answer() != STORAGE_DONE);
+            if (head.packet)
+                wrong += 1000000 * !store_read_piece(back, &head, g->session, at, came + at, got);
+        }
+        if (!head.packet)
+            memcpy(back, came, length);
         for (uint32_t k = 0; k < length; k++)
             wrong += back[k] != data[k];
         spin_entry_remove(&entry);
@@ -136,7 +147,8 @@ static void client(bool leaves) {
                           .options = PTL_MD_EVENT_SEND_DISABLE,
                           .eq_handle = eq,
                           .ct_handle = PTL_CT_NONE};
-    const struct spin_entry entry = {.bits = STORAGE_ANSWER, .options = PTL_ME_OP_PUT};
+    const struct spin_entry entry = {
+        .bits = STORAGE_ANSWER, .ignore = ~0xffull, .options = PTL_ME_OP_PUT};
     uint64_t wrong = 0;
     uint32_t writes = 0, nodes = job.ranks - 1;
     NEED(PtlHPULimits(job.ni, &limits));
