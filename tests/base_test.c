@@ -641,6 +641,31 @@ TEST(an_object_of_a_pool_is_zero_the_first_time) {
     zone_free(zone);
 }
 
+/* Many pools hold a power of two of objects: they have no room for more. */
+TEST(a_pool_of_a_power_of_two_is_full) {
+    struct pool pool;
+    pool_init(&pool, NULL, 64, UINT32_MAX);
+    struct pool_slot *slot[256];
+    for (uint32_t i = 0; i < 256; i++) {
+        slot[i] = pool_take(&pool);
+        CHECK(slot[i] != NULL);
+        slot[i]->generation = 1000 + i;
+    }
+    for (uint32_t i = 0; i < 256; i++) {
+        CHECK(pool_at(&pool, i) == slot[i]);
+        CHECK_EQ(slot[i]->index, i);
+        CHECK_EQ(slot[i]->generation, 1000 + i);
+        bool opens = (i & (i - 1)) == 0; /* a chunk, which holds as many as are before it */
+        CHECK(opens || (uint8_t *)slot[i] == (uint8_t *)slot[i - 1] + 64);
+    }
+    pool_clear(&pool);
+    pool_init(&pool, NULL, 64, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK(pool_take(&pool) != NULL);
+    CHECK(pool_take(&pool) == NULL);
+    pool_clear(&pool);
+}
+
 /* In huge pages or not: zeroes, all there, and what is beyond stays usable. */
 TEST(pages_that_are_filled_are_zero) {
     const size_t bytes = (7u << 20) + 5000, rest = 3u << 20;

@@ -1,5 +1,6 @@
 #include "base/pages.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -45,28 +46,51 @@ void *pages_sparse(size_t bytes) {
     return at;
 }
 
-static uint64_t cpu_ns(void) {
+static uint64_t ns_of(clockid_t clock) {
     struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-bool pages_fill(void *at, size_t bytes, size_t rest) {
+/* Huge pages were dear: not before that time they are tried again. It is the machine's state, which
+ * costs up to 9 ms to find out, so all of a process know it. */
+static _Atomic uint64_t dear_until_ns;
+static const uint64_t dear_for_ns = 500000000;
+
+static bool are_dear(void) {
+    uint64_t until = atomic_load_explicit(&dear_until_ns, memory_order_relaxed);
+    return until && ns_of(CLOCK_MONOTONIC) < until;
+}
+
+/* Populates up to the end of a huge page; false: that was dear. */
+static bool fill_one(uintptr_t from, uintptr_t end, bool whole) {
     const uint64_t dear_ns = 1000000; /* for 2 MiB, in huge pages 0.2 ms; in small ones 1 ms */
+    uint64_t began = whole ? ns_of(CLOCK_THREAD_CPUTIME_ID) : 0;
+    /* A wish: systems that do not know it fault page by page. */
+    (void)madvise((void *)from, end - from, MADV_POPULATE_WRITE);
+    if (!whole || ns_of(CLOCK_THREAD_CPUTIME_ID) - began <= dear_ns)
+        return true;
+    atomic_store_explicit(&dear_until_ns, ns_of(CLOCK_MONOTONIC) + dear_for_ns,
+                          memory_order_relaxed);
+    return false;
+}
+
+bool pages_fill(void *at, size_t bytes, size_t rest) {
     uintptr_t from = (uintptr_t)at & ~(uintptr_t)4095, end = (uintptr_t)at + bytes;
-    while (from < end) {
+    bool cheap = true;
+    while (from < end && cheap) {
         uintptr_t next = (from / HUGE_PAGE + 1) * HUGE_PAGE;
         bool whole = from % HUGE_PAGE == 0 && next <= end + rest;
-        uint64_t began = whole ? cpu_ns() : 0;
-        /* A wish: systems that do not know it fault page by page. */
-        (void)madvise((void *)from, (next < end ? next : end) - from, MADV_POPULATE_WRITE);
+        if (whole && are_dear())
+            break;
+        cheap = fill_one(from, next < end ? next : end, whole);
         from = next;
-        if (whole && cpu_ns() - began > dear_ns && from < end + rest) {
-            (void)madvise((void *)from, end + rest - from, MADV_NOHUGEPAGE);
-            if (from < end)
-                (void)madvise((void *)from, end - from, MADV_POPULATE_WRITE);
-            return false;
-        }
+    }
+    if (from < end + rest && (from < end || !cheap)) {
+        (void)madvise((void *)from, end + rest - from, MADV_NOHUGEPAGE);
+        if (from < end)
+            (void)madvise((void *)from, end - from, MADV_POPULATE_WRITE);
+        return false;
     }
     return true;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_CHUNKS  30u
+#define MOST_CHUNKS  31u
 #define MOST_OBJECTS (UINT32_MAX >> 1) /* of all chunks together it is fewer */
 
 void pool_init(struct pool *pool, struct zone *zone, uint32_t object_bytes, uint32_t limit) {
@@ -14,11 +14,15 @@ void pool_init(struct pool *pool, struct zone *zone, uint32_t object_bytes, uint
                           .mask = UINT32_MAX >> __builtin_clz(last)};
 }
 
+static size_t chunk_bytes(const struct pool *pool, uint32_t chunk) {
+    return chunk ? pool_bytes_before(pool, chunk) : pool->object_bytes;
+}
+
 void pool_clear(struct pool *pool) {
-    uint32_t chunks = pool->made ? 32u - (uint32_t)__builtin_clz(pool->made) : 0;
+    uint32_t chunks = pool->made ? pool_chunk_of(pool->made - 1) + 1 : 0;
     for (uint32_t i = 0; i < chunks; i++)
         zone_give(pool->zone, (void *)(pool->chunk[i] + pool_before(pool, i)),
-                  (size_t)pool->object_bytes << i);
+                  chunk_bytes(pool, i));
     if (pool->chunk != &pool->only)
         free(pool->chunk);
     pool_init(pool, pool->zone, pool->object_bytes, pool->limit);
@@ -41,7 +45,7 @@ static bool grow(struct pool *pool, uint32_t chunk) {
     if (!grow_chunks(pool, chunk))
         return false;
     bool fresh = false;
-    const void *objects = zone_take_raw(pool->zone, (size_t)pool->object_bytes << chunk, &fresh);
+    const void *objects = zone_take_raw(pool->zone, chunk_bytes(pool, chunk), &fresh);
     if (!objects)
         return false;
     pool->clean = fresh;
@@ -52,8 +56,8 @@ static bool grow(struct pool *pool, uint32_t chunk) {
 /* What is free is taken before more is made, so at the limit nothing is free. An object is cleared
  * here, not with its chunk: half of a chunk is mostly never used. */
 void *pool_make(struct pool *pool) {
-    uint32_t place = pool->made + 1, chunk = 31u ^ (uint32_t)__builtin_clz(place);
-    bool opens = (place & (place - 1)) == 0;
+    uint32_t index = pool->made, chunk = pool_chunk_of(index);
+    bool opens = (index & (index - 1)) == 0;
     if (pool->made >= pool->limit || chunk >= MOST_CHUNKS || (opens && !grow(pool, chunk)))
         return NULL;
     struct pool_slot *slot = pool_at(pool, pool->made);

@@ -16,7 +16,8 @@ struct pool_slot {
     bool used;
 };
 
-/* Chunk i has 2^i objects: most of tens of thousands of pools hold one. A pool does not move. */
+/* The first chunk has one object, as have most of tens of thousands of pools, and each further one
+ * as many as all before it: a power of two fills its chunks. A pool does not move. */
 
 struct pool {
     uint32_t object_bytes;
@@ -40,17 +41,26 @@ static inline void *pool_take_raw(struct pool *pool);
 void *pool_take(struct pool *pool);
 static inline void pool_give(struct pool *pool, void *object);
 
+static inline uint32_t pool_chunk_of(uint32_t index) {
+    return 31u ^ (uint32_t)__builtin_clz(2 * index + 1);
+}
+
+/* Bytes of all chunks before one: it begins with the object of that number. */
+static inline uintptr_t pool_bytes_before(const struct pool *pool, uint32_t chunk) {
+    return ((1ull << chunk) >> 1) * pool->object_bytes;
+}
+
 /* How far a chunk's address is before its memory. Who looks for leaks must find the memory's own.
  */
 static inline uintptr_t pool_before(const struct pool *pool, uint32_t chunk) {
-    return ZONE_IS_MALLOC ? 0 : (uintptr_t)pool->object_bytes << chunk;
+    return ZONE_IS_MALLOC ? 0 : pool_bytes_before(pool, chunk);
 }
 
 /* The object with an index below `made`. */
 static inline void *pool_at(const struct pool *pool, uint32_t index) {
-    uint32_t place = index + 1, chunk = 31u ^ (uint32_t)__builtin_clz(place);
-    uintptr_t first = ZONE_IS_MALLOC ? (uintptr_t)pool->object_bytes << chunk : 0;
-    return (void *)(pool->chunk[chunk] + (uintptr_t)place * pool->object_bytes - first);
+    uint32_t chunk = pool_chunk_of(index);
+    uintptr_t first = ZONE_IS_MALLOC ? pool_bytes_before(pool, chunk) : 0;
+    return (void *)(pool->chunk[chunk] + (uintptr_t)index * pool->object_bytes - first);
 }
 
 /* One that was never taken before; for pool_take_raw. */
@@ -64,6 +74,15 @@ static inline void *pool_take_raw(struct pool *pool) {
     pool->used++;
     slot->used = true;
     return slot;
+}
+
+/* What will be taken next. */
+static inline void pool_prefetch(const struct pool *pool) {
+    if (!pool->free)
+        return;
+    const char *next = pool_at(pool, pool->free - 1);
+    for (uint32_t i = 0; i < pool->object_bytes; i += 64)
+        __builtin_prefetch(next + i, 1);
 }
 
 static inline void pool_give(struct pool *pool, void *object) {

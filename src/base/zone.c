@@ -62,24 +62,6 @@ void zone_free(struct zone *zone) {
     free(zone);
 }
 
-/* What is left of the block before is lost: less than a piece. */
-static bool more(struct zone *zone, size_t bytes) {
-    size_t size = zone->block_bytes;
-    while (size < bytes + 2 * LINE)
-        size *= 2;
-    struct block *block = zone->small ? pages_sparse(size) : pages_new(size);
-    if (!block)
-        return false;
-    *block = (struct block){zone->blocks, size};
-    zone->blocks = block;
-    zone->at = (uint8_t *)block + LINE;
-    zone->end = (uint8_t *)block + size;
-    zone->filled = zone->at;
-    if (zone->block_bytes < MOST_BLOCK)
-        zone->block_bytes *= 2;
-    return true;
-}
-
 /* Some way ahead of what is taken. */
 static void fill(struct zone *zone) {
     size_t left = (size_t)(zone->end - zone->filled);
@@ -88,6 +70,25 @@ static void fill(struct zone *zone) {
         step = left;
     zone->small = !pages_fill(zone->filled, step, left - step) || zone->small;
     zone->filled += step;
+}
+
+/* What is left of the block before is lost: less than a piece. */
+static bool more(struct zone *zone, size_t bytes) {
+    size_t size = zone->block_bytes;
+    while (size < bytes + 2 * LINE)
+        size *= 2;
+    struct block *block = zone->small ? pages_sparse(size) : pages_new(size);
+    if (!block)
+        return false;
+    zone->filled = (uint8_t *)block;
+    zone->at = (uint8_t *)block + LINE;
+    zone->end = (uint8_t *)block + size;
+    fill(zone); /* before the first use, which would not tell what it took */
+    *block = (struct block){zone->blocks, size};
+    zone->blocks = block;
+    if (zone->block_bytes < MOST_BLOCK)
+        zone->block_bytes *= 2;
+    return true;
 }
 
 /* `fresh`: nobody has had it, so it is zero. From a line's length on a piece begins with one. */
