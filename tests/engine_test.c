@@ -439,4 +439,52 @@ TEST(the_pool_does_not_grow_with_the_length_of_a_run) {
     free(c);
 }
 
+enum { LOOKED = 4000 };
+
+struct looker {
+    struct sim_engine *engine;
+    struct sim_instance sim;
+    uint8_t closer[LOOKED], nearest[LOOKED], run[LOOKED];
+};
+
+static void look_closer(void *context, const struct sim_event *event) {
+    struct looker *l = context;
+    CHECK(!l->run[event->with.u32[0]]);
+    l->closer[event->with.u32[0]] = 1;
+}
+
+static void look_nearest(void *context, const struct sim_event *event) {
+    struct looker *l = context;
+    CHECK(!l->run[event->with.u32[0]]);
+    l->nearest[event->with.u32[0]] = 1;
+}
+
+static void be_run(void *context, const struct sim_event *event) {
+    ((struct looker *)context)->run[event->with.u32[0]]++;
+}
+
+/* Events are looked at before they are run only, where they are few and where they are many, and
+ * most of them twice. */
+TEST(events_are_looked_at_before_their_turn) {
+    static const struct sim_module looking = {
+        "looker", 1, {{.run = be_run, .closer = look_closer, .nearest = look_nearest}}};
+    static const uint64_t apart_ps[] = {1, 20, 100};
+    for (size_t k = 0; k < sizeof apart_ps / sizeof apart_ps[0]; k++) {
+        struct looker *l = calloc(1, sizeof *l);
+        uint32_t both = 0;
+        l->engine = sim_engine_new(NULL);
+        CHECK_EQ(sim_engine_join(l->engine, &looking, l, &l->sim, NULL), 0);
+        for (uint32_t i = 0; i < LOOKED; i++)
+            sim_schedule(&l->sim, i * apart_ps[k], i, 0, (union sim_payload){.u32 = {i}});
+        CHECK_EQ(sim_run(l->engine, SIM_FOREVER, UINT64_MAX, NULL), SPIN_OK);
+        for (uint32_t i = 0; i < LOOKED; i++) {
+            CHECK_EQ(l->run[i], 1);
+            both += l->closer[i] && l->nearest[i];
+        }
+        CHECK(both > LOOKED * 3 / 4);
+        sim_engine_free(l->engine);
+        free(l);
+    }
+}
+
 TEST_MAIN

@@ -192,15 +192,46 @@ void nic_prefetch(const struct nic *nic) {
     __builtin_prefetch(&nic->commands);
 }
 
+static inline void prefetch(const void *object, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const char *)object + i);
+}
+
 void nic_prefetch_task(const struct nic_task *seen) {
-    const char *task = (const char *)nic_task_of(seen);
-    for (uint32_t i = 0; i < sizeof(struct nic_task_record); i += 64)
-        __builtin_prefetch(task + i);
+    prefetch(nic_task_of(seen), sizeof(struct nic_task_record));
+}
+
+void nic_prefetch_message(const struct nic_task *seen) {
+    const struct nic_task_record *task = nic_task_of(seen);
+    prefetch(task->message, offsetof(struct nic_incoming, own));
+    if (task->packet) {
+        __builtin_prefetch(task->packet);
+        __builtin_prefetch(&task->packet->bytes);
+        __builtin_prefetch(&task->packet->data);
+    }
+}
+
+void nic_prefetch_interface(const struct nic *nic) {
+    portals_prefetch_interface(nic->portals);
+    if (nic->delivery.last_peer)
+        prefetch(nic->delivery.last_peer, sizeof(struct nic_peer));
+}
+
+void nic_prefetch_table(const struct nic *nic) {
+    nic_prefetch(nic);
+    portals_prefetch_table(nic->portals);
+}
+
+void nic_prefetch_match(const struct nic *nic, const struct nic_packet *packet) {
+    if (packet->kind != NIC_DATA || !packet->first)
+        return;
+    portals_prefetch_entry(nic->portals, &packet->message);
+    pool_prefetch(&nic->incoming);
+    pool_prefetch(&nic->tasks);
 }
 
 void nic_prefetch_move(const struct nic_move *m) {
-    for (uint32_t i = 0; i < sizeof(struct nic_command_record); i += 64)
-        __builtin_prefetch((const char *)m->record + i); /* or what else it is: as large */
+    prefetch(m->record, sizeof(struct nic_command_record)); /* or what else it is: as large */
     if (m->task)
         nic_prefetch_task(m->task);
     __builtin_prefetch(m->host, 1);

@@ -310,6 +310,12 @@ void nic_prefetch(const struct nic *nic);
 void nic_prefetch_progress(const struct nic *nic);
 void nic_prefetch_task(const struct nic_task *task); /* one of its handlers has ended, */
 void nic_prefetch_move(const struct nic_move *move); /* or a move */
+/* And when that is there: what belongs to the handler. */
+void nic_prefetch_message(const struct nic_task *task);
+/* A packet will come, in three steps. */
+void nic_prefetch_interface(const struct nic *nic);
+void nic_prefetch_table(const struct nic *nic);
+void nic_prefetch_match(const struct nic *nic, const struct nic_packet *packet);
 
 /* The packet is lent. */
 void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now);

@@ -178,6 +178,8 @@ void nic_handler_done(struct nic *nic, const struct nic_task *seen, int32_t endi
         leave_room_queue(nic, task);
     if (task->get)
         task->get->waiting = NULL; /* its data goes nowhere */
+    if (task->seen.kind == NIC_COMPLETION_HANDLER)
+        portals_prefetch_ending(&task->message->arrival);
     if (!task->commands)
         nic_handler_drained(nic, task);
 }

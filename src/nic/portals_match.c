@@ -16,6 +16,8 @@
 /* Parts of the source that an entry ignores. */
 enum { IGNORE_NID = 1, IGNORE_PID = 2, IGNORE_ALL = 3 };
 
+enum { LINE = 64 }; /* of the cache */
+
 static uint8_t ignored_id(const struct entry *e) {
     if (e->ni->options & PTL_NI_LOGICAL)
         return e->match_id.rank == PTL_RANK_ANY ? IGNORE_ALL : 0;
@@ -301,8 +303,12 @@ bool portals_plain(struct portals *p, const struct nic_message *m, struct portal
     if (!pt || !pt->enabled)
         return false;
     struct entry *e = match_message(ni, &pt->list[PTL_PRIORITY_LIST], m);
-    if (!e || !e->is_plain)
+    if (!e || !e->is_plain) {
+        if (e) /* what is behind what was looked at */
+            for (uint32_t i = LINE; i < sizeof *e; i += LINE)
+                __builtin_prefetch((const char *)e + i);
         return false;
+    }
     uint64_t length = e->memory.length;
     uint64_t room = m->remote_offset < length ? length - m->remote_offset : 0;
     plain->mlength = m->length < room ? m->length : room;
@@ -314,6 +320,39 @@ bool portals_plain(struct portals *p, const struct nic_message *m, struct portal
 
 bool portals_plain_holds(const struct portals *p, const struct portals_plain *plain) {
     return plain->entry && plain->changes == p->changes;
+}
+
+/* ---- Ahead of a message ---- */
+
+void portals_prefetch_interface(const struct portals *p) {
+    for (uint32_t i = 0; i < PORTALS_INTERFACES; i++)
+        if (p->ni[i]) {
+            __builtin_prefetch(p->ni[i]);
+            __builtin_prefetch((const char *)p->ni[i] + LINE);
+        }
+}
+
+void portals_prefetch_table(const struct portals *p) {
+    for (uint32_t i = 0; i < PORTALS_INTERFACES; i++)
+        if (p->ni[i] && p->ni[i]->only) {
+            __builtin_prefetch(p->ni[i]->only);
+            __builtin_prefetch((const char *)p->ni[i]->only + LINE);
+        }
+}
+
+/* Of a list with one mask, where the entry would be looked for. */
+void portals_prefetch_entry(const struct portals *p, const struct nic_message *m) {
+    const struct portals_ni *ni = p->ni[p4_interface_number(m->interface)];
+    const struct portals_pt *pt = ni ? p4_table_entry(ni, m->pt_index) : NULL;
+    if (!pt || !ni->entry_buckets || !(ni->options & PTL_NI_LOGICAL))
+        return;
+    uint64_t key = logical_key(&pt->list[PTL_PRIORITY_LIST].one, m->match_bits, m->source_rank);
+    __builtin_prefetch(&ni->entry_bucket[key & (ni->entry_buckets - 1)]);
+}
+
+void portals_prefetch_ending(const struct portals_arrival *a) {
+    if (a->entry)
+        __builtin_prefetch(a->entry->ct.at, 1);
 }
 
 /* ---- Headers ---- */

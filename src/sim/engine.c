@@ -125,6 +125,12 @@ static inline void look_closer(const struct sim_engine *engine, const struct sim
         kind->closer(context_of(engine, event), event);
 }
 
+static inline void look_nearest(const struct sim_engine *engine, const struct sim_event *event) {
+    const struct sim_kind *kind = kind_of(engine, event);
+    if (kind->nearest)
+        kind->nearest(context_of(engine, event), event);
+}
+
 void sim_engine_digest(struct sim_engine *engine) {
     engine->digesting = true;
 }
@@ -286,14 +292,31 @@ void sim_schedule(const struct sim_instance *instance, uint64_t at_ps, uint64_t 
 
 /* ---- opening slots ---- */
 
-/* The events that come after those of the leaf that is being opened, a few at most. */
+static inline void look_twice(const struct sim_engine *engine, const struct sim_event *event) {
+    const struct sim_kind *kind = kind_of(engine, event);
+    sim_handler *look = kind->nearest ? kind->nearest : kind->closer;
+    if (look)
+        look(context_of(engine, event), event);
+}
+
+/* The events that come after those of the leaf that is being opened, a few at most; and of the leaf
+ * behind that those that are looked at three times. */
 static void look_at_next(const struct sim_engine *engine) {
-    if (!engine->used[0])
+    uint64_t used = engine->used[0];
+    if (!used)
         return;
-    const struct sim_chunk *next = engine->slots[0][__builtin_ctzll(engine->used[0])].head;
+    const struct sim_chunk *next = engine->slots[0][__builtin_ctzll(used)].head;
     uint32_t count = next->count < AHEAD ? next->count : AHEAD;
     for (uint32_t i = 0; i < count; i++)
-        look_closer(engine, &next->events[i]);
+        look_twice(engine, &next->events[i]);
+    used &= used - 1;
+    if (!used)
+        return;
+    next = engine->slots[0][__builtin_ctzll(used)].head;
+    count = next->count < AHEAD ? next->count : AHEAD;
+    for (uint32_t i = 0; i < count; i++)
+        if (kind_of(engine, &next->events[i])->nearest)
+            look_closer(engine, &next->events[i]);
 }
 
 static size_t count_of(const struct sim_list *list) {
@@ -432,6 +455,9 @@ static inline bool take(struct sim_engine *engine, uint64_t until_ps, struct sim
     *event = *first;
     engine->now_ps = event->at_ps;
     const struct sim_event *close = further(head, AHEAD), *far = further(head, 2 * AHEAD);
+    const struct sim_event *near = further(head, AHEAD / 2);
+    if (near)
+        look_nearest(engine, near);
     if (close)
         look_closer(engine, close);
     if (far)

@@ -61,11 +61,13 @@ struct sim_kind {
     sim_handler *run;
     /* Called with an event some places before its turn, where the engine happens to know it: a
      * chance to prefetch what `run` will touch. `closer` is called nearer to its turn, when what
-     * `ahead` asked for should be there. They must change nothing. NULL for none. */
+     * `ahead` asked for should be there, and `nearest` after that. They must change nothing. NULL
+     * for none. */
     sim_handler *ahead, *closer;
     /* So many words of the payload name the same thing wherever the run is split, and count for the
      * digest. Places in a pool do not. */
     uint8_t digested;
+    sim_handler *nearest;
 };
 
 struct sim_module {

@@ -281,8 +281,17 @@ static void look_closer(void *context, const struct sim_event *event) {
     bool at_edge = at_end || (p->flags & PACKET_LEADS) || event->with.u32[3] < net->topology->hosts;
     if (at_edge && (p->flags & PACKET_MESSAGE))
         __builtin_prefetch(&net->messages[p->cookie], 1);
+    else if (at_end && net->on.ahead)
+        net->on.ahead(net->on.context, p->cookie, p->dst);
     if (net->slots && !at_end)
         net_credit_look_closer(net, event->with.u32[1], p->next);
+}
+
+static void look_nearest(void *context, const struct sim_event *event) {
+    const struct network *net = context;
+    const struct packet *p = &net->packets[event->with.u32[0]];
+    if (event->with.u32[2] == NET_NONE && net->on.closer && !(p->flags & PACKET_MESSAGE))
+        net->on.closer(net->on.context, p->cookie, p->dst);
 }
 
 /* ---- the ends of the way ---- */
@@ -329,6 +338,10 @@ static void end_at_source(void *context, const struct sim_event *event) {
     uint32_t index = event->with.u32[0];
     bool to_itself = net->packets[index].dst == net->ends[index].src;
     net_finish(net, index, event->at_ps, to_itself ? NET_DELIVERED : NET_NO_ROUTE);
+}
+
+void network_prefetch(const struct network *net, uint32_t host) {
+    __builtin_prefetch(&net->channels[host], 1);
 }
 
 void network_inject(struct network *net, uint64_t now_ps, uint32_t src, uint32_t dst,
@@ -433,7 +446,8 @@ static const struct sim_module module = {
     .name = "network",
     .kinds = NET_KINDS,
     .kind = {
-        [NET_ARRIVE] = {.run = arrive, .ahead = look_ahead, .closer = look_closer},
+        [NET_ARRIVE] =
+            {.run = arrive, .ahead = look_ahead, .closer = look_closer, .nearest = look_nearest},
         [NET_END] = {.run = end_at_source},
         [NET_CONTINUE] = {.run = go_on},
         [NET_START] = {.run = net_on_start},

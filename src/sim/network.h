@@ -100,6 +100,10 @@ struct net_callbacks {
      * from at_ps on, and says when the card has it. */
     uint64_t (*store)(void *context, uint32_t host, uint64_t at_ps, uint32_t bytes);
     uint64_t (*fetch)(void *context, uint32_t host, uint64_t at_ps, uint32_t bytes);
+    /* A packet arrives soon: chances to prefetch what `packet` will touch, the second when what the
+     * first asked for should be there. They must change nothing. NULL for none. */
+    void (*ahead)(void *context, uint64_t cookie, uint32_t dst);
+    void (*closer)(void *context, uint64_t cookie, uint32_t dst);
     /* The contents of a packet that was injected with this cookie, for nodes that look at them.
      * NULL for none. */
     uint8_t *(*contents)(void *context, uint64_t cookie);
@@ -126,6 +130,8 @@ void network_inject(struct network *net, uint64_t now_ps, uint32_t src, uint32_t
 void network_send(struct network *net, uint64_t now_ps, uint64_t at_ps, uint32_t src, uint32_t dst,
                   uint64_t bytes, uint32_t flow, uint64_t cookie);
 int network_check(const struct network *net, struct spin_error *err);
+/* A packet will soon enter that host's port. */
+void network_prefetch(const struct network *net, uint32_t host);
 
 /* ---- nodes that look at what passes them ----
  *

@@ -72,20 +72,6 @@ static int set_cards(struct spin_world *w, const struct spin_world_options *o,
     return code;
 }
 
-static int make_network(struct spin_world *w, struct spin_error *err) {
-    const struct spin_packet *p = &w->params.network;
-    int code = topology_create(&w->topology, p->topology, w->ranks, err);
-    if (code)
-        return code;
-    if (w->topology->hosts < w->ranks)
-        return spin_fail(err, SPIN_EARG, "%s has %u hosts, fewer than %u ranks", p->topology,
-                         w->topology->hosts, w->ranks);
-    const struct net_config config = packet_net_config(p);
-    const struct net_callbacks callbacks = {
-        .context = w, .packet = world_on_packet, .copied = world_on_copy};
-    return network_create(&w->net, w->engine, w->topology, &config, &callbacks, err);
-}
-
 static int make_hosts(struct spin_world *w, const struct spin_noise *noise,
                       struct spin_error *err) {
     const struct world_cards *c = &w->cards;
@@ -156,15 +142,39 @@ static void look_at_flight(void *context, const struct sim_event *event) {
 static void look_at_packet(void *context, const struct sim_event *event) {
     const struct spin_world *w = context;
     const struct world_flight *f = pool_at(&w->flights, event->with.u32[0]);
-    look_closer(context, event);
+    nic_prefetch_table(w->rank[sim_object(event)].nic);
     prefetch(f->packet, sizeof *f->packet);
-    __builtin_prefetch(w->rank[sim_object(event)].main.process.portals);
+}
+
+static void look_at_match(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    const struct world_flight *f = pool_at(&w->flights, event->with.u32[0]);
+    nic_prefetch_match(w->rank[sim_object(event)].nic, f->packet);
+}
+
+/* It is about to come to its card. */
+static void look_at_coming(void *context, uint64_t cookie, uint32_t host) {
+    const struct spin_world *w = context;
+    const char *rank = (const char *)&w->rank[w->rank_of[host]];
+    __builtin_prefetch(rank);
+    __builtin_prefetch(rank + RANK_LINE);
+    __builtin_prefetch(&((const struct world_rank *)rank)->main.process.portals);
+    prefetch(pool_at(&w->flights, (uint32_t)cookie), sizeof(struct world_flight));
+}
+
+static void look_at_come(void *context, uint64_t cookie, uint32_t host) {
+    const struct spin_world *w = context;
+    const struct world_flight *f = pool_at(&w->flights, (uint32_t)cookie);
+    __builtin_prefetch(f->packet);
+    __builtin_prefetch(&f->packet->bytes);
+    (void)host;
 }
 
 static void look_at_leaving(void *context, const struct sim_event *event) {
     const struct spin_world *w = context;
     const struct world_flight *f = pool_at(&w->flights, event->with.u32[0]);
     nic_prefetch_progress(w->rank[sim_object(event)].nic);
+    network_prefetch(w->net, w->rank[sim_object(event)].host);
     __builtin_prefetch(f->packet);
     __builtin_prefetch(f->how.peer);
 }
@@ -172,7 +182,7 @@ static void look_at_leaving(void *context, const struct sim_event *event) {
 static void look_at_arrival(void *context, const struct sim_event *event) {
     const struct spin_world *w = context;
     look_at_flight(context, event);
-    __builtin_prefetch(&w->rank[sim_object(event)].main.process.portals);
+    nic_prefetch_interface(w->rank[sim_object(event)].nic);
 }
 
 /* What was moved counts, and the program may wait for that. */
@@ -197,7 +207,14 @@ static void look_at_hpu(void *context, const struct sim_event *event) {
     const struct world_executor *e = w->executor[event->with.u32[0]];
     look_closer(context, event);
     prefetch(e, 384); /* registers and the first windows */
-    __builtin_prefetch(&e->task);
+    nic_prefetch_task(e->task);
+}
+
+static void look_at_command(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    const struct world_rank *r = &w->rank[sim_object(event)];
+    nic_prefetch_message(w->executor[event->with.u32[0]]->task);
+    network_prefetch(w->net, r->host);
 }
 
 /* A handler has ended. */
@@ -214,22 +231,46 @@ static void look_at_task(void *context, const struct sim_event *event) {
     nic_prefetch_task(end->task);
 }
 
+static void look_at_message(void *context, const struct sim_event *event) {
+    const struct spin_world *w = context;
+    const struct world_end *end = pool_at(&w->ends, event->with.u32[0]);
+    nic_prefetch_message(end->task);
+}
+
 static const struct sim_module module = {
     .name = "world",
     .kinds = WORLD_KINDS,
     .kind = {
-        [WORLD_THREAD_EVENT] = {world_on_thread, look_at_thread, look_at_stack, 0},
-        [WORLD_DEPART_EVENT] = {world_on_depart, look_at_flight, look_at_leaving, 0},
-        [WORLD_LEFT_EVENT] = {world_on_left, look_at_flight, look_at_leaving, 0},
-        [WORLD_MATCHED_EVENT] = {world_on_matched, look_at_arrival, look_at_packet, 0},
-        [WORLD_DMA_EVENT] = {world_on_dma, look_at_dma, look_at_move, 0},
-        [WORLD_HPU_EVENT] = {world_on_hpu, look_ahead, look_at_hpu, 0},
-        [WORLD_END_EVENT] = {world_on_end, look_at_end, look_at_task, 0},
-        [WORLD_TICK_EVENT] = {world_on_tick, look_ahead, look_closer, 0},
-        [WORLD_LAUNCH_EVENT] = {world_on_launch, look_ahead, look_closer, 0},
-        [WORLD_TASKLET_EVENT] = {world_on_tasklet, look_ahead, look_closer, 0},
-        [WORLD_PAGED_EVENT] = {world_on_paged, look_ahead, look_closer, 0},
+        [WORLD_THREAD_EVENT] = {world_on_thread, look_at_thread, look_at_stack, 0, NULL},
+        [WORLD_DEPART_EVENT] = {world_on_depart, look_at_flight, look_at_leaving, 0, NULL},
+        [WORLD_LEFT_EVENT] = {world_on_left, look_at_flight, look_at_leaving, 0, NULL},
+        [WORLD_MATCHED_EVENT] = {world_on_matched, look_at_arrival, look_at_packet, 0,
+                                 look_at_match},
+        [WORLD_DMA_EVENT] = {world_on_dma, look_at_dma, look_at_move, 0, NULL},
+        [WORLD_HPU_EVENT] = {world_on_hpu, look_ahead, look_at_hpu, 0, look_at_command},
+        [WORLD_END_EVENT] = {world_on_end, look_at_end, look_at_task, 0, look_at_message},
+        [WORLD_TICK_EVENT] = {world_on_tick, look_ahead, look_closer, 0, NULL},
+        [WORLD_LAUNCH_EVENT] = {world_on_launch, look_ahead, look_closer, 0, NULL},
+        [WORLD_TASKLET_EVENT] = {world_on_tasklet, look_ahead, look_closer, 0, NULL},
+        [WORLD_PAGED_EVENT] = {world_on_paged, look_ahead, look_closer, 0, NULL},
     }};
+
+static int make_network(struct spin_world *w, struct spin_error *err) {
+    const struct spin_packet *p = &w->params.network;
+    int code = topology_create(&w->topology, p->topology, w->ranks, err);
+    if (code)
+        return code;
+    if (w->topology->hosts < w->ranks)
+        return spin_fail(err, SPIN_EARG, "%s has %u hosts, fewer than %u ranks", p->topology,
+                         w->topology->hosts, w->ranks);
+    const struct net_config config = packet_net_config(p);
+    const struct net_callbacks callbacks = {.context = w,
+                                            .packet = world_on_packet,
+                                            .copied = world_on_copy,
+                                            .ahead = look_at_coming,
+                                            .closer = look_at_come};
+    return network_create(&w->net, w->engine, w->topology, &config, &callbacks, err);
+}
 
 static int make(struct spin_world *w, const struct spin_world_options *o, struct spin_error *err) {
     w->ranks = o->ranks;
