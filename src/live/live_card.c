@@ -26,7 +26,7 @@
 
 /* With paging. What is larger than the lane takes at once travels in blocks, each of as many
  * packets as a block may have; what is smaller waits on the card for its pages. */
-#define BLOCK_BYTES        (64 * LIVE_MTU_BYTES)
+#define BLOCK_PACKETS      64
 #define BLOCKS_OUTSTANDING 8
 #define UNBLOCKED_BYTES    (20 * 1024 - 1)
 #define PARKED_MOST        1024 /* moves; then nothing more is taken from the transport */
@@ -659,7 +659,7 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
                                       .contexts = 4096,
                                       .handler_packets = 256,
                                       .handler_messages = 1024,
-                                      .block_bytes = o->paging ? BLOCK_BYTES : 0,
+                                      .block_bytes = o->paging ? BLOCK_PACKETS * mtu_bytes : 0,
                                       .blocks_outstanding = BLOCKS_OUTSTANDING,
                                       .unblocked_bytes = UNBLOCKED_BYTES,
                                       .err_policy = NIC_ERR_PER_BLOCK,

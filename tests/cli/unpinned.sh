@@ -21,6 +21,7 @@ for paging in off on; do
         check "$transport, paging $paging: from a read-only mapping" 0 '^3000017 bytes put and got, none wrong$' launch -n 2 ./unpinned source file
     done
 done
+check "udp, as its interface has it: untouched memory" 0 '^3323026 bytes written and read, none wrong$' env -u OPENSPIN_INTERFACE timeout -k 5 $patience "$OPENSPIN" launch -n 2 ./unpinned untouched
 
 # --- memory that is not there: errors at both sides, and both live
 for transport in shm udp; do
@@ -42,7 +43,10 @@ group=${group%/}/openspin-test-$$
 trap '[ ! -d "$group" ] || rmdir "$group"; rm -rf "$scratch"' EXIT
 limited() { # WHAT FILE|- MIB LIMIT_MIB
     for paging in off on; do
-        if [ ! -d "$group" ] && ! mkdir "$group" 2>/dev/null || ! echo $(($4 << 20)) 2>/dev/null >"$group/$limit"; then
+        if [ -n "$SANITIZED" ]; then
+            skip "$1, paging $paging" "a sanitizer has memory of its own"
+            continue
+        elif [ ! -d "$group" ] && ! mkdir "$group" 2>/dev/null || ! echo $(($4 << 20)) 2>/dev/null >"$group/$limit"; then
             skip "$1, paging $paging" "no control group with a limit of memory can be made in $(dirname "$group")"
             continue
         fi
@@ -52,7 +56,6 @@ limited() { # WHAT FILE|- MIB LIMIT_MIB
     done
 }
 room=16
-[ -n "$flags" ] && room=64 # a sanitizer has memory of its own
 limited "a file larger than the memory limit" file $((2 * room)) $room
 swap=$(($(wc -l </proc/swaps) - 1))
 if [ $swap -gt 0 ]; then
@@ -63,7 +66,8 @@ fi
 
 mkdir media
 unset MALLOC_PERTURB_ # it makes memory of what is only reserved
-run timeout -k 5 $patience "$OPENSPIN" store large --bytes $((2 * room + 16))MiB --memory $((room + 24))MiB --files media
+[ -n "$SANITIZED" ] && err='no control group with a limit of memory can be made: a sanitizer has memory of its own' status=1 ||
+    run timeout -k 5 $patience "$OPENSPIN" store large --bytes $((2 * room + 16))MiB --memory $((room + 24))MiB --files media
 if printf '%s\n' "$err" | grep -q 'no control group with a limit of memory can be made'; then
     skip "a store larger than its memory" "$err"
 elif [ "$status" = 0 ] && grep -q 'every byte is right$' <<<"$out" && grep -qE '^the nodes had at most [0-9.]+ MiB' <<<"$out"; then
