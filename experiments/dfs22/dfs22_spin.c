@@ -13,7 +13,9 @@ enum { NOW = 100, EXPIRES = 1000 };
 enum { SLOTS = 2048, SUMS = 320 }; /* requests; accumulators. Both are in an L1 of 1 MiB */
 
 static enum storage_trust trust(const struct dfs_write *w) {
-    return w->ticket ? STORAGE_TRUSTED : STORAGE_CAPABILITY;
+    return w->trust == DFS_TICKET    ? STORAGE_TRUSTED
+           : w->trust == DFS_PACKETS ? STORAGE_AUTHENTICATED
+                                     : STORAGE_CAPABILITY;
 }
 
 static struct storage_key service_key(void) {
@@ -47,27 +49,37 @@ static uint32_t length(const struct dfs_scene *s, uint32_t i) {
 /* ---- the client ---- */
 
 struct spin_client {
-    struct store_grant grant;
     ptl_handle_md_t md;     /* of all memory */
     uint8_t *message;       /* of all writes, one after the other */
     uint64_t message_bytes; /* at most */
 };
 
-static void make_grant(const struct dfs_write *w, struct store_grant *g) {
+/* Bytes of a packet, if it has a tag. */
+static uint32_t packet(const struct dfs_write *w) {
+    return w->trust == DFS_PACKETS ? DFS_MTU : 0;
+}
+
+static uint64_t message_bytes(const struct dfs_write *w, uint32_t bytes) {
+    return storage_message_bytes(bytes, packet(w));
+}
+
+/* For the i-th write. */
+static void make_grant(const struct dfs_write *w, uint32_t i, struct store_grant *g) {
     const struct storage_key key = service_key();
     struct storage_capability *c = &g->capability;
-    *g = (struct store_grant){.capability = {.rights = STORAGE_MAY_WRITE,
-                                             .strategy = is_coded(w)      ? STORAGE_RS
-                                                         : w->copies == 1 ? STORAGE_PLAIN
-                                                         : w->protocol == DFS_SPIN_PBT
-                                                             ? STORAGE_PBT
-                                                             : STORAGE_RING,
-                                             .k = (uint8_t)w->copies,
-                                             .m = (uint8_t)w->parities,
-                                             .client = spin_rank(),
-                                             .bytes = node_bytes(w),
-                                             .object = 1,
-                                             .expires = EXPIRES}};
+    *g = (struct store_grant){
+        .capability = {.rights = STORAGE_MAY_WRITE,
+                       .strategy = is_coded(w)                   ? STORAGE_RS
+                                   : w->copies == 1              ? STORAGE_PLAIN
+                                   : w->protocol == DFS_SPIN_PBT ? STORAGE_PBT
+                                                                 : STORAGE_RING,
+                       .serial = w->trust == DFS_FIRST ? (uint16_t)(i + 1) : 0,
+                       .k = (uint8_t)w->copies,
+                       .m = (uint8_t)w->parities,
+                       .client = spin_rank(),
+                       .bytes = node_bytes(w),
+                       .object = 1,
+                       .expires = EXPIRES}};
     for (uint32_t v = 0; v < answers(w); v++)
         c->place[v] = (struct storage_place){.node = 1 + v};
     store_grant_sign(g, &key, trust(w));
@@ -86,20 +98,22 @@ static bool open_client(struct dfs_rank *r, const struct dfs_scene *s, struct sp
     const struct dfs_write *w = &s->write;
     uint32_t bytes = node_bytes(w), n = messages(w);
     uint8_t *data = malloc(bytes ? bytes : 1);
-    make_grant(w, &c->grant);
-    c->message_bytes = storage_message_bytes(bytes, 0);
+    c->message_bytes = message_bytes(w, bytes);
     c->message = malloc(c->message_bytes * n * s->writes);
     for (uint32_t j = 0; data && c->message && j < n; j++) {
         fill_data(s, j, data);
         for (uint32_t i = 0; i < s->writes; i++) {
             struct storage_head head;
-            store_head(&head, &c->grant,
+            struct store_grant grant;
+            make_grant(w, i, &grant);
+            store_head(&head, &grant,
                        &(struct store_ask){.operation = STORAGE_WRITE,
                                            .trust = trust(w),
                                            .place = j,
                                            .length = length(s, i),
+                                           .packet = packet(w),
                                            .request = i + 1});
-            store_message_fill(c->message + (i * n + j) * c->message_bytes, &head, c->grant.session,
+            store_message_fill(c->message + (i * n + j) * c->message_bytes, &head, grant.session,
                                data);
         }
     }
@@ -117,7 +131,7 @@ static bool begin_write(struct dfs_rank *r, const struct dfs_scene *s, const str
     uint32_t n = messages(&s->write);
     for (uint32_t j = 0; j < n; j++)
         if (PtlPut(c->md, (uintptr_t)(c->message + (write * n + j) * c->message_bytes),
-                   storage_message_bytes(length(s, write), 0), PTL_NO_ACK_REQ,
+                   message_bytes(&s->write, length(s, write)), PTL_NO_ACK_REQ,
                    (ptl_process_t){.rank = 1 + j}, r->pt, STORAGE_REQUEST, 0, NULL, 0) != PTL_OK)
             return false;
     return true;
@@ -136,6 +150,9 @@ static bool client_writes(struct dfs_rank *r, struct dfs_scene *s, const struct 
         }
         if (i == s->warm)
             first_ps = spin_now_ps();
+        if (me == 0 && s->write.writes && i == s->writes / 3)
+            for (int last = 0; last < 2; last++)
+                spin_world_card(s->world, dfs_node(&s->write, last), &s->begun[last]);
         if (i + 1 == s->writes)
             start_ps = spin_now_ps();
         if (i < s->writes && !begin_write(r, s, c, i))

@@ -48,6 +48,14 @@ const char *dfs_protocol_name(enum dfs_protocol protocol);
 /* Whether it has a chunk size to choose. */
 bool dfs_has_chunks(enum dfs_protocol protocol);
 
+/* What a client of sPIN shows with a write, and nodes make of it. */
+enum dfs_trust {
+    DFS_KNOWN,   /* one capability for all writes: a card computes its MAC once */
+    DFS_FIRST,   /* another one for each write */
+    DFS_TICKET,  /* clients are trusted: a plain secret is compared */
+    DFS_PACKETS, /* as DFS_KNOWN, and every packet has a tag */
+};
+
 struct dfs_write {
     enum dfs_protocol protocol;
     uint32_t copies, bytes;
@@ -57,8 +65,9 @@ struct dfs_write {
     uint32_t window;   /* of those of sPIN: under way at a time, of each client */
     uint32_t clients;  /* likewise; 0: one */
     bool slow;         /* 100 Gbit/s */
-    bool ticket;       /* of sPIN: clients are trusted, a plain secret is compared */
-    bool core_copies;  /* processors copy DFS_CORE_GBS, and not what memory allows */
+    enum dfs_trust trust;
+    bool alone;                  /* a card without a host: PCIe takes no time */
+    bool core_copies;            /* processors copy DFS_CORE_GBS, and not what memory allows */
     const char *trace, *picture; /* from this time on */
     uint64_t from_ps;
 };
@@ -68,7 +77,8 @@ struct dfs_outcome {
     double us;      /* of one write */
     double gbit;    /* of data, if there were several */
     uint32_t chunk; /* that it had */
-    /* Of the card of the first node, and of the last, which is a parity node if there are some. */
+    /* Of the card of the first node, and of the last, which is a parity node if there are some. If
+     * there were several writes, sums are without the first third of the first client's. */
     struct spin_card_handler handler[SPIN_CLEANUP_HANDLER + 1], last[SPIN_CLEANUP_HANDLER + 1];
 };
 
@@ -89,6 +99,8 @@ struct dfs_scene {
     uint64_t start_ps, took_ps; /* of the client that waited longest for its last write, */
     uint64_t elapsed_ps;        /* and for all that do not warm up */
     uint64_t *done_ps;          /* of sPIN: when each client knew of each write */
+    const struct spin_world *world;
+    struct spin_world_card begun[2]; /* of sPIN: what those cards had counted then */
 };
 
 /* Portals' match bits. */
@@ -122,6 +134,10 @@ void dfs_copy(struct dfs_rank *r, uint64_t to, uint64_t from, uint64_t bytes);
 /* A client: opens an entry for answers, and times what `writes` does. Returns as a rank does. */
 int dfs_client(struct dfs_rank *r, struct dfs_scene *s,
                bool (*writes)(struct dfs_rank *r, const struct dfs_scene *s));
+/* Of the first node, and of the last. */
+static inline uint32_t dfs_node(const struct dfs_write *w, int last) {
+    return last ? w->copies + w->parities : 1;
+}
 /* A client's last write, begun then, is done now; and all of its writes. */
 void dfs_took(struct dfs_scene *s, uint64_t start_ps, uint64_t first_ps);
 
@@ -152,8 +168,11 @@ uint32_t dfs_copies(const struct experiment_context *context, uint32_t published
 int dfs_code(const struct experiment_context *context, uint32_t *k, uint32_t *m,
              struct spin_error *err);
 void dfs_note_world(struct sheet *s, int gbit);
+/* Handlers and goodput of one node: on a card alone. */
+void dfs_note_alone(struct sheet *s);
 
-/* The options of the paper's world, with 400 or (slow) 100 Gbit/s; the arrays are constant. */
-struct spin_world_options dfs_world(uint32_t ranks, bool slow);
+/* The options of the paper's world, with 400 or (slow) 100 Gbit/s, and hosts or (alone) none; the
+ * arrays are constant. */
+struct spin_world_options dfs_world(uint32_t ranks, bool slow, bool alone);
 
 #endif

@@ -7,6 +7,7 @@
 
 #define VALIDATE_WRITE 2u  /* a right */
 #define VALIDATE_TABLE 64u /* requests under way */
+#define VALIDATE_KNOWN 16u /* capabilities that were checked before */
 
 /* What a client shows: signed by the metadata service with a key that the storage nodes have. */
 struct validate_capability {
@@ -30,6 +31,10 @@ struct validate_node { /* in L2 handler memory */
 
 struct validate_table { /* in the L1 of the message's home cluster */
     uint32_t accepted;
+    struct {
+        struct validate_capability capability;
+        uint32_t signature; /* which was found right; 0: none */
+    } known[VALIDATE_KNOWN];
     struct {
         uint32_t client, object, offset, length, received;
     } entry[VALIDATE_TABLE];

@@ -2,8 +2,8 @@
  * takes most of the instructions of a header handler: a capability that is the same, word by word
  * and with the same MAC, as one that was checked under today's keys is genuine too.
  *
- * Each has one place, which its MAC says. Handlers read while another writes: what they have read
- * counts if `turn` was even and is still the same. */
+ * Each may be at two places, which its MAC says. Handlers read while another writes: what they have
+ * read counts if `turn` was even and is still the same. */
 #ifndef STORAGE_KNOWN_H
 #define STORAGE_KNOWN_H
 
@@ -31,20 +31,28 @@ struct storage_known_table {
     uint32_t *learnt; /* how many were told to storage_know() */
 };
 
+/* The first (0) or the second (1) of its places. */
 static inline struct storage_known *storage_known_at(const struct storage_known_table *t,
-                                                     const uint32_t mac[2]) {
-    return &t->place[mac[0] % STORAGE_KNOWN];
+                                                     const uint32_t mac[2], int which) {
+    return &t->place[mac[which] % STORAGE_KNOWN];
 }
 
-/* How many places a capability with this MAC has, and its session key; 0: it is not known. In the
- * same time whatever differs in the MAC; what else differs is no secret. */
+static inline int storage_known_has(const struct storage_known_table *t,
+                                    const struct storage_known *k, const uint32_t mac[2]) {
+    return k->epoch == t->epoch && storage_mac_equal(k->mac, mac);
+}
+
+/* How many places of an extent a capability with this MAC has, and its session key; 0: it is not
+ * known. In the same time whatever differs in the MAC; what else differs is no secret. */
 static inline uint32_t storage_known_places(const struct storage_known_table *t,
                                             const void *capability, const uint32_t mac[2],
                                             uint32_t session[2]) {
-    const struct storage_known *k = storage_known_at(t, mac);
+    const struct storage_known *k = storage_known_at(t, mac, 0);
+    if (!storage_known_has(t, k, mac))
+        k = storage_known_at(t, mac, 1);
     const uint32_t *word = (const uint32_t *)capability, *at = k->word;
     uint32_t turn = __atomic_load_n(&k->turn, __ATOMIC_ACQUIRE);
-    if (turn & 1 || k->epoch != t->epoch || !storage_mac_equal(k->mac, mac))
+    if (turn & 1 || !storage_known_has(t, k, mac))
         return 0;
     for (uint32_t i = 0; i < STORAGE_KNOWN_WORDS; i++)
         if (at[i] != word[i])
@@ -61,14 +69,19 @@ static inline uint32_t storage_known_places(const struct storage_known_table *t,
     return __atomic_load_n(&k->turn, __ATOMIC_RELAXED) == turn ? places : 0;
 }
 
-/* Takes the place of the one that was there; if another handler is writing it, that one stays. */
+/* Takes a place that is free, or that of another; if a handler is writing there, that one stays. */
 static __attribute__((noinline, unused)) void storage_know(const struct storage_known_table *t,
                                                            const void *capability, uint32_t places,
                                                            const uint32_t mac[2],
                                                            const uint32_t session[2]) {
-    struct storage_known *k = storage_known_at(t, mac);
+    uint32_t before = __atomic_fetch_add(t->learnt, 1, __ATOMIC_RELAXED);
+    struct storage_known *k = storage_known_at(t, mac, 0);
+    if (k->epoch == t->epoch && !storage_mac_equal(k->mac, mac)) {
+        struct storage_known *second = storage_known_at(t, mac, 1);
+        if (second->epoch != t->epoch || before % 2)
+            k = second;
+    }
     uint32_t turn = __atomic_load_n(&k->turn, __ATOMIC_RELAXED) & ~1u;
-    __atomic_fetch_add(t->learnt, 1, __ATOMIC_RELAXED);
     if (!__atomic_compare_exchange_n(&k->turn, &turn, turn + 1, 0, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED))
         return;
