@@ -161,7 +161,7 @@ TEST(times_of_runs_are_all_or_each_sixteenth) {
     struct seen_handler h = {0};
     uint32_t timed = 0;
     for (uint32_t run = 0; run < 16 * SEEN_SAMPLE; run++) {
-        uint64_t began_ns = live_seen_begins(&h, false);
+        uint64_t began_ns = live_seen_begins(&h, false, false);
         timed += began_ns != 0;
         CHECK(run >= SEEN_EXACT || began_ns);
         if (began_ns) { /* a run of a microsecond at least, that counts for itself or for 16 */
@@ -172,7 +172,7 @@ TEST(times_of_runs_are_all_or_each_sixteenth) {
     }
     CHECK_EQ(timed, SEEN_EXACT + 15);
     CHECK_EQ(h.begun, 256);
-    live_seen_begins(&h, true); /* it had waited, and goes on */
+    live_seen_begins(&h, true, true); /* it had waited, and goes on */
     live_seen_ends(&h, 0, true);
     CHECK_EQ(h.begun - h.again, 256);
     CHECK_EQ(h.faults, 1);

@@ -75,6 +75,8 @@ struct port_card {
     void (*print)(struct port *p, const char *line);
 };
 
+#define PORT_MEASURED 8u /* the handlers of a message, and some */
+
 struct port {
     struct hpu *hpu;
     const struct port_card *card;
@@ -86,9 +88,11 @@ struct port {
     struct hpu_heap heap;       /* of no bytes: there is none */
     struct spin_refusal refusal;
     struct console console;
-    /* hpu_invoke.c: the function at an entry has so many bytes. */
-    const struct spin_image *measured;
-    uint32_t measured_entry, measured_bytes;
+    /* hpu_invoke.c: how many bytes functions have that were called last, by their entry. */
+    struct port_measured {
+        const struct spin_image *image;
+        uint32_t entry, bytes;
+    } measured[PORT_MEASURED];
 };
 
 /* After hpu_init. */

@@ -331,7 +331,7 @@ enum hpu_stop live_hpu_run(struct live_executor *e) {
         call_handler(e);
         e->begun = true;
     }
-    uint64_t began_ns = live_seen_begins(e->seen, again);
+    uint64_t began_ns = live_seen_begins(e->seen, again, !e->card->workers);
     uint64_t traced_ns = live_record_traces(e->card->record) ? live_now_ns() : 0;
     enum hpu_stop stop = hpu_run(&e->hpu, UINT64_MAX);
     live_seen_ends(e->seen, began_ns, stop == HPU_FAULTED);

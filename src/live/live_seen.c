@@ -176,8 +176,11 @@ struct seen_handler *live_seen_handler(struct live_seen *s, const struct nic_tas
     return h;
 }
 
-uint64_t live_seen_begins(struct seen_handler *h, bool again) {
-    uint64_t run = atomic_fetch_add_explicit(&h->begun, 1, memory_order_relaxed);
+uint64_t live_seen_begins(struct seen_handler *h, bool again, bool alone) {
+    uint64_t run = alone ? atomic_load_explicit(&h->begun, memory_order_relaxed)
+                         : atomic_fetch_add_explicit(&h->begun, 1, memory_order_relaxed);
+    if (alone)
+        atomic_store_explicit(&h->begun, run + 1, memory_order_relaxed);
     if (again)
         atomic_fetch_add_explicit(&h->again, 1, memory_order_relaxed);
     return run < SEEN_EXACT || run % SEEN_SAMPLE == 0 ? live_now_ns() : 0;

@@ -428,7 +428,7 @@ static bool shm_lends(struct live_transport *t, struct nic_address target) {
 /* ---- in ---- */
 
 /* What the peer did is not what one of ours does: nothing more of it is read. */
-static void distrust(struct shm *s, struct shm_peer *peer) {
+static __attribute__((cold)) void distrust(struct shm *s, struct shm_peer *peer) {
     uint64_t head = atomic_load_explicit(&peer->in.head, memory_order_relaxed);
     s->transport.malformed++;
     peer->in_life = 0;
@@ -688,8 +688,8 @@ static void tell_room(const struct shm_peer *peer) {
 }
 
 /* As it would be on another wire, where the record's length is the magic. */
-static void tell_dropped(struct shm *s, const struct shm_peer *peer, const uint8_t *at,
-                         uint32_t bytes) {
+static __attribute__((cold)) void tell_dropped(struct shm *s, const struct shm_peer *peer,
+                                               const uint8_t *at, uint32_t bytes) {
     uint8_t packet[WIRE_HEADER_BYTES + 4096];
     const uint32_t magic = WIRE_MAGIC;
     bytes = bytes < sizeof packet ? bytes : sizeof packet;

@@ -325,7 +325,8 @@ void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now);
  * initiator, so that what it has met is known. */
 struct nic_put {
     struct nic_message message;
-    struct portals_plain at;
+    struct portals_plain at; /* what it met, */
+    bool known;              /* if that was looked for */
 };
 bool nic_put_in(struct nic *nic, struct nic_put *put, bool same, uint32_t number,
                 const uint8_t *data, uint64_t now);

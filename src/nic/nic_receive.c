@@ -748,15 +748,16 @@ bool nic_put_in(struct nic *nic, struct nic_put *put, bool same, uint32_t number
                 const uint8_t *data, uint64_t now) {
     const struct nic_message *m = &put->message;
     struct delivery_peer *peer = nic->delivery.last_peer;
-    if (!same)
-        put->at.entry = NULL;
+    put->known &= same;
     if (!peer || !peer->direct || peer->held || peer->in_message != number ||
         !nic_address_equal(peer->address, m->source))
         return false;
-    if (!portals_plain_holds(nic->portals, &put->at) && !portals_plain(nic->portals, m, &put->at)) {
-        put->at.entry = NULL;
-        return false;
+    if (!put->known || !portals_plain_holds(nic->portals, &put->at)) {
+        portals_plain(nic->portals, m, &put->at);
+        put->known = true;
     }
+    if (!put->at.entry)
+        return false;
     nic->now = now;
     nic->counts.messages_in++;
     delivery_took(&nic->delivery, peer);

@@ -176,16 +176,29 @@ static __attribute__((noinline)) enum portals_sending sent_otherwise(struct nic 
     return status < NIC_FAULT ? PORTALS_LEFT : PORTALS_UNREADABLE;
 }
 
-/* Of a message that Portals made, in one packet; false: a packet is needed. */
+/* What a handler has sent: its packet is done with. */
+static __attribute__((noinline)) void left_short(struct nic *nic, struct nic_origin *from) {
+    struct nic_packet *packet = from->ready;
+    from->ready = NULL;
+    left_at_once(nic, from->from_handler);
+    if (packet && packet->references)
+        nic_packet_release(packet);
+}
+
+/* Of a message that is one packet; false: that has to be made. */
 static inline bool send_short(struct nic *nic, const struct portals_outgoing *out) {
     const struct nic_driver *driver = nic->config.driver;
+    struct nic_origin *from = out->origin;
     struct delivery_peer *peer = out->peer; /* a nic_peer begins with it */
-    if (!driver->send_short || out->origin ||
-        !driver->send_short(nic->config.context, out->message, peer->next_message, out->data))
+    const uint8_t *data = from && from->ready ? from->ready->data : out->data;
+    if (!driver->send_short ||
+        !driver->send_short(nic->config.context, out->message, peer->next_message, data))
         return false;
     peer->next_message++;
     nic->counts.sent++;
     nic->counts.messages_out++;
+    if (from)
+        left_short(nic, from);
     return true;
 }
 

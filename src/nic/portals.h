@@ -191,7 +191,7 @@ struct portals_plain {
 /* False: it is none, and for portals_header. */
 bool portals_plain(struct portals *p, const struct nic_message *message,
                    struct portals_plain *plain);
-/* Whether it (entry NULL: it is none) would be found again for a message that says the same. */
+/* Whether the same (entry NULL: none) would be found again for a message that says the same. */
 bool portals_plain_holds(const struct portals *p, const struct portals_plain *plain);
 /* It lives on in `to`, until portals_done. */
 void portals_plain_keep(struct portals_arrival *to, const struct portals_plain *plain,

@@ -297,6 +297,8 @@ struct entry *p4_match_message(const struct portals_ni *ni, const struct list *l
 
 bool portals_plain(struct portals *p, const struct nic_message *m, struct portals_plain *plain) {
     const struct portals_ni *ni = p->ni[p4_interface_number(m->interface)];
+    plain->entry = NULL;
+    plain->changes = p->changes;
     if (!ni || ni->closing || m->ack_req > PTL_OC_ACK_REQ)
         return false;
     const struct portals_pt *pt = p4_table_entry(ni, m->pt_index);
@@ -314,12 +316,11 @@ bool portals_plain(struct portals *p, const struct nic_message *m, struct portal
     plain->mlength = m->length < room ? m->length : room;
     plain->data = (uint8_t *)((uintptr_t)e->memory.start + m->remote_offset);
     plain->entry = e;
-    plain->changes = p->changes;
     return true;
 }
 
 bool portals_plain_holds(const struct portals *p, const struct portals_plain *plain) {
-    return plain->entry && plain->changes == p->changes;
+    return plain->changes == p->changes;
 }
 
 /* ---- Ahead of a message ---- */
