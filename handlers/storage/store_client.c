@@ -1,6 +1,7 @@
 /* The client library but for reads and repairs: asking the service, and writing. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "store_private.h"
 
@@ -51,6 +52,8 @@ static int say_hello(struct spinstore *s) {
         code = PTL_FAIL;
     if (code == PTL_OK) {
         s->session = s->port.in->session;
+        if (s->port.peer)
+            store_port_peer(&s->port, s->o.service)->session = s->session;
         /* nodes refuse numbers that they know of an earlier process of this rank */
         s->next_request = s->next_write = (uint64_t)s->session << 32;
     }
@@ -323,7 +326,9 @@ int spinstore_ask(struct spinstore *s, struct spinstore_status *status) {
 }
 
 struct spinstore_counts spinstore_counts(const struct spinstore *s) {
-    return s->counts;
+    struct spinstore_counts counts = s->counts;
+    counts.forged += s->port.forged;
+    return counts;
 }
 
 int spinstore_stop(struct spinstore *s) {
@@ -334,6 +339,8 @@ int store_client_open(struct spinstore *s) {
     ptl_hpu_limits_t limits;
     const struct spin_entry answers = {
         .bits = STORAGE_ANSWER, .ignore = ~0xffull, .options = PTL_ME_OP_PUT};
+    if (getrandom(&s->serial, sizeof s->serial, 0) != (ssize_t)sizeof s->serial)
+        return PTL_FAIL; /* no old answer is to a question of this life */
     s->plan = calloc(1, sizeof *s->plan);
     s->flight = calloc(STORE_FLIGHTS, sizeof *s->flight);
     if (!s->plan || !s->flight)

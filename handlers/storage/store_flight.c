@@ -235,9 +235,11 @@ static void put_event(struct spinstore *s, const ptl_event_t *event) {
 
 static void take(struct spinstore *s, enum store_port_news news, const ptl_event_t *event) {
     if (news == STORE_PORT_MESSAGE && s->port.in->answer && s->port.in->serial == s->serial &&
-        event->initiator.rank == s->o.service)
+        event->initiator.rank == s->o.service) {
+        for (uint32_t i = 0; i < s->port.in->layouts; i++)
+            store_hide_session(&s->port, s->rank, &s->port.in->layout[i].grant);
         s->answered = true;
-    else if (news == STORE_PORT_SENT && event->ni_fail_type != PTL_NI_OK)
+    } else if (news == STORE_PORT_SENT && event->ni_fail_type != PTL_NI_OK)
         s->alone = true;
     else if (news == STORE_PORT_OTHER &&
              (event->type == PTL_EVENT_SEND || event->type == PTL_EVENT_ACK))

@@ -101,16 +101,23 @@ int main(int argc, char **argv) {
     live.clients = job.ranks - 1 - live.nodes;
     snprintf(medium, sizeof medium, "%s/node-%u", argc > 6 ? argv[6] : "", job.rank);
     bool benches = strcmp(argv[1], "bench") == 0, large = strcmp(argv[1], "large") == 0;
+    /* Every other storm is on a network that is not trusted, though here everybody knows the
+     * secret. */
+    bool storms = strcmp(argv[1], "storm") == 0;
+    const uint64_t secret = 0x53746f7265536563;
     /* A process that is killed is noticed at once; one that gets no processor for long is not dead.
      * The bench covers what it wrote again and again, so it wants the blocks back soon. */
-    const struct spinstore_options options = {.nodes = live.nodes,
-                                              .file = argc > 6 ? medium : NULL,
-                                              .patience_ms = 3000,
-                                              .silence_ms = 60000,
-                                              .node_bytes = benches ? 256 << 20
-                                                            : large ? live.bytes
-                                                                    : 0,
-                                              .lifetime_s = benches ? 2 : 0};
+    const struct spinstore_options options = {
+        .nodes = live.nodes,
+        .file = argc > 6 ? medium : NULL,
+        .trust = storms && live.seed % 2 == 0 ? SPINSTORE_AUTHENTICATED : SPINSTORE_CAPABILITIES,
+        .secret = job.rank ? spinstore_secret(secret, job.rank) : secret,
+        .patience_ms = 3000,
+        .silence_ms = 60000,
+        .node_bytes = benches ? 256 << 20
+                      : large ? live.bytes
+                              : 0,
+        .lifetime_s = benches ? 2 : 0};
     code = store_live_open_puts(&live, job.ni);
     if (code == PTL_OK)
         code = spinstore_join(job.ni, &options, &live.store);

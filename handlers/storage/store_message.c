@@ -234,6 +234,10 @@ static void pass_answer(struct pass *p, struct store_message *m) {
     case STORE_KIND_ROTATE:
         pass_small(p, &m->key.generation, 4, 255);
         break;
+    case STORE_KIND_PING:
+    case STORE_KIND_KEYS:
+        pass_u32(p, &m->life);
+        break;
     case STORE_KIND_COUNTS:
         pass_u32(p, &m->counts.objects);
         pass_u32(p, &m->counts.extents);

@@ -61,6 +61,7 @@ struct store_message {
     uint64_t write, offset, bytes, size, version;
     struct storage_key key;
     uint32_t previous_ends, clock;
+    uint32_t life; /* a node's number for this life of it, at random */
     struct store_meta_counts counts;
     uint32_t nodes, dead_nodes;
     uint32_t layouts, sums;

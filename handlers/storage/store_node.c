@@ -2,7 +2,9 @@
  * file as medium the host flushes what the card has written, and answers. */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "store_node_host.h"
@@ -15,6 +17,7 @@ struct store_node {
     uint64_t bytes; /* mapped */
     struct spinstore_counts *counts;
     bool by_file, stopped;
+    uint32_t life; /* of this node: one that is opened again has another, and no keys */
 };
 
 /* A file keeps what was in it; a card needs some bytes behind the last block. */
@@ -57,6 +60,11 @@ int store_node_open(struct spinstore *s) {
     if (!n)
         return PTL_NO_SPACE;
     n->counts = &s->counts;
+    while (!n->life)
+        if (getrandom(&n->life, sizeof n->life, 0) != (ssize_t)sizeof n->life)
+            return PTL_FAIL;
+    if (s->port.peer)
+        store_port_peer(&s->port, s->o.service)->session = n->life;
     int code = open_medium(n, s->o.file, s->o.node_bytes);
     const struct store_node_options o = {
         .medium = n->medium,
@@ -93,18 +101,22 @@ void *spinstore_memory(struct spinstore *s, uint64_t *bytes) {
     return s->node ? s->node->medium : NULL;
 }
 
-/* From the service alone. */
+/* From the service alone. Old questions whether the node lives can be replayed: the clock does not
+ * go back by one. */
 static int take_message(struct spinstore *s) {
-    const struct store_message *in = s->port.in;
+    struct store_message *in = s->port.in;
     struct store_node *n = s->node;
     int code = PTL_OK;
-    if (in->kind == STORE_KIND_PING || in->kind == STORE_KIND_KEYS)
+    if ((in->kind == STORE_KIND_PING || in->kind == STORE_KIND_KEYS) &&
+        in->clock > n->card.node.now)
         code = store_node_card_clock(&n->card, in->clock);
-    if (code == PTL_OK && in->kind == STORE_KIND_KEYS)
+    if (code == PTL_OK && in->kind == STORE_KIND_KEYS) {
+        store_hide_key(&s->port, s->rank, in);
         code = store_node_card_key(&n->card, &in->key, in->previous_ends);
+    }
     n->stopped |= in->kind == STORE_KIND_END;
     if (code == PTL_OK && in->kind != STORE_KIND_END) {
-        store_port_begin(&s->port, in->kind);
+        store_port_begin(&s->port, in->kind)->life = n->life;
         code = store_port_answer(&s->port, s->o.service, STORE_TO_SERVICE, STORE_OK);
     }
     return code;

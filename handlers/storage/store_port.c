@@ -11,12 +11,116 @@ static int open_queue(struct store_port *p, int i) {
     const struct spin_entry entry = {
         .start = p->queue[i],
         .length = QUEUE_BYTES,
-        .min_free = STORE_MESSAGE_BYTES,
+        .min_free = STORE_MESSAGE_BYTES + STORAGE_TAG_BYTES,
         .bits = p->bits,
         .options = PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_NO_TRUNCATE,
         .user_ptr = &p->queue[i],
     };
     return spin_entry_append(p->ni, p->pt, &entry, &p->entry[i]);
+}
+
+/* ---- Signatures ---- */
+
+struct words {
+    uint32_t word[2];
+};
+
+static struct words split(uint64_t x) {
+    return (struct words){{(uint32_t)x, (uint32_t)(x >> 32)}};
+}
+
+uint64_t spinstore_secret(uint64_t of_the_store, uint32_t rank) {
+    const uint32_t words[2] = {rank, 0x6b6e6172u};
+    uint32_t key[2];
+    storage_mac(split(of_the_store).word, words, sizeof words, key);
+    return key[0] | (uint64_t)key[1] << 32;
+}
+
+int store_port_sign(struct store_port *p, uint64_t secret, bool serves) {
+    memcpy(p->key, split(secret).word, sizeof p->key);
+    p->serves = serves;
+    p->peer = calloc(serves ? spin_ranks() : 1, sizeof *p->peer);
+    return p->peer ? PTL_OK : PTL_NO_SPACE;
+}
+
+struct store_peer *store_port_peer(struct store_port *p, uint32_t rank) {
+    return p->peer && (!p->serves || rank < spin_ranks()) ? &p->peer[p->serves ? rank : 0] : NULL;
+}
+
+/* Of the rank that is not the service. */
+static struct words key_with(const struct store_port *p, uint32_t rank) {
+    const uint64_t own = p->key[0] | (uint64_t)p->key[1] << 32;
+    return split(p->serves ? spinstore_secret(own, rank) : own);
+}
+
+void store_port_hide(const struct store_port *p, uint32_t rank, uint64_t number,
+                     uint32_t words[2]) {
+    const struct words n = split(number);
+    const uint32_t input[3] = {n.word[0], n.word[1], 0x65646968u};
+    uint32_t pad[2];
+    if (!p->peer)
+        return;
+    storage_mac(key_with(p, rank).word, input, sizeof input, pad);
+    words[0] ^= pad[0];
+    words[1] ^= pad[1];
+}
+
+/* `bits` say where it goes to, so nothing can be sent back to where it came from. */
+static void sign(const struct store_port *p, uint32_t rank, ptl_match_bits_t bits, uint32_t session,
+                 const uint8_t *bytes, uint32_t count, uint32_t tag[2]) {
+    struct storage_mac m = storage_mac_begin(key_with(p, rank).word);
+    m = storage_mac_word(m, (uint32_t)bits);
+    m = storage_mac_word(m, session);
+    m = storage_mac_word(m, count);
+    m = storage_mac_words(m, bytes, count / 4);
+    storage_mac_end(m, bytes + count / 4 * 4, count, tag);
+    spin_work(2ull * count, count);
+}
+
+/* Whoever has no session yet says hello, or is asked whether it lives. */
+static bool has_session(uint32_t kind) {
+    return kind != STORE_KIND_HELLO && kind != STORE_KIND_PING;
+}
+
+static bool is_signed(const struct store_port *p, uint32_t from, uint32_t session,
+                      const uint8_t *bytes, uint32_t count) {
+    uint32_t tag[2], was[2];
+    memcpy(was, bytes + count, sizeof was);
+    sign(p, from, p->bits, session, bytes, count, tag);
+    return storage_mac_equal(tag, was);
+}
+
+/* Reads a message that is signed; a question has to be newer than the last one. */
+static bool read_signed(struct store_port *p, uint32_t from, const uint8_t *bytes, uint64_t whole) {
+    struct store_peer *peer = store_port_peer(p, from);
+    if (!peer || whole < STORAGE_TAG_BYTES || whole > STORE_MESSAGE_BYTES + STORAGE_TAG_BYTES)
+        return false;
+    uint32_t count = (uint32_t)whole - STORAGE_TAG_BYTES;
+    if (!store_message_read(p->in, bytes, count))
+        return false;
+    if (!has_session(p->in->kind))
+        return is_signed(p, from, 0, bytes, count);
+    bool renewed = peer->next && is_signed(p, from, peer->next, bytes, count);
+    if (!renewed && (!peer->session || !is_signed(p, from, peer->session, bytes, count)))
+        return false;
+    if (renewed)
+        *peer = (struct store_peer){.session = peer->next};
+    if (p->in->answer)
+        return true; /* to the last question, says whoever asked it */
+    if (peer->asked && (int32_t)(p->in->serial - peer->serial) <= 0)
+        return false;
+    peer->asked = true;
+    peer->serial = p->in->serial;
+    return true;
+}
+
+/* False: it is for nobody. */
+static bool read_message(struct store_port *p, const ptl_event_t *event) {
+    if (!p->peer)
+        return store_message_read(p->in, event->start, event->mlength);
+    bool ok = read_signed(p, event->initiator.rank, event->start, event->mlength);
+    p->forged += !ok;
+    return ok;
 }
 
 int store_port_open(struct store_port *p, ptl_handle_ni_t ni, ptl_match_bits_t bits) {
@@ -60,6 +164,7 @@ void store_port_close(struct store_port *p) {
     free(p->buffer);
     free(p->in);
     free(p->out);
+    free(p->peer);
     *p = (struct store_port){.eq = PTL_EQ_NONE, .md = PTL_INVALID_HANDLE, .pt = PTL_PT_ANY};
 }
 
@@ -73,9 +178,15 @@ int store_port_send(struct store_port *p, uint32_t to, ptl_match_bits_t bits, bo
     struct store_buffer *b = p->free_buffer;
     if (!b)
         return PTL_NO_SPACE;
-    uint32_t bytes = store_message_write(p->out, b->bytes, sizeof b->bytes);
+    uint32_t bytes = store_message_write(p->out, b->bytes, STORE_MESSAGE_BYTES), tag[2];
     if (!bytes)
         return PTL_ARG_INVALID;
+    const struct store_peer *peer = store_port_peer(p, to);
+    if (peer) {
+        sign(p, to, bits, has_session(p->out->kind) ? peer->session : 0, b->bytes, bytes, tag);
+        memcpy(b->bytes + bytes, tag, sizeof tag);
+        bytes += sizeof tag;
+    }
     b->to = to;
     b->kind = p->out->kind;
     b->acknowledged = acknowledged;
@@ -118,7 +229,7 @@ static int take(struct store_port *p, const ptl_event_t *event, enum store_port_
         }
         spin_work(64, event->mlength);
         if (event->type == PTL_EVENT_PUT && event->ni_fail_type == PTL_NI_OK &&
-            store_message_read(p->in, event->start, event->mlength))
+            read_message(p, event))
             *news = STORE_PORT_MESSAGE;
         return PTL_OK;
     }

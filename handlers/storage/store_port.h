@@ -15,7 +15,15 @@ struct store_buffer {
     uint32_t to;
     enum store_kind kind;
     bool acknowledged; /* its end is an ACK event */
-    uint8_t bytes[STORE_MESSAGE_BYTES];
+    uint8_t bytes[STORE_MESSAGE_BYTES + STORAGE_TAG_BYTES];
+};
+
+/* Signed messages: what a rank knows of another. A session is chosen by the one who could be
+ * fooled by old messages: the service for its clients, a node for itself. */
+struct store_peer {
+    uint32_t session, next; /* that messages are signed for; from the next such message on */
+    uint32_t serial;        /* of its last question */
+    bool asked;             /* there was one */
 };
 
 struct store_port {
@@ -28,10 +36,23 @@ struct store_port {
     uint8_t *queue[STORE_QUEUES];
     struct store_buffer *buffer, *free_buffer;
     struct store_message *in, *out; /* the message that came; the one to be sent */
+    /* If messages are signed. */
+    uint32_t key[2];
+    struct store_peer
+        *peer; /* by rank; of the service alone where this is not it; NULL: not signed */
+    bool serves;
+    uint64_t forged;
 };
 
 int store_port_open(struct store_port *port, ptl_handle_ni_t ni, ptl_match_bits_t bits);
 void store_port_close(struct store_port *port);
+/* From now on messages are signed, with the key of the rank that is not the service. */
+int store_port_sign(struct store_port *port, uint64_t secret, bool serves);
+struct store_peer *store_port_peer(struct store_port *port, uint32_t rank);
+/* Hides what only `rank` (of whoever is not the service) may know, or shows it again: 8 bytes for
+ * each number, which is never used for two of them. */
+void store_port_hide(const struct store_port *port, uint32_t rank, uint64_t number,
+                     uint32_t words[2]);
 
 /* port->out, with nothing but its kind. */
 struct store_message *store_port_begin(struct store_port *port, enum store_kind kind);

@@ -90,6 +90,18 @@ int store_node_work(struct spinstore *store, ptl_time_t timeout_ms, bool *stoppe
 
 int store_client_open(struct spinstore *store);
 void store_client_close(struct spinstore *store);
+/* Hides the key that a message has for a node, or shows it again. */
+static inline void store_hide_key(const struct store_port *port, uint32_t node,
+                                  struct store_message *m) {
+    store_port_hide(port, node, (uint64_t)m->serial << 8 | 1, m->key.key);
+    store_port_hide(port, node, (uint64_t)m->serial << 8 | 2, m->key.ticket);
+}
+/* Likewise the key of a capability's packets, for a client. */
+static inline void store_hide_session(const struct store_port *port, uint32_t client,
+                                      struct store_grant *g) {
+    store_port_hide(port, client, g->mac[0] | (uint64_t)g->mac[1] << 32, g->session);
+}
+
 /* A question to the service, and its answer: port.in. PTL_OK, also if the answer's status is not
  * STORE_OK. The first question says hello before. */
 int store_client_begin(struct spinstore *store, enum store_kind kind,

@@ -1,9 +1,11 @@
 /* Joining the store: what a rank is, it learns from the options. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "store_private.h"
 
 #define NODE_BYTES  (64ull << 20)
+#define MOST_BYTES  ((4ull << 30) - 2 * STORE_BLOCK)
 #define PATIENCE_MS 2000u
 #define SILENCE_MS  10000u
 
@@ -15,8 +17,16 @@ static int check(struct spinstore_options *o) {
     if (o->nodes == 0 || o->nodes > STORE_NODES || o->service >= spin_ranks() ||
         o->nodes > spin_ranks() || o->first_node > spin_ranks() - o->nodes ||
         o->service - o->first_node < o->nodes || o->node_bytes == 0 ||
-        o->node_bytes > (4ull << 30) - 2 * STORE_BLOCK || o->trust > SPINSTORE_AUTHENTICATED)
+        o->trust > SPINSTORE_AUTHENTICATED)
         return PTL_ARG_INVALID;
+    if (o->node_bytes > MOST_BYTES) {
+        if (spin_rank() == o->service)
+            fprintf(stderr,
+                    "spinstore: a node's medium of %llu bytes is too large: a card's offsets have "
+                    "32 bits, so %llu are the most; use more nodes\n",
+                    (unsigned long long)o->node_bytes, (unsigned long long)MOST_BYTES);
+        return PTL_ARG_INVALID;
+    }
     return PTL_OK;
 }
 
@@ -39,6 +49,8 @@ int spinstore_join(ptl_handle_ni_t ni, const struct spinstore_options *options,
                                serves   ? STORE_TO_SERVICE
                                : stores ? STORE_TO_NODE
                                         : STORE_TO_CLIENT);
+    if (code == PTL_OK && s->o.secret)
+        code = store_port_sign(&s->port, s->o.secret, serves);
     if (code == PTL_OK)
         code = serves ? store_service_open(s) : stores ? store_node_open(s) : store_client_open(s);
     if (code == PTL_OK)

@@ -13,6 +13,7 @@ struct node {
     uint64_t asked_ps;     /* when; 0: nothing is asked */
     uint32_t asked, heard; /* serial numbers: of the last question, of the last answer */
     uint32_t generation;   /* of the key that it has */
+    uint32_t life;         /* of this node; 0: it has not said yet */
 };
 
 /* A client that waits for an answer. */
@@ -63,6 +64,7 @@ static int tell_node(struct spinstore *s, uint32_t n, enum store_kind kind) {
     if (kind == STORE_KIND_KEYS) {
         out->key = v->key[v->generation % 2];
         out->previous_ends = v->key[(v->generation + 1) % 2].ends;
+        store_hide_key(&s->port, s->o.first_node + n, out);
     }
     int code = store_port_send(&s->port, s->o.first_node + n, STORE_TO_NODE, true);
     if (code == PTL_OK && kind != STORE_KIND_END) {
@@ -80,8 +82,11 @@ static int answer_waiting(struct spinstore *s, struct waiting *w, enum store_sta
     out->serial = w->serial;
     out->key.generation = s->service->signs;
     out->nodes = s->o.nodes;
-    if (out->kind == STORE_KIND_HELLO)
+    if (out->kind == STORE_KIND_HELLO) {
         out->session = ++s->service->sessions;
+        if (s->port.peer) /* from its first question on */
+            store_port_peer(&s->port, w->client)->next = out->session;
+    }
     w->kind = STORE_KIND_NONE;
     return store_port_send(&s->port, w->client, STORE_TO_CLIENT, false);
 }
@@ -112,14 +117,27 @@ static int node_died(struct spinstore *s, uint32_t n) {
     return answer_all_waiting(s);
 }
 
+/* One that has begun anew knows neither keys nor the numbers of requests that were used: it gets no
+ * key any more, so that nothing of its earlier life is carried out again. */
 static int node_answered(struct spinstore *s, uint32_t n) {
     struct node *node = &s->service->node[n];
     const struct store_message *in = s->port.in;
+    if ((int32_t)(in->serial - node->heard) <= 0 || (int32_t)(node->asked - in->serial) < 0)
+        return PTL_OK; /* an old answer, or none of ours */
+    if (node->life && in->life != node->life)
+        return node_died(s, n);
+    if (!node->life) {
+        node->life = in->life;
+        if (s->port.peer)
+            store_port_peer(&s->port, s->o.first_node + n)->session = in->life;
+    }
     node->heard = in->serial;
     if (in->serial == node->asked)
         node->asked_ps = 0;
     if (in->kind == STORE_KIND_KEYS && in->status == STORE_OK)
         node->generation = s->service->generation;
+    else if (node->generation != s->service->generation && !node->generation && s->port.peer)
+        return tell_node(s, n, STORE_KIND_KEYS); /* it has said who it is */
     return answer_all_waiting(s);
 }
 
@@ -139,7 +157,9 @@ static int look_after_nodes(struct spinstore *s) {
             code = node_died(s, n);
         else if (due)
             code = tell_node(s, n,
-                             node->generation == v->generation ? STORE_KIND_PING : STORE_KIND_KEYS);
+                             node->generation == v->generation || (s->port.peer && !node->life)
+                                 ? STORE_KIND_PING
+                                 : STORE_KIND_KEYS);
     }
     return code;
 }
@@ -188,6 +208,7 @@ static struct store_grant grant_of(struct spinstore *s, uint32_t extent, uint32_
         g.capability.place[i] =
             (struct storage_place){s->o.first_node + e->place[i].node, e->place[i].block};
     store_grant_sign(&g, &v->key[v->signs % 2], store_trust(s));
+    store_hide_session(&s->port, client, &g);
     spin_work(400, 256); /* it is signed */
     return g;
 }
@@ -452,6 +473,10 @@ int store_service_open(struct spinstore *s) {
     v->client_room = spin_ranks();
     v->known = calloc(v->client_room, sizeof *v->known);
     v->node = calloc(s->o.nodes, sizeof *v->node);
+    if (getrandom(&v->serial, sizeof v->serial, 0) != (ssize_t)sizeof v->serial)
+        return PTL_FAIL; /* numbers of an earlier life are not those of this one */
+    for (uint32_t n = 0; v->node && n < s->o.nodes; n++)
+        v->node[n].heard = v->node[n].asked = v->serial;
     v->meta =
         store_meta_new(&(struct store_meta_options){.nodes = s->o.nodes,
                                                     .node_bytes = s->o.node_bytes,

@@ -62,6 +62,18 @@ static int check_read(struct store_live *live, struct spinstore_object *o, uint8
     return wrong("what is read is no version from here on", least, PTL_FAIL);
 }
 
+/* The writer is dead: the same range is written by another client. */
+static int write_instead(struct store_live *live, struct spinstore_object *o, uint8_t *data,
+                         uint32_t version) {
+    live->shared->writing = version;
+    store_live_fill(data, live->bytes, 0, version);
+    int code = spinstore_write(o, 0, data, live->bytes);
+    if (code != PTL_OK)
+        return wrong("the next client's write", version, code);
+    live->shared->written = version;
+    return 0;
+}
+
 static int read_and_kill(struct store_live *live, struct spinstore_object *o, uint8_t *data,
                          uint8_t *back) {
     uint64_t at = mixed(live->seed), reads = mixed(at) % 20;
@@ -79,6 +91,8 @@ static int read_and_kill(struct store_live *live, struct spinstore_object *o, ui
         status = check_read(live, o, data, back, &seen);
     for (int i = 0; i < 5 && !status; i++)
         status = check_read(live, o, data, back, &seen);
+    if (client_dies && !status && !live->shared->failed)
+        status = write_instead(live, o, data, live->shared->writing + 1);
     struct spinstore_repaired r;
     status = status || live->shared->failed;
     int code = status ? PTL_OK : spinstore_repair(live->store, &r);

@@ -32,10 +32,18 @@ struct spinstore_options {
     uint64_t node_bytes; /* of each node's medium, less than 4 GiB (0: 64 MiB) */
     const char *file;    /* a node's medium; NULL: its memory */
     enum spinstore_trust trust;
+    /* Of this rank: the service has the store's secret, everybody else spinstore_secret() of it.
+     * With it messages of the services are signed, and keys in them are hidden (0: neither). All
+     * ranks have one, or none has. */
+    uint64_t secret;
     uint32_t lifetime_s;  /* of capabilities (0: 10) */
     uint32_t patience_ms; /* that a client waits for nodes before it asks the service (0: 2,000) */
     uint32_t silence_ms;  /* after which a node that does not answer is dead (0: 10,000) */
 };
+
+/* What a rank that is not the service has as its secret: nobody can speak for the service, or for
+ * another rank, with it. */
+uint64_t spinstore_secret(uint64_t of_the_store, uint32_t rank);
 
 struct spinstore;
 struct spinstore_object;
@@ -99,7 +107,8 @@ struct spinstore_counts {
     uint64_t reads_again;   /* from another copy: a node was gone, or a checksum was wrong */
     uint64_t wrong_sums;    /* of those */
     uint64_t reconstructed; /* extents */
-    uint64_t forged;        /* answers and data whose signature is wrong: they are not believed */
+    uint64_t forged;        /* answers, data and messages of the services whose signature is wrong,
+                               or that are old: they are not believed */
     uint64_t given_up;      /* a node: requests that had begun and whose rest has not come */
 };
 struct spinstore_counts spinstore_counts(const struct spinstore *store);
