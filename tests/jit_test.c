@@ -666,6 +666,28 @@ TEST(compiled_when_hot) {
     machine_close(&m);
 }
 
+/* Accesses to the driver take the interpreter long: a handler that gives commands is hot after
+ * fewer instructions. */
+TEST(commands_make_hot) {
+    static struct machine m;
+    struct program p = {0};
+    struct spin_error err;
+    for (int i = 0; i < 4; i++)
+        put(&p, rv_sw(10, 11, 4 * i));
+    put(&p, RV_RET);
+    machine_open(&m, &p, HPU_FUNCTIONAL, false);
+    m.hpu.device = &device;
+    CHECK_EQ(hpu_jit_enable(m.code, SPIN_JIT_ON, &err), SPIN_OK);
+    const struct start s = {.x[11] = MAP_DRIVER + SPIN_REG_WORD, .budget = UINT64_MAX};
+    for (int i = 0; i < 300000; i++) { /* 1.5 million instructions */
+        machine_begin(&m, &s);
+        CHECK_EQ(hpu_run(&m.hpu, ~0ull), HPU_DONE);
+    }
+    CHECK_EQ(hpu_jit_stats(m.code).functions, 1);
+    CHECK_EQ(m.hpu.device_stores, 4 * 300000);
+    machine_close(&m);
+}
+
 /* A call that does not end gets something better than the draft it began with. */
 TEST(a_long_run_of_a_draft) {
     static struct machine m;

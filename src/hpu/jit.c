@@ -10,6 +10,7 @@
  */
 #define HOT_INSTRUCTIONS 10000000u
 #define ASIDE_HEAT       16u  /* an instruction counts as so many where another thread compiles */
+#define ACCESS_HEAT      16u  /* an access to the driver takes the interpreter as long as so many */
 #define SLICE_CYCLES     256u /* of the interpreter, between two looks for a root */
 /* A function that is left so often because of one of its accesses is compiled again, with what is
  * known by then. */
@@ -348,6 +349,11 @@ static enum hpu_stop after_leaving(struct hpu *h, const struct jit_way_out *way,
     return stop;
 }
 
+/* What the interpreter has done, in instructions. */
+static uint64_t work_of(const struct hpu *h) {
+    return h->instret + ACCESS_HEAT * (h->device_loads + h->device_stores);
+}
+
 /* To the end of all that there is to run. */
 static __attribute__((noinline)) enum hpu_stop go_on(struct hpu *h, uint64_t until, bool now) {
     const struct hpu_code *code = h->code;
@@ -374,9 +380,9 @@ static __attribute__((noinline)) enum hpu_stop go_on(struct hpu *h, uint64_t unt
         } else if (is_due_a_lesson(root)) {
             stop = learn(h, limit, BLOCKS_LEARNED);
         } else {
-            uint64_t before = h->instret;
+            uint64_t before = work_of(h);
             stop = interpret(h, until, SLICE_CYCLES);
-            add_heat_at(h, place, h->instret - before);
+            add_heat_at(h, place, work_of(h) - before);
         }
         if (stop != HPU_PAUSED)
             return stop;

@@ -647,6 +647,7 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
                                       .address = card->transport->calls->address(card->transport),
                                       .pool = card->pool,
                                       .mtu_bytes = mtu_bytes,
+                                      .own_packets = true,
                                       .retry_time = FIRST_RETRY_NS,
                                       .least_retry_time = LEAST_RETRY_NS,
                                       .receipt_time = RECEIPT_NS,

@@ -222,7 +222,8 @@ static void give_memory(struct live_executor *e, const struct live_code *code) {
 }
 
 static void call_handler(struct live_executor *e) {
-    struct invoke_call call = nic_task_call(e->task, e->packet, PACKET_ADDRESS, STATE_ADDRESS);
+    struct invoke_call call;
+    nic_task_call(&call, e->task, e->packet, PACKET_ADDRESS, STATE_ADDRESS);
     e->context.host_address = e->memory.base;
     e->context.host_bytes = e->memory.bytes;
     call.budget_cycles = BUDGET;

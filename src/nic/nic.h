@@ -267,6 +267,7 @@ struct nic_config {
     struct nic_address address;
     uint32_t mtu_bytes;     /* of data in a packet: a multiple of 64, at most the pool's */
     bool reliable, ordered; /* what the network already gives; reliable: no acknowledgements */
+    bool own_packets;       /* what arrives is no longer its sender's */
     uint32_t contexts; /* handlers queued or running; more triggers flow control; 0: no limit */
     uint32_t handler_packets; /* of handlers, waiting to leave: more makes them wait; 0: no limit */
     uint32_t handler_messages; /* likewise, messages from and to host memory that are not over */

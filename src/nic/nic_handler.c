@@ -30,7 +30,8 @@ static bool start(struct nic *nic, struct nic_incoming *in, enum nic_handler_kin
         task->seen.data = kept->data + (seen.data - packet->data);
         task->seen.may_share = may_share(nic, in, kind, kept, task->seen.data);
         /* It is the last to see it, if nothing is sent again: then it may write there, too. */
-        task->seen.owns_data = task->seen.may_share && nic->config.reliable && !kept->lender;
+        bool last = nic->config.reliable || nic->config.own_packets;
+        task->seen.owns_data = task->seen.may_share && last && !kept->lender;
     }
     task->seen.kind = (uint8_t)kind;
     task->seen.entry = entry;

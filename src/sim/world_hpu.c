@@ -381,7 +381,8 @@ static bool becomes_own(struct world_executor *e) {
 }
 
 static void call_handler(struct world_executor *e, uint8_t *room) {
-    struct invoke_call call = nic_task_call(e->task, room, PACKET_ADDRESS, STATE_ADDRESS);
+    struct invoke_call call;
+    nic_task_call(&call, e->task, room, PACKET_ADDRESS, STATE_ADDRESS);
     if (e->before >= 0)
         hpu_size_window(&e->hpu.window[e->before], e->task->reads_only ? CALL_HEADROOM : 0, true);
     if (e->task->reads_only) {
