@@ -333,6 +333,8 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
             struct hpu_slow_access s_ = {.guess = window_guess(o),                                 \
                                          .address = address_,                                      \
                                          .size = sizeof loaded_,                                   \
+                                         .value = 0, /* each, or all are cleared */                \
+                                         .extra = 0,                                               \
                                          .now = cycles - (self)->cycles,                           \
                                          .pc = PC_OF(self),                                        \
                                          .timed = TIMED};                                          \
@@ -365,6 +367,7 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
                                          .address = address_,                                      \
                                          .size = sizeof stored_,                                   \
                                          .value = stored_,                                         \
+                                         .extra = 0,                                               \
                                          .now = cycles - (self)->cycles,                           \
                                          .pc = PC_OF(self),                                        \
                                          .timed = TIMED};                                          \

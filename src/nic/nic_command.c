@@ -118,12 +118,24 @@ static uint32_t host_pieces(const struct issue *is, uint64_t done, struct nic_se
                : portals_entry_segments(arrival, offset, bytes, piece, NIC_SEGMENTS);
 }
 
+/* On the stack, until something of it is pending. Clearing all of it takes longer than a small
+ * copy does. */
+static void begin_command(struct nic_command_record *c, const struct issue *is) {
+    c->slot.used = false;
+    c->kept = NULL;
+    c->task = is->task;
+    c->transfers = 0;
+    c->of = *is->command;
+    c->next = NULL;
+}
+
 /* One move for each piece; the handle is complete when all are. */
 static enum hpu_access copy(const struct issue *is) {
     const struct port_command *of = is->command;
-    struct nic_command_record c = {.task = is->task, .of = *of};
+    struct nic_command_record c;
     if (is->task->commands == COMMANDS)
         return wait_for(is->task);
+    begin_command(&c, is);
     if (of->number == SPIN_COMMAND_HOST_WRITE) {
         memcpy(&c.direct, of->local, sizeof c.direct);
         c.of.local = (uint8_t *)&c.direct;
@@ -186,7 +198,8 @@ void nic_command_moved(struct nic *nic, struct nic_move *m, enum nic_status how)
 /* An atomic is on one naturally aligned value, in one piece. */
 static enum hpu_access atomic(const struct issue *is) {
     struct nic_segment piece[NIC_SEGMENTS];
-    struct nic_command_record c = {.task = is->task, .of = *is->command};
+    struct nic_command_record c;
+    begin_command(&c, is);
     if (!host_pieces(is, 0, piece))
         return host_fault(is, c.of.host_at);
     c.of.host = piece[0].host;
