@@ -18,19 +18,32 @@ static void note_cpu(void *user) {
     *(double *)user = bench_cpu_seconds();
 }
 
-enum { TIME, PACKETS, HANDLERS, EVENTS, VIRTUAL_US, SET_UP, SYSTEM, FAULTS, AGAIN, RESULTS };
+enum {
+    TIME,
+    PACKETS,
+    HANDLERS,
+    EVENTS,
+    VIRTUAL_US,
+    SET_UP,
+    SYSTEM,
+    FAULTS,
+    AGAIN,
+    MEMORY,
+    RESULTS
+};
 
-static double system_seconds(double *faults) {
+static double system_seconds(double *faults, double *most_mb) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     *faults = (double)usage.ru_minflt;
+    *most_mb = (double)usage.ru_maxrss * 1024 / 1e6;
     return (double)usage.ru_stime.tv_sec + 1e-6 * (double)usage.ru_stime.tv_usec;
 }
 
 static void run_once(const struct job *job, double *result) {
     struct spin_error err;
     struct p4_outcome o;
-    double faults, faults_before, system = system_seconds(&faults_before);
+    double faults, faults_before, memory, system = system_seconds(&faults_before, &memory);
     double begin = bench_cpu_seconds(), ready = begin;
     const struct p4_setup setup = {.variant = P4_STREAM,
                                    .ranks = job->ranks,
@@ -44,7 +57,7 @@ static void run_once(const struct job *job, double *result) {
         _exit(1);
     }
     result[TIME] = bench_cpu_seconds() - begin;
-    result[SYSTEM] = system_seconds(&faults) - system;
+    result[SYSTEM] = system_seconds(&faults, &result[MEMORY]) - system;
     result[FAULTS] = faults - faults_before;
     result[PACKETS] = (double)o.world.counts.packets;
     result[HANDLERS] = (double)o.world.counts.handlers;
@@ -91,8 +104,7 @@ int main(int argc, char **argv) {
         if ((argc > 2 && job.ranks > 2000) || (only && (size_t)atoi(only) != i))
             continue;
         job.images = argv[1];
-        double memory = bench_apart(run, &job, r, RESULTS);
-        if (memory < 0)
+        if (bench_apart(run, &job, r, RESULTS) < 0)
             return 1;
         double us = 1e6 / r[PACKETS];
         printf(
@@ -101,7 +113,7 @@ int main(int argc, char **argv) {
             job.ranks, job.bytes, r[VIRTUAL_US], r[TIME], r[PACKETS], us * r[TIME], us * r[SET_UP],
             us * (r[TIME] - r[SET_UP]), us * r[SYSTEM], r[FAULTS], us * r[AGAIN],
             1e6 * r[TIME] / job.ranks, r[HANDLERS] / r[TIME] / 1e3, r[EVENTS] / r[TIME] / 1e6,
-            memory, 1e3 * memory / job.ranks);
+            r[MEMORY], 1e3 * r[MEMORY] / job.ranks);
     }
     return 0;
 }
