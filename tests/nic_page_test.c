@@ -2,6 +2,7 @@
  * resolved ends as an error on both sides. */
 #include "lib/nichost.h"
 #include "nic/flow.h"
+#include "nic/nic_block.h"
 
 #define ROOM 65536
 
@@ -449,8 +450,9 @@ static void hand_in(struct nic_packet *packet) {
         ;
 }
 
-static void announce(uint64_t bytes) {
+static void announce_number(uint32_t number, uint64_t bytes) {
     struct nic_packet *packet = by_hand(NIC_DATA);
+    packet->message_number = number;
     packet->first = true;
     packet->message = (struct nic_message){.kind = NIC_PUT,
                                            .interface = PTL_NI_MATCHING | PTL_NI_LOGICAL,
@@ -465,8 +467,14 @@ static void announce(uint64_t bytes) {
     hand_in(packet);
 }
 
-static void hand_in_block(uint32_t block, uint32_t place, uint32_t transmission, uint8_t value) {
+static void announce(uint64_t bytes) {
+    announce_number(0, bytes);
+}
+
+static void hand_in_numbered(uint32_t number, uint32_t block, uint32_t place, uint32_t transmission,
+                             uint8_t value) {
     struct nic_packet *packet = by_hand(NIC_BLOCK);
+    packet->message_number = number;
     packet->offset = block * BLOCK + place * MTU;
     packet->bytes = MTU;
     memset(packet->data, value, MTU);
@@ -476,6 +484,10 @@ static void hand_in_block(uint32_t block, uint32_t place, uint32_t transmission,
                                          .block_bytes = BLOCK,
                                          .place = (uint8_t)place};
     hand_in(packet);
+}
+
+static void hand_in_block(uint32_t block, uint32_t place, uint32_t transmission, uint8_t value) {
+    hand_in_numbered(0, block, place, transmission, value);
 }
 
 TEST(older_transmissions_are_dropped) {
@@ -604,6 +616,144 @@ TEST(blocks_that_contradict_themselves_are_dropped) {
     CHECK_EQ(counts(1)->malformed, 2); /* the ninth that is begun */
     for (uint32_t i = 0; i < ROOM; i++)
         CHECK_EQ(target[1][i], i % BLOCK < MTU && i < 8 * BLOCK);
+    world_end(&world);
+}
+
+struct strange {
+    const char *what;
+    uint64_t transfer;
+    uint32_t block, block_bytes, place, offset, bytes;
+};
+
+static void hand_in_strange(const struct strange *s) {
+    struct nic_packet *packet = by_hand(NIC_BLOCK);
+    uint64_t before = counts(1)->malformed;
+    packet->offset = s->offset;
+    packet->bytes = s->bytes;
+    memset(packet->data, 9, MTU);
+    packet->tag = (struct nic_block_tag){.transfer = s->transfer,
+                                         .block = s->block,
+                                         .transmission = 1,
+                                         .block_bytes = s->block_bytes,
+                                         .place = (uint8_t)s->place};
+    hand_in(packet);
+    CHECK_EQ(counts(1)->malformed, before + 1);
+    if (counts(1)->malformed != before + 1)
+        fprintf(stderr, "taken: %s\n", s->what);
+}
+
+/* Each is wrong in one thing alone; nothing of it is stored, and the message arrives nevertheless.
+ */
+TEST(packets_of_blocks_that_do_not_fit_are_dropped) {
+    static const struct strange first[] = {
+        {"of no blocks", 7, 0, 0, 0, 0, MTU},
+        {"longer than the places are apart", 7, 0, BLOCK, 2, MTU, MTU},
+    };
+    static const struct strange rows[] = {
+        {"of another transfer", 8, 0, BLOCK, 1, MTU, MTU},
+        {"of other blocks", 7, 0, 2 * BLOCK, 1, MTU, MTU},
+        {"of no blocks", 7, 0, 0, 1, MTU, MTU},
+        {"before its block", 7, 1, BLOCK, 1, MTU, MTU},
+        {"beyond its block", 7, 0, BLOCK, 5, 5 * MTU, MTU},
+        {"at the end of its block", 7, 0, BLOCK, 4, 4 * MTU, MTU},
+        {"over the end of its block", 7, 0, BLOCK, 3, 3 * MTU, 2 * MTU},
+        {"empty", 7, 1, BLOCK, 0, BLOCK, 0},
+        {"empty, in a place", 7, 0, BLOCK, 1, MTU, 0},
+        {"beside its place", 7, 0, BLOCK, 2, 2 * MTU + 1, MTU},
+        {"short, but not the last", 7, 0, BLOCK, 1, MTU, 100},
+        {"beyond the message", 7, 2, BLOCK, 1, 2 * BLOCK + MTU, MTU},
+        {"of a block beyond the message", 7, 3, BLOCK, 0, 3 * BLOCK, MTU},
+    };
+    begin_blocks((struct nic_config){0});
+    announce(2 * BLOCK + 100);
+    for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
+        hand_in_strange(&first[i]);
+    hand_in_block(0, 0, 1, 1);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        hand_in_strange(&rows[i]);
+    for (uint32_t i = MTU; i < ROOM; i++)
+        CHECK_EQ(target[1][i], 0);
+    for (uint32_t place = 1; place < 8; place++)
+        hand_in_block(place / 4, place % 4, 1, 1);
+    struct nic_packet *packet = by_hand(NIC_BLOCK);
+    packet->offset = 2 * BLOCK;
+    packet->bytes = 100;
+    memset(packet->data, 1, 100);
+    packet->tag =
+        (struct nic_block_tag){.transfer = 7, .block = 2, .transmission = 1, .block_bytes = BLOCK};
+    hand_in(packet);
+    CHECK_EQ(world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK).mlength, 2 * BLOCK + 100);
+    for (uint32_t i = 0; i < ROOM; i++)
+        CHECK_EQ(target[1][i], i < 2 * BLOCK + 100);
+    world_end(&world);
+}
+
+/* One that is whole before an older one: its sender may not have heard of it. */
+TEST(a_block_that_is_whole_is_acknowledged_again) {
+    begin_blocks((struct nic_config){0});
+    announce(2 * BLOCK);
+    for (uint32_t place = 0; place < 4; place++)
+        hand_in_block(1, place, 1, 1);
+    CHECK_STR(sent, "ack 1.1, ");
+    hand_in_block(1, 0, 2, 9);
+    CHECK_STR(sent, "ack 1.1, ack 1.2, ");
+    CHECK_EQ(counts(1)->stale, 1);
+    CHECK_EQ(target[1][BLOCK], 1);
+    for (uint32_t place = 0; place < 4; place++)
+        hand_in_block(0, place, 1, 1);
+    world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK);
+    world_end(&world);
+}
+
+/* No card sends so far ahead. */
+TEST(blocks_far_beyond_one_that_is_missing_are_dropped) {
+    begin_blocks((struct nic_config){0});
+    announce(70 * BLOCK);
+    hand_in_block(NIC_BLOCK_SPAN - 1, 0, 1, 1);
+    CHECK_EQ(counts(1)->malformed, 0);
+    CHECK_EQ(target[1][(NIC_BLOCK_SPAN - 1) * BLOCK], 1);
+    hand_in_block(NIC_BLOCK_SPAN, 0, 1, 1);
+    CHECK_EQ(counts(1)->malformed, 1);
+    world_end(&world);
+}
+
+/* As many as there are bits. */
+TEST(a_block_may_have_64_packets) {
+    enum { LONG = NIC_BLOCK_PACKETS * MTU };
+    begin_blocks((struct nic_config){0});
+    announce(LONG);
+    for (uint32_t place = 0; place < NIC_BLOCK_PACKETS; place++) {
+        struct nic_packet *packet = by_hand(NIC_BLOCK);
+        packet->offset = place * MTU;
+        packet->bytes = MTU;
+        memset(packet->data, 1 + (int)place, MTU);
+        packet->tag = (struct nic_block_tag){
+            .transfer = 7, .transmission = 1, .block_bytes = LONG, .place = (uint8_t)place};
+        hand_in(packet);
+    }
+    CHECK_EQ(counts(1)->malformed, 0);
+    CHECK_EQ(counts(1)->blocks_received, 1);
+    world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK);
+    for (uint32_t i = 0; i < LONG; i++)
+        CHECK_EQ(target[1][i], 1 + i / MTU);
+    world_end(&world);
+}
+
+/* All data of a message comes again before its page is said to be there; the next one meets an
+ * absent page too. */
+TEST(a_message_that_is_over_waits_for_no_page) {
+    begin_blocks((struct nic_config){0});
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        announce_number(turn, BLOCK);
+        take(1, target[1]);
+        hand_in_numbered(turn, 0, 0, 1, 1);
+        world.absents = 0;
+        for (uint32_t place = 0; place < 4; place++)
+            hand_in_numbered(turn, 0, place, 2, 1);
+        world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK);
+        CHECK(nic_quiet(world.node[1].nic));
+    }
+    page_in(1, target[1], false);
     world_end(&world);
 }
 

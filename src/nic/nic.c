@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "nic/nic_private.h"
 
-
 static void raised(void *context) {
     struct nic *nic = context;
     nic->config.driver->raise(nic->config.context);
@@ -249,7 +248,8 @@ bool nic_quiet(const struct nic *nic) {
     return !nic->loop && !nic->outgoing.used && !nic->departures.used && !nic->incoming.used &&
            !nic->tasks.used && !nic->commands.used && portals_quiet(nic->portals) && !nic->moves &&
            !nic->sending && !nic->running && !nic->handler_packets && !nic->room_queue &&
-           !nic->blocks.reports.used;
+           !nic->blocks.reports.used && !nic->blocks.transfers.used &&
+           !nic->blocks.assemblies.used && !nic->blocks.waiting_out && !nic->blocks.waiting_in;
 }
 
 void nic_hurry(struct nic *nic) {
