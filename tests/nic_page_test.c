@@ -198,7 +198,10 @@ TEST(blocks_are_acknowledged_one_by_one) {
     world_expect(&world.node[0], PTL_EVENT_SEND, PTL_NI_OK);
     world_expect(&world.node[0], PTL_EVENT_ACK, PTL_NI_OK);
     CHECK_EQ(counts(0)->blocks_sent, 4);
+    CHECK_EQ(counts(0)->messages_out, 1);
     CHECK_EQ(counts(1)->blocks_received, 4);
+    CHECK_EQ(counts(1)->acks_out, 4);
+    CHECK_EQ(counts(1)->nacks_out + counts(1)->errs_out, 0);
     world_end(&world);
 }
 
@@ -222,6 +225,10 @@ TEST(a_block_is_sent_again_when_its_receiver_asks) {
     world_expect(&world.node[0], PTL_EVENT_SEND, PTL_NI_OK);
     CHECK_EQ(counts(0)->blocks_repeated, 1);
     CHECK_EQ(counts(0)->errs_in, 1);
+    CHECK_EQ(counts(0)->messages_out, 1);
+    CHECK_EQ(counts(1)->acks_out, 3);
+    CHECK_EQ(counts(1)->nacks_out, 1);
+    CHECK_EQ(counts(1)->errs_out, 1);
     world_end(&world);
 }
 
@@ -428,6 +435,8 @@ TEST(damaged_data_is_sent_again_at_once) {
     world_settle(&world);
     is_right(0, BLOCK);
     CHECK_EQ(counts(1)->blocks_received, 1);
+    CHECK(counts(0)->corrupt_in >= 2);
+    CHECK_EQ(counts(0)->corrupt_in, counts(1)->nacks_out);
     world_end(&world);
 }
 

@@ -249,7 +249,8 @@ bool nic_quiet(const struct nic *nic) {
            !nic->tasks.used && !nic->commands.used && portals_quiet(nic->portals) && !nic->moves &&
            !nic->sending && !nic->running && !nic->handler_packets && !nic->room_queue &&
            !nic->blocks.reports.used && !nic->blocks.transfers.used &&
-           !nic->blocks.assemblies.used && !nic->blocks.waiting_out && !nic->blocks.waiting_in;
+           !nic->blocks.assemblies.used && !nic->blocks.waiting_out && !nic->blocks.waiting_in &&
+           !nic->parked.used;
 }
 
 void nic_hurry(struct nic *nic) {
