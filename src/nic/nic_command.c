@@ -1,6 +1,7 @@
 /* What handlers ask of the card, beside what the port does by itself (hpu/port.h), which has
  * decoded and checked it. DMA and atomics on host memory take time and have handles; messages are
  * handed to Portals as if the host had started them (SC'17, appendix B.6); counters are at once. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "hpu/refusal.h"
@@ -80,6 +81,7 @@ static void command_over(struct nic *nic, struct nic_command_record *c) {
     while (*at != c)
         at = &(*at)->next;
     *at = c->next;
+    free(c->copied);
     pool_give(&nic->commands, c);
     task->commands--;
     if (!task->ended)
@@ -126,6 +128,7 @@ static void begin_command(struct nic_command_record *c, const struct issue *is) 
     c->task = is->task;
     c->transfers = 0;
     c->of = *is->command;
+    c->copied = NULL;
     c->next = NULL;
 }
 
@@ -167,6 +170,24 @@ void nic_command_later(const struct nic_move *move, struct nic_move *later) {
     struct nic_command_record *kept = later->record;
     if (c->of.number == SPIN_COMMAND_HOST_WRITE)
         later->local = (uint8_t *)&kept->direct + (move->local - (const uint8_t *)&c->direct);
+}
+
+bool nic_command_own(struct nic_move *later) {
+    struct nic_command_record *c = later->record;
+    if (later->kept || later->kind != NIC_STORE || c->of.number == SPIN_COMMAND_HOST_WRITE)
+        return true;
+    uint64_t at = (uint64_t)(later->local - c->of.local);
+    if (!c->copied && !(c->copied = malloc(c->of.bytes)))
+        return false;
+    memcpy(c->copied + at, later->local, later->bytes);
+    later->local = c->copied + at;
+    return true;
+}
+
+void nic_command_disown(struct nic_move *later) {
+    struct nic_command_record *c = later->record;
+    free(c->copied);
+    c->copied = NULL;
 }
 
 /* On a value in host memory, which may be another address space's. */

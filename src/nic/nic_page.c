@@ -47,9 +47,12 @@ __attribute__((noinline)) enum nic_status nic_page_absent(struct nic *nic, struc
     struct nic_parked *p = parked_new(nic);
     if (!p)
         return NIC_FAULT;
-    if (!nic_move_later(nic, move, &p->move)) {
+    bool later = nic_move_later(nic, move, &p->move);
+    if (!later || (move->purpose == MOVE_COMMAND && !nic_command_own(&p->move))) {
+        if (later)
+            nic_moved(nic, &p->move, NIC_FAULT, nic->now);
         pool_give(&nic->parked, p);
-        return NIC_FAULT;
+        return later ? NIC_PENDING : NIC_FAULT;
     }
     append(nic, p);
     return NIC_PENDING;
@@ -75,7 +78,10 @@ uint32_t nic_parked(const struct nic *nic) {
 
 void nic_page_clear(struct nic *nic) {
     for (struct nic_parked *p = nic->first_parked; p; p = p->next)
-        nic_move_forget(&p->move);
+        if (p->move.purpose == MOVE_COMMAND)
+            nic_command_disown(&p->move);
+        else
+            nic_move_forget(&p->move);
 }
 
 struct nic_extent nic_move_extent(struct nic *nic, const struct nic_move *move) {
@@ -84,6 +90,12 @@ struct nic_extent nic_move_extent(struct nic *nic, const struct nic_move *move) 
     if (is_in_block(move))
         return nic_block_target_extent(nic, move);
     return (struct nic_extent){.block_bytes = move->bytes, .transfer_bytes = move->bytes};
+}
+
+/* What a handler did not wait for: its memory is another's now. */
+static bool is_for_nobody(const struct nic_move *move) {
+    const struct nic_command_record *c = move->record;
+    return move->purpose == MOVE_COMMAND && move->kind == NIC_FETCH && c->task->ended;
 }
 
 /* The handler may have returned since. */
@@ -97,8 +109,11 @@ static void forget_handler(struct nic_move *move) {
 
 static void repeat(struct nic *nic, struct nic_move *move, bool failed) {
     move->kept = true;
+    bool for_nobody = is_for_nobody(move);
     forget_handler(move);
-    enum nic_status how = failed ? NIC_FAULT : nic->config.driver->move(nic->config.context, move);
+    enum nic_status how = failed       ? NIC_FAULT
+                          : for_nobody ? NIC_DONE
+                                       : nic->config.driver->move(nic->config.context, move);
     if (how != NIC_PENDING)
         nic_moved(nic, move, how, nic->now);
 }

@@ -150,6 +150,7 @@ struct nic_command_record {
     uint32_t transfers;
     struct port_command of;
     uint64_t direct; /* what a HOST_WRITE has in its words, which others follow */
+    uint8_t *copied; /* what is stored when its page is there; NULL: it is still the handler's */
     struct nic_command_record *next;
 };
 
@@ -288,6 +289,9 @@ void nic_handler_resume(struct nic *nic, struct nic_task_record *task);
 struct nic_command_record *nic_command_keep(struct nic *nic, struct nic_command_record *c);
 /* A move of a command is to be done later: its data stays where the record is. */
 void nic_command_later(const struct nic_move *move, struct nic_move *later);
+/* It waits for a page: a handler that ends leaves its memory to others. False: no memory. */
+bool nic_command_own(struct nic_move *later);
+void nic_command_disown(struct nic_move *later);
 void nic_command_moved(struct nic *nic, struct nic_move *move, enum nic_status how);
 void nic_command_answered(struct nic *nic, struct nic_outgoing *o);
 void nic_command_room(struct nic *nic);

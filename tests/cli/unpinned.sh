@@ -66,16 +66,23 @@ fi
 
 mkdir media
 unset MALLOC_PERTURB_ # it makes memory of what is only reserved
-[ -n "$SANITIZED" ] && err='no control group with a limit of memory can be made: a sanitizer has memory of its own' status=1 ||
-    run timeout -k 5 $patience "$OPENSPIN" store large --bytes $((2 * room + 16))MiB --memory $((room + 24))MiB --files media
-if printf '%s\n' "$err" | grep -q 'no control group with a limit of memory can be made'; then
-    skip "a store larger than its memory" "$err"
-elif [ "$status" = 0 ] && grep -q 'every byte is right$' <<<"$out" && grep -qE '^the nodes had at most [0-9.]+ MiB' <<<"$out"; then
-    pass "a store larger than its memory"
-else
-    fail "a store larger than its memory" "$status" "$out" "$err"
-fi
-if [ "$status" = 0 ] && [ $swap = 0 ]; then
+for paging in off on; do
+    what="a store larger than its memory, paging $paging"
+    if [ -n "$SANITIZED" ]; then
+        skip "$what" "a sanitizer has memory of its own"
+        continue
+    fi
+    run env OPENSPIN_PAGING=$paging timeout -k 5 $patience "$OPENSPIN" store large --bytes $((2 * room + 16))MiB --memory $((room + 24))MiB --files media
+    if grep -q 'no control group with a limit of memory can be made' <<<"$err"; then
+        skip "$what" "$err"
+    elif [ "$status" = 0 ] && grep -q 'every byte is right$' <<<"$out" && grep -qE '^the nodes had at most [0-9.]+ MiB' <<<"$out"; then
+        pass "$what"
+    else
+        fail "$what" "$status" "$out" "$err"
+    fi
+    rm -f media/*
+done
+if [ -z "$SANITIZED" ] && [ "$status" = 0 ] && [ $swap = 0 ]; then
     check "a store with too little memory says so" 1 'node 1 was killed: its process alone needs more than --memory$' env MALLOC_PERTURB_=1 timeout -k 5 $patience "$OPENSPIN" store large --bytes 16MiB --memory 16MiB --files media
 fi
 refuse "a large store in memory" 2 '--files FOLDER: where' "$OPENSPIN" store large

@@ -406,20 +406,25 @@ static uint64_t next(uint64_t *random) {
 
 /* Rank 0 puts and gets, some at a time; each ends, and as nothing but data or an error. The last
  * message, of no bytes, tells rank 1 how many there were. */
-static int changing_peer(uint64_t until, uint64_t random) {
-    enum { UNDER_WAY = 4 };
+static int changing_peer(uint64_t ms, uint64_t random) {
+    enum { UNDER_WAY = 4, LEAST = 20 };
     uint8_t *source = malloc(WINDOW), *back = malloc(WINDOW);
-    uint64_t begun = 0, over = 0, faults = 0;
+    uint64_t begun = 0, over = 0, faults = 0, until;
     ptl_handle_md_t out, in;
     int bad = describe(source, &out) || describe(back, &in);
     fill(source, WINDOW, 1);
-    while (!bad && (now_ms() < until || over < begun)) {
-        if (now_ms() < until && begun - over < UNDER_WAY) {
+    spin_barrier();
+    until = now_ms() + ms;
+    while (!bad) {
+        bool more = now_ms() < until || begun < LEAST;
+        if (more && begun - over < UNDER_WAY) {
             uint64_t bytes = sizes[next(&random) % SIZES];
             begun++;
             bad = next(&random) % 2 ? put(out, bytes) : get(in, bytes);
             continue;
         }
+        if (over == begun)
+            break;
         ptl_event_t event;
         bad = next_event(&event);
         if (!bad && event.ni_fail_type != PTL_NI_OK && event.ni_fail_type != PTL_NI_SEGV)
@@ -430,7 +435,7 @@ static int changing_peer(uint64_t until, uint64_t random) {
     if (!bad)
         printf("%llu messages, %llu errors, all ended\n", (unsigned long long)begun,
                (unsigned long long)faults);
-    return bad || begun == 0;
+    return bad;
 }
 
 static void drain(void) {
@@ -439,12 +444,12 @@ static void drain(void) {
         ;
 }
 
-static int changing_owner(uint64_t until, uint64_t random) {
+static int changing_owner(uint64_t ms, uint64_t random) {
     uint8_t *memory = untouched();
     uint64_t changes = 0;
     int bad = append(memory);
     spin_barrier();
-    for (; !bad && now_ms() < until; changes++) {
+    for (uint64_t until = now_ms() + ms; !bad && now_ms() < until; changes++) {
         drain();
         uint64_t page = next(&random) % (WINDOW / 4096),
                  bytes = (1 + next(&random) % (WINDOW / 4096 - page)) * 4096;
@@ -474,15 +479,14 @@ static int changing_owner(uint64_t until, uint64_t random) {
 }
 
 static int run_changing(char **words) {
-    uint64_t until = now_ms() + strtoull(words[0], NULL, 10), seed = strtoull(words[1], NULL, 10);
+    uint64_t ms = strtoull(words[0], NULL, 10), seed = strtoull(words[1], NULL, 10);
     int bad;
     if (rank) {
-        bad = changing_owner(until, 2 * seed + 1);
+        bad = changing_owner(ms, 2 * seed + 1);
         spin_barrier();
         bad = bad || is_asked(false, false);
     } else {
-        spin_barrier();
-        bad = changing_peer(until, 2 * seed + 2);
+        bad = changing_peer(ms, 2 * seed + 2);
         spin_barrier();
         spin_barrier();
         bad = bad || asks(false, false); /* as if nothing had been */
