@@ -8,8 +8,7 @@
 #endif
 
 #define HUGE_BYTES (2u << 20)
-#define FIRST_USES 32u   /* of a region: the copy takes the kernel 1 to 3 ms, and saves 50 us each \
-                          */
+#define FIRST_USES 32u   /* of a region: it costs 1 to 3 ms, and saves 50 us of each message */
 #define AGAIN_USES 4096u /* it may have been unmapped and mapped since */
 
 /* All of it is there: nothing is filled that the program has not used. */
