@@ -205,8 +205,9 @@ int dfs22_fig9(const struct experiment_context *context, struct sheet *s, struct
                "The paper says nothing of its hosts' memory. SC'17's has 150 GiB/s: copies of 75 "
                "GiB/s. One core of today copies some %d GB/s (2 MiB, measured).",
                DFS_CORE_GBS);
-    dfs_note_alone(s);
     dfs_note_world(s, 400);
+    sheet_note(s, "Goodput is that of cards alone, whose host is at no distance, as in the paper's "
+                  "appendix.");
     return SPIN_OK;
 }
 

@@ -55,7 +55,6 @@ int dfs22_fig16_left(const struct experiment_context *context, struct sheet *s,
                              rate_interval_ns(DFS_MTU, 200, 0)),
                    dfs_ns(&o[i].last[SPIN_PAYLOAD_HANDLER]));
     dfs_note_alone(s);
-    dfs_note_world(s, 400);
     return SPIN_OK;
 }
 
@@ -146,6 +145,5 @@ int dfs22_table2(const struct experiment_context *context, struct sheet *s,
                "writes under way each. Durations are medians, instructions means.",
                CHUNK);
     dfs_note_alone(s);
-    dfs_note_world(s, 400);
     return SPIN_OK;
 }
