@@ -521,11 +521,12 @@ static int heir(struct scene *s, struct spinstore *store, uint32_t number) {
 TEST(a_client_dies_in_the_middle_of_a_write) {
     static const char *const cards[] = {"card=sc17", "card=pspin"};
     for (int card = 0; card < 4; card++) {
-        struct scene s = {.o = {.nodes = 3, .trust = (enum spinstore_trust)(card & 2)},
-                          .clients = 2,
-                          .client = heir,
-                          .policy = {card & 1 ? SPINSTORE_TREE : SPINSTORE_RING, 3, 0},
-                          .bytes = 40000};
+        struct scene s = {
+            .o = {.nodes = 3, .trust = (enum spinstore_trust)(card & 2), .silence_ms = 1000},
+            .clients = 2,
+            .client = heir,
+            .policy = {card & 1 ? SPINSTORE_TREE : SPINSTORE_RING, 3, 0},
+            .bytes = 40000};
         s.o.node_bytes = 1 << 20;
         spinlib_world_seen(
             (struct spin_world_options){.ranks = 6, .set = &cards[card % 2], .set_count = 1},

@@ -91,9 +91,11 @@ static int ask_code(struct spinstore *s) {
     return code == PTL_OK ? store_client_code(s->port.in->status) : code;
 }
 
-int store_client_suspect(struct spinstore *s, const struct storage_capability *c, uint32_t places) {
+int store_client_suspect(struct spinstore *s, const struct storage_capability *c, uint32_t places,
+                         bool *died) {
     struct store_message *question;
     int code = PTL_OK;
+    *died = false;
     for (uint32_t i = 0; i < STORAGE_PLACES && code == PTL_OK; i++) {
         if (!(places >> i & 1))
             continue;
@@ -101,6 +103,7 @@ int store_client_suspect(struct spinstore *s, const struct storage_capability *c
         question->node = c->place[i].node;
         if (code == PTL_OK)
             code = store_client_ask(s);
+        *died |= code == PTL_OK && s->port.in->status != STORE_OK;
     }
     return code;
 }
@@ -199,6 +202,23 @@ static void make_sums(struct spinstore *s, const struct store_layout *l, uint32_
     spin_work(l->length / 8 * 3, l->length);
 }
 
+/* Until all nodes have answered. Those that are slow, and live, have as long as a node may be
+ * silent: to write again would make them slower still. */
+static int wait_for_nodes(struct spinstore *s, const struct storage_capability *c,
+                          struct store_flight *f) {
+    uint64_t until = spin_now_ps() + s->o.silence_ms * 1000000000ull;
+    bool died = false;
+    for (;;) {
+        int code = store_flights_wait(s, &f, 1);
+        uint32_t silent = store_flight_silent(f);
+        if (code != PTL_OK || !silent)
+            return code;
+        code = store_client_suspect(s, c, silent, &died);
+        if (code != PTL_OK || died || f->gone || spin_now_ps() >= until)
+            return code;
+    }
+}
+
 /* What is to be tried again is STORE_STALE. */
 static int write_extent(struct spinstore *s, const struct store_layout *l, const uint8_t *data,
                         enum store_status *status) {
@@ -213,15 +233,12 @@ static int write_extent(struct spinstore *s, const struct store_layout *l, const
     }
     if (code == PTL_OK) {
         make_sums(s, l, width, data);
-        code = store_flights_wait(s, &f, 1);
+        code = wait_for_nodes(s, c, f);
     }
-    uint32_t silent = f ? store_flight_silent(f) : 0;
     bool ok = code == PTL_OK && store_flight_ok(f);
     if (f)
         store_flight_leave(s, f);
     *status = ok ? STORE_OK : STORE_STALE;
-    if (code == PTL_OK && !ok && silent)
-        code = store_client_suspect(s, c, silent);
     return code;
 }
 

@@ -70,6 +70,7 @@ int store_node_open(struct spinstore *s) {
         .medium = n->medium,
         .blocks = (uint32_t)(s->o.node_bytes / STORAGE_BLOCK),
         .trust = store_trust(s),
+        .cleanup_ns = s->o.silence_ms * 1000000ull,
         .by_file = n->by_file,
     };
     const struct store_host_options host = {

@@ -115,9 +115,10 @@ static inline void store_client_keep(struct spinstore *s) {
 }
 /* What a status of the service means to a caller of the library. */
 int store_client_code(enum store_status status);
-/* Waits for the service to say which of those places still live; makes it look. */
+/* Waits for the service to say whether those places still live; makes it look. *died: one does not.
+ */
 int store_client_suspect(struct spinstore *store, const struct storage_capability *capability,
-                         uint32_t places);
+                         uint32_t places, bool *died);
 
 /* Requests under way. NULL: there are too many. */
 struct store_flight *store_flight_new(struct spinstore *store);

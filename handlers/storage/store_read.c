@@ -56,8 +56,9 @@ static int read_places(struct spinstore *s, const struct store_layout *l, struct
         silent |= store_flight_silent(flight[i]);
         store_flight_leave(s, flight[i]);
     }
+    bool died;
     if (code == PTL_OK && silent)
-        code = store_client_suspect(s, &l->grant.capability, silent);
+        code = store_client_suspect(s, &l->grant.capability, silent, &died);
     return code;
 }
 

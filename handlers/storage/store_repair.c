@@ -25,8 +25,9 @@ static int repair_part(struct spinstore *s, bool *done) {
     bool ok = code == PTL_OK && store_flight_ok(f);
     uint32_t silent = store_flight_silent(f);
     store_flight_leave(s, f);
+    bool died;
     if (code == PTL_OK && !ok && silent)
-        code = store_client_suspect(s, &to->grant.capability, silent);
+        code = store_client_suspect(s, &to->grant.capability, silent, &died);
     if (code != PTL_OK || !ok)
         return code;
     code = store_client_begin(s, STORE_KIND_REPAIRED, &report);
