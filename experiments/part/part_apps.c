@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "part/part_world.h"
 #include "portals4.h"
+#include "rounds.h"
 
 #define GOOD(call)                                                                                 \
     do {                                                                                           \
@@ -149,11 +150,11 @@ struct app {
 
 struct job {
     const struct app *app;
-    uint32_t messages; /* of each rank */
     bool touches;
+    uint64_t messages; /* of each rank */
     uint64_t compute_ps, bytes;
     uint8_t **memory; /* of each rank: what it gives, what it takes, and a page of flags */
-    uint64_t *end_ps, *start_ps;
+    struct rounds *rounds;
 };
 
 struct app_ends {
@@ -204,85 +205,136 @@ static int open_app(const struct job *j, uint8_t *own, struct app_ends *e) {
     return 0;
 }
 
+enum { STEPS = 6 };
+
 /* The neighbour of a message: distances as in a torus of 4 x 4. */
-static uint32_t distance(uint32_t message, uint32_t ranks) {
-    static const uint32_t steps[] = {1, 15, 4, 12, 5, 11};
-    uint32_t step = steps[message % 6] % ranks;
+static uint32_t distance(uint64_t message, uint32_t ranks) {
+    static const uint32_t steps[STEPS] = {1, 15, 4, 12, 5, 11};
+    uint32_t step = steps[message % STEPS] % ranks;
     return step ? step : 1;
+}
+
+/* After so many messages they go to the same neighbours from the same buffers. */
+static uint32_t cycle_of(const struct app *app) {
+    uint32_t cycle = STEPS;
+    while (cycle % app->buffers)
+        cycle += STEPS;
+    return cycle;
+}
+
+static void note(struct rounds_mark *mark, uint64_t begin_ps) {
+    mark->now_ps = spin_now_ps();
+    mark->trace = rounds_trace(mark->trace, mark->now_ps - begin_ps);
+}
+
+static int app_message(const struct job *j, const struct app_ends *e, uint64_t i,
+                       struct rounds_mark *mark) {
+    uint32_t rank = spin_rank(), ranks = spin_ranks();
+    uint32_t step = distance(i, ranks);
+    uint64_t slot = slot_bytes(j), half = slot * j->app->buffers, place = i % j->app->buffers;
+    uint64_t begin_ps = spin_now_ps();
+    ptl_process_t to = {.phys = {.nid = (rank + step) % ranks}};
+    ptl_process_t from = {.phys = {.nid = (rank + ranks - step) % ranks}};
+    ptl_ct_event_t count;
+    *mark = (struct rounds_mark){.calm_ps = j->compute_ps};
+    spin_compute_ps(j->compute_ps);
+    GOOD(PtlPut(e->tells, 0, 8, PTL_NO_ACK_REQ, to, 1, 0, 8 * (i % 512), NULL, 0));
+    note(mark, begin_ps);
+    GOOD(PtlCTWait(e->told, i + 1, &count));
+    note(mark, begin_ps);
+    if (j->touches)
+        spin_touch(j->memory[rank] + half + place * slot, j->bytes);
+    GOOD(PtlGet(e->takes, place * slot, j->bytes, from, 0, 0, place * slot, NULL));
+    note(mark, begin_ps);
+    GOOD(PtlCTWait(e->taken, i + 1, &count));
+    note(mark, begin_ps);
+    return count.failure ? __LINE__ : 0;
 }
 
 static int app_rank(void *argument) {
     struct job *j = argument;
-    uint32_t rank = spin_rank(), ranks = spin_ranks();
-    uint64_t slot = slot_bytes(j), half = slot * j->app->buffers;
+    uint32_t rank = spin_rank();
+    uint64_t half = slot_bytes(j) * j->app->buffers;
     uint8_t *own = j->memory[rank];
     struct app_ends e;
-    ptl_ct_event_t count;
+    struct rounds_mark mark;
     int failed = open_app(j, own, &e);
     if (failed)
         return failed;
     spin_touch(own, half); /* what it gives it has computed */
     spin_touch(own + 2 * half, PART_PAGE);
     spin_barrier();
-    j->start_ps[rank] = spin_now_ps();
-    for (uint32_t i = 0; i < j->messages; i++) {
-        uint32_t step = distance(i, ranks), place = i % j->app->buffers;
-        ptl_process_t to = {.phys = {.nid = (rank + step) % ranks}};
-        ptl_process_t from = {.phys = {.nid = (rank + ranks - step) % ranks}};
-        spin_compute_ps(j->compute_ps);
-        GOOD(PtlPut(e.tells, 0, 8, PTL_NO_ACK_REQ, to, 1, 0, 8 * (i % 512), NULL, 0));
-        GOOD(PtlCTWait(e.told, i + 1, &count));
-        if (j->touches)
-            spin_touch(own + half + place * slot, j->bytes);
-        GOOD(PtlGet(e.takes, place * slot, j->bytes, from, 0, 0, place * slot, NULL));
-        GOOD(PtlCTWait(e.taken, i + 1, &count));
-        if (count.failure)
-            return __LINE__;
+    for (uint64_t i = 0; rounds_next(j->rounds, rank, spin_now_ps()); i++) {
+        failed = app_message(j, &e, i, &mark);
+        if (failed)
+            return failed;
+        rounds_end(j->rounds, rank, &mark);
     }
-    j->end_ps[rank] = spin_now_ps();
     spin_barrier();
     return 0;
 }
 
-static double longest(const struct job *j, uint32_t ranks) {
-    double most = 0;
+/* The longest of the ranks, for so many messages. */
+static double longest(const struct job *j, uint32_t ranks, uint64_t messages) {
+    uint64_t most = 0;
     for (uint32_t i = 0; i < ranks; i++) {
-        double us = (double)(j->end_ps[i] - j->start_ps[i]) / 1e6;
-        most = us > most ? us : most;
+        uint64_t ps = rounds_total_of(j->rounds, i, messages).time_ps;
+        most = ps > most ? ps : most;
     }
-    return most;
+    return (double)most / 1e6;
 }
 
+struct app_times {
+    double first_us, all_us; /* the first use of all buffers, all messages */
+    double later_us;         /* per message, when all buffers were used */
+    struct rounds_result rounds;
+    struct spin_world_counts counts; /* of what was simulated */
+};
+
+static int take_times(const struct job *j, uint32_t ranks, struct app_times *t,
+                      struct spin_error *err) {
+    int code = rounds_result(j->rounds, &t->rounds, err);
+    uint64_t first = j->app->buffers, all = t->rounds.simulated + t->rounds.repeated;
+    if (code)
+        return code;
+    if (all < j->messages)
+        return spin_fail(err, SPIN_ELIMIT,
+                         "%s: messages are not as before after %llu of them; try fewer ranks",
+                         j->app->name, (unsigned long long)all);
+    t->first_us = longest(j, ranks, first);
+    t->all_us = longest(j, ranks, all);
+    t->later_us = (t->all_us - t->first_us) / (double)(all - first);
+    return SPIN_OK;
+}
+
+enum { SEARCH = 600 /* messages, for a period */ };
+
 static int run_job(const struct experiment_context *context, struct job *j, uint32_t ranks,
-                   double *us, struct spin_world_counts *counts, struct spin_error *err) {
+                   struct app_times *times, struct spin_error *err) {
     uint64_t room = 2 * slot_bytes(j) * j->app->buffers + PART_PAGE;
+    const struct rounds_plan plan = {
+        .ranks = ranks, .wanted = j->messages, .search = SEARCH, .cycle = cycle_of(j->app)};
     struct spin_world_result result = {0};
     room = (room + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     j->memory = calloc(ranks, sizeof *j->memory);
-    j->start_ps = calloc(ranks, sizeof *j->start_ps);
-    j->end_ps = calloc(ranks, sizeof *j->end_ps);
-    bool made = j->memory && j->start_ps && j->end_ps;
+    j->rounds = rounds_new(&plan);
+    bool made = j->memory && j->rounds;
     for (uint32_t i = 0; i < ranks && made; i++)
         made = (j->memory[i] = aligned_alloc(HUGE_PAGE, room)) != NULL;
     int code = made ? run_ranks(context, ranks, app_rank, j, &result, err)
                     : spin_fail(err, SPIN_ENOMEM, "out of memory for %u ranks", ranks);
-    *us = code ? 0 : longest(j, ranks);
-    *counts = result.counts;
+    if (!code)
+        code = take_times(j, ranks, times, err);
+    times->counts = result.counts;
     for (uint32_t i = 0; j->memory && i < ranks; i++)
         free(j->memory[i]);
     free(j->memory);
-    free(j->start_ps);
-    free(j->end_ps);
+    rounds_free(j->rounds);
     return code;
 }
 
-/* The first use of all buffers, and as much again: what a first use and what each further one
- * costs. */
-static int table(const struct experiment_context *context, const struct app *app, struct sheet *s,
-                 struct spin_error *err) {
-    static const uint32_t usual[] = {2, 4, 8, 16};
+static struct sheet_panel *new_table(struct sheet *s, const struct app *app) {
     struct sheet_panel *p = sheet_panel(s, "processes", app->name);
-    double slowdown = 0, errs = 0, interrupts = 0;
     sheet_column(p, "", 0, "processes");
     sheet_column(p, "ms", 3, "pre-touch, first use");
     sheet_column(p, "ms", 3, "faults, first use");
@@ -292,50 +344,56 @@ static int table(const struct experiment_context *context, const struct app *app
     sheet_column(p, "%", 4, "slower, all messages");
     sheet_column(p, "", 0, "interrupts");
     sheet_column(p, "", 0, "ERRs");
-    double messages = app->sends / 16;
+    sheet_column(p, "", 0, "messages, simulated");
+    sheet_column(p, "", 0, "repeated");
+    sheet_column(p, "", 0, "period");
+    return p;
+}
+
+/* With and without pre-touch: until messages are as those before them, and the rest by
+ * repetition. */
+static int table(const struct experiment_context *context, const struct app *app, struct sheet *s,
+                 struct spin_error *err) {
+    static const uint32_t usual[] = {2, 4, 8, 16};
+    struct sheet_panel *p = new_table(s, app);
+    double slowdown = 0;
     struct job job = {.app = app,
+                      .messages = (uint64_t)app->sends / 16,
                       .bytes = context->setup.bytes ? context->setup.bytes
-                                                    : (uint64_t)app->bytes_per_send,
-                      .compute_ps = (uint64_t)(app->seconds / messages * 1e12)};
+                                                    : (uint64_t)app->bytes_per_send};
+    job.compute_ps = (uint64_t)(app->seconds / (double)job.messages * 1e12);
     for (int i = 0; i < (context->setup.ranks ? 1 : 4); i++) {
         uint32_t ranks = context->setup.ranks ? context->setup.ranks : usual[i];
-        struct spin_world_counts counts;
-        double first[2], both[2];
+        struct app_times t[2];
         for (int touches = 0; touches < 2; touches++) {
             job.touches = touches;
-            job.messages = 2 * app->buffers;
-            int code = run_job(context, &job, ranks, &both[touches], &counts, err);
-            job.messages = app->buffers;
-            if (!code)
-                code = run_job(context, &job, ranks, &first[touches], &counts, err);
+            int code = run_job(context, &job, ranks, &t[touches], err);
             if (code)
                 return code;
-            if (!touches) {
-                interrupts = (double)counts.fault_interrupts;
-                errs = (double)counts.errs;
-            }
         }
-        double later[2];
-        for (int k = 0; k < 2; k++)
-            later[k] = (both[k] - first[k]) / app->buffers;
-        double rest = messages - app->buffers;
-        slowdown = 100 * ((first[0] + rest * later[0]) / (first[1] + rest * later[1]) - 1);
+        slowdown = 100 * (t[0].all_us / t[1].all_us - 1);
         struct sheet_row *row = sheet_row(s, p, NULL);
-        row->value[0] = ranks;
-        row->value[1] = first[1] / 1000;
-        row->value[2] = first[0] / 1000;
-        row->value[3] = later[1];
-        row->value[4] = later[0];
-        row->value[5] = 100 * (first[0] / first[1] - 1);
-        row->value[6] = slowdown;
-        row->value[7] = interrupts;
-        row->value[8] = errs;
+        const double values[] = {ranks,
+                                 t[1].first_us / 1000,
+                                 t[0].first_us / 1000,
+                                 t[1].later_us,
+                                 t[0].later_us,
+                                 100 * (t[0].first_us / t[1].first_us - 1),
+                                 slowdown,
+                                 (double)t[0].counts.fault_interrupts,
+                                 (double)t[0].counts.errs,
+                                 (double)(t[0].rounds.simulated * ranks),
+                                 (double)(t[0].rounds.repeated * ranks),
+                                 (double)t[0].rounds.period};
+        for (size_t k = 0; k < sizeof values / sizeof values[0]; k++)
+            row->value[k] = values[k];
     }
     sheet_note(s,
-               "Each rank: %u buffers of %llu B in turn, %.0f us of computation per message, %.0f "
-               "messages in all (table 5 over 16); simulated are the first two uses of every "
-               "buffer, and the rest is as the second.",
-               app->buffers, (unsigned long long)job.bytes, (double)job.compute_ps / 1e6, messages);
+               "Each rank: %u buffers of %llu B in turn, %.0f us of computation per message, %llu "
+               "messages in all (table 5 over 16). Messages are simulated until the world repeats "
+               "itself, and those that repeat are exact; all faults are among the first.",
+               app->buffers, (unsigned long long)job.bytes, (double)job.compute_ps / 1e6,
+               (unsigned long long)job.messages);
     sheet_note(s,
                "The paper counts %u interrupts and %u ERRs at 16 processes: its applications have "
                "other buffers than our proxies, of which it says only that they are used again.",

@@ -220,7 +220,16 @@ static void take_reply(struct spin_p2p *p2p, struct spin_p2p_request *r, const p
         p2p_finish(p2p, r, PTL_FAIL);
 }
 
+void p2p_buffered(struct spin_p2p *p2p, const uint8_t *data, uint64_t bytes) {
+    for (int i = 0; i < BUFFERS && bytes; i++) {
+        uint64_t end = (uintptr_t)data - (uintptr_t)p2p->buffer[i] + bytes;
+        if (end <= p2p->buffer_bytes && end > p2p->filled[i])
+            p2p->filled[i] = end;
+    }
+}
+
 int p2p_buffer_append(struct spin_p2p *p2p, int i, ptl_list_t list, unsigned int options) {
+    p2p->filled[i] = 0;
     const ptl_me_t me = {
         .start = p2p->buffer[i],
         .length = p2p->buffer_bytes,
@@ -536,6 +545,8 @@ int spin_p2p_cancel(struct spin_p2p *p2p, struct spin_p2p_request *r) {
 
 void spin_p2p_counts(const struct spin_p2p *p2p, struct spin_p2p_counts *counts) {
     *counts = p2p->counts;
+    for (int i = 0; i < BUFFERS; i++)
+        counts->buffered_bytes += p2p->filled[i];
 }
 
 /* ---- Opening ---- */

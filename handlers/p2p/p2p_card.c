@@ -175,6 +175,7 @@ static int take_unexpected(struct spin_p2p *p2p, struct spin_p2p_request *r,
         p2p_finish(p2p, r, PTL_FAIL);
         return PTL_OK;
     }
+    p2p_buffered(p2p, event->start, r->have);
     uint64_t bytes = r->have < r->bytes ? r->have : r->bytes;
     if (bytes) {
         spin_copy(r->data, event->start, bytes);

@@ -71,7 +71,7 @@ struct spin_p2p {
     struct spin_p2p_counts counts;
 
     uint8_t *buffer[BUFFERS];
-    uint64_t buffer_bytes;
+    uint64_t buffer_bytes, filled[BUFFERS]; /* of each; and up to where what came lies */
     ptl_handle_me_t buffer_entry[BUFFERS];
 
     /* The card matches. */
@@ -109,6 +109,8 @@ void p2p_received(struct spin_p2p *p2p, struct spin_p2p_request *r);
 int p2p_get_rest(struct spin_p2p *p2p, struct spin_p2p_request *r);
 /* Whatever has happened, or happens within so many milliseconds. */
 int p2p_progress(struct spin_p2p *p2p, ptl_time_t timeout_ms);
+/* A message has come that lies there, in one of the buffers. */
+void p2p_buffered(struct spin_p2p *p2p, const uint8_t *data, uint64_t bytes);
 /* The memory of messages that nobody waits for yet. */
 int p2p_buffer_append(struct spin_p2p *p2p, int i, ptl_list_t list, unsigned int options);
 

@@ -135,6 +135,7 @@ static int take_message(struct spin_p2p *p2p, const ptl_event_t *event) {
                         .header = event->hdr_data,
                         .bytes = event->mlength,
                         .data = event->start};
+    p2p_buffered(p2p, a.data, a.bytes);
     spin_work(EVENT_CYCLES, LINE);
     if (event->ni_fail_type != PTL_NI_OK || a.source >= p2p->ranks)
         return PTL_OK; /* its sender is told, too */

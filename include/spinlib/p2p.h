@@ -94,6 +94,9 @@ struct spin_p2p_counts {
     uint64_t copied_bytes;                       /* by the processor */
     uint64_t host_gets;                          /* that the processor began */
     uint64_t resent;                             /* for want of room at the receiver */
+    /* In use now, of the buffers for messages that come before their receive (with "rdma": for all
+     * that come), as far as they were taken out. A buffer is used again when it is full. */
+    uint64_t buffered_bytes;
 };
 void spin_p2p_counts(const struct spin_p2p *p2p, struct spin_p2p_counts *counts);
 

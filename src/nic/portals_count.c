@@ -102,11 +102,12 @@ int portals_ct_poll(struct portals *p, const ptl_handle_ct_t *handles, const ptl
             return PTL_ARG_INVALID;
         first = ni;
     }
-    uint32_t start = size > 1 ? first->turn++ % size : 0;
+    uint32_t start = size > 1 ? first->turn % size : 0;
     for (unsigned i = 0; i < size; i++) {
         unsigned at = start + i < size ? start + i : start + i - size;
         const struct counter *ct = p4_object_of(p, HANDLE_CT, handles[at], NULL);
         if (is_reached(ct, tests[at])) {
+            first->turn = at + 1; /* the others are first then */
             *event = ct->value;
             *which = at;
             return PTL_OK;

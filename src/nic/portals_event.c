@@ -112,11 +112,12 @@ int portals_eq_poll(struct portals *p, const ptl_handle_eq_t *handles, unsigned 
             return PTL_ARG_INVALID;
         first = ni;
     }
-    uint32_t start = count > 1 ? first->turn++ % count : 0;
+    uint32_t start = count > 1 ? first->turn % count : 0;
     for (unsigned i = 0; i < count; i++) {
         unsigned at = start + i < count ? start + i : start + i - count;
         int code = take(p4_object_of(p, HANDLE_EQ, handles[at], NULL), event);
         if (code != PTL_EQ_EMPTY) {
+            first->turn = at + 1; /* the others are first then */
             *which = at;
             return code;
         }

@@ -252,7 +252,7 @@ struct portals_ni {
     uint32_t rank;
     uint32_t number, references;
     uint32_t bundles;
-    uint32_t turn; /* of polls */
+    uint32_t turn; /* of polls: the place behind that of the last one found */
     struct pool cts, eqs, mds, entries, headers, triggers, hpus;
     uint64_t next_order;
     ptl_process_t *own_map; /* NULL: `map` is another's */
