@@ -77,6 +77,7 @@ static void open_side(struct side *s, struct live_folder *folder) {
                                               .pid = s->rank,
                                               .progress = true,
                                               .jit = SPIN_JIT_ASIDE,
+                                              .paging = wants_paging(),
                                               .crowded = s->ranks > 2};
     struct spin_error err;
     ptl_pt_index_t pt;

@@ -12,6 +12,7 @@
 
 #include "live/live_card.h"
 #include "live/live_clock.h"
+#include "measure.h"
 
 #define MEMORY (4u << 20)
 #define NEED(call)                                                                                 \
@@ -150,6 +151,7 @@ static int sides_run(const char *name, struct live_card_options options,
     }
     options.folder = &folder;
     options.progress = true;
+    options.paging = wants_paging();
     fflush(stdout);
     pid_t child = fork();
     options.pid = child == 0;

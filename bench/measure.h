@@ -50,4 +50,10 @@ static inline double bench_apart(void (*work)(const void *argument, double *resu
     return (double)usage.ru_maxrss * 1024 / 1e6;
 }
 
+/* As a program's card does it. */
+static inline bool wants_paging(void) {
+    const char *text = getenv("OPENSPIN_PAGING");
+    return text && !strcmp(text, "on");
+}
+
 #endif

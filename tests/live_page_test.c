@@ -193,7 +193,7 @@ TEST(the_programs_own_faults_stay_its_own) {
     munmap((void *)(uintptr_t)none, 4096);
 }
 
-static const uint32_t sizes[] = {1, 8, 64, 4096, 5000, 20000, 20480, 30000, 300000, 3 << 20};
+static const uint32_t sizes[] = {1, 8, 64, 4096, 5000, 20000, 20480, 30000, 70000, 300000, 3 << 20};
 
 static void each_size(enum live_transport_kind transport) {
     begin_on(transport, NULL);
@@ -388,9 +388,9 @@ TEST(more_than_a_card_holds_waits_with_its_sender) {
 /* ---- memory that goes away ---- */
 
 /* Both sides learn it, and both go on. */
-static void check_gone(ptl_handle_md_t md, ptl_pt_index_t pt, uint64_t from, uint64_t bytes) {
+static void check_gone(ptl_handle_md_t md, bool source, uint64_t bytes) {
     enter(&a);
-    CHECK_EQ(PtlPut(md, from, bytes, PTL_ACK_REQ, b.self, pt, 0, 0, NULL, 0), PTL_OK);
+    CHECK_EQ(PtlPut(md, 0, bytes, PTL_ACK_REQ, b.self, PT, 0, 0, NULL, 0), PTL_OK);
     ptl_event_t sent = next_event(&a, a.eq), acked = next_event(&a, a.eq);
     if (sent.type == PTL_EVENT_ACK) {
         ptl_event_t first = sent;
@@ -399,6 +399,7 @@ static void check_gone(ptl_handle_md_t md, ptl_pt_index_t pt, uint64_t from, uin
     }
     CHECK_EQ(sent.type, PTL_EVENT_SEND);
     CHECK_EQ(acked.type, PTL_EVENT_ACK);
+    CHECK_EQ(sent.ni_fail_type, source ? PTL_NI_SEGV : sent.ni_fail_type);
     CHECK_EQ(acked.ni_fail_type, PTL_NI_SEGV);
     CHECK_EQ(event_of(&b, b.target, PTL_EVENT_PUT).ni_fail_type, PTL_NI_SEGV);
 }
@@ -426,7 +427,7 @@ static void take_away(uint8_t *at, size_t bytes, int fd, enum taking how) {
         CHECK_EQ(ftruncate(fd, 0), 0);
 }
 
-static const uint32_t lengths[] = {8, 4096, 10000, 300000};
+static const uint32_t lengths[] = {8, 4096, 10000, 40000, 300000};
 
 /* The card has just used it, and takes it to be there. */
 static void gone_at(bool source, enum taking how) {
@@ -442,7 +443,7 @@ static void gone_at(bool source, enum taking how) {
         event_of(&b, b.target, PTL_EVENT_PUT);
         CHECK_EQ((source ? a : b).card->guarded, GUARDED_BY_SIGNAL);
         take_away(gone, BYTES, fd, how);
-        check_gone(md, PT, 0, lengths[i]);
+        check_gone(md, source, lengths[i]);
         check_alive(good);
         end();
         if (how != UNMAPPED)
@@ -494,7 +495,7 @@ TEST(memory_that_may_not_be_written_is_an_error) {
     expose(&b, PT_2, near, 4096);
     ptl_handle_md_t md = bind_memory(&a, from, BYTES);
     for (uint32_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
-        check_gone(md, PT, 0, lengths[i]);
+        check_gone(md, false, lengths[i]);
     check_alive(md);
     end();
     munmap(to, BYTES);
@@ -517,7 +518,7 @@ TEST(a_handler_that_comes_later_does_not_get_the_cards_faults) {
     CHECK_EQ(put_and_wait(md, PT, 0, 100000, 0), PTL_NI_OK);
     event_of(&b, b.target, PTL_EVENT_PUT);
     munmap(gone, BYTES);
-    check_gone(md, PT, 0, 100000);
+    check_gone(md, false, 100000);
     CHECK_EQ(b.card->guarded, GUARDED_BY_SYSTEM);
     sigaction(SIGSEGV, &was, NULL);
     end();

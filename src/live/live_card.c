@@ -12,7 +12,6 @@
 #include "live/live_clock.h"
 #include "live/live_auto.h"
 #include "live/live_fabric.h"
-#include "live/live_pager.h"
 #include "live/live_shm.h"
 #include "live/live_udp.h"
 
@@ -28,7 +27,7 @@
  * packets as a block may have; what is smaller waits on the card for its pages. */
 #define BLOCK_PACKETS      64
 #define BLOCKS_OUTSTANDING 8
-#define UNBLOCKED_BYTES    (20 * 1024 - 1)
+#define UNBLOCKED_BYTES    (64 * 1024)
 #define PARKED_MOST        1024 /* moves; then nothing more is taken from the transport */
 
 /* ---- what the card asks ---- */
@@ -88,10 +87,10 @@ static enum nic_status send_lent(struct live_card *card, struct nic_packet *pack
     if (!p)
         return NIC_FAULT;
     enum live_sent sent = give_transport(card, packet);
-    if (sent == LIVE_SENT) {
+    if (sent == LIVE_SENT || sent == LIVE_UNREADABLE) {
         nic_packet_release(p->packet);
         free(p);
-        return NIC_DONE;
+        return sent == LIVE_SENT ? NIC_DONE : NIC_FAULT;
     }
     append(sent == LIVE_LENT ? &card->lent_end : &card->pending_end, p);
     return sent == LIVE_LENT ? NIC_PENDING : NIC_BUSY;
@@ -152,31 +151,35 @@ static bool may_wait(const struct nic_move *move) {
     return move->bytes <= LIVE_MTU_BYTES || move->packet->kind == NIC_BLOCK;
 }
 
-static __attribute__((noinline)) enum nic_status move_paged(struct live_card *card,
-                                                            struct nic_move *move) {
-    bool on_card = move->on_card || !move->bytes;
+/* The pages of a move that the table does not know. */
+static __attribute__((noinline)) enum nic_status look_for_pages(struct live_card *card,
+                                                                const struct nic_move *move) {
     struct nic_extent extent = {0};
-    if (!on_card && may_wait(move)) {
-        if (move->packet && move->packet->kind == NIC_BLOCK)
-            extent = nic_move_extent(card->nic, move);
-        enum nic_status there = live_pages_want(card->pages, move->host, move->bytes,
-                                                extent.transfer_bytes, move->kind != NIC_FETCH);
-        if (there == NIC_ABSENT)
-            return NIC_ABSENT;
-        if (there != NIC_DONE) {
-            card->lost_pages++;
-            return there;
-        }
-    }
-    if (do_move(on_card ? GUARDED_NOT : card->guarded, move))
+    if (move->on_card || !may_wait(move))
         return NIC_DONE;
+    if (move->packet && move->packet->kind == NIC_BLOCK)
+        extent = nic_move_extent(card->nic, move);
+    return live_pages_want(card->pages, move->host, move->bytes, extent.transfer_bytes,
+                           move->kind != NIC_FETCH);
+}
+
+static inline enum nic_status move_paged(struct live_card *card, struct nic_move *move) {
+    enum nic_status there = live_pages_known(card->pages, move->host, move->bytes)
+                                ? NIC_DONE
+                                : look_for_pages(card, move);
+    if (there == NIC_DONE && do_move(move->on_card ? GUARDED_NOT : card->guarded, move))
+        return NIC_DONE;
+    if (there == NIC_ABSENT)
+        return NIC_ABSENT;
     card->lost_pages++;
     return NIC_FAULT;
 }
 
 static uint64_t card_present(void *context, const uint8_t *host, uint64_t bytes) {
     struct live_card *card = context;
-    return card->pages ? live_pages_present(card->pages, host, bytes) : bytes;
+    if (!card->pages || live_pages_known(card->pages, host, bytes))
+        return bytes;
+    return live_pages_present(card->pages, host, bytes);
 }
 
 static enum nic_status card_move(void *context, struct nic_move *move) {
@@ -350,6 +353,7 @@ static void on_room(void *context, struct nic_address peer) {
             card->pending = p;
             return;
         }
+        p->how.unreadable = sent == LIVE_UNREADABLE;
         end_pending(card, p);
     }
     nic_peer_room(card->nic, peer, live_time(card));
@@ -361,6 +365,7 @@ static void on_copied(void *context, struct nic_address peer, bool bad) {
     if (!p)
         return;
     p->how.unreadable = bad;
+    card->lost_pages += bad;
     end_pending(card, p);
 }
 
@@ -391,10 +396,11 @@ static void lose_nowhere(struct live_card *card) {
 
 bool live_ready(struct live_card *card) {
     return card->transport->calls->ready(card->transport) &&
-           (!card->pages || nic_parked(card->nic) < PARKED_MOST);
+           (!card->pages || !card->pages->open || nic_parked(card->nic) < PARKED_MOST);
 }
 
 static void tell_paged(struct live_card *card) {
+    atomic_store(&card->paged, false); /* before the look: what comes later sets it again */
     for (struct nic_pages pages; live_pages_next(card->pages, &pages);)
         nic_paged_in(card->nic, &pages, live_time(card));
 }
@@ -402,11 +408,12 @@ static void tell_paged(struct live_card *card) {
 /* By the pager's thread. */
 static void on_paged(void *context) {
     struct live_card *card = context;
+    atomic_store(&card->paged, true); /* before the bell: see live_wait.c */
     card->transport->calls->ring(card->transport);
 }
 
 void live_card_hold_pager(struct live_card *card, bool held) {
-    live_pager_hold(live_pages_pager(card->pages), held);
+    live_pager_hold(card->pages->pager, held);
 }
 
 static __attribute__((noinline)) void work(struct live_card *card) {

@@ -44,6 +44,7 @@ struct live_card {
     uint32_t mtu_bytes;
     struct live_pages *pages; /* which pages of the program's memory are there; NULL: all */
     enum guarded guarded;     /* how its memory is used */
+    _Atomic bool paged;       /* the pager has brought some in, of which the card was not told */
     uint64_t lost_pages;      /* moves and packets whose memory was gone */
     struct nic_pool *pool;
     struct live_transport *transport;
@@ -95,7 +96,7 @@ bool live_ready(struct live_card *card);
 
 /* Pages that were absent are there: the card is to be told. */
 static inline bool live_paged(const struct live_card *card) {
-    return card->pages && live_pages_has(card->pages);
+    return atomic_load_explicit(&card->paged, memory_order_relaxed);
 }
 
 /* live_hpu.c */

@@ -6,27 +6,11 @@
 #include <unistd.h>
 
 #include "live/live_clock.h"
-#include "live/live_pager.h"
 
-#define KNOWN      4096 /* pages in the table: by the last bits of their number */
-#define EPOCH_BITS 16   /* of a place in the table; the page's number is above them */
-#define EPOCH_NS   20   /* as a power of 2: about a millisecond */
-#define LIFE       4    /* epochs */
-#define QUESTIONS  256  /* between looks at the clock */
-#define STRETCH    256  /* pages that mincore is asked for at once */
-#define RESULTS    16
-
-struct live_pages {
-    uint32_t epoch, questions;
-    uint32_t page_bits;
-    struct page_request *open; /* not all of them told */
-    enum guarded *guarded;
-    struct live_pager *pager;
-    struct live_page_counts counts;
-    struct page_result result[RESULTS];
-    uint32_t results, taken;
-    uint64_t known[KNOWN];
-};
+#define EPOCH_NS  22  /* as a power of 2: about 4 ms */
+#define QUESTIONS 256 /* between looks at the clock */
+#define STRETCH   256 /* pages that mincore is asked for at once, at most, */
+#define AHEAD     64  /* and at least: the call costs more than the pages */
 
 /* ---- the table ---- */
 
@@ -45,13 +29,14 @@ void live_pages_doubt(struct live_pages *p) {
 }
 
 static void remember(struct live_pages *p, uint64_t page) {
-    p->known[page % KNOWN] = page << EPOCH_BITS | (p->epoch & ((1u << EPOCH_BITS) - 1));
+    p->known[page % LIVE_KNOWN] =
+        page << LIVE_EPOCH_BITS | (p->epoch & ((1u << LIVE_EPOCH_BITS) - 1));
 }
 
 static inline bool is_known(const struct live_pages *p, uint64_t page) {
-    uint64_t place = p->known[page % KNOWN];
-    uint32_t age = (p->epoch - (uint32_t)place) & ((1u << EPOCH_BITS) - 1);
-    return place >> EPOCH_BITS == page && age < LIFE;
+    uint64_t place = p->known[page % LIVE_KNOWN];
+    uint32_t age = (p->epoch - (uint32_t)place) & ((1u << LIVE_EPOCH_BITS) - 1);
+    return place >> LIVE_EPOCH_BITS == page && age < LIVE_EPOCHS;
 }
 
 struct stretch {
@@ -79,6 +64,19 @@ static bool ask_system(struct live_pages *p, struct stretch s, unsigned char *th
     return true;
 }
 
+/* From the first page that is not known on: at least those that are wanted, more if there are such.
+ * False: the process has not even those. */
+static bool ask_ahead(struct live_pages *p, uint64_t first, uint64_t wanted, uint64_t *last,
+                      unsigned char *there) {
+    uint64_t most = first + STRETCH - 1, ahead = *last > first + AHEAD ? *last : first + AHEAD;
+    struct stretch s = {first, ahead < most ? ahead : most};
+    *last = s.last;
+    if (ask_system(p, s, there))
+        return true;
+    *last = s.last = wanted < most ? wanted : most;
+    return ask_system(p, s, there);
+}
+
 /* The first page of a stretch that is not known to be there, or the one behind it. */
 static inline uint64_t first_unknown(const struct live_pages *p, struct stretch s) {
     while (s.first <= s.last && is_known(p, s.first))
@@ -95,16 +93,16 @@ static bool is_open(const struct live_pages *p, const uint8_t *host, uint64_t by
 
 uint64_t live_pages_present(struct live_pages *p, const uint8_t *host, uint64_t bytes) {
     struct stretch s = stretch_of(p, host, bytes);
-    if (!p->questions--)
+    if (!p->questions)
         look_at_clock(p);
+    p->questions--;
     if (p->open && is_open(p, host, bytes))
         return 0;
     uint64_t absent = first_unknown(p, s);
     if (absent <= s.last) {
         unsigned char there[STRETCH];
-        struct stretch rest = {absent,
-                               absent + STRETCH - 1 < s.last ? absent + STRETCH - 1 : s.last};
-        ask_system(p, rest, there);
+        uint64_t last = s.last;
+        ask_ahead(p, absent, s.last, &last, there);
         absent = first_unknown(p, s);
     }
     if (absent > s.last)
@@ -132,22 +130,18 @@ static enum nic_status ask_pager(struct live_pages *p, struct stretch s, bool wr
     return NIC_ABSENT;
 }
 
-/* `wide` begins where `s` does. */
+/* Of what follows the stretch the pager brings in as much as is absent in one piece, to `wide`. */
 static __attribute__((noinline)) enum nic_status look(struct live_pages *p, struct stretch s,
-                                                      uint64_t wide_last, bool write) {
+                                                      uint64_t wide, bool write) {
     unsigned char there[STRETCH];
-    uint64_t absent = first_unknown(p, s), most = absent + STRETCH - 1;
-    struct stretch rest = {absent, wide_last < most ? wide_last : most};
-    if (!ask_system(p, rest, there)) { /* some of it, maybe not what is needed now */
-        rest.last = s.last < most ? s.last : most;
-        if (!ask_system(p, rest, there))
-            return NIC_FAULT;
-    }
+    uint64_t last = wide;
+    if (!ask_ahead(p, first_unknown(p, s), s.last, &last, there))
+        return NIC_FAULT;
     uint64_t first = first_unknown(p, s);
     if (first > s.last)
         return NIC_DONE;
     struct stretch absents = {first, first};
-    while (absents.last < rest.last && !is_known(p, absents.last + 1))
+    while (absents.last < last && absents.last < wide && !is_known(p, absents.last + 1))
         absents.last++;
     return ask_pager(p, absents, write);
 }
@@ -155,8 +149,9 @@ static __attribute__((noinline)) enum nic_status look(struct live_pages *p, stru
 enum nic_status live_pages_want(struct live_pages *p, uint8_t *host, uint64_t bytes,
                                 uint64_t extent, bool write) {
     struct stretch s = stretch_of(p, host, bytes);
-    if (!p->questions--)
+    if (!p->questions)
         look_at_clock(p);
+    p->questions--;
     if (p->open && is_open(p, host, bytes))
         return NIC_ABSENT;
     if (first_unknown(p, s) > s.last)
@@ -165,10 +160,6 @@ enum nic_status live_pages_want(struct live_pages *p, uint8_t *host, uint64_t by
 }
 
 /* ---- results ---- */
-
-bool live_pages_has(const struct live_pages *p) {
-    return live_pager_has(p->pager);
-}
 
 static void close_request(struct live_pages *p, struct page_request *r) {
     struct page_request **at = &p->open;
@@ -181,7 +172,7 @@ static void close_request(struct live_pages *p, struct page_request *r) {
 bool live_pages_next(struct live_pages *p, struct nic_pages *pages) {
     if (p->taken == p->results) {
         p->taken = 0;
-        p->results = live_pager_take(p->pager, p->result, RESULTS);
+        p->results = live_pager_take(p->pager, p->result, LIVE_PAGE_RESULTS);
         if (!p->results)
             return false;
     }
@@ -229,8 +220,4 @@ void live_pages_free(struct live_pages *p) {
 
 const struct live_page_counts *live_pages_counts(const struct live_pages *p) {
     return &p->counts;
-}
-
-struct live_pager *live_pages_pager(struct live_pages *p) {
-    return p->pager;
 }

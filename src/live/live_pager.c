@@ -1,7 +1,6 @@
 #include "live/live_pager.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,7 +29,7 @@ struct live_pager {
     bool ends, held;
     struct page_request *first, **last;
     struct page_result result[RESULTS];
-    _Atomic uint32_t results;
+    uint32_t results;
 };
 
 /* ---- bringing pages in ---- */
@@ -150,10 +149,6 @@ bool live_pager_ask(struct live_pager *p, struct page_request *r) {
     pthread_cond_signal(&p->changed);
     pthread_mutex_unlock(&p->lock);
     return true;
-}
-
-bool live_pager_has(const struct live_pager *p) {
-    return atomic_load(&p->results);
 }
 
 uint32_t live_pager_take(struct live_pager *p, struct page_result *out, uint32_t room) {

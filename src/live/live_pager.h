@@ -1,7 +1,6 @@
 /* The pager: a thread that brings pages of the program's memory in while the card goes on. It is
  * started by the first request and sleeps when there is none. Requests take turns by chunks, so a
- * small one does not wait for all of a large one. Called with the card's lock held, but for
- * live_pager_has. */
+ * small one does not wait for all of a large one. Called with the card's lock held. */
 #ifndef SPIN_LIVE_LIVE_PAGER_H
 #define SPIN_LIVE_LIVE_PAGER_H
 
@@ -36,7 +35,6 @@ struct live_pager *live_pager_new(void (*wake)(void *context), void *context);
 void live_pager_free(struct live_pager *p);
 /* False: there is no thread for it. */
 bool live_pager_ask(struct live_pager *p, struct page_request *request);
-bool live_pager_has(const struct live_pager *p); /* results; any thread */
 uint32_t live_pager_take(struct live_pager *p, struct page_result *out, uint32_t room);
 /* For tests: while it is held it brings nothing in. */
 void live_pager_hold(struct live_pager *p, bool held);

@@ -276,6 +276,7 @@ static bool send_slot(struct shm *s, struct shm_peer *peer) {
     packet->bad = !copy_data(s, slot, packet);
     if (packet->bad)
         memset(slot, 0, packet->bytes);
+    peer->bulk_bad |= packet->bad;
     if (timed) {
         offer_measured(&peer->slot_ps, packet->bytes, live_now_ns() - began_ns);
         atomic_store_explicit(&peer->view.lane->offer.slot_ps, peer->slot_ps, memory_order_relaxed);
@@ -289,7 +290,9 @@ static bool send_part(struct shm *s, struct shm_peer *peer) {
     if (peer->bulk.bytes > s->o.mtu_bytes)
         return send_slot(s, peer);
     peer->bulk.bad = false;
-    return send_record(s, peer, &peer->bulk) != LIVE_LATER;
+    enum live_sent sent = send_record(s, peer, &peer->bulk);
+    peer->bulk_bad |= sent == LIVE_UNREADABLE;
+    return sent != LIVE_LATER;
 }
 
 /* Of a packet of that size: small enough that both sides copy at once, large enough that nothing
@@ -390,7 +393,9 @@ static enum live_sent send_bulk(struct shm *s, struct shm_peer *peer,
     peer->bulk_is_last = packet->last;
     peer->bulk_bad = false;
     peer->offer = is_offered(s, peer, packet) ? OFFER_DUE : OFFER_NONE;
-    return push_bulk(s, peer) ? LIVE_SENT : LIVE_LENT; /* nothing overtakes it: it is refused */
+    if (!push_bulk(s, peer))
+        return LIVE_LENT; /* nothing overtakes it: it is refused */
+    return peer->bulk_bad ? LIVE_UNREADABLE : LIVE_SENT;
 }
 
 static enum live_sent shm_send(struct live_transport *t, const struct nic_packet *packet) {

@@ -117,7 +117,8 @@ static void give_way(struct live_card *card) {
 static bool arm(struct live_card *card) {
     if (!card->transport->calls->arm(card->transport))
         return false;
-    if (!live_paged(card)) /* after arming: the pager first has results, then rings */
+    atomic_thread_fence(memory_order_seq_cst); /* the pager first says so, then rings */
+    if (!live_paged(card))
         return true;
     card->transport->calls->disarm(card->transport);
     return false;

@@ -248,7 +248,8 @@ struct nic_driver {
      * nic_config.mtu_bytes. Data that a handler sends from HPU memory stays one packet. */
     uint32_t (*packet_bytes)(void *context, struct nic_address peer);
     /* Whether packets to this target may be *lent*: one of more than the MTU, behind the first of a
-     * large put or reply, whose `data` is the program's own memory until nic_left. NULL: none. */
+     * large put or reply, whose `data` is the program's own memory until nic_left. NULL: none. If
+     * it cannot be read, `send` says NIC_FAULT, having sent zeroes as bad packets. */
     bool (*lends)(void *context, struct nic_address target);
     /* How many of these bytes of host memory, from the first on, are there: asked before `send`
      * takes data from there by itself, of a small message or of one that is lent. What is absent

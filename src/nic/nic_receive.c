@@ -598,6 +598,24 @@ static void message_in(struct nic *nic, struct nic_peer *peer, struct nic_packet
         first_packet(nic, peer, packet);
 }
 
+/* Whether the memory that a packet goes to is there: what is absent waits a packet at a time. */
+static bool is_present(struct nic *nic, const struct nic_incoming *in,
+                       const struct nic_packet *packet) {
+    uint64_t bytes = nic_accepted(in, packet);
+    for (uint64_t done = 0; done < bytes && nic->config.driver->present;) {
+        struct nic_segment piece[NIC_SEGMENTS];
+        uint32_t pieces = nic_receive_pieces(nic, in, packet->offset + done, bytes - done, piece);
+        if (!pieces)
+            return true; /* the interface was closed meanwhile */
+        for (uint32_t i = 0; i < pieces; i++) {
+            if (nic_drive_present(nic, piece[i].host, piece[i].bytes) < piece[i].bytes)
+                return false;
+            done += piece[i].bytes;
+        }
+    }
+    return true;
+}
+
 enum nic_rest nic_rest(struct nic *nic, const struct nic_packet *packet) {
     const struct nic_peer *peer = (struct nic_peer *)delivery_peer(&nic->delivery, packet->source);
     const struct nic_incoming *in = peer ? find_open(peer, packet->message_number) : NULL;
@@ -609,7 +627,9 @@ enum nic_rest nic_rest(struct nic *nic, const struct nic_packet *packet) {
     bool stored = in->flow.phase == FLOW_BODY && in->flow.payload == FLOW_STORED && !packet->bad;
     bool in_one = in->answered ? in->message->kind == NIC_REPLY && !in->answered->to_card
                                : in->message->kind == NIC_PUT && in->arrival.data;
-    return stored && in_one && nic_accepted(in, packet) ? NIC_REST_WHOLE : NIC_REST_PACKETS;
+    return stored && in_one && nic_accepted(in, packet) && (block || is_present(nic, in, packet))
+               ? NIC_REST_WHOLE
+               : NIC_REST_PACKETS;
 }
 
 void nic_receive_packet(void *context, struct delivery_peer *delivery, struct nic_packet *packet) {

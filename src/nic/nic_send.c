@@ -489,12 +489,14 @@ static void to_self(struct nic *nic, struct nic_packet *packet, bool from_handle
 
 static void to_wire(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet,
                     uint64_t transmission, bool from_handler, uint64_t lent) {
-    const struct nic_departed how = {.from_handler = from_handler,
-                                     .peer = peer,
-                                     .lent = lent,
-                                     .sequence = packet->sequence,
-                                     .transmission = transmission};
-    if (!is_pending(peer, nic_drive_send(nic, packet, &how)))
+    struct nic_departed how = {.from_handler = from_handler,
+                               .peer = peer,
+                               .lent = lent,
+                               .sequence = packet->sequence,
+                               .transmission = transmission};
+    enum nic_status status = nic_drive_send(nic, packet, &how);
+    how.unreadable = status >= NIC_FAULT;
+    if (!is_pending(peer, status))
         nic_left(nic, &how, nic->now);
 }
 
