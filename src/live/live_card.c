@@ -145,10 +145,11 @@ static bool card_send_short(void *context, const struct nic_message *message, ui
     return true;
 }
 
-/* A packet of more than the MTU that is not of a block, from a peer without paging, is stored at
- * once: nothing here could hold it. */
+/* What a handler asks for is done at once, because its packet and stack are another's when it has
+ * returned; and so is a packet of more than the MTU that is not of a block, which nothing here
+ * could hold (nic_rest takes it in pieces, unless its pages went just now). */
 static bool may_wait(const struct nic_move *move) {
-    return move->bytes <= LIVE_MTU_BYTES || move->packet->kind == NIC_BLOCK;
+    return move->packet && (move->bytes <= LIVE_MTU_BYTES || move->packet->kind == NIC_BLOCK);
 }
 
 /* The pages of a move that the table does not know. */
@@ -157,7 +158,7 @@ static __attribute__((noinline)) enum nic_status look_for_pages(struct live_card
     struct nic_extent extent = {0};
     if (move->on_card || !may_wait(move))
         return NIC_DONE;
-    if (move->packet && move->packet->kind == NIC_BLOCK)
+    if (move->packet->kind == NIC_BLOCK)
         extent = nic_move_extent(card->nic, move);
     return live_pages_want(card->pages, move->host, move->bytes, extent.transfer_bytes,
                            move->kind != NIC_FETCH);
@@ -704,6 +705,7 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
     if (!card)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     card->options = *options;
+        card->options.paging = true;
     card->pending_end = &card->pending;
     card->lent_end = &card->lent;
     live_hpu_init(card);

@@ -57,6 +57,9 @@ arguments=
 example raid 6 'after the write: every byte is right' 'written without a server: every byte is right' 'rebuilt: every byte is right'
 example scan 2 '5 of 100000 rows match; it took TIME' 'employee '{100,101,102,103,104}
 example spinstore 8 {plain,'three copies by a ring','four copies by a tree','RS(4,2)'}': every byte is right'
+# Handlers that store to memory which nobody has touched.
+run env OPENSPIN_PAGING=on timeout -k 5 $patience "$OPENSPIN" launch -n 8 ./spinstore
+[ "$status" = 0 ] && [ "$(grep -c 'every byte is right' <<<"$out")" = 4 ] && pass "spinstore over absent pages" || fail "spinstore over absent pages" "$status" "$out" "$err"
 example tx 3 '600 transfers by the '{cards,processors}', no money is lost; TIME per second, TIME each'
 
 # Packets that are shorter than the pieces that a server's card likes.
