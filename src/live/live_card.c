@@ -705,7 +705,6 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
     if (!card)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     card->options = *options;
-        card->options.paging = true;
     card->pending_end = &card->pending;
     card->lent_end = &card->lent;
     live_hpu_init(card);
