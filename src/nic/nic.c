@@ -108,6 +108,7 @@ int nic_new(struct nic **out, const struct nic_config *config, struct spin_error
         nic->config.unblocked_bytes = NIC_ORDERED_BYTES;
     if (config->block_bytes && nic->config.gather_bytes > nic->config.unblocked_bytes)
         nic->config.gather_bytes = nic->config.unblocked_bytes;
+    nic->present_bytes = config->driver->present ? 0 : nic->config.gather_bytes;
     nic_block_init(nic);
     pool_init(&nic->parked, config->zone, sizeof(struct nic_parked), UINT32_MAX);
     nic->parked_end = &nic->first_parked;

@@ -183,8 +183,9 @@ struct nic {
     struct timers silences;
     uint32_t running; /* handlers that take a context */
     uint32_t handler_packets;
-    uint32_t moves;   /* pending */
-    uint32_t sending; /* packets between queue and wire */
+    uint32_t moves;         /* pending */
+    uint32_t sending;       /* packets between queue and wire */
+    uint32_t present_bytes; /* a message of so many goes at once wherever its data is */
     struct delivery delivery;
     struct portals *portals;
     struct nic_blocks blocks;

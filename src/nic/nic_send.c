@@ -104,6 +104,11 @@ void nic_send_over(struct nic *nic, struct nic_outgoing *o) {
 
 /* ---- At once ---- */
 
+static __attribute__((noinline)) bool is_there(struct nic *nic, const uint8_t *data,
+                                               uint64_t bytes) {
+    return bytes <= nic->config.gather_bytes && nic_drive_present(nic, data, bytes) == bytes;
+}
+
 /* Nothing is before it, nothing may have to be repeated, and one packet is enough. */
 static bool may_go_at_once(struct nic *nic, const struct nic_peer *peer,
                            const struct portals_outgoing *out, const struct nic_origin *from) {
@@ -113,8 +118,8 @@ static bool may_go_at_once(struct nic *nic, const struct nic_peer *peer,
         return false;
     if (from && from->ready)
         return from->ready->bytes == bytes && !from->ready->bad;
-    return !bytes || (out->data && bytes <= nic->config.gather_bytes &&
-                      nic_drive_present(nic, out->data, bytes) == bytes);
+    return !bytes ||
+           (out->data && (bytes <= nic->present_bytes || is_there(nic, out->data, bytes)));
 }
 
 /* Called by Portals, before nic_send_message: a message that may go at once is written into the
@@ -185,23 +190,6 @@ static __attribute__((noinline)) void left_short(struct nic *nic, struct nic_ori
         nic_packet_release(packet);
 }
 
-/* Of a message that is one packet; false: that has to be made. */
-static inline bool send_short(struct nic *nic, const struct portals_outgoing *out) {
-    const struct nic_driver *driver = nic->config.driver;
-    struct nic_origin *from = out->origin;
-    struct delivery_peer *peer = out->peer; /* a nic_peer begins with it */
-    const uint8_t *data = from && from->ready ? from->ready->data : out->data;
-    if (!driver->send_short ||
-        !driver->send_short(nic->config.context, out->message, peer->next_message, data))
-        return false;
-    peer->next_message++;
-    nic->counts.sent++;
-    nic->counts.messages_out++;
-    if (from)
-        left_short(nic, from);
-    return true;
-}
-
 /* The packet is in the driver's memory, or from the pool. */
 static __attribute__((noinline)) enum portals_sending
 send_at_once(struct nic *nic, const struct portals_outgoing *out) {
@@ -235,6 +223,23 @@ send_at_once(struct nic *nic, const struct portals_outgoing *out) {
     if (status == NIC_DONE && !from && !packet->references)
         return PORTALS_LEFT;
     return sent_otherwise(nic, packet, &how, status);
+}
+
+/* Without a packet where the driver can. */
+static __attribute__((noinline)) enum portals_sending
+send_short(struct nic *nic, const struct portals_outgoing *out) {
+    const struct nic_driver *driver = nic->config.driver;
+    struct nic_origin *from = out->origin;
+    struct delivery_peer *peer = out->peer; /* a nic_peer begins with it */
+    const uint8_t *data = from && from->ready ? from->ready->data : out->data;
+    if (!driver->send_short(nic->config.context, out->message, peer->next_message, data))
+        return send_at_once(nic, out);
+    peer->next_message++;
+    nic->counts.sent++;
+    nic->counts.messages_out++;
+    if (from)
+        left_short(nic, from);
+    return PORTALS_LEFT;
 }
 
 /* ---- From Portals ---- */
@@ -349,7 +354,7 @@ enum portals_sending nic_send_message(void *context, struct portals_outgoing *ou
     if (!out->packet)
         return queue_message(nic, out);
     if (m->kind >= NIC_ACK) /* nobody answers an answer */
-        return send_short(nic, out) ? PORTALS_LEFT : send_at_once(nic, out);
+        return nic->config.driver->send_short ? send_short(nic, out) : send_at_once(nic, out);
     if (wants_reply(m))
         return ask_at_once(nic, out);
     if (wants_ack(m)) {
@@ -358,7 +363,7 @@ enum portals_sending nic_send_message(void *context, struct portals_outgoing *ou
             return no_memory(nic, out);
         m->initiator |= NIC_UNRECORDED;
     }
-    return send_short(nic, out) ? PORTALS_LEFT : send_at_once(nic, out);
+    return nic->config.driver->send_short ? send_short(nic, out) : send_at_once(nic, out);
 }
 
 /* ---- Packets of messages that wait ---- */
