@@ -36,8 +36,8 @@ void p4_cell_store(struct portals_cell *cell, uint64_t success, uint64_t failure
 bool portals_ct_peek(struct portals_cells *cells, ptl_handle_ct_t ct, ptl_ct_event_t *value) {
     struct portals_cell *cell = cell_of(cells, ct);
     uint32_t changes = atomic_load_explicit(&cell->changes, memory_order_acquire);
-    if (atomic_load_explicit(&cell->handle, memory_order_acquire) != ct || !value)
-        return false;
+    if (atomic_load_explicit(&cell->handle, memory_order_acquire) != ct || !ct || !value)
+        return false; /* 0 is no counter's, and stands where there is none */
     ptl_ct_event_t seen = {atomic_load_explicit(&cell->success, memory_order_acquire),
                            atomic_load_explicit(&cell->failure, memory_order_acquire)};
     if (atomic_load_explicit(&cell->handle, memory_order_relaxed) != ct || changes & 1 ||
