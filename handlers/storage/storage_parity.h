@@ -289,11 +289,11 @@ static inline enum parity_result parity_add(struct storage_parity *s, uint32_t w
         return PARITY_REFUSED;
     }
     struct parity_accumulator *a = parity_accumulator_at(s, i);
+    const uint32_t all = w->k * a->bytes; /* once we have added, it may soon be another range's */
     parity_unlock(&b->lock);
     parity_xor(a->word, p->offset, data, p->length);
     /* Who adds the last bytes sees what all others have added. */
-    const int complete =
-        __atomic_add_fetch(&a->got, p->length, __ATOMIC_ACQ_REL) == w->k * a->bytes;
+    const int complete = __atomic_add_fetch(&a->got, p->length, __ATOMIC_ACQ_REL) == all;
     if (complete) {
         parity_lock(&b->lock);
         parity_unlink(s, b, i);
