@@ -72,6 +72,8 @@ static __attribute__((noinline)) bool by_signal(void *to, const void *from, cons
 }
 
 bool guarded_read_slowly(enum guarded how, void *ours, const void *theirs, size_t bytes) {
+    if (!bytes)
+        return true;
     if (how == GUARDED_BY_SIGNAL)
         return by_signal(ours, theirs, theirs, bytes);
     const struct iovec here = {ours, bytes}, there = {(void *)(uintptr_t)theirs, bytes};
@@ -79,6 +81,8 @@ bool guarded_read_slowly(enum guarded how, void *ours, const void *theirs, size_
 }
 
 bool guarded_write_slowly(enum guarded how, void *theirs, const void *ours, size_t bytes) {
+    if (!bytes)
+        return true;
     if (how == GUARDED_BY_SIGNAL)
         return by_signal(theirs, ours, theirs, bytes);
     const struct iovec here = {(void *)(uintptr_t)ours, bytes}, there = {theirs, bytes};

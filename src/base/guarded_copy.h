@@ -27,14 +27,16 @@ bool guarded_touch(enum guarded how, void *theirs, size_t bytes);
 static inline bool guarded_read(enum guarded how, void *ours, const void *theirs, size_t bytes) {
     if (how != GUARDED_NOT)
         return guarded_read_slowly(how, ours, theirs, bytes);
-    memcpy(ours, theirs, bytes);
+    if (bytes) /* a packet without data may have no place */
+        memcpy(ours, theirs, bytes);
     return true;
 }
 
 static inline bool guarded_write(enum guarded how, void *theirs, const void *ours, size_t bytes) {
     if (how != GUARDED_NOT)
         return guarded_write_slowly(how, theirs, ours, bytes);
-    memcpy(theirs, ours, bytes);
+    if (bytes)
+        memcpy(theirs, ours, bytes);
     return true;
 }
 
