@@ -97,6 +97,10 @@ TEST(what_a_killed_process_leaves_is_removed) {
     uint64_t life = view.life;
     box_close(&view);
     CHECK(!box_open(&view, &folder, address, 6));
+    CHECK_EQ(faccessat(folder.fd, "1.5", F_OK, 0), 0);
+    CHECK_EQ(box_make(&box, &folder, 1, LIVE_PIDS, &err), 0); /* whoever is next */
+    CHECK(faccessat(folder.fd, "1.5", F_OK, 0) != 0);
+    box_free(&box);
     CHECK_EQ(box_make(&box, &folder, 1, 5, &err), 0);
     CHECK(box.header->life != life);
     box_free(&box);

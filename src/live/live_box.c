@@ -1,5 +1,6 @@
 #include "live/live_box.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -61,6 +62,23 @@ static int make_file(struct box *box, uint32_t nid, uint32_t pid, struct spin_er
     return 0;
 }
 
+/* Files of processes that were killed, with all the memory that their lanes have. */
+static void sweep(struct live_folder *folder) {
+    int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *all = fd < 0 ? NULL : fdopendir(fd);
+    if (!all && fd >= 0)
+        close(fd);
+    for (struct dirent *e; all && (e = readdir(all));) {
+        unsigned nid, pid;
+        int end = 0;
+        if (sscanf(e->d_name, "%u.%u%n", &nid, &pid, &end) == 2 && !e->d_name[end] &&
+            !is_taken(folder, e->d_name))
+            unlinkat(folder->fd, e->d_name, 0);
+    }
+    if (all)
+        closedir(all);
+}
+
 /* From the top, so that programs that ask for low numbers find them free. */
 static bool find_free(struct box *box, uint32_t nid, uint32_t *pid) {
     for (*pid = LIVE_PIDS; (*pid)--;) {
@@ -79,6 +97,8 @@ int box_make(struct box *box, struct live_folder *folder, uint32_t nid, uint32_t
         return spin_fail(err, SPIN_EFILE, "%s/lock: %s", folder->path, strerror(errno));
     if (pid < LIVE_PIDS)
         name_of(box->name, sizeof box->name, nid, pid);
+    else
+        sweep(folder); /* who looks at them all anyway */
     if (pid < LIVE_PIDS ? is_taken(folder, box->name) : !find_free(box, nid, &pid))
         code = spin_fail(err, SPIN_ELIMIT, "%s: pid %u of node %u is taken by a process that lives",
                          folder->path, pid, nid);
