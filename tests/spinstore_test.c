@@ -492,13 +492,13 @@ static int leaves_in_the_middle(struct scene *s, struct spinstore *store) {
 
 static int heir(struct scene *s, struct spinstore *store, uint32_t number) {
     struct spinstore_object *o;
-    uint8_t *back = calloc(1, s->bytes);
     uint64_t got;
     if (number) {
         while (s->left != 2)
             spin_compute(1000);
         return leaves_in_the_middle(s, store);
     }
+    uint8_t *back = calloc(1, s->bytes);
     RANK_CHECK(spinstore_open(store, "o", &s->policy, &o) == PTL_OK);
     for (uint32_t i = 0; i < 2; i++) {
         uint8_t *data = filled(i, s->bytes);
