@@ -17,7 +17,7 @@ TEST(generated_code) {
 
 /* A sanitizer looks at the compiler's memory, which a quarter of the random programs show as well.
  */
-#define FEWER (TEST_SANITIZED ? 4 : 1)
+#define FEWER (TEST_SANITIZED ? 8 : 1)
 
 /* One access, now here, now there: inside each window, read-only or not, at its edges and outside,
  * aligned and not. After some calls it is compiled for a window, then to look where it goes. */

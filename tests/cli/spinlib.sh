@@ -17,6 +17,7 @@ example() {
     clang $flags -g -shared -fPIC "$SOURCE/examples/spinlib/${name}_example.c" -o "$name.so" $(pkg-config --cflags --libs spinlib) || { fail "$name compiles"; return; }
     prints() { [ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | without_times | sort)" = "$expected" ] && pass "$name $1" || fail "$name $1" "$status" "$out" "$err"; }
     for transport in shm udp; do
+        [ -n "$flags" ] && [ $transport = udp ] && continue # what differs is tested without examples
         run env OPENSPIN_TRANSPORT=$transport timeout -k 5 $patience "$OPENSPIN" launch -n "$ranks" "./$name" $arguments
         prints "on live cards, $transport"
     done
