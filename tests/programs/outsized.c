@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "traffic_random.h"
+
 enum { CHUNK = 256 << 10, LIMIT_MS = 120000, ENTRY = 0, UNDER_WAY = 4 };
 
 static ptl_handle_ni_t ni;
@@ -27,19 +29,6 @@ static int failed(const char *what) {
 
 static int call(int code, const char *what) {
     return code == PTL_OK ? 0 : failed(what);
-}
-
-static uint64_t now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-static uint64_t next(uint64_t *random) {
-    *random ^= *random << 13;
-    *random ^= *random >> 7;
-    *random ^= *random << 17;
-    return *random;
 }
 
 /* Words that do not compress, of a chunk in its version; 0: nobody has written it. */

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "traffic_random.h"
+
 #define WINDOW (8u << 20)
 /* Far from where the system puts other memory: what is unmapped here stays unmapped. */
 #define PLACE ((void *)0x200000000000)
@@ -390,19 +392,6 @@ static int run_source_freed(char **words) {
 }
 
 /* ---- memory that comes and goes while messages arrive ---- */
-
-static uint64_t now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-static uint64_t next(uint64_t *random) {
-    *random ^= *random << 13;
-    *random ^= *random >> 7;
-    *random ^= *random << 17;
-    return *random;
-}
 
 /* Rank 0 puts and gets, some at a time; each ends, and as nothing but data or an error. The last
  * message, of no bytes, tells rank 1 how many there were. */
