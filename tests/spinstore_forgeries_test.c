@@ -289,4 +289,48 @@ TEST(a_node_that_begins_anew_carries_out_nothing_old) {
     }
 }
 
+/* It cannot sign that it refuses, because it has no key; nobody waits for it for that. */
+static int is_refused(struct scene *s, struct spinstore *store, uint32_t number) {
+    struct spinstore_object *o;
+    uint8_t *data = filled(number, s->bytes), *back = calloc(1, s->bytes);
+    uint64_t got;
+    RANK_CHECK(spinstore_open(store, "o", &s->policy, &o) == PTL_OK);
+    RANK_CHECK(spinstore_write(o, 0, data, s->bytes) == PTL_OK);
+    RANK_CHECK(spin_now_ps() < DIES_PS);
+    spin_compute_ps(2 * DIES_PS);
+    RANK_CHECK(s->restarted == 1);
+    uint64_t began = spin_now_ps();
+    for (uint32_t i = 0; i < 3; i++) {
+        if (s->policy.strategy != SPINSTORE_PLAIN) {
+            RANK_CHECK(spinstore_read(o, 0, back, s->bytes, &got) == PTL_OK);
+            RANK_CHECK(got == s->bytes && memcmp(data, back, got) == 0);
+        }
+        RANK_CHECK(spinstore_write(o, 0, data, s->bytes) == PTL_OK);
+    }
+    /* patience is two seconds, and the service asks everybody once per second */
+    RANK_CHECK(spin_now_ps() - began < 10000000000);
+    spinstore_close(o);
+    free(data);
+    free(back);
+    return 0;
+}
+
+TEST(a_node_without_a_key_holds_nobody_up) {
+    static const char *const cards[] = {"card=sc17", "card=pspin"};
+    for (int trust = 0; trust < 6; trust++) {
+        struct scene s = {
+            .o = {.nodes = 3, .node_bytes = 64 << 10, .trust = (enum spinstore_trust)(trust / 2)},
+            .secret = 77,
+            .clients = 1,
+            .client = is_refused,
+            .policy = {trust % 2 ? SPINSTORE_RING : SPINSTORE_PLAIN, trust % 2 * 2},
+            .bytes = 1000,
+            .restarts = true,
+            .dies_ps = {DIES_PS}};
+        spinlib_world_seen(
+            (struct spin_world_options){.ranks = 5, .set = &cards[trust % 2], .set_count = 1},
+            cards[trust % 2], rank, &s, &s.world);
+    }
+}
+
 TEST_MAIN

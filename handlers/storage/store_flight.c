@@ -15,7 +15,7 @@ struct store_flight *store_flight_new(struct spinstore *s) {
             continue;
         f->request = s->next_request;
         f->left = false;
-        f->places = f->done = f->gone = f->puts = 0;
+        f->places = f->done = f->gone = f->puts = f->doubted = f->asked = 0;
         f->worst = STORAGE_DONE;
         return f;
     }
@@ -170,10 +170,14 @@ static bool is_node(const struct store_flight *f, uint32_t rank, uint32_t place)
 }
 
 /* A node says for itself that it has the data, and may say for others that they have not. What
- * anybody else says is not believed; nor, on a network that is not trusted, what is not signed. */
+ * anybody else says is not believed; nor, on a network that is not trusted, what is not signed. A
+ * node that has no key cannot sign: that it refuses, whoever says so, is a reason to ask. */
 static void answered(struct spinstore *s, uint64_t answer, ptl_match_bits_t bits, uint32_t from) {
     struct store_flight *f = flight_of(s, answer >> 16);
     uint32_t place = answer >> 8 & 0xff, status = answer & 0xff;
+    if (f && !storage_is_genuine((enum storage_status)status) && place < STORAGE_PLACES &&
+        is_node(f, from, place))
+        f->doubted |= 1u << place & f->places;
     if (f && f->put[0].head.packet && bits != storage_answer_bits(f->session, answer)) {
         s->counts.forged++;
         return;
@@ -273,22 +277,41 @@ static bool may_return(const struct store_flight *f) {
     return true;
 }
 
+/* Each once, so that who forges refusals can only make us ask. */
+static int ask_about_doubted(struct spinstore *s, struct store_flight *f) {
+    int code = PTL_OK;
+    for (uint32_t i = 0; i < STORAGE_PLACES && code == PTL_OK; i++) {
+        bool died;
+        if (!((f->doubted & ~f->asked) >> i & 1))
+            continue;
+        f->asked |= 1u << i;
+        code = store_client_suspect(s, &f->put[0].head.capability, 1u << i, &died);
+        if (code == PTL_OK && died)
+            f->gone |= 1u << i;
+    }
+    return code;
+}
+
 int store_flights_wait(struct spinstore *s, struct store_flight *const *flight, uint32_t count) {
     uint64_t began = spin_now_ps(), patience = s->o.patience_ms * 1000000000ull;
     uint64_t silence = s->o.silence_ms * 1000000000ull;
     for (;;) {
         bool over = true, ours = true;
-        for (uint32_t i = 0; i < count; i++) {
+        int code = PTL_OK;
+        for (uint32_t i = 0; i < count && code == PTL_OK; i++) {
+            code = ask_about_doubted(s, flight[i]);
             over &= is_over(flight[i]);
             ours &= may_return(flight[i]);
         }
+        if (code != PTL_OK)
+            return code;
         uint64_t waited = spin_now_ps() - began;
         if (ours && (over || waited >= patience))
             return PTL_OK;
         if (waited >= patience + silence)
             return PTL_FAIL;
         uint64_t until = waited < patience ? patience : patience + silence;
-        int code = store_client_events(s, (ptl_time_t)((until - waited) / 1000000000u + 1));
+        code = store_client_events(s, (ptl_time_t)((until - waited) / 1000000000u + 1));
         if (code != PTL_OK)
             return code;
     }

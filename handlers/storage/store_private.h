@@ -32,6 +32,7 @@ struct store_flight {
     bool left;                 /* nobody waits for it; it is freed when its messages are over */
     uint32_t places;           /* a bit per place that has to answer */
     uint32_t done, gone;       /* a bit per place that has; that cannot be reached */
+    uint32_t doubted, asked;   /* that refuse as if it had no key; the service was asked about */
     enum storage_status worst; /* of the answers */
     uint32_t session[2];       /* that signs them, if packets are authenticated */
     struct spin_linked entry;  /* of a read */
@@ -130,8 +131,8 @@ int store_flight_write(struct spinstore *store, struct store_flight *flight,
 int store_flight_read(struct spinstore *store, struct store_flight *flight,
                       const struct store_grant *grant, uint32_t place, uint32_t offset, uint8_t *to,
                       uint32_t bytes);
-/* Until all are over or have failed, or the client's patience is over. PTL_FAIL: the cards still
- * look at our memory. */
+/* Until all are over or have failed, or the client's patience is over. The service is asked about
+ * nodes that seem to have no key. PTL_FAIL: the cards still look at our memory. */
 int store_flights_wait(struct spinstore *store, struct store_flight *const *flight, uint32_t count);
 static inline bool store_flight_ok(const struct store_flight *f) {
     return f->done == f->places && f->worst == STORAGE_DONE;

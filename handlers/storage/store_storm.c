@@ -8,8 +8,10 @@
 
 #include "store_live.h"
 
+/* By the seed; with nodes enough, the widest. */
 static const struct spinstore_policy policies[] = {
     {SPINSTORE_RING, 3, 0}, {SPINSTORE_TREE, 4, 0}, {SPINSTORE_RS, 3, 2}};
+static const struct spinstore_policy widest = {SPINSTORE_RS, 10, 4};
 
 static uint64_t mixed(uint64_t x) {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -109,8 +111,9 @@ static int read_and_kill(struct store_live *live, struct spinstore_object *o, ui
 int store_live_storm(struct store_live *live) {
     struct spinstore_object *o = NULL;
     uint8_t *data = malloc(live->bytes), *back = malloc(live->bytes);
-    int code = data && back ? spinstore_open(live->store, "storm", &policies[live->seed % 3], &o)
-                            : PTL_NO_SPACE;
+    const struct spinstore_policy *policy =
+        live->nodes > widest.k + widest.m ? &widest : &policies[live->seed % 3];
+    int code = data && back ? spinstore_open(live->store, "storm", policy, &o) : PTL_NO_SPACE;
     int status = code == PTL_OK ? 0 : wrong("open", 0, code);
     if (!status && live->rank == live->nodes + 1)
         status = read_and_kill(live, o, data, back);

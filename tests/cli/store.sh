@@ -11,10 +11,19 @@ refuse "another word" 2 "'word' is not an option" "$OPENSPIN" store demo word
 storms=${STORMS:-3}
 [ -n "$SANITIZED" ] && storms=1
 [ "$storms" -gt 3 ] && check "the bench" 0 '^read, RS\(4,2\) +[0-9]' timeout -k 5 $patience "$OPENSPIN" store bench
+# storm NODES SEED NAME: with an even seed every packet is signed
+storm() {
+    head -c 65536 /dev/zero >shared
+    run timeout -k 5 $patience "$OPENSPIN" launch -k -n $(($1 + 3)) "$BUILD/handlers/store-live" storm "$PWD/shared" "$1" 20000 "$2"
+    printf '%s\n' "$out" | grep -q "^seed $2: .* right$" && pass "$3" || fail "$3" "$status" "$out" "$err"
+}
 # seed 4: a client is killed in the middle of its writes, and another one goes on
 for seed in $(seq "$storms") $([ "$storms" = 3 ] && echo 4); do
-    head -c 65536 /dev/zero >shared
-    run timeout -k 5 $patience "$OPENSPIN" launch -k -n 9 "$BUILD/handlers/store-live" storm "$PWD/shared" 6 20000 "$seed"
-    printf '%s\n' "$out" | grep -q "^seed $seed: .* right$" && pass "storm $seed" || fail "storm $seed" "$status" "$out" "$err"
+    storm 6 "$seed" "storm $seed"
+done
+# 18 processes
+[ -n "$SANITIZED" ] || storm 15 2 "RS(10,4) with every packet signed, and a node that is killed"
+[ "$storms" -gt 3 ] && for seed in $(seq 4 2 24); do
+    storm 15 "$seed" "RS(10,4), signed, storm $seed"
 done
 finish

@@ -17,8 +17,6 @@
 
 #define DIES_PS 200000000u /* of nodes that die between two steps of a client */
 
-#include "../handlers/storage/storage_state.h"
-
 struct scene {
     struct spinstore_options o;
     uint32_t clients;
