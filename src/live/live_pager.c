@@ -9,6 +9,9 @@
 
 #include "base/helper_thread.h"
 
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#endif
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
@@ -46,11 +49,17 @@ static bool read_each(const struct live_pager *p, uint8_t *at, uint64_t bytes) {
     return true;
 }
 
+/* Populating marks a page referenced, which a page fault does not. Reclaim keeps pages that are so
+ * marked and young, and where a control group has no others it finds nothing to swap out in 16
+ * attempts and ends the process (a window four times the limit: 6 of 6). The advice takes the marks
+ * off, for 5 % of the time; single page faults would take 30 % more. */
 static bool bring_in(const struct live_pager *p, const struct page_request *r, uint8_t *at,
                      uint64_t bytes) {
-    if (!p->populates)
-        return read_each(p, at, bytes);
-    return madvise(at, bytes, r->write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
+    int how = r->write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+    if (p->populates ? madvise(at, bytes, how) != 0 : !read_each(p, at, bytes))
+        return false;
+    (void)madvise(at, bytes, MADV_COLD);
+    return true;
 }
 
 /* The next piece of a request. One of which some fails is tried page by page. */

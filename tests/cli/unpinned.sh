@@ -50,10 +50,6 @@ limited() { # WHAT FILE|- MIB LIMIT_MIB
             skip "$1, paging $paging" "no control group with a limit of memory can be made in $(dirname "$group")"
             continue
         fi
-        if [ "$2" = - ] && [ $paging = on ]; then
-            skip "$1, paging on" "the system ends it: docs/page-faults.md, limits"
-            continue
-        fi
         check "$1, paging $paging" 0 '^rank 2: [1-9][0-9]* MiB written and read, none wrong$' env OPENSPIN_PAGING=$paging timeout -k 5 $patience "$OPENSPIN" launch -n 3 ./outsized "$2" "$3" "${LIMITED_MS:-100}" 1 "$group"
         there=$(sed -n 's/^\([0-9]*\) of .* MiB are in memory$/\1/p' <<<"$out")
         [ -n "$there" ] && [ "$there" -lt "$3" ] && pass "$1, paging $paging: not all of it is there" || fail "$1, paging $paging: not all of it is there" "$out"
