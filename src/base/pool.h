@@ -42,7 +42,7 @@ void *pool_take(struct pool *pool);
 static inline void pool_give(struct pool *pool, void *object);
 
 static inline uint32_t pool_chunk_of(uint32_t index) {
-    return 31u ^ (uint32_t)__builtin_clz(2 * index + 1);
+    return 31u - (uint32_t)__builtin_clz(2 * index + 1);
 }
 
 /* Bytes of all chunks before one: it begins with the object of that number. */

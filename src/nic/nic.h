@@ -67,9 +67,9 @@ struct nic_packet {
     uint32_t ack_stream, ack; /* every packet of that stream of the other direction below `ack` is
                                  here, */
     uint64_t sack;            /* and ack + 1 + i where bit i is set */
-    uint32_t message_number;  /* of the source's messages to this target; of its reports */
     uint16_t credit;          /* 0, or 1 + how many packets beyond `ack` its source takes */
     bool prompt;              /* acknowledge it at once */
+    uint32_t message_number;  /* of the source's messages to this target; of its reports */
     uint64_t offset;          /* of its data in the message */
     uint32_t bytes;           /* of data */
     union {

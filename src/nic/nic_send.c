@@ -110,29 +110,44 @@ static __attribute__((noinline)) bool is_there(struct nic *nic, const uint8_t *d
 }
 
 /* Nothing is before it, nothing may have to be repeated, and one packet is enough. */
-static bool may_go_at_once(struct nic *nic, const struct nic_peer *peer,
-                           const struct portals_outgoing *out, const struct nic_origin *from) {
+static inline bool is_next(const struct nic *nic, const struct nic_peer *peer) {
+    uintptr_t before = (uintptr_t)peer->queue | (uintptr_t)peer->departures | (uintptr_t)nic->turn;
+    return !before && peer->delivery.direct && !peer->busy &&
+           nic->sending < nic->config.send_packets;
+}
+
+/* A packet for data that the driver can take by itself, or for none; NULL: it cannot. */
+static inline struct nic_packet *packet_for(struct nic *nic, const struct portals_outgoing *out) {
     uint64_t bytes = out->payload;
-    if (!peer->delivery.direct || peer->queue || peer->departures || peer->busy || nic->turn ||
-        nic->sending >= nic->config.send_packets)
-        return false;
-    if (from && from->ready)
-        return from->ready->bytes == bytes && !from->ready->bad;
-    return !bytes ||
-           (out->data && (bytes <= nic->present_bytes || is_there(nic, out->data, bytes)));
+    bool can =
+        !bytes || (out->data && (bytes <= nic->present_bytes || is_there(nic, out->data, bytes)));
+    return can ? nic_drive_slot(nic, out->target) : NULL;
+}
+
+/* Of a handler, which may have made it: with data that is on the card. */
+static __attribute__((noinline)) struct nic_message *
+place_of_handler(struct nic *nic, struct portals_outgoing *out) {
+    const struct nic_origin *from = out->origin;
+    struct nic_packet *packet = from->ready;
+    if (!packet)
+        packet = packet_for(nic, out);
+    else if (packet->bytes != out->payload || packet->bad)
+        packet = NULL;
+    out->packet = packet;
+    return packet ? &packet->message : NULL;
 }
 
 /* Called by Portals, before nic_send_message: a message that may go at once is written into the
  * packet that leaves. */
 static inline struct nic_message *place_at(struct nic *nic, struct nic_peer *peer,
                                            struct portals_outgoing *out) {
-    const struct nic_origin *from = out->origin;
     out->peer = peer;
     out->packet = NULL;
-    if (!may_go_at_once(nic, peer, out, from))
+    if (!is_next(nic, peer))
         return NULL;
-    struct nic_packet *packet =
-        from && from->ready ? from->ready : nic_drive_slot(nic, out->target);
+    if (out->origin)
+        return place_of_handler(nic, out);
+    struct nic_packet *packet = packet_for(nic, out);
     out->packet = packet;
     return packet ? &packet->message : NULL;
 }
@@ -168,14 +183,13 @@ static inline bool is_pending(struct nic_peer *peer, enum nic_status status) {
 }
 
 /* A packet that has not left yet, or is a handler's, or from the pool. */
-static __attribute__((noinline)) enum portals_sending sent_otherwise(struct nic *nic,
-                                                                     struct nic_packet *packet,
-                                                                     const struct nic_departed *how,
-                                                                     enum nic_status status) {
-    if (is_pending(how->peer, status))
+static __attribute__((noinline)) enum portals_sending
+sent_otherwise(struct nic *nic, struct nic_packet *packet, struct nic_peer *peer, bool from_handler,
+               enum nic_status status) {
+    if (is_pending(peer, status))
         nic->sending++;
     else
-        left_at_once(nic, how->from_handler);
+        left_at_once(nic, from_handler);
     if (packet->references)
         nic_packet_release(packet);
     return status < NIC_FAULT ? PORTALS_LEFT : PORTALS_UNREADABLE;
@@ -190,12 +204,11 @@ static __attribute__((noinline)) void left_short(struct nic *nic, struct nic_ori
         nic_packet_release(packet);
 }
 
-/* The packet is in the driver's memory, or from the pool. */
-static __attribute__((noinline)) enum portals_sending
-send_at_once(struct nic *nic, const struct portals_outgoing *out) {
+/* The packet is in the driver's memory, or from the pool; `from` is the message's origin. */
+static inline __attribute__((always_inline)) enum portals_sending
+send_whole(struct nic *nic, const struct portals_outgoing *out, struct nic_origin *from) {
     struct nic_peer *peer = out->peer;
     struct nic_packet *packet = out->packet;
-    struct nic_origin *from = out->origin;
     struct nic_departed how = {.peer = peer};
     if (from) {
         how.from_handler = from->from_handler;
@@ -210,10 +223,8 @@ send_at_once(struct nic *nic, const struct portals_outgoing *out) {
     packet->bad = false;
     packet->source = nic->config.address;
     packet->target = out->target;
-    packet->stream = packet->sequence = packet->ack_stream = packet->ack = 0;
-    packet->sack = 0;
-    packet->credit = 0;
-    packet->prompt = false;
+    memset(&packet->stream, 0,
+           offsetof(struct nic_packet, message_number) - offsetof(struct nic_packet, stream));
     packet->message_number = peer->delivery.next_message++; /* all that is due: it is reliable */
     packet->offset = 0;
     packet->bytes = (uint32_t)out->payload;
@@ -222,7 +233,17 @@ send_at_once(struct nic *nic, const struct portals_outgoing *out) {
     nic->counts.messages_out++;
     if (status == NIC_DONE && !from && !packet->references)
         return PORTALS_LEFT;
-    return sent_otherwise(nic, packet, &how, status);
+    return sent_otherwise(nic, packet, how.peer, how.from_handler, status);
+}
+
+static __attribute__((noinline)) enum portals_sending
+send_of_handler(struct nic *nic, const struct portals_outgoing *out) {
+    return send_whole(nic, out, out->origin);
+}
+
+static __attribute__((noinline)) enum portals_sending
+send_at_once(struct nic *nic, const struct portals_outgoing *out) {
+    return out->origin ? send_of_handler(nic, out) : send_whole(nic, out, NULL);
 }
 
 /* Without a packet where the driver can. */
@@ -347,23 +368,28 @@ static __attribute__((noinline)) enum portals_sending ask_at_once(struct nic *ni
     return how;
 }
 
+static inline enum portals_sending leave(struct nic *nic, const struct portals_outgoing *out) {
+    return nic->config.driver->send_short ? send_short(nic, out) : send_at_once(nic, out);
+}
+
+/* Portals has all that an acknowledgement needs: the message travels with the number there. */
+static __attribute__((noinline)) enum portals_sending leave_for_ack(struct nic *nic,
+                                                                    struct portals_outgoing *out) {
+    if (!portals_outgoing_keep(nic->portals, out, &out->message->initiator))
+        return no_memory(nic, out);
+    out->message->initiator |= NIC_UNRECORDED;
+    return leave(nic, out);
+}
+
 /* Called by Portals, for every message. */
 enum portals_sending nic_send_message(void *context, struct portals_outgoing *out) {
     struct nic *nic = context;
-    struct nic_message *m = out->message;
+    const struct nic_message *m = out->message;
     if (!out->packet)
         return queue_message(nic, out);
-    if (m->kind >= NIC_ACK) /* nobody answers an answer */
-        return nic->config.driver->send_short ? send_short(nic, out) : send_at_once(nic, out);
     if (wants_reply(m))
         return ask_at_once(nic, out);
-    if (wants_ack(m)) {
-        /* Portals has all that an acknowledgement needs: it travels with the number there. */
-        if (!portals_outgoing_keep(nic->portals, out, &m->initiator))
-            return no_memory(nic, out);
-        m->initiator |= NIC_UNRECORDED;
-    }
-    return nic->config.driver->send_short ? send_short(nic, out) : send_at_once(nic, out);
+    return wants_ack(m) ? leave_for_ack(nic, out) : leave(nic, out);
 }
 
 /* ---- Packets of messages that wait ---- */

@@ -46,6 +46,8 @@ struct nic_address portals_address(const struct portals *p) {
 
 /* ---- Handles ---- */
 
+const struct object p4_nobody = {.handle = 0};
+
 ptl_handle_any_t p4_handle_new(const struct portals_ni *ni, enum handle_kind kind, void *of) {
     const struct pool *pool = p4_pool_of((struct portals_ni *)(uintptr_t)ni, kind);
     struct object *object = of;

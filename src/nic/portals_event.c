@@ -56,7 +56,7 @@ int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t co
     q->capacity = count ? (uint32_t)count : 1;
     q->mask = FIRST_EVENTS - 1; /* of the ring that the first event will need */
     *handle = p4_handle_new(ni, HANDLE_EQ, q);
-    p4_queue_share(p, q);
+    q->special = p4_queue_share(p, q);
     return PTL_OK;
 }
 
@@ -80,14 +80,16 @@ static inline void drop_first(struct event_queue *q) {
 static __attribute__((noinline)) int take_special(struct event_queue *q, ptl_event_t *event) {
     if (q->shared)
         return p4_queue_take(q->shared, event);
-    q->dropped = false;
+    if (!q->used)
+        return PTL_EQ_EMPTY;
+    q->special = false;
     *event = q->ring[q->first];
     drop_first(q);
     return PTL_EQ_DROPPED;
 }
 
 static inline int take(struct event_queue *q, ptl_event_t *event) {
-    if ((uintptr_t)q->shared | (q->used && q->dropped))
+    if (q->special)
         return take_special(q, event);
     if (!q->used)
         return PTL_EQ_EMPTY;
@@ -135,7 +137,7 @@ static bool make_room(struct portals *p, struct event_queue *q) {
     if (q->shared) {
         p4_queue_drop_oldest(q->shared);
     } else {
-        q->dropped = true;
+        q->special = true;
         drop_first(q);
     }
     return true;
@@ -148,7 +150,7 @@ ptl_event_t *p4_event_new_special(struct portals *p, struct event_queue *q) {
     if (!q->shared) {
         uint32_t at = q->first + q->used;
         q->used += has_room;
-        q->dropped |= !has_room;
+        q->special |= !has_room;
         p->news |= has_room;
         return has_room ? &q->ring[at & q->mask] : NULL;
     }

@@ -51,13 +51,13 @@ static bool takes_data(uint8_t kind) {
 }
 
 static inline __attribute__((always_inline)) struct descriptor *
-find_descriptor(struct portals *p, struct portals_movement *n, ptl_handle_md_t handle,
-                uint64_t offset, uint64_t length) {
+find_descriptor(struct portals *p, struct portals_ni **ni, ptl_handle_md_t handle, uint64_t offset,
+                uint64_t length) {
     struct portals_ni *of = NULL;
     struct descriptor *md = p4_object_of(p, HANDLE_MD, handle, &of);
-    if (!md || (n->ni && of != n->ni) || !fits(&md->memory, offset, length))
+    if (!md || (*ni && of != *ni) || !fits(&md->memory, offset, length))
         return NULL;
-    n->ni = of;
+    *ni = of;
     return md;
 }
 
@@ -78,20 +78,23 @@ static inline __attribute__((always_inline)) int check_movement(struct portals *
                                                                 const struct portals_request *r,
                                                                 uint8_t kind,
                                                                 struct portals_movement *n) {
-    n->ni = NULL;
-    n->md = n->get_md = NULL;
+    struct portals_ni *ni = NULL;
+    struct descriptor *md = NULL, *get_md = NULL;
     if (sends_data(kind)) {
-        n->md = find_descriptor(p, n, r->md, r->local_offset, r->length);
-        if (!n->md || (!takes_data(kind) && !ack_is_valid(n->md, r->ack_req)) ||
-            is_too_volatile(n->ni, n->md, r->length))
+        md = find_descriptor(p, &ni, r->md, r->local_offset, r->length);
+        if (!md || (!takes_data(kind) && !ack_is_valid(md, r->ack_req)) ||
+            is_too_volatile(ni, md, r->length))
             return PTL_ARG_INVALID;
     }
     if (takes_data(kind) &&
-        !(n->get_md = find_descriptor(p, n, r->get_md, r->get_offset, r->length)))
+        !(get_md = find_descriptor(p, &ni, r->get_md, r->get_offset, r->length)))
         return PTL_ARG_INVALID;
-    if (r->length > n->ni->limits.max_msg_size || !target_is_valid(n->ni, r->target))
+    if (r->length > ni->limits.max_msg_size || !target_is_valid(ni, r->target))
         return PTL_ARG_INVALID;
-    return kind >= PORTALS_ATOMIC ? check_atomic(n->ni, r) : PTL_OK;
+    n->ni = ni;
+    n->md = md;
+    n->get_md = get_md;
+    return kind >= PORTALS_ATOMIC ? check_atomic(ni, r) : PTL_OK;
 }
 
 int p4_request_check(struct portals *p, const struct portals_request *r, struct portals_ni **ni) {
@@ -108,7 +111,7 @@ int p4_request_check(struct portals *p, const struct portals_request *r, struct 
         return e && e->is_matching ? PTL_OK : PTL_ARG_INVALID;
     }
     default: {
-        struct portals_movement n;
+        struct portals_movement n = {.ni = NULL};
         int code = check_movement(p, r, r->kind, &n);
         *ni = n.ni;
         return code;
@@ -140,9 +143,17 @@ void p4_operations_clear(struct portals *p) {
     pool_clear(&p->operations);
 }
 
-static __attribute__((noinline)) void keep_copy(struct operation *o) {
-    if (copy_is_small(o->of.length))
+/* What few have: a copy of the data, a descriptor that takes data, an entry whose handler it is of.
+ */
+static __attribute__((noinline)) void keep_more(struct operation *o, const struct sink *get_sink) {
+    if (o->of.copy && copy_is_small(o->of.length))
         o->of.copy = memcpy(o->small_copy, o->of.copy, o->of.length);
+    if (get_sink)
+        o->in = *get_sink;
+    if (o->of.get_md)
+        o->of.get_md->operations++;
+    if (o->of.entry)
+        o->of.entry->busy++;
 }
 
 /* The record of a request that goes on after its call; false: no memory. */
@@ -158,16 +169,10 @@ bool portals_outgoing_keep(struct portals *p, struct portals_outgoing *out, uint
     o->sent = o->receiving = false;
     if (out->sink)
         o->out = *out->sink;
-    if (out->get_sink)
-        o->in = *out->get_sink;
-    if (o->of.copy)
-        keep_copy(o);
     if (o->of.md)
         o->of.md->operations++;
-    if (o->of.get_md)
-        o->of.get_md->operations++;
-    if (o->of.entry)
-        o->of.entry->busy++;
+    if ((uintptr_t)o->of.copy | (uintptr_t)o->of.get_md | (uintptr_t)o->of.entry)
+        keep_more(o, out->get_sink);
     out->kept = o;
     *initiator = pool_number(o);
     return true;
@@ -180,10 +185,11 @@ static void let_go(struct operation *o) {
     o->of.md = NULL;
 }
 
-static inline __attribute__((always_inline)) void end_operation(struct portals *p,
-                                                                struct operation *o) {
-    let_go(o);
-    if (o->of.get_md)
+static inline __attribute__((always_inline)) void
+end_operation(struct portals *p, struct operation *o, bool takes_data) {
+    if (o->of.md)
+        o->of.md->operations--;
+    if (takes_data && o->of.get_md)
         o->of.get_md->operations--;
     struct entry *e = o->of.entry;
     struct portals_ni *ni = o->of.ni;
@@ -195,7 +201,7 @@ static inline __attribute__((always_inline)) void end_operation(struct portals *
 }
 
 static void operation_end(struct portals *p, struct operation *o) {
-    end_operation(p, o);
+    end_operation(p, o, true);
 }
 
 /* Volatile data is safe when the call returns. Into `small`, if it fits; false: no memory. What
@@ -230,10 +236,10 @@ static inline struct nic_address address_of(const struct portals_ni *ni, ptl_pro
 }
 
 /* and from where. */
-static inline void set_addresses(struct nic_message *m, const struct portals_outgoing *out,
+static inline void set_addresses(struct nic_message *m, const struct portals *p,
+                                 const struct portals_ni *ni, const struct portals_outgoing *out,
                                  ptl_process_t target) {
-    const struct portals_ni *ni = out->of.ni;
-    const struct portals_config *own = &ni->p->config;
+    const struct portals_config *own = &p->config;
     m->interface = (uint8_t)ni->options;
     m->uid = own->uid;
     m->source = own->address;
@@ -339,10 +345,12 @@ static void end_kept(struct portals *p, struct operation *o, enum portals_sendin
 }
 
 /* What has left within its call. */
-static inline __attribute__((always_inline)) void
-left_at_once(struct portals *p, const struct portals_outgoing *out, uint8_t kind) {
+static inline __attribute__((always_inline)) void left_at_once(struct portals *p,
+                                                               const struct portals_outgoing *out,
+                                                               const struct sink *sink,
+                                                               uint8_t kind) {
     p4_trigger_hold(p);
-    tell_send(p, out->sink, out->of.user_ptr, out->of.length, PTL_NI_OK);
+    tell_send(p, sink, out->of.user_ptr, out->of.length, PTL_NI_OK);
     if (out->kept)
         wait_for_answer(p, out->kept, kind);
     if (out->of.ni->closing)
@@ -350,11 +358,12 @@ left_at_once(struct portals *p, const struct portals_outgoing *out, uint8_t kind
     p4_trigger_release(p);
 }
 
+/* `sink`: that of `out`. */
 static inline __attribute__((always_inline)) int
-hand_out(struct portals *p, struct portals_outgoing *out, uint8_t kind) {
+hand_out(struct portals *p, struct portals_outgoing *out, const struct sink *sink, uint8_t kind) {
     enum portals_sending how = p->owner.send(p->owner.context, out);
-    if (how == PORTALS_LEFT && out->sink)
-        left_at_once(p, out, kind);
+    if (how == PORTALS_LEFT && sink)
+        left_at_once(p, out, sink, kind);
     else if (out->kept)
         end_kept(p, out->kept, how);
     else if (how == PORTALS_UNREADABLE)
@@ -374,9 +383,11 @@ start(struct portals *p, const struct portals_request *r, uint8_t kind, bool by_
     int code = check_movement(p, r, kind, n);
     if (code)
         return code;
-    out.target = address_of(n->ni, r->target);
+    const struct portals_ni *ni = n->ni;
+    out.target = address_of(ni, r->target);
     out.payload = sends_data(kind) ? r->length : 0;
-    out.sink = sends_data(kind) ? &n->md->sink : NULL;
+    const struct sink *sink = sends_data(kind) ? &n->md->sink : NULL;
+    out.sink = sink;
     out.get_sink = takes_data(kind) ? &n->get_md->sink : NULL;
     out.of.source_offset = r->local_offset;
     out.of.get_offset = r->get_offset;
@@ -384,15 +395,14 @@ start(struct portals *p, const struct portals_request *r, uint8_t kind, bool by_
     out.of.user_ptr = r->user_ptr;
     out.arrival = NULL;
     out.of.entry = NULL;
-    out.data = out.of.card = out.of.copy = NULL;
+    out.of.card = out.of.copy = NULL;
     out.origin = out.kept = NULL;
-    if (out.payload) {
-        out.data = p4_memory_whole(&n->md->memory, r->local_offset);
-        if (is_volatile(n->md) && !by_trigger && !copy_volatile(&out, small_copy, r->length))
-            return PTL_NO_SPACE;
-    }
+    out.data = sends_data(kind) ? p4_memory_whole(&n->md->memory, r->local_offset) : NULL;
+    if (out.payload && is_volatile(n->md) && !by_trigger &&
+        !copy_volatile(&out, small_copy, r->length))
+        return PTL_NO_SPACE;
     struct nic_message *m = p4_message_place(p, &out, &own);
-    set_addresses(m, &out, r->target);
+    set_addresses(m, p, ni, &out, r->target);
     m->kind = message_kind[kind];
     m->ack_req = takes_data(kind) ? PTL_NO_ACK_REQ : r->ack_req;
     m->operation = kind >= PORTALS_ATOMIC ? r->operation : 0;
@@ -409,7 +419,7 @@ start(struct portals *p, const struct portals_request *r, uint8_t kind, bool by_
         memcpy(m->operand, r->operand, sizeof m->operand);
     else if (kind == PORTALS_FETCH_ATOMIC)
         memset(m->operand, 0, sizeof m->operand);
-    return hand_out(p, &out, message_kind[kind]);
+    return hand_out(p, &out, sends_data(kind) ? sink : NULL, message_kind[kind]);
 }
 
 __attribute__((noinline)) int p4_request_start(struct portals *p, const struct portals_request *r,
@@ -448,7 +458,7 @@ int portals_command(struct portals *p, const struct portals_arrival *a,
     bool get = c->kind == NIC_GET;
     uint8_t ack_req = get ? PTL_NO_ACK_REQ : c->ack_req;
     unsigned counts = ack_req == PTL_NO_ACK_REQ ? PTL_MD_EVENT_CT_SEND : PTL_MD_EVENT_CT_ACK;
-    struct counter_name ct = c->count ? e->ct : (struct counter_name){PTL_CT_NONE, NULL};
+    struct counter_name ct = c->count ? e->ct : p4_counter_name(PTL_CT_NONE, NULL);
     const struct sink sink = {e->pt->eq, ct, counts | PTL_MD_EVENT_SEND_DISABLE};
     const struct sink get_sink = {e->pt->eq, ct, PTL_MD_EVENT_CT_REPLY};
     struct nic_message own;
@@ -478,8 +488,8 @@ int portals_command(struct portals *p, const struct portals_arrival *a,
                               .remote_offset = c->remote_offset,
                               .length = c->length,
                               .payload = out.payload};
-    set_addresses(m, &out, c->target);
-    return hand_out(p, &out, c->kind);
+    set_addresses(m, p, a->ni, &out, c->target);
+    return hand_out(p, &out, out.sink, c->kind);
 }
 
 int portals_command_ct_get(struct portals *p, const struct portals_arrival *a,
@@ -651,7 +661,7 @@ void portals_acknowledged(struct portals *p, uint64_t initiator, const struct ni
                                .user_ptr = o->of.user_ptr};
         tell(p, &o->out, &s);
     }
-    end_operation(p, o);
+    end_operation(p, o, false);
     p4_trigger_release(p);
 }
 

@@ -194,7 +194,7 @@ static int entry_new(struct portals *p, const struct place *place, const ptl_me_
     e->is_matching = place->is_matching;
     e->list = list;
     e->user_ptr = user_ptr;
-    e->ct = (struct counter_name){me->ct_handle, p4_object_of(p, HANDLE_CT, me->ct_handle, NULL)};
+    e->ct = p4_counter_name(me->ct_handle, p4_object_of(p, HANDLE_CT, me->ct_handle, NULL));
     e->uid = me->uid;
     e->options = me->options;
     if (e->is_matching) {

@@ -281,11 +281,15 @@ match_many(const struct portals_ni *ni, const struct list *list, const struct ni
     return best;
 }
 
+static inline bool has_one_mask(const struct list *list) { /* most have */
+    return list->groups == 1 && !list->others.first;
+}
+
 static inline __attribute__((always_inline)) struct entry *
 match_message(const struct portals_ni *ni, const struct list *list, const struct nic_message *m) {
     if (!(ni->options & PTL_NI_MATCHING))
         return list->first;
-    if (list->groups == 1 && !list->others.first) /* as most lists have it: one mask */
+    if (has_one_mask(list))
         return match_group(ni, &list->one, m);
     return list->first ? match_many(ni, list, m) : NULL;
 }
@@ -295,16 +299,9 @@ struct entry *p4_match_message(const struct portals_ni *ni, const struct list *l
     return match_message(ni, list, m);
 }
 
-bool portals_plain(struct portals *p, const struct nic_message *m, struct portals_plain *plain) {
-    const struct portals_ni *ni = p->ni[p4_interface_number(m->interface)];
-    plain->entry = NULL;
-    plain->changes = p->changes;
-    if (!ni || ni->closing || m->ack_req > PTL_OC_ACK_REQ)
-        return false;
-    const struct portals_pt *pt = p4_table_entry(ni, m->pt_index);
-    if (!pt || !pt->enabled)
-        return false;
-    struct entry *e = match_message(ni, &pt->list[PTL_PRIORITY_LIST], m);
+/* What a message finds that has matched this entry, or none. */
+static inline __attribute__((always_inline)) bool
+plain_at(struct entry *e, const struct nic_message *m, struct portals_plain *plain) {
     if (!e || !e->is_plain) {
         if (e) /* what is behind what was looked at */
             for (uint32_t i = LINE; i < sizeof *e; i += LINE)
@@ -317,6 +314,38 @@ bool portals_plain(struct portals *p, const struct nic_message *m, struct portal
     plain->data = (uint8_t *)((uintptr_t)e->memory.start + m->remote_offset);
     plain->entry = e;
     return true;
+}
+
+static __attribute__((noinline)) bool plain_otherwise(const struct portals_ni *ni,
+                                                      const struct list *list,
+                                                      const struct nic_message *m,
+                                                      struct portals_plain *plain) {
+    return plain_at(p4_match_message(ni, list, m), m, plain);
+}
+
+/* Most lists have one mask, and ranks: what these need is looked for without a call, if it is the
+ * first with its key. */
+bool portals_plain(struct portals *p, const struct nic_message *m, struct portals_plain *plain) {
+    const unsigned matching_ranks = PTL_NI_MATCHING | PTL_NI_LOGICAL;
+    const struct portals_ni *ni = p->ni[p4_interface_number(m->interface)];
+    plain->entry = NULL;
+    plain->changes = p->changes;
+    if (!ni || ni->closing || m->ack_req > PTL_OC_ACK_REQ)
+        return false;
+    const struct portals_pt *pt = p4_table_entry(ni, m->pt_index);
+    if (!pt || !pt->enabled)
+        return false;
+    const struct list *list = &pt->list[PTL_PRIORITY_LIST];
+    if ((ni->options & matching_ranks) != matching_ranks || !has_one_mask(list))
+        return plain_otherwise(ni, list, m, plain);
+    const struct list_group *group = &list->one;
+    uint64_t key = logical_key(group, m->match_bits, m->source_rank);
+    struct entry *e = ni->entry_bucket[key & (ni->entry_buckets - 1)].first;
+    if (!e || e->key != key || e->group != group || e->options & PTL_ME_NO_TRUNCATE ||
+        (e->match_bits ^ m->match_bits) & ~group->ignore_bits ||
+        (!group->ignore_id && e->match_id.rank != m->source_rank))
+        return plain_otherwise(ni, list, m, plain);
+    return plain_at(e, m, plain);
 }
 
 bool portals_plain_holds(const struct portals *p, const struct portals_plain *plain) {

@@ -102,7 +102,8 @@ int portals_md_bind(struct portals *p, ptl_handle_ni_t ni_handle, const ptl_md_t
         return code;
     }
     d->ni = ni;
-    d->sink = (struct sink){{md->eq_handle, eq}, {md->ct_handle, ct}, md->options};
+    d->sink = (struct sink){p4_queue_name(md->eq_handle, eq), p4_counter_name(md->ct_handle, ct),
+                            md->options};
     *handle = p4_handle_new(ni, HANDLE_MD, d);
     return PTL_OK;
 }

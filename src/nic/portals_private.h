@@ -41,7 +41,8 @@ struct object {
 };
 
 /* Event queues and counters by name. The place of an object stays as long as its interface, so a
- * look there tells whether the program has freed it. `at` is NULL where the handle is none. */
+ * look there tells whether the program has freed it. Where the handle is none, `at` is nobody
+ * (p4_queue_name, p4_counter_name), whose handle is no name's. */
 struct queue_name {
     ptl_handle_eq_t handle;
     struct event_queue *at;
@@ -71,7 +72,7 @@ struct event_queue {
     uint32_t room, first, used, reserved, capacity;
     uint32_t mask;       /* of the ring, a power of two, less one: not below `room` */
     uint32_t plain_room; /* `room`, but 0 of one that is shared */
-    bool dropped;        /* since the last one that was taken */
+    bool special;        /* shared, or one was dropped since the last one that was taken */
     /* Events are here instead of in `ring`, for threads that look without the lock; NULL: no. */
     struct portals_queue *shared;
     struct shared_ring *shared_ring;
@@ -356,11 +357,18 @@ static inline void *p4_object_of(struct portals *p, enum handle_kind kind, ptl_h
     return object;
 }
 
+extern const struct object p4_nobody;
+static inline struct queue_name p4_queue_name(ptl_handle_eq_t handle, struct event_queue *q) {
+    return (struct queue_name){handle, q ? q : (struct event_queue *)(uintptr_t)&p4_nobody};
+}
+static inline struct counter_name p4_counter_name(ptl_handle_ct_t handle, struct counter *ct) {
+    return (struct counter_name){handle, ct ? ct : (struct counter *)(uintptr_t)&p4_nobody};
+}
 static inline struct event_queue *p4_queue(struct queue_name name) {
-    return name.at && name.at->object.handle == name.handle ? name.at : NULL;
+    return name.at->object.handle == name.handle ? name.at : NULL;
 }
 static inline struct counter *p4_counter(struct counter_name name) {
-    return name.at && name.at->object.handle == name.handle ? name.at : NULL;
+    return name.at->object.handle == name.handle ? name.at : NULL;
 }
 
 /* portals_memory.c */
@@ -449,8 +457,11 @@ static inline ptl_event_t *p4_event_new(struct portals *p, struct queue_name eq)
     if (q->used + q->reserved >= q->plain_room)
         return p4_event_new_special(p, q);
     uint32_t at = q->first + q->used++;
+    ptl_event_t *place = &q->ring[at & q->mask];
     p->news = true;
-    return &q->ring[at & q->mask];
+    if (!place) /* callers need not look */
+        __builtin_unreachable();
+    return place;
 }
 
 /* portals_trigger.c: events are raised and counters change between hold and release; nothing fires

@@ -72,10 +72,10 @@ static bool reserve_events(struct portals_arrival *a, struct entry *e, bool expi
     return true;
 }
 
-static inline void fill_event(ptl_event_t *event, const struct nic_message *m, uint64_t offset,
+static inline void fill_event(ptl_event_t *event, const struct nic_message *m, void *start,
                               const struct entry *e, ptl_event_kind_t type, uint64_t mlength,
                               uint8_t fail) {
-    event->start = p4_memory_address(&e->memory, offset);
+    event->start = start;
     event->user_ptr = e->user_ptr;
     event->hdr_data = m->hdr_data;
     event->match_bits = m->match_bits;
@@ -97,8 +97,8 @@ static bool make_header(struct portals_arrival *a, struct entry *e) {
     struct header *h = pool_take(&ni->headers);
     if (!h)
         return false;
-    fill_event(&h->event, a->message, a->offset, e, kinds[a->message->kind].overflow_event,
-               a->mlength, PTL_NI_OK);
+    fill_event(&h->event, a->message, p4_memory_address(&e->memory, a->offset), e,
+               kinds[a->message->kind].overflow_event, a->mlength, PTL_NI_OK);
     h->length = a->message->length;
     h->source = a->message->source;
     h->source_rank = a->message->source_rank;
@@ -395,12 +395,12 @@ static void take_back(struct portals_arrival *a) {
 /* The event of a message, and its count. */
 static inline __attribute__((always_inline)) void tell(struct portals *p, struct entry *e,
                                                        const struct nic_message *m, uint8_t kind,
-                                                       uint64_t offset, uint64_t mlength,
+                                                       void *start, uint64_t mlength,
                                                        uint8_t fail) {
     if (p4_entry_wants(e, PTL_ME_EVENT_COMM_DISABLE, fail)) {
         ptl_event_t *event = p4_event_new(p, e->pt->eq);
         if (event)
-            fill_event(event, m, offset, e, kinds[kind].event, mlength, fail);
+            fill_event(event, m, start, e, kinds[kind].event, mlength, fail);
     }
     p4_entry_count(p, e, PTL_ME_EVENT_CT_COMM, mlength, fail);
 }
@@ -422,7 +422,8 @@ static inline __attribute__((always_inline)) void end_entry(struct portals *p,
         if (a->header)
             p4_header_drop(a->header);
     } else {
-        tell(p, e, a->message, a->kind, a->offset, mlength, how.fail);
+        tell(p, e, a->message, a->kind, p4_memory_address(&e->memory, a->offset), mlength,
+             how.fail);
         ni->failed += how.fail != PTL_NI_OK; /* the entry may have neither events nor a counter */
         if (a->header)
             p4_header_arrived(a->header, mlength, how.fail);
@@ -487,7 +488,7 @@ static inline __attribute__((always_inline)) void plain_done(struct portals *p,
                                     .mlength = fail ? 0 : plain->mlength};
         answer(p, m, &said);
     }
-    tell(p, e, m, NIC_PUT, m->remote_offset, plain->mlength, fail);
+    tell(p, e, m, NIC_PUT, plain->data, plain->mlength, fail);
     p4_trigger_release(p);
 }
 
