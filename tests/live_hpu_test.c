@@ -1,12 +1,14 @@
 /* Handlers of live cards on workers and on who drives: they run at the same time, count exactly,
  * wait, and what one of them does wrong costs its own message. */
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #include "hpu/jit.h"
 #include "lib/live_user.h"
 #include "lib/tsan_llvm.h"
+#include "live/live_card_private.h"
 
 #define BYTES    (8u * 4096)
 #define MESSAGES 200u
@@ -34,11 +36,18 @@ static void be(const struct side *s) {
     portals_enter(live_card_process(s->card));
 }
 
-static bool lazy; /* the next side receives in calls alone */
+static bool lazy;      /* the next side receives in calls alone */
+static uint8_t *paged; /* handlers have this host memory, which may not be there; NULL: `told` */
+#define PAGES 4u
 
 static void open_side(struct side *s, uint32_t pid, uint32_t hpus, enum spin_jit jit) {
-    const struct live_card_options options = {
-        .folder = &folder, .nid = 1, .pid = pid, .progress = !lazy, .hpus = hpus, .jit = jit};
+    const struct live_card_options options = {.folder = &folder,
+                                              .nid = 1,
+                                              .pid = pid,
+                                              .progress = !lazy,
+                                              .hpus = hpus,
+                                              .jit = jit,
+                                              .paging = paged};
     CHECK_EQ(live_card_new(&s->card, &options, &err), 0);
     be(s);
     CHECK_EQ(PtlInit(), PTL_OK);
@@ -92,8 +101,8 @@ static void entry(uint64_t bits, const char *header, const char *payload, const 
                          .match_id = {.phys = {PTL_NID_ANY, PTL_PID_ANY}},
                          .match_bits = bits,
                          .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_HANDLERS,
-                         .handler_host_mem_start = &told,
-                         .handler_host_mem_length = sizeof told,
+                         .handler_host_mem_start = paged ? (void *)paged : &told,
+                         .handler_host_mem_length = paged ? PAGES * 4096 : sizeof told,
                          .hpu_memory = memory,
                          .hpu_initial_state = keeps ? NULL : (void *)(uintptr_t)&zero,
                          .hpu_initial_state_length = keeps ? 0 : sizeof zero,
@@ -106,7 +115,7 @@ static void entry(uint64_t bits, const char *header, const char *payload, const 
 
 static void send_put(uint64_t bits, uint32_t bytes) {
     be(&sender);
-    CHECK_EQ(PtlPut(md, 0, bytes, PTL_ACK_REQ, at(2), 4, bits, 0, NULL, 0), PTL_OK);
+    CHECK_EQ(PtlPut(md, 0, bytes, PTL_ACK_REQ, at(2), 4, bits, 0, NULL, bits), PTL_OK);
 }
 
 /* The next event of that kind. */
@@ -271,6 +280,79 @@ TEST(workers_without_work_use_no_time) {
     /* Soon; one that looks all the time uses three times that, in each 0.3 s. */
     CHECK_SOON((before = cpu_ns(), usleep(300000), cpu_ns() - before < 100000000), );
     close_both();
+}
+
+/* ---- host memory whose pages are absent ---- */
+
+static uint8_t *untouched_pages(void) {
+    uint8_t *at =
+        mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(at != MAP_FAILED);
+    madvise(at, PAGES * 4096, MADV_NOHUGEPAGE);
+    return at;
+}
+
+static uint64_t parked(void) {
+    live_lock_take(&receiver.card->lock);
+    uint64_t all = nic_parked(receiver.card->nic);
+    live_lock_give(&receiver.card->lock);
+    return all;
+}
+
+/* A message whose handler meets an absent page, and another with handlers and a plain one behind
+ * it, which pass it. */
+static void begin_paged(uint32_t hpus, const char *handler) {
+    snprintf(test_context, sizeof test_context, "%s, %u workers", handler, hpus);
+    paged = untouched_pages();
+    memset(target, 0, BYTES); /* it is there */
+    open_both(hpus, SPIN_JIT_OFF);
+    entry(1, handler, NULL, NULL);
+    entry(2, NULL, "count_payload_handler", NULL);
+    entry(3, NULL, NULL, NULL);
+    live_card_hold_pager(receiver.card, true);
+    send_put(1, 64);
+    CHECK_SOON(parked() > 0, );
+    for (uint64_t bits = 2; bits <= 3; bits++) {
+        send_put(bits, 8192);
+        CHECK_EQ(event(&receiver, PTL_EVENT_PUT).match_bits, bits);
+        CHECK_EQ(event(&sender, PTL_EVENT_ACK).ni_fail_type, PTL_NI_OK);
+    }
+    CHECK(parked() > 0);
+}
+
+static void end_paged(int fails) {
+    live_card_hold_pager(receiver.card, false);
+    ptl_event_t ev = event(&receiver, PTL_EVENT_PUT);
+    CHECK_EQ(ev.match_bits, 1);
+    CHECK_EQ(ev.ni_fail_type, fails);
+    CHECK_EQ(event(&sender, PTL_EVENT_ACK).ni_fail_type, fails);
+    CHECK_EQ(parked(), 0);
+    close_both();
+}
+
+static const char *const pagers[] = {"pages_header_handler", "hasty_header_handler"};
+
+TEST(a_handler_waits_alone_for_absent_pages) {
+    for (uint32_t i = 0; i < 6; i++) {
+        begin_paged(i % 3, pagers[i / 3]);
+        unsigned char there[PAGES] = {0};
+        CHECK_EQ(mincore(paged, PAGES * 4096, there), 0);
+        CHECK(!(there[0] & 1));
+        end_paged(PTL_NI_OK);
+        for (uint32_t page = 0; page < PAGES; page++)
+            CHECK_EQ(*(uint64_t *)(void *)(paged + page * 4096), page == 1 ? 0 : 1);
+        munmap(paged, PAGES * 4096);
+        paged = NULL;
+    }
+}
+
+TEST(absent_pages_that_go_away_fail_the_handler_that_waits) {
+    for (uint32_t i = 0; i < 6; i++) {
+        begin_paged(i % 3, pagers[i / 3]);
+        munmap(paged, PAGES * 4096);
+        end_paged(PTL_NI_SEGV);
+        paged = NULL;
+    }
 }
 
 TEST_MAIN

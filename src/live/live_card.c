@@ -145,11 +145,12 @@ static bool card_send_short(void *context, const struct nic_message *message, ui
     return true;
 }
 
-/* What a handler asks for is done at once, because its packet and stack are another's when it has
- * returned; and so is a packet of more than the MTU that is not of a block, which nothing here
- * could hold (nic_rest takes it in pieces, unless its pages went just now). */
+/* A packet of more than the MTU that is not of a block does not wait: nothing here could hold it
+ * (nic_rest takes it in pieces, unless its pages went just now). What handlers ask for, which has
+ * no packet, the card keeps, whatever its size. */
 static bool may_wait(const struct nic_move *move) {
-    return move->packet && (move->bytes <= LIVE_MTU_BYTES || move->packet->kind == NIC_BLOCK);
+    const struct nic_packet *packet = move->packet;
+    return !packet || move->bytes <= LIVE_MTU_BYTES || packet->kind == NIC_BLOCK;
 }
 
 /* The pages of a move that the table does not know. */
@@ -158,7 +159,7 @@ static __attribute__((noinline)) enum nic_status look_for_pages(struct live_card
     struct nic_extent extent = {0};
     if (move->on_card || !may_wait(move))
         return NIC_DONE;
-    if (move->packet->kind == NIC_BLOCK)
+    if (move->packet && move->packet->kind == NIC_BLOCK)
         extent = nic_move_extent(card->nic, move);
     return live_pages_want(card->pages, move->host, move->bytes, extent.transfer_bytes,
                            move->kind != NIC_FETCH);

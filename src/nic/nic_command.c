@@ -190,20 +190,24 @@ void nic_command_disown(struct nic_move *later) {
     c->copied = NULL;
 }
 
-/* On a value in host memory, which may be another address space's. */
-static void do_atomic(const struct nic *nic, const struct port_command *of, bool tell) {
+/* On a value in host memory, which may be another address space's. A handler that has returned
+ * left what it compares with in the command; its own memory is another's now. */
+static void do_atomic(const struct nic *nic, struct nic_command_record *record) {
     const struct nic_memory *m = portals_memory(nic->portals);
+    bool tell = !record->task->ended;
+    struct port_command c = record->of;
+    if (!tell)
+        c.local = (uint8_t *)&record->direct;
     if (!m) {
-        port_do_atomic(of, tell);
+        port_do_atomic(&c, tell);
         return;
     }
-    struct port_command c = *of;
     uint64_t value = 0;
     c.host = (uint8_t *)&value;
-    if (!m->read(m->context, &value, of->host, of->bytes))
+    if (!m->read(m->context, &value, record->of.host, c.bytes))
         return;
     port_do_atomic(&c, tell);
-    m->write(m->context, of->host, &value, of->bytes);
+    m->write(m->context, record->of.host, &value, c.bytes);
 }
 
 void nic_command_moved(struct nic *nic, struct nic_move *m, enum nic_status how) {
@@ -211,7 +215,7 @@ void nic_command_moved(struct nic *nic, struct nic_move *m, enum nic_status how)
     if (how != NIC_DONE)
         c->task->host_fault = true;
     else if (m->purpose == ATOMIC_COMMAND)
-        do_atomic(nic, &c->of, !c->task->ended);
+        do_atomic(nic, c);
     if (--c->transfers == 0)
         command_over(nic, c);
 }
@@ -228,6 +232,7 @@ static enum hpu_access atomic(const struct issue *is) {
         return HPU_ACCESS_FAULT;
     if (is->task->commands == COMMANDS)
         return wait_for(is->task);
+    memcpy(&c.direct, c.of.local, c.of.local_bytes);
     struct nic_move m = {.kind = NIC_ATOMIC_ON_HOST,
                          .purpose = ATOMIC_COMMAND,
                          .record = &c,
@@ -240,7 +245,7 @@ static enum hpu_access atomic(const struct issue *is) {
     if (status >= NIC_FAULT)
         return host_fault(is, c.of.host_at);
     if (status == NIC_DONE)
-        do_atomic(is->nic, &c.of, true);
+        do_atomic(is->nic, &c);
     return HPU_ACCESS_OK;
 }
 

@@ -142,10 +142,13 @@ void nic_handler_end(struct nic *nic, struct nic_incoming *in, enum nic_handler_
         nic_receive_finish(nic, in);
 }
 
-/* The handler has returned and none of its commands is under way. */
+/* The handler has returned and none of its commands is under way. One whose command met memory that
+ * is not there has failed, whether it waited for that or not. */
 void nic_handler_drained(struct nic *nic, struct nic_task_record *task) {
     struct nic_incoming *in = task->message;
     struct nic_task_record ended = *task;
+    if (ended.host_fault)
+        ended.ending = FLOW_SEGV;
     pool_give(&nic->tasks, task);
     in->flow.work--;
     if (ended.packet)

@@ -149,7 +149,8 @@ struct nic_command_record {
     struct nic_task_record *task;
     uint32_t transfers;
     struct port_command of;
-    uint64_t direct; /* what a HOST_WRITE has in its words, which others follow */
+    uint64_t direct; /* what a HOST_WRITE has in its words, which others follow; of an atomic what
+                        the handler had where it is told the value before */
     uint8_t *copied; /* what is stored when its page is there; NULL: it is still the handler's */
     struct nic_command_record *next;
 };

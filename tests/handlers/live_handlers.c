@@ -86,3 +86,31 @@ __handler int get_header_handler(const ptl_header_t h, void *state) {
     PtlHandlerDMAToHostB(&s->wide, 0, 8, PTL_HANDLER_HOST_MEM);
     return PROCEED;
 }
+
+enum { PAGE = 4096 };
+
+/* To, from and on pages of host memory of their own, each waited for. */
+__handler int pages_header_handler(const ptl_header_t h, void *state) {
+    struct state *s = state;
+    uint64_t before = 1, seen = 1, expected = 0;
+    s->wide = h.hdr_data;
+    PtlHandlerDMAToHostB(&s->wide, 0, 8, PTL_HANDLER_HOST_MEM);
+    PtlHandlerDMAFromHostB(PAGE, &seen, 8, PTL_HANDLER_HOST_MEM);
+    PtlHandlerDMAFetchAddB(2 * PAGE, h.hdr_data, &before, PTL_UINT64_T, PTL_HANDLER_HOST_MEM);
+    PtlHandlerDMACASB(3 * PAGE, &expected, h.hdr_data, PTL_HANDLER_HOST_MEM);
+    return seen || before || expected ? FAIL : PROCEED;
+}
+
+/* The same, and returns at once: what is stored or compared must be as it was. */
+__handler int hasty_header_handler(const ptl_header_t h, void *state) {
+    struct state *s = state;
+    uint64_t before = 0, seen = 0, expected = 0, mine = h.hdr_data;
+    ptl_dma_h each;
+    PtlHandlerDMAToHostNB(&mine, 0, 8, PTL_HANDLER_HOST_MEM, &each);
+    PtlHandlerDMAFromHostNB(PAGE, &seen, 8, PTL_HANDLER_HOST_MEM, &each);
+    PtlHandlerDMAFetchAddNB(2 * PAGE, h.hdr_data, &before, PTL_UINT64_T, PTL_HANDLER_HOST_MEM,
+                            &each);
+    PtlHandlerDMACASNB(3 * PAGE, &expected, h.hdr_data, PTL_HANDLER_HOST_MEM, &each);
+    __atomic_fetch_add(&s->met, 1, __ATOMIC_RELAXED);
+    return PROCEED;
+}
