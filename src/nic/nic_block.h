@@ -10,6 +10,8 @@
 #ifndef SPIN_NIC_NIC_BLOCK_H
 #define SPIN_NIC_NIC_BLOCK_H
 
+#include <stddef.h>
+
 #include "base/pool.h"
 #include "nic/nic.h"
 #include "nic/timers.h"
@@ -22,6 +24,29 @@ struct nic_peer;
 struct nic_outgoing;
 struct nic_incoming;
 struct nic_departure;
+
+/* Of what waits for a page: in a list of the card's. */
+struct nic_page_wait {
+    struct nic_page_wait *next, **link; /* NULL: it does not wait */
+};
+
+static inline void nic_page_wait(struct nic_page_wait **list, struct nic_page_wait *w) {
+    if (w->link)
+        return;
+    *w = (struct nic_page_wait){*list, list};
+    if (w->next)
+        w->next->link = &w->next;
+    *list = w;
+}
+
+static inline void nic_page_wait_over(struct nic_page_wait *w) {
+    if (!w->link)
+        return;
+    *w->link = w->next;
+    if (w->next)
+        w->next->link = w->link;
+    w->link = NULL;
+}
 
 /* A block under way, at its sender. A packet of it is unsent, waits for its page, is being fetched,
  * or has left. */
@@ -40,17 +65,18 @@ struct nic_block_out {
 /* A message in blocks, at its sender, until all are acknowledged. */
 struct nic_transfer {
     struct pool_slot slot;
+    struct nic_page_wait waiting;
     struct nic_outgoing *outgoing;
     uint32_t block_bytes, packet_bytes, blocks;
-    uint32_t next;       /* block that was never sent */
-    uint32_t oldest;     /* that is not acknowledged, */
-    uint64_t whole;      /* and oldest + i is where bit i is set */
-    uint32_t under_way;  /* blocks */
-    uint32_t fetching;   /* packets, of any transmission */
-    bool ready, waiting; /* in the lists of its peer, and of the card */
-    bool answered;       /* and told when nothing is being fetched: by */
+    uint32_t next;      /* block that was never sent */
+    uint32_t oldest;    /* that is not acknowledged, */
+    uint64_t whole;     /* and oldest + i is where bit i is set */
+    uint32_t under_way; /* blocks */
+    uint32_t fetching;  /* packets, of any transmission */
+    bool ready;         /* in the list of its peer */
+    bool answered;      /* and told when nothing is being fetched: by */
     struct nic_message answer;
-    struct nic_transfer *next_ready, *next_waiting, **link_waiting;
+    struct nic_transfer *next_ready;
     struct nic_block_out block[NIC_BLOCKS_MAX];
 };
 
@@ -72,13 +98,12 @@ struct nic_block_in {
 /* A message in blocks, at its receiver, until all have arrived. */
 struct nic_assembly {
     struct pool_slot slot;
+    struct nic_page_wait waiting;
     struct nic_incoming *incoming;
     uint64_t transfer;
     uint32_t block_bytes, packet_bytes;
     uint32_t oldest; /* that is not whole, */
     uint64_t whole;  /* and oldest + i is where bit i is set */
-    bool waiting;    /* in the card's list */
-    struct nic_assembly *next_waiting, **link_waiting;
     struct nic_block_in block[NIC_BLOCKS_MAX];
 };
 
@@ -93,8 +118,7 @@ struct nic_report_out {
 struct nic_blocks {
     struct timers timeouts; /* first: it is looked at after every call */
     struct pool transfers, assemblies, reports;
-    struct nic_transfer *waiting_out; /* for a page */
-    struct nic_assembly *waiting_in;
+    struct nic_page_wait *waiting_out, *waiting_in; /* transfers, assemblies */
 };
 
 void nic_block_init(struct nic *nic);

@@ -20,28 +20,12 @@ static struct nic_assembly *assembly_of(struct nic *nic, struct nic_incoming *in
     return in->assembly = a;
 }
 
-static void wait_for_page(struct nic *nic, struct nic_assembly *a) {
-    if (a->waiting)
-        return;
-    a->waiting = true;
-    a->next_waiting = nic->blocks.waiting_in;
-    a->link_waiting = &nic->blocks.waiting_in;
-    if (a->next_waiting)
-        a->next_waiting->link_waiting = &a->next_waiting;
-    nic->blocks.waiting_in = a;
-}
-
-static void wait_no_more(struct nic_assembly *a) {
-    if (!a->waiting)
-        return;
-    a->waiting = false;
-    *a->link_waiting = a->next_waiting;
-    if (a->next_waiting)
-        a->next_waiting->link_waiting = a->link_waiting;
+static struct nic_assembly *waiter_of(struct nic_page_wait *w) {
+    return (struct nic_assembly *)((uint8_t *)w - offsetof(struct nic_assembly, waiting));
 }
 
 static void forget(struct nic *nic, struct nic_incoming *in) {
-    wait_no_more(in->assembly);
+    nic_page_wait_over(&in->assembly->waiting);
     pool_give(&nic->blocks.assemblies, in->assembly);
     in->assembly = NULL;
 }
@@ -317,7 +301,7 @@ void nic_block_absent(struct nic *nic, struct nic_incoming *in, const struct nic
         b->bytes -= packet->bytes;
     b->got &= ~bits;
     b->absent |= bits;
-    wait_for_page(nic, a);
+    nic_page_wait(&nic->blocks.waiting_in, &a->waiting);
     complain(nic, a, b, NIC_BLOCK_FAULT);
     if (nic->config.err_policy == NIC_ERR_EARLY && !b->hurried)
         report(nic, a, b, NIC_BLOCK_ERR);
@@ -398,14 +382,15 @@ static bool waits(const struct nic_assembly *a) {
 void nic_block_target_in(struct nic *nic, const struct nic_pages *pages) {
     if (pages->more && !pages->failed && nic->config.err_policy == NIC_ERR_LATE)
         return;
-    for (struct nic_assembly *a = nic->blocks.waiting_in, *next; a; a = next) {
+    for (struct nic_page_wait *w = nic->blocks.waiting_in, *next; w; w = next) {
+        struct nic_assembly *a = waiter_of(w);
         struct nic_incoming *in = a->incoming;
-        next = a->next_waiting;
+        next = w->next;
         for (uint32_t i = 0; i < NIC_BLOCKS_MAX; i++)
             if (a->block[i].used && a->block[i].absent)
                 block_in(nic, a, &a->block[i], pages);
         if (!waits(a))
-            wait_no_more(a);
+            nic_page_wait_over(&a->waiting);
         nic_block_settle(nic, in);
         nic_receive_check(nic, in);
     }

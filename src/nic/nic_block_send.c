@@ -70,24 +70,8 @@ static void not_ready(struct nic_transfer *t) {
     t->ready = false;
 }
 
-static void wait_for_page(struct nic *nic, struct nic_transfer *t) {
-    if (t->waiting)
-        return;
-    t->waiting = true;
-    t->next_waiting = nic->blocks.waiting_out;
-    t->link_waiting = &nic->blocks.waiting_out;
-    if (t->next_waiting)
-        t->next_waiting->link_waiting = &t->next_waiting;
-    nic->blocks.waiting_out = t;
-}
-
-static void wait_no_more(struct nic_transfer *t) {
-    if (!t->waiting)
-        return;
-    t->waiting = false;
-    *t->link_waiting = t->next_waiting;
-    if (t->next_waiting)
-        t->next_waiting->link_waiting = t->link_waiting;
+static struct nic_transfer *waiter_of(struct nic_page_wait *w) {
+    return (struct nic_transfer *)((uint8_t *)w - offsetof(struct nic_transfer, waiting));
 }
 
 /* ---- Transfers ---- */
@@ -127,7 +111,7 @@ void nic_block_drop(struct nic *nic, struct nic_outgoing *o) {
         timers_stop(&nic->blocks.timeouts, &t->block[i].timeout);
     if (t->ready)
         not_ready(t);
-    wait_no_more(t);
+    nic_page_wait_over(&t->waiting);
     o->transfer = NULL;
     delivery_expect_less(&o->peer->delivery);
     pool_give(&nic->blocks.transfers, t);
@@ -369,7 +353,7 @@ void nic_block_fetched(struct nic *nic, struct nic_departure *d) {
     b->fetching--;
     if (absent) {
         b->absent |= 1ull << packet->tag.place;
-        wait_for_page(nic, t);
+        nic_page_wait(&nic->blocks.waiting_out, &t->waiting);
         discard(nic, peer, packet);
         return;
     }
@@ -416,14 +400,15 @@ static bool block_in(struct nic *nic, struct nic_block_out *b, const struct nic_
 }
 
 void nic_block_source_in(struct nic *nic, const struct nic_pages *pages) {
-    for (struct nic_transfer *t = nic->blocks.waiting_out, *next; t; t = next) {
+    for (struct nic_page_wait *w = nic->blocks.waiting_out, *next; w; w = next) {
+        struct nic_transfer *t = waiter_of(w);
         bool waits = false;
-        next = t->next_waiting;
+        next = w->next;
         for (uint32_t i = 0; i < NIC_BLOCKS_MAX; i++)
             if (t->block[i].used)
                 waits |= block_in(nic, &t->block[i], pages);
         if (!waits)
-            wait_no_more(t);
+            nic_page_wait_over(&t->waiting);
         make_ready(nic, t);
     }
 }
