@@ -95,9 +95,10 @@ static int run_one(const struct cli_command *command, const struct experiment *e
     struct sheet sheet;
     struct spin_error err;
     bool plotted = true;
-    if (experiment_run(e, context, &sheet, &err))
-        return cli_report(command, &err);
-    int status = 0;
+    int code = experiment_run(e, context, &sheet, &err), status = 0;
+    if (code)
+        return code == SPIN_EINTERRUPTED ? cli_error(command, CLI_INTERRUPTED, "%s", err.text)
+                                         : cli_report(command, &err);
     /* Files first: when they cannot be written, that is the one thing to say. */
     if (o->out && sheet_write(e, &sheet, o->out, &plotted, &err))
         status = cli_report(command, &err);

@@ -44,7 +44,10 @@ int live_ranks(const struct experiment_context *context, const char *name, int f
     snprintf(program, sizeof program, "%s/%s", context->programs, name);
     snprintf(number, sizeof number, "%d", fd);
     int code = spin_launch(&options, argv, &result, err);
-    if (!code && (result.failed || result.passed_on))
+    if (!code && result.passed_on)
+        code = spin_fail(err, SPIN_EINTERRUPTED, "interrupted by signal %d (%s); it has no results",
+                         result.passed_on, strsignal(result.passed_on));
+    else if (!code && result.failed)
         code = spin_fail(err, SPIN_EFORMAT, "a live rank failed (rank %u of %u, status %d)",
                          result.first_failed, ranks, result.status);
     return code;

@@ -88,4 +88,9 @@ fi
 refuse "a large store in memory" 2 '--files FOLDER: where' "$OPENSPIN" store large
 
 check "the experiment" 0 '^ +untouched +([0-9.]+ +){6}[0-9.]+$' timeout -k 5 $patience "$OPENSPIN" experiment part/unpinned --live --bytes 4096 --exchanges 10
+for second in 1 2 3; do # between two jobs of it the signal has nothing to interrupt
+    run timeout --preserve-status -s INT -k 30 $second "$OPENSPIN" experiment part/unpinned --live
+    [ -z "$err" ] || break
+done
+[ "$status" = 130 ] && grep -q '^openspin experiment: interrupted by signal 2 (Interrupt); it has no results$' <<<"$err" && pass "an interrupted experiment says so" || fail "an interrupted experiment says so" "$status" "$err"
 finish
