@@ -17,8 +17,44 @@
 #include "live/live_card.h"
 #include "live/live_clock.h"
 #include "live/live_job.h"
+#include "live/live_lock.h"
 #include "live/live_pmi.h"
 #include "nic/nic.h"
+
+/* ---- the lock ---- */
+
+enum { LOCKERS = 4, LOCK_TIMES = 5000, LONG_EVERY = 1000 };
+
+struct locked {
+    struct live_lock lock;
+    uint64_t count; /* plain: by who has the lock */
+};
+
+/* Now and then for so long that the others fall asleep. */
+static void *count_with_lock(void *context) {
+    struct locked *l = context;
+    for (uint32_t i = 0; i < LOCK_TIMES; i++) {
+        live_lock_take(&l->lock);
+        uint64_t count = l->count;
+        if (i % LONG_EVERY == 0)
+            usleep(200);
+        l->count = count + 1;
+        live_lock_give(&l->lock);
+    }
+    return NULL;
+}
+
+TEST(one_at_a_time_has_the_lock_and_who_sleeps_gets_it) {
+    struct locked l = {.count = 0};
+    pthread_t thread[LOCKERS];
+    for (uint32_t i = 0; i < LOCKERS; i++)
+        CHECK_EQ(pthread_create(&thread[i], NULL, count_with_lock, &l), 0);
+    for (uint32_t i = 0; i < LOCKERS; i++)
+        pthread_join(thread[i], NULL);
+    CHECK_EQ(l.count, LOCKERS * LOCK_TIMES);
+    CHECK(live_lock_try(&l.lock));
+    CHECK(!live_lock_is_wanted(&l.lock));
+}
 
 /* ---- the ring ---- */
 

@@ -179,7 +179,7 @@ static inline enum nic_status move_paged(struct live_card *card, struct nic_move
 
 static uint64_t card_present(void *context, const uint8_t *host, uint64_t bytes) {
     struct live_card *card = context;
-    if (!card->pages || live_pages_known(card->pages, host, bytes))
+    if (live_pages_known(card->pages, host, bytes))
         return bytes;
     return live_pages_present(card->pages, host, bytes);
 }
@@ -259,7 +259,6 @@ static const struct nic_driver driver = {.send = card_send,
                                          .raise = card_raise,
                                          .take_pid = card_take_pid,
                                          .lends = card_lends,
-                                         .present = card_present,
                                          .packet_bytes = card_packet_bytes,
                                          .refused = card_refused,
                                          .reliable = card_reliable,
@@ -650,7 +649,9 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
     if (!card->images)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     portals.features |= PTL_COHERENT_ATOMICS; /* memory is the process's own */
-    const struct nic_config config = {.driver = &driver,
+    card->driver = driver;
+    card->driver.present = card->pages ? card_present : NULL;
+    const struct nic_config config = {.driver = &card->driver,
                                       .context = card,
                                       .gather_bytes = mtu_bytes,
                                       .address = card->transport->calls->address(card->transport),

@@ -40,6 +40,7 @@ struct live_card {
     struct portals_host host;
     struct portals_process process;
     struct portals_cells cells; /* read without the lock */
+    struct nic_driver driver;
     struct nic *nic;
     uint32_t mtu_bytes;
     struct live_pages *pages; /* which pages of the program's memory are there; NULL: all */

@@ -1,5 +1,9 @@
 /* The lock of a card: a word that is free most of the time. Who cannot have it looks again for a
- * moment, as whoever has it is about to give it back, and then sleeps (futex). */
+ * moment, as whoever has it is about to give it back, and then sleeps (futex).
+ *
+ * Giving it back is a plain store, which costs nothing; then whoever gives it looks whether
+ * somebody sleeps. The processor may do the look before others see the store, so that one who just
+ * falls asleep is not woken: who sleeps looks by itself after a nap. */
 #ifndef SPIN_LIVE_LIVE_LOCK_H
 #define SPIN_LIVE_LIVE_LOCK_H
 
@@ -7,13 +11,15 @@
 
 #include "live/live_clock.h"
 
-#define LOCK_TRIES 200 /* before a thread sleeps */
+#define LOCK_TRIES  200 /* before a thread sleeps */
+#define LOCK_NAP_NS (LIVE_MS / 4)
 
-enum { LOCK_FREE, LOCK_HELD, LOCK_SLEPT_FOR };
+enum { LOCK_FREE, LOCK_HELD };
 
 struct live_lock {
     _Atomic uint32_t state;
-    _Atomic uint32_t wanted; /* by so many threads that wait: whoever may do without gives way */
+    _Atomic uint32_t wanted;    /* by so many threads that wait: whoever may do without gives way */
+    _Atomic uint32_t slept_for; /* some of these may be asleep */
 };
 
 static inline bool live_lock_try(struct live_lock *lock) {
@@ -22,6 +28,7 @@ static inline bool live_lock_try(struct live_lock *lock) {
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
+/* `slept_for` is set before each look, also the last: others may sleep, too. */
 __attribute__((cold, unused)) static void live_lock_wait(struct live_lock *lock) {
     atomic_fetch_add(&lock->wanted, 1);
     uint32_t tries = 0;
@@ -29,9 +36,12 @@ __attribute__((cold, unused)) static void live_lock_wait(struct live_lock *lock)
         live_pause();
         tries++;
     }
-    if (tries == LOCK_TRIES)
-        while (atomic_exchange_explicit(&lock->state, LOCK_SLEPT_FOR, memory_order_acquire))
-            live_futex_wait(&lock->state, LOCK_SLEPT_FOR, UINT64_MAX);
+    while (tries == LOCK_TRIES) {
+        atomic_store(&lock->slept_for, 1);
+        if (live_lock_try(lock))
+            break;
+        live_futex_wait(&lock->state, LOCK_HELD, live_now_ns() + LOCK_NAP_NS);
+    }
     atomic_fetch_sub(&lock->wanted, 1);
 }
 
@@ -40,9 +50,15 @@ static inline void live_lock_take(struct live_lock *lock) {
         live_lock_wait(lock);
 }
 
+__attribute__((cold, unused)) static void live_lock_wake(struct live_lock *lock) {
+    atomic_store(&lock->slept_for, 0);
+    live_futex_wake(&lock->state, 1);
+}
+
 static inline void live_lock_give(struct live_lock *lock) {
-    if (atomic_exchange_explicit(&lock->state, LOCK_FREE, memory_order_release) == LOCK_SLEPT_FOR)
-        live_futex_wake(&lock->state, 1);
+    atomic_store_explicit(&lock->state, LOCK_FREE, memory_order_release);
+    if (atomic_load_explicit(&lock->slept_for, memory_order_relaxed))
+        live_lock_wake(lock);
 }
 
 static inline bool live_lock_is_wanted(struct live_lock *lock) {

@@ -117,9 +117,11 @@ static inline bool read_put(const struct live_shm *s, struct live_shm_peer *peer
 static bool hand_over_short(struct live_shm *s, struct live_shm_peer *peer, uint64_t word,
                             uint8_t *at) {
     const _Atomic uint64_t *words = (const _Atomic uint64_t *)(void *)at;
-    uint64_t head[WIRE_PACKET_BYTES / 8] = {word};
+    uint64_t head[WIRE_PACKET_BYTES / 8];
     bool same;
     uint32_t number;
+    head[0] = word;
+#pragma GCC unroll 8 /* what is read is compared from registers */
     for (uint32_t i = 1; i < WIRE_PACKET_BYTES / 8; i++)
         head[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
     at += WIRE_PACKET_BYTES;

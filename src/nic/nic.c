@@ -71,6 +71,7 @@ static int make_parts(struct nic *nic, const struct nic_config *config, struct s
     struct portals_owner owner = {.context = nic,
                                   .place = nic_send_place,
                                   .send = nic_send_message,
+                                  .put = config->driver->send_short ? nic_send_put : NULL,
                                   .raised = raised,
                                   .take_pid = take_pid,
                                   .refused = refused};

@@ -235,6 +235,7 @@ void nic_page_clear(struct nic *nic);
 /* nic_send.c */
 struct nic_message *nic_send_place(void *context, struct portals_outgoing *out);
 enum portals_sending nic_send_message(void *context, struct portals_outgoing *out);
+bool nic_send_put(void *context, const struct nic_message *message, const uint8_t *data);
 bool nic_send_more(struct nic *nic);
 /* A packet that was lent has left. */
 void nic_send_returned(struct nic *nic, uint64_t lent, bool unreadable);

@@ -263,6 +263,19 @@ send_short(struct nic *nic, const struct portals_outgoing *out) {
     return PORTALS_LEFT;
 }
 
+/* Called by Portals, before all else where the driver needs no packets. */
+bool nic_send_put(void *context, const struct nic_message *m, const uint8_t *data) {
+    struct nic *nic = context;
+    struct nic_peer *peer = (struct nic_peer *)delivery_peer(&nic->delivery, m->target);
+    if (!peer || !is_next(nic, peer) || m->payload > nic->present_bytes ||
+        !nic->config.driver->send_short(nic->config.context, m, peer->delivery.next_message, data))
+        return false;
+    peer->delivery.next_message++;
+    nic->counts.sent++;
+    nic->counts.messages_out++;
+    return true;
+}
+
 /* ---- From Portals ---- */
 
 /* NULL: no memory. */

@@ -75,6 +75,9 @@ struct portals_owner {
     /* Where the message is to be written, which Portals does next, before it calls `send`; NULL:
      * the owner copies it. Of `out` it is told what stands before `message`. May be NULL itself. */
     struct nic_message *(*place)(void *context, struct portals_outgoing *out);
+    /* A put that nobody answers, of data in one piece of memory, which may be used again when this
+     * returns. False: it has not left, and goes by `send`. NULL: all do. */
+    bool (*put)(void *context, const struct nic_message *message, const uint8_t *data);
     /* A request that is answered, or does not leave before this returns, must be kept by
      * portals_outgoing_keep. */
     enum portals_sending (*send)(void *context, struct portals_outgoing *out);

@@ -41,7 +41,7 @@ static inline uint64_t wire_get64(const uint8_t *at) {
 static inline bool wire_message_is_short(const struct nic_message *m) {
     if ((m->source.pid | m->target.pid | m->uid | m->pt_index | m->remote_offset >> 16) >
             UINT16_MAX ||
-        (m->interface > 15) | (m->ack_req > 3) | (m->list > 1) | m->operation | m->datatype ||
+        m->interface >> 4 | m->ack_req >> 2 | m->list >> 1 | m->operation | m->datatype ||
         (m->hdr_data && m->initiator))
         return false;
     if (m->kind == NIC_PUT)
