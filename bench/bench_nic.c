@@ -4,7 +4,9 @@
  *     bench-nic [quick]        ns per packet: one packet and many, on a network that is reliable,
  *                              that needs acknowledgements, that loses a packet in ten
  *     bench-nic instructions   instructions per put of 8 bytes, counted by valgrind
- *     bench-nic puts N ACK     only the loop that is counted */
+ *     bench-nic open           likewise of a packet in the middle of one of N messages of one peer
+ *     bench-nic puts N ACK     only the loop that is counted
+ *     bench-nic rests N        likewise */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -45,7 +47,9 @@ struct bench {
     ptl_handle_md_t md;
     uint64_t now;
     struct rng rng;
-    uint32_t loss; /* of 1000 */
+    uint32_t loss;     /* of 1000 */
+    struct slot *rest; /* not NULL: packets that are not the first of a message wait here */
+    uint32_t rests;
 };
 
 static void fail(const char *what) {
@@ -81,8 +85,9 @@ static enum nic_status send_packet(void *context, struct nic_packet *packet,
     }
     if (from->bench->loss && rng_below(&from->bench->rng, 1000) < from->bench->loss)
         return NIC_DONE;
-    struct slot *slot = next_slot(to);
-    to->count++;
+    struct bench *b = from->bench;
+    struct slot *slot = b->rest && !packet->first ? &b->rest[b->rests++] : next_slot(to);
+    to->count += !b->rest || packet->first;
     if (packet->first) {
         slot->packet = *packet;
     } else {
@@ -310,13 +315,13 @@ static int count_puts(uint32_t puts, bool ack) {
 }
 
 /* Of a run of this program under valgrind; 0: it did not count. */
-static uint64_t counted(const char *self, uint32_t puts, bool ack) {
+static uint64_t counted(const char *self, const char *what, uint32_t count, bool ack) {
     char command[1200], line[256];
     uint64_t total = 0;
     snprintf(command, sizeof command,
              "valgrind --tool=callgrind --callgrind-out-file=/dev/null "
-             "--toggle-collect=bench_nic_puts '%s' puts %u %d 2>&1",
-             self, puts, ack);
+             "--toggle-collect=bench_nic_%s '%s' %s %u %d 2>&1",
+             what, self, what, count, ack);
     FILE *run = popen(command, "r");
     while (run && fgets(line, sizeof line, run)) {
         const char *at = strstr(line, "Collected : ");
@@ -328,12 +333,58 @@ static uint64_t counted(const char *self, uint32_t puts, bool ack) {
     return total;
 }
 
+/* What valgrind counts: the second packet of each message, in an order that is nobody's. */
+__attribute__((noinline)) void bench_nic_rests(struct bench *b) {
+    for (uint32_t i = 0; i < b->rests; i++)
+        nic_packet_in(b->card[1].nic, &b->rest[i * 7919 % b->rests].packet, b->now);
+}
+
+static int count_rests(uint32_t messages) {
+    struct bench b = {.rng = rng_seeded(1), .rest = calloc(messages, sizeof(struct slot))};
+    if (!b.rest || messages % 7919 == 0)
+        fail("no memory, or a multiple of 7919 messages");
+    open_bench(&b, true, source, target);
+    struct portals_request put = request(&b, MTU + 8, false);
+    for (uint32_t i = 0; i < messages; i++) {
+        if (portals_start(b.card[0].portals, &put))
+            fail("a put was refused");
+        nic_progress(b.card[0].nic, b.now);
+        while (arrive(&b, 1))
+            ;
+    }
+    if (b.rests != messages)
+        fail("a message has another number of packets");
+    bench_nic_rests(&b);
+    ptl_ct_event_t seen;
+    portals_ct_get(b.card[1].portals, b.card[1].ct, &seen);
+    if (seen.success != messages || !nic_quiet(b.card[1].nic))
+        fail("not everything has arrived");
+    close_bench(&b);
+    free(b.rest);
+    return 0;
+}
+
+static int open_messages(const char *self) {
+    static const uint32_t counts[] = {1, 16, 1024, 16384};
+    bench_machine();
+    printf("instructions per packet that ends one of N messages of one peer, all begun\n\n"
+           "%8s %14s\n",
+           "N", "instructions");
+    for (uint32_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        uint64_t all = counted(self, "rests", counts[i], 0);
+        if (!all)
+            fail("valgrind counts nothing: is it installed?");
+        printf("%8u %14.0f\n", counts[i], (double)all / counts[i]);
+    }
+    return 0;
+}
+
 static int instructions(const char *self) {
     bench_machine();
     printf("instructions per put of 8 bytes, both sides: the call, the way, events and counters "
            "raised and taken\n\n");
     for (int ack = 0; ack < 2; ack++) {
-        uint64_t few = counted(self, 1000, ack), many = counted(self, 11000, ack);
+        uint64_t few = counted(self, "puts", 1000, ack), many = counted(self, "puts", 11000, ack);
         if (!few || many <= few)
             fail("valgrind counts nothing: is it installed?");
         printf("%-24s %8.0f\n", ack ? "with acknowledgement" : "without",
@@ -345,6 +396,10 @@ static int instructions(const char *self) {
 int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "instructions") == 0)
         return instructions(argv[0]);
+    if (argc > 1 && strcmp(argv[1], "open") == 0)
+        return open_messages(argv[0]);
+    if (argc > 2 && strcmp(argv[1], "rests") == 0)
+        return count_rests((uint32_t)atoi(argv[2]));
     if (argc > 3 && strcmp(argv[1], "puts") == 0)
         return count_puts((uint32_t)atoi(argv[2]), atoi(argv[3]));
     bool quick = argc > 1 && strcmp(argv[1], "quick") == 0;

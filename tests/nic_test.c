@@ -566,23 +566,30 @@ TEST(strange_packets_are_thrown_away) {
     world_end(&world);
 }
 
-/* A packet of a put of 100 bytes from node 0, given to node 1 by hand. */
-static void by_hand(uint32_t offset, uint32_t bytes) {
+/* A packet of a put, given to node 1 by hand. */
+struct by_hand {
+    uint32_t source, message_number, length, to, offset, bytes;
+    uint8_t value; /* of its data */
+};
+
+static void by_hand(struct by_hand h) {
     struct nic_packet *p = nic_packet_new(world.pool);
-    p->source = (struct nic_address){0, 1};
+    p->source = (struct nic_address){h.source, 1};
     p->target = (struct nic_address){1, 1};
-    p->first = offset == 0;
-    p->offset = offset;
-    p->bytes = bytes;
-    p->last = offset + bytes == 100;
+    p->message_number = h.message_number;
+    p->first = h.offset == 0;
+    p->offset = h.offset;
+    p->bytes = h.bytes;
+    p->last = h.offset + h.bytes == h.length;
     p->message = (struct nic_message){.kind = NIC_PUT,
                                       .interface = PTL_NI_MATCHING | PTL_NI_LOGICAL,
                                       .source = p->source,
                                       .target = p->target,
                                       .match_bits = 5,
-                                      .length = 100,
-                                      .payload = 100};
-    memset(p->data, (int)(1 + offset), bytes);
+                                      .remote_offset = h.to,
+                                      .length = h.length,
+                                      .payload = h.length};
+    memset(p->data, h.value, h.bytes);
     nic_packet_in(world.node[1].nic, p, world.now);
     nic_packet_release(p);
     world_settle_node(&world, &world.node[1]);
@@ -595,15 +602,60 @@ TEST(more_bytes_than_a_message_has) {
     world_ranks(&world, 0);
     memset(target, 0, sizeof target);
     host_post(&world.node[1], target[1], ROOM, 5, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
-    by_hand(0, 60);
-    by_hand(10, 50);
+    by_hand((struct by_hand){.length = 100, .offset = 0, .bytes = 60, .value = 1});
+    by_hand((struct by_hand){.length = 100, .offset = 10, .bytes = 50, .value = 11});
     CHECK_EQ(nic_counts(world.node[1].nic)->malformed, 1);
     CHECK_EQ(target[1][10], 1);
-    by_hand(60, 40);
+    by_hand((struct by_hand){.length = 100, .offset = 60, .bytes = 40, .value = 61});
     CHECK_EQ(world_expect(&world.node[1], PTL_EVENT_PUT, PTL_NI_OK).mlength, 100);
     CHECK_EQ(target[1][99], 61);
     CHECK_EQ(target[1][100], 0);
     world_settle(&world);
+    world_end(&world);
+}
+
+/* Two peers have begun a thousand messages each, and go on with them in any order; one is lost in
+ * between, and what has come of its messages stays. */
+TEST(many_messages_are_begun_and_each_packet_finds_its_own) {
+    enum { BEGUN = 1000, LENGTH = 4, PART = BEGUN * LENGTH };
+    world = (struct nicworld){.at_once = true, .config = {.reliable = true, .ordered = true}};
+    world_begin(&world, 3, 1);
+    world_ranks(&world, 0);
+    memset(target, 0, sizeof target);
+    host_post(&world.node[1], target[1], ROOM, 5,
+              PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_COMM_DISABLE);
+    struct by_hand h = {.length = LENGTH, .bytes = LENGTH / 2};
+    for (uint32_t i = 0; i < 2 * BEGUN; i++) {
+        h.source = i % 2 * 2;
+        h.message_number = i / 2;
+        h.to = i % 2 * PART + i / 2 * LENGTH;
+        h.value = (uint8_t)(i * 7 + 1);
+        by_hand(h);
+    }
+    const struct nic_counts *counts = nic_counts(world.node[1].nic);
+    CHECK_EQ(counts->messages_in, 2 * BEGUN);
+    h.offset = LENGTH / 2;
+    for (uint32_t k = 0; k < 2 * BEGUN; k++) {
+        uint32_t i = k * 1103 % (2 * BEGUN);
+        h.source = i % 2 * 2;
+        h.message_number = i / 2;
+        h.value = (uint8_t)(i * 5 + 3);
+        if (k < BEGUN || h.source == 0)
+            by_hand(h);
+        if (k == BEGUN)
+            nic_peer_lost(world.node[1].nic, (struct nic_address){2, 1}, world.now);
+    }
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < 2 * BEGUN; i++) {
+        const uint8_t *at = &target[1][i % 2 * PART + i / 2 * LENGTH];
+        bool ends = at[2] || (uint8_t)(i * 5 + 3) == 0;
+        CHECK_EQ(at[0], (uint8_t)(i * 7 + 1));
+        CHECK_EQ(at[2], ends ? (uint8_t)(i * 5 + 3) : 0);
+        missing += !ends;
+    }
+    CHECK(missing > BEGUN / 4 && missing < BEGUN);
+    CHECK_EQ(counts->malformed, 0);
+    CHECK(nic_quiet(world.node[1].nic));
     world_end(&world);
 }
 

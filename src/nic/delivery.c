@@ -143,6 +143,7 @@ static struct delivery_peer *peer_new(struct delivery *d, struct nic_address add
     if (!peer)
         return NULL;
     peer->address = address;
+    peer->number = d->peers;
     peer->self = nic_address_equal(address, d->config->address);
     peer->reliable = peer->self || is_reliable(d, address);
     peer->direct = peer->reliable && !peer->self;

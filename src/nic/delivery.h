@@ -46,6 +46,7 @@ struct delivery_peer {
     bool reliable; /* the network, or ourselves */
     bool self;
     bool direct;           /* reliable, and another */
+    uint32_t number;       /* among the peers */
     uint32_t packet_bytes; /* of data in a packet to it, at most */
     /* Out. */
     uint32_t stream, next_sequence, oldest; /* not acknowledged: [oldest, next_sequence) */

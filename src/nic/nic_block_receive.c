@@ -88,7 +88,7 @@ static void check_block(struct nic *nic, struct nic_incoming *in, struct nic_blo
     in->received += length;
     if (in->received == in->message->payload) {
         forget(nic, in);
-        nic_receive_whole(nic, in);
+        nic_open_end(nic, in);
     }
 }
 
@@ -241,7 +241,7 @@ static struct nic_block_in *block_of(struct nic *nic, struct nic_peer *peer,
 
 void nic_block_packet(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
     const struct nic_block_tag *tag = &packet->tag;
-    struct nic_incoming *in = nic_receive_open(peer, packet->message_number);
+    struct nic_incoming *in = nic_open_find(nic, peer, packet->message_number);
     if (!in) {
         drop_stale(nic, peer, packet);
         return;

@@ -3,6 +3,7 @@
  *     nic.c          set-up; what was pending has ended
  *     nic_send.c     messages out: queues, packets, fetching their data
  *     nic_receive.c  messages in: storing, atomics, answers
+ *     nic_open.c     which of them a packet belongs to
  *     nic_handler.c  handlers of a message and their return codes
  *     nic_command.c  what handlers ask for
  *     nic_page.c     moves that wait for a page of host memory
@@ -111,7 +112,7 @@ struct nic_incoming {
     struct nic_packet *last;       /* of the message, for PsPIN's completion handler */
     struct nic_packet *results;    /* of a fetching atomic or small get, by offset */
     struct nic_outgoing *streams;  /* of its handlers, not complete */
-    struct nic_incoming *next_open;
+    struct nic_incoming *next_open, **link_open;
     struct timer silence; /* set while its cleanup handler may have to run */
     uint64_t heard;       /* when the last packet came */
     /* and from here on anything. */
@@ -195,6 +196,8 @@ struct nic {
     struct nic_packet *slot;            /* where the driver lends none */
     struct nic_task_record *room_queue; /* handlers that wait for less of theirs to be under way */
     uint32_t handler_messages;
+    uint32_t opened;         /* messages of which packets are still to come, */
+    struct index_table open; /* their places in the pool by peer and number, if they are many */
     struct nic_parked *first_parked, **parked_end; /* in the order in which they came */
     struct nic_config config;
     struct nic_counts counts;
@@ -270,13 +273,17 @@ void nic_receive_check(struct nic *nic, struct nic_incoming *in);
 void nic_receive_finish(struct nic *nic, struct nic_incoming *in);
 void nic_receive_lost(struct nic *nic, struct nic_peer *peer);
 void nic_receive_tick(struct nic *nic);
-/* For messages in blocks: the message with that number, of which more is to come; a packet's data;
- * all of it has come; where bytes of it go. */
-struct nic_incoming *nic_receive_open(struct nic_peer *peer, uint32_t message_number);
+/* For messages in blocks: a packet's data; where bytes of it go. */
 void nic_receive_data(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet);
-void nic_receive_whole(struct nic *nic, struct nic_incoming *in);
 uint32_t nic_receive_pieces(struct nic *nic, const struct nic_incoming *in, uint64_t offset,
                             uint64_t bytes, struct nic_segment *piece);
+
+/* nic_open.c */
+/* More of it is to come; no more is; the one with that number, of which more is, or NULL. */
+void nic_open_begin(struct nic *nic, struct nic_incoming *in);
+void nic_open_end(struct nic *nic, struct nic_incoming *in);
+struct nic_incoming *nic_open_find(struct nic *nic, const struct nic_peer *peer,
+                                   uint32_t message_number);
 
 /* nic_handler.c */
 void nic_handler_message(struct nic_incoming *in); /* has handlers, and begins */

@@ -306,23 +306,6 @@ static void match_request(struct nic *nic, struct nic_incoming *in) {
     in->mlength = in->arrival.mlength;
 }
 
-static void end_open(struct nic *nic, struct nic_incoming *in) {
-    struct nic_incoming **at = &in->peer->open;
-    while (*at && *at != in)
-        at = &(*at)->next_open;
-    if (!*at)
-        return;
-    *at = in->next_open;
-    timers_stop(&nic->silences, &in->silence);
-    delivery_expect_less(&in->peer->delivery);
-}
-
-static void begin_open(struct nic *nic, struct nic_incoming *in) {
-    in->next_open = in->peer->open;
-    in->peer->open = in;
-    delivery_expect(&nic->delivery, &in->peer->delivery);
-}
-
 /* ---- Silence ---- */
 
 static uint64_t patience(const struct nic *nic, const struct portals_handlers *h) {
@@ -355,7 +338,7 @@ static void refuse_headless(struct nic_incoming *in) {
 
 /* The rest of it will not come. */
 static void cut_off(struct nic *nic, struct nic_incoming *in) {
-    end_open(nic, in);
+    nic_open_end(nic, in);
     nic_block_end(nic, in);
     if (in->headless)
         refuse_headless(in);
@@ -448,7 +431,7 @@ static __attribute__((noinline)) void begin_record(struct nic *nic, struct nic_i
     if (in->answered)
         in->answered->answer = in;
     if (in->received < in->message->payload)
-        begin_open(nic, in);
+        nic_open_begin(nic, in);
     if (in->flow.payload == FLOW_STORED && nic_handlers(in)) {
         nic_handler_message(in);
         if (in->received < in->message->payload && nic_handlers(in)->cleanup)
@@ -498,30 +481,6 @@ static __attribute__((noinline)) void first_packet(struct nic *nic, struct nic_p
     if (in.kept->answered)
         in.kept->answered->answer = in.kept;
     nic_receive_check(nic, in.kept);
-}
-
-static struct nic_incoming *find_open(const struct nic_peer *peer, uint32_t message_number) {
-    struct nic_incoming *in = peer->open;
-    while (in && in->message_number != message_number)
-        in = in->next_open;
-    return in;
-}
-
-/* Transfers take turns by blocks: the next packet is mostly of the same. */
-struct nic_incoming *nic_receive_open(struct nic_peer *peer, uint32_t message_number) {
-    struct nic_incoming **at = &peer->open, *in;
-    while ((in = *at) && in->message_number != message_number)
-        at = &in->next_open;
-    if (in) {
-        *at = in->next_open;
-        in->next_open = peer->open;
-        peer->open = in;
-    }
-    return in;
-}
-
-void nic_receive_whole(struct nic *nic, struct nic_incoming *in) {
-    end_open(nic, in);
 }
 
 static bool well_formed(const struct nic_incoming *in, const struct nic_packet *packet) {
@@ -618,7 +577,7 @@ static bool is_present(struct nic *nic, const struct nic_incoming *in,
 
 enum nic_rest nic_rest(struct nic *nic, const struct nic_packet *packet) {
     const struct nic_peer *peer = (struct nic_peer *)delivery_peer(&nic->delivery, packet->source);
-    const struct nic_incoming *in = peer ? find_open(peer, packet->message_number) : NULL;
+    const struct nic_incoming *in = peer ? nic_open_find(nic, peer, packet->message_number) : NULL;
     bool block = packet->kind == NIC_BLOCK;
     if (block && peer && !in) /* late, and reported as such; or early, and held */
         return delivery_early(&peer->delivery, packet) ? NIC_REST_PACKETS : NIC_REST_WHOLE;
@@ -646,7 +605,7 @@ void nic_receive_packet(void *context, struct delivery_peer *delivery, struct ni
             nic_block_reported(nic, peer, packet);
         return;
     }
-    struct nic_incoming *in = find_open(peer, packet->message_number);
+    struct nic_incoming *in = nic_open_find(nic, peer, packet->message_number);
     if (!in || in->assembly || !well_formed(in, packet)) {
         nic->counts.malformed++;
         return;
@@ -654,7 +613,7 @@ void nic_receive_packet(void *context, struct delivery_peer *delivery, struct ni
     in->received += packet->bytes;
     in->heard = nic->now;
     if (in->received == in->message->payload)
-        end_open(nic, in);
+        nic_open_end(nic, in);
     take_data(nic, in, packet);
     nic_receive_check(nic, in);
 }
