@@ -14,3 +14,9 @@
         return SUCCESS;                                                                            \
     }
 PAYLOADS(ROW)
+
+/* What starting a handler takes. */
+__handler int empty_payload_handler(const ptl_payload_t p, void *state) {
+    (void)p, (void)state;
+    return SUCCESS;
+}
