@@ -55,14 +55,17 @@ static inline struct alone_core *alone_open(const char *path, uint32_t state, ui
     memset(c, 0, sizeof *c);
     alone_need(!spin_image_load(&c->image, path, NULL, &err), err.text);
     const struct spin_image *im = c->image;
-    const struct hpu_code_key key = {.program = im->code.content,
-                                     .base = im->code.address,
-                                     .bytes = im->code.bytes,
-                                     .mode = HPU_FUNCTIONAL,
-                                     .timing = hpu_timing_find("ri5cy"),
-                                     .with_float = im->limits.with_float,
-                                     .jit = SPIN_JIT_ON};
-    alone_need(!hpu_code_share(&c->code, &key, &err), err.text);
+    struct hpu_code_key key = {.program = im->code.content,
+                               .base = im->code.address,
+                               .bytes = im->code.bytes,
+                               .mode = HPU_FUNCTIONAL,
+                               .timing = hpu_timing_find("ri5cy"),
+                               .with_float = im->limits.with_float,
+                               .jit = SPIN_JIT_FORCE};
+    if (hpu_code_share(&c->code, &key, &err)) { /* without LLVM all is interpreted */
+        key.jit = SPIN_JIT_OFF;
+        alone_need(!hpu_code_share(&c->code, &key, &err), err.text);
+    }
     c->host = host;
     c->host_bytes = host_bytes;
     c->heap = calloc(1, HEAP_BYTES);
@@ -76,6 +79,7 @@ static inline struct alone_core *alone_open(const char *path, uint32_t state, ui
     hpu_init(&c->hpu, c->code, 0);
     port_open(&c->port, &c->hpu, &card, false);
     hpu_invoke_open(&c->port, &c->context, &c->core);
+    c->port.direct[PORT_ENTRY] = (struct port_host){0, host_bytes, host};
     return c;
 }
 
@@ -97,26 +101,26 @@ static inline uint32_t alone_entry(const struct alone_core *c, const char *handl
 /* The handler on a packet that has CALL_HEADROOM bytes before it. */
 static inline void alone_run(struct alone_core *c, uint32_t entry, uint8_t *packet, uint32_t bytes,
                              uint32_t offset) {
-    struct invoke_call call;
-    call.entry = entry;
-    call.kind = SPIN_PAYLOAD_HANDLER;
-    call.budget_cycles = ALONE_BUDGET;
-    call.packet = packet;
-    call.address = ALONE_PACKET;
-    call.headroom = CALL_HEADROOM;
-    call.bytes = call.length = bytes;
-    call.reads_only = false;
-    call.arguments = call.l2_packet = NULL;
-    call.l2_address = 0;
-    call.memory_address = ALONE_STATE;
-    call.memory_bytes = c->context.memory.bytes;
-    call.offset = offset;
-    call.user_hdr_bytes = call.dropped_bytes = 0;
-    call.flow_control = false;
-    call.home_cluster = call.flow = 0;
+    enum hpu_stop stop;
     c->hpu.cycles = c->hpu.instret = 0;
-    hpu_invoke_begin(&c->port, &c->context, &c->core, &call);
-    alone_need(hpu_run(&c->hpu, UINT64_MAX) == HPU_DONE, "a handler failed");
+    if (c->hpu.entry == entry) {
+        stop = hpu_invoke_next(&c->port, packet, bytes, offset);
+    } else {
+        const struct invoke_call call = {.entry = entry,
+                                         .kind = SPIN_PAYLOAD_HANDLER,
+                                         .budget_cycles = ALONE_BUDGET,
+                                         .packet = packet,
+                                         .address = ALONE_PACKET,
+                                         .headroom = CALL_HEADROOM,
+                                         .bytes = bytes,
+                                         .length = bytes,
+                                         .memory_address = ALONE_STATE,
+                                         .memory_bytes = c->context.memory.bytes,
+                                         .offset = offset};
+        hpu_invoke_begin(&c->port, &c->context, &c->core, &call);
+        stop = hpu_run(&c->hpu, UINT64_MAX);
+    }
+    alone_need(stop == HPU_DONE, "a handler failed");
 }
 
 #endif

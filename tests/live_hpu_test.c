@@ -163,6 +163,54 @@ TEST(atomics_of_handlers_on_workers_count_exactly) {
     count_exactly(4, SPIN_JIT_ASIDE);
 }
 
+/* Each packet's handler begins as the first did, and its DMA goes where it should. */
+static void begin_anew(uint32_t hpus, enum spin_jit jit) {
+    enum { PART = BYTES - 1000 }; /* the last packet is smaller */
+    snprintf(test_context, sizeof test_context, "%u workers, jit %d", hpus, jit);
+    open_both(hpus, jit);
+    entry(1, NULL, "fresh_payload_handler", NULL);
+    entry(2, NULL, NULL, "tell_completion_handler");
+    memset(target, 0, sizeof target);
+    for (uint32_t i = 0; i < MESSAGES; i++)
+        send_put(1, PART);
+    for (uint32_t i = 0; i < MESSAGES; i++)
+        CHECK_EQ(event(&receiver, PTL_EVENT_PUT).ni_fail_type, PTL_NI_OK);
+    send_put(2, 0);
+    event(&receiver, PTL_EVENT_PUT);
+    CHECK_EQ(told.sum, MESSAGES * 8);
+    CHECK(memcmp(target, source, PART) == 0);
+    CHECK_EQ(target[PART], 0);
+    close_both();
+}
+
+TEST(handlers_of_a_message_begin_anew) {
+    begin_anew(0, SPIN_JIT_OFF);
+    begin_anew(2, SPIN_JIT_OFF);
+    begin_anew(0, SPIN_JIT_ASIDE);
+    begin_anew(2, SPIN_JIT_ASIDE);
+}
+
+/* The other message's handlers go on as if nothing had been. */
+TEST(dma_outside_of_what_is_given) {
+    static const char *const wrong[] = {"outside_payload_handler", "inside_payload_handler"};
+    for (uint32_t hpus = 0; hpus < 2; hpus++) {
+        open_both(hpus, SPIN_JIT_OFF);
+        entry(1, NULL, "fresh_payload_handler", NULL);
+        for (uint64_t i = 0; i < 2; i++)
+            entry(2 + i, NULL, wrong[i], NULL);
+        memset(target, 0, sizeof target);
+        for (uint64_t i = 0; i < 12; i++) {
+            uint64_t bits = 1 + i % 3;
+            send_put(bits, bits == 1 ? BYTES - 64 : 4096);
+            CHECK_EQ(event(&receiver, PTL_EVENT_PUT).ni_fail_type,
+                     bits == 1 ? PTL_NI_OK : PTL_NI_SEGV);
+        }
+        CHECK(memcmp(target, source, BYTES - 64) == 0);
+        CHECK_EQ(target[BYTES - 64], 0);
+        close_both();
+    }
+}
+
 /* Two packets of one message; two messages. */
 TEST(payload_handlers_run_at_the_same_time) {
     open_both(2, SPIN_JIT_OFF);

@@ -98,9 +98,10 @@ struct hpu {
     uint32_t pc;
     uint32_t return_pc; /* of the last call, and its slot: where most returns lead */
     const struct hpu_slot *return_slot;
-    uint32_t entry; /* pc at hpu_start */
-    bool mid_block; /* pc is inside a block whose limits were checked */
-    bool is_fresh;  /* nothing has run since hpu_start */
+    uint32_t entry;   /* pc at hpu_start */
+    bool mid_block;   /* pc is inside a block whose limits were checked */
+    bool is_fresh;    /* nothing has run since hpu_start */
+    const void *root; /* jit.c: where generated code of `entry` is found; NULL: not known */
     uint64_t cycles, instret;
     const struct hpu_code *code;
     struct hpu_window window[HPU_WINDOWS];
@@ -177,6 +178,7 @@ static inline void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top,
     h->x[1] = MAP_RETURN;
     h->x[2] = stack_top;
     h->pc = h->entry = entry;
+    h->root = NULL;
     h->mid_block = h->reserved = false;
     h->is_fresh = true;
     h->fault = HPU_FAULT_NONE;
@@ -189,9 +191,25 @@ static inline void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top,
     h->step_from = h->budget_end > most ? h->budget_end - most : 0;
 }
 
+/* The same, of a handler that has returned, from the same time on: what it left as it was stays. */
+static inline void hpu_start_again(struct hpu *h, uint32_t stack_top) {
+    hpu_clear_registers(h->x);
+    if (h->code->has_float)
+        hpu_clear_registers(h->f);
+    h->fcsr = 0;
+    h->x[1] = MAP_RETURN;
+    h->x[2] = stack_top;
+    h->pc = h->entry;
+    h->mid_block = h->reserved = false;
+    h->is_fresh = true;
+}
+
 /* Runs until the handler ends, faults, waits, or local time reaches `until` (checked where blocks
  * begin; UINT64_MAX: no limit). */
 enum hpu_stop hpu_run(struct hpu *h, uint64_t until);
+
+/* The same without a limit, after hpu_start_again. */
+enum hpu_stop hpu_run_again(struct hpu *h);
 
 /* Exactly one instruction: HPU_PAUSED when there is a next one. Same results and same cycles as
  * hpu_run. */

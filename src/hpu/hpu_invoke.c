@@ -141,3 +141,19 @@ void hpu_invoke_begin(struct port *p, const struct invoke_context *x,
         p4spin_arguments(h, c);
     port_begin(p);
 }
+
+enum hpu_stop hpu_invoke_next(struct port *p, uint8_t *packet, uint32_t bytes, uint32_t offset) {
+    struct hpu *h = p->hpu;
+    struct hpu_window *w = &h->window[INVOKE_PACKET];
+    uint32_t address = h->task.packet_address, headroom = address - w->base;
+    w->host = packet - headroom;
+    if (w->read_room[0] != headroom + bytes)
+        hpu_size_window(w, headroom + bytes, w->write_room[0]);
+    hpu_start_again(h, h->window[INVOKE_STACK].base + MAP_STACK_SIZE);
+    h->task.packet_bytes = bytes;
+    h->x[10] = address - CALL_PAYLOAD_BYTES;
+    h->x[11] = h->task.memory_address;
+    call_put_payload(packet, bytes, offset);
+    port_begin_again(p);
+    return hpu_run_again(h);
+}

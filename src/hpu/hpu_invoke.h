@@ -72,4 +72,10 @@ struct invoke_call {
 void hpu_invoke_begin(struct port *p, const struct invoke_context *x,
                       const struct invoke_core *core, const struct invoke_call *c);
 
+/* Runs the call before once more, of a P4sPIN payload handler without a user header that has
+ * returned, on another packet: with as much headroom, in L1 alone, and where the first of that call
+ * was for the handler. What such calls have in common stays as it is. The same HPU and context; its
+ * heap has no `check`; the clock is set to what it was before that call. */
+enum hpu_stop hpu_invoke_next(struct port *p, uint8_t *packet, uint32_t bytes, uint32_t offset);
+
 #endif

@@ -21,7 +21,7 @@ enum hpu_access port_refuse(struct port *p) {
 
 /* ---- registers ---- */
 
-static enum hpu_access issue(struct hpu *h, uint32_t number) {
+static __attribute__((noinline)) enum hpu_access issue(struct hpu *h, uint32_t number) {
     struct port *p = port_of(h);
     uint32_t handle = port_has_handle(number) ? p->handles + 1 : 0;
     if (!in_step(p))
@@ -56,10 +56,41 @@ static enum hpu_access wait_or_test(struct port *p, uint32_t handle, bool wait) 
     return HPU_ACCESS_OK;
 }
 
-static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t value) {
+/* In HPU memory: of the packet, as most is, or NULL. */
+static inline uint8_t *in_packet(struct hpu *h, uint32_t address, uint32_t bytes, bool write) {
+    const struct hpu_window *w = &h->window[0];
+    uint32_t at = address - w->base, room = write ? w->write_room[0] : w->read_room[0];
+    return at <= room && bytes <= room - at ? w->host + at : NULL;
+}
+
+/* DMA for which nothing has to be asked. False: nothing was done; something may be wrong with it,
+ * or the card is to do it. */
+static inline bool copy_directly(struct hpu *h, bool out, bool of_packet) {
     struct port *p = port_of(h);
+    const uint32_t *w = h->word;
+    uint32_t local_at = w[!out], host_at = w[out], bytes = w[2], space = w[3];
+    if (space > PORT_HANDLER)
+        return false;
+    const struct port_host *has = &p->direct[space];
+    uint8_t *local =
+        of_packet ? in_packet(h, local_at, bytes, !out) : hpu_reach(h, local_at, bytes, !out);
+    if (!local || !bytes || (uint64_t)host_at + bytes > has->bytes)
+        return false;
+    uint8_t *host = has->memory + host_at;
+    h->result = ++p->handles;
+    p->commands++;
+    memcpy(out ? host : local, out ? local : host, bytes);
+    return true;
+}
+
+static __attribute__((noinline)) enum hpu_access store_other(struct hpu *h, uint32_t offset,
+                                                             uint32_t value) {
+    struct port *p = port_of(h);
+    bool out = value == SPIN_COMMAND_DMA_TO_HOST;
     switch (offset) {
     case SPIN_REG_ISSUE:
+        if ((out || value == SPIN_COMMAND_DMA_FROM_HOST) && copy_directly(h, out, false))
+            return HPU_ACCESS_OK;
         return issue(h, value);
     case SPIN_REG_WAIT:
         return wait_or_test(p, value, true);
@@ -70,6 +101,14 @@ static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t value) {
         return HPU_ACCESS_OK;
     }
     return HPU_ACCESS_FAULT;
+}
+
+/* What most handlers do to most packets comes first, and needs no registers to be saved. */
+static enum hpu_access store(struct hpu *h, uint32_t offset, uint32_t value) {
+    if (offset == SPIN_REG_ISSUE && value == SPIN_COMMAND_DMA_TO_HOST &&
+        copy_directly(h, true, true))
+        return HPU_ACCESS_OK;
+    return store_other(h, offset, value);
 }
 
 static enum hpu_access load(struct hpu *h, uint32_t offset, uint32_t *value) {

@@ -82,8 +82,11 @@ struct port {
     const struct port_card *card;
     uint32_t mtu_bytes; /* the most that a message from HPU memory may have: it is one packet */
     uint64_t *counter; /* of the match entry: success, failure; NULL: the card does CT_... itself */
-    bool is_pspin;     /* a load of ISSUE gives a command, in PsPIN's layout */
-    bool sync;         /* the last access waits for nothing but that the card is in step */
+    /* Host memory of PORT_ENTRY and PORT_HANDLER to and from which the port copies by itself, at
+     * once, while a handler runs; of no bytes: the card carries DMA out. */
+    struct port_host direct[2];
+    bool is_pspin;              /* a load of ISSUE gives a command, in PsPIN's layout */
+    bool sync;                  /* the last access waits for nothing but that the card is in step */
     uint32_t commands, handles; /* of the handler that runs */
     struct hpu_heap heap;       /* of no bytes: there is none */
     struct spin_refusal refusal;
@@ -99,6 +102,15 @@ struct port {
 void port_open(struct port *p, struct hpu *h, const struct port_card *card, bool is_pspin);
 /* Before a handler runs, when it has all its windows. */
 void port_begin(struct port *p);
+/* The same, where the one before has returned and no allocation stands apart. */
+static inline void port_begin_again(struct port *p) {
+    struct hpu *h = p->hpu;
+    p->commands = p->handles = 0;
+    h->result = h->info = 0;
+    for (int i = 0; i < SPIN_WORDS; i++)
+        h->word[i] = 0;
+    p->heap.used = 0;
+}
 /* After it has ended: prints what has no end of line. */
 void port_end(struct port *p);
 

@@ -37,6 +37,7 @@ struct live_executor {
     const struct nic_task *task;
     uint32_t number; /* of this executor: its HPU, as handlers see it */
     bool begun, blocked, resumed;
+    bool returned; /* its last call was a payload handler, has returned, and may be made again */
     struct seen_handler *seen;
     struct port_host memory;      /* by address, for PsPIN's handlers */
     const struct live_code *runs; /* its handler's */
@@ -201,6 +202,7 @@ static void give_memory(struct live_executor *e, const struct live_code *code) {
     const struct spin_image *im = h->image;
     if (e->code == code && e->state == h->state && e->state_bytes == h->state_bytes)
         return;
+    e->returned = false;
     e->code = code;
     e->state = h->state;
     e->state_bytes = h->state_bytes;
@@ -227,8 +229,25 @@ static void call_handler(struct live_executor *e) {
     e->context.host_address = e->memory.base;
     e->context.host_bytes = e->memory.bytes;
     call.budget_cycles = BUDGET;
-    e->hpu.cycles = e->hpu.instret = 0;
     hpu_invoke_begin(&e->port, &e->context, &e->core, &call);
+}
+
+/* Whether the call before differs from this one in its packet only: as those of one message do. */
+static bool is_next(const struct live_executor *e) {
+    const struct nic_task *t = e->task;
+    return e->returned && t->kind == NIC_PAYLOAD_HANDLER && !t->user_hdr_bytes &&
+           t->entry == e->hpu.entry && t->message_id == e->hpu.task.flow &&
+           e->memory.base == e->context.host_address && e->memory.bytes == e->context.host_bytes;
+}
+
+static enum hpu_stop call_next(struct live_executor *e) {
+    const struct nic_task *t = e->task;
+    uint8_t *packet = e->packet + CALL_HEADROOM;
+    if (t->owns_data)
+        packet = (uint8_t *)(uintptr_t)t->data;
+    else
+        memcpy(packet, t->data, t->bytes);
+    return hpu_invoke_next(&e->port, packet, t->bytes, (uint32_t)t->offset);
 }
 
 /* ---- the queue ---- */
@@ -270,6 +289,17 @@ uint64_t live_hpu_waiting(const struct live_card *card) {
     return waiting;
 }
 
+/* The host memory that a handler has until the card's lock is given back. DMA goes straight there
+ * where nobody looks at it and no page can be absent; workers run handlers without the lock. */
+static void find_memory(struct live_executor *e) {
+    const struct live_card *card = e->card;
+    bool direct = !card->workers && !card->pages && !live_record_traces(card->record);
+    e->memory = nic_command_host(card->nic, e->task, PORT_AT_ADDRESS);
+    for (uint32_t space = PORT_ENTRY; space <= PORT_HANDLER; space++)
+        e->port.direct[space] =
+            direct ? nic_command_direct(card->nic, e->task, space) : (struct port_host){0};
+}
+
 static struct live_executor *take_resumed(struct live_card *card) {
     struct live_executor *e = card->resumed;
     if (!e)
@@ -278,6 +308,7 @@ static struct live_executor *take_resumed(struct live_card *card) {
     if (!card->resumed)
         card->resumed_end = &card->resumed;
     e->resumed = false;
+    find_memory(e);
     return e;
 }
 
@@ -286,7 +317,7 @@ static bool begin(struct live_executor *e, struct nic_task *task) {
     e->begun = e->blocked = e->resumed = false;
     e->task = task;
     e->runs = code_of(e->card, task->handlers->image);
-    e->memory = nic_command_host(e->card->nic, task, PORT_AT_ADDRESS);
+    find_memory(e);
     task->driver = e;
     return e->runs;
 }
@@ -325,16 +356,21 @@ static void tell_fault(const struct live_executor *e) {
 }
 
 enum hpu_stop live_hpu_run(struct live_executor *e) {
-    bool again = e->begun;
+    bool again = e->begun, next = false;
     if (!again) {
         give_memory(e, e->runs);
-        e->seen = live_seen_handler(&e->card->seen, e->task);
-        call_handler(e);
+        if (!e->seen || !live_seen_is(e->seen, e->task))
+            e->seen = live_seen_handler(&e->card->seen, e->task);
+        e->hpu.cycles = e->hpu.instret = 0;
+        next = is_next(e);
+        if (!next)
+            call_handler(e);
         e->begun = true;
     }
     uint64_t began_ns = live_seen_begins(e->seen, again, !e->card->workers);
     uint64_t traced_ns = live_record_traces(e->card->record) ? live_now_ns() : 0;
-    enum hpu_stop stop = hpu_run(&e->hpu, UINT64_MAX);
+    enum hpu_stop stop = next ? call_next(e) : hpu_run(&e->hpu, UINT64_MAX);
+    e->returned = stop == HPU_DONE && e->task->kind == NIC_PAYLOAD_HANDLER && !e->port.is_pspin;
     live_seen_ends(e->seen, began_ns, stop == HPU_FAULTED);
     if (traced_ns)
         live_record_box(e->card->record, RECORD_HPU + e->number, e->seen->is.name, traced_ns,

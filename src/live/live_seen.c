@@ -143,10 +143,8 @@ void live_seen_show(struct live_seen *s, uint64_t now_ns) {
 static struct seen_handler *find(struct live_seen *s, const struct nic_task *task) {
     uint32_t handlers = atomic_load_explicit(&s->handlers, memory_order_acquire);
     for (uint32_t i = 0; i < handlers; i++) {
-        struct seen_handler *h = &s->handler[i];
-        if (h->entry == task->entry && h->is.pt_index == task->message->pt_index &&
-            h->is.interface == task->message->interface)
-            return h;
+        if (live_seen_is(&s->handler[i], task))
+            return &s->handler[i];
     }
     return handlers == SPIN_LIVE_HANDLERS ? &s->handler[SPIN_LIVE_HANDLERS - 1] : NULL;
 }

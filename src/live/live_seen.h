@@ -49,6 +49,10 @@ void live_seen_show(struct live_seen *seen, uint64_t now_ns);
 /* A run of a handler begins or goes on (returns the time, or 0: it is not taken), and has ended or
  * waits. `alone`: no other thread runs handlers at the same time. */
 struct seen_handler *live_seen_handler(struct live_seen *seen, const struct nic_task *task);
+static inline bool live_seen_is(const struct seen_handler *h, const struct nic_task *task) {
+    return h->entry == task->entry && h->is.pt_index == task->message->pt_index &&
+           h->is.interface == task->message->interface;
+}
 uint64_t live_seen_begins(struct seen_handler *handler, bool again, bool alone);
 void live_seen_ends(struct seen_handler *handler, uint64_t began_ns, bool fault);
 

@@ -102,6 +102,23 @@ struct port_host nic_command_host(const struct nic *nic, const struct nic_task *
     return has;
 }
 
+struct port_host nic_command_direct(const struct nic *nic, const struct nic_task *seen,
+                                    uint32_t space) {
+    const struct nic_incoming *in = nic_task_of(seen)->message;
+    const struct portals_handlers *h = nic_handlers(in);
+    struct port_host has = {0};
+    struct nic_segment all;
+    if (!h || portals_memory(nic->portals) || (space == PORT_HANDLER && !h->host_bytes))
+        return has;
+    uint32_t pieces = space == PORT_HANDLER
+                          ? portals_handler_segments(&in->arrival, 0, h->host_bytes, &all, 1)
+                          : portals_entry_segments(&in->arrival, 0, UINT64_MAX, &all, 1);
+    uint64_t bytes = space == PORT_HANDLER ? h->host_bytes : portals_entry_bytes(&in->arrival);
+    if (pieces && all.bytes == bytes)
+        has = (struct port_host){0, bytes, all.host};
+    return has;
+}
+
 /* Host memory that Portals knows, but the driver does not reach. */
 static enum hpu_access host_fault(const struct issue *is, uint64_t offset) {
     refusal_say(&is->port->refusal, is->command->number,

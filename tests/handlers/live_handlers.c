@@ -114,3 +114,55 @@ __handler int hasty_header_handler(const ptl_header_t h, void *state) {
     __atomic_fetch_add(&s->met, 1, __ATOMIC_RELAXED);
     return PROCEED;
 }
+
+static volatile uint32_t *driver(uint32_t reg) {
+    return (volatile uint32_t *)(uintptr_t)(SPIN_DRIVER_BASE + reg);
+}
+
+/* Nothing of the handler before is left: not in registers that the compiler does not use, not
+ * in the driver's, and the heap begins anew. Then copies the packet out and looks at it there.
+ * The word that says where to is left as it must be, 0, and is another when it ends. */
+__handler int fresh_payload_handler(const ptl_payload_t p, void *state) {
+    uint32_t left, *copy;
+    ptl_dma_h handle;
+    __asm__ volatile("or %0, t3, t4\n or %0, %0, t5\n or %0, %0, t6\n"
+                     "li t3, -1\n li t4, -1\n li t5, -1\n li t6, -1"
+                     : "=r"(left)
+                     :
+                     : "t3", "t4", "t5", "t6");
+    if (left || *driver(SPIN_REG_RESULT) || *driver(SPIN_REG_PACKET_SIZE) != p.length)
+        return FAIL;
+    *driver(SPIN_REG_WORD) = (uint32_t)(uintptr_t)p.base;
+    *driver(SPIN_REG_WORD + 4) = p.offset;
+    *driver(SPIN_REG_WORD + 8) = p.length;
+    *driver(SPIN_REG_ISSUE) = SPIN_COMMAND_DMA_TO_HOST;
+    if (*driver(SPIN_REG_RESULT) != 1 || PtlHandlerDMAWait(1))
+        return FAIL;
+    copy = malloc(12000);
+    if (!copy || malloc(8000)) /* there are 16 KiB */
+        return FAIL;
+    PtlHandlerDMAFromHostNB(p.offset, copy, p.length, PTL_ME_HOST_MEM, &handle);
+    if (handle != 2 || PtlHandlerDMAWait(handle))
+        return FAIL;
+    for (uint32_t i = 0; i < p.length; i++)
+        if (((uint8_t *)copy)[i] != ((const uint8_t *)p.base)[i])
+            return FAIL;
+    struct state *s = state;
+    __atomic_fetch_add(&s->sum, 1, __ATOMIC_RELAXED);
+    *driver(SPIN_REG_WORD + 12) = PTL_HANDLER_HOST_MEM;
+    return SUCCESS;
+}
+
+/* A byte too far. */
+__handler int outside_payload_handler(const ptl_payload_t p, void *state) {
+    (void)state;
+    PtlHandlerDMAToHostB(p.base, 8 * 4096 - p.length + 1, p.length, PTL_ME_HOST_MEM);
+    return SUCCESS;
+}
+
+/* As much as there is no memory of the handler's for. */
+__handler int inside_payload_handler(const ptl_payload_t p, void *state) {
+    (void)state;
+    PtlHandlerDMAToHostB(p.base, 0, p.length + 1, PTL_ME_HOST_MEM);
+    return SUCCESS;
+}
