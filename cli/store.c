@@ -23,8 +23,8 @@ static const struct cli_option bench_table[] = {NODES, {0}};
 static const struct cli_option demo_table[] = {
     NODES,
     {"bytes", 'b', CLI_SIZE, "BYTES", "of each object (256KiB)", AT(bytes), 1, 4 << 20},
-    {"files", 0, CLI_STRING, "FOLDER", "nodes keep their media in files there, not in memory",
-     AT(files), 0, 0},
+    {"files", 0, CLI_STRING, "FOLDER",
+     "nodes keep their media, and the service its names, in files there", AT(files), 0, 0},
     {0},
 };
 #undef NODES
@@ -62,9 +62,6 @@ static int judge(const struct cli_command *command, const volatile struct verdic
         return cli_error(command, CLI_FAILED,
                          "%u processes failed, %u were killed; the first is rank %u, status %d",
                          r->failed, v->killed, r->first_failed, r->status);
-    if (v->killed)
-        printf("%u nodes were killed, every byte was right, and all processes have ended\n",
-               v->killed);
     return 0;
 }
 
@@ -75,9 +72,10 @@ static void tell_memory(const volatile struct verdict *v, const struct memory_gr
     printf("%u MiB of their media were in memory at the end\n", v->resident);
 }
 
-/* The ranks of a store; `what` its client does; the nodes in a control group, or NULL. */
+/* The ranks of a store; `what` its client does; the nodes in a control group, or NULL. *killed:
+ * those that the client has. */
 static int start(const struct cli_command *command, const struct options *o, const char *what,
-                 const struct memory_group *group) {
+                 const struct memory_group *group, uint32_t *killed) {
     struct images_folders folders;
     const struct experiment_context found = images_find(&folders);
     const struct spin_launch_options options = {.ranks = (uint32_t)o->nodes + 2, .keep = true};
@@ -108,6 +106,7 @@ static int start(const struct cli_command *command, const struct options *o, con
     int status = spin_launch(&options, argv, &result, &err)
                      ? cli_report(command, &err)
                      : judge(command, memory, &result, group);
+    *killed = ((const volatile struct verdict *)memory)->killed;
     if (!status && group)
         tell_memory(memory, group);
     live_memory_free(memory, SHARED_BYTES, fd);
@@ -128,7 +127,28 @@ static int run(const struct cli_command *command, int argc, char **argv) {
     struct cli_list words;
     int status = parse(command, argc, argv, &o, &words);
     if (!status)
-        status = start(command, &o, cli_last_word(command), NULL);
+        status = start(command, &o, cli_last_word(command), NULL, &(uint32_t){0});
+    cli_free(command, &o, &words);
+    return status;
+}
+
+/* With files, the client kills everybody at last, and all are started again. */
+static int run_demo(const struct cli_command *command, int argc, char **argv) {
+    struct options o = {.nodes = 8, .bytes = 256 << 10};
+    struct cli_list words;
+    uint32_t killed, none;
+    int status = parse(command, argc, argv, &o, &words);
+    if (!status)
+        status = start(command, &o, "demo", NULL, &killed);
+    if (!status && o.files)
+        status = start(command, &o, "again", NULL, &none);
+    if (!status && o.files)
+        printf("%u processes were killed, all were started again, every byte was right, and all "
+               "have ended\n",
+               killed);
+    else if (!status)
+        printf("%u nodes were killed, every byte was right, and all processes have ended\n",
+               killed);
     cli_free(command, &o, &words);
     return status;
 }
@@ -149,7 +169,7 @@ static int run_large(const struct cli_command *command, int argc, char **argv) {
         printf("%llu node%s of %llu MiB, with %llu MiB of memory\n", (unsigned long long)o.nodes,
                o.nodes > 1 ? "s" : "", (unsigned long long)o.bytes >> 20,
                (unsigned long long)o.memory >> 20);
-        status = start(command, &o, cli_last_word(command), &group);
+        status = start(command, &o, cli_last_word(command), &group, &(uint32_t){0});
         memory_group_remove(&group);
     }
     cli_free(command, &o, &words);
@@ -163,11 +183,13 @@ static const struct cli_command store_demo = {
     .about = "Starts a store on this machine: a service, storage nodes and a client, each a\n"
              "process with a live card. The client writes objects of every policy (plain,\n"
              "copies along a ring and a tree, Reed-Solomon), kills a node by SIGKILL, reads\n"
-             "everything back, writes on, repairs, kills another one, and reads again. The\n"
-             "exit status is 1 if a byte is wrong or anything is not as it should be.",
+             "everything back, writes on, repairs, kills another one, and reads again. With\n"
+             "--files it then kills all of them, the service too, starts them again and reads\n"
+             "everything once more. The exit status is 1 if a byte is wrong or anything is not\n"
+             "as it should be.",
     .options = demo_table,
     .reads_nothing = true,
-    .run = run,
+    .run = run_demo,
 };
 
 static const struct cli_command store_bench = {

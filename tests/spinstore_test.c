@@ -2,6 +2,8 @@
  * wherever. */
 #include "lib/store_scene.h"
 
+#include <unistd.h>
+
 /* ---- Where it is ---- */
 
 TEST(what_is_written_is_read) {
@@ -197,6 +199,88 @@ TEST(time_passes) {
                         .client = slowly,
                         .policy = {SPINSTORE_RING, 2, 0},
                         .bytes = 8000});
+}
+
+/* ---- Everybody begins anew, with files ---- */
+
+static const struct spinstore_policy kept[] = {
+    {SPINSTORE_PLAIN, 0, 0}, {SPINSTORE_RING, 3, 0}, {SPINSTORE_TREE, 4, 0}, {SPINSTORE_RS, 3, 2}};
+
+/* In its second life the store has what was written in the first; what was removed is gone. */
+static int lives_on(struct spinstore *store, uint32_t life, uint64_t bytes) {
+    struct spinstore_object *o;
+    struct spinstore_status status;
+    uint8_t *back = calloc(1, bytes + 100);
+    uint64_t got;
+    for (uint32_t p = 0; p < 4; p++) {
+        uint8_t *data = filled(p, bytes);
+        char name[] = {(char)('a' + p), 0};
+        RANK_CHECK(spinstore_open(store, name, life ? NULL : &kept[p], &o) == PTL_OK);
+        if (life == 0) {
+            RANK_CHECK(spinstore_write(o, 0, data, bytes) == PTL_OK);
+            RANK_CHECK(spinstore_write(o, bytes / 2, data, bytes / 4) == PTL_OK);
+        }
+        RANK_CHECK(spinstore_size(o) == bytes);
+        RANK_CHECK(spinstore_read(o, 0, back, bytes + 100, &got) == PTL_OK && got == bytes);
+        RANK_CHECK(is_filled(back, p, bytes / 2) && is_filled(back + bytes / 2, p, bytes / 4));
+        uint64_t rest = bytes / 2 + bytes / 4;
+        RANK_CHECK(memcmp(back + rest, data + rest, bytes - rest) == 0);
+        if (life)
+            RANK_CHECK(spinstore_write(o, bytes, data, bytes) == PTL_OK);
+        spinstore_close(o);
+        free(data);
+    }
+    if (life == 0)
+        RANK_CHECK(spinstore_open(store, "gone", &kept[1], &o) == PTL_OK &&
+                   spinstore_write(o, 0, back, bytes) == PTL_OK);
+    RANK_CHECK(life || spinstore_remove(store, "gone") == PTL_OK);
+    RANK_CHECK(spinstore_open(store, "gone", NULL, &o) == PTL_ARG_INVALID);
+    RANK_CHECK(spinstore_ask(store, &status) == PTL_OK && status.objects == 4);
+    RANK_CHECK(status.dead == 0 && status.damaged == 0);
+    free(back);
+    return 0;
+}
+
+static int two_lives(void *argument) {
+    struct scene *s = argument;
+    struct spin_job job;
+    struct spinstore *store;
+    char file[64], journal[80];
+    RANK_CHECK(spin_job_open(&job) == PTL_OK);
+    snprintf(file, sizeof file, "spinstore-test-%d-%u", (int)getpid(), job.rank);
+    snprintf(journal, sizeof journal, "%s-journal", file);
+    struct spinstore_options mine = s->o;
+    mine.secret = job.rank ? spinstore_secret(7, job.rank) : 7;
+    mine.file = file;
+    mine.journal = journal;
+    int line = 0;
+    for (uint32_t life = 0; life < 2 && !line; life++) {
+        RANK_CHECK(spinstore_join(job.ni, &mine, &store) == PTL_OK);
+        spin_barrier();
+        if (job.rank > s->o.nodes) {
+            line = lives_on(store, life, s->bytes);
+            RANK_CHECK(spinstore_stop(store) == PTL_OK);
+        } else {
+            RANK_CHECK(spinstore_serve(store) == PTL_OK);
+        }
+        spinstore_leave(store);
+        spin_barrier();
+    }
+    unlink(job.rank ? file : journal);
+    spin_job_close(&job);
+    return line;
+}
+
+TEST(what_is_in_files_stays) {
+    for (int trust = 0; trust < 3; trust++) {
+        struct scene s = {
+            .o = {.nodes = 5, .trust = (enum spinstore_trust)trust, .node_bytes = 256 << 10},
+            .bytes = 9000};
+        static const char *const cards[] = {"card=sc17", "card=pspin", "card=pspin"};
+        spinlib_world_on(
+            (struct spin_world_options){.ranks = 7, .set = &cards[trust], .set_count = 1},
+            cards[trust], two_lives, &s);
+    }
 }
 
 /* ---- Several clients ---- */

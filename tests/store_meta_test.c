@@ -4,8 +4,7 @@
 
 #include <string.h>
 
-#include "base/rng.h"
-#include "lib/test.h"
+#include "lib/store_history.h"
 #include "storage/store_blocks.h"
 
 #define LIFETIME 100u
@@ -25,22 +24,12 @@ static uint32_t object_of(struct store_meta *m, const char *name, enum spinstore
     return o->id;
 }
 
-static enum store_status seal(struct store_meta *m, uint64_t now, uint32_t client, uint64_t write,
-                              uint32_t extent, bool last) {
-    uint32_t sums[STORE_PIECES];
-    const struct store_extent *e = store_meta_extent(m, extent);
-    uint32_t count = e ? store_policy_width(&e->policy) * store_pieces(e->chunk, e->piece) : 1;
-    for (uint32_t i = 0; i < count; i++)
-        sums[i] = (uint32_t)write + i;
-    return store_meta_seal(m, now, client, write, extent, sums, count, last);
-}
-
 /* One extent, allocated and committed. */
 static uint32_t written(struct store_meta *m, uint64_t now, uint32_t client, uint32_t object,
                         uint64_t write, uint64_t offset, uint32_t length) {
     uint32_t e;
     CHECK_EQ(store_meta_allocate(m, now, client, object, write, offset, length, &e), STORE_OK);
-    CHECK_EQ(seal(m, now, client, write, e, true), STORE_OK);
+    CHECK_EQ(store_history_seal(m, now, client, write, e, true), STORE_OK);
     CHECK(store_meta_consistent(m));
     return e;
 }
@@ -132,20 +121,20 @@ TEST(only_a_commit_is_seen_and_it_is_one_step) {
     const struct store_object *object = store_meta_object(m, o);
     CHECK_EQ(store_meta_allocate(m, 0, 5, o, 1, 0, 4096, &a), STORE_OK);
     CHECK_EQ(store_meta_allocate(m, 0, 5, o, 1, 4096, 100, &b), STORE_OK);
-    CHECK_EQ(seal(m, 0, 5, 1, a, false), STORE_OK);
+    CHECK_EQ(store_history_seal(m, 0, 5, 1, a, false), STORE_OK);
     CHECK(object->size == 0 && object->segment_count == 0 && object->version == 0);
-    CHECK_EQ(seal(m, 0, 6, 1, b, true), STORE_STALE); /* another client */
-    CHECK_EQ(seal(m, 0, 5, 2, b, true), STORE_STALE); /* another write */
+    CHECK_EQ(store_history_seal(m, 0, 6, 1, b, true), STORE_STALE); /* another client */
+    CHECK_EQ(store_history_seal(m, 0, 5, 2, b, true), STORE_STALE); /* another write */
     CHECK_EQ(store_meta_seal(m, 0, 5, 1, b, (uint32_t[]){1, 2}, 2, true), STORE_BAD);
-    CHECK_EQ(seal(m, 0, 5, 1, b, true), STORE_OK);
+    CHECK_EQ(store_history_seal(m, 0, 5, 1, b, true), STORE_OK);
     CHECK(object->size == 4196 && object->segment_count == 2 && object->version == 1);
-    CHECK_EQ(seal(m, 0, 5, 1, b, true), STORE_STALE); /* once */
+    CHECK_EQ(store_history_seal(m, 0, 5, 1, b, true), STORE_STALE); /* once */
     CHECK_EQ(store_meta_allocate(m, 0, 5, o, 1, 0, 1, &a), STORE_STALE);
     CHECK_EQ(store_meta_allocate(m, 0, 5, o, 0, 0, 1, &a), STORE_BAD);
     /* one of two is not sealed: neither is seen */
     CHECK_EQ(store_meta_allocate(m, 0, 5, o, 2, 0, 10, &a), STORE_OK);
     CHECK_EQ(store_meta_allocate(m, 0, 5, o, 2, 10, 10, &b), STORE_OK);
-    CHECK_EQ(seal(m, 0, 5, 2, b, true), STORE_STALE);
+    CHECK_EQ(store_history_seal(m, 0, 5, 2, b, true), STORE_STALE);
     CHECK_EQ(object->version, 1);
     CHECK_EQ(store_meta_count(m).dying, 2);
     CHECK(store_meta_consistent(m));
@@ -179,7 +168,7 @@ TEST(blocks_are_used_again_when_capabilities_have_expired) {
     CHECK(store_meta_consistent(m));
     CHECK_EQ(store_meta_allocate(m, 250, 1, o, 3, 0, 2 * STORE_BLOCK, &e), STORE_OK);
     /* an allocation that nobody commits */
-    CHECK_EQ(seal(m, 350, 1, 3, e, true), STORE_STALE);
+    CHECK_EQ(store_history_seal(m, 350, 1, 3, e, true), STORE_STALE);
     store_meta_expire(m, 1000);
     CHECK_EQ(store_meta_free_blocks(m, 0), 2);
     CHECK_EQ(store_meta_remove(m, 1000, o), STORE_OK);
@@ -202,13 +191,13 @@ TEST(later_commits_cover_earlier_ones) {
             snprintf(test_context, sizeof test_context, "round %d, write %u", round, write);
             if (cut) {
                 CHECK_EQ(store_meta_allocate(m, write, 1, o, write, at, cut, &e), STORE_OK);
-                CHECK_EQ(seal(m, write, 1, write, e, false), STORE_OK);
+                CHECK_EQ(store_history_seal(m, write, 1, write, e, false), STORE_OK);
             }
             CHECK_EQ(store_meta_allocate(m, write, 1, o, write, at + cut, bytes - cut, &e),
                      STORE_OK);
             if (rng_below(&r, 4) == 0)
                 continue; /* never committed */
-            CHECK_EQ(seal(m, write, 1, write, e, true), STORE_OK);
+            CHECK_EQ(store_history_seal(m, write, 1, write, e, true), STORE_OK);
             for (uint32_t i = at; i < at + bytes; i++)
                 model[i] = write;
             size = at + bytes > size ? at + bytes : size;
@@ -234,7 +223,7 @@ TEST(a_dead_node_gets_no_extents_and_refuses_commits) {
     store_meta_dead(m, 1);
     store_meta_dead(m, 77);
     CHECK(!store_meta_lives(m, 1) && store_meta_lives(m, 2) && !store_meta_lives(m, 77));
-    CHECK_EQ(seal(m, 0, 1, 1, e, true), STORE_STALE);
+    CHECK_EQ(store_history_seal(m, 0, 1, 1, e, true), STORE_STALE);
     CHECK_EQ(store_meta_allocate(m, 0, 1, o, 2, 0, 1, &e), STORE_NO_NODES);
     for (uint64_t i = 0; i < 20; i++) {
         const struct store_extent *x = store_meta_extent(m, written(m, 0, 1, two, 3 + i, i, 1));
@@ -295,60 +284,20 @@ TEST(what_is_repaired) {
 
 /* Whatever is asked in whatever order: blocks and segments agree, and in the end all is free. */
 TEST(random_histories_stay_consistent) {
-    struct rng r = rng_seeded(17);
-    for (int round = 0; round < 15; round++) {
-        struct store_meta *m = meta_of(6, 96);
-        static const struct spinstore_policy policies[] = {{SPINSTORE_PLAIN, 0, 0},
-                                                           {SPINSTORE_RING, 3, 0},
-                                                           {SPINSTORE_TREE, 5, 0},
-                                                           {SPINSTORE_RS, 3, 2}};
-        uint64_t now = 0, write[3] = {0};
-        uint32_t extent[3] = {0};
-        const struct store_object *o;
+    for (uint32_t round = 0; round < 15; round++) {
+        struct store_history h = {.meta = meta_of(6, 96), .random = rng_seeded(17 + round)};
+        struct store_meta *m = h.meta;
         for (int step = 0; step < 300; step++) {
-            uint32_t client = rng_below(&r, 3), object = rng_below(&r, 4);
-            struct store_repair repair;
-            snprintf(test_context, sizeof test_context, "round %d, step %d", round, step);
-            now += rng_below(&r, 20);
-            switch (rng_below(&r, 9)) {
-            case 0:
-                store_meta_open(m, (char[]){(char)('a' + object), 0}, &policies[object], &o);
-                break;
-            case 1:
-            case 2:
-            case 3:
-                write[client] += rng_below(&r, 2);
-                store_meta_allocate(m, now, client, object, write[client], rng_below(&r, 50000),
-                                    1 + rng_below(&r, 60000), &extent[client]);
-                break;
-            case 4:
-            case 5:
-                seal(m, now, client, write[client], extent[client], rng_below(&r, 3) > 0);
-                break;
-            case 6:
-                if (rng_below(&r, 5) == 0)
-                    store_meta_dead(m, rng_below(&r, 6));
-                else
-                    store_meta_back(m, rng_below(&r, 6));
-                break;
-            case 7:
-                if (store_meta_repair(m, now, client, 0, &repair) == STORE_OK &&
-                    rng_below(&r, 4) > 0)
-                    CHECK_EQ(store_meta_repaired(m, now, client, &repair), STORE_OK);
-                break;
-            default:
-                if (rng_below(&r, 20) == 0)
-                    store_meta_remove(m, now, object);
-                store_meta_abandon(m, now, client, write[client]);
-            }
+            snprintf(test_context, sizeof test_context, "round %u, step %d", round, step);
+            store_history_step(&h);
             CHECK(store_meta_consistent(m));
         }
         for (uint32_t i = 0; i < 300; i++)
-            store_meta_remove(m, now, i);
+            store_meta_remove(m, h.now, i);
         for (uint32_t i = 0; i < 3; i++)
-            store_meta_abandon(m, now, i, write[i]);
-        store_meta_expire(m, now + 3 * LIFETIME);
-        store_meta_expire(m, now + 6 * LIFETIME);
+            store_meta_abandon(m, h.now, i, h.write[i]);
+        store_meta_expire(m, h.now + 3 * LIFETIME);
+        store_meta_expire(m, h.now + 6 * LIFETIME);
         for (uint32_t n = 0; n < 6; n++)
             CHECK_EQ(store_meta_free_blocks(m, n), 96);
         store_meta_free(m);

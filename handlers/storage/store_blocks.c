@@ -61,6 +61,17 @@ uint32_t store_blocks_take(struct store_blocks *b, uint32_t count) {
     return first;
 }
 
+bool store_blocks_claim(struct store_blocks *b, uint32_t first, uint32_t count) {
+    if (first >= b->count || count > b->count - first)
+        return false;
+    for (uint32_t i = first; i < first + count; i++)
+        if (store_blocks_used(b, i))
+            return false;
+    mark(b, first, count, true);
+    b->free -= count;
+    return true;
+}
+
 void store_blocks_give(struct store_blocks *b, uint32_t first, uint32_t count) {
     mark(b, first, count, false);
     b->free += count;

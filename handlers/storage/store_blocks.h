@@ -18,6 +18,8 @@ void store_blocks_free(struct store_blocks *blocks);
 void store_blocks_clear(struct store_blocks *blocks);
 /* The first of `count` blocks in a row, now used, or STORE_NO_BLOCK. */
 uint32_t store_blocks_take(struct store_blocks *blocks, uint32_t count);
+/* These very blocks. False: some are used, or there are none such. */
+bool store_blocks_claim(struct store_blocks *blocks, uint32_t first, uint32_t count);
 void store_blocks_give(struct store_blocks *blocks, uint32_t first, uint32_t count);
 bool store_blocks_used(const struct store_blocks *blocks, uint32_t block);
 

@@ -1,8 +1,8 @@
 /* CRC32C, by the processor's instruction where it has one (8 bytes in 3 cycles), else by a table.
  */
-#include <string.h>
+#include "store_crc.h"
 
-#include "store_private.h"
+#include <string.h>
 
 #define POLYNOMIAL 0x82f63b78u /* Castagnoli's, reflected */
 

@@ -133,12 +133,25 @@ static int repair_all(struct demo *d) {
     return 1;
 }
 
-static int open_all(struct demo *d) {
+/* The service, too: what it knows is in its journal. */
+static int kill_all(struct demo *d) {
+    if (!d->live->by_files)
+        return 0;
+    printf("kill -9: the service and all nodes\n");
+    for (uint32_t rank = 0; rank <= d->live->nodes; rank++)
+        if (rank == 0 || rank > 4)
+            store_live_kill(d->live, rank);
+    d->live->over = true;
+    return 0;
+}
+
+static int open_all(struct demo *d, bool are_there) {
     for (uint32_t p = 0; p < POLICIES; p++)
         for (uint32_t i = 0; i < EACH; i++) {
             char name[64];
             snprintf(name, sizeof name, "%s %u", policies[p].name, i);
-            int code = spinstore_open(d->live->store, name, &policies[p].policy, &d->object[p][i]);
+            int code = spinstore_open(d->live->store, name, are_there ? NULL : &policies[p].policy,
+                                      &d->object[p][i]);
             if (code != PTL_OK)
                 return wrong("open", &policies[p], i, code);
         }
@@ -168,30 +181,52 @@ static int change_key(struct demo *d) {
 
 /* The first step that is wrong is the last. */
 static int run(struct demo *d) {
-    return open_all(d) || say("write, and read back") || write_all(d, EACH) || read_all(d, 0) ||
-           kill_node(d, 1) || read_all(d, 1) || say("write while it is gone, with a new key") ||
-           change_key(d) || write_all(d, EACH / 2) || read_all(d, 1) || say("repair") ||
-           repair_all(d) || show_status(d, 1, true) || read_all(d, 0) ||
+    return open_all(d, false) || say("write, and read back") || write_all(d, EACH) ||
+           read_all(d, 0) || kill_node(d, 1) || read_all(d, 1) ||
+           say("write while it is gone, with a new key") || change_key(d) ||
+           write_all(d, EACH / 2) || read_all(d, 1) || say("repair") || repair_all(d) ||
+           show_status(d, 1, true) || read_all(d, 0) ||
            /* what was repaired is whole again: as many nodes may be lost as at first */
            kill_node(d, 2) || read_all(d, 1) || say("repair") || repair_all(d) ||
            show_status(d, 2, true) || read_all(d, 0) ||
            /* RS(4,2) has no node to spare now, and can do without two */
-           kill_node(d, 3) || kill_node(d, 4) || read_all(d, 2) || show_status(d, 4, false);
+           kill_node(d, 3) || kill_node(d, 4) || read_all(d, 2) || show_status(d, 4, false) ||
+           kill_all(d);
 }
 
-int store_live_demo(struct store_live *live) {
+/* The nodes that were killed are back as well, with all that they had. */
+static int run_again(struct demo *d) {
+    for (uint32_t p = 0; p < POLICIES; p++)
+        for (uint32_t i = 0; i < EACH; i++)
+            d->version[p][i] = i < EACH / 2 ? 2 : 1; /* as the demo has written them */
+    return open_all(d, true) || read_all(d, 0) || show_status(d, 0, true) ||
+           say("write, and read back") || write_all(d, EACH) || read_all(d, 0);
+}
+
+static int play(struct store_live *live, int (*run_it)(struct demo *)) {
     struct demo d = {.live = live, .data = malloc(live->bytes), .back = malloc(live->bytes)};
     int status = 1;
     if (live->rank != live->nodes + 1)
         return 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    printf("a store of %u nodes, each a process with a live card\n", live->nodes);
     if (d.data && d.back)
-        status = run(&d);
+        status = run_it(&d);
     for (uint32_t p = 0; p < POLICIES; p++)
         for (uint32_t i = 0; i < EACH; i++)
             spinstore_close(d.object[p][i]);
     free(d.data);
     free(d.back);
     return status;
+}
+
+int store_live_demo(struct store_live *live) {
+    if (live->rank == live->nodes + 1)
+        printf("a store of %u nodes, each a process with a live card\n", live->nodes);
+    return play(live, run);
+}
+
+int store_live_again(struct store_live *live) {
+    if (live->rank == live->nodes + 1)
+        printf("start all of them again, with the files that they have left\n");
+    return play(live, run_again);
 }

@@ -1,8 +1,8 @@
-/* store-live demo|bench|storm|large FILE NODES BYTES SEED [FOLDER [GROUP]]: the ranks of a store on
- * live cards: the service, NODES storage nodes, and clients; started by `openspin store` and by
+/* store-live WHAT FILE NODES BYTES SEED [FOLDER [GROUP]]: the ranks of a store on live cards: the
+ * service, NODES storage nodes, and clients, which do WHAT; started by `openspin store` and by
  * tests. FILE is the memory of a struct store_live_shared; nodes have media of their own in FOLDER,
- * or in memory; they put themselves into the control group GROUP, a folder.
- */
+ * and the service its journal, or all have memory; nodes put themselves into the control group
+ * GROUP, a folder. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -40,12 +40,20 @@ static volatile struct store_live_shared *share(const char *path) {
 
 typedef int player(struct store_live *);
 
+static const struct {
+    const char *name;
+    player *play;
+} players[] = {
+    {"demo", store_live_demo},   {"again", store_live_again},     {"storm", store_live_storm},
+    {"crash", store_live_crash}, {"recover", store_live_recover}, {"bench", store_live_bench},
+    {"large", store_live_large},
+};
+
 static player *player_of(const char *what) {
-    return strcmp(what, "demo") == 0    ? store_live_demo
-           : strcmp(what, "storm") == 0 ? store_live_storm
-           : strcmp(what, "bench") == 0 ? store_live_bench
-           : strcmp(what, "large") == 0 ? store_live_large
-                                        : NULL;
+    for (size_t i = 0; i < sizeof players / sizeof *players; i++)
+        if (strcmp(what, players[i].name) == 0)
+            return players[i].play;
+    return NULL;
 }
 
 static int play(struct store_live *live, const char *what, const struct spin_job *job) {
@@ -57,7 +65,7 @@ static int play(struct store_live *live, const char *what, const struct spin_job
         return code != PTL_OK;
     }
     int status = player_of(what)(live);
-    if (job->rank == live->nodes + 1 && spinstore_stop(live->store) != PTL_OK) {
+    if (job->rank == live->nodes + 1 && !live->over && spinstore_stop(live->store) != PTL_OK) {
         printf("store: the service does not stop\n");
         status = 1;
     }
@@ -81,7 +89,7 @@ static bool join_group(const char *group) {
 int main(int argc, char **argv) {
     struct store_live live = {0};
     struct spin_job job;
-    char medium[4096];
+    char medium[4096], journal[4096];
     if (argc < 6 || argc > 8 || !player_of(argv[1])) {
         fprintf(stderr, "store-live: this is a part of `openspin store`\n");
         return 2;
@@ -100,16 +108,20 @@ int main(int argc, char **argv) {
     live.rank = job.rank;
     live.clients = job.ranks - 1 - live.nodes;
     snprintf(medium, sizeof medium, "%s/node-%u", argc > 6 ? argv[6] : "", job.rank);
+    snprintf(journal, sizeof journal, "%s/journal", argc > 6 ? argv[6] : "");
     bool benches = strcmp(argv[1], "bench") == 0, large = strcmp(argv[1], "large") == 0;
     /* Every other storm is on a network that is not trusted, though here everybody knows the
      * secret. */
-    bool storms = strcmp(argv[1], "storm") == 0;
+    bool storms = strcmp(argv[1], "storm") == 0 || strcmp(argv[1], "crash") == 0 ||
+                  strcmp(argv[1], "recover") == 0;
+    live.by_files = argc > 6;
     const uint64_t secret = 0x53746f7265536563;
     /* A process that is killed is noticed at once; one that gets no processor for long is not dead.
      * The bench covers what it wrote again and again, so it wants the blocks back soon. */
     const struct spinstore_options options = {
         .nodes = live.nodes,
-        .file = argc > 6 ? medium : NULL,
+        .file = live.by_files ? medium : NULL,
+        .journal = live.by_files && !large ? journal : NULL, /* which is filled anew each time */
         .trust = storms && live.seed % 2 == 0 ? SPINSTORE_AUTHENTICATED : SPINSTORE_CAPABILITIES,
         .secret = job.rank ? spinstore_secret(secret, job.rank) : secret,
         .patience_ms = 3000,

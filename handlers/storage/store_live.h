@@ -7,7 +7,7 @@
 /* Memory that all ranks share, and whoever started them; zero at first. */
 struct store_live_shared {
     uint32_t good;      /* 1: the client has found everything right; cli/store.c looks at this */
-    uint32_t killed;    /* ranks that it has ended by SIGKILL; and at this */
+    uint32_t killed;    /* ranks that it has ended by SIGKILL; and at this; of all launches */
     uint32_t failed;    /* storm: the writer's call has */
     uint32_t alone;     /* ranks that could not join */
     uint32_t written;   /* storm: a client's last write that was acknowledged, */
@@ -21,6 +21,8 @@ struct store_live {
     volatile struct store_live_shared *shared;
     uint32_t rank, nodes, clients;
     uint64_t bytes, seed;
+    bool by_files; /* nodes keep their data, and the service what it knows, in files */
+    bool over;     /* client 0 has killed the service */
     /* bench: memory for plain puts. */
     ptl_handle_ni_t ni;
     ptl_pt_index_t pt;
@@ -31,7 +33,10 @@ struct store_live {
 /* What a client does (client 0 stops the store after it). Each returns 0, or has said what is
  * wrong. */
 int store_live_demo(struct store_live *live);
+int store_live_again(struct store_live *live); /* all are started again after a demo with files */
 int store_live_storm(struct store_live *live);
+int store_live_crash(struct store_live *live);
+int store_live_recover(struct store_live *live);
 int store_live_bench(struct store_live *live);
 int store_live_large(struct store_live *live);
 /* A node: bytes of its medium that are in memory. */

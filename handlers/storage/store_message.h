@@ -61,7 +61,8 @@ struct store_message {
     uint64_t write, offset, bytes, size, version;
     struct storage_key key;
     uint32_t previous_ends, clock;
-    uint32_t life; /* a node's number for this life of it, at random */
+    uint32_t life;   /* a node's number for this life of it, at random */
+    uint64_t medium; /* and of what its data is on */
     struct store_meta_counts counts;
     uint32_t nodes, dead_nodes;
     uint32_t layouts, sums;

@@ -3,39 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store_blocks.h"
+#include "store_meta_private.h"
 
-#define NO_NODE UINT32_MAX /* of a place whose node lost it and is back */
 #define CLIENTS (1u << 16)
-
-struct node {
-    struct store_blocks blocks;
-    bool dead;
-};
-
-/* The write that a client has under way: one at a time. */
-struct writer {
-    uint64_t write;
-    uint32_t first; /* of its extents */
-    uint32_t count;
-    uint32_t object;
-};
-
-struct store_meta {
-    uint32_t node_count, next_node;
-    uint64_t lifetime;
-    struct node *node;
-    struct store_object **object; /* by number */
-    uint32_t object_count, object_room, removed;
-    uint32_t *named; /* numbers + 1 of objects by their names' hashes; names_mask + 1 of them */
-    uint32_t names_mask;
-    struct store_extent *extent;
-    uint32_t extent_count, extent_room, first_free;
-    uint32_t first_waiting, last_waiting; /* in the order of their `due` */
-    uint64_t *due;
-    struct writer *writer; /* by client */
-    uint32_t writer_room;
-};
 
 /* ---- Policies ---- */
 
@@ -116,7 +86,33 @@ void store_meta_free(struct store_meta *m) {
     free(m->extent);
     free(m->due);
     free(m->writer);
+    free(m->record);
     free(m);
+}
+
+/* ---- What has to survive ---- */
+
+/* A record of that kind to fill in; NULL: nobody wants it. */
+static struct store_record *record_of(struct store_meta *m, enum store_record_kind kind,
+                                      uint32_t object) {
+    if (!m->note)
+        return NULL;
+    m->record->kind = kind;
+    m->record->object = object;
+    m->record->count = 0;
+    return m->record;
+}
+
+/* Before it happens. False: it must not. */
+static bool note(struct store_meta *m) {
+    return !m->note || m->note(m->note_user, m->record);
+}
+
+bool store_meta_keep(struct store_meta *m, store_note *how, void *user) {
+    m->record = m->record ? m->record : calloc(1, sizeof *m->record);
+    m->note = m->record ? how : NULL;
+    m->note_user = user;
+    return m->record;
 }
 
 /* ---- Objects ---- */
@@ -155,18 +151,32 @@ static bool more_names(struct store_meta *m) {
     return true;
 }
 
-static struct store_object *new_object(struct store_meta *m, const char *name,
-                                       const struct spinstore_policy *policy) {
+static bool room_for_object(struct store_meta *m) {
     if (m->object_count == STORE_OBJECTS)
-        return NULL;
+        return false;
     if (m->object_count == m->object_room) {
         uint32_t room = m->object_room ? 2 * m->object_room : 16;
         struct store_object **grown = realloc(m->object, room * sizeof *grown);
         if (!grown)
-            return NULL;
+            return false;
         m->object = grown;
         m->object_room = room;
     }
+    return true;
+}
+
+bool store_meta_skip_object(struct store_meta *m) {
+    if (!room_for_object(m))
+        return false;
+    m->object[m->object_count++] = NULL;
+    m->removed++;
+    return true;
+}
+
+struct store_object *store_meta_new_object(struct store_meta *m, const char *name,
+                                           const struct spinstore_policy *policy) {
+    if (!room_for_object(m))
+        return NULL;
     if (m->object_count * 2 > m->names_mask && !more_names(m))
         return NULL;
     struct store_object *o = calloc(1, sizeof *o);
@@ -178,6 +188,16 @@ static struct store_object *new_object(struct store_meta *m, const char *name,
     *slot_of(m, name) = o->id + 1;
     m->object[m->object_count++] = o;
     return o;
+}
+
+static bool note_object(struct store_meta *m, const char *name,
+                        const struct spinstore_policy *policy) {
+    struct store_record *r = record_of(m, STORE_RECORD_OBJECT, m->object_count);
+    if (r) {
+        r->policy = *policy;
+        strcpy(r->name, name);
+    }
+    return note(m);
 }
 
 enum store_status store_meta_open(struct store_meta *m, const char *name,
@@ -194,8 +214,8 @@ enum store_status store_meta_open(struct store_meta *m, const char *name,
         return STORE_NO_OBJECT;
     else if (store_policy_places(policy) > m->node_count)
         return STORE_NO_NODES;
-    else
-        *object = new_object(m, name, policy);
+    else if (note_object(m, name, policy))
+        *object = store_meta_new_object(m, name, policy);
     return *object ? STORE_OK : STORE_NO_SPACE;
 }
 
@@ -210,17 +230,14 @@ const struct store_extent *store_meta_extent(const struct store_meta *m, uint32_
                                                                              : NULL;
 }
 
-static uint32_t blocks_of(const struct store_extent *e) {
-    return (uint32_t)(((uint64_t)e->chunk + STORE_BLOCK - 1) / STORE_BLOCK);
-}
-
 static void free_places(struct store_meta *m, const struct store_extent *e, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
-        if (e->place[i].node != NO_NODE)
-            store_blocks_give(&m->node[e->place[i].node].blocks, e->place[i].block, blocks_of(e));
+        if (e->place[i].node != STORE_NO_NODE)
+            store_blocks_give(&m->node[e->place[i].node].blocks, e->place[i].block,
+                              store_blocks_of(e));
 }
 
-static bool has_node(const struct store_extent *e, uint32_t count, uint32_t node) {
+bool store_meta_has_node(const struct store_extent *e, uint32_t count, uint32_t node) {
     for (uint32_t i = 0; i < count; i++)
         if (e->place[i].node == node)
             return true;
@@ -235,10 +252,11 @@ static enum store_status take_places(struct store_meta *m, struct store_extent *
     uint32_t first = m->next_node++ % m->node_count;
     for (uint32_t i = 0; i < m->node_count && got < want; i++) {
         uint32_t n = (first + i) % m->node_count;
-        if (m->node[n].dead || has_node(e, got, n) || (other && has_node(other, others, n)))
+        if (m->node[n].dead || store_meta_has_node(e, got, n) ||
+            (other && store_meta_has_node(other, others, n)))
             continue;
         living++;
-        uint32_t block = store_blocks_take(&m->node[n].blocks, blocks_of(e));
+        uint32_t block = store_blocks_take(&m->node[n].blocks, store_blocks_of(e));
         if (block != STORE_NO_BLOCK)
             e->place[got++] = (struct store_place){n, block};
     }
@@ -248,7 +266,7 @@ static enum store_status take_places(struct store_meta *m, struct store_extent *
     return living < want ? STORE_NO_NODES : STORE_NO_SPACE;
 }
 
-static uint32_t new_extent(struct store_meta *m) {
+uint32_t store_meta_new_extent(struct store_meta *m) {
     uint32_t at = m->first_free;
     if (at != STORE_NO_EXTENT) {
         m->first_free = m->extent[at].next_waiting;
@@ -328,14 +346,14 @@ uint64_t store_meta_lend(struct store_meta *m, uint64_t now, uint32_t extent) {
 
 /* ---- Writes ---- */
 
-static struct writer *writer_of(struct store_meta *m, uint32_t client) {
+static struct store_writer *writer_of(struct store_meta *m, uint32_t client) {
     if (client >= CLIENTS)
         return NULL;
     if (client >= m->writer_room) {
         uint32_t room = m->writer_room ? m->writer_room : 16;
         while (room <= client)
             room *= 2;
-        struct writer *grown = realloc(m->writer, room * sizeof *grown);
+        struct store_writer *grown = realloc(m->writer, room * sizeof *grown);
         if (!grown)
             return NULL;
         memset(grown + m->writer_room, 0, (room - m->writer_room) * sizeof *grown);
@@ -346,7 +364,7 @@ static struct writer *writer_of(struct store_meta *m, uint32_t client) {
 }
 
 void store_meta_abandon(struct store_meta *m, uint64_t now, uint32_t client, uint64_t write) {
-    struct writer *w = writer_of(m, client);
+    struct store_writer *w = writer_of(m, client);
     if (!w || !w->count || w->write != write)
         return;
     uint32_t count = w->count;
@@ -363,7 +381,7 @@ static enum store_status allocate(struct store_meta *m, uint64_t now, struct sto
     enum store_status status = take_places(m, e, other);
     if (status != STORE_OK)
         return status;
-    *at = new_extent(m);
+    *at = store_meta_new_extent(m);
     if (*at == STORE_NO_EXTENT) {
         free_places(m, e, store_policy_places(&e->policy));
         return STORE_NO_SPACE;
@@ -379,7 +397,7 @@ enum store_status store_meta_allocate(struct store_meta *m, uint64_t now, uint32
                                       uint32_t object, uint64_t write, uint64_t offset,
                                       uint32_t length, uint32_t *extent) {
     const struct store_object *o = store_meta_object(m, object);
-    struct writer *w = writer_of(m, client);
+    struct store_writer *w = writer_of(m, client);
     if (!o)
         return STORE_NO_OBJECT;
     if (!w)
@@ -438,9 +456,8 @@ uint32_t store_meta_segment(const struct store_object *o, uint64_t offset) {
     return low;
 }
 
-/* Each extent that is committed adds itself, and may cut a segment in two. */
-static bool room_for(struct store_object *o, uint32_t extents) {
-    uint32_t need = o->segment_count + 2 * extents;
+bool store_meta_room_for(struct store_object *o, uint32_t segments) {
+    uint32_t need = o->segment_count + segments;
     if (need > STORE_SEGMENTS)
         return false;
     if (need <= o->segment_room)
@@ -461,9 +478,8 @@ static void drop_segment(struct store_meta *m, uint64_t now, uint32_t extent) {
         die(m, now, extent);
 }
 
-/* Puts `s` in, over what is there. */
-static void cover(struct store_meta *m, uint64_t now, struct store_object *o,
-                  struct store_segment s) {
+void store_meta_cover(struct store_meta *m, uint64_t now, struct store_object *o,
+                      struct store_segment s) {
     uint64_t end = s.offset + s.length;
     uint32_t first = store_meta_segment(o, s.offset), last = first;
     struct store_segment keep[3];
@@ -493,7 +509,24 @@ static void cover(struct store_meta *m, uint64_t now, struct store_object *o,
         o->size = end;
 }
 
-static enum store_status commit(struct store_meta *m, uint64_t now, struct writer *w) {
+void store_record_extent(struct store_record *r, const struct store_extent *e) {
+    struct store_record_extent *to = &r->extent[r->count++];
+    to->offset = e->offset;
+    to->length = e->length;
+    to->places = store_policy_places(&e->policy);
+    to->sums = e->sum_count;
+    memcpy(to->place, e->place, sizeof to->place);
+    memcpy(to->sum, e->sum, e->sum_count * sizeof *e->sum);
+}
+
+static bool note_commit(struct store_meta *m, const struct store_writer *w) {
+    struct store_record *r = record_of(m, STORE_RECORD_COMMIT, w->object);
+    for (uint32_t i = 0, at = w->first; r && i < w->count; i++, at = m->extent[at].next_of_write)
+        store_record_extent(r, &m->extent[at]);
+    return note(m);
+}
+
+static enum store_status commit(struct store_meta *m, uint64_t now, struct store_writer *w) {
     struct store_object *o = w->object < m->object_count ? m->object[w->object] : NULL;
     bool ok = o;
     for (uint32_t i = 0, at = w->first; ok && i < w->count; i++) {
@@ -503,12 +536,13 @@ static enum store_status commit(struct store_meta *m, uint64_t now, struct write
     }
     if (!ok)
         return STORE_STALE;
-    if (!room_for(o, w->count))
+    /* each extent that is committed adds itself, and may cut a segment in two */
+    if (!store_meta_room_for(o, 2 * w->count) || !note_commit(m, w))
         return STORE_NO_SPACE;
     for (uint32_t at = w->first; w->count; w->count--) {
         struct store_extent *e = &m->extent[at];
         e->state = STORE_COMMITTED;
-        cover(m, now, o, (struct store_segment){e->offset, e->length, at, 0});
+        store_meta_cover(m, now, o, (struct store_segment){e->offset, e->length, at, 0});
         at = e->next_of_write;
     }
     o->version++;
@@ -518,7 +552,7 @@ static enum store_status commit(struct store_meta *m, uint64_t now, struct write
 enum store_status store_meta_seal(struct store_meta *m, uint64_t now, uint32_t client,
                                   uint64_t write, uint32_t extent, const uint32_t *sum,
                                   uint32_t sum_count, bool last) {
-    struct writer *w = writer_of(m, client);
+    struct store_writer *w = writer_of(m, client);
     struct store_extent *e = extent < m->extent_count ? &m->extent[extent] : NULL;
     if (!w || !e || !w->count || w->write != write || e->state != STORE_PENDING ||
         e->client != client || e->write != write)
@@ -542,6 +576,9 @@ enum store_status store_meta_remove(struct store_meta *m, uint64_t now, uint32_t
     if (id >= m->object_count || !m->object[id])
         return STORE_NO_OBJECT;
     struct store_object *o = m->object[id];
+    record_of(m, STORE_RECORD_REMOVE, id);
+    if (!note(m))
+        return STORE_NO_SPACE;
     for (uint32_t i = 0; i < o->segment_count; i++)
         drop_segment(m, now, o->segment[i].extent);
     m->object[id] = NULL;
@@ -570,17 +607,36 @@ void store_meta_dead(struct store_meta *m, uint32_t node) {
         m->node[node].dead = true;
 }
 
+bool store_meta_admit(struct store_meta *m, uint32_t node, uint64_t medium) {
+    struct store_meta_node *n = &m->node[node];
+    if (n->medium == medium)
+        return true;
+    for (uint32_t i = 0; i < m->extent_count; i++)
+        if (m->extent[i].state == STORE_COMMITTED &&
+            store_meta_has_node(&m->extent[i], store_policy_places(&m->extent[i].policy), node))
+            return false;
+    struct store_record *r = record_of(m, STORE_RECORD_MEDIUM, 0);
+    if (r) {
+        r->place.node = node;
+        r->medium = medium;
+    }
+    if (!note(m))
+        return false;
+    n->medium = medium;
+    return true;
+}
+
 enum store_status store_meta_back(struct store_meta *m, uint32_t node) {
     if (node >= m->node_count || !m->node[node].dead)
         return STORE_BAD;
     for (uint32_t i = 0; i < m->extent_count; i++)
         if (m->extent[i].state == STORE_COMMITTED &&
-            has_node(&m->extent[i], store_policy_places(&m->extent[i].policy), node))
+            store_meta_has_node(&m->extent[i], store_policy_places(&m->extent[i].policy), node))
             return STORE_BAD;
     for (uint32_t i = 0; i < m->extent_count; i++)
         for (uint32_t j = 0; j < STORE_PLACES; j++)
             if (m->extent[i].state != STORE_FREE && m->extent[i].place[j].node == node)
-                m->extent[i].place[j].node = NO_NODE;
+                m->extent[i].place[j].node = STORE_NO_NODE;
     store_blocks_clear(&m->node[node].blocks);
     m->node[node].dead = false;
     return STORE_OK;
@@ -624,6 +680,22 @@ enum store_status store_meta_repair(struct store_meta *m, uint64_t now, uint32_t
     return STORE_NOTHING;
 }
 
+/* The extent is named by a byte of the object that is in it: numbers are of this life alone. */
+static bool note_move(struct store_meta *m, const struct store_repair *repair) {
+    const struct store_extent *e = &m->extent[repair->extent];
+    struct store_record *r = record_of(m, STORE_RECORD_MOVE, e->object);
+    if (!r)
+        return true;
+    const struct store_object *o = m->object[e->object];
+    uint32_t i = store_meta_segment(o, e->offset);
+    while (o->segment[i].extent != repair->extent)
+        i++;
+    r->offset = o->segment[i].offset;
+    r->index = repair->index;
+    r->place = m->extent[repair->target].place[0];
+    return note(m);
+}
+
 enum store_status store_meta_repaired(struct store_meta *m, uint64_t now, uint32_t client,
                                       const struct store_repair *r) {
     if (r->target >= m->extent_count || r->extent >= m->extent_count)
@@ -633,17 +705,21 @@ enum store_status store_meta_repaired(struct store_meta *m, uint64_t now, uint32
         return STORE_STALE;
     if (e->state != STORE_COMMITTED || r->index >= store_policy_places(&e->policy) ||
         store_meta_lives(m, e->place[r->index].node) || t->until <= now || t->chunk != e->chunk ||
-        has_node(e, store_policy_places(&e->policy), t->place[0].node) ||
+        store_meta_has_node(e, store_policy_places(&e->policy), t->place[0].node) ||
         !store_meta_lives(m, t->place[0].node)) {
         die(m, now, r->target);
         return STORE_STALE;
     }
-    if (e->place[r->index].node != NO_NODE)
+    if (!note_move(m, r)) {
+        die(m, now, r->target);
+        return STORE_NO_SPACE;
+    }
+    if (e->place[r->index].node != STORE_NO_NODE)
         store_blocks_give(&m->node[e->place[r->index].node].blocks, e->place[r->index].block,
-                          blocks_of(e));
+                          store_blocks_of(e));
     e->place[r->index] = t->place[0];
     e->until = e->until > t->until ? e->until : t->until; /* the writer's capability */
-    t->place[0].node = NO_NODE;
+    t->place[0].node = STORE_NO_NODE;
     die(m, now, r->target);
     return STORE_OK;
 }
@@ -675,7 +751,7 @@ static bool blocks_agree(const struct store_meta *m, uint32_t node) {
         for (uint32_t j = 0; ok && j < places; j++) {
             if (e->place[j].node != node)
                 continue;
-            uint32_t first = e->place[j].block, end = first + blocks_of(e);
+            uint32_t first = e->place[j].block, end = first + store_blocks_of(e);
             ok = end <= b->count;
             for (uint32_t k = first; ok && k < end; k++) {
                 ok = store_blocks_used(b, k) && !store_blocks_used(&seen, k);

@@ -95,6 +95,11 @@ struct store_meta_options {
 };
 
 struct store_meta;
+struct store_record;
+/* Makes a change durable before it happens (store_record.h). False: it cannot, so it must not. */
+typedef bool store_note(void *user, const struct store_record *record);
+/* From now on every change is noted. False: there is no memory. */
+bool store_meta_keep(struct store_meta *meta, store_note *note, void *user);
 struct store_meta *store_meta_new(const struct store_meta_options *options);
 void store_meta_free(struct store_meta *meta);
 
@@ -141,6 +146,9 @@ uint64_t store_meta_lend(struct store_meta *meta, uint64_t now, uint32_t extent)
 bool store_meta_lives(const struct store_meta *meta, uint32_t node);
 void store_meta_dead(struct store_meta *meta, uint32_t node);
 enum store_status store_meta_back(struct store_meta *meta, uint32_t node);
+/* A node says what its data is on (not 0). False: the store has data on it that was on another
+ * medium, so it is lost. */
+bool store_meta_admit(struct store_meta *meta, uint32_t node, uint64_t medium);
 uint64_t store_meta_free_blocks(const struct store_meta *meta, uint32_t node);
 uint32_t store_meta_node_count(const struct store_meta *meta);
 

@@ -1,47 +1,26 @@
 /* A storage node's host: its medium, and what it tells its card. Requests are the card's; with a
  * file as medium the host flushes what the card has written, and answers. */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
-#include <unistd.h>
 
+#include "store_medium.h"
 #include "store_node_host.h"
 #include "store_private.h"
 
 struct store_node {
     struct store_node_card card;
     struct store_node_host host;
-    uint8_t *medium;
-    uint64_t bytes; /* mapped */
+    struct store_medium medium;
     struct spinstore_counts *counts;
-    bool by_file, stopped;
-    uint32_t life; /* of this node: one that is opened again has another, and no keys */
+    bool stopped;
+    uint32_t life;          /* of this node: one that is opened again has another, and no keys */
+    struct storage_key key; /* the last one that it was told; generation 0: none */
 };
-
-/* A file keeps what was in it; a card needs some bytes behind the last block. */
-static int open_medium(struct store_node *n, const char *file, uint64_t bytes) {
-    n->bytes = bytes + STORAGE_BLOCK;
-    n->by_file = file;
-    int fd = file ? open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
-    if (file && (fd < 0 || ftruncate(fd, (off_t)n->bytes) != 0)) {
-        if (fd >= 0)
-            close(fd);
-        return PTL_FAIL;
-    }
-    void *at = mmap(NULL, n->bytes, PROT_READ | PROT_WRITE,
-                    file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd, 0);
-    if (fd >= 0)
-        close(fd);
-    n->medium = at == MAP_FAILED ? NULL : at;
-    return n->medium ? PTL_OK : PTL_NO_SPACE;
-}
 
 static int flush(void *user, uint64_t first, uint64_t bytes) {
     const struct store_node *n = user;
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), begin = first / page * page;
-    return msync(n->medium + begin, first + bytes - begin, MS_SYNC);
+    return store_medium_flush(&n->medium, first, bytes);
 }
 
 /* Its card says that it has freed what it kept for a request. */
@@ -65,24 +44,24 @@ int store_node_open(struct spinstore *s) {
             return PTL_FAIL;
     if (s->port.peer)
         store_port_peer(&s->port, s->o.service)->session = n->life;
-    int code = open_medium(n, s->o.file, s->o.node_bytes);
+    int code = store_medium_open(&n->medium, s->o.file, s->o.node_bytes);
     const struct store_node_options o = {
-        .medium = n->medium,
+        .medium = n->medium.at,
         .blocks = (uint32_t)(s->o.node_bytes / STORAGE_BLOCK),
         .trust = store_trust(s),
         .cleanup_ns = s->o.silence_ms * 1000000ull,
-        .by_file = n->by_file,
+        .by_file = s->o.file != NULL,
     };
     const struct store_host_options host = {
         .most_bytes =
             s->o.node_bytes < STORE_EXTENT_BYTES ? (uint32_t)s->o.node_bytes : STORE_EXTENT_BYTES,
-        .flush = n->by_file ? flush : NULL,
+        .flush = s->o.file ? flush : NULL,
         .cleaned = cleaned,
         .user = n,
     };
     if (code == PTL_OK)
         code = store_node_card_open(s->port.ni, s->port.pt, &o, &n->card);
-    return code == PTL_OK ? store_node_host_open(&n->card, n->medium, &host, &n->host) : code;
+    return code == PTL_OK ? store_node_host_open(&n->card, n->medium.at, &host, &n->host) : code;
 }
 
 void store_node_close(struct spinstore *s) {
@@ -91,15 +70,22 @@ void store_node_close(struct spinstore *s) {
         return;
     store_node_host_close(&n->host);
     store_node_card_close(&n->card);
-    if (n->medium)
-        munmap(n->medium, n->bytes);
+    store_medium_close(&n->medium);
     free(n);
     s->node = NULL;
 }
 
 void *spinstore_memory(struct spinstore *s, uint64_t *bytes) {
     *bytes = s->node ? s->o.node_bytes : 0;
-    return s->node ? s->node->medium : NULL;
+    return s->node ? s->node->medium.at : NULL;
+}
+
+/* A key that does not follow the last one is of a service that has begun anew: what the card has of
+ * the old one, requests and numbers, is not this one's. */
+static bool follows(const struct storage_key *last, const struct storage_key *key) {
+    return !last->generation || key->generation == last->generation + 1 ||
+           (key->generation == last->generation &&
+            memcmp(key->key, last->key, sizeof key->key) == 0);
 }
 
 /* From the service alone. Old questions whether the node lives can be replayed: the clock does not
@@ -107,18 +93,24 @@ void *spinstore_memory(struct spinstore *s, uint64_t *bytes) {
 static int take_message(struct spinstore *s) {
     struct store_message *in = s->port.in;
     struct store_node *n = s->node;
+    enum store_status status = STORE_OK;
     int code = PTL_OK;
     if ((in->kind == STORE_KIND_PING || in->kind == STORE_KIND_KEYS) &&
         in->clock > n->card.node.now)
         code = store_node_card_clock(&n->card, in->clock);
     if (code == PTL_OK && in->kind == STORE_KIND_KEYS) {
         store_hide_key(&s->port, s->rank, in);
-        code = store_node_card_key(&n->card, &in->key, in->previous_ends);
+        status = follows(&n->key, &in->key) ? STORE_OK : STORE_REFUSED;
+        n->key = status == STORE_OK ? in->key : n->key;
+        if (status == STORE_OK)
+            code = store_node_card_key(&n->card, &in->key, in->previous_ends);
     }
     n->stopped |= in->kind == STORE_KIND_END;
     if (code == PTL_OK && in->kind != STORE_KIND_END) {
-        store_port_begin(&s->port, in->kind)->life = n->life;
-        code = store_port_answer(&s->port, s->o.service, STORE_TO_SERVICE, STORE_OK);
+        struct store_message *out = store_port_begin(&s->port, in->kind);
+        out->life = n->life;
+        out->medium = n->medium.number;
+        code = store_port_answer(&s->port, s->o.service, STORE_TO_SERVICE, status);
     }
     return code;
 }

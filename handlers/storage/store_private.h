@@ -3,6 +3,7 @@
 #ifndef STORE_PRIVATE_H
 #define STORE_PRIVATE_H
 
+#include "store_crc.h"
 #include "store_port.h"
 
 enum {
@@ -149,8 +150,5 @@ int store_client_events(struct spinstore *store, ptl_time_t timeout_ms);
  * scratch on. `sum` are the extent's. PTL_FAIL: too few of them are there. */
 int store_read_chunks(struct spinstore *store, const struct store_layout *layout,
                       const uint32_t *sum, uint8_t *chunk[STORE_PLACES]);
-
-/* CRC32C (Castagnoli), as iSCSI has it, of `data` and so many zeroes. */
-uint32_t store_crc32c_padded(const void *data, uint64_t bytes, uint64_t zeroes);
 
 #endif

@@ -1,10 +1,12 @@
 /* Management and metadata: what clients ask for, by the state machine of store_meta.c, and what
  * nodes are told: keys and the time. The service is the clock of the store, so clocks of ranks need
  * not agree; a node that has not heard of it for some seconds is taken for dead. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
+#include "store_journal.h"
 #include "store_private.h"
 
 enum { WAITING = 64, PING_MS = 1000, LIFETIME_S = 10, SESSIONS = 65535 };
@@ -25,6 +27,7 @@ struct waiting {
 
 struct store_service {
     struct store_meta *meta;
+    struct store_journal *journal;
     struct node *node;
     uint32_t serial, sessions, capability;
     uint32_t client_room;
@@ -118,15 +121,18 @@ static int node_died(struct spinstore *s, uint32_t n) {
 }
 
 /* One that has begun anew knows neither keys nor the numbers of requests that were used: it gets no
- * key any more, so that nothing of its earlier life is carried out again. */
+ * key any more, so that nothing of its earlier life is carried out again. One that has lost what
+ * the journal says that it has is dead as well. */
 static int node_answered(struct spinstore *s, uint32_t n) {
     struct node *node = &s->service->node[n];
     const struct store_message *in = s->port.in;
     if ((int32_t)(in->serial - node->heard) <= 0 || (int32_t)(node->asked - in->serial) < 0)
         return PTL_OK; /* an old answer, or none of ours */
-    if (node->life && in->life != node->life)
+    if ((node->life && in->life != node->life) || in->status != STORE_OK)
         return node_died(s, n);
     if (!node->life) {
+        if (!store_meta_admit(s->service->meta, n, in->medium))
+            return node_died(s, n);
         node->life = in->life;
         if (s->port.peer)
             store_port_peer(&s->port, s->o.first_node + n)->session = in->life;
@@ -134,7 +140,7 @@ static int node_answered(struct spinstore *s, uint32_t n) {
     node->heard = in->serial;
     if (in->serial == node->asked)
         node->asked_ps = 0;
-    if (in->kind == STORE_KIND_KEYS && in->status == STORE_OK)
+    if (in->kind == STORE_KIND_KEYS)
         node->generation = s->service->generation;
     else if (node->generation != s->service->generation && !node->generation && s->port.peer)
         return tell_node(s, n, STORE_KIND_KEYS); /* it has said who it is */
@@ -464,6 +470,14 @@ int store_service_work(struct spinstore *s, ptl_time_t timeout_ms, bool *stopped
     return code;
 }
 
+static int open_journal(struct spinstore *s) {
+    struct spin_error err;
+    if (!store_journal_open(s->o.journal, s->service->meta, &s->service->journal, &err))
+        return PTL_OK;
+    fprintf(stderr, "spinstore: %s: %s\n", s->o.journal, err.text);
+    return PTL_FAIL;
+}
+
 int store_service_open(struct spinstore *s) {
     struct store_service *v = s->service = calloc(1, sizeof *v);
     if (!v)
@@ -481,12 +495,14 @@ int store_service_open(struct spinstore *s) {
         store_meta_new(&(struct store_meta_options){.nodes = s->o.nodes,
                                                     .node_bytes = s->o.node_bytes,
                                                     .lifetime = v->lifetime + 1 + STORE_SLACK_S});
-    return v->known && v->node && v->meta ? next_key(v) : PTL_NO_SPACE;
+    int code = v->known && v->node && v->meta ? next_key(v) : PTL_NO_SPACE;
+    return code == PTL_OK && s->o.journal ? open_journal(s) : code;
 }
 
 void store_service_close(struct spinstore *s) {
     if (!s->service)
         return;
+    store_journal_close(s->service->journal);
     store_meta_free(s->service->meta);
     free(s->service->known);
     free(s->service->node);

@@ -1,6 +1,7 @@
-/* A storage node, or a client in the middle of a write, is killed at a random moment. What was
- * acknowledged is there; what was not is there as a whole or not at all. Client 0 reads and kills,
- * client 1 writes versions 1, 2, ... of an object. */
+/* A storage node, or a client in the middle of a write, is killed at a random moment; or (crash)
+ * everybody, and all are started again with their files (recover). What was acknowledged is there;
+ * what was not is there as a whole or not at all. Client 0 reads and kills, client 1 writes
+ * versions 1, 2, ... of an object. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,17 +77,26 @@ static int write_instead(struct store_live *live, struct spinstore_object *o, ui
     return 0;
 }
 
-static int read_and_kill(struct store_live *live, struct spinstore_object *o, uint8_t *data,
-                         uint8_t *back) {
+/* Until a moment that the seed says. */
+static int read_some(struct store_live *live, struct spinstore_object *o, uint8_t *data,
+                     uint8_t *back, uint32_t *seen) {
     uint64_t at = mixed(live->seed), reads = mixed(at) % 20;
-    bool client_dies = live->seed % 5 == 4;
-    uint32_t seen = 0, victim = client_dies ? live->nodes + 2 : 1 + (uint32_t)(at % live->nodes);
     int status = 0;
     while (!status && !live->shared->failed && live->shared->written < 2)
-        status = check_read(live, o, data, back, &seen);
+        status = check_read(live, o, data, back, seen);
     for (uint64_t i = 0; i < reads && !status; i++)
-        status = check_read(live, o, data, back, &seen);
+        status = check_read(live, o, data, back, seen);
     nanosleep(&(struct timespec){.tv_nsec = (long)(mixed(reads + at) % 3000000)}, NULL);
+    return status;
+}
+
+static int read_and_kill(struct store_live *live, struct spinstore_object *o, uint8_t *data,
+                         uint8_t *back) {
+    bool client_dies = live->seed % 5 == 4;
+    uint32_t victim =
+        client_dies ? live->nodes + 2 : 1 + (uint32_t)(mixed(live->seed) % live->nodes);
+    uint32_t seen = 0;
+    int status = read_some(live, o, data, back, &seen);
     uint32_t around = live->shared->written;
     store_live_kill(live, victim);
     while (!status && !client_dies && !live->shared->failed && live->shared->writing)
@@ -108,7 +118,36 @@ static int read_and_kill(struct store_live *live, struct spinstore_object *o, ui
     return status;
 }
 
-int store_live_storm(struct store_live *live) {
+/* Everybody but this rank. */
+static int read_and_kill_all(struct store_live *live, struct spinstore_object *o, uint8_t *data,
+                             uint8_t *back) {
+    uint32_t seen = 0;
+    int status = read_some(live, o, data, back, &seen);
+    store_live_kill(live, live->nodes + 2);
+    for (uint32_t rank = 0; rank <= live->nodes; rank++)
+        store_live_kill(live, rank);
+    live->over = true;
+    return status;
+}
+
+static int read_again(struct store_live *live, struct spinstore_object *o, uint8_t *data,
+                      uint8_t *back) {
+    uint32_t around = live->shared->written, seen = 0, last;
+    int status = check_read(live, o, data, back, &seen);
+    last = seen;
+    if (!status)
+        status = write_instead(live, o, data, live->shared->writing + 1);
+    if (!status)
+        status = check_read(live, o, data, back, &seen);
+    printf("seed %llu: all killed after version %u, version %u is read: %s\n",
+           (unsigned long long)live->seed, around, last, status ? "wrong" : "right");
+    return status;
+}
+
+typedef int part(struct store_live *live, struct spinstore_object *o, uint8_t *data, uint8_t *back);
+
+/* Client 0 has that part, client 1 writes. */
+static int play(struct store_live *live, part *of_client_0, bool writes) {
     struct spinstore_object *o = NULL;
     uint8_t *data = malloc(live->bytes), *back = malloc(live->bytes);
     const struct spinstore_policy *policy =
@@ -116,11 +155,23 @@ int store_live_storm(struct store_live *live) {
     int code = data && back ? spinstore_open(live->store, "storm", policy, &o) : PTL_NO_SPACE;
     int status = code == PTL_OK ? 0 : wrong("open", 0, code);
     if (!status && live->rank == live->nodes + 1)
-        status = read_and_kill(live, o, data, back);
-    else if (!status && live->rank == live->nodes + 2)
+        status = of_client_0(live, o, data, back);
+    else if (!status && writes && live->rank == live->nodes + 2)
         status = write_versions(live, o, data);
     spinstore_close(o);
     free(data);
     free(back);
     return status;
+}
+
+int store_live_storm(struct store_live *live) {
+    return play(live, read_and_kill, true);
+}
+
+int store_live_crash(struct store_live *live) {
+    return play(live, read_and_kill_all, true);
+}
+
+int store_live_recover(struct store_live *live) {
+    return play(live, read_again, false);
 }

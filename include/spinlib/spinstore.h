@@ -30,7 +30,11 @@ struct spinstore_options {
     uint32_t first_node,
         nodes;           /* ranks of the storage nodes, one after the other; first_node 0: 1 */
     uint64_t node_bytes; /* of each node's medium, less than 4 GiB (0: 64 MiB) */
-    const char *file;    /* a node's medium; NULL: its memory */
+    const char *file;    /* a node's medium, which stays when it ends; NULL: its memory */
+    /* The service: a file for names, layouts and checksums, which it reads when it begins and adds
+     * to before it says that something is done; NULL: they end with it. Start it with the nodes
+     * whose files it was used with, and the same nodes and node_bytes. */
+    const char *journal;
     enum spinstore_trust trust;
     /* Of this rank: the service has the store's secret, everybody else spinstore_secret() of it.
      * With it messages of the services are signed, and keys in them are hidden (0: neither). All

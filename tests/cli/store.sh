@@ -3,8 +3,9 @@
 . "$SOURCE/tests/lib/tap.sh"
 . "$BUILD/env"
 mkdir media
-check "the demo, with files as media" 0 '^4 nodes were killed, every byte was right, and all processes have ended$' timeout -k 5 $patience "$OPENSPIN" store demo --bytes 9000 --files "$PWD/media"
-[ "$(ls media | wc -l)" = 8 ] && pass "a file per node" || fail "a file per node" "$(ls media)"
+check "the demo, with files" 0 '^9 processes were killed, all were started again, every byte was right, and all have ended$' timeout -k 5 $patience "$OPENSPIN" store demo --bytes 9000 --files "$PWD/media"
+[ "$(ls media | wc -l)" = 9 ] && pass "a file per node, and one of the service" || fail "a file per node" "$(ls media)"
+check "a store of other nodes" 1 'journal: the journal is of a store with 8 nodes of' "$OPENSPIN" store demo --nodes 9 --files "$PWD/media"
 refuse "a folder that is not there" 1 '/nowhere: No such file' "$OPENSPIN" store demo --files /nowhere
 refuse "too few nodes" 2 "nodes" "$OPENSPIN" store demo --nodes 3
 refuse "another word" 2 "'word' is not an option" "$OPENSPIN" store demo word
@@ -20,6 +21,18 @@ storm() {
 # seed 4: a client is killed in the middle of its writes, and another one goes on
 for seed in $(seq "$storms") $([ "$storms" = 3 ] && echo 4); do
     storm 6 "$seed" "storm $seed"
+done
+# crash SEED: all are killed, the service too, and started again with their files
+crash() {
+    head -c 65536 /dev/zero >shared
+    rm -rf files && mkdir files
+    for part in crash recover; do
+        run timeout -k 5 $patience "$OPENSPIN" launch -k -n 9 "$BUILD/handlers/store-live" $part "$PWD/shared" 6 20000 "$1" "$PWD/files"
+    done
+    printf '%s\n' "$out" | grep -q "^seed $1: .* right$" && pass "crash $1" || fail "crash $1" "$status" "$out" "$err"
+}
+for seed in $(seq $((storms == 3 ? 2 : storms))); do
+    crash "$seed"
 done
 # 18 processes
 [ -n "$SANITIZED" ] || storm 15 2 "RS(10,4) with every packet signed, and a node that is killed"
