@@ -20,6 +20,7 @@
 #include "live/live_card_private.h"
 #include "live/live_clock.h"
 #include "live/live_faults.h"
+#include "live/live_sum.h"
 #include "live/live_udp.h"
 #include "nic/wire.h"
 
@@ -321,6 +322,53 @@ static int socket_at(const char *address, uint32_t port) {
     CHECK(inet_pton(AF_INET, address, &at.sin_addr) == 1);
     CHECK(fd >= 0 && bind(fd, (const struct sockaddr *)(const void *)&at, sizeof at) == 0);
     return fd;
+}
+
+/* The checksum by definition: each word for itself. */
+static uint64_t plain_sum(const struct live_sum *sum, const uint8_t *part[2],
+                          const uint32_t *bytes) {
+    uint64_t lane[8] = {0}, all = (uint64_t)bytes[0] << 32 | bytes[1];
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t done = 0; done < (bytes[i] + 63) / 64 * 64; done += 8) {
+            uint64_t word = 0, key = sum->key[at];
+            if (done < bytes[i])
+                memcpy(&word, part[i] + done, bytes[i] - done < 8 ? bytes[i] - done : 8);
+            uint32_t low = (uint32_t)word + (uint32_t)key;
+            uint32_t high = (uint32_t)(word >> 32) + (uint32_t)(key >> 32);
+            lane[at % 8] += (uint64_t)low * high + word;
+            at = (at + 1) % LIVE_SUM_WORDS;
+            for (uint32_t k = 0; k < 8 && !at; k++)
+                lane[k] = (lane[k] ^ lane[k] >> 32) * 0x9e3779b97f4a7c15ull;
+        }
+    for (uint32_t i = 0; i < 8; i++) {
+        all = (all ^ lane[i]) * 0x9e3779b97f4a7c15ull;
+        all ^= all >> 32;
+    }
+    return rng_mix(all);
+}
+
+TEST(checksums_are_as_defined_and_find_every_changed_bit) {
+    static uint8_t bytes[6000];
+    const uint8_t key[LIVE_KEY_BYTES] = {3, 1, 4, 1, 5}, *part[2] = {bytes, bytes + 200};
+    struct rng rng = rng_seeded(9);
+    struct live_sum sum;
+    live_sum_init(&sum, key);
+    for (uint32_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)rng_below(&rng, 256);
+    for (uint32_t i = 0; i < 500; i++) {
+        uint32_t length[2] = {(uint32_t)rng_below(&rng, 169), (uint32_t)rng_below(&rng, 300)};
+        length[1] = i % 10 ? length[1] : (uint32_t)rng_below(&rng, 4097);
+        uint64_t right = live_sum_of(&sum, part[0], length[0], part[1], length[1]);
+        CHECK_EQ(right, plain_sum(&sum, part, length));
+        if (!length[i % 2])
+            continue;
+        uint8_t *changed = &bytes[200 * (i % 2) + rng_below(&rng, length[i % 2])];
+        uint8_t bit = (uint8_t)(1u << rng_below(&rng, 8));
+        *changed ^= bit;
+        CHECK(live_sum_of(&sum, part[0], length[0], part[1], length[1]) != right);
+        *changed ^= bit;
+    }
 }
 
 static void throw_at(int fd, const struct user *u, const uint8_t *bytes, size_t length) {

@@ -57,13 +57,21 @@ static void check_same(const struct nic_packet *a, const struct nic_packet *b) {
 #undef SAME
 }
 
+/* Also where others follow it, as in datagrams that the system has joined. */
+static void check_length(const uint8_t *bytes, uint32_t length) {
+    CHECK_EQ(wire_length(bytes, length), length);
+    CHECK_EQ(wire_length(bytes, length + WIRE_HEADER_BYTES), length);
+    CHECK_EQ(wire_length(bytes, length - 1), length - 1);
+}
+
 TEST(what_is_encoded_decodes_to_the_same) {
     struct rng rng = rng_seeded(1);
-    uint8_t bytes[WIRE_HEADER_BYTES + MTU];
+    uint8_t bytes[2 * WIRE_HEADER_BYTES + MTU] = {0};
     for (uint32_t i = 0; i < 20000; i++) {
         struct nic_packet *out = random_packet(&rng), *in = fresh();
         uint32_t length = wire_encode(out, bytes);
         CHECK_EQ(length, nic_packet_bytes(out));
+        check_length(bytes, length);
         const char *wrong = wire_decode(in, MTU, bytes, length);
         if (wrong)
             TEST_FAIL("packet %u: %s", i, wrong);
@@ -75,12 +83,13 @@ TEST(what_is_encoded_decodes_to_the_same) {
 
 TEST(what_fits_has_the_short_form_and_no_other) {
     struct rng rng = rng_seeded(2);
-    uint8_t bytes[WIRE_HEADER_BYTES + MTU];
+    uint8_t bytes[2 * WIRE_HEADER_BYTES + MTU] = {0};
     for (uint32_t i = 0; i < 20000; i++) {
         bool is_short;
         struct nic_packet *out = small_packet(&rng, &is_short), *in = fresh();
         uint32_t length = wire_encode(out, bytes);
         CHECK_EQ(length, nic_packet_bytes(out));
+        check_length(bytes, length);
         CHECK_EQ(length, out->bytes + (is_short ? 56 : 64 + 72));
         const char *wrong = wire_decode(in, MTU, bytes, length);
         if (wrong)

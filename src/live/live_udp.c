@@ -20,6 +20,7 @@
 #include "live/live_auth.h"
 #include "live/live_clock.h"
 #include "live/live_faults.h"
+#include "live/live_sum.h"
 #include "nic/wire.h"
 
 #ifndef UDP_SEGMENT
@@ -39,7 +40,6 @@
 #define IP_UDP_BYTES   28u
 #define ETHERNET_BYTES 1500
 #define LOOPBACK_BYTES 65536u
-#define SUM_LANES      8u
 #define BUFFER_FACTOR  3u /* the memory of the system that a packet takes, by its data, at most */
 
 #define COPIED_BYTES 256u /* of data, which are behind the head */
@@ -93,55 +93,6 @@ static uint64_t word_at(const uint8_t *at, uint32_t bytes) {
     uint64_t word = 0;
     memcpy(&word, at, bytes < 8 ? bytes : 8);
     return word;
-}
-
-/* ---- checksums ---- */
-
-void live_sum_init(struct live_sum *sum, const uint8_t *key) {
-    struct rng rng = rng_seeded(word_at(key, 8));
-    rng.state ^= word_at(key + 8, 8);
-    for (uint32_t i = 0; i < LIVE_SUM_WORDS; i++)
-        sum->key[i] = rng_u64(&rng);
-}
-
-/* Products of the halves of each word, with the key of its place added, as UMAC has them: the
- * compiler makes it vector instructions. A lane's sum is mixed before its keys repeat. */
-static void add_block(const uint64_t *key, uint64_t *lane, const uint8_t *bytes, uint32_t words) {
-    for (uint32_t at = 0; at < words; at += SUM_LANES)
-        for (uint32_t i = 0; i < SUM_LANES; i++) {
-            uint64_t word, k = key[at + i];
-            memcpy(&word, bytes + 8 * (at + i), 8);
-            lane[i] += (uint64_t)((uint32_t)word + (uint32_t)k) *
-                           (uint32_t)((uint32_t)(word >> 32) + (uint32_t)(k >> 32)) +
-                       word;
-        }
-    for (uint32_t i = 0; i < SUM_LANES; i++)
-        lane[i] = (lane[i] ^ lane[i] >> 32) * 0x9e3779b97f4a7c15ull;
-}
-
-static void add_bytes(const struct live_sum *sum, uint64_t *lane, const uint8_t *bytes,
-                      uint32_t length) {
-    const uint32_t stripe = 8 * SUM_LANES, block = 8 * LIVE_SUM_WORDS;
-    uint8_t last[8 * SUM_LANES] = {0};
-    for (; length >= block; bytes += block, length -= block)
-        add_block(sum->key, lane, bytes, LIVE_SUM_WORDS);
-    uint32_t whole = length / stripe * stripe;
-    if (whole)
-        add_block(sum->key, lane, bytes, whole / 8);
-    if (length == whole)
-        return;
-    memcpy(last, bytes + whole, length - whole);
-    add_block(sum->key, lane, last, SUM_LANES);
-}
-
-uint64_t live_sum_of(const struct live_sum *sum, const uint8_t *head, uint32_t head_bytes,
-                     const uint8_t *data, uint32_t bytes) {
-    uint64_t lane[SUM_LANES] = {0}, all = (uint64_t)head_bytes << 32 | bytes;
-    add_bytes(sum, lane, head, head_bytes);
-    add_bytes(sum, lane, data, bytes);
-    for (uint32_t i = 0; i < SUM_LANES; i++)
-        all = (all ^ lane[i]) * 0x9e3779b97f4a7c15ull, all ^= all >> 32;
-    return rng_mix(all);
 }
 
 /* ---- out ---- */
@@ -388,44 +339,52 @@ static bool take_datagram(struct udp *u, bool *enough) {
     return true;
 }
 
-static uint32_t segment_of(struct msghdr *h, uint32_t bytes) {
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
-        int segment;
-        if (c->cmsg_level != SOL_UDP || c->cmsg_type != UDP_GRO)
-            continue;
-        memcpy(&segment, CMSG_DATA(c), sizeof segment);
-        return segment > 0 ? (uint32_t)segment : bytes;
-    }
-    return bytes;
+/* Datagrams that the system has joined are as long as the first; another packet begins there. The
+ * system would tell, but asking for that takes longer than to look. */
+static uint32_t segment_of(const uint8_t *bytes, uint32_t length) {
+    const uint32_t head = LIVE_UDP_HEAD_BYTES;
+    if (length <= head)
+        return length;
+    uint32_t first = head + wire_length(bytes + head, length - head), left = length - first;
+    return left >= head + WIRE_PACKET_BYTES && wire_begins(bytes + first + head) ? first : length;
 }
 
-/* Up to `most` messages; false: there is none. Only when those before are handed over. */
-static bool receive(struct udp *u, uint32_t most) {
+static void received(struct udp *u, uint32_t i, uint32_t bytes) {
+    u->message[i].bytes = bytes;
+    u->message[i].segment = segment_of(u->in + (size_t)i * IN_BYTES, bytes);
+}
+
+/* Messages that came one after the other; false: there is none. Only when those before are handed
+ * over. */
+static bool receive_some(struct udp *u) {
     struct mmsghdr header[IN_MESSAGES];
     struct iovec data[IN_MESSAGES];
-    _Alignas(struct cmsghdr) uint8_t control[IN_MESSAGES][CMSG_SPACE(sizeof(int))];
-    for (uint32_t i = 0; i < most; i++) {
+    for (uint32_t i = 0; i < IN_MESSAGES; i++) {
         data[i] = (struct iovec){u->in + (size_t)i * IN_BYTES, IN_BYTES};
         header[i].msg_hdr = (struct msghdr){.msg_name = &u->message[i].from,
                                             .msg_namelen = sizeof u->message[i].from,
                                             .msg_iov = &data[i],
-                                            .msg_iovlen = 1,
-                                            .msg_control = control[i],
-                                            .msg_controllen = sizeof control[i]};
+                                            .msg_iovlen = 1};
     }
-    ssize_t got = most == 1 ? recvmsg(u->socket, &header[0].msg_hdr, MSG_DONTWAIT)
-                            : recvmmsg(u->socket, header, most, MSG_DONTWAIT, NULL);
-    if (got >= 0 && most == 1) {
-        header[0].msg_len = (unsigned)got;
-        got = 1;
-    }
+    int got = recvmmsg(u->socket, header, IN_MESSAGES, MSG_DONTWAIT, NULL);
     u->messages = got > 0 ? (uint32_t)got : 0;
     u->turn = u->offset = 0;
-    for (uint32_t i = 0; i < u->messages; i++) {
-        u->message[i].bytes = header[i].msg_len;
-        u->message[i].segment = segment_of(&header[i].msg_hdr, header[i].msg_len);
-    }
+    for (uint32_t i = 0; i < u->messages; i++)
+        received(u, i, header[i].msg_len);
     return got > 0;
+}
+
+/* The same of one, in the shortest time. */
+static bool receive_one(struct udp *u) {
+    struct sockaddr_in *from = &u->message[0].from;
+    socklen_t size = sizeof *from;
+    ssize_t got =
+        recvfrom(u->socket, u->in, IN_BYTES, MSG_DONTWAIT, (struct sockaddr *)(void *)from, &size);
+    u->messages = got >= 0;
+    u->turn = u->offset = 0;
+    if (got >= 0)
+        received(u, 0, (uint32_t)got);
+    return got >= 0;
 }
 
 static void note_more(struct udp *u) {
@@ -438,7 +397,7 @@ static void udp_poll(struct live_transport *t) {
     if (atomic_flag_test_and_set_explicit(&u->receiving, memory_order_acquire))
         return; /* who has it is about to see the same, and polls */
     for (uint32_t rounds = 0; !enough && rounds < IN_ROUNDS; rounds++) {
-        if (u->turn == u->messages && !receive(u, IN_MESSAGES))
+        if (u->turn == u->messages && !receive_some(u))
             break;
         while (!enough && take_datagram(u, &enough))
             ;
@@ -463,7 +422,7 @@ static bool udp_ready(struct live_transport *t) {
     }
     if (atomic_flag_test_and_set_explicit(&u->receiving, memory_order_acquire))
         return false;
-    bool more = u->turn != u->messages || receive(u, 1);
+    bool more = u->turn != u->messages || receive_one(u);
     note_more(u);
     atomic_flag_clear_explicit(&u->receiving, memory_order_release);
     return more;

@@ -38,14 +38,4 @@ uint32_t live_udp_nid(const struct live_udp_options *options);
 /* How much data in a packet makes a datagram that the interface sends whole. */
 uint32_t live_udp_mtu(const struct live_transport *t);
 
-/* The checksum of a datagram, as both sides compute it, of a packet's head and its data. The key
- * spreads it; it finds accidents, and is no proof of where the datagram comes from. */
-#define LIVE_SUM_WORDS 128u
-struct live_sum {
-    uint64_t key[LIVE_SUM_WORDS];
-};
-void live_sum_init(struct live_sum *sum, const uint8_t *key);
-uint64_t live_sum_of(const struct live_sum *sum, const uint8_t *head, uint32_t head_bytes,
-                     const uint8_t *data, uint32_t bytes);
-
 #endif

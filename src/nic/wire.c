@@ -207,6 +207,27 @@ static const char *decode_long(struct nic_packet *p, const uint8_t *b, uint64_t 
     return !wrong && wire_is_short(p) ? "long where the short form is enough" : wrong;
 }
 
+bool wire_begins(const uint8_t *b) {
+    return wire_get32(b) == WIRE_MAGIC;
+}
+
+uint32_t wire_length(const uint8_t *b, uint32_t room) {
+    uint64_t length = LONG_BYTES;
+    if (room < LONG_BYTES || !wire_begins(b))
+        return room;
+    if (b[5] == WIRE_SHORT_ACK || b[5] == WIRE_SHORT_PUT) {
+        length = WIRE_PACKET_BYTES;
+        length += b[5] == WIRE_SHORT_PUT ? b[7] : 0;
+        return length < room ? (uint32_t)length : room;
+    }
+    length += wire_get32(b + WIRE_BYTES_AT);
+    if (b[5] >= NIC_BLOCK)
+        length += TAG_BYTES;
+    else if (b[6] & FIRST)
+        length += room > LONG_BYTES + 7 ? MESSAGE_BYTES + (uint32_t)b[LONG_BYTES + 7] : room;
+    return length < room ? (uint32_t)length : room;
+}
+
 const char *wire_decode_head(struct nic_packet *p, uint32_t mtu_bytes, const uint8_t *b,
                              uint64_t length, uint32_t *data) {
     if (length < WIRE_PACKET_BYTES)

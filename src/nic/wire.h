@@ -59,6 +59,12 @@ uint32_t wire_encode_head(const struct nic_packet *packet, uint8_t *bytes);
 uint64_t wire_encode_long(const struct nic_packet *packet, uint8_t *bytes);
 uint32_t wire_long_bytes(const struct nic_packet *packet);
 
+/* Whether a packet of ours may begin there. */
+bool wire_begins(const uint8_t *bytes);
+/* How long the packet is that begins there, as it says itself, where others may follow: `room` if
+ * that is nothing, or more. */
+uint32_t wire_length(const uint8_t *bytes, uint32_t room);
+
 /* Into a packet whose `data` has room for mtu_bytes. Returns NULL, or what is wrong with it: then
  * the packet is not to be used. */
 const char *wire_decode(struct nic_packet *packet, uint32_t mtu_bytes, const uint8_t *bytes,

@@ -10,6 +10,7 @@
 #include "fuzz.h"
 #include "live/live_auth.h"
 #include "live/live_card.h"
+#include "live/live_sum.h"
 #include "live/live_udp.h"
 #include "nic/nic.h"
 #include "nic/wire.h"

@@ -10,7 +10,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     FUZZ_CHECK(nic_pool_new(&pool, MTU, NULL) == 0);
     struct nic_packet *packet = nic_packet_new(pool);
     FUZZ_CHECK(packet != NULL);
+    FUZZ_CHECK(wire_length(data, (uint32_t)size) <= size);
     if (!wire_decode(packet, MTU, data, size)) {
+        FUZZ_CHECK(wire_length(data, (uint32_t)size) == size);
         uint8_t bytes[WIRE_HEADER_BYTES + MTU];
         FUZZ_CHECK(packet->bytes <= MTU);
         FUZZ_CHECK(nic_packet_bytes(packet) == size);
