@@ -2,7 +2,7 @@
  * time per packet and per rank, handlers and events per CPU second, memory per rank: of everything,
  * set-up and the check of every byte included; how much of it was set-up, until all ranks have
  * their entries and the root begins; how much was the system's, and for how many page faults; and
- * what a second world in the same process takes, whose memory the system has at hand.
+ * what a second world in the same process takes, which has the memory of the first.
  * Usage: bench-world IMAGES [quick]; quick leaves out the large ones, BENCH_ONLY=n runs row n
  * alone. */
 #include "measure.h"

@@ -610,10 +610,15 @@ static void use_zone(struct zone *zone) {
 }
 
 TEST(pieces_of_a_zone_are_apart) {
+    for (int turn = 0; turn < 2; turn++) { /* the second has the memory of the first */
+        struct zone *zone = zone_new();
+        CHECK(zone != NULL);
+        use_zone(zone);
+        zone_free(zone);
+    }
+    use_zone(NULL);
     struct zone *zone = zone_new();
     CHECK(zone != NULL);
-    use_zone(zone);
-    use_zone(NULL);
     uint8_t *large = zone_take_clear(zone, 100 << 20); /* more than any block so far */
     CHECK(large != NULL);
     CHECK_EQ(large[0] | large[(100 << 20) - 1], 0);
@@ -622,14 +627,19 @@ TEST(pieces_of_a_zone_are_apart) {
     zone_free(NULL);
 }
 
-/* Whether its memory is new to the zone or another's before, and with any objects before it. */
+/* Whether its memory is new to the zone or another's before, and with any objects before it;
+ * whether the zone's is new or another zone's. */
 TEST(an_object_of_a_pool_is_zero_the_first_time) {
     struct zone *zone = zone_new();
-    CHECK(zone != NULL);
-    for (int turn = 0; turn < 3; turn++) {
+    for (int turn = 0; turn < 6; turn++) {
+        if (turn == 3) {
+            zone_free(zone);
+            zone = zone_new();
+        }
+        CHECK(zone != NULL);
         struct pool pool;
         pool_init(&pool, zone, 200, UINT32_MAX);
-        for (int i = 0; i < 100; i++) {
+        for (int i = 0; i < 2000; i++) {
             uint8_t *object = pool_take_raw(&pool);
             CHECK(object != NULL);
             for (uint32_t k = sizeof(struct pool_slot); k < 200; k++)
@@ -678,4 +688,50 @@ TEST(pages_that_are_filled_are_zero) {
         at[i] = 1;
     }
     pages_free(at, bytes + rest);
+}
+
+static uint32_t take_all(size_t bytes) {
+    size_t used;
+    uint32_t count = 0;
+    for (void *at; (at = pages_take(bytes, &used)); count++)
+        pages_free(at, bytes);
+    return count;
+}
+
+TEST(kept_pages_are_zero_for_the_next_and_few) {
+    const size_t bytes = (3u << 20) + 12345;
+    size_t used;
+    uint8_t *at = pages_new(bytes);
+    CHECK(at != NULL);
+    memset(at, 0xa5, bytes);
+    pages_keep(at, bytes, bytes);
+    CHECK(pages_take(bytes + (8u << 20), &used) == NULL);
+    CHECK_EQ(used, 0);
+    CHECK(pages_new(bytes) == at);
+    for (size_t i = 0; i < bytes; i++)
+        if (at[i])
+            TEST_FAIL("byte %zu is not zero", i);
+    memset(at, 0xa5, 100);
+    pages_keep(at, bytes, 100);
+    CHECK(pages_take(bytes, &used) == at);
+    CHECK_EQ(used, 100);
+    CHECK_EQ(at[99], 0xa5);
+    pages_free(at, bytes);
+    CHECK(pages_take(bytes, &used) == NULL);
+
+    const size_t large = 100u << 20, small = 12288;
+    for (int i = 0; i < 5; i++) {
+        void *own = pages_sparse(large);
+        CHECK(own != NULL);
+        pages_keep(own, large, 100u << 20);
+    }
+    CHECK_EQ(take_all(large), 2);
+    for (int i = 0; i < 100; i++) {
+        void *own = pages_sparse(small);
+        CHECK(own != NULL);
+        pages_keep(own, small, small);
+    }
+    CHECK_EQ(take_all(small), 64);
+    pages_keep(NULL, small, small);
+    CHECK_EQ(take_all(small), 0);
 }

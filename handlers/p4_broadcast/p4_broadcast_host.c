@@ -136,7 +136,7 @@ int p4_broadcast(const struct p4_setup *setup, struct p4_outcome *outcome, struc
         return spin_fail(err, SPIN_ENOMEM, "no memory for the buffers of %u ranks", setup->ranks);
     (void)pages_fill(s.memory, bytes, 0);
     int code = p4_run(setup, setup->ranks, images, rank, &s, outcome, err);
-    pages_free(s.memory, bytes);
+    pages_keep(s.memory, bytes, bytes);
     outcome->time_ps = s.p4.end_ps - s.p4.start_ps;
     return code;
 }

@@ -2,6 +2,7 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -33,9 +34,72 @@ static void *map(size_t size) {
     return at == MAP_FAILED ? NULL : at;
 }
 
+/* ---- Kept for the next user ---- */
+
+/* Stands where a kept part begins. The list is a process's, as malloc's are: the last one that was
+ * kept first. Who finds it locked does without it, so that nobody waits, also behind a fork. */
+struct kept {
+    struct kept *next;
+    size_t size, used;
+};
+#define MOST_KEPT_BYTES ((size_t)256 << 20)
+#define MOST_KEPT       64u
+
+static atomic_flag kept_locked = ATOMIC_FLAG_INIT;
+static struct kept *first_kept;
+
+static bool lock_kept(void) {
+    return !atomic_flag_test_and_set_explicit(&kept_locked, memory_order_acquire);
+}
+static void unlock_kept(void) {
+    atomic_flag_clear_explicit(&kept_locked, memory_order_release);
+}
+
+/* One of that size, which leaves the list; NULL: there is none. */
+static struct kept *find_kept(size_t size) {
+    if (!lock_kept())
+        return NULL;
+    struct kept **at = &first_kept, *found;
+    while ((found = *at) && found->size != size)
+        at = &found->next;
+    if (found)
+        *at = found->next;
+    unlock_kept();
+    return found;
+}
+
+void pages_keep(void *memory, size_t bytes, size_t used) {
+    size_t size = rounded(bytes), sum = 0;
+    uint32_t count = 0;
+    if (!memory || used < sizeof(struct kept) || used > MOST_KEPT_BYTES || !lock_kept()) {
+        pages_free(memory, bytes);
+        return;
+    }
+    struct kept *kept = memory, **at = &first_kept;
+    *kept = (struct kept){first_kept, size, used < size ? used : size};
+    first_kept = kept;
+    for (; *at && count < MOST_KEPT && (sum += (*at)->used) <= MOST_KEPT_BYTES; count++)
+        at = &(*at)->next;
+    struct kept *beyond = *at;
+    *at = NULL;
+    unlock_kept();
+    while (beyond) {
+        struct kept *next = beyond->next;
+        munmap(beyond, beyond->size);
+        beyond = next;
+    }
+}
+
+void *pages_take(size_t bytes, size_t *used) {
+    struct kept *kept = find_kept(rounded(bytes));
+    *used = kept ? kept->used : 0;
+    return kept;
+}
+
 void *pages_new(size_t bytes) {
-    size_t size = rounded(bytes);
-    return advised(map(size), size);
+    size_t used, size = rounded(bytes);
+    void *at = pages_take(bytes, &used);
+    return at ? memset(at, 0, used) : advised(map(size), size);
 }
 
 void *pages_sparse(size_t bytes) {

@@ -22,4 +22,13 @@ bool pages_fill(void *at, size_t bytes, size_t rest);
 void *pages_grow(void *at, size_t old, size_t bytes);
 void pages_free(void *at, size_t bytes);
 
+/* Memory comes dear from the system: a virtual machine gets every page of it from its host. So who
+ * asks for the same again and again, a process with many worlds, lets it be kept. */
+/* As pages_free, of what is used up to there. At most 256 MiB are kept; the oldest go. */
+void pages_keep(void *at, size_t bytes, size_t used);
+/* Of the same size, with `used` bytes to be cleared; NULL: none is kept. pages_new looks there,
+ * too.
+ */
+void *pages_take(size_t bytes, size_t *used);
+
 #endif

@@ -16,7 +16,7 @@
 
 struct block {
     struct block *next;
-    size_t bytes;
+    size_t bytes, used; /* of all but the first block of a zone it is known what is not zero */
 };
 
 struct piece { /* that was given back */
@@ -27,6 +27,7 @@ struct zone {
     struct block *blocks;
     uint8_t *at, *end; /* of what the first of them has left */
     uint8_t *filled;   /* until there */
+    uint8_t *dirty;    /* what is not filled until there is another's, to be cleared */
     bool small;        /* huge pages are dear here */
     size_t block_bytes;
     struct piece *given[CLASSES];
@@ -53,11 +54,21 @@ struct zone *zone_new(void) {
     return zone;
 }
 
+/* Nothing more is taken of the first block. */
+static void end_block(struct zone *zone) {
+    struct block *block = zone->blocks;
+    const uint8_t *end = zone->filled > zone->dirty ? zone->filled : zone->dirty;
+    if (block)
+        block->used = (size_t)(end - (const uint8_t *)block);
+}
+
 void zone_free(struct zone *zone) {
+    if (zone)
+        end_block(zone);
     while (zone && zone->blocks) {
         struct block *block = zone->blocks;
         zone->blocks = block->next;
-        pages_free(block, block->bytes);
+        pages_keep(block, block->bytes, block->used);
     }
     free(zone);
 }
@@ -68,7 +79,13 @@ static void fill(struct zone *zone) {
     size_t step = (size_t)(zone->at - zone->filled) + FILL_STEP;
     if (step > left)
         step = left;
-    zone->small = !pages_fill(zone->filled, step, left - step) || zone->small;
+    if (zone->filled < zone->dirty) {
+        size_t dirty = (size_t)(zone->dirty - zone->filled);
+        step = step < dirty ? step : dirty;
+        memset(zone->filled, 0, step);
+    } else {
+        zone->small = !pages_fill(zone->filled, step, left - step) || zone->small;
+    }
     zone->filled += step;
 }
 
@@ -77,14 +94,20 @@ static bool more(struct zone *zone, size_t bytes) {
     size_t size = zone->block_bytes;
     while (size < bytes + 2 * LINE)
         size *= 2;
-    struct block *block = zone->small ? pages_sparse(size) : pages_new(size);
+    size_t used;
+    struct block *block = pages_take(size, &used);
+    if (!block)
+        block = zone->small ? pages_sparse(size) : pages_new(size);
     if (!block)
         return false;
+    end_block(zone);
     zone->filled = (uint8_t *)block;
+    zone->dirty = (uint8_t *)block + used;
     zone->at = (uint8_t *)block + LINE;
     zone->end = (uint8_t *)block + size;
-    fill(zone); /* before the first use, which would not tell what it took */
-    *block = (struct block){zone->blocks, size};
+    while (zone->at > zone->filled)
+        fill(zone); /* before the first use, which would not tell what it took */
+    *block = (struct block){.next = zone->blocks, .bytes = size};
     zone->blocks = block;
     if (zone->block_bytes < MOST_BLOCK)
         zone->block_bytes *= 2;
@@ -108,7 +131,7 @@ static void *take(struct zone *zone, size_t bytes, bool *fresh) {
         return NULL;
     void *at = zone->at;
     zone->at += bytes;
-    if (zone->at > zone->filled)
+    while (zone->at > zone->filled)
         fill(zone);
     return at;
 }

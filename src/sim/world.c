@@ -368,7 +368,7 @@ void spin_world_free(struct spin_world *w) {
     noise_free(w->noise);
     nic_pool_free(w->packets);
     sim_engine_free(w->engine);
-    pages_free(w->rank, sizeof *w->rank * w->ranks);
+    pages_keep(w->rank, sizeof *w->rank * w->ranks, sizeof *w->rank * w->ranks);
     free(w->rank_of);
     world_cards_free(&w->cards);
     pool_clear(&w->tasks);
