@@ -623,15 +623,20 @@ TEST(a_barrier_waits_for_those_who_run) {
     open_folder();
     struct live_job *job = live_job_make(&folder, 3, &err);
     CHECK(job);
-    uint32_t number = live_job_arrive(job);
-    CHECK_EQ(live_job_arrive(job), number);
+    uint32_t number = live_job_arrive(job, 0);
+    CHECK_EQ(live_job_arrive(job, 1), number);
     CHECK(!live_job_passed(job, number));
-    CHECK_EQ(live_job_arrive(job), number);
+    CHECK_EQ(live_job_arrive(job, 2), number);
     CHECK(live_job_passed(job, number));
-    number = live_job_arrive(job);
-    live_job_arrive(job);
+    number = live_job_arrive(job, 1);
+    live_job_leave(job, 1); /* it ends while it waits, and is not counted */
+    CHECK_EQ(live_job_arrive(job, 0), number);
     CHECK(!live_job_passed(job, number));
-    live_job_leave(job); /* the third has ended */
+    CHECK_EQ(live_job_arrive(job, 2), number);
+    CHECK(live_job_passed(job, number));
+    number = live_job_arrive(job, 0);
+    CHECK(!live_job_passed(job, number));
+    live_job_leave(job, 2); /* it ends before it comes */
     CHECK(live_job_passed(job, number));
     live_job_close(job);
     live_folder_remove(&folder);

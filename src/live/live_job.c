@@ -60,33 +60,40 @@ void live_job_close(struct live_job *job) {
         munmap(job, sizeof *job);
 }
 
+/* One rank more or less, in the word of the barrier. */
+#define RUNS  (1ull)
+#define WAITS (1ull << 16)
+
 /* All who still run are there, or nobody is left to wait. */
 static uint64_t pass(uint64_t barrier) {
     uint64_t waiting = barrier >> 16 & 0xffff, running = barrier & 0xffff;
     return waiting && waiting >= running ? ((barrier >> 32) + 1) << 32 | running : barrier;
 }
 
-static void change(struct live_job *job, uint64_t by, uint32_t *number) {
-    uint64_t now = atomic_load(&job->barrier), next;
-    do
-        next = pass(now + by);
-    while (!atomic_compare_exchange_weak(&job->barrier, &now, next));
-    *number = (uint32_t)(now >> 32);
-    if (next >> 32 == now >> 32)
+static void tell(struct live_job *job, uint64_t before, uint64_t after) {
+    if (after >> 32 == before >> 32)
         return;
-    atomic_store(&job->opened, (uint32_t)(next >> 32));
+    atomic_store(&job->opened, (uint32_t)(after >> 32));
     live_futex_wake(&job->opened, INT_MAX);
 }
 
-uint32_t live_job_arrive(struct live_job *job) {
-    uint32_t number;
-    change(job, 1 << 16, &number);
-    return number;
+uint32_t live_job_arrive(struct live_job *job, uint32_t rank) {
+    uint64_t now = atomic_load(&job->barrier), next;
+    do
+        next = pass(now + WAITS);
+    while (!atomic_compare_exchange_weak(&job->barrier, &now, next));
+    atomic_store(&job->arrived[rank], (uint32_t)(now >> 32) + 1);
+    tell(job, now, next);
+    return (uint32_t)(now >> 32);
 }
 
-void live_job_leave(struct live_job *job) {
-    uint32_t number;
-    change(job, (uint64_t)-1, &number);
+void live_job_leave(struct live_job *job, uint32_t rank) {
+    uint64_t now = atomic_load(&job->barrier), next;
+    do {
+        bool waits = atomic_load(&job->arrived[rank]) == (uint32_t)(now >> 32) + 1;
+        next = pass(now - RUNS - (waits ? WAITS : 0));
+    } while (!atomic_compare_exchange_weak(&job->barrier, &now, next));
+    tell(job, now, next);
 }
 
 bool live_job_passed(struct live_job *job, uint32_t number) {

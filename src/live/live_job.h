@@ -15,6 +15,9 @@ struct live_job {
     uint64_t start_ns;
     _Atomic uint64_t barrier; /* how many there were << 32 | ranks that wait << 16 | that run */
     _Atomic uint32_t opened;  /* futex: how many there were */
+    /* Of a rank: how many barriers it came to. A rank that ends in one is not counted as waiting.
+     */
+    _Atomic uint32_t arrived[LIVE_PIDS];
 };
 
 /* The launcher makes it; ranks find it. NULL: error. */
@@ -22,12 +25,12 @@ struct live_job *live_job_make(struct live_folder *folder, uint32_t ranks, struc
 struct live_job *live_job_open(struct live_folder *folder, struct spin_error *err);
 void live_job_close(struct live_job *job);
 
-/* Arrives; returns the number of the barrier, which is over when live_job_passed says so. */
-uint32_t live_job_arrive(struct live_job *job);
+/* A rank arrives; returns the number of the barrier, which is over when live_job_passed says so. */
+uint32_t live_job_arrive(struct live_job *job, uint32_t rank);
 bool live_job_passed(struct live_job *job, uint32_t number);
 /* Sleeps until then, at most to until_ns. */
 void live_job_sleep(struct live_job *job, uint32_t number, uint64_t until_ns);
-/* A rank has ended: nobody waits for it. */
-void live_job_leave(struct live_job *job);
+/* A rank has ended: nobody waits for it, and it waits for nobody. */
+void live_job_leave(struct live_job *job, uint32_t rank);
 
 #endif

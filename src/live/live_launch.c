@@ -194,7 +194,7 @@ static void note_end(struct launch *l, uint32_t rank, int status) {
     int code = number ? 128 + number : WEXITSTATUS(status);
     l->rank[rank].pid = 0;
     l->running--;
-    live_job_leave(l->job);
+    live_job_leave(l->job, rank);
     live_pmi_left(l->pmi, rank);
     if (!code || l->kill_ns != UINT64_MAX)
         return; /* what we ended ourselves has not failed */

@@ -58,7 +58,7 @@ static void do_work(void *context, uint64_t cycles, uint64_t memory_bytes) {
 
 /* The card is looked after meanwhile: by us while we spin, then by its thread. */
 static void meet_in_job(void) {
-    uint32_t number = live_job_arrive(self.job);
+    uint32_t number = live_job_arrive(self.job, self.rank);
     for (uint64_t began_ns = live_now_ns(); !live_job_passed(self.job, number);) {
         live_card_poll(self.card);
         if (live_now_ns() - began_ns < SPIN_NS)
