@@ -379,7 +379,9 @@ static int types_rank(void *argument) {
 
 TEST(every_strategy_puts_every_byte_in_its_place) {
     struct scene s;
-    for (uint64_t seed = 1; seed <= (TEST_SANITIZED ? 1 : 2); seed++) {
+    if (TEST_SANITIZED)
+        TEST_SKIP("with sanitizers the same is run once, on the network with faults");
+    for (uint64_t seed = 1; seed <= 2; seed++) {
         make_scene(&s, seed);
         spinlib_world(2, types_rank, &s);
         free_scene(&s);

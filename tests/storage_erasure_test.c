@@ -187,7 +187,9 @@ static int flood(struct storage_scene *s) {
 
 TEST(without_accumulators_the_host_makes_the_sums) {
     need_isal();
-    for (uint32_t trust = STORAGE_TRUSTED; trust <= STORAGE_AUTHENTICATED; trust++) {
+    /* A sanitizer is content with the one that does more. */
+    uint32_t trust = TEST_SANITIZED ? STORAGE_AUTHENTICATED : STORAGE_TRUSTED;
+    for (; trust <= STORAGE_AUTHENTICATED; trust++) {
         struct storage_scene s = {.nodes = 5,
                                   .options = {.blocks = BLOCKS, .accumulators = 4, .trust = trust},
                                   .client = flood,
