@@ -243,7 +243,7 @@ static const struct {
     {"PTL_LIM_MAX_FETCH_ATOMIC_SIZE", 512, 8, 512},
     {"PTL_LIM_MAX_WAW_ORDERED_SIZE", 8, 8, 64},
     {"PTL_LIM_MAX_WAR_ORDERED_SIZE", 8, 8, 64},
-    {"PTL_LIM_MAX_VOLATILE_SIZE", 8, 0, LONG_MAX},
+    {"PTL_LIM_MAX_VOLATILE_SIZE", 8, 0, 512},
     {"PTL_LIM_FEATURES", 0, 0, WIRE_FEATURES},
 };
 #define LIMIT_ROWS (sizeof limit_rows / sizeof *limit_rows)

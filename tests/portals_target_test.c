@@ -1,4 +1,6 @@
 /* Messages at their target: offsets, permissions, events, counters, acknowledgements. */
+#include <limits.h>
+
 #include "lib/pair.h"
 
 TEST(a_put_with_all_its_events) {
@@ -463,13 +465,15 @@ STEP_TEST(iovecs_on_both_sides) {
 }
 
 TEST(volatile_data_may_change_after_the_call) {
-    uint64_t sizes[] = {8, 40, 300, 301};
+    uint64_t sizes[] = {8, 40, 300, 301, 900};
     ptl_ni_limits_t limits;
     portals_limits_default(&limits, NULL, NULL);
     limits.max_volatile_size = 300;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         if (i == 3)
             limits.max_volatile_size = 0; /* a program without a wish: whatever the size */
+        if (i == 4)
+            limits.max_volatile_size = LONG_MAX; /* more than it gets: likewise */
         struct wire *w = pair_with(LOGICAL, 0, 64, &limits, PTL_MD_VOLATILE);
         ptl_me_t me = entry(PTL_ME_OP_PUT, 5, 0);
         append(w, &me, PTL_PRIORITY_LIST, NULL);

@@ -105,9 +105,10 @@ static struct portals_ni *ni_new(struct portals *p, unsigned options,
         portals_limits_default(&own, NULL, NULL);
     if (desired)
         ni->limits = *desired;
-    ni->volatile_is_limited = ni->limits.max_volatile_size > 0;
+    const ptl_size_t wish = ni->limits.max_volatile_size;
     portals_limits_fill(&ni->limits, usual ? usual : &own);
     portals_limits_clamp(&ni->limits);
+    ni->volatile_is_limited = wish > 0 && wish == ni->limits.max_volatile_size;
     ni->limits.features &= p->config.features;
     const ptl_ni_limits_t *limits = &ni->limits;
     pool_init(&ni->eqs, zone, sizeof(struct event_queue), (uint32_t)limits->max_eqs);

@@ -10,7 +10,8 @@
 #define MI(n) ((n) * (1ll << 20))
 #define GI(n) ((n) * (1ll << 30))
 
-/* field, C type, environment variable, default, least, most */
+/* field, C type, environment variable, default, least, most. Programs take volatile descriptors for
+ * all that max_volatile_size allows, atomics included: it is at most what an atomic is at most. */
 #define LIMITS(X)                                                                                  \
     X(max_entries, int, "PTL_LIM_MAX_ENTRIES", 1024, 0, MI(128))                                   \
     X(max_unexpected_headers, int, "PTL_LIM_MAX_UNEXPECTED_HEADERS", 1024, 0, LONG_MAX)            \
@@ -26,7 +27,7 @@
     X(max_fetch_atomic_size, ptl_size_t, "PTL_LIM_MAX_FETCH_ATOMIC_SIZE", 512, 8, 512)             \
     X(max_waw_ordered_size, ptl_size_t, "PTL_LIM_MAX_WAW_ORDERED_SIZE", 8, 8, NIC_ORDERED_BYTES)   \
     X(max_war_ordered_size, ptl_size_t, "PTL_LIM_MAX_WAR_ORDERED_SIZE", 8, 8, NIC_ORDERED_BYTES)   \
-    X(max_volatile_size, ptl_size_t, "PTL_LIM_MAX_VOLATILE_SIZE", 8, 0, LONG_MAX)                  \
+    X(max_volatile_size, ptl_size_t, "PTL_LIM_MAX_VOLATILE_SIZE", 8, 0, 512)                       \
     X(features, unsigned, "PTL_LIM_FEATURES", 0, 0, 7)
 
 /* The most that a field's type holds. */
