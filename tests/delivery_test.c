@@ -642,6 +642,25 @@ TEST(after_it_was_given_up_a_peer_can_be_reached_again) {
     end_world(&world);
 }
 
+/* One who does not know yet that it was given up goes on with its old stream, for nobody. */
+TEST(what_a_given_up_peer_still_sends_is_ignored) {
+    world = (struct world){.delay = 10};
+    make_world(&world, 1, 64, 3);
+    CHECK(offer(&world, 0, make_packet(&world, 0, 1, 0)));
+    while (step(&world))
+        ;
+    CHECK_EQ(world.end[1].messages, 1); /* and its receipt has told its stream */
+    delivery_lose(&world.end[0].delivery, world.end[1].address);
+    CHECK_EQ(world.end[0].lost, 1);
+    CHECK(offer(&world, 1, make_packet(&world, 0, 1, 0)));
+    while (step(&world))
+        ;
+    CHECK_EQ(world.end[0].messages, 0);
+    CHECK_EQ(world.end[0].counts.duplicates, 4);
+    CHECK_EQ(world.end[1].lost, 1);
+    end_world(&world);
+}
+
 /* Cut off at random moments, in both directions; in the end all is quiet and traffic flows. */
 TEST(partitions_do_not_hang) {
     for (uint32_t seed = 0; seed < seeds(300); seed++) {

@@ -208,6 +208,34 @@ TEST(an_acknowledgement_counts_once_and_only_from_the_target) {
     world_end(&world);
 }
 
+/* Also what the card has no record of ends when its target is lost, and nothing else does. */
+TEST(what_waits_for_an_acknowledgement_of_a_lost_peer_ends) {
+    world = (struct nicworld){.at_once = true, .config = {.reliable = true, .ordered = true}};
+    world_begin(&world, 3, 5);
+    world.node[1].dead = world.node[2].dead = true;
+    world_ranks(&world, 0);
+    ptl_handle_md_t md = host_md(&world.node[0], source[0], ROOM);
+    for (uint32_t to = 1; to < 3; to++) {
+        struct portals_request r = host_put(md, 0, 8, to, 5);
+        r.ack_req = PTL_ACK_REQ;
+        CHECK_EQ(portals_start(world.node[0].portals, &r), PTL_OK);
+        r.kind = PORTALS_ATOMIC;
+        r.operation = PTL_SUM;
+        r.datatype = PTL_UINT64_T;
+        CHECK_EQ(portals_start(world.node[0].portals, &r), PTL_OK);
+    }
+    while (world.count)
+        world_step(&world);
+    CHECK_EQ(count_events(&world.node[0], PTL_EVENT_SEND, PTL_NI_OK), 4);
+    for (uint32_t to = 1; to < 3; to++) {
+        CHECK(!nic_quiet(world.node[0].nic));
+        nic_peer_lost(world.node[0].nic, (struct nic_address){to, 1}, world.now);
+        CHECK_EQ(count_events(&world.node[0], PTL_EVENT_ACK, PTL_NI_UNDELIVERABLE), 2);
+    }
+    CHECK(nic_quiet(world.node[0].nic));
+    world_end(&world);
+}
+
 /* Locally managed offsets show the order of matching. */
 TEST(messages_of_one_source_are_matched_in_order) {
     for (uint32_t seed = 0; seed < 100; seed++) {

@@ -218,6 +218,39 @@ TEST(what_is_there_is_taken_without_the_lock) {
     tear_down();
 }
 
+/* Who polls several looks first where it has not looked longest. */
+TEST(polls_without_the_lock_begin_with_each_in_turn) {
+    enum { MANY = 3 };
+    ptl_handle_eq_t eq[MANY];
+    ptl_handle_ct_t ct[MANY];
+    ptl_event_t event;
+    ptl_ct_event_t count;
+    unsigned which, before = MANY;
+    set_up_sender();
+    for (int i = 0; i < MANY; i++) {
+        CHECK_EQ(PtlEQAlloc(ni, 8, &eq[i]), PTL_OK);
+        CHECK_EQ(PtlCTAlloc(ni, &ct[i]), PTL_OK);
+        CHECK_EQ(PtlCTSet(ct[i], (ptl_ct_event_t){5, 0}), PTL_OK);
+        ptl_handle_md_t md = bind_to(eq[i]);
+        for (uint64_t k = 0; k < MANY; k++)
+            send_number(md, 10 * (uint64_t)i + k);
+    }
+    int locked = locks;
+    for (unsigned k = 0; k < MANY * MANY; k++, before = which) {
+        CHECK_EQ(PtlEQPoll(eq, MANY, 0, &event, &which), PTL_OK);
+        CHECK(before == MANY || which == (before + 1) % MANY);
+        CHECK_EQ((uintptr_t)event.user_ptr, 10 * which + k / MANY);
+    }
+    CHECK_EQ(PtlEQPoll(eq, MANY, 0, &event, &which), PTL_EQ_EMPTY);
+    before = MANY;
+    for (unsigned k = 0; k < MANY * MANY; k++, before = which) {
+        CHECK_EQ(PtlCTPoll(ct, (ptl_size_t[]){5, 4, 3}, MANY, 0, &count, &which), PTL_OK);
+        CHECK(before == MANY || which == (before + 1) % MANY);
+    }
+    CHECK_EQ(locks, locked);
+    tear_down();
+}
+
 TEST(a_full_queue_says_once_what_it_has_lost) {
     ptl_handle_eq_t eq;
     ptl_event_t event;

@@ -50,6 +50,21 @@ TEST(pspin_cards_on_a_bad_network) {
     }
 }
 
+/* A handler's command that met a page that was not there goes on when it has come, which may be
+ * long after the card did anything else. */
+TEST(page_faults_of_handlers_on_pspin_cards) {
+    static const char *const set[] = {"card=pspin", "paging.memory=demand"};
+    for (uint32_t bytes = 5000; bytes <= 20000; bytes += 5000) {
+        struct p4_setup s = setup_of(P4_STREAM, "sc17-int", bytes);
+        s.world.set = set;
+        s.world.set_count = 2;
+        CHECK(run_case(p4_accumulate, &s).world.counts.page_faults > 0);
+        run_case(p4_strided, &s);
+        s.ranks = 8;
+        CHECK(run_case(p4_broadcast, &s).world.counts.page_faults > 7);
+    }
+}
+
 /* Interpreted and generated code take the same time, also with the small card's buffers full. */
 TEST(generated_code_on_pspin_cards) {
     static const char *const small[] = {"card=pspin", "pspin.l2_packet_bytes=16KiB",

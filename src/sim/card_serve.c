@@ -190,7 +190,9 @@ static struct command *command_of(struct card_hpu *h, enum served served, enum t
     return m;
 }
 
+/* Also of a handler that runs no more just now: its page has come. */
 void card_serve_move(struct card *c, struct nic_task *task, const struct nic_move *move) {
+    c->now_ps = sim_engine_counts(c->engine).now_ps;
     struct command *m = command_of(task->driver, SERVED_MOVE, TARGET_DMA, move->bytes, move->local);
     m->to_host = move->kind == NIC_STORE;
     m->host_address = 0; /* aligned, wherever the program's memory is in this run */
