@@ -213,6 +213,8 @@ struct nic_departed {
     bool unreadable; /* the driver's, in nic_left: that memory was not there */
 };
 
+#define NIC_SHORT_BYTES UINT8_MAX /* of data in a put that may go without a packet */
+
 /* Functions of a driver. They are called from inside the card's, and call none of it but
  * nic_move_later and the functions of packets. */
 struct nic_driver {
@@ -225,8 +227,9 @@ struct nic_driver {
     /* Onto the wire. The packet is lent; `how` is for nic_left, where that comes later. */
     enum nic_status (*send)(void *context, struct nic_packet *packet,
                             const struct nic_departed *how);
-    /* The same of a small put or acknowledgement that is one packet, of this number, without one
-     * being made. False: it has not left, and goes by `send`. NULL: none goes so. */
+    /* The same of a small put (NIC_SHORT_BYTES) or acknowledgement that is one packet, of this
+     * number, without one being made. False: it has not left, and goes by `send`. NULL: none goes
+     * so. */
     bool (*send_short)(void *context, const struct nic_message *message, uint32_t number,
                        const uint8_t *data);
     /* NIC_DONE: what moves is moved, an atomic may be performed. */

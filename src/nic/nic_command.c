@@ -317,25 +317,32 @@ static enum hpu_access start_packet(const struct issue *is, uint8_t *card,
     return refuse(is);
 }
 
+static inline struct portals_command command_of(const struct issue *is, enum nic_message_kind kind,
+                                                uint8_t *card, uint32_t length) {
+    const uint32_t *w = is->command->word;
+    uint32_t atomic = kind == NIC_ATOMIC ? w[11] : 0;
+    return (struct portals_command){.kind = (uint8_t)kind,
+                                    .ack_req = (uint8_t)w[3],
+                                    .operation = (uint8_t)atomic,
+                                    .datatype = (uint8_t)(atomic >> 8),
+                                    .count = w[2],
+                                    .card = card,
+                                    .offset = is->command->host_at,
+                                    .length = length,
+                                    .target = process_of(is, w[4]),
+                                    .match_bits = pair(&w[5]),
+                                    .remote_offset = w[7],
+                                    .hdr_data = pair(&w[9]),
+                                    .user_ptr = (void *)(uintptr_t)w[8]};
+}
+
 static enum hpu_access start_message(const struct issue *is, enum nic_message_kind kind,
                                      uint8_t *card, struct nic_origin *origin) {
     const uint32_t *w = is->command->word;
     if (is->command->effect == PORT_PACKET)
         return start_packet(is, card, origin);
     uint32_t atomic = kind == NIC_ATOMIC ? w[11] : 0;
-    struct portals_command command = {.kind = (uint8_t)kind,
-                                      .ack_req = (uint8_t)w[3],
-                                      .operation = (uint8_t)atomic,
-                                      .datatype = (uint8_t)(atomic >> 8),
-                                      .count = w[2],
-                                      .card = card,
-                                      .offset = is->command->host_at,
-                                      .length = origin->streams ? w[11] : w[1],
-                                      .target = process_of(is, w[4]),
-                                      .match_bits = pair(&w[5]),
-                                      .remote_offset = w[7],
-                                      .hdr_data = pair(&w[9]),
-                                      .user_ptr = (void *)(uintptr_t)w[8]};
+    struct portals_command command = command_of(is, kind, card, origin->streams ? w[11] : w[1]);
     int code = PTL_ARG_INVALID; /* there are no such operations */
     if (atomic <= 0xffff)
         code = portals_command(is->nic->portals, &is->task->message->arrival, &command, origin);
@@ -378,6 +385,16 @@ static struct nic_packet *packet_of(const struct issue *is) {
     return NULL;
 }
 
+/* A little data that leaves before the handler goes on needs no packet. */
+static bool put_at_once(const struct issue *is) {
+    const struct port_command *of = is->command;
+    if (!is->nic->config.driver->send_short || of->effect != PORT_MESSAGE ||
+        of->bytes > NIC_SHORT_BYTES)
+        return false;
+    const struct portals_command command = command_of(is, NIC_PUT, of->local, of->bytes);
+    return portals_command_at_once(is->nic->portals, &is->task->message->arrival, &command);
+}
+
 /* `stream`: more data comes later, and this is the message then. */
 static enum hpu_access from_device(const struct issue *is, enum nic_message_kind kind,
                                    struct nic_outgoing **stream) {
@@ -389,6 +406,8 @@ static enum hpu_access from_device(const struct issue *is, enum nic_message_kind
     }
     if (!is_below(nic->handler_packets, nic->config.handler_packets))
         return wait_for_room(nic, is->task);
+    if (kind == NIC_PUT && !stream && put_at_once(is))
+        return HPU_ACCESS_OK;
     struct nic_packet *packet = packet_of(is);
     if (!packet)
         return refuse(is);

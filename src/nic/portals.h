@@ -292,6 +292,10 @@ struct portals_command {
     uint64_t match_bits, remote_offset, hdr_data;
     void *user_ptr;
 };
+/* A put from the card's memory that nobody answers or counts, if it can leave before this returns;
+ * false: nothing has happened. */
+bool portals_command_at_once(struct portals *p, const struct portals_arrival *arrival,
+                             const struct portals_command *command);
 /* A code of enum ptl_retvals. */
 int portals_command(struct portals *p, const struct portals_arrival *arrival,
                     const struct portals_command *command, void *origin);

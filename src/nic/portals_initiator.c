@@ -477,6 +477,24 @@ static int check_command(const struct portals_arrival *a, const struct portals_c
     return check_atomic(ni, &r);
 }
 
+bool portals_command_at_once(struct portals *p, const struct portals_arrival *a,
+                             const struct portals_command *c) {
+    if (!p->owner.put || c->ack_req != PTL_NO_ACK_REQ || c->count || check_command(a, c))
+        return false;
+    struct nic_message m;
+    m.kind = NIC_PUT;
+    m.ack_req = PTL_NO_ACK_REQ;
+    m.operation = m.datatype = m.fail = m.list = 0;
+    set_addresses(&m, p, a->ni, address_of(a->ni, c->target), c->target);
+    m.pt_index = a->entry->pt->index;
+    m.match_bits = c->match_bits;
+    m.hdr_data = c->hdr_data;
+    m.remote_offset = c->remote_offset;
+    m.length = m.payload = c->length;
+    m.initiator = 0;
+    return p->owner.put(p->owner.context, &m, c->card);
+}
+
 int portals_command(struct portals *p, const struct portals_arrival *a,
                     const struct portals_command *c, void *origin) {
     int code = check_command(a, c);

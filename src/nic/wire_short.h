@@ -35,7 +35,7 @@ static inline uint64_t wire_get64(const uint8_t *at) {
     return value;
 }
 
-#define WIRE_SHORT_DATA UINT8_MAX /* bytes, at most */
+#define WIRE_SHORT_DATA NIC_SHORT_BYTES /* bytes, at most */
 
 /* Whether a message that is one packet has a short form. */
 static inline bool wire_message_is_short(const struct nic_message *m) {
