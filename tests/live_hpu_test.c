@@ -334,7 +334,7 @@ TEST(workers_without_work_use_no_time) {
 
 static uint8_t *untouched_pages(void) {
     uint8_t *at =
-        mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(at != MAP_FAILED);
     madvise(at, PAGES * 4096, MADV_NOHUGEPAGE);
     return at;

@@ -39,11 +39,20 @@ static void *aside(void) {
     return (void *)next;
 }
 
-static uint8_t *untouched(size_t bytes) {
-    uint8_t *at = mmap(aside(), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+static uint8_t *map_untouched(size_t bytes, int kind) {
+    uint8_t *at = mmap(aside(), bytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
     CHECK(at != MAP_FAILED);
     madvise(at, bytes, MADV_NOHUGEPAGE); /* so that each page is one of its own */
     return at;
+}
+
+static uint8_t *untouched(size_t bytes) {
+    return map_untouched(bytes, MAP_PRIVATE);
+}
+
+/* For which the pager is needed even if it is one page: it might be swapped out. */
+static uint8_t *untouched_shared(size_t bytes) {
+    return map_untouched(bytes, MAP_SHARED);
 }
 
 static bool is_there(const uint8_t *at) {
@@ -315,7 +324,7 @@ TEST(files_are_sources_and_destinations) {
 TEST(others_pass_what_waits_for_a_page) {
     for (uint32_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         begin();
-        uint8_t *from = malloc(BYTES), *to = untouched(BYTES), *near = calloc(1, 4096);
+        uint8_t *from = malloc(BYTES), *to = untouched_shared(BYTES), *near = calloc(1, 4096);
         fill(from, BYTES, i);
         expose(&b, PT, to, BYTES);
         expose(&b, PT_2, near, 4096);
@@ -343,10 +352,43 @@ TEST(others_pass_what_waits_for_a_page) {
     }
 }
 
+/* A page that nobody has touched needs no pager, nor two; memory that may not be written is still
+ * an error. */
+TEST(single_untouched_pages_wait_for_nobody) {
+    begin();
+    uint8_t *from = malloc(8192), *to = untouched(BYTES), *got = untouched(BYTES);
+    fill(from, 8192, 1);
+    expose(&b, PT, to, BYTES);
+    ptl_handle_md_t md = bind_memory(&a, from, 8192), out = bind_memory(&a, got, BYTES);
+    live_card_hold_pager(b.card, true);
+    live_card_hold_pager(a.card, true);
+    /* While the system takes long for a page, as on a busy machine, the pager is asked. */
+    for (uint32_t i = 0; i < 20; i++) {
+        uint64_t at = i * 65536 + 4000;
+        live_lock_take(&b.card->lock);
+        b.card->pages->fresh.refused = b.card->pages->epoch - 1000;
+        live_lock_give(&b.card->lock);
+        CHECK_EQ(put_and_wait(md, PT, i, 4096, at), PTL_NI_OK);
+        CHECK_EQ(event_of(&b, b.target, PTL_EVENT_PUT).ni_fail_type, PTL_NI_OK);
+        CHECK(memcmp(to + at, from + i, 4096) == 0);
+        CHECK(is_there(to + at) && !is_there(to + at + 8192));
+    }
+    enter(&a); /* zeroes from a page that nobody has used, into another */
+    CHECK_EQ(PtlGet(out, 0, 64, b.self, PT, 0, 3 << 20, NULL), PTL_OK);
+    CHECK_EQ(event_of(&a, a.eq, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_OK);
+    CHECK(is_there(got) && !got[0] && !got[63]);
+    mprotect(to + (1 << 21), 8192, PROT_READ);
+    CHECK_EQ(put_and_wait(md, PT, 0, 4096, 1 << 21), PTL_NI_SEGV);
+    end();
+    munmap(to, BYTES);
+    munmap(got, BYTES);
+    free(from);
+}
+
 /* Small ones to one page keep their order, whatever waits. */
 TEST(small_ones_to_an_absent_page_keep_their_order) {
     begin();
-    uint8_t *from = malloc(4096), *to = untouched(4096);
+    uint8_t *from = malloc(4096), *to = untouched_shared(4096);
     for (int i = 0; i < 4096; i++)
         from[i] = (uint8_t)(i / 8);
     expose(&b, PT, to, 4096);
@@ -368,7 +410,7 @@ TEST(small_ones_to_an_absent_page_keep_their_order) {
 /* What waits on a card has a bound: then its peers wait. */
 TEST(more_than_a_card_holds_waits_with_its_sender) {
     begin();
-    uint8_t *from = malloc(4096), *to = untouched(4096);
+    uint8_t *from = malloc(4096), *to = untouched_shared(4096);
     ptl_handle_ct_t ct;
     ptl_ct_event_t count;
     memset(from, 3, 4096);
@@ -485,7 +527,7 @@ TEST(a_source_that_goes_away_is_an_error) {
 TEST(what_is_unmapped_while_it_is_waited_for_is_an_error) {
     for (uint32_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         begin();
-        uint8_t *gone = untouched(BYTES), *from = calloc(1, BYTES), *near = calloc(1, 4096);
+        uint8_t *gone = untouched_shared(BYTES), *from = calloc(1, BYTES), *near = calloc(1, 4096);
         expose(&b, PT, gone, BYTES);
         expose(&b, PT_2, near, 4096);
         ptl_handle_md_t md = bind_memory(&a, from, BYTES);
@@ -513,6 +555,12 @@ TEST(memory_that_may_not_be_written_is_an_error) {
     ptl_handle_md_t md = bind_memory(&a, from, BYTES);
     for (uint32_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
         check_gone(md, false, lengths[i]);
+    CHECK_EQ(*(volatile uint8_t *)(to + 4096), 0); /* it is there */
+    enter(&a);
+    CHECK_EQ(PtlAtomic(md, 0, 8, PTL_ACK_REQ, b.self, PT, 0, 4096, NULL, 0, PTL_SUM, PTL_UINT64_T),
+             PTL_OK);
+    CHECK_EQ(event_of(&a, a.eq, PTL_EVENT_ACK).ni_fail_type, PTL_NI_SEGV);
+    CHECK_EQ(event_of(&b, b.target, PTL_EVENT_ATOMIC).ni_fail_type, PTL_NI_SEGV);
     check_alive(md);
     end();
     munmap(to, BYTES);

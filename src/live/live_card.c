@@ -184,6 +184,12 @@ static uint64_t card_present(void *context, const uint8_t *host, uint64_t bytes)
     return live_pages_present(card->pages, host, bytes);
 }
 
+static bool card_store_short(void *context, uint8_t *host, const uint8_t *data, uint64_t bytes) {
+    struct live_card *card = context;
+    return live_pages_known(card->pages, host, bytes) &&
+           guarded_write(card->guarded, host, data, bytes);
+}
+
 static enum nic_status card_move(void *context, struct nic_move *move) {
     static const char *const names[] = {
         [NIC_FETCH] = "fetch", [NIC_STORE] = "store", [NIC_ATOMIC_ON_HOST] = "atomic"};
@@ -650,7 +656,10 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     portals.features |= PTL_COHERENT_ATOMICS; /* memory is the process's own */
     card->driver = driver;
-    card->driver.present = card->pages ? card_present : NULL;
+    if (card->pages) {
+        card->driver.present = card_present;
+        card->driver.store_short = card_store_short;
+    }
     const struct nic_config config = {.driver = &card->driver,
                                       .context = card,
                                       .gather_bytes = mtu_bytes,
@@ -714,7 +723,7 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
     if (!code)
         code = open_record(card, err);
     if (!code) {
-        card->plain = !card->record && !card->pages;
+        card->plain = !card->record;
         card->host = (struct portals_host){.now = card_now,
                                            .per_millisecond = LIVE_MS,
                                            .wait = card_wait,

@@ -58,7 +58,7 @@ struct live_card {
     _Atomic bool timed; /* the card's logic has timers: it is told the time */
     struct live_seen seen;
     struct live_record *record; /* NULL: nothing is written */
-    bool plain;                 /* neither that nor pages: small messages need no packets */
+    bool plain;                 /* nothing is: small messages need no packets */
     struct live_traffic {
         uint64_t packets, bytes; /* so far */
     } out, in;

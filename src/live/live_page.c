@@ -130,6 +130,18 @@ static enum nic_status ask_pager(struct live_pages *p, struct stretch s, bool wr
     return NIC_ABSENT;
 }
 
+/* A page or two that nobody has touched are there at once. */
+static enum nic_status touch_fresh(struct live_pages *p, struct stretch s, bool write) {
+    enum live_touched is =
+        live_fresh_touch(&p->fresh, s.first, s.last, write, *p->guarded, p->epoch);
+    if (is != LIVE_TOUCHED)
+        return is == LIVE_NOT_FRESH ? NIC_ABSENT : NIC_FAULT;
+    for (uint64_t page = s.first; page <= s.last; page++)
+        remember(p, page);
+    p->counts.paged_in += s.last - s.first + 1;
+    return NIC_DONE;
+}
+
 /* Of what follows the stretch the pager brings in as much as is absent in one piece, to `wide`. */
 static __attribute__((noinline)) enum nic_status look(struct live_pages *p, struct stretch s,
                                                       uint64_t wide, bool write) {
@@ -141,6 +153,11 @@ static __attribute__((noinline)) enum nic_status look(struct live_pages *p, stru
     if (first > s.last)
         return NIC_DONE;
     struct stretch absents = {first, first};
+    if (wide == s.last) { /* small */
+        enum nic_status is = touch_fresh(p, (struct stretch){first, s.last}, write);
+        if (is != NIC_ABSENT)
+            return is;
+    }
     while (absents.last < last && absents.last < wide && !is_known(p, absents.last + 1))
         absents.last++;
     return ask_pager(p, absents, write);
@@ -205,6 +222,7 @@ struct live_pages *live_pages_new(void (*wake)(void *context), void *context,
         free(p);
         return NULL;
     }
+    live_fresh_open(&p->fresh, p->page_bits);
     look_at_clock(p);
     return p;
 }
@@ -215,6 +233,7 @@ void live_pages_free(struct live_pages *p) {
     live_pager_free(p->pager);
     while (p->open)
         close_request(p, p->open);
+    live_fresh_close(&p->fresh);
     free(p);
 }
 

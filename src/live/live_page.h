@@ -1,12 +1,14 @@
 /* Which pages of the program's memory are there, so that the card waits for none.
  *
  * A page that was there some milliseconds ago is taken to be there still: a table remembers, and
- * mincore fills it, a stretch at a time. What is absent is asked of the pager (live_pager.h), and
- * counts as absent until the card was told that it is there. All with the card's lock held. */
+ * mincore fills it, a stretch at a time. Of what is absent the card touches single pages that
+ * nobody has used (live_fresh.h); the rest is asked of the pager (live_pager.h), and counts as
+ * absent until the card was told that it is there. All with the card's lock held. */
 #ifndef SPIN_LIVE_LIVE_PAGE_H
 #define SPIN_LIVE_LIVE_PAGE_H
 
 #include "base/guarded_copy.h"
+#include "live/live_fresh.h"
 #include "live/live_pager.h"
 #include "nic/nic.h"
 
@@ -26,6 +28,7 @@ struct live_pages {
     struct page_request *open; /* not all of them told */
     enum guarded *guarded;
     struct live_pager *pager;
+    struct live_fresh fresh;
     struct live_page_counts counts;
     struct page_result result[LIVE_PAGE_RESULTS];
     uint32_t results, taken;

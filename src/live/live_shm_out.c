@@ -132,10 +132,14 @@ bool shm_send_short(struct live_transport *t, const struct nic_message *m, uint3
     uint8_t *at = ring_reserve(&peer->out, bytes);
     if (!at)
         return false;
-    if (m->payload == sizeof(uint64_t)) /* most */
+    if (s->o.guarded) {
+        if (!guarded_read(*s->o.guarded, at + WIRE_PACKET_BYTES, data, m->payload))
+            return false;
+    } else if (m->payload == sizeof(uint64_t)) { /* most */
         memcpy(at + WIRE_PACKET_BYTES, data, sizeof(uint64_t));
-    else if (m->payload)
+    } else if (m->payload) {
         memcpy(at + WIRE_PACKET_BYTES, data, m->payload);
+    }
     ring_commit(&peer->out, bytes, wire_encode_short_message(m, number, at));
     box_ring(peer->view.header);
     return true;

@@ -258,6 +258,9 @@ struct nic_driver {
      * takes data from there by itself, of a small message or of one that is lent. What is absent
      * goes through `move`. NULL: all. */
     uint64_t (*present)(void *context, const uint8_t *host, uint64_t bytes);
+    /* The data of a small put, which is no packet (nic_put_in), to host memory. False: it has to
+     * come as a packet, and goes through `move`. NULL: it is copied. */
+    bool (*store_short)(void *context, uint8_t *host, const uint8_t *data, uint64_t bytes);
     /* The card waits for something to happen in time, though its network is reliable: what time it
      * is, which it is to be told from now on. NULL: it always is. */
     uint64_t (*now)(void *context);

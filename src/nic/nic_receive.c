@@ -723,6 +723,20 @@ void nic_packet_in(struct nic *nic, struct nic_packet *packet, uint64_t now) {
     }
 }
 
+/* False: not now. */
+static inline bool store_short(struct nic *nic, const struct portals_plain *at,
+                               const uint8_t *data) {
+    const struct nic_driver *driver = nic->config.driver;
+    if (driver->store_short)
+        return !at->mlength ||
+               driver->store_short(nic->config.context, at->data, data, at->mlength);
+    if (at->mlength == sizeof(uint64_t)) /* most */
+        memcpy(at->data, data, sizeof(uint64_t));
+    else if (at->mlength)
+        memcpy(at->data, data, at->mlength);
+    return true;
+}
+
 bool nic_put_in(struct nic *nic, struct nic_put *put, bool same, uint32_t number,
                 const uint8_t *data, uint64_t now) {
     const struct nic_message *m = &put->message;
@@ -735,15 +749,11 @@ bool nic_put_in(struct nic *nic, struct nic_put *put, bool same, uint32_t number
         portals_plain(nic->portals, m, &put->at);
         put->known = true;
     }
-    if (!put->at.entry)
+    if (!put->at.entry || !store_short(nic, &put->at, data))
         return false;
     nic->now = now;
     nic->counts.messages_in++;
     delivery_took(&nic->delivery, peer);
-    if (put->at.mlength == sizeof(uint64_t)) /* most */
-        memcpy(put->at.data, data, sizeof(uint64_t));
-    else if (put->at.mlength)
-        memcpy(put->at.data, data, put->at.mlength);
     portals_plain_done(nic->portals, m, &put->at, PTL_NI_OK);
     return true;
 }
