@@ -191,24 +191,11 @@ static inline void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top,
     h->step_from = h->budget_end > most ? h->budget_end - most : 0;
 }
 
-/* The same, of a handler that has returned, from the same time on: what it left as it was stays. */
-static inline void hpu_start_again(struct hpu *h, uint32_t stack_top) {
-    hpu_clear_registers(h->x);
-    if (h->code->has_float)
-        hpu_clear_registers(h->f);
-    h->fcsr = 0;
-    h->x[1] = MAP_RETURN;
-    h->x[2] = stack_top;
-    h->pc = h->entry;
-    h->mid_block = h->reserved = false;
-    h->is_fresh = true;
-}
-
 /* Runs until the handler ends, faults, waits, or local time reaches `until` (checked where blocks
  * begin; UINT64_MAX: no limit). */
 enum hpu_stop hpu_run(struct hpu *h, uint64_t until);
 
-/* The same without a limit, after hpu_start_again. */
+/* The same without a limit, of a call like the one before, of which all is ready (hpu_invoke.c). */
 enum hpu_stop hpu_run_again(struct hpu *h);
 
 /* Exactly one instruction: HPU_PAUSED when there is a next one. Same results and same cycles as

@@ -142,18 +142,43 @@ void hpu_invoke_begin(struct port *p, const struct invoke_context *x,
     port_begin(p);
 }
 
+/* ---- the next one ---- */
+
+/* As hpu_start, after a handler that has returned. */
+static inline void start_again(struct hpu *h) {
+    hpu_clear_registers(h->x);
+    if (h->code->has_float)
+        hpu_clear_registers(h->f);
+    h->fcsr = 0;
+    h->x[1] = MAP_RETURN;
+    h->x[2] = h->window[INVOKE_STACK].base + MAP_STACK_SIZE;
+    h->pc = h->entry;
+    h->mid_block = h->is_fresh = h->reserved = false;
+}
+
+/* As port_begin. */
+static inline void begin_again(struct port *p) {
+    struct hpu *h = p->hpu;
+    p->commands = p->handles = 0;
+    h->result = h->info = 0;
+    for (int i = 0; i < SPIN_WORDS; i++)
+        h->word[i] = 0;
+    p->heap.used = 0;
+}
+
 enum hpu_stop hpu_invoke_next(struct port *p, uint8_t *packet, uint32_t bytes, uint32_t offset) {
     struct hpu *h = p->hpu;
     struct hpu_window *w = &h->window[INVOKE_PACKET];
     uint32_t address = h->task.packet_address, headroom = address - w->base;
     w->host = packet - headroom;
-    if (w->read_room[0] != headroom + bytes)
+    if (w->read_room[0] != headroom + bytes) {
         hpu_size_window(w, headroom + bytes, w->write_room[0]);
-    hpu_start_again(h, h->window[INVOKE_STACK].base + MAP_STACK_SIZE);
-    h->task.packet_bytes = bytes;
+        h->task.packet_bytes = bytes;
+    }
+    start_again(h);
     h->x[10] = address - CALL_PAYLOAD_BYTES;
     h->x[11] = h->task.memory_address;
     call_put_payload(packet, bytes, offset);
-    port_begin_again(p);
+    begin_again(p);
     return hpu_run_again(h);
 }

@@ -432,7 +432,7 @@ enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
     jit_function *run = atomic_load_explicit(&root->run, memory_order_acquire);
     if (__builtin_expect(!run || atomic_load_explicit(&root->calls, memory_order_relaxed), 0))
         return run_any(h, until, end);
-    if (h->is_fresh)
+    if (h->is_fresh && code->mode == HPU_FUNCTIONAL)
         h->root = root;
     h->is_fresh = false;
     h->began_at = pc;
@@ -440,17 +440,21 @@ enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
     return __builtin_expect(!way, 1) ? HPU_DONE : run_rest(h, until, end, way);
 }
 
-/* The same with what hpu_run has found out about the entry. */
+/* The same with what hpu_run has found out about the entry; nothing is timed. */
 enum hpu_stop hpu_run_again(struct hpu *h) {
     const struct root *root = h->root;
     uint64_t cycles = h->cycles, end = h->step_from;
     jit_function *run = root ? atomic_load_explicit(&root->run, memory_order_acquire) : NULL;
-    if (__builtin_expect(!run || cycles >= end || h->icache ||
-                             atomic_load_explicit(&root->calls, memory_order_relaxed),
-                         0))
+    if (__builtin_expect(
+            !run || cycles >= end || atomic_load_explicit(&root->calls, memory_order_relaxed), 0)) {
+        h->is_fresh = true;
         return hpu_run(h, UINT64_MAX);
-    h->is_fresh = false;
-    h->began_at = h->pc;
-    const struct jit_way_out *way = run_function(h, run, (int64_t)least(end - cycles, MOST_CYCLES));
-    return __builtin_expect(!way, 1) ? HPU_DONE : run_rest(h, UINT64_MAX, end, way);
+    }
+    uint64_t left = least(end - cycles, MOST_CYCLES);
+    h->horizon = cycles + left;
+    const struct jit_way_out *way = run(h, (int64_t)left, NULL, 0);
+    if (__builtin_expect(!way, 1))
+        return HPU_DONE;
+    h->began_at = h->entry;
+    return run_rest(h, UINT64_MAX, end, way);
 }

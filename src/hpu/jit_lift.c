@@ -552,6 +552,24 @@ static LLVMValueRef is_in_cache(struct lift *l, const struct block *block) {
     return all;
 }
 
+/* Where the block falls into a loop of one block: its first turn, which is the rest of this block,
+ * is one of many, so that vectors take all of them. If time is up by then it is done alone, as the
+ * interpreter looks at limits where it jumps only. Timed, its accesses are counted already. */
+static void fall_into_loop(struct lift *l, const struct block *block, uint32_t h) {
+    uint32_t i = l->block_at[h];
+    if (l->timed || i == NONE || h == block->start || l->later_count ||
+        !lift_is_tight(l, &l->block[i]))
+        return;
+    lift_settle(l);
+    LLVMBasicBlockRef turns = new_block(l), alone = new_block(l);
+    LLVMValueRef left = lift_left_at(l, slot_at(l, h));
+    branch_rarely(l, compare(l, LLVMIntSGT, left, c64(l, 0)), turns, alone);
+    at(l, turns);
+    set(l, l->left, left);
+    l->llvm->BuildBr(l->b, l->block[i].enter);
+    at(l, alone);
+}
+
 static void lift_block(struct lift *l, const struct block *block) {
     uint32_t h = block->start;
     l->lifted = block;
@@ -591,6 +609,7 @@ static void lift_block(struct lift *l, const struct block *block) {
             lift_leave_at(l, h, JIT_INTERPRET, true);
             return;
         }
+        fall_into_loop(l, block, h);
         if (i + 1 < block->count && lift_shape[insn_at(l, h)->id] == SHAPE_BRANCH)
             lift_between(l, h);
         else if (lift_insn(l, h, before, &l->member[i]))

@@ -102,15 +102,6 @@ struct port {
 void port_open(struct port *p, struct hpu *h, const struct port_card *card, bool is_pspin);
 /* Before a handler runs, when it has all its windows. */
 void port_begin(struct port *p);
-/* The same, where the one before has returned and no allocation stands apart. */
-static inline void port_begin_again(struct port *p) {
-    struct hpu *h = p->hpu;
-    p->commands = p->handles = 0;
-    h->result = h->info = 0;
-    for (int i = 0; i < SPIN_WORDS; i++)
-        h->word[i] = 0;
-    p->heap.used = 0;
-}
 /* After it has ended: prints what has no end of line. */
 void port_end(struct port *p);
 
