@@ -14,10 +14,9 @@
 
 #include "base/rng.h"
 #include "live/live_box.h"
-#include "live/live_card.h"
+#include "live/live_card_private.h"
 #include "live/live_clock.h"
 #include "live/live_job.h"
-#include "live/live_lock.h"
 #include "live/live_pmi.h"
 #include "nic/nic.h"
 
@@ -618,6 +617,47 @@ TEST(one_of_those_who_follow_leads_when_the_leader_goes) {
 }
 
 /* ---- jobs ---- */
+
+/* ---- the progress thread is rung for ---- */
+
+static uint32_t rings;
+
+static void count_ring(struct live_transport *t) {
+    (void)t;
+    rings++;
+}
+
+static void wait_ns(struct live_card *card, uint64_t ns) {
+    live_lock_take(&card->lock);
+    live_wait(card, live_now_ns() + ns);
+    live_lock_give(&card->lock);
+}
+
+/* It is there in name only, as one that has no processor. */
+TEST(a_progress_thread_is_rung_for_once_until_somebody_sleeps) {
+    struct user a;
+    open_folder();
+    CHECK_EQ(user_open(&a, 1, false), 0);
+    const struct live_transport_calls *own = a.card->transport->calls;
+    struct live_transport_calls counted = *own;
+    counted.ring = count_ring;
+    a.card->transport->calls = &counted;
+    rings = 0;
+    wait_ns(a.card, 10);
+    CHECK_EQ(rings, 0);
+    atomic_store(&a.card->progress, PROGRESS_SLEEPS);
+    for (int i = 0; i < 3; i++)
+        wait_ns(a.card, 10); /* who has so little time does not sleep */
+    CHECK_EQ(rings, 1);
+    CHECK_EQ(atomic_load(&a.card->progress), PROGRESS_CALLED);
+    wait_ns(a.card, 2 * LIVE_MS); /* it sleeps, on the bell that the thread may be about to use */
+    CHECK_EQ(rings, 2);
+    CHECK_EQ(atomic_load(&a.card->progress), PROGRESS_CALLED);
+    atomic_store(&a.card->progress, PROGRESS_TICKS);
+    a.card->transport->calls = own;
+    user_close(&a);
+    live_folder_remove(&folder);
+}
 
 TEST(a_barrier_waits_for_those_who_run) {
     open_folder();

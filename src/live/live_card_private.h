@@ -30,6 +30,7 @@ struct live_code;
 enum progress_state {
     PROGRESS_TICKS,     /* looks from time to time whether the program calls */
     PROGRESS_SLEEPS,    /* nobody is inside: until a peer rings */
+    PROGRESS_CALLED,    /* the same, but it has been rung for */
     PROGRESS_STANDS_BY, /* the leader sleeps: until it has woken */
     PROGRESS_ENDS,
 };

@@ -113,6 +113,32 @@ static inline bool read_put(const struct live_shm *s, struct live_shm_peer *peer
     return !names || m->initiator;
 }
 
+static inline uint64_t load(const _Atomic uint64_t *word) {
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+/* A put in one line that says the same as the last one, which met a plain entry: what most lanes
+ * carry. False: nothing has happened. */
+static inline bool hand_over_same(struct live_shm *s, struct live_shm_peer *peer, uint64_t word,
+                                  const uint8_t *at) {
+    const _Atomic uint64_t *words = (const _Atomic uint64_t *)(const void *)at;
+    const uint64_t *last = peer->last_put;
+    struct nic_put *put = &peer->put;
+    if (word != last[0] || (uint32_t)word > RING_LINE_BYTES || !put->known || !put->at.entry ||
+        put->message.initiator)
+        return false;
+    uint64_t numbered = load(&words[2]), differs = (uint32_t)(numbered ^ last[2]);
+    differs |= load(&words[1]) ^ last[1];
+    differs |= load(&words[3]) ^ last[3];
+    differs |= load(&words[4]) ^ last[4];
+    differs |= load(&words[5]) ^ last[5];
+    if (differs)
+        return false;
+    put->message.hdr_data = load(&words[SHORT_WORDS]);
+    return s->o.receiver.put(s->o.receiver.context, put, true, (uint32_t)(numbered >> 32),
+                             at + WIRE_PACKET_BYTES, &s->enough);
+}
+
 /* A record in the short form: each word is read once. */
 static bool hand_over_short(struct live_shm *s, struct live_shm_peer *peer, uint64_t word,
                             uint8_t *at) {
@@ -299,14 +325,10 @@ static void empty_slot(struct live_shm *s, struct live_shm_peer *peer) {
     tell_room(peer);
 }
 
-/* One record; false: there is none, or it is nonsense. */
-static bool take_record(struct live_shm *s, struct live_shm_peer *peer) {
-    bool lives = atomic_load_explicit(&peer->in_life, memory_order_relaxed);
-    uint64_t word = lives ? ring_peek(&peer->in) : 0;
+/* Another record than a put that is the same as the one before. */
+static __attribute__((noinline)) bool take_other(struct live_shm *s, struct live_shm_peer *peer,
+                                                 uint64_t word, uint32_t at) {
     uint32_t bytes = (uint32_t)word, lines = ring_lines(bytes);
-    uint32_t at = atomic_load_explicit(&peer->in.head, memory_order_relaxed) % RING_LINES;
-    if (!word)
-        return false;
     if (bytes == RING_SKIP) {
         lines = RING_LINES - at;
     } else if (bytes < WIRE_PACKET_BYTES || bytes > RING_LINES * RING_LINE_BYTES ||
@@ -323,6 +345,20 @@ static bool take_record(struct live_shm *s, struct live_shm_peer *peer) {
     ring_consume(&peer->in, lines);
     if (is_slot(word) && peer->gave_bulk)
         empty_slot(s, peer);
+    tell_head(peer);
+    return true;
+}
+
+/* One record; false: there is none, or it is nonsense. */
+static inline bool take_record(struct live_shm *s, struct live_shm_peer *peer) {
+    uint32_t at = atomic_load_explicit(&peer->in.head, memory_order_relaxed) % RING_LINES;
+    uint64_t word =
+        atomic_load_explicit(&peer->in_life, memory_order_relaxed) ? ring_peek(&peer->in) : 0;
+    if (!word)
+        return false;
+    if (peer->pieces || !hand_over_same(s, peer, word, (uint8_t *)&peer->in.ring->line[at]))
+        return take_other(s, peer, word, at);
+    ring_consume(&peer->in, 1);
     tell_head(peer);
     return true;
 }

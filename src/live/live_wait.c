@@ -12,8 +12,10 @@
  * Two may sleep on the one bell, as the progress thread can be asleep when a leader comes. Only who
  * leads, or who finds that nobody does, sets the bell to 0 without waking. A leader that leaves
  * while the progress thread is PROGRESS_SLEEPS rings, so that this looks by itself at what is left
- * and arms again. Only the progress thread takes that state back: whoever sees it knows that the
- * thread is asleep or will find the bell at 0.
+ * and arms again, and makes it PROGRESS_CALLED: on a busy machine it may take long until the thread
+ * runs, and leaders that come and go meanwhile need not ring again. They leave the ring to it; one
+ * that sleeps takes it, and the thread is PROGRESS_SLEEPS again. Only the progress thread leaves
+ * these states: whoever sees the first knows that the thread is asleep or will find the bell at 0.
  *
  * `raises`, by threads that follow a leader. Everything that they may wait for changes it, under
  * the lock: an event, a counter, and the leader's leaving, after which one of them leads. Who makes
@@ -136,6 +138,8 @@ static void sleep_as_leader(struct live_card *card, uint32_t seen, uint64_t unti
     uint64_t now_ns = live_now_ns(), due_ns = check_peers(card, now_ns);
     if (raises_of(card) != seen || now_ns >= until_ns)
         return;
+    uint32_t called = PROGRESS_CALLED;
+    atomic_compare_exchange_strong(&card->progress, &called, PROGRESS_SLEEPS);
     atomic_store(&card->asleep, true);
     if (arm(card)) {
         falls_asleep(card, due_ns);
@@ -157,7 +161,9 @@ static void leave_lead(struct live_card *card) {
         atomic_fetch_add(&card->raises, 1);
         live_tell(card);
     }
-    if (atomic_load(&card->progress) == PROGRESS_SLEEPS)
+    uint32_t sleeps = atomic_load(&card->progress);
+    if (sleeps == PROGRESS_SLEEPS &&
+        atomic_compare_exchange_strong(&card->progress, &sleeps, PROGRESS_CALLED))
         card->transport->calls->ring(card->transport);
 }
 
@@ -199,7 +205,8 @@ static bool look(struct live_card *card, uint32_t seen, uint64_t until_ns) {
 
 static void lead(struct live_card *card, uint32_t seen, uint64_t until_ns) {
     atomic_store_explicit(&card->led, true, memory_order_relaxed);
-    card->transport->calls->disarm(card->transport);
+    if (atomic_load_explicit(&card->progress, memory_order_relaxed) != PROGRESS_CALLED)
+        card->transport->calls->disarm(card->transport);
     while (!look(card, seen, until_ns) && live_now_ns() < until_ns) {
         poll_and_look(card);
         if (raises_of(card) != seen)
@@ -258,8 +265,10 @@ static void progress_alone(struct live_card *card, uint32_t *idle) {
         return;
     }
     card->transport->calls->sleep(card->transport, due_ns);
-    uint32_t slept = PROGRESS_SLEEPS;
-    atomic_compare_exchange_strong(&card->progress, &slept, PROGRESS_TICKS);
+    uint32_t slept = atomic_load(&card->progress);
+    while ((slept == PROGRESS_SLEEPS || slept == PROGRESS_CALLED) &&
+           !atomic_compare_exchange_weak(&card->progress, &slept, PROGRESS_TICKS))
+        ;
     live_lock_take(&card->lock);
     if (!card->led)
         card->transport->calls->disarm(card->transport);
