@@ -5,6 +5,8 @@
 #include "lib/test.h"
 #include "spinlib/spinlib.h"
 
+#define TEST_WORLD_PS 100000000000000 /* 100 s; the longest sleeps for 20 */
+
 /* Runs rank(argument) on every rank; each returns 0, or a line number that the failure shows. The
  * world is *seen by them. */
 static inline void spinlib_world_seen(struct spin_world_options o, const char *card,
@@ -12,6 +14,9 @@ static inline void spinlib_world_seen(struct spin_world_options o, const char *c
                                       struct spin_world **seen) {
     struct spin_world *w;
     struct spin_error err;
+    /* Ranks that poll for what one that failed does not send would do so for ever. */
+    if (!o.until_ps)
+        o.until_ps = TEST_WORLD_PS;
     if (spin_world_new(&w, &o, &err))
         TEST_FAIL("%s: %s", card, err.text);
     *seen = w;
