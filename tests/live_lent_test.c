@@ -3,7 +3,6 @@
 #include "lib/live_user.h"
 
 #include "base/rng.h"
-#include "nic/wire.h"
 
 static struct user a, b;
 
@@ -199,78 +198,43 @@ TEST(a_put_larger_than_all_slots_waits_for_them) {
 
 /* ---- liars ---- */
 
-static void record(struct ring_out *out, const struct nic_packet *packet, bool in_slot) {
-    uint8_t head[WIRE_HEADER_BYTES];
-    uint64_t first;
-    uint32_t header = wire_encode_head(packet, head);
-    uint32_t bytes = header + (in_slot ? 0 : packet->bytes);
-    uint8_t *to = ring_reserve(out, bytes);
-    CHECK(to);
-    memcpy(&first, head, sizeof first);
-    memcpy(to + 8, head + 8, header - 8);
-    ring_commit(out, bytes, first);
-}
-
 static void wait_for_malformed(uint64_t count) {
     CHECK_SOON(live_card_malformed(b.card) >= count, );
     CHECK_EQ(live_card_malformed(b.card), count);
 }
 
 TEST(slots_of_a_liar_harm_nothing) {
-    struct box liar;
-    struct box_view view;
+    struct liar liar;
+    struct nic_packet *rest = &liar.rest;
     ptl_ct_event_t event;
     begin();
-    CHECK_EQ(box_make(&liar, &folder, 1, 7, &err), 0);
-    CHECK(box_open(&view, &folder, (struct nic_address){1, 2}, 7));
-    claim(&view, &liar);
-    struct ring_out out = {.ring = &view.lane->ring};
-    struct nic_packet first = {.kind = NIC_DATA,
-                               .first = true,
-                               .source = {1, 7},
-                               .target = {1, 2},
-                               .bytes = 4096,
-                               .message = {.kind = NIC_PUT,
-                                           .interface = PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL,
-                                           .source = {1, 7},
-                                           .target = {1, 2},
-                                           .ack_req = PTL_NO_ACK_REQ,
-                                           .source_rank = PTL_RANK_ANY,
-                                           .target_rank = PTL_RANK_ANY,
-                                           .pt_index = 3,
-                                           .length = 4096 + 10000,
-                                           .payload = 4096 + 10000}};
-    struct nic_packet rest = {.kind = NIC_DATA,
-                              .last = true,
-                              .source = {1, 7},
-                              .target = {1, 2},
-                              .offset = 4096,
-                              .bytes = 10000};
-    record(&out, &rest, true); /* it has no slots */
-    box_ring(view.header);
+    liar_open(&liar, 4096, 10000);
+    struct box_view *view = &liar.view;
+    liar_write(&liar, rest, NULL, 0); /* it has no slots */
+    box_ring(view->header);
     wait_for_malformed(1);
-    atomic_fetch_or(&view.header->claims[0], 1ull << 7);
-    box_attend(view.header);
-    CHECK_SOON(view.lane->has_bulk, );
-    record(&out, &rest, true); /* of no message */
-    box_ring(view.header);
+    atomic_fetch_or(&view->header->claims[0], 1ull << 7);
+    box_attend(view->header);
+    CHECK_SOON(view->lane->has_bulk, );
+    liar_write(&liar, rest, NULL, 0); /* of no message */
+    box_ring(view->header);
     wait_for_malformed(2);
-    record(&out, &first, false);
-    rest.bytes = 10001; /* more than the message has */
-    record(&out, &rest, true);
-    rest.bytes = BULK_SLOT_BYTES + 1; /* more than a slot */
-    record(&out, &rest, true);
-    rest.bytes = 100; /* too little for one */
-    record(&out, &rest, true);
-    view.lane->bulk_head = 77; /* which is not its to say */
-    box_ring(view.header);
+    liar_write(&liar, &liar.first, NULL, liar.first.bytes);
+    rest->bytes = 10001; /* more than the message has */
+    liar_write(&liar, rest, NULL, 0);
+    rest->bytes = BULK_SLOT_BYTES + 1; /* more than a slot */
+    liar_write(&liar, rest, NULL, 0);
+    rest->bytes = 100; /* too little for one */
+    liar_write(&liar, rest, NULL, 0);
+    view->lane->bulk_head = 77; /* which is not its to say */
+    box_ring(view->header);
     wait_for_malformed(5);
-    rest.bytes = 10000;
-    memset(view.lane->bulk[4], 9, 10000); /* four were named before */
+    rest->bytes = 10000;
+    memset(view->lane->bulk[4], 9, 10000); /* four were named before */
     enter(&b);
     CHECK_EQ(PtlCTGet(b.arrived, &event), PTL_OK);
-    record(&out, &rest, true);
-    box_ring(view.header);
+    liar_write(&liar, rest, NULL, 0);
+    box_ring(view->header);
     CHECK_EQ(PtlCTWait(b.arrived, event.success + 1, &event), PTL_OK);
     CHECK_EQ(b.memory[4096], 9);
     CHECK_EQ(b.memory[4096 + 9999], 9);
@@ -281,8 +245,7 @@ TEST(slots_of_a_liar_harm_nothing) {
     look_at(&b, &a);
     CHECK(memcmp(a.source, b.memory, MEMORY) == 0);
     CHECK_EQ(live_card_malformed(b.card), 5);
-    box_close(&view);
-    box_free(&liar);
+    liar_close(&liar);
     end();
 }
 

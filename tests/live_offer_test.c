@@ -7,7 +7,6 @@
 
 #include "base/rng.h"
 #include "live/live_huge.h"
-#include "nic/wire.h"
 
 #define LARGE (4u << 20)
 #define PAGE  4096u
@@ -291,65 +290,27 @@ TEST(memory_of_large_messages_stays_as_it_is) {
 }
 
 TEST(offers_of_a_liar_harm_nothing) {
-    struct box liar;
-    struct box_view view;
+    struct liar liar;
     ptl_ct_event_t event;
-    const uint32_t bytes = 4096 + 500000;
     begin();
-    CHECK_EQ(box_make(&liar, &folder, 1, 7, &err), 0);
-    CHECK(box_open(&view, &folder, (struct nic_address){1, 2}, 7));
-    claim(&view, &liar);
-    struct ring_out out = {.ring = &view.lane->ring};
-    struct nic_packet first = {.kind = NIC_DATA,
-                               .first = true,
-                               .source = {1, 7},
-                               .target = {1, 2},
-                               .bytes = 4096,
-                               .message = {.kind = NIC_PUT,
-                                           .interface = PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL,
-                                           .source = {1, 7},
-                                           .target = {1, 2},
-                                           .ack_req = PTL_NO_ACK_REQ,
-                                           .source_rank = PTL_RANK_ANY,
-                                           .target_rank = PTL_RANK_ANY,
-                                           .pt_index = 3,
-                                           .length = bytes,
-                                           .payload = bytes}};
-    struct nic_packet rest = {.kind = NIC_DATA,
-                              .last = true,
-                              .source = {1, 7},
-                              .target = {1, 2},
-                              .offset = 4096,
-                              .bytes = bytes - 4096};
+    liar_open(&liar, 4096, 500000);
     const uint64_t addresses[] = {(uintptr_t)from, 16, UINT64_MAX - 4096, (uintptr_t)from};
     for (uint64_t i = 0; i < 4; i++) {
-        uint8_t head[WIRE_HEADER_BYTES];
-        uint64_t word, address = addresses[i];
-        uint32_t header = wire_encode_head(&first, head);
         if (i) { /* the first offer is of no message */
-            first.message_number = rest.message_number = (uint32_t)i - 1;
-            header = wire_encode_head(&first, head);
-            uint8_t *record = ring_reserve(&out, header + 4096);
-            memcpy(&word, head, sizeof word);
-            memcpy(record + 8, head + 8, header - 8);
-            ring_commit(&out, header + 4096, word);
+            liar.first.message_number = liar.rest.message_number = (uint32_t)i - 1;
+            liar_write(&liar, &liar.first, NULL, liar.first.bytes);
         }
-        rest.source.pid = i == 3 ? 8 : 7; /* and the last lies about its sender */
-        header = wire_encode_head(&rest, head);
-        CHECK_EQ(header, WIRE_LATER_BYTES);
-        uint8_t *record = ring_reserve(&out, header + OFFER_BYTES);
-        memcpy(&word, head, sizeof word);
-        memcpy(record + 8, head + 8, header - 8);
-        memcpy(record + header, &address, sizeof address);
-        ring_commit(&out, header + OFFER_BYTES, word);
-        view.lane->offer.left = UINT64_MAX; /* which is not its to say */
-        view.lane->offer.answers = 99;
-        box_ring(view.header);
-        CHECK_SOON(view.lane->offer.answers >> 2 == i + 1, );
+        liar.rest.source.pid = i == 3 ? 8 : 7; /* and the last lies about its sender */
+        uint8_t offered[OFFER_BYTES] = {0};
+        memcpy(offered, &addresses[i], sizeof addresses[i]);
+        liar_write(&liar, &liar.rest, offered, sizeof offered);
+        liar.view.lane->offer.left = UINT64_MAX; /* which is not its to say */
+        liar.view.lane->offer.answers = 99;
+        box_ring(liar.view.header);
+        CHECK_SOON(liar.view.lane->offer.answers >> 2 == i + 1, );
     }
     CHECK_EQ(live_card_malformed(b.card), 1);
-    box_close(&view);
-    box_free(&liar);
+    liar_close(&liar);
     CHECK_EQ(put(&a, 2, 0, MEMORY), PTL_OK);
     CHECK_EQ(PtlCTGet(a.acked, &event), PTL_OK);
     check_ok(put_large(0, LARGE, LARGE));

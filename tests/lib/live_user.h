@@ -13,6 +13,7 @@
 #include "live/live_box.h"
 #include "live/live_card.h"
 #include "nic/nic.h"
+#include "nic/wire.h"
 
 #define LIVE_USER __attribute__((unused))
 
@@ -140,12 +141,65 @@ LIVE_USER static void reach(struct user *u) {
     CHECK_EQ(PtlCTSet(u->acked, (ptl_ct_event_t){0, 0}), PTL_OK);
 }
 
-/* A process of pid 7 by hand: it asks for its lane in another's box. */
-LIVE_USER static void claim(const struct box_view *view, const struct box *liar) {
-    atomic_store(&view->lane->claim, liar->header->life);
-    atomic_fetch_or(&view->header->claims[0], 1ull << 7);
-    box_attend(view->header);
-    CHECK_SOON(view->lane->accepted == liar->header->life, );
+/* A process of pid 7 by hand, which writes to the lane of process 2 what it likes: a put of two
+ * packets, unless it changes them. */
+struct liar {
+    struct box box;
+    struct box_view view;
+    struct ring_out out;
+    struct nic_packet first, rest;
+};
+
+LIVE_USER static void liar_open(struct liar *l, uint32_t first_bytes, uint32_t rest_bytes) {
+    const struct nic_address self = {1, 7}, target = {1, 2};
+    CHECK_EQ(box_make(&l->box, &folder, 1, 7, &err), 0);
+    CHECK(box_open(&l->view, &folder, target, 7));
+    atomic_store(&l->view.lane->claim, l->box.header->life);
+    atomic_fetch_or(&l->view.header->claims[0], 1ull << 7);
+    box_attend(l->view.header);
+    CHECK_SOON(l->view.lane->accepted == l->box.header->life, );
+    l->out = (struct ring_out){.ring = &l->view.lane->ring};
+    l->first = (struct nic_packet){.kind = NIC_DATA,
+                                   .first = true,
+                                   .source = self,
+                                   .target = target,
+                                   .bytes = first_bytes,
+                                   .message = {.kind = NIC_PUT,
+                                               .interface = PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL,
+                                               .source = self,
+                                               .target = target,
+                                               .ack_req = PTL_NO_ACK_REQ,
+                                               .source_rank = PTL_RANK_ANY,
+                                               .target_rank = PTL_RANK_ANY,
+                                               .pt_index = 3,
+                                               .length = first_bytes + rest_bytes,
+                                               .payload = first_bytes + rest_bytes}};
+    l->rest = (struct nic_packet){.kind = NIC_DATA,
+                                  .last = true,
+                                  .source = self,
+                                  .target = target,
+                                  .offset = first_bytes,
+                                  .bytes = rest_bytes};
+}
+
+/* A packet's header with so many bytes behind it, whatever it says; data may be NULL. */
+LIVE_USER static void liar_write(struct liar *l, const struct nic_packet *packet, const void *data,
+                                 uint32_t bytes) {
+    uint8_t head[WIRE_HEADER_BYTES];
+    uint64_t word;
+    uint32_t header = wire_encode_head(packet, head);
+    uint8_t *to = ring_reserve(&l->out, header + bytes);
+    CHECK(to);
+    memcpy(&word, head, sizeof word);
+    memcpy(to + 8, head + 8, header - 8);
+    if (data)
+        memcpy(to + header, data, bytes);
+    ring_commit(&l->out, header + bytes, word);
+}
+
+LIVE_USER static void liar_close(struct liar *l) {
+    box_close(&l->view);
+    box_free(&l->box);
 }
 
 #endif
