@@ -39,9 +39,10 @@ struct live_executor {
     bool begun, blocked, resumed;
     bool returned; /* its last call was a payload handler, has returned, and may be made again */
     struct seen_handler *seen;
-    struct port_host memory;      /* by address, for PsPIN's handlers */
+    uint64_t host_bytes;          /* of memory by address, for PsPIN's handlers, */
     const struct live_code *runs; /* its handler's */
     const struct live_code *code; /* whose windows it has */
+    uint64_t host_at;             /* and where that begins */
     uint8_t *state;
     uint32_t state_bytes;
     struct live_executor *next, *all;
@@ -226,8 +227,8 @@ static void give_memory(struct live_executor *e, const struct live_code *code) {
 static void call_handler(struct live_executor *e) {
     struct invoke_call call;
     nic_task_call(&call, e->task, e->packet, PACKET_ADDRESS, STATE_ADDRESS);
-    e->context.host_address = e->memory.base;
-    e->context.host_bytes = e->memory.bytes;
+    e->context.host_address = e->host_at;
+    e->context.host_bytes = e->host_bytes;
     call.budget_cycles = BUDGET;
     hpu_invoke_begin(&e->port, &e->context, &e->core, &call);
 }
@@ -237,7 +238,7 @@ static bool is_next(const struct live_executor *e) {
     const struct nic_task *t = e->task;
     return e->returned && t->kind == NIC_PAYLOAD_HANDLER && !t->user_hdr_bytes &&
            t->entry == e->hpu.entry && t->message_id == e->hpu.task.flow &&
-           e->memory.base == e->context.host_address && e->memory.bytes == e->context.host_bytes;
+           e->host_at == e->context.host_address && e->host_bytes == e->context.host_bytes;
 }
 
 static enum hpu_stop call_next(struct live_executor *e) {
@@ -293,11 +294,14 @@ uint64_t live_hpu_waiting(const struct live_card *card) {
  * where nobody looks at it and no page can be absent; workers run handlers without the lock. */
 static void find_memory(struct live_executor *e) {
     const struct live_card *card = e->card;
-    bool direct = !card->workers && !card->pages && !live_record_traces(card->record);
-    e->memory = nic_command_host(card->nic, e->task, PORT_AT_ADDRESS);
-    for (uint32_t space = PORT_ENTRY; space <= PORT_HANDLER; space++)
-        e->port.direct[space] =
-            direct ? nic_command_direct(card->nic, e->task, space) : (struct port_host){0};
+    bool direct = !card->workers && !card->pages && !card->record;
+    const struct port_host has = nic_command_host(card->nic, e->task, PORT_AT_ADDRESS);
+    e->host_at = has.base;
+    e->host_bytes = has.bytes;
+    if (direct)
+        nic_command_direct(e->task, e->port.direct);
+    else
+        memset(e->port.direct, 0, sizeof e->port.direct);
 }
 
 static struct live_executor *take_resumed(struct live_card *card) {
@@ -368,7 +372,8 @@ enum hpu_stop live_hpu_run(struct live_executor *e) {
         e->begun = true;
     }
     uint64_t began_ns = live_seen_begins(e->seen, again, !e->card->workers);
-    uint64_t traced_ns = live_record_traces(e->card->record) ? live_now_ns() : 0;
+    bool traces = e->card->record && live_record_traces(e->card->record);
+    uint64_t traced_ns = traces ? live_now_ns() : 0;
     enum hpu_stop stop = next ? call_next(e) : hpu_run(&e->hpu, UINT64_MAX);
     e->returned = stop == HPU_DONE && e->task->kind == NIC_PAYLOAD_HANDLER && !e->port.is_pspin;
     live_seen_ends(e->seen, began_ns, stop == HPU_FAULTED);

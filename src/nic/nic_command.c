@@ -102,21 +102,13 @@ struct port_host nic_command_host(const struct nic *nic, const struct nic_task *
     return has;
 }
 
-struct port_host nic_command_direct(const struct nic *nic, const struct nic_task *seen,
-                                    uint32_t space) {
+void nic_command_direct(const struct nic_task *seen, struct port_host direct[2]) {
     const struct nic_incoming *in = nic_task_of(seen)->message;
-    const struct portals_handlers *h = nic_handlers(in);
-    struct port_host has = {0};
-    struct nic_segment all;
-    if (!h || portals_memory(nic->portals) || (space == PORT_HANDLER && !h->host_bytes))
-        return has;
-    uint32_t pieces = space == PORT_HANDLER
-                          ? portals_handler_segments(&in->arrival, 0, h->host_bytes, &all, 1)
-                          : portals_entry_segments(&in->arrival, 0, UINT64_MAX, &all, 1);
-    uint64_t bytes = space == PORT_HANDLER ? h->host_bytes : portals_entry_bytes(&in->arrival);
-    if (pieces && all.bytes == bytes)
-        has = (struct port_host){0, bytes, all.host};
-    return has;
+    struct nic_segment entry = {0}, handler = {0};
+    if (nic_handlers(in))
+        portals_whole_memory(&in->arrival, &entry, &handler);
+    direct[PORT_ENTRY] = (struct port_host){0, entry.bytes, entry.host};
+    direct[PORT_HANDLER] = (struct port_host){0, handler.bytes, handler.host};
 }
 
 /* Host memory that Portals knows, but the driver does not reach. */

@@ -221,6 +221,9 @@ uint32_t portals_entry_segments(const struct portals_arrival *arrival, uint64_t 
 uint32_t portals_handler_segments(const struct portals_arrival *arrival, uint64_t offset,
                                   uint64_t length, struct nic_segment *segments, uint32_t room);
 uint64_t portals_entry_bytes(const struct portals_arrival *arrival);
+/* Both as a whole where that is one piece of this process, else of no bytes. */
+void portals_whole_memory(const struct portals_arrival *arrival, struct nic_segment *entry,
+                          struct nic_segment *handler);
 
 /* One packet of an atomic, of whole items: operates on host memory; `before` takes what was there,
  * or is NULL. */

@@ -245,6 +245,19 @@ uint64_t portals_entry_bytes(const struct portals_arrival *a) {
     return a->ni ? a->entry->memory.length : 0;
 }
 
+static struct nic_segment whole(const struct memory *m) {
+    return (struct nic_segment){m->start, m->piece ? 0 : m->length};
+}
+
+void portals_whole_memory(const struct portals_arrival *a, struct nic_segment *entry,
+                          struct nic_segment *handler) {
+    *entry = *handler = (struct nic_segment){NULL, 0};
+    if (!a->ni || a->ni->p->memory)
+        return;
+    *entry = whole(&a->entry->memory);
+    *handler = whole(&a->entry->handler_memory);
+}
+
 /* Items that lie in several pieces of memory, or not in ours. */
 static bool move_items(const struct portals_arrival *a, uint64_t offset, uint8_t *items,
                        uint64_t bytes, bool out) {
