@@ -324,7 +324,7 @@ static __attribute__((noinline)) bool plain_otherwise(const struct portals_ni *n
 }
 
 /* Most lists have one mask, and ranks: what these need is looked for without a call, if it is the
- * first with its key. */
+ * first of its bucket. Who agrees with it in group, bits and rank has its key. */
 bool portals_plain(struct portals *p, const struct nic_message *m, struct portals_plain *plain) {
     const unsigned matching_ranks = PTL_NI_MATCHING | PTL_NI_LOGICAL;
     const struct portals_ni *ni = p->ni[p4_interface_number(m->interface)];
@@ -341,7 +341,7 @@ bool portals_plain(struct portals *p, const struct nic_message *m, struct portal
     const struct list_group *group = &list->one;
     uint64_t key = logical_key(group, m->match_bits, m->source_rank);
     struct entry *e = ni->entry_bucket[key & (ni->entry_buckets - 1)].first;
-    if (!e || e->key != key || e->group != group || e->options & PTL_ME_NO_TRUNCATE ||
+    if (!e || e->group != group || e->options & PTL_ME_NO_TRUNCATE ||
         (e->match_bits ^ m->match_bits) & ~group->ignore_bits ||
         (!group->ignore_id && e->match_id.rank != m->source_rank))
         return plain_otherwise(ni, list, m, plain);
