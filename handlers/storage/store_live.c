@@ -46,7 +46,7 @@ static const struct {
 } players[] = {
     {"demo", store_live_demo},   {"again", store_live_again},     {"storm", store_live_storm},
     {"crash", store_live_crash}, {"recover", store_live_recover}, {"bench", store_live_bench},
-    {"large", store_live_large},
+    {"large", store_live_large}, {"forge", store_live_forge},
 };
 
 static player *player_of(const char *what) {
@@ -129,7 +129,9 @@ int main(int argc, char **argv) {
         .node_bytes = benches ? 256 << 20
                       : large ? live.bytes
                               : 0,
-        .lifetime_s = benches ? 2 : 0};
+        .lifetime_s = benches                         ? 2
+                      : strcmp(argv[1], "forge") == 0 ? 1
+                                                      : 0};
     code = store_live_open_puts(&live, job.ni);
     if (code == PTL_OK)
         code = spinstore_join(job.ni, &options, &live.store);

@@ -37,6 +37,7 @@ int store_live_again(struct store_live *live); /* all are started again after a 
 int store_live_storm(struct store_live *live);
 int store_live_crash(struct store_live *live);
 int store_live_recover(struct store_live *live);
+int store_live_forge(struct store_live *live);
 int store_live_bench(struct store_live *live);
 int store_live_large(struct store_live *live);
 /* A node: bytes of its medium that are in memory. */

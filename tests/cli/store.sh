@@ -9,6 +9,8 @@ check "a store of other nodes" 1 'journal: the journal is of a store with 8 node
 refuse "a folder that is not there" 1 '/nowhere: No such file' "$OPENSPIN" store demo --files /nowhere
 refuse "too few nodes" 2 "nodes" "$OPENSPIN" store demo --nodes 3
 refuse "another word" 2 "'word' is not an option" "$OPENSPIN" store demo word
+head -c 65536 /dev/zero >shared
+check "forged requests to live cards" 0 '^16 requests were refused, 0 were not$' timeout -k 5 $patience "$OPENSPIN" launch -n 4 "$BUILD/handlers/store-live" forge "$PWD/shared" 2 9000 1
 storms=${STORMS:-3}
 [ -n "$SANITIZED" ] && storms=1
 [ "$storms" -gt 3 ] && check "the bench" 0 '^read, RS\(4,2\) +[0-9]' timeout -k 5 $patience "$OPENSPIN" store bench
