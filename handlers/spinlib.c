@@ -101,7 +101,7 @@ int spin_entry_append(ptl_handle_ni_t ni, ptl_pt_index_t pt, const struct spin_e
         .hpu_memory = PTL_INVALID_HANDLE,
     };
     int code = PTL_OK;
-    if (e->header || e->payload || e->completion)
+    if (e->header || e->payload || e->completion || e->cleanup)
         code = add_handlers(ni, e, &me);
     if (code == PTL_OK)
         code = PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, e->user_ptr, &linked->me);

@@ -2,6 +2,7 @@
  * tampered with, and nodes that die at any step. */
 #include "../handlers/storage/store_node_host.h"
 #include "lib/storage_client.h"
+#include "lib/world_packet.h"
 
 enum { BLOCKS = 64 };
 #define EXTENT 150000u
@@ -337,7 +338,7 @@ static int serve(struct storage_scene *s, struct store_node_card *card, ptl_hand
     struct store_node_host host;
     uint64_t flushed = 0;
     const struct store_host_options o = {.most_bytes = 40000,
-                                         .queue_bytes = 100000,
+                                         .queue_bytes = s->queue_bytes ? s->queue_bytes : 100000,
                                          .flush = s->options.by_file ? flush_nothing : NULL,
                                          .user = &flushed};
     bool behind = !s->options.by_file && !s->options.bypass && spin_rank() % 2 == 0;
@@ -400,10 +401,98 @@ TEST(a_card_that_is_nearly_full_leaves_requests_to_its_host) {
     struct storage_scene s = {.nodes = 1,
                               .options = {.blocks = BLOCKS, .slots = 300, .bypass = 297},
                               .client = flood_when_served,
-                              .host = serve};
+                              .host = serve,
+                              .queue_bytes = 400000};
     storage_world(&s, NULL, 0);
     CHECK_EQ(s.counts[0].accepted + s.counts[0].bypassed, FLOOD);
     CHECK(s.counts[0].accepted > 0);
+}
+
+/* The host's processor is busy while more comes than its queue has room for: what has no room is
+ * denied, and everything is answered. Some of it breaks off on its way, and leaves the queue. */
+enum { TO_HOST = 120 };
+
+static int serve_late(struct storage_scene *s, struct store_node_card *card, ptl_handle_eq_t eq) {
+    struct store_node_host host;
+    const struct store_host_options o = {.most_bytes = 10000, .queue_bytes = 60000};
+    RANK_CHECK(store_node_host_open(card, s->medium[0], &o, &host) == PTL_OK);
+    RANK_CHECK(store_node_card_tell(card, &(struct storage_control){.kind = STORAGE_SET_LOAD,
+                                                                    .value = 1}) == PTL_OK);
+    spin_barrier();
+    while (!s->done) {
+        ptl_event_t event;
+        unsigned int which;
+        if (s->answered == 0) { /* the client says when it has sent all */
+            spin_compute(1000);
+            continue;
+        }
+        int code = PtlEQPoll(&eq, 1, 1, &event, &which);
+        RANK_CHECK(code == PTL_OK || code == PTL_EQ_EMPTY);
+        if (code == PTL_OK)
+            RANK_CHECK(store_node_host_event(&host, &event, &code) && code == PTL_OK);
+    }
+    RANK_CHECK(host.broken_off == s->broken_off);
+    store_node_host_close(&host);
+    return 0;
+}
+
+/* `count` writes that begin and never end: their first packets alone. */
+static int break_off(struct storage_scene *s, const struct store_grant *g, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        struct storage_write w = storage_write_new(s, g, 0, 9000);
+        const struct nic_message m = {.source_rank = s->job.rank,
+                                      .pt_index = s->pt,
+                                      .match_bits = STORAGE_REQUEST,
+                                      .payload = w.bytes};
+        RANK_CHECK(world_packet(s->world, s->job.rank + 1, 0, s->broken_off++, &m, w.message, 0,
+                                storage_mtu_of(s)) == 0);
+        storage_write_free(&w);
+    }
+    return 0;
+}
+
+static int flood_the_host(struct storage_scene *s) {
+    struct store_grant g = storage_grant(s, STORAGE_PLAIN, 1, 0, EXTENT);
+    struct storage_write w[TO_HOST];
+    spin_barrier();
+    for (uint32_t round = 0; round < 3; round++) {
+        uint32_t done = 0;
+        s->answered = 0;
+        RANK_CHECK(break_off(s, &g, 3) == 0);
+        spin_compute_ps(3000000000u); /* longer than they may be silent */
+        for (uint32_t i = 0; i < TO_HOST; i++) {
+            w[i] = storage_write_new(s, &g, 100 * i, 1000);
+            RANK_CHECK(storage_put(s, w[i].message, w[i].bytes, 0) == PTL_OK);
+        }
+        spin_compute_ps(100000000u);
+        s->answered = 1;
+        for (uint32_t i = 0; i < TO_HOST; i++) {
+            int got = storage_wait(s, NULL);
+            RANK_CHECK(got == STORAGE_DONE || got == STORAGE_FULL);
+            done += got == STORAGE_DONE;
+        }
+        for (uint32_t i = 0; i < TO_HOST; i++)
+            storage_write_free(&w[i]);
+        /* as many as have room beside those that broke off, each round anew */
+        RANK_CHECK(done > 5 && done < 12);
+        spin_compute_ps(100000000u);
+        RANK_CHECK(storage_write_once(s, &g, 0, 5000) == 0); /* and then there is room again */
+    }
+    return 0;
+}
+
+TEST(a_host_that_is_behind_denies_what_it_has_no_room_for) {
+    for (int card = 0; card < 2; card++) {
+        static const char *const cards[] = {"card=sc17", "card=pspin"};
+        struct storage_scene s = {
+            .nodes = 1,
+            .options = {.blocks = BLOCKS, .trust = STORAGE_CAPABILITY, .cleanup_ns = 1000000},
+            .client = flood_the_host,
+            .host = serve_late};
+        storage_world_seen(&s, cards[card]);
+        CHECK_EQ(s.counts[0].cleaned, 9);
+        CHECK_EQ(s.counts[0].under_way, 0);
+    }
 }
 
 TEST(hosts_flush_a_medium_that_is_a_file) {

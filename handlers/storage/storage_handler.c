@@ -283,12 +283,25 @@ ASIDE int read_medium(struct storage_state *s, const ptl_header_t *header, uint3
     return DROP;
 }
 
-/* All of it goes to the host, which does what the card would. */
-RARE int bypass(struct storage_state *s, struct storage_descriptor *d, const ptl_header_t *h) {
+static void host_took(struct storage_state *s, uint32_t cost) {
+    __atomic_fetch_sub(&s->host_holds, cost, __ATOMIC_RELAXED);
+}
+
+/* All of it goes to the host, which does what the card would, if there is room in its queue. */
+RARE int bypass(struct storage_state *s, struct storage_descriptor *d, const ptl_header_t *h,
+                const uint32_t session[2]) {
+    const uint32_t cost = STORAGE_HOST_COST(h->length);
+    bool fits = __atomic_add_fetch(&s->host_holds, cost, __ATOMIC_RELAXED) <= s->host_room;
+    d->stream[0] = fits ? PtlHandlerStreamStart(&h->user_hdr, STORAGE_HEAD, h->length, s->node.rank,
+                                                STORAGE_HOST, 0, h->source_id)
+                        : 0;
+    if (!d->stream[0]) {
+        host_took(s, cost);
+        give(s, d);
+        return refuse(s, h, session, STORAGE_FULL);
+    }
     __atomic_fetch_add(&s->counts.bypassed, 1, __ATOMIC_RELAXED);
     d->phase = STORAGE_BYPASS;
-    d->stream[0] = PtlHandlerStreamStart(&h->user_hdr, STORAGE_HEAD, h->length, s->node.rank,
-                                         STORAGE_HOST, 0, h->source_id);
     return PROCESS_DATA;
 }
 
@@ -339,7 +352,7 @@ __handler int storage_header_handler(ptl_header_t h, void *state) {
         return refuse(s, &h, session, status);
     }
     if (behind && head->operation == STORAGE_WRITE)
-        return bypass(s, d, &h);
+        return bypass(s, d, &h, session);
     __atomic_fetch_add(&s->counts.accepted, 1, __ATOMIC_RELAXED);
     d->phase = STORAGE_ACCEPTED;
     d->status = STORAGE_DONE;
@@ -502,6 +515,15 @@ __handler int storage_cleanup_handler(int dropped, bool flow_control, void *stat
     return SUCCESS;
 }
 
+/* A request that bypasses the card breaks off on its way to the host: that is what the host's event
+ * says. */
+__handler int storage_host_cleanup_handler(int dropped, bool flow_control, void *state) {
+    (void)dropped;
+    (void)flow_control;
+    (void)state;
+    return SUCCESS;
+}
+
 /* ---- What the host says ---- */
 
 /* Handlers that look at a key meanwhile find its old generation, none, or the whole new key. */
@@ -575,6 +597,12 @@ __handler int storage_control_payload_handler(const ptl_payload_t p, void *state
         return SUCCESS;
     case STORAGE_SUMMED:
         summed(s, &c);
+        return SUCCESS;
+    case STORAGE_SET_HOST:
+        s->host_room = c.value;
+        return SUCCESS;
+    case STORAGE_HOST_TOOK:
+        host_took(s, c.value);
         return SUCCESS;
     default:
         return FAIL;

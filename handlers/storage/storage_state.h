@@ -79,6 +79,8 @@ struct storage_state {
     uint32_t dies_after, runs; /* tests: from this run of a handler on it does nothing; 0: never */
     uint32_t under_way;        /* descriptors in use */
     uint32_t swap_slots;       /* descriptors in L2, for when all are in use */
+    uint32_t host_room;        /* of requests that the host has not taken, in STORAGE_HOST_COST */
+    uint32_t host_holds;       /* so much of it is taken */
     struct storage_counts counts;
     struct storage_parity parity;
     uint32_t epoch; /* of the keys: from 1 on, one more with each that is set */
@@ -107,15 +109,17 @@ static inline uint32_t storage_home(uint32_t slots, uint32_t message) {
 /* ---- Host to card ---- */
 
 enum storage_control_kind {
-    STORAGE_SET_CLOCK = 1, /* value */
-    STORAGE_SET_LOAD = 2,  /* value */
-    STORAGE_SET_KEY = 3,   /* key: takes the place of the one two generations before */
-    STORAGE_END_KEY = 4,   /* key.generation is valid until key.ends */
-    STORAGE_REPORT = 5,    /* the counts, to the memory of the entry */
-    STORAGE_SUMMED = 6,    /* sum: so many bytes of the parity of write `value` are durable, and so
-                              many pieces are no more in the host's queue */
-    STORAGE_SET_SWAP = 7,  /* value: slots in L2 (0 to STORAGE_SWAP_SLOTS) */
-    STORAGE_SET_SUMS = 8,  /* value: pieces that the queue has room for */
+    STORAGE_SET_CLOCK = 1,  /* value */
+    STORAGE_SET_LOAD = 2,   /* value */
+    STORAGE_SET_KEY = 3,    /* key: takes the place of the one two generations before */
+    STORAGE_END_KEY = 4,    /* key.generation is valid until key.ends */
+    STORAGE_REPORT = 5,     /* the counts, to the memory of the entry */
+    STORAGE_SUMMED = 6,     /* sum: so many bytes of the parity of write `value` are durable, and so
+                               many pieces are no more in the host's queue */
+    STORAGE_SET_SWAP = 7,   /* value: slots in L2 (0 to STORAGE_SWAP_SLOTS) */
+    STORAGE_SET_SUMS = 8,   /* value: pieces that the queue has room for */
+    STORAGE_SET_HOST = 9,   /* value: room for requests that bypass the card */
+    STORAGE_HOST_TOOK = 10, /* value: so much of it is free again */
 };
 struct storage_control {
     uint32_t kind, value;
@@ -126,6 +130,10 @@ struct storage_control {
         } sum;
     };
 };
+
+/* What a request that bypasses the card takes of its host's room, which is bytes of a queue; an
+ * event counts, too. */
+#define STORAGE_HOST_COST(bytes) ((uint32_t)(bytes) + 1024u)
 
 /* ---- Card to itself ---- */
 

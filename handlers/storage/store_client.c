@@ -27,6 +27,15 @@ static int ask_once(struct spinstore *s) {
     return code;
 }
 
+/* Lets time pass. */
+static int pause_for(struct spinstore *s, uint32_t ms) {
+    uint64_t until = spin_now_ps() + ms * 1000000000ull;
+    int code = PTL_OK;
+    while (code == PTL_OK && spin_now_ps() < until)
+        code = store_client_events(s, 1);
+    return code;
+}
+
 /* STORE_PROBING: the service does not know yet. */
 static int ask_until_known(struct spinstore *s) {
     uint64_t until = spin_now_ps() + 2ull * s->o.silence_ms * 1000000000u;
@@ -36,9 +45,7 @@ static int ask_until_known(struct spinstore *s) {
             return code;
         if (spin_now_ps() >= until)
             return PTL_FAIL;
-        uint64_t again = spin_now_ps() + 1000000000u;
-        while (code == PTL_OK && spin_now_ps() < again)
-            code = store_client_events(s, 1);
+        code = pause_for(s, 1);
         if (code != PTL_OK)
             return code;
     }
@@ -236,6 +243,7 @@ static int write_extent(struct spinstore *s, const struct store_layout *l, const
         code = wait_for_nodes(s, c, f);
     }
     bool ok = code == PTL_OK && store_flight_ok(f);
+    s->denied = code == PTL_OK && f->worst == STORAGE_FULL;
     if (f)
         store_flight_leave(s, f);
     *status = ok ? STORE_OK : STORE_STALE;
@@ -314,6 +322,10 @@ int spinstore_write(struct spinstore_object *o, uint64_t offset, const void *dat
         if (status != STORE_STALE)
             return store_client_code(status);
         s->counts.writes_again++;
+        if (s->denied) /* a node has no room for requests: longer each time */
+            code = pause_for(s, i < 6 ? 1u << i : 64);
+        if (code != PTL_OK)
+            return code;
     }
     return PTL_FAIL;
 }

@@ -27,7 +27,7 @@ static int open_entries(struct store_node_card *card, const struct store_node_op
         .payload = "storage_payload_handler",
         .completion = "storage_completion_handler",
         .cleanup = "storage_cleanup_handler",
-        .cleanup_ns = o->cleanup_ns ? o->cleanup_ns : CLEANUP_NS,
+        .cleanup_ns = card->cleanup_ns,
         .user_hdr_bytes = STORAGE_HEAD,
         .memory = card->memory,
         .state = state,
@@ -114,6 +114,7 @@ int store_node_card_open(ptl_handle_ni_t ni, ptl_pt_index_t pt, const struct sto
     card->counts = calloc(1, sizeof *card->counts);
     card->saying = calloc(1, sizeof *card->saying);
     card->oldest = o->oldest ? o->oldest : OLDEST_SECONDS;
+    card->cleanup_ns = o->cleanup_ns ? o->cleanup_ns : CLEANUP_NS;
     int code = card->counts && card->saying ? PtlCTAlloc(ni, &card->told) : PTL_NO_SPACE;
     const ptl_md_t md = {.length = PTL_SIZE_MAX,
                          .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_SEND_DISABLE,

@@ -41,6 +41,7 @@ struct store_node_card {
     struct storage_control *saying;
     struct storage_counts *counts; /* as of the last report */
     uint32_t oldest;
+    uint64_t cleanup_ns;
 };
 
 int store_node_card_open(ptl_handle_ni_t ni, ptl_pt_index_t pt, const struct store_node_options *o,

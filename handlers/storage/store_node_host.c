@@ -188,10 +188,31 @@ static int open_sums(struct store_node_host *h, uint32_t room) {
         h->card, &(struct storage_control){.kind = STORAGE_SET_SUMS, .value = room ? room - 1 : 0});
 }
 
+/* ---- Room for requests ---- */
+
+/* A request was taken out of its queue, or broke off there. */
+static int took(struct store_node_host *h, uint64_t bytes) {
+    h->taken += STORAGE_HOST_COST(bytes);
+    if (h->taken < h->most_taken)
+        return PTL_OK;
+    const struct storage_control c = {.kind = STORAGE_HOST_TOOK, .value = h->taken};
+    h->taken = 0;
+    return store_node_card_tell(h->card, &c);
+}
+
+/* As with sums: one of two queues has room for all that the card sends ahead. */
+static int open_requests(struct store_node_host *h, const struct store_host_queue *q) {
+    uint64_t room = q->bytes > q->min_free ? q->bytes - q->min_free : 0;
+    room = room < UINT32_MAX / 2 ? room : UINT32_MAX / 2;
+    h->most_taken = (uint32_t)room / 8;
+    return store_node_card_tell(
+        h->card, &(struct storage_control){.kind = STORAGE_SET_HOST, .value = (uint32_t)room});
+}
+
 /* ---- Queues ---- */
 
 static int open_queue(struct store_node_host *h, struct store_host_queue *q) {
-    const struct spin_entry entry = {
+    struct spin_entry entry = {
         .start = q->memory,
         .length = q->bytes,
         .min_free = q->min_free,
@@ -201,6 +222,12 @@ static int open_queue(struct store_node_host *h, struct store_host_queue *q) {
         .options = PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL | PTL_ME_NO_TRUNCATE,
         .user_ptr = q,
     };
+    if (q->bits == STORAGE_HOST) { /* a queue with half a request would never be empty */
+        entry.image = h->card->image;
+        entry.memory = h->card->memory;
+        entry.cleanup = "storage_host_cleanup_handler";
+        entry.cleanup_ns = h->card->cleanup_ns;
+    }
     return spin_entry_append(h->card->ni, h->card->pt, &entry, &q->entry);
 }
 
@@ -214,11 +241,16 @@ bool store_node_host_event(struct store_node_host *h, const ptl_event_t *event, 
         *code = wait_sent(h);
         if (*code == PTL_OK)
             *code = open_queue(h, q);
+    } else if (event->type == PTL_EVENT_PUT && q->bits == STORAGE_HOST) {
+        bool whole = event->ni_fail_type == PTL_NI_OK;
+        h->broken_off += !whole;
+        if (whole)
+            *code = work(h, event->start, event->mlength, (uint32_t)event->hdr_data);
+        if (*code == PTL_OK)
+            *code = took(h, event->rlength);
     } else if (event->type == PTL_EVENT_PUT && event->ni_fail_type == PTL_NI_OK) {
         struct storage_notice n;
-        if (q->bits == STORAGE_HOST) {
-            *code = work(h, event->start, event->mlength, (uint32_t)event->hdr_data);
-        } else if (q->bits == STORAGE_SUM) {
+        if (q->bits == STORAGE_SUM) {
             *code = add_sum(h, event);
         } else if (event->mlength == sizeof n) {
             memcpy(&n, event->start, sizeof n);
@@ -263,6 +295,8 @@ int store_node_host_open(struct store_node_card *card, void *medium,
     }
     if (code == PTL_OK)
         code = open_sums(h, sum_bytes / payload);
+    if (code == PTL_OK)
+        code = open_requests(h, &h->queue[0]);
     if (code != PTL_OK)
         store_node_host_close(h);
     return code;

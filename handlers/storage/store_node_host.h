@@ -34,7 +34,9 @@ struct store_node_host {
     uint64_t sends;
     struct store_sums *sums;      /* of parities, that the card cannot make */
     uint32_t pieces, most_pieces; /* taken, of which the card has not been told; to tell it */
+    uint32_t taken, most_taken;   /* likewise, of its room for requests */
     uint64_t requests;            /* that it carried out or refused */
+    uint64_t broken_off;          /* whose rest has not come */
 };
 
 /* The medium is that of the card; events of the queues go to the event queue of the card's portal

@@ -52,6 +52,7 @@ struct spinstore {
     uint64_t next_request, next_write;
     bool answered;               /* port.in is the answer to `serial` */
     bool alone;                  /* the service is gone */
+    bool denied;                 /* the last extent: a node had no room for the request */
     struct store_flight *flight; /* STORE_FLIGHTS, by request modulo that */
     struct spin_linked answers;
     struct spinstore_counts counts;

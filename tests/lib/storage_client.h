@@ -32,8 +32,11 @@ struct storage_scene {
     uint64_t word, bits, bytes; /* of the last answer: header data, match bits, length */
     /* Of nodes: the host of each does this while the client works. */
     int (*host)(struct storage_scene *, struct store_node_card *, ptl_handle_eq_t);
-    volatile uint32_t done; /* the client is */
+    volatile uint32_t done;   /* the client is */
+    struct spin_world *world; /* storage_world_seen: one rank more than the client does nothing */
     /* For tests as they like. */
+    uint32_t queue_bytes;
+    uint32_t broken_off;
     uint8_t strategy;
     uint32_t answered;
 };
@@ -211,6 +214,10 @@ static inline int storage_rank(void *argument) {
     RANK_CHECK(PtlPTAlloc(job.ni, 0, eq, PTL_PT_ANY, &pt) == PTL_OK);
     if (job.rank < s->nodes) {
         line = storage_run_node(s, &job, pt, eq);
+    } else if (job.rank > s->nodes) {
+        for (int i = 0; i < (s->host ? 3 : 2); i++)
+            spin_barrier();
+        line = 0;
     } else {
         s->job = job;
         s->pt = pt;
@@ -227,20 +234,37 @@ static inline int storage_rank(void *argument) {
     return line;
 }
 
-/* On both cards. The media are zero at first. */
-static inline void storage_world(struct storage_scene *s, const char *const *set, int set_count) {
+static inline void storage_open_media(struct storage_scene *s) {
     uint64_t bytes = (uint64_t)s->options.blocks * STORAGE_BLOCK + STORAGE_HEAD;
     s->options.trust = s->options.trust ? s->options.trust : STORAGE_CAPABILITY;
     s->key = store_key(1, UINT32_MAX, STORAGE_SECRET);
     for (uint32_t i = 0; i < s->nodes; i++)
         s->medium[i] = calloc(1, bytes);
     s->request = 1000;
+}
+
+static inline void storage_close_media(struct storage_scene *s) {
+    for (uint32_t i = 0; i < s->nodes; i++)
+        free(s->medium[i]);
+}
+
+/* On both cards. The media are zero at first. */
+static inline void storage_world(struct storage_scene *s, const char *const *set, int set_count) {
+    storage_open_media(s);
     spinlib_world_with((struct spin_world_options){.ranks = s->nodes + 1,
                                                    .set = (const char **)(uintptr_t)set,
                                                    .set_count = set_count},
                        storage_rank, s);
-    for (uint32_t i = 0; i < s->nodes; i++)
-        free(s->medium[i]);
+    storage_close_media(s);
+}
+
+/* On one card, in a world that the client sees. A host meets the others once. */
+static inline void storage_world_seen(struct storage_scene *s, const char *card) {
+    storage_open_media(s);
+    spinlib_world_seen(
+        (struct spin_world_options){.ranks = s->nodes + 2, .set = &card, .set_count = 1}, card,
+        storage_rank, s, &s->world);
+    storage_close_media(s);
 }
 
 #endif
