@@ -23,7 +23,7 @@ export PATH=$prefix/bin:$PATH
 PKG_CONFIG_PATH=$(find "$prefix" -type d -name pkgconfig -print -quit)
 export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR=$PWD/root
 unset C_INCLUDE_PATH
-cp "$SOURCE"/examples/*.c .
+cp "$prefix"/share/openspin/examples/*.c .
 
 check "the command is the installed one" 0 "^$prefix/bin/openspin\$" command -v openspin
 check "a handler compiles" 0 '' openspin cc word_sum.c -o word_sum.spin
