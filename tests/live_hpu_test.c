@@ -167,10 +167,10 @@ TEST(atomics_of_handlers_on_workers_count_exactly) {
 static void begin_anew(uint32_t hpus, enum spin_jit jit) {
     enum { PART = BYTES - 1000 }; /* the last packet is smaller */
     snprintf(test_context, sizeof test_context, "%u workers, jit %d", hpus, jit);
+    memset(target, 0, sizeof target);
     open_both(hpus, jit);
     entry(1, NULL, "fresh_payload_handler", NULL);
     entry(2, NULL, NULL, "tell_completion_handler");
-    memset(target, 0, sizeof target);
     for (uint32_t i = 0; i < MESSAGES; i++)
         send_put(1, PART);
     for (uint32_t i = 0; i < MESSAGES; i++)
