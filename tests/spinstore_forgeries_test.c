@@ -323,7 +323,7 @@ TEST(a_node_without_a_key_holds_nobody_up) {
             .secret = 77,
             .clients = 1,
             .client = is_refused,
-            .policy = {trust % 2 ? SPINSTORE_RING : SPINSTORE_PLAIN, trust % 2 * 2},
+            .policy = {trust % 2 ? SPINSTORE_RING : SPINSTORE_PLAIN, trust % 2 * 2, 0},
             .bytes = 1000,
             .restarts = true,
             .dies_ps = {DIES_PS}};
