@@ -13,6 +13,7 @@ struct store_live_shared {
     uint32_t written;   /* storm: a client's last write that was acknowledged, */
     uint32_t writing;   /* and the one that it has begun */
     uint32_t resident;  /* large: MiB of all nodes' media that were in memory at the end */
+    uint32_t bypassed;  /* storm: requests that hosts have carried out for their cards */
     uint32_t pid[1024]; /* of each rank */
 };
 

@@ -8,6 +8,9 @@
 #include "store_node_host.h"
 #include "store_private.h"
 
+/* Of a card's 4,096 descriptors: when only these are free, requests go to the host. */
+#define BYPASS 1024u
+
 struct store_node {
     struct store_node_card card;
     struct store_node_host host;
@@ -34,6 +37,11 @@ int store_node_card_counts(struct spinstore *s, struct storage_counts *counts) {
     return store_node_card_report(&s->node->card, counts);
 }
 
+int store_node_behind(struct spinstore *s) {
+    return store_node_card_tell(&s->node->card,
+                                &(struct storage_control){.kind = STORAGE_SET_LOAD, .value = 1});
+}
+
 int store_node_open(struct spinstore *s) {
     struct store_node *n = s->node = calloc(1, sizeof *n);
     if (!n)
@@ -49,6 +57,7 @@ int store_node_open(struct spinstore *s) {
         .medium = n->medium.at,
         .blocks = (uint32_t)(s->o.node_bytes / STORAGE_BLOCK),
         .trust = store_trust(s),
+        .bypass = BYPASS,
         .cleanup_ns = s->o.silence_ms * 1000000ull,
         .by_file = s->o.file != NULL,
     };

@@ -89,6 +89,8 @@ int store_node_open(struct spinstore *store);
 void store_node_close(struct spinstore *store);
 struct storage_counts;
 int store_node_card_counts(struct spinstore *store, struct storage_counts *counts);
+/* For tests: its card is behind, so its host does what comes. */
+int store_node_behind(struct spinstore *store);
 int store_node_work(struct spinstore *store, ptl_time_t timeout_ms, bool *stopped);
 
 int store_client_open(struct spinstore *store);
