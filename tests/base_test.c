@@ -410,6 +410,16 @@ TEST(a_memory_group_is_made_where_we_are) {
     CHECK_EQ(memory_group_make_at(&group, self, root, 1 << 20, &err), 0);
     CHECK(group.old && strncmp(group.path, folder, strlen(folder)) == 0);
     CHECK_EQ(limit_in(&group, "memory.limit_in_bytes"), 1 << 20);
+    CHECK_EQ(memory_group_limit_at(self, root), UINT64_MAX); /* of ours, not of its child */
+    put_text(folder, "memory.limit_in_bytes", "9223372036854771712\n");
+    CHECK_EQ(memory_group_limit_at(self, root), UINT64_MAX);
+    put_text(folder, "../memory.limit_in_bytes", "3000000\n");
+    CHECK_EQ(memory_group_limit_at(self, root), 3000000);
+    put_text(folder, "memory.limit_in_bytes", "2000000\n");
+    CHECK_EQ(memory_group_limit_at(self, root), 2000000);
+    struct memory_group own = {0};
+    snprintf(own.path, sizeof own.path, "%s", folder);
+    CHECK_EQ(limit_in(&own, "memory.limit_in_bytes"), 2000000); /* and takes the file away */
     put_text(group.path, "memory.max_usage_in_bytes", "12345\n");
     CHECK_EQ(memory_group_peak(&group), 12345);
     CHECK_EQ(limit_in(&group, "memory.max_usage_in_bytes"), 12345);
@@ -425,6 +435,10 @@ TEST(a_memory_group_is_made_where_we_are) {
     CHECK(!group.old && strncmp(group.path, beside, strlen(beside)) == 0 &&
           strncmp(group.path, folder, strlen(folder)) != 0);
     CHECK_EQ(limit_in(&group, "memory.max"), 2 << 20);
+    put_text(beside, "memory.max", "max\n");
+    CHECK_EQ(memory_group_limit_at(self, root), UINT64_MAX);
+    put_text(beside, "memory.max", "4000000\n");
+    CHECK_EQ(memory_group_limit_at(self, root), 4000000);
     CHECK_EQ(memory_group_peak(&group), 0);
     memory_group_remove(&group);
     char command[160];

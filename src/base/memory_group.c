@@ -85,17 +85,39 @@ int memory_group_make(struct memory_group *g, uint64_t bytes, struct spin_error 
     return memory_group_make_at(g, "/proc/self/cgroup", "/sys/fs/cgroup", bytes, err);
 }
 
-uint64_t memory_group_peak(const struct memory_group *g) {
+/* `otherwise`: there is no such file, or no number in it. */
+static uint64_t number_in(const char *folder, const char *name, uint64_t otherwise) {
     char path[2 * PATH_MAX];
     unsigned long long bytes = 0;
-    snprintf(path, sizeof path, "%s/%s", g->path,
-             g->old ? "memory.max_usage_in_bytes" : "memory.peak");
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "re");
-    if (file && fscanf(file, "%llu", &bytes) != 1)
-        bytes = 0;
+    bool found = file && fscanf(file, "%llu", &bytes) == 1;
     if (file)
         fclose(file);
-    return bytes;
+    return found ? bytes : otherwise;
+}
+
+uint64_t memory_group_peak(const struct memory_group *g) {
+    return number_in(g->path, g->old ? "memory.max_usage_in_bytes" : "memory.peak", 0);
+}
+
+uint64_t memory_group_limit_at(const char *self, const char *root) {
+    char folder[PATH_MAX - 64];
+    bool old;
+    uint64_t least = UINT64_MAX;
+    if (!find_group(self, root, folder, sizeof folder, &old))
+        return least;
+    for (char *last = folder; last && strlen(folder) > strlen(root); *last = 0) {
+        uint64_t bytes =
+            number_in(folder, old ? "memory.limit_in_bytes" : "memory.max", UINT64_MAX);
+        least = bytes < least ? bytes : least;
+        last = strrchr(folder, '/');
+    }
+    return least < 1ull << 62 ? least : UINT64_MAX; /* cgroup v1 has a large number for none */
+}
+
+uint64_t memory_group_limit(void) {
+    return memory_group_limit_at("/proc/self/cgroup", "/sys/fs/cgroup");
 }
 
 void memory_group_remove(struct memory_group *g) {

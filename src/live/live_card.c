@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/memory_group.h"
 #include "hpu/image_store.h"
 #include "live/live_clock.h"
 #include "live/live_auto.h"
@@ -567,6 +569,14 @@ void live_card_leave(struct live_card *card, uint64_t within_ns) {
 
 /* ---- making one ---- */
 
+/* Under a limit of memory and with swap pages come and go. One that a peer brings in (by
+ * process_vm_readv) is marked so that the system keeps it, and takes the group to be out of memory
+ * when all are: see live_pager.c. */
+static bool may_be_swapped_out(void) {
+    struct sysinfo machine;
+    return sysinfo(&machine) == 0 && machine.totalswap && memory_group_limit() != UINT64_MAX;
+}
+
 static int make_transport(struct live_card *card, struct spin_error *err) {
     const struct live_card_options *o = &card->options;
     const struct live_receiver receiver = {.context = card,
@@ -593,6 +603,7 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                          .pool = card->pool,
                                          .mtu_bytes = LIVE_MTU_BYTES,
                                          .guarded = o->paging ? &card->guarded : NULL,
+                                         .untouched = o->paging || may_be_swapped_out(),
                                          .crowded = o->crowded,
                                          .receiver = receiver};
     struct live_fabric_options fabric = {.provider = o->provider,

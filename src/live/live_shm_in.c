@@ -215,7 +215,7 @@ static enum offer_answer take_offer(struct live_shm *s, struct live_shm_peer *pe
                                     struct nic_packet *packet) {
     packet->place = LIVE_ELSEWHERE;
     enum nic_rest rest = s->o.receiver.rest(s->o.receiver.context, packet);
-    if (rest != NIC_REST_WHOLE || s->o.guarded || !peer->view.header ||
+    if (rest != NIC_REST_WHOLE || s->o.untouched || !peer->view.header ||
         !may_fetch(peer, packet->data))
         return OFFER_UNWANTED;
     const struct offer *offer = &box_lane(&s->box, peer->address.pid)->offer;

@@ -209,7 +209,7 @@ static uint32_t part_of(uint32_t bytes) {
 
 static bool is_offered(struct live_shm *s, struct live_shm_peer *peer,
                        const struct nic_packet *packet) {
-    if (packet->bytes < OFFER_MIN || packet->kind != NIC_DATA || s->o.guarded)
+    if (packet->bytes < OFFER_MIN || packet->kind != NIC_DATA || s->o.untouched)
         return false;
     live_huge_used(&s->huge, packet->data, packet->bytes);
     if (peer->declining)

@@ -254,13 +254,15 @@ static int use(uint64_t bytes, uint64_t ms, uint64_t seed) {
 }
 
 int main(int argc, char **argv) {
+    const char *rank = getenv("OPENSPIN_RANK");
+    /* Before anything else: a card finds out whether it is under a limit when it is made. */
+    if (argc == 6 && rank && atoi(rank) == 0 && join(argv[5]))
+        return 1;
     if (argc < 5 || argc > 6 || spin_ranks() < 2) {
         fprintf(stderr, "outsized: FILE|- MIB MILLISECONDS SEED [GROUP], and two ranks or more\n");
         return 2;
     }
     uint64_t bytes = strtoull(argv[2], NULL, 10) << 20;
-    if (spin_rank() == 0 && argc == 6 && join(argv[5]))
-        return 1;
     if (open_card())
         return 1;
     int bad = spin_rank() ? use(bytes, strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10))
