@@ -92,7 +92,8 @@ static int start(const struct cli_command *command, const struct options *o, con
                     (char *)(uintptr_t)(group ? group->path : NULL),
                     NULL};
     int fd;
-    if (o->files && access(o->files, W_OK | X_OK) != 0)
+    snprintf(program, sizeof program, "%s/.", o->files ? o->files : ""); /* of a file: no folder */
+    if (o->files && access(program, W_OK | X_OK) != 0)
         return cli_error(command, CLI_FAILED, "%s: %s; nodes keep their media in this folder",
                          o->files, strerror(errno));
     void *memory = live_memory_new(&found, SHARED_BYTES, &fd, &err);

@@ -9,6 +9,7 @@ mkdir media
 check "the demo, with files" 0 '^9 processes were killed, all were started again, every byte was right, and all have ended$' timeout -k 5 $patience "$OPENSPIN" store demo --bytes 9000 --files "$PWD/media"
 [ "$(ls media | wc -l)" = 9 ] && pass "a file per node, and one of the service" || fail "a file per node" "$(ls media)"
 check "a store of other nodes" 1 'journal: the journal is of a store with 8 nodes of' "$OPENSPIN" store demo --nodes 9 --files "$PWD/media"
+refuse "a file is no folder" 1 'store.sh: Not a directory; nodes keep' "$OPENSPIN" store demo --files "$SOURCE/tests/cli/store.sh"
 refuse "a folder that is not there" 1 '/nowhere: No such file' "$OPENSPIN" store demo --files /nowhere
 refuse "too few nodes" 2 "nodes" "$OPENSPIN" store demo --nodes 3
 refuse "another word" 2 "'word' is not an option" "$OPENSPIN" store demo word
