@@ -25,21 +25,25 @@ static struct portals_queue *queue_of(struct portals_cells *cells, ptl_handle_eq
     return &cells->queue[handle % PORTALS_CELLS];
 }
 
-static void read_event(const struct portals_event_words *from, ptl_event_t *event) {
-    uint64_t word[WORDS];
-    for (uint32_t i = 0; i < WORDS; i++)
-        word[i] = atomic_load_explicit(&from->word[i], memory_order_relaxed);
-    memcpy(event, word, sizeof word);
+/* Word by word, also into the event: what is read in larger pieces than it was just written in has
+ * to wait. */
+static inline void read_event(const struct portals_event_words *from, ptl_event_t *event) {
+    for (uint32_t i = 0; i < WORDS; i++) {
+        uint64_t word = atomic_load_explicit(&from->word[i], memory_order_relaxed);
+        memcpy((uint8_t *)event + 8 * i, &word, sizeof word);
+    }
 }
 
-static void write_event(struct portals_event_words *to, const ptl_event_t *event) {
-    uint64_t word[WORDS];
-    memcpy(word, event, sizeof word);
-    for (uint32_t i = 0; i < WORDS; i++)
-        atomic_store_explicit(&to->word[i], word[i], memory_order_relaxed);
+static inline void write_event(struct portals_event_words *to, const ptl_event_t *event) {
+    for (uint32_t i = 0; i < WORDS; i++) {
+        uint64_t word;
+        memcpy(&word, (const uint8_t *)event + 8 * i, sizeof word);
+        atomic_store_explicit(&to->word[i], word, memory_order_relaxed);
+    }
 }
 
-/* The handle is looked at behind the head: if it is still right, so was that. */
+/* The handle is looked at behind the head: if it is still right, so was that. *event may be written
+ * where another thread takes what is there. */
 static inline int take(struct portals_queue *q, ptl_handle_eq_t handle, ptl_event_t *event) {
     for (;;) {
         uint64_t head = atomic_load_explicit(&q->head, memory_order_acquire), at = head & ~FLAGS;
@@ -50,12 +54,10 @@ static inline int take(struct portals_queue *q, ptl_handle_eq_t handle, ptl_even
         const struct portals_event_words *ring =
             atomic_load_explicit(&q->ring, memory_order_acquire);
         uint32_t mask = atomic_load_explicit(&q->mask, memory_order_relaxed);
-        ptl_event_t oldest;
-        read_event(&ring[at & mask], &oldest);
+        read_event(&ring[at & mask], event);
         if (!atomic_compare_exchange_strong_explicit(&q->head, &head, at + 1, memory_order_acq_rel,
                                                      memory_order_relaxed))
             continue;
-        *event = oldest;
         return head & DROPPED ? PTL_EQ_DROPPED : PTL_OK;
     }
 }

@@ -83,7 +83,7 @@ static int look_once(struct portals *p, const struct portals_look *l) {
 static int look_early(const struct portals_look *l, ptl_time_t timeout) {
     struct portals_cells *cells = look_without_lock();
     ptl_ct_event_t value;
-    unsigned which, *at = l->alone ? &which : l->which;
+    int code;
     if (!cells)
         return PORTALS_ASK;
     if (l->tests && l->alone) { /* most */
@@ -93,8 +93,12 @@ static int look_early(const struct portals_look *l, ptl_time_t timeout) {
         *l->count = value;
         return PTL_OK;
     }
-    int code = l->tests ? portals_ct_peek_any(cells, l->handles, l->tests, l->size, l->count, at)
-                        : portals_eq_take_any(cells, l->handles, l->size, l->event, at);
+    if (l->alone)
+        code = portals_eq_take(cells, *l->handles, l->event);
+    else if (l->tests)
+        code = portals_ct_peek_any(cells, l->handles, l->tests, l->size, l->count, l->which);
+    else
+        code = portals_eq_take_any(cells, l->handles, l->size, l->event, l->which);
     bool none = code == (l->tests ? PTL_CT_NONE_REACHED : PTL_EQ_EMPTY);
     return none && timeout ? PORTALS_ASK : code;
 }
