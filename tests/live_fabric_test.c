@@ -322,6 +322,7 @@ TEST(a_peer_that_is_killed_is_undeliverable_and_comes_back) {
     CHECK_EQ(PtlCTWait(a.acked, 1, &count), PTL_OK);
     CHECK_EQ(count.failure, 0);
     kill(child, SIGSTOP); /* so that much is under way */
+    waitpid(child, NULL, WUNTRACED);
     for (int k = 0; k < 10; k++)
         CHECK_EQ(put(&a, to, 0, MEMORY / 2), PTL_OK);
     kill(child, SIGKILL);

@@ -468,7 +468,7 @@ static inline enum parity_state parity_decide(struct storage_parity *s, struct p
     struct parity_write *w = parity_write_at(s, write);
     const uint32_t all = (1u << w->k) - 1;
     enum parity_state state = PARITY_OPEN;
-    if (w->failed)
+    if (__atomic_load_n(&w->failed, __ATOMIC_RELAXED))
         state = w->ended == w->begun ? PARITY_FAILED : PARITY_OPEN;
     else if (w->ended == all && __atomic_load_n(&w->left, __ATOMIC_ACQUIRE) == 0)
         state = PARITY_DURABLE;
@@ -506,7 +506,8 @@ static inline enum parity_state parity_host_done(struct storage_parity *s, uint3
     struct parity_write *w = parity_write_at(s, write);
     struct parity_bucket *b = parity_bucket_of_write(s, w->client, w->request_low);
     parity_lock(&b->lock);
-    if (!w->in_use || w->generation != generation || bytes > w->left) {
+    if (!w->in_use || w->generation != generation ||
+        bytes > __atomic_load_n(&w->left, __ATOMIC_RELAXED)) {
         parity_unlock(&b->lock);
         return PARITY_OPEN;
     }
