@@ -230,9 +230,11 @@ static int lives_on(struct spinstore *store, uint32_t life, uint64_t bytes) {
         spinstore_close(o);
         free(data);
     }
-    if (life == 0)
+    if (life == 0) {
         RANK_CHECK(spinstore_open(store, "gone", &kept[1], &o) == PTL_OK &&
                    spinstore_write(o, 0, back, bytes) == PTL_OK);
+        spinstore_close(o);
+    }
     RANK_CHECK(life || spinstore_remove(store, "gone") == PTL_OK);
     RANK_CHECK(spinstore_open(store, "gone", NULL, &o) == PTL_ARG_INVALID);
     RANK_CHECK(spinstore_ask(store, &status) == PTL_OK && status.objects == 4);

@@ -72,9 +72,11 @@ static inline bool copy_directly(struct hpu *h, bool out, bool of_packet) {
     if (space > PORT_HANDLER)
         return false;
     const struct port_host *has = &p->direct[space];
+    if (!bytes || (uint64_t)host_at + bytes > has->bytes)
+        return false;
     uint8_t *local =
         of_packet ? in_packet(h, local_at, bytes, !out) : hpu_reach(h, local_at, bytes, !out);
-    if (!local || !bytes || (uint64_t)host_at + bytes > has->bytes)
+    if (!local)
         return false;
     uint8_t *host = has->memory + host_at;
     h->result = ++p->handles;
