@@ -92,8 +92,10 @@ bool guarded_write_slowly(enum guarded how, void *theirs, const void *ours, size
 /* Adds nothing to a byte of each page. A call that the compiler does not look into: in a function
  * without one it takes the way out to be unused, and gives its address to something else. */
 static __attribute__((noinline)) void touch_each(uint8_t *theirs, size_t bytes, size_t page) {
+    uint8_t nothing = 0;
+    __asm__ volatile("" : "+r"(nothing)); /* or a compiler would read, and not write */
     for (size_t at = 0; at < bytes; at += page - ((uintptr_t)theirs + at) % page)
-        __atomic_fetch_or(theirs + at, 0, __ATOMIC_RELAXED);
+        __atomic_fetch_or(theirs + at, nothing, __ATOMIC_RELAXED);
     __asm__ volatile("");
 }
 
