@@ -11,7 +11,7 @@
 #include "live/live_card_private.h"
 
 #define BYTES    (8u * 4096)
-#define MESSAGES 200u
+#define MESSAGES (TEST_SANITIZED ? 40u : 200u)
 
 struct state { /* tests/handlers/live_handlers.c */
     uint32_t sum, swaps, ids, met;
