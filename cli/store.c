@@ -42,16 +42,22 @@ static const struct cli_option large_table[] = {
 
 /* What the ranks say in the memory that they share with us (handlers/storage/store_live.h). */
 struct verdict {
-    uint32_t good, killed;
-    uint32_t not_ours[4];
+    uint32_t good, killed, failed;
+    uint32_t alone; /* ranks that could not join, and have said why */
+    uint32_t not_ours[2];
     uint32_t resident; /* MiB of all media, at the end */
 };
 #define SHARED_BYTES (64u << 10)
 
 static int judge(const struct cli_command *command, const volatile struct verdict *v,
-                 const struct spin_launch_result *r, bool limited) {
+                 const struct spin_launch_result *r, const char *files, bool limited) {
     if (r->passed_on)
-        return 128 + r->passed_on;
+        return cli_error(command, 128 + r->passed_on,
+                         "interrupted by signal %d (%s); all processes have ended%s%s",
+                         r->passed_on, strsignal(r->passed_on),
+                         files ? ", their files stay in " : "", files ? files : "");
+    if (v->alone)
+        return CLI_FAILED;
     if (limited && r->failed && r->signal == SIGKILL)
         return cli_error(command, CLI_FAILED,
                          "node %u was killed: its process alone needs more than --memory",
@@ -106,7 +112,7 @@ static int start(const struct cli_command *command, const struct options *o, con
     fflush(stdout);
     int status = spin_launch(&options, argv, &result, &err)
                      ? cli_report(command, &err)
-                     : judge(command, memory, &result, group);
+                     : judge(command, memory, &result, o->files, group);
     *killed = ((const volatile struct verdict *)memory)->killed;
     if (!status && group)
         tell_memory(memory, group);

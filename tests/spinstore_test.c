@@ -2,7 +2,7 @@
  * wherever. */
 #include "lib/store_scene.h"
 
-#include <unistd.h>
+#include "base/temporary.h"
 
 /* ---- Where it is ---- */
 
@@ -243,14 +243,16 @@ static int lives_on(struct spinstore *store, uint32_t life, uint64_t bytes) {
     return 0;
 }
 
+static struct temporary files; /* removed even after a kill, by the next test */
+
 static int two_lives(void *argument) {
     struct scene *s = argument;
     struct spin_job job;
     struct spinstore *store;
-    char file[64], journal[80];
+    char file[sizeof files.path + 16], journal[sizeof files.path + 16];
     RANK_CHECK(spin_job_open(&job) == PTL_OK);
-    snprintf(file, sizeof file, "spinstore-test-%d-%u", (int)getpid(), job.rank);
-    snprintf(journal, sizeof journal, "%s-journal", file);
+    snprintf(file, sizeof file, "%s/node-%u", files.path, job.rank);
+    snprintf(journal, sizeof journal, "%s/journal", files.path);
     struct spinstore_options mine = s->o;
     mine.secret = job.rank ? spinstore_secret(7, job.rank) : 7;
     mine.file = file;
@@ -268,20 +270,22 @@ static int two_lives(void *argument) {
         spinstore_leave(store);
         spin_barrier();
     }
-    unlink(job.rank ? file : journal);
     spin_job_close(&job);
     return line;
 }
 
 TEST(what_is_in_files_stays) {
     for (int trust = 0; trust < 3; trust++) {
+        struct spin_error err;
         struct scene s = {
             .o = {.nodes = 5, .trust = (enum spinstore_trust)trust, .node_bytes = 256 << 10},
             .bytes = 9000};
+        CHECK_EQ(temporary_make(&files, &err), 0);
         static const char *const cards[] = {"card=sc17", "card=pspin", "card=pspin"};
         spinlib_world_on(
             (struct spin_world_options){.ranks = 7, .set = &cards[trust], .set_count = 1},
             cards[trust], two_lives, &s);
+        temporary_remove(&files);
     }
 }
 

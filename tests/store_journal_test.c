@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/temporary.h"
 #include "lib/store_history.h"
 
 enum { NODES = 6, BLOCKS = 96 };
@@ -51,11 +52,14 @@ static bool same(const struct dump *a, const struct dump *b) {
 
 /* ---- Files ---- */
 
-static char path[64];
+static struct temporary folder; /* a test that is killed leaves nothing for long */
+static char path[sizeof folder.path + 32];
 
 static void new_path(void) {
-    snprintf(path, sizeof path, "journal-test-%d", (int)getpid());
-    unlink(path);
+    struct spin_error err = {0};
+    if (temporary_make(&folder, &err))
+        TEST_FAIL("%s", err.text);
+    snprintf(path, sizeof path, "%s/journal", folder.path);
 }
 
 static uint8_t *file_bytes(uint64_t *count) {
@@ -91,6 +95,17 @@ static bool read_dump(const uint8_t *bytes, uint64_t count, struct dump *d) {
     return ok;
 }
 
+/* In the file is what there is. */
+static void check_file(const struct store_meta *m) {
+    struct dump is = dump_of(m), again;
+    uint64_t count;
+    uint8_t *bytes = file_bytes(&count);
+    CHECK(read_dump(bytes, count, &again) && same(&is, &again));
+    free(is.bytes);
+    free(again.bytes);
+    free(bytes);
+}
+
 /* ---- Tests ---- */
 
 TEST(a_service_that_begins_anew_knows_what_it_knew) {
@@ -106,20 +121,14 @@ TEST(a_service_that_begins_anew_knows_what_it_knew) {
                 CHECK(store_meta_admit(m, n, 100 + n)); /* also after that restart */
             for (int step = 0; step < 80; step++)
                 store_history_step(&h);
-            struct dump is = dump_of(m), again;
-            uint64_t count;
-            uint8_t *bytes = file_bytes(&count);
-            CHECK(read_dump(bytes, count, &again) && same(&is, &again));
+            check_file(m);
             store_journal_close(j);
             store_meta_free(m);
             memset(h.write, 0, sizeof h.write); /* clients begin anew, too */
             h.now = 0;
-            free(is.bytes);
-            free(again.bytes);
-            free(bytes);
         }
     }
-    unlink(path);
+    temporary_remove(&folder);
 }
 
 /* A short file: what there was, and three changes, each with its end and what there is then. */
@@ -172,6 +181,7 @@ static void free_changes(struct changes *c) {
     for (int i = 0; i < 4; i++)
         free(c->is[i].bytes);
     free(c->bytes);
+    temporary_remove(&folder);
 }
 
 TEST(a_file_that_ends_anywhere) {
@@ -228,17 +238,10 @@ TEST(the_end_of_a_file_is_cut_off) {
     struct store_journal *j = opened(m);
     CHECK_EQ(store_journal_cut(j), c.count - 5 - c.end[2]);
     write_object(m, 1, 5, 9000);
-    struct dump is = dump_of(m), again;
     store_journal_close(j);
+    check_file(m);
     store_meta_free(m);
-    uint64_t count;
-    uint8_t *bytes = file_bytes(&count);
-    CHECK(read_dump(bytes, count, &again) && same(&is, &again));
-    free(bytes);
-    free(is.bytes);
-    free(again.bytes);
     free_changes(&c);
-    unlink(path);
 }
 
 /* Files do not grow with time, but with what there is. */
@@ -263,16 +266,10 @@ TEST(a_long_file_is_begun_anew) {
         longest = (uint64_t)st.st_size;
     }
     CHECK(shorter);
-    struct dump is = dump_of(m), again;
-    uint64_t count;
-    uint8_t *bytes = file_bytes(&count);
-    CHECK(read_dump(bytes, count, &again) && same(&is, &again));
+    check_file(m);
     store_journal_close(j);
     store_meta_free(m);
-    free(is.bytes);
-    free(again.bytes);
-    free(bytes);
-    unlink(path);
+    temporary_remove(&folder);
 }
 
 /* No room on the disk: what cannot be kept does not happen, and later changes do. */
@@ -303,18 +300,11 @@ TEST(a_full_disk) {
     CHECK(same(&was, &is) && store_meta_consistent(m));
     free(is.bytes);
     CHECK_EQ(store_meta_open(m, "three", &plain, &o), STORE_OK);
-    is = dump_of(m);
-    uint64_t count;
-    uint8_t *bytes = file_bytes(&count);
-    struct dump again;
-    CHECK(read_dump(bytes, count, &again) && same(&is, &again));
+    check_file(m);
     store_journal_close(j);
     store_meta_free(m);
     free(was.bytes);
-    free(is.bytes);
-    free(again.bytes);
-    free(bytes);
-    unlink(path);
+    temporary_remove(&folder);
 }
 
 static void refused(const char *text) {
@@ -359,8 +349,7 @@ TEST(files_that_are_refused_stay_as_they_are) {
     CHECK_HAS(err.text, "6 nodes of 96 blocks, this one has 2 of 8");
     store_meta_free(m);
     store_meta_free(other);
-    unlink(path);
-    snprintf(path, sizeof path, "nowhere/journal");
+    snprintf(path, sizeof path, "%s/nowhere/journal", folder.path);
     refused("No such file");
     free_changes(&c);
 }
@@ -399,7 +388,7 @@ TEST(nodes_that_lost_their_medium) {
     CHECK_EQ(store_meta_count(m).damaged, 0);
     store_journal_close(j);
     store_meta_free(m);
-    unlink(path);
+    temporary_remove(&folder);
 }
 
 TEST_MAIN

@@ -98,6 +98,19 @@ static bool join_group(const char *group) {
     return good;
 }
 
+/* What is wrong with a file, the library has said. */
+static void join(struct store_live *live, ptl_handle_ni_t ni, const struct spinstore_options *o) {
+    int code = store_live_open_puts(live, ni);
+    if (code == PTL_OK)
+        code = spinstore_join(ni, o, &live->store);
+    if (code == PTL_OK)
+        return;
+    if (code != PTL_FAIL || *PtlImageError())
+        fprintf(stderr, "store-live: rank %u cannot join: %s %s\n", live->rank,
+                PtlToStr(code, PTL_STR_ERROR), PtlImageError());
+    __atomic_add_fetch(&live->shared->alone, 1, __ATOMIC_RELAXED);
+}
+
 int main(int argc, char **argv) {
     struct store_live live = {0};
     struct spin_job job;
@@ -144,15 +157,12 @@ int main(int argc, char **argv) {
         .lifetime_s = benches                         ? 2
                       : strcmp(argv[1], "forge") == 0 ? 1
                                                       : 0};
-    code = store_live_open_puts(&live, job.ni);
-    if (code == PTL_OK)
-        code = spinstore_join(job.ni, &options, &live.store);
-    if (code != PTL_OK) {
-        fprintf(stderr, "store-live: rank %u cannot join%s%s: %s %s\n", job.rank,
-                options.file ? " with " : "", options.file ? options.file : "",
-                PtlToStr(code, PTL_STR_ERROR), PtlImageError());
-        live.shared->alone++;
-    }
+    /* The service first: without its journal, nodes make no files. */
+    if (job.rank == 0)
+        join(&live, job.ni, &options);
+    spin_barrier();
+    if (job.rank > 0 && !live.shared->alone)
+        join(&live, job.ni, &options);
     live.shared->pid[job.rank] = (uint32_t)getpid();
     spin_barrier(); /* whoever cannot join says so to the others */
     int status = live.shared->alone ? 1 : play(&live, argv[1], &job);

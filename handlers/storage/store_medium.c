@@ -1,5 +1,6 @@
 #include "store_medium.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,20 +31,21 @@ static uint32_t crc_of(const struct label *l) {
     return store_crc32c_padded(l, offsetof(struct label, crc), 0);
 }
 
-/* The label of a file as it is; false: it has none, and so no data of a store. */
-static bool has_label(int fd, struct label *l) {
-    struct stat st;
-    return fstat(fd, &st) == 0 && (uint64_t)st.st_size > sizeof *l &&
-           pread(fd, l, sizeof *l, st.st_size - (off_t)sizeof *l) == (ssize_t)sizeof *l &&
-           memcmp(l->magic, magic, sizeof magic) == 0;
-}
-
-/* The number of a file that was used before, or none; false: it is another store's. */
+/* The number of a file that was used before, or none; false: it is not ours to write to. */
 static bool take_label(struct store_medium *m, int fd, const char *file) {
-    struct label l;
-    if (!has_label(fd, &l))
-        return true;
-    if (l.version != VERSION)
+    static const struct label none;
+    struct label l = none;
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        fprintf(stderr, "spinstore: %s: %s\n", file, strerror(errno));
+        return false;
+    }
+    ssize_t got = pread(fd, &l, sizeof l, st.st_size - (off_t)sizeof l);
+    if (st.st_size == 0 || ((uint64_t)st.st_size == m->bytes && memcmp(&l, &none, sizeof l) == 0))
+        return true; /* new, or whoever made it did not get to its label */
+    if (got != (ssize_t)sizeof l || memcmp(l.magic, magic, sizeof magic) != 0)
+        fprintf(stderr, "spinstore: %s: this is no medium of a store, and it is not empty\n", file);
+    else if (l.version != VERSION)
         fprintf(stderr, "spinstore: %s: its data has version %u, this program reads %u\n", file,
                 l.version, VERSION);
     else if (l.crc != crc_of(&l) || !l.number)
@@ -60,11 +62,15 @@ static bool take_label(struct store_medium *m, int fd, const char *file) {
 
 static int open_file(struct store_medium *m, const char *file) {
     int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd >= 0 && (!take_label(m, fd, file) || ftruncate(fd, (off_t)m->bytes) != 0)) {
+    bool ours = fd >= 0 && take_label(m, fd, file);
+    if (ours && ftruncate(fd, (off_t)m->bytes) == 0)
+        return fd;
+    if (ours || fd < 0)
+        fprintf(stderr, "spinstore: %s: a medium of %llu bytes: %s\n", file,
+                (unsigned long long)(m->bytes - STORAGE_BLOCK), strerror(errno));
+    if (fd >= 0)
         close(fd);
-        return -1;
-    }
-    return fd;
+    return -1;
 }
 
 static bool new_number(struct store_medium *m) {
@@ -74,12 +80,15 @@ static bool new_number(struct store_medium *m) {
     return true;
 }
 
-static int write_label(const struct store_medium *m) {
+static int write_label(const struct store_medium *m, const char *file) {
     struct label *l = label_of(m);
     *l = (struct label){.version = VERSION, .number = m->number, .bytes = m->bytes};
     memcpy(l->magic, magic, sizeof magic);
     l->crc = crc_of(l);
-    return store_medium_flush(m, m->bytes - sizeof *l, sizeof *l) ? PTL_FAIL : PTL_OK;
+    if (store_medium_flush(m, m->bytes - sizeof *l, sizeof *l) == 0)
+        return PTL_OK;
+    fprintf(stderr, "spinstore: %s: its label: %s\n", file, strerror(errno));
+    return PTL_FAIL;
 }
 
 int store_medium_open(struct store_medium *m, const char *file, uint64_t bytes) {
@@ -97,7 +106,7 @@ int store_medium_open(struct store_medium *m, const char *file, uint64_t bytes) 
     bool used_before = m->number;
     if (!new_number(m))
         return PTL_FAIL;
-    return file && !used_before ? write_label(m) : PTL_OK;
+    return file && !used_before ? write_label(m, file) : PTL_OK;
 }
 
 void store_medium_close(struct store_medium *m) {

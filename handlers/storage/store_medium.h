@@ -10,7 +10,8 @@ struct store_medium {
     uint64_t number; /* at random; a file that was used before has that of then */
 };
 
-/* `file` NULL: memory. A file of this size that was used before keeps what was in it. */
+/* `file` NULL: memory. A file of this size that was used before keeps what was in it; any other one
+ * with data is refused, and stays as it is. What is wrong with a file is said on stderr. */
 int store_medium_open(struct store_medium *medium, const char *file, uint64_t bytes);
 /* Nothing for one that is all zero. */
 void store_medium_close(struct store_medium *medium);

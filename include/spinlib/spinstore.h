@@ -53,7 +53,8 @@ struct spinstore;
 struct spinstore_object;
 
 /* All ranks call it, in the same order as other calls that take a portal table entry, and meet
- * (spin_barrier) before a client opens an object. */
+ * (spin_barrier) before a client opens an object. PTL_FAIL: the file or the journal cannot be used;
+ * a line on stderr says why, and what was in it stays. */
 int spinstore_join(ptl_handle_ni_t ni, const struct spinstore_options *options,
                    struct spinstore **store);
 void spinstore_leave(struct spinstore *store);

@@ -9,6 +9,21 @@ mkdir media
 check "the demo, with files" 0 '^9 processes were killed, all were started again, every byte was right, and all have ended$' timeout -k 5 $patience "$OPENSPIN" store demo --bytes 9000 --files "$PWD/media"
 [ "$(ls media | wc -l)" = 9 ] && pass "a file per node, and one of the service" || fail "a file per node" "$(ls media)"
 check "a store of other nodes" 1 'journal: the journal is of a store with 8 nodes of' "$OPENSPIN" store demo --nodes 9 --files "$PWD/media"
+[ "$(ls media | wc -l)" = 9 ] && pass "a store that is refused makes no file" || fail "a store that is refused makes no file" "$(ls media)"
+mkdir garbage
+echo garbage >garbage/journal
+refuse "a journal that is none" 1 'garbage/journal: this is no journal of a store$' "$OPENSPIN" store demo --files "$PWD/garbage"
+[ "$(ls garbage) $(cat garbage/journal)" = "journal garbage" ] && pass "nodes make no file without it" || fail "nodes make no file without it" "$(ls garbage)"
+rm garbage/journal
+echo garbage >garbage/node-3
+refuse "a medium that is none" 1 'garbage/node-3: this is no medium of a store, and it is not empty$' "$OPENSPIN" store demo --files "$PWD/garbage"
+[ "$(cat garbage/node-3)" = garbage ] && pass "it stays as it is" || fail "it stays as it is"
+"$OPENSPIN" store demo --bytes 4MiB >begun.txt 2>interrupted.txt &
+demo=$!
+while [ ! -s begun.txt ] && kill -0 $demo 2>/dev/null; do sleep 0.05; done
+kill -TERM $demo
+wait $demo
+[ "$? $(cat interrupted.txt)" = "143 openspin store demo: interrupted by signal 15 (Terminated); all processes have ended" ] && pass "an interrupted demo says so" || fail "an interrupted demo says so" "$(cat interrupted.txt)"
 refuse "a file is no folder" 1 'store.sh: Not a directory; nodes keep' "$OPENSPIN" store demo --files "$SOURCE/tests/cli/store.sh"
 refuse "a folder that is not there" 1 '/nowhere: No such file' "$OPENSPIN" store demo --files /nowhere
 refuse "too few nodes" 2 "nodes" "$OPENSPIN" store demo --nodes 3
