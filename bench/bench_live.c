@@ -2,7 +2,8 @@
  * they are installed. `bench-live [SECTION...]`:
  *
  *     latency    half round trip of a put, by size and by the way of waiting
- *     latency8   the same of 8 bytes alone, by who waits in a call: also at real-time priority
+ *     latency8   the same of 8 bytes alone, by who waits in a call, and where handlers answer;
+ *                all in turns, the median of several with the least and the most
  *     software   the same without the way: put and wait between two cards of one thread, beside a
  *                line of memory that two processes pass to and fro
  *     bandwidth  puts against memcpy
@@ -24,12 +25,15 @@
 #include "live/live_card.h"
 #include "live/live_clock.h"
 #include "measure.h"
+#include "../handlers/p4_pingpong/p4_pingpong.h"
 
 #define MEMORY  (4u << 20)
 #define HUGE    (2u << 20) /* large buffers begin with a huge page */
 #define BATCH   50u
 #define BATCHES 200u
 #define MOST    8u /* peers */
+#define TURNS   7u
+#define WARM_NS (300 * LIVE_MS) /* then handlers are compiled */
 #define NEED(call)                                                                                 \
     do {                                                                                           \
         int code_ = (call);                                                                        \
@@ -39,10 +43,11 @@
         }                                                                                          \
     } while (0)
 
-enum { TO_ALL }; /* match bits */
+enum { TO_ALL, TO_HANDLERS, ANSWERS = P4_PONG }; /* match bits */
 
 enum way { CT_WAIT, CT_GET, EQ_WAIT, EQ_GET, WATCH, WAYS };
 static const char *const way_names[] = {"PtlCTWait", "PtlCTGet", "PtlEQWait", "PtlEQGet", "memory"};
+static char build[400]; /* the folder with the handlers' images */
 
 /* A rank. */
 struct side {
@@ -213,6 +218,58 @@ static void ping_pong(struct side *s, const void *argument) {
     s->result[0] = median_of(took, batches);
 }
 
+/* Handlers of rank 1 answer while its program waits for the end. */
+static void append_handlers(struct side *s) {
+    const struct p4_pingpong state = {.most_streamed = UINT32_MAX};
+    char path[sizeof build + 32];
+    ptl_image_h image;
+    ptl_handle_me_t handle;
+    ptl_me_t me = {.start = s->memory,
+                   .length = MEMORY,
+                   .ct_handle = PTL_CT_NONE,
+                   .uid = PTL_UID_ANY,
+                   .match_id = {.phys = {.nid = PTL_NID_ANY, .pid = PTL_PID_ANY}},
+                   .match_bits = TO_HANDLERS,
+                   .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_HANDLERS,
+                   .hpu_initial_state = (void *)(uintptr_t)&state,
+                   .hpu_initial_state_length = sizeof state};
+    snprintf(path, sizeof path, "%s/p4_pingpong.spin", build);
+    NEED(PtlImageLoad(s->ni, path, &image));
+    NEED(PtlImageFind(image, "pingpong_header_handler", &me.header_handler));
+    NEED(PtlImageFind(image, "pingpong_payload_handler", &me.payload_handler));
+    NEED(PtlImageFind(image, "pingpong_completion_handler", &me.completion_handler));
+    NEED(PtlHPUAllocMem(sizeof state, s->ni, &me.hpu_memory));
+    NEED(PtlMEAppend(s->ni, 0, &me, PTL_PRIORITY_LIST, NULL, &handle));
+}
+
+static double trips_to_handlers(struct side *s) {
+    uint64_t began = live_now_ns();
+    for (uint32_t i = 0; i < BATCH; i++) {
+        put_to(s, 1, 8, PTL_NO_ACK_REQ, 0, TO_HANDLERS);
+        await(s, 1);
+    }
+    return (double)(live_now_ns() - began) / (2 * BATCH);
+}
+
+static void ping_handlers(struct side *s, const void *argument) {
+    double took[BATCHES];
+    (void)argument;
+    if (s->rank) {
+        append_handlers(s);
+        put(s, 0, PTL_NO_ACK_REQ);
+        await(s, 1);
+        return;
+    }
+    append(s, 0, ANSWERS);
+    await(s, 1);
+    for (uint64_t end_ns = live_now_ns() + WARM_NS; live_now_ns() < end_ns;)
+        trips_to_handlers(s);
+    for (uint32_t b = 0; b < BATCHES; b++)
+        took[b] = trips_to_handlers(s);
+    s->result[0] = median_of(took, BATCHES);
+    put(s, 0, PTL_NO_ACK_REQ);
+}
+
 /* ---- starting ranks ---- */
 
 static void rank_main(struct live_folder *folder, uint32_t rank, uint32_t ranks, double *result,
@@ -255,34 +312,29 @@ static void run_ranks(uint32_t ranks, void (*work)(struct side *, const void *),
         exit(1);
 }
 
-static const uint64_t latency_sizes[] = {8, 64, 256, 1024, 4096};
+static double half_trip_ns(enum way way, uint64_t bytes) {
+    const struct latency l = {.way = way, .bytes = bytes};
+    double half;
+    run_ranks(2, ping_pong, &l, &half, 1);
+    return half;
+}
 
-static void latency_of(const uint64_t *sizes, uint32_t count, uint32_t ways) {
+static void latency(void) {
+    static const uint64_t sizes[] = {8, 64, 256, 1024, 4096};
     printf("half round trip in ns:\n%8s", "bytes");
-    for (uint32_t way = 0; way < ways; way++)
+    for (uint32_t way = 0; way < WAYS; way++)
         printf(" %10s", way_names[way]);
     printf(" %10s %10s\n", "UCX", "libfabric");
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         printf("%8llu", (unsigned long long)sizes[i]);
-        for (uint32_t way = 0; way < ways; way++) {
-            const struct latency l = {.way = way, .bytes = sizes[i]};
-            double half;
-            run_ranks(2, ping_pong, &l, &half, 1);
-            printf(" %10.0f", half);
+        for (uint32_t way = 0; way < WAYS; way++) {
+            printf(" %10.0f", half_trip_ns(way, sizes[i]));
             fflush(stdout);
         }
         print_peer(peer_ucx_latency_ns(sizes[i]));
         print_peer(peer_libfabric_latency_ns(sizes[i]));
         printf("\n");
     }
-}
-
-static void latency(void) {
-    latency_of(latency_sizes, sizeof latency_sizes / sizeof *latency_sizes, WAYS);
-}
-
-static void latency8(void) {
-    latency_of(latency_sizes, 1, WATCH);
 }
 
 /* ---- what the way and the library take of it ---- */
@@ -359,6 +411,28 @@ static double line_ns(void) {
     double ns = lines->ns;
     munmap(lines, sizeof *lines);
     return ns;
+}
+
+/* Where the machine runs the two processes changes from one second to the next, so what is compared
+ * takes turns. */
+static void latency8(void) {
+    enum { HANDLERS = WATCH, UCX, LINE, FIGURES };
+    static const char *const names[] = {[HANDLERS] = "handlers", [UCX] = "UCX", [LINE] = "line"};
+    double took[FIGURES][TURNS];
+    for (uint32_t i = 0; i < TURNS; i++) {
+        for (uint32_t way = 0; way < WATCH; way++)
+            took[way][i] = half_trip_ns(way, 8);
+        run_ranks(2, ping_handlers, NULL, &took[HANDLERS][i], 1);
+        took[UCX][i] = peer_ucx_latency_ns(8);
+        took[LINE][i] = line_ns();
+    }
+    printf("half round trip of 8 bytes in ns, %u turns:\n%-10s %8s %8s %8s\n", TURNS, "", "median",
+           "least", "most");
+    for (uint32_t f = 0; f < FIGURES; f++) {
+        double median = median_of(took[f], TURNS); /* and sorts */
+        printf("%-10s %8.0f %8.0f %8.0f\n", f < WATCH ? way_names[f] : names[f], median, took[f][0],
+               took[f][TURNS - 1]);
+    }
 }
 
 static void software(void) {
@@ -523,8 +597,20 @@ static const struct {
 } sections[] = {{"latency", latency},     {"latency8", latency8}, {"software", software},
                 {"bandwidth", bandwidth}, {"rate", rate},         {"crowd", crowd}};
 
+/* .../bench/bench-live */
+static void find_build(void) {
+    ssize_t length = readlink("/proc/self/exe", build, sizeof build - 1);
+    for (int up = 0; up < 2; up++) {
+        build[length > 0 ? length : 0] = 0;
+        char *slash = strrchr(build, '/');
+        length = slash ? slash - build : 0;
+    }
+    build[length] = 0;
+}
+
 int main(int count, char **arguments) {
     bench_machine();
+    find_build();
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
         bool wanted = count < 2 && sections[i].run != latency8;
         for (int a = 1; a < count; a++)
