@@ -1,6 +1,7 @@
 /* Live cards over UDP beside bare sockets, in one run: the round trip of 64 bytes against two
  * processes that poll a socket each, and the bandwidth against a socket whose messages the system
- * cuts (GSO) and joins (GRO). Each figure is the median of several turns, which alternate. */
+ * cuts (GSO) and joins (GRO). Each figure is the median of several turns, which alternate; a ratio
+ * is that of one turn, and has the least and the most beside it. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -16,7 +17,7 @@
 #define UDP_GRO 104
 #endif
 
-#define TURNS       5
+#define TURNS       9
 #define ROUND_TRIPS 1000u
 #define SMALL       64u
 #define SEGMENT     4096u
@@ -110,6 +111,14 @@ static double median(double *values) {
     return values[TURNS / 2];
 }
 
+static void print_ratio(double *of, double *to) {
+    double ratio[TURNS];
+    for (int i = 0; i < TURNS; i++)
+        ratio[i] = of[i] / to[i];
+    double middle = median(ratio); /* and sorts */
+    printf("ratio %.2f (%.2f to %.2f)\n", middle, ratio[0], ratio[TURNS - 1]);
+}
+
 static void run(struct side *s, bool first) {
     struct bare b;
     char address[INET_ADDRSTRLEN];
@@ -129,13 +138,13 @@ static void run(struct side *s, bool first) {
     double message_ns = stream(s, first, 8, 20000, 0);
     if (!first)
         return;
-    double bare = median(bare_ns), card = median(card_ns);
-    printf("round trip of %u bytes: bare socket %.2f us, card %.2f us, ratio %.2f\n", SMALL,
-           bare / 1e3, card / 1e3, card / bare);
-    bare = median(bare_rate), card = median(card_rate);
-    printf("bandwidth, datagrams of %u bytes: bare socket with GSO %.2f GB/s, puts of 1 MiB "
-           "%.2f GB/s, ratio %.2f\n",
-           SEGMENT, bare, card, card / bare);
+    printf("round trip of %u bytes, ", SMALL);
+    print_ratio(card_ns, bare_ns);
+    printf("    bare socket %.2f us, card %.2f us\n", median(bare_ns) / 1e3, median(card_ns) / 1e3);
+    printf("bandwidth, puts of 1 MiB in datagrams of %u bytes, ", SEGMENT);
+    print_ratio(card_rate, bare_rate);
+    printf("    bare socket with GSO %.2f GB/s, card %.2f GB/s\n", median(bare_rate),
+           median(card_rate));
     printf("%.2f million messages of 8 bytes per second\n", 1e3 / message_ns);
 }
 

@@ -1,11 +1,17 @@
+/* Words go to eight lanes in turn: each adds the product of a word's halves, with the key of its
+ * place added to them, as UMAC has them, and the word. Lanes are mixed before keys repeat.
+ *
+ * A vector that is read where its parts were written just before waits until all of them are in the
+ * cache, for as long as adding some hundred bytes takes. So lanes, and what is left behind the last
+ * stripe, are read as they were written, where the processor's vectors allow it. */
 #include "live/live_sum.h"
 
 #include <string.h>
 
 #include "base/rng.h"
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
 #endif
 
 #define LANES  8u
@@ -18,69 +24,123 @@ static uint64_t word_at(const uint8_t *at) {
     return word;
 }
 
+static void add_stripe(const uint64_t *key, uint64_t *lane, const uint8_t *bytes) {
+    for (uint32_t i = 0; i < LANES; i++) {
+        uint64_t word = word_at(bytes + 8 * i), k = key[i];
+        uint32_t low = (uint32_t)word + (uint32_t)k;
+        uint32_t high = (uint32_t)(word >> 32) + (uint32_t)(k >> 32);
+        lane[i] += (uint64_t)low * high + word;
+    }
+}
+
+static void add_64(const uint64_t *key, uint64_t *lane, const uint8_t *bytes, uint32_t length,
+                   bool mixes) {
+    for (; length >= STRIPE; length -= STRIPE, key += LANES, bytes += STRIPE)
+        add_stripe(key, lane, bytes);
+    if (length) {
+        uint8_t last[STRIPE] = {0};
+        add_stripe(key, lane, memcpy(last, bytes, length));
+    }
+    for (uint32_t i = 0; mixes && i < LANES; i++)
+        lane[i] = (lane[i] ^ lane[i] >> 32) * MIXER;
+}
+
+#if defined(__x86_64__)
+#define WITH_256 __attribute__((target("avx2")))
+#define WITH_512 __attribute__((target("avx512f,avx512bw")))
+
+static inline WITH_256 __m256i step_256(__m256i lane, __m256i words, const uint64_t *key) {
+    __m256i sums = _mm256_add_epi32(words, _mm256_loadu_si256((const __m256i_u *)key));
+    __m256i products = _mm256_mul_epu32(sums, _mm256_srli_epi64(sums, 32));
+    return _mm256_add_epi64(lane, _mm256_add_epi64(products, words));
+}
+
+/* Of the four products of halves, those that count below 2^64. */
+static inline WITH_256 __m256i mix_256(__m256i lane) {
+    const __m256i low = _mm256_set1_epi64x(MIXER & UINT32_MAX),
+                  high = _mm256_set1_epi64x(MIXER >> 32);
+    __m256i x = _mm256_xor_si256(lane, _mm256_srli_epi64(lane, 32));
+    __m256i across = _mm256_add_epi64(_mm256_mul_epu32(x, high),
+                                      _mm256_mul_epu32(_mm256_srli_epi64(x, 32), low));
+    return _mm256_add_epi64(_mm256_mul_epu32(x, low), _mm256_slli_epi64(across, 32));
+}
+
+static WITH_256 void add_256(const uint64_t *key, uint64_t *lane, const uint8_t *bytes,
+                             uint32_t length, bool mixes) {
+    __m256i_u *own = (__m256i_u *)lane;
+    __m256i a = own[0], b = own[1];
+    uint8_t last[STRIPE] = {0};
+    for (uint32_t left = length; left; key += LANES) {
+        const __m256i_u *words = (const __m256i_u *)bytes;
+        uint32_t taken = left < STRIPE ? left : STRIPE;
+        if (taken < STRIPE)
+            words = memcpy(last, bytes, taken);
+        a = step_256(a, words[0], key);
+        b = step_256(b, words[1], key + LANES / 2);
+        bytes += taken;
+        left -= taken;
+    }
+    own[0] = mixes ? mix_256(a) : a;
+    own[1] = mixes ? mix_256(b) : b;
+}
+
+static inline WITH_512 __m512i step_512(__m512i lane, __m512i words, const uint64_t *key) {
+    __m512i sums = _mm512_add_epi32(words, _mm512_loadu_si512(key));
+    __m512i products = _mm512_mul_epu32(sums, _mm512_srli_epi64(sums, 32));
+    return _mm512_add_epi64(lane, _mm512_add_epi64(products, words));
+}
+
+static inline WITH_512 __m512i mix_512(__m512i lane) {
+    const __m512i low = _mm512_set1_epi64(MIXER & UINT32_MAX),
+                  high = _mm512_set1_epi64(MIXER >> 32);
+    __m512i x = _mm512_xor_si512(lane, _mm512_srli_epi64(lane, 32));
+    __m512i across = _mm512_add_epi64(_mm512_mul_epu32(x, high),
+                                      _mm512_mul_epu32(_mm512_srli_epi64(x, 32), low));
+    return _mm512_add_epi64(_mm512_mul_epu32(x, low), _mm512_slli_epi64(across, 32));
+}
+
+static WITH_512 void add_512(const uint64_t *key, uint64_t *lane, const uint8_t *bytes,
+                             uint32_t length, bool mixes) {
+    __m512i own = _mm512_loadu_si512(lane);
+    for (; length >= STRIPE; length -= STRIPE, key += LANES, bytes += STRIPE)
+        own = step_512(own, _mm512_loadu_si512(bytes), key);
+    if (length)
+        own = step_512(own, _mm512_maskz_loadu_epi8((1ull << length) - 1, bytes), key);
+    _mm512_storeu_si512(lane, mixes ? mix_512(own) : own);
+}
+#endif
+
+live_sum_add *live_sum_way(uint32_t i) {
+    live_sum_add *way[] = {add_64, NULL, NULL};
+#if defined(__x86_64__)
+    uint32_t ways = 1;
+    if (__builtin_cpu_supports("avx2"))
+        way[ways++] = add_256;
+    if (__builtin_cpu_supports("avx512bw"))
+        way[ways++] = add_512;
+#endif
+    return i < sizeof way / sizeof *way ? way[i] : NULL;
+}
+
 void live_sum_init(struct live_sum *sum, const uint8_t *key) {
     struct rng rng = rng_seeded(word_at(key));
     rng.state ^= word_at(key + 8);
     for (uint32_t i = 0; i < LIVE_SUM_WORDS; i++)
         sum->key[i] = rng_u64(&rng);
+    for (uint32_t i = 0; live_sum_way(i); i++)
+        sum->add = live_sum_way(i);
 }
 
-/* Adds the product of the halves of each word, with the key of its place added, as UMAC has them,
- * and the word. */
-#if defined(__SSE2__)
-static void add_stripes(const uint64_t *key, uint64_t *lane, const uint8_t *bytes,
-                        uint32_t stripes) {
-    __m128i own[LANES / 2];
-    memcpy(own, lane, sizeof own);
-    for (; stripes; stripes--, key += LANES, bytes += STRIPE)
-        for (uint32_t i = 0; i < LANES / 2; i++) {
-            __m128i words = _mm_loadu_si128((const __m128i_u *)(bytes + 16 * i));
-            __m128i keys = _mm_loadu_si128((const __m128i_u *)(key + 2 * i));
-            __m128i sums = _mm_add_epi32(words, keys);
-            __m128i products = _mm_mul_epu32(sums, _mm_srli_epi64(sums, 32));
-            own[i] = _mm_add_epi64(own[i], _mm_add_epi64(products, words));
-        }
-    memcpy(lane, own, sizeof own);
-}
-#else
-static void add_stripes(const uint64_t *key, uint64_t *lane, const uint8_t *bytes,
-                        uint32_t stripes) {
-    for (; stripes; stripes--, key += LANES, bytes += STRIPE)
-        for (uint32_t i = 0; i < LANES; i++) {
-            uint64_t word = word_at(bytes + 8 * i), k = key[i];
-            uint32_t low = (uint32_t)word + (uint32_t)k;
-            uint32_t high = (uint32_t)(word >> 32) + (uint32_t)(k >> 32);
-            lane[i] += (uint64_t)low * high + word;
-        }
-}
-#endif
-
-static void mix(uint64_t *lane) {
-    for (uint32_t i = 0; i < LANES; i++)
-        lane[i] = (lane[i] ^ lane[i] >> 32) * MIXER;
-}
-
-/* `at`: the key of the next word. Lanes are mixed before keys repeat. */
+/* `at`: the key of the next word. */
 static uint32_t add_bytes(const struct live_sum *sum, uint64_t *lane, uint32_t at,
                           const uint8_t *bytes, uint32_t length) {
     while (length) {
-        uint8_t last[STRIPE];
-        uint32_t room = (LIVE_SUM_WORDS - at) / LANES, stripes = length / STRIPE;
-        uint32_t taken = STRIPE * (stripes < room ? stripes : room);
-        if (!stripes) { /* what is left, and zeroes */
-            memset(last, 0, sizeof last);
-            bytes = memcpy(last, bytes, length);
-            taken = length;
-        }
-        stripes = (taken + STRIPE - 1) / STRIPE;
-        add_stripes(sum->key + at, lane, bytes, stripes);
-        at += LANES * stripes;
+        uint32_t room = 8 * (LIVE_SUM_WORDS - at), taken = length < room ? length : room;
+        uint32_t after = at + LANES * ((taken + STRIPE - 1) / STRIPE);
+        sum->add(sum->key + at, lane, bytes, taken, after == LIVE_SUM_WORDS);
+        at = after % LIVE_SUM_WORDS;
         bytes += taken;
         length -= taken;
-        if (at == LIVE_SUM_WORDS) {
-            mix(lane);
-            at = 0;
-        }
     }
     return at;
 }
