@@ -247,6 +247,29 @@ TEST(a_put_meets_what_is_there_when_it_comes) {
     live_folder_remove(&folder);
 }
 
+/* Nobody but the calls looks what has come. */
+TEST(an_acknowledgement_that_has_come_holds_nothing_back) {
+    struct user a, b;
+    ptl_ct_event_t event;
+    open_folder();
+    CHECK_EQ(user_open(&b, 2, false), 0);
+    CHECK_EQ(user_open(&a, 1, false), 0);
+    CHECK_EQ(put(&a, 2, 0, 8), PTL_OK); /* opens the lanes */
+    do {
+        look_at(&b, &a);
+        CHECK_EQ(PtlCTGet(a.acked, &event), PTL_OK);
+    } while (!event.success);
+    CHECK_EQ(put(&a, 2, 0, 8), PTL_OK);
+    CHECK_EQ(PtlMDRelease(a.md), PTL_IN_USE);
+    enter(&b);
+    CHECK_EQ(PtlCTWait(b.arrived, 2, &event), PTL_OK);
+    enter(&a);
+    CHECK_EQ(PtlMDRelease(a.md), PTL_OK);
+    user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
 TEST(two_threads_play_ping_pong) {
     struct user a, b;
     pthread_t thread;

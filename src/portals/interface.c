@@ -128,7 +128,8 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, const ptl_md_t *md, ptl_handle_md_t *md
 }
 
 int PtlMDRelease(ptl_handle_md_t md_handle) {
-    PORTALS_CALL(PtlMDRelease, 0, portals_md_release(p, md_handle));
+    return portals_call_back(PORTALS_CALL_PtlMDRelease, portals_md_release, md_handle,
+                             PORTALS_CALLER);
 }
 
 int PtlStartBundle(ptl_handle_ni_t ni_handle) {

@@ -8,7 +8,8 @@ int PtlLEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le
 }
 
 int PtlLEUnlink(ptl_handle_le_t le_handle) {
-    PORTALS_CALL(PtlLEUnlink, 0, portals_le_unlink(p, le_handle));
+    return portals_call_back(PORTALS_CALL_PtlLEUnlink, portals_le_unlink, le_handle,
+                             PORTALS_CALLER);
 }
 
 int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le_t *le,
@@ -24,7 +25,8 @@ int PtlMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me
 }
 
 int PtlMEUnlink(ptl_handle_me_t me_handle) {
-    PORTALS_CALL(PtlMEUnlink, 0, portals_me_unlink(p, me_handle));
+    return portals_call_back(PORTALS_CALL_PtlMEUnlink, portals_me_unlink, me_handle,
+                             PORTALS_CALLER);
 }
 
 int PtlMESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_me_t *me,

@@ -11,6 +11,10 @@ struct portals_process *portals_call_begin(enum portals_call call, uint64_t byte
 #define PORTALS_CALLER __builtin_return_address(0)
 /* Unlocks; returns the code. */
 int portals_call_end(struct portals_process *process, int code);
+/* A call that takes something back. If it is in use, the end of that may have come without anybody
+ * having looked: a live call looks before it returns, so it tries once more. */
+int portals_call_back(enum portals_call call, int (*work)(struct portals *, ptl_handle_any_t),
+                      ptl_handle_any_t handle, const void *caller);
 
 #define PORTALS_CALL(name, bytes, work)                                                            \
     do {                                                                                           \

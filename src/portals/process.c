@@ -86,6 +86,18 @@ int portals_call_end(struct portals_process *process, int code) {
     return code;
 }
 
+int portals_call_back(enum portals_call call, int (*work)(struct portals *, ptl_handle_any_t),
+                      ptl_handle_any_t handle, const void *caller) {
+    for (bool looked = false;; looked = true) {
+        struct portals_process *process = portals_call_begin(call, 0, caller);
+        if (!process)
+            return PTL_NO_INIT;
+        int code = portals_call_end(process, work(process->portals, handle));
+        if (code != PTL_IN_USE || looked || !process->host->look)
+            return code;
+    }
+}
+
 /* Not like the others: there is nothing to begin with. */
 int PtlInit(void) {
     struct portals_process *process = portals_here();
