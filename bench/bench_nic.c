@@ -255,7 +255,7 @@ static struct portals_request request(const struct bench *b, uint32_t bytes, boo
                                     .match_bits = 5};
 }
 
-/* ns a packet; `repeated`: packets sent again, of 100. */
+/* ns per packet; `repeated`: packets sent again, of 100. */
 static double packet_ns(bool reliable, uint32_t loss, uint32_t bytes, uint32_t packets,
                         double *repeated) {
     struct bench b = {.rng = rng_seeded(1), .loss = loss};

@@ -155,7 +155,7 @@ static void print_verdict(const struct answer *a, const struct budget_trial *t) 
     if (a->holds)
         return;
     if (u[0].used > 1)
-        printf("%-14s %s: %.2f ns a packet, and one comes every %.2f ns\n", "limit", u[0].name,
+        printf("%-14s %s: %.2f ns per packet, and one comes every %.2f ns\n", "limit", u[0].name,
                u[0].ns, a->interval);
     else
         printf("%-14s packets wait: %s takes %.1f ns more than unloaded, though no unit is over "
@@ -168,13 +168,13 @@ static void print_text(const struct invocation *inv, const struct measured *m,
                        const struct budget_trial *t) {
     print_handler(inv, m, l->bytes);
     if (t)
-        printf("%-14s %.1f ns a packet on the card, with its runtime and waits, at %.4g GHz\n",
+        printf("%-14s %.1f ns per packet on the card, with its runtime and waits, at %.4g GHz\n",
                "HPU occupied", a->occupied, 1000.0 / (double)l->cycle_ps);
     else
-        printf("%-14s %.1f ns a packet: the handler and %llu cycles of runtime, at %.4g GHz\n",
+        printf("%-14s %.1f ns per packet: the handler and %llu cycles of runtime, at %.4g GHz\n",
                "HPU occupied", a->occupied, (unsigned long long)l->runtime_cycles,
                1000.0 / (double)l->cycle_ps);
-    printf("%-14s %.1f ns a packet: %llu HPUs, a packet every %.2f ns at %.4g Gbit/s\n",
+    printf("%-14s %.1f ns per packet: %llu HPUs, a packet every %.2f ns at %.4g Gbit/s\n",
            "time budget", a->budget, (unsigned long long)l->hpus, a->interval,
            (double)l->rate_bits / 1e9);
     if (t)
@@ -387,7 +387,7 @@ static int run(const struct cli_command *command, int argc, char **argv) {
 const struct cli_command cli_budget = {
     .name = "budget",
     .args = "IMAGE --entry NAME [--packet-size SIZE] [--rate RATE] [--hpus N] [options]",
-    .summary = "does a handler hold line rate, and what would",
+    .summary = "does the card keep up with line rate, and what would",
     .about =
         "Measures a handler, runs it on the simulated card at the load, and answers what a card\n"
         "designer asks: the time budget for each packet, whether the card holds line rate and\n"

@@ -86,15 +86,23 @@ static bool find_share(char *share, size_t room) {
     return file_beside(places, "spin.ld", share, room);
 }
 
-static bool is_cplusplus(const char *source) {
+static bool ends_in(const char *source, const char *const endings[]) {
     const char *dot = strrchr(source, '.');
-    return dot && (strcmp(dot, ".cc") == 0 || strcmp(dot, ".cpp") == 0 ||
-                   strcmp(dot, ".cxx") == 0 || strcmp(dot, ".C") == 0);
+    while (dot && *endings && strcmp(dot, *endings) != 0)
+        endings++;
+    return dot && *endings;
+}
+
+static bool is_c(const char *source) {
+    return ends_in(source, (const char *const[]){".c", ".i", NULL});
+}
+
+static bool is_cplusplus(const char *source) {
+    return ends_in(source, (const char *const[]){".cc", ".cpp", ".cxx", ".C", NULL});
 }
 
 static bool is_assembly(const char *source) {
-    const char *dot = strrchr(source, '.');
-    return dot && (strcmp(dot, ".s") == 0 || strcmp(dot, ".S") == 0);
+    return ends_in(source, (const char *const[]){".s", ".S", NULL});
 }
 
 static bool has_letter(const struct cli_list *pass, char letter) {
@@ -392,9 +400,14 @@ static int check_source(const struct cli_command *command, const char *source) {
         return cli_error(command, CLI_FAILED, "%s: cannot open source: %s", source,
                          strerror(errno));
     if (S_ISDIR(st.st_mode))
-        return cli_error(command, CLI_FAILED, "%s: is a directory, expected a source file", source);
+        return cli_error(command, CLI_FAILED, "%s: cannot read source: it is a directory", source);
     if (st.st_size == 0 && S_ISREG(st.st_mode))
-        return cli_error(command, CLI_FAILED, "%s: source file is empty", source);
+        return cli_error(command, CLI_FAILED, "%s: cannot read source: the file is empty", source);
+    if (!is_c(source) && !is_cplusplus(source) && !is_assembly(source) && !cc_is_object(source))
+        return cli_error(command, CLI_FAILED,
+                         "%s: not a source by its name, which ends in .c, .i, .cc, .cpp, .cxx, .C, "
+                         ".s or .S (or in .o or .a, to be linked)",
+                         source);
     return 0;
 }
 

@@ -153,7 +153,10 @@ static int info(const struct cli_command *command, int argc, char **argv) {
 static const struct cli_command goal_info = {
     .name = "goal info",
     .args = "FILE [--json]",
-    .summary = "say what a schedule holds",
+    .summary = "count what is in a schedule",
+    .about =
+        "Prints how many ranks, cpus, nics, operations of each kind, dependencies and bytes a\n"
+        "GOAL schedule has, and what memory it takes.",
     .options = info_table,
     .run = info,
 };

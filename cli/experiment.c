@@ -31,7 +31,7 @@ static const struct cli_option options[] = {
     {"file", 'f', CLI_STRING, "FILE", "another input: a block trace for sc17/spc",
      offsetof(struct options, file), 0, 0},
     {"exchanges", 0, CLI_NUMBER, "N",
-     "of sc17/table5c and part/unpinned: simulate or measure so many",
+     "of sc17/table5c and part/unpinned: how many to simulate or measure",
      offsetof(struct options, exchanges), 1, UINT32_MAX},
     {"live", 0, CLI_FLAG, NULL,
      "on live cards of this machine: 'experiment --live' lists those that have it",

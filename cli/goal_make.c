@@ -127,7 +127,7 @@ struct join_options {
 #define AT(member) offsetof(struct join_options, member)
 static const struct cli_option join_table[] = {
     {"placement", 'p', CLI_STRING, "HOW",
-     "linear (one job after the other), round-robin, random, or a file with a node a rank",
+     "linear (one job after the other), round-robin, random, or a file with a node number per rank",
      AT(placement), 0, 0},
     {"nodes", 'n', CLI_NUMBER, "N", "nodes of the network; as many as ranks if not given",
      AT(nodes), 1, 1u << 28},

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +26,8 @@ struct trace_options {
 
 #define AT(member) offsetof(struct trace_options, member)
 static const struct cli_option table[] = {
-    {"ranks", 'n', CLI_NUMBER, "N", "how many run the program (2)", AT(ranks), 1, 65536},
+    {"ranks", 'n', CLI_NUMBER, "N", "number of ranks, each runs the program (2)", AT(ranks), 1,
+     65536},
     {"output", 'o', CLI_OUTPUT, "FILE", "the schedule (PROGRAM.goal)", AT(output), 0, 0},
     {"format", 'f', CLI_STRING, "FORMAT", "text or binary (by the name: .bin is binary)",
      AT(format), 0, 0},
@@ -121,9 +123,14 @@ static int run_traced(const struct cli_command *command, const struct trace_opti
     const char *others = getenv("LD_PRELOAD");
     char tracer[PATH_MAX], ranks[24], preload[2 * PATH_MAX];
     int ended;
-    if (strchr(program->items[0], '/') && access(program->items[0], X_OK) != 0)
+    struct stat st;
+    if (strchr(program->items[0], '/') &&
+        (access(program->items[0], X_OK) != 0 || stat(program->items[0], &st) != 0))
         return cli_error(command, CLI_FAILED, "%s: cannot run it: %s", program->items[0],
                          strerror(errno));
+    if (strchr(program->items[0], '/') && !S_ISREG(st.st_mode))
+        return cli_error(command, CLI_FAILED, "%s: cannot run it: it is no regular file",
+                         program->items[0]);
     if (!find_tracer(tracer, sizeof tracer))
         return cli_error(command, CLI_FAILED,
                          "the tracer " TRACER " was not built: install Debian's package "

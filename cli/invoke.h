@@ -80,7 +80,7 @@ struct invoke_options {
                    "no timing: every instruction takes one cycle", functional, 0, 0),              \
         INVOKE_ROW(type, field, "jit", CLI_STRING, "HOW", CLI_JIT_HELP, jit, 0, 0),                \
         INVOKE_ROW(type, field, "watchdog", CLI_NUMBER, "CYCLES",                                  \
-                   "a handler may run so long (default 1000000)", watchdog, 1, UINT64_MAX),        \
+                   "how long a handler may run (default 1000000)", watchdog, 1, UINT64_MAX),       \
         INVOKE_ROW(type, field, "fill", CLI_LIST, "WHERE=FILE", MEMORY_FILL_HELP, fill, 0, 0),     \
         INVOKE_ROW(type, field, "dump", CLI_OUTPUTS, "WHERE=FILE", MEMORY_DUMP_HELP, dump, 0, 0),  \
         INVOKE_ROW(type, field, "hpu", CLI_NUMBER, "N", "which HPU runs it (default 0)", hpu, 0,   \

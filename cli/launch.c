@@ -12,7 +12,7 @@ struct options {
 
 #define AT(member) offsetof(struct options, member)
 static const struct cli_option table[] = {
-    {"ranks", 'n', CLI_NUMBER, "N", "how many run the program (1)", AT(ranks), 1,
+    {"ranks", 'n', CLI_NUMBER, "N", "number of ranks, each runs the program (1)", AT(ranks), 1,
      SPIN_LAUNCH_RANKS},
     {"label", 'l', CLI_FLAG, NULL, "begin each line that a rank prints with its number", AT(label),
      0, 0},

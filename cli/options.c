@@ -301,6 +301,20 @@ const char *cli_last_word(const struct cli_command *command) {
     return blank ? blank + 1 : command->name;
 }
 
+/* One option, its text in lines of at most 100 columns. */
+static void print_option(const char *left, const char *help) {
+    enum { MARGIN = 27, COLUMNS = 100 };
+    int at = printf("  %-24s", left);
+    while (*help) {
+        int word = (int)strcspn(help, " ");
+        if (at + 1 + word > COLUMNS)
+            at = printf("\n%*s", MARGIN - 1, "") - 1;
+        at += printf(" %.*s", word, help);
+        help += word + (help[word] == ' ');
+    }
+    printf("\n");
+}
+
 static void print_help(const struct cli_command *command) {
     bool root = command == &cli_root;
     printf("usage: openspin%s%s %s\n\n%s\n", root ? "" : " ", root ? "" : command->name,
@@ -319,9 +333,10 @@ static void print_help(const struct cli_command *command) {
             snprintf(left, sizeof left, "%.*s--%s%s%s", o->letter ? 4 : 0,
                      (char[]){'-', o->letter, ',', ' ', 0}, o->name,
                      o->arg && o->kind != CLI_RESULT ? " " : "", o->arg ? o->arg : "");
-        printf("  %-24s %s\n", left, o->help);
+        print_option(left, o->help);
     }
-    printf("  %-24s %s\n  %-24s %s\n", "--help", "show this text", "--version", "show the version");
+    print_option("--help", "show this text");
+    print_option("--version", "show the version");
 }
 
 static bool is_asked(int argc, char **argv, const char *option) {

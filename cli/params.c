@@ -50,7 +50,7 @@ int params_read(const struct cli_command *command, const char *path, struct para
     struct spin_error err;
     uint8_t *data;
     size_t length, lines = 1;
-    if (file_read(path, "parameter", LARGEST_FILE, &data, &length, &err))
+    if (file_read(path, "parameters", LARGEST_FILE, &data, &length, &err))
         return cli_report(command, &err);
     p->text = (char *)data;
     if (strlen(p->text) != length)

@@ -24,7 +24,8 @@ struct options {
 
 #define AT(member) offsetof(struct options, member)
 static const struct cli_option table[] = {
-    {"ranks", 'n', CLI_NUMBER, "N", "how many run the program (1)", AT(ranks), 1, 65536},
+    {"ranks", 'n', CLI_NUMBER, "N", "number of ranks, each runs the program (1)", AT(ranks), 1,
+     65536},
     {"preset", 'p', CLI_STRING, "NAME", "sc17-int (the default), sc17-dis or part", AT(preset), 0,
      0},
     {"card", 0, CLI_STRING, "NAME", "sc17 (the default) or pspin, with parameters pspin.NAME",

@@ -22,7 +22,7 @@ struct options {
 static const struct cli_option bench_table[] = {NODES, {0}};
 static const struct cli_option demo_table[] = {
     NODES,
-    {"bytes", 'b', CLI_SIZE, "BYTES", "of each object (256KiB)", AT(bytes), 1, 4 << 20},
+    {"bytes", 'b', CLI_SIZE, "BYTES", "size of each object (256KiB)", AT(bytes), 1, 4 << 20},
     {"files", 0, CLI_STRING, "FOLDER",
      "nodes keep their media, and the service its names, in files there", AT(files), 0, 0},
     {0},
@@ -30,11 +30,11 @@ static const struct cli_option demo_table[] = {
 #undef NODES
 static const struct cli_option large_table[] = {
     {"nodes", 'n', CLI_NUMBER, "N", "storage nodes, each a process (1)", AT(nodes), 1, 64},
-    {"bytes", 'b', CLI_SIZE, "BYTES", "of each node's medium (256MiB)", AT(bytes), 16 << 20,
+    {"bytes", 'b', CLI_SIZE, "BYTES", "size of each node's medium (256MiB)", AT(bytes), 16 << 20,
      (4ull << 30) - (1 << 20)},
-    {"memory", 'm', CLI_SIZE, "BYTES", "that the nodes together may have (64MiB)", AT(memory),
-     16 << 20, 1ull << 40},
-    {"files", 0, CLI_STRING, "FOLDER", "on a disk, where the nodes keep their media", AT(files), 0,
+    {"memory", 'm', CLI_SIZE, "BYTES", "memory of all nodes together (64MiB)", AT(memory), 16 << 20,
+     1ull << 40},
+    {"files", 0, CLI_STRING, "FOLDER", "where the nodes keep their media, on a disk", AT(files), 0,
      0},
     {0},
 };
@@ -168,8 +168,7 @@ static int run_large(const struct cli_command *command, int argc, char **argv) {
     int status = parse(command, argc, argv, &o, &words);
     if (!status && !o.files)
         status = cli_error(command, CLI_USAGE,
-                           "--files FOLDER: where do the nodes keep their media? On a disk: memory "
-                           "is what they have not");
+                           "where do the nodes keep their media? say --files FOLDER, on a disk");
     if (!status && memory_group_make(&group, o.memory, &err))
         status = cli_report(command, &err);
     else if (!status) {
@@ -205,8 +204,9 @@ static const struct cli_command store_bench = {
     .summary = "times of writes and reads of each policy, on live cards",
     .about = "Starts a store as `openspin store demo` does, and prints the median time and the\n"
              "goodput of writes and reads of 4 KiB, 64 KiB and 1 MiB, beside memcpy, the\n"
-             "checksum, coding by ISA-L on one core, and a put that is acknowledged. What a\n"
-             "write takes is two questions to the service and the data's way along the nodes.",
+             "checksum, coding by ISA-L on one core, and a put that is acknowledged. A\n"
+             "write takes two round trips to the service, and the time in which its data\n"
+             "passes from node to node.",
     .options = bench_table,
     .reads_nothing = true,
     .run = run,
@@ -219,8 +219,8 @@ static const struct cli_command store_large = {
     .about =
         "Starts a store whose nodes keep their media in mapped files that are not pinned, and\n"
         "limits the memory of the nodes' processes by a control group. The client fills the\n"
-        "store and reads everything back, every byte checked; then stands how much memory\n"
-        "the nodes had. It needs a user who may make control groups (root, or in a scope of\n"
+        "store, reads everything back, every byte checked, and prints how much memory the\n"
+        "nodes had. It needs a user who may make control groups (root, or in a scope of\n"
         "systemd-run --user). The files stay.",
     .options = large_table,
     .reads_nothing = true,

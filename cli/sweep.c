@@ -30,7 +30,7 @@ static const struct cli_option table[] = {
      0},
     {"y", 0, CLI_STRING, "NAME,...", "results to plot (throughput or makespan)", AT(y), 0, 0},
     {"jobs", 'j', CLI_NUMBER, "N", "processes at a time (all cores)", AT(jobs), 1, 1024},
-    {"fresh", 0, CLI_FLAG, NULL, "begin anew where a sweep was interrupted", AT(fresh), 0, 0},
+    {"fresh", 0, CLI_FLAG, NULL, "forget what an interrupted sweep has left", AT(fresh), 0, 0},
     {0},
 };
 #undef AT

@@ -139,7 +139,7 @@ static uint64_t less_handler(const struct world *w) {
 TEST(cycles_of_the_RTL) {
     struct world *w = steady("reduce_local_ph", 1024, 32, 1, 20000);
     const struct card_handler_stats *h = &w->stats.handler[SPIN_PAYLOAD_HANDLER];
-    within("reduce, cycles a word", (double)h->cycles / (double)h->runs / 249, 8.1, 1);
+    within("reduce, cycles per word", (double)h->cycles / (double)h->runs / 249, 8.1, 1);
     CHECK_EQ(w->stats.hpus_used, 20);
     CHECK(w->stats.conflict_cycles > 0);
     world_free(w);

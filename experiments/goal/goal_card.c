@@ -105,6 +105,8 @@ static uint64_t unexpected_bytes(const struct card_replay *all) {
 static int check_all(struct card_replay *all, struct spin_error *err) {
     const struct spin_goal *goal = all->goal;
     int code = goal_card_check(all->options, err);
+    all->portals =
+        all->options->handlers; /* an image that cannot be loaded is an error in any case */
     for (uint32_t rank = 0; !code && rank < goal->num_ranks; rank++)
         for (uint32_t op = goal->first_op[rank]; !code && op < goal->first_op[rank + 1]; op++) {
             const struct goal_shape *s = goal_shape_of(goal, op);

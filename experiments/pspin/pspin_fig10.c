@@ -18,7 +18,7 @@ static const struct {
     {"aggregate", 0, NULL, 200, ""},
     {"filtering", 1, NULL, 400, ""},
     {"histogram", 2, NULL, 200,
-     "5 cycles a word, of which one checks that the value has a bin; the next row is without"},
+     "5 cycles per word, of which one checks that the value has a bin; the next row is without"},
     {"histogram, trusting", 2, "trusting=1", 200, ""},
     {"kvstore", 3, NULL, 400,
      "half of 1,000 requests are writes, 18 % are for one key: locks, and a port to L2 that takes "

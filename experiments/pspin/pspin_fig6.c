@@ -83,6 +83,6 @@ int pspin_fig6(const struct experiment_context *context, struct sheet *s, struct
     sheet_claim(s, "B10", "", rate_budget_ns(hpus, 1024, 200) / large, 2,
                 "budget at 200 over that at 400 Gbit/s, 1,024 B");
     sheet_note(s, "The budget is for all that holds an HPU: the handler and the runtime's 8 cycles "
-                  "a packet (B11).");
+                  "per packet (B11).");
     return SPIN_OK;
 }

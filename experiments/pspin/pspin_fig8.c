@@ -140,7 +140,7 @@ int pspin_fig8(const struct experiment_context *context, struct sheet *s, struct
     compare(s, aligned);
     sheet_note(
         s,
-        "The runtime's %d cycles a packet (6 to invoke, 1 to complete, 6 until it asks for the "
+        "The runtime's %d cycles per packet (6 to invoke, 1 to complete, 6 until it asks for the "
         "next) are the card model's inputs. One message, as in the runs of the card's RTL.",
         RUNTIME);
     sheet_note(s,

@@ -134,7 +134,7 @@ int live_machine_from(const struct experiment_context *context, const struct p4_
     set(m, "memory_rate", copy_ps / 2, "ps/B"); /* read and written */
     set(m, "hpu_start", ((double)is->handled - (double)is->ack) / 1000, "ns");
     set(m, "hpu_cycle", per_instruction, "ns");
-    set(m, "cpu_cycle", (double)is->products / 1000 / 4096 / 4, "ns"); /* 4 cycles a product */
+    set(m, "cpu_cycle", (double)is->products / 1000 / 4096 / 4, "ns"); /* 4 cycles per product */
     static const char *const inside[] = {
         "switch_time=0", "match_header=0",   "match_packet=0",
         "dma_latency=0", "memory_latency=0", "hpus=1"}; /* whoever drives the card */

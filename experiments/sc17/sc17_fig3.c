@@ -178,7 +178,7 @@ int sc17_fig3d(const struct experiment_context *context, struct sheet *s, struct
     sheet_note(s, "From the sender's call until the target's program knows. The paper's text says "
                   "double complex, its listing has floats: these are floats, 8 B a number.");
     sheet_note(s,
-               "The host's core is charged 4 cycles a product (scalar code, ours) or three times "
+               "The host's core is charged 4 cycles per product (scalar code, ours) or three times "
                "the data at 150 GiB/s, whichever is longer; HPUs run the handler as compiled, one "
                "instruction a cycle.");
     return SPIN_OK;

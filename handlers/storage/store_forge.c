@@ -123,7 +123,7 @@ static int send_again(struct forger *f) {
 /* Until the nodes' clock says so; then with the grant of before two keys. */
 static int grow_old(struct forger *f) {
     uint32_t generation;
-    nanosleep(&(struct timespec){.tv_sec = f->store->o.lifetime_s + 2}, NULL);
+    nanosleep(&(struct timespec){.tv_sec = f->store->o.lifetime_s + 1 + STORE_SLACK_S}, NULL);
     attack(f, "expired", &f->grant, BYTES, false, STORAGE_EXPIRED);
     for (int i = 0; i < 2; i++)
         if (spinstore_rotate(f->store, &generation) != PTL_OK)

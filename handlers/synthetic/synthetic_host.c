@@ -47,7 +47,7 @@ static int check(struct workload_run *base, const struct workload_results *resul
 }
 
 const struct workload synthetic_workload = {.name = "synthetic",
-                                            .about = "a given number of instructions a packet",
+                                            .about = "a given number of instructions per packet",
                                             .parameters = parameters,
                                             .run_bytes = sizeof(struct run),
                                             .begin = begin,

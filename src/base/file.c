@@ -27,7 +27,7 @@ static int read_all(int fd, const char *path, const char *what, size_t limit, ui
     if (fstat(fd, &st) != 0)
         return spin_fail(err, SPIN_EFILE, "%s: cannot read %s: %s", path, what, strerror(errno));
     if (S_ISDIR(st.st_mode))
-        return spin_fail(err, SPIN_EFILE, "%s: is a directory, expected a %s file", path, what);
+        return spin_fail(err, SPIN_EFILE, "%s: cannot read %s: it is a directory", path, what);
     if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > limit)
         return spin_fail(err, SPIN_ELIMIT, "%s: %s of %lld bytes is over the limit of %zu bytes",
                          path, what, (long long)st.st_size, limit);
@@ -63,7 +63,7 @@ static int read_all(int fd, const char *path, const char *what, size_t limit, ui
         return spin_fail(err, SPIN_ENOMEM, "%s: out of memory reading %s", path, what);
     if (used == 0) {
         free(bytes);
-        return spin_fail(err, SPIN_EFILE, "%s: %s file is empty", path, what);
+        return spin_fail(err, SPIN_EFILE, "%s: cannot read %s: the file is empty", path, what);
     }
     bytes[used] = 0;
     *data = bytes;

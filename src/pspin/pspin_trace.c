@@ -1,4 +1,4 @@
-/* Packet traces of PsPIN's drivers: a CSV file with a row a packet, and a file of their bytes, by
+/* Packet traces of PsPIN's drivers: a CSV file with a row per packet, and a file of their bytes, by
  * the reader of sim/traffic.h. As in the RTL model, wait_cycles of a row pass from its packet's
  * arrival to the next one's. */
 #include "pspin/world.h"

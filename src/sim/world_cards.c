@@ -341,7 +341,7 @@ int world_cards_text(struct world_cards *c, const char *path, char *text, struct
 int world_cards_file(struct world_cards *c, const char *path, struct spin_error *err) {
     uint8_t *data;
     size_t length;
-    int code = file_read(path, "file of cards", LARGEST_FILE, &data, &length, err);
+    int code = file_read(path, "description of cards", LARGEST_FILE, &data, &length, err);
     if (code)
         return code;
     if (strlen((const char *)data) != length)

@@ -31,8 +31,8 @@ card --parameters -s clusters=2 -s cycle=0.5ns -s network_rate=200Gbit/s >half.t
 budget grid.spin --entry back_ph --params half.txt >file.txt
 budget grid.spin --entry back_ph --hpus 16 --clock 2GHz --set network_rate=200Gbit/s --rate 200 >said.txt
 cmp -s file.txt said.txt && pass "parameters of a file" || fail "parameters of a file" "$(diff file.txt said.txt)"
-check "HPUs, clock and rate are the card's" 0 '^time budget +327.7 ns a packet: 16 HPUs, a packet every 20.48 ns at 200 Gbit/s' cat file.txt
-check "also those of --set" 0 ' ns a packet: 8 HPUs, ' budget grid.spin --entry back_ph --set clusters=1
+check "HPUs, clock and rate are the card's" 0 '^time budget +327.7 ns per packet: 16 HPUs, a packet every 20.48 ns at 200 Gbit/s' cat file.txt
+check "also those of --set" 0 ' ns per packet: 8 HPUs, ' budget grid.spin --entry back_ph --set clusters=1
 check "exec has the clock" 0 '^time +[0-9.]+ ns at 2 GHz' "$OPENSPIN" exec grid.spin --entry sum_ph --clock 2GHz
 check "JSON into a file" 0 '^instructions' "$OPENSPIN" exec grid.spin --entry sum_ph --json=exec.json --profile
 check "is JSON" 0 '"instructions": [0-9]+' python3 -m json.tool exec.json
@@ -75,7 +75,7 @@ for what, b, c in zip(lines[::3], lines[1::3], lines[2::3]):
 assert 0.28 * loads < held < 0.97 * loads, held  # both kinds are there
 P
 if [ $? = 0 ]; then pass "budget and card run agree on $loads loads"; else fail "budget and card run agree on $loads loads" "$(cat checks.txt)"; fi
-check "the HPUs are the limit" 0 '^limit +HPUs: [0-9.]+ ns a packet, and one comes every 1.28 ns$' budget grid.spin --entry sum_ph --packet-size 64
+check "the HPUs are the limit" 0 '^limit +HPUs: [0-9.]+ ns per packet, and one comes every 1.28 ns$' budget grid.spin --entry sum_ph --packet-size 64
 check "or another unit is, by name" 0 '^limit +[a-zA-Z].*: ' budget grid.spin --entry back_ph --packet-size 64 --rate 800Gbit/s
 
 # --- units and names ---

@@ -51,5 +51,11 @@ has_options openspin-top top
 has_options openspin-sweep sweep
 has_options openspin-store store demo
 has_options openspin-store store bench
+has_options openspin-store store large
 for command in convert gen info join run trace; do has_options openspin-goal goal $command; done
+missing=
+for variable in $(cd "$SOURCE" && grep -rhoE '"OPENSPIN_[A-Z_]+"' src handlers cli --include='*.[ch]' | tr -d '"' | sort -u); do
+    grep -qw "$variable" "$SOURCE/man/openspin.1" || missing="$missing $variable"
+done
+[ -z "$missing" ] && pass "the manual has every variable" || fail "the manual has every variable" "$missing"
 finish

@@ -82,7 +82,7 @@ check "an eager message that nobody takes is no deadlock, but said" 0 'messages 
 refuse "missing file" 1 'nowhere.goal: cannot open GOAL schedule: No such file' "$OPENSPIN" goal run nowhere.goal
 refuse "directory" 1 'is a directory' "$OPENSPIN" goal run .
 : >empty.goal
-refuse "empty file" 1 'empty.goal: GOAL schedule file is empty' "$OPENSPIN" goal info empty.goal
+refuse "empty file" 1 'empty.goal: cannot read GOAL schedule: the file is empty' "$OPENSPIN" goal info empty.goal
 printf 'num_ranks 1\nrank 0 {\n  calc x\n}\n' >bad.goal
 refuse "syntax error with line and column" 1 "bad.goal:3:8: expected a time, found 'x'" "$OPENSPIN" goal convert bad.goal
 printf 'num_ranks 2\nrank 0 {\nsend 8b to 7\n}\nrank 1 {\n}\n' >bad.goal

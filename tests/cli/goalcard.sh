@@ -46,4 +46,5 @@ one_line "options of cards alone" 2 'need --model card' "$OPENSPIN" goal run --m
 one_line "options of other models" 2 'not for --model card' card --critical-path ptl.goal
 one_line "no such file" 1 'nothing.goal' card nothing.goal
 one_line "no such image" 1 'nothing.spin' card --handlers nothing.spin ptl.goal
+one_line "also where no operation has handlers" 1 'nothing.spin' card --handlers nothing.spin "$vectors/v03_rendezvous_expected.goal"
 finish

@@ -84,18 +84,20 @@ check "a small card takes it" 0 '' "$OPENSPIN" image few.spin --hpus 8
 
 refuse "cc without a source" 2 'no source file' "$OPENSPIN" cc
 refuse "cc of a missing file" 1 'missing.c: cannot open source: No such file' "$OPENSPIN" cc missing.c
-refuse "cc of a directory" 1 'inc: is a directory' "$OPENSPIN" cc inc
+refuse "cc of a directory" 1 'inc: cannot read source: it is a directory' "$OPENSPIN" cc inc
 : >empty.c
-refuse "cc of an empty file" 1 'empty.c: source file is empty' "$OPENSPIN" cc empty.c
+echo text >notes.txt
+refuse "cc of what is no source" 1 'notes.txt: not a source by its name' "$OPENSPIN" cc notes.txt
+refuse "cc of an empty file" 1 'empty.c: cannot read source: the file is empty' "$OPENSPIN" cc empty.c
 refuse "cc into a directory" 1 'inc: is a directory' "$OPENSPIN" cc two.c -o inc
 refuse "cc into a folder that is not there" 1 'does not link|cannot write' bash -c "'$OPENSPIN' cc two.c -o nowhere/x.spin 2>&1 | tail -n 1 >&2; exit \${PIPESTATUS[0]}"
 refuse "cc with an unknown option" 2 "unknown option '-Z'" "$OPENSPIN" cc two.c -Z
 
 # --- image
 refuse "image of a missing file" 1 'missing.spin: cannot open image: No such file' "$OPENSPIN" image missing.spin
-refuse "image of a directory" 1 'inc: is a directory' "$OPENSPIN" image inc
+refuse "image of a directory" 1 'inc: cannot read image: it is a directory' "$OPENSPIN" image inc
 : >empty.spin
-refuse "image of an empty file" 1 'empty.spin: image file is empty' "$OPENSPIN" image empty.spin
+refuse "image of an empty file" 1 'empty.spin: cannot read image: the file is empty' "$OPENSPIN" image empty.spin
 refuse "image of text" 1 'two.c: not an ELF file' "$OPENSPIN" image two.c
 refuse "image of the host's program" 1 'ELF class is 64 bit' "$OPENSPIN" image "$BUILD/openspin"
 refuse "image without a name" 2 'no image' "$OPENSPIN" image
@@ -311,8 +313,8 @@ exec_sum() { "$OPENSPIN" exec sum.spin --entry sum_payload_handler "$@"; }
 refuse "half a byte" 2 "is not pairs of hexadecimal digits" exec_sum --hex 123
 refuse "hex and file" 2 "given as a file already" exec_sum --hex 12 --packet p.bin
 refuse "no such packet" 1 "nix.bin: cannot open packet" exec_sum --packet nix.bin
-refuse "a packet that is a directory" 1 "inc: is a directory" exec_sum --packet inc
-refuse "an empty packet file" 1 "empty.c: packet file is empty" exec_sum --packet empty.c
+refuse "a packet that is a directory" 1 "inc: cannot read packet: it is a directory" exec_sum --packet inc
+refuse "an empty packet file" 1 "empty.c: cannot read packet: the file is empty" exec_sum --packet empty.c
 head -c 40000 /dev/zero >large.bin
 refuse "a packet that is too large" 1 "packet of 40000 bytes, the packet buffer in L1 takes 32704" exec_sum --packet large.bin
 refuse "no such kind" 2 "'x' is none of header, payload" exec_sum --kind x

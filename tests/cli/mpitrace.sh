@@ -59,6 +59,7 @@ one_line "a clock that is none" "unknown clock 'sun'; there are cpu and wall" --
 one_line "a factor that is none" 'scale x is not a factor' --scale x ./patterns ring
 one_line "no program" 'which program\?'
 refuse "no such program" 1 './nothing: cannot run it: No such file or directory$' trace -o kept.goal ./nothing
+refuse "a folder is no program" 1 '/: cannot run it: it is no regular file$' trace -o kept.goal /
 left=$(ls | grep -c part)
 [ "$left" = 0 ] && pass "nothing half-written" || fail "nothing half-written" "$(ls)"
 finish

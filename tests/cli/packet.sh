@@ -99,9 +99,9 @@ refuse "a topology without packets" 2 'need --model packet' "$OPENSPIN" goal run
 check "the report of links" 0 '^makespan' $run_packet --links links.csv --trace trace.json all.goal
 if [ "$(head -n 1 links.csv)" = "link,packets,bytes,busy_ps,use,queued_ps,queue_max_bytes,drops" ] &&
     awk -F, 'NR > 1 && ($5 > 1 || $5 < 0) { bad = 1 } /^h5>s0,/ { host = $3 } END { exit bad || host != 63 * 20000 }' links.csv; then
-    pass "a row a link, none used above 1, a host's bytes are what it sent"
+    pass "a row per link, none used above 1, a host's bytes are what it sent"
 else
-    fail "a row a link, none used above 1, a host's bytes are what it sent" "$(head -5 links.csv)"
+    fail "a row per link, none used above 1, a host's bytes are what it sent" "$(head -5 links.csv)"
 fi
 if grep -q '"name":"h0>s0 [0-9]*"' trace.json && grep -q '"name":"h0 to h1"' trace.json; then
     pass "the trace has rows of links"
