@@ -220,8 +220,8 @@ static const struct cli_command store_large = {
         "Starts a store whose nodes keep their media in mapped files that are not pinned, and\n"
         "limits the memory of the nodes' processes by a control group. The client fills the\n"
         "store, reads everything back, every byte checked, and prints how much memory the\n"
-        "nodes had. It needs a user who may make control groups (root, or in a scope of\n"
-        "systemd-run --user). The files stay.",
+        "nodes had. The user must be able to make control groups: root, or in a scope that\n"
+        "systemd-run makes for a user. The files stay.",
     .options = large_table,
     .reads_nothing = true,
     .run = run_large,
