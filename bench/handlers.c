@@ -232,7 +232,7 @@ static void print_row(const struct row *r) {
     }
     for (int i = 0; i < 2; i++)
         printf(" %5.1f in %u", (double)r->stats[i].compile_ns * 1e-6, r->stats[i].functions);
-    for (int i = 0; i < 2; i++) { /* calls until all compiling is earned back */
+    for (int i = 0; i < 2; i++) { /* calls until all compiling has paid off */
         double gain = r->ns[INTERPRETER + i] - r->ns[JIT + i];
         if (r->ns[JIT + i] >= 0 && gain > 0)
             printf(" %8.0f", (double)r->stats[i].compile_ns / gain);
@@ -292,9 +292,9 @@ void handler_table(const char *build) {
     bare_visit(build, keep_longest, &t);
     printf(
         "handlers of handlers/ and examples/, each on the longest of some packets: instructions, "
-        "accesses to the driver's registers,\nnanoseconds a call, best of %d, and times native "
+        "accesses to the driver's registers,\nnanoseconds per call, best of %d, and times native "
         "(gcc -O2 -mx32: 32-bit pointers); CPU milliseconds of all\ncompilations with --jit=on, "
-        "best of %d, in how many functions (bar: 20), and the calls after which they are earned "
+        "best of %d, in how many functions (bar: 20), and the calls after which they pay "
         "back. In every\nway memory stands for the registers, so a command costs its accesses and "
         "is not carried out; what is left in memory is\ncompared. Those that compute have %d "
         "instructions at least, and %d for an access. *: what a call changes is put back\nbefore "
@@ -303,7 +303,7 @@ void handler_table(const char *build) {
     printf("%-42s %6s %4s", "", "instr.", "reg.");
     for (int way = 0; way < WAYS; way++)
         printf(" %*s", way == NATIVE ? 8 : 15, ways[way].name);
-    printf(" %s   %s\n", "compile JIT, timed", "earned, timed");
+    printf(" %s %s\n", "compile JIT, timed", "pays off, timed");
     for (uint32_t i = 0; i < t.rows; i++) {
         measure(&t, &t.row[i]);
         print_row(&t.row[i]);
