@@ -132,6 +132,7 @@ grep -q '"wild_payload_handler: SEGV"' f.json && grep -q "fill='#ff0000'[^>]*><t
 # --- ^C while a thousand cards are made, or run: a line, and status 130
 python3 - >checks.txt 2>&1 <<'P'
 import os, signal, subprocess, time
+signal.signal(signal.SIGINT, signal.SIG_DFL) # a test in the background was given to ignore it
 for attempt in range(8): # it may be through before
     run = subprocess.Popen([os.environ["OPENSPIN"], "sim", "run", "-n", str(1000 + 500 * attempt), "--card", "pspin", "ring.so"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     while run.poll() is None and int(open(f"/proc/{run.pid}/statm").read().split()[1]) < 15000 // (attempt + 1):

@@ -57,6 +57,7 @@ stops "--until does not keep a program without calls" 1 'rank 1 (watches memory|
 # ^C once rank 1 is where it stays. Not by the shell: what it starts in the background ignores the signal.
 cat >interrupt.py <<'P'
 import os, signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL) # a test in the background was given to ignore it
 child = subprocess.Popen(sys.argv[1:])
 def used(): # state and ticks of processor time
     fields = open(f"/proc/{child.pid}/stat").read().rsplit(")", 1)[1].split()

@@ -105,6 +105,7 @@ refuse "no program" 1 'text: cannot load: not an ELF file' sim -q ./text
 # SIGINT ends all. Not by the shell: what it starts in the background ignores the signal.
 cat >interrupt.py <<'P'
 import signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL) # a test in the background was given to ignore it
 child = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
 child.stdout.readline()
 child.send_signal(signal.SIGINT)
