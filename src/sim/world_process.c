@@ -398,10 +398,15 @@ static bool is_impatient(const struct world_process *p, uint64_t before_ns) {
 }
 
 /* A loop that looks at memory repeats itself. Found once, it counts as still: what it waits for
- * comes in virtual time. */
+ * comes in virtual time. A process that has not had the processor since the last sample is where it
+ * was, which says nothing. */
 static void look_whether_it_watches(struct world_process *p) {
-    enum { ENOUGH = 24, ENOUGH_AGAIN = 8, MOST = 2000 };
+    enum { ENOUGH = 24, ENOUGH_AGAIN = 8, MOST = 2000, APART_NS = 20000 };
+    uint64_t used = used_ns(p);
+    if (used < p->sampled_ns + APART_NS)
+        return;
     int thread = p->samples < MOST ? world_running_thread(p) : 0;
+    p->sampled_ns = used;
     if (!thread || !world_sample(p, thread) || p->samples < (p->watched ? ENOUGH_AGAIN : ENOUGH) ||
         2 * p->repeated <= p->samples)
         return;
@@ -412,7 +417,6 @@ static void look_whether_it_watches(struct world_process *p) {
                 "loop makes them exact\n",
                 p->rank->index);
     p->watching = p->watched = true;
-    p->watch_ns = used_ns(p);
 }
 
 /* Whether it is still. One thread is so when it has posted; or when it sleeps for long, because it
@@ -627,7 +631,7 @@ bool world_processes_wait(struct spin_world *w) {
             if (p->ended || has_left(p) || live_pmi_waits(all->pmi, i))
                 continue;
             if (p->watching && !any_posted(p)) {
-                if (is_impatient(p, p->watch_ns))
+                if (is_impatient(p, p->sampled_ns))
                     return false;
                 may_come = true;
                 world_process_written(p);

@@ -38,8 +38,8 @@ struct world_process {
     bool watching, watched; /* watched: it did so before, and is found sooner */
     uint32_t samples, known, repeated;
     uint64_t state[512];
-    uint64_t watch_ns; /* processor time that it had used when that was found */
-    bool outside;      /* still, and not because all its threads are in calls */
+    uint64_t sampled_ns; /* processor time that it had used at the last sample */
+    bool outside;        /* still, and not because all its threads are in calls */
     struct world_slot slot[CHANNEL_SLOTS];
 };
 
