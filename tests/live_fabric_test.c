@@ -1,7 +1,7 @@
 /* Live cards over libfabric: all sizes and bytes, a receiver that is slow, strangers, peers that
  * are killed, what a kill leaves behind. Two cards of one process are by TCP: the provider shm uses
  * the memory of a process's other endpoints, also when those are closed. */
-#include "lib/test.h"
+#include "lib/live_net_user.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -9,30 +9,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/rng.h"
 #include "live/live_book.h"
-#include "live/live_card.h"
 #include "live/live_clock.h"
 #include "live/live_fabric_port.h"
 #include "nic/nic.h"
 
-#define MEMORY (1u << 20)
-#define PT     3
-#define NID    1
+#define NID 1
 
-static struct spin_error err;
 static struct live_folder folder;
 static char job[64];
-
-struct user {
-    struct live_card *card;
-    ptl_handle_ni_t ni;
-    ptl_handle_eq_t eq;
-    ptl_handle_ct_t acked, arrived;
-    ptl_handle_md_t md;
-    ptl_process_t self;
-    uint8_t *memory, *source;
-};
 
 static int user_open(struct user *u, uint32_t pid, const char *provider, bool progress) {
     const struct live_card_options options = {.folder = &folder,
@@ -41,43 +26,7 @@ static int user_open(struct user *u, uint32_t pid, const char *provider, bool pr
                                               .transport = LIVE_FABRIC,
                                               .provider = provider,
                                               .progress = progress};
-    ptl_pt_index_t pt;
-    ptl_handle_le_t le;
-    *u = (struct user){.memory = calloc(1, MEMORY), .source = calloc(1, MEMORY)};
-    if (live_card_new(&u->card, &options, &err))
-        return 1;
-    portals_enter(live_card_process(u->card));
-    if (PtlInit() ||
-        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
-                  &u->ni) ||
-        PtlGetPhysId(u->ni, &u->self) || PtlCTAlloc(u->ni, &u->arrived) ||
-        PtlCTAlloc(u->ni, &u->acked) || PtlEQAlloc(u->ni, 64, &u->eq) ||
-        PtlPTAlloc(u->ni, 0, PTL_EQ_NONE, PT, &pt))
-        return 2;
-    const ptl_le_t entry = {.start = u->memory,
-                            .length = MEMORY,
-                            .ct_handle = u->arrived,
-                            .uid = PTL_UID_ANY,
-                            .options = PTL_LE_OP_PUT | PTL_LE_OP_GET | PTL_LE_EVENT_CT_COMM};
-    const ptl_md_t md = {.start = u->source,
-                         .length = MEMORY,
-                         .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY |
-                                    PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_SEND_DISABLE,
-                         .eq_handle = u->eq,
-                         .ct_handle = u->acked};
-    return PtlLEAppend(u->ni, pt, &entry, PTL_PRIORITY_LIST, NULL, &le) ||
-           PtlMDBind(u->ni, &md, &u->md);
-}
-
-static void user_close(struct user *u) {
-    live_card_free(u->card);
-    free(u->memory);
-    free(u->source);
-    portals_enter(NULL);
-}
-
-static void enter(struct user *u) {
-    portals_enter(live_card_process(u->card));
+    return user_open_by(u, &options);
 }
 
 /* libfabric may be missing, in the build or on the machine. */
@@ -102,33 +51,6 @@ static bool begin(void) {
         if (!begin())                                                                              \
             TEST_SKIP(err.text);                                                                   \
     } while (0)
-
-static int put(struct user *u, ptl_process_t to, uint64_t offset, uint64_t bytes) {
-    return PtlPut(u->md, offset, bytes, PTL_ACK_REQ, to, PT, 0, offset, NULL, 0);
-}
-
-/* Puts of random places and sizes, and a get of everything, each byte checked. */
-static void exchange(struct user *a, struct user *b, uint64_t seed, uint32_t puts, uint32_t most) {
-    struct rng rng = rng_seeded(seed);
-    ptl_ct_event_t event;
-    enter(a);
-    CHECK_EQ(PtlCTSet(a->acked, (ptl_ct_event_t){0, 0}), PTL_OK);
-    for (uint32_t i = 0; i < puts; i++) {
-        uint64_t bytes = i < 20 ? i : rng_below(&rng, most), from = rng_below(&rng, MEMORY / 2);
-        for (uint64_t k = 0; k < bytes; k++)
-            a->source[from + k] = (uint8_t)rng_u64(&rng);
-        CHECK_EQ(put(a, b->self, from, bytes), PTL_OK);
-        CHECK_EQ(PtlCTWait(a->acked, i + 1, &event), PTL_OK);
-        CHECK_EQ(event.failure, 0);
-        CHECK(memcmp(a->source + from, b->memory + from, bytes) == 0);
-    }
-    for (uint64_t k = 0; k < most; k++)
-        b->memory[k] = (uint8_t)rng_u64(&rng);
-    CHECK_EQ(PtlGet(a->md, 0, most, b->self, PT, 0, 0, NULL), PTL_OK);
-    CHECK_EQ(PtlCTWait(a->acked, puts + 1, &event), PTL_OK);
-    CHECK_EQ(event.failure, 0);
-    CHECK(memcmp(a->source, b->memory, most) == 0);
-}
 
 /* Also after pauses in which all sleep. */
 TEST(two_cards_exchange_messages_of_all_sizes) {
@@ -213,13 +135,6 @@ static void throw_at(struct fabric_port *port, uint64_t number, const uint8_t *b
             usleep(1000);
     }
     CHECK_EQ(sent, FABRIC_SENT);
-}
-
-static void wait_for_counts(const struct user *u, uint64_t malformed, uint64_t strangers) {
-    CHECK_SOON(live_card_malformed(u->card) + live_card_strangers(u->card) >= malformed + strangers,
-               live_card_poll(u->card));
-    CHECK_EQ(live_card_malformed(u->card), malformed);
-    CHECK_EQ(live_card_strangers(u->card), strangers);
 }
 
 TEST(strangers_and_liars_are_counted_and_harm_nothing) {

@@ -1,7 +1,7 @@
 /* Live cards over UDP: all sizes and bytes, four processes, a network that loses, doubles, reorders
  * and corrupts, strangers, peers that are killed, two network namespaces. Each test process has
  * loopback addresses of its own, so several may run at once. */
-#include "lib/test.h"
+#include "lib/live_net_user.h"
 #include "lib/need_fork.h"
 
 #include <arpa/inet.h>
@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/rng.h"
 #include "live/live_auth.h"
 #include "live/live_card_private.h"
 #include "live/live_clock.h"
@@ -24,27 +23,14 @@
 #include "live/live_udp.h"
 #include "nic/wire.h"
 
-#define MEMORY    (1u << 20)
-#define PT        3
 #define PUT_BYTES (MEMORY / 8)
 
-static struct spin_error err;
 static struct live_folder folder;
 
 static void open_folder(void) {
     char name[64];
     CHECK_EQ(live_folder_make(&folder, name, sizeof name, &err), 0);
 }
-
-struct user {
-    struct live_card *card;
-    ptl_handle_ni_t ni;
-    ptl_handle_eq_t eq;
-    ptl_handle_ct_t acked, arrived;
-    ptl_handle_md_t md;
-    ptl_process_t self;
-    uint8_t *memory, *source;
-};
 
 /* 127.HOST.x.y; x.y are this test process's. */
 static const char *host(uint32_t number) {
@@ -61,76 +47,7 @@ static enum live_transport_kind transport = LIVE_UDP;
 static int user_open(struct user *u, uint32_t pid, struct live_udp_settings udp, bool progress) {
     const struct live_card_options options = {
         .folder = &folder, .pid = pid, .transport = transport, .of_udp = udp, .progress = progress};
-    *u = (struct user){.memory = calloc(1, MEMORY), .source = calloc(1, MEMORY)};
-    if (live_card_new(&u->card, &options, &err))
-        return 1;
-    portals_enter(live_card_process(u->card));
-    ptl_pt_index_t pt;
-    if (PtlInit() ||
-        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL,
-                  &u->ni) ||
-        PtlGetPhysId(u->ni, &u->self) || PtlCTAlloc(u->ni, &u->arrived) ||
-        PtlCTAlloc(u->ni, &u->acked) || PtlEQAlloc(u->ni, 64, &u->eq) ||
-        PtlPTAlloc(u->ni, 0, PTL_EQ_NONE, PT, &pt))
-        return 1;
-    const ptl_le_t le = {.start = u->memory,
-                         .length = MEMORY,
-                         .ct_handle = u->arrived,
-                         .uid = PTL_UID_ANY,
-                         .options = PTL_LE_OP_PUT | PTL_LE_OP_GET | PTL_LE_EVENT_CT_COMM};
-    const ptl_md_t md = {.start = u->source,
-                         .length = MEMORY,
-                         .options = PTL_MD_EVENT_CT_ACK | PTL_MD_EVENT_CT_REPLY |
-                                    PTL_MD_EVENT_SUCCESS_DISABLE | PTL_MD_EVENT_SEND_DISABLE,
-                         .eq_handle = u->eq,
-                         .ct_handle = u->acked};
-    ptl_handle_le_t handle;
-    return PtlLEAppend(u->ni, pt, &le, PTL_PRIORITY_LIST, NULL, &handle) ||
-           PtlMDBind(u->ni, &md, &u->md);
-}
-
-static void user_close(struct user *u) {
-    live_card_free(u->card);
-    free(u->memory);
-    free(u->source);
-    portals_enter(NULL);
-}
-
-static int put(struct user *u, ptl_process_t to, uint64_t offset, uint64_t bytes) {
-    return PtlPut(u->md, offset, bytes, PTL_ACK_REQ, to, PT, 0, offset, NULL, 0);
-}
-
-/* Through the lock of the other's card, so that its memory is seen as that left it: the thread
- * sanitizer does not know that two mappings of a box are the same memory. */
-static void look_at(struct user *other, struct user *own) {
-    ptl_sr_value_t status;
-    portals_enter(live_card_process(other->card));
-    PtlNIStatus(other->ni, PTL_SR_DROP_COUNT, &status);
-    portals_enter(live_card_process(own->card));
-}
-
-/* Puts of random places and sizes, and a get of everything, each byte checked. */
-static void exchange(struct user *a, struct user *b, uint64_t seed, uint32_t puts, uint32_t most) {
-    struct rng rng = rng_seeded(seed);
-    ptl_ct_event_t event;
-    for (uint32_t i = 0; i < puts; i++) {
-        uint64_t bytes = i < 20 ? i : rng_below(&rng, most), from = rng_below(&rng, MEMORY / 2);
-        for (uint64_t k = 0; k < bytes; k++)
-            a->source[from + k] = (uint8_t)rng_u64(&rng);
-        look_at(b, a);
-        CHECK_EQ(put(a, b->self, from, bytes), PTL_OK);
-        CHECK_EQ(PtlCTWait(a->acked, i + 1, &event), PTL_OK);
-        CHECK_EQ(event.failure, 0);
-        look_at(b, a);
-        CHECK(memcmp(a->source + from, b->memory + from, bytes) == 0);
-    }
-    for (uint64_t k = 0; k < most; k++)
-        b->memory[k] = (uint8_t)rng_u64(&rng);
-    look_at(b, a);
-    CHECK_EQ(PtlGet(a->md, 0, most, b->self, PT, 0, 0, NULL), PTL_OK);
-    CHECK_EQ(PtlCTWait(a->acked, puts + 1, &event), PTL_OK);
-    CHECK_EQ(event.failure, 0);
-    CHECK(memcmp(a->source, b->memory, most) == 0);
+    return user_open_by(u, &options);
 }
 
 TEST(two_addresses_exchange_messages_of_all_sizes) {
@@ -262,7 +179,7 @@ TEST(who_does_not_drive_loses_nothing) {
     uint64_t before = 0; /* what they send before they know what it takes may be too much */
     for (int round = 1; round <= 2; round++) {
         for (int i = 0; i < 2; i++) {
-            portals_enter(live_card_process(from[i]->card));
+            enter(from[i]);
             for (uint64_t k = 0; k < 4 * PUT_BYTES; k++)
                 from[i]->source[k] = (uint8_t)(k * 7 + (k >> 8) + (uint64_t)(i + round));
             for (uint64_t k = 0; k < 4; k++)
@@ -271,14 +188,14 @@ TEST(who_does_not_drive_loses_nothing) {
         if (round == 2)
             usleep(100000);
         for (int i = 0; i < 2; i++) {
-            portals_enter(live_card_process(from[i]->card));
+            enter(from[i]);
             drive_until_acked(&b, from[i], 4 * (uint64_t)round);
         }
         if (round == 1)
             before = dropped(&b);
     }
     CHECK_EQ(dropped(&b), before);
-    portals_enter(live_card_process(c.card));
+    enter(&c);
     look_at(&b, &c);
     CHECK_EQ(put(&c, b.self, 0, 4 * PUT_BYTES), PTL_OK);
     drive_until_acked(&b, &c, 9);
@@ -397,13 +314,6 @@ static uint32_t forge(uint8_t *bytes, const struct user *to, struct nic_address 
     return LIVE_UDP_HEAD_BYTES + length;
 }
 
-static void wait_for_counts(const struct user *u, uint64_t malformed, uint64_t strangers) {
-    CHECK_SOON(live_card_malformed(u->card) + live_card_strangers(u->card) >= malformed + strangers,
-               live_card_poll(u->card));
-    CHECK_EQ(live_card_malformed(u->card), malformed);
-    CHECK_EQ(live_card_strangers(u->card), strangers);
-}
-
 TEST(strangers_and_liars_are_counted_and_harm_nothing) {
     struct user a, b;
     uint8_t bytes[300];
@@ -498,7 +408,7 @@ static bool has_sodium(void) {
 
 static int refused(const struct user *u) {
     ptl_sr_value_t value = -1;
-    portals_enter(live_card_process(u->card));
+    enter(u);
     CHECK_EQ(PtlNIStatus(u->ni, PTL_SR_REFUSED_PACKETS, &value), PTL_OK);
     return value;
 }

@@ -150,15 +150,21 @@ TEST(a_chain_of_counters_of_any_length) {
     wire_free(w);
 }
 
-TEST(a_triggered_put_sends_what_is_there_when_it_fires) {
-    struct wire *w = wire_with(LOGICAL, NULL, &ni);
-    wire_as(w, 1);
+/* Rank 1 has an entry over its memory; rank 0 goes on. */
+static ptl_pt_index_t target(struct wire *w) {
     ptl_pt_index_t pt;
     ptl_handle_me_t handle;
+    wire_as(w, 1);
     CHECK_OK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt));
     ptl_me_t me = entry(memory[1], 512, 1, PTL_CT_NONE);
     CHECK_OK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
     wire_as(w, 0);
+    return pt;
+}
+
+TEST(a_triggered_put_sends_what_is_there_when_it_fires) {
+    struct wire *w = wire_with(LOGICAL, NULL, &ni);
+    ptl_pt_index_t pt = target(w);
     ptl_handle_ct_t a = counter();
     ptl_handle_md_t md = descriptor(memory[0], 512, PTL_CT_NONE, PTL_MD_VOLATILE);
     memory[0][0] = 1;
@@ -220,13 +226,7 @@ TEST(a_reduction_and_a_broadcast_by_triggers_alone) {
 
 STEP_TEST(every_triggered_movement) {
     struct wire *w = wire_with(LOGICAL, NULL, &ni);
-    wire_as(w, 1);
-    ptl_pt_index_t pt;
-    ptl_handle_me_t handle;
-    CHECK_OK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt));
-    ptl_me_t me = entry(memory[1], 512, 1, PTL_CT_NONE);
-    CHECK_OK(PtlMEAppend(ni, pt, &me, PTL_PRIORITY_LIST, NULL, &handle));
-    wire_as(w, 0);
+    ptl_pt_index_t pt = target(w);
     ptl_handle_ct_t a = counter(), replies = counter();
     ptl_handle_md_t md = descriptor(memory[0], 512, replies, PTL_MD_EVENT_CT_REPLY);
     ptl_process_t to = wire_rank(1);

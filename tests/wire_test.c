@@ -64,20 +64,27 @@ static void check_length(const uint8_t *bytes, uint32_t length) {
     CHECK_EQ(wire_length(bytes, length - 1), length - 1);
 }
 
+/* Encodes packet number `i` of a test, decodes it, and compares; the bytes that it takes. */
+static uint32_t round_trip(const struct nic_packet *out, uint32_t i, uint8_t *bytes) {
+    struct nic_packet *in = fresh();
+    uint32_t length = wire_encode(out, bytes);
+    CHECK_EQ(length, nic_packet_bytes(out));
+    check_length(bytes, length);
+    const char *wrong = wire_decode(in, MTU, bytes, length);
+    if (wrong)
+        TEST_FAIL("packet %u: %s", i, wrong);
+    check_same(out, in);
+    nic_packet_release(in);
+    return length;
+}
+
 TEST(what_is_encoded_decodes_to_the_same) {
     struct rng rng = rng_seeded(1);
     uint8_t bytes[2 * WIRE_HEADER_BYTES + MTU] = {0};
     for (uint32_t i = 0; i < 20000; i++) {
-        struct nic_packet *out = random_packet(&rng), *in = fresh();
-        uint32_t length = wire_encode(out, bytes);
-        CHECK_EQ(length, nic_packet_bytes(out));
-        check_length(bytes, length);
-        const char *wrong = wire_decode(in, MTU, bytes, length);
-        if (wrong)
-            TEST_FAIL("packet %u: %s", i, wrong);
-        check_same(out, in);
+        struct nic_packet *out = random_packet(&rng);
+        round_trip(out, i, bytes);
         nic_packet_release(out);
-        nic_packet_release(in);
     }
 }
 
@@ -86,17 +93,9 @@ TEST(what_fits_has_the_short_form_and_no_other) {
     uint8_t bytes[2 * WIRE_HEADER_BYTES + MTU] = {0};
     for (uint32_t i = 0; i < 20000; i++) {
         bool is_short;
-        struct nic_packet *out = small_packet(&rng, &is_short), *in = fresh();
-        uint32_t length = wire_encode(out, bytes);
-        CHECK_EQ(length, nic_packet_bytes(out));
-        check_length(bytes, length);
-        CHECK_EQ(length, out->bytes + (is_short ? 56 : 64 + 72));
-        const char *wrong = wire_decode(in, MTU, bytes, length);
-        if (wrong)
-            TEST_FAIL("packet %u: %s", i, wrong);
-        check_same(out, in);
+        struct nic_packet *out = small_packet(&rng, &is_short);
+        CHECK_EQ(round_trip(out, i, bytes), out->bytes + (is_short ? 56 : 64 + 72));
         nic_packet_release(out);
-        nic_packet_release(in);
     }
 }
 
