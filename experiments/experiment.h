@@ -51,7 +51,7 @@ enum sheet_verdict {
 
 /* Something published and what we get. */
 struct sheet_claim {
-    const char *id; /* in the table of published values */
+    const char *id; /* of the published value; docs/experiments.md */
     char what[80];
     const char *unit;
     double ours, published; /* of a shape: 1 or 0, and 1 */
