@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FORMAT "openspin-sweep 1"
+#define MAGIC  "openspin-sweep "
+#define FORMAT MAGIC "1"
 
 /* ---- results in memory ---- */
 
@@ -232,12 +233,15 @@ static int read_lines(const struct cli_command *command, struct sweep_journal *j
     char *line = NULL, **value = calloc((size_t)plan->columns, sizeof *value), file[200];
     size_t room = 0;
     int status = value ? 0 : cli_error(command, CLI_FAILED, "out of memory");
-    bool other = false, changed = false, points = false;
+    bool other = false, changed = false, points = false, alien = false;
     long whole = 0; /* bytes of whole lines */
     ssize_t length;
     rewind(j->out);
     for (int number = 1; !status && (length = getline(&line, &room, j->out)) > 0; number++) {
-        if (line[length - 1] != '\n')
+        /* A sweep that was killed may have left the first line in part. */
+        size_t known = (size_t)length < strlen(MAGIC) ? (size_t)length : strlen(MAGIC);
+        alien |= number == 1 && memcmp(line, MAGIC, known) != 0;
+        if (alien || line[length - 1] != '\n')
             break;
         other |= number <= 2 && strcmp(line, number == 1 ? FORMAT "\n" : heading) != 0;
         line[length - 1] = 0;
@@ -251,7 +255,12 @@ static int read_lines(const struct cli_command *command, struct sweep_journal *j
     }
     free(line);
     free(value);
-    if (!status && points && other)
+    if (!status && alien)
+        status = cli_error(command, CLI_FAILED,
+                           "%s: this is no journal of a sweep, whose place it has; remove it, or "
+                           "take another --csv",
+                           j->path);
+    else if (!status && points && other)
         status = cli_error(command, CLI_FAILED,
                            "%s: is of another sweep: the command, the swept names or the version "
                            "differ; --fresh begins anew, or take another --csv",

@@ -142,6 +142,9 @@ for signal in INT TERM KILL; do
 done
 [ "$(ls ./*.part* 2>/dev/null)" = "" ] && pass "nothing is left behind" || fail "nothing is left behind" "$(ls)"
 touch go.txt
+echo notes >mine.csv.journal
+refuse "a file of somebody else: refused" 1 'mine.csv.journal: this is no journal of a sweep' "$OPENSPIN" sweep -o hpus=8 --csv mine.csv budget --cycles 50
+[ "$(cat mine.csv.journal)" = notes ] && [ ! -e mine.csv ] && pass "it stays as it is" || fail "it stays as it is"
 refuse "of another command: refused" 1 'slow.csv.journal: is of another sweep' bash -c "'$OPENSPIN' sweep -o n=1:4:1 --csv slow.csv -- sim run slow.so '{n}' other.txt"
 refuse "of other names: refused" 1 'is of another sweep' bash -c "'$OPENSPIN' sweep -o n=1:4:1 -o hpus=1 --csv slow.csv -- sim run slow.so '{n}' go.txt"
 rm log.txt
