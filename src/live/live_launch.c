@@ -7,9 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,37 +53,25 @@ struct launch {
 
 /* ---- a rank begins ---- */
 
-static void set_number(const char *name, uint64_t number) {
-    char text[24];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
-    setenv(name, text, 1);
-}
+struct starting {
+    const struct launch *launch;
+    char *const *argv;
+    int ends[2]; /* of the pipes for its output; -1: none */
+};
 
-/* In the child; returns when the program cannot be started. */
-static void become(const struct launch *l, uint32_t rank, char *const *argv, int pmi,
-                   const int *pipes) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+static void become(const void *context, uint32_t rank) {
+    const struct starting *s = context;
+    const struct launch *l = s->launch;
     sigprocmask(SIG_SETMASK, &l->before, NULL);
     setenv("OPENSPIN_JOB", l->job_name, 1);
-    set_number("OPENSPIN_RANK", rank);
-    set_number("OPENSPIN_SIZE", l->o->ranks);
-    set_number("PMI_RANK", rank);
-    set_number("PMI_ID", rank);
-    set_number("PMI_SIZE", l->o->ranks);
-    set_number("PMI_FD", (uint64_t)pmi);
-    unsetenv("PMI_PORT");
+    live_set_number("OPENSPIN_RANK", rank);
+    live_set_number("OPENSPIN_SIZE", l->o->ranks);
     if (l->ports.port)
-        set_number("OPENSPIN_PORT", l->ports.port);
-    fcntl(pmi, F_SETFD, 0);
+        live_set_number("OPENSPIN_PORT", l->ports.port);
     for (int i = 0; i < 2; i++)
-        if (pipes[i] >= 0)
-            dup2(pipes[i], i + 1);
-    int nothing = rank ? open("/dev/null", O_RDONLY) : -1;
-    if (nothing >= 0) {
-        dup2(nothing, 0);
-        close(nothing);
-    }
-    execvp(argv[0], argv);
+        if (s->ends[i] >= 0)
+            dup2(s->ends[i], i + 1);
+    execvp(s->argv[0], s->argv);
 }
 
 static bool make_pipes(const struct launch *l, struct rank *r, int *ends) {
@@ -103,41 +89,26 @@ static bool make_pipes(const struct launch *l, struct rank *r, int *ends) {
     return true;
 }
 
-/* What execvp says comes through a pipe that it closes. */
 static int start_rank(struct launch *l, uint32_t number, char *const *argv,
                       struct spin_error *err) {
     struct rank *r = &l->rank[number];
-    int sockets[2], told[2], ends[2], failure = 0;
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) || pipe2(told, O_CLOEXEC) ||
-        !make_pipes(l, r, ends))
+    struct starting s = {.launch = l, .argv = argv};
+    if (!make_pipes(l, r, s.ends))
         return spin_fail(err, SPIN_EFILE, "rank %u: no more open files: %s", number,
                          strerror(errno));
     fflush(NULL);
-    r->pid = fork();
-    if (r->pid == 0) {
-        become(l, number, argv, sockets[1], ends);
-        failure = errno;
-        (void)!write(told[1], &failure, sizeof failure);
-        _exit(127);
-    }
-    int forked = errno;
-    close(sockets[1]);
-    close(told[1]);
+    int code = live_pmi_start(l->pmi,
+                              &(struct live_pmi_start){.rank = number,
+                                                       .ranks = l->o->ranks,
+                                                       .program = argv[0],
+                                                       .become = become,
+                                                       .context = &s},
+                              &r->pid, err);
     for (int i = 0; i < 2; i++)
-        if (ends[i] >= 0)
-            close(ends[i]);
-    live_pmi_add(l->pmi, number, sockets[0]);
-    bool failed = r->pid > 0 && read(told[0], &failure, sizeof failure) == sizeof failure;
-    close(told[0]);
-    if (r->pid < 0) {
-        r->pid = 0;
-        return spin_fail(err, SPIN_ENOMEM, "rank %u: cannot start a process: %s", number,
-                         strerror(forked));
-    }
-    l->running++;
-    if (failed)
-        return spin_fail(err, SPIN_EFILE, "%s: cannot start it: %s", argv[0], strerror(failure));
-    return 0;
+        if (s.ends[i] >= 0)
+            close(s.ends[i]);
+    l->running += r->pid != 0;
+    return code;
 }
 
 /* ---- output ---- */

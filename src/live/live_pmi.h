@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
+
+#include "openspin.h"
 
 struct live_pmi;
 
@@ -19,5 +22,20 @@ bool live_pmi_waits(const struct live_pmi *pmi, uint32_t rank);
 bool live_pmi_serve(struct live_pmi *pmi, uint32_t rank, int *status);
 /* The rank has ended. */
 void live_pmi_left(struct live_pmi *pmi, uint32_t rank);
+
+/* A process that is a rank, whose server this is: PMI's variables are set, rank 0 alone has our
+ * standard input, and the process dies with us. `become` is called in the child, and returns only
+ * if it cannot start the program. */
+struct live_pmi_start {
+    uint32_t rank, ranks;
+    const char *program; /* for messages */
+    void (*become)(const void *context, uint32_t rank);
+    const void *context;
+};
+/* *pid is 0 if there is no process; one that could not start the program is there, and ends. */
+int live_pmi_start(struct live_pmi *pmi, const struct live_pmi_start *start, pid_t *pid,
+                   struct spin_error *err);
+/* Sets a variable of the environment. */
+void live_set_number(const char *name, uint64_t number);
 
 #endif

@@ -12,9 +12,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -73,12 +71,6 @@ static bool find_library(char *path, size_t room) {
     return access(path, R_OK) == 0;
 }
 
-static void set_number(const char *name, uint64_t number) {
-    char text[24];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
-    setenv(name, text, 1);
-}
-
 /* In front of what is there already. */
 static void put_before(const char *name, const char *value, char between) {
     const char *rest = getenv(name);
@@ -95,69 +87,32 @@ struct starting {
     struct rlimit files; /* as they were */
 };
 
-/* In the child; returns when the program cannot be started. */
-static void become(const struct starting *s, uint32_t rank, int pmi, pid_t world) {
+static void become(const void *context, uint32_t rank) {
+    const struct starting *s = context;
     char text[80];
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != world)
-        _exit(1);
     snprintf(text, sizeof text, "%d %d %d %d %u %u", CHANNEL_VERSION, s->all->memory, s->all->bell,
-             (int)world, rank, s->all->ranks);
+             (int)getppid(), rank, s->all->ranks);
     setenv(CHANNEL_VARIABLE, text, 1);
     put_before("LD_PRELOAD", s->library, ':');
     put_before("ASAN_OPTIONS", "verify_asan_link_order=0", ':'); /* its library is not the first */
-    set_number("PMI_RANK", rank);
-    set_number("PMI_ID", rank);
-    set_number("PMI_SIZE", s->all->ranks);
-    set_number("PMI_FD", (uint64_t)pmi);
-    unsetenv("PMI_PORT");
-    fcntl(pmi, F_SETFD, 0);
     fcntl(s->all->memory, F_SETFD, 0);
     fcntl(s->all->bell, F_SETFD, 0);
     setrlimit(RLIMIT_NOFILE, &s->files);
-    int nothing = rank ? open("/dev/null", O_RDONLY) : -1;
-    if (nothing >= 0) {
-        dup2(nothing, 0);
-        close(nothing);
-    }
     execv(s->path, s->argv);
 }
 
 static int start_process(const struct starting *s, uint32_t rank, struct spin_error *err) {
     struct world_process *p = &s->all->process[rank];
-    int sockets[2], told[2], failure = 0;
-    pid_t world = getpid();
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
+    int code = live_pmi_start(s->all->pmi,
+                              &(struct live_pmi_start){.rank = rank,
+                                                       .ranks = s->all->ranks,
+                                                       .program = s->path,
+                                                       .become = become,
+                                                       .context = s},
+                              &p->pid, err);
+    if (p->pid && (p->file = (int)syscall(SYS_pidfd_open, p->pid, 0)) < 0)
         return spin_fail(err, SPIN_EFILE, "rank %u: no more open files: %s", rank, strerror(errno));
-    if (pipe2(told, O_CLOEXEC)) {
-        close(sockets[0]);
-        close(sockets[1]);
-        return spin_fail(err, SPIN_EFILE, "rank %u: no more open files: %s", rank, strerror(errno));
-    }
-    p->pid = fork();
-    if (p->pid == 0) {
-        become(s, rank, sockets[1], world);
-        failure = errno;
-        (void)!write(told[1], &failure, sizeof failure);
-        _exit(127);
-    }
-    int forked = errno;
-    close(sockets[1]);
-    close(told[1]);
-    live_pmi_add(s->all->pmi, rank, sockets[0]);
-    bool failed = p->pid > 0 && read(told[0], &failure, sizeof failure) == sizeof failure;
-    close(told[0]);
-    if (p->pid < 0) {
-        p->pid = 0;
-        return spin_fail(err, SPIN_ENOMEM, "rank %u: cannot start a process: %s", rank,
-                         strerror(forked));
-    }
-    p->file = (int)syscall(SYS_pidfd_open, p->pid, 0);
-    if (p->file < 0)
-        return spin_fail(err, SPIN_EFILE, "rank %u: no more open files: %s", rank, strerror(errno));
-    if (failed)
-        return spin_fail(err, SPIN_EFILE, "%s: cannot start it: %s", s->path, strerror(failure));
-    return SPIN_OK;
+    return code;
 }
 
 static bool read_memory(void *context, void *to, const uint8_t *host, uint64_t bytes) {
