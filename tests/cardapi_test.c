@@ -29,7 +29,7 @@ struct world {
 
 static void load(struct world *w, const char *name, const char *ph, const char *th) {
     char path[1000];
-    snprintf(path, sizeof path, IMAGES "/%s.spin", name);
+    snprintf(path, sizeof path, *name == '/' ? "%s" : IMAGES "/%s.spin", name);
     GOOD(spin_card_new(&w->card, "pspin", &err));
     GOOD(spin_image_load(&w->image, path, NULL, &err));
     w->context = (struct spin_card_context){.image = w->image, .host_bytes = 64};
@@ -160,6 +160,132 @@ TEST(counts_reach_the_program) {
     }
     CHECK_EQ(out, 2 * 400);
     CHECK(host_writes >= 2 * 390 && marked && conflicts);
+}
+
+/* What is counted has a name, and what is beyond the last has none. */
+TEST(names_of_what_is_counted) {
+    static const struct {
+        const char *(*name)(unsigned);
+        unsigned count;
+    } lists[] = {{spin_card_part_name, SPIN_CARD_PART_COUNT},
+                 {spin_card_unit_name, SPIN_CARD_UNIT_COUNT},
+                 {spin_card_fate_outcome, SPIN_CARD_FATE_COUNT},
+                 {spin_card_fate_reason, SPIN_CARD_FATE_COUNT}};
+    for (int i = 0; i < 4; i++)
+        for (unsigned k = 0; k <= lists[i].count; k++)
+            CHECK_EQ(strcmp(lists[i].name(k), "?") == 0, k == lists[i].count);
+}
+
+/* Each counter of a result counts in one of these runs at least; what the one context did is what
+ * the card did, and what only a card has is 0 of a context (spin_card.h). */
+TEST(every_counter_of_a_result) {
+    enum { ALL, OF_THE_CARD };
+#define ROW(field, whose)                                                                          \
+    { #field, offsetof(struct spin_card_result, field), whose }
+    static const struct {
+        const char *name;
+        size_t at;
+        int whose;
+    } counters[] = {
+        ROW(packets, ALL),
+        ROW(taken, ALL),
+        ROW(completed, ALL),
+        ROW(bytes_completed, ALL),
+        ROW(dropped, ALL),
+        ROW(refused, ALL),
+        ROW(marked, ALL),
+        ROW(stalled_offers, OF_THE_CARD),
+        ROW(held[0], OF_THE_CARD),
+        ROW(held[1], OF_THE_CARD),
+        ROW(held_ps[0], OF_THE_CARD),
+        ROW(held_ps[1], OF_THE_CARD),
+        ROW(messages_begun, ALL),
+        ROW(messages_completed, ALL),
+        ROW(messages_failed, ALL),
+        ROW(faults, ALL),
+        ROW(watchdog_faults, ALL),
+        ROW(queue_timeouts, ALL),
+        ROW(kills, ALL),
+        ROW(packets_out, ALL),
+        ROW(bytes_out, ALL),
+        ROW(host_writes, ALL),
+        ROW(host_write_bytes, ALL),
+        ROW(host_reads, ALL),
+        ROW(host_read_bytes, ALL),
+        ROW(elapsed_ps, ALL),
+        ROW(throughput_mbit, ALL),
+        ROW(cluster_dma_busy_ps, ALL),
+        ROW(hpu_busy_ps, ALL),
+        ROW(hpu_least_ps, OF_THE_CARD),
+        ROW(hpu_most_ps, OF_THE_CARD),
+        ROW(hpus_used, OF_THE_CARD),
+        ROW(most_hpus_busy, OF_THE_CARD),
+        ROW(most_l2_bytes, OF_THE_CARD),
+        ROW(l2_conflict_cycles, OF_THE_CARD),
+        ROW(l1_accesses, OF_THE_CARD),
+        ROW(conflict_cycles, OF_THE_CARD),
+        ROW(remote_accesses, OF_THE_CARD),
+        ROW(remote_wait_cycles, OF_THE_CARD),
+        ROW(icache_misses, OF_THE_CARD),
+        ROW(cycles, OF_THE_CARD),
+        ROW(events, OF_THE_CARD),
+        ROW(digest, OF_THE_CARD),
+    };
+#undef ROW
+    enum { COUNTERS = sizeof counters / sizeof *counters };
+    static const struct {
+        const char *name, *handler, *set[3];
+        uint64_t watchdog_cycles, timeout_ps;
+    } runs[] = {
+        {"ping_pong",
+         "ping_pong_ph",
+         {"policy=mark", "mark_percent=50", "l2_packet_bytes=4KiB"},
+         0,
+         0},
+        {"copy_from_host", "copy_from_host_ph", {"policy=drop", "l2_packet_bytes=4KiB"}, 0, 0},
+        {"copy_to_host", "copy_to_host_ph", {"queues=1", "clusters=1", "cluster_hpus=1"}, 0, 0},
+        {"remote_write",
+         "remote_write_ph",
+         {"policy=kill", "l2_packet_bytes=4KiB", "l2_banks=1"},
+         0,
+         0},
+        {"reduce", "reduce_ph", {NULL}, 20, 1},
+        {CARD_IMAGE, "l2_ph", {NULL}, 0, 0}, /* loads from L2 */
+    };
+    const struct spin_card_options traffic = {
+        .traffic = "gen:messages=50,packets=8,size=1024,headers=pspin"};
+    uint64_t most[COUNTERS] = {0};
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        load(&w, runs[i].name, runs[i].handler, NULL);
+        w.context.host_bytes = w.context.memory_bytes = 1 << 20;
+        w.context.scratch_bytes = 4096;
+        w.context.watchdog_cycles = runs[i].watchdog_cycles;
+        w.context.timeout_ps = runs[i].timeout_ps;
+        for (int k = 0; k < 3 && runs[i].set[k]; k++)
+            GOOD(spin_card_set(w.card, runs[i].set[k], &err));
+        GOOD(spin_card_add_context(w.card, &w.context, &w.number, &err));
+        GOOD(spin_card_run(w.card, &traffic, &err));
+        struct spin_card_result all, mine;
+        spin_card_result(w.card, &all);
+        spin_card_context_result(w.card, w.number, &mine);
+        for (int k = 0; k < COUNTERS; k++) {
+            uint64_t of_all, of_mine;
+            memcpy(&of_all, (char *)&all + counters[k].at, sizeof of_all);
+            memcpy(&of_mine, (char *)&mine + counters[k].at, sizeof of_mine);
+            if (of_mine != (counters[k].whose == ALL ? of_all : 0))
+                TEST_FAIL("%s: %s is %llu, of the context %llu", runs[i].name, counters[k].name,
+                          (unsigned long long)of_all, (unsigned long long)of_mine);
+            most[k] = most[k] > of_all ? most[k] : of_all;
+        }
+        if ((all.faults > 0) != (runs[i].watchdog_cycles > 0))
+            TEST_FAIL("%s: %llu faults", runs[i].name, (unsigned long long)all.faults);
+        unload(&w);
+    }
+    int zeros = 0;
+    for (int k = 0; k < COUNTERS; k++)
+        if (!most[k])
+            zeros++, printf("# %s is always 0\n", counters[k].name);
+    CHECK_EQ(zeros, 0);
 }
 
 struct stages {

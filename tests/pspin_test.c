@@ -265,6 +265,13 @@ TEST(memory_of_the_card) {
     CHECK_EQ(back, value);
     CHECK_EQ(pspinsim_run(), SPIN_SUCCESS);
     CHECK_EQ(completed[1], 7);
+    /* the last word of the packet buffer, and no further */
+    uint32_t last = L2_PKT_BUFF_START + L2_PKT_BUFF_SIZE - 4;
+    CHECK_EQ(spin_nicmem_write(last, &back, 4, NULL), SPIN_SUCCESS);
+    back = 0;
+    CHECK_EQ(spin_nicmem_read(last, &back, 4, NULL), SPIN_SUCCESS);
+    CHECK_EQ(back, value);
+    CHECK_EQ(spin_nicmem_read(last + 4, &back, 4, NULL), SPIN_ERR);
     end();
 }
 

@@ -288,6 +288,76 @@ TEST(small_messages_are_ordered) {
     }
 }
 
+struct beside {
+    uint64_t get_at, put_at, delay_ns, took_ps;
+    uint8_t memory[64];
+};
+
+/* Eight bytes are put, and eight are got by another: when the put is acknowledged. */
+static int get_and_put(void *argument) {
+    struct beside *b = argument;
+    static uint8_t mine[16];
+    ptl_handle_ni_t ni;
+    ptl_handle_ct_t acks;
+    ptl_handle_md_t md;
+    ptl_handle_le_t handle;
+    ptl_pt_index_t pt;
+    ptl_ct_event_t event;
+    const ptl_process_t other = {.phys = {.nid = 1}};
+    if (open_interface(PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, &ni) || PtlCTAlloc(ni, &acks) ||
+        PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt))
+        return 1;
+    ptl_le_t le = {.start = b->memory,
+                   .length = sizeof b->memory,
+                   .ct_handle = PTL_CT_NONE,
+                   .uid = PTL_UID_ANY,
+                   .options = PTL_LE_OP_PUT | PTL_LE_OP_GET};
+    ptl_md_t all = {.start = mine,
+                    .length = sizeof mine,
+                    .options = PTL_MD_EVENT_CT_ACK,
+                    .eq_handle = PTL_EQ_NONE,
+                    .ct_handle = acks};
+    if (PtlLEAppend(ni, pt, &le, PTL_PRIORITY_LIST, NULL, &handle) || PtlMDBind(ni, &all, &md))
+        return 2;
+    spin_barrier();
+    if (spin_rank() == 0) {
+        uint64_t from_ps = spin_now_ps();
+        if (PtlPut(md, 8, 8, PTL_CT_ACK_REQ, other, pt, 0, b->put_at, NULL, 0) ||
+            PtlCTWait(acks, 1, &event))
+            return 3;
+        b->took_ps = spin_now_ps() - from_ps;
+    } else if (spin_rank() == 2) {
+        spin_compute(b->delay_ns);
+        if (PtlGet(md, 0, 8, other, pt, 0, b->get_at, NULL))
+            return 4;
+    }
+    spin_barrier();
+    return 0;
+}
+
+/* A small write waits for a read of the same bytes (world_nic.c), not for one of those beside. */
+TEST(a_small_write_waits_for_a_read_of_the_same_bytes) {
+    static const struct {
+        uint64_t get_at, put_at;
+        bool waits;
+    } cases[] = {{0, 48, false}, {0, 8, false}, {8, 0, false},
+                 {0, 0, true},   {0, 7, true},  {7, 0, true}};
+    struct spin_error err;
+    uint64_t free_ps = 0;
+    for (int i = 0; i < 6; i++) {
+        uint64_t longest_ps = 0;
+        for (uint64_t delay_ns = 0; delay_ns < 1000; delay_ns += 50) {
+            struct beside b = {
+                .get_at = cases[i].get_at, .put_at = cases[i].put_at, .delay_ns = delay_ns};
+            struct spin_world_options o = {.ranks = 3, .preset = "sc17-dis"};
+            CHECK_EQ(run_world(&o, get_and_put, &b, SPIN_OK, &err).failed, 0);
+            longest_ps = b.took_ps > longest_ps ? b.took_ps : longest_ps;
+        }
+        free_ps = i ? free_ps : longest_ps;
+        CHECK_EQ(longest_ps > free_ps, cases[i].waits);
+    }
+}
+
 static int meet_all(void *argument) {
     (void)argument;
     spin_compute(spin_rank() % 100);
@@ -378,7 +448,7 @@ static int fail_on_card(void *argument) {
     const uint32_t state = 0;
     struct p4_rank r;
     ptl_ct_event_t event = {0};
-    bool target = spin_rank() == 1;
+    bool target = spin_rank() > 0;
     if (!p4_open(&r, setup, 64, target ? "p4_pingpong" : NULL))
         return 1;
     if (target && !p4_append(&r, &(struct p4_entry){.length = 64,
@@ -389,13 +459,56 @@ static int fail_on_card(void *argument) {
         return 2;
     spin_barrier();
     int status = 0;
-    if (!target)
-        status = p4_put(&r, 0, 64, 1, 1) ? 0 : 3;
-    else if (PtlCTWait(r.ct, 1, &event) != PTL_OK || event.failure != 1 || event.success != 0)
+    for (uint32_t to = 1; !target && !status && to < spin_ranks(); to++)
+        status = p4_put(&r, 0, 64, to, 1) ? 0 : 3;
+    if (target &&
+        (PtlCTWait(r.ct, 1, &event) != PTL_OK || event.failure != 1 || event.success != 0))
         status = 4;
     spin_barrier();
     p4_close(&r);
     return status;
+}
+
+struct told {
+    int faults;
+    bool of_rank[4];
+    char first[600];
+};
+
+static void tell_fault(void *user, const char *text) {
+    struct told *told = user;
+    unsigned rank;
+    CHECK(sscanf(text, "rank %u, HPU 0, pingpong_header_handler, ", &rank) == 1 && rank < 4);
+    CHECK(!told->of_rank[rank]);
+    told->of_rank[rank] = true;
+    if (!told->faults++)
+        snprintf(told->first, sizeof told->first, "%s", text);
+}
+
+/* With and without somebody who is told of each: the first one is kept, on both kinds of cards. */
+TEST(every_fault_is_told_when_it_happens) {
+    static const char *const set[] = {"card=pspin"};
+    for (int i = 0; i < 4; i++) {
+        struct p4_setup setup = setup_of(P4_STREAM, "sc17-int", 64);
+        struct told told = {0};
+        struct spin_world_options o = {.ranks = 4,
+                                       .set = set,
+                                       .set_count = i / 2,
+                                       .fault = i % 2 ? tell_fault : NULL,
+                                       .user = &told};
+        struct spin_error err;
+        struct spin_world *w;
+        CHECK_EQ(spin_world_new(&w, &o, &err), SPIN_OK);
+        CHECK_EQ(spin_world_run(w, fail_on_card, &setup, &err), SPIN_OK);
+        struct spin_world_result r = spin_world_result(w);
+        CHECK_EQ(r.failed, 0);
+        CHECK_EQ(r.counts.faults, 3);
+        CHECK_EQ(told.faults, i % 2 ? 3 : 0);
+        CHECK_HAS(r.first_fault, "rank 1, HPU 0, pingpong_header_handler, ");
+        if (i % 2)
+            CHECK_STR(told.first, r.first_fault);
+        spin_world_free(w);
+    }
 }
 
 TEST(a_handler_that_faults_costs_its_message) {

@@ -63,7 +63,7 @@ struct card_context {
     /* Address by enum spin_handler_kind, 0: none. Cleanup handlers only entries of Portals have. */
     uint32_t entry[SPIN_CLEANUP_HANDLER + 1];
     uint32_t memory_bytes;   /* of L2 handler memory */
-    uint32_t memory_address; /* where; 0: the card chooses. Contexts may share it */
+    uint32_t memory_address; /* where, `as_rtl`; else the card chooses */
     uint32_t scratch_bytes;  /* in the L1 of each cluster */
     bool partial_copy;       /* only l1_bytes of each packet go to L1 (0: none) */
     uint32_t l1_bytes;
@@ -90,8 +90,8 @@ int card_add_context(struct card *card, const struct card_context *context, uint
                      struct spin_error *err);
 
 const struct spin_image *card_context_image(const struct card *card, uint32_t context);
-/* Memory that a context's handlers see at an address: handler memory, its image's constants and
- * data, scratchpads, L2 packets. NULL if not all of it is the context's. */
+/* Memory that a context's handlers see at an address: handler memory, its image's data,
+ * scratchpads. NULL if not all of it is the context's. */
 uint8_t *card_reach(struct card *card, uint32_t context, uint32_t address, uint32_t bytes);
 /* Any memory of the card, as the host reaches it: L2 handler memory (with the data of images in
  * contexts `as_rtl`), L1s, L2 packets. NULL: not all of it is there. */

@@ -96,18 +96,15 @@ static uint32_t image_bytes(const struct spin_image *im) {
 static int place_memory(const struct card *c, struct context *x, struct spin_error *err) {
     const struct spin_image *im = x->set.image;
     uint32_t left = c->handler_high - c->handler_low, bytes = round64(x->set.memory_bytes);
-    bool fixed = x->set.memory_address != 0;
     x->memory_address = x->set.memory_address;
     if (x->set.as_rtl)
         return SPIN_OK;
-    if (image_bytes(im) > left ||
-        (!fixed && (bytes < x->set.memory_bytes || bytes > left - image_bytes(im))))
+    if (image_bytes(im) > left || bytes < x->set.memory_bytes || bytes > left - image_bytes(im))
         return spin_fail(err, SPIN_ELIMIT,
                          "%s: %u bytes of constants and data and %u bytes of handler memory, the "
                          "card has %u bytes of L2 handler memory left",
                          im->path, image_bytes(im), x->set.memory_bytes, left);
-    if (!fixed)
-        x->memory_address = MAP_L2_HANDLER + c->handler_high - bytes;
+    x->memory_address = MAP_L2_HANDLER + c->handler_high - bytes;
     const struct image_segment *data = &im->handler_data;
     if (data->bytes && x->memory_address < data->address + data->bytes &&
         x->memory_address + x->set.memory_bytes > data->address)
@@ -115,15 +112,6 @@ static int place_memory(const struct card *c, struct context *x, struct spin_err
                          "%s: %u bytes of handler memory at 0x%x reach into its .l2_handler_data "
                          "at 0x%x",
                          im->path, x->set.memory_bytes, x->memory_address, data->address);
-    if (!fixed)
-        return SPIN_OK;
-    uint64_t at = x->set.memory_address;
-    if (at < MAP_L2_HANDLER || at % 8 ||
-        at + x->set.memory_bytes > MAP_L2_HANDLER + c->config.handler_bytes)
-        return spin_fail(err, SPIN_EARG,
-                         "%s: %u bytes of handler memory at 0x%x are not in L2 handler memory, "
-                         "or not at a multiple of 8",
-                         im->path, x->set.memory_bytes, x->set.memory_address);
     return SPIN_OK;
 }
 
@@ -154,8 +142,7 @@ static int place_scratch(const struct card *c, struct context *x, struct spin_er
 static void take_room(struct card *c, const struct context *x) {
     if (x->set.as_rtl)
         return;
-    if (!x->set.memory_address)
-        c->handler_high -= round64(x->set.memory_bytes);
+    c->handler_high -= round64(x->set.memory_bytes);
     c->handler_low += image_bytes(x->set.image);
     c->heap_bytes = heaps_with(c, x);
     for (uint32_t i = 0; i < c->clusters; i++)
@@ -369,13 +356,9 @@ uint8_t *card_reach(struct card *c, uint32_t context, uint32_t address, uint32_t
     if (context >= c->contexts)
         return NULL;
     const struct context *x = &c->context[context];
-    const struct spin_image *im = x->set.image;
-    if (within(im->constants.address, im->constants.bytes, address, bytes))
-        return x->constants + (address - im->constants.address);
-    if (within(im->data.address, im->data.bytes, address, bytes))
-        return x->data + (address - im->data.address);
-    if (x->handler_data && within(im->handler_data.address, im->handler_data.bytes, address, bytes))
-        return x->handler_data + (address - im->handler_data.address);
+    const struct image_segment *data = &x->set.image->data;
+    if (within(data->address, data->bytes, address, bytes))
+        return x->data + (address - data->address);
     uint32_t room, memory = card_handler_memory(c, x, &room);
     if (within(memory, room, address, bytes))
         return c->l2_handler + (address - MAP_L2_HANDLER);
@@ -384,8 +367,6 @@ uint8_t *card_reach(struct card *c, uint32_t context, uint32_t address, uint32_t
         if (within(base, card_scratch_bytes(c, x, i), address, bytes))
             return c->cluster[i].l1 + (address - card_l1_address(c, i));
     }
-    if (within(MAP_L2_PACKETS, (uint32_t)c->config.l2_packet_bytes, address, bytes))
-        return c->l2_packets + (address - MAP_L2_PACKETS);
     return NULL;
 }
 

@@ -36,12 +36,9 @@ bool card_serve_packet(struct card *c, const uint8_t *bytes, uint32_t length, ui
                          .l2_unit = unit,
                          .arrival_ps = c->now_ps,
                          .user = user,
-                         .number = c->stats.taken};
+                         .number = c->stats.taken++};
     if (length)
         memcpy(card_packet_bytes(c, p), bytes, length);
-    if (!c->stats.taken++)
-        c->stats.first_arrival_ps = c->now_ps;
-    c->stats.bytes_taken += length;
     *place = i;
     card_write(c, i, c->now_ps);
     return true;
