@@ -224,6 +224,29 @@ TEST(no_queue_left) {
     world_free(w);
 }
 
+/* Messages that failed and do not end leave their queues to others when there is no other one: the
+ * one that has been silent for longest first, and never one of a message that is well. */
+TEST(a_failed_message_leaves_its_queue) {
+    static const struct {
+        uint32_t message, what;
+        bool eom;
+    } packets[] = {{0, 0, false}, {1, 2, false}, {2, 2, false}, {3, 0, true},
+                   {4, 0, false}, {2, 0, true},  {4, 0, true},  {0, 0, true}};
+    struct world *w = world_new();
+    set(w, "queues=3");
+    handlers(w, NULL, "bad_ph", NULL);
+    build(w);
+    for (uint32_t i = 0; i < 8; i++)
+        put_head(add(w, packets[i].message, 64, packets[i].eom, i * 1000000ull),
+                 (struct head){0, 1, packets[i].what, 4096});
+    run(w);
+    CHECK_EQ(w->faults, 2);
+    CHECK_EQ(w->stats.messages_begun, 5);
+    CHECK_EQ(w->stats.messages_failed, 2);
+    CHECK_EQ(w->stats.messages_completed, 3);
+    world_free(w);
+}
+
 /* The clock names another victim than the list of least recent use: after the packets below the
  * hand has gone once round and stops at message 2, though message 0 has been silent for longer. So
  * 0 waits until 2 is given up, and goes with it. True least recent use would give up 0 at 14 us. */
@@ -551,6 +574,7 @@ TEST(contexts_of_two_images) {
     const struct spin_function *f;
     uint32_t number;
     handlers(w, "order_hh", "order_ph", "order_th");
+    w->config.program_bytes = 2 * w->image->code.bytes;
     build(w);
     GOOD(spin_image_load(&other, getenv("CARD_IMAGE"), NULL, &err));
     struct card_context second = w->context;
@@ -559,6 +583,15 @@ TEST(contexts_of_two_images) {
     second.entry[0] = second.entry[2] = 0;
     second.entry[1] = f->address;
     GOOD(card_add_context(w->card, &second, &number, &err));
+    /* they fill program memory, which contexts of one image share */
+    struct card_context third = second;
+    struct spin_image *no_room;
+    GOOD(card_add_context(w->card, &third, &number, &err));
+    GOOD(spin_image_load(&no_room, getenv("CARD_IMAGE"), NULL, &err));
+    third.image = no_room;
+    CHECK_EQ(card_add_context(w->card, &third, &(uint32_t){0}, &err), SPIN_ELIMIT);
+    CHECK_HAS(err.text, "bytes of program memory left");
+    spin_image_free(no_room);
     for (uint32_t i = 0; i < 100; i++) {
         struct card_packet *p = add(w, 1, 64, i >= 98, i * 5000ull);
         p->context = i % 2 ? number : w->number;

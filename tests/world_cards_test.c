@@ -81,6 +81,56 @@ TEST(generated_code_on_pspin_cards) {
     CHECK_EQ(times[0], times[1]);
 }
 
+/* Messages of two images in turn: the sum is of one, the products (of zeroes) of the other. */
+enum { OF_EACH = 30 };
+
+static int of_two_images(void *argument) {
+    const struct p4_setup *setup = argument;
+    const uint64_t sum[2] = {0, OF_EACH};
+    const uint32_t offset[2] = {0};
+    struct p4_rank r;
+    bool node = spin_rank() == 1;
+    if (!p4_open(&r, setup, 128, node ? "p4_accumulate" : NULL))
+        return 1;
+    if (node && (!p4_append(&r, &(struct p4_entry){.length = 64,
+                                                   .bits = 1,
+                                                   .header = "accumulate_header_handler",
+                                                   .payload = "accumulate_payload_handler",
+                                                   .state = offset,
+                                                   .state_bytes = sizeof offset}) ||
+                 PtlImageLoad(r.ni, IMAGES "/bench/sum_handler.spin", &r.image) ||
+                 !p4_append(&r, &(struct p4_entry){.start = 64,
+                                                   .length = 64,
+                                                   .bits = 2,
+                                                   .payload = "sum_payload_handler",
+                                                   .state = sum,
+                                                   .state_bytes = sizeof sum})))
+        return 2;
+    spin_barrier();
+    if (!node)
+        memset(r.buffer, 1, 64);
+    for (int i = 0; !node && i < 2 * OF_EACH; i++)
+        if (!p4_put(&r, 0, 64, 1, 1 + (uint32_t)i % 2))
+            return 3;
+    uint64_t total = 0;
+    if (node && !p4_wait(&r, 2 * OF_EACH))
+        return 4;
+    memcpy(&total, r.buffer + 64, sizeof total);
+    spin_barrier();
+    p4_close(&r);
+    return !node || total == OF_EACH * 0x01010101ull ? 0 : 5;
+}
+
+TEST(two_images_on_one_pspin_card) {
+    static const char *const set[] = {"card=pspin", "pspin.contexts=3"}; /* the card's, and two */
+    struct p4_setup s = pspin_setup(P4_STREAM, 64, 1);
+    struct spin_error err;
+    struct spin_world_options o = {.ranks = 2, .set = set, .set_count = 2};
+    struct spin_world_result r = run_world(&o, of_two_images, &s, SPIN_OK, &err);
+    CHECK_EQ(r.failed ? r.first_status : 0, 0);
+    CHECK_EQ(r.counts.handlers, 3 * OF_EACH);
+}
+
 /* A thousand cards of which most do nothing. */
 TEST(a_thousand_pspin_cards) {
     struct p4_setup s = pspin_setup(P4_STREAM, 4096, 1);
