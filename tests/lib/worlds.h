@@ -37,9 +37,9 @@ __attribute__((unused)) static struct p4_setup setup_of(enum p4_variant variant,
                              .world = {.preset = preset}};
 }
 
-static struct p4_outcome run_case(int (*run)(const struct p4_setup *, struct p4_outcome *,
-                                             struct spin_error *),
-                                  const struct p4_setup *setup) {
+__attribute__((unused)) static struct p4_outcome
+run_case(int (*run)(const struct p4_setup *, struct p4_outcome *, struct spin_error *),
+         const struct p4_setup *setup) {
     struct p4_outcome o;
     struct spin_error err;
     if (run(setup, &o, &err))
