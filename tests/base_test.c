@@ -394,7 +394,7 @@ static uint64_t limit_in(const struct memory_group *group, const char *name) {
  * has processes may have no children, and ours stands beside it. */
 TEST(a_memory_group_is_made_where_we_are) {
     char root[] = "/tmp/openspin-group-XXXXXX", self[64], folder[128], beside[128];
-    struct memory_group group;
+    struct memory_group group, least;
     struct spin_error err;
     CHECK(mkdtemp(root));
     snprintf(self, sizeof self, "%s/self", root);
@@ -410,13 +410,24 @@ TEST(a_memory_group_is_made_where_we_are) {
     CHECK_EQ(memory_group_make_at(&group, self, root, 1 << 20, &err), 0);
     CHECK(group.old && strncmp(group.path, folder, strlen(folder)) == 0);
     CHECK_EQ(limit_in(&group, "memory.limit_in_bytes"), 1 << 20);
-    CHECK_EQ(memory_group_limit_at(self, root), UINT64_MAX); /* of ours, not of its child */
+    CHECK_EQ(memory_group_limit_at(&least, self, root), UINT64_MAX); /* of ours, not of its child */
     put_text(folder, "memory.limit_in_bytes", "9223372036854771712\n");
-    CHECK_EQ(memory_group_limit_at(self, root), UINT64_MAX);
+    CHECK_EQ(memory_group_limit_at(&least, self, root), UINT64_MAX);
     put_text(folder, "../memory.limit_in_bytes", "3000000\n");
-    CHECK_EQ(memory_group_limit_at(self, root), 3000000);
+    CHECK_EQ(memory_group_limit_at(&least, self, root), 3000000);
+    CHECK(least.old && strncmp(folder, least.path, strlen(least.path)) == 0 &&
+          strcmp(folder + strlen(least.path), "/b") == 0);
     put_text(folder, "memory.limit_in_bytes", "2000000\n");
-    CHECK_EQ(memory_group_limit_at(self, root), 2000000);
+    CHECK_EQ(memory_group_limit_at(&least, self, root), 2000000);
+    CHECK(strcmp(least.path, folder) == 0);
+    CHECK_EQ(memory_group_open_statistics(&least), -1);
+    put_text(folder, "memory.stat", "cache 0\n");
+    int statistics = memory_group_open_statistics(&least);
+    CHECK(statistics >= 0);
+    close(statistics);
+    char command[160];
+    snprintf(command, sizeof command, "rm %s/memory.stat", folder);
+    CHECK_EQ(system(command), 0);
     struct memory_group own = {0};
     snprintf(own.path, sizeof own.path, "%s", folder);
     CHECK_EQ(limit_in(&own, "memory.limit_in_bytes"), 2000000); /* and takes the file away */
@@ -436,12 +447,14 @@ TEST(a_memory_group_is_made_where_we_are) {
           strncmp(group.path, folder, strlen(folder)) != 0);
     CHECK_EQ(limit_in(&group, "memory.max"), 2 << 20);
     put_text(beside, "memory.max", "max\n");
-    CHECK_EQ(memory_group_limit_at(self, root), UINT64_MAX);
+    CHECK_EQ(memory_group_limit_at(&least, self, root), UINT64_MAX);
     put_text(beside, "memory.max", "4000000\n");
-    CHECK_EQ(memory_group_limit_at(self, root), 4000000);
+    CHECK_EQ(memory_group_limit_at(&least, self, root), 4000000);
+    put_text(root, "memory.max", "3500000\n"); /* as in a namespace */
+    CHECK_EQ(memory_group_limit_at(&least, self, root), 3500000);
+    CHECK(strcmp(least.path, root) == 0);
     CHECK_EQ(memory_group_peak(&group), 0);
     memory_group_remove(&group);
-    char command[160];
     snprintf(command, sizeof command, "rm -r %s", root);
     CHECK_EQ(system(command), 0);
 }

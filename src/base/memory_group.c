@@ -1,6 +1,7 @@
 #include "base/memory_group.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -101,23 +102,32 @@ uint64_t memory_group_peak(const struct memory_group *g) {
     return number_in(g->path, g->old ? "memory.max_usage_in_bytes" : "memory.peak", 0);
 }
 
-uint64_t memory_group_limit_at(const char *self, const char *root) {
+uint64_t memory_group_limit_at(struct memory_group *g, const char *self, const char *root) {
     char folder[PATH_MAX - 64];
-    bool old;
     uint64_t least = UINT64_MAX;
-    if (!find_group(self, root, folder, sizeof folder, &old))
+    *g = (struct memory_group){0};
+    if (!find_group(self, root, folder, sizeof folder, &g->old))
         return least;
-    for (char *last = folder; last && strlen(folder) > strlen(root); *last = 0) {
+    for (char *last = folder; last && strlen(folder) >= strlen(root); *last = 0) {
         uint64_t bytes =
-            number_in(folder, old ? "memory.limit_in_bytes" : "memory.max", UINT64_MAX);
-        least = bytes < least ? bytes : least;
+            number_in(folder, g->old ? "memory.limit_in_bytes" : "memory.max", UINT64_MAX);
+        if (bytes < least && bytes < 1ull << 62) { /* cgroup v1 has a large number for none */
+            least = bytes;
+            snprintf(g->path, sizeof g->path, "%s", folder);
+        }
         last = strrchr(folder, '/');
     }
-    return least < 1ull << 62 ? least : UINT64_MAX; /* cgroup v1 has a large number for none */
+    return least;
 }
 
-uint64_t memory_group_limit(void) {
-    return memory_group_limit_at("/proc/self/cgroup", "/sys/fs/cgroup");
+uint64_t memory_group_limit(struct memory_group *g) {
+    return memory_group_limit_at(g, "/proc/self/cgroup", "/sys/fs/cgroup");
+}
+
+int memory_group_open_statistics(const struct memory_group *g) {
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof path, "%s/memory.stat", g->path);
+    return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 void memory_group_remove(struct memory_group *g) {

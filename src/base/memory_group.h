@@ -23,12 +23,15 @@ void memory_group_remove(struct memory_group *group);
 /* A process of it writes its number to this file. */
 #define MEMORY_GROUP_PROCESSES "cgroup.procs"
 
-/* The least limit of the group that this process is in and those above it; UINT64_MAX: none. */
-uint64_t memory_group_limit(void);
+/* The least limit of the group that this process is in and those above it, and which of them has
+ * it; UINT64_MAX: none. */
+uint64_t memory_group_limit(struct memory_group *group);
+/* A file that can be read from its beginning again and again; -1: there is none. */
+int memory_group_open_statistics(const struct memory_group *group);
 
 /* For tests: with the kernel's files elsewhere than in /proc and /sys/fs/cgroup. */
 int memory_group_make_at(struct memory_group *group, const char *self, const char *root,
                          uint64_t bytes, struct spin_error *err);
-uint64_t memory_group_limit_at(const char *self, const char *root);
+uint64_t memory_group_limit_at(struct memory_group *group, const char *self, const char *root);
 
 #endif

@@ -5,11 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/memory_group.h"
 #include "hpu/image_store.h"
 #include "live/live_clock.h"
 #include "live/live_auto.h"
@@ -569,14 +567,6 @@ void live_card_leave(struct live_card *card, uint64_t within_ns) {
 
 /* ---- making one ---- */
 
-/* Under a limit of memory and with swap pages come and go. One that a peer brings in (by
- * process_vm_readv) is marked so that the system keeps it, and takes the group to be out of memory
- * when all are: see live_pager.c. */
-static bool may_be_swapped_out(void) {
-    struct sysinfo machine;
-    return sysinfo(&machine) == 0 && machine.totalswap && memory_group_limit() != UINT64_MAX;
-}
-
 static int make_transport(struct live_card *card, struct spin_error *err) {
     const struct live_card_options *o = &card->options;
     const struct live_receiver receiver = {.context = card,
@@ -603,7 +593,7 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                          .pool = card->pool,
                                          .mtu_bytes = LIVE_MTU_BYTES,
                                          .guarded = o->paging ? &card->guarded : NULL,
-                                         .untouched = o->paging || may_be_swapped_out(),
+                                         .untouched = o->paging || card->limit,
                                          .crowded = o->crowded,
                                          .receiver = receiver};
     struct live_fabric_options fabric = {.provider = o->provider,
@@ -647,10 +637,11 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
     int code = nic_pool_new(&card->pool, LIVE_MTU_BYTES, err);
     if (code)
         return code;
+    card->limit = live_limit_new();
     code = make_transport(card, err);
     if (code)
         return code;
-    if (o->paging && !(card->pages = live_pages_new(on_paged, card, &card->guarded)))
+    if (o->paging && !(card->pages = live_pages_new(on_paged, card, &card->guarded, card->limit)))
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     uint32_t mtu_bytes = o->transport == LIVE_UDP ? live_udp_mtu(card->transport) : LIVE_MTU_BYTES;
     if (o->mtu_bytes)
@@ -773,6 +764,7 @@ void live_card_free(struct live_card *card) {
     live_workers_stop(card);
     live_pages_free(card->pages);
     card->pages = NULL;
+    live_limit_free(card->limit);
     pending_free(card->pending);
     pending_free(card->lent);
     nic_free(card->nic);

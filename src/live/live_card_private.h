@@ -6,6 +6,7 @@
 
 #include "live/live_card.h"
 #include "live/live_clock.h"
+#include "live/live_limit.h"
 #include "live/live_lock.h"
 #include "live/live_page.h"
 #include "live/live_record.h"
@@ -47,6 +48,7 @@ struct live_card {
     struct live_pages *pages; /* which pages of the program's memory are there; NULL: all */
     enum guarded guarded;     /* how its memory is used */
     _Atomic bool paged;       /* the pager has brought some in, of which the card was not told */
+    struct live_limit *limit; /* of memory; NULL: none, or no swap */
     uint64_t lost_pages;      /* moves and packets whose memory was gone */
     struct nic_pool *pool;
     struct live_transport *transport;

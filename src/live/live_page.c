@@ -210,14 +210,14 @@ bool live_pages_next(struct live_pages *p, struct nic_pages *pages) {
 
 /* ---- making it ---- */
 
-struct live_pages *live_pages_new(void (*wake)(void *context), void *context,
-                                  enum guarded *guarded) {
+struct live_pages *live_pages_new(void (*wake)(void *context), void *context, enum guarded *guarded,
+                                  struct live_limit *limit) {
     struct live_pages *p = calloc(1, sizeof *p);
     if (!p)
         return NULL;
     p->page_bits = (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
     p->guarded = guarded;
-    p->pager = live_pager_new(wake, context);
+    p->pager = live_pager_new(wake, context, limit);
     if (!p->pager) {
         free(p);
         return NULL;

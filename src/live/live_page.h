@@ -36,8 +36,8 @@ struct live_pages {
 };
 
 /* `wake` is for the pager. `guarded` is kept up to date: how to copy. NULL: no memory. */
-struct live_pages *live_pages_new(void (*wake)(void *context), void *context,
-                                  enum guarded *guarded);
+struct live_pages *live_pages_new(void (*wake)(void *context), void *context, enum guarded *guarded,
+                                  struct live_limit *limit);
 void live_pages_free(struct live_pages *p);
 
 /* Whether all of these bytes were there lately, and nothing else is known: a look at the table. */

@@ -24,6 +24,7 @@ struct live_pager {
     void (*wake)(void *context);
     void *context;
     uint64_t page_bytes;
+    struct live_limit *limit;
     bool populates; /* the system knows MADV_POPULATE_WRITE */
     bool has_thread;
     pthread_t thread;
@@ -55,6 +56,7 @@ static bool read_each(const struct live_pager *p, uint8_t *at, uint64_t bytes) {
  * off, for 5 % of the time; single page faults would take 30 % more. */
 static bool bring_in(const struct live_pager *p, const struct page_request *r, uint8_t *at,
                      uint64_t bytes) {
+    live_limit_look(p->limit); /* its thread may be late, and this here is what it is for */
     int how = r->write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
     if (p->populates ? madvise(at, bytes, how) != 0 : !read_each(p, at, bytes))
         return false;
@@ -120,12 +122,14 @@ static void *page(void *context) {
 
 /* ---- for the card ---- */
 
-struct live_pager *live_pager_new(void (*wake)(void *context), void *context) {
+struct live_pager *live_pager_new(void (*wake)(void *context), void *context,
+                                  struct live_limit *limit) {
     struct live_pager *p = calloc(1, sizeof *p);
     if (!p)
         return NULL;
     p->wake = wake;
     p->context = context;
+    p->limit = limit;
     p->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     p->populates = madvise(NULL, 0, MADV_POPULATE_WRITE) == 0;
     p->last = &p->first;

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "live/live_limit.h"
+
 struct live_pager;
 
 /* Whole pages. It belongs to who asks, and must last until all of it was told. */
@@ -30,7 +32,8 @@ struct page_result {
 };
 
 /* `wake` is called by the pager's thread when there are results. NULL: no memory. */
-struct live_pager *live_pager_new(void (*wake)(void *context), void *context);
+struct live_pager *live_pager_new(void (*wake)(void *context), void *context,
+                                  struct live_limit *limit);
 /* Requests that are not over are the caller's again. */
 void live_pager_free(struct live_pager *p);
 /* False: there is no thread for it. */
