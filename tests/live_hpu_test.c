@@ -38,6 +38,7 @@ static void be(const struct side *s) {
 
 static bool lazy;      /* the next side receives in calls alone */
 static uint8_t *paged; /* handlers have this host memory, which may not be there; NULL: `told` */
+static bool unpaged;   /* without the pager */
 #define PAGES 4u
 
 static void open_side(struct side *s, uint32_t pid, uint32_t hpus, enum spin_jit jit) {
@@ -47,7 +48,7 @@ static void open_side(struct side *s, uint32_t pid, uint32_t hpus, enum spin_jit
                                               .progress = !lazy,
                                               .hpus = hpus,
                                               .jit = jit,
-                                              .paging = paged};
+                                              .paging = paged && !unpaged};
     CHECK_EQ(live_card_new(&s->card, &options, &err), 0);
     be(s);
     CHECK_EQ(PtlInit(), PTL_OK);
@@ -400,6 +401,27 @@ TEST(absent_pages_that_go_away_fail_the_handler_that_waits) {
         munmap(paged, PAGES * 4096);
         end_paged(PTL_NI_SEGV);
         paged = NULL;
+    }
+}
+
+TEST(without_the_pager_it_fails_the_handler_that_uses_it) {
+    for (uint32_t i = 0; i < 6; i++) {
+        snprintf(test_context, sizeof test_context, "%s, %u workers", pagers[i / 3], i % 3);
+        paged = untouched_pages();
+        unpaged = true;
+        open_both(i % 3, SPIN_JIT_OFF);
+        entry(1, pagers[i / 3], NULL, NULL);
+        entry(2, NULL, "count_payload_handler", NULL);
+        munmap(paged, PAGES * 4096);
+        for (uint64_t bits = 1; bits <= 2; bits++) {
+            int fails = bits == 1 ? PTL_NI_SEGV : PTL_NI_OK;
+            send_put(bits, 64);
+            CHECK_EQ(event(&receiver, PTL_EVENT_PUT).ni_fail_type, fails);
+            CHECK_EQ(event(&sender, PTL_EVENT_ACK).ni_fail_type, fails);
+        }
+        close_both();
+        paged = NULL;
+        unpaged = false;
     }
 }
 

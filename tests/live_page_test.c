@@ -62,6 +62,8 @@ static bool is_there(const uint8_t *at) {
     return there & 1;
 }
 
+static bool pager_is_off; /* of cards that are made */
+
 static void enter(struct user *u) {
     portals_enter(live_card_process(u->card));
 }
@@ -81,7 +83,7 @@ static void user_open(struct user *u, uint32_t pid, enum live_transport_kind tra
                                               .pid = pid,
                                               .transport = transport,
                                               .of_udp = {.interface = host(pid), .faults = faults},
-                                              .paging = true,
+                                              .paging = !pager_is_off,
                                               .progress = true};
     ptl_pt_index_t pt;
     *u = (struct user){0};
@@ -484,7 +486,7 @@ static void take_away(uint8_t *at, size_t bytes, int fd, enum taking how) {
         CHECK_EQ(ftruncate(fd, 0), 0);
 }
 
-static const uint32_t lengths[] = {8, 4096, 10000, 40000, 300000};
+static const uint32_t lengths[] = {5, 8, 200, 4096, 10000, 40000, 300000};
 
 /* The card has just used it, and takes it to be there. */
 static void gone_at(bool source, enum taking how) {
@@ -500,8 +502,8 @@ static void gone_at(bool source, enum taking how) {
         event_of(&b, b.target, PTL_EVENT_PUT);
         CHECK_EQ(way_of(source ? &a : &b), GUARDED_BY_SIGNAL);
         take_away(gone, BYTES, fd, how);
-        snprintf(test_context, sizeof test_context, "taken away in way %d, %u bytes", how,
-                 lengths[i]);
+        snprintf(test_context, sizeof test_context, "taken away in way %d, %u bytes%s", how,
+                 lengths[i], pager_is_off ? ", without the pager" : "");
         check_gone(md, source, lengths[i]);
         check_alive(good);
         end();
@@ -521,6 +523,58 @@ TEST(a_destination_that_goes_away_is_an_error) {
 TEST(a_source_that_goes_away_is_an_error) {
     for (enum taking how = 0; how < TAKINGS; how++)
         gone_at(true, how);
+}
+
+TEST(without_the_pager_too) {
+    pager_is_off = true;
+    for (enum taking how = 0; how < TAKINGS; how++) {
+        gone_at(false, how);
+        gone_at(true, how);
+    }
+    pager_is_off = false;
+}
+
+static void names_of_nowhere(enum live_transport_kind transport) {
+    static const uint64_t nowhere[] = {0, 4096, 1ull << 47, 1ull << 62, UINT64_MAX - 300000};
+    begin_on(transport, NULL);
+    uint8_t *from = calloc(1, BYTES), *near = calloc(1, 4096);
+    expose(&b, PT, NULL, PTL_SIZE_MAX);
+    expose(&b, PT_2, near, 4096);
+    ptl_handle_md_t md = bind_memory(&a, from, BYTES);
+    for (uint32_t i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++) {
+        for (uint32_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+            snprintf(test_context, sizeof test_context, "%u bytes at %llx%s", lengths[k],
+                     (unsigned long long)nowhere[i], pager_is_off ? ", without the pager" : "");
+            enter(&a);
+            CHECK_EQ(put_and_wait(md, PT, 0, lengths[k], nowhere[i]), PTL_NI_SEGV);
+            CHECK_EQ(event_of(&b, b.target, PTL_EVENT_PUT).ni_fail_type, PTL_NI_SEGV);
+            enter(&a);
+            CHECK_EQ(PtlGet(md, 0, lengths[k], b.self, PT, 0, nowhere[i], NULL), PTL_OK);
+            CHECK_EQ(event_of(&a, a.eq, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_SEGV);
+            CHECK_EQ(event_of(&b, b.target, PTL_EVENT_GET).ni_fail_type, PTL_NI_SEGV);
+        }
+    }
+    enter(&a);
+    CHECK_EQ(PtlAtomic(md, 0, 8, PTL_ACK_REQ, b.self, PT, 0, 4096, NULL, 0, PTL_SUM, PTL_UINT64_T),
+             PTL_OK);
+    CHECK_EQ(event_of(&a, a.eq, PTL_EVENT_ACK).ni_fail_type, PTL_NI_SEGV);
+    CHECK_EQ(event_of(&b, b.target, PTL_EVENT_ATOMIC).ni_fail_type, PTL_NI_SEGV);
+    CHECK_EQ(put_and_wait(md, PT, 0, 8, (uintptr_t)near), PTL_NI_OK);
+    CHECK_EQ(event_of(&b, b.target, PTL_EVENT_PUT).ni_fail_type, PTL_NI_OK);
+    check_alive(md);
+    end();
+    free(from);
+    free(near);
+}
+
+/* An entry over all of memory lets a peer name any address. */
+TEST(an_address_without_memory_is_an_error) {
+    for (int off = 0; off < 2; off++) {
+        pager_is_off = off;
+        names_of_nowhere(LIVE_SHM);
+        names_of_nowhere(LIVE_UDP);
+    }
+    pager_is_off = false;
 }
 
 /* Its pages are asked for, and then it is gone. */

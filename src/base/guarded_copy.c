@@ -35,10 +35,37 @@ static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
     way_out out;
 } now;
 
+#if GUARDED_WORDS
+/* GUARDED_OR's table. */
+struct entry {
+    int32_t at, to;
+};
+extern const struct entry __start_spin_guarded[] __attribute__((visibility("hidden")));
+extern const struct entry __stop_spin_guarded[] __attribute__((visibility("hidden")));
+
+static bool go_on_elsewhere(ucontext_t *context) {
+    greg_t *now_at = &context->uc_mcontext.gregs[REG_RIP];
+    for (const struct entry *e = __start_spin_guarded; e != __stop_spin_guarded; e++) {
+        if ((greg_t)(uintptr_t)&e->at + e->at == *now_at) {
+            *now_at = (greg_t)(uintptr_t)&e->to + e->to;
+            return true;
+        }
+    }
+    return false;
+}
+#else
+static bool go_on_elsewhere(ucontext_t *context) {
+    (void)context;
+    return false;
+}
+#endif
+
 /* The fault of a copy is in its range; of an address that no process can have the kernel does not
  * say where it was. */
 static bool take_fault(int number, const siginfo_t *info, ucontext_t *context) {
     (void)number;
+    if (info->si_code > 0 && go_on_elsewhere(context))
+        return true;
     bool here = (uintptr_t)info->si_addr - now.at < now.bytes || info->si_code == SI_KERNEL;
     if (!now.bytes || info->si_code <= 0 || !here)
         return false;
@@ -63,10 +90,7 @@ static __attribute__((noinline)) bool by_signal(void *to, const void *from, cons
     if (SET_WAY_OUT(now.out))
         return false;
     begin(theirs, bytes);
-    if (bytes == sizeof(uint64_t)) /* most have one word */
-        memcpy(to, from, sizeof(uint64_t));
-    else
-        memcpy(to, from, bytes);
+    memcpy(to, from, bytes);
     end();
     return true;
 }
@@ -89,9 +113,25 @@ bool guarded_write_slowly(enum guarded how, void *theirs, const void *ours, size
     return process_vm_writev(getpid(), &here, 1, &there, 1, 0) == (ssize_t)bytes;
 }
 
-/* Adds nothing to a byte of each page. A call that the compiler does not look into: in a function
- * without one it takes the way out to be unused, and gives its address to something else. */
-static __attribute__((noinline)) void touch_each(uint8_t *theirs, size_t bytes, size_t page) {
+/* Adds nothing to a byte of each page. */
+#if GUARDED_WORDS
+static bool touch(uint8_t *theirs, size_t bytes) {
+    const size_t page = 4096;
+    for (size_t at = 0; at < bytes; at += page - ((uintptr_t)theirs + at) % page)
+        __asm__ goto("1: lock orb $0, (%0)\n" GUARDED_OR(bad)
+                     :
+                     : "r"(theirs + at)
+                     : "cc", "memory"
+                     : bad);
+    return true;
+bad:
+    return false;
+}
+#else
+/* A call that the compiler does not look into: in a function without one it takes the way out to be
+ * unused, and gives its address to something else. */
+static __attribute__((noinline)) void touch_each(uint8_t *theirs, size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uint8_t nothing = 0;
     __asm__ volatile("" : "+r"(nothing)); /* or a compiler would read, and not write */
     for (size_t at = 0; at < bytes; at += page - ((uintptr_t)theirs + at) % page)
@@ -99,20 +139,21 @@ static __attribute__((noinline)) void touch_each(uint8_t *theirs, size_t bytes, 
     __asm__ volatile("");
 }
 
-static __attribute__((noinline)) bool touch(uint8_t *theirs, size_t bytes, size_t page) {
+static __attribute__((noinline)) bool touch(uint8_t *theirs, size_t bytes) {
     if (SET_WAY_OUT(now.out))
         return false;
     begin(theirs, bytes);
-    touch_each(theirs, bytes, page);
+    touch_each(theirs, bytes);
     end();
     return true;
 }
+#endif
 
 bool guarded_touch(enum guarded how, void *theirs, size_t bytes) {
     if (how == GUARDED_NOT)
         return true;
     if (how == GUARDED_BY_SIGNAL)
-        return touch(theirs, bytes, (size_t)sysconf(_SC_PAGESIZE));
+        return touch(theirs, bytes);
     uint8_t byte; /* writing could undo what the program does at the same time */
     return guarded_read_slowly(how, &byte, theirs, 1) &&
            guarded_read_slowly(how, &byte, (uint8_t *)theirs + bytes - 1, 1);

@@ -24,7 +24,42 @@ bool guarded_write_slowly(enum guarded how, void *theirs, const void *ours, size
 /* Can the pages of these be written to? They are as they were, for atomics of others, too. */
 bool guarded_touch(enum guarded how, void *theirs, size_t bytes);
 
+#ifdef __x86_64__
+#define GUARDED_WORDS 1
+
+/* Where an instruction that may fault goes on then: a table for the handler of the signals. The
+ * numbers are distances from where they stand. */
+#define GUARDED_OR(label)                                                                          \
+    ".pushsection spin_guarded, \"a\"\n.long 1b - ., %l[" #label "] - .\n.popsection\n"
+
+/* A word, at the price of one that is not guarded; without our handlers it is as in memcpy. */
+static inline bool guarded_word(void *to, const void *from) {
+    __asm__ goto("1: movq (%1), %%rcx\n" GUARDED_OR(bad) "1: movq %%rcx, (%0)\n" GUARDED_OR(bad)
+                 :
+                 : "r"(to), "r"(from)
+                 : "rcx", "memory"
+                 : bad);
+    return true;
+bad:
+    return false;
+}
+#else
+#define GUARDED_WORDS 0
+static inline bool guarded_word(void *to, const void *from) {
+    memcpy(to, from, sizeof(uint64_t));
+    return true;
+}
+#endif
+
+/* Most have one word. */
+static inline bool guarded_is_word(enum guarded how, size_t bytes) {
+    return bytes == sizeof(uint64_t) &&
+           (how == GUARDED_NOT || (GUARDED_WORDS && how == GUARDED_BY_SIGNAL));
+}
+
 static inline bool guarded_read(enum guarded how, void *ours, const void *theirs, size_t bytes) {
+    if (guarded_is_word(how, bytes))
+        return guarded_word(ours, theirs);
     if (how != GUARDED_NOT)
         return guarded_read_slowly(how, ours, theirs, bytes);
     if (bytes) /* a packet without data may have no place */
@@ -33,6 +68,8 @@ static inline bool guarded_read(enum guarded how, void *ours, const void *theirs
 }
 
 static inline bool guarded_write(enum guarded how, void *theirs, const void *ours, size_t bytes) {
+    if (guarded_is_word(how, bytes))
+        return guarded_word(theirs, ours);
     if (how != GUARDED_NOT)
         return guarded_write_slowly(how, theirs, ours, bytes);
     if (bytes)

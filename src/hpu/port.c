@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/guarded_copy.h"
 #include "hpu/pspin_registers.h"
 #include "hpu/refusal.h"
 #include "spin/driver.h"
@@ -63,8 +64,8 @@ static inline uint8_t *in_packet(struct hpu *h, uint32_t address, uint32_t bytes
     return at <= room && bytes <= room - at ? w->host + at : NULL;
 }
 
-/* DMA for which nothing has to be asked. False: nothing was done; something may be wrong with it,
- * or the card is to do it. */
+/* DMA for which nothing has to be asked. False: it was not done; something may be wrong with it, or
+ * the card is to do it. */
 static inline bool copy_directly(struct hpu *h, bool out, bool of_packet) {
     struct port *p = port_of(h);
     const uint32_t *w = h->word;
@@ -79,9 +80,11 @@ static inline bool copy_directly(struct hpu *h, bool out, bool of_packet) {
     if (!local)
         return false;
     uint8_t *host = has->memory + host_at;
+    if (out ? !guarded_write(GUARDED_BY_SIGNAL, host, local, bytes)
+            : !guarded_read(GUARDED_BY_SIGNAL, local, host, bytes))
+        return false;
     h->result = ++p->handles;
     p->commands++;
-    memcpy(out ? host : local, out ? local : host, bytes);
     return true;
 }
 

@@ -165,8 +165,8 @@ static __attribute__((noinline)) enum nic_status look_for_pages(struct live_card
                            move->kind != NIC_FETCH);
 }
 
-static inline enum nic_status move_paged(struct live_card *card, struct nic_move *move) {
-    enum nic_status there = live_pages_known(card->pages, move->host, move->bytes)
+static inline enum nic_status move_here(struct live_card *card, struct nic_move *move) {
+    enum nic_status there = !card->pages || live_pages_known(card->pages, move->host, move->bytes)
                                 ? NIC_DONE
                                 : look_for_pages(card, move);
     if (there == NIC_DONE && do_move(move->on_card ? GUARDED_NOT : card->guarded, move))
@@ -196,13 +196,10 @@ static enum nic_status card_move(void *context, struct nic_move *move) {
     struct live_card *card = context;
     bool traces = live_record_traces(card->record);
     uint64_t began_ns = traces ? live_now_ns() : 0, bytes = move->bytes;
-    enum nic_status status = NIC_DONE;
-    if (is_elsewhere(move))
-        status = card->transport->calls->fetch(card->transport, move->host, move->local, bytes);
-    else if (card->pages)
-        status = move_paged(card, move);
-    else
-        do_move(GUARDED_NOT, move);
+    enum nic_status status =
+        is_elsewhere(move)
+            ? card->transport->calls->fetch(card->transport, move->host, move->local, bytes)
+            : move_here(card, move);
     if (traces && status == NIC_DONE)
         live_record_box(card->record, RECORD_DMA, names[move->kind], began_ns, live_now_ns(),
                         bytes);
@@ -592,7 +589,7 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                          .pid = o->pid,
                                          .pool = card->pool,
                                          .mtu_bytes = LIVE_MTU_BYTES,
-                                         .guarded = o->paging ? &card->guarded : NULL,
+                                         .guarded = &card->guarded,
                                          .untouched = o->paging || card->limit,
                                          .crowded = o->crowded,
                                          .receiver = receiver};
@@ -637,6 +634,9 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
     int code = nic_pool_new(&card->pool, LIVE_MTU_BYTES, err);
     if (code)
         return code;
+    card->guarded = guarded_way();
+    if (card->guarded == GUARDED_BY_SYSTEM && !o->paging)
+        card->guarded = GUARDED_NOT; /* too slow for memory that is expected to be there */
     card->limit = live_limit_new();
     code = make_transport(card, err);
     if (code)

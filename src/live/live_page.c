@@ -17,11 +17,19 @@
 /* A signal handler of the program's own may have replaced ours since. */
 static __attribute__((noinline)) void look_at_clock(struct live_pages *p) {
     uint32_t epoch = (uint32_t)(live_now_ns() >> EPOCH_NS);
-    p->questions = QUESTIONS;
+    p->questions = p->open ? 0 : QUESTIONS;
     if (epoch == p->epoch)
         return;
     p->epoch = epoch;
     *p->guarded = guarded_way();
+}
+
+/* Of what is open more has to be known than the table says, so no question is spared. */
+static void count_question(struct live_pages *p) {
+    if (!p->questions)
+        look_at_clock(p);
+    if (p->questions)
+        p->questions--;
 }
 
 void live_pages_doubt(struct live_pages *p) {
@@ -93,9 +101,7 @@ static bool is_open(const struct live_pages *p, const uint8_t *host, uint64_t by
 
 uint64_t live_pages_present(struct live_pages *p, const uint8_t *host, uint64_t bytes) {
     struct stretch s = stretch_of(p, host, bytes);
-    if (!p->questions)
-        look_at_clock(p);
-    p->questions--;
+    count_question(p);
     if (p->open && is_open(p, host, bytes))
         return 0;
     uint64_t absent = first_unknown(p, s);
@@ -127,6 +133,7 @@ static enum nic_status ask_pager(struct live_pages *p, struct stretch s, bool wr
     }
     r->of = p->open;
     p->open = r;
+    p->questions = 0;
     return NIC_ABSENT;
 }
 
@@ -166,9 +173,7 @@ static __attribute__((noinline)) enum nic_status look(struct live_pages *p, stru
 enum nic_status live_pages_want(struct live_pages *p, uint8_t *host, uint64_t bytes,
                                 uint64_t extent, bool write) {
     struct stretch s = stretch_of(p, host, bytes);
-    if (!p->questions)
-        look_at_clock(p);
-    p->questions--;
+    count_question(p);
     if (p->open && is_open(p, host, bytes))
         return NIC_ABSENT;
     if (first_unknown(p, s) > s.last)

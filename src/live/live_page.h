@@ -23,7 +23,7 @@ struct live_page_counts {
 #define LIVE_PAGE_RESULTS 16
 
 struct live_pages {
-    uint32_t epoch, questions; /* left until the next look at the clock */
+    uint32_t epoch, questions; /* until the next look at the clock; 0 while something is open */
     uint32_t page_bits;
     struct page_request *open; /* not all of them told */
     enum guarded *guarded;
@@ -44,7 +44,7 @@ void live_pages_free(struct live_pages *p);
 static inline bool live_pages_known(struct live_pages *p, const uint8_t *host, uint64_t bytes) {
     uint64_t first = (uintptr_t)host >> p->page_bits,
              last = ((uintptr_t)host + bytes - 1) >> p->page_bits;
-    if (p->open || !p->questions)
+    if (!p->questions)
         return false;
     p->questions--;
     for (uint64_t page = first; page <= last; page++) {

@@ -14,7 +14,7 @@ struct live_shm_options {
     uint32_t nid, pid;          /* LIVE_PIDS: any */
     struct nic_pool *pool;
     uint32_t mtu_bytes;
-    const enum guarded *guarded; /* how the program's memory is read; NULL: as it is */
+    const enum guarded *guarded; /* how the program's memory is read */
     bool untouched;              /* peers do not copy from and to the program's memory */
     bool crowded;                /* more processes than processors: a sender has no time to help */
     struct live_receiver receiver;

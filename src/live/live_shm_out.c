@@ -81,12 +81,8 @@ static uint8_t *reserve(struct live_shm *s, struct live_shm_peer *peer, uint32_t
 /* Data of a packet, which may be in the program's memory. False: it cannot be read. */
 static inline bool copy_data(const struct live_shm *s, uint8_t *to,
                              const struct nic_packet *packet) {
-    bool theirs = s->o.guarded && !packet->references;
-    if (packet->bytes == sizeof(uint64_t) && !theirs)
-        memcpy(to, packet->data, sizeof(uint64_t)); /* most have one word */
-    else if (packet->bytes)
-        return guarded_read(theirs ? *s->o.guarded : GUARDED_NOT, to, packet->data, packet->bytes);
-    return true;
+    return guarded_read(packet->references ? GUARDED_NOT : *s->o.guarded, to, packet->data,
+                        packet->bytes);
 }
 
 static enum live_sent send_unreadable(struct live_shm *s, struct live_shm_peer *peer,
@@ -132,14 +128,8 @@ bool shm_send_short(struct live_transport *t, const struct nic_message *m, uint3
     uint8_t *at = ring_reserve(&peer->out, bytes);
     if (!at)
         return false;
-    if (s->o.guarded) {
-        if (!guarded_read(*s->o.guarded, at + WIRE_PACKET_BYTES, data, m->payload))
-            return false;
-    } else if (m->payload == sizeof(uint64_t)) { /* most */
-        memcpy(at + WIRE_PACKET_BYTES, data, sizeof(uint64_t));
-    } else if (m->payload) {
-        memcpy(at + WIRE_PACKET_BYTES, data, m->payload);
-    }
+    if (!guarded_read(*s->o.guarded, at + WIRE_PACKET_BYTES, data, m->payload))
+        return false;
     ring_commit(&peer->out, bytes, wire_encode_short_message(m, number, at));
     box_ring(peer->view.header);
     return true;

@@ -259,7 +259,8 @@ struct nic_driver {
      * goes through `move`. NULL: all. */
     uint64_t (*present)(void *context, const uint8_t *host, uint64_t bytes);
     /* The data of a small put, which is no packet (nic_put_in), to host memory. False: it has to
-     * come as a packet, and goes through `move`. NULL: it is copied. */
+     * come as a packet, and goes through `move`. NULL: it is copied, and comes so if that cannot
+     * be done (guarded_copy.h). */
     bool (*store_short)(void *context, uint8_t *host, const uint8_t *data, uint64_t bytes);
     /* The card waits for something to happen in time, though its network is reliable: what time it
      * is, which it is to be told from now on. NULL: it always is. */

@@ -2,6 +2,7 @@
  * to a handler as it comes; when nothing is left to come or to be done, Portals learns it. */
 #include <string.h>
 
+#include "base/guarded_copy.h"
 #include "nic/nic_private.h"
 
 /* ---- Records ---- */
@@ -730,11 +731,7 @@ static inline bool store_short(struct nic *nic, const struct portals_plain *at,
     if (driver->store_short)
         return !at->mlength ||
                driver->store_short(nic->config.context, at->data, data, at->mlength);
-    if (at->mlength == sizeof(uint64_t)) /* most */
-        memcpy(at->data, data, sizeof(uint64_t));
-    else if (at->mlength)
-        memcpy(at->data, data, at->mlength);
-    return true;
+    return guarded_write(GUARDED_BY_SIGNAL, at->data, data, at->mlength);
 }
 
 bool nic_put_in(struct nic *nic, struct nic_put *put, bool same, uint32_t number,

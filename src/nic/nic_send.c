@@ -184,12 +184,14 @@ static inline bool is_pending(struct nic_peer *peer, enum nic_status status) {
 
 /* A packet that has not left yet, or is a handler's, or from the pool. */
 static __attribute__((noinline)) enum portals_sending
-sent_otherwise(struct nic *nic, struct nic_packet *packet, struct nic_peer *peer, bool from_handler,
-               enum nic_status status) {
+sent_otherwise(struct nic *nic, struct nic_packet *packet, struct nic_peer *peer,
+               const struct nic_origin *from, enum nic_status status) {
     if (is_pending(peer, status))
         nic->sending++;
     else
-        left_at_once(nic, from_handler);
+        left_at_once(nic, from && from->from_handler);
+    if (status >= NIC_FAULT && from && from->reply_to)
+        flow_failed(&from->reply_to->flow, PTL_NI_SEGV);
     if (packet->references)
         nic_packet_release(packet);
     return status < NIC_FAULT ? PORTALS_LEFT : PORTALS_UNREADABLE;
@@ -233,7 +235,7 @@ send_whole(struct nic *nic, const struct portals_outgoing *out, struct nic_origi
     nic->counts.messages_out++;
     if (status == NIC_DONE && !from && !packet->references)
         return PORTALS_LEFT;
-    return sent_otherwise(nic, packet, how.peer, how.from_handler, status);
+    return sent_otherwise(nic, packet, how.peer, from, status);
 }
 
 static __attribute__((noinline)) enum portals_sending
@@ -267,7 +269,8 @@ send_short(struct nic *nic, const struct portals_outgoing *out) {
 bool nic_send_put(void *context, const struct nic_message *m, const uint8_t *data) {
     struct nic *nic = context;
     struct nic_peer *peer = (struct nic_peer *)delivery_peer(&nic->delivery, m->target);
-    if (!peer || !is_next(nic, peer) || m->payload > nic->present_bytes ||
+    if (!peer || !is_next(nic, peer) ||
+        (m->payload > nic->present_bytes && !is_there(nic, data, m->payload)) ||
         !nic->config.driver->send_short(nic->config.context, m, peer->delivery.next_message, data))
         return false;
     peer->delivery.next_message++;
