@@ -86,7 +86,7 @@ done
 if [ -z "$SANITIZED" ] && [ "$status" = 0 ] && [ $swap = 0 ]; then
     check "a store with too little memory says so" 1 'node 1 was killed: its process alone needs more than --memory$' env MALLOC_PERTURB_=1 timeout -k 5 $patience "$OPENSPIN" store large --bytes 16MiB --memory 16MiB --files media
 fi
-refuse "a large store in memory" 2 '--files FOLDER: where' "$OPENSPIN" store large
+refuse "a large store in memory" 2 'where do the nodes keep their media' "$OPENSPIN" store large
 
 check "the experiment" 0 '^ +untouched +([0-9.]+ +){6}[0-9.]+$' timeout -k 5 $patience "$OPENSPIN" experiment part/unpinned --live --bytes 4096 --exchanges 10
 for second in 1 2 3; do # between two jobs of it the signal has nothing to interrupt
