@@ -64,13 +64,13 @@ static bool next(struct workload_run *base, struct workload_packet *p) {
     for (uint32_t b = WORKLOAD_HEADERS; b < bytes; b++)
         r->packet[b] = (uint8_t)rng_u64(&base->rng);
     /* What must come of it, from the finished table: a later rule may have taken the place. */
-    for (uint32_t e = 0; e < FILTERING_ENTRIES; e++)
-        if (r->table[e].source == r->source[i]) {
-            uint16_t port = (uint16_t)r->table[e].port;
-            uint8_t *at = r->expected + (size_t)i * bytes;
-            memcpy(at, r->packet, bytes);
-            memcpy(at + offsetof(pkt_hdr_t, udp_hdr.dst_port), &port, 2);
-        }
+    const filtering_entry_t *rule = &r->table[filtering_place(r->source[i])];
+    if (rule->source == r->source[i]) {
+        uint16_t port = (uint16_t)rule->port;
+        uint8_t *at = r->expected + (size_t)i * bytes;
+        memcpy(at, r->packet, bytes);
+        memcpy(at + offsetof(pkt_hdr_t, udp_hdr.dst_port), &port, 2);
+    }
     *p = (struct workload_packet){
         .data = r->packet, .bytes = bytes, .message = i, .first = true, .last = true};
     return true;
