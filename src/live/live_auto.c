@@ -185,6 +185,11 @@ static bool both_arm(struct live_transport *t) {
     return true;
 }
 
+static bool both_hinders(struct live_transport *t) {
+    struct live_transport *shm = both_of(t)->shm;
+    return shm->calls->hinders(shm);
+}
+
 static void both_disarm(struct live_transport *t) {
     struct both *b = both_of(t);
     b->shm->calls->disarm(b->shm);
@@ -249,6 +254,7 @@ static const struct live_transport_calls calls = {.close = both_close,
                                                   .flush = both_flush,
                                                   .ready = both_ready,
                                                   .poll = both_poll,
+                                                  .hinders = both_hinders,
                                                   .check = both_check,
                                                   .arm = both_arm,
                                                   .disarm = both_disarm,

@@ -24,7 +24,8 @@ struct box_header {
     uint64_t life;           /* of this process under this name: another number each time */
     _Atomic uint32_t closed; /* it has left in order */
     uint8_t key[LIVE_KEY_BYTES];
-    _Alignas(64) _Atomic uint32_t bell;      /* 1: whoever has something for it wakes it (futex) */
+    _Alignas(64) _Atomic uint32_t bell; /* 1: whoever has something for it wakes it (futex) */
+    _Atomic uint32_t processor;         /* on which it was seen to wait last, and 1; 0: not known */
     _Alignas(64) _Atomic uint32_t attention; /* look at claims, and at lanes of others */
     _Alignas(64) _Atomic uint64_t claims[LIVE_PIDS / 64]; /* of these */
 };

@@ -1,6 +1,7 @@
 #include "live/live_shm.h"
 
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -154,6 +155,22 @@ static inline bool has_records(struct live_shm *s) {
     return atomic_load_explicit(&s->box.header->attention, memory_order_acquire);
 }
 
+/* Each says where it waits. One that has gone elsewhere since says so when it waits there. */
+static bool shm_hinders(struct live_transport *t) {
+    struct live_shm *s = shm_of(t);
+    uint32_t here = (uint32_t)(sched_getcpu() + 1);
+    _Atomic uint32_t *told = &s->box.header->processor;
+    if (atomic_load_explicit(told, memory_order_relaxed) != here) /* beside the bell */
+        atomic_store_explicit(told, here, memory_order_relaxed);
+    for (uint32_t i = 0; here && i < s->knowns; i++) {
+        struct box_header *h = s->known[i]->view.header;
+        if (h && atomic_load_explicit(&h->processor, memory_order_relaxed) == here &&
+            !atomic_load_explicit(&h->bell, memory_order_relaxed))
+            return true;
+    }
+    return false;
+}
+
 static bool shm_ready(struct live_transport *t) {
     return has_records(shm_of(t));
 }
@@ -267,6 +284,7 @@ static const struct live_transport_calls calls = {.close = shm_close,
                                                   .fetch = shm_fetch,
                                                   .ready = shm_ready,
                                                   .poll = shm_poll,
+                                                  .hinders = shm_hinders,
                                                   .check = shm_check,
                                                   .arm = shm_arm,
                                                   .disarm = shm_disarm,

@@ -74,6 +74,9 @@ struct live_transport_calls {
     /* May there be something to poll? */
     bool (*ready)(struct live_transport *t);
     void (*poll)(struct live_transport *t);
+    /* For who looks without pause: is a peer awake that has no other processor than this one, as
+     * far as one knows? NULL: nobody knows. */
+    bool (*hinders)(struct live_transport *t);
     /* Looks for peers that have ended, and for those that were not there yet. Returns when it wants
      * to look again (CLOCK_MONOTONIC); UINT64_MAX: when something is outstanding, every now and
      * then. */

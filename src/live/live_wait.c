@@ -174,9 +174,15 @@ static void poll_and_look(struct live_card *card) {
     card->looks = false;
 }
 
+/* Where processors are scarce all share them, and looks are short. */
+static bool hinders(struct live_card *card) {
+    const struct live_transport_calls *calls = card->transport->calls;
+    return !card->options.crowded && calls->hinders && calls->hinders(card->transport);
+}
+
 /* Looks for something to do until something was raised: true; false: for so long that it is time
- * to sleep. It does not yield: on a busy machine that gives the processor away for longer than a
- * sleep, from which a peer wakes us. */
+ * to sleep, or on the processor that a peer needs to answer. It does not yield: on a busy machine
+ * that gives the processor away for longer than a sleep, from which a peer wakes us. */
 static bool look(struct live_card *card, uint32_t seen, uint64_t until_ns) {
     uint64_t most_ns = card->options.crowded ? CROWDED_NS : SPIN_NS, end_ns = 0;
     uint32_t finds = 0;
@@ -191,7 +197,7 @@ static bool look(struct live_card *card, uint32_t seen, uint64_t until_ns) {
         if (looks % LOOKS == 0) {
             uint64_t now_ns = live_now_ns();
             end_ns = end_ns ? end_ns : now_ns + most_ns;
-            if (now_ns >= end_ns || now_ns >= until_ns)
+            if (now_ns >= end_ns || now_ns >= until_ns || hinders(card))
                 return false;
             if (nic_deadline(card->nic) <= now_ns)
                 live_work(card);
