@@ -541,7 +541,9 @@ static void names_of_nowhere(enum live_transport_kind transport) {
     expose(&b, PT, NULL, PTL_SIZE_MAX);
     expose(&b, PT_2, near, 4096);
     ptl_handle_md_t md = bind_memory(&a, from, BYTES);
-    for (uint32_t i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++) {
+    /* A sanitizer looks an address up in its own memory first, where far ones have no place. */
+    uint32_t places = TEST_SANITIZED ? 2 : sizeof nowhere / sizeof nowhere[0];
+    for (uint32_t i = 0; i < places; i++) {
         for (uint32_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
             snprintf(test_context, sizeof test_context, "%u bytes at %llx%s", lengths[k],
                      (unsigned long long)nowhere[i], pager_is_off ? ", without the pager" : "");

@@ -87,7 +87,7 @@ static void end(void) {
 
 static __attribute__((noinline)) bool by_signal(void *to, const void *from, const void *theirs,
                                                 size_t bytes) {
-    if (SET_WAY_OUT(now.out))
+    if (!theirs || SET_WAY_OUT(now.out)) /* memcpy must not be given NULL, where nothing is */
         return false;
     begin(theirs, bytes);
     memcpy(to, from, bytes);
