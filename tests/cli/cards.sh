@@ -175,7 +175,7 @@ worse "more data than bytes" 'disk.bin: data of 19 bytes is over the limit of 4 
 worse "no such portal" 'the interface has no such portal table entry' 'entry = portal=100'
 worse "too much state" "the card has no such memory for handlers' state" 'entry = image=sum.spin, payload=sum_payload_handler, state=2MiB'
 refuse "the same on the command line" 2 'cores: all ranks have the same' sim -n 4 --set 1:cores=2 sum.so sum.spin
-refuse "no such file" 1 "no.cards: cannot open file of cards: No such file" sim -n 4 --cards no.cards sum.so sum.spin
+refuse "no such file" 1 "no.cards: cannot open description of cards: No such file" sim -n 4 --cards no.cards sum.so sum.spin
 printf 'ranks 0\0' >zero.cards
 refuse "a byte 0" 1 'zero.cards: holds a byte 0; this is no file of cards' sim -n 4 --cards zero.cards sum.so sum.spin
 awk 'BEGIN { for (i = 0; i < 1100; i++) print "ranks 0" }' >many.cards
