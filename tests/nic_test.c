@@ -25,9 +25,10 @@ static void put_pieces(struct nicworld *w, struct rng *rng) {
         fill(rng, source[i], ROOM);
     memset(target, 0, sizeof target);
     host_post(&w->node[0], target[0], ROOM, 5, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+    uint64_t messages = nic_counts(w->node[0].nic)->messages_in;
     for (uint32_t i = 0; i < w->nodes; i++) {
         ptl_handle_md_t md = host_md(&w->node[i], source[i], ROOM);
-        for (uint32_t at = 0; at < part;) {
+        for (uint32_t at = 0; at < part; messages += i ? 1 : 2) { /* of its own the ack, too */
             uint32_t bytes = 1 + rng_below(rng, part - at);
             struct portals_request put = host_put(md, i * part + at, bytes, 0, 5);
             put.remote_offset = i * part + at;
@@ -39,6 +40,7 @@ static void put_pieces(struct nicworld *w, struct rng *rng) {
     world_settle(w);
     for (uint32_t i = 0; i < w->nodes; i++)
         CHECK(memcmp(target[0] + i * part, source[i] + i * part, part) == 0);
+    CHECK_EQ(nic_counts(w->node[0].nic)->messages_in, messages); /* each once */
 }
 
 static uint32_t count_events(struct node *n, int type, int fail) {

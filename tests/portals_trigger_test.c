@@ -309,6 +309,33 @@ STEP_TEST(triggered_append_and_unlink) {
     wire_free(w);
 }
 
+/* The entry is appended when the operation fires: behind those that came before that. */
+STEP_TEST(a_triggered_append_is_last_when_it_fires) {
+    struct wire *w = wire_with(LOGICAL, NULL, &ni);
+    ptl_handle_eq_t eq;
+    ptl_event_t ev;
+    ptl_pt_index_t pt;
+    ptl_handle_me_t handle;
+    CHECK_OK(PtlEQAlloc(ni, 32, &eq));
+    CHECK_OK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &pt));
+    ptl_handle_ct_t a = counter();
+    ptl_handle_md_t md = descriptor(memory[0], 512, PTL_CT_NONE, 0);
+    ptl_me_t exact = entry(memory[1], 512, 1, PTL_CT_NONE),
+             any = entry(memory[1], 512, 0, PTL_CT_NONE);
+    any.ignore_bits = UINT64_MAX;
+    exact.options |= PTL_ME_EVENT_LINK_DISABLE;
+    any.options |= PTL_ME_EVENT_LINK_DISABLE;
+    CHECK_OK(PtlTriggeredMEAppend(ni, pt, &exact, PTL_PRIORITY_LIST, (void *)5, &handle, a, 1));
+    CHECK_OK(PtlMEAppend(ni, pt, &any, PTL_PRIORITY_LIST, (void *)6, &handle));
+    add(a, 1);
+    CHECK_OK(PtlPut(md, 0, 8, 0, wire_rank(0), pt, 1, 0, NULL, 0));
+    wire_run(w);
+    CHECK_OK(PtlEQGet(eq, &ev));
+    CHECK_EQ(ev.type, PTL_EVENT_PUT);
+    CHECK(ev.user_ptr == (void *)6);
+    wire_free(w);
+}
+
 TEST(a_triggered_append_to_a_full_list_says_so) {
     ptl_ni_limits_t limits;
     portals_limits_default(&limits, NULL, NULL);
