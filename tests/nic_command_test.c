@@ -768,6 +768,31 @@ TEST(handlers_wait_when_the_card_is_full_of_their_packets) {
     }
 }
 
+static int32_t puts_to_the_dead(const struct nic_task *task) {
+    world.node[0].dead = true;
+    return many_puts(task);
+}
+
+/* What is given up with its target leaves its room to others. */
+TEST(handlers_wait_no_longer_when_the_target_is_gone) {
+    for (uint32_t limit = 1; limit < 4; limit++) { /* on the way, or not even that */
+        world = (struct nicworld){.config = {.handler_packets = limit, .window_packets = 1}};
+        begin(1, 0);
+        go(puts_to_the_dead, entry());
+        ptl_event_t event;
+        uint32_t put = 0;
+        while (world_event(&world.node[1], &event)) { /* sends that failed, and the message's own */
+            put += event.type == PTL_EVENT_PUT;
+            CHECK_EQ(event.ni_fail_type,
+                     event.type == PTL_EVENT_PUT ? PTL_NI_OK : PTL_NI_UNDELIVERABLE);
+        }
+        CHECK_EQ(put, 1);
+        CHECK(script.waited);
+        CHECK_EQ(script.step, 40);
+        world_end(&world);
+    }
+}
+
 /* A handler that returns before its DMA is done: the message ends after it. */
 static int32_t leave_dma(const struct nic_task *task) {
     stack()[0] = 31;
