@@ -53,7 +53,8 @@ assert max(waits) == l["latency"]["max"] and abs(sum(waits) / 320 - l["latency"]
 assert max(int(x["completion_ps"]) for x in rows) - min(int(x["arrival_ps"]) for x in rows) == r["elapsed_ps"]
 events = json.load(open("t.json"))["traceEvents"]
 names = {(e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
-assert {"HPU 0", "HPU 31", "cluster DMA 3", "inbound link 0", "outbound link 0"} <= set(names.values()), names
+assert {"HPU 0", "HPU 31", "cluster DMA 3", "inbound link 0", "outbound link 0", "host interface 0",
+        "host interface 1", "done 0", "refused 0"} <= set(names.values()), names
 boxes = [e for e in events if e["ph"] == "X"]
 assert all(e["tid"] in names for e in boxes), "every box is on a row with a name"
 hpu = [e for e in boxes if names[e["tid"]].startswith("HPU")]

@@ -128,7 +128,7 @@ noisy=$(times -n 16 --noise 200ns,100ns)
 [ "$noisy" -gt "$int" ] && pass "noise costs time" || fail "noise costs time" "$noisy $int"
 
 # --- pictures
-sim -q -n 4 --trace t.json --picture t.svg sum.so sum.spin >/dev/null
+sim -q -n 16 --set hpu_cycle=10ns --trace t.json --picture t.svg sum.so sum.spin >/dev/null # handlers overlap
 python3 -c '
 import json, xml.dom.minidom
 events = json.load(open("t.json"))["traceEvents"]
@@ -137,6 +137,10 @@ assert {"CPU 0", "NIC out 0", "NIC in 0", "DMA 0", "HPU 0", "HPU 3"} <= set(rows
 boxes = [(rows[e["pid"], e["tid"]], e["name"]) for e in events if e["ph"] == "X"]
 assert ("HPU 0", "sum_payload_handler") in boxes and ("CPU 0", "PtlPut") in boxes, boxes
 assert ("NIC in 0", "match") in boxes and ("DMA 0", "fetch") in boxes, boxes
+hpus = [row for row, name in boxes if name == "sum_payload_handler"]
+assert len(hpus) == 15 and len(set(hpus)) > 1 and all(row.startswith("HPU ") for row in hpus), hpus
+arrows = [e["ph"] for e in events if e["ph"] in "sf"]  # from card to card
+assert arrows.count("s") == arrows.count("f") >= 15, arrows
 svg = xml.dom.minidom.parse("t.svg")
 titles = [t.firstChild.data for t in svg.getElementsByTagName("title")]
 assert len(titles) == len(boxes) and any(t.startswith("sum_payload_handler, ") for t in titles), titles' && pass "a trace and a picture with every row" || fail "a trace and a picture with every row" "$(head -c 600 t.json)"
