@@ -219,7 +219,7 @@ static bool has_output(const struct launch *l) {
 static void serve(struct launch *l, uint32_t rank, const struct pollfd *p) {
     int status = 0;
     if (p[0].revents && live_pmi_fd(l->pmi, rank) >= 0 && !live_pmi_serve(l->pmi, rank, &status)) {
-        if (!l->result->failed++) {
+        if (status && !l->result->failed++) { /* a rank may end the job in success, too */
             l->result->first_failed = rank;
             l->result->status = status & 255 ? status & 255 : 1;
         }

@@ -136,4 +136,10 @@ print([ask(f"cmd=get kvsname=openspin key=k{i}").split("value=")[1] for i in ran
 assert ask("cmd=finalize") == "cmd=finalize_ack"
 P
 check "ranks exchange values by PMI" 0 "^\['v0', 'v1', 'v2'\]$" launch -n 3 python3 pmi.py
+cat >abort.sh <<'P'
+[ "$PMI_RANK" = 1 ] && echo "cmd=abort exitcode=$1" >&"$PMI_FD"
+exec sleep 100
+P
+check "a rank ends the job, in success" 0 '^$' launch -n 2 bash abort.sh 0
+check "or with its status" 7 'rank 1 of 2 ended with status 7$' launch -n 2 bash abort.sh 7
 finish
