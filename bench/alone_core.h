@@ -79,7 +79,7 @@ static inline struct alone_core *alone_open(const char *path, uint32_t state, ui
     hpu_init(&c->hpu, c->code, 0);
     port_open(&c->port, &c->hpu, &card, false);
     hpu_invoke_open(&c->port, &c->context, &c->core);
-    c->port.direct[PORT_ENTRY] = (struct port_host){0, host_bytes, host};
+    c->hpu.direct[PORT_ENTRY] = (struct hpu_direct){host_bytes, host};
     return c;
 }
 
@@ -104,7 +104,7 @@ static inline void alone_run(struct alone_core *c, uint32_t entry, uint8_t *pack
     enum hpu_stop stop;
     c->hpu.cycles = c->hpu.instret = 0;
     if (c->hpu.entry == entry) {
-        stop = hpu_invoke_next(&c->port, packet, bytes, offset);
+        stop = hpu_invoke_next(&c->hpu, packet, bytes, offset);
     } else {
         const struct invoke_call call = {.entry = entry,
                                          .kind = SPIN_PAYLOAD_HANDLER,

@@ -13,7 +13,8 @@
 #include "openspin.h"
 #include "spin/driver.h"
 
-#define HPU_WINDOWS 12
+#define HPU_WINDOWS  12
+#define HPU_NOT_KEPT UINT64_MAX
 
 /* A range of handler addresses and the host memory behind it. Windows may stand anywhere; no access
  * crosses from one into another. */
@@ -90,6 +91,13 @@ struct hpu_task {
 };
 _Static_assert(sizeof(struct hpu_task) == SPIN_TASK_REGISTERS, "no holes");
 
+/* Host memory of one kind, in one piece: DMA goes there at once, by the device or by generated
+ * code, while a handler runs. Of no bytes: the device has it done. */
+struct hpu_direct {
+    uint64_t bytes;
+    uint8_t *memory;
+};
+
 struct hpu_heap;
 struct hpu_icache;
 
@@ -130,6 +138,12 @@ struct hpu {
     uint32_t info;      /* PsPIN's CMD_INFO: hpu/pspin_registers.h */
     uint32_t task_word; /* takes what is stored to a register of the task; nobody reads it */
     uint64_t device_loads, device_stores;
+    /* device_stores when all registers were last made ready for a call like the one before
+     * (hpu_invoke_next). Generated code in which the call ends leaves them so, but for x[10] and
+     * those that the device has. HPU_NOT_KEPT: they are not ready. */
+    uint64_t kept_at;
+    struct hpu_direct direct[2]; /* of the match entry, and of the handlers */
+    uint32_t handles;            /* of the running handler's commands */
     /* Between generated code and what calls it or is called: the local time at which its `left`
      * would be used up, from which it knows the time (`cycles` is set when it is left, and before
      * the device is called); where it began; cycles that its last slow access lost. */
@@ -180,6 +194,7 @@ static inline void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top,
     h->pc = h->entry = entry;
     h->root = NULL;
     h->mid_block = h->reserved = false;
+    h->kept_at = HPU_NOT_KEPT;
     h->is_fresh = true;
     h->fault = HPU_FAULT_NONE;
     h->fault_address = 0;
@@ -195,8 +210,12 @@ static inline void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top,
  * begin; UINT64_MAX: no limit). */
 enum hpu_stop hpu_run(struct hpu *h, uint64_t until);
 
-/* The same without a limit, of a call like the one before, of which all is ready (hpu_invoke.c). */
-enum hpu_stop hpu_run_again(struct hpu *h);
+/* The same without a limit, of a call like the one before, of which all is ready (hpu_invoke.c),
+ * with what the HPU has already: the cycles from now to its horizon, the host memory of its first
+ * window, and x[10]. */
+enum hpu_stop hpu_run_again(struct hpu *h, uint64_t left, uint8_t *host, uint32_t x10);
+/* Before such a call: how far generated code may go at once. */
+void hpu_set_horizon(struct hpu *h);
 
 /* Exactly one instruction: HPU_PAUSED when there is a next one. Same results and same cycles as
  * hpu_run. */

@@ -144,41 +144,49 @@ void hpu_invoke_begin(struct port *p, const struct invoke_context *x,
 
 /* ---- the next one ---- */
 
+/* As port_begin, after a handler that has given commands. */
+static inline void begin_again(struct hpu *h) {
+    struct port *p = h->device_context;
+    p->commands = h->handles = 0;
+    p->heap.used = 0;
+    h->result = h->info = 0;
+    for (int i = 0; i < SPIN_WORDS; i++)
+        h->word[i] = 0;
+    h->kept_at = h->device_stores;
+}
+
 /* As hpu_start, after a handler that has returned. */
-static inline void start_again(struct hpu *h) {
+static __attribute__((noinline)) enum hpu_stop next_anew(struct hpu *h, uint8_t *packet,
+                                                         uint32_t bytes, uint32_t offset) {
     hpu_clear_registers(h->x);
     if (h->code->has_float)
         hpu_clear_registers(h->f);
     h->fcsr = 0;
     h->x[1] = MAP_RETURN;
     h->x[2] = h->window[INVOKE_STACK].base + MAP_STACK_SIZE;
+    h->x[11] = h->task.memory_address;
     h->pc = h->entry;
     h->mid_block = h->is_fresh = h->reserved = false;
+    hpu_set_horizon(h);
+    begin_again(h);
+    return hpu_invoke_next(h, packet, bytes, offset);
 }
 
-/* As port_begin. */
-static inline void begin_again(struct port *p) {
-    struct hpu *h = p->hpu;
-    p->commands = p->handles = 0;
-    h->result = h->info = 0;
-    for (int i = 0; i < SPIN_WORDS; i++)
-        h->word[i] = 0;
-    p->heap.used = 0;
-}
-
-enum hpu_stop hpu_invoke_next(struct port *p, uint8_t *packet, uint32_t bytes, uint32_t offset) {
-    struct hpu *h = p->hpu;
+enum hpu_stop hpu_invoke_next(struct hpu *h, uint8_t *packet, uint32_t bytes, uint32_t offset) {
     struct hpu_window *w = &h->window[INVOKE_PACKET];
     uint32_t address = h->task.packet_address, headroom = address - w->base;
-    w->host = packet - headroom;
+    uint32_t argument = address - CALL_PAYLOAD_BYTES;
+    if (h->kept_at != h->device_stores) {
+        if (h->kept_at == HPU_NOT_KEPT)
+            return next_anew(h, packet, bytes, offset);
+        begin_again(h);
+    }
     if (w->read_room[0] != headroom + bytes) {
         hpu_size_window(w, headroom + bytes, w->write_room[0]);
         h->task.packet_bytes = bytes;
     }
-    start_again(h);
-    h->x[10] = address - CALL_PAYLOAD_BYTES;
-    h->x[11] = h->task.memory_address;
     call_put_payload(packet, bytes, offset);
-    begin_again(p);
-    return hpu_run_again(h);
+    h->x[10] = argument;
+    w->host = packet - headroom;
+    return hpu_run_again(h, h->horizon - h->cycles, packet - headroom, argument);
 }

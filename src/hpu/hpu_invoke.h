@@ -76,6 +76,6 @@ void hpu_invoke_begin(struct port *p, const struct invoke_context *x,
  * returned, on another packet: with as much headroom, in L1 alone, and where the first of that call
  * was for the handler. What such calls have in common stays as it is. The same HPU and context; its
  * heap has no `check`; the clock is set to what it was before that call. */
-enum hpu_stop hpu_invoke_next(struct port *p, uint8_t *packet, uint32_t bytes, uint32_t offset);
+enum hpu_stop hpu_invoke_next(struct hpu *h, uint8_t *packet, uint32_t bytes, uint32_t offset);
 
 #endif

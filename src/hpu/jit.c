@@ -77,6 +77,7 @@ static enum hpu_stop jumped(struct hpu *h) {
 
 const struct jit_way_out jit_jumps = {.status = JIT_JUMP};
 const struct jit_way_out jit_other = {.status = JIT_OTHER};
+const struct jit_way_out jit_kept = {.status = HPU_DONE};
 
 /* Takes back what a function had counted and not done. Returns how it ended. */
 static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_way_out *way) {
@@ -104,7 +105,8 @@ static inline const struct jit_way_out *run_function(struct hpu *h, jit_function
                                                      int64_t left) {
     const struct hpu_icache *icache = h->icache;
     h->horizon = h->cycles + (uint64_t)left;
-    return run(h, left, icache ? icache->seen : h->code->jit->nothing_seen,
+    return run(h, left, h->window[0].host, h->x[10],
+               icache ? icache->seen : h->code->jit->nothing_seen,
                icache ? hpu_icache_generation(icache, h->cycles) : 0);
 }
 
@@ -128,15 +130,20 @@ static bool is_at_edge(struct hpu *h, uint32_t address, uint32_t bytes) {
 /* Has the access at a slot done in this way from the next function on, or in one that can more. */
 static void want(struct hpu_jit *jit, uint32_t slot, uint8_t how) {
     uint8_t known = __atomic_load_n(&jit->by_call[slot], __ATOMIC_RELAXED);
-    if (known != how && known >= JIT_BY_TASK)
+    bool are_commands = known >= JIT_BY_COPY && how >= JIT_BY_COPY;
+    if (known != how && known >= JIT_BY_TASK && !are_commands)
         how = JIT_BY_CALL;
     if (known < how)
         __atomic_store_n(&jit->by_call[slot], how, __ATOMIC_RELAXED);
 }
 
 /* How an access that was to a register of the driver is done. */
-static uint8_t how_to_register(struct hpu *h, uint32_t address, uint32_t bytes, bool write) {
+static uint8_t how_to_register(struct hpu *h, uint32_t address, uint32_t bytes, bool write,
+                               uint32_t value) {
     uint32_t offset = address - MAP_DRIVER;
+    bool has_direct = h->direct[0].bytes || h->direct[1].bytes;
+    if (write && offset == SPIN_REG_ISSUE && value == SPIN_COMMAND_DMA_TO_HOST && has_direct)
+        return JIT_BY_COPY;
     bool is_own = hpu_own_register(h, address, bytes, write);
     if (is_own && !write && offset < SPIN_TASK_REGISTERS)
         return JIT_BY_TASK;
@@ -174,6 +181,7 @@ static enum hpu_stop learn_block(struct hpu *h) {
         const struct hpu_insn *in = &code->insn[slot];
         const struct hpu_operand *o = &code->slot[slot].a;
         uint32_t address = h->x[in->rs1] + (uint32_t)in->imm, bytes = hpu_access_bytes(in->id);
+        uint32_t value = h->x[in->rs2];
         uint8_t guess = atomic_load_explicit(&o->window, memory_order_relaxed);
         uint64_t stores = h->device_stores, device = h->device_loads + stores;
         if (hpu_insn_info(in->id)->timing == HPU_TIME_AMO) /* these have no guess by themselves */
@@ -186,7 +194,7 @@ static enum hpu_stop learn_block(struct hpu *h) {
             __atomic_store_n(&jit->turns[slot], turns, __ATOMIC_RELAXED);
         }
         if (device != h->device_loads + h->device_stores)
-            want(jit, slot, how_to_register(h, address, bytes, h->device_stores != stores));
+            want(jit, slot, how_to_register(h, address, bytes, h->device_stores != stores, value));
         else if (bytes > 1 && code->mode == HPU_TIMED && (address & 3) + bytes > 4)
             want(jit, slot, JIT_BY_CALL);
         else if (turned && turns >= MOST_TURNS)
@@ -441,20 +449,24 @@ enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
 }
 
 /* The same with what hpu_run has found out about the entry; nothing is timed. */
-enum hpu_stop hpu_run_again(struct hpu *h) {
+enum hpu_stop hpu_run_again(struct hpu *h, uint64_t left, uint8_t *host, uint32_t x10) {
     const struct root *root = h->root;
-    uint64_t cycles = h->cycles, end = h->step_from;
     jit_function *run = root ? atomic_load_explicit(&root->run, memory_order_acquire) : NULL;
-    if (__builtin_expect(
-            !run || cycles >= end || atomic_load_explicit(&root->calls, memory_order_relaxed), 0)) {
+    if (__builtin_expect(!run, 0)) {
+        h->kept_at = HPU_NOT_KEPT;
         h->is_fresh = true;
         return hpu_run(h, UINT64_MAX);
     }
-    uint64_t left = least(end - cycles, MOST_CYCLES);
-    h->horizon = cycles + left;
-    const struct jit_way_out *way = run(h, (int64_t)left, NULL, 0);
-    if (__builtin_expect(!way, 1))
+    const struct jit_way_out *way = run(h, (int64_t)left, host, x10, NULL, 0);
+    if (__builtin_expect(way == &jit_kept, 1))
+        return HPU_DONE;
+    h->kept_at = HPU_NOT_KEPT;
+    if (!way)
         return HPU_DONE;
     h->began_at = h->entry;
-    return run_rest(h, UINT64_MAX, end, way);
+    return run_rest(h, UINT64_MAX, h->step_from, way);
+}
+
+void hpu_set_horizon(struct hpu *h) {
+    h->horizon = h->cycles + least(h->step_from - h->cycles, MOST_CYCLES);
 }

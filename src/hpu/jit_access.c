@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/guarded_copy.h"
+
 /* So many accesses through one value of a register are left to page protection, and more are better
  * off with the check that they share: LLVM can join them. When timed, the check of their alignment
  * is needed anyway, and one is the most that pays (bench-jit). */
@@ -14,7 +16,7 @@
 static LLVMValueRef window_field(struct lift *l, unsigned window, size_t offset, LLVMTypeRef type) {
     size_t at_byte = offsetof(struct hpu, window) + window * sizeof(struct hpu_window) + offset;
     LLVMValueRef p = place_in(l, l->at_entry, l->h, c64(l, at_byte), type);
-    return l->llvm->BuildLoad2(l->at_entry, type, p, "");
+    return get_fixed(l, l->at_entry, type, p);
 }
 
 /* Cycles that a load, a store or an atomic loses. */
@@ -55,7 +57,9 @@ struct window *lift_use_window(struct lift *l, unsigned number) {
         return w;
     }
     w->base = window_field(l, number, offsetof(struct hpu_window, base), l->i32);
-    w->host = window_field(l, number, offsetof(struct hpu_window, host), l->pointer);
+    w->host = number == 0 && l->host
+                  ? l->host
+                  : window_field(l, number, offsetof(struct hpu_window, host), l->pointer);
     for (unsigned kind = 0; kind < 3 && l->timed; kind++)
         w->extra[kind] = extra_of(l, number, kind);
     return w;
@@ -71,10 +75,13 @@ LLVMValueRef lift_bound(struct lift *l, unsigned window, uint32_t span, bool wri
     }
     size_t room =
         write ? offsetof(struct hpu_window, write_room) : offsetof(struct hpu_window, read_room);
-    LLVMValueRef size = window_field(l, window, room, l->i32); /* of single bytes */
-    LLVMValueRef less = l->llvm->BuildSub(l->at_entry, size, c32(l, span - 1), "");
-    LLVMValueRef fits = l->llvm->BuildICmp(l->at_entry, LLVMIntUGE, size, c32(l, span), "");
-    LLVMValueRef value = l->llvm->BuildSelect(l->at_entry, fits, less, c32(l, 0), "");
+    bool is_there = span == 1 || span == 2 || span == 4; /* and of others that of single bytes */
+    LLVMValueRef value = window_field(l, window, room + (is_there ? 4 * (span - 1) : 0), l->i32);
+    if (!is_there) {
+        LLVMValueRef less = l->llvm->BuildSub(l->at_entry, value, c32(l, span - 1), "");
+        LLVMValueRef fits = l->llvm->BuildICmp(l->at_entry, LLVMIntUGE, value, c32(l, span), "");
+        value = l->llvm->BuildSelect(l->at_entry, fits, less, c32(l, 0), "");
+    }
     if (l->bounds < MOST_BOUNDS)
         l->bound[l->bounds++] = (struct bound){(uint8_t)window, write, span, value};
     return value;
@@ -337,6 +344,11 @@ void lift_count_timed(struct lift *l, uint32_t instructions, uint32_t (*accesses
     }
 }
 
+/* Of an access: whether the device is told. */
+static bool is_command(const struct lift *l, uint32_t h) {
+    return lift_how(l, h) == JIT_BY_COPY || lift_how(l, h) == JIT_BY_PORT;
+}
+
 void lift_count_block(struct lift *l, const struct block *block) {
     uint32_t h = block->start;
     for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2) {
@@ -346,7 +358,7 @@ void lift_count_block(struct lift *l, const struct block *block) {
             l->ahead[window][kind]++;
         else if (window != NONE && window >= HPU_WINDOWS)
             l->words[kind]++;
-        else if (lift_is_access(insn_at(l, h)) && lift_how(l, h) == JIT_BY_PORT)
+        else if (lift_is_access(insn_at(l, h)) && is_command(l, h))
             l->words[JIT_STORE]++;
     }
     LLVMValueRef cycles = add(l, lift_cycles_ahead(l), c64(l, block->cycles));
@@ -438,6 +450,11 @@ static void called_access(struct lift *l, const struct access *a) {
         lift_set_loaded(l, a, value);
 }
 
+static LLVMValueRef in_window(struct lift *l, LLVMValueRef window, size_t offset,
+                              LLVMTypeRef type) {
+    return get(l, type, place_in(l, l->b, window, c64(l, offset), type));
+}
+
 /* A command: the device is called from here, and what it does is done. In the registers that are
  * neither its own nor the HPU's, and in halves of them, it is another's to find that. */
 static void device_store(struct lift *l, const struct access *a) {
@@ -452,7 +469,8 @@ static void device_store(struct lift *l, const struct access *a) {
     l->uses_device = true;
     lift_demand(l, good, JIT_MISS, a->h, true);
     LLVMValueRef cycles = field(l, offsetof(struct hpu, cycles), l->i64);
-    LLVMValueRef now = sub(l, l->horizon, lift_left_at(l, slot_at(l, a->h)));
+    LLVMValueRef horizon = get(l, l->i64, field(l, offsetof(struct hpu, horizon), l->i64));
+    LLVMValueRef now = sub(l, horizon, lift_left_at(l, slot_at(l, a->h)));
     set(l, cycles, now);
     LLVMTypeRef types[] = {l->pointer, l->i32, l->i32};
     LLVMTypeRef type = v->FunctionType(l->i32, types, 3, 0);
@@ -471,6 +489,47 @@ static void device_store(struct lift *l, const struct access *a) {
     }
 }
 
+/* The same for a command that mostly is DMA of the packet, or of a part of it, to memory which is
+ * there: done here, as the device would do it at once. */
+static void copy_or_store(struct lift *l, const struct access *a) {
+    const struct llvm *v = l->llvm;
+    LLVMBasicBlockRef copied = new_block(l), told = new_block(l), on = new_block(l);
+    LLVMValueRef word[4];
+    lift_settle(l); /* for both ways */
+    for (unsigned i = 0; i < 4; i++)
+        word[i] = get(l, l->i32, field(l, offsetof(struct hpu, word) + 4 * i, l->i32));
+    LLVMValueRef bytes = widen(l, word[2]), host_at = widen(l, word[1]);
+    LLVMValueRef local_at = widen(l, sub(l, word[0], lift_use_window(l, 0)->base));
+    LLVMValueRef offset = sub(l, address_of(l, a), c32(l, MAP_DRIVER + SPIN_REG_ISSUE));
+    LLVMValueRef command = sub(l, lift_stored_value(l, a), c32(l, SPIN_COMMAND_DMA_TO_HOST));
+    go_on_if(l, compare(l, LLVMIntEQ, v->BuildOr(l->b, offset, command, ""), c32(l, 0)), told);
+    go_on_if(l, compare(l, LLVMIntULE, word[3], c32(l, 1)), told); /* of which memory */
+    LLVMValueRef which =
+        v->BuildMul(l->b, widen(l, word[3]), c64(l, sizeof(struct hpu_direct)), "");
+    LLVMValueRef direct =
+        place_in(l, l->b, field(l, offsetof(struct hpu, direct), l->i8), which, l->i8);
+    LLVMValueRef room = in_window(l, direct, offsetof(struct hpu_direct, bytes), l->i64);
+    go_on_if(l, compare(l, LLVMIntULE, add(l, host_at, bytes), room), told);
+    room = widen(l, lift_bound(l, 0, 1, false));
+    branch_rarely(l, compare(l, LLVMIntULE, add(l, local_at, bytes), room), copied, told);
+    at(l, told);
+    device_store(l, a);
+    v->BuildBr(l->b, on);
+    at(l, copied);
+    LLVMValueRef memory = in_window(l, direct, offsetof(struct hpu_direct, memory), l->pointer);
+    LLVMValueRef arguments[] = {
+        c32(l, GUARDED_BY_SIGNAL), place_in(l, l->b, memory, host_at, l->i8),
+        place_in(l, l->b, lift_use_window(l, 0)->host, local_at, l->i8), bytes};
+    LLVMValueRef good = call(l, (const void *)guarded_write_slowly, l->i8, arguments, 4);
+    go_on_if(l, narrow(l, good, l->i1), told); /* a bool */
+    LLVMValueRef handles = field(l, offsetof(struct hpu, handles), l->i32);
+    LLVMValueRef handle = add(l, get(l, l->i32, handles), c32(l, 1));
+    set(l, handles, handle);
+    set(l, field(l, offsetof(struct hpu, result), l->i32), handle);
+    v->BuildBr(l->b, on);
+    at(l, on);
+}
+
 static void plain_atomic(struct lift *l, const struct hpu_insn *in, LLVMValueRef place) {
     LLVMAtomicRMWBinOp how = in->id == HPU_AMOSWAP_W   ? LLVMAtomicRMWBinOpXchg
                              : in->id == HPU_AMOADD_W  ? LLVMAtomicRMWBinOpAdd
@@ -484,11 +543,6 @@ static void plain_atomic(struct lift *l, const struct hpu_insn *in, LLVMValueRef
     write_x(l, in->rd,
             l->llvm->BuildAtomicRMW(l->b, how, place, read_x(l, in->rs2),
                                     LLVMAtomicOrderingSequentiallyConsistent, 0));
-}
-
-static LLVMValueRef in_window(struct lift *l, LLVMValueRef window, size_t offset,
-                              LLVMTypeRef type) {
-    return get(l, type, place_in(l, l->b, window, c64(l, offset), type));
 }
 
 static void count_in_window(struct lift *l, const struct access *a, LLVMValueRef window) {
@@ -571,7 +625,9 @@ void lift_access(struct lift *l, uint32_t h, const struct member *m) {
         plain_access(l, &a, m);
     else if (a.shape == SHAPE_LR || a.shape == SHAPE_SC)
         called_access(l, &a);
-    else if (lift_how(l, h) == JIT_BY_PORT)
+    else if (lift_how(l, h) == JIT_BY_COPY && !l->timed)
+        copy_or_store(l, &a);
+    else if (is_command(l, h))
         device_store(l, &a);
     else if (lift_how(l, h) > JIT_BY_GUESS)
         called_access(l, &a);

@@ -144,6 +144,20 @@ void lift_leave_to(struct lift *l, LLVMValueRef pc, const struct jit_way_out *wa
     l->llvm->BuildBr(l->b, l->end);
 }
 
+/* Registers in which nobody looks any more stay as they were, for the next call like this one. */
+void lift_return_kept(struct lift *l) {
+    if (l->timed || l->settles || l->changes_more)
+        return;
+    LLVMBasicBlockRef kept = new_block(l), not = new_block(l);
+    LLVMValueRef kept_at = get(l, l->i64, field(l, offsetof(struct hpu, kept_at), l->i64));
+    branch_rarely(l, compare(l, LLVMIntNE, kept_at, c64(l, HPU_NOT_KEPT)), kept, not );
+    at(l, kept);
+    put_back(l, l->dirty & 1u << 10);
+    set(l, l->way, c64(l, (uintptr_t)&jit_kept));
+    l->llvm->BuildBr(l->b, l->end);
+    at(l, not );
+}
+
 /* ---- what they share ---- */
 
 void lift_ways_out(struct lift *l) {
@@ -154,8 +168,9 @@ void lift_ways_out(struct lift *l) {
     l->llvm->BuildBr(l->b, l->end);
 
     at(l, l->end);
-    LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
-    set(l, field(l, offsetof(struct hpu, cycles), l->i64), add(l, l->cycles_at_start, spent));
+    LLVMValueRef left = get(l, l->i64, l->left), spent = sub(l, l->left_at_start, left);
+    LLVMValueRef horizon = get(l, l->i64, field(l, offsetof(struct hpu, horizon), l->i64));
+    set(l, field(l, offsetof(struct hpu, cycles), l->i64), sub(l, horizon, left));
     if (!l->timed) /* an instruction is a cycle */
         add_to(l, offsetof(struct hpu, instret), l->i64, spent);
     l->llvm->BuildRet(l->b, get(l, l->i64, l->way));

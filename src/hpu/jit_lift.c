@@ -92,6 +92,13 @@ static void want_site(struct lift *l, uint32_t h) {
     }
 }
 
+/* Floats with their flags, and what an LR reserves. */
+static bool changes_more(const struct hpu_insn *in) {
+    unsigned shape = lift_shape[in->id];
+    return shape == SHAPE_FP || shape == SHAPE_FLOAD || shape == SHAPE_CSR || shape == SHAPE_LR ||
+           shape == SHAPE_SC;
+}
+
 /* Finds the block's end and where it leads. */
 static void scan_block(struct lift *l, struct block *block) {
     uint32_t h = block->start, before = NONE;
@@ -104,6 +111,8 @@ static void scan_block(struct lift *l, struct block *block) {
         if (lift_is_left(l, h))
             return;
         block->writes |= 1u << hpu_insn_writes(in);
+        l->written |= 1u << hpu_insn_writes(in);
+        l->changes_more |= changes_more(in);
         if (hpu_insn_ends_block(in))
             break;
     }
@@ -458,6 +467,10 @@ static void lift_jump_register(struct lift *l, uint32_t h, uint32_t before) {
     write_x(l, in->rd, c32(l, slot_at(l, h)->link));
     lift_settle(l);
     bool is_return = in->rd == 0 && (in->rs1 == 1 || in->rs1 == 5);
+    /* Where registers are kept, x1 was MAP_RETURN when the handler began. */
+    bool stays = is_return && in->rs1 == 1 && in->imm == 0 && !(l->written >> 1 & 1);
+    if (stays)
+        lift_return_kept(l);
     LLVMBasicBlockRef elsewhere = new_block(l), end = new_block(l);
     LLVMValueRef choice = l->llvm->BuildSwitch(l->b, to, elsewhere, is_return ? l->sites + 1 : 1);
     l->llvm->AddCase(choice, c32(l, MAP_RETURN), end);
@@ -466,6 +479,8 @@ static void lift_jump_register(struct lift *l, uint32_t h, uint32_t before) {
             l->llvm->AddCase(choice, c32(l, pc_of(l, l->site[i])),
                              l->block[l->block_at[l->site[i]]].enter);
     at(l, end);
+    if (!stays)
+        lift_return_kept(l);
     lift_leave_to(l, c32(l, MAP_RETURN), NULL);
     at(l, elsewhere);
     lift_leave_to(l, to, &jit_jumps);
@@ -627,31 +642,36 @@ void lift_begin_function(struct lift *l, const char *name, LLVMTypeRef *types, u
                            v->CreateEnumAttribute(l->context, kind, 0));
     kind = v->GetEnumAttributeKindForName("noalias", 7); /* no handler reaches its HPU */
     v->AddAttributeAtIndex(l->function, 1, v->CreateEnumAttribute(l->context, kind, 0));
+    kind = v->GetEnumAttributeKindForName("dereferenceable", 15); /* wherever LLVM likes to look */
+    v->AddAttributeAtIndex(l->function, 1,
+                           v->CreateEnumAttribute(l->context, kind, sizeof(struct hpu)));
     l->h = v->GetParam(l->function, 0);
     l->entry = new_block(l);
     v->PositionBuilderAtEnd(l->at_entry, l->entry);
     at(l, l->entry);
     for (unsigned r = 1; r < 32; r++) {
         l->x[r] = v->BuildAlloca(l->b, l->i32, "");
-        set(l, l->x[r], get(l, l->i32, field(l, offsetof(struct hpu, x) + 4 * r, l->i32)));
+        LLVMValueRef place = field(l, offsetof(struct hpu, x) + 4 * r, l->i32);
+        bool stays = !(l->written >> r & 1);
+        set(l, l->x[r], stays ? get_fixed(l, l->b, l->i32, place) : get(l, l->i32, place));
     }
 }
 
 static void begin_region(struct lift *l, const char *name) {
     const struct llvm *v = l->llvm;
-    LLVMTypeRef types[] = {l->pointer, l->i64, l->pointer, l->i32};
-    lift_begin_function(l, name, types, 4);
+    LLVMTypeRef types[] = {l->pointer, l->i64, l->pointer, l->i32, l->pointer, l->i32};
+    lift_begin_function(l, name, types, 6);
     l->left_at_start = v->GetParam(l->function, 1);
-    l->seen = v->GetParam(l->function, 2);
-    l->generation = v->GetParam(l->function, 3);
+    l->host = v->GetParam(l->function, 2);
+    set(l, l->x[10], v->GetParam(l->function, 3));
+    l->seen = v->GetParam(l->function, 4);
+    l->generation = v->GetParam(l->function, 5);
     l->out = new_rare_block(l);
     l->end = new_rare_block(l);
     l->left = v->BuildAlloca(l->b, l->i64, "");
     l->row = v->BuildAlloca(l->b, l->i32, "");
     l->way = v->BuildAlloca(l->b, l->i64, "");
     set(l, l->left, l->left_at_start);
-    l->cycles_at_start = get(l, l->i64, field(l, offsetof(struct hpu, cycles), l->i64));
-    l->horizon = add(l, l->cycles_at_start, l->left_at_start);
 }
 
 static void lift_function(struct lift *l, const char *name) {
@@ -682,6 +702,8 @@ static void make_types(struct lift *l) {
                               c32(l, 1000000), c32(l, 1)};
     l->likely = v->MDNodeInContext(l->context, weights, 3);
     l->prof = v->GetMDKindIDInContext(l->context, "prof", 4);
+    l->fixed = v->GetMDKindIDInContext(l->context, "invariant.load", 14);
+    l->nothing = v->MDNodeInContext(l->context, NULL, 0);
 }
 
 bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef module,

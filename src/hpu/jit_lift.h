@@ -117,13 +117,14 @@ struct lift {
     const struct hpu_code *code;
     bool timed;
     LLVMTypeRef i1, i8, i16, i32, i64, pointer;
-    LLVMValueRef function, h, left_at_start, cycles_at_start, horizon, seen, generation;
+    LLVMValueRef function, h, left_at_start, seen, generation;
+    LLVMValueRef host;                 /* of the first window; NULL: not known */
     LLVMValueRef x[32];                /* of x0: none */
     LLVMValueRef left;                 /* variable */
     LLVMValueRef row, way;             /* variables of those who leave */
     LLVMBasicBlockRef entry, out, end; /* out: by row; end: by way */
-    LLVMValueRef likely;
-    unsigned prof;
+    LLVMValueRef likely, nothing;      /* metadata, and two kinds of it */
+    unsigned prof, fixed;
     struct window window[JIT_WINDOWS];
     struct bound bound[MOST_BOUNDS];
     uint32_t bounds;
@@ -135,7 +136,9 @@ struct lift {
     uint32_t *block_at; /* [halfword] */
     uint32_t *site;     /* places that calls return to: halfwords */
     uint32_t sites;
-    bool settles; /* registers are written back before there is a way out, not on it */
+    bool settles;      /* registers are written back before there is a way out, not on it */
+    bool changes_more; /* of the HPU's than x, words of commands and counters */
+    uint32_t written;  /* registers that some block changes */
     struct jit_way_out *way_out;
     uint32_t ways_out, ways_out_room;
     bool is_short_of_memory;
@@ -210,6 +213,14 @@ static inline LLVMValueRef compare(struct lift *l, LLVMIntPredicate how, LLVMVal
 }
 static inline LLVMValueRef get(struct lift *l, LLVMTypeRef type, LLVMValueRef variable) {
     return l->llvm->BuildLoad2(l->b, type, variable, "");
+}
+/* What stays as long as the function runs. LLVM loads it where it is needed, not where it is said:
+ * so it takes no register from what comes before. */
+static inline LLVMValueRef get_fixed(struct lift *l, LLVMBuilderRef b, LLVMTypeRef type,
+                                     LLVMValueRef place) {
+    LLVMValueRef value = l->llvm->BuildLoad2(b, type, place, "");
+    l->llvm->SetMetadata(value, l->fixed, l->nothing);
+    return value;
 }
 static inline void set(struct lift *l, LLVMValueRef variable, LLVMValueRef value) {
     l->llvm->BuildStore(l->b, value, variable);
@@ -316,6 +327,8 @@ void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h,
 void lift_demand_none(struct lift *l, LLVMValueRef stop, uint32_t h);
 /* Ends the function where a jump leads; what it returns. */
 void lift_leave_to(struct lift *l, LLVMValueRef pc, const struct jit_way_out *way);
+/* Ends the function where the handler has returned, if its registers are kept. */
+void lift_return_kept(struct lift *l);
 /* What all ways out share, when all else has been lifted. */
 void lift_ways_out(struct lift *l);
 

@@ -83,8 +83,8 @@ enum { GOOD, ANY, LEVELS };
 
 /* Constants of generated code may come to lie anywhere in the process, and LLVM's linker does not
  * notice when they are too far away for 32 bits; so x86-64 code has their addresses in full.
- * Vectors of 512 bits would be no faster, and take longer to compile: they come with a loop of
- * smaller ones for the rest. */
+ * Vectors are as long as the processor's: with 512 bits the sum over a packet takes 0.65 to 0.95 of
+ * the time that it takes with 256 (bench-handlers), and compiling it 1 ms more at most. */
 static LLVMTargetMachineRef make_target(const struct llvm *v, const char *triple, int level,
                                         bool is_host) {
     LLVMTargetRef target;
@@ -96,7 +96,7 @@ static LLVMTargetMachineRef make_target(const struct llvm *v, const char *triple
     char *cpu = is_host ? v->GetHostCPUName() : NULL;
     char *features = is_host ? v->GetHostCPUFeatures() : NULL, all[4096];
     bool x86 = strncmp(triple, "x86_64", 6) == 0;
-    snprintf(all, sizeof all, "%s%s", x86 ? "+prefer-256-bit," : "", features ? features : "");
+    snprintf(all, sizeof all, "%s%s", x86 ? "-prefer-256-bit," : "", features ? features : "");
     LLVMTargetMachineRef machine = v->CreateTargetMachine(
         target, triple, cpu ? cpu : "generic", all,
         level == GOOD ? LLVMCodeGenLevelLess : LLVMCodeGenLevelNone,

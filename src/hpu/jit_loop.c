@@ -517,6 +517,7 @@ static LLVMValueRef turns_function(const struct lift *l, const struct block *blo
     *in = *l;
     in->module = l->loops;
     in->out = NULL;
+    in->host = NULL;
     memset(in->window, 0, sizeof in->window);
     in->b = v->CreateBuilderInContext(l->context);
     in->at_entry = v->CreateBuilderInContext(l->context);

@@ -35,11 +35,17 @@ struct jit_way_out {
 extern const struct jit_way_out jit_jumps;
 /* Where a function begins: nothing was done. */
 extern const struct jit_way_out jit_other;
+/* Where the handler has returned and the HPU's registers are kept (kept_at): only x[10] is
+ * another. */
+extern const struct jit_way_out jit_kept;
 
 /* Runs from its root until it must leave. `left` is how many cycles there are until a limit; `seen`
- * and `generation` are the instruction cache's (interp.h). Returns the way out, whose counts are
- * still to be taken back, or NULL when the handler has returned. */
-typedef const struct jit_way_out *jit_function(struct hpu *h, int64_t left, const uint32_t *seen,
+ * and `generation` are the instruction cache's (interp.h). `x10` and `host` are what the HPU has in
+ * x[10] and as its first window: what differs from packet to packet, and need not go through memory
+ * then. Returns the way out, whose counts are still to be taken back; NULL or jit_kept when the
+ * handler has returned. */
+typedef const struct jit_way_out *jit_function(struct hpu *h, int64_t left, uint8_t *host,
+                                               uint32_t x10, const uint32_t *seen,
                                                uint32_t generation);
 
 /* What generated code calls for all that is rare. Each returns a value in the low half and an
@@ -61,7 +67,8 @@ enum {
     JIT_BY_GUESS,  /* now to this window and now to that */
     JIT_BY_TASK,   /* to the registers of the task; and none of those before */
     JIT_BY_WORD,   /* to the words of a command, or RESULT; likewise */
-    JIT_BY_PORT,   /* a word to a register of the device; likewise */
+    JIT_BY_COPY,   /* a word to the device: the command of a DMA that goes at once; likewise */
+    JIT_BY_PORT,   /* a word to a register of the device; of those before only that */
     JIT_BY_CALL,   /* anywhere */
 };
 

@@ -24,7 +24,7 @@ enum hpu_access port_refuse(struct port *p) {
 
 static __attribute__((noinline)) enum hpu_access issue(struct hpu *h, uint32_t number) {
     struct port *p = port_of(h);
-    uint32_t handle = port_has_handle(number) ? p->handles + 1 : 0;
+    uint32_t handle = port_has_handle(number) ? h->handles + 1 : 0;
     if (!in_step(p))
         return HPU_ACCESS_WAIT;
     h->result = number == SPIN_COMMAND_STREAM_START ? 1 : handle; /* or what the card says */
@@ -37,7 +37,7 @@ static __attribute__((noinline)) enum hpu_access issue(struct hpu *h, uint32_t n
             return done;
     }
     p->commands++;
-    p->handles += handle != 0;
+    h->handles += handle != 0;
     if (p->card->note)
         p->card->note(p, number);
     return HPU_ACCESS_OK;
@@ -46,7 +46,7 @@ static __attribute__((noinline)) enum hpu_access issue(struct hpu *h, uint32_t n
 static enum hpu_access wait_or_test(struct port *p, uint32_t handle, bool wait) {
     if (!in_step(p))
         return HPU_ACCESS_WAIT;
-    if (handle == 0 || handle > p->handles) {
+    if (handle == 0 || handle > p->hpu->handles) {
         refusal_handle(&p->refusal, wait, handle);
         return port_refuse(p);
     }
@@ -67,12 +67,11 @@ static inline uint8_t *in_packet(struct hpu *h, uint32_t address, uint32_t bytes
 /* DMA for which nothing has to be asked. False: it was not done; something may be wrong with it, or
  * the card is to do it. */
 static inline bool copy_directly(struct hpu *h, bool out, bool of_packet) {
-    struct port *p = port_of(h);
     const uint32_t *w = h->word;
     uint32_t local_at = w[!out], host_at = w[out], bytes = w[2], space = w[3];
     if (space > PORT_HANDLER)
         return false;
-    const struct port_host *has = &p->direct[space];
+    const struct hpu_direct *has = &h->direct[space];
     if (!bytes || (uint64_t)host_at + bytes > has->bytes)
         return false;
     uint8_t *local =
@@ -83,8 +82,7 @@ static inline bool copy_directly(struct hpu *h, bool out, bool of_packet) {
     if (out ? !guarded_write(GUARDED_BY_SIGNAL, host, local, bytes)
             : !guarded_read(GUARDED_BY_SIGNAL, local, host, bytes))
         return false;
-    h->result = ++p->handles;
-    p->commands++;
+    h->result = ++h->handles;
     return true;
 }
 
@@ -144,7 +142,7 @@ void port_open(struct port *p, struct hpu *h, const struct port_card *card, bool
 void port_begin(struct port *p) {
     struct hpu *h = p->hpu;
     p->sync = false;
-    p->commands = p->handles = 0;
+    p->commands = h->handles = 0;
     h->result = h->info = 0;
     memset(h->word, 0, sizeof h->word);
     heap_begin(h, &p->heap);

@@ -82,13 +82,10 @@ struct port {
     const struct port_card *card;
     uint32_t mtu_bytes; /* the most that a message from HPU memory may have: it is one packet */
     uint64_t *counter; /* of the match entry: success, failure; NULL: the card does CT_... itself */
-    /* Host memory of PORT_ENTRY and PORT_HANDLER to and from which the port copies by itself, at
-     * once, while a handler runs; of no bytes: the card carries DMA out. */
-    struct port_host direct[2];
-    bool is_pspin;              /* a load of ISSUE gives a command, in PsPIN's layout */
-    bool sync;                  /* the last access waits for nothing but that the card is in step */
-    uint32_t commands, handles; /* of the handler that runs */
-    struct hpu_heap heap;       /* of no bytes: there is none */
+    bool is_pspin;     /* a load of ISSUE gives a command, in PsPIN's layout */
+    bool sync;         /* the last access waits for nothing but that the card is in step */
+    uint32_t commands; /* of the handler that runs, and that the card has seen */
+    struct hpu_heap heap; /* of no bytes: there is none */
     struct spin_refusal refusal;
     struct console console;
     /* hpu_invoke.c: how many bytes functions have that were called last, by their entry. */

@@ -218,7 +218,10 @@ static void give_memory(struct live_executor *e, const struct live_code *code) {
         .scratchpad = {{PAD_ADDRESS, im->info.is_pspin ? PAD_BYTES : 0, code->pad, NULL}}};
     e->core =
         (struct invoke_core){.stack = e->stack, .heap = {HEAP_ADDRESS, HEAP_BYTES, e->heap, NULL}};
+    struct hpu_direct direct[2];
+    memcpy(direct, e->hpu.direct, sizeof direct); /* found with the lock */
     hpu_init(&e->hpu, code->code, e->number);
+    memcpy(e->hpu.direct, direct, sizeof direct);
     port_open(&e->port, &e->hpu, &port_card, im->info.is_pspin);
     e->port.mtu_bytes = e->card->mtu_bytes;
     hpu_invoke_open(&e->port, &e->context, &e->core);
@@ -248,7 +251,7 @@ static enum hpu_stop call_next(struct live_executor *e) {
         packet = (uint8_t *)(uintptr_t)t->data;
     else
         memcpy(packet, t->data, t->bytes);
-    return hpu_invoke_next(&e->port, packet, t->bytes, (uint32_t)t->offset);
+    return hpu_invoke_next(&e->hpu, packet, t->bytes, (uint32_t)t->offset);
 }
 
 /* ---- the queue ---- */
@@ -299,9 +302,9 @@ static void find_memory(struct live_executor *e) {
     e->host_at = has.base;
     e->host_bytes = has.bytes;
     if (direct)
-        nic_command_direct(e->task, e->port.direct);
+        nic_command_direct(e->task, e->hpu.direct);
     else
-        memset(e->port.direct, 0, sizeof e->port.direct);
+        memset(e->hpu.direct, 0, sizeof e->hpu.direct);
 }
 
 static struct live_executor *take_resumed(struct live_card *card) {

@@ -427,9 +427,9 @@ uint32_t nic_packet_bytes(const struct nic_packet *packet);
  * until the command is over. */
 struct port_host nic_command_host(const struct nic *nic, const struct nic_task *task,
                                   uint32_t space);
-/* That memory where it lies in one piece of this process (port.h, `direct`), until the card is next
+/* That memory where it lies in one piece of this process (hpu.h, `direct`), until the card is next
  * called; of no bytes: it does not. */
-void nic_command_direct(const struct nic_task *task, struct port_host direct[2]);
+void nic_command_direct(const struct nic_task *task, struct hpu_direct direct[2]);
 enum hpu_access nic_command(struct nic *nic, const struct nic_task *task, struct port *port,
                             const struct port_command *command, uint64_t now);
 enum hpu_access nic_command_over(const struct nic *nic, const struct nic_task *task,

@@ -102,13 +102,13 @@ struct port_host nic_command_host(const struct nic *nic, const struct nic_task *
     return has;
 }
 
-void nic_command_direct(const struct nic_task *seen, struct port_host direct[2]) {
+void nic_command_direct(const struct nic_task *seen, struct hpu_direct direct[2]) {
     const struct nic_incoming *in = nic_task_of(seen)->message;
     struct nic_segment entry = {0}, handler = {0};
     if (nic_handlers(in))
         portals_whole_memory(&in->arrival, &entry, &handler);
-    direct[PORT_ENTRY] = (struct port_host){0, entry.bytes, entry.host};
-    direct[PORT_HANDLER] = (struct port_host){0, handler.bytes, handler.host};
+    direct[PORT_ENTRY] = (struct hpu_direct){entry.bytes, entry.host};
+    direct[PORT_HANDLER] = (struct hpu_direct){handler.bytes, handler.host};
 }
 
 /* Host memory that Portals knows, but the driver does not reach. */
