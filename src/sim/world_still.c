@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,16 +211,19 @@ static void note_state(struct world_process *p, uint64_t state) {
 }
 
 bool world_sample(struct world_process *p, int thread) {
-    int status = 0;
+    int status = 0, got;
     if (ptrace(PTRACE_SEIZE, thread, NULL, NULL))
         return false; /* somebody debugs it, or we may not */
-    if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) == 0 &&
-        waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status))
+    /* If it is ending, that is what comes. Nobody else can reap it now, so a signal of ours must
+     * not keep us from it. */
+    ptrace(PTRACE_INTERRUPT, thread, NULL, NULL);
+    while ((got = waitpid(thread, &status, __WALL)) < 0 && errno == EINTR)
+        ;
+    if (got == thread && WIFSTOPPED(status)) {
         note_state(p, state_of(p, thread));
-    /* A signal that came just then is its own. */
-    long pass_on = WIFSTOPPED(status) && status >> 16 == 0 ? WSTOPSIG(status) : 0;
-    ptrace(PTRACE_DETACH, thread, NULL, pass_on);
-    if (!WIFSTOPPED(status) && thread == p->pid) { /* its end */
+        /* A signal that came just then is its own. */
+        ptrace(PTRACE_DETACH, thread, NULL, status >> 16 == 0 ? (long)WSTOPSIG(status) : 0l);
+    } else if (got == thread && thread == p->pid) { /* its end */
         p->status = status;
         p->pid = 0;
     }
