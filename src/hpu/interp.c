@@ -152,21 +152,19 @@ __attribute__((noinline, cold)) enum hpu_access hpu_slow_load(struct hpu *h,
     return HPU_ACCESS_OK;
 }
 
-/* Words of commands are most of what is stored at the device. */
-static inline bool store_word(struct hpu *h, struct hpu_slow_access *s) {
-    uint32_t offset = s->address - (MAP_DRIVER + SPIN_REG_WORD);
-    if (offset >= 4 * SPIN_WORDS || (offset & 3) || s->size != 4 || !h->device)
+/* Words of commands are most of what is stored at the device: a dozen for each, and they do nothing
+ * by themselves. False: the store is another. */
+static __attribute__((noinline)) bool store_word(struct hpu *h, uint32_t address, uint32_t value) {
+    uint32_t offset = address - (MAP_DRIVER + SPIN_REG_WORD);
+    if (offset >= 4 * SPIN_WORDS || (offset & 3) || !h->device)
         return false;
-    h->word[offset / 4] = s->value;
+    h->word[offset / 4] = value;
     h->device_stores++;
-    s->extra = 0;
     return true;
 }
 
 __attribute__((noinline, cold)) enum hpu_access hpu_slow_store(struct hpu *h,
                                                                struct hpu_slow_access *s) {
-    if (store_word(h, s))
-        return HPU_ACCESS_OK;
     int index = is_device(s) ? -1 : hpu_find_window(h, s->address, s->size, true);
     if (index < 0)
         return refused(h, s, at_device(h, s, true));
@@ -362,7 +360,7 @@ static unsigned plain_label(const struct hpu_code *code, const struct hpu_slot *
                 w_->stores++;                                                                      \
                 ADD_CYCLES(w_->store_extra);                                                       \
             }                                                                                      \
-        } else {                                                                                   \
+        } else if (sizeof stored_ != 4 || !store_word(h, address_, (uint32_t)stored_)) {           \
             struct hpu_slow_access s_ = {.guess = window_guess(o),                                 \
                                          .address = address_,                                      \
                                          .size = sizeof stored_,                                   \

@@ -246,10 +246,6 @@ void delivery_fail(struct delivery *d, struct delivery_peer *peer, uint64_t now)
     timers_set(&d->timers, &peer->timer, now);
 }
 
-uint64_t delivery_deadline(const struct delivery *d) {
-    return timers_first(&d->timers);
-}
-
 bool delivery_settled(const struct delivery *d) {
     for (uint32_t i = 0; i < d->peers; i++)
         if (d->peer[i]->oldest != d->peer[i]->next_sequence)

@@ -199,7 +199,9 @@ void delivery_fail(struct delivery *d, struct delivery_peer *peer, uint64_t now)
 /* The timers of what is expected since the last call run from now on. */
 void delivery_arm(struct delivery *d, uint64_t now);
 
-uint64_t delivery_deadline(const struct delivery *d);
+static inline uint64_t delivery_deadline(const struct delivery *d) {
+    return timers_first(&d->timers);
+}
 void delivery_tick(struct delivery *d, uint64_t now);
 
 #endif

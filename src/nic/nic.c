@@ -224,6 +224,11 @@ void nic_prefetch_table(const struct nic *nic) {
     portals_prefetch_table(nic->portals);
 }
 
+void nic_prefetch_bucket(const struct nic *nic, const struct nic_packet *packet) {
+    if (packet->kind == NIC_DATA && packet->first)
+        portals_prefetch_bucket(nic->portals, &packet->message);
+}
+
 void nic_prefetch_match(const struct nic *nic, const struct nic_packet *packet) {
     if (packet->kind != NIC_DATA || !packet->first)
         return;

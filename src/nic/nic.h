@@ -321,9 +321,10 @@ void nic_prefetch_task(const struct nic_task *task); /* one of its handlers has 
 void nic_prefetch_move(const struct nic_move *move); /* or a move */
 /* And when that is there: what belongs to the handler. */
 void nic_prefetch_message(const struct nic_task *task);
-/* A packet will come, in three steps. */
+/* A packet will come, in four steps. */
 void nic_prefetch_interface(const struct nic *nic);
 void nic_prefetch_table(const struct nic *nic);
+void nic_prefetch_bucket(const struct nic *nic, const struct nic_packet *packet);
 void nic_prefetch_match(const struct nic *nic, const struct nic_packet *packet);
 
 /* The packet is lent. */

@@ -52,8 +52,10 @@ ptl_handle_any_t p4_handle_new(const struct portals_ni *ni, enum handle_kind kin
     const struct pool *pool = p4_pool_of((struct portals_ni *)(uintptr_t)ni, kind);
     struct object *object = of;
     /* What the index leaves is the generation: never all ones, so that no handle is PTL_EQ_NONE. */
-    uint32_t bits = (uint32_t)__builtin_popcount(pool->mask), most = HANDLE_CODE_MASK >> bits;
-    uint32_t generation = most ? object->slot.generation % most : 0;
+    uint32_t bits = 32u - (uint32_t)__builtin_clz(pool->mask), most = HANDLE_CODE_MASK >> bits;
+    uint32_t generation = object->slot.generation;
+    if (generation >= most) /* few live as often */
+        generation = most ? generation % most : 0;
     object->handle = (uint32_t)kind << 29 | ni->number << HANDLE_CODE_BITS | generation << bits |
                      object->slot.index;
     return object->handle;

@@ -202,10 +202,11 @@ void portals_plain_keep(struct portals_arrival *to, const struct portals_plain *
 void portals_plain_done(struct portals *p, const struct nic_message *message,
                         const struct portals_plain *plain, uint8_t fail);
 
-/* A message will come soon: three chances to prefetch what matching it will touch, each when what
+/* A message will come soon: four chances to prefetch what matching it will touch, each when what
  * the one before asked for should be there. */
 void portals_prefetch_interface(const struct portals *p);
 void portals_prefetch_table(const struct portals *p);
+void portals_prefetch_bucket(const struct portals *p, const struct nic_message *message);
 void portals_prefetch_entry(const struct portals *p, const struct nic_message *message);
 /* And portals_done of this one. */
 void portals_prefetch_ending(const struct portals_arrival *a);

@@ -370,14 +370,28 @@ void portals_prefetch_table(const struct portals *p) {
         }
 }
 
-/* Of a list with one mask, where the entry would be looked for. */
-void portals_prefetch_entry(const struct portals *p, const struct nic_message *m) {
+/* Of a list with one mask, where the entry would be looked for; NULL: not there. */
+static inline const struct bucket *bucket_ahead(const struct portals *p,
+                                                const struct nic_message *m) {
     const struct portals_ni *ni = p->ni[p4_interface_number(m->interface)];
     const struct portals_pt *pt = ni ? p4_table_entry(ni, m->pt_index) : NULL;
     if (!pt || !ni->entry_buckets || !(ni->options & PTL_NI_LOGICAL))
-        return;
+        return NULL;
     uint64_t key = logical_key(&pt->list[PTL_PRIORITY_LIST].one, m->match_bits, m->source_rank);
-    __builtin_prefetch(&ni->entry_bucket[key & (ni->entry_buckets - 1)]);
+    return &ni->entry_bucket[key & (ni->entry_buckets - 1)];
+}
+
+void portals_prefetch_bucket(const struct portals *p, const struct nic_message *m) {
+    const struct bucket *b = bucket_ahead(p, m);
+    if (b)
+        __builtin_prefetch(b);
+}
+
+void portals_prefetch_entry(const struct portals *p, const struct nic_message *m) {
+    const struct bucket *b = bucket_ahead(p, m);
+    const char *e = b ? b->first : NULL;
+    for (uint32_t i = 0; e && i < sizeof(struct entry); i += LINE)
+        __builtin_prefetch(e + i, 1);
 }
 
 void portals_prefetch_ending(const struct portals_arrival *a) {

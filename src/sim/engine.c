@@ -221,6 +221,19 @@ static inline unsigned level_of(uint64_t difference) {
     return (bit - SIM_LEAF_BITS) / SIM_LEVEL_BITS;
 }
 
+/* Word by word: the words of a new event were stored just now, or are in registers, and a load of
+ * two of them at once would have to wait until they are in the cache. */
+static inline void put_event(struct sim_chunk *tail, const struct sim_event *event) {
+    struct sim_event *to = &tail->events[tail->count++];
+    uint64_t at_ps = event->at_ps, order = event->order;
+    uint64_t first = event->with.u64[0], second = event->with.u64[1];
+    __asm__("" : "+r"(at_ps), "+r"(order), "+r"(first), "+r"(second));
+    to->at_ps = at_ps;
+    to->order = order;
+    to->with.u64[0] = first;
+    to->with.u64[1] = second;
+}
+
 /* An event that is not before `from`, the engine's time or that of the slot that is opened. */
 static inline void insert(struct sim_engine *engine, const struct sim_event *event, uint64_t from) {
     unsigned level = level_of(event->at_ps ^ from);
@@ -235,7 +248,7 @@ static inline void insert(struct sim_engine *engine, const struct sim_event *eve
             return;
         }
     }
-    tail->events[tail->count++] = *event;
+    put_event(tail, event);
 }
 
 static void make_early(struct sim_engine *engine, const struct sim_event *event) {
@@ -258,7 +271,7 @@ static inline void make_ready(struct sim_engine *engine, const struct sim_event 
         fail(engine, NO_MEMORY, event);
         return;
     }
-    tail->events[tail->count++] = *event;
+    put_event(tail, event);
     engine->ready_last = key;
 }
 

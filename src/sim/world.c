@@ -142,7 +142,7 @@ static void look_at_flight(void *context, const struct sim_event *event) {
 static void look_at_packet(void *context, const struct sim_event *event) {
     const struct spin_world *w = context;
     const struct world_flight *f = pool_at(&w->flights, event->with.u32[0]);
-    nic_prefetch_table(w->rank[sim_object(event)].nic);
+    nic_prefetch_bucket(w->rank[sim_object(event)].nic, f->packet);
     prefetch(f->packet, sizeof *f->packet);
 }
 
@@ -165,9 +165,11 @@ static void look_at_coming(void *context, uint64_t cookie, uint32_t host) {
 static void look_at_come(void *context, uint64_t cookie, uint32_t host) {
     const struct spin_world *w = context;
     const struct world_flight *f = pool_at(&w->flights, (uint32_t)cookie);
+    const struct world_rank *r = &w->rank[w->rank_of[host]];
     __builtin_prefetch(f->packet);
     __builtin_prefetch(&f->packet->bytes);
-    (void)host;
+    nic_prefetch(r->nic);
+    __builtin_prefetch(r->main.process.portals);
 }
 
 static void look_at_leaving(void *context, const struct sim_event *event) {
@@ -182,7 +184,7 @@ static void look_at_leaving(void *context, const struct sim_event *event) {
 static void look_at_arrival(void *context, const struct sim_event *event) {
     const struct spin_world *w = context;
     look_at_flight(context, event);
-    nic_prefetch_interface(w->rank[sim_object(event)].nic);
+    nic_prefetch_table(w->rank[sim_object(event)].nic);
 }
 
 /* What was moved counts, and the program may wait for that. */

@@ -174,8 +174,7 @@ void world_on_packet(void *context, const struct net_arrival *arrival) {
                packet->bytes, packet->source.nid);
     if (packet->kind == NIC_DATA || packet->kind == NIC_BLOCK)
         world_note_packet(w, packet->source.nid, f->sent_ps, r->index, start);
-    nic_prefetch(r->nic); /* until then it comes closer */
-    __builtin_prefetch(r->main.process.portals);
+    nic_prefetch_interface(r->nic); /* until then it comes closer */
     world_event(r, start + takes, WORLD_MATCHED_EVENT, index, r->index, 0);
 }
 
