@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_in.h"
+#include "base/guarded_copy.h"
 #include "base/index_table.h"
 #include "base/json.h"
 #include "base/machine.h"
@@ -761,4 +763,43 @@ TEST(kept_pages_are_zero_for_the_next_and_few) {
     CHECK_EQ(take_all(small), 64);
     pages_keep(NULL, small, small);
     CHECK_EQ(take_all(small), 0);
+}
+
+enum { PAGE = 4096 };
+
+/* A page with absent ones on both sides. Copies of every length that end or begin at its edges are
+ * whole and touch nothing else; one byte further they are refused. */
+static void copy_at_edges(enum guarded how, uint8_t *page, size_t bytes) {
+    uint8_t ours[PAGE + 2], from[PAGE];
+    for (size_t i = 0; i < PAGE; i++)
+        from[i] = (uint8_t)(7 * i + bytes);
+    for (int edge = 0; edge < 2; edge++) {
+        uint8_t *at = edge ? page + PAGE - bytes : page;
+        uint8_t *beyond = edge ? at + 1 : at - 1;
+        memset(page, 0xee, PAGE);
+        CHECK(guarded_write(how, at, from, bytes));
+        CHECK(memcmp(at, from, bytes) == 0);
+        for (size_t i = 0; i < PAGE; i++)
+            if ((page + i < at || page + i >= at + bytes) && page[i] != 0xee)
+                TEST_FAIL("a write of %zu changes byte %zu", bytes, i);
+        memset(ours, 0xdd, sizeof ours);
+        CHECK(guarded_read(how, ours + 1, at, bytes));
+        CHECK(memcmp(ours + 1, from, bytes) == 0);
+        CHECK(ours[0] == 0xdd && ours[bytes + 1] == 0xdd);
+        if (bytes) {
+            CHECK(!guarded_write(how, beyond, from, bytes));
+            CHECK(!guarded_read(how, ours, beyond, bytes));
+        }
+    }
+}
+
+TEST(copies_end_where_memory_does) {
+    const enum guarded way[] = {guarded_way(), GUARDED_BY_SYSTEM};
+    uint8_t *map = mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(map != MAP_FAILED);
+    CHECK(mprotect(map + PAGE, PAGE, PROT_READ | PROT_WRITE) == 0);
+    for (int i = 0; i < 2; i++)
+        for (size_t bytes = 0; bytes <= PAGE; bytes += bytes < 600 ? 1 : 97)
+            copy_at_edges(way[i], map + PAGE, bytes);
+    CHECK(munmap(map, 3 * PAGE) == 0);
 }

@@ -412,7 +412,7 @@ TEST(without_the_pager_it_fails_the_handler_that_uses_it) {
         open_both(i % 3, SPIN_JIT_OFF);
         entry(1, pagers[i / 3], NULL, NULL);
         entry(2, NULL, "count_payload_handler", NULL);
-        munmap(paged, PAGES * 4096);
+        mprotect(paged, PAGES * 4096, PROT_NONE); /* and nobody else's may come there */
         for (uint64_t bits = 1; bits <= 2; bits++) {
             int fails = bits == 1 ? PTL_NI_SEGV : PTL_NI_OK;
             send_put(bits, 64);
@@ -420,6 +420,7 @@ TEST(without_the_pager_it_fails_the_handler_that_uses_it) {
             CHECK_EQ(event(&sender, PTL_EVENT_ACK).ni_fail_type, fails);
         }
         close_both();
+        munmap(paged, PAGES * 4096);
         paged = NULL;
         unpaged = false;
     }
