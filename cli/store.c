@@ -98,10 +98,6 @@ static int start(const struct cli_command *command, const struct options *o, con
                     (char *)(uintptr_t)(group ? group->path : NULL),
                     NULL};
     int fd;
-    snprintf(program, sizeof program, "%s/.", o->files ? o->files : ""); /* of a file: no folder */
-    if (o->files && access(program, W_OK | X_OK) != 0)
-        return cli_error(command, CLI_FAILED, "%s: %s; nodes keep their media in this folder",
-                         o->files, strerror(errno));
     void *memory = live_memory_new(&found, SHARED_BYTES, &fd, &err);
     if (!memory)
         return cli_report(command, &err);
@@ -120,13 +116,22 @@ static int start(const struct cli_command *command, const struct options *o, con
     return status;
 }
 
+static int check_folder(const struct cli_command *command, const char *files) {
+    char inside[PATH_MAX + 32];
+    snprintf(inside, sizeof inside, "%s/.", files ? files : ""); /* of a file: no folder */
+    if (!files || access(inside, W_OK | X_OK) == 0)
+        return 0;
+    return cli_error(command, CLI_FAILED, "%s: %s; nodes keep their media in this folder", files,
+                     strerror(errno));
+}
+
 static int parse(const struct cli_command *command, int argc, char **argv, struct options *o,
                  struct cli_list *words) {
     int status = cli_parse(command, argc, argv, o, words);
     if (!status && words->count)
         status = cli_error(command, CLI_USAGE, "'%s' is not an option; see openspin %s --help",
                            words->items[0], command->name);
-    return status;
+    return status ? status : check_folder(command, o->files);
 }
 
 static int run(const struct cli_command *command, int argc, char **argv) {

@@ -26,6 +26,7 @@ wait $demo
 [ "$? $(cat interrupted.txt)" = "143 openspin store demo: interrupted by signal 15 (Terminated); all processes have ended" ] && pass "an interrupted demo says so" || fail "an interrupted demo says so" "$(cat interrupted.txt)"
 refuse "a file is no folder" 1 'store.sh: Not a directory; nodes keep' "$OPENSPIN" store demo --files "$SOURCE/tests/cli/store.sh"
 refuse "a folder that is not there" 1 '/nowhere: No such file' "$OPENSPIN" store demo --files /nowhere
+refuse "of a large store, too" 1 '/nowhere: No such file' "$OPENSPIN" store large --files /nowhere
 refuse "too few nodes" 2 "nodes" "$OPENSPIN" store demo --nodes 3
 refuse "another word" 2 "'word' is not an option" "$OPENSPIN" store demo word
 storms=${STORMS:-3}
