@@ -231,7 +231,13 @@ enum { ROW_CPU, ROW_NIC_OUT, ROW_NIC_IN, ROW_DMA, ROW_HPU };
 /* ---- what stops a program ----------------------------------------------------------------------
  */
 
-enum watch_reason { WATCH_NOTHING, WATCH_REPEATS, WATCH_COMPUTES, WATCH_INTERRUPTED };
+enum watch_reason {
+    WATCH_NOTHING,
+    WATCH_REPEATS,
+    WATCH_COMPUTES,
+    WATCH_INTERRUPTED,
+    WATCH_ENDED, /* by a rank, for all */
+};
 
 struct world_watch {
     bool running;

@@ -22,13 +22,14 @@
 #include "live/live_clock.h"
 #include "live/live_pmi.h"
 
-#define SPINS      50u /* while the world waits for a process: about a microsecond */
-#define SOON_NS    LIVE_MS
-#define WATCHES_NS (200 * LIVE_MS) /* then it is looked whether a thread only watches memory */
-#define NOTICES_NS (2 * LIVE_MS)   /* and it is given this to see what its card has written */
-#define LET_GO_MS  2000
-#define SLEEPS_NS  (10 * LIVE_MS) /* one thread alone that sleeps so long is outside */
-#define LONGEST_MS 5
+#define SPINS        50u /* while the world waits for a process: about a microsecond */
+#define SOON_NS      LIVE_MS
+#define WATCHES_NS   (200 * LIVE_MS) /* then it is looked whether a thread only watches memory */
+#define NOTICES_NS   (2 * LIVE_MS)   /* of its processor time, to see what its card has written */
+#define LET_GO_MS    2000
+#define SLEEPS_NS    (10 * LIVE_MS) /* one thread alone that sleeps so long is outside */
+#define FIRST_NAP_NS (LIVE_MS / 50)
+#define LONGEST_NS   (5 * LIVE_MS)
 
 /* ---- which programs are processes ---- */
 
@@ -191,7 +192,7 @@ int world_processes_start(struct spin_world *w, const char *path, char **argv,
 }
 
 static void answer(struct world_slot *s) {
-    s->serving = false;
+    s->serving = s->noted = false;
     uint32_t before = atomic_exchange(&s->shared->state, CHANNEL_RUNNING);
     if (before == CHANNEL_ASLEEP)
         live_futex_wake(&s->shared->state, 1);
@@ -253,11 +254,12 @@ static bool is_posted(const struct world_slot *s) {
            atomic_load_explicit(&s->shared->state, memory_order_acquire) >= CHANNEL_POSTED;
 }
 
+/* One that its fibre has not been woken for. */
 static bool any_posted(const struct world_process *p) {
     uint32_t slots =
         atomic_load_explicit(&p->shared->threads, memory_order_relaxed) ? CHANNEL_SLOTS : 1;
     for (uint32_t i = 0; i < slots; i++)
-        if (is_posted(&p->slot[i]))
+        if (is_posted(&p->slot[i]) && !p->slot[i].noted)
             return true;
     return false;
 }
@@ -272,6 +274,11 @@ static void note_interrupt(struct spin_world *w) {
     w->watch.interrupted = true;
     w->watch.reason = WATCH_INTERRUPTED;
     sim_stop(w->engine);
+}
+
+/* It has failed, there was ^C, or a rank has ended it. */
+static bool is_over(const struct spin_world *w) {
+    return w->failure || w->watch.interrupted || w->watch.reason;
 }
 
 /* A program that is through without ever having heard of Portals was not meant. */
@@ -308,20 +315,25 @@ static void reap(struct world_process *p) {
 static void serve_pmi(struct world_process *p) {
     struct spin_world *w = p->rank->world;
     int status = 0;
-    if (live_pmi_fd(w->processes->pmi, p->rank->index) >= 0 &&
-        !live_pmi_serve(w->processes->pmi, p->rank->index, &status))
+    if (live_pmi_fd(w->processes->pmi, p->rank->index) < 0 ||
+        live_pmi_serve(w->processes->pmi, p->rank->index, &status))
+        return;
+    w->watch.reason = WATCH_ENDED;
+    sim_stop(w->engine);
+    if (status)
         world_fail(w, SPIN_ETOOL, "rank %u ended the job by PMI's abort, with status %d",
                    p->rank->index, status);
 }
 
 /* Sleeps until the bell rings, or something else comes of this process, or for some time. */
-static void sleep_for(struct world_process *p, int ms) {
+static void sleep_for(struct world_process *p, uint64_t ns) {
     struct world_processes *all = p->rank->world->processes;
     struct pollfd files[] = {{all->bell, POLLIN, 0},
                              {p->file, POLLIN, 0},
                              {live_pmi_fd(all->pmi, p->rank->index), POLLIN, 0}};
+    const struct timespec limit = {.tv_nsec = (long)ns};
     uint64_t rings;
-    if (poll(files, 3, ms) <= 0)
+    if (ppoll(files, 3, &limit, NULL) <= 0)
         return;
     if (files[0].revents)
         (void)!read(all->bell, &rings, sizeof rings);
@@ -356,14 +368,13 @@ static bool is_impatient(const struct world_process *p, uint64_t before_ns) {
  * comes in virtual time. A process that has not had the processor since the last sample is where it
  * was, which says nothing. */
 static void look_whether_it_watches(struct world_process *p) {
-    enum { ENOUGH = 24, ENOUGH_AGAIN = 8, MOST = 2000, APART_NS = 20000 };
+    enum { ENOUGH = 24, ROW = 3, MOST = 2000, APART_NS = 20000 };
     uint64_t used = used_ns(p);
-    if (used < p->sampled_ns + APART_NS)
+    if (used < p->sampled_ns + APART_NS || p->samples == MOST)
         return;
-    int thread = p->samples < MOST ? world_running_thread(p) : 0;
+    world_sample(p);
     p->sampled_ns = used;
-    if (!thread || !world_sample(p, thread) || p->samples < (p->watched ? ENOUGH_AGAIN : ENOUGH) ||
-        2 * p->repeated <= p->samples)
+    if (p->watched ? p->row < ROW : p->samples < ENOUGH || 2 * p->repeated <= p->samples)
         return;
     if (!p->watched)
         fprintf(stderr,
@@ -409,22 +420,27 @@ static bool calls_soon(struct world_process *p) {
 static void settle(struct world_process *p) {
     struct spin_world *w = p->rank->world;
     struct channel *channel = w->processes->channel;
+    p->watching = false;
     if (!atomic_load(&p->shared->threads) && calls_soon(p) && !atomic_load(&p->shared->threads))
         return;
     uint64_t since_ns = live_now_ns(), before_ns = 0;
     p->quick = false;
-    p->samples = p->known = p->repeated = 0;
+    p->samples = p->repeated = p->row = 0;
     atomic_store(&channel->asleep, CHANNEL_AT_BELL);
-    const int longest_ms = p->watched ? 1 : LONGEST_MS;
-    const uint64_t watches_ns = p->watched ? LIVE_MS : WATCHES_NS;
-    for (int ms = 0; !is_still(p, since_ns) && !w->failure; ms += ms < longest_ms) {
-        sleep_for(p, ms);
+    const uint64_t longest_ns = p->watched ? LIVE_MS : LONGEST_NS;
+    const uint64_t watches_ns = p->watched ? 0 : WATCHES_NS;
+    uint64_t nap_ns = 0;
+    while (!is_still(p, since_ns) && !is_over(w)) {
+        sleep_for(p, nap_ns);
         if (w->watch.interrupted)
             note_interrupt(w);
-        if (w->watch.interrupted || is_impatient(p, before_ns))
+        if (is_over(w) || is_impatient(p, before_ns))
             break;
-        if (!before_ns && ms == longest_ms)
+        if (!before_ns && nap_ns == longest_ns)
             before_ns = used_ns(p);
+        nap_ns = nap_ns ? 2 * nap_ns : FIRST_NAP_NS;
+        if (nap_ns > longest_ns)
+            nap_ns = longest_ns;
         if (live_now_ns() - since_ns > watches_ns && !p->ended)
             look_whether_it_watches(p);
     }
@@ -440,19 +456,19 @@ static void run_slot(void *argument);
 static void dispatch(struct world_process *p) {
     struct spin_world *w = p->rank->world;
     bool in_call = false;
-    p->watching &= !any_posted(p);
     for (uint32_t i = 0; i < CHANNEL_SLOTS && (!i || atomic_load(&p->shared->threads)); i++) {
         struct world_slot *s = &p->slot[i];
         in_call |= s->serving || is_posted(s);
         if ((!is_posted(s) && !p->ended) || s->serving)
             continue;
         struct spin_error err;
+        s->noted = true;
         if (s->thread)
             world_wake(s->thread); /* if it waits for this */
         else if (!p->ended && !(s->thread = world_thread_start(p->rank, run_slot, s, &err)))
             world_fail(w, err.code, "%s", err.text);
     }
-    bool outside = !in_call && !p->ended;
+    bool outside = (!in_call || p->watching) && !p->ended;
     w->processes->outside += outside - p->outside;
     p->outside = outside;
 }
@@ -470,25 +486,28 @@ static void look_outside(struct spin_world *w) {
     }
 }
 
-void world_process_written(struct world_process *p) {
+bool world_process_written(struct world_process *p) {
     if (!p->watching)
-        return;
-    for (uint64_t until_ns = live_now_ns() + NOTICES_NS;
-         live_now_ns() < until_ns && !any_posted(p);)
+        return false;
+    uint64_t until_ns = used_ns(p) + NOTICES_NS, latest_ns = live_now_ns() + WATCHES_NS;
+    while (!any_posted(p) && used_ns(p) < until_ns && live_now_ns() < latest_ns)
         sched_yield();
-    if (any_posted(p))
-        dispatch(p);
+    if (!any_posted(p))
+        return false;
+    settle(p);
+    dispatch(p);
+    return true;
 }
 
 /* From a fibre of p, which runs: time goes on when this returns. */
 static void let_run(struct world_process *p, const struct world_thread *t) {
     struct spin_world *w = p->rank->world;
     settle(p);
-    if (!w->failure && !w->watch.interrupted) {
+    if (!is_over(w)) {
         dispatch(p);
         look_outside(w);
     }
-    if (w->failure || w->watch.interrupted)
+    if (is_over(w))
         leave_for_good(t);
 }
 
@@ -579,7 +598,7 @@ bool world_processes_wait(struct spin_world *w) {
     struct world_processes *all = w->processes;
     bool may_come = all != NULL && !sim_engine_counts(w->engine).pending; /* else it was stopped */
     w->now_ps = world_later(w->now_ps, sim_engine_counts(w->engine).now_ps);
-    while (all && may_come && !w->failure && !w->watch.interrupted) {
+    while (all && may_come && !is_over(w)) {
         may_come = false;
         for (uint32_t i = 0; i < all->ranks; i++) {
             struct world_process *p = &all->process[i];
@@ -589,9 +608,9 @@ bool world_processes_wait(struct spin_world *w) {
                 if (is_impatient(p, p->sampled_ns))
                     return false;
                 may_come = true;
-                world_process_written(p);
-                if (!any_posted(p))
-                    continue;
+                if (world_process_written(p))
+                    return true;
+                continue;
             }
             enum world_stillness how = world_look_at(p);
             if (how == WORLD_IS_DEAD && !any_posted(p))
@@ -599,7 +618,7 @@ bool world_processes_wait(struct spin_world *w) {
             may_come = true;
             atomic_store(&all->channel->asleep, CHANNEL_AT_BELL);
             if (!any_posted(p))
-                sleep_for(p, 1);
+                sleep_for(p, LIVE_MS);
             atomic_store(&all->channel->asleep, CHANNEL_AWAKE);
             settle(p);
             if (!p->ended && !any_posted(p))
@@ -610,5 +629,8 @@ bool world_processes_wait(struct spin_world *w) {
     }
     if (w->watch.interrupted)
         note_interrupt(w);
+    for (uint32_t i = 0; i < w->ranks && w->watch.reason == WATCH_ENDED; i++)
+        if (!w->rank[i].ended)
+            world_rank_end(&w->rank[i], 0);
     return false;
 }

@@ -22,7 +22,15 @@ struct world_slot {
     struct world_process *process;
     struct channel_slot *shared;
     struct world_thread *thread; /* whose fibre and clock serve it, or NULL */
-    bool serving;                /* its call is being performed */
+    bool serving, noted;         /* its call is being performed; its fibre knows of it */
+    uint64_t ran_ns;             /* for which its thread had run at the last sample */
+};
+
+/* Where a thread was found that runs. */
+struct world_state {
+    uint64_t place; /* instruction and stack pointer */
+    uint64_t all;   /* all registers and the top of the stack */
+    bool again;     /* it has come back there */
 };
 
 struct world_process {
@@ -35,9 +43,10 @@ struct world_process {
     bool kept;  /* but its memory is there until the world ends */
     bool quick; /* its last call came soon */
     /* Whether its thread that runs does nothing but look at memory. */
-    bool watching, watched; /* watched: it did so before, and is found sooner */
-    uint32_t samples, known, repeated;
-    uint64_t state[512];
+    bool watching, watched;          /* watched: it did so before, and is found sooner */
+    uint32_t samples, repeated, row; /* since it was let run; repeated in a row */
+    uint32_t known;                  /* states, for good: it comes back to the same loops */
+    struct world_state state[1024];
     uint64_t sampled_ns; /* processor time that it had used at the last sample */
     bool outside;        /* still, and not because all its threads are in calls */
     struct world_slot slot[CHANNEL_SLOTS];
@@ -60,14 +69,14 @@ enum world_stillness {
 };
 enum world_stillness world_look_at(const struct world_process *p);
 
-/* A thread that is not in a call and does not sleep; 0: there is none. */
-int world_running_thread(const struct world_process *p);
-/* Stops it for a moment and notes its registers and the top of its stack: one that watches memory
- * comes back to the same few states again and again. False: it could not be stopped. */
-bool world_sample(struct world_process *p, int thread);
+/* Stops each thread that runs for a moment and notes its registers and the top of its stack: one
+ * that watches memory comes back to the same few states again and again. A sample repeats itself
+ * when all of them are in known states. */
+void world_sample(struct world_process *p);
 
-/* world_process.c: its card has written to its memory, which it may be watching. */
-void world_process_written(struct world_process *p);
+/* world_process.c: its card has written to its memory, which it may be watching. True: it was, and
+ * has called. */
+bool world_process_written(struct world_process *p);
 
 /* world_looks.c: how often the thread that runs may make the call again that it has just made and
  * find the same; and the calls that it made so, which is false when one found something else. */

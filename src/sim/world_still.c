@@ -99,7 +99,6 @@ static uint64_t sleeps_of(int pid, int thread) {
 
 struct look {
     enum world_stillness all;
-    int runner;     /* a thread that runs, if any does */
     uint64_t marks; /* of who sleeps, and since when */
 };
 
@@ -160,8 +159,6 @@ static struct look look_at_all(const struct world_process *p) {
         enum world_stillness one = look_at_thread(p, pid, thread, &mark[1]);
         look.all = one < look.all ? one : look.all;
         look.marks = mix(look.marks, mark, sizeof mark);
-        if (one == WORLD_RUNS)
-            look.runner = thread;
     }
     if (folder)
         closedir(folder);
@@ -176,56 +173,110 @@ enum world_stillness world_look_at(const struct world_process *p) {
     return second.marks == first.marks ? second.all : WORLD_RUNS;
 }
 
-int world_running_thread(const struct world_process *p) {
-    return look_at_all(p).runner;
-}
-
 /* ---- what a thread does that runs ---- */
 
-static uint64_t state_of(struct world_process *p, int thread) {
+static struct world_state state_of(struct world_process *p, int thread) {
     enum { TOP = 1024 };
     struct user_regs_struct registers;
     struct iovec all = {&registers, sizeof registers};
     uint8_t stack[TOP];
     uint64_t hash = 0xcbf29ce484222325ull;
     if (ptrace(PTRACE_GETREGSET, thread, NT_PRSTATUS, &all))
-        return 0;
+        return (struct world_state){0};
 #if defined(__x86_64__)
-    uint64_t top = registers.rsp;
+    uint64_t place[] = {registers.rip, registers.rsp};
 #else
-    uint64_t top = registers.sp;
+    uint64_t place[] = {registers.pc, registers.sp};
 #endif
-    hash = mix(hash, &registers, all.iov_len);
-    return world_process_read(p, stack, top, TOP) ? mix(hash, stack, TOP) : hash;
+    struct world_state state = {mix(hash, place, sizeof place), mix(hash, &registers, all.iov_len),
+                                false};
+    if (world_process_read(p, stack, place[1], TOP))
+        state.all = mix(state.all, stack, TOP);
+    return state;
 }
 
-static void note_state(struct world_process *p, uint64_t state) {
-    p->samples++;
-    for (uint32_t i = 0; i < p->known; i++)
-        if (p->state[i] == state) {
-            p->repeated++;
-            return;
-        }
-    if (p->known < sizeof p->state / sizeof p->state[0])
-        p->state[p->known++] = state;
+/* Has it been there before? In a loop that has been found once, it is enough to be at a place that
+ * belongs to it: what the loop compares with is another value each time. */
+static bool note_state(struct world_process *p, struct world_state state) {
+    const uint32_t room = sizeof p->state / sizeof p->state[0];
+    bool found = false;
+    for (uint32_t i = 0; i < p->known && i < room; i++) {
+        struct world_state *s = &p->state[i];
+        if (s->all == state.all)
+            return s->again = true;
+        found |= p->watched && s->again && s->place == state.place;
+    }
+    if (!found)
+        p->state[p->known++ % room] = state; /* for the one that was noted first */
+    return found;
 }
 
-bool world_sample(struct world_process *p, int thread) {
+/* One that has not had the processor since the last sample is where it was, which says nothing. To
+ * be stopped takes some of it too. Where the system does not tell: it has. */
+static bool has_run(struct world_process *p, int thread) {
+    enum { ENOUGH_NS = 100000 };
+    char text[80];
+    struct world_slot *s = p->slot;
+    while (s < p->slot + CHANNEL_SLOTS && atomic_load(&s->shared->thread) != thread)
+        s++;
+    read_proc(text, sizeof text, atomic_load(&p->shared->pid), thread, "schedstat");
+    uint64_t ran_ns = strtoull(text, NULL, 10), before_ns;
+    if (!ran_ns || s == p->slot + CHANNEL_SLOTS)
+        return true;
+    before_ns = s->ran_ns;
+    s->ran_ns = ran_ns;
+    return ran_ns < before_ns || ran_ns >= before_ns + ENOUGH_NS; /* less: another one was there */
+}
+
+enum finding { FOUND_NEW, FOUND_NOTHING, FOUND_KNOWN };
+
+/* Stops it for a moment. */
+static enum finding sample_thread(struct world_process *p, int thread) {
     int status = 0, got;
+    enum finding found = FOUND_NEW;
     if (ptrace(PTRACE_SEIZE, thread, NULL, NULL))
-        return false; /* somebody debugs it, or we may not */
+        return FOUND_NEW; /* somebody debugs it, or we may not */
     /* If it is ending, that is what comes. Nobody else can reap it now, so a signal of ours must
      * not keep us from it. */
     ptrace(PTRACE_INTERRUPT, thread, NULL, NULL);
     while ((got = waitpid(thread, &status, __WALL)) < 0 && errno == EINTR)
         ;
     if (got == thread && WIFSTOPPED(status)) {
-        note_state(p, state_of(p, thread));
+        if (!has_run(p, thread))
+            found = FOUND_NOTHING;
+        else if (note_state(p, state_of(p, thread)))
+            found = FOUND_KNOWN;
         /* A signal that came just then is its own. */
         ptrace(PTRACE_DETACH, thread, NULL, status >> 16 == 0 ? (long)WSTOPSIG(status) : 0l);
     } else if (got == thread && thread == p->pid) { /* its end */
         p->status = status;
         p->pid = 0;
     }
-    return true;
+    return found;
+}
+
+void world_sample(struct world_process *p) {
+    char path[40];
+    uint64_t sleeps;
+    int pid = atomic_load(&p->shared->pid);
+    enum finding all = FOUND_KNOWN;
+    bool any = false;
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+    while (folder && (entry = readdir(folder))) {
+        int thread = atoi(entry->d_name); /* 0: of . and .. */
+        if (!thread || look_at_thread(p, pid, thread, &sleeps) != WORLD_RUNS)
+            continue;
+        enum finding one = sample_thread(p, thread);
+        any = true;
+        all = one < all ? one : all;
+    }
+    if (folder)
+        closedir(folder);
+    if (!any || all == FOUND_NOTHING)
+        return;
+    p->samples++;
+    p->repeated += all == FOUND_KNOWN;
+    p->row = all == FOUND_KNOWN ? p->row + 1 : 0;
 }

@@ -85,6 +85,7 @@ both 2 conformance arguments -n 7 --json --help -- --until=1ns -
 # --- what only a process has
 for which in pmi bad-memory child hour lock; do check "a process: $which" 0 '' sim -q -n 3 ./outside "$which"; done
 check "a process: watch" 0 'openspin: rank 2 waits for memory to change without a call: virtual time goes on' sim -q -n 3 ./outside watch
+[ -n "$SANITIZED" ] || for which in watch-beside compute-beside; do check "a process: $which" 0 'waits for memory' sim -q -n 2 ./outside $which; done
 check "a program started alone is a job of one" 0 '' timeout $patience ./outside lone
 check "also where it gets no card" 10 'no live card' env OPENSPIN_TRANSPORT=none timeout $patience ./ring
 check "and so is one rank of a world" 0 '' sim -q -n 1 ./outside lone
@@ -97,6 +98,9 @@ refuse "a crash names rank and signal" 1 'rank 1 at [0-9.]+ ns: crashed: Segment
 refuse "abort" 1 'rank 1 at [0-9.]+ ns: crashed: Aborted \(signal 6\)$' sim -q -n 3 ./ring abort
 refuse "a pointer to nowhere, in a call" 1 'rank 1 at [0-9.]+ ns: crashed: Segmentation fault' sim -q -n 3 ./outside bad-pointer
 refuse "kill -9" 1 'rank 1 at [0-9.]+ ns: crashed: Killed \(signal 9\)$' sim -q -n 3 ./outside killed
+printf '#!/bin/bash\n[ "$PMI_RANK" = 1 ] && echo "cmd=abort exitcode=$1" >&"$PMI_FD"\nexec sleep 100\n' >ends && chmod +x ends
+check "a rank ends the job, in success" 0 '^last rank returns at' sim -n 2 ./ends 0
+refuse "or not" 1 "rank 1 ended the job by PMI's abort, with status 7$" sim -q -n 2 ./ends 7
 check "a deadlock" 1 'ring: deadlock: 3 of 3 ranks wait .*rank 2 in PtlCTWait \(counter 0 of 1\)' sim -q -n 3 ./ring wait
 check "--until" 1 'stopped at 2000 ns with 2 of 2 ranks not done' sim -q -n 2 --until 2us ./outside sleeps
 refuse "a program without Portals" 1 'rank 0 ended without a call of Portals: is the program linked with libportals.so' sim -q -n 2 /bin/true

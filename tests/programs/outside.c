@@ -148,9 +148,12 @@ static int lock(void) {
     return pthread_join(thread, NULL);
 }
 
-/* A rank that waits for memory to change, and makes no calls meanwhile. */
-static int watch(void) {
-    static volatile char flag;
+/* ---- waiting for memory to change, without a call ---- */
+
+static volatile char flag;
+
+/* Rank 0 sets the flag of the last one after a microsecond. */
+static int flag_comes(void) {
     static char one = 1;
     ptl_handle_md_t md;
     ptl_handle_le_t le;
@@ -171,10 +174,62 @@ static int watch(void) {
         spin_compute_ps(1000000);
         EXPECT_EQ(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, to, pt, 0, 0, NULL, 0), PTL_OK);
     }
-    bool watches = spin_rank() == spin_ranks() - 1;
-    while (watches && !flag)
+    return 0;
+}
+
+static int watch(void) {
+    if (flag_comes())
+        return 1;
+    while (spin_rank() == spin_ranks() - 1 && !flag)
         ;
     spin_barrier();
+    return 0;
+}
+
+/* Beside a thread that waits in a call for longer: it goes on when the flag has come. */
+static void *wait_long(void *argument) {
+    spin_compute_ps(1000000000000);
+    return argument;
+}
+
+static int watch_beside(void) {
+    pthread_t thread;
+    bool watches = spin_rank() == spin_ranks() - 1;
+    if (flag_comes())
+        return 1;
+    if (watches)
+        EXPECT_EQ(pthread_create(&thread, NULL, wait_long, NULL), 0);
+    while (watches && !flag)
+        ;
+    EXPECT_EQ(spin_now_ps() < 500000000000, 1);
+    return watches ? pthread_join(thread, NULL) : 0;
+}
+
+/* Beside one that waits, another computes: that is no wait, and takes no time. */
+static void *compute(void *argument) {
+    enum { ITERATIONS = 20000000 };
+    uint64_t *took = argument, before;
+    spin_compute_ps(1000);
+    before = spin_now_ps();
+    for (volatile uint32_t i = 0; i < ITERATIONS; i++)
+        ;
+    *took = spin_now_ps() - before;
+    flag = 1;
+    return NULL;
+}
+
+static int compute_beside(void) {
+    pthread_t thread;
+    uint64_t took = 1;
+    if (spin_rank()) {
+        spin_compute_ps(1000000000);
+        return 0;
+    }
+    EXPECT_EQ(pthread_create(&thread, NULL, compute, &took), 0);
+    while (!flag)
+        ;
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+    EXPECT_EQ(took, 0);
     return 0;
 }
 
@@ -214,6 +269,8 @@ static const struct point points[] = {
     {"hour", hour},
     {"lock", lock},
     {"watch", watch},
+    {"watch-beside", watch_beside},
+    {"compute-beside", compute_beside},
     {"lone", lone},
     {"sleeps", sleeps},
     {"killed", killed},
