@@ -44,7 +44,7 @@ struct world_process {
     bool quick; /* its last call came soon */
     /* Whether its thread that runs does nothing but look at memory. */
     bool watching, watched;          /* watched: it did so before, and is found sooner */
-    uint32_t samples, repeated, row; /* since it was let run; repeated in a row */
+    uint32_t samples, repeated, row; /* since it was let run; row: of threads, repeated */
     uint32_t known;                  /* states, for good: it comes back to the same loops */
     struct world_state state[1024];
     uint64_t sampled_ns; /* processor time that it had used at the last sample */

@@ -260,7 +260,7 @@ void world_sample(struct world_process *p) {
     uint64_t sleeps;
     int pid = atomic_load(&p->shared->pid);
     enum finding all = FOUND_KNOWN;
-    bool any = false;
+    uint32_t threads = 0;
     snprintf(path, sizeof path, "/proc/%d/task", pid);
     DIR *folder = opendir(path);
     const struct dirent *entry;
@@ -269,14 +269,14 @@ void world_sample(struct world_process *p) {
         if (!thread || look_at_thread(p, pid, thread, &sleeps) != WORLD_RUNS)
             continue;
         enum finding one = sample_thread(p, thread);
-        any = true;
+        threads++;
         all = one < all ? one : all;
     }
     if (folder)
         closedir(folder);
-    if (!any || all == FOUND_NOTHING)
+    if (!threads || all == FOUND_NOTHING)
         return;
     p->samples++;
     p->repeated += all == FOUND_KNOWN;
-    p->row = all == FOUND_KNOWN ? p->row + 1 : 0;
+    p->row = all == FOUND_KNOWN ? p->row + threads : 0;
 }
