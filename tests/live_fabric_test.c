@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,6 +68,36 @@ TEST(two_cards_exchange_messages_of_all_sizes) {
     CHECK_EQ(nic_counts(live_card_nic(a.card))->receipts, 0); /* the provider is reliable */
     CHECK_EQ(live_card_malformed(a.card) + live_card_malformed(b.card), 0);
     CHECK_EQ(live_card_strangers(a.card) + live_card_strangers(b.card), 0);
+    user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
+/* Puts from, and gets of, memory that may not be read: both cards and programs go on. */
+TEST(memory_that_cannot_be_read_is_an_error) {
+    static const uint32_t sizes[] = {8, 500, 2000, 4096, 10000};
+    struct user a, b;
+    ptl_ct_event_t event;
+    NEED_FABRIC;
+    CHECK_EQ(user_open(&b, 2, "tcp", true), 0);
+    CHECK_EQ(user_open(&a, 1, "tcp", true), 0);
+    exchange(&a, &b, 3, 22, 20000);
+    for (uint32_t i = 0; i < 10; i++) {
+        uint32_t bytes = sizes[i / 2];
+        uint8_t *memory = i % 2 ? b.memory : a.source;
+        uint64_t at = 4096 - (uintptr_t)memory % 4096;
+        snprintf(test_context, sizeof test_context, "%s of %u", i % 2 ? "get" : "put", bytes);
+        CHECK_EQ(mprotect(memory + at, 16384, PROT_NONE), 0);
+        enter(&a);
+        CHECK_EQ(PtlCTSet(a.acked, (ptl_ct_event_t){0, 0}), PTL_OK);
+        CHECK_EQ(i % 2 ? PtlGet(a.md, 0, bytes, b.self, PT, 0, at, NULL)
+                       : PtlPut(a.md, at, bytes, PTL_ACK_REQ, b.self, PT, 0, 0, NULL, 0),
+                 PTL_OK);
+        CHECK_EQ(PtlCTWait(a.acked, 1, &event), PTL_OK);
+        CHECK_EQ(event.failure, 1);
+        CHECK_EQ(mprotect(memory + at, 16384, PROT_READ | PROT_WRITE), 0);
+    }
+    exchange(&a, &b, 4, 22, 20000);
     user_close(&a);
     user_close(&b);
     live_folder_remove(&folder);

@@ -97,8 +97,7 @@ int box_make(struct box *box, struct live_folder *folder, uint32_t nid, uint32_t
         return spin_fail(err, SPIN_EFILE, "%s/lock: %s", folder->path, strerror(errno));
     if (pid < LIVE_PIDS)
         name_of(box->name, sizeof box->name, nid, pid);
-    else
-        sweep(folder); /* who looks at them all anyway */
+    sweep(folder);
     if (pid < LIVE_PIDS ? is_taken(folder, box->name) : !find_free(box, nid, &pid))
         code = spin_fail(err, SPIN_ELIMIT, "%s: pid %u of node %u is taken by a process that lives",
                          folder->path, pid, nid);

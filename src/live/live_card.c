@@ -599,6 +599,7 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                          .pid = o->pid,
                                          .pool = card->pool,
                                          .mtu_bytes = LIVE_MTU_BYTES,
+                                         .guarded = &card->guarded,
                                          .receiver = receiver};
     live_book_open(&fabric.book, o->folder, o->pmix);
     /* Between nodes only PMIx can tell the addresses of libfabric. */

@@ -169,6 +169,24 @@ static bool tell(struct fabric *f, struct peer *peer, uint32_t kind) {
     return slot && end_frame(f, peer, slot) == FABRIC_SENT;
 }
 
+/* False: its data is the program's and cannot be read. There are zeroes then, of which the receiver
+ * knows that they are not the data. */
+static bool encode(const struct fabric *f, struct fabric_slot *slot,
+                   const struct nic_packet *packet) {
+    uint8_t *at = slot->bytes + slot->length;
+    uint32_t header = wire_encode_head(packet, at);
+    bool good = guarded_read(packet->references ? GUARDED_NOT : *f->o.guarded, at + header,
+                             packet->data, packet->bytes);
+    if (!good) {
+        struct nic_packet bad = *packet;
+        bad.bad = true;
+        header = wire_encode_head(&bad, at);
+        memset(at + header, 0, packet->bytes);
+    }
+    slot->length += header + packet->bytes;
+    return good;
+}
+
 static enum live_sent fabric_send(struct live_transport *t, const struct nic_packet *packet) {
     struct fabric *f = fabric_of(t);
     struct peer *peer = find_peer(f, packet->target);
@@ -186,11 +204,11 @@ static enum live_sent fabric_send(struct live_transport *t, const struct nic_pac
     struct fabric_slot *slot = begin_frame(f, peer, FRAME_PACKET);
     if (!slot)
         return refuse(f, peer, true);
-    slot->length += wire_encode(packet, slot->bytes + slot->length);
+    bool good = encode(f, slot, packet);
     if (end_frame(f, peer, slot) != FABRIC_SENT)
         return refuse(f, peer, true);
     peer->sent++;
-    return LIVE_SENT;
+    return good ? LIVE_SENT : LIVE_UNREADABLE;
 }
 
 /* ---- in ---- */

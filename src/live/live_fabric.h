@@ -10,6 +10,7 @@
 #ifndef SPIN_LIVE_LIVE_FABRIC_H
 #define SPIN_LIVE_LIVE_FABRIC_H
 
+#include "base/guarded_copy.h"
 #include "live/live_book.h"
 #include "live/live_transport.h"
 
@@ -19,6 +20,7 @@ struct live_fabric_options {
     uint32_t nid, pid;                /* LIVE_PIDS: any */
     struct nic_pool *pool;
     uint32_t mtu_bytes;
+    const enum guarded *guarded; /* how the program's memory is read */
     struct live_receiver receiver;
 };
 
