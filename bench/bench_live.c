@@ -608,7 +608,20 @@ static void find_build(void) {
     build[length] = 0;
 }
 
+static bool is_section(const char *name) {
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (!strcmp(name, sections[i].name))
+            return true;
+    return false;
+}
+
 int main(int count, char **arguments) {
+    for (int a = 1; a < count; a++)
+        if (!is_section(arguments[a])) {
+            fprintf(stderr,
+                    "usage: bench-live [latency|latency8|software|bandwidth|rate|crowd]...\n");
+            return 2;
+        }
     bench_machine();
     find_build();
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {

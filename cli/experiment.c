@@ -66,16 +66,25 @@ static bool is_meant(const struct experiment *e, const char *word) {
            (strncmp(word, e->id, length) == 0 && e->id[length] == '/');
 }
 
+static bool is_known(const struct experiment *all, const char *word) {
+    for (; all->id; all++)
+        if (is_meant(all, word))
+            return true;
+    return false;
+}
+
 static int check_names(const struct cli_command *command, const struct experiment *all,
                        const struct cli_list *names) {
     for (int i = 0; i < names->count; i++) {
-        bool known = false;
-        for (const struct experiment *e = all; e->id; e++)
-            known = known || is_meant(e, names->items[i]);
-        if (!known)
-            return cli_error(command, CLI_USAGE,
-                             "no experiment '%s'; 'openspin experiment%s' lists them",
-                             names->items[i], all == live_experiments ? " --live" : "");
+        const char *name = names->items[i];
+        bool live = all == live_experiments;
+        if (is_known(all, name))
+            continue;
+        if (!live && is_known(live_experiments, name))
+            return cli_error(command, CLI_USAGE, "%s is of live cards: give --live", name);
+        return cli_error(command, CLI_USAGE,
+                         "no experiment '%s'; 'openspin experiment%s' lists them", name,
+                         live ? " --live" : "");
     }
     return 0;
 }

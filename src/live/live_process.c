@@ -281,8 +281,8 @@ static void before_fork(void) {
 static bool is_in_world(void) {
     if (!getenv("OPENSPIN_WORLD"))
         return false;
-    fprintf(stderr, "openspin: this program has libportals.a in it; a rank of a world needs "
-                    "libportals.so\n");
+    fprintf(stderr, "openspin: OPENSPIN_WORLD is set, but this process is no rank of a world: that "
+                    "is started by 'openspin sim run' and needs libportals.so, not libportals.a\n");
     return true;
 }
 

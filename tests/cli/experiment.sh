@@ -322,6 +322,7 @@ else
     [ "$(printf '%s\n' "$out" | grep -cE '^  [a-z0-9]+ +([0-9.]+ +){4}[0-9.]+$')" = "$(ls "$SOURCE"/handlers/*/*_speed.c | wc -l)" ] && pass "live: a row for each" || fail "live: a row for each" "$out"
 fi
 check "live: what there is" 0 "^sc17/fig3 +ping-pong and accumulation, live" "$OPENSPIN" experiment --live
+refuse "live: it needs the word" 2 'sc17/fig3 is of live cards: give --live$' "$OPENSPIN" experiment sc17/fig3
 refuse "live: not all" 2 "no experiment 'pspin/fig6'; 'openspin experiment --live' lists them" "$OPENSPIN" experiment --live pspin/fig6
 refuse "live: ranks of no tree" 2 "ranks 3: the binomial tree is of a power of two" "$OPENSPIN" experiment --live sc17/fig5a --ranks 3
 refuse "live: half a number" 2 "a multiple of 8" "$OPENSPIN" experiment --live sc17/fig3 --bytes 12
