@@ -186,6 +186,7 @@ TEST(two_cards_exchange_messages_of_all_sizes) {
         CHECK_EQ(event.failure, 0);
         look_at(&b, &a);
         CHECK(memcmp(a.source + from, b.memory + from, bytes) == 0);
+        look_at(&b, &a); /* and the next put comes after this look */
     }
     memcpy(b.memory, a.source, MEMORY);
     memset(a.source, 0, MEMORY);
