@@ -1,6 +1,8 @@
 /* Worlds of other cards than SC'17's: PsPIN's, several kinds, cards without HPUs or a program. */
 #include "lib/worlds.h"
 
+#include "p4_broadcast/p4_broadcast.h"
+
 /* ---- PsPIN's datapath --------------------------------------------------------------------------
  */
 
@@ -129,6 +131,68 @@ TEST(two_images_on_one_pspin_card) {
     struct spin_world_result r = run_world(&o, of_two_images, &s, SPIN_OK, &err);
     CHECK_EQ(r.failed ? r.first_status : 0, 0);
     CHECK_EQ(r.counts.handlers, 3 * OF_EACH);
+}
+
+/* Every rank sends all ranks, itself too, more than a card's packet buffer holds, and more small
+ * messages than it has places, each with a completion handler. */
+enum { WHOLE = 50000, SMALL_MESSAGES = 100 };
+
+static int more_than_fits(void *argument) {
+    struct p4_broadcast state = {.ranks = 1, .most_streamed = WHOLE, .packet_bytes = 4096};
+    struct p4_entry entry = {.length = WHOLE,
+                             .bits = 1,
+                             .header = "bcast_header_handler",
+                             .payload = "bcast_payload_handler",
+                             .state = &state,
+                             .state_bytes = sizeof state};
+    struct p4_entry small = {.start = 2 * WHOLE, .length = 8, .bits = 2, .state = &state};
+    static uint8_t buffers[3][2 * WHOLE + 8]; /* also of ranks that do not come to their end */
+    uint8_t *own = memset(buffers[spin_rank()], 0, sizeof *buffers);
+    struct p4_rank r;
+    small.completion = "bcast_completion_handler";
+    small.state_bytes = sizeof state;
+    state.streams = 1;
+    if (!p4_open_with(&r, argument, own, sizeof *buffers, "p4_broadcast") ||
+        !p4_append(&r, &entry) || !p4_append(&r, &small))
+        return 1;
+    for (uint32_t i = 0; i < WHOLE; i++)
+        r.buffer[WHOLE + i] = (uint8_t)(1 + i * 7 + i / 4096);
+    spin_barrier();
+    for (uint32_t i = 0; i < spin_ranks(); i++)
+        if (!p4_put(&r, WHOLE, WHOLE, i, 1))
+            return 2;
+    for (uint32_t i = 0; i < SMALL_MESSAGES * spin_ranks(); i++)
+        if (!p4_put(&r, WHOLE, 8, i % spin_ranks(), 2))
+            return 3;
+    if (!p4_wait(&r, (1 + SMALL_MESSAGES) * spin_ranks()))
+        return 4;
+    int wrong = memcmp(r.buffer, r.buffer + WHOLE, WHOLE) != 0;
+    spin_barrier();
+    p4_close(&r);
+    return wrong ? 5 : 0;
+}
+
+TEST(handlers_wait_for_a_place_in_the_packet_buffer) {
+    static const char *const set[] = {"card=pspin", "pspin.l2_packet_bytes=8KiB",
+                                      "pspin.clusters=1", "pspin.cluster_hpus=1"};
+    struct p4_setup s = pspin_setup(P4_STREAM, WHOLE, 1);
+    struct spin_error err;
+    struct spin_world_options o = {.ranks = 3, .set = set, .set_count = 4};
+    struct spin_world_result r = run_world(&o, more_than_fits, &s, SPIN_OK, &err);
+    CHECK_EQ(r.failed ? r.first_status : 0, 0);
+    CHECK_EQ(r.counts.handlers, 3 * 3 * (1 + (WHOLE + 4095) / 4096 + SMALL_MESSAGES));
+    /* and a run that ends meanwhile leaves nothing behind */
+    for (o.until_ps = 2000000; o.until_ps < r.makespan_ps; o.until_ps += r.makespan_ps / 8)
+        run_world(&o, more_than_fits, &s, SPIN_ELIMIT, &err);
+}
+
+TEST(a_packet_buffer_takes_a_packet) {
+    static const char *const set[] = {"card=pspin", "pspin.l2_packet_bytes=2KiB"};
+    struct spin_world_options o = {.ranks = 2, .set = set, .set_count = 2};
+    struct spin_world *w;
+    struct spin_error err;
+    CHECK_EQ(spin_world_new(&w, &o, &err), SPIN_EARG);
+    CHECK(strstr(err.text, "mtu: 4096 bytes; the card's packet buffers take 2048"));
 }
 
 /* A thousand cards of which most do nothing. */

@@ -114,14 +114,20 @@ static void note_arrival(struct card_stats *s, const struct card_packet *p, uint
     s->bytes_taken += p->length;
 }
 
-/* There is one for each unit of L2, so there is always one. The rest is made when it is needed:
- * most of the buffer is never full, and there may be thousands of cards. */
+/* There is one for each unit of L2, so a packet with a unit finds one; NONE: of a card that serves,
+ * whose completion handlers have one without a unit. They are made when they are needed: most of
+ * the buffer is never full, and there may be thousands of cards. */
 uint32_t card_packet_new(struct card *c) {
     uint32_t i = c->free_packet;
     if (i == NONE)
-        return c->packets_made++;
+        return c->packets_made < c->l2.units ? c->packets_made++ : NONE;
     c->free_packet = c->packet[i].next;
     return i;
+}
+
+void card_packet_free(struct card *c, uint32_t i) {
+    c->packet[i].next = c->free_packet;
+    c->free_packet = i;
 }
 
 /* Writes the packet to L2; the execution request follows when it is there. */
@@ -304,8 +310,11 @@ void card_feed(struct card *c, card_source *next, void *user) {
         draw(c);
 }
 
-/* Room has come: first for the packet that waits at the source. */
+/* Room has come: first for handlers of a card that serves, then for the packet that waits at the
+ * source. */
 void card_offer_room(struct card *c) {
+    if (c->unplaced)
+        card_served_place(c);
     if (!c->wants_ready)
         return;
     c->wants_ready = false;
@@ -361,8 +370,7 @@ void card_release_packet(struct card *c, uint32_t index, enum spin_card_fate fat
                                      .dropped = dropped,
                                      .marked = p->marked,
                                      .fate = fate};
-    p->next = c->free_packet;
-    c->free_packet = index;
+    card_packet_free(c, index);
     if (c->callbacks.feedback)
         c->callbacks.feedback(c->callbacks.user, &feedback);
 }

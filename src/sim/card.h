@@ -263,11 +263,13 @@ int card_serve(struct card *card, const struct card_server *server, struct spin_
 bool card_serve_packet(struct card *card, const uint8_t *bytes, uint32_t length, uint64_t packet,
                        uint32_t *place);
 void card_serve_release(struct card *card, uint32_t place);
-/* A handler is to run; `place` of its packet, UINT32_MAX: none. False: no memory, with the error.
- */
+/* A handler is to run; `place` of its packet, UINT32_MAX: none, then it waits until one is free.
+ * False: the card cannot take its image, with the error. */
 bool card_serve_task(struct card *card, struct nic_task *task, uint32_t place,
                      struct spin_error *err);
 void card_serve_resume(struct card *card, struct nic_task *task);
+/* The run has ended: who waits for room gets none, whatever is released from now on. */
+void card_serve_over(struct card *card);
 /* A DMA or message of the running handler, through the command unit, while its HPU has a place for
  * another command. */
 bool card_serve_has_place(const struct nic_task *task);

@@ -329,6 +329,8 @@ struct card {
     void *feed_user;
     struct card_packet fed;
     bool feed_armed, feed_blocked, wants_ready;
+    /* Of a card that serves: handlers that wait for a place, each with the next one in `driver`. */
+    struct nic_task *unplaced, *unplaced_last;
 
     struct sim_instance sim;
 
@@ -426,7 +428,8 @@ static inline void card_spent(struct card *c, struct packet *p, enum card_part p
 int card_config_check(const struct card_config *of, struct spin_error *err);
 
 /* card.c */
-uint32_t card_packet_new(struct card *c);
+uint32_t card_packet_new(struct card *c); /* NONE: none is free */
+void card_packet_free(struct card *c, uint32_t packet);
 void card_write(struct card *c, uint32_t packet, uint64_t from_ps); /* to L2; a request follows */
 void card_release_packet(struct card *c, uint32_t packet, enum spin_card_fate fate);
 void card_offer_room(struct card *c);
@@ -437,6 +440,7 @@ static inline bool card_serves(const struct card *c) {
 }
 void card_served_call(struct card *c, struct card_hpu *h, struct invoke_call *call);
 void card_served_ended(struct card *c, const struct task *t);
+void card_served_place(struct card *c);
 void card_served_response(struct card *c, struct command *m);
 
 /* card_queue.c */

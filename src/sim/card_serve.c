@@ -11,6 +11,9 @@
 int card_serve(struct card *c, const struct card_server *server, struct spin_error *err) {
     if (c->contexts)
         return spin_fail(err, SPIN_EARG, "a card that has contexts of its own cannot serve");
+    if (c->config.mtu > card_most_bytes(c))
+        return spin_fail(err, SPIN_EARG, "mtu: %llu bytes; the card's packet buffers take %u",
+                         (unsigned long long)c->config.mtu, card_most_bytes(c));
     c->server = *server;
     c->contexts = 1;
     c->context[0].set = (struct card_context){.name = "the card", .abi = CARD_P4SPIN};
@@ -23,13 +26,15 @@ bool card_serve_packet(struct card *c, const uint8_t *bytes, uint32_t length, ui
                        uint32_t *place) {
     uint32_t held = length ? length : 1; /* a header alone has a place too */
     uint32_t unit = card_space_take(&c->l2, (held + UNIT_BYTES - 1) / UNIT_BYTES);
-    if (unit == NONE) {
+    uint32_t i = unit == NONE ? NONE : card_packet_new(c);
+    if (i == NONE) {
+        if (unit != NONE)
+            card_space_give(&c->l2, unit);
         c->stats.full++;
         c->wants_ready = true;
         return false;
     }
     c->now_ps = sim_engine_counts(c->engine).now_ps;
-    uint32_t i = card_packet_new(c);
     struct packet *p = &c->packet[i];
     *p = (struct packet){.queue = NONE,
                          .length = held,
@@ -73,14 +78,17 @@ static bool context_of_image(struct card *c, const struct spin_image *image, uin
 /* A completion handler has no packet, and one that the card has sent to itself has not come in: a
  * place for as long as the handler runs. NONE: there is no room. */
 static uint32_t own_place(struct card *c, const struct nic_packet *packet) {
-    uint32_t unit = NONE;
+    uint32_t i = card_packet_new(c), unit = NONE;
+    if (i == NONE)
+        return NONE;
     if (packet && packet->bytes) {
         unit = card_space_take(&c->l2, (packet->bytes + UNIT_BYTES - 1) / UNIT_BYTES);
-        if (unit == NONE)
+        if (unit == NONE) {
+            card_packet_free(c, i);
             return NONE;
+        }
         memcpy(c->l2_packets + (size_t)unit * UNIT_BYTES, packet->data, packet->bytes);
     }
-    uint32_t i = card_packet_new(c);
     c->packet[i] = (struct packet){.queue = NONE,
                                    .l2_unit = unit,
                                    .own_place = true,
@@ -89,24 +97,53 @@ static uint32_t own_place(struct card *c, const struct nic_packet *packet) {
     return i;
 }
 
-bool card_serve_task(struct card *c, struct nic_task *task, uint32_t place,
-                     struct spin_error *err) {
-    uint32_t context;
-    c->now_ps = sim_engine_counts(c->engine).now_ps;
-    if (!context_of_image(c, task->handlers->image, &context, err))
-        return false;
-    uint32_t i = place == NONE ? own_place(c, task->packet) : place;
-    if (i == NONE) {
-        spin_fail(err, SPIN_ELIMIT, "the card's packet buffer is full of what it sends itself");
-        return false;
-    }
+static void begin_task(struct card *c, struct nic_task *task, uint32_t context, uint32_t i) {
     struct packet *p = &c->packet[i];
     p->context = context;
     p->message = task->message_id;
     p->l1_bytes = task->packet ? task->packet->bytes : 0;
     p->served = task;
     card_ready(c, i, (enum spin_handler_kind)task->kind);
+}
+
+bool card_serve_task(struct card *c, struct nic_task *task, uint32_t place,
+                     struct spin_error *err) {
+    uint32_t context;
+    c->now_ps = sim_engine_counts(c->engine).now_ps;
+    if (!context_of_image(c, task->handlers->image, &context, err))
+        return false;
+    if (place == NONE && !c->unplaced)
+        place = own_place(c, task->packet);
+    if (place != NONE) {
+        begin_task(c, task, context, place);
+        return true;
+    }
+    task->driver = NULL;
+    if (c->unplaced)
+        c->unplaced_last->driver = task;
+    else
+        c->unplaced = task;
+    c->unplaced_last = task;
     return true;
+}
+
+/* No packet that has come in waits for one of these, so there will be room for all. */
+void card_served_place(struct card *c) {
+    while (c->unplaced) {
+        struct nic_task *task = c->unplaced;
+        struct spin_error err;
+        uint32_t context, i = own_place(c, task->packet);
+        if (i == NONE)
+            return;
+        c->unplaced = task->driver;
+        context_of_image(c, task->handlers->image, &context, &err); /* it has one since it waits */
+        begin_task(c, task, context, i);
+    }
+}
+
+void card_serve_over(struct card *c) {
+    c->unplaced = NULL;
+    c->wants_ready = false;
 }
 
 /* Where the state of an entry is in the L1 of its message's home cluster: behind the scratchpad of
@@ -164,8 +201,7 @@ void card_served_ended(struct card *c, const struct task *t) {
     if (p->own_place) {
         if (p->l2_unit != NONE)
             card_space_give(&c->l2, p->l2_unit);
-        p->next = c->free_packet;
-        c->free_packet = t->packet;
+        card_packet_free(c, t->packet);
     }
     bool no_codes = c->context[t->context].set.abi == CARD_PSPIN;
     c->server.ended(c->server.user, task, flow_code(fault, no_codes, t->value), c->now_ps);

@@ -33,6 +33,9 @@ void world_flight_less(struct spin_world *w, uint32_t index) {
 
 /* What is in flight when a run is stopped. */
 void world_flights_free(struct spin_world *w) {
+    for (uint32_t i = 0; w->rank && i < w->ranks; i++)
+        if (w->rank[i].card)
+            card_serve_over(w->rank[i].card);
     for (uint32_t i = 0; i < w->flights.made; i++) {
         struct world_flight *f = pool_find(&w->flights, i);
         if (f && f->packet)
