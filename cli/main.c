@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/file.h"
 #include "base/temporary.h"
 #include "images.h"
@@ -46,17 +48,29 @@ static void catch_interrupts(void) {
             sigaction(signals[i], &act, NULL);
 }
 
-/* Programs and experiments find the handlers of spinlib where this command's are. */
-static void name_handlers(void) {
+/* Programs and experiments find the handlers of spinlib where this command's are, or where the user
+ * says; false: that is nowhere. */
+static bool name_handlers(void) {
     struct images_folders folders;
+    struct stat st;
+    const char *said = environment_text("OPENSPIN_HANDLERS");
+    if (said && (stat(said, &st) != 0 || !S_ISDIR(st.st_mode))) {
+        cli_error(&cli_root, CLI_USAGE,
+                  "OPENSPIN_HANDLERS: there is no folder '%.200s'; without it the handlers of the "
+                  "installation are used",
+                  said);
+        return false;
+    }
     struct experiment_context found = images_find(&folders);
-    if (found.workloads)
-        setenv("OPENSPIN_HANDLERS", found.workloads, 0);
+    if (!said && found.workloads)
+        setenv("OPENSPIN_HANDLERS", found.workloads, 1);
+    return true;
 }
 
 int main(int argc, char **argv) {
     catch_interrupts();
-    name_handlers();
+    if (!name_handlers())
+        return CLI_USAGE;
     spin_guard_pages(SPIN_GUARDS_INSTALL); /* nobody else here wants SIGSEGV */
     int status = cli_dispatch(&cli_root, argc, argv);
     /* A full disk or a closed pipe must not look like success. */

@@ -420,7 +420,8 @@ static int simulate(const struct cli_command *command, const struct options *o,
         status = parse_faults(command, o->faults, &ignore);
     if (!status)
         status = cli_jit(command, o->jit, &options.jit);
-    cli_interrupt_says("openspin sim run: interrupted before time began\n");
+    /* While the world is made, and by a second ^C while it runs: the first is the world's. */
+    cli_interrupt_says("openspin sim run: interrupted, there are no results\n");
     if (!status && spin_world_new(&world, &options, &err))
         status = cli_report(command, &err);
     free(set);

@@ -36,7 +36,7 @@ void spin_job_close(struct spin_job *job) {
 
 int spin_handlers_load(ptl_handle_ni_t ni, const char *name, ptl_image_h *image) {
     const char *folder = getenv("OPENSPIN_HANDLERS");
-    if (!folder)
+    if (!folder || !*folder)
         folder = SPINLIB_IMAGES;
     char *path = malloc(strlen(folder) + strlen(name) + sizeof "/.spin");
     if (!path)

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/error.h"
 
 #define PREFIX "openspin-"
@@ -114,8 +115,8 @@ static bool lock(struct temporary *t) {
 }
 
 int temporary_make(struct temporary *t, struct spin_error *err) {
-    const char *parent = getenv("TMPDIR");
-    if (!parent || !*parent)
+    const char *parent = environment_text("TMPDIR");
+    if (!parent)
         parent = "/tmp";
     t->lock = -1;
     if (strlen(parent) > PATH_MAX - 64)

@@ -318,7 +318,7 @@ int live_auto_new(struct live_transport **out, const struct live_shm_options *sh
         !b->far && !far->fabric && !far->udp->interface && !far->udp->faults && !far->udp->auth;
     both_close(&b->transport);
     struct live_shm_options near = *shm;
-    uint32_t nid = without ? live_udp_nid(far->udp) : 0;
+    uint32_t nid = without ? live_udp_nid(far->udp, NULL) : 0;
     near.nid = nid ? nid : shm->nid;
     return without ? live_shm_new(out, &near, err) : code;
 }

@@ -604,11 +604,6 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
     live_book_open(&fabric.book, o->folder, o->pmix);
     /* Between nodes only PMIx can tell the addresses of libfabric. */
     const struct live_far far = {&udp, o->provider && o->pmix ? &fabric : NULL};
-    if (o->of_udp.auth &&
-        (o->transport == LIVE_FABRIC || (o->transport == LIVE_AUTO && far.fabric)))
-        return spin_fail(err, SPIN_EARG,
-                         "OPENSPIN_AUTH=1: UDP is authenticated, libfabric is not; use "
-                         "OPENSPIN_TRANSPORT=udp");
     switch (o->transport) {
     case LIVE_FABRIC:
         return live_fabric_new(&card->transport, &fabric, err);
@@ -703,12 +698,17 @@ static int open_record(struct live_card *card, struct spin_error *err) {
     return live_record_open(&card->record, &record, err);
 }
 
+const char *const live_transport_names[] = {[LIVE_SHM] = "shm",
+                                            [LIVE_UDP] = "udp",
+                                            [LIVE_AUTO] = "auto",
+                                            [LIVE_FABRIC] = "fabric",
+                                            [LIVE_TRANSPORTS] = NULL};
+
 static void open_seen(struct live_card *card) {
-    static const char *const transports[] = {
-        [LIVE_SHM] = "shm", [LIVE_UDP] = "udp", [LIVE_FABRIC] = "fabric", [LIVE_AUTO] = "auto"};
     struct spin_live_card seen = {.rank = card->options.rank, .ranks = card->options.ranks};
     snprintf(seen.program, sizeof seen.program, "%s", program_invocation_short_name);
-    snprintf(seen.transport, sizeof seen.transport, "%s", transports[card->options.transport]);
+    snprintf(seen.transport, sizeof seen.transport, "%s",
+             live_transport_names[card->options.transport]);
     live_seen_open(&card->seen, card->options.folder, &seen);
     live_show(card, live_now_ns());
 }

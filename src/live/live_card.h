@@ -37,6 +37,7 @@ struct live_card_options {
         LIVE_UDP,  /* nid is the interface's */
         LIVE_AUTO, /* as UDP; peers with that nid are reached through shared memory */
         LIVE_FABRIC,
+        LIVE_TRANSPORTS
     } transport;
     const char *provider;   /* of LIVE_FABRIC; NULL: the best */
     struct live_pmix *pmix; /* the job, if it is one of PMIx: for LIVE_FABRIC */
@@ -48,6 +49,8 @@ struct live_card_options {
         uint32_t retries;      /* then a peer that is silent is given up; 0: 12, some seconds */
     } of_udp;
 };
+
+extern const char *const live_transport_names[]; /* NULL ends them */
 
 int live_card_new(struct live_card **out, const struct live_card_options *options,
                   struct spin_error *err);

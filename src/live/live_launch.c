@@ -12,11 +12,14 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "live/live_auth.h"
 #include "live/live_clock.h"
+#include "live/live_environment.h"
 #include "live/live_job.h"
 #include "live/live_names.h"
 #include "live/live_pmi.h"
 #include "live/live_ports.h"
+#include "live/live_udp.h"
 #include "openspin.h"
 
 #define KILL_NS (2000 * LIVE_MS) /* after SIGTERM */
@@ -42,6 +45,7 @@ struct launch {
     char job_name[64];
     struct live_job *job;
     struct live_pmi *pmi;
+    struct live_environment environment;
     struct live_ports ports; /* port 0: none are needed */
     struct rank *rank;
     uint32_t running;
@@ -269,12 +273,28 @@ static void take_signals(struct launch *l) {
     l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* All ranks are on this machine: unless they are told otherwise they need none. */
+/* What every rank would say of the environment is said once, before there is any. */
+static int check_environment(struct launch *l, struct spin_error *err) {
+    struct live_environment *e = &l->environment;
+    struct live_folder key = {0};
+    struct live_auth auth;
+    int code = live_environment_read(e, err);
+    if (!code)
+        code = live_environment_settle(e, &(struct live_place){l->o->ranks, .near = true}, err);
+    if (!code && e->key_file)
+        code = live_folder_key(&key, e->key_file, err);
+    if (!code && e->auth)
+        code = live_auth_init(&auth, key.key, err);
+    if (!code && e->interface && e->transport != LIVE_FABRIC)
+        code = live_udp_nid(&(struct live_udp_options){.interface = e->interface}, err) ? 0
+                                                                                        : SPIN_EARG;
+    return code;
+}
+
+/* All ranks are on this machine: unless they are told to use UDP they need none. */
 static int take_ports(struct launch *l, struct spin_error *err) {
-    const char *transport = getenv("OPENSPIN_TRANSPORT");
-    if (!transport || !strcmp(transport, "shm") || getenv("OPENSPIN_PORT"))
-        return 0;
-    return live_ports_take(&l->ports, l->o->ranks, err);
+    bool udp = l->environment.transport == LIVE_UDP || l->environment.transport == LIVE_AUTO;
+    return udp && !l->environment.port ? live_ports_take(&l->ports, l->o->ranks, err) : 0;
 }
 
 static int run_job(struct launch *l, char *const *argv, struct spin_error *err) {
@@ -307,7 +327,9 @@ int spin_launch(const struct spin_launch_options *options, char *const *argv,
     *result = (struct spin_launch_result){0};
     if (!options->ranks || options->ranks > SPIN_LAUNCH_RANKS)
         return spin_fail(err, SPIN_EARG, "%u ranks: 1 to %u", options->ranks, SPIN_LAUNCH_RANKS);
-    int code = live_folder_make(&l.folder, l.job_name, sizeof l.job_name, err);
+    int code = check_environment(&l, err);
+    if (!code)
+        code = live_folder_make(&l.folder, l.job_name, sizeof l.job_name, err);
     if (code)
         return code;
     code = take_ports(&l, err);

@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/environment.h"
+#include "base/units.h"
 #include "live/live_card.h"
 #include "live/live_clock.h"
+#include "live/live_environment.h"
 #include "live/live_job.h"
 #include "live/live_pmix.h"
 #include "portals4.h"
@@ -133,11 +136,11 @@ static const struct portals_job job_calls = {.rank = own_rank,
 /* ---- making it ---- */
 
 static bool number_of(const char *variable, uint32_t most, uint32_t *number) {
-    const char *text = getenv(variable);
-    char *end;
-    unsigned long value = text ? strtoul(text, &end, 10) : 0;
+    const char *text = environment_text(variable);
+    uint64_t value = 0;
+    bool good = text && units_u64(text, &value) && value <= most;
     *number = (uint32_t)value;
-    return text && end != text && !*end && value <= most;
+    return good;
 }
 
 /* A job of `openspin launch`. */
@@ -197,74 +200,26 @@ static int join_pmix(struct spin_error *err) {
     return 0;
 }
 
-static bool is_of_pmix(void) {
-    const char *wanted = getenv("OPENSPIN_PMIX");
-    return getenv("PMIX_NAMESPACE") && getenv("PMIX_RANK") && !(wanted && !strcmp(wanted, "off"));
-}
-
-static int join(const char *job, struct spin_error *err) {
+static int join(const char *job, bool pmix, struct spin_error *err) {
+    pmix = pmix && getenv("PMIX_NAMESPACE") && getenv("PMIX_RANK");
     self.os_pid = getpid();
     self.start_ns = live_now_ns();
     self.ranks = self.near_ranks = 1;
-    return job            ? join_job(job, err)
-           : is_of_pmix() ? join_pmix(err)
-                          : live_folder_open(&self.folder, NULL, err);
+    return job    ? join_job(job, err)
+           : pmix ? join_pmix(err)
+                  : live_folder_open(&self.folder, NULL, err);
 }
 
-/* Which transport, and what it needs to know. */
-static int read_transport(struct live_card_options *options, struct spin_error *err) {
-    const char *transport = getenv("OPENSPIN_TRANSPORT"), *port = getenv("OPENSPIN_PORT");
-    const char *key = getenv("OPENSPIN_KEY_FILE"), *auth = getenv("OPENSPIN_AUTH");
-    struct live_udp_settings *udp = &options->of_udp;
-    if (!transport) /* what reaches all ranks of the job; who has none may know processes anywhere
-                     */
-        transport = self.near_ranks < self.ranks || (!self.job && !self.pmix) ? "auto" : "shm";
-    options->transport = !strcmp(transport, "shm")      ? LIVE_SHM
-                         : !strcmp(transport, "udp")    ? LIVE_UDP
-                         : !strcmp(transport, "fabric") ? LIVE_FABRIC
-                                                        : LIVE_AUTO;
-    options->provider = getenv("OPENSPIN_FABRIC_PROVIDER");
-    udp->interface = getenv("OPENSPIN_INTERFACE");
-    udp->faults = getenv("OPENSPIN_FAULTS");
-    udp->auth = auth && !strcmp(auth, "1");
-    err->code = 0;
-    if (key && options->transport != LIVE_SHM && live_folder_key(&self.folder, key, err))
-        return err->code;
-    if (options->transport == LIVE_AUTO && strcmp(transport, "auto")) {
-        snprintf(err->text, sizeof err->text,
-                 "OPENSPIN_TRANSPORT: '%.40s' is none of shm, udp, fabric and auto", transport);
-        err->code = SPIN_EARG;
-    } else if (auth && *auth && !udp->auth && strcmp(auth, "0")) {
-        snprintf(err->text, sizeof err->text, "OPENSPIN_AUTH: '%.40s' is neither 0 nor 1", auth);
-        err->code = SPIN_EARG;
-    } else if (port && (!number_of("OPENSPIN_PORT", 65536 - LIVE_PIDS, &udp->port) || !udp->port)) {
-        snprintf(err->text, sizeof err->text,
-                 "OPENSPIN_PORT: '%.40s' is not a port from 1 to %d, that of pid 0", port,
-                 65536 - LIVE_PIDS);
-        err->code = SPIN_EARG;
-    }
-    return err->code;
-}
-
-/* Threads for handlers. They are threads more that want processors, so only those that are asked
- * for. */
-static int read_hpus(struct live_card_options *options, struct spin_error *err) {
-    const char *text = getenv("OPENSPIN_HPUS");
-    if (!text || number_of("OPENSPIN_HPUS", LIVE_HPUS, &options->hpus))
-        return 0;
-    snprintf(err->text, sizeof err->text,
-             "OPENSPIN_HPUS: '%.40s' is not a number of threads from 0 to %d", text, LIVE_HPUS);
-    return err->code = SPIN_EARG;
-}
-
-/* Whether memory may be absent. */
-static int read_paging(struct live_card_options *options, struct spin_error *err) {
-    const char *text = getenv("OPENSPIN_PAGING");
-    options->paging = text && !strcmp(text, "on");
-    if (!text || options->paging || !strcmp(text, "off"))
-        return 0;
-    snprintf(err->text, sizeof err->text, "OPENSPIN_PAGING: '%.40s' is neither on nor off", text);
-    return err->code = SPIN_EARG;
+/* What the environment says, now that the job is known. */
+static int settle(struct live_environment *e, struct spin_error *err) {
+    bool in_job = self.job || self.pmix;
+    const struct live_place place = {.ranks = in_job ? self.ranks : 0,
+                                     .near = in_job && self.near_ranks == self.ranks,
+                                     .pmix = self.pmix};
+    int code = live_environment_settle(e, &place, err);
+    if (!code && e->key_file)
+        code = live_folder_key(&self.folder, e->key_file, err);
+    return code;
 }
 
 static uint32_t processors(void) {
@@ -279,45 +234,52 @@ static void before_fork(void) {
 
 /* Programs that are linked with the static library do not have the calls of a world. */
 static bool is_in_world(void) {
-    if (!getenv("OPENSPIN_WORLD"))
+    if (!environment_text("OPENSPIN_WORLD"))
         return false;
     fprintf(stderr, "openspin: OPENSPIN_WORLD is set, but this process is no rank of a world: that "
                     "is started by 'openspin sim run' and needs libportals.so, not libportals.a\n");
     return true;
 }
 
+static struct portals_process *refuse(const struct spin_error *err) {
+    /* As the launcher has it: we may not have come to know it. */
+    const char *rank =
+        environment_text(environment_text("OPENSPIN_JOB") ? "OPENSPIN_RANK" : "PMIX_RANK");
+    fprintf(stderr, "openspin: %s%.10s%sno live card: %s\n", rank ? "rank " : "", rank ? rank : "",
+            rank ? ": " : "", err->text);
+    live_pmix_close(self.pmix);
+    self.pmix = NULL;
+    return NULL;
+}
+
 static struct portals_process *make(void) {
     if (is_in_world())
         return NULL;
-    const char *job = getenv("OPENSPIN_JOB");
+    const char *job = environment_text("OPENSPIN_JOB");
+    struct live_environment e;
     struct spin_error err = {0};
-    int code = join(job, &err);
-    struct live_card_options options = {.folder = &self.folder,
-                                        .nid = self.pmix ? live_pmix_nid(self.pmix) : NID,
-                                        .pmix = self.pmix,
-                                        .pid = job ? self.rank : LIVE_PIDS,
-                                        .jit = SPIN_JIT_ASIDE,
-                                        .progress = true,
-                                        .rank = self.rank,
-                                        .ranks = job || self.pmix ? self.ranks : 0,
-                                        .pcap = getenv("OPENSPIN_PCAP"),
-                                        .trace = getenv("OPENSPIN_TRACE"),
-                                        .start_ns = self.start_ns};
-    if (!code)
-        code = read_transport(&options, &err);
-    if (!code)
-        code = read_hpus(&options, &err);
-    if (!code)
-        code = read_paging(&options, &err);
-    options.crowded = self.near_ranks * (1 + options.hpus) > processors();
-    if (!code)
-        code = live_card_new(&self.card, &options, &err);
-    if (code) {
-        fprintf(stderr, "openspin: no live card: %s\n", err.text);
-        live_pmix_close(self.pmix);
-        self.pmix = NULL;
-        return NULL;
-    }
+    if (live_environment_read(&e, &err) || join(job, e.pmix, &err) || settle(&e, &err))
+        return refuse(&err);
+    const struct live_card_options options = {
+        .folder = &self.folder,
+        .nid = self.pmix ? live_pmix_nid(self.pmix) : NID,
+        .pmix = self.pmix,
+        .pid = job ? self.rank : LIVE_PIDS,
+        .jit = SPIN_JIT_ASIDE,
+        .progress = true,
+        .rank = self.rank,
+        .ranks = job || self.pmix ? self.ranks : 0,
+        .pcap = e.pcap,
+        .trace = e.trace,
+        .start_ns = self.start_ns,
+        .hpus = e.hpus,
+        .paging = e.paging,
+        .crowded = self.near_ranks * (1 + e.hpus) > processors(),
+        .transport = (enum live_transport_kind)e.transport,
+        .provider = e.provider,
+        .of_udp = {.interface = e.interface, .faults = e.faults, .port = e.port, .auth = e.auth}};
+    if (live_card_new(&self.card, &options, &err))
+        return refuse(&err);
     if (options.pcap || options.trace)
         pthread_atfork(before_fork, NULL, NULL);
     struct portals_process *process = live_card_process(self.card);

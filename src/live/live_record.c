@@ -15,6 +15,7 @@
 #define NOTES        16384u /* boxes in memory */
 #define BUFFER_BYTES (1u << 20)
 #define HPUS         1024u
+#define PATH_BYTES   1024u
 
 /* A box, and the end of an arrow in it: `id` not 0. */
 struct note {
@@ -64,7 +65,7 @@ static int name_file(char *path, size_t room, const char *variable, const char *
         }
         used += (size_t)wrote;
     }
-    if (!*pattern || used >= room)
+    if (used >= room)
         return spin_fail(err, SPIN_EARG, "%s: '%.60s' is no name of a file", variable, pattern);
     path[used] = 0;
     return own ? 0
@@ -74,10 +75,19 @@ static int name_file(char *path, size_t room, const char *variable, const char *
                            variable, pattern, o->ranks);
 }
 
+int live_record_check(const char *pcap, const char *trace, uint32_t ranks, struct spin_error *err) {
+    const struct live_record_options o = {.ranks = ranks};
+    char path[PATH_BYTES];
+    int code = pcap ? name_file(path, sizeof path, "OPENSPIN_PCAP", pcap, &o, err) : 0;
+    if (!code && trace)
+        code = name_file(path, sizeof path, "OPENSPIN_TRACE", trace, &o, err);
+    return code;
+}
+
 /* ---- opening and closing ---- */
 
 static int open_pcap(struct live_record *r, struct spin_error *err) {
-    char path[1024];
+    char path[PATH_BYTES];
     int code = name_file(path, sizeof path, "OPENSPIN_PCAP", r->o.pcap, &r->o, err);
     r->pcap.port = r->o.port;
     r->pcap.mtu_bytes = r->o.mtu_bytes;
@@ -90,7 +100,7 @@ static int open_pcap(struct live_record *r, struct spin_error *err) {
 }
 
 static int open_trace(struct live_record *r, struct spin_error *err) {
-    char path[1024];
+    char path[PATH_BYTES];
     int code = name_file(path, sizeof path, "OPENSPIN_TRACE", r->o.trace, &r->o, err);
     if (!code)
         code = trace_open(&r->trace, path, err);

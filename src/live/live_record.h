@@ -26,6 +26,8 @@ struct live_record_options {
 /* Rows of a trace, as those of worlds; HPU i is RECORD_HPU + i. */
 enum record_row { RECORD_CPU, RECORD_OUT, RECORD_IN, RECORD_DMA, RECORD_HPU };
 
+/* Whether these are names of files (or NULL) that each of the ranks has for itself. */
+int live_record_check(const char *pcap, const char *trace, uint32_t ranks, struct spin_error *err);
 /* *out is NULL if nothing is to be written. */
 int live_record_open(struct live_record **out, const struct live_record_options *options,
                      struct spin_error *err);

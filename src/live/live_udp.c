@@ -520,10 +520,9 @@ static int find_interface(struct udp *u, struct spin_error *err) {
                                       u->o.interface ? u->o.interface : "");
 }
 
-uint32_t live_udp_nid(const struct live_udp_options *options) {
+uint32_t live_udp_nid(const struct live_udp_options *options, struct spin_error *err) {
     struct udp u = {.o = *options};
-    struct spin_error ignored;
-    return find_interface(&u, &ignored) ? 0 : u.address.nid;
+    return find_interface(&u, err) ? 0 : u.address.nid;
 }
 
 uint32_t live_udp_mtu(const struct live_transport *t) {

@@ -32,8 +32,8 @@ struct live_udp_options {
 int live_udp_new(struct live_transport **out, const struct live_udp_options *options,
                  struct spin_error *err);
 
-/* The node id that it would have; 0: there is no such interface. */
-uint32_t live_udp_nid(const struct live_udp_options *options);
+/* The node id that it would have; 0: there is no such interface, as `err` (or NULL) says. */
+uint32_t live_udp_nid(const struct live_udp_options *options, struct spin_error *err);
 
 /* How much data in a packet makes a datagram that the interface sends whole. */
 uint32_t live_udp_mtu(const struct live_transport *t);

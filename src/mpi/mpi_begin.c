@@ -6,25 +6,45 @@
 
 #include "mpi_trace.h"
 
-static void begin(void) {
-    struct trace *t = trace_of_process();
-    const char *path = getenv("OPENSPIN_GOAL"), *scale = getenv("OPENSPIN_GOAL_SCALE"),
-               *clock = getenv("OPENSPIN_GOAL_CLOCK"), *wild = getenv("OPENSPIN_GOAL_WILDCARDS"),
-               *shortest = getenv("OPENSPIN_GOAL_SHORTEST");
-    if (!path || !*path)
-        return;
+/* An empty variable is as if it were not set. */
+static const char *variable(const char *name) {
+    const char *text = getenv(name);
+    return text && *text ? text : NULL;
+}
+
+/* Whether it is the second of two words; the first is the default. */
+static bool is_second(const char *name, const char *first, const char *second) {
+    const char *text = variable(name);
+    if (text && strcmp(text, first) != 0 && strcmp(text, second) != 0)
+        trace_fail("%s=%s is neither %s nor %s", name, text, first, second);
+    return text && strcmp(text, second) == 0;
+}
+
+static void read_options(struct trace *t) {
+    const char *scale = variable("OPENSPIN_GOAL_SCALE"),
+               *shortest = variable("OPENSPIN_GOAL_SHORTEST");
     char *end = NULL;
     t->scale = scale ? strtod(scale, &end) : 1;
-    t->wall = clock && strcmp(clock, "wall") == 0;
-    t->wildcards = wild && strcmp(wild, "keep") == 0;
-    t->shortest_ns = shortest ? strtoull(shortest, NULL, 10) : 0;
+    if (scale && (end == scale || *end || !(t->scale >= 0 && t->scale <= 1e9)))
+        trace_fail("OPENSPIN_GOAL_SCALE=%s is not a factor from 0 to 1e9", scale);
+    t->shortest_ns = shortest ? strtoull(shortest, &end, 10) : 0;
+    if (shortest && (*end || *shortest < '0' || *shortest > '9'))
+        trace_fail("OPENSPIN_GOAL_SHORTEST=%s is not a number of nanoseconds", shortest);
+    t->wall = is_second("OPENSPIN_GOAL_CLOCK", "cpu", "wall");
+    t->wildcards = is_second("OPENSPIN_GOAL_WILDCARDS", "resolve", "keep");
+}
+
+static void begin(void) {
+    struct trace *t = trace_of_process();
+    const char *path = variable("OPENSPIN_GOAL");
+    if (!path)
+        return;
     t->path = strdup(path);
     PMPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &t->ranks);
     t->on = t->path != NULL;
     trace_comm_begin();
-    if (scale && (end == scale || *end || !(t->scale >= 0 && t->scale <= 1e9)))
-        trace_fail("OPENSPIN_GOAL_SCALE=%s is not a factor from 0 to 1e9", scale);
+    read_options(t);
     trace_leave();
 }
 
@@ -37,7 +57,7 @@ int MPI_Init(int *argc, char ***argv) {
 
 /* Several threads in MPI at a time are refused before they come. */
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
-    bool traced = getenv("OPENSPIN_GOAL") != NULL;
+    bool traced = variable("OPENSPIN_GOAL") != NULL;
     if (traced && required > MPI_THREAD_SERIALIZED)
         required = MPI_THREAD_SERIALIZED;
     int code = PMPI_Init_thread(argc, argv, required, provided);

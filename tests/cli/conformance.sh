@@ -80,6 +80,7 @@ interrupt() { # NAME PATTERN HOW
 interrupt "^C stops a program without calls and says where all are" '^  rank 1 in watch_flag \(watch.c:1[0-9]\) since 1000.000 ns$' flag
 interrupt "^C stops a loop of calls" 'interrupted at [0-9]+ ns with 3 of 3 ranks not done' yield
 interrupt "^C stops a program in a call of the system" 'openspin: interrupted; a rank does not come back' read
+[ "$(tail -n 1 <<<"$err")" = "openspin sim run: interrupted, there are no results" ] && pass "and says what is left of it" || fail "and says what is left of it" "$err"
 # --- a rank is a process: variables, what the C library remembers, time, its end
 cc -g -shared -fPIC -Wall -Wextra $flags -I"$SOURCE/include" "$SOURCE/tests/programs/support.c" -o libsupport.so
 cc -g -shared -fPIC -Wall -Wextra $flags -I"$SOURCE/include" "$SOURCE/tests/programs/rank_process.c" -L. -lsupport -Wl,-rpath,'$ORIGIN' -o process.so && pass "a program with a library compiles" || fail "a program with a library compiles"

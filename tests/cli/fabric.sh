@@ -30,7 +30,7 @@ check "a program alone is a job of one" 0 '^1 ranks, 10 messages each way' timeo
 for provider in shm tcp; do
     check "$provider: a rank that is killed ends the job" 137 'rank 1 of 3 was ended by signal 9 ' by $provider -n 3 ./waits killed
 done
-check "a provider that is not there" 3 "OPENSPIN_FABRIC_PROVIDER: libfabric has no reliable endpoint of pigeon .*fi_info" by pigeon -n 2 ./waits
+check "a provider that is not there" 3 "rank [01]: no live card: OPENSPIN_FABRIC_PROVIDER: libfabric has no reliable endpoint of pigeon .*fi_info" by pigeon -n 2 ./waits
 OPENSPIN_INTERFACE=nosuch0 check "an interface that is not there" 3 "no reliable endpoint of tcp at nosuch0" by tcp ./waits
-OPENSPIN_AUTH=1 check "what cannot be authenticated is refused" 3 "OPENSPIN_AUTH=1: UDP is authenticated, libfabric is not" by tcp ./waits
+OPENSPIN_AUTH=1 check "what cannot be authenticated is refused" 2 "OPENSPIN_AUTH is about UDP, but with OPENSPIN_TRANSPORT=fabric a card uses libfabric" by tcp ./waits
 finish

@@ -40,7 +40,8 @@ def kill_one(openspin, soak, image, seed):
         until = int(time.monotonic() + LAST) + 1
         own = f"127.203.{os.getpid() // 256 % 256}.{os.getpid() % 256}"
         environment = dict(os.environ, OPENSPIN_TRANSPORT=transport, OPENSPIN_HPUS=str(hpus),
-                           SOAK_UNTIL=str(until), OPENSPIN_INTERFACE=own)
+                           SOAK_UNTIL=str(until),
+                           OPENSPIN_INTERFACE=own if transport == "udp" else "")
         arguments = [soak, str(int(LAST)), str(seed), image, folder]
         job = subprocess.Popen([openspin, "launch", "-k", "-n", str(ranks), *arguments],
                                env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

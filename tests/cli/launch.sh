@@ -53,10 +53,6 @@ check "UDP: a handler on the card" 0 '^the sum of 1 to 3 is 6;' udp -n 4 ./sum s
 check "UDP: broadcast" 0 '^broadcast: 8192 bytes to 8 ranks$' udp -n 8 ./listings broadcast-long broadcast.spin
 check "UDP: RAID" 0 '^RAID-5: 4096 bytes written' udp -n 3 ./listings raid raid_data.spin raid_parity.spin
 OPENSPIN_FAULTS=3:loss=0.1,duplicate=0.1,reorder=0.1,corrupt=0.1 check "UDP: a bad network" 0 '^broadcast: 8192 bytes to 8 ranks$' udp -n 8 ./listings broadcast-long broadcast.spin
-refused() { # WHAT LINE COMMAND...
-    run "${@:3}"
-    [ "$status" != 0 ] && grep -qF "$2" <<<"$err" && pass "$1" || fail "$1" "$status" "$out" "$err"
-}
 check "shared memory and UDP: the nearer" 0 '^rank 4 of 5: 103 from the left' env OPENSPIN_TRANSPORT=auto OPENSPIN_INTERFACE=127.201.$(($$ / 256 % 256)).$(($$ % 256)) "$OPENSPIN" launch -n 5 ./ring
 # Two jobs at once need not know of each other; nor is a network needed.
 OPENSPIN_TRANSPORT=udp launch -n 3 ./ring ring one >one.txt 2>&1 &
@@ -75,17 +71,47 @@ if [ "$(id -u)" = 0 ] && unshare -n true 2>/dev/null; then
 else
     skip "without any network" "needs root"
 fi
-OPENSPIN_TRANSPORT=pigeon refused "a transport that is none" "OPENSPIN_TRANSPORT: 'pigeon' is none of shm, udp, fabric and auto" launch ./ring
-OPENSPIN_FAULTS=loss refused "faults that are none" "OPENSPIN_FAULTS: 'loss' is not SEED" udp ./ring
 if ldconfig -p 2>/dev/null | grep -q 'libsodium\.so\.23' || [ -e /usr/lib/x86_64-linux-gnu/libsodium.so.23 ]; then
     OPENSPIN_AUTH=1 check "UDP: authenticated" 0 '^broadcast: 8192 bytes to 8 ranks$' udp -n 8 ./listings broadcast-long broadcast.spin
 else
     skip "UDP: authenticated" "no libsodium"
 fi
-OPENSPIN_AUTH=yes refused "neither with nor without authentication" "OPENSPIN_AUTH: 'yes' is neither 0 nor 1" udp ./ring
-OPENSPIN_PORT=70000 refused "a port that is none" "OPENSPIN_PORT: '70000' is not a port" udp ./ring
 echo 0123456789abcdef0123 >key; chmod 644 key
-OPENSPIN_KEY_FILE=key refused "a key that others can read" "OPENSPIN_KEY_FILE: key: not a file" udp ./ring
+
+# --- variables: what is wrong is one line, before any rank begins
+refused() { # LINE VARIABLE=VALUE...
+    run env "${@:2}" timeout -k 5 $patience "$OPENSPIN" launch -n 2 ./ring
+    [ "$status" = "${refusal:-2}" ] && [ "$err" = "openspin launch: $1" ] && pass "${*:2}" || fail "${*:2}" "$status" "$out" "$err"
+}
+refused "OPENSPIN_TRANSPORT: 'pigeon' is none of shm, udp, auto and fabric" OPENSPIN_TRANSPORT=pigeon
+refused "OPENSPIN_AUTH: 'yes' is none of 0 and 1" OPENSPIN_AUTH=yes
+refused "OPENSPIN_PAGING: '1' is none of off and on" OPENSPIN_PAGING=1
+refused "OPENSPIN_PMIX: 'maybe' is none of off and on" OPENSPIN_PMIX=maybe
+refused "OPENSPIN_HPUS: '33' is not a number of threads from 0 to 32" OPENSPIN_HPUS=33
+refused "OPENSPIN_PORT: '70000' is not a port, that of pid 0, from 1 to 64512" OPENSPIN_PORT=70000 OPENSPIN_TRANSPORT=udp
+refused "OPENSPIN_FAULTS: 'loss' is not SEED:NAME=SHARE,... with the names loss, duplicate, reorder and corrupt and shares from 0 to 1" OPENSPIN_FAULTS=loss OPENSPIN_TRANSPORT=udp
+refused "OPENSPIN_INTERFACE: there is no interface 'nosuch0' that is up and has an IPv4 address" OPENSPIN_INTERFACE=nosuch0 OPENSPIN_TRANSPORT=udp
+refusal=1 refused "OPENSPIN_KEY_FILE: key: not a file of at least 16 bytes that only this user can read (mode 0600)" OPENSPIN_KEY_FILE=key OPENSPIN_TRANSPORT=udp
+idle() { # VARIABLE=VALUE NETWORK TRANSPORT...: said of a network that no card would use
+    refused "${1%%=*} is about $2, but with OPENSPIN_TRANSPORT=shm (the default here) a card uses shared memory alone: set OPENSPIN_TRANSPORT to $3, or unset ${1%%=*}" "$1"
+}
+idle OPENSPIN_AUTH=1 UDP udp
+idle OPENSPIN_FAULTS=1:loss=0.1 UDP udp
+idle OPENSPIN_PORT=29000 UDP udp
+idle OPENSPIN_KEY_FILE=key "UDP and libfabric" "udp, auto or fabric"
+idle OPENSPIN_INTERFACE=lo "UDP and libfabric" "udp, auto or fabric"
+idle OPENSPIN_FABRIC_PROVIDER=tcp libfabric fabric
+refused "OPENSPIN_FAULTS is about UDP, but with OPENSPIN_TRANSPORT=fabric a card uses libfabric: set OPENSPIN_TRANSPORT to udp, or unset OPENSPIN_FAULTS" OPENSPIN_TRANSPORT=fabric OPENSPIN_FAULTS=1:loss=0.1
+refused "OPENSPIN_FABRIC_PROVIDER is about libfabric, but with OPENSPIN_TRANSPORT=auto a card uses UDP: set OPENSPIN_TRANSPORT to fabric, or unset OPENSPIN_FABRIC_PROVIDER" OPENSPIN_TRANSPORT=auto OPENSPIN_FABRIC_PROVIDER=tcp
+check "what a rank finds wrong has its number" 10 "^openspin: rank [01]: no live card: OPENSPIN_AUTH is about UDP, but with OPENSPIN_TRANSPORT=shm a card" launch -n 2 env OPENSPIN_AUTH=1 OPENSPIN_TRANSPORT=shm ./ring
+check "a program alone says it, too" 10 "^openspin: no live card: OPENSPIN_HPUS: 'x' is not" env OPENSPIN_HPUS=x timeout $patience ./ring
+empty=()
+for v in TRANSPORT FABRIC_PROVIDER INTERFACE PORT KEY_FILE AUTH FAULTS HPUS PAGING PMIX PCAP TRACE HANDLERS JOB WORLD; do empty+=("OPENSPIN_$v="); done
+check "an empty variable is as if it were not set" 0 '^rank 1 of 2: 100 from the left' env "${empty[@]}" timeout -k 5 $patience "$OPENSPIN" launch -n 2 ./ring
+check "of a program alone as well" 0 '^rank 0 of 1: 100 from the left' env "${empty[@]}" timeout $patience ./ring
+check "asking for nothing is no contradiction" 0 '^rank 0 of 1' env OPENSPIN_AUTH=0 OPENSPIN_PAGING=off OPENSPIN_PMIX=on "$OPENSPIN" launch ./ring
+check "handlers that are nowhere" 2 "^openspin: OPENSPIN_HANDLERS: there is no folder 'nowhere'; without it the handlers of the installation are used" env OPENSPIN_HANDLERS=nowhere "$OPENSPIN" launch ./ring
+
 chmod 600 key
 OPENSPIN_KEY_FILE=key check "a key that nobody else can" 0 '^rank 1 of 2: 100 from the left' udp -n 2 ./ring
 

@@ -6,8 +6,6 @@ flags=
 # A sanitized library needs a sanitized program.
 nm -D "$library/libportals.so" | grep -q __asan_init && flags=-fsanitize=address,undefined
 export LD_LIBRARY_PATH=$library ASAN_OPTIONS=detect_leaks=0:handle_segv=0
-# At a loopback address of this test's own.
-export OPENSPIN_INTERFACE=127.202.$(($$ / 256 % 256)).$(($$ % 256))
 compile() { # SOURCE NAME
     clang $flags -g -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" "-L$library" -lportals -lpthread -o "$2" && pass "$2 compiles" || fail "$2 compiles"
 }
@@ -63,13 +61,14 @@ done
 handlers "two workers" 2
 if [ -n "${FULL:-}" ]; then handlers "whoever drives" 0; handlers "eight workers" 8; fi
 OPENSPIN_HPUS=some check "a number of workers that is none" 1 "OPENSPIN_HPUS: 'some' is not a number of threads from 0 to 32" timeout $patience ./sum sum.spin
-export OPENSPIN_TRANSPORT=udp
+# At a loopback address of this test's own.
+export OPENSPIN_TRANSPORT=udp OPENSPIN_INTERFACE=127.202.$(($$ / 256 % 256)).$(($$ % 256))
 all "UDP, 2 ranks" 2 "$(every "$points" "$some release-in-a-loop handle-is-equal all-memory")" "$(every "$threads" "$some_threads")"
 for ranks in 4 8; do
     [ -n "${FULL:-}" ] && all "UDP, $ranks ranks" $ranks "$points" "$threads"
 done
 handlers "UDP, two workers" 2
-unset OPENSPIN_TRANSPORT
+unset OPENSPIN_TRANSPORT OPENSPIN_INTERFACE
 
 # --- mixed traffic, and ranks that are killed and begin anew; more of both in scripts/soak
 compile tests/programs/soak.c soak

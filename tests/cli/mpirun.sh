@@ -98,7 +98,9 @@ run far -n 5 ./own
     pass "addresses of three nodes" || fail "addresses of three nodes" "$status" "$out" "$err"
 if OPENSPIN_TRANSPORT=fabric timeout $patience ./waits end >/dev/null 2>&1; then
     OPENSPIN_TRANSPORT=fabric OPENSPIN_FABRIC_PROVIDER=tcp check "libfabric between three hosts" 0 '^5 ranks, 10 messages each way, every byte as it should be$' far -n 5 ./all_to_all 10
-    OPENSPIN_FABRIC_PROVIDER=tcp OPENSPIN_FAULTS=1:loss=1 check "shared memory on a host, libfabric between hosts" 0 '^5 ranks, 10 messages each way' far -n 5 ./all_to_all 10
+    OPENSPIN_FABRIC_PROVIDER=tcp check "shared memory on a host, libfabric between hosts" 0 '^5 ranks, 10 messages each way' far -n 5 ./all_to_all 10
+    OPENSPIN_FABRIC_PROVIDER=pigeon check "libfabric alone between hosts" 10 'rank [0-4]: no live card: .* no reliable endpoint of pigeon' far -n 5 ./ring
+    OPENSPIN_FABRIC_PROVIDER=tcp OPENSPIN_AUTH=1 check "where nothing is authenticated" 10 'rank [0-4]: no live card: OPENSPIN_AUTH is about UDP, but with OPENSPIN_TRANSPORT=auto \(the default here\) a card uses libfabric: ' far -n 5 ./ring
 else
     skip "libfabric between three hosts" "no libfabric here"
 fi

@@ -57,6 +57,16 @@ one_line "one-sided communication" 'no schedule: the program uses one-sided comm
 one_line "a program without MPI" 'true: no schedule came: it must be a C or C\+\+ program' true
 one_line "a clock that is none" "unknown clock 'sun'; there are cpu and wall" --clock sun ./patterns ring
 one_line "a factor that is none" 'scale x is not a factor' --scale x ./patterns ring
+traced() { # VARIABLE=VALUE: without `goal trace`
+    run timeout -k 5 $patience env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OPENSPIN_GOAL=own.goal "$1" \
+        mpirun -n 2 --oversubscribe env LD_PRELOAD="$BUILD/src/mpi/libopenspin-goal.so" ./patterns ring
+}
+for wrong in CLOCK=sun SHORTEST=10us; do
+    traced OPENSPIN_GOAL_$wrong
+    grep -q "no schedule: OPENSPIN_GOAL_$wrong is n" <<<"$err" && [ ! -e own.goal ] && pass "OPENSPIN_GOAL_$wrong" || fail "OPENSPIN_GOAL_$wrong" "$status" "$err"
+done
+traced OPENSPIN_GOAL_CLOCK=
+[ "$status" = 0 ] && [ -s own.goal ] && pass "an empty variable is as if it were not set" || fail "an empty variable is as if it were not set" "$status" "$err"
 one_line "no program" 'which program\?'
 refuse "no such program" 1 './nothing: cannot run it: No such file or directory$' trace -o kept.goal ./nothing
 refuse "a folder is no program" 1 '/: cannot run it: it is no regular file$' trace -o kept.goal /

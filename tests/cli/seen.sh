@@ -88,13 +88,13 @@ print(len(lines), "frames,", right, "of them right,", len(wrong), "ways to be wr
 else
     skip "the dissector" "no tshark here"
 fi
-no_card() { # NAME PATTERN VARIABLE=VALUE
-    run env "$3" timeout $patience "$OPENSPIN" launch -n 2 ./every pingpong.spin
-    [ "$status" = 1 ] && printf '%s\n' "$err" | grep -qE -- "^openspin: no live card: $2" && pass "$1" || fail "$1" "$status" "$err"
+no_card() { # NAME STATUS PATTERN VARIABLE=VALUE
+    run env "$4" timeout $patience "$OPENSPIN" launch -n 2 ./every pingpong.spin
+    [ "$status" = "$2" ] && printf '%s\n' "$err" | grep -qE -- "^openspin$3" && pass "$1" || fail "$1" "$status" "$err"
 }
-no_card "one file for two ranks" "OPENSPIN_PCAP: 'x.pcap' is one file for 2 ranks; write %r" OPENSPIN_PCAP=x.pcap
-no_card "a name that is none" "OPENSPIN_TRACE: 'x%y': after % comes r " OPENSPIN_TRACE=x%y
-no_card "a folder that is not there" "nowhere/[01].pcap: cannot write: No such file" OPENSPIN_PCAP=nowhere/%r.pcap
+no_card "one file for two ranks" 2 " launch: OPENSPIN_PCAP: 'x.pcap' is one file for 2 ranks; write %r" OPENSPIN_PCAP=x.pcap
+no_card "a name that is none" 2 " launch: OPENSPIN_TRACE: 'x%y': after % comes r " OPENSPIN_TRACE=x%y
+no_card "a folder that is not there" 1 ": rank [01]: no live card: nowhere/[01].pcap: cannot write: No such file" OPENSPIN_PCAP=nowhere/%r.pcap
 [ -z "$(ls | grep -E '^x|part')" ] && pass "and nothing is left of these" || fail "and nothing is left of these" "$(ls)"
 
 # --- kills: what was written has its own name

@@ -11,11 +11,15 @@ for program in unpinned outsized; do
     clang $flags -O1 -g -Wall -Wextra -I"$SOURCE/include" "$SOURCE/tests/programs/$program.c" "-L$library" -lportals -lpthread -o $program && pass "$program compiles" || fail "$program compiles"
 done
 launch() { timeout -k 5 $patience "$OPENSPIN" launch "$@"; }
-export OPENSPIN_INTERFACE=127.202.$(($$ / 256 % 256)).$(($$ % 256))
+transport() { # shm, or udp at a loopback address of this test's own
+    export OPENSPIN_TRANSPORT=$1 OPENSPIN_INTERFACE=
+    [ "$1" = shm ] || OPENSPIN_INTERFACE=127.202.$(($$ / 256 % 256)).$(($$ % 256))
+}
 for paging in off on; do
     for transport in shm udp; do
         [ $paging$transport = offudp ] && continue
-        export OPENSPIN_PAGING=$paging OPENSPIN_TRANSPORT=$transport
+        export OPENSPIN_PAGING=$paging
+        transport $transport
         check "$transport, paging $paging: untouched memory" 0 '^3323026 bytes written and read, none wrong$' launch -n 2 ./unpinned untouched
         check "$transport, paging $paging: a mapped file" 0 '^and so has the file$' launch -n 2 ./unpinned file file
         check "$transport, paging $paging: from a read-only mapping" 0 '^3000017 bytes put and got, none wrong$' launch -n 2 ./unpinned source file
@@ -25,7 +29,7 @@ check "udp, as its interface has it: untouched memory" 0 '^3323026 bytes written
 
 # --- memory that is not there: errors at both sides, and both live
 for transport in shm udp; do
-    export OPENSPIN_TRANSPORT=$transport
+    transport $transport
     check "$transport: memory that is unmapped" 0 '^unmapped: errors while it is gone, data before and after$' launch -n 2 ./unpinned freed
     check "$transport: memory that is read-only" 0 '^read-only: errors while it is gone, data before and after$' launch -n 2 ./unpinned protected
     check "$transport: a file that is cut off" 0 '^file cut off: errors while it is gone, data before and after$' launch -n 2 ./unpinned shortened file
@@ -34,7 +38,7 @@ for transport in shm udp; do
         check "$transport: memory that comes and goes, seed $seed" 0 '^[1-9][0-9]* messages, [0-9]+ errors, all ended$' launch -n 2 ./unpinned changing "$((${CHANGES:+700} + 300))" "$seed"
     done
 done
-unset OPENSPIN_PAGING OPENSPIN_TRANSPORT
+unset OPENSPIN_PAGING OPENSPIN_TRANSPORT OPENSPIN_INTERFACE
 
 # --- less memory than there is data
 own=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup) limit=memory.limit_in_bytes
