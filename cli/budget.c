@@ -19,6 +19,7 @@
 /* ISCA'21 section IV-B2: 8 cycles of runtime for each packet, 7 to invoke and 1 to complete. Only
  * for --cycles; a handler that runs on the card has the card's. */
 #define RUNTIME_CYCLES 8
+#define RUNTIME_UNSAID UINT64_MAX
 /* A card that moves so much of what is offered holds it: the rest is the run's beginning and end.
  */
 #define HELD 0.98
@@ -301,7 +302,7 @@ static int read_load(const struct cli_command *command, const struct options *o,
     if (!status && o->gap && (!units_time_ps(o->gap, &l->gap_ps) || l->gap_ps > 1000000000000))
         status =
             cli_error(command, CLI_USAGE, "--gap: '%s' is no time (such as 5ns) up to 1s", o->gap);
-    l->runtime_cycles = o->runtime;
+    l->runtime_cycles = o->runtime == RUNTIME_UNSAID ? RUNTIME_CYCLES : o->runtime;
     return status;
 }
 
@@ -322,6 +323,10 @@ static int answer(const struct cli_command *command, const struct options *o,
     bool is_handler = inv->function && inv->call.kind != SPIN_OTHER_FUNCTION;
     double cycle_ns = (double)l->cycle_ps / 1000;
     double occupied = (m->mean_cycles + (double)l->runtime_cycles) * cycle_ns;
+    if (is_handler && o->runtime != RUNTIME_UNSAID)
+        return cli_error(
+            command, CLI_USAGE,
+            "--runtime is for --cycles: a handler runs on the card, which has its own");
     if (is_handler) {
         set_packets(l, m);
         status = budget_try(command, l, &o->invoke, inv, &trial);
@@ -366,7 +371,7 @@ static int run_load(const struct cli_command *command, const struct options *o,
 }
 
 static int run(const struct cli_command *command, int argc, char **argv) {
-    struct options o = {.runtime = RUNTIME_CYCLES};
+    struct options o = {.runtime = RUNTIME_UNSAID};
     struct cli_list operands;
     struct invocation inv = {0};
     struct progress progress;

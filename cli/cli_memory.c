@@ -37,7 +37,7 @@ static bool find_region(const char *name, enum spin_space *space) {
     return false;
 }
 
-static bool parse(const char *text, uint32_t contexts, struct spec *s) {
+static bool parse(const char *text, struct spec *s) {
     char head[80];
     const char *equals = strchr(text, '=');
     uint64_t number;
@@ -50,7 +50,7 @@ static bool parse(const char *text, uint32_t contexts, struct spec *s) {
     char *name = head, *colon = strchr(head, ':');
     if (colon) {
         *colon = 0;
-        if (strncmp(head, "ctx", 3) != 0 || !units_u64(head + 3, &number) || number >= contexts)
+        if (strncmp(head, "ctx", 3) != 0 || !units_u64(head + 3, &number) || number > UINT32_MAX)
             return false;
         s->context = (uint32_t)number;
         name = colon + 1;
@@ -74,9 +74,15 @@ static int bad_spec(const struct cli_command *command, const char *shown, const 
 int memory_check(const struct cli_command *command, const char *shown, const struct cli_list *specs,
                  uint32_t contexts) {
     struct spec s;
-    for (int i = 0; i < specs->count; i++)
-        if (!parse(specs->items[i], contexts, &s))
+    for (int i = 0; i < specs->count; i++) {
+        if (!parse(specs->items[i], &s))
             return bad_spec(command, shown, specs->items[i]);
+        if (s.context >= contexts)
+            return cli_error(command, CLI_USAGE,
+                             "%s: '%.80s': ctx%u does not exist: there %s %u context%s, from ctx0",
+                             shown, specs->items[i], s.context, contexts == 1 ? "is" : "are",
+                             contexts, contexts == 1 ? "" : "s");
+    }
     return 0;
 }
 
@@ -122,7 +128,7 @@ int memory_fill(const struct cli_command *command, const struct cli_list *specs,
     struct spec s;
     int status = memory_check(command, "--fill", specs, view->contexts);
     for (int i = 0; i < specs->count && !status; i++) {
-        parse(specs->items[i], view->contexts, &s);
+        parse(specs->items[i], &s);
         status = fill(command, "--fill", specs->items[i], &s, view);
     }
     return status;
@@ -142,7 +148,7 @@ int memory_dump(const struct cli_command *command, const struct cli_list *specs,
     for (int i = 0; i < specs->count && !status; i++) {
         struct file_out out;
         uint64_t bytes;
-        parse(specs->items[i], view->contexts, &s);
+        parse(specs->items[i], &s);
         const uint8_t *from = reach(command, "--dump", specs->items[i], &s, s.length, view, &bytes);
         if (!from)
             return CLI_FAILED;

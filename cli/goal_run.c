@@ -220,6 +220,8 @@ static int parse_noise(const struct cli_command *command, const struct run_optio
         .record = o->noise_file, .seed = o->seed, .together = o->noise_together};
     if (o->noise && o->noise_file)
         return cli_error(command, CLI_USAGE, "--noise and --noise-file: choose one");
+    if (o->noise_together && !o->noise && !o->noise_file)
+        return cli_error(command, CLI_USAGE, "--noise-together needs --noise or --noise-file");
     return o->noise ? cli_noise(command, o->noise, noise) : 0;
 }
 

@@ -57,6 +57,7 @@ static bool find_tracer(char *folder, size_t room) {
 static int check(const struct cli_command *command, const struct trace_options *o,
                  const struct cli_list *words) {
     char *end;
+    enum spin_goal_format format;
     if (words->count == 0)
         return cli_error(command, CLI_USAGE, "which program? usage: openspin %s %s", command->name,
                          command->args);
@@ -66,6 +67,9 @@ static int check(const struct cli_command *command, const struct trace_options *
     double scale = o->scale ? strtod(o->scale, &end) : 1;
     if (o->scale && (end == o->scale || *end || !(scale >= 0 && scale <= 1e9)))
         return cli_error(command, CLI_USAGE, "--scale %s is not a factor from 0 to 1e9", o->scale);
+    int status = goal_format(command, o->format, o->output ? o->output : "", &format);
+    if (status)
+        return status;
     uint64_t ps;
     if (o->shortest && !units_time_ps(o->shortest, &ps))
         return cli_error(command, CLI_USAGE, "--shortest %s is not a time (such as 10us)",

@@ -186,6 +186,10 @@ int invoke_begin(const struct cli_command *command, const struct invoke_options 
         status = memory_fill(command, &o->fill, &(struct memory_view){inv->rig, 1, reach});
     if (!status)
         status = memory_check(command, "--dump", &o->dump, 1);
+    if (!status && o->message_bytes && o->message_bytes < inv->call.packet_bytes)
+        status =
+            cli_error(command, CLI_USAGE, "--message-size: %llu bytes, and its packet alone has %u",
+                      (unsigned long long)o->message_bytes, inv->call.packet_bytes);
     if (!status) {
         struct spin_call *c = &inv->call;
         c->entry = inv->function->address;

@@ -28,7 +28,7 @@ struct invoke_options {
         INVOKE_ROW(type, field, "hex", CLI_STRING, "DIGITS", "the packet's bytes in hexadecimal",  \
                    hex, 0, 0),                                                                     \
         INVOKE_ROW(type, field, "packet-size", CLI_SIZE, "SIZE",                                   \
-                   "a packet of random bytes (default 512)", packet_bytes, 0, 32704),              \
+                   "a packet of random bytes (default 512)", packet_bytes, 1, 32704),              \
         INVOKE_ROW(type, field, "seed", CLI_NUMBER, "N", "of the random bytes (default 1)", seed,  \
                    0, UINT64_MAX),                                                                 \
         INVOKE_ROW(type, field, "state", CLI_STRING, "FILE", "initial state", state, 0, 0),        \
@@ -60,7 +60,7 @@ struct invoke_options {
         INVOKE_ROW(type, field, "me-offset", CLI_NUMBER, "N", "offset in the ME", me_offset, 0,    \
                    UINT32_MAX),                                                                    \
         INVOKE_ROW(type, field, "message-size", CLI_SIZE, "SIZE",                                  \
-                   "of the whole message (default: the packet)", message_bytes, 0, UINT32_MAX),    \
+                   "of the whole message (default: the packet)", message_bytes, 1, UINT32_MAX),    \
         INVOKE_ROW(type, field, "offset", CLI_NUMBER, "N", "of the packet's data in the message",  \
                    offset, 0, UINT32_MAX),                                                         \
         INVOKE_ROW(type, field, "user-header", CLI_SIZE, "SIZE",                                   \

@@ -74,9 +74,11 @@ int main(int argc, char **argv) {
     spin_guard_pages(SPIN_GUARDS_INSTALL); /* nobody else here wants SIGSEGV */
     int status = cli_dispatch(&cli_root, argc, argv);
     /* A full disk or a closed pipe must not look like success. */
+    errno = 0; /* stays so if an earlier write has failed */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (errno != EPIPE)
-            fprintf(stderr, "openspin: cannot write the output: %s\n", strerror(errno));
+            fprintf(stderr, "openspin: cannot write the output: %s\n",
+                    errno ? strerror(errno) : "some of it is missing");
         return status ? status : CLI_FAILED;
     }
     return status;

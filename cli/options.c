@@ -165,10 +165,10 @@ static int parse_short(const struct cli_command *command, int argc, char **argv,
         if (code || text[2] || lone)
             return code;
     }
-    const char *value = text[2] ? text + 2 : NULL;
+    const char *value = text[2] == '=' ? text + 3 : text[2] ? text + 2 : NULL;
     if (cli_takes_next(o, text, *i + 1 < argc ? argv[*i + 1] : NULL))
         value = argv[++*i];
-    if (!value && o->kind != CLI_RESULT)
+    if ((!value && o->kind != CLI_RESULT) || (value && !*value && o->kind == CLI_RESULT))
         return cli_error(command, CLI_USAGE, "%s needs a value: %s %s", shown, shown, o->arg);
     return store(command, o, shown, value, into);
 }
@@ -362,9 +362,23 @@ static int unknown_command(const struct cli_command *group, const char *word) {
                      group == &cli_root ? "" : group->name);
 }
 
+/* "openspin help goal run" is "openspin goal run --help". */
+static int help_on(const struct cli_command *command, int argc, char **argv) {
+    for (int i = 1; i < argc && command->commands; i++) {
+        const struct cli_command *group = command;
+        command = find_command(group, argv[i]);
+        if (!command)
+            return unknown_command(group, argv[i]);
+    }
+    print_help(command);
+    return 0;
+}
+
 int cli_dispatch(const struct cli_command *group, int argc, char **argv) {
     const struct cli_command *command = group;
     if (group->commands && argc > 1 && argv[1][0] != '-') {
+        if (strcmp(argv[1], "help") == 0)
+            return help_on(group, argc - 1, argv + 1);
         command = find_command(group, argv[1]);
         if (!command)
             return unknown_command(group, argv[1]);

@@ -470,6 +470,8 @@ static int run(const struct cli_command *command, int argc, char **argv) {
     if (!status && words.count == 0 && !o.parameters && !o.cards)
         status = cli_error(command, CLI_USAGE, "which program? usage: openspin %s %s",
                            command->name, command->args);
+    if (!status && o.gdb_port && o.gdb == NO_GDB)
+        status = cli_error(command, CLI_USAGE, "--gdb-port: of which rank? say --gdb RANK");
     if (!status)
         status = params_read(command, o.params, &params);
     if (!status)

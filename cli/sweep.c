@@ -132,6 +132,8 @@ static int planned(const struct cli_command *command, const struct options *o,
     char *result_words = NULL, *y_words = NULL;
     int status = sweep_command_find(command, words, plan, &c);
     const char *y = o->y;
+    if (!status && (o->x || o->y) && !o->plot)
+        status = cli_error(command, CLI_USAGE, "--x and --y are of a plot: say --plot FILE");
     if (!status && !y && !o->results)
         y = main_result(c.made);
     if (!status && o->plot && !y && !o->results)

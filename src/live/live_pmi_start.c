@@ -72,7 +72,11 @@ int live_pmi_start(struct live_pmi *pmi, const struct live_pmi_start *s, pid_t *
     }
     *pid = child;
     live_pmi_add(pmi, s->rank, sockets[0]);
-    return failed ? spin_fail(err, SPIN_EFILE, "%s: cannot start it: %s", s->program,
-                              strerror(failure))
-                  : SPIN_OK;
+    if (!failed)
+        return SPIN_OK;
+    /* As a shell does, a name without a '/' is looked for elsewhere. */
+    bool here = failure == ENOENT && !strchr(s->program, '/') && access(s->program, X_OK) == 0;
+    return spin_fail(err, SPIN_EFILE, "%s: cannot start it: %s%s%.200s%s", s->program,
+                     strerror(failure), here ? " (did you mean './" : "", here ? s->program : "",
+                     here ? "'?)" : "");
 }

@@ -399,7 +399,7 @@ int spin_goal_generate(const struct spin_goal_pattern *p, struct spin_goal **goa
             pattern = &patterns[i];
     if (!pattern)
         return spin_fail(err, SPIN_EARG,
-                         "unknown pattern '%.60s'; 'openspin goal gen --help' lists them", p->name);
+                         "unknown pattern '%.60s'; 'openspin goal gen --list' shows them", p->name);
     int code = check(p, err);
     if (code)
         return code;

@@ -42,6 +42,9 @@ refuse "an input is kept" 2 'grid.spin is also read' "$OPENSPIN" exec grid.spin 
 refuse "JSON among a profile" 2 'or into a file: --json=FILE' "$OPENSPIN" exec grid.spin --entry sum_ph --json --profile
 check "in JSON too" 0 '"time_ns": [0-9]+' "$OPENSPIN" exec grid.spin --entry sum_ph --clock 2GHz --json
 refuse "no clock" 2 "--clock: 'soon'" "$OPENSPIN" exec grid.spin --entry sum_ph --clock soon
+refuse "a packet of nothing" 2 '--packet-size: 0 is outside 1 to 32704' "$OPENSPIN" exec grid.spin --entry sum_ph --packet-size 0
+refuse "a message shorter than its packet" 2 '--message-size: 10 bytes, and its packet alone has 512$' "$OPENSPIN" exec grid.spin --entry sum_ph --message-size 10
+refuse "a runtime beside the card's" 2 '--runtime is for --cycles' budget grid.spin --entry sum_ph --runtime 9
 refuse "a file without a card" 2 '--params: --cycles runs nothing on a card' budget --cycles 9 --params half.txt
 
 # --- held in one is held in the other, over handlers, sizes, rates and clocks ---
@@ -112,7 +115,7 @@ printf 'abcd' >four.bin
 card -H grid.spin,ph=empty_ph -H count.spin -m 'any -> ctx0' -T gen:packets=1 --fill ctx1:scratchpad2+8=four.bin --fill ctx0:host+1K=four.bin --dump ctx1:scratchpad2+6,8=pad.bin --dump host+1024,4=host.bin >/dev/null
 [ "$(tr '\0' . <pad.bin)" = ..abcd.. ] && [ "$(cat host.bin)" = abcd ] && pass "regions of contexts are filled and dumped" || fail "regions of contexts are filled and dumped" "$(od -c pad.bin)"
 refuse "no such region" 2 "'nothing=x' is not \[ctxN:\]REGION" card -H grid.spin --ph empty_ph -T gen: --dump nothing=x
-refuse "no such context" 2 "'ctx1:state=x' is not" card -H grid.spin --ph empty_ph -T gen: --dump ctx1:state=x
+refuse "no such context" 2 "'ctx1:state=x': ctx1 does not exist: there is 1 context, from ctx0$" card -H grid.spin --ph empty_ph -T gen: --dump ctx1:state=x
 refuse "beyond its end" 1 'the memory has 4096' card -H grid.spin --ph empty_ph -T gen: --fill state+4094=four.bin
 refuse "two outputs of one name" 2 'both write' card -H grid.spin --ph empty_ph -T gen: --dump state=x --packets x
 refuse "an output that is an input" 2 'is also read' card -H grid.spin --ph empty_ph -T gen: --state four.bin --dump state=four.bin

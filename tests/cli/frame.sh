@@ -7,6 +7,8 @@ refuse "no command" 2 'which command' "$OPENSPIN"
 refuse "unknown command" 2 "unknown command 'nonsense'" "$OPENSPIN" nonsense
 refuse "unknown option" 2 "unknown option '--nonsense'" "$OPENSPIN" --nonsense
 refuse "unknown option of a command" 2 "unknown option '--nonsense'" "$OPENSPIN" completion --nonsense
+check "help as a command" 0 '^usage: openspin goal run FILE' "$OPENSPIN" help goal run
+refuse "help on no command" 2 "unknown command 'nonsense'; see 'openspin goal --help'" "$OPENSPIN" help goal nonsense
 refuse "unknown shell" 2 "only 'bash'" "$OPENSPIN" completion tcsh
 
 commands=$("$OPENSPIN" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')

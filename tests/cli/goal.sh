@@ -63,6 +63,9 @@ check "periodic noise" 0 '^lost in noise +[1-9]' "$OPENSPIN" goal run "$vectors/
 check "recorded noise" 0 '^lost in noise +[1-9]' "$OPENSPIN" goal run "$vectors/v04_rendezvous_late_recv.goal" --noise-file noise.txt --seed 3
 check "noise in step" 0 '^lost in noise +[1-9]' "$OPENSPIN" goal run "$vectors/v04_rendezvous_late_recv.goal" --noise-file noise.txt --noise-together
 refuse "noise that is no noise" 2 "not PERIOD,LENGTH" "$OPENSPIN" goal run "$vectors/v01_eager_pingpong.goal" --noise 5
+refuse "no noise to begin together" 2 '--noise-together needs --noise or --noise-file$' "$OPENSPIN" goal run "$vectors/v01_eager_pingpong.goal" --noise-together
+run "$OPENSPIN" goal run "$vectors/v01_eager_pingpong.goal" -j=short.json
+[ "$status" = 0 ] && [ -s short.json ] && pass "a short option with =" || fail "a short option with =" "$status" "$err" "$(ls)"
 refuse "noise that takes all" 2 'noise takes all the time' "$OPENSPIN" goal run "$vectors/v01_eager_pingpong.goal" --noise 5us,5us
 refuse "noise longer than its period" 2 'does not fit' "$OPENSPIN" goal run "$vectors/v01_eager_pingpong.goal" --noise 5us,6us
 printf '10 5\nnonsense\n' >bad-noise.txt
@@ -138,7 +141,7 @@ check "a grid" 0 '^rank 11 \{$' "$OPENSPIN" goal gen halo-2d -n 12 --dims 3x4
 refuse "wrong grid" 2 'do not multiply to 12 ranks' "$OPENSPIN" goal gen halo-2d -n 12 --dims 5x4
 refuse "malformed grid" 2 "'3x' is not two to four numbers" "$OPENSPIN" goal gen halo-2d -n 12 --dims 3x
 refuse "no rank count" 2 'how many ranks' "$OPENSPIN" goal gen dissemination
-refuse "unknown pattern" 2 "unknown pattern 'spiral'" "$OPENSPIN" goal gen spiral -n 4
+refuse "unknown pattern" 2 "unknown pattern 'spiral'; 'openspin goal gen --list' shows them" "$OPENSPIN" goal gen spiral -n 4
 refuse "root that is not there" 2 'root 4 does not exist' "$OPENSPIN" goal gen binary-bcast -n 4 -r 4
 goal gen linear-alltoall -n 100 -o old.goal && cp old.goal kept.goal
 refuse "no partial file" 1 'cannot write' "$OPENSPIN" goal gen dissemination -n 4 -o nowhere/x.goal

@@ -119,6 +119,12 @@ OPENSPIN_KEY_FILE=key check "a key that nobody else can" 0 '^rank 1 of 2: 100 fr
 check "a status" 3 'rank 1 of 3 ended with status 3$' launch -n 3 ./ring return
 check "a crash" 139 'rank 1 of 3 was ended by signal 11 ' launch -n 3 ./ring crash
 check "a program that is not there" 1 './nothing: cannot start it: No such file' launch -n 3 ./nothing
+printf '#!/bin/sh\n' >here; chmod +x here
+check "a program that is here" 1 "^openspin launch: here: cannot start it: No such file or directory \(did you mean './here'\?\)$" launch here
+if [ -c /dev/full ]; then
+    "$OPENSPIN" launch -n 2 -l ./ring >/dev/full 2>full.txt
+    [ "$? $(cat full.txt)" = "1 openspin: cannot write the output: some of it is missing" ] && pass "labelled lines that cannot be written" || fail "labelled lines that cannot be written" "$(cat full.txt)"
+fi
 check "no program" 2 'which program' launch -n 3
 check "more ranks than there may be" 2 '1024' launch -n 2000 ./ring
 printf '#!/bin/sh\necho "$OPENSPIN_RANK of $OPENSPIN_SIZE"; if [ "$OPENSPIN_RANK" = 1 ]; then exit 5; fi; sleep %s\n' 100 >one_fails

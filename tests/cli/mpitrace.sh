@@ -56,6 +56,7 @@ one_line "a program that aborts" 'mpirun ended with status 3; no schedule' ./pat
 one_line "one-sided communication" 'no schedule: the program uses one-sided communication \(MPI_Win_create\)' ./patterns one_sided
 one_line "a program without MPI" 'true: no schedule came: it must be a C or C\+\+ program' true
 one_line "a clock that is none" "unknown clock 'sun'; there are cpu and wall" --clock sun ./patterns ring
+one_line "a format that is none" "format: 'song' is not known" -f song ./patterns ring
 one_line "a factor that is none" 'scale x is not a factor' --scale x ./patterns ring
 traced() { # VARIABLE=VALUE: without `goal trace`
     run timeout -k 5 $patience env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OPENSPIN_GOAL=own.goal "$1" \

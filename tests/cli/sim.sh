@@ -13,6 +13,7 @@ expected=$(for r in 0 1 2 3 4; do echo "rank $r of 5: $((100 + (r + 4) % 5)) fro
 [ "$status" = 0 ] && [ "$sorted" = "$expected" ] && pass "five ranks exchange" || fail "five ranks exchange" "$status" "$out" "$err"
 check "physical addresses" 0 '^rank 0 of 3: 102 from the left' sim -q -n 3 ring.so physical
 check "arguments that look like options" 0 'from the left, --loud$' sim -q -n 2 ring.so x --loud
+refuse "a port of gdb for no rank" 2 'gdb-port: of which rank\? say --gdb RANK$' sim -n 2 --gdb-port 5 ring.so
 check "one rank sends to itself" 0 '^rank 0 of 1: 100 from the left' sim -q -n 1 ring.so
 check "a hundred ranks" 0 '^rank 99 of 100: 198 from the left' sim -q -n 100 ring.so
 check "a handler on the card" 0 '^the sum of 1 to 15 is 120;' sim -n 16 sum.so sum.spin

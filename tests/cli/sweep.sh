@@ -95,6 +95,7 @@ refuse "units that differ" 2 'of one unit' sweep -o L=1us:9KiB:1us -- goal run "
 refuse "too many points" 2 'more than 100000' sweep -o L=1:9000000:1 -- goal run "$goal"
 refuse "no list" 1 'nolist.csv: cannot open list of points' sweep -l nolist.csv -- goal run "$goal"
 printf 'L,o\n1\n' >short.csv
+refuse "axes of no plot" 2 '--x and --y are of a plot: say --plot FILE$' sweep -o L=1,2 --y makespan_ps -- goal run "$goal"
 refuse "a short line" 1 'short.csv:2: 1 values, the first line has 2 names' sweep -l short.csv -- goal run "$goal"
 printf 'L,o\n' >none.csv
 refuse "a list without points" 1 'none.csv: no points' sweep -l none.csv -- goal run "$goal"
