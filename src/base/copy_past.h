@@ -1,5 +1,7 @@
 /* Copying what is not looked at soon: past the cache, so that what is in use stays there and the
- * old contents of the target are not read first. Worth it from some hundred bytes on. */
+ * old contents of the target are not read first. Worth it from some hundred bytes on. The thread
+ * itself sees at once what it has copied; before another one may look, it calls copy_past_end,
+ * which waits until all is in memory. */
 #ifndef SPIN_BASE_COPY_PAST_H
 #define SPIN_BASE_COPY_PAST_H
 
@@ -25,10 +27,15 @@ static inline void copy_past(void *to, const void *from, size_t bytes) {
             _mm_stream_si128((__m128i *)(void *)t + i,
                              _mm_loadu_si128((const __m128i *)(const void *)f + i));
     }
-    _mm_sfence();
     memcpy(t, f, bytes);
 #else
     memcpy(to, from, bytes);
+#endif
+}
+
+static inline void copy_past_end(void) {
+#ifdef __SSE2__
+    _mm_sfence();
 #endif
 }
 

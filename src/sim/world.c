@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/copy_past.h"
 #include "base/error.h"
 #include "base/pages.h"
 #include "hpu/gdb.h"
@@ -458,6 +459,7 @@ int world_run(struct spin_world *w, struct spin_error *err) {
         do
             code = run_engine(w, err);
         while (!code && world_processes_wait(w));
+    copy_past_end();
     world_watch_stop(w);
     world_processes_end(w);
     world_crashes(w, false);
