@@ -126,7 +126,7 @@ TEST(throughput) {
                                  rows[i].gap_ps);
         double gbit = (double)w->stats.throughput_mbit / 1e3;
         within(rows[i].what, gbit, rows[i].published, 10);
-        CHECK(gbit < 513); /* 512 bit a cycle; the first packet is late, its code is cold */
+        CHECK(gbit < 513); /* 512 bit per cycle; the first packet is late, its code is cold */
         world_free(w);
     }
 }

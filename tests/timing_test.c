@@ -156,7 +156,7 @@ static uint32_t lines_to(uint32_t bytes) {
     return (bytes + 8 + 15) / 16;
 }
 
-/* 16 cycles a line of 32 bytes, once. */
+/* 16 cycles per line of 32 bytes, once. */
 TEST(instruction_cache) {
     struct start s = {0};
     for (uint32_t nops = 0; nops < 64; nops++) {

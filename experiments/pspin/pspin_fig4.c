@@ -152,7 +152,7 @@ static void compare(struct sheet *s, const double *local, const double *remote, 
         sheet_because(c, "the store needs what the load brings: one stall, by the core's manual");
     sheet_claim(s, "B9", "Gibit/s", highest_rate(local), 14.9, "L1 by load/store, highest rate");
     c = sheet_claim(s, "B9", "cycles", local[page], 2500, "L1 by load/store, 4 KiB");
-    sheet_because(c, "a loop of 8 words a turn; the paper does not show its own");
+    sheet_because(c, "a loop of 8 words per iteration; the paper does not show its own");
     sheet_claim(s, "B9", "Gibit/s", gibit(4096, local[page]), 11.9, "L1 by load/store, 4 KiB");
     c = sheet_claim(s, "B9", "cycles", remote[page], 23000, "L2 by load/store, 4 KiB");
     sheet_calibrated(c, "%s", fitted);

@@ -124,7 +124,7 @@ struct spin_card_options {
     bool (*next)(void *user, struct spin_card_packet *packet);
     bool ethernet; /* packets of `next` begin with an Ethernet header, not with IP */
     /* Files to write: what handlers send and what goes to the host, as pcap or pcapng by the name;
-     * a Perfetto trace; a row a packet as CSV. They appear when the run is through. */
+     * a Perfetto trace; a row per packet as CSV. They appear when the run is through. */
     const char *out, *host_out, *trace, *packets;
     /* Called at their simulated time, in order; to_host, with each packet that no rule takes or
      * that one sends there, when the packet is drawn, which may be earlier. */

@@ -67,7 +67,7 @@ struct spin_packet {
     uint64_t dma, dma_latency_ps, dma_fs, memory_fs;
     const char *const *failures; /* "s0-s3@1us" or "h4-s1@1us:5us" */
     int failure_count;
-    const char *link_report; /* a CSV file with a row a link, or NULL */
+    const char *link_report; /* a CSV file with a row per link, or NULL */
 };
 /* The packet network that goes with a LogGOPS preset. */
 int spin_packet_preset(const char *name, struct spin_packet *to, struct spin_error *err);

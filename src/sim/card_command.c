@@ -56,9 +56,9 @@ static void slow_down(struct card *c, struct list *reserved, uint64_t start, uin
     }
 }
 
-/* The port of an L1 to the NIC-host interconnect carries a line a cycle, of a read and of a write
- * in turns while there are both. Each way is first come first served; who comes later slows down
- * what the other way still has to do. When the transfer ends, as far as is known. */
+/* The port of an L1 to the NIC-host interconnect carries one line per cycle, of a read and of a
+ * write in turns while there are both. Each way is first come first served; who comes later slows
+ * down what the other way still has to do. When the transfer ends, as far as is known. */
 static uint64_t l1_port(struct card *c, struct command *m, uint32_t address, bool write,
                         uint64_t busy, uint64_t at) {
     uint32_t cluster = cluster_of(c, m, address);
@@ -101,7 +101,7 @@ static uint64_t through_port(struct card *c, struct command *m, uint32_t address
     return c->l2_nic_host_free_ps = start + busy;
 }
 
-/* How long the host interface takes: by its rate, and a line a cycle. */
+/* How long the host interface takes: by its rate, and one line per cycle. */
 static uint64_t host_busy(const struct card *c, uint64_t address, uint32_t bytes) {
     uint64_t lines = card_beats(c, (uint32_t)(address % c->config.wide_bytes), bytes) * c->cycle;
     return card_max(lines, bytes * c->config.pcie_rate / 1000);

@@ -5,7 +5,7 @@
  * bank either in every cycle that they share or never: when (bank - cycle) is the same for both,
  * their phase. Who reserves later then waits a cycle, and is out of step. So conflicts are exact
  * and cost a look at the last bursts of the other ports, not one at each line. (An inbound engine
- * of less than a line a cycle is taken as if it were in step.)
+ * of less than one line per cycle is taken as if it were in step.)
  *
  * In an L1 a line takes wide_bytes / 4 of the word banks at once, and has precedence over the HPUs.
  * Which of its accesses an HPU made in which cycle is not kept: it loses, on average, as many of

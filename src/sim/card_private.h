@@ -39,7 +39,7 @@
 /* A buffer of 64-byte units: next fit, so that what was freed last is used last. */
 struct card_space {
     uint16_t *length; /* [unit]: of the allocation that begins there */
-    uint64_t *taken;  /* a bit a unit */
+    uint64_t *taken;  /* one bit per unit */
     uint32_t units, cursor, used, most;
 };
 bool card_space_init(struct card_space *space, uint32_t units);

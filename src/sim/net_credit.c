@@ -1,4 +1,4 @@
-/* Design notes: credits, at one event a hop.
+/* Design notes: credits, at one event per hop.
  *
  * A packet may go onto a link when the buffer at the far end has room for all of it; room is
  * promised when the packet is put in line for the wire, and comes back one link latency after its

@@ -2,7 +2,7 @@
  *
  * A packet is a record in a pool; the event that moves it holds its index. On arrival at a switch
  * the next channel is chosen, the time of departure is settled from the channel's free_ps, and the
- * arrival at the far end is scheduled: one event a hop.
+ * arrival at the far end is scheduled: one event per hop.
  *
  * A host's messages are cut into packets one at a time: when a packet reaches the first switch its
  * successor is placed, with a time that may lie before `now`, namely when the host's port became

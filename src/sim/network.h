@@ -1,7 +1,7 @@
 /* The packet network: links, output-queued switches, flow control and faults.
  *
- * A packet costs one event a link, at the moment it reaches the next node; injecting it costs none,
- * nor does the last link of a message's packets, where nothing can happen to them any more.
+ * A packet costs one event per link, at the moment it reaches the next node; injecting it costs
+ * none, nor does the last link of a message's packets, where nothing can happen to them any more.
  * When it leaves is known the moment it arrives, because a port sends first come, first served: the
  * port keeps the time until which it is busy. Only credits can leave that open; see net_credit.c.
  *

@@ -39,7 +39,7 @@ struct packet_model {
     uint32_t trace_process;
     const struct view *view;
     uint8_t *named; /* a bit a channel: its row has a name */
-    uint8_t *shown; /* a bit a host: it has a rank of the view's */
+    uint8_t *shown; /* one bit per host: it has a rank of the view's */
 };
 
 /* ---- the transport ---- */

@@ -44,7 +44,7 @@ static const struct parameter parameters[] = {
         buffer_bytes, 1, 1ull << 31, 0),
     ROW("switching", "cut-through or store and forward", "ours", CHOICE, switching, 0, 1, "cut",
         "store"),
-    ROW("routing", "one path a pair, or by hash of the flow", "ours", CHOICE, routing, 0, 1,
+    ROW("routing", "one path per pair, or by hash of the flow", "ours", CHOICE, routing, 0, 1,
         "single", "hash"),
     ROW("placement", "of ranks on hosts", "ours", CHOICE, placement, 0, 1, "linear", "random"),
     ROW("seed", "of paths, placement and faults", "ours", NUMBER, seed, 0, UINT64_MAX, 0),

@@ -2,7 +2,7 @@
  *
  * The file is read twice. The first time, when it is opened, finds flows, messages and arrival
  * times and with them every error of the file: which packet ends a message is known only from those
- * behind it. What stays is 24 bytes a packet; the second time gives the packets out. */
+ * behind it. What stays is 24 bytes per packet; the second time gives the packets out. */
 #include "sim/traffic.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* PsPIN's text trace of packets:
  *
  *     nsources npackets max_pkt_size
- *     src dst pkt_size ipg msgid is_last      a line a packet; pkt_size 0 is a pause of ipg
+ *     src dst pkt_size ipg msgid is_last      one line per packet; pkt_size 0 is a pause of ipg
  *
  * ipg counts cycles (1 ns unless cycle= says otherwise) from this packet's first byte to the next
  * one's, as the RTL model's wait_cycles do; it is at least one. npackets may count the pauses too.
@@ -83,7 +83,7 @@ static int read_head(struct trace_in *t, struct spin_error *err) {
 
 static bool pass_time(struct trace_in *t, const struct row *r) {
     struct traffic_clock sent = t->clock;
-    uint64_t gap = r->bytes && r->gap == 0 ? 1 : r->gap; /* one packet a cycle at most */
+    uint64_t gap = r->bytes && r->gap == 0 ? 1 : r->gap; /* one packet per cycle at most */
     if (!traffic_clock_add(&t->clock, gap * t->cycle_ps, 0, 0) ||
         !traffic_clock_add(&sent, 0, r->bytes, t->fs_byte))
         return false;
