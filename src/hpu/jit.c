@@ -19,7 +19,7 @@
 #define LESSONS        8u    /* before a hot root is compiled: calls that are stepped through */
 #define MOST_WIDENED   3u    /* functions at a root, because what they lack has become usual */
 #define DRAFT_CYCLES   (1u << 20) /* at once in a draft */
-#define MOST_TURNS     2u         /* of a guess, before the access looks at it when it runs */
+#define MOST_WRONG     2u         /* of a guess, before the access looks at it when it runs */
 /* Going on behind such a place becomes worth compiling after so many times. */
 #define HEAT_OF_EXIT (HOT_INSTRUCTIONS / 16)
 /* At once in generated code: accesses are counted in 32 bits. */
@@ -152,19 +152,19 @@ static uint8_t how_to_register(struct hpu *h, uint32_t address, uint32_t bytes, 
     return !is_own && write && offset < MAP_DRIVER_SIZE ? JIT_BY_PORT : JIT_BY_CALL;
 }
 
-/* The loop at pc, of one block, could not take its turns at once. If that is so again, it will not
- * try. */
+/* The loop at pc, of one block, could not take its iterations at once. If that is so again, it will
+ * not try. */
 static void note_loop(const struct hpu *h) {
     const struct hpu_code *code = h->code;
     uint32_t place = (h->pc - code->base) / 2;
     while (!hpu_insn_ends_block(&code->insn[code->slot_at[place]]))
         place += code->insn[code->slot_at[place]].length / 2;
     uint32_t slot = code->slot_at[place];
-    uint8_t turns = __atomic_load_n(&code->jit->turns[slot], __ATOMIC_RELAXED);
-    if (turns >= MOST_TURNS)
+    uint8_t wrong = __atomic_load_n(&code->jit->wrong[slot], __ATOMIC_RELAXED);
+    if (wrong >= MOST_WRONG)
         want(code->jit, slot, JIT_BY_CHECK);
     else
-        __atomic_store_n(&code->jit->turns[slot], turns + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&code->jit->wrong[slot], wrong + 1, __ATOMIC_RELAXED);
 }
 
 /* Goes through the rest of a block whose accesses were not where its function expects them, or
@@ -188,16 +188,16 @@ static enum hpu_stop learn_block(struct hpu *h) {
             guess_atomic(h, slot);
         stop = hpu_step(h);
         bool turned = atomic_load_explicit(&o->window, memory_order_relaxed) != guess;
-        uint8_t turns = __atomic_load_n(&jit->turns[slot], __ATOMIC_RELAXED);
-        if (turned && turns < MOST_TURNS) {
-            turns += guess ? 2 : 1; /* the first window is also what a new slot names */
-            __atomic_store_n(&jit->turns[slot], turns, __ATOMIC_RELAXED);
+        uint8_t wrong = __atomic_load_n(&jit->wrong[slot], __ATOMIC_RELAXED);
+        if (turned && wrong < MOST_WRONG) {
+            wrong += guess ? 2 : 1; /* the first window is also what a new slot names */
+            __atomic_store_n(&jit->wrong[slot], wrong, __ATOMIC_RELAXED);
         }
         if (device != h->device_loads + h->device_stores)
             want(jit, slot, how_to_register(h, address, bytes, h->device_stores != stores, value));
         else if (bytes > 1 && code->mode == HPU_TIMED && (address & 3) + bytes > 4)
             want(jit, slot, JIT_BY_CALL);
-        else if (turned && turns >= MOST_TURNS)
+        else if (turned && wrong >= MOST_WRONG)
             want(jit, slot, JIT_BY_GUESS);
         else if (is_at_edge(h, address, bytes))
             want(jit, slot, JIT_BY_CHECK);

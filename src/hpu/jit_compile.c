@@ -29,7 +29,7 @@ void hpu_jit_free(struct hpu_jit *jit) {
 #endif
     pthread_mutex_destroy(&jit->compiling);
     free(jit->root);
-    free(jit->turns);
+    free(jit->wrong);
     free(jit->by_call);
     free(jit->seen);
     free(jit->nothing_seen);
@@ -217,11 +217,11 @@ static struct hpu_jit *jit_new(const struct hpu_code *code, enum spin_jit mode) 
     pthread_mutex_init(&jit->compiling, NULL);
     jit->mode = mode;
     jit->root = calloc(places, sizeof *jit->root);
-    jit->turns = calloc(slots, 1);
+    jit->wrong = calloc(slots, 1);
     jit->by_call = calloc(slots, 1);
     jit->seen = calloc(places, 1);
     jit->nothing_seen = calloc(slots, sizeof *jit->nothing_seen);
-    if (jit->root && jit->turns && jit->by_call && jit->seen && jit->nothing_seen)
+    if (jit->root && jit->wrong && jit->by_call && jit->seen && jit->nothing_seen)
         return jit;
     hpu_jit_free(jit);
     return NULL;

@@ -188,19 +188,19 @@ static uint32_t count_calls(const struct lift *l, const struct block *block) {
  * of it. Where commands are given beside loops, the passes that make something of loops find
  * little. Where loops of one block are functions of their own, the rest runs less often. */
 static enum jit_effort effort_for(const struct lift *l, uint32_t short_loops) {
-    bool large = l->blocks > MOST_KEPT, turns = false, tight = false;
+    bool large = l->blocks > MOST_KEPT, loops = false, tight = false;
     uint32_t weight = l->instructions + LOOP_WEIGHT * short_loops, calls = 0;
     for (uint32_t i = 0; i < l->blocks; i++) {
         const struct block *block = &l->block[i];
         calls += block->is_part ? 0 : count_calls(l, block);
-        turns |= !block->is_part && block->is_looped;
+        loops |= !block->is_part && block->is_looped;
         tight |= !block->is_part && lift_is_tight(l, block);
     }
     weight += CALL_WEIGHT * calls;
     weight += l->timed ? weight / 8 : 0;
     if (!l->region->seen || weight > MOST_HURRIED)
         return JIT_QUICKLY;
-    large |= weight > MOST_WELL || l->instructions > MOST_WELL_INSNS || (calls && turns);
+    large |= weight > MOST_WELL || l->instructions > MOST_WELL_INSNS || (calls && loops);
     if (!large)
         return JIT_WELL;
     return tight || l->instructions > MOST_FAIR ? JIT_HURRIEDLY : JIT_FAIRLY;
@@ -542,9 +542,9 @@ bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct member 
     return true; /* is_left was true */
 }
 
-/* Where a loop begins. What others write is seen in the next turn: loads are not hoisted for good.
- * And LLVM is not to see how the time moves: each way out of a loop uses it, and what it could make
- * of that takes it as long as all else. */
+/* Where a loop begins. What others write is seen in the next iteration: loads are not hoisted for
+ * good. And LLVM is not to see how the time moves: each way out of a loop uses it, and what it
+ * could make of that takes it as long as all else. */
 static void begin_turn(struct lift *l) {
     l->llvm->BuildFence(l->b, LLVMAtomicOrderingSequentiallyConsistent, 1, "");
     set(l, l->left, l->llvm->BuildFreeze(l->b, get(l, l->i64, l->left), ""));
@@ -567,19 +567,20 @@ static LLVMValueRef is_in_cache(struct lift *l, const struct block *block) {
     return all;
 }
 
-/* Where the block falls into a loop of one block: its first turn, which is the rest of this block,
- * is one of many, so that vectors take all of them. If time is up by then it is done alone, as the
- * interpreter looks at limits where it jumps only. Timed, its accesses are counted already. */
+/* Where the block falls into a loop of one block: its first iteration, which is the rest of this
+ * block, is one of many, so that vectors take all of them. If time is up by then it is done alone,
+ * as the interpreter looks at limits where it jumps only. Timed, its accesses are counted already.
+ */
 static void fall_into_loop(struct lift *l, const struct block *block, uint32_t h) {
     uint32_t i = l->block_at[h];
     if (l->timed || i == NONE || h == block->start || l->later_count ||
         !lift_is_tight(l, &l->block[i]))
         return;
     lift_settle(l);
-    LLVMBasicBlockRef turns = new_block(l), alone = new_block(l);
+    LLVMBasicBlockRef iterations = new_block(l), alone = new_block(l);
     LLVMValueRef left = lift_left_at(l, slot_at(l, h));
-    branch_rarely(l, compare(l, LLVMIntSGT, left, c64(l, 0)), turns, alone);
-    at(l, turns);
+    branch_rarely(l, compare(l, LLVMIntSGT, left, c64(l, 0)), iterations, alone);
+    at(l, iterations);
     set(l, l->left, left);
     l->llvm->BuildBr(l->b, l->block[i].enter);
     at(l, alone);

@@ -383,11 +383,11 @@ void lift_guarded_move(struct lift *l, const struct access *a, unsigned window);
 
 /* ---- jit_loop.c ---- */
 
-/* Whether the block jumps to itself, and its turns can be taken at once. */
+/* Whether the block jumps to itself, and its iterations can be taken at once. */
 bool lift_is_tight(const struct lift *l, const struct block *block);
 /* And it is one that LLVM should unroll or make vectors of. */
 bool lift_is_short(const struct lift *l, const struct block *block);
-/* Of such a block: code for many turns at once, if it is one. True: that is all it
+/* Of such a block: code for many iterations at once, if it is one. True: that is all it
  * needs. */
 bool lift_tight_loop(struct lift *l, const struct block *block);
 

@@ -157,9 +157,9 @@ static bool improve(const struct llvm *v, LLVMModuleRef module, const char *with
     return good;
 }
 
-/* Has LLVM take what loops carry from turn to turn as it is: what it makes of additions there for
- * the sake of addresses (loop strength reduction) is no faster, x86 and ARM having an index in
- * theirs, and takes it up to a third of the time. */
+/* Has LLVM take what loops carry from iteration to iteration as it is: what it makes of additions
+ * there for the sake of addresses (loop strength reduction) is no faster, x86 and ARM having an
+ * index in theirs, and takes it up to a third of the time. */
 static void hide_steps(const struct llvm *v, LLVMContextRef context, LLVMModuleRef module) {
     LLVMBuilderRef b = v->CreateBuilderInContext(context);
     for (LLVMValueRef f = v->GetFirstFunction(module); f; f = v->GetNextFunction(f))

@@ -1,16 +1,17 @@
 /* Loops of one block, the commonest hot code in handlers: a sum, a copy, a checksum.
  *
- * Design notes. Such a block becomes code that takes many turns without any check. How many is
+ * Design notes. Such a block becomes code that takes many iterations without any check. How many is
  * found out before the first: as many as begin before time is up, and as stay in the windows with
  * all that they touch; what that is follows from the instructions: registers that the block does
  * not write, or only by adding a constant, plus a value in known limits (a masked index, a byte).
- * Where the branch compares such a register with a fixed one, the turns it allows are known too,
- * and LLVM sees a loop without ways out that it may make vectors of. Cycles, instructions and
- * accesses are counted after the turns, times their number, and so are the registers that each turn
- * adds to. Where not even one turn is sure to be good the function is left, and the interpreter
- * finds out why; a loop where that happens more than once takes its turns one by one from then on.
+ * Where the branch compares such a register with a fixed one, the iterations it allows are known
+ * too, and LLVM sees a loop without ways out that it may make vectors of. Cycles, instructions and
+ * accesses are counted after the iterations, times their number, and so are the registers that each
+ * iteration adds to. Where not even one iteration is sure to be good the function is left, and the
+ * interpreter finds out why; a loop where that happens more than once takes its iterations one by
+ * one from then on.
  *
- * In a region that is not compiled well the turns are a function of their own, which is. */
+ * In a region that is not compiled well the iterations are a function of their own, which is. */
 #include "hpu/jit_lift.h"
 
 #include <stdio.h>
@@ -25,8 +26,8 @@
 #define MOST_ACCESSES 24
 #define ANY_ALIGNMENT (1u << 16)
 
-/* What is known of a register: the sum of up to two registers as they were when the turn began,
- * plus something from least to most in steps of `step`, a power of two. */
+/* What is known of a register: the sum of up to two registers as they were when the iteration
+ * began, plus something from least to most in steps of `step`, a power of two. */
 struct value {
     bool is_known;
     uint8_t bases, base[2];
@@ -38,22 +39,24 @@ struct touch {
     uint32_t h;
     uint8_t window;  /* read once: other threads change guesses */
     struct value at; /* the address */
-    int32_t stride;  /* from turn to turn */
-    /* code: the first byte of its range in the first turn, and where that is in the range */
+    int32_t stride;  /* from iteration to iteration */
+    /* code: the first byte of its range in the first iteration, and where that is in the range */
     LLVMValueRef pointer, first_address;
     int64_t first;
 };
 
 struct loop {
     struct value x[32];
-    int32_t stride[32]; /* what a turn adds to a register */
+    int32_t stride[32]; /* what an iteration adds to a register */
     struct touch touch[MOST_ACCESSES];
     uint32_t touches;
-    /* When the turns are known: the branch compares `counter`, which has a stride, with `end`. */
+    /* When the iterations are known: the branch compares `counter`, which has a stride, with `end`.
+     */
     bool is_counted, is_signed;
     enum { UNTIL_EQUAL, UNTIL_THERE, UNTIL_BEYOND } until;
     struct value counter, end;
-    LLVMValueRef start[32]; /* code: registers with a stride, as they were before the first turn */
+    LLVMValueRef
+        start[32]; /* code: registers with a stride, as they were before the first iteration */
 };
 
 static struct value number(int64_t least, int64_t most, uint32_t step) {
@@ -131,7 +134,7 @@ static struct value result_of(const struct loop *loop, const struct hpu_insn *in
     return (struct value){0};
 }
 
-/* What a turn does to each register: nothing, one addition of a constant, or anything. */
+/* What an iteration does to each register: nothing, one addition of a constant, or anything. */
 static void find_strides(const struct lift *l, const struct block *block, struct loop *loop) {
     uint32_t written = 0, h = block->start;
     for (unsigned r = 0; r < 32; r++)
@@ -168,8 +171,8 @@ static bool is_exact(const struct value *v) {
     return v->is_known && v->least == v->most;
 }
 
-/* Whether the branch says how many turns there will be: it compares a register with a stride with
- * one that stays, and the stride leads to where it is not taken. */
+/* Whether the branch says how many iterations there will be: it compares a register with a stride
+ * with one that stays, and the stride leads to where it is not taken. */
 static void study_branch(const struct hpu_insn *in, struct loop *loop) {
     struct value a = loop->x[in->rs1], b = loop->x[in->rs2];
     if (!is_exact(&a) || !is_exact(&b))
@@ -228,7 +231,7 @@ static bool study(const struct lift *l, const struct block *block, struct loop *
 
 /* ---- code ---- */
 
-/* What a turn costs: the block, the branch taken, and what its accesses lose. */
+/* What an iteration costs: the block, the branch taken, and what its accesses lose. */
 static LLVMValueRef turn_cycles(struct lift *l, const struct block *block,
                                 const struct loop *loop) {
     uint64_t fixed = slot_at(l, block->start)->cycles;
@@ -249,7 +252,8 @@ static LLVMValueRef bases_of(struct lift *l, const struct value *v, int64_t more
     return r;
 }
 
-/* How many turns the branch will allow, in 64 bits; to `otherwise` when that is not easy to say. */
+/* How many iterations the branch will allow, in 64 bits; to `otherwise` when that is not easy to
+ * say. */
 static LLVMValueRef count_down(struct lift *l, const struct loop *loop,
                                LLVMBasicBlockRef otherwise) {
     const struct llvm *v = l->llvm;
@@ -260,9 +264,9 @@ static LLVMValueRef count_down(struct lift *l, const struct loop *loop,
     LLVMValueRef way = stride > 0 ? sub(l, end, counter) : sub(l, counter, end);
     LLVMValueRef by = c32(l, step);
     if (loop->until == UNTIL_EQUAL) {
-        LLVMValueRef turns = v->BuildUDiv(l->b, way, by, "");
-        go_on_if(l, compare(l, LLVMIntEQ, v->BuildMul(l->b, turns, by, ""), way), otherwise);
-        return add(l, widen(l, turns), c64(l, 1));
+        LLVMValueRef iterations = v->BuildUDiv(l->b, way, by, "");
+        go_on_if(l, compare(l, LLVMIntEQ, v->BuildMul(l->b, iterations, by, ""), way), otherwise);
+        return add(l, widen(l, iterations), c64(l, 1));
     }
     /* Where the last step may lead past the largest or smallest number, it would go on. */
     bool beyond = loop->until == UNTIL_BEYOND;
@@ -292,7 +296,7 @@ static bool is_same_range(const struct touch *a, const struct touch *b) {
            a->window == b->window;
 }
 
-/* Goes on when the access is aligned in the first turn, and so in all. */
+/* Goes on when the access is aligned in the first iteration, and so in all. */
 static void check_alignment(struct lift *l, const struct touch *t, LLVMBasicBlockRef otherwise) {
     uint32_t bytes = hpu_access_bytes(insn_at(l, t->h)->id);
     LLVMValueRef address = bases_of(l, &t->at, t->at.least);
@@ -315,7 +319,7 @@ static uint32_t ranges_of(const struct loop *loop) {
     return n;
 }
 
-/* All accesses of touch i's base and window in the first turn, as one range. */
+/* All accesses of touch i's base and window in the first iteration, as one range. */
 static struct range range_of(const struct lift *l, const struct loop *loop, uint32_t i) {
     const struct touch *t = &loop->touch[i];
     struct range r = {.first = t->at.least, .end = t->at.most + 1};
@@ -332,7 +336,7 @@ static struct range range_of(const struct lift *l, const struct loop *loop, uint
     return r;
 }
 
-/* Where touch i's range begins in the first turn. Returns how far from the window's base. */
+/* Where touch i's range begins in the first iteration. Returns how far from the window's base. */
 static LLVMValueRef locate(struct lift *l, struct loop *loop, uint32_t i) {
     const struct touch *t = &loop->touch[i];
     struct range r = range_of(l, loop, i);
@@ -349,8 +353,8 @@ static LLVMValueRef locate(struct lift *l, struct loop *loop, uint32_t i) {
     return offset;
 }
 
-/* How many turns touch i's range stays in its window, `most` at most; to `otherwise` where not even
- * the first does, or where `most` are known to come and some do not. */
+/* How many iterations touch i's range stays in its window, `most` at most; to `otherwise` where not
+ * even the first does, or where `most` are known to come and some do not. */
 static LLVMValueRef turns_in_window(struct lift *l, struct loop *loop, uint32_t i,
                                     LLVMValueRef most, LLVMBasicBlockRef otherwise) {
     const struct llvm *v = l->llvm;
@@ -374,14 +378,15 @@ static LLVMValueRef turns_in_window(struct lift *l, struct loop *loop, uint32_t 
         go_on_if(l, compare(l, LLVMIntULE, needed, way), otherwise);
         return most;
     }
-    LLVMValueRef turns = add(l, v->BuildUDiv(l->b, way, by, ""), c64(l, 1));
-    return v->BuildSelect(l->b, compare(l, LLVMIntULT, turns, most), turns, most, "");
+    LLVMValueRef iterations = add(l, v->BuildUDiv(l->b, way, by, ""), c64(l, 1));
+    return v->BuildSelect(l->b, compare(l, LLVMIntULT, iterations, most), iterations, most, "");
 }
 
-/* The place of an access in a turn, in 64 bits where it is known how far the turn has led. */
-static LLVMValueRef place_of(struct lift *l, const struct touch *t, LLVMValueRef turn,
+/* The place of an access in an iteration, in 64 bits where it is known how far the iteration has
+ * led. */
+static LLVMValueRef place_of(struct lift *l, const struct touch *t, LLVMValueRef iteration,
                              const struct access *a) {
-    LLVMValueRef far = l->llvm->BuildMul(l->b, turn, c64(l, (uint64_t)(int64_t)t->stride), "");
+    LLVMValueRef far = l->llvm->BuildMul(l->b, iteration, c64(l, (uint64_t)(int64_t)t->stride), "");
     if (is_exact(&t->at)) {
         far = add(l, far, c64(l, (uint64_t)(t->at.least - t->first)));
         return place_in(l, l->b, t->pointer, far, a->type);
@@ -392,16 +397,16 @@ static LLVMValueRef place_of(struct lift *l, const struct touch *t, LLVMValueRef
     return place_in(l, l->b, t->pointer, far, a->type);
 }
 
-/* After so many turns, all of which took the branch. */
+/* After so many iterations, all of which took the branch. */
 static void count_turns(struct lift *l, const struct block *block, const struct loop *loop,
-                        LLVMValueRef turns, LLVMValueRef cycles) {
+                        LLVMValueRef iterations, LLVMValueRef cycles) {
     uint32_t accesses[HPU_WINDOWS][3] = {0};
     for (uint32_t i = 0; i < loop->touches; i++) {
         bool store = lift_shape[insn_at(l, loop->touch[i].h)->id] == SHAPE_STORE;
         accesses[loop->touch[i].window][store ? JIT_STORE : JIT_LOAD]++;
     }
-    charge(l, l->llvm->BuildMul(l->b, turns, cycles, ""));
-    lift_count_timed(l, slot_at(l, block->start)->count, accesses, turns);
+    charge(l, l->llvm->BuildMul(l->b, iterations, cycles, ""));
+    lift_count_timed(l, slot_at(l, block->start)->count, accesses, iterations);
 }
 
 static void last_not_taken(struct lift *l) {
@@ -409,31 +414,31 @@ static void last_not_taken(struct lift *l) {
         charge(l, c64(l, 0 - (uint64_t)l->code->timing->taken));
 }
 
-/* What the registers hold that every turn adds to, after so many. */
-static void set_strided(struct lift *l, const struct loop *loop, LLVMValueRef turns) {
+/* What the registers hold that every iteration adds to, after so many. */
+static void set_strided(struct lift *l, const struct loop *loop, LLVMValueRef iterations) {
     for (unsigned r = 1; r < 32; r++)
         if (loop->stride[r]) {
             LLVMValueRef by = c32(l, (uint32_t)loop->stride[r]);
-            LLVMValueRef way = l->llvm->BuildMul(l->b, narrow(l, turns, l->i32), by, "");
+            LLVMValueRef way = l->llvm->BuildMul(l->b, narrow(l, iterations, l->i32), by, "");
             write_x(l, r, add(l, loop->start[r], way));
         }
 }
 
-/* One turn; the branch is left to the caller. Returns how many turns are done. */
+/* One iteration; the branch is left to the caller. Returns how many iterations are done. */
 static LLVMValueRef lift_turn(struct lift *l, const struct block *block, const struct loop *loop,
                               LLVMValueRef counter) {
-    LLVMValueRef turn = get(l, l->i64, counter);
+    LLVMValueRef iteration = get(l, l->i64, counter);
     uint32_t h = block->start, t = 0;
-    set_strided(l, loop, turn);
+    set_strided(l, loop, iteration);
     for (uint32_t i = 0; i + 1 < block->count; i++, h += insn_at(l, h)->length / 2) {
         if (!lift_is_access(insn_at(l, h))) {
             lift_insn(l, h, NONE, NULL);
             continue;
         }
         struct access a = lift_access_at(l, h);
-        lift_move(l, &a, place_of(l, &loop->touch[t++], turn, &a));
+        lift_move(l, &a, place_of(l, &loop->touch[t++], iteration, &a));
     }
-    LLVMValueRef done = add(l, turn, c64(l, 1));
+    LLVMValueRef done = add(l, iteration, c64(l, 1));
     set(l, counter, done);
     return done;
 }
@@ -443,66 +448,68 @@ static void note_start(struct lift *l, struct loop *loop) {
         loop->start[r] = loop->stride[r] ? read_x(l, r) : NULL;
 }
 
-/* Makes ready for the first turn, which begins here. Returns the variable that counts them. */
-static LLVMValueRef begin_turns(struct lift *l, struct loop *loop, LLVMBasicBlockRef turn) {
+/* Makes ready for the first iteration, which begins here. Returns the variable that counts them. */
+static LLVMValueRef begin_iterations(struct lift *l, struct loop *loop,
+                                     LLVMBasicBlockRef iteration) {
     LLVMValueRef counter = l->llvm->BuildAlloca(l->at_entry, l->i64, "");
     note_start(l, loop);
     set(l, counter, c64(l, 0));
-    l->llvm->BuildBr(l->b, turn);
-    at(l, turn);
+    l->llvm->BuildBr(l->b, iteration);
+    at(l, iteration);
     return counter;
 }
 
-/* Up to `most` turns: as many as begin before time is up, which is where the interpreter would
+/* Up to `most` iterations: as many as begin before time is up, which is where the interpreter would
  * stop, but the first, which may be the rest of a block that has begun; and as stay in the windows.
  * To `otherwise` when there is none. */
-static LLVMValueRef good_turns(struct lift *l, struct loop *loop, LLVMValueRef most,
-                               LLVMValueRef cycles, LLVMBasicBlockRef otherwise) {
+static LLVMValueRef good_iterations(struct lift *l, struct loop *loop, LLVMValueRef most,
+                                    LLVMValueRef cycles, LLVMBasicBlockRef otherwise) {
     const struct llvm *v = l->llvm;
     LLVMBasicBlockRef fewer = new_block(l), on = new_block(l);
-    LLVMValueRef turns = v->BuildAlloca(l->at_entry, l->i64, ""), left = get(l, l->i64, l->left);
+    LLVMValueRef iterations = v->BuildAlloca(l->at_entry, l->i64, ""),
+                 left = get(l, l->i64, l->left);
     for (uint32_t i = 0; i < loop->touches; i++)
         if (is_first_of_range(loop, i))
             most = turns_in_window(l, loop, i, most, otherwise);
     LLVMValueRef before_last = v->BuildMul(l->b, sub(l, most, c64(l, 1)), cycles, "");
-    set(l, turns, most);
+    set(l, iterations, most);
     branch_rarely(l, compare(l, LLVMIntSGT, left, before_last), on, fewer);
     at(l, fewer);
     LLVMValueRef some = compare(l, LLVMIntSGT, left, c64(l, 0));
     LLVMValueRef before = v->BuildSelect(l->b, some, sub(l, left, c64(l, 1)), c64(l, 0), "");
     LLVMValueRef full = v->BuildUDiv(l->b, before, cycles, "");
-    set(l, turns, add(l, full, c64(l, 1)));
+    set(l, iterations, add(l, full, c64(l, 1)));
     v->BuildBr(l->b, on);
     at(l, on);
-    return widen(l, narrow(l, get(l, l->i64, turns), l->i32)); /* as there is no more time */
+    return widen(l, narrow(l, get(l, l->i64, iterations), l->i32)); /* as there is no more time */
 }
 
-/* Whether the turns leave something in the register that their number does not say. */
+/* Whether the iterations leave something in the register that their number does not say. */
 static bool is_result(const struct block *block, const struct loop *loop, unsigned r) {
     return block->writes >> r & 1 && !loop->stride[r];
 }
 
-/* The turns themselves. Returns how many were done; `over`: whether the branch ended them. */
-static LLVMValueRef lift_turns(struct lift *l, const struct block *block, struct loop *loop,
-                               LLVMValueRef turns, LLVMValueRef *over) {
+/* The iterations themselves. Returns how many were done; `over`: whether the branch ended them. */
+static LLVMValueRef lift_iterations(struct lift *l, const struct block *block, struct loop *loop,
+                                    LLVMValueRef iterations, LLVMValueRef *over) {
     const struct llvm *v = l->llvm;
-    LLVMBasicBlockRef turn = new_block(l), ended = new_block(l);
-    LLVMValueRef counter = begin_turns(l, loop, turn);
+    LLVMBasicBlockRef iteration = new_block(l), ended = new_block(l);
+    LLVMValueRef counter = begin_iterations(l, loop, iteration);
     LLVMValueRef done = lift_turn(l, block, loop, counter);
-    LLVMValueRef all = compare(l, LLVMIntEQ, done, turns);
+    LLVMValueRef all = compare(l, LLVMIntEQ, done, iterations);
     if (loop->is_counted) {
-        v->BuildCondBr(l->b, all, ended, turn);
+        v->BuildCondBr(l->b, all, ended, iteration);
         at(l, ended);
-        return turns;
+        return iterations;
     }
     *over = v->BuildNot(l->b, lift_taken(l, insn_at(l, lift_last_of(l, block))), "");
-    v->BuildCondBr(l->b, v->BuildOr(l->b, *over, all, ""), ended, turn);
+    v->BuildCondBr(l->b, v->BuildOr(l->b, *over, all, ""), ended, iteration);
     at(l, ended);
     return v->BuildFreeze(l->b, done, ""); /* what comes after the loop is not the loop's matter */
 }
 
 /* The same as a function of its own, which finds the registers where they were written back, and
- * leaves them there. It returns the turns, and above them `over`. NULL: no memory. */
+ * leaves them there. It returns the iterations, and above them `over`. NULL: no memory. */
 static LLVMValueRef turns_function(const struct lift *l, const struct block *block,
                                    const struct loop *studied) {
     const struct llvm *v = l->llvm;
@@ -527,7 +534,7 @@ static LLVMValueRef turns_function(const struct lift *l, const struct block *blo
     for (uint32_t i = 0; i < loop.touches; i++)
         if (is_first_of_range(&loop, i))
             locate(in, &loop, i);
-    LLVMValueRef done = lift_turns(in, block, &loop, v->GetParam(in->function, 1), &over);
+    LLVMValueRef done = lift_iterations(in, block, &loop, v->GetParam(in->function, 1), &over);
     for (unsigned r = 1; r < 32; r++)
         if (is_result(block, &loop, r))
             set(in, field(in, offsetof(struct hpu, x) + 4 * r, l->i32), read_x(in, r));
@@ -541,18 +548,18 @@ static LLVMValueRef turns_function(const struct lift *l, const struct block *blo
     return v->AddFunction(l->module, name, v->FunctionType(l->i64, types, 2, 0));
 }
 
-/* In a function that writes registers back at once, the turns are another function: that one is
- * worth the time it takes to compile it well. */
-static LLVMValueRef call_turns(struct lift *l, const struct block *block, struct loop *loop,
-                               LLVMValueRef turns, LLVMValueRef *over) {
+/* In a function that writes registers back at once, the iterations are another function: that one
+ * is worth the time it takes to compile it well. */
+static LLVMValueRef call_iterations(struct lift *l, const struct block *block, struct loop *loop,
+                                    LLVMValueRef iterations, LLVMValueRef *over) {
     const struct llvm *v = l->llvm;
     LLVMTypeRef types[] = {l->pointer, l->i64};
-    LLVMValueRef arguments[] = {l->h, turns};
+    LLVMValueRef arguments[] = {l->h, iterations};
     LLVMValueRef function = turns_function(l, block, loop);
     if (!function) {
         l->is_short_of_memory = true;
         *over = v->ConstInt(l->i1, 0, 0);
-        return turns;
+        return iterations;
     }
     lift_settle(l);
     note_start(l, loop);
@@ -565,8 +572,8 @@ static LLVMValueRef call_turns(struct lift *l, const struct block *block, struct
     return widen(l, narrow(l, r, l->i32));
 }
 
-/* Whether a function of its own makes more of the loop: there are checks to leave out, or turns to
- * do at once. */
+/* Whether a function of its own makes more of the loop: there are checks to leave out, or
+ * iterations to do at once. */
 static bool gains(const struct loop *loop) {
     return loop->touches || loop->is_counted;
 }
@@ -589,11 +596,11 @@ bool lift_tight_loop(struct lift *l, const struct block *block) {
     LLVMBasicBlockRef over = new_block(l), early = new_block(l), bad = new_block(l);
     LLVMValueRef cycles = turn_cycles(l, block, &loop), is_over = NULL;
     LLVMValueRef allowed = loop.is_counted ? count_down(l, &loop, bad) : c64(l, TURNS);
-    LLVMValueRef turns = good_turns(l, &loop, allowed, cycles, bad);
+    LLVMValueRef iterations = good_iterations(l, &loop, allowed, cycles, bad);
     uint32_t last = lift_last_of(l, block);
     l->region->loops++;
-    LLVMValueRef done = l->settles ? call_turns(l, block, &loop, turns, &is_over)
-                                   : lift_turns(l, block, &loop, turns, &is_over);
+    LLVMValueRef done = l->settles ? call_iterations(l, block, &loop, iterations, &is_over)
+                                   : lift_iterations(l, block, &loop, iterations, &is_over);
     set_strided(l, &loop, done);
     count_turns(l, block, &loop, done, cycles);
     lift_settle(l);

@@ -14,7 +14,7 @@ enum {
     JIT_BRANCH,        /* pc is where a branch or jump led, and the function has nothing there */
     JIT_FAULT,         /* as JIT_MISS, but it took a fault of the host to see it */
     JIT_OTHER,         /* nothing was done: it was compiled for another kind of HPU */
-    JIT_TURNS,         /* as JIT_MISS, and in some later turn of the loop that pc begins */
+    JIT_TURNS,         /* as JIT_MISS, and in some later iteration of the loop that pc begins */
     JIT_SHORT,         /* there may not be time enough to get through what comes */
 };
 
@@ -62,8 +62,8 @@ void jit_set_guess(const struct hpu_code *code, uint32_t slot, int window);
 /* What is known of an access. Unless it says otherwise, each can do what those before it can. */
 enum {
     JIT_BY_WINDOW, /* it goes to the window that the slot names */
-    JIT_BY_CHECK,  /* and not only where a view shows that; of the branch that ends a loop: one turn
-                      after the other */
+    JIT_BY_CHECK,  /* and not only where a view shows that; of the branch that ends a loop: one
+                      iteration  after the other */
     JIT_BY_GUESS,  /* now to this window and now to that */
     JIT_BY_TASK,   /* to the registers of the task; and none of those before */
     JIT_BY_WORD,   /* to the words of a command, or RESULT; likewise */
@@ -98,7 +98,7 @@ struct jit_region {
     bool unprotected;       /* no checks at all: to know what they cost */
     uint32_t instructions;  /* out */
     uint32_t guarded;       /* out: accesses without a check */
-    uint32_t loops;         /* out: that take many turns at once */
+    uint32_t loops;         /* out: that take many iterations at once */
     bool has_short_loop;    /* out: some that LLVM should unroll or make vectors of */
     bool has_effort;        /* as asked for */
     enum jit_effort effort; /* out, or as asked for */

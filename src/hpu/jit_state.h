@@ -32,7 +32,7 @@ struct request {
 struct hpu_jit {
     enum spin_jit mode;
     struct root *root;      /* [halfword] */
-    uint8_t *turns;         /* [slot]: how often the guess was wrong; relaxed atomics */
+    uint8_t *wrong;         /* [slot]: how often the guess was wrong; relaxed atomics */
     uint8_t *by_call;       /* [slot]: what the lifter is told about the access */
     uint8_t *seen;          /* [halfword]: whether a block begins there that ran; relaxed atomics */
     uint32_t *nothing_seen; /* [slot], zeroes: for an HPU without an instruction cache */
