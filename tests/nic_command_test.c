@@ -793,6 +793,43 @@ TEST(handlers_wait_no_longer_when_the_target_is_gone) {
     }
 }
 
+/* The first goes on until it is killed; the second waits behind it. */
+static int32_t puts_until_killed(const struct nic_task *task) {
+    const uint32_t words[SPIN_WORDS] = {STACK_AT, 8, 0, 0, 0, 9, 0, 0};
+    uint32_t result;
+    if (task->kind == NIC_COMPLETION_HANDLER)
+        return PROCEED;
+    if (!killed)
+        killed = task;
+    while (task == killed || script.step++ < 3)
+        if (issue(task, SPIN_COMMAND_PUT_FROM_DEVICE, words, &result) == NIC_COMMAND_WAIT) {
+            script.waited |= task != killed;
+            return BLOCKED;
+        }
+    return DROP;
+}
+
+/* Its completion handler has its record then, and others still wait in the line that it left. */
+TEST(a_handler_may_be_killed_while_it_waits_for_room) {
+    world = (struct nicworld){.config = {.handler_packets = 1}};
+    begin(1, 0);
+    post_other(9, 0);
+    killed = NULL;
+    script.run = puts_until_killed;
+    ptl_me_t me = host_handlers(&world.node[1], entry(), 5);
+    host_append(&world.node[1], &me);
+    struct portals_request put = host_put(host_md(&world.node[0], me_memory, 32), 0, 32, 1, 5);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(portals_start(world.node[0].portals, &put), PTL_OK);
+    world_actions(&world, &world.node[0]);
+    while (!script.waited)
+        CHECK(world_step(&world));
+    nic_handler_done(world.node[1].nic, killed, SEGV, world.now);
+    world_settle(&world);
+    CHECK_EQ(world.node[1].ran[NIC_COMPLETION_HANDLER], 2);
+    world_end(&world);
+}
+
 /* A handler that returns before its DMA is done: the message ends after it. */
 static int32_t leave_dma(const struct nic_task *task) {
     stack()[0] = 31;

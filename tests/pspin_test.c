@@ -452,6 +452,25 @@ TEST(limits_that_the_rtl_does_not_check) {
     end();
 }
 
+/* Before L2's, or behind it: then the handler has none of it, wherever it looks. */
+TEST(handler_memory_that_is_none) {
+    static const uint32_t outside[] = {L2_HND_BUFF_START - 8,
+                                       L2_HND_BUFF_START + L2_HND_BUFF_SIZE + (1 << 20)};
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
+        init();
+        pspinsim_cb_set_pcie_slv_write(on_told);
+        spin_ec_t ec = usual("beyond_ph", 0);
+        uint32_t middle = ec.handler_mem_addr + ec.handler_mem_size;
+        ec.handler_mem_addr = outside[i];
+        ec.handler_mem_size = middle - outside[i];
+        send_one(&ec, 1, 0);
+        pspinsim_packet_eos();
+        CHECK_EQ(pspinsim_run(), SPIN_ERR);
+        end();
+        CHECK_HAS(statistics, "faults: 1");
+    }
+}
+
 TEST(task_registers_ignore_writes) {
     init();
     pspinsim_cb_set_pcie_slv_write(on_told);

@@ -13,6 +13,8 @@ void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *old, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 char *__wrap_strdup(const char *text);
+uint8_t *__real_guard_memory_new(size_t bytes); /* images' memory on PsPIN cards, from mmap */
+uint8_t *__wrap_guard_memory_new(size_t bytes);
 
 static uint64_t allocations, fail_at; /* since it was armed; 0: none */
 
@@ -38,6 +40,10 @@ void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
 
 char *__wrap_strdup(const char *text) {
     return fails() ? NULL : __real_strdup(text);
+}
+
+uint8_t *__wrap_guard_memory_new(size_t bytes) {
+    return fails() ? NULL : __real_guard_memory_new(bytes);
 }
 
 /* An array goes to handlers that multiply it into another. The program allocates nothing itself:
@@ -66,15 +72,46 @@ static int accumulate(void *argument) {
     return 0;
 }
 
+/* An image with variables of every kind: the right ones, or none. */
+static int variables(void *argument) {
+    static uint8_t memory[2][BYTES];
+    const struct p4_setup *setup = argument;
+    const uint64_t state = 0;
+    uint32_t me = spin_rank();
+    struct p4_rank r;
+    uint64_t sum;
+    memset(memory[me], 0, BYTES);
+    if (!p4_open_with(&r, setup, memory[me], BYTES, me ? "variables" : NULL))
+        return 1;
+    if (me && !p4_append(&r, &(struct p4_entry){.length = BYTES,
+                                                .bits = 1,
+                                                .payload = "variables_ph",
+                                                .completion = "variables_th",
+                                                .state = &state,
+                                                .state_bytes = sizeof state}))
+        return 2;
+    spin_barrier();
+    if (me ? !p4_wait(&r, 1) : !p4_put(&r, 0, BYTES, 1, 1))
+        return 3;
+    memcpy(&sum, memory[1], sizeof sum);
+    if (me)
+        CHECK_EQ(sum, 3ull << 32 | 650321); /* of three packets */
+    p4_close(&r);
+    return 0;
+}
+
 /* SPIN_OK, or what went wrong. */
-static int run(struct p4_setup *setup, uint64_t *time_ps, struct spin_error *err) {
+static int run(struct p4_setup *setup, int (*program)(void *), uint64_t *time_ps,
+               struct spin_error *err) {
     struct spin_world *w;
     int code = spin_world_new(&w, &setup->world, err);
     if (code)
         return code;
-    code = spin_world_run(w, accumulate, setup, err);
+    code = spin_world_run(w, program, setup, err);
     struct spin_world_result r = spin_world_result(w);
     *time_ps = r.makespan_ps;
+    if (strstr(r.first_fault, "SEGV")) /* it was not given what its image has */
+        TEST_FAIL("allocation %llu: %s", (unsigned long long)fail_at, r.first_fault);
     spin_world_free(w);
     if (!code && r.failed) {
         snprintf(err->text, sizeof err->text, "a rank returns %d", r.first_status);
@@ -84,22 +121,25 @@ static int run(struct p4_setup *setup, uint64_t *time_ps, struct spin_error *err
 }
 
 /* What was loaded and compiled by the first run is there for the others. */
-static void every_allocation_fails_once(const char *const *set, int set_count) {
+static void every_allocation_fails_once(int (*program)(void *), const char *images,
+                                        const char *const *set, int set_count) {
     struct p4_setup setup = setup_of(P4_STREAM, "sc17-int", BYTES);
     struct spin_error err;
     uint64_t time_ps, without_ps, failed = 0;
+    setup.images = images;
     setup.world.ranks = 2;
     setup.world.set = set;
     setup.world.set_count = set_count;
     setup.world.jit = SPIN_JIT_OFF;
     fail_at = allocations = 0;
-    CHECK_EQ(run(&setup, &time_ps, &err), SPIN_OK);
+    if (run(&setup, program, &time_ps, &err))
+        TEST_FAIL("%s", err.text);
     uint64_t count = allocations;
     for (uint64_t n = 1; n <= count; n++) {
         err.text[0] = 0;
         allocations = 0;
         fail_at = n;
-        int code = run(&setup, &without_ps, &err);
+        int code = run(&setup, program, &without_ps, &err);
         fail_at = 0;
         failed += code != SPIN_OK;
         if (code ? !err.text[0] : without_ps != time_ps)
@@ -110,12 +150,14 @@ static void every_allocation_fails_once(const char *const *set, int set_count) {
 }
 
 TEST(every_allocation_fails_once_on_sc17_cards) {
-    every_allocation_fails_once(NULL, 0);
+    every_allocation_fails_once(accumulate, IMAGES, NULL, 0);
+    every_allocation_fails_once(variables, getenv("VARIABLES"), NULL, 0);
 }
 
 TEST(every_allocation_fails_once_on_pspin_cards) {
     static const char *const set[] = {"card=pspin"};
-    every_allocation_fails_once(set, 1);
+    every_allocation_fails_once(accumulate, IMAGES, set, 1);
+    every_allocation_fails_once(variables, getenv("VARIABLES"), set, 1);
 }
 
 TEST_MAIN

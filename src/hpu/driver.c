@@ -28,7 +28,7 @@ static enum hpu_access issue(struct port *p, const struct port_command *c) {
             memcpy(c->local, c->host, c->bytes);
         break;
     case PORT_ATOMIC:
-        port_do_atomic(c, true);
+        port_do_atomic(c);
         break;
     case PORT_COPY:
         memmove(c->other, c->local, c->bytes);

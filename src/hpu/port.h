@@ -109,8 +109,8 @@ enum hpu_access port_refuse(struct port *p);
 /* An atomic's value is naturally aligned at `host`, where there are so many bytes in one piece;
  * false: refused. For cards that have host memory in pieces. */
 bool port_has_value(struct port *p, const struct port_command *c, uint64_t bytes);
-/* Performs an atomic on `host`. `tell`: the handler's memory is still there. */
-void port_do_atomic(const struct port_command *c, bool tell);
+/* Performs an atomic on `host`; `local` is told the value before. */
+void port_do_atomic(const struct port_command *c);
 
 /* ---- port_command.c, for port.c ---- */
 

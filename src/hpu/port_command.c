@@ -244,17 +244,16 @@ static bool swap(uint8_t *at, uint64_t *expected, uint64_t value) {
                                        __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
-void port_do_atomic(const struct port_command *c, bool tell) {
+void port_do_atomic(const struct port_command *c) {
     uint64_t before;
-    bool told = tell;
     if (c->number == SPIN_COMMAND_DMA_CAS) {
         memcpy(&before, c->local, 8);
-        told = !swap(c->host, &before, c->operand) && tell;
+        if (swap(c->host, &before, c->operand))
+            return;
     } else {
         before = integer_extend(c->type, fetch_add(c->bytes, c->host, c->operand));
     }
-    if (told)
-        memcpy(c->local, &before, c->local_bytes);
+    memcpy(c->local, &before, c->local_bytes);
 }
 
 /* In HPU memory. */

@@ -435,7 +435,8 @@ enum hpu_access nic_command(struct nic *nic, const struct nic_task *task, struct
                             const struct port_command *command, uint64_t now);
 enum hpu_access nic_command_over(const struct nic *nic, const struct nic_task *task,
                                  struct port *port, uint32_t handle, bool wait);
-/* `ending` is a flow_code (flow.h). The task is gone after this. */
+/* `ending` is a flow_code (flow.h). The task is gone after this, also if it was told to wait: then
+ * it is not resumed. */
 void nic_handler_done(struct nic *nic, const struct nic_task *task, int32_t ending, uint64_t now);
 
 #endif

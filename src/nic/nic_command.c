@@ -203,19 +203,18 @@ void nic_command_disown(struct nic_move *later) {
  * left what it compares with in the command; its own memory is another's now. */
 static void do_atomic(const struct nic *nic, struct nic_command_record *record) {
     const struct nic_memory *m = portals_memory(nic->portals);
-    bool tell = !record->task->ended;
     struct port_command c = record->of;
-    if (!tell)
+    if (record->task->ended)
         c.local = (uint8_t *)&record->direct;
     if (!m) {
-        port_do_atomic(&c, tell);
+        port_do_atomic(&c);
         return;
     }
     uint64_t value = 0;
     c.host = (uint8_t *)&value;
     if (!m->read(m->context, &value, record->of.host, c.bytes))
         return;
-    port_do_atomic(&c, tell);
+    port_do_atomic(&c);
     m->write(m->context, record->of.host, &value, c.bytes);
 }
 

@@ -668,8 +668,6 @@ void nic_receive_check(struct nic *nic, struct nic_incoming *in) {
 void nic_receive_finish(struct nic *nic, struct nic_incoming *in) {
     if (in->streams)
         nic_send_abandon(nic, in);
-    if (in->assembly)
-        nic_block_end(nic, in);
     if (in->last)
         nic_packet_release(in->last);
     while (in->results) {

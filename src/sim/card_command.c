@@ -437,7 +437,7 @@ static void perform(struct card *c, const struct command *m) {
         break;
     case PORT_ATOMIC:
         CARD_COUNT(c, context_of(c, m), host_writes, 1);
-        port_do_atomic(&m->of, true);
+        port_do_atomic(&m->of);
         break;
     case PORT_COPY:
         memmove(m->of.other, m->of.local, m->length);

@@ -332,7 +332,7 @@ uint32_t card_handler_memory(const struct card *c, const struct context *x, uint
             from = s[i]->address + s[i]->bytes;
     if (x->set.image->handler_data.bytes && from > x->set.image->handler_data.address)
         from = x->set.image->handler_data.address;
-    if (x->memory_address < MAP_L2_HANDLER || from >= end)
+    if (x->memory_address < MAP_L2_HANDLER || x->memory_address >= end)
         from = end; /* none: who uses it faults */
     *bytes = end - from;
     return from;
