@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -675,6 +676,47 @@ TEST(a_progress_thread_is_rung_for_once_until_somebody_sleeps) {
     atomic_store(&a.card->progress, PROGRESS_TICKS);
     a.card->transport->calls = own;
     user_close(&a);
+    live_folder_remove(&folder);
+}
+
+/* b waits on a's processor, as a says. What a said is old when it runs elsewhere and does not wait,
+ * so it says it again when it finds b asleep. */
+TEST(a_sender_that_wakes_a_peer_says_where_it_runs) {
+    struct user a, b;
+    struct box_view of_a, of_b;
+    cpu_set_t all, one;
+    ptl_ct_event_t event;
+    open_folder();
+    CHECK_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    CHECK_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    uint32_t here = (uint32_t)sched_getcpu() + 1;
+    CHECK_EQ(user_open(&b, 2, false), 0);
+    CHECK_EQ(user_open(&a, 1, false), 0);
+    CHECK(box_open(&of_a, &folder, (struct nic_address){1, 1}, 2));
+    CHECK(box_open(&of_b, &folder, (struct nic_address){1, 2}, 1));
+    CHECK_EQ(put(&a, 2, 0, 8), PTL_OK); /* claims its lane, */
+    look_at(&b, &a);                    /* which is given, */
+    look_at(&a, &b);                    /* and used */
+    CHECK_EQ(PtlCTWait(b.arrived, 1, &event), PTL_OK);
+    struct live_transport *from_b = b.card->transport;
+    atomic_store(&of_a.header->processor, here);
+    CHECK(from_b->calls->hinders(from_b));
+    atomic_store(&of_a.header->processor, here + 1);
+    CHECK(!from_b->calls->hinders(from_b));
+    enter(&a);
+    CHECK_EQ(put(&a, 2, 0, 8), PTL_OK); /* b is awake */
+    CHECK_EQ(atomic_load(&of_a.header->processor), here + 1);
+    atomic_store(&of_b.header->bell, 1);
+    CHECK_EQ(put(&a, 2, 0, 8), PTL_OK);
+    CHECK_EQ(atomic_load(&of_b.header->bell), 0);
+    CHECK_EQ(atomic_load(&of_a.header->processor), here);
+    CHECK_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+    box_close(&of_a);
+    box_close(&of_b);
+    user_close(&a);
+    user_close(&b);
     live_folder_remove(&folder);
 }
 

@@ -198,8 +198,10 @@ void box_attend(struct box_header *h) {
     box_ring(h);
 }
 
-void box_ring(struct box_header *h) {
+bool box_ring(struct box_header *h) {
     atomic_thread_fence(memory_order_seq_cst); /* what was stored, before the bell is looked at */
-    if (atomic_load_explicit(&h->bell, memory_order_relaxed) && atomic_exchange(&h->bell, 0))
-        syscall(SYS_futex, &h->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    if (!atomic_load_explicit(&h->bell, memory_order_relaxed) || !atomic_exchange(&h->bell, 0))
+        return false;
+    syscall(SYS_futex, &h->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    return true;
 }

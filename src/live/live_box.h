@@ -24,8 +24,8 @@ struct box_header {
     uint64_t life;           /* of this process under this name: another number each time */
     _Atomic uint32_t closed; /* it has left in order */
     uint8_t key[LIVE_KEY_BYTES];
-    _Alignas(64) _Atomic uint32_t bell; /* 1: whoever has something for it wakes it (futex) */
-    _Atomic uint32_t processor;         /* on which it was seen to wait last, and 1; 0: not known */
+    _Alignas(64) _Atomic uint32_t bell;      /* 1: whoever has something for it wakes it (futex) */
+    _Atomic uint32_t processor;              /* on which it was seen last, and 1; 0: not known */
     _Alignas(64) _Atomic uint32_t attention; /* look at claims, and at lanes of others */
     _Alignas(64) _Atomic uint64_t claims[LIVE_PIDS / 64]; /* of these */
 };
@@ -84,8 +84,8 @@ void box_close(struct box_view *view);
 /* Whether its owner has ended or left. */
 bool box_ended(const struct box_view *view);
 
-/* Wakes the owner of a box if it sleeps. After what it is woken for was stored. */
-void box_ring(struct box_header *header);
+/* Wakes the owner of a box if it sleeps: true. After what it is woken for was stored. */
+bool box_ring(struct box_header *header);
 /* The same for what is not in a lane: a claim, a lane that is given, room in a full one. */
 void box_attend(struct box_header *header);
 

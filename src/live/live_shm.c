@@ -155,13 +155,19 @@ static inline bool has_records(struct live_shm *s) {
     return atomic_load_explicit(&s->box.header->attention, memory_order_acquire);
 }
 
-/* Each says where it waits. One that has gone elsewhere since says so when it waits there. */
-static bool shm_hinders(struct live_transport *t) {
-    struct live_shm *s = shm_of(t);
+uint32_t shm_tell_processor(struct live_shm *s) {
     uint32_t here = (uint32_t)(sched_getcpu() + 1);
     _Atomic uint32_t *told = &s->box.header->processor;
     if (atomic_load_explicit(told, memory_order_relaxed) != here) /* beside the bell */
         atomic_store_explicit(told, here, memory_order_relaxed);
+    return here;
+}
+
+/* Each says where it waits, and where it is when it has to wake a peer: one that has gone elsewhere
+ * since, and does not wait there, is the reason for one sleep and not for each. */
+static bool shm_hinders(struct live_transport *t) {
+    struct live_shm *s = shm_of(t);
+    uint32_t here = shm_tell_processor(s);
     for (uint32_t i = 0; here && i < s->knowns; i++) {
         struct box_header *h = s->known[i]->view.header;
         if (h && atomic_load_explicit(&h->processor, memory_order_relaxed) == here &&

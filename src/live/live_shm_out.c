@@ -85,6 +85,12 @@ static inline bool copy_data(const struct live_shm *s, uint8_t *to,
                         packet->bytes);
 }
 
+/* A peer that sleeps may do so because it takes us to be on its processor. */
+static inline void ring_bell(struct live_shm *s, struct live_shm_peer *peer) {
+    if (box_ring(peer->view.header))
+        shm_tell_processor(s);
+}
+
 static enum live_sent send_unreadable(struct live_shm *s, struct live_shm_peer *peer,
                                       const struct nic_packet *packet);
 
@@ -102,7 +108,7 @@ static enum live_sent send_record(struct live_shm *s, struct live_shm_peer *peer
     if (!copy_data(s, at + header, packet))
         return send_unreadable(s, peer, packet);
     ring_commit(&peer->out, bytes, first);
-    box_ring(peer->view.header);
+    ring_bell(s, peer);
     return LIVE_SENT;
 }
 
@@ -131,7 +137,7 @@ bool shm_send_short(struct live_transport *t, const struct nic_message *m, uint3
     if (!guarded_read(*s->o.guarded, at + WIRE_PACKET_BYTES, data, m->payload))
         return false;
     ring_commit(&peer->out, bytes, wire_encode_short_message(m, number, at));
-    box_ring(peer->view.header);
+    ring_bell(s, peer);
     return true;
 }
 
@@ -176,7 +182,7 @@ static bool send_slot(struct live_shm *s, struct live_shm_peer *peer) {
         atomic_store_explicit(&peer->view.lane->offer.slot_ps, peer->slot_ps, memory_order_relaxed);
     }
     ring_commit(&peer->out, header, wire_encode_long(packet, at));
-    box_ring(peer->view.header);
+    ring_bell(s, peer);
     return true;
 }
 
@@ -217,7 +223,7 @@ static bool make_offer(struct live_shm *s, struct live_shm_peer *peer) {
     packet->last = peer->bulk_is_last;
     memcpy(at + WIRE_LATER_BYTES, &address, sizeof address);
     ring_commit(&peer->out, WIRE_LATER_BYTES + OFFER_BYTES, wire_encode_long(packet, at));
-    box_ring(peer->view.header);
+    ring_bell(s, peer);
     peer->offers++;
     peer->offer = OFFER_MADE;
     return true;

@@ -86,6 +86,8 @@ static inline bool shm_is_timed(const struct nic_packet *packet, uint64_t slot) 
 
 /* Makes it where there is none; NULL: no memory, or no process of this machine. */
 struct live_shm_peer *shm_find_peer(struct live_shm *s, struct nic_address address);
+/* Peers are told on which processor we are: its number and 1. */
+uint32_t shm_tell_processor(struct live_shm *s);
 
 /* ---- out ---- */
 
