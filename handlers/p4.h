@@ -22,6 +22,7 @@ struct p4_setup {
      * half with one of the second, all at once. The others have theirs. */
     uint32_t ranks;
     uint32_t bytes;
+    uint32_t trips;                  /* of ping-pong, timed as one; 0: 1 */
     uint32_t block;                  /* of strided data; 0: 8 KiB. The gap is as long */
     const char *images;              /* folder of the handler images */
     struct spin_world_options world; /* preset, settings, pictures; ranks are set here */
@@ -35,7 +36,7 @@ struct p4_outcome {
     struct spin_world_result world;
 };
 
-/* Half of the time there and back, of the slowest pair. */
+/* Half of the time there and back, of the slowest pair. Several trips follow each other at once. */
 int p4_pingpong(const struct p4_setup *setup, struct p4_outcome *outcome, struct spin_error *err);
 /* From the call that sends an array of complex numbers until the target's program knows that it was
  * multiplied into its own. Variants: RDMA and sPIN stream. */
@@ -89,6 +90,9 @@ void p4_work(uint64_t cycles, uint64_t memory_bytes);
 static inline uint32_t p4_ranks(const struct p4_setup *setup) {
     return setup->ranks ? setup->ranks : 2;
 }
+static inline uint32_t p4_trips(const struct p4_setup *setup) {
+    return setup->trips ? setup->trips : 1;
+}
 static inline bool p4_is_first(void) {
     return spin_rank() < spin_ranks() / 2;
 }
@@ -103,6 +107,11 @@ static inline void p4_ended(struct p4_shared *shared) {
 }
 /* After a barrier: all ranks wait for what is sent now. */
 void p4_settle(void);
+/* The barrier at the end of what is timed. True: once more, from the barrier before it. Live cards
+ * are asked until they are warm and have been timed often enough; in a world all times are the
+ * same.
+ */
+bool p4_again(struct p4_shared *shared);
 /* Complex numbers, into the first array: on the host. */
 void p4_multiply(float *into, const float *by, uint32_t floats);
 

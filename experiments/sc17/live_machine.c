@@ -35,11 +35,11 @@ int live_plan_run(const struct experiment_context *context, int fd, uint32_t ran
 }
 
 double live_row_us(const struct p4_live_row *row) {
-    uint64_t time[P4_LIVE_REPEATS];
-    for (int i = 0; i < P4_LIVE_REPEATS; i++)
+    uint64_t time[P4_LIVE_TIMES];
+    for (int i = 0; i < P4_LIVE_TIMES; i++)
         time[i] = row->time[i].end_ps - row->time[i].start_ps;
-    uint64_t typical = p4_typical(time, P4_LIVE_REPEATS);
-    return (double)typical / (row->use_case == P4_LIVE_PINGPONG ? 2e6 : 1e6);
+    uint64_t typical = p4_typical(time, P4_LIVE_TIMES);
+    return (double)typical / (row->use_case == P4_LIVE_PINGPONG ? 2e6 * P4_LIVE_TRIPS : 1e6);
 }
 
 /* ---- the machine ---- */
@@ -118,7 +118,7 @@ int live_machine_from(const struct experiment_context *context, const struct p4_
                       struct live_machine *m, struct spin_error *err) {
     const struct p4_live_machine *is = &plan->machine;
     double per_instruction, put = (double)is->put / 1000, poll = (double)is->poll / 1000;
-    double round_trip = (double)is->get / 1000;
+    double round_trip = (double)is->ack / 1000;
     double copy_ps = (double)is->copy_64k / 65536;
     *m = (struct live_machine){0};
     int code = instruction_ns(context, &per_instruction, err);
@@ -127,9 +127,10 @@ int live_machine_from(const struct experiment_context *context, const struct p4_
     set(m, "o", put, "ns");
     set(m, "poll", poll, "ns");
     set(m, "g", (double)is->gap / 1000, "ns");
-    /* What is left of a get is the way there and back: two links each, and what cards do. */
+    /* What is left of an acknowledged put is the way there and back: two links each, and what cards
+     * do. */
     set(m, "link_latency", (round_trip - put - poll) / 4, "ns");
-    set(m, "link_rate", ((double)is->get_64k - (double)is->get_16k) / 49152, "ps/B");
+    set(m, "link_rate", ((double)is->ack_64k - (double)is->ack_16k) / 49152, "ps/B");
     set(m, "dma_rate", copy_ps, "ps/B");
     set(m, "memory_rate", copy_ps / 2, "ps/B"); /* read and written */
     set(m, "hpu_start", ((double)is->handled - (double)is->ack) / 1000, "ns");

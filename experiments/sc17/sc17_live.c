@@ -61,15 +61,18 @@ static void note_machine(struct sheet *s, const struct live *l) {
                                  l->machine.set[i]);
     }
     sheet_note(s, "%s", text);
-    sheet_note(s, "o is a PtlPut of 8 B, poll a PtlCTWait for what is there, g the gap of a burst, "
-                  "link_latency a quarter of what is left of a PtlGet, link_rate its slope from 16 "
-                  "to 64 KiB, dma_rate a memcpy.");
+    sheet_note(s,
+               "o is a PtlPut of 8 B while the peer computes, g while it waits, poll a PtlCTWait "
+               "for what is there, link_latency a quarter of what is left of an acknowledged "
+               "put, link_rate its slope from 16 to 64 KiB, dma_rate a memcpy.");
     sheet_note(s,
                "hpu_start is a header handler's share of an acknowledged put, hpu_cycle an "
                "instruction of another compiled handler, cpu_cycle a quarter of a product on the "
                "host.");
-    sheet_note(s, "Times are those that a tenth of %d runs is below; %ld processors.",
-               P4_LIVE_REPEATS, sysconf(_SC_NPROCESSORS_ONLN));
+    sheet_note(s,
+               "Times are those that a quarter of %d are below, on warm cards; %ld processors, and "
+               "one for each rank where that is enough.",
+               P4_LIVE_TIMES, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 /* ---- figure 3 ---- */

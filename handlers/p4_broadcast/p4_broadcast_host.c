@@ -20,22 +20,21 @@ static uint8_t pattern(uint32_t i) {
     return (uint8_t)(i * 31 + i / 253 + 5);
 }
 
-/* Calls `each` with every child, the one with most to do first. */
-static bool for_children(struct p4_rank *r, bool (*each)(struct p4_rank *r, uint32_t child)) {
-    for (uint32_t half = spin_ranks() / 2; half >= 1; half /= 2)
-        if (spin_rank() % (half * 2) == 0 && !each(r, spin_rank() + half))
-            return false;
-    return true;
-}
-
-static bool send_now(struct p4_rank *r, uint32_t child) {
-    return p4_put(r, 0, r->setup->bytes, child, P4_WHOLE);
-}
-
-static bool send_when_here(struct p4_rank *r, uint32_t child) {
+/* To one child: when so many bytes have come, or now. */
+static bool send(struct p4_rank *r, uint32_t child, uint64_t when) {
+    if (!when)
+        return p4_put(r, 0, r->setup->bytes, child, P4_WHOLE);
     return PtlTriggeredPut(r->md, 0, r->setup->bytes, PTL_NO_ACK_REQ,
                            (ptl_process_t){.rank = child}, r->pt, P4_WHOLE, 0, NULL, 0, r->ct,
-                           r->setup->bytes) == PTL_OK;
+                           when) == PTL_OK;
+}
+
+/* The child with most to do first. */
+static bool send_to_children(struct p4_rank *r, uint64_t when) {
+    for (uint32_t half = spin_ranks() / 2; half >= 1; half /= 2)
+        if (spin_rank() % (half * 2) == 0 && !send(r, spin_rank() + half, when))
+            return false;
+    return true;
 }
 
 static bool append_with_handlers(struct p4_rank *r, uint64_t offset, uint64_t length,
@@ -64,8 +63,7 @@ static bool prepare(struct p4_rank *r) {
     bool from_root = (spin_rank() & (spin_rank() - 1)) == 0;
     if (r->setup->variant < P4_STORE)
         return p4_append(r,
-                         &(struct p4_entry){.length = n, .bits = P4_WHOLE, .counts_bytes = true}) &&
-               (r->setup->variant == P4_RDMA || for_children(r, send_when_here));
+                         &(struct p4_entry){.length = n, .bits = P4_WHOLE, .counts_bytes = true});
     if (from_root || (r->setup->variant == P4_STORE && n > PACKET))
         return append_with_handlers(r, 0, n, P4_WHOLE);
     for (uint32_t at = 0; at < n; at += PACKET)
@@ -78,14 +76,15 @@ static int root(struct p4_rank *r, struct shared *s) {
     for (uint32_t i = 0; i < s->p4.setup->bytes; i++)
         r->buffer[i] = pattern(i);
     s->data = r->buffer;
-    spin_barrier();
-    if (r->setup->ready)
-        r->setup->ready(r->setup->user);
-    p4_settle();
-    s->p4.start_ps = spin_now_ps();
-    if (!for_children(r, send_now))
-        return 3;
-    spin_barrier();
+    do {
+        spin_barrier();
+        if (r->setup->ready)
+            r->setup->ready(r->setup->user);
+        p4_settle();
+        s->p4.start_ps = spin_now_ps();
+        if (!send_to_children(r, 0))
+            return 3;
+    } while (p4_again(&s->p4));
     return 0;
 }
 
@@ -111,20 +110,27 @@ static bool is_right(const uint8_t *got, const uint8_t *data, uint32_t bytes) {
 
 static int other(struct p4_rank *r, struct shared *s) {
     uint32_t n = s->p4.setup->bytes;
+    uint64_t came = 0;
+    bool right = true;
     if (!prepare(r))
         return 2;
-    spin_barrier();
-    if (s->p4.setup->variant == P4_RDMA) {
-        if (!p4_receive(r) || !for_children(r, send_now))
-            return 3;
-    } else if (!p4_wait(r, n)) {
-        return 4;
-    }
-    if (spin_now_ps() > s->p4.end_ps)
-        s->p4.end_ps = spin_now_ps();
-    int status = is_right(r->buffer, s->data, n) ? 0 : 5;
-    spin_barrier();
-    return status;
+    do {
+        if (came)
+            memset(r->buffer, 0, n);
+        came += n;
+        if (s->p4.setup->variant == P4_TRIGGERED && !send_to_children(r, came))
+            return 2;
+        spin_barrier();
+        if (s->p4.setup->variant == P4_RDMA) {
+            if (!p4_receive(r) || !send_to_children(r, 0))
+                return 3;
+        } else if (!p4_wait(r, came)) {
+            return 4;
+        }
+        p4_ended(&s->p4);
+        right &= is_right(r->buffer, s->data, n);
+    } while (p4_again(&s->p4));
+    return right ? 0 : 5;
 }
 
 static int rank(void *argument) {

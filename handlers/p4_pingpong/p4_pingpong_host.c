@@ -19,15 +19,24 @@ static int initiator(struct p4_rank *r, struct p4_shared *s) {
         return 2;
     for (uint32_t i = 0; i < n; i++)
         r->buffer[i] = pattern(i);
-    spin_barrier();
-    p4_settle();
-    s->start_ps = spin_now_ps();
-    if (!p4_put(r, 0, n, p4_partner(), PING))
-        return 3;
-    if (!p4_wait(r, n))
-        return 4;
-    p4_ended(s);
-    return memcmp(r->buffer, r->buffer + n, n) == 0 ? 0 : 5;
+    uint64_t answered = 0;
+    bool right = true;
+    do {
+        if (answered)
+            memset(r->buffer + n, 0, n);
+        spin_barrier();
+        p4_settle();
+        s->start_ps = spin_now_ps();
+        for (uint32_t i = 0; i < p4_trips(s->setup); i++) {
+            if (!p4_put(r, 0, n, p4_partner(), PING))
+                return 3;
+            if (!p4_wait(r, answered += n))
+                return 4;
+        }
+        p4_ended(s);
+        right &= memcmp(r->buffer, r->buffer + n, n) == 0;
+    } while (p4_again(s)); /* the target stays until the answer is there */
+    return right ? 0 : 5;
 }
 
 /* What answers a ping: set up before one comes. */
@@ -44,22 +53,38 @@ static bool prepare(struct p4_rank *r, const struct p4_setup *setup) {
         entry.state = &state;
         entry.state_bytes = sizeof state;
     }
-    if (!p4_append(r, &entry))
-        return false;
+    return p4_append(r, &entry);
+}
+
+/* The same for the n-th of them alone. */
+static bool prepare_trip(struct p4_rank *r, const struct p4_setup *setup, uint64_t n) {
     return setup->variant != P4_TRIGGERED ||
            PtlTriggeredPut(r->md, 0, setup->bytes, PTL_NO_ACK_REQ,
                            (ptl_process_t){.rank = p4_partner()}, r->pt, P4_PONG, 0, NULL, 0, r->ct,
-                           1) == PTL_OK;
+                           n) == PTL_OK;
 }
 
-static int target(struct p4_rank *r, const struct p4_shared *s) {
+/* The CPU has to, or sees that the card has. */
+static bool answer(struct p4_rank *r, const struct p4_setup *setup, uint64_t n) {
+    if (setup->variant != P4_RDMA)
+        return p4_wait(r, n);
+    return p4_receive(r) && p4_put(r, 0, setup->bytes, p4_partner(), P4_PONG);
+}
+
+static int target(struct p4_rank *r, struct p4_shared *s) {
+    uint32_t trips = p4_trips(s->setup);
+    uint64_t pings = 0;
     if (!prepare(r, s->setup))
         return 2;
-    spin_barrier();
-    if (s->setup->variant == P4_RDMA &&
-        (!p4_receive(r) || !p4_put(r, 0, s->setup->bytes, p4_partner(), P4_PONG)))
-        return 3;
-    spin_barrier();
+    do {
+        for (uint32_t i = 1; i <= trips; i++)
+            if (!prepare_trip(r, s->setup, pings + i))
+                return 2;
+        spin_barrier();
+        for (uint32_t i = 0; i < trips; i++)
+            if (!answer(r, s->setup, ++pings))
+                return 3;
+    } while (p4_again(s));
     return 0;
 }
 
@@ -70,8 +95,6 @@ static int rank(void *argument) {
     if (!p4_open(&r, s->setup, 2ull * s->setup->bytes, handlers ? "p4_pingpong" : NULL))
         return 1;
     int status = p4_is_first() ? initiator(&r, s) : target(&r, s);
-    if (p4_is_first())
-        spin_barrier(); /* the target stays until the answer is there */
     p4_close(&r);
     return status;
 }
@@ -80,6 +103,6 @@ int p4_pingpong(const struct p4_setup *setup, struct p4_outcome *outcome, struct
     static const char *const images[] = {"p4_pingpong", NULL};
     struct p4_shared s = {.setup = setup};
     int code = p4_run(setup, p4_ranks(setup), images, rank, &s, outcome, err);
-    outcome->time_ps = (s.end_ps - s.start_ps) / 2;
+    outcome->time_ps = (s.end_ps - s.start_ps) / (2 * p4_trips(setup));
     return code;
 }
