@@ -9,6 +9,7 @@
 #define MESSAGES 64
 
 struct end {
+    uint64_t returned;
     struct nic_config config;
     struct delivery delivery;
     struct nic_counts counts;
@@ -78,6 +79,10 @@ static void lost(void *context, struct delivery_peer *peer, bool sent) {
         delivery_expect_less(peer);
 }
 
+static void returned(void *context, uint64_t lent) {
+    ((struct end *)context)->returned += lent;
+}
+
 static uint32_t load(void *context) {
     return ((struct end *)context)->load;
 }
@@ -97,7 +102,12 @@ static void make_end(struct world *w, uint32_t i, uint32_t stream, uint32_t wind
                                       .retries = retries,
                                       .window_packets = window,
                                       .stream = stream};
-    static const struct delivery_owner owner = {sizeof(struct delivery_peer), up, room, lost, load};
+    static const struct delivery_owner owner = {.peer_bytes = sizeof(struct delivery_peer),
+                                                .up = up,
+                                                .returned = returned,
+                                                .room = room,
+                                                .lost = lost,
+                                                .load = load};
     delivery_init(&end->delivery, &end->config, &end->counts, &owner, end);
 }
 
@@ -142,7 +152,7 @@ static void flush(struct world *w, uint32_t i) {
     for (struct nic_packet *packet; (packet = delivery_next(d, &peer, &bare, &transmission));) {
         uint32_t sequence = packet->sequence;
         launch(w, i, packet);
-        delivery_left(d, peer, sequence, transmission, w->now);
+        delivery_left(d, peer, sequence, 0, transmission, w->now);
     }
 }
 
@@ -169,7 +179,7 @@ static bool offer(struct world *w, uint32_t from, struct nic_packet *packet) {
     uint64_t transmission = delivery_departs(d, peer, packet);
     uint32_t sequence = packet->sequence;
     launch(w, from, packet);
-    delivery_left(d, peer, sequence, transmission, w->now);
+    delivery_left(d, peer, sequence, 0, transmission, w->now);
     nic_packet_release(packet);
     return true;
 }

@@ -166,7 +166,7 @@ static void check_quiet(uint32_t seed) {
 }
 
 /* Of all worlds so far: did it happen at all? */
-static uint64_t tasks, messages, flow_controls, given_up, parked, repeated;
+static uint64_t tasks, messages, flow_controls, given_up, parked, repeated, runs, unreadable;
 
 static void chaos(uint32_t seed, bool good_network, bool deaths) {
     snprintf(test_context, sizeof test_context, "seed %u", seed);
@@ -176,6 +176,7 @@ static void chaos(uint32_t seed, bool good_network, bool deaths) {
                               .memory_spread = 200,
                               .handler_spread = 100,
                               .at_once = seed / 2 % 2,
+                              .run_bytes = seed % 5 ? 200 * (seed % 5) : 0,
                               .faults = seed % 11 ? 0 : 20,
                               .source_absence = seed % 7 == 1 ? 50 : 0,
                               .destination_absence = seed % 7 < 2 ? 50 : 0,
@@ -240,6 +241,8 @@ static void chaos(uint32_t seed, bool good_network, bool deaths) {
         parked += c->parked;
         repeated += c->blocks_repeated;
     }
+    runs += world.runs;
+    unreadable += world.unreadable_runs;
     world_end(&world);
 }
 
@@ -250,7 +253,7 @@ static uint32_t seeds(uint32_t usual) {
 
 static void chaos_of_seeds(bool good_network, bool deaths) {
     uint32_t count = seeds(1000);
-    tasks = messages = flow_controls = given_up = parked = repeated = 0;
+    tasks = messages = flow_controls = given_up = parked = repeated = runs = unreadable = 0;
     for (uint32_t seed = 0; seed < count; seed++)
         chaos(seed, good_network, deaths);
     test_context[0] = 0;
@@ -259,6 +262,8 @@ static void chaos_of_seeds(bool good_network, bool deaths) {
     CHECK(flow_controls > count / 20);
     CHECK(parked > count / 5);
     CHECK(repeated > count / 2);
+    CHECK(good_network ? runs == 0 : runs > count);
+    CHECK(good_network || unreadable > 0);
     CHECK(deaths ? given_up > count / 4 : given_up == 0);
 }
 

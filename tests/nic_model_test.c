@@ -565,7 +565,7 @@ static void open_rank(uint32_t i) {
     }
 }
 
-static uint64_t all_ops, all_triggered, all_handled;
+static uint64_t all_ops, all_triggered, all_handled, all_runs;
 
 static void run_seed(uint32_t seed, bool good_network) {
     snprintf(test_context, sizeof test_context, "seed %u, %s network", seed,
@@ -578,6 +578,7 @@ static void run_seed(uint32_t seed, bool good_network) {
                               .memory_spread = 150,
                               .handler_spread = 100,
                               .at_once = seed / 2 % 2,
+                              .run_bytes = seed % 4 ? 300 * (seed % 4) : 0,
                               .faults = exact ? 0 : 15,
                               .config = {.mtu_bytes = 64 << seed % 3,
                                          .reliable = good_network,
@@ -624,6 +625,7 @@ static void run_seed(uint32_t seed, bool good_network) {
         all_triggered += ops[i].threshold != 0;
         all_handled += ops[i].what == WITH_HANDLERS;
     }
+    all_runs += world.runs;
     if (exact)
         check_counters();
     check_memory();
@@ -636,12 +638,13 @@ static void run_seed(uint32_t seed, bool good_network) {
 static void run_seeds(bool good_network) {
     const char *text = getenv("OPENSPIN_SEEDS");
     uint32_t count = text ? (uint32_t)strtoul(text, NULL, 0) : 150;
-    all_ops = all_triggered = all_handled = 0;
+    all_ops = all_triggered = all_handled = all_runs = 0;
     for (uint32_t seed = 0; seed < count; seed++)
         run_seed(seed, good_network);
     test_context[0] = 0;
     CHECK_EQ(all_ops, (uint64_t)count * OPS);
     CHECK(all_triggered > count && all_handled > count);
+    CHECK(good_network ? all_runs == 0 : all_runs > count);
 }
 
 TEST(every_byte_on_a_good_network) {

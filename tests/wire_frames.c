@@ -23,6 +23,23 @@ static void damage(struct rng *rng, uint8_t *bytes, uint32_t *length) {
     }
 }
 
+/* Several packets as one. */
+static uint32_t encode_run(struct rng *rng, uint8_t *bytes) {
+    struct nic_packet run = {.kind = NIC_DATA,
+                             .last = rng_below(rng, 2),
+                             .prompt = rng_below(rng, 2),
+                             .source = {1, 2},
+                             .target = {3, 4},
+                             .stream = 5,
+                             .sequence = (uint32_t)rng_below(rng, 1000),
+                             .message_number = 7,
+                             .offset = 64 * (1 + rng_below(rng, 9)),
+                             .bytes = 101 + (uint32_t)rng_below(rng, 900)};
+    wire_encode_joined(&run, 100, bytes);
+    memset(bytes + WIRE_JOINED_BYTES, 3, run.bytes);
+    return WIRE_JOINED_BYTES + run.bytes;
+}
+
 /* Of one that is right: what the first packet of a message says, else of itself alone. */
 static void describe(const struct nic_packet *p, char *text, size_t room) {
     static const char *const kinds[] = {"data", "receipt", "probe", "block", "report"};
@@ -49,15 +66,19 @@ TEST(frames) {
         uint8_t bytes[ROOM] = {0}, data[ROOM], *at = bytes + sizeof key;
         char text[200];
         struct nic_packet *p = i % 2 ? random_packet(&rng) : small_packet(&rng, &is_short), in;
-        uint32_t length = wire_encode(p, at);
+        uint32_t length = i % 10 ? wire_encode(p, at) : encode_run(&rng, at), each;
         nic_packet_release(p);
         if (i % 3)
             damage(&rng, at, &length);
         memset(&in, 0, sizeof in);
         in.data = data;
-        const char *wrong = wire_decode(&in, UINT32_MAX, at, length);
+        bool run = length >= WIRE_PACKET_BYTES && wire_is_joined(at);
+        const char *wrong = run ? wire_decode_joined(&in, &each, UINT32_MAX, at, length)
+                                : wire_decode(&in, UINT32_MAX, at, length);
         if (wrong)
             snprintf(text, sizeof text, "%s", wrong);
+        else if (run)
+            snprintf(text, sizeof text, "run %u %u", in.bytes, in.message_number);
         else
             describe(&in, text, sizeof text);
         const struct capture_mark mark = {CAPTURE_IN, text};

@@ -245,6 +245,60 @@ TEST(contradictions_of_blocks_are_refused) {
     nic_packet_release(in);
 }
 
+TEST(a_run_of_packets_is_one_and_says_what_each_has) {
+    struct nic_packet run = {.kind = NIC_DATA,
+                             .last = true,
+                             .prompt = true,
+                             .source = {1, 2},
+                             .target = {3, 4},
+                             .stream = 5,
+                             .sequence = 6,
+                             .ack_stream = 7,
+                             .ack = 8,
+                             .sack = 9,
+                             .credit = 17,
+                             .message_number = 10,
+                             .offset = 640,
+                             .bytes = 150};
+    static const struct {
+        uint32_t at;
+        uint8_t value;
+        const char *why;
+    } change[] = {
+        {4, 1, "another version"},
+        {6, 1, "several packets that are none"}, /* the first */
+        {6, 4, "several packets that are none"}, /* bad */
+        {6, 16, "unknown kind, flag or credit"},
+        {52, 64, "several packets that are none"}, /* one */
+        {52, 149, "length differs"},
+        {57, 0, "length differs"},
+        {64, 0, "several packets that are none"},
+        {64, 65, "several packets that are none"}, /* than the MTU */
+        {71, 1, "several packets that are none"},
+    };
+    uint8_t good[WIRE_JOINED_BYTES], bad[WIRE_JOINED_BYTES];
+    const uint64_t length = WIRE_JOINED_BYTES + 150;
+    uint32_t each;
+    struct nic_packet in;
+    wire_encode_joined(&run, 64, good);
+    CHECK(wire_is_joined(good));
+    CHECK_EQ(wire_length(good, 5000), length);
+    CHECK(wire_decode_joined(&in, &each, 64, good, length) == NULL);
+    CHECK_EQ(each, 64);
+    CHECK(in.last && in.prompt && !in.first && !in.bad && in.kind == NIC_DATA && !in.run);
+    CHECK(in.source.nid == 1 && in.source.pid == 2 && in.target.nid == 3 && in.target.pid == 4);
+    CHECK(in.stream == 5 && in.sequence == 6 && in.ack_stream == 7 && in.ack == 8 && in.sack == 9);
+    CHECK(in.credit == 17 && in.message_number == 10 && in.offset == 640 && in.bytes == 150);
+    CHECK_HAS(wire_decode_head(&in, 4096, good, length, &each), "unknown kind");
+    CHECK_HAS(wire_decode_joined(&in, &each, 64, good, WIRE_JOINED_BYTES - 1), "shorter than");
+    for (uint32_t i = 0; i < sizeof change / sizeof *change; i++) {
+        memcpy(bad, good, sizeof bad);
+        bad[change[i].at] = change[i].value;
+        const char *wrong = wire_decode_joined(&in, &each, 64, bad, length - (i == 6));
+        CHECK_HAS(wrong ? wrong : "nothing", change[i].why);
+    }
+}
+
 TEST(contradictions_are_refused) {
     struct nic_packet *p = fresh(), *in = fresh();
     uint8_t good[WIRE_HEADER_BYTES + MTU], bad[WIRE_HEADER_BYTES + MTU];

@@ -157,6 +157,25 @@ static __attribute__((noinline)) bool by_way_out(void *to, const void *from, con
     return true;
 }
 
+static __attribute__((noinline)) bool use_by_way_out(const void *theirs, size_t bytes,
+                                                     guarded_user *use, void *context) {
+    if (SET_WAY_OUT(now.out))
+        return false;
+    begin(theirs, bytes);
+    use(context, theirs, bytes);
+    end();
+    return true;
+}
+
+bool guarded_use(enum guarded how, const void *theirs, size_t bytes, guarded_user *use,
+                 void *context) {
+    if (how == GUARDED_BY_SIGNAL)
+        return use_by_way_out(theirs, bytes, use, context);
+    if (how == GUARDED_NOT)
+        use(context, theirs, bytes);
+    return how == GUARDED_NOT;
+}
+
 static bool by_signal(void *to, const void *from, const void *theirs, size_t bytes) {
     return goes_by_vectors(bytes) ? by_vectors(to, from, bytes)
                                   : by_way_out(to, from, theirs, bytes);

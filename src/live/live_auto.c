@@ -123,6 +123,12 @@ static bool both_lends(struct live_transport *t, struct nic_address target) {
     return target.nid == b->nid && b->shm->calls->lends(b->shm, target);
 }
 
+static uint32_t both_in_place(struct live_transport *t, struct nic_address target) {
+    struct both *b = both_of(t);
+    const struct live_transport_calls *far = b->far->calls;
+    return target.nid != b->nid && far->in_place ? far->in_place(b->far, target) : 0;
+}
+
 static uint32_t both_packet_bytes(struct live_transport *t, struct nic_address target) {
     const struct both *b = both_of(t);
     return target.nid == b->nid ? UINT32_MAX : b->far_bytes;
@@ -250,6 +256,7 @@ static const struct live_transport_calls calls = {.close = both_close,
                                                   .send_short = both_send_short,
                                                   .packet_bytes = both_packet_bytes,
                                                   .lends = both_lends,
+                                                  .in_place = both_in_place,
                                                   .fetch = both_fetch,
                                                   .flush = both_flush,
                                                   .ready = both_ready,

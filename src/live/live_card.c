@@ -27,6 +27,7 @@
  * packets as a block may have; what is smaller waits on the card for its pages. */
 #define BLOCK_PACKETS      64
 #define BLOCKS_OUTSTANDING 8
+#define IN_PLACE_MIN       (16 * 1024) /* of less, the copy is cheaper than to wait for an answer */
 #define UNBLOCKED_BYTES    (64 * 1024)
 #define PARKED_MOST        1024 /* moves; then nothing more is taken from the transport */
 
@@ -38,7 +39,7 @@ static enum live_sent give_transport(struct live_card *card, const struct nic_pa
     if (sent == LIVE_LATER || sent == LIVE_NOWHERE)
         return sent;
     card->lost_pages += sent == LIVE_UNREADABLE;
-    card->out.packets++;
+    card->out.packets += nic_packet_count(packet);
     card->out.bytes += packet->bytes;
     if (card->record) {
         live_record_wire(card->record, packet, CAPTURE_OUT, began_ns);
@@ -99,7 +100,7 @@ static enum nic_status send_lent(struct live_card *card, struct nic_packet *pack
 static enum nic_status card_send(void *context, struct nic_packet *packet,
                                  const struct nic_departed *how) {
     struct live_card *card = context;
-    if (packet->bytes > LIVE_MTU_BYTES)
+    if (packet->bytes > LIVE_MTU_BYTES && !packet->run)
         return send_lent(card, packet, how);
     enum live_sent sent = give_transport(card, packet);
     if (sent == LIVE_SENT)
@@ -227,6 +228,15 @@ static bool card_lends(void *context, struct nic_address target) {
     return calls->lends && calls->lends(card->transport, target);
 }
 
+/* What is recorded is read after it has left. */
+static uint32_t card_in_place(void *context, struct nic_address target, uint64_t payload) {
+    struct live_card *card = context;
+    const struct live_transport_calls *calls = card->transport->calls;
+    return calls->in_place && !card->record && !card->pages && payload >= IN_PLACE_MIN
+               ? calls->in_place(card->transport, target)
+               : 0;
+}
+
 static uint64_t card_refused(void *context) {
     const struct live_card *card = context;
     return card->transport->malformed + card->transport->strangers;
@@ -262,6 +272,7 @@ static const struct nic_driver driver = {.send = card_send,
                                          .raise = card_raise,
                                          .take_pid = card_take_pid,
                                          .lends = card_lends,
+                                         .in_place = card_in_place,
                                          .packet_bytes = card_packet_bytes,
                                          .refused = card_refused,
                                          .reliable = card_reliable,
@@ -582,6 +593,7 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                          .buffer_bytes = o->of_udp.buffer_bytes,
                                          .pid = o->pid,
                                          .pool = card->pool,
+                                         .guarded = &card->guarded,
                                          .mtu_bytes = LIVE_MTU_BYTES,
                                          .receiver = receiver};
     const struct live_shm_options shm = {.folder = o->folder,

@@ -86,7 +86,7 @@ static WITH_256 void add_256(const uint64_t *key, uint64_t *lane, const uint8_t 
 
 static inline WITH_512 __m512i step_512(__m512i lane, __m512i words, const uint64_t *key) {
     __m512i sums = _mm512_add_epi32(words, _mm512_loadu_si512(key));
-    __m512i products = _mm512_mul_epu32(sums, _mm512_srli_epi64(sums, 32));
+    __m512i products = _mm512_mul_epu32(sums, _mm512_shuffle_epi32(sums, _MM_PERM_DDBB));
     return _mm512_add_epi64(lane, _mm512_add_epi64(products, words));
 }
 
@@ -101,7 +101,14 @@ static inline WITH_512 __m512i mix_512(__m512i lane) {
 
 static WITH_512 void add_512(const uint64_t *key, uint64_t *lane, const uint8_t *bytes,
                              uint32_t length, bool mixes) {
-    __m512i own = _mm512_loadu_si512(lane);
+    __m512i own = _mm512_loadu_si512(lane), b = _mm512_setzero_si512(), c = b, d = b;
+    for (; length >= 4 * STRIPE; length -= 4 * STRIPE, key += 4 * LANES, bytes += 4 * STRIPE) {
+        own = step_512(own, _mm512_loadu_si512(bytes), key);
+        b = step_512(b, _mm512_loadu_si512(bytes + STRIPE), key + LANES);
+        c = step_512(c, _mm512_loadu_si512(bytes + 2 * STRIPE), key + 2 * LANES);
+        d = step_512(d, _mm512_loadu_si512(bytes + 3 * STRIPE), key + 3 * LANES);
+    }
+    own = _mm512_add_epi64(_mm512_add_epi64(own, b), _mm512_add_epi64(c, d));
     for (; length >= STRIPE; length -= STRIPE, key += LANES, bytes += STRIPE)
         own = step_512(own, _mm512_loadu_si512(bytes), key);
     if (length)

@@ -6,14 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LIVE_SUM_WORDS 128u
+#define LIVE_SUM_WORDS 512u
 
 /* Adds bytes to eight lanes, with the keys of their places; then mixes the lanes, or not. */
 typedef void live_sum_add(const uint64_t *key, uint64_t *lane, const uint8_t *bytes,
                           uint32_t length, bool mixes);
 
 struct live_sum {
-    uint64_t key[LIVE_SUM_WORDS];
+    _Alignas(64) uint64_t key[LIVE_SUM_WORDS];
     live_sum_add *add;
 };
 

@@ -67,6 +67,8 @@ struct live_transport_calls {
     uint32_t (*packet_bytes)(struct live_transport *t, struct nic_address target);
     /* Packets of more than the MTU may be sent to it. */
     bool (*lends)(struct live_transport *t, struct nic_address target);
+    /* nic_driver.in_place; NULL: none. */
+    uint32_t (*in_place)(struct live_transport *t, struct nic_address target);
     /* From inside `packet`: of the data of that packet, which is elsewhere. NIC_DONE, NIC_FAULT or
      * NIC_GONE. */
     enum nic_status (*fetch)(struct live_transport *t, uint8_t *to, const uint8_t *from,

@@ -47,10 +47,11 @@
 
 /* To be sent: its head, and the data where the packet has it. */
 struct datagram {
-    struct nic_packet *packet; /* kept until it has left; NULL: all is behind the head */
+    struct nic_packet *packet; /* kept until it has left; NULL: there is nothing to be kept */
     struct nic_address target;
     uint32_t head_bytes, bytes; /* of all */
     uint8_t *head;              /* HEAD_BYTES; with `flat`, room for all */
+    const uint8_t *data;        /* where it is not behind the head */
 };
 
 /* Received; several datagrams of `segment` bytes each (the last may be shorter). */
@@ -67,19 +68,22 @@ struct udp {
     struct live_auth auth;
     struct nic_address address;
     uint32_t interface_mtu;
-    int socket, bell;  /* an eventfd, for who sleeps */
-    _Atomic bool rung; /* the bell has been since it was silenced */
-    bool used;         /* something was sent or received: others know the pid */
-    bool cuts;         /* the system cuts messages into datagrams (GSO) */
-    bool flat;         /* datagrams are in one piece, for faults or authentication */
+    int socket, bell;   /* an eventfd, for who sleeps */
+    _Atomic bool rung;  /* the bell has been since it was silenced */
+    bool used;          /* something was sent or received: others know the pid */
+    bool cuts;          /* the system cuts messages into datagrams (GSO) */
+    bool flat;          /* datagrams are in one piece, for faults or authentication */
+    uint32_t run_bytes; /* of data in a run, at most */
     /* Out. */
     struct datagram datagram[OUT_DATAGRAMS], held; /* by faults */
     uint32_t datagrams;
     uint8_t *heads;
     /* In. Who receives has set `receiving`: whoever asks whether something is there, or polls. */
     atomic_flag receiving;
-    _Atomic bool has_more; /* messages that were received and wait to be handed over */
-    _Atomic bool found;    /* the last look found something: the next need not ask the system */
+    _Atomic bool has_more;  /* messages that were received and wait to be handed over */
+    _Atomic bool found;     /* the last look found something: the next need not ask the system */
+    struct nic_packet rest; /* of a run that is handed over: what is left, if it has bytes */
+    uint32_t rest_each;
     struct message_in message[IN_MESSAGES];
     uint32_t messages, turn, offset; /* whose turn it is, and where in it */
     uint8_t *in;                     /* IN_MESSAGES times IN_BYTES */
@@ -124,7 +128,7 @@ static size_t write_parts(const struct datagram *d, struct iovec *part) {
     part[0] = (struct iovec){d->head, d->head_bytes};
     if (d->bytes == d->head_bytes)
         return 1;
-    part[1] = (struct iovec){d->packet->data, d->bytes - d->head_bytes};
+    part[1] = (struct iovec){(void *)(uintptr_t)d->data, d->bytes - d->head_bytes};
     return 2;
 }
 
@@ -162,8 +166,9 @@ static size_t write_message(struct udp *u, uint32_t i, struct message_out *m, st
  * first. */
 static bool send_one(struct udp *u, const struct datagram *d) {
     const struct sockaddr_in to = socket_address(u, d->target);
-    return !d->packet && sendto(u->socket, d->head, d->bytes, MSG_DONTWAIT,
-                                (const struct sockaddr *)(const void *)&to, sizeof to) >= 0;
+    return d->bytes == d->head_bytes &&
+           sendto(u->socket, d->head, d->bytes, MSG_DONTWAIT,
+                  (const struct sockaddr *)(const void *)&to, sizeof to) >= 0;
 }
 
 static uint32_t send_some(struct udp *u, uint32_t first) {
@@ -180,7 +185,8 @@ static uint32_t send_some(struct udp *u, uint32_t first) {
                       : sendmmsg(u->socket, header, n, MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR)
         return 0;
-    if (sent < 0 && message[0].datagrams > 1 && errno != EAGAIN && errno != ENOBUFS) {
+    if (sent < 0 && message[0].datagrams > 1 && errno != EAGAIN && errno != ENOBUFS &&
+        errno != EFAULT) {
         u->cuts = false;
         return 0;
     }
@@ -247,12 +253,64 @@ static void prove(const struct udp *u, struct datagram *d, uint32_t head_bytes,
     memcpy(d->head + LIVE_KEY_BYTES, &sum, sizeof sum);
 }
 
+/* ---- packets whose data is the program's ---- */
+
+static uint32_t udp_in_place(struct live_transport *t, struct nic_address target) {
+    (void)target;
+    const struct udp *u = udp_of(t);
+    return u->flat || *u->o.guarded == GUARDED_BY_SYSTEM ? 0 : u->run_bytes;
+}
+
+struct run_sum {
+    const struct udp *u;
+    const uint8_t *body;
+    uint32_t head_bytes;
+    uint64_t sum;
+};
+
+static void sum_run(void *context, const void *data, size_t bytes) {
+    struct run_sum *of = context;
+    of->sum = live_sum_of(&of->u->sum, of->body, of->head_bytes, data, (uint32_t)bytes);
+}
+
+/* A run is one datagram. False: its data cannot be read. */
+static bool send_run(struct udp *u, const struct nic_packet *run) {
+    struct datagram *d = &u->datagram[u->datagrams];
+    uint8_t *body = d->head + LIVE_UDP_HEAD_BYTES;
+    struct run_sum of = {.u = u, .body = body, .head_bytes = WIRE_JOINED_BYTES};
+    if (run->run > 1)
+        wire_encode_joined(run, run->each, body);
+    else
+        of.head_bytes = wire_encode_head(run, body);
+    if (!guarded_use(*u->o.guarded, run->data, run->bytes, sum_run, &of))
+        return false;
+    memcpy(d->head, u->o.key, LIVE_KEY_BYTES);
+    memcpy(d->head + LIVE_KEY_BYTES, &of.sum, sizeof of.sum);
+    d->packet = NULL;
+    d->target = run->target;
+    d->data = run->data;
+    d->head_bytes = LIVE_UDP_HEAD_BYTES + of.head_bytes;
+    d->bytes = d->head_bytes + run->bytes;
+    u->datagrams++;
+    u->used = true;
+    if (run->run > 1)
+        udp_flush(&u->transport); /* so that others receive it while we go on */
+    return true;
+}
+
 static enum live_sent udp_send(struct live_transport *t, const struct nic_packet *packet) {
     struct udp *u = udp_of(t);
     if (packet->target.pid >= LIVE_PIDS || !packet->target.nid)
         return LIVE_NOWHERE;
     if (u->datagrams + 3 > OUT_DATAGRAMS) /* faults may make three of one */
         udp_flush(t);
+    uint32_t run = packet->run;
+    if (run && send_run(u, packet))
+        return LIVE_SENT;
+    if (run > 1)
+        return LIVE_UNREADABLE;
+    if (run)
+        nic_packet_blank((struct nic_packet *)packet);
     bool copied = u->flat || packet->bytes <= COPIED_BYTES;
     struct nic_packet *kept = copied ? NULL : nic_packet_keep((struct nic_packet *)packet);
     if (!copied && !kept)
@@ -260,6 +318,7 @@ static enum live_sent udp_send(struct live_transport *t, const struct nic_packet
     struct datagram *d = next_datagram(u);
     uint32_t bytes = wire_encode_head(packet, d->head + LIVE_UDP_HEAD_BYTES);
     d->packet = kept;
+    d->data = packet->data;
     d->target = packet->target;
     d->head_bytes = LIVE_UDP_HEAD_BYTES + bytes;
     d->bytes = d->head_bytes + packet->bytes;
@@ -271,21 +330,38 @@ static enum live_sent udp_send(struct live_transport *t, const struct nic_packet
     u->used = true;
     if (u->faults.on)
         spoil(u);
-    return LIVE_SENT;
+    return run ? LIVE_UNREADABLE : LIVE_SENT;
 }
 
 /* ---- in ---- */
+
+/* The next of several packets that are one. */
+static void hand_over_next(struct udp *u, bool *enough) {
+    struct nic_packet packet, *rest = &u->rest;
+    memcpy(&packet, rest, sizeof packet);
+    if (rest->bytes > u->rest_each) {
+        packet.bytes = u->rest_each;
+        packet.last = packet.prompt = false;
+    }
+    rest->sequence++;
+    rest->offset += packet.bytes;
+    rest->data += packet.bytes;
+    rest->bytes -= packet.bytes;
+    *enough = !u->o.receiver.packet(u->o.receiver.context, &packet);
+}
 
 /* Its data stays where it is. False: malformed. */
 static bool hand_over(struct udp *u, uint8_t *bytes, uint32_t length,
                       const struct sockaddr_in *from, bool *enough) {
     uint8_t *body = bytes + LIVE_UDP_HEAD_BYTES;
-    uint32_t data;
+    uint32_t data = WIRE_JOINED_BYTES;
     struct nic_packet packet;
     if (length < LIVE_UDP_HEAD_BYTES + WIRE_PACKET_BYTES)
         return false;
     length -= LIVE_UDP_HEAD_BYTES;
-    if (wire_decode_head(&packet, u->o.mtu_bytes, body, length, &data) ||
+    bool joined = wire_is_joined(body);
+    if ((joined ? wire_decode_joined(&packet, &u->rest_each, u->o.mtu_bytes, body, length)
+                : wire_decode_head(&packet, u->o.mtu_bytes, body, length, &data)) ||
         word_at(bytes + LIVE_KEY_BYTES, 8) !=
             (u->o.auth ? 0 : live_sum_of(&u->sum, body, data, body + data, packet.bytes)) ||
         packet.source.nid != ntohl(from->sin_addr.s_addr) ||
@@ -298,7 +374,12 @@ static bool hand_over(struct udp *u, uint8_t *bytes, uint32_t length,
     packet.next = NULL;
     packet.place = 0;
     u->used = true;
-    *enough = !u->o.receiver.packet(u->o.receiver.context, &packet);
+    if (joined) {
+        u->rest = packet;
+        hand_over_next(u, enough);
+    } else {
+        *enough = !u->o.receiver.packet(u->o.receiver.context, &packet);
+    }
     return true;
 }
 
@@ -325,10 +406,9 @@ static bool take_datagram(struct udp *u, bool *enough) {
     const struct message_in *m = &u->message[u->turn];
     uint8_t *bytes = u->in + (size_t)u->turn * IN_BYTES + u->offset;
     uint32_t left = m->bytes - u->offset, length = left < m->segment ? left : m->segment;
-    u->offset += length;
-    if (u->offset >= m->bytes)
-        u->turn++, u->offset = 0;
-    if (!is_ours(u, bytes, length)) {
+    if (u->rest.bytes) {
+        hand_over_next(u, enough);
+    } else if (!is_ours(u, bytes, length)) {
         u->transport.strangers++;
         tell_dropped(u, &m->from, bytes, length, "without the job's key");
     } else if (!hand_over(u, bytes, length, &m->from, enough)) {
@@ -336,6 +416,11 @@ static bool take_datagram(struct udp *u, bool *enough) {
         u->transport.malformed++;
         tell_dropped(u, &m->from, bytes + head, length - head, "malformed");
     }
+    if (u->rest.bytes)
+        return true;
+    u->offset += length;
+    if (u->offset >= m->bytes)
+        u->turn++, u->offset = 0;
     return true;
 }
 
@@ -395,7 +480,8 @@ static void udp_poll(struct live_transport *t) {
     struct udp *u = udp_of(t);
     bool enough = false;
     if (atomic_flag_test_and_set_explicit(&u->receiving, memory_order_acquire))
-        return; /* who has it is about to see the same, and polls */
+        return;   /* who has it is about to see the same, and polls */
+    udp_flush(t); /* who hears that its data has arrived may change it */
     for (uint32_t rounds = 0; !enough && rounds < IN_ROUNDS; rounds++) {
         if (u->turn == u->messages && !receive_some(u))
             break;
@@ -611,6 +697,7 @@ static const struct live_transport_calls calls = {.close = udp_close,
                                                   .address = udp_address,
                                                   .take_pid = udp_take_pid,
                                                   .send = udp_send,
+                                                  .in_place = udp_in_place,
                                                   .flush = udp_flush,
                                                   .ready = udp_ready,
                                                   .poll = udp_poll,
@@ -631,6 +718,9 @@ static int make_parts(struct udp *u, struct spin_error *err) {
     if (code)
         return code;
     u->flat = u->faults.on || u->o.auth;
+    uint32_t most = u->interface_mtu - IP_UDP_BYTES;
+    u->run_bytes =
+        (most < MESSAGE_BYTES ? most : MESSAGE_BYTES) - LIVE_UDP_HEAD_BYTES - WIRE_JOINED_BYTES;
     uint32_t room = HEAD_BYTES + (u->flat ? u->o.mtu_bytes : 0);
     live_sum_init(&u->sum, u->o.key);
     u->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -646,9 +736,10 @@ static int make_parts(struct udp *u, struct spin_error *err) {
 
 int live_udp_new(struct live_transport **out, const struct live_udp_options *options,
                  struct spin_error *err) {
-    struct udp *u = calloc(1, sizeof *u);
+    struct udp *u = aligned_alloc(_Alignof(struct udp), sizeof *u);
     if (!u)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
+    memset(u, 0, sizeof *u);
     u->transport.calls = &calls;
     u->o = *options;
     u->o.port = options->port ? options->port : LIVE_UDP_PORT;

@@ -9,6 +9,7 @@
 #ifndef SPIN_LIVE_LIVE_UDP_H
 #define SPIN_LIVE_LIVE_UDP_H
 
+#include "base/guarded_copy.h"
 #include "live/live_names.h"
 #include "live/live_transport.h"
 
@@ -25,6 +26,7 @@ struct live_udp_options {
     bool auth;             /* with live_auth.h; else the key is in each datagram */
     uint32_t buffer_bytes; /* 0: LIVE_UDP_BUFFER; the system may give less */
     struct nic_pool *pool;
+    const enum guarded *guarded; /* how the program's memory is read */
     uint32_t mtu_bytes; /* of data in a packet, at most */
     struct live_receiver receiver;
 };

@@ -304,12 +304,33 @@ bool delivery_room(struct delivery *d, struct delivery_peer *peer) {
            peer->next_sequence + peer->reserved - peer->oldest < peer->congestion.window;
 }
 
+uint32_t delivery_room_packets(const struct delivery_peer *peer) {
+    uint32_t next = peer->next_sequence + peer->reserved;
+    uint32_t room = peer->oldest + peer->congestion.window - next;
+    return peer->limited && peer->limit - next < room ? peer->limit - next : room;
+}
+
 void delivery_number_stream(struct delivery *d, struct delivery_peer *peer,
                             struct nic_packet *packet) {
     packet->stream = peer->stream;
-    packet->sequence = peer->next_sequence++;
-    peer->slot[packet->sequence & (d->ring - 1)] =
-        (struct delivery_slot){.packet = nic_packet_keep(packet)};
+    packet->sequence = peer->next_sequence;
+    for (uint32_t i = 0, n = nic_packet_count(packet); i < n; i++)
+        peer->slot[peer->next_sequence++ & (d->ring - 1)] =
+            (struct delivery_slot){.packet = nic_packet_keep(packet)};
+}
+
+void delivery_lend(struct delivery *d, struct delivery_peer *peer, const struct nic_packet *run,
+                   uint64_t lent) {
+    for (uint32_t i = 0; i < run->run; i++)
+        peer->slot[(run->sequence + i) & (d->ring - 1)].lent = lent;
+}
+
+uint64_t delivery_take_back(struct delivery *d, struct delivery_peer *peer, uint32_t sequence) {
+    struct delivery_slot *slot = peer->slot ? &peer->slot[sequence & (d->ring - 1)] : NULL;
+    uint64_t lent = slot ? slot->lent : 0;
+    if (slot)
+        slot->lent = 0;
+    return lent;
 }
 
 static uint64_t sack_bits(const struct delivery *d, const struct delivery_peer *peer) {
@@ -376,30 +397,38 @@ static void acknowledge(struct delivery *d, struct delivery_peer *peer, struct n
 /* Who will soon wait for room wants no receipt that waits for company; but not one for each packet,
  * as what then leaves in answer would be as little each time. */
 static bool wants_receipt(const struct delivery *d, const struct delivery_peer *peer,
-                          uint32_t sequence) {
+                          const struct nic_packet *packet) {
     uint32_t away = peer->next_sequence - peer->oldest, window = peer->congestion.window;
     if (peer->limited && peer->limit - peer->oldest < window)
         window = peer->limit - peer->oldest;
-    return d->config->receipt_time && 2 * away >= window &&
-           (window < 16 || sequence % (window / 8) == 0);
+    if (!d->config->receipt_time || 2 * away < window)
+        return false;
+    uint32_t each = window / 8, before = window < 16 ? 0 : packet->sequence % each;
+    return !before || before + packet->run > each;
 }
 
 uint64_t delivery_departs_stream(struct delivery *d, struct delivery_peer *peer,
                                  struct nic_packet *packet) {
-    struct delivery_slot *slot = &peer->slot[packet->sequence & (d->ring - 1)];
-    slot->state = SLOT_QUEUED;
-    slot->transmission = ++peer->transmissions;
-    packet->prompt = wants_receipt(d, peer, packet->sequence);
+    uint32_t packets = nic_packet_count(packet);
+    uint64_t transmission = peer->transmissions + 1;
+    for (uint32_t i = 0; i < packets; i++) {
+        struct delivery_slot *slot = &peer->slot[(packet->sequence + i) & (d->ring - 1)];
+        slot->state = SLOT_QUEUED;
+        slot->transmission = ++peer->transmissions;
+    }
+    d->counts->sent += packets - 1;
+    packet->prompt = wants_receipt(d, peer, packet) || (packet->run && packet->last);
     acknowledge(d, peer, packet);
-    return slot->transmission;
+    return transmission;
 }
 
 /* A packet that someone still holds must not change under him; false: no memory. */
-static bool own(struct delivery_slot *slot) {
+static bool own(struct delivery_slot *slot, uint32_t sequence) {
     struct nic_packet *old = slot->packet;
-    if (old->references == 1)
+    if (old->references == 1 && old->run <= 1)
         return true;
-    struct nic_packet *copy = nic_packet_copy(old);
+    struct nic_packet *copy =
+        old->run ? nic_packet_single(old, sequence - old->sequence) : nic_packet_copy(old);
     if (!copy)
         return false;
     nic_packet_release(old);
@@ -412,7 +441,7 @@ static struct nic_packet *again(struct delivery *d, struct delivery_peer *peer,
     struct delivery_slot *slot = &peer->slot[peer->first_lost & (d->ring - 1)];
     while (slot->state != SLOT_LOST || !slot->packet)
         slot = &peer->slot[++peer->first_lost & (d->ring - 1)];
-    if (!own(slot)) {
+    if (!own(slot, peer->first_lost)) {
         d->counts->no_memory++;
         return NULL; /* its timer tries again */
     }
@@ -470,10 +499,8 @@ struct nic_packet *delivery_next(struct delivery *d, struct delivery_peer **out,
     return NULL;
 }
 
-void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequence,
-                   uint64_t transmission, uint64_t now) {
-    if (!transmission)
-        return;
+static void one_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequence,
+                     uint64_t transmission, uint64_t now) {
     struct delivery_slot *slot = &peer->slot[sequence & (d->ring - 1)];
     if (slot->transmission != transmission || !slot->packet || slot->state != SLOT_QUEUED)
         return; /* acknowledged before the driver said that it had left, or given up */
@@ -482,6 +509,12 @@ void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequ
         peer->left_at[sequence & (d->ring - 1)] = now;
     if (!peer->left++) /* the timer was for something else, if for anything */
         set_timer(d, peer, now);
+}
+
+void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequence, uint32_t more,
+                   uint64_t transmission, uint64_t now) {
+    for (uint32_t i = 0; transmission && i <= more; i++)
+        one_left(d, peer, sequence + i, transmission + i, now);
 }
 
 /* Acknowledgements. */
@@ -507,6 +540,9 @@ static void arrived(struct delivery *d, struct delivery_peer *peer, uint32_t seq
         peer->newest_arrived = slot->transmission;
     nic_packet_release(slot->packet);
     slot->packet = NULL;
+    uint64_t lent = delivery_take_back(d, peer, sequence);
+    if (lent)
+        d->owner->returned(d->context, lent);
 }
 
 static void adapt(struct delivery *d, struct delivery_peer *peer, const struct news *news,

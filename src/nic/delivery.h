@@ -37,7 +37,8 @@ struct delivery_slot {
     struct nic_packet *packet; /* NULL: acknowledged */
     uint64_t transmission;     /* number of its last one, among all to this peer */
     uint8_t state;
-    bool repeats; /* it was sent more than once */
+    bool repeats;  /* it was sent more than once */
+    uint64_t lent; /* of a packet of a run: the owner's name for its memory; else 0 */
 };
 
 /* The owner's struct for a peer begins with it. */
@@ -86,6 +87,8 @@ struct delivery_owner {
     uint32_t peer_bytes; /* of the owner's struct for a peer */
     /* A packet of a message; it is lent. */
     void (*up)(void *context, struct delivery_peer *peer, struct nic_packet *packet);
+    /* A packet of a run has arrived: its memory is not used any more. */
+    void (*returned)(void *context, uint64_t lent);
     /* Something that was sent has arrived: there is room for more. */
     void (*room)(void *context, struct delivery_peer *peer);
     /* The peer is given up or has forgotten us: nothing of what was begun to arrive is finished,
@@ -137,6 +140,8 @@ struct delivery_peer *delivery_peer_at(const struct delivery *d, uint32_t i);
 bool delivery_early(const struct delivery_peer *peer, const struct nic_packet *packet);
 /* May another packet be sent? False: the owner's `room` says when. */
 bool delivery_room(struct delivery *d, struct delivery_peer *peer);
+/* How many, if it may: for a run. */
+uint32_t delivery_room_packets(const struct delivery_peer *peer);
 /* Neither packets nor timers wait for delivery_next and delivery_arm. */
 static inline bool delivery_idle(const struct delivery *d) {
     return !d->due && !d->to_arm && !d->stinted;
@@ -161,12 +166,17 @@ static inline uint64_t delivery_departs(struct delivery *d, struct delivery_peer
     d->counts->sent++;
     return peer->reliable ? 0 : delivery_departs_stream(d, peer, packet);
 }
+/* Of a run that has been numbered: the name of its memory. */
+void delivery_lend(struct delivery *d, struct delivery_peer *peer, const struct nic_packet *run,
+                   uint64_t lent);
+/* A packet of it has data of its own now: that name, or 0, and nothing is returned later. */
+uint64_t delivery_take_back(struct delivery *d, struct delivery_peer *peer, uint32_t sequence);
 /* What else has to go out: repeated packets, receipts, probes; NULL: nothing. A receipt
  * or probe is made in `bare`; else it is lent until the next call. */
 struct nic_packet *delivery_next(struct delivery *d, struct delivery_peer **peer,
                                  struct nic_packet *bare, uint64_t *transmission);
-/* A packet of either kind has left. */
-void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequence,
+/* A packet of either kind has left, or a run, of so many `more`. */
+void delivery_left(struct delivery *d, struct delivery_peer *peer, uint32_t sequence, uint32_t more,
                    uint64_t transmission, uint64_t now);
 
 void delivery_packet_in(struct delivery *d, struct nic_packet *packet, uint64_t now);

@@ -77,6 +77,7 @@ static int make_parts(struct nic *nic, const struct nic_config *config, struct s
                                   .refused = refused};
     static const struct delivery_owner below = {.peer_bytes = sizeof(struct nic_peer),
                                                 .up = nic_receive_packet,
+                                                .returned = nic_send_arrived,
                                                 .room = nic_send_room,
                                                 .load = load,
                                                 .lost = lost};
@@ -388,7 +389,8 @@ void nic_progress(struct nic *nic, uint64_t now) {
 void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now) {
     nic->now = now;
     nic->sending--;
-    delivery_left(&nic->delivery, &how->peer->delivery, how->sequence, how->transmission, now);
+    delivery_left(&nic->delivery, &how->peer->delivery, how->sequence, how->more,
+                  how->transmission, now);
     if (how->lent)
         nic_send_returned(nic, how->lent, how->unreadable);
     if (how->from_handler) {

@@ -69,9 +69,12 @@ struct nic_packet {
     uint64_t sack;            /* and ack + 1 + i where bit i is set */
     uint16_t credit;          /* 0, or 1 + how many packets beyond `ack` its source takes */
     bool prompt;              /* acknowledge it at once */
+    uint8_t run;              /* on its way out, in place (nic_driver.in_place): so many packets are
+                                 one, all but the last of `each` bytes; else 0 */
     uint32_t message_number;  /* of the source's messages to this target; of its reports */
     uint64_t offset;          /* of its data in the message */
     uint32_t bytes;           /* of data */
+    uint32_t each;
     union {
         struct nic_message message; /* of the first packet */
         struct nic_block_tag tag;   /* of a block or report, which is none */
@@ -113,6 +116,14 @@ struct nic_packet *nic_packet_copy(const struct nic_packet *packet);
 /* The packet with a reference more, or a copy of it; NULL: no memory. */
 struct nic_packet *nic_packet_keep(struct nic_packet *packet);
 void nic_packet_release(struct nic_packet *packet);
+/* How many packets it stands for. */
+static inline uint32_t nic_packet_count(const struct nic_packet *packet) {
+    return packet->run ? packet->run : 1;
+}
+/* A packet of a run, the `i`-th, as a run of its own; NULL: no memory. */
+struct nic_packet *nic_packet_single(const struct nic_packet *run, uint32_t i);
+/* Of a run of one: its data could not be read. */
+void nic_packet_blank(struct nic_packet *packet);
 
 /* As flow.h and spin_image.h number them. */
 enum nic_handler_kind {
@@ -209,6 +220,7 @@ struct nic_departed {
     uint32_t sequence;
     uint64_t transmission;
     struct nic_peer *peer;
+    uint32_t more;   /* packets of a run, behind the first */
     uint64_t lent;   /* 0, or of a packet that is lent (see `lends`): whose memory it is */
     bool unreadable; /* the driver's, in nic_left: that memory was not there */
 };
@@ -254,6 +266,13 @@ struct nic_driver {
      * large put or reply, whose `data` is the program's own memory until nic_left. NULL: none. If
      * it cannot be read, `send` says NIC_FAULT, having sent zeroes as bad packets. */
     bool (*lends)(void *context, struct nic_address target);
+    /* How many bytes to this target, to which the network is not reliable, may be sent at once from
+     * where they lie in the program's memory, behind the first packet of a put or reply of that
+     * `payload`: a *run* of packets, of which each is acknowledged by itself; until then its memory
+     * is the card's. `send` has done with the data when the next packet comes in, and is never pending.
+     * If it cannot be read, a run of one is sent as zeroes (nic_packet_blank), a longer one is not
+     * sent, and comes again as single packets; both are NIC_FAULT. NULL or 0: data is copied. */
+    uint32_t (*in_place)(void *context, struct nic_address target, uint64_t payload);
     /* How many of these bytes of host memory, from the first on, are there: asked before `send`
      * takes data from there by itself, of a small message or of one that is lent. What is absent
      * goes through `move`. NULL: all. */

@@ -242,6 +242,7 @@ bool nic_send_put(void *context, const struct nic_message *message, const uint8_
 bool nic_send_more(struct nic *nic);
 /* A packet that was lent has left. */
 void nic_send_returned(struct nic *nic, uint64_t lent, bool unreadable);
+void nic_send_arrived(void *context, uint64_t lent); /* delivery_owner.returned */
 void nic_send_fetched(struct nic *nic, struct nic_departure *d, bool fault);
 /* Where bytes of a message are; asks for the data of a packet; a packet that is numbered leaves;
  * all blocks of a message are acknowledged. */

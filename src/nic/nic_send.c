@@ -448,7 +448,7 @@ void nic_send_fetch(struct nic *nic, struct nic_departure *d) {
 #define LENT_MAX (1u << 30)
 
 static bool is_lent(const struct nic *nic, const struct nic_packet *packet) {
-    return packet->bytes > nic->config.mtu_bytes;
+    return packet->bytes > nic->config.mtu_bytes && !packet->run;
 }
 
 bool nic_send_may_lend(const struct nic *nic, const struct nic_outgoing *o) {
@@ -476,6 +476,36 @@ static struct nic_packet *lend(struct nic *nic, struct nic_outgoing *o) {
     return packet;
 }
 
+/* The next packets of a large put or reply as a run, if they may leave from where their data lies.
+ */
+static void run(struct nic *nic, const struct nic_outgoing *o, struct nic_packet *packet) {
+    const struct nic_driver *driver = nic->config.driver;
+    const struct delivery_peer *peer = &o->peer->delivery;
+    uint64_t left = o->message.payload - o->packed;
+    struct nic_segment piece;
+    if (!driver->in_place || peer->reliable || !o->begun || o->ready || o->from_handler ||
+        o->transfer || (o->message.kind != NIC_PUT && !o->reply_to) ||
+        (!o->reply_to && portals_source_on_card(nic->portals, o->initiator)))
+        return;
+    uint32_t each = peer->packet_bytes, room = delivery_room_packets(peer);
+    uint32_t packets =
+        driver->in_place(nic->config.context, peer->address, o->message.payload) / each;
+    packets = packets < room ? packets : room;
+    packets = packets < UINT8_MAX ? packets : UINT8_MAX;
+    left = left < packets * each ? left : packets * each;
+    if (!left || !nic_send_pieces(nic, o, o->packed, left, &piece, 1) ||
+        nic_drive_present(nic, piece.host, piece.bytes) < piece.bytes)
+        return;
+    if (piece.bytes < left) /* the rest lies elsewhere */
+        piece.bytes -= piece.bytes % each;
+    if (!piece.bytes)
+        return;
+    packet->data = piece.host;
+    packet->bytes = (uint32_t)piece.bytes;
+    packet->each = each;
+    packet->run = (uint8_t)((piece.bytes + each - 1) / each);
+}
+
 /* Of data on the card what is next, else one to be filled; NULL: no memory. */
 static struct nic_packet *next_packet(struct nic *nic, struct nic_outgoing *o) {
     struct nic_packet *packet = o->ready;
@@ -490,6 +520,7 @@ static struct nic_packet *next_packet(struct nic *nic, struct nic_outgoing *o) {
             return NULL;
         packet->bytes = left < most ? (uint32_t)left : most;
         packet->offset = o->packed;
+        run(nic, o, packet);
     }
     packet->first = !o->begun;
     if (packet->first)
@@ -540,9 +571,12 @@ static void to_wire(struct nic *nic, struct nic_peer *peer, struct nic_packet *p
                                .peer = peer,
                                .lent = lent,
                                .sequence = packet->sequence,
+                               .more = nic_packet_count(packet) - 1,
                                .transmission = transmission};
     enum nic_status status = nic_drive_send(nic, packet, &how);
-    how.unreadable = status >= NIC_FAULT;
+    how.unreadable = status >= NIC_FAULT && !packet->run; /* else it was not sent: it is lost */
+    if (how.unreadable && !lent)
+        how.lent = delivery_take_back(&nic->delivery, &peer->delivery, packet->sequence);
     if (!is_pending(peer, status))
         nic_left(nic, &how, nic->now);
 }
@@ -567,8 +601,10 @@ static void depart(struct nic *nic, struct nic_peer *peer) {
             o->bad = true;
             memset(packet->data, 0, packet->bytes); /* of what was in its memory before, nothing */
         }
-        uint64_t lent = is_lent(nic, packet) ? nic_number(nic, o) + 1 : 0;
-        bool last = !lent && --o->departing == 0 && is_packed(o);
+        uint64_t name = nic_number(nic, o) + 1, lent = is_lent(nic, packet) ? name : 0;
+        if (packet->run)
+            delivery_lend(&nic->delivery, &peer->delivery, packet, name);
+        bool last = !lent && !packet->run && --o->departing == 0 && is_packed(o);
         bool from_handler = o->from_handler;
         pool_give(&nic->departures, d);
         uint64_t transmission = delivery_departs(&nic->delivery, &peer->delivery, packet);
@@ -593,6 +629,10 @@ void nic_send_returned(struct nic *nic, uint64_t lent, bool unreadable) {
         gone(nic, o);
 }
 
+void nic_send_arrived(void *context, uint64_t lent) {
+    nic_send_returned(context, lent, false);
+}
+
 /* False: no memory. */
 static bool pack(struct nic *nic, struct nic_peer *peer) {
     struct nic_outgoing *o = peer->queue;
@@ -611,7 +651,7 @@ static bool pack(struct nic *nic, struct nic_peer *peer) {
     delivery_number(&nic->delivery, &peer->delivery, d->packet, o->message_number);
     o->message_number = d->packet->message_number;
     nic->sending++;
-    o->departing++;
+    o->departing += nic_packet_count(d->packet);
     if (!peer->departures)
         peer->departures_end = &peer->departures;
     *peer->departures_end = d;
@@ -622,7 +662,7 @@ static bool pack(struct nic *nic, struct nic_peer *peer) {
     }
     if (blocks)
         nic_block_announced(nic, o);
-    if (!on_card && !is_lent(nic, d->packet))
+    if (!on_card && !is_lent(nic, d->packet) && !d->packet->run)
         nic_send_fetch(nic, d);
     depart(nic, peer);
     return true;

@@ -13,10 +13,12 @@ local HEAD_BYTES = 24 -- of a datagram on UDP: key and checksum
 local SHORT, LONG, MESSAGE, TAG = 56, 64, 72, 24
 local BLOCK, REPORT = 3, 4
 local SHORT_PUT, SHORT_ACK = 32, 33
+local JOINED, JOINED_BYTES = 34, 72
 
 local kinds = { [0] = "data", [1] = "receipt", [2] = "probe", [BLOCK] = "block",
                 [REPORT] = "report",
-                [SHORT_PUT] = "data, short put", [SHORT_ACK] = "data, short acknowledgement" }
+                [SHORT_PUT] = "data, short put", [SHORT_ACK] = "data, short acknowledgement",
+                [JOINED] = "data, a run of packets" }
 local messages = { [0] = "put", [1] = "get", [2] = "atomic", [3] = "fetch", [4] = "ack",
                    [5] = "reply" }
 local reports = { [0] = "whole", [1] = "page fault", [2] = "corrupt", [3] = "error",
@@ -86,6 +88,7 @@ local f = {
     transfer = ProtoField.uint64("openspin.transfer", "Transfer in blocks", base.HEX),
     block = ProtoField.uint32("openspin.block", "Block"),
     transmission = ProtoField.uint32("openspin.transmission", "Transmission of the block"),
+    each = ProtoField.uint32("openspin.each", "Bytes of each packet of a run"),
     block_bytes = ProtoField.uint32("openspin.block_bytes", "Bytes of a block"),
     place = ProtoField.uint8("openspin.place", "Place in the block"),
     report = ProtoField.uint8("openspin.report", "Report of the block", base.DEC, reports),
@@ -277,6 +280,8 @@ end
 local function long_form(tree, tvb)
     local kind, flags = tvb(5, 1):uint(), tvb(6, 1):uint()
     local bytes, first = tvb(52, 4):le_uint(), flags % 2 == 1
+    local joined = kind == JOINED
+    kind = joined and 0 or kind
     tree:add(f.short, tvb(5, 1), false)
     tree:add(f.first, tvb(6, 1), first)
     tree:add(f.last, tvb(6, 1), math.floor(flags / 2) % 2 == 1)
@@ -325,6 +330,17 @@ local function long_form(tree, tvb)
     if offset + bytes < offset then
         return "data", "", "data past the end of all numbers"
     end
+    if joined then
+        local each = tvb(64, 8):le_uint64()
+        tree:add_le(f.each, tvb(64, 4))
+        if first or math.floor(flags / 4) % 2 == 1 or each == nothing or
+            each >= UInt64(0, 1) or UInt64(bytes) <= each then
+            return "run", "", "several packets that are none"
+        end
+        return "run", string.format("%u bytes from %s on, in packets of %s", bytes,
+                                    tostring(offset), tostring(each)),
+               add_data(tree, tvb, JOINED_BYTES, bytes)
+    end
     local key = message_key(tvb(8, 8):le_uint64():tohex(), tvb(16, 8):le_uint64():tohex(),
                             tvb(24, 4):le_uint(), tvb(48, 4):le_uint())
     if kind == BLOCK then
@@ -362,6 +378,9 @@ local function packet(tree, tvb)
     local kind = tvb(5, 1):uint()
     if kind == SHORT_PUT or kind == SHORT_ACK then
         return short_form(tree, tvb)
+    end
+    if kind == JOINED and length < JOINED_BYTES then
+        return "?", "", "shorter than the header of several packets"
     end
     if length < LONG then
         return "?", "", "shorter than a packet's header"

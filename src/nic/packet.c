@@ -144,6 +144,29 @@ struct nic_packet *nic_packet_copy(const struct nic_packet *from) {
     return packet;
 }
 
+void nic_packet_blank(struct nic_packet *packet) {
+    packet->data = (uint8_t *)packet + DATA_AT;
+    memset(packet->data, 0, packet->bytes);
+    packet->bad = true;
+    packet->run = 0;
+}
+
+struct nic_packet *nic_packet_single(const struct nic_packet *run, uint32_t i) {
+    struct nic_packet *packet = take(run->pool);
+    if (!packet)
+        return NULL;
+    memcpy(packet, run, offsetof(struct nic_packet, message));
+    own(packet, run->pool);
+    uint32_t at = i * run->each, left = run->bytes - at;
+    packet->run = 1;
+    packet->bytes = left < run->each ? left : run->each;
+    packet->last = run->last && packet->bytes == left;
+    packet->sequence += i;
+    packet->offset += at;
+    packet->data = run->data + at;
+    return packet;
+}
+
 struct nic_packet *nic_packet_keep(struct nic_packet *packet) {
     if (!__atomic_load_n(&packet->references, __ATOMIC_RELAXED))
         return nic_packet_copy(packet);

@@ -6,6 +6,7 @@
 #define MESSAGE_BYTES 72
 #define TAG_BYTES     WIRE_TAG_BYTES
 
+enum { JOINED = 34 }; /* instead of a kind */
 enum { FIRST = 1, LAST = 2, BAD = 4, PROMPT = 8 };
 enum { CREDIT_BITS = 5, CREDIT_HALF = 16, CREDIT_MOST = 31 << 7 };
 
@@ -116,6 +117,7 @@ static const char *decode_packet(struct nic_packet *p, const uint8_t *b) {
     p->last = b[6] & LAST;
     p->bad = b[6] & BAD;
     p->prompt = b[6] & PROMPT;
+    p->run = 0;
     p->credit = (uint16_t)decode_credit(b[7]);
     if (p->kind > NIC_REPORT || b[6] > (FIRST | LAST | BAD | PROMPT) || !is_credit(b[7]))
         return "unknown kind, flag or credit";
@@ -207,6 +209,37 @@ static const char *decode_long(struct nic_packet *p, const uint8_t *b, uint64_t 
     return !wrong && wire_is_short(p) ? "long where the short form is enough" : wrong;
 }
 
+void wire_encode_joined(const struct nic_packet *p, uint32_t each, uint8_t *b) {
+    wire_put64(b, wire_encode_long(p, b));
+    b[5] = JOINED;
+    wire_put64(b + LONG_BYTES, each);
+}
+
+bool wire_is_joined(const uint8_t *b) {
+    return wire_get32(b) == WIRE_MAGIC && b[5] == JOINED;
+}
+
+const char *wire_decode_joined(struct nic_packet *p, uint32_t *each, uint32_t mtu_bytes,
+                               const uint8_t *b, uint64_t length) {
+    uint8_t plain[LONG_BYTES];
+    if (length < WIRE_JOINED_BYTES)
+        return "shorter than the header of several packets";
+    if (b[4] != WIRE_VERSION)
+        return "another version of the format";
+    memcpy(plain, b, sizeof plain);
+    plain[5] = NIC_DATA;
+    const char *wrong = decode_packet(p, plain);
+    if (wrong)
+        return wrong;
+    uint64_t unit = wire_get64(b + LONG_BYTES);
+    if (p->first || p->bad || !unit || unit > mtu_bytes || p->bytes <= unit)
+        return "several packets that are none";
+    if (length != (uint64_t)WIRE_JOINED_BYTES + p->bytes)
+        return "length differs from what its header says";
+    *each = (uint32_t)unit;
+    return NULL;
+}
+
 bool wire_begins(const uint8_t *b) {
     return wire_get32(b) == WIRE_MAGIC;
 }
@@ -221,7 +254,9 @@ uint32_t wire_length(const uint8_t *b, uint32_t room) {
         return length < room ? (uint32_t)length : room;
     }
     length += wire_get32(b + WIRE_BYTES_AT);
-    if (b[5] >= NIC_BLOCK)
+    if (b[5] == JOINED)
+        length = WIRE_JOINED_BYTES + (uint64_t)wire_get32(b + WIRE_BYTES_AT);
+    else if (b[5] >= NIC_BLOCK)
         length += TAG_BYTES;
     else if (b[6] & FIRST)
         length += room > LONG_BYTES + 7 ? MESSAGE_BYTES + (uint32_t)b[LONG_BYTES + 7] : room;

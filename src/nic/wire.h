@@ -29,6 +29,15 @@
  *     48 hdr_data or initiator
  *     56 data
  *
+ * Packets that follow each other in a message, without the first, may be one datagram, as if they
+ * were one packet:
+ *
+ *      0 magic "sPIN"           4 version   5 34   6 flags (2 the last one is its message's last,
+ *        8 prompt)              7 to 64 as above: `sequence` and `offset` of the first, `bytes` of
+ *        all
+ *     64 bytes of each but the last, which may have less; 68 zero (4)
+ *    then the data.
+ *
  * A packet has one form only: what decodes encodes to the same bytes. */
 #ifndef SPIN_NIC_WIRE_H
 #define SPIN_NIC_WIRE_H
@@ -41,6 +50,7 @@
 #define WIRE_LATER_BYTES  64             /* before the data, of all but the first of a message, */
 #define WIRE_BYTES_AT     52             /* and where it says how much that is */
 #define WIRE_TAG_BYTES    24             /* more of a block or report */
+#define WIRE_JOINED_BYTES 72             /* before the data of several packets */
 #define WIRE_HEADER_BYTES (64 + 72 + 32) /* at most, before the data */
 
 /* Credits have one byte: e in the upper 3 bits and m in the lower 5 say m << e, with an m of 16 or
@@ -58,6 +68,13 @@ uint32_t wire_encode_head(const struct nic_packet *packet, uint8_t *bytes);
  * are returned, `bytes` has all others. */
 uint64_t wire_encode_long(const struct nic_packet *packet, uint8_t *bytes);
 uint32_t wire_long_bytes(const struct nic_packet *packet);
+
+/* Several packets as one: the first, with all of their data. Writes WIRE_JOINED_BYTES. */
+void wire_encode_joined(const struct nic_packet *packet, uint32_t each, uint8_t *head);
+bool wire_is_joined(const uint8_t *bytes); /* there are WIRE_PACKET_BYTES */
+/* As wire_decode_head; the data begins at WIRE_JOINED_BYTES. */
+const char *wire_decode_joined(struct nic_packet *packet, uint32_t *each, uint32_t mtu_bytes,
+                               const uint8_t *head, uint64_t length);
 
 /* Whether a packet of ours may begin there. */
 bool wire_begins(const uint8_t *bytes);

@@ -125,6 +125,7 @@ static inline const char *wire_decode_short(struct nic_packet *p, uint64_t first
     p->sack = 0;
     p->credit = 0;
     p->prompt = false;
+    p->run = 0;
     p->offset = 0;
     p->bytes = (uint32_t)m->payload;
     return wrong;

@@ -81,13 +81,15 @@ static void seal(uint8_t *bytes, uint32_t length, uint8_t modes) {
     if (length < LIVE_UDP_HEAD_BYTES + WIRE_LATER_BYTES)
         return;
     length -= LIVE_UDP_HEAD_BYTES;
-    if (modes & ADDRESSED && body[5] < 32) { /* the long form */
+    if (modes & ADDRESSED && (body[5] < 32 || wire_is_joined(body))) { /* the long form */
         put32(body + 8, ntohl(inet_addr(address)));
         put32(body + 12, PID + 1);
         put32(body + 16, ntohl(inet_addr(address)));
         put32(body + 20, PID);
     }
-    if (wire_decode_head(&packet, 4096, body, length, &data))
+    if (wire_is_joined(body))
+        data = WIRE_JOINED_BYTES < length ? WIRE_JOINED_BYTES : length;
+    else if (wire_decode_head(&packet, 4096, body, length, &data))
         data = length;
     uint64_t right = live_sum_of(&sum, body, data, body + data, length - data);
     memset(bytes, 0, LIVE_UDP_HEAD_BYTES);

@@ -74,8 +74,10 @@ struct nicworld {
     struct rng rng;
     uint32_t loss, doubling; /* of 1000 */
     uint32_t corruption;     /* of 1000: arrives, with a bit changed, at a link that sees it */
-    bool at_once;            /* what is asked of the driver is mostly done at once, */
-    uint32_t faults;         /* host memory that is not there, of 1000 moves */
+    uint32_t run_bytes;      /* that may be sent in place, at once */
+    uint64_t runs, unreadable_runs; /* sent, of more than one packet; not sent */
+    bool at_once;                   /* what is asked of the driver is mostly done at once, */
+    uint32_t faults;                /* host memory that is not there, of 1000 moves */
     /* Moves of 1000 that find that a page has become absent, by where; and page-ins of 1000 that
      * fail. */
     uint32_t source_absence, destination_absence, unresolvable;
@@ -108,9 +110,47 @@ __attribute__((unused)) static uint64_t world_spread(struct nicworld *w, uint32_
     return spread ? rng_below(&w->rng, spread) : 0;
 }
 
+/* A run travels as one, and comes as packets. */
+__attribute__((unused)) static void world_fly_run(struct nicworld *w,
+                                                  const struct nic_packet *run) {
+    uint8_t head[WIRE_JOINED_BYTES];
+    uint32_t each, left = run->bytes;
+    struct nic_packet all;
+    wire_encode_joined(run, run->each, head);
+    const char *wrong = wire_decode_joined(&all, &each, w->config.mtu_bytes, head,
+                                           WIRE_JOINED_BYTES + (uint64_t)run->bytes);
+    if (wrong)
+        TEST_FAIL("a run that a card has sent is refused: %s", wrong);
+    w->runs++;
+    for (uint32_t i = 0; i < run->run; i++) {
+        struct nic_packet *arrives = nic_packet_new(w->pool);
+        if (!arrives)
+            return;
+        uint8_t *data = arrives->data;
+        struct nic_pool *pool = arrives->pool;
+        memcpy(arrives, &all, offsetof(struct nic_packet, message));
+        arrives->references = 1;
+        arrives->pool = pool;
+        arrives->bytes = left < each ? left : each;
+        arrives->last = all.last && arrives->bytes == left;
+        arrives->prompt = all.prompt && arrives->bytes == left;
+        arrives->sequence += i;
+        arrives->offset += i * each;
+        memcpy(data, run->data + i * each, arrives->bytes);
+        left -= arrives->bytes;
+        struct pending p = {.kind = PACKET, .node = run->target.nid, .packet = arrives};
+        world_add(w, 10 + world_spread(w, w->spread), p);
+    }
+    CHECK_EQ(left, 0);
+}
+
 /* Packets travel as bytes: what arrives was encoded and decoded. */
 __attribute__((unused)) static void world_fly(struct nicworld *w, struct nic_packet *packet) {
     uint8_t bytes[WIRE_HEADER_BYTES + 8192];
+    if (packet->run > 1) {
+        world_fly_run(w, packet);
+        return;
+    }
     uint32_t length = wire_encode(packet, bytes);
     struct nic_packet *arrives = nic_packet_new(w->pool);
     CHECK_EQ(length, nic_packet_bytes(packet));
@@ -157,6 +197,13 @@ __attribute__((unused)) static enum nic_status world_send(void *context, struct 
     struct node *n = context;
     struct nicworld *w = n->world;
     n->lent_sent += packet == &n->lent;
+    bool run = packet->run, unreadable = run && rng_below(&w->rng, 1000) < w->faults;
+    if (unreadable && packet->run > 1) {
+        w->unreadable_runs++;
+        return NIC_FAULT;
+    }
+    if (unreadable)
+        nic_packet_blank(packet);
     if (w->watch)
         w->watch(w, packet, false);
     if (!n->dead && packet->target.nid < w->nodes && !w->node[packet->target.nid].dead &&
@@ -165,6 +212,8 @@ __attribute__((unused)) static enum nic_status world_send(void *context, struct 
             world_fly(w, packet);
         world_fly(w, packet);
     }
+    if (run)
+        return unreadable ? NIC_FAULT : NIC_DONE;
     if (w->at_once && rng_below(&w->rng, 8))
         return NIC_DONE;
     world_add(w, 1, (struct pending){.kind = LEFT, .node = n->index, .how = *how});
@@ -295,7 +344,15 @@ __attribute__((unused)) static void world_raise(void *context) {
     ((struct node *)context)->raised++;
 }
 
+__attribute__((unused)) static uint32_t world_in_place(void *context, struct nic_address target,
+                                                       uint64_t payload) {
+    (void)target;
+    (void)payload;
+    return ((struct node *)context)->world->run_bytes;
+}
+
 static const struct nic_driver world_driver __attribute__((unused)) = {.slot = world_slot,
+                                                                       .in_place = world_in_place,
                                                                        .send = world_send,
                                                                        .move = world_move,
                                                                        .run = world_start,
