@@ -188,6 +188,7 @@ TEST(every_counter_of_a_result) {
         int whose;
     } counters[] = {
         ROW(packets, ALL),
+        ROW(bytes, ALL),
         ROW(taken, ALL),
         ROW(completed, ALL),
         ROW(bytes_completed, ALL),

@@ -247,6 +247,28 @@ TEST(a_failed_message_leaves_its_queue) {
     world_free(w);
 }
 
+/* What comes of a failed message is dropped, and shows that its sender is not silent: message 1,
+ * which has failed later, leaves its queue to message 2. */
+TEST(a_failed_message_is_not_silent_while_its_packets_come) {
+    static const struct {
+        uint32_t message, what;
+        bool eom;
+    } packets[] = {{0, 2, false}, {1, 2, false}, {0, 0, false}, {2, 0, true}, {0, 0, true}};
+    struct world *w = world_new();
+    set(w, "queues=2");
+    handlers(w, NULL, "bad_ph", NULL);
+    build(w);
+    for (uint32_t i = 0; i < 5; i++)
+        put_head(add(w, packets[i].message, 64, packets[i].eom, i * 1000000ull),
+                 (struct head){0, 1, packets[i].what, 4096});
+    run(w);
+    CHECK_EQ(w->stats.messages_begun, 3); /* the last packet begins none */
+    CHECK_EQ(w->stats.messages_failed, 2);
+    CHECK_EQ(w->stats.refused, 2);
+    CHECK_EQ(w->stats.completed, 1);
+    world_free(w);
+}
+
 /* The clock names another victim than the list of least recent use: after the packets below the
  * hand has gone once round and stops at message 2, though message 0 has been silent for longer. So
  * 0 waits until 2 is given up, and goes with it. True least recent use would give up 0 at 14 us. */

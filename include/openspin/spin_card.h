@@ -264,7 +264,8 @@ struct spin_card_result {
 };
 /* Since the card was made. */
 void spin_card_result(const struct spin_card *card, struct spin_card_result *result);
-/* The same of one context's packets. What only a card has (backpressure, memories, the HPUs' number
+/* The same of one context's packets; `packets` and `bytes` are those that it was offered, refused
+ * ones included. What only a card has (backpressure, memories, the HPUs' number
  * and extremes, cycles, events, digest) is 0. */
 void spin_card_context_result(const struct spin_card *card, uint32_t context,
                               struct spin_card_result *result);

@@ -192,6 +192,7 @@ static void lost(struct card *c, const struct card_packet *p, enum spin_card_fat
     c->stats.fate[why]++;
     if (p->context < c->contexts) {
         c->context[p->context].stats.refused++;
+        c->context[p->context].stats.bytes_refused += p->length;
         c->context[p->context].stats.fate[why]++;
     }
     tell_fate(c,
@@ -238,8 +239,7 @@ int card_inject(struct card *c, const struct card_packet *p, enum card_taken *ta
     uint32_t queue = card_queue_find(c, p->context, p->message);
     if (queue != NONE && c->queue[queue].flow.given_up) { /* what is left of a failed message */
         lost(c, p, SPIN_CARD_FATE_AFTER_FAILURE);
-        if (p->eom)
-            card_queue_took(c, queue, true);
+        card_queue_took(c, queue, p->eom);
         *taken = CARD_DROPPED;
         return SPIN_OK;
     }

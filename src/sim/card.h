@@ -314,7 +314,7 @@ struct card_stats {
     uint64_t taken, completed, dropped, in_flight, refused, marked, full;
     uint64_t fate[SPIN_CARD_FATE_COUNT];
     uint64_t held_ps[2], held[2]; /* the source: for the packet buffer, for a message queue */
-    uint64_t bytes_taken, bytes_completed;
+    uint64_t bytes_taken, bytes_completed, bytes_refused;
     uint64_t messages_begun, messages_completed, messages_failed;
     uint64_t faults, watchdog_faults, queue_timeouts, kills;
     uint64_t packets_out, bytes_out, host_writes, host_write_bytes, host_reads, host_read_bytes;

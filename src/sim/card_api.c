@@ -263,5 +263,5 @@ void spin_card_context_result(const struct spin_card *s, uint32_t context,
     card_context_stats(s->card, context, &stats);
     add_stats(&stats, r);
     r->packets = stats.taken + stats.refused;
-    r->bytes = stats.bytes_taken;
+    r->bytes = stats.bytes_taken + stats.bytes_refused;
 }

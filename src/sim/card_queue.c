@@ -164,7 +164,7 @@ uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message) {
     return i;
 }
 
-/* A packet was taken in; or, of a failed message, the last one was seen. */
+/* A packet was taken in; or, of a failed message, seen, which is life of it as well. */
 void card_queue_took(struct card *c, uint32_t i, bool eom) {
     struct queue *q = &c->queue[i];
     clock_touch(c, i);
