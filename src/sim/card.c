@@ -132,7 +132,7 @@ void card_packet_free(struct card *c, uint32_t i) {
 
 /* Writes the packet to L2; the execution request follows when it is there. */
 void card_write(struct card *c, uint32_t packet, uint64_t from_ps) {
-    struct packet *p = &c->packet[packet];
+    struct card_l2_packet *p = &c->packet[packet];
     uint64_t start = card_max(card_edge(c, card_max(c->now_ps, p->arrival_ps)), c->inbound_free_ps);
     uint64_t busy = card_beats(c, 0, p->length) * beat_ps(c);
     start = card_l2_burst(c, L2_INBOUND, p->l2_unit * UNIT_BYTES, busy, start);
@@ -147,23 +147,23 @@ void card_write(struct card *c, uint32_t packet, uint64_t from_ps) {
 
 static void take(struct card *c, const struct card_packet *from, uint32_t queue, uint32_t unit) {
     uint32_t i = card_packet_new(c);
-    struct packet *p = &c->packet[i];
+    struct card_l2_packet *p = &c->packet[i];
     uint64_t arrival =
         from->at_once ? card_edge(c, card_max(c->now_ps, from->arrival_ps)) : from->arrival_ps;
-    *p = (struct packet){.context = from->context,
-                         .message = from->message,
-                         .queue = queue,
-                         .length = from->length,
-                         .l2_unit = unit,
-                         .l1_bytes = bytes_to_l1(c, from),
-                         .eom = from->eom,
-                         .arrival_ps = arrival,
-                         .user = from->user,
-                         .number = c->stats.taken,
-                         .message_bytes = from->message_bytes,
-                         .offset = from->offset,
-                         .source = from->source,
-                         .hdr_data = from->hdr_data};
+    *p = (struct card_l2_packet){.context = from->context,
+                                 .message = from->message,
+                                 .queue = queue,
+                                 .length = from->length,
+                                 .l2_unit = unit,
+                                 .l1_bytes = bytes_to_l1(c, from),
+                                 .eom = from->eom,
+                                 .arrival_ps = arrival,
+                                 .user = from->user,
+                                 .number = c->stats.taken,
+                                 .message_bytes = from->message_bytes,
+                                 .offset = from->offset,
+                                 .source = from->source,
+                                 .hdr_data = from->hdr_data};
     memcpy(card_packet_bytes(c, p), from->bytes, from->length);
     p->marked = c->config.policy == CARD_MARK &&
                 (uint64_t)c->l2.used * 100 >= c->config.mark_percent * c->l2.units;
@@ -176,7 +176,7 @@ static void take(struct card *c, const struct card_packet *from, uint32_t queue,
 }
 
 /* What became of the packet, in the trace: "done", "dropped: its message failed". */
-static void tell_fate(struct card *c, const struct packet *p, enum card_row row,
+static void tell_fate(struct card *c, const struct card_l2_packet *p, enum card_row row,
                       enum spin_card_fate fate) {
     const char *why = spin_card_fate_reason(fate);
     char name[120];
@@ -196,12 +196,12 @@ static void lost(struct card *c, const struct card_packet *p, enum spin_card_fat
         c->context[p->context].stats.fate[why]++;
     }
     tell_fate(c,
-              &(struct packet){.context = p->context,
-                               .message = p->message,
-                               .length = p->length,
-                               .source = p->source,
-                               .arrival_ps = p->arrival_ps,
-                               .user = p->user},
+              &(struct card_l2_packet){.context = p->context,
+                                       .message = p->message,
+                                       .length = p->length,
+                                       .source = p->source,
+                                       .arrival_ps = p->arrival_ps,
+                                       .user = p->user},
               CARD_ROW_REFUSED, why);
     if (c->callbacks.refused)
         c->callbacks.refused(c->callbacks.user, p, why, c->now_ps);
@@ -330,7 +330,7 @@ void card_digest(struct card *c, uint64_t a, uint64_t b) {
     c->stats.digest = rng_mix(rng_mix(c->stats.digest ^ a) + b);
 }
 
-static void note_completion(struct card *c, struct card_stats *s, const struct packet *p) {
+static void note_completion(struct card *c, struct card_stats *s, const struct card_l2_packet *p) {
     if (!s->completed++)
         s->first_completion_ps = c->now_ps;
     else
@@ -340,8 +340,8 @@ static void note_completion(struct card *c, struct card_stats *s, const struct p
 }
 
 void card_release_packet(struct card *c, uint32_t index, enum spin_card_fate fate) {
-    struct packet *p = &c->packet[index];
-    struct context *x = &c->context[p->context];
+    struct card_l2_packet *p = &c->packet[index];
+    struct card_execution *x = &c->context[p->context];
     bool dropped = fate != SPIN_CARD_FATE_DONE;
     if (fate == SPIN_CARD_FATE_DONE && p->marked)
         fate = SPIN_CARD_FATE_MARKED;
@@ -440,7 +440,7 @@ int card_new(struct card **out, struct sim_engine *engine, const struct card_con
     c->cells_free = (uint32_t)config->cells;
     c->handler_high = (uint32_t)config->handler_bytes;
     c->requests = c->ready = c->fetches = c->held_reads = LIST_EMPTY;
-    c->clock = (struct queue_clock){
+    c->clock = (struct card_queue_clock){
         .words = (uint32_t)(config->queues + 63) / 64, .candidate = NONE, .armed_ps = UINT64_MAX};
     for (int i = 0; i < INTERFACES; i++)
         c->interface[i].room = (uint32_t)config->interface_commands;

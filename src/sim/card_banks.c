@@ -178,7 +178,7 @@ uint64_t card_banks_lost(struct card *c, struct card_hpu *h) {
 
 void card_log_step(struct card_hpu *h, const struct hpu_next_access *next, uint64_t before,
                    uint64_t waited) {
-    struct access_log *log = &h->own_log;
+    struct card_access_log *log = &h->own_log;
     uint64_t end = h->hpu.cycles - h->slice_from;
     log->slack += (uint32_t)waited;
     if (!next->size || log->count == ACCESSES_LOGGED || end > UINT16_MAX)
@@ -199,43 +199,43 @@ void card_log_step(struct card_hpu *h, const struct hpu_next_access *next, uint6
     }
 }
 
-static struct pattern *find(struct card *c, const struct pattern *like) {
+static struct card_pattern *find(struct card *c, const struct card_pattern *like) {
     for (uint32_t i = 0; i < PATTERNS; i++) {
-        struct pattern *p = &c->pattern[(like->from / 2 + like->cycles + i) % PATTERNS];
-        if (!p->cycles || memcmp(p, like, offsetof(struct pattern, log)) == 0)
+        struct card_pattern *p = &c->pattern[(like->from / 2 + like->cycles + i) % PATTERNS];
+        if (!p->cycles || memcmp(p, like, offsetof(struct card_pattern, log)) == 0)
             return p;
     }
     return NULL;
 }
 
-static struct wanted *wanted_at(struct card *c, const struct card_hpu *h) {
+static struct card_wanted *wanted_at(struct card *c, const struct card_hpu *h) {
     return &c->wanted[h->hpu.pc / 2 % WANTED];
 }
 
 bool card_log_wanted(struct card *c, const struct card_hpu *h) {
     const struct hpu *u = &h->hpu;
-    struct wanted *w = wanted_at(c, h);
+    struct card_wanted *w = wanted_at(c, h);
     if (u->cycles < hpu_icache_latest(u->icache) + COLD_CYCLES)
         return true;
     bool wanted = w->pc == u->pc && w->program == c->context[h->context].program;
     if (wanted)
-        *w = (struct wanted){0};
+        *w = (struct card_wanted){0};
     return wanted;
 }
 
 void card_log_slice(struct card *c, struct card_hpu *h, uint32_t from, bool logged) {
     const struct hpu *u = &h->hpu;
     uint32_t program = c->context[h->context].program;
-    struct pattern like = {.program = program,
-                           .from = from,
-                           .to = h->stop == HPU_DONE ? 0 : u->pc,
-                           .cycles = (uint32_t)(u->cycles - h->slice_from),
-                           .accesses = h->accesses.l1};
+    struct card_pattern like = {.program = program,
+                                .from = from,
+                                .to = h->stop == HPU_DONE ? 0 : u->pc,
+                                .cycles = (uint32_t)(u->cycles - h->slice_from),
+                                .accesses = h->accesses.l1};
     if (!like.accesses || !like.cycles)
         return;
     if (logged)
         h->log = &h->own_log;
-    struct pattern *p = find(c, &like);
+    struct card_pattern *p = find(c, &like);
     if (p && p->cycles && !logged) {
         h->log = &p->log;
     } else if (logged && p && !p->cycles &&
@@ -243,7 +243,7 @@ void card_log_slice(struct card *c, struct card_hpu *h, uint32_t from, bool logg
         like.log = h->own_log;
         *p = like;
     } else if (!logged && p) {
-        c->wanted[from / 2 % WANTED] = (struct wanted){.program = program, .pc = from};
+        c->wanted[from / 2 % WANTED] = (struct card_wanted){.program = program, .pc = from};
     }
     if (h->log)
         begin(c, h);

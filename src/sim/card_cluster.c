@@ -17,7 +17,7 @@ uint64_t card_l2_read(struct card *c, uint64_t busy_ps, uint64_t at_ps) {
  * for when the last line of this one has come, and its first line comes copy_round cycles later.
  * Longer copies fill that time and follow each other line by line; of 64 B two pass in four cycles,
  * one right behind the other. (RTL: AxiMaxTxnsPerId of dma_noc.) */
-uint64_t card_copy_start(struct card *c, struct cluster *cl, uint64_t beats, uint64_t at_ps) {
+uint64_t card_copy_start(struct card *c, struct card_cluster *cl, uint64_t beats, uint64_t at_ps) {
     uint64_t round = c->config.copy_round * c->cycle;
     uint64_t first = card_max(card_max(at_ps, cl->copied_ps[0]) + round, cl->copied_ps[1]);
     cl->copied_ps[0] = cl->copied_ps[1];
@@ -30,7 +30,7 @@ uint64_t card_copy_start(struct card *c, struct cluster *cl, uint64_t beats, uin
  * a line wide, and the other port goes first: a copy that catches up with the reads or the writes
  * there finds its superbank taken every other cycle from then on. (RTL: one of either alone costs
  * a copy a single cycle.) */
-static uint64_t lost_to_turns(const struct cluster *cl, uint64_t begin, uint64_t busy) {
+static uint64_t lost_to_turns(const struct card_cluster *cl, uint64_t begin, uint64_t busy) {
     uint64_t from = card_max(begin, cl->both_ps[0]), until = cl->both_ps[1];
     if (until <= from || begin + busy <= from)
         return 0;
@@ -41,15 +41,16 @@ static uint64_t lost_to_turns(const struct cluster *cl, uint64_t begin, uint64_t
 /* A cluster has so many copies asked for: what others ask for comes after them. */
 #define COPIES_AHEAD 4
 
-void card_slow_copies(struct card *c, struct cluster *cl, uint64_t start_ps, uint64_t both_ps) {
+void card_slow_copies(struct card *c, struct card_cluster *cl, uint64_t start_ps,
+                      uint64_t both_ps) {
     uint64_t before = 0, later = 0, latency = c->config.copy_latency * c->cycle;
     uint32_t ahead = 0;
     if (start_ps > cl->both_ps[1])
         cl->both_ps[0] = start_ps;
-    const struct cluster turns = {.both_ps = {start_ps, start_ps + 2 * both_ps}};
+    const struct card_cluster turns = {.both_ps = {start_ps, start_ps + 2 * both_ps}};
     cl->both_ps[1] = card_max(cl->both_ps[1], turns.both_ps[1]);
     for (uint32_t i = cl->copying.head; i != NONE; i = c->task[i].next) {
-        struct task *t = &c->task[i];
+        struct card_task *t = &c->task[i];
         uint64_t busy = t->copied_ps - t->copying_ps;
         t->copying_ps = card_max(t->copying_ps, before);
         before = t->copying_ps + busy + lost_to_turns(&turns, t->copying_ps, busy);
@@ -64,8 +65,8 @@ void card_slow_copies(struct card *c, struct cluster *cl, uint64_t start_ps, uin
 
 /* From the L2 packet buffer through its second port, which the clusters share, by the cluster's
  * DMA engine. Both are busy for the data's cycles; the latency is longer. */
-static void copy_to_l1(struct card *c, struct task *t, const struct packet *p) {
-    struct cluster *cl = &c->cluster[t->cluster];
+static void copy_to_l1(struct card *c, struct card_task *t, const struct card_l2_packet *p) {
+    struct card_cluster *cl = &c->cluster[t->cluster];
     if (!t->l1_bytes) {
         t->copied_ps = t->cluster_ps;
         return;
@@ -88,8 +89,8 @@ static void copy_to_l1(struct card *c, struct task *t, const struct packet *p) {
 }
 
 bool card_cluster_take(struct card *c, uint32_t cluster, uint32_t packet) {
-    struct cluster *cl = &c->cluster[cluster];
-    const struct packet *p = &c->packet[packet];
+    struct card_cluster *cl = &c->cluster[cluster];
+    const struct card_l2_packet *p = &c->packet[packet];
     if (cl->tasks == c->config.cluster_tasks)
         return false;
     uint32_t bytes = p->l1_bytes;
@@ -100,18 +101,18 @@ bool card_cluster_take(struct card *c, uint32_t cluster, uint32_t packet) {
     if (unit == NONE)
         return false;
     uint32_t i = c->free_task;
-    struct task *t = &c->task[i];
+    struct card_task *t = &c->task[i];
     c->free_task = t->next;
-    *t = (struct task){.packet = packet,
-                       .queue = p->queue,
-                       .context = p->context,
-                       .kind = p->kind,
-                       .cluster = cluster,
-                       .l1_unit = unit,
-                       .headroom = headroom,
-                       .l1_bytes = bytes,
-                       .ready_ps = p->ready_ps,
-                       .cluster_ps = c->now_ps + (c->config.request_latency - 1) * c->cycle};
+    *t = (struct card_task){.packet = packet,
+                            .queue = p->queue,
+                            .context = p->context,
+                            .kind = p->kind,
+                            .cluster = cluster,
+                            .l1_unit = unit,
+                            .headroom = headroom,
+                            .l1_bytes = bytes,
+                            .ready_ps = p->ready_ps,
+                            .cluster_ps = c->now_ps + (c->config.request_latency - 1) * c->cycle};
     cl->tasks++;
     copy_to_l1(c, t, p);
     card_event(c, t->copied_ps, CARD_READY_EVENT, i, 0);
@@ -121,9 +122,9 @@ bool card_cluster_take(struct card *c, uint32_t cluster, uint32_t packet) {
 void card_on_ready(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
-    const struct task *t = &c->task[event->with.u32[0]];
+    const struct card_task *t = &c->task[event->with.u32[0]];
     uint32_t cluster = t->cluster;
-    struct list *copying = &c->cluster[cluster].copying;
+    struct card_list *copying = &c->cluster[cluster].copying;
     if (t->copied_ps > c->now_ps) { /* it was slowed down */
         card_event(c, t->copied_ps, CARD_READY_EVENT, event->with.u32[0], 0);
         return;
@@ -135,7 +136,7 @@ void card_on_ready(void *context, const struct sim_event *event) {
 }
 
 static void invoke(struct card *c, struct card_hpu *h, uint32_t task, uint64_t assigned_ps) {
-    struct task *t = &c->task[task];
+    struct card_task *t = &c->task[task];
     t->hpu = h->index;
     t->assigned_ps = assigned_ps;
     t->start_ps = card_max(assigned_ps, h->asks_ps) + c->config.invoke_cycles * c->cycle;
@@ -151,7 +152,7 @@ static void invoke(struct card *c, struct card_hpu *h, uint32_t task, uint64_t a
 }
 
 /* The first task that is ready, to an idle HPU: one a cycle. */
-static void assign(struct card *c, struct cluster *cl, struct card_hpu *h) {
+static void assign(struct card *c, struct card_cluster *cl, struct card_hpu *h) {
     uint32_t task = cl->ready.head;
     LIST_POP(c->task, &cl->ready);
     cl->assign_free_ps =
@@ -161,7 +162,7 @@ static void assign(struct card *c, struct cluster *cl, struct card_hpu *h) {
 
 /* The idle HPU with the lowest number. */
 void card_assign(struct card *c, uint32_t cluster) {
-    struct cluster *cl = &c->cluster[cluster];
+    struct card_cluster *cl = &c->cluster[cluster];
     uint32_t n = (uint32_t)c->config.cluster_hpus;
     struct card_hpu *first = &c->hpu[cluster * n];
     for (uint32_t i = 0; i < n && cl->ready.head != NONE; i++) {
@@ -172,7 +173,7 @@ void card_assign(struct card *c, uint32_t cluster) {
 
 /* Through the cluster's arbiter and the card's: each lets one pass in a cycle. */
 static void notify(struct card *c, struct card_hpu *h, uint32_t task) {
-    struct cluster *cl = &c->cluster[c->task[task].cluster];
+    struct card_cluster *cl = &c->cluster[c->task[task].cluster];
     uint64_t at = card_max(c->now_ps, cl->notify_free_ps);
     cl->notify_free_ps = at + c->cycle;
     h->held_ps = at + c->config.hold_cycles * c->cycle;
@@ -183,7 +184,7 @@ static void notify(struct card *c, struct card_hpu *h, uint32_t task) {
 
 /* The HPU goes on to the next task, for which the driver need not wake it. */
 static void next_task(struct card *c, struct card_hpu *h) {
-    struct cluster *cl = &c->cluster[h->cluster];
+    struct card_cluster *cl = &c->cluster[h->cluster];
     h->state = CORE_IDLE;
     if (cl->ready.head != NONE)
         assign(c, cl, h);
@@ -204,10 +205,10 @@ static void report_ended(struct card *c, struct card_hpu *h) {
         card_wake(c, h, h->held_ps);
 }
 
-static void handler_span(struct card *c, const struct card_hpu *h, const struct task *t) {
+static void handler_span(struct card *c, const struct card_hpu *h, const struct card_task *t) {
     const struct card_context *set = &c->context[t->context].set;
     const struct spin_function *f = spin_image_at(set->image, card_entry(c, t));
-    const struct packet *p = &c->packet[t->packet];
+    const struct card_l2_packet *p = &c->packet[t->packet];
     const char *fault = NULL;
     if (t->faulted && t->fault.ending != SPIN_RETURNED)
         fault = spin_ending_name(t->fault.ending);
@@ -222,7 +223,7 @@ void card_on_doorbell(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
     struct card_hpu *h = &c->hpu[event->with.u32[0]];
-    struct task *t = &c->task[h->task];
+    struct card_task *t = &c->task[h->task];
     t->ended = true;
     h->asks_ps = c->now_ps + c->config.loop_cycles * c->cycle;
     h->busy_ps += c->now_ps - h->begun_ps;
@@ -238,14 +239,14 @@ void card_on_doorbell(void *context, const struct sim_event *event) {
 
 /* The last command of a task has its response; if the handler has ended, so has the task. */
 void card_command_over(struct card *c, uint32_t task) {
-    struct task *t = &c->task[task];
+    struct card_task *t = &c->task[task];
     if (!--t->commands && t->ended)
         report_ended(c, &c->hpu[t->hpu]);
 }
 
 /* Where the packet's time went in this run of a handler. */
-static void record(struct card *c, const struct task *t) {
-    struct packet *p = &c->packet[t->packet];
+static void record(struct card *c, const struct card_task *t) {
+    struct card_l2_packet *p = &c->packet[t->packet];
     p->part_ps[CARD_PART_QUEUE] += t->cluster_ps - t->ready_ps;
     p->part_ps[CARD_PART_COPY] += t->copied_ps - t->cluster_ps;
     p->part_ps[CARD_PART_ASSIGN] += t->assigned_ps - t->copied_ps;
@@ -255,7 +256,7 @@ static void record(struct card *c, const struct task *t) {
     p->since_ps = c->now_ps;
 }
 
-static void tell_fault(struct card *c, const struct task *t) {
+static void tell_fault(struct card *c, const struct card_task *t) {
     CARD_COUNT(c, t->context, faults, 1);
     CARD_COUNT(c, t->context, handler[t->kind].faults, 1);
     CARD_COUNT(c, t->context, watchdog_faults, t->fault.ending == SPIN_ENDED_BUDGET);
@@ -268,7 +269,7 @@ void card_on_complete(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
     uint32_t i = event->with.u32[0];
-    struct task t = c->task[i];
+    struct card_task t = c->task[i];
     record(c, &t);
     card_space_give(&c->cluster[t.cluster].packets, t.l1_unit);
     c->cluster[t.cluster].tasks--;

@@ -21,29 +21,29 @@ static bool in_l2_packets(uint32_t address) {
 }
 
 /* Whose L1 an address is of: of the own alias, the HPU's. */
-static uint32_t cluster_of(const struct card *c, const struct command *m, uint32_t address) {
+static uint32_t cluster_of(const struct card *c, const struct card_command *m, uint32_t address) {
     uint32_t cluster = (address - MAP_L1_BASE) / (card_l1_address(c, 1) - MAP_L1_BASE);
     return address < MAP_L1_ALIAS && cluster < c->clusters ? cluster : c->hpu[m->hpu].cluster;
 }
 
 /* Which memory of the card a transfer reads or writes: an L1, L2 packets, L2 handler memory. */
-static uint32_t place_of(const struct card *c, const struct command *m, uint32_t address) {
+static uint32_t place_of(const struct card *c, const struct card_command *m, uint32_t address) {
     return in_l1(address) ? cluster_of(c, m, address) : c->clusters + in_l2_packets(address);
 }
 
-static uint32_t context_of(const struct card *c, const struct command *m) {
+static uint32_t context_of(const struct card *c, const struct card_command *m) {
     return c->task[m->task].context;
 }
 
-static const struct packet *packet_of(const struct card *c, const struct command *m) {
+static const struct card_l2_packet *packet_of(const struct card *c, const struct card_command *m) {
     return &c->packet[c->task[m->task].packet];
 }
 
 /* What is reserved on the port from `start` on takes `both` longer, or as long again as is left of
  * it; who has its response scheduled already, gets it so much later. */
-static void slow_down(struct card *c, struct list *reserved, uint64_t start, uint64_t both) {
+static void slow_down(struct card *c, struct card_list *reserved, uint64_t start, uint64_t both) {
     for (uint32_t i = reserved->head; i != NONE; i = c->command[i].next) {
-        struct command *m = &c->command[i];
+        struct card_command *m = &c->command[i];
         if (m->port_ps <= start)
             continue;
         uint64_t more = m->port_ps - start < both ? m->port_ps - start : both;
@@ -59,10 +59,10 @@ static void slow_down(struct card *c, struct list *reserved, uint64_t start, uin
 /* The port of an L1 to the NIC-host interconnect carries one line per cycle, of a read and of a
  * write in turns while there are both. Each way is first come first served; who comes later slows
  * down what the other way still has to do. When the transfer ends, as far as is known. */
-static uint64_t l1_port(struct card *c, struct command *m, uint32_t address, bool write,
+static uint64_t l1_port(struct card *c, struct card_command *m, uint32_t address, bool write,
                         uint64_t busy, uint64_t at) {
     uint32_t cluster = cluster_of(c, m, address);
-    struct cluster *cl = &c->cluster[cluster];
+    struct card_cluster *cl = &c->cluster[cluster];
     uint64_t *own = &cl->port_free_ps[write], *other = &cl->port_free_ps[!write];
     uint64_t start = card_max(at, *own), both = *other > start ? *other - start : 0;
     both = both < busy ? both : busy;
@@ -81,7 +81,7 @@ static uint64_t l1_port(struct card *c, struct command *m, uint32_t address, boo
 }
 
 /* It is over, and so are those before it. */
-static void leave_port(struct card *c, const struct command *m) {
+static void leave_port(struct card *c, const struct card_command *m) {
     uint64_t end = m->port_ps;
     while (m->port->head != NONE && c->command[m->port->head].port_ps <= end)
         LIST_POP(c->command, m->port);
@@ -89,7 +89,7 @@ static void leave_port(struct card *c, const struct command *m) {
 
 /* Through a port of the NIC-host interconnect: of an L1, or of the L2 packet buffer. L2 handler
  * memory's is taken as free. When the transfer ends. */
-static uint64_t through_port(struct card *c, struct command *m, uint32_t address, bool write,
+static uint64_t through_port(struct card *c, struct card_command *m, uint32_t address, bool write,
                              uint64_t busy, uint64_t at) {
     CARD_COUNT(c, context_of(c, m), unit_busy_ps[CARD_UNIT_NIC_HOST], busy);
     if (in_l1(address))
@@ -107,7 +107,7 @@ static uint64_t host_busy(const struct card *c, uint64_t address, uint32_t bytes
     return card_max(lines, bytes * c->config.pcie_rate / 1000);
 }
 
-static uint64_t to_host(struct card *c, const struct command *m, uint64_t busy, uint32_t bytes,
+static uint64_t to_host(struct card *c, const struct card_command *m, uint64_t busy, uint32_t bytes,
                         uint64_t at) {
     uint64_t start = card_max(at, c->to_host_free_ps);
     c->to_host_free_ps = start + busy;
@@ -117,7 +117,7 @@ static uint64_t to_host(struct card *c, const struct command *m, uint64_t busy, 
 }
 
 /* The request does not pass writes that were issued before: PCI Express's rule for its reads. */
-static uint64_t from_host(struct card *c, const struct command *m, uint64_t at) {
+static uint64_t from_host(struct card *c, const struct card_command *m, uint64_t at) {
     uint64_t busy = host_busy(c, m->host_address, m->length);
     uint64_t asked = card_max(at, c->to_host_free_ps) + c->config.pcie_latency;
     uint64_t start = card_max(asked, c->from_host_free_ps);
@@ -130,7 +130,7 @@ static uint64_t from_host(struct card *c, const struct command *m, uint64_t at) 
 /* When a read of the memories can begin. A stream of transfers has one AXI ID, so it goes to
  * another memory only when the one before is done, a cycle later; and until then it keeps writes
  * to the clusters waiting that come behind it. (RTL: axi_demux, axi_id_remap of cluster_noc.) */
-static uint64_t turn_to(struct card *c, struct stream *of, uint32_t place, uint64_t at,
+static uint64_t turn_to(struct card *c, struct card_stream *of, uint32_t place, uint64_t at,
                         uint64_t free_ps) {
     uint64_t start = card_max(at, free_ps + (of->place != place) * c->cycle);
     if (of->place != place && start > at) {
@@ -142,7 +142,7 @@ static uint64_t turn_to(struct card *c, struct stream *of, uint32_t place, uint6
 }
 
 /* Out of the card: to the network. */
-static uint64_t send_packet(struct card *c, struct command *m, uint64_t at) {
+static uint64_t send_packet(struct card *c, struct card_command *m, uint64_t at) {
     uint64_t cycles = c->config.network_rate * c->config.wide_bytes / 1000 / c->cycle;
     uint64_t line = (cycles ? cycles : 1) * c->cycle;
     uint32_t bytes = m->length ? m->length : 1, address = m->of.local_at;
@@ -161,7 +161,7 @@ static uint64_t send_packet(struct card *c, struct command *m, uint64_t at) {
 }
 
 /* Read from L1 or L2, and written to the host line by line as it comes. */
-static uint64_t dma_to_host(struct card *c, struct command *m, uint64_t at) {
+static uint64_t dma_to_host(struct card *c, struct card_command *m, uint64_t at) {
     uint32_t address = m->of.local_at;
     uint64_t busy = host_busy(c, m->host_address, m->length);
     at = turn_to(c, &c->to_host, place_of(c, m, address), at, c->to_host_free_ps);
@@ -170,8 +170,8 @@ static uint64_t dma_to_host(struct card *c, struct command *m, uint64_t at) {
     return to_host(c, m, card_max(busy, read - at), m->length, at);
 }
 
-static uint64_t cluster_copy(struct card *c, const struct command *m) {
-    struct cluster *cl = &c->cluster[c->hpu[m->hpu].cluster];
+static uint64_t cluster_copy(struct card *c, const struct card_command *m) {
+    struct card_cluster *cl = &c->cluster[c->hpu[m->hpu].cluster];
     uint32_t from = m->word[m->word[3]], to = m->word[!m->word[3]];
     uint64_t beats = card_max(card_beats(c, from, m->length), card_beats(c, to, m->length));
     uint64_t busy = beats * c->cycle, at = c->now_ps + c->config.dma_issue * c->cycle;
@@ -191,7 +191,7 @@ static uint64_t cluster_copy(struct card *c, const struct command *m) {
     return end;
 }
 
-static void perform(struct card *c, const struct command *m);
+static void perform(struct card *c, const struct card_command *m);
 
 uint64_t card_serve_host(struct card *c, bool out, uint64_t bytes) {
     uint64_t busy =
@@ -214,7 +214,7 @@ uint64_t card_serve_out(struct card *c, uint32_t bytes) {
     return c->outbound_free_ps + c->config.send_latency * c->cycle;
 }
 
-static void respond(struct card *c, const struct command *m, uint64_t done_ps) {
+static void respond(struct card *c, const struct card_command *m, uint64_t done_ps) {
     card_event(c, card_edge(c, done_ps + c->config.response_latency * c->cycle),
                CARD_RESPONSE_EVENT, (uint32_t)(m - c->command), 0);
 }
@@ -233,11 +233,11 @@ static bool is_held_up(const struct card *c, uint64_t at) {
     return card_max(c->command[c->fetches.head].address_ps, c->write_begun_ps + c->cycle) < at;
 }
 
-static void arrive(struct card *c, const struct command *m, uint64_t at) {
+static void arrive(struct card *c, const struct card_command *m, uint64_t at) {
     card_event(c, card_edge(c, at), CARD_ARRIVED_EVENT, (uint32_t)(m - c->command), 0);
 }
 
-static void read_out(struct card *c, struct command *m, uint64_t at) {
+static void read_out(struct card *c, struct card_command *m, uint64_t at) {
     if (m->target == TARGET_OUTBOUND)
         respond(c, m, send_packet(c, m, at));
     else
@@ -246,7 +246,7 @@ static void read_out(struct card *c, struct command *m, uint64_t at) {
 
 static void let_reads_pass(struct card *c, uint64_t at) {
     for (; c->held_reads.head != NONE && !is_held_up(c, at); at += c->cycle) {
-        struct command *m = &c->command[c->held_reads.head];
+        struct card_command *m = &c->command[c->held_reads.head];
         LIST_POP(c->command, &c->held_reads);
         read_out(c, m, at);
     }
@@ -259,7 +259,7 @@ static uint64_t fetch_cycles(const struct card *c) {
 }
 
 /* From the host into the card: the first line that is written may need two of the host's. */
-static void fetch(struct card *c, struct command *m, uint64_t at) {
+static void fetch(struct card *c, struct card_command *m, uint64_t at) {
     uint64_t busy = host_busy(c, m->host_address, m->length);
     uint32_t lines = card_beats(c, m->host_address % c->config.wide_bytes, m->length);
     m->ready_ps = from_host(c, m, at) - busy + fetch_cycles(c) * c->cycle;
@@ -272,7 +272,7 @@ static void fetch(struct card *c, struct command *m, uint64_t at) {
 }
 
 /* The command is the interface's: what it needs is reserved. */
-static void start(struct card *c, struct command *m, uint64_t at) {
+static void start(struct card *c, struct card_command *m, uint64_t at) {
     bool at_l1 = m->of.local && in_l1(m->of.local_at);
     if (m->target == TARGET_DIRECT) {
         arrive(c, m, to_host(c, m, host_busy(c, m->host_address, DIRECT_BYTES), DIRECT_BYTES, at));
@@ -287,7 +287,7 @@ static void start(struct card *c, struct command *m, uint64_t at) {
 
 /* When a fetch whose first line is here can write it: behind the write before, and behind a read
  * that goes to another memory first. */
-static uint64_t write_at(const struct card *c, const struct command *m, uint32_t place) {
+static uint64_t write_at(const struct card *c, const struct card_command *m, uint32_t place) {
     uint64_t start =
         card_max(m->ready_ps, c->into_card_free_ps + (c->write_place != place) * c->cycle);
     uint64_t came = card_max(m->address_ps, c->write_begun_ps + c->cycle);
@@ -296,7 +296,7 @@ static uint64_t write_at(const struct card *c, const struct command *m, uint32_t
     return start;
 }
 
-static void fetch_begins(struct card *c, struct command *m) {
+static void fetch_begins(struct card *c, struct card_command *m) {
     uint32_t address = m->of.local_at, place = place_of(c, m, address);
     uint64_t start = write_at(c, m, place);
     if (place < c->clusters && m != &c->command[c->fetches.head]) /* they keep their order */
@@ -324,7 +324,7 @@ static void fetch_begins(struct card *c, struct command *m) {
 void card_on_arrived(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
-    struct command *m = &c->command[event->with.u32[0]];
+    struct card_command *m = &c->command[event->with.u32[0]];
     const struct card_config *g = &c->config;
     if (m->target == TARGET_DMA && !m->to_host) {
         fetch_begins(c, m);
@@ -339,10 +339,10 @@ void card_on_arrived(void *context, const struct sim_event *event) {
 /* The clusters' arbiters and those of the interfaces: each lets one command pass in a cycle. What
  * stands in front of an interface without room holds up all behind it in its cluster. */
 static void pass_commands(struct card *c, uint32_t cluster) {
-    struct cluster *cl = &c->cluster[cluster];
+    struct card_cluster *cl = &c->cluster[cluster];
     while (cl->commands.head != NONE) {
-        struct command *m = &c->command[cl->commands.head];
-        struct command_interface *to = &c->interface[m->target];
+        struct card_command *m = &c->command[cl->commands.head];
+        struct card_interface *to = &c->interface[m->target];
         if (!to->room)
             return;
         LIST_POP(c->command, &cl->commands);
@@ -354,16 +354,16 @@ static void pass_commands(struct card *c, uint32_t cluster) {
     }
 }
 
-static void interface_has_room(struct card *c, struct command_interface *of) {
+static void interface_has_room(struct card *c, struct card_interface *of) {
     of->room++;
     of->turn = (of->turn + 1) % c->clusters;
     for (uint32_t i = 0; i < c->clusters; i++)
         pass_commands(c, (of->turn + i) % c->clusters);
 }
 
-void card_command_start(struct card *c, struct command *m) {
+void card_command_start(struct card *c, struct card_command *m) {
     uint32_t cluster = c->hpu[m->hpu].cluster;
-    struct cluster *cl = &c->cluster[cluster];
+    struct card_cluster *cl = &c->cluster[cluster];
     if (m->target == TARGET_CLUSTER) {
         respond(c, m, cluster_copy(c, m));
         return;
@@ -383,7 +383,7 @@ static void digest_bytes(struct card *c, const uint8_t *bytes, uint32_t length) 
     card_digest(c, hash, length);
 }
 
-static void write_host(struct card *c, const struct command *m, const uint8_t *bytes) {
+static void write_host(struct card *c, const struct card_command *m, const uint8_t *bytes) {
     uint32_t context = context_of(c, m);
     if (m->of.host)
         memcpy(m->of.host, bytes, m->length);
@@ -395,7 +395,7 @@ static void write_host(struct card *c, const struct command *m, const uint8_t *b
                                 c->now_ps);
 }
 
-static void read_host(struct card *c, const struct command *m) {
+static void read_host(struct card *c, const struct card_command *m) {
     uint32_t context = context_of(c, m);
     if (m->of.host)
         memcpy(m->of.local, m->of.host, m->length);
@@ -408,8 +408,8 @@ static void read_host(struct card *c, const struct command *m) {
                                c->now_ps);
 }
 
-static void packet_out(struct card *c, const struct command *m) {
-    const struct task *t = &c->task[m->task];
+static void packet_out(struct card *c, const struct card_command *m) {
+    const struct card_task *t = &c->task[m->task];
     const uint8_t *bytes = m->of.local ? m->of.local : m->of.host;
     struct card_out out = {.context = t->context,
                            .message = c->packet[t->packet].message,
@@ -425,7 +425,7 @@ static void packet_out(struct card *c, const struct command *m) {
         c->callbacks.packet_out(c->callbacks.user, &out, c->now_ps);
 }
 
-static void perform(struct card *c, const struct command *m) {
+static void perform(struct card *c, const struct card_command *m) {
     switch (m->of.effect) {
     case PORT_STORE:
         write_host(c, m,
@@ -456,7 +456,7 @@ void card_wake(struct card *c, struct card_hpu *h, uint64_t at_ps) {
 void card_on_response(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
-    struct command *m = &c->command[event->with.u32[0]];
+    struct card_command *m = &c->command[event->with.u32[0]];
     struct card_hpu *h = &c->hpu[m->hpu];
     uint32_t task = m->task;
     if (m->late_ps) {

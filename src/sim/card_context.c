@@ -30,8 +30,8 @@ static int find_program(struct card *c, const struct spin_image *image, uint32_t
                          image->path, bytes,
                          (unsigned long long)(c->config.program_bytes - c->program_used),
                          (unsigned long long)c->config.program_bytes);
-    struct program *p = &c->program[c->programs];
-    *p = (struct program){.image = image, .icache = calloc(c->clusters, sizeof *p->icache)};
+    struct card_program *p = &c->program[c->programs];
+    *p = (struct card_program){.image = image, .icache = calloc(c->clusters, sizeof *p->icache)};
     if (!p->icache)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     int code = hpu_code_share(
@@ -93,7 +93,7 @@ static uint32_t image_bytes(const struct spin_image *im) {
 }
 
 /* From the top of L2 handler memory down; images' data stand at the bottom. */
-static int place_memory(const struct card *c, struct context *x, struct spin_error *err) {
+static int place_memory(const struct card *c, struct card_execution *x, struct spin_error *err) {
     const struct spin_image *im = x->set.image;
     uint32_t left = c->handler_high - c->handler_low, bytes = round64(x->set.memory_bytes);
     x->memory_address = x->set.memory_address;
@@ -116,7 +116,7 @@ static int place_memory(const struct card *c, struct context *x, struct spin_err
 }
 
 /* Heaps of P4sPIN handlers stand at the end of each L1. */
-static uint32_t heaps_with(const struct card *c, const struct context *x) {
+static uint32_t heaps_with(const struct card *c, const struct card_execution *x) {
     uint32_t heaps = x->set.abi == CARD_P4SPIN ? (uint32_t)c->config.cluster_hpus * HEAP_BYTES : 0;
     return heaps > c->heap_bytes ? heaps : c->heap_bytes;
 }
@@ -125,7 +125,7 @@ static uint32_t scratch_start(const struct card *c) {
     return MAP_L1_PACKETS + (uint32_t)c->config.l1_packet_bytes;
 }
 
-static int place_scratch(const struct card *c, struct context *x, struct spin_error *err) {
+static int place_scratch(const struct card *c, struct card_execution *x, struct spin_error *err) {
     uint32_t start = scratch_start(c), taken = start + heaps_with(c, x);
     uint32_t room = taken < MAP_L1_SIZE ? MAP_L1_SIZE - taken : 0;
     uint32_t bytes = round64(x->set.scratch_bytes);
@@ -139,7 +139,7 @@ static int place_scratch(const struct card *c, struct context *x, struct spin_er
 }
 
 /* Nothing can fail any more: the card has that much less from now on. */
-static void take_room(struct card *c, const struct context *x) {
+static void take_room(struct card *c, const struct card_execution *x) {
     if (x->set.as_rtl)
         return;
     c->handler_high -= round64(x->set.memory_bytes);
@@ -173,7 +173,7 @@ static struct invoke_memory given_segment(const struct image_segment *s, uint8_t
     return given(s->address, copy ? s->bytes : 0, copy);
 }
 
-static void describe(struct card *c, struct context *x) {
+static void describe(struct card *c, struct card_execution *x) {
     const struct spin_image *im = x->set.image;
     uint32_t bytes, memory = card_handler_memory(c, x, &bytes);
     x->given = (struct invoke_context){
@@ -193,7 +193,7 @@ static void describe(struct card *c, struct context *x) {
 }
 
 /* What does not become a view is checked: no error. */
-static void make_views(const struct card *c, struct context *x) {
+static void make_views(const struct card *c, struct card_execution *x) {
     struct invoke_context *g = &x->given;
     struct invoke_memory *m[] = {&g->constants, &g->data, &g->memory};
     if (!c->program[x->program].code->jit)
@@ -205,7 +205,7 @@ static void make_views(const struct card *c, struct context *x) {
                                                g->scratchpad[i].bytes, true);
 }
 
-static void free_views(struct context *x) {
+static void free_views(struct card_execution *x) {
     guard_view_free(x->given.constants.view);
     guard_view_free(x->given.data.view);
     guard_view_free(x->given.memory.view);
@@ -217,7 +217,7 @@ static int load_program(struct card *c, const struct spin_image *im, uint32_t *n
                         struct spin_error *err) {
     const struct image_segment *data = &im->handler_data;
     int code = find_program(c, im, number, err);
-    struct program *p = &c->program[code ? 0 : *number];
+    struct card_program *p = &c->program[code ? 0 : *number];
     if (code || p->data)
         return code;
     p->constants = copy_segment(&im->constants);
@@ -238,7 +238,7 @@ int card_load(struct card *c, const struct spin_image *im, struct spin_error *er
 }
 
 /* The image's constants and data: copies, or with `as_rtl` the program's. */
-static bool give_segments(struct card *c, struct context *x) {
+static bool give_segments(struct card *c, struct card_execution *x) {
     const struct spin_image *im = x->set.image;
     if (x->set.as_rtl) {
         x->constants = c->program[x->program].constants;
@@ -251,7 +251,7 @@ static bool give_segments(struct card *c, struct context *x) {
     return x->constants && x->data && (x->handler_data || !im->handler_data.bytes);
 }
 
-static void free_segments(const struct context *x) {
+static void free_segments(const struct card_execution *x) {
     if (x->set.as_rtl || !x->set.image) /* of a card that serves, context 0 has none */
         return;
     free_segment(x->constants, &x->set.image->constants);
@@ -262,10 +262,10 @@ static void free_segments(const struct context *x) {
 int card_add_context(struct card *c, const struct card_context *set, uint32_t *number,
                      struct spin_error *err) {
     int code = check(c, set, err);
-    struct context *x = &c->context[c->contexts];
+    struct card_execution *x = &c->context[c->contexts];
     if (code)
         return code;
-    *x = (struct context){.set = *set};
+    *x = (struct card_execution){.set = *set};
     if (!x->set.watchdog_cycles)
         x->set.watchdog_cycles = DEFAULT_WATCHDOG;
     if (!x->set.name)
@@ -303,12 +303,14 @@ void card_contexts_free(struct card *c) {
     }
 }
 
-uint32_t card_scratch_offset(const struct card *c, const struct context *x, uint32_t cluster) {
+uint32_t card_scratch_offset(const struct card *c, const struct card_execution *x,
+                             uint32_t cluster) {
     return x->set.as_rtl ? scratch_start(c) + x->set.pad_offset[cluster % SCRATCHPADS]
                          : x->scratch_offset;
 }
 
-uint32_t card_scratch_bytes(const struct card *c, const struct context *x, uint32_t cluster) {
+uint32_t card_scratch_bytes(const struct card *c, const struct card_execution *x,
+                            uint32_t cluster) {
     if (!x->set.as_rtl)
         return x->set.scratch_bytes;
     uint32_t area = MAP_L1_SIZE - scratch_start(c), from = x->set.pad_offset[cluster % SCRATCHPADS];
@@ -320,7 +322,8 @@ uint32_t card_scratch_address(const struct card *c, uint32_t context, uint32_t c
     return card_l1_address(c, cluster) + card_scratch_offset(c, &c->context[context], cluster);
 }
 
-uint32_t card_handler_memory(const struct card *c, const struct context *x, uint32_t *bytes) {
+uint32_t card_handler_memory(const struct card *c, const struct card_execution *x,
+                             uint32_t *bytes) {
     uint32_t from = x->memory_address, end = MAP_L2_HANDLER + (uint32_t)c->config.handler_bytes;
     *bytes = x->set.memory_bytes;
     if (!x->set.as_rtl)
@@ -339,7 +342,7 @@ uint32_t card_handler_memory(const struct card *c, const struct context *x, uint
 }
 
 uint32_t card_address(const struct card *c, uint32_t context, uint32_t cluster, uint32_t *bytes) {
-    const struct context *x = &c->context[context];
+    const struct card_execution *x = &c->context[context];
     if (cluster == UINT32_MAX) {
         *bytes = x->set.memory_bytes;
         return x->memory_address;
@@ -355,7 +358,7 @@ static bool within(uint32_t base, uint32_t size, uint32_t address, uint32_t byte
 uint8_t *card_reach(struct card *c, uint32_t context, uint32_t address, uint32_t bytes) {
     if (context >= c->contexts)
         return NULL;
-    const struct context *x = &c->context[context];
+    const struct card_execution *x = &c->context[context];
     const struct image_segment *data = &x->set.image->data;
     if (within(data->address, data->bytes, address, bytes))
         return x->data + (address - data->address);
@@ -372,7 +375,7 @@ uint8_t *card_reach(struct card *c, uint32_t context, uint32_t address, uint32_t
 
 uint8_t *card_memory(struct card *c, uint32_t address, uint32_t bytes) {
     for (uint32_t i = c->programs; i-- > 0;) { /* they are at the same addresses: the latest */
-        const struct program *p = &c->program[i];
+        const struct card_program *p = &c->program[i];
         const struct image_segment *data = &p->image->data;
         if (p->data && within(data->address, data->bytes, address, bytes))
             return p->data + (address - data->address);

@@ -39,7 +39,7 @@ static struct port_host host(struct port *p, uint32_t space) {
                               set->as_rtl ? NULL : set->host};
 }
 
-static struct command *slots_of(const struct card_hpu *h) {
+static struct card_command *slots_of(const struct card_hpu *h) {
     return &h->card->command[h->index * h->card->config.hpu_commands];
 }
 
@@ -73,15 +73,16 @@ static bool may_issue(struct card_hpu *h, bool leaves_cluster) {
     return false;
 }
 
-struct command *card_command_new(struct card_hpu *h, enum target target, uint32_t length) {
-    struct command *slot = slots_of(h);
+struct card_command *card_command_new(struct card_hpu *h, enum card_target target,
+                                      uint32_t length) {
+    struct card_command *slot = slots_of(h);
     while (slot->in_use)
         slot++;
-    *slot = (struct command){.in_use = true,
-                             .target = (uint8_t)target,
-                             .hpu = h->index,
-                             .task = h->task,
-                             .length = length};
+    *slot = (struct card_command){.in_use = true,
+                                  .target = (uint8_t)target,
+                                  .hpu = h->index,
+                                  .task = h->task,
+                                  .length = length};
     h->in_flight++;
     h->card->task[h->task].commands++;
     return slot;
@@ -97,8 +98,8 @@ static void start(struct card_hpu *h, const struct port_command *of) {
     bool direct = of->number == SPIN_COMMAND_HOST_WRITE;
     bool request =
         of->number == SPIN_COMMAND_GET_TO_HOST || of->number == SPIN_COMMAND_GET_TO_DEVICE;
-    struct command *m = card_command_new(h, direct ? TARGET_DIRECT : targets[of->effect],
-                                         request ? 0 : of->bytes); /* a request has no data */
+    struct card_command *m = card_command_new(h, direct ? TARGET_DIRECT : targets[of->effect],
+                                              request ? 0 : of->bytes); /* a request has no data */
     m->of = *of;
     memcpy(m->word, of->word, sizeof m->word);
     m->of.word = m->word;
@@ -136,7 +137,7 @@ static enum hpu_access over(struct port *p, uint32_t handle, bool wait) {
     const struct card_server *server = &h->card->server;
     if (card_serves(h->card))
         return server->over(server->user, p, served_task(h), handle, wait);
-    const struct command *slot = slots_of(h);
+    const struct card_command *slot = slots_of(h);
     for (uint32_t i = 0; i < h->card->config.hpu_commands; i++)
         if (slot[i].in_use && slot[i].of.handle == handle && slot[i].task == h->task) {
             if (wait)

@@ -49,7 +49,7 @@ int card_hpus_new(struct card *c, struct spin_error *err) {
         h->ended = LIST_EMPTY;
     }
     for (uint32_t i = 0; i < c->clusters; i++) {
-        struct cluster *cl = &c->cluster[i];
+        struct card_cluster *cl = &c->cluster[i];
         cl->copying = cl->ready = cl->commands = cl->port[0] = cl->port[1] = LIST_EMPTY;
         cl->l1 = guard_memory_new(MAP_L1_SIZE);
         cl->banks = card_banks_new(c);
@@ -68,8 +68,8 @@ static uint32_t core_of(const struct card_hpu *h) {
 
 /* The HPU as one of a context's. */
 void card_switch_context(struct card *c, struct card_hpu *h, uint32_t number) {
-    struct context *x = &c->context[number];
-    struct program *program = &c->program[x->program];
+    struct card_execution *x = &c->context[number];
+    struct card_program *program = &c->program[x->program];
     uint8_t *l1 = c->cluster[h->cluster].l1;
     uint32_t core = core_of(h), heap = MAP_L1_SIZE - (core + 1) * HEAP_BYTES;
     h->context = number;
@@ -89,10 +89,10 @@ void card_switch_context(struct card *c, struct card_hpu *h, uint32_t number) {
 
 /* A call of a card that has its own messages. */
 static void own_call(struct card *c, struct card_hpu *h, struct invoke_call *call) {
-    const struct task *t = &c->task[h->task];
-    const struct packet *p = &c->packet[t->packet];
-    const struct queue *q = &c->queue[t->queue];
-    const struct context *x = &c->context[t->context];
+    const struct card_task *t = &c->task[h->task];
+    const struct card_l2_packet *p = &c->packet[t->packet];
+    const struct card_queue *q = &c->queue[t->queue];
+    const struct card_execution *x = &c->context[t->context];
     if (h->context != t->context)
         card_switch_context(c, h, t->context);
     /* P4sPIN's state is in the L1 of its message's home cluster, if contexts have such. */
@@ -111,8 +111,8 @@ static void own_call(struct card *c, struct card_hpu *h, struct invoke_call *cal
 }
 
 static void begin(struct card *c, struct card_hpu *h) {
-    const struct task *t = &c->task[h->task];
-    const struct packet *p = &c->packet[t->packet];
+    const struct card_task *t = &c->task[h->task];
+    const struct card_l2_packet *p = &c->packet[t->packet];
     bool pspin = c->context[t->context].set.abi == CARD_PSPIN, in_l2 = p->l2_unit != NONE;
     uint32_t l1 = MAP_L1_PACKETS + t->l1_unit * UNIT_BYTES + t->headroom;
     struct invoke_call call = {.kind = pspin ? SPIN_PSPIN_HANDLER : (enum spin_handler_kind)t->kind,
@@ -135,8 +135,8 @@ static void begin(struct card *c, struct card_hpu *h) {
 
 /* ---- Contention ------------------------------------------------------------------------------ */
 
-static struct accesses count_accesses(struct hpu *u) {
-    struct accesses a = {0};
+static struct card_accesses count_accesses(struct hpu *u) {
+    struct card_accesses a = {0};
     for (uint32_t i = 0; i < u->windows; i++) {
         struct hpu_window *w = &u->window[i];
         uint32_t n[2] = {w->loads, w->stores};
@@ -155,7 +155,7 @@ static struct accesses count_accesses(struct hpu *u) {
 }
 
 static void set_rate(struct card *c, struct card_hpu *h, uint64_t rate) {
-    struct cluster *cl = &c->cluster[h->cluster];
+    struct card_cluster *cl = &c->cluster[h->cluster];
     cl->rate_sum += (uint32_t)rate - h->rate;
     h->rate = (uint32_t)rate;
 }
@@ -187,7 +187,8 @@ static uint64_t reserve(struct card *c, uint64_t *free_ps, uint64_t n, uint64_t 
     return n && *free_ps > end ? *free_ps - end : 0;
 }
 
-static uint64_t remote_wait(struct card *c, const struct card_hpu *h, const struct accesses *a) {
+static uint64_t remote_wait(struct card *c, const struct card_hpu *h,
+                            const struct card_accesses *a) {
     uint64_t start = h->slice_from * c->cycle, end = h->hpu.cycles * c->cycle, late = 0;
     for (int way = 0; way < 2; way++) {
         uint64_t *port = &c->cluster[h->cluster].pe_free_ps[way];
@@ -203,7 +204,7 @@ static uint64_t remote_wait(struct card *c, const struct card_hpu *h, const stru
 }
 
 /* The cycles that the last slice lost. */
-static uint64_t contend(struct card *c, struct card_hpu *h, const struct accesses *a) {
+static uint64_t contend(struct card *c, struct card_hpu *h, const struct card_accesses *a) {
     uint64_t stall = l1_conflicts(c, h, a->l1);
     if (a->remote[0] || a->remote[1])
         stall += remote_wait(c, h, a);
@@ -213,7 +214,7 @@ static uint64_t contend(struct card *c, struct card_hpu *h, const struct accesse
 /* ---- Slices ---------------------------------------------------------------------------------- */
 
 static void end_task(struct card *c, struct card_hpu *h, enum hpu_stop stop) {
-    struct task *t = &c->task[h->task];
+    struct card_task *t = &c->task[h->task];
     struct hpu *u = &h->hpu;
     t->end_ps = u->cycles * c->cycle;
     t->value = (int32_t)u->x[10];
@@ -298,7 +299,7 @@ static bool settle(struct card *c, struct card_hpu *h) {
     if (stall && c->callbacks.stall)
         c->callbacks.stall(c->callbacks.user, h->context, h->index, 0, stall);
     h->slice_from = h->hpu.cycles;
-    h->accesses = (struct accesses){0};
+    h->accesses = (struct card_accesses){0};
     bool late = h->log && h->logged < h->log->count; /* it has accesses left in what it lost */
     h->log = late ? h->log : NULL;
     if (late)

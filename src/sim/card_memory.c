@@ -13,22 +13,22 @@
 #include "sim/card_private.h"
 
 /* Bursts of one port follow each other: the latest is number 0. */
-static const struct burst *nth_last(const struct bursts *log, uint32_t n) {
+static const struct card_burst *nth_last(const struct card_bursts *log, uint32_t n) {
     return &log->burst[(log->count - 1 - n) % BURSTS];
 }
 
-static void note(struct bursts *log, uint64_t start_ps, uint64_t end_ps, uint32_t phase) {
-    struct burst *last = &log->burst[(log->count - 1) % BURSTS];
+static void note(struct card_bursts *log, uint64_t start_ps, uint64_t end_ps, uint32_t phase) {
+    struct card_burst *last = &log->burst[(log->count - 1) % BURSTS];
     if (log->count && last->end_ps == start_ps && last->phase == phase)
         last->end_ps = end_ps;
     else
-        log->burst[log->count++ % BURSTS] = (struct burst){start_ps, end_ps, phase};
+        log->burst[log->count++ % BURSTS] = (struct card_burst){start_ps, end_ps, phase};
 }
 
-static uint64_t time_within(const struct bursts *log, uint64_t from_ps, uint64_t to_ps) {
+static uint64_t time_within(const struct card_bursts *log, uint64_t from_ps, uint64_t to_ps) {
     uint64_t sum = 0;
     for (uint32_t n = 0; n < BURSTS && n < log->count; n++) {
-        const struct burst *b = nth_last(log, n);
+        const struct card_burst *b = nth_last(log, n);
         if (b->end_ps <= from_ps)
             break;
         uint64_t end = b->end_ps < to_ps ? b->end_ps : to_ps;
@@ -47,13 +47,13 @@ static uint32_t phase_of(const struct card *c, uint32_t offset, uint64_t start_p
 
 /* When it begins, for one line; for more, when it would have to, to end as late as it does with the
  * waits on its way past another port's bursts. */
-static uint64_t pass_bursts(const struct card *c, const struct bursts *log, uint32_t offset,
+static uint64_t pass_bursts(const struct card *c, const struct card_bursts *log, uint32_t offset,
                             uint64_t busy_ps, uint64_t start_ps) {
     uint32_t n = 0;
     while (n < BURSTS && n < log->count && nth_last(log, n)->end_ps > start_ps)
         n++;
     while (n > 0) { /* from the first */
-        const struct burst *b = nth_last(log, --n);
+        const struct card_burst *b = nth_last(log, --n);
         if (b->start_ps < start_ps + busy_ps && b->end_ps > start_ps &&
             b->phase == phase_of(c, offset, start_ps))
             start_ps += c->cycle;
@@ -61,7 +61,7 @@ static uint64_t pass_bursts(const struct card *c, const struct bursts *log, uint
     return start_ps;
 }
 
-uint64_t card_l2_burst(struct card *c, enum l2_port port, uint32_t offset, uint64_t busy_ps,
+uint64_t card_l2_burst(struct card *c, enum card_l2_port port, uint32_t offset, uint64_t busy_ps,
                        uint64_t at_ps) {
     uint64_t start = at_ps;
     for (int i = 0; i < L2_PORTS; i++)
@@ -83,7 +83,7 @@ void card_l1_burst(struct card *c, uint32_t cluster, bool write, uint32_t addres
 /* In 1/65536 cycles: what `accesses` of an HPU lose to the lines that pass meanwhile. */
 uint64_t card_l1_lost(const struct card *c, uint32_t cluster, uint64_t accesses, uint64_t from_ps,
                       uint64_t to_ps) {
-    const struct cluster *cl = &c->cluster[cluster];
+    const struct card_cluster *cl = &c->cluster[cluster];
     uint64_t banks = c->config.wide_bytes / 4, lines = 0;
     for (int i = 0; i < 2; i++)
         lines += time_within(&cl->wide[i], from_ps, to_ps);

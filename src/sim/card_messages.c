@@ -3,16 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct message *find_slot(struct message *slot, uint64_t slots, uint64_t key) {
+static struct card_message *find_slot(struct card_message *slot, uint64_t slots, uint64_t key) {
     uint64_t h = key * 0x9e3779b97f4a7c15ull;
     for (uint64_t i = h >> 32;; i++)
         if (slot[i & (slots - 1)].key == key || !slot[i & (slots - 1)].key)
             return &slot[i & (slots - 1)];
 }
 
-static bool grow(struct messages *m) {
+static bool grow(struct card_messages *m) {
     uint64_t slots = m->slots ? 2 * m->slots : 256;
-    struct message *slot = calloc(slots, sizeof *slot);
+    struct card_message *slot = calloc(slots, sizeof *slot);
     if (!slot)
         return false;
     for (uint64_t i = 0; i < m->slots; i++)
@@ -25,7 +25,7 @@ static bool grow(struct messages *m) {
 }
 
 /* Moves those behind it up that would no longer be found. */
-void messages_forget(struct messages *m, struct message *at) {
+void messages_forget(struct card_messages *m, struct card_message *at) {
     uint64_t mask = m->slots - 1, hole = (uint64_t)(at - m->slot);
     for (uint64_t i = (hole + 1) & mask; m->slot[i].key; i = (i + 1) & mask) {
         uint64_t home = (m->slot[i].key * 0x9e3779b97f4a7c15ull >> 32) & mask;
@@ -38,19 +38,19 @@ void messages_forget(struct messages *m, struct message *at) {
     m->used--;
 }
 
-struct message *messages_find(struct messages *m, uint32_t context, uint32_t id) {
+struct card_message *messages_find(struct card_messages *m, uint32_t context, uint32_t id) {
     if (2 * m->used >= m->slots && !grow(m))
         return NULL;
     uint64_t key = ((uint64_t)context << 32 | id) + 1;
-    struct message *at = find_slot(m->slot, m->slots, key);
+    struct card_message *at = find_slot(m->slot, m->slots, key);
     if (!at->key) {
         m->used++;
-        *at = (struct message){key, m->begun++, 0};
+        *at = (struct card_message){key, m->begun++, 0};
     }
     return at;
 }
 
-static bool room_for(struct messages *m) {
+static bool room_for(struct card_messages *m) {
     if (m->begun <= m->room)
         return true;
     uint64_t room = m->room ? 2 * m->room : 1024;
@@ -63,9 +63,9 @@ static bool room_for(struct messages *m) {
     return true;
 }
 
-bool messages_measure(struct messages *m, uint32_t context, uint32_t id, uint32_t length,
+bool messages_measure(struct card_messages *m, uint32_t context, uint32_t id, uint32_t length,
                       bool last) {
-    struct message *at = messages_find(m, context, id);
+    struct card_message *at = messages_find(m, context, id);
     if (!at || !room_for(m))
         return false;
     m->bytes[at->begun] += length;
@@ -74,14 +74,14 @@ bool messages_measure(struct messages *m, uint32_t context, uint32_t id, uint32_
     return true;
 }
 
-void messages_rewind(struct messages *m) {
+void messages_rewind(struct card_messages *m) {
     free(m->slot);
     m->slot = NULL;
     m->slots = m->used = m->begun = 0;
 }
 
-void messages_free(struct messages *m) {
+void messages_free(struct card_messages *m) {
     free(m->slot);
     free(m->bytes);
-    *m = (struct messages){0};
+    *m = (struct card_messages){0};
 }

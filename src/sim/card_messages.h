@@ -7,27 +7,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct message {
+struct card_message {
     uint64_t key; /* context << 32 | id, + 1; 0: empty */
     uint64_t begun;
     uint32_t offset; /* of its next packet */
 };
 
-struct messages {
-    struct message *slot;
+struct card_messages {
+    struct card_message *slot;
     uint64_t slots, used, begun;
     uint64_t *bytes; /* of the n-th message that begins */
     uint64_t room;
 };
 
 /* False: out of memory. */
-bool messages_measure(struct messages *m, uint32_t context, uint32_t id, uint32_t length,
+bool messages_measure(struct card_messages *m, uint32_t context, uint32_t id, uint32_t length,
                       bool last);
-void messages_rewind(struct messages *m);
+void messages_rewind(struct card_messages *m);
 /* The message of a packet, which may be its first. NULL: out of memory. */
-struct message *messages_find(struct messages *m, uint32_t context, uint32_t id);
+struct card_message *messages_find(struct card_messages *m, uint32_t context, uint32_t id);
 /* It has ended: its id is free again. */
-void messages_forget(struct messages *m, struct message *at);
-void messages_free(struct messages *m);
+void messages_forget(struct card_messages *m, struct card_message *at);
+void messages_free(struct card_messages *m);
 
 #endif

@@ -47,11 +47,11 @@ void card_space_free(struct card_space *space);
 uint32_t card_space_take(struct card_space *space, uint32_t units); /* NONE: no room */
 void card_space_give(struct card_space *space, uint32_t start);
 
-struct list {
+struct card_list {
     uint32_t head, tail;
 };
 
-struct packet {
+struct card_l2_packet {
     uint32_t next; /* in whichever list it is */
     uint32_t context, message, queue;
     uint32_t length, l2_unit, l1_bytes; /* l1_bytes: of it to L1 */
@@ -68,18 +68,18 @@ struct packet {
     bool own_place;          /* made for that handler */
 };
 
-struct queue {
+struct card_queue {
     struct flow flow; /* phase FLOW_NONE: the queue is free; work: packets, from when they are taken
                          to when they are released, and the completion handler */
     uint32_t context, message, home;
-    uint32_t last;     /* the packet that the completion handler gets, */
-    uint8_t last_fate; /* and what became of it */
-    struct list held;  /* packets, by the header handler */
+    uint32_t last;         /* the packet that the completion handler gets, */
+    uint8_t last_fate;     /* and what became of it */
+    struct card_list held; /* packets, by the header handler */
     uint32_t next_free;
     uint64_t touched_ps;
 };
 
-struct task {
+struct card_task {
     uint32_t next;
     uint32_t packet, queue, context;
     uint8_t kind;
@@ -96,49 +96,55 @@ struct task {
 /* The last bursts through a port, oldest overwritten; those that follow each other in step are one.
  * 64: more than pass in a quantum, for back to back they are one. */
 #define BURSTS 64u
-struct burst {
+struct card_burst {
     uint64_t start_ps, end_ps;
     uint32_t phase;
 };
-struct bursts {
-    struct burst burst[BURSTS];
+struct card_bursts {
+    struct card_burst burst[BURSTS];
     uint32_t count;
 };
-struct card_banks;                                               /* card_banks.c */
-enum l2_port { L2_INBOUND, L2_CLUSTERS, L2_NIC_HOST, L2_PORTS }; /* write, read, read */
+struct card_banks;                                                    /* card_banks.c */
+enum card_l2_port { L2_INBOUND, L2_CLUSTERS, L2_NIC_HOST, L2_PORTS }; /* write, read, read */
 
-struct cluster {
+struct card_cluster {
     uint8_t *l1;
     struct card_space packets;
     uint32_t tasks;
-    struct list copying;   /* packet on its way to L1, in the order in which they come */
-    struct list ready;     /* packet in L1, no HPU yet */
+    struct card_list copying; /* packet on its way to L1, in the order in which they come */
+    struct card_list ready;   /* packet in L1, no HPU yet */
     uint64_t copied_ps[2]; /* the last line of the last two copies has come; the later one last */
     uint64_t assign_free_ps, command_free_ps, notify_free_ps;
     uint64_t port_free_ps[2]; /* L1's port to the NIC-host interconnect: reads, writes */
-    struct list port[2];      /* commands that have reserved it, the first one to end first */
+    struct card_list port[2]; /* commands that have reserved it, the first one to end first */
     uint64_t both_ps[2];      /* when it last carries reads and writes in turns: from, until */
     uint64_t dma_busy_ps;
-    struct list commands;   /* on their way to an interface, the first one in front of it */
-    uint32_t rate_sum;      /* L1 accesses a cycle of the running HPUs, in 1/65536 */
-    uint64_t pe_free_ps[2]; /* reads, writes */
-    struct bursts wide[2];  /* through L1: reads, writes */
+    struct card_list commands;  /* on their way to an interface, the first one in front of it */
+    uint32_t rate_sum;          /* L1 accesses a cycle of the running HPUs, in 1/65536 */
+    uint64_t pe_free_ps[2];     /* reads, writes */
+    struct card_bursts wide[2]; /* through L1: reads, writes */
     struct card_banks *banks;
     uint32_t scratch_used;
 };
 
-enum served { SERVED_NOT, SERVED_MOVE, SERVED_SEND };
+enum card_served { SERVED_NOT, SERVED_MOVE, SERVED_SEND };
 
 /* Where a command goes: one of the interfaces of the command unit, or the cluster's own DMA. */
-enum target { TARGET_OUTBOUND, TARGET_DMA, TARGET_DIRECT, INTERFACES, TARGET_CLUSTER = INTERFACES };
+enum card_target {
+    TARGET_OUTBOUND,
+    TARGET_DMA,
+    TARGET_DIRECT,
+    INTERFACES,
+    TARGET_CLUSTER = INTERFACES
+};
 
-struct command {
+struct card_command {
     bool in_use;
     uint8_t target;
     uint32_t hpu, task;
     struct port_command of;
-    uint32_t next;     /* in a list of its cluster */
-    struct list *port; /* of L1's port, which it has until port_ps; NULL: it does not use it */
+    uint32_t next;          /* in a list of its cluster */
+    struct card_list *port; /* of L1's port, which it has until port_ps; NULL: it does not use it */
     uint64_t port_ps, late_ps; /* late: so much later than the response is scheduled for */
     uint64_t ready_ps; /* it is in front of its interface; the first line that it fetches is here */
     uint64_t last_ps;  /* of a fetch: its last line is here, */
@@ -147,19 +153,19 @@ struct command {
     uint64_t host_address;
     uint32_t length; /* of the data that it takes with it */
     bool to_host;
-    uint8_t served; /* enum served: the server is told of the response */
+    uint8_t served; /* enum card_served: the server is told of the response */
     uint32_t served_number;
     struct nic_move move;
 };
 
 /* Of an HPU's slice, an atomic in both ways. */
-struct accesses {
+struct card_accesses {
     uint32_t l1, remote[2], port[2][2]; /* reads, writes; of L2 handler memory, L2 packet buffer */
 };
 
 /* The first accesses of a slice to L1, each at so many cycles from its beginning. */
 #define ACCESSES_LOGGED 32u
-struct access_log {
+struct card_access_log {
     uint32_t count;
     uint32_t slack; /* cycles behind the last one in which it waited for cold code */
     struct access {
@@ -173,31 +179,38 @@ struct access_log {
 
 /* Slices of one kind: `from` and `to` are instructions. 0 cycles: an empty entry. */
 #define PATTERNS 64u
-struct pattern {
+struct card_pattern {
     uint32_t program, from, to, cycles, accesses;
-    struct access_log log;
+    struct card_access_log log;
 };
 
 /* The next slice that begins there is to be logged. */
 #define WANTED 16u
-struct wanted {
+struct card_wanted {
     uint32_t program, pc;
 };
 
 #define WAITS_ANY  UINT32_MAX       /* for the response of any command */
 #define WAITS_HELD (UINT32_MAX - 1) /* until a completed task is reported */
 
-enum core_state { CORE_IDLE, CORE_INVOKED, CORE_RUNNING, CORE_BLOCKED, CORE_ENDED, CORE_STALLED };
+enum card_core_state {
+    CORE_IDLE,
+    CORE_INVOKED,
+    CORE_RUNNING,
+    CORE_BLOCKED,
+    CORE_ENDED,
+    CORE_STALLED
+};
 
 struct card_hpu {
     struct hpu hpu; /* first: the port's card finds it */
     struct port port;
     struct card *card;
-    enum core_state state;
+    enum card_core_state state;
     uint32_t index, cluster, task;
     uint32_t context; /* whose windows are set */
     struct invoke_core core;
-    struct list ended; /* tasks that are not reported as complete yet, oldest first */
+    struct card_list ended; /* tasks that are not reported as complete yet, oldest first */
     uint32_t ended_count;
     uint64_t asks_ps; /* its runtime asks for a task */
     uint64_t held_ps; /* no command of the next task before */
@@ -207,13 +220,13 @@ struct card_hpu {
     bool unnamed;       /* the command that is held back gets a handle that is not its own */
     uint32_t local_at;  /* of the command that the server is asked for */
     /* contention */
-    uint32_t rate;                /* L1 accesses a cycle of the last slice, in 1/65536 */
-    uint64_t conflict;            /* owed, in 1/65536 cycles */
-    uint64_t slice_from;          /* cycle in which the last slice began */
-    enum hpu_stop stop;           /* how it ended */
-    struct accesses accesses;     /* that it made */
-    const struct access_log *log; /* one by one; NULL: not known */
-    struct access_log own_log;
+    uint32_t rate;                     /* L1 accesses a cycle of the last slice, in 1/65536 */
+    uint64_t conflict;                 /* owed, in 1/65536 cycles */
+    uint64_t slice_from;               /* cycle in which the last slice began */
+    enum hpu_stop stop;                /* how it ended */
+    struct card_accesses accesses;     /* that it made */
+    const struct card_access_log *log; /* one by one; NULL: not known */
+    struct card_access_log own_log;
     uint64_t log_from;      /* cycle */
     uint32_t logged;        /* accesses of the log that are done */
     uint64_t lost, charged; /* cycles */
@@ -221,14 +234,14 @@ struct card_hpu {
     bool used;
 };
 
-struct program {
+struct card_program {
     const struct spin_image *image;
     struct hpu_code *code;
     struct hpu_icache **icache; /* [clusters] */
     uint8_t *constants, *data;  /* that contexts `as_rtl` share; NULL: not loaded */
 };
 
-struct context {
+struct card_execution {
     struct card_context set;
     uint32_t program;
     uint8_t *constants, *data; /* the image's, of this context; or the program's (as_rtl) */
@@ -244,19 +257,19 @@ struct context {
 
 /* Which queue is given up next: card_queue.c. A bit a queue: has a timeout and waits for packets;
  * got one since the hand last passed. */
-struct queue_clock {
+struct card_queue_clock {
     uint64_t *active, *recent;
     uint32_t words, candidate;
     uint64_t armed_ps; /* the next look at the candidate; UINT64_MAX: none */
 };
 
 /* Transfers with one AXI ID, one after the other. */
-struct stream {
+struct card_stream {
     uint32_t place;    /* the memory that the last one read */
     uint64_t begun_ps; /* when it began */
 };
 
-struct command_interface {
+struct card_interface {
     uint32_t room;    /* for commands in flight */
     uint64_t free_ps; /* takes one a cycle */
     uint32_t turn;    /* cluster that is asked first */
@@ -291,38 +304,38 @@ struct card {
     struct hpu_timing timing; /* of the core, with this card's memories and cache */
 
     uint32_t clusters, hpus, contexts, programs;
-    struct cluster *cluster; /* [clusters] */
+    struct card_cluster *cluster; /* [clusters] */
     struct card_hpu *hpu;
-    struct context *context;
-    struct program *program;
+    struct card_execution *context;
+    struct card_program *program;
 
-    struct packet *packet;
+    struct card_l2_packet *packet;
     uint32_t free_packet, packets_made;
-    struct queue *queue;
+    struct card_queue *queue;
     uint32_t free_queue;
     struct index_table queues; /* by context and message */
-    struct queue_clock clock;
-    struct list requests, ready; /* packets: without a cell; with a task to dispatch */
+    struct card_queue_clock clock;
+    struct card_list requests, ready; /* packets: without a cell; with a task to dispatch */
     uint32_t cells_free;
     bool dispatch_armed;
-    struct task *task;
+    struct card_task *task;
     uint32_t free_task;
-    struct command *command; /* [hpu][slot] */
-    struct command_interface interface[INTERFACES];
+    struct card_command *command; /* [hpu][slot] */
+    struct card_interface interface[INTERFACES];
 
-    struct pattern pattern[PATTERNS];
-    struct wanted wanted[WANTED];
+    struct card_pattern pattern[PATTERNS];
+    struct card_wanted wanted[WANTED];
 
     uint64_t inbound_free_ps, dispatch_free_ps, notify_free_ps;
     uint64_t pe_free_ps[2][2]; /* ports of L2 handler memory and L2 packet buffer: reads, writes */
-    struct bursts l2_bursts[L2_PORTS];
+    struct card_bursts l2_bursts[L2_PORTS];
     uint64_t l2_read_free_ps, l2_nic_host_free_ps, outbound_free_ps;
     uint64_t to_host_free_ps, from_host_free_ps, into_card_free_ps; /* DMA: out; in; its writes */
 
     /* The way to the clusters: card_command.c. */
-    struct list fetches, held_reads; /* writes that have not begun; reads behind them */
+    struct card_list fetches, held_reads; /* writes that have not begun; reads behind them */
     uint64_t write_begun_ps, turning_from_ps, turning_ps;
-    struct stream outbound, to_host;
+    struct card_stream outbound, to_host;
     uint32_t write_place;
 
     card_source *feed;
@@ -352,7 +365,7 @@ static inline uint32_t card_beats(const struct card *c, uint32_t address, uint32
     uint64_t wide = c->config.wide_bytes;
     return (uint32_t)((address % wide + bytes + wide - 1) / wide);
 }
-static inline uint8_t *card_packet_bytes(const struct card *c, const struct packet *p) {
+static inline uint8_t *card_packet_bytes(const struct card *c, const struct card_l2_packet *p) {
     return c->l2_packets + (size_t)p->l2_unit * UNIT_BYTES;
 }
 /* L1s stand 4 MiB apart, as on PsPIN, as long as they fit before the alias of the own one (44
@@ -368,8 +381,8 @@ static inline void card_event(struct card *c, uint64_t at_ps, enum card_kind kin
 }
 /* A unit works for a packet. */
 static inline void card_span_of(struct card *c, enum card_row row, uint32_t index, const char *name,
-                                const char *fault, const struct packet *p, uint64_t start_ps,
-                                uint64_t end_ps, uint32_t bytes) {
+                                const char *fault, const struct card_l2_packet *p,
+                                uint64_t start_ps, uint64_t end_ps, uint32_t bytes) {
     if (c->callbacks.span)
         c->callbacks.span(c->callbacks.user, &(struct card_span){.row = row,
                                                                  .index = index,
@@ -386,12 +399,12 @@ static inline void card_span_of(struct card *c, enum card_row row, uint32_t inde
                                                                  .way = p->number});
 }
 static inline void card_span(struct card *c, enum card_row row, uint32_t index, const char *name,
-                             const struct packet *p, uint64_t start_ps, uint64_t end_ps,
+                             const struct card_l2_packet *p, uint64_t start_ps, uint64_t end_ps,
                              uint32_t bytes) {
     card_span_of(c, row, index, name, NULL, p, start_ps, end_ps, bytes);
 }
 /* The handler that a task runs. */
-static inline uint32_t card_entry(const struct card *c, const struct task *t) {
+static inline uint32_t card_entry(const struct card *c, const struct card_task *t) {
     const struct nic_task *served = c->packet[t->packet].served;
     return served ? served->entry : c->context[t->context].set.entry[t->kind];
 }
@@ -401,13 +414,13 @@ void card_digest(struct card *c, uint64_t a, uint64_t b);
 #define CARD_COUNT(c, number, member, n)                                                           \
     ((c)->stats.member += (n), (c)->context[number].stats.member += (n))
 /* The packet has spent the time since it was last looked at in this part of its latency. */
-static inline void card_spent(struct card *c, struct packet *p, enum card_part part) {
+static inline void card_spent(struct card *c, struct card_l2_packet *p, enum card_part part) {
     p->part_ps[part] += c->now_ps - p->since_ps;
     p->since_ps = c->now_ps;
 }
 
 /* Lists of packets, tasks and HPUs, all with a member `next`. */
-#define LIST_EMPTY ((struct list){NONE, NONE})
+#define LIST_EMPTY ((struct card_list){NONE, NONE})
 #define LIST_PUSH(pool, list, i)                                                                   \
     do {                                                                                           \
         (pool)[i].next = NONE;                                                                     \
@@ -439,9 +452,9 @@ static inline bool card_serves(const struct card *c) {
     return c->server.arrived != NULL;
 }
 void card_served_call(struct card *c, struct card_hpu *h, struct invoke_call *call);
-void card_served_ended(struct card *c, const struct task *t);
+void card_served_ended(struct card *c, const struct card_task *t);
 void card_served_place(struct card *c);
-void card_served_response(struct card *c, struct command *m);
+void card_served_response(struct card *c, struct card_command *m);
 
 /* card_queue.c */
 void card_ready(struct card *c, uint32_t packet, enum spin_handler_kind kind);
@@ -449,7 +462,7 @@ uint32_t card_queue_find(const struct card *c, uint32_t context, uint32_t messag
 uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message); /* NONE: none free */
 void card_queue_took(struct card *c, uint32_t queue, bool eom);
 void card_queue_fail(struct card *c, uint32_t queue);
-void card_task_done(struct card *c, const struct task *t);
+void card_task_done(struct card *c, const struct card_task *t);
 void card_admit(struct card *c);
 void card_kick_dispatcher(struct card *c);
 void card_on_request(void *context, const struct sim_event *event);
@@ -460,8 +473,8 @@ void card_on_deliver(void *context, const struct sim_event *event);
 /* card_cluster.c */
 uint64_t card_l2_read(struct card *c, uint64_t busy_ps, uint64_t at_ps);
 /* From `start` on reads and writes of L1's other port take turns, for `both` cycles each. */
-void card_slow_copies(struct card *c, struct cluster *cl, uint64_t start_ps, uint64_t both_ps);
-uint64_t card_copy_start(struct card *c, struct cluster *cl, uint64_t beats, uint64_t at_ps);
+void card_slow_copies(struct card *c, struct card_cluster *cl, uint64_t start_ps, uint64_t both_ps);
+uint64_t card_copy_start(struct card *c, struct card_cluster *cl, uint64_t beats, uint64_t at_ps);
 bool card_cluster_take(struct card *c, uint32_t cluster, uint32_t packet);
 void card_assign(struct card *c, uint32_t cluster);
 void card_command_over(struct card *c, uint32_t task);
@@ -476,12 +489,12 @@ void card_on_run(void *context, const struct sim_event *event);
 
 /* card_driver.c */
 /* In a free place of the HPU's, for the task that it runs; `length` bytes of data go with it. */
-struct command *card_command_new(struct card_hpu *h, enum target target, uint32_t length);
+struct card_command *card_command_new(struct card_hpu *h, enum card_target target, uint32_t length);
 extern const struct port_card card_port;
 
 /* card_memory.c. When a burst of the L2 packet buffer from `offset` can begin, at `at_ps` or later;
  * it is noted there. */
-uint64_t card_l2_burst(struct card *c, enum l2_port port, uint32_t offset, uint64_t busy_ps,
+uint64_t card_l2_burst(struct card *c, enum card_l2_port port, uint32_t offset, uint64_t busy_ps,
                        uint64_t at_ps);
 void card_l1_burst(struct card *c, uint32_t cluster, bool write, uint32_t address,
                    uint64_t start_ps, uint64_t end_ps);
@@ -502,20 +515,21 @@ void card_log_step(struct card_hpu *h, const struct hpu_next_access *next, uint6
 void card_log_slice(struct card *c, struct card_hpu *h, uint32_t from, bool logged);
 
 /* card_stats.c */
-void card_stats_free(struct context *x);
+void card_stats_free(struct card_execution *x);
 
 /* card_command.c: takes what the driver has checked. */
-void card_command_start(struct card *c, struct command *command);
+void card_command_start(struct card *c, struct card_command *command);
 void card_wake(struct card *c, struct card_hpu *h, uint64_t at_ps);
 void card_on_arrived(void *context, const struct sim_event *event);
 void card_on_response(void *context, const struct sim_event *event);
 
 /* card_context.c */
-uint32_t card_scratch_offset(const struct card *c, const struct context *x, uint32_t cluster);
-uint32_t card_scratch_bytes(const struct card *c, const struct context *x, uint32_t cluster);
+uint32_t card_scratch_offset(const struct card *c, const struct card_execution *x,
+                             uint32_t cluster);
+uint32_t card_scratch_bytes(const struct card *c, const struct card_execution *x, uint32_t cluster);
 uint32_t card_scratch_address(const struct card *c, uint32_t context, uint32_t cluster);
 /* The range of L2 handler memory that a context's handlers reach. */
-uint32_t card_handler_memory(const struct card *c, const struct context *x, uint32_t *bytes);
+uint32_t card_handler_memory(const struct card *c, const struct card_execution *x, uint32_t *bytes);
 void card_contexts_free(struct card *c);
 
 #endif

@@ -59,7 +59,7 @@ static uint32_t clock_find(const struct card *c, uint32_t from, bool silent) {
 
 /* The hand leaves its place and stops at the next candidate. */
 static void clock_move(struct card *c) {
-    struct queue_clock *k = &c->clock;
+    struct card_queue_clock *k = &c->clock;
     uint32_t from = k->candidate == NONE ? 0 : (k->candidate + 1) % (64 * k->words);
     uint32_t to = clock_find(c, from, true);
     if (to == NONE) { /* once round: all bits are clear now */
@@ -98,7 +98,7 @@ static void clock_remove(struct card *c, uint32_t i) {
 }
 
 static void clock_touch(struct card *c, uint32_t i) {
-    struct queue_clock *k = &c->clock;
+    struct card_queue_clock *k = &c->clock;
     c->queue[i].touched_ps = c->now_ps;
     if (!c->context[c->queue[i].context].set.queue_timeout_ps)
         return;
@@ -112,7 +112,7 @@ static void clock_touch(struct card *c, uint32_t i) {
 /* ---- Life of a queue ------------------------------------------------------------------------- */
 
 static void close_queue(struct card *c, uint32_t i) {
-    struct queue *q = &c->queue[i];
+    struct card_queue *q = &c->queue[i];
     clock_remove(c, i);
     if (!q->flow.whole)
         unname(c, i);
@@ -129,7 +129,7 @@ static void close_queue(struct card *c, uint32_t i) {
 static uint32_t reclaim(struct card *c) {
     uint32_t best = NONE;
     for (uint32_t i = 0; i < c->config.queues; i++) {
-        const struct queue *q = &c->queue[i];
+        const struct card_queue *q = &c->queue[i];
         if (q->flow.phase && q->flow.given_up && !q->flow.work &&
             (best == NONE || q->touched_ps < c->queue[best].touched_ps))
             best = i;
@@ -147,13 +147,13 @@ uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message) {
     uint32_t i = c->free_queue != NONE ? c->free_queue : reclaim(c);
     if (i == NONE)
         return NONE;
-    struct queue *q = &c->queue[i];
+    struct card_queue *q = &c->queue[i];
     c->free_queue = q->next_free;
-    *q = (struct queue){.context = context,
-                        .message = message,
-                        .home = message % c->clusters,
-                        .last = NONE,
-                        .held = LIST_EMPTY};
+    *q = (struct card_queue){.context = context,
+                             .message = message,
+                             .home = message % c->clusters,
+                             .last = NONE,
+                             .held = LIST_EMPTY};
     const struct card_context *set = &c->context[context].set;
     flow_begin(&q->flow,
                flow_handlers(set->entry[SPIN_HEADER_HANDLER], set->entry[SPIN_PAYLOAD_HANDLER],
@@ -166,7 +166,7 @@ uint32_t card_queue_open(struct card *c, uint32_t context, uint32_t message) {
 
 /* A packet was taken in; or, of a failed message, seen, which is life of it as well. */
 void card_queue_took(struct card *c, uint32_t i, bool eom) {
-    struct queue *q = &c->queue[i];
+    struct card_queue *q = &c->queue[i];
     clock_touch(c, i);
     if (eom) {
         q->flow.whole = true;
@@ -180,7 +180,7 @@ void card_queue_took(struct card *c, uint32_t i, bool eom) {
 }
 
 void card_ready(struct card *c, uint32_t packet, enum spin_handler_kind kind) {
-    struct packet *p = &c->packet[packet];
+    struct card_l2_packet *p = &c->packet[packet];
     p->kind = (uint8_t)kind;
     p->ready_ps = c->now_ps;
     card_spent(c, p, CARD_PART_MESSAGE);
@@ -191,7 +191,7 @@ void card_ready(struct card *c, uint32_t packet, enum spin_handler_kind kind) {
 /* Is something done that was the last? A callback that was told of a packet may have injected
  * others, and the queue may be another message's by now, or free: then there is nothing to do. */
 static void settle(struct card *c, uint32_t i) {
-    struct queue *q = &c->queue[i];
+    struct card_queue *q = &c->queue[i];
     switch (flow_next(&q->flow)) {
     case FLOW_WAITS:
         return;
@@ -212,9 +212,9 @@ static void give_cell(struct card *c, uint32_t packet) {
 }
 
 static void packet_over(struct card *c, uint32_t packet, enum spin_card_fate fate) {
-    struct packet *p = &c->packet[packet];
+    struct card_l2_packet *p = &c->packet[packet];
     uint32_t i = p->queue;
-    struct queue *q = &c->queue[i];
+    struct card_queue *q = &c->queue[i];
     q->flow.work--;
     give_cell(c, packet); /* one that no handler was to see still has it */
     if (p->eom && !q->flow.given_up && flow_has(&q->flow, FLOW_COMPLETION_HANDLER)) {
@@ -228,7 +228,7 @@ static void packet_over(struct card *c, uint32_t packet, enum spin_card_fate fat
 
 /* P4sPIN: the payload is left to the card, which writes it to the host. */
 static void deliver(struct card *c, uint32_t packet) {
-    const struct packet *p = &c->packet[packet];
+    const struct card_l2_packet *p = &c->packet[packet];
     uint64_t start = card_max(c->now_ps, c->to_host_free_ps);
     uint64_t busy = p->length * c->config.pcie_rate / 1000;
     c->to_host_free_ps = start + busy;
@@ -240,7 +240,7 @@ static void deliver(struct card *c, uint32_t packet) {
 void card_on_deliver(void *context, const struct sim_event *event) {
     struct card *c = context;
     c->now_ps = event->at_ps;
-    struct packet *p = &c->packet[event->with.u32[0]];
+    struct card_l2_packet *p = &c->packet[event->with.u32[0]];
     const struct card_context *set = &c->context[p->context].set;
     bool fits =
         !set->host || (p->offset <= set->host_bytes && p->length <= set->host_bytes - p->offset);
@@ -260,7 +260,7 @@ void card_on_deliver(void *context, const struct sim_event *event) {
 }
 
 static void act(struct card *c, uint32_t packet) {
-    struct queue *q = &c->queue[c->packet[packet].queue];
+    struct card_queue *q = &c->queue[c->packet[packet].queue];
     switch (flow_packet(&q->flow, c->packet[packet].length)) {
     case FLOW_IS_HEADER:
         card_ready(c, packet, SPIN_HEADER_HANDLER);
@@ -286,7 +286,7 @@ static void act(struct card *c, uint32_t packet) {
 
 /* The header handler has ended: its packet, and those that were held by it. */
 static void go_on(struct card *c, uint32_t queue, uint32_t first) {
-    struct list held = c->queue[queue].held;
+    struct card_list held = c->queue[queue].held;
     c->queue[queue].held = LIST_EMPTY;
     act(c, first);
     while (held.head != NONE) {
@@ -304,7 +304,7 @@ static void drop(struct card *c, uint32_t packet) {
 }
 
 /* What waits is dropped, what runs runs to its end. */
-static void drop_waiting(struct card *c, struct queue *q) {
+static void drop_waiting(struct card *c, struct card_queue *q) {
     while (q->held.head != NONE) {
         uint32_t packet = q->held.head;
         LIST_POP(c->packet, &q->held);
@@ -317,7 +317,7 @@ static void drop_waiting(struct card *c, struct queue *q) {
 }
 
 void card_queue_fail(struct card *c, uint32_t i) {
-    struct queue *q = &c->queue[i];
+    struct card_queue *q = &c->queue[i];
     if (q->flow.given_up)
         return;
     flow_give_up(&q->flow);
@@ -333,7 +333,7 @@ void card_on_timeout(void *context, const struct sim_event *event) {
     c->clock.armed_ps = UINT64_MAX;
     uint32_t i = c->clock.candidate;
     if (i != NONE && expires(c, i) <= c->now_ps) {
-        struct queue *q = &c->queue[i];
+        struct card_queue *q = &c->queue[i];
         clock_remove(c, i);
         if (q->flow.given_up) { /* its faults were told */
             q->flow.whole = true;
@@ -368,7 +368,7 @@ static void admit_served(struct card *c, uint32_t packet) {
 }
 
 static void admit(struct card *c, uint32_t packet) {
-    struct packet *p = &c->packet[packet];
+    struct card_l2_packet *p = &c->packet[packet];
     if (card_serves(c)) {
         admit_served(c, packet);
         return;
@@ -415,7 +415,7 @@ void card_kick_dispatcher(struct card *c) {
 
 /* The home cluster, else the least loaded that can take it. */
 static bool place(struct card *c, uint32_t packet) {
-    const struct packet *p = &c->packet[packet];
+    const struct card_l2_packet *p = &c->packet[packet];
     uint32_t home = card_serves(c) ? p->message % c->clusters : c->queue[p->queue].home;
     uint64_t tried[MAX_CLUSTERS / 64] = {0};
     tried[home / 64] = 1ull << home % 64;
@@ -459,13 +459,13 @@ void card_on_dispatch(void *context, const struct sim_event *event) {
 
 /* ---- What a handler's end means for its message ---------------------------------------------- */
 
-void card_task_done(struct card *c, const struct task *t) {
+void card_task_done(struct card *c, const struct card_task *t) {
     if (card_serves(c)) {
         card_served_ended(c, t);
         return;
     }
     uint32_t i = t->queue;
-    struct queue *q = &c->queue[i];
+    struct card_queue *q = &c->queue[i];
     bool fault = t->faulted && t->fault.ending != SPIN_RETURNED, lost = q->flow.given_up;
     int32_t code = flow_code(fault, q->flow.no_codes, t->value);
     uint8_t how =

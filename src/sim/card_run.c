@@ -32,7 +32,7 @@ struct run {
     struct capture out, host_out;
     struct trace trace;
     struct file_out packets;
-    struct messages messages;
+    struct card_messages messages;
     uint64_t through;   /* packets that are done with, whatever became of them */
     bool need_messages; /* a context wants to know message lengths and offsets */
     int code;           /* of the source, which cannot return it */
@@ -178,7 +178,7 @@ static int measure_messages(struct run *run) {
 
 /* What the P4sPIN header of a packet from a file says. */
 static int describe(struct run *run, uint32_t context, struct spin_card_packet *p) {
-    struct message *at = messages_find(&run->messages, context, p->message);
+    struct card_message *at = messages_find(&run->messages, context, p->message);
     if (!at)
         return spin_fail(run->err, SPIN_ENOMEM, "out of memory for messages");
     if (run->messages.bytes[at->begun] > UINT32_MAX)

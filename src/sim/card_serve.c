@@ -35,13 +35,13 @@ bool card_serve_packet(struct card *c, const uint8_t *bytes, uint32_t length, ui
         return false;
     }
     c->now_ps = sim_engine_counts(c->engine).now_ps;
-    struct packet *p = &c->packet[i];
-    *p = (struct packet){.queue = NONE,
-                         .length = held,
-                         .l2_unit = unit,
-                         .arrival_ps = c->now_ps,
-                         .user = user,
-                         .number = c->stats.taken++};
+    struct card_l2_packet *p = &c->packet[i];
+    *p = (struct card_l2_packet){.queue = NONE,
+                                 .length = held,
+                                 .l2_unit = unit,
+                                 .arrival_ps = c->now_ps,
+                                 .user = user,
+                                 .number = c->stats.taken++};
     if (length)
         memcpy(card_packet_bytes(c, p), bytes, length);
     *place = i;
@@ -89,16 +89,16 @@ static uint32_t own_place(struct card *c, const struct nic_packet *packet) {
         }
         memcpy(c->l2_packets + (size_t)unit * UNIT_BYTES, packet->data, packet->bytes);
     }
-    c->packet[i] = (struct packet){.queue = NONE,
-                                   .l2_unit = unit,
-                                   .own_place = true,
-                                   .arrival_ps = c->now_ps,
-                                   .since_ps = c->now_ps};
+    c->packet[i] = (struct card_l2_packet){.queue = NONE,
+                                           .l2_unit = unit,
+                                           .own_place = true,
+                                           .arrival_ps = c->now_ps,
+                                           .since_ps = c->now_ps};
     return i;
 }
 
 static void begin_task(struct card *c, struct nic_task *task, uint32_t context, uint32_t i) {
-    struct packet *p = &c->packet[i];
+    struct card_l2_packet *p = &c->packet[i];
     p->context = context;
     p->message = task->message_id;
     p->l1_bytes = task->packet ? task->packet->bytes : 0;
@@ -148,15 +148,15 @@ void card_serve_over(struct card *c) {
 
 /* Where the state of an entry is in the L1 of its message's home cluster: behind the scratchpad of
  * its image, and a gap, so that who writes beyond that is found. */
-static uint32_t state_at(const struct context *x) {
+static uint32_t state_at(const struct card_execution *x) {
     return x->set.scratch_bytes ? x->scratch_offset + ((x->set.scratch_bytes + 127) & ~63u)
                                 : MAP_L1_SCRATCH;
 }
 
 void card_served_call(struct card *c, struct card_hpu *h, struct invoke_call *call) {
-    const struct task *t = &c->task[h->task];
+    const struct card_task *t = &c->task[h->task];
     struct nic_task *task = c->packet[t->packet].served;
-    struct context *x = &c->context[t->context];
+    struct card_execution *x = &c->context[t->context];
     uint32_t skip = task->packet ? (uint32_t)(task->data - task->packet->data) : 0;
     struct invoke_memory before = x->given.memory;
     enum hpu_region region = x->given.memory_region;
@@ -193,8 +193,8 @@ void card_serve_resume(struct card *c, struct nic_task *task) {
         card_wake(c, h, c->now_ps);
 }
 
-void card_served_ended(struct card *c, const struct task *t) {
-    struct packet *p = &c->packet[t->packet];
+void card_served_ended(struct card *c, const struct card_task *t) {
+    struct card_l2_packet *p = &c->packet[t->packet];
     struct nic_task *task = p->served;
     bool fault = t->faulted && t->fault.ending != SPIN_RETURNED;
     p->served = NULL;
@@ -214,9 +214,9 @@ bool card_serve_has_place(const struct nic_task *task) {
     return h->in_flight < h->card->config.hpu_commands;
 }
 
-static struct command *command_of(struct card_hpu *h, enum served served, enum target target,
-                                  uint64_t length, uint8_t *local) {
-    struct command *m = card_command_new(h, target, (uint32_t)length);
+static struct card_command *command_of(struct card_hpu *h, enum card_served served,
+                                       enum card_target target, uint64_t length, uint8_t *local) {
+    struct card_command *m = card_command_new(h, target, (uint32_t)length);
     m->of.local_at = h->local_at;
     m->of.local = local;
     m->served = (uint8_t)served;
@@ -226,7 +226,8 @@ static struct command *command_of(struct card_hpu *h, enum served served, enum t
 /* Also of a handler that runs no more just now: its page has come. */
 void card_serve_move(struct card *c, struct nic_task *task, const struct nic_move *move) {
     c->now_ps = sim_engine_counts(c->engine).now_ps;
-    struct command *m = command_of(task->driver, SERVED_MOVE, TARGET_DMA, move->bytes, move->local);
+    struct card_command *m =
+        command_of(task->driver, SERVED_MOVE, TARGET_DMA, move->bytes, move->local);
     m->to_host = move->kind == NIC_STORE;
     m->host_address = 0; /* aligned, wherever the program's memory is in this run */
     m->move = *move;
@@ -235,12 +236,12 @@ void card_serve_move(struct card *c, struct nic_task *task, const struct nic_mov
 
 void card_serve_send(struct card *c, struct nic_task *task, uint8_t *bytes, uint32_t length,
                      uint32_t number) {
-    struct command *m = command_of(task->driver, SERVED_SEND, TARGET_OUTBOUND, length, bytes);
+    struct card_command *m = command_of(task->driver, SERVED_SEND, TARGET_OUTBOUND, length, bytes);
     m->served_number = number;
     card_command_start(c, m);
 }
 
-void card_served_response(struct card *c, struct command *m) {
+void card_served_response(struct card *c, struct card_command *m) {
     if (m->served == SERVED_MOVE)
         c->server.moved(c->server.user, &m->move, c->now_ps);
     else

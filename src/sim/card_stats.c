@@ -90,7 +90,7 @@ void card_context_stats(const struct card *c, uint32_t context, struct card_stat
     report_spreads(c, context, context + 1, out);
 }
 
-void card_stats_free(struct context *x) {
+void card_stats_free(struct card_execution *x) {
     for (unsigned i = 0; i < CARD_PART_COUNT; i++)
         spread_free(&x->part[i]);
     for (unsigned i = 0; i <= SPIN_CLEANUP_HANDLER; i++)

@@ -66,19 +66,19 @@ void net_credit_destroy(struct network *net) {
 
 /* ---- a pairing heap of releases, by time; indices + 1, 0 is empty ---- */
 
-static inline bool is_sooner(const struct release *a, const struct release *b) {
+static inline bool is_sooner(const struct net_release *a, const struct net_release *b) {
     return a->at_ps < b->at_ps;
 }
-PAIRING(releases, struct release, child, sibling, is_sooner);
+PAIRING(releases, struct net_release, child, sibling, is_sooner);
 
-static void heap_push(struct network *net, struct slot *s, uint64_t at_ps, uint32_t bytes) {
+static void heap_push(struct network *net, struct net_slot *s, uint64_t at_ps, uint32_t bytes) {
     uint32_t r = net->release_free;
     if (r) {
         net->release_free = net->releases[r - 1].sibling;
     } else {
         if (net->releases_used == net->release_room) {
             uint32_t room = net->release_room ? 2 * net->release_room : 1024;
-            struct release *larger =
+            struct net_release *larger =
                 room < NET_NONE / 2 ? pages_grow(net->releases, sizeof *larger * net->release_room,
                                                  sizeof *larger * room)
                                     : NULL;
@@ -91,11 +91,11 @@ static void heap_push(struct network *net, struct slot *s, uint64_t at_ps, uint3
         }
         r = ++net->releases_used;
     }
-    net->releases[r - 1] = (struct release){.at_ps = at_ps, .bytes = bytes};
+    net->releases[r - 1] = (struct net_release){.at_ps = at_ps, .bytes = bytes};
     s->heap = releases_meld(net->releases, s->heap, r);
 }
 
-static void heap_pop(struct network *net, struct slot *s) {
+static void heap_pop(struct network *net, struct net_slot *s) {
     uint32_t first = s->heap;
     s->heap = releases_without_first(net->releases, first);
     net->releases[first - 1].sibling = net->release_free;
@@ -104,7 +104,7 @@ static void heap_pop(struct network *net, struct slot *s) {
 
 /* ---- releases: a few in the slot itself, which is all that a quiet link ever has ---- */
 
-static void push(struct network *net, struct slot *s, uint64_t at_ps, uint32_t bytes) {
+static void push(struct network *net, struct net_slot *s, uint64_t at_ps, uint32_t bytes) {
     if (s->count == NET_INLINE_RELEASES) {
         heap_push(net, s, at_ps, bytes);
         return;
@@ -119,14 +119,14 @@ static void push(struct network *net, struct slot *s, uint64_t at_ps, uint32_t b
 }
 
 /* SIM_FOREVER when there is none. */
-static uint64_t first_release(const struct network *net, const struct slot *s) {
+static uint64_t first_release(const struct network *net, const struct net_slot *s) {
     uint64_t own = s->count ? s->release_ps[0] : SIM_FOREVER;
     uint64_t other = s->heap ? net->releases[s->heap - 1].at_ps : SIM_FOREVER;
     return own < other ? own : other;
 }
 
 /* The bytes of the first release are free as of its time. */
-static void take_first(struct network *net, struct slot *s) {
+static void take_first(struct network *net, struct net_slot *s) {
     uint64_t at = first_release(net, s);
     if (s->count && s->release_ps[0] == at) {
         s->used -= s->release_bytes[0];
@@ -155,12 +155,12 @@ static void wake_at(struct network *net, uint32_t slot, uint64_t at_ps) {
 }
 
 /* What is needed after a packet may leave until its room is back, at least. */
-static uint64_t least_stay(const struct network *net, const struct slot *s) {
+static uint64_t least_stay(const struct network *net, const struct net_slot *s) {
     return transfer_ps(s->least_bytes, net->fastest_fs) + net->kinds[s->kind].latency_ps;
 }
 
 /* No packet that has landed and is not settled can give room before this. */
-static uint64_t soonest_of_landed(const struct network *net, const struct slot *s,
+static uint64_t soonest_of_landed(const struct network *net, const struct net_slot *s,
                                   uint64_t now_ps) {
     if (!s->landed)
         return SIM_FOREVER;
@@ -174,11 +174,11 @@ static uint64_t soonest_of_landed(const struct network *net, const struct slot *
 }
 
 /* Nor one that is on the link. */
-static uint64_t soonest_of_flight(const struct network *net, const struct slot *s,
+static uint64_t soonest_of_flight(const struct network *net, const struct net_slot *s,
                                   uint64_t now_ps) {
     if (!s->flight)
         return SIM_FOREVER;
-    const struct packet *p = &net->packets[s->flight - 1];
+    const struct net_packet *p = &net->packets[s->flight - 1];
     uint64_t on_wire = transfer_ps(p->bytes, net->kinds[s->kind].fs_per_byte);
     uint64_t arrival = net->config.store_and_forward ? p->tail_ps : p->tail_ps - on_wire;
     if (net->config.faults.reordering || arrival < now_ps)
@@ -188,7 +188,7 @@ static uint64_t soonest_of_flight(const struct network *net, const struct slot *
 
 /* Frees `bytes` of the buffer if it is certain when; true when they are free as of credit_ps. */
 static bool make_room(struct network *net, uint32_t slot, uint32_t bytes, uint64_t now_ps) {
-    struct slot *s = &net->slots[slot];
+    struct net_slot *s = &net->slots[slot];
     while (s->used + (uint64_t)bytes > net->config.buffer_bytes) {
         uint64_t at = first_release(net, s);
         if (at == SIM_FOREVER)
@@ -212,7 +212,7 @@ static bool make_room(struct network *net, uint32_t slot, uint32_t bytes, uint64
 uint64_t net_credit_start(struct network *net, const struct topo_hop *hop, uint64_t ready_ps,
                           uint64_t takes_ps) {
     uint64_t *own_end = &net->wire_ends[net_slot(net, hop)];
-    struct gap *gap = &net->gaps[hop->channel];
+    struct net_gap *gap = &net->gaps[hop->channel];
     uint64_t free_ps = net->channels[hop->channel].free_ps;
     uint64_t start = ready_ps > *own_end ? ready_ps : *own_end;
     uint64_t in_gap = start > gap->from_ps ? start : gap->from_ps;
@@ -220,7 +220,7 @@ uint64_t net_credit_start(struct network *net, const struct topo_hop *hop, uint6
         start = in_gap;
         gap->from_ps = start + takes_ps;
     } else if (start > free_ps) {
-        *gap = (struct gap){free_ps, start};
+        *gap = (struct net_gap){free_ps, start};
     } else {
         start = free_ps;
     }
@@ -231,7 +231,7 @@ uint64_t net_credit_start(struct network *net, const struct topo_hop *hop, uint6
 /* Keeps the releases to those that can still matter. A host's next packet may be given a departure
  * before now, but not before its last one ended. */
 static void forget(struct network *net, uint32_t slot, uint64_t now_ps, bool from_host) {
-    struct slot *s = &net->slots[slot];
+    struct net_slot *s = &net->slots[slot];
     uint64_t past = now_ps;
     if (from_host) {
         uint64_t last = net->vcs > 1 ? net->wire_ends[slot] : net->channels[slot].free_ps;
@@ -243,7 +243,7 @@ static void forget(struct network *net, uint32_t slot, uint64_t now_ps, bool fro
 
 /* Settles packets from the head of the queue as long as there is room. */
 static void advance(struct network *net, uint32_t slot, uint64_t now_ps) {
-    struct slot *s = &net->slots[slot]; /* slots never move */
+    struct net_slot *s = &net->slots[slot]; /* slots never move */
     if (s->active)
         return;
     s->active = true;
@@ -291,8 +291,8 @@ static void advance(struct network *net, uint32_t slot, uint64_t now_ps) {
 }
 
 void net_credit_landed(struct network *net, uint32_t index) {
-    struct packet *p = &net->packets[index];
-    struct slot *s = &net->slots[p->slot];
+    struct net_packet *p = &net->packets[index];
+    struct net_slot *s = &net->slots[p->slot];
     uint32_t before = 0, at = s->flight;
     while (at != index + 1) { /* the first, unless a fault held others back */
         before = at;
@@ -310,12 +310,12 @@ void net_credit_landed(struct network *net, uint32_t index) {
 void net_credit_send(struct network *net, uint32_t index, const struct topo_hop *hop,
                      uint64_t now_ps, uint64_t ready_ps) {
     uint32_t slot = net_slot(net, hop);
-    struct slot *s = &net->slots[slot];
-    struct packet *p = &net->packets[index];
+    struct net_slot *s = &net->slots[slot];
+    struct net_packet *p = &net->packets[index];
     s->node = hop->node;
     s->kind = (uint16_t)hop->kind;
     if (p->slot != NET_NONE) {
-        struct slot *in = &net->slots[p->slot];
+        struct net_slot *in = &net->slots[p->slot];
         if (in->landed == 1)
             in->landed_for = slot;
         else if (in->landed_for != slot)
@@ -336,9 +336,9 @@ void net_credit_send(struct network *net, uint32_t index, const struct topo_hop 
 }
 
 void net_credit_release(struct network *net, uint32_t index, uint64_t now_ps, uint64_t at_ps) {
-    const struct packet *p = &net->packets[index];
+    const struct net_packet *p = &net->packets[index];
     uint32_t slot = p->slot;
-    struct slot *s = &net->slots[slot];
+    struct net_slot *s = &net->slots[slot];
     s->landed--;
     if (--s->unknown == 0)
         s->least_bytes = 0;
@@ -360,10 +360,10 @@ void net_on_wake(void *context, const struct sim_event *event) {
 
 void net_credit_flush(struct network *net, uint32_t channel, uint64_t now_ps) {
     if (net->gaps)
-        net->gaps[channel] = (struct gap){0};
+        net->gaps[channel] = (struct net_gap){0};
     for (uint32_t vc = 0; vc < net->vcs; vc++) {
         uint32_t slot = channel * net->vcs + vc;
-        struct slot *s = &net->slots[slot];
+        struct net_slot *s = &net->slots[slot];
         uint32_t at = s->head;
         s->head = s->tail = 0;
         if (net->wire_ends && net->wire_ends[slot] > now_ps) /* settled for later: is not sent */
@@ -376,5 +376,5 @@ void net_credit_flush(struct network *net, uint32_t channel, uint64_t now_ps) {
     }
 }
 
-_Static_assert(sizeof(struct slot) == 128, "a slot is two cache lines");
-_Static_assert(sizeof(struct packet) == 64, "a packet is a cache line");
+_Static_assert(sizeof(struct net_slot) == 128, "a slot is two cache lines");
+_Static_assert(sizeof(struct net_packet) == 64, "a packet is a cache line");

@@ -56,8 +56,8 @@ void net_fault_duplicate(struct network *net, uint32_t index, const struct topo_
     uint32_t copy = net_new_packet(net);
     if (copy == NET_NONE)
         return;
-    const struct packet *p = &net->packets[index];
-    struct packet *q = &net->packets[copy];
+    const struct net_packet *p = &net->packets[index];
+    struct net_packet *q = &net->packets[copy];
     *q = *p;
     q->flags = (uint8_t)((p->flags & (PACKET_MESSAGE | PACKET_DETOUR)) | PACKET_DUPLICATE);
     q->slot = NET_NONE; /* made on the way: it takes no room where its original was */
@@ -82,7 +82,7 @@ static void set_broken(struct network *net, uint32_t channel, bool broken, uint6
     net->epoch++;
     if (!broken)
         return;
-    struct channel *c = &net->channels[channel];
+    struct net_channel *c = &net->channels[channel];
     c->broken_ps = now_ps + 1;
     if (c->free_ps > now_ps) { /* what was in line was never sent */
         uint64_t unsent = c->free_ps - now_ps;
@@ -176,7 +176,7 @@ static bool is_whole(const struct network *net, uint32_t src, uint32_t dst, uint
 
 /* At its source a packet looks for a whole path of the usual kind. */
 static void pick_path(struct network *net, uint32_t index, uint32_t src) {
-    struct packet *p = &net->packets[index];
+    struct net_packet *p = &net->packets[index];
     uint32_t first = p->selector;
     for (uint32_t i = 0; i < OTHER_PATHS; i++) {
         if (is_whole(net, src, p->dst, p->selector)) {
@@ -224,7 +224,7 @@ static const uint16_t *row_towards(struct network *net, uint32_t sw) {
 
 static struct topo_hop by_distance(struct network *net, uint32_t index, uint32_t node) {
     const struct topology *t = net->topology;
-    const struct packet *p = &net->packets[index];
+    const struct net_packet *p = &net->packets[index];
     const struct topo_hop none = {.channel = TOPO_NONE, .node = TOPO_NONE};
     /* The last switch is the one that the host's own link leads to. */
     uint32_t last = topology_next(t, p->dst, p->dst, 0).node;
@@ -259,7 +259,7 @@ static struct topo_hop by_distance(struct network *net, uint32_t index, uint32_t
 }
 
 struct topo_hop net_detour(struct network *net, uint32_t index, uint32_t node) {
-    struct packet *p = &net->packets[index];
+    struct net_packet *p = &net->packets[index];
     const struct topology *t = net->topology;
     if (node < t->hosts) {
         struct topo_hop hop = topology_next(t, node, p->dst, p->selector);

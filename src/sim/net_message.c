@@ -20,10 +20,10 @@ static uint32_t new_message(struct network *net) {
     }
     if (net->messages_used == net->message_room) {
         uint32_t room = net->message_room ? 2 * net->message_room : 256;
-        struct message *larger = room < NET_NONE / 2
-                                     ? pages_grow(net->messages, sizeof *larger * net->message_room,
-                                                  sizeof *larger * room)
-                                     : NULL;
+        struct net_message *larger =
+            room < NET_NONE / 2 ? pages_grow(net->messages, sizeof *larger * net->message_room,
+                                             sizeof *larger * room)
+                                : NULL;
         if (!larger) {
             net_no_memory(net);
             return NET_NONE;
@@ -35,7 +35,7 @@ static uint32_t new_message(struct network *net) {
 }
 
 static void finish(struct network *net, uint32_t index, uint64_t now_ps) {
-    struct message *m = &net->messages[index];
+    struct net_message *m = &net->messages[index];
     uint64_t cookie = m->cookie;
     bool lost = m->lost;
     uint64_t at_ps = m->stored_ps > now_ps ? m->stored_ps : now_ps;
@@ -47,7 +47,7 @@ static void finish(struct network *net, uint32_t index, uint64_t now_ps) {
 }
 
 bool net_message_leave(struct network *net, uint32_t host) {
-    struct outbox *out = &net->outboxes[host];
+    struct net_outbox *out = &net->outboxes[host];
     if (out->first && net->messages[out->first - 1].cut) {
         out->first = net->messages[out->first - 1].next;
         if (!out->first)
@@ -60,7 +60,7 @@ void net_message_continue(struct network *net, uint32_t host, uint64_t now_ps) {
     if (!net_message_leave(net, host))
         return;
     uint32_t first = net->outboxes[host].first;
-    struct message *m = &net->messages[first - 1];
+    struct net_message *m = &net->messages[first - 1];
     uint64_t left = m->bytes - m->sent;
     uint32_t bytes = left < net->config.mtu_bytes ? (uint32_t)left : net->config.mtu_bytes;
     m->sent += bytes;
@@ -85,9 +85,9 @@ void net_message_continue(struct network *net, uint32_t host, uint64_t now_ps) {
 }
 
 static void enqueue(struct network *net, uint32_t index, uint64_t now_ps) {
-    struct message *m = &net->messages[index];
+    struct net_message *m = &net->messages[index];
     uint32_t host = m->src;
-    struct outbox *out = &net->outboxes[host];
+    struct net_outbox *out = &net->outboxes[host];
     m->next = 0;
     if (out->last)
         net->messages[out->last - 1].next = index + 1;
@@ -101,7 +101,7 @@ static void enqueue(struct network *net, uint32_t index, uint64_t now_ps) {
 void net_on_start(void *context, const struct sim_event *event) {
     struct network *net = context;
     uint32_t index = event->with.u32[0];
-    const struct message *m = &net->messages[index];
+    const struct net_message *m = &net->messages[index];
     if (m->src == m->dst)
         finish(net, index, event->at_ps); /* memory to memory: the host's own cost */
     else
@@ -117,7 +117,7 @@ void network_send(struct network *net, uint64_t now_ps, uint64_t at_ps, uint32_t
     if (index == NET_NONE)
         return;
     uint64_t mtu = net->config.mtu_bytes;
-    net->messages[index] = (struct message){
+    net->messages[index] = (struct net_message){
         .cookie = cookie,
         .bytes = bytes,
         .at_ps = at_ps,
@@ -137,7 +137,7 @@ void network_send(struct network *net, uint64_t now_ps, uint64_t at_ps, uint32_t
 void net_message_packet(struct network *net, const struct net_arrival *arrival, uint8_t attempt,
                         uint64_t maker) {
     uint32_t index = (uint32_t)arrival->cookie;
-    struct message *m = &net->messages[index];
+    struct net_message *m = &net->messages[index];
     if (arrival->fate != NET_DELIVERED) {
         if (net->config.retry_ps && attempt < net->config.retries) {
             sim_schedule(&net->sim, arrival->at_ps + net->config.retry_ps, maker, NET_RETRY,
@@ -154,7 +154,7 @@ void net_message_packet(struct network *net, const struct net_arrival *arrival, 
 }
 
 void net_message_due(struct network *net, uint32_t message, uint32_t channel, uint64_t at_ps) {
-    struct message *m = &net->messages[message];
+    struct net_message *m = &net->messages[message];
     if (at_ps > m->stored_ps)
         m->stored_ps = at_ps;
     if (--m->packets_left == 0)
@@ -173,7 +173,7 @@ void net_whole_ahead(void *context, const struct sim_event *event) {
 
 void net_on_retry(void *context, const struct sim_event *event) {
     struct network *net = context;
-    const struct message *m = &net->messages[event->with.u32[0]];
+    const struct net_message *m = &net->messages[event->with.u32[0]];
     net->counts.retransmitted++;
     net_place(net, event->at_ps, event->at_ps,
               &(struct net_origin){.src = m->src,
@@ -201,4 +201,4 @@ void net_message_destroy(struct network *net) {
     pages_free(net->messages, sizeof *net->messages * net->message_room);
 }
 
-_Static_assert(sizeof(struct message) == 64, "a message is a cache line");
+_Static_assert(sizeof(struct net_message) == 64, "a message is a cache line");

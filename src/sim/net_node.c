@@ -33,7 +33,7 @@ void net_node_destroy(struct network *net) {
 }
 
 bool net_node_takes(struct network *net, uint32_t index, uint64_t now_ps) {
-    const struct packet *p = &net->packets[index];
+    const struct net_packet *p = &net->packets[index];
     if ((p->flags & (PACKET_MESSAGE | PACKET_CORRUPT)) || !net->nodes[p->node].look)
         return false;
     if (net->slots) /* it has landed, and nobody knows where it goes */
@@ -46,7 +46,7 @@ bool net_node_takes(struct network *net, uint32_t index, uint64_t now_ps) {
 
 /* The node lets the packet go on, to where it says. */
 static void pass(struct network *net, uint32_t index, const struct net_passing *passing) {
-    struct packet *p = &net->packets[index];
+    struct net_packet *p = &net->packets[index];
     uint32_t here = p->node, hosts = net->topology->hosts;
     uint64_t now_ps = passing->at_ps;
     uint64_t later_ps = passing->delay_ps < SIM_LATEST_PS ? passing->delay_ps : SIM_LATEST_PS;
@@ -80,7 +80,7 @@ static void pass(struct network *net, uint32_t index, const struct net_passing *
 void net_on_look(void *context, const struct sim_event *event) {
     struct network *net = context;
     uint32_t index = event->with.u32[0];
-    const struct packet *p = &net->packets[index];
+    const struct net_packet *p = &net->packets[index];
     struct net_node node = net->nodes[p->node];
     struct net_passing passing = {
         .at_ps = event->at_ps,

@@ -68,13 +68,13 @@ static bool more_packets(struct network *net) {
     uint32_t room = net->packet_room ? 2 * net->packet_room : 1024;
     if (room > NET_NONE / 2)
         return false;
-    struct packet_end *ends =
+    struct net_packet_end *ends =
         pages_grow(net->ends, sizeof *ends * net->end_room, sizeof *ends * room);
     if (!ends)
         return false;
     net->ends = ends;
     net->end_room = room;
-    struct packet *packets =
+    struct net_packet *packets =
         pages_grow(net->packets, sizeof *packets * net->packet_room, sizeof *packets * room);
     if (!packets)
         return false;
@@ -111,16 +111,16 @@ static void retire(struct network *net, uint32_t index, enum net_fate fate) {
 
 /* Is all that can still happen to a packet on the link to its host known? Then its arrival needs no
  * event of its own; the message has one, at its end. */
-static bool certain(const struct network *net, const struct packet *p) {
+static bool certain(const struct network *net, const struct net_packet *p) {
     return (p->flags & (PACKET_MESSAGE | PACKET_LEADS)) == PACKET_MESSAGE && !net->faulty &&
            !net->broken && !net->on.store;
 }
 
 uint64_t net_transmit(struct network *net, uint32_t index, const struct topo_hop *hop,
                       uint64_t now_ps, uint64_t ready_ps) {
-    struct packet *p = &net->packets[index];
-    struct channel *c = &net->channels[hop->channel];
-    const struct link_kind *kind = &net->kinds[hop->kind];
+    struct net_packet *p = &net->packets[index];
+    struct net_channel *c = &net->channels[hop->channel];
+    const struct net_link_kind *kind = &net->kinds[hop->kind];
     uint64_t takes = transfer_ps(p->bytes, kind->fs_per_byte);
     uint64_t start = c->free_ps > ready_ps ? c->free_ps : ready_ps;
     if (net->vcs > 1)
@@ -186,8 +186,8 @@ uint64_t net_transmit(struct network *net, uint32_t index, const struct topo_hop
 
 void net_forward(struct network *net, uint32_t index, const struct topo_hop *hop, uint64_t now_ps,
                  uint64_t ready_ps) {
-    struct packet *p = &net->packets[index];
-    const struct link_kind *kind = &net->kinds[hop->kind];
+    struct net_packet *p = &net->packets[index];
+    const struct net_link_kind *kind = &net->kinds[hop->kind];
     if (!net->one_rate && p->hops && !net->config.store_and_forward) {
         /* A fast link must not run ahead of the slow one that feeds it. */
         uint64_t takes = transfer_ps(p->bytes, kind->fs_per_byte);
@@ -196,7 +196,7 @@ void net_forward(struct network *net, uint32_t index, const struct topo_hop *hop
             ready_ps = all_in - takes;
     }
     if (net->config.flow_control == NET_DROP_TAIL && p->hops) {
-        const struct channel *c = &net->channels[hop->channel];
+        const struct net_channel *c = &net->channels[hop->channel];
         uint64_t backlog = c->free_ps > ready_ps ? c->free_ps - ready_ps : 0;
         uint64_t queued = backlog * 1000 / kind->fs_per_byte;
         if (queued + p->bytes > net->config.buffer_bytes) {
@@ -217,7 +217,7 @@ static void arrive(void *context, const struct sim_event *event) {
     struct network *net = context;
     uint32_t index = event->with.u32[0];
     uint64_t now_ps = event->at_ps;
-    struct packet *p = &net->packets[index];
+    struct net_packet *p = &net->packets[index];
     bool at_switch = p->node >= net->topology->hosts;
     if (net->slots && at_switch)
         net_credit_landed(net, index);
@@ -276,7 +276,7 @@ static void look_ahead(void *context, const struct sim_event *event) {
  * is sent on the last link. */
 static void look_closer(void *context, const struct sim_event *event) {
     const struct network *net = context;
-    const struct packet *p = &net->packets[event->with.u32[0]];
+    const struct net_packet *p = &net->packets[event->with.u32[0]];
     bool at_end = event->with.u32[2] == NET_NONE;
     bool at_edge = at_end || (p->flags & PACKET_LEADS) || event->with.u32[3] < net->topology->hosts;
     if (at_edge && (p->flags & PACKET_MESSAGE))
@@ -289,7 +289,7 @@ static void look_closer(void *context, const struct sim_event *event) {
 
 static void look_nearest(void *context, const struct sim_event *event) {
     const struct network *net = context;
-    const struct packet *p = &net->packets[event->with.u32[0]];
+    const struct net_packet *p = &net->packets[event->with.u32[0]];
     if (event->with.u32[2] == NET_NONE && net->on.closer && !(p->flags & PACKET_MESSAGE))
         net->on.closer(net->on.context, p->cookie, p->dst);
 }
@@ -301,8 +301,8 @@ void net_place(struct network *net, uint64_t now_ps, uint64_t ready_ps,
     uint32_t index = net_new_packet(net);
     if (index == NET_NONE)
         return;
-    struct packet *p = &net->packets[index];
-    *p = (struct packet){
+    struct net_packet *p = &net->packets[index];
+    *p = (struct net_packet){
         .cookie = origin->cookie,
         .dst = origin->dst,
         .bytes = origin->bytes + net->config.header_bytes,
@@ -317,7 +317,7 @@ void net_place(struct network *net, uint64_t now_ps, uint64_t ready_ps,
         p->tail_ps = now_ps;
         ready_ps = now_ps + net->config.switch_ps;
     }
-    net->ends[index] = (struct packet_end){
+    net->ends[index] = (struct net_packet_end){
         .src = origin->src, .flow = origin->flow, .twin = NET_NONE, .attempt = origin->attempt};
     net->counts.injected++;
     struct topo_hop hop = {.channel = TOPO_NONE};
@@ -355,12 +355,12 @@ void network_inject(struct network *net, uint64_t now_ps, uint32_t src, uint32_t
 }
 
 void net_finish(struct network *net, uint32_t index, uint64_t now_ps, enum net_fate fate) {
-    struct packet *p = &net->packets[index];
+    struct net_packet *p = &net->packets[index];
     if (net->slots && p->slot != NET_NONE && p->node >= net->topology->hosts) {
         net_credit_release(net, index, now_ps, now_ps + net->kinds[p->kind].latency_ps);
         p = &net->packets[index];
     }
-    struct packet_end end = net->ends[index];
+    struct net_packet_end end = net->ends[index];
     struct net_arrival arrival = {
         .at_ps = now_ps,
         .cookie = p->cookie,
@@ -525,7 +525,7 @@ struct net_counts network_counts(const struct network *net) {
 }
 
 struct net_link network_link(const struct network *net, uint32_t channel) {
-    const struct channel *c = &net->channels[channel];
+    const struct net_channel *c = &net->channels[channel];
     if (!c->packets && !c->drops)
         return (struct net_link){0};
     struct topo_hop hop = topology_channel(net->topology, channel);

@@ -22,7 +22,7 @@ enum {
 };
 
 /* One cache line. */
-struct packet {
+struct net_packet {
     uint64_t cookie;
     uint64_t tail_ps;   /* when its last byte is at the node it goes to */
     uint64_t ready_ps;  /* when it may leave; once that is settled, when it was settled */
@@ -38,12 +38,12 @@ struct packet {
 };
 
 /* What is needed only at the end of the way, apart from the line above. */
-struct packet_end {
+struct net_packet_end {
     uint32_t src, flow, twin;
     uint8_t attempt;
 };
 
-struct channel {
+struct net_channel {
     uint64_t free_ps; /* busy until then */
     uint64_t bytes, busy_ps, queued_ps, most_ps;
     uint64_t broken_ps; /* 1 + when it last broke; 0: never */
@@ -54,7 +54,7 @@ struct channel {
 /* Buffer of a virtual channel at the far end of a link, and who waits for room in it. Two cache
  * lines. Packets in it of which it is not known when they leave are on the link (`flight`, first
  * to arrive first) or have landed. */
-struct slot {
+struct net_slot {
     uint32_t used;                /* bytes promised */
     uint32_t head, tail;          /* packets waiting for room, index + 1 */
     uint32_t unknown, landed;     /* packets that are not settled; those of them that have landed */
@@ -73,17 +73,17 @@ struct slot {
 
 /* Where a wire is idle although departures after that are settled; several virtual channels only.
  */
-struct gap {
+struct net_gap {
     uint64_t from_ps, to_ps;
 };
 
-struct release {
+struct net_release {
     uint64_t at_ps;
     uint32_t bytes, child, sibling; /* index + 1; sibling also links the free list */
 };
 
 /* One cache line. */
-struct message {
+struct net_message {
     uint64_t cookie, bytes, sent, at_ps;
     uint64_t stored_ps; /* its packets that are in, or are sure to be, are in memory by then */
     uint64_t packets_left : 61;
@@ -93,7 +93,7 @@ struct message {
 };
 
 /* Messages that a host has to send, index + 1; the first is being sent. */
-struct outbox {
+struct net_outbox {
     uint32_t first, last;
 };
 
@@ -109,7 +109,7 @@ struct net_refused {
     bool is;
 };
 
-struct link_kind {
+struct net_link_kind {
     uint64_t fs_per_byte, latency_ps;
 };
 
@@ -133,25 +133,25 @@ struct network {
     struct net_config config;
     struct net_callbacks on;
     struct sim_instance sim;
-    struct link_kind *kinds;
+    struct net_link_kind *kinds;
     uint64_t fastest_fs; /* a byte, of all links */
     bool one_rate, faulty;
     uint32_t vcs, base_vcs; /* those above base_vcs are for detours */
 
-    struct channel *channels;
-    struct slot *slots;  /* credits only */
-    uint64_t *wakes;     /* a slot: 1 + the time of the wake-up that is due, or 0 */
-    struct gap *gaps;    /* a channel; several virtual channels only */
-    uint64_t *wire_ends; /* a slot, likewise: of its last packet; the next follows it */
+    struct net_channel *channels;
+    struct net_slot *slots; /* credits only */
+    uint64_t *wakes;        /* a slot: 1 + the time of the wake-up that is due, or 0 */
+    struct net_gap *gaps;   /* a channel; several virtual channels only */
+    uint64_t *wire_ends;    /* a slot, likewise: of its last packet; the next follows it */
 
-    struct packet *packets;
-    struct packet_end *ends;
+    struct net_packet *packets;
+    struct net_packet_end *ends;
     uint32_t packet_room, end_room, packet_free, packets_used;
-    struct release *releases;
+    struct net_release *releases;
     uint32_t release_room, release_free, releases_used;
-    struct message *messages;
+    struct net_message *messages;
     uint32_t message_room, message_free, messages_used;
-    struct outbox *outboxes; /* a host */
+    struct net_outbox *outboxes; /* a host */
     bool out_of_memory;
     struct net_refused refused;
     struct net_node *nodes; /* by node; NULL while nobody looks at packets */
@@ -240,7 +240,7 @@ uint64_t net_credit_start(struct network *net, const struct topo_hop *hop, uint6
 /* What a packet that came by slot `in` may set moving; `follower` is behind it on the same link. */
 static inline void net_credit_look_closer(const struct network *net, uint32_t in,
                                           uint32_t follower) {
-    const struct slot *s = &net->slots[in];
+    const struct net_slot *s = &net->slots[in];
     if (follower)
         __builtin_prefetch(&net->packets[follower - 1], 1);
     if (s->head)

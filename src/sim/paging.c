@@ -18,26 +18,26 @@ static void no_memory(struct paging *p) {
     p->no_memory = true;
 }
 
-static uint64_t io_address(const struct region *r, uint32_t page) {
+static uint64_t io_address(const struct paging_region *r, uint32_t page) {
     return (uint64_t)r->number * IOMMU_HUGE_PAGE + page * IOMMU_PAGE;
 }
 
-static void map_page(struct paging *p, struct region *r, uint32_t page) {
+static void map_page(struct paging *p, struct paging_region *r, uint32_t page) {
     r->page[page].mapped = true;
     if (iommu_map(p->iommu, DOMAIN, io_address(r, page), p->frames++ * IOMMU_PAGE, IOMMU_WRITE))
         no_memory(p);
 }
 
-static struct region *region_new(struct paging *p, uint64_t base) {
+static struct paging_region *region_new(struct paging *p, uint64_t base) {
     if (p->regions == p->region_room) {
         uint32_t room = p->region_room ? 2 * p->region_room : 16;
-        struct region **wider = realloc(p->region, room * sizeof *wider);
+        struct paging_region **wider = realloc(p->region, room * sizeof *wider);
         if (!wider)
             return NULL;
         p->region = wider;
         p->region_room = room;
     }
-    struct region *r = calloc(1, sizeof *r);
+    struct paging_region *r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
     r->base = base;
@@ -57,24 +57,24 @@ static struct region *region_new(struct paging *p, uint64_t base) {
 }
 
 /* The region of an address; NULL: no memory. */
-static struct region *region_of(struct paging *p, uint64_t address) {
+static struct paging_region *region_of(struct paging *p, uint64_t address) {
     uint64_t base = address & ~(IOMMU_HUGE_PAGE - 1);
     if (p->last && p->last->base == base)
         return p->last;
     uint32_t number = regions_find(&p->table, p, base);
-    struct region *r = number != INDEX_NONE ? p->region[number] : region_new(p, base);
+    struct paging_region *r = number != INDEX_NONE ? p->region[number] : region_new(p, base);
     if (!r)
         no_memory(p);
     return p->last = r;
 }
 
-struct place paging_place(struct paging *p, uint64_t address) {
-    struct region *r = region_of(p, address);
+struct paging_place paging_place(struct paging *p, uint64_t address) {
+    struct paging_region *r = region_of(p, address);
     uint32_t page = (uint32_t)(address / IOMMU_PAGE % PAGES);
-    return (struct place){r, page, r ? &r->page[page] : NULL};
+    return (struct paging_place){r, page, r ? &r->page[page] : NULL};
 }
 
-static void unmap_page(struct paging *p, struct region *r, uint32_t page) {
+static void unmap_page(struct paging *p, struct paging_region *r, uint32_t page) {
     r->huge = false;
     r->page[page].mapped = false;
     if (iommu_unmap(p->iommu, DOMAIN, io_address(r, page)))
@@ -82,22 +82,23 @@ static void unmap_page(struct paging *p, struct region *r, uint32_t page) {
 }
 
 /* After these pages of a region were unmapped. */
-static void invalidate(struct paging *p, const struct region *r, uint32_t page, uint32_t pages) {
+static void invalidate(struct paging *p, const struct paging_region *r, uint32_t page,
+                       uint32_t pages) {
     bool all = p->config.invalidate_all;
     iommu_invalidate(p->iommu, DOMAIN, io_address(r, page), all ? 0 : pages * IOMMU_PAGE);
 }
 
-static bool is_in(const struct page *page) {
+static bool is_in(const struct paging_page *page) {
     return page->state == PAGE_PRESENT || page->state == PAGE_PINNED;
 }
 
 /* A page that was not used since the hand last came by goes to the swap device. */
-static void swap_one_out(struct paging *p, const struct page *spared) {
+static void swap_one_out(struct paging *p, const struct paging_page *spared) {
     uint64_t places = (uint64_t)p->regions * PAGES;
     for (uint64_t steps = 0; steps < 2 * places; steps++) {
         uint64_t at = p->hand++ % places;
-        struct region *r = p->region[at / PAGES];
-        struct page *page = &r->page[at % PAGES];
+        struct paging_region *r = p->region[at / PAGES];
+        struct paging_page *page = &r->page[at % PAGES];
         if (page->state != PAGE_PRESENT || page == spared || r->collapse_until_ps)
             continue;
         if (page->used) {
@@ -115,21 +116,21 @@ static void swap_one_out(struct paging *p, const struct page *spared) {
     }
 }
 
-void paging_bring_in(struct paging *p, struct place at, uint64_t at_ps) {
+void paging_bring_in(struct paging *p, struct paging_place at, uint64_t at_ps) {
     p->counts.pages_in++;
     p->counts.swapped_in += at.page->state == PAGE_SWAPPED;
     at.page->state = PAGE_PRESENT;
     at.page->used = true;
     at.page->due_ps = at_ps;
     p->resident++;
-    const struct due due = {at_ps, at.region->number, at.number};
+    const struct paging_due due = {at_ps, at.region->number, at.number};
     if (!dues_push(&p->due, &due))
         no_memory(p);
     if (p->config.resident && p->resident > p->config.resident)
         swap_one_out(p, at.page);
 }
 
-uint64_t paging_wait(const struct place at, uint64_t at_ps) {
+uint64_t paging_wait(const struct paging_place at, uint64_t at_ps) {
     uint64_t until = at.page->mapped ? at_ps : at.page->due_ps;
     if (at.region->collapse_until_ps > until)
         until = at.region->collapse_until_ps;
@@ -139,7 +140,7 @@ uint64_t paging_wait(const struct place at, uint64_t at_ps) {
 /* ---- what happens by itself -------------------------------------------------------------------
  */
 
-static bool can_collapse(const struct region *r) {
+static bool can_collapse(const struct paging_region *r) {
     if (r->huge || r->collapse_until_ps)
         return false;
     for (uint32_t i = 0; i < PAGES; i++)
@@ -151,7 +152,7 @@ static bool can_collapse(const struct region *r) {
 /* The system copies 512 pages into a huge one; until that is done none of them is there. */
 static bool collapse_one(struct paging *p, uint64_t at_ps) {
     for (uint32_t i = 0; i < p->regions; i++) {
-        struct region *r = p->region[(p->collapse_hand + i) % p->regions];
+        struct paging_region *r = p->region[(p->collapse_hand + i) % p->regions];
         if (!can_collapse(r))
             continue;
         p->collapse_hand = r->number + 1;
@@ -159,7 +160,7 @@ static bool collapse_one(struct paging *p, uint64_t at_ps) {
             unmap_page(p, r, k);
         invalidate(p, r, 0, PAGES);
         r->collapse_until_ps = at_ps + p->config.collapse_ps;
-        const struct due due = {r->collapse_until_ps, r->number, PAGES};
+        const struct paging_due due = {r->collapse_until_ps, r->number, PAGES};
         if (!dues_push(&p->due, &due))
             no_memory(p);
         p->counts.collapsed++;
@@ -168,7 +169,7 @@ static bool collapse_one(struct paging *p, uint64_t at_ps) {
     return false;
 }
 
-static void collapse_ends(struct paging *p, struct region *r) {
+static void collapse_ends(struct paging *p, struct paging_region *r) {
     r->collapse_until_ps = 0;
     r->huge = true;
     for (uint32_t i = 0; i < PAGES; i++) {
@@ -188,10 +189,10 @@ static void collapse_ends(struct paging *p, struct region *r) {
 }
 
 static void fall_due(struct paging *p, uint64_t until_ps) {
-    struct due due;
+    struct paging_due due;
     while (p->due.count && p->due.at[0].at_ps <= until_ps) {
         dues_pop(&p->due, &due);
-        struct region *r = p->region[due.region];
+        struct paging_region *r = p->region[due.region];
         if (due.page == PAGES)
             collapse_ends(p, r);
         else if (is_in(&r->page[due.page]) && !r->page[due.page].mapped &&
@@ -224,7 +225,7 @@ uint64_t paging_touch(struct paging *p, uint64_t address, uint64_t bytes, uint64
     const struct paging_config *c = &p->config;
     paging_settle(p, at_ps);
     for (uint64_t a = first_page(address); bytes && a < address + bytes; a += IOMMU_PAGE) {
-        struct place at = paging_place(p, a);
+        struct paging_place at = paging_place(p, a);
         if (!at.page)
             break;
         at.page->used = true;
@@ -244,7 +245,7 @@ uint64_t paging_pin(struct paging *p, uint64_t address, uint64_t bytes, uint64_t
     paging_settle(p, at_ps);
     at_ps += bytes ? c->pin_call_ps : 0;
     for (uint64_t a = first_page(address); bytes && a < address + bytes; a += IOMMU_PAGE) {
-        struct place at = paging_place(p, a);
+        struct paging_place at = paging_place(p, a);
         if (!at.page)
             break;
         at_ps += c->pin_page_ps;
@@ -265,7 +266,7 @@ uint64_t paging_discard(struct paging *p, uint64_t address, uint64_t bytes, uint
     bool was_mapped = false;
     paging_settle(p, at_ps);
     for (uint64_t a = first_page(address + IOMMU_PAGE - 1); a < end; a += IOMMU_PAGE) {
-        struct place at = paging_place(p, a);
+        struct paging_place at = paging_place(p, a);
         if (!at.page)
             break;
         p->resident -= is_in(at.page);
@@ -283,7 +284,7 @@ uint64_t paging_discard(struct paging *p, uint64_t address, uint64_t bytes, uint
 
 enum paging_state paging_state(struct paging *p, uint64_t address, uint64_t at_ps) {
     paging_settle(p, at_ps);
-    struct place at = paging_place(p, address);
+    struct paging_place at = paging_place(p, address);
     return at.page && (!is_in(at.page) || at.page->mapped) ? (enum paging_state)at.page->state
                                                            : PAGE_ABSENT;
 }
@@ -297,7 +298,7 @@ struct paging_reply paging_use(struct paging *p, uint64_t address, uint64_t byte
     uint64_t end = address + (bytes ? bytes : 1);
     paging_settle(p, at_ps);
     for (uint64_t a = address; a < end; a = first_page(a) + IOMMU_PAGE) {
-        struct place at = paging_place(p, a);
+        struct paging_place at = paging_place(p, a);
         if (!at.page) {
             reply.answer = IOMMU_ERROR;
             return reply;

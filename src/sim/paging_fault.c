@@ -32,19 +32,19 @@ static bool log_fault(struct paging *p, const struct paging_fault *fault, uint64
     }
     if (p->faults == p->fault_room) {
         uint32_t room = p->fault_room ? 2 * p->fault_room : 16;
-        struct logged *wider = realloc(p->fault, room * sizeof *wider);
+        struct paging_logged *wider = realloc(p->fault, room * sizeof *wider);
         if (!wider)
             return false;
         p->fault = wider;
         p->fault_room = room;
     }
-    p->fault[p->faults++] = (struct logged){*fault, at_ps};
+    p->fault[p->faults++] = (struct paging_logged){*fault, at_ps};
     return true;
 }
 
 /* True: it was not so. */
 static bool hold(struct paging *p, uint64_t address, bool held) {
-    struct place at = paging_place(p, address);
+    struct paging_place at = paging_place(p, address);
     bool changes = at.page && at.page->held != held;
     if (changes)
         at.page->held = held;
@@ -56,7 +56,7 @@ bool paging_is_held(struct paging *p, uint64_t address, uint64_t bytes) {
     if (!p->holds)
         return false;
     for (uint64_t a = page_of(address); a < end; a += IOMMU_PAGE) {
-        struct place at = paging_place(p, a);
+        struct paging_place at = paging_place(p, a);
         if (at.page && at.page->held)
             return true;
     }
@@ -114,7 +114,7 @@ static uint64_t get_user_pages(struct paging *p, uint64_t from, uint64_t *bytes,
     p->counts.calls++;
     at_ps += c->gup_call_ps;
     for (uint64_t a = page_of(from); a < end; a += IOMMU_PAGE) {
-        struct place at = paging_place(p, a);
+        struct paging_place at = paging_place(p, a);
         if (!at.page || !exists(p, a, write)) {
             *bytes = a > from ? a - from : 0;
             break;
@@ -164,7 +164,7 @@ static uint64_t tell(struct paging *p, const struct paging_fault *f, uint64_t by
 }
 
 static bool is_in(struct paging *p, uint64_t address) {
-    struct place at = paging_place(p, address);
+    struct paging_place at = paging_place(p, address);
     return at.page && (at.page->state == PAGE_PRESENT || at.page->state == PAGE_PINNED);
 }
 
@@ -204,9 +204,9 @@ static uint64_t take_all(struct paging *p, uint32_t count, uint64_t at_ps) {
 }
 
 /* Whether the sender was told of that page after its fault. */
-static bool is_told(const struct paging *p, const struct logged *l) {
+static bool is_told(const struct paging *p, const struct paging_logged *l) {
     for (uint32_t i = 0; i < p->aheads; i++) {
-        const struct ahead *a = &p->ahead[i];
+        const struct paging_ahead *a = &p->ahead[i];
         if (l->fault.address >= page_of(a->fault.address) && l->fault.address < a->told_end &&
             l->at_ps <= a->at_ps)
             return true;
@@ -225,7 +225,7 @@ static uint64_t at_once(const struct paging *p, const struct paging_fault *f, ui
  * after that, by chunks, so that faults of others do not wait for all of it. */
 static uint64_t take_blocks(struct paging *p, uint32_t count, uint64_t at_ps) {
     for (uint32_t i = 0; i < count; i++) {
-        const struct logged l = p->fault[p->fault_first + i];
+        const struct paging_logged l = p->fault[p->fault_first + i];
         const struct paging_fault *f = &l.fault;
         if (is_told(p, &l))
             continue;
@@ -233,8 +233,8 @@ static uint64_t take_blocks(struct paging *p, uint32_t count, uint64_t at_ps) {
         at_ps = get_user_pages(p, f->address, &got, f->write, at_ps);
         bool more = got == bytes && bytes < all && p->aheads < PAGING_AHEAD;
         if (more)
-            p->ahead[p->aheads++] = (struct ahead){*f, f->address + bytes, all - bytes,
-                                                   page_of(f->address + bytes), at_ps};
+            p->ahead[p->aheads++] = (struct paging_ahead){*f, f->address + bytes, all - bytes,
+                                                          page_of(f->address + bytes), at_ps};
         at_ps = tell(p, f, got, more, at_ps);
     }
     p->fault_first += count;
@@ -242,7 +242,7 @@ static uint64_t take_blocks(struct paging *p, uint32_t count, uint64_t at_ps) {
 }
 
 static uint64_t take_chunk(struct paging *p, uint64_t at_ps) {
-    struct ahead *a = &p->ahead[0];
+    struct paging_ahead *a = &p->ahead[0];
     uint64_t most = p->config.chunk * IOMMU_PAGE;
     uint64_t bytes = a->bytes < most ? a->bytes : most, got = bytes;
     at_ps = get_user_pages(p, a->from, &got, a->fault.write, at_ps);
