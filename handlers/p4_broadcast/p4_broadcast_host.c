@@ -21,7 +21,7 @@ static uint8_t pattern(uint32_t i) {
 }
 
 /* To one child: when so many bytes have come, or now. */
-static bool send(struct p4_rank *r, uint32_t child, uint64_t when) {
+static bool send_to(struct p4_rank *r, uint32_t child, uint64_t when) {
     if (!when)
         return p4_put(r, 0, r->setup->bytes, child, P4_WHOLE);
     return PtlTriggeredPut(r->md, 0, r->setup->bytes, PTL_NO_ACK_REQ,
@@ -32,7 +32,7 @@ static bool send(struct p4_rank *r, uint32_t child, uint64_t when) {
 /* The child with most to do first. */
 static bool send_to_children(struct p4_rank *r, uint64_t when) {
     for (uint32_t half = spin_ranks() / 2; half >= 1; half /= 2)
-        if (spin_rank() % (half * 2) == 0 && !send(r, spin_rank() + half, when))
+        if (spin_rank() % (half * 2) == 0 && !send_to(r, spin_rank() + half, when))
             return false;
     return true;
 }
