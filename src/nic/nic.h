@@ -269,9 +269,10 @@ struct nic_driver {
     /* How many bytes to this target, to which the network is not reliable, may be sent at once from
      * where they lie in the program's memory, behind the first packet of a put or reply of that
      * `payload`: a *run* of packets, of which each is acknowledged by itself; until then its memory
-     * is the card's. `send` has done with the data when the next packet comes in, and is never pending.
-     * If it cannot be read, a run of one is sent as zeroes (nic_packet_blank), a longer one is not
-     * sent, and comes again as single packets; both are NIC_FAULT. NULL or 0: data is copied. */
+     * is the card's. `send` has done with the data when the next packet comes in, and is never
+     * pending. If it cannot be read, a run of one is sent as zeroes (nic_packet_blank), a longer
+     * one is not sent, and comes again as single packets; both are NIC_FAULT. NULL or 0: data is
+     * copied. */
     uint32_t (*in_place)(void *context, struct nic_address target, uint64_t payload);
     /* How many of these bytes of host memory, from the first on, are there: asked before `send`
      * takes data from there by itself, of a small message or of one that is lent. What is absent
