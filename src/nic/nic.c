@@ -152,6 +152,8 @@ static void release_packets(struct nic *nic) {
     EACH(struct nic_incoming, in, &nic->incoming) {
         release_list(in->waiting);
         release_list(in->results);
+        if (in->last)
+            nic_packet_release(in->last);
     }
     EACH(struct nic_task_record, task, &nic->tasks)
     if (task->packet)
