@@ -28,7 +28,7 @@ check "a program links with -lportals alone" 0 '' clang $flags use.o "-L$BUILD/s
 check "and has a live card" 0 '^PtlInit 0, PtlNIInit 0$' env "LD_LIBRARY_PATH=$BUILD/src/portals" ./use
 
 # a job that is none is told in one line
-check "a job that is not there" 0 'openspin: no live card: OPENSPIN_JOB: there is no job' env "LD_LIBRARY_PATH=$BUILD/src/portals" OPENSPIN_JOB=none OPENSPIN_RANK=0 OPENSPIN_SIZE=1 ./use
+check "a job that is not there" 0 'openspin: rank 0: no live card: OPENSPIN_JOB: there is no job' env "LD_LIBRARY_PATH=$BUILD/src/portals" OPENSPIN_JOB=none OPENSPIN_RANK=0 OPENSPIN_SIZE=1 ./use
 
 nm -D --defined-only "$library" | awk '$2 == "T" { print $3 }' | grep -v '^spin_' | sed 's/@.*//' | sort -u >exported
 # PtlToStr belongs to no process, so it is not in the list of calls; PtlNIInit has a symbol for P4sPIN's limits too
