@@ -33,10 +33,12 @@ soak:
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
-# ninja once more: what is installed where is written down again when the prefix has changed. Libraries
-# go to PREFIX/lib, where configure scripts of others look for them (--with-portals4=PREFIX).
+# ninja once more: what is installed where is written down again when the prefix has changed.
+# Libraries go to PREFIX/lib, where configure scripts of others look for them
+# (--with-portals4=PREFIX).
 install: all
-	@[ -z "$(PREFIX)" ] || { meson configure $(BUILD) --prefix="$(PREFIX)" --libdir=lib && ninja -C $(BUILD) --quiet; }
+	@[ -z "$(PREFIX)" ] || { meson configure $(BUILD) --prefix="$(PREFIX)" --libdir=lib && \
+		ninja -C $(BUILD) --quiet; }
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:

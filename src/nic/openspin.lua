@@ -317,7 +317,8 @@ local function long_form(tree, tvb)
         return kinds[kind], info, wrong or add_data(tree, tvb, LONG + TAG, 0)
     end
     if kind ~= 0 and kind ~= BLOCK then
-        local wrong = (not empty or flags ~= 0 or tvb(48, 4):le_uint() ~= 0) and "a receipt or probe with data" or nil
+        local holds = not empty or flags ~= 0 or tvb(48, 4):le_uint() ~= 0
+        local wrong = holds and "a receipt or probe with data" or nil
         return kinds[kind], string.format("below %u", tvb(36, 4):le_uint()),
                wrong or add_data(tree, tvb, LONG, 0)
     end

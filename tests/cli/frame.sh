@@ -47,7 +47,7 @@ taken=$(cd "$SOURCE" && sources | grep -vE '^(src/hpu/runtime|include/spin/libc)
 if command -v python3 >/dev/null; then
     wide=$(cd "$SOURCE" && python3 - <<'P'
 import glob, os
-code = (".c", ".cpp", ".h", ".inc", ".def", ".py")
+code = (".build", ".c", ".cpp", ".def", ".h", ".inc", ".lua", ".map", ".py", "Makefile")
 for folder in ("bench", "cli", "docs", "examples", "experiments", "handlers", "include", "man", "src", "tests", "."):
     for path in sorted(glob.glob(folder + "/**", recursive=folder != ".")):
         page = path.endswith(".md")
