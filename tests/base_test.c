@@ -557,7 +557,7 @@ INDEX_TABLE(keys, struct keyed, key_at);
 
 TEST(a_table_finds_what_is_in_it) {
     struct keyed all = {0};
-    struct index_table table = {0};
+    struct hash_table table = {0};
     struct rng rng = rng_seeded(9);
     for (uint32_t i = 0; i < HEAPED; i++) /* close together, or apart by a power of two */
         all.key[i] = i % 2 ? i : (uint64_t)i << 40;
@@ -576,14 +576,14 @@ TEST(a_table_finds_what_is_in_it) {
     }
     for (uint32_t i = 0; i < HEAPED; i++)
         CHECK_EQ(keys_find(&table, &all, all.key[i]), all.in[i] ? i : INDEX_NONE);
-    index_table_free(&table);
+    hash_table_free(&table);
     CHECK(index_table_room(&table, 1000));
     uint32_t slots = table.slots;
     memset(all.in, 0, sizeof all.in);
     for (uint32_t i = 0; i < HEAPED; i++)
         CHECK(keys_add(&table, &all, i));
     CHECK_EQ(table.slots, slots);
-    index_table_free(&table);
+    hash_table_free(&table);
 }
 
 TEST(copies_past_the_cache_are_copies) {

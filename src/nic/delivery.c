@@ -61,7 +61,7 @@ void delivery_clear(struct delivery *d) {
         peer_free(d, peer);
     }
     free(d->peer);
-    index_table_free(&d->by_address);
+    hash_table_free(&d->by_address);
     free(d->timers.at);
 }
 
@@ -104,7 +104,7 @@ static bool index_peer(struct delivery *d) {
     for (uint32_t i = d->peers == FEW_PEERS ? 0 : d->peers; added && i <= d->peers; i++)
         added = addresses_add(&d->by_address, d, i);
     if (!added && d->peers == FEW_PEERS)
-        index_table_free(&d->by_address);
+        hash_table_free(&d->by_address);
     return added;
 }
 

@@ -116,7 +116,7 @@ struct delivery {
     void *context; /* the owner's */
     uint32_t ring; /* slots and bits of a window: a power of two */
     uint32_t peers, peers_room;
-    struct index_table by_address; /* peers' numbers, if they are many */
+    struct hash_table by_address; /* peers' numbers, if they are many */
     struct delivery_peer **due_end;
 };
 

@@ -176,7 +176,7 @@ void nic_free(struct nic *nic) {
     pool_clear(&nic->commands);
     pool_clear(&nic->parked);
     nic_block_clear(nic);
-    index_table_free(&nic->open);
+    hash_table_free(&nic->open);
     free(nic->silences.at);
     free(nic->slot);
     zone_give(nic->config.zone, nic, sizeof *nic);

@@ -34,7 +34,7 @@ static void index_all(struct nic *nic) {
     for (uint32_t i = 0; i < nic->incoming.made; i++) {
         const struct nic_incoming *in = pool_find(&nic->incoming, i);
         if (in && in->link_open && !open_add(&nic->open, nic, i)) {
-            index_table_free(&nic->open);
+            hash_table_free(&nic->open);
             return;
         }
     }
@@ -47,7 +47,7 @@ void nic_open_begin(struct nic *nic, struct nic_incoming *in) {
         if (opened >= MANY_OPEN && (opened & (opened - 1)) == 0)
             index_all(nic);
     } else if (!open_add(&nic->open, nic, in->slot.index)) {
-        index_table_free(&nic->open);
+        hash_table_free(&nic->open);
     }
     delivery_expect(&nic->delivery, &in->peer->delivery);
 }

@@ -478,7 +478,7 @@ void card_free(struct card *c) {
     pages_free(c->packet, packets * sizeof *c->packet);
     pages_free(c->l2_packets, packets * UNIT_BYTES);
     free(c->queue);
-    index_table_free(&c->queues);
+    hash_table_free(&c->queues);
     free(c->clock.active);
     free(c->clock.recent);
     free(c->task);

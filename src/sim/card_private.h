@@ -313,7 +313,7 @@ struct card {
     uint32_t free_packet, packets_made;
     struct card_queue *queue;
     uint32_t free_queue;
-    struct index_table queues; /* by context and message */
+    struct hash_table queues; /* by context and message */
     struct card_queue_clock clock;
     struct card_list requests, ready; /* packets: without a cell; with a task to dispatch */
     uint32_t cells_free;

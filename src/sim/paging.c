@@ -343,7 +343,7 @@ void paging_free(struct paging *p) {
     for (uint32_t i = 0; i < p->regions; i++)
         free(p->region[i]);
     free(p->region);
-    index_table_free(&p->table);
+    hash_table_free(&p->table);
     free(p->due.at);
     free(p->fault);
     iommu_free(p->iommu);

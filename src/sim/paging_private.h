@@ -64,7 +64,7 @@ struct paging {
     struct paging_region **region;
     uint32_t regions, region_room;
     struct paging_region *last; /* used */
-    struct index_table table;
+    struct hash_table table;
     struct dues due;
     uint64_t frames, resident, hand;
     uint64_t next_collapse_ps;
