@@ -112,4 +112,25 @@ static inline uint64_t hash_table_spread(uint64_t key) {
     }                                                                                              \
     _Static_assert(sizeof(type) > 0, "a semicolon may follow")
 
+/* Of slots with a member `uint64_t key`, 0 where they hold nothing. Nobody is asked: `of` is NULL.
+ */
+#define HASH_TABLE_BY_KEY(name, type)                                                              \
+    static inline bool name##_holds(const void *of, const type *slot) {                            \
+        (void)of;                                                                                  \
+        return slot->key != 0;                                                                     \
+    }                                                                                              \
+    static inline uint64_t name##_key(const void *of, const type *slot) {                          \
+        (void)of;                                                                                  \
+        return slot->key;                                                                          \
+    }                                                                                              \
+    static inline uint64_t name##_hash(const void *of, uint64_t key) {                             \
+        (void)of;                                                                                  \
+        return hash_table_spread(key);                                                             \
+    }                                                                                              \
+    static inline bool name##_same(const void *of, const type *slot, uint64_t key) {               \
+        (void)of;                                                                                  \
+        return slot->key == key;                                                                   \
+    }                                                                                              \
+    HASH_TABLE(name, void, type, uint64_t)
+
 #endif

@@ -3,48 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct card_message *find_slot(struct card_message *slot, uint64_t slots, uint64_t key) {
-    uint64_t h = key * 0x9e3779b97f4a7c15ull;
-    for (uint64_t i = h >> 32;; i++)
-        if (slot[i & (slots - 1)].key == key || !slot[i & (slots - 1)].key)
-            return &slot[i & (slots - 1)];
-}
+HASH_TABLE_BY_KEY(under_way, struct card_message);
 
-static bool grow(struct card_messages *m) {
-    uint64_t slots = m->slots ? 2 * m->slots : 256;
-    struct card_message *slot = calloc(slots, sizeof *slot);
-    if (!slot)
-        return false;
-    for (uint64_t i = 0; i < m->slots; i++)
-        if (m->slot[i].key)
-            *find_slot(slot, slots, m->slot[i].key) = m->slot[i];
-    free(m->slot);
-    m->slot = slot;
-    m->slots = slots;
-    return true;
-}
-
-/* Moves those behind it up that would no longer be found. */
 void messages_forget(struct card_messages *m, struct card_message *at) {
-    uint64_t mask = m->slots - 1, hole = (uint64_t)(at - m->slot);
-    for (uint64_t i = (hole + 1) & mask; m->slot[i].key; i = (i + 1) & mask) {
-        uint64_t home = (m->slot[i].key * 0x9e3779b97f4a7c15ull >> 32) & mask;
-        if (((i - home) & mask) >= ((i - hole) & mask)) {
-            m->slot[hole] = m->slot[i];
-            hole = i;
-        }
-    }
-    m->slot[hole].key = 0;
-    m->used--;
+    under_way_remove(&m->under_way, NULL, at);
 }
 
 struct card_message *messages_find(struct card_messages *m, uint32_t context, uint32_t id) {
-    if (2 * m->used >= m->slots && !grow(m))
+    if (!under_way_room(&m->under_way, NULL))
         return NULL;
     uint64_t key = ((uint64_t)context << 32 | id) + 1;
-    struct card_message *at = find_slot(m->slot, m->slots, key);
+    struct card_message *at = under_way_slot(&m->under_way, NULL, key);
     if (!at->key) {
-        m->used++;
+        m->under_way.used++;
         *at = (struct card_message){key, m->begun++, 0};
     }
     return at;
@@ -75,13 +46,12 @@ bool messages_measure(struct card_messages *m, uint32_t context, uint32_t id, ui
 }
 
 void messages_rewind(struct card_messages *m) {
-    free(m->slot);
-    m->slot = NULL;
-    m->slots = m->used = m->begun = 0;
+    hash_table_free(&m->under_way);
+    m->begun = 0;
 }
 
 void messages_free(struct card_messages *m) {
-    free(m->slot);
+    hash_table_free(&m->under_way);
     free(m->bytes);
     *m = (struct card_messages){0};
 }

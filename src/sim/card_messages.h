@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash_table.h"
+
 struct card_message {
     uint64_t key; /* context << 32 | id, + 1; 0: empty */
     uint64_t begun;
@@ -14,8 +16,8 @@ struct card_message {
 };
 
 struct card_messages {
-    struct card_message *slot;
-    uint64_t slots, used, begun;
+    struct hash_table under_way;
+    uint64_t begun;
     uint64_t *bytes; /* of the n-th message that begins */
     uint64_t room;
 };
