@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/index_table.h"
 #include "base/settings.h"
 #include "base/units.h"
 #include "sim/engine.h"
@@ -55,8 +56,7 @@ struct capture_in {
     uint64_t room, given;
     struct flow *flow;
     uint32_t flows, flow_room, messages;
-    uint32_t *slot; /* hash table of flows + 1 */
-    uint32_t slots;
+    struct hash_table by_tuple; /* flows' numbers */
 };
 
 static int out_of_memory(const struct capture_in *c, struct spin_error *err) {
@@ -137,51 +137,37 @@ static struct tuple tuple_of(enum nic_link link, const uint8_t *bytes, uint32_t 
     return t;
 }
 
-static uint32_t hash(const struct tuple *t) {
+static uint64_t hash(const struct tuple *t) {
     uint64_t h = t->a * 0x9e3779b97f4a7c15ull;
     h = (h ^ h >> 29 ^ t->b) * 0xbf58476d1ce4e5b9ull;
     h = (h ^ h >> 32 ^ t->ports ^ (uint64_t)t->protocol << 32) * 0x94d049bb133111ebull;
-    return (uint32_t)(h >> 32);
+    return h;
 }
 
 static bool same(const struct tuple *a, const struct tuple *b) {
     return a->a == b->a && a->b == b->b && a->ports == b->ports && a->protocol == b->protocol;
 }
 
-static bool grow_flows(struct capture_in *c) {
-    uint32_t room = c->flow_room ? 2 * c->flow_room : 64, slots = 4 * room;
-    struct flow *flow = realloc(c->flow, room * sizeof *flow);
-    if (flow)
-        c->flow = flow;
-    uint32_t *slot = calloc(slots, sizeof *slot);
-    if (!flow || !slot) {
-        free(slot);
-        return false;
-    }
-    for (uint32_t f = 0; f < c->flows; f++) {
-        uint32_t i = hash(&c->flow[f].tuple) & (slots - 1);
-        while (slot[i])
-            i = (i + 1) & (slots - 1);
-        slot[i] = f + 1;
-    }
-    free(c->slot);
-    c->slot = slot;
-    c->slots = slots;
-    c->flow_room = room;
-    return true;
+static const struct tuple *tuple_at(const struct capture_in *c, uint32_t flow) {
+    return &c->flow[flow].tuple;
 }
+INDEX_TABLE_OF(flows, struct capture_in, const struct tuple *, tuple_at, hash, same);
 
 /* The flow's number, NONE when there is no memory. */
 static uint32_t find_flow(struct capture_in *c, const struct tuple *tuple) {
-    if (c->flows == c->flow_room && !grow_flows(c))
-        return NONE;
-    uint32_t i = hash(tuple) & (c->slots - 1);
-    for (; c->slot[i]; i = (i + 1) & (c->slots - 1))
-        if (same(&c->flow[c->slot[i] - 1].tuple, tuple))
-            return c->slot[i] - 1;
+    uint32_t found = flows_find(&c->by_tuple, c, tuple);
+    if (found != INDEX_NONE)
+        return found;
+    if (c->flows == c->flow_room) {
+        uint32_t room = c->flow_room ? 2 * c->flow_room : 64;
+        struct flow *flow = realloc(c->flow, room * sizeof *flow);
+        if (!flow)
+            return NONE;
+        c->flow = flow;
+        c->flow_room = room;
+    }
     c->flow[c->flows] = (struct flow){.tuple = *tuple, .message = NONE};
-    c->slot[i] = ++c->flows;
-    return c->flows - 1;
+    return flows_add(&c->by_tuple, c, c->flows) ? c->flows++ : NONE;
 }
 
 /* Puts packet `number` into its flow's message, which may have ended before it, or with it. */
@@ -319,7 +305,7 @@ static void close_capture(struct traffic *t) {
         pcap_close(c->pcap);
     free(c->record);
     free(c->flow);
-    free(c->slot);
+    hash_table_free(&c->by_tuple);
     free(c->name);
     free(c);
 }
