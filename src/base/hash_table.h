@@ -50,6 +50,14 @@ static inline uint64_t hash_table_spread(uint64_t key) {
     return key * 0x9e3779b97f4a7c15ull;
 }
 
+/* Of text, by FNV-1a. */
+static inline uint64_t hash_table_text(const char *at, size_t length) {
+    uint64_t hash = 14695981039346656037ull;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (uint8_t)at[i]) * 1099511628211ull;
+    return hash_table_spread(hash ^ hash >> 32);
+}
+
 #define HASH_TABLE(name, owner, type, key_type)                                                    \
     __attribute__((unused)) static inline uint32_t name##_home(const struct hash_table *table,     \
                                                                const owner *of, key_type key) {    \

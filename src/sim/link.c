@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/hash_table.h"
 #include "sim/world_libc.h"
 
 /* What relocations do, whatever the machine calls them. */
@@ -241,48 +242,40 @@ static void order_from(struct linked *l, uint32_t i, uint32_t *next) {
 /* ---- names ------------------------------------------------------------------------------------
  */
 
-struct names { /* of what the objects define: open addressing */
-    struct {
-        const char *name;
-        uint32_t object, symbol;
-    } * entries;
-    uint64_t mask;
+struct definition {
+    uint32_t object, symbol; /* symbol 0 is none */
 };
 
-static uint64_t hash_of(const char *name) {
-    uint64_t hash = 14695981039346656037ull;
-    for (; *name; name++)
-        hash = (hash ^ (uint8_t)*name) * 1099511628211ull;
-    return hash;
+static bool names_holds(const struct linked *l, const struct definition *d) {
+    (void)l;
+    return d->symbol != 0;
 }
-
-static uint64_t find_entry(const struct names *n, const char *name) {
-    uint64_t i = hash_of(name) & n->mask;
-    while (n->entries[i].name && strcmp(n->entries[i].name, name) != 0)
-        i = (i + 1) & n->mask;
-    return i;
+static const char *names_key(const struct linked *l, const struct definition *d) {
+    return object_symbol_name(&l->objects[d->object].object, d->symbol);
 }
+static uint64_t names_hash(const struct linked *l, const char *name) {
+    (void)l;
+    return hash_table_text(name, strlen(name));
+}
+static bool names_same(const struct linked *l, const struct definition *d, const char *name) {
+    return strcmp(names_key(l, d), name) == 0;
+}
+HASH_TABLE(names, struct linked, struct definition, const char *);
 
-static int collect_names(struct linked *l, struct names *n, struct spin_error *err) {
-    uint64_t total = 0, room = 16;
-    for (uint32_t i = 0; i < l->count; i++)
-        total += l->objects[i].object.symbol_count;
-    while (room < 2 * total)
-        room *= 2;
-    n->mask = room - 1;
-    n->entries = calloc(room, sizeof *n->entries);
-    if (!n->entries)
-        return no_memory(l, err);
+static int collect_names(struct linked *l, struct hash_table *names, struct spin_error *err) {
     for (uint32_t i = 0; i < l->count; i++)
         for (uint32_t s = 1; s < l->objects[i].object.symbol_count; s++) {
             const struct object *o = &l->objects[i].object;
             const char *name = object_symbol_name(o, s);
-            uint64_t entry = find_entry(n, name);
-            if (!object_defines(o, s) || !*name || n->entries[entry].name)
+            if (!object_defines(o, s) || !*name)
+                continue;
+            if (!names_room(names, l))
+                return no_memory(l, err);
+            struct definition *d = names_slot(names, l, name);
+            if (names_holds(l, d))
                 continue; /* the first one is meant */
-            n->entries[entry].name = name;
-            n->entries[entry].object = i;
-            n->entries[entry].symbol = s;
+            *d = (struct definition){i, s};
+            names->used++;
         }
     return SPIN_OK;
 }
@@ -318,17 +311,17 @@ static struct meaning in_process(const struct linked *l, const char *name, const
     return (struct meaning){address ? OUTSIDE : NOWHERE, 0, (uint64_t)(uintptr_t)address};
 }
 
-static struct meaning meaning_of(const struct linked *l, const struct names *n, uint32_t object,
-                                 uint32_t symbol) {
+static struct meaning meaning_of(const struct linked *l, const struct hash_table *names,
+                                 uint32_t object, uint32_t symbol) {
     const struct object *o = &l->objects[object].object;
     const Elf64_Sym *s = &o->symbols[symbol];
     const char *name = object_symbol_name(o, symbol);
     if (s->st_shndx != SHN_UNDEF &&
         (ELF64_ST_BIND(s->st_info) == STB_LOCAL || ELF64_ST_VISIBILITY(s->st_other) != STV_DEFAULT))
         return defined_in(l, object, symbol);
-    uint64_t entry = find_entry(n, name);
-    if (n->entries[entry].name)
-        return defined_in(l, n->entries[entry].object, n->entries[entry].symbol);
+    const struct definition *d = names_find(names, l, name);
+    if (d)
+        return defined_in(l, d->object, d->symbol);
     uint64_t offset;
     const void *own = world_libc_call(name);
     if (own)
@@ -343,7 +336,7 @@ static struct meaning meaning_of(const struct linked *l, const struct names *n, 
 
 struct filling {
     struct linked *l;
-    const struct names *names;
+    const struct hash_table *names;
     uint32_t object;
     struct spin_error *err;
     uint64_t room, indirect_room;
@@ -487,7 +480,7 @@ static int fill_packed(struct filling *f) {
     return code;
 }
 
-static int fill_all(struct linked *l, const struct names *names, struct spin_error *err) {
+static int fill_all(struct linked *l, const struct hash_table *names, struct spin_error *err) {
     struct filling f = {.l = l, .names = names, .err = err};
     int code = SPIN_OK;
     for (f.object = 0; f.object < l->count && !code; f.object++) {
@@ -506,12 +499,12 @@ static int fill_all(struct linked *l, const struct names *names, struct spin_err
 /* ---- all of it --------------------------------------------------------------------------------
  */
 
-static int find_main(struct linked *l, const struct names *n, struct spin_error *err) {
+static int find_main(struct linked *l, const struct hash_table *names, struct spin_error *err) {
     const char *path = l->objects[0].object.path;
-    uint64_t entry = find_entry(n, "main");
+    const struct definition *d = names_find(names, l, "main");
     struct meaning m = {NOWHERE, 0, 0};
-    if (n->entries[entry].name)
-        m = defined_in(l, n->entries[entry].object, n->entries[entry].symbol);
+    if (d)
+        m = defined_in(l, d->object, d->symbol);
     if (m.place != IN_IMAGE || m.value >= l->span)
         return spin_fail(err, SPIN_EFORMAT, "%s: has no main()", path);
     l->main = m.value;
@@ -525,7 +518,7 @@ bool link_find(const struct linked *l, const char *name, const void **address) {
 }
 
 int link_program(struct linked *l, const char *path, struct spin_error *err) {
-    struct names names = {0};
+    struct hash_table names = {0};
     *l = (struct linked){.align = 1};
     int code = add_own(l, path, err);
     for (uint32_t i = 0; i < l->count && !code; i++)
@@ -544,7 +537,7 @@ int link_program(struct linked *l, const char *path, struct spin_error *err) {
     }
     if (!code)
         code = fill_all(l, &names, err);
-    free(names.entries);
+    hash_table_free(&names);
     if (code)
         link_free(l);
     return code;
