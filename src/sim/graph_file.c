@@ -14,13 +14,13 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/index_table.h"
 #include "base/units.h"
 
-#define MAX_NODES  (1u << 20)
-#define MAX_LINKS  (1u << 22)
-#define MAX_KINDS  4096
-#define KIND_SLOTS 16384
-#define NAME_ROOM  (TOPO_MAX_NAME / 2)
+#define MAX_NODES (1u << 20)
+#define MAX_LINKS (1u << 22)
+#define MAX_KINDS 4096
+#define NAME_ROOM (TOPO_MAX_NAME / 2)
 
 struct word {
     const char *at;
@@ -39,12 +39,12 @@ struct parser {
     bool *is_host;
     uint32_t *line_of;
     uint32_t count, room, hosts;
-    uint32_t *slots, slot_mask; /* name index + 1, or 0 */
+    struct hash_table by_name;
     struct wire *wires;
     uint32_t wire_count, wire_room;
     struct topo_kind kinds[MAX_KINDS];
     uint32_t kind_count;
-    uint16_t kind_slots[KIND_SLOTS]; /* index + 1, or 0 */
+    struct hash_table by_value; /* kinds */
     struct spin_error *err;
 };
 
@@ -82,24 +82,16 @@ static bool is(struct word w, const char *text) {
     return w.length == strlen(text) && memcmp(w.at, text, w.length) == 0;
 }
 
-static uint32_t hash_of(struct word w) {
-    uint32_t h = 2166136261u;
-    for (uint32_t i = 0; i < w.length; i++)
-        h = (h ^ (uint8_t)w.at[i]) * 16777619u;
-    return h ^ (h >> 15);
+static uint64_t hash_of(struct word w) {
+    return hash_table_text(w.at, w.length);
 }
-
-/* The slot where the name is or belongs. */
-static uint32_t *slot_of(struct parser *p, struct word w) {
-    uint32_t i = hash_of(w) & p->slot_mask;
-    while (p->slots[i]) {
-        struct word other = p->names[p->slots[i] - 1];
-        if (other.length == w.length && memcmp(other.at, w.at, w.length) == 0)
-            break;
-        i = (i + 1) & p->slot_mask;
-    }
-    return &p->slots[i];
+static bool same_word(struct word a, struct word b) {
+    return a.length == b.length && memcmp(a.at, b.at, a.length) == 0;
 }
+static struct word name_at(const struct parser *p, uint32_t index) {
+    return p->names[index];
+}
+INDEX_TABLE_OF(names, struct parser, struct word, name_at, hash_of, same_word);
 
 static bool grow_names(struct parser *p) {
     uint32_t room = p->room ? 2 * p->room : 64;
@@ -112,17 +104,9 @@ static bool grow_names(struct parser *p) {
     uint32_t *line_of = realloc(p->line_of, sizeof *line_of * room);
     if (line_of)
         p->line_of = line_of;
-    uint32_t *slots = calloc((size_t)4 * room, sizeof *slots);
-    if (!names || !is_host || !line_of || !slots) {
-        free(slots);
+    if (!names || !is_host || !line_of)
         return false;
-    }
-    free(p->slots);
-    p->slots = slots;
-    p->slot_mask = 4 * room - 1;
     p->room = room;
-    for (uint32_t i = 0; i < p->count; i++)
-        *slot_of(p, p->names[i]) = i + 1;
     return true;
 }
 
@@ -149,11 +133,11 @@ static int add_nodes(struct parser *p, bool host) {
             return fail_at(p, w.at, "over the limit of 1048576 hosts and switches at", w);
         if (p->count == p->room && !grow_names(p))
             return no_memory(p);
-        uint32_t *slot = slot_of(p, w);
-        if (*slot)
+        if (names_find(&p->by_name, p, w) != INDEX_NONE)
             return fail_at(p, w.at, "this name is already taken:", w);
-        *slot = p->count + 1;
         p->names[p->count] = w;
+        if (!names_add(&p->by_name, p, p->count))
+            return no_memory(p);
         p->line_of[p->count] = p->line;
         p->is_host[p->count++] = host;
         p->hosts += host;
@@ -165,10 +149,9 @@ static int find_end(struct parser *p, uint32_t *index) {
     struct word w = next_word(p);
     if (!w.length)
         return fail_at(p, w.at, "a link needs two names: link A B", (struct word){0});
-    uint32_t found = p->count ? *slot_of(p, w) : 0;
-    if (!found)
+    *index = names_find(&p->by_name, p, w);
+    if (*index == INDEX_NONE)
         return fail_at(p, w.at, "no host or switch of this name above:", w);
-    *index = found - 1;
     return SPIN_OK;
 }
 
@@ -197,22 +180,30 @@ static int read_attribute(struct parser *p, struct word w, struct topo_kind *kin
     return SPIN_OK;
 }
 
+static uint64_t hash_of_kind(struct topo_kind kind) {
+    return hash_table_spread(hash_table_spread(kind.fs_per_byte) ^ kind.latency_ps);
+}
+static bool same_kind(struct topo_kind a, struct topo_kind b) {
+    return a.fs_per_byte == b.fs_per_byte && a.latency_ps == b.latency_ps;
+}
+static struct topo_kind kind_at(const struct parser *p, uint32_t index) {
+    return p->kinds[index];
+}
+INDEX_TABLE_OF(kinds, struct parser, struct topo_kind, kind_at, hash_of_kind, same_kind);
+
 static int kind_index(struct parser *p, struct topo_kind kind, const char *where, uint16_t *index) {
-    uint64_t mixed = (kind.fs_per_byte * 0x9e3779b97f4a7c15ull) ^ kind.latency_ps;
-    uint32_t slot = (uint32_t)((mixed * 0x9e3779b97f4a7c15ull) >> 32) % KIND_SLOTS;
-    for (; p->kind_slots[slot]; slot = (slot + 1) % KIND_SLOTS) {
-        const struct topo_kind *other = &p->kinds[p->kind_slots[slot] - 1];
-        if (other->fs_per_byte == kind.fs_per_byte && other->latency_ps == kind.latency_ps) {
-            *index = (uint16_t)(p->kind_slots[slot] - 1);
-            return SPIN_OK;
-        }
+    uint32_t found = kinds_find(&p->by_value, p, kind);
+    if (found == INDEX_NONE) {
+        if (p->kind_count == MAX_KINDS)
+            return fail_at(p, where, "over the limit of 4096 different pairs of rate and latency",
+                           (struct word){0});
+        found = p->kind_count;
+        p->kinds[found] = kind;
+        if (!kinds_add(&p->by_value, p, found))
+            return no_memory(p);
+        p->kind_count++;
     }
-    if (p->kind_count == MAX_KINDS)
-        return fail_at(p, where, "over the limit of 4096 different pairs of rate and latency",
-                       (struct word){0});
-    *index = (uint16_t)p->kind_count;
-    p->kinds[p->kind_count++] = kind;
-    p->kind_slots[slot] = (uint16_t)p->kind_count;
+    *index = (uint16_t)found;
     return SPIN_OK;
 }
 
@@ -386,7 +377,8 @@ int topology_parse_graph(struct topology **out, const char *text, size_t length,
         free(p->names);
         free(p->is_host);
         free(p->line_of);
-        free(p->slots);
+        hash_table_free(&p->by_name);
+        hash_table_free(&p->by_value);
         free(p->wires);
         free(p);
     }
