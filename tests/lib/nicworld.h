@@ -197,7 +197,7 @@ __attribute__((unused)) static enum nic_status world_send(void *context, struct 
     struct node *n = context;
     struct nicworld *w = n->world;
     n->lent_sent += packet == &n->lent;
-    bool run = packet->run, unreadable = run && rng_below(&w->rng, 1000) < w->faults;
+    bool run = packet->run, unreadable = run && rng_below(&w->rng, 1000) < 10 * w->faults;
     if (unreadable && packet->run > 1) {
         w->unreadable_runs++;
         return NIC_FAULT;
