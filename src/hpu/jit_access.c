@@ -43,6 +43,11 @@ static const struct {
     [JIT_RESULT - HPU_WINDOWS] = {MAP_DRIVER + SPIN_REG_RESULT, 4, offsetof(struct hpu, result)},
 };
 
+/* Where address 0 would be. */
+static size_t in_hpu(unsigned window) {
+    return registers[window - HPU_WINDOWS].in_hpu - registers[window - HPU_WINDOWS].base;
+}
+
 /* Read once, when the function begins: nothing changes windows while a handler runs. */
 struct window *lift_use_window(struct lift *l, unsigned number) {
     struct window *w = &l->window[number];
@@ -273,24 +278,31 @@ static bool is_aligned(struct lift *l, const struct group *g) {
     return false;
 }
 
+/* Where little is moved out of loops, what is compared with is not worth computing beforehand. */
+static LLVMValueRef is_inside(struct lift *l, const struct group *g, LLVMValueRef offset) {
+    uint32_t span = (uint32_t)(g->end - g->least);
+    if (!l->settles || span <= 2 || span == 4 || g->window >= HPU_WINDOWS)
+        return compare(l, LLVMIntULT, offset, lift_bound(l, g->window, span, g->write));
+    LLVMValueRef room = widen(l, lift_bound(l, g->window, 1, g->write));
+    return compare(l, LLVMIntULT, add(l, widen(l, offset), c64(l, span - 1)), room);
+}
+
 static void check_group(struct lift *l, struct group *g, uint32_t h) {
     struct window *w = lift_use_window(l, g->window);
     if (g->guarded && !w->view)
         w->view = window_field(l, g->window, offsetof(struct hpu_window, view), l->pointer);
     LLVMValueRef address = add(l, read_x(l, g->reg), c32(l, (uint32_t)(g->least - g->more)));
     LLVMValueRef offset = sub(l, address, w->base);
-    LLVMValueRef good = NULL;
-    if (!g->guarded && !l->region->unprotected) {
-        LLVMValueRef bound = lift_bound(l, g->window, (uint32_t)(g->end - g->least), g->write);
-        good = compare(l, LLVMIntULT, offset, bound);
-    }
-    if (g->aligned && !is_aligned(l, g)) {
+    bool is_checked = !g->guarded && !l->region->unprotected;
+    bool may_cross = g->aligned && !is_aligned(l, g);
+    LLVMBasicBlockRef off =
+        is_checked || may_cross ? lift_exit_at(l, h, JIT_MISS, g->first > 0) : NULL;
+    if (is_checked)
+        go_on_if(l, is_inside(l, g, offset), off);
+    if (may_cross) {
         LLVMValueRef low = l->llvm->BuildAnd(l->b, address, c32(l, g->aligned), "");
-        LLVMValueRef aligned = compare(l, LLVMIntEQ, low, c32(l, 0));
-        good = good ? l->llvm->BuildAnd(l->b, good, aligned, "") : aligned;
+        go_on_if(l, compare(l, LLVMIntEQ, low, c32(l, 0)), off);
     }
-    if (good)
-        lift_demand(l, good, JIT_MISS, h, g->first > 0);
     g->pointer = place_in(l, l->b, w->host, widen(l, offset), l->i8);
 }
 
@@ -606,7 +618,9 @@ static void guessed_access(struct lift *l, const struct access *a) {
 static void plain_access(struct lift *l, const struct access *a, const struct member *m) {
     const struct group *g = &l->group[m->group - 1];
     uint64_t distance = (uint64_t)(int64_t)(m->distance - g->least);
-    LLVMValueRef place = place_in(l, l->b, g->pointer, c64(l, distance), a->type);
+    LLVMValueRef place = g->window >= HPU_WINDOWS && is_constant(&g->from)
+                             ? field(l, in_hpu(g->window) + (uint32_t)m->distance, a->type)
+                             : place_in(l, l->b, g->pointer, c64(l, distance), a->type);
     if (g->guarded)
         lift_guarded_move(l, a, g->window);
     if (g->window >= HPU_WINDOWS)

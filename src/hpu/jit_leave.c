@@ -108,8 +108,12 @@ static void demand(struct lift *l, LLVMValueRef good, uint32_t row) {
 
 /* ---- leaving ---- */
 
+LLVMBasicBlockRef lift_exit_at(struct lift *l, uint32_t h, uint32_t status, bool counted) {
+    return exit_by(l, add_way_out(l, h, status, counted), NULL);
+}
+
 void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool counted) {
-    l->llvm->BuildBr(l->b, exit_by(l, add_way_out(l, h, status, counted), NULL));
+    l->llvm->BuildBr(l->b, lift_exit_at(l, h, status, counted));
 }
 
 void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h, bool counted) {

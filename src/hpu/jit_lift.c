@@ -341,13 +341,13 @@ static LLVMValueRef value_of(struct lift *l, unsigned id, LLVMValueRef a, LLVMVa
     return shifted(l, a, b, id);
 }
 
-LLVMValueRef lift_taken(struct lift *l, const struct hpu_insn *in) {
-    LLVMIntPredicate how = in->id == HPU_BEQ    ? LLVMIntEQ
-                           : in->id == HPU_BNE  ? LLVMIntNE
-                           : in->id == HPU_BLT  ? LLVMIntSLT
-                           : in->id == HPU_BGE  ? LLVMIntSGE
-                           : in->id == HPU_BLTU ? LLVMIntULT
-                                                : LLVMIntUGE;
+LLVMValueRef lift_branches(struct lift *l, const struct hpu_insn *in, bool taken) {
+    LLVMIntPredicate how = in->id == HPU_BEQ || in->id == HPU_BNE   ? LLVMIntEQ
+                           : in->id == HPU_BLT || in->id == HPU_BGE ? LLVMIntSLT
+                                                                    : LLVMIntULT;
+    bool is_negated = in->id == HPU_BNE || in->id == HPU_BGE || in->id == HPU_BGEU;
+    if (is_negated == taken)
+        how = how == LLVMIntEQ ? LLVMIntNE : how == LLVMIntSLT ? LLVMIntSGE : LLVMIntUGE;
     return compare(l, how, read_x(l, in->rs1), read_x(l, in->rs2));
 }
 
@@ -415,34 +415,39 @@ static void through_hpu(struct lift *l, uint32_t h) {
 
 /* ---- where blocks lead ---- */
 
+/* Where the function goes on at h, or leaves. */
+static LLVMBasicBlockRef way_to(struct lift *l, uint32_t h) {
+    return l->block_at[h] != NONE ? l->block[l->block_at[h]].enter
+                                  : lift_exit_at(l, h, JIT_BRANCH, false);
+}
+
 void lift_go_to(struct lift *l, uint32_t h) {
     lift_settle(l);
-    if (l->block_at[h] != NONE) {
-        l->llvm->BuildBr(l->b, l->block[l->block_at[h]].enter);
-        return;
-    }
-    lift_leave_at(l, h, JIT_BRANCH, false);
+    l->llvm->BuildBr(l->b, way_to(l, h));
 }
 
 static void lift_branch(struct lift *l, uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
-    LLVMBasicBlockRef yes = new_block(l), no = new_block(l);
+    uint32_t target = lift_target_of(l, h);
     lift_settle(l);
-    l->llvm->BuildCondBr(l->b, lift_taken(l, in), yes, no);
+    LLVMBasicBlockRef yes = !l->timed                     ? way_to(l, target)
+                            : l->block_at[target] != NONE ? new_block(l)
+                                                          : new_rare_block(l);
+    LLVMBasicBlockRef no = way_to(l, h + in->length / 2);
+    l->llvm->BuildCondBr(l->b, lift_branches(l, in, true), yes, no);
+    if (!l->timed)
+        return;
     at(l, yes);
-    if (l->timed)
-        charge(l, c64(l, l->code->timing->taken));
-    lift_go_to(l, lift_target_of(l, h));
-    at(l, no);
-    lift_go_to(l, h + in->length / 2);
+    charge(l, c64(l, l->code->timing->taken));
+    lift_go_to(l, target);
 }
 
 /* A branch between two blocks that were joined: it is not taken. */
 static void lift_between(struct lift *l, uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
     uint32_t next = h + in->length / 2;
-    LLVMValueRef stays = l->llvm->BuildNot(l->b, lift_taken(l, in), "");
-    lift_demand_between(l, stays, JIT_BRANCH, lift_target_of(l, h),
+    lift_settle(l);
+    lift_demand_between(l, lift_branches(l, in, false), JIT_BRANCH, lift_target_of(l, h),
                         l->timed ? l->code->timing->taken : 0);
     if (l->has_lost_time) { /* then what was looked at when the first was entered may not last */
         LLVMValueRef ahead = add(l, lift_cycles_ahead(l), c64(l, l->later_cycles));
@@ -550,21 +555,19 @@ static void begin_turn(struct lift *l) {
     set(l, l->left, l->llvm->BuildFreeze(l->b, get(l, l->i64, l->left), ""));
 }
 
-/* Whether all of the block is in the instruction cache. */
-static LLVMValueRef is_in_cache(struct lift *l, const struct block *block) {
-    LLVMValueRef all = NULL;
+/* Leaves unless all of the block is in the instruction cache. */
+static void demand_cached(struct lift *l, const struct block *block) {
     uint32_t h = block->start;
+    LLVMBasicBlockRef off = lift_exit_at(l, h, JIT_INTERPRET, false);
     bool begins = true;
     for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2) {
         if (begins) {
             uint64_t offset = 4ull * l->code->slot_at[h];
             LLVMValueRef place = place_in(l, l->b, l->seen, c64(l, offset), l->i32);
-            LLVMValueRef one = compare(l, LLVMIntEQ, get(l, l->i32, place), l->generation);
-            all = all ? l->llvm->BuildAnd(l->b, all, one, "") : one;
+            go_on_if(l, compare(l, LLVMIntEQ, get(l, l->i32, place), l->generation), off);
         }
         begins = lift_shape[insn_at(l, h)->id] == SHAPE_BRANCH;
     }
-    return all;
 }
 
 /* Where the block falls into a loop of one block: its first iteration, which is the rest of this
@@ -594,6 +597,8 @@ static void lift_block(struct lift *l, const struct block *block) {
     memset(l->words, 0, sizeof l->words);
     if (block->dirty)
         lift_put_back(l, block);
+    l->llvm->MoveBasicBlockBefore(block->enter, l->out);
+    l->llvm->MoveBasicBlockBefore(block->body, l->out);
     at(l, block->enter);
     if (block->is_looped)
         begin_turn(l);
@@ -608,7 +613,7 @@ static void lift_block(struct lift *l, const struct block *block) {
         return;
     }
     if (l->timed)
-        lift_demand(l, is_in_cache(l, block), JIT_INTERPRET, h, false);
+        demand_cached(l, block);
     if (lift_tight_loop(l, block))
         return;
     lift_group_accesses(l, block);
@@ -684,9 +689,9 @@ static void lift_function(struct lift *l, const char *name) {
         l->block[i].body = new_block(l);
         l->block[i].put_back = l->block[i].dirty ? new_rare_block(l) : l->out;
     }
-    for (uint32_t i = 0; i < l->blocks; i++)
-        if (!l->block[i].is_part)
-            lift_block(l, &l->block[i]);
+    for (uint32_t h = 0; h < halfwords(l); h++) /* so most go on where the next begins */
+        if (l->block_at[h] != NONE)
+            lift_block(l, &l->block[l->block_at[h]]);
     lift_ways_out(l);
     lift_enter(l, l->block[0].body);
 }

@@ -17,7 +17,7 @@
  * each loop that LLVM makes more of. Of a region that is compiled well, or hurriedly; instructions
  * of one that is compiled well, or fairly; and how many such loops there may be. */
 #define MOST_WELL       116u
-#define MOST_HURRIED    240u
+#define MOST_HURRIED    260u
 #define MOST_WELL_INSNS 56u
 #define MOST_FAIR       110u
 #define CALL_WEIGHT     2u
@@ -304,7 +304,8 @@ LLVMValueRef lift_left_at(struct lift *l, const struct hpu_slot *slot);
 void lift_go_to(struct lift *l, uint32_t h);
 /* A function of an HPU and more, which returns an i64 and begins with the HPU's registers. */
 void lift_begin_function(struct lift *l, const char *name, LLVMTypeRef *types, unsigned n);
-LLVMValueRef lift_taken(struct lift *l, const struct hpu_insn *in);
+/* Whether a branch is taken, or not. */
+LLVMValueRef lift_branches(struct lift *l, const struct hpu_insn *in, bool taken);
 /* True when it has ended the block. `before`: the instruction before it in the block, or NONE; `m`:
  * an access's, or NULL. */
 bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct member *m);
@@ -315,7 +316,10 @@ bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct member 
 void lift_settle(struct lift *l);
 /* Makes the block's put_back. */
 void lift_put_back(struct lift *l, const struct block *block);
-/* Ends the function before the instruction at h. `counted`: the block has been. */
+/* A block that ends the function before the instruction at h, with what holds here. `counted`: the
+ * lifted block has been. */
+LLVMBasicBlockRef lift_exit_at(struct lift *l, uint32_t h, uint32_t status, bool counted);
+/* Goes there. */
 void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool counted);
 /* The same unless `good`, where one of the interpreter's blocks has ended and the next has not
  * begun; `lost`: cycles that going there takes. */

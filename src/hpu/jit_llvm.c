@@ -205,11 +205,28 @@ static LLVMValueRef bring_address(const struct llvm *v, LLVMBuilderRef b, LLVMVa
     return cast;
 }
 
+/* What stays as long as the function runs (get_fixed of jit_lift.h) is loaded at `user`. */
+static void bring_loads(const struct llvm *v, LLVMBuilderRef b, LLVMValueRef user, unsigned fixed) {
+    for (int i = 0; i < v->GetNumOperands(user) && !v->IsAPHINode(user); i++) {
+        LLVMValueRef load = v->IsALoadInst(v->GetOperand(user, (unsigned)i));
+        if (!load || !v->GetMetadata(load, fixed) ||
+            v->GetInstructionParent(load) == v->GetInstructionParent(user))
+            continue;
+        v->PositionBuilderBefore(b, user);
+        LLVMValueRef near = repeat(v, b, load);
+        LLVMValueRef address = bring_address(v, b, near, v->GetOperand(near, 0));
+        if (address)
+            v->SetOperand(near, 0, address);
+        v->SetOperand(user, (unsigned)i, near);
+    }
+}
+
 /* LLVM has found that all blocks use the same addresses of the HPU's registers, and computes them
  * once. Where instructions are translated one by one that fills the host's registers with addresses
- * that each load or store has room for itself. */
+ * that each load or store has room for itself, and the stack with what was loaded beforehand. */
 static void bring_addresses(const struct llvm *v, LLVMContextRef context, LLVMValueRef function) {
     LLVMBuilderRef b = v->CreateBuilderInContext(context);
+    unsigned fixed = v->GetMDKindIDInContext(context, "invariant.load", 14);
     for (LLVMBasicBlockRef at = v->GetFirstBasicBlock(function); at; at = v->GetNextBasicBlock(at))
         for (LLVMValueRef i = v->GetFirstInstruction(at); i; i = v->GetNextInstruction(i)) {
             unsigned operand = v->IsAStoreInst(i) ? 1 : 0;
@@ -218,7 +235,29 @@ static void bring_addresses(const struct llvm *v, LLVMContextRef context, LLVMVa
                                     : NULL;
             if (near)
                 v->SetOperand(i, operand, near);
+            bring_loads(v, b, i, fixed);
         }
+    v->DisposeBuilder(b);
+}
+
+/* Branches that LLVM knows to go one way: a check that another has done before. */
+static void go_straight(const struct llvm *v, LLVMContextRef context, LLVMValueRef function) {
+    LLVMBuilderRef b = v->CreateBuilderInContext(context);
+    for (LLVMBasicBlockRef at = v->GetFirstBasicBlock(function); at;
+         at = v->GetNextBasicBlock(at)) {
+        LLVMValueRef last = v->GetBasicBlockTerminator(at);
+        LLVMValueRef known = v->IsABranchInst(last) && v->IsConditional(last)
+                                 ? v->IsAConstantInt(v->GetCondition(last))
+                                 : NULL;
+        if (!known)
+            continue;
+        unsigned way = v->ConstIntGetZExtValue(known) ? 0 : 1;
+        if (v->IsAPHINode(v->GetFirstInstruction(v->GetSuccessor(last, !way))))
+            continue; /* others lead there */
+        v->PositionBuilderAtEnd(b, at);
+        v->BuildBr(b, v->GetSuccessor(last, way));
+        v->InstructionEraseFromParent(last);
+    }
     v->DisposeBuilder(b);
 }
 
@@ -250,8 +289,10 @@ static bool compile(const struct llvm *v, LLVMTargetMachineRef *machine, const c
         name_guards(v, function, name);
     if (good && improve(v, function, well ? good_passes : quick_passes, machine[GOOD])) {
         hide_steps(v, context, function);
-        if (region->effort <= JIT_HURRIEDLY)
+        if (region->effort <= JIT_HURRIEDLY) {
+            go_straight(v, context, v->GetNamedFunction(function, name));
             bring_addresses(v, context, v->GetNamedFunction(function, name));
+        }
         if (region->effort == JIT_HURRIEDLY)
             hurry(v, context, function, name);
         object[FUNCTION] = emit(v, function, machine[region->effort == JIT_QUICKLY ? ANY : GOOD]);

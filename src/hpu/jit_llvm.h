@@ -54,6 +54,7 @@
     X(BuildXor)                                                                                    \
     X(BuildZExt)                                                                                   \
     X(ConstInt)                                                                                    \
+    X(ConstIntGetZExtValue)                                                                        \
     X(ConstIntToPtr)                                                                               \
     X(ContextCreate)                                                                               \
     X(ContextDispose)                                                                              \
@@ -72,8 +73,10 @@
     X(DisposeTargetData)                                                                           \
     X(DisposeTargetMachine)                                                                        \
     X(FunctionType)                                                                                \
+    X(GetBasicBlockTerminator)                                                                     \
     X(GetBufferSize)                                                                               \
     X(GetBufferStart)                                                                              \
+    X(GetCondition)                                                                                \
     X(GetEnumAttributeKindForName)                                                                 \
     X(GetFirstBasicBlock)                                                                          \
     X(GetFirstFunction)                                                                            \
@@ -86,12 +89,15 @@
     X(GetIntrinsicDeclaration)                                                                     \
     X(GetDefaultTargetTriple)                                                                      \
     X(GetMDKindIDInContext)                                                                        \
+    X(GetMetadata)                                                                                 \
     X(GetNamedFunction)                                                                            \
     X(GetNextBasicBlock)                                                                           \
     X(GetNextInstruction)                                                                          \
     X(GetNextFunction)                                                                             \
+    X(GetNumOperands)                                                                              \
     X(GetOperand)                                                                                  \
     X(GetParam)                                                                                    \
+    X(GetSuccessor)                                                                                \
     X(GetTargetFromTriple)                                                                         \
     X(GetTypeKind)                                                                                 \
     X(InitializeX86AsmParser)                                                                      \
@@ -107,18 +113,23 @@
     X(InsertBasicBlockInContext)                                                                   \
     X(InsertIntoBuilder)                                                                           \
     X(InstructionClone)                                                                            \
+    X(InstructionEraseFromParent)                                                                  \
     X(IntTypeInContext)                                                                            \
     X(IntrinsicGetType)                                                                            \
     X(IsAArgument)                                                                                 \
     X(IsABitCastInst)                                                                              \
+    X(IsABranchInst)                                                                               \
+    X(IsAConstantInt)                                                                              \
     X(IsAGetElementPtrInst)                                                                        \
     X(IsALoadInst)                                                                                 \
     X(IsAStoreInst)                                                                                \
     X(IsAPHINode)                                                                                  \
+    X(IsConditional)                                                                               \
     X(LookupIntrinsicID)                                                                           \
     X(MDNodeInContext)                                                                             \
     X(MDStringInContext)                                                                           \
     X(ModuleCreateWithNameInContext)                                                               \
+    X(MoveBasicBlockBefore)                                                                        \
     X(OrcCreateLLJIT)                                                                              \
     X(OrcDisposeLLJIT)                                                                             \
     X(OrcLLJITAddObjectFile)                                                                       \

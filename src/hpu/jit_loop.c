@@ -502,7 +502,7 @@ static LLVMValueRef lift_iterations(struct lift *l, const struct block *block, s
         at(l, ended);
         return iterations;
     }
-    *over = v->BuildNot(l->b, lift_taken(l, insn_at(l, lift_last_of(l, block))), "");
+    *over = lift_branches(l, insn_at(l, lift_last_of(l, block)), false);
     v->BuildCondBr(l->b, v->BuildOr(l->b, *over, all, ""), ended, iteration);
     at(l, ended);
     return v->BuildFreeze(l->b, done, ""); /* what comes after the loop is not the loop's matter */
