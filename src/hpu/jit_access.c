@@ -345,7 +345,9 @@ void lift_count_timed(struct lift *l, uint32_t instructions, uint32_t (*accesses
                       LLVMValueRef times) {
     if (!l->timed)
         return;
-    add_times(l, offsetof(struct hpu, instret), l->i64, instructions, times);
+    LLVMValueRef more = c64(l, instructions);
+    more = times ? l->llvm->BuildMul(l->b, times, more, "") : more;
+    set(l, l->done, add(l, get(l, l->i64, l->done), more));
     for (unsigned w = 0; w < HPU_WINDOWS; w++) {
         const uint32_t *n = accesses[w];
         size_t window = offsetof(struct hpu, window) + w * sizeof(struct hpu_window);

@@ -175,7 +175,7 @@ void lift_ways_out(struct lift *l) {
     LLVMValueRef left = get(l, l->i64, l->left), spent = sub(l, l->left_at_start, left);
     LLVMValueRef horizon = get(l, l->i64, field(l, offsetof(struct hpu, horizon), l->i64));
     set(l, field(l, offsetof(struct hpu, cycles), l->i64), sub(l, horizon, left));
-    if (!l->timed) /* an instruction is a cycle */
-        add_to(l, offsetof(struct hpu, instret), l->i64, spent);
+    LLVMValueRef done = l->timed ? get(l, l->i64, l->done) : spent; /* an instruction is a cycle */
+    add_to(l, offsetof(struct hpu, instret), l->i64, done);
     l->llvm->BuildRet(l->b, get(l, l->i64, l->way));
 }

@@ -259,10 +259,10 @@ LLVMValueRef lift_left_at(struct lift *l, const struct hpu_slot *slot) {
 }
 
 static LLVMValueRef instret_at(struct lift *l, const struct hpu_slot *slot) {
-    LLVMValueRef done = get(l, l->i64, field(l, offsetof(struct hpu, instret), l->i64));
-    if (!l->timed)
-        done = add(l, done, sub(l, l->left_at_start, get(l, l->i64, l->left)));
-    return sub(l, done, c64(l, slot->count + l->later_count));
+    LLVMValueRef before = get(l, l->i64, field(l, offsetof(struct hpu, instret), l->i64));
+    LLVMValueRef done =
+        l->timed ? get(l, l->i64, l->done) : sub(l, l->left_at_start, get(l, l->i64, l->left));
+    return sub(l, add(l, before, done), c64(l, slot->count + l->later_count));
 }
 
 /* ---- instructions ---- */
@@ -553,6 +553,8 @@ bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct member 
 static void begin_turn(struct lift *l) {
     l->llvm->BuildFence(l->b, LLVMAtomicOrderingSequentiallyConsistent, 1, "");
     set(l, l->left, l->llvm->BuildFreeze(l->b, get(l, l->i64, l->left), ""));
+    if (l->timed)
+        set(l, l->done, l->llvm->BuildFreeze(l->b, get(l, l->i64, l->done), ""));
 }
 
 /* Leaves unless all of the block is in the instruction cache. */
@@ -677,7 +679,9 @@ static void begin_region(struct lift *l, const char *name) {
     l->left = v->BuildAlloca(l->b, l->i64, "");
     l->row = v->BuildAlloca(l->b, l->i32, "");
     l->way = v->BuildAlloca(l->b, l->i64, "");
+    l->done = v->BuildAlloca(l->b, l->i64, "");
     set(l, l->left, l->left_at_start);
+    set(l, l->done, c64(l, 0));
 }
 
 static void lift_function(struct lift *l, const char *name) {

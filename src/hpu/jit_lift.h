@@ -120,7 +120,7 @@ struct lift {
     LLVMValueRef function, h, left_at_start, seen, generation;
     LLVMValueRef host;                 /* of the first window; NULL: not known */
     LLVMValueRef x[32];                /* of x0: none */
-    LLVMValueRef left;                 /* variable */
+    LLVMValueRef left, done;           /* variables: cycles; instructions, in the timed mode */
     LLVMValueRef row, way;             /* variables of those who leave */
     LLVMBasicBlockRef entry, out, end; /* out: by row; end: by way */
     LLVMValueRef likely, nothing;      /* metadata, and two kinds of it */
