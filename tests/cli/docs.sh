@@ -1,19 +1,23 @@
 # The pages say what the commands print; README's too.
 . "$SOURCE/tests/lib/tap.sh"
 if [ -n "$SANITIZED" ]; then
-    skip "pages with commands" "the release build runs them; what they run has tests with sanitizers"
+    skip "pages with commands" \
+        "the release build runs them; what they run has tests with sanitizers"
     finish
     exit
 fi
 sanitized_cc
-. "$BUILD/env" # as README says, in the build tree; install.sh has the first lines of the tutorials as installed
+# as README says, in the build tree; install.sh has the first lines of the tutorials as installed
+. "$BUILD/env"
 pages=$(cd "$SOURCE" && grep -l '^    \$ ' README.md docs/*.md)
-[ "$(printf '%s\n' "$pages" | wc -l)" -ge 13 ] && pass "pages with commands" || fail "pages with commands" "$pages"
+[ "$(printf '%s\n' "$pages" | wc -l)" -ge 13 ] && pass "pages with commands" ||
+    fail "pages with commands" "$pages"
 for page in $pages; do
     name=$(basename "$page" .md)
     mkdir "$name"
     [ ! -d "$SOURCE/examples" ] || ln -s "$SOURCE/examples" "$name/examples"
-    (cd "$name" && python3 "$SOURCE/tests/lib/doc_commands.py" "$SOURCE/$page" ${UPDATE:+--update}) >tap.txt
+    (cd "$name" && python3 "$SOURCE/tests/lib/doc_commands.py" "$SOURCE/$page" \
+        ${UPDATE:+--update}) >tap.txt
     while read -r line; do
         case $line in
         "ok "*) pass "$page: ${line#* - }" ;;
@@ -24,7 +28,8 @@ for page in $pages; do
 done
 
 # The manuals are clean and have every option.
-for manual in openspin openspin-card openspin-experiment openspin-goal openspin-launch openspin-sim openspin-store openspin-sweep openspin-top; do
+for manual in openspin openspin-card openspin-experiment openspin-goal openspin-launch \
+    openspin-sim openspin-store openspin-sweep openspin-top; do
     if command -v mandoc >/dev/null; then
         lint=$(mandoc -Tlint -Wwarning "$SOURCE/man/$manual.1")
         [ -z "$lint" ] && pass "$manual(1) is clean" || fail "$manual(1) is clean" "$lint"
@@ -39,7 +44,8 @@ has_options() { # MANUAL COMMAND...
         case $option in --help | --version) continue ;; esac
         grep -qE -- "(Fl (. , )?| , )-${option#--}( |\$)" "$manual" || missing="$missing $option"
     done
-    [ -z "$missing" ] && pass "the manual has every option of $*" || fail "the manual has every option of $*" "$missing"
+    [ -z "$missing" ] && pass "the manual has every option of $*" ||
+        fail "the manual has every option of $*" "$missing"
 }
 for command in cc image exec budget; do has_options openspin $command; done
 has_options openspin-card card run
@@ -54,8 +60,10 @@ has_options openspin-store store bench
 has_options openspin-store store large
 for command in convert gen info join run trace; do has_options openspin-goal goal $command; done
 missing=
-for variable in $(cd "$SOURCE" && grep -rhoE '"OPENSPIN_[A-Z_]+"' src handlers cli --include='*.[ch]' | tr -d '"' | sort -u); do
+for variable in $(cd "$SOURCE" &&
+    grep -rhoE '"OPENSPIN_[A-Z_]+"' src handlers cli --include='*.[ch]' | tr -d '"' | sort -u); do
     grep -qw "$variable" "$SOURCE/man/openspin.1" || missing="$missing $variable"
 done
-[ -z "$missing" ] && pass "the manual has every variable" || fail "the manual has every variable" "$missing"
+[ -z "$missing" ] && pass "the manual has every variable" ||
+    fail "the manual has every variable" "$missing"
 finish

@@ -6,9 +6,11 @@ check "version" 0 '^openspin [0-9]+\.[0-9]+\.[0-9]+$' "$OPENSPIN" --version
 refuse "no command" 2 'which command' "$OPENSPIN"
 refuse "unknown command" 2 "unknown command 'nonsense'" "$OPENSPIN" nonsense
 refuse "unknown option" 2 "unknown option '--nonsense'" "$OPENSPIN" --nonsense
-refuse "unknown option of a command" 2 "unknown option '--nonsense'" "$OPENSPIN" completion --nonsense
+refuse "unknown option of a command" 2 "unknown option '--nonsense'" \
+    "$OPENSPIN" completion --nonsense
 check "help as a command" 0 '^usage: openspin goal run FILE' "$OPENSPIN" help goal run
-refuse "help on no command" 2 "unknown command 'nonsense'; see 'openspin goal --help'" "$OPENSPIN" help goal nonsense
+refuse "help on no command" 2 "unknown command 'nonsense'; see 'openspin goal --help'" \
+    "$OPENSPIN" help goal nonsense
 refuse "unknown shell" 2 "only 'bash'" "$OPENSPIN" completion tcsh
 
 commands=$("$OPENSPIN" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
@@ -30,44 +32,71 @@ check "completes words of compilers" 0 '^-MMD$' bash complete.sh openspin cc -MM
 
 # docs/design.md: the command uses include/, src/base/ and experiments/ only
 below=$(grep -nE '#include "(hpu|nic|sim|pspin)/' "$SOURCE"/cli/*.[ch])
-[ -z "$below" ] && pass "the command uses no inner header" || fail "the command uses no inner header" "$below"
+[ -z "$below" ] && pass "the command uses no inner header" ||
+    fail "the command uses no inner header" "$below"
 
-# Names: of files, so that one word finds one file (headers that others include by name excepted); of static functions, so
-# that none is mistaken for a call of the system or the C library.
-sources() { (cd "$SOURCE" && find bench cli examples experiments handlers include src tests -type f \( -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name '*.def' -o -name '*.sh' \)); }
+# Names: of files, so that one word finds one file (headers that others include by name excepted);
+# of static functions, so that none is mistaken for a call of the system or the C library.
+sources() {
+    (cd "$SOURCE" && find bench cli examples experiments handlers include src tests -type f \( \
+        -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name '*.def' -o -name '*.sh' \))
+}
 twice=$(sources | sed 's,.*/,,' | grep -vx 'handler\.h' | sort | uniq -d)
-[ -z "$twice" ] && pass "every file has a name of its own" || fail "every file has a name of its own" "$twice"
-calls='accept|access|bind|brk|chdir|chmod|chown|clone|close|connect|creat|dup|dup2|exec[lv][pe]*|exit|fork|fcntl|fsync|getpid|ioctl|kill|link|listen|lseek|mkdir|mmap|mount|munmap|nice|open|openat|pause|pipe|poll|ppoll|pread|ptrace|pwrite|read|readv|recv|recvfrom|rename|rmdir|select|send|sendto|shutdown|signal|socket|splice|stat|swapon|symlink|sync|tee|time|times|truncate|umask|uname|unlink|wait|wait[34]|waitpid|write|writev'
-library='abort|abs|alarm|atexit|atoi|bsearch|calloc|ceil|clock|div|erf|err|errx|error|exp|fclose|ffs|floor|fopen|fputs|fread|free|fseek|fwrite|gamma|getenv|getline|gets|index|isalpha|isdigit|isspace|labs|log|longjmp|malloc|memchr|memcmp|memcpy|memmove|memset|perror|pow|printf|puts|qsort|raise|rand|random|realloc|remove|rewind|rindex|rint|round|scanf|setenv|setjmp|sleep|sprintf|sqrt|srand|str(cat|chr|cmp|cpy|dup|len|str|tok|tol|toul)|swab|syscall|syslog|system|toupper|tolower|trunc|usleep|vprintf|warn|warnx|yield'
+[ -z "$twice" ] && pass "every file has a name of its own" ||
+    fail "every file has a name of its own" "$twice"
+calls='accept|access|bind|brk|chdir|chmod|chown|clone|close|connect|creat|dup|dup2|exec[lv][pe]*|'\
+'exit|fork|fcntl|fsync|getpid|ioctl|kill|link|listen|lseek|mkdir|mmap|mount|munmap|nice|open|'\
+'openat|pause|pipe|poll|ppoll|pread|ptrace|pwrite|read|readv|recv|recvfrom|rename|rmdir|select|'\
+'send|sendto|shutdown|signal|socket|splice|stat|swapon|symlink|sync|tee|time|times|truncate|umask|'\
+'uname|unlink|wait|wait[34]|waitpid|write|writev'
+library='abort|abs|alarm|atexit|atoi|bsearch|calloc|ceil|clock|div|erf|err|errx|error|exp|fclose|'\
+'ffs|floor|fopen|fputs|fread|free|fseek|fwrite|gamma|getenv|getline|gets|index|isalpha|isdigit|'\
+'isspace|labs|log|longjmp|malloc|memchr|memcmp|memcpy|memmove|memset|perror|pow|printf|puts|qsort|'\
+'raise|rand|random|realloc|remove|rewind|rindex|rint|round|scanf|setenv|setjmp|sleep|sprintf|sqrt|'\
+'srand|str(cat|chr|cmp|cpy|dup|len|str|tok|tol|toul)|swab|syscall|syslog|system|toupper|tolower|'\
+'trunc|usleep|vprintf|warn|warnx|yield'
 # The handlers' C library is one.
-taken=$(cd "$SOURCE" && sources | grep -vE '^(src/hpu/runtime|include/spin/libc)/' | xargs grep -nE "^(static|TOOL) [^=;(]*\\b($calls|$library)\\(")
-[ -z "$taken" ] && pass "no static function is named like a call of the system" || fail "no static function is named like a call of the system" "$taken"
+taken=$(cd "$SOURCE" && sources | grep -vE '^(src/hpu/runtime|include/spin/libc)/' |
+    xargs grep -nE "^(static|TOOL) [^=;(]*\\b($calls|$library)\\(")
+[ -z "$taken" ] && pass "no static function is named like a call of the system" ||
+    fail "no static function is named like a call of the system" "$taken"
 
-# Lines: at most 100 columns in code and documents, but for tables and output in documents and macros of man pages.
+# Lines: at most 100 columns in code, scripts, build files and documents, but for tables and output
+# in documents and macros of man pages. Scripts have no exceptions, nor have their here-documents; a
+# long word goes on at the beginning of the next line: its quote is closed, and opened again there.
 if command -v python3 >/dev/null; then
     wide=$(cd "$SOURCE" && python3 - <<'P'
 import glob, os
-code = (".build", ".c", ".cpp", ".def", ".h", ".inc", ".lua", ".map", ".py", "Makefile")
-for folder in ("bench", "cli", "docs", "examples", "experiments", "handlers", "include", "man", "src", "tests", "."):
+code = (".build", ".c", ".cpp", ".def", ".h", ".in", ".inc", ".lua", ".map", ".py", ".sh",
+        "Makefile", "meson_options.txt")
+def is_script(path):
+    """Without an ending in its name: what says which program runs it."""
+    name = os.path.basename(path)
+    return "." not in name and os.path.isfile(path) and open(path, "rb").read(2) == b"#!"
+for folder in ("bench", "cli", "docs", "examples", "experiments", "handlers", "include", "man",
+               "scripts", "src", "tests", "."):
     for path in sorted(glob.glob(folder + "/**", recursive=folder != ".")):
         page = path.endswith(".md")
         manual = folder == "man" and os.path.isfile(path)
-        if not (page or manual or path.endswith(code)):
+        if not (page or manual or path.endswith(code) or is_script(path)):
             continue
         fenced = False
         for number, line in enumerate(open(path, encoding="utf-8"), 1):
             line = line.rstrip("\n")
             fenced ^= page and line.lstrip().startswith("```")
-            free = page and (fenced or line.startswith(("    ", "|"))) or manual and line.startswith(".")
+            free = (page and (fenced or line.startswith(("    ", "|")))
+                    or manual and line.startswith("."))
             if len(line) > 100 and not free:
                 print(f"{path}:{number}: {len(line)} columns")
 P
 )
-    [ -z "$wide" ] && pass "lines have at most 100 columns" || fail "lines have at most 100 columns" "$wide"
+    [ -z "$wide" ] && pass "lines have at most 100 columns" ||
+        fail "lines have at most 100 columns" "$wide"
 fi
 
 if [ -e /dev/full ]; then
     "$OPENSPIN" --help >/dev/full 2>stderr.txt
-    [ $? = 1 ] && grep -q 'cannot write' stderr.txt && pass "a full disk is an error" || fail "a full disk is an error"
+    [ $? = 1 ] && grep -q 'cannot write' stderr.txt && pass "a full disk is an error" ||
+        fail "a full disk is an error"
 fi
 finish

@@ -6,7 +6,8 @@ flags=
 nm -D "$library/libportals.so" | grep -q __asan_init && flags=-fsanitize=address,undefined
 export LD_LIBRARY_PATH=$library ASAN_OPTIONS=detect_leaks=0:handle_segv=0
 compile() { # SOURCE NAME
-    clang $flags -g -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" "-L$library" -lportals -lpthread -o "$2" && pass "$2 compiles" || fail "$2 compiles"
+    clang $flags -g -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" "-L$library" \
+        -lportals -lpthread -o "$2" && pass "$2 compiles" || fail "$2 compiles"
 }
 launch() { timeout -k 5 $patience "$OPENSPIN" launch "$@"; }
 compile tests/programs/exchange.c ring
@@ -19,8 +20,11 @@ compile tests/programs/chain.c chain
 
 # --- ranks
 run launch -n 5 ./ring ring "a word"
-expected=$(for r in 0 1 2 3 4; do echo "rank $r of 5: $((100 + (r + 4) % 5)) from the left, a word"; done)
-[ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | sort)" = "$expected" ] && pass "five ranks exchange" || fail "five ranks exchange" "$status" "$out" "$err"
+expected=$(for r in 0 1 2 3 4; do
+    echo "rank $r of 5: $((100 + (r + 4) % 5)) from the left, a word"
+done)
+[ "$status" = 0 ] && [ "$(printf '%s\n' "$out" | sort)" = "$expected" ] &&
+    pass "five ranks exchange" || fail "five ranks exchange" "$status" "$out" "$err"
 check "arguments that look like options" 0 'from the left, --label$' launch -n 2 ./ring x --label
 check "one rank sends to itself" 0 '^rank 0 of 1: 100 from the left' launch ./ring
 check "a program alone is a job of one" 0 '^rank 0 of 1: 100 from the left' timeout $patience ./ring
@@ -28,8 +32,11 @@ check "labels" 0 '^\[1\] rank 1 of 2: 100 from the left' launch -n 2 --label ./r
 check "eight ranks" 0 '^rank 7 of 8: 106 from the left' launch -n 8 ./ring
 
 # --- handlers: the same images as in a world
-check "a message that cards pass on is one message" 0 '^rank 3: 1000000 bytes from rank 2, 0 wrong' launch -n 4 ./chain chain.spin 1000000
-check "what they do not pass on is cleaned up" 0 '^rank 2: cleaned up 1, more than nothing is missing 1 1, failed 1' launch -n 3 ./chain chain.spin 100000 5
+check "a message that cards pass on is one message" \
+    0 '^rank 3: 1000000 bytes from rank 2, 0 wrong' launch -n 4 ./chain chain.spin 1000000
+check "what they do not pass on is cleaned up" \
+    0 '^rank 2: cleaned up 1, more than nothing is missing 1 1, failed 1' \
+    launch -n 3 ./chain chain.spin 100000 5
 check "a handler on the card" 0 '^the sum of 1 to 3 is 6;' launch -n 4 ./sum sum.spin
 for f in pingpong accumulate broadcast strided raid_data raid_parity; do
     "$OPENSPIN" cc -Werror "$SOURCE/examples/sc17/$f.c" -o $f.spin
@@ -40,39 +47,56 @@ listing 2 '^ping-pong: 8192 bytes came back$' pingpong-long pingpong.spin
 listing 2 '^accumulate: 256 complex products, in host memory and back$' accumulate accumulate.spin
 listing 8 '^broadcast: 8192 bytes to 8 ranks$' broadcast-long broadcast.spin
 listing 2 '^strided: 64 blocks of 96 bytes in their places$' strided strided.spin
-listing 3 '^RAID-5: 4096 bytes written, parity updated, and read$' raid raid_data.spin raid_parity.spin
+listing 3 '^RAID-5: 4096 bytes written, parity updated, and read$' \
+    raid raid_data.spin raid_parity.spin
 
 "$OPENSPIN" cc --pspin "$SOURCE/tests/handlers/pspin_world.c" -o pspin.spin
-check "handlers of PsPIN's interface" 0 '^10000 bytes, 4096 in the first packet, 1 headers, 3 payloads; echoed 4536, stored 4536$' launch -n 2 ./pspin pspin.spin
+check "handlers of PsPIN's interface" \
+    0 '^10000 bytes, 4096 in the first packet, 1 headers, 3 payloads; echoed 4536, stored 4536$' \
+    launch -n 2 ./pspin pspin.spin
 
 # --- the same over UDP: at a loopback address of this test's own
-udp() { OPENSPIN_TRANSPORT=udp OPENSPIN_INTERFACE=127.200.$(($$ / 256 % 256)).$(($$ % 256)) launch "$@"; }
-check "passed on by udp" 0 '^rank 3: 1000000 bytes from rank 2, 0 wrong' udp -n 4 ./chain chain.spin 1000000
+udp() {
+    OPENSPIN_TRANSPORT=udp OPENSPIN_INTERFACE=127.200.$(($$ / 256 % 256)).$(($$ % 256)) launch "$@"
+}
+check "passed on by udp" 0 '^rank 3: 1000000 bytes from rank 2, 0 wrong' \
+    udp -n 4 ./chain chain.spin 1000000
 check "UDP: five ranks exchange" 0 '^rank 4 of 5: 103 from the left' udp -n 5 ./ring
 check "UDP: a handler on the card" 0 '^the sum of 1 to 3 is 6;' udp -n 4 ./sum sum.spin
-check "UDP: broadcast" 0 '^broadcast: 8192 bytes to 8 ranks$' udp -n 8 ./listings broadcast-long broadcast.spin
-check "UDP: RAID" 0 '^RAID-5: 4096 bytes written' udp -n 3 ./listings raid raid_data.spin raid_parity.spin
-OPENSPIN_FAULTS=3:loss=0.1,duplicate=0.1,reorder=0.1,corrupt=0.1 check "UDP: a bad network" 0 '^broadcast: 8192 bytes to 8 ranks$' udp -n 8 ./listings broadcast-long broadcast.spin
-check "shared memory and UDP: the nearer" 0 '^rank 4 of 5: 103 from the left' env OPENSPIN_TRANSPORT=auto OPENSPIN_INTERFACE=127.201.$(($$ / 256 % 256)).$(($$ % 256)) "$OPENSPIN" launch -n 5 ./ring
+check "UDP: broadcast" 0 '^broadcast: 8192 bytes to 8 ranks$' \
+    udp -n 8 ./listings broadcast-long broadcast.spin
+check "UDP: RAID" 0 '^RAID-5: 4096 bytes written' \
+    udp -n 3 ./listings raid raid_data.spin raid_parity.spin
+OPENSPIN_FAULTS=3:loss=0.1,duplicate=0.1,reorder=0.1,corrupt=0.1 check "UDP: a bad network" \
+    0 '^broadcast: 8192 bytes to 8 ranks$' udp -n 8 ./listings broadcast-long broadcast.spin
+check "shared memory and UDP: the nearer" 0 '^rank 4 of 5: 103 from the left' \
+    env OPENSPIN_TRANSPORT=auto OPENSPIN_INTERFACE=127.201.$(($$ / 256 % 256)).$(($$ % 256)) \
+    "$OPENSPIN" launch -n 5 ./ring
 # Two jobs at once need not know of each other; nor is a network needed.
 OPENSPIN_TRANSPORT=udp launch -n 3 ./ring ring one >one.txt 2>&1 &
 first=$!
 OPENSPIN_TRANSPORT=udp launch -n 3 ./ring ring two >two.txt 2>&1 &
 wait $!; second=$?
 wait $first
-[ $? = 0 ] && [ $second = 0 ] && [ "$(grep -c 'from the left, one' one.txt)" = 3 ] && [ "$(grep -c 'from the left, two' two.txt)" = 3 ] \
+[ $? = 0 ] && [ $second = 0 ] && [ "$(grep -c 'from the left, one' one.txt)" = 3 ] &&
+    [ "$(grep -c 'from the left, two' two.txt)" = 3 ] \
     && pass "two jobs at once over UDP" || fail "two jobs at once over UDP" "$(cat one.txt two.txt)"
 printf 'echo $OPENSPIN_PORT\n' >port.sh
-OPENSPIN_TRANSPORT=udp OPENSPIN_PORT=29000 check "a port that the user chose is kept" 0 '^29000$' launch sh port.sh
+OPENSPIN_TRANSPORT=udp OPENSPIN_PORT=29000 check "a port that the user chose is kept" 0 '^29000$' \
+    launch sh port.sh
 check "shared memory needs no port" 0 '^$' launch sh port.sh
 if [ "$(id -u)" = 0 ] && unshare -n true 2>/dev/null; then
-    check "without any network" 0 '^rank 0 of 1: 100 from the left' unshare -n timeout $patience ./ring
-    check "a job without any network" 0 '^rank 4 of 5: 103 from the left' unshare -n "$OPENSPIN" launch -n 5 ./ring
+    check "without any network" 0 '^rank 0 of 1: 100 from the left' \
+        unshare -n timeout $patience ./ring
+    check "a job without any network" 0 '^rank 4 of 5: 103 from the left' \
+        unshare -n "$OPENSPIN" launch -n 5 ./ring
 else
     skip "without any network" "needs root"
 fi
-if ldconfig -p 2>/dev/null | grep -q 'libsodium\.so\.23' || [ -e /usr/lib/x86_64-linux-gnu/libsodium.so.23 ]; then
-    OPENSPIN_AUTH=1 check "UDP: authenticated" 0 '^broadcast: 8192 bytes to 8 ranks$' udp -n 8 ./listings broadcast-long broadcast.spin
+if ldconfig -p 2>/dev/null | grep -q 'libsodium\.so\.23' ||
+    [ -e /usr/lib/x86_64-linux-gnu/libsodium.so.23 ]; then
+    OPENSPIN_AUTH=1 check "UDP: authenticated" 0 '^broadcast: 8192 bytes to 8 ranks$' \
+        udp -n 8 ./listings broadcast-long broadcast.spin
 else
     skip "UDP: authenticated" "no libsodium"
 fi
@@ -81,19 +105,26 @@ echo 0123456789abcdef0123 >key; chmod 644 key
 # --- variables: what is wrong is one line, before any rank begins
 refused() { # LINE VARIABLE=VALUE...
     run env "${@:2}" timeout -k 5 $patience "$OPENSPIN" launch -n 2 ./ring
-    [ "$status" = "${refusal:-2}" ] && [ "$err" = "openspin launch: $1" ] && pass "${*:2}" || fail "${*:2}" "$status" "$out" "$err"
+    [ "$status" = "${refusal:-2}" ] && [ "$err" = "openspin launch: $1" ] && pass "${*:2}" ||
+        fail "${*:2}" "$status" "$out" "$err"
 }
-refused "OPENSPIN_TRANSPORT: 'pigeon' is none of shm, udp, auto and fabric" OPENSPIN_TRANSPORT=pigeon
+refused "OPENSPIN_TRANSPORT: 'pigeon' is none of shm, udp, auto and fabric" \
+    OPENSPIN_TRANSPORT=pigeon
 refused "OPENSPIN_AUTH: 'yes' is none of 0 and 1" OPENSPIN_AUTH=yes
 refused "OPENSPIN_PAGING: '1' is none of off and on" OPENSPIN_PAGING=1
 refused "OPENSPIN_PMIX: 'maybe' is none of off and on" OPENSPIN_PMIX=maybe
 refused "OPENSPIN_HPUS: '33' is not a number of threads from 0 to 32" OPENSPIN_HPUS=33
-refused "OPENSPIN_PORT: '70000' is not a port, that of pid 0, from 1 to 64512" OPENSPIN_PORT=70000 OPENSPIN_TRANSPORT=udp
-refused "OPENSPIN_FAULTS: 'loss' is not SEED:NAME=SHARE,... with the names loss, duplicate, reorder and corrupt and shares from 0 to 1" OPENSPIN_FAULTS=loss OPENSPIN_TRANSPORT=udp
-refused "OPENSPIN_INTERFACE: there is no interface 'nosuch0' that is up and has an IPv4 address" OPENSPIN_INTERFACE=nosuch0 OPENSPIN_TRANSPORT=udp
-refusal=1 refused "OPENSPIN_KEY_FILE: key: not a file of at least 16 bytes that only this user can read (mode 0600)" OPENSPIN_KEY_FILE=key OPENSPIN_TRANSPORT=udp
+refused "OPENSPIN_PORT: '70000' is not a port, that of pid 0, from 1 to 64512" \
+    OPENSPIN_PORT=70000 OPENSPIN_TRANSPORT=udp
+refused "OPENSPIN_FAULTS: 'loss' is not SEED:NAME=SHARE,... with the names loss, duplicate, "\
+"reorder and corrupt and shares from 0 to 1" OPENSPIN_FAULTS=loss OPENSPIN_TRANSPORT=udp
+refused "OPENSPIN_INTERFACE: there is no interface 'nosuch0' that is up and has an IPv4 address" \
+    OPENSPIN_INTERFACE=nosuch0 OPENSPIN_TRANSPORT=udp
+refusal=1 refused "OPENSPIN_KEY_FILE: key: not a file of at least 16 bytes that only this user "\
+"can read (mode 0600)" OPENSPIN_KEY_FILE=key OPENSPIN_TRANSPORT=udp
 idle() { # VARIABLE=VALUE NETWORK TRANSPORT...: said of a network that no card would use
-    refused "${1%%=*} is about $2, but with OPENSPIN_TRANSPORT=shm (the default here) a card uses shared memory alone: set OPENSPIN_TRANSPORT to $3, or unset ${1%%=*}" "$1"
+    refused "${1%%=*} is about $2, but with OPENSPIN_TRANSPORT=shm (the default here) a card uses "\
+"shared memory alone: set OPENSPIN_TRANSPORT to $3, or unset ${1%%=*}" "$1"
 }
 idle OPENSPIN_AUTH=1 UDP udp
 idle OPENSPIN_FAULTS=1:loss=0.1 UDP udp
@@ -101,38 +132,61 @@ idle OPENSPIN_PORT=29000 UDP udp
 idle OPENSPIN_KEY_FILE=key "UDP and libfabric" "udp, auto or fabric"
 idle OPENSPIN_INTERFACE=lo "UDP and libfabric" "udp, auto or fabric"
 idle OPENSPIN_FABRIC_PROVIDER=tcp libfabric fabric
-refused "OPENSPIN_FAULTS is about UDP, but with OPENSPIN_TRANSPORT=fabric a card uses libfabric: set OPENSPIN_TRANSPORT to udp, or unset OPENSPIN_FAULTS" OPENSPIN_TRANSPORT=fabric OPENSPIN_FAULTS=1:loss=0.1
-refused "OPENSPIN_FABRIC_PROVIDER is about libfabric, but with OPENSPIN_TRANSPORT=auto a card uses UDP: set OPENSPIN_TRANSPORT to fabric, or unset OPENSPIN_FABRIC_PROVIDER" OPENSPIN_TRANSPORT=auto OPENSPIN_FABRIC_PROVIDER=tcp
-check "what a rank finds wrong has its number" 10 "^openspin: rank [01]: no live card: OPENSPIN_AUTH is about UDP, but with OPENSPIN_TRANSPORT=shm a card" launch -n 2 env OPENSPIN_AUTH=1 OPENSPIN_TRANSPORT=shm ./ring
-check "a program alone says it, too" 10 "^openspin: no live card: OPENSPIN_HPUS: 'x' is not" env OPENSPIN_HPUS=x timeout $patience ./ring
+refused "OPENSPIN_FAULTS is about UDP, but with OPENSPIN_TRANSPORT=fabric a card uses "\
+"libfabric: set OPENSPIN_TRANSPORT to udp, or unset OPENSPIN_FAULTS" OPENSPIN_TRANSPORT=fabric \
+    OPENSPIN_FAULTS=1:loss=0.1
+refused "OPENSPIN_FABRIC_PROVIDER is about libfabric, but with OPENSPIN_TRANSPORT=auto a "\
+"card uses UDP: set OPENSPIN_TRANSPORT to fabric, or unset OPENSPIN_FABRIC_PROVIDER" \
+    OPENSPIN_TRANSPORT=auto OPENSPIN_FABRIC_PROVIDER=tcp
+check "what a rank finds wrong has its number" 10 "^openspin: rank "\
+"[01]: no live card: OPENSPIN_AUTH is about UDP, but with OPENSPIN_TRANSPORT=shm a card" \
+    launch -n 2 env OPENSPIN_AUTH=1 OPENSPIN_TRANSPORT=shm ./ring
+check "a program alone says it, too" 10 "^openspin: no live card: OPENSPIN_HPUS: 'x' is not" \
+    env OPENSPIN_HPUS=x timeout $patience ./ring
 empty=()
-for v in TRANSPORT FABRIC_PROVIDER INTERFACE PORT KEY_FILE AUTH FAULTS HPUS PAGING PMIX PCAP TRACE HANDLERS JOB WORLD; do empty+=("OPENSPIN_$v="); done
-check "an empty variable is as if it were not set" 0 '^rank 1 of 2: 100 from the left' env "${empty[@]}" timeout -k 5 $patience "$OPENSPIN" launch -n 2 ./ring
-check "of a program alone as well" 0 '^rank 0 of 1: 100 from the left' env "${empty[@]}" timeout $patience ./ring
-check "asking for nothing is no contradiction" 0 '^rank 0 of 1' env OPENSPIN_AUTH=0 OPENSPIN_PAGING=off OPENSPIN_PMIX=on "$OPENSPIN" launch ./ring
-check "handlers that are nowhere" 2 "^openspin: OPENSPIN_HANDLERS: there is no folder 'nowhere'; without it the handlers of the installation are used" env OPENSPIN_HANDLERS=nowhere "$OPENSPIN" launch ./ring
+for v in TRANSPORT FABRIC_PROVIDER INTERFACE PORT KEY_FILE AUTH FAULTS HPUS PAGING PMIX PCAP \
+    TRACE HANDLERS JOB WORLD; do
+    empty+=("OPENSPIN_$v=")
+done
+check "an empty variable is as if it were not set" 0 '^rank 1 of 2: 100 from the left' \
+    env "${empty[@]}" timeout -k 5 $patience "$OPENSPIN" launch -n 2 ./ring
+check "of a program alone as well" 0 '^rank 0 of 1: 100 from the left' \
+    env "${empty[@]}" timeout $patience ./ring
+check "asking for nothing is no contradiction" 0 '^rank 0 of 1' \
+    env OPENSPIN_AUTH=0 OPENSPIN_PAGING=off OPENSPIN_PMIX=on "$OPENSPIN" launch ./ring
+check "handlers that are nowhere" 2 "^openspin: OPENSPIN_HANDLERS: there is no folder "\
+"'nowhere'; without it the handlers of the installation are used" env OPENSPIN_HANDLERS=nowhere \
+    "$OPENSPIN" launch ./ring
 
 chmod 600 key
-OPENSPIN_KEY_FILE=key check "a key that nobody else can" 0 '^rank 1 of 2: 100 from the left' udp -n 2 ./ring
+OPENSPIN_KEY_FILE=key check "a key that nobody else can" 0 '^rank 1 of 2: 100 from the left' \
+    udp -n 2 ./ring
 
 # --- how ranks end
 check "a status" 3 'rank 1 of 3 ended with status 3$' launch -n 3 ./ring return
 check "a crash" 139 'rank 1 of 3 was ended by signal 11 ' launch -n 3 ./ring crash
-check "a program that is not there" 1 './nothing: cannot start it: No such file' launch -n 3 ./nothing
+check "a program that is not there" 1 './nothing: cannot start it: No such file' \
+    launch -n 3 ./nothing
 printf '#!/bin/sh\n' >here; chmod +x here
-check "a program that is here" 1 "^openspin launch: here: cannot start it: No such file or directory \(did you mean './here'\?\)$" launch here
+check "a program that is here" 1 "^openspin launch: here: cannot start it: No such file or "\
+"directory \(did you mean './here'\?\)$" launch here
 if [ -c /dev/full ]; then
     "$OPENSPIN" launch -n 2 -l ./ring >/dev/full 2>full.txt
-    [ "$? $(cat full.txt)" = "1 openspin: cannot write the output: some of it is missing" ] && pass "labelled lines that cannot be written" || fail "labelled lines that cannot be written" "$(cat full.txt)"
+    [ "$? $(cat full.txt)" = "1 openspin: cannot write the output: some of it is missing" ] &&
+        pass "labelled lines that cannot be written" ||
+        fail "labelled lines that cannot be written" "$(cat full.txt)"
 fi
 check "no program" 2 'which program' launch -n 3
 check "more ranks than there may be" 2 '1024' launch -n 2000 ./ring
-printf '#!/bin/sh\necho "$OPENSPIN_RANK of $OPENSPIN_SIZE"; if [ "$OPENSPIN_RANK" = 1 ]; then exit 5; fi; sleep %s\n' 100 >one_fails
+printf '#!/bin/sh\necho "$OPENSPIN_RANK of $OPENSPIN_SIZE"; if [ "$OPENSPIN_RANK" = 1 ]; then '\
+'exit 5; fi; sleep %s\n' 100 >one_fails
 chmod +x one_fails
-check "one that fails ends all" 5 'rank 1 of 3 ended with status 5$' timeout $patience "$OPENSPIN" launch -n 3 ./one_fails
+check "one that fails ends all" 5 'rank 1 of 3 ended with status 5$' timeout $patience \
+    "$OPENSPIN" launch -n 3 ./one_fails
 sed -i 's/sleep 100/sleep 0.2; echo "$OPENSPIN_RANK is done"/' one_fails
 check "or does not, with --keep-going" 5 '^2 is done$' launch -k -n 3 ./one_fails
-printf '#!/bin/sh\ntrap "echo got it; exit 0" USR1\n: >begun.$OPENSPIN_RANK\nwhile :; do sleep 0.05; done\n' >waits
+printf '#!/bin/sh\ntrap "echo got it; exit 0" USR1\n: >begun.$OPENSPIN_RANK\nwhile '\
+':; do sleep 0.05; done\n' >waits
 chmod +x waits
 "$OPENSPIN" launch -n 2 ./waits >signals.txt 2>&1 &
 launcher=$!
@@ -140,7 +194,8 @@ begun() { [ -e begun.0 ] && [ -e begun.1 ]; }
 soon begun
 kill -USR1 $launcher
 wait $launcher
-[ $? = 0 ] && [ "$(grep -c 'got it' signals.txt)" = 2 ] && pass "signals are passed on" || fail "signals are passed on" "$(cat signals.txt)"
+[ $? = 0 ] && [ "$(grep -c 'got it' signals.txt)" = 2 ] && pass "signals are passed on" ||
+    fail "signals are passed on" "$(cat signals.txt)"
 rm -f begun.*
 "$OPENSPIN" launch -n 2 ./waits >/dev/null 2>&1 &
 launcher=$!
@@ -148,9 +203,11 @@ soon begun
 ranks=$(pgrep -P $launcher)
 kill -KILL $launcher
 wait $launcher 2>/dev/null
-[ -n "$ranks" ] && soon ended $ranks && pass "ranks end with a launcher that is killed" || fail "ranks end with a launcher that is killed" "$ranks"
+[ -n "$ranks" ] && soon ended $ranks && pass "ranks end with a launcher that is killed" ||
+    fail "ranks end with a launcher that is killed" "$ranks"
 run launch ./ring
-ls "/dev/shm/openspin-$(id -u)" 2>/dev/null | grep -q "job-$launcher-" && fail "what it left is removed by the next" || pass "what it left is removed by the next"
+ls "/dev/shm/openspin-$(id -u)" 2>/dev/null | grep -q "job-$launcher-" &&
+    fail "what it left is removed by the next" || pass "what it left is removed by the next"
 
 # --- the PMI server
 cat >pmi.py <<'P'

@@ -11,28 +11,38 @@ int main(void) {
     (void)me;
     int init = PtlInit();
     printf("PtlInit %d, PtlNIInit %d\n", init,
-           PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL, &ni));
+           PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL, NULL,
+                     &ni));
     PtlFini();
     return 0;
 }
 END
 strict="-Wall -Wextra -Wpedantic -Werror -I$SOURCE/include"
 check "the header is strict C99" 0 '' clang -std=c99 $strict -c use.c -o use.o
-check "and C++" 0 '' clang -xc++ -std=c++11 -fsyntax-only -Wall -Wextra -Werror "-I$SOURCE/include" use.c
+check "and C++" 0 '' \
+    clang -xc++ -std=c++11 -fsyntax-only -Wall -Wextra -Werror "-I$SOURCE/include" use.c
 
 # A sanitized library needs a sanitized program.
 flags=
 nm -D "$library" | grep -q __asan_init && flags=-fsanitize=address,undefined
-check "a program links with -lportals alone" 0 '' clang $flags use.o "-L$BUILD/src/portals" -lportals -o use
+check "a program links with -lportals alone" 0 '' \
+    clang $flags use.o "-L$BUILD/src/portals" -lportals -o use
 # a program that is started by itself has a live card
-check "and has a live card" 0 '^PtlInit 0, PtlNIInit 0$' env "LD_LIBRARY_PATH=$BUILD/src/portals" ./use
+check "and has a live card" 0 '^PtlInit 0, PtlNIInit 0$' \
+    env "LD_LIBRARY_PATH=$BUILD/src/portals" ./use
 
 # a job that is none is told in one line
-check "a job that is not there" 0 'openspin: rank 0: no live card: OPENSPIN_JOB: there is no job' env "LD_LIBRARY_PATH=$BUILD/src/portals" OPENSPIN_JOB=none OPENSPIN_RANK=0 OPENSPIN_SIZE=1 ./use
+check "a job that is not there" 0 'openspin: rank 0: no live card: OPENSPIN_JOB: there is no job' \
+    env "LD_LIBRARY_PATH=$BUILD/src/portals" OPENSPIN_JOB=none OPENSPIN_RANK=0 OPENSPIN_SIZE=1 ./use
 
-nm -D --defined-only "$library" | awk '$2 == "T" { print $3 }' | grep -v '^spin_' | sed 's/@.*//' | sort -u >exported
-# PtlToStr belongs to no process, so it is not in the list of calls; PtlNIInit has a symbol for P4sPIN's limits too
-{ grep -o 'X([A-Za-z]*)' "$SOURCE/src/portals/calls.def" | sed 's/X(\(.*\))/\1/'; echo PtlToStr; } | sort >calls
+nm -D --defined-only "$library" | awk '$2 == "T" { print $3 }' | grep -v '^spin_' |
+    sed 's/@.*//' | sort -u >exported
+# PtlToStr belongs to no process, so it is not in the list of calls; PtlNIInit has a
+# symbol for P4sPIN's limits too
+{
+    grep -o 'X([A-Za-z]*)' "$SOURCE/src/portals/calls.def" | sed 's/X(\(.*\))/\1/'
+    echo PtlToStr
+} | sort >calls
 if diff <({ cat calls; echo PtlNIInitP4sPIN; } | sort) exported >difference; then
     pass "it exports the calls and nothing else"
 else

@@ -1,4 +1,5 @@
-# sim run with executables: a process per rank, whose Portals calls reach the world through shared memory.
+# sim run with executables: a process per rank, whose Portals calls reach the
+# world through shared memory.
 . "$SOURCE/tests/lib/tap.sh"
 library=$BUILD/src/portals
 flags=
@@ -9,7 +10,8 @@ export LD_LIBRARY_PATH=$library ASAN_OPTIONS=detect_leaks=0:handle_segv=0
 sim() { timeout -k 5 $patience "$OPENSPIN" sim run "$@"; }
 compile() { # SOURCE NAME: both ways
     cc -g -shared -fPIC -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" -o "$2.so" &&
-        clang $flags -g -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" "-L$library" -lportals -lpthread -o "$2" &&
+        clang $flags -g -Wall -Wextra -I"$SOURCE/include" "$SOURCE/$1" "-L$library" \
+            -lportals -lpthread -o "$2" &&
         pass "$2 compiles" || fail "$2 compiles"
 }
 compile tests/programs/exchange.c ring
@@ -41,7 +43,8 @@ both() { # RANKS PROGRAM [OPTION... --] ARGUMENT...
     local s=$status o e
     o=$(printf '%s\n' "$out" | sort) e=${err//.so:/:}
     run sim -n "$n" "${options[@]}" "./$program" "$@"
-    if [ "$s" = "$status" ] && [ "$o" = "$(printf '%s\n' "$out" | sort)" ] && [ "$e" = "$err" ]; then
+    if [ "$s" = "$status" ] && [ "$o" = "$(printf '%s\n' "$out" | sort)" ] &&
+        [ "$e" = "$err" ]; then
         pass "both ways: $program $* ${options[*]}"
     else
         fail "both ways: $program $* ${options[*]}" "$s" "$o" "$e" "$status" "$out" "$err"
@@ -66,10 +69,14 @@ if [ -z "$SANITIZED" ]; then # whose allocator looks at the clock, which takes t
     both 4 chain chain.spin 100000 5
     both 4 chain --card pspin -- chain.spin 100000 5
 fi
-check "a message that is passed on is one message" 0 '^rank 3: 100000 bytes from rank 2, 0 wrong' sim -q -n 4 ./chain chain.spin 100000
-check "what is not passed on is cleaned up" 0 '^rank 2: cleaned up 1, more than nothing is missing 1 1, failed 1' sim -q -n 4 ./chain chain.spin 100000 5
+check "a message that is passed on is one message" 0 '^rank 3: 100000 bytes from rank 2, 0 wrong' \
+    sim -q -n 4 ./chain chain.spin 100000
+check "what is not passed on is cleaned up" \
+    0 '^rank 2: cleaned up 1, more than nothing is missing 1 1, failed 1' \
+    sim -q -n 4 ./chain chain.spin 100000 5
 both 2 faulty wild_payload_handler 3 faults.spin
-for which in handle-is-equal memory-after-compute memory-after-work release-after-send arguments-invalid limits-left-zero limits-are-kept \
+for which in handle-is-equal memory-after-compute memory-after-work release-after-send \
+    arguments-invalid limits-left-zero limits-are-kept \
     all-memory loop-ct-get loop-eq-get loop-yield loop-usleep loop-clock loop-barrier; do
     both 2 conformance "$which"
 done
@@ -80,30 +87,51 @@ both 3 conformance --card pspin -- looks
 both 2 conformance --set reordering=0.5 --set seed=5 -- order-is-kept
 both 2 conformance arguments -n 7 --json --help -- --until=1ns -
 # A sanitizer has threads of a program do more.
-[ -n "$SANITIZED" ] || for which in two-waits freed finalised in-order keys c11 main-returns a-thread-exits; do both 2 threads "$which"; done
+[ -n "$SANITIZED" ] || for which in two-waits freed finalised in-order keys c11 main-returns \
+    a-thread-exits; do
+    both 2 threads "$which"
+done
 
 # --- what only a process has
-for which in pmi bad-memory child hour lock; do check "a process: $which" 0 '' sim -q -n 3 ./outside "$which"; done
-check "a process: watch" 0 'openspin: rank 2 waits for memory to change without a call: virtual time goes on' sim -q -n 3 ./outside watch
-[ -n "$SANITIZED" ] || for which in watch-beside compute-beside; do check "a process: $which" 0 'waits for memory' sim -q -n 2 ./outside $which; done
+for which in pmi bad-memory child hour lock; do
+    check "a process: $which" 0 '' sim -q -n 3 ./outside "$which"
+done
+check "a process: watch" \
+    0 'openspin: rank 2 waits for memory to change without a call: virtual time goes on' \
+    sim -q -n 3 ./outside watch
+[ -n "$SANITIZED" ] || for which in watch-beside compute-beside; do
+    check "a process: $which" 0 'waits for memory' sim -q -n 2 ./outside $which
+done
 check "a program started alone is a job of one" 0 '' timeout $patience ./outside lone
-check "also where it gets no card" 10 'no live card' env OPENSPIN_TRANSPORT=none timeout $patience ./ring
+check "also where it gets no card" 10 'no live card' \
+    env OPENSPIN_TRANSPORT=none timeout $patience ./ring
 check "and so is one rank of a world" 0 '' sim -q -n 1 ./outside lone
-check "a script that starts it" 0 '^rank 2 of 3: 101 from the left, x y$' sim -q -n 3 "$(printf '#!/bin/sh\n./ring ring "x y"\n' >script && chmod +x script && echo ./script)"
+check "a script that starts it" 0 '^rank 2 of 3: 101 from the left, x y$' sim \
+    -q -n 3 "$(printf '#!/bin/sh\n./ring ring "x y"\n' >script && chmod +x script && echo ./script)"
 check "a hundred processes" 0 '^the sum of 1 to 99 is 4950;' sim -q -n 100 ./sum sum.spin
 
 # --- how it ends
-check "the status of a rank" 1 'ring: 1 of 3 ranks failed, the first is rank 1: it called exit with 3$' sim -q -n 3 ./ring exit3
-refuse "a crash names rank and signal" 1 'rank 1 at [0-9.]+ ns: crashed: Segmentation fault \(signal 11\)$' sim -q -n 3 ./ring crash
+check "the status of a rank" \
+    1 'ring: 1 of 3 ranks failed, the first is rank 1: it called exit with 3$' \
+    sim -q -n 3 ./ring exit3
+refuse "a crash names rank and signal" \
+    1 'rank 1 at [0-9.]+ ns: crashed: Segmentation fault \(signal 11\)$' sim -q -n 3 ./ring crash
 refuse "abort" 1 'rank 1 at [0-9.]+ ns: crashed: Aborted \(signal 6\)$' sim -q -n 3 ./ring abort
-refuse "a pointer to nowhere, in a call" 1 'rank 1 at [0-9.]+ ns: crashed: Segmentation fault' sim -q -n 3 ./outside bad-pointer
-refuse "kill -9" 1 'rank 1 at [0-9.]+ ns: crashed: Killed \(signal 9\)$' sim -q -n 3 ./outside killed
-printf '#!/bin/bash\n[ "$PMI_RANK" = 1 ] && echo "cmd=abort exitcode=$1" >&"$PMI_FD"\nexec sleep 100\n' >ends && chmod +x ends
+refuse "a pointer to nowhere, in a call" 1 'rank 1 at [0-9.]+ ns: crashed: Segmentation fault' \
+    sim -q -n 3 ./outside bad-pointer
+refuse "kill -9" 1 'rank 1 at [0-9.]+ ns: crashed: Killed \(signal 9\)$' \
+    sim -q -n 3 ./outside killed
+printf '#!/bin/bash\n[ "$PMI_RANK" = 1 ] && echo "cmd=abort exitcode=$1" >&"$PMI_FD"\nexec '\
+'sleep 100\n' >ends && chmod +x ends
 check "a rank ends the job, in success" 0 '^last rank returns at' sim -n 2 ./ends 0
 refuse "or not" 1 "rank 1 ended the job by PMI's abort, with status 7$" sim -q -n 2 ./ends 7
-check "a deadlock" 1 'ring: deadlock: 3 of 3 ranks wait .*rank 2 in PtlCTWait \(counter 0 of 1\)' sim -q -n 3 ./ring wait
-check "--until" 1 'stopped at 2000 ns with 2 of 2 ranks not done' sim -q -n 2 --until 2us ./outside sleeps
-refuse "a program without Portals" 1 'rank 0 ended without a call of Portals: is the program linked with libportals.so' sim -q -n 2 /bin/true
+check "a deadlock" 1 'ring: deadlock: 3 of 3 ranks wait .*rank 2 in PtlCTWait \(counter 0 of 1\)' \
+    sim -q -n 3 ./ring wait
+check "--until" 1 'stopped at 2000 ns with 2 of 2 ranks not done' \
+    sim -q -n 2 --until 2us ./outside sleeps
+refuse "a program without Portals" \
+    1 'rank 0 ended without a call of Portals: is the program linked with libportals.so' \
+    sim -q -n 2 /bin/true
 printf 'not a program\n' >text && chmod +x text
 refuse "no program" 1 'text: cannot load: not an ELF file' sim -q ./text
 # SIGINT ends all. Not by the shell: what it starts in the background ignores the signal.
@@ -115,9 +143,15 @@ child.stdout.readline()
 child.send_signal(signal.SIGINT)
 sys.exit(child.wait(300))
 P
-check "SIGINT ends the run and tells where the ranks are" 130 'interrupted at [0-9]+ ns with 2 of 2 ranks not done' python3 interrupt.py "$OPENSPIN" sim run -q -n 2 ./outside sleeps
+check "SIGINT ends the run and tells where the ranks are" \
+    130 'interrupted at [0-9]+ ns with 2 of 2 ranks not done' python3 interrupt.py \
+    "$OPENSPIN" sim run -q -n 2 ./outside sleeps
 # Of this test: others have programs of that name too.
-own() { for process in $(pgrep -f '^\./(ring|outside) '); do [ "$(readlink "/proc/$process/cwd")" != "$PWD" ] || echo "$process"; done; }
+own() {
+    for process in $(pgrep -f '^\./(ring|outside) '); do
+        [ "$(readlink "/proc/$process/cwd")" != "$PWD" ] || echo "$process"
+    done
+}
 none_left() { [ -z "$(own)" ]; }
 soon none_left && pass "no process is left" || fail "no process is left" "$(own)"
 

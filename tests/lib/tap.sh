@@ -1,6 +1,7 @@
 # For test scripts: source it, call `check` and friends, end with `finish`. Prints TAP.
-# Each script runs in a scratch directory of its own with $OPENSPIN, $SOURCE and $BUILD set; other programs of the build are
-# started through $MESON_EXE_WRAPPER, which is an emulator where they are for another machine (scripts/aarch64).
+# Each script runs in a scratch directory of its own with $OPENSPIN, $SOURCE and $BUILD set; other
+# programs of the build are started through $MESON_EXE_WRAPPER, which is an emulator where they are
+# for another machine (scripts/aarch64).
 # shellcheck shell=bash
 tap_count=0 tap_failed=0
 scratch=$(mktemp -d)
@@ -16,8 +17,8 @@ fail() {
 }
 skip() { tap_count=$((tap_count + 1)); echo "ok $tap_count - $1 # SKIP $2"; }
 
-# How long, in seconds, a program may take that should end at once, and how long `soon` waits: a machine that does much else
-# may take long, and the limit only ends what would never end.
+# How long, in seconds, a program may take that should end at once, and how long `soon` waits: a
+# machine that does much else may take long, and the limit only ends what would never end.
 patience=300
 
 # soon COMMAND...: until it succeeds
@@ -32,7 +33,9 @@ soon() {
 # ended PID...: none of them runs any more
 ended() {
     local process
-    for process in "$@"; do ! grep -q 'State:.[^ZX]' "/proc/$process/status" 2>/dev/null || return 1; done
+    for process in "$@"; do
+        ! grep -q 'State:.[^ZX]' "/proc/$process/status" 2>/dev/null || return 1
+    done
 }
 
 # run COMMAND...: leaves $status, $out (stdout) and $err (stderr)
@@ -91,11 +94,13 @@ same() {
     fi
 }
 
-# A program that links with a sanitized library must be sanitized itself: from here on `cc ... -lpspin` does it.
+# A program that links with a sanitized library must be sanitized itself: from here
+# on `cc ... -lpspin` does it.
 sanitized_cc() {
     nm -D "$BUILD/src/pspin/libpspin.so" | grep -q __asan_init || return 0
     mkdir sanitized
-    printf '#!/bin/sh\ncase " $* " in *" -lpspin"* | *" -lportals"*) set -- -fsanitize=address,undefined "$@" ;; esac\nexec clang "$@"\n' >sanitized/cc
+    printf '#!/bin/sh\ncase " $* " in *" -lpspin"* | *" -lportals"*) set -- -fsanitize=address,'\
+'undefined "$@" ;; esac\nexec clang "$@"\n' >sanitized/cc
     chmod +x sanitized/cc
     export PATH=$PWD/sanitized:$PATH
 }
