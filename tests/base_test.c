@@ -577,7 +577,7 @@ TEST(a_table_finds_what_is_in_it) {
     for (uint32_t i = 0; i < HEAPED; i++)
         CHECK_EQ(keys_find(&table, &all, all.key[i]), all.in[i] ? i : INDEX_NONE);
     hash_table_free(&table);
-    CHECK(index_table_room(&table, 1000));
+    CHECK(hash_table_reserve(&table, sizeof(uint32_t), 1000));
     uint32_t slots = table.slots;
     memset(all.in, 0, sizeof all.in);
     for (uint32_t i = 0; i < HEAPED; i++)

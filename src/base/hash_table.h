@@ -45,6 +45,15 @@ static inline uint64_t hash_table_slots(uint64_t records) {
     return slots;
 }
 
+/* For so many records in slots of `bytes`, while there is none, so that adding them takes no
+ * memory; false: no memory. */
+static inline bool hash_table_reserve(struct hash_table *table, size_t bytes, uint32_t records) {
+    uint64_t slots = hash_table_slots(records);
+    table->slot = slots <= HASH_TABLE_MOST ? calloc(slots, bytes) : NULL;
+    table->slots = table->slot ? (uint32_t)slots : 0;
+    return table->slot != NULL;
+}
+
 /* Upper bits of a product: they depend on every bit of the key. */
 static inline uint64_t hash_table_spread(uint64_t key) {
     return key * 0x9e3779b97f4a7c15ull;

@@ -16,15 +16,6 @@
 
 #define INDEX_NONE UINT32_MAX
 
-/* For so many records, while there is none, so that adding them takes no memory; false: no memory.
- */
-static inline bool index_table_room(struct hash_table *table, uint32_t records) {
-    uint64_t slots = hash_table_slots(records);
-    table->slot = slots <= HASH_TABLE_MOST ? calloc(slots, sizeof(uint32_t)) : NULL;
-    table->slots = table->slot ? (uint32_t)slots : 0;
-    return table->slot != NULL;
-}
-
 static inline bool index_table_equal(uint64_t a, uint64_t b) {
     return a == b;
 }

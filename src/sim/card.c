@@ -409,7 +409,8 @@ static bool make_pools(struct card *c) {
     c->program = calloc(g->contexts, sizeof *c->program);
     c->l2_packets = pages_sparse(packets * UNIT_BYTES);
     c->l2_handler = guard_memory_new(g->handler_bytes);
-    if (!c->packet || !c->queue || !index_table_room(&c->queues, (uint32_t)g->queues) ||
+    if (!c->packet || !c->queue ||
+        !hash_table_reserve(&c->queues, sizeof(uint32_t), (uint32_t)g->queues) ||
         !c->clock.active || !c->clock.recent || !c->task || !c->command || !c->cluster ||
         !c->context || !c->program || !c->l2_packets || !c->l2_handler ||
         !card_space_init(&c->l2, packets))

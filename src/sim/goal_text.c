@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/hash_table.h"
 #include "sim/goal_scan.h"
 
 struct label {
@@ -12,35 +13,30 @@ struct label {
     uint32_t op;
 };
 
+enum { FEW_LABELS = 128 }; /* the table has room for them from the beginning */
+
 struct labels {
-    struct label *slots;
-    uint32_t mask, count, stamp;
+    struct hash_table table;
+    uint32_t stamp;
 };
 
-static struct label *label_slot(const struct labels *t, struct word w) {
-    /* The multiplicative hash is weak in its low bits for words such as l1, l2. */
-    for (uint32_t i = w.hash ^ w.hash >> 15;; i++) {
-        struct label *slot = &t->slots[i & t->mask];
-        if (slot->stamp != t->stamp || (slot->hash == w.hash && slot->length == w.length &&
-                                        memcmp(slot->at, w.at, w.length) == 0))
-            return slot;
-    }
+static inline bool labels_holds(const struct labels *t, const struct label *slot) {
+    return slot->stamp == t->stamp;
 }
-
-static bool labels_grow(struct labels *t) {
-    struct labels larger = {.mask = t->slots ? 2 * t->mask + 1 : 255, .stamp = t->stamp};
-    larger.slots = calloc((size_t)larger.mask + 1, sizeof *larger.slots);
-    if (!larger.slots)
-        return false;
-    for (uint32_t i = 0; t->slots && i <= t->mask; i++)
-        if (t->slots[i].stamp == t->stamp)
-            *label_slot(&larger, (struct word){t->slots[i].at, t->slots[i].length,
-                                               t->slots[i].hash}) = t->slots[i];
-    larger.count = t->count;
-    free(t->slots);
-    *t = larger;
-    return true;
+static inline struct word labels_key(const struct labels *t, const struct label *slot) {
+    (void)t;
+    return (struct word){slot->at, slot->length, slot->hash};
 }
+static inline uint64_t labels_hash(const struct labels *t, struct word w) {
+    (void)t;
+    return hash_table_spread(w.hash);
+}
+static inline bool labels_same(const struct labels *t, const struct label *slot, struct word w) {
+    (void)t;
+    return slot->hash == w.hash && slot->length == w.length &&
+           memcmp(slot->at, w.at, w.length) == 0;
+}
+HASH_TABLE(labels, struct labels, struct label, struct word);
 
 static int no_memory(struct scan *s) {
     return spin_fail(s->err, SPIN_ENOMEM,
@@ -49,20 +45,20 @@ static int no_memory(struct scan *s) {
 }
 
 static int define(struct scan *s, struct labels *t, struct word w, uint32_t op) {
-    if (2 * t->count >= t->mask && !labels_grow(t))
+    if (!labels_room(&t->table, t))
         return no_memory(s);
-    struct label *slot = label_slot(t, w);
+    struct label *slot = labels_slot(&t->table, t, w);
     if (slot->stamp == t->stamp)
         return scan_fail(s, w.at, "label '%.*s' is defined twice in this rank",
                          (int)(w.length < 60 ? w.length : 60), w.at);
     *slot = (struct label){w.at, w.length, w.hash, t->stamp, op};
-    t->count++;
+    t->table.used++;
     return 0;
 }
 
 static int look_up(struct scan *s, const struct labels *t, struct word w, uint32_t *op) {
-    const struct label *slot = label_slot(t, w);
-    if (slot->stamp != t->stamp)
+    const struct label *slot = labels_find(&t->table, t, w);
+    if (!slot)
         return scan_fail(s, w.at, "label '%.*s' is not defined in this rank",
                          (int)(w.length < 60 ? w.length : 60), w.at);
     *op = slot->op;
@@ -233,7 +229,7 @@ static int rank_block(struct scan *s, struct labels *t) {
         return scan_expected(s, s->at, "'{'");
     s->at++;
     t->stamp++;
-    t->count = 0;
+    t->table.used = 0;
     for (;;) {
         if (!scan_lines(s))
             return SPIN_EFORMAT;
@@ -264,7 +260,7 @@ static int rank_block(struct scan *s, struct labels *t) {
 
 static int whole_file(struct scan *s, struct labels *t) {
     uint64_t ranks;
-    if (!labels_grow(t))
+    if (!hash_table_reserve(&t->table, sizeof(struct label), FEW_LABELS))
         return no_memory(s);
     if (!scan_lines(s))
         return SPIN_EFORMAT;
@@ -301,7 +297,7 @@ int goal_read_text(const char *name, const char *text, size_t length, struct spi
         .name = name, .at = text, .end = text + length, .line_start = text, .line = 1, .err = err};
     struct labels labels = {.stamp = 1};
     int code = whole_file(&s, &labels);
-    free(labels.slots);
+    hash_table_free(&labels.table);
     if (code) {
         goal_free(s.goal);
         return code;
