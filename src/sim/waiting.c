@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/hash_table.h"
 #include "base/pages.h"
 #include "base/pairing.h"
 
@@ -21,20 +22,34 @@ struct line {
 };
 
 struct slot {
-    uint64_t key; /* + 1; 0: empty */
+    uint64_t key; /* + 1 */
     uint32_t line;
 };
+HASH_TABLE_BY_KEY(places, struct slot);
 
 struct waiting {
-    struct line *lines; /* by key; or, with slots, [1...] in order of first use */
+    struct line *lines; /* by key; or, with a table, [1...] in order of first use */
     uint64_t line_room, line_count;
-    struct slot *slots;
-    uint64_t mask;
+    struct hash_table table;
     struct waiter *waiters; /* [1...]; 0 is none */
     uint64_t count, room;
     uint32_t free_waiters;
     bool out_of_memory;
 };
+
+static size_t slots_bytes(const struct waiting *l) {
+    return l->table.slots * sizeof(struct slot);
+}
+
+/* Two slots per line; false: no memory. */
+static bool widen_table(struct waiting *l, uint64_t lines) {
+    uint64_t slots = 2 * lines;
+    size_t had = slots_bytes(l);
+    void *to = slots <= HASH_TABLE_MOST ? pages_new(slots * sizeof(struct slot)) : NULL;
+    if (to)
+        pages_free(places_move(&l->table, NULL, to, (uint32_t)slots), had);
+    return to != NULL;
+}
 
 struct waiting *waiting_new(uint64_t keys) {
     struct waiting *l = calloc(1, sizeof *l);
@@ -44,11 +59,7 @@ struct waiting *waiting_new(uint64_t keys) {
     l->line_count = 1;
     l->line_room = keys <= MOST_BY_KEY ? keys : 256;
     l->lines = pages_new(l->line_room * sizeof *l->lines);
-    if (keys > MOST_BY_KEY) {
-        l->mask = 2 * l->line_room - 1;
-        l->slots = pages_new((l->mask + 1) * sizeof *l->slots);
-    }
-    if (!l->lines || (l->mask && !l->slots)) {
+    if (!l->lines || (keys > MOST_BY_KEY && !widen_table(l, l->line_room))) {
         waiting_free(l);
         return NULL;
     }
@@ -59,7 +70,7 @@ void waiting_free(struct waiting *l) {
     if (!l)
         return;
     pages_free(l->lines, l->line_room * sizeof *l->lines);
-    pages_free(l->slots, (l->mask + 1) * sizeof *l->slots);
+    pages_free(l->table.slot, slots_bytes(l));
     pages_free(l->waiters, l->room * sizeof *l->waiters);
     free(l);
 }
@@ -71,60 +82,41 @@ bool waiting_out_of_memory(const struct waiting *l) {
 uint64_t waiting_bytes(const struct waiting *l) {
     if (l->count == 1)
         return 0; /* nobody ever stood in line: at most some guards' pages are touched */
-    return (l->slots ? (l->mask + 1) * sizeof *l->slots : 0) + l->line_room * sizeof *l->lines +
-           l->room * sizeof *l->waiters;
+    return slots_bytes(l) + l->line_room * sizeof *l->lines + l->room * sizeof *l->waiters;
 }
 
-static struct slot *find_slot(struct slot *slots, uint64_t mask, uint64_t key) {
-    uint64_t h = (key + 1) * 0x9e3779b97f4a7c15ull;
-    for (uint64_t i = h ^ h >> 32;; i++) {
-        struct slot *slot = &slots[i & mask];
-        if (slot->key == key + 1 || !slot->key)
-            return slot;
-    }
-}
-
-/* Twice the lines and slots. */
+/* Twice the lines. */
 static bool grow_lines(struct waiting *l) {
-    uint64_t mask = 2 * l->mask + 1;
-    struct slot *slots = pages_new((mask + 1) * sizeof *slots);
-    struct line *lines =
-        pages_grow(l->lines, l->line_room * sizeof *lines, 2 * l->line_room * sizeof *lines);
-    if (lines) {
-        l->lines = lines;
-        l->line_room *= 2;
-    }
-    if (!slots || !lines) {
-        pages_free(slots, (mask + 1) * sizeof *slots);
+    uint64_t room = 2 * l->line_room;
+    if (!widen_table(l, room))
         return false;
-    }
-    for (uint64_t i = 0; i <= l->mask; i++)
-        if (l->slots[i].key)
-            *find_slot(slots, mask, l->slots[i].key - 1) = l->slots[i];
-    pages_free(l->slots, (l->mask + 1) * sizeof *l->slots);
-    l->slots = slots;
-    l->mask = mask;
+    struct line *lines = pages_grow(l->lines, l->line_room * sizeof *lines, room * sizeof *lines);
+    if (!lines)
+        return false;
+    l->lines = lines;
+    l->line_room = room;
     return true;
 }
 
 /* The line of the key; made if need be, NULL when there is no memory for it. */
 static struct line *find(struct waiting *l, uint64_t key) {
-    if (!l->slots)
+    if (!l->table.slots)
         return &l->lines[key];
-    struct slot *slot = find_slot(l->slots, l->mask, key);
+    struct slot *slot = places_slot(&l->table, NULL, key + 1);
     if (!slot->key) {
         if (l->line_count == l->line_room) {
             if (!grow_lines(l))
                 return NULL;
-            slot = find_slot(l->slots, l->mask, key);
+            slot = places_slot(&l->table, NULL, key + 1);
         }
         *slot = (struct slot){key + 1, (uint32_t)l->line_count++};
+        l->table.used++;
     }
     return &l->lines[slot->line];
 }
 
 void waiting_prefetch(const struct waiting *l, uint64_t key) {
-    if (!l->slots)
+    if (!l->table.slots)
         __builtin_prefetch(&l->lines[key]);
 }
 
