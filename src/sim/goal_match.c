@@ -23,14 +23,12 @@
  * mostly a rank has one or two that wait: these are not in the table but *near*, in the rank's own
  * half of a cache line, where no hashing is needed to find them and ranks that are served one after
  * the other lie one after the other. What comes while something of the rank is in the table goes
- * there too; so of one (s, t) those that are near are older than those in the table.
- *
- * The table probes linearly and closes gaps on removal, so it needs no tombstones and no clean-up.
- */
+ * there too; so of one (s, t) those that are near are older than those in the table. */
 #include "sim/goal_match.h"
 
 #include <stdlib.h>
 
+#include "base/hash_table.h"
 #include "base/pages.h"
 
 enum list_kind {
@@ -44,8 +42,8 @@ enum list_kind {
 
 /* Without wildcards, bits of what stands in its place. */
 enum { MESSAGES = 1, SEVERAL = 2, KIND_BITS = 7 };
-/* Slots of a table in which nothing waits, as a power of two. */
-enum { LEAST_BITS = 10 };
+/* Of a table in which nothing waits. */
+enum { LEAST_SLOTS = 1024 };
 
 struct link {
     uint32_t next, prev; /* the first's prev is the last; the last's next is 0 */
@@ -78,9 +76,7 @@ struct near {
 struct goal_match {
     struct near *near; /* per rank, without wildcards */
     uint32_t ranks;
-    struct slot *slots;
-    uint32_t shift; /* 64 - log2 of the slots */
-    uint64_t mask, used;
+    struct hash_table table;
     struct node *nodes; /* [1...]; 0 is none */
     struct link *links; /* in lists 1 to 3, with wildcards: [node * 3 + list - 1] */
     bool wildcards;
@@ -90,15 +86,40 @@ struct goal_match {
     bool out_of_memory;
 };
 
-static void set_mask(struct goal_match *m, uint32_t bits) {
-    m->shift = 64 - bits;
-    m->mask = ((uint64_t)1 << bits) - 1;
+static inline struct key key_of(uint32_t rank, enum list_kind kind, uint32_t source, uint32_t tag) {
+    return (struct key){rank << 3 | kind, source, tag};
 }
 
-static bool set_slots(struct goal_match *m, uint32_t bits) {
-    m->slots = pages_new(sizeof *m->slots << bits);
-    set_mask(m, bits);
-    return m->slots != NULL;
+static inline bool lists_holds(const struct goal_match *m, const struct slot *slot) {
+    (void)m;
+    return slot->head != 0;
+}
+static inline struct key lists_key(const struct goal_match *m, const struct slot *slot) {
+    (void)m;
+    return slot->key;
+}
+static inline uint64_t lists_hash(const struct goal_match *m, struct key key) {
+    uint64_t rank_kind = key.rank_kind & m->key_bits;
+    uint64_t h = (rank_kind << 32 | key.source) * 0x9e3779b97f4a7c15ull;
+    return (h ^ h >> 32 ^ key.tag) * 0xd6e8feb86659fd93ull;
+}
+static inline bool lists_same(const struct goal_match *m, const struct slot *slot, struct key key) {
+    return !((slot->key.rank_kind ^ key.rank_kind) & m->key_bits) &&
+           slot->key.source == key.source && slot->key.tag == key.tag;
+}
+HASH_TABLE(lists, struct goal_match, struct slot, struct key);
+
+static size_t slots_bytes(const struct goal_match *m) {
+    return m->table.slots * sizeof(struct slot);
+}
+
+/* Moves what waits into so many slots; false: no memory. */
+static bool set_slots(struct goal_match *m, uint64_t slots) {
+    size_t had = slots_bytes(m);
+    void *to = slots <= HASH_TABLE_MOST ? pages_new(slots * sizeof(struct slot)) : NULL;
+    if (to)
+        pages_free(lists_move(&m->table, m, to, (uint32_t)slots), had);
+    return to != NULL;
 }
 
 struct goal_match *goal_match_new(bool wildcards, uint32_t ranks) {
@@ -111,7 +132,7 @@ struct goal_match *goal_match_new(bool wildcards, uint32_t ranks) {
     m->ranks = ranks;
     if (!wildcards)
         m->near = pages_new(ranks * sizeof *m->near);
-    if (!set_slots(m, LEAST_BITS) || (!wildcards && !m->near)) {
+    if (!set_slots(m, LEAST_SLOTS) || (!wildcards && !m->near)) {
         goal_match_free(m);
         return NULL;
     }
@@ -120,26 +141,18 @@ struct goal_match *goal_match_new(bool wildcards, uint32_t ranks) {
 
 void goal_match_expect(struct goal_match *m, uint64_t receives) {
     uint64_t near = m->near ? (uint64_t)NEAR * m->ranks : 0;
-    uint32_t bits = LEAST_BITS;
-    while (bits < 40 && receives > near && 16 * (receives - near) > 5ull << bits)
-        bits++;
-    if (bits == LEAST_BITS)
-        return;
-    struct slot *old = m->slots;
-    uint64_t room = m->mask + 1;
-    if (set_slots(m, bits)) {
-        pages_free(old, room * sizeof *old);
-        return;
-    }
-    m->slots = old; /* then it grows */
-    set_mask(m, LEAST_BITS);
+    uint64_t slots = LEAST_SLOTS;
+    while (slots < HASH_TABLE_MOST && receives > near && 16 * (receives - near) > 5 * slots)
+        slots *= 2;
+    if (slots > LEAST_SLOTS)
+        (void)set_slots(m, slots); /* without memory for it, it grows */
 }
 
 void goal_match_free(struct goal_match *m) {
     if (!m)
         return;
     pages_free(m->near, m->ranks * sizeof *m->near);
-    pages_free(m->slots, (m->mask + 1) * sizeof *m->slots);
+    pages_free(m->table.slot, slots_bytes(m));
     pages_free(m->nodes, (size_t)m->node_room * sizeof *m->nodes);
     pages_free(m->links, (size_t)m->node_room * 3 * sizeof *m->links);
     free(m);
@@ -153,45 +166,24 @@ uint64_t goal_match_unexpected(const struct goal_match *m) {
 }
 
 uint64_t goal_match_bytes(const struct goal_match *m) {
-    return (m->mask + 1) * sizeof *m->slots +
+    return slots_bytes(m) +
            (uint64_t)m->node_room * (sizeof *m->nodes + (m->wildcards ? 3 * sizeof *m->links : 0));
 }
 
-static inline struct key key_of(uint32_t rank, enum list_kind kind, uint32_t source, uint32_t tag) {
-    return (struct key){rank << 3 | kind, source, tag};
-}
-
-static inline bool same_key(const struct goal_match *m, struct key a, struct key b) {
-    return !((a.rank_kind ^ b.rank_kind) & m->key_bits) && a.source == b.source && a.tag == b.tag;
-}
-
-static inline uint64_t home(const struct goal_match *m, struct key key) {
-    uint64_t rank_kind = key.rank_kind & m->key_bits;
-    uint64_t h = (rank_kind << 32 | key.source) * 0x9e3779b97f4a7c15ull;
-    h = (h ^ h >> 32 ^ key.tag) * 0xd6e8feb86659fd93ull;
-    return (h ^ h << 29) >> m->shift;
-}
-
-/* The slot of the key, or the empty one where it would go. */
-static inline struct slot *find(const struct goal_match *m, struct key key) {
-    for (uint64_t i = home(m, key);; i++) {
-        struct slot *slot = &m->slots[i & m->mask];
-        if (!slot->head || same_key(m, slot->key, key))
-            return slot;
-    }
-}
-
-static inline struct key first_key(const struct goal_match *m, uint32_t rank, uint32_t source,
-                                   uint32_t tag, bool message) {
-    return key_of(rank, message || !m->wildcards ? POSTED : UNEXPECTED, source, tag);
+/* Where the first look-up begins. */
+static inline const struct slot *home_slot(const struct goal_match *m, uint32_t rank,
+                                           uint32_t source, uint32_t tag, bool message) {
+    enum list_kind kind = message || !m->wildcards ? POSTED : UNEXPECTED;
+    const struct slot *slots = m->table.slot;
+    return &slots[lists_home(&m->table, m, key_of(rank, kind, source, tag))];
 }
 
 void goal_match_prefetch(const struct goal_match *m, uint32_t rank, uint32_t source, uint32_t tag,
                          bool message) {
     if (m->near)
         __builtin_prefetch(&m->near[rank]);
-    if (m->used)
-        __builtin_prefetch(&m->slots[home(m, first_key(m, rank, source, tag, message)) & m->mask]);
+    if (m->table.used)
+        __builtin_prefetch(home_slot(m, rank, source, tag, message));
 }
 
 uint32_t goal_match_peek(const struct goal_match *m, uint32_t rank, uint32_t source, uint32_t tag,
@@ -203,8 +195,7 @@ uint32_t goal_match_peek(const struct goal_match *m, uint32_t rank, uint32_t sou
         return near->op[0];
     if (!near->further)
         return near->count ? near->op[near->count - 1] : GOAL_MATCH_ANY;
-    const struct slot *slot =
-        &m->slots[home(m, first_key(m, rank, source, tag, message)) & m->mask];
+    const struct slot *slot = home_slot(m, rank, source, tag, message);
     if (!slot->head || slot->key.rank_kind & SEVERAL)
         return GOAL_MATCH_ANY;
     return slot->head - 1;
@@ -212,36 +203,11 @@ uint32_t goal_match_peek(const struct goal_match *m, uint32_t rank, uint32_t sou
 
 /* Five sixteenths: linear probing then mostly looks at one slot, and closes no gap. */
 static inline bool is_full(const struct goal_match *m, uint64_t used) {
-    return 16 * used > 5 * m->mask;
+    return 16 * used >= 5 * (uint64_t)m->table.slots;
 }
 
 static bool grow_slots(struct goal_match *m) {
-    struct slot *old = m->slots;
-    uint64_t count = m->mask + 1;
-    if (!set_slots(m, 64 - m->shift + 1)) {
-        m->slots = old;
-        set_mask(m, 64 - m->shift - 1);
-        return false;
-    }
-    for (uint64_t i = 0; i < count; i++)
-        if (old[i].head)
-            *find(m, old[i].key) = old[i];
-    pages_free(old, count * sizeof *old);
-    return true;
-}
-
-/* Empties a slot and moves up those behind it that had been displaced by it. */
-static void remove_slot(struct goal_match *m, struct slot *slot) {
-    uint64_t gap = (uint64_t)(slot - m->slots);
-    for (uint64_t i = (gap + 1) & m->mask; m->slots[i].head; i = (i + 1) & m->mask) {
-        uint64_t want = home(m, m->slots[i].key) & m->mask;
-        if (((i - want) & m->mask) >= ((i - gap) & m->mask)) {
-            m->slots[gap] = m->slots[i];
-            gap = i;
-        }
-    }
-    m->slots[gap].head = 0;
-    m->used--;
+    return set_slots(m, 2 * (uint64_t)m->table.slots);
 }
 
 static inline struct link *link_of(const struct goal_match *m, uint32_t node, uint32_t list) {
@@ -256,7 +222,7 @@ static void list_append(struct goal_match *m, struct slot *slot, struct key key,
     if (!slot->head) {
         *slot = (struct slot){key, node};
         mine->prev = node;
-        m->used++;
+        m->table.used++;
         return;
     }
     struct link *first = link_of(m, slot->head, list);
@@ -269,7 +235,7 @@ static void list_remove(struct goal_match *m, struct slot *slot, uint32_t node, 
     struct link mine = *link_of(m, node, list);
     if (slot->head == node) {
         if (!mine.next) {
-            remove_slot(m, slot);
+            lists_remove(&m->table, m, slot);
             return;
         }
         slot->head = mine.next;
@@ -331,7 +297,7 @@ static bool wait_behind(struct goal_match *m, struct slot *slot, bool message, u
             return false;
         key.rank_kind |= SEVERAL;
         slot->head = 0;
-        m->used--;
+        m->table.used--;
         list_append(m, slot, key, alone, 0);
     }
     uint32_t node = new_node(m, message, key.source, key.tag, op);
@@ -344,7 +310,7 @@ static bool wait_behind(struct goal_match *m, struct slot *slot, bool message, u
 static uint32_t take_first(struct goal_match *m, struct slot *slot) {
     uint32_t head = slot->head;
     if (!(slot->key.rank_kind & SEVERAL)) {
-        remove_slot(m, slot);
+        lists_remove(&m->table, m, slot);
         return head - 1;
     }
     uint32_t op = m->nodes[head].op;
@@ -356,12 +322,12 @@ static uint32_t take_first(struct goal_match *m, struct slot *slot) {
 /* In the table; true if it has matched there. */
 static bool match_further(struct goal_match *m, uint32_t rank, bool message, uint32_t source,
                           uint32_t tag, uint32_t op, struct goal_found *found) {
-    if (is_full(m, m->used + 1) && !grow_slots(m)) {
+    if (is_full(m, (uint64_t)m->table.used + 1) && !grow_slots(m)) {
         m->out_of_memory = true;
         return false;
     }
     struct key key = key_of(rank, 0, source, tag);
-    struct slot *slot = find(m, key);
+    struct slot *slot = lists_slot(&m->table, m, key);
     if (slot->head && (slot->key.rank_kind & MESSAGES) != message) {
         *found = (struct goal_found){take_first(m, slot), source};
         m->near[rank].further--;
@@ -370,7 +336,7 @@ static bool match_further(struct goal_match *m, uint32_t rank, bool message, uin
     if (!slot->head) {
         key.rank_kind |= message ? MESSAGES : 0;
         *slot = (struct slot){key, op + 1};
-        m->used++;
+        m->table.used++;
     } else if (!wait_behind(m, slot, message, op)) {
         m->out_of_memory = true;
         return false;
@@ -431,13 +397,13 @@ static void wait_in_lists(struct goal_match *m, uint32_t rank, bool message, uin
                           uint32_t tag, uint32_t op) {
     struct key keys[4];
     uint32_t node = new_node(m, message, source, tag, op);
-    if (!node || (is_full(m, m->used + 4) && !grow_slots(m))) {
+    if (!node || (is_full(m, (uint64_t)m->table.used + 4) && !grow_slots(m))) {
         m->out_of_memory = true;
         return;
     }
     uint32_t count = keys_of(rank, message, source, tag, keys);
     for (uint32_t i = 0; i < count; i++)
-        list_append(m, find(m, keys[i]), keys[i], node, i);
+        list_append(m, lists_slot(&m->table, m, keys[i]), keys[i], node, i);
     m->unexpected += message;
 }
 
@@ -448,14 +414,14 @@ static void leave_lists(struct goal_match *m, uint32_t rank, bool message, uint3
     *found = (struct goal_found){n->op, n->source};
     uint32_t count = keys_of(rank, message, n->source, n->tag, keys);
     for (uint32_t i = 0; i < count; i++)
-        list_remove(m, find(m, keys[i]), node, i);
+        list_remove(m, lists_slot(&m->table, m, keys[i]), node, i);
     free_node(m, node);
     m->unexpected -= message;
 }
 
 /* The older of `best` and the first in the key's list. */
 static inline uint32_t older(const struct goal_match *m, uint32_t best, struct key key) {
-    uint32_t head = find(m, key)->head;
+    uint32_t head = lists_slot(&m->table, m, key)->head;
     if (!head || (best && m->nodes[best].age < m->nodes[head].age))
         return best;
     return head;
