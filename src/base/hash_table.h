@@ -3,7 +3,7 @@
  *
  *     static bool labels_holds(const struct labels *of, const struct label *slot);
  *     static struct word labels_key(const struct labels *of, const struct label *slot);
- *     static uint64_t labels_hash(const struct labels *of, struct word key);   -- 32 upper bits
+ *     static uint64_t labels_hash(const struct labels *of, struct word key);  -- upper bits count
  *     static bool labels_same(const struct labels *of, const struct label *slot, struct word key);
  *     HASH_TABLE(labels, struct labels, struct label, struct word);
  *
@@ -54,7 +54,8 @@ static inline bool hash_table_reserve(struct hash_table *table, size_t bytes, ui
     return table->slot != NULL;
 }
 
-/* Upper bits of a product: they depend on every bit of the key. */
+/* A table takes the uppermost bits of a hash; those of this product depend on every bit of the key,
+ * and set keys that follow each other far apart. */
 static inline uint64_t hash_table_spread(uint64_t key) {
     return key * 0x9e3779b97f4a7c15ull;
 }
@@ -70,16 +71,18 @@ static inline uint64_t hash_table_text(const char *at, size_t length) {
 #define HASH_TABLE(name, owner, type, key_type)                                                    \
     __attribute__((unused)) static inline uint32_t name##_home(const struct hash_table *table,     \
                                                                const owner *of, key_type key) {    \
-        return (uint32_t)(name##_hash(of, key) >> 32) & (table->slots - 1);                        \
+        return (uint32_t)((name##_hash(of, key) >> 32) * table->slots >> 32);                      \
     }                                                                                              \
                                                                                                    \
     __attribute__((unused)) static inline type *name##_slot(const struct hash_table *table,        \
                                                             const owner *of, key_type key) {       \
         type *slot = table->slot;                                                                  \
-        uint32_t at = name##_home(table, of, key);                                                 \
-        while (name##_holds(of, &slot[at]) && !name##_same(of, &slot[at], key))                    \
-            at = (at + 1) & (table->slots - 1);                                                    \
-        return &slot[at];                                                                          \
+        uint32_t at = name##_home(table, of, key), last = table->slots - 1;                        \
+        for (;; at++) {                                                                            \
+            type *here = &slot[at & last];                                                         \
+            if (!name##_holds(of, here) || name##_same(of, here, key))                             \
+                return here;                                                                       \
+        }                                                                                          \
     }                                                                                              \
                                                                                                    \
     __attribute__((unused)) static inline type *name##_find(const struct hash_table *table,        \

@@ -29,7 +29,7 @@ static inline struct word labels_key(const struct labels *t, const struct label 
 }
 static inline uint64_t labels_hash(const struct labels *t, struct word w) {
     (void)t;
-    return hash_table_spread(w.hash);
+    return w.hash * 0xd6e8feb86659fd93ull; /* it sets words such as l1, l2 well apart */
 }
 static inline bool labels_same(const struct labels *t, const struct label *slot, struct word w) {
     (void)t;
@@ -57,8 +57,8 @@ static int define(struct scan *s, struct labels *t, struct word w, uint32_t op) 
 }
 
 static int look_up(struct scan *s, const struct labels *t, struct word w, uint32_t *op) {
-    const struct label *slot = labels_find(&t->table, t, w);
-    if (!slot)
+    const struct label *slot = labels_slot(&t->table, t, w);
+    if (slot->stamp != t->stamp)
         return scan_fail(s, w.at, "label '%.*s' is not defined in this rank",
                          (int)(w.length < 60 ? w.length : 60), w.at);
     *op = slot->op;
