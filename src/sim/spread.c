@@ -1,55 +1,43 @@
-/* A table of values and counts, open addressing. It grows with the number of different values,
- * which is small where they are whole cycles; a value that was seen before costs one look. */
+/* A hash table of values and counts. It grows with the number of different values, which is small
+ * where they are whole cycles; a value that was seen before costs one look. */
 #include "sim/spread.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SLOTS 64u
-
 void spread_free(struct spread *s) {
-    free(s->slot);
+    hash_table_free(&s->values);
     *s = (struct spread){0};
 }
 
-static uint32_t first_slot(const struct spread *s, uint64_t value) {
-    return (uint32_t)(value * 0x9e3779b97f4a7c15ull >> 32) & (s->slots - 1);
+static bool values_holds(const void *of, const struct spread_slot *slot) {
+    (void)of;
+    return slot->count != 0;
 }
-
-static struct spread_slot *find(const struct spread *s, uint64_t value) {
-    uint32_t mask = s->slots - 1, i = first_slot(s, value);
-    while (s->slot[i].count && s->slot[i].value != value)
-        i = (i + 1) & mask;
-    return &s->slot[i];
+static uint64_t values_key(const void *of, const struct spread_slot *slot) {
+    (void)of;
+    return slot->value;
 }
-
-static bool grow(struct spread *s) {
-    struct spread larger = {.slots = s->slots ? 2 * s->slots : FIRST_SLOTS};
-    if (!larger.slots || !(larger.slot = calloc(larger.slots, sizeof *larger.slot)))
-        return false;
-    for (uint32_t i = 0; i < s->slots; i++)
-        if (s->slot[i].count)
-            *find(&larger, s->slot[i].value) = s->slot[i];
-    free(s->slot);
-    s->slot = larger.slot;
-    s->slots = larger.slots;
-    return true;
+static uint64_t values_hash(const void *of, uint64_t value) {
+    (void)of;
+    return hash_table_spread(value);
 }
+static bool values_same(const void *of, const struct spread_slot *slot, uint64_t value) {
+    (void)of;
+    return slot->value == value;
+}
+HASH_TABLE(values, void, struct spread_slot, uint64_t);
 
 static void place(struct spread *s, uint64_t value, uint64_t count) {
-    struct spread_slot *at = s->slots ? find(s, value) : NULL;
-    if (!at || !at->count) {
-        if (2 * (s->used + 1) > s->slots) {
-            if (!grow(s)) {
-                s->lost += count;
-                return;
-            }
-            at = find(s, value);
-        }
-        at->value = value;
-        s->used++;
+    struct spread_slot *at = values_find(&s->values, NULL, value);
+    if (at) {
+        at->count += count;
+    } else if (values_room(&s->values, NULL)) {
+        *values_slot(&s->values, NULL, value) = (struct spread_slot){value, count};
+        s->values.used++;
+    } else {
+        s->lost += count;
     }
-    at->count += count;
 }
 
 void spread_add(struct spread *s, uint64_t value) {
@@ -72,9 +60,10 @@ void spread_merge(struct spread *to, const struct spread *from) {
     to->count += from->count;
     to->sum += from->sum;
     to->lost += from->lost;
-    for (uint32_t i = 0; i < from->slots; i++)
-        if (from->slot[i].count)
-            place(to, from->slot[i].value, from->slot[i].count);
+    const struct spread_slot *slot = from->values.slot;
+    for (uint32_t i = 0; i < from->values.slots; i++)
+        if (slot[i].count)
+            place(to, slot[i].value, slot[i].count);
 }
 
 static int by_value(const void *a, const void *b) {
@@ -84,13 +73,14 @@ static int by_value(const void *a, const void *b) {
 
 /* The values in order, in an array of its own. NULL: none, or no memory. */
 static struct spread_slot *in_order(const struct spread *s) {
-    struct spread_slot *sorted = s->used ? malloc(s->used * sizeof *sorted) : NULL;
+    const struct spread_slot *slot = s->values.slot;
+    struct spread_slot *sorted = s->values.used ? malloc(s->values.used * sizeof *sorted) : NULL;
     uint32_t n = 0;
     if (!sorted)
         return NULL;
-    for (uint32_t i = 0; i < s->slots; i++)
-        if (s->slot[i].count)
-            sorted[n++] = s->slot[i];
+    for (uint32_t i = 0; i < s->values.slots; i++)
+        if (slot[i].count)
+            sorted[n++] = slot[i];
     qsort(sorted, n, sizeof *sorted, by_value);
     return sorted;
 }
@@ -110,7 +100,7 @@ void spread_report(const struct spread *s, uint64_t scale, struct spin_spread *o
     for (size_t k = 0; sorted && k < sizeof wanted / sizeof wanted[0]; k++) {
         uint64_t rank =
             placed / 1000 * wanted[k].of_1000 + (placed % 1000 * wanted[k].of_1000 + 999) / 1000;
-        while (at < s->used && seen + sorted[at].count < rank)
+        while (at < s->values.used && seen + sorted[at].count < rank)
             seen += sorted[at++].count;
         *wanted[k].to = sorted[at].value * scale;
     }

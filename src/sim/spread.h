@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "base/hash_table.h"
 #include "openspin.h"
 
 struct spread_slot {
@@ -14,8 +15,7 @@ struct spread_slot {
  * and in no percentile. */
 struct spread {
     uint64_t count, sum, least, most, lost;
-    struct spread_slot *slot;
-    uint32_t used, slots; /* slots: 0 or a power of two */
+    struct hash_table values;
 };
 
 void spread_free(struct spread *s);
