@@ -586,6 +586,68 @@ TEST(a_table_finds_what_is_in_it) {
     hash_table_free(&table);
 }
 
+/* ---- the table of what its owner lays out ---- */
+
+struct pair {
+    uint32_t a, b;
+};
+struct counted { /* nothing if its stamp is not the table's */
+    struct pair pair;
+    uint32_t stamp, times;
+};
+struct counts {
+    struct hash_table table;
+    uint32_t stamp;
+};
+static bool pairs_holds(const struct counts *of, const struct counted *slot) {
+    return slot->stamp == of->stamp;
+}
+static struct pair pairs_key(const struct counts *of, const struct counted *slot) {
+    (void)of;
+    return slot->pair;
+}
+static uint64_t pairs_hash(const struct counts *of, struct pair pair) {
+    (void)of;
+    return (uint64_t)(pair.a % 4) << 60; /* many at one place, which for some is the last */
+}
+static bool pairs_same(const struct counts *of, const struct counted *slot, struct pair pair) {
+    (void)of;
+    return slot->pair.a == pair.a && slot->pair.b == pair.b;
+}
+HASH_TABLE(pairs, struct counts, struct counted, struct pair);
+
+TEST(a_table_of_slots_counts_pairs) {
+    enum { SIDE = 12 };
+    struct counts counts = {.stamp = 1};
+    struct rng rng = rng_seeded(4);
+    for (; counts.stamp < 4; counts.stamp++, counts.table.used = 0) {
+        uint32_t times[SIDE][SIDE] = {0};
+        for (int step = 0; step < 3000; step++) {
+            struct pair pair = {rng_below(&rng, SIDE), rng_below(&rng, SIDE)};
+            uint32_t *expected = &times[pair.a][pair.b];
+            struct counted *found = pairs_find(&counts.table, &counts, pair);
+            CHECK_EQ(found ? found->times : 0, *expected);
+            if (found && rng_below(&rng, 3) == 0) {
+                pairs_remove(&counts.table, &counts, found);
+                *expected = 0;
+                continue;
+            }
+            CHECK(pairs_room(&counts.table, &counts));
+            struct counted *slot = pairs_slot(&counts.table, &counts, pair);
+            if (!pairs_holds(&counts, slot)) {
+                *slot = (struct counted){pair, counts.stamp, 0};
+                counts.table.used++;
+            }
+            slot->times++;
+            ++*expected;
+            CHECK(2 * counts.table.used <= counts.table.slots);
+        }
+    }
+    hash_table_free(&counts.table);
+    CHECK(!hash_table_reserve(&counts.table, sizeof(struct counted), UINT32_MAX));
+    CHECK(!pairs_find(&counts.table, &counts, (struct pair){1, 1}));
+}
+
 TEST(copies_past_the_cache_are_copies) {
     uint8_t from[400], to[400];
     for (size_t at = 0; at < 70; at++)

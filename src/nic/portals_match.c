@@ -55,7 +55,9 @@ static inline __attribute__((always_inline)) bool matches_in_group(const struct 
     return !(e->options & PTL_ME_NO_TRUNCATE) || p4_entry_room(e, m, &offset) >= m->length;
 }
 
-/* ---- The index ---- */
+/* ---- The index ----
+ * Chains, and not base/hash_table.h: entries of one key stand in it, in order, each leaves it
+ * without a search, and where there is no memory for more buckets the chains get longer. */
 
 static uint64_t mix(uint64_t a, uint64_t b) {
     return rng_mix(a ^ rng_mix(b + 0x9e3779b97f4a7c15ull));
