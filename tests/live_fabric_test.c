@@ -153,11 +153,11 @@ TEST(signals_stay_the_programs) {
 /* ---- strangers ---- */
 
 /* The provider may want to be asked several times. */
-static void throw_at(struct fabric_port *port, uint64_t number, const uint8_t *bytes,
+static void throw_at(struct live_fabric_port *port, uint64_t number, const uint8_t *bytes,
                      uint32_t length) {
     enum fabric_sent sent = FABRIC_AGAIN;
     for (int i = 0; i < 200000 && sent == FABRIC_AGAIN; i++) {
-        struct fabric_slot *slot = fabric_port_slot(port);
+        struct live_fabric_slot *slot = fabric_port_slot(port);
         CHECK(slot);
         memcpy(slot->bytes, bytes, length);
         slot->length = length;
@@ -169,8 +169,8 @@ static void throw_at(struct fabric_port *port, uint64_t number, const uint8_t *b
 }
 
 TEST(strangers_and_liars_are_counted_and_harm_nothing) {
-    struct fabric_port *port;
-    const struct fabric_port_options options = {.provider = "tcp", .frame_bytes = 1000};
+    struct live_fabric_port *port;
+    const struct live_fabric_port_options options = {.provider = "tcp", .frame_bytes = 1000};
     struct live_entry e;
     struct live_book book;
     struct user a, b;

@@ -8,7 +8,7 @@ static struct user a, b;
 
 /* Slots that b has emptied so far of those that a fills. */
 static uint64_t slots(void) {
-    struct box_view view;
+    struct live_box_view view;
     CHECK(box_open(&view, &folder, (struct nic_address){1, 2}, 1));
     uint64_t count = view.lane->bulk_head;
     box_close(&view);
@@ -140,7 +140,7 @@ TEST(large_replies_go_through_slots) {
                            .eq_handle = PTL_EQ_NONE,
                            .ct_handle = replied};
     CHECK_EQ(PtlMDBind(a.ni, &init, &md), PTL_OK);
-    struct box_view view;
+    struct live_box_view view;
     CHECK(box_open(&view, &folder, (struct nic_address){1, 1}, 2));
     for (uint64_t i = 1; !view.lane->bulk_head; i++) {
         CHECK(i < 1000);
@@ -209,7 +209,7 @@ TEST(slots_of_a_liar_harm_nothing) {
     ptl_ct_event_t event;
     begin();
     liar_open(&liar, 4096, 10000);
-    struct box_view *view = &liar.view;
+    struct live_box_view *view = &liar.view;
     liar_write(&liar, rest, NULL, 0); /* it has no slots */
     box_ring(view->header);
     wait_for_malformed(1);

@@ -24,7 +24,7 @@ static uint8_t *map(void) {
 
 /* Offers of a that b has answered, and the last answer: it comes after the acknowledgement. */
 static uint64_t answers(void) {
-    struct box_view view;
+    struct live_box_view view;
     CHECK(box_open(&view, &folder, (struct nic_address){1, 2}, 1));
     uint64_t count = view.lane->offer.answers;
     box_close(&view);
@@ -33,7 +33,7 @@ static uint64_t answers(void) {
 
 /* Whether a has slots at b: then what is large enough is offered. */
 static bool has_slots(void) {
-    struct box_view view;
+    struct live_box_view view;
     CHECK(box_open(&view, &folder, (struct nic_address){1, 2}, 1));
     bool has = view.lane->has_bulk;
     box_close(&view);
@@ -185,7 +185,7 @@ TEST(between_processes_what_fits_is_copied) {
 }
 
 TEST(replies_are_offered) {
-    struct box_view view;
+    struct live_box_view view;
     begin();
     memset(to, 9, LARGE);
     look_at(&b, &a);
@@ -244,8 +244,8 @@ TEST(a_destination_that_is_not_there_fails) {
 
 /* Neither side measures anything but a rate: the better is chosen, the other tried now and then. */
 TEST(the_faster_way_is_chosen) {
-    struct offer_choice c = {0};
-    static struct offer o;
+    struct live_offer_choice c = {0};
+    static struct live_offer o;
     uint32_t taken = 0;
     CHECK_EQ(offer_choose(&c, &o), OFFER_TAKEN);
     offer_measured(&c.offer_ps, 1 << 20, 50000);

@@ -158,7 +158,7 @@ TEST(what_is_read_is_whole) {
 /* ---- handlers ---- */
 
 TEST(times_of_runs_are_all_or_each_sixteenth) {
-    struct seen_handler h = {0};
+    struct live_seen_handler h = {0};
     uint32_t timed = 0;
     for (uint32_t run = 0; run < 16 * SEEN_SAMPLE; run++) {
         uint64_t began_ns = live_seen_begins(&h, false, false);

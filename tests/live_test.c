@@ -59,9 +59,9 @@ TEST(one_at_a_time_has_the_lock_and_who_sleeps_gets_it) {
 /* ---- the ring ---- */
 
 TEST(ring_carries_records_of_any_length) {
-    struct ring *ring = aligned_alloc(64, sizeof *ring);
-    struct ring_out out = {.ring = ring};
-    struct ring_in in = {.ring = ring};
+    struct live_ring *ring = aligned_alloc(64, sizeof *ring);
+    struct live_ring_out out = {.ring = ring};
+    struct live_ring_in in = {.ring = ring};
     struct rng rng;
     rng = rng_seeded(1);
     memset(ring, 0, sizeof *ring);
@@ -100,7 +100,7 @@ TEST(ring_carries_records_of_any_length) {
 /* ---- names ---- */
 
 TEST(pids_are_given_once) {
-    struct box a, b, c;
+    struct live_box a, b, c;
     open_folder();
     CHECK_EQ(box_make(&a, &folder, 1, LIVE_PIDS, &err), 0);
     CHECK_EQ(box_make(&b, &folder, 1, LIVE_PIDS, &err), 0);
@@ -115,8 +115,8 @@ TEST(pids_are_given_once) {
 }
 
 TEST(what_a_killed_process_leaves_is_removed) {
-    struct box box;
-    struct box_view view;
+    struct live_box box;
+    struct live_box_view view;
     open_folder();
     pid_t child = fork();
     if (!child) {
@@ -545,7 +545,7 @@ TEST(nonsense_in_a_lane_is_counted_and_harms_nothing) {
     for (uint64_t seed = 0; seed < 50; seed++) {
         rng = rng_seeded(seed);
         liar_open(&liar, 0, 0);
-        struct ring_out *out = &liar.out;
+        struct live_ring_out *out = &liar.out;
         for (int record = 0; record < 40; record++) {
             uint32_t bytes = 64 + (uint32_t)rng_below(&rng, 400);
             uint8_t *to = ring_reserve(out, bytes);
@@ -683,7 +683,7 @@ TEST(a_progress_thread_is_rung_for_once_until_somebody_sleeps) {
  * so it says it again when it finds b asleep. */
 TEST(a_sender_that_wakes_a_peer_says_where_it_runs) {
     struct user a, b;
-    struct box_view of_a, of_b;
+    struct live_box_view of_a, of_b;
     cpu_set_t all, one;
     ptl_ct_event_t event;
     open_folder();

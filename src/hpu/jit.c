@@ -25,7 +25,7 @@
 /* At once in generated code: accesses are counted in 32 bits. */
 #define MOST_CYCLES (1u << 31)
 
-static bool is_hot(const struct root *root) {
+static bool is_hot(const struct jit_root *root) {
     return atomic_load_explicit(&root->heat, memory_order_relaxed) >= HOT_INSTRUCTIONS;
 }
 
@@ -33,7 +33,7 @@ static bool is_hot(const struct root *root) {
  * interpreter goes on. */
 static __attribute__((noinline, cold)) jit_function *warm(const struct hpu *h, uint32_t halfword,
                                                           bool now) {
-    const struct root *root = &h->code->jit->root[halfword];
+    const struct jit_root *root = &h->code->jit->root[halfword];
     now &= !atomic_load_explicit(&root->attempts, memory_order_relaxed); /* a draft */
     now |= is_hot(root) && atomic_load_explicit(&root->lessons, memory_order_relaxed) >= LESSONS;
     return now ? jit_compile_for(h, halfword) : NULL;
@@ -44,7 +44,7 @@ static uint64_t least(uint64_t a, uint64_t b) {
 }
 
 /* Two threads may lose some: it is a guess. */
-static void add_heat(struct root *root, uint64_t instructions) {
+static void add_heat(struct jit_root *root, uint64_t instructions) {
     uint32_t old = atomic_load_explicit(&root->heat, memory_order_relaxed);
     if (old < HOT_INSTRUCTIONS)
         atomic_store_explicit(&root->heat, old + (uint32_t)instructions, memory_order_relaxed);
@@ -218,13 +218,13 @@ static enum hpu_stop learn(struct hpu *h, uint64_t limit, uint32_t blocks) {
 
 /* The next function at the root is compiled when it is next called. Another thread may be in this
  * one, so its memory stays. */
-static void drop_function(struct root *root) {
+static void drop_function(struct jit_root *root) {
     atomic_store_explicit(&root->heat, HOT_INSTRUCTIONS, memory_order_relaxed);
     atomic_store_explicit(&root->run, NULL, memory_order_release);
 }
 
 void jit_make_hot(const struct hpu_code *code, uint32_t pc) {
-    struct root *root = &code->jit->root[(pc - code->base) / 2];
+    struct jit_root *root = &code->jit->root[(pc - code->base) / 2];
     atomic_store_explicit(&root->heat, HOT_INSTRUCTIONS, memory_order_relaxed);
 }
 
@@ -242,7 +242,7 @@ void jit_set_effort(const struct hpu_code *code, enum jit_effort effort) {
 }
 
 /* Whether the root will be compiled soon, so that it is time to look where its calls lead. */
-static bool is_due_a_lesson(struct root *root) {
+static bool is_due_a_lesson(struct jit_root *root) {
     uint8_t lessons = atomic_load_explicit(&root->lessons, memory_order_relaxed);
     if (!is_hot(root) || lessons >= LESSONS)
         return false;
@@ -250,7 +250,7 @@ static bool is_due_a_lesson(struct root *root) {
     return true;
 }
 
-static __attribute__((noinline, cold)) void count_call(struct root *root, uint8_t calls) {
+static __attribute__((noinline, cold)) void count_call(struct jit_root *root, uint8_t calls) {
     atomic_store_explicit(&root->calls, calls - 1, memory_order_relaxed);
     if (calls == 1)
         drop_function(root);
@@ -258,7 +258,7 @@ static __attribute__((noinline, cold)) void count_call(struct root *root, uint8_
 
 /* A function that keeps missing is dropped, to be compiled again when it is next called. A draft
  * goes with its first miss: true. */
-static bool count_miss(struct root *root, bool is_draft) {
+static bool count_miss(struct jit_root *root, bool is_draft) {
     uint8_t n = atomic_load_explicit(&root->misses, memory_order_relaxed);
     uint8_t attempts = atomic_load_explicit(&root->attempts, memory_order_relaxed);
     if (n > MOST_MISSES)
@@ -271,10 +271,10 @@ static bool count_miss(struct root *root, bool is_draft) {
 
 /* A function was left for pc. If it might have had that place and this is usual, the next one has
  * it; or it is too far away, and gets one of its own. False: nothing had run there yet. */
-static bool count_exit(const struct hpu *h, struct root *root, bool might_have) {
+static bool count_exit(const struct hpu *h, struct jit_root *root, bool might_have) {
     struct hpu_jit *jit = h->code->jit;
     uint32_t place = (h->pc - h->code->base) / 2;
-    struct root *to = &jit->root[place];
+    struct jit_root *to = &jit->root[place];
     if (!jit_is_seen(jit, place))
         return false;
     add_heat(to, HEAT_OF_EXIT);
@@ -292,7 +292,7 @@ static void note_fault(struct hpu_jit *jit, uint32_t slot) {
 }
 
 /* The function wants views that this HPU does not have, or another kind of HPU. */
-static void note_other(const struct hpu *h, struct root *root) {
+static void note_other(const struct hpu *h, struct jit_root *root) {
     uint32_t none = 0;
     for (uint32_t i = 0; i < HPU_WINDOWS; i++)
         none |= (uint32_t)(h->window[i].view == NULL) << i;
@@ -302,8 +302,8 @@ static void note_other(const struct hpu *h, struct root *root) {
 }
 
 /* Something was not as the function expects. Goes through it, and learns. */
-static enum hpu_stop learn_from(struct hpu *h, struct root *root, uint32_t status, bool is_draft,
-                                uint64_t limit) {
+static enum hpu_stop learn_from(struct hpu *h, struct jit_root *root, uint32_t status,
+                                bool is_draft, uint64_t limit) {
     const struct hpu_code *code = h->code;
     if (status == JIT_FAULT)
         note_fault(code->jit, code->slot_at[(h->pc - code->base) / 2]);
@@ -325,8 +325,9 @@ static enum hpu_stop faulted(struct hpu *h) {
 
 /* A function has been left in some other way than by the handler's end. HPU_PAUSED: there is more
  * to run, or no time left. `is_draft`: it was one. */
-static enum hpu_stop after_leaving(struct hpu *h, const struct jit_way_out *way, struct root *root,
-                                   bool is_draft, uint64_t until, uint64_t limit) {
+static enum hpu_stop after_leaving(struct hpu *h, const struct jit_way_out *way,
+                                   struct jit_root *root, bool is_draft, uint64_t until,
+                                   uint64_t limit) {
     const struct hpu_code *code = h->code;
     uint32_t status = leave(h, way);
     switch (status) {
@@ -371,7 +372,7 @@ static __attribute__((noinline)) enum hpu_stop go_on(struct hpu *h, uint64_t unt
         uint32_t offset = h->pc - code->base, place = offset / 2;
         if (offset >= code->bytes || offset & 1 || (!h->mid_block && h->cycles >= limit))
             return hpu_interpret(h, until); /* which says what to say about it */
-        struct root *root = &jit->root[place];
+        struct jit_root *root = &jit->root[place];
         jit_function *run = atomic_load_explicit(&root->run, memory_order_acquire);
         enum hpu_stop stop;
         if (run || (run = warm(h, place, now))) {
@@ -422,7 +423,7 @@ static __attribute__((noinline)) enum hpu_stop run_any(struct hpu *h, uint64_t u
 /* A function was left before the handler's end. */
 static __attribute__((noinline)) enum hpu_stop run_rest(struct hpu *h, uint64_t until, uint64_t end,
                                                         const struct jit_way_out *way) {
-    struct root *root = &h->code->jit->root[(h->began_at - h->code->base) / 2];
+    struct jit_root *root = &h->code->jit->root[(h->began_at - h->code->base) / 2];
     enum hpu_stop stop = after_leaving(h, way, root, false, end, end);
     return stop == HPU_PAUSED ? run_any(h, until, end) : stop;
 }
@@ -436,7 +437,7 @@ enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
     uint32_t pc = h->pc, offset = pc - code->base;
     if (__builtin_expect(!jit || cycles >= end || offset >= code->bytes || offset & 1, 0))
         return run_any(h, until, end);
-    const struct root *root = &jit->root[offset / 2];
+    const struct jit_root *root = &jit->root[offset / 2];
     jit_function *run = atomic_load_explicit(&root->run, memory_order_acquire);
     if (__builtin_expect(!run || atomic_load_explicit(&root->calls, memory_order_relaxed), 0))
         return run_any(h, until, end);
@@ -450,7 +451,7 @@ enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
 
 /* The same with what hpu_run has found out about the entry; nothing is timed. */
 enum hpu_stop hpu_run_again(struct hpu *h, uint64_t left, uint8_t *host, uint32_t x10) {
-    const struct root *root = h->root;
+    const struct jit_root *root = h->root;
     jit_function *run = root ? atomic_load_explicit(&root->run, memory_order_acquire) : NULL;
     if (__builtin_expect(!run, 0)) {
         h->kept_at = HPU_NOT_KEPT;

@@ -13,14 +13,15 @@
 
 /* ---- windows ---- */
 
-static LLVMValueRef window_field(struct lift *l, unsigned window, size_t offset, LLVMTypeRef type) {
+static LLVMValueRef window_field(struct jit_lift *l, unsigned window, size_t offset,
+                                 LLVMTypeRef type) {
     size_t at_byte = offsetof(struct hpu, window) + window * sizeof(struct hpu_window) + offset;
     LLVMValueRef p = place_in(l, l->at_entry, l->h, c64(l, at_byte), type);
     return get_fixed(l, l->at_entry, type, p);
 }
 
 /* Cycles that a load, a store or an atomic loses. */
-static LLVMValueRef extra_of(struct lift *l, unsigned window, unsigned kind) {
+static LLVMValueRef extra_of(struct jit_lift *l, unsigned window, unsigned kind) {
     static const size_t extras[3] = {[JIT_LOAD] = offsetof(struct hpu_window, load_extra),
                                      [JIT_STORE] = offsetof(struct hpu_window, store_extra),
                                      [JIT_ATOMIC] = offsetof(struct hpu_window, amo_extra)};
@@ -49,8 +50,8 @@ static size_t in_hpu(unsigned window) {
 }
 
 /* Read once, when the function begins: nothing changes windows while a handler runs. */
-struct window *lift_use_window(struct lift *l, unsigned number) {
-    struct window *w = &l->window[number];
+struct jit_window *lift_use_window(struct jit_lift *l, unsigned number) {
+    struct jit_window *w = &l->window[number];
     if (w->used)
         return w;
     w->used = true;
@@ -70,7 +71,7 @@ struct window *lift_use_window(struct lift *l, unsigned number) {
     return w;
 }
 
-LLVMValueRef lift_bound(struct lift *l, unsigned window, uint32_t span, bool write) {
+LLVMValueRef lift_bound(struct jit_lift *l, unsigned window, uint32_t span, bool write) {
     for (uint32_t i = 0; i < l->bounds; i++)
         if (l->bound[i].window == window && l->bound[i].span == span && l->bound[i].write == write)
             return l->bound[i].value;
@@ -88,11 +89,11 @@ LLVMValueRef lift_bound(struct lift *l, unsigned window, uint32_t span, bool wri
         value = l->llvm->BuildSelect(l->at_entry, fits, less, c32(l, 0), "");
     }
     if (l->bounds < MOST_BOUNDS)
-        l->bound[l->bounds++] = (struct bound){(uint8_t)window, write, span, value};
+        l->bound[l->bounds++] = (struct jit_bound){(uint8_t)window, write, span, value};
     return value;
 }
 
-static void expect_trait(struct lift *l, unsigned i, size_t offset, LLVMTypeRef type,
+static void expect_trait(struct jit_lift *l, unsigned i, size_t offset, LLVMTypeRef type,
                          LLVMBasicBlockRef otherwise) {
     LLVMValueRef expected = l->llvm->ConstInt(type, l->region->trait[i], 0);
     if (l->region->fixed >> i & 1)
@@ -100,14 +101,14 @@ static void expect_trait(struct lift *l, unsigned i, size_t offset, LLVMTypeRef 
                  otherwise);
 }
 
-void lift_enter(struct lift *l, LLVMBasicBlockRef body) {
-    const struct llvm *v = l->llvm;
+void lift_enter(struct jit_lift *l, LLVMBasicBlockRef body) {
+    const struct jit_llvm *v = l->llvm;
     LLVMBasicBlockRef bad = new_block(l);
     at(l, bad);
     v->BuildRet(l->b, c64(l, (uintptr_t)&jit_other));
     at(l, l->entry);
     for (unsigned i = 0; i < HPU_WINDOWS; i++) {
-        const struct window *w = &l->window[i];
+        const struct jit_window *w = &l->window[i];
         size_t place = offsetof(struct hpu, window) + i * sizeof(struct hpu_window);
         if (w->view)
             go_on_if(l, v->BuildIsNotNull(l->b, w->view, ""), bad);
@@ -129,7 +130,7 @@ bool lift_is_access(const struct hpu_insn *in) {
            shape == SHAPE_FSTORE || shape == SHAPE_AMO;
 }
 
-unsigned lift_guess_at(const struct lift *l, uint32_t h) {
+unsigned lift_guess_at(const struct jit_lift *l, uint32_t h) {
     unsigned how = lift_how(l, h);
     if (how == JIT_BY_TASK)
         return JIT_TASK;
@@ -145,7 +146,7 @@ unsigned lift_guess_at(const struct lift *l, uint32_t h) {
  * shares with more: a pointer plus a multiple of four, say. */
 struct values {
     uint32_t version[32];
-    struct origin at[32], low[32];
+    struct jit_origin at[32], low[32];
 };
 
 static void begin_values(struct values *v) {
@@ -158,53 +159,53 @@ static bool is_near(int64_t distance) {
     return distance > -(1 << 30) && distance < 1 << 30;
 }
 
-static struct origin moved(struct origin from, int32_t distance) {
+static struct jit_origin moved(struct jit_origin from, int32_t distance) {
     from.more = (int32_t)((uint32_t)from.more + (uint32_t)distance);
     return from;
 }
 
 /* A constant: what x0 holds, plus that. */
-static bool is_constant(const struct origin *o) {
+static bool is_constant(const struct jit_origin *o) {
     return o->reg == 0;
 }
 
 /* Follows what an instruction does to the register that it writes. */
-static void follow(struct lift *l, struct values *v, uint32_t h) {
+static void follow(struct jit_lift *l, struct values *v, uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
     unsigned rd = hpu_insn_writes(in);
     if (!rd)
         return;
-    struct origin at = {(uint8_t)rd, ++v->version[rd], 0}, low = at;
-    struct origin a = v->low[in->rs1], b = v->low[in->rs2];
+    struct jit_origin at = {(uint8_t)rd, ++v->version[rd], 0}, low = at;
+    struct jit_origin a = v->low[in->rs1], b = v->low[in->rs2];
     int32_t value = slot_at(l, h)->a.imm;
     if (in->id == HPU_ADDI && is_near((int64_t)v->at[in->rs1].more + in->imm)) {
         at = moved(v->at[in->rs1], in->imm);
         low = moved(a, in->imm);
     } else if (lift_shape[in->id] == SHAPE_CONST && is_near(value)) {
-        at = low = (struct origin){0, 0, value};
+        at = low = (struct jit_origin){0, 0, value};
     } else if (in->id == HPU_ADD && (is_constant(&a) || is_constant(&b))) {
         low = is_constant(&a) ? moved(b, a.more) : moved(a, b.more);
     } else if ((in->id == HPU_SLLI && in->imm >= 2) || (in->id == HPU_ANDI && !(in->imm & 3))) {
-        low = (struct origin){0};
+        low = (struct jit_origin){0};
     }
     v->at[rd] = at;
     v->low[rd] = low;
 }
 
-static bool is_same_origin(const struct origin *a, const struct origin *b) {
+static bool is_same_origin(const struct jit_origin *a, const struct jit_origin *b) {
     return a->reg == b->reg && a->version == b->version;
 }
 
-static bool joins(const struct group *g, const struct group *to) {
+static bool joins(const struct jit_group *g, const struct jit_group *to) {
     uint32_t aligned = g->aligned > to->aligned ? g->aligned : to->aligned;
     return is_same_origin(&g->from, &to->from) && g->window == to->window &&
            !((uint32_t)(g->least - to->least) & aligned);
 }
 
 /* Returns the group that the access is in now, + 1; 0: in none, which makes it a call. */
-static uint8_t add_access(struct lift *l, const struct group *g) {
+static uint8_t add_access(struct jit_lift *l, const struct jit_group *g) {
     for (uint32_t i = 0; i < l->groups; i++) {
-        struct group *to = &l->group[i];
+        struct jit_group *to = &l->group[i];
         if (!joins(g, to))
             continue;
         if (g->least < to->least) {
@@ -224,15 +225,16 @@ static uint8_t add_access(struct lift *l, const struct group *g) {
     return (uint8_t)l->groups;
 }
 
-static struct group group_of(const struct lift *l, const struct values *v, uint32_t i, uint32_t h) {
+static struct jit_group group_of(const struct jit_lift *l, const struct values *v, uint32_t i,
+                                 uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
     bool atomic = lift_shape[in->id] == SHAPE_AMO;
     unsigned window = lift_guess_at(l, h);
     uint32_t bytes = hpu_access_bytes(in->id);
-    struct origin at = v->at[in->rs1];
+    struct jit_origin at = v->at[in->rs1];
     int32_t offset = atomic ? 0 : in->imm, least = at.more + offset;
     bool is_old = at.version == 0; /* the register holds it when the block is entered */
-    return (struct group){
+    return (struct jit_group){
         .from = at,
         .low = moved(v->low[in->rs1], offset),
         .window = (uint8_t)window,
@@ -249,13 +251,13 @@ static struct group group_of(const struct lift *l, const struct values *v, uint3
 
 /* Sorts the block's accesses into groups. In the timed mode one group is one alignment, because an
  * access that crosses a word takes longer; that is not expected. */
-void lift_group_accesses(struct lift *l, const struct block *block) {
+void lift_group_accesses(struct jit_lift *l, const struct jit_block *block) {
     uint32_t h = block->start;
     struct values v;
     begin_values(&v);
     l->groups = l->aligneds = 0;
     for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2) {
-        struct group g;
+        struct jit_group g;
         l->member[i] = (struct member){0};
         bool by_window = lift_how(l, h) <= JIT_BY_CHECK || lift_guess_at(l, h) >= HPU_WINDOWS;
         if (lift_is_access(insn_at(l, h)) && !lift_is_left(l, h) && by_window) {
@@ -267,7 +269,7 @@ void lift_group_accesses(struct lift *l, const struct block *block) {
 }
 
 /* Whether the address is known to be as the group wants it; from here on it is. */
-static bool is_aligned(struct lift *l, const struct group *g) {
+static bool is_aligned(struct jit_lift *l, const struct jit_group *g) {
     if (is_constant(&g->low) && !((uint32_t)g->low.more & g->aligned))
         return true;
     for (uint32_t i = 0; i < l->aligneds; i++)
@@ -279,7 +281,7 @@ static bool is_aligned(struct lift *l, const struct group *g) {
 }
 
 /* Where little is moved out of loops, what is compared with is not worth computing beforehand. */
-static LLVMValueRef is_inside(struct lift *l, const struct group *g, LLVMValueRef offset) {
+static LLVMValueRef is_inside(struct jit_lift *l, const struct jit_group *g, LLVMValueRef offset) {
     uint32_t span = (uint32_t)(g->end - g->least);
     if (!l->settles || span <= 2 || span == 4 || g->window >= HPU_WINDOWS)
         return compare(l, LLVMIntULT, offset, lift_bound(l, g->window, span, g->write));
@@ -287,8 +289,8 @@ static LLVMValueRef is_inside(struct lift *l, const struct group *g, LLVMValueRe
     return compare(l, LLVMIntULT, add(l, widen(l, offset), c64(l, span - 1)), room);
 }
 
-static void check_group(struct lift *l, struct group *g, uint32_t h) {
-    struct window *w = lift_use_window(l, g->window);
+static void check_group(struct jit_lift *l, struct jit_group *g, uint32_t h) {
+    struct jit_window *w = lift_use_window(l, g->window);
     if (g->guarded && !w->view)
         w->view = window_field(l, g->window, offsetof(struct hpu_window, view), l->pointer);
     LLVMValueRef address = add(l, read_x(l, g->reg), c32(l, (uint32_t)(g->least - g->more)));
@@ -306,7 +308,7 @@ static void check_group(struct lift *l, struct group *g, uint32_t h) {
     g->pointer = place_in(l, l->b, w->host, widen(l, offset), l->i8);
 }
 
-void lift_check_groups(struct lift *l, uint32_t index, uint32_t h) {
+void lift_check_groups(struct jit_lift *l, uint32_t index, uint32_t h) {
     for (uint32_t i = 0; i < l->groups; i++)
         if (l->group[i].first == index)
             check_group(l, &l->group[i], h);
@@ -320,7 +322,7 @@ static unsigned kind_of(unsigned shape) {
                                                            : JIT_LOAD;
 }
 
-LLVMValueRef lift_cycles_ahead(struct lift *l) {
+LLVMValueRef lift_cycles_ahead(struct jit_lift *l) {
     LLVMValueRef cycles = c64(l, 0);
     for (unsigned w = 0; w < HPU_WINDOWS && l->timed; w++)
         for (unsigned kind = 0; kind < 3; kind++)
@@ -332,7 +334,7 @@ LLVMValueRef lift_cycles_ahead(struct lift *l) {
     return cycles;
 }
 
-static void add_times(struct lift *l, size_t offset, LLVMTypeRef type, uint32_t n,
+static void add_times(struct jit_lift *l, size_t offset, LLVMTypeRef type, uint32_t n,
                       LLVMValueRef times) {
     LLVMValueRef more = l->llvm->ConstInt(type, n, 0);
     if (times && type == l->i32)
@@ -341,7 +343,7 @@ static void add_times(struct lift *l, size_t offset, LLVMTypeRef type, uint32_t 
         add_to(l, offset, type, times ? l->llvm->BuildMul(l->b, times, more, "") : more);
 }
 
-void lift_count_timed(struct lift *l, uint32_t instructions, uint32_t (*accesses)[3],
+void lift_count_timed(struct jit_lift *l, uint32_t instructions, uint32_t (*accesses)[3],
                       LLVMValueRef times) {
     if (!l->timed)
         return;
@@ -359,11 +361,11 @@ void lift_count_timed(struct lift *l, uint32_t instructions, uint32_t (*accesses
 }
 
 /* Of an access: whether the device is told. */
-static bool is_command(const struct lift *l, uint32_t h) {
+static bool is_command(const struct jit_lift *l, uint32_t h) {
     return lift_how(l, h) == JIT_BY_COPY || lift_how(l, h) == JIT_BY_PORT;
 }
 
-void lift_count_block(struct lift *l, const struct block *block) {
+void lift_count_block(struct jit_lift *l, const struct jit_block *block) {
     uint32_t h = block->start;
     for (uint32_t i = 0; i < block->count; i++, h += insn_at(l, h)->length / 2) {
         unsigned kind = kind_of(lift_shape[insn_at(l, h)->id]);
@@ -391,7 +393,7 @@ void lift_count_block(struct lift *l, const struct block *block) {
 /* ---- accesses ---- */
 
 /* The value of a call of jit_private.h; leaves at h when it did not go well. */
-static LLVMValueRef outcome(struct lift *l, LLVMValueRef result, uint32_t h) {
+static LLVMValueRef outcome(struct jit_lift *l, LLVMValueRef result, uint32_t h) {
     LLVMValueRef stop = l->llvm->BuildLShr(l->b, result, c64(l, 32), "");
     lift_demand_none(l, narrow(l, stop, l->i32), h);
     if (l->timed) {
@@ -401,8 +403,8 @@ static LLVMValueRef outcome(struct lift *l, LLVMValueRef result, uint32_t h) {
     }
     return narrow(l, result, l->i32);
 }
-struct access lift_access_at(struct lift *l, uint32_t h) {
-    struct access a = {.in = insn_at(l, h), .h = h};
+struct jit_access lift_access_at(struct jit_lift *l, uint32_t h) {
+    struct jit_access a = {.in = insn_at(l, h), .h = h};
     a.shape = lift_shape[a.in->id];
     a.bytes = hpu_access_bytes(a.in->id);
     a.store = a.shape == SHAPE_STORE || a.shape == SHAPE_FSTORE;
@@ -415,24 +417,24 @@ struct access lift_access_at(struct lift *l, uint32_t h) {
     return a;
 }
 
-static LLVMValueRef address_of(struct lift *l, const struct access *a) {
+static LLVMValueRef address_of(struct jit_lift *l, const struct jit_access *a) {
     LLVMValueRef base = read_x(l, a->in->rs1);
     return a->atomic ? base : add(l, base, c32(l, (uint32_t)a->in->imm));
 }
 
-LLVMValueRef lift_stored_value(struct lift *l, const struct access *a) {
+LLVMValueRef lift_stored_value(struct jit_lift *l, const struct jit_access *a) {
     return a->f ? get(l, l->i32, a->f) : read_x(l, a->in->rs2);
 }
 
-void lift_set_loaded(struct lift *l, const struct access *a, LLVMValueRef value) {
+void lift_set_loaded(struct jit_lift *l, const struct jit_access *a, LLVMValueRef value) {
     if (a->f)
         l->llvm->BuildStore(l->b, value, a->f);
     else
         write_x(l, a->in->rd, value);
 }
 
-void lift_move(struct lift *l, const struct access *a, LLVMValueRef place) {
-    const struct llvm *v = l->llvm;
+void lift_move(struct jit_lift *l, const struct jit_access *a, LLVMValueRef place) {
+    const struct jit_llvm *v = l->llvm;
     LLVMValueRef made;
     if (a->store) {
         LLVMValueRef value = lift_stored_value(l, a);
@@ -448,7 +450,7 @@ void lift_move(struct lift *l, const struct access *a, LLVMValueRef place) {
     v->SetAlignment(made, 1);
 }
 
-static void called_access(struct lift *l, const struct access *a) {
+static void called_access(struct jit_lift *l, const struct jit_access *a) {
     LLVMValueRef arguments[5] = {l->h, c32(l, l->code->slot_at[a->h]), address_of(l, a)}, result;
     if (a->atomic) {
         arguments[3] = read_x(l, a->in->rs2);
@@ -464,15 +466,15 @@ static void called_access(struct lift *l, const struct access *a) {
         lift_set_loaded(l, a, value);
 }
 
-static LLVMValueRef in_window(struct lift *l, LLVMValueRef window, size_t offset,
+static LLVMValueRef in_window(struct jit_lift *l, LLVMValueRef window, size_t offset,
                               LLVMTypeRef type) {
     return get(l, type, place_in(l, l->b, window, c64(l, offset), type));
 }
 
 /* A command: the device is called from here, and what it does is done. In the registers that are
  * neither its own nor the HPU's, and in halves of them, it is another's to find that. */
-static void device_store(struct lift *l, const struct access *a) {
-    const struct llvm *v = l->llvm;
+static void device_store(struct jit_lift *l, const struct jit_access *a) {
+    const struct jit_llvm *v = l->llvm;
     LLVMValueRef offset = sub(l, address_of(l, a), c32(l, MAP_DRIVER));
     LLVMValueRef command = compare(l, LLVMIntULT, sub(l, offset, c32(l, SPIN_REG_ISSUE)),
                                    c32(l, SPIN_REG_RESULT - SPIN_REG_ISSUE));
@@ -505,8 +507,8 @@ static void device_store(struct lift *l, const struct access *a) {
 
 /* The same for a command that mostly is DMA of the packet, or of a part of it, to memory which is
  * there: done here, as the device would do it at once. */
-static void copy_or_store(struct lift *l, const struct access *a) {
-    const struct llvm *v = l->llvm;
+static void copy_or_store(struct jit_lift *l, const struct jit_access *a) {
+    const struct jit_llvm *v = l->llvm;
     LLVMBasicBlockRef copied = new_block(l), told = new_block(l), on = new_block(l);
     LLVMValueRef word[4];
     lift_settle(l); /* for both ways */
@@ -544,7 +546,7 @@ static void copy_or_store(struct lift *l, const struct access *a) {
     at(l, on);
 }
 
-static void plain_atomic(struct lift *l, const struct hpu_insn *in, LLVMValueRef place) {
+static void plain_atomic(struct jit_lift *l, const struct hpu_insn *in, LLVMValueRef place) {
     LLVMAtomicRMWBinOp how = in->id == HPU_AMOSWAP_W   ? LLVMAtomicRMWBinOpXchg
                              : in->id == HPU_AMOADD_W  ? LLVMAtomicRMWBinOpAdd
                              : in->id == HPU_AMOXOR_W  ? LLVMAtomicRMWBinOpXor
@@ -559,7 +561,7 @@ static void plain_atomic(struct lift *l, const struct hpu_insn *in, LLVMValueRef
                                     LLVMAtomicOrderingSequentiallyConsistent, 0));
 }
 
-static void count_in_window(struct lift *l, const struct access *a, LLVMValueRef window) {
+static void count_in_window(struct jit_lift *l, const struct jit_access *a, LLVMValueRef window) {
     static const size_t counter[2] = {offsetof(struct hpu_window, loads),
                                       offsetof(struct hpu_window, stores)};
     size_t extra = a->atomic  ? offsetof(struct hpu_window, amo_extra)
@@ -577,8 +579,8 @@ static void count_in_window(struct lift *l, const struct access *a, LLVMValueRef
 
 /* Through the window that the slot names now, as the interpreter does it; else a call, which will
  * change what the slot names. */
-static void guessed_access(struct lift *l, const struct access *a) {
-    const struct llvm *v = l->llvm;
+static void guessed_access(struct jit_lift *l, const struct jit_access *a) {
+    const struct jit_llvm *v = l->llvm;
     const void *where = &slot_at(l, a->h)->a.window;
     lift_settle(l); /* for both ways */
     LLVMValueRef byte = v->ConstIntToPtr(c64(l, (uintptr_t)where), v->PointerType(l->i8, 0));
@@ -617,8 +619,8 @@ static void guessed_access(struct lift *l, const struct access *a) {
     at(l, on);
 }
 
-static void plain_access(struct lift *l, const struct access *a, const struct member *m) {
-    const struct group *g = &l->group[m->group - 1];
+static void plain_access(struct jit_lift *l, const struct jit_access *a, const struct member *m) {
+    const struct jit_group *g = &l->group[m->group - 1];
     uint64_t distance = (uint64_t)(int64_t)(m->distance - g->least);
     LLVMValueRef place = g->window >= HPU_WINDOWS && is_constant(&g->from)
                              ? field(l, in_hpu(g->window) + (uint32_t)m->distance, a->type)
@@ -635,8 +637,8 @@ static void plain_access(struct lift *l, const struct access *a, const struct me
         lift_move(l, a, place);
 }
 
-void lift_access(struct lift *l, uint32_t h, const struct member *m) {
-    struct access a = lift_access_at(l, h);
+void lift_access(struct jit_lift *l, uint32_t h, const struct member *m) {
+    struct jit_access a = lift_access_at(l, h);
     if (m && m->group)
         plain_access(l, &a, m);
     else if (a.shape == SHAPE_LR || a.shape == SHAPE_SC)

@@ -87,7 +87,7 @@ static uint32_t usable_views(const struct hpu *h, const struct hpu_jit *jit, uin
 }
 
 /* With the lock held: what can be compiled in. */
-static void fix_traits(const struct hpu *h, struct hpu_jit *jit, struct request *request) {
+static void fix_traits(const struct hpu *h, struct hpu_jit *jit, struct jit_request *request) {
     uint32_t known = atomic_load_explicit(&jit->known, memory_order_relaxed);
     for (uint32_t i = 0; h && i < JIT_TRAITS; i++)
         if (!(known >> i & 1) && (i < h->windows || i == JIT_DEVICE)) {
@@ -102,14 +102,14 @@ static void fix_traits(const struct hpu *h, struct hpu_jit *jit, struct request 
 }
 
 /* With the lock held. For the windows of an HPU, or any. */
-static struct request request_for(const struct hpu *h, struct hpu_jit *jit, uint32_t halfword) {
-    struct request r = {.halfword = halfword, .views = usable_views(h, jit, halfword)};
+static struct jit_request request_for(const struct hpu *h, struct hpu_jit *jit, uint32_t halfword) {
+    struct jit_request r = {.halfword = halfword, .views = usable_views(h, jit, halfword)};
     fix_traits(h, jit, &r);
     return r;
 }
 
 /* With the lock held. */
-static jit_function *compile(const struct hpu_code *code, const struct request *request) {
+static jit_function *compile(const struct hpu_code *code, const struct jit_request *request) {
     struct hpu_jit *jit = code->jit;
     uint32_t halfword = request->halfword;
     char why[200];
@@ -149,7 +149,7 @@ static jit_function *compile(const struct hpu_code *code, const struct request *
     jit->stats.compile_ns += took;
     if (took > jit->stats.most_ns)
         jit->stats.most_ns = took;
-    struct root *root = &jit->root[halfword];
+    struct jit_root *root = &jit->root[halfword];
     atomic_store_explicit(&root->misses, 0, memory_order_relaxed);
     atomic_store_explicit(&root->calls, region.seen ? 0 : DRAFT_CALLS, memory_order_relaxed);
     atomic_fetch_add_explicit(&root->attempts, 1, memory_order_relaxed);
@@ -160,7 +160,7 @@ static jit_function *compile(const struct hpu_code *code, const struct request *
 
 static jit_function *compile_at(const struct hpu_code *code, uint32_t halfword,
                                 const struct hpu *h) {
-    struct request r = request_for(h, code->jit, halfword);
+    struct jit_request r = request_for(h, code->jit, halfword);
     return compile(code, &r);
 }
 

@@ -31,7 +31,7 @@ static const struct {
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
-static const char *kind_of(const struct access *a) {
+static const char *kind_of(const struct jit_access *a) {
     if (a->store)
         return a->bytes == 1 ? "sb" : a->bytes == 2 ? "sh" : "sw";
     if (a->bytes == 4)
@@ -56,8 +56,8 @@ static int template_text(char *text, size_t room, unsigned kind, bool x86) {
                     store ? "i32 %value, " : "", kinds[kind].name);
 }
 
-bool lift_open_guards(struct lift *l, const char *triple) {
-    const struct llvm *v = l->llvm;
+bool lift_open_guards(struct jit_lift *l, const char *triple) {
+    const struct jit_llvm *v = l->llvm;
     char text[KINDS * 512], *message = NULL;
     size_t length = 0;
     l->x86 = strncmp(triple, "x86_64", 6) == 0;
@@ -73,15 +73,15 @@ bool lift_open_guards(struct lift *l, const char *triple) {
     return l->templates != NULL;
 }
 
-void lift_close_guards(struct lift *l) {
+void lift_close_guards(struct jit_lift *l) {
     if (l->templates)
         l->llvm->DisposeModule(l->templates);
 }
 
 /* Leaves before the instruction. The block is marked as cold: of a callbr LLVM would otherwise
  * think that it goes both ways as often. */
-static void leave_after_fault(struct lift *l, const struct access *a) {
-    const struct llvm *v = l->llvm;
+static void leave_after_fault(struct jit_lift *l, const struct jit_access *a) {
+    const struct jit_llvm *v = l->llvm;
     LLVMTypeRef type = v->FunctionType(v->VoidTypeInContext(l->context), NULL, 0, 0);
     LLVMValueRef nothing =
         v->GetInlineAsm(type, (char *)"", 0, (char *)"", 0, 1, 0, LLVMInlineAsmDialectATT, 0);
@@ -94,8 +94,8 @@ static void leave_after_fault(struct lift *l, const struct access *a) {
 
 /* On x86 the offset is the instruction's, and is added in 64 bits: where 32 bits would have wrapped
  * around, that is outside the view. */
-void lift_guarded_move(struct lift *l, const struct access *a, unsigned window) {
-    const struct llvm *v = l->llvm;
+void lift_guarded_move(struct jit_lift *l, const struct jit_access *a, unsigned window) {
+    const struct jit_llvm *v = l->llvm;
     int32_t offset = a->in->imm;
     LLVMValueRef address = read_x(l, a->in->rs1);
     if (!l->x86) {

@@ -19,7 +19,7 @@
 /* ---- rows ---- */
 
 /* The number of a row; the function is not made when there is no memory for it. */
-static uint32_t add_row(struct lift *l, const struct jit_way_out *row) {
+static uint32_t add_row(struct jit_lift *l, const struct jit_way_out *row) {
     uint32_t last = l->ways_out - 1;
     if (l->ways_out && memcmp(&l->way_out[last], row, sizeof *row) == 0)
         return last;
@@ -37,12 +37,12 @@ static uint32_t add_row(struct lift *l, const struct jit_way_out *row) {
     return l->ways_out++;
 }
 
-static void note_ahead(const struct lift *l, struct jit_way_out *row) {
+static void note_ahead(const struct jit_lift *l, struct jit_way_out *row) {
     memcpy(row->ahead, l->ahead, sizeof row->ahead);
     memcpy(row->words, l->words, sizeof row->words);
 }
 
-static uint32_t add_way_out(struct lift *l, uint32_t h, uint32_t status, bool counted) {
+static uint32_t add_way_out(struct jit_lift *l, uint32_t h, uint32_t status, bool counted) {
     struct jit_way_out row;
     memset(&row, 0, sizeof row); /* all of it: it is compared */
     row.pc = pc_of(l, h);
@@ -58,14 +58,14 @@ static uint32_t add_way_out(struct lift *l, uint32_t h, uint32_t status, bool co
 
 /* ---- registers ---- */
 
-static void put_back(struct lift *l, uint32_t registers) {
+static void put_back(struct jit_lift *l, uint32_t registers) {
     for (unsigned r = 1; r < 32; r++)
         if (registers >> r & 1)
             l->llvm->BuildStore(l->b, read_x(l, r),
                                 field(l, offsetof(struct hpu, x) + 4 * r, l->i32));
 }
 
-void lift_settle(struct lift *l) {
+void lift_settle(struct jit_lift *l) {
     if (!l->settles)
         return;
     put_back(l, l->dirty);
@@ -74,8 +74,8 @@ void lift_settle(struct lift *l) {
 
 /* Where a block's registers are written back. Most were changed before its parent already: that
  * one's place writes them, with the values that came with the jump, where those are few. */
-void lift_put_back(struct lift *l, const struct block *block) {
-    const struct block *parent = block->parent == NONE ? NULL : &l->block[block->parent];
+void lift_put_back(struct jit_lift *l, const struct jit_block *block) {
+    const struct jit_block *parent = block->parent == NONE ? NULL : &l->block[block->parent];
     at(l, block->put_back);
     if (parent && __builtin_popcount(block->dirty & parent->dirty) >
                       __builtin_popcount(parent->writes & parent->dirty)) {
@@ -89,7 +89,7 @@ void lift_put_back(struct lift *l, const struct block *block) {
 
 /* A block to jump to in order to leave from here by a row, or if there is `more` by one so much
  * behind it. It stands apart, so that what is rare is not in the way. */
-static LLVMBasicBlockRef exit_by(struct lift *l, uint32_t row, LLVMValueRef more) {
+static LLVMBasicBlockRef exit_by(struct jit_lift *l, uint32_t row, LLVMValueRef more) {
     lift_settle(l);
     LLVMBasicBlockRef here = l->llvm->GetInsertBlock(l->b), off = new_rare_block(l);
     at(l, off);
@@ -100,7 +100,7 @@ static LLVMBasicBlockRef exit_by(struct lift *l, uint32_t row, LLVMValueRef more
     return off;
 }
 
-static void demand(struct lift *l, LLVMValueRef good, uint32_t row) {
+static void demand(struct jit_lift *l, LLVMValueRef good, uint32_t row) {
     LLVMBasicBlockRef off = exit_by(l, row, NULL), on = new_block(l);
     branch_rarely(l, good, on, off);
     at(l, on);
@@ -108,19 +108,19 @@ static void demand(struct lift *l, LLVMValueRef good, uint32_t row) {
 
 /* ---- leaving ---- */
 
-LLVMBasicBlockRef lift_exit_at(struct lift *l, uint32_t h, uint32_t status, bool counted) {
+LLVMBasicBlockRef lift_exit_at(struct jit_lift *l, uint32_t h, uint32_t status, bool counted) {
     return exit_by(l, add_way_out(l, h, status, counted), NULL);
 }
 
-void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool counted) {
+void lift_leave_at(struct jit_lift *l, uint32_t h, uint32_t status, bool counted) {
     l->llvm->BuildBr(l->b, lift_exit_at(l, h, status, counted));
 }
 
-void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h, bool counted) {
+void lift_demand(struct jit_lift *l, LLVMValueRef good, uint32_t status, uint32_t h, bool counted) {
     demand(l, good, add_way_out(l, h, status, counted));
 }
 
-void lift_demand_between(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h,
+void lift_demand_between(struct jit_lift *l, LLVMValueRef good, uint32_t status, uint32_t h,
                          uint32_t lost) {
     struct jit_way_out row;
     memset(&row, 0, sizeof row);
@@ -132,7 +132,7 @@ void lift_demand_between(struct lift *l, LLVMValueRef good, uint32_t status, uin
     demand(l, good, add_row(l, &row));
 }
 
-void lift_demand_none(struct lift *l, LLVMValueRef stop, uint32_t h) {
+void lift_demand_none(struct jit_lift *l, LLVMValueRef stop, uint32_t h) {
     uint32_t first = add_way_out(l, h, HPU_FAULTED, true);
     for (uint32_t other = HPU_FAULTED + 1; other <= HPU_WAITING; other++)
         add_way_out(l, h, other, true);
@@ -141,7 +141,7 @@ void lift_demand_none(struct lift *l, LLVMValueRef stop, uint32_t h) {
     at(l, on);
 }
 
-void lift_leave_to(struct lift *l, LLVMValueRef pc, const struct jit_way_out *way) {
+void lift_leave_to(struct jit_lift *l, LLVMValueRef pc, const struct jit_way_out *way) {
     put_back(l, l->dirty);
     l->llvm->BuildStore(l->b, pc, field(l, offsetof(struct hpu, pc), l->i32));
     set(l, l->way, c64(l, (uintptr_t)way));
@@ -149,7 +149,7 @@ void lift_leave_to(struct lift *l, LLVMValueRef pc, const struct jit_way_out *wa
 }
 
 /* Registers in which nobody looks any more stay as they were, for the next call like this one. */
-void lift_return_kept(struct lift *l) {
+void lift_return_kept(struct jit_lift *l) {
     if (l->timed || l->settles || l->changes_more)
         return;
     LLVMBasicBlockRef kept = new_block(l), not = new_block(l);
@@ -164,7 +164,7 @@ void lift_return_kept(struct lift *l) {
 
 /* ---- what they share ---- */
 
-void lift_ways_out(struct lift *l) {
+void lift_ways_out(struct jit_lift *l) {
     at(l, l->out);
     LLVMValueRef distance = l->llvm->BuildMul(l->b, widen(l, get(l, l->i32, l->row)),
                                               c64(l, sizeof(struct jit_way_out)), "");

@@ -24,7 +24,7 @@ const uint8_t lift_shape[HPU_INSN_COUNT] = {
 /* ---- the program ---- */
 
 /* Where a branch or jump leads, or NONE when that is outside. */
-uint32_t lift_target_of(const struct lift *l, uint32_t h) {
+uint32_t lift_target_of(const struct jit_lift *l, uint32_t h) {
     int64_t to = (int64_t)h + insn_at(l, h)->imm / 2;
     return to >= 0 && to < halfwords(l) ? (uint32_t)to : NONE;
 }
@@ -36,7 +36,7 @@ static bool is_jump(const struct hpu_insn *in) {
 
 /* Where the jump through a register at h leads when the instruction before it made the address
  * (auipc or lui, then jalr: a call), NONE when it did not. `before`: that instruction, or NONE. */
-static uint32_t far_target_of(const struct lift *l, uint32_t h, uint32_t before) {
+static uint32_t far_target_of(const struct jit_lift *l, uint32_t h, uint32_t before) {
     const struct hpu_insn *in = insn_at(l, h);
     if (before == NONE || lift_shape[in->id] != SHAPE_JALR)
         return NONE;
@@ -50,7 +50,7 @@ static uint32_t far_target_of(const struct lift *l, uint32_t h, uint32_t before)
 
 /* What the interpreter has to do: traps, what is no instruction, and what leads out of the program.
  */
-bool lift_is_left(const struct lift *l, uint32_t h) {
+bool lift_is_left(const struct jit_lift *l, uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
     unsigned shape = lift_shape[in->id];
     if (shape == SHAPE_NONE || shape == SHAPE_TRAP)
@@ -62,18 +62,18 @@ bool lift_is_left(const struct lift *l, uint32_t h) {
 }
 
 /* Blocks that never ran are left out: going there leaves the function. */
-static bool has_room_for(const struct lift *l, uint32_t h) {
+static bool has_room_for(const struct jit_lift *l, uint32_t h) {
     const uint8_t *seen = l->region->seen;
     return l->blocks < MOST_BLOCKS && l->instructions < (seen ? MOST_INSTRUCTIONS : MOST_UNSEEN) &&
            (!seen || h == l->region->root || __atomic_load_n(&seen[h], __ATOMIC_RELAXED));
 }
 
 /* `from`: where the jump stands, in the block that is being scanned. */
-static void want_block(struct lift *l, uint32_t h, uint32_t from) {
+static void want_block(struct jit_lift *l, uint32_t h, uint32_t from) {
     uint32_t i = l->block_at[h];
     if (i == NONE && has_room_for(l, h)) {
         i = l->block_at[h] = l->blocks++;
-        l->block[i] = (struct block){.start = h, .parent = l->scanned};
+        l->block[i] = (struct jit_block){.start = h, .parent = l->scanned};
     }
     if (i == NONE)
         return;
@@ -82,7 +82,7 @@ static void want_block(struct lift *l, uint32_t h, uint32_t from) {
         l->block[i].is_looped = true;
 }
 
-static void want_site(struct lift *l, uint32_t h) {
+static void want_site(struct jit_lift *l, uint32_t h) {
     for (uint32_t i = 0; i < l->sites; i++)
         if (l->site[i] == h)
             return;
@@ -100,7 +100,7 @@ static bool changes_more(const struct hpu_insn *in) {
 }
 
 /* Finds the block's end and where it leads. */
-static void scan_block(struct lift *l, struct block *block) {
+static void scan_block(struct jit_lift *l, struct jit_block *block) {
     uint32_t h = block->start, before = NONE;
     block->cycles = slot_at(l, h)->cycles;
     block->counted = slot_at(l, h)->count;
@@ -129,7 +129,7 @@ static void scan_block(struct lift *l, struct block *block) {
         want_block(l, after, h);
 }
 
-uint32_t lift_last_of(const struct lift *l, const struct block *block) {
+uint32_t lift_last_of(const struct jit_lift *l, const struct jit_block *block) {
     uint32_t h = block->start;
     for (uint32_t n = 1; n < block->count; n++)
         h += insn_at(l, h)->length / 2;
@@ -138,19 +138,19 @@ uint32_t lift_last_of(const struct lift *l, const struct block *block) {
 
 /* The block that follows if this one is only left in ways that the region does not have, and that
  * nothing else leads to; or NULL. */
-static struct block *only_next(const struct lift *l, const struct block *block) {
+static struct jit_block *only_next(const struct jit_lift *l, const struct jit_block *block) {
     uint32_t h = lift_last_of(l, block), next = h + insn_at(l, h)->length / 2;
     if (lift_shape[insn_at(l, h)->id] != SHAPE_BRANCH || lift_is_left(l, h) ||
         l->block_at[lift_target_of(l, h)] != NONE || l->block_at[next] == NONE)
         return NULL;
-    struct block *follows = &l->block[l->block_at[next]];
+    struct jit_block *follows = &l->block[l->block_at[next]];
     return follows->ways_in == 1 && !follows->is_looped ? follows : NULL;
 }
 
 /* Looks at such blocks as one: limits, the instruction cache and counters once for all of them. */
-static void join_blocks(struct lift *l) {
+static void join_blocks(struct jit_lift *l) {
     for (uint32_t i = 0; i < l->blocks; i++) {
-        struct block *block = &l->block[i], *next;
+        struct jit_block *block = &l->block[i], *next;
         while (!block->is_part && (next = only_next(l, block)) &&
                block->cycles + next->cycles <= MOST_JOINED) {
             l->block_at[next->start] = NONE;
@@ -174,7 +174,7 @@ static bool is_float_move(unsigned id) {
 }
 
 /* Instructions that are calls: of the device, and of what does floats. */
-static uint32_t count_calls(const struct lift *l, const struct block *block) {
+static uint32_t count_calls(const struct jit_lift *l, const struct jit_block *block) {
     uint32_t h = block->start, calls = 0;
     for (uint32_t n = 0; n < block->count; n++, h += insn_at(l, h)->length / 2) {
         const struct hpu_insn *in = insn_at(l, h);
@@ -187,11 +187,11 @@ static uint32_t count_calls(const struct lift *l, const struct block *block) {
 /* How long it takes to compile matters more than single cycles in a draft, and where there is much
  * of it. Where commands are given beside loops, the passes that make something of loops find
  * little. Where loops of one block are functions of their own, the rest runs less often. */
-static enum jit_effort effort_for(const struct lift *l, uint32_t short_loops) {
+static enum jit_effort effort_for(const struct jit_lift *l, uint32_t short_loops) {
     bool large = l->blocks > MOST_KEPT, loops = false, tight = false;
     uint32_t weight = l->instructions + LOOP_WEIGHT * short_loops, calls = 0;
     for (uint32_t i = 0; i < l->blocks; i++) {
-        const struct block *block = &l->block[i];
+        const struct jit_block *block = &l->block[i];
         calls += block->is_part ? 0 : count_calls(l, block);
         loops |= !block->is_part && block->is_looped;
         tight |= !block->is_part && lift_is_tight(l, block);
@@ -206,14 +206,14 @@ static enum jit_effort effort_for(const struct lift *l, uint32_t short_loops) {
     return tight || l->instructions > MOST_FAIR ? JIT_HURRIEDLY : JIT_FAIRLY;
 }
 
-static uint32_t count_short_loops(const struct lift *l) {
+static uint32_t count_short_loops(const struct jit_lift *l) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < l->blocks; i++)
         n += !l->block[i].is_part && lift_is_short(l, &l->block[i]);
     return n;
 }
 
-static bool add_dirty(struct lift *l, uint32_t h, uint32_t dirty) {
+static bool add_dirty(struct jit_lift *l, uint32_t h, uint32_t dirty) {
     uint32_t i = h == NONE ? NONE : l->block_at[h];
     if (i == NONE || (l->block[i].dirty & dirty) == dirty)
         return false;
@@ -222,12 +222,12 @@ static bool add_dirty(struct lift *l, uint32_t h, uint32_t dirty) {
 }
 
 /* Which registers may have changed where a block begins. */
-static void spread_dirty(struct lift *l) {
+static void spread_dirty(struct jit_lift *l) {
     bool changed = true;
     while (changed) {
         changed = false;
         for (uint32_t i = 0; i < l->blocks; i++) {
-            const struct block *block = &l->block[i];
+            const struct jit_block *block = &l->block[i];
             if (block->is_part)
                 continue;
             uint32_t dirty = (block->dirty | block->writes) & ~1u, h = block->start;
@@ -253,12 +253,12 @@ static void spread_dirty(struct lift *l) {
 
 /* ---- time ---- */
 
-LLVMValueRef lift_left_at(struct lift *l, const struct hpu_slot *slot) {
+LLVMValueRef lift_left_at(struct jit_lift *l, const struct hpu_slot *slot) {
     LLVMValueRef ahead = add(l, lift_cycles_ahead(l), c64(l, slot->cycles + l->later_cycles));
     return add(l, get(l, l->i64, l->left), ahead);
 }
 
-static LLVMValueRef instret_at(struct lift *l, const struct hpu_slot *slot) {
+static LLVMValueRef instret_at(struct jit_lift *l, const struct hpu_slot *slot) {
     LLVMValueRef before = get(l, l->i64, field(l, offsetof(struct hpu, instret), l->i64));
     LLVMValueRef done =
         l->timed ? get(l, l->i64, l->done) : sub(l, l->left_at_start, get(l, l->i64, l->left));
@@ -268,14 +268,14 @@ static LLVMValueRef instret_at(struct lift *l, const struct hpu_slot *slot) {
 /* ---- instructions ---- */
 
 /* A value by what the instruction computes from a and b. The same as the bodies in isa.def. */
-static LLVMValueRef shifted(struct lift *l, LLVMValueRef a, LLVMValueRef b, unsigned id) {
+static LLVMValueRef shifted(struct jit_lift *l, LLVMValueRef a, LLVMValueRef b, unsigned id) {
     LLVMValueRef by = l->llvm->BuildAnd(l->b, b, c32(l, 31), "");
     return id == HPU_SLL || id == HPU_SLLI   ? l->llvm->BuildShl(l->b, a, by, "")
            : id == HPU_SRL || id == HPU_SRLI ? l->llvm->BuildLShr(l->b, a, by, "")
                                              : l->llvm->BuildAShr(l->b, a, by, "");
 }
 
-static LLVMValueRef high_product(struct lift *l, LLVMValueRef a, LLVMValueRef b, bool a_signed,
+static LLVMValueRef high_product(struct jit_lift *l, LLVMValueRef a, LLVMValueRef b, bool a_signed,
                                  bool b_signed) {
     a = a_signed ? l->llvm->BuildSExt(l->b, a, l->i64, "") : widen(l, a);
     b = b_signed ? l->llvm->BuildSExt(l->b, b, l->i64, "") : widen(l, b);
@@ -284,8 +284,8 @@ static LLVMValueRef high_product(struct lift *l, LLVMValueRef a, LLVMValueRef b,
 }
 
 /* Division by zero and the overflow are set aside; the host divides by 1 there. */
-static LLVMValueRef quotient(struct lift *l, unsigned id, LLVMValueRef a, LLVMValueRef b) {
-    const struct llvm *v = l->llvm;
+static LLVMValueRef quotient(struct jit_lift *l, unsigned id, LLVMValueRef a, LLVMValueRef b) {
+    const struct jit_llvm *v = l->llvm;
     bool is_signed = id == HPU_DIV || id == HPU_REM, wants_rest = id == HPU_REM || id == HPU_REMU;
     LLVMValueRef by_zero = compare(l, LLVMIntEQ, b, c32(l, 0)), aside = by_zero, r;
     LLVMValueRef by_minus = compare(l, LLVMIntEQ, b, c32(l, UINT32_MAX));
@@ -301,8 +301,8 @@ static LLVMValueRef quotient(struct lift *l, unsigned id, LLVMValueRef a, LLVMVa
     return v->BuildSelect(l->b, by_zero, wants_rest ? a : c32(l, UINT32_MAX), r, "");
 }
 
-static LLVMValueRef value_of(struct lift *l, unsigned id, LLVMValueRef a, LLVMValueRef b) {
-    const struct llvm *v = l->llvm;
+static LLVMValueRef value_of(struct jit_lift *l, unsigned id, LLVMValueRef a, LLVMValueRef b) {
+    const struct jit_llvm *v = l->llvm;
     switch (id) {
     case HPU_ADDI:
     case HPU_ADD:
@@ -341,7 +341,7 @@ static LLVMValueRef value_of(struct lift *l, unsigned id, LLVMValueRef a, LLVMVa
     return shifted(l, a, b, id);
 }
 
-LLVMValueRef lift_branches(struct lift *l, const struct hpu_insn *in, bool taken) {
+LLVMValueRef lift_branches(struct jit_lift *l, const struct hpu_insn *in, bool taken) {
     LLVMIntPredicate how = in->id == HPU_BEQ || in->id == HPU_BNE   ? LLVMIntEQ
                            : in->id == HPU_BLT || in->id == HPU_BGE ? LLVMIntSLT
                                                                     : LLVMIntULT;
@@ -351,8 +351,8 @@ LLVMValueRef lift_branches(struct lift *l, const struct hpu_insn *in, bool taken
     return compare(l, how, read_x(l, in->rs1), read_x(l, in->rs2));
 }
 
-static void charge_division(struct lift *l, const struct hpu_insn *in) {
-    const struct llvm *v = l->llvm;
+static void charge_division(struct jit_lift *l, const struct hpu_insn *in) {
+    const struct jit_llvm *v = l->llvm;
     if (!l->timed || !l->code->timing->division_by_bits)
         return;
     LLVMValueRef b = read_x(l, in->rs2);
@@ -367,8 +367,8 @@ static void charge_division(struct lift *l, const struct hpu_insn *in) {
     charge(l, widen(l, v->BuildCall2(l->b, type, function, arguments, 2, "")));
     l->has_lost_time = true;
 }
-static void move_float(struct lift *l, const struct hpu_insn *in) {
-    const struct llvm *v = l->llvm;
+static void move_float(struct jit_lift *l, const struct hpu_insn *in) {
+    const struct jit_llvm *v = l->llvm;
     LLVMValueRef f[3];
     const unsigned number[3] = {in->rs1, in->rs2, in->rd}, sign = 1u << 31;
     for (int i = 0; i < 3; i++)
@@ -392,7 +392,7 @@ static void move_float(struct lift *l, const struct hpu_insn *in) {
 
 /* CSRs and F work on the HPU's own registers: what they read is put there and what they write
  * taken from there. */
-static void through_hpu(struct lift *l, uint32_t h) {
+static void through_hpu(struct jit_lift *l, uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
     const struct hpu_slot *slot = slot_at(l, h);
     bool csr = lift_shape[in->id] == SHAPE_CSR;
@@ -416,17 +416,17 @@ static void through_hpu(struct lift *l, uint32_t h) {
 /* ---- where blocks lead ---- */
 
 /* Where the function goes on at h, or leaves. */
-static LLVMBasicBlockRef way_to(struct lift *l, uint32_t h) {
+static LLVMBasicBlockRef way_to(struct jit_lift *l, uint32_t h) {
     return l->block_at[h] != NONE ? l->block[l->block_at[h]].enter
                                   : lift_exit_at(l, h, JIT_BRANCH, false);
 }
 
-void lift_go_to(struct lift *l, uint32_t h) {
+void lift_go_to(struct jit_lift *l, uint32_t h) {
     lift_settle(l);
     l->llvm->BuildBr(l->b, way_to(l, h));
 }
 
-static void lift_branch(struct lift *l, uint32_t h) {
+static void lift_branch(struct jit_lift *l, uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
     uint32_t target = lift_target_of(l, h);
     lift_settle(l);
@@ -443,7 +443,7 @@ static void lift_branch(struct lift *l, uint32_t h) {
 }
 
 /* A branch between two blocks that were joined: it is not taken. */
-static void lift_between(struct lift *l, uint32_t h) {
+static void lift_between(struct jit_lift *l, uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
     uint32_t next = h + in->length / 2;
     lift_settle(l);
@@ -459,7 +459,7 @@ static void lift_between(struct lift *l, uint32_t h) {
 }
 
 /* Returns lead to a call of the region, or end the handler. Of other jumps nothing is known. */
-static void lift_jump_register(struct lift *l, uint32_t h, uint32_t before) {
+static void lift_jump_register(struct jit_lift *l, uint32_t h, uint32_t before) {
     const struct hpu_insn *in = insn_at(l, h);
     uint32_t target = far_target_of(l, h, before);
     if (target != NONE) {
@@ -492,8 +492,8 @@ static void lift_jump_register(struct lift *l, uint32_t h, uint32_t before) {
 }
 
 /* True when it has ended the block. */
-bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct member *m) {
-    const struct llvm *v = l->llvm;
+bool lift_insn(struct jit_lift *l, uint32_t h, uint32_t before, const struct member *m) {
+    const struct jit_llvm *v = l->llvm;
     const struct hpu_insn *in = insn_at(l, h);
     switch ((enum shape)lift_shape[in->id]) {
     case SHAPE_DIV:
@@ -550,7 +550,7 @@ bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct member 
 /* Where a loop begins. What others write is seen in the next iteration: loads are not hoisted for
  * good. And LLVM is not to see how the time moves: each way out of a loop uses it, and what it
  * could make of that takes it as long as all else. */
-static void begin_turn(struct lift *l) {
+static void begin_turn(struct jit_lift *l) {
     l->llvm->BuildFence(l->b, LLVMAtomicOrderingSequentiallyConsistent, 1, "");
     set(l, l->left, l->llvm->BuildFreeze(l->b, get(l, l->i64, l->left), ""));
     if (l->timed)
@@ -558,7 +558,7 @@ static void begin_turn(struct lift *l) {
 }
 
 /* Leaves unless all of the block is in the instruction cache. */
-static void demand_cached(struct lift *l, const struct block *block) {
+static void demand_cached(struct jit_lift *l, const struct jit_block *block) {
     uint32_t h = block->start;
     LLVMBasicBlockRef off = lift_exit_at(l, h, JIT_INTERPRET, false);
     bool begins = true;
@@ -576,7 +576,7 @@ static void demand_cached(struct lift *l, const struct block *block) {
  * block, is one of many, so that vectors take all of them. If time is up by then it is done alone,
  * as the interpreter looks at limits where it jumps only. Timed, its accesses are counted already.
  */
-static void fall_into_loop(struct lift *l, const struct block *block, uint32_t h) {
+static void fall_into_loop(struct jit_lift *l, const struct jit_block *block, uint32_t h) {
     uint32_t i = l->block_at[h];
     if (l->timed || i == NONE || h == block->start || l->later_count ||
         !lift_is_tight(l, &l->block[i]))
@@ -591,7 +591,7 @@ static void fall_into_loop(struct lift *l, const struct block *block, uint32_t h
     at(l, alone);
 }
 
-static void lift_block(struct lift *l, const struct block *block) {
+static void lift_block(struct jit_lift *l, const struct jit_block *block) {
     uint32_t h = block->start;
     l->lifted = block;
     l->dirty = block->dirty;
@@ -642,8 +642,8 @@ static void lift_block(struct lift *l, const struct block *block) {
 
 /* ---- the function ---- */
 
-void lift_begin_function(struct lift *l, const char *name, LLVMTypeRef *types, unsigned n) {
-    const struct llvm *v = l->llvm;
+void lift_begin_function(struct jit_lift *l, const char *name, LLVMTypeRef *types, unsigned n) {
+    const struct jit_llvm *v = l->llvm;
     l->function = v->AddFunction(l->module, name, v->FunctionType(l->i64, types, n, 0));
     unsigned kind = v->GetEnumAttributeKindForName("nounwind", 8);
     v->AddAttributeAtIndex(l->function, LLVMAttributeFunctionIndex,
@@ -665,8 +665,8 @@ void lift_begin_function(struct lift *l, const char *name, LLVMTypeRef *types, u
     }
 }
 
-static void begin_region(struct lift *l, const char *name) {
-    const struct llvm *v = l->llvm;
+static void begin_region(struct jit_lift *l, const char *name) {
+    const struct jit_llvm *v = l->llvm;
     LLVMTypeRef types[] = {l->pointer, l->i64, l->pointer, l->i32, l->pointer, l->i32};
     lift_begin_function(l, name, types, 6);
     l->left_at_start = v->GetParam(l->function, 1);
@@ -684,7 +684,7 @@ static void begin_region(struct lift *l, const char *name) {
     set(l, l->done, c64(l, 0));
 }
 
-static void lift_function(struct lift *l, const char *name) {
+static void lift_function(struct jit_lift *l, const char *name) {
     begin_region(l, name);
     for (uint32_t i = 0; i < l->blocks; i++) {
         if (l->block[i].is_part)
@@ -700,8 +700,8 @@ static void lift_function(struct lift *l, const char *name) {
     lift_enter(l, l->block[0].body);
 }
 
-static void make_types(struct lift *l) {
-    const struct llvm *v = l->llvm;
+static void make_types(struct jit_lift *l) {
+    const struct jit_llvm *v = l->llvm;
     l->i1 = v->IntTypeInContext(l->context, 1);
     l->i8 = v->IntTypeInContext(l->context, 8);
     l->i16 = v->IntTypeInContext(l->context, 16);
@@ -716,10 +716,10 @@ static void make_types(struct lift *l) {
     l->nothing = v->MDNodeInContext(l->context, NULL, 0);
 }
 
-bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
+bool jit_lift(const struct jit_llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
               LLVMModuleRef loops, const char *triple, const char *name,
               struct jit_region *region) {
-    struct lift *l = calloc(1, sizeof *l);
+    struct jit_lift *l = calloc(1, sizeof *l);
     if (!l)
         return false;
     l->llvm = llvm;

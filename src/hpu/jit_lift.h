@@ -53,7 +53,7 @@ extern const uint8_t lift_shape[HPU_INSN_COUNT];
 
 /* One of the interpreter's blocks, or several, one behind the other, of which each is left at its
  * end only in a way that was never seen. */
-struct block {
+struct jit_block {
     uint32_t start;                /* halfword */
     uint32_t count;                /* instructions, of which the last may be one to leave at */
     uint32_t ways_in;              /* how many jumps and blocks lead here */
@@ -69,16 +69,16 @@ struct block {
 
 /* What a register holds in a block: what another one held when the block had written it so often,
  * plus a constant. */
-struct origin {
+struct jit_origin {
     uint8_t reg;
     uint32_t version;
     int32_t more;
 };
 
 /* Accesses at constant distances from each other, checked together. */
-struct group {
-    struct origin from; /* distances are from what `reg` held then; `more` is not used */
-    struct origin low;  /* reg + least has the lowest bits of this */
+struct jit_group {
+    struct jit_origin from; /* distances are from what `reg` held then; `more` is not used */
+    struct jit_origin low;  /* reg + least has the lowest bits of this */
     uint8_t window;
     uint8_t reg;    /* when it is checked this register holds that, */
     int32_t more;   /* plus so much */
@@ -92,21 +92,21 @@ struct group {
 };
 
 /* Where a window's access of `span` bytes may begin: below this. */
-struct bound {
+struct jit_bound {
     uint8_t window;
     bool write;
     uint32_t span;
     LLVMValueRef value;
 };
 
-struct window {
+struct jit_window {
     bool used;
     LLVMValueRef base, host, extra[3]; /* cycles of a load, a store, an atomic */
     LLVMValueRef view;                 /* or NULL: not used */
 };
 
-struct lift {
-    const struct llvm *llvm;
+struct jit_lift {
+    const struct jit_llvm *llvm;
     LLVMContextRef context;
     LLVMModuleRef module, loops;
     const char *name;        /* of the function */
@@ -125,12 +125,12 @@ struct lift {
     LLVMBasicBlockRef entry, out, end; /* out: by row; end: by way */
     LLVMValueRef likely, nothing;      /* metadata, and two kinds of it */
     unsigned prof, fixed;
-    struct window window[JIT_WINDOWS];
-    struct bound bound[MOST_BOUNDS];
+    struct jit_window window[JIT_WINDOWS];
+    struct jit_bound bound[MOST_BOUNDS];
     uint32_t bounds;
     bool uses_device;
 
-    struct block *block;
+    struct jit_block *block;
     uint32_t blocks, instructions;
     uint32_t scanned;   /* the block whose end is looked for */
     uint32_t *block_at; /* [halfword] */
@@ -144,41 +144,41 @@ struct lift {
     bool is_short_of_memory;
 
     /* of the block that is being lifted */
-    const struct block *lifted;
+    const struct jit_block *lifted;
     uint32_t ahead[HPU_WINDOWS][3];     /* accesses that were counted when it was entered */
     uint32_t words[2];                  /* and those of the HPU's own registers */
     uint32_t later_cycles, later_count; /* of the interpreter's blocks after the present one */
     bool has_lost_time;                 /* cycles that no one could know in advance */
-    struct group group[MOST_GROUPS];
+    struct jit_group group[MOST_GROUPS];
     uint32_t groups;
     struct member {
         uint8_t group; /* + 1 */
         int32_t distance;
     } * member; /* [instruction] */
     struct aligned {
-        struct origin low;
+        struct jit_origin low;
         uint32_t mask;
     } aligned[MOST_GROUPS]; /* what was checked until now */
     uint32_t aligneds;
     uint32_t dirty; /* registers that may have changed until now */
 };
 
-static inline uint32_t halfwords(const struct lift *l) {
+static inline uint32_t halfwords(const struct jit_lift *l) {
     return l->code->bytes / 2;
 }
-static inline const struct hpu_insn *insn_at(const struct lift *l, uint32_t h) {
+static inline const struct hpu_insn *insn_at(const struct jit_lift *l, uint32_t h) {
     return &l->code->insn[l->code->slot_at[h]];
 }
-static inline const struct hpu_slot *slot_at(const struct lift *l, uint32_t h) {
+static inline const struct hpu_slot *slot_at(const struct jit_lift *l, uint32_t h) {
     return &l->code->slot[l->code->slot_at[h]];
 }
-static inline uint32_t pc_of(const struct lift *l, uint32_t h) {
+static inline uint32_t pc_of(const struct jit_lift *l, uint32_t h) {
     return l->code->base + 2 * h;
 }
 
 /* JIT_BY_WINDOW and so on. Registers of the HPU's own are only taken for some if it has them for
  * certain, and in accesses that the window of registers can do. */
-static inline unsigned lift_how(const struct lift *l, uint32_t h) {
+static inline unsigned lift_how(const struct jit_lift *l, uint32_t h) {
     unsigned how = l->region->by_call[l->code->slot_at[h]], shape = lift_shape[insn_at(l, h)->id];
     bool has_device = l->region->fixed >> JIT_DEVICE & l->region->trait[JIT_DEVICE] & 1;
     bool fits = how == JIT_BY_TASK   ? shape == SHAPE_LOAD
@@ -189,65 +189,65 @@ static inline unsigned lift_how(const struct lift *l, uint32_t h) {
 
 /* ---- short forms ---- */
 
-static inline LLVMValueRef c32(struct lift *l, uint32_t value) {
+static inline LLVMValueRef c32(struct jit_lift *l, uint32_t value) {
     return l->llvm->ConstInt(l->i32, value, 0);
 }
-static inline LLVMValueRef c64(struct lift *l, uint64_t value) {
+static inline LLVMValueRef c64(struct jit_lift *l, uint64_t value) {
     return l->llvm->ConstInt(l->i64, value, 0);
 }
-static inline LLVMValueRef add(struct lift *l, LLVMValueRef a, LLVMValueRef b) {
+static inline LLVMValueRef add(struct jit_lift *l, LLVMValueRef a, LLVMValueRef b) {
     return l->llvm->BuildAdd(l->b, a, b, "");
 }
-static inline LLVMValueRef sub(struct lift *l, LLVMValueRef a, LLVMValueRef b) {
+static inline LLVMValueRef sub(struct jit_lift *l, LLVMValueRef a, LLVMValueRef b) {
     return l->llvm->BuildSub(l->b, a, b, "");
 }
-static inline LLVMValueRef widen(struct lift *l, LLVMValueRef v) {
+static inline LLVMValueRef widen(struct jit_lift *l, LLVMValueRef v) {
     return l->llvm->BuildZExt(l->b, v, l->i64, "");
 }
-static inline LLVMValueRef narrow(struct lift *l, LLVMValueRef v, LLVMTypeRef type) {
+static inline LLVMValueRef narrow(struct jit_lift *l, LLVMValueRef v, LLVMTypeRef type) {
     return l->llvm->BuildTrunc(l->b, v, type, "");
 }
-static inline LLVMValueRef compare(struct lift *l, LLVMIntPredicate how, LLVMValueRef a,
+static inline LLVMValueRef compare(struct jit_lift *l, LLVMIntPredicate how, LLVMValueRef a,
                                    LLVMValueRef b) {
     return l->llvm->BuildICmp(l->b, how, a, b, "");
 }
-static inline LLVMValueRef get(struct lift *l, LLVMTypeRef type, LLVMValueRef variable) {
+static inline LLVMValueRef get(struct jit_lift *l, LLVMTypeRef type, LLVMValueRef variable) {
     return l->llvm->BuildLoad2(l->b, type, variable, "");
 }
 /* What stays as long as the function runs. LLVM loads it where it is needed, not where it is said:
  * so it takes no register from what comes before. */
-static inline LLVMValueRef get_fixed(struct lift *l, LLVMBuilderRef b, LLVMTypeRef type,
+static inline LLVMValueRef get_fixed(struct jit_lift *l, LLVMBuilderRef b, LLVMTypeRef type,
                                      LLVMValueRef place) {
     LLVMValueRef value = l->llvm->BuildLoad2(b, type, place, "");
     l->llvm->SetMetadata(value, l->fixed, l->nothing);
     return value;
 }
-static inline void set(struct lift *l, LLVMValueRef variable, LLVMValueRef value) {
+static inline void set(struct jit_lift *l, LLVMValueRef variable, LLVMValueRef value) {
     l->llvm->BuildStore(l->b, value, variable);
 }
 /* In front of all that is rare. */
-static inline LLVMBasicBlockRef new_block(struct lift *l) {
+static inline LLVMBasicBlockRef new_block(struct jit_lift *l) {
     return l->out ? l->llvm->InsertBasicBlockInContext(l->context, l->out, "")
                   : l->llvm->AppendBasicBlockInContext(l->context, l->function, "");
 }
-static inline LLVMBasicBlockRef new_rare_block(struct lift *l) {
+static inline LLVMBasicBlockRef new_rare_block(struct jit_lift *l) {
     return l->llvm->AppendBasicBlockInContext(l->context, l->function, "");
 }
-static inline void at(struct lift *l, LLVMBasicBlockRef block) {
+static inline void at(struct jit_lift *l, LLVMBasicBlockRef block) {
     l->llvm->PositionBuilderAtEnd(l->b, block);
 }
 
 /* The address of a byte at a distance, as a pointer to `type`. */
-static inline LLVMValueRef place_in(struct lift *l, LLVMBuilderRef b, LLVMValueRef from,
+static inline LLVMValueRef place_in(struct jit_lift *l, LLVMBuilderRef b, LLVMValueRef from,
                                     LLVMValueRef distance, LLVMTypeRef type) {
     LLVMValueRef p = l->llvm->BuildGEP2(b, l->i8, from, &distance, 1, "");
     return type == l->i8 ? p : l->llvm->BuildBitCast(b, p, l->llvm->PointerType(type, 0), "");
 }
-static inline LLVMValueRef field(struct lift *l, size_t offset, LLVMTypeRef type) {
+static inline LLVMValueRef field(struct jit_lift *l, size_t offset, LLVMTypeRef type) {
     return place_in(l, l->b, l->h, c64(l, offset), type);
 }
 
-static inline LLVMValueRef call(struct lift *l, const void *function, LLVMTypeRef result,
+static inline LLVMValueRef call(struct jit_lift *l, const void *function, LLVMTypeRef result,
                                 LLVMValueRef *arguments, unsigned n) {
     LLVMTypeRef types[5];
     for (unsigned i = 0; i < n; i++)
@@ -259,23 +259,23 @@ static inline LLVMValueRef call(struct lift *l, const void *function, LLVMTypeRe
 }
 
 /* `otherwise` is rare. */
-static inline void branch_rarely(struct lift *l, LLVMValueRef usual, LLVMBasicBlockRef then,
+static inline void branch_rarely(struct jit_lift *l, LLVMValueRef usual, LLVMBasicBlockRef then,
                                  LLVMBasicBlockRef otherwise) {
     LLVMValueRef branch = l->llvm->BuildCondBr(l->b, usual, then, otherwise);
     l->llvm->SetMetadata(branch, l->prof, l->likely);
 }
 
 /* Goes on in a new block when `good`, as usual. */
-static inline void go_on_if(struct lift *l, LLVMValueRef good, LLVMBasicBlockRef otherwise) {
+static inline void go_on_if(struct jit_lift *l, LLVMValueRef good, LLVMBasicBlockRef otherwise) {
     LLVMBasicBlockRef on = new_block(l);
     branch_rarely(l, good, on, otherwise);
     at(l, on);
 }
 
-static inline LLVMValueRef read_x(struct lift *l, unsigned reg) {
+static inline LLVMValueRef read_x(struct jit_lift *l, unsigned reg) {
     return reg ? get(l, l->i32, l->x[reg]) : c32(l, 0);
 }
-static inline void write_x(struct lift *l, unsigned reg, LLVMValueRef value) {
+static inline void write_x(struct jit_lift *l, unsigned reg, LLVMValueRef value) {
     if (!reg)
         return;
     set(l, l->x[reg], value);
@@ -283,63 +283,63 @@ static inline void write_x(struct lift *l, unsigned reg, LLVMValueRef value) {
 }
 
 /* Adds to one of the HPU's numbers. */
-static inline void add_to(struct lift *l, size_t offset, LLVMTypeRef type, LLVMValueRef more) {
+static inline void add_to(struct jit_lift *l, size_t offset, LLVMTypeRef type, LLVMValueRef more) {
     LLVMValueRef place = field(l, offset, type);
     set(l, place, add(l, get(l, type, place), more));
 }
 
-static inline void charge(struct lift *l, LLVMValueRef cycles) {
+static inline void charge(struct jit_lift *l, LLVMValueRef cycles) {
     set(l, l->left, sub(l, get(l, l->i64, l->left), cycles));
 }
 /* ---- jit_lift.c ---- */
 
 /* Where a branch or jump leads, or NONE when that is outside. */
-uint32_t lift_target_of(const struct lift *l, uint32_t h);
+uint32_t lift_target_of(const struct jit_lift *l, uint32_t h);
 /* Where the block's last instruction stands. */
-uint32_t lift_last_of(const struct lift *l, const struct block *block);
+uint32_t lift_last_of(const struct jit_lift *l, const struct jit_block *block);
 /* Whether the interpreter has to do it. */
-bool lift_is_left(const struct lift *l, uint32_t h);
+bool lift_is_left(const struct jit_lift *l, uint32_t h);
 /* How many cycles are left at the instruction in a slot, whose block has been charged. */
-LLVMValueRef lift_left_at(struct lift *l, const struct hpu_slot *slot);
-void lift_go_to(struct lift *l, uint32_t h);
+LLVMValueRef lift_left_at(struct jit_lift *l, const struct hpu_slot *slot);
+void lift_go_to(struct jit_lift *l, uint32_t h);
 /* A function of an HPU and more, which returns an i64 and begins with the HPU's registers. */
-void lift_begin_function(struct lift *l, const char *name, LLVMTypeRef *types, unsigned n);
+void lift_begin_function(struct jit_lift *l, const char *name, LLVMTypeRef *types, unsigned n);
 /* Whether a branch is taken, or not. */
-LLVMValueRef lift_branches(struct lift *l, const struct hpu_insn *in, bool taken);
+LLVMValueRef lift_branches(struct jit_lift *l, const struct hpu_insn *in, bool taken);
 /* True when it has ended the block. `before`: the instruction before it in the block, or NONE; `m`:
  * an access's, or NULL. */
-bool lift_insn(struct lift *l, uint32_t h, uint32_t before, const struct member *m);
+bool lift_insn(struct jit_lift *l, uint32_t h, uint32_t before, const struct member *m);
 
 /* ---- jit_leave.c ---- */
 
 /* Writes back what the block has changed, if that is this function's way. */
-void lift_settle(struct lift *l);
+void lift_settle(struct jit_lift *l);
 /* Makes the block's put_back. */
-void lift_put_back(struct lift *l, const struct block *block);
+void lift_put_back(struct jit_lift *l, const struct jit_block *block);
 /* A block that ends the function before the instruction at h, with what holds here. `counted`: the
  * lifted block has been. */
-LLVMBasicBlockRef lift_exit_at(struct lift *l, uint32_t h, uint32_t status, bool counted);
+LLVMBasicBlockRef lift_exit_at(struct jit_lift *l, uint32_t h, uint32_t status, bool counted);
 /* Goes there. */
-void lift_leave_at(struct lift *l, uint32_t h, uint32_t status, bool counted);
+void lift_leave_at(struct jit_lift *l, uint32_t h, uint32_t status, bool counted);
 /* The same unless `good`, where one of the interpreter's blocks has ended and the next has not
  * begun; `lost`: cycles that going there takes. */
-void lift_demand_between(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h,
+void lift_demand_between(struct jit_lift *l, LLVMValueRef good, uint32_t status, uint32_t h,
                          uint32_t lost);
 /* The same unless `good`; the code goes on in a new block. */
-void lift_demand(struct lift *l, LLVMValueRef good, uint32_t status, uint32_t h, bool counted);
+void lift_demand(struct jit_lift *l, LLVMValueRef good, uint32_t status, uint32_t h, bool counted);
 /* The same when `stop`, an hpu_stop, is not 0. */
-void lift_demand_none(struct lift *l, LLVMValueRef stop, uint32_t h);
+void lift_demand_none(struct jit_lift *l, LLVMValueRef stop, uint32_t h);
 /* Ends the function where a jump leads; what it returns. */
-void lift_leave_to(struct lift *l, LLVMValueRef pc, const struct jit_way_out *way);
+void lift_leave_to(struct jit_lift *l, LLVMValueRef pc, const struct jit_way_out *way);
 /* Ends the function where the handler has returned, if its registers are kept. */
-void lift_return_kept(struct lift *l);
+void lift_return_kept(struct jit_lift *l);
 /* What all ways out share, when all else has been lifted. */
-void lift_ways_out(struct lift *l);
+void lift_ways_out(struct jit_lift *l);
 
 /* ---- jit_access.c ---- */
 
 /* One load or store, taken apart. */
-struct access {
+struct jit_access {
     const struct hpu_insn *in;
     uint32_t h, bytes;
     unsigned shape;
@@ -348,51 +348,51 @@ struct access {
     LLVMValueRef f; /* the float register that it moves, or NULL */
 };
 
-struct access lift_access_at(struct lift *l, uint32_t h);
+struct jit_access lift_access_at(struct jit_lift *l, uint32_t h);
 bool lift_is_access(const struct hpu_insn *in);
 /* The window that an access is expected to hit. */
-unsigned lift_guess_at(const struct lift *l, uint32_t h);
+unsigned lift_guess_at(const struct jit_lift *l, uint32_t h);
 /* Read once, when the function begins: nothing changes windows while a handler runs. */
-struct window *lift_use_window(struct lift *l, unsigned number);
+struct jit_window *lift_use_window(struct jit_lift *l, unsigned number);
 /* At the end of the entry: goes to `body` when the HPU is as the function expects. */
-void lift_enter(struct lift *l, LLVMBasicBlockRef body);
+void lift_enter(struct jit_lift *l, LLVMBasicBlockRef body);
 /* Below which offset an access of `span` bytes may begin. */
-LLVMValueRef lift_bound(struct lift *l, unsigned window, uint32_t span, bool write);
+LLVMValueRef lift_bound(struct jit_lift *l, unsigned window, uint32_t span, bool write);
 /* Sorts the block's accesses into groups; checks those that are due before an instruction. */
-void lift_group_accesses(struct lift *l, const struct block *block);
-void lift_check_groups(struct lift *l, uint32_t index, uint32_t h);
+void lift_group_accesses(struct jit_lift *l, const struct jit_block *block);
+void lift_check_groups(struct jit_lift *l, uint32_t index, uint32_t h);
 /* Counts the block, with all accesses that are in groups: cycles, instructions, loads, stores. */
-void lift_count_block(struct lift *l, const struct block *block);
+void lift_count_block(struct jit_lift *l, const struct jit_block *block);
 /* What the timed mode counts beside cycles, so many times, or once if that is NULL: instructions,
  * and loads, stores and atomics of each window. These stay in memory: as values they would go along
  * every way out. */
-void lift_count_timed(struct lift *l, uint32_t instructions, uint32_t (*accesses)[3],
+void lift_count_timed(struct jit_lift *l, uint32_t instructions, uint32_t (*accesses)[3],
                       LLVMValueRef times);
 /* The cycles of those that are still ahead. */
-LLVMValueRef lift_cycles_ahead(struct lift *l);
+LLVMValueRef lift_cycles_ahead(struct jit_lift *l);
 /* The load or store itself, of memory that was checked. */
-void lift_move(struct lift *l, const struct access *a, LLVMValueRef place);
-void lift_access(struct lift *l, uint32_t h, const struct member *m);
+void lift_move(struct jit_lift *l, const struct jit_access *a, LLVMValueRef place);
+void lift_access(struct jit_lift *l, uint32_t h, const struct member *m);
 /* A load has this value: its register is set. */
-void lift_set_loaded(struct lift *l, const struct access *a, LLVMValueRef value);
-LLVMValueRef lift_stored_value(struct lift *l, const struct access *a);
+void lift_set_loaded(struct jit_lift *l, const struct jit_access *a, LLVMValueRef value);
+LLVMValueRef lift_stored_value(struct jit_lift *l, const struct jit_access *a);
 
 /* ---- jit_guard.c ---- */
 
 /* Makes ready what guarded accesses are made from. False: this machine has none. */
-bool lift_open_guards(struct lift *l, const char *triple);
-void lift_close_guards(struct lift *l);
+bool lift_open_guards(struct jit_lift *l, const char *triple);
+void lift_close_guards(struct jit_lift *l);
 /* The load or store itself, through the window's view; leaves before it when that faults. */
-void lift_guarded_move(struct lift *l, const struct access *a, unsigned window);
+void lift_guarded_move(struct jit_lift *l, const struct jit_access *a, unsigned window);
 
 /* ---- jit_loop.c ---- */
 
 /* Whether the block jumps to itself, and its iterations can be taken at once. */
-bool lift_is_tight(const struct lift *l, const struct block *block);
+bool lift_is_tight(const struct jit_lift *l, const struct jit_block *block);
 /* And it is one that LLVM should unroll or make vectors of. */
-bool lift_is_short(const struct lift *l, const struct block *block);
+bool lift_is_short(const struct jit_lift *l, const struct jit_block *block);
 /* Of such a block: code for many iterations at once, if it is one. True: that is all it
  * needs. */
-bool lift_tight_loop(struct lift *l, const struct block *block);
+bool lift_tight_loop(struct jit_lift *l, const struct jit_block *block);
 
 #endif

@@ -26,7 +26,7 @@ static const char loop_passes[] =
     "loop-vectorize,slp-vectorizer,instcombine,loop-unroll,instcombine,simplifycfg)";
 
 /* There is one LLVM in a process, whoever asks for it. */
-static struct llvm loaded;
+static struct jit_llvm loaded;
 static char load_error[200];
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
@@ -66,7 +66,7 @@ static void load(void) {
     loaded.InitializeAArch64AsmParser();
 }
 
-static const struct llvm *get_llvm(char *why, size_t room) {
+static const struct jit_llvm *get_llvm(char *why, size_t room) {
     pthread_once(&load_once, load);
     if (!load_error[0])
         return &loaded;
@@ -85,7 +85,7 @@ enum { GOOD, ANY, LEVELS };
  * notice when they are too far away for 32 bits; so x86-64 code has their addresses in full.
  * Vectors are as long as the processor's: with 512 bits the sum over a packet takes 0.65 to 0.95 of
  * the time that it takes with 256 (bench-handlers), and compiling it 1 ms more at most. */
-static LLVMTargetMachineRef make_target(const struct llvm *v, const char *triple, int level,
+static LLVMTargetMachineRef make_target(const struct jit_llvm *v, const char *triple, int level,
                                         bool is_host) {
     LLVMTargetRef target;
     char *message = NULL;
@@ -108,14 +108,14 @@ static LLVMTargetMachineRef make_target(const struct llvm *v, const char *triple
     return machine;
 }
 
-static bool is_good(const struct llvm *v, LLVMErrorRef error) {
+static bool is_good(const struct jit_llvm *v, LLVMErrorRef error) {
     if (error)
         v->ConsumeError(error);
     return !error;
 }
 
 /* Symbols around what the guarded accesses put into their section (jit_guard.c). */
-static void name_guards(const struct llvm *v, LLVMModuleRef module, const char *name) {
+static void name_guards(const struct jit_llvm *v, LLVMModuleRef module, const char *name) {
     char text[300];
     int length = snprintf(text, sizeof text,
                           ".pushsection spin_guards,\"a\"\n.globl %s_guards\n%s_guards:\n"
@@ -124,7 +124,7 @@ static void name_guards(const struct llvm *v, LLVMModuleRef module, const char *
     v->SetModuleInlineAsm2(module, text, (size_t)length);
 }
 
-static LLVMModuleRef new_module(const struct llvm *v, LLVMContextRef context, const char *name,
+static LLVMModuleRef new_module(const struct jit_llvm *v, LLVMContextRef context, const char *name,
                                 LLVMTargetMachineRef machine, const char *triple) {
     LLVMModuleRef module = v->ModuleCreateWithNameInContext(name, context);
     LLVMTargetDataRef layout = v->CreateTargetDataLayout(machine);
@@ -135,7 +135,7 @@ static LLVMModuleRef new_module(const struct llvm *v, LLVMContextRef context, co
 }
 
 /* From here on LLVM leaves the function's instructions as they are, but for its registers. */
-static void hurry(const struct llvm *v, LLVMContextRef context, LLVMModuleRef module,
+static void hurry(const struct jit_llvm *v, LLVMContextRef context, LLVMModuleRef module,
                   const char *name) {
     static const char *const names[] = {"noinline", "optnone"}; /* the one needs the other */
     for (int i = 0; i < 2; i++) {
@@ -145,7 +145,7 @@ static void hurry(const struct llvm *v, LLVMContextRef context, LLVMModuleRef mo
     }
 }
 
-static bool improve(const struct llvm *v, LLVMModuleRef module, const char *with,
+static bool improve(const struct jit_llvm *v, LLVMModuleRef module, const char *with,
                     LLVMTargetMachineRef machine) {
     LLVMPassBuilderOptionsRef options = v->CreatePassBuilderOptions();
 #ifndef NDEBUG
@@ -160,7 +160,7 @@ static bool improve(const struct llvm *v, LLVMModuleRef module, const char *with
 /* Has LLVM take what loops carry from iteration to iteration as it is: what it makes of additions
  * there for the sake of addresses (loop strength reduction) is no faster, x86 and ARM having an
  * index in theirs, and takes it up to a third of the time. */
-static void hide_steps(const struct llvm *v, LLVMContextRef context, LLVMModuleRef module) {
+static void hide_steps(const struct jit_llvm *v, LLVMContextRef context, LLVMModuleRef module) {
     LLVMBuilderRef b = v->CreateBuilderInContext(context);
     for (LLVMValueRef f = v->GetFirstFunction(module); f; f = v->GetNextFunction(f))
         for (LLVMBasicBlockRef at = v->GetFirstBasicBlock(f); at; at = v->GetNextBasicBlock(at)) {
@@ -181,7 +181,7 @@ static void hide_steps(const struct llvm *v, LLVMContextRef context, LLVMModuleR
 }
 
 /* The same instruction once more, here. */
-static LLVMValueRef repeat(const struct llvm *v, LLVMBuilderRef b, LLVMValueRef instruction) {
+static LLVMValueRef repeat(const struct jit_llvm *v, LLVMBuilderRef b, LLVMValueRef instruction) {
     LLVMValueRef made = v->InstructionClone(instruction);
     v->InsertIntoBuilder(b, made);
     return made;
@@ -189,7 +189,7 @@ static LLVMValueRef repeat(const struct llvm *v, LLVMBuilderRef b, LLVMValueRef 
 
 /* An address in the HPU, which a load or a store at `user` uses, is computed there. Returns it, or
  * NULL if it is another's, or stands there already. */
-static LLVMValueRef bring_address(const struct llvm *v, LLVMBuilderRef b, LLVMValueRef user,
+static LLVMValueRef bring_address(const struct jit_llvm *v, LLVMBuilderRef b, LLVMValueRef user,
                                   LLVMValueRef address) {
     LLVMValueRef cast = v->IsABitCastInst(address);
     LLVMValueRef place = v->IsAGetElementPtrInst(cast ? v->GetOperand(cast, 0) : address);
@@ -206,7 +206,8 @@ static LLVMValueRef bring_address(const struct llvm *v, LLVMBuilderRef b, LLVMVa
 }
 
 /* What stays as long as the function runs (get_fixed of jit_lift.h) is loaded at `user`. */
-static void bring_loads(const struct llvm *v, LLVMBuilderRef b, LLVMValueRef user, unsigned fixed) {
+static void bring_loads(const struct jit_llvm *v, LLVMBuilderRef b, LLVMValueRef user,
+                        unsigned fixed) {
     for (int i = 0; i < v->GetNumOperands(user) && !v->IsAPHINode(user); i++) {
         LLVMValueRef load = v->IsALoadInst(v->GetOperand(user, (unsigned)i));
         if (!load || !v->GetMetadata(load, fixed) ||
@@ -224,7 +225,8 @@ static void bring_loads(const struct llvm *v, LLVMBuilderRef b, LLVMValueRef use
 /* LLVM has found that all blocks use the same addresses of the HPU's registers, and computes them
  * once. Where instructions are translated one by one that fills the host's registers with addresses
  * that each load or store has room for itself, and the stack with what was loaded beforehand. */
-static void bring_addresses(const struct llvm *v, LLVMContextRef context, LLVMValueRef function) {
+static void bring_addresses(const struct jit_llvm *v, LLVMContextRef context,
+                            LLVMValueRef function) {
     LLVMBuilderRef b = v->CreateBuilderInContext(context);
     unsigned fixed = v->GetMDKindIDInContext(context, "invariant.load", 14);
     for (LLVMBasicBlockRef at = v->GetFirstBasicBlock(function); at; at = v->GetNextBasicBlock(at))
@@ -241,7 +243,7 @@ static void bring_addresses(const struct llvm *v, LLVMContextRef context, LLVMVa
 }
 
 /* Branches that LLVM knows to go one way: a check that another has done before. */
-static void go_straight(const struct llvm *v, LLVMContextRef context, LLVMValueRef function) {
+static void go_straight(const struct jit_llvm *v, LLVMContextRef context, LLVMValueRef function) {
     LLVMBuilderRef b = v->CreateBuilderInContext(context);
     for (LLVMBasicBlockRef at = v->GetFirstBasicBlock(function); at;
          at = v->GetNextBasicBlock(at)) {
@@ -262,7 +264,7 @@ static void go_straight(const struct llvm *v, LLVMContextRef context, LLVMValueR
 }
 
 /* NULL: LLVM cannot. */
-static LLVMMemoryBufferRef emit(const struct llvm *v, LLVMModuleRef module,
+static LLVMMemoryBufferRef emit(const struct jit_llvm *v, LLVMModuleRef module,
                                 LLVMTargetMachineRef machine) {
     LLVMMemoryBufferRef object = NULL;
     char *message = NULL;
@@ -276,7 +278,7 @@ static LLVMMemoryBufferRef emit(const struct llvm *v, LLVMModuleRef module,
 enum { FUNCTION, LOOPS, OBJECTS };
 
 /* False: LLVM cannot. */
-static bool compile(const struct llvm *v, LLVMTargetMachineRef *machine, const char *triple,
+static bool compile(const struct jit_llvm *v, LLVMTargetMachineRef *machine, const char *triple,
                     const char *name, struct jit_region *region, LLVMMemoryBufferRef *object) {
     LLVMContextRef context = v->ContextCreate();
     LLVMModuleRef function = new_module(v, context, name, machine[GOOD], triple);
@@ -310,7 +312,7 @@ static bool compile(const struct llvm *v, LLVMTargetMachineRef *machine, const c
 #define NEAR ((uint64_t)1 << 30)
 
 struct jit_linker {
-    const struct llvm *llvm;
+    const struct jit_llvm *llvm;
     LLVMOrcLLJITRef lljit;
     LLVMTargetMachineRef machine[LEVELS];
     char *triple;
@@ -323,7 +325,7 @@ struct jit_linker {
 void jit_linker_free(struct jit_linker *linker) {
     if (!linker)
         return;
-    const struct llvm *v = linker->llvm;
+    const struct jit_llvm *v = linker->llvm;
     for (size_t i = 0; i < linker->with_sites; i++)
         guard_sites_remove(linker->sites[i]);
     free(linker->sites);
@@ -341,7 +343,7 @@ void jit_linker_free(struct jit_linker *linker) {
 }
 
 struct jit_linker *jit_linker_new(char *why, size_t room) {
-    const struct llvm *v = get_llvm(why, room);
+    const struct jit_llvm *v = get_llvm(why, room);
     struct jit_linker *linker = v ? calloc(1, sizeof *linker) : NULL;
     if (!linker)
         return NULL;
@@ -385,7 +387,7 @@ static bool add_sites(struct jit_linker *linker, const char *name) {
 }
 
 jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uint64_t *bytes) {
-    const struct llvm *v = linker->llvm;
+    const struct jit_llvm *v = linker->llvm;
     char name[40];
     snprintf(name, sizeof name, "region%u_%x", linker->functions, region->root);
     struct jit_way_out **more =
@@ -410,7 +412,7 @@ jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uin
 
 bool jit_object(const char *triple, struct jit_region *region, uint8_t **bytes, size_t *length) {
     char why[200];
-    const struct llvm *v = get_llvm(why, sizeof why);
+    const struct jit_llvm *v = get_llvm(why, sizeof why);
     LLVMTargetMachineRef machine[LEVELS] = {NULL};
     LLVMMemoryBufferRef object[OBJECTS];
     *bytes = NULL;

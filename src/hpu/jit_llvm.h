@@ -154,7 +154,7 @@
     X(VoidTypeInContext)                                                                           \
     X(VerifyModule)
 
-struct llvm {
+struct jit_llvm {
 #define ROW(name) __typeof__(LLVM##name) *name;
     LLVM_FUNCTIONS(ROW)
 #undef ROW
@@ -162,7 +162,7 @@ struct llvm {
 
 /* Adds the region's function to the module; loops that it calls, if it is not
  * compiled well, to the other one. False when it has nothing worth compiling, or too much. */
-bool jit_lift(const struct llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
+bool jit_lift(const struct jit_llvm *llvm, LLVMContextRef context, LLVMModuleRef module,
               LLVMModuleRef loops, const char *triple, const char *name, struct jit_region *region);
 
 #endif

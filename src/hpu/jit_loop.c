@@ -135,7 +135,8 @@ static struct value result_of(const struct loop *loop, const struct hpu_insn *in
 }
 
 /* What an iteration does to each register: nothing, one addition of a constant, or anything. */
-static void find_strides(const struct lift *l, const struct block *block, struct loop *loop) {
+static void find_strides(const struct jit_lift *l, const struct jit_block *block,
+                         struct loop *loop) {
     uint32_t written = 0, h = block->start;
     for (unsigned r = 0; r < 32; r++)
         loop->x[r] = (struct value){
@@ -153,7 +154,7 @@ static void find_strides(const struct lift *l, const struct block *block, struct
 }
 
 /* Adds the access. False: it could be anywhere. */
-static bool add_touch(const struct lift *l, struct loop *loop, uint32_t h) {
+static bool add_touch(const struct jit_lift *l, struct loop *loop, uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
     struct value at = sum(loop->x[in->rs1], number(in->imm, in->imm, ANY_ALIGNMENT));
     if (!at.is_known || !at.bases || loop->touches == MOST_ACCESSES)
@@ -190,7 +191,7 @@ static void study_branch(const struct hpu_insn *in, struct loop *loop) {
     loop->is_counted = in->id == HPU_BNE || ((less || not_less) && (less == first) == (stride > 0));
 }
 
-static bool is_simple(const struct lift *l, uint32_t h) {
+static bool is_simple(const struct jit_lift *l, uint32_t h) {
     const struct hpu_insn *in = insn_at(l, h);
     switch ((enum shape)lift_shape[in->id]) {
     case SHAPE_RR:
@@ -208,7 +209,7 @@ static bool is_simple(const struct lift *l, uint32_t h) {
 }
 
 /* Whether the block is such a loop; if so, what it touches. */
-static bool study(const struct lift *l, const struct block *block, struct loop *loop) {
+static bool study(const struct jit_lift *l, const struct jit_block *block, struct loop *loop) {
     uint32_t h = block->start;
     memset(loop, 0, sizeof *loop);
     if (block->count > MOST_INSNS)
@@ -232,7 +233,7 @@ static bool study(const struct lift *l, const struct block *block, struct loop *
 /* ---- code ---- */
 
 /* What an iteration costs: the block, the branch taken, and what its accesses lose. */
-static LLVMValueRef turn_cycles(struct lift *l, const struct block *block,
+static LLVMValueRef turn_cycles(struct jit_lift *l, const struct jit_block *block,
                                 const struct loop *loop) {
     uint64_t fixed = slot_at(l, block->start)->cycles;
     LLVMValueRef cycles = c64(l, fixed + (l->timed ? l->code->timing->taken : 0));
@@ -245,7 +246,7 @@ static LLVMValueRef turn_cycles(struct lift *l, const struct block *block,
 }
 
 /* The sum of a value's bases, and more, as it is now. */
-static LLVMValueRef bases_of(struct lift *l, const struct value *v, int64_t more) {
+static LLVMValueRef bases_of(struct jit_lift *l, const struct value *v, int64_t more) {
     LLVMValueRef r = c32(l, (uint32_t)more);
     for (unsigned i = 0; i < v->bases; i++)
         r = add(l, r, read_x(l, v->base[i]));
@@ -254,9 +255,9 @@ static LLVMValueRef bases_of(struct lift *l, const struct value *v, int64_t more
 
 /* How many iterations the branch will allow, in 64 bits; to `otherwise` when that is not easy to
  * say. */
-static LLVMValueRef count_down(struct lift *l, const struct loop *loop,
+static LLVMValueRef count_down(struct jit_lift *l, const struct loop *loop,
                                LLVMBasicBlockRef otherwise) {
-    const struct llvm *v = l->llvm;
+    const struct jit_llvm *v = l->llvm;
     int32_t stride = stride_of(loop, &loop->counter);
     uint32_t step = stride > 0 ? (uint32_t)stride : -(uint32_t)stride;
     LLVMValueRef counter = bases_of(l, &loop->counter, loop->counter.least);
@@ -297,7 +298,8 @@ static bool is_same_range(const struct touch *a, const struct touch *b) {
 }
 
 /* Goes on when the access is aligned in the first iteration, and so in all. */
-static void check_alignment(struct lift *l, const struct touch *t, LLVMBasicBlockRef otherwise) {
+static void check_alignment(struct jit_lift *l, const struct touch *t,
+                            LLVMBasicBlockRef otherwise) {
     uint32_t bytes = hpu_access_bytes(insn_at(l, t->h)->id);
     LLVMValueRef address = bases_of(l, &t->at, t->at.least);
     LLVMValueRef low = l->llvm->BuildAnd(l->b, address, c32(l, bytes - 1), "");
@@ -320,7 +322,7 @@ static uint32_t ranges_of(const struct loop *loop) {
 }
 
 /* All accesses of touch i's base and window in the first iteration, as one range. */
-static struct range range_of(const struct lift *l, const struct loop *loop, uint32_t i) {
+static struct range range_of(const struct jit_lift *l, const struct loop *loop, uint32_t i) {
     const struct touch *t = &loop->touch[i];
     struct range r = {.first = t->at.least, .end = t->at.most + 1};
     for (uint32_t k = i; k < loop->touches; k++) {
@@ -337,10 +339,10 @@ static struct range range_of(const struct lift *l, const struct loop *loop, uint
 }
 
 /* Where touch i's range begins in the first iteration. Returns how far from the window's base. */
-static LLVMValueRef locate(struct lift *l, struct loop *loop, uint32_t i) {
+static LLVMValueRef locate(struct jit_lift *l, struct loop *loop, uint32_t i) {
     const struct touch *t = &loop->touch[i];
     struct range r = range_of(l, loop, i);
-    struct window *w = lift_use_window(l, t->window);
+    struct jit_window *w = lift_use_window(l, t->window);
     LLVMValueRef address = bases_of(l, &t->at, r.first);
     LLVMValueRef offset = widen(l, sub(l, address, w->base));
     LLVMValueRef pointer = place_in(l, l->b, w->host, offset, l->i8);
@@ -355,9 +357,9 @@ static LLVMValueRef locate(struct lift *l, struct loop *loop, uint32_t i) {
 
 /* How many iterations touch i's range stays in its window, `most` at most; to `otherwise` where not
  * even the first does, or where `most` are known to come and some do not. */
-static LLVMValueRef turns_in_window(struct lift *l, struct loop *loop, uint32_t i,
+static LLVMValueRef turns_in_window(struct jit_lift *l, struct loop *loop, uint32_t i,
                                     LLVMValueRef most, LLVMBasicBlockRef otherwise) {
-    const struct llvm *v = l->llvm;
+    const struct jit_llvm *v = l->llvm;
     const struct touch *t = &loop->touch[i];
     struct range r = range_of(l, loop, i);
     LLVMValueRef offset = locate(l, loop, i);
@@ -384,8 +386,8 @@ static LLVMValueRef turns_in_window(struct lift *l, struct loop *loop, uint32_t 
 
 /* The place of an access in an iteration, in 64 bits where it is known how far the iteration has
  * led. */
-static LLVMValueRef place_of(struct lift *l, const struct touch *t, LLVMValueRef iteration,
-                             const struct access *a) {
+static LLVMValueRef place_of(struct jit_lift *l, const struct touch *t, LLVMValueRef iteration,
+                             const struct jit_access *a) {
     LLVMValueRef far = l->llvm->BuildMul(l->b, iteration, c64(l, (uint64_t)(int64_t)t->stride), "");
     if (is_exact(&t->at)) {
         far = add(l, far, c64(l, (uint64_t)(t->at.least - t->first)));
@@ -398,7 +400,7 @@ static LLVMValueRef place_of(struct lift *l, const struct touch *t, LLVMValueRef
 }
 
 /* After so many iterations, all of which took the branch. */
-static void count_turns(struct lift *l, const struct block *block, const struct loop *loop,
+static void count_turns(struct jit_lift *l, const struct jit_block *block, const struct loop *loop,
                         LLVMValueRef iterations, LLVMValueRef cycles) {
     uint32_t accesses[HPU_WINDOWS][3] = {0};
     for (uint32_t i = 0; i < loop->touches; i++) {
@@ -409,13 +411,13 @@ static void count_turns(struct lift *l, const struct block *block, const struct 
     lift_count_timed(l, slot_at(l, block->start)->count, accesses, iterations);
 }
 
-static void last_not_taken(struct lift *l) {
+static void last_not_taken(struct jit_lift *l) {
     if (l->timed)
         charge(l, c64(l, 0 - (uint64_t)l->code->timing->taken));
 }
 
 /* What the registers hold that every iteration adds to, after so many. */
-static void set_strided(struct lift *l, const struct loop *loop, LLVMValueRef iterations) {
+static void set_strided(struct jit_lift *l, const struct loop *loop, LLVMValueRef iterations) {
     for (unsigned r = 1; r < 32; r++)
         if (loop->stride[r]) {
             LLVMValueRef by = c32(l, (uint32_t)loop->stride[r]);
@@ -425,8 +427,8 @@ static void set_strided(struct lift *l, const struct loop *loop, LLVMValueRef it
 }
 
 /* One iteration; the branch is left to the caller. Returns how many iterations are done. */
-static LLVMValueRef lift_turn(struct lift *l, const struct block *block, const struct loop *loop,
-                              LLVMValueRef counter) {
+static LLVMValueRef lift_turn(struct jit_lift *l, const struct jit_block *block,
+                              const struct loop *loop, LLVMValueRef counter) {
     LLVMValueRef iteration = get(l, l->i64, counter);
     uint32_t h = block->start, t = 0;
     set_strided(l, loop, iteration);
@@ -435,7 +437,7 @@ static LLVMValueRef lift_turn(struct lift *l, const struct block *block, const s
             lift_insn(l, h, NONE, NULL);
             continue;
         }
-        struct access a = lift_access_at(l, h);
+        struct jit_access a = lift_access_at(l, h);
         lift_move(l, &a, place_of(l, &loop->touch[t++], iteration, &a));
     }
     LLVMValueRef done = add(l, iteration, c64(l, 1));
@@ -443,13 +445,13 @@ static LLVMValueRef lift_turn(struct lift *l, const struct block *block, const s
     return done;
 }
 
-static void note_start(struct lift *l, struct loop *loop) {
+static void note_start(struct jit_lift *l, struct loop *loop) {
     for (unsigned r = 1; r < 32; r++)
         loop->start[r] = loop->stride[r] ? read_x(l, r) : NULL;
 }
 
 /* Makes ready for the first iteration, which begins here. Returns the variable that counts them. */
-static LLVMValueRef begin_iterations(struct lift *l, struct loop *loop,
+static LLVMValueRef begin_iterations(struct jit_lift *l, struct loop *loop,
                                      LLVMBasicBlockRef iteration) {
     LLVMValueRef counter = l->llvm->BuildAlloca(l->at_entry, l->i64, "");
     note_start(l, loop);
@@ -462,9 +464,9 @@ static LLVMValueRef begin_iterations(struct lift *l, struct loop *loop,
 /* Up to `most` iterations: as many as begin before time is up, which is where the interpreter would
  * stop, but the first, which may be the rest of a block that has begun; and as stay in the windows.
  * To `otherwise` when there is none. */
-static LLVMValueRef good_iterations(struct lift *l, struct loop *loop, LLVMValueRef most,
+static LLVMValueRef good_iterations(struct jit_lift *l, struct loop *loop, LLVMValueRef most,
                                     LLVMValueRef cycles, LLVMBasicBlockRef otherwise) {
-    const struct llvm *v = l->llvm;
+    const struct jit_llvm *v = l->llvm;
     LLVMBasicBlockRef fewer = new_block(l), on = new_block(l);
     LLVMValueRef iterations = v->BuildAlloca(l->at_entry, l->i64, ""),
                  left = get(l, l->i64, l->left);
@@ -485,14 +487,15 @@ static LLVMValueRef good_iterations(struct lift *l, struct loop *loop, LLVMValue
 }
 
 /* Whether the iterations leave something in the register that their number does not say. */
-static bool is_result(const struct block *block, const struct loop *loop, unsigned r) {
+static bool is_result(const struct jit_block *block, const struct loop *loop, unsigned r) {
     return block->writes >> r & 1 && !loop->stride[r];
 }
 
 /* The iterations themselves. Returns how many were done; `over`: whether the branch ended them. */
-static LLVMValueRef lift_iterations(struct lift *l, const struct block *block, struct loop *loop,
-                                    LLVMValueRef iterations, LLVMValueRef *over) {
-    const struct llvm *v = l->llvm;
+static LLVMValueRef lift_iterations(struct jit_lift *l, const struct jit_block *block,
+                                    struct loop *loop, LLVMValueRef iterations,
+                                    LLVMValueRef *over) {
+    const struct jit_llvm *v = l->llvm;
     LLVMBasicBlockRef iteration = new_block(l), ended = new_block(l);
     LLVMValueRef counter = begin_iterations(l, loop, iteration);
     LLVMValueRef done = lift_turn(l, block, loop, counter);
@@ -510,12 +513,12 @@ static LLVMValueRef lift_iterations(struct lift *l, const struct block *block, s
 
 /* The same as a function of its own, which finds the registers where they were written back, and
  * leaves them there. It returns the iterations, and above them `over`. NULL: no memory. */
-static LLVMValueRef turns_function(const struct lift *l, const struct block *block,
+static LLVMValueRef turns_function(const struct jit_lift *l, const struct jit_block *block,
                                    const struct loop *studied) {
-    const struct llvm *v = l->llvm;
+    const struct jit_llvm *v = l->llvm;
     LLVMTypeRef types[] = {l->pointer, l->i64};
     struct loop loop = *studied;
-    struct lift *in = malloc(sizeof *in);
+    struct jit_lift *in = malloc(sizeof *in);
     LLVMValueRef over = NULL;
     char name[60];
     if (!in)
@@ -550,9 +553,10 @@ static LLVMValueRef turns_function(const struct lift *l, const struct block *blo
 
 /* In a function that writes registers back at once, the iterations are another function: that one
  * is worth the time it takes to compile it well. */
-static LLVMValueRef call_iterations(struct lift *l, const struct block *block, struct loop *loop,
-                                    LLVMValueRef iterations, LLVMValueRef *over) {
-    const struct llvm *v = l->llvm;
+static LLVMValueRef call_iterations(struct jit_lift *l, const struct jit_block *block,
+                                    struct loop *loop, LLVMValueRef iterations,
+                                    LLVMValueRef *over) {
+    const struct jit_llvm *v = l->llvm;
     LLVMTypeRef types[] = {l->pointer, l->i64};
     LLVMValueRef arguments[] = {l->h, iterations};
     LLVMValueRef function = turns_function(l, block, loop);
@@ -578,18 +582,18 @@ static bool gains(const struct loop *loop) {
     return loop->touches || loop->is_counted;
 }
 
-bool lift_is_tight(const struct lift *l, const struct block *block) {
+bool lift_is_tight(const struct jit_lift *l, const struct jit_block *block) {
     struct loop loop;
     return study(l, block, &loop) && gains(&loop);
 }
 
-bool lift_is_short(const struct lift *l, const struct block *block) {
+bool lift_is_short(const struct jit_lift *l, const struct jit_block *block) {
     struct loop loop;
     return study(l, block, &loop) && gains(&loop) && block->count <= SHORT &&
            ranges_of(&loop) <= FEW_RANGES;
 }
 
-bool lift_tight_loop(struct lift *l, const struct block *block) {
+bool lift_tight_loop(struct jit_lift *l, const struct jit_block *block) {
     struct loop loop;
     if (!study(l, block, &loop) || (l->settles && !gains(&loop)))
         return false;

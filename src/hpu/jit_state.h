@@ -14,7 +14,7 @@
 #define DRAFT_CALLS 16u
 
 /* A place of the program where functions begin. */
-struct root {
+struct jit_root {
     _Atomic(jit_function *) run;
     _Atomic uint32_t heat;    /* interpreted instructions */
     _Atomic uint8_t misses;   /* of the function */
@@ -24,14 +24,14 @@ struct root {
 };
 
 /* What is to be compiled, and what is known of the HPU that asked for it. */
-struct request {
+struct jit_request {
     uint32_t halfword;
     uint32_t views, fixed, trait[JIT_TRAITS]; /* as in jit_region */
 };
 
 struct hpu_jit {
     enum spin_jit mode;
-    struct root *root;      /* [halfword] */
+    struct jit_root *root;  /* [halfword] */
     uint8_t *wrong;         /* [slot]: how often the guess was wrong; relaxed atomics */
     uint8_t *by_call;       /* [slot]: what the lifter is told about the access */
     uint8_t *seen;          /* [halfword]: whether a block begins there that ran; relaxed atomics */
@@ -40,7 +40,7 @@ struct hpu_jit {
     struct jit_linker *linker;
     bool gave_up;
     bool is_wanted; /* `wanted` waits for `aside` */
-    struct request wanted;
+    struct jit_request wanted;
     struct jit_aside *aside; /* who compiles; NULL: who finds it hot */
     _Atomic bool has_code;
     enum jit_sandbox sandbox;

@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-_Static_assert(sizeof(struct box_header) <= BOX_HEADER_BYTES, "the header has a page");
+_Static_assert(sizeof(struct live_box_header) <= BOX_HEADER_BYTES, "the header has a page");
 
 static void name_of(char *name, size_t room, uint32_t nid, uint32_t pid) {
     snprintf(name, room, "%u.%u", nid, pid);
@@ -26,7 +26,7 @@ static void name_of(char *name, size_t room, uint32_t nid, uint32_t pid) {
 /* Whether a file is that of a process that lives. One that is not complete is: under the folder's
  * lock nobody makes one. */
 static bool is_taken(const struct live_folder *folder, const char *name) {
-    struct box_header header;
+    struct live_box_header header;
     int fd = openat(folder->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno != ENOENT;
@@ -36,7 +36,7 @@ static bool is_taken(const struct live_folder *folder, const char *name) {
            live_owner_lives(header.owner);
 }
 
-static int make_file(struct box *box, uint32_t nid, uint32_t pid, struct spin_error *err) {
+static int make_file(struct live_box *box, uint32_t nid, uint32_t pid, struct spin_error *err) {
     const char *name = box->name, *path = box->folder->path;
     unlinkat(box->folder->fd, name, 0); /* of one that has ended */
     int fd = openat(box->folder->fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -50,7 +50,7 @@ static int make_file(struct box *box, uint32_t nid, uint32_t pid, struct spin_er
         unlinkat(box->folder->fd, name, 0);
         return spin_fail(err, SPIN_ENOMEM, "%s/%s: cannot map it: %s", path, name, strerror(errno));
     }
-    struct box_header *h = box->header = map;
+    struct live_box_header *h = box->header = map;
     box->fd = fd;
     h->nid = nid;
     h->pid = pid;
@@ -80,7 +80,7 @@ static void sweep(struct live_folder *folder) {
 }
 
 /* From the top, so that programs that ask for low numbers find them free. */
-static bool find_free(struct box *box, uint32_t nid, uint32_t *pid) {
+static bool find_free(struct live_box *box, uint32_t nid, uint32_t *pid) {
     for (*pid = LIVE_PIDS; (*pid)--;) {
         name_of(box->name, sizeof box->name, nid, *pid);
         if (!is_taken(box->folder, box->name))
@@ -89,10 +89,10 @@ static bool find_free(struct box *box, uint32_t nid, uint32_t *pid) {
     return false;
 }
 
-int box_make(struct box *box, struct live_folder *folder, uint32_t nid, uint32_t pid,
+int box_make(struct live_box *box, struct live_folder *folder, uint32_t nid, uint32_t pid,
              struct spin_error *err) {
     int lock, code;
-    *box = (struct box){.folder = folder};
+    *box = (struct live_box){.folder = folder};
     if (!live_folder_lock(folder, &lock))
         return spin_fail(err, SPIN_EFILE, "%s/lock: %s", folder->path, strerror(errno));
     if (pid < LIVE_PIDS)
@@ -107,7 +107,7 @@ int box_make(struct box *box, struct live_folder *folder, uint32_t nid, uint32_t
     return code;
 }
 
-void box_leave(struct box *box) {
+void box_leave(struct live_box *box) {
     int lock;
     if (atomic_exchange(&box->header->closed, 1))
         return; /* another may have the name now */
@@ -117,7 +117,7 @@ void box_leave(struct box *box) {
     }
 }
 
-void box_free(struct box *box) {
+void box_free(struct live_box *box) {
     if (!box->header)
         return;
     box_leave(box);
@@ -126,16 +126,16 @@ void box_free(struct box *box) {
     box->header = NULL;
 }
 
-bool box_give_bulk(struct box *box, uint32_t pid) {
+bool box_give_bulk(struct live_box *box, uint32_t pid) {
     off_t at = (off_t)(BOX_HEADER_BYTES + pid * (uint64_t)BOX_LANE_BYTES);
-    struct box_lane *lane = box_lane(box, pid);
-    return fallocate(box->fd, 0, at + (off_t)offsetof(struct box_lane, bulk), sizeof lane->bulk) ==
-           0;
+    struct live_box_lane *lane = box_lane(box, pid);
+    return fallocate(box->fd, 0, at + (off_t)offsetof(struct live_box_lane, bulk),
+                     sizeof lane->bulk) == 0;
 }
 
 /* ---- another's ---- */
 
-static bool map_view(struct box_view *v, int fd, uint32_t own_pid) {
+static bool map_view(struct live_box_view *v, int fd, uint32_t own_pid) {
     void *header = mmap(NULL, BOX_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     void *lane = mmap(NULL, BOX_LANE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                       BOX_HEADER_BYTES + (off_t)own_pid * (off_t)BOX_LANE_BYTES);
@@ -146,18 +146,18 @@ static bool map_view(struct box_view *v, int fd, uint32_t own_pid) {
     return v->header && v->lane;
 }
 
-static bool is_of(const struct box_view *v, const struct live_folder *folder,
+static bool is_of(const struct live_box_view *v, const struct live_folder *folder,
                   struct nic_address of) {
-    const struct box_header *h = v->header;
+    const struct live_box_header *h = v->header;
     return atomic_load(&v->header->magic) == BOX_MAGIC && h->nid == of.nid && h->pid == of.pid &&
            live_key_equal(h->key, folder->key) && h->life && !atomic_load(&v->header->closed);
 }
 
-bool box_open(struct box_view *v, const struct live_folder *folder, struct nic_address of,
+bool box_open(struct live_box_view *v, const struct live_folder *folder, struct nic_address of,
               uint32_t own_pid) {
     char name[24];
     struct stat is;
-    *v = (struct box_view){.pidfd = -1};
+    *v = (struct live_box_view){.pidfd = -1};
     if (of.pid >= LIVE_PIDS || own_pid >= LIVE_PIDS)
         return false;
     name_of(name, sizeof name, of.nid, of.pid);
@@ -178,27 +178,27 @@ bool box_open(struct box_view *v, const struct live_folder *folder, struct nic_a
     return good;
 }
 
-void box_close(struct box_view *v) {
+void box_close(struct live_box_view *v) {
     if (v->header)
         munmap(v->header, BOX_HEADER_BYTES);
     if (v->lane)
         munmap(v->lane, BOX_LANE_BYTES);
     if (v->pidfd >= 0)
         close(v->pidfd);
-    *v = (struct box_view){.pidfd = -1};
+    *v = (struct live_box_view){.pidfd = -1};
 }
 
-bool box_ended(const struct box_view *v) {
+bool box_ended(const struct live_box_view *v) {
     struct pollfd ended = {.fd = v->pidfd, .events = POLLIN};
     return atomic_load(&v->header->closed) || (poll(&ended, 1, 0) == 1 && ended.revents);
 }
 
-void box_attend(struct box_header *h) {
+void box_attend(struct live_box_header *h) {
     atomic_store(&h->attention, 1);
     box_ring(h);
 }
 
-bool box_ring(struct box_header *h) {
+bool box_ring(struct live_box_header *h) {
     atomic_thread_fence(memory_order_seq_cst); /* what was stored, before the bell is looked at */
     if (!atomic_load_explicit(&h->bell, memory_order_relaxed) || !atomic_exchange(&h->bell, 0))
         return false;

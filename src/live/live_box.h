@@ -17,7 +17,7 @@
 
 #define BOX_MAGIC 0x33786f426e697073ull /* "spinBox3" */
 
-struct box_header {
+struct live_box_header {
     _Atomic uint64_t magic; /* written last */
     uint32_t nid, pid;
     struct live_owner owner;
@@ -33,60 +33,60 @@ struct box_header {
 /* Who wants to send writes its life into `claim`. The owner of the box, when nothing of an earlier
  * life is left in the lane, clears it and writes the same into `accepted`: then the ring is the
  * sender's. */
-struct box_lane {
+struct live_box_lane {
     _Atomic uint64_t claim;
     _Alignas(64) _Atomic uint64_t accepted;
     _Atomic uint32_t has_bulk; /* the owner has given memory to the slots: who claims again, asks */
     _Atomic uint64_t bulk_head; /* slots that were emptied so far: the owner's */
-    struct offer offer;
-    _Alignas(64) struct ring ring;
+    struct live_offer offer;
+    _Alignas(64) struct live_ring ring;
     _Alignas(4096) uint8_t bulk[BULK_SLOTS][BULK_SLOT_BYTES];
 };
 
 #define BOX_HEADER_BYTES 4096u
-#define BOX_LANE_BYTES   ((sizeof(struct box_lane) + 4095u) & ~4095u)
+#define BOX_LANE_BYTES   ((sizeof(struct live_box_lane) + 4095u) & ~4095u)
 #define BOX_BYTES        (BOX_HEADER_BYTES + LIVE_PIDS * BOX_LANE_BYTES)
 
 /* One's own. */
-struct box {
+struct live_box {
     struct live_folder *folder;
-    struct box_header *header; /* of BOX_BYTES */
+    struct live_box_header *header; /* of BOX_BYTES */
     int fd;
     char name[24];
 };
 
-static inline struct box_lane *box_lane(const struct box *box, uint32_t pid) {
-    return (struct box_lane *)(void *)((uint8_t *)box->header + BOX_HEADER_BYTES +
-                                       (uint64_t)pid * BOX_LANE_BYTES);
+static inline struct live_box_lane *box_lane(const struct live_box *box, uint32_t pid) {
+    return (struct live_box_lane *)(void *)((uint8_t *)box->header + BOX_HEADER_BYTES +
+                                            (uint64_t)pid * BOX_LANE_BYTES);
 }
 
 /* SPIN_ELIMIT: that pid is taken, or (LIVE_PIDS: any) all are. */
-int box_make(struct box *box, struct live_folder *folder, uint32_t nid, uint32_t pid,
+int box_make(struct live_box *box, struct live_folder *folder, uint32_t nid, uint32_t pid,
              struct spin_error *err);
 /* Its peers see that it has ended, and its name is free. */
-void box_leave(struct box *box);
-void box_free(struct box *box);
+void box_leave(struct live_box *box);
+void box_free(struct live_box *box);
 /* Memory for the slots of a lane; false: there is none. */
-bool box_give_bulk(struct box *box, uint32_t pid);
+bool box_give_bulk(struct live_box *box, uint32_t pid);
 
 /* Another's, of which one sees the header and one's own lane. */
-struct box_view {
-    struct box_header *header; /* NULL: none */
-    struct box_lane *lane;
+struct live_box_view {
+    struct live_box_header *header; /* NULL: none */
+    struct live_box_lane *lane;
     int pidfd; /* of its owner */
     uint64_t life;
 };
 
 /* False: there is no such process that lives. */
-bool box_open(struct box_view *view, const struct live_folder *folder, struct nic_address of,
+bool box_open(struct live_box_view *view, const struct live_folder *folder, struct nic_address of,
               uint32_t own_pid);
-void box_close(struct box_view *view);
+void box_close(struct live_box_view *view);
 /* Whether its owner has ended or left. */
-bool box_ended(const struct box_view *view);
+bool box_ended(const struct live_box_view *view);
 
 /* Wakes the owner of a box if it sleeps: true. After what it is woken for was stored. */
-bool box_ring(struct box_header *header);
+bool box_ring(struct live_box_header *header);
 /* The same for what is not in a lane: a claim, a lane that is given, room in a full one. */
-void box_attend(struct box_header *header);
+void box_attend(struct live_box_header *header);
 
 #endif

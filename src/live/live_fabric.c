@@ -61,7 +61,7 @@ struct peer {
 struct fabric {
     struct live_transport transport;
     struct live_fabric_options o;
-    struct fabric_port *port;
+    struct live_fabric_port *port;
     struct nic_address address;
     struct live_entry entry; /* ours */
     int bell;                /* an eventfd, for who sleeps */
@@ -136,8 +136,8 @@ static bool open_peer(struct fabric *f, struct peer *peer) {
 }
 
 /* The head of a frame to that peer, which is open; NULL: not now. */
-static struct fabric_slot *begin_frame(struct fabric *f, struct peer *peer, uint32_t kind) {
-    struct fabric_slot *slot = fabric_port_slot(f->port);
+static struct live_fabric_slot *begin_frame(struct fabric *f, struct peer *peer, uint32_t kind) {
+    struct live_fabric_slot *slot = fabric_port_slot(f->port);
     if (!slot)
         return NULL;
     struct frame_head head = {.life = f->entry.life,
@@ -153,7 +153,8 @@ static struct fabric_slot *begin_frame(struct fabric *f, struct peer *peer, uint
     return slot;
 }
 
-static enum fabric_sent end_frame(struct fabric *f, struct peer *peer, struct fabric_slot *slot) {
+static enum fabric_sent end_frame(struct fabric *f, struct peer *peer,
+                                  struct live_fabric_slot *slot) {
     enum fabric_sent sent = fabric_port_send(f->port, slot, peer->number);
     f->used = true;
     if (sent == FABRIC_SENT) {
@@ -165,13 +166,13 @@ static enum fabric_sent end_frame(struct fabric *f, struct peer *peer, struct fa
 }
 
 static bool tell(struct fabric *f, struct peer *peer, uint32_t kind) {
-    struct fabric_slot *slot = open_peer(f, peer) ? begin_frame(f, peer, kind) : NULL;
+    struct live_fabric_slot *slot = open_peer(f, peer) ? begin_frame(f, peer, kind) : NULL;
     return slot && end_frame(f, peer, slot) == FABRIC_SENT;
 }
 
 /* False: its data is the program's and cannot be read. There are zeroes then, of which the receiver
  * knows that they are not the data. */
-static bool encode(const struct fabric *f, struct fabric_slot *slot,
+static bool encode(const struct fabric *f, struct live_fabric_slot *slot,
                    const struct nic_packet *packet) {
     uint8_t *at = slot->bytes + slot->length;
     uint32_t header = wire_encode_head(packet, at);
@@ -201,7 +202,7 @@ static enum live_sent fabric_send(struct live_transport *t, const struct nic_pac
     }
     if (peer->sent - peer->gone >= CREDITS)
         return refuse(f, peer, false);
-    struct fabric_slot *slot = begin_frame(f, peer, FRAME_PACKET);
+    struct live_fabric_slot *slot = begin_frame(f, peer, FRAME_PACKET);
     if (!slot)
         return refuse(f, peer, true);
     bool good = encode(f, slot, packet);
@@ -257,7 +258,7 @@ static bool hand_over(struct fabric *f, struct peer *peer, uint8_t *bytes, uint3
 }
 
 /* False: malformed. */
-static bool take_frame(struct fabric *f, struct fabric_slot *slot) {
+static bool take_frame(struct fabric *f, struct live_fabric_slot *slot) {
     struct frame_head head;
     memcpy(&head, slot->bytes, sizeof head);
     struct peer *peer = sender_of(f, &head);
@@ -280,7 +281,7 @@ static bool take_frame(struct fabric *f, struct fabric_slot *slot) {
     return good;
 }
 
-static void tell_dropped(struct fabric *f, const struct fabric_slot *slot, const char *why) {
+static void tell_dropped(struct fabric *f, const struct live_fabric_slot *slot, const char *why) {
     struct frame_head head = {.kind = FRAME_KINDS};
     uint32_t skipped = slot->length < sizeof head ? 0 : sizeof head;
     if (skipped)
@@ -292,7 +293,7 @@ static void tell_dropped(struct fabric *f, const struct fabric_slot *slot, const
 
 /* A frame that has arrived, or one that could not be sent. */
 static bool take(struct fabric *f) {
-    struct fabric_slot *slot = fabric_port_take(f->port);
+    struct live_fabric_slot *slot = fabric_port_take(f->port);
     if (!slot)
         return false;
     if (!slot->incoming) {
@@ -537,10 +538,10 @@ static const struct live_transport_calls calls = {.close = fabric_close,
                                                   .ring = fabric_ring};
 
 static int make_parts(struct fabric *f, struct spin_error *err) {
-    const struct fabric_port_options port = {.provider = f->o.provider,
-                                             .interface = f->o.interface,
-                                             .frame_bytes = sizeof(struct frame_head) +
-                                                            WIRE_HEADER_BYTES + f->o.mtu_bytes};
+    const struct live_fabric_port_options port = {
+        .provider = f->o.provider,
+        .interface = f->o.interface,
+        .frame_bytes = sizeof(struct frame_head) + WIRE_HEADER_BYTES + f->o.mtu_bytes};
     uint8_t life[LIVE_KEY_BYTES];
     f->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (f->bell < 0)

@@ -31,7 +31,7 @@
 /* What libfabric knows a frame by comes first. */
 struct frame {
     struct fi_context2 context;
-    struct fabric_slot slot;
+    struct live_fabric_slot slot;
     struct frame *next;
 };
 
@@ -40,7 +40,7 @@ struct done {
     bool failed;
 };
 
-struct fabric_port {
+struct live_fabric_port {
     pthread_mutex_t lock;
     struct fi_info *info;
     struct fid_fabric *fabric;
@@ -61,20 +61,20 @@ struct fabric_port {
 #undef X
 };
 
-const char *fabric_port_provider(const struct fabric_port *p) {
+const char *fabric_port_provider(const struct live_fabric_port *p) {
     return p->info->fabric_attr->prov_name;
 }
 
-int fabric_port_fd(const struct fabric_port *p) {
+int fabric_port_fd(const struct live_fabric_port *p) {
     return p->fd;
 }
 
-uint32_t fabric_port_address(struct fabric_port *p, void *bytes, uint32_t room) {
+uint32_t fabric_port_address(struct live_fabric_port *p, void *bytes, uint32_t room) {
     size_t length = room;
     return fi_getname(&p->endpoint->fid, bytes, &length) ? 0 : (uint32_t)length;
 }
 
-bool fabric_port_insert(struct fabric_port *p, const void *address, uint64_t *number) {
+bool fabric_port_insert(struct live_fabric_port *p, const void *address, uint64_t *number) {
     fi_addr_t at;
     pthread_mutex_lock(&p->lock);
     int inserted = fi_av_insert(p->peers, address, 1, &at, 0, NULL);
@@ -85,12 +85,12 @@ bool fabric_port_insert(struct fabric_port *p, const void *address, uint64_t *nu
 
 /* ---- out ---- */
 
-static void give_back(struct fabric_port *p, struct frame *f) {
+static void give_back(struct live_fabric_port *p, struct frame *f) {
     f->next = p->free;
     p->free = f;
 }
 
-struct fabric_slot *fabric_port_slot(struct fabric_port *p) {
+struct live_fabric_slot *fabric_port_slot(struct live_fabric_port *p) {
     pthread_mutex_lock(&p->lock);
     struct frame *f = p->free;
     if (f)
@@ -99,15 +99,16 @@ struct fabric_slot *fabric_port_slot(struct fabric_port *p) {
     return f ? &f->slot : NULL;
 }
 
-static struct frame *frame_of(struct fabric_slot *s) {
+static struct frame *frame_of(struct live_fabric_slot *s) {
     return (struct frame *)(void *)((char *)s - offsetof(struct frame, slot));
 }
 
-static void *key_of(const struct fabric_port *p) {
+static void *key_of(const struct live_fabric_port *p) {
     return p->memory ? fi_mr_desc(p->memory) : NULL;
 }
 
-enum fabric_sent fabric_port_send(struct fabric_port *p, struct fabric_slot *s, uint64_t number) {
+enum fabric_sent fabric_port_send(struct live_fabric_port *p, struct live_fabric_slot *s,
+                                  uint64_t number) {
     struct frame *f = frame_of(s);
     pthread_mutex_lock(&p->lock);
     bool copied = s->length <= p->info->tx_attr->inject_size;
@@ -121,7 +122,7 @@ enum fabric_sent fabric_port_send(struct fabric_port *p, struct fabric_slot *s, 
     return !sent ? FABRIC_SENT : sent == -FI_EAGAIN ? FABRIC_AGAIN : FABRIC_FAILED;
 }
 
-bool fabric_port_sending(struct fabric_port *p) {
+bool fabric_port_sending(struct live_fabric_port *p) {
     pthread_mutex_lock(&p->lock);
     bool sending = p->sending;
     pthread_mutex_unlock(&p->lock);
@@ -130,14 +131,14 @@ bool fabric_port_sending(struct fabric_port *p) {
 
 /* ---- in ---- */
 
-static void post(struct fabric_port *p, struct frame *f) {
+static void post(struct live_fabric_port *p, struct frame *f) {
     if (!fi_recv(p->endpoint, f->slot.bytes, p->frame_bytes, key_of(p), FI_ADDR_UNSPEC, f))
         return;
     f->next = p->unposted; /* the others still arrive */
     p->unposted = f;
 }
 
-static void post_again(struct fabric_port *p) {
+static void post_again(struct live_fabric_port *p) {
     struct frame *f = p->unposted;
     p->unposted = NULL;
     for (struct frame *next; f; f = next) {
@@ -146,14 +147,14 @@ static void post_again(struct fabric_port *p) {
     }
 }
 
-void fabric_port_post(struct fabric_port *p, struct fabric_slot *s) {
+void fabric_port_post(struct live_fabric_port *p, struct live_fabric_slot *s) {
     pthread_mutex_lock(&p->lock);
     post(p, frame_of(s));
     pthread_mutex_unlock(&p->lock);
 }
 
 /* What could not be sent without a completion of its own has no frame. */
-static void note_failure(struct fabric_port *p) {
+static void note_failure(struct live_fabric_port *p) {
     struct fi_cq_err_entry e = {0};
     if (fi_cq_readerr(p->queue, &e, 0) != 1)
         return;
@@ -165,7 +166,7 @@ static void note_failure(struct fabric_port *p) {
 }
 
 /* Completions of frames that have left end here. With the lock. */
-static bool refill(struct fabric_port *p) {
+static bool refill(struct live_fabric_port *p) {
     struct fi_cq_msg_entry entry[BATCH];
     if (p->turn != p->dones)
         return true;
@@ -189,8 +190,8 @@ static bool refill(struct fabric_port *p) {
     return p->dones != 0;
 }
 
-struct fabric_slot *fabric_port_take(struct fabric_port *p) {
-    struct fabric_slot *taken = NULL;
+struct live_fabric_slot *fabric_port_take(struct live_fabric_port *p) {
+    struct live_fabric_slot *taken = NULL;
     pthread_mutex_lock(&p->lock);
     if (refill(p)) {
         struct done d = p->done[p->turn++];
@@ -206,7 +207,7 @@ struct fabric_slot *fabric_port_take(struct fabric_port *p) {
     return taken;
 }
 
-bool fabric_port_ready(struct fabric_port *p) {
+bool fabric_port_ready(struct live_fabric_port *p) {
     if (atomic_load_explicit(&p->has_done, memory_order_relaxed))
         return true;
     if (pthread_mutex_trylock(&p->lock))
@@ -216,7 +217,7 @@ bool fabric_port_ready(struct fabric_port *p) {
     return ready;
 }
 
-bool fabric_port_arm(struct fabric_port *p) {
+bool fabric_port_arm(struct live_fabric_port *p) {
     struct fid *waited[] = {&p->queue->fid};
     pthread_mutex_lock(&p->lock);
     bool armed = !refill(p) && (p->fd < 0 || fi_trywait(p->fabric, waited, 1) == FI_SUCCESS);
@@ -226,7 +227,7 @@ bool fabric_port_arm(struct fabric_port *p) {
 
 /* ---- making one ---- */
 
-static int load(struct fabric_port *p, struct spin_error *err) {
+static int load(struct live_fabric_port *p, struct spin_error *err) {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return spin_fail(err, SPIN_EFILE, "OPENSPIN_TRANSPORT=fabric: %.200s (Debian: libfabric1)",
@@ -240,11 +241,12 @@ static int load(struct fabric_port *p, struct spin_error *err) {
     return 0;
 }
 
-static int refuse(const struct fabric_port *p, const char *what, int code, struct spin_error *err) {
+static int refuse(const struct live_fabric_port *p, const char *what, int code,
+                  struct spin_error *err) {
     return spin_fail(err, SPIN_EARG, "libfabric: %s: %s", what, p->fi_strerror(abs(code)));
 }
 
-static int find(struct fabric_port *p, const struct fabric_port_options *o,
+static int find(struct live_fabric_port *p, const struct live_fabric_port_options *o,
                 struct spin_error *err) {
     struct fi_info *wanted = p->fi_dupinfo(NULL);
     struct in_addr address;
@@ -276,11 +278,11 @@ static int find(struct fabric_port *p, const struct fabric_port_options *o,
 }
 
 /* Timers that nobody drives while all sleep: there is no sleeping on these. */
-static bool has_timers(const struct fabric_port *p) {
+static bool has_timers(const struct live_fabric_port *p) {
     return strstr(fabric_port_provider(p), "rxd");
 }
 
-static int open_queue(struct fabric_port *p, struct spin_error *err) {
+static int open_queue(struct live_fabric_port *p, struct spin_error *err) {
     struct fi_cq_attr attr = {.size = IN + OUT, .format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD};
     int code = has_timers(p) ? -FI_ENOSYS : fi_cq_open(p->domain, &attr, &p->queue, NULL);
     if (!code)
@@ -292,7 +294,7 @@ static int open_queue(struct fabric_port *p, struct spin_error *err) {
     return code ? refuse(p, "completions", code, err) : 0;
 }
 
-static int open_endpoint(struct fabric_port *p, struct spin_error *err) {
+static int open_endpoint(struct live_fabric_port *p, struct spin_error *err) {
     struct fi_av_attr peers = {.type = FI_AV_TABLE};
     int code = p->fi_fabric(p->info->fabric_attr, &p->fabric, NULL);
     if (!code)
@@ -314,7 +316,7 @@ static int open_endpoint(struct fabric_port *p, struct spin_error *err) {
     return code ? refuse(p, "endpoint", code, err) : 0;
 }
 
-static int make_frames(struct fabric_port *p, struct spin_error *err) {
+static int make_frames(struct live_fabric_port *p, struct spin_error *err) {
     size_t room = (p->frame_bytes + 63) / 64 * 64;
     p->in = p->info->rx_attr->size < IN ? (uint32_t)p->info->rx_attr->size : IN;
     p->frame = calloc(p->in + OUT, sizeof *p->frame);
@@ -329,7 +331,7 @@ static int make_frames(struct fabric_port *p, struct spin_error *err) {
         return refuse(p, "memory", code, err);
     for (uint32_t i = 0; i < p->in + OUT; i++) {
         p->frame[i].slot =
-            (struct fabric_slot){.bytes = p->bytes + i * room, .incoming = i < p->in};
+            (struct live_fabric_slot){.bytes = p->bytes + i * room, .incoming = i < p->in};
         if (i < p->in)
             post(p, &p->frame[i]);
         else
@@ -345,10 +347,10 @@ static void keep_signals(struct sigaction *kept, bool back) {
             sigaction(i, back ? &kept[i] : NULL, back ? NULL : &kept[i]);
 }
 
-int fabric_port_open(struct fabric_port **out, const struct fabric_port_options *options,
+int fabric_port_open(struct live_fabric_port **out, const struct live_fabric_port_options *options,
                      struct spin_error *err) {
     struct sigaction kept[NSIG];
-    struct fabric_port *p = calloc(1, sizeof *p);
+    struct live_fabric_port *p = calloc(1, sizeof *p);
     if (!p)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     p->fd = -1;
@@ -375,7 +377,7 @@ static void close_part(struct fid *part) {
         fi_close(part);
 }
 
-void fabric_port_close(struct fabric_port *p) {
+void fabric_port_close(struct live_fabric_port *p) {
     if (!p)
         return;
     close_part(p->endpoint ? &p->endpoint->fid : NULL);

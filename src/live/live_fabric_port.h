@@ -11,34 +11,34 @@
 
 #include "openspin.h"
 
-struct fabric_port;
+struct live_fabric_port;
 
 /* Room for a frame; from fabric_port_slot until it is sent, or from fabric_port_take until
  * fabric_port_post. */
-struct fabric_slot {
+struct live_fabric_slot {
     uint8_t *bytes;
     uint32_t length;
     bool incoming;
     uint32_t peer, life; /* the user's own: to whom it goes */
 };
 
-struct fabric_port_options {
+struct live_fabric_port_options {
     const char *provider;  /* as fi_info names it; NULL: the best */
     const char *interface; /* an IPv4 address, or a domain as fi_info names it; NULL: any */
     uint32_t frame_bytes;  /* at most */
 };
 
-int fabric_port_open(struct fabric_port **out, const struct fabric_port_options *options,
+int fabric_port_open(struct live_fabric_port **out, const struct live_fabric_port_options *options,
                      struct spin_error *err);
-void fabric_port_close(struct fabric_port *p);
-const char *fabric_port_provider(const struct fabric_port *p);
+void fabric_port_close(struct live_fabric_port *p);
+const char *fabric_port_provider(const struct live_fabric_port *p);
 /* Its address; returns the number of bytes, 0: there is no such room. */
-uint32_t fabric_port_address(struct fabric_port *p, void *bytes, uint32_t room);
+uint32_t fabric_port_address(struct live_fabric_port *p, void *bytes, uint32_t room);
 /* To sleep on once fabric_port_arm says so; -1: there is none. */
-int fabric_port_fd(const struct fabric_port *p);
+int fabric_port_fd(const struct live_fabric_port *p);
 
 /* A peer's address becomes a number. */
-bool fabric_port_insert(struct fabric_port *p, const void *address, uint64_t *number);
+bool fabric_port_insert(struct live_fabric_port *p, const void *address, uint64_t *number);
 
 enum fabric_sent {
     FABRIC_SENT,
@@ -46,18 +46,19 @@ enum fabric_sent {
     FABRIC_FAILED, /* never */
 };
 /* NULL: all are on their way. */
-struct fabric_slot *fabric_port_slot(struct fabric_port *p);
+struct live_fabric_slot *fabric_port_slot(struct live_fabric_port *p);
 /* The slot goes back in any case, at once or when it has left. */
-enum fabric_sent fabric_port_send(struct fabric_port *p, struct fabric_slot *s, uint64_t number);
-bool fabric_port_sending(struct fabric_port *p); /* something is on its way */
+enum fabric_sent fabric_port_send(struct live_fabric_port *p, struct live_fabric_slot *s,
+                                  uint64_t number);
+bool fabric_port_sending(struct live_fabric_port *p); /* something is on its way */
 
 /* The next frame that has arrived (s->incoming; it goes back by fabric_port_post), or one that
  * could not be sent (which is only looked at). NULL: none. */
-struct fabric_slot *fabric_port_take(struct fabric_port *p);
-void fabric_port_post(struct fabric_port *p, struct fabric_slot *s);
+struct live_fabric_slot *fabric_port_take(struct live_fabric_port *p);
+void fabric_port_post(struct live_fabric_port *p, struct live_fabric_slot *s);
 /* Something to take? Any thread may ask. */
-bool fabric_port_ready(struct fabric_port *p);
+bool fabric_port_ready(struct live_fabric_port *p);
 /* True: nothing is there, and fabric_port_fd becomes readable when something is. */
-bool fabric_port_arm(struct fabric_port *p);
+bool fabric_port_arm(struct live_fabric_port *p);
 
 #endif

@@ -38,7 +38,7 @@ struct live_executor {
     uint32_t number; /* of this executor: its HPU, as handlers see it */
     bool begun, blocked, resumed;
     bool returned; /* its last call was a payload handler, has returned, and may be made again */
-    struct seen_handler *seen;
+    struct live_seen_handler *seen;
     uint64_t host_bytes;          /* of memory by address, for PsPIN's handlers, */
     const struct live_code *runs; /* its handler's */
     const struct live_code *code; /* whose windows it has */

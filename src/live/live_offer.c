@@ -42,9 +42,9 @@ void offer_measured(uint64_t *ps, uint64_t bytes, uint64_t ns) {
     *ps = !*ps || now < *ps ? now : *ps + (now - *ps) / 8;
 }
 
-enum offer_answer offer_choose(struct offer_choice *c, const struct offer *o) {
+enum offer_answer offer_choose(struct live_offer_choice *c, const struct live_offer *o) {
     enum { AGAIN = 64, AGAIN_UNWANTED = 2 };
-    uint64_t filling_ps = atomic_load(&((struct offer *)(uintptr_t)o)->slot_ps);
+    uint64_t filling_ps = atomic_load(&((struct live_offer *)(uintptr_t)o)->slot_ps);
     c->offers++;
     if (!c->offer_ps || !c->slot_ps)
         return c->offer_ps ? OFFER_DECLINED : OFFER_TAKEN;
@@ -79,7 +79,7 @@ static enum nic_status pull(uint32_t os_pid, uint8_t *to, const uint8_t *from, u
 }
 
 /* The sender has taken something: it is in a system call, has lost its processor, or has ended. */
-static bool await_helper(struct offer *o, const struct box_view *sender) {
+static bool await_helper(struct live_offer *o, const struct live_box_view *sender) {
     enum { LOOKS = 20000, NAP_US = 50 };
     for (uint32_t looks = 0; atomic_load(&o->helps); looks++) {
         if (looks < LOOKS) {
@@ -93,7 +93,7 @@ static bool await_helper(struct offer *o, const struct box_view *sender) {
     return true;
 }
 
-enum nic_status offer_fetch(struct offer *o, const struct box_view *sender, uint8_t *to,
+enum nic_status offer_fetch(struct live_offer *o, const struct live_box_view *sender, uint8_t *to,
                             const uint8_t *from, uint64_t bytes, bool may_help) {
     uint32_t os_pid = (uint32_t)sender->header->owner.os_pid;
     uint32_t units = units_of(bytes), front = 0, back = units;
@@ -131,14 +131,14 @@ enum nic_status offer_fetch(struct offer *o, const struct box_view *sender, uint
 
 /* ---- the sender ---- */
 
-bool offer_has_left(const struct offer *o) {
-    uint64_t left = atomic_load(&((struct offer *)(uintptr_t)o)->left);
+bool offer_has_left(const struct live_offer *o) {
+    uint64_t left = atomic_load(&((struct live_offer *)(uintptr_t)o)->left);
     return front_of(left) < back_of(left);
 }
 
 /* Says first that it may take something, so that the receiver, when it finds nothing left, sees who
  * has it. */
-static bool take_share(struct offer *o, uint64_t *at, uint64_t *end) {
+static bool take_share(struct live_offer *o, uint64_t *at, uint64_t *end) {
     uint64_t left = atomic_load(&o->left), bytes;
     uint32_t front, back, share;
     do {
@@ -166,7 +166,7 @@ static bool push(uint32_t os_pid, uint64_t to, uint8_t *from, uint64_t bytes) {
     return true;
 }
 
-void offer_help(struct offer *o, uint32_t os_pid, uint8_t *data, uint64_t bytes) {
+void offer_help(struct live_offer *o, uint32_t os_pid, uint8_t *data, uint64_t bytes) {
     uint64_t at, end;
     atomic_store(&o->helps, 1);
     while (take_share(o, &at, &end)) {

@@ -26,7 +26,7 @@ enum offer_answer {
     OFFER_UNWANTED,   /* and so do the next ones */
 };
 
-struct offer {
+struct live_offer {
     /* The receiver's: so many answers so far, and in the lowest two bits the last one. */
     _Alignas(64) _Atomic uint64_t answers;
     _Atomic uint64_t from, to, bytes; /* of what is being copied: addresses of either process */
@@ -42,7 +42,7 @@ struct offer {
 /* Which is faster, offers or slots, depends on the machine: on whether the two processes run on
  * threads of one core, on cores that share a cache, or on others, and on huge pages. So the
  * receiver measures both, each from time to time. Of slots the slower side counts. */
-struct offer_choice {
+struct live_offer_choice {
     uint64_t slot_ps, offer_ps; /* per KiB; 0: not known yet */
     uint32_t offers;            /* so far */
 };
@@ -50,21 +50,21 @@ struct offer_choice {
 /* What it took: for so many bytes. */
 void offer_measured(uint64_t *ps, uint64_t bytes, uint64_t ns);
 /* OFFER_TAKEN: take it. */
-enum offer_answer offer_choose(struct offer_choice *c, const struct offer *o);
+enum offer_answer offer_choose(struct live_offer_choice *c, const struct live_offer *o);
 
-struct box_view;
+struct live_box_view;
 
 /* The receiver's: all of it, of which the sender may copy a part if it `may_help`. NIC_DONE;
  * NIC_FAULT: here it cannot be stored, or there not be read; NIC_GONE: the sender has ended. */
-enum nic_status offer_fetch(struct offer *o, const struct box_view *sender, uint8_t *to,
+enum nic_status offer_fetch(struct live_offer *o, const struct live_box_view *sender, uint8_t *to,
                             const uint8_t *from, uint64_t bytes, bool may_help);
 /* Whether a byte, or one of each page, can be read in the other process. */
 bool offer_can_read(uint32_t os_pid, const uint8_t *from);
 bool offer_is_there(uint32_t os_pid, const uint8_t *from, uint64_t bytes);
 
 /* The sender's, of what it has offered: copies as much as the receiver leaves. */
-void offer_help(struct offer *o, uint32_t os_pid, uint8_t *data, uint64_t bytes);
+void offer_help(struct live_offer *o, uint32_t os_pid, uint8_t *data, uint64_t bytes);
 /* There is something to help with. */
-bool offer_has_left(const struct offer *o);
+bool offer_has_left(const struct live_offer *o);
 
 #endif

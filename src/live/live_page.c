@@ -93,7 +93,7 @@ static inline uint64_t first_unknown(const struct live_pages *p, struct stretch 
 }
 
 static bool is_open(const struct live_pages *p, const uint8_t *host, uint64_t bytes) {
-    for (const struct page_request *r = p->open; r; r = r->of)
+    for (const struct live_page_request *r = p->open; r; r = r->of)
         if (host < r->at + r->bytes && r->at + r->told < host + bytes)
             return true;
     return false;
@@ -121,11 +121,11 @@ uint64_t live_pages_present(struct live_pages *p, const uint8_t *host, uint64_t 
 
 /* From the first absent one of the stretch on, as many as are absent behind it. */
 static enum nic_status ask_pager(struct live_pages *p, struct stretch s, bool write) {
-    struct page_request *r = malloc(sizeof *r);
+    struct live_page_request *r = malloc(sizeof *r);
     if (!r)
         return NIC_DONE; /* whoever copies waits */
     uint64_t pages = s.last - s.first + 1;
-    *r = (struct page_request){
+    *r = (struct live_page_request){
         .at = address_of(p, s.first), .bytes = pages << p->page_bits, .write = write};
     if (!live_pager_ask(p->pager, r)) {
         free(r);
@@ -183,8 +183,8 @@ enum nic_status live_pages_want(struct live_pages *p, uint8_t *host, uint64_t by
 
 /* ---- results ---- */
 
-static void close_request(struct live_pages *p, struct page_request *r) {
-    struct page_request **at = &p->open;
+static void close_request(struct live_pages *p, struct live_page_request *r) {
+    struct live_page_request **at = &p->open;
     while (*at != r)
         at = &(*at)->of;
     *at = r->of;
@@ -198,7 +198,7 @@ bool live_pages_next(struct live_pages *p, struct nic_pages *pages) {
         if (!p->results)
             return false;
     }
-    const struct page_result *result = &p->result[p->taken++];
+    const struct live_page_result *result = &p->result[p->taken++];
     struct stretch s = stretch_of(p, result->at, result->bytes);
     look_at_clock(p);
     for (uint64_t page = s.first; page <= s.last && !result->failed; page++)
@@ -206,7 +206,7 @@ bool live_pages_next(struct live_pages *p, struct nic_pages *pages) {
     *(result->failed ? &p->counts.failed : &p->counts.paged_in) += s.last - s.first + 1;
     *pages =
         (struct nic_pages){.host = result->at, .bytes = result->bytes, .failed = result->failed};
-    struct page_request *r = result->of;
+    struct live_page_request *r = result->of;
     r->told += result->bytes;
     if (r->told == r->bytes)
         close_request(p, r);

@@ -25,12 +25,12 @@ struct live_page_counts {
 struct live_pages {
     uint32_t epoch, questions; /* until the next look at the clock; 0 while something is open */
     uint32_t page_bits;
-    struct page_request *open; /* not all of them told */
+    struct live_page_request *open; /* not all of them told */
     enum guarded *guarded;
     struct live_pager *pager;
     struct live_fresh fresh;
     struct live_page_counts counts;
-    struct page_result result[LIVE_PAGE_RESULTS];
+    struct live_page_result result[LIVE_PAGE_RESULTS];
     uint32_t results, taken;
     uint64_t known[LIVE_KNOWN];
 };

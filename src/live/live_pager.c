@@ -31,8 +31,8 @@ struct live_pager {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
     bool ends, held;
-    struct page_request *first, **last;
-    struct page_result result[RESULTS];
+    struct live_page_request *first, **last;
+    struct live_page_result result[RESULTS];
     uint32_t results;
 };
 
@@ -54,7 +54,7 @@ static bool read_each(const struct live_pager *p, uint8_t *at, uint64_t bytes) {
  * marked and young, and where a control group has no others it finds nothing to swap out in 16
  * attempts and ends the process (a window four times the limit: 6 of 6). The advice takes the marks
  * off, for 5 % of the time; single page faults would take 30 % more. */
-static bool bring_in(const struct live_pager *p, const struct page_request *r, uint8_t *at,
+static bool bring_in(const struct live_pager *p, const struct live_page_request *r, uint8_t *at,
                      uint64_t bytes) {
     live_limit_look(p->limit); /* its thread may be late, and this here is what it is for */
     int how = r->write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
@@ -65,9 +65,9 @@ static bool bring_in(const struct live_pager *p, const struct page_request *r, u
 }
 
 /* The next piece of a request. One of which some fails is tried page by page. */
-static struct page_result next_piece(struct live_pager *p, struct page_request *r) {
+static struct live_page_result next_piece(struct live_pager *p, struct live_page_request *r) {
     uint64_t left = r->bytes - r->begun;
-    struct page_result result = {
+    struct live_page_result result = {
         .of = r, .at = r->at + r->begun, .bytes = left < CHUNK_BYTES ? left : CHUNK_BYTES};
     if (!bring_in(p, r, result.at, result.bytes)) {
         result.bytes = p->page_bytes;
@@ -78,14 +78,14 @@ static struct page_result next_piece(struct live_pager *p, struct page_request *
 
 /* ---- the thread ---- */
 
-static void append(struct live_pager *p, struct page_request *r) {
+static void append(struct live_pager *p, struct live_page_request *r) {
     r->next = NULL;
     *p->last = r;
     p->last = &r->next;
 }
 
-static struct page_request *take_first(struct live_pager *p) {
-    struct page_request *r = p->first;
+static struct live_page_request *take_first(struct live_pager *p) {
+    struct live_page_request *r = p->first;
     p->first = r->next;
     if (!p->first)
         p->last = &p->first;
@@ -104,9 +104,9 @@ static void *page(void *context) {
             pthread_cond_wait(&p->changed, &p->lock);
         if (p->ends)
             break;
-        struct page_request *r = take_first(p);
+        struct live_page_request *r = take_first(p);
         pthread_mutex_unlock(&p->lock);
-        struct page_result result = next_piece(p, r);
+        struct live_page_result result = next_piece(p, r);
         pthread_mutex_lock(&p->lock);
         r->begun += result.bytes;
         if (r->begun < r->bytes)
@@ -152,7 +152,7 @@ void live_pager_free(struct live_pager *p) {
     free(p);
 }
 
-bool live_pager_ask(struct live_pager *p, struct page_request *r) {
+bool live_pager_ask(struct live_pager *p, struct live_page_request *r) {
     if (!p->has_thread && helper_thread_start(&p->thread, page, p) != 0)
         return false;
     p->has_thread = true;
@@ -164,7 +164,7 @@ bool live_pager_ask(struct live_pager *p, struct page_request *r) {
     return true;
 }
 
-uint32_t live_pager_take(struct live_pager *p, struct page_result *out, uint32_t room) {
+uint32_t live_pager_take(struct live_pager *p, struct live_page_result *out, uint32_t room) {
     pthread_mutex_lock(&p->lock);
     uint32_t all = p->results, taken = all < room ? all : room;
     memcpy(out, p->result, taken * sizeof *out);

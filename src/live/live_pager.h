@@ -12,20 +12,20 @@
 struct live_pager;
 
 /* Whole pages. It belongs to who asks, and must last until all of it was told. */
-struct page_request {
+struct live_page_request {
     uint8_t *at;
     uint64_t bytes;
-    bool write;              /* for writing, too */
-    uint64_t told;           /* bytes of results; whoever asked counts them */
-    struct page_request *of; /* list of whoever asked */
+    bool write;                   /* for writing, too */
+    uint64_t told;                /* bytes of results; whoever asked counts them */
+    struct live_page_request *of; /* list of whoever asked */
     /* The pager's. */
     uint64_t begun;
-    struct page_request *next;
+    struct live_page_request *next;
 };
 
 /* Of each request first to last, in pieces. */
-struct page_result {
-    struct page_request *of;
+struct live_page_result {
+    struct live_page_request *of;
     uint8_t *at;
     uint64_t bytes;
     bool failed; /* these pages will never be there so */
@@ -37,8 +37,8 @@ struct live_pager *live_pager_new(void (*wake)(void *context), void *context,
 /* Requests that are not over are the caller's again. */
 void live_pager_free(struct live_pager *p);
 /* False: there is no thread for it. */
-bool live_pager_ask(struct live_pager *p, struct page_request *request);
-uint32_t live_pager_take(struct live_pager *p, struct page_result *out, uint32_t room);
+bool live_pager_ask(struct live_pager *p, struct live_page_request *request);
+uint32_t live_pager_take(struct live_pager *p, struct live_page_result *out, uint32_t room);
 /* For tests: while it is held it brings nothing in. */
 void live_pager_hold(struct live_pager *p, bool held);
 

@@ -24,15 +24,15 @@
 #define RING_SKIP       UINT32_MAX /* in place of a length: go on at the start */
 
 /* In the consumer's memory: a lane. All counts are of lines, and never wrap. */
-struct ring_line {
+struct live_ring_line {
     _Atomic uint64_t word;
     uint8_t rest[RING_LINE_BYTES - 8];
 };
 
-struct ring {
+struct live_ring {
     _Atomic uint64_t head;                    /* consumed: the consumer's */
     _Alignas(64) _Atomic uint32_t wants_room; /* the producer's: tell it when head moves */
-    _Alignas(64) struct ring_line line[RING_LINES];
+    _Alignas(64) struct live_ring_line line[RING_LINES];
 };
 
 static inline uint32_t ring_lines(uint32_t bytes) {
@@ -40,12 +40,12 @@ static inline uint32_t ring_lines(uint32_t bytes) {
 }
 
 /* The producer's side. */
-struct ring_out {
-    struct ring *ring;
+struct live_ring_out {
+    struct live_ring *ring;
     uint64_t tail, head; /* written; known to be consumed */
 };
 
-static inline bool ring_has_room(struct ring_out *out, uint32_t lines) {
+static inline bool ring_has_room(struct live_ring_out *out, uint32_t lines) {
     if (out->tail + lines - out->head <= RING_LINES)
         return true;
     uint64_t head = atomic_load_explicit(&out->ring->head, memory_order_acquire);
@@ -55,8 +55,8 @@ static inline bool ring_has_room(struct ring_out *out, uint32_t lines) {
     return out->tail + lines - head <= RING_LINES;
 }
 
-static inline void ring_publish(struct ring_out *out, uint32_t lines, uint64_t word) {
-    struct ring_line *line = out->ring->line;
+static inline void ring_publish(struct live_ring_out *out, uint32_t lines, uint64_t word) {
+    struct live_ring_line *line = out->ring->line;
     uint32_t at = out->tail % RING_LINES;
     out->tail += lines;
     if (lines > 1)
@@ -66,7 +66,7 @@ static inline void ring_publish(struct ring_out *out, uint32_t lines, uint64_t w
 }
 
 /* Where a record of so many bytes goes; NULL: there is no room. */
-static inline uint8_t *ring_reserve(struct ring_out *out, uint32_t bytes) {
+static inline uint8_t *ring_reserve(struct live_ring_out *out, uint32_t bytes) {
     uint32_t lines = ring_lines(bytes), at = out->tail % RING_LINES;
     if (at + lines > RING_LINES) {
         uint32_t skipped = RING_LINES - at;
@@ -81,23 +81,23 @@ static inline uint8_t *ring_reserve(struct ring_out *out, uint32_t bytes) {
 }
 
 /* What was written there, but for its first word, is complete. */
-static inline void ring_commit(struct ring_out *out, uint32_t bytes, uint64_t first) {
+static inline void ring_commit(struct live_ring_out *out, uint32_t bytes, uint64_t first) {
     ring_publish(out, ring_lines(bytes), (first & ~(uint64_t)UINT32_MAX) | bytes);
 }
 
 /* The consumer's side; `head` may be read by other threads. */
-struct ring_in {
-    struct ring *ring;
+struct live_ring_in {
+    struct live_ring *ring;
     _Atomic uint64_t head;
     uint64_t told; /* head as the producer knows it */
 };
 
-static inline uint64_t ring_peek(struct ring_in *in) {
+static inline uint64_t ring_peek(struct live_ring_in *in) {
     uint64_t head = atomic_load_explicit(&in->head, memory_order_relaxed);
     return atomic_load_explicit(&in->ring->line[head % RING_LINES].word, memory_order_acquire);
 }
 
-static inline void ring_consume(struct ring_in *in, uint32_t lines) {
+static inline void ring_consume(struct live_ring_in *in, uint32_t lines) {
     uint64_t head = atomic_load_explicit(&in->head, memory_order_relaxed);
     atomic_store_explicit(&in->head, head + lines, memory_order_relaxed);
 }

@@ -109,7 +109,7 @@ static void copy_handlers(struct live_seen *s) {
     card->counts.handlers = card->counts.handler_ns = 0;
     for (uint32_t i = 0; i < card->handlers; i++) {
         struct spin_live_handler *to = &card->handler[i];
-        struct seen_handler *from = &s->handler[i];
+        struct live_seen_handler *from = &s->handler[i];
         *to = from->is;
         to->runs = atomic_load_explicit(&from->begun, memory_order_relaxed) -
                    atomic_load_explicit(&from->again, memory_order_relaxed);
@@ -140,7 +140,7 @@ void live_seen_show(struct live_seen *s, uint64_t now_ns) {
 
 /* ---- handlers ---- */
 
-static struct seen_handler *find(struct live_seen *s, const struct nic_task *task) {
+static struct live_seen_handler *find(struct live_seen *s, const struct nic_task *task) {
     uint32_t handlers = atomic_load_explicit(&s->handlers, memory_order_acquire);
     for (uint32_t i = 0; i < handlers; i++) {
         if (live_seen_is(&s->handler[i], task))
@@ -149,7 +149,7 @@ static struct seen_handler *find(struct live_seen *s, const struct nic_task *tas
     return handlers == SPIN_LIVE_HANDLERS ? &s->handler[SPIN_LIVE_HANDLERS - 1] : NULL;
 }
 
-static void name_handler(struct seen_handler *h, const struct nic_task *task, bool others) {
+static void name_handler(struct live_seen_handler *h, const struct nic_task *task, bool others) {
     const struct spin_function *f = spin_image_at(task->handlers->image, task->entry);
     h->entry = task->entry;
     h->is = (struct spin_live_handler){.interface = task->message->interface,
@@ -158,8 +158,8 @@ static void name_handler(struct seen_handler *h, const struct nic_task *task, bo
     snprintf(h->is.name, sizeof h->is.name, "%s", others ? "(others)" : f ? f->name : "?");
 }
 
-struct seen_handler *live_seen_handler(struct live_seen *s, const struct nic_task *task) {
-    struct seen_handler *h = find(s, task);
+struct live_seen_handler *live_seen_handler(struct live_seen *s, const struct nic_task *task) {
+    struct live_seen_handler *h = find(s, task);
     if (h)
         return h;
     pthread_mutex_lock(&s->lock);
@@ -174,7 +174,7 @@ struct seen_handler *live_seen_handler(struct live_seen *s, const struct nic_tas
     return h;
 }
 
-uint64_t live_seen_begins(struct seen_handler *h, bool again, bool alone) {
+uint64_t live_seen_begins(struct live_seen_handler *h, bool again, bool alone) {
     uint64_t run = alone ? atomic_load_explicit(&h->begun, memory_order_relaxed)
                          : atomic_fetch_add_explicit(&h->begun, 1, memory_order_relaxed);
     if (alone)
@@ -184,7 +184,7 @@ uint64_t live_seen_begins(struct seen_handler *h, bool again, bool alone) {
     return run < SEEN_EXACT || run % SEEN_SAMPLE == 0 ? live_now_ns() : 0;
 }
 
-void live_seen_ends(struct seen_handler *h, uint64_t began_ns, bool fault) {
+void live_seen_ends(struct live_seen_handler *h, uint64_t began_ns, bool fault) {
     if (fault)
         atomic_fetch_add_explicit(&h->faults, 1, memory_order_relaxed);
     if (!began_ns)

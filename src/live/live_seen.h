@@ -17,7 +17,7 @@
 #define SEEN_SAMPLE 16u /* then of each of so many one */
 
 /* Runs of one handler; any thread. */
-struct seen_handler {
+struct live_seen_handler {
     uint32_t entry;
     struct spin_live_handler is;   /* its name and place */
     _Atomic uint64_t begun, again; /* `again`: after it had waited */
@@ -34,7 +34,7 @@ struct live_seen {
     _Atomic uint64_t due_ns;    /* when to show it next, while it runs */
     pthread_mutex_t lock;       /* of new handlers */
     _Atomic uint32_t handlers;
-    struct seen_handler handler[SPIN_LIVE_HANDLERS];
+    struct live_seen_handler handler[SPIN_LIVE_HANDLERS];
 };
 
 /* What does not change; the card is shown from now on. */
@@ -48,12 +48,12 @@ void live_seen_show(struct live_seen *seen, uint64_t now_ns);
 
 /* A run of a handler begins or goes on (returns the time, or 0: it is not taken), and has ended or
  * waits. `alone`: no other thread runs handlers at the same time. */
-struct seen_handler *live_seen_handler(struct live_seen *seen, const struct nic_task *task);
-static inline bool live_seen_is(const struct seen_handler *h, const struct nic_task *task) {
+struct live_seen_handler *live_seen_handler(struct live_seen *seen, const struct nic_task *task);
+static inline bool live_seen_is(const struct live_seen_handler *h, const struct nic_task *task) {
     return h->entry == task->entry && h->is.pt_index == task->message->pt_index &&
            h->is.interface == task->message->interface;
 }
-uint64_t live_seen_begins(struct seen_handler *handler, bool again, bool alone);
-void live_seen_ends(struct seen_handler *handler, uint64_t began_ns, bool fault);
+uint64_t live_seen_begins(struct live_seen_handler *handler, bool again, bool alone);
+void live_seen_ends(struct live_seen_handler *handler, uint64_t began_ns, bool fault);
 
 #endif

@@ -59,7 +59,7 @@ static void give_bulk(struct live_shm *s, struct live_shm_peer *peer) {
 
 /* The process with that pid wants to send: a new one, or one that we know under another life. */
 static void accept_claim(struct live_shm *s, uint32_t pid) {
-    struct box_lane *lane = box_lane(&s->box, pid);
+    struct live_box_lane *lane = box_lane(&s->box, pid);
     struct live_shm_peer *peer = shm_find_peer(s, (struct nic_address){s->o.nid, pid});
     uint64_t claim = atomic_load(&lane->claim);
     if (peer && claim && claim == peer->in_life)
@@ -86,7 +86,7 @@ static void accept_claim(struct live_shm *s, uint32_t pid) {
     atomic_store(&lane->has_bulk, 0);
     atomic_store(&lane->bulk_head, 0);
     peer->may_fetch = NOT_TRIED;
-    peer->choice = (struct offer_choice){0};
+    peer->choice = (struct live_offer_choice){0};
     peer->answers = 0;
     atomic_store(&lane->offer.answers, 0);
     atomic_store(&lane->offer.left, 0);
@@ -100,7 +100,7 @@ static void accept_claim(struct live_shm *s, uint32_t pid) {
 
 /* Looks at all that is not in a lane. */
 static void attend(struct live_shm *s) {
-    struct box_header *h = s->box.header;
+    struct live_box_header *h = s->box.header;
     if (!atomic_load_explicit(&h->attention, memory_order_relaxed))
         return;
     atomic_exchange(&h->attention, 0); /* before the looks: what comes later sets it again */
@@ -169,7 +169,7 @@ static bool shm_hinders(struct live_transport *t) {
     struct live_shm *s = shm_of(t);
     uint32_t here = shm_tell_processor(s);
     for (uint32_t i = 0; here && i < s->knowns; i++) {
-        struct box_header *h = s->known[i]->view.header;
+        struct live_box_header *h = s->known[i]->view.header;
         if (h && atomic_load_explicit(&h->processor, memory_order_relaxed) == here &&
             !atomic_load_explicit(&h->bell, memory_order_relaxed))
             return true;
@@ -254,7 +254,7 @@ static struct nic_address shm_address(const struct live_transport *t) {
 
 static bool shm_take_pid(struct live_transport *t, uint32_t pid) {
     struct live_shm *s = shm_of(t);
-    struct box box;
+    struct live_box box;
     if (atomic_load(&s->lanes)) /* others know it by the pid that it has */
         return false;
     if (box_make(&box, s->o.folder, s->o.nid, pid, NULL))

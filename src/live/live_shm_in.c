@@ -204,7 +204,7 @@ static bool may_fetch(struct live_shm_peer *peer, const uint8_t *from) {
 }
 
 static void answer_offer(struct live_shm *s, struct live_shm_peer *peer, enum offer_answer how) {
-    struct box_lane *lane = box_lane(&s->box, peer->address.pid);
+    struct live_box_lane *lane = box_lane(&s->box, peer->address.pid);
     atomic_store(&lane->offer.answers, ++peer->answers << 2 | how);
     if (peer->view.header)
         box_attend(peer->view.header);
@@ -218,7 +218,7 @@ static enum offer_answer take_offer(struct live_shm *s, struct live_shm_peer *pe
     if (rest != NIC_REST_WHOLE || s->o.untouched || !peer->view.header ||
         !may_fetch(peer, packet->data))
         return OFFER_UNWANTED;
-    const struct offer *offer = &box_lane(&s->box, peer->address.pid)->offer;
+    const struct live_offer *offer = &box_lane(&s->box, peer->address.pid)->offer;
     enum offer_answer answer = offer_choose(&peer->choice, offer);
     if (answer != OFFER_TAKEN)
         return answer;
@@ -255,7 +255,7 @@ enum nic_status shm_fetch(struct live_transport *t, uint8_t *to, const uint8_t *
         return NIC_FAULT;
     live_huge_used(&s->huge, to, bytes);
     uint64_t began_ns = live_now_ns();
-    struct box_lane *lane = box_lane(&s->box, peer->address.pid);
+    struct live_box_lane *lane = box_lane(&s->box, peer->address.pid);
     bool shared = !s->o.crowded && bytes >= OFFER_MIN;
     enum nic_status status = offer_fetch(&lane->offer, &peer->view, to, from, bytes, shared);
     offer_measured(&peer->choice.offer_ps, bytes, live_now_ns() - began_ns);
@@ -292,7 +292,7 @@ static bool hand_over(struct live_shm *s, struct live_shm_peer *peer, uint64_t w
 
 /* The producer may go on: after what it waits for was stored. */
 static void tell_room(const struct live_shm_peer *peer) {
-    struct ring *ring = peer->in.ring;
+    struct live_ring *ring = peer->in.ring;
     atomic_thread_fence(memory_order_seq_cst); /* or who wants room sees it by itself */
     if (atomic_load(&ring->wants_room) && atomic_exchange(&ring->wants_room, 0) &&
         peer->view.header)
@@ -320,7 +320,7 @@ static void tell_head(struct live_shm_peer *peer) {
 }
 
 static void empty_slot(struct live_shm *s, struct live_shm_peer *peer) {
-    struct box_lane *lane = box_lane(&s->box, peer->address.pid);
+    struct live_box_lane *lane = box_lane(&s->box, peer->address.pid);
     atomic_store_explicit(&lane->bulk_head, ++peer->bulk_taken, memory_order_release);
     tell_room(peer);
 }

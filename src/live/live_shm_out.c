@@ -51,7 +51,7 @@ bool shm_is_out_open(struct live_shm *s, struct live_shm_peer *peer) {
         atomic_load_explicit(&peer->view.lane->accepted, memory_order_acquire) !=
             s->box.header->life)
         return false;
-    peer->out = (struct ring_out){.ring = &peer->view.lane->ring};
+    peer->out = (struct live_ring_out){.ring = &peer->view.lane->ring};
     peer->asked_bulk = peer->has_bulk = false;
     peer->bulk_left = 0;
     peer->bulk_sent = peer->bulk_head = 0;
@@ -234,7 +234,7 @@ static bool is_answered(const struct live_shm_peer *peer) {
 }
 
 static void help(struct live_shm_peer *peer) {
-    struct offer *offer = &peer->view.lane->offer;
+    struct live_offer *offer = &peer->view.lane->offer;
     uint32_t os_pid = peer->view.header->owner.os_pid;
     if (peer->may_help == NOT_TRIED) {
         const uint8_t *to = (const uint8_t *)(uintptr_t)atomic_load(&offer->to);

@@ -29,9 +29,9 @@ enum allowed { NOT_TRIED, ALLOWED, FORBIDDEN };
 /* A process with which packets were exchanged. It stays when the process ends. */
 struct live_shm_peer {
     struct nic_address address;
-    struct box_view view;
+    struct live_box_view view;
     enum out_state out_state;
-    struct ring_out out;
+    struct live_ring_out out;
     bool refused, was_there; /* a packet; ever */
     uint64_t given_up_ns;    /* while it is not there */
     /* Large packets out: what is left of the one that is being copied; slots. */
@@ -50,9 +50,9 @@ struct live_shm_peer {
     uint64_t bulk_taken;
     enum allowed may_fetch;
     uint64_t answers; /* to offers, so far */
-    struct offer_choice choice;
+    struct live_offer_choice choice;
     uint32_t pieces; /* bytes that were handed over of the large packet that comes in pieces */
-    struct ring_in in;
+    struct live_ring_in in;
     struct nic_put put;             /* the last that was short, */
     uint64_t last_put[SHORT_WORDS]; /* as it came; the first word is 0: there is none */
     _Atomic uint64_t in_life;       /* of whom the lane is; 0: nobody's, whatever stands in it */
@@ -61,7 +61,7 @@ struct live_shm_peer {
 struct live_shm {
     struct live_transport transport;
     struct live_shm_options o;
-    struct box box;
+    struct live_box box;
     struct live_shm_peer *peer[LIVE_PIDS]; /* by pid */
     struct live_shm_peer *known[LIVE_PIDS];
     uint32_t knowns, refused; /* peers */

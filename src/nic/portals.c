@@ -35,7 +35,7 @@ int portals_new(struct portals **out, const struct portals_config *config,
         p->image_limits = *config->image_limits;
     else
         spin_limits_default(&p->image_limits);
-    pool_init(&p->operations, config->zone, sizeof(struct operation), UINT32_MAX);
+    pool_init(&p->operations, config->zone, sizeof(struct portals_operation), UINT32_MAX);
     *out = p;
     return SPIN_OK;
 }
@@ -46,11 +46,11 @@ struct nic_address portals_address(const struct portals *p) {
 
 /* ---- Handles ---- */
 
-const struct object p4_nobody = {.handle = 0};
+const struct portals_object p4_nobody = {.handle = 0};
 
 ptl_handle_any_t p4_handle_new(const struct portals_ni *ni, enum handle_kind kind, void *of) {
     const struct pool *pool = p4_pool_of((struct portals_ni *)(uintptr_t)ni, kind);
-    struct object *object = of;
+    struct portals_object *object = of;
     /* What the index leaves is the generation: never all ones, so that no handle is PTL_EQ_NONE. */
     uint32_t bits = 32u - (uint32_t)__builtin_clz(pool->mask), most = HANDLE_CODE_MASK >> bits;
     uint32_t generation = object->slot.generation;
@@ -62,7 +62,7 @@ ptl_handle_any_t p4_handle_new(const struct portals_ni *ni, enum handle_kind kin
 }
 
 void p4_object_give(struct pool *pool, void *object) {
-    ((struct object *)object)->handle = HANDLE_NI; /* that of no object */
+    ((struct portals_object *)object)->handle = HANDLE_NI; /* that of no object */
     pool_give(pool, object);
 }
 
@@ -113,13 +113,15 @@ static struct portals_ni *ni_new(struct portals *p, unsigned options,
     ni->volatile_is_limited = wish > 0 && wish == ni->limits.max_volatile_size;
     ni->limits.features &= p->config.features;
     const ptl_ni_limits_t *limits = &ni->limits;
-    pool_init(&ni->eqs, zone, sizeof(struct event_queue), (uint32_t)limits->max_eqs);
-    pool_init(&ni->cts, zone, sizeof(struct counter), (uint32_t)limits->max_cts);
-    pool_init(&ni->mds, zone, sizeof(struct descriptor), (uint32_t)limits->max_mds);
-    pool_init(&ni->entries, zone, sizeof(struct entry), (uint32_t)limits->max_entries);
-    pool_init(&ni->headers, zone, sizeof(struct header), (uint32_t)limits->max_unexpected_headers);
-    pool_init(&ni->triggers, zone, sizeof(struct trigger), (uint32_t)limits->max_triggered_ops);
-    pool_init(&ni->hpus, zone, sizeof(struct hpu_memory), MOST_HPU_MEMORIES);
+    pool_init(&ni->eqs, zone, sizeof(struct portals_event_queue), (uint32_t)limits->max_eqs);
+    pool_init(&ni->cts, zone, sizeof(struct portals_counter), (uint32_t)limits->max_cts);
+    pool_init(&ni->mds, zone, sizeof(struct portals_descriptor), (uint32_t)limits->max_mds);
+    pool_init(&ni->entries, zone, sizeof(struct portals_entry), (uint32_t)limits->max_entries);
+    pool_init(&ni->headers, zone, sizeof(struct portals_header),
+              (uint32_t)limits->max_unexpected_headers);
+    pool_init(&ni->triggers, zone, sizeof(struct portals_trigger),
+              (uint32_t)limits->max_triggered_ops);
+    pool_init(&ni->hpus, zone, sizeof(struct portals_hpu_memory), MOST_HPU_MEMORIES);
     return ni;
 }
 
@@ -134,7 +136,7 @@ static void each(struct pool *pool, void (*with)(void *object)) {
 
 static void clear_eqs(struct portals_ni *ni) {
     for (uint32_t i = 0; i < ni->eqs.made; i++) {
-        struct event_queue *q = pool_find(&ni->eqs, i);
+        struct portals_event_queue *q = pool_find(&ni->eqs, i);
         if (!q)
             continue;
         p4_queue_unshare(ni->p, q);
@@ -143,24 +145,24 @@ static void clear_eqs(struct portals_ni *ni) {
 }
 
 static void clear_md(void *object) {
-    p4_memory_clear(&((struct descriptor *)object)->memory);
+    p4_memory_clear(&((struct portals_descriptor *)object)->memory);
 }
 
 static void clear_entry(void *object) {
-    struct entry *e = object;
+    struct portals_entry *e = object;
     p4_memory_clear(&e->memory);
     p4_spin_entry_clear(e);
 }
 
 static void clear_ct(void *object) {
-    struct counter *ct = object;
+    struct portals_counter *ct = object;
     p4_cell_give(ct->cell);
     ct->ready = false;
 }
 
 /* Counters that are to be looked at, but belong to an interface that goes away. */
 static void forget_ready(struct portals *p, const struct portals_ni *ni) {
-    struct counter *next, *ct = p->ready_first;
+    struct portals_counter *next, *ct = p->ready_first;
     p->ready_first = p->ready_last = NULL;
     for (; ct; ct = next) {
         next = ct->next_ready;
@@ -192,8 +194,9 @@ static void ni_free(struct portals_ni *ni) {
     for (uint32_t i = 0; i < ni->table_size; i++)
         p4_table_free(ni, ni->table[i]);
     p4_table_release(ni);
-    zone_give(p->config.zone, ni->entry_bucket, ni->entry_buckets * sizeof(struct bucket));
-    zone_give(p->config.zone, ni->header_bucket, ni->header_buckets * sizeof(struct bucket));
+    zone_give(p->config.zone, ni->entry_bucket, ni->entry_buckets * sizeof(struct portals_bucket));
+    zone_give(p->config.zone, ni->header_bucket,
+              ni->header_buckets * sizeof(struct portals_bucket));
     free(ni->own_map);
     p->ni[ni->number] = NULL;
     p->changes++;

@@ -40,10 +40,10 @@ struct portals_arrival;
 /* Portals' own, of a request: what it moves, and for whom. */
 struct portals_movement {
     struct portals_ni *ni;
-    struct descriptor *md, *get_md;
-    struct entry *entry; /* of the handler that gave the command */
-    uint8_t *card;       /* its memory on the card */
-    uint8_t *copy;       /* of volatile data; NULL: none */
+    struct portals_descriptor *md, *get_md;
+    struct portals_entry *entry; /* of the handler that gave the command */
+    uint8_t *card;               /* its memory on the card */
+    uint8_t *copy;               /* of volatile data; NULL: none */
     uint64_t source_offset, get_offset, length;
     void *user_ptr;
 };
@@ -59,8 +59,8 @@ struct portals_outgoing {
     void *peer, *packet;             /* the owner's, from `place` to `send` */
     /* Portals' own, of a request. */
     struct portals_movement of;
-    const struct sink *sink, *get_sink;
-    struct operation *kept;
+    const struct portals_sink *sink, *get_sink;
+    struct portals_operation *kept;
 };
 
 enum portals_sending {
@@ -169,8 +169,8 @@ struct portals_arrival {
     bool expires;  /* it took its entry out of the list */
     bool replied;
     struct portals_ni *ni; /* NULL: refused, or closed */
-    struct entry *entry;
-    struct header *header;
+    struct portals_entry *entry;
+    struct portals_header *header;
     struct portals_arrival *next, **link; /* among those that are kept */
 };
 
@@ -188,7 +188,7 @@ struct portals_plain {
     uint64_t mlength; /* bytes of it that are accepted, */
     uint8_t *data;    /* and where they go */
     /* Portals' own. */
-    struct entry *entry;
+    struct portals_entry *entry;
     uint32_t changes;
 };
 /* False: it is none, and for portals_header. */

@@ -1,7 +1,7 @@
 /* Counting events. */
 #include "nic/portals_private.h"
 
-void p4_counter_watched(struct portals *p, struct counter *ct) {
+void p4_counter_watched(struct portals *p, struct portals_counter *ct) {
     p4_cell_tell(ct->cell, ct->value.success, ct->value.failure);
     if (ct->first)
         p4_trigger_look(p, ct);
@@ -11,7 +11,7 @@ int portals_ct_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_handle_ct_t 
     struct portals_ni *ni = p4_ni_of(p, handle);
     if (!ni || !out)
         return PTL_ARG_INVALID;
-    struct counter *ct = pool_take(&ni->cts);
+    struct portals_counter *ct = pool_take(&ni->cts);
     if (!ct)
         return PTL_NO_SPACE;
     ct->ni = ni;
@@ -22,7 +22,7 @@ int portals_ct_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_handle_ct_t 
 
 int portals_ct_free(struct portals *p, ptl_handle_ct_t handle) {
     struct portals_ni *ni;
-    struct counter *ct = p4_object_of(p, HANDLE_CT, handle, &ni);
+    struct portals_counter *ct = p4_object_of(p, HANDLE_CT, handle, &ni);
     if (!ct)
         return PTL_ARG_INVALID;
     p4_trigger_cancel_all(ni, ct);
@@ -34,7 +34,7 @@ int portals_ct_free(struct portals *p, ptl_handle_ct_t handle) {
 
 int portals_ct_cancel(struct portals *p, ptl_handle_ct_t handle) {
     struct portals_ni *ni;
-    struct counter *ct = p4_object_of(p, HANDLE_CT, handle, &ni);
+    struct portals_counter *ct = p4_object_of(p, HANDLE_CT, handle, &ni);
     if (!ct)
         return PTL_ARG_INVALID;
     p4_trigger_cancel_all(ni, ct);
@@ -42,7 +42,7 @@ int portals_ct_cancel(struct portals *p, ptl_handle_ct_t handle) {
 }
 
 int portals_ct_get(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t *event) {
-    const struct counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
+    const struct portals_counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
     if (!ct || !event)
         return PTL_ARG_INVALID;
     *event = ct->value;
@@ -50,7 +50,7 @@ int portals_ct_get(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t *ev
 }
 
 int portals_ct_set(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t value) {
-    struct counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
+    struct portals_counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
     if (!ct)
         return PTL_ARG_INVALID;
     p4_trigger_hold(p);
@@ -65,7 +65,7 @@ bool p4_increment_is_valid(ptl_ct_event_t increment) {
 }
 
 int portals_ct_inc(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t increment) {
-    struct counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
+    struct portals_counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
     if (!ct || !p4_increment_is_valid(increment))
         return PTL_ARG_INVALID;
     ptl_ct_event_t sum = {ct->value.success + increment.success,
@@ -77,13 +77,13 @@ int portals_ct_inc(struct portals *p, ptl_handle_ct_t handle, ptl_ct_event_t inc
     return PTL_OK;
 }
 
-static inline bool is_reached(const struct counter *ct, ptl_size_t test) {
+static inline bool is_reached(const struct portals_counter *ct, ptl_size_t test) {
     return ct->value.success >= test || ct->value.failure;
 }
 
 int portals_ct_reached(struct portals *p, ptl_handle_ct_t handle, ptl_size_t test,
                        ptl_ct_event_t *event) {
-    const struct counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
+    const struct portals_counter *ct = p4_object_of(p, HANDLE_CT, handle, NULL);
     if (!ct || !event)
         return PTL_ARG_INVALID;
     if (!is_reached(ct, test))
@@ -105,7 +105,7 @@ int portals_ct_poll(struct portals *p, const ptl_handle_ct_t *handles, const ptl
     uint32_t start = size > 1 ? first->turn % size : 0;
     for (unsigned i = 0; i < size; i++) {
         unsigned at = start + i < size ? start + i : start + i - size;
-        const struct counter *ct = p4_object_of(p, HANDLE_CT, handles[at], NULL);
+        const struct portals_counter *ct = p4_object_of(p, HANDLE_CT, handles[at], NULL);
         if (is_reached(ct, tests[at])) {
             first->turn = at + 1; /* the others are first then */
             *event = ct->value;

@@ -10,7 +10,7 @@
 /* A program that asks for thousands of places mostly uses a few. */
 #define FIRST_EVENTS 4u
 
-static bool resize(struct portals *p, struct event_queue *q, uint32_t room) {
+static bool resize(struct portals *p, struct portals_event_queue *q, uint32_t room) {
     if (q->shared && !p4_queue_resize(p, q, room))
         return false;
     if (!q->shared) {
@@ -30,7 +30,7 @@ static bool resize(struct portals *p, struct event_queue *q, uint32_t room) {
 }
 
 /* Room for so many, within the capacity; false: no memory. */
-static bool grow(struct portals *p, struct event_queue *q, uint32_t needed) {
+static bool grow(struct portals *p, struct portals_event_queue *q, uint32_t needed) {
     if (needed <= q->room)
         return true;
     uint32_t room = q->mask + 1;
@@ -39,7 +39,7 @@ static bool grow(struct portals *p, struct event_queue *q, uint32_t needed) {
     return resize(p, q, room);
 }
 
-static uint32_t used_of(const struct event_queue *q) {
+static uint32_t used_of(const struct portals_event_queue *q) {
     return q->shared ? p4_queue_used(q) : q->used;
 }
 
@@ -50,7 +50,7 @@ int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t co
         return PTL_ARG_INVALID;
     if (count > MOST_EVENTS)
         return PTL_NO_SPACE;
-    struct event_queue *q = pool_take(&ni->eqs);
+    struct portals_event_queue *q = pool_take(&ni->eqs);
     if (!q)
         return PTL_NO_SPACE;
     q->capacity = count ? (uint32_t)count : 1;
@@ -62,7 +62,7 @@ int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t co
 
 int portals_eq_free(struct portals *p, ptl_handle_eq_t handle) {
     struct portals_ni *ni;
-    struct event_queue *q = p4_object_of(p, HANDLE_EQ, handle, &ni);
+    struct portals_event_queue *q = p4_object_of(p, HANDLE_EQ, handle, &ni);
     if (!q)
         return PTL_ARG_INVALID;
     free(q->ring);
@@ -72,12 +72,13 @@ int portals_eq_free(struct portals *p, ptl_handle_eq_t handle) {
     return PTL_OK;
 }
 
-static inline void drop_first(struct event_queue *q) {
+static inline void drop_first(struct portals_event_queue *q) {
     q->used--;
     q->first = (q->first + 1) & q->mask;
 }
 
-static __attribute__((noinline)) int take_special(struct event_queue *q, ptl_event_t *event) {
+static __attribute__((noinline)) int take_special(struct portals_event_queue *q,
+                                                  ptl_event_t *event) {
     if (q->shared)
         return p4_queue_take(q->shared, event);
     if (!q->used)
@@ -88,7 +89,7 @@ static __attribute__((noinline)) int take_special(struct event_queue *q, ptl_eve
     return PTL_EQ_DROPPED;
 }
 
-static inline int take(struct event_queue *q, ptl_event_t *event) {
+static inline int take(struct portals_event_queue *q, ptl_event_t *event) {
     if (q->special)
         return take_special(q, event);
     if (!q->used)
@@ -100,7 +101,7 @@ static inline int take(struct event_queue *q, ptl_event_t *event) {
 }
 
 int portals_eq_get(struct portals *p, ptl_handle_eq_t handle, ptl_event_t *event) {
-    struct event_queue *q = p4_object_of(p, HANDLE_EQ, handle, NULL);
+    struct portals_event_queue *q = p4_object_of(p, HANDLE_EQ, handle, NULL);
     return q && event ? take(q, event) : PTL_ARG_INVALID;
 }
 
@@ -128,7 +129,7 @@ int portals_eq_poll(struct portals *p, const ptl_handle_eq_t *handles, unsigned 
 }
 
 /* False: every place is reserved. */
-static bool make_room(struct portals *p, struct event_queue *q) {
+static bool make_room(struct portals *p, struct portals_event_queue *q) {
     uint32_t needed = used_of(q) + q->reserved + 1;
     if (needed <= q->room || (q->room < q->capacity && grow(p, q, needed)))
         return true;
@@ -143,7 +144,7 @@ static bool make_room(struct portals *p, struct event_queue *q) {
     return true;
 }
 
-ptl_event_t *p4_event_new_special(struct portals *p, struct event_queue *q) {
+ptl_event_t *p4_event_new_special(struct portals *p, struct portals_event_queue *q) {
     if (p->staged_in)
         p4_queue_publish(p);
     bool has_room = make_room(p, q);
@@ -164,19 +165,20 @@ ptl_event_t *p4_event_new_special(struct portals *p, struct event_queue *q) {
     return &p->staged;
 }
 
-void p4_event_push(struct portals *p, struct queue_name eq, const ptl_event_t *event) {
+void p4_event_push(struct portals *p, struct portals_queue_name eq, const ptl_event_t *event) {
     ptl_event_t *place = p4_event_new(p, eq);
     if (place)
         *place = *event;
 }
 
-void p4_event_push_reserved(struct portals *p, struct queue_name eq, const ptl_event_t *event) {
+void p4_event_push_reserved(struct portals *p, struct portals_queue_name eq,
+                            const ptl_event_t *event) {
     p4_event_unreserve(eq, 1);
     p4_event_push(p, eq, event);
 }
 
-bool p4_event_reserve(struct portals *p, struct queue_name eq, uint32_t places) {
-    struct event_queue *q = p4_queue(eq);
+bool p4_event_reserve(struct portals *p, struct portals_queue_name eq, uint32_t places) {
+    struct portals_event_queue *q = p4_queue(eq);
     if (!q)
         return true; /* freed by the program: nothing will be told */
     uint32_t held = used_of(q) + q->reserved;
@@ -186,8 +188,8 @@ bool p4_event_reserve(struct portals *p, struct queue_name eq, uint32_t places) 
     return true;
 }
 
-bool p4_event_add_place(struct portals *p, struct queue_name eq) {
-    struct event_queue *q = p4_queue(eq);
+bool p4_event_add_place(struct portals *p, struct portals_queue_name eq) {
+    struct portals_event_queue *q = p4_queue(eq);
     if (!q)
         return false;
     q->capacity++;
@@ -199,8 +201,8 @@ bool p4_event_add_place(struct portals *p, struct queue_name eq) {
     return true;
 }
 
-void p4_event_unreserve(struct queue_name eq, uint32_t places) {
-    struct event_queue *q = p4_queue(eq);
+void p4_event_unreserve(struct portals_queue_name eq, uint32_t places) {
+    struct portals_event_queue *q = p4_queue(eq);
     if (q)
         q->reserved -= q->reserved < places ? q->reserved : places;
 }

@@ -15,7 +15,7 @@
 
 /* ---- Checks ---- */
 
-static bool fits(const struct memory *m, uint64_t offset, uint64_t length) {
+static bool fits(const struct portals_area *m, uint64_t offset, uint64_t length) {
     return offset <= m->length && length <= m->length - offset;
 }
 
@@ -50,11 +50,11 @@ static bool takes_data(uint8_t kind) {
     return kind == PORTALS_GET || kind == PORTALS_FETCH_ATOMIC || kind == PORTALS_SWAP;
 }
 
-static inline __attribute__((always_inline)) struct descriptor *
+static inline __attribute__((always_inline)) struct portals_descriptor *
 find_descriptor(struct portals *p, struct portals_ni **ni, ptl_handle_md_t handle, uint64_t offset,
                 uint64_t length) {
     struct portals_ni *of = NULL;
-    struct descriptor *md = p4_object_of(p, HANDLE_MD, handle, &of);
+    struct portals_descriptor *md = p4_object_of(p, HANDLE_MD, handle, &of);
     if (!md || (*ni && of != *ni) || !fits(&md->memory, offset, length))
         return NULL;
     *ni = of;
@@ -62,13 +62,13 @@ find_descriptor(struct portals *p, struct portals_ni **ni, ptl_handle_md_t handl
 }
 
 /* An acknowledgement needs a place to be told at. */
-static bool ack_is_valid(const struct descriptor *md, ptl_ack_req_t ack_req) {
+static bool ack_is_valid(const struct portals_descriptor *md, ptl_ack_req_t ack_req) {
     return ack_req <= PTL_OC_ACK_REQ &&
            (ack_req != PTL_ACK_REQ || md->sink.eq.handle != PTL_EQ_NONE) &&
            (ack_req != PTL_CT_ACK_REQ || md->sink.ct.handle != PTL_CT_NONE);
 }
 
-static bool is_too_volatile(const struct portals_ni *ni, const struct descriptor *md,
+static bool is_too_volatile(const struct portals_ni *ni, const struct portals_descriptor *md,
                             uint64_t length) {
     return ni->volatile_is_limited && (md->sink.options & PTL_MD_VOLATILE) &&
            length > ni->limits.max_volatile_size;
@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) int check_movement(struct portals *
                                                                 uint8_t kind,
                                                                 struct portals_movement *n) {
     struct portals_ni *ni = NULL;
-    struct descriptor *md = NULL, *get_md = NULL;
+    struct portals_descriptor *md = NULL, *get_md = NULL;
     if (sends_data(kind)) {
         md = find_descriptor(p, &ni, r->md, r->local_offset, r->length);
         if (!md || (!takes_data(kind) && !ack_is_valid(md, r->ack_req)) ||
@@ -107,7 +107,7 @@ int p4_request_check(struct portals *p, const struct portals_request *r, struct 
     case PORTALS_CT_SET:
         return p4_object_of(p, HANDLE_CT, r->ct, ni) ? PTL_OK : PTL_ARG_INVALID;
     case PORTALS_ME_UNLINK: {
-        const struct entry *e = p4_object_of(p, HANDLE_ME, r->me, ni);
+        const struct portals_entry *e = p4_object_of(p, HANDLE_ME, r->me, ni);
         return e && e->is_matching ? PTL_OK : PTL_ARG_INVALID;
     }
     default: {
@@ -121,7 +121,7 @@ int p4_request_check(struct portals *p, const struct portals_request *r, struct 
 
 /* ---- Operations ---- */
 
-static struct operation *operation_at(struct portals *p, uint64_t number) {
+static struct portals_operation *operation_at(struct portals *p, uint64_t number) {
     return pool_named(&p->operations, number);
 }
 
@@ -129,14 +129,14 @@ static bool copy_is_small(uint64_t length) {
     return length <= OPERATION_COPY_BYTES;
 }
 
-static void free_copy(struct operation *o) {
+static void free_copy(struct portals_operation *o) {
     if (!copy_is_small(o->of.length))
         free(o->of.copy);
 }
 
 void p4_operations_clear(struct portals *p) {
     for (uint32_t i = 0; i < p->operations.made; i++) {
-        struct operation *o = pool_find(&p->operations, i);
+        struct portals_operation *o = pool_find(&p->operations, i);
         if (o)
             free_copy(o);
     }
@@ -145,7 +145,8 @@ void p4_operations_clear(struct portals *p) {
 
 /* What few have: a copy of the data, a descriptor that takes data, an entry whose handler it is of.
  */
-static __attribute__((noinline)) void keep_more(struct operation *o, const struct sink *get_sink) {
+static __attribute__((noinline)) void keep_more(struct portals_operation *o,
+                                                const struct portals_sink *get_sink) {
     if (o->of.copy && copy_is_small(o->of.length))
         o->of.copy = memcpy(o->small_copy, o->of.copy, o->of.length);
     if (get_sink)
@@ -159,7 +160,7 @@ static __attribute__((noinline)) void keep_more(struct operation *o, const struc
 /* The record of a request that goes on after its call; false: no memory. */
 bool portals_outgoing_keep(struct portals *p, struct portals_outgoing *out, uint64_t *initiator) {
     const struct nic_message *m = out->message;
-    struct operation *o = pool_take_raw(&p->operations);
+    struct portals_operation *o = pool_take_raw(&p->operations);
     if (!o)
         return false;
     o->of = out->of;
@@ -179,19 +180,19 @@ bool portals_outgoing_keep(struct portals *p, struct portals_outgoing *out, uint
 }
 
 /* Its descriptor may be released. */
-static void let_go(struct operation *o) {
+static void let_go(struct portals_operation *o) {
     if (o->of.md)
         o->of.md->operations--;
     o->of.md = NULL;
 }
 
 static inline __attribute__((always_inline)) void
-end_operation(struct portals *p, struct operation *o, bool takes_data) {
+end_operation(struct portals *p, struct portals_operation *o, bool takes_data) {
     if (o->of.md)
         o->of.md->operations--;
     if (takes_data && o->of.get_md)
         o->of.get_md->operations--;
-    struct entry *e = o->of.entry;
+    struct portals_entry *e = o->of.entry;
     struct portals_ni *ni = o->of.ni;
     free_copy(o);
     pool_give(&p->operations, o);
@@ -200,7 +201,7 @@ end_operation(struct portals *p, struct operation *o, bool takes_data) {
     p4_closing_progress(p, ni);
 }
 
-static void operation_end(struct portals *p, struct operation *o) {
+static void operation_end(struct portals *p, struct portals_operation *o) {
     end_operation(p, o, true);
 }
 
@@ -224,7 +225,7 @@ static bool copy_volatile(struct portals_outgoing *out, uint8_t *small, uint64_t
     return true;
 }
 
-static bool is_volatile(const struct descriptor *md) {
+static bool is_volatile(const struct portals_descriptor *md) {
     return md->sink.options & PTL_MD_VOLATILE;
 }
 
@@ -264,7 +265,7 @@ struct said {
     void *user_ptr;
 };
 
-static inline void tell(struct portals *p, const struct sink *sink, const struct said *s) {
+static inline void tell(struct portals *p, const struct portals_sink *sink, const struct said *s) {
     bool failed = s->fail != PTL_NI_OK;
     if (s->full && (failed || !(sink->options & PTL_MD_EVENT_SUCCESS_DISABLE))) {
         ptl_event_t *event = p4_event_new(p, sink->eq);
@@ -289,7 +290,7 @@ static inline void tell(struct portals *p, const struct sink *sink, const struct
     p4_count(p, sink->ct, failed ? 0 : success, failed);
 }
 
-static inline void tell_send(struct portals *p, const struct sink *sink, void *user_ptr,
+static inline void tell_send(struct portals *p, const struct portals_sink *sink, void *user_ptr,
                              uint64_t length, uint8_t fail) {
     const struct said s = {.type = PTL_EVENT_SEND,
                            .count_option = PTL_MD_EVENT_CT_SEND,
@@ -302,16 +303,16 @@ static inline void tell_send(struct portals *p, const struct sink *sink, void *u
     tell(p, sink, &s);
 }
 
-static void left(struct portals *p, struct operation *o, uint8_t fail);
-static void never(struct portals *p, struct operation *o, uint8_t fail);
+static void left(struct portals *p, struct portals_operation *o, uint8_t fail);
+static void never(struct portals *p, struct portals_operation *o, uint8_t fail);
 
 static bool is_answered(uint8_t ack_req, uint8_t kind) {
     return kind == NIC_GET || kind == NIC_FETCH_ATOMIC || ack_req != PTL_NO_ACK_REQ;
 }
 
 /* Will the initiator see that its message was accepted? */
-static bool ack_is_seen(const struct operation *o) {
-    const struct sink *s = &o->out;
+static bool ack_is_seen(const struct portals_operation *o) {
+    const struct portals_sink *s = &o->out;
     bool full = o->ack_req == PTL_ACK_REQ && s->eq.handle != PTL_EQ_NONE &&
                 !(s->options & PTL_MD_EVENT_SUCCESS_DISABLE);
     return full || (s->ct.handle != PTL_CT_NONE && (s->options & PTL_MD_EVENT_CT_ACK));
@@ -319,7 +320,7 @@ static bool ack_is_seen(const struct operation *o) {
 
 /* It has been sent, which may be its end. Who sees no more of it at its descriptor takes it for
  * that. */
-static inline void wait_for_answer(struct portals *p, struct operation *o, uint8_t kind) {
+static inline void wait_for_answer(struct portals *p, struct portals_operation *o, uint8_t kind) {
     o->sent = true;
     if (!is_answered(o->ack_req, kind))
         operation_end(p, o);
@@ -335,7 +336,7 @@ static __attribute__((noinline)) void unreadable(struct portals *p,
     p4_trigger_release(p);
 }
 
-static void end_kept(struct portals *p, struct operation *o, enum portals_sending how) {
+static void end_kept(struct portals *p, struct portals_operation *o, enum portals_sending how) {
     if (how == PORTALS_LEFT)
         left(p, o, PTL_NI_OK);
     else if (how == PORTALS_UNREADABLE)
@@ -347,7 +348,7 @@ static void end_kept(struct portals *p, struct operation *o, enum portals_sendin
 /* What has left within its call. */
 static inline __attribute__((always_inline)) void left_at_once(struct portals *p,
                                                                const struct portals_outgoing *out,
-                                                               const struct sink *sink,
+                                                               const struct portals_sink *sink,
                                                                uint8_t kind) {
     p4_trigger_hold(p);
     tell_send(p, sink, out->of.user_ptr, out->of.length, PTL_NI_OK);
@@ -359,8 +360,10 @@ static inline __attribute__((always_inline)) void left_at_once(struct portals *p
 }
 
 /* `sink`: that of `out`. */
-static inline __attribute__((always_inline)) int
-hand_out(struct portals *p, struct portals_outgoing *out, const struct sink *sink, uint8_t kind) {
+static inline __attribute__((always_inline)) int hand_out(struct portals *p,
+                                                          struct portals_outgoing *out,
+                                                          const struct portals_sink *sink,
+                                                          uint8_t kind) {
     enum portals_sending how = p->owner.send(p->owner.context, out);
     if (how == PORTALS_LEFT && sink)
         left_at_once(p, out, sink, kind);
@@ -377,7 +380,7 @@ hand_out(struct portals *p, struct portals_outgoing *out, const struct sink *sin
  * message. False: nothing has happened. */
 static inline __attribute__((always_inline)) bool
 put_at_once(struct portals *p, const struct portals_request *r, const struct portals_movement *n) {
-    const struct descriptor *md = n->md;
+    const struct portals_descriptor *md = n->md;
     struct nic_message m;
     m.kind = NIC_PUT;
     m.ack_req = PTL_NO_ACK_REQ;
@@ -414,7 +417,7 @@ start(struct portals *p, const struct portals_request *r, uint8_t kind, bool by_
         return PTL_OK;
     out.target = address_of(ni, r->target);
     out.payload = sends_data(kind) ? r->length : 0;
-    const struct sink *sink = sends_data(kind) ? &n->md->sink : NULL;
+    const struct portals_sink *sink = sends_data(kind) ? &n->md->sink : NULL;
     out.sink = sink;
     out.get_sink = takes_data(kind) ? &n->get_md->sink : NULL;
     out.of.source_offset = r->local_offset;
@@ -500,13 +503,13 @@ int portals_command(struct portals *p, const struct portals_arrival *a,
     int code = check_command(a, c);
     if (code)
         return code;
-    struct entry *e = a->entry;
+    struct portals_entry *e = a->entry;
     bool get = c->kind == NIC_GET;
     uint8_t ack_req = get ? PTL_NO_ACK_REQ : c->ack_req;
     unsigned counts = ack_req == PTL_NO_ACK_REQ ? PTL_MD_EVENT_CT_SEND : PTL_MD_EVENT_CT_ACK;
-    struct counter_name ct = c->count ? e->ct : p4_counter_name(PTL_CT_NONE, NULL);
-    const struct sink sink = {e->pt->eq, ct, counts | PTL_MD_EVENT_SEND_DISABLE};
-    const struct sink get_sink = {e->pt->eq, ct, PTL_MD_EVENT_CT_REPLY};
+    struct portals_counter_name ct = c->count ? e->ct : p4_counter_name(PTL_CT_NONE, NULL);
+    const struct portals_sink sink = {e->pt->eq, ct, counts | PTL_MD_EVENT_SEND_DISABLE};
+    const struct portals_sink get_sink = {e->pt->eq, ct, PTL_MD_EVENT_CT_REPLY};
     struct nic_message own;
     struct portals_outgoing out = {.target = address_of(a->ni, c->target),
                                    .payload = get ? 0 : c->length,
@@ -564,8 +567,9 @@ static uint32_t one_segment(uint8_t *memory, uint64_t offset, uint64_t length,
 }
 
 /* Within the operation's bytes: of the copy, the card, the descriptor or the entry. */
-static uint32_t operation_segments(const struct operation *o, const struct descriptor *md,
-                                   uint8_t *copy, uint64_t start, uint64_t offset, uint64_t length,
+static uint32_t operation_segments(const struct portals_operation *o,
+                                   const struct portals_descriptor *md, uint8_t *copy,
+                                   uint64_t start, uint64_t offset, uint64_t length,
                                    struct nic_segment *segments, uint32_t room) {
     if (offset >= o->of.length)
         return 0;
@@ -582,13 +586,13 @@ static uint32_t operation_segments(const struct operation *o, const struct descr
 }
 
 bool portals_source_on_card(struct portals *p, uint64_t initiator) {
-    const struct operation *o = operation_at(p, initiator);
+    const struct portals_operation *o = operation_at(p, initiator);
     return o && (o->of.copy || o->of.card);
 }
 
 uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                  uint64_t length, struct nic_segment *segments, uint32_t room) {
-    const struct operation *o = operation_at(p, initiator);
+    const struct portals_operation *o = operation_at(p, initiator);
     if (!o || o->kind == NIC_GET)
         return 0;
     return operation_segments(o, o->of.md, o->of.copy, o->of.source_offset, offset, length,
@@ -597,7 +601,7 @@ uint32_t portals_source_segments(struct portals *p, uint64_t initiator, uint64_t
 
 uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t offset,
                                 uint64_t length, struct nic_segment *segments, uint32_t room) {
-    struct operation *o = operation_at(p, initiator);
+    struct portals_operation *o = operation_at(p, initiator);
     if (!o || (o->kind != NIC_GET && o->kind != NIC_FETCH_ATOMIC))
         return 0;
     o->receiving = true;
@@ -606,7 +610,7 @@ uint32_t portals_reply_segments(struct portals *p, uint64_t initiator, uint64_t 
 }
 
 /* Once, and not of a get. */
-static void tell_sent(struct portals *p, struct operation *o, uint8_t fail) {
+static void tell_sent(struct portals *p, struct portals_operation *o, uint8_t fail) {
     if (o->sent || o->kind == NIC_GET)
         return;
     o->sent = true;
@@ -615,7 +619,7 @@ static void tell_sent(struct portals *p, struct operation *o, uint8_t fail) {
 }
 
 /* Its source may be used again. */
-static void left(struct portals *p, struct operation *o, uint8_t fail) {
+static void left(struct portals *p, struct portals_operation *o, uint8_t fail) {
     struct portals_ni *ni = o->of.ni;
     bool goes_on = is_answered(o->ack_req, o->kind);
     p4_trigger_hold(p);
@@ -626,7 +630,7 @@ static void left(struct portals *p, struct operation *o, uint8_t fail) {
     p4_trigger_release(p);
 }
 
-static void tell_answer(struct portals *p, const struct operation *o, uint8_t ack_req,
+static void tell_answer(struct portals *p, const struct portals_operation *o, uint8_t ack_req,
                         struct said *s) {
     bool reply = o->kind == NIC_GET || o->kind == NIC_FETCH_ATOMIC;
     if (!o->of.ni || (!reply && ack_req == PTL_NO_ACK_REQ))
@@ -642,7 +646,7 @@ static void tell_answer(struct portals *p, const struct operation *o, uint8_t ac
 }
 
 /* Nothing more will come of it. */
-static void never(struct portals *p, struct operation *o, uint8_t fail) {
+static void never(struct portals *p, struct portals_operation *o, uint8_t fail) {
     p4_trigger_hold(p);
     tell_sent(p, o, fail);
     if (is_answered(o->ack_req, o->kind))
@@ -656,20 +660,20 @@ bool portals_quiet(const struct portals *p) {
 }
 
 void portals_sent(struct portals *p, uint64_t initiator, uint8_t fail) {
-    struct operation *o = operation_at(p, initiator);
+    struct portals_operation *o = operation_at(p, initiator);
     if (o)
         left(p, o, fail);
 }
 
 void portals_failed(struct portals *p, uint64_t initiator, uint8_t fail) {
-    struct operation *o = operation_at(p, initiator);
+    struct portals_operation *o = operation_at(p, initiator);
     if (o)
         never(p, o, fail);
 }
 
 void portals_answered(struct portals *p, uint64_t initiator, const struct nic_message *answer,
                       uint8_t fail) {
-    struct operation *o = operation_at(p, initiator);
+    struct portals_operation *o = operation_at(p, initiator);
     bool is_reply = o && (o->kind == NIC_GET || o->kind == NIC_FETCH_ATOMIC);
     if (!o || !nic_address_equal(answer->source, o->target) || !is_answered(o->ack_req, o->kind) ||
         answer->kind != (is_reply ? NIC_REPLY : NIC_ACK))
@@ -686,7 +690,7 @@ void portals_answered(struct portals *p, uint64_t initiator, const struct nic_me
 }
 
 void portals_acknowledged(struct portals *p, uint64_t initiator, const struct nic_message *answer) {
-    struct operation *o = operation_at(p, initiator);
+    struct portals_operation *o = operation_at(p, initiator);
     if (!o || !nic_address_equal(answer->source, o->target) || !o->sent ||
         o->kind == NIC_FETCH_ATOMIC)
         return;
@@ -715,7 +719,7 @@ void portals_acknowledged(struct portals *p, uint64_t initiator, const struct ni
 void portals_lost(struct portals *p, struct nic_address peer) {
     p4_trigger_hold(p);
     for (uint32_t i = 0; i < p->operations.made; i++) {
-        struct operation *o = pool_find(&p->operations, i);
+        struct portals_operation *o = pool_find(&p->operations, i);
         if (o && o->sent && (o->kind == NIC_PUT || o->kind == NIC_ATOMIC) &&
             nic_address_equal(o->target, peer))
             never(p, o, PTL_NI_UNDELIVERABLE);
@@ -726,7 +730,7 @@ void portals_lost(struct portals *p, struct nic_address peer) {
 bool p4_operation_moves(struct portals_ni *ni) {
     struct pool *pool = &ni->p->operations;
     for (uint32_t i = 0; i < pool->made; i++) {
-        const struct operation *o = pool_find(pool, i);
+        const struct portals_operation *o = pool_find(pool, i);
         if (o && o->of.ni == ni && ((!o->sent && o->kind != NIC_GET) || o->receiving))
             return true;
     }
@@ -736,7 +740,7 @@ bool p4_operation_moves(struct portals_ni *ni) {
 void p4_operation_forget(struct portals_ni *ni) {
     struct pool *pool = &ni->p->operations;
     for (uint32_t i = 0; i < pool->made; i++) {
-        struct operation *o = pool_find(pool, i);
+        struct portals_operation *o = pool_find(pool, i);
         if (!o || o->of.ni != ni)
             continue;
         o->of.ni = NULL;

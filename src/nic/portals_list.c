@@ -5,7 +5,7 @@
 #define OUR_OPTIONS ((unsigned)(PTL_ME_HANDLERS | PTL_ME_HANDLER_IOVEC | PTL_ME_CLEANUP))
 
 /* LINK, AUTO_UNLINK, AUTO_FREE. */
-static void tell(struct entry *e, ptl_event_kind_t type, uint8_t fail) {
+static void tell(struct portals_entry *e, ptl_event_kind_t type, uint8_t fail) {
     ptl_event_t event = {.type = type,
                          .start = p4_memory_address(&e->memory, 0),
                          .user_ptr = e->user_ptr,
@@ -22,7 +22,7 @@ static void tell(struct entry *e, ptl_event_kind_t type, uint8_t fail) {
 
 /* ---- The end of an entry ---- */
 
-void p4_entry_discard(struct entry *e) {
+void p4_entry_discard(struct portals_entry *e) {
     e->pt->entries--;
     p4_event_unreserve(e->pt->eq, e->reserved);
     p4_memory_clear(&e->memory);
@@ -30,7 +30,7 @@ void p4_entry_discard(struct entry *e) {
     p4_object_give(&e->ni->entries, e);
 }
 
-void p4_entry_settle(struct entry *e) {
+void p4_entry_settle(struct portals_entry *e) {
     if (!e->expired || e->busy)
         return;
     bool quiet = e->silent || e->searches || e->options & PTL_ME_EVENT_UNLINK_DISABLE;
@@ -44,7 +44,7 @@ void p4_entry_settle(struct entry *e) {
     p4_entry_discard(e);
 }
 
-int p4_entry_unlink(struct entry *e) {
+int p4_entry_unlink(struct portals_entry *e) {
     if (e->told)
         return PTL_ARG_INVALID; /* unlinked already: AUTO_UNLINK said so */
     if (e->busy || e->headers || e->waiting || e->expired)
@@ -56,10 +56,10 @@ int p4_entry_unlink(struct entry *e) {
 
 /* ---- Unexpected headers ---- */
 
-static void tell_search(struct entry *e, const struct header *h);
+static void tell_search(struct portals_entry *e, const struct portals_header *h);
 
 /* The message that it took does not come after all: a receive waits for another one. */
-static void unclaim(struct entry *e) {
+static void unclaim(struct portals_entry *e) {
     e->busy--;
     if (e->searches) {
         tell_search(e, NULL);
@@ -73,15 +73,15 @@ static void unclaim(struct entry *e) {
 }
 
 /* Out of the pool; the overflow entry has one less. */
-static void header_free(struct header *h) {
-    struct entry *e = h->entry;
+static void header_free(struct portals_header *h) {
+    struct portals_entry *e = h->entry;
     pool_give(&e->ni->headers, h);
     e->headers--;
     p4_entry_settle(e);
 }
 
-void p4_header_drop(struct header *h) {
-    struct entry *claimer = h->claimer;
+void p4_header_drop(struct portals_header *h) {
+    struct portals_entry *claimer = h->claimer;
     if (h->listed)
         p4_header_remove(h->entry->ni, h->entry->pt, h);
     header_free(h);
@@ -89,7 +89,7 @@ void p4_header_drop(struct header *h) {
         unclaim(claimer);
 }
 
-static void tell_overflow(struct entry *e, const struct header *h) {
+static void tell_overflow(struct portals_entry *e, const struct portals_header *h) {
     ptl_event_t event = h->event;
     event.user_ptr = e->user_ptr;
     if (p4_entry_wants(e, PTL_ME_EVENT_OVER_DISABLE, event.ni_fail_type))
@@ -97,11 +97,11 @@ static void tell_overflow(struct entry *e, const struct header *h) {
     p4_entry_count(e->ni->p, e, PTL_ME_EVENT_CT_OVERFLOW, event.mlength, event.ni_fail_type);
 }
 
-void p4_header_arrived(struct header *h, uint64_t mlength, uint8_t fail) {
+void p4_header_arrived(struct portals_header *h, uint64_t mlength, uint8_t fail) {
     h->arrived = true;
     h->event.mlength = mlength;
     h->event.ni_fail_type = fail;
-    struct entry *claimer = h->claimer;
+    struct portals_entry *claimer = h->claimer;
     if (!claimer)
         return;
     tell_overflow(claimer, h);
@@ -110,7 +110,7 @@ void p4_header_arrived(struct header *h, uint64_t mlength, uint8_t fail) {
 }
 
 /* The entry takes a header: it is told now, or when the message has arrived. */
-static void claim(struct entry *e, struct header *h) {
+static void claim(struct portals_entry *e, struct portals_header *h) {
     p4_header_remove(e->ni, e->pt, h);
     if (h->arrived) {
         tell_overflow(e, h);
@@ -122,9 +122,9 @@ static void claim(struct entry *e, struct header *h) {
 }
 
 /* Takes the first header that it matches, or all of them; true: there was one. */
-static bool claim_headers(struct entry *e) {
+static bool claim_headers(struct portals_entry *e) {
     bool any = false;
-    for (struct header *h; (h = p4_header_find(e, NULL)); any = true) {
+    for (struct portals_header *h; (h = p4_header_find(e, NULL)); any = true) {
         claim(e, h);
         if (e->options & PTL_ME_USE_ONCE)
             return true;
@@ -171,7 +171,7 @@ static int check(struct portals *p, const struct place *place, const ptl_me_t *m
 }
 
 /* Most entries: nothing but its offset and length decides what a put does to it. */
-static bool is_plain(const struct entry *e) {
+static bool is_plain(const struct portals_entry *e) {
     return e->list == PTL_PRIORITY_LIST && e->uid == PTL_UID_ANY && e->options & PTL_ME_OP_PUT &&
            !(e->options & (PTL_ME_MANAGE_LOCAL | PTL_ME_USE_ONCE)) && !e->memory.piece &&
            !e->handlers.image && !(e->pt->options & PTL_PT_FLOWCTRL);
@@ -179,12 +179,12 @@ static bool is_plain(const struct entry *e) {
 
 /* A new entry, in no list. */
 static int entry_new(struct portals *p, const struct place *place, const ptl_me_t *me, uint8_t list,
-                     void *user_ptr, struct entry **out) {
+                     void *user_ptr, struct portals_entry **out) {
     struct portals_ni *ni = place->ni;
     int code = check(p, place, me);
     if (code)
         return code;
-    struct entry *e = pool_take(&ni->entries);
+    struct portals_entry *e = pool_take(&ni->entries);
     if (!e)
         return PTL_NO_SPACE;
     e->ni = ni;
@@ -214,9 +214,10 @@ static int entry_new(struct portals *p, const struct place *place, const ptl_me_
     return code;
 }
 
-int p4_entry_link(struct entry *e) {
+int p4_entry_link(struct portals_entry *e) {
     struct portals_pt *pt = e->pt;
-    struct header *h = e->list == PTL_PRIORITY_LIST && pt->first ? p4_header_find(e, NULL) : NULL;
+    struct portals_header *h =
+        e->list == PTL_PRIORITY_LIST && pt->first ? p4_header_find(e, NULL) : NULL;
     if (h && e->options & PTL_ME_USE_ONCE) {
         claim(e, h);
         e->expired = true;
@@ -234,14 +235,14 @@ int p4_entry_link(struct entry *e) {
     return PTL_OK;
 }
 
-void p4_entry_link_failed(struct entry *e) {
+void p4_entry_link_failed(struct portals_entry *e) {
     tell(e, PTL_EVENT_LINK, PTL_NI_DROPPED);
     p4_entry_discard(e);
 }
 
 static int append(struct portals *p, const struct place *place, const ptl_me_t *me, uint8_t list,
                   void *user_ptr, ptl_handle_any_t *handle) {
-    struct entry *e = NULL;
+    struct portals_entry *e = NULL;
     if (!handle || list > PTL_OVERFLOW_LIST)
         return PTL_ARG_INVALID;
     int code = entry_new(p, place, me, list, user_ptr, &e);
@@ -282,7 +283,7 @@ int portals_trigger_me_append(struct portals *p, ptl_handle_ni_t ni, ptl_pt_inde
                               const ptl_me_t *me, ptl_list_t list, void *user_ptr,
                               ptl_handle_me_t *handle, ptl_handle_ct_t ct, ptl_size_t threshold) {
     struct place place;
-    struct entry *e = NULL;
+    struct portals_entry *e = NULL;
     int code = me && handle && list <= PTL_OVERFLOW_LIST ? find_place(p, ni, index, true, &place)
                                                          : PTL_ARG_INVALID;
     if (!code)
@@ -298,18 +299,18 @@ int portals_trigger_me_append(struct portals *p, ptl_handle_ni_t ni, ptl_pt_inde
 }
 
 int portals_me_unlink(struct portals *p, ptl_handle_me_t handle) {
-    struct entry *e = p4_object_of(p, HANDLE_ME, handle, NULL);
+    struct portals_entry *e = p4_object_of(p, HANDLE_ME, handle, NULL);
     return e && e->is_matching ? p4_entry_unlink(e) : PTL_ARG_INVALID;
 }
 
 int portals_le_unlink(struct portals *p, ptl_handle_le_t handle) {
-    struct entry *e = p4_object_of(p, HANDLE_LE, handle, NULL);
+    struct portals_entry *e = p4_object_of(p, HANDLE_LE, handle, NULL);
     return e && !e->is_matching ? p4_entry_unlink(e) : PTL_ARG_INVALID;
 }
 
 /* ---- Searching ---- */
 
-static void tell_search(struct entry *e, const struct header *h) {
+static void tell_search(struct portals_entry *e, const struct portals_header *h) {
     ptl_event_t event = {.pt_index = e->pt->index, .ni_fail_type = PTL_NI_NO_MATCH};
     if (h) {
         event = h->event;
@@ -322,8 +323,8 @@ static void tell_search(struct entry *e, const struct header *h) {
     p4_entry_count(e->ni->p, e, PTL_ME_EVENT_CT_OVERFLOW, event.mlength, event.ni_fail_type);
 }
 
-static void search_only(struct entry *e) {
-    struct header *h = p4_header_find(e, NULL);
+static void search_only(struct portals_entry *e) {
+    struct portals_header *h = p4_header_find(e, NULL);
     do {
         tell_search(e, h);
         h = h && !(e->options & PTL_ME_USE_ONCE) ? p4_header_find(e, h) : NULL;
@@ -333,7 +334,7 @@ static void search_only(struct entry *e) {
 /* A search is an entry that is never linked; it lasts until all that it took has arrived. */
 static int search(struct portals *p, const struct place *place, const ptl_me_t *me,
                   ptl_search_op_t operation, void *user_ptr) {
-    struct entry *e = NULL;
+    struct portals_entry *e = NULL;
     if (operation > PTL_SEARCH_DELETE)
         return PTL_ARG_INVALID;
     int code = entry_new(p, place, me, PTL_PRIORITY_LIST, user_ptr, &e);

@@ -18,7 +18,7 @@ enum { IGNORE_NID = 1, IGNORE_PID = 2, IGNORE_ALL = 3 };
 
 enum { LINE = 64 }; /* of the cache */
 
-static uint8_t ignored_id(const struct entry *e) {
+static uint8_t ignored_id(const struct portals_entry *e) {
     if (e->ni->options & PTL_NI_LOGICAL)
         return e->match_id.rank == PTL_RANK_ANY ? IGNORE_ALL : 0;
     return (uint8_t)((e->match_id.phys.nid == PTL_NID_ANY ? IGNORE_NID : 0) |
@@ -26,14 +26,14 @@ static uint8_t ignored_id(const struct entry *e) {
 }
 
 static inline __attribute__((always_inline)) bool
-same_source(const struct entry *e, struct nic_address source, uint32_t rank) {
+same_source(const struct portals_entry *e, struct nic_address source, uint32_t rank) {
     if (e->ni->options & PTL_NI_LOGICAL)
         return e->match_id.rank == PTL_RANK_ANY || e->match_id.rank == rank;
     return (e->match_id.phys.nid == PTL_NID_ANY || e->match_id.phys.nid == source.nid) &&
            (e->match_id.phys.pid == PTL_PID_ANY || e->match_id.phys.pid == source.pid);
 }
 
-static inline __attribute__((always_inline)) bool matches(const struct entry *e,
+static inline __attribute__((always_inline)) bool matches(const struct portals_entry *e,
                                                           const struct nic_message *m) {
     uint64_t offset;
     if (!e->is_matching)
@@ -44,9 +44,9 @@ static inline __attribute__((always_inline)) bool matches(const struct entry *e,
 }
 
 /* The same of an entry of this group, which has told what it ignores. */
-static inline __attribute__((always_inline)) bool matches_in_group(const struct list_group *group,
-                                                                   const struct entry *e,
-                                                                   const struct nic_message *m) {
+static inline __attribute__((always_inline)) bool
+matches_in_group(const struct portals_list_group *group, const struct portals_entry *e,
+                 const struct nic_message *m) {
     uint64_t offset;
     if ((e->match_bits ^ m->match_bits) & ~group->ignore_bits)
         return false;
@@ -63,7 +63,7 @@ static uint64_t mix(uint64_t a, uint64_t b) {
     return rng_mix(a ^ rng_mix(b + 0x9e3779b97f4a7c15ull));
 }
 
-static __attribute__((noinline)) uint64_t source_key(const struct list_group *group,
+static __attribute__((noinline)) uint64_t source_key(const struct portals_list_group *group,
                                                      struct nic_address source) {
     return mix(group->ignore_id & IGNORE_NID ? 0 : source.nid,
                group->ignore_id & IGNORE_PID ? 0 : source.pid);
@@ -76,13 +76,14 @@ static inline uint64_t spread(uint64_t key) {
 
 /* A message pays for it once per group, so it is one multiplication; what two keys share is told
  * apart by `matches`. */
-static inline uint64_t logical_key(const struct list_group *group, uint64_t bits, uint32_t rank) {
+static inline uint64_t logical_key(const struct portals_list_group *group, uint64_t bits,
+                                   uint32_t rank) {
     uint64_t key = (bits & ~group->ignore_bits) ^ group->salt;
     return spread(group->ignore_id ? key : key + ((uint64_t)rank << 32 ^ rank));
 }
 
-static uint64_t key_of(const struct portals_ni *ni, const struct list_group *group, uint64_t bits,
-                       struct nic_address source, uint32_t rank) {
+static uint64_t key_of(const struct portals_ni *ni, const struct portals_list_group *group,
+                       uint64_t bits, struct nic_address source, uint32_t rank) {
     if (ni->options & PTL_NI_LOGICAL)
         return logical_key(group, bits, rank);
     return spread(((bits & ~group->ignore_bits) ^ group->salt) + source_key(group, source));
@@ -90,15 +91,15 @@ static uint64_t key_of(const struct portals_ni *ni, const struct list_group *gro
 
 /* Doubles a table and spreads its chains, which stay in order. False: no memory. */
 #define GROW(function, type)                                                                       \
-    static bool function(struct zone *zone, struct bucket **buckets, uint32_t *count) {            \
+    static bool function(struct zone *zone, struct portals_bucket **buckets, uint32_t *count) {    \
         uint32_t wider = *count ? *count * 2 : 4;                                                  \
-        struct bucket *table = zone_take_clear(zone, wider * sizeof *table);                       \
+        struct portals_bucket *table = zone_take_clear(zone, wider * sizeof *table);               \
         if (!table)                                                                                \
             return false;                                                                          \
         for (uint32_t i = 0; i < *count; i++)                                                      \
             for (type *at = (*buckets)[i].first, *next; at; at = next) {                           \
                 next = at->chain_after;                                                            \
-                struct bucket *b = &table[at->key & (wider - 1)];                                  \
+                struct portals_bucket *b = &table[at->key & (wider - 1)];                          \
                 at->chain_before = b->last;                                                        \
                 at->chain_after = NULL;                                                            \
                 if (b->last)                                                                       \
@@ -112,16 +113,17 @@ static uint64_t key_of(const struct portals_ni *ni, const struct list_group *gro
         *count = wider;                                                                            \
         return true;                                                                               \
     }
-GROW(grow_entries, struct entry)
-GROW(grow_headers, struct header)
+GROW(grow_entries, struct portals_entry)
+GROW(grow_headers, struct portals_header)
 
 /* ---- Entries ---- */
 
 /* The group of an entry that joins the list; NULL: there are too many. */
-static struct list_group *join_group(struct list *list, const struct entry *e) {
+static struct portals_list_group *join_group(struct portals_list *list,
+                                             const struct portals_entry *e) {
     uint8_t ignore_id = ignored_id(e);
     for (uint32_t left = list->groups; left; left &= left - 1) {
-        struct list_group *g = p4_group_at(list, (uint32_t)__builtin_ctz(left));
+        struct portals_list_group *g = p4_group_at(list, (uint32_t)__builtin_ctz(left));
         if (g->ignore_bits == e->ignore_bits && g->ignore_id == ignore_id) {
             g->entries++;
             return g;
@@ -133,8 +135,8 @@ static struct list_group *join_group(struct list *list, const struct entry *e) {
     if (i >= LIST_GROUPS || (i && !list->more))
         return NULL;
     list->groups |= 1u << i;
-    struct list_group *g = p4_group_at(list, i);
-    *g = (struct list_group){
+    struct portals_list_group *g = p4_group_at(list, i);
+    *g = (struct portals_list_group){
         .ignore_bits = e->ignore_bits,
         .ignore_id = ignore_id,
         .entries = 1,
@@ -142,22 +144,22 @@ static struct list_group *join_group(struct list *list, const struct entry *e) {
     return g;
 }
 
-static void leave_group(struct list *list, struct list_group *group) {
+static void leave_group(struct portals_list *list, struct portals_list_group *group) {
     if (!--group->entries)
         list->groups &= ~(1u << (group == &list->one ? 0 : group - list->more + 1));
 }
 
 /* Where an entry is looked for: its bucket, or with the others of its list. */
-static struct bucket *bucket_of(const struct entry *e) {
+static struct portals_bucket *bucket_of(const struct portals_entry *e) {
     if (!e->group)
         return &e->pt->list[e->list].others;
     return &e->ni->entry_bucket[e->key & (e->ni->entry_buckets - 1)];
 }
 
 /* Into its bucket, before all that came later. */
-static void index_entry(struct entry *e) {
-    struct bucket *b = bucket_of(e);
-    struct entry *at = b->last;
+static void index_entry(struct portals_entry *e) {
+    struct portals_bucket *b = bucket_of(e);
+    struct portals_entry *at = b->last;
     while (at && at->order > e->order)
         at = at->chain_before;
     e->chain_before = at;
@@ -172,8 +174,8 @@ static void index_entry(struct entry *e) {
         b->first = e;
 }
 
-static void place(struct entry *e, struct entry *at) {
-    struct list *list = &e->pt->list[e->list];
+static void place(struct portals_entry *e, struct portals_entry *at) {
+    struct portals_list *list = &e->pt->list[e->list];
     e->before = at;
     e->after = at ? at->after : list->first;
     if (e->after)
@@ -196,21 +198,21 @@ static void place(struct entry *e, struct entry *at) {
     index_entry(e);
 }
 
-bool p4_match_insert(struct entry *e) {
+bool p4_match_insert(struct portals_entry *e) {
     struct portals_ni *ni = e->ni;
     if (e->is_matching && ni->entries.used > ni->entry_buckets &&
         !grow_entries(ni->p->config.zone, &ni->entry_bucket, &ni->entry_buckets) &&
         !ni->entry_buckets)
         return false;
-    struct entry *at = e->pt->list[e->list].last;
+    struct portals_entry *at = e->pt->list[e->list].last;
     while (at && at->order > e->order)
         at = at->before;
     place(e, at);
     return true;
 }
 
-static void unindex_entry(struct entry *e) {
-    struct bucket *b = bucket_of(e);
+static void unindex_entry(struct portals_entry *e) {
+    struct portals_bucket *b = bucket_of(e);
     if (e->chain_before)
         e->chain_before->chain_after = e->chain_after;
     else
@@ -221,8 +223,8 @@ static void unindex_entry(struct entry *e) {
         b->last = e->chain_before;
 }
 
-void p4_match_remove(struct entry *e) {
-    struct list *list = &e->pt->list[e->list];
+void p4_match_remove(struct portals_entry *e) {
+    struct portals_list *list = &e->pt->list[e->list];
     if (e->before)
         e->before->after = e->after;
     else
@@ -241,40 +243,42 @@ void p4_match_remove(struct entry *e) {
         leave_group(list, e->group);
 }
 
-static inline __attribute__((always_inline)) struct entry *match_key(const struct portals_ni *ni,
-                                                                     const struct list_group *group,
-                                                                     const struct nic_message *m,
-                                                                     uint64_t key) {
-    struct entry *e = ni->entry_bucket[key & (ni->entry_buckets - 1)].first;
+static inline __attribute__((always_inline)) struct portals_entry *
+match_key(const struct portals_ni *ni, const struct portals_list_group *group,
+          const struct nic_message *m, uint64_t key) {
+    struct portals_entry *e = ni->entry_bucket[key & (ni->entry_buckets - 1)].first;
     while (e && !(e->key == key && e->group == group && matches_in_group(group, e, m)))
         e = e->chain_after;
     return e;
 }
 
 /* With the addresses of the source: apart, so that the others need not save registers. */
-static __attribute__((noinline)) struct entry *match_physical(const struct portals_ni *ni,
-                                                              const struct list_group *group,
-                                                              const struct nic_message *m) {
+static __attribute__((noinline)) struct portals_entry *
+match_physical(const struct portals_ni *ni, const struct portals_list_group *group,
+               const struct nic_message *m) {
     return match_key(ni, group, m, key_of(ni, group, m->match_bits, m->source, m->source_rank));
 }
 
 /* The first of a group. */
-static inline struct entry *match_group(const struct portals_ni *ni, const struct list_group *group,
-                                        const struct nic_message *m) {
+static inline struct portals_entry *match_group(const struct portals_ni *ni,
+                                                const struct portals_list_group *group,
+                                                const struct nic_message *m) {
     if (!(ni->options & PTL_NI_LOGICAL))
         return match_physical(ni, group, m);
     return match_key(ni, group, m, logical_key(group, m->match_bits, m->source_rank));
 }
 
-static __attribute__((noinline)) struct entry *
-match_many(const struct portals_ni *ni, const struct list *list, const struct nic_message *m) {
-    struct entry *best = NULL;
+static __attribute__((noinline)) struct portals_entry *match_many(const struct portals_ni *ni,
+                                                                  const struct portals_list *list,
+                                                                  const struct nic_message *m) {
+    struct portals_entry *best = NULL;
     for (uint32_t left = list->groups; left; left &= left - 1) {
-        struct entry *e = match_group(ni, p4_group_at(list, (uint32_t)__builtin_ctz(left)), m);
+        struct portals_entry *e =
+            match_group(ni, p4_group_at(list, (uint32_t)__builtin_ctz(left)), m);
         if (e && (!best || e->order < best->order))
             best = e;
     }
-    for (struct entry *e = list->others.first; e; e = e->chain_after) {
+    for (struct portals_entry *e = list->others.first; e; e = e->chain_after) {
         if (best && best->order < e->order)
             break;
         if (matches(e, m))
@@ -283,12 +287,13 @@ match_many(const struct portals_ni *ni, const struct list *list, const struct ni
     return best;
 }
 
-static inline bool has_one_mask(const struct list *list) { /* most have */
+static inline bool has_one_mask(const struct portals_list *list) { /* most have */
     return list->groups == 1 && !list->others.first;
 }
 
-static inline __attribute__((always_inline)) struct entry *
-match_message(const struct portals_ni *ni, const struct list *list, const struct nic_message *m) {
+static inline __attribute__((always_inline)) struct portals_entry *
+match_message(const struct portals_ni *ni, const struct portals_list *list,
+              const struct nic_message *m) {
     if (!(ni->options & PTL_NI_MATCHING))
         return list->first;
     if (has_one_mask(list))
@@ -296,14 +301,14 @@ match_message(const struct portals_ni *ni, const struct list *list, const struct
     return list->first ? match_many(ni, list, m) : NULL;
 }
 
-struct entry *p4_match_message(const struct portals_ni *ni, const struct list *list,
-                               const struct nic_message *m) {
+struct portals_entry *p4_match_message(const struct portals_ni *ni, const struct portals_list *list,
+                                       const struct nic_message *m) {
     return match_message(ni, list, m);
 }
 
 /* What a message finds that has matched this entry, or none. */
 static inline __attribute__((always_inline)) bool
-plain_at(struct entry *e, const struct nic_message *m, struct portals_plain *plain) {
+plain_at(struct portals_entry *e, const struct nic_message *m, struct portals_plain *plain) {
     if (!e || !e->is_plain) {
         if (e) /* what is behind what was looked at */
             for (uint32_t i = LINE; i < sizeof *e; i += LINE)
@@ -319,7 +324,7 @@ plain_at(struct entry *e, const struct nic_message *m, struct portals_plain *pla
 }
 
 static __attribute__((noinline)) bool plain_otherwise(const struct portals_ni *ni,
-                                                      const struct list *list,
+                                                      const struct portals_list *list,
                                                       const struct nic_message *m,
                                                       struct portals_plain *plain) {
     return plain_at(p4_match_message(ni, list, m), m, plain);
@@ -337,12 +342,12 @@ bool portals_plain(struct portals *p, const struct nic_message *m, struct portal
     const struct portals_pt *pt = p4_table_entry(ni, m->pt_index);
     if (!pt || !pt->enabled)
         return false;
-    const struct list *list = &pt->list[PTL_PRIORITY_LIST];
+    const struct portals_list *list = &pt->list[PTL_PRIORITY_LIST];
     if ((ni->options & matching_ranks) != matching_ranks || !has_one_mask(list))
         return plain_otherwise(ni, list, m, plain);
-    const struct list_group *group = &list->one;
+    const struct portals_list_group *group = &list->one;
     uint64_t key = logical_key(group, m->match_bits, m->source_rank);
-    struct entry *e = ni->entry_bucket[key & (ni->entry_buckets - 1)].first;
+    struct portals_entry *e = ni->entry_bucket[key & (ni->entry_buckets - 1)].first;
     if (!e || e->group != group || e->options & PTL_ME_NO_TRUNCATE ||
         (e->match_bits ^ m->match_bits) & ~group->ignore_bits ||
         (!group->ignore_id && e->match_id.rank != m->source_rank))
@@ -373,8 +378,8 @@ void portals_prefetch_table(const struct portals *p) {
 }
 
 /* Of a list with one mask, where the entry would be looked for; NULL: not there. */
-static inline const struct bucket *bucket_ahead(const struct portals *p,
-                                                const struct nic_message *m) {
+static inline const struct portals_bucket *bucket_ahead(const struct portals *p,
+                                                        const struct nic_message *m) {
     const struct portals_ni *ni = p->ni[p4_interface_number(m->interface)];
     const struct portals_pt *pt = ni ? p4_table_entry(ni, m->pt_index) : NULL;
     if (!pt || !ni->entry_buckets || !(ni->options & PTL_NI_LOGICAL))
@@ -384,15 +389,15 @@ static inline const struct bucket *bucket_ahead(const struct portals *p,
 }
 
 void portals_prefetch_bucket(const struct portals *p, const struct nic_message *m) {
-    const struct bucket *b = bucket_ahead(p, m);
+    const struct portals_bucket *b = bucket_ahead(p, m);
     if (b)
         __builtin_prefetch(b);
 }
 
 void portals_prefetch_entry(const struct portals *p, const struct nic_message *m) {
-    const struct bucket *b = bucket_ahead(p, m);
+    const struct portals_bucket *b = bucket_ahead(p, m);
     const char *e = b ? b->first : NULL;
-    for (uint32_t i = 0; e && i < sizeof(struct entry); i += LINE)
+    for (uint32_t i = 0; e && i < sizeof(struct portals_entry); i += LINE)
         __builtin_prefetch(e + i, 1);
 }
 
@@ -407,7 +412,7 @@ static uint64_t header_key(const struct portals_pt *pt, uint64_t bits) {
     return mix(pt->index, bits);
 }
 
-bool p4_header_insert(struct portals_ni *ni, struct portals_pt *pt, struct header *h) {
+bool p4_header_insert(struct portals_ni *ni, struct portals_pt *pt, struct portals_header *h) {
     if (ni->headers.used > ni->header_buckets &&
         !grow_headers(ni->p->config.zone, &ni->header_bucket, &ni->header_buckets) &&
         !ni->header_buckets)
@@ -419,10 +424,10 @@ bool p4_header_insert(struct portals_ni *ni, struct portals_pt *pt, struct heade
         pt->first = h;
     pt->last = h;
     h->key = header_key(pt, h->event.match_bits);
-    struct bucket *b = &ni->header_bucket[h->key & (ni->header_buckets - 1)];
+    struct portals_bucket *b = &ni->header_bucket[h->key & (ni->header_buckets - 1)];
     h->chain_before = b->last;
     if (b->last)
-        ((struct header *)b->last)->chain_after = h;
+        ((struct portals_header *)b->last)->chain_after = h;
     else
         b->first = h;
     b->last = h;
@@ -430,8 +435,8 @@ bool p4_header_insert(struct portals_ni *ni, struct portals_pt *pt, struct heade
     return true;
 }
 
-void p4_header_remove(struct portals_ni *ni, struct portals_pt *pt, struct header *h) {
-    struct bucket *b = &ni->header_bucket[h->key & (ni->header_buckets - 1)];
+void p4_header_remove(struct portals_ni *ni, struct portals_pt *pt, struct portals_header *h) {
+    struct portals_bucket *b = &ni->header_bucket[h->key & (ni->header_buckets - 1)];
     if (h->before)
         h->before->after = h->after;
     else
@@ -451,7 +456,7 @@ void p4_header_remove(struct portals_ni *ni, struct portals_pt *pt, struct heade
     h->listed = false;
 }
 
-static bool header_matches(const struct entry *e, const struct header *h) {
+static bool header_matches(const struct portals_entry *e, const struct portals_header *h) {
     struct nic_message m = {.match_bits = h->event.match_bits,
                             .source = h->source,
                             .source_rank = h->source_rank,
@@ -460,9 +465,10 @@ static bool header_matches(const struct entry *e, const struct header *h) {
     return matches(e, &m);
 }
 
-struct header *p4_header_find(const struct entry *e, const struct header *after) {
+struct portals_header *p4_header_find(const struct portals_entry *e,
+                                      const struct portals_header *after) {
     const struct portals_ni *ni = e->ni;
-    struct header *h;
+    struct portals_header *h;
     if (!e->is_matching || e->ignore_bits || !ni->header_buckets) {
         for (h = after ? after->after : e->pt->first; h; h = h->after)
             if (header_matches(e, h))
@@ -479,10 +485,10 @@ struct header *p4_header_find(const struct entry *e, const struct header *after)
 
 const char *p4_match_check(const struct portals_ni *ni, const struct portals_pt *pt) {
     for (uint8_t l = 0; l < 2; l++) {
-        const struct list *list = &pt->list[l];
+        const struct portals_list *list = &pt->list[l];
         uint32_t length = 0, indexed = 0;
-        const struct entry *before = NULL;
-        for (const struct entry *e = list->first; e; before = e, e = e->after) {
+        const struct portals_entry *before = NULL;
+        for (const struct portals_entry *e = list->first; e; before = e, e = e->after) {
             if (e->before != before || !e->linked || e->pt != pt || e->list != l)
                 return "an entry's links are wrong";
             if (before && before->order >= e->order)
@@ -497,14 +503,14 @@ const char *p4_match_check(const struct portals_ni *ni, const struct portals_pt 
                 return "a group without entries is in use";
             indexed += entries;
         }
-        for (const struct entry *e = list->others.first; e; e = e->chain_after)
+        for (const struct portals_entry *e = list->others.first; e; e = e->chain_after)
             indexed++;
         if (length != list->length || list->last != before)
             return "a list's length is wrong";
         if (ni->options & PTL_NI_MATCHING && indexed != length)
             return "a list's groups do not add up";
     }
-    for (const struct header *h = pt->first, *before = NULL; h; before = h, h = h->after)
+    for (const struct portals_header *h = pt->first, *before = NULL; h; before = h, h = h->after)
         if (h->before != before || !h->listed || h->entry->pt != pt || !h->entry->headers)
             return "an unexpected header is wrong";
     return NULL;

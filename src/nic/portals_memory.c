@@ -12,13 +12,13 @@ void portals_reach(struct portals *p, const struct nic_memory *memory) {
     p->memory = memory;
 }
 
-static int set_pieces(struct memory *m, const ptl_iovec_t *vector, ptl_size_t count) {
+static int set_pieces(struct portals_area *m, const ptl_iovec_t *vector, ptl_size_t count) {
     m->piece = calloc(count ? count : 1, sizeof *m->piece);
     if (!m->piece)
         return PTL_NO_SPACE;
     m->pieces = (uint32_t)count;
     for (uint32_t i = 0; i < m->pieces; i++) {
-        m->piece[i] = (struct piece){vector[i].iov_base, m->length};
+        m->piece[i] = (struct portals_piece){vector[i].iov_base, m->length};
         if (vector[i].iov_len > PTL_SIZE_MAX - m->length) {
             p4_memory_clear(m);
             return PTL_ARG_INVALID;
@@ -28,9 +28,9 @@ static int set_pieces(struct memory *m, const ptl_iovec_t *vector, ptl_size_t co
     return PTL_OK;
 }
 
-int p4_memory_set(struct memory *m, void *start, ptl_size_t length, bool is_iovec,
+int p4_memory_set(struct portals_area *m, void *start, ptl_size_t length, bool is_iovec,
                   const struct portals_ni *ni) {
-    *m = (struct memory){.start = start, .length = length};
+    *m = (struct portals_area){.start = start, .length = length};
     if (!is_iovec)
         return PTL_OK;
     if (length > (ptl_size_t)ni->limits.max_iovecs || (length && !start))
@@ -39,13 +39,13 @@ int p4_memory_set(struct memory *m, void *start, ptl_size_t length, bool is_iove
     return set_pieces(m, start, length);
 }
 
-void p4_memory_clear(struct memory *m) {
+void p4_memory_clear(struct portals_area *m) {
     free(m->piece);
-    *m = (struct memory){0};
+    *m = (struct portals_area){0};
 }
 
 /* The piece that holds a byte, or the last one. */
-static uint32_t piece_at(const struct memory *m, uint64_t offset) {
+static uint32_t piece_at(const struct portals_area *m, uint64_t offset) {
     uint32_t low = 0, high = m->pieces;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
@@ -57,7 +57,7 @@ static uint32_t piece_at(const struct memory *m, uint64_t offset) {
     return low;
 }
 
-uint32_t p4_memory_pieces(const struct memory *m, uint64_t offset, uint64_t length,
+uint32_t p4_memory_pieces(const struct portals_area *m, uint64_t offset, uint64_t length,
                           struct nic_segment *segments, uint32_t room) {
     uint32_t count = 0;
     for (uint32_t i = piece_at(m, offset); i < m->pieces && length && count < room; i++) {
@@ -73,18 +73,18 @@ uint32_t p4_memory_pieces(const struct memory *m, uint64_t offset, uint64_t leng
     return count;
 }
 
-void *p4_memory_piece_address(const struct memory *m, uint64_t offset) {
+void *p4_memory_piece_address(const struct portals_area *m, uint64_t offset) {
     if (!m->pieces)
         return NULL;
-    const struct piece *piece = &m->piece[piece_at(m, offset)];
+    const struct portals_piece *piece = &m->piece[piece_at(m, offset)];
     return (void *)((uintptr_t)piece->base + (offset - piece->from));
 }
 
 int portals_md_bind(struct portals *p, ptl_handle_ni_t ni_handle, const ptl_md_t *md,
                     ptl_handle_md_t *handle) {
     struct portals_ni *ni = p4_ni_of(p, ni_handle), *eq_ni = ni, *ct_ni = ni;
-    struct event_queue *eq = NULL;
-    struct counter *ct = NULL;
+    struct portals_event_queue *eq = NULL;
+    struct portals_counter *ct = NULL;
     if (!ni || !md || !handle || md->options & ~(unsigned)PTL_MD_OPTIONS_MASK)
         return PTL_ARG_INVALID;
     if (md->eq_handle != PTL_EQ_NONE && !(eq = p4_object_of(p, HANDLE_EQ, md->eq_handle, &eq_ni)))
@@ -93,7 +93,7 @@ int portals_md_bind(struct portals *p, ptl_handle_ni_t ni_handle, const ptl_md_t
         return PTL_ARG_INVALID;
     if (eq_ni != ni || ct_ni != ni)
         return PTL_ARG_INVALID;
-    struct descriptor *d = pool_take(&ni->mds);
+    struct portals_descriptor *d = pool_take(&ni->mds);
     if (!d)
         return PTL_NO_SPACE;
     int code = p4_memory_set(&d->memory, md->start, md->length, md->options & PTL_IOVEC, ni);
@@ -102,14 +102,14 @@ int portals_md_bind(struct portals *p, ptl_handle_ni_t ni_handle, const ptl_md_t
         return code;
     }
     d->ni = ni;
-    d->sink = (struct sink){p4_queue_name(md->eq_handle, eq), p4_counter_name(md->ct_handle, ct),
-                            md->options};
+    d->sink = (struct portals_sink){p4_queue_name(md->eq_handle, eq),
+                                    p4_counter_name(md->ct_handle, ct), md->options};
     *handle = p4_handle_new(ni, HANDLE_MD, d);
     return PTL_OK;
 }
 
 int portals_md_release(struct portals *p, ptl_handle_md_t handle) {
-    struct descriptor *d = p4_object_of(p, HANDLE_MD, handle, NULL);
+    struct portals_descriptor *d = p4_object_of(p, HANDLE_MD, handle, NULL);
     if (!d)
         return PTL_ARG_INVALID;
     if (d->operations)

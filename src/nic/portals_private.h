@@ -35,7 +35,7 @@ enum handle_kind {
 #define HANDLE_CODE_MASK ((1u << HANDLE_CODE_BITS) - 1)
 
 /* What an object with a handle begins with: `handle` is its own while it lives. */
-struct object {
+struct portals_object {
     struct pool_slot slot;
     ptl_handle_any_t handle;
 };
@@ -43,29 +43,29 @@ struct object {
 /* Event queues and counters by name. The place of an object stays as long as its interface, so a
  * look there tells whether the program has freed it. Where the handle is none, `at` is nobody
  * (p4_queue_name, p4_counter_name), whose handle is no name's. */
-struct queue_name {
+struct portals_queue_name {
     ptl_handle_eq_t handle;
-    struct event_queue *at;
+    struct portals_event_queue *at;
 };
-struct counter_name {
+struct portals_counter_name {
     ptl_handle_ct_t handle;
-    struct counter *at;
+    struct portals_counter *at;
 };
 
 /* Memory of a program: one piece, or several. */
-struct piece {
+struct portals_piece {
     uint8_t *base;
     uint64_t from; /* bytes before it */
 };
-struct memory {
+struct portals_area {
     uint8_t *start;
     uint64_t length;
-    struct piece *piece; /* NULL: one */
+    struct portals_piece *piece; /* NULL: one */
     uint32_t pieces;
 };
 
-struct event_queue {
-    struct object object;
+struct portals_event_queue {
+    struct portals_object object;
     ptl_event_t *ring;
     /* `reserved`: places kept for events that must not be lost; used + reserved <= room, which is
      * what there is memory for and grows up to the capacity that the program asked for. */
@@ -75,45 +75,45 @@ struct event_queue {
     bool special;        /* shared, or one was dropped since the last one that was taken */
     /* Events are here instead of in `ring`, for threads that look without the lock; NULL: no. */
     struct portals_queue *shared;
-    struct shared_ring *shared_ring;
+    struct portals_shared_ring *shared_ring;
     uint64_t tail; /* of `shared`, with one that is staged */
 };
 
 /* Memory of events that threads may be reading: it is never given back, but used again. */
-struct shared_ring {
-    struct shared_ring *next;
+struct portals_shared_ring {
+    struct portals_shared_ring *next;
     uint32_t room;
     struct portals_event_words event[];
 };
 
-struct trigger;
-struct counter {
-    struct object object;
+struct portals_trigger;
+struct portals_counter {
+    struct portals_object object;
     struct portals_ni *ni;
     ptl_ct_event_t value;
-    struct trigger *first, *last; /* by threshold, then as they came */
-    bool ready;                   /* in the list of those to look at */
-    struct counter *next_ready;
+    struct portals_trigger *first, *last; /* by threshold, then as they came */
+    bool ready;                           /* in the list of those to look at */
+    struct portals_counter *next_ready;
     struct portals_cell *cell; /* NULL: none */
 };
 
 /* Where the events of an operation go. */
-struct sink {
-    struct queue_name eq;
-    struct counter_name ct;
+struct portals_sink {
+    struct portals_queue_name eq;
+    struct portals_counter_name ct;
     unsigned options; /* PTL_MD_* */
 };
 
-struct descriptor {
-    struct object object;
+struct portals_descriptor {
+    struct portals_object object;
     struct portals_ni *ni;
-    struct memory memory;
-    struct sink sink;
+    struct portals_area memory;
+    struct portals_sink sink;
     uint32_t operations; /* in progress */
 };
 
-struct hpu_memory {
-    struct object object;
+struct portals_hpu_memory {
+    struct portals_object object;
     struct portals_ni *ni;
     uint8_t *bytes;
     uint64_t length;
@@ -133,22 +133,22 @@ struct ptl_image {
 };
 
 struct portals_pt;
-struct header;
+struct portals_header;
 
 /* An index by key; each bucket in the order of entry. */
-struct bucket {
+struct portals_bucket {
     void *first, *last;
 };
 
 /* A list entry, matching or not. Of five lines of the cache: a program may have thousands, and of
  * most of them nothing is there when a message comes. */
-struct entry {
-    struct object object;
+struct portals_entry {
+    struct portals_object object;
     uint32_t uid;
     /* What is looked for in a bucket of the index. */
     uint64_t key;
-    struct list_group *group; /* NULL: in none */
-    struct entry *chain_after;
+    struct portals_list_group *group; /* NULL: in none */
+    struct portals_entry *chain_after;
     uint64_t match_bits;
     ptl_process_t match_id;
     /* What a message needs. */
@@ -165,74 +165,74 @@ struct entry {
     uint32_t busy;     /* arrivals, operations and events to come that need it */
     struct portals_ni *ni;
     struct portals_pt *pt;
-    struct memory memory;
+    struct portals_area memory;
     struct portals_handlers handlers; /* P4sPIN, */
-    struct hpu_memory *hpu;
-    struct counter_name ct;
+    struct portals_hpu_memory *hpu;
+    struct portals_counter_name ct;
     uint64_t min_free, local_offset;
     /* The rest. */
     uint64_t ignore_bits;
     uint64_t order; /* by which it is in its list */
-    struct entry *before, *after;
-    struct entry *chain_before;
+    struct portals_entry *before, *after;
+    struct portals_entry *chain_before;
     void *user_ptr;
     uint32_t headers;  /* unexpected, that lie in its memory */
     uint32_t reserved; /* places in the queue for its last events */
-    struct memory handler_memory;
+    struct portals_area handler_memory;
     struct ptl_image *image;
 };
-_Static_assert(sizeof(void *) != 8 || sizeof(struct entry) <= 320, "five lines");
+_Static_assert(sizeof(void *) != 8 || sizeof(struct portals_entry) <= 320, "five lines");
 
 /* Entries that ignore the same bits and the same parts of the source are a group: such a group
  * needs one look-up for a message, however many entries it has. More groups than this are searched
  * in order. */
 #define LIST_GROUPS     8
-#define LIST_MORE_BYTES ((LIST_GROUPS - 1) * sizeof(struct list_group))
-struct list_group {
+#define LIST_MORE_BYTES ((LIST_GROUPS - 1) * sizeof(struct portals_list_group))
+struct portals_list_group {
     uint64_t ignore_bits;
     uint64_t salt; /* of its keys */
     uint8_t ignore_id;
     uint32_t entries;
 };
 
-struct list {
+struct portals_list {
     uint32_t groups; /* bits: those that have entries */
     uint32_t length;
-    struct list_group one; /* the first group: most lists have no other */
-    struct bucket others;  /* entries in no group */
-    struct entry *first, *last;
-    struct list_group *more; /* the other LIST_GROUPS - 1, made for the second */
+    struct portals_list_group one; /* the first group: most lists have no other */
+    struct portals_bucket others;  /* entries in no group */
+    struct portals_entry *first, *last;
+    struct portals_list_group *more; /* the other LIST_GROUPS - 1, made for the second */
 };
 
-static inline struct list_group *p4_group_at(const struct list *list, uint32_t i) {
-    return i ? &list->more[i - 1] : (struct list_group *)(uintptr_t)&list->one;
+static inline struct portals_list_group *p4_group_at(const struct portals_list *list, uint32_t i) {
+    return i ? &list->more[i - 1] : (struct portals_list_group *)(uintptr_t)&list->one;
 }
 
 /* The header of a message in an overflow entry that nobody has asked for yet. */
-struct header {
+struct portals_header {
     struct pool_slot slot;
     ptl_event_t event; /* as it will be told; type is that of the overflow event */
     uint64_t length;
     struct nic_address source;
     uint32_t source_rank;
-    struct entry *entry;   /* in whose memory it lies */
-    struct entry *claimer; /* taken by, while it is still arriving */
+    struct portals_entry *entry;   /* in whose memory it lies */
+    struct portals_entry *claimer; /* taken by, while it is still arriving */
     bool arrived, listed;
-    struct header *before, *after;
-    struct header *chain_before, *chain_after;
+    struct portals_header *before, *after;
+    struct portals_header *chain_before, *chain_after;
     uint64_t key;
 };
 
 struct portals_pt {
     bool enabled;
-    bool reserves;       /* a place in the queue for PT_DISABLED */
-    uint32_t arrivals;   /* in progress */
-    struct list list[2]; /* PTL_PRIORITY_LIST, PTL_OVERFLOW_LIST */
+    bool reserves;               /* a place in the queue for PT_DISABLED */
+    uint32_t arrivals;           /* in progress */
+    struct portals_list list[2]; /* PTL_PRIORITY_LIST, PTL_OVERFLOW_LIST */
     uint32_t index;
     unsigned options;
-    struct queue_name eq;
+    struct portals_queue_name eq;
     uint32_t entries; /* alive */
-    struct header *first, *last;
+    struct portals_header *first, *last;
 };
 
 struct portals_ni {
@@ -246,7 +246,7 @@ struct portals_ni {
     uint32_t entry_buckets;    /* a power of two, or 0 */
     struct portals_pt **table; /* as many as the largest index in use needs */
     struct portals_pt *only;   /* what `table` points to while that is one */
-    struct bucket *entry_bucket;
+    struct portals_bucket *entry_bucket;
     struct portals_arrival *arrivals; /* those that are kept */
     const ptl_process_t *map;
     uint64_t map_size;
@@ -260,29 +260,29 @@ struct portals_ni {
     ptl_ni_limits_t limits;
     int status[PTL_SR_LAST];
     uint32_t failed; /* PTL_SR_FAILED_MESSAGES */
-    struct bucket *header_bucket;
+    struct portals_bucket *header_bucket;
     uint32_t header_buckets; /* a power of two, or 0 */
 };
 
-struct trigger {
+struct portals_trigger {
     struct pool_slot slot;
     struct portals_request request;
-    struct entry *entry; /* to append */
+    struct portals_entry *entry; /* to append */
     uint64_t threshold;
-    struct trigger *before, *after;
+    struct portals_trigger *before, *after;
 };
 
 #define OPERATION_COPY_BYTES 16
 /* A request that has not ended within its call. What it names cannot go away before it. */
-struct operation {
+struct portals_operation {
     struct pool_slot slot;
     struct portals_movement of; /* no interface: closed */
     struct nic_address target;
     uint8_t kind; /* enum nic_message_kind */
     uint8_t ack_req;
     bool sent;
-    bool receiving;      /* its reply is being stored */
-    struct sink out, in; /* of send and acknowledgement; of reply */
+    bool receiving;              /* its reply is being stored */
+    struct portals_sink out, in; /* of send and acknowledgement; of reply */
     uint8_t small_copy[OPERATION_COPY_BYTES];
 };
 
@@ -292,8 +292,8 @@ struct portals {
     uint32_t changes; /* of what messages meet: lists, tables that close, interfaces that end */
     uint32_t held;    /* triggers wait until a call has done its work, */
     bool news;        /* and so does the owner */
-    struct counter *ready_first, *ready_last; /* whose triggers may fire */
-    const struct nic_memory *memory;          /* NULL: our own */
+    struct portals_counter *ready_first, *ready_last; /* whose triggers may fire */
+    const struct nic_memory *memory;                  /* NULL: our own */
     struct portals_owner owner;
     struct portals_config config;
     struct spin_limits image_limits;
@@ -304,7 +304,7 @@ struct portals {
     /* An event that is being filled in, for a queue that others read; NULL: none is. */
     struct portals_queue *staged_in;
     ptl_event_t staged;
-    struct shared_ring *rings; /* that no queue has now */
+    struct portals_shared_ring *rings; /* that no queue has now */
 };
 
 /* Where the owner wants the message written, or `own`. */
@@ -349,7 +349,7 @@ static inline void *p4_object_of(struct portals *p, enum handle_kind kind, ptl_h
     uint32_t index = handle & pool->mask;
     if (index >= pool->made)
         return NULL;
-    struct object *object = pool_at(pool, index);
+    struct portals_object *object = pool_at(pool, index);
     if (object->handle != handle)
         return NULL;
     if (ni_out)
@@ -357,30 +357,35 @@ static inline void *p4_object_of(struct portals *p, enum handle_kind kind, ptl_h
     return object;
 }
 
-extern const struct object p4_nobody;
-static inline struct queue_name p4_queue_name(ptl_handle_eq_t handle, struct event_queue *q) {
-    return (struct queue_name){handle, q ? q : (struct event_queue *)(uintptr_t)&p4_nobody};
+extern const struct portals_object p4_nobody;
+static inline struct portals_queue_name p4_queue_name(ptl_handle_eq_t handle,
+                                                      struct portals_event_queue *q) {
+    return (struct portals_queue_name){handle,
+                                       q ? q : (struct portals_event_queue *)(uintptr_t)&p4_nobody};
 }
-static inline struct counter_name p4_counter_name(ptl_handle_ct_t handle, struct counter *ct) {
-    return (struct counter_name){handle, ct ? ct : (struct counter *)(uintptr_t)&p4_nobody};
+static inline struct portals_counter_name p4_counter_name(ptl_handle_ct_t handle,
+                                                          struct portals_counter *ct) {
+    return (struct portals_counter_name){handle,
+                                         ct ? ct : (struct portals_counter *)(uintptr_t)&p4_nobody};
 }
-static inline struct event_queue *p4_queue(struct queue_name name) {
+static inline struct portals_event_queue *p4_queue(struct portals_queue_name name) {
     return name.at->object.handle == name.handle ? name.at : NULL;
 }
-static inline struct counter *p4_counter(struct counter_name name) {
+static inline struct portals_counter *p4_counter(struct portals_counter_name name) {
     return name.at->object.handle == name.handle ? name.at : NULL;
 }
 
 /* portals_memory.c */
-int p4_memory_set(struct memory *m, void *start, ptl_size_t length, bool is_iovec,
+int p4_memory_set(struct portals_area *m, void *start, ptl_size_t length, bool is_iovec,
                   const struct portals_ni *ni);
-void p4_memory_clear(struct memory *m);
-uint32_t p4_memory_pieces(const struct memory *m, uint64_t offset, uint64_t length,
+void p4_memory_clear(struct portals_area *m);
+uint32_t p4_memory_pieces(const struct portals_area *m, uint64_t offset, uint64_t length,
                           struct nic_segment *segments, uint32_t room);
-__attribute__((cold)) void *p4_memory_piece_address(const struct memory *m, uint64_t offset);
+__attribute__((cold)) void *p4_memory_piece_address(const struct portals_area *m, uint64_t offset);
 
-static inline uint32_t p4_memory_segments(const struct memory *m, uint64_t offset, uint64_t length,
-                                          struct nic_segment *segments, uint32_t room) {
+static inline uint32_t p4_memory_segments(const struct portals_area *m, uint64_t offset,
+                                          uint64_t length, struct nic_segment *segments,
+                                          uint32_t room) {
     if (offset >= m->length || !room)
         return 0;
     if (length > m->length - offset)
@@ -391,10 +396,10 @@ static inline uint32_t p4_memory_segments(const struct memory *m, uint64_t offse
     return length > 0;
 }
 /* Where a byte of it is and all behind it, or NULL: it is in several pieces. */
-static inline uint8_t *p4_memory_whole(const struct memory *m, uint64_t offset) {
+static inline uint8_t *p4_memory_whole(const struct portals_area *m, uint64_t offset) {
     return m->piece ? NULL : (uint8_t *)((uintptr_t)m->start + offset);
 }
-static inline void *p4_memory_address(const struct memory *m, uint64_t offset) {
+static inline void *p4_memory_address(const struct portals_area *m, uint64_t offset) {
     return m->piece ? p4_memory_piece_address(m, offset) : (void *)((uintptr_t)m->start + offset);
 }
 
@@ -427,10 +432,10 @@ static inline bool p4_host_write(const struct portals *p, uint8_t *host, const v
 }
 
 /* portals_queue.c: of `shared`, but the first. */
-bool p4_queue_share(struct portals *p, struct event_queue *q); /* false: no */
-void p4_queue_unshare(struct portals *p, struct event_queue *q);
-bool p4_queue_resize(struct portals *p, struct event_queue *q, uint32_t room);
-uint32_t p4_queue_used(const struct event_queue *q);
+bool p4_queue_share(struct portals *p, struct portals_event_queue *q); /* false: no */
+void p4_queue_unshare(struct portals *p, struct portals_event_queue *q);
+bool p4_queue_resize(struct portals *p, struct portals_event_queue *q, uint32_t room);
+uint32_t p4_queue_used(const struct portals_event_queue *q);
 int p4_queue_take(struct portals_queue *shared, ptl_event_t *event);
 void p4_queue_drop_oldest(struct portals_queue *shared); /* unless others have emptied it */
 void p4_queue_drop_new(struct portals_queue *shared);    /* one that has no place */
@@ -439,19 +444,20 @@ void p4_queue_publish(struct portals *p);
 void p4_queue_clear(struct portals *p); /* rings that no queue has */
 
 /* portals_event.c */
-void p4_event_push(struct portals *p, struct queue_name eq, const ptl_event_t *event);
+void p4_event_push(struct portals *p, struct portals_queue_name eq, const ptl_event_t *event);
 /* Into a place that was reserved. */
-void p4_event_push_reserved(struct portals *p, struct queue_name eq, const ptl_event_t *event);
-bool p4_event_reserve(struct portals *p, struct queue_name eq, uint32_t places);
-bool p4_event_add_place(struct portals *p, struct queue_name eq); /* one more, reserved */
-void p4_event_unreserve(struct queue_name eq, uint32_t places);
+void p4_event_push_reserved(struct portals *p, struct portals_queue_name eq,
+                            const ptl_event_t *event);
+bool p4_event_reserve(struct portals *p, struct portals_queue_name eq, uint32_t places);
+bool p4_event_add_place(struct portals *p, struct portals_queue_name eq); /* one more, reserved */
+void p4_event_unreserve(struct portals_queue_name eq, uint32_t places);
 /* Of a queue that is shared, or has to grow, or loses its oldest. */
-ptl_event_t *p4_event_new_special(struct portals *p, struct event_queue *q);
+ptl_event_t *p4_event_new_special(struct portals *p, struct portals_event_queue *q);
 
 /* The place of a new event, that the caller fills whole; NULL: nobody will see it. Only while
  * triggers are held, as for all that changes what a program waits for: its end tells the owner. */
-static inline ptl_event_t *p4_event_new(struct portals *p, struct queue_name eq) {
-    struct event_queue *q = p4_queue(eq);
+static inline ptl_event_t *p4_event_new(struct portals *p, struct portals_queue_name eq) {
+    struct portals_event_queue *q = p4_queue(eq);
     if (!q)
         return NULL;
     if (q->used + q->reserved >= q->plain_room)
@@ -480,20 +486,22 @@ static inline void p4_trigger_release(struct portals *p) {
         p->owner.raised(p->owner.context);
     }
 }
-void p4_trigger_look(struct portals *p, struct counter *ct);
-void p4_trigger_cancel_all(struct portals_ni *ni, struct counter *ct);
-int p4_trigger_append(struct portals *p, struct entry *e, ptl_handle_ct_t ct, ptl_size_t threshold);
+void p4_trigger_look(struct portals *p, struct portals_counter *ct);
+void p4_trigger_cancel_all(struct portals_ni *ni, struct portals_counter *ct);
+int p4_trigger_append(struct portals *p, struct portals_entry *e, ptl_handle_ct_t ct,
+                      ptl_size_t threshold);
 
 /* portals_count.c */
-void p4_counter_watched(struct portals *p, struct counter *ct); /* by triggers, or in a cell */
-static inline void p4_counter_changed(struct portals *p, struct counter *ct) {
+void p4_counter_watched(struct portals *p,
+                        struct portals_counter *ct); /* by triggers, or in a cell */
+static inline void p4_counter_changed(struct portals *p, struct portals_counter *ct) {
     p->news = true;
     if ((uintptr_t)ct->first | (uintptr_t)ct->cell)
         p4_counter_watched(p, ct);
 }
-static inline void p4_count(struct portals *p, struct counter_name name, uint64_t success,
+static inline void p4_count(struct portals *p, struct portals_counter_name name, uint64_t success,
                             uint64_t failure) {
-    struct counter *ct = p4_counter(name);
+    struct portals_counter *ct = p4_counter(name);
     if (!ct)
         return;
     ct->value.success += success;
@@ -514,46 +522,47 @@ void p4_table_release(struct portals_ni *ni); /* the table itself */
 uint8_t p4_table_exhausted(struct portals_ni *ni, struct portals_pt *pt, bool quiet);
 
 /* portals_match.c */
-bool p4_match_insert(struct entry *e); /* into its list, by order; false: no memory */
-void p4_match_remove(struct entry *e);
-struct entry *p4_match_message(const struct portals_ni *ni, const struct list *list,
-                               const struct nic_message *m);
-static inline uint64_t p4_entry_room(const struct entry *e, const struct nic_message *m,
+bool p4_match_insert(struct portals_entry *e); /* into its list, by order; false: no memory */
+void p4_match_remove(struct portals_entry *e);
+struct portals_entry *p4_match_message(const struct portals_ni *ni, const struct portals_list *list,
+                                       const struct nic_message *m);
+static inline uint64_t p4_entry_room(const struct portals_entry *e, const struct nic_message *m,
                                      uint64_t *offset) {
     *offset = e->options & PTL_ME_MANAGE_LOCAL ? e->local_offset : m->remote_offset;
     return *offset < e->memory.length ? e->memory.length - *offset : 0;
 }
-bool p4_header_insert(struct portals_ni *ni, struct portals_pt *pt, struct header *h);
-void p4_header_remove(struct portals_ni *ni, struct portals_pt *pt, struct header *h);
+bool p4_header_insert(struct portals_ni *ni, struct portals_pt *pt, struct portals_header *h);
+void p4_header_remove(struct portals_ni *ni, struct portals_pt *pt, struct portals_header *h);
 /* The first after `after` (NULL: from the beginning) that the entry matches. */
-struct header *p4_header_find(const struct entry *e, const struct header *after);
+struct portals_header *p4_header_find(const struct portals_entry *e,
+                                      const struct portals_header *after);
 const char *p4_match_check(const struct portals_ni *ni, const struct portals_pt *pt);
 
 /* portals_list.c */
-void p4_entry_settle(struct entry *e);                 /* events of its end, when they are due */
-static inline void p4_entry_release(struct entry *e) { /* one less is busy with it */
+void p4_entry_settle(struct portals_entry *e); /* events of its end, when they are due */
+static inline void p4_entry_release(struct portals_entry *e) { /* one less is busy with it */
     e->busy--;
     if (e->expired)
         p4_entry_settle(e);
 }
-void p4_entry_discard(struct entry *e); /* its memory and its place in the pool */
+void p4_entry_discard(struct portals_entry *e); /* its memory and its place in the pool */
 /* Takes unexpected headers, then into its list. Not PTL_OK: it is as it was. */
-int p4_entry_link(struct entry *e);
-void p4_entry_link_failed(struct entry *e); /* where nobody can be told but by an event */
-int p4_entry_unlink(struct entry *e);
-static inline void p4_entry_count(struct portals *p, struct entry *e, unsigned option,
+int p4_entry_link(struct portals_entry *e);
+void p4_entry_link_failed(struct portals_entry *e); /* where nobody can be told but by an event */
+int p4_entry_unlink(struct portals_entry *e);
+static inline void p4_entry_count(struct portals *p, struct portals_entry *e, unsigned option,
                                   uint64_t bytes, uint8_t fail) {
     uint64_t success = e->options & PTL_ME_EVENT_CT_BYTES ? bytes : 1;
     if (e->options & option)
         p4_count(p, e->ct, fail != PTL_NI_OK ? 0 : success, fail != PTL_NI_OK);
 }
-static inline bool p4_entry_wants(const struct entry *e, unsigned disable, uint8_t fail) {
+static inline bool p4_entry_wants(const struct portals_entry *e, unsigned disable, uint8_t fail) {
     return !(e->options & disable) &&
            (fail != PTL_NI_OK || !(e->options & PTL_ME_EVENT_SUCCESS_DISABLE));
 }
 /* Its message is complete: tells whoever has claimed it. */
-void p4_header_arrived(struct header *h, uint64_t mlength, uint8_t fail);
-void p4_header_drop(struct header *h);
+void p4_header_arrived(struct portals_header *h, uint64_t mlength, uint8_t fail);
+void p4_header_drop(struct portals_header *h);
 
 /* portals_initiator.c */
 int p4_request_check(struct portals *p, const struct portals_request *request,
@@ -581,8 +590,8 @@ void p4_atomic_apply(uint8_t operation, uint8_t datatype, uint8_t *target, const
                      const uint8_t *operand, uint64_t bytes, uint8_t *before);
 
 /* portals_spin.c */
-int p4_spin_entry_set(struct entry *e, const ptl_me_t *me);
-void p4_spin_entry_clear(struct entry *e);
+int p4_spin_entry_set(struct portals_entry *e, const ptl_me_t *me);
+void p4_spin_entry_clear(struct portals_entry *e);
 void p4_spin_ni_clear(struct portals_ni *ni);
 
 static inline ptl_process_t p4_initiator_id(const struct portals_ni *ni, struct nic_address source,

@@ -93,7 +93,7 @@ int p4_queue_take(struct portals_queue *q, ptl_event_t *event) {
 }
 
 /* Including one that is staged. */
-uint32_t p4_queue_used(const struct event_queue *q) {
+uint32_t p4_queue_used(const struct portals_event_queue *q) {
     return (uint32_t)(q->tail -
                       (atomic_load_explicit(&q->shared->head, memory_order_acquire) & ~FLAGS));
 }
@@ -110,8 +110,8 @@ void p4_queue_drop_new(struct portals_queue *q) {
     atomic_fetch_or_explicit(&q->head, DROPPED, memory_order_acq_rel);
 }
 
-static struct shared_ring *ring_take(struct portals *p, uint32_t room) {
-    struct shared_ring **at = &p->rings, *ring;
+static struct portals_shared_ring *ring_take(struct portals *p, uint32_t room) {
+    struct portals_shared_ring **at = &p->rings, *ring;
     while ((ring = *at) && ring->room != room)
         at = &ring->next;
     if (ring)
@@ -121,7 +121,7 @@ static struct shared_ring *ring_take(struct portals *p, uint32_t room) {
     return ring;
 }
 
-static void ring_give(struct portals *p, struct shared_ring *ring) {
+static void ring_give(struct portals *p, struct portals_shared_ring *ring) {
     if (!ring)
         return;
     ring->next = p->rings;
@@ -130,16 +130,16 @@ static void ring_give(struct portals *p, struct shared_ring *ring) {
 
 void p4_queue_clear(struct portals *p) {
     while (p->rings) {
-        struct shared_ring *ring = p->rings;
+        struct portals_shared_ring *ring = p->rings;
         p->rings = ring->next;
         free(ring);
     }
 }
 
 /* What is staged will be written into the ring that is there then. */
-bool p4_queue_resize(struct portals *p, struct event_queue *q, uint32_t room) {
+bool p4_queue_resize(struct portals *p, struct portals_event_queue *q, uint32_t room) {
     struct portals_queue *shared = q->shared;
-    struct shared_ring *old = q->shared_ring, *ring = ring_take(p, room);
+    struct portals_shared_ring *old = q->shared_ring, *ring = ring_take(p, room);
     if (!ring)
         return false;
     uint64_t head = atomic_fetch_or_explicit(&shared->head, CLOSED, memory_order_acq_rel);
@@ -169,7 +169,7 @@ void p4_queue_publish(struct portals *p) {
     atomic_store_explicit(&q->tail, tail + 1, memory_order_release);
 }
 
-bool p4_queue_share(struct portals *p, struct event_queue *q) {
+bool p4_queue_share(struct portals *p, struct portals_event_queue *q) {
     ptl_handle_eq_t handle = q->object.handle;
     struct portals_queue *shared = p->config.cells ? queue_of(p->config.cells, handle) : NULL;
     if (!shared || atomic_load_explicit(&shared->handle, memory_order_relaxed))
@@ -183,7 +183,7 @@ bool p4_queue_share(struct portals *p, struct event_queue *q) {
     return true;
 }
 
-void p4_queue_unshare(struct portals *p, struct event_queue *q) {
+void p4_queue_unshare(struct portals *p, struct portals_event_queue *q) {
     struct portals_queue *shared = q->shared;
     if (!shared)
         return;

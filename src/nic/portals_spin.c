@@ -30,7 +30,7 @@ int portals_hpu_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_size_t leng
     if (length > p->config.hpu_limits.max_handler_mem ||
         rounded(length) > p->config.hpu_memory_bytes - p->hpu_used)
         return PTL_NO_SPACE;
-    struct hpu_memory *h = pool_take(&ni->hpus);
+    struct portals_hpu_memory *h = pool_take(&ni->hpus);
     if (!h)
         return PTL_NO_SPACE;
     h->bytes = zone_take_lines(p->config.zone, rounded(length));
@@ -46,14 +46,14 @@ int portals_hpu_alloc(struct portals *p, ptl_handle_ni_t handle, ptl_size_t leng
     return PTL_OK;
 }
 
-static void hpu_release(struct hpu_memory *h) {
+static void hpu_release(struct portals_hpu_memory *h) {
     h->ni->p->hpu_used -= rounded(h->length);
     zone_give(h->ni->p->config.zone, h->bytes, rounded(h->length));
     p4_object_give(&h->ni->hpus, h);
 }
 
 int portals_hpu_free(struct portals *p, ptl_hpu_md_h handle) {
-    struct hpu_memory *h = p4_object_of(p, HANDLE_HPU, handle, NULL);
+    struct portals_hpu_memory *h = p4_object_of(p, HANDLE_HPU, handle, NULL);
     if (!h)
         return PTL_ARG_INVALID;
     if (h->entries)
@@ -64,7 +64,7 @@ int portals_hpu_free(struct portals *p, ptl_hpu_md_h handle) {
 
 void p4_spin_ni_clear(struct portals_ni *ni) {
     for (uint32_t i = 0; i < ni->hpus.made; i++) {
-        struct hpu_memory *h = pool_find(&ni->hpus, i);
+        struct portals_hpu_memory *h = pool_find(&ni->hpus, i);
         if (h)
             hpu_release(h);
     }
@@ -182,7 +182,7 @@ static struct ptl_image *image_of(struct portals *p, ptl_handler_t handler) {
 }
 
 /* One handler of an entry; all of an entry's are of one image. */
-static bool set_handler(struct entry *e, ptl_handler_t handler, uint32_t *entry) {
+static bool set_handler(struct portals_entry *e, ptl_handler_t handler, uint32_t *entry) {
     if (!handler)
         return true;
     struct ptl_image *image = image_of(e->ni->p, handler);
@@ -195,12 +195,12 @@ static bool set_handler(struct entry *e, ptl_handler_t handler, uint32_t *entry)
     return true;
 }
 
-static bool set_state(struct entry *e, const ptl_me_t *me) {
+static bool set_state(struct portals_entry *e, const ptl_me_t *me) {
     const ptl_hpu_limits_t *limits = &e->ni->p->config.hpu_limits;
     struct portals_ni *ni = NULL;
     if (me->hpu_memory == PTL_INVALID_HANDLE)
         return me->hpu_initial_state_length == 0;
-    struct hpu_memory *h = p4_object_of(e->ni->p, HANDLE_HPU, me->hpu_memory, &ni);
+    struct portals_hpu_memory *h = p4_object_of(e->ni->p, HANDLE_HPU, me->hpu_memory, &ni);
     if (!h || ni != e->ni || me->hpu_initial_state_length > limits->max_initial_state ||
         me->hpu_initial_state_length > h->length)
         return false;
@@ -214,7 +214,7 @@ static bool set_state(struct entry *e, const ptl_me_t *me) {
 }
 
 /* These fields are there only with PTL_ME_CLEANUP. */
-static bool set_cleanup(struct entry *e, const ptl_me_t *me) {
+static bool set_cleanup(struct portals_entry *e, const ptl_me_t *me) {
     if (!(me->options & PTL_ME_CLEANUP))
         return true;
     e->handlers.cleanup_ns = me->cleanup_time;
@@ -222,7 +222,7 @@ static bool set_cleanup(struct entry *e, const ptl_me_t *me) {
            set_handler(e, me->cleanup_handler, &e->handlers.cleanup);
 }
 
-int p4_spin_entry_set(struct entry *e, const ptl_me_t *me) {
+int p4_spin_entry_set(struct portals_entry *e, const ptl_me_t *me) {
     struct portals_handlers *handlers = &e->handlers;
     bool any = me->header_handler || me->payload_handler || me->completion_handler ||
                me->options & PTL_ME_CLEANUP;
@@ -245,7 +245,7 @@ int p4_spin_entry_set(struct entry *e, const ptl_me_t *me) {
     return PTL_OK;
 }
 
-void p4_spin_entry_clear(struct entry *e) {
+void p4_spin_entry_clear(struct portals_entry *e) {
     p4_memory_clear(&e->handler_memory);
     if (e->hpu)
         e->hpu->entries--;

@@ -52,10 +52,10 @@ int portals_pt_alloc(struct portals *p, ptl_handle_ni_t handle, unsigned options
         return PTL_ARG_INVALID;
     if (eq == PTL_EQ_NONE && options & PTL_PT_FLOWCTRL)
         return PTL_PT_EQ_NEEDED;
-    struct event_queue *q = p4_object_of(p, HANDLE_EQ, eq, &eq_ni);
+    struct portals_event_queue *q = p4_object_of(p, HANDLE_EQ, eq, &eq_ni);
     if (eq != PTL_EQ_NONE && (!q || eq_ni != ni))
         return PTL_ARG_INVALID;
-    struct queue_name queue = p4_queue_name(eq, q);
+    struct portals_queue_name queue = p4_queue_name(eq, q);
     uint32_t index;
     int code = choose(ni, wanted, &index);
     if (code)

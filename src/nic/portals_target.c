@@ -28,7 +28,7 @@ static uint8_t violation(struct portals_ni *ni, ptl_sr_index_t status, uint8_t f
     return fail;
 }
 
-static uint8_t permission(struct portals_ni *ni, const struct entry *e,
+static uint8_t permission(struct portals_ni *ni, const struct portals_entry *e,
                           const struct nic_message *m) {
     if (e->uid != PTL_UID_ANY && e->uid != m->uid)
         return violation(ni, PTL_SR_PERMISSION_VIOLATIONS, PTL_NI_PERM_VIOLATION);
@@ -39,7 +39,7 @@ static uint8_t permission(struct portals_ni *ni, const struct entry *e,
 }
 
 /* What it changes in the entry; true: the entry expires by it. */
-static bool take_room(struct portals_arrival *a, struct entry *e) {
+static bool take_room(struct portals_arrival *a, struct portals_entry *e) {
     const struct nic_message *m = a->message;
     uint64_t room = p4_entry_room(e, m, &a->offset);
     a->mlength = m->length < room ? m->length : room;
@@ -51,13 +51,13 @@ static bool take_room(struct portals_arrival *a, struct entry *e) {
     return e->options & PTL_ME_USE_ONCE || e->memory.length - e->local_offset < e->min_free;
 }
 
-static void give_room(const struct portals_arrival *a, struct entry *e) {
+static void give_room(const struct portals_arrival *a, struct portals_entry *e) {
     if (e->options & PTL_ME_MANAGE_LOCAL && e->local_offset == a->offset + a->mlength)
         e->local_offset = a->offset;
 }
 
 /* Places in the queue for what it will raise, where flow control promises that nothing is lost. */
-static bool reserve_events(struct portals_arrival *a, struct entry *e, bool expires) {
+static bool reserve_events(struct portals_arrival *a, struct portals_entry *e, bool expires) {
     struct portals_pt *pt = e->pt;
     if (!(pt->options & PTL_PT_FLOWCTRL))
         return true;
@@ -73,8 +73,8 @@ static bool reserve_events(struct portals_arrival *a, struct entry *e, bool expi
 }
 
 static inline void fill_event(ptl_event_t *event, const struct nic_message *m, void *start,
-                              const struct entry *e, ptl_event_kind_t type, uint64_t mlength,
-                              uint8_t fail) {
+                              const struct portals_entry *e, ptl_event_kind_t type,
+                              uint64_t mlength, uint8_t fail) {
     event->start = start;
     event->user_ptr = e->user_ptr;
     event->hdr_data = m->hdr_data;
@@ -92,9 +92,9 @@ static inline void fill_event(ptl_event_t *event, const struct nic_message *m, v
     event->atomic_type = m->datatype;
 }
 
-static bool make_header(struct portals_arrival *a, struct entry *e) {
+static bool make_header(struct portals_arrival *a, struct portals_entry *e) {
     struct portals_ni *ni = e->ni;
-    struct header *h = pool_take(&ni->headers);
+    struct portals_header *h = pool_take(&ni->headers);
     if (!h)
         return false;
     fill_event(&h->event, a->message, p4_memory_address(&e->memory, a->offset), e,
@@ -112,7 +112,7 @@ static bool make_header(struct portals_arrival *a, struct entry *e) {
     return true;
 }
 
-static void take(struct portals_arrival *a, struct entry *e) {
+static void take(struct portals_arrival *a, struct portals_entry *e) {
     e->busy++;
     e->pt->arrivals++;
     a->entry = e;
@@ -120,7 +120,7 @@ static void take(struct portals_arrival *a, struct entry *e) {
     a->list = e->list;
 }
 
-static uint8_t accept_message(struct portals_arrival *a, struct entry *e) {
+static uint8_t accept_message(struct portals_arrival *a, struct portals_entry *e) {
     struct portals_pt *pt = e->pt;
     bool expires = take_room(a, e);
     if (!reserve_events(a, e, expires)) {
@@ -152,7 +152,7 @@ static uint8_t receive(struct portals_arrival *a, struct portals_ni *ni) {
         return PTL_NI_DROPPED;
     if (!pt->enabled)
         return PTL_NI_PT_DISABLED;
-    struct entry *e = p4_match_message(ni, &pt->list[PTL_PRIORITY_LIST], m);
+    struct portals_entry *e = p4_match_message(ni, &pt->list[PTL_PRIORITY_LIST], m);
     if (!e)
         e = p4_match_message(ni, &pt->list[PTL_OVERFLOW_LIST], m);
     if (!e)
@@ -245,7 +245,7 @@ uint64_t portals_entry_bytes(const struct portals_arrival *a) {
     return a->ni ? a->entry->memory.length : 0;
 }
 
-static struct nic_segment whole(const struct memory *m) {
+static struct nic_segment whole(const struct portals_area *m) {
     return (struct nic_segment){m->start, m->piece ? 0 : m->length};
 }
 
@@ -388,7 +388,7 @@ static void answer_ending(struct portals *p, struct portals_arrival *a, uint8_t 
 
 /* Back into the list, where this message took it out. */
 static void relink(struct portals_arrival *a) {
-    struct entry *e = a->entry;
+    struct portals_entry *e = a->entry;
     if (!a->expires || e->silent)
         return;
     p4_event_unreserve(e->pt->eq, e->reserved);
@@ -406,7 +406,7 @@ static void take_back(struct portals_arrival *a) {
 }
 
 /* The event of a message, and its count. */
-static inline __attribute__((always_inline)) void tell(struct portals *p, struct entry *e,
+static inline __attribute__((always_inline)) void tell(struct portals *p, struct portals_entry *e,
                                                        const struct nic_message *m, uint8_t kind,
                                                        void *start, uint64_t mlength,
                                                        uint8_t fail) {
@@ -422,7 +422,7 @@ static inline __attribute__((always_inline)) void end_entry(struct portals *p,
                                                             struct portals_arrival *a,
                                                             struct portals_ending how,
                                                             uint64_t mlength) {
-    struct entry *e = a->entry;
+    struct portals_entry *e = a->entry;
     struct portals_pt *pt = e->pt;
     struct portals_ni *ni = a->ni;
     if (a->reserved)
@@ -487,7 +487,7 @@ static inline __attribute__((always_inline)) void plain_done(struct portals *p,
                                                              const struct nic_message *m,
                                                              const struct portals_plain *plain,
                                                              uint8_t fail) {
-    struct entry *e = plain->entry;
+    struct portals_entry *e = plain->entry;
     uint8_t ack_req = m->ack_req;
     p4_trigger_hold(p);
     if (ack_req != PTL_NO_ACK_REQ) {

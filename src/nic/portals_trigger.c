@@ -3,7 +3,8 @@
  * calling each other: a chain of any length needs no stack. */
 #include "nic/portals_private.h"
 
-static void remove_trigger(struct portals_ni *ni, struct counter *ct, struct trigger *t) {
+static void remove_trigger(struct portals_ni *ni, struct portals_counter *ct,
+                           struct portals_trigger *t) {
     if (t->before)
         t->before->after = t->after;
     else
@@ -16,8 +17,8 @@ static void remove_trigger(struct portals_ni *ni, struct counter *ct, struct tri
 }
 
 /* Thresholds mostly come in rising order: from the end. */
-static void insert_trigger(struct counter *ct, struct trigger *t) {
-    struct trigger *at = ct->last;
+static void insert_trigger(struct portals_counter *ct, struct portals_trigger *t) {
+    struct portals_trigger *at = ct->last;
     while (at && at->threshold > t->threshold)
         at = at->before;
     t->before = at;
@@ -32,7 +33,8 @@ static void insert_trigger(struct counter *ct, struct trigger *t) {
         ct->first = t;
 }
 
-static void fire(struct portals *p, const struct portals_request *request, struct entry *append) {
+static void fire(struct portals *p, const struct portals_request *request,
+                 struct portals_entry *append) {
     switch (request->kind) {
     case PORTALS_CT_INC:
         portals_ct_inc(p, request->ct, request->ct_value);
@@ -41,7 +43,7 @@ static void fire(struct portals *p, const struct portals_request *request, struc
         portals_ct_set(p, request->ct, request->ct_value);
         break;
     case PORTALS_ME_UNLINK: {
-        struct entry *e = p4_object_of(p, HANDLE_ME, request->me, NULL);
+        struct portals_entry *e = p4_object_of(p, HANDLE_ME, request->me, NULL);
         if (e && p4_entry_unlink(e) == PTL_IN_USE && !e->expired && !e->waiting) {
             /* nothing new may match; it goes when what is in progress has ended */
             p4_match_remove(e);
@@ -61,8 +63,8 @@ static void fire(struct portals *p, const struct portals_request *request, struc
     }
 }
 
-static struct counter *next_ready(struct portals *p) {
-    struct counter *ct = p->ready_first;
+static struct portals_counter *next_ready(struct portals *p) {
+    struct portals_counter *ct = p->ready_first;
     if (ct) {
         p->ready_first = ct->next_ready;
         if (!p->ready_first)
@@ -73,11 +75,11 @@ static struct counter *next_ready(struct portals *p) {
     return ct;
 }
 
-static bool is_due(const struct counter *ct) {
+static bool is_due(const struct portals_counter *ct) {
     return ct->first && ct->value.success >= ct->first->threshold;
 }
 
-static void stand_in_line(struct portals *p, struct counter *ct) {
+static void stand_in_line(struct portals *p, struct portals_counter *ct) {
     ct->ready = true;
     if (p->ready_last)
         p->ready_last->next_ready = ct;
@@ -86,16 +88,16 @@ static void stand_in_line(struct portals *p, struct counter *ct) {
     p->ready_last = ct;
 }
 
-void p4_trigger_look(struct portals *p, struct counter *ct) {
+void p4_trigger_look(struct portals *p, struct portals_counter *ct) {
     if (is_due(ct) && !ct->ready)
         stand_in_line(p, ct);
 }
 
 /* Held while they fire: what they set off stands in line behind them. */
 void p4_trigger_fire(struct portals *p) {
-    for (struct counter *ct; (ct = next_ready(p));) {
+    for (struct portals_counter *ct; (ct = next_ready(p));) {
         struct portals_request request = ct->first->request;
-        struct entry *append = ct->first->entry;
+        struct portals_entry *append = ct->first->entry;
         remove_trigger(ct->ni, ct, ct->first);
         if (is_due(ct)) /* one at a time, so that counters fire in the order they are reached */
             stand_in_line(p, ct);
@@ -103,15 +105,15 @@ void p4_trigger_fire(struct portals *p) {
     }
 }
 
-void p4_trigger_cancel_all(struct portals_ni *ni, struct counter *ct) {
+void p4_trigger_cancel_all(struct portals_ni *ni, struct portals_counter *ct) {
     while (ct->first) {
-        struct entry *append = ct->first->entry;
+        struct portals_entry *append = ct->first->entry;
         remove_trigger(ni, ct, ct->first);
         if (append)
             p4_entry_discard(append);
     }
     struct portals *p = ni->p;
-    for (struct counter **at = &p->ready_first, *before = NULL; *at;
+    for (struct portals_counter **at = &p->ready_first, *before = NULL; *at;
          before = *at, at = &(*at)->next_ready)
         if (*at == ct) {
             *at = ct->next_ready;
@@ -124,12 +126,13 @@ void p4_trigger_cancel_all(struct portals_ni *ni, struct counter *ct) {
 }
 
 static int add(struct portals *p, struct portals_ni *ni, ptl_handle_ct_t handle,
-               const struct portals_request *request, struct entry *append, ptl_size_t threshold) {
+               const struct portals_request *request, struct portals_entry *append,
+               ptl_size_t threshold) {
     struct portals_ni *ct_ni;
-    struct counter *ct = p4_object_of(p, HANDLE_CT, handle, &ct_ni);
+    struct portals_counter *ct = p4_object_of(p, HANDLE_CT, handle, &ct_ni);
     if (!ct || ct_ni != ni)
         return PTL_ARG_INVALID;
-    struct trigger *t = pool_take(&ni->triggers);
+    struct portals_trigger *t = pool_take(&ni->triggers);
     if (!t)
         return PTL_NO_SPACE;
     t->request = *request;
@@ -150,7 +153,7 @@ int portals_trigger(struct portals *p, const struct portals_request *request, pt
 }
 
 /* portals_list.c makes the entry. */
-int p4_trigger_append(struct portals *p, struct entry *e, ptl_handle_ct_t ct,
+int p4_trigger_append(struct portals *p, struct portals_entry *e, ptl_handle_ct_t ct,
                       ptl_size_t threshold) {
     struct portals_request request = {.kind = PORTALS_ME_APPEND};
     return add(p, e->ni, ct, &request, e, threshold);

@@ -144,9 +144,9 @@ LIVE_USER static void reach(struct user *u) {
 /* A process of pid 7 by hand, which writes to the lane of process 2 what it likes: a put of two
  * packets, unless it changes them. */
 struct liar {
-    struct box box;
-    struct box_view view;
-    struct ring_out out;
+    struct live_box box;
+    struct live_box_view view;
+    struct live_ring_out out;
     struct nic_packet first, rest;
 };
 
@@ -158,7 +158,7 @@ LIVE_USER static void liar_open(struct liar *l, uint32_t first_bytes, uint32_t r
     atomic_fetch_or(&l->view.header->claims[0], 1ull << 7);
     box_attend(l->view.header);
     CHECK_SOON(l->view.lane->accepted == l->box.header->life, );
-    l->out = (struct ring_out){.ring = &l->view.lane->ring};
+    l->out = (struct live_ring_out){.ring = &l->view.lane->ring};
     l->first = (struct nic_packet){.kind = NIC_DATA,
                                    .first = true,
                                    .source = self,
