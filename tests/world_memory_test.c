@@ -50,49 +50,46 @@ uint8_t *__wrap_guard_memory_new(size_t bytes) {
  * what it has when a run is given up, nobody frees. */
 enum { BYTES = 9000 };
 
-static int accumulate(void *argument) {
-    static uint8_t memory[2][BYTES];
-    const struct p4_setup *setup = argument;
+/* Rank 0 puts BYTES to an entry of rank 1 with these handlers. Returns 0, or what went wrong. */
+static int put_to_handlers(struct p4_rank *r, const struct p4_setup *setup, uint8_t *memory,
+                           const char *image, struct p4_entry entry) {
     const uint64_t state = 0;
     uint32_t me = spin_rank();
-    struct p4_rank r;
-    if (!p4_open_with(&r, setup, memory[me], BYTES, me ? "p4_accumulate" : NULL))
+    entry.length = BYTES;
+    entry.bits = 1;
+    entry.state = &state;
+    entry.state_bytes = sizeof state;
+    if (!p4_open_with(r, setup, memory, BYTES, me ? image : NULL))
         return 1;
-    if (me && !p4_append(&r, &(struct p4_entry){.length = BYTES,
-                                                .bits = 1,
-                                                .header = "accumulate_header_handler",
-                                                .payload = "accumulate_payload_handler",
-                                                .state = &state,
-                                                .state_bytes = sizeof state}))
+    if (me && !p4_append(r, &entry))
         return 2;
     spin_barrier();
-    if (me ? !p4_wait(&r, 1) : !p4_put(&r, 0, BYTES, 1, 1))
-        return 3;
-    p4_close(&r);
-    return 0;
+    return (me ? p4_wait(r, 1) : p4_put(r, 0, BYTES, 1, 1)) ? 0 : 3;
+}
+
+static int accumulate(void *argument) {
+    static uint8_t memory[2][BYTES];
+    struct p4_rank r;
+    int status = put_to_handlers(&r, argument, memory[spin_rank()], "p4_accumulate",
+                                 (struct p4_entry){.header = "accumulate_header_handler",
+                                                   .payload = "accumulate_payload_handler"});
+    if (!status)
+        p4_close(&r);
+    return status;
 }
 
 /* An image with variables of every kind: the right ones, or none. */
 static int variables(void *argument) {
     static uint8_t memory[2][BYTES];
-    const struct p4_setup *setup = argument;
-    const uint64_t state = 0;
-    uint32_t me = spin_rank();
     struct p4_rank r;
     uint64_t sum;
+    uint32_t me = spin_rank();
     memset(memory[me], 0, BYTES);
-    if (!p4_open_with(&r, setup, memory[me], BYTES, me ? "variables" : NULL))
-        return 1;
-    if (me && !p4_append(&r, &(struct p4_entry){.length = BYTES,
-                                                .bits = 1,
-                                                .payload = "variables_ph",
-                                                .completion = "variables_th",
-                                                .state = &state,
-                                                .state_bytes = sizeof state}))
-        return 2;
-    spin_barrier();
-    if (me ? !p4_wait(&r, 1) : !p4_put(&r, 0, BYTES, 1, 1))
-        return 3;
+    int status =
+        put_to_handlers(&r, argument, memory[me], "variables",
+                        (struct p4_entry){.payload = "variables_ph", .completion = "variables_th"});
+    if (status)
+        return status;
     memcpy(&sum, memory[1], sizeof sum);
     if (me)
         CHECK_EQ(sum, 3ull << 32 | 650321); /* of three packets */

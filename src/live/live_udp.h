@@ -27,7 +27,7 @@ struct live_udp_options {
     uint32_t buffer_bytes; /* 0: LIVE_UDP_BUFFER; the system may give less */
     struct nic_pool *pool;
     const enum guarded *guarded; /* how the program's memory is read */
-    uint32_t mtu_bytes; /* of data in a packet, at most */
+    uint32_t mtu_bytes;          /* of data in a packet, at most */
     struct live_receiver receiver;
 };
 

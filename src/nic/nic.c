@@ -391,8 +391,8 @@ void nic_progress(struct nic *nic, uint64_t now) {
 void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now) {
     nic->now = now;
     nic->sending--;
-    delivery_left(&nic->delivery, &how->peer->delivery, how->sequence, how->more,
-                  how->transmission, now);
+    delivery_left(&nic->delivery, &how->peer->delivery, how->sequence, how->more, how->transmission,
+                  now);
     if (how->lent)
         nic_send_returned(nic, how->lent, how->unreadable);
     if (how->from_handler) {

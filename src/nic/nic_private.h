@@ -196,7 +196,7 @@ struct nic {
     struct nic_packet *slot;            /* where the driver lends none */
     struct nic_task_record *room_queue; /* handlers that wait for less of theirs to be under way */
     uint32_t handler_messages;
-    uint32_t opened;         /* messages of which packets are still to come, */
+    uint32_t opened;        /* messages of which packets are still to come, */
     struct hash_table open; /* their places in the pool by peer and number, if they are many */
     struct nic_parked *first_parked, **parked_end; /* in the order in which they came */
     struct nic_config config;
