@@ -293,8 +293,8 @@ static bool send_run(struct udp *u, const struct nic_packet *run) {
     d->bytes = d->head_bytes + run->bytes;
     u->datagrams++;
     u->used = true;
-    if (run->run > 1)
-        udp_flush(&u->transport); /* so that others receive it while we go on */
+    if (2 * d->bytes > MESSAGE_BYTES) /* no other is sent with it: it need not wait */
+        udp_flush(&u->transport);
     return true;
 }
 
