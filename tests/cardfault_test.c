@@ -224,22 +224,31 @@ TEST(no_queue_left) {
     world_free(w);
 }
 
+/* What its handler does wrong, if anything: the head's `what`. */
+struct bad_packet {
+    uint32_t message, what;
+    bool eom;
+};
+
+static struct world *run_bad(const char *parameters, const struct bad_packet *packet, uint32_t n) {
+    struct world *w = world_new();
+    set(w, parameters);
+    handlers(w, NULL, "bad_ph", NULL);
+    build(w);
+    for (uint32_t i = 0; i < n; i++)
+        put_head(add(w, packet[i].message, 64, packet[i].eom, i * 1000000ull),
+                 (struct head){0, 1, packet[i].what, 4096});
+    run(w);
+    return w;
+}
+
 /* Messages that failed and do not end leave their queues to others when there is no other one: the
  * one that has been silent for longest first, and never one of a message that is well. */
 TEST(a_failed_message_leaves_its_queue) {
-    static const struct {
-        uint32_t message, what;
-        bool eom;
-    } packets[] = {{0, 0, false}, {1, 2, false}, {2, 2, false}, {3, 0, true},
-                   {4, 0, false}, {2, 0, true},  {4, 0, true},  {0, 0, true}};
-    struct world *w = world_new();
-    set(w, "queues=3");
-    handlers(w, NULL, "bad_ph", NULL);
-    build(w);
-    for (uint32_t i = 0; i < 8; i++)
-        put_head(add(w, packets[i].message, 64, packets[i].eom, i * 1000000ull),
-                 (struct head){0, 1, packets[i].what, 4096});
-    run(w);
+    static const struct bad_packet packets[] = {{0, 0, false}, {1, 2, false}, {2, 2, false},
+                                                {3, 0, true},  {4, 0, false}, {2, 0, true},
+                                                {4, 0, true},  {0, 0, true}};
+    struct world *w = run_bad("queues=3", packets, 8);
     CHECK_EQ(w->faults, 2);
     CHECK_EQ(w->stats.messages_begun, 5);
     CHECK_EQ(w->stats.messages_failed, 2);
@@ -250,18 +259,9 @@ TEST(a_failed_message_leaves_its_queue) {
 /* What comes of a failed message is dropped, and shows that its sender is not silent: message 1,
  * which has failed later, leaves its queue to message 2. */
 TEST(a_failed_message_is_not_silent_while_its_packets_come) {
-    static const struct {
-        uint32_t message, what;
-        bool eom;
-    } packets[] = {{0, 2, false}, {1, 2, false}, {0, 0, false}, {2, 0, true}, {0, 0, true}};
-    struct world *w = world_new();
-    set(w, "queues=2");
-    handlers(w, NULL, "bad_ph", NULL);
-    build(w);
-    for (uint32_t i = 0; i < 5; i++)
-        put_head(add(w, packets[i].message, 64, packets[i].eom, i * 1000000ull),
-                 (struct head){0, 1, packets[i].what, 4096});
-    run(w);
+    static const struct bad_packet packets[] = {
+        {0, 2, false}, {1, 2, false}, {0, 0, false}, {2, 0, true}, {0, 0, true}};
+    struct world *w = run_bad("queues=2", packets, 5);
     CHECK_EQ(w->stats.messages_begun, 3); /* the last packet begins none */
     CHECK_EQ(w->stats.messages_failed, 2);
     CHECK_EQ(w->stats.refused, 2);

@@ -12,6 +12,14 @@ static ptl_handle_ct_t counter(void) {
     return ct;
 }
 
+/* An entry of the portal table, with an event queue. */
+static ptl_pt_index_t table_with(ptl_handle_eq_t *eq) {
+    ptl_pt_index_t pt;
+    CHECK_OK(PtlEQAlloc(ni, 32, eq));
+    CHECK_OK(PtlPTAlloc(ni, 0, *eq, PTL_PT_ANY, &pt));
+    return pt;
+}
+
 static uint64_t value(ptl_handle_ct_t ct) {
     ptl_ct_event_t count;
     CHECK_OK(PtlCTGet(ct, &count));
@@ -261,10 +269,8 @@ STEP_TEST(triggered_append_and_unlink) {
     struct wire *w = wire_with(LOGICAL, NULL, &ni);
     ptl_handle_eq_t eq;
     ptl_event_t ev;
-    ptl_pt_index_t pt;
     ptl_handle_me_t handle, buffer;
-    CHECK_OK(PtlEQAlloc(ni, 32, &eq));
-    CHECK_OK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &pt));
+    ptl_pt_index_t pt = table_with(&eq);
     ptl_handle_ct_t a = counter();
     ptl_handle_md_t md = descriptor(memory[0], 512, PTL_CT_NONE, 0);
     ptl_me_t me = entry(memory[1], 512, 1, PTL_CT_NONE);
@@ -314,10 +320,8 @@ STEP_TEST(a_triggered_append_is_last_when_it_fires) {
     struct wire *w = wire_with(LOGICAL, NULL, &ni);
     ptl_handle_eq_t eq;
     ptl_event_t ev;
-    ptl_pt_index_t pt;
     ptl_handle_me_t handle;
-    CHECK_OK(PtlEQAlloc(ni, 32, &eq));
-    CHECK_OK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &pt));
+    ptl_pt_index_t pt = table_with(&eq);
     ptl_handle_ct_t a = counter();
     ptl_handle_md_t md = descriptor(memory[0], 512, PTL_CT_NONE, 0);
     ptl_me_t exact = entry(memory[1], 512, 1, PTL_CT_NONE),
@@ -343,10 +347,8 @@ TEST(a_triggered_append_to_a_full_list_says_so) {
     struct wire *w = wire_with(LOGICAL, &limits, &ni);
     ptl_handle_eq_t eq;
     ptl_event_t ev;
-    ptl_pt_index_t pt;
     ptl_handle_me_t handle;
-    CHECK_OK(PtlEQAlloc(ni, 32, &eq));
-    CHECK_OK(PtlPTAlloc(ni, 0, eq, PTL_PT_ANY, &pt));
+    ptl_pt_index_t pt = table_with(&eq);
     ptl_handle_ct_t a = counter();
     ptl_me_t me = entry(memory[1], 512, 1, PTL_CT_NONE);
     for (uint64_t i = 1; i <= 2; i++)
