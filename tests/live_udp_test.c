@@ -210,13 +210,13 @@ TEST(who_does_not_drive_loses_nothing) {
 
 /* A put of several datagrams is sent from where it lies: its memory is the program's again with the
  * SEND event, which says so if it was not there. */
-TEST(a_large_put_needs_no_copy_until_its_send_event) {
+static void put_in_place(const char *to) {
     struct user a, b;
     ptl_event_t event;
     ptl_ct_event_t count;
     ptl_handle_md_t md;
     open_folder();
-    CHECK_EQ(user_open(&b, 2, (struct live_udp_settings){.interface = host(1)}, true), 0);
+    CHECK_EQ(user_open(&b, 2, (struct live_udp_settings){.interface = to}, true), 0);
     CHECK_EQ(user_open(&a, LIVE_PIDS, (struct live_udp_settings){.interface = host(0)}, true), 0);
     uint8_t *from = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(from != MAP_FAILED);
@@ -259,6 +259,15 @@ TEST(a_large_put_needs_no_copy_until_its_send_event) {
     user_close(&a);
     user_close(&b);
     live_folder_remove(&folder);
+}
+
+TEST(a_large_put_needs_no_copy_until_its_send_event) {
+    put_in_place(host(1));
+}
+
+/* Where joined packets have a checksum of their header alone. */
+TEST(a_large_put_within_a_machine_needs_no_copy_either) {
+    put_in_place(host(0));
 }
 
 TEST(faults_are_named_exactly) {
@@ -416,6 +425,58 @@ TEST(strangers_and_liars_are_counted_and_harm_nothing) {
     CHECK_EQ(user_open(&a, 1, (struct live_udp_settings){.interface = host(0)}, true), 0);
     exchange(&a, &b, 1, 25, 10000);
     user_close(&a);
+    user_close(&b);
+    live_folder_remove(&folder);
+}
+
+/* Several packets that are one, of 65 bytes, as a process of the job at that address sends them. */
+static uint32_t forge_joined(uint8_t *bytes, const struct user *to, struct nic_address from,
+                             uint32_t summed) {
+    const uint32_t data = 65;
+    uint8_t *body = bytes + LIVE_UDP_HEAD_BYTES;
+    struct nic_packet run = {.kind = NIC_DATA,
+                             .source = from,
+                             .target = {to->self.phys.nid, to->self.phys.pid},
+                             .stream = 5,
+                             .sequence = 1,
+                             .offset = 64,
+                             .bytes = data};
+    wire_encode_joined(&run, 64, body);
+    memset(body + WIRE_JOINED_BYTES, 7, data);
+    struct live_sum key;
+    live_sum_init(&key, folder.key);
+    uint64_t sum = live_sum_of(&key, body, WIRE_JOINED_BYTES, body + WIRE_JOINED_BYTES, summed);
+    memcpy(bytes, folder.key, LIVE_KEY_BYTES);
+    memcpy(bytes + LIVE_KEY_BYTES, &sum, sizeof sum);
+    return LIVE_UDP_HEAD_BYTES + WIRE_JOINED_BYTES + data;
+}
+
+/* From elsewhere all of it is summed, from the same machine the header: every changed bit of what
+ * is summed is found, and nothing passes with the other's sum. */
+TEST(joined_packets_have_the_checksum_of_where_they_come_from) {
+    struct user b;
+    uint8_t bytes[LIVE_UDP_HEAD_BYTES + WIRE_JOINED_BYTES + 65];
+    open_folder();
+    CHECK_EQ(user_open(&b, 2, (struct live_udp_settings){.interface = host(1)}, false), 0);
+    uint32_t wrong = 0;
+    for (uint32_t here = 0; here < 2; here++) {
+        const char *at = here ? host(1) : host(3);
+        const struct nic_address from = {ntohl(inet_addr(at)), 7};
+        uint32_t summed = here ? 0 : 65;
+        int fd = socket_at(at, LIVE_UDP_PORT + 7);
+        uint32_t length = forge_joined(bytes, &b, from, summed);
+        throw_at(fd, &b, bytes, length);
+        wait_for_counts(&b, wrong, 0);
+        for (uint32_t i = LIVE_UDP_HEAD_BYTES; i < length - (65 - summed); i++) {
+            bytes[i] ^= 16;
+            throw_at(fd, &b, bytes, length);
+            bytes[i] ^= 16;
+            wait_for_counts(&b, ++wrong, 0);
+        }
+        throw_at(fd, &b, bytes, forge_joined(bytes, &b, from, 65 - summed));
+        wait_for_counts(&b, ++wrong, 0);
+        close(fd);
+    }
     user_close(&b);
     live_folder_remove(&folder);
 }

@@ -261,27 +261,44 @@ static uint32_t udp_in_place(struct live_transport *t, struct nic_address target
     return u->flat || *u->o.guarded == GUARDED_BY_SYSTEM ? 0 : u->run_bytes;
 }
 
+/* How much of the data of several packets that are one has a checksum: nothing between processes of
+ * one machine. There the system copies it from memory to memory and takes no checksum, either; ours
+ * took a sixth of the time of a large put. Where faults are injected no packets are joined. */
+static uint32_t joined_sum_bytes(const struct udp *u, struct nic_address peer, uint32_t bytes) {
+    return peer.nid == u->address.nid ? 0 : bytes;
+}
+
 struct run_sum {
     const struct udp *u;
     const uint8_t *body;
-    uint32_t head_bytes;
+    uint32_t head_bytes, data_bytes;
     uint64_t sum;
 };
 
+/* Also looks at every page that has no part in the sum: whether it is there. */
 static void sum_run(void *context, const void *data, size_t bytes) {
     struct run_sum *of = context;
-    of->sum = live_sum_of(&of->u->sum, of->body, of->head_bytes, data, (uint32_t)bytes);
+    const volatile uint8_t *byte = data;
+    of->sum = live_sum_of(&of->u->sum, of->body, of->head_bytes, data, of->data_bytes);
+    for (size_t i = of->data_bytes; i < bytes; i += 4096)
+        (void)byte[i];
+    if (bytes)
+        (void)byte[bytes - 1];
 }
 
 /* A run is one datagram. False: its data cannot be read. */
 static bool send_run(struct udp *u, const struct nic_packet *run) {
     struct datagram *d = &u->datagram[u->datagrams];
     uint8_t *body = d->head + LIVE_UDP_HEAD_BYTES;
-    struct run_sum of = {.u = u, .body = body, .head_bytes = WIRE_JOINED_BYTES};
-    if (run->run > 1)
+    struct run_sum of = {.u = u, .body = body};
+    if (run->run > 1) {
         wire_encode_joined(run, run->each, body);
-    else
+        of.head_bytes = WIRE_JOINED_BYTES;
+        of.data_bytes = joined_sum_bytes(u, run->target, run->bytes);
+    } else {
         of.head_bytes = wire_encode_head(run, body);
+        of.data_bytes = run->bytes;
+    }
     if (!guarded_use(*u->o.guarded, run->data, run->bytes, sum_run, &of))
         return false;
     memcpy(d->head, u->o.key, LIVE_KEY_BYTES);
@@ -350,6 +367,13 @@ static void hand_over_next(struct udp *u, bool *enough) {
     *enough = !u->o.receiver.packet(u->o.receiver.context, &packet);
 }
 
+/* The checksum that it should have. */
+static uint64_t sum_expected(const struct udp *u, const struct nic_packet *packet, bool joined,
+                             const uint8_t *body, uint32_t head_bytes) {
+    uint32_t bytes = joined ? joined_sum_bytes(u, packet->source, packet->bytes) : packet->bytes;
+    return u->o.auth ? 0 : live_sum_of(&u->sum, body, head_bytes, body + head_bytes, bytes);
+}
+
 /* Its data stays where it is. False: malformed. */
 static bool hand_over(struct udp *u, uint8_t *bytes, uint32_t length,
                       const struct sockaddr_in *from, bool *enough) {
@@ -362,8 +386,7 @@ static bool hand_over(struct udp *u, uint8_t *bytes, uint32_t length,
     bool joined = wire_is_joined(body);
     if ((joined ? wire_decode_joined(&packet, &u->rest_each, u->o.mtu_bytes, body, length)
                 : wire_decode_head(&packet, u->o.mtu_bytes, body, length, &data)) ||
-        word_at(bytes + LIVE_KEY_BYTES, 8) !=
-            (u->o.auth ? 0 : live_sum_of(&u->sum, body, data, body + data, packet.bytes)) ||
+        word_at(bytes + LIVE_KEY_BYTES, 8) != sum_expected(u, &packet, joined, body, data) ||
         packet.source.nid != ntohl(from->sin_addr.s_addr) ||
         packet.source.pid != ntohs(from->sin_port) - u->o.port || packet.source.pid >= LIVE_PIDS ||
         !nic_address_equal(packet.target, u->address))

@@ -2,7 +2,8 @@
  * of an interface, its port a base and its pid, so that nid and pid are all one has to know.
  *
  * A datagram is the job's key (16 bytes), a checksum of what follows (8 bytes), and a packet as
- * wire.h writes it. The key is looked at before anything else, in constant time. UDP loses,
+ * wire.h writes it. Of several packets that are joined, from a process of the same machine, the
+ * checksum has the header alone. The key is looked at before anything else, in constant time. UDP loses,
  * doubles and reorders: reliable delivery is the card's (nic/delivery.h). Nothing waits in here
  * but one batch per direction, so memory is bounded whatever arrives; what the system does not
  * take is lost. */
