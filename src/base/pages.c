@@ -96,10 +96,20 @@ void *pages_take(size_t bytes, size_t *used) {
     return kept;
 }
 
-void *pages_new(size_t bytes) {
-    size_t used, size = rounded(bytes);
+static void *take_clear(size_t bytes) {
+    size_t used;
     void *at = pages_take(bytes, &used);
-    return at ? memset(at, 0, used) : advised(map(size), size);
+    return at ? memset(at, 0, used) : NULL;
+}
+
+static void *map_advised(size_t bytes) {
+    size_t size = rounded(bytes);
+    return advised(map(size), size);
+}
+
+void *pages_new(size_t bytes) {
+    void *at = take_clear(bytes);
+    return at ? at : map_advised(bytes);
 }
 
 void *pages_sparse(size_t bytes) {
@@ -157,6 +167,13 @@ bool pages_fill(void *at, size_t bytes, size_t rest) {
         return false;
     }
     return true;
+}
+
+void *pages_filled(size_t bytes) {
+    void *at = take_clear(bytes);
+    if (!at && (at = map_advised(bytes)))
+        (void)pages_fill(at, bytes, 0);
+    return at;
 }
 
 void *pages_grow(void *at, size_t old, size_t bytes) {

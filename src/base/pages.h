@@ -17,6 +17,8 @@ void *pages_sparse(size_t bytes);
  * its host: then they take five times as long. The first that does so is the last: what follows,
  * `rest` included, is in small pages, and the function returns false. */
 bool pages_fill(void *at, size_t bytes, size_t rest);
+/* pages_new and pages_fill in one. */
+void *pages_filled(size_t bytes);
 /* From `old` to `bytes`; what is new is zero. On failure NULL, and the old array stays. `at` may be
  * NULL when `old` is 0. */
 void *pages_grow(void *at, size_t old, size_t bytes);

@@ -3,9 +3,9 @@
  *
  * A datagram is the job's key (16 bytes), a checksum of what follows (8 bytes), and a packet as
  * wire.h writes it. Of several packets that are joined, from a process of the same machine, the
- * checksum has the header alone. The key is looked at before anything else, in constant time. UDP loses,
- * doubles and reorders: reliable delivery is the card's (nic/delivery.h). Nothing waits in here
- * but one batch per direction, so memory is bounded whatever arrives; what the system does not
+ * checksum has the header alone. The key is looked at before anything else, in constant time. UDP
+ * loses, doubles and reorders: reliable delivery is the card's (nic/delivery.h). Nothing waits in
+ * here but one batch per direction, so memory is bounded whatever arrives; what the system does not
  * take is lost. */
 #ifndef SPIN_LIVE_LIVE_UDP_H
 #define SPIN_LIVE_LIVE_UDP_H
