@@ -5,7 +5,7 @@
 #include "nic/wire_capture.h"
 
 #define FRAMES 3000
-#define ROOM   4096u
+#define ROOM   8192u
 
 static void damage(struct rng *rng, uint8_t *bytes, uint32_t *length) {
     switch (rng_below(rng, 4)) {
@@ -16,7 +16,7 @@ static void damage(struct rng *rng, uint8_t *bytes, uint32_t *length) {
         *length = 1 + rng_below(rng, *length); /* UDP hands nothing to nobody */
         break;
     case 2:
-        bytes[4 + rng_below(rng, 4)] = (uint8_t)rng_below(rng, 40);
+        bytes[4 + rng_below(rng, 4)] = (uint8_t)rng_below(rng, 90);
         break;
     default:
         break;

@@ -123,7 +123,7 @@ TEST(the_short_layout_is_the_documented_one) {
                                       .payload = 8,
                                       .initiator = 16};
     memcpy(p->data, "abcdefgh", 8);
-    static const uint8_t line[64] = {'s', 'P', 'I', 'N', 2,   32,  1 | 5 << 2 | 128,
+    static const uint8_t line[64] = {'s', 'P', 'I', 'N', 3,   64,  1 | 5 << 2 | 128,
                                      8,   4,   3,   2,   1,   6,   0,
                                      0,   0,   5,   0,   8,   7,   9,
                                      0,   0,   0,   14,  0,   0,   0,
@@ -160,7 +160,7 @@ TEST(the_layout_is_the_documented_one) {
     p->message.hdr_data = 0x99;
     memcpy(p->data, "abc", 3);
     CHECK_EQ(wire_encode(p, bytes), 64 + 72 + 3);
-    CHECK(memcmp(bytes, "sPIN\2\0\3\0\4\3\2\1\5\0\0\0", 16) == 0);
+    CHECK(memcmp(bytes, "sPIN\3\0\3\0\4\3\2\1\5\0\0\0", 16) == 0);
     CHECK(memcmp(bytes + 28, "\x0d\x0c\x0b\x0a", 4) == 0);
     CHECK(memcmp(bytes + 40, "\x88\x77\x66\x55\x44\x33\x22\x11", 8) == 0);
     CHECK_EQ(bytes[52], 3);

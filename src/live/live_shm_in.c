@@ -151,7 +151,7 @@ static bool hand_over_short(struct live_shm *s, struct live_shm_peer *peer, uint
     for (uint32_t i = 1; i < WIRE_PACKET_BYTES / 8; i++)
         head[i] = atomic_load_explicit(&words[i], memory_order_relaxed);
     at += WIRE_PACKET_BYTES;
-    if ((uint8_t)(word >> 40) == WIRE_SHORT_PUT) {
+    if (wire_is_short_put((uint8_t)(word >> 40))) {
         if (!read_put(s, peer, head, &same, &number))
             return false;
         if (s->o.receiver.put(s->o.receiver.context, &peer->put, same, number, at, &s->enough)) {
@@ -266,7 +266,7 @@ enum nic_status shm_fetch(struct live_transport *t, uint8_t *to, const uint8_t *
 
 static bool is_short(uint64_t word) {
     uint8_t version = (uint8_t)(word >> 32), kind = (uint8_t)(word >> 40);
-    return version == WIRE_VERSION && (kind == WIRE_SHORT_PUT || kind == WIRE_SHORT_ACK);
+    return version == WIRE_VERSION && wire_is_short_kind(kind);
 }
 
 /* A header alone; of a block it is longer, and a report is as long as that. A short record may be

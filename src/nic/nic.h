@@ -225,7 +225,7 @@ struct nic_departed {
     bool unreadable; /* the driver's, in nic_left: that memory was not there */
 };
 
-#define NIC_SHORT_BYTES UINT8_MAX /* of data in a put that may go without a packet */
+#define NIC_SHORT_BYTES 4096u /* of data in a put that may go without a packet */
 
 /* Functions of a driver. They are called from inside the card's, and call none of it but
  * nic_move_later and the functions of packets. */

@@ -8,17 +8,19 @@
 local openspin = Proto("openspin", "openspin packet")
 
 local PORT, PIDS = 25600, 1024
-local MAGIC, VERSION = "sPIN", 2
+local MAGIC, VERSION = "sPIN", 3
 local HEAD_BYTES = 24 -- of a datagram on UDP: key and checksum
 local SHORT, LONG, MESSAGE, TAG = 56, 64, 72, 24
 local BLOCK, REPORT = 3, 4
-local SHORT_PUT, SHORT_ACK = 32, 33
+local SHORT_ACK, SHORT_PUT, SHORT_MOST = 33, 64, 4096 -- a put has bytes / 256 in its kind
 local JOINED, JOINED_BYTES = 34, 72
 
 local kinds = { [0] = "data", [1] = "receipt", [2] = "probe", [BLOCK] = "block",
                 [REPORT] = "report",
-                [SHORT_PUT] = "data, short put", [SHORT_ACK] = "data, short acknowledgement",
-                [JOINED] = "data, a run of packets" }
+                [SHORT_ACK] = "data, short acknowledgement", [JOINED] = "data, a run of packets" }
+for high = 0, 63 do
+    kinds[SHORT_PUT + high] = "data, short put"
+end
 local messages = { [0] = "put", [1] = "get", [2] = "atomic", [3] = "fetch", [4] = "ack",
                    [5] = "reply" }
 local reports = { [0] = "whole", [1] = "page fault", [2] = "corrupt", [3] = "error",
@@ -141,7 +143,7 @@ end
 -- The short form: see wire.h. Returns operation, what the column says, and what is wrong.
 local function short_form(tree, tvb)
     local ack, flags, seven = tvb(5, 1):uint() == SHORT_ACK, tvb(6, 1):uint(), tvb(7, 1):uint()
-    local bytes = ack and 0 or seven
+    local bytes = ack and 0 or tvb(5, 1):uint() % 64 * 256 + seven
     local op = ack and "ack" or "put"
     tree:add(f.short, tvb(5, 1), true)
     tree:add(f.first, tvb(5, 1), true)
@@ -153,7 +155,7 @@ local function short_form(tree, tvb)
     if ack then
         tree:add(f.fail, tvb(7, 1))
     else
-        tree:add(f.bytes, tvb(7, 1))
+        tree:add(f.bytes, tvb(7, 1), bytes)
     end
     tree:add_le(f.source_nid, tvb(8, 4))
     tree:add_le(f.target_nid, tvb(12, 4))
@@ -166,6 +168,9 @@ local function short_form(tree, tvb)
     tree:add_le(f.pt_index, tvb(38, 2))
     tree:add_le(f.source_rank, tvb(40, 4))
     tree:add_le(f.target_rank, tvb(44, 4))
+    if bytes > SHORT_MOST then
+        return op, "", "more data than the short form has"
+    end
     local has_initiator = flags >= 128
     tree:add_le(has_initiator and f.initiator or f.hdr_data, tvb(48, 8))
     if has_initiator and tvb(48, 8):le_uint64() == UInt64(0) then
@@ -244,7 +249,7 @@ local function is_short(tvb)
     end
     local bytes, payload = tvb(52, 4):le_uint(), tvb(120, 8):le_uint64()
     if kind == 0 then
-        return bytes <= 255 and tvb(112, 8):le_uint64() == payload and tvb(69, 1):uint() == 0
+        return bytes <= SHORT_MOST and tvb(112, 8):le_uint64() == payload and tvb(69, 1):uint() == 0
     end
     return kind == 4 and bytes == 0 and is_zero(88, 8)
 end
@@ -377,7 +382,7 @@ local function packet(tree, tvb)
         return "?", "", "another version of the format"
     end
     local kind = tvb(5, 1):uint()
-    if kind == SHORT_PUT or kind == SHORT_ACK then
+    if kind == SHORT_ACK or math.floor(kind / 64) == 1 then
         return short_form(tree, tvb)
     end
     if kind == JOINED and length < JOINED_BYTES then

@@ -248,9 +248,9 @@ uint32_t wire_length(const uint8_t *b, uint32_t room) {
     uint64_t length = LONG_BYTES;
     if (room < LONG_BYTES || !wire_begins(b))
         return room;
-    if (b[5] == WIRE_SHORT_ACK || b[5] == WIRE_SHORT_PUT) {
+    if (wire_is_short_kind(b[5])) {
         length = WIRE_PACKET_BYTES;
-        length += b[5] == WIRE_SHORT_PUT ? b[7] : 0;
+        length += b[5] == WIRE_SHORT_ACK ? 0 : wire_short_bytes(wire_get64(b));
         return length < room ? (uint32_t)length : room;
     }
     length += wire_get32(b + WIRE_BYTES_AT);
@@ -271,7 +271,7 @@ const char *wire_decode_head(struct nic_packet *p, uint32_t mtu_bytes, const uin
         return "not a packet of ours";
     if (b[4] != WIRE_VERSION)
         return "another version of the format";
-    bool compact = b[5] == WIRE_SHORT_PUT || b[5] == WIRE_SHORT_ACK;
+    bool compact = wire_is_short_kind(b[5]);
     const char *wrong =
         compact ? wire_decode_short(p, wire_get64(b), b) : decode_long(p, b, length);
     if (wrong)

@@ -15,12 +15,12 @@
  *     84 place of the packet in its block, or what is reported; 85 zero (3)
  *    then the data.
  *
- * Small puts and acknowledgements on a reliable network have a short form, one line of memory with
- * 8 bytes of data. Whatever fits into it is in it:
+ * Puts of one packet and acknowledgements on a reliable network have a short form, one line of
+ * memory with 8 bytes of data. Whatever fits into it is in it, up to 4096 bytes:
  *
- *      0 magic "sPIN"           4 version   5 32 put, 33 acknowledgement
+ *      0 magic "sPIN"           4 version   5 33 acknowledgement, 64 to 80 put: 64 and bytes / 256
  *      6 ack_req (2 bits), interface (4 bits), list, whether 48 is the initiator
- *      7 bytes; of an acknowledgement fail
+ *      7 bytes % 256; of an acknowledgement fail
  *      8 source nid, target nid
  *     16 source pid (2), target pid (2), message_number
  *     24 match_bits; of an acknowledgement length
@@ -45,7 +45,7 @@
 #include "nic/nic.h"
 
 #define WIRE_MAGIC        0x4e495073u /* "sPIN" */
-#define WIRE_VERSION      2
+#define WIRE_VERSION      3
 #define WIRE_PACKET_BYTES 56             /* of a packet, at least */
 #define WIRE_LATER_BYTES  64             /* before the data, of all but the first of a message, */
 #define WIRE_BYTES_AT     52             /* and where it says how much that is */

@@ -7,7 +7,7 @@
 
 #include "nic/wire.h"
 
-enum { WIRE_SHORT_PUT = 32, WIRE_SHORT_ACK = 33 };
+enum { WIRE_SHORT_ACK = 33, WIRE_SHORT_PUT = 64, WIRE_SHORT_HIGH = 63 /* of its bytes */ };
 enum { WIRE_ACK_REQ = 3, WIRE_INTERFACE = 15 << 2, WIRE_LIST = 64, WIRE_INITIATOR = 128 };
 
 static inline void wire_put32(uint8_t *at, uint32_t value) {
@@ -36,6 +36,18 @@ static inline uint64_t wire_get64(const uint8_t *at) {
 }
 
 #define WIRE_SHORT_DATA NIC_SHORT_BYTES /* bytes, at most */
+_Static_assert(WIRE_SHORT_DATA >> 8 <= WIRE_SHORT_HIGH, "6 bits of the kind and a byte say it");
+
+static inline bool wire_is_short_put(uint8_t kind) {
+    return (kind & ~WIRE_SHORT_HIGH) == WIRE_SHORT_PUT;
+}
+static inline bool wire_is_short_kind(uint8_t kind) {
+    return kind == WIRE_SHORT_ACK || wire_is_short_put(kind);
+}
+/* The data of a put, by the first word of its packet. */
+static inline uint32_t wire_short_bytes(uint64_t first) {
+    return (uint32_t)(first >> 40 & WIRE_SHORT_HIGH) << 8 | (uint32_t)(first >> 56);
+}
 
 /* Whether a message that is one packet has a short form. */
 static inline bool wire_message_is_short(const struct nic_message *m) {
@@ -72,8 +84,8 @@ static inline uint64_t wire_encode_short_message(const struct nic_message *m, ui
     wire_put64(b + 40, m->source_rank | (uint64_t)m->target_rank << 32);
     wire_put64(b + 48, m->initiator | m->hdr_data); /* one of them is 0 */
     return WIRE_MAGIC | (uint64_t)WIRE_VERSION << 32 |
-           (uint64_t)(ack ? WIRE_SHORT_ACK : WIRE_SHORT_PUT) << 40 | flags << 48 |
-           (uint64_t)(ack ? m->fail : (uint8_t)m->payload) << 56;
+           (ack ? WIRE_SHORT_ACK : WIRE_SHORT_PUT | m->payload >> 8) << 40 | flags << 48 |
+           (ack ? m->fail : m->payload) << 56;
 }
 
 static inline uint64_t wire_encode_short(const struct nic_packet *p, uint8_t *b) {
@@ -104,9 +116,11 @@ wire_decode_short_message(struct nic_message *m, uint32_t *number, bool ack, uin
     m->match_bits = ack ? 0 : bits;
     m->hdr_data = names ? 0 : other;
     m->remote_offset = (uint32_t)place;
-    m->length = ack ? bits : last;
-    m->payload = ack ? 0 : last;
+    m->payload = ack ? 0 : wire_short_bytes(first);
+    m->length = ack ? bits : m->payload;
     m->initiator = names ? other : 0;
+    if (m->payload > WIRE_SHORT_DATA)
+        return "more data than the short form has";
     return names && !other ? "an initiator that is none" : NULL;
 }
 
