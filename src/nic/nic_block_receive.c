@@ -142,7 +142,7 @@ static bool fits(struct nic_assembly *a, const struct nic_packet *packet) {
         return false;
     bool last = at + packet->bytes == length, several = each_of(packet) < packet->bytes;
     uint64_t each = several ? each_of(packet) : tag->place ? at / tag->place : packet->bytes;
-    if (at != each * tag->place || (!last && packet->bytes % each) ||
+    if (!each || at != each * tag->place || (!last && packet->bytes % each) ||
         (!several && packet->bytes > each) ||
         tag->place + (packet->bytes + each - 1) / each > NIC_BLOCK_PACKETS)
         return false;

@@ -104,14 +104,14 @@ static void seal(uint8_t *bytes, uint32_t length, uint8_t modes) {
     memcpy(bytes + LIVE_KEY_BYTES, &right, sizeof right);
 }
 
-/* How many packets a datagram may be. */
+/* How many packets a datagram may be, at most: it may look like several that the system has joined,
+ * each of which may be several packets of a byte. */
 static uint64_t packets_of(const uint8_t *bytes, size_t length) {
-    const uint8_t *body = bytes + LIVE_UDP_HEAD_BYTES;
-    if (length < LIVE_UDP_HEAD_BYTES + WIRE_JOINED_BYTES || !wire_is_joined(body))
-        return 1;
-    uint64_t each, data = length - LIVE_UDP_HEAD_BYTES - WIRE_JOINED_BYTES;
-    memcpy(&each, body + WIRE_JOINED_BYTES - sizeof each, sizeof each);
-    return each && data ? (data - 1) / each + 1 : 1;
+    const uint64_t least = LIVE_UDP_HEAD_BYTES + WIRE_PACKET_BYTES;
+    bool joins = false;
+    for (size_t i = 0; i + WIRE_PACKET_BYTES <= length; i++)
+        joins |= wire_is_joined(bytes + i);
+    return 1 + (joins ? length : length / least);
 }
 
 static void throw(const uint8_t *data, uint32_t length, uint8_t modes) {
