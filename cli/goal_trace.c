@@ -122,19 +122,42 @@ static const char **command_line(const struct trace_options *o, const struct cli
     return words;
 }
 
+/* Where mpirun looks for a name without a slash: in PATH and in the working directory. */
+static bool is_found(const char *name) {
+    const char *path = getenv("PATH");
+    char file[PATH_MAX];
+    for (size_t length; path; path = path[length] ? path + length + 1 : NULL) {
+        length = strcspn(path, ":");
+        int bytes = snprintf(file, sizeof file, "%.*s/%s", (int)length, path, name);
+        if (bytes < (int)sizeof file && access(file, X_OK) == 0)
+            return true;
+    }
+    return access(name, X_OK) == 0;
+}
+
+/* mpirun would say it in a dozen lines. */
+static int check_program(const struct cli_command *command, const char *name) {
+    struct stat st;
+    if (!strchr(name, '/'))
+        return is_found(name)
+                   ? 0
+                   : cli_error(command, CLI_FAILED,
+                               "%s: cannot run it: there is no such program in PATH", name);
+    if (access(name, X_OK) != 0 || stat(name, &st) != 0)
+        return cli_error(command, CLI_FAILED, "%s: cannot run it: %s", name, strerror(errno));
+    return S_ISREG(st.st_mode)
+               ? 0
+               : cli_error(command, CLI_FAILED, "%s: cannot run it: it is no regular file", name);
+}
+
 static int run_traced(const struct cli_command *command, const struct trace_options *o,
                       const struct cli_list *program, const char *part) {
     const char *others = getenv("LD_PRELOAD");
     char tracer[PATH_MAX], ranks[24], preload[2 * PATH_MAX];
     int ended;
-    struct stat st;
-    if (strchr(program->items[0], '/') &&
-        (access(program->items[0], X_OK) != 0 || stat(program->items[0], &st) != 0))
-        return cli_error(command, CLI_FAILED, "%s: cannot run it: %s", program->items[0],
-                         strerror(errno));
-    if (strchr(program->items[0], '/') && !S_ISREG(st.st_mode))
-        return cli_error(command, CLI_FAILED, "%s: cannot run it: it is no regular file",
-                         program->items[0]);
+    int status = check_program(command, program->items[0]);
+    if (status)
+        return status;
     if (!find_tracer(tracer, sizeof tracer))
         return cli_error(command, CLI_FAILED,
                          "the tracer " TRACER " was not built: install Debian's package "

@@ -52,8 +52,12 @@ static int read_all(int fd, const char *path, const char *what, size_t limit, ui
             return spin_fail(err, SPIN_ELIMIT, "%s: %s is over the limit of %zu bytes", path, what,
                              limit);
         }
-        if (used == room) {
-            uint8_t *larger = realloc(bytes, room *= 2);
+        if (used == room) { /* of a pipe or device nobody knows where it ends */
+            if (file_must_fit(path, what, room *= 2, err)) {
+                free(bytes);
+                return SPIN_ELIMIT;
+            }
+            uint8_t *larger = realloc(bytes, room);
             if (!larger)
                 free(bytes);
             bytes = larger;

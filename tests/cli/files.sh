@@ -58,6 +58,8 @@ case $(nm "$OPENSPIN" 2>/dev/null) in
    truncate -s 2G huge.goal
    refuse "a file larger than the memory" 1 'does not fit: [0-9]+ MiB are free' small \
        "$OPENSPIN" goal info huge.goal
+   refuse "a device that has no end" 1 'does not fit: [0-9]+ MiB are free' small \
+       "$OPENSPIN" goal info /dev/zero
    rm huge.goal ;;
 esac
 

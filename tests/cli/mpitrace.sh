@@ -85,6 +85,8 @@ traced OPENSPIN_GOAL_CLOCK=
 [ "$status" = 0 ] && [ -s own.goal ] && pass "an empty variable is as if it were not set" ||
     fail "an empty variable is as if it were not set" "$status" "$err"
 one_line "no program" 'which program\?'
+refuse "no such program in PATH" 1 'nothing: cannot run it: there is no such program in PATH$' \
+    "$OPENSPIN" goal trace nothing
 refuse "no such program" 1 './nothing: cannot run it: No such file or directory$' \
     trace -o kept.goal ./nothing
 refuse "a folder is no program" 1 '/: cannot run it: it is no regular file$' trace -o kept.goal /
