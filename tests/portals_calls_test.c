@@ -714,6 +714,11 @@ TEST(stale_handles) {
         CHECK(now != PTL_CT_NONE && now != PTL_INVALID_HANDLE);
         before = now;
     }
+    /* Nor is an interface's, which may be 0 as a variable is that nobody has set. */
+    CHECK_OK(PtlCTFree(before));
+    CHECK_EQ(PtlCTFree(0), PTL_ARG_INVALID);
+    CHECK_EQ(PtlCTFree(ni), PTL_ARG_INVALID);
+    CHECK_EQ(PtlMEUnlink(ni), PTL_ARG_INVALID);
     wire_free(w);
 }
 

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_BYTES (1u << 30) /* of a request */
+#define MOST_BYTES   (1u << 30) /* of a request */
+#define MOST_SECONDS 1e9        /* 30 years: what is above that is no trace */
 
 /* ---- Reading ---- */
 
@@ -83,7 +84,9 @@ static bool read_record(struct reader *r, struct spin_spc_record *record) {
     if (strspn(text, "0123456789.eE+-") != strlen(text) || *end || !isfinite(record->seconds) ||
         record->seconds < 0)
         return wrong(r, "timestamp '%s' is not a number of seconds", text);
-    return true;
+    return record->seconds <= MOST_SECONDS
+               ? true
+               : wrong(r, "timestamp %s is above %.0f seconds", text, MOST_SECONDS);
 }
 
 static bool add(struct spin_spc_trace *trace, uint64_t *room, const struct spin_spc_record *r) {

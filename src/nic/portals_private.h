@@ -343,7 +343,7 @@ static inline struct pool *p4_pool_of(struct portals_ni *ni, enum handle_kind ki
 static inline void *p4_object_of(struct portals *p, enum handle_kind kind, ptl_handle_any_t handle,
                                  struct portals_ni **ni_out) {
     struct portals_ni *ni = p->ni[handle >> HANDLE_CODE_BITS & (PORTALS_INTERFACES - 1)];
-    if (!ni)
+    if (!ni || handle >> 29 != kind) /* an object that was given back has the handle HANDLE_NI */
         return NULL;
     const struct pool *pool = p4_pool_of(ni, kind);
     uint32_t index = handle & pool->mask;

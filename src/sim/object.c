@@ -147,7 +147,8 @@ static const char *string_at(const struct object *o, uint64_t at) {
 }
 
 /* How many symbols there are is told by the hash tables alone. */
-static uint32_t count_symbols(const struct object *o) {
+/* No more than `most` and one: what a file says may lead through all of a large, empty span. */
+static uint64_t count_symbols(const struct object *o, uint64_t file_bytes, uint64_t most) {
     uint64_t table = value_of(o, DT_HASH);
     const uint32_t *word = table ? table_at(o, table, 8, 4) : NULL;
     if (word)
@@ -156,6 +157,8 @@ static uint32_t count_symbols(const struct object *o) {
     word = table ? table_at(o, table, 16, 4) : NULL;
     if (!word || !word[0])
         return 0;
+    if (word[0] > file_bytes / sizeof *word)
+        return most + 1;
     uint64_t buckets = table + 16 + 8ull * word[2], chains = buckets + 4ull * word[0];
     const uint32_t *bucket = object_at(o, buckets, 4ull * word[0]), *chain;
     uint32_t last = 0, first = word[1];
@@ -166,22 +169,25 @@ static uint32_t count_symbols(const struct object *o) {
     do {
         chain = object_at(o, chains + 4ull * (last - first), 4);
         last++;
-    } while (chain && !(*chain & 1));
+    } while (chain && !(*chain & 1) && last <= most);
     return last;
 }
 
-static int check_tables(struct object *o, struct spin_error *err) {
+static int check_tables(struct object *o, uint64_t file_bytes, struct spin_error *err) {
     struct object_table *const all[] = {&o->relocations[0], &o->relocations[1], &o->packed,
                                         &o->init_array, &o->fini_array};
     for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (!object_at(o, all[i]->at, all[i]->bytes) || all[i]->at % 8)
+        if (!object_at(o, all[i]->at, all[i]->bytes) || all[i]->at % 8 ||
+            all[i]->bytes > file_bytes)
             return bad(o, "a table of its dynamic section is outside of it", err);
     if (o->init >= o->span || o->fini >= o->span)
         return bad(o, "its initialisation is outside of it", err);
     return SPIN_OK;
 }
 
-static int read_dynamic(struct object *o, struct spin_error *err) {
+/* Its tables are in the file, and so not larger than that. */
+static int read_dynamic(struct object *o, uint64_t file_bytes, struct spin_error *err) {
+    const uint64_t most_symbols = file_bytes / sizeof(Elf64_Sym);
     if (!o->dynamic_count || !table_at(o, o->dynamic, o->dynamic_count * sizeof(Elf64_Dyn), 8))
         return bad(o, "it has no dynamic section", err);
     if (value_of(o, DT_FLAGS_1) & DF_1_PIE)
@@ -194,7 +200,10 @@ static int read_dynamic(struct object *o, struct spin_error *err) {
     o->strings = object_at(o, value_of(o, DT_STRTAB), o->string_bytes);
     if (!o->strings || !o->string_bytes || o->strings[o->string_bytes - 1])
         return bad(o, "its names are cut off", err);
-    o->symbol_count = count_symbols(o);
+    uint64_t symbols = count_symbols(o, file_bytes, most_symbols);
+    if (symbols > most_symbols || symbols > UINT32_MAX)
+        return bad(o, "its symbols are cut off", err);
+    o->symbol_count = (uint32_t)symbols;
     o->symbols = table_at(o, value_of(o, DT_SYMTAB), o->symbol_count * sizeof(Elf64_Sym), 8);
     if (!o->symbols)
         return bad(o, "its symbols are cut off", err);
@@ -210,7 +219,7 @@ static int read_dynamic(struct object *o, struct spin_error *err) {
     o->fini = value_of(o, DT_FINI);
     uint64_t search = value_of(o, DT_RUNPATH) ? value_of(o, DT_RUNPATH) : value_of(o, DT_RPATH);
     o->search = search ? string_at(o, search) : NULL;
-    return check_tables(o, err);
+    return check_tables(o, file_bytes, err);
 }
 
 int object_read(struct object *o, const char *path, struct spin_error *err) {
@@ -233,7 +242,7 @@ int object_read(struct object *o, const char *path, struct spin_error *err) {
     if (!code)
         code = read_segments(o, &in, err);
     if (!code)
-        code = read_dynamic(o, err);
+        code = read_dynamic(o, in.bytes, err);
     free(in.segment);
     if (in.file >= 0)
         close(in.file);

@@ -19,7 +19,8 @@ static void add(struct file *f, const void *bytes, uint64_t count) {
         f->room = 2 * f->room + count;
         f->bytes = realloc(f->bytes, f->room);
     }
-    memcpy(f->bytes + f->used, bytes, count);
+    if (count)
+        memcpy(f->bytes + f->used, bytes, count);
     f->used += count;
 }
 
