@@ -91,13 +91,13 @@ static void end(void) {
     now.bytes = 0;
 }
 
-/* Short copies by vectors that are in the table: to set a way out takes as long as to copy 128
- * bytes. Sanitizers are to see what is copied. */
+/* Copies of up to a packet by vectors that are in the table: a way out and memcpy take 5 to 7 ns
+ * more of 24 for 1 KiB, and nothing less for 4. Sanitizers are to see what is copied. */
 #if GUARDED_WORDS && !defined SANITIZED
 #define LOAD(at, v)  "1: vmovups " #at "(%1), %%ymm" #v "\n" GUARDED_OR(bad)
 #define STORE(at, v) "1: vmovups %%ymm" #v ", " #at "(%0)\n" GUARDED_OR(bad)
 #define VECTOR       32u
-#define VECTORS_MOST 512u
+#define VECTORS_MOST 4096u
 
 static inline bool copy_vector(uint8_t *to, const uint8_t *from) {
     __asm__ goto(LOAD(0, 0) STORE(0, 0) : : "r"(to), "r"(from) : "xmm0", "memory" : bad);
