@@ -714,11 +714,29 @@ TEST(stale_handles) {
         CHECK(now != PTL_CT_NONE && now != PTL_INVALID_HANDLE);
         before = now;
     }
-    /* Nor is an interface's, which may be 0 as a variable is that nobody has set. */
-    CHECK_OK(PtlCTFree(before));
-    CHECK_EQ(PtlCTFree(0), PTL_ARG_INVALID);
-    CHECK_EQ(PtlCTFree(ni), PTL_ARG_INVALID);
-    CHECK_EQ(PtlMEUnlink(ni), PTL_ARG_INVALID);
+    wire_free(w);
+}
+
+/* An interface's may be 0, as a variable is that nobody has set: it names no object, whether there
+ * is one in the first place of its kind, or was. */
+TEST(the_handle_of_an_interface_is_that_of_no_object) {
+    ptl_handle_ct_t ct;
+    ptl_handle_me_t me;
+    ptl_pt_index_t pt;
+    struct wire *w = wire_with(PTL_NI_MATCHING | PTL_NI_LOGICAL, NULL, &ni);
+    const ptl_me_t entry = {.ct_handle = PTL_CT_NONE, .uid = PTL_UID_ANY};
+    CHECK_EQ(ni, 0);
+    CHECK_OK(PtlPTAlloc(ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &pt));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(PtlCTAlloc(ni, &ct));
+        CHECK_OK(PtlMEAppend(ni, pt, &entry, PTL_PRIORITY_LIST, NULL, &me));
+        CHECK_EQ(PtlCTFree(ni), PTL_ARG_INVALID);
+        CHECK_EQ(PtlMEUnlink(ni), PTL_ARG_INVALID);
+        CHECK_OK(PtlCTFree(ct));
+        CHECK_OK(PtlMEUnlink(me));
+        CHECK_EQ(PtlCTFree(ni), PTL_ARG_INVALID);
+        CHECK_EQ(PtlMEUnlink(ni), PTL_ARG_INVALID);
+    }
     wire_free(w);
 }
 

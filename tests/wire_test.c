@@ -142,6 +142,9 @@ TEST(the_short_layout_is_the_documented_one) {
     CHECK_HAS(wire_decode(in, 4, bytes, 64), "more data than the MTU");
     bytes[48] = 0;
     CHECK_HAS(wire_decode(in, MTU, bytes, 64), "an initiator that is none");
+    bytes[5] = 64 + 4097 / 256;
+    bytes[7] = 4097 % 256;
+    CHECK_HAS(wire_decode(in, MTU, bytes, 56 + 4097), "more data than the short form has");
     nic_packet_release(p);
     nic_packet_release(in);
 }
