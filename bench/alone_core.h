@@ -61,7 +61,8 @@ static inline struct alone_core *alone_open(const char *path, uint32_t state, ui
                                .mode = HPU_FUNCTIONAL,
                                .timing = hpu_timing_find("ri5cy"),
                                .with_float = im->limits.with_float,
-                               .jit = SPIN_JIT_FORCE};
+                               .jit = SPIN_JIT_FORCE,
+                               .is_alone = true};
     if (hpu_code_share(&c->code, &key, &err)) { /* without LLVM all is interpreted */
         key.jit = SPIN_JIT_OFF;
         alone_need(!hpu_code_share(&c->code, &key, &err), err.text);
@@ -101,10 +102,9 @@ static inline uint32_t alone_entry(const struct alone_core *c, const char *handl
 /* The handler on a packet that has CALL_HEADROOM bytes before it. */
 static inline void alone_run(struct alone_core *c, uint32_t entry, uint8_t *packet, uint32_t bytes,
                              uint32_t offset) {
-    enum hpu_stop stop;
-    c->hpu.cycles = c->hpu.instret = 0;
+    struct invoke_end end;
     if (c->hpu.entry == entry) {
-        stop = hpu_invoke_next(&c->hpu, packet, bytes, offset);
+        end = hpu_invoke_next(&c->hpu, packet, bytes, offset);
     } else {
         const struct invoke_call call = {.entry = entry,
                                          .kind = SPIN_PAYLOAD_HANDLER,
@@ -117,10 +117,12 @@ static inline void alone_run(struct alone_core *c, uint32_t entry, uint8_t *pack
                                          .memory_address = ALONE_STATE,
                                          .memory_bytes = c->context.memory.bytes,
                                          .offset = offset};
+        c->hpu.cycles = c->hpu.instret = 0;
         hpu_invoke_begin(&c->port, &c->context, &c->core, &call);
-        stop = hpu_run(&c->hpu, UINT64_MAX);
+        end.stop = hpu_run(&c->hpu, UINT64_MAX);
+        end.code = c->hpu.x[10];
     }
-    alone_need(stop == HPU_DONE, "a handler failed");
+    alone_need(end.stop == HPU_DONE && end.code == 0, "a handler failed");
 }
 
 #endif

@@ -140,6 +140,7 @@ struct bare_machine *bare_machine_new(const struct bare_case *c, bool functional
                      functional ? HPU_FUNCTIONAL : HPU_TIMED, timing, c->with_float);
     if (!m || !memory || !code)
         die(c, "out of memory");
+    code->is_alone = true;
     memset(m, 0, sizeof *m);
     memcpy(memory, c, c->bytes);
     m->of = c, m->memory = memory, m->code = code;

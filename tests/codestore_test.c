@@ -64,16 +64,18 @@ TEST(what_differs_is_not) {
     struct program a = counting(3), b = counting(4);
     struct hpu_timing slower = hpu_timing_ri5cy;
     slower.taken++;
-    struct hpu_code_key keys[7];
-    for (int i = 0; i < 7; i++)
+    enum { KEYS = 8 };
+    struct hpu_code_key keys[KEYS];
+    for (int i = 0; i < KEYS; i++)
         keys[i] = key_of(i == 1 ? &b : &a, SPIN_JIT_OFF);
     keys[2].mode = HPU_FUNCTIONAL;
     keys[3].timing = &slower;
     keys[4].with_float = true;
     keys[5].base += 64;
     keys[6].bytes -= 4;
-    struct hpu_code *code[7];
-    for (int i = 0; i < 7; i++) {
+    keys[7].is_alone = true;
+    struct hpu_code *code[KEYS];
+    for (int i = 0; i < KEYS; i++) {
         code[i] = take(keys[i]);
         for (int k = 0; k < i; k++)
             CHECK(code[i] != code[k]);
@@ -84,7 +86,7 @@ TEST(what_differs_is_not) {
     struct hpu_code *again = take(keys[2]);
     CHECK(again == code[2]);
     hpu_code_release(again);
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < KEYS; i++)
         hpu_code_release(code[i]);
 }
 

@@ -98,6 +98,9 @@ TEST(registers_of_the_driver) {
                 demand_same_call(&plain, &jit, &s);
                 CHECK(memcmp(plain.hpu.word, jit.hpu.word, sizeof plain.hpu.word) == 0);
                 CHECK_EQ(jit.hpu.result, plain.hpu.result);
+                CHECK(!plain.hpu.word[0] || jit.hpu.unready.words);
+                if (!mode) /* which is not counted */
+                    continue;
                 CHECK_EQ(jit.hpu.device_loads, plain.hpu.device_loads);
                 CHECK_EQ(jit.hpu.device_stores, plain.hpu.device_stores);
             }
@@ -149,7 +152,8 @@ TEST(hpus_of_another_kind) {
                               .budget = n % 5 ? 1000 : 60};
             demand_same_call(&plain, &jit, &s);
             CHECK_EQ(jit.hpu.word[1], plain.hpu.word[1]);
-            CHECK_EQ(jit.hpu.device_stores, plain.hpu.device_stores);
+            if (mode)
+                CHECK_EQ(jit.hpu.device_stores, plain.hpu.device_stores);
             if (n == 200)
                 functions = hpu_jit_stats(jit.code).functions;
         }
@@ -686,7 +690,6 @@ TEST(commands_make_hot) {
         CHECK_EQ(hpu_run(&m.hpu, ~0ull), HPU_DONE);
     }
     CHECK_EQ(hpu_jit_stats(m.code).functions, 1);
-    CHECK_EQ(m.hpu.device_stores, 4 * 300000);
     machine_close(&m);
 }
 

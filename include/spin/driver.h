@@ -1,7 +1,8 @@
 /* The registers of the HPU driver: how a handler gives commands to its card. Included by handlers
- * (through handler.h) and by the card. A command is: write the words, write its number to ISSUE,
- * read RESULT. PsPIN's own way works too, for its handlers: write the words in its layout, write
- * INFO, read ISSUE, which gives the handle; what TEST found is read from TEST. */
+ * (through handler.h) and by the card. A command is: write the words, all that it has, write its
+ * number to ISSUE, read RESULT; the words go with it, and are 0 afterwards. PsPIN's own way works
+ * too, for its handlers: write the words in its layout, write INFO, read ISSUE, which gives the
+ * handle, and leaves the words; what TEST found is read from TEST. */
 #ifndef SPIN_DRIVER_H
 #define SPIN_DRIVER_H
 

@@ -21,6 +21,8 @@ enum guarded guarded_way(void);
 /* False: some of the `bytes` at `theirs` are not to be read, or written; some may be copied. */
 bool guarded_read_slowly(enum guarded how, void *ours, const void *theirs, size_t bytes);
 bool guarded_write_slowly(enum guarded how, void *theirs, const void *ours, size_t bytes);
+/* The same GUARDED_BY_SIGNAL, for generated code. */
+bool guarded_write_packet(void *theirs, const void *ours, size_t bytes);
 /* Can the pages of these be written to? They are as they were, for atomics of others, too. */
 bool guarded_touch(enum guarded how, void *theirs, size_t bytes);
 

@@ -59,7 +59,10 @@ struct hpu_code {
     uint32_t *slot_at;     /* [halfword]: its slot */
     uint32_t *halfword_of; /* [slot] */
     struct hpu_insn *insn; /* [slot]: for traces, the debugger and the rare instructions */
-    struct hpu_jit *jit;   /* jit.h; NULL: the interpreter runs everything */
+    /* No two threads run it on the same memory at a time: generated code may do an atomic like
+     * any other access. */
+    bool is_alone;
+    struct hpu_jit *jit; /* jit.h; NULL: the interpreter runs everything */
 };
 
 /* Returns NULL when out of memory. */

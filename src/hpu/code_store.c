@@ -21,8 +21,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_same(const struct hpu_code_key *a, const struct hpu_code_key *b) {
     return a->base == b->base && a->bytes == b->bytes && a->mode == b->mode && a->jit == b->jit &&
-           a->variant == b->variant && a->with_float == b->with_float &&
-           memcmp(a->timing, b->timing, sizeof *a->timing) == 0 &&
+           a->variant == b->variant && a->is_alone == b->is_alone &&
+           a->with_float == b->with_float && memcmp(a->timing, b->timing, sizeof *a->timing) == 0 &&
            (!a->bytes || memcmp(a->program, b->program, a->bytes) == 0);
 }
 
@@ -51,6 +51,7 @@ static int make(struct stored **out, const struct hpu_code_key *key, struct spin
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
     }
     s->key.timing = &s->code->timing_copy;
+    s->code->is_alone = key->is_alone;
     int code = hpu_jit_enable(s->code, key->jit, err);
     if (code)
         drop(s);

@@ -17,6 +17,7 @@ struct hpu_code_key {
     const struct hpu_timing *timing;
     bool with_float;
     enum spin_jit jit;
+    bool is_alone;    /* code.h */
     uint32_t variant; /* 0; others for who compares ways to compile it */
 };
 

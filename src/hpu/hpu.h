@@ -4,7 +4,9 @@
 #ifndef SPIN_HPU_HPU_H
 #define SPIN_HPU_HPU_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "hpu/code.h"
@@ -13,8 +15,7 @@
 #include "openspin.h"
 #include "spin/driver.h"
 
-#define HPU_WINDOWS  12
-#define HPU_NOT_KEPT UINT64_MAX
+#define HPU_WINDOWS 12
 
 /* A range of handler addresses and the host memory behind it. Windows may stand anywhere; no access
  * crosses from one into another. */
@@ -79,6 +80,29 @@ struct hpu_device {
     enum hpu_access (*print)(struct hpu *h, uint8_t byte); /* stored at MAP_STDOUT; NULL: SEGV */
 };
 
+/* Generated code: runs from its root until it must leave. `left` is how many cycles there are until
+ * a limit; `seen` and `generation` are the instruction cache's (interp.h). `x10` is the HPU's
+ * x[10], and `host` the memory of its first window: what differs from packet to packet, and need
+ * not go through memory then; the HPU's own may be others. Returns 0 when the handler has returned,
+ * or how it was left: jit_private.h. Where the HPU's registers are kept (`unready`), a handler that
+ * has returned leaves no trace in it, and this returns HPU_KEPT, its x[10] shifted by
+ * HPU_KEPT_VALUE, and its cycles by HPU_KEPT_CYCLES. */
+typedef uint64_t jit_function(struct hpu *h, int64_t left, uint8_t *host, uint32_t x10,
+                              const uint32_t *seen, uint32_t generation);
+
+enum { HPU_KEPT = 1, HPU_KEPT_VALUE = 1, HPU_KEPT_CYCLES = 33 };
+
+/* What a call leaves behind that has to be made ready before another like it (hpu_invoke_next). */
+union hpu_unready {
+    uint32_t any;
+    struct {
+        uint8_t registers; /* or 0: where a call ends in generated code they and the clock are
+                              as they were before it */
+        uint8_t words;     /* of a command: some may not be 0 */
+        uint8_t port;      /* something that the device has */
+    };
+};
+
 /* The registers of the task, in the order of PsPIN (spin/driver.h). For P4sPIN's handlers `memory`
  * is their state. */
 struct hpu_task {
@@ -106,10 +130,10 @@ struct hpu {
     uint32_t pc;
     uint32_t return_pc; /* of the last call, and its slot: where most returns lead */
     const struct hpu_slot *return_slot;
-    uint32_t entry;   /* pc at hpu_start */
-    bool mid_block;   /* pc is inside a block whose limits were checked */
-    bool is_fresh;    /* nothing has run since hpu_start */
-    const void *root; /* jit.c: where generated code of `entry` is found; NULL: not known */
+    uint32_t entry;                           /* pc at hpu_start */
+    bool mid_block;                           /* pc is inside a block whose limits were checked */
+    bool is_fresh;                            /* nothing has run since hpu_start */
+    const _Atomic(jit_function *) *generated; /* code of `entry`; NULL: where it is is not known */
     uint64_t cycles, instret;
     const struct hpu_code *code;
     struct hpu_window window[HPU_WINDOWS];
@@ -132,18 +156,17 @@ struct hpu {
     void *device_context;
     /* Registers of the driver that do nothing by themselves, so that an access to them is one to
      * memory: those of the task, which the owner sets before the call and handlers cannot change,
-     * the words of the command that is being put together, RESULT, and PsPIN's CMD_INFO. */
+     * the words of the command that is being put together (unready.words), RESULT, and PsPIN's
+     * CMD_INFO. */
     struct hpu_task task;
-    uint32_t word[SPIN_WORDS], result;
+    uint32_t word[SPIN_WORDS];
+    _Alignas(8) uint32_t result;
+    uint32_t handles;   /* of the running handler's commands; generated code sets both at once */
     uint32_t info;      /* PsPIN's CMD_INFO: hpu/pspin_registers.h */
     uint32_t task_word; /* takes what is stored to a register of the task; nobody reads it */
-    uint64_t device_loads, device_stores;
-    /* device_stores when all registers were last made ready for a call like the one before
-     * (hpu_invoke_next). Generated code in which the call ends leaves them so, but for x[10] and
-     * those that the device has. HPU_NOT_KEPT: they are not ready. */
-    uint64_t kept_at;
+    uint64_t device_loads, device_stores; /* generated code counts them in the timed mode */
+    union hpu_unready unready;
     struct hpu_direct direct[2]; /* of the match entry, and of the handlers */
-    uint32_t handles;            /* of the running handler's commands */
     /* Between generated code and what calls it or is called: the local time at which its `left`
      * would be used up, from which it knows the time (`cycles` is set when it is left, and before
      * the device is called); where it began; cycles that its last slow access lost. */
@@ -151,6 +174,8 @@ struct hpu {
     uint32_t began_at;
     uint32_t lapse;
 };
+
+_Static_assert(offsetof(struct hpu, handles) == offsetof(struct hpu, result) + 4, "a pair");
 
 void hpu_init(struct hpu *h, const struct hpu_code *code, uint32_t id);
 
@@ -192,9 +217,9 @@ static inline void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top,
     h->x[1] = MAP_RETURN;
     h->x[2] = stack_top;
     h->pc = h->entry = entry;
-    h->root = NULL;
+    h->generated = NULL;
     h->mid_block = h->reserved = false;
-    h->kept_at = HPU_NOT_KEPT;
+    h->unready.registers = 1;
     h->is_fresh = true;
     h->fault = HPU_FAULT_NONE;
     h->fault_address = 0;
@@ -210,10 +235,9 @@ static inline void hpu_start(struct hpu *h, uint32_t entry, uint32_t stack_top,
  * begin; UINT64_MAX: no limit). */
 enum hpu_stop hpu_run(struct hpu *h, uint64_t until);
 
-/* The same without a limit, of a call like the one before, of which all is ready (hpu_invoke.c),
- * with what the HPU has already: the cycles from now to its horizon, the host memory of its first
- * window, and x[10]. */
-enum hpu_stop hpu_run_again(struct hpu *h, uint64_t left, uint8_t *host, uint32_t x10);
+/* What is left to do after generated code of `entry`, in a call like the one before (hpu_invoke.h),
+ * which returned neither 0 nor that registers are kept. */
+enum hpu_stop hpu_run_rest(struct hpu *h, uint64_t way);
 /* Before such a call: how far generated code may go at once. */
 void hpu_set_horizon(struct hpu *h);
 

@@ -144,20 +144,19 @@ void hpu_invoke_begin(struct port *p, const struct invoke_context *x,
 
 /* ---- the next one ---- */
 
-/* As port_begin, after a handler that has given commands. */
-static inline void begin_again(struct hpu *h) {
+/* As port_begin. */
+static void begin_again(struct hpu *h) {
     struct port *p = h->device_context;
-    p->commands = h->handles = 0;
+    port_clear_words(h);
+    p->commands = 0;
     p->heap.used = 0;
-    h->result = h->info = 0;
-    for (int i = 0; i < SPIN_WORDS; i++)
-        h->word[i] = 0;
-    h->kept_at = h->device_stores;
+    h->result = h->handles = 0;
+    h->unready.any = 0;
 }
 
 /* As hpu_start, after a handler that has returned. */
-static __attribute__((noinline)) enum hpu_stop next_anew(struct hpu *h, uint8_t *packet,
-                                                         uint32_t bytes, uint32_t offset) {
+static void start_again(struct hpu *h) {
+    h->cycles = h->instret = 0;
     hpu_clear_registers(h->x);
     if (h->code->has_float)
         hpu_clear_registers(h->f);
@@ -168,25 +167,32 @@ static __attribute__((noinline)) enum hpu_stop next_anew(struct hpu *h, uint8_t 
     h->pc = h->entry;
     h->mid_block = h->is_fresh = h->reserved = false;
     hpu_set_horizon(h);
-    begin_again(h);
-    return hpu_invoke_next(h, packet, bytes, offset);
 }
 
-enum hpu_stop hpu_invoke_next(struct hpu *h, uint8_t *packet, uint32_t bytes, uint32_t offset) {
+/* The end of such a call, as the HPU shows it. */
+static struct invoke_end ended(const struct hpu *h, enum hpu_stop stop) {
+    return (struct invoke_end){stop, h->x[10], h->cycles};
+}
+
+struct invoke_end hpu_invoke_rest(struct hpu *h, uint64_t way) {
+    h->unready.registers = 1;
+    return ended(h, way ? hpu_run_rest(h, way) : HPU_DONE);
+}
+
+struct invoke_end hpu_invoke_anew(struct hpu *h, uint8_t *packet, uint32_t bytes, uint32_t offset) {
     struct hpu_window *w = &h->window[INVOKE_PACKET];
-    uint32_t address = h->task.packet_address, headroom = address - w->base;
-    uint32_t argument = address - CALL_PAYLOAD_BYTES;
-    if (h->kept_at != h->device_stores) {
-        if (h->kept_at == HPU_NOT_KEPT)
-            return next_anew(h, packet, bytes, offset);
-        begin_again(h);
-    }
-    if (w->read_room[0] != headroom + bytes) {
-        hpu_size_window(w, headroom + bytes, w->write_room[0]);
-        h->task.packet_bytes = bytes;
-    }
+    uint32_t headroom = h->task.packet_address - w->base;
+    if (h->unready.registers)
+        start_again(h);
+    begin_again(h);
+    hpu_size_window(w, headroom + bytes, w->write_room[0]);
+    h->task.packet_bytes = bytes;
+    if (h->generated && atomic_load_explicit(h->generated, memory_order_acquire))
+        return hpu_invoke_next(h, packet, bytes, offset);
     call_put_payload(packet, bytes, offset);
-    h->x[10] = argument;
+    h->x[10] = h->task.packet_address - CALL_PAYLOAD_BYTES;
     w->host = packet - headroom;
-    return hpu_run_again(h, h->horizon - h->cycles, packet - headroom, argument);
+    h->unready.registers = 1;
+    h->is_fresh = true;
+    return ended(h, hpu_run(h, UINT64_MAX));
 }

@@ -72,10 +72,41 @@ struct invoke_call {
 void hpu_invoke_begin(struct port *p, const struct invoke_context *x,
                       const struct invoke_core *core, const struct invoke_call *c);
 
+/* How a call has ended: where it has returned, with what and after how many cycles. */
+struct invoke_end {
+    enum hpu_stop stop;
+    uint32_t code;
+    uint64_t cycles;
+};
+
+/* Of hpu_invoke_next: where something has to be made ready first; and the rest of one that did not
+ * end in generated code. */
+struct invoke_end hpu_invoke_anew(struct hpu *h, uint8_t *packet, uint32_t bytes, uint32_t offset);
+struct invoke_end hpu_invoke_rest(struct hpu *h, uint64_t way);
+
 /* Runs the call before once more, of a P4sPIN payload handler without a user header that has
  * returned, on another packet: with as much headroom, in L1 alone, and where the first of that call
  * was for the handler. What such calls have in common stays as it is. The same HPU and context; its
- * heap has no `check`; the clock is set to what it was before that call. */
-enum hpu_stop hpu_invoke_next(struct hpu *h, uint8_t *packet, uint32_t bytes, uint32_t offset);
+ * heap has no `check`. Its clock begins at 0, as that of the first did.
+ *
+ * A small handler takes as long as its start, which takes as long as what it stores: so nothing is
+ * written that only rare cases need, and nothing called that would save registers. */
+static inline struct invoke_end hpu_invoke_next(struct hpu *h, uint8_t *packet, uint32_t bytes,
+                                                uint32_t offset) {
+    const struct hpu_window *w = &h->window[INVOKE_PACKET];
+    uint32_t address = h->task.packet_address, headroom = address - w->base;
+    jit_function *run =
+        h->generated ? atomic_load_explicit(h->generated, memory_order_acquire) : NULL;
+    if (__builtin_expect(!run || h->unready.any || w->read_room[0] != headroom + bytes, 0))
+        return hpu_invoke_anew(h, packet, bytes, offset);
+    if (h->handles)
+        h->result = h->handles = 0;
+    call_put_payload(packet, bytes, offset);
+    uint64_t way = run(h, (int64_t)(h->horizon - h->cycles), packet - headroom,
+                       address - CALL_PAYLOAD_BYTES, NULL, 0);
+    if (__builtin_expect(!(way & HPU_KEPT), 0))
+        return hpu_invoke_rest(h, way);
+    return (struct invoke_end){HPU_DONE, (uint32_t)(way >> HPU_KEPT_VALUE), way >> HPU_KEPT_CYCLES};
+}
 
 #endif

@@ -126,6 +126,7 @@ static enum hpu_access at_device(struct hpu *h, struct hpu_slow_access *s, bool 
     s->extra = 0;
     if (own) {
         memcpy(write ? (void *)own : &s->value, write ? (void *)&s->value : own, s->size);
+        h->unready.words |= write;
     } else {
         if (s->size != 4 || offset & 3 || (!write && !device->load))
             return HPU_ACCESS_FAULT;
@@ -159,6 +160,7 @@ static __attribute__((noinline)) bool store_word(struct hpu *h, uint32_t address
     if (offset >= 4 * SPIN_WORDS || (offset & 3) || !h->device)
         return false;
     h->word[offset / 4] = value;
+    h->unready.words = 1;
     h->device_stores++;
     return true;
 }

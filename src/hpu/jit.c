@@ -77,7 +77,6 @@ static enum hpu_stop jumped(struct hpu *h) {
 
 const struct jit_way_out jit_jumps = {.status = JIT_JUMP};
 const struct jit_way_out jit_other = {.status = JIT_OTHER};
-const struct jit_way_out jit_kept = {.status = HPU_DONE};
 
 /* Takes back what a function had counted and not done. Returns how it ended. */
 static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_way_out *way) {
@@ -87,9 +86,11 @@ static __attribute__((noinline)) uint32_t leave(struct hpu *h, const struct jit_
     h->pc = way->pc ? way->pc : h->pc;
     h->cycles -= (uint64_t)(int64_t)way->cycles;
     h->instret -= way->count;
+    if (h->code->mode != HPU_TIMED || !way->count)
+        return way->status;
     h->device_loads -= way->words[JIT_LOAD];
     h->device_stores -= way->words[JIT_STORE];
-    for (int i = 0; i < HPU_WINDOWS && way->count && h->code->mode == HPU_TIMED; i++) {
+    for (int i = 0; i < HPU_WINDOWS; i++) {
         const uint32_t *n = way->ahead[i];
         struct hpu_window *w = &h->window[i];
         w->loads -= n[JIT_LOAD] + n[JIT_ATOMIC];
@@ -105,9 +106,9 @@ static inline const struct jit_way_out *run_function(struct hpu *h, jit_function
                                                      int64_t left) {
     const struct hpu_icache *icache = h->icache;
     h->horizon = h->cycles + (uint64_t)left;
-    return run(h, left, h->window[0].host, h->x[10],
-               icache ? icache->seen : h->code->jit->nothing_seen,
-               icache ? hpu_icache_generation(icache, h->cycles) : 0);
+    return jit_way_of(run(h, left, h->window[0].host, h->x[10],
+                          icache ? icache->seen : h->code->jit->nothing_seen,
+                          icache ? hpu_icache_generation(icache, h->cycles) : 0));
 }
 
 static void guess_atomic(struct hpu *h, uint32_t slot) {
@@ -149,7 +150,9 @@ static uint8_t how_to_register(struct hpu *h, uint32_t address, uint32_t bytes, 
         return JIT_BY_TASK;
     if (is_own && (write ? offset >= SPIN_REG_WORD : offset == SPIN_REG_RESULT))
         return JIT_BY_WORD;
-    return !is_own && write && offset < MAP_DRIVER_SIZE ? JIT_BY_PORT : JIT_BY_CALL;
+    if (is_own || !write || offset >= MAP_DRIVER_SIZE)
+        return JIT_BY_CALL;
+    return offset == SPIN_REG_ISSUE ? JIT_BY_ISSUE : JIT_BY_PORT;
 }
 
 /* The loop at pc, of one block, could not take its iterations at once. If that is so again, it will
@@ -442,32 +445,18 @@ enum hpu_stop hpu_run(struct hpu *h, uint64_t until) {
     if (__builtin_expect(!run || atomic_load_explicit(&root->calls, memory_order_relaxed), 0))
         return run_any(h, until, end);
     if (h->is_fresh && code->mode == HPU_FUNCTIONAL)
-        h->root = root;
+        h->generated = &root->run;
     h->is_fresh = false;
     h->began_at = pc;
     const struct jit_way_out *way = run_function(h, run, (int64_t)least(end - cycles, MOST_CYCLES));
     return __builtin_expect(!way, 1) ? HPU_DONE : run_rest(h, until, end, way);
 }
 
-/* The same with what hpu_run has found out about the entry; nothing is timed. */
-enum hpu_stop hpu_run_again(struct hpu *h, uint64_t left, uint8_t *host, uint32_t x10) {
-    const struct jit_root *root = h->root;
-    jit_function *run = root ? atomic_load_explicit(&root->run, memory_order_acquire) : NULL;
-    if (__builtin_expect(!run, 0)) {
-        h->kept_at = HPU_NOT_KEPT;
-        h->is_fresh = true;
-        return hpu_run(h, UINT64_MAX);
-    }
-    const struct jit_way_out *way = run(h, (int64_t)left, host, x10, NULL, 0);
-    if (__builtin_expect(way == &jit_kept, 1))
-        return HPU_DONE;
-    h->kept_at = HPU_NOT_KEPT;
-    if (!way)
-        return HPU_DONE;
+enum hpu_stop hpu_run_rest(struct hpu *h, uint64_t way) {
     h->began_at = h->entry;
-    return run_rest(h, UINT64_MAX, h->step_from, way);
+    return run_rest(h, UINT64_MAX, h->step_from, jit_way_of(way));
 }
 
 void hpu_set_horizon(struct hpu *h) {
-    h->horizon = h->cycles + least(h->step_from - h->cycles, MOST_CYCLES);
+    h->horizon = h->cycles + least(h->step_from - h->cycles, MOST_CYCLES / 2); /* HPU_KEPT_CYCLES */
 }

@@ -105,6 +105,8 @@ void lift_enter(struct jit_lift *l, LLVMBasicBlockRef body) {
     const struct jit_llvm *v = l->llvm;
     LLVMBasicBlockRef bad = new_block(l);
     at(l, bad);
+    lift_show_packet(l);
+    set(l, field(l, offsetof(struct hpu, x) + 4 * 10, l->i32), v->GetParam(l->function, 3));
     v->BuildRet(l->b, c64(l, (uintptr_t)&jit_other));
     at(l, l->entry);
     for (unsigned i = 0; i < HPU_WINDOWS; i++) {
@@ -249,6 +251,26 @@ static struct jit_group group_of(const struct jit_lift *l, const struct values *
         .guarded = lift_how(l, h) == JIT_BY_WINDOW && !atomic && l->region->views >> window & 1};
 }
 
+static bool goes_to_issue(const struct jit_lift *l, uint32_t h) {
+    return lift_how(l, h) == JIT_BY_COPY || lift_how(l, h) == JIT_BY_ISSUE;
+}
+
+/* The words of a command stand where the registers do to which it goes. */
+static void expect_value(struct jit_lift *l, const struct jit_origin *at, uint32_t value,
+                         bool is_held) {
+    for (uint32_t i = 0; i < l->groups; i++) {
+        struct jit_group *g = &l->group[i];
+        uint32_t offset = value + (uint32_t)g->least - (MAP_DRIVER + SPIN_REG_WORD);
+        uint32_t bytes = (uint32_t)(g->end - g->least);
+        if (g->window != JIT_COMMAND || !is_same_origin(&g->from, at) || offset & 3 ||
+            offset >= 4 * SPIN_WORDS || bytes > 4 * SPIN_WORDS - offset)
+            continue;
+        g->has_value = true;
+        g->value = value;
+        g->is_held = is_held;
+    }
+}
+
 /* Sorts the block's accesses into groups. In the timed mode one group is one alignment, because an
  * access that crosses a word takes longer; that is not expected. */
 void lift_group_accesses(struct jit_lift *l, const struct jit_block *block) {
@@ -263,6 +285,11 @@ void lift_group_accesses(struct jit_lift *l, const struct jit_block *block) {
         if (lift_is_access(insn_at(l, h)) && !lift_is_left(l, h) && by_window) {
             g = group_of(l, &v, i, h);
             l->member[i] = (struct member){add_access(l, &g), g.least};
+        } else if (lift_is_access(insn_at(l, h)) && goes_to_issue(l, h)) {
+            const struct jit_origin *at = &v.at[insn_at(l, h)->rs1];
+            uint32_t distance = (uint32_t)at->more + (uint32_t)insn_at(l, h)->imm;
+            expect_value(l, at, MAP_DRIVER + SPIN_REG_ISSUE - distance,
+                         lift_how(l, h) == JIT_BY_COPY && !l->timed);
         }
         follow(l, &v, h);
     }
@@ -290,6 +317,12 @@ static LLVMValueRef is_inside(struct jit_lift *l, const struct jit_group *g, LLV
 }
 
 static void check_group(struct jit_lift *l, struct jit_group *g, uint32_t h) {
+    if (g->has_value) {
+        LLVMValueRef value = c32(l, g->value + (uint32_t)g->more);
+        lift_use_window(l, g->window);
+        lift_demand(l, compare(l, LLVMIntEQ, read_x(l, g->reg), value), JIT_MISS, h, g->first > 0);
+        return;
+    }
     struct jit_window *w = lift_use_window(l, g->window);
     if (g->guarded && !w->view)
         w->view = window_field(l, g->window, offsetof(struct hpu_window, view), l->pointer);
@@ -362,7 +395,7 @@ void lift_count_timed(struct jit_lift *l, uint32_t instructions, uint32_t (*acce
 
 /* Of an access: whether the device is told. */
 static bool is_command(const struct jit_lift *l, uint32_t h) {
-    return lift_how(l, h) == JIT_BY_COPY || lift_how(l, h) == JIT_BY_PORT;
+    return goes_to_issue(l, h) || lift_how(l, h) == JIT_BY_PORT;
 }
 
 void lift_count_block(struct jit_lift *l, const struct jit_block *block) {
@@ -383,9 +416,9 @@ void lift_count_block(struct jit_lift *l, const struct jit_block *block) {
         lift_demand(l, lasts, JIT_SHORT, block->start, false);
     }
     charge(l, cycles);
-    if (l->words[JIT_LOAD])
+    if (l->timed && l->words[JIT_LOAD])
         add_to(l, offsetof(struct hpu, device_loads), l->i64, c64(l, l->words[JIT_LOAD]));
-    if (l->words[JIT_STORE])
+    if (l->timed && l->words[JIT_STORE])
         add_to(l, offsetof(struct hpu, device_stores), l->i64, c64(l, l->words[JIT_STORE]));
     lift_count_timed(l, block->counted, l->ahead, NULL);
 }
@@ -451,6 +484,8 @@ void lift_move(struct jit_lift *l, const struct jit_access *a, LLVMValueRef plac
 }
 
 static void called_access(struct jit_lift *l, const struct jit_access *a) {
+    lift_tell_words(l);
+    lift_show_packet(l);
     LLVMValueRef arguments[5] = {l->h, c32(l, l->code->slot_at[a->h]), address_of(l, a)}, result;
     if (a->atomic) {
         arguments[3] = read_x(l, a->in->rs2);
@@ -484,6 +519,8 @@ static void device_store(struct jit_lift *l, const struct jit_access *a) {
     good = v->BuildAnd(l->b, good, compare(l, LLVMIntEQ, low, c32(l, 0)), "");
     l->uses_device = true;
     lift_demand(l, good, JIT_MISS, a->h, true);
+    lift_tell_words(l);
+    lift_show_packet(l);
     LLVMValueRef cycles = field(l, offsetof(struct hpu, cycles), l->i64);
     LLVMValueRef horizon = get(l, l->i64, field(l, offsetof(struct hpu, horizon), l->i64));
     LLVMValueRef now = sub(l, horizon, lift_left_at(l, slot_at(l, a->h)));
@@ -505,20 +542,33 @@ static void device_store(struct jit_lift *l, const struct jit_access *a) {
     }
 }
 
+/* Whether the command that is held is one of so many words. */
+static bool holds_words(const struct jit_lift *l, unsigned words) {
+    for (unsigned i = 0; i < SPIN_WORDS; i++)
+        if ((l->held[i] != NULL) != (i < words))
+            return false;
+    return true;
+}
+
 /* The same for a command that mostly is DMA of the packet, or of a part of it, to memory which is
  * there: done here, as the device would do it at once. */
 static void copy_or_store(struct jit_lift *l, const struct jit_access *a) {
     const struct jit_llvm *v = l->llvm;
+    if (!holds_words(l, 4)) {
+        device_store(l, a);
+        return;
+    }
     LLVMBasicBlockRef copied = new_block(l), told = new_block(l), on = new_block(l);
     LLVMValueRef word[4];
     lift_settle(l); /* for both ways */
-    for (unsigned i = 0; i < 4; i++)
-        word[i] = get(l, l->i32, field(l, offsetof(struct hpu, word) + 4 * i, l->i32));
+    memcpy(word, l->held, sizeof word);
     LLVMValueRef bytes = widen(l, word[2]), host_at = widen(l, word[1]);
     LLVMValueRef local_at = widen(l, sub(l, word[0], lift_use_window(l, 0)->base));
     LLVMValueRef offset = sub(l, address_of(l, a), c32(l, MAP_DRIVER + SPIN_REG_ISSUE));
     LLVMValueRef command = sub(l, lift_stored_value(l, a), c32(l, SPIN_COMMAND_DMA_TO_HOST));
     go_on_if(l, compare(l, LLVMIntEQ, v->BuildOr(l->b, offset, command, ""), c32(l, 0)), told);
+    go_on_if(l, is_ready(l, offsetof(struct hpu, unready.words)),
+             told);                                                /* no others are to be cleared */
     go_on_if(l, compare(l, LLVMIntULE, word[3], c32(l, 1)), told); /* of which memory */
     LLVMValueRef which =
         v->BuildMul(l->b, widen(l, word[3]), c64(l, sizeof(struct hpu_direct)), "");
@@ -533,17 +583,48 @@ static void copy_or_store(struct jit_lift *l, const struct jit_access *a) {
     v->BuildBr(l->b, on);
     at(l, copied);
     LLVMValueRef memory = in_window(l, direct, offsetof(struct hpu_direct, memory), l->pointer);
-    LLVMValueRef arguments[] = {
-        c32(l, GUARDED_BY_SIGNAL), place_in(l, l->b, memory, host_at, l->i8),
-        place_in(l, l->b, lift_use_window(l, 0)->host, local_at, l->i8), bytes};
-    LLVMValueRef good = call(l, (const void *)guarded_write_slowly, l->i8, arguments, 4);
+    LLVMValueRef arguments[] = {place_in(l, l->b, memory, host_at, l->i8),
+                                place_in(l, l->b, lift_use_window(l, 0)->host, local_at, l->i8),
+                                bytes};
+    LLVMValueRef good = call(l, (const void *)guarded_write_packet, l->i8, arguments, 3);
     go_on_if(l, narrow(l, good, l->i1), told); /* a bool */
     LLVMValueRef handles = field(l, offsetof(struct hpu, handles), l->i32);
-    LLVMValueRef handle = add(l, get(l, l->i32, handles), c32(l, 1));
-    set(l, handles, handle);
-    set(l, field(l, offsetof(struct hpu, result), l->i32), handle);
+    LLVMValueRef handle = widen(l, add(l, get(l, l->i32, handles), c32(l, 1)));
+    LLVMValueRef twice = v->BuildOr(l->b, handle, v->BuildShl(l->b, handle, c64(l, 32), ""), "");
+    set(l, field(l, offsetof(struct hpu, result), l->i64), twice); /* and handles */
     v->BuildBr(l->b, on);
     at(l, on);
+}
+
+/* What an atomic stores. */
+static LLVMValueRef changed(struct jit_lift *l, LLVMAtomicRMWBinOp how, LLVMValueRef old,
+                            LLVMValueRef operand) {
+    const struct jit_llvm *v = l->llvm;
+    LLVMIntPredicate keeps = LLVMIntEQ;
+    switch (how) {
+    case LLVMAtomicRMWBinOpXchg:
+        return operand;
+    case LLVMAtomicRMWBinOpAdd:
+        return add(l, old, operand);
+    case LLVMAtomicRMWBinOpXor:
+        return v->BuildXor(l->b, old, operand, "");
+    case LLVMAtomicRMWBinOpAnd:
+        return v->BuildAnd(l->b, old, operand, "");
+    case LLVMAtomicRMWBinOpOr:
+        return v->BuildOr(l->b, old, operand, "");
+    case LLVMAtomicRMWBinOpMin:
+        keeps = LLVMIntSLT;
+        break;
+    case LLVMAtomicRMWBinOpMax:
+        keeps = LLVMIntSGT;
+        break;
+    case LLVMAtomicRMWBinOpUMin:
+        keeps = LLVMIntULT;
+        break;
+    default:
+        keeps = LLVMIntUGT;
+    }
+    return v->BuildSelect(l->b, compare(l, keeps, old, operand), old, operand, "");
 }
 
 static void plain_atomic(struct jit_lift *l, const struct hpu_insn *in, LLVMValueRef place) {
@@ -556,6 +637,12 @@ static void plain_atomic(struct jit_lift *l, const struct hpu_insn *in, LLVMValu
                              : in->id == HPU_AMOMAX_W  ? LLVMAtomicRMWBinOpMax
                              : in->id == HPU_AMOMINU_W ? LLVMAtomicRMWBinOpUMin
                                                        : LLVMAtomicRMWBinOpUMax;
+    if (l->code->is_alone) {
+        LLVMValueRef before = get(l, l->i32, place);
+        set(l, place, changed(l, how, before, read_x(l, in->rs2)));
+        write_x(l, in->rd, before);
+        return;
+    }
     write_x(l, in->rd,
             l->llvm->BuildAtomicRMW(l->b, how, place, read_x(l, in->rs2),
                                     LLVMAtomicOrderingSequentiallyConsistent, 0));
@@ -583,6 +670,8 @@ static void guessed_access(struct jit_lift *l, const struct jit_access *a) {
     const struct jit_llvm *v = l->llvm;
     const void *where = &slot_at(l, a->h)->a.window;
     lift_settle(l); /* for both ways */
+    lift_tell_words(l);
+    lift_show_packet(l);
     LLVMValueRef byte = v->ConstIntToPtr(c64(l, (uintptr_t)where), v->PointerType(l->i8, 0));
     LLVMValueRef guess = v->BuildLoad2(l->b, l->i8, byte, "");
     v->SetOrdering(guess, LLVMAtomicOrderingMonotonic); /* read once: others may write it */
@@ -619,8 +708,27 @@ static void guessed_access(struct jit_lift *l, const struct jit_access *a) {
     at(l, on);
 }
 
+/* Once until they may be taken. */
+static void note_other_words(struct jit_lift *l) {
+    if (!l->has_noted)
+        note_words(l);
+    l->has_noted = true;
+}
+
 static void plain_access(struct jit_lift *l, const struct jit_access *a, const struct member *m) {
     const struct jit_group *g = &l->group[m->group - 1];
+    if (g->has_value) {
+        uint32_t word = (g->value + (uint32_t)m->distance - (MAP_DRIVER + SPIN_REG_WORD)) / 4;
+        l->words[JIT_STORE]--;
+        if (g->is_held) {
+            l->held[word] = lift_stored_value(l, a);
+        } else {
+            note_other_words(l);
+            set(l, field(l, offsetof(struct hpu, word) + 4 * word, l->i32),
+                lift_stored_value(l, a));
+        }
+        return;
+    }
     uint64_t distance = (uint64_t)(int64_t)(m->distance - g->least);
     LLVMValueRef place = g->window >= HPU_WINDOWS && is_constant(&g->from)
                              ? field(l, in_hpu(g->window) + (uint32_t)m->distance, a->type)
@@ -631,6 +739,10 @@ static void plain_access(struct jit_lift *l, const struct jit_access *a, const s
         l->words[kind_of(a->shape)]--;
     else if (l->timed)
         l->ahead[g->window][kind_of(a->shape)]--;
+    if (g->window == JIT_COMMAND) { /* which word is not known */
+        lift_tell_words(l);
+        note_other_words(l);
+    }
     if (a->atomic)
         plain_atomic(l, a->in, place);
     else if (!g->guarded)

@@ -65,6 +65,23 @@ static void put_back(struct jit_lift *l, uint32_t registers) {
                                 field(l, offsetof(struct hpu, x) + 4 * r, l->i32));
 }
 
+static void put_words(struct jit_lift *l) {
+    bool any = false;
+    for (unsigned i = 0; i < SPIN_WORDS; i++) {
+        if (l->held[i])
+            set(l, field(l, offsetof(struct hpu, word) + 4 * i, l->i32), l->held[i]);
+        any |= l->held[i] != NULL;
+    }
+    if (any)
+        note_words(l);
+}
+
+void lift_tell_words(struct jit_lift *l) {
+    put_words(l);
+    memset(l->held, 0, sizeof l->held);
+    l->has_noted = false;
+}
+
 void lift_settle(struct jit_lift *l) {
     if (!l->settles)
         return;
@@ -94,6 +111,7 @@ static LLVMBasicBlockRef exit_by(struct jit_lift *l, uint32_t row, LLVMValueRef 
     LLVMBasicBlockRef here = l->llvm->GetInsertBlock(l->b), off = new_rare_block(l);
     at(l, off);
     put_back(l, l->dirty & ~l->lifted->dirty);
+    put_words(l);
     set(l, l->row, more ? add(l, more, c32(l, row)) : c32(l, row));
     l->llvm->BuildBr(l->b, l->lifted->put_back);
     at(l, here);
@@ -141,8 +159,15 @@ void lift_demand_none(struct jit_lift *l, LLVMValueRef stop, uint32_t h) {
     at(l, on);
 }
 
+void lift_show_packet(struct jit_lift *l) {
+    size_t host = offsetof(struct hpu, window) + offsetof(struct hpu_window, host);
+    set(l, field(l, host, l->pointer), l->host);
+}
+
 void lift_leave_to(struct jit_lift *l, LLVMValueRef pc, const struct jit_way_out *way) {
     put_back(l, l->dirty);
+    if (way) /* else nobody looks any more */
+        lift_show_packet(l);
     l->llvm->BuildStore(l->b, pc, field(l, offsetof(struct hpu, pc), l->i32));
     set(l, l->way, c64(l, (uintptr_t)way));
     l->llvm->BuildBr(l->b, l->end);
@@ -153,12 +178,14 @@ void lift_return_kept(struct jit_lift *l) {
     if (l->timed || l->settles || l->changes_more)
         return;
     LLVMBasicBlockRef kept = new_block(l), not = new_block(l);
-    LLVMValueRef kept_at = get(l, l->i64, field(l, offsetof(struct hpu, kept_at), l->i64));
-    branch_rarely(l, compare(l, LLVMIntNE, kept_at, c64(l, HPU_NOT_KEPT)), kept, not );
+    branch_rarely(l, is_ready(l, offsetof(struct hpu, unready.registers)), kept, not );
     at(l, kept);
-    put_back(l, l->dirty & 1u << 10);
-    set(l, l->way, c64(l, (uintptr_t)&jit_kept));
-    l->llvm->BuildBr(l->b, l->end);
+    LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
+    LLVMValueRef cycles = l->llvm->BuildShl(l->b, spent, c64(l, HPU_KEPT_CYCLES), "");
+    LLVMValueRef value = widen(l, read_x(l, 10));
+    value = l->llvm->BuildShl(l->b, value, c64(l, HPU_KEPT_VALUE), "");
+    value = l->llvm->BuildOr(l->b, value, c64(l, HPU_KEPT), "");
+    l->llvm->BuildRet(l->b, l->llvm->BuildOr(l->b, value, cycles, ""));
     at(l, not );
 }
 
@@ -166,6 +193,7 @@ void lift_return_kept(struct jit_lift *l) {
 
 void lift_ways_out(struct jit_lift *l) {
     at(l, l->out);
+    lift_show_packet(l);
     LLVMValueRef distance = l->llvm->BuildMul(l->b, widen(l, get(l, l->i32, l->row)),
                                               c64(l, sizeof(struct jit_way_out)), "");
     set(l, l->way, add(l, c64(l, (uintptr_t)l->way_out), distance));

@@ -178,7 +178,7 @@ static uint32_t count_calls(const struct jit_lift *l, const struct jit_block *bl
     uint32_t h = block->start, calls = 0;
     for (uint32_t n = 0; n < block->count; n++, h += insn_at(l, h)->length / 2) {
         const struct hpu_insn *in = insn_at(l, h);
-        calls += lift_is_access(in) ? lift_how(l, h) >= JIT_BY_PORT
+        calls += lift_is_access(in) ? lift_how(l, h) >= JIT_BY_ISSUE
                                     : lift_shape[in->id] == SHAPE_FP && !is_float_move(in->id);
     }
     return calls;
@@ -509,7 +509,7 @@ bool lift_insn(struct jit_lift *l, uint32_t h, uint32_t before, const struct mem
         write_x(l, in->rd, c32(l, (uint32_t)slot_at(l, h)->a.imm));
         return false;
     case SHAPE_FENCE:
-        v->BuildFence(l->b, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
+        v->BuildFence(l->b, LLVMAtomicOrderingSequentiallyConsistent, l->code->is_alone, "");
         return false;
     case SHAPE_LOAD:
     case SHAPE_STORE:
@@ -582,6 +582,7 @@ static void fall_into_loop(struct jit_lift *l, const struct jit_block *block, ui
         !lift_is_tight(l, &l->block[i]))
         return;
     lift_settle(l);
+    lift_tell_words(l);
     LLVMBasicBlockRef iterations = new_block(l), alone = new_block(l);
     LLVMValueRef left = lift_left_at(l, slot_at(l, h));
     branch_rarely(l, compare(l, LLVMIntSGT, left, c64(l, 0)), iterations, alone);
@@ -597,6 +598,8 @@ static void lift_block(struct jit_lift *l, const struct jit_block *block) {
     l->dirty = block->dirty;
     memset(l->ahead, 0, sizeof l->ahead);
     memset(l->words, 0, sizeof l->words);
+    memset(l->held, 0, sizeof l->held);
+    l->has_noted = false;
     if (block->dirty)
         lift_put_back(l, block);
     l->llvm->MoveBasicBlockBefore(block->enter, l->out);
@@ -610,6 +613,7 @@ static void lift_block(struct jit_lift *l, const struct jit_block *block) {
     }
     l->llvm->BuildBr(l->b, block->body);
     at(l, block->body);
+    l->dirty = block->dirty; /* the function begins here, with what came otherwise */
     if (lift_is_left(l, h)) {
         lift_leave_at(l, h, JIT_INTERPRET, false);
         return;
@@ -633,6 +637,8 @@ static void lift_block(struct jit_lift *l, const struct jit_block *block) {
             return;
         }
         fall_into_loop(l, block, h);
+        if (i + 1 == block->count)
+            lift_tell_words(l);
         if (i + 1 < block->count && lift_shape[insn_at(l, h)->id] == SHAPE_BRANCH)
             lift_between(l, h);
         else if (lift_insn(l, h, before, &l->member[i]))
@@ -750,6 +756,7 @@ bool jit_lift(const struct jit_llvm *llvm, LLVMContextRef context, LLVMModuleRef
         region->has_short_loop =
             short_loops && short_loops <= MOST_SHORT && (region->seen || region->has_effort);
         l->settles = region->effort != JIT_WELL;
+        l->block[0].dirty = 1u << 10; /* it comes by another way than memory */
         if (!l->settles)
             spread_dirty(l);
         l->b = llvm->CreateBuilderInContext(context);

@@ -86,7 +86,10 @@ struct jit_group {
     int32_t least, end;
     uint32_t aligned; /* mask that must be 0 in the address of `least` */
     bool write;
-    bool guarded; /* page protection does the check */
+    bool guarded;   /* page protection does the check */
+    bool has_value; /* `from` is `value`, or the function is left: words of a command */
+    uint32_t value;
+    bool is_held; /* jit_lift's */
     uint8_t members;
     LLVMValueRef pointer; /* to reg + least */
 };
@@ -118,10 +121,10 @@ struct jit_lift {
     bool timed;
     LLVMTypeRef i1, i8, i16, i32, i64, pointer;
     LLVMValueRef function, h, left_at_start, seen, generation;
-    LLVMValueRef host;                 /* of the first window; NULL: not known */
-    LLVMValueRef x[32];                /* of x0: none */
-    LLVMValueRef left, done;           /* variables: cycles; instructions, in the timed mode */
-    LLVMValueRef row, way;             /* variables of those who leave */
+    LLVMValueRef host;       /* of the first window, whatever the HPU says; NULL: what that says */
+    LLVMValueRef x[32];      /* of x0: none */
+    LLVMValueRef left, done; /* variables: cycles; instructions, in the timed mode */
+    LLVMValueRef row, way;   /* variables of those who leave */
     LLVMBasicBlockRef entry, out, end; /* out: by row; end: by way */
     LLVMValueRef likely, nothing;      /* metadata, and two kinds of it */
     unsigned prof, fixed;
@@ -161,6 +164,10 @@ struct jit_lift {
     } aligned[MOST_GROUPS]; /* what was checked until now */
     uint32_t aligneds;
     uint32_t dirty; /* registers that may have changed until now */
+    /* Words of the DMA that is being put together, or NULL: nobody looks at them if it is done
+     * here. */
+    LLVMValueRef held[SPIN_WORDS];
+    bool has_noted; /* that others are there */
 };
 
 static inline uint32_t halfwords(const struct jit_lift *l) {
@@ -288,6 +295,17 @@ static inline void add_to(struct jit_lift *l, size_t offset, LLVMTypeRef type, L
     set(l, place, add(l, get(l, type, place), more));
 }
 
+/* Whether nothing of the kind, a byte of `unready`, is left behind. */
+static inline LLVMValueRef is_ready(struct jit_lift *l, size_t kind) {
+    LLVMValueRef unready = get(l, l->i8, field(l, kind, l->i8));
+    return compare(l, LLVMIntEQ, unready, l->llvm->ConstInt(l->i8, 0, 0));
+}
+
+/* Some words of a command are not 0. */
+static inline void note_words(struct jit_lift *l) {
+    set(l, field(l, offsetof(struct hpu, unready.words), l->i8), l->llvm->ConstInt(l->i8, 1, 0));
+}
+
 static inline void charge(struct jit_lift *l, LLVMValueRef cycles) {
     set(l, l->left, sub(l, get(l, l->i64, l->left), cycles));
 }
@@ -314,6 +332,10 @@ bool lift_insn(struct jit_lift *l, uint32_t h, uint32_t before, const struct mem
 
 /* Writes back what the block has changed, if that is this function's way. */
 void lift_settle(struct jit_lift *l);
+/* Writes back where the packet is, before something looks at the first window. */
+void lift_show_packet(struct jit_lift *l);
+/* Writes back the words that are held, before something that looks at them. */
+void lift_tell_words(struct jit_lift *l);
 /* Makes the block's put_back. */
 void lift_put_back(struct jit_lift *l, const struct jit_block *block);
 /* A block that ends the function before the instruction at h, with what holds here. `counted`: the

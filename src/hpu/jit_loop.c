@@ -566,6 +566,7 @@ static LLVMValueRef call_iterations(struct jit_lift *l, const struct jit_block *
         return iterations;
     }
     lift_settle(l);
+    lift_show_packet(l);
     note_start(l, loop);
     LLVMValueRef r =
         v->BuildCall2(l->b, v->FunctionType(l->i64, types, 2, 0), function, arguments, 2, "");

@@ -35,18 +35,12 @@ struct jit_way_out {
 extern const struct jit_way_out jit_jumps;
 /* Where a function begins: nothing was done. */
 extern const struct jit_way_out jit_other;
-/* Where the handler has returned and the HPU's registers are kept (kept_at): only x[10] is
- * another. */
-extern const struct jit_way_out jit_kept;
 
-/* Runs from its root until it must leave. `left` is how many cycles there are until a limit; `seen`
- * and `generation` are the instruction cache's (interp.h). `x10` and `host` are what the HPU has in
- * x[10] and as its first window: what differs from packet to packet, and need not go through memory
- * then. Returns the way out, whose counts are still to be taken back; NULL or jit_kept when the
- * handler has returned. */
-typedef const struct jit_way_out *jit_function(struct hpu *h, int64_t left, uint8_t *host,
-                                               uint32_t x10, const uint32_t *seen,
-                                               uint32_t generation);
+/* What a function (hpu.h) returns that the handler did not return in: its counts are still to be
+ * taken back. */
+static inline const struct jit_way_out *jit_way_of(uint64_t returned) {
+    return (const struct jit_way_out *)(uintptr_t)returned;
+}
 
 /* What generated code calls for all that is rare. Each returns a value in the low half and an
  * hpu_stop in the high half: 0 when all went well. What an access lost is in h->lapse. */
@@ -68,7 +62,8 @@ enum {
     JIT_BY_TASK,   /* to the registers of the task; and none of those before */
     JIT_BY_WORD,   /* to the words of a command, or RESULT; likewise */
     JIT_BY_COPY,   /* a word to the device: the command of a DMA that goes at once; likewise */
-    JIT_BY_PORT,   /* a word to a register of the device; of those before only that */
+    JIT_BY_ISSUE,  /* any command; of those before only that */
+    JIT_BY_PORT,   /* a word to a register of the device; of those before only the two */
     JIT_BY_CALL,   /* anywhere */
 };
 

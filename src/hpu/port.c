@@ -38,9 +38,18 @@ static __attribute__((noinline)) enum hpu_access issue(struct hpu *h, uint32_t n
     }
     p->commands++;
     h->handles += handle != 0;
+    h->unready.port = 1;
     if (p->card->note)
         p->card->note(p, number);
     return HPU_ACCESS_OK;
+}
+
+/* The same, and the words go with it. */
+static enum hpu_access issue_words(struct hpu *h, uint32_t number) {
+    enum hpu_access done = issue(h, number);
+    if (done == HPU_ACCESS_OK)
+        port_clear_words(h);
+    return done;
 }
 
 static enum hpu_access wait_or_test(struct port *p, uint32_t handle, bool wait) {
@@ -83,6 +92,7 @@ static inline bool copy_directly(struct hpu *h, bool out, bool of_packet) {
             : !guarded_read(GUARDED_BY_SIGNAL, local, host, bytes))
         return false;
     h->result = ++h->handles;
+    port_clear_words(h);
     return true;
 }
 
@@ -94,13 +104,14 @@ static __attribute__((noinline)) enum hpu_access store_other(struct hpu *h, uint
     case SPIN_REG_ISSUE:
         if ((out || value == SPIN_COMMAND_DMA_FROM_HOST) && copy_directly(h, out, false))
             return HPU_ACCESS_OK;
-        return issue(h, value);
+        return issue_words(h, value);
     case SPIN_REG_WAIT:
         return wait_or_test(p, value, true);
     case SPIN_REG_TEST:
         return wait_or_test(p, value, false);
     case SPIN_REG_ALLOCATE:
         h->result = heap_allocate(h, &p->heap, value);
+        h->unready.port = 1;
         return HPU_ACCESS_OK;
     }
     return HPU_ACCESS_FAULT;
@@ -142,9 +153,10 @@ void port_open(struct port *p, struct hpu *h, const struct port_card *card, bool
 void port_begin(struct port *p) {
     struct hpu *h = p->hpu;
     p->sync = false;
-    p->commands = h->handles = 0;
-    h->result = h->info = 0;
-    memset(h->word, 0, sizeof h->word);
+    port_clear_words(h);
+    p->commands = 0;
+    h->result = h->handles = 0;
+    h->unready.port = 0;
     heap_begin(h, &p->heap);
 }
 

@@ -99,6 +99,15 @@ struct port {
 void port_open(struct port *p, struct hpu *h, const struct port_card *card, bool is_pspin);
 /* Before a handler runs, when it has all its windows. */
 void port_begin(struct port *p);
+/* The words of commands, and PsPIN's CMD_INFO, are 0 again. */
+static inline void port_clear_words(struct hpu *h) {
+    if (!h->unready.words)
+        return;
+    for (int i = 0; i < SPIN_WORDS; i++)
+        h->word[i] = 0;
+    h->info = 0;
+    h->unready.words = 0;
+}
 /* After it has ended: prints what has no end of line. */
 void port_end(struct port *p);
 

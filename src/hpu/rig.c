@@ -166,6 +166,7 @@ int rig_new(struct spin_rig **out, const struct spin_image *im,
                                      .timing = timing,
                                      .with_float = im->limits.with_float,
                                      .jit = o->check ? SPIN_JIT_OFF : o->jit,
+                                     .is_alone = true,
                                      .variant = variant};
     int code = SPIN_OK;
     if (!rig->l1 || !rig->l2 || !rig->me_host || !rig->handler_host || !rig->l2_packet)
@@ -325,7 +326,9 @@ void rig_end(struct spin_rig *rig, enum hpu_stop stop, struct spin_outcome *o) {
     if (rig->port.refusal.call)
         o->refusal = rig->port.refusal;
     bool timed = h->code->mode == HPU_TIMED; /* stepping counts accesses in any mode */
-    for (uint32_t i = 0; i < h->windows && timed; i++) {
+    if (!timed)
+        return;
+    for (uint32_t i = 0; i < h->windows; i++) {
         o->loads[h->window[i].region] += h->window[i].loads;
         o->stores[h->window[i].region] += h->window[i].stores;
     }

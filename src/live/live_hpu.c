@@ -38,6 +38,7 @@ struct live_executor {
     uint32_t number; /* of this executor: its HPU, as handlers see it */
     bool begun, blocked, resumed;
     bool returned; /* its last call was a payload handler, has returned, and may be made again */
+    uint32_t code_returned; /* of a handler that has returned */
     struct live_seen_handler *seen;
     uint64_t host_bytes;          /* of memory by address, for PsPIN's handlers, */
     const struct live_code *runs; /* its handler's */
@@ -97,7 +98,8 @@ static struct live_code *code_new(const struct live_card *card, const struct spi
                                      .mode = HPU_FUNCTIONAL,
                                      .timing = hpu_timing_find("ri5cy"),
                                      .with_float = im->limits.with_float,
-                                     .jit = card->options.jit};
+                                     .jit = card->options.jit,
+                                     .is_alone = !card->workers};
     if (c->constants && c->data && c->handler_data && c->pad &&
         !hpu_code_share(&c->code, &key, &err))
         return c;
@@ -233,6 +235,7 @@ static void call_handler(struct live_executor *e) {
     e->context.host_address = e->host_at;
     e->context.host_bytes = e->host_bytes;
     call.budget_cycles = BUDGET;
+    e->hpu.cycles = e->hpu.instret = 0;
     hpu_invoke_begin(&e->port, &e->context, &e->core, &call);
 }
 
@@ -244,7 +247,7 @@ static bool is_next(const struct live_executor *e) {
            e->host_at == e->context.host_address && e->host_bytes == e->context.host_bytes;
 }
 
-static enum hpu_stop call_next(struct live_executor *e) {
+static struct invoke_end call_next(struct live_executor *e) {
     const struct nic_task *t = e->task;
     uint8_t *packet = e->packet + CALL_HEADROOM;
     if (t->owns_data)
@@ -368,7 +371,6 @@ enum hpu_stop live_hpu_run(struct live_executor *e) {
         give_memory(e, e->runs);
         if (!e->seen || !live_seen_is(e->seen, e->task))
             e->seen = live_seen_handler(&e->card->seen, e->task);
-        e->hpu.cycles = e->hpu.instret = 0;
         next = is_next(e);
         if (!next)
             call_handler(e);
@@ -377,7 +379,15 @@ enum hpu_stop live_hpu_run(struct live_executor *e) {
     uint64_t began_ns = live_seen_begins(e->seen, again, !e->card->workers);
     bool traces = e->card->record && live_record_traces(e->card->record);
     uint64_t traced_ns = traces ? live_now_ns() : 0;
-    enum hpu_stop stop = next ? call_next(e) : hpu_run(&e->hpu, UINT64_MAX);
+    struct invoke_end end;
+    if (next) {
+        end = call_next(e);
+    } else {
+        end.stop = hpu_run(&e->hpu, UINT64_MAX);
+        end.code = e->hpu.x[10];
+    }
+    enum hpu_stop stop = end.stop;
+    e->code_returned = end.code;
     e->returned = stop == HPU_DONE && e->task->kind == NIC_PAYLOAD_HANDLER && !e->port.is_pspin;
     live_seen_ends(e->seen, began_ns, stop == HPU_FAULTED);
     if (traced_ns)
@@ -400,7 +410,7 @@ void live_hpu_ran(struct live_executor *e, enum hpu_stop stop) {
         tell_fault(e);
     const struct nic_task *task = e->task;
     int32_t code =
-        flow_code(stop != HPU_DONE, e->context.image->info.is_pspin, (int32_t)e->hpu.x[10]);
+        flow_code(stop != HPU_DONE, e->context.image->info.is_pspin, (int32_t)e->code_returned);
     executor_give(e);
     nic_handler_done(card->nic, task, code, live_time(card));
 }

@@ -34,16 +34,17 @@ static int find_program(struct card *c, const struct spin_image *image, uint32_t
     *p = (struct card_program){.image = image, .icache = calloc(c->clusters, sizeof *p->icache)};
     if (!p->icache)
         return spin_fail(err, SPIN_ENOMEM, "out of memory");
-    int code = hpu_code_share(
-        &p->code,
-        &(struct hpu_code_key){.program = image->code.content,
-                               .base = image->code.address,
-                               .bytes = bytes,
-                               .mode = HPU_TIMED,
-                               .timing = &c->timing,
-                               .with_float = image->limits.with_float,
-                               .jit = c->config.check ? SPIN_JIT_OFF : c->config.jit},
-        err);
+    int code =
+        hpu_code_share(&p->code,
+                       &(struct hpu_code_key){.program = image->code.content,
+                                              .base = image->code.address,
+                                              .bytes = bytes,
+                                              .mode = HPU_TIMED,
+                                              .timing = &c->timing,
+                                              .with_float = image->limits.with_float,
+                                              .jit = c->config.check ? SPIN_JIT_OFF : c->config.jit,
+                                              .is_alone = true},
+                       err);
     /* All programs share a cluster's cache, each at its place in program memory: the runtime first,
      * whose end need not be that of a line. */
     uint32_t line = c->timing.icache_line;

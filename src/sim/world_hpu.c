@@ -72,7 +72,8 @@ static struct world_code *code_new(struct spin_world *w, const struct spin_image
                                               .mode = HPU_TIMED,
                                               .timing = w->timing,
                                               .with_float = im->limits.with_float,
-                                              .jit = w->jit},
+                                              .jit = w->jit,
+                                              .is_alone = true},
                        &err))
         world_fail(w, (enum spin_code)err.code, "%s", err.text);
     if (!c.code) {

@@ -262,6 +262,8 @@ static bool run_batch(struct batch *b, const char *qemu) {
     for (int mode = 0; good && mode < 2; mode++) {
         code[mode] = hpu_code_new(b->code, DIFF_CODE, (uint32_t)b->code_bytes,
                                   mode ? HPU_TIMED : HPU_FUNCTIONAL, &hpu_timing_ri5cy, true);
+        if (code[mode])
+            code[mode]->is_alone = (b->seed + (unsigned)mode) % 2;
         good = code[mode] != NULL &&
                enable_jit(code[mode], (uint32_t)((b->seed * 0x9e3779b97f4a7c15u >> 32) % 5));
     }

@@ -159,6 +159,7 @@ static void run_every_way(const struct input *in) {
             hpu_code_new(in->code, MAP_PROGRAM, in->code_bytes, mode ? HPU_TIMED : HPU_FUNCTIONAL,
                          &hpu_timing_ri5cy, in->with_float);
         FUZZ_CHECK(code);
+        code->is_alone = in->code_bytes / 2 % 2;
         run(in, code, WHOLE, &whole[mode], &cycles_were_read);
         run(in, code, QUANTA, &other, &cycles_were_read);
         FUZZ_CHECK(memcmp(&whole[mode], &other, sizeof other) == 0);
