@@ -1,14 +1,17 @@
 /* Calls like the one before (hpu_invoke_next), which find all as the first did, and DMA that goes
  * at once: as if each were the first and the card did the DMA, in generated code and not. */
+#include <sys/mman.h>
+
+#include "base/guarded_copy.h"
 #include "base/rng.h"
 #include "hpu/hpu_invoke.h"
 #include "lib/test_machine.h"
 
 #define PACKET_AT    (MAP_L1_BASE + MAP_L1_PACKETS + CALL_HEADROOM)
-#define PACKET_BYTES 256u
+#define PACKET_BYTES 5120u
 #define STATE_AT     (MAP_L1_BASE + MAP_L1_SCRATCH + HEAP_BYTES)
 #define STATE_BYTES  64u
-#define HOST_BYTES   512u
+#define HOST_BYTES   8192u
 
 /* What the handler finds in its packet. */
 enum { LOCAL, HOST, BYTES, SPACE, COMMAND, MORE, WORDS };
@@ -28,6 +31,7 @@ struct core {
     struct invoke_core core;
     struct spin_image image;
     struct invoke_end end; /* of a handler that has returned */
+    uint32_t gone_from;    /* host memory is not there from here on; 0: it is */
     bool has_waited;       /* the command that is given now has been put off */
     bool has_returned;     /* from the call before, like which the next is made */
     _Alignas(16) uint8_t packet[CALL_HEADROOM + PACKET_BYTES + CANARY];
@@ -44,6 +48,8 @@ static enum hpu_access issue(struct port *p, const struct port_command *c) {
     if (c->effect != PORT_STORE && c->effect != PORT_FETCH)
         return port_refuse(p);
     struct core *core = (struct core *)p->hpu;
+    if (core->gone_from)
+        return port_refuse(p);
     core->has_waited = !core->has_waited && c->bytes % 3 == 0;
     if (core->has_waited)
         return HPU_ACCESS_WAIT;
@@ -158,10 +164,10 @@ static enum hpu_stop core_call(struct core *c, const uint32_t *words, uint32_t b
 /* Mostly good, sometimes at an edge or beyond it. */
 static void choose(struct rng *rng, uint32_t *w, uint32_t bytes) {
     bool odd = rng_below(rng, 8) == 0;
-    w[BYTES] = odd ? rng_below(rng, 4) : 1 + rng_below(rng, 64);
+    w[BYTES] = odd ? rng_below(rng, 4) : 1 + rng_below(rng, rng_below(rng, 2) ? 64 : 4800);
     w[LOCAL] = PACKET_AT + (odd ? bytes - w[BYTES] + rng_below(rng, 3) : rng_below(rng, 100));
-    w[HOST] = odd ? HOST_BYTES - w[BYTES] + rng_below(rng, 2) : rng_below(rng, 400);
-    w[MORE] = rng_below(rng, 40) ? rng_below(rng, 400) : HOST_BYTES - rng_below(rng, 3);
+    w[HOST] = odd ? HOST_BYTES - w[BYTES] + rng_below(rng, 2) : rng_below(rng, 3000);
+    w[MORE] = rng_below(rng, 40) ? rng_below(rng, 3000) : HOST_BYTES - rng_below(rng, 3);
     w[SPACE] = rng_below(rng, 60) ? rng_below(rng, 2) : rng_below(rng, 4);
     w[COMMAND] = SPIN_COMMAND_DMA_TO_HOST;
     switch (rng_below(rng, 80)) {
@@ -242,6 +248,45 @@ static void compare_calls(enum kind kind, bool has_jit, unsigned effort) {
         CHECK_EQ(kept, 0);
     hpu_code_free(first.code);
     hpu_code_free(again.code);
+}
+
+/* Where the program has taken its memory away, a DMA into it is refused by the card, and nothing
+ * else happens: whether none of it is there, or it ends there. */
+static void copy_to_what_is_gone(bool has_jit, enum guarded way) {
+    static struct core c;
+    const size_t page = 4096;
+    struct program p = handler_of(PLAIN);
+    uint8_t *host =
+        mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(host != MAP_FAILED && munmap(host + page, page) == 0);
+    core_open(&c, &p, has_jit, JIT_WELL);
+    c.hpu.direct[0] = (struct hpu_direct){2 * page, host};
+    for (uint32_t i = 0; i < 400; i++) {
+        static const uint32_t lengths[] = {1, 31, 32, 127, 128, 129, 200, 256, 1000, 4096, 4097};
+        uint32_t bytes = lengths[i % 11], gone = i > 200 && i % 7 == 0;
+        uint32_t at = gone ? (i % 2 ? (uint32_t)page : (uint32_t)page - bytes / 2) : 0;
+        const uint32_t w[WORDS] = {[LOCAL] = PACKET_AT,
+                                   [HOST] = at,
+                                   [BYTES] = at || bytes < page ? bytes : 1,
+                                   [COMMAND] = SPIN_COMMAND_DMA_TO_HOST,
+                                   [MORE] = at};
+        c.gone_from = gone ? (uint32_t)page : 0;
+        enum hpu_stop stop = core_call(&c, w, PACKET_BYTES, i);
+        CHECK_EQ(stop, gone ? HPU_FAULTED : HPU_DONE);
+        CHECK(gone || memcmp(host + at, c.packet + CALL_HEADROOM, w[BYTES]) == 0);
+        c.has_returned = stop == HPU_DONE;
+    }
+    CHECK_EQ(way, GUARDED_BY_SIGNAL);
+    hpu_code_free(c.code);
+    munmap(host, page);
+}
+
+TEST(memory_that_is_gone) {
+    enum guarded way = guarded_way();
+    copy_to_what_is_gone(false, way);
+#ifdef OPENSPIN_JIT
+    copy_to_what_is_gone(true, way);
+#endif
 }
 
 TEST(interpreted) {

@@ -97,7 +97,6 @@ static void end(void) {
 #define LOAD(at, v)  "1: vmovups " #at "(%1), %%ymm" #v "\n" GUARDED_OR(bad)
 #define STORE(at, v) "1: vmovups %%ymm" #v ", " #at "(%0)\n" GUARDED_OR(bad)
 #define VECTOR       32u
-#define VECTORS_MOST 4096u
 
 static inline bool copy_vector(uint8_t *to, const uint8_t *from) {
     __asm__ goto(LOAD(0, 0) STORE(0, 0) : : "r"(to), "r"(from) : "xmm0", "memory" : bad);
@@ -139,8 +138,12 @@ static inline bool by_vectors(uint8_t *to, const uint8_t *from, size_t bytes) {
     return good;
 }
 
-static bool goes_by_vectors(size_t bytes) {
-    return bytes >= VECTOR && bytes <= VECTORS_MOST && __builtin_cpu_supports("avx");
+bool guarded_has_vectors(void) {
+    return __builtin_cpu_supports("avx");
+}
+
+static inline bool goes_by_vectors(size_t bytes) {
+    return bytes >= VECTOR && bytes <= GUARDED_VECTORS_MOST && __builtin_cpu_supports("avx");
 }
 #else
 static bool by_vectors(uint8_t *to, const uint8_t *from, size_t bytes) {
@@ -150,6 +153,10 @@ static bool by_vectors(uint8_t *to, const uint8_t *from, size_t bytes) {
 
 static bool goes_by_vectors(size_t bytes) {
     (void)bytes;
+    return false;
+}
+
+bool guarded_has_vectors(void) {
     return false;
 }
 #endif

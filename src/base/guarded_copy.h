@@ -23,6 +23,9 @@ bool guarded_read_slowly(enum guarded how, void *ours, const void *theirs, size_
 bool guarded_write_slowly(enum guarded how, void *theirs, const void *ours, size_t bytes);
 /* The same GUARDED_BY_SIGNAL, for generated code. */
 bool guarded_write_packet(void *theirs, const void *ours, size_t bytes);
+/* Whether copies of up to so many bytes go by vectors of 32. */
+#define GUARDED_VECTORS_MOST 4096u
+bool guarded_has_vectors(void);
 /* Can the pages of these be written to? They are as they were, for atomics of others, too. */
 bool guarded_touch(enum guarded how, void *theirs, size_t bytes);
 

@@ -58,8 +58,9 @@ struct guard_site {
     int32_t instruction, landing;
 };
 struct guard_sites;
-/* The sites of a piece of generated code, until it is freed. NULL when out of memory. */
-struct guard_sites *guard_sites_add(const struct guard_site *site, size_t count);
+/* The sites of a piece of generated code, until it is freed: they fault in views, or, where they
+ * are copies, in the program's memory (base/guarded_copy.h). NULL when out of memory. */
+struct guard_sites *guard_sites_add(const struct guard_site *site, size_t count, bool are_copies);
 /* No thread may be in the code. NULL is fine. */
 void guard_sites_remove(struct guard_sites *sites);
 

@@ -1,8 +1,8 @@
 /* SIGSEGV of generated code (base/fault_signal.h has what the signal does otherwise).
  *
  * A fault is ours when the kernel reports one (nobody sent the signal), the instruction is one that
- * was registered, and the address is in a view. Then the thread goes on at the instruction's
- * landing.
+ * was registered, and the address is in a view, or anywhere if the instruction belongs to a copy to
+ * the program's memory. Then the thread goes on at the instruction's landing.
  *
  * The handler takes no lock and allocates nothing. Pieces of code are a list that grows at its
  * head; who removes one waits until no thread is reading, which is never long: a reader is inside
@@ -18,11 +18,14 @@
 #include "hpu/guard.h"
 #include "openspin.h"
 
+static bool take_fault(int number, const siginfo_t *info, ucontext_t *context);
+
 /* ---- sites ---- */
 
 struct guard_sites {
     const struct guard_site *site;
     size_t count;
+    bool are_copies;
     _Atomic(struct guard_sites *) next;
 };
 
@@ -34,12 +37,14 @@ static uintptr_t at(const int32_t *distance) {
     return (uintptr_t)distance + (uintptr_t)(intptr_t)*distance;
 }
 
-struct guard_sites *guard_sites_add(const struct guard_site *site, size_t count) {
+struct guard_sites *guard_sites_add(const struct guard_site *site, size_t count, bool are_copies) {
     struct guard_sites *made = calloc(1, sizeof *made);
     if (!made)
         return NULL;
     made->site = site;
     made->count = count;
+    made->are_copies = are_copies;
+    fault_signal_add(take_fault);
     pthread_mutex_lock(&changing);
     atomic_store(&made->next, atomic_load(&all_sites));
     atomic_store(&all_sites, made);
@@ -62,11 +67,11 @@ void guard_sites_remove(struct guard_sites *sites) {
 }
 
 /* 0: no such instruction. */
-static uintptr_t landing_of(uintptr_t instruction) {
+static uintptr_t landing_of(uintptr_t instruction, bool in_copies) {
     uintptr_t found = 0;
     atomic_fetch_add(&readers, 1);
     for (struct guard_sites *s = atomic_load(&all_sites); s && !found; s = atomic_load(&s->next))
-        for (size_t i = 0; i < s->count && !found; i++)
+        for (size_t i = 0; i < s->count && !found && s->are_copies == in_copies; i++)
             if (at(&s->site[i].instruction) == instruction)
                 found = at(&s->site[i].landing);
     atomic_fetch_sub(&readers, 1);
@@ -85,10 +90,12 @@ static _Atomic(enum spin_guards) wanted;
 
 static bool take_fault(int number, const siginfo_t *info, ucontext_t *context) {
 #ifdef PC_OF
-    if (number != SIGSEGV || (info->si_code != SEGV_MAPERR && info->si_code != SEGV_ACCERR) ||
-        !guard_has((uintptr_t)info->si_addr))
+    if (info->si_code <= 0) /* somebody has sent it */
         return false;
-    uintptr_t landing = landing_of((uintptr_t)PC_OF(context));
+    bool in_view = number == SIGSEGV &&
+                   (info->si_code == SEGV_MAPERR || info->si_code == SEGV_ACCERR) &&
+                   guard_has((uintptr_t)info->si_addr);
+    uintptr_t landing = landing_of((uintptr_t)PC_OF(context), !in_view);
     if (!landing)
         return false;
     PC_OF(context) = (__typeof__(PC_OF(context)))landing;

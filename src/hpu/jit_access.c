@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "base/guarded_copy.h"
-
 /* So many accesses through one value of a register are left to page protection, and more are better
  * off with the check that they share: LLVM can join them. When timed, the check of their alignment
  * is needed anyway, and one is the most that pays (bench-jit). */
@@ -450,7 +448,7 @@ struct jit_access lift_access_at(struct jit_lift *l, uint32_t h) {
     return a;
 }
 
-static LLVMValueRef address_of(struct jit_lift *l, const struct jit_access *a) {
+LLVMValueRef lift_address_of(struct jit_lift *l, const struct jit_access *a) {
     LLVMValueRef base = read_x(l, a->in->rs1);
     return a->atomic ? base : add(l, base, c32(l, (uint32_t)a->in->imm));
 }
@@ -486,7 +484,8 @@ void lift_move(struct jit_lift *l, const struct jit_access *a, LLVMValueRef plac
 static void called_access(struct jit_lift *l, const struct jit_access *a) {
     lift_tell_words(l);
     lift_show_packet(l);
-    LLVMValueRef arguments[5] = {l->h, c32(l, l->code->slot_at[a->h]), address_of(l, a)}, result;
+    LLVMValueRef arguments[5] = {l->h, c32(l, l->code->slot_at[a->h]), lift_address_of(l, a)},
+                 result;
     if (a->atomic) {
         arguments[3] = read_x(l, a->in->rs2);
         result = call(l, (const void *)jit_atomic, l->i64, arguments, 4);
@@ -501,16 +500,11 @@ static void called_access(struct jit_lift *l, const struct jit_access *a) {
         lift_set_loaded(l, a, value);
 }
 
-static LLVMValueRef in_window(struct jit_lift *l, LLVMValueRef window, size_t offset,
-                              LLVMTypeRef type) {
-    return get(l, type, place_in(l, l->b, window, c64(l, offset), type));
-}
-
 /* A command: the device is called from here, and what it does is done. In the registers that are
  * neither its own nor the HPU's, and in halves of them, it is another's to find that. */
-static void device_store(struct jit_lift *l, const struct jit_access *a) {
+void lift_tell_device(struct jit_lift *l, const struct jit_access *a) {
     const struct jit_llvm *v = l->llvm;
-    LLVMValueRef offset = sub(l, address_of(l, a), c32(l, MAP_DRIVER));
+    LLVMValueRef offset = sub(l, lift_address_of(l, a), c32(l, MAP_DRIVER));
     LLVMValueRef command = compare(l, LLVMIntULT, sub(l, offset, c32(l, SPIN_REG_ISSUE)),
                                    c32(l, SPIN_REG_RESULT - SPIN_REG_ISSUE));
     LLVMValueRef good =
@@ -540,60 +534,6 @@ static void device_store(struct jit_lift *l, const struct jit_access *a) {
         charge(l, sub(l, after, now));
         l->has_lost_time = true;
     }
-}
-
-/* Whether the command that is held is one of so many words. */
-static bool holds_words(const struct jit_lift *l, unsigned words) {
-    for (unsigned i = 0; i < SPIN_WORDS; i++)
-        if ((l->held[i] != NULL) != (i < words))
-            return false;
-    return true;
-}
-
-/* The same for a command that mostly is DMA of the packet, or of a part of it, to memory which is
- * there: done here, as the device would do it at once. */
-static void copy_or_store(struct jit_lift *l, const struct jit_access *a) {
-    const struct jit_llvm *v = l->llvm;
-    if (!holds_words(l, 4)) {
-        device_store(l, a);
-        return;
-    }
-    LLVMBasicBlockRef copied = new_block(l), told = new_block(l), on = new_block(l);
-    LLVMValueRef word[4];
-    lift_settle(l); /* for both ways */
-    memcpy(word, l->held, sizeof word);
-    LLVMValueRef bytes = widen(l, word[2]), host_at = widen(l, word[1]);
-    LLVMValueRef local_at = widen(l, sub(l, word[0], lift_use_window(l, 0)->base));
-    LLVMValueRef offset = sub(l, address_of(l, a), c32(l, MAP_DRIVER + SPIN_REG_ISSUE));
-    LLVMValueRef command = sub(l, lift_stored_value(l, a), c32(l, SPIN_COMMAND_DMA_TO_HOST));
-    go_on_if(l, compare(l, LLVMIntEQ, v->BuildOr(l->b, offset, command, ""), c32(l, 0)), told);
-    go_on_if(l, is_ready(l, offsetof(struct hpu, unready.words)),
-             told);                                                /* no others are to be cleared */
-    go_on_if(l, compare(l, LLVMIntULE, word[3], c32(l, 1)), told); /* of which memory */
-    LLVMValueRef which =
-        v->BuildMul(l->b, widen(l, word[3]), c64(l, sizeof(struct hpu_direct)), "");
-    LLVMValueRef direct =
-        place_in(l, l->b, field(l, offsetof(struct hpu, direct), l->i8), which, l->i8);
-    LLVMValueRef room = in_window(l, direct, offsetof(struct hpu_direct, bytes), l->i64);
-    go_on_if(l, compare(l, LLVMIntULE, add(l, host_at, bytes), room), told);
-    room = widen(l, lift_bound(l, 0, 1, false));
-    branch_rarely(l, compare(l, LLVMIntULE, add(l, local_at, bytes), room), copied, told);
-    at(l, told);
-    device_store(l, a);
-    v->BuildBr(l->b, on);
-    at(l, copied);
-    LLVMValueRef memory = in_window(l, direct, offsetof(struct hpu_direct, memory), l->pointer);
-    LLVMValueRef arguments[] = {place_in(l, l->b, memory, host_at, l->i8),
-                                place_in(l, l->b, lift_use_window(l, 0)->host, local_at, l->i8),
-                                bytes};
-    LLVMValueRef good = call(l, (const void *)guarded_write_packet, l->i8, arguments, 3);
-    go_on_if(l, narrow(l, good, l->i1), told); /* a bool */
-    LLVMValueRef handles = field(l, offsetof(struct hpu, handles), l->i32);
-    LLVMValueRef handle = widen(l, add(l, get(l, l->i32, handles), c32(l, 1)));
-    LLVMValueRef twice = v->BuildOr(l->b, handle, v->BuildShl(l->b, handle, c64(l, 32), ""), "");
-    set(l, field(l, offsetof(struct hpu, result), l->i64), twice); /* and handles */
-    v->BuildBr(l->b, on);
-    at(l, on);
 }
 
 /* What an atomic stores. */
@@ -679,7 +619,7 @@ static void guessed_access(struct jit_lift *l, const struct jit_access *a) {
     LLVMValueRef distance = v->BuildShl(l->b, widen(l, guess), c64(l, 3), "");
     LLVMValueRef first = place_in(l, l->b, l->h, c64(l, offsetof(struct hpu, window)), l->i8);
     LLVMValueRef window = place_in(l, l->b, first, distance, l->i8);
-    LLVMValueRef address = address_of(l, a);
+    LLVMValueRef address = lift_address_of(l, a);
     LLVMValueRef base = in_window(l, window, offsetof(struct hpu_window, base), l->i32);
     LLVMValueRef offset = sub(l, address, base);
     size_t rooms = a->store || a->atomic ? offsetof(struct hpu_window, write_room)
@@ -756,9 +696,9 @@ void lift_access(struct jit_lift *l, uint32_t h, const struct member *m) {
     else if (a.shape == SHAPE_LR || a.shape == SHAPE_SC)
         called_access(l, &a);
     else if (lift_how(l, h) == JIT_BY_COPY && !l->timed)
-        copy_or_store(l, &a);
+        lift_copy(l, &a);
     else if (is_command(l, h))
-        device_store(l, &a);
+        lift_tell_device(l, &a);
     else if (lift_how(l, h) > JIT_BY_GUESS)
         called_access(l, &a);
     else

@@ -60,7 +60,6 @@ bool lift_open_guards(struct jit_lift *l, const char *triple) {
     const struct jit_llvm *v = l->llvm;
     char text[KINDS * 512], *message = NULL;
     size_t length = 0;
-    l->x86 = strncmp(triple, "x86_64", 6) == 0;
     if (!l->x86 && strncmp(triple, "aarch64", 7) != 0)
         return false;
     for (unsigned i = 0; i < KINDS; i++)

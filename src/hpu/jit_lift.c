@@ -736,6 +736,7 @@ bool jit_lift(const struct jit_llvm *llvm, LLVMContextRef context, LLVMModuleRef
     l->region = region;
     l->code = region->code;
     l->timed = region->code->mode == HPU_TIMED;
+    l->x86 = strncmp(triple, "x86_64", 6) == 0;
     l->block = calloc(MOST_BLOCKS, sizeof *l->block);
     l->site = calloc(MOST_BLOCKS, sizeof *l->site);
     l->block_at = malloc(halfwords(l) * sizeof *l->block_at);

@@ -279,6 +279,12 @@ static inline void go_on_if(struct jit_lift *l, LLVMValueRef good, LLVMBasicBloc
     at(l, on);
 }
 
+/* A field of something else than the HPU. */
+static inline LLVMValueRef in_window(struct jit_lift *l, LLVMValueRef window, size_t offset,
+                                     LLVMTypeRef type) {
+    return get(l, type, place_in(l, l->b, window, c64(l, offset), type));
+}
+
 static inline LLVMValueRef read_x(struct jit_lift *l, unsigned reg) {
     return reg ? get(l, l->i32, l->x[reg]) : c32(l, 0);
 }
@@ -398,6 +404,15 @@ void lift_access(struct jit_lift *l, uint32_t h, const struct member *m);
 /* A load has this value: its register is set. */
 void lift_set_loaded(struct jit_lift *l, const struct jit_access *a, LLVMValueRef value);
 LLVMValueRef lift_stored_value(struct jit_lift *l, const struct jit_access *a);
+LLVMValueRef lift_address_of(struct jit_lift *l, const struct jit_access *a);
+/* A command, or what goes to another register of the device: it is called from here. */
+void lift_tell_device(struct jit_lift *l, const struct jit_access *a);
+
+/* ---- jit_copy.c ---- */
+
+/* The same of a command that mostly is DMA of the packet, or of a part of it, to memory which is
+ * there: done here, as the device would do it at once. */
+void lift_copy(struct jit_lift *l, const struct jit_access *a);
 
 /* ---- jit_guard.c ---- */
 

@@ -114,13 +114,20 @@ static bool is_good(const struct jit_llvm *v, LLVMErrorRef error) {
     return !error;
 }
 
-/* Symbols around what the guarded accesses put into their section (jit_guard.c). */
-static void name_guards(const struct jit_llvm *v, LLVMModuleRef module, const char *name) {
-    char text[300];
-    int length = snprintf(text, sizeof text,
-                          ".pushsection spin_guards,\"a\"\n.globl %s_guards\n%s_guards:\n"
-                          ".subsection 1\n.globl %s_guards_end\n%s_guards_end:\n.popsection\n",
-                          name, name, name, name);
+/* Symbols around what guarded accesses and copies put into their sections (jit_guard.c,
+ * jit_copy.c).
+ */
+static int name_section(char *text, size_t room, const char *name, const char *section) {
+    return snprintf(text, room,
+                    ".pushsection spin_%s,\"a\"\n.globl %s_%s\n%s_%s:\n"
+                    ".subsection 1\n.globl %s_%s_end\n%s_%s_end:\n.popsection\n",
+                    section, name, section, name, section, name, section, name, section);
+}
+
+static void name_sections(const struct jit_llvm *v, LLVMModuleRef module, const char *name) {
+    char text[600];
+    int length = name_section(text, sizeof text, name, "guards");
+    length += name_section(text + length, sizeof text - (size_t)length, name, "copies");
     v->SetModuleInlineAsm2(module, text, (size_t)length);
 }
 
@@ -287,8 +294,8 @@ static bool compile(const struct jit_llvm *v, LLVMTargetMachineRef *machine, con
     bool good = jit_lift(v, context, function, loops, triple, name, region);
     bool well = region->effort == JIT_WELL;
     const char *good_passes = region->has_short_loop ? loop_passes : passes;
-    if (region->guarded)
-        name_guards(v, function, name);
+    if (region->guarded || region->copies)
+        name_sections(v, function, name);
     if (good && improve(v, function, well ? good_passes : quick_passes, machine[GOOD])) {
         hide_steps(v, context, function);
         if (region->effort <= JIT_HURRIEDLY) {
@@ -369,10 +376,11 @@ static uint64_t find_symbol(struct jit_linker *linker, const char *name, const c
                : 0;
 }
 
-/* From here on faults at the function's guarded accesses are ours. */
-static bool add_sites(struct jit_linker *linker, const char *name) {
-    uint64_t first = find_symbol(linker, name, "_guards"), code = find_symbol(linker, name, "");
-    uint64_t end = find_symbol(linker, name, "_guards_end");
+/* From here on faults at the function's guarded accesses, or in its copies, are ours. */
+static bool add_sites(struct jit_linker *linker, const char *name, bool are_copies) {
+    uint64_t first = find_symbol(linker, name, are_copies ? "_copies" : "_guards");
+    uint64_t end = find_symbol(linker, name, are_copies ? "_copies_end" : "_guards_end");
+    uint64_t code = find_symbol(linker, name, "");
     if (first - code + NEAR >= 2 * NEAR) /* the distances in it do not fit */
         return false;
     size_t count = (size_t)(end - first) / sizeof(struct guard_site);
@@ -382,7 +390,7 @@ static bool add_sites(struct jit_linker *linker, const char *name) {
         linker->sites = more;
     if (!more || !first || !end)
         return false;
-    more[linker->with_sites] = guard_sites_add((const void *)(uintptr_t)first, count);
+    more[linker->with_sites] = guard_sites_add((const void *)(uintptr_t)first, count, are_copies);
     return more[linker->with_sites] && ++linker->with_sites;
 }
 
@@ -405,7 +413,8 @@ jit_function *jit_link(struct jit_linker *linker, struct jit_region *region, uin
             *bytes += v->GetBufferSize(object[i]);
             good &= is_good(v, v->OrcLLJITAddObjectFile(linker->lljit, dylib, object[i]));
         }
-    if (!good || (region->guarded && !add_sites(linker, name)))
+    if (!good || (region->guarded && !add_sites(linker, name, false)) ||
+        (region->copies && !add_sites(linker, name, true)))
         return NULL;
     return (jit_function *)(uintptr_t)find_symbol(linker, name, "");
 }

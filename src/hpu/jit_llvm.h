@@ -29,6 +29,7 @@
     X(BuildBr)                                                                                     \
     X(BuildCall2)                                                                                  \
     X(BuildCondBr)                                                                                 \
+    X(BuildExtractValue)                                                                           \
     X(BuildFence)                                                                                  \
     X(BuildFreeze)                                                                                 \
     X(BuildGEP2)                                                                                   \
@@ -149,6 +150,7 @@
     X(SetOperand)                                                                                  \
     X(SetSuccessor)                                                                                \
     X(SetTarget)                                                                                   \
+    X(StructTypeInContext)                                                                         \
     X(TargetMachineEmitToMemoryBuffer)                                                             \
     X(TypeOf)                                                                                      \
     X(VoidTypeInContext)                                                                           \

@@ -93,6 +93,7 @@ struct jit_region {
     bool unprotected;       /* no checks at all: to know what they cost */
     uint32_t instructions;  /* out */
     uint32_t guarded;       /* out: accesses without a check */
+    uint32_t copies;        /* out: DMA that is part of the code */
     uint32_t loops;         /* out: that take many iterations at once */
     bool has_short_loop;    /* out: some that LLVM should unroll or make vectors of */
     bool has_effort;        /* as asked for */
