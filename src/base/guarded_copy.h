@@ -41,7 +41,7 @@ bool guarded_use(enum guarded how, const void *theirs, size_t bytes, guarded_use
 /* Where an instruction that may fault goes on then: a table for the handler of the signals. The
  * numbers are distances from where they stand. */
 #define GUARDED_OR(label)                                                                          \
-    ".pushsection spin_guarded, \"a\"\n.long 1b - ., %l[" #label "] - .\n.popsection\n"
+    ".pushsection spin_guarded, \"a\"\n.balign 4\n.long 1b - ., %l[" #label "] - .\n.popsection\n"
 
 /* A word, at the price of one that is not guarded; without our handlers it is as in memcpy. */
 static inline bool guarded_word(void *to, const void *from) {

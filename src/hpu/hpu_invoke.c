@@ -151,6 +151,7 @@ static void begin_again(struct hpu *h) {
     p->commands = 0;
     p->heap.used = 0;
     h->result = h->handles = 0;
+    h->cycles = 0;
     h->unready.any = 0;
 }
 

@@ -102,8 +102,8 @@ static inline struct invoke_end hpu_invoke_next(struct hpu *h, uint8_t *packet, 
     if (h->handles)
         h->result = h->handles = 0;
     call_put_payload(packet, bytes, offset);
-    uint64_t way = run(h, (int64_t)(h->horizon - h->cycles), packet - headroom,
-                       address - CALL_PAYLOAD_BYTES, NULL, 0);
+    uint64_t way = run(h, (int64_t)h->horizon, packet - headroom, address - CALL_PAYLOAD_BYTES,
+                       NULL, 0); /* from 0 on; the HPU's cycles are those of the last command */
     if (__builtin_expect(!(way & HPU_KEPT), 0))
         return hpu_invoke_rest(h, way);
     return (struct invoke_end){HPU_DONE, (uint32_t)(way >> HPU_KEPT_VALUE), way >> HPU_KEPT_CYCLES};

@@ -119,7 +119,7 @@ static bool is_good(const struct jit_llvm *v, LLVMErrorRef error) {
  */
 static int name_section(char *text, size_t room, const char *name, const char *section) {
     return snprintf(text, room,
-                    ".pushsection spin_%s,\"a\"\n.globl %s_%s\n%s_%s:\n"
+                    ".pushsection spin_%s,\"a\"\n.balign 4\n.globl %s_%s\n%s_%s:\n"
                     ".subsection 1\n.globl %s_%s_end\n%s_%s_end:\n.popsection\n",
                     section, name, section, name, section, name, section, name, section);
 }
