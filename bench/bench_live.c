@@ -12,6 +12,7 @@
  *
  * Round trips are timed in batches, and the median is told: a shared machine takes away the
  * processor now and then. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,6 +219,10 @@ static void ping_pong(struct side *s, const void *argument) {
     s->result[0] = median_of(took, batches);
 }
 
+static void handlers_image(char *path, size_t room) {
+    snprintf(path, room, "%s/p4_pingpong.spin", build);
+}
+
 /* Handlers of rank 1 answer while its program waits for the end. */
 static void append_handlers(struct side *s) {
     const struct p4_pingpong state = {.most_streamed = UINT32_MAX};
@@ -233,7 +238,7 @@ static void append_handlers(struct side *s) {
                    .options = PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE | PTL_ME_HANDLERS,
                    .hpu_initial_state = (void *)(uintptr_t)&state,
                    .hpu_initial_state_length = sizeof state};
-    snprintf(path, sizeof path, "%s/p4_pingpong.spin", build);
+    handlers_image(path, sizeof path);
     NEED(PtlImageLoad(s->ni, path, &image));
     NEED(PtlImageFind(image, "pingpong_header_handler", &me.header_handler));
     NEED(PtlImageFind(image, "pingpong_payload_handler", &me.payload_handler));
@@ -622,8 +627,15 @@ int main(int count, char **arguments) {
                     "usage: bench-live [latency|latency8|software|bandwidth|rate|crowd]...\n");
             return 2;
         }
-    bench_machine();
+    char image[sizeof build + 32];
     find_build();
+    handlers_image(image, sizeof image);
+    if (access(image, R_OK)) {
+        fprintf(stderr, "bench-live: %s: %s (start it in its build folder)\n", image,
+                strerror(errno));
+        return 1;
+    }
+    bench_machine();
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
         bool wanted = count < 2 && sections[i].run != latency8;
         for (int a = 1; a < count; a++)
