@@ -85,12 +85,12 @@ struct hpu_device {
  * x[10], and `host` the memory of its first window: what differs from packet to packet, and need
  * not go through memory then; the HPU's own may be others. Returns 0 when the handler has returned,
  * or how it was left: jit_private.h. Where the HPU's registers are kept (`unready`), a handler that
- * has returned leaves no trace in it, and this returns HPU_KEPT, its x[10] shifted by
- * HPU_KEPT_VALUE, and its cycles by HPU_KEPT_CYCLES. */
+ * has returned leaves no trace in it, and this returns HPU_KEPT and, shifted by HPU_KEPT_VALUE, its
+ * x[10]. */
 typedef uint64_t jit_function(struct hpu *h, int64_t left, uint8_t *host, uint32_t x10,
                               const uint32_t *seen, uint32_t generation);
 
-enum { HPU_KEPT = 1, HPU_KEPT_VALUE = 1, HPU_KEPT_CYCLES = 33 };
+enum { HPU_KEPT = 1, HPU_KEPT_VALUE = 1 };
 
 /* What a call leaves behind that has to be made ready before another like it (hpu_invoke_next). */
 union hpu_unready {

@@ -172,7 +172,7 @@ static void start_again(struct hpu *h) {
 
 /* The end of such a call, as the HPU shows it. */
 static struct invoke_end ended(const struct hpu *h, enum hpu_stop stop) {
-    return (struct invoke_end){stop, h->x[10], h->cycles};
+    return (struct invoke_end){stop, h->x[10]};
 }
 
 struct invoke_end hpu_invoke_rest(struct hpu *h, uint64_t way) {

@@ -72,11 +72,10 @@ struct invoke_call {
 void hpu_invoke_begin(struct port *p, const struct invoke_context *x,
                       const struct invoke_core *core, const struct invoke_call *c);
 
-/* How a call has ended: where it has returned, with what and after how many cycles. */
+/* How a call has ended, and what it has returned if it has. */
 struct invoke_end {
     enum hpu_stop stop;
     uint32_t code;
-    uint64_t cycles;
 };
 
 /* Of hpu_invoke_next: where something has to be made ready first; and the rest of one that did not
@@ -106,7 +105,7 @@ static inline struct invoke_end hpu_invoke_next(struct hpu *h, uint8_t *packet, 
                        NULL, 0); /* from 0 on; the HPU's cycles are those of the last command */
     if (__builtin_expect(!(way & HPU_KEPT), 0))
         return hpu_invoke_rest(h, way);
-    return (struct invoke_end){HPU_DONE, (uint32_t)(way >> HPU_KEPT_VALUE), way >> HPU_KEPT_CYCLES};
+    return (struct invoke_end){HPU_DONE, (uint32_t)(way >> HPU_KEPT_VALUE)};
 }
 
 #endif

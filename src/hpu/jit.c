@@ -458,5 +458,5 @@ enum hpu_stop hpu_run_rest(struct hpu *h, uint64_t way) {
 }
 
 void hpu_set_horizon(struct hpu *h) {
-    h->horizon = h->cycles + least(h->step_from - h->cycles, MOST_CYCLES / 2); /* HPU_KEPT_CYCLES */
+    h->horizon = h->cycles + least(h->step_from - h->cycles, MOST_CYCLES);
 }

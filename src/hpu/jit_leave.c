@@ -180,12 +180,9 @@ void lift_return_kept(struct jit_lift *l) {
     LLVMBasicBlockRef kept = new_block(l), not = new_block(l);
     branch_rarely(l, is_ready(l, offsetof(struct hpu, unready.registers)), kept, not );
     at(l, kept);
-    LLVMValueRef spent = sub(l, l->left_at_start, get(l, l->i64, l->left));
-    LLVMValueRef cycles = l->llvm->BuildShl(l->b, spent, c64(l, HPU_KEPT_CYCLES), "");
     LLVMValueRef value = widen(l, read_x(l, 10));
     value = l->llvm->BuildShl(l->b, value, c64(l, HPU_KEPT_VALUE), "");
-    value = l->llvm->BuildOr(l->b, value, c64(l, HPU_KEPT), "");
-    l->llvm->BuildRet(l->b, l->llvm->BuildOr(l->b, value, cycles, ""));
+    l->llvm->BuildRet(l->b, l->llvm->BuildOr(l->b, value, c64(l, HPU_KEPT), ""));
     at(l, not );
 }
 

@@ -89,7 +89,7 @@ struct jit_group {
     bool guarded;   /* page protection does the check */
     bool has_value; /* `from` is `value`, or the function is left: words of a command */
     uint32_t value;
-    bool is_held; /* jit_lift's */
+    bool is_held; /* until then they stay values: `held` of jit_lift */
     uint8_t members;
     LLVMValueRef pointer; /* to reg + least */
 };
