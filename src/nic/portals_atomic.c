@@ -2,6 +2,7 @@
  * aligned. Those that are, and that the processor can exchange, change in one step: the host's own
  * threads may use them at the same time (PTL_COHERENT_ATOMICS). */
 #include <complex.h>
+#include <float.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -109,17 +110,40 @@ static inline bool replace_item(uint8_t *at, const void *before, const void *aft
     return true;
 }
 
+/* A long double of the x87 is 10 bytes of value and 6 that mean nothing: those of the target stay
+ * as they are, where those of a variable here would be whatever was on the stack. */
+#if LDBL_MANT_DIG == 64
+#define LONG_DOUBLE_BYTES 10u
+#else
+#define LONG_DOUBLE_BYTES sizeof(long double)
+#endif
+#define PART_BYTES(item)                                                                           \
+    _Generic((item), long double                                                                   \
+             : sizeof(long double), long double complex                                            \
+             : sizeof(long double), default : 0)
+
+static inline void put_value(uint8_t *item, const void *value, size_t bytes, size_t part) {
+    if (!part)
+        memcpy(item, value, bytes);
+    for (size_t i = 0; part && i < bytes; i += part)
+        memcpy(item + i, (const uint8_t *)value + i, LONG_DOUBLE_BYTES);
+}
+
 #define ONE(operation_, T, expression)                                                             \
     case operation_:                                                                               \
         for (uint64_t i = 0; i + sizeof(T) <= bytes; i += sizeof(T)) {                             \
+            uint8_t was[sizeof(T)], is[sizeof(T)];                                                 \
             T t, d, result;                                                                        \
             memcpy(&d, data + i, sizeof d);                                                        \
             do {                                                                                   \
-                read_item(target + i, &t, sizeof t);                                               \
+                read_item(target + i, was, sizeof was);                                            \
+                memcpy(&t, was, sizeof t);                                                         \
                 result = (expression);                                                             \
-            } while (!replace_item(target + i, &t, &result, sizeof t));                            \
+                memcpy(is, was, sizeof is);                                                        \
+                put_value(is, &result, sizeof is, PART_BYTES(result));                             \
+            } while (!replace_item(target + i, was, is, sizeof is));                               \
             if (before)                                                                            \
-                memcpy(before + i, &t, sizeof t);                                                  \
+                memcpy(before + i, was, sizeof was);                                               \
         }                                                                                          \
         break;
 
