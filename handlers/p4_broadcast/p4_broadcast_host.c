@@ -91,7 +91,7 @@ static int root(struct p4_rank *r, struct shared *s) {
 /* What has come is in no cache, and the processor itself fetches ahead only to the end of a page.
  */
 static bool is_same(const uint8_t *got, const uint8_t *data, uint32_t bytes) {
-    enum { LINE = 64, STEP = 4 * LINE, AHEAD = 8 * STEP };
+    enum { LINE = 64, STEP = 16 * LINE, AHEAD = 2 * STEP };
     bool same = true;
     for (uint32_t i = 0; i < bytes; i += STEP) {
         for (uint32_t line = 0; line < STEP; line += LINE)
