@@ -23,7 +23,7 @@ static struct {
     struct channel_rank *own;
     struct channel_place place;
     int bell;
-    pid_t world;
+    pid_t world, pid;
     bool is_none; /* this process is no rank, and will be none */
     pthread_once_t once;
     pthread_key_t key; /* its destructor tells that a thread has ended */
@@ -64,6 +64,13 @@ static void end_process(int status, void *argument) {
     self.is_none = true;
 }
 
+/* Who was the rank until now makes no calls any more. */
+static void take_over(struct channel_rank *own) {
+    for (uint32_t i = 0; i < CHANNEL_SLOTS; i++)
+        if (atomic_load(&own->slot[i].state) == CHANNEL_RUNNING)
+            release(&own->slot[i]);
+}
+
 static void attach(void) {
     const char *text = getenv(CHANNEL_VARIABLE);
     int version, fd, world;
@@ -86,11 +93,14 @@ static void attach(void) {
     struct channel_rank *own = &self.channel->rank[rank];
     /* Not below a rank that makes calls itself; of a script's children the last is it. */
     if (getppid() != world) {
-        if (atomic_load(&own->slot[0].state) != CHANNEL_FREE && own->slot[0].call)
+        if (atomic_load(&own->portals))
             return;
         atomic_store(&own->threads, 1);
     }
-    atomic_store(&own->pid, getpid());
+    if (atomic_load(&own->pid)) /* of a script, before its exec or in its child: it may ask for */
+        take_over(own);         /* the time, too */
+    self.pid = getpid();
+    atomic_store(&own->pid, self.pid);
     if (dlsym(RTLD_NEXT, "PtlInit"))
         atomic_store(&own->portals, 1);
     self.own = own;
@@ -108,7 +118,8 @@ __attribute__((constructor)) static void begin(void) {
 }
 
 bool channel_is_attached(void) {
-    return self.own && !self.is_none && !makes_thread;
+    return self.own && !self.is_none && !makes_thread &&
+           atomic_load_explicit(&self.own->pid, memory_order_relaxed) == self.pid;
 }
 
 bool channel_is_rank(struct channel_place *place) {

@@ -471,15 +471,17 @@ static void dispatch(struct world_process *p) {
     bool outside = (!in_call || p->watching) && !p->ended;
     w->processes->outside += outside - p->outside;
     p->outside = outside;
+    p->in_barrier = outside && live_pmi_waits(w->processes->pmi, p->rank->index);
 }
 
-/* Something that another one has done may have woken those that are outside. */
+/* Something that another one has done may have woken those that are outside. Who has been let out
+ * of a barrier of PMI goes on, though the system may not have woken it yet. */
 static void look_outside(struct spin_world *w) {
     struct world_processes *all = w->processes;
     for (uint32_t i = 0; i < all->ranks && all->outside; i++) {
         struct world_process *p = &all->process[i];
         if (!p->outside || live_pmi_waits(all->pmi, i) ||
-            (!any_posted(p) && (p->watching || world_look_at(p) != WORLD_RUNS)))
+            (!p->in_barrier && !any_posted(p) && (p->watching || world_look_at(p) != WORLD_RUNS)))
             continue;
         settle(p);
         dispatch(p);

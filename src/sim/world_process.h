@@ -49,6 +49,7 @@ struct world_process {
     struct world_state state[1024];
     uint64_t sampled_ns; /* processor time that it had used at the last sample */
     bool outside;        /* still, and not because all its threads are in calls */
+    bool in_barrier;     /* of PMI, when it was last let run */
     struct world_slot slot[CHANNEL_SLOTS];
 };
 

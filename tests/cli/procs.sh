@@ -96,6 +96,10 @@ done
 for which in pmi bad-memory child hour lock; do
     check "a process: $which" 0 '' sim -q -n 3 ./outside "$which"
 done
+times=$(for i in 1 2 3 4 5 6; do sim -n 3 ./outside pmi-often; done | grep 'last rank')
+[ "$(wc -l <<<"$times")" = 6 ] && [ "$(uniq <<<"$times" | wc -l)" = 1 ] &&
+    pass "the same times with barriers of PMI" ||
+    fail "the same times with barriers of PMI" "$times"
 check "a process: watch" \
     0 'openspin: rank 2 waits for memory to change without a call: virtual time goes on' \
     sim -q -n 3 ./outside watch
@@ -108,6 +112,22 @@ check "also where it gets no card" 10 'no live card' \
 check "and so is one rank of a world" 0 '' sim -q -n 1 ./outside lone
 check "a script that starts it" 0 '^rank 2 of 3: 101 from the left, x y$' sim \
     -q -n 3 "$(printf '#!/bin/sh\n./ring ring "x y"\n' >script && chmod +x script && echo ./script)"
+# Other shells ask for the time, which makes them ranks themselves.
+cat >asks.c <<'END'
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    return time(NULL) == 1 ? 1 : argc > 1 ? execl("./ring", "ring", "ring", argv[1], (char *)0)
+                                          : system("./ring ring \"x y\"") != 0;
+}
+END
+cc asks.c -o asks
+check "a program that asks for the time, and starts it" 0 \
+    '^rank 2 of 3: 101 from the left, x y$' sim -q -n 3 ./asks
+check "or becomes it" 0 '^rank 2 of 3: 101 from the left, x y$' sim -q -n 3 ./asks 'x y'
+check "a script of bash" 0 '^rank 2 of 3: 101 from the left, x y$' sim -q -n 3 "$(printf \
+    '#!/bin/bash\nexec ./ring ring "x y"\n' >wraps && chmod +x wraps && echo ./wraps)"
 check "a hundred processes" 0 '^the sum of 1 to 99 is 4950;' sim -q -n 100 ./sum sum.spin
 
 # --- how it ends
@@ -121,8 +141,8 @@ refuse "a pointer to nowhere, in a call" 1 'rank 1 at [0-9.]+ ns: crashed: Segme
     sim -q -n 3 ./outside bad-pointer
 refuse "kill -9" 1 'rank 1 at [0-9.]+ ns: crashed: Killed \(signal 9\)$' \
     sim -q -n 3 ./outside killed
-printf '#!/bin/bash\n[ "$PMI_RANK" = 1 ] && echo "cmd=abort exitcode=$1" >&"$PMI_FD"\nexec '\
-'sleep 100\n' >ends && chmod +x ends
+printf '#!/bin/bash\n[ "$PMI_RANK" = 1 ] && echo "cmd=abort exitcode=$1" >&"$PMI_FD"\n'\
+'read -r -u "$PMI_FD"\n' >ends && chmod +x ends
 check "a rank ends the job, in success" 0 '^last rank returns at' sim -n 2 ./ends 0
 refuse "or not" 1 "rank 1 ended the job by PMI's abort, with status 7$" sim -q -n 2 ./ends 7
 check "a deadlock" 1 'ring: deadlock: 3 of 3 ranks wait .*rank 2 in PtlCTWait \(counter 0 of 1\)' \

@@ -60,6 +60,24 @@ static int pmi(void) {
     return open_ni();
 }
 
+/* Barriers that take no virtual time, between calls that do: who comes last is another one each
+ * time. */
+static int pmi_often(void) {
+    char answer[200];
+    ptl_event_t event;
+    unsigned which;
+    if (open_ni())
+        return 1;
+    ask("cmd=init pmi_version=1 pmi_subversion=1\n", answer, sizeof answer);
+    for (uint32_t i = 0; i < 100; i++) {
+        for (uint32_t k = 0; k <= (spin_rank() * 7 + i) % 5; k++)
+            EXPECT_EQ(PtlEQPoll(&eq, 1, 0, &event, &which), PTL_EQ_EMPTY);
+        ask("cmd=barrier_in\n", answer, sizeof answer);
+        EXPECT_EQ(PtlEQPoll(&eq, 1, 0, &event, &which), PTL_EQ_EMPTY);
+    }
+    return 0;
+}
+
 /* ---- memory that is not there ---- */
 
 /* A result has nowhere to go: a crash, as of any program. */
@@ -263,6 +281,7 @@ static int killed(void) {
 
 static const struct point points[] = {
     {"pmi", pmi},
+    {"pmi-often", pmi_often},
     {"bad-pointer", bad_pointer},
     {"bad-memory", bad_memory},
     {"child", child},
