@@ -12,7 +12,8 @@ struct portals_process *portals_call_begin(enum portals_call call, uint64_t byte
 /* Unlocks; returns the code. */
 int portals_call_end(struct portals_process *process, int code);
 /* A call that takes something back. If it is in use, the end of that may have come without anybody
- * having looked: a live call looks before it returns, so it tries once more. */
+ * having looked, or be on its way, like the acknowledgement of a put that has arrived: a live call
+ * looks before it returns, so it is tried again for a millisecond. */
 int portals_call_back(enum portals_call call, int (*work)(struct portals *, ptl_handle_any_t),
                       ptl_handle_any_t handle, const void *caller);
 

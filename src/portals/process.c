@@ -2,6 +2,7 @@
 #include "portals/process.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "portals/portals_call.h"
@@ -88,13 +89,19 @@ int portals_call_end(struct portals_process *process, int code) {
 
 int portals_call_back(enum portals_call call, int (*work)(struct portals *, ptl_handle_any_t),
                       ptl_handle_any_t handle, const void *caller) {
-    for (bool looked = false;; looked = true) {
+    for (uint64_t until = 0;;) {
         struct portals_process *process = portals_call_begin(call, 0, caller);
         if (!process)
             return PTL_NO_INIT;
+        const struct portals_host *host = process->host;
         int code = portals_call_end(process, work(process->portals, handle));
-        if (code != PTL_IN_USE || looked || !process->host->look)
+        if (code != PTL_IN_USE || !host->look)
             return code;
+        uint64_t now = host->now(process->context);
+        if (until && now >= until)
+            return code;
+        until = until ? until : now + host->per_millisecond;
+        sched_yield();
     }
 }
 
