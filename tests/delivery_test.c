@@ -40,6 +40,7 @@ struct world {
     bool cut[2]; /* what leaves this end goes nowhere */
     bool reliable;
     uint64_t least_retry; /* not 0: round trips are measured */
+    uint64_t most_retry;
     uint64_t receipt_time;
     uint32_t credit_packets;
 };
@@ -97,6 +98,7 @@ static void make_end(struct world *w, uint32_t i, uint32_t stream, uint32_t wind
                                       .reliable = w->reliable,
                                       .retry_time = 1000,
                                       .least_retry_time = w->least_retry,
+                                      .most_retry_time = w->most_retry,
                                       .receipt_time = w->receipt_time,
                                       .credit_packets = w->credit_packets,
                                       .retries = retries,
@@ -602,6 +604,23 @@ TEST(the_timer_repeats_doubles_and_gives_up) {
     CHECK_EQ(world.end[0].counts.retransmitted, 3);
     CHECK(!step(&world)); /* and nothing is left that could hang */
     CHECK_EQ(nic_pool_used(world.pool), 0);
+    end_world(&world);
+}
+
+/* However long round trips were, a peer that has ended is given up in bounded time. */
+TEST(the_timer_doubles_up_to_a_limit) {
+    world = (struct world){.delay = 3000, .least_retry = 100, .most_retry = 2000};
+    make_world(&world, 1, 64, 3);
+    const struct congestion *c =
+        &delivery_peer(&world.end[0].delivery, world.end[1].address)->congestion;
+    CHECK(!exchange(&world, 20));
+    CHECK(c->retry_time > 2000);
+    world.cut[0] = true;
+    CHECK(offer(&world, 0, make_packet(&world, 0, 1, 0)));
+    uint64_t begun = world.now;
+    while (!world.end[0].lost)
+        CHECK(step(&world));
+    CHECK_EQ(world.now - begun, 4 * 2000);
     end_world(&world);
 }
 

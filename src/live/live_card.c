@@ -19,6 +19,7 @@
  * is given up after some seconds. */
 #define FIRST_RETRY_NS (20 * LIVE_MS)
 #define LEAST_RETRY_NS (5 * LIVE_MS)
+#define MOST_RETRY_NS  (500 * LIVE_MS)
 #define RETRIES        12
 #define RECEIPT_NS     (LIVE_MS / 2)
 #define WINDOW_PACKETS 256
@@ -679,6 +680,7 @@ static int make_parts(struct live_card *card, struct spin_error *err) {
                                       .own_packets = true,
                                       .retry_time = FIRST_RETRY_NS,
                                       .least_retry_time = LEAST_RETRY_NS,
+                                      .most_retry_time = MOST_RETRY_NS,
                                       .receipt_time = RECEIPT_NS,
                                       .credit_packets = card->transport->credit_packets,
                                       .retries = o->of_udp.retries ? o->of_udp.retries : RETRIES,

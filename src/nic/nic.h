@@ -311,11 +311,12 @@ struct nic_config {
      * be less than this. The window grows to window_packets while nothing is lost (congestion.h).
      */
     uint64_t least_retry_time;
-    uint64_t receipt_time;   /* packets may be acknowledged so much later; 0: at once */
-    uint32_t credit_packets; /* of all peers together, that may wait here; 0: no limit */
-    uint32_t retries;        /* then the peer is given up: its messages are undeliverable */
-    uint32_t window_packets; /* on the way to one peer, 1 to 4096; 0: 64 */
-    uint32_t stream;         /* higher than in an earlier life of this process */
+    uint64_t most_retry_time; /* nor more, doubled after failures; 0: no limit */
+    uint64_t receipt_time;    /* packets may be acknowledged so much later; 0: at once */
+    uint32_t credit_packets;  /* of all peers together, that may wait here; 0: no limit */
+    uint32_t retries;         /* then the peer is given up: its messages are undeliverable */
+    uint32_t window_packets;  /* on the way to one peer, 1 to 4096; 0: 64 */
+    uint32_t stream;          /* higher than in an earlier life of this process */
     /* Host memory whose pages may be absent (docs/nic.md): puts and replies with data in host
      * memory travel in blocks, each acknowledged, and repeated alone. */
     uint32_t block_bytes;        /* at most 64 packets; 0: there are no blocks */
