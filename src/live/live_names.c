@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,14 +35,25 @@ static uint64_t start_of(uint32_t os_pid) {
     return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
+/* A number of this program in this process; another one would have to draw the same. */
+static uint32_t own_image(void) {
+    static _Atomic uint32_t image;
+    uint32_t number = image, none = 0;
+    while (!number && (getrandom(&number, sizeof number, 0) != sizeof number || !number))
+        ;
+    return atomic_compare_exchange_strong(&image, &none, number) ? number : none;
+}
+
 struct live_owner live_owner_self(void) {
     uint32_t os_pid = (uint32_t)getpid();
-    return (struct live_owner){os_pid, start_of(os_pid)};
+    return (struct live_owner){os_pid, own_image(), start_of(os_pid)};
 }
 
 bool live_owner_lives(struct live_owner owner) {
     uint64_t start = owner.os_pid ? start_of(owner.os_pid) : 0;
-    return start && start == owner.start;
+    bool was_before = owner.os_pid == (uint32_t)getpid() && owner.image &&
+                      owner.image != own_image(); /* this process, before its exec */
+    return start && start == owner.start && !was_before;
 }
 
 int live_key_make(uint8_t *key, struct spin_error *err) {
@@ -220,7 +232,7 @@ static void remove_job(int base, const char *name) {
 static void remove_dead_jobs(const struct live_folder *f) {
     int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-    struct live_owner owner;
+    struct live_owner owner = {0};
     unsigned long long start;
     for (struct dirent *e; folder && (e = readdir(folder));)
         if (sscanf(e->d_name, "job-%u-%llu", &owner.os_pid, &start) == 2) {

@@ -23,9 +23,11 @@ struct live_folder {
     uint8_t key[LIVE_KEY_BYTES];
 };
 
-/* An owner: a process of the system, in this life. */
+/* An owner: a process of the system, in this life, with the program that it runs: `exec` leaves
+ * nothing of a card. */
 struct live_owner {
     uint32_t os_pid;
+    uint32_t image; /* of all that this process has been; 0: whichever */
     uint64_t start; /* in the system's ticks since it booted */
 };
 

@@ -36,7 +36,7 @@ static uint64_t *word_of(struct spin_live_card *card) {
 static void remove_dead(const struct live_folder *folder) {
     int fd = openat(folder->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *all = fd < 0 ? NULL : fdopendir(fd);
-    struct live_owner owner;
+    struct live_owner owner = {0};
     unsigned long long start;
     for (struct dirent *e; all && (e = readdir(all));) {
         if (sscanf(e->d_name, "seen-%u-%llu-", &owner.os_pid, &start) != 2)
@@ -232,7 +232,7 @@ static void make_sane(struct spin_live_card *card, uint32_t os_pid, const char *
 }
 
 static void look_at(struct looker *l, int folder, const char *name, const char *job) {
-    struct live_owner owner;
+    struct live_owner owner = {0};
     unsigned long long start;
     struct stat is;
     if (sscanf(name, "seen-%u-%llu-", &owner.os_pid, &start) != 2)

@@ -107,6 +107,10 @@ check "a process: watch" \
     check "a process: $which" 0 'waits for memory' sim -q -n 2 ./outside $which
 done
 check "a program started alone is a job of one" 0 '' timeout $patience ./outside lone
+for transport in shm udp fabric auto; do
+    check "and after exec it has its pid again, $transport" 0 '' \
+        env OPENSPIN_TRANSPORT=$transport timeout $patience ./outside exec
+done
 check "also where it gets no card" 10 'no live card' \
     env OPENSPIN_TRANSPORT=none timeout $patience ./ring
 check "and so is one rank of a world" 0 '' sim -q -n 1 ./outside lone

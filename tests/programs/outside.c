@@ -279,7 +279,22 @@ static int killed(void) {
     return 0;
 }
 
+/* What it becomes by exec may have the pid that it had. */
+static int exec(void) {
+    static char *const again[] = {(char *)"outside", (char *)"exec", NULL};
+    EXPECT_EQ(PtlInit(), PTL_OK);
+    EXPECT_EQ(
+        PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, 200, NULL, NULL, &ni),
+        PTL_OK);
+    if (getenv("OUTSIDE_AGAIN"))
+        return 0;
+    setenv("OUTSIDE_AGAIN", "1", 1);
+    execv("/proc/self/exe", again);
+    return 1;
+}
+
 static const struct point points[] = {
+    {"exec", exec},
     {"pmi", pmi},
     {"pmi-often", pmi_often},
     {"bad-pointer", bad_pointer},
