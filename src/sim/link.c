@@ -203,6 +203,22 @@ static uint64_t round_up(uint64_t value, uint64_t align) {
     return (value + align - 1) & ~(align - 1);
 }
 
+/* The C library's variables are behind those of the first object that has room on its last page: a
+ * page of their own would be one per rank. */
+static void place_own(struct linked *l) {
+    const uint64_t bytes = world_libc_bytes(), align = 16;
+    for (uint32_t i = 0; i < l->count; i++) {
+        const struct object *o = &l->objects[i].object;
+        uint64_t end = round_up(o->end, align);
+        if (end > o->private_from && o->span - end >= bytes) {
+            l->own_at = l->objects[i].at + end;
+            return;
+        }
+    }
+    l->own_at = l->span;
+    l->span += bytes;
+}
+
 static void place_objects(struct linked *l) {
     l->tls_align = 16;
     for (uint32_t i = 0; i < l->count; i++) {
@@ -216,8 +232,8 @@ static void place_objects(struct linked *l) {
         l->tls_bytes = o->tls + o->object.tls_bytes;
         l->tls_align = o->object.tls_align > l->tls_align ? o->object.tls_align : l->tls_align;
     }
-    l->own_at = l->span;
-    l->span = round_up(l->span + world_libc_bytes(), l->align);
+    place_own(l);
+    l->span = round_up(l->span, l->align);
 }
 
 /* Those that others need come first; what needs each other comes in the order in which it was

@@ -76,14 +76,14 @@ static int lay_out(struct object *o, const struct input *in, struct spin_error *
         if (s->p_filesz > s->p_memsz || s->p_memsz > LARGEST_SPAN || s->p_vaddr > LARGEST_SPAN ||
             (s->p_align & (s->p_align - 1)) || s->p_align > (1u << 30))
             return bad(o, "a segment with impossible sizes", err);
-        if (s->p_vaddr + s->p_memsz > o->span)
-            o->span = s->p_vaddr + s->p_memsz;
+        if (s->p_vaddr + s->p_memsz > o->end)
+            o->end = s->p_vaddr + s->p_memsz;
         if (s->p_align > o->align)
             o->align = s->p_align;
         if (s->p_flags & PF_W && s->p_vaddr / page * page < o->private_from)
             o->private_from = s->p_vaddr / page * page;
     }
-    o->span = (o->span + page - 1) / page * page;
+    o->span = (o->end + page - 1) / page * page;
     if (o->private_from > o->span)
         o->private_from = o->span;
     if (!o->span)

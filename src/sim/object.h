@@ -17,7 +17,7 @@ struct object_table { /* of fixed entries, by address in the object */
 struct object {
     char *path;
     uint8_t *content;      /* as it is in memory before anything is filled in */
-    uint64_t span;         /* bytes of it, whole pages */
+    uint64_t end, span;    /* bytes of it; in whole pages */
     uint64_t align;        /* of its beginning */
     uint64_t private_from; /* where pages begin that the program may write */
     uint64_t valued_to;    /* from there on all is 0 */
