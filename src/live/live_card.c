@@ -65,10 +65,45 @@ static struct nic_packet *keep(const struct live_card *card, struct nic_packet *
     return kept;
 }
 
-static struct live_pending *pending_new(const struct live_card *card, struct nic_packet *packet,
-                                        const struct nic_departed *how) {
+/* What was used of the spare ones is made good as soon as there is memory. */
+static void make_spares(struct live_card *card) {
+    if (!card->spare)
+        card->spare = malloc(sizeof *card->spare);
+    if (!card->spare_packet)
+        card->spare_packet = nic_packet_new(card->pool);
+}
+
+static void give_spares(struct live_card *card) {
+    free(card->spare);
+    card->spare = NULL;
+    if (card->spare_packet)
+        nic_packet_release(card->spare_packet);
+    card->spare_packet = NULL;
+}
+
+static struct live_pending *pending_take(struct live_card *card) {
     struct live_pending *p = malloc(sizeof *p);
-    struct nic_packet *kept = p ? keep(card, packet) : NULL;
+    if (!p) {
+        p = card->spare;
+        card->spare = NULL;
+    }
+    return p;
+}
+
+/* The same as `keep`, with the packet that the pool gets back for it. */
+static struct nic_packet *keep_spared(struct live_card *card, struct nic_packet *packet) {
+    struct nic_packet *kept = keep(card, packet);
+    if (kept || !card->spare_packet)
+        return kept;
+    nic_packet_release(card->spare_packet);
+    card->spare_packet = NULL;
+    return keep(card, packet);
+}
+
+static struct live_pending *pending_new(struct live_card *card, struct nic_packet *packet,
+                                        const struct nic_departed *how) {
+    struct live_pending *p = pending_take(card);
+    struct nic_packet *kept = p ? keep_spared(card, packet) : NULL;
     if (!kept) {
         free(p);
         return NULL;
@@ -352,6 +387,12 @@ static void end_pending(struct live_card *card, struct live_pending *p) {
     nic_packet_release(p->packet);
     nic_left(card->nic, &p->how, live_time(card));
     free(p);
+    make_spares(card);
+}
+
+static bool on_met(void *context, struct nic_address peer) {
+    const struct live_card *card = context;
+    return nic_peer_meet(card->nic, peer);
 }
 
 static void on_room(void *context, struct nic_address peer) {
@@ -582,6 +623,7 @@ static int make_transport(struct live_card *card, struct spin_error *err) {
                                            .packet = on_packet,
                                            .put = on_put,
                                            .dropped = on_dropped,
+                                           .met = on_met,
                                            .room = on_room,
                                            .lost = on_lost,
                                            .copied = on_copied,
@@ -752,6 +794,7 @@ int live_card_new(struct live_card **out, const struct live_card_options *option
         card->process = (struct portals_process){
             .portals = nic_portals(card->nic), .context = card, .host = &card->host};
         open_seen(card);
+        make_spares(card);
         code = options->hpus ? live_workers_start(card, options->hpus, err) : 0;
         if (!code && options->progress)
             code = live_progress_start(card, err);
@@ -782,6 +825,7 @@ void live_card_free(struct live_card *card) {
     live_limit_free(card->limit);
     pending_free(card->pending);
     pending_free(card->lent);
+    give_spares(card);
     nic_free(card->nic);
     live_hpu_clear(card);
     image_store_free(card->images);

@@ -55,6 +55,9 @@ struct live_card {
     struct live_pending *pending, **pending_end;
     struct live_pending *lent, **lent_end; /* sent; the peers have not read all of it yet */
     bool nowhere;                          /* some of them have nowhere to go */
+    /* For one of them where there is no memory: a message that has its number must not be lost. */
+    struct live_pending *spare;
+    struct nic_packet *spare_packet;
     _Atomic uint64_t check_ns;             /* when to look whether peers live */
     bool unwatched;     /* who sleeps does so until wakes_ns, which may be too late */
     uint64_t wakes_ns;  /* UINT64_MAX: without a limit, as nothing is outstanding */

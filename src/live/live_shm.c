@@ -64,8 +64,14 @@ static void accept_claim(struct live_shm *s, uint32_t pid) {
     uint64_t claim = atomic_load(&lane->claim);
     if (peer && claim && claim == peer->in_life)
         give_bulk(s, peer);
-    if (!peer || !claim || claim == peer->in_life)
+    if (peer && (!claim || claim == peer->in_life))
         return;
+    if (!peer || (s->o.receiver.met && !s->o.receiver.met(s->o.receiver.context, peer->address))) {
+        /* No memory: it is looked at again. */
+        atomic_fetch_or(&s->box.header->claims[pid / 64], 1ull << pid % 64);
+        atomic_store(&s->box.header->attention, 1);
+        return;
+    }
     if (peer->in_life || (peer->view.header && peer->view.life != claim))
         lose(s, peer);
     if (!shm_open_view(s, peer) || peer->view.life != claim) {

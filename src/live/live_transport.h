@@ -22,6 +22,8 @@ struct live_receiver {
     /* What came is no packet of ours, or not from whom it says; it is thrown away. */
     void (*dropped)(void *context, struct nic_address from, const uint8_t *bytes, uint32_t length,
                     const char *why);
+    /* Before its first packet. False: there is no memory for it now. NULL: there always is. */
+    bool (*met)(void *context, struct nic_address peer);
     void (*room)(void *context, struct nic_address peer); /* it takes again what it refused */
     void (*lost)(void *context, struct nic_address peer); /* it has ended, or began a new life */
     /* The first that was lent to it; `bad`: its data could not be read. */

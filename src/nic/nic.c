@@ -401,6 +401,10 @@ void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now) {
     }
 }
 
+bool nic_peer_meet(struct nic *nic, struct nic_address address) {
+    return delivery_peer(&nic->delivery, address) != NULL;
+}
+
 void nic_peer_room(struct nic *nic, struct nic_address address, uint64_t now) {
     struct nic_peer *peer = (struct nic_peer *)delivery_peer(&nic->delivery, address);
     nic->now = now;

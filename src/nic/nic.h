@@ -396,6 +396,8 @@ uint32_t nic_parked(const struct nic *nic);
 /* A driver that ends first: the packet of a move that will not end. */
 void nic_move_forget(struct nic_move *later);
 void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now);
+/* What the card has for a peer is made now, before its first packet; false: no memory. */
+bool nic_peer_meet(struct nic *nic, struct nic_address peer);
 /* After NIC_BUSY: the driver takes packets to this peer again. */
 void nic_peer_room(struct nic *nic, struct nic_address peer, uint64_t now);
 /* Where the driver knows what a reliable network cannot tell: the peer has ended, or a new process
