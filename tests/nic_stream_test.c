@@ -65,6 +65,22 @@ static int32_t payload(struct nicworld *w, struct node *n, const struct nic_task
     }
 }
 
+/* First it tries to put into the streams of all other messages. */
+static uint32_t strange;
+
+static int32_t payload_of_others(struct nicworld *w, struct node *n, const struct nic_task *task) {
+    uint32_t own = forwarded[task->message_id].stream, result;
+    for (uint32_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++) {
+        const uint32_t words[SPIN_WORDS] = {PACKET_AT, 1, 0, 0, forwarded[i].stream, 0};
+        if (!forwarded[i].stream || forwarded[i].stream == own)
+            continue;
+        CHECK_EQ(give(task, SPIN_COMMAND_STREAM_PUT, words, &result), NIC_COMMAND_DONE);
+        CHECK_EQ(result, PTL_FAIL);
+        strange++;
+    }
+    return payload(w, n, task);
+}
+
 static int32_t ends(struct nicworld *w, struct node *n, const struct nic_task *task) {
     (void)w, (void)n;
     cleanups += task->kind == NIC_CLEANUP_HANDLER;
@@ -77,6 +93,7 @@ static void begin(uint32_t seed) {
     world_ranks(&world, 0);
     started = forwards = failed = cleanups = skip = 0;
     memset(target, 0, sizeof target);
+    memset(forwarded, 0, sizeof forwarded);
     for (uint32_t k = 0; k < MOST; k++)
         for (uint32_t i = 0; i < BYTES; i++)
             source[k][i] = (uint8_t)rng_u32(&world.rng);
@@ -188,6 +205,22 @@ TEST(handlers_learn_that_the_target_is_gone) {
         world_end(&world);
     }
     CHECK(told > 0);
+}
+
+TEST(a_stream_is_its_own_messages_alone) {
+    world = (struct nicworld){.spread = 700, .handler_spread = 400, .config = {.reliable = true}};
+    begin(3);
+    strange = 0;
+    world.node[1].handler[NIC_PAYLOAD_HANDLER] = payload_of_others;
+    uint64_t bytes;
+    for (uint32_t k = 0; k < MOST; k++)
+        send_message(k, BYTES);
+    world_settle(&world);
+    CHECK(strange > 0);
+    CHECK_EQ(events_at(2, PTL_NI_OK, &bytes), MOST);
+    for (uint32_t k = 0; k < MOST; k++)
+        CHECK(memcmp(target[k], source[k], BYTES) == 0);
+    world_end(&world);
 }
 
 TEST(streams_are_checked) {
