@@ -102,9 +102,6 @@ static void accept_claim(struct live_shm *s, uint32_t pid) {
     poll_lane(s, peer);
     atomic_store(&lane->accepted, claim);
     box_attend(peer->view.header);
-    /* Its lane for answers is asked for now: the first one would wait until both sides have looked
-     * again, which a program that waits outside of Portals lets them do rarely. */
-    (void)shm_is_out_open(s, peer);
 }
 
 /* Looks at all that is not in a lane. */
