@@ -58,10 +58,10 @@ struct live_card {
     /* For one of them where there is no memory: a message that has its number must not be lost. */
     struct live_pending *spare;
     struct nic_packet *spare_packet;
-    _Atomic uint64_t check_ns;             /* when to look whether peers live */
-    bool unwatched;     /* who sleeps does so until wakes_ns, which may be too late */
-    uint64_t wakes_ns;  /* UINT64_MAX: without a limit, as nothing is outstanding */
-    _Atomic bool timed; /* the card's logic has timers: it is told the time */
+    _Atomic uint64_t check_ns; /* when to look whether peers live */
+    bool unwatched;            /* who sleeps does so until wakes_ns, which may be too late */
+    uint64_t wakes_ns;         /* UINT64_MAX: without a limit, as nothing is outstanding */
+    _Atomic bool timed;        /* the card's logic has timers: it is told the time */
     struct live_seen seen;
     struct live_record *record; /* NULL: nothing is written */
     bool plain;                 /* nothing is: small messages need no packets */
