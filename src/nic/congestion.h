@@ -41,6 +41,13 @@ static inline void congestion_measured(struct congestion *c, uint64_t time, uint
     c->retry_time = retry > least_retry ? retry : least_retry;
 }
 
+/* How long silence is no failure, after some that were; `most` 0: no limit. */
+static inline uint64_t congestion_patience(const struct congestion *c, uint32_t doublings,
+                                           uint64_t most) {
+    uint64_t time = c->retry_time << doublings;
+    return most && time > most ? most : time;
+}
+
 static inline void congestion_acknowledged(struct congestion *c, uint32_t packets,
                                            uint32_t most_packets) {
     if (c->window < c->threshold) {

@@ -196,13 +196,6 @@ static uint32_t doublings(const struct delivery_peer *peer) {
     return peer->failures < BACKOFF_MAX ? peer->failures : BACKOFF_MAX;
 }
 
-/* How long silence is no failure. */
-static uint64_t patience(const struct delivery *d, const struct delivery_peer *peer) {
-    uint64_t time = peer->congestion.retry_time << doublings(peer);
-    uint64_t most = d->config->most_retry_time;
-    return most && time > most ? most : time;
-}
-
 static void wake_in_time(struct delivery *d, struct delivery_peer *peer) {
     uint64_t time = peer->deadline < peer->receipt_by ? peer->deadline : peer->receipt_by;
     if (time != UINT64_MAX && (!peer->timer.place || time < peer->timer.time))
@@ -213,7 +206,9 @@ static void set_timer(struct delivery *d, struct delivery_peer *peer, uint64_t n
     bool waiting = peer->oldest != peer->next_sequence || waiting_for(peer);
     if (peer->hopeless)
         return;
-    peer->deadline = waiting ? now + patience(d, peer) : UINT64_MAX;
+    uint64_t patience =
+        congestion_patience(&peer->congestion, doublings(peer), d->config->most_retry_time);
+    peer->deadline = waiting ? now + patience : UINT64_MAX;
     wake_in_time(d, peer);
 }
 
