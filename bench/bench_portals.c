@@ -64,7 +64,7 @@ static bool deliver(const struct target *t, uint32_t tag) {
                             .pt_index = t->pt,
                             .match_bits = (uint64_t)tag << 32};
     struct portals_arrival arrival;
-    portals_header(t->p, &m, &arrival);
+    portals_header(t->p, &m, &arrival, NULL);
     bool taken = arrival.fail == PTL_NI_OK;
     portals_done(t->p, &arrival, (struct portals_ending){0});
     return taken;

@@ -247,7 +247,7 @@ static void send_one(struct run *run) {
     struct nic_message m = random_message(run);
     int slow = slow_header(&run->slow, &m);
     struct portals_arrival told;
-    portals_header(run->p, &m, &told);
+    portals_header(run->p, &m, &told, NULL);
     const struct slow_delivery *d = &run->slow.delivery[slow];
     CHECK_EQ(told.fail, d->fail);
     CHECK_EQ(told.mlength, d->mlength);

@@ -604,7 +604,7 @@ STEP_TEST(malformed_headers_are_refused) {
         m.pt_index = rng_below(&r, 3) ? pt : m.pt_index;
         m.kind = rng_below(&r, 3) ? m.kind % 5 : m.kind;
         struct portals_arrival arrival;
-        portals_header(p, &m, &arrival);
+        portals_header(p, &m, &arrival, NULL);
         accepted += arrival.fail == PTL_NI_OK;
         struct nic_segment s;
         if (portals_arrival_segments(&arrival, 0, m.length, &s, 1))

@@ -14,39 +14,44 @@ static bool may_share(const struct nic *nic, const struct nic_incoming *in,
            packet->pool == nic->config.pool && !in->arrival.handlers->image->info.is_pspin;
 }
 
-/* False: no memory. */
-static bool start(struct nic *nic, struct nic_incoming *in, enum nic_handler_kind kind,
-                  uint32_t entry, struct nic_packet *packet, struct nic_task seen) {
+/* A handler's run, but for what it is told of its data's length and place. `data`: in the packet.
+ * NULL: no memory. */
+static struct nic_task *make_task(struct nic *nic, struct nic_incoming *in,
+                                  enum nic_handler_kind kind, struct nic_packet *packet,
+                                  const uint8_t *data) {
     struct nic_packet *kept = packet ? nic_packet_keep(packet) : NULL;
     struct nic_task_record *task = packet && !kept ? NULL : pool_take(&nic->tasks);
     if (!task) {
         if (kept)
             nic_packet_release(kept);
         nic->counts.no_memory++;
-        return false;
+        return NULL;
     }
-    task->seen = seen;
+    struct nic_task *seen = &task->seen;
     if (kept) {
-        task->seen.data = kept->data + (seen.data - packet->data);
-        task->seen.may_share = may_share(nic, in, kind, kept, task->seen.data);
+        seen->data = kept->data + (data - packet->data);
+        seen->may_share = may_share(nic, in, kind, kept, seen->data);
         /* It is the last to see it, if nothing is sent again: then it may write there, too. */
         bool last = nic->config.reliable || nic->config.own_packets;
-        task->seen.owns_data = task->seen.may_share && last && !kept->lender;
+        seen->owns_data = seen->may_share && last && !kept->lender;
     }
-    task->seen.kind = (uint8_t)kind;
-    task->seen.entry = entry;
-    task->seen.message_id = in->slot.index;
-    task->seen.handlers = in->arrival.handlers;
-    task->seen.message = in->message;
-    task->seen.me_offset = in->arrival.offset;
+    seen->kind = (uint8_t)kind;
+    seen->message_id = in->slot.index;
+    seen->handlers = in->arrival.handlers;
+    seen->message = in->message;
+    seen->me_offset = in->arrival.offset;
     task->message = in;
-    task->packet = task->seen.packet = kept;
+    task->packet = seen->packet = kept;
+    return seen;
+}
+
+static void run(struct nic *nic, struct nic_incoming *in, struct nic_task *seen, uint32_t entry) {
+    seen->entry = entry;
     in->flow.work++;
     in->seen = true;
     nic->running++;
     nic->counts.tasks++;
-    nic->config.driver->run(nic->config.context, &task->seen);
-    return true;
+    nic->config.driver->run(nic->config.context, seen);
 }
 
 /* Once for a packet that both a header and a payload handler see. */
@@ -84,15 +89,18 @@ void nic_handler_message(struct nic_incoming *in) {
 
 void nic_handler_header(struct nic *nic, struct nic_incoming *in, struct nic_packet *first) {
     const struct portals_handlers *h = nic_handlers(in);
-    uint32_t user = h->user_hdr_bytes < first->bytes ? h->user_hdr_bytes : first->bytes;
-    struct nic_task seen = {.data = first->data, .bytes = user, .user_hdr_bytes = user};
-    if (h->image->info.is_pspin) /* all of the first packet */
-        seen.bytes = (uint32_t)nic_accepted(in, first);
-    if (!context_left(nic) || !start(nic, in, NIC_HEADER_HANDLER, h->header, first, seen)) {
+    struct nic_task *task =
+        context_left(nic) ? make_task(nic, in, NIC_HEADER_HANDLER, first, first->data) : NULL;
+    if (!task) {
         exhausted(nic, in);
         nic_receive_body(nic, in);
         return;
     }
+    task->user_hdr_bytes = h->user_hdr_bytes < first->bytes ? h->user_hdr_bytes : first->bytes;
+    task->bytes = h->image->info.is_pspin /* all of the first packet */
+                      ? (uint32_t)nic_accepted(in, first)
+                      : task->user_hdr_bytes;
+    run(nic, in, task, h->header);
     count_handled(nic, first);
 }
 
@@ -103,17 +111,21 @@ void nic_handler_packet(struct nic *nic, struct nic_incoming *in, struct nic_pac
         skip = h->user_hdr_bytes - packet->offset;
     if (bytes <= skip)
         return;
-    struct nic_task seen = {.data = packet->data + skip,
-                            .bytes = (uint32_t)(bytes - skip),
-                            .offset = packet->offset + skip};
-    if (packet->bad || !context_left(nic) ||
-        !start(nic, in, NIC_PAYLOAD_HANDLER, h->payload, packet, seen)) {
+    struct nic_task *task =
+        packet->bad || !context_left(nic)
+            ? NULL
+            : make_task(nic, in, NIC_PAYLOAD_HANDLER, packet, packet->data + skip);
+    if (!task) {
         if (!packet->bad)
             exhausted(nic, in);
         in->flow.dropped += bytes;
-    } else if (packet->offset || !h->header) {
-        count_handled(nic, packet);
+        return;
     }
+    task->bytes = (uint32_t)(bytes - skip);
+    task->offset = packet->offset + skip;
+    run(nic, in, task, h->payload);
+    if (packet->offset || !h->header)
+        count_handled(nic, packet);
 }
 
 /* PsPIN's completion handler is called with the message's last packet. */
@@ -130,31 +142,34 @@ void nic_handler_end(struct nic *nic, struct nic_incoming *in, enum nic_handler_
         nic_receive_finish(nic, in);
         return;
     }
-    struct nic_task seen = {.dropped_bytes = flow_dropped(&in->flow),
-                            .flow_control_triggered = in->flow_control};
-    if (in->last) {
-        seen.data = in->last->data;
-        seen.bytes = (uint32_t)nic_accepted(in, in->last);
-        seen.offset = in->last->offset;
-    }
-    uint32_t entry = kind == NIC_CLEANUP_HANDLER ? h->cleanup : h->completion;
-    if (!start(nic, in, kind, entry, in->last, seen))
+    struct nic_task *task = make_task(nic, in, kind, in->last, in->last ? in->last->data : NULL);
+    if (!task) {
         nic_receive_finish(nic, in);
+        return;
+    }
+    task->dropped_bytes = flow_dropped(&in->flow);
+    task->flow_control_triggered = in->flow_control;
+    if (in->last) {
+        task->bytes = (uint32_t)nic_accepted(in, in->last);
+        task->offset = in->last->offset;
+    }
+    run(nic, in, task, kind == NIC_CLEANUP_HANDLER ? h->cleanup : h->completion);
 }
 
 /* The handler has returned and none of its commands is under way. One whose command met memory that
  * is not there has failed, whether it waited for that or not. */
 void nic_handler_drained(struct nic *nic, struct nic_task_record *task) {
     struct nic_incoming *in = task->message;
-    struct nic_task_record ended = *task;
-    if (ended.host_fault)
-        ended.ending = FLOW_SEGV;
+    enum nic_handler_kind kind = (enum nic_handler_kind)task->seen.kind;
+    struct nic_packet *packet = task->packet;
+    uint32_t bytes = task->seen.bytes;
+    int32_t ending = task->host_fault ? FLOW_SEGV : task->ending;
     pool_give(&nic->tasks, task);
     in->flow.work--;
-    if (ended.packet)
-        nic_packet_release(ended.packet);
-    flow_ended(&in->flow, (enum flow_handler)ended.seen.kind, ended.ending, ended.seen.bytes);
-    if (ended.seen.kind != NIC_HEADER_HANDLER) {
+    if (packet)
+        nic_packet_release(packet);
+    flow_ended(&in->flow, (enum flow_handler)kind, ending, bytes);
+    if (kind != NIC_HEADER_HANDLER) {
         nic_receive_check(nic, in);
         return;
     }

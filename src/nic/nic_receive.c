@@ -299,8 +299,8 @@ static void match_answer(struct nic *nic, struct nic_incoming *in) {
     in->flow.payload = FLOW_STORED;
 }
 
-static void match_request(struct nic *nic, struct nic_incoming *in) {
-    portals_header(nic->portals, in->message, &in->arrival);
+static void match_request(struct nic *nic, struct nic_incoming *in, struct portals_entry *met) {
+    portals_header(nic->portals, in->message, &in->arrival, met);
     in->flow.fail = in->arrival.fail;
     in->refused = in->flow.fail != PTL_NI_OK;
     in->flow.payload = in->refused ? FLOW_DISCARDED : FLOW_STORED;
@@ -449,8 +449,10 @@ static __attribute__((noinline)) void begin_record(struct nic *nic, struct nic_i
     nic_receive_check(nic, in);
 }
 
+/* `met`: the entry, if it has been looked for. */
 static __attribute__((noinline)) void first_packet(struct nic *nic, struct nic_peer *peer,
-                                                   struct nic_packet *packet) {
+                                                   struct nic_packet *packet,
+                                                   struct portals_entry *met) {
     struct nic_incoming in;
     nic->counts.messages_in++;
     const size_t from = offsetof(struct nic_incoming, kept);
@@ -465,7 +467,7 @@ static __attribute__((noinline)) void first_packet(struct nic *nic, struct nic_p
     if (in.message->kind >= NIC_ACK)
         match_answer(nic, &in);
     else
-        match_request(nic, &in);
+        match_request(nic, &in, met);
     if (in.received < in.message->payload || replies(&in) ||
         (in.flow.payload == FLOW_STORED && nic_handlers(&in))) {
         begin_record(nic, &in, packet);
@@ -503,13 +505,16 @@ static inline bool is_whole_put(const struct nic_packet *packet) {
            packet->bytes == packet->message.payload;
 }
 
-/* Most messages are such; false: its entry is not plain. */
-static bool plain_put(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
+/* Most messages are such; false: its entry, `met`, is not plain. */
+static bool plain_put(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet,
+                      struct portals_entry **met) {
     const struct nic_message *m = &packet->message;
     struct nic_plain plain;
     uint8_t fail = PTL_NI_OK;
-    if (!portals_plain(nic->portals, m, &plain.at))
+    if (!portals_plain(nic->portals, m, &plain.at)) {
+        *met = plain.at.met;
         return false;
+    }
     nic->counts.messages_in++;
     uint64_t bytes = plain.at.mlength < packet->bytes ? plain.at.mlength : packet->bytes;
     if (bytes) {
@@ -550,12 +555,13 @@ static inline void plain_ack(struct nic *nic, const struct nic_packet *packet) {
 
 static void message_in(struct nic *nic, struct nic_peer *peer, struct nic_packet *packet) {
     const struct nic_message *m = &packet->message;
+    struct portals_entry *met = NULL;
     if (packet->offset || packet->bytes > m->payload || m->kind > NIC_REPLY)
         nic->counts.malformed++;
     else if (is_plain_ack(packet))
         plain_ack(nic, packet);
-    else if (!is_whole_put(packet) || !plain_put(nic, peer, packet))
-        first_packet(nic, peer, packet);
+    else if (!is_whole_put(packet) || !plain_put(nic, peer, packet, &met))
+        first_packet(nic, peer, packet, met);
 }
 
 /* Whether the memory that a packet goes to is there: what is absent waits a packet at a time. */
@@ -703,8 +709,9 @@ static __attribute__((noinline)) void any_packet_in(struct nic *nic, struct nic_
 
 static __attribute__((noinline)) void put_in(struct nic *nic, struct nic_peer *peer,
                                              struct nic_packet *packet) {
-    if (!plain_put(nic, peer, packet))
-        first_packet(nic, peer, packet);
+    struct portals_entry *met;
+    if (!plain_put(nic, peer, packet, &met))
+        first_packet(nic, peer, packet, met);
 }
 
 /* A look at what most packets are. */

@@ -174,10 +174,11 @@ struct portals_arrival {
     struct portals_arrival *next, **link; /* among those that are kept */
 };
 
-/* Fills in all of `arrival`. portals_done is due for refused ones too (at once, or when their data
+/* Fills in all of `arrival`. `met`: what portals_plain, just before, has found; or NULL.
+ * portals_done is due for refused ones too (at once, or when their data
  * has been dropped). Until then nothing but the functions here may be called, unless it is kept. */
 void portals_header(struct portals *p, const struct nic_message *message,
-                    struct portals_arrival *arrival);
+                    struct portals_arrival *arrival, struct portals_entry *met);
 /* It lives on in `to`, with its message there, until portals_done. */
 void portals_arrival_keep(struct portals_arrival *to, const struct portals_arrival *from,
                           const struct nic_message *message);
@@ -189,6 +190,7 @@ struct portals_plain {
     uint8_t *data;    /* and where they go */
     /* Portals' own. */
     struct portals_entry *entry;
+    struct portals_entry *met; /* the same, or one that is not plain, if there is any */
     uint32_t changes;
 };
 /* False: it is none, and for portals_header. */

@@ -309,6 +309,7 @@ struct portals_entry *p4_match_message(const struct portals_ni *ni, const struct
 /* What a message finds that has matched this entry, or none. */
 static inline __attribute__((always_inline)) bool
 plain_at(struct portals_entry *e, const struct nic_message *m, struct portals_plain *plain) {
+    plain->met = e;
     if (!e || !e->is_plain) {
         if (e) /* what is behind what was looked at */
             for (uint32_t i = LINE; i < sizeof *e; i += LINE)
@@ -335,7 +336,7 @@ static __attribute__((noinline)) bool plain_otherwise(const struct portals_ni *n
 bool portals_plain(struct portals *p, const struct nic_message *m, struct portals_plain *plain) {
     const unsigned matching_ranks = PTL_NI_MATCHING | PTL_NI_LOGICAL;
     const struct portals_ni *ni = p->ni[p4_interface_number(m->interface)];
-    plain->entry = NULL;
+    plain->entry = plain->met = NULL;
     plain->changes = p->changes;
     if (!ni || ni->closing || m->ack_req > PTL_OC_ACK_REQ)
         return false;

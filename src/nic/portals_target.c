@@ -145,14 +145,15 @@ static uint8_t accept_message(struct portals_arrival *a, struct portals_entry *e
 }
 
 /* Whether it is accepted, and by what; else why not. */
-static uint8_t receive(struct portals_arrival *a, struct portals_ni *ni) {
+static uint8_t receive(struct portals_arrival *a, struct portals_ni *ni,
+                       struct portals_entry *met) {
     const struct nic_message *m = a->message;
     struct portals_pt *pt = p4_table_entry(ni, m->pt_index);
     if (!pt)
         return PTL_NI_DROPPED;
     if (!pt->enabled)
         return PTL_NI_PT_DISABLED;
-    struct portals_entry *e = p4_match_message(ni, &pt->list[PTL_PRIORITY_LIST], m);
+    struct portals_entry *e = met ? met : p4_match_message(ni, &pt->list[PTL_PRIORITY_LIST], m);
     if (!e)
         e = p4_match_message(ni, &pt->list[PTL_OVERFLOW_LIST], m);
     if (!e)
@@ -170,8 +171,8 @@ static bool is_sound(const struct nic_message *m) {
     return p4_atomic_is_valid(m->operation, m->datatype);
 }
 
-void portals_header(struct portals *p, const struct nic_message *message,
-                    struct portals_arrival *a) {
+void portals_header(struct portals *p, const struct nic_message *message, struct portals_arrival *a,
+                    struct portals_entry *met) {
     struct portals_ni *ni = p->ni[p4_interface_number(message->interface)];
     a->kind = message->kind;
     a->message = message;
@@ -187,7 +188,7 @@ void portals_header(struct portals *p, const struct nic_message *message,
         a->fail = PTL_NI_DROPPED;
         return;
     }
-    a->fail = receive(a, ni);
+    a->fail = receive(a, ni, met);
     if (a->fail == PTL_NI_OK) {
         a->ni = ni;
         return;

@@ -103,7 +103,7 @@ static void message(struct program *f) {
     struct portals_arrival *d = &f->flight[slot].arrival, first;
     if (f->flight[slot].used)
         return;
-    portals_header(f->p, &m, &first);
+    portals_header(f->p, &m, &first, NULL);
     f->flight[slot].used = true;
     f->flight[slot].message = m;
     portals_arrival_keep(d, &first, &f->flight[slot].message);

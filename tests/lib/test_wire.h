@@ -64,7 +64,7 @@ struct wire_arrival {
 static inline struct portals_arrival *wire_arrival(struct portals *p, const struct nic_message *m) {
     struct wire_arrival *own = malloc(sizeof *own);
     struct portals_arrival arrival;
-    portals_header(p, m, &arrival);
+    portals_header(p, m, &arrival, NULL);
     own->message = *m;
     portals_arrival_keep(&own->arrival, &arrival, &own->message);
     return &own->arrival;
