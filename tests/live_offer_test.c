@@ -114,17 +114,16 @@ static void check_ok(struct ending e) {
     CHECK_EQ(e.put, PTL_NI_OK);
 }
 
-/* The first is taken, the second is declined to measure slots, and then it is as it is faster. */
+/* Both ways are measured with some messages each, and then it is as it is faster. */
 TEST(what_is_offered_arrives) {
     struct rng rng = rng_seeded(7);
     begin();
-    check_ok(put_large(0, LARGE, LARGE));
-    CHECK_SOON(answers() == (1u << 2 | OFFER_TAKEN), );
-    CHECK(memcmp(from, to, LARGE) == 0);
-    memset(to, 0, LARGE);
-    check_ok(put_large(1, LARGE - 1, LARGE - 1));
-    CHECK_SOON(answers() == (2u << 2 | OFFER_DECLINED), );
-    CHECK(memcmp(from + 1, to + 1, LARGE - 1) == 0);
+    for (uint64_t i = 1; i <= 8; i++) {
+        memset(to, 0, LARGE);
+        check_ok(put_large(i, LARGE - i, LARGE - i));
+        CHECK_SOON(answers() == (i << 2 | (i <= 4 ? OFFER_TAKEN : OFFER_DECLINED)), );
+        CHECK(memcmp(from + i, to + i, LARGE - i) == 0);
+    }
     for (int i = 0; i < 40; i++) {
         uint64_t offset = rng_below(&rng, LARGE), bytes = 1 + rng_below(&rng, LARGE - offset);
         from[offset + bytes / 2]++;
@@ -242,28 +241,92 @@ TEST(a_destination_that_is_not_there_fails) {
     }
 }
 
-/* Neither side measures anything but a rate: the better is chosen, the other tried now and then. */
+/* As a receiver does: answers one offer after the other, and what it does takes so long. */
+struct run {
+    struct live_offer_choice choice;
+    uint64_t offer_ns,
+        slot_ns; /* of a MiB, in a row; after a change an offer takes four times that */
+    bool was_offer;
+    uint32_t taken, declined, unwanted;
+};
+
+static void answer_one(struct run *r) {
+    enum offer_answer answer = offer_choose(&r->choice);
+    bool offer = answer == OFFER_TAKEN;
+    if (offer)
+        offer_measured(&r->choice.offer_ps, 1 << 20, r->offer_ns * (r->was_offer ? 1 : 4));
+    else
+        offer_measured(&r->choice.slot_ps, 1 << 20, r->slot_ns);
+    r->was_offer = offer;
+    r->taken += offer;
+    r->declined += answer == OFFER_DECLINED;
+    r->unwanted += answer == OFFER_UNWANTED;
+}
+
+static void answer_many(struct run *r, int times) {
+    r->taken = r->declined = r->unwanted = 0;
+    for (int i = 0; i < times; i++)
+        answer_one(r);
+}
+
+/* Only rates are measured: the better way is chosen, the other tried now and then. */
 TEST(the_faster_way_is_chosen) {
+    static struct run r;
+    r = (struct run){.offer_ns = 50000, .slot_ns = 40000};
+    answer_many(&r, 4);
+    CHECK_EQ(r.taken, 4);
+    answer_many(&r, 4);
+    CHECK_EQ(r.declined, 4);
+    answer_many(&r, 640); /* of those that are still offered: 16 are not after each of them */
+    CHECK_EQ(r.declined, 0);
+    CHECK(r.taken >= 4 && r.taken <= 64 && r.taken % 4 == 0);
+    r.slot_ns = 60000; /* it is noticed at once: slots are what is in use */
+    answer_many(&r, 100);
+    answer_many(&r, 6400);
+    CHECK_EQ(r.unwanted, 0);
+    CHECK(r.declined >= 4 && r.declined <= 64 && r.declined % 4 == 0);
+}
+
+/* A single offer between slots takes longer than slots do, and still offers are faster. */
+TEST(the_other_way_is_tried_more_than_once) {
+    static struct run r;
+    r = (struct run){.offer_ns = 80000, .slot_ns = 25000};
+    answer_many(&r, 40);
+    CHECK(r.unwanted > 20);
+    r.offer_ns = 16000; /* the processes have moved to other processors */
+    answer_many(&r, 100);
+    answer_many(&r, 100);
+    CHECK(r.taken >= 96);
+}
+
+TEST(one_slow_message_is_no_measure) {
+    uint64_t ps = 0, before;
+    offer_measured(&ps, 1 << 20, 50000);
+    before = ps;
+    offer_measured(&ps, 1 << 20, 1000000); /* it had lost its processor */
+    CHECK(ps > before && ps < 5 * before);
+    offer_measured(&ps, 1 << 20, 50000);
+    CHECK_EQ(ps, before);
+}
+
+/* From the answer until the last part that comes through slots; what is less comes otherwise. */
+TEST(slots_are_timed_to_the_end_of_their_message) {
     struct live_offer_choice c = {0};
-    static struct live_offer o;
-    uint32_t taken = 0;
-    CHECK_EQ(offer_choose(&c, &o), OFFER_TAKEN);
-    offer_measured(&c.offer_ps, 1 << 20, 50000);
-    CHECK_EQ(offer_choose(&c, &o), OFFER_DECLINED);
-    offer_measured(&c.slot_ps, 1 << 20, 40000);
-    for (int i = 0; i < 1000; i++)
-        taken += offer_choose(&c, &o) == OFFER_TAKEN;
-    CHECK_EQ(taken, 500);       /* of those that are still offered: after each other one come 16 */
-    o.slot_ps = c.offer_ps + 1; /* it is the sender that is slow */
-    taken = 0;
-    for (int i = 0; i < 6400; i++)
-        taken += offer_choose(&c, &o) == OFFER_TAKEN;
-    CHECK_EQ(taken, 6300);
-    uint64_t before = c.offer_ps;
-    offer_measured(&c.offer_ps, 1 << 20, 1000000); /* once: it had lost its processor */
-    CHECK(c.offer_ps > before && c.offer_ps < 5 * before);
-    offer_measured(&c.offer_ps, 1 << 20, 50000);
-    CHECK_EQ(c.offer_ps, before);
+    offer_came(&c, 300000, 4096);
+    CHECK_EQ(c.slot_ps, 0);
+    offer_declined(&c, 1000000, OFFER_DECLINED);
+    offer_came(&c, 300000, 4096);
+    offer_came(&c, 300000, 4096);
+    CHECK_EQ(c.slot_ps, 0);
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    offer_came(&c, 396000, 4096);
+    CHECK(c.slot_ps > 2000000000 / 1000); /* 2 ms for less than 1000 KiB */
+    uint64_t before = c.slot_ps;
+    offer_came(&c, 300000, 4096);
+    offer_declined(&c, 300000, OFFER_UNWANTED);
+    offer_untimed(&c);
+    offer_came(&c, 300000, 4096);
+    CHECK_EQ(c.slot_ps, before);
 }
 
 /* Nothing is touched that is not all there, and nothing changes. */
@@ -273,7 +336,7 @@ TEST(memory_of_large_messages_stays_as_it_is) {
     unsigned char page[LARGE / PAGE];
     memory[LARGE / 2] = 3;
     for (int i = 0; i < 10000; i++)
-        live_huge_used(&huge, memory, LARGE);
+        live_huge_used(&huge, memory, LARGE, 1);
     uint32_t resident = 0;
     CHECK_EQ(mincore(memory, LARGE, page), 0);
     for (uint32_t i = 0; i < LARGE / PAGE; i++)
@@ -282,11 +345,11 @@ TEST(memory_of_large_messages_stays_as_it_is) {
     for (uint32_t i = 0; i < LARGE; i++)
         memory[i] = (uint8_t)(i ^ i >> 9);
     for (int i = 0; i < 10000; i++)
-        live_huge_used(&huge, memory, LARGE);
+        live_huge_used(&huge, memory, LARGE, i % 3 ? OFFER_REST : 1);
     for (uint32_t i = 0; i < LARGE; i++)
         CHECK_EQ(memory[i], (uint8_t)(i ^ i >> 9));
     munmap(memory, LARGE);
-    live_huge_used(&huge, memory, LARGE); /* nor does it mind */
+    live_huge_used(&huge, memory, LARGE, 1); /* nor does it mind */
 }
 
 TEST(offers_of_a_liar_harm_nothing) {

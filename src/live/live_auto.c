@@ -118,6 +118,11 @@ static enum nic_status both_fetch(struct live_transport *t, uint8_t *to, const u
     return b->shm->calls->fetch(b->shm, to, from, bytes);
 }
 
+static void both_stored(struct live_transport *t, const uint8_t *to) {
+    struct both *b = both_of(t);
+    b->shm->calls->stored(b->shm, to);
+}
+
 static bool both_lends(struct live_transport *t, struct nic_address target) {
     struct both *b = both_of(t);
     return target.nid == b->nid && b->shm->calls->lends(b->shm, target);
@@ -258,6 +263,7 @@ static const struct live_transport_calls calls = {.close = both_close,
                                                   .lends = both_lends,
                                                   .in_place = both_in_place,
                                                   .fetch = both_fetch,
+                                                  .stored = both_stored,
                                                   .flush = both_flush,
                                                   .ready = both_ready,
                                                   .poll = both_poll,

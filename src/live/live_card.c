@@ -227,6 +227,16 @@ static bool card_store_short(void *context, uint8_t *host, const uint8_t *data, 
            guarded_write(card->guarded, host, data, bytes);
 }
 
+/* Of data that is here. */
+static enum nic_status move_at_once(struct live_card *card, struct nic_move *move) {
+    const struct live_transport_calls *calls = card->transport->calls;
+    enum nic_status status = move_here(card, move);
+    if (move->bytes > LIVE_MTU_BYTES && move->kind == NIC_STORE && status == NIC_DONE &&
+        calls->stored)
+        calls->stored(card->transport, move->host);
+    return status;
+}
+
 static enum nic_status card_move(void *context, struct nic_move *move) {
     static const char *const names[] = {
         [NIC_FETCH] = "fetch", [NIC_STORE] = "store", [NIC_ATOMIC_ON_HOST] = "atomic"};
@@ -236,7 +246,7 @@ static enum nic_status card_move(void *context, struct nic_move *move) {
     enum nic_status status =
         is_elsewhere(move)
             ? card->transport->calls->fetch(card->transport, move->host, move->local, bytes)
-            : move_here(card, move);
+            : move_at_once(card, move);
     if (traces && status == NIC_DONE)
         live_record_box(card->record, RECORD_DMA, names[move->kind], began_ns, live_now_ns(),
                         bytes);

@@ -23,17 +23,19 @@ static bool is_resident(void *at) {
     return true;
 }
 
-static void used(struct huge_entry *e, uintptr_t region) {
+static void used(struct huge_entry *e, uintptr_t region, uint32_t messages) {
     void *at = (void *)(region * HUGE_BYTES);
     if (e->region != region)
         *e = (struct huge_entry){.region = region};
-    e->uses++;
-    if ((e->uses == FIRST_USES || e->uses % AGAIN_USES == 0) && is_resident(at))
+    uint32_t before = e->uses;
+    e->uses += messages;
+    bool first = before < FIRST_USES && e->uses >= FIRST_USES;
+    if ((first || before / AGAIN_USES != e->uses / AGAIN_USES) && is_resident(at))
         madvise(at, HUGE_BYTES, MADV_COLLAPSE); /* or it stays as it is */
 }
 
-void live_huge_used(struct live_huge *h, const uint8_t *at, uint64_t bytes) {
+void live_huge_used(struct live_huge *h, const uint8_t *at, uint64_t bytes, uint32_t messages) {
     uintptr_t first = (uintptr_t)at / HUGE_BYTES, last = ((uintptr_t)at + bytes - 1) / HUGE_BYTES;
     for (uintptr_t i = 0; i <= last - first && i < HUGE_ENTRIES; i++)
-        used(&h->entry[(first + i) % HUGE_ENTRIES], first + i);
+        used(&h->entry[(first + i) % HUGE_ENTRIES], first + i, messages);
 }

@@ -17,7 +17,7 @@ struct live_huge {
     } entry[HUGE_ENTRIES];
 };
 
-/* A large message uses this memory. */
-void live_huge_used(struct live_huge *h, const uint8_t *at, uint64_t bytes);
+/* So many large messages use this memory. */
+void live_huge_used(struct live_huge *h, const uint8_t *at, uint64_t bytes, uint32_t messages);
 
 #endif

@@ -36,21 +36,62 @@ static uint32_t share_of(uint32_t left, uint64_t bytes) {
 
 /* ---- the receiver ---- */
 
-/* What is slower than before may be so because the processor was taken away. */
+/* What is slower than before may be so because the processor was taken away, or because the message
+ * before went the other way: by itself such a one counts little. */
 void offer_measured(uint64_t *ps, uint64_t bytes, uint64_t ns) {
-    uint64_t now = ns * 1024 / (bytes / 1024 + 1) + 1;
-    *ps = !*ps || now < *ps ? now : *ps + (now - *ps) / 8;
+    uint64_t now = ns * 1024 / (bytes / 1024 + 1) + 1, most = *ps / 32 + 1;
+    if (!*ps || now <= *ps)
+        *ps = now;
+    else
+        *ps += (now - *ps) / 8 < most ? (now - *ps) / 8 : most;
 }
 
-enum offer_answer offer_choose(struct live_offer_choice *c, const struct live_offer *o) {
-    enum { AGAIN = 64, AGAIN_UNWANTED = 2 };
-    uint64_t filling_ps = atomic_load(&((struct live_offer *)(uintptr_t)o)->slot_ps);
-    c->offers++;
+static enum offer_answer try(struct live_offer_choice *c, bool offers) {
+    enum { TRIAL = 4 };
+    if (offers)
+        c->offer_ps = 0;
+    else
+        c->slot_ps = 0;
+    c->trial_offers = offers;
+    c->trial = TRIAL - 1;
+    return offers ? OFFER_TAKEN : OFFER_DECLINED;
+}
+
+enum offer_answer offer_choose(struct live_offer_choice *c) {
+    enum { PAUSE_MIN = 64, PAUSE_MAX = 1024 };
+    if (c->trial) {
+        c->trial--;
+        return c->trial_offers ? OFFER_TAKEN : OFFER_DECLINED;
+    }
     if (!c->offer_ps || !c->slot_ps)
-        return c->offer_ps ? OFFER_DECLINED : OFFER_TAKEN;
-    if (c->offer_ps <= (c->slot_ps > filling_ps ? c->slot_ps : filling_ps))
-        return c->offers % AGAIN ? OFFER_TAKEN : OFFER_DECLINED;
-    return c->offers % AGAIN_UNWANTED ? OFFER_UNWANTED : OFFER_TAKEN;
+        return try(c, !c->offer_ps);
+    bool offers = c->offer_ps <= c->slot_ps;
+    if (offers != c->offers || !c->pause) {
+        c->offers = offers;
+        c->pause = PAUSE_MIN;
+        c->since = 0;
+    }
+    if (c->since >= c->pause) {
+        c->since = 0;
+        c->pause = c->pause < PAUSE_MAX ? 2 * c->pause : PAUSE_MAX;
+        return try(c, !offers);
+    }
+    c->since += offers ? 1 : OFFER_REST;
+    return offers ? OFFER_TAKEN : OFFER_UNWANTED;
+}
+
+void offer_declined(struct live_offer_choice *c, uint64_t bytes, enum offer_answer how) {
+    c->messages = how == OFFER_UNWANTED ? OFFER_REST : 1;
+    c->declined_ns = live_now_ns();
+    c->declined = c->left = bytes;
+}
+
+void offer_came(struct live_offer_choice *c, uint64_t bytes, uint64_t least) {
+    if (!c->left)
+        return;
+    c->left = c->left > bytes + least ? c->left - bytes : 0;
+    if (!c->left)
+        offer_measured(&c->slot_ps, c->declined, live_now_ns() - c->declined_ns);
 }
 
 bool offer_can_read(uint32_t os_pid, const uint8_t *from) {

@@ -18,12 +18,13 @@
 
 #define OFFER_MIN   (128u << 10) /* bytes: of less the system calls take longer than slots */
 #define OFFER_BYTES 8u           /* of its record, behind the header: the address */
+#define OFFER_REST  16u          /* large packets that are not offered, after such an answer */
 
 enum offer_answer {
     OFFER_TAKEN,
     OFFER_UNREADABLE, /* the same, but some of the data was not there */
     OFFER_DECLINED,   /* this one goes through slots, */
-    OFFER_UNWANTED,   /* and so do the next ones */
+    OFFER_UNWANTED,   /* and so do the next OFFER_REST ones */
 };
 
 struct live_offer {
@@ -36,21 +37,39 @@ struct live_offer {
     /* The sender's: it copies, or is about to take something; it could not write, or not read. */
     _Alignas(64) _Atomic uint32_t helps;
     _Atomic uint32_t failed;
-    _Atomic uint64_t slot_ps; /* what filling slots takes it, per KiB */
 };
 
 /* Which is faster, offers or slots, depends on the machine: on whether the two processes run on
  * threads of one core, on cores that share a cache, or on others, and on huge pages. So the
- * receiver measures both, each from time to time. Of slots the slower side counts. */
+ * receiver measures both, each message from its offer until all of it is there: both sides work at
+ * it, and wait for each other.
+ *
+ * Each way leaves the target's memory in other caches than the other way needs it: in the
+ * receiver's after slots, half of it in the sender's after offers. So the first message after a
+ * change says nothing (it may take four times as long); the other way is tried with several
+ * messages in a row, of which the fastest counts, and the longer the same way has won the less
+ * often. */
 struct live_offer_choice {
     uint64_t slot_ps, offer_ps; /* per KiB; 0: not known yet */
-    uint32_t offers;            /* so far */
+    uint64_t declined_ns;       /* when a message was that comes through slots, */
+    uint64_t declined, left;    /* its bytes, and those that are not there yet; 0: none is timed */
+    uint32_t messages;          /* for so many it stands: itself, and those that are not offered */
+    uint32_t trial;             /* so many more messages go the way that is tried */
+    uint32_t since, pause;      /* messages since the last trial, and those until the next */
+    bool trial_offers, offers;  /* what is tried, and what was faster */
 };
 
 /* What it took: for so many bytes. */
 void offer_measured(uint64_t *ps, uint64_t bytes, uint64_t ns);
 /* OFFER_TAKEN: take it. */
-enum offer_answer offer_choose(struct live_offer_choice *c, const struct live_offer *o);
+enum offer_answer offer_choose(struct live_offer_choice *c);
+/* It was not taken; so many bytes of it, or of another, have come through slots, where it ends with
+ * the last `least` bytes or fewer; or it comes otherwise, and is not timed. */
+void offer_declined(struct live_offer_choice *c, uint64_t bytes, enum offer_answer how);
+void offer_came(struct live_offer_choice *c, uint64_t bytes, uint64_t least);
+static inline void offer_untimed(struct live_offer_choice *c) {
+    c->left = 0;
+}
 
 struct live_box_view;
 

@@ -28,8 +28,27 @@ struct live_shm_peer *shm_find_peer(struct live_shm *s, struct nic_address addre
 
 /* ---- peers come and go ---- */
 
-/* What it had sent before it ended counts. */
+static bool may_go_on(struct live_shm *s, struct live_shm_peer *peer) {
+    return peer->refused && peer->out_state != OUT_NONE && shm_is_out_open(s, peer);
+}
+
+/* It refused a packet and may take it now. */
+static void go_on(struct live_shm *s, struct live_shm_peer *peer) {
+    if (peer->bulk_left) {
+        if (!shm_push_bulk(s, peer))
+            return;
+        s->o.receiver.copied(s->o.receiver.context, peer->address, peer->bulk_bad);
+    }
+    if (!shm_has_room(s, peer))
+        return;
+    shm_accept_again(s, peer);
+    s->o.receiver.room(s->o.receiver.context, peer->address);
+}
+
+/* What it had answered and sent before it ended counts. */
 static void lose(struct live_shm *s, struct live_shm_peer *peer) {
+    if (peer->offer == OFFER_MADE && shm_is_answered(peer) && may_go_on(s, peer))
+        go_on(s, peer);
     shm_drain_all(s, peer);
     peer->in_life = 0;
     peer->pieces = 0;
@@ -97,7 +116,6 @@ static void accept_claim(struct live_shm *s, uint32_t pid) {
     atomic_store(&lane->offer.answers, 0);
     atomic_store(&lane->offer.left, 0);
     atomic_store(&lane->offer.helps, 0);
-    atomic_store(&lane->offer.slot_ps, 0);
     peer->was_there = true;
     poll_lane(s, peer);
     atomic_store(&lane->accepted, claim);
@@ -116,26 +134,10 @@ static void attend(struct live_shm *s) {
             accept_claim(s, 64 * i + (uint32_t)__builtin_ctzll(bits));
 }
 
-static bool may_go_on(struct live_shm *s, struct live_shm_peer *peer) {
-    return peer->refused && peer->out_state != OUT_NONE && shm_is_out_open(s, peer);
-}
-
-/* Peers that refused a packet and may take it now. */
 static void poll_refused(struct live_shm *s) {
-    for (uint32_t i = 0; s->refused && i < s->knowns; i++) {
-        struct live_shm_peer *peer = s->known[i];
-        if (!may_go_on(s, peer))
-            continue;
-        if (peer->bulk_left) {
-            if (!shm_push_bulk(s, peer))
-                continue;
-            s->o.receiver.copied(s->o.receiver.context, peer->address, peer->bulk_bad);
-        }
-        if (!shm_has_room(s, peer))
-            continue;
-        shm_accept_again(s, peer);
-        s->o.receiver.room(s->o.receiver.context, peer->address);
-    }
+    for (uint32_t i = 0; s->refused && i < s->knowns; i++)
+        if (may_go_on(s, s->known[i]))
+            go_on(s, s->known[i]);
 }
 
 static void shm_poll(struct live_transport *t) {
@@ -294,6 +296,7 @@ static const struct live_transport_calls calls = {.close = shm_close,
                                                   .send_short = shm_send_short,
                                                   .lends = shm_lends,
                                                   .fetch = shm_fetch,
+                                                  .stored = shm_stored,
                                                   .ready = shm_ready,
                                                   .poll = shm_poll,
                                                   .hinders = shm_hinders,

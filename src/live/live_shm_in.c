@@ -34,18 +34,21 @@ static void hand_over_bulk(struct live_shm *s, struct live_shm_peer *peer,
     next.offset += peer->pieces;
     next.bytes -= peer->pieces;
     enum nic_rest rest = s->o.receiver.rest(s->o.receiver.context, &next);
-    if (rest == NIC_REST_WRONG) {
-        s->transport.malformed++;
-        peer->pieces = 0;
-    } else if (rest == NIC_REST_PACKETS || peer->pieces) {
-        hand_over_piece(s, peer, packet);
-    } else {
-        bool timed = shm_is_timed(packet, peer->bulk_taken);
-        uint64_t began_ns = timed ? live_now_ns() : 0;
+    if (rest == NIC_REST_WHOLE && !peer->pieces) {
+        bool begins = peer->choice.left && peer->choice.left == peer->choice.declined;
+        s->declined = begins ? &peer->choice : NULL;
         s->enough = !s->o.receiver.packet(s->o.receiver.context, packet);
-        if (timed)
-            offer_measured(&peer->choice.slot_ps, packet->bytes, live_now_ns() - began_ns);
+        s->declined = NULL;
+        offer_came(&peer->choice, packet->bytes, s->o.mtu_bytes);
+        return;
     }
+    offer_untimed(&peer->choice);
+    if (rest != NIC_REST_WRONG) {
+        hand_over_piece(s, peer, packet);
+        return;
+    }
+    s->transport.malformed++;
+    peer->pieces = 0;
 }
 
 static inline bool is_between(const struct live_shm *s, const struct live_shm_peer *peer,
@@ -78,14 +81,35 @@ static bool give_packet(struct live_shm *s, struct live_shm_peer *peer, struct n
     return true;
 }
 
-/* What the card wants as a packet. */
+/* One of the pool, which need not be copied to be kept. */
+static bool give_own(struct live_shm *s, struct live_shm_peer *peer, struct nic_packet *packet,
+                     const uint8_t *data) {
+    if (!is_between(s, peer, packet->source, packet->target))
+        return false;
+    memcpy(packet->data, data, packet->bytes);
+    packet->place = 0;
+    peer->pieces = 0;
+    s->enough = !s->o.receiver.packet(s->o.receiver.context, packet);
+    return true;
+}
+
+/* What the card wants as a packet, and of puts mostly keeps: those with little data are read into
+ * one of the pool's, since to copy what has just been written field by field takes long. */
 static __attribute__((noinline)) bool hand_over_packet(struct live_shm *s,
                                                        struct live_shm_peer *peer,
                                                        const uint64_t *head, uint8_t *data) {
-    struct nic_packet packet;
-    return !wire_decode_short(&packet, head[0], (const uint8_t *)head) &&
-           (uint32_t)head[0] == WIRE_PACKET_BYTES + packet.bytes &&
-           give_packet(s, peer, &packet, data);
+    enum { LITTLE = 256 };
+    bool little =
+        wire_is_short_put((uint8_t)(head[0] >> 40)) && wire_short_bytes(head[0]) <= LITTLE;
+    struct nic_packet here, *own = little ? nic_packet_new(s->o.pool) : NULL;
+    struct nic_packet *packet = own ? own : &here;
+    bool right = !wire_decode_short(packet, head[0], (const uint8_t *)head) &&
+                 (uint32_t)head[0] == WIRE_PACKET_BYTES + packet->bytes;
+    if (right)
+        right = own ? give_own(s, peer, own, data) : give_packet(s, peer, &here, data);
+    if (own)
+        nic_packet_release(own);
+    return right;
 }
 
 /* The message of a short put, as `peer->put`; false: it is wrong. `same`: as the last one. */
@@ -210,6 +234,10 @@ static void answer_offer(struct live_shm *s, struct live_shm_peer *peer, enum of
         box_attend(peer->view.header);
 }
 
+static enum offer_answer taken(const struct live_shm *s) {
+    return s->unreadable ? OFFER_UNREADABLE : OFFER_TAKEN;
+}
+
 /* The card's logic has it copied, and by nothing but shm_fetch. */
 static enum offer_answer take_offer(struct live_shm *s, struct live_shm_peer *peer,
                                     struct nic_packet *packet) {
@@ -218,15 +246,17 @@ static enum offer_answer take_offer(struct live_shm *s, struct live_shm_peer *pe
     if (rest != NIC_REST_WHOLE || s->o.untouched || !peer->view.header ||
         !may_fetch(peer, packet->data))
         return OFFER_UNWANTED;
-    const struct live_offer *offer = &box_lane(&s->box, peer->address.pid)->offer;
-    enum offer_answer answer = offer_choose(&peer->choice, offer);
-    if (answer != OFFER_TAKEN)
+    enum offer_answer answer = offer_choose(&peer->choice);
+    if (answer != OFFER_TAKEN) {
+        offer_declined(&peer->choice, packet->bytes, answer);
         return answer;
+    }
     s->fetching = peer;
+    s->unfetched = packet->bytes;
     s->unreadable = false;
     s->enough = !s->o.receiver.packet(s->o.receiver.context, packet);
     s->fetching = NULL;
-    return s->unreadable ? OFFER_UNREADABLE : OFFER_TAKEN;
+    return taken(s);
 }
 
 /* The same of a header whose data the sender has offered. */
@@ -242,18 +272,22 @@ static bool hand_over_offer(struct live_shm *s, struct live_shm_peer *peer, uint
     bool good = !(head[6] & 1) && of > s->o.mtu_bytes && of <= UINT32_MAX - WIRE_LATER_BYTES &&
                 !wire_decode_head(&packet, of, head, WIRE_LATER_BYTES + of, &data) &&
                 fill_packet(s, peer, &packet, (uint8_t *)(uintptr_t)address);
-    answer_offer(s, peer, good ? take_offer(s, peer, &packet) : OFFER_UNWANTED);
+    uint64_t answers = peer->answers;
+    enum offer_answer how = good ? take_offer(s, peer, &packet) : OFFER_UNWANTED;
+    if (peer->answers == answers)
+        answer_offer(s, peer, how);
     return good;
 }
 
-/* Of the packet that take_offer has given. */
+/* Of the packet that take_offer has given. The sender has its answer before what the card says of
+ * the message: how it was read is told first. */
 enum nic_status shm_fetch(struct live_transport *t, uint8_t *to, const uint8_t *from,
                           uint64_t bytes) {
     struct live_shm *s = shm_of(t);
     struct live_shm_peer *peer = s->fetching;
     if (!peer)
         return NIC_FAULT;
-    live_huge_used(&s->huge, to, bytes);
+    live_huge_used(&s->huge, to, bytes, 1);
     uint64_t began_ns = live_now_ns();
     struct live_box_lane *lane = box_lane(&s->box, peer->address.pid);
     bool shared = !s->o.crowded && bytes >= OFFER_MIN;
@@ -261,7 +295,20 @@ enum nic_status shm_fetch(struct live_transport *t, uint8_t *to, const uint8_t *
     offer_measured(&peer->choice.offer_ps, bytes, live_now_ns() - began_ns);
     s->unreadable |=
         status == NIC_FAULT && !offer_is_there(peer->view.header->owner.os_pid, from, bytes);
+    s->unfetched -= bytes;
+    if (!s->unfetched)
+        answer_offer(s, peer, taken(s));
     return status;
+}
+
+/* The beginning of a message that was offered, and comes through slots: it uses its memory as one
+ * that is fetched does, and to fetch it may be faster as soon as that is in huge pages. */
+void shm_stored(struct live_transport *t, const uint8_t *to) {
+    struct live_shm *s = shm_of(t);
+    const struct live_offer_choice *c = s->declined;
+    s->declined = NULL;
+    if (c)
+        live_huge_used(&s->huge, to, c->declined, c->messages);
 }
 
 static bool is_short(uint64_t word) {
@@ -349,12 +396,13 @@ static __attribute__((noinline)) bool take_other(struct live_shm *s, struct live
     return true;
 }
 
-/* One record; false: there is none, or it is nonsense. */
+/* One record; false: there is none, or it is nonsense, or it may be about what we have offered and
+ * have not seen the answer to. */
 static inline bool take_record(struct live_shm *s, struct live_shm_peer *peer) {
     uint32_t at = atomic_load_explicit(&peer->in.head, memory_order_relaxed) % RING_LINES;
     uint64_t word =
         atomic_load_explicit(&peer->in_life, memory_order_relaxed) ? ring_peek(&peer->in) : 0;
-    if (!word)
+    if (!word || (peer->offer == OFFER_MADE && shm_is_answered(peer)))
         return false;
     if (peer->pieces || !hand_over_same(s, peer, word, (uint8_t *)&peer->in.ring->line[at]))
         return take_other(s, peer, word, at);

@@ -5,7 +5,6 @@
 #include "live/live_shm_private.h"
 
 #define GRACE_NS (1000 * LIVE_MS) /* for a peer that is not there yet */
-#define UNWANTED 16               /* large packets that are not offered, after such an answer */
 
 /* ---- the lane ---- */
 
@@ -57,7 +56,6 @@ bool shm_is_out_open(struct live_shm *s, struct live_shm_peer *peer) {
     peer->bulk_sent = peer->bulk_head = 0;
     peer->offer = OFFER_NONE;
     peer->offers = peer->declining = 0;
-    peer->slot_ps = 0;
     peer->may_help = NOT_TRIED;
     peer->out_state = OUT_OPEN;
     return true;
@@ -170,17 +168,11 @@ static bool send_slot(struct live_shm *s, struct live_shm_peer *peer) {
         refuse(s, peer);
         return false;
     }
-    bool timed = shm_is_timed(packet, peer->bulk_sent);
-    uint64_t began_ns = timed ? live_now_ns() : 0;
     uint8_t *slot = peer->view.lane->bulk[peer->bulk_sent++ % BULK_SLOTS];
     packet->bad = !copy_data(s, slot, packet);
     if (packet->bad)
         memset(slot, 0, packet->bytes);
     peer->bulk_bad |= packet->bad;
-    if (timed) {
-        offer_measured(&peer->slot_ps, packet->bytes, live_now_ns() - began_ns);
-        atomic_store_explicit(&peer->view.lane->offer.slot_ps, peer->slot_ps, memory_order_relaxed);
-    }
     ring_commit(&peer->out, header, wire_encode_long(packet, at));
     ring_bell(s, peer);
     return true;
@@ -207,7 +199,7 @@ static bool is_offered(struct live_shm *s, struct live_shm_peer *peer,
                        const struct nic_packet *packet) {
     if (packet->bytes < OFFER_MIN || packet->kind != NIC_DATA || s->o.untouched)
         return false;
-    live_huge_used(&s->huge, packet->data, packet->bytes);
+    live_huge_used(&s->huge, packet->data, packet->bytes, 1);
     if (peer->declining)
         peer->declining--;
     return !peer->declining;
@@ -229,7 +221,7 @@ static bool make_offer(struct live_shm *s, struct live_shm_peer *peer) {
     return true;
 }
 
-static bool is_answered(const struct live_shm_peer *peer) {
+bool shm_is_answered(const struct live_shm_peer *peer) {
     return atomic_load(&peer->view.lane->offer.answers) >> 2 == peer->offers;
 }
 
@@ -250,9 +242,9 @@ static bool settle_offer(struct live_shm *s, struct live_shm_peer *peer) {
         refuse(s, peer);
         return false;
     }
-    if (!is_answered(peer) && offer_has_left(&peer->view.lane->offer))
+    if (!shm_is_answered(peer) && offer_has_left(&peer->view.lane->offer))
         help(peer);
-    if (!is_answered(peer)) {
+    if (!shm_is_answered(peer)) {
         refuse(s, peer);
         return false;
     }
@@ -260,7 +252,7 @@ static bool settle_offer(struct live_shm *s, struct live_shm_peer *peer) {
     peer->offer = OFFER_NONE;
     peer->bulk_bad = answer == OFFER_UNREADABLE;
     if (answer == OFFER_UNWANTED)
-        peer->declining = UNWANTED;
+        peer->declining = OFFER_REST;
     if (answer == OFFER_TAKEN || answer == OFFER_UNREADABLE)
         peer->bulk_left = 0;
     return true;
@@ -288,7 +280,7 @@ bool shm_push_bulk(struct live_shm *s, struct live_shm_peer *peer) {
 bool shm_bulk_may_go_on(struct live_shm_peer *peer) {
     if (peer->offer != OFFER_MADE)
         return wait_for_slot(peer);
-    return is_answered(peer) ||
+    return shm_is_answered(peer) ||
            (peer->may_help != FORBIDDEN && offer_has_left(&peer->view.lane->offer));
 }
 

@@ -8,7 +8,6 @@
 #include "live/live_shm.h"
 #include "nic/wire_short.h"
 
-#define TIMED_SLOTS 5 /* one of so many is timed */
 #define SHORT_WORDS 6 /* of a short record: all of its message but hdr_data or initiator */
 
 enum out_state {
@@ -39,7 +38,6 @@ struct live_shm_peer {
     uint32_t bulk_left, bulk_part;
     struct nic_packet bulk;
     uint64_t bulk_sent, bulk_head; /* filled; known to be empty again */
-    uint64_t slot_ps;              /* what filling one takes, per KiB */
     enum offer_state offer;        /* of all that is left */
     enum allowed may_help;
     uint64_t offers;    /* made so far */
@@ -71,17 +69,14 @@ struct live_shm {
     bool enough;   /* the card wants no more in this poll */
     struct live_shm_peer *_Atomic lane[LIVE_PIDS];
     struct live_huge huge;
-    struct live_shm_peer *fetching; /* of whom the packet is whose data is elsewhere */
-    bool unreadable;                /* some of that data */
+    struct live_shm_peer *fetching;           /* of whom the packet is whose data is elsewhere */
+    uint64_t unfetched;                       /* bytes of it */
+    bool unreadable;                          /* some of that data */
+    const struct live_offer_choice *declined; /* of whom a message begins to come through slots */
 };
 
 static inline struct live_shm *shm_of(struct live_transport *t) {
     return (struct live_shm *)t;
-}
-
-/* Whether a slot is one of those that both sides time. */
-static inline bool shm_is_timed(const struct nic_packet *packet, uint64_t slot) {
-    return packet->bytes == BULK_SLOT_BYTES && slot % TIMED_SLOTS == 0;
 }
 
 /* Makes it where there is none; NULL: no memory, or no process of this machine. */
@@ -110,6 +105,9 @@ bool shm_bulk_may_go_on(struct live_shm_peer *peer);
 
 enum nic_status shm_fetch(struct live_transport *t, uint8_t *to, const uint8_t *from,
                           uint64_t bytes);
+void shm_stored(struct live_transport *t, const uint8_t *to);
+/* Its offer is answered, and nobody has seen to that yet. */
+bool shm_is_answered(const struct live_shm_peer *peer);
 /* Hands over what is in a lane: at most so many records, and no more than the card wants. */
 void shm_drain(struct live_shm *s, struct live_shm_peer *peer, uint32_t most);
 void shm_drain_all(struct live_shm *s, struct live_shm_peer *peer);

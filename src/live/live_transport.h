@@ -75,6 +75,9 @@ struct live_transport_calls {
      * NIC_GONE. */
     enum nic_status (*fetch)(struct live_transport *t, uint8_t *to, const uint8_t *from,
                              uint64_t bytes);
+    /* From inside `packet`: data of more than the MTU, which was here, is stored there; NULL: it is
+     * all the same. */
+    void (*stored)(struct live_transport *t, const uint8_t *to);
     /* May there be something to poll? */
     bool (*ready)(struct live_transport *t);
     void (*poll)(struct live_transport *t);
