@@ -347,20 +347,46 @@ static void latency(void) {
 #define SOFTWARE_TIMES 20000u
 
 /* A put and the wait for it: neither a line nor a processor changes hands. */
-static double software_ns(struct live_folder *folder, enum way way) {
+static void put_and_wait(struct side side[2], enum way way, uint32_t turn) {
+    struct side *from = &side[turn & 1], *to = &side[~turn & 1];
+    portals_enter(live_card_process(from->card));
+    put_to(from, to->rank, 8, PTL_NO_ACK_REQ, way == EQ_WAIT || way == EQ_GET, TO_ALL);
+    portals_enter(live_card_process(to->card));
+    await_by(to, way, 0);
+}
+
+/* The same to handlers, and the wait for their answer: a put more than above. */
+static void put_and_answer(struct side side[2], enum way way, uint32_t turn) {
+    (void)turn;
+    portals_enter(live_card_process(side[0].card));
+    put_to(&side[0], 1, 8, PTL_NO_ACK_REQ, 0, TO_HANDLERS);
+    live_card_poll(side[1].card);
+    await_by(&side[0], way, 0);
+}
+
+static double software_ns(void (*turn)(struct side[2], enum way, uint32_t), enum way way) {
     struct side side[2] = {{.rank = 0, .ranks = 2}, {.rank = 1, .ranks = 2}};
+    struct live_folder folder;
+    struct spin_error err;
+    char name[64];
     double took[BATCHES];
+    if (live_folder_make(&folder, name, sizeof name, &err)) {
+        fprintf(stderr, "bench-live: %s\n", err.text);
+        exit(1);
+    }
     for (uint32_t i = 0; i < 2; i++)
-        open_side(&side[i], folder);
+        open_side(&side[i], &folder);
+    if (turn == put_and_answer) {
+        append_handlers(&side[1]);
+        portals_enter(live_card_process(side[0].card));
+        append(&side[0], 0, ANSWERS);
+        for (uint64_t end_ns = live_now_ns() + WARM_NS; live_now_ns() < end_ns;)
+            turn(side, way, 0);
+    }
     for (uint32_t b = 0; b < BATCHES + 2; b++) {
         uint64_t began = live_now_ns();
-        for (uint32_t i = 0; i < SOFTWARE_TIMES / BATCHES; i++) {
-            struct side *from = &side[i & 1], *to = &side[~i & 1];
-            portals_enter(live_card_process(from->card));
-            put_to(from, to->rank, 8, PTL_NO_ACK_REQ, way == EQ_WAIT || way == EQ_GET, TO_ALL);
-            portals_enter(live_card_process(to->card));
-            await_by(to, way, 0);
-        }
+        for (uint32_t i = 0; i < SOFTWARE_TIMES / BATCHES; i++)
+            turn(side, way, i);
         if (b >= 2)
             took[b - 2] = (double)(live_now_ns() - began) / (SOFTWARE_TIMES / BATCHES);
     }
@@ -370,6 +396,7 @@ static double software_ns(struct live_folder *folder, enum way way) {
         free(side[i].source);
         free(side[i].memory);
     }
+    live_folder_remove(&folder);
     return median_of(took, BATCHES);
 }
 
@@ -444,18 +471,11 @@ static void software(void) {
     printf("\na line of memory from process to process: %.0f ns\n", line_ns());
     printf("put and wait in one thread, ns:");
     for (uint32_t way = 0; way < WATCH; way++) {
-        struct live_folder folder;
-        struct spin_error err;
-        char name[64];
-        if (live_folder_make(&folder, name, sizeof name, &err)) {
-            fprintf(stderr, "bench-live: %s\n", err.text);
-            exit(1);
-        }
-        printf(" %s %.0f", way_names[way], software_ns(&folder, way));
+        printf(" %s %.0f", way_names[way], software_ns(put_and_wait, way));
         fflush(stdout);
-        live_folder_remove(&folder);
     }
-    printf("\n");
+    printf("\nput to handlers and wait for their answer, ns: %.0f\n",
+           software_ns(put_and_answer, CT_WAIT));
 }
 
 /* ---- bandwidth ---- */
