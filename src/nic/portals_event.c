@@ -25,7 +25,7 @@ static bool resize(struct portals *p, struct portals_event_queue *q, uint32_t ro
     }
     q->mask = room - 1;
     q->room = room < q->capacity ? room : q->capacity;
-    q->plain_room = q->shared ? 0 : q->room;
+    q->plain_room = q->shared ? 0 : q->room < q->capacity ? q->room / 2 : q->room;
     return true;
 }
 
@@ -54,9 +54,14 @@ int portals_eq_alloc(struct portals *p, ptl_handle_ni_t ni_handle, ptl_size_t co
     if (!q)
         return PTL_NO_SPACE;
     q->capacity = count ? (uint32_t)count : 1;
-    q->mask = FIRST_EVENTS - 1; /* of the ring that the first event will need */
-    *handle = p4_handle_new(ni, HANDLE_EQ, q);
+    ptl_handle_eq_t own = p4_handle_new(ni, HANDLE_EQ, q);
     q->special = p4_queue_share(p, q);
+    if (!resize(p, q, FIRST_EVENTS)) {
+        p4_queue_unshare(p, q);
+        p4_object_give(&ni->eqs, q);
+        return PTL_NO_SPACE;
+    }
+    *handle = own;
     return PTL_OK;
 }
 
@@ -128,10 +133,12 @@ int portals_eq_poll(struct portals *p, const ptl_handle_eq_t *handles, unsigned 
     return PTL_EQ_EMPTY;
 }
 
-/* False: every place is reserved. */
+/* The ring grows when it is half full: where there is no memory for that, each further event is
+ * another try before one is lost. False: every place is reserved. */
 static bool make_room(struct portals *p, struct portals_event_queue *q) {
     uint32_t needed = used_of(q) + q->reserved + 1;
-    if (needed <= q->room || (q->room < q->capacity && grow(p, q, needed)))
+    grow(p, q, needed <= q->capacity / 2 ? 2 * needed : q->capacity);
+    if (needed <= q->room)
         return true;
     if (q->reserved >= q->room)
         return false;

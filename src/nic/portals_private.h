@@ -71,7 +71,7 @@ struct portals_event_queue {
      * what there is memory for and grows up to the capacity that the program asked for. */
     uint32_t room, first, used, reserved, capacity;
     uint32_t mask;       /* of the ring, a power of two, less one: not below `room` */
-    uint32_t plain_room; /* `room`, but 0 of one that is shared */
+    uint32_t plain_room; /* what needs no look at the rest of this; 0 of one that is shared */
     bool special;        /* shared, or one was dropped since the last one that was taken */
     /* Events are here instead of in `ring`, for threads that look without the lock; NULL: no. */
     struct portals_queue *shared;
