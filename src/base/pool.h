@@ -40,6 +40,8 @@ static inline void *pool_take_raw(struct pool *pool);
 /* Zero but for its slot. */
 void *pool_take(struct pool *pool);
 static inline void pool_give(struct pool *pool, void *object);
+/* There is one that can be taken; false: at the limit, or no memory. */
+static inline bool pool_spare(struct pool *pool);
 
 static inline uint32_t pool_chunk_of(uint32_t index) {
     return 31u - (uint32_t)__builtin_clz(2 * index + 1);
@@ -92,6 +94,13 @@ static inline void pool_give(struct pool *pool, void *object) {
     slot->next_free = pool->free;
     pool->free = slot->index + 1;
     pool->used--;
+}
+
+static inline bool pool_spare(struct pool *pool) {
+    void *object = pool->free ? 0 : pool_make(pool);
+    if (object)
+        pool_give(pool, object);
+    return pool->free != 0;
 }
 
 /* The same if it is in use, else NULL. */

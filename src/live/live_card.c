@@ -71,6 +71,7 @@ static void make_spares(struct live_card *card) {
         card->spare = malloc(sizeof *card->spare);
     if (!card->spare_packet)
         card->spare_packet = nic_packet_new(card->pool);
+    nic_spare(card->nic);
 }
 
 static void give_spares(struct live_card *card) {

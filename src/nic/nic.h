@@ -396,6 +396,9 @@ uint32_t nic_parked(const struct nic *nic);
 /* A driver that ends first: the packet of a move that will not end. */
 void nic_move_forget(struct nic_move *later);
 void nic_left(struct nic *nic, const struct nic_departed *how, uint64_t now);
+/* There is memory for an answer, and from now on what programs ask for leaves it that; false: not
+ * now. For a reliable network, where a lost answer is waited for in vain. */
+bool nic_spare(struct nic *nic);
 /* What the card has for a peer is made now, before its first packet; false: no memory. */
 bool nic_peer_meet(struct nic *nic, struct nic_address peer);
 /* After NIC_BUSY: the driver takes packets to this peer again. */

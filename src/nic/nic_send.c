@@ -281,6 +281,20 @@ bool nic_send_put(void *context, const struct nic_message *m, const uint8_t *dat
 
 /* ---- From Portals ---- */
 
+bool nic_spare(struct nic *nic) {
+    return pool_spare(&nic->outgoing);
+}
+
+/* A request leaves a spare one for an answer, of which nobody can be told that there is no memory;
+ * NULL: there is none. */
+static struct nic_outgoing *take_record(struct nic *nic, bool request) {
+    struct nic_outgoing *o = pool_take_raw(&nic->outgoing);
+    if (!o || nic_spare(nic) || !request)
+        return o;
+    pool_give(&nic->outgoing, o);
+    return NULL;
+}
+
 /* NULL: no memory. */
 static struct nic_outgoing *outgoing_new(struct nic *nic, struct portals_outgoing *out,
                                          bool wants_answer) {
@@ -288,7 +302,7 @@ static struct nic_outgoing *outgoing_new(struct nic *nic, struct portals_outgoin
     bool request = out->message->kind < NIC_ACK;
     if (request && !portals_outgoing_keep(nic->portals, out, &initiator))
         return NULL;
-    struct nic_outgoing *o = pool_take_raw(&nic->outgoing);
+    struct nic_outgoing *o = take_record(nic, request);
     if (!o)
         return NULL;
     const size_t from = offsetof(struct nic_outgoing, next);
