@@ -153,8 +153,12 @@ static void apply(struct nic *nic, struct nic_incoming *in, const struct nic_pac
     uint64_t bytes = nic_accepted(in, packet);
     if (in->message->kind == NIC_FETCH_ATOMIC && bytes) {
         result = add_result(nic, in, packet->offset, bytes);
-        if (!result)
+        if (!result) { /* nothing is done then, and the reply says so */
+            in->flow.payload = FLOW_DISCARDED;
+            in->flow.dropped += bytes;
+            failed(in, PTL_NI_UNDELIVERABLE);
             return;
+        }
         result->bad = !done;
     }
     if (done)
