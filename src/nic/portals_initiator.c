@@ -305,6 +305,8 @@ static inline void tell_send(struct portals *p, const struct portals_sink *sink,
 
 static void left(struct portals *p, struct portals_operation *o, uint8_t fail);
 static void never(struct portals *p, struct portals_operation *o, uint8_t fail);
+static void never_began(struct portals *p, const struct portals_outgoing *out, uint8_t kind,
+                        uint8_t ack_req);
 
 static bool is_answered(uint8_t ack_req, uint8_t kind) {
     return kind == NIC_GET || kind == NIC_FETCH_ATOMIC || ack_req != PTL_NO_ACK_REQ;
@@ -450,7 +452,10 @@ start(struct portals *p, const struct portals_request *r, uint8_t kind, bool by_
         memcpy(m->operand, r->operand, sizeof m->operand);
     else if (kind == PORTALS_FETCH_ATOMIC)
         memset(m->operand, 0, sizeof m->operand);
-    return hand_out(p, &out, sends_data(kind) ? sink : NULL, message_kind[kind]);
+    code = hand_out(p, &out, sends_data(kind) ? sink : NULL, message_kind[kind]);
+    if (by_trigger && code) /* no memory, and its call has returned */
+        never_began(p, &out, message_kind[kind], takes_data(kind) ? PTL_NO_ACK_REQ : r->ack_req);
+    return code;
 }
 
 __attribute__((noinline)) int p4_request_start(struct portals *p, const struct portals_request *r,
@@ -645,13 +650,29 @@ static void tell_answer(struct portals *p, const struct portals_operation *o, ui
     tell(p, reply ? &o->in : &o->out, s);
 }
 
-/* Nothing more will come of it. */
-static void never(struct portals *p, struct portals_operation *o, uint8_t fail) {
-    p4_trigger_hold(p);
+static void tell_never(struct portals *p, struct portals_operation *o, uint8_t fail) {
     tell_sent(p, o, fail);
     if (is_answered(o->ack_req, o->kind))
         tell_answer(p, o, o->ack_req, &(struct said){.fail = fail});
+}
+
+/* Nothing more will come of it. */
+static void never(struct portals *p, struct portals_operation *o, uint8_t fail) {
+    p4_trigger_hold(p);
+    tell_never(p, o, fail);
     operation_end(p, o);
+    p4_trigger_release(p);
+}
+
+static void never_began(struct portals *p, const struct portals_outgoing *out, uint8_t kind,
+                        uint8_t ack_req) {
+    struct portals_operation o = {.of = out->of, .kind = kind, .ack_req = ack_req};
+    if (out->sink)
+        o.out = *out->sink;
+    if (out->get_sink)
+        o.in = *out->get_sink;
+    p4_trigger_hold(p);
+    tell_never(p, &o, PTL_NI_UNDELIVERABLE);
     p4_trigger_release(p);
 }
 
