@@ -6,6 +6,8 @@
 
 #include "lib/worlds.h"
 
+#include "base/temporary.h"
+
 TEST(times_of_use_cases) {
     static const struct {
         int (*run)(const struct p4_setup *, struct p4_outcome *, struct spin_error *);
@@ -45,6 +47,14 @@ TEST(times_of_use_cases) {
          {"card=pspin", "pspin.clusters=1", "pspin.l2_packet_bytes=16KiB", "pspin.hpu_commands=2"},
          {350000, 1864000, 684000, 1307500, 4985398, 12882000, 1873000, 3341000, 4236000, 2109000,
           28959000}},
+        {"sc17-int",
+         {"card=pspin", "header=500", "handler_packets=1"},
+         {360000, 2034000, 694000, 1970000, 5035398, 7449000, 1903000, 3371000, 4572000, 2276000,
+          28999000}},
+        {"sc17-int",
+         {"card=pspin", "header=2000", "handler_packets=2"},
+         {390000, 2544000, 724000, 1667500, 5185398, 7481000, 2083000, 3656000, 4564000, 2783000,
+          29119000}},
     };
     uint32_t others = 0;
     for (size_t w = 0; w < sizeof worlds / sizeof *worlds; w++) {
@@ -68,6 +78,41 @@ TEST(times_of_use_cases) {
         printf("\n");
     }
     CHECK_EQ(others, 0);
+}
+
+/* Three packets of one put leave one after the other, each for as long as its bytes and its header
+ * take at 50 GB/s. */
+TEST(a_header_takes_time_at_the_port_of_its_card) {
+    static const char *const set[] = {"header=1000"};
+    enum { HEADER = 1000, MTU = 4096, LAST = 1808, PS_PER_BYTE = 20 };
+    struct p4_setup s = setup_of(P4_RDMA, "sc17-int", 2 * MTU + LAST);
+    struct temporary folder;
+    struct spin_error err;
+    char path[PATH_MAX + 8], line[400];
+    CHECK_EQ(temporary_make(&folder, &err), 0);
+    snprintf(path, sizeof path, "%s/trace", folder.path);
+    s.world.set = set;
+    s.world.set_count = 1;
+    s.world.trace = path;
+    run_case(p4_pingpong, &s);
+    FILE *trace = fopen(path, "r");
+    CHECK(trace);
+    uint32_t sent = 0;
+    uint64_t end_ps = 0;
+    while (fgets(line, sizeof line, trace)) {
+        double at_us, took_us;
+        const char *send = strstr(line, "\"name\":\"send\",\"pid\":0,");
+        if (!send)
+            continue;
+        CHECK_EQ(sscanf(strstr(send, "\"ts\""), "\"ts\":%lf,\"dur\":%lf", &at_us, &took_us), 2);
+        uint64_t at_ps = (uint64_t)(at_us * 1e6 + 0.5), took_ps = (uint64_t)(took_us * 1e6 + 0.5);
+        CHECK_EQ(at_ps, sent ? end_ps : at_ps);
+        CHECK_EQ(took_ps, ((sent++ < 2 ? MTU : LAST) + HEADER) * PS_PER_BYTE);
+        end_ps = at_ps + took_ps;
+    }
+    fclose(trace);
+    temporary_remove(&folder);
+    CHECK_EQ(sent, 3);
 }
 
 TEST_MAIN
