@@ -186,6 +186,65 @@ TEST(handlers_wait_for_a_place_in_the_packet_buffer) {
         run_world(&o, more_than_fits, &s, SPIN_ELIMIT, &err);
 }
 
+/* Two packets for handlers, of which one fits into the packet buffer at a time; then, from another
+ * rank, small ones, for which there would be room. They wait behind the one that waits, and come in
+ * with it, as soon as the first one's handler has ended. */
+enum { LARGE_BITS = 1, SMALL_BITS, GO_BITS, LARGE = 4096, SMALL = 64, SMALLS = 10 };
+
+static bool take_turns(const struct p4_rank *r) {
+    for (uint32_t i = 0; i < SMALLS + 2; i++) {
+        ptl_event_t event;
+        uint64_t expected = i == 0 || i == SMALLS + 1 ? LARGE_BITS : SMALL_BITS;
+        if (PtlEQWait(r->eq, &event) || event.type != PTL_EVENT_PUT || event.match_bits != expected)
+            return false;
+    }
+    return true;
+}
+
+static int first_come(void *argument) {
+    static uint8_t buffers[3][2 * LARGE];
+    const uint32_t state[2] = {0};
+    const struct p4_entry entries[] = {{.length = 8, .bits = GO_BITS},
+                                       {.start = LARGE, .length = SMALL, .bits = SMALL_BITS},
+                                       {.length = LARGE,
+                                        .bits = LARGE_BITS,
+                                        .header = "accumulate_header_handler",
+                                        .payload = "accumulate_payload_handler",
+                                        .state = state,
+                                        .state_bytes = sizeof state}};
+    struct p4_rank r;
+    uint32_t me = spin_rank();
+    bool well = true;
+    if (!p4_open_with(&r, argument, buffers[me], sizeof *buffers, me == 2 ? "p4_accumulate" : NULL))
+        return 1;
+    for (uint32_t i = 0; i < (me == 2 ? 3 : 1); i++)
+        if (!p4_append(&r, &entries[i]))
+            return 2;
+    spin_barrier();
+    if (me == 0)
+        well = p4_put(&r, 0, LARGE, 2, LARGE_BITS) && p4_put(&r, 0, LARGE, 2, LARGE_BITS) &&
+               p4_put(&r, 0, 8, 1, GO_BITS);
+    if (me == 1)
+        well = p4_wait(&r, 1);
+    for (uint32_t i = 0; me == 1 && i < SMALLS; i++)
+        well &= p4_put(&r, 0, SMALL, 2, SMALL_BITS);
+    if (me == 2)
+        well = take_turns(&r);
+    spin_barrier();
+    p4_close(&r);
+    return well ? 0 : 3;
+}
+
+TEST(no_packet_overtakes_one_that_waits_for_the_packet_buffer) {
+    static const char *const set[] = {"card=pspin", "pspin.l2_packet_bytes=6KiB"};
+    struct p4_setup s = pspin_setup(P4_RDMA, LARGE, 1);
+    struct spin_error err;
+    struct spin_world_options o = {.ranks = 3, .set = set, .set_count = 2};
+    struct spin_world_result r = run_world(&o, first_come, &s, SPIN_OK, &err);
+    CHECK_EQ(r.failed ? r.first_status : 0, 0);
+    CHECK_EQ(r.counts.handlers, 2 * 2);
+}
+
 TEST(a_packet_buffer_takes_a_packet) {
     static const char *const set[] = {"card=pspin", "pspin.l2_packet_bytes=2KiB"};
     struct spin_world_options o = {.ranks = 2, .set = set, .set_count = 2};
