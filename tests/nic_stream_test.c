@@ -207,6 +207,49 @@ TEST(handlers_learn_that_the_target_is_gone) {
     CHECK(told > 0);
 }
 
+/* Packets that handlers have handed over and that have not left the card yet; more than the bound
+ * of them must never be there. */
+static uint32_t bound, sent, most, waited;
+
+static void count_sent(struct nicworld *w, const struct nic_packet *packet, bool arrives) {
+    (void)w;
+    sent +=
+        !arrives && packet->kind == NIC_DATA && packet->source.nid == 1 && packet->target.nid == 2;
+}
+
+static int32_t payload_within_bound(struct nicworld *w, struct node *n,
+                                    const struct nic_task *task) {
+    int32_t how = payload(w, n, task);
+    uint32_t there = started + forwards - sent;
+    waited += how == BLOCKED;
+    most = there > most ? there : most;
+    CHECK(there <= bound);
+    return how;
+}
+
+/* A window of one packet keeps them on the card. */
+TEST(streams_wait_when_the_card_is_full_of_handlers_packets) {
+    for (bound = 1; bound < 5; bound++) {
+        world = (struct nicworld){
+            .spread = 300,
+            .watch = count_sent,
+            .config = {.handler_packets = bound, .window_packets = 1, .retry_time = 1000000}};
+        begin(bound);
+        sent = most = waited = 0;
+        world.node[1].handler[NIC_PAYLOAD_HANDLER] = payload_within_bound;
+        uint64_t bytes;
+        send_message(0, BYTES);
+        send_message(1, BYTES);
+        world_settle(&world);
+        CHECK_EQ(most, bound);
+        CHECK(waited > 0);
+        CHECK_EQ(events_at(2, PTL_NI_OK, &bytes), 2);
+        for (uint32_t k = 0; k < 2; k++)
+            CHECK(memcmp(target[k], source[k], BYTES) == 0);
+        world_end(&world);
+    }
+}
+
 TEST(a_stream_is_its_own_messages_alone) {
     world = (struct nicworld){.spread = 700, .handler_spread = 400, .config = {.reliable = true}};
     begin(3);
