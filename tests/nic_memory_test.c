@@ -17,6 +17,7 @@ void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 char *__wrap_strdup(const char *text);
 
 static uint64_t allocations, fail_at; /* since it was armed; 0: none */
+static bool all_fail;
 static int64_t alive;
 
 /* Where a debugger stops. */
@@ -25,6 +26,8 @@ __attribute__((noinline)) static void no_memory_here(void) {
 }
 
 static bool fails(void) {
+    if (all_fail)
+        return true;
     if (++allocations != fail_at)
         return false;
     no_memory_here();
@@ -121,6 +124,17 @@ static void open_rank(uint32_t i, bool handlers) {
     TRY(portals_md_bind(p, n->ni, &md, &n->md), PTL_NO_SPACE);
 }
 
+/* Allocation n from here on fails. */
+static void open_world(uint64_t n, bool handlers) {
+    world.rng = rng_seeded(1);
+    world.nodes = RANKS;
+    allocations = 0;
+    fail_at = n;
+    TRY(nic_pool_new(&world.pool, 128, NULL), SPIN_ENOMEM);
+    for (uint32_t i = 0; i < RANKS; i++)
+        open_rank(i, handlers);
+}
+
 static uint32_t answers[RANKS][OPS], failures;
 
 static void take_events(void) {
@@ -134,6 +148,15 @@ static void take_events(void) {
         }
         CHECK_EQ(code, PTL_EQ_EMPTY); /* no event was lost */
     }
+}
+
+/* As far as it goes. */
+static void steps(void) {
+    uint64_t end = world.steps + 100000;
+    for (uint32_t i = 0; i < RANKS; i++)
+        world_actions(&world, &world.node[i]);
+    while (world_step(&world))
+        CHECK(world.steps < end);
 }
 
 /* Puts, gets and fetching atomics to the other rank and to oneself. */
@@ -163,9 +186,7 @@ static void exchange(uint32_t seed) {
             TRY(portals_start(n->portals, &r), PTL_NO_SPACE);
             world_actions(&world, n);
         }
-    uint64_t end = world.steps + 100000;
-    while (world_step(&world))
-        CHECK(world.steps < end);
+    steps();
     take_events();
 }
 
@@ -206,13 +227,7 @@ static uint64_t run(uint64_t n, unsigned what, bool at_once) {
                                          .window_packets = 8,
                                          .retry_time = 5000,
                                          .retries = 40}};
-    world.rng = rng_seeded(1);
-    world.nodes = RANKS;
-    allocations = 0;
-    fail_at = n;
-    TRY(nic_pool_new(&world.pool, 128, NULL), SPIN_ENOMEM);
-    for (uint32_t i = 0; i < RANKS; i++)
-        open_rank(i, what & HANDLERS);
+    open_world(n, what & HANDLERS);
     exchange(1);
     uint64_t taken = allocations, counted = 0;
     for (uint32_t i = 0; i < RANKS; i++)
@@ -264,6 +279,78 @@ TEST(every_allocation_fails_once_with_handlers) {
 TEST(every_allocation_fails_once_in_blocks_with_absent_pages) {
     every_allocation(BLOCKS);
     every_allocation(BLOCKS | RELIABLE);
+}
+
+/* Of the next event of that type; -1: there is none. */
+static int fail_of(uint32_t i, int type) {
+    ptl_event_t e;
+    while (world_event(&world.node[i], &e))
+        if ((int)e.type == type)
+            return e.ni_fail_type;
+    return -1;
+}
+
+static struct nic_packet *taken_away;
+
+/* What arrives finds no packet in the pool that others have released. */
+static void take_away(struct nicworld *w, const struct nic_packet *packet, bool arrives) {
+    struct nic_packet *released;
+    (void)packet;
+    all_fail = true;
+    while (arrives && (released = nic_packet_new(w->pool))) {
+        released->next = taken_away;
+        taken_away = released;
+    }
+    all_fail = false;
+}
+
+static void give_back(void) {
+    while (taken_away) {
+        struct nic_packet *packet = taken_away;
+        taken_away = packet->next;
+        nic_packet_release(packet);
+    }
+}
+
+/* A put whose packets come while its header handler runs, in memory of the driver's, from where
+ * they are copied. Returns how many allocations it took. */
+static uint64_t put_behind_header_handler(uint64_t n, uint32_t *lost) {
+    snprintf(test_context, sizeof test_context, "allocation %llu", (unsigned long long)n);
+    world = (struct nicworld){.lent_in = true,
+                              .watch = take_away,
+                              .handler_spread = 100000,
+                              .config = {.mtu_bytes = 128, .reliable = true, .ordered = true}};
+    open_world(0, true);
+    CHECK(nic_spare(world.node[1].nic) &&
+          nic_peer_meet(world.node[1].nic, (struct nic_address){0, 1}));
+    memset(source[0][0], 0x5a, BYTES);
+    memset(target[1][0], 0, BYTES);
+    struct portals_request r = host_put(world.node[0].md, 0, BYTES, 1, 5);
+    r.ack_req = PTL_ACK_REQ;
+    allocations = 0;
+    fail_at = n;
+    TRY(portals_start(world.node[0].portals, &r), PTL_NO_SPACE);
+    steps();
+    uint64_t taken = allocations;
+    fail_at = 0;
+    world_settle(&world); /* what could not be sent before */
+    int put = fail_of(1, PTL_EVENT_PUT), ack = fail_of(0, PTL_EVENT_ACK);
+    CHECK(ack >= 0 && (put < 0 || ack == put));
+    bool whole = memcmp(target[1][0], source[0][0], BYTES) == 0;
+    CHECK_EQ(whole, ack == PTL_NI_OK);
+    *lost += put == PTL_NI_UNDELIVERABLE;
+    give_back();
+    world_end(&world);
+    return taken;
+}
+
+TEST(a_message_fails_whose_packets_cannot_wait_for_its_header_handler) {
+    uint32_t lost = 0;
+    uint64_t count = put_behind_header_handler(0, &lost);
+    CHECK_EQ(lost, 0);
+    for (uint64_t n = 1; n <= count; n++)
+        put_behind_header_handler(n, &lost);
+    CHECK(lost >= BYTES / 128);
 }
 
 TEST_MAIN

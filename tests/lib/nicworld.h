@@ -76,8 +76,9 @@ struct nicworld {
     uint32_t corruption;     /* of 1000: arrives, with a bit changed, at a link that sees it */
     uint32_t run_bytes;      /* that may be sent in place, at once */
     uint64_t runs, unreadable_runs; /* sent, of more than one packet; not sent */
-    bool at_once;                   /* what is asked of the driver is mostly done at once, */
-    uint32_t faults;                /* host memory that is not there, of 1000 moves */
+    bool lent_in;    /* packets arrive in memory of the driver, and are there for the call only */
+    bool at_once;    /* what is asked of the driver is mostly done at once, */
+    uint32_t faults; /* host memory that is not there, of 1000 moves */
     /* Moves of 1000 that find that a page has become absent, by where; and page-ins of 1000 that
      * fail. */
     uint32_t source_absence, destination_absence, unresolvable;
@@ -482,6 +483,17 @@ __attribute__((unused)) static void world_run(struct nicworld *w, struct node *n
     }
 }
 
+__attribute__((unused)) static void world_arrive(struct nicworld *w, struct node *n,
+                                                 struct nic_packet *packet) {
+    struct nic_packet lent;
+    if (w->lent_in) {
+        lent = *packet;
+        lent.references = 0;
+        packet = &lent;
+    }
+    nic_packet_in(n->nic, packet, w->now);
+}
+
 __attribute__((unused)) static void world_happen(struct nicworld *w, struct pending p) {
     struct node *n = &w->node[p.node];
     switch (p.kind) {
@@ -489,7 +501,7 @@ __attribute__((unused)) static void world_happen(struct nicworld *w, struct pend
         if (!n->dead && w->watch)
             w->watch(w, p.packet, true);
         if (!n->dead)
-            nic_packet_in(n->nic, p.packet, w->now);
+            world_arrive(w, n, p.packet);
         nic_packet_release(p.packet);
         break;
     case LEFT:
