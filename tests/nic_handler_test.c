@@ -33,7 +33,7 @@ static struct {
     uint32_t owned; /* payloads that the handler may write over, which it does */
     bool flow_control, wrong;
     uint8_t user[16];
-    uint64_t first_payload;
+    uint64_t first_payload, me_offset;
 } script;
 
 static int32_t header(struct nicworld *w, struct node *n, const struct nic_task *task) {
@@ -42,6 +42,7 @@ static int32_t header(struct nicworld *w, struct node *n, const struct nic_task 
     script.headers++;
     script.wrong |= script.payloads || script.completions || task->kind != NIC_HEADER_HANDLER;
     script.user_bytes = task->user_hdr_bytes;
+    script.me_offset = task->me_offset;
     memcpy(script.user, task->data, task->user_hdr_bytes < 16 ? task->user_hdr_bytes : 16);
     return script.header;
 }
@@ -133,6 +134,41 @@ static void no_more_events(void) {
     for (uint32_t i = 0; i < 2; i++)
         if (world_event(&world.node[i], &event))
             TEST_FAIL("event of type %u at node %u that nobody expects", event.type, i);
+}
+
+TEST(each_packet_that_handlers_see_is_counted_once) {
+    static const struct {
+        unsigned handlers;
+        uint32_t packets, bytes;
+    } rows[] = {{HEADER | PAYLOAD | COMPLETION, (BYTES + MTU - 1) / MTU, BYTES},
+                {PAYLOAD, (BYTES + MTU - 1) / MTU, BYTES},
+                {HEADER, 1, MTU},
+                {COMPLETION, 0, 0}};
+    for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        world = (struct nicworld){.config = {.reliable = true}};
+        begin(i, 0);
+        post(rows[i].handlers, 0, 0);
+        send_bytes(BYTES);
+        const struct nic_counts *counts = nic_counts(world.node[1].nic);
+        CHECK_EQ(counts->handled_packets, rows[i].packets);
+        CHECK_EQ(counts->handled_bytes, rows[i].bytes);
+        CHECK(!script.wrong);
+        world_end(&world);
+    }
+}
+
+TEST(a_header_handler_is_told_where_in_the_entry_its_message_goes) {
+    world = (struct nicworld){.config = {.reliable = true}};
+    begin(1, 0);
+    post(HEADER | PAYLOAD, 0, 0);
+    struct portals_request put =
+        host_put(host_md(&world.node[0], source, sizeof source), 0, BYTES, 1, 5);
+    put.remote_offset = 24;
+    CHECK_EQ(portals_start(world.node[0].portals, &put), PTL_OK);
+    world_settle(&world);
+    CHECK_EQ(script.headers, 1);
+    CHECK_EQ(script.me_offset, 24);
+    world_end(&world);
 }
 
 TEST(header_then_payloads_then_completion) {
