@@ -188,6 +188,8 @@ static void chaos(uint32_t seed, bool good_network, bool deaths) {
                                          .ordered = good_network,
                                          .retries = deaths ? 4 : 40,
                                          .window_packets = 1 + seed % 40,
+                                         .receipt_time = seed % 3 == 1 ? 300 : 0,
+                                         .credit_packets = seed % 9 == 4 ? 2 + seed % 50 : 0,
                                          .contexts = seed % 4 ? 0 : 1 + seed % 9,
                                          .handler_packets = seed % 5 ? 0 : 2,
                                          .block_bytes = seed % 7 < 3 ? 400 : 0,

@@ -584,6 +584,9 @@ static void run_seed(uint32_t seed, bool good_network) {
                                          .reliable = good_network,
                                          .ordered = good_network,
                                          .window_packets = 1 + seed % 40,
+                                         .receipt_time = seed % 3 == 1 ? 300 : 0,
+                                         .least_retry_time = seed % 6 == 1 ? 1000 : 0,
+                                         .credit_packets = seed % 9 == 4 ? 2 + seed % 50 : 0,
                                          .handler_packets = seed % 5 ? 0 : 2,
                                          .turn_packets = seed % 4,
                                          .send_packets = 1 + seed % 17}};

@@ -89,6 +89,43 @@ TEST(puts_arrive_whole_through_loss_doubling_and_reordering) {
     }
 }
 
+static uint32_t short_runs, long_runs;
+
+static void see_run(struct nicworld *w, const struct nic_packet *packet, bool arrives) {
+    (void)w;
+    if (!arrives && packet->run)
+        *(packet->run < 5 ? &short_runs : &long_runs) += 1;
+}
+
+TEST(a_run_waits_for_room_for_all_of_it) {
+    /* 1 + 127 packets of 64 bytes per put, in runs of 5, through a window that is no multiple: each
+     * put has one short run, its last */
+    for (uint32_t credits = 0; credits < 2; credits++) {
+        world = (struct nicworld){.run_bytes = 5 * 64,
+                                  .watch = see_run,
+                                  .config = {.mtu_bytes = 64,
+                                             .receipt_time = 100,
+                                             .window_packets = credits ? 64 : 23,
+                                             .credit_packets = credits ? 23 : 0}};
+        short_runs = long_runs = 0;
+        world_begin(&world, 2, 1);
+        world_ranks(&world, 0);
+        fill(&world.rng, source[1], ROOM);
+        memset(target, 0, sizeof target);
+        host_post(&world.node[0], target[0], ROOM, 5, PTL_ME_OP_PUT);
+        struct portals_request put =
+            host_put(host_md(&world.node[1], source[1], ROOM), 0, ROOM, 0, 5);
+        for (uint32_t i = 0; i < 10; i++)
+            CHECK_EQ(portals_start(world.node[1].portals, &put), PTL_OK);
+        world_settle(&world);
+        CHECK(memcmp(target[0], source[1], ROOM) == 0);
+        CHECK_EQ(long_runs, 10 * 25);
+        CHECK_EQ(short_runs, 10);
+        CHECK_EQ(nic_counts(world.node[1].nic)->retransmitted, 0);
+        world_end(&world);
+    }
+}
+
 TEST(on_a_reliable_network_nothing_is_acknowledged_or_kept) {
     for (uint32_t ordered = 0; ordered < 2; ordered++)
         for (uint32_t seed = 0; seed < 50; seed++) {

@@ -312,6 +312,17 @@ uint32_t delivery_room_packets(const struct delivery_peer *peer) {
     return peer->limited && peer->limit - next < room ? peer->limit - next : room;
 }
 
+/* How many packets may be on the way. */
+static uint32_t window_of(const struct delivery_peer *peer) {
+    uint32_t window = peer->congestion.window;
+    return peer->limited && peer->limit - peer->oldest < window ? peer->limit - peer->oldest
+                                                                : window;
+}
+
+bool delivery_room_grows(const struct delivery *d, const struct delivery_peer *peer) {
+    return d->config->receipt_time && 2 * (peer->next_sequence - peer->oldest) >= window_of(peer);
+}
+
 void delivery_number_stream(struct delivery *d, struct delivery_peer *peer,
                             struct nic_packet *packet) {
     packet->stream = peer->stream;
@@ -400,12 +411,10 @@ static void acknowledge(struct delivery *d, struct delivery_peer *peer, struct n
  * as what then leaves in answer would be as little each time. */
 static bool wants_receipt(const struct delivery *d, const struct delivery_peer *peer,
                           const struct nic_packet *packet) {
-    uint32_t away = peer->next_sequence - peer->oldest, window = peer->congestion.window;
-    if (peer->limited && peer->limit - peer->oldest < window)
-        window = peer->limit - peer->oldest;
-    if (!d->config->receipt_time || 2 * away < window)
+    if (!delivery_room_grows(d, peer))
         return false;
-    uint32_t each = window / 8, before = window < 16 ? 0 : packet->sequence % each;
+    uint32_t window = window_of(peer), each = window / 8,
+             before = window < 16 ? 0 : packet->sequence % each;
     return !before || before + packet->run > each;
 }
 

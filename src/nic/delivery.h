@@ -142,6 +142,8 @@ bool delivery_early(const struct delivery_peer *peer, const struct nic_packet *p
 bool delivery_room(struct delivery *d, struct delivery_peer *peer);
 /* How many, if it may: for a run. */
 uint32_t delivery_room_packets(const struct delivery_peer *peer);
+/* Receipts were asked for that make room for more: who has little may wait for them. */
+bool delivery_room_grows(const struct delivery *d, const struct delivery_peer *peer);
 /* Neither packets nor timers wait for delivery_next and delivery_arm. */
 static inline bool delivery_idle(const struct delivery *d) {
     return !d->due && !d->to_arm && !d->stinted;

@@ -490,22 +490,29 @@ static struct nic_packet *lend(struct nic *nic, struct nic_outgoing *o) {
     return packet;
 }
 
-/* The next packets of a large put or reply as a run, if they may leave from where their data lies.
- */
-static void run(struct nic *nic, const struct nic_outgoing *o, struct nic_packet *packet) {
+/* How many packets a run of its next data has, if that may leave from where it lies; else 0. */
+static uint32_t run_packets(const struct nic *nic, const struct nic_outgoing *o) {
     const struct nic_driver *driver = nic->config.driver;
     const struct delivery_peer *peer = &o->peer->delivery;
-    uint64_t left = o->message.payload - o->packed;
-    struct nic_segment piece;
     if (!driver->in_place || peer->reliable || !o->begun || o->ready || o->from_handler ||
         o->transfer || (o->message.kind != NIC_PUT && !o->reply_to) ||
         (!o->reply_to && portals_source_on_card(nic->portals, o->initiator)))
-        return;
-    uint32_t each = peer->packet_bytes, room = delivery_room_packets(peer);
-    uint32_t packets =
-        driver->in_place(nic->config.context, peer->address, o->message.payload) / each;
+        return 0;
+    uint64_t left = o->message.payload - o->packed, each = peer->packet_bytes;
+    uint32_t most = driver->in_place(nic->config.context, peer->address, o->message.payload) /
+                    peer->packet_bytes;
+    most = most < UINT8_MAX ? most : UINT8_MAX;
+    return left < most * each ? (uint32_t)((left + each - 1) / each) : most;
+}
+
+/* The next packets of a large put or reply as a run, if they may leave from where their data lies.
+ */
+static void run(struct nic *nic, const struct nic_outgoing *o, struct nic_packet *packet) {
+    const struct delivery_peer *peer = &o->peer->delivery;
+    uint32_t packets = run_packets(nic, o), room = delivery_room_packets(peer);
+    uint64_t left = o->message.payload - o->packed, each = peer->packet_bytes;
+    struct nic_segment piece;
     packets = packets < room ? packets : room;
-    packets = packets < UINT8_MAX ? packets : UINT8_MAX;
     left = left < packets * each ? left : packets * each;
     if (!left || !nic_send_pieces(nic, o, o->packed, left, &piece, 1) ||
         nic_drive_present(nic, piece.host, piece.bytes) < piece.bytes)
@@ -516,8 +523,15 @@ static void run(struct nic *nic, const struct nic_outgoing *o, struct nic_packet
         return;
     packet->data = piece.host;
     packet->bytes = (uint32_t)piece.bytes;
-    packet->each = each;
+    packet->each = peer->packet_bytes;
     packet->run = (uint8_t)((piece.bytes + each - 1) / each);
+}
+
+/* A run that has room in part waits for all of it, if that is to come: a datagram costs much more
+ * than its data. */
+static bool awaits_room(const struct nic *nic, const struct nic_peer *peer) {
+    return delivery_room_grows(&nic->delivery, &peer->delivery) &&
+           delivery_room_packets(&peer->delivery) < run_packets(nic, peer->queue);
 }
 
 /* Of data on the card what is next, else one to be filled; NULL: no memory. */
@@ -724,6 +738,8 @@ bool nic_send_more(struct nic *nic) {
         if (!has_packets(peer) || peer->busy || !delivery_room(&nic->delivery, &peer->delivery))
             continue; /* nic_send_room brings it back */
         const struct nic_outgoing *o = peer->queue;
+        if (!peer->reports && !peer->ready && awaits_room(nic, peer))
+            continue; /* likewise */
         if (peer->reports || peer->ready) {
             bool sent = true, other = peer->reports || !o || peer->block_turn;
             peer->block_turn = !peer->block_turn;
