@@ -102,7 +102,7 @@ struct delivery_owner {
 struct delivery;
 bool delivery_settled(const struct delivery *d);
 
-/* Its fields are for delivery.c. */
+/* Its fields are for delivery*.c. */
 struct delivery {
     struct delivery_peer *due, *to_arm;
     uint32_t stinted; /* peers */
