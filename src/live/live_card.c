@@ -544,15 +544,10 @@ void live_show(struct live_card *card, uint64_t now_ns) {
         live_record_flush(card->record);
 }
 
-static void called(struct live_card *card) {
-    uint32_t calls = atomic_load_explicit(&card->calls, memory_order_relaxed);
-    atomic_store_explicit(&card->calls, calls + 1, memory_order_relaxed);
-}
-
 static void card_lock(void *context) {
     struct live_card *card = context;
     live_lock_take(&card->lock);
-    called(card);
+    live_called(card, 1);
     card->rested = false;
 }
 
@@ -579,7 +574,7 @@ static bool has_something(const struct live_card *card) {
 
 static void card_look(void *context) {
     struct live_card *card = context;
-    called(card);
+    live_called(card, LIVE_LOOK);
     if (!has_something(card) || !live_lock_try(&card->lock))
         return;
     card->rested = false;

@@ -76,7 +76,7 @@ struct live_card {
     _Atomic bool led;        /* a waiting thread polls, or sleeps on the transport's bell */
     _Atomic bool asleep;     /* it does the latter */
     uint32_t followers;      /* that sleep on `raises` */
-    _Atomic uint32_t calls;  /* so far: for the progress thread */
+    _Atomic uint32_t calls;  /* so far: for the progress thread (live_called) */
     /* The progress thread. */
     pthread_t thread;
     bool has_thread;
@@ -100,6 +100,14 @@ static inline uint64_t live_time(const struct live_card *card) {
 /* With the lock held: is there something to take from the transport, and room for it? While many
  * moves wait for pages nothing is taken, so that what waits here has a bound. */
 bool live_ready(struct live_card *card);
+
+/* The program calls. Who looks whether something has come, or waits for it, receives it; who only
+ * puts may be watching its memory, and receives nothing by that unless it does so all the time. */
+#define LIVE_LOOK 64 /* calls of the latter kind count as much as one of the former */
+static inline void live_called(struct live_card *card, uint32_t counts) {
+    uint32_t calls = atomic_load_explicit(&card->calls, memory_order_relaxed);
+    atomic_store_explicit(&card->calls, calls + counts, memory_order_relaxed);
+}
 
 /* Pages that were absent are there: the card is to be told. */
 static inline bool live_paged(const struct live_card *card) {

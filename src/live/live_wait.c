@@ -225,6 +225,7 @@ static void lead(struct live_card *card, uint32_t seen, uint64_t until_ns) {
 
 static void wait_for_raise(struct live_card *card, uint64_t until_ns) {
     uint32_t seen = raises_of(card);
+    live_called(card, LIVE_LOOK);
     if (nic_has_work(card->nic)) {
         live_work(card);
         live_tell(card);
@@ -317,9 +318,10 @@ static void tick(struct live_card *card) {
 static void *progress(void *context) {
     struct live_card *card = context;
     uint32_t calls = 0, idle = 0;
+    helper_thread_be_prompt(); /* the program may use the processor while it watches its memory */
     while (atomic_load(&card->progress) != PROGRESS_ENDS) {
         uint32_t now = atomic_load_explicit(&card->calls, memory_order_relaxed);
-        bool active = atomic_load(&card->led) || now != calls;
+        bool active = atomic_load(&card->led) || now - calls >= LIVE_LOOK;
         calls = now;
         if (atomic_load(&card->asleep))
             stand_by(card);
