@@ -13,7 +13,8 @@
 #include "live/live_fabric_port.h"
 #include "nic/wire.h"
 
-#define CREDITS       64u              /* packets on the way to one peer */
+#define CREDITS       128u             /* packets on the way to one peer */
+#define TOLD          (CREDITS / 4)    /* packets that it has taken before it says so */
 #define BATCH         64u              /* of one poll */
 #define RETRY_NS      LIVE_MS          /* for peers that are not there, or take nothing now */
 #define PING_NS       (1000 * LIVE_MS) /* to peers on other machines, whose end nobody tells */
@@ -68,9 +69,10 @@ struct fabric {
     _Atomic bool rung, closed;
     bool used, enough;
     _Atomic bool armed;
-    bool deaf;              /* its card is gone */
-    uint32_t refused;       /* peers */
-    _Atomic uint32_t owing; /* peers that could not be told yet what was taken */
+    bool deaf;                 /* its card is gone */
+    _Atomic uint64_t moved_ns; /* when something came last: for who sleeps */
+    uint32_t refused;          /* peers */
+    _Atomic uint32_t owing;    /* peers that could not be told yet what was taken */
     struct peer *peer[LIVE_PIDS];
 };
 
@@ -271,7 +273,7 @@ static bool take_frame(struct fabric *f, struct live_fabric_slot *slot) {
         peer->taken++;
         good = hand_over(f, peer, slot->bytes + sizeof head, slot->length - sizeof head);
     }
-    if (peer->taken - peer->told >= (head.kind == FRAME_END ? 1 : CREDITS / 2))
+    if (peer->taken - peer->told >= (head.kind == FRAME_END ? 1 : TOLD))
         set_owed(f, peer, !tell(f, peer, FRAME_COUNT));
     if (head.kind == FRAME_END) {
         lose(f, peer);
@@ -357,6 +359,8 @@ static void fabric_poll(struct live_transport *t) {
         pay(f);
     if (f->refused)
         poll_refused(f);
+    if (taken)
+        atomic_store_explicit(&f->moved_ns, live_now_ns(), memory_order_relaxed);
     if (f->armed && (taken == BATCH || f->enough))
         fabric_ring(t); /* who sleeps would not hear of the others */
 }
@@ -430,8 +434,16 @@ static bool sleep_on(struct fabric *f, int fd, uint64_t until_ns) {
     return ppoll(wakes, fd < 0 ? 1 : 2, until_ns == UINT64_MAX ? NULL : &left, NULL) != 0;
 }
 
+static uint64_t pause_ns(const struct fabric *f, uint64_t now_ns) {
+    uint64_t moved_ns = atomic_load_explicit(&f->moved_ns, memory_order_relaxed);
+    uint64_t quiet_ns = now_ns > moved_ns ? (now_ns - moved_ns) / 4 : 0;
+    return quiet_ns < LEAST_LOOK_NS  ? LEAST_LOOK_NS
+           : quiet_ns > MOST_LOOK_NS ? MOST_LOOK_NS
+                                     : quiet_ns;
+}
+
 /* Where the provider has nothing to sleep on, and while something of ours has not left (which
- * nobody would drive), we look ourselves, less and less often. */
+ * nobody would drive), we look ourselves, the less often the longer nothing has come. */
 static void fabric_sleep(struct live_transport *t, uint64_t until_ns) {
     struct fabric *f = fabric_of(t);
     bool closed = atomic_load(&f->closed);
@@ -441,11 +453,11 @@ static void fabric_sleep(struct live_transport *t, uint64_t until_ns) {
             sleep_on(f, fd, until_ns);
         return;
     }
-    for (uint64_t pause_ns = LEAST_LOOK_NS;; pause_ns *= pause_ns < MOST_LOOK_NS ? 2 : 1) {
+    for (;;) {
         uint64_t now_ns = live_now_ns();
         if (now_ns >= until_ns || fabric_ready(t))
             return;
-        uint64_t look_ns = now_ns + pause_ns;
+        uint64_t look_ns = now_ns + pause_ns(f, now_ns);
         if (sleep_on(f, -1, look_ns < until_ns ? look_ns : until_ns))
             return;
     }
