@@ -15,7 +15,8 @@
  * by a receipt after that time; at once if its sender asks for it, as half of its window is on the
  * way. With credit_packets every acknowledgement also says how many packets beyond it the receiver
  * takes, its share of what all of its senders may have waiting there: who has used that up waits,
- * and probes when it hears nothing.
+ * and probes when it hears nothing. Only answers go on then, few at a time: handlers that wait for
+ * them may be what the receiver is full of.
  *
  * Who waits for a peer without having sent it anything (an answer, the rest of a message) says so
  * by delivery_expect: then the peer is probed when it is silent, and given up when it stays so.
@@ -140,6 +141,8 @@ struct delivery_peer *delivery_peer_at(const struct delivery *d, uint32_t i);
 bool delivery_early(const struct delivery_peer *peer, const struct nic_packet *packet);
 /* May another packet be sent? False: the owner's `room` says when. */
 bool delivery_room(struct delivery *d, struct delivery_peer *peer);
+/* The same of an answer, for which a few packets may be on the way without credit. */
+bool delivery_room_answer(const struct delivery_peer *peer);
 /* How many, if it may: for a run. */
 uint32_t delivery_room_packets(const struct delivery_peer *peer);
 /* Receipts were asked for that make room for more: who has little may wait for them. */

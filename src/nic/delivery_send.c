@@ -1,7 +1,8 @@
 /* The sending side of a stream: room, numbers, what is repeated, and what acknowledgements say. */
 #include "nic/delivery_private.h"
 
-#define REORDER 3 /* so many later packets have arrived: this one is lost, as in TCP */
+#define REORDER     3 /* so many later packets have arrived: this one is lost, as in TCP */
+#define FEW_ANSWERS 4 /* may be on the way without credit */
 
 void delivery_mark_lost(struct delivery_peer *peer, struct delivery_slot *slot, uint32_t sequence) {
     slot->state = SLOT_LOST;
@@ -24,8 +25,15 @@ bool delivery_room(struct delivery *d, struct delivery_peer *peer) {
            peer->next_sequence + peer->reserved - peer->oldest < peer->congestion.window;
 }
 
+bool delivery_room_answer(const struct delivery_peer *peer) {
+    uint32_t window = peer->congestion.window, few = window < FEW_ANSWERS ? window : FEW_ANSWERS;
+    return peer->next_sequence + peer->reserved - peer->oldest < few;
+}
+
 uint32_t delivery_room_packets(const struct delivery_peer *peer) {
     uint32_t next = peer->next_sequence + peer->reserved;
+    if (!delivery_has_credit(peer))
+        return 1; /* of an answer */
     uint32_t room = peer->oldest + peer->congestion.window - next;
     return peer->limited && peer->limit - next < room ? peer->limit - next : room;
 }

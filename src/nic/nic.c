@@ -27,10 +27,10 @@ static uint64_t refused(void *context) {
            (driver->refused ? driver->refused(nic->config.context) : 0);
 }
 
-/* Packets that wait for their handlers, or for pages. */
+/* Packets that wait for their handlers, for a header handler, or for pages. */
 static uint32_t load(void *context) {
     const struct nic *nic = context;
-    return nic->running + nic->parked.used;
+    return nic->running + nic->held + nic->parked.used;
 }
 
 static bool take_pid(void *context, uint32_t pid) {

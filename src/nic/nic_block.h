@@ -132,8 +132,10 @@ bool nic_block_wanted(const struct nic *nic, const struct nic_outgoing *o);
 bool nic_block_begin(struct nic *nic, struct nic_outgoing *o);
 /* Its first packet has its number: blocks may follow. */
 void nic_block_announced(struct nic *nic, struct nic_outgoing *o);
+/* The first transfer that is ready and of a reply; NULL: none. */
+struct nic_transfer *nic_block_ready_answer(const struct nic_peer *peer);
 /* A packet of a transfer that is ready; false: no memory. */
-bool nic_block_send(struct nic *nic, struct nic_peer *peer);
+bool nic_block_send(struct nic *nic, struct nic_peer *peer, struct nic_transfer *t);
 void nic_block_fetched(struct nic *nic, struct nic_departure *d);
 void nic_block_returned(struct nic *nic, struct nic_transfer *t); /* a packet that was lent */
 /* Its acknowledgement by Portals is in, and says that all blocks have arrived, maybe before their

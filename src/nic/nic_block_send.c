@@ -288,8 +288,14 @@ static uint32_t lend(struct nic *nic, const struct nic_block_out *b, struct nic_
     return (uint32_t)((there + each - 1) / each);
 }
 
-bool nic_block_send(struct nic *nic, struct nic_peer *peer) {
+struct nic_transfer *nic_block_ready_answer(const struct nic_peer *peer) {
     struct nic_transfer *t = peer->ready;
+    while (t && t->outgoing->request)
+        t = t->next_ready;
+    return t;
+}
+
+bool nic_block_send(struct nic *nic, struct nic_peer *peer, struct nic_transfer *t) {
     struct nic_departure *d = pool_take(&nic->departures);
     struct nic_packet *packet = d ? nic_packet_new(nic->config.pool) : NULL;
     if (!packet) {

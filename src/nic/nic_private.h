@@ -28,6 +28,7 @@
 struct nic_peer {
     struct delivery_peer delivery;                      /* must be first */
     struct nic_outgoing *queue, **queue_end;            /* to be made packets of, in order */
+    struct nic_outgoing **answers_end;                  /* of those that go before all others */
     struct nic_departure *departures, **departures_end; /* whose data is fetched, in order */
     struct nic_outgoing *all;                           /* everything that is not over */
     struct nic_incoming *open;                          /* of which packets are still to come */
@@ -108,7 +109,8 @@ struct nic_incoming {
     bool refused, flow_control, aborted, replied, seen; /* by handlers */
     bool headless;                 /* in blocks: its header handler waits for its first bytes */
     struct nic_assembly *assembly; /* in blocks, not all of them here */
-    struct nic_packet *waiting;    /* held by the header handler */
+    struct nic_packet *waiting;    /* held by the header handler, */
+    uint32_t held;                 /* so many */
     struct nic_packet *last;       /* of the message, for PsPIN's completion handler */
     struct nic_packet *results;    /* of a fetching atomic or small get, by offset */
     struct nic_outgoing *streams;  /* of its handlers, not complete */
@@ -184,6 +186,7 @@ struct nic {
     struct nic_peer *turn;   /* peers that may have something to send */
     struct timers silences;
     uint32_t running; /* handlers that take a context */
+    uint32_t held;    /* packets that wait for header handlers which have begun, or may */
     uint32_t handler_packets;
     uint32_t moves;         /* pending */
     uint32_t sending;       /* packets between queue and wire */

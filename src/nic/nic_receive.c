@@ -271,12 +271,19 @@ static inline void take_data(struct nic *nic, struct nic_incoming *in, struct ni
         move_whole(nic, in, packet, bytes, NIC_STORE);
 }
 
+/* What it holds waits for its handler now, and no more for its source. */
+static void end_headless(struct nic *nic, struct nic_incoming *in) {
+    in->headless = false;
+    nic->held += in->held;
+}
+
 void nic_receive_data(struct nic *nic, struct nic_incoming *in, struct nic_packet *packet) {
     if (in->headless && packet->offset) {
         hold(nic, in, packet);
         return;
     }
-    in->headless = false;
+    if (in->headless)
+        end_headless(nic, in);
     take_data(nic, in, packet);
 }
 
@@ -328,17 +335,26 @@ static void expect_more(struct nic *nic, struct nic_incoming *in) {
         nic->counts.no_memory++;
 }
 
+/* Of the packets that waited for its header handler; NULL: no more. */
+static struct nic_packet *next_held(struct nic *nic, struct nic_incoming *in) {
+    struct nic_packet *packet = in->waiting;
+    if (!packet)
+        return NULL;
+    in->held--;
+    nic->held--;
+    in->waiting = packet->next;
+    if (!in->waiting)
+        in->waiting_end = &in->waiting;
+    return packet;
+}
+
 /* Its header handler will not run. */
-static void refuse_headless(struct nic_incoming *in) {
-    in->headless = false;
+static void refuse_headless(struct nic *nic, struct nic_incoming *in) {
+    end_headless(nic, in);
     in->refused = true;
     flow_refuse(&in->flow, PTL_NI_UNDELIVERABLE);
-    while (in->waiting) {
-        struct nic_packet *packet = in->waiting;
-        in->waiting = packet->next;
+    for (struct nic_packet *packet; (packet = next_held(nic, in));)
         nic_packet_release(packet);
-    }
-    in->waiting_end = &in->waiting;
 }
 
 /* The rest of it will not come. */
@@ -346,7 +362,7 @@ static void cut_off(struct nic *nic, struct nic_incoming *in) {
     nic_open_end(nic, in);
     nic_block_end(nic, in);
     if (in->headless)
-        refuse_headless(in);
+        refuse_headless(nic, in);
     in->aborted = true;
     flow_cut_off(&in->flow);
     failed(in, PTL_NI_UNDELIVERABLE);
@@ -402,6 +418,8 @@ static void hold(struct nic *nic, struct nic_incoming *in, struct nic_packet *pa
         failed(in, PTL_NI_UNDELIVERABLE);
         return;
     }
+    in->held++;
+    nic->held += !in->headless;
     kept->next = NULL;
     *in->waiting_end = kept;
     in->waiting_end = &kept->next;
@@ -644,14 +662,11 @@ static void reply(struct nic *nic, struct nic_incoming *in) {
 void nic_receive_body(struct nic *nic, struct nic_incoming *in) {
     in->flow.work++; /* by this function */
     read_early(nic, in);
-    while (in->waiting) {
-        struct nic_packet *packet = in->waiting;
-        in->waiting = packet->next;
+    for (struct nic_packet *packet; (packet = next_held(nic, in));) {
         packet->next = NULL;
         take_data(nic, in, packet);
         nic_packet_release(packet);
     }
-    in->waiting_end = &in->waiting;
     nic_block_settle(nic, in);
     in->flow.work--;
     nic_receive_check(nic, in);

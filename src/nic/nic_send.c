@@ -50,14 +50,33 @@ static void link_outgoing(struct nic *nic, struct nic_peer *peer, struct nic_out
         delivery_expect(&nic->delivery, &peer->delivery);
 }
 
+/* Answers go before all others where a peer may run out of credit, which requests wait for: it may
+ * get none until it has its answers. */
+static bool goes_first(const struct nic *nic, const struct nic_outgoing *o) {
+    return !o->request && nic->config.credit_packets && !o->peer->delivery.reliable;
+}
+
 static void enqueue(struct nic *nic, struct nic_peer *peer, struct nic_outgoing *o) {
+    bool first = goes_first(nic, o);
     o->queued = true;
-    o->next = NULL;
     if (!peer->queue)
-        peer->queue_end = &peer->queue;
-    *peer->queue_end = o;
-    peer->queue_end = &o->next;
+        peer->queue_end = peer->answers_end = &peer->queue;
+    struct nic_outgoing **at = first ? peer->answers_end : peer->queue_end;
+    o->next = *at;
+    *at = o;
+    if (first)
+        peer->answers_end = &o->next;
+    if (!o->next)
+        peer->queue_end = &o->next;
     take_turn(nic, peer);
+}
+
+static void dequeue(struct nic_peer *peer) {
+    struct nic_outgoing *o = peer->queue;
+    peer->queue = o->next;
+    o->queued = false;
+    if (peer->answers_end == &o->next)
+        peer->answers_end = &peer->queue;
 }
 
 static void unlink_outgoing(struct nic_outgoing *o) {
@@ -684,10 +703,8 @@ static bool pack(struct nic *nic, struct nic_peer *peer) {
         peer->departures_end = &peer->departures;
     *peer->departures_end = d;
     peer->departures_end = &d->next;
-    if (d->packet->last || blocks || (o->streams && !o->ready)) {
-        peer->queue = o->next;
-        o->queued = false;
-    }
+    if (d->packet->last || blocks || (o->streams && !o->ready))
+        dequeue(peer);
     if (blocks)
         nic_block_announced(nic, o);
     if (!on_card && !is_lent(nic, d->packet) && !d->packet->run)
@@ -723,6 +740,24 @@ static void end_turn(struct nic *nic, struct nic_peer *peer) {
         take_turn(nic, peer);
 }
 
+/* What waits for these may be what a peer without room is full of. False: there are none; `sent`:
+ * there was memory for it. */
+static bool send_answer(struct nic *nic, struct nic_peer *peer, bool *sent) {
+    struct nic_transfer *t;
+    if (!delivery_room_answer(&peer->delivery))
+        return false;
+    if (peer->reports)
+        *sent = nic_block_send_report(nic, peer);
+    else if (peer->queue && !peer->queue->request)
+        *sent = pack(nic, peer);
+    else if ((t = nic_block_ready_answer(peer)))
+        *sent = nic_block_send(nic, peer, t);
+    else
+        return false;
+    end_turn(nic, peer);
+    return true;
+}
+
 bool nic_send_more(struct nic *nic) {
     struct delivery_peer *to;
     uint64_t transmission;
@@ -735,18 +770,24 @@ bool nic_send_more(struct nic *nic) {
         return true;
     }
     for (struct nic_peer *peer; (peer = next_turn(nic));) {
-        if (!has_packets(peer) || peer->busy || !delivery_room(&nic->delivery, &peer->delivery))
+        if (!has_packets(peer) || peer->busy)
             continue; /* nic_send_room brings it back */
+        bool sent = true;
+        if (!delivery_room(&nic->delivery, &peer->delivery)) {
+            if (send_answer(nic, peer, &sent))
+                return sent;
+            continue; /* likewise */
+        }
         const struct nic_outgoing *o = peer->queue;
         if (!peer->reports && !peer->ready && awaits_room(nic, peer))
             continue; /* likewise */
         if (peer->reports || peer->ready) {
-            bool sent = true, other = peer->reports || !o || peer->block_turn;
+            bool other = peer->reports || !o || peer->block_turn;
             peer->block_turn = !peer->block_turn;
             if (peer->reports)
                 sent = nic_block_send_report(nic, peer);
             else if (other)
-                sent = nic_block_send(nic, peer);
+                sent = nic_block_send(nic, peer, peer->ready);
             if (other) {
                 if (sent && peer->ready && !peer->in_turn &&
                     ++peer->turn_packets < nic->config.turn_packets)
